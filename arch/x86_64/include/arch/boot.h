@@ -1,0 +1,16 @@
+/* What the start-up sequence (kernel/main.c) asks of the architecture, in the order it asks. */
+#pragma once
+
+#include "kernel/types.h"
+
+struct boot_info;
+
+void arch_early_init(void);                         /* boot CPU: per-CPU base, descriptors, traps, features */
+void arch_console_init(const struct boot_info *);   /* consoles; each first prints the log so far */
+void arch_reserve_memory(void);                     /* memblock_reserve() the image, trampoline page, and what else is ours */
+void arch_page_tables_init(void);                   /* root table with the image mapped W^X; not yet loaded */
+void arch_page_tables_load(void);                   /* this CPU moves to the kernel's tables */
+void arch_firmware_init(const struct boot_info *);  /* ACPI: sets cpu_count, node_count, nodes of RAM; without it one CPU */
+node_t arch_cpu_node(cpu_t cpu);                    /* node of a CPU, once firmware is read */
+void arch_cpus_start(void);                         /* all of them, in parallel; those that do not come are named */
+void arch_machine_print(void);                      /* CPU name and the features in use, for the machine page */

@@ -1,0 +1,13 @@
+/*
+ * Hooks by which the hosted arch watches mm/ for broken rules (tests/host/check.c). Nothing on hardware.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+/* These frames are about to get new contents or a new owner: no CPU may still hold a translation to them that changed. */
+static inline void check_frames_reused(pfn_t pfn, u64 count)
+{
+	(void)pfn;
+	(void)count;
+}

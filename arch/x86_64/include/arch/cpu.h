@@ -1,0 +1,64 @@
+/* What a CPU can be told: interrupts, halting, interrupting others. */
+#pragma once
+
+#include "kernel/types.h"
+
+struct cpumask;
+
+typedef u64 irq_flags_t;
+
+static inline irq_flags_t irq_save(void)
+{
+	irq_flags_t flags;
+
+	__asm__ volatile("pushfq; popq %0; cli" : "=r"(flags)::"memory");
+	return flags;
+}
+
+static inline void irq_restore(irq_flags_t flags)
+{
+	__asm__ volatile("pushq %0; popfq" ::"r"(flags) : "memory", "cc");
+}
+
+static inline bool irq_enabled(void)
+{
+	irq_flags_t flags;
+
+	__asm__ volatile("pushfq; popq %0" : "=r"(flags)::"memory");
+	return flags & 0x200;
+}
+
+static inline void irq_enable(void)
+{
+	__asm__ volatile("sti" ::: "memory");
+}
+
+static inline void irq_disable(void)
+{
+	__asm__ volatile("cli" ::: "memory");
+}
+
+/* With interrupts off: enable them and halt until one arrives, in one step that no interrupt can slip between. */
+static inline void cpu_halt_until_interrupt(void)
+{
+	__asm__ volatile("sti; hlt; cli" ::: "memory");
+}
+
+/*
+ * Interrupt one CPU, or every CPU of a set but the caller, so that it serves its mailbox (call_serve()) or leaves its halt.
+ * Returns messages sent; a broadcast to n CPUs counts n. Any context; acknowledgement is the mailbox's business.
+ */
+u64 ipi_send(cpu_t cpu);
+u64 ipi_send_mask(const struct cpumask *targets);
+
+/* Stop all other CPUs for good, whatever they do (NMI): panic. Bounded. */
+void cpus_stop_others(void);
+
+/* Stop this CPU for good. */
+__noreturn void cpu_halt_forever(void);
+
+/* Largest mapping the CPU supports for memory: true if 1 GiB pages exist. */
+bool cpu_has_1g_mappings(void);
+
+/* A reason in a few words if something makes CPUs slow to answer ("TCG", "252 vCPUs"), to scale deadlines; else 1. */
+unsigned cpu_deadline_scale(void);

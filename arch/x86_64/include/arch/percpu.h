@@ -1,0 +1,20 @@
+/* This CPU's data: the GS base points at struct percpu, whose first field is its own address. */
+#pragma once
+
+#include "kernel/types.h"
+
+struct arch_percpu {
+	u32 apic_id;
+	void *stack_top; /* of the normal stack */
+	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
+};
+
+struct percpu;
+
+static inline struct percpu *this_cpu(void)
+{
+	struct percpu *cpu;
+
+	__asm__ volatile("mov %%gs:0, %0" : "=r"(cpu));
+	return cpu;
+}

@@ -1,0 +1,116 @@
+/*
+ * Page-table entries: four levels of 512, one format (Intel SDM vol. 3A, 4.5).
+ *
+ * Choices: everything of the kernel is global; accessed and dirty are preset so that no walk writes, except that read-only
+ * entries have dirty clear (W=0, D=1 would mean shadow stack); everything is no-execute but the image's text.
+ */
+#pragma once
+
+#include <arch/atomic.h>
+#include <arch/memory.h>
+
+#include "kernel/types.h"
+
+typedef u64 pte_t; /* an entry of any level */
+
+enum pt_level { PT_PAGE = 0, PT_PMD = 1, PT_PUD = 2, PT_PGD = 3 }; /* what an entry maps: 4K, 2M, 1G, 512G */
+enum { PTRS_PER_TABLE = 512, PTES_PER_LINE = 8 };
+
+enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
+
+#define PTE_PRESENT (1ULL << 0)
+#define PTE_WRITE (1ULL << 1)
+#define PTE_PWT (1ULL << 3)
+#define PTE_PCD (1ULL << 4)
+#define PTE_ACCESSED (1ULL << 5)
+#define PTE_DIRTY (1ULL << 6)
+#define PTE_LARGE (1ULL << 7)
+#define PTE_GLOBAL (1ULL << 8)
+#define PTE_NX (1ULL << 63)
+#define PTE_PFN_MASK 0x000ffffffffff000ULL
+
+static inline u64 pt_prot_bits(enum pt_prot prot)
+{
+	const u64 base = PTE_PRESENT | PTE_ACCESSED | PTE_GLOBAL;
+
+	switch (prot) {
+	case PT_RO:
+		return base | PTE_NX;
+	case PT_RX:
+		return base;
+	case PT_UNCACHED:
+		return base | PTE_WRITE | PTE_DIRTY | PTE_NX | PTE_PCD | PTE_PWT;
+	case PT_WRITE_COMBINING: /* PAT entry 1 is set to WC: arch/x86_64/cpu.c */
+		return base | PTE_WRITE | PTE_DIRTY | PTE_NX | PTE_PWT;
+	case PT_RW:
+		break;
+	}
+	return base | PTE_WRITE | PTE_DIRTY | PTE_NX;
+}
+
+/* An entry that maps memory: a 4 KiB page at PT_PAGE, a large one above. `pfn` aligned to the size. */
+static inline pte_t pte_make(pfn_t pfn, enum pt_level level, enum pt_prot prot)
+{
+	return pfn << PAGE_SHIFT | pt_prot_bits(prot) | (level == PT_PAGE ? 0 : PTE_LARGE);
+}
+
+/* An entry that points to the next table. */
+static inline pte_t pte_make_table(pfn_t pfn)
+{
+	return pfn << PAGE_SHIFT | PTE_PRESENT | PTE_WRITE | PTE_ACCESSED | PTE_DIRTY;
+}
+
+static inline bool pte_present(pte_t pte)
+{
+	return pte & PTE_PRESENT;
+}
+
+static inline bool pte_writable(pte_t pte)
+{
+	return (pte & (PTE_PRESENT | PTE_WRITE)) == (PTE_PRESENT | PTE_WRITE);
+}
+
+static inline bool pte_dirty(pte_t pte)
+{
+	return pte & PTE_DIRTY;
+}
+
+/* True if an entry of `level` maps memory itself instead of pointing to a table. */
+static inline bool pte_is_leaf(pte_t pte, enum pt_level level)
+{
+	return pte_present(pte) && (level == PT_PAGE || (pte & PTE_LARGE));
+}
+
+static inline pfn_t pte_pfn(pte_t pte)
+{
+	return (pte & PTE_PFN_MASK) >> PAGE_SHIFT;
+}
+
+static inline u64 pt_level_size(enum pt_level level)
+{
+	return PAGE_SIZE << (9 * level);
+}
+
+static inline unsigned pt_index(virt_t virt, enum pt_level level)
+{
+	return (virt >> (PAGE_SHIFT + 9 * level)) % PTRS_PER_TABLE;
+}
+
+/*
+ * Read and write entries. A store is one 8-byte write; ordering and flushing are the caller's. `virt` is the first
+ * address the entry translates: the hosted arch needs it, the hardware does not.
+ */
+static inline pte_t pte_load(const pte_t *entry)
+{
+	return atomic_load_relaxed(entry);
+}
+
+static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
+{
+	(void)virt;
+	(void)level;
+	atomic_store_relaxed(entry, value);
+}
+
+/* Root table of the kernel's address space (physical frame). */
+pfn_t pgtable_root(void);

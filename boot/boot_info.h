@@ -1,0 +1,67 @@
+/*
+ * What any loader tells us, in one neutral form. Multiboot2 (GRUB under BIOS and UEFI) and PVH fill it; the rest of the
+ * kernel never sees their formats.
+ *
+ * It is copied out of the loader's memory before anything can overwrite that, and holds no pointer into it. Ranges
+ * arrive as the firmware has them: unsorted, overlapping, unaligned, more than anyone expected; mm/memblock.c makes
+ * sense of them.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+enum boot_protocol { BOOT_MULTIBOOT2, BOOT_PVH, BOOT_HOSTED };
+enum boot_firmware { FIRMWARE_BIOS, FIRMWARE_UEFI, FIRMWARE_NONE };
+
+enum mem_kind {
+	MEM_RAM,      /* usable */
+	MEM_RESERVED, /* firmware's, devices', unusable, persistent: never touched */
+	MEM_ACPI,     /* tables, ACPI NVS (e820 3 and 4): RAM, kept until reclaimed on purpose */
+	MEM_LOADER,   /* RAM that holds what the loader left: kept */
+	MEM_BAD,
+};
+
+struct mem_range {
+	phys_t start, end; /* [start, end), bytes, as reported */
+	enum mem_kind kind;
+};
+
+struct boot_framebuffer {
+	phys_t addr;
+	u32 pitch, width, height;
+	u8 bpp, red_shift, green_shift, blue_shift, type; /* type: 0 none, 1 RGB, 2 EGA text */
+};
+
+enum { BOOT_RANGES_MAX = 4096, BOOT_LOADER_NAME_MAX = 64, BOOT_CMDLINE_MAX = 4096 };
+
+struct boot_info {
+	enum boot_protocol protocol;
+	enum boot_firmware firmware;
+	char loader[BOOT_LOADER_NAME_MAX];
+	char cmdline[BOOT_CMDLINE_MAX];
+	size_t cmdline_len;
+	phys_t rsdp;          /* 0: not told, search for it */
+	u8 rsdp_copy[36];     /* multiboot2 hands over a copy instead of an address */
+	u32 rsdp_copy_len;    /* 0: none */
+	struct boot_framebuffer framebuffer;
+	struct mem_range range[BOOT_RANGES_MAX];
+	size_t ranges;
+	size_t ranges_lost; /* beyond BOOT_RANGES_MAX: said on the console */
+	unsigned faults;    /* oddities found while parsing, each named on the console */
+};
+
+/* Add a range; drops empty ones and counts those that do not fit. RAM above what fits is lost, never misread. */
+void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum mem_kind kind);
+
+/*
+ * Parsers: pure functions over (pointer, length) that read nothing beyond. What is wrong is named with printk() and
+ * skipped. 0, or -EINVAL when nothing usable is left (wrong magic, truncated before the first tag).
+ */
+int multiboot2_parse(const void *data, size_t len, struct boot_info *info);
+
+/* PVH: the start info block, and a way to reach what it points to (NULL if it is out of reach or too long). */
+typedef const void *(*pvh_map_fn)(phys_t addr, size_t len, void *ctx);
+int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *info);
+
+/* The machine's, after the entry code has run. */
+extern struct boot_info boot_info;

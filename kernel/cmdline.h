@@ -1,0 +1,53 @@
+/*
+ * Command line: `name[=value]` words, as Linux has them. Values may be quoted: run="pool 2M 4096".
+ *
+ * Options are declared beside the code they steer and gathered by the linker. An unknown name, or a value that the
+ * option refuses, is named loudly and ignored; the default stays.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct option {
+	const char *name;
+	const char *values; /* "off|unbatched|batched|on", or a word for what is expected: "count", "size", "text" */
+	const char *help;
+	/*
+	 * Parse `value` ("" if the word had no =). 0 if taken, -EINVAL if malformed, -ERANGE if impossible. Runs on the
+	 * boot CPU before memory exists: it stores, nothing more. `value` stays valid for ever.
+	 */
+	int (*parse)(const struct option *opt, const char *value);
+	void *target;
+	u64 min, max; /* for numbers */
+};
+
+int option_parse_u64(const struct option *opt, const char *value);    /* target: u64; K/M/G/T suffixes taken */
+int option_parse_choice(const struct option *opt, const char *value); /* target: unsigned, index into values */
+int option_parse_bool(const struct option *opt, const char *value);   /* target: bool; on|off|1|0|"" */
+int option_parse_text(const struct option *opt, const char *value);   /* target: const char * */
+
+#define OPTION(ident, ...)                                                                                             \
+	static const struct option option_##ident TABLE_ENTRY(option_table) = {.name = #ident, __VA_ARGS__}
+
+#define OPTION_U64(ident, var, lo, hi, what)                                                                           \
+	OPTION(ident, .values = "number", .help = what, .parse = option_parse_u64, .target = &(var), .min = (lo),      \
+	       .max = (hi))
+#define OPTION_CHOICE(ident, var, choices, what)                                                                       \
+	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice, .target = &(var))
+#define OPTION_BOOL(ident, var, what)                                                                                  \
+	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool, .target = &(var))
+#define OPTION_TEXT(ident, var, what)                                                                                  \
+	OPTION(ident, .values = "text", .help = what, .parse = option_parse_text, .target = &(var))
+
+/*
+ * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a private copy of at
+ * most CMDLINE_MAX bytes (what is cut is said). Returns how many words were refused.
+ */
+enum { CMDLINE_MAX = 4096 };
+unsigned cmdline_apply(const char *text, size_t len);
+
+/* The command line as it was applied, for the machine page. */
+const char *cmdline_text(void);
+
+/* Parse an unsigned number with optional 0x and K/M/G/T suffix at *p, moving *p on. 0, or -EINVAL / -ERANGE. */
+int parse_u64(const char **p, u64 *out);

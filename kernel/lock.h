@@ -1,0 +1,39 @@
+/*
+ * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many contend.
+ *
+ * Interrupt handlers take no locks of this kind: they neither allocate nor free (design), so locking does not mask
+ * interrupts, and a CPU that spins keeps serving its mailbox. No lock is held across a shootdown round or any wait.
+ *
+ * Every lock has a class with a rank; debug builds assert that locks are taken in rising rank, which makes the
+ * documented lock order the real one, and that none is held longer than LOCK_HELD_NS_MAX... printed as a warning.
+ */
+#pragma once
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/types.h"
+
+/* Lock order, outermost first. zone -> META -> tables is the design's; the rest never nest with them unless shown. */
+enum lock_rank {
+	LOCK_POOL,   /* huge page pool: its counts and list */
+	LOCK_PADATA, /* one job's cursor */
+	LOCK_ZONE,   /* zone: free lists, block records on them, types and isolation bits */
+	LOCK_META,   /* node: META bitmaps */
+	LOCK_TABLE,  /* section: vmemmap PMD install, split, clear */
+	LOCK_LEAF,   /* takes no other lock while held: console, arenas of tests */
+};
+
+struct spinlock {
+	u16 next, owner; /* tickets: next to draw, now served */
+	u8 rank;
+	cpu_t holder; /* debug */
+	u64 since;    /* debug: when it was taken */
+};
+
+#define SPINLOCK_INIT(r) ((struct spinlock){.rank = (r), .holder = CPU_NONE})
+
+void spin_lock(struct spinlock *lock);
+bool spin_trylock(struct spinlock *lock);
+void spin_unlock(struct spinlock *lock);
+bool spin_held(const struct spinlock *lock); /* by anyone; for assertions */

@@ -1,0 +1,41 @@
+/*
+ * Start-up, in order. Each call is named for what it makes true; what it needs is what stands above it.
+ */
+#include "kernel/main.h"
+
+#include <arch/boot.h>
+
+#include "boot/boot_info.h"
+#include "kernel/cmdline.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/verdict.h"
+#include "mm/directmap.h"
+#include "mm/init.h"
+#include "mm/memblock.h"
+
+void kernel_main(const struct boot_info *info)
+{
+	arch_early_init(); /* traps are caught, this_cpu() works */
+	cmdline_apply(info->cmdline, info->cmdline_len);
+	arch_console_init(info); /* people see the log, from its first line */
+
+	if (memblock_init(info) < 0) { /* RAM is known and what is taken stays ours */
+		pr_err("no usable RAM");
+		verdict_end_with(VERDICT_FAIL);
+	}
+	arch_reserve_memory();
+
+	arch_page_tables_init();
+	direct_map_init(); /* all RAM is reachable */
+	arch_page_tables_load();
+
+	arch_firmware_init(info); /* CPUs and nodes are known */
+	percpu_init();            /* every CPU has its data */
+	arch_cpus_start();        /* and runs its idle loop */
+
+	mm_init(); /* RAM has owners: pages can be allocated */
+
+	payload_run();
+	verdict_end();
+}

@@ -1,0 +1,10 @@
+/* Entry from boot/, and what the machine does once it is up. */
+#pragma once
+
+struct boot_info;
+
+/* Called once on the boot CPU, on the boot page tables, interrupts off. Does not return. */
+__attribute__((noreturn)) void kernel_main(const struct boot_info *info);
+
+/* Tests, benchmarks, monitor or the user's program, as the command line asks. Ends the run or returns. */
+void payload_run(void);

@@ -1,0 +1,71 @@
+/*
+ * Per-CPU data. One struct per CPU, allocated at run time once the number of CPUs is known; the boot CPU's exists
+ * from the start. Fields are written by their own CPU unless their comment says otherwise.
+ */
+#pragma once
+
+#include <arch/percpu.h>
+
+#include "kernel/call.h"
+#include "kernel/cpumask.h"
+#include "kernel/types.h"
+
+enum { LOCKS_HELD_MAX = 8 };
+
+struct percpu {
+	struct percpu *self; /* first: what this_cpu() loads */
+	cpu_t id;
+	node_t node;
+	unsigned interrupt_depth; /* > 0 inside an interrupt handler */
+
+	/* TLB (kernel/shootdown.c). Read by initiators. */
+	__cacheline_aligned u64 tlb_published; /* every translation changed before this generation is gone here */
+	u8 idle;                               /* 1: halted, will flush before its next memory access of interest */
+
+	/* Cross-CPU calls (kernel/call.c). Written by others. */
+	__cacheline_aligned struct cpumask call_from; /* CPUs whose call_slot waits for this CPU */
+	struct call_slot call_slot;                   /* this CPU's own outstanding request */
+	struct work_slot work;
+
+	/* Per-CPU lists (mm/pcp.c). */
+	__cacheline_aligned u8 in_allocator; /* an IPI that wants a drain leaves it to the owner while this is set */
+	u8 drain_wanted;                     /* written by others: drain on leaving the allocator */
+
+	/* Counters of kernel/shootdown.c and others, summed by readers. */
+	u64 interrupts_taken; /* times another CPU's shootdown stopped this one */
+	u64 flushes_full, flushes_page;
+
+	/* Lock order check (debug builds). */
+	unsigned locks_held;
+	const void *lock_stack[LOCKS_HELD_MAX];
+
+	struct arch_percpu arch;
+};
+
+/* Every CPU's data by index; entries are valid once cpu_online() of it, and for the boot CPU always. */
+extern struct percpu **cpu_table;
+
+static inline struct percpu *cpu_data(cpu_t cpu)
+{
+	return cpu_table[cpu];
+}
+
+/* this_cpu() comes from <arch/percpu.h>. */
+static inline cpu_t cpu_id(void)
+{
+	return this_cpu()->id;
+}
+
+/* CPUs that take part: set by each CPU as it joins, never cleared. */
+extern struct cpumask cpus_online;
+
+static inline bool cpu_online(cpu_t cpu)
+{
+	return cpumask_test(&cpus_online, cpu);
+}
+
+/* Nodes of the machine, at least 1. Set by arch_firmware_init(). */
+extern node_t node_count;
+
+/* Allocate every CPU's data (cpu_count and nodes are known) and move the boot CPU's into it. */
+void percpu_init(void);

@@ -1,0 +1,63 @@
+/*
+ * Test cases, compiled into the kernel and into the hosted runner alike; results are KTAP on the console.
+ *
+ *	TEST(mm_buddy, merge_stops_at_zone_border)
+ *	{
+ *		EXPECT_EQ(order, 3);
+ *	}
+ *
+ * is the case "mm.buddy.merge_stops_at_zone_border": the first underscore of the suite becomes a dot. A failed EXPECT records the
+ * failure and the case goes on; REQUIRE ends the case. SKIP ends it with a reason; expected skips are pinned by
+ * the host's suite. Cases clean up after themselves; after each the runner checks that every frame is accounted for.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct test_case {
+	const char *suite, *name, *file;
+	void (*run)(void);
+};
+
+TABLE_DECLARE(const struct test_case, test_table);
+
+#define TEST(s, n)                                                                                                     \
+	static void test_##s##_##n(void);                                                                              \
+	static const struct test_case test_case_##s##_##n TABLE_ENTRY(test_table) = {                                  \
+		.suite = #s, .name = #n, .file = __FILE__, .run = test_##s##_##n};                                     \
+	static void test_##s##_##n(void)
+
+void test_fail(const char *file, int line, const char *fmt, ...) __printf(3, 4);
+void test_skip(const char *fmt, ...) __printf(1, 2);
+bool test_failed(void);
+
+#define EXPECT(cond)                                                                                                   \
+	do {                                                                                                           \
+		if (!(cond))                                                                                           \
+			test_fail(__FILE__, __LINE__, "expected %s", #cond);                                           \
+	} while (0)
+#define EXPECT_EQ(a, b)                                                                                                \
+	do {                                                                                                           \
+		u64 _a = (u64)(a), _b = (u64)(b);                                                                      \
+		if (_a != _b)                                                                                          \
+			test_fail(__FILE__, __LINE__, "%s is %llu, %s is %llu", #a, (unsigned long long)_a, #b,        \
+				  (unsigned long long)_b);                                                             \
+	} while (0)
+#define REQUIRE(cond)                                                                                                  \
+	do {                                                                                                           \
+		if (!(cond)) {                                                                                         \
+			test_fail(__FILE__, __LINE__, "required %s", #cond);                                           \
+			return;                                                                                        \
+		}                                                                                                      \
+	} while (0)
+#define SKIP(...)                                                                                                      \
+	do {                                                                                                           \
+		test_skip(__VA_ARGS__);                                                                                \
+		return;                                                                                                \
+	} while (0)
+
+/*
+ * Run the cases that match a glob ("mm.buddy.*"; commas separate several), printing KTAP. Adds to the totals that
+ * verdict_end() reports. Returns how many failed; selecting nothing is itself a failure.
+ */
+unsigned tests_run(const char *patterns);

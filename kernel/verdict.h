@@ -1,0 +1,17 @@
+/*
+ * The end of a run: totals, the end marker that programs wait for, and the exit.
+ *
+ *	# totals pass:P fail:F skip:S
+ *	ASHLAR-END verdict=pass|fail|skipped|crash code=0x10|0x11|0x12|0x13
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+enum verdict { VERDICT_PASS = 0x10, VERDICT_FAIL = 0x11, VERDICT_SKIPPED = 0x12, VERDICT_CRASH = 0x13 };
+
+void verdict_count(unsigned pass, unsigned fail, unsigned skip);
+
+/* Pass if something passed and nothing failed, skipped if nothing ran, fail otherwise; then end. */
+__noreturn void verdict_end(void);
+__noreturn void verdict_end_with(enum verdict verdict);

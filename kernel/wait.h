@@ -1,0 +1,26 @@
+/*
+ * Bounded waits. Nothing in Ashlar spins without a deadline that names what it waited for.
+ *
+ *	struct wait wait = wait_begin(WAIT_CPUS, "shootdown acknowledgements");
+ *	while (!done())
+ *		wait_spin(&wait, cpu);
+ *
+ * A wait past its deadline says once per deadline what is late and which CPU (CPU_NONE if none in particular) and keeps
+ * waiting; after ten deadlines it panics, unless it is soft. wait_spin() relaxes the CPU and serves its mailbox.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+/* Deadline that healthy CPUs meet even when many virtual ones share few real ones: grows with the number of CPUs. */
+u64 wait_deadline_cpus(void);
+
+struct wait {
+	const char *what;
+	u64 start, deadline_ns; /* of one period */
+	u32 late;               /* periods missed so far */
+	bool soft;              /* never panic */
+};
+
+struct wait wait_begin(u64 deadline_ns, const char *what);
+void wait_spin(struct wait *wait, cpu_t culprit);

@@ -1,0 +1,62 @@
+/*
+ * Boot memory: which physical ranges are RAM, which of them are taken, which node each belongs to.
+ *
+ *   as reported    |--RAM--|..|----RAM----|      unsorted, overlapping, unaligned, any number
+ *                       |rsvd|    |acpi|
+ *   memory         [=====]..   [==]    [===]     whole pages, sorted, merged, one node each
+ *   reserved        ##                   #       kernel, loader's leavings, what memblock_alloc() gave out
+ *
+ * Everything before the buddy allocates here. mm_init() freezes it; the ranges are then kept for ever, because
+ * sections that are opened later read them.
+ *
+ * Boot CPU only, until frozen; read-only and lock-free afterwards.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct boot_info;
+
+enum memblock_owner { OWNER_FIRMWARE, OWNER_IMAGE, OWNER_LOADER, OWNER_BOOT };
+
+struct memblock_range {
+	phys_t start, end; /* whole pages */
+	node_t node;       /* memory: its node; reserved: unused */
+	enum memblock_owner owner; /* reserved only */
+};
+
+struct memblock_list {
+	struct memblock_range *range;
+	size_t count, max;
+};
+
+extern struct memblock_list memblock_memory, memblock_reserved;
+
+/* Sort out what the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
+int memblock_init(const struct boot_info *info);
+
+/* Keep [start, end) out of use (rounded outwards to pages). Overlaps are fine; the first owner wins. */
+void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
+
+/*
+ * Take `size` bytes, `align`-aligned (power of two, >= one page), zeroed, lying below `limit` (0: anywhere that
+ * phys_to_virt() reaches now), from `node` if possible (NODE_NONE: any). Highest address first, so low memory stays.
+ * Returns the physical address, or 0. Owner is OWNER_BOOT: frames come back with memblock_free().
+ */
+phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
+void memblock_free(phys_t start, u64 size);
+
+/* The same as an address, for tables of the boot code; panics with `what` if there is no memory for it. */
+void *memblock_alloc_or_die(u64 size, const char *what);
+
+/* Assign the node of RAM in [start, end); RAM that nobody assigned stays on node 0. */
+void memblock_set_node(phys_t start, phys_t end, node_t node);
+
+/* Once the direct map covers all RAM: allocations may lie anywhere. */
+void memblock_direct_map_ready(void);
+
+/* Totals for the machine page. Span: first byte to last; holes: span minus RAM. */
+struct memblock_totals {
+	u64 ram_bytes, span_bytes, hole_bytes, reserved_bytes;
+};
+struct memblock_totals memblock_totals(void);

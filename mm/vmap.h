@@ -1,0 +1,25 @@
+/*
+ * Mappings outside the direct map: stacks, device registers, firmware tables. Addresses come from one region and are
+ * separated by unmapped guard pages, so running off either end faults.
+ *
+ *   VMALLOC_BASE  |guard|stack CPU 0 (16K)|guard|stack CPU 1|guard|LAPIC|guard| ...
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+
+#include "kernel/types.h"
+
+/*
+ * Map `size` bytes of physical memory at `phys` (any alignment) with `prot`; the result has phys's offset within its
+ * page. NULL if page tables or addresses run out. Kept until vmap_unmap(). Boot CPU during start-up, later anyone
+ * who holds no lock.
+ */
+void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
+void vmap_unmap(void *virt, u64 size);
+
+/* A stack of `size` bytes (whole pages) with a guard page below; returns its *top*, 16-aligned, or NULL. Boot only. */
+void *vmap_stack(u64 size, node_t node);
+
+/* What a guard page guards, for the page-fault message: true if `virt` lies in a guard page; fills the stack's index. */
+bool vmap_guard_hit(virt_t virt, unsigned *stack_index);
