@@ -40,18 +40,23 @@ struct boot_info {
 	char loader[BOOT_LOADER_NAME_MAX];
 	char cmdline[BOOT_CMDLINE_MAX];
 	size_t cmdline_len;
-	phys_t rsdp;          /* 0: not told, search for it */
-	u8 rsdp_copy[36];     /* multiboot2 hands over a copy instead of an address */
-	u32 rsdp_copy_len;    /* 0: none */
+	phys_t rsdp;       /* 0: not told, search for it */
+	u8 rsdp_copy[36];  /* multiboot2 hands over a copy instead of an address */
+	u32 rsdp_copy_len; /* 0: none */
 	struct boot_framebuffer framebuffer;
 	struct mem_range range[BOOT_RANGES_MAX];
 	size_t ranges;
 	size_t ranges_lost; /* beyond BOOT_RANGES_MAX: said on the console */
-	unsigned faults;    /* oddities found while parsing, each named on the console */
+	unsigned faults;    /* oddities found while parsing; the first BOOT_FAULTS_SAID are named on the console */
 };
 
 /* Add a range; drops empty ones and counts those that do not fit. RAM above what fits is lost, never misread. */
 void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum mem_kind kind);
+
+/* Count an oddity and name it: who found it, what it is, the offending value. A hostile table cannot flood the console.
+ */
+enum { BOOT_FAULTS_SAID = 16 };
+void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value);
 
 /*
  * Parsers: pure functions over (pointer, length) that read nothing beyond. What is wrong is named with printk() and

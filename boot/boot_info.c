@@ -1,0 +1,47 @@
+/*
+ * The neutral form of what a loader says, and its list of ranges: see boot_info.h.
+ *
+ * Invariant: a byte that any reported range declares unusable is never lost from the list while a RAM range that could
+ * cover it stays. When the list is full, RAM gives way.
+ */
+#include "boot/boot_info.h"
+
+#include "kernel/printk.h"
+
+struct boot_info boot_info;
+
+void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value)
+{
+	if (info->faults++ < BOOT_FAULTS_SAID)
+		pr_warn("%s: %s (0x%llx)", who, what, (unsigned long long)value);
+}
+
+/* Make room in a full list by dropping its last RAM range. False if there is none. */
+static bool drop_ram_range(struct boot_info *info)
+{
+	for (size_t i = info->ranges; i-- > 0;) {
+		if (info->range[i].kind != MEM_RAM)
+			continue;
+		info->range[i] = info->range[--info->ranges];
+		return true;
+	}
+	return false;
+}
+
+void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum mem_kind kind)
+{
+	phys_t end = start + size;
+
+	if (end < start) {
+		boot_info_fault(info, "memory map", "range passes the end of the address space and was cut, at", start);
+		end = ~0ULL;
+	}
+	if (start == end)
+		return;
+	if (info->ranges == BOOT_RANGES_MAX) {
+		info->ranges_lost++;
+		if (kind == MEM_RAM || !drop_ram_range(info))
+			return;
+	}
+	info->range[info->ranges++] = (struct mem_range){.start = start, .end = end, .kind = kind};
+}

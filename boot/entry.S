@@ -1,0 +1,292 @@
+/*
+ * Entry from the loader: 32-bit protected mode, paging off, flat segments, interrupts off ("Multiboot2 Specification
+ * version 2.0", 3.3 "I386 machine state"; Xen, "x86/HVM direct boot ABI" for PVH). From here to 64-bit C code.
+ *
+ *	multiboot2_entry  EAX = magic, EBX = physical address of the information block
+ *	pvh_entry         EBX = physical address of the start info block
+ *	   -> entry32     checks the CPU, loads our page tables, writes CR4, EFER and CR0 whole
+ *	   -> entry64     high half: GS base, stack, boot_start(protocol, magic, block)
+ *
+ * Nothing is inherited: a loader may leave LA57, PCIDE, SMEP or a paging mode of its own behind; CR4 is written whole
+ * while paging is off, the only time LA57 may change (Intel SDM vol. 3A, 4.1.1). A CPU without CPUID, long mode or NX
+ * gets a line on COM1 and a halt.
+ *
+ * The boot page tables are never freed or changed: CPUs that start later, or too late, run on them (design, "Joining
+ * CPUs"). They map 0-4 GiB three times, with 2 MiB pages:
+ *
+ *	0                    identity, executable: entry code and AP trampoline run here
+ *	DIRECT_MAP_BASE      the same memory, not executable
+ *	IMAGE_BASE           physical 0-1 GiB
+ */
+#define IMAGE_BASE 0xffffffff80000000
+#define PHYS(symbol) ((symbol) - IMAGE_BASE)
+
+#define MB2_HEADER_MAGIC 0xe85250d6
+#define MB2_BOOT_MAGIC 0x36d76289
+#define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
+#define PROTOCOL_PVH 1
+
+#define COM1 0x3f8
+#define DEBUG_EXIT_PORT 0xf4 /* QEMU isa-debug-exit */
+#define VERDICT_FAIL 0x11
+
+#define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
+#define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; the rest in cpu_features_init() */
+#define EFER_VALUE 0x900     /* NXE LME */
+#define MSR_EFER 0xc0000080
+#define MSR_GS_BASE 0xc0000101
+
+#define PTE_TABLE 0x63 /* dirty accessed write present */
+#define PTE_2M 0xe3    /* large dirty accessed write present */
+#define PTE_NX 0x8000000000000000
+
+	.section .boot.header, "a", @progbits
+	.balign 8
+header:
+	.long MB2_HEADER_MAGIC
+	.long 0 /* i386, protected mode */
+	.long header_end - header
+	.long 0x100000000 - (MB2_HEADER_MAGIC + (header_end - header))
+
+	.balign 8 /* entry address: the ELF's own, said again for loaders that look here only */
+	.short 3, 0
+	.long 12
+	.long multiboot2_entry
+
+	.balign 8 /* framebuffer, optional: any size, 32 bits per pixel */
+	.short 5, 1
+	.long 20
+	.long 0, 0, 32
+
+	.balign 8 /* modules on page borders */
+	.short 6, 0
+	.long 8
+
+	.balign 8
+	.short 0, 0
+	.long 8
+header_end:
+
+	.section .note.pvh, "a", @note
+	.balign 4
+	.long 4, 8, 18 /* name size, value size, XEN_ELFNOTE_PHYS32_ENTRY */
+	.asciz "Xen"
+	.quad pvh_entry
+
+	.section .boot.text, "ax", @progbits
+	.code32
+	.globl multiboot2_entry, pvh_entry
+multiboot2_entry:
+	mov $PROTOCOL_MULTIBOOT2, %edi
+	mov %eax, %esi
+	jmp entry32
+
+pvh_entry:
+	mov $PROTOCOL_PVH, %edi
+	xor %esi, %esi
+
+/* EDI protocol, ESI magic, EBX information block: kept until entry64. */
+entry32:
+	cli
+	cld
+	mov $PHYS(boot_stack_top), %esp
+	mov %ebx, %ebp
+
+	pushfl /* CPUID exists if EFLAGS.ID can be changed */
+	pop %eax
+	mov %eax, %ecx
+	xor $0x200000, %eax
+	push %eax
+	popfl
+	pushfl
+	pop %eax
+	xor %ecx, %eax
+	test $0x200000, %eax
+	mov $message_no_cpuid, %edx
+	jz refuse
+
+	mov $0x80000000, %eax
+	cpuid
+	cmp $0x80000001, %eax
+	mov $message_no_long_mode, %edx
+	jb refuse
+	mov $0x80000001, %eax
+	cpuid
+	mov %edx, %eax
+	mov $message_no_long_mode, %edx
+	test $0x20000000, %eax
+	jz refuse
+	mov $message_no_nx, %edx
+	test $0x00100000, %eax
+	jz refuse
+
+	mov $0x00000011, %eax /* paging off (it should be), so that CR4 may be written */
+	mov %eax, %cr0
+	mov $CR4_VALUE, %eax
+	mov %eax, %cr4
+	mov $PHYS(boot_pgd), %eax
+	mov %eax, %cr3
+	mov $MSR_EFER, %ecx
+	mov $EFER_VALUE, %eax
+	xor %edx, %edx
+	wrmsr
+	mov $CR0_VALUE, %eax
+	mov %eax, %cr0
+
+	lgdt boot_gdt_pointer
+	ljmp $0x08, $entry64_low
+
+/* EDX: message. Says it on COM1, each byte waited for a bounded time, tells an emulator, halts. */
+refuse:
+	mov %edx, %ebp
+	call serial_init
+	mov $message_begin, %esi
+	call serial_puts
+	mov %ebp, %esi
+	call serial_puts
+	mov $message_verdict, %esi
+	call serial_puts
+	mov $DEBUG_EXIT_PORT, %dx
+	mov $VERDICT_FAIL, %al
+	out %al, %dx
+1:	cli
+	hlt
+	jmp 1b
+
+/* 115200 8N1, no interrupts. */
+serial_init:
+	mov $serial_setup, %ebx
+	mov $(serial_setup_end - serial_setup) / 2, %ecx
+1:	movzbl (%ebx), %edx
+	add $COM1, %edx
+	mov 1(%ebx), %al
+	out %al, %dx
+	add $2, %ebx
+	loop 1b
+	ret
+
+serial_puts:
+1:	lodsb
+	test %al, %al
+	jz 4f
+	mov %al, %ah
+	mov $100000, %ecx /* polls: about 0.1 s on hardware, where a byte takes 87 us */
+	mov $(COM1 + 5), %dx
+2:	in %dx, %al
+	test $0x20, %al
+	jnz 3f
+	loop 2b
+3:	mov $COM1, %dx
+	mov %ah, %al
+	out %al, %dx
+	jmp 1b
+4:	ret
+
+serial_setup: /* register, value */
+	.byte 1, 0, 3, 0x80, 0, 1, 1, 0, 3, 3, 2, 7, 4, 3
+serial_setup_end:
+
+message_begin:
+	.asciz "\r\nASHLAR-BEGIN\r\n"
+message_no_cpuid:
+	.asciz "Ashlar: this CPU has no CPUID instruction; a 64-bit CPU with NX is needed. Halted.\r\n"
+message_no_long_mode:
+	.asciz "Ashlar: this CPU has no 64-bit long mode; a 64-bit CPU with NX is needed. Halted.\r\n"
+message_no_nx:
+	.asciz "Ashlar: this CPU lacks NX (no-execute pages, or switched off in firmware set-up). Halted.\r\n"
+message_verdict:
+	.asciz "# totals pass:0 fail:0 skip:0\r\nASHLAR-END verdict=fail code=0x11\r\n"
+
+	.balign 8
+boot_gdt: /* accessed bits preset: the table is read-only later */
+	.quad 0
+	.quad 0x00af9b000000ffff /* code, 64-bit */
+	.quad 0x00cf93000000ffff /* data */
+boot_gdt_pointer:
+	.short boot_gdt_pointer - boot_gdt - 1
+	.quad boot_gdt
+
+	.code64
+entry64_low:
+	movabs $entry64, %rax
+	jmp *%rax
+
+	.text
+	.code64
+entry64:
+	mov $0x10, %eax
+	mov %eax, %ds
+	mov %eax, %es
+	mov %eax, %ss
+	mov %eax, %fs
+	mov %eax, %gs
+	mov $boot_stack_top, %rsp
+	push $2 /* no flag is inherited either */
+	popfq
+
+	rdtsc
+	shl $32, %rdx
+	or %rdx, %rax
+	mov %rax, boot_entry_tsc(%rip)
+
+	mov $boot_percpu, %rax
+	mov %rax, %rdx
+	shr $32, %rdx
+	mov $MSR_GS_BASE, %ecx
+	wrmsr
+
+	mov %edi, %edi /* upper halves are undefined after the mode switch */
+	mov %esi, %esi
+	mov %ebp, %edx
+	xor %ebp, %ebp /* end of the frame chain */
+	push %rbp      /* and of the return addresses */
+	push %rbp
+	call boot_start
+	ud2
+
+	.data
+	.balign 8
+	.globl boot_entry_tsc
+boot_entry_tsc:
+	.quad 0
+
+	.balign 4096
+	.globl boot_pgd
+boot_pgd:
+	.quad PHYS(boot_pud_low) + PTE_TABLE
+	.fill 272, 8, 0
+	.quad PHYS(boot_pud_low) + PTE_TABLE + PTE_NX /* 273: DIRECT_MAP_BASE */
+	.fill 237, 8, 0
+	.quad PHYS(boot_pud_image) + PTE_TABLE /* 511: IMAGE_BASE */
+boot_pud_low:
+	.quad PHYS(boot_pmd) + PTE_TABLE
+	.quad PHYS(boot_pmd) + 0x1000 + PTE_TABLE
+	.quad PHYS(boot_pmd) + 0x2000 + PTE_TABLE
+	.quad PHYS(boot_pmd) + 0x3000 + PTE_TABLE
+	.fill 508, 8, 0
+boot_pud_image:
+	.fill 510, 8, 0
+	.quad PHYS(boot_pmd) + PTE_TABLE /* 510: the last 2 GiB begin */
+	.quad 0
+boot_pmd: /* 0-4 GiB */
+	.set page, 0
+	.rept 2048
+	.quad (page << 21) + PTE_2M
+	.set page, page + 1
+	.endr
+
+/*
+ * The boot CPU's stacks, each above a guard page that arch_page_tables_init() leaves unmapped:
+ *
+ *	guard | normal 16K | guard | double fault 8K | guard | NMI 8K | guard | machine check 8K
+ */
+	.section .stacks, "aw", @nobits
+	.balign 4096
+	.globl boot_stacks, boot_stack_top
+boot_stacks:
+	.skip 4096
+	.skip 16384
+boot_stack_top:
+	.skip 3 * (4096 + 8192)
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Make one hybrid image that boots from CD and from a USB stick, under BIOS and under UEFI.
+#
+#   boot/mkiso.sh KERNEL CMDLINE OUT.iso
+#
+# Needs grub-mkrescue with the modules of both platforms (grub-pc-bin, grub-efi-amd64-bin), xorriso and mtools. To write
+# it to a stick: dd if=OUT.iso of=/dev/sdX bs=4M conv=fsync. UEFI: Secure Boot must be off, the image is not signed.
+set -eu
+
+if [ $# -ne 3 ]; then
+	echo "usage: $0 KERNEL CMDLINE OUT.iso" >&2
+	exit 2
+fi
+kernel=$1 cmdline=$2 out=$3
+here=$(dirname "$0")
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# GRUB's script language sees the command line. Outside double quotes every character that may mean something to it gets
+# a backslash; a quoted part becomes single-quoted, where nothing does. GRUB then hands over "run=pool 2M" for
+# run="pool 2M", which the kernel reads as the same word. The text travels in the environment, where awk changes nothing
+# in it.
+CMDLINE=$cmdline
+export CMDLINE
+mkdir -p "$tree/boot/grub"
+cp "$kernel" "$tree/boot/ashlar.elf"
+awk 'BEGIN {
+		text = ENVIRON["CMDLINE"]
+		for (i = 1; i <= length(text); i++) {
+			c = substr(text, i, 1)
+			if (c == "\"")
+				{ out = out "\047"; quoted = !quoted }
+			else if (c == "\047")
+				out = out (quoted ? "\047\\\047\047" : "\\\047")
+			else if (quoted || c ~ /[A-Za-z0-9_=.,:\/+@% -]/)
+				out = out c
+			else
+				out = out "\\" c
+		}
+		if (quoted)
+			out = out "\047"
+	}
+	(at = index($0, "@CMDLINE@")) && !/^#/ { $0 = substr($0, 1, at - 1) out substr($0, at + 9) }
+	{ print }' "$here/grub.cfg" > "$tree/boot/grub/grub.cfg"
+
+if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts= --themes= -- -volid ASHLAR \
+	> "$tree/log" 2>&1; then
+	cat "$tree/log" >&2
+	rm -f "$out.new"
+	exit 1
+fi
+mv "$out.new" "$out"

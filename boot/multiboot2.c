@@ -1,0 +1,339 @@
+/*
+ * Multiboot2 boot information: what GRUB hands over ("Multiboot2 Specification version 2.0", 3.4 "Boot information
+ *format"; EFI memory descriptors: UEFI specification 2.10, 7.2.3 GetMemoryMap()).
+ *
+ *	total size | reserved | tag | pad to 8 | tag | pad to 8 | ... | end tag (0, 8)
+ *	tag: type u32 | size u32, header included | data
+ *
+ * Invariants: every read lies below `len`, checked against the tag's own size and the tag's against the block's. A tag
+ *that lies is named and skipped; a size that makes the next tag unfindable ends the walk. Of several tags of one type
+ *the first counts (modules: all).
+ *
+ * Memory: the EFI map is preferred to the BIOS-like one, because it tells boot services (RAM now) from runtime
+ *services; the basic two numbers are the last resort.
+ */
+#include "boot/boot_info.h"
+
+#include "kernel/string.h"
+
+enum {
+	TAG_END = 0,
+	TAG_CMDLINE = 1,
+	TAG_LOADER = 2,
+	TAG_MODULE = 3,
+	TAG_BASIC_MEMORY = 4,
+	TAG_MEMORY_MAP = 6,
+	TAG_FRAMEBUFFER = 8,
+	TAG_EFI32_TABLE = 11,
+	TAG_EFI64_TABLE = 12,
+	TAG_RSDP_OLD = 14,
+	TAG_RSDP_NEW = 15,
+	TAG_EFI_MEMORY_MAP = 17,
+	TAG_EFI_BOOT_SERVICES = 18,
+	TAG_COUNT = 22,
+};
+
+enum {
+	TAG_HEADER = 8,
+	INFO_HEADER = 8,
+	EFI_DESCRIPTOR_MIN = 40,
+	E820_ENTRY_MIN = 24,
+	RSDP_V1_SIZE = 20,
+	RSDP_V2_SIZE = 36
+};
+
+/* Bytes of one tag after its header, or of a part of it. */
+struct span {
+	const u8 *data;
+	size_t len;
+};
+
+static u32 get_u32(const u8 *p)
+{
+	u32 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static u64 get_u64(const u8 *p)
+{
+	u64 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static void fault(struct boot_info *info, const char *what, u64 value)
+{
+	boot_info_fault(info, "multiboot2", what, value);
+}
+
+/* Text of a tag into buf, always terminated. Returns its length; what does not fit is said. */
+static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size_t size, const char *what)
+{
+	size_t len = strnlen((const char *)tag.data, tag.len);
+
+	if (len == tag.len)
+		fault(info, what, len);
+	if (len >= size) {
+		fault(info, "text is too long and was cut", len);
+		len = size - 1;
+	}
+	memcpy(buf, tag.data, len);
+	buf[len] = '\0';
+	return len;
+}
+
+static void parse_module(struct boot_info *info, struct span tag)
+{
+	u32 start, end;
+
+	if (tag.len < 8) {
+		fault(info, "module tag too short", tag.len);
+		return;
+	}
+	start = get_u32(tag.data);
+	end = get_u32(tag.data + 4);
+	if (end < start) {
+		fault(info, "module ends before it starts", start);
+		return;
+	}
+	boot_info_add_range(info, start, end - start, MEM_LOADER);
+}
+
+static void parse_framebuffer(struct boot_info *info, struct span tag)
+{
+	struct boot_framebuffer *fb = &info->framebuffer;
+
+	if (tag.len < 24) {
+		fault(info, "framebuffer tag too short", tag.len);
+		return;
+	}
+	if (tag.data[21] == 0) /* indexed colours: nothing here draws with them */
+		return;
+	if (tag.data[21] == 1 && tag.len < 30) {
+		fault(info, "framebuffer tag without colour layout", tag.len);
+		return;
+	}
+	fb->addr = get_u64(tag.data);
+	fb->pitch = get_u32(tag.data + 8);
+	fb->width = get_u32(tag.data + 12);
+	fb->height = get_u32(tag.data + 16);
+	fb->bpp = tag.data[20];
+	fb->type = tag.data[21];
+	if (fb->type == 1) {
+		fb->red_shift = tag.data[24];
+		fb->green_shift = tag.data[26];
+		fb->blue_shift = tag.data[28];
+	}
+}
+
+static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
+{
+	if (tag.len < size) {
+		fault(info, "RSDP copy too short", tag.len);
+		return;
+	}
+	memcpy(info->rsdp_copy, tag.data, size);
+	info->rsdp_copy_len = size;
+}
+
+/* Types are those of the BIOS's e820 map. */
+static enum mem_kind kind_of_e820(u32 type)
+{
+	switch (type) {
+	case 1:
+		return MEM_RAM;
+	case 3:
+	case 4:
+		return MEM_ACPI;
+	case 5:
+		return MEM_BAD;
+	default:
+		return MEM_RESERVED;
+	}
+}
+
+/* Entries of `size` bytes; a rest shorter than that is named. */
+static bool entries_ok(struct boot_info *info, struct span entries, u32 size, u32 min)
+{
+	if (size < min) {
+		fault(info, "memory map entry size too small", size);
+		return false;
+	}
+	if (entries.len % size)
+		fault(info, "memory map ends within an entry, rest ignored", entries.len % size);
+	return true;
+}
+
+static void parse_memory_map(struct boot_info *info, struct span tag)
+{
+	struct span entries;
+	u32 size;
+
+	if (tag.len < 8) {
+		fault(info, "memory map tag too short", tag.len);
+		return;
+	}
+	size = get_u32(tag.data);
+	entries = (struct span){tag.data + 8, tag.len - 8};
+	if (!entries_ok(info, entries, size, E820_ENTRY_MIN))
+		return;
+	for (size_t at = 0; at + size <= entries.len; at += size) {
+		const u8 *e = entries.data + at;
+
+		boot_info_add_range(info, get_u64(e), get_u64(e + 8), kind_of_e820(get_u32(e + 16)));
+	}
+}
+
+/* After ExitBootServices(), loader and boot services memory is ordinary RAM; what holds us is reserved by name. */
+static enum mem_kind kind_of_efi(u32 type)
+{
+	switch (type) {
+	case 1: /* loader code */
+	case 2: /* loader data */
+	case 3: /* boot services code */
+	case 4: /* boot services data */
+	case 7: /* conventional */
+		return MEM_RAM;
+	case 8:
+		return MEM_BAD;
+	case 9:  /* ACPI reclaim */
+	case 10: /* ACPI NVS */
+		return MEM_ACPI;
+	default: /* runtime services, devices, persistent, unaccepted, unknown */
+		return MEM_RESERVED;
+	}
+}
+
+static void parse_efi_memory_map(struct boot_info *info, struct span tag)
+{
+	struct span entries;
+	u32 size;
+
+	if (tag.len < 8) {
+		fault(info, "EFI memory map tag too short", tag.len);
+		return;
+	}
+	size = get_u32(tag.data); /* larger than the structure we know, by design of UEFI */
+	entries = (struct span){tag.data + 8, tag.len - 8};
+	if (!entries_ok(info, entries, size, EFI_DESCRIPTOR_MIN))
+		return;
+	for (size_t at = 0; at + size <= entries.len; at += size) {
+		const u8 *e = entries.data + at;
+		const u64 pages = get_u64(e + 24);
+
+		if (pages > ~0ULL >> PAGE_SHIFT) {
+			fault(info, "EFI memory range with impossible number of pages", pages);
+			continue;
+		}
+		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT, kind_of_efi(get_u32(e)));
+	}
+}
+
+static void parse_basic_memory(struct boot_info *info, struct span tag)
+{
+	if (tag.len < 8) {
+		fault(info, "basic memory tag too short", tag.len);
+		return;
+	}
+	fault(info, "no memory map, only lower and upper memory size", get_u32(tag.data + 4));
+	boot_info_add_range(info, 0, KIB(get_u32(tag.data)), MEM_RAM);
+	boot_info_add_range(info, MIB(1), KIB(get_u32(tag.data + 4)), MEM_RAM);
+}
+
+/* Find all tags: the first of each type into `tags`, modules parsed on the way. */
+static void walk_tags(const u8 *block, size_t len, struct boot_info *info, struct span tags[TAG_COUNT])
+{
+	size_t at = INFO_HEADER;
+
+	while (len - at >= TAG_HEADER) {
+		const u32 type = get_u32(block + at), size = get_u32(block + at + 4);
+		const struct span tag = {block + at + TAG_HEADER, size - TAG_HEADER};
+
+		if (size < TAG_HEADER || size > len - at) {
+			fault(info, "tag with impossible size, rest ignored", size);
+			return;
+		}
+		if (type == TAG_END)
+			return;
+		if (type == TAG_MODULE)
+			parse_module(info, tag);
+		else if (type < TAG_COUNT && tags[type].data)
+			fault(info, "tag appears twice, the first counts: type", type);
+		else if (type < TAG_COUNT)
+			tags[type] = tag;
+		if (ALIGN_UP((u64)size, 8) > len - at)
+			break;
+		at += ALIGN_UP((u64)size, 8);
+	}
+	fault(info, "no end tag within size", len);
+}
+
+static bool has_ram(const struct boot_info *info)
+{
+	for (size_t i = 0; i < info->ranges; i++) {
+		if (info->range[i].kind == MEM_RAM)
+			return true;
+	}
+	return false;
+}
+
+static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUNT])
+{
+	if (tags[TAG_EFI_MEMORY_MAP].data)
+		parse_efi_memory_map(info, tags[TAG_EFI_MEMORY_MAP]);
+	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
+		parse_memory_map(info, tags[TAG_MEMORY_MAP]);
+	if (!has_ram(info) && tags[TAG_BASIC_MEMORY].data)
+		parse_basic_memory(info, tags[TAG_BASIC_MEMORY]);
+	if (!has_ram(info))
+		fault(info, "no memory map with RAM in it", info->ranges);
+}
+
+static void parse_known(struct boot_info *info, const struct span tags[TAG_COUNT])
+{
+	if (tags[TAG_CMDLINE].data)
+		info->cmdline_len = copy_text(info, tags[TAG_CMDLINE], info->cmdline, sizeof(info->cmdline),
+					      "command line is not terminated");
+	if (tags[TAG_LOADER].data)
+		copy_text(info, tags[TAG_LOADER], info->loader, sizeof(info->loader),
+			  "loader's name is not terminated");
+	if (tags[TAG_FRAMEBUFFER].data)
+		parse_framebuffer(info, tags[TAG_FRAMEBUFFER]);
+	if (tags[TAG_RSDP_NEW].data)
+		parse_rsdp(info, tags[TAG_RSDP_NEW], RSDP_V2_SIZE);
+	if (!info->rsdp_copy_len && tags[TAG_RSDP_OLD].data)
+		parse_rsdp(info, tags[TAG_RSDP_OLD], RSDP_V1_SIZE);
+	if (tags[TAG_EFI32_TABLE].data || tags[TAG_EFI64_TABLE].data || tags[TAG_EFI_MEMORY_MAP].data)
+		info->firmware = FIRMWARE_UEFI;
+	if (tags[TAG_EFI_BOOT_SERVICES].data)
+		fault(info, "loader left EFI boot services running", 0);
+}
+
+int multiboot2_parse(const void *data, size_t len, struct boot_info *info)
+{
+	struct span tags[TAG_COUNT] = {{NULL, 0}};
+	size_t total;
+
+	info->protocol = BOOT_MULTIBOOT2;
+	info->firmware = FIRMWARE_BIOS;
+	if (len < INFO_HEADER + TAG_HEADER) {
+		fault(info, "information block too short", len);
+		return -EINVAL;
+	}
+	total = get_u32(data);
+	if (total < INFO_HEADER + TAG_HEADER) {
+		fault(info, "information block claims impossible size", total);
+		return -EINVAL;
+	}
+	if (total > len) {
+		fault(info, "information block claims more than there is", total);
+		total = len;
+	}
+	walk_tags(data, total, info, tags);
+	parse_known(info, tags);
+	parse_memory(info, tags);
+	return 0;
+}

@@ -1,0 +1,169 @@
+/*
+ * PVH start info: how QEMU -kernel, Firecracker and cloud-hypervisor hand over (Xen, "x86/HVM direct boot ABI" and
+ * public/arch-x86/hvm/start_info.h).
+ *
+ * The block is a tree of physical addresses; each is reached through the caller's map function, which refuses what is
+ * out of reach. Everything is copied byte by byte out of what it returns; nothing read here is trusted.
+ */
+#include "boot/boot_info.h"
+
+#include "kernel/string.h"
+
+#define PVH_MAGIC 0x336ec578
+
+struct start_info {
+	u32 magic, version, flags, modules;
+	u64 module_list, cmdline, rsdp;
+	u64 memory_map; /* from here on: version 1 */
+	u32 memory_map_entries, reserved;
+};
+
+struct start_info_module {
+	u64 addr, size, cmdline, reserved;
+};
+
+struct start_info_range {
+	u64 addr, size;
+	u32 type, reserved;
+};
+
+/* More than any machine has; a list longer than this is a lie and is cut. */
+enum { PVH_MODULES_MAX = 64, PVH_RANGES_MAX = 65536, START_INFO_V0_SIZE = offsetof(struct start_info, memory_map) };
+
+struct reader {
+	pvh_map_fn map;
+	void *ctx;
+	struct boot_info *info;
+};
+
+static bool read_bytes(const struct reader *r, phys_t addr, void *dst, size_t len)
+{
+	const void *src;
+
+	if (addr + len < addr)
+		return false;
+	src = r->map(addr, len, r->ctx);
+	if (!src)
+		return false;
+	memcpy(dst, src, len);
+	return true;
+}
+
+static void fault(const struct reader *r, const char *what, u64 value)
+{
+	boot_info_fault(r->info, "PVH start info", what, value);
+}
+
+static void read_cmdline(const struct reader *r, phys_t addr)
+{
+	struct boot_info *info = r->info;
+	char c;
+
+	if (!addr)
+		return;
+	for (size_t i = 0; read_bytes(r, addr + i, &c, 1); i++) {
+		if (!c)
+			return;
+		if (i == BOOT_CMDLINE_MAX - 1) {
+			fault(r, "command line is too long and was cut at its address", addr);
+			return;
+		}
+		info->cmdline[i] = c;
+		info->cmdline_len = i + 1;
+	}
+	fault(r, "command line runs out of reach", addr);
+}
+
+static void read_modules(const struct reader *r, const struct start_info *start)
+{
+	struct start_info_module module;
+	u32 count = start->modules;
+
+	if (count > PVH_MODULES_MAX) {
+		fault(r, "impossible number of modules, cut", count);
+		count = PVH_MODULES_MAX;
+	}
+	for (u32 i = 0; i < count; i++) {
+		if (!read_bytes(r, start->module_list + i * sizeof(module), &module, sizeof(module))) {
+			fault(r, "module list is out of reach", start->module_list);
+			return;
+		}
+		boot_info_add_range(r->info, module.addr, module.size, MEM_LOADER);
+	}
+}
+
+/* Types are those of the BIOS's e820 map (ACPI specification 6.5, 15.2). */
+static enum mem_kind kind_of_e820(u32 type)
+{
+	switch (type) {
+	case 1:
+		return MEM_RAM;
+	case 3:
+	case 4:
+		return MEM_ACPI;
+	case 5:
+		return MEM_BAD;
+	default:
+		return MEM_RESERVED;
+	}
+}
+
+static void read_memory_map(const struct reader *r, const struct start_info *start)
+{
+	struct start_info_range range;
+	u32 count = start->memory_map_entries;
+
+	if (count == 0 || start->memory_map == 0)
+		fault(r, "no memory map", start->memory_map);
+	if (count > PVH_RANGES_MAX) {
+		fault(r, "impossible number of memory ranges, cut", count);
+		count = PVH_RANGES_MAX;
+	}
+	for (u32 i = 0; i < count; i++) {
+		if (!read_bytes(r, start->memory_map + i * sizeof(range), &range, sizeof(range))) {
+			fault(r, "memory map is out of reach after this many ranges", i);
+			return;
+		}
+		boot_info_add_range(r->info, range.addr, range.size, kind_of_e820(range.type));
+	}
+}
+
+/* The lists were copied, but a payload may look at them again: keep what the loader left. */
+static void keep_lists(const struct reader *r, phys_t start_info, const struct start_info *start)
+{
+	boot_info_add_range(r->info, start_info, sizeof(*start), MEM_LOADER);
+	if (start->modules && start->modules <= PVH_MODULES_MAX)
+		boot_info_add_range(r->info, start->module_list, start->modules * sizeof(struct start_info_module),
+				    MEM_LOADER);
+}
+
+int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *info)
+{
+	const struct reader r = {.map = map, .ctx = ctx, .info = info};
+	struct start_info start = {0};
+
+	info->protocol = BOOT_PVH;
+	info->firmware = FIRMWARE_NONE;
+	memcpy(info->loader, "PVH", sizeof("PVH"));
+	if (!read_bytes(&r, start_info, &start, START_INFO_V0_SIZE)) {
+		fault(&r, "block is out of reach", start_info);
+		return -EINVAL;
+	}
+	if (start.magic != PVH_MAGIC) {
+		fault(&r, "wrong magic", start.magic);
+		return -EINVAL;
+	}
+	if (start.version >= 1 && !read_bytes(&r, start_info, &start, sizeof(start))) {
+		fault(&r, "version 1 block is truncated", start_info);
+		return -EINVAL;
+	}
+	read_cmdline(&r, start.cmdline);
+	info->rsdp = start.rsdp;
+	if (start.version == 0)
+		fault(&r, "version 0 carries no memory map; use a loader with version 1 or multiboot2", start.version);
+	else
+		read_memory_map(&r, &start);
+	read_modules(&r, &start);
+	keep_lists(&r, start_info, &start);
+	return 0;
+}

@@ -1,0 +1,46 @@
+# Turns `nm -n` of a linked kernel into the symbol table that backtraces read (arch/x86_64/symbols.c).
+#
+# Input: lines "address type name", sorted by address. Only text symbols are kept, the first name of each address.
+# Output: assembly for section .rodata.symbols:
+#
+#	symbol_count         .long  n
+#	symbol_addresses     .quad  n times, ascending
+#	symbol_name_offsets  .long  n times, into symbol_names
+#	symbol_names         zero-terminated strings
+#
+# With no input the table is empty: the first of the two links uses that. Section .rodata stands after the text, so
+# filling the table moves no function; the Makefile checks that.
+
+function is_text(type)
+{
+	return type ~ /^[tTwW]$/
+}
+
+is_text($2) && $1 != last {
+	last = $1
+	address[n] = $1
+	name[n] = $3
+	n++
+}
+
+END {
+	print "\t.section .rodata.symbols, \"a\", @progbits"
+	print "\t.globl symbol_count, symbol_addresses, symbol_name_offsets, symbol_names"
+	print "\t.balign 8\nsymbol_addresses:"
+	for (i = 0; i < n; i++)
+		print "\t.quad 0x" address[i]
+	print "symbol_name_offsets:"
+	for (i = 0; i < n; i++) {
+		print "\t.long " offset
+		offset += length(name[i]) + 1
+	}
+	if (!n)
+		print "\t.long 0"
+	print "symbol_count:\n\t.long " n + 0
+	print "symbol_names:"
+	for (i = 0; i < n; i++)
+		print "\t.asciz \"" name[i] "\""
+	print "\t.byte 0"
+	print "\t.section .note.GNU-stack, \"\", @progbits"
+}
+BEGIN { n = 0; offset = 0; last = "" }
