@@ -14,3 +14,9 @@ void arch_firmware_init(const struct boot_info *);  /* ACPI: sets cpu_count, nod
 node_t arch_cpu_node(cpu_t cpu);                    /* node of a CPU, once firmware is read */
 void arch_cpus_start(void);                         /* all of them, in parallel; those that do not come are named */
 void arch_machine_print(void);                      /* CPU name and the features in use, for the machine page */
+
+/*
+ * Physical range of the image's read-only part (entry code, text, constants), whole pages: the direct map must not make it
+ * writable. False if there is none (hosted).
+ */
+bool arch_image_range(phys_t *start, phys_t *end_readonly);

@@ -15,5 +15,11 @@ const char *symbol_lookup(virt_t addr, u64 *offset);
 /* Return addresses of the callers, innermost first; stops at anything that does not look like a frame. */
 size_t backtrace_capture(virt_t *out, size_t max);
 
+/*
+ * The architecture's part of a panic, after the reason was printed: stop the other CPUs, print registers and a
+ * symbolised backtrace. Interrupts are off; returns.
+ */
+void panic_arch(void);
+
 /* End the run: tell the host if there is one (isa-debug-exit), then power off or halt for good. */
 __noreturn void machine_end(unsigned code);

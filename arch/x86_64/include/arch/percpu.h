@@ -3,10 +3,13 @@
 
 #include "kernel/types.h"
 
+struct trap_frame;
+
 struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
+	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
 };
 
 struct percpu;

@@ -1,0 +1,272 @@
+/*
+ * Local APICs: see apic.h.
+ *
+ * Only interprocessor interrupts are used. Device interrupts are never let through: the legacy PICs are masked, LINT0 (to
+ * which they are wired) too, and so are the I/O APICs, which firmware may have left routed.
+ *
+ * Order of memory: a write to the ICR in xAPIC mode is a store to uncached memory and stays behind earlier stores. The
+ * WRMSR of x2APIC mode is not, so the message could overtake the mailbox it announces: "MFENCE;LFENCE" goes before it
+ * (Intel SDM vol. 3A, 11.12.3 "MSR Access in x2APIC Mode").
+ */
+#include "arch/x86_64/apic.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+
+#include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/io.h"
+#include "arch/x86_64/msr.h"
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+#include "mm/vmap.h"
+
+enum {
+	APIC_ID = 0x20,
+	APIC_VERSION = 0x30,
+	APIC_TPR = 0x80,
+	APIC_EOI = 0xb0,
+	APIC_SVR = 0xf0,
+	APIC_ISR = 0x100,
+	APIC_ESR = 0x280,
+	APIC_LVT_CMCI = 0x2f0,
+	APIC_ICR = 0x300,
+	APIC_ICR_HIGH = 0x310,
+	APIC_LVT_TIMER = 0x320,
+	APIC_LVT_THERMAL = 0x330,
+	APIC_LVT_PERF = 0x340,
+	APIC_LVT_LINT0 = 0x350,
+	APIC_LVT_LINT1 = 0x360,
+	APIC_LVT_ERROR = 0x370,
+};
+
+enum {
+	SVR_ENABLE = 1 << 8,
+	LVT_MASKED = 1 << 16,
+	LVT_MODE = 7 << 8,
+	LVT_MODE_SMI = 2 << 8,
+	LVT_MODE_NMI = 4 << 8,
+	ICR_PENDING = 1 << 12,
+	CPUID_1_EDX_APIC = 1 << 9,
+	CPUID_1_ECX_X2APIC = 1 << 21,
+};
+
+#define MSR_X2APIC 0x800
+#define MSR_X2APIC_ICR 0x830
+#define APIC_BASE_ENABLE (1ULL << 11)
+#define APIC_BASE_EXTD (1ULL << 10)
+#define APIC_BASE_ADDRESS 0x000ffffffffff000ULL
+
+enum { PIC1_DATA = 0x21, PIC2_DATA = 0xa1 };
+enum { SEND_POLLS = 1000000 }; /* an ICR is busy for microseconds; this is a second and more */
+
+static enum apic_mode mode;
+static volatile u32 *regs; /* xAPIC mode */
+static int nmi_pin = -1;
+
+static bool use_x2apic = true;
+OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it");
+
+static u32 apic_read(unsigned reg)
+{
+	return mode == APIC_X2APIC ? (u32)rdmsr(MSR_X2APIC + reg / 16) : regs[reg / 4];
+}
+
+static void apic_write(unsigned reg, u32 value)
+{
+	if (mode == APIC_X2APIC)
+		wrmsr(MSR_X2APIC + reg / 16, value);
+	else
+		regs[reg / 4] = value;
+}
+
+enum apic_mode apic_mode(void)
+{
+	return mode;
+}
+
+volatile u32 *apic_registers(void)
+{
+	return mode == APIC_XAPIC ? regs : NULL;
+}
+
+void apic_silence_others(void)
+{
+	const u32 command = ICR_ALL_BUT_SELF | ICR_INIT | ICR_ASSERT;
+	u64 base;
+
+	if (!(cpuid(1, 0).edx & CPUID_1_EDX_APIC))
+		return;
+	base = rdmsr(MSR_APIC_BASE);
+	if (base & APIC_BASE_EXTD) {
+		wrmsr(MSR_X2APIC_ICR, command);
+	} else if ((base & APIC_BASE_ENABLE) && (base & APIC_BASE_ADDRESS) < EARLY_PHYS_LIMIT) {
+		volatile u32 *early = phys_to_virt(base & APIC_BASE_ADDRESS);
+
+		early[APIC_ICR_HIGH / 4] = 0;
+		early[APIC_ICR / 4] = command;
+	}
+}
+
+enum apic_mode apic_probe(void)
+{
+	u64 base;
+
+	if (!(cpuid(1, 0).edx & CPUID_1_EDX_APIC))
+		return APIC_NONE;
+	base = rdmsr(MSR_APIC_BASE);
+	if (!(base & APIC_BASE_ENABLE)) {
+		base |= APIC_BASE_ENABLE;
+		wrmsr(MSR_APIC_BASE, base);
+	}
+	if (base & APIC_BASE_EXTD) {
+		mode = APIC_X2APIC;
+		return mode;
+	}
+	regs = vmap_phys(base & APIC_BASE_ADDRESS, PAGE_SIZE, PT_UNCACHED);
+	if (regs)
+		mode = APIC_XAPIC;
+	return mode;
+}
+
+enum apic_mode apic_choose_mode(u32 highest_id)
+{
+	const bool available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC;
+
+	if (mode == APIC_X2APIC) {
+		if (!use_x2apic)
+			pr_warn("APIC: firmware left x2APIC mode on, x2apic=off is not possible");
+		return mode;
+	}
+	if (mode == APIC_XAPIC && available && (use_x2apic || highest_id > XAPIC_ID_MAX))
+		mode = APIC_X2APIC; /* entered by apic_init_cpu() */
+	return mode;
+}
+
+void apic_set_nmi_pin(int pin)
+{
+	nmi_pin = pin;
+}
+
+u32 apic_id(void)
+{
+	if (mode == APIC_NONE)
+		return cpuid(1, 0).ebx >> 24;
+	return mode == APIC_X2APIC ? apic_read(APIC_ID) : apic_read(APIC_ID) >> 24;
+}
+
+/* Mask a local source. One that raises SMIs is firmware's (thermal management) and stays. */
+static void mask_source(unsigned reg)
+{
+	const u32 value = apic_read(reg);
+
+	if ((value & LVT_MODE) != LVT_MODE_SMI)
+		apic_write(reg, value | LVT_MASKED);
+}
+
+static void mask_sources(void)
+{
+	const unsigned last = apic_read(APIC_VERSION) >> 16 & 0xff;
+
+	mask_source(APIC_LVT_TIMER);
+	mask_source(APIC_LVT_ERROR);
+	apic_write(APIC_LVT_LINT0, nmi_pin == 0 ? LVT_MODE_NMI : LVT_MASKED);
+	apic_write(APIC_LVT_LINT1, nmi_pin == 1 ? LVT_MODE_NMI : LVT_MASKED);
+	if (last >= 4)
+		mask_source(APIC_LVT_PERF);
+	if (last >= 5)
+		mask_source(APIC_LVT_THERMAL);
+	if (last >= 6)
+		mask_source(APIC_LVT_CMCI);
+}
+
+/* Firmware may have left interrupts in service, which would hold back ours: acknowledge each, at most all of them. */
+static void finish_in_service(void)
+{
+	for (unsigned n = 0; n < 256; n++) {
+		u32 any = 0;
+
+		for (unsigned word = 0; word < 8; word++)
+			any |= apic_read(APIC_ISR + word * 16);
+		if (!any)
+			return;
+		apic_eoi();
+	}
+}
+
+void apic_init_cpu(void)
+{
+	if (mode == APIC_NONE)
+		return;
+	if (mode == APIC_X2APIC)
+		wrmsr(MSR_APIC_BASE, rdmsr(MSR_APIC_BASE) | APIC_BASE_ENABLE | APIC_BASE_EXTD);
+	apic_write(APIC_TPR, 0);
+	mask_sources();
+	apic_write(APIC_SVR, SVR_ENABLE | VECTOR_SPURIOUS);
+	finish_in_service();
+	apic_write(APIC_ESR, 0);
+}
+
+void apic_eoi(void)
+{
+	apic_write(APIC_EOI, 0);
+}
+
+static bool xapic_idle(void)
+{
+	for (unsigned polls = 0; polls < SEND_POLLS; polls++) {
+		if (!(apic_read(APIC_ICR) & ICR_PENDING))
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+/* Two registers: an interrupt between the writes might send a message of its own. */
+static bool xapic_send(u32 to, u32 command)
+{
+	irq_flags_t flags = irq_save();
+	const bool idle = xapic_idle();
+
+	if (idle) {
+		apic_write(APIC_ICR_HIGH, to << 24);
+		apic_write(APIC_ICR, command);
+	}
+	irq_restore(flags);
+	return idle;
+}
+
+bool apic_send(u32 to, u32 command)
+{
+	if (mode == APIC_XAPIC)
+		return xapic_send(to, command);
+	if (mode == APIC_NONE)
+		return false;
+	__asm__ volatile("mfence; lfence" ::: "memory");
+	wrmsr(MSR_X2APIC_ICR, (u64)to << 32 | command);
+	return true;
+}
+
+void pic_mask_all(void)
+{
+	outb(PIC1_DATA, 0xff);
+	outb(PIC2_DATA, 0xff);
+}
+
+enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 4, IO_APIC_REG_VERSION = 1, IO_APIC_REG_PINS = 0x10 };
+
+void io_apic_mask_all(phys_t phys)
+{
+	volatile u32 *io = vmap_phys(phys, 32, PT_UNCACHED);
+	u32 pins;
+
+	if (!io)
+		return;
+	io[IO_APIC_SELECT] = IO_APIC_REG_VERSION;
+	pins = (io[IO_APIC_DATA] >> 16 & 0xff) + 1;
+	for (u32 pin = 0; pin < pins; pin++) {
+		io[IO_APIC_SELECT] = IO_APIC_REG_PINS + 2 * pin;
+		if ((io[IO_APIC_DATA] & LVT_MODE) != LVT_MODE_SMI)
+			io[IO_APIC_DATA] = LVT_MASKED;
+	}
+}

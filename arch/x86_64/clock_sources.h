@@ -1,0 +1,15 @@
+/* Clock calibration, in the two steps that start-up allows. */
+#pragma once
+
+#include "kernel/types.h"
+
+/* Frequency from CPUID or, failing that, the PIT. Needs nothing else. Boot CPU. */
+void clock_init(void);
+
+/*
+ * Once firmware tables are read: cross-check against HPET or the ACPI PM timer, and use them if nothing better was
+ * there. Boot CPU, before others are started. `hpet`: mapped registers or NULL; `pm_timer_port`: I/O port or 0.
+ */
+void clock_refine(const volatile void *hpet, u16 pm_timer_port, bool pm_timer_32bit);
+
+u64 clock_tsc_hz(void);

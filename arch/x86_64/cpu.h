@@ -1,0 +1,19 @@
+/* What this CPU has, and its control registers. */
+#pragma once
+
+#include "kernel/types.h"
+
+struct cpu_features {
+	char vendor[13], brand[49];
+	bool hypervisor, pages_1g, smep, smap, umip, x2apic, erms, clzero, invariant_tsc;
+	unsigned phys_bits;
+};
+
+/* Of the boot CPU; valid after arch_early_init(). */
+extern struct cpu_features cpu_features;
+
+void cpu_features_detect(void); /* boot CPU, once */
+
+/* Every CPU: CR4 written whole with what the boot CPU found (SMEP, SMAP, UMIP, machine checks), PAT with entry 1 = WC.
+ */
+void cpu_features_init(void);

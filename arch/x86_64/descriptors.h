@@ -1,0 +1,38 @@
+/*
+ * Descriptor tables of one CPU: GDT, TSS, and the stacks that NMI, double fault and machine check switch to.
+ *
+ *	GDT  0x00 null  0x08 code  0x10 data  0x18 TSS (two slots)
+ *
+ * Stacks: guard page below each. The boot CPU's are in the image (boot/entry.S), other CPUs' come from vmap_stack().
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct percpu;
+
+#define SELECTOR_CODE 0x08
+#define SELECTOR_DATA 0x10
+#define SELECTOR_TSS  0x18
+
+enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
+enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
+
+/*
+ * Boot CPU, for a CPU that is to be started: allocate what descriptors_init_cpu() needs there (cpu->arch.tables).
+ * 0, or -ENOMEM. Nothing to do for the boot CPU itself.
+ */
+int descriptors_alloc(struct percpu *cpu, node_t node);
+
+/*
+ * On the CPU itself: build and load its GDT, TSS and IDT, and point its GS base at `cpu`. Allocates nothing, so any
+ * number of CPUs may run it at once. The boot CPU may call it again when its struct percpu has moved.
+ */
+void descriptors_init_cpu(struct percpu *cpu);
+
+/* True if `addr` lies in a guard page of one of the boot CPU's stacks; *what names the stack. */
+bool boot_guard_hit(virt_t addr, const char **what);
+
+/* The guard pages of the boot CPU's stacks, by index; false past the last. arch_page_tables_init() leaves them
+ * unmapped. */
+bool boot_guard_page(unsigned index, virt_t *start);

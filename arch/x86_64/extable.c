@@ -1,0 +1,75 @@
+/*
+ * Exception table, and the few accesses that are allowed to fault. Table entries are in link order, so the search is
+ * linear: there are a handful.
+ *
+ * Under NMI a fault's IRET unblocks NMIs early (Intel SDM vol. 3A, 6.7.1); the NMI handler that peeks must tolerate
+ * being interrupted by another NMI, which it does, because it stops the CPU or only counts.
+ */
+#include "arch/x86_64/extable.h"
+
+#include <arch/peek.h>
+
+#include "arch/x86_64/msr.h"
+#include "arch/x86_64/traps.h"
+
+struct extable_entry {
+	virt_t insn, fixup;
+};
+
+TABLE_DECLARE(const struct extable_entry, ex_table);
+
+bool extable_fixup(struct trap_frame *frame)
+{
+	const struct extable_entry *e;
+
+	TABLE_FOREACH(e, ex_table)
+	{
+		if (e->insn == frame->rip) {
+			frame->rip = e->fixup;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool peek_u64(const void *addr, u64 *value)
+{
+	u64 loaded = 0;
+	u32 faulted = 1;
+
+	__asm__ volatile("1: mov %[from], %[loaded]\n"
+			 "   xor %[faulted], %[faulted]\n"
+			 "2:\n" EXTABLE(1b, 2b)
+			 : [loaded] "+r"(loaded), [faulted] "+r"(faulted)
+			 : [from] "m"(*(const u64 *)addr)
+			 : "cc", "memory");
+	*value = loaded;
+	return !faulted;
+}
+
+bool rdmsr_safe(u32 msr, u64 *value)
+{
+	u32 low = 0, high = 0, faulted = 1;
+
+	__asm__ volatile("1: rdmsr\n"
+			 "   xor %[faulted], %[faulted]\n"
+			 "2:\n" EXTABLE(1b, 2b)
+			 : "+a"(low), "+d"(high), [faulted] "+r"(faulted)
+			 : "c"(msr)
+			 : "cc", "memory");
+	*value = (u64)high << 32 | low;
+	return !faulted;
+}
+
+bool wrmsr_safe(u32 msr, u64 value)
+{
+	u32 faulted = 1;
+
+	__asm__ volatile("1: wrmsr\n"
+			 "   xor %[faulted], %[faulted]\n"
+			 "2:\n" EXTABLE(1b, 2b)
+			 : [faulted] "+r"(faulted)
+			 : "c"(msr), "a"((u32)value), "d"((u32)(value >> 32))
+			 : "cc", "memory");
+	return !faulted;
+}

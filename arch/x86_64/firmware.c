@@ -1,0 +1,169 @@
+/*
+ * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi.h.
+ *
+ * Whatever the tables say or lack, the boot CPU goes on: at worst it is the only CPU on the only node, and the log says
+ * why.
+ */
+#include <arch/boot.h>
+
+#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/clock_sources.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "mm/memblock.h"
+#include "mm/vmap.h"
+
+enum { HPET_SIZE = 1024 };
+
+static struct cpu_desc boot_cpu_desc = {.enabled = true};
+struct cpu_desc *cpu_descs = &boot_cpu_desc;
+
+static struct acpi_srat srat;
+static struct acpi_slit slit;
+
+/* The list of enabled CPUs, sorted by APIC ID, with room for one more. */
+static struct cpu_desc *list_cpus(const struct acpi_table *madt, size_t *count)
+{
+	const size_t max = acpi_madt_cpus_max(madt);
+	struct cpu_desc *list = memblock_alloc_or_die((max + 1) * sizeof(*list), "the list of CPUs");
+	struct acpi_madt info;
+
+	*count = acpi_madt_parse(madt, list, max, &info);
+	apic_set_nmi_pin(info.nmi_lint);
+	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count, info.disabled,
+		info.ignored);
+	return list;
+}
+
+static void mask_device_interrupts(const struct acpi_table *madt)
+{
+	const size_t max = acpi_madt_io_apics_max(madt);
+	struct acpi_io_apic *list = memblock_alloc_or_die((max + 1) * sizeof(*list), "the list of I/O APICs");
+	const size_t n = acpi_madt_io_apics(madt, list, max);
+
+	pic_mask_all();
+	for (size_t i = 0; i < n; i++)
+		io_apic_mask_all(list[i].phys);
+}
+
+/* Dense numbers: the boot CPU is 0 whether the table knows it or not. */
+static size_t put_boot_cpu_first(struct cpu_desc *list, size_t count)
+{
+	const u32 id = apic_id();
+
+	if (cpu_list_boot_first(list, count, id))
+		return count;
+	pr_warn("ACPI: MADT does not list the boot CPU (APIC ID %u), added", id);
+	memmove(&list[1], &list[0], count * sizeof(*list));
+	list[0] = (struct cpu_desc){.apic_id = id, .enabled = true};
+	return count + 1;
+}
+
+static void drop_unreachable(struct cpu_desc *list, size_t count)
+{
+	for (size_t i = 1; i < count && apic_mode() == APIC_XAPIC; i++)
+		if (list[i].apic_id > XAPIC_ID_MAX)
+			list[i].enabled = false;
+}
+
+static void read_cpus(void)
+{
+	const struct acpi_table *madt = acpi_get(ACPI_MADT);
+	struct cpu_desc *list;
+	size_t count;
+
+	if (apic_probe() == APIC_NONE || !madt) {
+		pr_warn("%s: one CPU is used", madt ? "no local APIC" : "no MADT");
+		apic_choose_mode(0);
+		pic_mask_all();
+		apic_init_cpu();
+		boot_cpu_desc.apic_id = apic_id();
+		return;
+	}
+	list = list_cpus(madt, &count);
+	mask_device_interrupts(madt);
+	apic_choose_mode(count ? list[count - 1].apic_id : 0);
+	apic_init_cpu();
+	count = put_boot_cpu_first(list, count);
+	drop_unreachable(list, count);
+	cpu_descs = list;
+	cpu_count = (cpu_t)count;
+}
+
+static int read_srat(const struct acpi_table *table)
+{
+	size_t mem, cpu;
+
+	acpi_srat_count(table, &mem, &cpu);
+	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), "affinities of memory");
+	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), "affinities of CPUs");
+	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), "proximity domains");
+	return acpi_srat_parse(table, &srat);
+}
+
+/* A page that two nodes share goes to the upper one. */
+static void assign_nodes(void)
+{
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
+	for (size_t i = 0; i < srat.mem_count; i++)
+		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE), ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE),
+				  srat.mem[i].node);
+}
+
+static void read_nodes(void)
+{
+	const struct acpi_table *table = acpi_get(ACPI_SRAT);
+
+	node_count = 1;
+	if (!table)
+		return;
+	if (read_srat(table) < 0) {
+		srat.nodes = 0;
+		pr_warn("ACPI: SRAT is not used, the machine is taken for one node");
+		return;
+	}
+	node_count = srat.nodes;
+	assign_nodes();
+	table = acpi_get(ACPI_SLIT);
+	if (table)
+		acpi_slit_parse(table, &slit);
+	pr_info("ACPI: SRAT describes %u nodes", node_count);
+}
+
+static void read_clocks(void)
+{
+	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
+	struct acpi_fadt fadt = {0};
+	const volatile void *regs = NULL;
+	phys_t base;
+
+	if (hpet && acpi_hpet_parse(hpet, &base) == 0 && base < 1ULL << cpu_features.phys_bits)
+		regs = vmap_phys(base, HPET_SIZE, PT_UNCACHED);
+	if (table)
+		acpi_fadt_parse(table, &fadt);
+	clock_refine(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
+}
+
+void arch_firmware_init(const struct boot_info *info)
+{
+	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
+	read_cpus();
+	read_nodes();
+	read_clocks();
+}
+
+node_t arch_cpu_node(cpu_t cpu)
+{
+	return cpu < cpu_count ? cpu_descs[cpu].node : 0;
+}
+
+unsigned firmware_node_distance(node_t from, node_t to)
+{
+	if (from >= srat.nodes || to >= srat.nodes)
+		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;
+	return acpi_slit_distance(&slit, srat.domain[from], srat.domain[to]);
+}

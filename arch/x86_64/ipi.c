@@ -1,0 +1,146 @@
+/*
+ * Interrupting other CPUs: see <arch/cpu.h>.
+ *
+ * One vector serves every purpose; what is wanted stands in the receiver's mailbox (kernel/call.c), so a message that
+ * merges with an earlier one loses nothing. It is acknowledged to the APIC first: the handler may take long (a flush), and a
+ * message that arrives meanwhile is then kept for afterwards.
+ *
+ * A set that is everybody else goes out as one broadcast. Only if every CPU of the machine is online, though: a CPU that
+ * was given up has no interrupt table.
+ */
+#include "arch/x86_64/ipi.h"
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/traps.h"
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+
+enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
+
+#define STOP_BASE_NS (100 * NS_PER_MS)
+#define STOP_PER_CPU_NS (5 * NS_PER_MS)
+#define STOP_SPINS_MAX (1u << 27) /* stands in for the limit if the clock does not run */
+
+static u32 stopped; /* CPUs that took the NMI of cpus_stop_others() */
+
+static void handle_ipi(struct trap_frame *frame)
+{
+	(void)frame;
+	apic_eoi();
+	interrupt_ipi();
+}
+
+/* Spurious interrupts are not acknowledged (SDM vol. 3A, 11.9). */
+static void handle_spurious(struct trap_frame *frame)
+{
+	(void)frame;
+}
+
+void ipi_init(void)
+{
+	trap_set_handler(VECTOR_IPI, handle_ipi);
+	trap_set_handler(VECTOR_SPURIOUS, handle_spurious);
+}
+
+u64 ipi_send(cpu_t cpu)
+{
+	if (cpu == cpu_id() || !cpu_online(cpu))
+		return 0;
+	return apic_send(cpu_data(cpu)->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? 1 : 0;
+}
+
+/* How many messages the set asks for: its online CPUs but this one. */
+static cpu_t count_receivers(const struct cpumask *targets, cpu_t self)
+{
+	cpu_t n = 0;
+
+	for (size_t i = 0; i < cpu_mask_words(); i++)
+		n += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
+						 atomic_load_relaxed(&cpus_online.words[i]));
+	return n - cpumask_test(targets, self);
+}
+
+u64 ipi_send_mask(const struct cpumask *targets)
+{
+	const cpu_t self = cpu_id(), n = count_receivers(targets, self);
+	u64 sent = 0;
+	cpu_t cpu;
+
+	if (n == 0)
+		return 0;
+	if (n > 1 && n == cpu_count - 1)
+		return apic_send(0, ICR_ALL_BUT_SELF | ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? n : 0;
+	cpumask_foreach(cpu, targets)
+		sent += ipi_send(cpu);
+	return sent;
+}
+
+static void handle_stop(struct trap_frame *frame)
+{
+	(void)frame;
+	atomic_fetch_add(&stopped, 1);
+	cpu_halt_forever();
+}
+
+static void wait_stopped(u32 want)
+{
+	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(), start = clock_ns();
+
+	for (u32 spins = 0; atomic_load_acquire(&stopped) < want; spins++) {
+		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
+			print("%u of %u other CPUs did not stop\n", want - atomic_load_relaxed(&stopped), want);
+			return;
+		}
+		cpu_relax();
+	}
+}
+
+void cpus_stop_others(void)
+{
+	const cpu_t self = cpu_id();
+	u32 sent = 0;
+	cpu_t cpu;
+
+	if (apic_mode() == APIC_NONE)
+		return;
+	trap_set_handler(TRAP_NMI, handle_stop);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != self)
+			sent += apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT);
+	}
+	wait_stopped(sent);
+}
+
+/*
+ * A virtual CPU runs only when its host lets it: under KVM usually at once, under an emulator with many CPUs on few
+ * real ones after all the others had their turn (measurements: kernel/wait.c).
+ */
+static unsigned find_scale(void)
+{
+	struct cpuid id;
+	char name[12];
+
+	if (!cpuid_hypervisor())
+		return SCALE_HARDWARE;
+	id = cpuid_raw(0x40000000, 0); /* hypervisors' leaves; there if the bit is */
+	memcpy(name, &id.ebx, 4);
+	memcpy(name + 4, &id.ecx, 4);
+	memcpy(name + 8, &id.edx, 4);
+	return memcmp(name, "TCGTCGTCGTCG", 12) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
+}
+
+unsigned cpu_deadline_scale(void)
+{
+	static unsigned scale; /* CPUID is slow under a hypervisor; racing CPUs write the same value */
+
+	if (atomic_load_relaxed(&scale) == 0)
+		atomic_store_relaxed(&scale, find_scale());
+	return atomic_load_relaxed(&scale);
+}

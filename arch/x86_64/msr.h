@@ -1,0 +1,88 @@
+/* Model-specific and control registers (Intel SDM vol. 3A, 2.5 "Control registers"; vol. 4 for MSR numbers). */
+#pragma once
+
+#include "kernel/types.h"
+
+#define MSR_APIC_BASE   0x1b
+#define MSR_MISC_ENABLE 0x1a0
+#define MSR_PAT         0x277
+#define MSR_EFER        0xc0000080
+#define MSR_GS_BASE     0xc0000101
+
+#define MISC_ENABLE_FAST_STRINGS (1ULL << 0)
+
+#define CR4_PAE        (1ULL << 5)
+#define CR4_MCE        (1ULL << 6)
+#define CR4_PGE        (1ULL << 7)
+#define CR4_OSFXSR     (1ULL << 9)
+#define CR4_OSXMMEXCPT (1ULL << 10)
+#define CR4_UMIP       (1ULL << 11)
+#define CR4_SMEP       (1ULL << 20)
+#define CR4_SMAP       (1ULL << 21)
+
+static inline u64 rdmsr(u32 msr)
+{
+	u32 low, high;
+
+	__asm__ volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr) : "memory");
+	return (u64)high << 32 | low;
+}
+
+static inline void wrmsr(u32 msr, u64 value)
+{
+	__asm__ volatile("wrmsr" ::"c"(msr), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
+}
+
+/* The same for registers that may not exist: false if the instruction faulted (arch/x86_64/extable.c). */
+bool rdmsr_safe(u32 msr, u64 *value);
+bool wrmsr_safe(u32 msr, u64 value);
+
+static inline u64 read_cr2(void)
+{
+	u64 value;
+
+	__asm__ volatile("mov %%cr2, %0" : "=r"(value)::"memory");
+	return value;
+}
+
+static inline u64 read_cr3(void)
+{
+	u64 value;
+
+	__asm__ volatile("mov %%cr3, %0" : "=r"(value)::"memory");
+	return value;
+}
+
+static inline void write_cr3(u64 value)
+{
+	__asm__ volatile("mov %0, %%cr3" ::"r"(value) : "memory");
+}
+
+static inline u64 read_cr0(void)
+{
+	u64 value;
+
+	__asm__ volatile("mov %%cr0, %0" : "=r"(value)::"memory");
+	return value;
+}
+
+static inline u64 read_cr4(void)
+{
+	u64 value;
+
+	__asm__ volatile("mov %%cr4, %0" : "=r"(value)::"memory");
+	return value;
+}
+
+static inline void write_cr4(u64 value)
+{
+	__asm__ volatile("mov %0, %%cr4" ::"r"(value) : "memory");
+}
+
+static inline u64 rdtsc(void)
+{
+	u32 low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
+	return (u64)high << 32 | low;
+}

@@ -1,0 +1,97 @@
+/*
+ * The kernel's own page tables: the image, each part with its rights, in 4 KiB pages.
+ *
+ *	text_start    text      read, execute
+ *	rodata_start  rodata    read
+ *	data_start    data+bss  read, write, no execute; guard pages below the boot CPU's stacks not mapped
+ *	image_end
+ *
+ * The entry code below (.boot) is not mapped here: it runs on the boot page tables only, which stay as they are in
+ *.data.
+ */
+#include <arch/boot.h>
+#include <arch/memory.h>
+#include <arch/pgtable.h>
+#include <arch/tlb.h>
+
+#include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/image.h"
+#include "arch/x86_64/msr.h"
+#include "kernel/panic.h"
+#include "mm/memblock.h"
+#include "mm/pgtable.h"
+
+/* linker.ld */
+extern const char image_phys_start[], text_start[], text_end[], rodata_start[], rodata_end[], data_start[], image_end[];
+
+static pfn_t root = PFN_NONE;
+
+pfn_t pgtable_root(void)
+{
+	return root;
+}
+
+static phys_t image_phys(const void *addr)
+{
+	return (virt_t)addr - IMAGE_BASE;
+}
+
+static void map_image(virt_t start, virt_t end, enum pt_prot prot)
+{
+	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE, pgtable_alloc_boot, NULL,
+			      NULL) < 0)
+		panic("no memory for the page tables of the kernel image");
+}
+
+/* Data, in pieces between the guard pages. */
+static void map_data(void)
+{
+	virt_t start = (virt_t)data_start, guard;
+
+	for (unsigned i = 0; boot_guard_page(i, &guard); i++) {
+		map_image(start, guard, PT_RW);
+		start = guard + PAGE_SIZE;
+	}
+	map_image(start, (virt_t)image_end, PT_RW);
+}
+
+void arch_page_tables_init(void)
+{
+	root = pgtable_alloc_boot(NULL);
+	if (root == PFN_NONE)
+		panic("no memory for the root page table");
+	map_image((virt_t)text_start, (virt_t)text_end, PT_RX);
+	map_image((virt_t)rodata_start, (virt_t)rodata_end, PT_RO);
+	map_data();
+}
+
+void arch_page_tables_load(void)
+{
+	write_cr3(root << PAGE_SHIFT);
+	tlb_flush_local_all();
+}
+
+/* The image, and the first MiB: real-mode vectors, BIOS data, trampoline page, legacy devices. */
+void arch_reserve_memory(void)
+{
+	memblock_reserve((phys_t)(virt_t)image_phys_start, image_phys(image_end), OWNER_IMAGE);
+	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
+}
+
+bool arch_image_range(phys_t *start, phys_t *end_readonly)
+{
+	*start = (phys_t)(virt_t)image_phys_start;
+	*end_readonly = image_phys(rodata_end);
+	return true;
+}
+
+const char *image_fault_describe(virt_t addr, bool write, bool exec)
+{
+	if (addr >= (virt_t)text_start && addr < (virt_t)text_end)
+		return write ? "write to the kernel's text" : NULL;
+	if (addr >= (virt_t)rodata_start && addr < (virt_t)rodata_end)
+		return write ? "write to a constant of the kernel" : exec ? "execution of a constant" : NULL;
+	if (addr >= (virt_t)data_start && addr < (virt_t)image_end)
+		return exec ? "execution of data" : NULL;
+	return NULL;
+}

@@ -1,0 +1,237 @@
+/*
+ * Starting all CPUs, in parallel.
+ *
+ *   boot CPU                                        each AP
+ *   memory for all: stack, descriptors
+ *   INIT to each; 10 ms; start-up to each           trampoline.S: finds its index by its APIC ID, own stack
+ *   second start-up to those still silent           descriptors, features, APIC
+ *   waits for all, one deadline                     AP_APIC -> AP_JOINING by compare-and-swap
+ *     late ones: stage -> AP_GIVEN_UP, same way     online bit, fence, load G, kernel tables, publish
+ *   says who is missing and how far they came       idle loop
+ *
+ * Invariants: nothing is allocated by an AP; a CPU is either given up or joins, never both; nobody returns from here
+ * while an AP is between AP_JOINING and AP_ONLINE, so an online CPU can always be interrupted.
+ *
+ * Source: Intel SDM vol. 3A, 9.4.4 "MP Initialization Example" (INIT, 10 ms, start-up, start-up); Intel, "MultiProcessor
+ * Specification" 1.4, 1997-05, appendix B.4. The second message is sent only to those who need it.
+ */
+#include "arch/x86_64/smp.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/boot.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/pgtable.h>
+#include <arch/tlb.h>
+
+#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/ipi.h"
+#include "arch/x86_64/msr.h"
+#include "arch/x86_64/smp_page.h"
+#include "kernel/call.h"
+#include "kernel/cmdline.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/wait.h"
+#include "mm/memblock.h"
+#include "mm/vmap.h"
+
+#define AP_STACK_SIZE KIB(16)
+#define INIT_DELAY_NS (10 * NS_PER_MS)
+#define SECOND_STARTUP_NS NS_PER_MS
+
+u8 *ap_stages;
+u32 *ap_ids;
+void **ap_stacks;
+cpu_t ap_count;
+u32 ap_unknown;
+u32 ap_x2apic;
+volatile u32 *ap_apic;
+
+static u64 fail_ap;
+OPTION_U64(fail_ap, fail_ap, 1, 0xffffffff, "test: this CPU hangs while it starts, until it is given up");
+
+static const char *const stage_text[] = {
+	[AP_SILENT] = "nothing was heard of it",
+	[AP_CLAIMED] = "it reached 64-bit code but not its descriptor tables",
+	[AP_DESCRIPTORS] = "it stopped while setting its control registers",
+	[AP_FEATURES] = "it stopped while setting up its APIC",
+	[AP_APIC] = "it stopped before joining",
+};
+
+static enum ap_stage stage_of(cpu_t cpu)
+{
+	return (enum ap_stage)atomic_load_acquire(&ap_stages[cpu]);
+}
+
+/* ---- on the AP ------------------------------------------------------------------------------------------------- */
+
+/* Move on, or park: the boot CPU has given us up. */
+static void reach(cpu_t cpu, enum ap_stage from, enum ap_stage to)
+{
+	if (!atomic_cas(&ap_stages[cpu], (u8)from, (u8)to))
+		cpu_halt_forever();
+}
+
+static void hang_if_asked(cpu_t cpu)
+{
+	while (cpu == fail_ap && stage_of(cpu) != AP_GIVEN_UP)
+		cpu_relax();
+}
+
+static void load_kernel_tables(void)
+{
+	write_cr3(pgtable_root() << PAGE_SHIFT);
+	tlb_flush_local_all();
+}
+
+void ap_start(cpu_t cpu)
+{
+	descriptors_init_cpu(cpu_data(cpu));
+	reach(cpu, AP_CLAIMED, AP_DESCRIPTORS);
+	hang_if_asked(cpu);
+	cpu_features_init();
+	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);
+	apic_init_cpu();
+	reach(cpu, AP_FEATURES, AP_APIC);
+
+	reach(cpu, AP_APIC, AP_JOINING);
+	shootdown_join(load_kernel_tables);
+	atomic_store_release(&ap_stages[cpu], (u8)AP_ONLINE);
+	cpu_idle_loop();
+}
+
+/* ---- on the boot CPU ------------------------------------------------------------------------------------------- */
+
+static void exclude(cpu_t cpu, const char *why)
+{
+	ap_stages[cpu] = AP_EXCLUDED;
+	pr_warn("CPU %u (APIC ID %u) is left out: %s", cpu, cpu_descs[cpu].apic_id, why);
+}
+
+/* Everything a CPU needs, so that it need not allocate. */
+static void prepare_cpu(cpu_t cpu)
+{
+	struct percpu *data = cpu_data(cpu);
+
+	ap_ids[cpu] = data->arch.apic_id = cpu_descs[cpu].apic_id;
+	if (!cpu_descs[cpu].enabled) {
+		exclude(cpu, "its APIC ID cannot be addressed in xAPIC mode");
+		return;
+	}
+	ap_stacks[cpu] = data->arch.stack_top = vmap_stack(AP_STACK_SIZE, data->node);
+	if (!ap_stacks[cpu] || descriptors_alloc(data, data->node) < 0)
+		exclude(cpu, "no memory for its stacks");
+}
+
+static void prepare_tables(void)
+{
+	ap_stages = memblock_alloc_or_die(cpu_count, "the stages of starting CPUs");
+	ap_ids = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_ids), "the IDs of starting CPUs");
+	ap_stacks = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_stacks), "the stacks of starting CPUs");
+	ap_x2apic = apic_mode() == APIC_X2APIC;
+	ap_apic = apic_registers();
+	ap_stages[0] = AP_ONLINE;
+	ap_ids[0] = cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
+	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
+		prepare_cpu(cpu);
+	atomic_store_release(&ap_count, cpu_count);
+}
+
+static void send_to_silent(u32 command)
+{
+	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
+		if (stage_of(cpu) == AP_SILENT)
+			apic_send(cpu_descs[cpu].apic_id, command);
+}
+
+/* First CPU at or after `cpu` that is still on its way, or cpu_count. */
+static cpu_t next_underway(cpu_t cpu)
+{
+	while (cpu < cpu_count && stage_of(cpu) >= AP_ONLINE)
+		cpu++;
+	return cpu;
+}
+
+/* Wait until all have come or the time is over; CPUs up to the result have. */
+static cpu_t wait_underway(cpu_t from, u64 start, u64 limit_ns)
+{
+	cpu_t cpu = from;
+
+	for (u64 spins = 0; (cpu = next_underway(cpu)) < cpu_count; spins++) {
+		if (clock_ns() - start > limit_ns)
+			break;
+		ASSERT(clock_ns() != 0 || spins < 1u << 28, "the clock stands still while CPUs start");
+		cpu_relax();
+	}
+	return cpu;
+}
+
+/* Give a late CPU up, unless it joins this very moment: then see it through. */
+static void give_up(cpu_t cpu)
+{
+	struct wait wait;
+	u8 stage;
+
+	while ((stage = (u8)stage_of(cpu)) < AP_JOINING) {
+		if (!atomic_cas(&ap_stages[cpu], stage, (u8)AP_GIVEN_UP))
+			continue;
+		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id, stage_text[stage]);
+		return;
+	}
+	wait = wait_begin(wait_deadline_cpus(), "a CPU that joins");
+	while (stage_of(cpu) != AP_ONLINE)
+		wait_spin(&wait, cpu);
+}
+
+static void report(cpu_t started, u64 ns)
+{
+	u32 seen16, seen32;
+
+	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, (unsigned long long)(ns / NS_PER_MS),
+		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
+	smp_page_seen(&seen16, &seen32);
+	if (seen16 != started - 1 || seen32 != started - 1)
+		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in the firmware's list", seen16,
+			seen32, atomic_load_relaxed(&ap_unknown));
+}
+
+static void start_all(void)
+{
+	const u64 begin = clock_ns();
+	u64 start;
+	cpu_t cpu;
+
+	send_to_silent(ICR_INIT | ICR_ASSERT);
+	clock_delay_ns(INIT_DELAY_NS);
+	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
+	start = clock_ns();
+	cpu = wait_underway(1, start, SECOND_STARTUP_NS);
+	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
+	cpu = wait_underway(cpu, start, wait_deadline_cpus());
+	for (cpu = next_underway(cpu); cpu < cpu_count; cpu = next_underway(cpu))
+		give_up(cpu);
+	report(cpumask_weight(&cpus_online), clock_ns() - begin);
+}
+
+void arch_cpus_start(void)
+{
+	ipi_init();
+	if (cpu_count == 1) {
+		cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
+		pr_info("started 1 of 1 CPUs in 0 ms");
+	} else {
+		prepare_tables();
+		if (smp_page_make(acpi_ebda()) == 0)
+			start_all();
+		else
+			pr_err("no page below 1 MiB to start CPUs from: 1 of %u CPUs runs", cpu_count);
+	}
+	irq_enable();
+}

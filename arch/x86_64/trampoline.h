@@ -1,0 +1,56 @@
+/*
+ * Layout of the trampoline page, shared by trampoline.S and smp_page.c.
+ *
+ *	0      code: 16-bit, 32-bit, jump to the kernel
+ *	data   filled in by the boot CPU; the rest of the page is INT3
+ */
+#pragma once
+
+/* A CPU starts at segment = page / 16, offset 0 (Intel SDM vol. 3A, 9.4.3 "MP Initialization Protocol Algorithm"). */
+#define TRAMPOLINE_CODE32 0x18 /* selectors of its table; the others are those of descriptors.h */
+#define TRAMPOLINE_CODE64 0x08
+#define TRAMPOLINE_DATA 0x10
+
+/* Offsets in struct trampoline_data. */
+#define TRAMPOLINE_JUMP32 0
+#define TRAMPOLINE_JUMP64 8
+#define TRAMPOLINE_ROOT 16
+#define TRAMPOLINE_SEEN16 20
+#define TRAMPOLINE_SEEN32 24
+#define TRAMPOLINE_GDT_POINTER 30
+#define TRAMPOLINE_ENTRY 40
+#define TRAMPOLINE_DATA_SIZE 80
+
+#ifndef __ASSEMBLER__
+#include "kernel/types.h"
+
+struct trampoline_data {
+	u32 jump32_offset; /* far pointers: linear address, selector */
+	u16 jump32_selector;
+	u16 pad0;
+	u32 jump64_offset;
+	u16 jump64_selector;
+	u16 pad1;
+	u32 root; /* of the start-up page tables: below 4 GiB */
+	u32 seen16, seen32; /* CPUs that got this far */
+	u16 pad2;
+	u16 gdt_limit;
+	u32 gdt_base;
+	u32 pad3;
+	u64 entry; /* ap_entry64 */
+	u64 gdt[4];
+};
+
+_Static_assert(offsetof(struct trampoline_data, jump32_offset) == TRAMPOLINE_JUMP32 &&
+		       offsetof(struct trampoline_data, jump64_offset) == TRAMPOLINE_JUMP64 &&
+		       offsetof(struct trampoline_data, root) == TRAMPOLINE_ROOT &&
+		       offsetof(struct trampoline_data, seen16) == TRAMPOLINE_SEEN16 &&
+		       offsetof(struct trampoline_data, seen32) == TRAMPOLINE_SEEN32 &&
+		       offsetof(struct trampoline_data, gdt_limit) == TRAMPOLINE_GDT_POINTER &&
+		       offsetof(struct trampoline_data, entry) == TRAMPOLINE_ENTRY &&
+		       sizeof(struct trampoline_data) == TRAMPOLINE_DATA_SIZE,
+	       "trampoline.S uses these offsets");
+
+extern const char trampoline_start[], trampoline_end[], trampoline_code32[], trampoline_code64[], trampoline_data[];
+void ap_entry64(void);
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Exceptions and interrupts: see traps.h. Gates: Intel SDM vol. 3A, 6.14 "Exception and interrupt handling in 64-bit
+ * mode".
+ *
+ * Invariants: an interrupt handler's first act is cpu_leave_idle(), before any memory that a shootdown may have moved
+ * is touched. Exceptions never happen on an idle CPU (it executes HLT and nothing else), so they skip it; NMI and
+ * machine check may, and therefore stay away from struct pages (design, "Idle CPUs").
+ */
+#include "arch/x86_64/traps.h"
+
+#include <arch/atomic.h>
+#include <arch/console.h>
+#include <arch/percpu.h>
+
+#include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/image.h"
+#include "arch/x86_64/msr.h"
+#include "kernel/call.h"
+#include "kernel/fault.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "mm/vmap.h"
+
+#define MSR_MCG_CAP   0x179
+#define MSR_MC_STATUS 0x401 /* of bank 0; banks are 4 apart */
+
+enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e, PF_WRITE = 1 << 1, PF_EXEC = 1 << 4 };
+
+struct gate {
+	u16 offset0, selector;
+	u8 ist, type;
+	u16 offset16;
+	u32 offset32, reserved;
+};
+
+extern const u8 trap_stubs[];
+void trap_dispatch(struct trap_frame *frame);
+
+static struct gate idt[VECTORS] __cacheline_aligned;
+static trap_handler_fn *handlers[VECTORS];
+static u32 unexpected[VECTORS];
+
+static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
+	"divide error",
+	"debug exception",
+	"non-maskable interrupt",
+	"breakpoint",
+	"overflow",
+	"bound range exceeded",
+	"invalid opcode",
+	"no FPU",
+	"double fault",
+	"FPU segment overrun",
+	"invalid TSS",
+	"segment not present",
+	"stack fault",
+	"general protection fault",
+	"page fault",
+	NULL,
+	"FPU error",
+	"alignment check",
+	"machine check",
+	"SIMD error",
+	"virtualization exception",
+	"control protection exception",
+};
+
+static u8 ist_of(unsigned vector)
+{
+	switch (vector) {
+	case TRAP_NMI:
+		return IST_NMI;
+	case TRAP_DOUBLE_FAULT:
+		return IST_DOUBLE_FAULT;
+	case TRAP_MACHINE_CHECK:
+		return IST_MACHINE_CHECK;
+	default:
+		return IST_NONE;
+	}
+}
+
+void traps_init(void)
+{
+	for (unsigned i = 0; i < VECTORS; i++) {
+		const u64 stub = (u64)trap_stubs + i * STUB_SIZE;
+
+		idt[i] = (struct gate){.offset0 = (u16)stub,
+				       .selector = SELECTOR_CODE,
+				       .ist = ist_of(i),
+				       .type = GATE_INTERRUPT,
+				       .offset16 = (u16)(stub >> 16),
+				       .offset32 = (u32)(stub >> 32)};
+	}
+}
+
+void traps_load(void)
+{
+	const struct __packed {
+		u16 limit;
+		u64 base;
+	} pointer = {sizeof(idt) - 1, (u64)idt};
+
+	__asm__ volatile("lidt %0" ::"m"(pointer));
+}
+
+void trap_set_handler(unsigned vector, trap_handler_fn *fn)
+{
+	ASSERT(vector < VECTORS, "handler for vector %u", vector);
+	atomic_store_release(&handlers[vector], fn);
+}
+
+static void handle_interrupt(struct trap_frame *frame)
+{
+	struct percpu *cpu = this_cpu();
+	trap_handler_fn *fn;
+
+	cpu_leave_idle();
+	cpu->interrupt_depth++;
+	fn = atomic_load_acquire(&handlers[frame->vector]);
+	if (fn)
+		fn(frame);
+	else if (atomic_fetch_add(&unexpected[frame->vector], 1) == 0)
+		pr_warn("unexpected interrupt, vector %llu; further ones are not reported",
+			(unsigned long long)frame->vector);
+	cpu->interrupt_depth--;
+}
+
+static void handle_page_fault(struct trap_frame *frame)
+{
+	const virt_t addr = read_cr2();
+	const bool write = frame->error & PF_WRITE, exec = frame->error & PF_EXEC;
+	const char *stack, *image;
+	char text[256];
+
+	if (extable_fixup(frame) || fault_resolve(addr, write, exec) == FAULT_RETRY)
+		return;
+	if (boot_guard_hit(addr, &stack))
+		panic("page fault at %llx: stack guard of CPU 0 (%s)", (unsigned long long)addr, stack);
+	image = image_fault_describe(addr, write, exec);
+	if (image)
+		panic("page fault at %llx: %s", (unsigned long long)addr, image);
+	fault_describe(addr, write, exec, text, sizeof(text));
+	panic("page fault at %llx: %s", (unsigned long long)addr, text);
+}
+
+/* A stack that runs into its guard page cannot take the page fault's frame: it arrives here, the address still in CR2.
+ */
+static void handle_double_fault(const struct trap_frame *frame)
+{
+	const virt_t addr[2] = {read_cr2(), frame->rsp - sizeof(u64)};
+	const char *stack;
+	unsigned index;
+
+	for (size_t i = 0; i < ARRAY_LEN(addr); i++) {
+		if (boot_guard_hit(addr[i], &stack))
+			panic("double fault: stack overflow, guard page of CPU 0's %s stack hit at %llx", stack,
+			      (unsigned long long)addr[i]);
+		if (vmap_guard_hit(addr[i], &index))
+			panic("double fault: stack overflow on CPU %u, guard page of stack %u hit at %llx", cpu_id(),
+			      index, (unsigned long long)addr[i]);
+	}
+	panic("double fault, CR2 %llx", (unsigned long long)addr[0]);
+}
+
+/* Name the banks that hold an error (Intel SDM vol. 3B, 15.3.2). */
+static void handle_machine_check(void)
+{
+	u64 caps = 0, status;
+
+	if (!rdmsr_safe(MSR_MCG_CAP, &caps))
+		caps = 0;
+	for (u32 bank = 0; bank < (caps & 0xff); bank++) {
+		if (rdmsr_safe(MSR_MC_STATUS + 4 * bank, &status) && status >> 63)
+			print("machine check: bank %u status %016llx\n", bank, (unsigned long long)status);
+	}
+	panic("machine check");
+}
+
+static void handle_exception(struct trap_frame *frame)
+{
+	const char *name = exception_names[frame->vector];
+	trap_handler_fn *fn = atomic_load_acquire(&handlers[frame->vector]);
+
+	if (fn) {
+		fn(frame);
+		return;
+	}
+	switch (frame->vector) {
+	case TRAP_PAGE_FAULT:
+		handle_page_fault(frame);
+		return;
+	case TRAP_DOUBLE_FAULT:
+		handle_double_fault(frame);
+		return;
+	case TRAP_MACHINE_CHECK:
+		handle_machine_check();
+		return;
+	default:
+		if (!extable_fixup(frame))
+			panic("%s (vector %llu, error code %llx)", name ? name : "reserved exception",
+			      (unsigned long long)frame->vector, (unsigned long long)frame->error);
+	}
+}
+
+void trap_dispatch(struct trap_frame *frame)
+{
+	struct arch_percpu *arch = &this_cpu()->arch;
+	struct trap_frame *outer = arch->trap;
+
+	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
+		handle_interrupt(frame);
+		return;
+	}
+	arch->trap = frame;
+	handle_exception(frame);
+	arch->trap = outer;
+}

@@ -1,0 +1,48 @@
+/*
+ * Traps: exceptions and interrupts.
+ *
+ * All 256 vectors have a gate; all gates turn interrupts off. NMI, double fault and machine check run on stacks of
+ * their own (IST). Interrupts (vector 32 and up) leave the idle state before anything else, as the design demands.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+enum trap_vector {
+	TRAP_DIVIDE = 0,
+	TRAP_NMI = 2,
+	TRAP_BREAKPOINT = 3,
+	TRAP_INVALID_OPCODE = 6,
+	TRAP_DOUBLE_FAULT = 8,
+	TRAP_STACK = 12,
+	TRAP_GP = 13,
+	TRAP_PAGE_FAULT = 14,
+	TRAP_MACHINE_CHECK = 18,
+	TRAP_FIRST_INTERRUPT = 32,
+};
+
+/* What traps.S pushes, lowest address first. */
+struct trap_frame {
+	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
+	u64 vector, error;
+	u64 rip, cs, rflags, rsp, ss; /* pushed by the CPU */
+};
+
+typedef void trap_handler_fn(struct trap_frame *frame);
+
+/*
+ * Handle `vector` with fn, in trap context, interrupts off. Interrupt handlers acknowledge the APIC themselves. An NMI
+ * handler that returns resumes what was interrupted. NULL restores the default: a panic for exceptions, a warning for
+ * interrupts. Once, at start-up, before the vector can occur.
+ */
+void trap_set_handler(unsigned vector, trap_handler_fn *fn);
+
+/* Fill the IDT (boot CPU, once) and load it (every CPU). */
+void traps_init(void);
+void traps_load(void);
+
+/*
+ * Exception table: pairs of an instruction that may fault and where to go on if it does. Looked up for page faults and
+ * general protection faults. True if frame->rip was redirected.
+ */
+bool extable_fixup(struct trap_frame *frame);
