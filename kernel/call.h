@@ -29,7 +29,8 @@ struct call_slot {
 };
 
 struct work_slot {
-	call_fn *fn; /* NULL: none; set by the one who gives work, cleared by the CPU when it is done */
+	u32 claimed; /* 1 from the moment somebody gives work until it is done */
+	call_fn *fn; /* NULL: none */
 	void *arg;
 };
 
@@ -59,3 +60,6 @@ __noreturn void cpu_idle_loop(void);
  * and after every halt; does nothing on a CPU that is not idle. Must precede any struct page access.
  */
 void cpu_leave_idle(void);
+
+/* Body of the IPI interrupt: what arch code calls, interrupts off, once it has acknowledged the interrupt. */
+void interrupt_ipi(void);

@@ -4,8 +4,8 @@
  * Interrupt handlers take no locks of this kind: they neither allocate nor free (design), so locking does not mask
  * interrupts, and a CPU that spins keeps serving its mailbox. No lock is held across a shootdown round or any wait.
  *
- * Every lock has a class with a rank; debug builds assert that locks are taken in rising rank, which makes the
- * documented lock order the real one, and that none is held longer than LOCK_HELD_NS_MAX... printed as a warning.
+ * Every lock has a rank; debug builds assert that locks are taken in rising rank, which makes the documented lock order
+ * the real one, and keep the longest time any was held (lock_held_max_ns).
  */
 #pragma once
 
@@ -17,7 +17,6 @@
 /* Lock order, outermost first. zone -> META -> tables is the design's; the rest never nest with them unless shown. */
 enum lock_rank {
 	LOCK_POOL,   /* huge page pool: its counts and list */
-	LOCK_PADATA, /* one job's cursor */
 	LOCK_ZONE,   /* zone: free lists, block records on them, types and isolation bits */
 	LOCK_META,   /* node: META bitmaps */
 	LOCK_TABLE,  /* section: vmemmap PMD install, split, clear */
@@ -37,3 +36,5 @@ void spin_lock(struct spinlock *lock);
 bool spin_trylock(struct spinlock *lock);
 void spin_unlock(struct spinlock *lock);
 bool spin_held(const struct spinlock *lock); /* by anyone; for assertions */
+
+extern u64 lock_held_max_ns; /* debug builds; else 0 */

@@ -9,6 +9,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "kernel/shootdown.h"
 #include "kernel/verdict.h"
 #include "mm/directmap.h"
 #include "mm/init.h"
@@ -16,7 +17,8 @@
 
 void kernel_main(const struct boot_info *info)
 {
-	arch_early_init(); /* traps are caught, this_cpu() works */
+	print("ASHLAR-BEGIN\n");
+	arch_early_init(); /* traps are caught */
 	cmdline_apply(info->cmdline, info->cmdline_len);
 	arch_console_init(info); /* people see the log, from its first line */
 
@@ -32,6 +34,7 @@ void kernel_main(const struct boot_info *info)
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
 	percpu_init();            /* every CPU has its data */
+	shootdown_init();
 	arch_cpus_start();        /* and runs its idle loop */
 
 	mm_init(); /* RAM has owners: pages can be allocated */

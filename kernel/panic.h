@@ -11,6 +11,10 @@ __noreturn void panic(const char *fmt, ...) __printf(1, 2);
 /* True once any CPU panics: waits give up, locks are no longer taken. */
 extern bool panic_in_progress;
 
+/* CPU that panicked first, or CPU_NONE; true if it is this one (its waits return instead of giving up the CPU). */
+extern cpu_t panic_owner;
+bool panic_is_ours(void);
+
 /* State what must hold, and what is wrong if it does not, in words with the offending values. */
 #define ASSERT(cond, ...)                                                                                              \
 	do {                                                                                                           \

@@ -32,8 +32,8 @@ struct percpu {
 	u8 drain_wanted;                     /* written by others: drain on leaving the allocator */
 
 	/* Counters of kernel/shootdown.c and others, summed by readers. */
-	u64 interrupts_taken; /* times another CPU's shootdown stopped this one */
-	u64 flushes_full, flushes_page;
+	u64 flushes_full, flushes_page; /* done by this CPU */
+	struct cpumask round_targets;   /* of the round this CPU has started */
 
 	/* Lock order check (debug builds). */
 	unsigned locks_held;
@@ -67,5 +67,8 @@ static inline bool cpu_online(cpu_t cpu)
 /* Nodes of the machine, at least 1. Set by arch_firmware_init(). */
 extern node_t node_count;
 
-/* Allocate every CPU's data (cpu_count and nodes are known) and move the boot CPU's into it. */
+/* The boot CPU's, there from the first instruction of C. */
+extern struct percpu boot_percpu;
+
+/* Allocate every CPU's data (cpu_count and nodes are known); the boot CPU keeps boot_percpu. */
 void percpu_init(void);

@@ -1,7 +1,7 @@
 /*
  * TLB shootdown as a service: ranges are gathered into a batch and flushed in one round.
  *
- * Generations (the generation rule, ../mm and the models refer to it by these names):
+ * Generations (the design's generation rule; mm/ and the models refer to it by these names):
  *
  *   G          rounds started so far. Only an initiator adds to it.
  *   published  per CPU: the value of G it had loaded before its latest *full* flush.
@@ -52,8 +52,15 @@ void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
 /* Flush what was gathered in one round (none if the batch is empty), and empty the batch. Context as above. */
 void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle idle);
 
-/* Served by every CPU: full flush if a generation was missed. From call_serve() and cpu_leave_idle(). */
+/* Full flush if a full round waits for this CPU (from call_serve()), or, leaving idle, if any round was missed. */
 void shootdown_serve(void);
+void shootdown_leave_idle(void);
+
+/*
+ * A CPU joins: sets its online bit, fences, loads G, moves to the kernel's page tables with `load_tables` (which must
+ * drop every translation, global ones too) and publishes. From then on rounds count on it. Interrupts off.
+ */
+void shootdown_join(void (*load_tables)(void));
 
 /* Totals since boot. `interrupted`: distinct CPUs stopped since shootdown_stats_reset_interrupted(). */
 struct shootdown_stats {
@@ -61,3 +68,6 @@ struct shootdown_stats {
 };
 void shootdown_stats_read(struct shootdown_stats *out);
 void shootdown_stats_reset_interrupted(void);
+
+/* Once per-CPU data exists; before the second CPU is started. */
+void shootdown_init(void);

@@ -57,6 +57,36 @@ bool test_failed(void);
 	} while (0)
 
 /*
+ * Called after each case, where defined (mm/): true if every frame is accounted for and nothing else was left behind. What
+ * is wrong is printed there; the case fails.
+ */
+bool test_after_case(void) __attribute__((weak));
+
+/* One run over a table of cases. The table of the linker is run by tests_run(); private ones test the runner itself. */
+struct test_run {
+	const struct test_case *begin, *end;
+	const char *patterns;
+	void (*emit)(const struct test_run *run, const char *text); /* NULL: print() */
+	void *ctx;                                                  /* emit's */
+	unsigned pass, fail, skip;                                  /* results */
+};
+
+enum { TEST_NAME_MAX = 128 };
+
+void test_run_table(struct test_run *run);
+
+/* "mm.buddy" and "mm.buddy.merge" of a case. */
+void test_suite_name(const struct test_case *tc, char *buf, size_t size);
+void test_case_name(const struct test_case *tc, char *buf, size_t size);
+
+/* Selected cases in the order of their names: the first (`after` NULL), or the one after `after`; NULL at the end. */
+const struct test_case *test_next(const struct test_run *run, const struct test_case *after);
+
+/* Selected cases of the suite that starts with `first`; selected suites. */
+unsigned test_count(const struct test_run *run, const struct test_case *first);
+unsigned test_suites(const struct test_run *run);
+
+/*
  * Run the cases that match a glob ("mm.buddy.*"; commas separate several), printing KTAP. Adds to the totals that
  * verdict_end() reports. Returns how many failed; selecting nothing is itself a failure.
  */

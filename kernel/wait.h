@@ -19,7 +19,8 @@ struct wait {
 	const char *what;
 	u64 start, deadline_ns; /* of one period */
 	u32 late;               /* periods missed so far */
-	bool soft;              /* never panic */
+	bool soft;              /* never panic: the caller looks at `late` and gives up by itself */
+	u64 spins;              /* stands in for time before the clock runs */
 };
 
 struct wait wait_begin(u64 deadline_ns, const char *what);

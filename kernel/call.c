@@ -1,0 +1,171 @@
+/*
+ * Cross-CPU calls, work for idle CPUs, and the idle loop: see call.h.
+ *
+ * Order that makes the mailbox safe: the caller fills its slot, then sets its bit in the target's call_from (a locked
+ * instruction), then sends the interrupt. The target takes bits with an exchange, so each is run once whether the interrupt or
+ * a polling wait sees it first.
+ */
+#include "kernel/call.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/shootdown.h"
+#include "kernel/wait.h"
+
+static cpu_t call_post(const struct cpumask *targets, struct percpu *self)
+{
+	cpu_t cpu, posted = 0;
+
+	cpumask_foreach(cpu, targets) {
+		if (cpu != self->id && cpu_online(cpu))
+			posted++;
+	}
+	atomic_store_release(&self->call_slot.pending, posted);
+	cpumask_foreach(cpu, targets) {
+		if (cpu != self->id && cpu_online(cpu))
+			cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
+	}
+	return posted;
+}
+
+/* A CPU that has not answered yet, for the message: the first that still has our bit set. */
+static cpu_t call_culprit(const struct cpumask *targets, const struct percpu *self)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, targets) {
+		if (cpu != self->id && cpu_online(cpu) && cpumask_test(&cpu_data(cpu)->call_from, self->id))
+			return cpu;
+	}
+	return CPU_NONE;
+}
+
+u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
+{
+	struct percpu *self = this_cpu();
+	struct call_slot *slot = &self->call_slot;
+	struct wait wait;
+	u64 messages;
+
+	ASSERT(!slot->busy, "CPU %u makes a call from within a call", self->id);
+	slot->busy = true;
+	slot->fn = fn;
+	slot->arg = arg;
+	if (call_post(targets, self) == 0) {
+		slot->busy = false;
+		return 0;
+	}
+	messages = ipi_send_mask(targets);
+	wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
+	while (atomic_load_acquire(&slot->pending) != 0)
+		wait_spin(&wait, call_culprit(targets, self));
+	slot->busy = false;
+	return messages;
+}
+
+static void call_serve_word(u64 bits, cpu_t base)
+{
+	for (; bits; bits &= bits - 1) {
+		struct call_slot *slot = &cpu_data(base + (cpu_t)__builtin_ctzll(bits))->call_slot;
+
+		slot->fn(slot->arg);
+		atomic_fetch_sub(&slot->pending, 1);
+	}
+}
+
+void call_serve(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (!self->call_from.words)
+		return; /* before percpu_init(): nobody can call */
+	for (size_t i = 0; i < cpu_mask_words(); i++) {
+		u64 *word = &self->call_from.words[i];
+
+		if (atomic_load_relaxed(word)) {
+			irq_flags_t flags = irq_save();
+
+			call_serve_word(atomic_exchange(word, 0), (cpu_t)i * 64);
+			irq_restore(flags);
+		}
+	}
+	shootdown_serve();
+}
+
+void interrupt_ipi(void)
+{
+	cpu_leave_idle();
+	call_serve();
+}
+
+int work_start(cpu_t cpu, call_fn *fn, void *arg)
+{
+	struct work_slot *work;
+
+	if (cpu >= cpu_count || cpu == cpu_id() || !cpu_online(cpu))
+		return -EINVAL;
+	work = &cpu_data(cpu)->work;
+	if (!atomic_cas(&work->claimed, 0, 1))
+		return -EBUSY;
+	work->arg = arg;
+	atomic_store_release(&work->fn, fn);
+	ipi_send(cpu);
+	return 0;
+}
+
+bool work_done(cpu_t cpu)
+{
+	return atomic_load_acquire(&cpu_data(cpu)->work.claimed) == 0;
+}
+
+void work_wait(cpu_t cpu, u64 limit_ns)
+{
+	struct wait wait = wait_begin(limit_ns ? limit_ns : wait_deadline_cpus(), "work on another CPU");
+
+	wait.soft = limit_ns == 0;
+	while (!work_done(cpu))
+		wait_spin(&wait, cpu);
+}
+
+void cpu_leave_idle(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (!atomic_load_relaxed(&self->idle))
+		return;
+	atomic_store_relaxed(&self->idle, 0);
+	fence_full(); /* pairs with the initiator's: it sees idle = 0, or we see its G */
+	shootdown_leave_idle();
+}
+
+static bool work_run(struct work_slot *work)
+{
+	call_fn *fn = atomic_load_acquire(&work->fn);
+
+	if (!fn)
+		return false;
+	fn(work->arg);
+	atomic_store_relaxed(&work->fn, NULL);
+	atomic_store_release(&work->claimed, 0);
+	return true;
+}
+
+__noreturn void cpu_idle_loop(void)
+{
+	struct percpu *self = this_cpu();
+
+	for (;;) {
+		irq_enable();
+		while (work_run(&self->work))
+			;
+		irq_disable();
+		if (atomic_load_acquire(&self->work.fn))
+			continue; /* arrived between the look and the mask; one that comes later wakes the halt */
+		atomic_store_release(&self->idle, 1);
+		cpu_halt_until_interrupt();
+		cpu_leave_idle();
+	}
+}

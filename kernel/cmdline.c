@@ -1,0 +1,271 @@
+/*
+ * The command line: split into words, each given to the option it names.
+ *
+ *	hvo=batched   quiet   run="pool 2M 4096"   "run=pool 2M 4096"
+ *
+ * The text comes from a loader and may be anything. It is copied once into a bounded buffer that lives for ever (text
+ * options point into it), and nothing beyond its length is read. Whatever is refused is named on the console, with
+ * bytes that could upset a terminal shown as '?', and changes nothing. - and _ in names are the same, as in Linux.
+ */
+#include "kernel/cmdline.h"
+
+#include "kernel/printk.h"
+#include "kernel/string.h"
+
+TABLE_DECLARE(const struct option, option_table);
+
+static char applied[CMDLINE_MAX]; /* as given, for people */
+static char words[CMDLINE_MAX];   /* cut into terminated words */
+
+const char *cmdline_text(void)
+{
+	return applied;
+}
+
+/* Length of the number's digits in `base` at *p, as a value; -EINVAL without any, -ERANGE beyond 64 bits. */
+static int parse_digits(const char **p, unsigned base, u64 *out)
+{
+	const char *start = *p;
+	u64 value = 0;
+
+	for (;; (*p)++) {
+		unsigned c = (u8) * *p;
+		unsigned digit = c >= '0' && c <= '9'   ? c - '0'
+				 : c >= 'a' && c <= 'f' ? c - 'a' + 10
+				 : c >= 'A' && c <= 'F' ? c - 'A' + 10
+							: 16;
+
+		if (digit >= base)
+			break;
+		if (__builtin_mul_overflow(value, (u64)base, &value) || __builtin_add_overflow(value, (u64)digit, &value))
+			return -ERANGE;
+	}
+	*out = value;
+	return *p == start ? -EINVAL : 0;
+}
+
+static unsigned suffix_shift(char c)
+{
+	switch (c) {
+	case 'k':
+	case 'K':
+		return 10;
+	case 'm':
+	case 'M':
+		return 20;
+	case 'g':
+	case 'G':
+		return 30;
+	case 't':
+	case 'T':
+		return 40;
+	}
+	return 0;
+}
+
+int parse_u64(const char **p, u64 *out)
+{
+	bool hex = (*p)[0] == '0' && ((*p)[1] == 'x' || (*p)[1] == 'X');
+	u64 value;
+	unsigned shift;
+	int ret;
+
+	if (hex)
+		*p += 2;
+	ret = parse_digits(p, hex ? 16 : 10, &value);
+	if (ret)
+		return ret;
+	shift = suffix_shift(**p);
+	if (shift) {
+		(*p)++;
+		if (value > UINT64_MAX >> shift)
+			return -ERANGE;
+	}
+	*out = value << shift;
+	return 0;
+}
+
+int option_parse_u64(const struct option *opt, const char *value)
+{
+	u64 number;
+	int ret = parse_u64(&value, &number);
+
+	if (ret)
+		return ret;
+	if (*value)
+		return -EINVAL;
+	if (number < opt->min || number > opt->max)
+		return -ERANGE;
+	*(u64 *)opt->target = number;
+	return 0;
+}
+
+/* Index of `value` among "a|b|c", or -EINVAL. */
+static int choice_index(const char *choices, const char *value)
+{
+	size_t len = strlen(value);
+
+	for (int i = 0;; i++) {
+		const char *end = strchr(choices, '|');
+		size_t n = end ? (size_t)(end - choices) : strlen(choices);
+
+		if (n == len && strncmp(choices, value, n) == 0)
+			return i;
+		if (!end)
+			return -EINVAL;
+		choices = end + 1;
+	}
+}
+
+int option_parse_choice(const struct option *opt, const char *value)
+{
+	int index = choice_index(opt->values, value);
+
+	if (index < 0)
+		return index;
+	*(unsigned *)opt->target = (unsigned)index;
+	return 0;
+}
+
+int option_parse_bool(const struct option *opt, const char *value)
+{
+	if (strcmp(value, "on") == 0 || strcmp(value, "1") == 0 || !*value)
+		*(bool *)opt->target = true;
+	else if (strcmp(value, "off") == 0 || strcmp(value, "0") == 0)
+		*(bool *)opt->target = false;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+int option_parse_text(const struct option *opt, const char *value)
+{
+	*(const char **)opt->target = value;
+	return 0;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		if ((*a == '-' ? '_' : *a) != (*b == '-' ? '_' : *b))
+			return false;
+	}
+	return *a == *b;
+}
+
+static const struct option *option_find(const char *name)
+{
+	const struct option *opt;
+
+	TABLE_FOREACH(opt, option_table) {
+		if (same_name(opt->name, name))
+			return opt;
+	}
+	return NULL;
+}
+
+/* Say why a value was refused. Numbers name their limits, because nobody knows those by heart. */
+static void report_refused(const struct option *opt, const char *value, int ret)
+{
+	if (ret == -ERANGE && opt->parse == option_parse_u64)
+		pr_err("command line: %s=%s is impossible (%llu to %llu): ignored", opt->name, value,
+		       (unsigned long long)opt->min, (unsigned long long)opt->max);
+	else if (ret == -ERANGE)
+		pr_err("command line: %s=%s is impossible: ignored", opt->name, value);
+	else
+		pr_err("command line: %s=%s is malformed (expected %s): ignored", opt->name, value, opt->values);
+}
+
+/* One terminated word. True if it was taken. */
+static bool apply_word(char *word)
+{
+	char *equals = strchr(word, '=');
+	const struct option *opt;
+	const char *value = "";
+	int ret;
+
+	if (equals) {
+		*equals = '\0';
+		value = equals + 1;
+	}
+	opt = option_find(word);
+	if (!opt) {
+		pr_err("command line: unknown option \"%s\": ignored", word);
+		return false;
+	}
+	ret = opt->parse(opt, value);
+	if (ret < 0)
+		report_refused(opt, value, ret);
+	return ret == 0;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Terminate the word at `p`, dropping its quotes; returns what follows. *closed is false if a quote was left open. */
+static char *cut_word(char *p, bool *closed)
+{
+	bool quoted = false;
+	char *out = p;
+
+	for (; *p && (quoted || !is_space(*p)); p++) {
+		if (*p == '"')
+			quoted = !quoted;
+		else
+			*out++ = *p;
+	}
+	if (*p)
+		p++;
+	*out = '\0';
+	*closed = !quoted;
+	return p;
+}
+
+static unsigned apply_words(char *p)
+{
+	unsigned refused = 0;
+
+	for (;;) {
+		char *word;
+		bool closed;
+
+		while (is_space(*p))
+			p++;
+		if (!*p)
+			return refused;
+		word = p;
+		p = cut_word(p, &closed);
+		if (!closed) {
+			pr_err("command line: unfinished quote in \"%s\": ignored", word);
+			refused++;
+		} else if (!apply_word(word)) {
+			refused++;
+		}
+	}
+}
+
+/* Copy at most CMDLINE_MAX - 1 bytes up to the first NUL, printable or blank. */
+static size_t copy_text(const char *text, size_t len)
+{
+	size_t n = strnlen(text, MIN(len, CMDLINE_MAX - 1));
+
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+
+		applied[i] = is_space(c) ? ' ' : c > ' ' && c < 0x7f ? c : '?';
+	}
+	applied[n] = '\0';
+	memcpy(words, applied, n + 1);
+	return n;
+}
+
+unsigned cmdline_apply(const char *text, size_t len)
+{
+	size_t n = copy_text(text, len);
+
+	if (n < len && text[n])
+		pr_err("command line: longer than %u bytes: the rest is ignored", CMDLINE_MAX - 1);
+	return apply_words(words);
+}

@@ -1,0 +1,103 @@
+/*
+ * Ticket spin locks: see lock.h.
+ */
+#include "kernel/lock.h"
+
+#include <arch/clock.h>
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/wait.h"
+
+#ifdef ASHLAR_DEBUG
+/* Every lock waited for must rank above those held: the documented order is the real one. */
+static void lock_order_push(struct spinlock *lock, bool waited)
+{
+	struct percpu *cpu = this_cpu();
+
+	for (unsigned i = 0; i < cpu->locks_held && waited; i++) {
+		const struct spinlock *held = cpu->lock_stack[i];
+
+		ASSERT(held->rank < lock->rank, "lock of rank %u taken while one of rank %u is held", lock->rank,
+		       held->rank);
+	}
+	ASSERT(cpu->locks_held < LOCKS_HELD_MAX, "CPU %u holds %u locks", cpu->id, cpu->locks_held);
+	cpu->lock_stack[cpu->locks_held++] = lock;
+	lock->since = clock_ns();
+}
+
+static void lock_order_pop(struct spinlock *lock)
+{
+	struct percpu *cpu = this_cpu();
+	unsigned i = 0;
+
+	while (i < cpu->locks_held && cpu->lock_stack[i] != lock)
+		i++;
+	ASSERT(i < cpu->locks_held, "CPU %u releases a lock of rank %u that it does not hold", cpu->id, lock->rank);
+	for (cpu->locks_held--; i < cpu->locks_held; i++)
+		cpu->lock_stack[i] = cpu->lock_stack[i + 1];
+
+	u64 held_ns = clock_ns() - lock->since;
+
+	if (held_ns > lock_held_max_ns)
+		lock_held_max_ns = held_ns;
+}
+#else
+static inline void lock_order_push(struct spinlock *lock, bool waited)
+{
+	(void)lock;
+	(void)waited;
+}
+
+static inline void lock_order_pop(struct spinlock *lock)
+{
+	(void)lock;
+}
+#endif
+
+u64 lock_held_max_ns;
+
+static void spin_lock_slow(struct spinlock *lock, u16 ticket)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a spin lock");
+
+	while (atomic_load_acquire(&lock->owner) != ticket) {
+		if (atomic_load_relaxed(&panic_in_progress))
+			return;
+		wait_spin(&wait, lock->holder);
+	}
+}
+
+void spin_lock(struct spinlock *lock)
+{
+	u16 ticket = atomic_fetch_add(&lock->next, 1);
+
+	if (atomic_load_acquire(&lock->owner) != ticket)
+		spin_lock_slow(lock, ticket);
+	atomic_store_relaxed(&lock->holder, this_cpu()->id);
+	lock_order_push(lock, true);
+}
+
+bool spin_trylock(struct spinlock *lock)
+{
+	u16 owner = atomic_load_acquire(&lock->owner);
+
+	if (atomic_load_relaxed(&lock->next) != owner || !atomic_cas(&lock->next, owner, (u16)(owner + 1)))
+		return false;
+	atomic_store_relaxed(&lock->holder, this_cpu()->id);
+	lock_order_push(lock, false); /* a lock that is only tried cannot close a circle */
+	return true;
+}
+
+void spin_unlock(struct spinlock *lock)
+{
+	lock_order_pop(lock);
+	atomic_store_relaxed(&lock->holder, CPU_NONE);
+	atomic_store_release(&lock->owner, (u16)(lock->owner + 1));
+}
+
+bool spin_held(const struct spinlock *lock)
+{
+	return atomic_load_relaxed(&lock->owner) != atomic_load_relaxed(&lock->next);
+}

@@ -1,0 +1,116 @@
+/*
+ * padata: see padata.h.
+ */
+#include "kernel/padata.h"
+
+#include <arch/atomic.h>
+
+#include "kernel/call.h"
+#include "kernel/lock.h"
+#include "kernel/percpu.h"
+#include "kernel/wait.h"
+
+struct padata_run {
+	struct padata_mt_job *job;
+	u64 base;  /* chunk borders are base + n * chunk */
+	u64 chunk; /* a multiple of the job's align */
+	u64 chunks;
+	u32 active; /* helpers that have not finished */
+	struct spinlock lock; /* the job's counts, once per participant */
+	__cacheline_aligned u64 next; /* number of the next chunk to take: all that threads share while they work */
+};
+
+static unsigned padata_works(u64 size, u64 align, u64 min_chunk, unsigned max_threads)
+{
+	u64 works = size / MAX(MAX(min_chunk, align), 1);
+
+	works = MIN(works, max_threads);
+	return (unsigned)MAX(works, 1);
+}
+
+u64 padata_chunk_size(u64 size, u64 align, u64 min_chunk, unsigned max_threads)
+{
+	u64 chunk = size / (4ULL * padata_works(size, align, min_chunk, max_threads));
+
+	/* At least 1 before rounding up: a chunk of 0 would never end (facts: "clamp before roundup"). */
+	chunk = MAX(MAX(chunk, min_chunk), 1);
+	align = MAX(align, 1);
+	return DIV_ROUND_UP(chunk, align) * align;
+}
+
+/* Take chunks until none is left; returns how many. */
+static u64 padata_take_chunks(struct padata_run *run)
+{
+	const struct padata_mt_job *job = run->job;
+	u64 n, taken = 0;
+
+	while ((n = atomic_fetch_add(&run->next, 1)) < run->chunks) {
+		u64 start = MAX(run->base + n * run->chunk, job->start);
+		u64 end = MIN(run->base + (n + 1) * run->chunk, job->start + job->size);
+
+		job->thread_fn(start, end, job->arg);
+		taken++;
+	}
+	return taken;
+}
+
+static void padata_count(struct padata_run *run, u64 chunks)
+{
+	struct padata_mt_job *job = run->job;
+
+	spin_lock(&run->lock);
+	job->threads++;
+	job->chunks_min = MIN(job->chunks_min, chunks);
+	job->chunks_max = MAX(job->chunks_max, chunks);
+	spin_unlock(&run->lock);
+}
+
+static void padata_help(void *arg)
+{
+	struct padata_run *run = arg;
+
+	padata_count(run, padata_take_chunks(run));
+	atomic_fetch_sub(&run->active, 1); /* last: the caller's stack holds *run only until then */
+}
+
+/* Start up to `wanted` helpers on idle CPUs of the job's node. */
+static void padata_start_helpers(struct padata_run *run, unsigned wanted)
+{
+	const node_t node = run->job->node;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (wanted == 0)
+			return;
+		if (node != NODE_NONE && cpu_data(cpu)->node != node)
+			continue;
+		atomic_fetch_add(&run->active, 1);
+		if (work_start(cpu, padata_help, run) == 0)
+			wanted--;
+		else /* busy, or this CPU itself */
+			atomic_fetch_sub(&run->active, 1);
+	}
+}
+
+void padata_run(struct padata_mt_job *job)
+{
+	const u64 align = MAX(job->align, 1);
+	struct padata_run run = {
+		.job = job, .base = job->start - job->start % align, .lock = SPINLOCK_INIT(LOCK_LEAF)};
+	const unsigned works = padata_works(job->size, align, job->min_chunk, job->max_threads);
+	struct wait wait;
+
+	job->threads = 0;
+	job->chunks_min = ~0ULL;
+	job->chunks_max = 0;
+	run.chunk = padata_chunk_size(job->size, align, job->min_chunk, job->max_threads);
+	if (job->size > 0)
+		run.chunks = DIV_ROUND_UP(job->start + job->size - run.base, run.chunk);
+
+	padata_start_helpers(&run, works - 1);
+	padata_count(&run, padata_take_chunks(&run));
+	wait = wait_begin(wait_deadline_cpus(), "padata helpers");
+	wait.soft = true; /* a chunk takes as long as it takes */
+	while (atomic_load_acquire(&run.active) != 0)
+		wait_spin(&wait, CPU_NONE);
+}

@@ -1,0 +1,61 @@
+/*
+ * Per-CPU data: see percpu.h. The boot CPU's is static, everybody else's comes from its own node.
+ */
+#include "kernel/percpu.h"
+
+#include <arch/boot.h>
+#include <arch/memory.h>
+
+#include "kernel/panic.h"
+#include "mm/memblock.h"
+
+struct percpu boot_percpu = {.self = &boot_percpu};
+
+static struct percpu *boot_table[1] = {&boot_percpu};
+static u64 boot_online_word = 1;
+
+struct percpu **cpu_table = boot_table;
+struct cpumask cpus_online = {.words = &boot_online_word};
+cpu_t cpu_count = 1;
+node_t node_count = 1;
+
+static struct percpu *percpu_alloc(cpu_t id, node_t node)
+{
+	phys_t phys = memblock_alloc(sizeof(struct percpu), PAGE_SIZE, 0, node);
+
+	if (!phys)
+		panic("no memory for the data of CPU %u", id);
+	return phys_to_virt(phys);
+}
+
+/* Masks of all CPUs share one allocation: at most a few words each. */
+static void percpu_make_masks(void)
+{
+	const size_t words = cpu_mask_words();
+	u64 *pool = memblock_alloc_or_die((2 * (u64)cpu_count + 1) * words * sizeof(u64), "CPU masks");
+
+	pool[0] = boot_online_word;
+	cpus_online.words = pool;
+	pool += words;
+	for (cpu_t i = 0; i < cpu_count; i++) {
+		cpu_table[i]->call_from.words = pool;
+		cpu_table[i]->round_targets.words = pool + words;
+		pool += 2 * words;
+	}
+}
+
+void percpu_init(void)
+{
+	struct percpu **table = memblock_alloc_or_die((u64)cpu_count * sizeof(*table), "the CPU table");
+
+	for (cpu_t i = 0; i < cpu_count; i++) {
+		struct percpu *cpu = i == 0 ? &boot_percpu : percpu_alloc(i, arch_cpu_node(i));
+
+		cpu->self = cpu;
+		cpu->id = i;
+		cpu->node = arch_cpu_node(i);
+		table[i] = cpu;
+	}
+	cpu_table = table;
+	percpu_make_masks();
+}

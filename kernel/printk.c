@@ -1,0 +1,158 @@
+/*
+ * The log: a ring in RAM that exists before anything else, and the consoles fed from it.
+ *
+ *        oldest kept                     log_end
+ *            v                              v
+ *   [....====================================....]   position p lives at ring[p % LOG_SIZE]
+ *
+ * Positions only grow, so a reader knows by itself how much it missed.
+ *
+ * One lock covers ring and consoles. It is not a struct spinlock: a CPU must be able to print from interrupt handlers,
+ * inside lock checks, and before there is per-CPU data worth checking, and it must not serve its mailbox while it
+ * waits (a served call may print too). So it is one word that names the CPU inside: that CPU itself, nested
+ * by an NMI or a fault, goes ahead without waiting; everybody else waits a bounded time and then goes ahead as
+ * well, because garbled output is better than none. The holder waits for nobody but the console, which is bounded.
+ */
+#include "kernel/printk.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/string.h"
+
+enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024 };
+
+static char ring[LOG_SIZE];
+static u64 log_end;        /* position behind the newest byte; written inside the lock */
+static cpu_t output_owner; /* CPU inside + 1, 0: nobody */
+
+static u64 loglevel = LOG_INFO;
+OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG, "0 errors .. 3 everything; the rest stays in the RAM log");
+
+/* How long to wait for another CPU's output: seconds, in panics much less. Spins bound it where no clock runs yet. */
+#define OUTPUT_WAIT_NS (5 * NS_PER_S)
+#define OUTPUT_WAIT_PANIC_NS (50 * NS_PER_MS)
+#define OUTPUT_WAIT_SPINS (1U << 28)
+
+struct output {
+	irq_flags_t flags;
+	bool owned; /* to be released */
+};
+
+static struct output output_begin(void)
+{
+	struct output out = {.flags = irq_save()};
+	cpu_t me = cpu_id() + 1;
+	u64 start;
+
+	if (atomic_load_relaxed(&output_owner) == me)
+		return out;
+	if (atomic_cas(&output_owner, 0, me)) {
+		out.owned = true;
+		return out;
+	}
+	start = clock_ns();
+	for (u32 spins = 0; spins < OUTPUT_WAIT_SPINS; spins++) {
+		bool panicking = atomic_load_relaxed(&panic_in_progress);
+
+		cpu_relax();
+		if (atomic_load_relaxed(&output_owner) == 0 && atomic_cas(&output_owner, 0, me)) {
+			out.owned = true;
+			break;
+		}
+		if (clock_ns() - start > (panicking ? OUTPUT_WAIT_PANIC_NS : OUTPUT_WAIT_NS))
+			break;
+	}
+	return out;
+}
+
+static void output_finish(struct output out)
+{
+	if (out.owned)
+		atomic_store_release(&output_owner, 0);
+	irq_restore(out.flags);
+}
+
+/* Copy into the ring in at most two pieces. len <= LOG_SIZE. */
+static void ring_append(const char *text, size_t len)
+{
+	u64 end = atomic_load_relaxed(&log_end);
+	size_t at = end % LOG_SIZE;
+	size_t first = MIN(len, LOG_SIZE - at);
+
+	memcpy(ring + at, text, first);
+	memcpy(ring, text + first, len - first);
+	atomic_store_relaxed(&log_end, end + len);
+}
+
+static void emit(const char *text, size_t len, bool consoles)
+{
+	struct output out = output_begin();
+
+	ring_append(text, len);
+	if (consoles)
+		console_write(text, len);
+	output_finish(out);
+}
+
+void vprint(const char *fmt, va_list args)
+{
+	char line[LINE_MAX];
+	int len = vformat(line, sizeof(line), fmt, args);
+
+	emit(line, MIN((size_t)len, sizeof(line) - 1), true);
+}
+
+void print(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vprint(fmt, args);
+	va_end(args);
+}
+
+void printk(enum log_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX];
+	u64 now_us = clock_ns() / NS_PER_US;
+	va_list args;
+	size_t len;
+
+	len = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", (unsigned long long)(now_us / 1000000),
+			     (unsigned long long)(now_us % 1000000));
+	va_start(args, fmt);
+	len += (size_t)vformat(line + len, sizeof(line) - len, fmt, args);
+	va_end(args);
+
+	len = MIN(len, sizeof(line) - 2); /* room for the newline, also when the text was cut */
+	if (line[len - 1] != '\n')
+		line[len++] = '\n';
+	emit(line, len, level <= loglevel);
+}
+
+size_t log_read(u64 *pos, char *buf, size_t size)
+{
+	struct output out = output_begin();
+	u64 end = atomic_load_relaxed(&log_end);
+	size_t n, at, first;
+
+	if (end > LOG_SIZE && *pos < end - LOG_SIZE)
+		*pos = end - LOG_SIZE;
+	if (*pos > end)
+		*pos = end;
+	n = MIN(size, (size_t)(end - *pos));
+	at = *pos % LOG_SIZE;
+	first = MIN(n, LOG_SIZE - at);
+	memcpy(buf, ring + at, first);
+	memcpy(buf + first, ring, n - first);
+	*pos += n;
+	output_finish(out);
+	return n;
+}

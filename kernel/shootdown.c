@@ -1,0 +1,253 @@
+/*
+ * TLB shootdown rounds: see shootdown.h for the names and the rule.
+ *
+ *   initiator                                   other CPU
+ *   clear PTE                                   (busy)                        (idle)
+ *   full fence, tag = G + 1
+ *   g = ++G; full = max(full, g)                                              idle = 1
+ *   read online mask, idle flags                                              ...
+ *   interrupt those not idle ---------------->  load G; flush all; publish    ...
+ *   wait: each published >= g, or seen idle                                   wakes: idle = 0; full fence;
+ *   done = max(done, g)                                                       G != published: flush all; publish
+ *
+ * Why a skipped CPU is safe: the increment of G (a locked instruction) precedes the initiator's look at the idle flag, and
+ * the sleeper's clearing of its flag and full fence precede its look at G. One of the two must see the other (the
+ * store-buffering pattern, SDM vol. 3A, 9.2.3.4), so either it is interrupted or it flushes before it goes on.
+ *
+ * Why `done` may be trusted by everybody: a CPU publishes the G it had loaded *before* its flush, so published >= g
+ * means it flushed after G became g, hence after every PTE change whose tag is <= g.
+ *
+ * A ranged round takes a generation of its own so that sleepers notice it, but a CPU that drops a few pages has
+ * not flushed everything: it acknowledges in the mailbox and publishes nothing, and `done` stays. That is why an
+ * interrupted CPU compares with the last *full* round, and only one that wakes compares with G.
+ *
+ * Sources: Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09 (what batching buys); nanos
+ * src/kernel/flush.c and Linux arch/x86 lazy TLB generations for the idea of numbered rounds; SDM vol. 3A, 4.10.5.
+ */
+#include "kernel/shootdown.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+#include <arch/tlb.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/wait.h"
+#include "mm/memblock.h"
+
+static __cacheline_aligned u64 generation; /* G */
+static u64 generation_full;                /* highest g of a full round: what an interrupted CPU must have flushed for */
+static __cacheline_aligned u64 generation_done;
+
+static __cacheline_aligned struct shootdown_stats stats;
+static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
+
+bool tlb_skip_idle = true;
+OPTION_BOOL(tlb_skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
+
+/* Raise *value to at least `to`; it never falls. */
+static void raise_to(u64 *value, u64 to)
+{
+	u64 old = atomic_load_relaxed(value);
+
+	while (old < to && !atomic_cas(value, old, to))
+		old = atomic_load_relaxed(value);
+}
+
+u64 shootdown_tag(void)
+{
+	fence_full();
+	return atomic_load_relaxed(&generation) + 1;
+}
+
+u64 shootdown_done(void)
+{
+	return atomic_load_acquire(&generation_done);
+}
+
+/* Load G, flush all, publish that value: in this order, and never publish less than before. */
+static void flush_and_publish(struct percpu *self)
+{
+	u64 g = atomic_load_acquire(&generation);
+
+	tlb_flush_local_all();
+	atomic_store_relaxed(&self->flushes_full, self->flushes_full + 1);
+	raise_to(&self->tlb_published, g);
+}
+
+void shootdown_serve(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (atomic_load_relaxed(&self->tlb_published) < atomic_load_acquire(&generation_full))
+		flush_and_publish(self);
+}
+
+void shootdown_leave_idle(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (atomic_load_relaxed(&self->tlb_published) != atomic_load_acquire(&generation))
+		flush_and_publish(self);
+}
+
+void shootdown_join(void (*load_tables)(void))
+{
+	struct percpu *self = this_cpu();
+	u64 g;
+
+	cpumask_set_atomic(&cpus_online, self->id);
+	fence_full();
+	g = atomic_load_acquire(&generation);
+	load_tables();
+	raise_to(&self->tlb_published, g);
+}
+
+/* Who must be interrupted for this round: online, not us, and not idle if idle CPUs may be skipped. */
+static void round_choose_targets(struct percpu *self, bool skip_idle)
+{
+	struct cpumask *targets = &self->round_targets;
+	u64 skipped = 0;
+	cpu_t cpu;
+
+	cpumask_copy(targets, &cpus_online);
+	cpumask_clear(targets, self->id);
+	if (skip_idle) {
+		cpumask_foreach(cpu, targets) {
+			if (atomic_load_acquire(&cpu_data(cpu)->idle)) {
+				cpumask_clear(targets, cpu);
+				skipped++;
+			}
+		}
+	}
+	atomic_add_relaxed(&stats.skipped, skipped);
+	for (size_t i = 0; i < cpu_mask_words(); i++)
+		if (targets->words[i])
+			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);
+}
+
+static void round_wait(struct percpu *self, u64 g, bool skip_idle)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a TLB shootdown");
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &self->round_targets) {
+		const struct percpu *other = cpu_data(cpu);
+
+		while (atomic_load_acquire(&other->tlb_published) < g &&
+		       !(skip_idle && atomic_load_acquire(&other->idle)))
+			wait_spin(&wait, cpu);
+	}
+}
+
+void shootdown_full(enum shootdown_idle idle)
+{
+	struct percpu *self = this_cpu();
+	const bool skip_idle = idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle;
+	u64 g;
+
+	ASSERT(self->locks_held == 0, "CPU %u starts a shootdown while it holds a lock", self->id);
+	atomic_add_relaxed(&stats.flushes, 1);
+	atomic_add_relaxed(&stats.full, 1);
+	g = atomic_fetch_add(&generation, 1) + 1;
+	raise_to(&generation_full, g);
+	flush_and_publish(self);
+	if (cpu_count > 1) {
+		round_choose_targets(self, skip_idle);
+		atomic_add_relaxed(&stats.ipis, ipi_send_mask(&self->round_targets));
+		round_wait(self, g, skip_idle);
+	}
+	raise_to(&generation_done, g);
+}
+
+void shootdown_wait(u64 tag)
+{
+	if (shootdown_done() < tag)
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	ASSERT(shootdown_done() >= tag, "tag %llu is ahead of every round (done %llu)", (unsigned long long)tag,
+	       (unsigned long long)shootdown_done());
+}
+
+void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
+{
+	if (pages == 0)
+		return;
+	batch->pages += pages;
+	if (batch->ranges > 0) {
+		__typeof__(batch->range[0]) *last = &batch->range[batch->ranges - 1];
+
+		if (last->start + last->pages * PAGE_SIZE == start) {
+			last->pages += pages;
+			return;
+		}
+	}
+	if (batch->ranges == SHOOTDOWN_RANGES_MAX) {
+		batch->pages = SHOOTDOWN_PAGES_MAX + 1; /* no room to remember: full */
+		return;
+	}
+	batch->range[batch->ranges].start = start;
+	batch->range[batch->ranges].pages = pages;
+	batch->ranges++;
+}
+
+static void flush_ranges(void *arg)
+{
+	const struct shootdown_batch *batch = arg;
+	struct percpu *self = this_cpu();
+
+	for (unsigned i = 0; i < batch->ranges; i++)
+		for (u64 page = 0; page < batch->range[i].pages; page++)
+			tlb_flush_local_page(batch->range[i].start + page * PAGE_SIZE);
+	atomic_store_relaxed(&self->flushes_page, self->flushes_page + batch->pages);
+}
+
+static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
+{
+	struct percpu *self = this_cpu();
+
+	ASSERT(self->locks_held == 0, "CPU %u starts a shootdown while it holds a lock", self->id);
+	atomic_add_relaxed(&stats.flushes, 1);
+	atomic_add_relaxed(&stats.ranged, 1);
+	atomic_fetch_add(&generation, 1);
+	flush_ranges(batch);
+	if (cpu_count > 1) {
+		round_choose_targets(self, skip_idle);
+		atomic_add_relaxed(&stats.ipis, call_cpus(&self->round_targets, flush_ranges, batch));
+	}
+}
+
+void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle idle)
+{
+	if (batch->pages == 0)
+		return;
+	atomic_add_relaxed(&stats.ops, 1);
+	if (batch->pages > SHOOTDOWN_PAGES_MAX)
+		shootdown_full(idle);
+	else
+		shootdown_ranged(batch, idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle);
+	*batch = (struct shootdown_batch){0};
+}
+
+void shootdown_stats_read(struct shootdown_stats *out)
+{
+	*out = (struct shootdown_stats){
+		.ops = atomic_load_relaxed(&stats.ops),
+		.flushes = atomic_load_relaxed(&stats.flushes),
+		.ipis = atomic_load_relaxed(&stats.ipis),
+		.skipped = atomic_load_relaxed(&stats.skipped),
+		.full = atomic_load_relaxed(&stats.full),
+		.ranged = atomic_load_relaxed(&stats.ranged),
+	};
+	out->interrupted = cpumask_weight(&interrupted_cpus);
+}
+
+void shootdown_stats_reset_interrupted(void)
+{
+	cpumask_zero(&interrupted_cpus);
+}
+
+void shootdown_init(void)
+{
+	interrupted_cpus.words = memblock_alloc_or_die(cpu_mask_words() * sizeof(u64), "the mask of interrupted CPUs");
+}

@@ -1,0 +1,51 @@
+/*
+ * The end of a run. The last two lines are the verdict on every machine, because hardware has no exit status; where
+ * there is a host that takes one, machine_end() tells it the same (records.md, "Verdict").
+ */
+#include "kernel/verdict.h"
+
+#include <arch/atomic.h>
+#include <arch/console.h>
+
+#include "kernel/printk.h"
+
+static unsigned total_pass, total_fail, total_skip;
+
+void verdict_count(unsigned pass, unsigned fail, unsigned skip)
+{
+	atomic_add_relaxed(&total_pass, pass);
+	atomic_add_relaxed(&total_fail, fail);
+	atomic_add_relaxed(&total_skip, skip);
+}
+
+static const char *verdict_name(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_PASS:
+		return "pass";
+	case VERDICT_FAIL:
+		return "fail";
+	case VERDICT_SKIPPED:
+		return "skipped";
+	case VERDICT_CRASH:
+		break;
+	}
+	return "crash";
+}
+
+void verdict_end_with(enum verdict verdict)
+{
+	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass), atomic_load_relaxed(&total_fail),
+	      atomic_load_relaxed(&total_skip));
+	print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict), (unsigned)verdict);
+	machine_end(verdict);
+}
+
+void verdict_end(void)
+{
+	if (atomic_load_relaxed(&total_fail))
+		verdict_end_with(VERDICT_FAIL);
+	if (atomic_load_relaxed(&total_pass))
+		verdict_end_with(VERDICT_PASS);
+	verdict_end_with(VERDICT_SKIPPED);
+}
