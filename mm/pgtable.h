@@ -17,7 +17,6 @@ pfn_t pgtable_alloc_boot(void *ctx); /* from memblock; ctx unused */
 /* Pages used by pgtable_map_range(), by level, for the machine page. */
 struct pgtable_counts {
 	u64 leaf[3]; /* PT_PAGE, PT_PMD, PT_PUD */
-	u64 tables;
 };
 
 /*

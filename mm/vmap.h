@@ -8,6 +8,8 @@
 
 #include <arch/pgtable.h>
 
+#include "mm/pgtable.h"
+
 #include "kernel/types.h"
 
 /*
@@ -23,3 +25,6 @@ void *vmap_stack(u64 size, node_t node);
 
 /* What a guard page guards, for the page-fault message: true if `virt` lies in a guard page; fills the stack's index. */
 bool vmap_guard_hit(virt_t virt, unsigned *stack_index);
+
+/* Where page tables come from once memblock is frozen. */
+void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx);

@@ -1,0 +1,316 @@
+/*
+ * Accounting by walking: see account.h.
+ *
+ * Two independent counts. Lists: what the free lists, rings and pools hold, entry by entry. Blocks: every record of every
+ * open section, and within FULL and RESERVED blocks every struct page, asked for its owner. Both must agree with the counters, and
+ * their sum with the RAM of the zone.
+ */
+#include "mm/account.h"
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "mm/buddy.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/pcp.h"
+#include "mm/pool.h"
+#include "mm/section.h"
+#include "mm/vmemmap.h"
+
+/* Frames of one zone by what the walk found. */
+struct walk {
+	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot;
+};
+
+static bool agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
+{
+	if (counted == walked)
+		return true;
+	pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu", zone->index, zone->node, what,
+	       (unsigned long long)counted, (unsigned long long)walked);
+	return false;
+}
+
+/* ---- lists ---- */
+
+static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned order, u64 *frames)
+{
+	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][order - BLOCK_ORDER];
+	bool ok = true;
+
+	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
+		const struct block *block = block_at(zone->mm, index);
+
+		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
+		    block_type(block) != type || block_free_class(block) != class || block->zone != zone->index) {
+			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
+			       order);
+			return false;
+		}
+		*frames += order_pages(order);
+	}
+	return ok;
+}
+
+static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)
+{
+	const struct page *prev = NULL;
+
+	for (const struct page *page = zone->page_list[type][order]; page; prev = page, page = page->next) {
+		const struct block *block = block_of(zone->mm, page_to_pfn(page));
+
+		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
+		    block_type(block) != type || page->zone != zone->index) {
+			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
+			       (unsigned long long)page_to_pfn(page), order);
+			return false;
+		}
+		*frames += order_pages(order);
+	}
+	return true;
+}
+
+static bool account_lists(struct zone *zone)
+{
+	u64 small = 0;
+	bool ok = true;
+
+	for (unsigned class = 0; class < FREE_CLASSES; class++) {
+		u64 frames = 0;
+
+		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+			for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
+				ok &= walk_block_list(zone, class, type, order, &frames);
+		ok &= agree("free blocks of one class", zone, zone->free_class[class], frames);
+	}
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+		for (unsigned order = 0; order < PAGE_ORDERS; order++)
+			ok &= walk_page_list(zone, type, order, &small);
+	return agree("free small pages", zone, zone->free_small, small) && ok;
+}
+
+/* ---- blocks and struct pages ---- */
+
+/* The 512 frames of a block that has all its struct pages, in chunks as their heads say. */
+static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
+{
+	const struct page *pages = pfn_page(mm, block_pfn(index));
+
+	for (u64 i = 0; i < BLOCK_FRAMES;) {
+		const struct page *page = &pages[i];
+		struct walk *walk = &walks[page->zone];
+		u8 zone = ZONE_NONE;
+		u64 count = 1;
+
+		if (page->flags & (PAGE_BUDDY | PAGE_PCP | PAGE_COMPOUND))
+			count = order_pages(page->order);
+		if (page->flags & PAGE_BUDDY)
+			walk->small += count;
+		else if (page->flags & PAGE_PCP)
+			walk->per_cpu += count;
+		else if (page->flags & PAGE_BOOT)
+			walk->boot += count;
+		else if (!(page->flags & PAGE_RESERVED))
+			walk->in_use += count;
+		else if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
+			walk->reserved += count; /* reserved RAM; holes are no RAM */
+		i += count;
+	}
+}
+
+static void walk_block(struct mm *mm, u32 index, struct walk *walks)
+{
+	const struct block *block = block_at(mm, index);
+	struct walk *walk = &walks[block->zone];
+
+	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
+		return;
+	if (block->state == BLOCK_META)
+		walk->meta += BLOCK_FRAMES;
+	else if (block->flags & BLOCK_POOL_FREE)
+		walk->pool_free += BLOCK_FRAMES;
+	else if (block->flags & BLOCK_POOL)
+		walk->in_use += BLOCK_FRAMES;
+	else if (buddy_find_run(mm, index) != BLOCK_NONE)
+		walk->free += BLOCK_FRAMES;
+	else if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
+		walk->in_use += BLOCK_FRAMES;
+	else
+		walk_pages(mm, index, walks);
+}
+
+/* Every tail PTE of every huge block is read-only, clean, and on the shared page; every other line as its state says. */
+static bool check_line(struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index);
+	const pte_t *line = vmemmap_line(mm, index);
+	const pfn_t tail = block->zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[block->zone], BLOCK_ORDER) : 0;
+	bool ok = true;
+
+	if (!line)
+		return true;
+	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++) {
+		const pte_t pte = pte_load(&line[i]);
+
+		switch (block->state) {
+		case BLOCK_HUGE:
+			ok = i == 0 ? pte_writable(pte)
+				    : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) && pte_pfn(pte) == tail;
+			break;
+		case BLOCK_BARE:
+		case BLOCK_UNOPENED:
+			ok = !pte_present(pte);
+			break;
+		case BLOCK_FULL:
+		case BLOCK_RESERVED:
+			ok = pte_writable(pte);
+			break;
+		default:
+			break;
+		}
+	}
+	if (!ok)
+		pr_err("accounting: the vmemmap line of block %u does not fit its state %s", index,
+		       block_state_name(block->state));
+	return ok;
+}
+
+static bool walk_sections(struct mm *mm, struct walk *walks)
+{
+	bool ok = true;
+
+	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+		for (u32 i = 0; i < SECTION_BLOCKS; i++) {
+			const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+
+			if (!block_at(mm, index))
+				break;
+			if (section_state(mm, section) != SECTION_OPEN && block_at(mm, index)->state != BLOCK_META)
+				continue;
+			walk_block(mm, index, walks);
+			ok &= check_line(mm, index);
+		}
+	}
+	return ok;
+}
+
+/* ---- sums ---- */
+
+static u64 zone_free(const struct zone *zone)
+{
+	u64 frames = zone->free_small;
+
+	for (unsigned class = 0; class < FREE_CLASSES; class++)
+		frames += zone->free_class[class];
+	return frames;
+}
+
+static bool account_zone(struct zone *zone, const struct walk *walk)
+{
+	const struct mm *mm = zone->mm;
+	u64 boot_unopened = 0, sum;
+	bool ok = account_lists(zone);
+
+	ok &= agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
+	ok &= agree("free small pages, by struct page,", zone, zone->free_small, walk->small);
+	ok &= agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
+	/* Boot frames and reserved ones in sections that are still closed have no struct page to ask. */
+	if (walk->boot <= zone->boot)
+		boot_unopened = zone->boot - walk->boot;
+	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use + walk->meta + walk->reserved +
+	      walk->boot + zone->transit + zone->bad + zone->unopened + boot_unopened + (zone->reserved - walk->reserved);
+	ok &= agree("all owners together", zone, zone->ram, sum);
+	return ok;
+}
+
+static bool account_totals(struct mm *mm, const struct pool *pool, const struct walk *walks)
+{
+	struct mm_usage usage;
+	u64 in_use = 0, pool_free = 0, meta = 0;
+
+	mm_usage_read(mm, pool, &usage);
+	for (unsigned z = 0; z < mm->zones; z++) {
+		in_use += walks[z].in_use + mm->zone[z].boot;
+		pool_free += walks[z].pool_free;
+		meta += walks[z].meta;
+	}
+	if (usage.in_use == in_use && usage.pool_free == pool_free && usage.meta + usage.gated == meta)
+		return true;
+	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu META; the walk %llu, %llu, %llu",
+	       (unsigned long long)usage.in_use, (unsigned long long)usage.pool_free,
+	       (unsigned long long)(usage.meta + usage.gated), (unsigned long long)in_use,
+	       (unsigned long long)pool_free, (unsigned long long)meta);
+	return false;
+}
+
+static bool account_meta(struct mm *mm)
+{
+	bool ok = true;
+
+	for (node_t n = 0; n < mm->nodes; n++) {
+		const struct meta *meta = &mm->node[n].meta;
+		u64 blocks, used, gated;
+
+		meta_walk(&mm->node[n], &blocks, &used, &gated);
+		if (blocks != meta->blocks || used != meta->used || gated != meta->gated || meta->reserved[0] ||
+		    meta->reserved[1]) {
+			pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked %llu, "
+			       "%llu, %llu; %llu reserved",
+			       n, (unsigned long long)meta->blocks, (unsigned long long)meta->used,
+			       (unsigned long long)meta->gated, (unsigned long long)blocks, (unsigned long long)used,
+			       (unsigned long long)gated, (unsigned long long)(meta->reserved[0] + meta->reserved[1]));
+			ok = false;
+		}
+	}
+	return ok;
+}
+
+bool mm_account(struct mm *mm, const struct pool *pool)
+{
+	static struct walk walks[ZONES_MAX];
+	bool ok = true;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		walks[z] = (struct walk){0};
+	ok &= walk_sections(mm, walks);
+	for (unsigned z = 0; z < mm->zones; z++)
+		ok &= account_zone(&mm->zone[z], &walks[z]);
+	ok &= account_totals(mm, pool, walks);
+	ok &= account_meta(mm);
+	return ok;
+}
+
+void mm_usage_read(struct mm *mm, const struct pool *pool, struct mm_usage *usage)
+{
+	u64 blocks = 0;
+
+	*usage = (struct mm_usage){0};
+	for (unsigned z = 0; z < mm->zones; z++) {
+		const struct zone *zone = &mm->zone[z];
+
+		usage->ram += zone->ram;
+		usage->free += zone_free(zone);
+		usage->unopened += zone->unopened;
+		usage->per_cpu += pcp_count(mm, zone);
+		usage->in_use += (u64)pcp_in_use(mm, zone) + zone->boot;
+		usage->transit += zone->transit;
+		usage->bad += zone->bad;
+		usage->reserved += zone->reserved;
+	}
+	for (node_t n = 0; n < mm->nodes; n++) {
+		blocks += mm->node[n].meta.blocks;
+		usage->gated += mm->node[n].meta.gated;
+		usage->memmap_bytes += (mm->node[n].meta.used - mm->node[n].meta.gated) * PAGE_SIZE;
+	}
+	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
+	if (pool) {
+		usage->pool_free = pool->free * BLOCK_FRAMES;
+		usage->in_use += pool->in_use * BLOCK_FRAMES;
+	}
+}
+
+void mm_usage(struct mm_usage *usage)
+{
+	mm_usage_read(&mm_kernel, &pool_2m, usage);
+}

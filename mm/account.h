@@ -1,0 +1,19 @@
+/*
+ * Accounting: every 4 KiB frame of RAM has one owner, and a walk proves that the counters agree.
+ *
+ *   free + unopened + per-CPU + pool free + in use + META + gated + in transit + bad + reserved = RAM
+ */
+#pragma once
+
+#include "mm/mm.h"
+
+struct pool;
+
+/* Counters, cheap. Exact when all other CPUs are parked. `pool` may be NULL. */
+void mm_usage_read(struct mm *mm, const struct pool *pool, struct mm_usage *usage);
+
+/*
+ * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, META maps), owner by owner, and compare with the counters.
+ * Every difference is printed. True if all agree. Other CPUs must be parked or idle.
+ */
+bool mm_account(struct mm *mm, const struct pool *pool);

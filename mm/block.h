@@ -1,0 +1,118 @@
+/*
+ * Block table: one small record per 2 MiB of physical address space, opened per GiB.
+ *
+ *   GiB 0            GiB 1            GiB 2 (hole)     GiB 3
+ *   [512 records]    [512 records]    -                (opened on first use)
+ *
+ * Free memory of 2 MiB and more is described here and nowhere else, so merging, isolation, searches for contiguous
+ * ranges, NMI handlers and statistics never touch a struct page that might not exist. States and every legal
+ * change between them: block_state.c.
+ *
+ * Locking: a record on a zone list belongs to zone->lock; off it, to whoever took it off. Type and isolation bit
+ * are always written under zone->lock and read atomically.
+ */
+#pragma once
+
+#include "kernel/types.h"
+#include "mm/page.h"
+
+enum block_state {
+	BLOCK_UNOPENED, /* its section was never opened */
+	BLOCK_ABSENT,   /* no RAM */
+	BLOCK_RESERVED, /* contains non-RAM, the image or firmware ranges, or straddles nodes or zones */
+	BLOCK_BARE,     /* wholly free, no struct pages */
+	BLOCK_HUGE,     /* head of a 2 MiB or 1 GiB page: in use, in a pool, or free */
+	BLOCK_NOHEAD,   /* blocks 1..511 of a 1 GiB page */
+	BLOCK_FULL,     /* has all its struct pages: split, or once split, or boot allocations, or a mapped section */
+	BLOCK_META,     /* holds frames for tables and struct pages (mm/meta.h) */
+	BLOCK_STATES
+};
+
+/* Migratetypes, per block. CMA and isolation come to life with the allocator's contiguous ranges. */
+enum migratetype { MIGRATE_UNMOVABLE, MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_CMA, MIGRATE_TYPES };
+
+enum { BLOCK_TYPE_MASK = 0x0f, BLOCK_ISOLATED = 0x80 };
+
+enum block_flags {
+	BLOCK_FREE = 1 << 0,    /* head of a run on a zone list */
+	BLOCK_TRANSIT = 1 << 1, /* on no list, being changed; `target` says into what */
+	BLOCK_POOL = 1 << 2,    /* a pool's, free in it or in use */
+	BLOCK_POOL_FREE = 1 << 3,
+	BLOCK_PCP = 1 << 4,    /* on a per-CPU list of order 9 */
+	BLOCK_MAPPED = 1 << 5, /* in a mapped section: the vmemmap is, or was, one 2 MiB mapping */
+	BLOCK_MEMMAP = 1 << 6, /* META: holds the struct pages of its own mapped section */
+};
+
+struct meta_block;
+
+struct block {
+	u8 state, target;
+	u8 order; /* of the run, page or transit this block heads; 0 if it heads none */
+	u8 flags;
+	u8 type; /* migratetype and BLOCK_ISOLATED */
+	u8 zone; /* index in its mm */
+	u16 free_pages; /* RESERVED, FULL: frames in the buddy below order 9 */
+	u32 next, prev; /* list links: block numbers */
+	u64 tag;        /* not to be used before this generation is done */
+	union {
+		struct meta_block *meta; /* META: its maps */
+		u64 owner;               /* else a note of whose it is, for people */
+	};
+};
+
+_Static_assert(sizeof(struct block) == 32, "a block record is half a cache line");
+
+#define BLOCK_NONE ((u32)-1)
+
+/* Sections: 128 MiB of RAM, 2 MiB of struct pages, one vmemmap PMD entry. */
+enum section_state { SECTION_ABSENT, SECTION_UNOPENED, SECTION_OPENING, SECTION_OPEN, SECTION_CLOSING };
+enum section_style { SECTION_ON_DEMAND = 0, SECTION_MAPPED = 0x80 }; /* a bit beside the state */
+enum { SECTION_STATE_MASK = 0x7f };
+
+/* One GiB of address space: all that exists for memory that was never used. */
+struct gib {
+	struct block *blocks; /* GIB_BLOCKS records, or NULL; set once, with a release store */
+	u8 section[GIB_SECTIONS];
+};
+
+/* A private list of blocks, chained through their records; order and ownership are the holder's. */
+struct block_list {
+	u32 head, tail;
+	u64 count;
+};
+
+#define BLOCK_LIST_INIT ((struct block_list){.head = BLOCK_NONE, .tail = BLOCK_NONE})
+
+struct mm;
+
+static inline enum migratetype block_type(const struct block *block)
+{
+	return atomic_load_relaxed(&block->type) & BLOCK_TYPE_MASK;
+}
+
+/*
+ * Record of block number `index` (pfn / 512), or NULL if its GiB holds no RAM or was never opened. Any context, no
+ * lock. The answer stays valid: tables are opened, never closed.
+ */
+struct block *block_at(const struct mm *mm, u32 index);
+struct block *block_of(const struct mm *mm, pfn_t pfn);
+
+static inline pfn_t block_pfn(u32 index)
+{
+	return (pfn_t)index << BLOCK_ORDER;
+}
+
+void block_list_push(const struct mm *mm, struct block_list *list, u32 index);
+u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE when empty */
+
+/*
+ * Change a record's state. Asserts that the pair is in the table of block_state.c and counts it. The caller owns the
+ * record (see the top of this file).
+ */
+void block_set_state(struct mm *mm, u32 index, enum block_state to);
+
+bool block_change_legal(enum block_state from, enum block_state to);
+
+/* How often each change happened, for reports; names for people. */
+u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to);
+const char *block_state_name(enum block_state state);

@@ -1,0 +1,92 @@
+/*
+ * States of a 2 MiB block, and every legal change between them. Every pair that is not listed asserts.
+ *
+ * Beside each state, its 8 vmemmap PTEs: one cache line, owned with the block.
+ *
+ *   UNOPENED  none            section never used
+ *   ABSENT    none            no RAM
+ *   RESERVED  8 private       contains non-RAM, image or firmware; what is free in it goes to the buddy up to order 8
+ *   BARE      none present    wholly free
+ *   HUGE      [head RW][shared tail RO x7]                the head frame holds the head and 63 preformatted tails
+ *   NOHEAD    [shared tail RO x8]                         blocks 1..511 of a 1 GiB page, tail page of order 18
+ *   FULL      8 private RW    split, once split, boot allocations; in a mapped section also one 2 MiB leaf over 64 blocks
+ *   META      none present    frames for others; in a mapped section the first whole block holds its struct pages
+ *
+ *   from      to        owner, lock          PTEs                     flush                     on failure
+ *   --------  --------  -------------------  -----------------------  ------------------------  ------------------------
+ *   UNOPENED  any but   opener (OPENING by   table installed; RESERVED, none: not present ->      frames are reserved first;
+ *             HUGE,     compare-and-swap)    FULL: 8 private          present                   else UNOPENED again
+ *             NOHEAD
+ *   BARE      HUGE      taker, in transit    1 head, 7 shared         none                      heads reserved before
+ *   BARE      NOHEAD    the same, order 18   8 shared                 none                      the block is unlinked
+ *   BARE      FULL      taker, in transit    8 private, final         none                      8 reserved before
+ *   BARE      META      META grower          -                        none                      -
+ *   META      BARE      META                 -                        none; done >= tag first   refused while in use
+ *   FULL      META      META grower, mapped  as they are              none                      -
+ *   META      FULL      META, mapped         as they are              none; done >= tag first   refused while in use
+ *   HUGE      BARE      taker, in transit    cleared, head gated      1 full round per batch    -
+ *   NOHEAD    BARE      the same             cleared                  the same                  -
+ *   FULL      HUGE      taker, in transit    private -> shared, head  1 full round per batch,   heads stay in place:
+ *             (on)                           in place, no window      7 frames gated            nothing to reserve
+ *   FULL      HUGE      taker, mapped        split on first need,     2 rounds per page         roll back the walked
+ *             (baseline)                     head to a new frame      or per batch              prefix, flush, stays FULL
+ *   HUGE      FULL      taker, mapped        8 allocated frames       1 round per page/batch    stays HUGE, surplus
+ *   NOHEAD    HUGE      demoter              cleared, round, remapped 1 per batch               partial, count returned
+ *   BARE,     UNOPENED  closer (CLOSING)     PMD cleared              1 full round, idle CPUs   -EBUSY before anything
+ *   FULL,                                                             included                  is unlinked
+ *   META
+ *
+ * FULL <-> META is an addition to the design's table, for mapped sections only: where everything was opened mapped
+ * (memmap=serial, parallel) there is no BARE block that META could grow into, and going through HUGE and BARE would
+ * cost a PMD split and two rounds to clear struct pages that nobody will read.
+ *
+ * HUGE freed stays HUGE: that is no change of state. Counters: block_changes(from, to), printed by the benchmarks.
+ *
+ * Locking: the caller owns the record (block.h). Source: design of this project, "tails on demand".
+ */
+#include "mm/block.h"
+
+#include "kernel/panic.h"
+#include "mm/zone.h"
+
+#define TO(state) (1u << BLOCK_##state)
+
+static const u16 legal[BLOCK_STATES] = {
+	[BLOCK_UNOPENED] = TO(ABSENT) | TO(RESERVED) | TO(BARE) | TO(FULL) | TO(META),
+	[BLOCK_BARE] = TO(HUGE) | TO(NOHEAD) | TO(FULL) | TO(META) | TO(UNOPENED),
+	[BLOCK_HUGE] = TO(BARE) | TO(FULL),
+	[BLOCK_NOHEAD] = TO(BARE) | TO(HUGE),
+	[BLOCK_FULL] = TO(HUGE) | TO(META) | TO(UNOPENED),
+	[BLOCK_META] = TO(BARE) | TO(FULL) | TO(UNOPENED),
+};
+
+static const char *const names[BLOCK_STATES] = {
+	[BLOCK_UNOPENED] = "unopened", [BLOCK_ABSENT] = "absent", [BLOCK_RESERVED] = "reserved",
+	[BLOCK_BARE] = "bare",	       [BLOCK_HUGE] = "huge",	  [BLOCK_NOHEAD] = "nohead",
+	[BLOCK_FULL] = "full",	       [BLOCK_META] = "meta",
+};
+
+const char *block_state_name(enum block_state state)
+{
+	return state < BLOCK_STATES ? names[state] : "?";
+}
+
+bool block_change_legal(enum block_state from, enum block_state to)
+{
+	return from < BLOCK_STATES && to < BLOCK_STATES && (legal[from] >> to & 1);
+}
+
+void block_set_state(struct mm *mm, u32 index, enum block_state to)
+{
+	struct block *block = block_at(mm, index);
+
+	ASSERT(block_change_legal(block->state, to), "block %u goes from %s to %s", index,
+	       block_state_name(block->state), block_state_name(to));
+	atomic_add_relaxed(&mm->changes[block->state * BLOCK_STATES + to], 1);
+	atomic_store_relaxed(&block->state, (u8)to);
+}
+
+u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)
+{
+	return atomic_load_relaxed(&mm->changes[from * BLOCK_STATES + to]);
+}

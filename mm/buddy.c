@@ -1,0 +1,211 @@
+/*
+ * The buddy for whole blocks, orders 9..18: see buddy.h. Small orders: buddy_small.c.
+ *
+ *   order 11 run   [head: order 11, FREE][order 0][order 0][order 0]    only the head's record says "free"
+ *
+ * The interior records keep their state, type and zone, so a run needs one record written to be split or merged. Equal
+ * class and equal type is what makes neighbours merge; huge pages never do, because their tails are shared by order.
+ */
+#include "mm/buddy.h"
+
+#include "kernel/panic.h"
+
+static u32 *list_head(struct zone *zone, enum free_class class, u8 type, unsigned order)
+{
+	return &zone->block_list[class][type & BLOCK_TYPE_MASK][order - BLOCK_ORDER];
+}
+
+static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
+{
+	struct block *block = block_at(zone->mm, index);
+	u32 *head = list_head(zone, class, block->type, order);
+
+	block->order = (u8)order;
+	block->flags |= BLOCK_FREE;
+	block->prev = BLOCK_NONE;
+	block->next = *head;
+	if (*head != BLOCK_NONE)
+		block_at(zone->mm, *head)->prev = index;
+	*head = index;
+	zone->block_orders[class][block->type & BLOCK_TYPE_MASK] |= (u16)(1u << (order - BLOCK_ORDER));
+	zone->free_class[class] += order_pages(order);
+}
+
+static void list_remove(struct zone *zone, u32 index, enum free_class class)
+{
+	struct block *block = block_at(zone->mm, index);
+	u32 *head = list_head(zone, class, block->type, block->order);
+
+	if (block->prev == BLOCK_NONE)
+		*head = block->next;
+	else
+		block_at(zone->mm, block->prev)->next = block->next;
+	if (block->next != BLOCK_NONE)
+		block_at(zone->mm, block->next)->prev = block->prev;
+	if (*head == BLOCK_NONE)
+		zone->block_orders[class][block->type & BLOCK_TYPE_MASK] &= (u16)~(1u << (block->order - BLOCK_ORDER));
+	zone->free_class[class] -= order_pages(block->order);
+	block->flags &= (u8)~BLOCK_FREE;
+	block->next = block->prev = BLOCK_NONE;
+	block->order = 0;
+}
+
+enum free_class block_free_class(const struct block *block)
+{
+	switch (block->state) {
+	case BLOCK_BARE:
+		return FREE_BARE;
+	case BLOCK_HUGE:
+		return FREE_HUGE;
+	case BLOCK_FULL:
+		return block->flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
+	default:
+		panic("a block in state %s cannot be free", block_state_name(block->state));
+	}
+}
+
+/* May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to anybody: look, don't touch. */
+static bool can_merge(const struct zone *zone, u32 index, unsigned order, enum free_class class, u8 type)
+{
+	const struct block *block = block_at(zone->mm, index);
+
+	return block && (block->flags & BLOCK_FREE) && block->order == order && block->zone == zone->index &&
+	       block->type == type && block_free_class(block) == class;
+}
+
+void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class)
+{
+	const u8 type = block_at(zone->mm, index)->type;
+
+	ASSERT(spin_held(&zone->lock), "block %u freed without the zone lock", index);
+	ASSERT(!(block_at(zone->mm, index)->flags & BLOCK_FREE), "double free of block %u", index);
+	while (class != FREE_HUGE && order < zone->mm->max_order) {
+		const u32 buddy = index ^ (u32)(order_pages(order) / BLOCK_FRAMES);
+
+		if (!can_merge(zone, buddy, order, class, type))
+			break;
+		list_remove(zone, buddy, class);
+		index = MIN(index, buddy);
+		order++;
+	}
+	list_add(zone, index, order, class);
+}
+
+void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class)
+{
+	while (count > 0) {
+		unsigned order = BLOCK_ORDER;
+
+		while (class != FREE_HUGE && order < zone->mm->max_order && IS_ALIGNED(index, 2u << (order - BLOCK_ORDER)) &&
+		       count >= 2u << (order - BLOCK_ORDER))
+			order++;
+		buddy_free_blocks(zone, index, order, class);
+		index += 1u << (order - BLOCK_ORDER);
+		count -= 1u << (order - BLOCK_ORDER);
+	}
+}
+
+u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, enum migratetype type)
+{
+	unsigned orders = zone->block_orders[class][type] & (~0u << (order - BLOCK_ORDER));
+	unsigned found;
+	u32 index;
+
+	if (class == FREE_HUGE)
+		orders &= 1u << (order - BLOCK_ORDER); /* a 1 GiB page is not 512 pages of 2 MiB */
+	if (!orders)
+		return BLOCK_NONE;
+	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);
+	index = *list_head(zone, class, type, found);
+	list_remove(zone, index, class);
+	while (found > order) {
+		found--;
+		list_add(zone, index + (1u << (found - BLOCK_ORDER)), found, class);
+	}
+	return index;
+}
+
+void buddy_unlink_blocks(struct zone *zone, u32 index)
+{
+	const struct block *block = block_at(zone->mm, index);
+
+	ASSERT(block->flags & BLOCK_FREE, "block %u heads no free run", index);
+	list_remove(zone, index, block_free_class(block));
+}
+
+u32 buddy_find_run(struct mm *mm, u32 index)
+{
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
+		const u32 head = ALIGN_DOWN(index, 1u << (order - BLOCK_ORDER));
+		const struct block *block = block_at(mm, head);
+
+		if (block && (block->flags & BLOCK_FREE) && block->order >= order)
+			return head;
+	}
+	return BLOCK_NONE;
+}
+
+void buddy_set_type(struct zone *zone, u32 index, enum migratetype type)
+{
+	struct block *block = block_at(zone->mm, index);
+	const u8 new_type = (u8)((block->type & BLOCK_ISOLATED) | type);
+
+	ASSERT(spin_held(&zone->lock), "block %u retyped without the zone lock", index);
+	ASSERT(!(block->flags & BLOCK_FREE), "block %u retyped while it is on a list", index);
+	atomic_store_relaxed(&block->type, new_type);
+}
+
+static void split_runs_above(struct zone *zone, enum free_class class, u8 type, unsigned max_order)
+{
+	for (unsigned order = GIGA_ORDER; order > max_order; order--) {
+		u32 index;
+
+		while ((index = *list_head(zone, class, type, order)) != BLOCK_NONE) {
+			list_remove(zone, index, class);
+			list_add(zone, index, order - 1, class);
+			list_add(zone, index + (1u << (order - 1 - BLOCK_ORDER)), order - 1, class);
+		}
+	}
+}
+
+/* Take every run below the new top off and free it again: it merges as far as it now may. */
+static void merge_runs_up(struct zone *zone, enum free_class class, u8 type, unsigned old_max, unsigned max_order)
+{
+	u32 index = *list_head(zone, class, type, old_max);
+
+	while (index != BLOCK_NONE) {
+		const struct block *block = block_at(zone->mm, index);
+		const u32 next = block->next, buddy = index ^ (u32)(order_pages(old_max) / BLOCK_FRAMES);
+
+		if (can_merge(zone, buddy, old_max, class, block->type)) {
+			list_remove(zone, index, class);
+			buddy_free_blocks(zone, index, old_max, class);
+			index = *list_head(zone, class, type, old_max); /* the list changed under us: start again */
+		} else {
+			index = next;
+		}
+	}
+	(void)max_order;
+}
+
+void buddy_set_max_order(struct mm *mm, unsigned order)
+{
+	const unsigned old = mm->max_order;
+
+	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u", order);
+	for (unsigned z = 0; z < mm->zones; z++)
+		spin_lock(&mm->zone[z].lock);
+	mm->max_order = order;
+	for (unsigned z = 0; z < mm->zones; z++) {
+		for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
+			for (u8 type = 0; type < MIGRATE_TYPES; type++) {
+				if (order < old)
+					split_runs_above(&mm->zone[z], class, type, order);
+				else if (order > old)
+					merge_runs_up(&mm->zone[z], class, type, old, order);
+			}
+		}
+	}
+	for (unsigned z = mm->zones; z-- > 0;)
+		spin_unlock(&mm->zone[z].lock);
+}

@@ -1,0 +1,44 @@
+/*
+ * The buddy: free runs of frames in powers of two.
+ *
+ *   orders 9..18  whole blocks, lists in the block table, one set per class of struct pages and type
+ *   orders 0..8   inside one FULL or RESERVED block, lists through its struct pages, one set per type
+ *
+ * All functions: caller holds zone->lock. None allocates, waits or flushes. Counts of the zone are kept here.
+ */
+#pragma once
+
+#include "mm/zone.h"
+
+/* Put a wholly free run of `order` (9..18) on its list, merging with free neighbours of equal class and type. */
+void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class);
+
+/* The same for any number of blocks: cut into the largest aligned runs. */
+void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class);
+
+/* Take one run of exactly `order` of this class and type, splitting a larger one. BLOCK_NONE if there is none. */
+u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, enum migratetype type);
+
+/* Take the free run that is headed by `index`, whatever its order, off its list. */
+void buddy_unlink_blocks(struct zone *zone, u32 index);
+
+/* Head of the free run that contains block `index`, or BLOCK_NONE if the block is not free. */
+u32 buddy_find_run(struct mm *mm, u32 index);
+
+/* Free 2^order frames (order < 9) of a FULL or RESERVED block; a block that becomes wholly free moves to its class. */
+void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
+
+/* Take 2^order frames (order < 9) of `type` from the small lists. NULL if there are none. */
+struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type);
+
+/* A FULL block, off all lists, becomes small chunks on the lists. */
+void buddy_split_block(struct zone *zone, u32 index);
+
+/* Class of a wholly free block by its state. */
+enum free_class block_free_class(const struct block *block);
+
+/* max_order lowered or raised: free runs are split or merged again, in the block table only. Takes the zone locks. */
+void buddy_set_max_order(struct mm *mm, unsigned order);
+
+/* Give a free or taken block a new type; a free run moves to its new list. */
+void buddy_set_type(struct zone *zone, u32 index, enum migratetype type);

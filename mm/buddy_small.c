@@ -1,0 +1,115 @@
+/*
+ * The buddy below 2 MiB, orders 0..8: lists through the struct pages of FULL and RESERVED blocks. See buddy.h.
+ *
+ * Two buddies of an order below 9 lie in one block, and such a block has all 512 struct pages, so the neighbour may always
+ * be read. Frames that are no RAM, or another zone's, are marked reserved or belong to that zone: they never merge.
+ */
+#include "mm/buddy.h"
+
+#include "kernel/panic.h"
+
+static u8 block_list_type(const struct zone *zone, const struct page *page)
+{
+	return block_of(zone->mm, page_to_pfn(page))->type & BLOCK_TYPE_MASK;
+}
+
+static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
+{
+	struct page **head = &zone->page_list[type][order];
+
+	page->flags = PAGE_BUDDY;
+	page->order = (u8)order;
+	page->prev = NULL;
+	page->next = *head;
+	if (*head)
+		(*head)->prev = page;
+	*head = page;
+	zone->page_orders[type] |= (u16)(1u << order);
+	zone->free_small += order_pages(order);
+}
+
+static void page_list_remove(struct zone *zone, struct page *page, u8 type)
+{
+	struct page **head = &zone->page_list[type][page->order];
+
+	if (page->prev)
+		page->prev->next = page->next;
+	else
+		*head = page->next;
+	if (page->next)
+		page->next->prev = page->prev;
+	if (!*head)
+		zone->page_orders[type] &= (u16)~(1u << page->order);
+	zone->free_small -= order_pages(page->order);
+	page->flags = 0;
+}
+
+/* All of the block is free again: it leaves the small lists for the list of its class. */
+static void block_became_free(struct zone *zone, const struct page *first)
+{
+	const u32 index = (u32)(page_to_pfn(first) >> BLOCK_ORDER);
+	struct block *block = block_at(zone->mm, index);
+
+	ASSERT(block->state == BLOCK_FULL, "block %u is wholly free but %s", index, block_state_name(block->state));
+	block->free_pages = 0;
+	block->owner = 0;
+	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
+}
+
+void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
+{
+	struct block *block = block_of(zone->mm, page_to_pfn(page));
+	const u8 type = block->type & BLOCK_TYPE_MASK;
+
+	ASSERT(spin_held(&zone->lock), "frame %llx freed without the zone lock", (unsigned long long)page_to_pfn(page));
+	ASSERT(!(page->flags & PAGE_BUDDY), "double free of frame %llx", (unsigned long long)page_to_pfn(page));
+	block->free_pages = (u16)(block->free_pages + order_pages(order));
+	while (order < BLOCK_ORDER) {
+		struct page *buddy = (struct page *)((virt_t)page ^ (order_pages(order) << PAGE_STRUCT_SHIFT));
+
+		if (!(buddy->flags & PAGE_BUDDY) || buddy->order != order || buddy->zone != zone->index)
+			break;
+		page_list_remove(zone, buddy, type);
+		page = MIN(page, buddy);
+		order++;
+	}
+	if (order == BLOCK_ORDER)
+		block_became_free(zone, page);
+	else
+		page_list_add(zone, page, order, type);
+}
+
+struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type)
+{
+	const unsigned orders = zone->page_orders[type] & (~0u << order);
+	struct page *page;
+	unsigned found;
+
+	if (!orders)
+		return NULL;
+	found = (unsigned)__builtin_ctz(orders);
+	page = zone->page_list[type][found];
+	DEBUG_ASSERT(block_list_type(zone, page) == type, "frame %llx is on a list of another type",
+		     (unsigned long long)page_to_pfn(page));
+	page_list_remove(zone, page, (u8)type);
+	while (found > order) {
+		found--;
+		page_list_add(zone, page + order_pages(found), found, (u8)type);
+	}
+	block_of(zone->mm, page_to_pfn(page))->free_pages -= (u16)order_pages(order);
+	return page;
+}
+
+void buddy_split_block(struct zone *zone, u32 index)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct page *first = pfn_page(zone->mm, block_pfn(index));
+	const u8 type = block->type & BLOCK_TYPE_MASK;
+
+	ASSERT(block->state == BLOCK_FULL && !(block->flags & BLOCK_FREE), "block %u is %s, not a taken full one", index,
+	       block_state_name(block->state));
+	/* Two halves of order 8: together the whole block, apart they do not merge because nobody frees them. */
+	page_list_add(zone, first, BLOCK_ORDER - 1, type);
+	page_list_add(zone, first + order_pages(BLOCK_ORDER - 1), BLOCK_ORDER - 1, type);
+	block->free_pages = BLOCK_FRAMES;
+}

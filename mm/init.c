@@ -1,0 +1,351 @@
+/*
+ * mm start-up: see init.h.
+ *
+ *   ranges, nodes -> zones -> each node's first META block -> shared tail pages -> sections with boot memory -> all of them,
+ *                                                                                  unless memmap=lazy
+ */
+#include "mm/init.h"
+
+#include <arch/pgtable.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/padata.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/pcp.h"
+#include "mm/vmap.h"
+
+struct mm mm_kernel;
+
+enum { MEMMAP_SERIAL, MEMMAP_PARALLEL, MEMMAP_LAZY };
+static unsigned memmap_mode = MEMMAP_LAZY;
+OPTION_CHOICE(memmap, memmap_mode, "serial|parallel|lazy", "when struct pages are made: all by one CPU, all by all, on demand");
+
+enum section_style memmap_style(void)
+{
+	return memmap_mode == MEMMAP_LAZY ? SECTION_ON_DEMAND : SECTION_MAPPED;
+}
+
+/* ---- zones and nodes ---- */
+
+static void zone_init(struct mm *mm, node_t node, enum zone_kind kind)
+{
+	struct zone *zone = &mm->zone[mm->zones];
+
+	memset(zone, 0, sizeof(*zone));
+	zone->mm = mm;
+	zone->node = node;
+	zone->index = (u8)mm->zones;
+	zone->kind = kind;
+	zone->lock = SPINLOCK_INIT(LOCK_ZONE);
+	zone->start_pfn = PFN_NONE;
+	memset(zone->block_list, 0xff, sizeof(zone->block_list)); /* BLOCK_NONE */
+	mm->node[node].zone[kind] = zone->index;
+	mm->zones++;
+}
+
+static u64 overlap(phys_t start, phys_t end, const struct memblock_range *range)
+{
+	const phys_t low = MAX(start, range->start), high = MIN(end, range->end);
+
+	return low < high ? (high - low) >> PAGE_SHIFT : 0;
+}
+
+/* Part of a memory range that lies in a zone of this kind. */
+static void zone_add_range(struct mm *mm, const struct memblock_range *range, enum zone_kind kind)
+{
+	const phys_t start = kind == ZONE_DMA32 ? range->start : MAX(range->start, GIB(4));
+	const phys_t end = kind == ZONE_DMA32 ? MIN(range->end, GIB(4)) : range->end;
+	struct zone *zone;
+
+	if (start >= end)
+		return;
+	if (mm->node[range->node].zone[kind] == ZONE_NONE)
+		zone_init(mm, range->node, kind);
+	zone = &mm->zone[mm->node[range->node].zone[kind]];
+	zone->start_pfn = MIN(zone->start_pfn, start >> PAGE_SHIFT);
+	zone->end_pfn = MAX(zone->end_pfn, end >> PAGE_SHIFT);
+	zone->ram += (end - start) >> PAGE_SHIFT;
+	zone->unopened += (end - start) >> PAGE_SHIFT;
+	for (size_t i = 0; i < mm->reserved->count; i++) {
+		const struct memblock_range *reserved = &mm->reserved->range[i];
+		const u64 frames = overlap(start, end, reserved);
+
+		zone->unopened -= frames;
+		if (reserved->owner == OWNER_BOOT)
+			zone->boot += frames;
+		else
+			zone->reserved += frames;
+	}
+}
+
+static void zones_init(struct mm *mm)
+{
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		zone_add_range(mm, &mm->memory->range[i], ZONE_DMA32);
+		zone_add_range(mm, &mm->memory->range[i], ZONE_NORMAL);
+	}
+	for (unsigned z = 0; z < mm->zones; z++)
+		mm->zone[z].open_cursor = mm->zone[z].start_pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+}
+
+/* Sections that have RAM are unopened; the rest do not exist. */
+static void sections_init(struct mm *mm)
+{
+	const u64 section_bytes = (u64)SECTION_BLOCKS << BLOCK_SHIFT;
+
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		const struct memblock_range *range = &mm->memory->range[i];
+
+		for (u64 section = range->start / section_bytes; section * section_bytes < range->end; section++)
+			*section_slot(mm, section) = SECTION_UNOPENED;
+	}
+}
+
+static void nodes_init(struct mm *mm, const struct mm_plan *plan)
+{
+	for (node_t n = 0; n < mm->nodes; n++) {
+		struct node *node = &mm->node[n];
+
+		node->mm = mm;
+		node->id = n;
+		node->meta.lock = SPINLOCK_INIT(LOCK_META);
+		node->meta_node = n;
+		memset(node->zone, ZONE_NONE, sizeof(node->zone));
+		/* Nearest first: by index distance until SLIT is read. */
+		for (node_t i = 0; i < mm->nodes; i++)
+			node->fallback[i] = (n + i) % mm->nodes;
+	}
+	(void)plan;
+}
+
+/* ---- META and shared tails ---- */
+
+static void meta_init(struct mm *mm, const phys_t *first_meta)
+{
+	node_t donor = NODE_NONE;
+
+	for (node_t n = 0; n < mm->nodes; n++) {
+		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n])) {
+			struct zone *zone = &mm->zone[block_of(mm, first_meta[n] >> PAGE_SHIFT)->zone];
+
+			zone->boot -= BLOCK_FRAMES; /* counted as META, not as in use */
+			donor = donor == NODE_NONE ? n : donor;
+		}
+	}
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (!first_meta[n])
+			mm->node[n].meta_node = donor;
+}
+
+static int shared_tails_init(struct mm *mm)
+{
+	for (unsigned z = 0; z < mm->zones; z++) {
+		struct node *node = &mm->node[zone_node(&mm->zone[z])->meta_node];
+
+		if (meta_reserve_emergency(node, TAIL_ORDERS) < 0)
+			return -ENOMEM;
+		for (unsigned i = 0; i < TAIL_ORDERS; i++) {
+			const pfn_t pfn = meta_take(node, META_LONG);
+
+			memmap_init_tail_frame(phys_to_virt(pfn << PAGE_SHIFT), i ? GIGA_ORDER : BLOCK_ORDER, (u8)z);
+			mm->shared_tail[z * TAIL_ORDERS + i] = pfn;
+		}
+	}
+	return 0;
+}
+
+/* Boot allocations and firmware ranges can only be described, and boot memory freed, in open sections. */
+static void open_boot_sections(struct mm *mm)
+{
+	const u64 section_bytes = (u64)SECTION_BLOCKS << BLOCK_SHIFT;
+
+	for (size_t i = 0; i < mm->reserved->count; i++) {
+		const struct memblock_range *range = &mm->reserved->range[i];
+
+		for (u64 section = range->start / section_bytes; section * section_bytes < range->end; section++)
+			if (section_state(mm, section) == SECTION_UNOPENED &&
+			    section_open(mm, section, memmap_style()) == -ENOMEM)
+				pr_warn("memory: section %llu cannot be opened yet", (unsigned long long)section);
+	}
+}
+
+/* ---- building one ---- */
+
+static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
+{
+	const u64 zones = 2ULL * mm->nodes;
+	u64 per_cpu = sizeof(struct pcp) + zones * sizeof(struct pcp_zone);
+
+	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), plan->ctx);
+	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), plan->ctx);
+	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), plan->ctx);
+	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), plan->ctx);
+	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), plan->ctx);
+	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), plan->ctx);
+	mm->changes = plan->zalloc(BLOCK_STATES * BLOCK_STATES * sizeof(u64), plan->ctx);
+	node_t *fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), plan->ctx);
+
+	if (!mm->gib || !mm->node || !mm->zone || !mm->shared_tail || !mm->pcp || !mm->table_lock || !mm->changes ||
+	    !fallback)
+		return false;
+	for (node_t n = 0; n < mm->nodes; n++)
+		mm->node[n].fallback = fallback + n * mm->nodes;
+	for (unsigned i = 0; i < TABLE_LOCKS; i++)
+		mm->table_lock[i] = SPINLOCK_INIT(LOCK_TABLE);
+	per_cpu = ALIGN_UP(per_cpu, CACHE_LINE);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		if (!(mm->pcp[cpu] = plan->zalloc(per_cpu, plan->ctx)))
+			return false;
+	return true;
+}
+
+int mm_build(struct mm *mm, const struct mm_plan *plan)
+{
+	const struct memblock_range *first = &plan->memory->range[0];
+	const struct memblock_range *last = &plan->memory->range[plan->memory->count - 1];
+
+	*mm = (struct mm){.root = plan->root,
+			  .vmemmap = plan->vmemmap,
+			  .memory = plan->memory,
+			  .reserved = plan->reserved,
+			  .nodes = plan->nodes,
+			  .max_order = GIGA_ORDER};
+	mm->first_gib = first->start / GIB(1);
+	mm->gibs = DIV_ROUND_UP(last->end, GIB(1)) - mm->first_gib;
+	if (!mm_allocate(mm, plan))
+		return -ENOMEM;
+	nodes_init(mm, plan);
+	zones_init(mm);
+	sections_init(mm);
+	meta_init(mm, plan->first_meta);
+	if (shared_tails_init(mm) < 0)
+		return -ENOMEM;
+	open_boot_sections(mm);
+	mm->ready = true;
+	return 0;
+}
+
+/* ---- opening everything ---- */
+
+struct open_job {
+	struct mm *mm;
+	node_t node;
+	enum section_style style;
+	unsigned threads;
+};
+
+static void open_chunk(u64 start, u64 end, void *arg)
+{
+	const struct open_job *job = arg;
+	const u64 section_frames = SECTION_BLOCKS * BLOCK_FRAMES;
+
+	for (u64 pfn = start; pfn < end; pfn += section_frames)
+		section_open(job->mm, pfn / section_frames, job->style);
+}
+
+/* One job over the node's whole span: chunks are sections, threads share nothing but the cursor. */
+static void open_node(void *arg)
+{
+	struct open_job *job = arg;
+	const struct node *node = &job->mm->node[job->node];
+	const u64 section_frames = SECTION_BLOCKS * BLOCK_FRAMES;
+	struct padata_mt_job padata = {.thread_fn = open_chunk,
+				       .arg = job,
+				       .align = section_frames,
+				       .min_chunk = section_frames,
+				       .max_threads = MAX(job->threads, 1u),
+				       .node = job->node};
+	pfn_t start = PFN_NONE, end = 0;
+
+	for (unsigned kind = 0; kind < ZONE_KINDS; kind++) {
+		if (node->zone[kind] == ZONE_NONE)
+			continue;
+		start = MIN(start, job->mm->zone[node->zone[kind]].start_pfn);
+		end = MAX(end, job->mm->zone[node->zone[kind]].end_pfn);
+	}
+	if (start >= end)
+		return;
+	padata.start = ALIGN_DOWN(start, section_frames);
+	padata.size = ALIGN_UP(end, section_frames) - padata.start;
+	padata_run(&padata);
+}
+
+void memmap_open_all(struct mm *mm, enum section_style style, unsigned threads)
+{
+	for (node_t n = 0; n < mm->nodes; n++) {
+		struct open_job job = {.mm = mm, .node = n, .style = style, .threads = threads};
+
+		open_node(&job);
+	}
+}
+
+/* ---- the machine's own ---- */
+
+static void *boot_zalloc(u64 bytes, void *ctx)
+{
+	const phys_t phys = memblock_alloc(bytes, PAGE_SIZE, 0, NODE_NONE);
+
+	(void)ctx;
+	return phys ? phys_to_virt(phys) : NULL;
+}
+
+/* Page tables of stacks and devices that are mapped from now on. */
+static pfn_t vmap_table_alloc(void *ctx)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	(void)ctx;
+	return page ? page_pfn(page) : PFN_NONE;
+}
+
+static u64 node_ram(node_t node)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		if (memblock_memory.range[i].node == node)
+			bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
+	return bytes;
+}
+
+static bool lies_on_node(phys_t phys, node_t node)
+{
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		if (memblock_memory.range[i].start <= phys && phys < memblock_memory.range[i].end)
+			return memblock_memory.range[i].node == node;
+	return false;
+}
+
+void mm_init(void)
+{
+	phys_t *first_meta = memblock_alloc_or_die(node_count * sizeof(*first_meta), "META");
+	const u64 size = 1ULL << BLOCK_SHIFT;
+	struct mm_plan plan = {.memory = &memblock_memory,
+			       .reserved = &memblock_reserved,
+			       .nodes = node_count,
+			       .root = pgtable_root(),
+			       .vmemmap = VMEMMAP_BASE,
+			       .first_meta = first_meta,
+			       .zalloc = boot_zalloc};
+
+	for (node_t n = 0; n < node_count; n++) {
+		if (node_ram(n) < MIB(16))
+			continue; /* served by another node's META */
+		first_meta[n] = memblock_alloc(size, size, 0, n);
+		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
+			memblock_free(first_meta[n], size);
+			first_meta[n] = 0;
+		}
+	}
+	if (mm_build(&mm_kernel, &plan) < 0)
+		panic("not enough memory to describe memory");
+	vmap_tables_from(vmap_table_alloc, NULL);
+	if (memmap_mode != MEMMAP_LAZY)
+		memmap_open_all(&mm_kernel, SECTION_MAPPED, memmap_mode == MEMMAP_PARALLEL ? cpu_count : 0);
+}

@@ -1,0 +1,275 @@
+/*
+ * Boot memory: see memblock.h.
+ */
+#include "mm/memblock.h"
+
+#include <arch/memory.h>
+
+#include "boot/boot_info.h"
+#include "kernel/panic.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+
+enum { MEMBLOCK_MAX = 2048 }; /* disjoint ranges of one list; real maps have tens, the worst known a few hundred */
+
+static struct memblock_range memory_ranges[MEMBLOCK_MAX], reserved_ranges[MEMBLOCK_MAX];
+
+struct memblock_list memblock_memory = {.range = memory_ranges, .max = MEMBLOCK_MAX};
+struct memblock_list memblock_reserved = {.range = reserved_ranges, .max = MEMBLOCK_MAX};
+
+static phys_t alloc_limit = EARLY_PHYS_LIMIT;
+
+static bool list_insert(struct memblock_list *list, size_t at, struct memblock_range range)
+{
+	if (list->count == list->max)
+		return false;
+	memmove(&list->range[at + 1], &list->range[at], (list->count - at) * sizeof(range));
+	list->range[at] = range;
+	list->count++;
+	return true;
+}
+
+static void list_remove(struct memblock_list *list, size_t at)
+{
+	list->count--;
+	memmove(&list->range[at], &list->range[at + 1], (list->count - at) * sizeof(list->range[0]));
+}
+
+static bool ranges_alike(const struct memblock_range *a, const struct memblock_range *b)
+{
+	return a->node == b->node && a->owner == b->owner;
+}
+
+/* Join neighbours that touch and are alike; the list is sorted and disjoint. */
+static void list_join(struct memblock_list *list)
+{
+	for (size_t i = 1; i < list->count;) {
+		struct memblock_range *a = &list->range[i - 1], *b = &list->range[i];
+
+		if (a->end == b->start && ranges_alike(a, b)) {
+			a->end = b->end;
+			list_remove(list, i);
+		} else {
+			i++;
+		}
+	}
+}
+
+/*
+ * Add [start, end): only those parts that are not in the list yet, so the first to claim a byte keeps it.
+ * False if the list is full; what was added until then stays.
+ */
+static bool list_add(struct memblock_list *list, struct memblock_range range)
+{
+	phys_t at = range.start;
+	size_t i = 0;
+
+	while (at < range.end) {
+		while (i < list->count && list->range[i].end <= at)
+			i++;
+		if (i < list->count && list->range[i].start <= at) {
+			at = list->range[i].end;
+			continue;
+		}
+		struct memblock_range part = range;
+
+		part.start = at;
+		part.end = i < list->count ? MIN(range.end, list->range[i].start) : range.end;
+		if (!list_insert(list, i, part))
+			return false;
+		at = part.end;
+	}
+	list_join(list);
+	return true;
+}
+
+/* Take [start, end) out, splitting ranges it cuts in two. */
+static bool list_subtract(struct memblock_list *list, phys_t start, phys_t end)
+{
+	for (size_t i = 0; i < list->count;) {
+		struct memblock_range *range = &list->range[i];
+		struct memblock_range tail = *range;
+
+		if (range->end <= start || range->start >= end) {
+			i++;
+			continue;
+		}
+		tail.start = end;
+		range->end = MIN(range->end, start);
+		if (range->start >= range->end)
+			list_remove(list, i);
+		else
+			i++;
+		if (tail.start < tail.end && !list_insert(list, i, tail))
+			return false;
+	}
+	return true;
+}
+
+static void add_ram(const struct mem_range *range)
+{
+	phys_t start = ALIGN_UP(range->start, PAGE_SIZE), end = ALIGN_DOWN(range->end, PAGE_SIZE);
+
+	if (range->end > PHYS_LIMIT) {
+		pr_warn("memory: RAM %llx-%llx lies above %llu TiB, the part above is not used",
+			(unsigned long long)range->start, (unsigned long long)range->end,
+			(unsigned long long)(PHYS_LIMIT >> 40));
+		end = MIN(end, PHYS_LIMIT);
+	}
+	if (start < end && !list_add(&memblock_memory, (struct memblock_range){.start = start, .end = end}))
+		pr_err("memory: map too fragmented, RAM %llx-%llx is not used", (unsigned long long)start,
+		       (unsigned long long)end);
+}
+
+/* Everything that is not plain RAM wins over what claims to be: rounded outwards, cut away or kept reserved. */
+static void take_away(const struct mem_range *range)
+{
+	phys_t start = ALIGN_DOWN(range->start, PAGE_SIZE);
+	phys_t end = range->end > PHYS_LIMIT ? PHYS_LIMIT : ALIGN_UP(range->end, PAGE_SIZE);
+
+	if (start >= end)
+		return;
+	if (range->kind == MEM_LOADER)
+		memblock_reserve(start, end, OWNER_LOADER);
+	else if (!list_subtract(&memblock_memory, start, end))
+		panic("memory map too fragmented to keep %llx-%llx out of use", (unsigned long long)start,
+		      (unsigned long long)end);
+}
+
+int memblock_init(const struct boot_info *info)
+{
+	for (size_t i = 0; i < info->ranges; i++)
+		if (info->range[i].kind == MEM_RAM || info->range[i].kind == MEM_LOADER)
+			add_ram(&info->range[i]);
+	for (size_t i = 0; i < info->ranges; i++)
+		if (info->range[i].kind != MEM_RAM)
+			take_away(&info->range[i]);
+	if (info->ranges_lost)
+		pr_warn("memory: %zu ranges of the firmware's map beyond the first %d are not used", info->ranges_lost,
+			BOOT_RANGES_MAX);
+	if (memblock_memory.count == 0)
+		return -ENOMEM;
+	memblock_reserve(0, PAGE_SIZE, OWNER_FIRMWARE); /* frame 0: the BIOS's, and 0 means "none" below */
+	return 0;
+}
+
+void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner)
+{
+	struct memblock_range range = {
+		.start = ALIGN_DOWN(start, PAGE_SIZE), .end = ALIGN_UP(end, PAGE_SIZE), .owner = owner};
+
+	if (!list_add(&memblock_reserved, range))
+		panic("too many reserved ranges: cannot keep %llx-%llx out of use", (unsigned long long)start,
+		      (unsigned long long)end);
+}
+
+/*
+ * Highest free `size` bytes in [low, high), or 0. Walks the reserved list from the top:
+ *
+ *   low |......####......##....| high      candidates are the dots, highest first
+ */
+static phys_t find_top_down(phys_t low, phys_t high, u64 size, u64 align)
+{
+	for (size_t i = memblock_reserved.count; high >= low + size;) {
+		phys_t start = ALIGN_DOWN(high - size, align);
+
+		if (start < low)
+			return 0;
+		while (i > 0 && memblock_reserved.range[i - 1].start >= start + size)
+			i--;
+		if (i == 0 || memblock_reserved.range[i - 1].end <= start)
+			return start;
+		high = memblock_reserved.range[i - 1].start;
+	}
+	return 0;
+}
+
+static phys_t alloc_on(u64 size, u64 align, phys_t limit, node_t node)
+{
+	for (size_t i = memblock_memory.count; i-- > 0;) {
+		const struct memblock_range *range = &memblock_memory.range[i];
+		phys_t start;
+
+		if (node != NODE_NONE && range->node != node)
+			continue;
+		start = find_top_down(range->start, MIN(range->end, limit), size, align);
+		if (start)
+			return start;
+	}
+	return 0;
+}
+
+phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
+{
+	phys_t start;
+
+	size = ALIGN_UP(size, PAGE_SIZE);
+	limit = limit ? MIN(limit, alloc_limit) : alloc_limit;
+	ASSERT(align >= PAGE_SIZE && (align & (align - 1)) == 0, "alignment %llx", (unsigned long long)align);
+	start = alloc_on(size, align, limit, node);
+	if (!start && node != NODE_NONE)
+		start = alloc_on(size, align, limit, NODE_NONE);
+	if (!start)
+		return 0;
+	memblock_reserve(start, start + size, OWNER_BOOT);
+	memset(phys_to_virt(start), 0, size);
+	return start;
+}
+
+void memblock_free(phys_t start, u64 size)
+{
+	if (!list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
+		pr_warn("memory: reserved list full, %llx-%llx is not given back", (unsigned long long)start,
+			(unsigned long long)(start + size));
+}
+
+void *memblock_alloc_or_die(u64 size, const char *what)
+{
+	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, NODE_NONE);
+
+	if (!phys)
+		panic("no memory for %s (%llu bytes)", what, (unsigned long long)size);
+	return phys_to_virt(phys);
+}
+
+void memblock_set_node(phys_t start, phys_t end, node_t node)
+{
+	for (size_t i = 0; i < memblock_memory.count; i++) {
+		struct memblock_range *range = &memblock_memory.range[i];
+		struct memblock_range inside = {.start = MAX(range->start, start), .end = MIN(range->end, end), .node = node};
+		struct memblock_range above = {.start = inside.end, .end = range->end, .node = range->node};
+
+		if (inside.start >= inside.end)
+			continue;
+		if (inside.start == range->start) {
+			*range = inside;
+		} else {
+			range->end = inside.start;
+			if (!list_insert(&memblock_memory, ++i, inside))
+				panic("memory map too fragmented for its nodes");
+		}
+		if (above.start < above.end && !list_insert(&memblock_memory, ++i, above))
+			panic("memory map too fragmented for its nodes");
+	}
+	list_join(&memblock_memory);
+}
+
+void memblock_direct_map_ready(void)
+{
+	alloc_limit = PHYS_LIMIT;
+}
+
+struct memblock_totals memblock_totals(void)
+{
+	struct memblock_totals totals = {0};
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		totals.ram_bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
+	for (size_t i = 0; i < memblock_reserved.count; i++)
+		totals.reserved_bytes += memblock_reserved.range[i].end - memblock_reserved.range[i].start;
+	if (memblock_memory.count) {
+		totals.span_bytes = memblock_memory.range[memblock_memory.count - 1].end;
+		totals.hole_bytes = totals.span_bytes - totals.ram_bytes;
+	}
+	return totals;
+}

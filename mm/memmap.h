@@ -1,0 +1,30 @@
+/*
+ * Writing struct pages: whole frames of them, in their final state, one pass, through the direct map, before any
+ * translation shows them.
+ */
+#pragma once
+
+#include "mm/zone.h"
+
+/* `count` pages of their own, free or about to be: flags, refcount and links clear. */
+void memmap_init_pages(struct page *pages, u64 count, u8 zone);
+
+/* One frame: the head of a huge page of `order` (refcount 1) and its first 63 tails. */
+void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone);
+
+/* One frame of 64 tails of `order`: the page that all tails share. */
+void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
+
+/* In place: make `page` the head of a compound page of `order`, every tail written. refcount 1. */
+void memmap_form_compound(struct page *page, unsigned order);
+
+/* What a frame is, by the frozen boot ranges. */
+enum frame_kind { FRAME_HOLE, FRAME_RESERVED, FRAME_BOOT, FRAME_FREE };
+enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone);
+
+/* What a block of an unopened section will be, and its zone (that of its first RAM). */
+enum block_plan { PLAN_ABSENT, PLAN_FREE, PLAN_BOOT, PLAN_MIXED };
+enum block_plan memmap_block_plan(const struct mm *mm, u32 index, u8 *zone);
+
+/* Zone that owns a frame of RAM of this node. */
+u8 memmap_zone_of(const struct mm *mm, pfn_t pfn, node_t node);

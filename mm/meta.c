@@ -1,0 +1,274 @@
+/*
+ * META frames: maps, reservations, gating. See meta.h; growing and shrinking: meta_grow.c.
+ */
+#include "mm/meta.h"
+
+#include <arch/check.h>
+
+#include "kernel/panic.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "mm/meta_grow.h"
+
+static bool map_test(const u64 *map, unsigned bit)
+{
+	return map[bit / 64] >> (bit % 64) & 1;
+}
+
+static void map_set(u64 *map, unsigned bit)
+{
+	map[bit / 64] |= 1ULL << (bit % 64);
+}
+
+static void map_clear(u64 *map, unsigned bit)
+{
+	map[bit / 64] &= ~(1ULL << (bit % 64));
+}
+
+static u64 meta_available(const struct meta *meta, enum meta_kind kind, u64 keep)
+{
+	const u64 taken = meta->reserved[kind] + keep;
+
+	return meta->free[kind] > taken ? meta->free[kind] - taken : 0;
+}
+
+static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep)
+{
+	struct meta *meta = &node->meta;
+	int err = -ENOMEM;
+
+	spin_lock(&meta->lock);
+	if (meta_available(meta, kind, keep) >= count) {
+		meta->reserved[kind] += count;
+		err = 0;
+	}
+	spin_unlock(&meta->lock);
+	return err;
+}
+
+int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count)
+{
+	return reserve_keeping(node, kind, count, kind == META_LONG ? META_EMERGENCY : 0);
+}
+
+int meta_reserve_emergency(struct node *node, u64 count)
+{
+	return reserve_keeping(node, META_LONG, count, 0);
+}
+
+int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
+{
+	int err;
+
+	while ((err = meta_reserve_now(node, kind, count)) < 0) {
+		if (meta_grow(node, kind) < 0)
+			return meta_reserve_now(node, kind, count); /* somebody may have given back meanwhile */
+	}
+	return err;
+}
+
+void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
+{
+	struct meta *meta = &node->meta;
+
+	spin_lock(&meta->lock);
+	ASSERT(meta->reserved[kind] >= count, "META of node %u: %llu frames unreserved, %llu are", node->id,
+	       (unsigned long long)count, (unsigned long long)meta->reserved[kind]);
+	meta->reserved[kind] -= count;
+	spin_unlock(&meta->lock);
+}
+
+/* Gated frames of one block are free once its tag is done. */
+static void block_release_gated(struct meta *meta, struct meta_block *block, u64 done)
+{
+	const enum meta_kind kind = block->kind;
+
+	if (block->gated == 0 || block->tag > done)
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+		block->used_map[i] &= ~block->gated_map[i];
+		block->gated_map[i] = 0;
+	}
+	block->used -= block->gated;
+	meta->used -= block->gated;
+	meta->gated -= block->gated;
+	meta->free[kind] += block->gated;
+	block->gated = 0;
+	if (!meta->hint[kind] || block->block < meta->hint[kind]->block)
+		meta->hint[kind] = block;
+}
+
+static void release_gated_locked(struct meta *meta)
+{
+	const u64 done = shootdown_done();
+
+	if (meta->gated == 0)
+		return;
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
+			block_release_gated(meta, block, done);
+}
+
+static pfn_t block_take_frame(struct meta *meta, enum meta_kind kind, struct meta_block *block)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+		if (block->used_map[i] == ~0ULL)
+			continue;
+		const unsigned bit = i * 64 + (unsigned)__builtin_ctzll(~block->used_map[i]);
+
+		map_set(block->used_map, bit);
+		block->used++;
+		meta->used++;
+		meta->free[kind]--;
+		return block_pfn(block->block) + bit;
+	}
+	panic("META block %u counts %u used frames but its map is full", block->block, block->used);
+}
+
+pfn_t meta_take(struct node *node, enum meta_kind kind)
+{
+	struct meta *meta = &node->meta;
+	struct meta_block *block;
+	pfn_t pfn;
+
+	spin_lock(&meta->lock);
+	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0, "META frame of node %u taken without a reservation",
+	       node->id);
+	block = meta->hint[kind] ? meta->hint[kind] : meta->list[kind];
+	while (block->used == BLOCK_FRAMES)
+		block = block->next;
+	meta->hint[kind] = block;
+	meta->reserved[kind]--;
+	pfn = block_take_frame(meta, kind, block);
+	spin_unlock(&meta->lock);
+	check_frames_reused(pfn, 1);
+	return pfn;
+}
+
+static unsigned map_find_run(const u64 *map, unsigned count)
+{
+	for (unsigned bit = 0; bit + count <= BLOCK_FRAMES; bit++) {
+		unsigned run = 0;
+
+		while (run < count && !map_test(map, bit + run))
+			run++;
+		if (run == count)
+			return bit;
+		bit += run;
+	}
+	return BLOCK_FRAMES;
+}
+
+pfn_t meta_take_contiguous(struct node *node, unsigned count)
+{
+	struct meta *meta = &node->meta;
+	pfn_t pfn = PFN_NONE;
+
+	spin_lock(&meta->lock);
+	if (meta_available(meta, META_LONG, 0) >= count) {
+		for (struct meta_block *block = meta->list[META_LONG]; block && pfn == PFN_NONE; block = block->next) {
+			const unsigned bit = map_find_run(block->used_map, count);
+
+			if (bit == BLOCK_FRAMES)
+				continue;
+			for (unsigned i = 0; i < count; i++)
+				map_set(block->used_map, bit + i);
+			block->used += count;
+			meta->used += count;
+			meta->free[META_LONG] -= count;
+			pfn = block_pfn(block->block) + bit;
+		}
+	}
+	spin_unlock(&meta->lock);
+	if (pfn != PFN_NONE) {
+		check_frames_reused(pfn, count);
+		memset(phys_to_virt(pfn << PAGE_SHIFT), 0, count * PAGE_SIZE);
+	}
+	return pfn;
+}
+
+static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
+{
+	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit), "META frame %llx freed twice",
+	       (unsigned long long)(block_pfn(block->block) + bit));
+	if (tag == 0) {
+		map_clear(block->used_map, bit);
+		block->used--;
+		meta->used--;
+		meta->free[block->kind]++;
+		if (!meta->hint[block->kind] || block->block < meta->hint[block->kind]->block)
+			meta->hint[block->kind] = block;
+		return;
+	}
+	map_set(block->gated_map, bit);
+	block->gated++;
+	meta->gated++;
+	block->tag = MAX(block->tag, tag);
+	meta->gated_tag = MAX(meta->gated_tag, tag);
+}
+
+void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
+{
+	const struct block *record = block_of(mm, pfn);
+	struct meta *meta;
+
+	ASSERT(record && record->state == BLOCK_META, "frame %llx given back to META lies in a block that is %s",
+	       (unsigned long long)pfn, record ? block_state_name(record->state) : "absent");
+	meta = &zone_node(&mm->zone[record->zone])->meta;
+	spin_lock(&meta->lock);
+	block_give_frame(meta, record->meta, (unsigned)(pfn % BLOCK_FRAMES), tag);
+	spin_unlock(&meta->lock);
+}
+
+static u64 gated_bound(const struct node *node)
+{
+	u64 ram = 0;
+
+	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
+		if (node->zone[kind] != ZONE_NONE)
+			ram += node->mm->zone[node->zone[kind]].ram;
+	return MAX(512, ram / 256);
+}
+
+void meta_flush_gated(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	u64 tag;
+
+	spin_lock(&meta->lock);
+	tag = meta->gated ? meta->gated_tag : 0;
+	spin_unlock(&meta->lock);
+	if (tag)
+		shootdown_wait(tag);
+	spin_lock(&meta->lock);
+	release_gated_locked(meta);
+	spin_unlock(&meta->lock);
+}
+
+void meta_settle(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	bool over;
+
+	spin_lock(&meta->lock);
+	release_gated_locked(meta);
+	over = meta->gated > gated_bound(node);
+	spin_unlock(&meta->lock);
+	if (over)
+		meta_flush_gated(node);
+	meta_trim(node);
+}
+
+void meta_walk(struct node *node, u64 *blocks, u64 *used, u64 *gated)
+{
+	*blocks = *used = *gated = 0;
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		for (const struct meta_block *block = node->meta.list[kind]; block; block = block->next) {
+			(*blocks)++;
+			for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+				*used += (u64)__builtin_popcountll(block->used_map[i]);
+				*gated += (u64)__builtin_popcountll(block->gated_map[i]);
+			}
+		}
+	}
+}

@@ -1,0 +1,250 @@
+/*
+ * META grows and shrinks by whole blocks: see meta.h.
+ *
+ * Where a new block comes from, in this order: a bare one; one of a section opened for it (opening needs a few frames: that
+ * is what META_EMERGENCY keeps); a free huge one, made bare with a round; a free full one of a mapped section as it is; a
+ * free full one, made huge and then bare. So a split succeeds while a node has two free blocks in any state.
+ *
+ * A descriptor (the maps) costs 160 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
+ */
+#include "mm/meta_grow.h"
+
+#include "kernel/panic.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/wait.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+
+enum { DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block), TRIM_KEEP = 128 };
+
+static void add_spares(struct meta *meta, pfn_t pfn)
+{
+	struct meta_block *descriptors = phys_to_virt(pfn << PAGE_SHIFT);
+
+	for (unsigned i = 0; i < DESCRIPTORS_PER_FRAME; i++) {
+		descriptors[i].next = meta->spare;
+		meta->spare = &descriptors[i];
+	}
+}
+
+/* Insert by address: lowest first. META lock held. */
+static void insert_block(struct meta *meta, struct meta_block *new)
+{
+	struct meta_block **at = &meta->list[new->kind];
+
+	while (*at && (*at)->block < new->block)
+		at = &(*at)->next;
+	new->next = *at;
+	*at = new;
+	meta->hint[new->kind] = NULL;
+	meta->blocks++;
+	meta->used += new->used;
+	meta->free[new->kind] += BLOCK_FRAMES - new->used;
+}
+
+int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
+{
+	struct meta *meta = &node->meta;
+	struct meta_block *new;
+
+	if (!meta->spare && meta_reserve_emergency(node, 1) == 0) {
+		pfn_t pfn = meta_take(node, META_LONG);
+
+		spin_lock(&meta->lock);
+		add_spares(meta, pfn);
+		spin_unlock(&meta->lock);
+	}
+	spin_lock(&meta->lock);
+	new = meta->spare;
+	if (new) {
+		meta->spare = new->next;
+		*new = (struct meta_block){.block = index, .kind = (u16)kind, .used = (u16)used};
+		for (unsigned i = 0; i < used; i++)
+			new->used_map[i / 64] |= 1ULL << (i % 64);
+		block_at(node->mm, index)->meta = new;
+		insert_block(meta, new);
+	}
+	spin_unlock(&meta->lock);
+	return new ? 0 : -ENOMEM;
+}
+
+/* META lock held. */
+static void unlink_block(struct meta *meta, struct meta_block *old)
+{
+	struct meta_block **at = &meta->list[old->kind];
+
+	while (*at != old)
+		at = &(*at)->next;
+	*at = old->next;
+	meta->hint[old->kind] = NULL;
+	meta->blocks--;
+	meta->used -= old->used;
+	meta->gated -= old->gated;
+	meta->free[old->kind] -= (u64)(BLOCK_FRAMES - old->used);
+	old->next = meta->spare;
+	meta->spare = old;
+}
+
+int meta_remove_block(struct node *node, u32 index, unsigned own)
+{
+	struct meta *meta = &node->meta;
+	struct meta_block *block = block_at(node->mm, index)->meta;
+	int err = -EBUSY;
+
+	spin_lock(&meta->lock);
+	if (block->used == own + block->gated &&
+	    meta->free[block->kind] - (u64)(BLOCK_FRAMES - block->used) >= meta->reserved[block->kind]) {
+		unlink_block(meta, block);
+		block_at(node->mm, index)->owner = 0;
+		err = 0;
+	}
+	spin_unlock(&meta->lock);
+	return err;
+}
+
+/* A free block of this class, now in transit. */
+static u32 take_one(struct zone *zone, enum free_class class)
+{
+	u32 index = BLOCK_NONE;
+
+	spin_lock(&zone->lock);
+	for (unsigned type = 0; type < MIGRATE_TYPES && index == BLOCK_NONE; type++)
+		index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+	if (index != BLOCK_NONE)
+		block_begin(zone, index, BLOCK_ORDER, BLOCK_META);
+	spin_unlock(&zone->lock);
+	return index;
+}
+
+static u32 take_for_meta(struct zone *zone)
+{
+	u32 index = take_one(zone, FREE_BARE);
+
+	while (index == BLOCK_NONE && section_open_next(zone, SECTION_ON_DEMAND) == 0)
+		index = take_one(zone, FREE_BARE);
+	if (index == BLOCK_NONE)
+		index = take_one(zone, FREE_MAPPED);
+	if (index == BLOCK_NONE && hvo_bare_free_huge(zone) > 0)
+		index = take_one(zone, FREE_BARE);
+	if (index == BLOCK_NONE && hvo_huge_free_full(zone, 1) > 0 && hvo_bare_free_huge(zone) > 0)
+		index = take_one(zone, FREE_BARE);
+	return index;
+}
+
+static int grow(struct node *node, enum meta_kind kind)
+{
+	struct mm *mm = node->mm;
+	struct zone *zone = NULL;
+	u32 index = BLOCK_NONE;
+
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;) {
+		if (node->zone[k] == ZONE_NONE)
+			continue;
+		zone = &mm->zone[node->zone[k]];
+		index = take_for_meta(zone);
+	}
+	if (index == BLOCK_NONE)
+		return -ENOMEM;
+	block_set_state(mm, index, BLOCK_META);
+	if (meta_add_block(node, index, kind, 0) < 0) {
+		block_set_state(mm, index, block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		block_publish_free(zone, index, BLOCK_ORDER);
+		return -ENOMEM;
+	}
+	block_publish_used(zone, index, BLOCK_ORDER);
+	return 0;
+}
+
+int meta_grow(struct node *node, enum meta_kind kind)
+{
+	struct meta *meta = &node->meta;
+	int err;
+
+	if (!atomic_cas(&meta->growing, 0, 1)) {
+		struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that grows META");
+
+		while (atomic_load_acquire(&meta->growing))
+			wait_spin(&wait, CPU_NONE);
+		return 0;
+	}
+	err = 0;
+	if (meta->gated > 0) /* what waits for a round comes cheaper than a block */
+		meta_flush_gated(node);
+	if (meta_reserve_now(node, kind, 1) == 0)
+		meta_unreserve(node, kind, 1);
+	else
+		err = grow(node, kind);
+	atomic_store_release(&meta->growing, 0);
+	return err;
+}
+
+/* An unused block that META can do without: its record in transit, or BLOCK_NONE. */
+static struct meta_block *find_unused(struct meta *meta)
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		if (meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
+			continue;
+		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
+			if (block->used == 0)
+				return block;
+	}
+	return NULL;
+}
+
+void meta_trim(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	struct mm *mm = node->mm;
+
+	if (atomic_load_relaxed(&meta->growing))
+		return;
+	for (;;) {
+		struct meta_block *unused;
+		struct zone *zone;
+		u32 index;
+
+		spin_lock(&meta->lock);
+		unused = find_unused(meta);
+		index = unused ? unused->block : BLOCK_NONE;
+		if (unused && (block_at(mm, index)->flags & BLOCK_MEMMAP))
+			index = BLOCK_NONE; /* cannot be: its own frames are in use until the section closes */
+		if (index != BLOCK_NONE) {
+			unlink_block(meta, unused);
+			block_at(mm, index)->owner = 0;
+		}
+		spin_unlock(&meta->lock);
+		if (index == BLOCK_NONE)
+			return;
+		zone = block_zone(mm, index);
+		spin_lock(&zone->lock);
+		zone->transit += BLOCK_FRAMES;
+		block_at(mm, index)->flags |= BLOCK_TRANSIT;
+		block_set_state(mm, index, block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		spin_unlock(&zone->lock);
+		block_publish_free(zone, index, BLOCK_ORDER);
+	}
+}
+
+bool meta_init_node(struct node *node, phys_t phys)
+{
+	struct mm *mm = node->mm;
+	const u32 index = (u32)(phys >> BLOCK_SHIFT);
+	const pfn_t pfn = block_pfn(index);
+	struct gib *gib = &mm->gib[index / GIB_BLOCKS - mm->first_gib];
+	unsigned used = 1;
+
+	add_spares(&node->meta, pfn);
+	if (!gib->blocks) {
+		gib->blocks = phys_to_virt((pfn + 1) << PAGE_SHIFT);
+		used += GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
+	}
+	block_at(mm, index)->zone = memmap_zone_of(mm, pfn, node->id);
+	block_at(mm, index)->type = MIGRATE_MOVABLE;
+	block_set_state(mm, index, BLOCK_META);
+	return meta_add_block(node, index, META_LONG, used) == 0;
+}

@@ -1,0 +1,83 @@
+/*
+ * struct page: 64 bytes that describe one 4 KiB frame, one cache line each, in the vmemmap.
+ *
+ *   vmemmap window   [page 0][page 1] ... [page 511][page 512] ...      512 of them (8 frames) per 2 MiB block
+ *
+ * A struct page may not exist: frames of a BARE or META block have none, and 7 of the 8 frames that would describe a
+ * HUGE block are one shared read-only page (mm/block_state.c). Who is not sure uses page_peek().
+ *
+ * compound_head is a mask: head = address & head_mask. A page of its own has all ones, so page_head() has no branch,
+ * and all tails of one order are the same 64 bytes, which is what lets one read-only page stand for every tail there
+ * is (Song, "hugetlb: free some vmemmap pages", and the 2026 successor that stores masks). It needs the window aligned to the structs of the
+ * largest page: 16 MiB for 1 GiB.
+ */
+#pragma once
+
+#include <arch/atomic.h>
+#include <arch/memory.h>
+#include <arch/peek.h>
+
+#include "kernel/types.h"
+
+enum page_flags {
+	PAGE_BUDDY = 1 << 0,    /* head of a free chunk of order 0..8 on its zone's list; zone->lock */
+	PAGE_PCP = 1 << 1,      /* on a per-CPU list */
+	PAGE_COMPOUND = 1 << 2, /* head of a multi-page allocation */
+	PAGE_TAIL = 1 << 3,     /* one of its tails */
+	PAGE_RESERVED = 1 << 4, /* not RAM, or firmware's, or the image: never allocated */
+	PAGE_BOOT = 1 << 5,     /* given out by memblock; freeing it is an ordinary free */
+	PAGE_HUGETLB = 1 << 6,  /* head of a page that belongs to a pool */
+	PAGE_OPTIMISED = 1 << 7 /* head whose tails are the shared page; readers see it before any tail is remapped */
+};
+
+struct page {
+	u64 head_mask;
+	u16 flags;
+	u8 order; /* of the chunk or allocation this page heads */
+	u8 zone;  /* index in its mm */
+	u32 refcount;
+	struct page *next, *prev; /* free list of its order and type, while PAGE_BUDDY */
+	u64 owner;                /* who allocated it: an address in the code (page_owner=on) */
+	u64 private[3];           /* the holder's */
+};
+
+_Static_assert(sizeof(struct page) == 64, "a struct page is one cache line");
+
+enum {
+	PAGE_STRUCT_SHIFT = 6,
+	BLOCK_ORDER = 9,
+	GIGA_ORDER = 18,
+	BLOCK_FRAMES = 1 << BLOCK_ORDER,
+	GIB_BLOCKS = 512,
+	SECTION_BLOCKS = 64,
+	GIB_SECTIONS = GIB_BLOCKS / SECTION_BLOCKS,
+	BLOCK_SHIFT = PAGE_SHIFT + BLOCK_ORDER,
+	STRUCTS_PER_FRAME = 64,
+	MEMMAP_FRAMES_PER_BLOCK = BLOCK_FRAMES / STRUCTS_PER_FRAME,
+	MAX_ORDER = GIGA_ORDER,
+	PAGE_ORDERS = BLOCK_ORDER,                    /* free orders kept in struct pages: 0..8 */
+	BLOCK_ORDERS = GIGA_ORDER - BLOCK_ORDER + 1,  /* and in the block table: 9..18 */
+};
+
+static inline u64 order_pages(unsigned order)
+{
+	return 1ULL << order;
+}
+
+/* Head of the page this struct belongs to: itself, unless it is a tail. */
+static inline struct page *page_head(const struct page *page)
+{
+	return (struct page *)((virt_t)page & page->head_mask);
+}
+
+/* head_mask of the tails of an allocation of `order`; order 0: a page of its own. */
+static inline u64 head_mask_of(unsigned order)
+{
+	return order == 0 ? ~0ULL : ~((order_pages(order) << PAGE_STRUCT_SHIFT) - 1);
+}
+
+/* Frame a struct page describes, in whichever window it lies. */
+static inline pfn_t page_to_pfn(const struct page *page)
+{
+	return (((virt_t)page - VMEMMAP_BASE) % VMEMMAP_WINDOW_SIZE) >> PAGE_STRUCT_SHIFT;
+}

@@ -1,0 +1,360 @@
+/*
+ * Allocating and freeing pages: the public calls of mm.h, and where memory is looked for.
+ *
+ *   per-CPU ring -> small lists of the zone -> a whole block, split -> the next zone -> the next node
+ *
+ * A block to split is taken in the order full, mapped, bare, unopened, huge: what costs least to give struct pages
+ * comes first, and huge blocks stay huge as long as anything else is left. A whole block taken for another type is claimed for it:
+ * its type is changed before it is split, so the free-list type always equals the block's type.
+ *
+ * What a change of state needs (frames) is reserved before the block is unlinked, and no lock is held while it is done.
+ */
+#include <arch/check.h>
+#include <arch/clear.h>
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/init.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+
+/* ---- a whole block for small orders ---- */
+
+static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type)
+{
+	u32 index;
+
+	spin_lock(&zone->lock);
+	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+	/* Another type's block: claim it whole. CMA keeps its own. */
+	for (unsigned other = 0; other < MIGRATE_CMA && index == BLOCK_NONE; other++)
+		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
+	if (index != BLOCK_NONE) {
+		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
+		buddy_set_type(zone, index, type);
+	}
+	spin_unlock(&zone->lock);
+	return index;
+}
+
+/* A full block in transit goes to the small lists. */
+static void publish_split(struct zone *zone, u32 index)
+{
+	struct block *block = block_at(zone->mm, index);
+
+	spin_lock(&zone->lock);
+	block->flags &= (u8)~BLOCK_TRANSIT;
+	zone->transit -= BLOCK_FRAMES;
+	block->order = 0;
+	buddy_split_block(zone, index);
+	spin_unlock(&zone->lock);
+}
+
+/* Bare to full: eight frames of struct pages, written once, shown when they are ready. They are reserved. */
+static void full_from_bare(struct zone *zone, struct node *node, u32 index)
+{
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+		frames[i] = meta_take(node, META_TAILS);
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone->index);
+	}
+	vmemmap_set_full(zone->mm, index, frames);
+	block_set_state(zone->mm, index, BLOCK_FULL);
+}
+
+static bool split_bare_block(struct zone *zone, enum migratetype type)
+{
+	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	u32 index;
+
+	if (meta_reserve(node, META_TAILS, MEMMAP_FRAMES_PER_BLOCK) < 0)
+		return false;
+	index = take_block(zone, FREE_BARE, type);
+	if (index == BLOCK_NONE) {
+		meta_unreserve(node, META_TAILS, MEMMAP_FRAMES_PER_BLOCK);
+		return false;
+	}
+	full_from_bare(zone, node, index);
+	publish_split(zone, index);
+	return true;
+}
+
+/* Put another block's worth of frames on the zone's small lists. False if the zone has no block left. No lock held. */
+static bool split_some_block(struct zone *zone, enum migratetype type, bool may_wait)
+{
+	u32 index = take_block(zone, FREE_FULL, type);
+
+	if (index == BLOCK_NONE)
+		index = take_block(zone, FREE_MAPPED, type);
+	if (index != BLOCK_NONE) {
+		publish_split(zone, index);
+		return true;
+	}
+	if (!may_wait)
+		return false;
+	if (split_bare_block(zone, type))
+		return true;
+	if (section_open_next(zone, memmap_style()) == 0)
+		return true; /* the caller looks again: its blocks are bare or full now */
+	return hvo_bare_free_huge(zone) > 0;
+}
+
+/* ---- allocation ---- */
+
+static void page_prepare(struct page *page, unsigned order)
+{
+	memmap_form_compound(page, order);
+	check_frames_reused(page_to_pfn(page), order_pages(order));
+}
+
+static struct page *steal_small(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct page *page = NULL;
+
+	spin_lock(&zone->lock);
+	for (unsigned other = 0; other < MIGRATE_CMA && !page; other++)
+		if (other != type)
+			page = buddy_take_pages(zone, order, other);
+	spin_unlock(&zone->lock);
+	return page;
+}
+
+static struct page *take_small(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct page *page;
+
+	if (order < PCP_ORDERS)
+		return pcp_alloc(zone, order, type);
+	spin_lock(&zone->lock);
+	page = buddy_take_pages(zone, order, type);
+	spin_unlock(&zone->lock);
+	return page;
+}
+
+static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+{
+	struct page *page;
+
+	do {
+		page = take_small(zone, order, type);
+	} while (!page && split_some_block(zone, type, may_wait));
+	if (!page)
+		page = steal_small(zone, order, type); /* last resort: its block keeps its type */
+	if (page)
+		page_prepare(page, order);
+	return page;
+}
+
+/* One 2 MiB page, as the pool would have it. */
+static struct page *alloc_huge(struct zone *zone)
+{
+	struct mm *mm = zone->mm;
+	struct block_list list = BLOCK_LIST_INIT, used = BLOCK_LIST_INIT;
+	const struct hvo_mode *mode = hvo_mode_find("on");
+
+	if (hvo_take_blocks(zone, mode, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
+		return NULL;
+	block_list_publish_used(mm, &list, &used);
+	check_frames_reused(block_pfn(used.head), BLOCK_FRAMES);
+	return pfn_page(mm, block_pfn(used.head));
+}
+
+static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type, unsigned request)
+{
+	struct page *page = NULL;
+
+	if (order < BLOCK_ORDER)
+		page = alloc_small(zone, order, type, !(request & PAGE_NOFLUSH));
+	else if (order == BLOCK_ORDER && !(request & PAGE_NOFLUSH))
+		page = alloc_huge(zone);
+	if (page)
+		pcp_add_in_use(zone, (s64)order_pages(order));
+	return page;
+}
+
+static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type, unsigned request)
+{
+	struct page *page = NULL;
+
+	for (int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL; kind >= 0 && !page; kind--)
+		if (node->zone[kind] != ZONE_NONE)
+			page = alloc_from_zone(&node->mm->zone[node->zone[kind]], order, type, request);
+	return page;
+}
+
+struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	static const u8 type_of_use[] = {
+		[USE_UNMOVABLE] = MIGRATE_UNMOVABLE,
+		[USE_MOVABLE] = MIGRATE_MOVABLE,
+		[USE_RECLAIMABLE] = MIGRATE_RECLAIMABLE,
+	};
+	const node_t first = node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
+	struct page *page = NULL;
+
+	if (order > BLOCK_ORDER || use >= ARRAY_LEN(type_of_use))
+		return NULL;
+	pcp_enter();
+	for (node_t i = 0; i < mm->nodes && !page; i++) {
+		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type_of_use[use], request);
+		if (request & PAGE_NODE)
+			break;
+	}
+	pcp_leave(mm);
+	if (page && (request & PAGE_ZERO))
+		clear_pages(phys_to_virt(page_to_pfn(page) << PAGE_SHIFT), order_pages(order));
+	return page;
+}
+
+/* ---- freeing ---- */
+
+static void free_huge(struct zone *zone, struct page *page)
+{
+	struct block *block = block_of(zone->mm, page_to_pfn(page));
+
+	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "2 MiB page at frame %llx in a block that is %s",
+	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
+	page->flags = 0;
+	block_free(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER);
+}
+
+static void free_page_checks(const struct page *page)
+{
+	const u64 pfn = page_to_pfn(page);
+
+	ASSERT(page_head(page) == page && !(page->flags & PAGE_TAIL), "free of frame %llx, a tail",
+	       (unsigned long long)pfn);
+	ASSERT(!(page->flags & (PAGE_BUDDY | PAGE_PCP)), "double free of frame %llx", (unsigned long long)pfn);
+	ASSERT(!(page->flags & PAGE_RESERVED), "free of frame %llx, which is reserved", (unsigned long long)pfn);
+	ASSERT(!(page->flags & PAGE_HUGETLB), "free of frame %llx, which is a pool's", (unsigned long long)pfn);
+}
+
+/* Pages given out by memblock were never in this CPU's count. */
+static void uncount(struct zone *zone, const struct page *page, unsigned order)
+{
+	if (page->flags & PAGE_BOOT)
+		atomic_fetch_sub(&zone->boot, order_pages(order));
+	else
+		pcp_add_in_use(zone, -(s64)order_pages(order));
+}
+
+/* The last reference is gone. */
+static void free_unreferenced(struct mm *mm, struct page *page)
+{
+	const unsigned order = page->flags & PAGE_COMPOUND ? page->order : 0;
+	struct zone *zone = &mm->zone[page->zone];
+
+	pcp_enter();
+	uncount(zone, page, order);
+	if (order >= BLOCK_ORDER) {
+		free_huge(zone, page);
+	} else if (order < PCP_ORDERS) {
+		pcp_free(zone, page, order);
+	} else {
+		spin_lock(&zone->lock);
+		page->flags = 0;
+		buddy_free_pages(zone, page, order);
+		spin_unlock(&zone->lock);
+	}
+	pcp_leave(mm);
+}
+
+void mm_page_free(struct mm *mm, struct page *page)
+{
+	u32 was;
+
+	free_page_checks(page);
+	was = atomic_exchange(&page->refcount, 0);
+	ASSERT(was == 1, "free of frame %llx with %u references", (unsigned long long)page_to_pfn(page), was);
+	free_unreferenced(mm, page);
+}
+
+/* ---- mm.h ---- */
+
+struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	return mm_page_alloc(&mm_kernel, order, use, request, node);
+}
+
+void page_free(struct page *page)
+{
+	mm_page_free(&mm_kernel, page);
+}
+
+void page_get(struct page *page)
+{
+	const u32 was = atomic_fetch_add(&page_head(page)->refcount, 1);
+
+	ASSERT(was > 0, "reference to free frame %llx", (unsigned long long)page_to_pfn(page));
+}
+
+void page_put(struct page *page)
+{
+	struct page *head = page_head(page);
+	const u32 was = atomic_fetch_sub(&head->refcount, 1);
+
+	ASSERT(was > 0, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
+	if (was == 1) {
+		free_page_checks(head);
+		free_unreferenced(&mm_kernel, head);
+	}
+}
+
+/* Looks before it writes: a tail may be on a read-only page, where even a failing compare-and-swap faults. */
+bool page_try_get(struct page *page)
+{
+	u32 count = atomic_load_relaxed(&page->refcount);
+
+	while (count > 0) {
+		if (atomic_cas(&page->refcount, count, count + 1))
+			return true;
+		count = atomic_load_relaxed(&page->refcount);
+	}
+	return false;
+}
+
+pfn_t page_pfn(const struct page *page)
+{
+	return page_to_pfn(page);
+}
+
+void *page_address(const struct page *page)
+{
+	return phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
+}
+
+unsigned page_order(const struct page *page)
+{
+	const struct page *head = page_head(page);
+
+	return head->flags & PAGE_COMPOUND ? head->order : 0;
+}
+
+struct page *pfn_to_page(pfn_t pfn)
+{
+	return pfn_page(&mm_kernel, pfn);
+}
+
+bool page_peek(pfn_t pfn, struct page *copy)
+{
+	return mm_page_peek(&mm_kernel, pfn, copy);
+}
+
+bool mm_page_peek(const struct mm *mm, pfn_t pfn, struct page *copy)
+{
+	const u64 *from = (const u64 *)pfn_page(mm, pfn);
+	u64 *to = (u64 *)copy;
+
+	for (size_t i = 0; i < sizeof(*copy) / sizeof(u64); i++)
+		if (!peek_u64(from + i, &to[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,334 @@
+/*
+ * Opening sections: see section.h. Closing: section_close.c.
+ *
+ * Order inside, and why: the records' table first (so that block_at() answers), then the table of PTEs, then the free
+ * blocks are published, and only then the blocks that need private struct pages: those frames come from META, which may
+ * have to grow into one of the blocks just published.
+ */
+#include "mm/section.h"
+
+#include "kernel/panic.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "mm/buddy.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/vmemmap.h"
+
+enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
+
+struct opening {
+	struct mm *mm;
+	struct node *node; /* whose META pays */
+	u64 section;
+	u32 first; /* block */
+	u8 plan[SECTION_BLOCKS], zone[SECTION_BLOCKS];
+	u32 memmap; /* mapped: block that holds the struct pages; else BLOCK_NONE */
+};
+
+u8 *section_slot(const struct mm *mm, u64 section)
+{
+	const u64 gib = section / GIB_SECTIONS - mm->first_gib;
+
+	return gib < mm->gibs ? &mm->gib[gib].section[section % GIB_SECTIONS] : NULL;
+}
+
+u8 section_state(const struct mm *mm, u64 section)
+{
+	const u8 *slot = section_slot(mm, section);
+
+	return slot ? atomic_load_acquire(slot) & SECTION_STATE_MASK : SECTION_ABSENT;
+}
+
+enum section_style section_style(const struct mm *mm, u64 section)
+{
+	const u8 *slot = section_slot(mm, section);
+
+	return slot && (atomic_load_acquire(slot) & SECTION_MAPPED) ? SECTION_MAPPED : SECTION_ON_DEMAND;
+}
+
+u64 section_first(const struct mm *mm)
+{
+	return mm->first_gib * GIB_SECTIONS;
+}
+
+u64 section_end(const struct mm *mm)
+{
+	return (mm->first_gib + mm->gibs) * GIB_SECTIONS;
+}
+
+/* Block records of the section's GiB; the loser of a race gives its table back. */
+static int open_records(struct mm *mm, struct node *node, u64 section)
+{
+	struct gib *gib = &mm->gib[section / GIB_SECTIONS - mm->first_gib];
+	struct block *blocks;
+	pfn_t pfn;
+
+	if (atomic_load_acquire(&gib->blocks))
+		return 0;
+	pfn = meta_take_contiguous(node, BLOCK_TABLE_FRAMES);
+	if (pfn == PFN_NONE)
+		return -ENOMEM;
+	blocks = phys_to_virt(pfn << PAGE_SHIFT);
+	_Static_assert(BLOCK_UNOPENED == 0, "a zeroed table says unopened");
+	if (!atomic_cas(&gib->blocks, (struct block *)NULL, blocks))
+		for (unsigned i = 0; i < BLOCK_TABLE_FRAMES; i++)
+			meta_give(mm, pfn + i, 0);
+	return 0;
+}
+
+static void plan_blocks(struct opening *o, enum section_style style)
+{
+	o->first = (u32)(o->section * SECTION_BLOCKS);
+	o->memmap = BLOCK_NONE;
+	o->node = NULL;
+	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
+		o->plan[i] = (u8)memmap_block_plan(o->mm, o->first + i, &o->zone[i]);
+		if (o->zone[i] != ZONE_NONE && !o->node)
+			o->node = zone_node(&o->mm->zone[o->zone[i]]);
+		if (style == SECTION_MAPPED && o->plan[i] == PLAN_FREE && o->memmap == BLOCK_NONE)
+			o->memmap = o->first + i;
+	}
+	if (o->node)
+		o->node = &o->mm->node[o->node->meta_node];
+}
+
+/* One block's 512 struct pages, each in its final state. Free frames of mixed blocks are freed later, under the lock. */
+static void init_special_pages(struct mm *mm, u32 index, struct page *pages, u8 block_zone)
+{
+	memmap_init_pages(pages, BLOCK_FRAMES, block_zone);
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+		u8 zone = block_zone;
+
+		switch (memmap_frame_kind(mm, block_pfn(index) + i, &zone)) {
+		case FRAME_HOLE:
+		case FRAME_RESERVED:
+			pages[i].flags = PAGE_RESERVED;
+			break;
+		case FRAME_BOOT:
+			pages[i].flags = PAGE_BOOT;
+			pages[i].refcount = 1;
+			break;
+		case FRAME_FREE:
+			break;
+		}
+		pages[i].zone = zone;
+	}
+}
+
+/* Largest aligned chunk of free frames from `i` on that belongs to one zone. */
+static unsigned free_chunk_order(const struct page *pages, unsigned i)
+{
+	unsigned order = 0;
+
+	while (order < PAGE_ORDERS - 1 && IS_ALIGNED(i, 2u << order)) {
+		for (unsigned k = i + (1u << order); k < i + (2u << order); k++)
+			if (pages[k].flags != 0 || pages[k].zone != pages[i].zone)
+				return order;
+		order++;
+	}
+	return order;
+}
+
+static void free_special_pages(struct mm *mm, u32 index)
+{
+	struct page *pages = pfn_page(mm, block_pfn(index));
+
+	for (unsigned i = 0; i < BLOCK_FRAMES;) {
+		struct zone *zone = &mm->zone[pages[i].zone];
+		unsigned order;
+
+		if (pages[i].flags != 0) {
+			i++;
+			continue;
+		}
+		order = free_chunk_order(pages, i);
+		spin_lock(&zone->lock);
+		buddy_free_pages(zone, &pages[i], order);
+		spin_unlock(&zone->lock);
+		atomic_fetch_sub(&zone->unopened, order_pages(order));
+		i += 1u << order;
+	}
+}
+
+/* Private struct pages for a block of an on-demand section: from META's tails, or in need from its long-lived frames. */
+static int give_private_pages(struct opening *o, u32 index, u8 zone)
+{
+	enum meta_kind kind = META_TAILS;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+	struct page *pages;
+
+	if (meta_reserve(o->node, kind, MEMMAP_FRAMES_PER_BLOCK) < 0) {
+		kind = META_LONG;
+		if (meta_reserve_emergency(o->node, MEMMAP_FRAMES_PER_BLOCK) < 0)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
+		frames[i] = meta_take(o->node, kind);
+	vmemmap_set_full(o->mm, index, frames);
+	pages = pfn_page(o->mm, block_pfn(index)); /* through the vmemmap: the frames need not be neighbours */
+	init_special_pages(o->mm, index, pages, zone);
+	return 0;
+}
+
+static void publish_record(struct opening *o, u32 index, enum block_state state)
+{
+	struct block *block = block_at(o->mm, index);
+
+	block->zone = o->zone[index - o->first];
+	block->type = MIGRATE_MOVABLE;
+	block->flags = o->memmap != BLOCK_NONE ? BLOCK_MAPPED : 0;
+	block->next = block->prev = BLOCK_NONE;
+	block_set_state(o->mm, index, state);
+}
+
+/* Blocks with holes or boot allocations, one by one. A block that gets no struct pages stays reserved without them. */
+static int publish_special(struct opening *o)
+{
+	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
+		const u32 index = o->first + i;
+
+		if (o->plan[i] != PLAN_BOOT && o->plan[i] != PLAN_MIXED)
+			continue;
+		if (block_at(o->mm, index)->state == BLOCK_META)
+			continue;
+		if (o->memmap == BLOCK_NONE && give_private_pages(o, index, o->zone[i]) < 0) {
+			pr_warn("memory: block %u gets no struct pages, what is free in it stays unused", index);
+			continue;
+		}
+		publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
+		free_special_pages(o->mm, index);
+	}
+	return 0;
+}
+
+static bool plan_is_free(const struct opening *o, unsigned i)
+{
+	return o->plan[i] == PLAN_FREE && o->first + i != o->memmap;
+}
+
+/* Whole free blocks, in runs, to their zones' lists. */
+static void publish_free(struct opening *o)
+{
+	const bool mapped = o->memmap != BLOCK_NONE;
+
+	for (unsigned i = 0; i < SECTION_BLOCKS;) {
+		unsigned n = 0;
+
+		if (o->plan[i] == PLAN_ABSENT)
+			publish_record(o, o->first + i, BLOCK_ABSENT);
+		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i]) {
+			publish_record(o, o->first + i + n, mapped ? BLOCK_FULL : BLOCK_BARE);
+			n++;
+		}
+		if (n > 0) {
+			struct zone *zone = &o->mm->zone[o->zone[i]];
+
+			spin_lock(&zone->lock);
+			buddy_free_range(zone, o->first + i, n, mapped ? FREE_MAPPED : FREE_BARE);
+			spin_unlock(&zone->lock);
+			atomic_fetch_sub(&zone->unopened, (u64)n * BLOCK_FRAMES);
+		}
+		i += MAX(n, 1);
+	}
+}
+
+static int open_on_demand(struct opening *o)
+{
+	pfn_t table;
+
+	if (meta_reserve_emergency(o->node, 1) < 0)
+		return -ENOMEM;
+	table = meta_take(o->node, META_LONG);
+	memset(phys_to_virt(table << PAGE_SHIFT), 0, PAGE_SIZE);
+	if (vmemmap_install_table(o->mm, o->node, o->section, table) < 0) {
+		meta_give(o->mm, table, 0);
+		return -ENOMEM;
+	}
+	atomic_add_relaxed(&o->mm->tables, 1);
+	return 0;
+}
+
+/* All 32768 struct pages, in the section's first whole block, before any translation shows them. */
+static int open_mapped(struct opening *o)
+{
+	struct page *pages = phys_to_virt(block_pfn(o->memmap) << PAGE_SHIFT);
+	struct zone *zone = &o->mm->zone[o->zone[o->memmap - o->first]];
+
+	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
+		struct page *first = &pages[i * BLOCK_FRAMES];
+
+		if (o->plan[i] == PLAN_FREE)
+			memmap_init_pages(first, BLOCK_FRAMES, o->zone[i]);
+		else
+			init_special_pages(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
+	}
+	publish_record(o, o->memmap, BLOCK_META);
+	block_at(o->mm, o->memmap)->flags |= BLOCK_MEMMAP;
+	if (meta_add_block(o->node, o->memmap, META_TAILS, BLOCK_FRAMES) < 0)
+		goto fail;
+	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
+		meta_remove_block(o->node, o->memmap, BLOCK_FRAMES);
+		goto fail;
+	}
+	atomic_fetch_sub(&zone->unopened, BLOCK_FRAMES);
+	return 0;
+fail:
+	block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
+	return -ENOMEM;
+}
+
+int section_open(struct mm *mm, u64 section, enum section_style style)
+{
+	struct opening o = {.mm = mm, .section = section};
+	u8 *slot = section_slot(mm, section);
+	u8 was;
+	int err;
+
+	if (!slot)
+		return -ENODEV;
+	was = atomic_load_acquire(slot);
+	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT)
+		return -ENODEV;
+	if ((was & SECTION_STATE_MASK) == SECTION_OPEN)
+		return -EEXIST;
+	if ((was & SECTION_STATE_MASK) != SECTION_UNOPENED || !atomic_cas(slot, was, (u8)SECTION_OPENING))
+		return -EAGAIN;
+
+	plan_blocks(&o, style);
+	err = open_records(mm, o.node, section);
+	if (!err)
+		err = o.memmap != BLOCK_NONE ? open_mapped(&o) : open_on_demand(&o);
+	if (err) {
+		atomic_store_release(slot, (u8)SECTION_UNOPENED);
+		return err;
+	}
+	publish_free(&o);
+	publish_special(&o);
+	atomic_add_relaxed(&mm->sections_opened, 1);
+	atomic_store_release(slot, (u8)(SECTION_OPEN | (o.memmap != BLOCK_NONE ? SECTION_MAPPED : 0)));
+	return 0;
+}
+
+int section_open_next(struct zone *zone, enum section_style style)
+{
+	struct mm *mm = zone->mm;
+	const u64 first = zone->start_pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+	const u64 end = DIV_ROUND_UP(zone->end_pfn, SECTION_BLOCKS * BLOCK_FRAMES);
+	const u64 start = atomic_load_relaxed(&zone->open_cursor);
+	int err = -ENOENT;
+
+	if (atomic_load_relaxed(&zone->unopened) == 0)
+		return -ENOENT;
+	for (u64 n = 0; n < end - first; n++) {
+		const u64 section = first + (start - first + n) % (end - first);
+
+		if (section_state(mm, section) != SECTION_UNOPENED)
+			continue;
+		atomic_store_relaxed(&zone->open_cursor, section + 1 < end ? section + 1 : first);
+		err = section_open(mm, section, style);
+		if (err == 0 || err == -ENOMEM)
+			return err;
+	}
+	return err;
+}

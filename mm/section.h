@@ -1,0 +1,39 @@
+/*
+ * Sections: 128 MiB of RAM are opened when the allocator needs them, in one of two styles, and can be closed again.
+ *
+ *   UNOPENED --CAS--> OPENING --> OPEN --> CLOSING --> UNOPENED
+ *
+ *   on demand   table of PTEs; whole free blocks become BARE: no struct page is written
+ *   mapped      first whole free block holds all 32768 struct pages, written now, under one 2 MiB leaf; blocks are FULL
+ *
+ * In either style, blocks with holes, firmware ranges or boot allocations get private struct pages at once.
+ */
+#pragma once
+
+#include "mm/zone.h"
+
+/*
+ * Open one section. 0; -EEXIST if it is open; -EAGAIN if another CPU is opening or closing it; -ENODEV if it has no
+ * RAM; -ENOMEM if its tables could not be had (it is unopened again). Caller holds no lock.
+ */
+int section_open(struct mm *mm, u64 section, enum section_style style);
+
+/* Open the next unopened section with RAM of this zone. 0; -ENOENT if none is left; -ENOMEM. No lock held. */
+int section_open_next(struct zone *zone, enum section_style style);
+
+/*
+ * Close a section all of whose blocks are free (and hold no META but its own struct pages): one full round of all CPUs, idle ones too.
+ * 0; -EBUSY if something is in use, nothing changed; -ENODEV, -EAGAIN as above. No lock held.
+ */
+int section_close(struct mm *mm, u64 section);
+
+/* Close whatever can be closed; returns how many. */
+u64 sections_close_all(struct mm *mm);
+
+u8 section_state(const struct mm *mm, u64 section); /* enum section_state */
+enum section_style section_style(const struct mm *mm, u64 section);
+u64 section_first(const struct mm *mm);
+u64 section_end(const struct mm *mm);
+
+/* The section's state byte, for section.c and section_close.c only; NULL outside the span. */
+u8 *section_slot(const struct mm *mm, u64 section);

@@ -1,0 +1,198 @@
+/*
+ * Closing a section: it becomes as if it had never been opened, so that a benchmark's leg starts from a known state
+ * and memory can change its style. See section.h.
+ *
+ *   before                free huge blocks become BARE (one round for all), per-CPU lists are drained
+ *   under the zone lock   every block free? split runs that reach beyond, unlink all 64, mark in transit
+ *   no lock               clear the PMD; full round of all CPUs, idle included, because a page-table page is freed
+ *   then                  frames, table and struct pages back to META; blocks UNOPENED; section UNOPENED
+ */
+#include "kernel/panic.h"
+#include "kernel/shootdown.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/meta.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/vmemmap.h"
+
+struct closing {
+	struct mm *mm;
+	struct zone *zone;
+	u32 first, memmap;
+};
+
+/* Every block is free in this zone, or absent, or the section's own struct pages. Zone lock held. */
+static bool section_is_free(struct closing *c)
+{
+	c->memmap = BLOCK_NONE;
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		const struct block *block = block_at(c->mm, i);
+
+		if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
+			return false;
+		if (block->state == BLOCK_META && (block->flags & BLOCK_MEMMAP))
+			c->memmap = i;
+		else if (block->state != BLOCK_ABSENT &&
+			 (block->zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
+			return false;
+	}
+	return true;
+}
+
+/* Put back the parts of a run that lie outside [first, first + 64). */
+static void trim_run(struct closing *c, u32 head, u32 count, enum free_class class)
+{
+	const u32 end = head + count, last = c->first + SECTION_BLOCKS;
+
+	if (head < c->first)
+		buddy_free_range(c->zone, head, c->first - head, class);
+	if (end > last)
+		buddy_free_range(c->zone, last, end - last, class);
+}
+
+static void unlink_all(struct closing *c)
+{
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		const u32 head = buddy_find_run(c->mm, i);
+		struct block *block;
+		enum free_class class;
+		u32 count;
+
+		if (head == BLOCK_NONE)
+			continue;
+		block = block_at(c->mm, head);
+		class = block_free_class(block);
+		count = 1u << (block->order - BLOCK_ORDER);
+		buddy_unlink_blocks(c->zone, head);
+		trim_run(c, head, count, class); /* cannot merge with what is taken: that heads no free run now */
+		i = MIN(head + count, c->first + SECTION_BLOCKS) - 1;
+	}
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		struct block *block = block_at(c->mm, i);
+
+		if (block->state == BLOCK_ABSENT)
+			continue;
+		block->flags |= BLOCK_TRANSIT;
+		block->target = BLOCK_UNOPENED;
+		c->zone->transit += BLOCK_FRAMES;
+	}
+}
+
+/* Frames of the section's own memmap block that its lines still use: all 512 under a leaf. */
+static unsigned own_memmap_frames(const struct closing *c)
+{
+	const pte_t *line = vmemmap_line(c->mm, c->first);
+	unsigned own = 0;
+
+	if (!line)
+		return BLOCK_FRAMES;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&line[i]);
+
+		if (pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER == c->memmap)
+			own++;
+	}
+	return own;
+}
+
+/* Under the zone lock: take everything, or change nothing. */
+static int take_section(struct closing *c)
+{
+	int err = -EBUSY;
+
+	spin_lock(&c->zone->lock);
+	if (section_is_free(c)) {
+		err = 0;
+		if (c->memmap != BLOCK_NONE)
+			err = meta_remove_block(zone_node(&c->mm->zone[block_at(c->mm, c->memmap)->zone]), c->memmap,
+						own_memmap_frames(c));
+	}
+	if (!err)
+		unlink_all(c);
+	spin_unlock(&c->zone->lock);
+	return err;
+}
+
+/* What the lines of a dismantled table mapped, and the table itself. After the round: nothing is gated. */
+static void free_table(struct closing *c, pte_t pmd)
+{
+	const pte_t *ptes = phys_to_virt(pte_pfn(pmd) << PAGE_SHIFT);
+
+	if (pte_is_leaf(pmd, PT_PMD))
+		return; /* the frames are the memmap block, which goes with the section */
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&ptes[i]);
+
+		if (pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER != c->memmap)
+			meta_give(c->mm, pte_pfn(pte), 0);
+	}
+	meta_give(c->mm, pte_pfn(pmd), 0);
+	atomic_fetch_sub(&c->mm->tables, 1);
+}
+
+static void forget_blocks(struct closing *c)
+{
+	u64 frames = 0;
+
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		struct block *block = block_at(c->mm, i);
+
+		if (block->state == BLOCK_ABSENT)
+			continue;
+		block->flags = 0;
+		block->order = 0;
+		block_set_state(c->mm, i, BLOCK_UNOPENED);
+		frames += BLOCK_FRAMES;
+	}
+	spin_lock(&c->zone->lock);
+	c->zone->transit -= frames;
+	spin_unlock(&c->zone->lock);
+	atomic_fetch_add(&c->zone->unopened, frames);
+}
+
+int section_close(struct mm *mm, u64 section)
+{
+	struct closing c = {.mm = mm, .first = (u32)(section * SECTION_BLOCKS)};
+	u8 *slot = section_slot(mm, section);
+	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	int err;
+
+	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT || (was & SECTION_STATE_MASK) == SECTION_UNOPENED)
+		return -ENODEV;
+	if ((was & SECTION_STATE_MASK) != SECTION_OPEN || !atomic_cas(slot, was, (u8)SECTION_CLOSING))
+		return -EAGAIN;
+	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
+		if (block_at(mm, i)->state != BLOCK_ABSENT)
+			c.zone = block_zone(mm, i);
+	err = take_section(&c);
+	if (err) {
+		atomic_store_release(slot, was);
+		return err;
+	}
+	const pte_t pmd = vmemmap_clear_section(mm, section);
+
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	free_table(&c, pmd);
+	forget_blocks(&c);
+	atomic_add_relaxed(&mm->sections_closed, 1);
+	atomic_store_release(slot, (u8)SECTION_UNOPENED);
+	return 0;
+}
+
+u64 sections_close_all(struct mm *mm)
+{
+	u64 closed = 0;
+
+	pcp_drain_all(mm);
+	for (unsigned z = 0; z < mm->zones; z++)
+		hvo_bare_free_huge(&mm->zone[z]);
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_flush_gated(&mm->node[n]);
+	for (u64 section = section_first(mm); section < section_end(mm); section++)
+		if (section_close(mm, section) == 0)
+			closed++;
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_settle(&mm->node[n]);
+	return closed;
+}

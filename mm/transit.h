@@ -1,0 +1,34 @@
+/*
+ * Blocks in transit: off every list, while work is done on them that must not happen under a lock.
+ *
+ *   zone list --block_begin()--> in transit --work, rounds--> --block_publish_free()--> zone list, or
+ *                                                             --block_publish_used()--> a holder
+ *
+ * Frames in transit are counted as such in their zone, so that they are never unaccounted for.
+ */
+#pragma once
+
+#include "mm/zone.h"
+
+/*
+ * Mark a run that was just taken off its list. `order` 9..18, `to` is what it is meant to become, for reports.
+ * Caller holds zone->lock and owns the record from here until it publishes.
+ */
+void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to);
+
+/* Work done: the run belongs to a holder now. Takes zone->lock. */
+void block_publish_used(struct zone *zone, u32 index, unsigned order);
+
+/*
+ * Work done, or given up: the run is free, in the class of its present state, under the type its record has *now*.
+ * Takes zone->lock.
+ */
+void block_publish_free(struct zone *zone, u32 index, unsigned order);
+
+/* A holder gives a run back that was never in transit. Takes zone->lock. */
+void block_free(struct zone *zone, u32 index, unsigned order);
+
+/* A list of single blocks (order 9), one lock cycle for each stretch of equal zone. Empties the list. */
+void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to);
+void block_list_publish_used(struct mm *mm, struct block_list *list, struct block_list *published);
+void block_list_publish_free(struct mm *mm, struct block_list *list);

@@ -1,0 +1,84 @@
+/*
+ * Stacks and device mappings: see vmap.h.
+ *
+ *   VMALLOC_BASE + n * STACK_SLOT   |......guard......|== stack ==|     n-th stack; the guard is the rest of its slot
+ *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, never reused
+ *
+ * Addresses are never reused, so unmapping needs no shootdown to be safe against a new owner: a stale translation can only
+ * show what was there before to somebody who should not look.
+ */
+#include "mm/vmap.h"
+
+#include "kernel/panic.h"
+#include "mm/memblock.h"
+#include "mm/pgtable.h"
+
+#define STACK_SLOT KIB(64)
+#define DEVICES_OFFSET TIB(1)
+
+static unsigned stacks;
+static u64 stack_pages[4096]; /* of each slot, for the guard's decoding; more stacks than this are not decoded */
+static virt_t devices_next = VMALLOC_BASE + DEVICES_OFFSET;
+static pgtable_alloc_fn *table_alloc = pgtable_alloc_boot;
+static void *table_ctx;
+
+void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
+{
+	table_alloc = alloc;
+	table_ctx = ctx;
+}
+
+void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
+{
+	const phys_t first = ALIGN_DOWN(phys, PAGE_SIZE);
+	const u64 bytes = ALIGN_UP(phys + size, PAGE_SIZE) - first;
+	virt_t virt;
+
+	if (size == 0 || phys + size < phys)
+		return NULL;
+	virt = atomic_fetch_add(&devices_next, bytes + PAGE_SIZE);
+	if (virt + bytes > VMALLOC_BASE + VMALLOC_SIZE)
+		return NULL;
+	if (pgtable_map_range(pgtable_root(), virt, first, bytes, prot, PT_PAGE, table_alloc, table_ctx, NULL) < 0)
+		return NULL;
+	return (char *)virt + (phys - first);
+}
+
+void vmap_unmap(void *virt, u64 size)
+{
+	const virt_t end = ALIGN_UP((virt_t)virt + size, PAGE_SIZE);
+
+	for (virt_t at = ALIGN_DOWN((virt_t)virt, PAGE_SIZE); at < end; at += PAGE_SIZE) {
+		pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PAGE, NULL, NULL, NULL);
+
+		if (entry)
+			pte_store(entry, at, PT_PAGE, 0);
+	}
+}
+
+void *vmap_stack(u64 size, node_t node)
+{
+	const virt_t top = VMALLOC_BASE + (stacks + 1) * STACK_SLOT;
+	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, node);
+
+	ASSERT(size < STACK_SLOT && VMALLOC_BASE + DEVICES_OFFSET > top, "stack of %llu bytes",
+	       (unsigned long long)size);
+	if (!phys)
+		return NULL;
+	if (pgtable_map_range(pgtable_root(), top - size, phys, size, PT_RW, PT_PAGE, table_alloc, table_ctx, NULL) < 0)
+		return NULL;
+	if (stacks < ARRAY_LEN(stack_pages))
+		stack_pages[stacks] = size / PAGE_SIZE;
+	stacks++;
+	return (void *)top;
+}
+
+bool vmap_guard_hit(virt_t virt, unsigned *stack_index)
+{
+	const u64 slot = (virt - VMALLOC_BASE) / STACK_SLOT;
+
+	if (virt < VMALLOC_BASE || slot >= stacks || slot >= ARRAY_LEN(stack_pages))
+		return false;
+	*stack_index = (unsigned)slot;
+	return virt % STACK_SLOT < STACK_SLOT - stack_pages[slot] * PAGE_SIZE;
+}

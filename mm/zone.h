@@ -1,0 +1,142 @@
+/*
+ * The machine's memory as the allocator sees it: one struct mm, its nodes, their zones. Inside mm/ only; users see mm.h.
+ *
+ *   mm ── gib[]            block records, section states
+ *    ├─── node 0 ── zone DMA32, zone NORMAL ── free lists, per-CPU lists
+ *    │         └─── meta                      frames for struct pages and tables
+ *    └─── node 1 ── ...
+ *
+ * Everything hangs from a struct mm, none of it is global: tests build private machines over borrowed blocks in
+ * their own vmemmap window and run beside the real one.
+ *
+ * Lock order: zone -> META -> table (one per section group). No round, no waiting, no allocation with any of them held.
+ */
+#pragma once
+
+#include "kernel/lock.h"
+#include "kernel/types.h"
+#include "mm/block.h"
+#include "mm/memblock.h"
+#include "mm/mm.h"
+
+/*
+ * Free runs of blocks, orders 9..18, by what their struct pages are like. The order of the constants is the order in
+ * which a pool takes them; small allocations prefer the full ones.
+ */
+enum free_class {
+	FREE_HUGE,   /* heads of 2 MiB or 1 GiB pages, tails shared: never merge, they would not share the same tails */
+	FREE_BARE,   /* no struct pages */
+	FREE_FULL,   /* struct pages all there, in an on-demand section */
+	FREE_MAPPED, /* the same, in a mapped section */
+	FREE_CLASSES
+};
+
+enum zone_kind { ZONE_DMA32, ZONE_NORMAL, ZONE_KINDS };
+
+struct page_list {
+	struct page *head;
+};
+
+struct zone {
+	struct mm *mm;
+	node_t node;
+	u8 index; /* in mm->zone[] */
+	enum zone_kind kind;
+	pfn_t start_pfn, end_pfn; /* span; holes and other nodes' blocks may lie inside */
+
+	__cacheline_aligned struct spinlock lock;
+	u32 block_list[FREE_CLASSES][MIGRATE_TYPES][BLOCK_ORDERS];
+	u16 block_orders[FREE_CLASSES][MIGRATE_TYPES]; /* bit k: list of order 9 + k is not empty */
+	struct page *page_list[MIGRATE_TYPES][PAGE_ORDERS];
+	u16 page_orders[MIGRATE_TYPES];
+
+	/* In 4 KiB frames, under the lock. */
+	u64 free_class[FREE_CLASSES]; /* in whole blocks */
+	u64 free_small;               /* in orders 0..8 */
+	u64 transit;
+	u64 bad;
+
+	/* Unopened memory: frames that opening would bring, and where to look for it next. */
+	u64 unopened;      /* atomic */
+	u64 open_cursor;   /* section number; a hint */
+	u64 ram, reserved; /* frames; fixed after start-up */
+	u64 boot;          /* frames given out by memblock and not freed since */
+};
+
+/* META: see meta.h. */
+enum meta_kind { META_LONG, META_TAILS, META_KINDS };
+
+struct meta_block {
+	struct meta_block *next; /* same node and kind, lowest block first */
+	u32 block;
+	u16 kind;
+	u16 used, gated; /* frames; used includes gated */
+	u64 used_map[BLOCK_FRAMES / 64], gated_map[BLOCK_FRAMES / 64];
+	u64 tag; /* gated frames are free when this generation is done */
+};
+
+struct meta {
+	struct spinlock lock;
+	struct meta_block *list[META_KINDS];
+	struct meta_block *hint[META_KINDS]; /* no block before it has a free frame; NULL: look from the start */
+	struct meta_block *spare;            /* unused descriptors */
+	u64 blocks, used, gated;             /* frames for the latter two */
+	u64 free[META_KINDS], reserved[META_KINDS];
+	u64 gated_tag; /* latest tag of any gated frame */
+	u32 growing;   /* one CPU turns a block into META */
+};
+
+struct node {
+	struct mm *mm;
+	node_t id;
+	u8 zone[ZONE_KINDS]; /* indices, ZONE_NONE if the node has no such memory */
+	node_t meta_node;    /* whose META serves this node: itself, or the nearest with enough memory */
+	node_t *fallback;    /* all nodes, nearest first */
+	struct meta meta;
+};
+
+enum { ZONE_NONE = 0xff, ZONES_MAX = 255 };
+
+enum { TAIL_ORDERS = 2 }; /* shared tail pages per zone: orders 9 and 18 */
+
+/* Per CPU: lists (pcp.c) and counts that would bounce if they were shared. */
+struct pcp;
+
+struct mm {
+	pfn_t root;      /* page tables that hold the vmemmap window */
+	virt_t vmemmap;  /* window base */
+	u64 first_gib, gibs;
+	struct gib *gib;
+	struct memblock_list *memory, *reserved; /* frozen */
+	node_t nodes;
+	struct node *node;
+	unsigned zones;
+	struct zone *zone;
+	pfn_t *shared_tail; /* [zone * TAIL_ORDERS + (order == 18)] */
+	struct pcp **pcp;   /* [cpu] */
+	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
+	unsigned max_order;
+	bool ready;
+	u64 *changes;      /* [BLOCK_STATES * BLOCK_STATES], atomic */
+	u64 pmd_splits, sections_opened, sections_closed, unwound; /* atomic */
+	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
+};
+
+enum { TABLE_LOCKS = 64 };
+
+extern struct mm mm_kernel;
+
+static inline struct page *pfn_page(const struct mm *mm, pfn_t pfn)
+{
+	return (struct page *)(mm->vmemmap + (pfn << PAGE_STRUCT_SHIFT));
+}
+
+static inline struct zone *block_zone(struct mm *mm, u32 index)
+{
+	return &mm->zone[block_at(mm, index)->zone];
+}
+
+static inline struct node *zone_node(struct zone *zone)
+{
+	return &zone->mm->node[zone->node];
+}
