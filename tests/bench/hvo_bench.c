@@ -1,0 +1,237 @@
+/*
+ * The S0 table: what it costs to grow and shrink a pool of 2 MiB pages in each HVO mode, and what it saves.
+ *
+ * Every leg starts from a reset state: all sections closed, then as many opened as the leg needs, in its mode's style, outside
+ * the clock. Each leg is done once unmeasured first, so that the host behind a virtual machine has backed the memory,
+ * and a leg whose blocks are not in the state it claims to start from fails.
+ *
+ * Debt: what a mode postpones is printed beside it. debt_open: opening the sections before. debt_split: allocating
+ * every returned block as two order-8 pages after, that is, giving it all its struct pages.
+ */
+#include <arch/clock.h>
+
+#include "kernel/bench.h"
+#include "kernel/cmdline.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "mm/account.h"
+#include "mm/meta.h"
+#include "mm/pcp.h"
+#include "mm/pool.h"
+#include "mm/section.h"
+
+static u64 hvo_pages = 4096;
+OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark (a sixteenth of it for unbatched)");
+
+enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1 };
+
+struct leg {
+	const struct hvo_mode *mode;
+	u64 pages; /* asked for */
+	u64 done;
+	u64 ns, debt_open_ns, debt_split_ns;
+	struct shootdown_stats stats;
+	u64 splits;
+	s64 saved;
+};
+
+static u64 free_of_class(enum free_class class)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm_kernel.zones; z++)
+		frames += mm_kernel.zone[z].free_class[class];
+	return frames / BLOCK_FRAMES;
+}
+
+/* Open sections of the mode's style until `pages` blocks are free in it, or memory ends. */
+static void open_for(const struct hvo_mode *mode, u64 pages)
+{
+	const enum section_style style = mode->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND;
+	const enum free_class class = mode->mapped ? FREE_MAPPED : FREE_BARE;
+
+	for (unsigned z = mm_kernel.zones; z-- > 0;)
+		while (free_of_class(class) < pages && section_open_next(&mm_kernel.zone[z], style) == 0)
+			;
+}
+
+static bool leg_reset(struct leg *leg)
+{
+	const enum free_class class = leg->mode->mapped ? FREE_MAPPED : FREE_BARE;
+	u64 start;
+
+	sections_close_all(&mm_kernel);
+	start = clock_ns();
+	open_for(leg->mode, leg->pages);
+	leg->debt_open_ns = clock_ns() - start;
+	if (free_of_class(class) < leg->pages)
+		leg->pages = free_of_class(class) * 15 / 16; /* leave what META needs */
+	if (free_of_class(FREE_HUGE) > 0) {
+		pr_err("hvo: %llu huge blocks left over before a leg that starts fresh",
+		       (unsigned long long)free_of_class(FREE_HUGE));
+		return false;
+	}
+	return leg->pages > 0;
+}
+
+static void leg_begin(struct leg *leg)
+{
+	shootdown_stats_reset_interrupted();
+	shootdown_stats_read(&leg->stats);
+	leg->splits = mm_kernel.pmd_splits;
+	leg->ns = clock_ns();
+}
+
+static void leg_end(struct leg *leg)
+{
+	struct shootdown_stats now;
+
+	leg->ns = clock_ns() - leg->ns;
+	shootdown_stats_read(&now);
+	leg->stats.flushes = now.flushes - leg->stats.flushes;
+	leg->stats.ipis = now.ipis - leg->stats.ipis;
+	leg->stats.skipped = now.skipped - leg->stats.skipped;
+	leg->stats.interrupted = now.interrupted;
+	leg->splits = mm_kernel.pmd_splits - leg->splits;
+}
+
+/* All returned blocks as order-8 pages, chained through their private words, and back. Returns the time of the way there. */
+static u64 split_debt(u64 pages)
+{
+	const u64 start = clock_ns();
+	struct page *chain = NULL;
+	u64 ns;
+
+	for (u64 i = 0; i < pages * BLOCK_FRAMES / order_pages(DEBT_ORDER); i++) {
+		struct page *page = page_alloc(DEBT_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+		if (!page)
+			break;
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	ns = clock_ns() - start;
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		page_free(chain);
+		chain = next;
+	}
+	return ns;
+}
+
+/* ---- output ---- */
+
+struct reference {
+	u64 grow_ns, shrink_ns; /* of off, for the ratio: per page, in picoseconds */
+};
+
+static u64 ps_per_page(const struct leg *leg)
+{
+	return leg->done ? leg->ns * 1000 / leg->done : 0;
+}
+
+static void print_head(void)
+{
+	print("Growing and shrinking a pool of 2 MiB pages (Kravetz, \"Batch hugetlb vmemmap modification operations\", 2023-09)\n"
+	      "%u CPUs, source fresh; debt: opening before / splitting after\n\n",
+	      cpumask_weight(&cpus_online));
+	print("  %-9s %-6s %6s %11s %9s %7s %7s %5s %6s %7s %7s  %s\n", "mode", "op", "pages", "time ms", "us/page",
+	      "flushes", "ipis", "stops", "splits", "saved", ": off", "debt ms");
+}
+
+static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
+{
+	const u64 ps = ps_per_page(leg), ratio = off_ps ? ps * 100 / off_ps : 100;
+	char debt[40];
+
+	if (op[0] == 'g')
+		format(debt, sizeof(debt), "%llu.%03llu before", (unsigned long long)(leg->debt_open_ns / NS_PER_MS),
+		       (unsigned long long)(leg->debt_open_ns / NS_PER_US % 1000));
+	else
+		format(debt, sizeof(debt), "%llu.%03llu after", (unsigned long long)(leg->debt_split_ns / NS_PER_MS),
+		       (unsigned long long)(leg->debt_split_ns / NS_PER_US % 1000));
+	print("  %-9s %-6s %6llu %7llu.%03llu %5llu.%03llu %7llu %7llu %5llu %6llu %7lld %4llu.%02llux  %s\n",
+	      leg->mode->name, op, (unsigned long long)leg->done, (unsigned long long)(leg->ns / NS_PER_MS),
+	      (unsigned long long)(leg->ns / NS_PER_US % 1000), (unsigned long long)(ps / 1000000),
+	      (unsigned long long)(ps / 1000 % 1000), (unsigned long long)leg->stats.flushes,
+	      (unsigned long long)leg->stats.ipis, (unsigned long long)leg->stats.interrupted,
+	      (unsigned long long)leg->splits, (long long)leg->saved, (unsigned long long)(ratio / 100),
+	      (unsigned long long)(ratio % 100), debt);
+}
+
+static void record_leg(const struct leg *leg, const char *op)
+{
+	print("BENCH hvo mode=%s source=fresh op=%s size=2M pages=%llu done=%llu cpus=%u busy=0 run=1 ns=%llu flushes=%llu"
+	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld debt_open_ns=%llu debt_split_ns=%llu\n",
+	      leg->mode->name, op, (unsigned long long)leg->pages, (unsigned long long)leg->done,
+	      cpumask_weight(&cpus_online), (unsigned long long)leg->ns, (unsigned long long)leg->stats.flushes,
+	      (unsigned long long)leg->splits, (unsigned long long)leg->stats.ipis,
+	      (unsigned long long)leg->stats.interrupted, (unsigned long long)leg->stats.skipped, (long long)leg->saved,
+	      (unsigned long long)leg->debt_open_ns, (unsigned long long)leg->debt_split_ns);
+}
+
+/* ---- legs ---- */
+
+/* Grow and shrink once in this mode. False if the leg is not what it claims to be. */
+static bool run_legs(const struct hvo_mode *mode, u64 pages, struct leg *grow, struct leg *shrink)
+{
+	*grow = (struct leg){.mode = mode, .pages = pages};
+	if (!leg_reset(grow))
+		return false;
+	leg_begin(grow);
+	grow->done = pool_grow(&pool_2m, mode, grow->pages);
+	leg_end(grow);
+	grow->saved = pool_frames_saved(&pool_2m);
+
+	*shrink = (struct leg){.mode = mode, .pages = grow->done, .debt_open_ns = grow->debt_open_ns};
+	leg_begin(shrink);
+	shrink->done = pool_shrink(&pool_2m, mode, grow->done);
+	leg_end(shrink);
+	shrink->debt_split_ns = split_debt(shrink->done);
+	grow->debt_split_ns = shrink->debt_split_ns;
+	if (shrink->done != grow->done)
+		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, (unsigned long long)shrink->done,
+		       (unsigned long long)grow->done);
+	return shrink->done == grow->done && grow->done > 0;
+}
+
+static bool run_mode(const struct hvo_mode *mode, struct reference *off)
+{
+	const u64 pages = mode->flush_each ? MAX(hvo_pages / UNBATCHED_SHARE, 1) : hvo_pages;
+	struct leg grow, shrink;
+
+	if (!run_legs(mode, pages, &grow, &shrink) || !run_legs(mode, pages, &grow, &shrink))
+		return false;
+	if (!mode->optimise) {
+		off->grow_ns = ps_per_page(&grow);
+		off->shrink_ns = ps_per_page(&shrink);
+	}
+	print_leg(&grow, "grow", off->grow_ns);
+	print_leg(&shrink, "shrink", off->shrink_ns);
+	record_leg(&grow, "alloc");
+	record_leg(&shrink, "free");
+	if (grow.pages < pages)
+		print("  # %llu pages were asked for, %llu fit\n", (unsigned long long)pages,
+		      (unsigned long long)grow.pages);
+	return true;
+}
+
+static bool bench_hvo(void)
+{
+	struct reference off = {0};
+	bool ok = true;
+
+	print_head();
+	for (const struct hvo_mode *mode = hvo_modes; mode->name; mode++)
+		ok &= run_mode(mode, &off);
+	print("\n");
+	sections_close_all(&mm_kernel);
+	if (!mm_account(&mm_kernel, &pool_2m))
+		ok = false;
+	else
+		print("  every frame accounted for, owner by owner\n");
+	return ok;
+}
+
+BENCH(hvo, "grow and shrink a pool of 2 MiB pages in every HVO mode (S0)", bench_hvo);

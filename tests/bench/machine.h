@@ -1,0 +1,4 @@
+/* The machine page: what this run found and uses, for people and as a BENCH boot record. */
+#pragma once
+
+void machine_print(void);

@@ -1,0 +1,178 @@
+/*
+ * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it is and once more with
+ * signature, length and checksum made right so that the inside is reached too.
+ *
+ * Checked beyond memory errors: counts are kept, lists come out sorted and without duplicates, nodes are dense.
+ *
+ * Builds alone:
+ *
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/acpi_fuzz.c -o acpi_fuzz
+ */
+#include <stdlib.h>
+
+#include "arch/x86_64/acpi_devices.c"
+#include "arch/x86_64/acpi_madt.c"
+#include "arch/x86_64/acpi_root.c"
+#include "arch/x86_64/acpi_sort.c"
+#include "arch/x86_64/acpi_srat.c"
+
+enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KINDS };
+
+void printk(enum log_level level, const char *fmt, ...)
+{
+	(void)level;
+	(void)fmt;
+}
+
+static void check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void fuzz_rsdp(const u8 *data, size_t len)
+{
+	struct acpi_rsdp rsdp;
+	s64 at = acpi_rsdp_scan(data, len);
+
+	check(at == -ENOENT || (at >= 0 && (u64)at + ACPI_RSDP_V1_SIZE <= len));
+	if (at >= 0)
+		check(acpi_rsdp_parse(data + at, len - (size_t)at, &rsdp) == 0);
+	acpi_rsdp_parse(data, len, &rsdp);
+}
+
+static void fuzz_root(const struct acpi_table *table)
+{
+	struct acpi_table inner;
+	u64 sum = 0;
+
+	for (size_t i = 0; i < acpi_root_count(table); i++)
+		sum += acpi_root_entry(table, i);
+	check(acpi_root_entry(table, acpi_root_count(table)) == 0);
+	check(acpi_table_open(table->data, table->len, "XSDT", &inner) < 0 || inner.len <= table->len);
+	*(volatile u64 *)&sum = sum;
+}
+
+static void fuzz_madt(const struct acpi_table *table)
+{
+	const size_t max = acpi_madt_cpus_max(table), io_max = acpi_madt_io_apics_max(table);
+	struct cpu_desc *cpus = malloc(max * sizeof(*cpus) + 1);
+	struct acpi_io_apic *io = malloc(io_max * sizeof(*io) + 1);
+	struct acpi_madt info;
+	size_t n = acpi_madt_parse(table, cpus, max, &info);
+
+	check(n <= max);
+	for (size_t i = 1; i < n; i++)
+		check(cpus[i - 1].apic_id < cpus[i].apic_id);
+	if (n) {
+		u32 last = cpus[n - 1].apic_id;
+
+		check(last != 0xffffffff);
+		check(cpu_list_boot_first(cpus, n, last) && cpus[0].apic_id == last);
+	}
+	check(info.nmi_lint >= -1 && info.nmi_lint <= 1);
+	check(acpi_madt_io_apics(table, io, io_max) == io_max);
+	free(cpus);
+	free(io);
+}
+
+static void fuzz_srat(const struct acpi_table *table)
+{
+	struct acpi_srat srat;
+	size_t mem, cpu;
+
+	acpi_srat_count(table, &mem, &cpu);
+	srat.mem = malloc(mem * sizeof(*srat.mem) + 1);
+	srat.cpu = malloc(cpu * sizeof(*srat.cpu) + 1);
+	srat.domain = malloc((mem + cpu) * sizeof(*srat.domain) + 1);
+	if (acpi_srat_parse(table, &srat) == 0) {
+		check(srat.mem_count <= mem && srat.cpu_count <= cpu);
+		check(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
+		for (size_t i = 0; i < srat.mem_count; i++)
+			check(srat.domain[srat.mem[i].node] == srat.mem[i].domain && srat.mem[i].start < srat.mem[i].end);
+		for (size_t i = 0; i < srat.cpu_count; i++) {
+			node_t node = acpi_srat_cpu_node(&srat, srat.cpu[i].apic_id);
+
+			check(node == srat.cpu[i].node && srat.domain[node] == srat.cpu[i].domain);
+		}
+	}
+	free(srat.mem);
+	free(srat.cpu);
+	free(srat.domain);
+}
+
+static void fuzz_slit(const struct acpi_table *table)
+{
+	struct acpi_slit slit;
+
+	acpi_slit_parse(table, &slit);
+	for (u32 i = 0; i < 16; i++)
+		for (u32 j = 0; j < 16; j++)
+			check(acpi_slit_distance(&slit, i, j) >= ACPI_DISTANCE_LOCAL);
+	acpi_slit_distance(&slit, 0xffffffff, 0xffffffff);
+}
+
+static void fuzz_devices(const struct acpi_table *table)
+{
+	struct acpi_mcfg_entry entry;
+	struct acpi_fadt fadt;
+	struct acpi_spcr spcr;
+	phys_t base;
+
+	check(acpi_hpet_parse(table, &base) < 0 || base != 0);
+	acpi_fadt_parse(table, &fadt);
+	check(fadt.pm_timer_port <= 0xffff);
+	acpi_spcr_parse(table, &spcr);
+	for (size_t i = 0; i <= acpi_mcfg_count(table); i++)
+		check((acpi_mcfg_entry(table, i, &entry) == 0) == (i < acpi_mcfg_count(table)));
+}
+
+static void fuzz_table(unsigned kind, const struct acpi_table *table)
+{
+	static void (*const fuzz[KINDS])(const struct acpi_table *) = {
+		[KIND_ROOT] = fuzz_root, [KIND_MADT] = fuzz_madt, [KIND_SRAT] = fuzz_srat,
+		[KIND_SLIT] = fuzz_slit, [KIND_DEVICES] = fuzz_devices,
+	};
+
+	fuzz[kind](table);
+}
+
+/* Make the header right, open it the way the kernel does, and look inside. */
+static void fuzz_whole(unsigned kind, u8 *copy, size_t len)
+{
+	struct acpi_table table;
+	u8 sum = 0;
+
+	memcpy(copy, "FUZZ", 4);
+	memcpy(copy + 4, &(u32){(u32)len}, 4);
+	copy[9] = 0;
+	for (size_t i = 0; i < len; i++)
+		sum = (u8)(sum + copy[i]);
+	copy[9] = (u8)-sum;
+	check(acpi_table_open(copy, len, "FUZZ", &table) == 0 && table.len == len);
+	fuzz_table(kind, &table);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	const unsigned kind = size ? data[0] % KINDS : 0;
+	struct acpi_table table;
+	u8 *copy;
+
+	if (size < 1)
+		return 0;
+	size--;
+	copy = malloc(size + 1);
+	memcpy(copy, data + 1, size);
+	copy = realloc(copy, size ? size : 1); /* exactly as long as the table */
+	if (kind == KIND_RSDP) {
+		fuzz_rsdp(copy, size);
+	} else if (acpi_header_length(copy, size)) {
+		if (acpi_table_open(copy, size, "APIC", &table) != -EINVAL)
+			fuzz_table(kind, &table);
+		fuzz_whole(kind, copy, size);
+	}
+	free(copy);
+	return 0;
+}

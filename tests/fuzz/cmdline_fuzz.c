@@ -1,0 +1,70 @@
+/*
+ * libFuzzer harness for the command line. Builds alone:
+ *
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
+ *
+ * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies in a block of its
+ * exact size, so that a read of one byte too much is seen.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/cmdline.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CHOICES = 3, LOW = 5 };
+
+static u64 number = LOW;
+static unsigned choice;
+static bool flag;
+static const char *text = "";
+
+OPTION_U64(num, number, LOW, MIB(1), "a number");
+OPTION_CHOICE(pick_one, choice, "a|bb|abc", "a choice");
+OPTION_BOOL(flag, flag, "a flag");
+OPTION_TEXT(text, text, "some text");
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* What is said must be terminated text without control bytes. */
+void printk(enum log_level level, const char *fmt, ...)
+{
+	char line[2 * CMDLINE_MAX];
+	va_list args;
+	int n;
+
+	(void)level;
+	va_start(args, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	require(n > 0 && n < (int)sizeof(line));
+	for (int i = 0; i < n; i++)
+		require(line[i] >= ' ' && line[i] < 0x7f);
+}
+
+/* Whatever came in: every value is one that its option allows, and text lies in the kernel's own copy. */
+static void check(void)
+{
+	require(number >= LOW && number <= MIB(1));
+	require(choice < CHOICES);
+	require(memchr(applied, '\0', sizeof(applied)) != NULL);
+	require(!*text || (text >= words && text < words + sizeof(words) && memchr(text, '\0', words + sizeof(words) - text)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *exact = malloc(size ? size : 1);
+
+	memcpy(exact, data, size);
+	text = "";
+	require(cmdline_apply(exact, size) <= size);
+	check();
+	free(exact);
+	return 0;
+}

@@ -1,0 +1,50 @@
+/*
+ * Replays saved inputs through a fuzz harness, without libFuzzer: link with one of the *_fuzz.c files and name the
+ * inputs. For debuggers, and for compilers that have no libFuzzer.
+ *
+ *	gcc -g -fsanitize=address,undefined -I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay && ./replay crash-*
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The whole file, or NULL with a message. */
+static uint8_t *read_file(const char *name, size_t *size)
+{
+	FILE *file = fopen(name, "rb");
+	uint8_t *data = NULL;
+	size_t room = 0, n;
+
+	*size = 0;
+	if (!file) {
+		perror(name);
+		return NULL;
+	}
+	do {
+		room += 65536;
+		data = realloc(data, room);
+		if (!data)
+			abort();
+		n = fread(data + *size, 1, room - *size, file);
+		*size += n;
+	} while (*size == room);
+	fclose(file);
+	return data;
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		size_t size;
+		uint8_t *data = read_file(argv[i], &size);
+
+		if (!data)
+			return 1;
+		printf("%s: %zu bytes\n", argv[i], size);
+		LLVMFuzzerTestOneInput(data, size);
+		free(data);
+	}
+	return 0;
+}

@@ -1,0 +1,113 @@
+/*
+ * Console, clock, backtrace and the end of the hosted machine. Everything goes through write(2), which is safe in
+ * the handlers that print.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/printk.h"
+#include "tests/host/host.h"
+
+enum { FRAMES_MAX = 48, MESSAGE_MAX = 512 };
+
+void console_write(const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(STDOUT_FILENO, text, len);
+
+		if (n <= 0)
+			return; /* the reader is gone; nobody is left to tell */
+		text += n;
+		len -= (size_t)n;
+	}
+}
+
+int console_read(void)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	unsigned char c;
+
+	if (poll(&in, 1, 0) != 1 || read(STDIN_FILENO, &c, 1) != 1)
+		return -1;
+	return c;
+}
+
+static u64 monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
+}
+
+static u64 clock_start;
+
+void host_clock_start(void)
+{
+	clock_start = monotonic_ns() - 1;
+}
+
+u64 clock_ns(void)
+{
+	return monotonic_ns() - clock_start;
+}
+
+void clock_delay_ns(u64 ns)
+{
+	u64 until = clock_ns() + ns;
+
+	while (clock_ns() < until)
+		cpu_relax();
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+extern void __sanitizer_print_stack_trace(void);
+#endif
+
+/* The sanitizers' runtime knows files and lines; without it there are the names of functions. */
+void panic_arch(void)
+{
+	cpus_stop_others();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	__sanitizer_print_stack_trace();
+#else
+	virt_t frames[FRAMES_MAX];
+	size_t n = backtrace_capture(frames, FRAMES_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		u64 offset = 0;
+		const char *name = symbol_lookup(frames[i], &offset);
+
+		print("  0x%llx %s+0x%llx\n", (unsigned long long)frames[i], name ? name : "?", (unsigned long long)offset);
+	}
+#endif
+}
+
+/* The verdict is the exit status; the runner reads it. */
+void machine_end(unsigned code)
+{
+	_exit((int)code);
+}
+
+void host_die(const char *fmt, ...)
+{
+	char text[MESSAGE_MAX];
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vformat(text, sizeof(text) - 1, fmt, args);
+	va_end(args);
+	n = MIN(n, (int)sizeof(text) - 2);
+	text[n++] = '\n';
+	console_write("ashlar-host: ", 13);
+	console_write(text, (size_t)n);
+	_exit(2);
+}

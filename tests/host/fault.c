@@ -1,0 +1,91 @@
+/*
+ * Faults of the hosted machine: SIGSEGV and SIGBUS are its page faults, decoded by the same mm/ code as on hardware. A load
+ * of peek_u64() that faults is stepped over instead.
+ *
+ * Handlers run on a stack of their own, so that a simulated CPU that ran off its stack can still say so.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <arch/cpu.h>
+#include <arch/peek.h>
+
+#include "kernel/fault.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "tests/host/host.h"
+
+enum { FAULT_STACK_BYTES = 256 * 1024, DESCRIPTION_MAX = 256, STACK_NEAR = 64 * 1024 };
+
+/* Bits of the error code (Intel SDM vol. 3A, 4.7). */
+enum { ERROR_WRITE = 1 << 1, ERROR_FETCH = 1 << 4 };
+
+/* Two labels inside peek_u64(): the load that may fault, and where to go on if it does. */
+extern const char host_peek_load[], host_peek_failed[];
+
+/* One copy only, because the labels are global; no sanitizer instruments the load. */
+__attribute__((noinline, noclone)) bool peek_u64(const void *addr, u64 *value)
+{
+	u64 got = 0;
+	u32 ok = 0;
+
+	__asm__ volatile(".globl host_peek_load, host_peek_failed\n"
+			 "host_peek_load:\n\t"
+			 "movq (%2), %0\n\t"
+			 "movl $1, %1\n"
+			 "host_peek_failed:"
+			 : "=&r"(got), "+&r"(ok)
+			 : "r"(addr)
+			 : "memory");
+	if (ok)
+		*value = got;
+	return ok;
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	const u64 error = (u64)uc->uc_mcontext.gregs[REG_ERR];
+	const bool write = error & ERROR_WRITE, exec = error & ERROR_FETCH;
+	const virt_t addr = (virt_t)info->si_addr;
+	char what[DESCRIPTION_MAX];
+	u64 flags;
+
+	(void)signal;
+	if ((virt_t)uc->uc_mcontext.gregs[REG_RIP] == (virt_t)host_peek_load) {
+		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)(virt_t)host_peek_failed;
+		return;
+	}
+	if (!host_me) /* the runner itself */
+		host_die("fault at %p", info->si_addr);
+	flags = host_irq_save_quiet();
+	if (fault_resolve(addr, write, exec) == FAULT_RETRY) {
+		host_irq_restore_quiet(flags);
+		return;
+	}
+	fault_describe(addr, write, exec, what, sizeof(what));
+	if (addr - (virt_t)uc->uc_mcontext.gregs[REG_RSP] + STACK_NEAR < 2 * STACK_NEAR)
+		panic("CPU %u ran off its stack at 0x%llx", host_me->id, (unsigned long long)addr);
+	panic("page fault: %s (%s 0x%llx from 0x%llx)", what, exec ? "execution of" : write ? "write to" : "read of",
+	      (unsigned long long)addr, (unsigned long long)uc->uc_mcontext.gregs[REG_RIP]);
+}
+
+void host_fault_stack(void)
+{
+	stack_t stack = {.ss_size = FAULT_STACK_BYTES};
+
+	stack.ss_sp = mmap(NULL, FAULT_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL) < 0)
+		host_die("no stack for faults");
+}
+
+void host_fault_init(void)
+{
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+}

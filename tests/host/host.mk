@@ -1,0 +1,42 @@
+# The hosted machine: kernel/, mm/, the pure parsers and every TEST() as an ordinary process, in three builds of the same
+# sources. Included by the top Makefile; uses BUILD.
+
+HOST_CC ?= gcc
+# What walks firmware's memory or talks to devices instead of parsing.
+HOST_LEFT_OUT := arch/x86_64/acpi_find.c arch/x86_64/acpi.c
+# The C library's memory and string functions are the ones the sanitizers know.
+HOST_LEFT_OUT += kernel/string.c
+HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(foreach dir,kernel mm tests/kernel tests/bench tests/host, \
+	$(wildcard $(dir)/*.c)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi*.c)))
+
+HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED \
+	-Itests/host/include -I.
+HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all
+HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -fsanitize=thread
+HOST_CFLAGS_fast := -O2 -DHOST_FAST
+
+define host_variant
+$$(BUILD)/host/$(1)/flags: FORCE
+	@mkdir -p $$(@D)
+	@{ $$(HOST_CC) --version | head -n 1; echo '$$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
+	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+
+$$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
+	@mkdir -p $$(@D)
+	@echo '  HOSTCC  $(1) $$<'
+	@$$(HOST_CC) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+
+$$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o)
+	@echo '  HOSTLD  $$@'
+	@$$(HOST_CC) $$(HOST_CFLAGS_$(1)) -pthread $$^ -o $$@
+
+-include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
+endef
+
+$(foreach variant,asan tsan fast,$(eval $(call host_variant,$(variant))))
+
+.PHONY: host host-asan host-tsan host-fast
+host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers
+host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, under the thread sanitizer
+host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
+host: host-asan host-tsan host-fast ## the three hosted builds

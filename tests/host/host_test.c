@@ -1,0 +1,277 @@
+/*
+ * The hosted machine itself: mappings are real, the watcher catches what it is there for, and lets pass what is right.
+ * Rules are broken here on purpose; the panic that follows is announced to the runner, and its absence fails the case.
+ *
+ * Window 3 is used for the mappings, and the frames set aside for an image that is not there.
+ */
+#ifndef HOST_FAST
+
+#include <arch/barrier.h>
+#include <arch/check.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+#include <arch/peek.h>
+#include <arch/pgtable.h>
+#include <arch/tlb.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/pgtable.h"
+#include "tests/host/host.h"
+
+static pfn_t next_frame = HOST_IMAGE_START >> PAGE_SHIFT;
+
+static pfn_t take_frame(void *ctx)
+{
+	pfn_t pfn = next_frame++;
+
+	(void)ctx;
+	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, PAGE_SIZE);
+	return pfn;
+}
+
+static virt_t window(void)
+{
+	return VMEMMAP_BASE + 3 * VMEMMAP_WINDOW_SIZE + MIB(64);
+}
+
+static pte_t *entry_of(virt_t virt, enum pt_level level)
+{
+	return pgtable_entry(pgtable_root(), virt, level, take_frame, NULL, NULL);
+}
+
+static u64 *word_of(pfn_t pfn)
+{
+	return phys_to_virt(pfn << PAGE_SHIFT);
+}
+
+static void expect_panic(const char *text)
+{
+	print(HOST_EXPECT_CRASH "%s\n", text);
+}
+
+static void no_panic_came(int line)
+{
+	test_fail(__FILE__, line, "the announced panic did not come");
+}
+
+TEST(host_pages, entries_are_real_mappings)
+{
+	volatile u64 *through = (u64 *)window();
+	pfn_t a = take_frame(NULL), b = take_frame(NULL);
+	pte_t *entry = entry_of(window(), PT_PAGE);
+	u64 got = 0;
+
+	REQUIRE(entry);
+	EXPECT(!peek_u64((void *)through, &got));
+	pte_store(entry, window(), PT_PAGE, pte_make(a, PT_PAGE, PT_RW));
+	*through = 42;
+	EXPECT_EQ(*word_of(a), 42);
+
+	*word_of(b) = 43;
+	pte_store(entry, window(), PT_PAGE, pte_make(b, PT_PAGE, PT_RO));
+	EXPECT(peek_u64((void *)through, &got));
+	EXPECT_EQ(got, 43);
+
+	pte_store(entry, window(), PT_PAGE, 0);
+	EXPECT(!peek_u64((void *)through, &got));
+	tlb_flush_local_all();
+}
+
+TEST(host_pages, a_write_to_a_read_only_page_faults)
+{
+	pte_t *entry = entry_of(window(), PT_PAGE);
+
+	REQUIRE(entry);
+	pte_store(entry, window(), PT_PAGE, pte_make(take_frame(NULL), PT_PAGE, PT_RO));
+	expect_panic("page fault: ");
+	*(volatile u64 *)window() = 1;
+	no_panic_came(__LINE__);
+}
+
+/* A table is data until it hangs in the tree; then all of it counts at once, and not at all once it is taken out. */
+TEST(host_pages, tables_count_once_they_hang_in_the_tree)
+{
+	pte_t *pmd = entry_of(window(), PT_PMD);
+	pfn_t table = take_frame(NULL), frame = take_frame(NULL);
+	pte_t *ptes = (pte_t *)word_of(table);
+	u64 got = 0;
+
+	REQUIRE(pmd && !pte_present(pte_load(pmd)));
+	*word_of(frame) = 44;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i += 2)
+		pte_store(&ptes[i], window() + i * PAGE_SIZE, PT_PAGE, pte_make(frame, PT_PAGE, PT_RO));
+	EXPECT(!peek_u64((void *)window(), &got));
+
+	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
+	EXPECT(peek_u64((void *)window(), &got) && got == 44);
+	EXPECT(peek_u64((void *)(window() + 510 * PAGE_SIZE), &got) && got == 44);
+	EXPECT(!peek_u64((void *)(window() + 511 * PAGE_SIZE), &got));
+
+	pte_store(pmd, window(), PT_PMD, 0);
+	EXPECT(!peek_u64((void *)window(), &got));
+}
+
+/* One 2 MiB leaf over the image's frames, split into a table of the same: readers notice nothing. */
+static pte_t *split_leaf(void)
+{
+	pte_t *pmd = entry_of(window(), PT_PMD);
+	pfn_t base = HOST_IMAGE_START >> PAGE_SHIFT, table = take_frame(NULL);
+	pte_t *ptes = (pte_t *)word_of(table);
+
+	pte_store(pmd, window(), PT_PMD, pte_make(base, PT_PMD, PT_RW));
+	*(volatile u64 *)(window() + 500 * PAGE_SIZE) = 45;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		ptes[i] = pte_make(base + i, PT_PAGE, PT_RW);
+	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
+	return ptes;
+}
+
+TEST(host_pages, splitting_a_leaf_keeps_its_pages)
+{
+	pte_t *ptes = split_leaf();
+	virt_t page = window() + 500 * PAGE_SIZE;
+	u64 got = 0;
+
+	EXPECT(peek_u64((void *)page, &got) && got == 45);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	pte_store(&ptes[500], page, PT_PAGE, 0);
+	EXPECT(!peek_u64((void *)page, &got));
+	EXPECT(peek_u64((void *)(page - PAGE_SIZE), &got));
+}
+
+TEST(host_watch, entries_below_a_new_size_wait_for_a_round)
+{
+	pte_t *ptes = split_leaf();
+
+	expect_panic("in another mapping size");
+	pte_store(&ptes[1], window() + PAGE_SIZE, PT_PAGE, 0);
+	no_panic_came(__LINE__);
+}
+
+/* A frame that was mapped writable and then was not. */
+static pfn_t unmapped_frame(void)
+{
+	pfn_t frame = take_frame(NULL);
+	pte_t *entry = entry_of(window(), PT_PAGE);
+
+	pte_store(entry, window(), PT_PAGE, pte_make(frame, PT_PAGE, PT_RW));
+	pte_store(entry, window(), PT_PAGE, 0);
+	return frame;
+}
+
+TEST(host_watch, reuse_without_any_flush_is_caught)
+{
+	pfn_t frame = unmapped_frame();
+
+	expect_panic("is reused while CPU 0 may still write to it");
+	check_frames_reused(frame, 1);
+	no_panic_came(__LINE__);
+}
+
+TEST(host_watch, reuse_after_a_round_is_right)
+{
+	pfn_t frame = unmapped_frame();
+
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	check_frames_reused(frame, 1);
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* wakes everybody: nobody is in debt */
+	check_frames_reused(frame, 1);
+}
+
+static void flush_all(void *unused)
+{
+	(void)unused;
+	tlb_flush_local_all();
+}
+
+TEST(host_watch, flushing_the_page_is_enough_for_the_page)
+{
+	pfn_t frame = unmapped_frame(), other = take_frame(NULL);
+
+	tlb_flush_local_page(window());
+	call_cpus(&cpus_online, flush_all, NULL); /* the others; this CPU dropped one page only */
+	check_frames_reused(frame, 1);
+	check_frames_reused(other, 1);
+}
+
+TEST(host_watch, flushing_another_page_is_not)
+{
+	pfn_t frame = unmapped_frame();
+
+	tlb_flush_local_page(window() + PAGE_SIZE);
+	expect_panic("is reused while CPU 0 may still write to it");
+	check_frames_reused(frame, 1);
+	no_panic_came(__LINE__);
+}
+
+/* Sleepers are let off, and owe: here one is woken behind the back of the generations, so it does not flush. */
+TEST(host_watch, a_sleeper_that_wakes_without_flushing_is_caught)
+{
+	u64 until = clock_ns() + 10 * NS_PER_S;
+	pfn_t frame;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	while (!atomic_load_acquire(&cpu_data(1)->idle) && clock_ns() < until)
+		cpu_relax();
+	frame = unmapped_frame();
+	tlb_flush_local_all();
+	check_frames_reused(frame, 1);
+	expect_panic("CPU 1 woke and went on without flushing");
+	ipi_send(1);
+	clock_delay_ns(10 * NS_PER_S);
+	no_panic_came(__LINE__);
+}
+
+static void stay_until(void *arg)
+{
+	u32 *state = arg;
+
+	atomic_store_release(state, 1);
+	while (atomic_load_acquire(state) != 2)
+		cpu_relax();
+}
+
+/* CPU 1 is awake and has not flushed: the frame may not come back, whatever this CPU did. */
+TEST(host_watch, a_cpu_that_is_awake_is_no_sleeper)
+{
+	static u32 state;
+	struct wait wait = wait_begin(wait_deadline_cpus(), "CPU 1 to be busy");
+	pfn_t frame;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	REQUIRE(work_start(1, stay_until, &state) == 0);
+	while (atomic_load_acquire(&state) != 1)
+		wait_spin(&wait, 1);
+	frame = unmapped_frame();
+	tlb_flush_local_all();
+	expect_panic("is reused while CPU 1 may still write to it");
+	check_frames_reused(frame, 1);
+	no_panic_came(__LINE__);
+}
+
+/* Page-table pages: even a sleeper's walk may still go through them. */
+TEST(host_watch, a_table_is_not_free_for_sleepers)
+{
+	pte_t *pmd = entry_of(window(), PT_PMD);
+	pfn_t table = take_frame(NULL);
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
+	pte_store(pmd, window(), PT_PMD, 0);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	expect_panic("as the page table of");
+	check_frames_reused(table, 1);
+	no_panic_came(__LINE__);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Simulated CPUs: each is a thread, its interrupt flag a variable of the thread, an interrupt a pending bit and a signal.
+ * The contracts are those of the real interface.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct cpumask;
+
+typedef u64 irq_flags_t;
+
+irq_flags_t irq_save(void);
+void irq_restore(irq_flags_t flags);
+bool irq_enabled(void);
+void irq_enable(void);
+void irq_disable(void);
+void cpu_halt_until_interrupt(void);
+
+u64 ipi_send(cpu_t cpu);
+u64 ipi_send_mask(const struct cpumask *targets);
+void cpus_stop_others(void);
+__noreturn void cpu_halt_forever(void);
+bool cpu_has_1g_mappings(void);
+unsigned cpu_deadline_scale(void);

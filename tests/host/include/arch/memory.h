@@ -1,0 +1,32 @@
+/*
+ * The address space of the hosted machine. "Physical memory" is a memfd, mapped whole as the direct map; the vmemmap
+ * windows and the vmap region are reserved ranges of this process. Their places are fixed: below where Linux puts
+ * libraries and stacks at its most random (28 bits of pages below 128 TiB), inside what both the address and the thread
+ * sanitizer of gcc 12 leave to applications.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+#define DIRECT_MAP_BASE 0x7eb000000000ULL
+#define DIRECT_MAP_SIZE PHYS_LIMIT
+#define VMALLOC_BASE 0x7e9000000000ULL
+#define VMALLOC_SIZE GIB(1)
+#define VMEMMAP_BASE 0x7ea000000000ULL
+#define VMEMMAP_WINDOW_SIZE GIB(4)
+#define VMEMMAP_WINDOWS 4
+#define IMAGE_BASE 0xffffffff80000000ULL
+
+/* What one window describes: 64 bytes per 4 KiB. */
+#define PHYS_LIMIT (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
+#define EARLY_PHYS_LIMIT GIB(4)
+
+static inline void *phys_to_virt(phys_t phys)
+{
+	return (void *)(DIRECT_MAP_BASE + phys);
+}
+
+static inline phys_t virt_to_phys(const void *virt)
+{
+	return (phys_t)(virt_t)virt - DIRECT_MAP_BASE;
+}

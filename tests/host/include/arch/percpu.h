@@ -1,0 +1,17 @@
+/* This CPU's data: a variable of the thread that plays it. */
+#pragma once
+
+#include "kernel/types.h"
+
+struct arch_percpu {
+	u8 unused; /* threads keep theirs in struct host_cpu (tests/host/host.h) */
+};
+
+struct percpu;
+
+extern _Thread_local struct percpu *host_this_cpu;
+
+static inline struct percpu *this_cpu(void)
+{
+	return host_this_cpu;
+}

@@ -1,0 +1,33 @@
+/*
+ * Page-table entries, hosted: the format is the real one and entries are ordinary data. What differs is the store. In the
+ * checked backend it also makes the mapping real (tests/host/pages.c) and tells the watcher (tests/host/check.c); in the
+ * fast one it is a plain store. Loads acquire and stores release, as every access does on x86.
+ */
+#pragma once
+
+#include <arch/memory.h>
+
+#define pte_load x86_pte_load
+#define pte_store x86_pte_store
+#include "arch/x86_64/include/arch/pgtable.h"
+#undef pte_load
+#undef pte_store
+
+static inline pte_t pte_load(const pte_t *entry)
+{
+	return atomic_load_acquire(entry);
+}
+
+void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value);
+
+static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
+{
+#ifdef HOST_FAST
+	/* The vmap region is real in both backends: what is reached through it must be the memory meant. */
+	if (virt - VMALLOC_BASE >= VMALLOC_SIZE) {
+		atomic_store_release(entry, value);
+		return;
+	}
+#endif
+	host_pte_store(entry, virt, level, value);
+}

@@ -1,0 +1,126 @@
+/*
+ * The hosted machine's start-up: what firmware, loader and the architecture do on a real one, with the map of a PC.
+ *
+ *   0        640K   1M   2M   4M                3G      4G
+ *   [ RAM    ]      [RAM |image| RAM ...        ]       [ RAM ... ]
+ */
+#include <string.h>
+
+#include <arch/boot.h>
+#include <arch/cpu.h>
+#include <arch/tlb.h>
+
+#include "boot/boot_info.h"
+#include "kernel/main.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "mm/memblock.h"
+#include "tests/host/host.h"
+
+struct host_config host_config = {.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 120};
+
+#define LOW_END KIB(640)
+#define HIGH_START MIB(1)
+#define HOLE_START GIB(3)
+#define HOLE_END GIB(4)
+
+static struct boot_info info;
+
+/* Where RAM ends: what does not fit below the PCI hole goes above it. */
+static phys_t memory_end(void)
+{
+	u64 ram = host_config.ram;
+
+	return ram <= HOLE_START ? ram : HOLE_END + (ram - HOLE_START);
+}
+
+static void add_ranges(void)
+{
+	boot_info_add_range(&info, 0, LOW_END, MEM_RAM);
+	boot_info_add_range(&info, LOW_END, HIGH_START - LOW_END, MEM_RESERVED);
+	boot_info_add_range(&info, HIGH_START, MIN(host_config.ram, HOLE_START) - HIGH_START, MEM_RAM);
+	if (host_config.ram > HOLE_START)
+		boot_info_add_range(&info, HOLE_END, host_config.ram - HOLE_START, MEM_RAM);
+}
+
+void host_machine_init(void)
+{
+	host_clock_start();
+	host_symbols_init();
+	host_memory_init(memory_end());
+	host_signals_init();
+	host_fault_init();
+	host_cpu_enter(0);
+}
+
+void host_machine_run(const char *cmdline)
+{
+	info.protocol = BOOT_HOSTED;
+	info.firmware = FIRMWARE_NONE;
+	format(info.loader, sizeof(info.loader), "hosted runner");
+	info.cmdline_len = (size_t)format(info.cmdline, sizeof(info.cmdline), "%s %s", host_config.extra, cmdline);
+	info.cmdline_len = MIN(info.cmdline_len, sizeof(info.cmdline) - 1);
+	add_ranges();
+	kernel_main(&info);
+}
+
+void arch_early_init(void)
+{
+}
+
+void arch_console_init(const struct boot_info *boot)
+{
+	(void)boot; /* console_write() works from the start */
+}
+
+/* As on a PC: the first megabyte is firmware's, and an image of some size lies above it. */
+void arch_reserve_memory(void)
+{
+	memblock_reserve(0, HIGH_START, OWNER_FIRMWARE);
+	memblock_reserve(HOST_IMAGE_START, HOST_IMAGE_END, OWNER_IMAGE);
+}
+
+void arch_page_tables_init(void)
+{
+	phys_t root = memblock_alloc(PAGE_SIZE, PAGE_SIZE, 0, NODE_NONE);
+
+	if (!root)
+		panic("no memory for the root page table");
+	host_pgtable_set_root(root >> PAGE_SHIFT);
+}
+
+void arch_page_tables_load(void)
+{
+	tlb_flush_local_all();
+}
+
+/* The process's own code is the image here; the direct map holds no alias of it. */
+bool arch_image_range(phys_t *start, phys_t *end_readonly)
+{
+	(void)start;
+	(void)end_readonly;
+	return false;
+}
+
+/* Nodes of equal size, borders on 2 MiB, holes counted: the last ones may end up with less RAM. */
+void arch_firmware_init(const struct boot_info *boot)
+{
+	phys_t share = ALIGN_UP(memory_end() / host_config.nodes, MIB(2));
+
+	(void)boot;
+	cpu_count = host_config.cpus;
+	node_count = host_config.nodes;
+	for (node_t n = 0; n < node_count; n++)
+		memblock_set_node(n * share, n + 1 == node_count ? memory_end() : (n + 1) * share, n);
+}
+
+node_t arch_cpu_node(cpu_t cpu)
+{
+	return (node_t)((u64)cpu * node_count / cpu_count);
+}
+
+void arch_machine_print(void)
+{
+	print("  CPU          simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
+}

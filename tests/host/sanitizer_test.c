@@ -1,0 +1,63 @@
+/*
+ * The sanitizers can report: each is given one mistake of its kind, and must end the machine with the right words. A
+ * build in which they are silent would pass everything.
+ */
+#include <stdlib.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "tests/host/host.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(host_sanitizers, address)
+{
+	volatile char *volatile block = malloc(8); /* volatile: the compiler must not know where it points */
+
+	print(HOST_EXPECT_CRASH "heap-buffer-overflow\n");
+	block[8] = 1;
+	test_fail(__FILE__, __LINE__, "a write beyond a block was not reported");
+	free((void *)block);
+}
+
+TEST(host_sanitizers, undefined_behaviour)
+{
+	volatile int shift = 40;
+
+	print(HOST_EXPECT_CRASH "shift exponent 40 is too large\n");
+	shift = 1 << shift;
+	test_fail(__FILE__, __LINE__, "an impossible shift was not reported");
+}
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+static u64 contended;
+static u32 other_runs;
+
+/* Relaxed on purpose: what orders nothing must not hide the race. */
+static void add_for_ever(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		contended++;
+		atomic_store_relaxed(&other_runs, 1);
+	}
+}
+
+TEST(host_sanitizers, thread)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "CPU 1 to run");
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	print(HOST_EXPECT_CRASH "data race\n");
+	REQUIRE(work_start(1, add_for_ever, NULL) == 0);
+	while (!atomic_load_relaxed(&other_runs))
+		wait_spin(&wait, 1);
+	for (unsigned i = 0; i < 1000000; i++)
+		contended++;
+	test_fail(__FILE__, __LINE__, "a data race was not reported (%llu)", (unsigned long long)contended);
+}
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Names of functions, static ones included, from the symbol table of the program's own file (System V ABI, "Symbol
+ * Table"). The file is mapped once at start-up, so that looking up allocates nothing and may happen in any handler. It
+ * is the file the linker just wrote, so only what decides where to read is checked.
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <arch/console.h>
+
+#include "tests/host/host.h"
+
+enum { FRAMES_MAX = 64 };
+
+/* Where the program's file begins in memory; from the linker. */
+extern const char __ehdr_start[];
+
+static const Elf64_Sym *symbol;
+static size_t symbols;
+static const char *names;
+
+void host_symbols_init(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	const char *file;
+	const Elf64_Ehdr *elf;
+	const Elf64_Shdr *section;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return; /* names are a comfort */
+	file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (file == MAP_FAILED)
+		return;
+	elf = (const void *)file;
+	section = (const void *)(file + elf->e_shoff);
+	for (unsigned i = 0; i < elf->e_shnum; i++) {
+		if (section[i].sh_type != SHT_SYMTAB)
+			continue;
+		symbol = (const void *)(file + section[i].sh_offset);
+		symbols = section[i].sh_size / sizeof(*symbol);
+		names = file + section[section[i].sh_link].sh_offset;
+	}
+}
+
+const char *symbol_lookup(virt_t addr, u64 *offset)
+{
+	const u64 base = ((const Elf64_Ehdr *)(const void *)__ehdr_start)->e_type == ET_DYN ? (virt_t)__ehdr_start : 0;
+
+	for (size_t i = 0; i < symbols; i++) {
+		const Elf64_Sym *s = &symbol[i];
+
+		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || addr - base - s->st_value >= s->st_size)
+			continue;
+		*offset = addr - base - s->st_value;
+		return names + s->st_name;
+	}
+	return NULL;
+}
+
+/* backtrace(3) begins with this function's own frame: callers begin behind it. */
+__attribute__((noinline)) size_t backtrace_capture(virt_t *out, size_t max)
+{
+	void *frames[FRAMES_MAX];
+	int n = backtrace(frames, FRAMES_MAX);
+	size_t taken = 0;
+	u64 offset;
+
+	for (int i = 0; i < n && taken < max; i++) {
+		const char *name = taken ? NULL : symbol_lookup((virt_t)frames[i], &offset);
+
+		/* A sanitizer may have put frames of its own before ours. */
+		if (!taken && (!name || __builtin_strcmp(name, __func__) == 0))
+			continue;
+		out[taken++] = (virt_t)frames[i];
+	}
+	return taken;
+}

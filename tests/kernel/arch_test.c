@@ -1,0 +1,165 @@
+/*
+ * The arch interface, as the rest of the kernel relies on it: clearing, peeking, time, names, and no memory that is
+ * both writable and executable. The same cases hold for the hosted arch.
+ */
+#include <arch/clear.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+#include <arch/peek.h>
+#include <arch/pgtable.h>
+
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/pgtable.h"
+
+enum { AREA = 3 * 4096, FILL = 0xa5 };
+
+static u8 area[AREA] __attribute__((aligned(4096)));
+
+/* Bytes of the area that are not what they should be after [from, from + len) was cleared. */
+static size_t wrong_bytes(size_t from, size_t len)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < AREA; i++)
+		wrong += area[i] != (i >= from && i < from + len ? 0 : FILL);
+	return wrong;
+}
+
+TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
+{
+	static const size_t lengths[] = {0, 64, 128, 192, 4096, 4096 + 64};
+
+	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
+		if (!insn->supported())
+			continue;
+		for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+			memset(area, FILL, AREA);
+			insn->clear(area + 64, lengths[i]);
+			EXPECT_EQ(wrong_bytes(64, lengths[i]), 0);
+		}
+	}
+}
+
+TEST(arch_clear, pages)
+{
+	memset(area, FILL, AREA);
+	clear_pages(area + 4096, 1);
+	EXPECT_EQ(wrong_bytes(4096, 4096), 0);
+	EXPECT(clear_insn_selected()->supported());
+}
+
+TEST(arch_peek, reads_what_is_mapped)
+{
+	u64 word = 0x1122334455667788, value = 0;
+
+	EXPECT(peek_u64(&word, &value));
+	EXPECT_EQ(value, word);
+}
+
+TEST(arch_peek, refuses_what_is_not)
+{
+	u64 value;
+
+	EXPECT(!peek_u64((void *)8, &value));                          /* the first page is never mapped */
+	EXPECT(!peek_u64((void *)(virt_t)0x1122334455667788, &value)); /* not an address at all */
+}
+
+TEST(arch_clock, goes_forward_and_delays_last)
+{
+	const u64 start = clock_ns();
+	u64 last = start;
+
+	EXPECT(start > 0);
+	for (int i = 0; i < 1000; i++) {
+		const u64 now = clock_ns();
+
+		EXPECT(now >= last);
+		last = now;
+	}
+	last = clock_ns();
+	clock_delay_ns(2 * NS_PER_MS);
+	EXPECT(clock_ns() - last >= 2 * NS_PER_MS - NS_PER_MS / 10); /* two roundings of the TSC's rate */
+}
+
+TEST(arch_symbols, names_functions)
+{
+	u64 offset = 1;
+	const char *name = symbol_lookup((virt_t)tests_run, &offset);
+
+	REQUIRE(name != NULL);
+	EXPECT(strcmp(name, "tests_run") == 0);
+	EXPECT_EQ(offset, 0);
+	EXPECT(symbol_lookup(8, &offset) == NULL);
+}
+
+TEST(arch_symbols, backtrace_finds_its_callers)
+{
+	virt_t ret[8];
+	u64 offset;
+
+	REQUIRE(backtrace_capture(ret, ARRAY_LEN(ret)) >= 3);
+	EXPECT(backtrace_capture(ret, 1) == 1);
+	EXPECT(symbol_lookup(ret[0], &offset) != NULL);
+}
+
+/* ---- what the kernel's page tables allow ---- */
+
+struct rights {
+	u64 leaves, write_execute, dirty_read_only, writable_constants;
+	phys_t constant[2]; /* a function and a constant of the image */
+};
+
+static bool covers(phys_t start, enum pt_level level, phys_t addr)
+{
+	return addr && addr - start < pt_level_size(level);
+}
+
+static void check_leaf(struct rights *r, pte_t pte, enum pt_level level)
+{
+	const phys_t start = pte_pfn(pte) << PAGE_SHIFT;
+
+	r->leaves++;
+	r->write_execute += pte_writable(pte) && !(pte & PTE_NX);
+	r->dirty_read_only += !pte_writable(pte) && pte_dirty(pte);
+	for (size_t i = 0; i < ARRAY_LEN(r->constant); i++)
+		r->writable_constants += pte_writable(pte) && covers(start, level, r->constant[i]);
+}
+
+static void check_table(struct rights *r, pfn_t table, enum pt_level level)
+{
+	const pte_t *entry = phys_to_virt(table << PAGE_SHIFT);
+
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&entry[i]);
+
+		if (level != PT_PGD && pte_is_leaf(pte, level))
+			check_leaf(r, pte, level);
+		else if (level != PT_PAGE && pte_present(pte))
+			check_table(r, pte_pfn(pte), (enum pt_level)(level - 1));
+	}
+}
+
+/* Physical address of something in the image; 0 where the image is not in our page tables (hosted). */
+static phys_t image_phys(const void *addr)
+{
+	phys_t phys;
+	pte_t entry;
+	enum pt_level level;
+
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &entry, &level) ? phys : 0;
+}
+
+TEST(arch_pgtable, nothing_is_writable_and_executable)
+{
+	static const u64 constant = 1;
+	struct rights r = {.constant = {image_phys((void *)(virt_t)tests_run), image_phys(&constant)}};
+
+	check_table(&r, pgtable_root(), PT_PGD);
+	EXPECT(r.leaves > 0);
+	EXPECT_EQ(r.write_execute, 0);
+	EXPECT_EQ(r.dirty_read_only, 0);
+	EXPECT_EQ(r.writable_constants, 0); /* under no address, the direct map's included */
+}

@@ -1,0 +1,258 @@
+/*
+ * Boot information: the multiboot2 parser.
+ *
+ * Good blocks are built by hand, then cut at every length, and lied in. "Never reads beyond" is shown by parsing every
+ * truncated block twice, with different bytes after its end: the results must not differ by a bit.
+ */
+#include "tests/kernel/boot_block.h"
+
+static struct boot_info info, other;
+static u8 cut[BLOCK_MAX] __attribute__((aligned(8)));
+
+static size_t tag_at;
+
+static void mb2_begin(void)
+{
+	memset(block, 0, sizeof(block));
+	used = 0;
+	put_u64(0);
+}
+
+static void tag_begin(u32 type)
+{
+	used = ALIGN_UP(used, 8);
+	tag_at = used;
+	put_u32(type);
+	put_u32(0);
+}
+
+static void tag_end(void)
+{
+	set_u32(tag_at + 4, (u32)(used - tag_at));
+}
+
+static void mb2_end(void)
+{
+	tag_begin(0);
+	tag_end();
+	set_u32(0, (u32)used);
+}
+
+static void tag_text(u32 type, const char *text)
+{
+	tag_begin(type);
+	put(text, strlen(text) + 1);
+	tag_end();
+}
+
+static void tag_module(u32 start, u32 end)
+{
+	tag_begin(3);
+	put_u32(start);
+	put_u32(end);
+	put("m", 2);
+	tag_end();
+}
+
+/* Entries of `size` bytes, at least 24. */
+static void tag_memory_map(u32 size, const struct mem_range *range, const u32 *type, size_t count)
+{
+	tag_begin(6);
+	put_u32(size);
+	put_u32(0);
+	for (size_t i = 0; i < count; i++) {
+		put_u64(range[i].start);
+		put_u64(range[i].end - range[i].start);
+		put_u32(type[i]);
+		for (u32 pad = 20; pad < size; pad += 4)
+			put_u32(0xeeeeeeee);
+	}
+	tag_end();
+}
+
+static void efi_descriptor(u32 size, u32 type, u64 start, u64 pages)
+{
+	put_u32(type);
+	put_u32(0);
+	put_u64(start);
+	put_u64(0xeeeeeeee); /* virtual address */
+	put_u64(pages);
+	put_u64(0); /* attributes */
+	for (u32 pad = 40; pad < size; pad += 4)
+		put_u32(0xeeeeeeee);
+}
+
+static void tag_efi_map(u32 size)
+{
+	tag_begin(17);
+	put_u32(size);
+	put_u32(1);
+	efi_descriptor(size, 7, 0x100000, 0x100);    /* conventional */
+	efi_descriptor(size, 4, 0x200000, 0x10);     /* boot services data */
+	efi_descriptor(size, 6, 0x300000, 0x10);     /* runtime services data */
+	efi_descriptor(size, 9, 0x400000, 0x10);     /* ACPI reclaim */
+	efi_descriptor(size, 14, 0x100000000, 0x10); /* persistent */
+	tag_end();
+}
+
+static const struct mem_range pc_map[] = {{0, 0x9fc00, 0}, {0x9fc00, 0xa0000, 0}, {0x100000, 0x4000000, 0}};
+static const u32 pc_types[] = {1, 2, 1};
+
+static void mb2_good(void)
+{
+	static const u8 rsdp[36] = "RSD PTR ";
+
+	mb2_begin();
+	tag_text(1, "loglevel=3 test=*");
+	tag_text(2, "GRUB 2.06");
+	tag_module(0x800000, 0x801234);
+	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
+	tag_begin(15);
+	put(rsdp, sizeof(rsdp));
+	tag_end();
+	mb2_end();
+}
+
+TEST(boot_multiboot2, good_block)
+{
+	mb2_good();
+	reset(&info, 0);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	EXPECT_EQ(info.faults, 0);
+	EXPECT_EQ(info.protocol, BOOT_MULTIBOOT2);
+	EXPECT_EQ(info.firmware, FIRMWARE_BIOS);
+	EXPECT(strcmp(info.cmdline, "loglevel=3 test=*") == 0);
+	EXPECT_EQ(info.cmdline_len, strlen(info.cmdline));
+	EXPECT(strcmp(info.loader, "GRUB 2.06") == 0);
+	EXPECT_EQ(info.rsdp_copy_len, 36);
+	REQUIRE(info.ranges == 4);
+	EXPECT_EQ(info.range[0].kind, MEM_LOADER);
+	EXPECT_EQ(info.range[0].end, 0x801234);
+	EXPECT_EQ(info.range[1].kind, MEM_RAM);
+	EXPECT_EQ(info.range[2].kind, MEM_RESERVED);
+	EXPECT_EQ(info.range[3].start, 0x100000);
+	EXPECT_EQ(info.range[3].end, 0x4000000);
+}
+
+TEST(boot_multiboot2, entry_size_is_honoured)
+{
+	mb2_begin();
+	tag_memory_map(48, pc_map, pc_types, ARRAY_LEN(pc_map));
+	mb2_end();
+	reset(&info, 0);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	EXPECT_EQ(info.faults, 0);
+	REQUIRE(info.ranges == 3);
+	EXPECT_EQ(info.range[2].start, 0x100000);
+	EXPECT_EQ(info.range[2].kind, MEM_RAM);
+}
+
+TEST(boot_multiboot2, efi_map_is_preferred_and_its_descriptor_size_honoured)
+{
+	mb2_begin();
+	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
+	tag_efi_map(48);
+	mb2_end();
+	reset(&info, 0);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	EXPECT_EQ(info.firmware, FIRMWARE_UEFI);
+	EXPECT_EQ(info.faults, 0);
+	REQUIRE(info.ranges == 5);
+	EXPECT_EQ(info.range[0].kind, MEM_RAM);
+	EXPECT_EQ(info.range[0].end, 0x200000);
+	EXPECT_EQ(info.range[1].kind, MEM_RAM);
+	EXPECT_EQ(info.range[2].kind, MEM_RESERVED);
+	EXPECT_EQ(info.range[3].kind, MEM_ACPI);
+	EXPECT_EQ(info.range[4].kind, MEM_RESERVED);
+}
+
+TEST(boot_multiboot2, basic_sizes_are_the_last_resort)
+{
+	mb2_begin();
+	tag_begin(4);
+	put_u32(640);
+	put_u32(64 * 1024);
+	tag_end();
+	mb2_end();
+	reset(&info, QUIET);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	REQUIRE(info.ranges == 2);
+	EXPECT_EQ(info.range[0].end, KIB(640));
+	EXPECT_EQ(info.range[1].start, MIB(1));
+	EXPECT_EQ(info.range[1].end, MIB(65));
+}
+
+TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
+{
+	mb2_good();
+	for (size_t len = 0; len < used; len++) {
+		int ret;
+
+		memset(cut, 0, sizeof(cut));
+		memcpy(cut, block, len);
+		reset(&info, QUIET);
+		ret = multiboot2_parse(cut, len, &info);
+
+		memset(cut, 0xff, sizeof(cut));
+		memcpy(cut, block, len);
+		reset(&other, QUIET);
+		EXPECT_EQ(multiboot2_parse(cut, len, &other), ret);
+		EXPECT(memcmp(&info, &other, sizeof(info)) == 0);
+		EXPECT(info.faults > QUIET);
+		EXPECT_EQ(ret, len < 16 ? -EINVAL : 0);
+	}
+}
+
+/* Put `value` over one 32-bit word of the good block; whatever comes out must be well formed and bounded. */
+static void lie(size_t at, u32 value)
+{
+	mb2_good();
+	set_u32(at, value);
+	memcpy(cut, block, sizeof(cut));
+	memset(cut + used, 0, sizeof(cut) - used);
+	reset(&info, QUIET);
+	(void)multiboot2_parse(cut, used, &info);
+	memset(cut + used, 0xff, sizeof(cut) - used);
+	reset(&other, QUIET);
+	(void)multiboot2_parse(cut, used, &other);
+	EXPECT(memcmp(&info, &other, sizeof(info)) == 0);
+	EXPECT(info.cmdline_len < BOOT_CMDLINE_MAX && info.cmdline[info.cmdline_len] == '\0');
+	EXPECT(info.ranges <= BOOT_RANGES_MAX);
+}
+
+TEST(boot_multiboot2, lying_words_are_harmless)
+{
+	static const u32 lies[] = {0, 1, 7, 8, 9, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
+
+	mb2_good();
+	for (size_t at = 0, end = used; at < end; at += 4) {
+		for (size_t i = 0; i < ARRAY_LEN(lies); i++)
+			lie(at, lies[i]);
+	}
+}
+
+TEST(boot_multiboot2, lies_are_counted)
+{
+	static const size_t total_size = 0, first_tag_size = 12;
+
+	lie(total_size, 0x10000);
+	EXPECT_EQ(info.faults, QUIET + 1);
+	lie(first_tag_size, 7);
+	EXPECT(info.faults > QUIET);
+	EXPECT_EQ(info.ranges, 0);
+}
+
+TEST(boot_multiboot2, first_of_duplicate_tags_counts)
+{
+	mb2_begin();
+	tag_text(1, "first");
+	tag_text(1, "second");
+	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
+	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
+	mb2_end();
+	reset(&info, QUIET);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	EXPECT(strcmp(info.cmdline, "first") == 0);
+	EXPECT_EQ(info.ranges, ARRAY_LEN(pc_map));
+	EXPECT_EQ(info.faults, QUIET + 2);
+}

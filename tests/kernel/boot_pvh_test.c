@@ -1,0 +1,145 @@
+/*
+ * Boot information: the PVH parser, and the list of ranges that both parsers fill. Blocks are built by hand, cut at
+ * every length and lied in; what they point to is reached through a map that ends where the block does.
+ */
+#include "tests/kernel/boot_block.h"
+
+static struct boot_info info;
+
+enum { PVH_BASE = 0x9000 };
+
+static size_t pvh_len;
+
+static const void *pvh_map(phys_t addr, size_t len, void *ctx)
+{
+	if (addr < PVH_BASE || addr > PVH_BASE + pvh_len || len > PVH_BASE + pvh_len - addr)
+		return NULL;
+	return (u8 *)ctx + (addr - PVH_BASE);
+}
+
+/* Start info (56 bytes) | memory map (2 x 24) | module (32) | command line. */
+static void pvh_good(u32 version)
+{
+	memset(block, 0, sizeof(block));
+	used = 0;
+	put_u32(0x336ec578);
+	put_u32(version);
+	put_u32(0);
+	put_u32(1);
+	put_u64(PVH_BASE + 104);
+	put_u64(PVH_BASE + 136);
+	put_u64(0xf5000);
+	put_u64(PVH_BASE + 56);
+	put_u32(2);
+	put_u32(0);
+	put_u64(0x100000);
+	put_u64(0x3f00000);
+	put_u64(1);
+	put_u64(0x4000000);
+	put_u64(0x10000);
+	put_u64(3);
+	put_u64(0x800000);
+	put_u64(0x1000);
+	put_u64(0);
+	put_u64(0);
+	put("a=b", 4);
+	pvh_len = used;
+}
+
+static bool has_range(phys_t start, phys_t end, enum mem_kind kind)
+{
+	for (size_t i = 0; i < info.ranges; i++) {
+		if (info.range[i].start == start && info.range[i].end == end && info.range[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
+TEST(boot_pvh, good_block)
+{
+	pvh_good(1);
+	reset(&info, 0);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	EXPECT_EQ(info.faults, 0);
+	EXPECT_EQ(info.firmware, FIRMWARE_NONE);
+	EXPECT_EQ(info.rsdp, 0xf5000);
+	EXPECT(strcmp(info.cmdline, "a=b") == 0);
+	EXPECT_EQ(info.cmdline_len, 3);
+	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
+	EXPECT(has_range(0x4000000, 0x4010000, MEM_ACPI));
+	EXPECT(has_range(0x800000, 0x801000, MEM_LOADER));
+	EXPECT(has_range(PVH_BASE, PVH_BASE + 56, MEM_LOADER));
+}
+
+TEST(boot_pvh, version_0_has_no_memory_map)
+{
+	pvh_good(0);
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	EXPECT(!has_range(0x100000, 0x4000000, MEM_RAM));
+	EXPECT_EQ(info.faults, QUIET + 1);
+}
+
+TEST(boot_pvh, wrong_magic_is_refused)
+{
+	pvh_good(1);
+	set_u32(0, 0x2badb002);
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), -EINVAL);
+	EXPECT_EQ(info.ranges, 0);
+}
+
+TEST(boot_pvh, truncated_at_every_length_is_survived)
+{
+	pvh_good(1);
+	for (pvh_len = 0; pvh_len < used; pvh_len++) {
+		int ret;
+
+		reset(&info, QUIET);
+		ret = pvh_parse(PVH_BASE, pvh_map, block, &info);
+		EXPECT_EQ(ret, pvh_len < 56 ? -EINVAL : 0);
+		EXPECT(info.faults > QUIET);
+		EXPECT(has_range(0x100000, 0x4000000, MEM_RAM) == (pvh_len >= 56 + 24));
+	}
+}
+
+TEST(boot_pvh, lying_counts_are_cut)
+{
+	pvh_good(1);
+	set_u32(12, 0xffffffff); /* modules */
+	set_u32(48, 0xffffffff); /* memory map entries */
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	EXPECT(info.faults >= QUIET + 4);
+	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
+	EXPECT(info.ranges < 64);
+}
+
+/* ---- the list of ranges ---- */
+
+TEST(boot_ranges, empty_and_wrapping_ranges)
+{
+	reset(&info, QUIET);
+	boot_info_add_range(&info, 0x1000, 0, MEM_RAM);
+	EXPECT_EQ(info.ranges, 0);
+	boot_info_add_range(&info, ~0ULL - 10, 100, MEM_RESERVED);
+	REQUIRE(info.ranges == 1);
+	EXPECT_EQ(info.range[0].end, ~0ULL);
+	EXPECT_EQ(info.faults, QUIET + 1);
+	boot_info_add_range(&info, ~0ULL, 1, MEM_RAM); /* cut to nothing; found by the fuzzer */
+	EXPECT_EQ(info.ranges, 1);
+}
+
+TEST(boot_ranges, a_full_list_loses_ram_and_no_reservation)
+{
+	reset(&info, QUIET);
+	for (u64 i = 0; i < BOOT_RANGES_MAX + 10; i++)
+		boot_info_add_range(&info, i * 0x1000, 0x1000, MEM_RAM);
+	EXPECT_EQ(info.ranges, BOOT_RANGES_MAX);
+	EXPECT_EQ(info.ranges_lost, 10);
+	boot_info_add_range(&info, 0x1000, 0x1000, MEM_RESERVED);
+	EXPECT_EQ(info.ranges, BOOT_RANGES_MAX);
+	EXPECT_EQ(info.ranges_lost, 11);
+	EXPECT(has_range(0x1000, 0x2000, MEM_RESERVED));
+	EXPECT(has_range(0, 0x1000, MEM_RAM));
+}

@@ -1,0 +1,162 @@
+/*
+ * The command line: numbers and values are parsed as documented, whatever is refused changes nothing, and no text from a
+ * loader can make it read beyond its length. The options used here exist for these cases only.
+ */
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+static u64 a_number = 7;
+static unsigned a_choice;
+static bool a_flag;
+static const char *a_text;
+
+OPTION_U64(selftest_number, a_number, 5, MIB(1), "used by the tests of the command line");
+OPTION_CHOICE(selftest_choice, a_choice, "red|green|greener", "used by the tests of the command line");
+OPTION_BOOL(selftest_flag, a_flag, "used by the tests of the command line");
+OPTION_TEXT(selftest_text, a_text, "used by the tests of the command line");
+
+/* Keep the machine's own command line: cmdline_apply() replaces the text that people are shown. */
+static unsigned apply(const char *text)
+{
+	return cmdline_apply(text, strlen(text));
+}
+
+static int parse_all(const char *text, u64 *value)
+{
+	int ret = parse_u64(&text, value);
+
+	return ret ? ret : *text ? -E2BIG : 0;
+}
+
+TEST(kernel_cmdline, numbers)
+{
+	u64 v = 0;
+
+	EXPECT(parse_all("0", &v) == 0 && v == 0);
+	EXPECT(parse_all("18446744073709551615", &v) == 0 && v == UINT64_MAX);
+	EXPECT(parse_all("0xFFFFffffFFFFffff", &v) == 0 && v == UINT64_MAX);
+	EXPECT(parse_all("010", &v) == 0 && v == 10);
+	EXPECT(parse_all("2M", &v) == 0 && v == MIB(2));
+	EXPECT(parse_all("0x10k", &v) == 0 && v == KIB(16));
+	EXPECT(parse_all("3g", &v) == 0 && v == GIB(3));
+	EXPECT(parse_all("1T", &v) == 0 && v == TIB(1));
+}
+
+TEST(kernel_cmdline, numbers_refused)
+{
+	u64 v = 42;
+
+	EXPECT_EQ(parse_all("", &v), -EINVAL);
+	EXPECT_EQ(parse_all("0x", &v), -EINVAL);
+	EXPECT_EQ(parse_all("-1", &v), -EINVAL);
+	EXPECT_EQ(parse_all("M", &v), -EINVAL);
+	EXPECT_EQ(parse_all("18446744073709551616", &v), -ERANGE);
+	EXPECT_EQ(parse_all("0x10000000000000000", &v), -ERANGE);
+	EXPECT_EQ(parse_all("16777216T", &v), -ERANGE);
+	EXPECT_EQ(v, 42);
+	EXPECT_EQ(parse_all("2MB", &v), -E2BIG);
+}
+
+TEST(kernel_cmdline, values_reach_their_variables)
+{
+	EXPECT_EQ(apply("selftest_number=64K selftest_choice=green selftest_flag selftest_text=abc"), 0);
+	EXPECT_EQ(a_number, KIB(64));
+	EXPECT_EQ(a_choice, 1);
+	EXPECT(a_flag);
+	EXPECT(a_text && strcmp(a_text, "abc") == 0);
+	EXPECT_EQ(apply("selftest-choice=greener \t selftest-flag=off"), 0);
+	EXPECT_EQ(a_choice, 2);
+	EXPECT(!a_flag);
+}
+
+TEST(kernel_cmdline, refused_values_change_nothing)
+{
+	a_number = 7;
+	a_choice = 1;
+	a_flag = true;
+	EXPECT_EQ(apply("selftest_number=4 selftest_number=1048577 selftest_number=9x selftest_number"), 4);
+	EXPECT_EQ(a_number, 7);
+	EXPECT_EQ(apply("selftest_choice=gree selftest_choice= selftest_choice=red|green"), 3);
+	EXPECT_EQ(a_choice, 1);
+	EXPECT_EQ(apply("selftest_flag=maybe"), 1);
+	EXPECT(a_flag);
+}
+
+TEST(kernel_cmdline, quotes)
+{
+	EXPECT_EQ(apply("selftest_text=\"pool 2M 4096\" selftest_flag=off"), 0);
+	EXPECT(strcmp(a_text, "pool 2M 4096") == 0);
+	EXPECT_EQ(apply("\"selftest_text=a b\""), 0);
+	EXPECT(strcmp(a_text, "a b") == 0);
+	EXPECT_EQ(apply("selftest_text=x \"selftest_text=never closed"), 1);
+	EXPECT(strcmp(a_text, "x") == 0);
+}
+
+/* What a reader of the console must find: the name of what was wrong. */
+static bool log_says(u64 from, const char *what)
+{
+	static char text[2048];
+	size_t len = 0, n;
+
+	while (len < sizeof(text) - 1 && (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
+		len += n;
+	text[len] = '\0';
+	for (const char *p = text; *p; p++) {
+		if (strncmp(p, what, strlen(what)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static u64 log_end_now(void)
+{
+	char buf[256];
+	u64 pos = 0;
+
+	while (log_read(&pos, buf, sizeof(buf)) > 0)
+		;
+	return pos;
+}
+
+TEST(kernel_cmdline, unknown_and_impossible_are_named)
+{
+	u64 start = log_end_now();
+
+	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue"), 3);
+	EXPECT(log_says(start, "unknown option \"selftest_nonsense\""));
+	EXPECT(log_says(start, "selftest_number=3 is impossible (5 to 1048576)"));
+	EXPECT(log_says(start, "selftest_choice=blue is malformed (expected red|green|greener)"));
+}
+
+TEST(kernel_cmdline, length_is_believed_not_terminators)
+{
+	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_', 't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
+
+	EXPECT_EQ(cmdline_apply(exact, 16), 0);
+	EXPECT(strcmp(a_text, "ab") == 0);
+	EXPECT_EQ(cmdline_apply("selftest_text=q\0selftest_text=z", 31), 0);
+	EXPECT(strcmp(a_text, "q") == 0);
+	EXPECT_EQ(cmdline_apply(exact, 0), 0);
+	EXPECT(*cmdline_text() == '\0');
+}
+
+TEST(kernel_cmdline, too_long_is_cut_and_said)
+{
+	static char text[CMDLINE_MAX + 100];
+	u64 start = log_end_now();
+
+	memset(text, ' ', sizeof(text));
+	memcpy(text + CMDLINE_MAX + 10, "selftest_text=lost", 18);
+	a_text = "kept";
+	EXPECT_EQ(cmdline_apply(text, sizeof(text)), 0);
+	EXPECT(strcmp(a_text, "kept") == 0);
+	EXPECT(log_says(start, "longer than 4095 bytes"));
+}
+
+TEST(kernel_cmdline, control_bytes_do_not_reach_the_console)
+{
+	EXPECT_EQ(apply("selftest_text=a\033[2Jb\377"), 0);
+	EXPECT(strcmp(a_text, "a?[2Jb?") == 0);
+}

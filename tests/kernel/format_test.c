@@ -1,0 +1,159 @@
+/*
+ * printf conversions: each against the text that ISO C11, 7.21.6.1 prescribes; hosted, many more against the C library.
+ */
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+/* What is expected stands as text; hosted, the C library must agree with it too. */
+#ifdef ASHLAR_HOSTED
+int snprintf(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
+#define LIBC_AGREES(...)                                                                                               \
+	do {                                                                                                           \
+		char _theirs[256];                                                                                     \
+		int _n = snprintf(_theirs, sizeof(_theirs), __VA_ARGS__);                                              \
+		if (_n != _len || strcmp(_theirs, _ours))                                                              \
+			test_fail(__FILE__, __LINE__, "ours \"%s\" (%d), C library's \"%s\" (%d)", _ours, _len,        \
+				  _theirs, _n);                                                                        \
+	} while (0)
+#else
+#define LIBC_AGREES(...) ((void)0)
+#endif
+
+#define EXPECT_FORMAT(want, ...)                                                                                       \
+	do {                                                                                                           \
+		char _ours[256];                                                                                       \
+		int _len = format(_ours, sizeof(_ours), __VA_ARGS__);                                                  \
+		if (strcmp(_ours, want) || _len != (int)strlen(want))                                                  \
+			test_fail(__FILE__, __LINE__, "got \"%s\" (%d), want \"%s\"", _ours, _len, want);              \
+		LIBC_AGREES(__VA_ARGS__);                                                                              \
+	} while (0)
+
+/* Odd combinations are the point here. */
+#pragma GCC diagnostic ignored "-Wformat"
+
+TEST(kernel_format, integers)
+{
+	EXPECT_FORMAT("0 -1 2147483647 -2147483648", "%d %d %d %d", 0, -1, 2147483647, -2147483647 - 1);
+	EXPECT_FORMAT("4294967295 ff FF 377", "%u %x %X %o", 4294967295u, 255, 255, 255);
+	EXPECT_FORMAT("18446744073709551615", "%llu", 18446744073709551615ULL);
+	EXPECT_FORMAT("-9223372036854775808", "%lld", (long long)(1ULL << 63));
+	EXPECT_FORMAT("1777777777777777777777", "%llo", 18446744073709551615ULL);
+	EXPECT_FORMAT("8000000000000000", "%lx", 1UL << 63);
+	EXPECT_FORMAT("7 -7", "%i %ji", 7, (intmax_t)-7);
+	EXPECT_FORMAT("12 -3", "%zu %td", (size_t)12, (ptrdiff_t)-3);
+}
+
+TEST(kernel_format, narrow_lengths_cut_the_argument)
+{
+	EXPECT_FORMAT("-1 255", "%hhd %hhu", 0xff, 0x1ff);
+	EXPECT_FORMAT("-1 65535", "%hd %hu", 0xffff, 0x1ffff);
+	EXPECT_FORMAT("fe", "%hhx", -2);
+}
+
+TEST(kernel_format, width_and_flags)
+{
+	EXPECT_FORMAT("|   42|42   |00042|", "|%5d|%-5d|%05d|", 42, 42, 42);
+	EXPECT_FORMAT("|  -42|-42  |-0042|", "|%5d|%-5d|%05d|", -42, -42, -42);
+	EXPECT_FORMAT("|+42| 42|-42|", "|%+d|% d|%+d|", 42, 42, -42);
+	EXPECT_FORMAT("|0x2a|0X2A|052|0|0|", "|%#x|%#X|%#o|%#x|%#o|", 42, 42, 42, 0, 0);
+	EXPECT_FORMAT("|0x00002a|  0x2a|0x2a  |", "|%#08x|%#6x|%-#6x|", 42, 42, 42);
+	EXPECT_FORMAT("|    7|7    |", "|%*d|%*d|", 5, 7, -5, 7);
+	EXPECT_FORMAT("|42   |", "|%-05d|", 42);
+}
+
+TEST(kernel_format, precision)
+{
+	EXPECT_FORMAT("|00042|  042|042  |", "|%.5d|%5.3d|%-5.3d|", 42, 42, 42);
+	EXPECT_FORMAT("||   |0|", "|%.0d|%3.0d|%.1d|", 0, 0, 0);
+	EXPECT_FORMAT("|  -042|", "|%06.3d|", -42);
+	EXPECT_FORMAT("|0|", "|%#.0o|", 0);
+	EXPECT_FORMAT("|042|", "|%#.3o|", 042);
+	EXPECT_FORMAT("|42|", "|%.*d|", -1, 42);
+}
+
+TEST(kernel_format, text)
+{
+	EXPECT_FORMAT("|ab|   ab|ab   |", "|%s|%5s|%-5s|", "ab", "ab", "ab");
+	EXPECT_FORMAT("|abc|  abc||", "|%.3s|%5.3s|%.0s|", "abcdef", "abcdef", "abcdef");
+	EXPECT_FORMAT("|x|    x|x    |", "|%c|%5c|%-5c|", 'x', 'x', 'x');
+	EXPECT_FORMAT("100%", "%d%%", 100);
+	EXPECT_FORMAT("", "%s", "");
+}
+
+/* A precision bounds how far a string is read: this one has no terminator. */
+TEST(kernel_format, precision_bounds_the_read)
+{
+	const char raw[3] = {'a', 'b', 'c'};
+
+	EXPECT_FORMAT("abc", "%.3s", raw);
+	EXPECT_FORMAT("ab", "%.*s", 2, raw);
+}
+
+TEST(kernel_format, own_choices)
+{
+	const char *volatile text = NULL, *volatile unknown = "%y %";
+	char buf[64];
+
+	format(buf, sizeof(buf), "%s", text);
+	EXPECT(strcmp(buf, "(null)") == 0);
+	format(buf, sizeof(buf), "%p", (void *)0xffff888000001000ULL);
+	EXPECT(strcmp(buf, "0xffff888000001000") == 0);
+	format(buf, sizeof(buf), "%p", NULL);
+	EXPECT(strcmp(buf, "0x0") == 0);
+	format(buf, sizeof(buf), unknown, 1);
+	EXPECT(strcmp(buf, "%y %") == 0);
+}
+
+TEST(kernel_format, never_writes_beyond_size)
+{
+	char buf[8];
+
+	for (size_t size = 0; size <= sizeof(buf); size++) {
+		memset(buf, '#', sizeof(buf));
+		EXPECT_EQ(format(buf, size, "%d-%s", 1234, "abcdef"), 11);
+		if (size > 0)
+			EXPECT_EQ(strnlen(buf, size), MIN(size - 1, (size_t)11));
+		for (size_t i = size; i < sizeof(buf); i++)
+			EXPECT_EQ(buf[i], '#');
+	}
+}
+
+/* A width nobody can mean is bounded instead of writing for ever. */
+TEST(kernel_format, absurd_width_is_bounded)
+{
+	const char *volatile in_format = "%999999999999d", *volatile in_argument = "%*d";
+	char buf[16];
+
+	EXPECT_EQ(format(buf, sizeof(buf), in_format, 1), 4096);
+	EXPECT_EQ(format(buf, sizeof(buf), in_argument, -2147483647 - 1, 1), 4096);
+}
+
+#ifdef ASHLAR_HOSTED
+/* Every combination of flags, width, precision and conversion over values at the edges, against the C library. */
+static void compare_one(const char *fmt, unsigned long long value)
+{
+	char ours[128], theirs[128];
+	int n = format(ours, sizeof(ours), fmt, value), m = snprintf(theirs, sizeof(theirs), fmt, value);
+
+	if (n != m || strcmp(ours, theirs))
+		test_fail(__FILE__, __LINE__, "%s of 0x%llx: ours \"%s\", C library's \"%s\"", fmt, value, ours, theirs);
+}
+
+TEST(kernel_format, all_combinations_as_libc)
+{
+	static const char *const flags[] = {"", "-", "0", "+", " ", "#", "-+", "0+", "0 ", "-#", "0#", "+0#", "- 0#"};
+	static const char *const sizes[] = {"", "1", "7", "24", ".0", ".1", ".5", ".24", "7.0", "7.3", "9.8", "24.22"};
+	static const char *const conversions[] = {"lld", "llu", "llx", "llX", "llo", "d", "u", "x", "hhd", "hu", "hx"};
+	static const unsigned long long values[] = {0, 1, 9, 10, 0x7f, 0x80, 0xffff, 0x7fffffff, 0x80000000, ~0ULL, 1ULL << 63};
+	char fmt[32];
+
+	for (size_t f = 0; f < ARRAY_LEN(flags); f++)
+		for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+			for (size_t c = 0; c < ARRAY_LEN(conversions); c++)
+				for (size_t v = 0; v < ARRAY_LEN(values) && !test_failed(); v++) {
+					format(fmt, sizeof(fmt), "%%%s%s%s", flags[f], sizes[s], conversions[c]);
+					compare_one(fmt, values[v]);
+				}
+}
+#endif

@@ -1,0 +1,159 @@
+/*
+ * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind; what it prints is compared
+ * line by line. Durations are the one thing that differs from run to run; the comparison drops those lines.
+ */
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+enum { TRANSCRIPT_MAX = 2048 };
+
+struct transcript {
+	char text[TRANSCRIPT_MAX];
+	size_t len;
+};
+
+static void collect(const struct test_run *run, const char *text)
+{
+	struct transcript *t = run->ctx;
+	const char *time = "  # time_ns ";
+
+	if (strncmp(text, time, strlen(time)) == 0)
+		return;
+	t->len += (size_t)format(t->text + t->len, sizeof(t->text) - t->len, "%s", text);
+	t->len = MIN(t->len, sizeof(t->text) - 1);
+}
+
+static void passes(void)
+{
+}
+
+static void fails_twice(void)
+{
+	test_fail("x.c", 7, "first");
+	test_fail("x.c", 8, "second is %d", 2);
+}
+
+static void skips(void)
+{
+	SKIP("no such # thing");
+}
+
+static void skips_after_failing(void)
+{
+	test_fail("x.c", 9, "bad");
+	SKIP("too late");
+}
+
+static const struct test_case cases[] = {
+	{.suite = "zz_last", .name = "only", .file = "x.c", .run = passes},
+	{.suite = "aa_first_of", .name = "two", .file = "x.c", .run = skips},
+	{.suite = "aa_first_of", .name = "one", .file = "x.c", .run = passes},
+	{.suite = "mm_mid", .name = "broken", .file = "x.c", .run = fails_twice},
+	{.suite = "mm_mid", .name = "worse", .file = "x.c", .run = skips_after_failing},
+	{.suite = "nn_none", .name = "skipped", .file = "x.c", .run = skips},
+};
+
+static struct test_run run_cases(const char *patterns, struct transcript *t)
+{
+	struct test_run run = {.begin = cases,
+			       .end = cases + ARRAY_LEN(cases),
+			       .patterns = patterns,
+			       .emit = collect,
+			       .ctx = t};
+
+	t->len = 0;
+	t->text[0] = '\0';
+	test_run_table(&run);
+	return run;
+}
+
+static void expect_text(const struct transcript *t, const char *want)
+{
+	size_t i = 0;
+
+	while (t->text[i] && t->text[i] == want[i])
+		i++;
+	if (t->text[i] != want[i])
+		test_fail(__FILE__, __LINE__, "differs at byte %llu: got \"%.40s\", want \"%.40s\"",
+			  (unsigned long long)i, t->text + i, want + i);
+}
+
+TEST(kernel_ktap, suites_nest_and_are_sorted)
+{
+	static struct transcript t;
+	struct test_run run = run_cases("aa.*,zz.*", &t);
+
+	EXPECT_EQ(run.pass, 2);
+	EXPECT_EQ(run.fail, 0);
+	EXPECT_EQ(run.skip, 1);
+	expect_text(&t, "KTAP version 1\n"
+			"1..2\n"
+			"  KTAP version 1\n"
+			"  # Subtest: aa.first_of\n"
+			"  1..2\n"
+			"  ok 1 one\n"
+			"  ok 2 two # SKIP no such   thing\n"
+			"# aa.first_of: pass:1 fail:0 skip:1\n"
+			"ok 1 aa.first_of\n"
+			"  KTAP version 1\n"
+			"  # Subtest: zz.last\n"
+			"  1..1\n"
+			"  ok 1 only\n"
+			"# zz.last: pass:1 fail:0 skip:0\n"
+			"ok 2 zz.last\n");
+}
+
+TEST(kernel_ktap, failures_say_where_and_outweigh_skips)
+{
+	static struct transcript t;
+	struct test_run run = run_cases("mm.mid", &t);
+
+	EXPECT_EQ(run.fail, 2);
+	EXPECT_EQ(run.pass + run.skip, 0);
+	expect_text(&t, "KTAP version 1\n"
+			"1..1\n"
+			"  KTAP version 1\n"
+			"  # Subtest: mm.mid\n"
+			"  1..2\n"
+			"  # mm.mid.broken: x.c:7: first\n"
+			"  # mm.mid.broken: x.c:8: second is 2\n"
+			"  not ok 1 broken\n"
+			"  # mm.mid.worse: x.c:9: bad\n"
+			"  not ok 2 worse\n"
+			"# mm.mid: pass:0 fail:2 skip:0\n"
+			"not ok 1 mm.mid\n");
+}
+
+TEST(kernel_ktap, a_suite_of_skips_is_a_skip)
+{
+	static struct transcript t;
+
+	EXPECT_EQ(run_cases("nn.none.skipped", &t).skip, 1);
+	expect_text(&t, "KTAP version 1\n"
+			"1..1\n"
+			"  KTAP version 1\n"
+			"  # Subtest: nn.none\n"
+			"  1..1\n"
+			"  ok 1 skipped # SKIP no such   thing\n"
+			"# nn.none: pass:0 fail:0 skip:1\n"
+			"ok 1 nn.none # SKIP every case was skipped\n");
+}
+
+TEST(kernel_ktap, nothing_selected_is_an_empty_plan)
+{
+	static struct transcript t;
+	struct test_run run = run_cases("no.such.case,", &t);
+
+	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
+	expect_text(&t, "KTAP version 1\n1..0\n");
+}
+
+/* Running private tables must not change the verdict of the case that does it. */
+TEST(kernel_ktap, inner_runs_leave_the_outer_case_alone)
+{
+	static struct transcript t;
+
+	run_cases("*", &t);
+	EXPECT(!test_failed());
+}

@@ -1,0 +1,94 @@
+/* Memory and string functions at every alignment and length that a loop by words could get wrong, and glob matching. */
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+enum { AREA = 64, SPAN = 24 };
+
+static void fill(u8 *area)
+{
+	for (unsigned i = 0; i < AREA; i++)
+		area[i] = (u8)(i * 7 + 1);
+}
+
+/* memmove() from `from` to `to` inside one area, against the definition: as if through a copy. */
+static void check_move(unsigned from, unsigned to, unsigned n)
+{
+	u8 area[AREA], before[AREA];
+
+	fill(area);
+	fill(before);
+	memmove(area + to, area + from, n);
+	for (unsigned i = 0; i < AREA; i++) {
+		u8 want = i >= to && i < to + n ? before[from + i - to] : before[i];
+
+		if (area[i] != want)
+			test_fail(__FILE__, __LINE__, "memmove %u bytes %u -> %u: byte %u is %u, want %u", n, from, to, i,
+				  area[i], want);
+	}
+}
+
+TEST(kernel_string, memmove_overlaps)
+{
+	for (unsigned from = 0; from < SPAN && !test_failed(); from++)
+		for (unsigned to = 0; to < SPAN; to++)
+			for (unsigned n = 0; n <= SPAN; n++)
+				check_move(from, to, n);
+}
+
+static void check_copy_and_set(unsigned from, unsigned to, unsigned n)
+{
+	u8 src[AREA], dst[AREA];
+
+	fill(src);
+	memset(dst, 0xee, AREA);
+	EXPECT(memcpy(dst + to, src + from, n) == dst + to);
+	for (unsigned i = 0; i < AREA; i++)
+		EXPECT_EQ(dst[i], i >= to && i < to + n ? src[from + i - to] : 0xee);
+	memset(dst + to, 0x155, n);
+	for (unsigned i = 0; i < AREA; i++)
+		EXPECT_EQ(dst[i], i >= to && i < to + n ? 0x55 : 0xee);
+}
+
+TEST(kernel_string, memcpy_and_memset_touch_only_their_bytes)
+{
+	for (unsigned from = 0; from < 9 && !test_failed(); from++)
+		for (unsigned to = 0; to < 9; to++)
+			for (unsigned n = 0; n <= SPAN; n++)
+				check_copy_and_set(from, to, n);
+}
+
+TEST(kernel_string, compare)
+{
+	EXPECT(memcmp("abc", "abd", 2) == 0);
+	EXPECT(memcmp("abc", "abd", 3) < 0);
+	EXPECT(memcmp("\377", "\001", 1) > 0);
+	EXPECT(strcmp("", "") == 0 && strcmp("a", "") > 0 && strcmp("a", "b") < 0);
+	EXPECT(strcmp("a", "\377") < 0);
+	EXPECT(strncmp("abc", "abd", 2) == 0 && strncmp("abc", "abd", 3) < 0);
+	EXPECT(strncmp("ab", "ab", 9) == 0);
+}
+
+TEST(kernel_string, lengths_and_search)
+{
+	char text[64] = "abcabc";
+
+	EXPECT_EQ(strlen(""), 0);
+	EXPECT_EQ(strlen(text), 6);
+	EXPECT_EQ(strnlen(text, 4), 4);
+	EXPECT_EQ(strnlen(text, 40), 6);
+	EXPECT(strchr(text, 'c') == text + 2);
+	EXPECT(strchr(text, 'x') == NULL);
+	EXPECT(strchr(text, 0) == text + 6);
+}
+
+TEST(kernel_string, glob)
+{
+	EXPECT(glob_match("*", "") && glob_match("*", "abc") && glob_match("", ""));
+	EXPECT(!glob_match("", "a") && !glob_match("a", "") && !glob_match("?", ""));
+	EXPECT(glob_match("mm.buddy.*", "mm.buddy.merge") && !glob_match("mm.buddy.*", "mm.hvo.merge"));
+	EXPECT(!glob_match("mm.buddy", "mm.buddy.merge") && !glob_match("buddy", "mm.buddy"));
+	EXPECT(glob_match("*merge", "mm.merge.merge") && glob_match("*.*.*", "mm.buddy.merge"));
+	EXPECT(glob_match("m?.b*y.m*e", "mm.buddy.merge") && !glob_match("*x*", "mm.buddy"));
+	EXPECT(glob_match("a*b*c", "a-b-b-c") && !glob_match("a*b*c", "a-b-b-c-"));
+	EXPECT(glob_match("**a**", "a") && glob_match("*?", "a") && !glob_match("*??", "a"));
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""`make mutants`: breaks promises on purpose and requires the named test to notice.
+
+A mutant is a patch in this folder, with a header of `Name: value` lines above the diff (README.md says more):
+
+    Promise: no frame is reused before every CPU has passed its generation
+    Break: the allocator no longer looks at the tag
+    Case: mm.hvo.frame_is_gated_until_every_cpu_passed
+    Build: host-asan
+
+`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"). The case must pass on
+the unbroken tree and fail on the broken one: a result `not ok`, or an end of the run while it was running. A patch that
+does not apply, does not build, or whose case was not even started counts as not caught.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/qemu"))
+
+from ktap import Ktap  # noqa: E402
+from machine import Machine  # noqa: E402
+
+SOURCES = ("Makefile", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+FIELDS = {"Promise", "Break", "Case", "Build", "Machine"}
+BUILD_SECONDS, RUN_SECONDS = 600, 240
+
+
+class Mutant:
+    def __init__(self, path):
+        self.path, self.name = path, path.stem
+        self.field = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.match(r"(---|diff|Index) ?", line):
+                break
+            match = re.match(r"([A-Z][a-z]+): (.+)$", line)
+            if match:
+                self.field[match[1]] = match[2].strip()
+        unknown, missing = set(self.field) - FIELDS, {"Promise", "Break", "Case", "Build"} - set(self.field)
+        if unknown or missing:
+            raise SystemExit(f"{path}: header: unknown {sorted(unknown)}, missing {sorted(missing)}")
+
+    @property
+    def target(self):
+        return self.field["Build"]
+
+
+class Tree:
+    """One copy of the sources, patched and mended again, so that each mutant builds only what it changes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in SOURCES:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(ROOT / name, folder / name)
+
+    def patch(self, path, *options):
+        # GIT_DIR elsewhere: git must treat the copy as plain files, wherever it lies.
+        argv = ["git", "apply", "--whitespace=nowarn", *options, str(path)]
+        return subprocess.run(argv, cwd=self.folder, env=dict(os.environ, GIT_DIR="/nonexistent"), check=False).returncode == 0
+
+    def make(self, target):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
+        try:
+            done = subprocess.run(
+                ["make", target], cwd=self.folder, env=environment, capture_output=True, text=True,
+                timeout=BUILD_SECONDS, check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"make {target} took over {BUILD_SECONDS} s"
+        return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:]
+
+
+def hosted_lines(tree, target, case):
+    program = tree.folder / "build/host" / target.removeprefix("host-") / "ashlar-host"
+    try:
+        done = subprocess.run(
+            [str(program), case], capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace").splitlines()
+    return done.stdout.splitlines()
+
+
+def guest_lines(tree, machine, case):
+    from guest import run  # pexpect is needed for these only
+
+    firmware, cpus, mem = machine.split()[:3]
+    return run(Machine(firmware, int(cpus), mem, cmdline=f"test={case}"), tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
+
+
+def outcome(tree, mutant):
+    """passed, failed, died (the run ended inside the suite of the case) or absent."""
+    case = mutant.field["Case"]
+    if mutant.target == "kernel":
+        lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
+    else:
+        lines = hosted_lines(tree, mutant.target, case)
+    ktap = Ktap()
+    for line in lines:
+        ktap.feed(line)
+    results = [found.outcome for found in ktap.cases if fnmatchcase(found.name, case)]
+    if "failed" in results:
+        return "failed"
+    if ktap.suite and case.startswith(ktap.suite):
+        return "died"
+    return results[0] if results else "absent"
+
+
+def attempt(tree, mutant):
+    """"" if the mutant was caught, else why not."""
+    wrong = tree.make(mutant.target)
+    if wrong:
+        return f"the unbroken tree does not build: {wrong}"
+    before = outcome(tree, mutant)
+    if before != "passed":
+        return f"on the unbroken tree {mutant.field['Case']} is {before}"
+    if not tree.patch(mutant.path):
+        return "the patch does not apply"
+    try:
+        wrong = tree.make(mutant.target)
+        if wrong:
+            return f"the broken tree does not build: {wrong}"
+        after = outcome(tree, mutant)
+    finally:
+        tree.patch(mutant.path, "--reverse")
+    return "" if after in ("failed", "died") else f"NOT CAUGHT: {mutant.field['Case']} {after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Break promises and require the tests to notice.")
+    parser.add_argument("--build", default="build/mutants")
+    parser.add_argument("--select", default="*", help="only mutants whose file name matches")
+    parser.add_argument("--patches", default=str(Path(__file__).parent), help="where the patches are")
+    args = parser.parse_args()
+
+    paths = sorted(Path(args.patches).glob("*.patch"))
+    mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
+    if not mutants:
+        raise SystemExit("no mutant selected")
+    tree = Tree(Path(args.build).resolve() / "tree")
+    failed = 0
+    for mutant in mutants:
+        started = time.monotonic()
+        wrong = attempt(tree, mutant)
+        failed += bool(wrong)
+        word = "not ok" if wrong else "ok"
+        print(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {time.monotonic() - started:.0f} s")
+        if wrong:
+            print("    " + wrong.replace("\n", "\n    "))
+        sys.stdout.flush()
+    print(f"{len(mutants) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

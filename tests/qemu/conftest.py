@@ -1,0 +1,129 @@
+"""Options, and how the cases that a guest prints become cases of this suite.
+
+A test that runs a machine gets the fixture `cases` and hands it each KTAP case as it appears; every one is reported as a
+test of its own, at once, so a long run shows its progress and its first failure. At the end stands one plain line,
+`N passed, N failed, N skipped`.
+"""
+
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from _pytest.reports import TestReport
+
+import pins
+from machine import ROOT
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", default="build", help="the build folder, with ashlar.elf")
+    parser.addoption("--select", default="", help="only cases that match these globs (commas between)")
+    parser.addoption("--matrix", action="store_true", help="every firmware x CPUs x RAM instead of twelve machines")
+    parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
+    parser.addoption("--machine", default="", help="only machines whose name matches this glob")
+
+
+def selected(config, name):
+    patterns = [p for p in config.getoption("--select").split(",") if p]
+    return not patterns or any(fnmatchcase(name, p) for p in patterns)
+
+
+def case_name(item):
+    """build.reproducible for tests/qemu/test_build.py::test_reproducible."""
+    return item.path.stem.removeprefix("test_") + "." + item.name.removeprefix("test_")
+
+
+def pytest_collection_modifyitems(config, items):
+    """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
+    if config.getoption("--matrix") or config.getoption("--huge"):
+        items[:] = [item for item in items if item.get_closest_marker("machine")]
+    if not config.getoption("--select"):
+        return
+    ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
+    items[:] = ours or [item for item in items if item.get_closest_marker("ktap")]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "machine: boots one of the matrix")
+    config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
+
+
+@pytest.fixture(scope="session")
+def build(request):
+    return Path(request.config.getoption("--build")).resolve()
+
+
+@pytest.fixture(scope="session")
+def kernel(build):
+    path = build / "ashlar.elf"
+    assert path.exists(), f"{path} is not built: run make"
+    return path
+
+
+class Cases:
+    """Turns KTAP cases into reports beside the running test's own."""
+
+    def __init__(self, item, machine):
+        self.item, self.machine = item, machine
+        self.pins = pins.load()
+        self.skips, self.failed = [], []
+        self.capture = item.config.pluginmanager.getplugin("capturemanager")
+
+    def add(self, case):
+        outcome, detail = case.outcome, case.detail
+        if outcome == "skipped":
+            self.skips.append((case.name, detail))
+            if not pins.expected(self.pins, self.machine, case.name, detail):
+                outcome, detail = "failed", f"unexpected skip: {detail}"
+        if outcome == "failed":
+            self.failed.append(case.name)
+        self._report(case, outcome, detail)
+
+    def _report(self, case, outcome, detail):
+        path, line, _ = self.item.location
+        longrepr = {"passed": None, "failed": f"{self.machine}: {case.name}\n{detail}"}.get(outcome, (path, line, detail))
+        report = TestReport(
+            nodeid=f"{self.item.nodeid}::{case.name}",
+            location=(path, line, case.name),
+            keywords={},
+            outcome=outcome,
+            longrepr=longrepr,
+            when="call",
+            duration=case.ns / 1e9,
+        )
+        with self.capture.global_and_fixture_disabled():
+            self.item.ihook.pytest_runtest_logreport(report=report)
+
+    def check_pins(self):
+        """A skip that is pinned and did not happen is a change nobody has looked at."""
+        if self.item.config.getoption("--select"):
+            return
+        gone = pins.vanished(self.pins, self.machine, self.skips)
+        assert not gone, "expected skips that did not happen: " + "; ".join(f"{p.case} ({p.reason})" for p in gone)
+
+
+@pytest.fixture
+def cases(request):
+    """Makes the reporter of a machine: cases(name)."""
+    return lambda machine: Cases(request.node, machine)
+
+
+def skip_machine(machine, reason):
+    """The host cannot run it: a skip if that is expected, else a failure."""
+    reason = str(reason)
+    if pins.expected(pins.load(), machine.name, "-", reason):
+        pytest.skip(reason)
+    pytest.fail(f"{machine.name} cannot run: {reason}")
+
+
+def pytest_unconfigure(config):
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None or config.option.collectonly:
+        return
+    count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
+    print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
+    sys.stdout.flush()
+
+
+sys.path.insert(0, str(ROOT / "tests/qemu"))

@@ -1,0 +1,91 @@
+"""Runs a machine, watches its console, and judges how it ended.
+
+A guest that is not through at its deadline hangs: it is ended, and its console so far is kept. Everything else about
+how a run ended is judged in verdict.py.
+"""
+
+import os
+import re
+import tempfile
+import time
+
+import pexpect
+
+from machine import command, make_iso
+from verdict import Outcome, clean, judge
+
+
+class Guest:
+    """One running machine. Use as a context manager: it never outlives the block."""
+
+    def __init__(self, machine, kernel, on_line=None):
+        self.machine, self.kernel, self.on_line = machine, kernel, on_line
+        self.lines, self.child, self.started = [], None, 0.0
+        self.scratch = tempfile.TemporaryDirectory(prefix="ashlar-")
+
+    def __enter__(self):
+        iso = None
+        if self.machine.firmware in ("bios", "uefi"):
+            iso = make_iso(self.kernel, self.machine.cmdline, os.path.join(self.scratch.name, "ashlar.iso"))
+        argv = command(self.machine, self.kernel, iso)
+        self.started = time.monotonic()
+        self.child = pexpect.spawn(
+            argv[0], argv[1:], encoding="utf-8", codec_errors="replace", echo=False, dimensions=(50, 400), maxread=65536
+        )
+        self.child.delaybeforesend = None
+        return self
+
+    def __exit__(self, *exc):
+        self.child.close(force=True)
+        self.scratch.cleanup()
+
+    def _take(self, line):
+        line = clean(line)
+        self.lines.append(line)
+        if self.on_line:
+            self.on_line(line)
+
+    def read_line(self, deadline):
+        """The next line, or None at the end of the console. Raises pexpect.TIMEOUT at the deadline."""
+        left = max(0.05, deadline - time.monotonic())
+        if self.child.expect(["\n", pexpect.EOF], timeout=left) == 1:
+            if self.child.before:
+                self._take(self.child.before)
+            return None
+        self._take(self.child.before)
+        return self.lines[-1]
+
+    def wait_for(self, pattern, seconds):
+        """True once a line matches; False if the console ends or the time is over first."""
+        deadline = time.monotonic() + seconds
+        try:
+            while (line := self.read_line(deadline)) is not None:
+                if re.search(pattern, line):
+                    return True
+        except pexpect.TIMEOUT:
+            self._take(self.child.buffer)
+        return False
+
+    def send(self, text):
+        self.child.send(text)
+
+    def finish(self, seconds):
+        """Run to the end, at most until `seconds` after the start."""
+        problem = ""
+        try:
+            while self.read_line(self.started + seconds) is not None:
+                pass
+            self.child.wait()
+        except pexpect.TIMEOUT:
+            self._take(self.child.buffer)
+            problem = f"it hung: not finished after {seconds:.0f} s"
+        self.child.close(force=True)
+        status = self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
+        verdict, wrong = judge(self.lines, status)
+        spent = time.monotonic() - self.started
+        return Outcome(self.machine, verdict, problem or wrong, status, self.lines, spent)
+
+
+def run(machine, kernel, seconds, on_line=None):
+    with Guest(machine, kernel, on_line) as guest:
+        return guest.finish(seconds)

@@ -1,0 +1,171 @@
+"""A virtual machine as the tests and `make run` see it, and the QEMU command line that makes it.
+
+Guests are larger than the host: their RAM is reserved by nobody (reserve=off) and costs what is touched. KVM is used
+only where /proc/cpuinfo has vmx or svm and /dev/kvm opens: elsewhere a /dev/kvm may exist and fail on common
+instructions.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRMWARES = ("bios", "uefi", "pvh", "microvm")
+UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
+X2APIC_FROM = 256  # that many CPUs need x2APIC, which TCG has since QEMU 9
+TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
+
+
+class Unavailable(Exception):
+    """This host cannot make the machine; the text says why."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    firmware: str = "bios"
+    cpus: int = 1
+    mem: str = "128M"
+    nodes: int = 1
+    cmdline: str = ""
+    accel: str = "auto"
+    cpu: str = "max"
+    qemu: str = "auto"
+    board: str = ""  # "": q35, or microvm
+    extra: tuple = ()
+
+    @property
+    def name(self):
+        parts = [self.firmware, f"{self.cpus}cpu", self.mem]
+        if self.nodes > 1:
+            parts.append(f"{self.nodes}node")
+        if self.board:
+            parts.append(self.board)
+        return "-".join(parts)
+
+    @property
+    def ram_bytes(self):
+        return parse_size(self.mem)
+
+
+def parse_size(text):
+    match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text.upper())
+    if not match:
+        raise ValueError(f"not a size: {text}")
+    return int(match[1]) << {"": 20, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+
+
+def kvm_usable():
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        if not re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.M):
+            return False
+        with open("/dev/kvm", "rb+", buffering=0):
+            return True
+    except OSError:
+        return False
+
+
+def qemu_version(path):
+    try:
+        text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except OSError:
+        return 0
+    match = re.search(r"version (\d+)", text)
+    return int(match[1]) if match else 0
+
+
+_qemu10 = None
+
+
+def qemu10():
+    """Path of a QEMU 10, fetched if need be and possible."""
+    global _qemu10
+    if _qemu10 is None:
+        script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
+        try:
+            done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(script, 1, "", "QEMU 10 cannot be had: fetching it took over 600 s")
+        _qemu10 = done
+    if _qemu10.returncode:
+        raise Unavailable(_qemu10.stderr.strip().splitlines()[-1])
+    return _qemu10.stdout.strip()
+
+
+def qemu_path(machine, accel):
+    if machine.qemu not in ("auto", "10"):
+        found = shutil.which(machine.qemu)
+        if not found:
+            raise Unavailable(f"no emulator {machine.qemu}")
+        return found
+    if machine.qemu == "10" or machine.cpus >= X2APIC_FROM and accel == "tcg":
+        return qemu10()
+    found = shutil.which("qemu-system-x86_64")
+    if not found:
+        raise Unavailable("qemu-system-x86_64 is not installed")
+    return found
+
+
+def memory_args(machine):
+    """RAM by backends of our own, one per node, so that it can be left unreserved."""
+    if machine.nodes == 1:
+        return ["-object", f"memory-backend-ram,id=r,size={machine.ram_bytes},reserve=off"], ",memory-backend=r"
+    args = []
+    mib = machine.ram_bytes >> 20
+    for node in range(machine.nodes):
+        size = (mib * (node + 1) // machine.nodes - mib * node // machine.nodes) << 20
+        first = machine.cpus * node // machine.nodes
+        last = machine.cpus * (node + 1) // machine.nodes - 1
+        cpus = f",cpus={first}-{last}" if last >= first else ""
+        args += ["-object", f"memory-backend-ram,id=r{node},size={size},reserve=off"]
+        args += ["-numa", f"node,nodeid={node},memdev=r{node}{cpus}"]
+    return args, ""
+
+
+def uefi_image():
+    for path in UEFI_IMAGES:
+        if os.path.exists(path):
+            return path
+    raise Unavailable("no UEFI firmware: " + ", ".join(UEFI_IMAGES))
+
+
+def boot_args(machine, kernel, iso):
+    if machine.firmware in ("pvh", "microvm"):
+        return ["-kernel", str(kernel), "-append", machine.cmdline]
+    args = ["-cdrom", str(iso), "-boot", "d"]
+    return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
+
+
+def command(machine, kernel, iso=None):
+    """argv of QEMU. `iso` must hold the command line already; only bios and uefi use it."""
+    if machine.firmware not in FIRMWARES:
+        raise Unavailable(f"no firmware {machine.firmware}: one of {', '.join(FIRMWARES)}")
+    accel = ("kvm" if kvm_usable() else "tcg") if machine.accel == "auto" else machine.accel
+    board = machine.board or ("microvm" if machine.firmware == "microvm" else "q35")
+    cpu = machine.cpu
+    if machine.ram_bytes >= 1 << 39 and cpu == "max":
+        cpu = "max,phys-bits=46"
+    memory, backend = memory_args(machine)
+    if accel == "kvm" and machine.cpus >= X2APIC_FROM:
+        backend += ",kernel-irqchip=split"
+    return (
+        [qemu_path(machine, accel), "-M", board + backend]
+        + ["-accel", "tcg,thread=multi" if accel == "tcg" else accel, "-cpu", cpu]
+        + ["-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M"]
+        + memory
+        + ["-nographic", "-nic", "none", "-no-reboot", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+        + boot_args(machine, kernel, iso)
+        + list(machine.extra)
+    )
+
+
+def make_iso(kernel, cmdline, out):
+    """The bootable image with this command line. Raises with the tool's own words if it cannot be made."""
+    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out)]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")
+    return out

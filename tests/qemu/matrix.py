@@ -1,0 +1,49 @@
+"""Which machines the suite boots.
+
+`make test` boots the twelve below: every firmware, CPU count and RAM size of the full product occurs, the extremes in
+several combinations. The first runs the default payload, as `make run` does; the others every kernel test. Only what
+cannot exist is left out of the product: OVMF does not reach GRUB with many CPUs in 64 MiB.
+"""
+
+import itertools
+
+from machine import FIRMWARES, Machine, parse_size
+
+CPUS = (1, 2, 3, 8, 32, 252, 288)
+RAM = ("64M", "128M", "3G", "5G", "12G")
+
+PAYLOAD = Machine("bios", 32, "12G")
+
+CHOSEN = (
+    Machine("bios", 1, "64M"),
+    Machine("bios", 252, "5G"),
+    Machine("uefi", 2, "64M"),
+    Machine("uefi", 8, "5G", nodes=2),
+    Machine("uefi", 32, "3G"),
+    Machine("uefi", 252, "128M"),
+    Machine("pvh", 3, "128M"),
+    Machine("pvh", 32, "12G", nodes=4),
+    Machine("pvh", 288, "3G"),
+    Machine("microvm", 1, "5G"),
+    Machine("microvm", 8, "128M"),
+)
+
+HUGE = (
+    Machine("pvh", 1024, "12G"),
+    Machine("bios", 32, "4T", qemu="10"),
+    Machine("pvh", 1024, "4T", nodes=8),
+)
+
+
+def possible(machine):
+    return not (machine.firmware == "uefi" and machine.cpus > 32 and machine.ram_bytes < parse_size("128M"))
+
+
+def product():
+    return [m for m in itertools.starmap(Machine, itertools.product(FIRMWARES, CPUS, RAM)) if possible(m)]
+
+
+def deadline(machine):
+    """Seconds after which a guest counts as hung: the start of its firmware and CPUs, and the tests, several times over."""
+    start = {"bios": 10, "uefi": 40, "pvh": 5, "microvm": 5}[machine.firmware]
+    return start + 120 + machine.cpus * 1.2 + machine.ram_bytes / (1 << 40) * 60

@@ -1,0 +1,47 @@
+"""The skips that are expected (expected-skips.txt): a new one fails, and so does one that no longer happens.
+
+A line is `when machine case reason`, globs, fields apart by two spaces or more. `always`: happens on each such machine;
+`maybe`: depends on the host (a tool that its distribution does not have). The case `-` is the machine as a whole.
+"""
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+FILE = Path(__file__).with_name("expected-skips.txt")
+
+
+@dataclass(frozen=True)
+class Pin:
+    when: str
+    machine: str
+    case: str
+    reason: str
+
+    def covers(self, machine, case, reason):
+        return (
+            fnmatchcase(machine, self.machine) and fnmatchcase(case, self.case) and fnmatchcase(reason, self.reason)
+        )
+
+
+def load(text=None):
+    pins = []
+    for line in (FILE.read_text(encoding="utf-8") if text is None else text).splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = re.split(r" {2,}", line.strip())
+        if len(fields) != 4 or fields[0] not in ("always", "maybe"):
+            raise ValueError(f"expected-skips.txt: {line}")
+        pins.append(Pin(*fields))
+    return pins
+
+
+def expected(pins, machine, case, reason):
+    return any(pin.covers(machine, case, reason) for pin in pins)
+
+
+def vanished(pins, machine, skips):
+    """Pins of this machine that no skip (case, reason) of its run matches."""
+    mine = [pin for pin in pins if pin.when == "always" and fnmatchcase(machine, pin.machine)]
+    return [pin for pin in mine if not any(pin.covers(machine, case, reason) for case, reason in skips)]

@@ -1,0 +1,129 @@
+"""The build itself: reproducible, incremental, taken by another compiler, and set up by asking first."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from machine import ROOT
+
+SOURCES = ("Makefile", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+MINUTES = 6
+
+
+def make(folder, *args):
+    """Output of make; it must succeed and print no warning."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
+    done = subprocess.run(
+        ["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False
+    )
+    assert done.returncode == 0, f"make {' '.join(args)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert "warning" not in (done.stdout + done.stderr).lower()
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """The tree in a folder with another name and another length of name."""
+    folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def test_reproducible(copy, kernel):
+    """Two folders, one ELF: byte for byte."""
+    make(copy, "kernel")
+    assert (copy / "build/ashlar.elf").read_bytes() == kernel.read_bytes()
+
+
+def test_incremental(copy):
+    """Nothing is built twice; a touched header rebuilds what includes it and no more."""
+    make(copy, "kernel")
+    assert "CC" not in make(copy, "kernel")
+    users = sum("kernel/padata.h" in d.read_text() for d in (copy / "build/kernel").rglob("*.d"))
+    (copy / "kernel/padata.h").touch()
+    assert make(copy, "kernel").count("  CC ") == users > 0
+
+
+def test_clang(copy):
+    """Another compiler takes the code, without a warning."""
+    make(copy, "kernel", "CC=clang", "BUILD=build-clang")
+    assert (copy / "build-clang/ashlar.elf").exists()
+
+
+def test_help_names_everything():
+    """Every target and every variable of the Makefile has its line in make help."""
+    text = make(ROOT, "help")
+    source = (ROOT / "Makefile").read_text()
+    phony = {name for line in re.findall(r"^\.PHONY: (.*)$", source, re.M) for name in line.split()}
+    variables = set(re.findall(r"^([A-Z]+) \?=", source, re.M)) - {"NM"}
+    missing = [name for name in phony - {"FORCE", "kernel"} | variables if not re.search(rf"^  {name}\s", text, re.M)]
+    assert not missing
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A PATH with the basic tools only, and an apt-get that writes down what it is asked."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "awk", "cat", "mktemp", "tail", "rm", "env", "touch"):
+        (folder / name).symlink_to(shutil.which(name))
+
+    def script(name, text):
+        (folder / name).write_text("#!/bin/sh\n" + text)
+        (folder / name).chmod(0o755)
+
+    script("id", "echo 1000")
+
+    def deps(**environment):
+        return subprocess.run(
+            [folder / "sh", ROOT / "tests/setup/deps.sh", "run"],
+            env={"PATH": str(folder), "TMPDIR": str(tmp_path), **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return folder, script, deps
+
+
+def test_setup_elsewhere_names_the_tools(bare):
+    _, _, deps = bare
+    done = deps()
+    assert done.returncode == 2
+    assert "gcc" in done.stderr and "qemu-system-x86" in done.stderr and "no apt" in done.stderr
+
+
+def test_setup_without_root_prints_the_line(bare):
+    folder, script, deps = bare
+    script("apt-get", f"touch {folder}/called")
+    done = deps(YES="1")
+    assert done.returncode == 2
+    assert re.search(r"^As root, type: apt-get install -y .*\bgcc\b", done.stderr, re.M)
+    assert not (folder / "called").exists()
+
+
+def test_setup_as_root_installs_what_is_missing(bare):
+    folder, script, deps = bare
+    script("id", "echo 0")
+    script("gcc", "")
+    script("apt-get", f'echo "$@" >> {folder}/asked')
+    done = deps(YES="1")
+    asked = (folder / "asked").read_text()
+    assert "qemu-system-x86" in asked and not re.search(r"\bgcc\b", asked)
+    assert done.returncode == 2 and "still not found" in done.stderr  # this apt-get installs nothing
+
+
+def test_setup_failure_of_apt_is_told(bare):
+    folder, script, deps = bare
+    script("id", "echo 0")
+    script("apt-get", 'case "$1" in install) echo E: no space; exit 100;; esac')
+    done = deps(CI="true")
+    assert done.returncode == 2 and "no space" in done.stderr

@@ -1,0 +1,40 @@
+"""The matrix: each machine boots, runs every kernel test, and ends with a verdict that its exit status confirms."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+from conftest import skip_machine
+from dataclasses import replace
+from ktap import Ktap
+from guest import run
+from machine import Unavailable
+from matrix import CHOSEN, HUGE, deadline, product
+
+
+def pytest_generate_tests(metafunc):
+    option = metafunc.config.getoption
+    machines = product() if option("--matrix") else HUGE if option("--huge") else CHOSEN
+    wanted = [m for m in machines if fnmatchcase(m.name, option("--machine") or "*")]
+    metafunc.parametrize("machine", wanted, ids=lambda m: m.name)
+
+
+@pytest.mark.machine
+@pytest.mark.ktap
+def test_guest(machine, kernel, cases, request):
+    machine = replace(machine, cmdline=f"test={request.config.getoption('--select') or '*'}")
+    ktap, reporter = Ktap(), cases(machine.name)
+
+    def on_line(line):
+        case = ktap.feed(line)
+        if case:
+            reporter.add(case)
+
+    try:
+        outcome = run(machine, kernel, deadline(machine), on_line)
+    except Unavailable as why:
+        skip_machine(machine, why)
+    assert not outcome.problem, outcome.report()
+    assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + outcome.report()
+    failed = sum(1 for case in ktap.cases if case.outcome == "failed")
+    assert outcome.verdict == ("fail" if failed else "pass"), f"{failed} cases failed, yet " + outcome.report()
+    reporter.check_pins()

@@ -1,0 +1,88 @@
+"""The judge of runs: every way to end badly must be told from a pass. Guests are shell scripts here."""
+
+import stat
+
+import pytest
+from guest import Guest
+from machine import Machine, kvm_usable, command, parse_size
+from verdict import judge
+
+BEGIN = "ASHLAR-BEGIN"
+PASS = "ASHLAR-END verdict=pass code=0x10"
+
+
+def test_pass():
+    assert judge([BEGIN, "hello", PASS], 33) == ("pass", "")
+
+
+def test_begin_after_the_firmwares_unfinished_line():
+    assert judge(["Booting from ROM.." + BEGIN, PASS], 33) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    "lines, status, word",
+    [
+        ([], 0, "never began"),
+        ([BEGIN, "a"], 0, "died"),
+        ([BEGIN, "a", BEGIN, PASS], 33, "rebooted"),
+        ([BEGIN, PASS], 0, "does not"),
+        ([BEGIN, PASS], 35, "does not"),
+        ([BEGIN, PASS], 1, "does not"),
+        ([BEGIN, PASS], -11, "does not"),
+        ([BEGIN, "ASHLAR-END verdict=pass code=0x11"], 33, "impossible"),
+        ([BEGIN, "ASHLAR-END verdict=fine code=0x10"], 33, "impossible"),
+        ([BEGIN, PASS, PASS], 33, "2 end markers"),
+        ([BEGIN, PASS + " and more"], 33, "died"),
+    ],
+)
+def test_not_a_verdict(lines, status, word):
+    assert word in judge(lines, status)[1]
+
+
+@pytest.fixture
+def script(tmp_path):
+    def make(text):
+        path = tmp_path / "qemu"
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return Machine("pvh", qemu=str(path))
+
+    return make
+
+
+def finish(machine, seconds=20):
+    with Guest(machine, "no-kernel") as guest:
+        return guest.finish(seconds)
+
+
+def test_a_guest_that_ends_well(script):
+    outcome = finish(script(f"echo {BEGIN}; echo {PASS}; exit 33"))
+    assert (outcome.verdict, outcome.problem) == ("pass", "")
+
+
+def test_a_guest_that_hangs(script):
+    outcome = finish(script(f"echo {BEGIN}; echo so far; printf unfinished; exec sleep 60"), seconds=1.5)
+    assert "hung" in outcome.problem and outcome.seconds < 20
+    assert "so far" in outcome.report() and "unfinished" in outcome.report()
+
+
+def test_a_guest_that_dies(script):
+    assert "died" in finish(script(f"echo {BEGIN}; kill -9 $$")).problem
+
+
+def test_escapes_do_not_hide_the_markers(script):
+    outcome = finish(script(f"printf '\\033c\\033[2J{BEGIN}\\r\\n\\033[0m{PASS}\\r\\n'; exit 33"))
+    assert outcome.problem == ""
+
+
+def test_kvm_is_used_only_where_it_works():
+    argv = command(Machine("pvh", qemu="true"), "no-kernel")
+    assert ("kvm" in argv) == kvm_usable() and ("tcg,thread=multi" in argv) == (not kvm_usable())
+
+
+def test_ram_is_not_reserved_and_nodes_share_everything():
+    argv = " ".join(command(Machine("pvh", 5, "129M", nodes=3, qemu="true"), "no-kernel"))
+    sizes = [int(part.split("size=")[1].split(",")[0]) for part in argv.split() if "memory-backend-ram" in part]
+    assert argv.count("reserve=off") == 3
+    assert [part.split("cpus=")[1] for part in argv.split() if "cpus=" in part] == ["0-0", "1-2", "3-4"]
+    assert sum(sizes) == parse_size("129M")

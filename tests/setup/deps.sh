@@ -1,0 +1,124 @@
+#!/bin/sh
+# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|debug|fuzz|bare|all ...
+#
+# On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
+# or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
+# the one line to type. On other systems the missing tools are named and nothing is installed.
+# Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
+set -u
+
+[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|debug|fuzz|bare|all ..." >&2; exit 2; }
+
+# goal, package, what shows that it is there (a command, or a path), why it is needed
+needs() {
+	cat <<-END
+	build make make runs the build
+	build gcc gcc compiles the kernel
+	build binutils ld links it
+	iso grub-common grub-mkrescue makes the bootable image
+	iso grub-pc-bin /usr/lib/grub/i386-pc/boot.img boots it under BIOS
+	iso grub-efi-amd64-bin /usr/lib/grub/x86_64-efi/multiboot2.mod boots it under UEFI
+	iso xorriso xorriso writes the image
+	iso mtools mformat writes its EFI partition
+	run python3 python3 runs the launcher
+	run qemu-system-x86 qemu-system-x86_64 is the machine
+	run ovmf /usr/share/ovmf/OVMF.fd is its UEFI firmware
+	test python3-pytest /usr/lib/python3/dist-packages/pytest runs the tests
+	test python3-pexpect /usr/lib/python3/dist-packages/pexpect watches the guests
+	host libc6-dev /usr/include/x86_64-linux-gnu/sys/mman.h builds mm/ as an ordinary process
+	test clang clang shows that another compiler takes the code
+	test git git gives mutants and rebuilds a clean tree
+	debug gdb gdb debugs the halted guest
+	fuzz clang clang has the fuzzer
+	fuzz llvm llvm-symbolizer names the lines of what it finds
+	bare debootstrap debootstrap makes fresh Debian systems
+	END
+}
+
+# Goals that stand on others.
+includes() {
+	case $1 in
+	build) echo build ;;
+	iso) echo build iso ;;
+	run) echo build iso run ;;
+	host) echo build host ;;
+	test) echo build host iso run test ;;
+	debug) echo build iso run debug ;;
+	fuzz) echo build fuzz ;;
+	bare) echo bare ;;
+	all) echo build host iso run test debug fuzz bare ;;
+	*) echo "deps.sh: unknown goal $1" >&2; exit 2 ;;
+	esac
+}
+
+present() {
+	case $1 in
+	/*) [ -e "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+goals=
+for goal; do
+	goals="$goals $(includes "$goal")" || exit 2
+done
+
+# Lines "package why" of what is missing. The kernel's compiler is the one asked for (CC=clang needs no gcc).
+missing() {
+	needs | while read -r when package probe why; do
+		case "$goals " in *" $when "*) ;; *) continue ;; esac
+		if [ "$when$package" = buildgcc ]; then
+			case ${CC:-gcc} in clang*) package=clang probe=clang ;; esac
+		fi
+		present "$probe" || echo "$package $why"
+	done
+}
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+packages=$(echo "$lacking" | awk '!seen[$1]++ { printf "%s%s", sep, $1; sep = " " }')
+
+echo "Needed and not here:" >&2
+echo "$lacking" | awk '{ name = $1; $1 = ""; printf "  %-20s %s\n", name, $0 }' >&2
+
+if ! command -v apt-get >/dev/null 2>&1; then
+	echo "This system has no apt: please install these tools yourself. Nothing was changed." >&2
+	exit 2
+fi
+
+install="apt-get install -y --no-install-recommends $packages"
+if [ "$(id -u)" = 0 ]; then
+	as_root=env
+elif command -v sudo >/dev/null 2>&1 && { [ -t 2 ] || sudo -n true 2>/dev/null; }; then
+	as_root=sudo
+else
+	echo "As root, type: $install" >&2
+	exit 2
+fi
+
+if [ "${YES:-}" != 1 ] && [ "${CI:-}" != true ] && [ -t 2 ] && (: </dev/tty) 2>/dev/null; then
+	printf 'Install them with apt now? [Y/n] ' >&2
+	read -r answer </dev/tty
+	case $answer in
+	'' | y* | Y*) ;;
+	*) echo "Not installed. To do it yourself: $install" >&2; exit 2 ;;
+	esac
+fi
+
+# A list that cannot be fetched (some other source of this system) is no reason to stop: the install decides.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "Installing ..." >&2
+$as_root apt-get update -q >"$log" 2>&1 || echo "(some package lists could not be fetched; going on)" >&2
+if ! $as_root env DEBIAN_FRONTEND=noninteractive $install -q >>"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	echo "apt could not install them. To see why: $install" >&2
+	exit 2
+fi
+
+hash -r
+lacking=$(missing)
+[ -z "$lacking" ] && exit 0
+echo "Installed, yet still not found:" >&2
+echo "$lacking" >&2
+exit 2
