@@ -14,12 +14,11 @@
 
 TABLE_DECLARE(const struct option, option_table);
 
-static char applied[CMDLINE_MAX]; /* as given, for people */
-static char words[CMDLINE_MAX];   /* cut into terminated words */
+static struct cmdline machine; /* the machine's own */
 
 const char *cmdline_text(void)
 {
-	return applied;
+	return machine.text;
 }
 
 /* Length of the number's digits in `base` at *p, as a value; -EINVAL without any, -ERANGE beyond 64 bits. */
@@ -37,7 +36,8 @@ static int parse_digits(const char **p, unsigned base, u64 *out)
 
 		if (digit >= base)
 			break;
-		if (__builtin_mul_overflow(value, (u64)base, &value) || __builtin_add_overflow(value, (u64)digit, &value))
+		if (__builtin_mul_overflow(value, (u64)base, &value) ||
+		    __builtin_add_overflow(value, (u64)digit, &value))
 			return -ERANGE;
 	}
 	*out = value;
@@ -247,25 +247,30 @@ static unsigned apply_words(char *p)
 }
 
 /* Copy at most CMDLINE_MAX - 1 bytes up to the first NUL, printable or blank. */
-static size_t copy_text(const char *text, size_t len)
+static size_t copy_text(struct cmdline *cmdline, const char *text, size_t len)
 {
 	size_t n = strnlen(text, MIN(len, CMDLINE_MAX - 1));
 
 	for (size_t i = 0; i < n; i++) {
 		char c = text[i];
 
-		applied[i] = is_space(c) ? ' ' : c > ' ' && c < 0x7f ? c : '?';
+		cmdline->text[i] = is_space(c) ? ' ' : c > ' ' && c < 0x7f ? c : '?';
 	}
-	applied[n] = '\0';
-	memcpy(words, applied, n + 1);
+	cmdline->text[n] = '\0';
+	memcpy(cmdline->words, cmdline->text, n + 1);
 	return n;
+}
+
+unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
+{
+	size_t n = copy_text(cmdline, text, len);
+
+	if (n < len && text[n])
+		pr_err("command line: longer than %u bytes: the rest is ignored", CMDLINE_MAX - 1);
+	return apply_words(cmdline->words);
 }
 
 unsigned cmdline_apply(const char *text, size_t len)
 {
-	size_t n = copy_text(text, len);
-
-	if (n < len && text[n])
-		pr_err("command line: longer than %u bytes: the rest is ignored", CMDLINE_MAX - 1);
-	return apply_words(words);
+	return cmdline_apply_in(&machine, text, len);
 }

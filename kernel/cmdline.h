@@ -46,6 +46,13 @@ int option_parse_text(const struct option *opt, const char *value);   /* target:
 enum { CMDLINE_MAX = 4096 };
 unsigned cmdline_apply(const char *text, size_t len);
 
+/* The same into storage of the caller's, which options of kind text then point into: for tests. */
+struct cmdline {
+	char text[CMDLINE_MAX];  /* as given, for people; unprintable bytes are '?' */
+	char words[CMDLINE_MAX]; /* cut into terminated words */
+};
+unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len);
+
 /* The command line as it was applied, for the machine page. */
 const char *cmdline_text(void);
 

@@ -65,7 +65,8 @@ static size_t digits_of(u64 value, unsigned base, bool upper, char *out)
 }
 
 /* sign or base prefix, then zeros up to precision (or width with the 0 flag), then digits. */
-static void put_number(struct sink *s, const struct spec *spec, u64 value, unsigned base, bool upper, const char *prefix)
+static void put_number(struct sink *s, const struct spec *spec, u64 value, unsigned base, bool upper,
+		       const char *prefix)
 {
 	char digits[DIGITS_MAX];
 	int n = (int)digits_of(value, base, upper, digits);

@@ -1,6 +1,6 @@
 /*
- * KTAP runner: suites are the top-level tests, their cases the nested ones ("The Kernel Test Anything Protocol", version
- * 1, Linux documentation, 2021-12).
+ * KTAP runner: suites are the top-level tests, their cases the nested ones ("The Kernel Test Anything Protocol",
+ * version 1, Linux documentation, 2021-12).
  *
  *	KTAP version 1
  *	1..1
@@ -224,12 +224,18 @@ void test_run_table(struct test_run *run)
 	const struct test_case *outer_case = current_case, *tc = test_next(run, NULL);
 	struct test_run *outer_run = current_run;
 	u32 outer_failures = atomic_load_relaxed(&current_failures);
+	const unsigned planned = test_suites(run);
 	bool outer_skipped = current_skipped;
+	unsigned number = 0;
 
 	current_run = run;
-	emit(run, "KTAP version 1\n1..%u\n", test_suites(run));
-	for (unsigned number = 1; tc; number++)
-		tc = run_suite(run, tc, number);
+	emit(run, "KTAP version 1\n1..%u\n", planned);
+	while (tc)
+		tc = run_suite(run, tc, ++number);
+	if (number != planned) { /* a case wrote over the patterns or the table */
+		emit(run, "# %u suites were planned, %u ran\n", planned, number);
+		run->fail++;
+	}
 
 	current_run = outer_run;
 	current_case = outer_case;

@@ -6,9 +6,10 @@
  *		EXPECT_EQ(order, 3);
  *	}
  *
- * is the case "mm.buddy.merge_stops_at_zone_border": the first underscore of the suite becomes a dot. A failed EXPECT records the
- * failure and the case goes on; REQUIRE ends the case. SKIP ends it with a reason; expected skips are pinned by
- * the host's suite. Cases clean up after themselves; after each the runner checks that every frame is accounted for.
+ * is the case "mm.buddy.merge_stops_at_zone_border": the first underscore of the suite becomes a dot. A failed EXPECT
+ * records the failure and the case goes on; REQUIRE ends the case. SKIP ends it with a reason; expected skips are
+ * pinned by the host's suite. Cases clean up after themselves; after each the runner checks that every frame is
+ * accounted for.
  */
 #pragma once
 
@@ -57,8 +58,8 @@ bool test_failed(void);
 	} while (0)
 
 /*
- * Called after each case, where defined (mm/): true if every frame is accounted for and nothing else was left behind. What
- * is wrong is printed there; the case fails.
+ * Called after each case, where defined (mm/): true if every frame is accounted for and nothing else was left behind.
+ * What is wrong is printed there; the case fails.
  */
 bool test_after_case(void) __attribute__((weak));
 

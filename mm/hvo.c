@@ -94,17 +94,21 @@ static u64 take_opening(struct zone *zone, enum free_class class, enum section_s
 	return taken;
 }
 
-/* Bare blocks need a head frame each, reserved before they are unlinked. */
-static u64 take_bare(struct zone *zone, u64 count, struct block_list *list)
+/*
+ * Take blocks that will need a head frame each, reserved before they are unlinked. With less memory than asked for, fewer: an
+ * incremental batch, and the caller comes again.
+ */
+static u64 take_with_heads(struct zone *zone, enum free_class class, enum section_style style, u64 count,
+			   struct block_list *list)
 {
 	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
 	u64 taken;
 
 	while (count > 0 && meta_reserve(node, META_LONG, count) < 0)
-		count /= 2; /* less memory than asked for: an incremental batch */
+		count /= 2;
 	if (count == 0)
 		return 0;
-	taken = take_opening(zone, FREE_BARE, SECTION_ON_DEMAND, count, list);
+	taken = take_opening(zone, class, style, count, list);
 	meta_unreserve(node, META_LONG, count - taken);
 	return taken;
 }
@@ -113,10 +117,12 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, u64 count, s
 {
 	u64 taken = 0;
 
+	if (mode->new_head)
+		return take_with_heads(zone, FREE_MAPPED, SECTION_MAPPED, count, list);
 	if (mode->mapped)
 		return take_opening(zone, FREE_MAPPED, SECTION_MAPPED, count, list);
 	taken += take_class(zone, FREE_HUGE, count, list);
-	taken += take_bare(zone, count - taken, list);
+	taken += take_with_heads(zone, FREE_BARE, SECTION_ON_DEMAND, count - taken, list);
 	taken += take_class(zone, FREE_FULL, count - taken, list);
 	taken += take_class(zone, FREE_MAPPED, count - taken, list);
 	return taken;
@@ -191,22 +197,21 @@ static void huge_from_bare(struct mm *mm, u32 index)
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
-/* Private struct pages: share the tails, gate what they were in. -ENOMEM if the mode wants a new head and there is none. */
+/* Private struct pages: share the tails, gate what they were in. -ENOMEM if the leaf over them could not be split. */
 static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	struct node *node = &mm->node[zone_node(zone)->meta_node];
 	pfn_t head = PFN_NONE, frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	if (!vmemmap_line(mm, index))
-		return -ENOMEM; /* could not be split */
-	if (mode->new_head) {
-		if (meta_reserve(node, META_LONG, 1) < 0)
-			return -ENOMEM;
-		head = new_head_frame(mm, index);
-	} else {
-		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), BLOCK_ORDER, zone->index);
+	if (!vmemmap_line(mm, index)) { /* could not be split */
+		if (mode->new_head)
+			meta_unreserve(&mm->node[zone_node(zone)->meta_node], META_LONG, 1);
+		return -ENOMEM;
 	}
+	if (mode->new_head)
+		head = new_head_frame(mm, index);
+	else
+		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), BLOCK_ORDER, zone->index);
 	vmemmap_share_tails(mm, index, head, vmemmap_shared_tail(mm, zone, BLOCK_ORDER), frames);
 	gate_frames(mm, frames, shootdown_tag());
 	block_set_state(mm, index, BLOCK_HUGE);
@@ -291,12 +296,16 @@ static int restore_one(struct mm *mm, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
 	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	u32 from = BLOCK_NONE;
+	enum meta_kind kind = META_MEMMAP;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	if (meta_reserve(node, META_TAILS, MEMMAP_FRAMES_PER_BLOCK - 1) < 0)
+	if (meta_reserve_now(node, kind, MEMMAP_FRAMES_PER_BLOCK - 1) == 0)
+		from = section_memmap(mm, index / SECTION_BLOCKS); /* where they came from */
+	else if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK - 1, &kind) < 0)
 		return -ENOMEM;
 	for (unsigned i = 1; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
-		frames[i] = meta_take(node, META_TAILS);
+		frames[i] = meta_take_from(node, kind, from);
 		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone->index);
 	}
 	vmemmap_unshare_tails(mm, index, frames);

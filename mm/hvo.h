@@ -31,8 +31,8 @@ const struct hvo_mode *hvo_mode_selected(void);
 const struct hvo_mode *hvo_mode_find(const char *name);
 
 /*
- * Take up to `count` free blocks of one zone that suit the mode into `list`, in transit, opening sections as needed.
- * What their change to huge needs is reserved before they are unlinked. Returns how many. No lock held.
+ * Append up to `count` free blocks of one zone that suit the mode to `list`, in transit, opening sections as needed. A head frame is
+ * reserved for each that will need one, before it is unlinked. Returns how many. No lock held.
  */
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, u64 count, struct block_list *list);
 

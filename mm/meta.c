@@ -25,11 +25,10 @@ static void map_clear(u64 *map, unsigned bit)
 	map[bit / 64] &= ~(1ULL << (bit % 64));
 }
 
-static u64 meta_available(const struct meta *meta, enum meta_kind kind, u64 keep)
+/* Are `count` frames free beside those reserved and those to be kept? */
+static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 count, u64 keep)
 {
-	const u64 taken = meta->reserved[kind] + keep;
-
-	return meta->free[kind] > taken ? meta->free[kind] - taken : 0;
+	return meta->free[kind] >= meta->reserved[kind] + keep + count;
 }
 
 static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep)
@@ -38,7 +37,7 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 	int err = -ENOMEM;
 
 	spin_lock(&meta->lock);
-	if (meta_available(meta, kind, keep) >= count) {
+	if (meta_available(meta, kind, count, keep)) {
 		meta->reserved[kind] += count;
 		err = 0;
 	}
@@ -61,7 +60,7 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 	int err;
 
 	while ((err = meta_reserve_now(node, kind, count)) < 0) {
-		if (meta_grow(node, kind) < 0)
+		if (meta_grow(node, kind, count) < 0)
 			return meta_reserve_now(node, kind, count); /* somebody may have given back meanwhile */
 	}
 	return err;
@@ -125,24 +124,47 @@ static pfn_t block_take_frame(struct meta *meta, enum meta_kind kind, struct met
 	panic("META block %u counts %u used frames but its map is full", block->block, block->used);
 }
 
-pfn_t meta_take(struct node *node, enum meta_kind kind)
+/* First block of the kind with a free frame; META lock held. */
+static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind)
+{
+	struct meta_block *block = meta->hint[kind] ? meta->hint[kind] : meta->list[kind];
+
+	while (block->used == BLOCK_FRAMES)
+		block = block->next;
+	meta->hint[kind] = block;
+	return block;
+}
+
+pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
 {
 	struct meta *meta = &node->meta;
-	struct meta_block *block;
+	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
 	pfn_t pfn;
 
 	spin_lock(&meta->lock);
 	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0, "META frame of node %u taken without a reservation",
 	       node->id);
-	block = meta->hint[kind] ? meta->hint[kind] : meta->list[kind];
-	while (block->used == BLOCK_FRAMES)
-		block = block->next;
-	meta->hint[kind] = block;
+	if (!block || block->used == BLOCK_FRAMES)
+		block = find_free_block(meta, kind);
 	meta->reserved[kind]--;
 	pfn = block_take_frame(meta, kind, block);
 	spin_unlock(&meta->lock);
 	check_frames_reused(pfn, 1);
 	return pfn;
+}
+
+pfn_t meta_take(struct node *node, enum meta_kind kind)
+{
+	return meta_take_from(node, kind, BLOCK_NONE);
+}
+
+int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind)
+{
+	*kind = META_TAILS;
+	if (meta_reserve(node, META_TAILS, count) == 0)
+		return 0;
+	*kind = META_MEMMAP;
+	return meta_reserve_now(node, META_MEMMAP, count);
 }
 
 static unsigned map_find_run(const u64 *map, unsigned count)
@@ -165,7 +187,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 	pfn_t pfn = PFN_NONE;
 
 	spin_lock(&meta->lock);
-	if (meta_available(meta, META_LONG, 0) >= count) {
+	if (meta_available(meta, META_LONG, count, 0)) {
 		for (struct meta_block *block = meta->list[META_LONG]; block && pfn == PFN_NONE; block = block->next) {
 			const unsigned bit = map_find_run(block->used_map, count);
 
@@ -243,6 +265,13 @@ void meta_flush_gated(struct node *node)
 	spin_lock(&meta->lock);
 	release_gated_locked(meta);
 	spin_unlock(&meta->lock);
+}
+
+void meta_release_done(struct node *node)
+{
+	spin_lock(&node->meta.lock);
+	release_gated_locked(&node->meta);
+	spin_unlock(&node->meta.lock);
 }
 
 void meta_settle(struct node *node)

@@ -4,8 +4,10 @@
  *
  *   META block   [frame 0][frame 1] ... [frame 511]     used map, gated map, one tag
  *
- * Two kinds, never mixed: LONG for what lives long (heads of huge pages, tables, block records, META's own maps) and
- * TAILS for the private struct pages of split blocks. Lowest block first, so that high ones empty out.
+ * Kinds, never mixed: LONG for what lives long (heads of huge pages, tables, block records, META's own maps) and
+ * TAILS for the private struct pages of split blocks; lowest block first, so that high ones empty out. MEMMAP is the block
+ * that holds the struct pages of its own mapped section: what HVO frees there waits for that section's restore, and serves
+ * as tails elsewhere only when nothing else is left, because a section whose memmap others use cannot be closed.
  *
  * A frame that was mapped in the vmemmap is *gated* when it is freed: it waits in the second map until
  * shootdown_done() has reached the tag, because until then a CPU may still write through a stale translation.
@@ -35,8 +37,14 @@ int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
 
+/* Frames for private struct pages: TAILS, or in need MEMMAP. *kind says which were reserved. As meta_reserve(). */
+int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind);
+
 /* One reserved frame, contents undefined. Never fails. */
 pfn_t meta_take(struct node *node, enum meta_kind kind);
+
+/* The same, from this META block if it has one free, of the same node and kind. */
+pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index);
 
 /* `count` contiguous zeroed frames of kind LONG, not reserved before. PFN_NONE if there are none. */
 pfn_t meta_take_contiguous(struct node *node, unsigned count);
@@ -49,6 +57,9 @@ void meta_give(struct mm *mm, pfn_t pfn, u64 tag);
  * the node), with a round if need be) and give blocks back that META no longer needs. No lock held.
  */
 void meta_settle(struct node *node);
+
+/* Release gated frames whose generation is done: no round, no wait. */
+void meta_release_done(struct node *node);
 
 /* Release what is gated, with a round if anything is. No lock held. */
 void meta_flush_gated(struct node *node);

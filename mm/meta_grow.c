@@ -160,7 +160,31 @@ static int grow(struct node *node, enum meta_kind kind)
 	return 0;
 }
 
-int meta_grow(struct node *node, enum meta_kind kind)
+/* Are `count` frames available beside the emergency ones? With 0: are the emergency ones themselves all there? */
+static bool has_frames(struct node *node, enum meta_kind kind, u64 count)
+{
+	if (meta_reserve_now(node, kind, count) < 0)
+		return false;
+	meta_unreserve(node, kind, count);
+	return true;
+}
+
+/* This CPU holds `growing`. */
+static int grow_to(struct node *node, enum meta_kind kind, u64 count)
+{
+	int err = 0;
+
+	meta_release_done(node);
+	if (!has_frames(node, kind, count)) /* else somebody else's round, or growth, was enough */
+		err = grow(node, kind);
+	if (err && atomic_load_relaxed(&node->meta.gated) > 0) {
+		meta_flush_gated(node); /* no block left: a round brings back what waits for one */
+		err = has_frames(node, kind, count) ? 0 : -ENOMEM;
+	}
+	return err;
+}
+
+int meta_grow(struct node *node, enum meta_kind kind, u64 count)
 {
 	struct meta *meta = &node->meta;
 	int err;
@@ -172,21 +196,25 @@ int meta_grow(struct node *node, enum meta_kind kind)
 			wait_spin(&wait, CPU_NONE);
 		return 0;
 	}
-	err = 0;
-	if (meta->gated > 0) /* what waits for a round comes cheaper than a block */
-		meta_flush_gated(node);
-	if (meta_reserve_now(node, kind, 1) == 0)
-		meta_unreserve(node, kind, 1);
-	else
-		err = grow(node, kind);
+	err = grow_to(node, kind, count);
 	atomic_store_release(&meta->growing, 0);
 	return err;
+}
+
+void meta_top_up(struct node *node)
+{
+	struct meta *meta = &node->meta;
+
+	if (has_frames(node, META_LONG, 0) || !atomic_cas(&meta->growing, 0, 1))
+		return; /* whoever grows it will not leave it short */
+	grow_to(node, META_LONG, 1);
+	atomic_store_release(&meta->growing, 0);
 }
 
 /* An unused block that META can do without: its record in transit, or BLOCK_NONE. */
 static struct meta_block *find_unused(struct meta *meta)
 {
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
 		if (meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
 			continue;
 		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
@@ -211,8 +239,6 @@ void meta_trim(struct node *node)
 		spin_lock(&meta->lock);
 		unused = find_unused(meta);
 		index = unused ? unused->block : BLOCK_NONE;
-		if (unused && (block_at(mm, index)->flags & BLOCK_MEMMAP))
-			index = BLOCK_NONE; /* cannot be: its own frames are in use until the section closes */
 		if (index != BLOCK_NONE) {
 			unlink_block(meta, unused);
 			block_at(mm, index)->owner = 0;

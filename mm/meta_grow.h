@@ -4,10 +4,14 @@
 #include "mm/zone.h"
 
 /*
- * Add a block to the node's META: a free one, or one of a section opened for it, or what is gated flushed free. One CPU grows
- * a node at a time; others wait for it and return 0 so that their caller looks again. No lock held. -ENOMEM: nothing left.
+ * Bring META nearer to `count` available frames: by what gated frames are done, by one block (free, or of a section opened for
+ * it), or when no block is left by a round that frees the gated. One CPU grows a node at a time; others wait for it. 0: look
+ * again; -ENOMEM: nothing left. No lock held.
  */
-int meta_grow(struct node *node, enum meta_kind kind);
+int meta_grow(struct node *node, enum meta_kind kind, u64 count);
+
+/* After the emergency frames were used: make them whole again, unless somebody is at it. No lock held. */
+void meta_top_up(struct node *node);
 
 /* Give back blocks of which no frame is used, keeping some frames free. No lock held. */
 void meta_trim(struct node *node);

@@ -58,12 +58,12 @@ static void publish_split(struct zone *zone, u32 index)
 }
 
 /* Bare to full: eight frames of struct pages, written once, shown when they are ready. They are reserved. */
-static void full_from_bare(struct zone *zone, struct node *node, u32 index)
+static void full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
-		frames[i] = meta_take(node, META_TAILS);
+		frames[i] = meta_take(node, kind);
 		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone->index);
 	}
 	vmemmap_set_full(zone->mm, index, frames);
@@ -73,16 +73,17 @@ static void full_from_bare(struct zone *zone, struct node *node, u32 index)
 static bool split_bare_block(struct zone *zone, enum migratetype type)
 {
 	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	enum meta_kind kind;
 	u32 index;
 
-	if (meta_reserve(node, META_TAILS, MEMMAP_FRAMES_PER_BLOCK) < 0)
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return false;
 	index = take_block(zone, FREE_BARE, type);
 	if (index == BLOCK_NONE) {
-		meta_unreserve(node, META_TAILS, MEMMAP_FRAMES_PER_BLOCK);
+		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
 		return false;
 	}
-	full_from_bare(zone, node, index);
+	full_from_bare(zone, node, kind, index);
 	publish_split(zone, index);
 	return true;
 }

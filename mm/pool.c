@@ -56,42 +56,42 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list)
 	return count;
 }
 
-/* Take, optimise, enqueue: one batch from one zone. */
-static u64 grow_from_zone(struct pool *pool, struct zone *zone, const struct hvo_mode *mode, u64 count)
-{
-	struct block_list list = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
-
-	if (hvo_take_blocks(zone, mode, count, &list) == 0)
-		return 0;
-	hvo_optimise(pool->mm, mode, &list);
-	mark_pool_pages(pool->mm, &list);
-	block_list_publish_used(pool->mm, &list, &ready);
-	return pool_enqueue(pool, &ready);
-}
-
 static void settle_all(struct mm *mm)
 {
 	for (node_t n = 0; n < mm->nodes; n++)
 		meta_settle(&mm->node[n]);
 }
 
-u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
+/* Blocks from every zone, NORMAL before DMA32, into one batch. */
+static void take_from_zones(struct pool *pool, const struct hvo_mode *mode, u64 count, struct block_list *list)
 {
 	struct mm *mm = pool->mm;
+
+	for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
+		for (node_t n = 0; n < mm->nodes && list->count < count; n++) {
+			const u8 zone = mm->node[n].zone[kind];
+
+			if (zone != ZONE_NONE)
+				hvo_take_blocks(&mm->zone[zone], mode, count - list->count, list);
+		}
+	}
+}
+
+u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
+{
 	u64 grown = 0, before;
 
 	do { /* again while it helps: frames freed by one batch may serve the next */
-		before = grown;
-		for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
-			for (node_t n = 0; n < mm->nodes && grown < count; n++) {
-				const u8 zone = mm->node[n].zone[kind];
+		struct block_list list = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
 
-				if (zone != ZONE_NONE)
-					grown += grow_from_zone(pool, &mm->zone[zone], mode, count - grown);
-			}
-		}
+		before = grown;
+		take_from_zones(pool, mode, count - grown, &list);
+		hvo_optimise(pool->mm, mode, &list);
+		mark_pool_pages(pool->mm, &list);
+		block_list_publish_used(pool->mm, &list, &ready);
+		grown += pool_enqueue(pool, &ready);
 	} while (grown < count && grown > before);
-	settle_all(mm);
+	settle_all(pool->mm);
 	return grown;
 }
 

@@ -13,6 +13,7 @@
 #include "mm/buddy.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/meta_grow.h"
 #include "mm/vmemmap.h"
 
 enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
@@ -45,6 +46,17 @@ enum section_style section_style(const struct mm *mm, u64 section)
 	const u8 *slot = section_slot(mm, section);
 
 	return slot && (atomic_load_acquire(slot) & SECTION_MAPPED) ? SECTION_MAPPED : SECTION_ON_DEMAND;
+}
+
+u32 section_memmap(const struct mm *mm, u64 section)
+{
+	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
+		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+
+		if (block_at(mm, index)->flags & BLOCK_MEMMAP)
+			return index;
+	}
+	return BLOCK_NONE;
 }
 
 u64 section_first(const struct mm *mm)
@@ -154,11 +166,11 @@ static void free_special_pages(struct mm *mm, u32 index)
 /* Private struct pages for a block of an on-demand section: from META's tails, or in need from its long-lived frames. */
 static int give_private_pages(struct opening *o, u32 index, u8 zone)
 {
-	enum meta_kind kind = META_TAILS;
+	enum meta_kind kind;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 	struct page *pages;
 
-	if (meta_reserve(o->node, kind, MEMMAP_FRAMES_PER_BLOCK) < 0) {
+	if (meta_reserve_tails(o->node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0) {
 		kind = META_LONG;
 		if (meta_reserve_emergency(o->node, MEMMAP_FRAMES_PER_BLOCK) < 0)
 			return -ENOMEM;
@@ -265,7 +277,7 @@ static int open_mapped(struct opening *o)
 	}
 	publish_record(o, o->memmap, BLOCK_META);
 	block_at(o->mm, o->memmap)->flags |= BLOCK_MEMMAP;
-	if (meta_add_block(o->node, o->memmap, META_TAILS, BLOCK_FRAMES) < 0)
+	if (meta_add_block(o->node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0)
 		goto fail;
 	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
 		meta_remove_block(o->node, o->memmap, BLOCK_FRAMES);
@@ -304,6 +316,7 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 		return err;
 	}
 	publish_free(&o);
+	meta_top_up(o.node);
 	publish_special(&o);
 	atomic_add_relaxed(&mm->sections_opened, 1);
 	atomic_store_release(slot, (u8)(SECTION_OPEN | (o.memmap != BLOCK_NONE ? SECTION_MAPPED : 0)));

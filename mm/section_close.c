@@ -180,15 +180,25 @@ int section_close(struct mm *mm, u64 section)
 	return 0;
 }
 
+/* Free blocks give up their struct pages, so that META shrinks to what is in use and pins as few sections as may be. */
+static void bare_all_free(struct mm *mm)
+{
+	for (unsigned z = 0; z < mm->zones; z++) {
+		hvo_huge_free_full(&mm->zone[z], ~0ULL);
+		hvo_bare_free_huge(&mm->zone[z]);
+	}
+	for (node_t n = 0; n < mm->nodes; n++) {
+		meta_flush_gated(&mm->node[n]);
+		meta_settle(&mm->node[n]);
+	}
+}
+
 u64 sections_close_all(struct mm *mm)
 {
 	u64 closed = 0;
 
 	pcp_drain_all(mm);
-	for (unsigned z = 0; z < mm->zones; z++)
-		hvo_bare_free_huge(&mm->zone[z]);
-	for (node_t n = 0; n < mm->nodes; n++)
-		meta_flush_gated(&mm->node[n]);
+	bare_all_free(mm);
 	for (u64 section = section_first(mm); section < section_end(mm); section++)
 		if (section_close(mm, section) == 0)
 			closed++;

@@ -64,7 +64,7 @@ struct zone {
 };
 
 /* META: see meta.h. */
-enum meta_kind { META_LONG, META_TAILS, META_KINDS };
+enum meta_kind { META_LONG, META_TAILS, META_MEMMAP, META_KINDS };
 
 struct meta_block {
 	struct meta_block *next; /* same node and kind, lowest block first */

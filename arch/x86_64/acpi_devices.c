@@ -39,7 +39,8 @@ int acpi_hpet_parse(const struct acpi_table *table, phys_t *base)
 	struct acpi_address address;
 
 	*base = 0;
-	if (!field(table, HPET_ADDRESS, &address, sizeof(address)) || address.space != ACPI_SPACE_MEMORY || !address.addr)
+	if (!field(table, HPET_ADDRESS, &address, sizeof(address)) || address.space != ACPI_SPACE_MEMORY ||
+	    !address.addr)
 		return -EINVAL;
 	*base = address.addr;
 	return 0;

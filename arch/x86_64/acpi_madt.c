@@ -3,9 +3,9 @@
  *
  *   header | local APIC address, flags | type len ... | type len ... | ...
  *
- * Firmware is careless here (facts others met: IDs 0xFF for sockets that are empty, the same CPU once as type 0 and once as
- * type 9, entries of length zero), so: only enabled entries count, impossible IDs are ignored, duplicates merge, a length
- * shorter than its own header ends the table, types not known are stepped over.
+ * Firmware is careless here (facts others met: IDs 0xFF for sockets that are empty, the same CPU once as type 0 and
+ * once as type 9, entries of length zero), so: only enabled entries count, impossible IDs are ignored, duplicates
+ * merge, a length shorter than its own header ends the table, types not known are stepped over.
  *
  * Order: the list is sorted by APIC ID. IDs encode the topology (package, core, thread), so neighbours in the list are
  * neighbours in the machine whatever order the firmware chose.
@@ -70,9 +70,12 @@ struct madt_x2apic_nmi {
 static size_t entry_size(u8 type)
 {
 	static const u8 size[] = {
-		[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic), [MADT_IO_APIC] = sizeof(struct madt_io_apic),
-		[MADT_OVERRIDE] = 10, [MADT_NMI] = sizeof(struct madt_nmi),
-		[MADT_ADDRESS] = sizeof(struct madt_address), [MADT_X2APIC] = sizeof(struct madt_x2apic),
+		[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
+		[MADT_IO_APIC] = sizeof(struct madt_io_apic),
+		[MADT_OVERRIDE] = 10,
+		[MADT_NMI] = sizeof(struct madt_nmi),
+		[MADT_ADDRESS] = sizeof(struct madt_address),
+		[MADT_X2APIC] = sizeof(struct madt_x2apic),
 		[MADT_X2APIC_NMI] = sizeof(struct madt_x2apic_nmi),
 	};
 

@@ -39,8 +39,8 @@ static phys_t rsdp_xsdt(const struct rsdp_bytes *rsdp, size_t len)
 		return 0;
 	length = rsdp->length;
 	if (length < ACPI_RSDP_V2_SIZE || length > len || byte_sum((const u8 *)rsdp, length) != 0) {
-		pr_warn("ACPI: RSDP of revision %u has a bad extended checksum or length %u, trying its RSDT", rsdp->revision,
-			length);
+		pr_warn("ACPI: RSDP of revision %u has a bad extended checksum or length %u, trying its RSDT",
+			rsdp->revision, length);
 		return 0;
 	}
 	return rsdp->xsdt;

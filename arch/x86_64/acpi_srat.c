@@ -4,8 +4,9 @@
  *   proximity domains of the firmware (any 32-bit numbers)   7      19        300
  *   nodes of ours (dense, by rising domain)                  0      1         2
  *
- * A domain with CPUs and no RAM, or RAM and no CPUs, is a node like any other. A table that contradicts itself is not half
- * believed: wrong node numbers are worse than none, so the machine becomes one node, and the contradiction is named.
+ * A domain with CPUs and no RAM, or RAM and no CPUs, is a node like any other. A table that contradicts itself is not
+ * half believed: wrong node numbers are worse than none, so the machine becomes one node, and the contradiction is
+ * named.
  *
  * Source: ACPI 6.5, 5.2.16 "System Resource Affinity Table", 5.2.17 "System Locality Information Table".
  */

@@ -169,8 +169,8 @@ unsigned acpi_slit_distance(const struct acpi_slit *slit, u32 from_domain, u32 t
 int acpi_hpet_parse(const struct acpi_table *table, phys_t *base);
 
 struct acpi_fadt {
-	u32 pm_timer_port;          /* 0: none */
-	bool pm_timer_32bit;        /* else it wraps at 24 bits */
+	u32 pm_timer_port;   /* 0: none */
+	bool pm_timer_32bit; /* else it wraps at 24 bits */
 	bool reset_supported;
 	struct acpi_address reset;
 	u8 reset_value;

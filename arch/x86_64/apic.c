@@ -1,8 +1,8 @@
 /*
  * Local APICs: see apic.h.
  *
- * Only interprocessor interrupts are used. Device interrupts are never let through: the legacy PICs are masked, LINT0 (to
- * which they are wired) too, and so are the I/O APICs, which firmware may have left routed.
+ * Only interprocessor interrupts are used. Device interrupts are never let through: the legacy PICs are masked, LINT0
+ * (to which they are wired) too, and so are the I/O APICs, which firmware may have left routed.
  *
  * Order of memory: a write to the ICR in xAPIC mode is a store to uncached memory and stays behind earlier stores. The
  * WRMSR of x2APIC mode is not, so the message could overtake the mailbox it announces: "MFENCE;LFENCE" goes before it
@@ -51,10 +51,10 @@ enum {
 	CPUID_1_ECX_X2APIC = 1 << 21,
 };
 
-#define MSR_X2APIC 0x800
-#define MSR_X2APIC_ICR 0x830
-#define APIC_BASE_ENABLE (1ULL << 11)
-#define APIC_BASE_EXTD (1ULL << 10)
+#define MSR_X2APIC        0x800
+#define MSR_X2APIC_ICR    0x830
+#define APIC_BASE_ENABLE  (1ULL << 11)
+#define APIC_BASE_EXTD    (1ULL << 10)
 #define APIC_BASE_ADDRESS 0x000ffffffffff000ULL
 
 enum { PIC1_DATA = 0x21, PIC2_DATA = 0xa1 };

@@ -4,9 +4,9 @@
  *   xAPIC    registers in memory, IDs of 8 bits (255 addresses all)
  *   x2APIC   registers are MSRs, IDs of 32 bits
  *
- * x2APIC is used wherever the CPU has it: it is needed for IDs above 254, cannot be left without switching the APIC off if
- * firmware has turned it on, and its one-write ICR is the simpler and faster. `x2apic=off` keeps xAPIC where that
- * is possible. All CPUs are in the same mode.
+ * x2APIC is used wherever the CPU has it: it is needed for IDs above 254, cannot be left without switching the APIC off
+ * if firmware has turned it on, and its one-write ICR is the simpler and faster. `x2apic=off` keeps xAPIC where that is
+ * possible. All CPUs are in the same mode.
  *
  * Source: Intel SDM vol. 3A, chapter 11 "Advanced Programmable Interrupt Controller", 11.12 for x2APIC.
  */
@@ -23,9 +23,9 @@ enum { VECTOR_IPI = 0xf0, VECTOR_SPURIOUS = 0xff };
 enum { XAPIC_ID_MAX = 254 };
 
 /*
- * Put all other CPUs back into their wait for a start-up message. Firmware may leave them spinning (under an emulator with 288
- * CPUs on 2 real ones they take 99% of the machine), and in memory that is about to be ours. Boot CPU, as early as possible;
- * on the boot page tables, which reach the registers.
+ * Put all other CPUs back into their wait for a start-up message. Firmware may leave them spinning (under an emulator
+ * with 288 CPUs on 2 real ones they take 99% of the machine), and in memory that is about to be ours. Boot CPU, as
+ * early as possible; on the boot page tables, which reach the registers.
  */
 void apic_silence_others(void);
 

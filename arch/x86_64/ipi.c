@@ -2,11 +2,11 @@
  * Interrupting other CPUs: see <arch/cpu.h>.
  *
  * One vector serves every purpose; what is wanted stands in the receiver's mailbox (kernel/call.c), so a message that
- * merges with an earlier one loses nothing. It is acknowledged to the APIC first: the handler may take long (a flush), and a
- * message that arrives meanwhile is then kept for afterwards.
+ * merges with an earlier one loses nothing. It is acknowledged to the APIC first: the handler may take long (a flush),
+ * and a message that arrives meanwhile is then kept for afterwards.
  *
- * A set that is everybody else goes out as one broadcast. Only if every CPU of the machine is online, though: a CPU that
- * was given up has no interrupt table.
+ * A set that is everybody else goes out as one broadcast. Only if every CPU of the machine is online, though: a CPU
+ * that was given up has no interrupt table.
  */
 #include "arch/x86_64/ipi.h"
 
@@ -24,9 +24,9 @@
 
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 
-#define STOP_BASE_NS (100 * NS_PER_MS)
+#define STOP_BASE_NS    (100 * NS_PER_MS)
 #define STOP_PER_CPU_NS (5 * NS_PER_MS)
-#define STOP_SPINS_MAX (1u << 27) /* stands in for the limit if the clock does not run */
+#define STOP_SPINS_MAX  (1u << 27) /* stands in for the limit if the clock does not run */
 
 static u32 stopped; /* CPUs that took the NMI of cpus_stop_others() */
 
@@ -77,8 +77,7 @@ u64 ipi_send_mask(const struct cpumask *targets)
 		return 0;
 	if (n > 1 && n == cpu_count - 1)
 		return apic_send(0, ICR_ALL_BUT_SELF | ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? n : 0;
-	cpumask_foreach(cpu, targets)
-		sent += ipi_send(cpu);
+	cpumask_foreach(cpu, targets) sent += ipi_send(cpu);
 	return sent;
 }
 
@@ -111,7 +110,8 @@ void cpus_stop_others(void)
 	if (apic_mode() == APIC_NONE)
 		return;
 	trap_set_handler(TRAP_NMI, handle_stop);
-	cpumask_foreach(cpu, &cpus_online) {
+	cpumask_foreach(cpu, &cpus_online)
+	{
 		if (cpu != self)
 			sent += apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT);
 	}

@@ -5,15 +5,15 @@
  *   memory for all: stack, descriptors
  *   INIT to each; 10 ms; start-up to each           trampoline.S: finds its index by its APIC ID, own stack
  *   second start-up to those still silent           descriptors, features, APIC
- *   waits for all, one deadline                     AP_APIC -> AP_JOINING by compare-and-swap
+ *   waits for all, a deadline for each              AP_APIC -> AP_JOINING by compare-and-swap
  *     late ones: stage -> AP_GIVEN_UP, same way     online bit, fence, load G, kernel tables, publish
  *   says who is missing and how far they came       idle loop
  *
  * Invariants: nothing is allocated by an AP; a CPU is either given up or joins, never both; nobody returns from here
  * while an AP is between AP_JOINING and AP_ONLINE, so an online CPU can always be interrupted.
  *
- * Source: Intel SDM vol. 3A, 9.4.4 "MP Initialization Example" (INIT, 10 ms, start-up, start-up); Intel, "MultiProcessor
- * Specification" 1.4, 1997-05, appendix B.4. The second message is sent only to those who need it.
+ * Source: Intel SDM vol. 3A, 9.4.4 "MP Initialization Example" (INIT, 10 ms, start-up, start-up); Intel,
+ * "MultiProcessor Specification" 1.4, 1997-05, appendix B.4. The second message is sent only to those who need it.
  */
 #include "arch/x86_64/smp.h"
 
@@ -42,8 +42,8 @@
 #include "mm/memblock.h"
 #include "mm/vmap.h"
 
-#define AP_STACK_SIZE KIB(16)
-#define INIT_DELAY_NS (10 * NS_PER_MS)
+#define AP_STACK_SIZE     KIB(16)
+#define INIT_DELAY_NS     (10 * NS_PER_MS)
 #define SECOND_STARTUP_NS NS_PER_MS
 
 u8 *ap_stages;
@@ -159,15 +159,23 @@ static cpu_t next_underway(cpu_t cpu)
 	return cpu;
 }
 
-/* Wait until all have come or the time is over; CPUs up to the result have. */
-static cpu_t wait_underway(cpu_t from, u64 start, u64 limit_ns)
+/*
+ * Wait until all have come, or until the next one in line has kept us for `limit_ns`: on a host that runs many virtual
+ * CPUs on few real ones, the time for all of them says little. Returns the CPU that is missing, or cpu_count.
+ */
+static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 {
-	cpu_t cpu = from;
+	u64 since = clock_ns(), spins = 0;
+	cpu_t cpu;
 
-	for (u64 spins = 0; (cpu = next_underway(cpu)) < cpu_count; spins++) {
-		if (clock_ns() - start > limit_ns)
+	while ((cpu = next_underway(from)) < cpu_count) {
+		if (cpu != from) {
+			from = cpu;
+			since = clock_ns();
+		}
+		if (clock_ns() - since > limit_ns)
 			break;
-		ASSERT(clock_ns() != 0 || spins < 1u << 28, "the clock stands still while CPUs start");
+		ASSERT(clock_ns() != 0 || ++spins < 1u << 28, "the clock stands still while CPUs start");
 		cpu_relax();
 	}
 	return cpu;
@@ -198,23 +206,21 @@ static void report(cpu_t started, u64 ns)
 		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 	smp_page_seen(&seen16, &seen32);
 	if (seen16 != started - 1 || seen32 != started - 1)
-		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in the firmware's list", seen16,
-			seen32, atomic_load_relaxed(&ap_unknown));
+		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in the firmware's list",
+			seen16, seen32, atomic_load_relaxed(&ap_unknown));
 }
 
 static void start_all(void)
 {
 	const u64 begin = clock_ns();
-	u64 start;
 	cpu_t cpu;
 
 	send_to_silent(ICR_INIT | ICR_ASSERT);
 	clock_delay_ns(INIT_DELAY_NS);
 	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
-	start = clock_ns();
-	cpu = wait_underway(1, start, SECOND_STARTUP_NS);
+	cpu = wait_underway(1, SECOND_STARTUP_NS * cpu_deadline_scale());
 	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
-	cpu = wait_underway(cpu, start, wait_deadline_cpus());
+	cpu = wait_underway(cpu, wait_deadline_cpus());
 	for (cpu = next_underway(cpu); cpu < cpu_count; cpu = next_underway(cpu))
 		give_up(cpu);
 	report(cpumask_weight(&cpus_online), clock_ns() - begin);

@@ -6,8 +6,8 @@
 #include "kernel/types.h"
 
 /*
- * How far a CPU has come. It moves itself on with compare-and-swap up to AP_JOINING; until then the boot CPU may move it
- * to AP_GIVEN_UP, and whoever loses that race obeys: a CPU given up parks for good.
+ * How far a CPU has come. It moves itself on with compare-and-swap up to AP_JOINING; until then the boot CPU may move
+ * it to AP_GIVEN_UP, and whoever loses that race obeys: a CPU given up parks for good.
  */
 enum ap_stage {
 	AP_SILENT,      /* told to start; nothing heard */

@@ -1,9 +1,9 @@
 /*
- * What an AP needs before it has anything: a page to begin in and page tables to run on.
+ * What an AP needs before it has anything: pages to begin in and page tables to run on.
  *
- * The page. Conventional memory below 1 MiB, because a start-up message carries 8 bits of page number; not page 0 (the
- * BIOS's), not the EBDA (cut out of RAM by the map, checked again), not 0xA0000 and above. It is filled with INT3 before the
- * code is copied, so that a stray jump stops.
+ * The pages, one for code and one for data (trampoline.h). Conventional memory below 1 MiB, because a start-up message
+ * carries 8 bits of page number; not page 0 (the BIOS's), not the EBDA (cut out of RAM by the map, checked again), not
+ * 0xA0000 and above. The first is filled with INT3 before the code is copied, so that a stray jump stops.
  *
  * The page tables. Not the kernel's: a CPU must not walk those before it is counted in rounds (design, "Joining CPUs").
  * The boot tables alone would not do, as stacks and memory above 4 GiB are not in them. So the start-up root is made of
@@ -14,7 +14,7 @@
  *	MMIO, image
  *	vmemmap windows      nothing: these are the tables that change while the machine runs
  *
- * Neither the page nor the root is ever given back: an AP may come late.
+ * Neither the pages nor the root are ever given back: an AP may come late.
  */
 #include "arch/x86_64/smp_page.h"
 
@@ -30,7 +30,7 @@ enum { INT3 = 0xcc, LOW_END = 0xa0000 };
 
 extern pte_t boot_pgd[PTRS_PER_TABLE]; /* boot/entry.S */
 
-static phys_t page_phys;
+static phys_t page_phys; /* of two pages: code, data */
 
 static const u64 trampoline_gdt[4] = {
 	[TRAMPOLINE_CODE64 / 8] = 0x00af9b000000ffff,
@@ -58,13 +58,19 @@ static bool page_is_taken(phys_t page)
 	return false;
 }
 
-static phys_t find_page(phys_t ebda)
+static bool page_is_free(phys_t page)
 {
-	phys_t page = ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE);
+	return page_is_ram(page) && !page_is_taken(page);
+}
+
+/* The highest pair of pages. */
+static phys_t find_pages(phys_t ebda)
+{
+	phys_t page = ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE) - PAGE_SIZE;
 
 	while (page > PAGE_SIZE) {
 		page -= PAGE_SIZE;
-		if (page_is_ram(page) && !page_is_taken(page))
+		if (page_is_free(page) && page_is_free(page + PAGE_SIZE))
 			return page;
 	}
 	return 0;
@@ -88,13 +94,14 @@ static phys_t make_root(void)
 	return phys;
 }
 
-static void fill_page(u8 *page, phys_t phys, phys_t root)
+static void fill_code(u8 *page)
 {
-	const size_t size = (size_t)(trampoline_end - trampoline_start);
-	struct trampoline_data *data = (void *)(page + (trampoline_data - trampoline_start));
-
 	memset(page, INT3, PAGE_SIZE);
-	memcpy(page, trampoline_start, size);
+	memcpy(page, trampoline_start, (size_t)(trampoline_end - trampoline_start));
+}
+
+static void fill_data(struct trampoline_data *data, phys_t phys, phys_t root)
+{
 	*data = (struct trampoline_data){
 		.jump32_offset = (u32)(phys + (u64)(trampoline_code32 - trampoline_start)),
 		.jump32_selector = TRAMPOLINE_CODE32,
@@ -102,7 +109,7 @@ static void fill_page(u8 *page, phys_t phys, phys_t root)
 		.jump64_selector = TRAMPOLINE_CODE64,
 		.root = (u32)root,
 		.gdt_limit = sizeof(trampoline_gdt) - 1,
-		.gdt_base = (u32)(phys + (u64)((u8 *)data->gdt - page)),
+		.gdt_base = (u32)(phys + TRAMPOLINE_DATA_PAGE + offsetof(struct trampoline_data, gdt)),
 		.entry = (u64)(virt_t)ap_entry64,
 	};
 	memcpy(data->gdt, trampoline_gdt, sizeof(trampoline_gdt));
@@ -112,14 +119,15 @@ int smp_page_make(phys_t ebda)
 {
 	phys_t root;
 
-	page_phys = find_page(ebda);
+	page_phys = find_pages(ebda);
 	if (!page_phys)
 		return -ENOMEM;
-	memblock_reserve(page_phys, page_phys + PAGE_SIZE, OWNER_IMAGE);
+	memblock_reserve(page_phys, page_phys + 2 * PAGE_SIZE, OWNER_IMAGE);
 	root = make_root();
 	if (!root)
 		return -ENOMEM;
-	fill_page(phys_to_virt(page_phys), page_phys, root);
+	fill_code(phys_to_virt(page_phys));
+	fill_data(phys_to_virt(page_phys + TRAMPOLINE_DATA_PAGE), page_phys, root);
 	return 0;
 }
 
@@ -130,8 +138,7 @@ u8 smp_page_vector(void)
 
 void smp_page_seen(u32 *seen16, u32 *seen32)
 {
-	const struct trampoline_data *data =
-		phys_to_virt(page_phys + (u64)(trampoline_data - trampoline_start));
+	const struct trampoline_data *data = phys_to_virt(page_phys + TRAMPOLINE_DATA_PAGE);
 
 	*seen16 = atomic_load_relaxed(&data->seen16);
 	*seen32 = atomic_load_relaxed(&data->seen32);

@@ -6,9 +6,9 @@
  *	         INIT the caches are off (CR0.CD)
  *	64-bit   still in the page (identity-mapped by the start-up tables), then ap_entry64 in the kernel
  *
- * ap_entry64 has no stack until it knows who it is: several CPUs run here at once. It looks for the ID of its own APIC in
- * ap_ids[], never relies on the order of arrival, and claims its index by compare-and-swap, so that a second CPU
- * with the same ID, like one that nobody knows, parks.
+ * ap_entry64 has no stack until it knows who it is: several CPUs run here at once. It looks for the ID of its own APIC
+ * in ap_ids[], never relies on the order of arrival, and claims its index by compare-and-swap, so that a second CPU with
+ * the same ID, like one that nobody knows, parks.
  *
  * Source: Intel SDM vol. 3A, 9.4 "Multiple-Processor (MP) Initialization", 10.8.5 "Initializing IA-32e Mode".
  */
@@ -25,12 +25,12 @@
 #define APIC_ID_OFFSET 0x20
 #define AP_CLAIMED 1 /* enum ap_stage */
 
-/* Offset in the page of a field of struct trampoline_data. */
-#define AT(field) (trampoline_data - trampoline_start + TRAMPOLINE_##field)
+/* Offset from the code page of a field of struct trampoline_data. */
+#define AT(field) (TRAMPOLINE_DATA_PAGE + TRAMPOLINE_##field)
 
 	.section .rodata.trampoline, "a", @progbits
 	.balign 16
-	.globl trampoline_start, trampoline_end, trampoline_code32, trampoline_code64, trampoline_data
+	.globl trampoline_start, trampoline_end, trampoline_code32, trampoline_code64
 	.code16
 trampoline_start:
 	cli
@@ -70,10 +70,6 @@ trampoline_code64:
 	mov %ebx, %ebx /* upper half is undefined after the mode switch */
 	mov AT(ENTRY)(%rbx), %rax
 	jmp *%rax
-
-	.balign 8
-trampoline_data:
-	.skip TRAMPOLINE_DATA_SIZE
 trampoline_end:
 
 	.text

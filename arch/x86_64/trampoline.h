@@ -1,25 +1,28 @@
 /*
- * Layout of the trampoline page, shared by trampoline.S and smp_page.c.
+ * Layout of the trampoline's two pages, shared by trampoline.S and smp_page.c.
  *
- *	0      code: 16-bit, 32-bit, jump to the kernel
- *	data   filled in by the boot CPU; the rest of the page is INT3
+ *	0       code: 16-bit, 32-bit, jump to the kernel; the rest is INT3
+ *	4096    struct trampoline_data
+ *
+ * Data that APs write (counters) must not share a page with code that others execute: an emulator takes that for
+ * self-modifying code and translates again for every CPU, a processor at least empties its pipeline.
  */
 #pragma once
 
 /* A CPU starts at segment = page / 16, offset 0 (Intel SDM vol. 3A, 9.4.3 "MP Initialization Protocol Algorithm"). */
 #define TRAMPOLINE_CODE32 0x18 /* selectors of its table; the others are those of descriptors.h */
 #define TRAMPOLINE_CODE64 0x08
-#define TRAMPOLINE_DATA 0x10
+#define TRAMPOLINE_DATA   0x10
 
 /* Offsets in struct trampoline_data. */
-#define TRAMPOLINE_JUMP32 0
-#define TRAMPOLINE_JUMP64 8
-#define TRAMPOLINE_ROOT 16
-#define TRAMPOLINE_SEEN16 20
-#define TRAMPOLINE_SEEN32 24
+#define TRAMPOLINE_JUMP32      0
+#define TRAMPOLINE_JUMP64      8
+#define TRAMPOLINE_ROOT        16
+#define TRAMPOLINE_SEEN16      20
+#define TRAMPOLINE_SEEN32      24
 #define TRAMPOLINE_GDT_POINTER 30
-#define TRAMPOLINE_ENTRY 40
-#define TRAMPOLINE_DATA_SIZE 80
+#define TRAMPOLINE_ENTRY       40
+#define TRAMPOLINE_DATA_PAGE   4096
 
 #ifndef __ASSEMBLER__
 #include "kernel/types.h"
@@ -31,7 +34,7 @@ struct trampoline_data {
 	u32 jump64_offset;
 	u16 jump64_selector;
 	u16 pad1;
-	u32 root; /* of the start-up page tables: below 4 GiB */
+	u32 root;           /* of the start-up page tables: below 4 GiB */
 	u32 seen16, seen32; /* CPUs that got this far */
 	u16 pad2;
 	u16 gdt_limit;
@@ -47,10 +50,9 @@ _Static_assert(offsetof(struct trampoline_data, jump32_offset) == TRAMPOLINE_JUM
 		       offsetof(struct trampoline_data, seen16) == TRAMPOLINE_SEEN16 &&
 		       offsetof(struct trampoline_data, seen32) == TRAMPOLINE_SEEN32 &&
 		       offsetof(struct trampoline_data, gdt_limit) == TRAMPOLINE_GDT_POINTER &&
-		       offsetof(struct trampoline_data, entry) == TRAMPOLINE_ENTRY &&
-		       sizeof(struct trampoline_data) == TRAMPOLINE_DATA_SIZE,
+		       offsetof(struct trampoline_data, entry) == TRAMPOLINE_ENTRY,
 	       "trampoline.S uses these offsets");
 
-extern const char trampoline_start[], trampoline_end[], trampoline_code32[], trampoline_code64[], trampoline_data[];
+extern const char trampoline_start[], trampoline_end[], trampoline_code32[], trampoline_code64[];
 void ap_entry64(void);
 #endif

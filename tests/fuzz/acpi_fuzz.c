@@ -1,6 +1,6 @@
 /*
- * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it is and once more with
- * signature, length and checksum made right so that the inside is reached too.
+ * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it is and once more
+ *with signature, length and checksum made right so that the inside is reached too.
  *
  * Checked beyond memory errors: counts are kept, lists come out sorted and without duplicates, nodes are dense.
  *
@@ -89,7 +89,8 @@ static void fuzz_srat(const struct acpi_table *table)
 		check(srat.mem_count <= mem && srat.cpu_count <= cpu);
 		check(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
 		for (size_t i = 0; i < srat.mem_count; i++)
-			check(srat.domain[srat.mem[i].node] == srat.mem[i].domain && srat.mem[i].start < srat.mem[i].end);
+			check(srat.domain[srat.mem[i].node] == srat.mem[i].domain &&
+			      srat.mem[i].start < srat.mem[i].end);
 		for (size_t i = 0; i < srat.cpu_count; i++) {
 			node_t node = acpi_srat_cpu_node(&srat, srat.cpu[i].apic_id);
 
@@ -130,7 +131,7 @@ static void fuzz_devices(const struct acpi_table *table)
 static void fuzz_table(unsigned kind, const struct acpi_table *table)
 {
 	static void (*const fuzz[KINDS])(const struct acpi_table *) = {
-		[KIND_ROOT] = fuzz_root, [KIND_MADT] = fuzz_madt, [KIND_SRAT] = fuzz_srat,
+		[KIND_ROOT] = fuzz_root, [KIND_MADT] = fuzz_madt,       [KIND_SRAT] = fuzz_srat,
 		[KIND_SLIT] = fuzz_slit, [KIND_DEVICES] = fuzz_devices,
 	};
 

@@ -53,8 +53,9 @@ static void check(void)
 {
 	require(number >= LOW && number <= MIB(1));
 	require(choice < CHOICES);
-	require(memchr(applied, '\0', sizeof(applied)) != NULL);
-	require(!*text || (text >= words && text < words + sizeof(words) && memchr(text, '\0', words + sizeof(words) - text)));
+	require(memchr(cmdline_text(), '\0', CMDLINE_MAX) != NULL);
+	require(!*text || (text >= machine.words && text < machine.words + CMDLINE_MAX));
+	require(!*text || memchr(text, '\0', (size_t)(machine.words + CMDLINE_MAX - text)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

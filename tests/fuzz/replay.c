@@ -2,7 +2,8 @@
  * Replays saved inputs through a fuzz harness, without libFuzzer: link with one of the *_fuzz.c files and name the
  * inputs. For debuggers, and for compilers that have no libFuzzer.
  *
- *	gcc -g -fsanitize=address,undefined -I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay && ./replay crash-*
+ *	gcc -g -fsanitize=address,undefined -I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
+ *	./replay crash-*
  */
 #include <stdint.h>
 #include <stdio.h>

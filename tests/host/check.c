@@ -1,8 +1,8 @@
 /*
  * The watcher: a TLB that never forgets by itself.
  *
- * Every CPU is assumed to have cached every translation of the vmemmap windows that was present since its last flush: the
- * worst that hardware may do (Intel SDM vol. 3A, 4.10.2.3 and 4.10.5), on every run. Time is a counter of changes:
+ * Every CPU is assumed to have cached every translation of the vmemmap windows that was present since its last flush:
+ * the worst that hardware may do (Intel SDM vol. 3A, 4.10.2.3 and 4.10.5), on every run. Time is a counter of changes:
  *
  *	pte_store() takes a translation away      when = ++now; remember {frame, address, when}
  *	tlb_flush_local_all()                     flushed = now, read before
@@ -29,9 +29,10 @@
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "kernel/printk.h"
 #include "tests/host/host.h"
 
-enum { BUCKETS = 1 << 14, PRUNE_AT = 64, SIZE_SLOTS = VMEMMAP_WINDOWS * 2048 };
+enum { BUCKETS = 1 << 14, PRUNE_AT = 64, SIZE_SLOTS = VMEMMAP_WINDOWS * 2048, PLACE_MAX = 96 };
 
 struct bucket {
 	pthread_mutex_t lock;
@@ -179,16 +180,25 @@ void watch_changed(struct watch_change *change)
 	irq_restore(flags);
 }
 
-static void report(const struct watch_change *change, cpu_t cpu)
+/* "vmemmap_clear+0x1c" */
+static const char *place_name(const void *place, char *buf, size_t size)
 {
 	u64 offset = 0;
-	const char *name = symbol_lookup((virt_t)change->place, &offset);
+	const char *name = symbol_lookup((virt_t)place, &offset);
 
-	panic("frame 0x%llx is reused while CPU %u may still %s it %s 0x%llx: that entry was changed by %s+0x%llx (%p) and "
-	      "the CPU has not flushed since",
+	format(buf, size, "%s+0x%llx", name ? name : "?", (unsigned long long)offset);
+	return buf;
+}
+
+static void report(const struct watch_change *change, cpu_t cpu)
+{
+	char who[PLACE_MAX];
+
+	panic("frame 0x%llx is reused while CPU %u may still %s it %s 0x%llx: that entry was changed by %s and the CPU "
+	      "has not flushed since",
 	      (unsigned long long)change->pfn, cpu, change->writable ? "write to" : "read",
 	      change->is_table ? "as the page table of" : "through", (unsigned long long)change->virt,
-	      name ? name : "?", (unsigned long long)offset, change->place);
+	      place_name(change->place, who, sizeof(who)));
 }
 
 /* Complain about, or forget, what is known of this one frame. */
@@ -236,6 +246,7 @@ void watch_size_settled(virt_t virt, const void *place)
 {
 	struct watch_change change = {.virt = ALIGN_DOWN(virt, MIB(2)), .is_table = true};
 	u64 when = atomic_load_acquire(&size_change[size_slot(virt)].when);
+	char who[PLACE_MAX], before[PLACE_MAX];
 	cpu_t cpu;
 
 	if (!when)
@@ -243,9 +254,10 @@ void watch_size_settled(virt_t virt, const void *place)
 	change.when = when;
 	cpu = cpu_not_past(&change, false);
 	if (cpu != CPU_NONE)
-		panic("the entry of 0x%llx is changed (by %p) although CPU %u may still have its 2 MiB in another mapping "
-		      "size (changed by %p): no round of all CPUs came between",
-		      (unsigned long long)virt, place, cpu, size_change[size_slot(virt)].place);
+		panic("the entry of 0x%llx is changed by %s although CPU %u may still have its 2 MiB in another "
+		      "mapping size (changed by %s): no round of all CPUs came between",
+		      (unsigned long long)virt, place_name(place, who, sizeof(who)), cpu,
+		      place_name(size_change[size_slot(virt)].place, before, sizeof(before)));
 	atomic_cas(&size_change[size_slot(virt)].when, when, 0);
 }
 
@@ -301,8 +313,8 @@ void watch_awake(void)
 	in_debt = cpu->flushed < cpu->owed;
 	pthread_mutex_unlock(&cpu->lock);
 	if (in_debt)
-		panic("CPU %u woke and went on without flushing, although frames it may still reach were reused while it "
-		      "slept",
+		panic("CPU %u woke and went on without flushing, although frames it may still reach were reused while "
+		      "it slept",
 		      host_me->id);
 }
 

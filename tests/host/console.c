@@ -85,7 +85,8 @@ void panic_arch(void)
 		u64 offset = 0;
 		const char *name = symbol_lookup(frames[i], &offset);
 
-		print("  0x%llx %s+0x%llx\n", (unsigned long long)frames[i], name ? name : "?", (unsigned long long)offset);
+		print("  0x%llx %s+0x%llx\n", (unsigned long long)frames[i], name ? name : "?",
+		      (unsigned long long)offset);
 	}
 #endif
 }

@@ -1,6 +1,6 @@
 /*
- * Faults of the hosted machine: SIGSEGV and SIGBUS are its page faults, decoded by the same mm/ code as on hardware. A load
- * of peek_u64() that faults is stepped over instead.
+ * Faults of the hosted machine: SIGSEGV and SIGBUS are its page faults, decoded by the same mm/ code as on hardware. A
+ * load of peek_u64() that faults is stepped over instead.
  *
  * Handlers run on a stack of their own, so that a simulated CPU that ran off its stack can still say so.
  */
@@ -23,26 +23,30 @@ enum { FAULT_STACK_BYTES = 256 * 1024, DESCRIPTION_MAX = 256, STACK_NEAR = 64 * 
 /* Bits of the error code (Intel SDM vol. 3A, 4.7). */
 enum { ERROR_WRITE = 1 << 1, ERROR_FETCH = 1 << 4 };
 
-/* Two labels inside peek_u64(): the load that may fault, and where to go on if it does. */
+/*
+ * bool host_peek(const void *addr, u64 *value), with labels at the load that may fault and at where to go on if it
+ * does. Outside any C function, so that no compiler copies the labels and no sanitizer looks at the load.
+ */
+__asm__(".text\n"
+	".globl host_peek, host_peek_load, host_peek_failed\n"
+	".type host_peek, @function\n"
+	"host_peek:\n"
+	"host_peek_load:\n\t"
+	"movq (%rdi), %rax\n\t"
+	"movq %rax, (%rsi)\n\t"
+	"movl $1, %eax\n\t"
+	"ret\n"
+	"host_peek_failed:\n\t"
+	"xorl %eax, %eax\n\t"
+	"ret\n"
+	".size host_peek, . - host_peek");
+
+extern bool host_peek(const void *addr, u64 *value);
 extern const char host_peek_load[], host_peek_failed[];
 
-/* One copy only, because the labels are global; no sanitizer instruments the load. */
-__attribute__((noinline, noclone)) bool peek_u64(const void *addr, u64 *value)
+bool peek_u64(const void *addr, u64 *value)
 {
-	u64 got = 0;
-	u32 ok = 0;
-
-	__asm__ volatile(".globl host_peek_load, host_peek_failed\n"
-			 "host_peek_load:\n\t"
-			 "movq (%2), %0\n\t"
-			 "movl $1, %1\n"
-			 "host_peek_failed:"
-			 : "=&r"(got), "+&r"(ok)
-			 : "r"(addr)
-			 : "memory");
-	if (ok)
-		*value = got;
-	return ok;
+	return host_peek(addr, value);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)

@@ -25,8 +25,6 @@ struct host_config host_config = {.cpus = 4, .nodes = 1, .ram = MIB(768), .extra
 #define HOLE_START GIB(3)
 #define HOLE_END GIB(4)
 
-static struct boot_info info;
-
 /* Where RAM ends: what does not fit below the PCI hole goes above it. */
 static phys_t memory_end(void)
 {
@@ -37,11 +35,11 @@ static phys_t memory_end(void)
 
 static void add_ranges(void)
 {
-	boot_info_add_range(&info, 0, LOW_END, MEM_RAM);
-	boot_info_add_range(&info, LOW_END, HIGH_START - LOW_END, MEM_RESERVED);
-	boot_info_add_range(&info, HIGH_START, MIN(host_config.ram, HOLE_START) - HIGH_START, MEM_RAM);
+	boot_info_add_range(&boot_info, 0, LOW_END, MEM_RAM);
+	boot_info_add_range(&boot_info, LOW_END, HIGH_START - LOW_END, MEM_RESERVED);
+	boot_info_add_range(&boot_info, HIGH_START, MIN(host_config.ram, HOLE_START) - HIGH_START, MEM_RAM);
 	if (host_config.ram > HOLE_START)
-		boot_info_add_range(&info, HOLE_END, host_config.ram - HOLE_START, MEM_RAM);
+		boot_info_add_range(&boot_info, HOLE_END, host_config.ram - HOLE_START, MEM_RAM);
 }
 
 void host_machine_init(void)
@@ -56,13 +54,13 @@ void host_machine_init(void)
 
 void host_machine_run(const char *cmdline)
 {
-	info.protocol = BOOT_HOSTED;
-	info.firmware = FIRMWARE_NONE;
-	format(info.loader, sizeof(info.loader), "hosted runner");
-	info.cmdline_len = (size_t)format(info.cmdline, sizeof(info.cmdline), "%s %s", host_config.extra, cmdline);
-	info.cmdline_len = MIN(info.cmdline_len, sizeof(info.cmdline) - 1);
+	boot_info.protocol = BOOT_HOSTED;
+	boot_info.firmware = FIRMWARE_NONE;
+	format(boot_info.loader, sizeof(boot_info.loader), "hosted runner");
+	format(boot_info.cmdline, sizeof(boot_info.cmdline), "%s %s", host_config.extra, cmdline);
+	boot_info.cmdline_len = strlen(boot_info.cmdline);
 	add_ranges();
-	kernel_main(&info);
+	kernel_main(&boot_info);
 }
 
 void arch_early_init(void)
@@ -122,5 +120,5 @@ node_t arch_cpu_node(cpu_t cpu)
 
 void arch_machine_print(void)
 {
-	print("  CPU          simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
+	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
 }

@@ -1,7 +1,7 @@
 /*
- * Hosted runner: every test case gets a machine of its own in a child process, so that a crash, a hang or a leak is the
- * failure of that case and of no other. The child boots and runs as the kernel does, with test=CASE on its command line;
- * its verdict is its exit status, and the runner prints the KTAP of all of them.
+ * Hosted runner: every test case gets a machine of its own in a child process, so that a crash, a hang or a leak is
+ * the failure of that case and of no other. The child boots and runs as the kernel does, with test=CASE on its command
+ * line; its verdict is its exit status, and the runner prints the KTAP of all of them.
  *
  *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-l] [-x] [patterns]
  *
@@ -219,7 +219,8 @@ static enum outcome child_outcome(const struct child *child, char *reason)
 	else if (code == VERDICT_CRASH)
 		format(reason, REASON_MAX, "the machine crashed");
 	else if (code != VERDICT_PASS && code != VERDICT_FAIL && code != VERDICT_SKIPPED)
-		format(reason, REASON_MAX, "no verdict, exit status %d (a sanitizer's report, or the machine died)", code);
+		format(reason, REASON_MAX, "no verdict, exit status %d (a sanitizer's report, or the machine died)",
+		       code);
 	if (code == VERDICT_PASS && !*reason)
 		return OUTCOME_PASS;
 	if (code == VERDICT_SKIPPED && !*reason) {

@@ -2,12 +2,12 @@
  * Physical memory and what page-table stores do to the process.
  *
  * Checked backend: an entry that translates part of a vmemmap window, or of the vmap region, is also made real with
- * mmap() of the memfd, so that a write to a read-only tail or a load through a cleared entry faults as on hardware. Only
- * tables that hang in the tree count: before it does, a table's entries are data, and hanging it in maps all of
+ * mmap() of the memfd, so that a write to a read-only tail or a load through a cleared entry faults as on hardware.
+ * Only tables that hang in the tree count: before it does, a table's entries are data, and hanging it in maps all of
  * them at once. Tables are ordinary frames.
  *
- * mmap() is called behind the sanitizers' backs: for them it would be an access to the whole range, and remapping a tail
- * under a concurrent reader is precisely what the design allows.
+ * mmap() is called behind the sanitizers' backs: for them it would be an access to the whole range, and remapping a
+ * tail under a concurrent reader is precisely what the design allows.
  *
  * Source of the rules: Intel SDM vol. 3A, 4.5 (4-level paging), 4.10 (caching translation information).
  */
@@ -70,7 +70,8 @@ void host_memory_init(u64 bytes)
 	if (host_memory_fd < 0 || ftruncate(host_memory_fd, (off_t)bytes) < 0)
 		host_die("no memfd of %llu bytes", (unsigned long long)bytes);
 	reserve(DIRECT_MAP_BASE, bytes, PROT_NONE);
-	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, host_memory_fd, 0);
+	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+		host_memory_fd, 0);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
 	reserve(VMALLOC_BASE, VMALLOC_SIZE, PROT_NONE);
 }
@@ -129,8 +130,8 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 	if (phys + bytes > host_memory_bytes)
 		host_die("mapping of 0x%llx bytes at physical 0x%llx, beyond RAM", (unsigned long long)bytes,
 			 (unsigned long long)phys);
-	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, host_memory_fd,
-		phys);
+	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED,
+		host_memory_fd, phys);
 }
 
 /* Make [virt, ...) what this entry says, tables below included. What was there before is gone already. */
@@ -172,7 +173,8 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 	if (level >= PT_PUD) {
 		/* Window and vmap regions are never torn down at this level; only new tables are hung in. */
 		if (pte_present(old))
-			host_die("entry of level %d at 0x%llx replaced: not simulated", level, (unsigned long long)virt);
+			host_die("entry of level %d at 0x%llx replaced: not simulated", level,
+				 (unsigned long long)virt);
 		make_real(virt, level, value);
 		return;
 	}

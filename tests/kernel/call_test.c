@@ -32,7 +32,7 @@ struct handover {
 	bool late;
 };
 
-/* Take every other turn. Gives up in time, so that a machine which runs one CPU after the other fails instead of hanging. */
+/* Take every other turn. Gives up in time: a machine that runs one CPU after the other fails instead of hanging. */
 static void take_turns(struct handover *h, u32 first)
 {
 	struct wait wait = wait_begin(wait_deadline_cpus(), "the other CPU's turn");

@@ -1,6 +1,6 @@
 /*
- * The command line: numbers and values are parsed as documented, whatever is refused changes nothing, and no text from a
- * loader can make it read beyond its length. The options used here exist for these cases only.
+ * The command line: numbers and values are parsed as documented, whatever is refused changes nothing, and no text from
+ * a loader can make it read beyond its length. The options used here exist for these cases only.
  */
 #include "kernel/cmdline.h"
 #include "kernel/printk.h"
@@ -17,10 +17,12 @@ OPTION_CHOICE(selftest_choice, a_choice, "red|green|greener", "used by the tests
 OPTION_BOOL(selftest_flag, a_flag, "used by the tests of the command line");
 OPTION_TEXT(selftest_text, a_text, "used by the tests of the command line");
 
-/* Keep the machine's own command line: cmdline_apply() replaces the text that people are shown. */
+/* The machine's own command line stays as it is: options in use point into it. */
+static struct cmdline own;
+
 static unsigned apply(const char *text)
 {
-	return cmdline_apply(text, strlen(text));
+	return cmdline_apply_in(&own, text, strlen(text));
 }
 
 static int parse_all(const char *text, u64 *value)
@@ -134,12 +136,22 @@ TEST(kernel_cmdline, length_is_believed_not_terminators)
 {
 	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_', 't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
 
-	EXPECT_EQ(cmdline_apply(exact, 16), 0);
+	EXPECT_EQ(cmdline_apply_in(&own, exact, 16), 0);
 	EXPECT(strcmp(a_text, "ab") == 0);
-	EXPECT_EQ(cmdline_apply("selftest_text=q\0selftest_text=z", 31), 0);
+	EXPECT_EQ(cmdline_apply_in(&own, "selftest_text=q\0selftest_text=z", 31), 0);
 	EXPECT(strcmp(a_text, "q") == 0);
-	EXPECT_EQ(cmdline_apply(exact, 0), 0);
-	EXPECT(*cmdline_text() == '\0');
+	EXPECT_EQ(cmdline_apply_in(&own, exact, 0), 0);
+	EXPECT(own.text[0] == '\0');
+}
+
+TEST(kernel_cmdline, the_machines_own_text_is_left_alone)
+{
+	char before[64];
+
+	format(before, sizeof(before), "%s", cmdline_text());
+	EXPECT_EQ(apply("selftest_text=other"), 0);
+	EXPECT(strncmp(before, cmdline_text(), sizeof(before) - 1) == 0);
+	EXPECT(strcmp(own.text, "selftest_text=other") == 0);
 }
 
 TEST(kernel_cmdline, too_long_is_cut_and_said)
@@ -150,7 +162,7 @@ TEST(kernel_cmdline, too_long_is_cut_and_said)
 	memset(text, ' ', sizeof(text));
 	memcpy(text + CMDLINE_MAX + 10, "selftest_text=lost", 18);
 	a_text = "kept";
-	EXPECT_EQ(cmdline_apply(text, sizeof(text)), 0);
+	EXPECT_EQ(cmdline_apply_in(&own, text, sizeof(text)), 0);
 	EXPECT(strcmp(a_text, "kept") == 0);
 	EXPECT(log_says(start, "longer than 4095 bytes"));
 }

@@ -49,7 +49,8 @@ TEST(kernel_cpumask, foreach_visits_in_order_and_once)
 	for (cpu = 0; cpu < cpu_count; cpu += 3)
 		cpumask_set_atomic(&a, cpu);
 	cpumask_copy(&b, &a);
-	cpumask_foreach(cpu, &b) {
+	cpumask_foreach(cpu, &b)
+	{
 		EXPECT_EQ(cpu, expected);
 		expected += 3;
 		visits++;

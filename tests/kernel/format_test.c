@@ -137,7 +137,8 @@ static void compare_one(const char *fmt, unsigned long long value)
 	int n = format(ours, sizeof(ours), fmt, value), m = snprintf(theirs, sizeof(theirs), fmt, value);
 
 	if (n != m || strcmp(ours, theirs))
-		test_fail(__FILE__, __LINE__, "%s of 0x%llx: ours \"%s\", C library's \"%s\"", fmt, value, ours, theirs);
+		test_fail(__FILE__, __LINE__, "%s of 0x%llx: ours \"%s\", C library's \"%s\"", fmt, value, ours,
+			  theirs);
 }
 
 TEST(kernel_format, all_combinations_as_libc)
@@ -145,7 +146,8 @@ TEST(kernel_format, all_combinations_as_libc)
 	static const char *const flags[] = {"", "-", "0", "+", " ", "#", "-+", "0+", "0 ", "-#", "0#", "+0#", "- 0#"};
 	static const char *const sizes[] = {"", "1", "7", "24", ".0", ".1", ".5", ".24", "7.0", "7.3", "9.8", "24.22"};
 	static const char *const conversions[] = {"lld", "llu", "llx", "llX", "llo", "d", "u", "x", "hhd", "hu", "hx"};
-	static const unsigned long long values[] = {0, 1, 9, 10, 0x7f, 0x80, 0xffff, 0x7fffffff, 0x80000000, ~0ULL, 1ULL << 63};
+	static const unsigned long long values[] = {0, 1, 9, 10, 0x7f, 0x80,
+						     0xffff, 0x7fffffff, 0x80000000, ~0ULL, 1ULL << 63};
 	char fmt[32];
 
 	for (size_t f = 0; f < ARRAY_LEN(flags); f++)

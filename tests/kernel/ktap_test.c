@@ -1,6 +1,6 @@
 /*
- * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind; what it prints is compared
- * line by line. Durations are the one thing that differs from run to run; the comparison drops those lines.
+ * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind; what it prints is
+ * compared line by line. Durations are the one thing that differs from run to run; the comparison drops those lines.
  */
 #include "kernel/printk.h"
 #include "kernel/string.h"
@@ -147,6 +147,34 @@ TEST(kernel_ktap, nothing_selected_is_an_empty_plan)
 
 	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
 	expect_text(&t, "KTAP version 1\n1..0\n");
+}
+
+static char fragile_patterns[] = "aa.*,zz.*";
+
+static void ruins_the_patterns(void)
+{
+	fragile_patterns[0] = 'x';
+	fragile_patterns[5] = 'x';
+}
+
+/* A run that ends before its plan must not look like a pass. */
+TEST(kernel_ktap, a_plan_not_kept_is_a_failure)
+{
+	static const struct test_case sabotage[] = {
+		{.suite = "aa_one", .name = "ruins", .file = "x.c", .run = ruins_the_patterns},
+		{.suite = "zz_two", .name = "never_runs", .file = "x.c", .run = passes},
+	};
+	static struct transcript t;
+	struct test_run run = {.begin = sabotage,
+			       .end = sabotage + ARRAY_LEN(sabotage),
+			       .patterns = fragile_patterns,
+			       .emit = collect,
+			       .ctx = &t};
+
+	memcpy(fragile_patterns, "aa.*,zz.*", sizeof(fragile_patterns));
+	test_run_table(&run);
+	EXPECT_EQ(run.pass, 1);
+	EXPECT_EQ(run.fail, 1);
 }
 
 /* Running private tables must not change the verdict of the case that does it. */

@@ -22,8 +22,8 @@ static void check_move(unsigned from, unsigned to, unsigned n)
 		u8 want = i >= to && i < to + n ? before[from + i - to] : before[i];
 
 		if (area[i] != want)
-			test_fail(__FILE__, __LINE__, "memmove %u bytes %u -> %u: byte %u is %u, want %u", n, from, to, i,
-				  area[i], want);
+			test_fail(__FILE__, __LINE__, "memmove %u bytes %u -> %u: byte %u is %u, want %u", n, from, to,
+				  i, area[i], want);
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
- * Simulated CPUs: each is a thread, its interrupt flag a variable of the thread, an interrupt a pending bit and a signal.
- * The contracts are those of the real interface.
+ * Simulated CPUs: each is a thread, its interrupt flag a variable of the thread, an interrupt a pending bit and a
+ * signal. The contracts are those of the real interface.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * Page-table entries, hosted: the format is the real one and entries are ordinary data. What differs is the store. In the
- * checked backend it also makes the mapping real (tests/host/pages.c) and tells the watcher (tests/host/check.c); in the
- * fast one it is a plain store. Loads acquire and stores release, as every access does on x86.
+ * Page-table entries, hosted: the format is the real one and entries are ordinary data. What differs is the store. In
+ * the checked backend it also makes the mapping real (tests/host/pages.c) and tells the watcher (tests/host/check.c);
+ * in the fast one it is a plain store. Loads acquire and stores release, as every access does on x86.
  */
 #pragma once
 

@@ -1,0 +1,216 @@
+# Ashlar: build, run, test. `make help` lists every target and variable.
+#
+# One ELF for every loader, linked twice: the first link has an empty symbol table, `nm` of it fills the second one's
+# (boot/symbols.awk). Nothing in the ELF depends on the folder, the user or the time: two builds are identical.
+# What a goal needs is found, and installed after asking, by tests/setup/deps.sh before anything else runs.
+
+#: Variables
+#: BUILD      where everything built goes [build]
+BUILD ?= build
+#: CC         compiler of the kernel: gcc or clang [gcc]
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+#: DEBUG      1: lock-order and other expensive checks compiled in [0]
+DEBUG ?= 0
+#: CPUS       CPUs of the guest [32]
+CPUS ?= 32
+#: MEM        RAM of the guest; the host backs only what is touched [12G]
+MEM ?= 12G
+#: NODES      NUMA nodes of the guest, CPUs and RAM shared out evenly [1]
+NODES ?= 1
+#: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
+FIRMWARE ?= bios
+#: ACCEL      kvm, tcg, or auto: KVM where CPU and /dev/kvm allow it [auto]
+ACCEL ?= auto
+#: CPU        CPU model and flags as QEMU has them [max]
+CPU ?= max
+#: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
+CMDLINE ?=
+#: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
+QEMU ?= auto
+#: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0, tests: each its own]
+TIMEOUT ?= 0
+#: T          make test: only cases that match, e.g. T='mm.hvo.*' []
+T ?=
+#: YES        1: install missing packages without asking (CI=true does the same) []
+YES ?=
+#: TOOLS      where QEMU 10 is unpacked when the distribution's own is older; kept by make clean [build/tools]
+TOOLS ?= build/tools
+#: SECONDS    make fuzz: how long each fuzzer runs [60]
+SECONDS ?= 60
+
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.SUFFIXES:
+SHELL := /bin/sh
+export YES CI TOOLS BUILD
+
+ifeq ($(origin LD),default)
+LD := ld
+endif
+NM ?= nm
+KERNEL := $(BUILD)/ashlar.elf
+OBJ := $(BUILD)/kernel
+
+SOURCES := $(sort $(foreach dir,boot arch/x86_64 kernel mm tests/kernel tests/bench,$(wildcard $(dir)/*.c $(dir)/*.S)))
+OBJECTS := $(SOURCES:%=$(OBJ)/%.o)
+
+INCLUDES := -I. -Iarch/x86_64/include
+# Paths are mapped away so that the folder leaves no trace in the ELF.
+COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
+# No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
+KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
+	-fno-omit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
+	-Wall -Wextra -Werror $(COMMON)
+KERNEL_ASFLAGS := -Werror $(COMMON)
+KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
+	-z max-page-size=0x1000 -T linker.ld
+
+# ---- what is missing is installed before any rule runs -----------------------------------------------------------
+
+NEEDS_clean :=
+NEEDS_help :=
+NEEDS_deps := all
+NEEDS_iso := iso
+NEEDS_host := host
+NEEDS_host-asan := host
+NEEDS_host-tsan := host
+NEEDS_host-fast := host
+NEEDS_run := run
+NEEDS_debug := debug
+NEEDS_test := test
+NEEDS_test-matrix := test
+NEEDS_test-huge := test
+NEEDS_test-bare := bare
+NEEDS_mutants := test
+NEEDS_fuzz := fuzz
+goals := $(or $(MAKECMDGOALS),all)
+needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
+ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
+ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
+$(error Not everything needed is here: see above)
+endif
+endif
+
+#: Targets
+
+.PHONY: all kernel
+all: kernel ## build the kernel, $(BUILD)/ashlar.elf (default)
+kernel: $(KERNEL)
+
+# ---- the kernel --------------------------------------------------------------------------------------------------
+
+# Changes only when compiler, flags or the list of sources do; then everything is built again.
+$(OBJ)/flags: FORCE
+	@mkdir -p $(@D)
+	@{ $(CC) --version | head -n 1; echo '$(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(OBJ)/objects: FORCE
+	@mkdir -p $(@D)
+	@echo '$(OBJECTS)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(OBJ)/%.c.o: %.c $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  CC      $<'
+	@$(CC) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(OBJ)/%.S.o: %.S $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  AS      $<'
+	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
+
+link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) -o $(2)
+assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
+text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
+
+$(KERNEL): $(OBJECTS) $(OBJ)/objects linker.ld boot/symbols.awk
+	@echo '  LD      $@'
+	@$(call assemble_symbols,/dev/null,$(OBJ)/symbols0)
+	@$(call link,$(OBJ)/symbols0.o,$(OBJ)/pass1.elf)
+	@$(NM) -n $(OBJ)/pass1.elf > $(OBJ)/pass1.nm
+	@$(call assemble_symbols,$(OBJ)/pass1.nm,$(OBJ)/symbols)
+	@$(call link,$(OBJ)/symbols.o,$(OBJ)/pass2.elf)
+	@$(NM) -n $(OBJ)/pass2.elf > $(OBJ)/pass2.nm
+	@$(call text_symbols,$(OBJ)/pass1.nm) > $(OBJ)/pass1.text
+	@$(call text_symbols,$(OBJ)/pass2.nm) > $(OBJ)/pass2.text
+	@cmp $(OBJ)/pass1.text $(OBJ)/pass2.text || { echo 'The symbol table moved the functions it names.' >&2; exit 1; }
+	@mv $(OBJ)/pass2.elf $@
+
+-include $(OBJECTS:.o=.d)
+
+# The same sources as an ordinary process: targets host-asan, host-tsan, host-fast.
+-include tests/host/host.mk
+
+.PHONY: deps
+deps: ## install what every target needs; after it no network is needed
+	@tests/setup/qemu10.sh $(TOOLS) || echo 'What needs it will be skipped.'
+
+# ---- run ---------------------------------------------------------------------------------------------------------
+
+LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
+	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
+
+.PHONY: iso run debug
+iso: $(BUILD)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
+$(BUILD)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(BUILD)/iso.cmdline
+	@echo '  ISO     $@'
+	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@
+
+$(BUILD)/iso.cmdline: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
+
+run: $(KERNEL) ## boot it in QEMU: bring up the machine, resize the pool in every mode, print the verdict
+	@$(LAUNCH)
+
+debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a breakpoint at kernel_main
+	@$(LAUNCH) --debug
+
+# ---- test --------------------------------------------------------------------------------------------------------
+
+PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider tests/qemu --build $(BUILD) --select '$(T)'
+
+.PHONY: test test-matrix test-huge test-bare mutants fuzz
+test: $(KERNEL) host-asan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+	@$(PYTEST)
+
+test-matrix: $(KERNEL) ## every firmware x CPUs x RAM (hours)
+	@$(PYTEST) --matrix
+
+test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
+	@$(PYTEST) --huge
+
+test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
+	@tests/bare/run.sh
+
+mutants: ## break promises on purpose and require the tests to notice
+	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+
+fuzz: ## run every fuzzer in tests/fuzz for SECONDS
+	@tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS)
+
+# ---- the rest ----------------------------------------------------------------------------------------------------
+
+.PHONY: clean help FORCE
+compile_commands.json: FORCE ## the compilation database for editors and clang tools
+	@{ echo '['; sep=''; for f in $(filter %.c,$(SOURCES)); do \
+		printf '%s{ "directory": "%s", "file": "%s", "command": "%s" }' "$$sep" '$(CURDIR)' "$$f" \
+			"$(CC) $(KERNEL_CFLAGS) -c $$f"; sep=",\n"; \
+	done | sed 's/,\\n/,\n/g'; echo; echo ']'; } > $@
+
+clean: ## remove what was built; TOOLS stays
+	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -path '$(TOOLS)' -exec rm -rf {} +
+	@rm -f compile_commands.json
+
+help: ## this list
+	@sed -n -e 's/^#: \([A-Z][a-z]*\)$$/\n\1:/p' -e 's/^#: \([A-Z_]\{1,\} .*\)/  \1/p' \
+		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk | sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \
+		awk -F '\t' 'NF == 2 { printf "  %-22s %s\n", $$1, $$2; next } { print }'
+
+FORCE:

@@ -1,0 +1,279 @@
+/*
+ * ACPI parsers: nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR, MCFG).
+ */
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "tests/kernel/acpi_build.h"
+
+enum { LIST = 16 };
+
+static struct acpi_mem_affinity mems[LIST];
+static struct acpi_cpu_affinity affinities[LIST];
+static u32 domains[2 * LIST];
+
+/* ---- SRAT, SLIT ------------------------------------------------------------------------------------------------ */
+
+static void begin_srat(u8 revision)
+{
+	build_begin("SRAT", revision);
+	build_zeros(12);
+}
+
+static void srat_cpu(u8 id, u32 domain, u32 flags)
+{
+	build_put(0, 1), build_put(16, 1), build_put(domain & 0xff, 1), build_put(id, 1), build_put(flags, 4),
+		build_put(0, 1), build_put(domain >> 8, 3), build_put(0, 4);
+}
+
+static void srat_x2(u32 id, u32 domain, u32 flags)
+{
+	build_put(2, 1), build_put(24, 1), build_put(0, 2), build_put(domain, 4), build_put(id, 4), build_put(flags, 4),
+		build_put(0, 8);
+}
+
+static void srat_mem(u64 base, u64 size, u32 domain, u32 flags)
+{
+	build_put(1, 1), build_put(40, 1), build_put(domain, 4), build_put(0, 2), build_put(base, 8),
+		build_put(size, 8), build_put(0, 4), build_put(flags, 4), build_put(0, 8);
+}
+
+static int parse_srat(struct acpi_srat *srat)
+{
+	struct acpi_table table;
+
+	build_finish();
+	table = build_view(build.len);
+	*srat = (struct acpi_srat){.mem = mems, .cpu = affinities, .domain = domains};
+	return acpi_srat_parse(&table, srat);
+}
+
+TEST(acpi_srat, domains_become_dense_nodes)
+{
+	struct acpi_srat srat;
+
+	begin_srat(3);
+	srat_mem(GIB(4), GIB(4), 300, 1);
+	srat_mem(0, GIB(3), 7, 1);
+	srat_mem(GIB(32), GIB(1), 5, 0); /* disabled */
+	srat_cpu(0, 7, 1);
+	srat_cpu(1, 0x10203, 1); /* CPUs without memory */
+	srat_x2(999, 300, 1);
+	srat_x2(1000, 4, 0); /* disabled */
+	EXPECT_EQ(parse_srat(&srat), 0);
+	EXPECT_EQ(srat.nodes, 3);
+	EXPECT_EQ(srat.mem_count, 2);
+	EXPECT_EQ(srat.mem[0].start, 0);
+	EXPECT_EQ(srat.mem[0].end, GIB(3));
+	EXPECT_EQ(srat.mem[0].node, 0);
+	EXPECT_EQ(srat.mem[1].node, 1);
+	EXPECT_EQ(srat.domain[2], 0x10203);
+	EXPECT_EQ(acpi_srat_cpu_node(&srat, 0), 0);
+	EXPECT_EQ(acpi_srat_cpu_node(&srat, 1), 2);
+	EXPECT_EQ(acpi_srat_cpu_node(&srat, 999), 1);
+	EXPECT_EQ(acpi_srat_cpu_node(&srat, 1000), 0);
+}
+
+TEST(acpi_srat, domains_had_eight_bits_before_revision_2)
+{
+	struct acpi_srat srat;
+
+	begin_srat(1);
+	srat_mem(0, GIB(1), 0xabcdef01, 1);
+	srat_cpu(0, 0xabcdef01, 1);
+	EXPECT_EQ(parse_srat(&srat), 0);
+	EXPECT_EQ(srat.nodes, 1);
+	EXPECT_EQ(srat.domain[0], 1);
+}
+
+TEST(acpi_srat, contradictions_are_refused)
+{
+	struct acpi_srat srat;
+
+	begin_srat(3);
+	srat_mem(0, GIB(4), 0, 1);
+	srat_mem(GIB(1), MIB(1), 0, 1);             /* inside, same domain: fine */
+	srat_mem(GIB(4) - PAGE_SIZE, GIB(1), 1, 1); /* overlaps the first, not its neighbour in the list */
+	EXPECT_EQ(parse_srat(&srat), -EINVAL);
+
+	begin_srat(3);
+	srat_cpu(5, 0, 1);
+	srat_x2(5, 0, 1); /* twice the same: fine */
+	EXPECT_EQ(parse_srat(&srat), 0);
+	srat_x2(5, 1, 1);
+	EXPECT_EQ(parse_srat(&srat), -EINVAL);
+
+	begin_srat(3);
+	EXPECT_EQ(parse_srat(&srat), -EINVAL); /* names no domain */
+}
+
+TEST(acpi_srat, impossible_entries_are_left_out)
+{
+	struct acpi_srat srat;
+
+	begin_srat(3);
+	srat_mem(0, 0, 9, 1);                 /* empty */
+	srat_mem(~0ULL - 5, PAGE_SIZE, 9, 1); /* wraps around */
+	srat_mem(GIB(8), GIB(1), 9, 1);
+	build.bytes[build.len-- - 39] = 39; /* a byte short */
+	srat_x2(9, 9, 1);
+	build.bytes[build.len-- - 23] = 23;                 /* likewise */
+	build_put(5, 1), build_put(32, 1), build_zeros(30); /* type 5 */
+	srat_cpu(0, 0, 1);
+	build_put(0, 1), build_put(0, 1); /* length 0 */
+	srat_cpu(1, 1, 1);
+	EXPECT_EQ(parse_srat(&srat), 0);
+	EXPECT_EQ(srat.mem_count, 0);
+	EXPECT_EQ(srat.cpu_count, 1);
+	EXPECT_EQ(srat.nodes, 1);
+}
+
+TEST(acpi_srat, cut_at_every_length)
+{
+	struct acpi_srat srat = {.mem = mems, .cpu = affinities, .domain = domains};
+	size_t max_mem, max_cpu;
+
+	begin_srat(3);
+	srat_cpu(0, 0, 1);
+	srat_mem(0, GIB(1), 0, 1);
+	srat_x2(1, 1, 1);
+	build_finish();
+	for (size_t len = 0; len <= build.len; len++) {
+		struct acpi_table table = build_view(len);
+
+		acpi_srat_count(&table, &max_mem, &max_cpu);
+		EXPECT_EQ(max_mem, len >= 104);
+		EXPECT_EQ(max_cpu, (len >= 64) + (len >= 128));
+		EXPECT_EQ(acpi_srat_parse(&table, &srat) == 0, len >= 64);
+	}
+}
+
+static struct acpi_table slit_of(u64 size, const char *matrix, size_t bytes)
+{
+	build_begin("SLIT", 1);
+	build_put(size, 8);
+	memcpy(build.bytes + build.len, matrix, bytes);
+	build.len += bytes;
+	build_finish();
+	return build_view(build.len);
+}
+
+TEST(acpi_slit, distances_and_nonsense)
+{
+	struct acpi_table table = slit_of(2, "\12\25\26\12", 4);
+	struct acpi_slit slit;
+
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), 0);
+	EXPECT_EQ(acpi_slit_distance(&slit, 0, 1), 21);
+	EXPECT_EQ(acpi_slit_distance(&slit, 1, 0), 22);
+	EXPECT_EQ(acpi_slit_distance(&slit, 1, 1), ACPI_DISTANCE_LOCAL);
+	EXPECT_EQ(acpi_slit_distance(&slit, 0, 2), ACPI_DISTANCE_REMOTE);
+
+	table = slit_of(2, "\12\25\26\13", 4); /* not 10 from itself */
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
+	EXPECT_EQ(acpi_slit_distance(&slit, 0, 1), ACPI_DISTANCE_REMOTE);
+	table = slit_of(2, "\12\11\26\12", 4); /* nearer than itself */
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
+	table = slit_of(2, "\12\25\26", 3); /* a byte short */
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
+	table = slit_of(1ULL << 32, "\12\25\26\12", 4); /* its square is 0 in 64 bits */
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
+	table = slit_of(0, "", 0);
+	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
+}
+
+/* ---- the small ones -------------------------------------------------------------------------------------------- */
+
+static void address(size_t at, u8 space, u64 addr)
+{
+	build_poke(at, space, 1);
+	build_poke(at + 4, addr, 8);
+}
+
+TEST(acpi_devices, hpet)
+{
+	struct acpi_table table;
+	phys_t base;
+
+	build_begin("HPET", 1);
+	build_zeros(20);
+	address(40, ACPI_SPACE_MEMORY, 0xfed00000);
+	build_finish();
+	table = build_view(build.len);
+	EXPECT_EQ(acpi_hpet_parse(&table, &base), 0);
+	EXPECT_EQ(base, 0xfed00000);
+	table = build_view(51);
+	EXPECT_EQ(acpi_hpet_parse(&table, &base), -EINVAL);
+	address(40, ACPI_SPACE_IO, 0xfed00000);
+	table = build_view(build.len);
+	EXPECT_EQ(acpi_hpet_parse(&table, &base), -EINVAL);
+}
+
+TEST(acpi_devices, fadt_of_any_age)
+{
+	struct acpi_table table;
+	struct acpi_fadt fadt;
+
+	build_begin("FACP", 6);
+	build_zeros(244 - ACPI_HEADER_SIZE);
+	build_poke(76, 0x608, 4);
+	build_poke(91, 4, 1);
+	build_poke(112, 1 << 8 | 1 << 10, 4);
+	address(116, ACPI_SPACE_IO, 0xcf9);
+	build_poke(128, 6, 1);
+	build_finish();
+	table = build_view(116); /* ACPI 1.0 */
+	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), 0);
+	EXPECT_EQ(fadt.pm_timer_port, 0x608);
+	EXPECT(fadt.pm_timer_32bit);
+	EXPECT(!fadt.reset_supported);
+	table = build_view(244);
+	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), 0);
+	EXPECT(fadt.reset_supported);
+	EXPECT_EQ(fadt.reset.addr, 0xcf9);
+	EXPECT_EQ(fadt.reset_value, 6);
+	address(208, ACPI_SPACE_IO, 0x408);
+	table = build_view(244);
+	acpi_fadt_parse(&table, &fadt);
+	EXPECT_EQ(fadt.pm_timer_port, 0x408);
+	address(208, ACPI_SPACE_MEMORY, 0xfe000000); /* not a port: the old field counts */
+	build_poke(91, 0, 1);                        /* which says there is none */
+	table = build_view(244);
+	acpi_fadt_parse(&table, &fadt);
+	EXPECT_EQ(fadt.pm_timer_port, 0);
+	table = build_view(115);
+	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), -EINVAL);
+}
+
+TEST(acpi_devices, spcr_and_mcfg)
+{
+	struct acpi_mcfg_entry entry;
+	struct acpi_table table;
+	struct acpi_spcr spcr;
+
+	build_begin("SPCR", 2);
+	build_zeros(44);
+	address(40, ACPI_SPACE_IO, 0x2f8);
+	build_poke(58, 7, 1);
+	build_finish();
+	table = build_view(build.len);
+	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), 0);
+	EXPECT_EQ(spcr.base.addr, 0x2f8);
+	EXPECT_EQ(spcr.baud, 7);
+	table = build_view(51);
+	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), -EINVAL);
+
+	build_begin("MCFG", 1);
+	build_zeros(8);
+	build_put(0xe0000000, 8), build_put(1, 2), build_put(2, 1), build_put(255, 1), build_put(0, 4);
+	build_zeros(15); /* not an entry */
+	build_finish();
+	table = build_view(build.len);
+	EXPECT_EQ(acpi_mcfg_count(&table), 1);
+	EXPECT_EQ(acpi_mcfg_entry(&table, 0, &entry), 0);
+	EXPECT_EQ(entry.base, 0xe0000000);
+	EXPECT_EQ(entry.segment, 1);
+	EXPECT_EQ(entry.bus_last, 255);
+	EXPECT_EQ(acpi_mcfg_entry(&table, 1, &entry), -EINVAL);
+	table = build_view(43);
+	EXPECT_EQ(acpi_mcfg_count(&table), 0);
+}

@@ -1,0 +1,105 @@
+"""Boots that must not go well, and must say why: small machines with something wrong in each.
+
+The kernel's side of every promise here is a line on the console in words; these tests pin the words that people would
+search for, no more.
+"""
+
+import re
+
+import pytest
+from guest import run
+from machine import Machine
+
+SECONDS = 60
+
+
+def boot(kernel, mem="128M", cpus=1, firmware="pvh", seconds=SECONDS, **more):
+    return run(Machine(firmware, cpus, mem, **more), kernel, seconds)
+
+
+def says(outcome, pattern):
+    assert re.search(pattern, outcome.text), f"nothing says /{pattern}/\n{outcome.report()}"
+
+
+def ends(outcome, verdict):
+    assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
+
+
+def test_bad_words_are_named_and_ignored(kernel):
+    words = "nosuch=3 loglevel=banana fail_ap=0 test=kernel.string.*"
+    outcome = boot(kernel, cmdline=words)
+    ends(outcome, "pass")
+    says(outcome, r'unknown option "nosuch"')
+    says(outcome, r"loglevel=banana is malformed")
+    says(outcome, r"fail_ap=0 is impossible")
+
+
+@pytest.mark.parametrize("firmware", ["bios", "uefi"])
+def test_grub_hands_over_every_character(kernel, firmware):
+    """What GRUB's own script language might take for itself arrives whole."""
+    outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' test=kernel.string.*")
+    ends(outcome, "pass")
+    says(outcome, r'unknown option "no\$such"')
+
+
+def test_selecting_no_test_is_a_failure(kernel):
+    outcome = boot(kernel, cmdline="test=no.such.*")
+    ends(outcome, "fail")
+    says(outcome, r"no test matches")
+
+
+@pytest.mark.parametrize("cpu, what", [("qemu32", "long mode"), ("max,nx=off", "NX")])
+def test_a_cpu_that_cannot(kernel, cpu, what):
+    """A message and an end, no triple fault: QEMU would reset and, with -no-reboot, leave with status 0."""
+    outcome = boot(kernel, cpu=cpu)
+    says(outcome, what)
+    assert outcome.verdict == "fail" and outcome.status == 35, outcome.report()
+
+
+def test_too_little_ram_says_how_much_is_needed(kernel):
+    outcome = boot(kernel, mem="16M")
+    says(outcome, r"(?i)(minimum|at least|needs?) .*\d+ ?Mi?B")
+    assert outcome.verdict in ("pass", "fail", "skipped") and not outcome.problem, outcome.report()
+
+
+def test_without_acpi_one_cpu(kernel):
+    # SeaBIOS makes tables of its own when QEMU gives none; microvm has neither.
+    outcome = boot(kernel, firmware="microvm", cpus=4, board="microvm,acpi=off", cmdline="test=kernel.string.*")
+    ends(outcome, "pass")
+    says(outcome, r"(?i)no (ACPI|MADT|RSDP)|ACPI.*(absent|not found|none)")
+
+
+def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
+    outcome = boot(kernel, cpus=4, cmdline="fail_ap=2 test=kernel.call.*")
+    ends(outcome, "pass")
+    says(outcome, r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing")
+    says(outcome, r"started 3 of 4 CPUs")
+
+
+def test_panic_names_the_reason_and_the_callers(kernel):
+    outcome = boot(kernel, cpus=4, cmdline="payload=panic")
+    ends(outcome, "crash")
+    says(outcome, r"PANIC on CPU 0: \w+")
+    says(outcome, r"[0-9a-f]{16}  kernel_main\+0x[0-9a-f]+")
+
+
+def test_stack_overflow_names_the_guard(kernel):
+    outcome = boot(kernel, cpus=2, cmdline="payload=overflow")
+    ends(outcome, "crash")
+    says(outcome, r"stack overflow, guard page of CPU 0's normal stack")
+    says(outcome, r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+")
+
+
+def test_a_write_to_a_shared_tail_is_decoded(kernel):
+    outcome = boot(kernel, mem="512M", cpus=2, cmdline="payload=write-tail")
+    ends(outcome, "crash")
+    says(outcome, r"(?i)write to .*read-only.* tail")
+
+
+def test_more_huge_pages_than_fit(kernel):
+    """As many as fit, said so; the verdict includes that nothing leaked."""
+    outcome = boot(kernel, mem="256M", cpus=2)
+    ends(outcome, "pass")
+    says(outcome, r"4096 pages were asked for, \d+ fit")
+    done = [int(n) for n in re.findall(r"^BENCH hvo .*\bop=alloc\b.* done=(\d+)", outcome.text, re.M)]
+    assert len(done) == 4 and all(0 < n < 128 for n in done), outcome.report()

@@ -1,0 +1,76 @@
+"""The default payload on the default machine: what `make run` shows must be true.
+
+Counts are exact promises (../../README.md); of the times only those ratios are required that hold with a wide margin.
+"""
+
+import re
+from collections import namedtuple
+
+import pytest
+from guest import run
+from matrix import PAYLOAD
+
+SECONDS = 120
+MODES = ("off", "unbatched", "batched", "on")
+FRAMES_SAVED_PER_PAGE = 7  # of 2 MiB: 8 memmap frames less the head's; less a table frame for each 64 neighbours
+
+Run = namedtuple("Run", "outcome legs")
+
+
+def records(text, name):
+    """BENCH lines as dicts, numbers as int."""
+    found = []
+    for line in re.findall(rf"^BENCH {name} (.*)$", text, re.M):
+        pairs = (word.partition("=") for word in line.split())
+        found.append({key: int(value) if value.isdigit() else value for key, _, value in pairs})
+    return found
+
+
+@pytest.fixture(scope="module")
+def payload(kernel):
+    outcome = run(PAYLOAD, kernel, SECONDS)
+    legs = {}
+    for record in records(outcome.text, "hvo"):
+        if record.get("source") == "fresh":
+            legs.setdefault((record["mode"], record["op"]), record)
+    return Run(outcome, legs)
+
+
+def leg(payload, mode, op):
+    assert (mode, op) in payload.legs, f"no record for {mode} {op}\n{payload.outcome.report()}"
+    return payload.legs[mode, op]
+
+
+def test_verdict(payload):
+    assert (payload.outcome.verdict, payload.outcome.problem) == ("pass", ""), payload.outcome.report()
+
+
+def test_every_mode_is_measured(payload):
+    for mode in MODES:
+        for op in ("alloc", "free"):
+            found = leg(payload, mode, op)
+            assert found["done"] == found["pages"] == (256 if mode == "unbatched" else 4096) and found["ns"] > 0
+
+
+def test_flush_rounds(payload):
+    """Whatever the page count: batched 2 to grow and 1 to shrink, on 0 and 1; unbatched at least one for each page."""
+    assert leg(payload, "batched", "alloc")["flushes"] <= 2
+    assert leg(payload, "batched", "free")["flushes"] <= 1
+    assert leg(payload, "on", "alloc")["flushes"] == 0
+    assert leg(payload, "on", "free")["flushes"] <= 1
+    for op in ("alloc", "free"):
+        unbatched = leg(payload, "unbatched", op)
+        assert unbatched["flushes"] >= unbatched["done"]
+
+
+def test_frames_saved(payload):
+    for mode in ("unbatched", "batched", "on"):
+        grown = leg(payload, mode, "alloc")
+        tables = FRAMES_SAVED_PER_PAGE * grown["done"] - grown["frames_saved"]
+        assert 0 <= tables - grown["done"] // 64 <= 2, "the run of pages may begin and end inside a section"
+    assert leg(payload, "off", "alloc")["frames_saved"] == 0
+
+
+def test_batching_pays(payload):
+    unbatched, batched = leg(payload, "unbatched", "alloc"), leg(payload, "batched", "alloc")
+    assert unbatched["ns"] / unbatched["done"] >= 10 * batched["ns"] / batched["done"]
