@@ -192,8 +192,22 @@ test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
-fuzz: ## run every fuzzer in tests/fuzz for SECONDS
-	@tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS)
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+$(BUILD)/fuzz/%: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	@echo '  FUZZER  $<'
+	@clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -MMD -MP $< -o $@
+
+# What a run finds is kept under $(BUILD)/fuzz and is where the next one starts; a crash is named and ends the goal.
+fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for SECONDS each
+	@for fuzzer in $(FUZZERS); do \
+		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(SECONDS) s" && \
+		$$fuzzer -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix=$$fuzzer. $$fuzzer.corpus >$$fuzzer.log 2>&1 || { tail -n 40 $$fuzzer.log; exit 1; }; \
+		sed -n 's/^stat::number_of_executed_units:/         inputs tried:/p' $$fuzzer.log; \
+	done
+
+-include $(FUZZERS:%=%.d)
 
 # ---- the rest ----------------------------------------------------------------------------------------------------
 

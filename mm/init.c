@@ -14,6 +14,7 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
+#include "kernel/verdict.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
@@ -126,7 +127,8 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 
 /* ---- META and shared tails ---- */
 
-static void meta_init(struct mm *mm, const phys_t *first_meta)
+/* False if no node has a META block: there is too little memory. */
+static bool meta_init(struct mm *mm, const phys_t *first_meta)
 {
 	node_t donor = NODE_NONE;
 
@@ -141,6 +143,7 @@ static void meta_init(struct mm *mm, const phys_t *first_meta)
 	for (node_t n = 0; n < mm->nodes; n++)
 		if (!first_meta[n])
 			mm->node[n].meta_node = donor;
+	return donor != NODE_NONE;
 }
 
 static int shared_tails_init(struct mm *mm)
@@ -223,8 +226,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	nodes_init(mm, plan);
 	zones_init(mm);
 	sections_init(mm);
-	meta_init(mm, plan->first_meta);
-	if (shared_tails_init(mm) < 0)
+	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);
 	mm->ready = true;
@@ -343,8 +345,11 @@ void mm_init(void)
 			first_meta[n] = 0;
 		}
 	}
-	if (mm_build(&mm_kernel, &plan) < 0)
-		panic("not enough memory to describe memory");
+	if (mm_build(&mm_kernel, &plan) < 0) {
+		pr_err("memory: %llu MiB of RAM are too few: a node needs 16 MiB, and %u CPUs some more",
+		       (unsigned long long)(memblock_totals().ram_bytes >> 20), cpu_count);
+		verdict_end_with(VERDICT_FAIL);
+	}
 	vmap_tables_from(vmap_table_alloc, NULL);
 	if (memmap_mode != MEMMAP_LAZY)
 		memmap_open_all(&mm_kernel, SECTION_MAPPED, memmap_mode == MEMMAP_PARALLEL ? cpu_count : 0);

@@ -122,12 +122,11 @@ void arch_machine_print(void)
 
 	while (*brand == ' ')
 		brand++;
-	print("cpu       %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor, *brand ? " (" : "",
+	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor, *brand ? " (" : "",
 	      *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
-	print("features  nx%s%s%s%s%s%s%s%s%s\n", f->smep ? " smep" : "", f->smap ? " smap" : "",
+	print("  features nx%s%s%s%s%s%s%s%s%s\n", f->smep ? " smep" : "", f->smap ? " smap" : "",
 	      f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "",
 	      f->clzero ? " clzero" : "", f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
 	      f->hypervisor ? " hypervisor" : "");
-	print("clock     TSC at %llu kHz\n", (unsigned long long)(clock_tsc_hz() / 1000));
-	print("clearing  %s\n", clear_insn_selected()->name);
+	print("  clock    TSC at %llu kHz\n", (unsigned long long)(clock_tsc_hz() / 1000));
 }
