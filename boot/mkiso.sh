@@ -14,7 +14,8 @@ fi
 kernel=$1 cmdline=$2 out=$3
 here=$(dirname "$0")
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+log=$(mktemp) # not in the tree: it is being packed while it is written
+trap 'rm -rf "$tree" "$log"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # GRUB's script language sees the command line. Outside double quotes every character that may mean something to it gets
@@ -45,8 +46,8 @@ awk 'BEGIN {
 	{ print }' "$here/grub.cfg" > "$tree/boot/grub/grub.cfg"
 
 if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts= --themes= -- -volid ASHLAR \
-	> "$tree/log" 2>&1; then
-	cat "$tree/log" >&2
+	> "$log" 2>&1; then
+	cat "$log" >&2
 	rm -f "$out.new"
 	exit 1
 fi

@@ -6,10 +6,9 @@
  */
 #include "mm/init.h"
 
+#include <arch/boot.h>
 #include <arch/pgtable.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/padata.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -17,20 +16,12 @@
 #include "kernel/verdict.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
+#include "mm/memmap_open.h"
 #include "mm/meta.h"
 #include "mm/pcp.h"
 #include "mm/vmap.h"
 
 struct mm mm_kernel;
-
-enum { MEMMAP_SERIAL, MEMMAP_PARALLEL, MEMMAP_LAZY };
-static unsigned memmap_mode = MEMMAP_LAZY;
-OPTION_CHOICE(memmap, memmap_mode, "serial|parallel|lazy", "when struct pages are made: all by one CPU, all by all, on demand");
-
-enum section_style memmap_style(void)
-{
-	return memmap_mode == MEMMAP_LAZY ? SECTION_ON_DEMAND : SECTION_MAPPED;
-}
 
 /* ---- zones and nodes ---- */
 
@@ -108,6 +99,23 @@ static void sections_init(struct mm *mm)
 	}
 }
 
+/* All nodes, nearest first; equally far ones by number, counted from the node itself, so that they share the load. */
+static void node_order_fallback(struct node *node, node_distance_fn *distance)
+{
+	const node_t nodes = node->mm->nodes;
+
+	for (node_t i = 0; i < nodes; i++) {
+		const node_t next = (node->id + i) % nodes;
+		node_t at = i;
+
+		while (at > 0 && distance && distance(node->id, node->fallback[at - 1]) > distance(node->id, next)) {
+			node->fallback[at] = node->fallback[at - 1];
+			at--;
+		}
+		node->fallback[at] = next;
+	}
+}
+
 static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 {
 	for (node_t n = 0; n < mm->nodes; n++) {
@@ -118,11 +126,8 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 		node->meta.lock = SPINLOCK_INIT(LOCK_META);
 		node->meta_node = n;
 		memset(node->zone, ZONE_NONE, sizeof(node->zone));
-		/* Nearest first: by index distance until SLIT is read. */
-		for (node_t i = 0; i < mm->nodes; i++)
-			node->fallback[i] = (n + i) % mm->nodes;
+		node_order_fallback(node, plan->distance);
 	}
-	(void)plan;
 }
 
 /* ---- META and shared tails ---- */
@@ -130,20 +135,24 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 /* False if no node has a META block: there is too little memory. */
 static bool meta_init(struct mm *mm, const phys_t *first_meta)
 {
-	node_t donor = NODE_NONE;
+	bool any = false;
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n])) {
 			struct zone *zone = &mm->zone[block_of(mm, first_meta[n] >> PAGE_SHIFT)->zone];
 
 			zone->boot -= BLOCK_FRAMES; /* counted as META, not as in use */
-			donor = donor == NODE_NONE ? n : donor;
+			any = true;
 		}
 	}
-	for (node_t n = 0; n < mm->nodes; n++)
-		if (!first_meta[n])
-			mm->node[n].meta_node = donor;
-	return donor != NODE_NONE;
+	for (node_t n = 0; n < mm->nodes && any; n++) { /* small and memoryless nodes: served by the nearest */
+		node_t i = 0;
+
+		while (!first_meta[mm->node[n].fallback[i]])
+			i++;
+		mm->node[n].meta_node = mm->node[n].fallback[i];
+	}
+	return any;
 }
 
 static int shared_tails_init(struct mm *mm)
@@ -233,60 +242,6 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	return 0;
 }
 
-/* ---- opening everything ---- */
-
-struct open_job {
-	struct mm *mm;
-	node_t node;
-	enum section_style style;
-	unsigned threads;
-};
-
-static void open_chunk(u64 start, u64 end, void *arg)
-{
-	const struct open_job *job = arg;
-	const u64 section_frames = SECTION_BLOCKS * BLOCK_FRAMES;
-
-	for (u64 pfn = start; pfn < end; pfn += section_frames)
-		section_open(job->mm, pfn / section_frames, job->style);
-}
-
-/* One job over the node's whole span: chunks are sections, threads share nothing but the cursor. */
-static void open_node(void *arg)
-{
-	struct open_job *job = arg;
-	const struct node *node = &job->mm->node[job->node];
-	const u64 section_frames = SECTION_BLOCKS * BLOCK_FRAMES;
-	struct padata_mt_job padata = {.thread_fn = open_chunk,
-				       .arg = job,
-				       .align = section_frames,
-				       .min_chunk = section_frames,
-				       .max_threads = MAX(job->threads, 1u),
-				       .node = job->node};
-	pfn_t start = PFN_NONE, end = 0;
-
-	for (unsigned kind = 0; kind < ZONE_KINDS; kind++) {
-		if (node->zone[kind] == ZONE_NONE)
-			continue;
-		start = MIN(start, job->mm->zone[node->zone[kind]].start_pfn);
-		end = MAX(end, job->mm->zone[node->zone[kind]].end_pfn);
-	}
-	if (start >= end)
-		return;
-	padata.start = ALIGN_DOWN(start, section_frames);
-	padata.size = ALIGN_UP(end, section_frames) - padata.start;
-	padata_run(&padata);
-}
-
-void memmap_open_all(struct mm *mm, enum section_style style, unsigned threads)
-{
-	for (node_t n = 0; n < mm->nodes; n++) {
-		struct open_job job = {.mm = mm, .node = n, .style = style, .threads = threads};
-
-		open_node(&job);
-	}
-}
-
 /* ---- the machine's own ---- */
 
 static void *boot_zalloc(u64 bytes, void *ctx)
@@ -334,6 +289,7 @@ void mm_init(void)
 			       .root = pgtable_root(),
 			       .vmemmap = VMEMMAP_BASE,
 			       .first_meta = first_meta,
+			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 
 	for (node_t n = 0; n < node_count; n++) {
@@ -351,6 +307,5 @@ void mm_init(void)
 		verdict_end_with(VERDICT_FAIL);
 	}
 	vmap_tables_from(vmap_table_alloc, NULL);
-	if (memmap_mode != MEMMAP_LAZY)
-		memmap_open_all(&mm_kernel, SECTION_MAPPED, memmap_mode == MEMMAP_PARALLEL ? cpu_count : 0);
+	memmap_open_at_boot(&mm_kernel);
 }

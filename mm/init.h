@@ -1,7 +1,7 @@
 /* mm start-up: after it pages can be allocated, and memblock is frozen. Boot CPU, all CPUs online, no lock held. */
 #pragma once
 
-#include "mm/section.h"
+#include "mm/memblock.h"
 
 struct mm;
 
@@ -13,19 +13,16 @@ void mm_init(void);
  * node's first META block (2 MiB aligned, zeroed, in `reserved`; 0 if the node has none). Descriptors come from `zalloc`.
  * 0 or -ENOMEM.
  */
+typedef unsigned node_distance_fn(node_t from, node_t to);
+
 struct mm_plan {
 	struct memblock_list *memory, *reserved;
 	node_t nodes;
 	pfn_t root;
 	virt_t vmemmap;
 	const phys_t *first_meta;
+	node_distance_fn *distance; /* NULL: all nodes are equally far */
 	void *(*zalloc)(u64 bytes, void *ctx); /* zeroed, page-aligned */
 	void *ctx;
 };
 int mm_build(struct mm *mm, const struct mm_plan *plan);
-
-/* Style of newly opened sections: on demand unless memmap=serial or parallel. */
-enum section_style memmap_style(void);
-
-/* Open everything in one style, by one padata job per node, all nodes at once, with `threads` each (0: the caller alone). */
-void memmap_open_all(struct mm *mm, enum section_style style, unsigned threads);

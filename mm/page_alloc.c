@@ -16,7 +16,7 @@
 #include "kernel/percpu.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
-#include "mm/init.h"
+#include "mm/memmap_open.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"

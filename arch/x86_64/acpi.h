@@ -32,5 +32,3 @@ phys_t acpi_ebda(void);
 /* CPUs by dense index; cpu_count of them, 0 is the boot CPU. */
 extern struct cpu_desc *cpu_descs;
 
-/* Distance between two nodes as firmware states it: 10 is local; 10 or 20 where it says nothing. */
-unsigned firmware_node_distance(node_t from, node_t to);

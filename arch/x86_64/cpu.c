@@ -5,6 +5,7 @@
  * differs (boot/entry.S has done the first half). PAT entry 1 becomes write-combining; entries 0, 2 and 3 keep their
  * reset meaning (Intel SDM vol. 3A, 12.12 "Page attribute table").
  */
+#include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpu.h"
 
 #include <arch/boot.h>
@@ -108,6 +109,7 @@ bool cpu_has_1g_mappings(void)
 
 void arch_early_init(void)
 {
+	apic_silence_others(); /* CPUs that firmware left spinning would share our time */
 	traps_init();
 	descriptors_init_cpu(&boot_percpu);
 	cpu_features_detect();

@@ -161,7 +161,7 @@ node_t arch_cpu_node(cpu_t cpu)
 	return cpu < cpu_count ? cpu_descs[cpu].node : 0;
 }
 
-unsigned firmware_node_distance(node_t from, node_t to)
+unsigned arch_node_distance(node_t from, node_t to)
 {
 	if (from >= srat.nodes || to >= srat.nodes)
 		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;

@@ -36,10 +36,17 @@ static void print_owners(void)
 	      (unsigned long long)u.bad, (unsigned long long)u.reserved);
 }
 
+static u64 ready_ns;
+
+u64 machine_ready_ns(void)
+{
+	return ready_ns;
+}
+
 void machine_print(void)
 {
 	const struct memblock_totals totals = memblock_totals();
-	const u64 ready = clock_ns();
+	const u64 ready = ready_ns = clock_ns();
 	struct mm_usage usage;
 
 	mm_usage(&usage);

@@ -118,6 +118,11 @@ node_t arch_cpu_node(cpu_t cpu)
 	return (node_t)((u64)cpu * node_count / cpu_count);
 }
 
+unsigned arch_node_distance(node_t from, node_t to)
+{
+	return from == to ? 10 : 20;
+}
+
 void arch_machine_print(void)
 {
 	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);

@@ -1,0 +1,168 @@
+/*
+ * The S1 table: making all struct pages with more and more threads per node (Jordan, "mm: parallelize
+ * deferred_init_memmap()" v2, 2020-05).
+ *
+ * Each row closes every section that can be closed and opens them mapped again, all nodes at once; the slowest node
+ * decides, as in the seed. `init` is that time; `boot` is this boot's time to ready with such an init instead of its own. Rows
+ * are repeated and given as mean and standard deviation, after one run unmeasured that has the host back the memory.
+ */
+#include <arch/clock.h>
+
+#include "kernel/bench.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/verdict.h"
+#include "mm/memmap_open.h"
+#include "mm/zone.h"
+#include "tests/bench/machine.h"
+
+enum { RUNS = 3 };
+
+struct row {
+	struct memmap_threads asked;
+	unsigned threads; /* on the node that took longest */
+	struct memmap_opened slowest;
+	u64 ns[RUNS], mean, sd;
+};
+
+static u64 square_root(u64 x)
+{
+	u64 root = 0;
+
+	for (u64 bit = 1ULL << 31; bit; bit >>= 1)
+		if ((root + bit) * (root + bit) <= x)
+			root += bit;
+	return root;
+}
+
+static void row_statistics(struct row *row)
+{
+	u64 squares = 0;
+
+	row->mean = 0;
+	for (unsigned i = 0; i < RUNS; i++)
+		row->mean += row->ns[i] / RUNS;
+	for (unsigned i = 0; i < RUNS; i++) {
+		const s64 off = ((s64)row->ns[i] - (s64)row->mean) / 1000; /* us: squares fit */
+
+		squares += (u64)(off * off);
+	}
+	row->sd = square_root(squares / RUNS) * 1000;
+}
+
+/* One closing and opening; the node that took longest. */
+static struct memmap_opened open_once(struct memmap_threads threads)
+{
+	static struct memmap_opened opened[ZONES_MAX];
+	struct memmap_opened slowest = {0};
+
+	sections_close_all(&mm_kernel);
+	memmap_open_all(&mm_kernel, SECTION_MAPPED, threads, opened);
+	for (node_t n = 0; n < mm_kernel.nodes; n++)
+		if (opened[n].ns > slowest.ns)
+			slowest = opened[n];
+	return slowest;
+}
+
+static void run_row(struct row *row)
+{
+	for (unsigned i = 0; i < RUNS; i++) {
+		row->slowest = open_once(row->asked);
+		row->ns[i] = row->slowest.ns;
+	}
+	row->threads = row->slowest.threads;
+	row_statistics(row);
+}
+
+static u64 row_pages(const struct row *row)
+{
+	return row->slowest.sections * SECTION_BLOCKS * BLOCK_FRAMES;
+}
+
+/* "12.3%" less than the base; negative when slower. */
+static void print_speedup(u64 base, u64 now)
+{
+	const s64 tenths = base ? ((s64)base - (s64)now) * 1000 / (s64)base : 0;
+
+	print(" %4lld.%lld%%", (long long)(tenths / 10), (long long)((tenths < 0 ? -tenths : tenths) % 10));
+}
+
+static void print_ms(u64 ns, u64 sd)
+{
+	print(" %6llu.%03llu (%5llu.%03llu)", (unsigned long long)(ns / NS_PER_MS),
+	      (unsigned long long)(ns / NS_PER_US % 1000), (unsigned long long)(sd / NS_PER_MS),
+	      (unsigned long long)(sd / NS_PER_US % 1000));
+}
+
+static void print_row(const struct row *row, const struct row *base)
+{
+	const u64 pages = row_pages(row), rest = machine_ready_ns();
+	const u64 ps = pages ? row->mean * 1000 / pages : 0;
+
+	if (row->asked.percent)
+		print("  %3u%% (%4u)", row->asked.value, row->threads);
+	else
+		print("       (%4u)", row->asked.value);
+	print_speedup(rest + base->mean, rest + row->mean);
+	print_ms(rest + row->mean, row->sd);
+	print_speedup(base->mean, row->mean);
+	print_ms(row->mean, row->sd);
+	print("  %4llu.%03llu %4llu.%02llu\n", (unsigned long long)(ps / 1000), (unsigned long long)(ps % 1000),
+	      (unsigned long long)(ps ? 64000 / ps : 0), (unsigned long long)(ps ? 6400000 / ps % 100 : 0));
+}
+
+static void record_row(const struct row *row)
+{
+	print("BENCH memmap mode=%s node=%u threads=%u pages=%llu ns=%llu ns_sd=%llu chunks_min=%llu chunks_max=%llu"
+	      " asked=%u%s\n",
+	      row->asked.value ? "parallel" : "serial", row->slowest.node, row->threads, (unsigned long long)row_pages(row),
+	      (unsigned long long)row->mean, (unsigned long long)row->sd, (unsigned long long)row->slowest.chunks_min,
+	      (unsigned long long)row->slowest.chunks_max, row->asked.value, row->asked.percent ? "%" : "");
+}
+
+/* Ours: opened on demand, which writes no struct page. */
+static void print_lazy(void)
+{
+	static struct memmap_opened opened[ZONES_MAX];
+	u64 ns = 0, sections = 0;
+
+	sections_close_all(&mm_kernel);
+	memmap_open_all(&mm_kernel, SECTION_ON_DEMAND, (struct memmap_threads){0}, opened);
+	for (node_t n = 0; n < mm_kernel.nodes; n++) {
+		ns += opened[n].ns;
+		sections += opened[n].sections;
+	}
+	print("  lazy: nothing at boot; opening all of it on demand by one CPU takes %llu.%03llu ms\n",
+	      (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000));
+	print("BENCH memmap mode=lazy node=0 threads=1 pages=%llu ns=%llu ns_sd=0 chunks_min=0 chunks_max=0\n",
+	      (unsigned long long)(sections * SECTION_BLOCKS * BLOCK_FRAMES), (unsigned long long)ns);
+	sections_close_all(&mm_kernel);
+}
+
+static bool bench_memmap(void)
+{
+	static const struct memmap_threads asked[] = {{0, false}, {1, false}, {12, true}, {25, true}, {37, true},
+						      {50, true}, {75, true}, {100, true}};
+	static struct row rows[ARRAY_LEN(asked)];
+
+	if (open_once(asked[0]).sections == 0) {
+		print("  # skipped: this machine has no section that can be closed and opened anew\n");
+		verdict_count(0, 0, 1);
+		return true;
+	}
+	print("Making all struct pages (Jordan, \"mm: parallelize deferred_init_memmap()\", 2020-05)\n"
+	      "%u nodes, %u CPUs; the slowest node decides\n\n"
+	      "  node%% (thr)  kernel boot: speedup, ms (sd)      memmap init: speedup, ms (sd)   ns/page  GB/s\n",
+	      mm_kernel.nodes, cpumask_weight(&cpus_online));
+	for (unsigned i = 0; i < ARRAY_LEN(asked); i++) {
+		rows[i] = (struct row){.asked = asked[i]};
+		run_row(&rows[i]);
+		print_row(&rows[i], &rows[0]);
+	}
+	print_lazy();
+	for (unsigned i = 0; i < ARRAY_LEN(asked); i++)
+		record_row(&rows[i]);
+	return true;
+}
+
+BENCH(memmap, "make all struct pages with 0 to all CPUs of every node (S1)", bench_memmap);
