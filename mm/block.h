@@ -40,7 +40,7 @@ enum block_flags {
 	BLOCK_POOL_FREE = 1 << 3,
 	BLOCK_PCP = 1 << 4,    /* on a per-CPU list of order 9 */
 	BLOCK_MAPPED = 1 << 5, /* in a mapped section: the vmemmap is, or was, one 2 MiB mapping */
-	BLOCK_MEMMAP = 1 << 6, /* META: holds the struct pages of its own mapped section */
+	BLOCK_MEMMAP = 1 << 6, /* META: holds the struct pages of a mapped section */
 };
 
 struct meta_block;
@@ -73,6 +73,7 @@ enum { SECTION_STATE_MASK = 0x7f };
 struct gib {
 	struct block *blocks; /* GIB_BLOCKS records, or NULL; set once, with a release store */
 	u8 section[GIB_SECTIONS];
+	u32 memmap[GIB_SECTIONS]; /* mapped: block that holds the section's struct pages */
 };
 
 /* A private list of blocks, chained through their records; order and ownership are the holder's. */

@@ -62,35 +62,14 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 
 /* ---- taking blocks ---- */
 
-/* Take free blocks of one class, any type, into the list, in transit. */
-static u64 take_class(struct zone *zone, enum free_class class, u64 count, struct block_list *list)
-{
-	u64 taken = 0;
-
-	spin_lock(&zone->lock);
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
-		while (taken < count) {
-			const u32 index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
-
-			if (index == BLOCK_NONE)
-				break;
-			block_begin(zone, index, BLOCK_ORDER, BLOCK_HUGE);
-			block_list_push(zone->mm, list, index);
-			taken++;
-		}
-	}
-	spin_unlock(&zone->lock);
-	return taken;
-}
-
-/* The same, opening sections until there are enough or none is left. */
+/* Take free blocks of one class, opening sections until there are enough or none is left. */
 static u64 take_opening(struct zone *zone, enum free_class class, enum section_style style, u64 count,
 			struct block_list *list)
 {
-	u64 taken = take_class(zone, class, count, list);
+	u64 taken = block_take(zone, class, count, BLOCK_HUGE, list);
 
 	while (taken < count && section_open_next(zone, style) == 0)
-		taken += take_class(zone, class, count - taken, list);
+		taken += block_take(zone, class, count - taken, BLOCK_HUGE, list);
 	return taken;
 }
 
@@ -121,10 +100,10 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, u64 count, s
 		return take_with_heads(zone, FREE_MAPPED, SECTION_MAPPED, count, list);
 	if (mode->mapped)
 		return take_opening(zone, FREE_MAPPED, SECTION_MAPPED, count, list);
-	taken += take_class(zone, FREE_HUGE, count, list);
+	taken += block_take(zone, FREE_HUGE, count, BLOCK_HUGE, list);
 	taken += take_with_heads(zone, FREE_BARE, SECTION_ON_DEMAND, count - taken, list);
-	taken += take_class(zone, FREE_FULL, count - taken, list);
-	taken += take_class(zone, FREE_MAPPED, count - taken, list);
+	taken += block_take(zone, FREE_FULL, count - taken, BLOCK_HUGE, list);
+	taken += block_take(zone, FREE_MAPPED, count - taken, BLOCK_HUGE, list);
 	return taken;
 }
 
@@ -343,7 +322,7 @@ u64 hvo_bare_free_huge(struct zone *zone)
 {
 	struct mm *mm = zone->mm;
 	struct block_list list = BLOCK_LIST_INIT;
-	const u64 taken = take_class(zone, FREE_HUGE, ~0ULL, &list);
+	const u64 taken = block_take(zone, FREE_HUGE, ~0ULL, BLOCK_BARE, &list);
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 	u64 tag;
 
@@ -374,7 +353,7 @@ u64 hvo_huge_free_full(struct zone *zone, u64 count)
 	struct block_list list = BLOCK_LIST_INIT;
 	u64 changed;
 
-	if (take_class(zone, FREE_FULL, count, &list) == 0)
+	if (block_take(zone, FREE_FULL, count, BLOCK_HUGE, &list) == 0)
 		return 0;
 	hvo_optimise(mm, mode, &list);
 	changed = list.count;

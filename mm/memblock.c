@@ -55,11 +55,7 @@ static void list_join(struct memblock_list *list)
 	}
 }
 
-/*
- * Add [start, end): only those parts that are not in the list yet, so the first to claim a byte keeps it.
- * False if the list is full; what was added until then stays.
- */
-static bool list_add(struct memblock_list *list, struct memblock_range range)
+bool memblock_list_add(struct memblock_list *list, struct memblock_range range)
 {
 	phys_t at = range.start;
 	size_t i = 0;
@@ -83,8 +79,7 @@ static bool list_add(struct memblock_list *list, struct memblock_range range)
 	return true;
 }
 
-/* Take [start, end) out, splitting ranges it cuts in two. */
-static bool list_subtract(struct memblock_list *list, phys_t start, phys_t end)
+bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end)
 {
 	for (size_t i = 0; i < list->count;) {
 		struct memblock_range *range = &list->range[i];
@@ -106,7 +101,7 @@ static bool list_subtract(struct memblock_list *list, phys_t start, phys_t end)
 	return true;
 }
 
-static void add_ram(const struct mem_range *range)
+static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 {
 	phys_t start = ALIGN_UP(range->start, PAGE_SIZE), end = ALIGN_DOWN(range->end, PAGE_SIZE);
 
@@ -116,13 +111,23 @@ static void add_ram(const struct mem_range *range)
 			(unsigned long long)(PHYS_LIMIT >> 40));
 		end = MIN(end, PHYS_LIMIT);
 	}
-	if (start < end && !list_add(&memblock_memory, (struct memblock_range){.start = start, .end = end}))
+	if (start < end && !memblock_list_add(memory, (struct memblock_range){.start = start, .end = end}))
 		pr_err("memory: map too fragmented, RAM %llx-%llx is not used", (unsigned long long)start,
 		       (unsigned long long)end);
 }
 
+static void reserve(struct memblock_list *reserved, phys_t start, phys_t end, enum memblock_owner owner)
+{
+	struct memblock_range range = {
+		.start = ALIGN_DOWN(start, PAGE_SIZE), .end = ALIGN_UP(end, PAGE_SIZE), .owner = owner};
+
+	if (!memblock_list_add(reserved, range))
+		panic("too many reserved ranges: cannot keep %llx-%llx out of use", (unsigned long long)start,
+		      (unsigned long long)end);
+}
+
 /* Everything that is not plain RAM wins over what claims to be: rounded outwards, cut away or kept reserved. */
-static void take_away(const struct mem_range *range)
+static void take_away(struct memblock_list *memory, struct memblock_list *reserved, const struct mem_range *range)
 {
 	phys_t start = ALIGN_DOWN(range->start, PAGE_SIZE);
 	phys_t end = range->end > PHYS_LIMIT ? PHYS_LIMIT : ALIGN_UP(range->end, PAGE_SIZE);
@@ -130,37 +135,37 @@ static void take_away(const struct mem_range *range)
 	if (start >= end)
 		return;
 	if (range->kind == MEM_LOADER)
-		memblock_reserve(start, end, OWNER_LOADER);
-	else if (!list_subtract(&memblock_memory, start, end))
+		reserve(reserved, start, end, OWNER_LOADER);
+	else if (!memblock_list_subtract(memory, start, end))
 		panic("memory map too fragmented to keep %llx-%llx out of use", (unsigned long long)start,
 		      (unsigned long long)end);
 }
 
-int memblock_init(const struct boot_info *info)
+int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory, struct memblock_list *reserved)
 {
 	for (size_t i = 0; i < info->ranges; i++)
 		if (info->range[i].kind == MEM_RAM || info->range[i].kind == MEM_LOADER)
-			add_ram(&info->range[i]);
+			add_ram(memory, &info->range[i]);
 	for (size_t i = 0; i < info->ranges; i++)
 		if (info->range[i].kind != MEM_RAM)
-			take_away(&info->range[i]);
+			take_away(memory, reserved, &info->range[i]);
 	if (info->ranges_lost)
 		pr_warn("memory: %zu ranges of the firmware's map beyond the first %d are not used", info->ranges_lost,
 			BOOT_RANGES_MAX);
-	if (memblock_memory.count == 0)
+	if (memory->count == 0)
 		return -ENOMEM;
-	memblock_reserve(0, PAGE_SIZE, OWNER_FIRMWARE); /* frame 0: the BIOS's, and 0 means "none" below */
+	reserve(reserved, 0, PAGE_SIZE, OWNER_FIRMWARE); /* frame 0: the BIOS's, and 0 means "none" below */
 	return 0;
+}
+
+int memblock_init(const struct boot_info *info)
+{
+	return memblock_sort_out(info, &memblock_memory, &memblock_reserved);
 }
 
 void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner)
 {
-	struct memblock_range range = {
-		.start = ALIGN_DOWN(start, PAGE_SIZE), .end = ALIGN_UP(end, PAGE_SIZE), .owner = owner};
-
-	if (!list_add(&memblock_reserved, range))
-		panic("too many reserved ranges: cannot keep %llx-%llx out of use", (unsigned long long)start,
-		      (unsigned long long)end);
+	reserve(&memblock_reserved, start, end, owner);
 }
 
 /*
@@ -168,31 +173,32 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner)
  *
  *   low |......####......##....| high      candidates are the dots, highest first
  */
-static phys_t find_top_down(phys_t low, phys_t high, u64 size, u64 align)
+static phys_t find_top_down(const struct memblock_list *reserved, phys_t low, phys_t high, u64 size, u64 align)
 {
-	for (size_t i = memblock_reserved.count; high >= low + size;) {
+	for (size_t i = reserved->count; high >= low + size;) {
 		phys_t start = ALIGN_DOWN(high - size, align);
 
 		if (start < low)
 			return 0;
-		while (i > 0 && memblock_reserved.range[i - 1].start >= start + size)
+		while (i > 0 && reserved->range[i - 1].start >= start + size)
 			i--;
-		if (i == 0 || memblock_reserved.range[i - 1].end <= start)
+		if (i == 0 || reserved->range[i - 1].end <= start)
 			return start;
-		high = memblock_reserved.range[i - 1].start;
+		high = reserved->range[i - 1].start;
 	}
 	return 0;
 }
 
-static phys_t alloc_on(u64 size, u64 align, phys_t limit, node_t node)
+phys_t memblock_find(const struct memblock_list *memory, const struct memblock_list *reserved, u64 size, u64 align,
+		     phys_t limit, node_t node)
 {
-	for (size_t i = memblock_memory.count; i-- > 0;) {
-		const struct memblock_range *range = &memblock_memory.range[i];
+	for (size_t i = memory->count; i-- > 0;) {
+		const struct memblock_range *range = &memory->range[i];
 		phys_t start;
 
 		if (node != NODE_NONE && range->node != node)
 			continue;
-		start = find_top_down(range->start, MIN(range->end, limit), size, align);
+		start = find_top_down(reserved, range->start, MIN(range->end, limit), size, align);
 		if (start)
 			return start;
 	}
@@ -206,9 +212,9 @@ phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 	size = ALIGN_UP(size, PAGE_SIZE);
 	limit = limit ? MIN(limit, alloc_limit) : alloc_limit;
 	ASSERT(align >= PAGE_SIZE && (align & (align - 1)) == 0, "alignment %llx", (unsigned long long)align);
-	start = alloc_on(size, align, limit, node);
+	start = memblock_find(&memblock_memory, &memblock_reserved, size, align, limit, node);
 	if (!start && node != NODE_NONE)
-		start = alloc_on(size, align, limit, NODE_NONE);
+		start = memblock_find(&memblock_memory, &memblock_reserved, size, align, limit, NODE_NONE);
 	if (!start)
 		return 0;
 	memblock_reserve(start, start + size, OWNER_BOOT);
@@ -218,7 +224,7 @@ phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 
 void memblock_free(phys_t start, u64 size)
 {
-	if (!list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
+	if (!memblock_list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
 		pr_warn("memory: reserved list full, %llx-%llx is not given back", (unsigned long long)start,
 			(unsigned long long)(start + size));
 }
@@ -232,10 +238,10 @@ void *memblock_alloc_or_die(u64 size, const char *what)
 	return phys_to_virt(phys);
 }
 
-void memblock_set_node(phys_t start, phys_t end, node_t node)
+void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node)
 {
-	for (size_t i = 0; i < memblock_memory.count; i++) {
-		struct memblock_range *range = &memblock_memory.range[i];
+	for (size_t i = 0; i < memory->count; i++) {
+		struct memblock_range *range = &memory->range[i];
 		struct memblock_range inside = {.start = MAX(range->start, start), .end = MIN(range->end, end), .node = node};
 		struct memblock_range above = {.start = inside.end, .end = range->end, .node = range->node};
 
@@ -245,13 +251,18 @@ void memblock_set_node(phys_t start, phys_t end, node_t node)
 			*range = inside;
 		} else {
 			range->end = inside.start;
-			if (!list_insert(&memblock_memory, ++i, inside))
+			if (!list_insert(memory, ++i, inside))
 				panic("memory map too fragmented for its nodes");
 		}
-		if (above.start < above.end && !list_insert(&memblock_memory, ++i, above))
+		if (above.start < above.end && !list_insert(memory, ++i, above))
 			panic("memory map too fragmented for its nodes");
 	}
-	list_join(&memblock_memory);
+	list_join(memory);
+}
+
+void memblock_set_node(phys_t start, phys_t end, node_t node)
+{
+	memblock_list_set_node(&memblock_memory, start, end, node);
 }
 
 void memblock_direct_map_ready(void)

@@ -60,3 +60,20 @@ struct memblock_totals {
 	u64 ram_bytes, span_bytes, hole_bytes, reserved_bytes;
 };
 struct memblock_totals memblock_totals(void);
+
+/* ---- the same over any pair of lists: private machines and tests ---- */
+
+/*
+ * Add a range of whole pages: only those parts that are not in the list yet, so the first to claim a byte keeps it.
+ * False if the list is full; what was added until then stays.
+ */
+bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
+
+/* Take [start, end) out, splitting ranges it cuts in two. False if there is no room for the second half. */
+bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
+
+/* As memblock_init(), memblock_set_node(); and the place memblock_alloc() would take, or 0. */
+int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory, struct memblock_list *reserved);
+void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node);
+phys_t memblock_find(const struct memblock_list *memory, const struct memblock_list *reserved, u64 size, u64 align,
+		     phys_t limit, node_t node);

@@ -107,32 +107,18 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 	return err;
 }
 
-/* A free block of this class, now in transit. */
-static u32 take_one(struct zone *zone, enum free_class class)
-{
-	u32 index = BLOCK_NONE;
-
-	spin_lock(&zone->lock);
-	for (unsigned type = 0; type < MIGRATE_TYPES && index == BLOCK_NONE; type++)
-		index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
-	if (index != BLOCK_NONE)
-		block_begin(zone, index, BLOCK_ORDER, BLOCK_META);
-	spin_unlock(&zone->lock);
-	return index;
-}
-
 static u32 take_for_meta(struct zone *zone)
 {
-	u32 index = take_one(zone, FREE_BARE);
+	u32 index = block_take_one(zone, FREE_BARE, BLOCK_META);
 
 	while (index == BLOCK_NONE && section_open_next(zone, SECTION_ON_DEMAND) == 0)
-		index = take_one(zone, FREE_BARE);
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE)
-		index = take_one(zone, FREE_MAPPED);
+		index = block_take_one(zone, FREE_MAPPED, BLOCK_META);
 	if (index == BLOCK_NONE && hvo_bare_free_huge(zone) > 0)
-		index = take_one(zone, FREE_BARE);
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE && hvo_huge_free_full(zone, 1) > 0 && hvo_bare_free_huge(zone) > 0)
-		index = take_one(zone, FREE_BARE);
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	return index;
 }
 

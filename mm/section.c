@@ -14,6 +14,7 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/meta_grow.h"
+#include "mm/transit.h"
 #include "mm/vmemmap.h"
 
 enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
@@ -24,6 +25,7 @@ struct opening {
 	u64 section;
 	u32 first; /* block */
 	u8 plan[SECTION_BLOCKS], zone[SECTION_BLOCKS];
+	bool mapped;
 	u32 memmap; /* mapped: block that holds the struct pages; else BLOCK_NONE */
 };
 
@@ -48,15 +50,14 @@ enum section_style section_style(const struct mm *mm, u64 section)
 	return slot && (atomic_load_acquire(slot) & SECTION_MAPPED) ? SECTION_MAPPED : SECTION_ON_DEMAND;
 }
 
+static u32 *memmap_slot(const struct mm *mm, u64 section)
+{
+	return &mm->gib[section / GIB_SECTIONS - mm->first_gib].memmap[section % GIB_SECTIONS];
+}
+
 u32 section_memmap(const struct mm *mm, u64 section)
 {
-	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
-		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
-
-		if (block_at(mm, index)->flags & BLOCK_MEMMAP)
-			return index;
-	}
-	return BLOCK_NONE;
+	return section_style(mm, section) == SECTION_MAPPED ? *memmap_slot(mm, section) : BLOCK_NONE;
 }
 
 u64 section_first(const struct mm *mm)
@@ -89,7 +90,7 @@ static int open_records(struct mm *mm, struct node *node, u64 section)
 	return 0;
 }
 
-static void plan_blocks(struct opening *o, enum section_style style)
+static void plan_blocks(struct opening *o)
 {
 	o->first = (u32)(o->section * SECTION_BLOCKS);
 	o->memmap = BLOCK_NONE;
@@ -98,8 +99,6 @@ static void plan_blocks(struct opening *o, enum section_style style)
 		o->plan[i] = (u8)memmap_block_plan(o->mm, o->first + i, &o->zone[i]);
 		if (o->zone[i] != ZONE_NONE && !o->node)
 			o->node = zone_node(&o->mm->zone[o->zone[i]]);
-		if (style == SECTION_MAPPED && o->plan[i] == PLAN_FREE && o->memmap == BLOCK_NONE)
-			o->memmap = o->first + i;
 	}
 	if (o->node)
 		o->node = &o->mm->node[o->node->meta_node];
@@ -189,7 +188,7 @@ static void publish_record(struct opening *o, u32 index, enum block_state state)
 
 	block->zone = o->zone[index - o->first];
 	block->type = MIGRATE_MOVABLE;
-	block->flags = o->memmap != BLOCK_NONE ? BLOCK_MAPPED : 0;
+	block->flags = o->mapped ? BLOCK_MAPPED : 0;
 	block->next = block->prev = BLOCK_NONE;
 	block_set_state(o->mm, index, state);
 }
@@ -204,7 +203,7 @@ static int publish_special(struct opening *o)
 			continue;
 		if (block_at(o->mm, index)->state == BLOCK_META)
 			continue;
-		if (o->memmap == BLOCK_NONE && give_private_pages(o, index, o->zone[i]) < 0) {
+		if (!o->mapped && give_private_pages(o, index, o->zone[i]) < 0) {
 			pr_warn("memory: block %u gets no struct pages, what is free in it stays unused", index);
 			continue;
 		}
@@ -222,22 +221,20 @@ static bool plan_is_free(const struct opening *o, unsigned i)
 /* Whole free blocks, in runs, to their zones' lists. */
 static void publish_free(struct opening *o)
 {
-	const bool mapped = o->memmap != BLOCK_NONE;
-
 	for (unsigned i = 0; i < SECTION_BLOCKS;) {
 		unsigned n = 0;
 
 		if (o->plan[i] == PLAN_ABSENT)
 			publish_record(o, o->first + i, BLOCK_ABSENT);
 		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i]) {
-			publish_record(o, o->first + i + n, mapped ? BLOCK_FULL : BLOCK_BARE);
+			publish_record(o, o->first + i + n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
 			n++;
 		}
 		if (n > 0) {
 			struct zone *zone = &o->mm->zone[o->zone[i]];
 
 			spin_lock(&zone->lock);
-			buddy_free_range(zone, o->first + i, n, mapped ? FREE_MAPPED : FREE_BARE);
+			buddy_free_range(zone, o->first + i, n, o->mapped ? FREE_MAPPED : FREE_BARE);
 			spin_unlock(&zone->lock);
 			atomic_fetch_sub(&zone->unopened, (u64)n * BLOCK_FRAMES);
 		}
@@ -261,11 +258,55 @@ static int open_on_demand(struct opening *o)
 	return 0;
 }
 
-/* All 32768 struct pages, in the section's first whole block, before any translation shows them. */
-static int open_mapped(struct opening *o)
+static bool lies_inside(const struct opening *o, u32 index)
+{
+	return index >= o->first && index < o->first + SECTION_BLOCKS;
+}
+
+/*
+ * The block that will hold the struct pages: a free one of another section, so that this one stays whole, else the first
+ * whole block of the section itself. Its state becomes META.
+ */
+static bool choose_memmap(struct opening *o)
+{
+	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
+		struct zone *zone;
+
+		if (o->plan[i] != PLAN_FREE)
+			continue;
+		zone = &o->mm->zone[o->zone[i]];
+		o->memmap = block_take_one(zone, FREE_BARE, BLOCK_META);
+		if (o->memmap == BLOCK_NONE)
+			o->memmap = block_take_one(zone, FREE_MAPPED, BLOCK_META);
+		if (o->memmap == BLOCK_NONE) {
+			o->memmap = o->first + i;
+			publish_record(o, o->memmap, BLOCK_META);
+			return true;
+		}
+		block_set_state(o->mm, o->memmap, BLOCK_META);
+		block_publish_used(zone, o->memmap, BLOCK_ORDER);
+		return true;
+	}
+	return false; /* no whole block to describe: not worth a mapped section */
+}
+
+static void forget_memmap(struct opening *o)
+{
+	struct block *block = block_at(o->mm, o->memmap);
+
+	block->flags &= (u8)~BLOCK_MEMMAP;
+	if (lies_inside(o, o->memmap)) {
+		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
+	} else {
+		block_set_state(o->mm, o->memmap, block->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		block_free(block_zone(o->mm, o->memmap), o->memmap, BLOCK_ORDER);
+	}
+}
+
+/* All 32768 struct pages, written before any translation shows them. */
+static void init_memmap(const struct opening *o)
 {
 	struct page *pages = phys_to_virt(block_pfn(o->memmap) << PAGE_SHIFT);
-	struct zone *zone = &o->mm->zone[o->zone[o->memmap - o->first]];
 
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
 		struct page *first = &pages[i * BLOCK_FRAMES];
@@ -275,19 +316,28 @@ static int open_mapped(struct opening *o)
 		else
 			init_special_pages(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
 	}
-	publish_record(o, o->memmap, BLOCK_META);
+}
+
+static int open_mapped(struct opening *o)
+{
+	struct node *node; /* META of the node where the memmap lies counts it */
+
 	block_at(o->mm, o->memmap)->flags |= BLOCK_MEMMAP;
-	if (meta_add_block(o->node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0)
-		goto fail;
-	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
-		meta_remove_block(o->node, o->memmap, BLOCK_FRAMES);
-		goto fail;
+	node = &o->mm->node[zone_node(block_zone(o->mm, o->memmap))->meta_node];
+	init_memmap(o);
+	if (meta_add_block(node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0) {
+		forget_memmap(o);
+		return -ENOMEM;
 	}
-	atomic_fetch_sub(&zone->unopened, BLOCK_FRAMES);
+	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
+		meta_remove_block(node, o->memmap, BLOCK_FRAMES);
+		forget_memmap(o);
+		return -ENOMEM;
+	}
+	*memmap_slot(o->mm, o->section) = o->memmap;
+	if (lies_inside(o, o->memmap))
+		atomic_fetch_sub(&block_zone(o->mm, o->memmap)->unopened, BLOCK_FRAMES);
 	return 0;
-fail:
-	block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
-	return -ENOMEM;
 }
 
 int section_open(struct mm *mm, u64 section, enum section_style style)
@@ -307,10 +357,12 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	if ((was & SECTION_STATE_MASK) != SECTION_UNOPENED || !atomic_cas(slot, was, (u8)SECTION_OPENING))
 		return -EAGAIN;
 
-	plan_blocks(&o, style);
+	plan_blocks(&o);
 	err = open_records(mm, o.node, section);
-	if (!err)
-		err = o.memmap != BLOCK_NONE ? open_mapped(&o) : open_on_demand(&o);
+	if (!err) {
+		o.mapped = style == SECTION_MAPPED && choose_memmap(&o);
+		err = o.mapped ? open_mapped(&o) : open_on_demand(&o);
+	}
 	if (err) {
 		atomic_store_release(slot, (u8)SECTION_UNOPENED);
 		return err;
@@ -319,7 +371,7 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	meta_top_up(o.node);
 	publish_special(&o);
 	atomic_add_relaxed(&mm->sections_opened, 1);
-	atomic_store_release(slot, (u8)(SECTION_OPEN | (o.memmap != BLOCK_NONE ? SECTION_MAPPED : 0)));
+	atomic_store_release(slot, (u8)(SECTION_OPEN | (o.mapped ? SECTION_MAPPED : 0)));
 	return 0;
 }
 

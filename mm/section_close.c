@@ -14,27 +14,26 @@
 #include "mm/meta.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
+#include "mm/transit.h"
 #include "mm/vmemmap.h"
 
 struct closing {
 	struct mm *mm;
 	struct zone *zone;
 	u32 first, memmap;
+	bool inside; /* the memmap block is one of the section's own */
 };
 
 /* Every block is free in this zone, or absent, or the section's own struct pages. Zone lock held. */
-static bool section_is_free(struct closing *c)
+static bool section_is_free(const struct closing *c)
 {
-	c->memmap = BLOCK_NONE;
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
 		const struct block *block = block_at(c->mm, i);
 
 		if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
 			return false;
-		if (block->state == BLOCK_META && (block->flags & BLOCK_MEMMAP))
-			c->memmap = i;
-		else if (block->state != BLOCK_ABSENT &&
-			 (block->zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
+		if (block->state != BLOCK_ABSENT && i != c->memmap &&
+		    (block->zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
 			return false;
 	}
 	return true;
@@ -96,18 +95,19 @@ static unsigned own_memmap_frames(const struct closing *c)
 	return own;
 }
 
+static struct node *memmap_node(const struct closing *c)
+{
+	return &c->mm->node[zone_node(block_zone(c->mm, c->memmap))->meta_node];
+}
+
 /* Under the zone lock: take everything, or change nothing. */
 static int take_section(struct closing *c)
 {
 	int err = -EBUSY;
 
 	spin_lock(&c->zone->lock);
-	if (section_is_free(c)) {
-		err = 0;
-		if (c->memmap != BLOCK_NONE)
-			err = meta_remove_block(zone_node(&c->mm->zone[block_at(c->mm, c->memmap)->zone]), c->memmap,
-						own_memmap_frames(c));
-	}
+	if (section_is_free(c))
+		err = c->memmap == BLOCK_NONE ? 0 : meta_remove_block(memmap_node(c), c->memmap, own_memmap_frames(c));
 	if (!err)
 		unlink_all(c);
 	spin_unlock(&c->zone->lock);
@@ -151,6 +151,16 @@ static void forget_blocks(struct closing *c)
 	atomic_fetch_add(&c->zone->unopened, frames);
 }
 
+/* A memmap block of another section is free again there. */
+static void free_memmap(struct closing *c)
+{
+	struct block *block = block_at(c->mm, c->memmap);
+
+	block->flags &= (u8)~BLOCK_MEMMAP;
+	block_set_state(c->mm, c->memmap, block->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
+}
+
 int section_close(struct mm *mm, u64 section)
 {
 	struct closing c = {.mm = mm, .first = (u32)(section * SECTION_BLOCKS)};
@@ -160,8 +170,10 @@ int section_close(struct mm *mm, u64 section)
 
 	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT || (was & SECTION_STATE_MASK) == SECTION_UNOPENED)
 		return -ENODEV;
+	c.memmap = section_memmap(mm, section);
 	if ((was & SECTION_STATE_MASK) != SECTION_OPEN || !atomic_cas(slot, was, (u8)SECTION_CLOSING))
 		return -EAGAIN;
+	c.inside = c.memmap >= c.first && c.memmap < c.first + SECTION_BLOCKS;
 	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
 		if (block_at(mm, i)->state != BLOCK_ABSENT)
 			c.zone = block_zone(mm, i);
@@ -175,6 +187,8 @@ int section_close(struct mm *mm, u64 section)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	free_table(&c, pmd);
 	forget_blocks(&c);
+	if (c.memmap != BLOCK_NONE && !c.inside)
+		free_memmap(&c);
 	atomic_add_relaxed(&mm->sections_closed, 1);
 	atomic_store_release(slot, (u8)SECTION_UNOPENED);
 	return 0;
@@ -195,13 +209,15 @@ static void bare_all_free(struct mm *mm)
 
 u64 sections_close_all(struct mm *mm)
 {
-	u64 closed = 0;
+	u64 closed = 0, before;
 
 	pcp_drain_all(mm);
 	bare_all_free(mm);
-	for (u64 section = section_first(mm); section < section_end(mm); section++)
-		if (section_close(mm, section) == 0)
-			closed++;
+	do { /* a section that holds another's struct pages closes only after it */
+		before = closed;
+		for (u64 section = section_first(mm); section < section_end(mm); section++)
+			closed += section_close(mm, section) == 0;
+	} while (closed > before);
 	for (node_t n = 0; n < mm->nodes; n++)
 		meta_settle(&mm->node[n]);
 	return closed;

@@ -19,6 +19,34 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	zone->transit += order_pages(order);
 }
 
+u64 block_take(struct zone *zone, enum free_class class, u64 count, enum block_state to, struct block_list *list)
+{
+	u64 taken = 0;
+
+	spin_lock(&zone->lock);
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+		while (taken < count) {
+			const u32 index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+
+			if (index == BLOCK_NONE)
+				break;
+			block_begin(zone, index, BLOCK_ORDER, to);
+			block_list_push(zone->mm, list, index);
+			taken++;
+		}
+	}
+	spin_unlock(&zone->lock);
+	return taken;
+}
+
+u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_take(zone, class, 1, to, &list);
+	return block_list_pop(zone->mm, &list);
+}
+
 /* Zone lock held. */
 static void transit_end(struct zone *zone, u32 index, unsigned order)
 {

@@ -16,6 +16,15 @@
  */
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to);
 
+/*
+ * Take up to `count` free blocks of one class, of any type, into the end of `list`, in transit to state `to`. Returns how
+ * many. Takes zone->lock.
+ */
+u64 block_take(struct zone *zone, enum free_class class, u64 count, enum block_state to, struct block_list *list);
+
+/* One block; BLOCK_NONE if there is none. */
+u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to);
+
 /* Work done: the run belongs to a holder now. Takes zone->lock. */
 void block_publish_used(struct zone *zone, u32 index, unsigned order);
 

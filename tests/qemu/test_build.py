@@ -18,7 +18,7 @@ def make(folder, *args):
     done = subprocess.run(
         ["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False
     )
-    assert done.returncode == 0, f"make {' '.join(args)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert done.returncode == 0, f"make {' '.join(args)}: {done.stderr[-3000:]}"
     assert "warning" not in (done.stdout + done.stderr).lower()
     return done.stdout
 
