@@ -174,7 +174,8 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 
 # ---- test --------------------------------------------------------------------------------------------------------
 
-PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu --build $(BUILD) --select '$(T)'
+PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
+	--build $(BUILD) --select '$(T)'
 
 .PHONY: test test-matrix test-huge test-bare mutants fuzz
 test: $(KERNEL) host-asan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
@@ -224,7 +225,8 @@ clean: ## remove what was built; TOOLS stays
 
 help: ## this list
 	@sed -n -e 's/^#: \([A-Z][a-z]*\)$$/\n\1:/p' -e 's/^#: \([A-Z_]\{1,\} .*\)/  \1/p' \
-		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk | sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \
+		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk | \
+		sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \
 		awk -F '\t' 'NF == 2 { printf "  %-22s %s\n", $$1, $$2; next } { print }'
 
 FORCE:

@@ -8,11 +8,6 @@
 
 #include "kernel/panic.h"
 
-static u8 block_list_type(const struct zone *zone, const struct page *page)
-{
-	return block_of(zone->mm, page_to_pfn(page))->type & BLOCK_TYPE_MASK;
-}
-
 static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
 {
 	struct page **head = &zone->page_list[type][order];
@@ -89,7 +84,7 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 		return NULL;
 	found = (unsigned)__builtin_ctz(orders);
 	page = zone->page_list[type][found];
-	DEBUG_ASSERT(block_list_type(zone, page) == type, "frame %llx is on a list of another type",
+	DEBUG_ASSERT(block_type(block_of(zone->mm, page_to_pfn(page))) == type, "frame %llx is on a list of another type",
 		     (unsigned long long)page_to_pfn(page));
 	page_list_remove(zone, page, (u8)type);
 	while (found > order) {

@@ -1,10 +1,15 @@
 /*
  * Writing struct pages, and what the boot ranges say about frames: see memmap.h.
  *
- * Each struct is one cache line, written whole by eight stores of values that are ready in registers: the line is
- * never read, and nothing is written twice. (Figures: `make bench-native`, `BENCH memmap`.)
+ * Each struct is one cache line, written once, whole, in its final state. A section's worth is streamed past the caches: at
+ * 3 ns a struct page that is as fast as a non-temporal clear and twice as fast as plain stores, rep movsq or rep stosb, which
+ * all read the line first or keep it (`make bench-native`: BENCH memmap beside BENCH probe name=clear). A few frames at a
+ * time are written by plain stores: they are about to be used.
  */
 #include "mm/memmap.h"
+
+#include <arch/barrier.h>
+#include <arch/stream.h>
 
 #include "kernel/panic.h"
 
@@ -35,6 +40,15 @@ void memmap_init_pages(struct page *pages, u64 count, u8 zone)
 
 	for (u64 i = 0; i < count; i++)
 		page_write(&pages[i], start);
+}
+
+void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
+{
+	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
+
+	for (u64 i = 0; i < count; i++)
+		stream_line(&pages[i], start.word[0], start.word[1]);
+	fence_store_nt();
 }
 
 static void init_tails(struct page *pages, u64 count, unsigned order, u8 zone)

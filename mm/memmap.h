@@ -9,6 +9,9 @@
 /* `count` pages of their own, free or about to be: flags, refcount and links clear. */
 void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 
+/* The same for many that will not be used soon: past the caches. */
+void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
+
 /* One frame: the head of a huge page of `order` (refcount 1) and its first 63 tails. */
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone);
 

@@ -134,8 +134,7 @@ void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_thre
 		opened[n] = (struct memmap_opened){.node = n};
 		jobs[n] = (struct open_job){.mm = mm, .style = style, .helpers_from = helpers, .result = &opened[n]};
 		jobs[n].threads = memmap_threads_on(helpers, threads);
-		remote[n] = threads.value > 0 && helpers != this_cpu()->node &&
-			    work_start(leader, open_node, &jobs[n]) == 0;
+		remote[n] = helpers != this_cpu()->node && work_start(leader, open_node, &jobs[n]) == 0;
 	}
 	for (node_t n = 0; n < mm->nodes; n++)
 		if (!remote[n])

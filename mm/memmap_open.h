@@ -1,8 +1,8 @@
 /*
  * When struct pages are made: memmap=serial, parallel or lazy.
  *
- *   serial     before S1: one CPU opens every section mapped, node after node
- *   parallel   S1: one padata job per node, all nodes at once, each by its own CPUs
+ *   serial     before S1: one CPU of each node opens its sections mapped
+ *   parallel   S1: helpers join, by default all CPUs of the node
  *   lazy       ours: nothing at boot; the allocator opens sections on demand
  *
  * Source: Jordan, "mm: parallelize deferred_init_memmap()" v2, 2020-05, with Duyck's review: one job per range, no shared
@@ -30,8 +30,8 @@ struct memmap_opened {
 };
 
 /*
- * Open every unopened section of all nodes in one style. `threads.value` 0: the caller alone, node after node; else all nodes at
- * once. `opened` has room for mm->nodes. No lock held.
+ * Open every unopened section in one style, all nodes at once, each by one of its CPUs and helpers up to `threads` (0: none).
+ * `opened` has room for mm->nodes. No lock held.
  */
 void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_threads threads, struct memmap_opened *opened);
 

@@ -312,7 +312,7 @@ static void init_memmap(const struct opening *o)
 		struct page *first = &pages[i * BLOCK_FRAMES];
 
 		if (o->plan[i] == PLAN_FREE)
-			memmap_init_pages(first, BLOCK_FRAMES, o->zone[i]);
+			memmap_stream_pages(first, BLOCK_FRAMES, o->zone[i]);
 		else
 			init_special_pages(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
 	}

@@ -5,7 +5,8 @@
 #
 #	run.sh [RELEASE ...]      default: bookworm trixie
 #
-# BARE_DIR: where (default build/bare), BARE_SECONDS: limit for each release (default 3600), BARE_COMMAND: instead of .ci/run.
+# BARE_DIR: where (default build/bare), BARE_SECONDS: limit for each release (default 3600),
+# BARE_COMMAND: instead of .ci/run.
 # The mirror, and what apt needs to reach it (proxy), are those of this system.
 set -u
 
@@ -40,7 +41,8 @@ furnish() {
 	root=$dir/$1
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null
 	cp /etc/hosts "$root/etc/hosts"
-	apt-config dump | grep -E '^Acquire::(http|https|ftp|Check-[A-Za-z-]*)(::[A-Za-z]+)* ' >"$root/etc/apt/apt.conf.d/99bare"
+	apt-config dump | grep -E '^Acquire::(http|https|ftp|Check-[A-Za-z-]*)(::[A-Za-z]+)* ' \
+		>"$root/etc/apt/apt.conf.d/99bare"
 	echo "deb $mirror $1 main" >"$root/etc/apt/sources.list"
 	rm -rf "$root/ashlar"
 	git -c advice.detachedHead=false clone -q --no-hardlinks "$top" "$root/ashlar"

@@ -6,9 +6,11 @@
  * decides, as in the seed. `init` is that time; `boot` is this boot's time to ready with such an init instead of its own. Rows
  * are repeated and given as mean and standard deviation, after one run unmeasured that has the host back the memory.
  */
+#include <arch/clear.h>
 #include <arch/clock.h>
 
 #include "kernel/bench.h"
+#include "kernel/padata.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/verdict.h"
@@ -139,6 +141,62 @@ static void print_lazy(void)
 	sections_close_all(&mm_kernel);
 }
 
+/*
+ * What memory can do: a plain clear of up to 1 GiB, more than caches hold, by one thread and by all. The bound that the rows are to
+ * be compared with, per 64 bytes.
+ */
+struct probe {
+	struct page **block;
+};
+
+static void clear_chunk(u64 start, u64 end, void *arg)
+{
+	const struct probe *probe = arg;
+
+	for (u64 i = start; i < end; i++)
+		clear_pages(page_address(probe->block[i]), BLOCK_FRAMES);
+}
+
+static u64 probe_once(struct probe *probe, u64 blocks, unsigned threads)
+{
+	struct padata_mt_job job = {.thread_fn = clear_chunk,
+				    .arg = probe,
+				    .size = blocks,
+				    .min_chunk = 1,
+				    .max_threads = threads,
+				    .node = NODE_NONE};
+	const u64 start = clock_ns();
+
+	padata_run(&job);
+	return clock_ns() - start;
+}
+
+static void probe_clear(void)
+{
+	const unsigned threads[] = {1, cpumask_weight(&cpus_online)};
+	static struct page *block[512];
+	struct probe probe = {.block = block};
+	u64 blocks = 0;
+
+	while (blocks < ARRAY_LEN(block) && (block[blocks] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE)))
+		blocks++;
+	for (unsigned i = 0; i < ARRAY_LEN(threads) && blocks > 0; i++) {
+		u64 best = ~0ULL;
+
+		for (unsigned run = 0; run <= RUNS; run++) /* the first has the host back the memory */
+			best = MIN(best, probe_once(&probe, blocks, threads[i]));
+		print("  plain clear of %llu MiB by %u thread%s: %llu.%03llu ms, %llu.%03llu ns per struct page's worth\n",
+		      (unsigned long long)blocks * 2, threads[i], threads[i] == 1 ? "" : "s",
+		      (unsigned long long)(best / NS_PER_MS), (unsigned long long)(best / NS_PER_US % 1000),
+		      (unsigned long long)(best / (blocks * 32768)),
+		      (unsigned long long)(best * 1000 / (blocks * 32768) % 1000));
+		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu\n", threads[i],
+		      (unsigned long long)blocks << BLOCK_SHIFT, (unsigned long long)best);
+	}
+	while (blocks > 0)
+		page_free(block[--blocks]);
+}
+
 static bool bench_memmap(void)
 {
 	static const struct memmap_threads asked[] = {{0, false}, {1, false}, {12, true}, {25, true}, {37, true},
@@ -160,6 +218,7 @@ static bool bench_memmap(void)
 		print_row(&rows[i], &rows[0]);
 	}
 	print_lazy();
+	probe_clear();
 	for (unsigned i = 0; i < ARRAY_LEN(asked); i++)
 		record_row(&rows[i]);
 	return true;

@@ -1,4 +1,4 @@
-# The hosted machine: kernel/, mm/, the pure parsers and every TEST() as an ordinary process, in three builds of the same
+# The hosted machine: kernel/, mm/, the pure parsers and every TEST() as an ordinary process, in several builds of the same
 # sources. Included by the top Makefile; uses BUILD.
 
 HOST_CC ?= gcc
@@ -14,6 +14,7 @@ HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -fno-
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST
+HOST_CFLAGS_native := -O2
 
 define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
@@ -33,10 +34,11 @@ $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o)
 -include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
 endef
 
-$(foreach variant,asan tsan fast,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan fast native,$(eval $(call host_variant,$(variant))))
 
-.PHONY: host host-asan host-tsan host-fast
+.PHONY: host host-asan host-tsan host-fast host-native
 host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers
 host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, under the thread sanitizer
 host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
-host: host-asan host-tsan host-fast ## the three hosted builds
+host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
+host: host-asan host-tsan host-fast host-native ## all hosted builds

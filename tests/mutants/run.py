@@ -69,7 +69,8 @@ class Tree:
     def patch(self, path, *options):
         # GIT_DIR elsewhere: git must treat the copy as plain files, wherever it lies.
         argv = ["git", "apply", "--whitespace=nowarn", *options, str(path)]
-        return subprocess.run(argv, cwd=self.folder, env=dict(os.environ, GIT_DIR="/nonexistent"), check=False).returncode == 0
+        outside = dict(os.environ, GIT_DIR="/nonexistent")
+        return subprocess.run(argv, cwd=self.folder, env=outside, check=False).returncode == 0
 
     def make(self, target):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
@@ -94,11 +95,12 @@ def hosted_lines(tree, target, case):
     return done.stdout.splitlines()
 
 
-def guest_lines(tree, machine, case):
+def guest_lines(tree, described, case):
     from guest import run  # pexpect is needed for these only
 
-    firmware, cpus, mem = machine.split()[:3]
-    return run(Machine(firmware, int(cpus), mem, cmdline=f"test={case}"), tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
+    firmware, cpus, mem = described.split()[:3]
+    machine = Machine(firmware, int(cpus), mem, cmdline=f"test={case}")
+    return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 
 def outcome(tree, mutant):
@@ -157,7 +159,8 @@ def main():
         wrong = attempt(tree, mutant)
         failed += bool(wrong)
         word = "not ok" if wrong else "ok"
-        print(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {time.monotonic() - started:.0f} s")
+        seconds = time.monotonic() - started
+        print(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s")
         if wrong:
             print("    " + wrong.replace("\n", "\n    "))
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Options, and how the cases that a guest prints become cases of this suite.
 
-A test that runs a machine gets the fixture `cases` and hands it each KTAP case as it appears; every one is reported as a
-test of its own, at once, so a long run shows its progress and its first failure. At the end stands one plain line,
+A test that runs a machine gets the fixture `cases` and hands it each KTAP case as it appears; every one is reported as
+a test of its own, at once, so a long run shows its progress and its first failure. At the end stands one plain line,
 `N passed, N failed, N skipped`.
 """
 
@@ -82,7 +82,8 @@ class Cases:
 
     def _report(self, case, outcome, detail):
         path, line, _ = self.item.location
-        longrepr = {"passed": None, "failed": f"{self.machine}: {case.name}\n{detail}"}.get(outcome, (path, line, detail))
+        failure = f"{self.machine}: {case.name}\n{detail}"
+        longrepr = {"passed": None, "failed": failure, "skipped": (path, line, detail)}[outcome]
         report = TestReport(
             nodeid=f"{self.item.nodeid}::{case.name}",
             location=(path, line, case.name),

@@ -109,7 +109,8 @@ def main():
         return 2
     if args.debug:
         return debug(argv, kernel, build)
-    print(f"QEMU {qemu_version(argv[0])}, {argv[argv.index('-accel') + 1]}, {machine.name}. Ctrl-A X quits.", flush=True)
+    accel = argv[argv.index("-accel") + 1]
+    print(f"QEMU {qemu_version(argv[0])}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
     lines, status, seconds = run(argv, args.timeout)
     verdict, problem = judge(lines, status)
     if problem:

@@ -44,6 +44,6 @@ def product():
 
 
 def deadline(machine):
-    """Seconds after which a guest counts as hung: the start of its firmware and CPUs, and the tests, several times over."""
+    """Seconds after which a guest counts as hung: its start and the tests, several times over."""
     start = {"bios": 10, "uefi": 40, "pvh": 5, "microvm": 5}[machine.firmware]
     return start + 120 + machine.cpus * 1.2 + machine.ram_bytes / (1 << 40) * 60

@@ -1,0 +1,49 @@
+/*
+ * What must be true after every case (kernel/test.h calls it): the other CPUs are idle, no arena is left, and every frame of
+ * the machine has one owner, by the counters and by walking. A case may not keep pages either.
+ */
+#include "kernel/panic.h"
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/pool.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+/* Frames in use, less what windows keep for good. Before the first case nothing is known. */
+static bool nothing_was_kept(void)
+{
+	static u64 before;
+	struct mm_usage usage;
+	u64 now;
+	bool same;
+
+	mm_usage(&usage);
+	now = usage.in_use - arena_tables_kept();
+	same = before == 0 || now <= before;
+	if (!same)
+		pr_err("after the case: %llu frames more are in use than before it", (unsigned long long)(now - before));
+	before = now;
+	return same;
+}
+
+bool test_after_case(void)
+{
+	const bool idle = cpus_wait_idle();
+	const bool had_arena = arena_return_leftovers();
+	bool ok = idle;
+
+	if (!mm_kernel.ready || !pool_2m.mm)
+		return ok;
+	if (had_arena && !test_failed()) { /* a failed one has an excuse */
+		pr_err("after the case: it did not return its arena");
+		ok = false;
+	}
+	if (pool_2m.pages > 0) {
+		pr_err("after the case: the machine's pool has %llu pages", (unsigned long long)pool_2m.pages);
+		ok = false;
+	}
+	if (idle && !mm_account(&mm_kernel, &pool_2m))
+		ok = false;
+	return nothing_was_kept() && ok;
+}

@@ -1,0 +1,345 @@
+/*
+ * Borrowing memory and building private machines: see arena.h.
+ *
+ * The run is taken from the machine's buddy as one piece of a power of two, which keeps its blocks in the state they are in:
+ * giving it back restores the machine exactly, merges included.
+ */
+#include "tests/kernel/arena.h"
+
+#include <arch/pgtable.h>
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/buddy.h"
+#include "mm/init.h"
+#include "mm/memmap_open.h"
+#include "mm/pgtable.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+
+static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 is the machine's */
+static u64 tables_kept;
+
+/* ---- a run of the machine's blocks ---- */
+
+static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class class)
+{
+	u32 index = BLOCK_NONE;
+
+	spin_lock(&zone->lock);
+	for (unsigned type = 0; type < MIGRATE_TYPES && index == BLOCK_NONE; type++)
+		index = buddy_take_blocks(zone, order, class, type);
+	if (index != BLOCK_NONE)
+		block_begin(zone, index, order, block_at(zone->mm, index)->state);
+	spin_unlock(&zone->lock);
+	return index;
+}
+
+static bool take_run(struct arena *a)
+{
+	static const enum free_class classes[] = {FREE_BARE, FREE_MAPPED, FREE_FULL};
+
+	for (unsigned z = mm_kernel.zones; z-- > 0;) {
+		for (unsigned c = 0; c < ARRAY_LEN(classes); c++) {
+			a->run = take_run_of_class(&mm_kernel.zone[z], a->run_order, classes[c]);
+			a->lender = &mm_kernel.zone[z];
+			if (a->run != BLOCK_NONE)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Open sections until the run can be had; at last, once, have free blocks of all kinds become alike, so that they merge. */
+static bool take_run_somehow(struct arena *a)
+{
+	for (unsigned attempt = 0; attempt < 2; attempt++) {
+		if (take_run(a))
+			return true;
+		for (unsigned z = mm_kernel.zones; z-- > 0;) {
+			while (section_open_next(&mm_kernel.zone[z], memmap_style()) == 0)
+				if (take_run(a))
+					return true;
+		}
+		if (attempt == 0)
+			sections_close_all(&mm_kernel);
+	}
+	return false;
+}
+
+/* ---- pages of the machine for descriptors and upper tables ---- */
+
+static void *zalloc(u64 bytes, void *ctx)
+{
+	struct arena *a = ctx;
+	unsigned order = 0;
+	struct page *page;
+
+	while (PAGE_SIZE << order < bytes)
+		order++;
+	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (!page)
+		return NULL;
+	page->private[0] = (u64)(virt_t)a->pages;
+	a->pages = page;
+	return page_address(page);
+}
+
+static void free_descriptors(struct arena *a)
+{
+	while (a->pages) {
+		struct page *next = (struct page *)(virt_t)a->pages->private[0];
+
+		page_free(a->pages);
+		a->pages = next;
+	}
+}
+
+static pfn_t table_alloc(void *ctx)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	(void)ctx;
+	if (!page)
+		return PFN_NONE;
+	tables_kept++;
+	return page_pfn(page);
+}
+
+/* Addresses of the window's struct pages for a range, widened to whole sections. */
+static virt_t window_start(const struct arena *a, const struct memblock_range *range)
+{
+	return ALIGN_DOWN(a->window + (range->start >> PAGE_SHIFT << PAGE_STRUCT_SHIFT), pt_level_size(PT_PMD));
+}
+
+static virt_t window_end(const struct arena *a, const struct memblock_range *range)
+{
+	return a->window + (range->end >> PAGE_SHIFT << PAGE_STRUCT_SHIFT);
+}
+
+/* Tables down to the sections' own entries, from the machine: those the arena would make of its META would go with it. */
+static bool make_upper_tables(struct arena *a)
+{
+	for (size_t i = 0; i < a->memory.count; i++) {
+		const struct memblock_range *range = &a->memory.range[i];
+
+		for (virt_t at = window_start(a, range); at < window_end(a, range); at += pt_level_size(PT_PMD))
+			if (!pgtable_entry(pgtable_root(), at, PT_PMD, table_alloc, NULL, NULL))
+				return false;
+	}
+	return true;
+}
+
+static void empty_window(struct arena *a)
+{
+	for (size_t i = 0; i < a->memory.count; i++) {
+		const struct memblock_range *range = &a->memory.range[i];
+
+		for (virt_t at = window_start(a, range); at < window_end(a, range); at += pt_level_size(PT_PMD)) {
+			pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PMD, NULL, NULL, NULL);
+
+			if (entry && pte_present(pte_load(entry)))
+				pte_store(entry, at, PT_PMD, 0);
+		}
+	}
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* page tables go away: sleepers too */
+}
+
+/* ---- its boot ranges ---- */
+
+static void add(struct memblock_list *list, phys_t start, u64 bytes, node_t node, enum memblock_owner owner)
+{
+	const struct memblock_range range = {.start = start, .end = start + bytes, .node = node, .owner = owner};
+
+	if (bytes && !memblock_list_add(list, range))
+		panic("an arena with too many ranges");
+}
+
+/* `nodes` even shares, the borders shifted by `skew`, as nodes first, first + 1, ... */
+static void add_shares(struct arena *a, phys_t start, u64 bytes, node_t nodes, u64 skew, node_t first)
+{
+	for (node_t n = 0; n < nodes; n++) {
+		const phys_t from = start + bytes / nodes * n + (n ? skew : 0);
+		const phys_t to = n + 1 == nodes ? start + bytes : start + bytes / nodes * (n + 1) + skew;
+
+		add(&a->memory, from, to - from, first + n, 0);
+	}
+}
+
+static void add_reserved(struct arena *a, const struct arena_range *ranges, enum memblock_owner owner)
+{
+	for (unsigned i = 0; i < ARENA_RANGES_MAX; i++)
+		add(&a->reserved, a->start + ranges[i].start, ranges[i].bytes, 0, owner);
+}
+
+static void make_ranges(struct arena *a)
+{
+	const struct arena_options *o = &a->options;
+
+	a->memory = (struct memblock_list){.range = a->ranges[0], .max = ARRAY_LEN(a->ranges[0])};
+	a->reserved = (struct memblock_list){.range = a->ranges[1], .max = ARRAY_LEN(a->ranges[1])};
+	add_shares(a, a->start, o->bytes, o->nodes, o->skew, 0);
+	memblock_list_subtract(&a->memory, a->start + o->bytes - o->short_by, a->start + o->bytes);
+	for (unsigned i = 0; i < ARENA_RANGES_MAX; i++)
+		if (o->hole[i].bytes)
+			memblock_list_subtract(&a->memory, a->start + o->hole[i].start,
+					       a->start + o->hole[i].start + o->hole[i].bytes);
+	if (o->phantom)
+		add_shares(a, a->phantom, o->phantom, o->phantom_nodes, o->phantom_skew, o->nodes);
+	for (node_t n = 0; n < o->nodes; n++) {
+		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n + (n ? o->skew : 0), 1ULL << BLOCK_SHIFT);
+		memset(phys_to_virt(a->meta[n]), 0, 1ULL << BLOCK_SHIFT);
+		add(&a->reserved, a->meta[n], 1ULL << BLOCK_SHIFT, 0, OWNER_BOOT);
+	}
+	add_reserved(a, o->boot, OWNER_BOOT);
+	add_reserved(a, o->firmware, OWNER_FIRMWARE);
+}
+
+/* ---- borrowing and returning ---- */
+
+static struct arena *find_slot(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++) {
+		struct arena *a = &arenas[i];
+
+		if (!a->taken) {
+			*a = (struct arena){.taken = true, .window = VMEMMAP_BASE + (i + 1) * VMEMMAP_WINDOW_SIZE};
+			return a;
+		}
+	}
+	return NULL;
+}
+
+static phys_t phantom_start(void)
+{
+	const phys_t end = (mm_kernel.first_gib + mm_kernel.gibs) * GIB(1);
+
+	return MAX(end, GIB(4)) + GIB(1);
+}
+
+static bool build(struct arena *a)
+{
+	const struct mm_plan plan = {.memory = &a->memory,
+				     .reserved = &a->reserved,
+				     .nodes = a->options.nodes + a->options.phantom_nodes,
+				     .root = pgtable_root(),
+				     .vmemmap = a->window,
+				     .first_meta = a->meta,
+				     .zalloc = zalloc,
+				     .ctx = a};
+
+	if (!make_upper_tables(a) || mm_build(&a->mm, &plan) < 0)
+		return false;
+	pool_init(&a->pool, &a->mm, a->pool_nodes);
+	return true;
+}
+
+struct arena *arena_borrow_with(const struct arena_options *options)
+{
+	struct arena *a = find_slot();
+
+	if (!a) {
+		test_fail(__FILE__, __LINE__, "all %zu windows have an arena", ARRAY_LEN(arenas));
+		return NULL;
+	}
+	a->options = *options;
+	a->options.nodes = MAX(options->nodes, 1);
+	a->options.phantom_nodes = options->phantom ? MAX(options->phantom_nodes, 1) : 0;
+	while (order_pages(a->run_order) * PAGE_SIZE < options->bytes)
+		a->run_order++;
+	if (!take_run_somehow(a)) {
+		a->taken = false;
+		test_skip("needs %llu MiB of free memory in one piece", (unsigned long long)(options->bytes >> 20));
+		return NULL;
+	}
+	a->start = block_pfn(a->run) << PAGE_SHIFT;
+	a->phantom = phantom_start();
+	make_ranges(a);
+	if (!build(a)) {
+		test_skip("too little memory for an arena's descriptors");
+		arena_return(a);
+		return NULL;
+	}
+	return a;
+}
+
+void arena_return(struct arena *a)
+{
+	empty_window(a);
+	free_descriptors(a);
+	block_publish_free(a->lender, a->run, a->run_order);
+	a->taken = false;
+}
+
+bool arena_return_leftovers(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++) {
+		if (arenas[i].taken) {
+			arena_return(&arenas[i]);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* ---- looking at it ---- */
+
+u64 arena_tables_kept(void)
+{
+	return tables_kept;
+}
+
+bool arena_accounted(struct arena *a)
+{
+	return mm_account(&a->mm, &a->pool);
+}
+
+struct mm_usage arena_usage(struct arena *a)
+{
+	struct mm_usage usage;
+
+	mm_usage_read(&a->mm, &a->pool, &usage);
+	return usage;
+}
+
+u64 arena_available(struct arena *a)
+{
+	const struct mm_usage usage = arena_usage(a);
+
+	return usage.free + usage.unopened + usage.per_cpu;
+}
+
+u32 arena_block(const struct arena *a)
+{
+	return (u32)(a->start >> BLOCK_SHIFT);
+}
+
+u32 arena_phantom_block(const struct arena *a)
+{
+	return (u32)(a->phantom >> BLOCK_SHIFT);
+}
+
+struct zone *arena_zone(struct arena *a, node_t node)
+{
+	const u8 *zone = a->mm.node[node].zone;
+
+	return &a->mm.zone[zone[ZONE_NORMAL] != ZONE_NONE ? zone[ZONE_NORMAL] : zone[ZONE_DMA32]];
+}
+
+struct zone *arena_phantom_zone(struct arena *a)
+{
+	return arena_zone(a, a->options.nodes);
+}
+
+void arena_open_all(struct arena *a)
+{
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		while (section_open_next(&a->mm.zone[z], SECTION_ON_DEMAND) == 0)
+			;
+}

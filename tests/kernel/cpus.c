@@ -1,0 +1,85 @@
+/*
+ * Cases on several CPUs: see cpus.h.
+ */
+#include "tests/kernel/cpus.h"
+
+#include <arch/atomic.h>
+
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+
+enum { LATE_LIMIT = 8 };
+
+struct gathering {
+	call_fn *fn;
+	void *arg;
+	u32 expected, arrived;
+	bool given_up;
+};
+
+cpu_t cpus_find_other(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id() && work_done(cpu))
+			return cpu;
+	}
+	return CPU_NONE;
+}
+
+static void arrive_and_run(void *arg)
+{
+	struct gathering *g = arg;
+	struct wait wait = wait_begin(wait_deadline_cpus(), "all CPUs to begin a case");
+
+	wait.soft = true;
+	atomic_fetch_add(&g->arrived, 1);
+	while (atomic_load_acquire(&g->arrived) < atomic_load_acquire(&g->expected)) {
+		wait_spin(&wait, CPU_NONE);
+		if (wait.late >= LATE_LIMIT || atomic_load_relaxed(&g->given_up)) {
+			atomic_store_relaxed(&g->given_up, true);
+			return;
+		}
+	}
+	g->fn(g->arg);
+}
+
+cpu_t cpus_run_all(call_fn *fn, void *arg)
+{
+	static struct gathering g;
+	cpu_t cpu, helpers = 0;
+
+	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
+			helpers++;
+	}
+	atomic_store_release(&g.expected, helpers + 1);
+	arrive_and_run(&g);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+	if (g.given_up)
+		test_fail(__FILE__, __LINE__, "%u of %u CPUs arrived", g.arrived, helpers + 1);
+	return helpers + 1;
+}
+
+bool cpus_wait_idle(void)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be idle after a case");
+	cpu_t cpu;
+
+	wait.soft = true;
+	cpumask_foreach(cpu, &cpus_online) {
+		while (cpu != cpu_id() && !(work_done(cpu) && atomic_load_acquire(&cpu_data(cpu)->idle))) {
+			wait_spin(&wait, cpu);
+			if (wait.late >= LATE_LIMIT)
+				return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,289 @@
+/*
+ * HVO: what each mode costs in rounds, counted exactly, and what it leaves behind.
+ *
+ * Rounds are the machine's, and nothing else of it runs, so the difference of two readings belongs to the case.
+ */
+#include "mm/hvo.h"
+
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+#include "tests/kernel/arena.h"
+
+enum { SAVED_PER_SECTION = 447 }; /* records.md: 64 pages x 7 frames, less the section's table */
+
+static u64 rounds(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.flushes;
+}
+
+/* Every struct page of a 2 MiB page finds its head, whether it is shared, private or the head itself. */
+static bool all_tails_find_their_head(struct arena *a, u32 index)
+{
+	const struct page *head = pfn_page(&a->mm, block_pfn(index));
+
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (page_head(head + i) != head || (i > 0) != !!(head[i].flags & PAGE_TAIL))
+			return false;
+	return true;
+}
+
+/* First block of the pool's free list. */
+static u32 pool_block(struct arena *a, node_t node)
+{
+	return a->pool.node[node].free.head;
+}
+
+TEST(mm_hvo, bare_blocks_become_huge_without_a_round)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	u64 before = rounds();
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(rounds() - before, 0);
+	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), SECTION_BLOCKS);
+	EXPECT(all_tails_find_their_head(a, pool_block(a, 1)));
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(rounds() - before, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_hvo, a_freed_huge_page_stays_huge_and_comes_back_as_it_is)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 before;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 20), 20);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 20 * BLOCK_FRAMES);
+	before = arena_usage(a).memmap_bytes;
+	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
+	EXPECT_EQ(arena_usage(a).memmap_bytes, before); /* not one frame more */
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 20);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* `count` phantom blocks that were split and are free again: full, one by one on their list. */
+static bool make_full_blocks(struct arena *a, u64 count)
+{
+	const node_t node = a->options.nodes;
+	struct page *chain = NULL;
+	bool all = true;
+
+	for (u64 i = 0; i < 2 * count; i++) {
+		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
+
+		if (!page) {
+			all = false;
+			break;
+		}
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == count * BLOCK_FRAMES;
+}
+
+TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 before;
+
+	if (!a)
+		return;
+	REQUIRE(make_full_blocks(a, 24));
+	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, 24, BLOCK_HUGE, &list), 24);
+	before = rounds();
+	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &list), 0);
+	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(arena_usage(a).gated, 24 * 7); /* seven frames of each */
+	EXPECT(all_tails_find_their_head(a, list.head));
+	meta_settle(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0); /* the round was theirs too */
+	EXPECT_EQ(rounds() - before, 1);
+	block_list_publish_free(&a->mm, &list);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 before;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 30), 30);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 30), 30);
+	before = rounds();
+	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a)), 30);
+	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
+	meta_settle(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- the baselines, in mapped sections of real memory ---- */
+
+enum { BASELINE_PAGES = 40 };
+
+/* Grow and shrink once; the rounds of both. */
+static void count_rounds(struct arena *a, const char *name, u64 *grow, u64 *shrink)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	u64 at = rounds();
+
+	EXPECT_EQ(pool_grow(&a->pool, mode, BASELINE_PAGES), BASELINE_PAGES);
+	*grow = rounds() - at;
+	EXPECT(all_tails_find_their_head(a, pool_block(a, 0)));
+	EXPECT(arena_accounted(a));
+	at = rounds();
+	EXPECT_EQ(pool_shrink(&a->pool, mode, BASELINE_PAGES), BASELINE_PAGES);
+	*shrink = rounds() - at;
+	EXPECT_EQ(a->pool.pages, 0);
+	EXPECT(arena_accounted(a));
+}
+
+TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 grow, shrink;
+
+	if (!a)
+		return;
+	count_rounds(a, "batched", &grow, &shrink);
+	EXPECT_EQ(grow, 2); /* after all splits, after all remaps */
+	EXPECT_EQ(shrink, 1);
+	EXPECT_EQ(a->mm.pmd_splits, 1);
+	count_rounds(a, "batched", &grow, &shrink);
+	EXPECT_EQ(grow, 1); /* split already */
+	EXPECT_EQ(shrink, 1);
+	EXPECT_EQ(a->mm.pmd_splits, 1);
+	arena_return(a);
+}
+
+TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 grow, shrink;
+
+	if (!a)
+		return;
+	count_rounds(a, "unbatched", &grow, &shrink);
+	EXPECT_EQ(grow, BASELINE_PAGES + a->mm.pmd_splits);
+	EXPECT_EQ(shrink, BASELINE_PAGES);
+	arena_return(a);
+}
+
+TEST(mm_hvo, off_takes_no_round_and_shares_nothing)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 grow, shrink;
+
+	if (!a)
+		return;
+	count_rounds(a, "off", &grow, &shrink);
+	EXPECT_EQ(grow + shrink, 0);
+	EXPECT_EQ(a->mm.pmd_splits, 0);
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), 0);
+	arena_return(a);
+}
+
+TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
+{
+	struct arena *a = arena_borrow(MIB(256));
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(pool_frames_saved(&a->pool), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Restored blocks are ordinary memory: every frame can be had, and its struct page is private again. */
+TEST(mm_hvo, restored_blocks_can_be_split)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct page *page;
+	u32 index;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 4), 4);
+	index = pool_block(a, 0);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), 4), 4);
+	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_FULL);
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+		page = pfn_page(&a->mm, block_pfn(index) + i);
+		if (page->refcount != 0 || page->flags != 0 || page_head(page) != page)
+			test_fail(__FILE__, __LINE__, "struct page %u is not that of a free page", i);
+		page->private[2] = i; /* faults if it is still shared */
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Frames are taken away until no page can be restored: pages stay in the pool, usable, and nothing is lost. */
+TEST(mm_hvo, without_frames_a_page_that_cannot_be_restored_stays)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	u64 pages, kept[META_KINDS];
+	struct meta *meta;
+	struct page *page;
+
+	if (!a)
+		return;
+	meta = &a->mm.node[0].meta;
+	pages = pool_grow(&a->pool, batched, SECTION_BLOCKS);
+	EXPECT_EQ(pages, SECTION_BLOCKS);
+	pool_grow(&a->pool, hvo_mode_find("on"), 10000); /* every block there is: META cannot grow */
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		kept[kind] = meta->free[kind];
+		meta->reserved[kind] += kept[kind];
+	}
+	pages = a->pool.pages;
+	EXPECT(pool_shrink(&a->pool, batched, pages) < pages);
+	EXPECT(a->pool.pages >= SECTION_BLOCKS - 1);
+	EXPECT_EQ(a->pool.free, a->pool.pages);
+	page = pool_page_take(&a->pool, 0);
+	REQUIRE(page);
+	EXPECT_EQ(page->refcount, 1);
+	pool_page_give(&a->pool, page);
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		meta->reserved[kind] -= kept[kind];
+	pages = a->pool.pages;
+	EXPECT_EQ(pool_shrink(&a->pool, batched, pages), pages);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

@@ -1,0 +1,235 @@
+/*
+ * The page tables behind struct page, entry by entry.
+ */
+#include "mm/vmemmap.h"
+
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pgtable.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+TEST(mm_vmemmap, windows_are_aligned_to_the_structs_of_a_gigabyte)
+{
+	EXPECT(IS_ALIGNED(mm_kernel.vmemmap, order_pages(GIGA_ORDER) * sizeof(struct page)));
+	EXPECT(IS_ALIGNED(VMEMMAP_WINDOW_SIZE, order_pages(GIGA_ORDER) * sizeof(struct page)));
+	EXPECT(PHYS_LIMIT / PAGE_SIZE * sizeof(struct page) <= VMEMMAP_WINDOW_SIZE);
+}
+
+/* A mapped section of real memory; its number, or 0. */
+static u64 open_mapped_section(struct arena *a)
+{
+	const u64 section = arena_block(a) / SECTION_BLOCKS + 1; /* the first has META and is open */
+
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
+	return vmemmap_is_leaf(&a->mm, section) ? section : 0;
+}
+
+static virt_t page_of_section(const struct arena *a, u64 section, unsigned i)
+{
+	return vmemmap_of_block(&a->mm, (u32)(section * SECTION_BLOCKS)) + i * PAGE_SIZE;
+}
+
+static pfn_t take_table(struct arena *a)
+{
+	return meta_reserve(&a->mm.node[0], META_LONG, 1) == 0 ? meta_take(&a->mm.node[0], META_LONG) : PFN_NONE;
+}
+
+TEST(mm_vmemmap, a_split_preserves_all_512_translations)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	static phys_t before[PTRS_PER_TABLE];
+	enum pt_level level;
+	u64 section;
+	phys_t phys;
+	pte_t entry;
+
+	if (!a)
+		return;
+	section = open_mapped_section(a);
+	REQUIRE(section);
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &before[i], &entry, &level));
+		EXPECT_EQ(level, PT_PMD);
+	}
+	EXPECT_EQ(vmemmap_split(&a->mm, section, take_table(a)), 1);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &phys, &entry, &level));
+		if (phys != before[i] || level != PT_PAGE || !pte_writable(entry))
+			test_fail(__FILE__, __LINE__, "page %u of the section: %llx was %llx", i,
+				  (unsigned long long)phys, (unsigned long long)before[i]);
+	}
+	EXPECT(!vmemmap_is_leaf(&a->mm, section));
+	arena_return(a);
+}
+
+struct splitting {
+	struct arena *a;
+	u64 section;
+	u32 won, lost;
+};
+
+static void try_split(void *arg)
+{
+	struct splitting *s = arg;
+	const pfn_t table = take_table(s->a);
+
+	if (vmemmap_split(&s->a->mm, s->section, table)) {
+		atomic_fetch_add(&s->won, 1);
+	} else {
+		meta_give(&s->a->mm, table, 0); /* untouched by anybody else: still the loser's */
+		atomic_fetch_add(&s->lost, 1);
+	}
+}
+
+TEST(mm_vmemmap, of_concurrent_splitters_one_wins)
+{
+	struct splitting s = {.a = arena_borrow(MIB(256))};
+	struct arena *a = s.a;
+	cpu_t cpus;
+
+	if (!a)
+		return;
+	s.section = open_mapped_section(a);
+	REQUIRE(s.section);
+	for (unsigned turn = 0; turn < 8; turn++) {
+		s.won = s.lost = 0;
+		cpus = cpus_run_all(try_split, &s);
+		EXPECT_EQ(s.won, 1);
+		EXPECT_EQ(s.won + s.lost, cpus);
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+		atomic_add_relaxed(&a->mm.tables, 1);
+		EXPECT_EQ(section_close(&a->mm, s.section), 0);
+		EXPECT_EQ(section_open(&a->mm, s.section, SECTION_MAPPED), 0);
+	}
+	EXPECT_EQ(a->mm.pmd_splits, 8);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Entry by entry: the head writable and its own, every tail read-only, clean, on the shared page. */
+static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
+{
+	const pte_t *line = vmemmap_line(&a->mm, index);
+
+	REQUIRE(line);
+	EXPECT(pte_writable(pte_load(&line[0])));
+	EXPECT(pte_pfn(pte_load(&line[0])) != tail);
+	for (unsigned i = 1; i < PTES_PER_LINE; i++) {
+		const pte_t pte = pte_load(&line[i]);
+
+		EXPECT(pte_present(pte));
+		EXPECT(!pte_writable(pte));
+		EXPECT(!pte_dirty(pte));
+		EXPECT_EQ(pte_pfn(pte), tail);
+	}
+}
+
+TEST(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
+	zone = arena_phantom_zone(a);
+	for (u32 index = a->pool.node[1].free.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
+	arena_return(a);
+}
+
+TEST(mm_vmemmap, tails_in_a_split_section_are_read_only_and_shared)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
+	zone = arena_zone(a, 0);
+	for (u32 index = a->pool.node[0].free.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
+	arena_return(a);
+}
+
+/* The page that stands for all tails is one of 64 equal structs, and nobody may count on more than the first bytes. */
+TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
+{
+	struct arena *a = arena_borrow(MIB(2));
+
+	if (!a)
+		return;
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order += GIGA_ORDER - BLOCK_ORDER) {
+		const struct page *tails =
+			phys_to_virt(vmemmap_shared_tail(&a->mm, &a->mm.zone[0], order) << PAGE_SHIFT);
+
+		EXPECT_EQ(tails[0].head_mask, head_mask_of(order));
+		EXPECT(tails[0].flags & PAGE_TAIL);
+		EXPECT_EQ(tails[0].refcount, 0);
+		for (unsigned i = 1; i < STRUCTS_PER_FRAME; i++)
+			EXPECT(memcmp(&tails[0], &tails[i], sizeof(tails[0])) == 0);
+	}
+	arena_return(a);
+}
+
+/* Blocks 1..511 of a gigabyte: eight shared entries, and the mask leads to the head half a gigabyte away. */
+TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+	const struct page *page;
+	u32 index;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	index = arena_phantom_block(a) + 300;
+	vmemmap_set_nohead(&a->mm, index, vmemmap_shared_tail(&a->mm, arena_phantom_zone(a), GIGA_ORDER));
+	page = pfn_page(&a->mm, block_pfn(index));
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (page_head(page + i) != pfn_page(&a->mm, a->phantom >> PAGE_SHIFT))
+			test_fail(__FILE__, __LINE__, "tail %u leads elsewhere", i);
+	for (unsigned i = 0; i < PTES_PER_LINE; i++)
+		EXPECT(!pte_writable(pte_load(&vmemmap_line(&a->mm, index)[i])));
+	vmemmap_clear(&a->mm, index, frames);
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
+		EXPECT_EQ(frames[i], PFN_NONE); /* nothing in it was its own */
+	arena_return(a);
+}
+
+#ifndef HOST_FAST /* where page tables are only bookkeeping, every load succeeds */
+TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page copy, *huge, *small;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));                 /* bare */
+	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy));      /* no RAM */
+	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy));                   /* META */
+	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
+	small = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
+	REQUIRE(huge && small);
+	pfn = page_pfn(huge) + 333;
+	EXPECT(mm_page_peek(&a->mm, pfn, &copy));
+	EXPECT(copy.flags & PAGE_TAIL);
+	EXPECT_EQ((virt_t)pfn_page(&a->mm, pfn) & copy.head_mask, (virt_t)huge);
+	EXPECT(mm_page_peek(&a->mm, page_pfn(small), &copy));
+	EXPECT_EQ(copy.refcount, 1);
+	mm_page_free(&a->mm, huge);
+	mm_page_free(&a->mm, small);
+	arena_return(a);
+}
+#endif
