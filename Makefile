@@ -178,7 +178,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --select '$(T)'
 
 .PHONY: test test-matrix test-huge test-bare mutants fuzz
-test: $(KERNEL) host-asan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## every firmware x CPUs x RAM (hours)

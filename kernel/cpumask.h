@@ -12,12 +12,15 @@ struct cpumask {
 	u64 *words;
 };
 
-/* CPUs known to the machine (started or not); fixed before the first mask is made. */
+/* CPUs known to the machine (started or not); fixed before percpu_init(). */
 extern cpu_t cpu_count;
+
+/* Words of every mask: one for the boot CPU alone, until percpu_init() makes masks for all. */
+extern size_t cpumask_words;
 
 static inline size_t cpu_mask_words(void)
 {
-	return DIV_ROUND_UP((size_t)cpu_count, 64);
+	return cpumask_words;
 }
 
 static inline bool cpumask_test(const struct cpumask *mask, cpu_t cpu)

@@ -4,6 +4,7 @@
 #include "kernel/lock.h"
 
 #include <arch/clock.h>
+#include <arch/cpu.h>
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -29,6 +30,7 @@ static void lock_order_push(struct spinlock *lock, bool waited)
 
 static void lock_order_pop(struct spinlock *lock)
 {
+	const irq_flags_t flags = irq_save(); /* a drain interrupt pushes and pops too */
 	struct percpu *cpu = this_cpu();
 	unsigned i = 0;
 
@@ -42,6 +44,7 @@ static void lock_order_pop(struct spinlock *lock)
 
 	if (held_ns > lock_held_max_ns)
 		lock_held_max_ns = held_ns;
+	irq_restore(flags);
 }
 #else
 static inline void lock_order_push(struct spinlock *lock, bool waited)
@@ -63,8 +66,8 @@ static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 	struct wait wait = wait_begin(wait_deadline_cpus(), "a spin lock");
 
 	while (atomic_load_acquire(&lock->owner) != ticket) {
-		if (atomic_load_relaxed(&panic_in_progress))
-			return;
+		if (panic_is_ours())
+			return; /* to print; the others wait until they are stopped */
 		wait_spin(&wait, lock->holder);
 	}
 }

@@ -17,6 +17,7 @@ static u64 boot_online_word = 1;
 struct percpu **cpu_table = boot_table;
 struct cpumask cpus_online = {.words = &boot_online_word};
 cpu_t cpu_count = 1;
+size_t cpumask_words = 1;
 node_t node_count = 1;
 
 static struct percpu *percpu_alloc(cpu_t id, node_t node)
@@ -31,10 +32,11 @@ static struct percpu *percpu_alloc(cpu_t id, node_t node)
 /* Masks of all CPUs share one allocation: at most a few words each. */
 static void percpu_make_masks(void)
 {
-	const size_t words = cpu_mask_words();
+	const size_t words = DIV_ROUND_UP((size_t)cpu_count, 64);
 	u64 *pool = memblock_alloc_or_die((2 * (u64)cpu_count + 1) * words * sizeof(u64), "CPU masks");
 
 	pool[0] = boot_online_word;
+	cpumask_words = words;
 	cpus_online.words = pool;
 	pool += words;
 	for (cpu_t i = 0; i < cpu_count; i++) {

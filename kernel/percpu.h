@@ -29,7 +29,6 @@ struct percpu {
 
 	/* Per-CPU lists (mm/pcp.c). */
 	__cacheline_aligned u8 in_allocator; /* an IPI that wants a drain leaves it to the owner while this is set */
-	u8 drain_wanted;                     /* written by others: drain on leaving the allocator */
 
 	/* Counters of kernel/shootdown.c and others, summed by readers. */
 	u64 flushes_full, flushes_page; /* done by this CPU */

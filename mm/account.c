@@ -119,9 +119,17 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 	}
 }
 
+/* Head of the 1 GiB page in use that covers this block, or the block itself. */
+static const struct block *page_head_block(const struct mm *mm, u32 index)
+{
+	const struct block *giga = block_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
+
+	return giga->order == GIGA_ORDER && !(giga->flags & BLOCK_FREE) ? giga : block_at(mm, index);
+}
+
 static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
-	const struct block *block = block_at(mm, index);
+	const struct block *block = page_head_block(mm, index);
 	struct walk *walk = &walks[block->zone];
 
 	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
@@ -134,7 +142,7 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 		walk->in_use += BLOCK_FRAMES;
 	else if (buddy_find_run(mm, index) != BLOCK_NONE)
 		walk->free += BLOCK_FRAMES;
-	else if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
+	else if (block->state == BLOCK_HUGE)
 		walk->in_use += BLOCK_FRAMES;
 	else
 		walk_pages(mm, index, walks);
@@ -145,18 +153,23 @@ static bool check_line(struct mm *mm, u32 index)
 {
 	const struct block *block = block_at(mm, index);
 	const pte_t *line = vmemmap_line(mm, index);
-	const pfn_t tail = block->zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[block->zone], BLOCK_ORDER) : 0;
+	const unsigned order = block->state == BLOCK_NOHEAD || block->order == GIGA_ORDER ? GIGA_ORDER : BLOCK_ORDER;
+	const pfn_t tail = block->zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[block->zone], order) : 0;
 	bool ok = true;
 
+	if (!line && block->state != BLOCK_HUGE && block->state != BLOCK_NOHEAD)
+		return true; /* under a leaf: all struct pages, writable */
 	if (!line)
-		return true;
+		ok = false;
 	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++) {
 		const pte_t pte = pte_load(&line[i]);
 
 		switch (block->state) {
 		case BLOCK_HUGE:
-			ok = i == 0 ? pte_writable(pte)
-				    : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) && pte_pfn(pte) == tail;
+		case BLOCK_NOHEAD:
+			ok = i == 0 && block->state == BLOCK_HUGE
+				     ? pte_writable(pte)
+				     : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) && pte_pfn(pte) == tail;
 			break;
 		case BLOCK_BARE:
 		case BLOCK_UNOPENED:
@@ -209,27 +222,26 @@ static u64 zone_free(const struct zone *zone)
 static bool account_zone(struct zone *zone, const struct walk *walk)
 {
 	const struct mm *mm = zone->mm;
-	u64 boot_unopened = 0, sum;
+	u64 sum;
 	bool ok = account_lists(zone);
 
 	ok &= agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
 	ok &= agree("free small pages, by struct page,", zone, zone->free_small, walk->small);
 	ok &= agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
-	/* Boot frames and reserved ones in sections that are still closed have no struct page to ask. */
-	if (walk->boot <= zone->boot)
-		boot_unopened = zone->boot - walk->boot;
+	ok &= agree("boot allocations", zone, zone->boot, walk->boot);
+	ok &= agree("reserved", zone, zone->reserved, walk->reserved);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use + walk->meta + walk->reserved +
-	      walk->boot + zone->transit + zone->bad + zone->unopened + boot_unopened + (zone->reserved - walk->reserved);
+	      walk->boot + zone->transit + zone->bad + zone->unopened;
 	ok &= agree("all owners together", zone, zone->ram, sum);
 	return ok;
 }
 
-static bool account_totals(struct mm *mm, const struct pool *pool, const struct walk *walks)
+static bool account_totals(struct mm *mm, const struct pool *const pools[], const struct walk *walks)
 {
 	struct mm_usage usage;
 	u64 in_use = 0, pool_free = 0, meta = 0;
 
-	mm_usage_read(mm, pool, &usage);
+	mm_usage_read(mm, pools, &usage);
 	for (unsigned z = 0; z < mm->zones; z++) {
 		in_use += walks[z].in_use + mm->zone[z].boot;
 		pool_free += walks[z].pool_free;
@@ -250,23 +262,23 @@ static bool account_meta(struct mm *mm)
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		const struct meta *meta = &mm->node[n].meta;
+		const u64 reserved = meta->reserved[META_LONG] + meta->reserved[META_TAILS] + meta->reserved[META_MEMMAP];
 		u64 blocks, used, gated;
 
 		meta_walk(&mm->node[n], &blocks, &used, &gated);
-		if (blocks != meta->blocks || used != meta->used || gated != meta->gated || meta->reserved[0] ||
-		    meta->reserved[1]) {
+		if (blocks != meta->blocks || used != meta->used || gated != meta->gated || reserved != 0) {
 			pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked %llu, "
 			       "%llu, %llu; %llu reserved",
 			       n, (unsigned long long)meta->blocks, (unsigned long long)meta->used,
 			       (unsigned long long)meta->gated, (unsigned long long)blocks, (unsigned long long)used,
-			       (unsigned long long)gated, (unsigned long long)(meta->reserved[0] + meta->reserved[1]));
+			       (unsigned long long)gated, (unsigned long long)reserved);
 			ok = false;
 		}
 	}
 	return ok;
 }
 
-bool mm_account(struct mm *mm, const struct pool *pool)
+bool mm_account(struct mm *mm, const struct pool *const pools[])
 {
 	static struct walk walks[ZONES_MAX];
 	bool ok = true;
@@ -276,12 +288,12 @@ bool mm_account(struct mm *mm, const struct pool *pool)
 	ok &= walk_sections(mm, walks);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ok &= account_zone(&mm->zone[z], &walks[z]);
-	ok &= account_totals(mm, pool, walks);
+	ok &= account_totals(mm, pools, walks);
 	ok &= account_meta(mm);
 	return ok;
 }
 
-void mm_usage_read(struct mm *mm, const struct pool *pool, struct mm_usage *usage)
+void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage)
 {
 	u64 blocks = 0;
 
@@ -304,13 +316,15 @@ void mm_usage_read(struct mm *mm, const struct pool *pool, struct mm_usage *usag
 		usage->memmap_bytes += (mm->node[n].meta.used - mm->node[n].meta.gated) * PAGE_SIZE;
 	}
 	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
-	if (pool) {
-		usage->pool_free = pool->free * BLOCK_FRAMES;
-		usage->in_use += pool->in_use * BLOCK_FRAMES;
+	for (; pools && *pools; pools++) {
+		usage->pool_free += (*pools)->free * order_pages((*pools)->order);
+		usage->in_use += (*pools)->in_use * order_pages((*pools)->order);
 	}
 }
 
+const struct pool *const machine_pools[] = {&pool_2m, &pool_1g, NULL};
+
 void mm_usage(struct mm_usage *usage)
 {
-	mm_usage_read(&mm_kernel, &pool_2m, usage);
+	mm_usage_read(&mm_kernel, machine_pools, usage);
 }

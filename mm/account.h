@@ -9,11 +9,14 @@
 
 struct pool;
 
-/* Counters, cheap. Exact when all other CPUs are parked. `pool` may be NULL. */
-void mm_usage_read(struct mm *mm, const struct pool *pool, struct mm_usage *usage);
+/* Counters, cheap. Exact when all other CPUs are parked. `pools` ends with NULL, or is NULL. */
+void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage);
 
 /*
  * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, META maps), owner by owner, and compare with the counters.
  * Every difference is printed. True if all agree. Other CPUs must be parked or idle.
  */
-bool mm_account(struct mm *mm, const struct pool *pool);
+bool mm_account(struct mm *mm, const struct pool *const pools[]);
+
+/* The machine's, for mm_kernel. */
+extern const struct pool *const machine_pools[];

@@ -38,9 +38,8 @@ enum block_flags {
 	BLOCK_TRANSIT = 1 << 1, /* on no list, being changed; `target` says into what */
 	BLOCK_POOL = 1 << 2,    /* a pool's, free in it or in use */
 	BLOCK_POOL_FREE = 1 << 3,
-	BLOCK_PCP = 1 << 4,    /* on a per-CPU list of order 9 */
-	BLOCK_MAPPED = 1 << 5, /* in a mapped section: the vmemmap is, or was, one 2 MiB mapping */
-	BLOCK_MEMMAP = 1 << 6, /* META: holds the struct pages of a mapped section */
+	BLOCK_MAPPED = 1 << 4, /* in a mapped section: the vmemmap is, or was, one 2 MiB mapping */
+	BLOCK_MEMMAP = 1 << 5, /* META: holds the struct pages of a mapped section */
 };
 
 struct meta_block;
@@ -111,6 +110,9 @@ u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE 
  * record (see the top of this file).
  */
 void block_set_state(struct mm *mm, u32 index, enum block_state to);
+
+/* What a META block becomes when it is emptied: full in a mapped section, whose struct pages stand, else bare. */
+enum block_state block_state_without_use(const struct mm *mm, u32 index);
 
 bool block_change_legal(enum block_state from, enum block_state to);
 

@@ -31,6 +31,8 @@
  *   FULL      HUGE      taker, mapped        split on first need,     2 rounds per page         roll back the walked
  *             (baseline)                     head to a new frame      or per batch              prefix, flush, stays FULL
  *   HUGE      FULL      taker, mapped        8 allocated frames       1 round per page/batch    stays HUGE, surplus
+ *   FULL      NOHEAD    the same two, 1 GiB  all 8 shared             the same                  the same
+ *   NOHEAD    FULL      the same, restoring  8 allocated frames       the same                  the same
  *   NOHEAD    HUGE      demoter              cleared, round, remapped 1 per batch               partial, count returned
  *   BARE,     UNOPENED  closer (CLOSING)     PMD cleared              1 full round, idle CPUs   -EBUSY before anything
  *   FULL,                                                             included                  is unlinked
@@ -39,6 +41,10 @@
  * FULL <-> META is an addition to the design's table, for mapped sections only: where everything was opened mapped
  * (memmap=serial, parallel) there is no BARE block that META could grow into, and going through HUGE and BARE would
  * cost a PMD split and two rounds to clear struct pages that nobody will read.
+ *
+ * FULL <-> NOHEAD is the same step for blocks 1..511 of a 1 GiB page in mapped sections. A huge block of a mapped section
+ * never becomes BARE: it is restored to FULL. FULL -> HUGE (on) leaves the head in its frame, which is one of META's tails
+ * frames: the one case where a head lives among tails, until the block is bare or full again.
  *
  * HUGE freed stays HUGE: that is no change of state. Counters: block_changes(from, to), printed by the benchmarks.
  *
@@ -55,8 +61,8 @@ static const u16 legal[BLOCK_STATES] = {
 	[BLOCK_UNOPENED] = TO(ABSENT) | TO(RESERVED) | TO(BARE) | TO(FULL) | TO(META),
 	[BLOCK_BARE] = TO(HUGE) | TO(NOHEAD) | TO(FULL) | TO(META) | TO(UNOPENED),
 	[BLOCK_HUGE] = TO(BARE) | TO(FULL),
-	[BLOCK_NOHEAD] = TO(BARE) | TO(HUGE),
-	[BLOCK_FULL] = TO(HUGE) | TO(META) | TO(UNOPENED),
+	[BLOCK_NOHEAD] = TO(BARE) | TO(HUGE) | TO(FULL),
+	[BLOCK_FULL] = TO(HUGE) | TO(NOHEAD) | TO(META) | TO(UNOPENED),
 	[BLOCK_META] = TO(BARE) | TO(FULL) | TO(UNOPENED),
 };
 
@@ -74,6 +80,11 @@ const char *block_state_name(enum block_state state)
 bool block_change_legal(enum block_state from, enum block_state to)
 {
 	return from < BLOCK_STATES && to < BLOCK_STATES && (legal[from] >> to & 1);
+}
+
+enum block_state block_state_without_use(const struct mm *mm, u32 index)
+{
+	return block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
 }
 
 void block_set_state(struct mm *mm, u32 index, enum block_state to)

@@ -78,8 +78,11 @@ void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_c
 	const u8 type = block_at(zone->mm, index)->type;
 
 	ASSERT(spin_held(&zone->lock), "block %u freed without the zone lock", index);
-	ASSERT(!(block_at(zone->mm, index)->flags & BLOCK_FREE), "double free of block %u", index);
-	while (class != FREE_HUGE && order < zone->mm->max_order) {
+	ASSERT(!(block_at(zone->mm, index)->flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
+	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
+	       block_at(zone->mm, index)->flags);
+	DEBUG_ASSERT(buddy_find_run(zone->mm, index) == BLOCK_NONE, "block %u lies in a run that is free", index);
+	while (class != FREE_HUGE && order < zone->max_order) {
 		const u32 buddy = index ^ (u32)(order_pages(order) / BLOCK_FRAMES);
 
 		if (!can_merge(zone, buddy, order, class, type))
@@ -96,7 +99,7 @@ void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class c
 	while (count > 0) {
 		unsigned order = BLOCK_ORDER;
 
-		while (class != FREE_HUGE && order < zone->mm->max_order && IS_ALIGNED(index, 2u << (order - BLOCK_ORDER)) &&
+		while (class != FREE_HUGE && order < zone->max_order && IS_ALIGNED(index, 2u << (order - BLOCK_ORDER)) &&
 		       count >= 2u << (order - BLOCK_ORDER))
 			order++;
 		buddy_free_blocks(zone, index, order, class);
@@ -168,44 +171,40 @@ static void split_runs_above(struct zone *zone, enum free_class class, u8 type, 
 	}
 }
 
-/* Take every run below the new top off and free it again: it merges as far as it now may. */
-static void merge_runs_up(struct zone *zone, enum free_class class, u8 type, unsigned old_max, unsigned max_order)
+/* Take the runs of the old top order off and free them again: they merge as far as they now may. */
+static void merge_runs_up(struct zone *zone, enum free_class class, u8 type, unsigned old_max)
 {
-	u32 index = *list_head(zone, class, type, old_max);
+	struct block_list runs = BLOCK_LIST_INIT;
+	u32 index;
 
-	while (index != BLOCK_NONE) {
-		const struct block *block = block_at(zone->mm, index);
-		const u32 next = block->next, buddy = index ^ (u32)(order_pages(old_max) / BLOCK_FRAMES);
+	while ((index = *list_head(zone, class, type, old_max)) != BLOCK_NONE) {
+		list_remove(zone, index, class);
+		block_list_push(zone->mm, &runs, index);
+	}
+	while ((index = block_list_pop(zone->mm, &runs)) != BLOCK_NONE)
+		buddy_free_blocks(zone, index, old_max, class);
+}
 
-		if (can_merge(zone, buddy, old_max, class, block->type)) {
-			list_remove(zone, index, class);
-			buddy_free_blocks(zone, index, old_max, class);
-			index = *list_head(zone, class, type, old_max); /* the list changed under us: start again */
-		} else {
-			index = next;
+static void zone_set_max_order(struct zone *zone, unsigned order)
+{
+	const unsigned old = zone->max_order;
+
+	spin_lock(&zone->lock);
+	zone->max_order = order;
+	for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
+		for (u8 type = 0; type < MIGRATE_TYPES; type++) {
+			if (order < old)
+				split_runs_above(zone, class, type, order);
+			else if (order > old)
+				merge_runs_up(zone, class, type, old);
 		}
 	}
-	(void)max_order;
+	spin_unlock(&zone->lock);
 }
 
 void buddy_set_max_order(struct mm *mm, unsigned order)
 {
-	const unsigned old = mm->max_order;
-
 	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u", order);
 	for (unsigned z = 0; z < mm->zones; z++)
-		spin_lock(&mm->zone[z].lock);
-	mm->max_order = order;
-	for (unsigned z = 0; z < mm->zones; z++) {
-		for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
-			for (u8 type = 0; type < MIGRATE_TYPES; type++) {
-				if (order < old)
-					split_runs_above(&mm->zone[z], class, type, order);
-				else if (order > old)
-					merge_runs_up(&mm->zone[z], class, type, old, order);
-			}
-		}
-	}
-	for (unsigned z = mm->zones; z-- > 0;)
-		spin_unlock(&mm->zone[z].lock);
+		zone_set_max_order(&mm->zone[z], order);
 }

@@ -40,5 +40,5 @@ enum free_class block_free_class(const struct block *block);
 /* max_order lowered or raised: free runs are split or merged again, in the block table only. Takes the zone locks. */
 void buddy_set_max_order(struct mm *mm, unsigned order);
 
-/* Give a free or taken block a new type; a free run moves to its new list. */
+/* Give a block that is on no list a new type. */
 void buddy_set_type(struct zone *zone, u32 index, enum migratetype type);

@@ -9,6 +9,7 @@
  *               off         struct pages as they are, all tails written
  *
  * The modes are rows of one table and share every function; they differ in what they take and where the flush stands.
+ * Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE and 511 NOHEAD).
  */
 #pragma once
 
@@ -30,28 +31,45 @@ extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on; ends w
 const struct hvo_mode *hvo_mode_selected(void);
 const struct hvo_mode *hvo_mode_find(const char *name);
 
-/*
- * Append up to `count` free blocks of one zone that suit the mode to `list`, in transit, opening sections as needed. A head frame is
- * reserved for each that will need one, before it is unlinked. Returns how many. No lock held.
- */
-u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, u64 count, struct block_list *list);
+/* Blocks in a page or run of this order. */
+static inline u32 order_blocks(unsigned order)
+{
+	return 1u << (order - BLOCK_ORDER);
+}
 
 /*
- * Make every block of `list` (in transit) a 2 MiB page: head formed, tails as the mode has them, safe to hand out.
- * Blocks that could not be changed, for lack of frames, are free again when this returns and counted in the result.
+ * Append up to `count` free runs of `order` of one zone that suit the mode to `list`, in transit, opening sections as needed. A head
+ * frame is reserved for each that will need one, before it is unlinked. Returns how many. No lock held.
+ */
+u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list);
+
+/*
+ * Make every run of `list` (in transit) a huge page: head formed with refcount 1, tails as the mode has them, safe to hand
+ * out. Runs that could not be changed, for lack of frames, are free again when this returns; their number is the result.
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 
 /*
- * The opposite, before blocks go back to the buddy: in the baselines and in mapped sections all struct pages are private again.
- * Stops at the first lack of frames: 0 or -ENOMEM, and *restored blocks were moved to `done`; the rest stay in `list`,
- * still huge (S0's contract: error *and* count).
+ * The opposite, before pages of mapped sections go back to the buddy: all struct pages are private again. Stops at the first lack of
+ * frames: 0 or -ENOMEM, and *restored counts what was restored and moved to `done`; the rest stays in `list`, still
+ * huge and whole (S0's contract: error *and* count). Pages that have all their struct pages just move.
  */
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done,
 		u64 *restored);
 
-/* Free huge blocks of a zone become bare, one round for all. Returns blocks changed. No lock held. */
-u64 hvo_bare_free_huge(struct zone *zone);
+/*
+ * 1 GiB pages of `list` (in transit) become 512 pages of 2 MiB each, in `done`: two-phase (cleared, one round for all,
+ * mapped anew). 511 heads a page are reserved first; pages for which there are none stay in `list`, unchanged. Returns
+ * how many were demoted.
+ */
+u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done);
+
+/*
+ * Up to `count` free huge runs of a zone become bare, or full in mapped sections, with one round (and one for restores).
+ * Returns how many. No lock held.
+ */
+enum { HVO_BARE_BATCH = 64 };
+u64 hvo_bare_free_huge(struct zone *zone, u64 count);
 
 /* Up to `count` free full blocks of on-demand sections become free huge ones, one round. Returns blocks. No lock held. */
 u64 hvo_huge_free_full(struct zone *zone, u64 count);

@@ -35,6 +35,7 @@ static void zone_init(struct mm *mm, node_t node, enum zone_kind kind)
 	zone->index = (u8)mm->zones;
 	zone->kind = kind;
 	zone->lock = SPINLOCK_INIT(LOCK_ZONE);
+	zone->max_order = GIGA_ORDER;
 	zone->start_pfn = PFN_NONE;
 	memset(zone->block_list, 0xff, sizeof(zone->block_list)); /* BLOCK_NONE */
 	mm->node[node].zone[kind] = zone->index;
@@ -189,32 +190,57 @@ static void open_boot_sections(struct mm *mm)
 
 /* ---- building one ---- */
 
+/* Zones that the ranges make: what per-CPU lists are needed for. */
+static unsigned count_zones(const struct mm_plan *plan)
+{
+	unsigned zones = 0;
+
+	for (node_t n = 0; n < plan->nodes; n++) {
+		bool dma32 = false, normal = false;
+
+		for (size_t i = 0; i < plan->memory->count; i++) {
+			const struct memblock_range *range = &plan->memory->range[i];
+
+			dma32 |= range->node == n && range->start < GIB(4);
+			normal |= range->node == n && range->end > GIB(4);
+		}
+		zones += dma32 + normal;
+	}
+	return zones;
+}
+
+/* Each CPU's lists on its own node. */
+static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zones)
+{
+	const u64 bytes = sizeof(struct pcp) + zones * sizeof(struct pcp_zone);
+
+	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), NODE_NONE, plan->ctx);
+	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++)
+		if (!(mm->pcp[cpu] = plan->zalloc(bytes, cpu_data(cpu)->node, plan->ctx)))
+			return false;
+	return mm->pcp;
+}
+
 static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 {
-	const u64 zones = 2ULL * mm->nodes;
-	u64 per_cpu = sizeof(struct pcp) + zones * sizeof(struct pcp_zone);
+	const unsigned zones = count_zones(plan);
+	node_t *fallback;
 
-	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), plan->ctx);
-	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), plan->ctx);
-	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), plan->ctx);
-	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), plan->ctx);
-	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), plan->ctx);
-	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), plan->ctx);
-	mm->changes = plan->zalloc(BLOCK_STATES * BLOCK_STATES * sizeof(u64), plan->ctx);
-	node_t *fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), plan->ctx);
-
-	if (!mm->gib || !mm->node || !mm->zone || !mm->shared_tail || !mm->pcp || !mm->table_lock || !mm->changes ||
-	    !fallback)
+	ASSERT(zones < ZONES_MAX, "%u zones: the records have room for %u", zones, ZONES_MAX - 1);
+	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), NODE_NONE, plan->ctx);
+	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), NODE_NONE, plan->ctx);
+	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), NODE_NONE, plan->ctx);
+	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), NODE_NONE, plan->ctx);
+	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), NODE_NONE, plan->ctx);
+	mm->changes = plan->zalloc(BLOCK_STATES * BLOCK_STATES * sizeof(u64), NODE_NONE, plan->ctx);
+	fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), NODE_NONE, plan->ctx);
+	if (!mm->gib || !mm->node || !mm->zone || !mm->shared_tail || !mm->table_lock || !mm->changes || !fallback)
 		return false;
 	for (node_t n = 0; n < mm->nodes; n++)
 		mm->node[n].fallback = fallback + n * mm->nodes;
 	for (unsigned i = 0; i < TABLE_LOCKS; i++)
 		mm->table_lock[i] = SPINLOCK_INIT(LOCK_TABLE);
-	per_cpu = ALIGN_UP(per_cpu, CACHE_LINE);
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		if (!(mm->pcp[cpu] = plan->zalloc(per_cpu, plan->ctx)))
-			return false;
-	return true;
+	return allocate_pcp(mm, plan, zones);
 }
 
 int mm_build(struct mm *mm, const struct mm_plan *plan)
@@ -226,14 +252,15 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 			  .vmemmap = plan->vmemmap,
 			  .memory = plan->memory,
 			  .reserved = plan->reserved,
-			  .nodes = plan->nodes,
-			  .max_order = GIGA_ORDER};
+			  .nodes = plan->nodes};
 	mm->first_gib = first->start / GIB(1);
 	mm->gibs = DIV_ROUND_UP(last->end, GIB(1)) - mm->first_gib;
 	if (!mm_allocate(mm, plan))
 		return -ENOMEM;
 	nodes_init(mm, plan);
 	zones_init(mm);
+	for (unsigned z = 0; z < mm->zones; z++)
+		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U, "zone %u spans more than 16 TiB", z);
 	sections_init(mm);
 	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
@@ -244,9 +271,9 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 
 /* ---- the machine's own ---- */
 
-static void *boot_zalloc(u64 bytes, void *ctx)
+static void *boot_zalloc(u64 bytes, node_t node, void *ctx)
 {
-	const phys_t phys = memblock_alloc(bytes, PAGE_SIZE, 0, NODE_NONE);
+	const phys_t phys = memblock_alloc(bytes, PAGE_SIZE, 0, node);
 
 	(void)ctx;
 	return phys ? phys_to_virt(phys) : NULL;
@@ -306,6 +333,7 @@ void mm_init(void)
 		       (unsigned long long)(memblock_totals().ram_bytes >> 20), cpu_count);
 		verdict_end_with(VERDICT_FAIL);
 	}
+	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	memmap_open_at_boot(&mm_kernel);
 }

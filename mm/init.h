@@ -22,7 +22,7 @@ struct mm_plan {
 	virt_t vmemmap;
 	const phys_t *first_meta;
 	node_distance_fn *distance; /* NULL: all nodes are equally far */
-	void *(*zalloc)(u64 bytes, void *ctx); /* zeroed, page-aligned */
+	void *(*zalloc)(u64 bytes, node_t node, void *ctx); /* zeroed, page-aligned; on `node` if it can be */
 	void *ctx;
 };
 int mm_build(struct mm *mm, const struct mm_plan *plan);

@@ -18,6 +18,7 @@ struct memblock_list memblock_memory = {.range = memory_ranges, .max = MEMBLOCK_
 struct memblock_list memblock_reserved = {.range = reserved_ranges, .max = MEMBLOCK_MAX};
 
 static phys_t alloc_limit = EARLY_PHYS_LIMIT;
+static bool frozen;
 
 static bool list_insert(struct memblock_list *list, size_t at, struct memblock_range range)
 {
@@ -103,7 +104,8 @@ bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end
 
 static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 {
-	phys_t start = ALIGN_UP(range->start, PAGE_SIZE), end = ALIGN_DOWN(range->end, PAGE_SIZE);
+	/* The limit first: rounding the last bytes of the address space up would come out at 0. */
+	phys_t start = ALIGN_UP(MIN(range->start, PHYS_LIMIT), PAGE_SIZE), end = ALIGN_DOWN(range->end, PAGE_SIZE);
 
 	if (range->end > PHYS_LIMIT) {
 		pr_warn("memory: RAM %llx-%llx lies above %llu TiB, the part above is not used",
@@ -163,8 +165,15 @@ int memblock_init(const struct boot_info *info)
 	return memblock_sort_out(info, &memblock_memory, &memblock_reserved);
 }
 
+void memblock_freeze(void)
+{
+	frozen = true;
+}
+
 void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner)
 {
+	ASSERT(!frozen, "boot memory %llx-%llx taken after the buddy has it", (unsigned long long)start,
+	       (unsigned long long)end);
 	reserve(&memblock_reserved, start, end, owner);
 }
 

@@ -55,6 +55,9 @@ void memblock_set_node(phys_t start, phys_t end, node_t node);
 /* Once the direct map covers all RAM: allocations may lie anywhere. */
 void memblock_direct_map_ready(void);
 
+/* From now on the ranges only answer questions: memory belongs to the buddy. */
+void memblock_freeze(void);
+
 /* Totals for the machine page. Span: first byte to last; holes: span minus RAM. */
 struct memblock_totals {
 	u64 ram_bytes, span_bytes, hole_bytes, reserved_bytes;

@@ -60,7 +60,7 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 	int err;
 
 	while ((err = meta_reserve_now(node, kind, count)) < 0) {
-		if (meta_grow(node, kind, count) < 0)
+		if (meta_grow(node, kind, count) < 0) /* also if it is this CPU that is growing it: it gets what is there */
 			return meta_reserve_now(node, kind, count); /* somebody may have given back meanwhile */
 	}
 	return err;
@@ -144,7 +144,7 @@ pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
 	spin_lock(&meta->lock);
 	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0, "META frame of node %u taken without a reservation",
 	       node->id);
-	if (!block || block->used == BLOCK_FRAMES)
+	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
 		block = find_free_block(meta, kind);
 	meta->reserved[kind]--;
 	pfn = block_take_frame(meta, kind, block);
@@ -236,7 +236,7 @@ void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
 
 	ASSERT(record && record->state == BLOCK_META, "frame %llx given back to META lies in a block that is %s",
 	       (unsigned long long)pfn, record ? block_state_name(record->state) : "absent");
-	meta = &zone_node(&mm->zone[record->zone])->meta;
+	meta = &record->meta->node->meta;
 	spin_lock(&meta->lock);
 	block_give_frame(meta, record->meta, (unsigned)(pfn % BLOCK_FRAMES), tag);
 	spin_unlock(&meta->lock);

@@ -10,6 +10,7 @@
 #include "mm/meta_grow.h"
 
 #include "kernel/panic.h"
+#include "kernel/percpu.h"
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
 #include "kernel/wait.h"
@@ -63,7 +64,8 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 	new = meta->spare;
 	if (new) {
 		meta->spare = new->next;
-		*new = (struct meta_block){.block = index, .kind = (u16)kind, .used = (u16)used};
+		*new = (struct meta_block){
+			.node = node, .block = index, .kind = (u16)kind, .used = (u16)used};
 		for (unsigned i = 0; i < used; i++)
 			new->used_map[i / 64] |= 1ULL << (i % 64);
 		block_at(node->mm, index)->meta = new;
@@ -115,9 +117,9 @@ static u32 take_for_meta(struct zone *zone)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE)
 		index = block_take_one(zone, FREE_MAPPED, BLOCK_META);
-	if (index == BLOCK_NONE && hvo_bare_free_huge(zone) > 0)
+	if (index == BLOCK_NONE && hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
-	if (index == BLOCK_NONE && hvo_huge_free_full(zone, 1) > 0 && hvo_bare_free_huge(zone) > 0)
+	if (index == BLOCK_NONE && hvo_huge_free_full(zone, 1) > 0 && hvo_bare_free_huge(zone, 1) > 0)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	return index;
 }
@@ -138,7 +140,7 @@ static int grow(struct node *node, enum meta_kind kind)
 		return -ENOMEM;
 	block_set_state(mm, index, BLOCK_META);
 	if (meta_add_block(node, index, kind, 0) < 0) {
-		block_set_state(mm, index, block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		block_set_state(mm, index, block_state_without_use(mm, index));
 		block_publish_free(zone, index, BLOCK_ORDER);
 		return -ENOMEM;
 	}
@@ -175,7 +177,9 @@ int meta_grow(struct node *node, enum meta_kind kind, u64 count)
 	struct meta *meta = &node->meta;
 	int err;
 
-	if (!atomic_cas(&meta->growing, 0, 1)) {
+	if (atomic_load_relaxed(&meta->growing) == cpu_id() + 1)
+		return -ENOMEM;
+	if (!atomic_cas(&meta->growing, 0, cpu_id() + 1)) {
 		struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that grows META");
 
 		while (atomic_load_acquire(&meta->growing))
@@ -191,7 +195,7 @@ void meta_top_up(struct node *node)
 {
 	struct meta *meta = &node->meta;
 
-	if (has_frames(node, META_LONG, 0) || !atomic_cas(&meta->growing, 0, 1))
+	if (has_frames(node, META_LONG, 0) || !atomic_cas(&meta->growing, 0, cpu_id() + 1))
 		return; /* whoever grows it will not leave it short */
 	grow_to(node, META_LONG, 1);
 	atomic_store_release(&meta->growing, 0);
@@ -236,7 +240,7 @@ void meta_trim(struct node *node)
 		spin_lock(&zone->lock);
 		zone->transit += BLOCK_FRAMES;
 		block_at(mm, index)->flags |= BLOCK_TRANSIT;
-		block_set_state(mm, index, block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		block_set_state(mm, index, block_state_without_use(mm, index));
 		spin_unlock(&zone->lock);
 		block_publish_free(zone, index, BLOCK_ORDER);
 	}

@@ -6,7 +6,7 @@
 /*
  * Bring META nearer to `count` available frames: by what gated frames are done, by one block (free, or of a section opened for
  * it), or when no block is left by a round that frees the gated. One CPU grows a node at a time; others wait for it. 0: look
- * again; -ENOMEM: nothing left. No lock held.
+ * again; -ENOMEM: nothing left, or it is this CPU that grows it just now. No lock held.
  */
 int meta_grow(struct node *node, enum meta_kind kind, u64 count);
 

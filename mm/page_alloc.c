@@ -14,6 +14,7 @@
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
 #include "mm/memmap_open.h"
@@ -105,7 +106,7 @@ static bool split_some_block(struct zone *zone, enum migratetype type, bool may_
 		return true;
 	if (section_open_next(zone, memmap_style()) == 0)
 		return true; /* the caller looks again: its blocks are bare or full now */
-	return hvo_bare_free_huge(zone) > 0;
+	return hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
 }
 
 /* ---- allocation ---- */
@@ -154,17 +155,17 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 	return page;
 }
 
-/* One 2 MiB page, as the pool would have it. */
-static struct page *alloc_huge(struct zone *zone)
+/* One 2 MiB or 1 GiB page, as a pool would have it. */
+static struct page *alloc_huge(struct zone *zone, unsigned order)
 {
 	struct mm *mm = zone->mm;
 	struct block_list list = BLOCK_LIST_INIT, used = BLOCK_LIST_INIT;
 	const struct hvo_mode *mode = hvo_mode_find("on");
 
-	if (hvo_take_blocks(zone, mode, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
+	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
 		return NULL;
 	block_list_publish_used(mm, &list, &used);
-	check_frames_reused(block_pfn(used.head), BLOCK_FRAMES);
+	check_frames_reused(block_pfn(used.head), order_pages(order));
 	return pfn_page(mm, block_pfn(used.head));
 }
 
@@ -174,8 +175,8 @@ static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migr
 
 	if (order < BLOCK_ORDER)
 		page = alloc_small(zone, order, type, !(request & PAGE_NOFLUSH));
-	else if (order == BLOCK_ORDER && !(request & PAGE_NOFLUSH))
-		page = alloc_huge(zone);
+	else if (!(request & PAGE_NOFLUSH))
+		page = alloc_huge(zone, order);
 	if (page)
 		pcp_add_in_use(zone, (s64)order_pages(order));
 	return page;
@@ -191,6 +192,30 @@ static struct page *alloc_from_node(struct node *node, unsigned order, enum migr
 	return page;
 }
 
+static struct page *alloc_from_nodes(struct mm *mm, node_t first, unsigned order, enum migratetype type, unsigned request)
+{
+	struct page *page = NULL;
+
+	pcp_enter();
+	for (node_t i = 0; i < mm->nodes && !page; i++) {
+		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type, request);
+		if (request & PAGE_NODE)
+			break;
+	}
+	pcp_leave(mm);
+	return page;
+}
+
+/* Sections being opened or blocks in transit: what is not there now may be there in a moment. */
+static bool memory_is_moving(const struct mm *mm)
+{
+	u64 transit = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		transit += atomic_load_relaxed(&mm->zone[z].transit);
+	return transit > 0 || atomic_load_relaxed(&mm->sections_moving) > 0;
+}
+
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
 {
 	static const u8 type_of_use[] = {
@@ -199,17 +224,16 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 		[USE_RECLAIMABLE] = MIGRATE_RECLAIMABLE,
 	};
 	const node_t first = node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
-	struct page *page = NULL;
+	struct page *page;
+	struct wait wait;
 
-	if (order > BLOCK_ORDER || use >= ARRAY_LEN(type_of_use))
+	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use >= ARRAY_LEN(type_of_use))
 		return NULL;
-	pcp_enter();
-	for (node_t i = 0; i < mm->nodes && !page; i++) {
-		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type_of_use[use], request);
-		if (request & PAGE_NODE)
-			break;
-	}
-	pcp_leave(mm);
+	wait = wait_begin(wait_deadline_cpus(), "memory that other CPUs are changing");
+	wait.soft = true;
+	while (!(page = alloc_from_nodes(mm, first, order, type_of_use[use], request)) && !(request & PAGE_NOFLUSH) &&
+	       memory_is_moving(mm) && wait.late == 0)
+		wait_spin(&wait, CPU_NONE);
 	if (page && (request & PAGE_ZERO))
 		clear_pages(phys_to_virt(page_to_pfn(page) << PAGE_SHIFT), order_pages(order));
 	return page;
@@ -219,12 +243,13 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 
 static void free_huge(struct zone *zone, struct page *page)
 {
-	struct block *block = block_of(zone->mm, page_to_pfn(page));
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const struct block *block = block_at(zone->mm, index);
 
-	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "2 MiB page at frame %llx in a block that is %s",
+	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
 	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
 	page->flags = 0;
-	block_free(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER);
+	block_free(zone, index, block->order);
 }
 
 static void free_page_checks(const struct page *page)

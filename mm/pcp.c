@@ -79,9 +79,9 @@ void pcp_leave(struct mm *mm)
 {
 	struct percpu *cpu = this_cpu();
 
-	while (cpu->in_allocator == 1 && atomic_load_relaxed(&cpu->drain_wanted)) {
+	while (cpu->in_allocator == 1 && atomic_load_relaxed(&mm->pcp[cpu->id]->drain_wanted)) {
 		drain_this_cpu(mm);
-		atomic_store_release(&cpu->drain_wanted, 0);
+		atomic_store_release(&mm->pcp[cpu->id]->drain_wanted, 0);
 	}
 	fence_compiler();
 	cpu->in_allocator--;
@@ -135,9 +135,10 @@ void pcp_free(struct zone *zone, struct page *page, unsigned order)
 static void drain_request(void *arg)
 {
 	struct percpu *cpu = this_cpu();
-	const bool drained = !cpu->in_allocator && try_drain_this_cpu(arg);
+	struct mm *mm = arg;
+	const bool drained = !cpu->in_allocator && try_drain_this_cpu(mm);
 
-	atomic_store_release(&cpu->drain_wanted, (u8)!drained);
+	atomic_store_release(&mm->pcp[cpu->id]->drain_wanted, (u8)!drained);
 }
 
 void pcp_drain_all(struct mm *mm)
@@ -151,7 +152,7 @@ void pcp_drain_all(struct mm *mm)
 	call_cpus(&cpus_online, drain_request, mm);
 	wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
 	cpumask_foreach(cpu, &cpus_online) {
-		while (cpu != cpu_id() && atomic_load_acquire(&cpu_data(cpu)->drain_wanted)) {
+		while (cpu != cpu_id() && atomic_load_acquire(&mm->pcp[cpu]->drain_wanted)) {
 			wait_spin(&wait, cpu);
 			call_cpus(&cpus_online, drain_request, mm);
 		}

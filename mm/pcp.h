@@ -30,7 +30,7 @@ struct pcp_zone {
 };
 
 struct pcp {
-	bool disabled;
+	u8 drain_wanted; /* written by others: drain on leaving the allocator */
 	struct pcp_zone zone[];
 };
 

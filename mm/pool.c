@@ -1,20 +1,17 @@
 /*
- * Huge page pools: see pool.h.
+ * Huge page pools: see pool.h. Taking pages, reserving, counting what is saved: pool_use.c.
  */
 #include "mm/pool.h"
 
 #include "kernel/panic.h"
-#include "kernel/percpu.h"
 #include "mm/meta.h"
-#include "mm/section.h"
 #include "mm/transit.h"
-#include "mm/vmemmap.h"
 
-struct pool pool_2m;
+struct pool pool_2m, pool_1g;
 
-void pool_init(struct pool *pool, struct mm *mm, struct pool_node *nodes)
+void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes)
 {
-	*pool = (struct pool){.mm = mm, .lock = SPINLOCK_INIT(LOCK_POOL), .node = nodes};
+	*pool = (struct pool){.mm = mm, .order = order, .lock = SPINLOCK_INIT(LOCK_POOL), .node = nodes};
 	for (node_t n = 0; n < mm->nodes; n++)
 		nodes[n] = (struct pool_node){.free = BLOCK_LIST_INIT};
 }
@@ -23,6 +20,14 @@ static struct pool_node *node_of_block(struct pool *pool, u32 index)
 {
 	return &pool->node[block_zone(pool->mm, index)->node];
 }
+
+static void settle_all(struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_settle(&mm->node[n]);
+}
+
+/* ---- in ---- */
 
 /* Mark what is about to enter: before anybody can find it in the pool. */
 static void mark_pool_pages(struct mm *mm, const struct block_list *list)
@@ -33,7 +38,6 @@ static void mark_pool_pages(struct mm *mm, const struct block_list *list)
 		head->flags |= PAGE_HUGETLB;
 		atomic_store_release(&head->refcount, 0); /* frozen: nobody gets a reference by address */
 		block_at(mm, index)->flags |= BLOCK_POOL | BLOCK_POOL_FREE;
-		block_at(mm, index)->order = BLOCK_ORDER;
 	}
 }
 
@@ -56,50 +60,70 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list)
 	return count;
 }
 
-static void settle_all(struct mm *mm)
+/* Runs of one node, NORMAL before DMA32, appended to the batch. */
+static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list)
 {
-	for (node_t n = 0; n < mm->nodes; n++)
-		meta_settle(&mm->node[n]);
-}
-
-/* Blocks from every zone, NORMAL before DMA32, into one batch. */
-static void take_from_zones(struct pool *pool, const struct hvo_mode *mode, u64 count, struct block_list *list)
-{
-	struct mm *mm = pool->mm;
+	const u64 before = list->count;
 
 	for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
-		for (node_t n = 0; n < mm->nodes && list->count < count; n++) {
-			const u8 zone = mm->node[n].zone[kind];
+		const u8 zone = pool->mm->node[node].zone[kind];
+		const u64 taken = list->count - before;
 
-			if (zone != ZONE_NONE)
-				hvo_take_blocks(&mm->zone[zone], mode, count - list->count, list);
-		}
+		if (zone != ZONE_NONE && taken < count)
+			hvo_take_blocks(&pool->mm->zone[zone], mode, pool->order, count - taken, list);
 	}
 }
 
-u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
+/* Equal shares from all nodes, then from any what others could not give. */
+static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 count, struct block_list *list)
 {
+	const node_t nodes = pool->mm->nodes;
+
+	for (node_t n = 0; n < nodes && list->count < count; n++)
+		take_from_node(pool, mode, n, DIV_ROUND_UP(count - list->count, nodes - n), list);
+	for (node_t n = 0; n < nodes && list->count < count; n++)
+		take_from_node(pool, mode, n, count - list->count, list);
+}
+
+u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+{
+	struct mm *mm = pool->mm;
 	u64 grown = 0, before;
 
+	if (node != NODE_NONE && node >= mm->nodes)
+		return 0;
 	do { /* again while it helps: frames freed by one batch may serve the next */
 		struct block_list list = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
 
 		before = grown;
-		take_from_zones(pool, mode, count - grown, &list);
-		hvo_optimise(pool->mm, mode, &list);
-		mark_pool_pages(pool->mm, &list);
-		block_list_publish_used(pool->mm, &list, &ready);
+		if (node == NODE_NONE)
+			take_from_all(pool, mode, count - grown, &list);
+		else
+			take_from_node(pool, mode, node, count - grown, &list);
+		hvo_optimise(mm, mode, &list);
+		mark_pool_pages(mm, &list);
+		block_list_publish_used(mm, &list, &ready);
 		grown += pool_enqueue(pool, &ready);
+		settle_all(mm);
 	} while (grown < count && grown > before);
-	settle_all(pool->mm);
 	return grown;
 }
 
-/* Up to `count` free pages off the pool, in one lock cycle, nodes in turn from the last. */
-static void pool_dequeue(struct pool *pool, u64 count, struct block_list *list)
+u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
+{
+	return pool_grow_on(pool, mode, NODE_NONE, count);
+}
+
+/* ---- out ---- */
+
+/* Up to `count` free, unreserved pages off the pool in one lock cycle; from all nodes the fullest share is taken last. */
+static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
 {
 	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	for (node_t n = pool->mm->nodes; n-- > 0;) {
+		if (only != NODE_NONE && n != only)
+			continue;
 		while (list->count < count && pool->node[n].free.count > 0) {
 			block_list_push(pool->mm, list, block_list_pop(pool->mm, &pool->node[n].free));
 			pool->node[n].pages--;
@@ -118,118 +142,127 @@ static void clear_pool_marks(struct mm *mm, const struct block_list *list)
 	}
 }
 
-/* Huge blocks of mapped sections go back with all their struct pages; those of on-demand sections as they are. */
-static void split_by_restore(struct mm *mm, struct block_list *list, struct block_list *restore, struct block_list *as_is)
+/* Pages that could not be changed are usable: they stay in the pool. pool_resize() counts them as surplus. */
+static void keep_runs(struct pool *pool, struct block_list *list)
 {
-	u32 index;
+	struct block_list back = BLOCK_LIST_INIT;
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		const struct block *block = block_at(mm, index);
-		const bool mapped_huge = block->state == BLOCK_HUGE && (block->flags & BLOCK_MAPPED);
+	block_list_publish_used(pool->mm, list, &back);
+	pool_enqueue(pool, &back);
+}
 
-		block_list_push(mm, mapped_huge ? restore : as_is, index);
-	}
+/*
+ * Runs in transit to the buddy. S0's contract: restore until the first error, free what was restored, which brings frames, and try the
+ * rest again while that helps. Returns how many were given back.
+ */
+static u64 release_runs(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+{
+	struct mm *mm = pool->mm;
+	u64 given = 0, restored;
+
+	do {
+		struct block_list done = BLOCK_LIST_INIT;
+
+		hvo_restore(mm, mode, list, &done, &restored);
+		given += done.count;
+		clear_pool_marks(mm, &done);
+		block_list_publish_free(mm, &done);
+	} while (list->count > 0 && restored > 0);
+	keep_runs(pool, list);
+	return given;
+}
+
+u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 given;
+
+	pool_dequeue(pool, node, count, &list);
+	block_list_begin(pool->mm, &list, BLOCK_FULL);
+	given = release_runs(pool, mode, &list);
+	settle_all(pool->mm);
+	return given;
 }
 
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
-	struct mm *mm = pool->mm;
-	struct block_list list = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	u64 restored, given;
-
-	pool_dequeue(pool, count, &list);
-	block_list_begin(mm, &list, BLOCK_FULL);
-	split_by_restore(mm, &list, &restore, &done);
-	hvo_restore(mm, mode, &restore, &done, &restored);
-	clear_pool_marks(mm, &done);
-	given = done.count;
-	block_list_publish_free(mm, &done);
-	if (restore.count > 0) { /* what could not be restored stays in the pool, usable */
-		struct block_list back = BLOCK_LIST_INIT;
-
-		block_list_publish_used(mm, &restore, &back);
-		pool_enqueue(pool, &back);
-	}
-	settle_all(mm);
-	return given;
+	return pool_shrink_on(pool, mode, NODE_NONE, count);
 }
 
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
-	const u64 now = atomic_load_relaxed(&pool->pages);
-
-	if (target > now)
-		pool_grow(pool, mode, target - now);
-	else
-		pool_shrink(pool, mode, now - target);
-	return atomic_load_relaxed(&pool->pages);
-}
-
-struct page *pool_page_take(struct pool *pool, node_t node)
-{
-	struct page *page = NULL;
-	u32 index = BLOCK_NONE;
+	u64 persistent, adopted;
 
 	spin_lock(&pool->lock);
-	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++)
-		index = block_list_pop(pool->mm, &pool->node[(node + i) % pool->mm->nodes].free);
-	if (index != BLOCK_NONE) {
-		block_at(pool->mm, index)->flags &= (u8)~BLOCK_POOL_FREE;
-		pool->free--;
-		pool->in_use++;
-		page = pfn_page(pool->mm, block_pfn(index));
-		atomic_store_release(&page->refcount, 1);
+	persistent = pool->pages - pool->surplus;
+	if (target > persistent) { /* surplus pages are as good as new ones */
+		adopted = MIN(target - persistent, pool->surplus);
+		pool->surplus -= adopted;
+		persistent += adopted;
 	}
 	spin_unlock(&pool->lock);
-	return page;
-}
-
-void pool_page_give(struct pool *pool, struct page *page)
-{
-	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	const u32 was = atomic_exchange(&page->refcount, 0);
-
-	ASSERT(was == 1 && (page->flags & PAGE_HUGETLB), "pool page at frame %llx given back with %u references",
-	       (unsigned long long)page_to_pfn(page), was);
+	if (target > persistent)
+		pool_grow(pool, mode, target - persistent);
+	else if (target < persistent)
+		pool_shrink(pool, mode, persistent - target);
 	spin_lock(&pool->lock);
-	block_at(pool->mm, index)->flags |= BLOCK_POOL_FREE;
-	block_list_push(pool->mm, &node_of_block(pool, index)->free, index);
-	pool->free++;
-	pool->in_use--;
+	persistent = pool->pages - pool->surplus;
+	if (persistent > target) { /* in use or reserved: gone when they come back */
+		pool->surplus += persistent - target;
+		persistent = target;
+	}
 	spin_unlock(&pool->lock);
+	return persistent;
 }
 
-/* Frames that describe one pool page: private ones of its line, or its 8 under a leaf. */
-static s64 frames_of_page(const struct mm *mm, u32 index)
+/* ---- between pools ---- */
+
+/* 1 GiB pages that have all their struct pages become 2 MiB pages that the mode makes huge. */
+static void demote_full(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done)
 {
-	const pte_t *line = vmemmap_line(mm, index);
-	s64 frames = 0;
+	struct hvo_mode in_place = *mode; /* heads were reserved for nobody: they stay where they are */
+	struct block_list pieces = BLOCK_LIST_INIT;
+	u32 index;
 
-	if (!line)
-		return MEMMAP_FRAMES_PER_BLOCK;
-	for (unsigned i = 0; i < PTES_PER_LINE; i++)
-		frames += pte_writable(pte_load(&line[i]));
-	return frames;
-}
+	in_place.new_head = false;
 
-s64 pool_frames_saved(struct pool *pool)
-{
-	struct mm *mm = pool->mm;
-	s64 saved = 0;
-
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
-		bool used = false;
-
-		for (u32 i = 0; i < SECTION_BLOCKS && section_state(mm, section) == SECTION_OPEN; i++) {
-			const u32 index = (u32)(section * SECTION_BLOCKS) + i;
-
-			if (!(block_at(mm, index)->flags & BLOCK_POOL))
-				continue;
-			saved += MEMMAP_FRAMES_PER_BLOCK - frames_of_page(mm, index);
-			used = true;
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+		for (u32 i = 0; i < GIB_BLOCKS; i++) {
+			block_at(mm, index + i)->order = BLOCK_ORDER;
+			block_at(mm, index + i)->flags |= BLOCK_TRANSIT;
+			block_list_push(mm, &pieces, index + i);
 		}
-		if (used && !vmemmap_is_leaf(mm, section))
-			saved--; /* its page table */
 	}
-	return saved;
+	hvo_optimise(mm, &in_place, &pieces);
+	while ((index = block_list_pop(mm, &pieces)) != BLOCK_NONE)
+		block_list_push(mm, done, index);
+}
+
+u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
+{
+	struct mm *mm = from->mm;
+	struct block_list list = BLOCK_LIST_INIT, full = BLOCK_LIST_INIT, huge = BLOCK_LIST_INIT;
+	struct block_list done = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
+	struct block_list restorable = BLOCK_LIST_INIT;
+	u64 restored, demoted;
+	u32 index;
+
+	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm, "demotion between wrong pools");
+	pool_dequeue(from, NODE_NONE, count, &list);
+	block_list_begin(mm, &list, BLOCK_HUGE);
+	while ((index = block_list_pop(mm, &list)) != BLOCK_NONE)
+		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &full : &huge, index);
+	demoted = hvo_demote(mm, &huge, &done);
+	hvo_restore(mm, mode, &full, &restorable, &restored);
+	demoted += restorable.count;
+	clear_pool_marks(mm, &restorable);
+	demote_full(mm, mode, &restorable, &done);
+
+	mark_pool_pages(mm, &done);
+	block_list_publish_used(mm, &done, &ready);
+	pool_enqueue(to, &ready);
+	keep_runs(from, &huge);
+	keep_runs(from, &full);
+	settle_all(mm);
+	return demoted;
 }

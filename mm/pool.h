@@ -1,11 +1,21 @@
 /*
- * Pools of huge pages: memory set aside as 2 MiB pages, grown and shrunk while the machine runs.
+ * Pools of huge pages (hstates): memory set aside as 2 MiB or 1 GiB pages, grown and shrunk while the machine runs.
  *
  *   grow    buddy --take--> in transit --optimise--> [one lock cycle] --> free list of the node
  *   shrink  free list --[one lock cycle]--> restore if need be --> buddy
  *
- * Free pool pages live in the block table (links in the records), are frozen (refcount 0) and marked PAGE_HUGETLB. What makes
- * a block a huge page and back is hvo.h's business and happens outside the pool's lock.
+ * Counts, in pages, per node and in all, as Linux has them:
+ *
+ *   pages       free + in use
+ *   surplus     pages beyond what was asked for: a page goes back to the buddy instead of the pool when it is given back
+ *   reserved    free pages promised to somebody; nobody else gets them
+ *   persistent  pages - surplus: what resizing sets
+ *   overcommit  how many surplus pages may be made when a page is wanted and none is free
+ *
+ * Free pool pages live in the block table (links in the records), are frozen (refcount 0) and marked PAGE_HUGETLB before
+ * anybody can find them. What makes a run a huge page and back is hvo.h's business and happens outside the pool's lock.
+ *
+ * Any CPU, no lock held, unless said otherwise. Rounds may be started.
  */
 #pragma once
 
@@ -13,40 +23,60 @@
 
 struct pool_node {
 	struct block_list free;
-	u64 pages; /* free and in use */
+	u64 pages, surplus; /* pages: free and in use */
 };
 
 struct pool {
 	struct mm *mm;
+	unsigned order;
 	struct spinlock lock;
-	u64 pages, free, in_use;
+	u64 pages, free, in_use, surplus, reserved, overcommit;
 	struct pool_node *node;
 };
 
-/* The machine's pool of 2 MiB pages. */
-extern struct pool pool_2m;
+/* The machine's pools. */
+extern struct pool pool_2m, pool_1g;
 
-/* An empty pool over `mm`; `nodes` has room for mm->nodes. */
-void pool_init(struct pool *pool, struct mm *mm, struct pool_node *nodes);
+/* An empty pool of pages of `order` (9 or 18) over `mm`; `nodes` has room for mm->nodes. */
+void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes);
 
 /*
- * Add up to `count` pages, taken round-robin... from the nodes in fallback order, made huge as `mode` says. Returns how many were added:
- * as many as fit. No lock held; rounds may be started.
+ * Add up to `count` pages made huge as `mode` says: from one node, or with NODE_NONE in equal shares from all, and what some cannot
+ * give from the others. Returns how many were added: as many as fit, nothing is lost.
  */
 u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count);
+u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
 
-/* Give back up to `count` free pages. Returns how many; fewer if the rest are in use or could not be restored. */
+/*
+ * Give back up to `count` free pages that are not reserved. Returns how many; fewer if the rest are in use or reserved, or could not
+ * be restored for lack of frames: those stay, usable, as surplus.
+ */
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count);
+u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
 
-/* Bring the pool to `target` pages, either way. Returns the size it has afterwards. */
+/*
+ * Set the number of persistent pages. Pages in use beyond `target` become surplus and go back when their holder gives them
+ * back. Returns the persistent number reached.
+ */
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target);
 
-/* A page of the pool for use, refcount 1, or NULL if none is free; and back. */
-struct page *pool_page_take(struct pool *pool, node_t node);
+/* Split up to `count` free 1 GiB pages into 2 MiB pages of `to`, one batch. Returns how many were split. */
+u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count);
+
+/* Promise `count` free pages to the caller. 0 or -ENOMEM. */
+int pool_reserve(struct pool *pool, u64 count);
+void pool_unreserve(struct pool *pool, u64 count);
+
+/*
+ * A page for use, refcount 1, nearest to `node`; `reserved`: one of those promised. NULL if none is free and overcommit
+ * allows no surplus page. And back.
+ */
+enum pool_take { POOL_ANY, POOL_RESERVED };
+struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
 void pool_page_give(struct pool *pool, struct page *page);
 
 /*
  * Frames that a full memmap of the pool's pages would use, less those that describe them now, less page tables of their sections.
- * Counted PTE by PTE. 447 for 64 pages of 2 MiB.
+ * Counted PTE by PTE. 447 for 64 pages of 2 MiB, 4087 for one of 1 GiB.
  */
 s64 pool_frames_saved(struct pool *pool);

@@ -57,7 +57,7 @@ static u32 *memmap_slot(const struct mm *mm, u64 section)
 
 u32 section_memmap(const struct mm *mm, u64 section)
 {
-	return section_style(mm, section) == SECTION_MAPPED ? *memmap_slot(mm, section) : BLOCK_NONE;
+	return *memmap_slot(mm, section);
 }
 
 u64 section_first(const struct mm *mm)
@@ -194,7 +194,7 @@ static void publish_record(struct opening *o, u32 index, enum block_state state)
 }
 
 /* Blocks with holes or boot allocations, one by one. A block that gets no struct pages stays reserved without them. */
-static int publish_special(struct opening *o)
+static void publish_special(struct opening *o)
 {
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
 		const u32 index = o->first + i;
@@ -210,7 +210,6 @@ static int publish_special(struct opening *o)
 		publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
 		free_special_pages(o->mm, index);
 	}
-	return 0;
 }
 
 static bool plan_is_free(const struct opening *o, unsigned i)
@@ -224,7 +223,7 @@ static void publish_free(struct opening *o)
 	for (unsigned i = 0; i < SECTION_BLOCKS;) {
 		unsigned n = 0;
 
-		if (o->plan[i] == PLAN_ABSENT)
+		if (o->plan[i] == PLAN_ABSENT && block_at(o->mm, o->first + i)->state == BLOCK_UNOPENED)
 			publish_record(o, o->first + i, BLOCK_ABSENT);
 		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i]) {
 			publish_record(o, o->first + i + n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
@@ -298,7 +297,7 @@ static void forget_memmap(struct opening *o)
 	if (lies_inside(o, o->memmap)) {
 		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
 	} else {
-		block_set_state(o->mm, o->memmap, block->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+		block_set_state(o->mm, o->memmap, block_state_without_use(o->mm, o->memmap));
 		block_free(block_zone(o->mm, o->memmap), o->memmap, BLOCK_ORDER);
 	}
 }
@@ -340,39 +339,58 @@ static int open_mapped(struct opening *o)
 	return 0;
 }
 
-int section_open(struct mm *mm, u64 section, enum section_style style)
+/* OPENING is ours: do it, or be unopened again. */
+static int open_claimed(struct mm *mm, u64 section, enum section_style style, struct opening *o)
 {
-	struct opening o = {.mm = mm, .section = section};
-	u8 *slot = section_slot(mm, section);
-	u8 was;
 	int err;
 
-	if (!slot)
-		return -ENODEV;
-	was = atomic_load_acquire(slot);
+	*o = (struct opening){.mm = mm, .section = section};
+	plan_blocks(o);
+	err = open_records(mm, o->node, section);
+	if (err)
+		return err;
+	o->mapped = style == SECTION_MAPPED && choose_memmap(o);
+	err = o->mapped ? open_mapped(o) : open_on_demand(o);
+	if (err)
+		return err;
+	publish_free(o);
+	meta_top_up(o->node);
+	publish_special(o);
+	atomic_add_relaxed(&mm->sections_opened, 1);
+	return 0;
+}
+
+static int open_once(struct mm *mm, u64 section, enum section_style style, struct node **node)
+{
+	struct opening o;
+	u8 *slot = section_slot(mm, section);
+	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	int err;
+
 	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT)
 		return -ENODEV;
 	if ((was & SECTION_STATE_MASK) == SECTION_OPEN)
 		return -EEXIST;
 	if ((was & SECTION_STATE_MASK) != SECTION_UNOPENED || !atomic_cas(slot, was, (u8)SECTION_OPENING))
 		return -EAGAIN;
+	atomic_fetch_add(&mm->sections_moving, 1);
+	err = open_claimed(mm, section, style, &o);
+	*node = o.node;
+	atomic_store_release(slot, (u8)(err ? SECTION_UNOPENED : SECTION_OPEN | (o.mapped ? SECTION_MAPPED : 0)));
+	atomic_fetch_sub(&mm->sections_moving, 1);
+	return err;
+}
 
-	plan_blocks(&o);
-	err = open_records(mm, o.node, section);
-	if (!err) {
-		o.mapped = style == SECTION_MAPPED && choose_memmap(&o);
-		err = o.mapped ? open_mapped(&o) : open_on_demand(&o);
-	}
-	if (err) {
-		atomic_store_release(slot, (u8)SECTION_UNOPENED);
-		return err;
-	}
-	publish_free(&o);
-	meta_top_up(o.node);
-	publish_special(&o);
-	atomic_add_relaxed(&mm->sections_opened, 1);
-	atomic_store_release(slot, (u8)(SECTION_OPEN | (o.mapped ? SECTION_MAPPED : 0)));
-	return 0;
+int section_open(struct mm *mm, u64 section, enum section_style style)
+{
+	struct node *node = NULL;
+	int err;
+
+	/* Many openers at once can use up the emergency frames before one of them has made them whole again. */
+	while ((err = open_once(mm, section, style, &node)) == -ENOMEM)
+		if (meta_grow(node, META_LONG, 1) < 0)
+			break;
+	return err;
 }
 
 int section_open_next(struct zone *zone, enum section_style style)
@@ -381,12 +399,12 @@ int section_open_next(struct zone *zone, enum section_style style)
 	const u64 first = zone->start_pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
 	const u64 end = DIV_ROUND_UP(zone->end_pfn, SECTION_BLOCKS * BLOCK_FRAMES);
 	const u64 start = atomic_load_relaxed(&zone->open_cursor);
-	int err = -ENOENT;
 
 	if (atomic_load_relaxed(&zone->unopened) == 0)
 		return -ENOENT;
 	for (u64 n = 0; n < end - first; n++) {
 		const u64 section = first + (start - first + n) % (end - first);
+		int err;
 
 		if (section_state(mm, section) != SECTION_UNOPENED)
 			continue;
@@ -395,5 +413,5 @@ int section_open_next(struct zone *zone, enum section_style style)
 		if (err == 0 || err == -ENOMEM)
 			return err;
 	}
-	return err;
+	return -ENOENT;
 }

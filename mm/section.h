@@ -32,7 +32,7 @@ u64 sections_close_all(struct mm *mm);
 
 u8 section_state(const struct mm *mm, u64 section); /* enum section_state */
 enum section_style section_style(const struct mm *mm, u64 section);
-/* Block that holds the struct pages of an open mapped section, or BLOCK_NONE. */
+/* Block that holds the struct pages of a mapped section that is open, or being closed by the caller. */
 u32 section_memmap(const struct mm *mm, u64 section);
 
 u64 section_first(const struct mm *mm);

@@ -97,7 +97,7 @@ static unsigned own_memmap_frames(const struct closing *c)
 
 static struct node *memmap_node(const struct closing *c)
 {
-	return &c->mm->node[zone_node(block_zone(c->mm, c->memmap))->meta_node];
+	return block_at(c->mm, c->memmap)->meta->node;
 }
 
 /* Under the zone lock: take everything, or change nothing. */
@@ -157,41 +157,51 @@ static void free_memmap(struct closing *c)
 	struct block *block = block_at(c->mm, c->memmap);
 
 	block->flags &= (u8)~BLOCK_MEMMAP;
-	block_set_state(c->mm, c->memmap, block->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE);
+	block_set_state(c->mm, c->memmap, block_state_without_use(c->mm, c->memmap));
 	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
 }
 
-int section_close(struct mm *mm, u64 section)
+/* CLOSING is ours. */
+static int close_claimed(struct mm *mm, u64 section, u8 was)
 {
-	struct closing c = {.mm = mm, .first = (u32)(section * SECTION_BLOCKS)};
-	u8 *slot = section_slot(mm, section);
-	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	struct closing c = {.mm = mm, .first = (u32)(section * SECTION_BLOCKS), .memmap = BLOCK_NONE};
+	pte_t pmd;
 	int err;
 
-	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT || (was & SECTION_STATE_MASK) == SECTION_UNOPENED)
-		return -ENODEV;
-	c.memmap = section_memmap(mm, section);
-	if ((was & SECTION_STATE_MASK) != SECTION_OPEN || !atomic_cas(slot, was, (u8)SECTION_CLOSING))
-		return -EAGAIN;
+	if (was & SECTION_MAPPED)
+		c.memmap = section_memmap(mm, section);
 	c.inside = c.memmap >= c.first && c.memmap < c.first + SECTION_BLOCKS;
 	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
 		if (block_at(mm, i)->state != BLOCK_ABSENT)
 			c.zone = block_zone(mm, i);
 	err = take_section(&c);
-	if (err) {
-		atomic_store_release(slot, was);
+	if (err)
 		return err;
-	}
-	const pte_t pmd = vmemmap_clear_section(mm, section);
-
+	pmd = vmemmap_clear_section(mm, section);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	free_table(&c, pmd);
 	forget_blocks(&c);
 	if (c.memmap != BLOCK_NONE && !c.inside)
 		free_memmap(&c);
 	atomic_add_relaxed(&mm->sections_closed, 1);
-	atomic_store_release(slot, (u8)SECTION_UNOPENED);
 	return 0;
+}
+
+int section_close(struct mm *mm, u64 section)
+{
+	u8 *slot = section_slot(mm, section);
+	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	int err;
+
+	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT || (was & SECTION_STATE_MASK) == SECTION_UNOPENED)
+		return -ENODEV;
+	if ((was & SECTION_STATE_MASK) != SECTION_OPEN || !atomic_cas(slot, was, (u8)SECTION_CLOSING))
+		return -EAGAIN;
+	atomic_fetch_add(&mm->sections_moving, 1);
+	err = close_claimed(mm, section, was);
+	atomic_store_release(slot, err ? was : (u8)SECTION_UNOPENED);
+	atomic_fetch_sub(&mm->sections_moving, 1);
+	return err;
 }
 
 /* Free blocks give up their struct pages, so that META shrinks to what is in use and pins as few sections as may be. */
@@ -199,7 +209,7 @@ static void bare_all_free(struct mm *mm)
 {
 	for (unsigned z = 0; z < mm->zones; z++) {
 		hvo_huge_free_full(&mm->zone[z], ~0ULL);
-		hvo_bare_free_huge(&mm->zone[z]);
+		hvo_bare_free_huge(&mm->zone[z], ~0ULL);
 	}
 	for (node_t n = 0; n < mm->nodes; n++) {
 		meta_flush_gated(&mm->node[n]);

@@ -19,18 +19,19 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	zone->transit += order_pages(order);
 }
 
-u64 block_take(struct zone *zone, enum free_class class, u64 count, enum block_state to, struct block_list *list)
+u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
+	       struct block_list *list)
 {
 	u64 taken = 0;
 
 	spin_lock(&zone->lock);
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
 		while (taken < count) {
-			const u32 index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+			const u32 index = buddy_take_blocks(zone, order, class, type);
 
 			if (index == BLOCK_NONE)
 				break;
-			block_begin(zone, index, BLOCK_ORDER, to);
+			block_begin(zone, index, order, to);
 			block_list_push(zone->mm, list, index);
 			taken++;
 		}
@@ -43,7 +44,7 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 {
 	struct block_list list = BLOCK_LIST_INIT;
 
-	block_take(zone, class, 1, to, &list);
+	block_take(zone, class, BLOCK_ORDER, 1, to, &list);
 	return block_list_pop(zone->mm, &list);
 }
 
@@ -98,7 +99,7 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
-		block_begin(zone, index, BLOCK_ORDER, to);
+		block_begin(zone, index, block_at(mm, index)->order, to);
 	}
 	if (zone)
 		spin_unlock(&zone->lock);
@@ -111,7 +112,7 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, struct bloc
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
 		zone = lock_zone_of(mm, zone, index);
-		transit_end(zone, index, BLOCK_ORDER);
+		transit_end(zone, index, block_at(mm, index)->order);
 		block_list_push(mm, published, index);
 	}
 	if (zone)
@@ -121,12 +122,14 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, struct bloc
 void block_list_publish_free(struct mm *mm, struct block_list *list)
 {
 	struct zone *zone = NULL;
+	unsigned order;
 	u32 index;
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
 		zone = lock_zone_of(mm, zone, index);
-		transit_end(zone, index, BLOCK_ORDER);
-		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block_at(mm, index)));
+		order = block_at(mm, index)->order;
+		transit_end(zone, index, order);
+		buddy_free_blocks(zone, index, order, block_free_class(block_at(mm, index)));
 	}
 	if (zone)
 		spin_unlock(&zone->lock);

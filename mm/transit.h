@@ -17,10 +17,11 @@
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to);
 
 /*
- * Take up to `count` free blocks of one class, of any type, into the end of `list`, in transit to state `to`. Returns how
+ * Take up to `count` free runs of `order` of one class, of any type, into the end of `list`, in transit to state `to`. Returns how
  * many. Takes zone->lock.
  */
-u64 block_take(struct zone *zone, enum free_class class, u64 count, enum block_state to, struct block_list *list);
+u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
+	       struct block_list *list);
 
 /* One block; BLOCK_NONE if there is none. */
 u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to);
@@ -37,7 +38,7 @@ void block_publish_free(struct zone *zone, u32 index, unsigned order);
 /* A holder gives a run back that was never in transit. Takes zone->lock. */
 void block_free(struct zone *zone, u32 index, unsigned order);
 
-/* A list of single blocks (order 9), one lock cycle for each stretch of equal zone. Empties the list. */
+/* Lists of runs, each of the order its head's record says; one lock cycle for each stretch of equal zone. */
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to);
 void block_list_publish_used(struct mm *mm, struct block_list *list, struct block_list *published);
 void block_list_publish_free(struct mm *mm, struct block_list *list);

@@ -124,6 +124,7 @@ int vmemmap_split(struct mm *mm, u64 section, pfn_t table)
 		ptes[i] = pte_make(pte_pfn(pmd) + i, PT_PAGE, PT_RW);
 	spin_lock(section_lock(mm, section));
 	if (pte_is_leaf(pte_load(entry), PT_PMD)) {
+		atomic_fetch_add(&mm->splits_unflushed, 1); /* before anybody can see a table: see hvo.c */
 		fence_store();
 		pte_store(entry, section_virt(mm, section), PT_PMD, pte_make_table(table));
 		split = 1;
@@ -223,6 +224,14 @@ void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail, pfn_t
 		line_set(mm, line, index, 0, pte_make(head, PT_PAGE, PT_RW));
 	}
 	line_set_tails(mm, line, index, 1, tail);
+}
+
+void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	pte_t *line = line_of_open_section(mm, index);
+
+	line_private_frames(line, frames);
+	line_set_tails(mm, line, index, 0, tail);
 }
 
 void vmemmap_unshare_tails(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])

@@ -44,8 +44,9 @@ int vmemmap_install_leaf(struct mm *mm, struct node *node, u64 section, pfn_t fr
 
 /*
  * Replace a section's leaf by a table with the same 512 translations. 1 if this call split it, 0 if it was split
- * already (then `table` is untouched and still the caller's). After 1: a full round of all CPUs before any entry of the
- * table changes (SDM vol. 3A, 4.10.5.3: not size and frame in one step; AMD family 10h erratum 383).
+ * already (then `table` is untouched and still the caller's). After 1: a full round of all CPUs, then
+ * mm->splits_unflushed is lowered by one. While it is not 0 nobody changes an entry of a table (SDM vol. 3A, 4.10.5: not size
+ * and frame in one step; AMD family 10h erratum 383).
  */
 int vmemmap_split(struct mm *mm, u64 section, pfn_t table);
 
@@ -68,6 +69,9 @@ void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOC
  * in place and there is never a second copy of it). `frames` receives the replaced ones. Gate them.
  */
 void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/* The same for blocks 1..511 of a 1 GiB page: no head among them. */
+void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /* Shared to private: frames[0] is ignored, the head stays. Contents are ready before. A round before any tail is written. */
 void vmemmap_unshare_tails(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

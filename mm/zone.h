@@ -50,6 +50,8 @@ struct zone {
 	struct page *page_list[MIGRATE_TYPES][PAGE_ORDERS];
 	u16 page_orders[MIGRATE_TYPES];
 
+	unsigned max_order; /* runs of blocks merge up to this */
+
 	/* In 4 KiB frames, under the lock. */
 	u64 free_class[FREE_CLASSES]; /* in whole blocks */
 	u64 free_small;               /* in orders 0..8 */
@@ -68,6 +70,7 @@ enum meta_kind { META_LONG, META_TAILS, META_MEMMAP, META_KINDS };
 
 struct meta_block {
 	struct meta_block *next; /* same node and kind, lowest block first */
+	struct node *node;       /* whose META counts it: not always the node the block lies on */
 	u32 block;
 	u16 kind;
 	u16 used, gated; /* frames; used includes gated */
@@ -83,7 +86,7 @@ struct meta {
 	u64 blocks, used, gated;             /* frames for the latter two */
 	u64 free[META_KINDS], reserved[META_KINDS];
 	u64 gated_tag; /* latest tag of any gated frame */
-	u32 growing;   /* one CPU turns a block into META */
+	u32 growing; /* number + 1 of the one CPU that turns a block into META; 0: none */
 };
 
 struct node {
@@ -115,10 +118,11 @@ struct mm {
 	pfn_t *shared_tail; /* [zone * TAIL_ORDERS + (order == 18)] */
 	struct pcp **pcp;   /* [cpu] */
 	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
-	unsigned max_order;
 	bool ready;
 	u64 *changes;      /* [BLOCK_STATES * BLOCK_STATES], atomic */
-	u64 pmd_splits, sections_opened, sections_closed, unwound; /* atomic */
+	u64 pmd_splits, sections_opened, sections_closed; /* atomic */
+	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
+	u32 sections_moving;  /* being opened or closed */
 	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
 };
 

@@ -25,7 +25,7 @@
 #define MSR_MCG_CAP   0x179
 #define MSR_MC_STATUS 0x401 /* of bank 0; banks are 4 apart */
 
-enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e, PF_WRITE = 1 << 1, PF_EXEC = 1 << 4 };
+enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e, PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 };
 
 struct gate {
 	u16 offset0, selector;
@@ -133,7 +133,11 @@ static void handle_page_fault(struct trap_frame *frame)
 	const char *stack, *image;
 	char text[256];
 
-	if (extable_fixup(frame) || fault_resolve(addr, write, exec) == FAULT_RETRY)
+	if (extable_fixup(frame))
+		return;
+	if (frame->error & PF_RESERVED) /* trying again cannot help: the entry itself is broken */
+		panic("page fault at %llx: a page-table entry on the way has reserved bits set", (unsigned long long)addr);
+	if (fault_resolve(addr, write, exec) == FAULT_RETRY)
 		return;
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", (unsigned long long)addr, stack);

@@ -259,7 +259,7 @@ static bool bench_hvo(void)
 	for (unsigned i = 0; hvo_modes[i].name; i++)
 		ok &= run_mode(&hvo_modes[i], &off, &results[i]);
 	sections_close_all(&mm_kernel);
-	if (mm_account(&mm_kernel, &pool_2m))
+	if (mm_account(&mm_kernel, machine_pools))
 		print("\n  every frame accounted for, owner by owner\n\n");
 	else
 		ok = false;

@@ -43,7 +43,7 @@ bool test_after_case(void)
 		pr_err("after the case: the machine's pool has %llu pages", (unsigned long long)pool_2m.pages);
 		ok = false;
 	}
-	if (idle && !mm_account(&mm_kernel, &pool_2m))
+	if (idle && !mm_account(&mm_kernel, machine_pools))
 		ok = false;
 	return nothing_was_kept() && ok;
 }

@@ -73,7 +73,7 @@ static bool take_run_somehow(struct arena *a)
 
 /* ---- pages of the machine for descriptors and upper tables ---- */
 
-static void *zalloc(u64 bytes, void *ctx)
+static void *zalloc(u64 bytes, node_t node, void *ctx)
 {
 	struct arena *a = ctx;
 	unsigned order = 0;
@@ -81,7 +81,7 @@ static void *zalloc(u64 bytes, void *ctx)
 
 	while (PAGE_SIZE << order < bytes)
 		order++;
-	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, node);
 	if (!page)
 		return NULL;
 	page->private[0] = (u64)(virt_t)a->pages;
@@ -234,7 +234,7 @@ static bool build(struct arena *a)
 
 	if (!make_upper_tables(a) || mm_build(&a->mm, &plan) < 0)
 		return false;
-	pool_init(&a->pool, &a->mm, a->pool_nodes);
+	pool_init(&a->pool, &a->mm, BLOCK_ORDER, a->pool_nodes);
 	return true;
 }
 
@@ -297,14 +297,14 @@ u64 arena_tables_kept(void)
 
 bool arena_accounted(struct arena *a)
 {
-	return mm_account(&a->mm, &a->pool);
+	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, NULL});
 }
 
 struct mm_usage arena_usage(struct arena *a)
 {
 	struct mm_usage usage;
 
-	mm_usage_read(&a->mm, &a->pool, &usage);
+	mm_usage_read(&a->mm, (const struct pool *const[]){&a->pool, NULL}, &usage);
 	return usage;
 }
 
@@ -313,6 +313,21 @@ u64 arena_available(struct arena *a)
 	const struct mm_usage usage = arena_usage(a);
 
 	return usage.free + usage.unopened + usage.per_cpu;
+}
+
+bool arena_small_lists_whole(struct arena *a)
+{
+	u64 small = 0, whole = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		small += a->mm.zone[z].free_small;
+	for (u32 index = (u32)(a->mm.first_gib * GIB_BLOCKS); index < (a->mm.first_gib + a->mm.gibs) * GIB_BLOCKS; index++) {
+		const struct block *block = block_at(&a->mm, index);
+
+		if (block && block->state == BLOCK_FULL && block->free_pages == BLOCK_FRAMES)
+			whole += BLOCK_FRAMES;
+	}
+	return small == whole;
 }
 
 u32 arena_block(const struct arena *a)

@@ -79,6 +79,12 @@ struct mm_usage arena_usage(struct arena *a);
 /* Frames that could be given out: free, unopened, on per-CPU lists. */
 u64 arena_available(struct arena *a);
 
+/*
+ * True if what is on the small lists is whole blocks: nothing is held below 2 MiB. (A block split by two CPUs at once for one
+ * page may stay there as two halves of order 8.)
+ */
+bool arena_small_lists_whole(struct arena *a);
+
 /* Zone of the real memory of `node`, or of the phantom (its node, when it has one). */
 struct zone *arena_zone(struct arena *a, node_t node);
 struct zone *arena_phantom_zone(struct arena *a);

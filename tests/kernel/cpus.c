@@ -47,14 +47,14 @@ static void arrive_and_run(void *arg)
 	g->fn(g->arg);
 }
 
-cpu_t cpus_run_all(call_fn *fn, void *arg)
+cpu_t cpus_run_together(call_fn *fn, void *arg)
 {
 	static struct gathering g;
 	cpu_t cpu, helpers = 0;
 
 	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
 	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
+		if (helpers + 1 < CPUS_TOGETHER && cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
 			helpers++;
 	}
 	atomic_store_release(&g.expected, helpers + 1);

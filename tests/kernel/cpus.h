@@ -7,10 +7,14 @@
 cpu_t cpus_find_other(void);
 
 /*
- * Run fn(arg) on every online CPU, this one included, all at the same time: nobody begins before all have arrived. Returns
- * when all are done, and how many they were. CPUs that do not arrive in time fail the case.
+ * Run fn(arg) on several CPUs, this one included, all at the same time: nobody begins before all have arrived. Returns when
+ * all are done, and how many they were. CPUs that do not arrive in time fail the case.
+ *
+ * As many as there are, but at most CPUS_TOGETHER: where virtual CPUs share few real ones, a contended lock is handed on once per
+ * time slice of the host, and 252 spinning for one make a case take hours without testing more.
  */
-cpu_t cpus_run_all(call_fn *fn, void *arg);
+enum { CPUS_TOGETHER = 6 };
+cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. False, said why, if one is not. */
 bool cpus_wait_idle(void);

@@ -41,7 +41,7 @@ static bool take_full_block(struct conversion *c)
 	mm_page_free(&c->a->mm, halves[0]);
 	mm_page_free(&c->a->mm, halves[1]);
 	c->list = BLOCK_LIST_INIT;
-	if (block_take(arena_phantom_zone(c->a), FREE_FULL, 1, BLOCK_HUGE, &c->list) != 1)
+	if (block_take(arena_phantom_zone(c->a), FREE_FULL, BLOCK_ORDER, 1, BLOCK_HUGE, &c->list) != 1)
 		return false;
 	index = c->list.head;
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
@@ -157,7 +157,7 @@ TEST(mm_hvo, all_cpus_split_and_share_at_once)
 
 	if (!s.a)
 		return;
-	cpus_run_all(split_and_share, &s);
+	cpus_run_together(split_and_share, &s);
 	EXPECT_EQ(s.failures, 0);
 	EXPECT(arena_accounted(s.a));
 	arena_return(s.a);

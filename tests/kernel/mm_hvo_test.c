@@ -116,7 +116,7 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 	if (!a)
 		return;
 	REQUIRE(make_full_blocks(a, 24));
-	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, 24, BLOCK_HUGE, &list), 24);
+	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, 24, BLOCK_HUGE, &list), 24);
 	before = rounds();
 	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &list), 0);
 	EXPECT_EQ(rounds() - before, 1);
@@ -141,7 +141,7 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 	EXPECT_EQ(pool_grow(&a->pool, on, 30), 30);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 30), 30);
 	before = rounds();
-	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a)), 30);
+	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 30);
 	EXPECT_EQ(rounds() - before, 1);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
 	meta_settle(&a->mm.node[0]);
@@ -253,37 +253,80 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 	arena_return(a);
 }
 
-/* Frames are taken away until no page can be restored: pages stay in the pool, usable, and nothing is lost. */
-TEST(mm_hvo, without_frames_a_page_that_cannot_be_restored_stays)
+/* Everything META could give or grow into is held, so that nothing can be restored; and given up again. */
+struct famine {
+	u64 kept[META_KINDS];
+	struct block_list blocks;
+};
+
+static void famine_begin(struct arena *a, struct famine *f)
+{
+	struct zone *zone = arena_zone(a, 0);
+	struct meta *meta = &a->mm.node[0].meta;
+
+	f->blocks = BLOCK_LIST_INIT;
+	for (enum free_class class = 0; class < FREE_CLASSES; class++)
+		block_take(zone, class, BLOCK_ORDER, ~0ULL, BLOCK_META, &f->blocks);
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		f->kept[kind] = meta->free[kind] - meta->reserved[kind];
+		meta->reserved[kind] += f->kept[kind];
+	}
+}
+
+static void famine_end(struct arena *a, struct famine *f)
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		meta_unreserve(&a->mm.node[0], kind, f->kept[kind]);
+	block_list_publish_free(&a->mm, &f->blocks);
+}
+
+/* What cannot be restored stays in the pool, usable, and comes out when there are frames again. */
+TEST(mm_hvo, without_frames_pages_cannot_be_restored_and_stay)
 {
 	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
-	u64 pages, kept[META_KINDS];
-	struct meta *meta;
+	struct famine famine;
 	struct page *page;
 
 	if (!a)
 		return;
-	meta = &a->mm.node[0].meta;
-	pages = pool_grow(&a->pool, batched, SECTION_BLOCKS);
-	EXPECT_EQ(pages, SECTION_BLOCKS);
-	pool_grow(&a->pool, hvo_mode_find("on"), 10000); /* every block there is: META cannot grow */
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
-		kept[kind] = meta->free[kind];
-		meta->reserved[kind] += kept[kind];
-	}
-	pages = a->pool.pages;
-	EXPECT(pool_shrink(&a->pool, batched, pages) < pages);
-	EXPECT(a->pool.pages >= SECTION_BLOCKS - 1);
-	EXPECT_EQ(a->pool.free, a->pool.pages);
-	page = pool_page_take(&a->pool, 0);
+	EXPECT_EQ(pool_grow(&a->pool, batched, 10), 10);
+	famine_begin(a, &famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 0);
+	EXPECT_EQ(a->pool.pages, 10);
+	EXPECT_EQ(a->pool.free, 10);
+	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	EXPECT_EQ(page->refcount, 1);
+	EXPECT(all_tails_find_their_head(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
 	pool_page_give(&a->pool, page);
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
-		meta->reserved[kind] -= kept[kind];
-	pages = a->pool.pages;
-	EXPECT_EQ(pool_shrink(&a->pool, batched, pages), pages);
+	famine_end(a, &famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 10);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Frames for three pages: the error comes with the count of what was done. */
+TEST(mm_hvo, with_few_frames_some_pages_are_restored)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct famine famine;
+	u64 before;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, batched, 10), 10);
+	famine_begin(a, &famine);
+	REQUIRE(famine.kept[META_MEMMAP] >= 3 * 7 + 6);
+	meta_unreserve(&a->mm.node[0], META_MEMMAP, 3 * 7 + 6);
+	famine.kept[META_MEMMAP] -= 3 * 7 + 6;
+	before = rounds();
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 3);
+	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(a->pool.free, 7);
+	famine_end(a, &famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 7);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

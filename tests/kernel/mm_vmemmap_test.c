@@ -102,7 +102,7 @@ TEST(mm_vmemmap, of_concurrent_splitters_one_wins)
 	REQUIRE(s.section);
 	for (unsigned turn = 0; turn < 8; turn++) {
 		s.won = s.lost = 0;
-		cpus = cpus_run_all(try_split, &s);
+		cpus = cpus_run_together(try_split, &s);
 		EXPECT_EQ(s.won, 1);
 		EXPECT_EQ(s.won + s.lost, cpus);
 		shootdown_full(SHOOTDOWN_ALL_CPUS);

@@ -2,22 +2,46 @@
 
 import subprocess
 import threading
+from dataclasses import dataclass
 
 import pytest
 from ktap import Ktap
 
-SECONDS = 300
+SECONDS = 400
+
+
+@dataclass(frozen=True)
+class Hosted:
+    sanitizer: str
+    cpus: int
+    nodes: int = 1
+    patterns: str = "*"
+
+    @property
+    def name(self):
+        nodes = f"-{self.nodes}node" if self.nodes > 1 else ""
+        return f"host-{self.sanitizer}-{self.cpus}cpu{nodes}"
+
+
+RUNS = (
+    Hosted("asan", 4),
+    Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*"),
+    Hosted("tsan", 4, patterns="kernel.*,mm.*"),
+)
 
 
 @pytest.mark.ktap
-def test_asan(build, cases, request):
-    run_hosted(build / "host/asan/ashlar-host", "host-asan", cases, request.config.getoption("--select"))
+@pytest.mark.parametrize("hosted", RUNS, ids=lambda hosted: hosted.name)
+def test_hosted(hosted, build, cases, request):
+    program = build / f"host/{hosted.sanitizer}/ashlar-host"
+    assert program.exists(), f"{program} is not built: run make host-{hosted.sanitizer}"
+    patterns = request.config.getoption("--select") or hosted.patterns
+    argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), patterns]
+    run_hosted(argv, cases(hosted.name))
 
 
-def run_hosted(program, name, cases, patterns):
-    assert program.exists(), f"{program} is not built: run make host-asan"
-    ktap, reporter, tail = Ktap(), cases(name), []
-    argv = [str(program)] + ([patterns] if patterns else [])
+def run_hosted(argv, reporter):
+    ktap, tail = Ktap(), []
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     killer = threading.Timer(SECONDS, child.kill)
     killer.start()

@@ -1,0 +1,208 @@
+/*
+ * HVO: the table of modes, which free blocks a mode takes, and free blocks that change class. See hvo.h.
+ */
+#include "kernel/cmdline.h"
+#include "kernel/string.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+
+enum { HVO_ON = 3, HEADS_BATCH = BLOCK_FRAMES };
+
+const struct hvo_mode hvo_modes[] = {
+	{.name = "off", .mapped = true, .idle = SHOOTDOWN_ALL_CPUS},
+	{.name = "unbatched", .optimise = true, .mapped = true, .flush_each = true, .new_head = true,
+	 .idle = SHOOTDOWN_ALL_CPUS},
+	{.name = "batched", .optimise = true, .mapped = true, .new_head = true, .idle = SHOOTDOWN_ALL_CPUS},
+	[HVO_ON] = {.name = "on", .optimise = true, .idle = SHOOTDOWN_SKIP_IDLE},
+	{.name = NULL},
+};
+
+static unsigned hvo_selected = HVO_ON;
+OPTION_CHOICE(hvo, hvo_selected, "off|unbatched|batched|on", "huge page vmemmap optimisation");
+
+const struct hvo_mode *hvo_mode_selected(void)
+{
+	return &hvo_modes[hvo_selected];
+}
+
+const struct hvo_mode *hvo_mode_find(const char *name)
+{
+	for (const struct hvo_mode *mode = hvo_modes; mode->name; mode++)
+		if (strcmp(mode->name, name) == 0)
+			return mode;
+	return NULL;
+}
+
+/* ---- taking blocks ---- */
+
+/* Open a GiB none of whose memory was used, all eight sections: its blocks merge into one run. */
+static bool open_unused_gib(struct zone *zone, enum section_style style)
+{
+	const u64 first = DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
+	const u64 end = zone->end_pfn / order_pages(GIGA_ORDER);
+
+	for (u64 gib = first; gib < end; gib++) {
+		unsigned unopened = 0, opened = 0;
+
+		while (unopened < GIB_SECTIONS &&
+		       section_state(zone->mm, gib * GIB_SECTIONS + unopened) == SECTION_UNOPENED)
+			unopened++;
+		while (unopened == GIB_SECTIONS && opened < GIB_SECTIONS &&
+		       section_open(zone->mm, gib * GIB_SECTIONS + opened, style) == 0)
+			opened++;
+		if (opened == GIB_SECTIONS)
+			return true;
+	}
+	return false;
+}
+
+static bool open_more(struct zone *zone, unsigned order, enum section_style style)
+{
+	return order == GIGA_ORDER ? open_unused_gib(zone, style) : section_open_next(zone, style) == 0;
+}
+
+/* Take free runs of one class, opening sections until there are enough or none is left. */
+static u64 take_opening(struct zone *zone, enum free_class class, unsigned order, enum section_style style, u64 count,
+			struct block_list *list)
+{
+	u64 taken = block_take(zone, class, order, count, BLOCK_HUGE, list);
+
+	while (taken < count && open_more(zone, order, style))
+		taken += block_take(zone, class, order, count - taken, BLOCK_HUGE, list);
+	return taken;
+}
+
+/* Runs that could still be taken, at most: so that no more heads are reserved, and META grown, than blocks can use. */
+static u64 takeable(const struct zone *zone, enum free_class class, unsigned order)
+{
+	return (zone->free_class[class] + atomic_load_relaxed(&zone->unopened)) / order_pages(order);
+}
+
+/*
+ * Take runs that will need a head frame each, reserved before they are unlinked; a batch of heads at a time, so that
+ * META never grows into the blocks that were asked for.
+ */
+static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned order, enum section_style style, u64 count,
+			   struct block_list *list)
+{
+	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	u64 total = 0, wanted, taken;
+
+	do {
+		wanted = MIN(MIN(count - total, HEADS_BATCH), takeable(zone, class, order));
+		while (wanted > 0 && meta_reserve(node, META_LONG, wanted) < 0)
+			wanted /= 2;
+		taken = wanted ? take_opening(zone, class, order, style, wanted, list) : 0;
+		meta_unreserve(node, META_LONG, wanted - taken);
+		total += taken;
+	} while (taken > 0 && taken == wanted && total < count);
+	return total;
+}
+
+u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list)
+{
+	u64 taken = 0;
+
+	if (mode->new_head)
+		return take_with_heads(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+	if (mode->mapped)
+		return take_opening(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+	taken += block_take(zone, FREE_HUGE, order, count, BLOCK_HUGE, list);
+	taken += take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, count - taken, list);
+	taken += block_take(zone, FREE_FULL, order, count - taken, BLOCK_HUGE, list);
+	taken += block_take(zone, FREE_MAPPED, order, count - taken, BLOCK_HUGE, list);
+	return taken;
+}
+
+/* ---- free blocks between classes ---- */
+
+/* Clear every line of a huge run; its head frame is remembered in the record until the tag is known. */
+static void clear_run(struct mm *mm, u32 index)
+{
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
+
+	vmemmap_clear(mm, index, frames);
+	head = frames[0];
+	for (u32 i = 1; i < order_blocks(block_at(mm, index)->order); i++)
+		vmemmap_clear(mm, index + i, frames);
+	block_at(mm, index)->owner = head;
+}
+
+static void bare_run(struct mm *mm, u32 index, u64 tag)
+{
+	struct block *block = block_at(mm, index);
+
+	meta_give(mm, block->owner, tag);
+	block->owner = 0;
+	for (u32 i = 0; i < order_blocks(block->order); i++) {
+		block_at(mm, index + i)->tag = tag;
+		block_set_state(mm, index + i, BLOCK_BARE);
+	}
+}
+
+/* On-demand ones lose their struct pages. A bare block is usable at once, its lines too: hence the wait. */
+static void bare_list(struct mm *mm, struct block_list *list)
+{
+	u64 tag;
+
+	if (list->count == 0)
+		return;
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		clear_run(mm, index);
+	tag = shootdown_tag();
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		bare_run(mm, index, tag);
+	shootdown_wait(tag);
+	block_list_publish_free(mm, list);
+}
+
+/* Those of mapped sections get theirs back: bare never occurs there. What cannot be restored stays huge. */
+static void restore_list(struct mm *mm, struct block_list *list)
+{
+	struct block_list done = BLOCK_LIST_INIT;
+	u64 restored;
+
+	if (list->count == 0)
+		return;
+	hvo_restore(mm, &hvo_modes[HVO_ON], list, &done, &restored);
+	block_list_publish_free(mm, &done);
+	block_list_publish_free(mm, list);
+}
+
+u64 hvo_bare_free_huge(struct zone *zone, u64 count)
+{
+	struct mm *mm = zone->mm;
+	struct block_list huge = BLOCK_LIST_INIT, bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
+	u64 taken = block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
+	u32 index;
+
+	taken += block_take(zone, FREE_HUGE, GIGA_ORDER, count - taken, BLOCK_BARE, &huge);
+	while ((index = block_list_pop(mm, &huge)) != BLOCK_NONE)
+		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &restore : &bare, index);
+	bare_list(mm, &bare);
+	restore_list(mm, &restore);
+	return taken;
+}
+
+u64 hvo_huge_free_full(struct zone *zone, u64 count)
+{
+	struct mm *mm = zone->mm;
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 changed;
+
+	if (block_take(zone, FREE_FULL, BLOCK_ORDER, count, BLOCK_HUGE, &list) == 0)
+		return 0;
+	hvo_optimise(mm, &hvo_modes[HVO_ON], &list);
+	changed = list.count;
+	for (u32 index = list.head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
+		pfn_page(mm, block_pfn(index))->refcount = 0;
+		pfn_page(mm, block_pfn(index))->flags = 0;
+	}
+	block_list_publish_free(mm, &list);
+	return changed;
+}

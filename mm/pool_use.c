@@ -1,0 +1,166 @@
+/*
+ * Pools in use: taking and giving pages, promises, surplus, and what HVO saves. See pool.h.
+ */
+#include <arch/cpu.h>
+
+#include "kernel/panic.h"
+#include "mm/pool.h"
+#include "mm/section.h"
+#include "mm/vmemmap.h"
+
+int pool_reserve(struct pool *pool, u64 count)
+{
+	int err = -ENOMEM;
+
+	spin_lock(&pool->lock);
+	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
+		pool->reserved += count;
+		err = 0;
+	}
+	spin_unlock(&pool->lock);
+	return err;
+}
+
+void pool_unreserve(struct pool *pool, u64 count)
+{
+	spin_lock(&pool->lock);
+	ASSERT(pool->reserved >= count, "%llu pages unreserved, %llu are", (unsigned long long)count,
+	       (unsigned long long)pool->reserved);
+	pool->reserved -= count;
+	spin_unlock(&pool->lock);
+}
+
+/* Pool lock held. The nearest node's page that was freed last. */
+static struct page *take_free(struct pool *pool, node_t node)
+{
+	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
+	u32 index = BLOCK_NONE;
+	struct page *page;
+
+	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++)
+		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
+	if (index == BLOCK_NONE)
+		return NULL;
+	block_at(pool->mm, index)->flags &= (u8)~BLOCK_POOL_FREE;
+	pool->free--;
+	pool->in_use++;
+	page = pfn_page(pool->mm, block_pfn(index));
+	atomic_store_release(&page->refcount, 1);
+	return page;
+}
+
+static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how)
+{
+	struct page *page = NULL;
+
+	spin_lock(&pool->lock);
+	if (how == POOL_RESERVED) {
+		ASSERT(pool->reserved > 0, "a reserved page taken, but none is");
+		page = take_free(pool, node);
+		pool->reserved -= page != NULL;
+	} else if (pool->free > pool->reserved) {
+		page = take_free(pool, node);
+	}
+	spin_unlock(&pool->lock);
+	return page;
+}
+
+/* Room for one more surplus page is claimed before it is made. */
+static bool claim_surplus(struct pool *pool)
+{
+	bool claimed;
+
+	spin_lock(&pool->lock);
+	claimed = pool->surplus < pool->overcommit;
+	pool->surplus += claimed;
+	spin_unlock(&pool->lock);
+	return claimed;
+}
+
+struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
+{
+	struct page *page = take_if_allowed(pool, node, how);
+
+	if (page || how == POOL_RESERVED || !claim_surplus(pool))
+		return page;
+	if (pool_grow(pool, hvo_mode_selected(), 1) == 1)
+		return take_if_allowed(pool, node, POOL_ANY);
+	spin_lock(&pool->lock);
+	pool->surplus--;
+	spin_unlock(&pool->lock);
+	return NULL;
+}
+
+void pool_page_give(struct pool *pool, struct page *page)
+{
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const u32 was = atomic_exchange(&page->refcount, 0);
+	bool surplus;
+
+	ASSERT(was == 1 && (page->flags & PAGE_HUGETLB), "pool page at frame %llx given back with %u references",
+	       (unsigned long long)page_to_pfn(page), was);
+	spin_lock(&pool->lock);
+	block_at(pool->mm, index)->flags |= BLOCK_POOL_FREE;
+	block_list_push(pool->mm, &pool->node[block_zone(pool->mm, index)->node].free, index);
+	pool->free++;
+	pool->in_use--;
+	surplus = pool->surplus > 0;
+	pool->surplus -= surplus;
+	spin_unlock(&pool->lock);
+	if (surplus && pool_shrink(pool, hvo_mode_selected(), 1) == 0) {
+		spin_lock(&pool->lock); /* promised meanwhile, or not restorable: surplus it remains */
+		pool->surplus++;
+		spin_unlock(&pool->lock);
+	}
+}
+
+/* Frames that describe one block of a pool page: private ones of its line, or its 8 under a leaf. */
+static s64 frames_of_block(const struct mm *mm, u32 index)
+{
+	const pte_t *line = vmemmap_line(mm, index);
+	s64 frames = 0;
+
+	if (!line)
+		return MEMMAP_FRAMES_PER_BLOCK;
+	for (unsigned i = 0; i < PTES_PER_LINE; i++)
+		frames += pte_writable(pte_load(&line[i]));
+	return frames;
+}
+
+static bool is_in_pool(const struct pool *pool, u32 index)
+{
+	const struct block *head = block_at(pool->mm, ALIGN_DOWN(index, order_blocks(pool->order)));
+
+	return head && (head->flags & BLOCK_POOL) && head->order == pool->order;
+}
+
+/* One section, interrupts off, so that it cannot be closed and its table freed under the walk. */
+static s64 section_saved(struct pool *pool, u64 section)
+{
+	struct mm *mm = pool->mm;
+	const irq_flags_t flags = irq_save();
+	s64 saved = 0;
+	bool used = false;
+
+	for (u32 i = 0; i < SECTION_BLOCKS && section_state(mm, section) == SECTION_OPEN; i++) {
+		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+
+		if (!is_in_pool(pool, index))
+			continue;
+		saved += MEMMAP_FRAMES_PER_BLOCK - frames_of_block(mm, index);
+		used = true;
+	}
+	if (used && !vmemmap_is_leaf(mm, section))
+		saved--; /* its page table */
+	irq_restore(flags);
+	return saved;
+}
+
+s64 pool_frames_saved(struct pool *pool)
+{
+	s64 saved = 0;
+
+	for (u64 section = section_first(pool->mm); section < section_end(pool->mm); section++)
+		saved += section_saved(pool, section);
+	return saved;
+}

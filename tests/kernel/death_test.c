@@ -1,0 +1,178 @@
+/*
+ * Rules broken on purpose: the machine must end, and say which. Only the hosted runner gives each case a machine of its own
+ * to lose, so these do not exist in the kernel.
+ */
+#ifdef ASHLAR_HOSTED
+
+#include <arch/atomic.h>
+
+#include "kernel/lock.h"
+#include "kernel/panic.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/transit.h"
+#include "tests/host/host.h"
+#include "tests/kernel/arena.h"
+
+/* Announce the end that is due; a case that is still there afterwards has failed. */
+#define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
+#define STILL_THERE() test_fail(__FILE__, __LINE__, "the announced end did not come")
+
+TEST(mm_block, an_unlisted_change_is_caught)
+{
+	struct arena *a = arena_borrow(MIB(4));
+
+	REQUIRE(a);
+	MUST_END_SAYING("goes from meta to huge");
+	block_set_state(&a->mm, arena_block(a), BLOCK_HUGE);
+	STILL_THERE();
+}
+
+TEST(mm_buddy, a_block_freed_twice_is_caught)
+{
+	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
+	struct zone *zone;
+	u32 index;
+
+	REQUIRE(a);
+	arena_open_all(a);
+	zone = arena_phantom_zone(a);
+	index = block_take_one(zone, FREE_BARE, BLOCK_HUGE);
+	block_take_one(zone, FREE_BARE, BLOCK_HUGE); /* its neighbour, so that it does not merge */
+	block_publish_free(zone, index, BLOCK_ORDER);
+	MUST_END_SAYING("double free of block");
+	block_free(zone, index, BLOCK_ORDER);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_small_page_freed_twice_is_caught)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_free(page);
+	MUST_END_SAYING("double free of frame");
+	page_free(page);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_page_of_order_5_freed_twice_is_caught)
+{
+	struct page *page = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE), *other = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page && other);
+	page_free(page);
+	MUST_END_SAYING("free of frame");
+	page_free(page);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_tail_cannot_be_freed)
+{
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	MUST_END_SAYING("a tail");
+	page_free(&page[3]);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_page_with_references_cannot_be_freed)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_get(page);
+	MUST_END_SAYING("with 2 references");
+	page_free(page);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_free_page_cannot_be_referenced)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_free(page);
+	MUST_END_SAYING("reference to free frame");
+	page_get(page);
+	STILL_THERE();
+}
+
+TEST(mm_meta, a_frame_needs_a_reservation)
+{
+	struct arena *a = arena_borrow(MIB(4));
+
+	REQUIRE(a);
+	MUST_END_SAYING("taken without a reservation");
+	meta_take(&a->mm.node[0], META_LONG);
+	STILL_THERE();
+}
+
+TEST(mm_meta, a_frame_given_twice_is_caught)
+{
+	struct arena *a = arena_borrow(MIB(4));
+	pfn_t pfn;
+
+	REQUIRE(a && meta_reserve(&a->mm.node[0], META_LONG, 1) == 0);
+	pfn = meta_take(&a->mm.node[0], META_LONG);
+	meta_give(&a->mm, pfn, shootdown_tag());
+	MUST_END_SAYING("freed twice");
+	meta_give(&a->mm, pfn, shootdown_tag());
+	STILL_THERE();
+}
+
+#ifndef HOST_FAST /* where no mapping is real */
+TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
+{
+	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	MUST_END_SAYING("write to a read-only tail of the huge page");
+	*(volatile u32 *)&page[100].refcount = 1;
+	STILL_THERE();
+}
+
+TEST(mm_vmemmap, a_struct_page_that_does_not_exist_faults)
+{
+	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
+
+	REQUIRE(a);
+	arena_open_all(a);
+	MUST_END_SAYING("does not exist");
+	*(volatile u32 *)&pfn_page(&a->mm, a->phantom >> PAGE_SHIFT)->refcount = 1;
+	STILL_THERE();
+}
+#endif
+
+#ifdef ASHLAR_DEBUG
+TEST(kernel_lock, locks_taken_against_their_rank_are_caught)
+{
+	struct spinlock zone = SPINLOCK_INIT(LOCK_ZONE), meta = SPINLOCK_INIT(LOCK_META);
+
+	spin_lock(&zone);
+	spin_lock(&meta); /* the order that is right */
+	spin_unlock(&meta);
+	spin_unlock(&zone);
+	spin_lock(&meta);
+	MUST_END_SAYING("lock of rank 1 taken while one of rank 2 is held");
+	spin_lock(&zone);
+	STILL_THERE();
+}
+
+TEST(kernel_shootdown, a_round_with_a_lock_held_is_caught)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+
+	spin_lock(&lock);
+	MUST_END_SAYING("starts a shootdown while it holds a lock");
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	STILL_THERE();
+}
+#endif
+
+#endif

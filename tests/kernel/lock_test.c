@@ -1,0 +1,133 @@
+/*
+ * Spin locks: one holder, first come first served.
+ */
+#include "kernel/lock.h"
+
+#include <arch/clock.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "tests/kernel/cpus.h"
+
+enum { TURNS = 400 };
+
+static struct contest {
+	struct spinlock lock;
+	u64 plain; /* not atomic: only the lock protects it */
+	u32 inside, broken;
+} contest;
+
+static void increment(void *arg)
+{
+	struct contest *c = arg;
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		spin_lock(&c->lock);
+		if (atomic_fetch_add(&c->inside, 1) != 0)
+			atomic_fetch_add(&c->broken, 1);
+		c->plain++;
+		cpu_relax(); /* on a machine with few real CPUs, let others see us inside */
+		atomic_fetch_sub(&c->inside, 1);
+		spin_unlock(&c->lock);
+	}
+}
+
+TEST(kernel_lock, one_holder_at_a_time)
+{
+	cpu_t cpus;
+
+	contest = (struct contest){.lock = SPINLOCK_INIT(LOCK_LEAF)};
+	cpus = cpus_run_together(increment, &contest);
+	EXPECT_EQ(contest.broken, 0);
+	EXPECT_EQ(contest.plain, (u64)cpus * TURNS);
+	EXPECT(!spin_held(&contest.lock));
+}
+
+TEST(kernel_lock, a_held_lock_cannot_be_tried)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+
+	EXPECT(!spin_held(&lock));
+	EXPECT(spin_trylock(&lock));
+	EXPECT(spin_held(&lock));
+	EXPECT(!spin_trylock(&lock));
+	spin_unlock(&lock);
+	EXPECT(!spin_held(&lock));
+	EXPECT(spin_trylock(&lock));
+	spin_unlock(&lock);
+}
+
+TEST(kernel_lock, tickets_survive_their_wrap)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+
+	for (unsigned i = 0; i < 70000; i++) {
+		if (i % 2)
+			spin_lock(&lock);
+		else if (!spin_trylock(&lock))
+			test_fail(__FILE__, __LINE__, "a free lock was refused in turn %u", i);
+		spin_unlock(&lock);
+	}
+	EXPECT(!spin_held(&lock));
+	EXPECT_EQ(lock.next, (u16)70000);
+}
+
+/* ---- first come, first served ---- */
+
+enum { QUEUE_MAX = 8 };
+
+static struct queue {
+	struct spinlock lock;
+	cpu_t served[QUEUE_MAX];
+	u32 count;
+} queue;
+
+static void queue_up(void *arg)
+{
+	struct queue *q = arg;
+
+	spin_lock(&q->lock);
+	q->served[q->count++] = cpu_id();
+	spin_unlock(&q->lock);
+}
+
+TEST(kernel_lock, first_come_first_served)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to queue for a lock");
+	cpu_t cpu, order[QUEUE_MAX];
+	u32 queued = 0;
+
+	queue = (struct queue){.lock = SPINLOCK_INIT(LOCK_LEAF)};
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	spin_lock(&queue.lock);
+	for (cpu = cpu_count; cpu-- > 0 && queued < QUEUE_MAX;) { /* highest first: not the order of the numbers */
+		if (cpu == cpu_id() || !cpu_online(cpu) || work_start(cpu, queue_up, &queue) < 0)
+			continue;
+		order[queued++] = cpu;
+		while (atomic_load_acquire(&queue.lock.next) != queued + 1)
+			wait_spin(&wait, cpu);
+	}
+	spin_unlock(&queue.lock);
+	for (u32 i = 0; i < queued; i++)
+		work_wait(order[i], 0);
+	EXPECT_EQ(queue.count, queued);
+	for (u32 i = 0; i < queued; i++)
+		EXPECT_EQ(queue.served[i], order[i]);
+}
+
+#ifdef ASHLAR_DEBUG
+TEST(kernel_lock, the_time_a_lock_is_held_is_noticed)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+	const u64 before = lock_held_max_ns, want = MAX(before + NS_PER_MS, 3 * NS_PER_MS);
+
+	spin_lock(&lock);
+	clock_delay_ns(want);
+	spin_unlock(&lock);
+	EXPECT(lock_held_max_ns >= want);
+	EXPECT_EQ(this_cpu()->locks_held, 0);
+}
+#endif

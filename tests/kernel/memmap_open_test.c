@@ -1,0 +1,320 @@
+/*
+ * When struct pages are made, and by how many CPUs, must not show in them. Arenas with everything that is awkward: a node
+ * border inside a block, a hole, firmware and boot ranges inside a section, RAM that ends inside a page's block.
+ *
+ *   0        40M  45M    60M        70M         half + 3M                    end - 100K
+ *   [ node 0 |hole|      |firmware| |boot|      | node 1                     |
+ *
+ * Compared are the fields that say what a page is (head_mask, flags, order, zone, refcount); list links are addresses.
+ */
+#include "mm/memmap_open.h"
+
+#include <arch/clock.h>
+
+#include "kernel/cpumask.h"
+#include "kernel/padata.h"
+#include "kernel/percpu.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/hvo.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "tests/kernel/arena.h"
+
+enum { FIELDS_SIZE = 16, PIECE_ORDER = BLOCK_ORDER, PIECES = 2, ATTEMPTS = 5 };
+
+#define PER_PIECE ((PAGE_SIZE << PIECE_ORDER) / FIELDS_SIZE)
+
+/* What a page is. Absent: it has no struct page. */
+struct fields {
+	u64 head_mask;
+	u16 flags;
+	u8 order, zone;
+	u32 refcount;
+};
+
+_Static_assert(sizeof(struct fields) == FIELDS_SIZE, "pieces hold a whole number of them");
+
+enum { ABSENT = 0xffff }; /* in flags: no page has them all */
+
+struct picture {
+	struct page *piece[PIECES];
+	u64 frames;
+	struct mm_usage usage;
+};
+
+static struct fields *picture_at(const struct picture *picture, u64 i)
+{
+	return (struct fields *)page_address(picture->piece[i / PER_PIECE]) + i % PER_PIECE;
+}
+
+static struct fields fields_of(struct arena *a, u64 i)
+{
+	struct page page;
+
+	if (!mm_page_peek(&a->mm, (a->start >> PAGE_SHIFT) + i, &page))
+		return (struct fields){.flags = ABSENT};
+	return (struct fields){page.head_mask, page.flags, page.order, page.zone, page.refcount};
+}
+
+static void picture_drop(struct picture *picture)
+{
+	for (unsigned i = 0; i < PIECES; i++)
+		if (picture->piece[i])
+			page_free(picture->piece[i]);
+	*picture = (struct picture){0};
+}
+
+/* False if this machine has no memory for it. */
+static bool picture_take(struct picture *picture, struct arena *a)
+{
+	*picture = (struct picture){.frames = a->options.bytes / PAGE_SIZE, .usage = arena_usage(a)};
+	for (unsigned i = 0; i < DIV_ROUND_UP(picture->frames, PER_PIECE); i++) {
+		picture->piece[i] = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE);
+		if (!picture->piece[i]) {
+			picture_drop(picture);
+			return false;
+		}
+	}
+	for (u64 i = 0; i < picture->frames; i++)
+		*picture_at(picture, i) = fields_of(a, i);
+	return true;
+}
+
+/* Pages that differ, of those that exist in both; the first is shown. `compared` counts the pages looked at. */
+static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *compared)
+{
+	u64 different = 0;
+
+	*compared = 0;
+	for (u64 i = 0; i < picture->frames; i++) {
+		const struct fields *want = picture_at(picture, i), have = fields_of(a, i);
+
+		if (want->flags == ABSENT || have.flags == ABSENT)
+			continue;
+		++*compared;
+		if (memcmp(want, &have, sizeof(have)) == 0 || different++)
+			continue;
+		test_fail(__FILE__, __LINE__,
+			  "frame %llu: mask %llx flags %x order %u zone %u ref %u; serial: %llx %x %u %u %u",
+			  (unsigned long long)i, (unsigned long long)have.head_mask, have.flags, have.order, have.zone,
+			  have.refcount, (unsigned long long)want->head_mask, want->flags, want->order, want->zone,
+			  want->refcount);
+	}
+	return different;
+}
+
+/* More sections where the machine can spare them. */
+static u64 arena_bytes(void)
+{
+	return memblock_totals().ram_bytes >= GIB(4) ? GIB(1) : MIB(256);
+}
+
+static struct arena *borrow_awkward(void)
+{
+	return arena_borrow(arena_bytes(), .nodes = 2, .skew = MIB(3), .short_by = KIB(100),
+			    .hole = {{MIB(40) + KIB(12), MIB(5)}}, .firmware = {{MIB(60) + KIB(4), KIB(20)}},
+			    .boot = {{MIB(70), MIB(2)}});
+}
+
+static struct arena *borrow_opened(enum section_style style, unsigned threads)
+{
+	static struct memmap_opened opened[ARENA_NODES_MAX * 2];
+	struct arena *a = borrow_awkward();
+	u64 sections = 0;
+
+	if (!a)
+		return NULL;
+	memmap_open_all(&a->mm, style, (struct memmap_threads){.value = threads}, opened);
+	for (node_t n = 0; n < a->mm.nodes; n++)
+		sections += opened[n].sections;
+	EXPECT_EQ(arena_usage(a).unopened, 0);
+	EXPECT(sections > 0);
+	return a;
+}
+
+/* Every page out once, one by one, and back: then all blocks are FULL that are not META. */
+static void use_every_page(struct arena *a)
+{
+	struct page *chain = NULL, *page;
+
+	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE))) {
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	while (chain) {
+		page = chain;
+		chain = (struct page *)(virt_t)page->private[0];
+		mm_page_free(&a->mm, page);
+	}
+	pcp_drain_all(&a->mm);
+}
+
+static u64 blocks_in(struct arena *a, enum block_state state)
+{
+	u64 count = 0;
+
+	for (u32 i = 0; i < a->options.bytes >> BLOCK_SHIFT; i++) {
+		const struct block *block = block_at(&a->mm, arena_block(a) + i);
+
+		count += block && block->state == state;
+	}
+	return count;
+}
+
+static void check_parallel(const struct picture *serial, unsigned threads)
+{
+	struct arena *a = borrow_opened(SECTION_MAPPED, threads);
+	struct mm_usage usage;
+	u64 compared;
+
+	if (!a)
+		return;
+	usage = arena_usage(a);
+	EXPECT_EQ(picture_compare(serial, a, &compared), 0);
+	EXPECT_EQ(compared, serial->frames);
+	EXPECT_EQ(usage.ram, serial->usage.ram);
+	EXPECT_EQ(usage.free, serial->usage.free);
+	EXPECT_EQ(usage.meta, serial->usage.meta);
+	EXPECT_EQ(usage.in_use, serial->usage.in_use);
+	EXPECT_EQ(usage.reserved, serial->usage.reserved);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_memmap_open, any_number_of_threads_makes_the_same_memmap)
+{
+	const unsigned online = cpumask_weight(&cpus_online);
+	struct arena *a = borrow_opened(SECTION_MAPPED, 0);
+	struct picture serial;
+	bool taken;
+
+	if (!a)
+		return;
+	taken = picture_take(&serial, a);
+	arena_return(a);
+	if (!taken)
+		SKIP("needs memory for two copies of a memmap");
+	for (unsigned threads = 1; threads < MIN(online, 8); threads++)
+		check_parallel(&serial, threads);
+	check_parallel(&serial, online);
+	picture_drop(&serial);
+}
+
+/* Lazily, then used once: the struct pages of all blocks that are FULL, against those made at once and used likewise. */
+TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
+{
+	struct arena *a = borrow_opened(SECTION_MAPPED, 0);
+	struct picture serial;
+	struct mm_usage usage;
+	u64 compared, full;
+	bool taken;
+
+	if (!a)
+		return;
+	use_every_page(a);
+	taken = picture_take(&serial, a);
+	arena_return(a);
+	if (!taken)
+		SKIP("needs memory for two copies of a memmap");
+	a = borrow_opened(SECTION_ON_DEMAND, 0);
+	if (!a) {
+		picture_drop(&serial);
+		return;
+	}
+	EXPECT(blocks_in(a, BLOCK_BARE) > 0);
+	use_every_page(a);
+	EXPECT_EQ(blocks_in(a, BLOCK_BARE), 0);
+	full = blocks_in(a, BLOCK_FULL);
+	EXPECT(full + blocks_in(a, BLOCK_META) + blocks_in(a, BLOCK_RESERVED) + blocks_in(a, BLOCK_ABSENT) ==
+	       a->options.bytes >> BLOCK_SHIFT);
+	EXPECT_EQ(picture_compare(&serial, a, &compared), 0);
+	EXPECT(compared >= full * BLOCK_FRAMES && full > serial.frames / BLOCK_FRAMES * 9 / 10);
+	usage = arena_usage(a);
+	EXPECT_EQ(usage.free + usage.meta, serial.usage.free + serial.usage.meta);
+	EXPECT_EQ(usage.in_use, serial.usage.in_use);
+	EXPECT_EQ(usage.reserved, serial.usage.reserved);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+	picture_drop(&serial);
+}
+
+/* ---- the machine's own sections, shared out ---- */
+
+static unsigned node_cpus(node_t node)
+{
+	unsigned cpus = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		cpus += cpu_data(cpu)->node == node;
+	return cpus;
+}
+
+/* Open what can be opened of the machine with up to `threads` per node; the node with most sections. */
+static struct memmap_opened open_machine(unsigned threads)
+{
+	static struct memmap_opened opened[ZONES_MAX];
+	struct memmap_opened most = {0};
+
+	sections_close_all(&mm_kernel);
+	memmap_open_all(&mm_kernel, SECTION_MAPPED, (struct memmap_threads){.value = threads}, opened);
+	for (node_t n = 0; n < mm_kernel.nodes; n++)
+		if (opened[n].sections > most.sections && node_cpus(opened[n].node) > 0)
+			most = opened[n];
+	return most;
+}
+
+/*
+ * With four chunks a thread there is one for everybody who comes. A helper that the host does not run until all is done had
+ * none available: hence several attempts, of which one must find everybody at work.
+ */
+TEST(mm_memmap_open, every_helper_takes_a_chunk)
+{
+	struct memmap_opened opened = open_machine(0);
+	const unsigned threads = (unsigned)MIN(MIN(opened.sections / 4, node_cpus(opened.node)), 8);
+	unsigned attempt = 0;
+
+	EXPECT(opened.threads <= 1);
+	if (threads >= 2) {
+		do
+			opened = open_machine(threads);
+		while ((opened.threads < threads || opened.chunks_min == 0) && ++attempt < ATTEMPTS);
+		EXPECT_EQ(opened.threads, threads);
+		EXPECT(opened.chunks_min > 0);
+		EXPECT(opened.chunks_max < opened.sections);
+	}
+	if (memmap_style() != SECTION_MAPPED)
+		sections_close_all(&mm_kernel);
+	if (threads < 2)
+		SKIP("needs eight sections and two CPUs on one node");
+}
+
+/* ---- lazy costs next to nothing ---- */
+
+static void check_share(struct arena *a, const char *what)
+{
+	const u64 bytes = arena_usage(a).memmap_bytes, ram = a->options.phantom;
+
+	if (bytes == 0 || bytes * 400 > ram)
+		test_fail(__FILE__, __LINE__, "%s: %llu bytes of memmap for %llu MiB, over 0.25%% or nothing", what,
+			  (unsigned long long)bytes, (unsigned long long)(ram >> 20));
+}
+
+TEST(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent)
+{
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
+	u64 grown;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	check_share(a, "bare");
+	grown = pool_grow(&a->pool, hvo_mode_find("on"), GIB_BLOCKS);
+	EXPECT(grown >= GIB_BLOCKS * 9 / 10);
+	check_share(a, "huge");
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), grown), grown);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

@@ -1,0 +1,250 @@
+/*
+ * The buddy for whole blocks, orders 9..18: splitting, merging, and where merging stops. On phantom memory: block records
+ * are all it needs.
+ */
+#include "mm/buddy.h"
+
+#include "kernel/test.h"
+#include "mm/memmap.h"
+#include "mm/transit.h"
+#include "tests/kernel/arena.h"
+
+/* Free runs of one order and class in a zone, of any type. */
+static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)
+{
+	u64 runs = 0;
+
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+		for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
+		     index = block_at(zone->mm, index)->next)
+			runs++;
+	return runs;
+}
+
+static u32 take(struct zone *zone, unsigned order)
+{
+	u32 index;
+
+	spin_lock(&zone->lock);
+	index = buddy_take_blocks(zone, order, FREE_BARE, MIGRATE_MOVABLE);
+	spin_unlock(&zone->lock);
+	return index;
+}
+
+static void give(struct zone *zone, u32 index, unsigned order)
+{
+	spin_lock(&zone->lock);
+	buddy_free_blocks(zone, index, order, FREE_BARE);
+	spin_unlock(&zone->lock);
+}
+
+static void retype(struct zone *zone, u32 index, u8 type)
+{
+	spin_lock(&zone->lock);
+	atomic_store_relaxed(&block_at(zone->mm, index)->type, type);
+	spin_unlock(&zone->lock);
+}
+
+/* Two gigabytes, all open, nothing taken. */
+static struct arena *borrow_two_gigabytes(void)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(2));
+
+	if (a)
+		arena_open_all(a);
+	return a;
+}
+
+TEST(mm_buddy, opened_sections_merge_into_gigabytes)
+{
+	struct arena *a = borrow_two_gigabytes();
+
+	if (!a)
+		return;
+	EXPECT_EQ(runs_of(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER), 2);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, a_split_leaves_one_run_of_every_order_below)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
+		index = take(zone, order);
+		REQUIRE(index != BLOCK_NONE);
+		EXPECT(IS_ALIGNED(index, 1u << (order - BLOCK_ORDER)));
+		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+		for (unsigned below = BLOCK_ORDER; below < GIGA_ORDER; below++)
+			EXPECT_EQ(runs_of(zone, FREE_BARE, below), below >= order);
+		EXPECT_EQ(zone->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER) - order_pages(order));
+		give(zone, index, order);
+		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, blocks_freed_in_any_order_merge_again)
+{
+	struct arena *a = borrow_two_gigabytes();
+	static u32 taken[GIB_BLOCKS];
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	for (unsigned i = 0; i < GIB_BLOCKS; i++)
+		taken[i] = take(zone, BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+	for (unsigned i = 0; i < GIB_BLOCKS; i++)
+		give(zone, taken[i * 37 % GIB_BLOCKS], BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, merging_stops_at_another_type)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	index = take(zone, BLOCK_ORDER);
+	retype(zone, index, MIGRATE_UNMOVABLE);
+	give(zone, index, BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+	EXPECT_EQ(zone->block_list[FREE_BARE][MIGRATE_UNMOVABLE][0], index);
+	EXPECT(arena_accounted(a));
+	buddy_set_max_order(&a->mm, BLOCK_ORDER); /* raising must not merge them either */
+	buddy_set_max_order(&a->mm, GIGA_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, merging_stops_at_an_isolated_block)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	index = take(zone, BLOCK_ORDER);
+	retype(zone, index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	give(zone, index, BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+	EXPECT_EQ(block_at(&a->mm, index)->order, BLOCK_ORDER);
+	arena_return(a);
+}
+
+TEST(mm_buddy, merging_stops_at_another_class)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 2), 2); /* two neighbours: huge ones do not merge either */
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 2), 2);
+	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 2);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER), 0);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER + 1), 1);
+	index = zone->block_list[FREE_HUGE][MIGRATE_MOVABLE][0];
+	EXPECT_EQ(block_at(&a->mm, index)->order, BLOCK_ORDER);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Two nodes with the border in the middle of a gigabyte: buddies across it stay apart. */
+TEST(mm_buddy, merging_stops_at_a_zone_border)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2);
+	struct zone *low, *high;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	low = arena_zone(a, 1);
+	high = arena_zone(a, 2);
+	EXPECT_EQ(runs_of(low, FREE_BARE, GIGA_ORDER - 1), 1);
+	EXPECT_EQ(runs_of(high, FREE_BARE, GIGA_ORDER - 1), 1);
+	EXPECT_EQ(low->free_class[FREE_BARE], high->free_class[FREE_BARE]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, a_border_off_the_section_grid_is_respected)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2, .phantom_skew = MIB(2) + KIB(4));
+	const u64 half = order_pages(GIGA_ORDER - 1);
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	EXPECT_EQ(arena_zone(a, 1)->free_class[FREE_BARE], half + BLOCK_FRAMES);
+	EXPECT_EQ(arena_zone(a, 2)->free_class[FREE_BARE], half - 2 * BLOCK_FRAMES);
+	EXPECT_EQ(block_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1)->state, BLOCK_RESERVED);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, max_order_lowered_splits_and_raised_merges)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	buddy_set_max_order(&a->mm, 10);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
+	EXPECT_EQ(runs_of(zone, FREE_BARE, 11), 0);
+	EXPECT_EQ(take(zone, 11), BLOCK_NONE);
+	index = take(zone, BLOCK_ORDER);
+	give(zone, index, BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10)); /* no further than it may */
+	EXPECT(arena_accounted(a));
+	buddy_set_max_order(&a->mm, 14);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, 14), 2 * order_pages(GIGA_ORDER - 14));
+	buddy_set_max_order(&a->mm, GIGA_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, a_block_finds_the_run_it_lies_in)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 512), arena_phantom_block(a) + 512);
+	index = take(zone, BLOCK_ORDER);
+	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
+	EXPECT_EQ(buddy_find_run(&a->mm, index + 1), index + 1);
+	EXPECT_EQ(buddy_find_run(&a->mm, index + 3), index + 2);
+	EXPECT_EQ(buddy_find_run(&a->mm, index + 300), index + 256);
+	give(zone, index, BLOCK_ORDER);
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_block(a)), BLOCK_NONE); /* META */
+	arena_return(a);
+}

@@ -1,0 +1,110 @@
+/*
+ * The direct map, as the page tables have it: all RAM, nothing else, never executable, in the largest pages that fit.
+ */
+#include "mm/directmap.h"
+
+#include <arch/boot.h>
+#include <arch/cpu.h>
+#include <arch/peek.h>
+#include <arch/pgtable.h>
+
+#include "kernel/test.h"
+#include "mm/memblock.h"
+#include "mm/pgtable.h"
+
+static virt_t mapped_at(phys_t phys)
+{
+	return DIRECT_MAP_BASE + phys;
+}
+
+#ifndef ASHLAR_HOSTED /* there the direct map is one host mapping, without tables */
+
+static phys_t image_start, image_end;
+
+static bool read_only(phys_t phys)
+{
+	return phys >= image_start && phys < image_end;
+}
+
+/* Size of the leaf that `phys` could have: all of it in this range and of one kind. */
+static enum pt_level largest_fitting(phys_t phys, const struct memblock_range *range)
+{
+	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE; level--) {
+		const phys_t start = ALIGN_DOWN(phys, pt_level_size(level)), end = start + pt_level_size(level);
+
+		if (start >= range->start && end <= range->end && (end <= image_start || start >= image_end))
+			return level;
+	}
+	return PT_PAGE;
+}
+
+TEST(mm_directmap, ram_is_mapped_with_the_largest_pages_that_fit)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t entry;
+
+	arch_image_range(&image_start, &image_end);
+	for (size_t i = 0; i < memblock_memory.count; i++) {
+		const struct memblock_range *range = &memblock_memory.range[i];
+
+		for (phys_t at = range->start; at < range->end; at += pt_level_size(level)) {
+			REQUIRE(pgtable_translate(pgtable_root(), mapped_at(at), &phys, &entry, &level));
+			EXPECT_EQ(phys, at);
+			EXPECT(entry & PTE_NX);
+			EXPECT_EQ(pte_writable(entry), !read_only(at));
+			/* Neighbouring ranges of other nodes end a page early. */
+			if (level != largest_fitting(at, range))
+				test_fail(__FILE__, __LINE__, "%llx is mapped at level %u", (unsigned long long)at, level);
+			REQUIRE(!test_failed());
+		}
+	}
+}
+
+TEST(mm_directmap, the_image_has_no_writable_alias)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t entry;
+
+	REQUIRE(arch_image_range(&image_start, &image_end));
+	REQUIRE(image_end > image_start);
+	for (phys_t at = image_start; at < image_end; at += PAGE_SIZE) {
+		REQUIRE(pgtable_translate(pgtable_root(), mapped_at(at), &phys, &entry, &level));
+		REQUIRE(!pte_writable(entry));
+	}
+}
+
+TEST(mm_directmap, holes_are_not_mapped)
+{
+	enum pt_level level;
+	phys_t phys, last = 0;
+	pte_t entry;
+
+	for (size_t i = 0; i < memblock_memory.count; i++) {
+		const struct memblock_range *range = &memblock_memory.range[i];
+
+		if (range->start > last) {
+			EXPECT(!pgtable_translate(pgtable_root(), mapped_at(last), &phys, &entry, &level));
+			EXPECT(!pgtable_translate(pgtable_root(), mapped_at(range->start - PAGE_SIZE), &phys, &entry,
+						  &level));
+		}
+		last = range->end;
+	}
+	EXPECT(last > 0);
+	EXPECT(!pgtable_translate(pgtable_root(), mapped_at(last), &phys, &entry, &level));
+}
+
+#endif
+
+/* What was written through one address is read through it, at both ends of every range that is ours to read. */
+TEST(mm_directmap, every_range_of_ram_answers)
+{
+	for (size_t i = 0; i < memblock_memory.count; i++) {
+		const struct memblock_range *range = &memblock_memory.range[i];
+		u64 value;
+
+		EXPECT(peek_u64((void *)mapped_at(range->start), &value));
+		EXPECT(peek_u64((void *)mapped_at(range->end - sizeof(value)), &value));
+	}
+}

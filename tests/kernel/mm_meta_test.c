@@ -1,0 +1,299 @@
+/*
+ * META: frames for struct pages and tables, reserved before they are needed and gated after they were used.
+ */
+#include "mm/meta.h"
+
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+static u64 reserved_frames(const struct meta *meta)
+{
+	u64 sum = 0;
+
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		sum += meta->reserved[kind];
+	return sum;
+}
+
+TEST(mm_meta, frames_are_reserved_taken_and_given)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	u64 used, available;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	used = node->meta.used;
+	available = node->meta.free[META_LONG];
+	EXPECT_EQ(meta_reserve_now(node, META_LONG, 3), 0);
+	EXPECT_EQ(node->meta.reserved[META_LONG], 3);
+	pfn = meta_take(node, META_LONG);
+	EXPECT_EQ(pfn >> BLOCK_ORDER, arena_block(a));
+	EXPECT_EQ(node->meta.used, used + 1);
+	EXPECT_EQ(node->meta.reserved[META_LONG], 2);
+	meta_unreserve(node, META_LONG, 2);
+	meta_give(&a->mm, pfn, 0);
+	EXPECT_EQ(node->meta.used, used);
+	EXPECT_EQ(node->meta.free[META_LONG], available);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_meta, the_lowest_frame_goes_first)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	pfn_t pfn[8];
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve_now(node, META_LONG, 8) == 0);
+	for (unsigned i = 0; i < 8; i++)
+		pfn[i] = meta_take(node, META_LONG);
+	for (unsigned i = 1; i < 8; i++)
+		EXPECT(pfn[i] > pfn[i - 1]);
+	meta_give(&a->mm, pfn[5], 0);
+	meta_give(&a->mm, pfn[2], 0);
+	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
+	EXPECT_EQ(meta_take(node, META_LONG), pfn[2]);
+	arena_return(a);
+}
+
+/* Take all frames of a kind; was `wanted` among them? All are put back. */
+static bool can_take(struct arena *a, enum meta_kind kind, pfn_t wanted)
+{
+	static pfn_t taken[2 * BLOCK_FRAMES];
+	unsigned count = 0;
+	bool found = false;
+
+	while (count < ARRAY_LEN(taken) && meta_reserve_now(&a->mm.node[0], kind, 1) == 0)
+		taken[count++] = meta_take(&a->mm.node[0], kind);
+	for (unsigned i = 0; i < count; i++) {
+		found |= taken[i] == wanted;
+		meta_give(&a->mm, taken[i], 0);
+	}
+	return found;
+}
+
+TEST(mm_meta, a_frame_waits_for_the_generation_of_its_tag)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	pfn_t pfn;
+	u64 tag;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
+	pfn = meta_take(node, META_LONG);
+	tag = shootdown_tag();
+	EXPECT(tag > shootdown_done());
+	meta_give(&a->mm, pfn, tag);
+	EXPECT_EQ(arena_usage(a).gated, 1);
+	meta_release_done(node);
+	EXPECT_EQ(arena_usage(a).gated, 1);
+	EXPECT(!can_take(a, META_LONG, pfn));
+	EXPECT(arena_accounted(a)); /* gated is an owner of its own */
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	meta_release_done(node);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(can_take(a, META_LONG, pfn));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* All frames of a block share one tag, the latest: an early one must wait for a late one, never the reverse. */
+TEST(mm_meta, the_latest_tag_of_a_block_counts)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	pfn_t early, late;
+	u64 tag;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve_now(node, META_LONG, 2) == 0);
+	early = meta_take(node, META_LONG);
+	late = meta_take(node, META_LONG);
+	tag = shootdown_tag();
+	meta_give(&a->mm, late, tag + 1);
+	meta_give(&a->mm, early, tag);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	EXPECT_EQ(shootdown_done(), tag);
+	meta_release_done(node);
+	EXPECT_EQ(arena_usage(a).gated, 2);
+	EXPECT(!can_take(a, META_LONG, late));
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	meta_release_done(node);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	arena_return(a);
+}
+
+TEST(mm_meta, too_many_frames_reserve_none)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	struct node *node;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	EXPECT_EQ(meta_reserve(node, META_LONG, BLOCK_FRAMES), -ENOMEM);
+	EXPECT_EQ(meta_reserve(node, META_TAILS, 1), -ENOMEM);
+	EXPECT_EQ(reserved_frames(&node->meta), 0);
+	EXPECT_EQ(node->meta.blocks, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_meta, the_last_frames_are_kept_for_growing)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	u64 available;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	available = node->meta.free[META_LONG];
+	EXPECT_EQ(meta_reserve_now(node, META_LONG, available - META_EMERGENCY + 1), -ENOMEM);
+	EXPECT_EQ(meta_reserve_now(node, META_LONG, available - META_EMERGENCY), 0);
+	EXPECT_EQ(meta_reserve_now(node, META_LONG, 1), -ENOMEM);
+	EXPECT_EQ(meta_reserve_emergency(node, META_EMERGENCY), 0);
+	EXPECT_EQ(meta_reserve_emergency(node, 1), -ENOMEM);
+	meta_unreserve(node, META_LONG, available);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_meta, it_grows_by_a_block_and_gives_it_back)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct node *node;
+	u64 blocks, available;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	blocks = node->meta.blocks;
+	available = arena_available(a);
+	EXPECT_EQ(meta_reserve(node, META_LONG, 700), 0);
+	EXPECT_EQ(node->meta.blocks, blocks + 1);
+	EXPECT_EQ(arena_available(a), available - BLOCK_FRAMES);
+	meta_unreserve(node, META_LONG, 700);
+	meta_settle(node);
+	EXPECT_EQ(node->meta.blocks, blocks);
+	EXPECT_EQ(arena_available(a), available);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Kinds never share a block, so that long-lived frames do not pin blocks of tails. */
+TEST(mm_meta, kinds_do_not_mix)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct node *node;
+	pfn_t tail, head;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve(node, META_TAILS, 1) == 0);
+	REQUIRE(meta_reserve(node, META_LONG, 1) == 0);
+	tail = meta_take(node, META_TAILS);
+	head = meta_take(node, META_LONG);
+	EXPECT(tail >> BLOCK_ORDER != head >> BLOCK_ORDER);
+	meta_give(&a->mm, tail, 0);
+	meta_give(&a->mm, head, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
+{
+	struct arena *a = arena_borrow(MIB(2));
+	struct node *node;
+	pfn_t single[6], run;
+	const u64 *word;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve_now(node, META_LONG, 6) == 0);
+	for (unsigned i = 0; i < 6; i++)
+		single[i] = meta_take(node, META_LONG);
+	meta_give(&a->mm, single[1], 0); /* holes too small for the run */
+	meta_give(&a->mm, single[3], 0);
+	meta_give(&a->mm, single[4], 0);
+	for (u64 *at = phys_to_virt((single[5] + 1) << PAGE_SHIFT); at < (u64 *)phys_to_virt((single[5] + 5) << PAGE_SHIFT); at++)
+		*at = ~0ULL;
+	run = meta_take_contiguous(node, 4);
+	EXPECT(run > single[5]);
+	word = phys_to_virt(run << PAGE_SHIFT);
+	for (unsigned i = 0; i < 4 * PAGE_SIZE / sizeof(*word); i++)
+		if (word[i] != 0)
+			test_fail(__FILE__, __LINE__, "word %u is not zero", i);
+	EXPECT_EQ(meta_take_contiguous(node, BLOCK_FRAMES), PFN_NONE);
+	EXPECT_EQ(meta_take_contiguous(node, 2), single[3]); /* first that fits */
+	arena_return(a);
+}
+
+/* ---- all CPUs ---- */
+
+enum { TURNS = 200, HELD = 8 };
+
+struct rivalry {
+	struct arena *a;
+	u32 stolen, refused;
+};
+
+/* Each frame taken is marked, and must still be ours when it is given back. */
+static void take_mark_and_give(void *arg)
+{
+	struct rivalry *r = arg;
+	struct node *node = &r->a->mm.node[0];
+	pfn_t held[HELD];
+
+	for (u64 turn = 0; turn < TURNS; turn++) {
+		const enum meta_kind kind = turn % 2 ? META_TAILS : META_LONG;
+		const u64 mark = (u64)(virt_t)&held ^ turn;
+
+		if (meta_reserve(node, kind, HELD) < 0) {
+			atomic_fetch_add(&r->refused, 1);
+			continue;
+		}
+		for (unsigned i = 0; i < HELD; i++) {
+			held[i] = meta_take(node, kind);
+			*(volatile u64 *)phys_to_virt(held[i] << PAGE_SHIFT) = mark + i;
+		}
+		for (unsigned i = 0; i < HELD; i++) {
+			if (*(volatile u64 *)phys_to_virt(held[i] << PAGE_SHIFT) != mark + i)
+				atomic_fetch_add(&r->stolen, 1);
+			meta_give(&r->a->mm, held[i], i % 4 ? 0 : shootdown_tag());
+		}
+		if (turn % 16 == 0)
+			meta_settle(node);
+	}
+}
+
+TEST(mm_meta, no_frame_has_two_holders)
+{
+	struct rivalry r = {.a = arena_borrow(MIB(16))};
+
+	if (!r.a)
+		return;
+	cpus_run_together(take_mark_and_give, &r);
+	EXPECT_EQ(r.stolen, 0);
+	EXPECT_EQ(r.refused, 0);
+	meta_flush_gated(&r.a->mm.node[0]);
+	EXPECT_EQ(reserved_frames(&r.a->mm.node[0].meta), 0);
+	EXPECT(arena_accounted(r.a));
+	arena_return(r.a);
+}

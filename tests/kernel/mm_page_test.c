@@ -1,0 +1,351 @@
+/*
+ * Pages: what an allocation is, what it may be, and that all of memory can be had and given back.
+ */
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+static struct page *alloc_phantom(struct arena *a, unsigned order)
+{
+	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+}
+
+TEST(mm_page, every_order_is_one_aligned_compound_page)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (!a)
+		return;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
+		struct page *page = alloc_phantom(a, order);
+
+		REQUIRE(page);
+		EXPECT(IS_ALIGNED(page_to_pfn(page), order_pages(order)));
+		EXPECT_EQ(page_order(page), order);
+		EXPECT_EQ(page->refcount, 1);
+		for (u64 i = 0; i < order_pages(order); i++)
+			if (page_head(&page[i]) != page || page_order(&page[i]) != order || (i && page[i].refcount))
+				test_fail(__FILE__, __LINE__, "page %llu of order %u has another head",
+					  (unsigned long long)i, order);
+		EXPECT(arena_accounted(a));
+		mm_page_free(&a->mm, page);
+		EXPECT_EQ(page->refcount, 0);
+	}
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_page, orders_that_do_not_exist_are_refused)
+{
+	EXPECT(page_alloc(MAX_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
+	EXPECT(page_alloc(BLOCK_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
+	EXPECT(page_alloc(~0u, USE_MOVABLE, 0, NODE_NONE) == NULL);
+	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
+}
+
+/* Take pages of one order until there are none, chained through their struct pages. */
+static struct page *take_all(struct arena *a, unsigned order, u64 *count)
+{
+	struct page *chain = NULL, *page;
+
+	for (*count = 0; (page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)); (*count)++) {
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	return chain;
+}
+
+static void give_all(struct arena *a, struct page *chain)
+{
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+}
+
+/* Everything free again that was, less what META and its kinds of block keep: nothing lost. */
+static void check_all_memory(unsigned order)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *chain;
+	u64 count, available;
+
+	if (!a)
+		return;
+	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
+	chain = take_all(a, order, &count);
+	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES); /* the rest is META */
+	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
+	EXPECT(arena_available(a) < BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	give_all(a, chain);
+	pcp_drain_all(&a->mm);
+	meta_flush_gated(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT_EQ(arena_usage(a).per_cpu, 0);
+	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
+	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, available);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_page, all_memory_can_be_had_as_small_pages)
+{
+	check_all_memory(0);
+}
+
+TEST(mm_page, all_memory_can_be_had_in_order_4)
+{
+	check_all_memory(4);
+}
+
+TEST(mm_page, all_memory_can_be_had_as_huge_pages)
+{
+	check_all_memory(BLOCK_ORDER);
+}
+
+/* ---- edges of RAM ---- */
+
+/* Take everything and see that each frame of [from, to) was among it as often as `times` says. */
+static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigned times)
+{
+	struct page *chain, *page;
+	u64 count, seen = 0;
+
+	chain = take_all(a, 0, &count);
+	for (page = chain; page; page = (struct page *)(virt_t)page->private[0]) {
+		const phys_t phys = page_to_pfn(page) << PAGE_SHIFT;
+
+		seen += phys >= from && phys < from + bytes;
+	}
+	EXPECT_EQ(seen, bytes / PAGE_SIZE * times);
+	EXPECT(arena_accounted(a));
+	give_all(a, chain);
+}
+
+TEST(mm_page, the_last_page_of_ram_is_used_and_none_beyond)
+{
+	struct arena *a = arena_borrow(MIB(16), .short_by = KIB(300));
+
+	if (!a)
+		return;
+	expect_frames_taken(a, a->start + MIB(16) - KIB(304), KIB(4), 1);
+	expect_frames_taken(a, a->start + MIB(16) - KIB(300), KIB(300), 0);
+	arena_return(a);
+}
+
+TEST(mm_page, what_surrounds_a_hole_is_used_and_the_hole_is_not)
+{
+	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}}, .firmware = {{MIB(9) + KIB(48), KIB(8)}});
+	u32 index;
+
+	if (!a)
+		return;
+	index = arena_block(a) + 4;
+	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_RESERVED);
+	expect_frames_taken(a, a->start + MIB(9) + KIB(12), KIB(44), 0);
+	expect_frames_taken(a, a->start + MIB(9), KIB(12), 1);
+	expect_frames_taken(a, a->start + MIB(9) + KIB(56), KIB(64), 1);
+	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_RESERVED);
+	arena_return(a);
+}
+
+/* Two nodes that meet in the middle of a block: its pages belong to two zones and merge in neither across the border. */
+TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
+{
+	struct arena *a = arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700));
+	struct page *page;
+	phys_t border;
+
+	if (!a)
+		return;
+	border = a->start + MIB(8) + KIB(700);
+	expect_frames_taken(a, border - KIB(64), KIB(128), 1);
+	pcp_drain_all(&a->mm);
+	for (phys_t at = border - KIB(4); at <= border; at += KIB(4)) {
+		page = pfn_page(&a->mm, at >> PAGE_SHIFT);
+		EXPECT_EQ(a->mm.zone[page->zone].node, at >= border);
+		EXPECT(page->flags & PAGE_BUDDY || page->flags == 0);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
+{
+	struct arena *a = arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}});
+	u64 available;
+
+	if (!a)
+		return;
+	EXPECT_EQ(arena_usage(a).in_use, 4);
+	EXPECT(arena_accounted(a));
+	available = arena_available(a);
+	for (unsigned i = 0; i < 4; i++)
+		mm_page_free(&a->mm, pfn_page(&a->mm, (a->start + MIB(6) + KIB(40)) / PAGE_SIZE + i));
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT_EQ(arena_available(a), available + 4);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- requests ---- */
+
+TEST(mm_page, a_node_or_nothing)
+{
+	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
+	struct page *page, *chain = NULL;
+	u64 count = 0;
+
+	if (!a)
+		return;
+	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1))) {
+		EXPECT_EQ(a->mm.zone[page->zone].node, 1);
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+		count++;
+	}
+	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 1); /* without the request, the other node */
+	REQUIRE(page);
+	EXPECT_EQ(a->mm.zone[page->zone].node, 0);
+	mm_page_free(&a->mm, page);
+	give_all(a, chain);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
+{
+	u64 *word, wrong = 0;
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	word = page_address(page);
+	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
+		word[i] = ~i;
+	page_free(page);
+	page = page_alloc(3, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	REQUIRE(page);
+	EXPECT(word == page_address(page)); /* last in, first out: the dirty one */
+	word = page_address(page);
+	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
+		wrong += word[i] != 0;
+	EXPECT_EQ(wrong, 0);
+	page_free(page);
+}
+
+TEST(mm_page, references_keep_a_page)
+{
+	struct page *page = page_alloc(2, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_get(&page[3]); /* through a tail */
+	EXPECT_EQ(page->refcount, 2);
+	EXPECT(page_try_get(page));
+	EXPECT_EQ(page->refcount, 3);
+	EXPECT(!page_try_get(&page[1])); /* a tail */
+	page_put(page);
+	page_put(page);
+	EXPECT_EQ(page->refcount, 1);
+	page_put(page);
+	EXPECT(!page_try_get(page)); /* free */
+}
+
+/* A speculative getter looks before it writes: the tail lies on a page that is read-only for everybody. */
+TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
+{
+	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+	if (!page)
+		SKIP("no 2 MiB page on this machine");
+	EXPECT(!page_try_get(&page[100]));
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT(page_head(&page[100]) == page);
+	page_free(page);
+}
+
+/* ---- random work, one CPU and all ---- */
+
+enum { HELD = 64, TURNS = 400 };
+
+struct work {
+	struct arena *a;
+	u32 next_seed, mixed_up;
+};
+
+static u64 next_random(u64 *state)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *state >> 33;
+}
+
+/* Allocate and free at random; every page carries its holder's mark while it is held. */
+static void allocate_at_random(void *arg)
+{
+	struct work *w = arg;
+	u64 seed = atomic_fetch_add(&w->next_seed, 1);
+	struct page *held[HELD] = {NULL};
+	const u64 mark = seed << 32;
+
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		const unsigned slot = next_random(&seed) % HELD;
+
+		if (held[slot]) {
+			if (held[slot]->private[0] != mark + slot)
+				atomic_fetch_add(&w->mixed_up, 1);
+			mm_page_free(&w->a->mm, held[slot]);
+			held[slot] = NULL;
+			continue;
+		}
+		held[slot] = mm_page_alloc(&w->a->mm, next_random(&seed) % 10, next_random(&seed) % 3, 0,
+					   w->a->options.nodes);
+		if (held[slot])
+			held[slot]->private[0] = mark + slot;
+	}
+	for (unsigned slot = 0; slot < HELD; slot++)
+		if (held[slot])
+			mm_page_free(&w->a->mm, held[slot]);
+}
+
+static void check_random_work(struct work *w)
+{
+	EXPECT_EQ(w->mixed_up, 0);
+	EXPECT(arena_accounted(w->a));
+	pcp_drain_all(&w->a->mm);
+	EXPECT_EQ(arena_usage(w->a).in_use, 0);
+	EXPECT(arena_small_lists_whole(w->a));
+	EXPECT(arena_accounted(w->a));
+	arena_return(w->a);
+}
+
+TEST(mm_page, counters_equal_walks_after_random_work)
+{
+	struct work w = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+
+	if (!w.a)
+		return;
+	for (unsigned i = 0; i < 8; i++)
+		allocate_at_random(&w);
+	check_random_work(&w);
+}
+
+TEST(mm_page, counters_equal_walks_after_random_work_of_all_cpus)
+{
+	struct work w = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+
+	if (!w.a)
+		return;
+	cpus_run_together(allocate_at_random, &w);
+	check_random_work(&w);
+}

@@ -1,0 +1,295 @@
+/*
+ * Sections: opened in two styles, by one CPU or all, closed again without a trace.
+ */
+#include "mm/section.h"
+
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/vmemmap.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
+
+TEST(mm_section, opened_on_demand_its_blocks_are_bare)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	u64 section, unopened;
+
+	if (!a)
+		return;
+	section = arena_phantom_block(a) / SECTION_BLOCKS + 3;
+	unopened = arena_phantom_zone(a)->unopened;
+	EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
+	EXPECT_EQ(section_style(&a->mm, section), SECTION_ON_DEMAND);
+	EXPECT_EQ(arena_phantom_zone(a)->unopened, unopened - SECTION_FRAMES);
+	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
+		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+		const pte_t *line = vmemmap_line(&a->mm, index);
+
+		REQUIRE(line);
+		EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_BARE);
+		for (unsigned p = 0; p < PTES_PER_LINE; p++)
+			EXPECT(!pte_present(pte_load(&line[p])));
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 section, wrong = 0;
+	u32 memmap;
+
+	if (!a)
+		return;
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
+	EXPECT_EQ(section_style(&a->mm, section), SECTION_MAPPED);
+	EXPECT(vmemmap_is_leaf(&a->mm, section));
+	memmap = section_memmap(&a->mm, section);
+	REQUIRE(memmap != BLOCK_NONE);
+	EXPECT_EQ(block_at(&a->mm, memmap)->state, BLOCK_META);
+	EXPECT(block_at(&a->mm, memmap)->flags & BLOCK_MEMMAP);
+	for (pfn_t pfn = section * SECTION_FRAMES; pfn < (section + 1) * SECTION_FRAMES; pfn++) {
+		const struct page *page = pfn_page(&a->mm, pfn);
+
+		wrong += page->flags || page->refcount || page_head(page) != page || page->zone != 0;
+	}
+	EXPECT_EQ(wrong, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_section, what_cannot_be_opened_says_why)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	u64 section;
+
+	if (!a)
+		return;
+	section = arena_phantom_block(a) / SECTION_BLOCKS;
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -EEXIST);
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), -EEXIST);
+	EXPECT_EQ(section_open(&a->mm, section - 1, SECTION_ON_DEMAND), -ENODEV); /* a hole */
+	EXPECT_EQ(section_open(&a->mm, section + GIB_SECTIONS, SECTION_ON_DEMAND), -ENODEV);
+	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
+	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* never opened */
+	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	struct node *node;
+	u64 section, frames;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	section = arena_phantom_block(a) / SECTION_BLOCKS;
+	frames = node->meta.free[META_LONG];
+	for (u64 left = 0; left < 5; left++) { /* 4 frames of records and 1 table are what it takes */
+		REQUIRE(meta_reserve_emergency(node, frames - left) == 0);
+		EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -ENOMEM);
+		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
+		meta_unreserve(node, META_LONG, frames - left);
+		if (left < 4)
+			EXPECT_EQ(node->meta.free[META_LONG], frames); /* records, once there, stay */
+		EXPECT(arena_accounted(a));
+	}
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- closing ---- */
+
+struct picture {
+	u64 unopened, free, memmap_bytes, tables;
+};
+
+static struct picture picture_of(struct arena *a)
+{
+	const struct mm_usage usage = arena_usage(a);
+
+	return (struct picture){usage.unopened, usage.free, usage.memmap_bytes, a->mm.tables};
+}
+
+static void expect_same_picture(struct arena *a, struct picture before)
+{
+	const struct picture now = picture_of(a);
+
+	EXPECT_EQ(now.unopened, before.unopened);
+	EXPECT_EQ(now.free, before.free);
+	EXPECT_EQ(now.memmap_bytes, before.memmap_bytes);
+	EXPECT_EQ(now.tables, before.tables);
+	EXPECT(arena_accounted(a));
+}
+
+static u64 rounds(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.flushes;
+}
+
+TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	struct picture before;
+	u64 section, at;
+
+	if (!a)
+		return;
+	section = arena_phantom_block(a) / SECTION_BLOCKS;
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0); /* the records of its gigabyte stay */
+	before = picture_of(a);
+	EXPECT_EQ(section_open(&a->mm, section + 1, SECTION_ON_DEMAND), 0);
+	at = rounds();
+	EXPECT_EQ(section_close(&a->mm, section + 1), 0);
+	EXPECT_EQ(rounds() - at, 1);
+	EXPECT_EQ(section_state(&a->mm, section + 1), SECTION_UNOPENED);
+	EXPECT(vmemmap_line(&a->mm, (u32)((section + 1) * SECTION_BLOCKS)) == NULL);
+	for (u32 i = 0; i < SECTION_BLOCKS; i++)
+		EXPECT_EQ(block_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i)->state, BLOCK_UNOPENED);
+	expect_same_picture(a, before);
+	arena_return(a);
+}
+
+TEST(mm_section, in_the_middle_of_a_gigabyte_run_it_can_be_closed)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(2));
+	u64 section;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	section = arena_phantom_block(a) / SECTION_BLOCKS + 5;
+	EXPECT_EQ(section_close(&a->mm, section), 0);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER) - SECTION_FRAMES);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a)); /* one run again */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct picture before;
+	struct page *page;
+	u64 section;
+
+	if (!a)
+		return;
+	page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, PAGE_NODE, 1);
+	REQUIRE(page);
+	section = page_to_pfn(page) / SECTION_FRAMES;
+	before = picture_of(a);
+	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
+	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
+	expect_same_picture(a, before);
+	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY); /* holds META */
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(section_close(&a->mm, section), 0); /* full blocks close as well as bare ones */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_section, it_can_be_reopened_in_the_other_style)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct picture before;
+	struct page *page;
+	u64 section;
+
+	if (!a)
+		return;
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	before = picture_of(a);
+	for (unsigned turn = 0; turn < 6; turn++) {
+		EXPECT_EQ(section_open(&a->mm, section, turn % 2 ? SECTION_MAPPED : SECTION_ON_DEMAND), 0);
+		EXPECT_EQ(vmemmap_is_leaf(&a->mm, section), turn % 2);
+		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+		REQUIRE(page);
+		mm_page_free(&a->mm, page);
+		sections_close_all(&a->mm);
+		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
+	}
+	EXPECT_EQ(picture_of(a).unopened, before.unopened);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- all CPUs ---- */
+
+struct opening {
+	struct arena *a;
+	u32 opened, exist, refused;
+};
+
+static void open_until_none_is_left(void *arg)
+{
+	struct opening *o = arg;
+	int err;
+
+	while ((err = section_open_next(arena_phantom_zone(o->a), SECTION_ON_DEMAND)) == 0)
+		atomic_fetch_add(&o->opened, 1);
+	if (err == -ENOMEM)
+		atomic_fetch_add(&o->refused, 1);
+}
+
+TEST(mm_section, all_cpus_open_each_section_once)
+{
+	struct opening o = {.a = arena_borrow(MIB(8), .phantom = GIB(4))};
+
+	if (!o.a)
+		return;
+	cpus_run_together(open_until_none_is_left, &o);
+	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
+	EXPECT_EQ(o.refused, 0);
+	EXPECT_EQ(arena_phantom_zone(o.a)->unopened, 0);
+	EXPECT_EQ(arena_phantom_zone(o.a)->free_class[FREE_BARE], 4 * order_pages(GIGA_ORDER));
+	EXPECT(arena_accounted(o.a));
+	arena_return(o.a);
+}
+
+/* One section, every CPU at once: one opens it, the others are told so. */
+static void open_the_same(void *arg)
+{
+	struct opening *o = arg;
+	int err;
+
+	do {
+		err = section_open(&o->a->mm, arena_phantom_block(o->a) / SECTION_BLOCKS, SECTION_ON_DEMAND);
+	} while (err == -EAGAIN);
+	atomic_fetch_add(err == 0 ? &o->opened : err == -EEXIST ? &o->exist : &o->refused, 1);
+}
+
+TEST(mm_section, of_many_openers_one_wins)
+{
+	struct opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+	cpu_t cpus;
+
+	if (!o.a)
+		return;
+	cpus = cpus_run_together(open_the_same, &o);
+	EXPECT_EQ(o.opened, 1);
+	EXPECT_EQ(o.exist, cpus - 1);
+	EXPECT_EQ(o.refused, 0);
+	EXPECT(arena_accounted(o.a));
+	arena_return(o.a);
+}

@@ -1,0 +1,147 @@
+/*
+ * padata: the chunk rule, and that every chunk is done once, whoever helps.
+ */
+#include "kernel/padata.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/percpu.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+/* nworks = min(size / max(min_chunk, align), threads), at least 1; chunk = roundup(max(size / (4 nworks), min_chunk, 1), align) */
+TEST(kernel_padata, chunk_sizes_follow_the_rule)
+{
+	static const struct {
+		u64 size, align, min_chunk;
+		unsigned threads;
+		u64 chunk;
+	} rows[] = {
+		{1000, 1, 1, 1, 250},       {1000, 1, 1, 4, 62},      {1000, 64, 1, 4, 64},
+		{1 << 20, 4096, 4096, 8, 32768}, {1 << 20, 4096, 4096, 1000, 4096}, {100, 1, 60, 8, 60},
+		{100, 64, 60, 8, 64},       {10, 1, 100, 8, 100},     {3, 1, 1, 100, 1},
+		{0, 1, 1, 4, 1},            {0, 0, 0, 0, 1},          {7, 0, 0, 1, 1},
+		{1000, 0, 0, 4, 62},        {1, 4096, 0, 4, 4096},    {32768, 32768, 32768, 4, 32768},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (padata_chunk_size(rows[i].size, rows[i].align, rows[i].min_chunk, rows[i].threads) != rows[i].chunk)
+			test_fail(__FILE__, __LINE__, "row %u: chunk is %llu, want %llu", i,
+				  (unsigned long long)padata_chunk_size(rows[i].size, rows[i].align,
+									rows[i].min_chunk, rows[i].threads),
+				  (unsigned long long)rows[i].chunk);
+}
+
+enum { UNITS_MAX = 5000 };
+
+struct coverage {
+	u64 start;
+	u64 align, least;
+	u8 visits[UNITS_MAX];
+	u32 chunks, misaligned, outside;
+	u64 end;
+};
+
+static struct coverage cover;
+
+static void visit(u64 start, u64 end, void *arg)
+{
+	struct coverage *c = arg;
+
+	atomic_fetch_add(&c->chunks, 1);
+	if ((start != c->start && start % c->align) || (end != c->end && end % c->align))
+		atomic_fetch_add(&c->misaligned, 1);
+	if (start >= end || start < c->start || end > c->end) {
+		atomic_fetch_add(&c->outside, 1);
+		return;
+	}
+	for (u64 i = start; i < end; i++)
+		atomic_fetch_add(&c->visits[i - c->start], 1);
+}
+
+static void check_cover(u64 start, u64 size, u64 align, u64 min_chunk, unsigned threads)
+{
+	struct padata_mt_job job = {.thread_fn = visit, .arg = &cover, .start = start, .size = size, .align = align,
+				    .min_chunk = min_chunk, .max_threads = threads, .node = NODE_NONE};
+	u64 wrong = 0;
+
+	memset(&cover, 0, sizeof(cover));
+	cover.start = start;
+	cover.end = start + size;
+	cover.align = MAX(align, 1);
+	padata_run(&job);
+	for (u64 i = 0; i < size; i++)
+		wrong += cover.visits[i] != 1;
+	EXPECT_EQ(wrong, 0);
+	EXPECT_EQ(cover.misaligned, 0);
+	EXPECT_EQ(cover.outside, 0);
+	EXPECT_EQ(cover.chunks > 0, size > 0);
+	EXPECT(job.threads >= 1 && job.threads <= MAX(threads, 1));
+	EXPECT(job.chunks_min <= job.chunks_max);
+	EXPECT(job.chunks_max * job.threads >= cover.chunks);
+}
+
+TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
+{
+	for (unsigned threads = 0; threads <= MIN(cpumask_weight(&cpus_online) + 1, 12); threads++) {
+		check_cover(0, UNITS_MAX, 1, 1, threads);
+		check_cover(0, UNITS_MAX, 64, 0, threads);
+		check_cover(12345, 4321, 100, 700, threads);
+		check_cover(7, 1, 512, 0, threads);
+		check_cover(1000, 0, 64, 64, threads);
+		check_cover(0, 3, 0, 0, threads);
+	}
+}
+
+/* ---- helpers ---- */
+
+struct together {
+	u32 inside, most;
+	u64 cpus; /* bit by CPU, of the first 64 */
+};
+
+/* Long enough for a helper to arrive: chunks are then shared out, which is all that is asked. */
+static void linger(u64 start, u64 end, void *arg)
+{
+	struct together *t = arg;
+	const u32 now = atomic_fetch_add(&t->inside, 1) + 1;
+
+	(void)start;
+	(void)end;
+	if (cpu_id() < 64)
+		atomic_fetch_or(&t->cpus, 1ULL << cpu_id());
+	while (atomic_load_relaxed(&t->most) < now)
+		atomic_cas(&t->most, atomic_load_relaxed(&t->most), now);
+	for (unsigned i = 0; i < 20000; i++)
+		cpu_relax();
+	atomic_fetch_sub(&t->inside, 1);
+}
+
+TEST(kernel_padata, helpers_work_at_the_same_time)
+{
+	struct together t = {0};
+	struct padata_mt_job job = {.thread_fn = linger, .arg = &t, .size = 64, .align = 1, .min_chunk = 1,
+				    .max_threads = 4, .node = NODE_NONE};
+
+	if (cpumask_weight(&cpus_online) < 2)
+		SKIP("needs two CPUs");
+	padata_run(&job);
+	EXPECT(t.most >= 2);
+	EXPECT(__builtin_popcountll(t.cpus) >= 2);
+	EXPECT_EQ(job.threads, MIN(4, cpumask_weight(&cpus_online)));
+	EXPECT_EQ(t.inside, 0);
+}
+
+TEST(kernel_padata, one_thread_is_the_caller_alone)
+{
+	struct together t = {0};
+	struct padata_mt_job job = {.thread_fn = linger, .arg = &t, .size = 8, .align = 1, .min_chunk = 1,
+				    .max_threads = 1, .node = NODE_NONE};
+
+	padata_run(&job);
+	EXPECT_EQ(t.most, 1);
+	EXPECT_EQ(t.cpus, 1ULL << cpu_id());
+	EXPECT_EQ(job.threads, 1);
+	EXPECT_EQ(job.chunks_max, 4); /* size / (4 * 1) each */
+}

@@ -1,0 +1,264 @@
+/*
+ * TLB shootdown: rounds, tags, who is interrupted and who flushes when he wakes. What a flush does to a TLB is seen in
+ * arch_test.c and by the hosted machine's watcher.
+ */
+#include "kernel/shootdown.h"
+
+#include <arch/barrier.h>
+#include <arch/memory.h>
+#include <arch/cpu.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "tests/kernel/cpus.h"
+
+static struct shootdown_stats stats_now(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats;
+}
+
+/* The switch of the command line, set for a case and put back. */
+extern bool tlb_skip_idle;
+
+/* An address nobody uses, to be flushed: in the last window, above any RAM. */
+static virt_t some_address(void)
+{
+	return VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - GIB(1);
+}
+
+TEST(kernel_shootdown, a_round_completes_every_tag_taken_before_it)
+{
+	const u64 tag = shootdown_tag();
+
+	EXPECT(shootdown_done() < tag);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	EXPECT(shootdown_done() >= tag);
+	EXPECT(shootdown_tag() > shootdown_done());
+}
+
+TEST(kernel_shootdown, waiting_for_a_tag_starts_one_round_or_none)
+{
+	const u64 tag = shootdown_tag(), before = stats_now().flushes;
+
+	shootdown_wait(tag);
+	EXPECT_EQ(stats_now().flushes, before + 1);
+	shootdown_wait(tag);
+	EXPECT_EQ(stats_now().flushes, before + 1);
+}
+
+/* A CPU that dropped a few pages has not flushed all: its round raises G, but neither `done` nor what CPUs publish. */
+TEST(kernel_shootdown, a_ranged_round_completes_no_tag)
+{
+	struct shootdown_batch batch = {0};
+	const u64 tag = shootdown_tag(), done = shootdown_done();
+	const struct shootdown_stats before = stats_now();
+	u64 published;
+	cpu_t cpu;
+
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	published = this_cpu()->tlb_published;
+	shootdown_batch_add(&batch, some_address(), SHOOTDOWN_PAGES_MAX);
+	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
+	EXPECT_EQ(stats_now().ranged, before.ranged + 1);
+	EXPECT_EQ(stats_now().full, before.full + 1);
+	EXPECT_EQ(shootdown_done(), tag);
+	EXPECT(tag > done);
+	EXPECT_EQ(shootdown_tag(), tag + 2);
+	cpumask_foreach(cpu, &cpus_online)
+		EXPECT(cpu_data(cpu)->tlb_published <= published + 1); /* sleepers that woke may have seen G */
+	EXPECT_EQ(this_cpu()->tlb_published, published);
+}
+
+TEST(kernel_shootdown, more_than_33_pages_or_8_ranges_are_a_full_flush)
+{
+	static const struct {
+		unsigned ranges, pages_each;
+		bool full;
+	} rows[] = {{1, 33, false}, {1, 34, true}, {3, 11, false}, {3, 12, true}, {8, 1, false}, {9, 1, true}, {1, 1, false}};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct shootdown_stats before = stats_now();
+		struct shootdown_batch batch = {0};
+
+		for (unsigned r = 0; r < rows[i].ranges; r++)
+			shootdown_batch_add(&batch, some_address() + r * MIB(2), rows[i].pages_each);
+		shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+		EXPECT_EQ(batch.pages, 0);
+		EXPECT_EQ(stats_now().ops, before.ops + 1);
+		EXPECT_EQ(stats_now().flushes, before.flushes + 1);
+		EXPECT_EQ(stats_now().full, before.full + rows[i].full);
+		EXPECT_EQ(stats_now().ranged, before.ranged + !rows[i].full);
+	}
+}
+
+TEST(kernel_shootdown, neighbouring_ranges_become_one)
+{
+	struct shootdown_batch batch = {0};
+
+	for (unsigned i = 0; i < 20; i++)
+		shootdown_batch_add(&batch, some_address() + i * PAGE_SIZE, 1);
+	EXPECT_EQ(batch.ranges, 1);
+	EXPECT_EQ(batch.range[0].pages, 20);
+	EXPECT_EQ(batch.pages, 20);
+	shootdown_batch_add(&batch, some_address(), 0);
+	EXPECT_EQ(batch.pages, 20);
+}
+
+TEST(kernel_shootdown, an_empty_batch_is_no_round)
+{
+	const struct shootdown_stats before = stats_now();
+	struct shootdown_batch batch = {0};
+
+	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
+	EXPECT_EQ(stats_now().flushes, before.flushes);
+	EXPECT_EQ(stats_now().ops, before.ops);
+}
+
+/* ---- idle CPUs ---- */
+
+TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
+{
+	const cpu_t others = cpumask_weight(&cpus_online) - 1, one = cpus_find_other();
+	struct shootdown_stats before, after;
+	u64 flushed;
+
+	if (others == 0)
+		SKIP("needs two CPUs");
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	REQUIRE(cpus_wait_idle());
+	before = stats_now();
+	flushed = cpu_data(one)->flushes_full;
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	after = stats_now();
+	EXPECT_EQ(after.skipped - before.skipped, 2 * others);
+	EXPECT_EQ(after.ipis, before.ipis);
+	EXPECT_EQ(cpu_data(one)->flushes_full, flushed); /* asleep */
+
+	ipi_send(one); /* nothing to do but to wake and go back */
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a woken CPU to flush");
+
+	while (atomic_load_acquire(&cpu_data(one)->tlb_published) < shootdown_done())
+		wait_spin(&wait, one);
+	EXPECT_EQ(cpu_data(one)->flushes_full, flushed + 1); /* once, for both rounds */
+}
+
+TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
+{
+	const cpu_t others = cpumask_weight(&cpus_online) - 1;
+	struct shootdown_stats before, after;
+	const bool skip = tlb_skip_idle;
+
+	if (others == 0)
+		SKIP("needs two CPUs");
+	REQUIRE(cpus_wait_idle());
+	shootdown_stats_reset_interrupted();
+	before = stats_now();
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	after = stats_now();
+	EXPECT_EQ(after.ipis - before.ipis, others);
+	EXPECT_EQ(after.skipped, before.skipped);
+	EXPECT_EQ(after.interrupted, others);
+
+	REQUIRE(cpus_wait_idle());
+	tlb_skip_idle = false;
+	before = stats_now();
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	after = stats_now();
+	tlb_skip_idle = skip;
+	EXPECT_EQ(after.ipis - before.ipis, others);
+	EXPECT_EQ(after.skipped, before.skipped);
+}
+
+struct busy {
+	u32 running, stop;
+};
+
+static void be_busy(void *arg)
+{
+	struct busy *b = arg;
+
+	atomic_store_release(&b->running, 1);
+	while (!atomic_load_acquire(&b->stop))
+		cpu_relax();
+}
+
+TEST(kernel_shootdown, a_busy_cpu_has_flushed_when_the_round_returns)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be busy");
+	const cpu_t one = cpus_find_other();
+	struct busy b = {0};
+	u64 flushed;
+
+	if (one == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(work_start(one, be_busy, &b) == 0);
+	while (!atomic_load_acquire(&b.running))
+		wait_spin(&wait, one);
+	for (unsigned i = 1; i <= 10; i++) {
+		flushed = cpu_data(one)->flushes_full;
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+		EXPECT_EQ(atomic_load_relaxed(&cpu_data(one)->flushes_full), flushed + 1);
+		EXPECT(atomic_load_relaxed(&cpu_data(one)->tlb_published) >= shootdown_done());
+	}
+	atomic_store_release(&b.stop, 1);
+	work_wait(one, 0);
+}
+
+/* ---- everybody at once ---- */
+
+enum { ROUNDS_EACH = 12 };
+
+struct salvo {
+	u32 early; /* rounds that returned before their tag was done */
+	u32 masked;
+};
+
+static void fire(void *arg)
+{
+	struct salvo *s = arg;
+
+	for (unsigned i = 0; i < ROUNDS_EACH; i++) {
+		const bool masked = atomic_load_relaxed(&s->masked) && (cpu_id() + i) % 2;
+		const irq_flags_t flags = masked ? irq_save() : 0;
+		struct shootdown_batch batch = {0};
+		const u64 tag = shootdown_tag();
+
+		shootdown_full(i % 3 ? SHOOTDOWN_SKIP_IDLE : SHOOTDOWN_ALL_CPUS);
+		if (shootdown_done() < tag)
+			atomic_fetch_add(&s->early, 1);
+		shootdown_batch_add(&batch, some_address() + cpu_id() * MIB(2), 1 + i % 4);
+		shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+		if (masked)
+			irq_restore(flags);
+	}
+}
+
+static void check_salvo(bool masked)
+{
+	const struct shootdown_stats before = stats_now();
+	struct salvo s = {.masked = masked};
+	cpu_t cpus, cpu;
+
+	cpus = cpus_run_together(fire, &s);
+	EXPECT_EQ(s.early, 0);
+	EXPECT_EQ(stats_now().flushes - before.flushes, 2ULL * ROUNDS_EACH * cpus);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	cpumask_foreach(cpu, &cpus_online)
+		EXPECT(atomic_load_relaxed(&cpu_data(cpu)->tlb_published) >= shootdown_done());
+}
+
+TEST(kernel_shootdown, concurrent_initiators_all_return)
+{
+	check_salvo(false);
+}
+
+TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
+{
+	check_salvo(true);
+}
