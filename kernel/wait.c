@@ -18,7 +18,7 @@
 #include "kernel/panic.h"
 #include "kernel/printk.h"
 
-enum { PERIODS_MAX = 10 };
+enum { PERIODS_MAX = 10, SPINS_BEFORE_NAP = 1000 };
 
 #define DEADLINE_BASE_NS (100 * NS_PER_MS)
 #define DEADLINE_PER_CPU_NS (10 * NS_PER_MS)
@@ -56,7 +56,10 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 {
 	u64 now;
 
-	cpu_relax();
+	if (wait->spins < SPINS_BEFORE_NAP)
+		cpu_relax();
+	else
+		cpu_nap();
 	if (atomic_load_relaxed(&panic_in_progress) && !panic_is_ours())
 		cpu_halt_forever();
 	call_serve();

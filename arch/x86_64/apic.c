@@ -38,6 +38,8 @@ enum {
 	APIC_LVT_LINT0 = 0x350,
 	APIC_LVT_LINT1 = 0x360,
 	APIC_LVT_ERROR = 0x370,
+	APIC_TIMER_COUNT = 0x380,
+	APIC_TIMER_DIVIDE = 0x3e0,
 };
 
 enum {
@@ -83,6 +85,15 @@ static void apic_write(unsigned reg, u32 value)
 enum apic_mode apic_mode(void)
 {
 	return mode;
+}
+
+void apic_timer_once(u32 ticks)
+{
+	enum { DIVIDE_BY_1 = 0xb };
+
+	apic_write(APIC_TIMER_DIVIDE, DIVIDE_BY_1);
+	apic_write(APIC_LVT_TIMER, VECTOR_TIMER); /* one-shot, unmasked */
+	apic_write(APIC_TIMER_COUNT, ticks);
 }
 
 volatile u32 *apic_registers(void)

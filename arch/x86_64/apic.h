@@ -17,7 +17,7 @@
 enum apic_mode { APIC_NONE, APIC_XAPIC, APIC_X2APIC };
 
 /* Vectors. 0xf0: nothing we take is more urgent, and the low nibble of the spurious one should be 0xf. */
-enum { VECTOR_IPI = 0xf0, VECTOR_SPURIOUS = 0xff };
+enum { VECTOR_TIMER = 0xe0, VECTOR_IPI = 0xf0, VECTOR_SPURIOUS = 0xff };
 
 /* IDs that address all CPUs and so cannot be one's own: 255 in xAPIC mode. */
 enum { XAPIC_ID_MAX = 254 };
@@ -40,6 +40,9 @@ void apic_set_nmi_pin(int pin);
 
 /* Every CPU: mode as chosen, software-enabled, all local sources masked but NMI, nothing left in service. */
 void apic_init_cpu(void);
+
+/* One interrupt on this CPU, VECTOR_TIMER, after so many ticks of the APIC's clock. */
+void apic_timer_once(u32 ticks);
 
 /* This CPU's ID in the mode it is in. */
 u32 apic_id(void);

@@ -37,6 +37,12 @@ static void handle_ipi(struct trap_frame *frame)
 	interrupt_ipi();
 }
 
+static void handle_timer(struct trap_frame *frame)
+{
+	(void)frame;
+	apic_eoi(); /* it was sent to end a nap, and has */
+}
+
 /* Spurious interrupts are not acknowledged (SDM vol. 3A, 11.9). */
 static void handle_spurious(struct trap_frame *frame)
 {
@@ -46,7 +52,26 @@ static void handle_spurious(struct trap_frame *frame)
 void ipi_init(void)
 {
 	trap_set_handler(VECTOR_IPI, handle_ipi);
+	trap_set_handler(VECTOR_TIMER, handle_timer);
 	trap_set_handler(VECTOR_SPURIOUS, handle_spurious);
+}
+
+/*
+ * A virtual CPU that spins keeps the one it waits for from running when there are fewer real ones. An APIC tick is 1 ns
+ * under QEMU and KVM and a few ns elsewhere: the length of the nap does not matter, only that it ends.
+ */
+void cpu_nap(void)
+{
+	enum { NAP_TICKS = 100000 };
+
+	if (cpu_deadline_scale() == SCALE_HARDWARE || !irq_enabled() || !cpu_online(cpu_id()) || cpu_count == 1) {
+		cpu_relax();
+		return;
+	}
+	irq_disable();
+	apic_timer_once(NAP_TICKS);
+	cpu_halt_until_interrupt();
+	irq_enable();
 }
 
 u64 ipi_send(cpu_t cpu)

@@ -162,6 +162,12 @@ void cpu_relax(void)
 	sched_yield();
 }
 
+/* cpu_relax() yields already. */
+void cpu_nap(void)
+{
+	cpu_relax();
+}
+
 u64 ipi_send(cpu_t cpu)
 {
 	struct host_cpu *target = &host_cpus[cpu];

@@ -13,7 +13,7 @@ cpu_t cpus_find_other(void);
  * As many as there are, but at most CPUS_TOGETHER: where virtual CPUs share few real ones, a contended lock is handed on once per
  * time slice of the host, and 252 spinning for one make a case take hours without testing more.
  */
-enum { CPUS_TOGETHER = 6 };
+enum { CPUS_TOGETHER = 4 };
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. False, said why, if one is not. */

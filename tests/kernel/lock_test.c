@@ -11,7 +11,7 @@
 #include "kernel/wait.h"
 #include "tests/kernel/cpus.h"
 
-enum { TURNS = 400 };
+enum { TURNS = 200 };
 
 static struct contest {
 	struct spinlock lock;

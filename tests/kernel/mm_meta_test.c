@@ -247,7 +247,7 @@ TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
 
 /* ---- all CPUs ---- */
 
-enum { TURNS = 200, HELD = 8 };
+enum { TURNS = 40, HELD = 4 };
 
 struct rivalry {
 	struct arena *a;

@@ -26,7 +26,7 @@ class Guest:
     def __enter__(self):
         iso = None
         if self.machine.firmware in ("bios", "uefi"):
-            iso = make_iso(self.kernel, self.machine.cmdline, os.path.join(self.scratch.name, "ashlar.iso"))
+            iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"))
         argv = command(self.machine, self.kernel, iso)
         self.started = time.monotonic()
         self.child = pexpect.spawn(

@@ -103,7 +103,7 @@ def main():
             print(shlex.join(argv))
             return 0
         if machine.firmware in ("bios", "uefi"):
-            make_iso(kernel, machine.cmdline, iso)
+            make_iso(kernel, machine.kernel_words, iso)
     except (Unavailable, ValueError, RuntimeError) as why:
         print(why, file=sys.stderr)
         return 2

@@ -34,16 +34,23 @@ class Machine:
     cpu: str = "max"
     qemu: str = "auto"
     board: str = ""  # "": q35, or microvm
+    words: str = ""  # what every command line of this machine begins with
+    uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
     extra: tuple = ()
 
     @property
     def name(self):
         parts = [self.firmware, f"{self.cpus}cpu", self.mem]
         if self.nodes > 1:
-            parts.append(f"{self.nodes}node")
+            parts.append(f"{self.nodes}node" + ("-uneven" if self.uneven else ""))
         if self.board:
             parts.append(self.board)
+        parts += self.words.split()
         return "-".join(parts)
+
+    @property
+    def kernel_words(self):
+        return f"{self.words} {self.cmdline}".strip()
 
     @property
     def ram_bytes(self):
@@ -109,20 +116,50 @@ def qemu_path(machine, accel):
     return found
 
 
+MEMORYLESS, CPULESS = 2, 5  # nodes of uneven machines
+
+
+def share(total, parts, number):
+    """The range that part `number` of `parts` gets of 0..total: (first, last + 1)."""
+    return total * number // parts, total * (number + 1) // parts
+
+
+def node_shares(machine):
+    """For each node: bytes of RAM, and its CPUs as (first, last + 1)."""
+    nodes = range(machine.nodes)
+    with_ram = [n for n in nodes if not (machine.uneven and n == MEMORYLESS)]
+    with_cpus = [n for n in nodes if not (machine.uneven and n == CPULESS)]
+    shares = []
+    for node in nodes:
+        start, end = share(machine.ram_bytes >> 20, len(with_ram), with_ram.index(node)) if node in with_ram else (0, 0)
+        cpus = share(machine.cpus, len(with_cpus), with_cpus.index(node)) if node in with_cpus else (0, 0)
+        shares.append(((end - start) << 20, cpus))
+    return shares
+
+
+def distance_args(machine):
+    args = []
+    for a in range(machine.nodes):
+        for b in range(a + 1, machine.nodes):
+            steps = min(b - a, machine.nodes - (b - a))
+            args += ["-numa", f"dist,src={a},dst={b},val={10 + 5 * steps}"]
+    return args
+
+
 def memory_args(machine):
     """RAM by backends of our own, one per node, so that it can be left unreserved."""
     if machine.nodes == 1:
         return ["-object", f"memory-backend-ram,id=r,size={machine.ram_bytes},reserve=off"], ",memory-backend=r"
     args = []
-    mib = machine.ram_bytes >> 20
-    for node in range(machine.nodes):
-        size = (mib * (node + 1) // machine.nodes - mib * node // machine.nodes) << 20
-        first = machine.cpus * node // machine.nodes
-        last = machine.cpus * (node + 1) // machine.nodes - 1
-        cpus = f",cpus={first}-{last}" if last >= first else ""
-        args += ["-object", f"memory-backend-ram,id=r{node},size={size},reserve=off"]
-        args += ["-numa", f"node,nodeid={node},memdev=r{node}{cpus}"]
-    return args, ""
+    for node, (size, (first, end)) in enumerate(node_shares(machine)):
+        description = f"node,nodeid={node}"
+        if size:
+            args += ["-object", f"memory-backend-ram,id=r{node},size={size},reserve=off"]
+            description += f",memdev=r{node}"
+        if end > first:
+            description += f",cpus={first}-{end - 1}"
+        args += ["-numa", description]
+    return args + (distance_args(machine) if machine.uneven else []), ""
 
 
 def uefi_image():
@@ -134,7 +171,7 @@ def uefi_image():
 
 def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
-        return ["-kernel", str(kernel), "-append", machine.cmdline]
+        return ["-kernel", str(kernel), "-append", machine.kernel_words]
     args = ["-cdrom", str(iso), "-boot", "d"]
     return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
 

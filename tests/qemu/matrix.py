@@ -1,7 +1,7 @@
 """Which machines the suite boots.
 
 `make test` boots the twelve below: every firmware, CPU count and RAM size of the full product occurs, the extremes in
-several combinations. The first runs the default payload, as `make run` does; the others every kernel test. Only what
+several combinations, and every way to make struct pages at boot. The first runs the default payload, as `make run` does; the others every kernel test. Only what
 cannot exist is left out of the product: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
@@ -18,14 +18,14 @@ CHOSEN = (
     Machine("bios", 1, "64M"),
     Machine("bios", 252, "5G"),
     Machine("uefi", 2, "64M"),
-    Machine("uefi", 8, "5G", nodes=2),
-    Machine("uefi", 32, "3G"),
+    Machine("uefi", 8, "5G", nodes=2, words="memmap=parallel"),
+    Machine("uefi", 32, "3G", words="memmap=parallel memmap_threads=50%"),
     Machine("uefi", 252, "128M"),
-    Machine("pvh", 3, "128M"),
-    Machine("pvh", 32, "12G", nodes=4),
+    Machine("pvh", 3, "128M", words="memmap=serial"),
+    Machine("pvh", 32, "12G", nodes=8, uneven=True),
     Machine("pvh", 288, "3G"),
-    Machine("microvm", 1, "5G"),
-    Machine("microvm", 8, "128M"),
+    Machine("microvm", 1, "5G", words="memmap=parallel memmap_threads=1"),
+    Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0"),
 )
 
 HUGE = (

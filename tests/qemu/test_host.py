@@ -16,6 +16,7 @@ class Hosted:
     cpus: int
     nodes: int = 1
     patterns: str = "*"
+    mem: str = "3G"  # what is not touched costs nothing
 
     @property
     def name(self):
@@ -36,7 +37,7 @@ def test_hosted(hosted, build, cases, request):
     program = build / f"host/{hosted.sanitizer}/ashlar-host"
     assert program.exists(), f"{program} is not built: run make host-{hosted.sanitizer}"
     patterns = request.config.getoption("--select") or hosted.patterns
-    argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), patterns]
+    argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), "-m", hosted.mem, patterns]
     run_hosted(argv, cases(hosted.name))
 
 

@@ -45,6 +45,12 @@ static inline void cpu_halt_until_interrupt(void)
 }
 
 /*
+ * While waiting for another CPU, after some spinning: under a hypervisor halt for a moment (about 0.1 ms, or until an
+ * interrupt), so that the CPU waited for can run; on hardware, or with interrupts off, just relax.
+ */
+void cpu_nap(void);
+
+/*
  * Interrupt one CPU, or every CPU of a set but the caller, so that it serves its mailbox (call_serve()) or leaves its halt.
  * Returns messages sent; a broadcast to n CPUs counts n. Any context; acknowledgement is the mailbox's business.
  */
