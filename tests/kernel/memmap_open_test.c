@@ -56,6 +56,8 @@ static struct fields fields_of(struct arena *a, u64 i)
 
 	if (!mm_page_peek(&a->mm, (a->start >> PAGE_SHIFT) + i, &page))
 		return (struct fields){.flags = ABSENT};
+	if (!(page.flags & (PAGE_BUDDY | PAGE_COMPOUND | PAGE_TAIL)))
+		page.order = 0; /* says something only where a chunk or a larger page begins */
 	return (struct fields){page.head_mask, page.flags, page.order, page.zone, page.refcount};
 }
 
