@@ -21,7 +21,7 @@ MEM ?= 12G
 NODES ?= 1
 #: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
-#: ACCEL      kvm, tcg, or auto: KVM where CPU and /dev/kvm allow it [auto]
+#: ACCEL      kvm, tcg, icount (its clock counts instructions), or auto: KVM where CPU and /dev/kvm allow it [auto]
 ACCEL ?= auto
 #: CPU        CPU model and flags as QEMU has them [max]
 CPU ?= max
@@ -80,6 +80,9 @@ NEEDS_host := host
 NEEDS_host-asan := host
 NEEDS_host-tsan := host
 NEEDS_host-fast := host
+NEEDS_host-native := host
+NEEDS_bench-native := host
+NEEDS_bench-icount := run
 NEEDS_run := run
 NEEDS_debug := debug
 NEEDS_test := test
@@ -192,6 +195,19 @@ test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+
+# ---- measure ----------------------------------------------------------------------------------------------------
+
+# 8 GiB, less where the host has less to spare.
+native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
+native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
+
+.PHONY: bench-native bench-icount
+bench-native: host-native ## the S1 and S0 tables at native speed, the machine a process of this host; CPUS [2]
+	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo'
+
+bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one CPU and ns that are instructions
+	@$(MAKE) --no-print-directory run FIRMWARE=pvh CPUS=1 MEM=2G ACCEL=icount CMDLINE=bench=memmap
 
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(BUILD)/fuzz/%: tests/fuzz/%.c

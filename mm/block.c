@@ -35,20 +35,42 @@ void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 	list->count++;
 }
 
+void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = block_at(mm, index);
+
+	if (block->prev == BLOCK_NONE)
+		list->head = block->next;
+	else
+		block_at(mm, block->prev)->next = block->next;
+	if (block->next == BLOCK_NONE)
+		list->tail = block->prev;
+	else
+		block_at(mm, block->next)->prev = block->prev;
+	block->next = block->prev = BLOCK_NONE;
+	list->count--;
+}
+
 u32 block_list_pop(const struct mm *mm, struct block_list *list)
 {
 	const u32 index = list->head;
-	struct block *block;
 
-	if (index == BLOCK_NONE)
-		return BLOCK_NONE;
-	block = block_at(mm, index);
-	list->head = block->next;
-	if (list->head == BLOCK_NONE)
-		list->tail = BLOCK_NONE;
-	else
-		block_at(mm, list->head)->prev = BLOCK_NONE;
-	list->count--;
-	block->next = block->prev = BLOCK_NONE;
+	if (index != BLOCK_NONE)
+		block_list_remove(mm, list, index);
 	return index;
+}
+
+void block_list_splice(const struct mm *mm, struct block_list *list, struct block_list *from)
+{
+	if (from->count == 0)
+		return;
+	if (list->count == 0) {
+		*list = *from;
+	} else {
+		block_at(mm, list->tail)->next = from->head;
+		block_at(mm, from->head)->prev = list->tail;
+		list->tail = from->tail;
+		list->count += from->count;
+	}
+	*from = BLOCK_LIST_INIT;
 }

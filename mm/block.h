@@ -104,6 +104,10 @@ static inline pfn_t block_pfn(u32 index)
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index);
 u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE when empty */
+void block_list_remove(const struct mm *mm, struct block_list *list, u32 index);
+
+/* Move all of `from` to the end of `list`. */
+void block_list_splice(const struct mm *mm, struct block_list *list, struct block_list *from);
 
 /*
  * Change a record's state. Asserts that the pair is in the table of block_state.c and counts it. The caller owns the

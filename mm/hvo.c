@@ -177,23 +177,12 @@ static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 	return 0;
 }
 
-/* A freed huge block still has its head and tails; the head is formed anew. */
-static void huge_again(struct mm *mm, u32 index)
-{
-	struct page *head = pfn_page(mm, block_pfn(index));
-
-	head->flags = PAGE_COMPOUND | PAGE_OPTIMISED;
-	head->order = block_at(mm, index)->order;
-	atomic_store_release(&head->refcount, 1);
-}
-
 /* 1 if translations changed and a round is due, 0 if not, -ENOMEM. */
 static int optimise_one(struct mm *mm, const struct hvo_mode *mode, u32 index)
 {
 	switch (block_at(mm, index)->state) {
 	case BLOCK_HUGE:
-		huge_again(mm, index);
-		return 0;
+		return 0; /* as it was left: head formed and frozen, tails shared; not even touched */
 	case BLOCK_BARE:
 		huge_from_bare(mm, index);
 		return 0;
@@ -207,8 +196,13 @@ static int optimise_one(struct mm *mm, const struct hvo_mode *mode, u32 index)
 
 static void form_all(struct mm *mm, const struct block_list *list)
 {
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
-		memmap_form_compound(pfn_page(mm, block_pfn(index)), block_at(mm, index)->order);
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
+		struct page *head = pfn_page(mm, block_pfn(index));
+
+		memmap_form_compound(head, block_at(mm, index)->order);
+		head->flags |= PAGE_HUGETLB;
+		atomic_store_release(&head->refcount, 0);
+	}
 }
 
 static bool list_has_mapped_full(const struct mm *mm, const struct block_list *list)
@@ -221,10 +215,9 @@ static bool list_has_mapped_full(const struct mm *mm, const struct block_list *l
 
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct block_list good = BLOCK_LIST_INIT, bad = BLOCK_LIST_INIT;
+	struct block_list bad = BLOCK_LIST_INIT;
 	bool round_due = false;
 	u64 failed;
-	u32 index;
 
 	if (!mode->optimise) {
 		form_all(mm, list);
@@ -232,10 +225,14 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	}
 	if (list_has_mapped_full(mm, list))
 		split_pass(mm, mode, list);
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
 		const int changed = optimise_one(mm, mode, index);
 
-		block_list_push(mm, changed < 0 ? &bad : &good, index);
+		next = block_at(mm, index)->next;
+		if (changed < 0) {
+			block_list_remove(mm, list, index);
+			block_list_push(mm, &bad, index);
+		}
 		if (changed > 0 && mode->flush_each)
 			shootdown_full(mode->idle);
 		round_due |= changed > 0;
@@ -244,7 +241,6 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 		shootdown_full(mode->idle);
 	failed = bad.count;
 	block_list_publish_free(mm, &bad);
-	*list = good;
 	return failed;
 }
 

@@ -44,8 +44,8 @@ static inline u32 order_blocks(unsigned order)
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list);
 
 /*
- * Make every run of `list` (in transit) a huge page: head formed with refcount 1, tails as the mode has them, safe to hand
- * out. Runs that could not be changed, for lack of frames, are free again when this returns; their number is the result.
+ * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them, safe to
+ * hand out. Runs that could not be changed, for lack of frames, are free again when this returns; their number is the result.
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 

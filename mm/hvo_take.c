@@ -199,10 +199,6 @@ u64 hvo_huge_free_full(struct zone *zone, u64 count)
 		return 0;
 	hvo_optimise(mm, &hvo_modes[HVO_ON], &list);
 	changed = list.count;
-	for (u32 index = list.head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		pfn_page(mm, block_pfn(index))->refcount = 0;
-		pfn_page(mm, block_pfn(index))->flags = 0;
-	}
 	block_list_publish_free(mm, &list);
 	return changed;
 }

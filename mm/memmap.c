@@ -63,10 +63,9 @@ static void init_tails(struct page *pages, u64 count, unsigned order, u8 zone)
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 {
 	const union page_start start = {.head_mask = head_mask_of(0),
-					.flags = PAGE_COMPOUND | PAGE_OPTIMISED,
+					.flags = PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB,
 					.order = (u8)order,
-					.zone = zone,
-					.refcount = 1};
+					.zone = zone};
 
 	page_write(frame, start);
 	init_tails(frame + 1, STRUCTS_PER_FRAME - 1, order, zone);

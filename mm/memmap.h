@@ -12,7 +12,7 @@ void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 /* The same for many that will not be used soon: past the caches. */
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
 
-/* One frame: the head of a huge page of `order` (refcount 1) and its first 63 tails. */
+/* One frame: the head of a huge page of `order`, frozen (refcount 0) as pools and free lists have it, and its first 63 tails. */
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone);
 
 /* One frame of 64 tails of `order`: the page that all tails share. */

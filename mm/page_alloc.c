@@ -159,14 +159,18 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 static struct page *alloc_huge(struct zone *zone, unsigned order)
 {
 	struct mm *mm = zone->mm;
-	struct block_list list = BLOCK_LIST_INIT, used = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT;
 	const struct hvo_mode *mode = hvo_mode_find("on");
+	struct page *head;
 
 	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
 		return NULL;
-	block_list_publish_used(mm, &list, &used);
-	check_frames_reused(block_pfn(used.head), order_pages(order));
-	return pfn_page(mm, block_pfn(used.head));
+	block_list_publish_used(mm, &list, 0);
+	check_frames_reused(block_pfn(list.head), order_pages(order));
+	head = pfn_page(mm, block_pfn(list.head));
+	head->flags &= (u16)~PAGE_HUGETLB;
+	atomic_store_release(&head->refcount, 1);
+	return head;
 }
 
 static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type, unsigned request)
@@ -248,7 +252,7 @@ static void free_huge(struct zone *zone, struct page *page)
 
 	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
 	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
-	page->flags = 0;
+	page->flags = block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0;
 	block_free(zone, index, block->order);
 }
 

@@ -29,25 +29,21 @@ static void settle_all(struct mm *mm)
 
 /* ---- in ---- */
 
-/* Mark what is about to enter: before anybody can find it in the pool. */
-static void mark_pool_pages(struct mm *mm, const struct block_list *list)
-{
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		struct page *head = pfn_page(mm, block_pfn(index));
-
-		head->flags |= PAGE_HUGETLB;
-		atomic_store_release(&head->refcount, 0); /* frozen: nobody gets a reference by address */
-		block_at(mm, index)->flags |= BLOCK_POOL | BLOCK_POOL_FREE;
-	}
-}
-
-/* One lock cycle for the whole batch. */
+/*
+ * Runs in transit, already huge: they belong to the pool before anybody can find them in it. One lock cycle for the whole
+ * batch; on a machine of one node the list just changes hands.
+ */
 static u64 pool_enqueue(struct pool *pool, struct block_list *list)
 {
 	const u64 count = list->count;
 	u32 index;
 
+	block_list_publish_used(pool->mm, list, BLOCK_POOL | BLOCK_POOL_FREE);
 	spin_lock(&pool->lock);
+	if (pool->mm->nodes == 1) {
+		block_list_splice(pool->mm, &pool->node[0].free, list);
+		pool->node[0].pages += count;
+	}
 	while ((index = block_list_pop(pool->mm, list)) != BLOCK_NONE) {
 		struct pool_node *node = node_of_block(pool, index);
 
@@ -93,7 +89,7 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 	if (node != NODE_NONE && node >= mm->nodes)
 		return 0;
 	do { /* again while it helps: frames freed by one batch may serve the next */
-		struct block_list list = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
+		struct block_list list = BLOCK_LIST_INIT;
 
 		before = grown;
 		if (node == NODE_NONE)
@@ -101,9 +97,7 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		else
 			take_from_node(pool, mode, node, count - grown, &list);
 		hvo_optimise(mm, mode, &list);
-		mark_pool_pages(mm, &list);
-		block_list_publish_used(mm, &list, &ready);
-		grown += pool_enqueue(pool, &ready);
+		grown += pool_enqueue(pool, &list);
 		settle_all(mm);
 	} while (grown < count && grown > before);
 	return grown;
@@ -124,6 +118,10 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	for (node_t n = pool->mm->nodes; n-- > 0;) {
 		if (only != NODE_NONE && n != only)
 			continue;
+		if (pool->node[n].free.count <= count - list->count) {
+			pool->node[n].pages -= pool->node[n].free.count;
+			block_list_splice(pool->mm, list, &pool->node[n].free);
+		}
 		while (list->count < count && pool->node[n].free.count > 0) {
 			block_list_push(pool->mm, list, block_list_pop(pool->mm, &pool->node[n].free));
 			pool->node[n].pages--;
@@ -134,28 +132,20 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	spin_unlock(&pool->lock);
 }
 
-static void clear_pool_marks(struct mm *mm, const struct block_list *list)
+/* Pages with all their struct pages are ordinary memory again; huge ones keep a formed, frozen head on the free list too. */
+static void forget_heads(struct mm *mm, const struct block_list *list)
 {
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		block_at(mm, index)->flags &= (u8)~(BLOCK_POOL | BLOCK_POOL_FREE);
-		pfn_page(mm, block_pfn(index))->flags = 0;
-	}
-}
-
-/* Pages that could not be changed are usable: they stay in the pool. pool_resize() counts them as surplus. */
-static void keep_runs(struct pool *pool, struct block_list *list)
-{
-	struct block_list back = BLOCK_LIST_INIT;
-
-	block_list_publish_used(pool->mm, list, &back);
-	pool_enqueue(pool, &back);
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		if (block_at(mm, index)->state == BLOCK_FULL)
+			pfn_page(mm, block_pfn(index))->flags = 0;
 }
 
 /*
- * Runs in transit to the buddy. S0's contract: restore until the first error, free what was restored, which brings frames, and try the
- * rest again while that helps. Returns how many were given back.
+ * Runs in transit that need restoring. S0's contract: restore until the first error, free what was restored, which brings
+ * frames, and try the rest again while that helps. What cannot be restored stays in the pool, usable: pool_resize()
+ * counts it as surplus. Returns how many were given back.
  */
-static u64 release_runs(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
 {
 	struct mm *mm = pool->mm;
 	u64 given = 0, restored;
@@ -165,21 +155,41 @@ static u64 release_runs(struct pool *pool, const struct hvo_mode *mode, struct b
 
 		hvo_restore(mm, mode, list, &done, &restored);
 		given += done.count;
-		clear_pool_marks(mm, &done);
+		forget_heads(mm, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
-	keep_runs(pool, list);
+	pool_enqueue(pool, list);
 	return given;
+}
+
+/* Huge pages of mapped sections: out of `list`. */
+static void take_restorable(struct mm *mm, struct block_list *list, struct block_list *restore)
+{
+	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
+		const struct block *block = block_at(mm, index);
+
+		next = block->next;
+		if (block->state == BLOCK_HUGE && (block->flags & BLOCK_MAPPED)) {
+			block_list_remove(mm, list, index);
+			block_list_push(mm, restore, index);
+		}
+	}
 }
 
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
-	struct block_list list = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
 	u64 given;
 
 	pool_dequeue(pool, node, count, &list);
-	block_list_begin(pool->mm, &list, BLOCK_FULL);
-	given = release_runs(pool, mode, &list);
+	take_restorable(pool->mm, &list, &restore);
+	given = list.count;
+	forget_heads(pool->mm, &list);
+	block_list_free(pool->mm, &list);
+	if (restore.count > 0) {
+		block_list_begin(pool->mm, &restore, BLOCK_FULL);
+		given += release_restored(pool, mode, &restore);
+	}
 	settle_all(pool->mm);
 	return given;
 }
@@ -242,7 +252,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 {
 	struct mm *mm = from->mm;
 	struct block_list list = BLOCK_LIST_INIT, full = BLOCK_LIST_INIT, huge = BLOCK_LIST_INIT;
-	struct block_list done = BLOCK_LIST_INIT, ready = BLOCK_LIST_INIT;
+	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
 	u32 index;
@@ -255,14 +265,12 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;
-	clear_pool_marks(mm, &restorable);
+	forget_heads(mm, &restorable);
 	demote_full(mm, mode, &restorable, &done);
 
-	mark_pool_pages(mm, &done);
-	block_list_publish_used(mm, &done, &ready);
-	pool_enqueue(to, &ready);
-	keep_runs(from, &huge);
-	keep_runs(from, &full);
+	pool_enqueue(to, &done);
+	pool_enqueue(from, &huge); /* what could not be changed goes back as it is */
+	pool_enqueue(from, &full);
 	settle_all(mm);
 	return demoted;
 }

@@ -19,21 +19,44 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	zone->transit += order_pages(order);
 }
 
+/*
+ * A run to take `count` pieces of `order` from: the smallest there is, whole if it is not too large, so that taking many
+ * splits few. *taken_order says how large it is; huge runs are of their own order only.
+ */
+static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order, u64 count,
+		    unsigned *taken_order)
+{
+	const unsigned orders = zone->block_orders[class][type] & (~0u << (order - BLOCK_ORDER));
+	unsigned wanted = order;
+
+	if (!orders)
+		return BLOCK_NONE;
+	while (class != FREE_HUGE && wanted < GIGA_ORDER && order_pages(wanted + 1 - order) <= count &&
+	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) && !(orders & 1u << (wanted - BLOCK_ORDER)))
+		wanted++;
+	*taken_order = wanted;
+	return buddy_take_blocks(zone, wanted, class, type);
+}
+
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
 	       struct block_list *list)
 {
+	const u32 step = 1u << (order - BLOCK_ORDER);
+	unsigned run_order;
 	u64 taken = 0;
 
 	spin_lock(&zone->lock);
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
 		while (taken < count) {
-			const u32 index = buddy_take_blocks(zone, order, class, type);
+			const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 
 			if (index == BLOCK_NONE)
 				break;
-			block_begin(zone, index, order, to);
-			block_list_push(zone->mm, list, index);
-			taken++;
+			for (u32 i = 0; i < 1u << (run_order - BLOCK_ORDER); i += step) {
+				block_begin(zone, index + i, order, to);
+				block_list_push(zone->mm, list, index + i);
+				taken++;
+			}
 		}
 	}
 	spin_unlock(&zone->lock);
@@ -105,15 +128,33 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 		spin_unlock(&zone->lock);
 }
 
-void block_list_publish_used(struct mm *mm, struct block_list *list, struct block_list *published)
+void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
+{
+	struct zone *zone = NULL;
+
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
+		zone = lock_zone_of(mm, zone, index);
+		transit_end(zone, index, block_at(mm, index)->order);
+		block_at(mm, index)->flags |= flags;
+	}
+	if (zone)
+		spin_unlock(&zone->lock);
+}
+
+static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
 {
 	struct zone *zone = NULL;
 	u32 index;
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+		struct block *block = block_at(mm, index);
+		const unsigned order = block->order;
+
 		zone = lock_zone_of(mm, zone, index);
-		transit_end(zone, index, block_at(mm, index)->order);
-		block_list_push(mm, published, index);
+		if (in_transit)
+			transit_end(zone, index, order);
+		block->flags &= (u8)~(BLOCK_POOL | BLOCK_POOL_FREE);
+		buddy_free_blocks(zone, index, order, block_free_class(block));
 	}
 	if (zone)
 		spin_unlock(&zone->lock);
@@ -121,16 +162,10 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, struct bloc
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)
 {
-	struct zone *zone = NULL;
-	unsigned order;
-	u32 index;
+	list_to_buddy(mm, list, true);
+}
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		zone = lock_zone_of(mm, zone, index);
-		order = block_at(mm, index)->order;
-		transit_end(zone, index, order);
-		buddy_free_blocks(zone, index, order, block_free_class(block_at(mm, index)));
-	}
-	if (zone)
-		spin_unlock(&zone->lock);
+void block_list_free(struct mm *mm, struct block_list *list)
+{
+	list_to_buddy(mm, list, false);
 }

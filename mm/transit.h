@@ -38,7 +38,11 @@ void block_publish_free(struct zone *zone, u32 index, unsigned order);
 /* A holder gives a run back that was never in transit. Takes zone->lock. */
 void block_free(struct zone *zone, u32 index, unsigned order);
 
-/* Lists of runs, each of the order its head's record says; one lock cycle for each stretch of equal zone. */
+/*
+ * The same for lists of runs, each of the order its head's record says; one lock cycle for each stretch of equal zone.
+ * publish_used keeps the list and adds `flags` to the records; the free ones empty it and take away BLOCK_POOL.
+ */
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to);
-void block_list_publish_used(struct mm *mm, struct block_list *list, struct block_list *published);
+void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags);
 void block_list_publish_free(struct mm *mm, struct block_list *list);
+void block_list_free(struct mm *mm, struct block_list *list);

@@ -134,11 +134,14 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 before;
+	u64 before, memmap_bytes;
 
 	if (!a)
 		return;
+	arena_open_all(a);
+	memmap_bytes = arena_usage(a).memmap_bytes;
 	EXPECT_EQ(pool_grow(&a->pool, on, 30), 30);
+	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes + 30 * PAGE_SIZE);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 30), 30);
 	before = rounds();
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 30);
@@ -146,6 +149,7 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
 	meta_settle(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes); /* every head came back */
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -186,11 +186,15 @@ def command(machine, kernel, iso=None):
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
         cpu = "max,phys-bits=46"
     memory, backend = memory_args(machine)
+    # Counting instructions: one CPU at a time, a nanosecond of the guest's clock for each instruction.
+    accel_args = ["-accel", {"tcg": "tcg,thread=multi", "icount": "tcg,thread=single"}.get(accel, accel)]
+    accel_args += ["-icount", "shift=0"] if accel == "icount" else []
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:
         backend += ",kernel-irqchip=split"
     return (
         [qemu_path(machine, accel), "-M", board + backend]
-        + ["-accel", "tcg,thread=multi" if accel == "tcg" else accel, "-cpu", cpu]
+        + accel_args
+        + ["-cpu", cpu]
         + ["-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M"]
         + memory
         + ["-nographic", "-nic", "none", "-no-reboot", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]

@@ -1,0 +1,103 @@
+"""Boot does not depend on how much RAM there is, and nodes are used as firmware describes them.
+
+The 4 TiB guest is larger than any host: only what the kernel touches is ever backed, and that is what is measured.
+"""
+
+import re
+import statistics
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from guest import Guest, run
+from machine import Machine, command
+from test_payload import records
+
+SECONDS = 90
+SMALL = Machine("pvh", 8, "4G", cmdline="test=kernel.string.*")
+LARGE = replace(SMALL, mem="4T")
+UNEVEN = Machine("pvh", 32, "12G", nodes=8, uneven=True)
+BEYOND = Machine("pvh", 8, "2T", nodes=8, uneven=True)
+PAIRS, PAGES, HUGE_BYTES = 5, 1000, 2 << 20
+MIB = 1 << 20
+
+
+def process_bytes(pid, field):
+    """VmRSS or VmHWM of a process: what it holds now, or has held at most."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    return int(re.search(rf"^{field}:\s*(\d+) kB$", text, re.M)[1]) * 1024
+
+
+def boot(machine, kernel):
+    """(ns to ready, most bytes QEMU has held when the machine says it is ready)."""
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for("^BENCH boot ", SECONDS), f"never ready: {guest.lines[-40:]}"
+        held = process_bytes(guest.child.pid, "VmHWM")
+        return records("\n".join(guest.lines), "boot")[-1]["ns_to_ready"], held
+
+
+def halted_bytes(machine, kernel):
+    """What the same QEMU holds before the first instruction, once it has stopped growing."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    argv = command(machine, kernel)
+    argv[argv.index("-nographic") : argv.index("-nographic") + 1] = ["-display", "none", "-serial", "none"]
+    child = subprocess.Popen(argv + ["-monitor", "none", "-S"], **quiet)
+    try:
+        held, before = 0, -1
+        for _ in range(100):
+            time.sleep(0.2)
+            before, held = held, process_bytes(child.pid, "VmRSS")
+            if held == before and held > 10 * MIB:
+                return held
+        raise AssertionError(f"QEMU never settled: {before} bytes, then {held}")
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.fixture(scope="module")
+def boots(kernel):
+    """Interleaved, so that a slow moment of the host meets both."""
+    found = {SMALL: [], LARGE: []}
+    for _ in range(PAIRS):
+        for machine in found:
+            found[machine].append(boot(machine, kernel))
+    return found
+
+
+def test_ready_does_not_wait_for_ram(boots):
+    small, large = (statistics.median(ns for ns, _ in boots[machine]) for machine in (SMALL, LARGE))
+    assert abs(large - small) <= 0.2 * small, f"4 TiB: {large / 1e6:.1f} ms, 4 GiB: {small / 1e6:.1f} ms"
+
+
+def test_host_memory_at_ready(boots, kernel):
+    most, halted = max(held for _, held in boots[LARGE]), halted_bytes(LARGE, kernel)
+    assert most - halted <= 256 * MIB, f"{most / MIB:.0f} MiB at ready, {halted / MIB:.0f} MiB halted at entry"
+
+
+def test_a_thousand_huge_pages_of_4_tib(kernel):
+    outcome = run(replace(LARGE, cmdline=f"bench=hvo pages={PAGES}"), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    legs = [r for r in records(outcome.text, "hvo") if r["mode"] == "on" and r["op"] == "alloc" and r["size"] == "2M"]
+    assert legs and all(leg["done"] == leg["pages"] == PAGES for leg in legs), outcome.report()
+
+
+@pytest.mark.parametrize("bench", ["memmap", "hvo"])
+def test_uneven_nodes(kernel, bench):
+    """A memoryless node, a CPU-less one, distances of a ring: the tables come out whole."""
+    outcome = run(replace(UNEVEN, cmdline=f"bench={bench} pages=1024"), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    found = records(outcome.text, bench)
+    assert found and all(record["ns"] > 0 for record in found), outcome.report()
+    assert records(outcome.text, "boot")[0]["nodes"] == UNEVEN.nodes
+    if bench == "hvo":
+        assert all(record["done"] == record["pages"] > 0 for record in found), outcome.report()
+
+
+def test_uneven_nodes_beyond_1_tib(kernel):
+    outcome = run(replace(BEYOND, cmdline="test=mm.numa.*,mm.memmap_open.*"), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    boot_record = records(outcome.text, "boot")[0]
+    assert boot_record["nodes"] == BEYOND.nodes and boot_record["ram_bytes"] > BEYOND.ram_bytes * 0.99
