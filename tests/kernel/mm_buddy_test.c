@@ -153,19 +153,38 @@ TEST(mm_buddy, merging_stops_at_another_class)
 {
 	struct arena *a = borrow_two_gigabytes();
 	struct zone *zone;
-	u32 index;
+	u32 huge, bare;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 2), 2); /* two neighbours: huge ones do not merge either */
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 2), 2);
-	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 2);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	huge = a->pool.node[1].free.head;
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
+	bare = take(zone, BLOCK_ORDER);
+	EXPECT_EQ(bare, huge ^ 1); /* its buddy */
+	give(zone, bare, BLOCK_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 1);
+	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER), 1);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER), 0);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER + 1), 1);
-	index = zone->block_list[FREE_HUGE][MIGRATE_MOVABLE][0];
-	EXPECT_EQ(block_at(&a->mm, index)->order, BLOCK_ORDER);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_buddy, huge_blocks_never_merge)
+{
+	struct arena *a = borrow_two_gigabytes();
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 8), 8);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 8), 8);
+	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 8);
+	buddy_set_max_order(&a->mm, BLOCK_ORDER);
+	buddy_set_max_order(&a->mm, GIGA_ORDER);
+	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 8);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -3,6 +3,8 @@
  */
 #include "mm/section.h"
 
+#include <arch/barrier.h>
+
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "mm/buddy.h"
@@ -267,29 +269,33 @@ TEST(mm_section, all_cpus_open_each_section_once)
 	arena_return(o.a);
 }
 
-/* One section, every CPU at once: one opens it, the others are told so. */
+/* Every CPU tries every section, all in the same order: of each, one opens it and the others are told so. */
 static void open_the_same(void *arg)
 {
 	struct opening *o = arg;
-	int err;
+	const u64 first = arena_phantom_block(o->a) / SECTION_BLOCKS;
 
-	do {
-		err = section_open(&o->a->mm, arena_phantom_block(o->a) / SECTION_BLOCKS, SECTION_ON_DEMAND);
-	} while (err == -EAGAIN);
-	atomic_fetch_add(err == 0 ? &o->opened : err == -EEXIST ? &o->exist : &o->refused, 1);
+	for (u64 section = first; section < first + 4 * GIB_SECTIONS; section++) {
+		int err;
+
+		while ((err = section_open(&o->a->mm, section, SECTION_ON_DEMAND)) == -EAGAIN)
+			cpu_relax();
+		atomic_fetch_add(err == 0 ? &o->opened : err == -EEXIST ? &o->exist : &o->refused, 1);
+	}
 }
 
 TEST(mm_section, of_many_openers_one_wins)
 {
-	struct opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+	struct opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(4))};
 	cpu_t cpus;
 
 	if (!o.a)
 		return;
 	cpus = cpus_run_together(open_the_same, &o);
-	EXPECT_EQ(o.opened, 1);
-	EXPECT_EQ(o.exist, cpus - 1);
+	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
+	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.refused, 0);
+	EXPECT_EQ(o.a->mm.tables, 4 * GIB_SECTIONS + 1); /* and the section with META */
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);
 }
