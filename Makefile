@@ -207,7 +207,11 @@ bench-native: host-native ## the S1 and S0 tables at native speed, the machine a
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo'
 
 bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one CPU and ns that are instructions
-	@$(MAKE) --no-print-directory run FIRMWARE=pvh CPUS=1 MEM=2G ACCEL=icount CMDLINE=bench=memmap
+	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
+		--cmdline bench=memmap | tee $(BUILD)/icount.console
+	@tr ' ' '\n' < $(BUILD)/icount.console | awk -F = '$$1 == "pages" { pages = $$2 } \
+		$$1 == "ns" && pages { printf "%.2f instructions per struct page\n", $$2 / pages; found = 1; exit } \
+		END { exit !found }'
 
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(BUILD)/fuzz/%: tests/fuzz/%.c

@@ -183,7 +183,7 @@ static void open_boot_sections(struct mm *mm)
 
 		for (u64 section = range->start / section_bytes; section * section_bytes < range->end; section++)
 			if (section_state(mm, section) == SECTION_UNOPENED &&
-			    section_open(mm, section, memmap_style()) == -ENOMEM)
+			    section_open(mm, section, mm->style) == -ENOMEM)
 				pr_warn("memory: section %llu cannot be opened yet", (unsigned long long)section);
 	}
 }
@@ -252,7 +252,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 			  .vmemmap = plan->vmemmap,
 			  .memory = plan->memory,
 			  .reserved = plan->reserved,
-			  .nodes = plan->nodes};
+			  .nodes = plan->nodes,
+			  .style = plan->style};
 	mm->first_gib = first->start / GIB(1);
 	mm->gibs = DIV_ROUND_UP(last->end, GIB(1)) - mm->first_gib;
 	if (!mm_allocate(mm, plan))
@@ -316,6 +317,7 @@ void mm_init(void)
 			       .root = pgtable_root(),
 			       .vmemmap = VMEMMAP_BASE,
 			       .first_meta = first_meta,
+			       .style = memmap_style(),
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

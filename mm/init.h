@@ -1,6 +1,7 @@
 /* mm start-up: after it pages can be allocated, and memblock is frozen. Boot CPU, all CPUs online, no lock held. */
 #pragma once
 
+#include "mm/block.h"
 #include "mm/memblock.h"
 
 struct mm;
@@ -21,6 +22,7 @@ struct mm_plan {
 	pfn_t root;
 	virt_t vmemmap;
 	const phys_t *first_meta;
+	enum section_style style; /* of sections opened at once and by the allocator */
 	node_distance_fn *distance; /* NULL: all nodes are equally far */
 	void *(*zalloc)(u64 bytes, node_t node, void *ctx); /* zeroed, page-aligned; on `node` if it can be */
 	void *ctx;

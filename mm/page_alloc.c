@@ -104,7 +104,7 @@ static bool split_some_block(struct zone *zone, enum migratetype type, bool may_
 		return false;
 	if (split_bare_block(zone, type))
 		return true;
-	if (section_open_next(zone, memmap_style()) == 0)
+	if (section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: its blocks are bare or full now */
 	return hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
 }

@@ -118,6 +118,7 @@ struct mm {
 	pfn_t *shared_tail; /* [zone * TAIL_ORDERS + (order == 18)] */
 	struct pcp **pcp;   /* [cpu] */
 	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
+	enum section_style style; /* of sections that the allocator opens */
 	bool ready;
 	u64 *changes;      /* [BLOCK_STATES * BLOCK_STATES], atomic */
 	u64 pmd_splits, sections_opened, sections_closed; /* atomic */

@@ -260,8 +260,10 @@ static u64 ps_per_page(const struct leg *leg)
 static void print_head(const char *source)
 {
 	print("Growing and shrinking a pool of %s pages (Kravetz, \"Batch hugetlb vmemmap modification operations\", 2023-09)\n"
-	      "%u CPUs, %llu busy, source %s; debt: opening before / splitting after\n\n",
+	      "%u CPUs, %llu busy, memory %s\n\n",
 	      hvo_size == SIZE_1G ? "1 GiB" : "2 MiB", cpumask_weight(&cpus_online), (unsigned long long)hvo_busy, source);
+	print("  flushes: rounds; ipis: messages; stops: CPUs interrupted; splits: PMDs; saved: frames of struct pages;\n"
+	      "  : off: time per page against off; debt: opening the sections before, splitting all pages after\n\n");
 	print("  %-9s %-6s %6s %11s %9s %7s %7s %5s %6s %7s %8s  %s\n", "mode", "op", "pages", "time ms", "us/page",
 	      "flushes", "ipis", "stops", "splits", "saved", ": off", "debt ms");
 }

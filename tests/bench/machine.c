@@ -28,8 +28,8 @@ static void print_owners(void)
 	struct mm_usage u;
 
 	mm_usage(&u);
-	print("  pages    ram %llu = free %llu + unopened %llu + per-cpu %llu + pool %llu + in use %llu + meta %llu"
-	      " + gated %llu + transit %llu + bad %llu + reserved %llu\n",
+	print("  pages    %llu of 4K = free %llu + unopened %llu + per-cpu %llu + pool %llu + in use %llu\n"
+	      "           + meta %llu + gated %llu + transit %llu + bad %llu + reserved %llu\n",
 	      (unsigned long long)u.ram, (unsigned long long)u.free, (unsigned long long)u.unopened,
 	      (unsigned long long)u.per_cpu, (unsigned long long)u.pool_free, (unsigned long long)u.in_use,
 	      (unsigned long long)u.meta, (unsigned long long)u.gated, (unsigned long long)u.transit,

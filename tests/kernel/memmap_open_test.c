@@ -267,14 +267,14 @@ static const struct memmap_opened *open_machine(unsigned threads)
 	return opened;
 }
 
-/* Threads for which each node has four chunks a thread; on the node where that are most. */
+/* Two, if a node has four chunks for each: more than two may find the host has no CPU for them before all is done. */
 static unsigned threads_with_chunks(const struct memmap_opened *opened)
 {
 	u64 threads = 0;
 
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
 		threads = MAX(threads, MIN(opened[n].sections / 4, node_cpus(n)));
-	return (unsigned)MIN(threads, 8);
+	return (unsigned)MIN(threads, 2);
 }
 
 /* A node where as many as asked for took part, and each did something but none did all. */

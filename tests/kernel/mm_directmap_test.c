@@ -26,13 +26,22 @@ static bool read_only(phys_t phys)
 	return phys >= image_start && phys < image_end;
 }
 
-/* Size of the leaf that `phys` could have: all of it in this range and of one kind. */
-static enum pt_level largest_fitting(phys_t phys, const struct memblock_range *range)
+/* Whether all of [start, end) is RAM, of whichever nodes. */
+static bool is_ram(phys_t start, phys_t end)
+{
+	for (size_t i = 0; i < memblock_memory.count && start < end; i++)
+		if (memblock_memory.range[i].start <= start && start < memblock_memory.range[i].end)
+			start = memblock_memory.range[i].end;
+	return start >= end;
+}
+
+/* Size of the leaf that `phys` could have: all of it RAM and of one kind. */
+static enum pt_level largest_fitting(phys_t phys)
 {
 	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE; level--) {
 		const phys_t start = ALIGN_DOWN(phys, pt_level_size(level)), end = start + pt_level_size(level);
 
-		if (start >= range->start && end <= range->end && (end <= image_start || start >= image_end))
+		if (is_ram(start, end) && (end <= image_start || start >= image_end))
 			return level;
 	}
 	return PT_PAGE;
@@ -53,8 +62,7 @@ TEST(mm_directmap, ram_is_mapped_with_the_largest_pages_that_fit)
 			EXPECT_EQ(phys, at);
 			EXPECT(entry & PTE_NX);
 			EXPECT_EQ(pte_writable(entry), !read_only(at));
-			/* Neighbouring ranges of other nodes end a page early. */
-			if (level != largest_fitting(at, range))
+			if (level != largest_fitting(at))
 				test_fail(__FILE__, __LINE__, "%llx is mapped at level %u", (unsigned long long)at, level);
 			REQUIRE(!test_failed());
 		}

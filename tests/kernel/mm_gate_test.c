@@ -75,11 +75,22 @@ static unsigned reusable(const struct conversion *c)
 	return found;
 }
 
+static u64 gated_frames(struct arena *a)
+{
+	struct meta *meta = &a->mm.node[0].meta;
+	u64 gated;
+
+	spin_lock(&meta->lock);
+	gated = meta->gated;
+	spin_unlock(&meta->lock);
+	return gated;
+}
+
 static bool wait_for_gated(struct arena *a, u64 frames)
 {
 	const u64 until = clock_ns() + PATIENCE_MS * NS_PER_MS;
 
-	while (atomic_load_acquire(&a->mm.node[0].meta.gated) != frames)
+	while (gated_frames(a) != frames)
 		if (clock_ns() > until)
 			return false;
 	return true;
