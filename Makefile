@@ -209,7 +209,7 @@ bench-native: host-native ## the S1 and S0 tables at native speed, the machine a
 bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one CPU and ns that are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
 		--cmdline bench=memmap | tee $(BUILD)/icount.console
-	@tr ' ' '\n' < $(BUILD)/icount.console | awk -F = '$$1 == "pages" { pages = $$2 } \
+	@grep -m 1 '^BENCH memmap mode=serial' $(BUILD)/icount.console | tr ' ' '\n' | awk -F = '$$1 == "pages" { pages = $$2 } \
 		$$1 == "ns" && pages { printf "%.2f instructions per struct page\n", $$2 / pages; found = 1; exit } \
 		END { exit !found }'
 

@@ -10,8 +10,8 @@ cpu_t cpus_find_other(void);
  * Run fn(arg) on several CPUs, this one included, all at the same time: nobody begins before all have arrived. Returns when
  * all are done, and how many they were. CPUs that do not arrive in time fail the case.
  *
- * As many as there are, but at most CPUS_TOGETHER: where virtual CPUs share few real ones, a contended lock is handed on once per
- * time slice of the host, and 252 spinning for one make a case take hours without testing more.
+ * As many as there are, but at most CPUS_TOGETHER: where virtual CPUs share few real ones, a contended lock is
+ * handed on once per time slice of the host, and 252 spinning for one make a case take hours without testing more.
  */
 enum { CPUS_TOGETHER = 4 };
 cpu_t cpus_run_together(call_fn *fn, void *arg);

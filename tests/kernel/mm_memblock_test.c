@@ -189,7 +189,9 @@ TEST(mm_memblock, a_range_that_ends_before_it_starts_is_nothing)
 
 static void take(phys_t start, u64 bytes)
 {
-	EXPECT(memblock_list_add(&reserved, (struct memblock_range){.start = start, .end = start + bytes, .owner = OWNER_BOOT}));
+	const struct memblock_range range = {.start = start, .end = start + bytes, .owner = OWNER_BOOT};
+
+	EXPECT(memblock_list_add(&reserved, range));
 }
 
 TEST(mm_memblock, the_highest_place_that_fits_is_found)

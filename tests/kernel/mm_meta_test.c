@@ -4,6 +4,7 @@
 #include "mm/meta.h"
 
 #include "kernel/shootdown.h"
+#include "kernel/string.h"
 #include "kernel/test.h"
 #include "mm/buddy.h"
 #include "tests/kernel/arena.h"
@@ -232,8 +233,7 @@ TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
 	meta_give(&a->mm, single[1], 0); /* holes too small for the run */
 	meta_give(&a->mm, single[3], 0);
 	meta_give(&a->mm, single[4], 0);
-	for (u64 *at = phys_to_virt((single[5] + 1) << PAGE_SHIFT); at < (u64 *)phys_to_virt((single[5] + 5) << PAGE_SHIFT); at++)
-		*at = ~0ULL;
+	memset(phys_to_virt((single[5] + 1) << PAGE_SHIFT), 0xff, 4 * PAGE_SIZE);
 	run = meta_take_contiguous(node, 4);
 	EXPECT(run > single[5]);
 	word = phys_to_virt(run << PAGE_SHIFT);

@@ -10,7 +10,10 @@
 #include "kernel/string.h"
 #include "kernel/test.h"
 
-/* nworks = min(size / max(min_chunk, align), threads), at least 1; chunk = roundup(max(size / (4 nworks), min_chunk, 1), align) */
+/*
+ * nworks = min(size / max(min_chunk, align), threads), at least 1
+ * chunk = roundup(max(size / (4 nworks), min_chunk, 1), align)
+ */
 TEST(kernel_padata, chunk_sizes_follow_the_rule)
 {
 	static const struct {
