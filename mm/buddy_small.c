@@ -12,8 +12,7 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 {
 	struct page **head = &zone->page_list[type][order];
 
-	page->flags = PAGE_BUDDY;
-	page->order = (u8)order;
+	page_set_kind(page, PAGE_BUDDY, order);
 	page->prev = NULL;
 	page->next = *head;
 	if (*head)
@@ -36,7 +35,7 @@ static void page_list_remove(struct zone *zone, struct page *page, u8 type)
 	if (!*head)
 		zone->page_orders[type] &= (u16)~(1u << page->order);
 	zone->free_small -= order_pages(page->order);
-	page->flags = 0;
+	page_set_kind(page, 0, 0);
 }
 
 /* All of the block is free again: it leaves the small lists for the list of its class. */
@@ -62,7 +61,9 @@ void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
 	while (order < BLOCK_ORDER) {
 		struct page *buddy = (struct page *)((virt_t)page ^ (order_pages(order) << PAGE_STRUCT_SHIFT));
 
-		if (!(buddy->flags & PAGE_BUDDY) || buddy->order != order || buddy->zone != zone->index)
+		const struct page_kind kind = page_kind(buddy);
+
+		if (!(kind.flags & PAGE_BUDDY) || kind.order != order || kind.zone != zone->index)
 			break;
 		page_list_remove(zone, buddy, type);
 		page = MIN(page, buddy);

@@ -200,7 +200,7 @@ static void form_all(struct mm *mm, const struct block_list *list)
 		struct page *head = pfn_page(mm, block_pfn(index));
 
 		memmap_form_compound(head, block_at(mm, index)->order);
-		head->flags |= PAGE_HUGETLB;
+		page_set_kind(head, head->flags | PAGE_HUGETLB, block_at(mm, index)->order);
 		atomic_store_release(&head->refcount, 0);
 	}
 }

@@ -146,12 +146,13 @@ static void bare_run(struct mm *mm, u32 index, u64 tag)
 }
 
 /* On-demand ones lose their struct pages. A bare block is usable at once, its lines too: hence the wait. */
-static void bare_list(struct mm *mm, struct block_list *list)
+static u64 bare_list(struct mm *mm, struct block_list *list)
 {
+	const u64 count = list->count;
 	u64 tag;
 
-	if (list->count == 0)
-		return;
+	if (count == 0)
+		return 0;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		clear_run(mm, index);
 	tag = shootdown_tag();
@@ -159,34 +160,36 @@ static void bare_list(struct mm *mm, struct block_list *list)
 		bare_run(mm, index, tag);
 	shootdown_wait(tag);
 	block_list_publish_free(mm, list);
+	return count;
 }
 
 /* Those of mapped sections get theirs back: bare never occurs there. What cannot be restored stays huge. */
-static void restore_list(struct mm *mm, struct block_list *list)
+static u64 restore_list(struct mm *mm, struct block_list *list)
 {
 	struct block_list done = BLOCK_LIST_INIT;
 	u64 restored;
 
 	if (list->count == 0)
-		return;
+		return 0;
 	hvo_restore(mm, &hvo_modes[HVO_ON], list, &done, &restored);
+	for (u32 index = done.head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
 	block_list_publish_free(mm, &done);
 	block_list_publish_free(mm, list);
+	return restored;
 }
 
 u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 {
 	struct mm *mm = zone->mm;
 	struct block_list huge = BLOCK_LIST_INIT, bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
-	u64 taken = block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
+	const u64 taken = block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
 	u32 index;
 
-	taken += block_take(zone, FREE_HUGE, GIGA_ORDER, count - taken, BLOCK_BARE, &huge);
+	block_take(zone, FREE_HUGE, GIGA_ORDER, count - taken, BLOCK_BARE, &huge);
 	while ((index = block_list_pop(mm, &huge)) != BLOCK_NONE)
 		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &restore : &bare, index);
-	bare_list(mm, &bare);
-	restore_list(mm, &restore);
-	return taken;
+	return bare_list(mm, &bare) + restore_list(mm, &restore);
 }
 
 u64 hvo_huge_free_full(struct zone *zone, u64 count)

@@ -84,12 +84,11 @@ void memmap_form_compound(struct page *page, unsigned order)
 	for (u64 i = 1; i < order_pages(order); i++) {
 		u64 *word = (u64 *)&page[i]; /* two stores a tail: what a holder keeps in the rest is his */
 
-		word[0] = tail.word[0];
-		word[1] = tail.word[1];
+		atomic_store_relaxed(&word[0], tail.word[0]);
+		atomic_store_relaxed(&word[1], tail.word[1]);
 	}
 	page->head_mask = head_mask_of(0);
-	page->order = (u8)order;
-	page->flags = order ? PAGE_COMPOUND : 0;
+	page_set_kind(page, order ? PAGE_COMPOUND : 0, order);
 	atomic_store_release(&page->refcount, 1);
 }
 

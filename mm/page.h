@@ -32,9 +32,14 @@ enum page_flags {
 
 struct page {
 	u64 head_mask;
-	u16 flags;
-	u8 order; /* of the chunk or allocation this page heads */
-	u8 zone;  /* index in its mm */
+	union {
+		struct {
+			u16 flags;
+			u8 order; /* of the chunk or allocation this page heads */
+			u8 zone;  /* index in its mm */
+		};
+		u32 kind; /* the three as one word: see page_kind() */
+	};
 	u32 refcount;
 	struct page *next, *prev; /* free list of its order and type, while PAGE_BUDDY */
 	u64 owner;                /* who allocated it: an address in the code (page_owner=on) */
@@ -62,6 +67,27 @@ enum {
 static inline u64 order_pages(unsigned order)
 {
 	return 1ULL << order;
+}
+
+/*
+ * Flags, order and zone in one load and one store: the buddy looks at a neighbour that may just now be changing hands,
+ * and must see what it was or what it is.
+ */
+struct page_kind {
+	u16 flags;
+	u8 order, zone;
+};
+
+static inline struct page_kind page_kind(const struct page *page)
+{
+	const u32 kind = atomic_load_relaxed(&page->kind);
+
+	return (struct page_kind){.flags = (u16)kind, .order = (u8)(kind >> 16), .zone = (u8)(kind >> 24)};
+}
+
+static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
+{
+	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
 }
 
 /* Head of the page this struct belongs to: itself, unless it is a tail. */

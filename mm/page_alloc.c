@@ -45,8 +45,11 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 	return index;
 }
 
-/* A full block in transit goes to the small lists. */
-static void publish_split(struct zone *zone, u32 index)
+/*
+ * A full block in transit goes to the small lists, unless another CPU has meanwhile split one for the same need: then it
+ * stays whole and free, or two halves of it would keep its section from ever being closed.
+ */
+static void publish_split(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_at(zone->mm, index);
 
@@ -54,7 +57,10 @@ static void publish_split(struct zone *zone, u32 index)
 	block->flags &= (u8)~BLOCK_TRANSIT;
 	zone->transit -= BLOCK_FRAMES;
 	block->order = 0;
-	buddy_split_block(zone, index);
+	if (zone->page_orders[block_type(block)] >> order)
+		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
+	else
+		buddy_split_block(zone, index);
 	spin_unlock(&zone->lock);
 }
 
@@ -71,7 +77,7 @@ static void full_from_bare(struct zone *zone, struct node *node, enum meta_kind 
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
 
-static bool split_bare_block(struct zone *zone, enum migratetype type)
+static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type)
 {
 	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
 	enum meta_kind kind;
@@ -85,24 +91,24 @@ static bool split_bare_block(struct zone *zone, enum migratetype type)
 		return false;
 	}
 	full_from_bare(zone, node, kind, index);
-	publish_split(zone, index);
+	publish_split(zone, index, order);
 	return true;
 }
 
 /* Put another block's worth of frames on the zone's small lists. False if the zone has no block left. No lock held. */
-static bool split_some_block(struct zone *zone, enum migratetype type, bool may_wait)
+static bool split_some_block(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	u32 index = take_block(zone, FREE_FULL, type);
 
 	if (index == BLOCK_NONE)
 		index = take_block(zone, FREE_MAPPED, type);
 	if (index != BLOCK_NONE) {
-		publish_split(zone, index);
+		publish_split(zone, index, order);
 		return true;
 	}
 	if (!may_wait)
 		return false;
-	if (split_bare_block(zone, type))
+	if (split_bare_block(zone, order, type))
 		return true;
 	if (section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: its blocks are bare or full now */
@@ -147,7 +153,7 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 
 	do {
 		page = take_small(zone, order, type);
-	} while (!page && split_some_block(zone, type, may_wait));
+	} while (!page && split_some_block(zone, order, type, may_wait));
 	if (!page)
 		page = steal_small(zone, order, type); /* last resort: its block keeps its type */
 	if (page)
@@ -168,7 +174,7 @@ static struct page *alloc_huge(struct zone *zone, unsigned order)
 	block_list_publish_used(mm, &list, 0);
 	check_frames_reused(block_pfn(list.head), order_pages(order));
 	head = pfn_page(mm, block_pfn(list.head));
-	head->flags &= (u16)~PAGE_HUGETLB;
+	page_set_kind(head, head->flags & (u16)~PAGE_HUGETLB, order);
 	atomic_store_release(&head->refcount, 1);
 	return head;
 }
@@ -252,7 +258,7 @@ static void free_huge(struct zone *zone, struct page *page)
 
 	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
 	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
-	page->flags = block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0;
+	page_set_kind(page, block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0, block->order);
 	block_free(zone, index, block->order);
 }
 
@@ -290,7 +296,7 @@ static void free_unreferenced(struct mm *mm, struct page *page)
 		pcp_free(zone, page, order);
 	} else {
 		spin_lock(&zone->lock);
-		page->flags = 0;
+		page_set_kind(page, 0, 0);
 		buddy_free_pages(zone, page, order);
 		spin_unlock(&zone->lock);
 	}

@@ -33,7 +33,7 @@ static void ring_drain(struct zone *zone, struct pcp_ring *ring, unsigned order,
 	for (u32 i = 0; i < count; i++) {
 		struct page *page = ring_page(zone, ring->pfn[i]);
 
-		page->flags = 0;
+		page_set_kind(page, 0, 0);
 		buddy_free_pages(zone, page, order);
 	}
 	ring->count -= count;
@@ -95,8 +95,7 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 	if (ring->count == 0) {
 		spin_lock(&zone->lock);
 		while (ring->count < (u32)PCP_BATCH >> order && (page = buddy_take_pages(zone, order, type))) {
-			page->flags = PAGE_PCP;
-			page->order = (u8)order;
+			page_set_kind(page, PAGE_PCP, order);
 			ring->pfn[ring->count++] = (u32)(page_to_pfn(page) - zone->start_pfn);
 		}
 		spin_unlock(&zone->lock);
@@ -115,7 +114,7 @@ void pcp_free(struct zone *zone, struct page *page, unsigned order)
 	rings->lookups++;
 	if (type & BLOCK_ISOLATED) {
 		spin_lock(&zone->lock);
-		page->flags = 0;
+		page_set_kind(page, 0, 0);
 		buddy_free_pages(zone, page, order);
 		spin_unlock(&zone->lock);
 		return;
@@ -126,8 +125,7 @@ void pcp_free(struct zone *zone, struct page *page, unsigned order)
 		ring_drain(zone, ring, order, PCP_SIZE / 2);
 		spin_unlock(&zone->lock);
 	}
-	page->flags = PAGE_PCP;
-	page->order = (u8)order;
+	page_set_kind(page, PAGE_PCP, order);
 	ring->pfn[ring->count++] = (u32)(page_to_pfn(page) - zone->start_pfn);
 }
 

@@ -137,7 +137,7 @@ static void forget_heads(struct mm *mm, const struct block_list *list)
 {
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		if (block_at(mm, index)->state == BLOCK_FULL)
-			pfn_page(mm, block_pfn(index))->flags = 0;
+			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
 }
 
 /*

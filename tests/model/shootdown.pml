@@ -226,8 +226,8 @@ inline reuse(p)
 inline idle_loop()
 {
 	do
-	:: asked -> serve(g)
-	:: !asked ->
+	:: ipi[me] -> serve(g)
+	:: !ipi[me] ->
 #ifdef BUG_IDLE_SET_EARLY
 		store(IDLE, true);
 		maybe_interrupt(g);
@@ -329,8 +329,8 @@ end:	do
 		location = 0;
 		value = false
 	   }
-	:: walks[c] && !halted[c] && mapped[0] && !(tlb[c] & 1) -> tlb[c] = tlb[c] | 1
-	:: walks[c] && !halted[c] && mapped[1] && !(tlb[c] & 2) -> tlb[c] = tlb[c] | 2
+	:: atomic { walks[c] && !halted[c] && mapped[0] && !(tlb[c] & 1) -> tlb[c] = tlb[c] | 1 }
+	:: atomic { walks[c] && !halted[c] && mapped[1] && !(tlb[c] & 2) -> tlb[c] = tlb[c] | 2 }
 	od
 }
 
