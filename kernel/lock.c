@@ -42,8 +42,8 @@ static void lock_order_pop(struct spinlock *lock)
 
 	u64 held_ns = clock_ns() - lock->since;
 
-	if (held_ns > lock_held_max_ns)
-		lock_held_max_ns = held_ns;
+	if (held_ns > atomic_load_relaxed(&lock_held_max_ns))
+		atomic_store_relaxed(&lock_held_max_ns, held_ns); /* may lose a race for the record: it is a report */
 	irq_restore(flags);
 }
 #else

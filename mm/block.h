@@ -85,6 +85,17 @@ struct block_list {
 
 struct mm;
 
+/* Flags are written by the record's owner and looked at by neighbours that would like to merge. */
+static inline void block_set_flags(struct block *block, u8 flags)
+{
+	atomic_store_relaxed(&block->flags, (u8)(block->flags | flags));
+}
+
+static inline void block_clear_flags(struct block *block, u8 flags)
+{
+	atomic_store_relaxed(&block->flags, (u8)(block->flags & ~flags));
+}
+
 static inline enum migratetype block_type(const struct block *block)
 {
 	return atomic_load_relaxed(&block->type) & BLOCK_TYPE_MASK;

@@ -21,14 +21,14 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	u32 *head = list_head(zone, class, block->type, order);
 
 	block->order = (u8)order;
-	block->flags |= BLOCK_FREE;
+	block_set_flags(block, BLOCK_FREE);
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
 		block_at(zone->mm, *head)->prev = index;
 	*head = index;
 	zone->block_orders[class][block->type & BLOCK_TYPE_MASK] |= (u16)(1u << (order - BLOCK_ORDER));
-	zone->free_class[class] += order_pages(order);
+	counter_add(&zone->free_class[class], order_pages(order));
 }
 
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
@@ -44,8 +44,8 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 		block_at(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
 		zone->block_orders[class][block->type & BLOCK_TYPE_MASK] &= (u16)~(1u << (block->order - BLOCK_ORDER));
-	zone->free_class[class] -= order_pages(block->order);
-	block->flags &= (u8)~BLOCK_FREE;
+	counter_sub(&zone->free_class[class], order_pages(block->order));
+	block_clear_flags(block, BLOCK_FREE);
 	block->next = block->prev = BLOCK_NONE;
 	block->order = 0;
 }
@@ -69,7 +69,7 @@ static bool can_merge(const struct zone *zone, u32 index, unsigned order, enum f
 {
 	const struct block *block = block_at(zone->mm, index);
 
-	return block && (block->flags & BLOCK_FREE) && block->order == order && block->zone == zone->index &&
+	return block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order == order && block->zone == zone->index &&
 	       block->type == type && block_free_class(block) == class;
 }
 
@@ -142,7 +142,7 @@ u32 buddy_find_run(struct mm *mm, u32 index)
 		const u32 head = ALIGN_DOWN(index, 1u << (order - BLOCK_ORDER));
 		const struct block *block = block_at(mm, head);
 
-		if (block && (block->flags & BLOCK_FREE) && block->order >= order)
+		if (block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order >= order)
 			return head;
 	}
 	return BLOCK_NONE;

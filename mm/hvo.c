@@ -352,7 +352,7 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 		} else {
 			vmemmap_set_huge(mm, index + i, new_head_frame(mm, index, BLOCK_ORDER), tail);
 			block_set_state(mm, index + i, BLOCK_HUGE);
-			block->flags |= BLOCK_TRANSIT; /* was covered by the head's mark */
+			block_set_flags(block, BLOCK_TRANSIT); /* was covered by the head's mark */
 		}
 		block_list_push(mm, done, index + i);
 	}

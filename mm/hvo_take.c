@@ -80,7 +80,8 @@ static u64 take_opening(struct zone *zone, enum free_class class, unsigned order
 /* Runs that could still be taken, at most: so that no more heads are reserved, and META grown, than blocks can use. */
 static u64 takeable(const struct zone *zone, enum free_class class, unsigned order)
 {
-	return (zone->free_class[class] + atomic_load_relaxed(&zone->unopened)) / order_pages(order);
+	return (atomic_load_relaxed(&zone->free_class[class]) + atomic_load_relaxed(&zone->unopened)) /
+	       order_pages(order);
 }
 
 /*

@@ -48,31 +48,42 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	meta->free[new->kind] += BLOCK_FRAMES - new->used;
 }
 
+/* A frame of descriptors. No lock held. */
+static int get_spares(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	pfn_t pfn;
+
+	if (meta_reserve_emergency(node, 1) < 0)
+		return -ENOMEM;
+	pfn = meta_take(node, META_LONG);
+	spin_lock(&meta->lock);
+	add_spares(meta, pfn);
+	spin_unlock(&meta->lock);
+	return 0;
+}
+
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
 {
 	struct meta *meta = &node->meta;
 	struct meta_block *new;
 
-	if (!meta->spare && meta_reserve_emergency(node, 1) == 0) {
-		pfn_t pfn = meta_take(node, META_LONG);
-
-		spin_lock(&meta->lock);
-		add_spares(meta, pfn);
-		spin_unlock(&meta->lock);
-	}
 	spin_lock(&meta->lock);
-	new = meta->spare;
-	if (new) {
-		meta->spare = new->next;
-		*new = (struct meta_block){
-			.node = node, .block = index, .kind = (u16)kind, .used = (u16)used};
-		for (unsigned i = 0; i < used; i++)
-			new->used_map[i / 64] |= 1ULL << (i % 64);
-		block_at(node->mm, index)->meta = new;
-		insert_block(meta, new);
+	while (!meta->spare) { /* again if others were faster to take what this CPU adds */
+		spin_unlock(&meta->lock);
+		if (get_spares(node) < 0)
+			return -ENOMEM;
+		spin_lock(&meta->lock);
 	}
+	new = meta->spare;
+	meta->spare = new->next;
+	*new = (struct meta_block){.node = node, .block = index, .kind = (u16)kind, .used = (u16)used};
+	for (unsigned i = 0; i < used; i++)
+		new->used_map[i / 64] |= 1ULL << (i % 64);
+	block_at(node->mm, index)->meta = new;
+	insert_block(meta, new);
 	spin_unlock(&meta->lock);
-	return new ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* META lock held. */
@@ -238,8 +249,8 @@ void meta_trim(struct node *node)
 			return;
 		zone = block_zone(mm, index);
 		spin_lock(&zone->lock);
-		zone->transit += BLOCK_FRAMES;
-		block_at(mm, index)->flags |= BLOCK_TRANSIT;
+		counter_add(&zone->transit, BLOCK_FRAMES);
+		block_set_flags(block_at(mm, index), BLOCK_TRANSIT);
 		block_set_state(mm, index, block_state_without_use(mm, index));
 		spin_unlock(&zone->lock);
 		block_publish_free(zone, index, BLOCK_ORDER);

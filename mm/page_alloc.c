@@ -54,8 +54,8 @@ static void publish_split(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 
 	spin_lock(&zone->lock);
-	block->flags &= (u8)~BLOCK_TRANSIT;
-	zone->transit -= BLOCK_FRAMES;
+	block_clear_flags(block, BLOCK_TRANSIT);
+	counter_sub(&zone->transit, BLOCK_FRAMES);
 	block->order = 0;
 	if (zone->page_orders[block_type(block)] >> order)
 		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));

@@ -19,6 +19,13 @@ static struct page *ring_page(const struct zone *zone, u32 relative)
 	return pfn_page(zone->mm, zone->start_pfn + relative);
 }
 
+/* The count is the owner's; atomic only for those who add up all rings while others work. */
+static void ring_push(const struct zone *zone, struct pcp_ring *ring, const struct page *page)
+{
+	ring->pfn[ring->count] = (u32)(page_to_pfn(page) - zone->start_pfn);
+	atomic_store_relaxed(&ring->count, ring->count + 1);
+}
+
 void pcp_enter(void)
 {
 	struct percpu *cpu = this_cpu();
@@ -36,7 +43,7 @@ static void ring_drain(struct zone *zone, struct pcp_ring *ring, unsigned order,
 		page_set_kind(page, 0, 0);
 		buddy_free_pages(zone, page, order);
 	}
-	ring->count -= count;
+	atomic_store_relaxed(&ring->count, ring->count - count);
 	for (u32 i = 0; i < ring->count; i++)
 		ring->pfn[i] = ring->pfn[i + count];
 }
@@ -96,13 +103,14 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 		spin_lock(&zone->lock);
 		while (ring->count < (u32)PCP_BATCH >> order && (page = buddy_take_pages(zone, order, type))) {
 			page_set_kind(page, PAGE_PCP, order);
-			ring->pfn[ring->count++] = (u32)(page_to_pfn(page) - zone->start_pfn);
+			ring_push(zone, ring, page);
 		}
 		spin_unlock(&zone->lock);
 		if (ring->count == 0)
 			return NULL;
 	}
-	return ring_page(zone, ring->pfn[--ring->count]);
+	atomic_store_relaxed(&ring->count, ring->count - 1);
+	return ring_page(zone, ring->pfn[ring->count]);
 }
 
 void pcp_free(struct zone *zone, struct page *page, unsigned order)
@@ -126,7 +134,7 @@ void pcp_free(struct zone *zone, struct page *page, unsigned order)
 		spin_unlock(&zone->lock);
 	}
 	page_set_kind(page, PAGE_PCP, order);
-	ring->pfn[ring->count++] = (u32)(page_to_pfn(page) - zone->start_pfn);
+	ring_push(zone, ring, page);
 }
 
 /* In the interrupt of the rings' owner. What it cannot do now, the owner does on leaving the allocator, or it is asked again. */
@@ -164,7 +172,8 @@ u64 pcp_count(const struct mm *mm, const struct zone *zone)
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 			for (unsigned order = 0; order < PCP_ORDERS; order++)
-				frames += mm->pcp[cpu]->zone[zone->index].ring[type][order].count * order_pages(order);
+				frames += atomic_load_relaxed(&mm->pcp[cpu]->zone[zone->index].ring[type][order].count) *
+					  order_pages(order);
 	return frames;
 }
 

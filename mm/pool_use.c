@@ -41,7 +41,7 @@ static struct page *take_free(struct pool *pool, node_t node)
 		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
 	if (index == BLOCK_NONE)
 		return NULL;
-	block_at(pool->mm, index)->flags &= (u8)~BLOCK_POOL_FREE;
+	block_clear_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
 	pool->free--;
 	pool->in_use++;
 	page = pfn_page(pool->mm, block_pfn(index));
@@ -100,7 +100,7 @@ void pool_page_give(struct pool *pool, struct page *page)
 	ASSERT(was == 1 && (page->flags & PAGE_HUGETLB), "pool page at frame %llx given back with %u references",
 	       (unsigned long long)page_to_pfn(page), was);
 	spin_lock(&pool->lock);
-	block_at(pool->mm, index)->flags |= BLOCK_POOL_FREE;
+	block_set_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
 	block_list_push(pool->mm, &pool->node[block_zone(pool->mm, index)->node].free, index);
 	pool->free++;
 	pool->in_use--;

@@ -188,7 +188,7 @@ static void publish_record(struct opening *o, u32 index, enum block_state state)
 
 	block->zone = o->zone[index - o->first];
 	block->type = MIGRATE_MOVABLE;
-	block->flags = o->mapped ? BLOCK_MAPPED : 0;
+	atomic_store_relaxed(&block->flags, o->mapped ? BLOCK_MAPPED : 0);
 	block->next = block->prev = BLOCK_NONE;
 	block_set_state(o->mm, index, state);
 }
@@ -293,7 +293,7 @@ static void forget_memmap(struct opening *o)
 {
 	struct block *block = block_at(o->mm, o->memmap);
 
-	block->flags &= (u8)~BLOCK_MEMMAP;
+	block_clear_flags(block, BLOCK_MEMMAP);
 	if (lies_inside(o, o->memmap)) {
 		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
 	} else {
@@ -321,7 +321,7 @@ static int open_mapped(struct opening *o)
 {
 	struct node *node; /* META of the node where the memmap lies counts it */
 
-	block_at(o->mm, o->memmap)->flags |= BLOCK_MEMMAP;
+	block_set_flags(block_at(o->mm, o->memmap), BLOCK_MEMMAP);
 	node = &o->mm->node[zone_node(block_zone(o->mm, o->memmap))->meta_node];
 	init_memmap(o);
 	if (meta_add_block(node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0) {

@@ -72,9 +72,9 @@ static void unlink_all(struct closing *c)
 
 		if (block->state == BLOCK_ABSENT)
 			continue;
-		block->flags |= BLOCK_TRANSIT;
+		block_set_flags(block, BLOCK_TRANSIT);
 		block->target = BLOCK_UNOPENED;
-		c->zone->transit += BLOCK_FRAMES;
+		counter_add(&c->zone->transit, BLOCK_FRAMES);
 	}
 }
 
@@ -140,13 +140,13 @@ static void forget_blocks(struct closing *c)
 
 		if (block->state == BLOCK_ABSENT)
 			continue;
-		block->flags = 0;
+		atomic_store_relaxed(&block->flags, 0);
 		block->order = 0;
 		block_set_state(c->mm, i, BLOCK_UNOPENED);
 		frames += BLOCK_FRAMES;
 	}
 	spin_lock(&c->zone->lock);
-	c->zone->transit -= frames;
+	counter_sub(&c->zone->transit, frames);
 	spin_unlock(&c->zone->lock);
 	atomic_fetch_add(&c->zone->unopened, frames);
 }
@@ -156,7 +156,7 @@ static void free_memmap(struct closing *c)
 {
 	struct block *block = block_at(c->mm, c->memmap);
 
-	block->flags &= (u8)~BLOCK_MEMMAP;
+	block_clear_flags(block, BLOCK_MEMMAP);
 	block_set_state(c->mm, c->memmap, block_state_without_use(c->mm, c->memmap));
 	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
 }

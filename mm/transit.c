@@ -13,10 +13,10 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
 	ASSERT(!(block->flags & (BLOCK_FREE | BLOCK_TRANSIT)), "block %u begins a change while flags are %x", index,
 	       block->flags);
-	block->flags |= BLOCK_TRANSIT;
+	block_set_flags(block, BLOCK_TRANSIT);
 	block->target = (u8)to;
 	block->order = (u8)order;
-	zone->transit += order_pages(order);
+	counter_add(&zone->transit, order_pages(order));
 }
 
 /*
@@ -77,8 +77,8 @@ static void transit_end(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 
 	ASSERT(block->flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
-	block->flags &= (u8)~BLOCK_TRANSIT;
-	zone->transit -= order_pages(order);
+	block_clear_flags(block, BLOCK_TRANSIT);
+	counter_sub(&zone->transit, order_pages(order));
 }
 
 void block_publish_used(struct zone *zone, u32 index, unsigned order)
@@ -135,7 +135,7 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
 		transit_end(zone, index, block_at(mm, index)->order);
-		block_at(mm, index)->flags |= flags;
+		block_set_flags(block_at(mm, index), flags);
 	}
 	if (zone)
 		spin_unlock(&zone->lock);
@@ -153,7 +153,7 @@ static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transi
 		zone = lock_zone_of(mm, zone, index);
 		if (in_transit)
 			transit_end(zone, index, order);
-		block->flags &= (u8)~(BLOCK_POOL | BLOCK_POOL_FREE);
+		block_clear_flags(block, BLOCK_POOL | BLOCK_POOL_FREE);
 		buddy_free_blocks(zone, index, order, block_free_class(block));
 	}
 	if (zone)

@@ -136,6 +136,17 @@ static inline struct page *pfn_page(const struct mm *mm, pfn_t pfn)
 	return (struct page *)(mm->vmemmap + (pfn << PAGE_STRUCT_SHIFT));
 }
 
+/* A counter written under a lock and looked at without it. */
+static inline void counter_add(u64 *counter, u64 n)
+{
+	atomic_store_relaxed(counter, *counter + n);
+}
+
+static inline void counter_sub(u64 *counter, u64 n)
+{
+	atomic_store_relaxed(counter, *counter - n);
+}
+
 static inline struct zone *block_zone(struct mm *mm, u32 index)
 {
 	return &mm->zone[block_at(mm, index)->zone];

@@ -5,20 +5,29 @@
  *   CPU 1   unmaps page 1, then the same, or a ranged round of its own
  *   CPU 2   is busy, sleeps, wakes; was online from the start, or joins while all this happens
  *
- * All three end in the idle loop. Hardware: one TLB per CPU that may take in any present translation at any moment while its CPU
- * does not halt, and forgets only when told (Intel SDM vol. 3A, 4.10.2.3); one store buffer per CPU, FIFO, drained at any
- * later moment, and at once by locked instructions, fences and flushes (SDM vol. 3A, 9.2). What is stored plainly is a
- * PTE and the idle flag; G, full, done, published and the mask are changed by locked instructions only, as in the code.
+ * All three end in the idle loop. Hardware:
+ *
+ *   TLB     one per CPU. It may take in any present translation at any moment while its CPU does not halt and forgets
+ *           only when told (Intel SDM vol. 3A, 4.10.2.3). What is in it decides nothing but the assertions, so the worst
+ *           case is the only one that need be looked at: it takes in everything at once.
+ *   stores  one buffer per CPU, FIFO, drained at any later moment, and at once by locked instructions, fences and flushes
+ *           (SDM vol. 3A, 9.2). Stored plainly are the PTE and the idle flag; G, last_full, done, published, the mask and
+ *           the mailbox are changed by locked instructions, as in the code.
+ *   reuse   of a gated frame happens as soon as META may: the worst case again.
  *
  * Checked: no frame is reused while a CPU that uses memory has its old writable translation (assertions); nothing gets
- * stuck (no invalid end state: both initiators reach the idle loop, both frames are reused); and no run is infinite (no
- * cycle at all: every wait below blocks instead of polling). The last two are liveness without any assumption of fairness
- * between CPUs but that a CPU that can go on does.
+ * stuck (when nothing moves any more, all are in the idle loop and both frames were reused); no run is infinite (no cycle
+ * at all: every wait below blocks instead of polling). The last two are liveness, without any assumption of fairness
+ * between CPUs but that one that can go on does.
  *
  * -DBUG_... plants a bug; run.py has the list and requires a counterexample for each.
  */
 #define CPUS 3
 #define PAGES 2
+
+#ifndef WAKEUPS
+#define WAKEUPS 1 /* of CPU 2, by devices or work, beside those by rounds */
+#endif
 
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define BIT(n) (1 << (n))
@@ -28,85 +37,103 @@ byte G, last_full, done;
 byte published[CPUS];
 bool idle[CPUS];
 bool online[CPUS];
-bool mapped[PAGES] = true; /* the PTE: present and writable, or gone */
-byte call_from[CPUS];      /* mailbox: bit i for a ranged request of CPU i */
-byte pending[CPUS];        /* acknowledgements CPU i waits for */
-byte tag[PAGES];           /* of the gated frame behind page p */
-bool gated[PAGES];
-bool reused[PAGES];
+byte mapped = 3;      /* bit p: the PTE of page p is present and writable */
+byte call_from[CPUS]; /* mailbox: bit i for a ranged request of CPU i */
+byte pending[CPUS];   /* acknowledgements CPU i waits for */
+byte tag[PAGES];      /* of the frame behind page p, once gated */
+byte gated, reused;   /* bit p */
 
 /* The CPUs themselves. */
-byte tlb[CPUS];   /* bit p: translation of page p */
-bool halted[CPUS];
-bool walks[CPUS]; /* on the kernel's page tables: the TLB may fill */
-bool uses[CPUS];  /* between leaving idle and setting the flag: may use what the TLB has */
+byte tlb[CPUS];       /* bit p: translation of page p */
+bool walks[CPUS];     /* on the kernel's page tables */
+bool uses[CPUS];      /* between leaving idle and setting the flag: may use what the TLB has */
 bool ipi[CPUS];
 bool finished[CPUS];
 
-/* Store buffers: location (a page's PTE, or IDLE) and value. */
-#define IDLE PAGES
-chan buffer[CPUS] = [2] of { byte, bool };
+/* Store buffers: location (0, 1: PTE of that page goes; SET_IDLE, CLEAR_IDLE). */
+#define SET_IDLE 2
+#define CLEAR_IDLE 3
+chan buffer[CPUS] = [2] of { byte };
 #define drained(me) empty(buffer[me])
+#define locked(me) drained(me) /* a locked instruction follows */
+#define fence() drained(me)
 
-#define STALE(c, p) (reused[p] && uses[c] && (tlb[c] & BIT(p)))
-#define SAFE (!STALE(0, 0) && !STALE(1, 0) && !STALE(2, 0) && !STALE(0, 1) && !STALE(1, 1) && !STALE(2, 1))
+#define STALE(c) (uses[c] && (tlb[c] & reused))
+#define SAFE (!STALE(0) && !STALE(1) && !STALE(2))
 
-inline store(location, value)
+/* The frames that may be, get a new owner. */
+inline reuse_what_may()
 {
-	buffer[me]!location,value
-}
-
-inline fence()
-{
-	drained(me)
-}
-
-/* flush_and_publish(). `may_interrupt`: with interrupts on another flush may come between (the publishing only raises). */
-inline flush_and_publish(g)
-{
-#ifdef BUG_LOAD_AFTER_FLUSH
-	d_step { drained(me); tlb[me] = 0 };
-	g = G;
+#ifdef BUG_GATE_IGNORED
+	reused = reused | gated;
 #else
-	g = G;
-	d_step { drained(me); tlb[me] = 0 }; /* a CR4 write serialises */
-#endif
-	d_step { published[me] = MAX(published[me], g); g = 0 }
-}
-
-/* The initiator's own flush, with interrupts on: another one may come in between, and publishes more. */
-inline flush_and_publish_interrupted(g, inner)
-{
-#ifdef BUG_LOAD_AFTER_FLUSH
-	d_step { drained(me); tlb[me] = 0 };
-	g = G;
-#else
-	g = G;
-	d_step { drained(me); tlb[me] = 0 };
-#endif
-	maybe_interrupt(inner);
-#ifdef BUG_PUBLISHING_LOWERS
-	d_step { published[me] = g; g = 0 }
-#else
-	d_step { published[me] = MAX(published[me], g); g = 0 }
-#endif
-}
-
-/* call_serve() and shootdown_serve(). */
-inline serve(g)
-{
-	d_step { ipi[me] = false; from = call_from[me]; call_from[me] = 0 };
 	if
-	:: from & BIT(1) ->
-		atomic { drained(me); tlb[me] = tlb[me] & ~BIT(1) }; /* flush_ranges(): INVLPG */
-#ifdef BUG_RANGED_PUBLISHES
-		published[me] = MAX(published[me], G);
-#endif
-		d_step { pending[1] = pending[1] - 1; from = 0 }
+	:: (gated & 1) && done >= tag[0] -> reused = reused | 1
 	:: else
 	fi;
 	if
-	:: published[me] < last_full -> flush_and_publish(g)
+	:: (gated & 2) && done >= tag[1] -> reused = reused | 2
+	:: else
+	fi;
+#endif
+	assert(SAFE)
+}
+
+inline flush_all()
+{
+	d_step { drained(me); tlb[me] = mapped; assert(SAFE) } /* a CR4 write serialises */
+}
+
+/* flush_and_publish() */
+inline flush_and_publish()
+{
+#ifdef BUG_LOAD_AFTER_FLUSH
+	flush_all();
+	g = G;
+#else
+	g = G;
+	flush_all();
+#endif
+	d_step { locked(me); published[me] = MAX(published[me], g); g = 0 }
+}
+
+/* The initiator's own, with interrupts on: another flush may come between, and publish more. */
+inline flush_and_publish_interrupted()
+{
+#ifdef BUG_LOAD_AFTER_FLUSH
+	flush_all();
+	outer = G;
+#else
+	outer = G;
+	flush_all();
+#endif
+	maybe_interrupt();
+#ifdef BUG_PUBLISHING_LOWERS
+	d_step { published[me] = outer; outer = 0 }
+#else
+	d_step { locked(me); published[me] = MAX(published[me], outer); outer = 0 }
+#endif
+}
+
+/* call_serve() and shootdown_serve(). Only CPU 1 makes ranged requests. */
+inline serve()
+{
+	d_step { ipi[me] = false; from = call_from[me]; call_from[me] = 0 };
+	if
+	:: from != 0 ->
+		atomic {
+			drained(me);
+			tlb[me] = (tlb[me] & ~2) | (mapped & 2); /* flush_ranges(): INVLPG */
+#ifdef BUG_RANGED_PUBLISHES
+			published[me] = MAX(published[me], G);
+#endif
+			from = 0
+		};
+		pending[1] = pending[1] - 1
+	:: else
+	fi;
+	if
+	:: published[me] < last_full -> flush_and_publish()
 	:: else
 	fi
 }
@@ -114,28 +141,20 @@ inline serve(g)
 #define asked (ipi[me] || call_from[me] || published[me] < last_full)
 
 /* Interrupts may be on here, or off. */
-inline maybe_interrupt(g)
+inline maybe_interrupt()
 {
 	if
-	:: ipi[me] -> serve(g)
+	:: ipi[me] -> serve()
 	:: skip
 	fi
 }
 
 /* round_choose_targets(): the mask in one look, then flag by flag. */
-inline choose_targets(c)
+inline choose_targets()
 {
-	d_step {
-		targets = (online[0] -> 1 : 0) | (online[1] -> 2 : 0) | (online[2] -> 4 : 0);
-		targets = targets & ~BIT(me);
-		c = 0
-	};
-	do
-	:: atomic { c < CPUS && (targets & BIT(c)) && idle[c] -> targets = targets & ~BIT(c); c++ }
-	:: c < CPUS && (targets & BIT(c)) && !idle[c] -> c++
-	:: c < CPUS && !(targets & BIT(c)) -> c++
-	:: c == CPUS -> c = 0; break
-	od
+	targets = ((online[0] -> 1 : 0) | (online[1] -> 2 : 0) | (online[2] -> 4 : 0)) & ~BIT(me);
+	targets = targets & ~(idle[(me + 1) % CPUS] -> BIT((me + 1) % CPUS) : 0);
+	targets = targets & ~(idle[(me + 2) % CPUS] -> BIT((me + 2) % CPUS) : 0)
 }
 
 inline send_ipis()
@@ -147,102 +166,115 @@ inline send_ipis()
 	}
 }
 
-/* shootdown_full(SHOOTDOWN_SKIP_IDLE). */
+/* One turn of round_wait(). Interrupts may be off, so it serves what it is asked. */
+inline wait_for(c)
+{
+	do
+	:: !(targets & BIT(c)) || published[c] >= mine || idle[c] -> break
+#ifndef BUG_WAIT_WITHOUT_SERVING
+	:: (targets & BIT(c)) && asked -> serve()
+#endif
+	od
+}
+
+inline complete_round()
+{
+	atomic { locked(me); done = MAX(done, mine); reuse_what_may() }
+}
+
+/* shootdown_full(SHOOTDOWN_SKIP_IDLE) */
 inline full_round()
 {
 #ifdef BUG_IDLE_READ_EARLY
-	choose_targets(c);
+	choose_targets();
 #endif
-	d_step { drained(me); G++; mine = G };
-	maybe_interrupt(g);
-	d_step { drained(me); last_full = MAX(last_full, mine) };
-	flush_and_publish_interrupted(g, g2);
+	d_step { locked(me); G++; mine = G };
+	d_step { locked(me); last_full = MAX(last_full, mine) };
+	flush_and_publish_interrupted();
 #ifndef BUG_IDLE_READ_EARLY
-	choose_targets(c);
+	choose_targets();
 #endif
 	send_ipis();
 #ifdef BUG_DONE_BEFORE_ACK
-	atomic { drained(me); done = MAX(done, mine) };
+	complete_round();
 #endif
-	/* round_wait(): interrupts may be off, so it serves what it is asked. */
-	do
-	:: c < CPUS && (!(targets & BIT(c)) || published[c] >= mine || idle[c]) -> c++
-#ifndef BUG_WAIT_WITHOUT_SERVING
-	:: c < CPUS && asked -> serve(g)
-#endif
-	:: c == CPUS -> break
-	od;
-	atomic { drained(me); done = MAX(done, mine); c = 0; mine = 0; targets = 0 }
+	wait_for((me + 1) % CPUS);
+	wait_for((me + 2) % CPUS);
+	complete_round();
+	d_step { mine = 0; targets = 0 }
 }
 
-/* shootdown_ranged(), of page `me`. */
+/* shootdown_ranged(), of page 1. */
 inline ranged_round()
 {
-	d_step { drained(me); G++; mine = G };
+	d_step { locked(me); G++; mine = G };
 #ifdef BUG_RANGED_COMPLETES
-	d_step { done = MAX(done, mine) };
+	complete_round();
 #endif
-	d_step { mine = 0; tlb[me] = tlb[me] & ~BIT(me) };
-	choose_targets(c);
-	/* call_post(): the count, then the bits, then the messages. */
-	pending[me] = ((targets & 1) -> 1 : 0) + ((targets & 2) -> 1 : 0) + ((targets & 4) -> 1 : 0);
-	do
-	:: c < CPUS && (targets & BIT(c)) -> d_step { drained(me); call_from[c] = call_from[c] | BIT(me); c++ }
-	:: c < CPUS && !(targets & BIT(c)) -> c++
-	:: c == CPUS -> c = 0; break
-	od;
+	d_step { drained(me); mine = 0; tlb[me] = (tlb[me] & ~2) | (mapped & 2) };
+	choose_targets();
+	/* call_post() */
+	d_step {
+		locked(me);
+		pending[1] = (targets & 1) + ((targets & 4) -> 1 : 0);
+		call_from[0] = call_from[0] | (targets & 1);
+		call_from[2] = call_from[2] | ((targets & 4) -> 1 : 0)
+	};
 	send_ipis();
 	do
-	:: pending[me] == 0 -> break
-	:: pending[me] != 0 && asked -> serve(g)
+	:: pending[1] == 0 -> break
+	:: pending[1] != 0 && asked -> serve()
 	od;
 	targets = 0
 }
 
-inline unmap_and_tag()
+/* pte_store(), shootdown_tag(), meta_give(). */
+inline unmap_and_gate()
 {
 #ifdef BUG_TAG_EARLY
 	tag[me] = G + 1;
 #endif
-	store(me, false);
-	maybe_interrupt(g);
+	buffer[me]!me;
+	maybe_interrupt();
 #ifndef BUG_NO_FENCE
 	fence();
 #endif
 #ifndef BUG_TAG_EARLY
 	tag[me] = G + 1;
 #endif
-	gated[me] = true;
-	maybe_interrupt(g)
+	d_step { locked(me); gated = gated | BIT(me); reuse_what_may() }
 }
 
-/* The frame behind page p gets a new owner. */
-inline reuse(p)
+/* shootdown_wait() */
+inline wait_for_tag()
 {
-	d_step { gated[p] = false; reused[p] = true; assert(SAFE) }
+	if
+	:: done < tag[me] -> full_round()
+	:: done >= tag[me]
+	fi;
+	assert(done >= tag[me])
 }
 
 /* cpu_idle_loop(): sleep until interrupted; a few wake-ups come from elsewhere (devices, work). */
 inline idle_loop()
 {
 	do
-	:: ipi[me] -> serve(g)
+	:: ipi[me] -> serve()
 	:: !ipi[me] ->
 #ifdef BUG_IDLE_SET_EARLY
-		store(IDLE, true);
-		maybe_interrupt(g);
-		d_step { uses[me] = false; halted[me] = true };
+		buffer[me]!SET_IDLE; /* and goes on using memory */
+		uses[me] = false;
 #else
 		uses[me] = false;
-		store(IDLE, true);
-		halted[me] = true;
+		buffer[me]!SET_IDLE;
 #endif
 end_asleep:	if
-		:: ipi[me] -> halted[me] = false
-		:: wakeups > 0 -> d_step { wakeups--; halted[me] = false }
+		:: ipi[me]
+		:: wakeups > 0 -> wakeups--
 		fi;
+		tlb[me] = tlb[me] | mapped;
 		/* cpu_leave_idle() */
-		store(IDLE, false);
+		buffer[me]!CLEAR_IDLE;
 #ifndef BUG_NO_FENCE_ON_WAKE
 		fence();
 #endif
@@ -250,10 +282,10 @@ end_asleep:	if
 #ifdef BUG_NO_FLUSH_ON_WAKE
 		:: skip
 #elif defined(BUG_WAKE_LOOKS_AT_FULL_ONLY)
-		:: published[me] < last_full -> flush_and_publish(g)
+		:: published[me] < last_full -> flush_and_publish()
 		:: else
 #else
-		:: published[me] != G -> flush_and_publish(g)
+		:: published[me] != G -> flush_and_publish()
 		:: else
 #endif
 		fi;
@@ -263,108 +295,76 @@ end_asleep:	if
 
 proctype cpu(byte me)
 {
-	byte g, g2, mine, c, targets, from, wakeups;
+	byte g, outer, mine, targets, from, wakeups;
 
-	d_step { wakeups = (me == 2 -> 2 : 0); uses[me] = true };
 	if
-	:: me == 0 ->
-		unmap_and_tag();
-		if
-		:: done < tag[me] -> full_round()
-		:: done >= tag[me]
-		fi;
-		assert(done >= tag[me])
-	:: me == 1 ->
-		if
-		:: unmap_and_tag();
-		   if
-		   :: done < tag[me] -> full_round()
-		   :: done >= tag[me]
-		   fi;
-		   assert(done >= tag[me])
-		:: store(me, false); ranged_round(); reuse(me) /* satisfies its caller only */
-		fi
-	:: me == 2
+	:: me == 0 -> unmap_and_gate(); wait_for_tag()
+	:: me == 1 -> unmap_and_gate(); wait_for_tag()
+	:: me == 1 -> buffer[me]!1; ranged_round();
+		d_step { reused = reused | 2; assert(SAFE) } /* it satisfies its own caller */
+	:: me == 2 -> wakeups = WAKEUPS
 	fi;
 	finished[me] = true;
 	idle_loop()
 }
 
 /* shootdown_join() on CPU 2, then its idle loop. */
-proctype joining_cpu()
+proctype joining_cpu(byte me)
 {
-	byte me = 2, g, g2, mine, c, targets, from, wakeups;
+	byte g, outer, mine, targets, from, wakeups;
 
-#ifdef BUG_JOIN_LOADS_G_FIRST
+#ifdef BUG_JOIN_LOADS_G_LATE
+	online[me] = true;
+	d_step { walks[me] = true; tlb[me] = mapped };
 	g = G;
-#endif
-#ifdef BUG_JOIN_WALKS_EARLY
-	walks[me] = true;
-#endif
+#elif defined(BUG_JOIN_ONLINE_LATE)
+	g = G;
+	d_step { walks[me] = true; tlb[me] = mapped };
+	online[me] = true;
+#else
 	online[me] = true; /* a locked instruction */
-#ifndef BUG_JOIN_LOADS_G_FIRST
 	g = G;
-#endif
-#ifndef BUG_JOIN_WALKS_EARLY
-	d_step { walks[me] = true; tlb[me] = 0 }; /* the kernel's CR3, PGE toggled */
+	d_step { walks[me] = true; tlb[me] = mapped }; /* the kernel's CR3, PGE toggled */
 #endif
 	d_step { published[me] = MAX(published[me], g); g = 0 };
-	d_step { uses[me] = true; wakeups = 1; finished[me] = true; assert(SAFE) };
+	d_step { uses[me] = true; wakeups = WAKEUPS; finished[me] = true; assert(SAFE) };
 	idle_loop()
 }
 
-/* Store buffer and page walker of one CPU. */
-proctype hardware(byte c)
+/* Store buffers drain when they like. */
+proctype store_buffer(byte c)
 {
-	byte location;
-	bool value;
+	byte what;
 
 end:	do
 	:: atomic {
-		buffer[c]?location,value;
+		buffer[c]?what;
 		if
-		:: location == IDLE -> idle[c] = value
-		:: else -> mapped[location] = value
+		:: what == SET_IDLE -> idle[c] = true
+		:: what == CLEAR_IDLE -> idle[c] = false
+		:: else -> mapped = mapped & ~BIT(what)
 		fi;
-		location = 0;
-		value = false
+		what = 0
 	   }
-	:: atomic { walks[c] && !halted[c] && mapped[0] && !(tlb[c] & 1) -> tlb[c] = tlb[c] | 1 }
-	:: atomic { walks[c] && !halted[c] && mapped[1] && !(tlb[c] & 2) -> tlb[c] = tlb[c] | 2 }
 	od
 }
 
-/* META: gated frames are released to whoever asks once done >= tag (block_release_gated()). */
-proctype allocator()
-{
-end:	do
-#ifdef BUG_GATE_IGNORED
-	:: gated[0] -> reuse(0)
-	:: gated[1] -> reuse(1)
-#else
-	:: gated[0] && done >= tag[0] -> reuse(0)
-	:: gated[1] && done >= tag[1] -> reuse(1)
-#endif
-	od
-}
-
-/* When nothing moves any more, both initiators must be through and both frames in new hands. */
+/* When nothing moves any more. */
 proctype judge()
 {
-	finished[0] && finished[1] && finished[2] && reused[0] && reused[1]
+	timeout -> assert(finished[0] && finished[1] && finished[2] && reused == 3)
 }
 
 init
 {
 	atomic {
-		online[0] = true; online[1] = true;
-		walks[0] = true; walks[1] = true;
-		run hardware(0); run hardware(1); run hardware(2);
-		run allocator();
+		online[0] = true; walks[0] = true; uses[0] = true; tlb[0] = mapped;
+		online[1] = true; walks[1] = true; uses[1] = true; tlb[1] = mapped;
+		run store_buffer(0); run store_buffer(1); run store_buffer(2);
 		run cpu(0); run cpu(1);
 		if
-		:: online[2] = true; walks[2] = true; run cpu(2)
-		:: run joining_cpu()
+		:: online[2] = true; walks[2] = true; uses[2] = true; tlb[2] = mapped; run cpu(2)
+		:: run joining_cpu(2)
 		fi;
 		run judge()
 	}
