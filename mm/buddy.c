@@ -69,8 +69,8 @@ static bool can_merge(const struct zone *zone, u32 index, unsigned order, enum f
 {
 	const struct block *block = block_at(zone->mm, index);
 
-	return block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order == order && block->zone == zone->index &&
-	       block->type == type && block_free_class(block) == class;
+	return block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order == order &&
+	       block->zone == zone->index && block->type == type && block_free_class(block) == class;
 }
 
 void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class)
