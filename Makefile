@@ -184,7 +184,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
-test-matrix: $(KERNEL) ## every firmware x CPUs x RAM (hours)
+test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix
 
 test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)

@@ -19,7 +19,7 @@ from machine import ROOT
 def pytest_addoption(parser):
     parser.addoption("--build", default="build", help="the build folder, with ashlar.elf")
     parser.addoption("--select", default="", help="only cases that match these globs (commas between)")
-    parser.addoption("--matrix", action="store_true", help="every firmware x CPUs x RAM instead of twelve machines")
+    parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of twelve machines")
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
     parser.addoption("--machine", default="", help="only machines whose name matches this glob")
 
