@@ -90,6 +90,7 @@ NEEDS_test-matrix := test
 NEEDS_test-huge := test
 NEEDS_test-bare := bare
 NEEDS_mutants := test
+NEEDS_models := test
 NEEDS_fuzz := fuzz
 goals := $(or $(MAKECMDGOALS),all)
 needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
@@ -149,6 +150,9 @@ $(KERNEL): $(OBJECTS) $(OBJ)/objects linker.ld boot/symbols.awk
 
 # The same sources as an ordinary process: targets host-asan, host-tsan, host-fast.
 -include tests/host/host.mk
+
+# The protocol models: target models.
+-include tests/model/model.mk
 
 .PHONY: deps
 deps: ## install what every target needs; after it no network is needed
@@ -245,7 +249,7 @@ clean: ## remove what was built; TOOLS stays
 
 help: ## this list
 	@sed -n -e 's/^#: \([A-Z][a-z]*\)$$/\n\1:/p' -e 's/^#: \([A-Z_]\{1,\} .*\)/  \1/p' \
-		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk | \
+		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk tests/model/model.mk | \
 		sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \
 		awk -F '\t' 'NF == 2 { printf "  %-22s %s\n", $$1, $$2; next } { print }'
 

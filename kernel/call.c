@@ -8,6 +8,7 @@
 #include "kernel/call.h"
 
 #include <arch/barrier.h>
+#include <arch/check.h>
 #include <arch/cpu.h>
 
 #include "kernel/panic.h"
@@ -164,6 +165,7 @@ __noreturn void cpu_idle_loop(void)
 		irq_disable();
 		if (atomic_load_acquire(&self->work.fn))
 			continue; /* arrived between the look and the mask; one that comes later wakes the halt */
+		check_event(CHECK_IDLE, 0, 0);
 		atomic_store_release(&self->idle, 1);
 		cpu_halt_until_interrupt();
 		cpu_leave_idle();

@@ -27,6 +27,7 @@
 #include "kernel/shootdown.h"
 
 #include <arch/barrier.h>
+#include <arch/check.h>
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
@@ -57,8 +58,12 @@ static void raise_to(u64 *value, u64 to)
 
 u64 shootdown_tag(void)
 {
+	u64 tag;
+
 	fence_full();
-	return atomic_load_relaxed(&generation) + 1;
+	tag = atomic_load_relaxed(&generation) + 1;
+	check_event(CHECK_TAG, tag, 0);
+	return tag;
 }
 
 u64 shootdown_done(void)
@@ -73,6 +78,7 @@ static void flush_and_publish(struct percpu *self)
 
 	tlb_flush_local_all();
 	atomic_store_relaxed(&self->flushes_full, self->flushes_full + 1);
+	check_event(CHECK_PUBLISH, g, 0);
 	raise_to(&self->tlb_published, g);
 }
 
@@ -88,6 +94,7 @@ void shootdown_leave_idle(void)
 {
 	struct percpu *self = this_cpu();
 
+	check_event(CHECK_AWAKE, 0, 0);
 	if (atomic_load_relaxed(&self->tlb_published) != atomic_load_acquire(&generation))
 		flush_and_publish(self);
 }
@@ -101,6 +108,7 @@ void shootdown_join(void (*load_tables)(void))
 	fence_full();
 	g = atomic_load_acquire(&generation);
 	load_tables();
+	check_event(CHECK_PUBLISH, g, 0);
 	raise_to(&self->tlb_published, g);
 }
 
@@ -151,6 +159,7 @@ void shootdown_full(enum shootdown_idle idle)
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.full, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;
+	check_event(skip_idle ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
 	raise_to(&generation_full, g);
 	flush_and_publish(self);
 	if (cpu_count > 1) {
@@ -158,6 +167,7 @@ void shootdown_full(enum shootdown_idle idle)
 		atomic_add_relaxed(&stats.ipis, ipi_send_mask(&self->round_targets));
 		round_wait(self, g, skip_idle);
 	}
+	check_event(CHECK_DONE, g, 0);
 	raise_to(&generation_done, g);
 }
 
@@ -205,11 +215,13 @@ static void flush_ranges(void *arg)
 static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
 {
 	struct percpu *self = this_cpu();
+	u64 g;
 
 	ASSERT(self->locks_held == 0, "CPU %u starts a shootdown while it holds a lock", self->id);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.ranged, 1);
-	atomic_fetch_add(&generation, 1);
+	g = atomic_fetch_add(&generation, 1) + 1;
+	check_event(CHECK_ROUND_RANGED, g, 0);
 	flush_ranges(batch);
 	if (cpu_count > 1) {
 		round_choose_targets(self, skip_idle);

@@ -52,7 +52,10 @@
  */
 #include "mm/block.h"
 
+#include <arch/check.h>
+
 #include "kernel/panic.h"
+#include "mm/vmemmap.h"
 #include "mm/zone.h"
 
 #define TO(state) (1u << BLOCK_##state)
@@ -93,6 +96,7 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to)
 
 	ASSERT(block_change_legal(block->state, to), "block %u goes from %s to %s", index,
 	       block_state_name(block->state), block_state_name(to));
+	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)block->state * 16 + to);
 	atomic_add_relaxed(&mm->changes[block->state * BLOCK_STATES + to], 1);
 	atomic_store_relaxed(&block->state, (u8)to);
 }

@@ -36,6 +36,8 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 	struct meta *meta = &node->meta;
 	int err = -ENOMEM;
 
+	if (mm_fails_on_purpose(node->mm))
+		return err;
 	spin_lock(&meta->lock);
 	if (meta_available(meta, kind, count, keep)) {
 		meta->reserved[kind] += count;
@@ -59,6 +61,8 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 {
 	int err;
 
+	if (mm_fails_on_purpose(node->mm))
+		return -ENOMEM;
 	while ((err = meta_reserve_now(node, kind, count)) < 0) {
 		if (meta_grow(node, kind, count) < 0) /* also if it is this CPU that is growing it: it gets what is there */
 			return meta_reserve_now(node, kind, count); /* somebody may have given back meanwhile */
@@ -186,6 +190,8 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 	struct meta *meta = &node->meta;
 	pfn_t pfn = PFN_NONE;
 
+	if (mm_fails_on_purpose(node->mm))
+		return pfn;
 	spin_lock(&meta->lock);
 	if (meta_available(meta, META_LONG, count, 0)) {
 		for (struct meta_block *block = meta->list[META_LONG]; block && pfn == PFN_NONE; block = block->next) {
@@ -237,6 +243,7 @@ void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
 	ASSERT(record && record->state == BLOCK_META, "frame %llx given back to META lies in a block that is %s",
 	       (unsigned long long)pfn, record ? block_state_name(record->state) : "absent");
 	meta = &record->meta->node->meta;
+	check_event(CHECK_GIVE, pfn, tag);
 	spin_lock(&meta->lock);
 	block_give_frame(meta, record->meta, (unsigned)(pfn % BLOCK_FRAMES), tag);
 	spin_unlock(&meta->lock);

@@ -3,8 +3,11 @@
  */
 #include "mm/transit.h"
 
+#include <arch/check.h>
+
 #include "kernel/panic.h"
 #include "mm/buddy.h"
+#include "mm/vmemmap.h"
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
 {
@@ -77,6 +80,7 @@ static void transit_end(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 
 	ASSERT(block->flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
+	check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index), order_pages(order - BLOCK_ORDER));
 	block_clear_flags(block, BLOCK_TRANSIT);
 	counter_sub(&zone->transit, order_pages(order));
 }

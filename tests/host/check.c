@@ -170,6 +170,7 @@ void watch_changed(struct watch_change *change)
 	struct bucket *b = bucket_of(change->pfn);
 	irq_flags_t flags = irq_save(); /* an interrupt here could come back for the same mutex */
 
+	check_event(change->is_table ? CHECK_TABLE : CHECK_PTE, change->virt, change->pfn);
 	change->when = atomic_fetch_add(&now, 1) + 1;
 	pthread_mutex_lock(&b->lock);
 	if (b->count >= MAX(b->prune_at, PRUNE_AT))
@@ -226,6 +227,7 @@ void check_frames_reused(pfn_t pfn, u64 count)
 {
 	irq_flags_t flags = irq_save();
 
+	check_event(CHECK_REUSED, pfn, count);
 	for (u64 i = 0; i < count; i++)
 		check_frame(pfn + i);
 	irq_restore(flags);

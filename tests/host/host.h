@@ -30,6 +30,7 @@ struct host_config {
 	node_t nodes;
 	u64 ram;
 	const char *extra; /* words put on every command line */
+	const char *trace; /* where the events of a case go (trace.c), or NULL */
 	unsigned limit_s;  /* seconds a case may take */
 };
 extern struct host_config host_config;
@@ -87,6 +88,9 @@ void watch_size_changed(virt_t virt, const void *place); /* a 2 MiB leaf became 
 void watch_size_settled(virt_t virt, const void *place); /* an entry below is changed: the size must be known by all */
 void watch_halt(void);  /* this CPU is about to halt */
 void watch_awake(void); /* this CPU does something: it must have flushed what it missed while idle */
+
+/* trace.c */
+void host_trace_open(const char *path);
 
 /* symbols.c */
 void host_symbols_init(void);

@@ -3,10 +3,11 @@
  * the failure of that case and of no other. The child boots and runs as the kernel does, with test=CASE on its command
  * line; its verdict is its exit status, and the runner prints the KTAP of all of them.
  *
- *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-l] [-x] [patterns]
+ *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-x] [patterns]
  *
  *	-k words   put on every machine's command line       -l   list the cases, run nothing
  *	-t secs    limit for one case                        -x   one machine here: run the words of -k, no cases
+ *	-e file    the events of the (last) case, for tests/model/replay.py
  *
  * What a child prints is shown if it fails; otherwise only its diagnostics. Exit status: 0 if nothing failed, 1 if
  * something did, 2 for wrong use.
@@ -89,6 +90,8 @@ static struct child child_start(const char *cmdline)
 		close(ends[0]);
 		close(ends[1]);
 		host_machine_init();
+		if (host_config.trace)
+			host_trace_open(host_config.trace);
 		host_machine_run(cmdline);
 	}
 	close(ends[1]);
@@ -321,7 +324,7 @@ int main(int argc, char **argv)
 	int option;
 
 	host_clock_start();
-	while ((option = getopt(argc, argv, "c:m:n:k:t:lx")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:n:k:t:e:lx")) != -1) {
 		switch (option) {
 		case 'c':
 			host_config.cpus = (cpu_t)number(optarg, 1, HOST_CPUS_MAX, "-c");
@@ -334,6 +337,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			host_config.limit_s = (unsigned)number(optarg, 1, 86400, "-t");
+			break;
+		case 'e':
+			host_config.trace = optarg;
 			break;
 		case 'k':
 			host_config.extra = optarg;

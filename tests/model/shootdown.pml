@@ -20,7 +20,8 @@
  * at all: every wait below blocks instead of polling). The last two are liveness, without any assumption of fairness
  * between CPUs but that one that can go on does.
  *
- * -DBUG_... plants a bug; run.py has the list and requires a counterexample for each.
+ * -DBUG_... plants a bug; run.py has the list and requires a counterexample for each. -DONLY_RANGED, -DONLY_JOINING leave out
+ * the other choice of CPU 1 or 2, to be quicker where a bug is known to need this one.
  */
 #define CPUS 3
 #define PAGES 2
@@ -108,11 +109,7 @@ inline flush_and_publish_interrupted()
 	flush_all();
 #endif
 	maybe_interrupt();
-#ifdef BUG_PUBLISHING_LOWERS
-	d_step { published[me] = outer; outer = 0 }
-#else
 	d_step { locked(me); published[me] = MAX(published[me], outer); outer = 0 }
-#endif
 }
 
 /* call_serve() and shootdown_serve(). Only CPU 1 makes ranged requests. */
@@ -223,7 +220,9 @@ inline ranged_round()
 	send_ipis();
 	do
 	:: pending[1] == 0 -> break
+#ifndef BUG_WAIT_WITHOUT_SERVING
 	:: pending[1] != 0 && asked -> serve()
+#endif
 	od;
 	targets = 0
 }
@@ -299,7 +298,9 @@ proctype cpu(byte me)
 
 	if
 	:: me == 0 -> unmap_and_gate(); wait_for_tag()
+#ifndef ONLY_RANGED
 	:: me == 1 -> unmap_and_gate(); wait_for_tag()
+#endif
 	:: me == 1 -> buffer[me]!1; ranged_round();
 		d_step { reused = reused | 2; assert(SAFE) } /* it satisfies its own caller */
 	:: me == 2 -> wakeups = WAKEUPS
@@ -363,7 +364,9 @@ init
 		run store_buffer(0); run store_buffer(1); run store_buffer(2);
 		run cpu(0); run cpu(1);
 		if
+#ifndef ONLY_JOINING
 		:: online[2] = true; walks[2] = true; uses[2] = true; tlb[2] = mapped; run cpu(2)
+#endif
 		:: run joining_cpu(2)
 		fi;
 		run judge()

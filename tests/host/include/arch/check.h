@@ -1,7 +1,9 @@
 /*
- * The watcher: tests/host/check.c. Only the checked backend watches.
+ * The watcher, tests/host/check.c, and the trace, tests/host/trace.c. Only the checked backend watches.
  */
 #pragma once
+
+#include <arch/check_event.h>
 
 #include "kernel/types.h"
 
@@ -11,10 +13,20 @@ static inline void check_frames_reused(pfn_t pfn, u64 count)
 	(void)pfn;
 	(void)count;
 }
+
+static inline void check_event(enum check_event event, u64 a, u64 b)
+{
+	(void)event;
+	(void)a;
+	(void)b;
+}
 #else
 /*
  * These frames are about to get new contents or a new owner: no CPU may still hold a translation to them that changed.
  * Aborts the run with the CPU, the frame, the address and the place of the change otherwise.
  */
 void check_frames_reused(pfn_t pfn, u64 count);
+
+/* Write down a step of this CPU, if a trace was asked for (ashlar-host -e). Any context. */
+void check_event(enum check_event event, u64 a, u64 b);
 #endif

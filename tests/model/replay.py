@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Replays the trace of a hosted run (ashlar-host -e file) against the rules of the models.
+
+    replay.py [--print] trace ...
+
+The monitor takes the same steps as shootdown.pml and block.pml, from what the CPUs wrote down (arch/check_event.h), and
+names the first step that the rules do not allow. Exit status 0 if every trace obeys, 1 if one does not, 2 if one cannot be read.
+
+What the order of events proves. An event is placed at the moment of the call, so the order agrees with each CPU's own
+order, and if CPU B saw the effect of a step of CPU A whose event stands before the step, A's event is before B's next one.
+`publish`, `done`, `idle` and `give` stand before their step; `round`, `tag`, `awake` and `pte` after it. From this:
+
+  round    generations are given once each, none is left out (at the end: others may be written down late)
+  need     what a CPU's next tag or round after a PTE change says is the generation that change needs; a change of a table
+           needs it from a round of all CPUs
+  done     of a full round only, by its initiator; every CPU that had joined before the round began has published at
+           least that, or, if idle CPUs may be skipped, was idle at some time since
+  awake    an idle CPU does nothing before; after it, the first thing is to publish the last round
+           that was written down before
+  give     with a tag: not less than any change of that frame needs; with none: what they need is done
+  reused   of a frame: what its changes need is done
+  settled  of a block: what the changes of its struct pages' addresses need is done
+  state    the change is in the table of block_state.c, and begins where the last one ended
+"""
+
+import argparse
+import struct
+import sys
+from collections import Counter
+
+MAGIC = 0x3165636172746C61
+HEADER, EVENT = struct.Struct("<QQQ"), struct.Struct("<IIQQ")
+NAMES = (
+    "round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table".split()
+)
+STATES = "unopened absent reserved bare huge nohead full meta".split()
+LEGAL = {
+    "unopened": {"absent", "reserved", "bare", "full", "meta"},
+    "bare": {"huge", "nohead", "full", "meta", "unopened"},
+    "huge": {"bare", "full"},
+    "nohead": {"bare", "huge", "full"},
+    "full": {"huge", "nohead", "meta", "unopened"},
+    "meta": {"bare", "full", "unopened"},
+}
+PAGE, BLOCK_BYTES = 4096, 512 * 64
+
+
+class Broken(Exception):
+    """A rule, in words."""
+
+
+class Unreadable(Exception):
+    """Not a whole trace."""
+
+
+def load(path):
+    """[(cpu, name, a, b)]"""
+    with open(path, "rb") as file:
+        header = file.read(HEADER.size)
+        if len(header) < HEADER.size:
+            raise Unreadable("too short")
+        magic, used, room = HEADER.unpack(header)
+        if magic != MAGIC:
+            raise Unreadable("not a trace")
+        if used > room:
+            raise Unreadable(f"{used} events, room for {room}")
+        data = file.read(used * EVENT.size)  # the rest of the file is a hole
+    if len(data) < used * EVENT.size:
+        raise Unreadable("cut short")
+    events = []
+    for cpu, event, a, b in EVENT.iter_unpack(data):
+        if event > len(NAMES):
+            raise Unreadable(f"event {event} is not known")
+        if event:  # 0: the machine ended between taking the place and filling it
+            events.append((cpu, NAMES[event - 1], a, b))
+    return events
+
+
+class Change:
+    """A translation that was taken away: what must be done before the frame, or the address, is used again."""
+
+    def __init__(self, cpu, virt, frame, table):
+        self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
+        self.need = None
+
+    def __str__(self):
+        need = "no round or tag followed" if self.need is None else f"needs generation {self.need}"
+        what = "table" if self.table else "entry"
+        return f"the {what} of 0x{self.virt:x} that led to frame 0x{self.frame:x}, changed by CPU {self.cpu}: {need}"
+
+
+class Cpu:
+    def __init__(self):
+        self.published, self.joined = 0, False
+        self.idle, self.last_awake = False, -1  # place of the event that ended the last idle time
+        self.owes = 0  # must have published this before it does anything else
+        self.loose = []  # changes that wait for this CPU's next tag or round
+
+
+class Monitor:
+    def __init__(self):
+        self.cpus, self.rounds = {}, {}  # rounds: g -> (cpu, kind, place, joined CPUs)
+        self.done = self.done_all = 0
+        self.by_frame, self.by_page = {}, {}
+        self.state = {}
+        self.count = Counter()
+
+    def step(self, place, event):
+        cpu_id, name, a, b = event
+        cpu = self.cpus.setdefault(cpu_id, Cpu())
+        self.count[name] += 1
+        if name != "awake" and cpu.idle:
+            raise Broken(f"CPU {cpu_id} goes on as if it were not idle")
+        if name != "publish" and cpu.published < cpu.owes:
+            raise Broken(f"CPU {cpu_id} woke and goes on although it has not flushed for generation {cpu.owes}")
+        getattr(self, "on_" + name.split("_")[0])(place, cpu_id, cpu, name, a, b)
+
+    # ---- rounds ----
+
+    def need(self, cpu, generation):
+        for change in cpu.loose:
+            change.need = generation
+        cpu.loose = []
+
+    def on_round(self, place, cpu_id, cpu, name, g, _):
+        if g in self.rounds:
+            raise Broken(f"generation {g} is given twice")
+        joined = [i for i, c in self.cpus.items() if c.joined]
+        self.rounds[g] = (cpu_id, name, place, joined)
+        self.need(cpu, g)
+
+    def on_tag(self, _place, _cpu_id, cpu, _name, tag, _):
+        self.need(cpu, tag)
+
+    def on_publish(self, _place, _cpu_id, cpu, _name, g, _):
+        cpu.published = max(cpu.published, g)  # a flush that was interrupted by another publishes less: it only raises
+        cpu.joined = True
+
+    def on_done(self, _place, cpu_id, cpu, _name, g, _):
+        initiator, kind, begun, joined = self.rounds.get(g, (None, "", 0, ()))
+        if initiator != cpu_id:
+            raise Broken(f"CPU {cpu_id} completes generation {g}, which it has not begun")
+        if kind == "round_ranged":
+            raise Broken(f"generation {g} is completed although its round was ranged")
+        if cpu.published < g:
+            raise Broken(f"CPU {cpu_id} completes generation {g} and has not flushed itself")
+        for i in joined:
+            other = self.cpus[i]
+            rested = kind == "round_skipping" and (other.idle or other.last_awake > begun)
+            if other.published < g and not rested:
+                raise Broken(f"generation {g} is completed although CPU {i} has published {other.published} only")
+        self.done = max(self.done, g)
+        if kind == "round_all":
+            self.done_all = max(self.done_all, g)
+
+    # ---- idle ----
+
+    def on_idle(self, _place, _cpu_id, cpu, _name, _a, _b):
+        cpu.idle = True
+
+    def on_awake(self, place, _cpu_id, cpu, _name, _a, _b):
+        cpu.idle, cpu.last_awake = False, place
+        cpu.owes = max(self.rounds, default=0)
+
+    # ---- translations and frames ----
+
+    def on_pte(self, _place, cpu_id, cpu, name, virt, frame):
+        change = Change(cpu_id, virt, frame, name == "table")
+        cpu.loose.append(change)
+        self.by_frame.setdefault(frame, []).append(change)
+        self.by_page.setdefault(virt // PAGE, []).append(change)
+
+    on_table = on_pte
+
+    def passed(self, change):
+        return change.need is not None and (self.done_all if change.table else self.done) >= change.need
+
+    def require(self, table, keys, words):
+        """What was changed under these keys must be done; then it may be forgotten."""
+        for key in keys:
+            for change in table.get(key, ()):
+                if not self.passed(change):
+                    raise Broken(f"{words}: {change}, done is {self.done} ({self.done_all} of all CPUs)")
+            table.pop(key, None)
+
+    def on_give(self, _place, cpu_id, _cpu, _name, frame, tag):
+        if tag == 0:
+            self.require(self.by_frame, [frame], f"CPU {cpu_id} frees frame 0x{frame:x} at once")
+            return
+        for change in self.by_frame.get(frame, ()):
+            if change.need is None or tag < change.need:
+                raise Broken(f"CPU {cpu_id} gates frame 0x{frame:x} under tag {tag}: {change}")
+
+    def on_reused(self, _place, cpu_id, _cpu, _name, frame, count):
+        inside = range(frame, frame + count)
+        keys = [f for f in inside if f in self.by_frame] if count <= len(self.by_frame) else [
+            f for f in self.by_frame if f in inside
+        ]
+        self.require(self.by_frame, keys, f"CPU {cpu_id} reuses frames from 0x{frame:x}")
+
+    # ---- blocks ----
+
+    def on_settled(self, _place, cpu_id, _cpu, _name, virt, blocks):
+        first, last = virt // PAGE, (virt + blocks * BLOCK_BYTES) // PAGE
+        keys = [page for page in range(first, last) if page in self.by_page]
+        self.require(self.by_page, keys, f"CPU {cpu_id} publishes the block with struct pages at 0x{virt:x}")
+
+    def on_state(self, _place, cpu_id, _cpu, _name, virt, change):
+        before, after = STATES[change // 16], STATES[change % 16]
+        known = self.state.get(virt, before)
+        if after not in LEGAL.get(before, ()):
+            raise Broken(f"CPU {cpu_id} takes the block at 0x{virt:x} from {before} to {after}")
+        if known != before:
+            raise Broken(f"the block at 0x{virt:x} leaves {before} but was {known}")
+        self.state[virt] = after
+
+    def end(self):
+        missing = [g for g in range(min(self.rounds, default=1), max(self.rounds, default=0)) if g not in self.rounds]
+        if missing:
+            raise Broken(f"generation {missing[0]} was never begun")
+        highest = max(self.rounds, default=0)
+        for i, cpu in self.cpus.items():
+            if cpu.published > highest:
+                raise Broken(f"CPU {i} has published {cpu.published}, but there were {highest} generations")
+
+
+def words(event):
+    cpu, name, a, b = event
+    return f"CPU {cpu:<3} {name:<15} 0x{a:x} 0x{b:x}"
+
+
+def replay(path, show):
+    """"" if the trace obeys, else the broken rule with the events before it."""
+    events, monitor = load(path), Monitor()
+    for place, event in enumerate(events):
+        if show:
+            print(f"{place:7} {words(event)}")
+        try:
+            monitor.step(place, event)
+        except Broken as rule:
+            tail = "\n".join(f"    {i:7} {words(events[i])}" for i in range(max(0, place - 12), place + 1))
+            return f"event {place}: {rule}\n{tail}", monitor
+    try:
+        monitor.end()
+    except Broken as rule:
+        return f"at the end: {rule}", monitor
+    return "", monitor
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Replay traces against the rules of the models.")
+    parser.add_argument("--print", action="store_true", help="every event too")
+    parser.add_argument("traces", nargs="+")
+    args = parser.parse_args()
+    status = 0
+    for path in args.traces:
+        try:
+            wrong, monitor = replay(path, args.print)
+        except (Unreadable, OSError) as reason:
+            print(f"{path}: cannot be read: {reason}")
+            return 2
+        counts = " ".join(f"{name}={monitor.count[name]}" for name in NAMES if monitor.count[name])
+        print(f"{path}: {'BROKEN, ' + wrong if wrong else 'obeys'}\n    {counts}", flush=True)
+        status |= bool(wrong)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Checks the models in this folder with spin: the correct ones exhaustively, and every planted bug must be found.
+
+    run.py [--build folder] [--select glob] [--keep]
+
+A run is one line. `ok` for a correct model means: the search was complete, found no error, and the states are printed. For a
+bug it means: spin found a counterexample, of the length printed. Exit status 0 if all are ok, 1 if one is not, 2 for
+wrong use. With --keep the folder of a failed run is named, with the trail in it (spin -t -p model.pml).
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MEGABYTES, SECONDS = 2000, 300
+DEPTH = 100_000
+
+
+@dataclass(frozen=True)
+class Run:
+    model: str
+    defines: tuple = ()
+    cycles: bool = False  # look for cycles instead of safety: any cycle at all is one too many
+    note: str = ""
+
+    @property
+    def bug(self):
+        return next((d for d in self.defines if d.startswith("BUG_")), "")
+
+    @property
+    def name(self):
+        return ".".join((self.model, *(d.replace("=", "") for d in self.defines), *(("CYCLES",) if self.cycles else ())))
+
+
+def shootdown(bug, *defines):
+    return Run("shootdown", (f"BUG_{bug}", *defines))
+
+
+def block(bug, *defines):
+    return Run("block", (f"BUG_{bug}", *defines))
+
+
+CORRECT = (
+    Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
+    Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
+    Run("block", note="on demand"),
+    Run("block", ("POOL=1",), note="on demand, META made of blocks"),
+    Run("block", ("MAPPED", "OPERATIONS_1=2"), note="mapped"),
+)
+BUGS = (
+    shootdown("NO_FENCE"),
+    shootdown("TAG_EARLY"),
+    shootdown("GATE_IGNORED"),
+    shootdown("LOAD_AFTER_FLUSH"),
+    shootdown("DONE_BEFORE_ACK"),
+    shootdown("IDLE_READ_EARLY"),
+    shootdown("IDLE_SET_EARLY"),
+    shootdown("NO_FLUSH_ON_WAKE"),
+    shootdown("NO_FENCE_ON_WAKE"),
+    shootdown("WAKE_LOOKS_AT_FULL_ONLY", "ONLY_RANGED"),
+    shootdown("RANGED_PUBLISHES", "ONLY_RANGED"),
+    shootdown("RANGED_COMPLETES", "ONLY_RANGED"),
+    shootdown("WAIT_WITHOUT_SERVING", "ONLY_RANGED"),
+    shootdown("JOIN_LOADS_G_LATE", "ONLY_JOINING", "WAKEUPS=0"),
+    shootdown("JOIN_ONLINE_LATE", "ONLY_JOINING", "WAKEUPS=0"),
+    block("TAIL_WRITABLE"),
+    block("BARE_WITHOUT_ROUND"),
+    block("PUBLISHED_BEFORE_ROUND"),
+    block("HEAD_MOVES"),
+    block("GATE_IGNORED"),
+    block("FREED_UNGATED"),
+    block("TAG_OF_LAST_ROUND"),
+    block("CLOSE_WITHOUT_ROUND"),
+    block("SKIP_IDLE_WHEN_TABLE_FREED"),
+    block("META_LEFT_WHILE_GATED", "POOL=1"),
+    block("RESTORED_WITHOUT_ROUND", "MAPPED", "OPERATIONS_1=2"),
+    block("LOSER_GOES_ON", "MAPPED", "OPERATIONS=2"),
+    block("SPLIT_COUNTED_LATE", "MAPPED", "OPERATIONS=2"),
+    block("SPLIT_SKIPS_IDLE", "MAPPED", "OPERATIONS=2"),
+    block("SIZE_AND_FRAME_AT_ONCE", "MAPPED", "OPERATIONS=2"),
+)
+
+
+def command(folder, *argv):
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def search(run, folder):
+    """Output of the verifier for one run; raises RuntimeError if there is none."""
+    shutil.copy(HERE / f"{run.model}.pml", folder)
+    made = command(folder, "spin", "-a", *(f"-D{d}" for d in run.defines), f"{run.model}.pml")
+    if made.returncode != 0 or not (folder / "pan.c").exists():
+        raise RuntimeError("spin: " + (made.stdout + made.stderr).strip())
+    kind = ("-DNP", "-DNOFAIR") if run.cycles else ("-DSAFETY",)
+    level = "-O1" if run.bug else "-O2"  # most bugs are found sooner than the verifier is optimised
+    made = command(folder, "gcc", level, "-w", *kind, f"-DMEMLIM={MEGABYTES}", "-o", "pan", "pan.c")
+    if made.returncode != 0:
+        raise RuntimeError("gcc: " + made.stderr.strip()[-400:])
+    return command(folder, "./pan", f"-m{DEPTH}", *(("-l",) if run.cycles else ())).stdout
+
+
+def planted(run):
+    """A bug that the model does not know would prove nothing."""
+    return not run.bug or re.search(rf"\b{run.bug}\b", (HERE / f"{run.model}.pml").read_text(encoding="utf-8"))
+
+
+def verdict(run, output):
+    """(ok, words)"""
+    errors = re.search(r"errors: (\d+)", output)
+    states = re.search(r"^\s*(\S+) states, stored", output, re.M)
+    if not errors or not states:
+        return False, "no result: " + output.strip()[-300:]
+    found, count = int(errors[1]), int(float(states[1]))
+    broken = re.search(r"^pan:1: (.*?)(?: \(at depth (\d+)\))?$", output, re.M)
+    if run.bug:
+        if found and broken:
+            return True, f"found after {count} states, {broken[2]} steps"
+        return False, f"NOT FOUND in {count} states"
+    if found:
+        return False, broken[1] if broken else "errors"
+    for sign in ("Search not completed", "max search depth too small", "truncated"):
+        if sign in output:
+            return False, f"not exhaustive: {sign}"
+    return True, f"no error, search complete, {count} states"
+
+
+def attempt(run, build):
+    folder = Path(tempfile.mkdtemp(prefix=f"{run.model}.", dir=build))
+    try:
+        if not planted(run):
+            return False, "the model has no such bug", folder
+        ok, words = verdict(run, search(run, folder))
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as wrong:
+        ok, words = False, str(wrong)
+    return ok, words, folder
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Check the models with spin.")
+    parser.add_argument("--build", default="build/models")
+    parser.add_argument("--select", default="*", help="only runs whose name matches")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of failed runs")
+    args = parser.parse_args()
+
+    runs = [run for run in CORRECT + BUGS if fnmatchcase(run.name, args.select)]
+    if not runs:
+        print("no run selected", file=sys.stderr)
+        return 2
+    Path(args.build).mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for run in runs:
+        started = time.monotonic()
+        ok, words, folder = attempt(run, args.build)
+        failed += not ok
+        note = f" ({run.note})" if run.note else ""
+        print(f"{'ok' if ok else 'not ok'} {run.name}{note}: {words}, {time.monotonic() - started:.1f} s", flush=True)
+        if args.keep and not ok:
+            print(f"    kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(runs) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The models of tests/model: spin finds no error in them and every bug planted in them, and what the hosted build does obeys them."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import pytest
+from machine import ROOT
+
+MODELS = ROOT / "tests/model"
+MODEL_SECONDS, CASE_SECONDS = 900, 200
+
+# Cases in which CPUs compete. What each must at least have done is the proof that its trace shows something.
+TRACED = {
+    "kernel.shootdown.concurrent_initiators_all_return": {"round_skipping": 10, "round_ranged": 10, "done": 20},
+    "kernel.shootdown.concurrent_initiators_with_interrupts_off_all_return": {"round_all": 8, "publish": 20},
+    "kernel.shootdown.idle_cpus_are_skipped_and_flush_when_they_wake": {"awake": 1, "idle": 1},
+    "mm.hvo.all_cpus_split_and_share_at_once": {"give": 50, "pte": 100, "reused": 50, "settled": 20},
+    "mm.hvo.huge_blocks_become_bare_in_one_round": {"state": 60, "pte": 100, "done": 1},
+    "mm.pool.all_cpus_resize_it_with_hvo_on": {"state": 50, "settled": 20},
+    "mm.pool.all_cpus_resize_it_batched": {"round_all": 2, "pte": 100, "give": 20},
+    "mm.section.closed_it_leaves_no_trace_and_takes_one_round": {"table": 1, "round_all": 1, "done": 1},
+}
+
+# Broken builds (tests/mutants) whose traces must be rejected, and the rule that says so.
+REJECTED = {
+    "01-hvo-round-dropped": ("mm.hvo.recycled_blocks_take_one_round_however_many", "publishes the block"),
+    "04-tag-too-early": ("mm.hvo.all_cpus_split_and_share_at_once", r"frame 0x\w+ (at once|under tag)"),
+    "06-idle-wakes-unflushed": (
+        "kernel.shootdown.idle_cpus_are_skipped_and_flush_when_they_wake",
+        "goes on as if it were not idle",
+    ),
+    "16-close-without-a-round": ("mm.section.closed_it_leaves_no_trace_and_takes_one_round", "at once"),
+}
+
+
+def test_spin(tmp_path):
+    """The correct models exhaustively, and each planted bug found."""
+    argv = [sys.executable, str(MODELS / "run.py"), "--build", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert re.search(r"^[1-9]\d* passed, 0 failed, 0 skipped$", done.stdout, re.M), done.stdout
+
+
+def record(program, case, trace, cpus=4):
+    """Run one case; its own verdict is somebody else's business."""
+    argv = [str(program), "-c", str(cpus), "-m", "3G", "-e", str(trace), case]
+    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=CASE_SECONDS, check=False)
+
+
+def replay(trace):
+    argv = [sys.executable, str(MODELS / "replay.py"), str(trace)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=CASE_SECONDS, check=False)
+
+
+@pytest.mark.parametrize("case", TRACED, ids=lambda case: case.split(".", 1)[1])
+def test_replay(case, build, tmp_path):
+    """A run of competing CPUs, step by step against the rules."""
+    program = build / "host/asan/ashlar-host"
+    assert program.exists(), f"{program} is not built: run make host-asan"
+    ran = record(program, case, tmp_path / "trace")
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    checked = replay(tmp_path / "trace")
+    assert checked.returncode == 0, checked.stdout[-4000:]
+    seen = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", checked.stdout)}
+    missing = {name: n for name, n in TRACED[case].items() if seen.get(name, 0) < n}
+    assert not missing, f"the trace shows too little: {seen}, wanted at least {missing}"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the sources to break: the one that make mutants uses."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
+    mutants = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mutants)
+    tree = mutants.Tree(tmp_path_factory.mktemp("broken") / "tree")
+    assert not tree.make("host-native")
+    return tree
+
+
+@pytest.mark.parametrize("mutant", REJECTED)
+def test_replay_rejects(mutant, tree, tmp_path):
+    """The trace of a build with a broken rule is rejected, by that rule; that of the same build unbroken is not."""
+    case, rule = REJECTED[mutant]
+    program, patch = tree.folder / "build/host/native/ashlar-host", ROOT / f"tests/mutants/{mutant}.patch"
+    record(program, case, tmp_path / "sound")
+    assert replay(tmp_path / "sound").returncode == 0
+    assert tree.patch(patch), f"{patch.name} does not apply"
+    try:
+        assert not tree.make("host-native")
+        record(program, case, tmp_path / "broken")
+    finally:
+        tree.patch(patch, "--reverse")
+    tree.make("host-native")
+    checked = replay(tmp_path / "broken")
+    assert checked.returncode == 1 and re.search(rule, checked.stdout), checked.stdout[-3000:]
