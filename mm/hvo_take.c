@@ -40,22 +40,33 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 
 /* ---- taking blocks ---- */
 
-/* Open a GiB none of whose memory was used, all eight sections: its blocks merge into one run. */
+/* All eight sections of an unused GiB, or none: one that is open in part would never be a 1 GiB page again. */
+static bool open_gib(struct mm *mm, u64 first, enum section_style style)
+{
+	unsigned opened = 0;
+
+	while (opened < GIB_SECTIONS && section_open(mm, first + opened, style) == 0)
+		opened++;
+	if (opened == GIB_SECTIONS)
+		return true;
+	while (opened-- > 0)
+		section_close(mm, first + opened);
+	return false;
+}
+
+/* Open a GiB none of whose memory was used: its blocks merge into one run. */
 static bool open_unused_gib(struct zone *zone, enum section_style style)
 {
 	const u64 first = DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
 	const u64 end = zone->end_pfn / order_pages(GIGA_ORDER);
 
 	for (u64 gib = first; gib < end; gib++) {
-		unsigned unopened = 0, opened = 0;
+		unsigned unopened = 0;
 
 		while (unopened < GIB_SECTIONS &&
 		       section_state(zone->mm, gib * GIB_SECTIONS + unopened) == SECTION_UNOPENED)
 			unopened++;
-		while (unopened == GIB_SECTIONS && opened < GIB_SECTIONS &&
-		       section_open(zone->mm, gib * GIB_SECTIONS + opened, style) == 0)
-			opened++;
-		if (opened == GIB_SECTIONS)
+		if (unopened == GIB_SECTIONS && open_gib(zone->mm, gib * GIB_SECTIONS, style))
 			return true;
 	}
 	return false;

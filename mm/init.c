@@ -2,7 +2,7 @@
  * mm start-up: see init.h.
  *
  *   ranges, nodes -> zones -> each node's first META block -> shared tail pages -> sections with boot memory -> all of them,
- *                                                                                  unless memmap=lazy
+ *                                                                                  unless memmap=lazy -> pools
  */
 #include "mm/init.h"
 
@@ -19,6 +19,7 @@
 #include "mm/memmap_open.h"
 #include "mm/meta.h"
 #include "mm/pcp.h"
+#include "mm/pool_boot.h"
 #include "mm/vmap.h"
 
 struct mm mm_kernel;
@@ -338,4 +339,5 @@ void mm_init(void)
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	memmap_open_at_boot(&mm_kernel);
+	pools_init();
 }

@@ -33,9 +33,9 @@ static void settle_all(struct mm *mm)
  * Runs in transit, already huge: they belong to the pool before anybody can find them in it. One lock cycle for the whole
  * batch; on a machine of one node the list just changes hands.
  */
-static u64 pool_enqueue(struct pool *pool, struct block_list *list)
+static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count;
+	const u64 count = list->count, surplus = kept == POOL_KEPT_AS_SURPLUS;
 	u32 index;
 
 	block_list_publish_used(pool->mm, list, BLOCK_POOL | BLOCK_POOL_FREE);
@@ -43,13 +43,16 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list)
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += count;
+		pool->node[0].surplus += surplus * count;
 	}
 	while ((index = block_list_pop(pool->mm, list)) != BLOCK_NONE) {
 		struct pool_node *node = node_of_block(pool, index);
 
 		block_list_push(pool->mm, &node->free, index);
 		node->pages++;
+		node->surplus += surplus;
 	}
+	pool->surplus += surplus * count;
 	pool->pages += count;
 	pool->free += count;
 	spin_unlock(&pool->lock);
@@ -70,35 +73,47 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 	}
 }
 
-/* Equal shares from all nodes, then from any what others could not give. */
+/* Rounded up, and no sum that could overflow: counts may be as absurd as a user likes. */
+static u64 share_of(u64 count, node_t nodes)
+{
+	return count / nodes + (count % nodes != 0);
+}
+
+/* Equal shares from all nodes, the odd pages from each in turn; then from any what others could not give. */
 static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 count, struct block_list *list)
 {
 	const node_t nodes = pool->mm->nodes;
+	const node_t first = (node_t)(atomic_fetch_add(&pool->turn, count) % nodes);
 
-	for (node_t n = 0; n < nodes && list->count < count; n++)
-		take_from_node(pool, mode, n, DIV_ROUND_UP(count - list->count, nodes - n), list);
-	for (node_t n = 0; n < nodes && list->count < count; n++)
-		take_from_node(pool, mode, n, count - list->count, list);
+	for (node_t i = 0; i < nodes && list->count < count; i++)
+		take_from_node(pool, mode, (first + i) % nodes, share_of(count - list->count, nodes - i), list);
+	for (node_t i = 0; i < nodes && list->count < count; i++)
+		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
+}
+
+u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list)
+{
+	if (node == NODE_NONE)
+		take_from_all(pool, mode, count, list);
+	else
+		take_from_node(pool, mode, node, count, list);
+	hvo_optimise(pool->mm, mode, list);
+	return list->count;
 }
 
 u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
-	struct mm *mm = pool->mm;
 	u64 grown = 0, before;
 
-	if (node != NODE_NONE && node >= mm->nodes)
+	if (node != NODE_NONE && node >= pool->mm->nodes)
 		return 0;
 	do { /* again while it helps: frames freed by one batch may serve the next */
 		struct block_list list = BLOCK_LIST_INIT;
 
 		before = grown;
-		if (node == NODE_NONE)
-			take_from_all(pool, mode, count - grown, &list);
-		else
-			take_from_node(pool, mode, node, count - grown, &list);
-		hvo_optimise(mm, mode, &list);
-		grown += pool_enqueue(pool, &list);
-		settle_all(mm);
+		pool_make(pool, mode, node, count - grown, &list);
+		grown += pool_enqueue(pool, &list, POOL_KEPT);
+		settle_all(pool->mm);
 	} while (grown < count && grown > before);
 	return grown;
 }
@@ -110,23 +125,35 @@ u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
 
 /* ---- out ---- */
 
-/* Up to `count` free, unreserved pages off the pool in one lock cycle; from all nodes the fullest share is taken last. */
+/* Pool lock held. Up to `count` free pages of one node; if some of its free pages are surplus, those go first. */
+static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, struct block_list *list)
+{
+	const u64 in_use = node->pages - node->free.count, before = list->count;
+	const u64 surplus = node->surplus - MIN(node->surplus, in_use);
+	u64 taken;
+
+	if (node->free.count <= count)
+		block_list_splice(pool->mm, list, &node->free);
+	while (list->count - before < count && node->free.count > 0)
+		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
+	taken = list->count - before;
+	node->pages -= taken;
+	node->surplus -= MIN(taken, surplus);
+	pool->surplus -= MIN(taken, surplus);
+}
+
+/* Up to `count` free, unreserved pages off the pool in one lock cycle: in equal shares, as far as nodes have them. */
 static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
 {
+	const node_t nodes = pool->mm->nodes;
+
 	spin_lock(&pool->lock);
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
-	for (node_t n = pool->mm->nodes; n-- > 0;) {
-		if (only != NODE_NONE && n != only)
-			continue;
-		if (pool->node[n].free.count <= count - list->count) {
-			pool->node[n].pages -= pool->node[n].free.count;
-			block_list_splice(pool->mm, list, &pool->node[n].free);
-		}
-		while (list->count < count && pool->node[n].free.count > 0) {
-			block_list_push(pool->mm, list, block_list_pop(pool->mm, &pool->node[n].free));
-			pool->node[n].pages--;
-		}
-	}
+	for (node_t n = nodes; n-- > 0 && only == NODE_NONE;)
+		dequeue_from_node(pool, &pool->node[n], (count - list->count) / (n + 1), list);
+	for (node_t n = nodes; n-- > 0;)
+		if (only == NODE_NONE || n == only)
+			dequeue_from_node(pool, &pool->node[n], count - list->count, list);
 	pool->pages -= list->count;
 	pool->free -= list->count;
 	spin_unlock(&pool->lock);
@@ -145,7 +172,8 @@ static void forget_heads(struct mm *mm, const struct block_list *list)
  * frames, and try the rest again while that helps. What cannot be restored stays in the pool, usable: pool_resize()
  * counts it as surplus. Returns how many were given back.
  */
-static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list,
+			    enum pool_kept kept)
 {
 	struct mm *mm = pool->mm;
 	u64 given = 0, restored;
@@ -158,7 +186,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 		forget_heads(mm, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
-	pool_enqueue(pool, list);
+	pool_enqueue(pool, list, kept);
 	return given;
 }
 
@@ -176,22 +204,29 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 	}
 }
 
-u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, enum pool_kept kept)
 {
-	struct block_list list = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
+	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
 
-	pool_dequeue(pool, node, count, &list);
-	take_restorable(pool->mm, &list, &restore);
-	given = list.count;
-	forget_heads(pool->mm, &list);
-	block_list_free(pool->mm, &list);
+	take_restorable(pool->mm, list, &restore);
+	given = list->count;
+	forget_heads(pool->mm, list);
+	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
-		given += release_restored(pool, mode, &restore);
+		given += release_restored(pool, mode, &restore, kept);
 	}
 	settle_all(pool->mm);
 	return given;
+}
+
+u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	pool_dequeue(pool, node, count, &list);
+	return pool_release(pool, mode, &list, POOL_KEPT);
 }
 
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
@@ -199,30 +234,80 @@ u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
 	return pool_shrink_on(pool, mode, NODE_NONE, count);
 }
 
-u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
+/* Surplus pages are as good as new ones: they become persistent, up to `target`. Returns the persistent number. */
+static u64 adopt_surplus(struct pool *pool, u64 target)
 {
-	u64 persistent, adopted;
+	u64 persistent;
 
 	spin_lock(&pool->lock);
 	persistent = pool->pages - pool->surplus;
-	if (target > persistent) { /* surplus pages are as good as new ones */
-		adopted = MIN(target - persistent, pool->surplus);
+	for (node_t n = 0; n < pool->mm->nodes && persistent < target; n++) {
+		const u64 adopted = MIN(target - persistent, pool->node[n].surplus);
+
+		pool->node[n].surplus -= adopted;
 		pool->surplus -= adopted;
 		persistent += adopted;
 	}
 	spin_unlock(&pool->lock);
-	if (target > persistent)
-		pool_grow(pool, mode, target - persistent);
-	else if (target < persistent)
-		pool_shrink(pool, mode, persistent - target);
+	return persistent;
+}
+
+/* Pages to get rid of: persistent ones beyond `target`, and surplus ones that are not even in use. */
+static u64 excess(struct pool *pool, u64 target)
+{
+	u64 count = 0;
+
 	spin_lock(&pool->lock);
-	persistent = pool->pages - pool->surplus;
-	if (persistent > target) { /* in use or reserved: gone when they come back */
-		pool->surplus += persistent - target;
-		persistent = target;
+	if (pool->pages - pool->surplus > target)
+		count = pool->pages - pool->surplus - target;
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		const struct pool_node *node = &pool->node[n];
+		const u64 in_use = node->pages - node->free.count;
+
+		count += node->surplus - MIN(node->surplus, in_use);
 	}
 	spin_unlock(&pool->lock);
+	return count;
+}
+
+/* Pool lock held. Up to `count` more of a node's first `pages` pages are surplus. Returns how many. */
+static u64 add_surplus(struct pool *pool, struct pool_node *node, u64 pages, u64 count)
+{
+	const u64 added = MIN(count, pages - MIN(pages, node->surplus));
+
+	node->surplus += added;
+	pool->surplus += added;
+	return added;
+}
+
+/* Persistent pages beyond `target` become surplus, where they are in use first. Returns the persistent number. */
+static u64 mark_surplus(struct pool *pool, u64 target)
+{
+	u64 persistent;
+
+	spin_lock(&pool->lock);
+	persistent = pool->pages - pool->surplus;
+	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++) {
+		struct pool_node *node = &pool->node[n];
+
+		persistent -= add_surplus(pool, node, node->pages - node->free.count, persistent - target);
+	}
+	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++)
+		persistent -= add_surplus(pool, &pool->node[n], pool->node[n].pages, persistent - target);
+	spin_unlock(&pool->lock);
 	return persistent;
+}
+
+u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
+{
+	const u64 persistent = adopt_surplus(pool, target);
+	u64 shrunk = 1, count;
+
+	if (target > persistent)
+		pool_grow(pool, mode, target - persistent);
+	while (shrunk > 0 && (count = excess(pool, target)) > 0)
+		shrunk = pool_shrink(pool, mode, count);
+	return mark_surplus(pool, target); /* in use, promised or not restorable: gone when they come back */
 }
 
 /* ---- between pools ---- */
@@ -268,9 +353,9 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	forget_heads(mm, &restorable);
 	demote_full(mm, mode, &restorable, &done);
 
-	pool_enqueue(to, &done);
-	pool_enqueue(from, &huge); /* what could not be changed goes back as it is */
-	pool_enqueue(from, &full);
+	pool_enqueue(to, &done, POOL_KEPT);
+	pool_enqueue(from, &huge, POOL_KEPT); /* what could not be changed goes back as it is */
+	pool_enqueue(from, &full, POOL_KEPT);
 	settle_all(mm);
 	return demoted;
 }

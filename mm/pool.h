@@ -12,6 +12,8 @@
  *   persistent  pages - surplus: what resizing sets
  *   overcommit  how many surplus pages may be made when a page is wanted and none is free
  *
+ * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise held them.
+ *
  * Free pool pages live in the block table (links in the records), are frozen (refcount 0) and marked PAGE_HUGETLB before
  * anybody can find them. What makes a run a huge page and back is hvo.h's business and happens outside the pool's lock.
  *
@@ -31,6 +33,9 @@ struct pool {
 	unsigned order;
 	struct spinlock lock;
 	u64 pages, free, in_use, surplus, reserved, overcommit;
+	u64 making; /* surplus pages on their way, claimed against overcommit */
+	u64 boot;   /* pages made at boot (pool_boot.h) */
+	u64 turn;   /* pages asked for so far: where equal shares begin; atomic */
 	struct pool_node *node;
 };
 
@@ -62,6 +67,15 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target);
 
 /* Split up to `count` free 1 GiB pages into 2 MiB pages of `to`, one batch. Returns how many were split. */
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count);
+
+/*
+ * For pool_use.c: up to `count` pages of `node`, or of any that can if it is NODE_NONE, huge and in transit. And: pages
+ * that left the pool go back to the buddy; those that cannot be restored stay, counted as `kept` says. Returns how many
+ * went.
+ */
+enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS };
+u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list);
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, enum pool_kept kept);
 
 /* Promise `count` free pages to the caller. 0 or -ENOMEM. */
 int pool_reserve(struct pool *pool, u64 count);

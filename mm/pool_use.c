@@ -4,8 +4,10 @@
 #include <arch/cpu.h>
 
 #include "kernel/panic.h"
+#include "mm/meta.h"
 #include "mm/pool.h"
 #include "mm/section.h"
+#include "mm/transit.h"
 #include "mm/vmemmap.h"
 
 int pool_reserve(struct pool *pool, u64 count)
@@ -65,16 +67,56 @@ static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_ta
 	return page;
 }
 
+/* ---- surplus ---- */
+
 /* Room for one more surplus page is claimed before it is made. */
 static bool claim_surplus(struct pool *pool)
 {
 	bool claimed;
 
 	spin_lock(&pool->lock);
-	claimed = pool->surplus < pool->overcommit;
-	pool->surplus += claimed;
+	claimed = pool->surplus + pool->making < pool->overcommit;
+	pool->making += claimed;
 	spin_unlock(&pool->lock);
 	return claimed;
+}
+
+/* One page, in transit, from the nearest node that has one. */
+static u32 make_near(struct pool *pool, node_t near)
+{
+	const struct node *from = &pool->mm->node[near < pool->mm->nodes ? near : 0];
+	struct block_list list = BLOCK_LIST_INIT;
+
+	for (node_t i = 0; i < pool->mm->nodes; i++)
+		if (pool_make(pool, hvo_mode_selected(), from->fallback[i], 1, &list) > 0)
+			break;
+	block_list_publish_used(pool->mm, &list, BLOCK_POOL);
+	return block_list_pop(pool->mm, &list);
+}
+
+/* A page that is claimed: it never lies in the pool free, so nobody else can take it. */
+static struct page *take_surplus(struct pool *pool, node_t near)
+{
+	const u32 index = make_near(pool, near);
+	struct page *page = NULL;
+
+	spin_lock(&pool->lock);
+	pool->making--;
+	if (index != BLOCK_NONE) {
+		struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
+
+		node->pages++;
+		node->surplus++;
+		pool->pages++;
+		pool->surplus++;
+		pool->in_use++;
+		page = pfn_page(pool->mm, block_pfn(index));
+		atomic_store_release(&page->refcount, 1);
+	}
+	spin_unlock(&pool->lock);
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		meta_settle(&pool->mm->node[n]);
+	return page;
 }
 
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
@@ -83,36 +125,47 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 
 	if (page || how == POOL_RESERVED || !claim_surplus(pool))
 		return page;
-	if (pool_grow(pool, hvo_mode_selected(), 1) == 1)
-		return take_if_allowed(pool, node, POOL_ANY);
+	return take_surplus(pool, node);
+}
+
+/* The page is nobody's now: back into the pool, or out of it, in the same breath, if its node has one too many. */
+static bool put_back(struct pool *pool, u32 index)
+{
+	struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
+	bool surplus;
+
 	spin_lock(&pool->lock);
-	pool->surplus--;
+	surplus = node->surplus > 0;
+	pool->in_use--;
+	if (surplus) {
+		node->pages--;
+		node->surplus--;
+		pool->pages--;
+		pool->surplus--;
+	} else {
+		block_set_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
+		block_list_push(pool->mm, &node->free, index);
+		pool->free++;
+	}
 	spin_unlock(&pool->lock);
-	return NULL;
+	return !surplus;
 }
 
 void pool_page_give(struct pool *pool, struct page *page)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	const u32 was = atomic_exchange(&page->refcount, 0);
-	bool surplus;
+	struct block_list list = BLOCK_LIST_INIT;
 
 	ASSERT(was == 1 && (page->flags & PAGE_HUGETLB), "pool page at frame %llx given back with %u references",
 	       (unsigned long long)page_to_pfn(page), was);
-	spin_lock(&pool->lock);
-	block_set_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
-	block_list_push(pool->mm, &pool->node[block_zone(pool->mm, index)->node].free, index);
-	pool->free++;
-	pool->in_use--;
-	surplus = pool->surplus > 0;
-	pool->surplus -= surplus;
-	spin_unlock(&pool->lock);
-	if (surplus && pool_shrink(pool, hvo_mode_selected(), 1) == 0) {
-		spin_lock(&pool->lock); /* promised meanwhile, or not restorable: surplus it remains */
-		pool->surplus++;
-		spin_unlock(&pool->lock);
-	}
+	if (put_back(pool, index))
+		return;
+	block_list_push(pool->mm, &list, index);
+	pool_release(pool, hvo_mode_selected(), &list, POOL_KEPT_AS_SURPLUS);
 }
+
+/* ---- what is saved ---- */
 
 /* Frames that describe one block of a pool page: private ones of its line, or its 8 under a leaf. */
 static s64 frames_of_block(const struct mm *mm, u32 index)

@@ -386,6 +386,8 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	struct node *node = NULL;
 	int err;
 
+	if (mm_fails_on_purpose(mm))
+		return -ENOMEM;
 	/* Many openers at once can use up the emergency frames before one of them has made them whole again. */
 	while ((err = open_once(mm, section, style, &node)) == -ENOMEM)
 		if (meta_grow(node, META_LONG, 1) < 0)

@@ -89,10 +89,6 @@ static void run_broken(const char *name)
 
 void payload_run(void)
 {
-	static struct pool_node nodes_2m[ZONES_MAX], nodes_1g[ZONES_MAX];
-
-	pool_init(&pool_2m, &mm_kernel, BLOCK_ORDER, nodes_2m);
-	pool_init(&pool_1g, &mm_kernel, GIGA_ORDER, nodes_1g);
 	if (payload_name) {
 		run_broken(payload_name);
 		return;

@@ -1,6 +1,7 @@
 /*
  * What must be true after every case (kernel/test.h calls it): the other CPUs are idle, no arena is left, and every frame of
- * the machine has one owner, by the counters and by walking. A case may not keep pages either.
+ * the machine has one owner, by the counters and by walking. A case may not keep pages either,
+ * and leaves the machine's pools as they were made at boot.
  */
 #include "kernel/panic.h"
 #include "kernel/printk.h"
@@ -27,6 +28,16 @@ static bool nothing_was_kept(void)
 	return same;
 }
 
+static bool pool_is_as_at_boot(const struct pool *pool)
+{
+	if (pool->pages == pool->boot && pool->in_use + pool->surplus + pool->reserved == 0)
+		return true;
+	pr_err("after the case: the machine's pool has %llu pages, %llu in use, %llu reserved; it had %llu",
+	       (unsigned long long)pool->pages, (unsigned long long)pool->in_use, (unsigned long long)pool->reserved,
+	       (unsigned long long)pool->boot);
+	return false;
+}
+
 bool test_after_case(void)
 {
 	const bool idle = cpus_wait_idle();
@@ -39,10 +50,8 @@ bool test_after_case(void)
 		pr_err("after the case: it did not return its arena");
 		ok = false;
 	}
-	if (pool_2m.pages > 0) {
-		pr_err("after the case: the machine's pool has %llu pages", (unsigned long long)pool_2m.pages);
-		ok = false;
-	}
+	ok &= pool_is_as_at_boot(&pool_2m);
+	ok &= pool_is_as_at_boot(&pool_1g);
 	if (idle && !mm_account(&mm_kernel, machine_pools))
 		ok = false;
 	return nothing_was_kept() && ok;

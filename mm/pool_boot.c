@@ -1,0 +1,161 @@
+/*
+ * Pools made at boot: see pool_boot.h. Parsing happens before there is memory and only stores; making is the last step
+ * of mm_init(). Large pages first, because small ones would break up what they need.
+ */
+#include "mm/pool_boot.h"
+
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+
+static const unsigned orders[POOL_BOOT_SIZES] = {BLOCK_ORDER, GIGA_ORDER};
+
+int pool_boot_parse_size(struct pool_boot *boot, const char *value)
+{
+	u64 bytes;
+	int err;
+
+	boot->size = POOL_BOOT_SIZES;
+	err = parse_u64(&value, &bytes);
+	if (err)
+		return err;
+	if (*value)
+		return -EINVAL;
+	for (unsigned size = 0; size < POOL_BOOT_SIZES; size++)
+		if (bytes == order_pages(orders[size]) * PAGE_SIZE)
+			boot->size = size;
+	return boot->size == POOL_BOOT_SIZES ? -ERANGE : 0;
+}
+
+/* The count for a node; a later one for the same node replaces it. */
+static int request_on(struct pool_boot_request *request, u64 node, u64 count)
+{
+	unsigned i = 0;
+
+	while (i < request->nodes && request->on[i].node != node)
+		i++;
+	if (i == POOL_BOOT_NODES)
+		return -ERANGE;
+	request->on[i].node = node;
+	request->on[i].count = count;
+	request->nodes = MAX(request->nodes, i + 1);
+	return 0;
+}
+
+/* NODE:COUNT at *p, moving it on. */
+static int parse_on(const char **p, struct pool_boot_request *request)
+{
+	u64 node, count;
+	int err = parse_u64(p, &node);
+
+	if (err)
+		return err;
+	if (*(*p)++ != ':')
+		return -EINVAL;
+	err = parse_u64(p, &count);
+	return err ? err : request_on(request, node, count);
+}
+
+static int parse_nodes(const char *p, struct pool_boot_request *request)
+{
+	for (;;) {
+		const int err = parse_on(&p, request);
+
+		if (err || *p == '\0')
+			return err;
+		if (*p++ != ',')
+			return -EINVAL;
+	}
+}
+
+int pool_boot_parse_count(struct pool_boot *boot, const char *value)
+{
+	struct pool_boot_request request = {.total = 0};
+	const char *p = value;
+	int err;
+
+	if (boot->size >= POOL_BOOT_SIZES)
+		return -ERANGE; /* pages of a size that does not exist */
+	err = parse_u64(&p, &request.total);
+	if (!err && *p == ':') {
+		request.total = 0;
+		err = parse_nodes(value, &request);
+	} else if (!err && *p) {
+		err = -EINVAL;
+	}
+	if (!err)
+		boot->request[boot->size] = request;
+	return err;
+}
+
+/* ---- making ---- */
+
+static void report(const struct pool *pool, const char *where, u64 asked, u64 made)
+{
+	const unsigned long long mib = order_pages(pool->order) * PAGE_SIZE / MIB(1);
+
+	if (made == asked)
+		pr_info("pool: %llu pages of %llu MiB%s", (unsigned long long)made, mib, where);
+	else
+		pr_warn("pool: %llu pages of %llu MiB%s: %llu were asked for, more do not fit", (unsigned long long)made,
+			mib, where, (unsigned long long)asked);
+}
+
+static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64 count)
+{
+	char where[32];
+	u64 made;
+
+	if (node >= pool->mm->nodes) {
+		pr_warn("pool: %llu pages on node %llu, which does not exist: ignored", (unsigned long long)count,
+			(unsigned long long)node);
+		return 0;
+	}
+	made = pool_grow_on(pool, mode, (node_t)node, count);
+	format(where, sizeof(where), " on node %llu", (unsigned long long)node);
+	report(pool, where, count, made);
+	return made;
+}
+
+u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool, const struct hvo_mode *mode)
+{
+	u64 made = 0;
+
+	for (unsigned i = 0; i < request->nodes; i++)
+		made += make_on(pool, mode, request->on[i].node, request->on[i].count);
+	if (request->total > 0) {
+		made = pool_grow(pool, mode, request->total);
+		report(pool, "", request->total, made);
+	}
+	pool->boot = made;
+	return made;
+}
+
+/* ---- the machine's ---- */
+
+static struct pool_boot machine;
+
+static int parse_size(const struct option *opt, const char *value)
+{
+	(void)opt;
+	return pool_boot_parse_size(&machine, value);
+}
+
+static int parse_count(const struct option *opt, const char *value)
+{
+	(void)opt;
+	return pool_boot_parse_count(&machine, value);
+}
+
+OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot", .parse = parse_size);
+OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
+       .help = "huge pages to make at boot, in all or per node", .parse = parse_count);
+
+void pools_init(void)
+{
+	static struct pool_node nodes_2m[ZONES_MAX], nodes_1g[ZONES_MAX];
+
+	pool_init(&pool_2m, &mm_kernel, BLOCK_ORDER, nodes_2m);
+	pool_init(&pool_1g, &mm_kernel, GIGA_ORDER, nodes_1g);
+	pool_boot_make(&machine.request[POOL_BOOT_1G], &pool_1g, hvo_mode_selected());
+	pool_boot_make(&machine.request[POOL_BOOT_2M], &pool_2m, hvo_mode_selected());
+}

@@ -1,0 +1,148 @@
+/*
+ * Gated frames: never many at the end of a batch, never for ever, and what it costs an allocation that must wait for a
+ * round.
+ */
+#include <arch/clock.h>
+
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "tests/kernel/pool_check.h"
+
+enum { FULL_BLOCKS = 120, GATED_EACH = 7, BOUND = 512, ALLOCATIONS = 200 };
+
+/* Phantom blocks that were split and are free again. */
+static bool make_full_blocks(struct arena *a, unsigned count)
+{
+	static struct page *half[2 * FULL_BLOCKS];
+	unsigned made = 0;
+
+	while (made < 2 * count && (half[made] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1)))
+		made++;
+	for (unsigned i = 0; i < made; i++)
+		mm_page_free(&a->mm, half[i]);
+	return made == 2 * count;
+}
+
+static u64 bound(struct arena *a)
+{
+	return MAX(BOUND, a->options.bytes / PAGE_SIZE / 256);
+}
+
+/* 840 frames are replaced at once: more than may be left waiting. */
+TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
+{
+	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	if (!a)
+		return;
+	_Static_assert(FULL_BLOCKS * GATED_EACH > BOUND, "a batch must be able to exceed the bound");
+	for (unsigned turn = 0; turn < 3; turn++) {
+		REQUIRE(make_full_blocks(a, FULL_BLOCKS));
+		EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+		EXPECT(arena_usage(a).gated <= bound(a));
+		EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), (turn + 1) * FULL_BLOCKS);
+		EXPECT_EQ(pool_shrink(&a->pool, on, GIB_BLOCKS), GIB_BLOCKS);
+		EXPECT(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL) > 0);
+		meta_settle(&a->mm.node[0]);
+		EXPECT(arena_usage(a).gated <= bound(a));
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Frames whose round nobody has started: META, in transit, and given back with a tag. */
+static void gate(struct arena *a, unsigned count)
+{
+	struct node *node = &a->mm.node[0];
+	static pfn_t frame[2 * BOUND];
+
+	EXPECT_EQ(meta_reserve(node, META_TAILS, count), 0);
+	for (unsigned i = 0; i < count; i++)
+		frame[i] = meta_take(node, META_TAILS);
+	for (unsigned i = 0; i < count; i++)
+		meta_give(&a->mm, frame[i], shootdown_tag());
+}
+
+/* Up to the bound they wait for somebody's round; one more, and the batch starts it. */
+TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u64 before;
+
+	if (!a)
+		return;
+	before = rounds_so_far();
+	gate(a, BOUND);
+	meta_settle(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, BOUND);
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	gate(a, 1);
+	meta_settle(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Nobody flushes, nothing is left to grow into: the allocation that needs the frames starts the round itself. */
+TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct famine famine;
+	u64 before;
+
+	if (!a)
+		return;
+	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) == 0); /* a block of tails */
+	meta_unreserve(&a->mm.node[0], META_TAILS, 1);
+	famine_begin(&famine, a, META_TAILS, 100);
+	gate(a, 100);
+	before = rounds_so_far();
+	EXPECT_EQ(meta_reserve_now(&a->mm.node[0], META_TAILS, 8), -ENOMEM);
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	EXPECT_EQ(meta_reserve(&a->mm.node[0], META_TAILS, 8), 0);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	meta_unreserve(&a->mm.node[0], META_TAILS, 8);
+	famine_end(&famine);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* All free memory is huge pages: small ones can only be had with a round, and one round serves a batch of blocks. */
+TEST(mm_hvo, allocations_that_must_flush_share_the_round)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	static struct page *page[ALLOCATIONS];
+	u64 worst = 0, sum = 0, before, most_rounds = 0;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), GIB_BLOCKS), GIB_BLOCKS);
+	before = rounds_so_far();
+	for (unsigned i = 0; i < ALLOCATIONS; i++) {
+		const u64 start = clock_ns(), rounds = rounds_so_far();
+		u64 ns;
+
+		page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
+		ns = clock_ns() - start;
+		REQUIRE(page[i]);
+		worst = MAX(worst, ns);
+		sum += ns;
+		most_rounds = MAX(most_rounds, rounds_so_far() - rounds);
+	}
+	EXPECT(rounds_so_far() - before >= 1);
+	EXPECT(rounds_so_far() - before <= DIV_ROUND_UP(ALLOCATIONS / 2, HVO_BARE_BATCH) + 1);
+	EXPECT(most_rounds <= 1);
+	print("  # allocation of 1 MiB when all memory is huge pages: worst %llu ns, mean %llu ns, %llu rounds for %u\n",
+	      (unsigned long long)worst, (unsigned long long)(sum / ALLOCATIONS),
+	      (unsigned long long)(rounds_so_far() - before), ALLOCATIONS);
+	for (unsigned i = 0; i < ALLOCATIONS; i++)
+		mm_page_free(&a->mm, page[i]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

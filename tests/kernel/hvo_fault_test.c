@@ -1,0 +1,321 @@
+/*
+ * Fault injection: every reservation and section opening of an operation fails once, singly, in each mode.
+ *
+ * An operation is repeated on a new private machine with the first, second, third ... of them failing (struct mm,
+ * fail_after), until one run meets no failure. After each: no frame without an owner, no PTE that does not fit its
+ * block's state, the pool's counts exact, what was reported is what happened, and the same operation done again
+ * succeeds completely.
+ */
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/section.h"
+#include "tests/kernel/pool_check.h"
+
+enum { FAULTS_MAX = 400, PAGES = 70, MAPPED_PAGES = 40, SPLITS = 5 };
+
+struct sweep {
+	struct arena *a;
+	struct pool giga;
+	struct pool_node nodes[ARENA_NODES_MAX * 2];
+	const struct hvo_mode *mode;
+	u32 fault;    /* which one fails */
+	u64 expected; /* what all of it amounts to */
+	struct page *page[2 * SPLITS];
+};
+
+struct operation {
+	const char *name;
+	u64 real, phantom; /* memory */
+	u64 all;           /* result of complete success */
+	bool (*prepare)(struct sweep *s);
+	u64 (*run)(struct sweep *s); /* how much was done */
+	void (*undo)(struct sweep *s);
+};
+
+/* Node that the operations work on: the phantom's where there is one. */
+static node_t node_of(const struct sweep *s)
+{
+	return s->a->options.phantom ? 1 : 0;
+}
+
+static bool nothing(struct sweep *s)
+{
+	(void)s;
+	return true;
+}
+
+/* ---- operations ---- */
+
+static u64 grow(struct sweep *s)
+{
+	return pool_grow_on(&s->a->pool, s->mode, node_of(s), s->expected - s->a->pool.pages);
+}
+
+static u64 shrink(struct sweep *s)
+{
+	return pool_shrink(&s->a->pool, s->mode, s->expected);
+}
+
+static void shrink_all(struct sweep *s)
+{
+	EXPECT_EQ(shrink(s), s->expected);
+	EXPECT_EQ(s->a->pool.pages, 0);
+}
+
+static bool grow_first(struct sweep *s)
+{
+	return grow(s) == s->expected;
+}
+
+static void split_free(struct sweep *s)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(s->page); i++)
+		if (s->page[i])
+			mm_page_free(&s->a->mm, s->page[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(s->page); i++)
+		s->page[i] = NULL;
+}
+
+/* Halves of blocks: bare ones become full. */
+static u64 split(struct sweep *s)
+{
+	u64 count = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(s->page); i++) {
+		if (!s->page[i])
+			s->page[i] = mm_page_alloc(&s->a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node_of(s));
+		count += s->page[i] != NULL;
+	}
+	return count;
+}
+
+/* All free memory of the node is huge: splitting starts with a round. */
+static bool all_is_huge(struct sweep *s)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	return pool_grow_on(&s->a->pool, on, node_of(s), ~0ULL) > 0 && pool_shrink(&s->a->pool, on, ~0ULL) > 0;
+}
+
+/* Full blocks on demand, to be made huge with a round. */
+static bool recycle_first(struct sweep *s)
+{
+	const bool all = split(s) == ARRAY_LEN(s->page);
+
+	split_free(s);
+	return all;
+}
+
+static u64 demote(struct sweep *s)
+{
+	return pool_demote(&s->giga, &s->a->pool, s->mode, s->expected);
+}
+
+static bool grow_giga(struct sweep *s)
+{
+	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected) == s->expected;
+}
+
+static void shrink_demoted(struct sweep *s)
+{
+	EXPECT_EQ(s->giga.pages, 0);
+	EXPECT_EQ(pool_shrink(&s->a->pool, s->mode, ~0ULL), s->expected * GIB_BLOCKS);
+}
+
+static u64 make_giga(struct sweep *s)
+{
+	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected - s->giga.pages);
+}
+
+static void shrink_giga(struct sweep *s)
+{
+	EXPECT_EQ(pool_shrink(&s->giga, s->mode, ~0ULL), s->expected);
+}
+
+static u64 open_mapped(struct sweep *s)
+{
+	return section_open_next(arena_zone(s->a, 0), SECTION_MAPPED) == 0;
+}
+
+static u64 open_on_demand(struct sweep *s)
+{
+	return section_open_next(arena_zone(s->a, 0), SECTION_ON_DEMAND) == 0;
+}
+
+static void close_again(struct sweep *s)
+{
+	EXPECT(sections_close_all(&s->a->mm) > 0);
+}
+
+/* ---- the sweep ---- */
+
+static void check_after(struct sweep *s)
+{
+	for (node_t n = 0; n < s->a->mm.nodes; n++)
+		meta_settle(&s->a->mm.node[n]);
+	pool_expect_consistent(&s->a->pool);
+	pool_expect_consistent(&s->giga);
+	EXPECT(arena_accounted_with(s->a, &s->giga));
+}
+
+/* One run with one failure. True if it was met. */
+static bool run_with_fault(struct sweep *s, const struct operation *op)
+{
+	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->giga.pages;
+	bool met;
+	u64 done;
+
+	s->a->mm.fail_after = s->fault;
+	done = op->run(s);
+	met = s->a->mm.fail_after == 0;
+	s->a->mm.fail_after = 0;
+	EXPECT(done <= op->all);
+	if (op->run == grow)
+		EXPECT_EQ(s->a->pool.pages, before + done);
+	if (op->run == shrink)
+		EXPECT_EQ(s->a->pool.pages, before - done);
+	if (op->run == demote)
+		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->giga.pages, before);
+	check_after(s);
+	if (op->run == split)
+		done = 0; /* it says what there is, not what it added */
+	EXPECT_EQ(done + (done < op->all ? op->run(s) : 0), op->all);
+	check_after(s);
+	op->undo(s);
+	check_after(s);
+	return met;
+}
+
+static bool run_one(struct sweep *s, const struct operation *op, bool *met)
+{
+	s->a = arena_borrow(op->real, .phantom = op->phantom);
+	if (!s->a)
+		return false;
+	s->expected = op->all;
+	pool_init(&s->giga, &s->a->mm, GIGA_ORDER, s->nodes);
+	if (!op->prepare(s))
+		test_fail(__FILE__, __LINE__, "%s: cannot be prepared", op->name);
+	else
+		*met = run_with_fault(s, op);
+	arena_return(s->a);
+	return !test_failed();
+}
+
+/* At least `least` places must have failed, or the sweep has not been where it was meant to go. */
+static void sweep(const char *mode, const struct operation *op, u32 least)
+{
+	struct sweep s = {.mode = hvo_mode_find(mode)};
+	bool met = true;
+
+	for (s.fault = 1; met && s.fault < FAULTS_MAX; s.fault++)
+		if (!run_one(&s, op, &met))
+			break;
+	if (test_failed())
+		pr_err("%s, mode %s: failure %u of this operation", op->name, mode, s.fault);
+	else if (s.a && s.fault - 2 < least)
+		test_fail(__FILE__, __LINE__, "%s met %u failures only", op->name, s.fault - 2);
+	else if (s.a)
+		print("  # %s, mode %s: %u places failed, one at a time\n", op->name, mode, s.fault - 2);
+	EXPECT(!met || test_failed() || !s.a);
+}
+
+TEST(mm_fault, growing_with_hvo_on)
+{
+	static const struct operation op = {.name = "grow", .real = MIB(16), .phantom = GIB(1), .all = PAGES,
+					    .prepare = nothing, .run = grow, .undo = shrink_all};
+
+	sweep("on", &op, 4);
+}
+
+TEST(mm_fault, growing_out_of_recycled_blocks)
+{
+	static const struct operation op = {.name = "grow", .real = MIB(16), .phantom = GIB(1), .all = PAGES,
+					    .prepare = recycle_first, .run = grow, .undo = shrink_all};
+
+	sweep("on", &op, 3);
+}
+
+static void sweep_mapped(const char *mode, bool shrinking, u32 least)
+{
+	const struct operation op = {.name = shrinking ? "shrink" : "grow", .real = MIB(256), .all = MAPPED_PAGES,
+				     .prepare = shrinking ? grow_first : nothing,
+				     .run = shrinking ? shrink : grow,
+				     .undo = shrinking ? (void (*)(struct sweep *))check_after : shrink_all};
+
+	sweep(mode, &op, least);
+}
+
+TEST(mm_fault, growing_without_hvo)
+{
+	sweep_mapped("off", false, 1);
+}
+
+TEST(mm_fault, growing_batched)
+{
+	sweep_mapped("batched", false, 5);
+}
+
+TEST(mm_fault, growing_unbatched)
+{
+	sweep_mapped("unbatched", false, 5);
+}
+
+TEST(mm_fault, shrinking_batched)
+{
+	sweep_mapped("batched", true, MAPPED_PAGES);
+}
+
+TEST(mm_fault, shrinking_unbatched)
+{
+	sweep_mapped("unbatched", true, MAPPED_PAGES);
+}
+
+TEST(mm_fault, demoting)
+{
+	static const struct operation op = {.name = "demote", .real = MIB(16), .phantom = GIB(2), .all = 2,
+					    .prepare = grow_giga, .run = demote, .undo = shrink_demoted};
+
+	sweep("on", &op, 2);
+}
+
+TEST(mm_fault, making_1g_pages)
+{
+	static const struct operation op = {.name = "grow 1G", .real = MIB(16), .phantom = GIB(2), .all = 2,
+					    .prepare = nothing, .run = make_giga, .undo = shrink_giga};
+
+	sweep("on", &op, 16);
+}
+
+TEST(mm_fault, splitting_bare_blocks)
+{
+	static const struct operation op = {.name = "split", .real = MIB(16), .phantom = GIB(1), .all = 2 * SPLITS,
+					    .prepare = nothing, .run = split, .undo = split_free};
+
+	sweep("on", &op, SPLITS);
+}
+
+TEST(mm_fault, splitting_huge_blocks)
+{
+	static const struct operation op = {.name = "split", .real = MIB(64), .all = 2 * SPLITS,
+					    .prepare = all_is_huge, .run = split, .undo = split_free};
+
+	sweep("on", &op, SPLITS);
+}
+
+TEST(mm_fault, opening_sections_mapped)
+{
+	static const struct operation op = {.name = "open mapped", .real = MIB(256), .all = 1,
+					    .prepare = nothing, .run = open_mapped, .undo = close_again};
+
+	sweep("batched", &op, 1);
+}
+
+TEST(mm_fault, opening_sections_on_demand)
+{
+	static const struct operation op = {.name = "open", .real = MIB(256), .all = 1,
+					    .prepare = nothing, .run = open_on_demand, .undo = close_again};
+
+	sweep("on", &op, 2);
+}

@@ -1,0 +1,342 @@
+/*
+ * 1 GiB pages: one head frame and eight tables where others need 4096 frames; made, freed, used for small pages, split
+ * into 512 pages of 2 MiB.
+ *
+ *   HUGE      [head RW][shared tail of order 18, RO, x7]
+ *   NOHEAD    [the same tail x8]  x511
+ */
+#include "mm/hvo.h"
+
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/section.h"
+#include "tests/kernel/pool_check.h"
+
+enum {
+	SAVED_1G = 4087,                                    /* records.md: 4096 frames, less a head and eight tables */
+	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS,          /* the same GiB as 512 pages of 2 MiB */
+	HEADS = GIB_BLOCKS - 1,                             /* new ones for a demotion */
+	STEP = 37,                                          /* of the tails looked at beyond each block's first 64 */
+};
+
+struct giga {
+	struct arena *a;
+	struct pool pool;
+	struct pool_node nodes[ARENA_NODES_MAX * 2];
+};
+
+static bool giga_begin(struct giga *g, struct arena *a)
+{
+	g->a = a;
+	if (a)
+		pool_init(&g->pool, &a->mm, GIGA_ORDER, g->nodes);
+	return a != NULL;
+}
+
+static bool giga_accounted(struct giga *g)
+{
+	pool_expect_consistent(&g->pool);
+	pool_expect_consistent(&g->a->pool);
+	return arena_accounted_with(g->a, &g->pool);
+}
+
+/* First page of whichever node has one. */
+static u32 first_free(const struct pool *pool)
+{
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		if (pool->node[n].free.head != BLOCK_NONE)
+			return pool->node[n].free.head;
+	return BLOCK_NONE;
+}
+
+static void expect_giga_states(const struct mm *mm, u32 index)
+{
+	EXPECT_EQ(index % GIB_BLOCKS, 0);
+	EXPECT_EQ(block_at(mm, index)->state, BLOCK_HUGE);
+	EXPECT_EQ(block_at(mm, index)->order, GIGA_ORDER);
+	for (u32 i = 1; i < GIB_BLOCKS; i++)
+		if (block_at(mm, index + i)->state != BLOCK_NOHEAD)
+			test_fail(__FILE__, __LINE__, "block %u of a 1 GiB page is %s", i,
+				  block_state_name(block_at(mm, index + i)->state));
+}
+
+static void expect_giga(struct mm *mm, u32 index)
+{
+	expect_giga_states(mm, index);
+	EXPECT(huge_line_right(mm, index, GIGA_ORDER));
+	EXPECT(huge_tails_right(mm, index, GIGA_ORDER, STEP));
+}
+
+/* Every page of the 2 MiB pool has its own head and tails. */
+static void expect_small_pages_right(struct pool *pool)
+{
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		for (u32 i = pool->node[n].free.head; i != BLOCK_NONE; i = block_at(pool->mm, i)->next)
+			if (!huge_line_right(pool->mm, i, BLOCK_ORDER) ||
+			    !huge_tails_right(pool->mm, i, BLOCK_ORDER, STEP))
+				return;
+}
+
+TEST(mm_giga, unopened_memory_becomes_one_without_a_round)
+{
+	struct giga g;
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 before = rounds_so_far();
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
+		return;
+	EXPECT_EQ(pool_grow(&g.pool, on, 3), 2); /* more than fits */
+	EXPECT_EQ(pool_frames_saved(&g.pool), 2 * SAVED_1G);
+	expect_giga(&g.a->mm, first_free(&g.pool));
+	EXPECT(giga_accounted(&g));
+	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* again: as they are */
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_BARE, BLOCK_HUGE), 2);
+	EXPECT(giga_accounted(&g));
+	arena_return(g.a);
+}
+
+TEST(mm_giga, one_can_be_allocated_and_freed)
+{
+	struct giga g;
+	struct page *page;
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(1))))
+		return;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		page = mm_page_alloc(&g.a->mm, GIGA_ORDER, USE_MOVABLE, 0, 1);
+		REQUIRE(page);
+		EXPECT_EQ(page->refcount, 1);
+		EXPECT_EQ(page_order(page), GIGA_ORDER);
+		EXPECT(!(page->flags & PAGE_HUGETLB));
+		EXPECT(mm_page_alloc(&g.a->mm, GIGA_ORDER, USE_MOVABLE, 0, 1) == NULL);
+		expect_giga(&g.a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+		EXPECT(giga_accounted(&g));
+		mm_page_free(&g.a->mm, page);
+		EXPECT(giga_accounted(&g));
+	}
+	arena_return(g.a);
+}
+
+/* A free 1 GiB page is the last resort of small pages: its lines are cleared, one round, and it is bare. */
+TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
+{
+	struct giga g;
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *small;
+	u64 before;
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(1))))
+		return;
+	EXPECT_EQ(pool_grow(&g.pool, on, 1), 1);
+	EXPECT_EQ(pool_shrink(&g.pool, on, 1), 1);
+	before = rounds_so_far();
+	small = mm_page_alloc(&g.a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
+	REQUIRE(small);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 0);
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_BARE], (u64)(GIB_BLOCKS - 1) * BLOCK_FRAMES);
+	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_BARE), GIB_BLOCKS - 1);
+	EXPECT(giga_accounted(&g));
+	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0); /* a half is in use */
+	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 500), 500); /* and the rest is whole blocks */
+	EXPECT_EQ(pool_shrink(&g.a->pool, on, 500), 500);
+	mm_page_free(&g.a->mm, small);
+	EXPECT(giga_accounted(&g));
+	arena_return(g.a);
+}
+
+/* ---- demotion ---- */
+
+TEST(mm_giga, a_batch_is_demoted_with_one_round)
+{
+	struct giga g;
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 before;
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
+		return;
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
+	before = rounds_so_far();
+	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 2);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	EXPECT_EQ(g.pool.pages, 0);
+	EXPECT_EQ(g.a->pool.free, 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_frames_saved(&g.a->pool), 2 * SAVED_512);
+	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_HUGE), 2 * (GIB_BLOCKS - 1));
+	expect_small_pages_right(&g.a->pool);
+	EXPECT(giga_accounted(&g));
+	EXPECT_EQ(pool_shrink(&g.a->pool, on, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
+	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(g.a), ~0ULL), 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* bare blocks are one piece again */
+	expect_giga(&g.a->mm, first_free(&g.pool));
+	EXPECT(giga_accounted(&g));
+	arena_return(g.a);
+}
+
+/* 510 heads are one too few: the page stays as it is and usable. 511 do. */
+TEST(mm_giga, demotion_does_what_heads_reach_for)
+{
+	struct giga g;
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct famine famine;
+	u64 before;
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
+		return;
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
+	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0); /* META grows now, not then */
+	meta_unreserve(&g.a->mm.node[0], META_LONG, 2 * HEADS);
+
+	famine_begin(&famine, g.a, META_LONG, HEADS - 1);
+	before = rounds_so_far();
+	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 0);
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	EXPECT_EQ(g.pool.free, 2);
+	expect_giga(&g.a->mm, first_free(&g.pool));
+	famine_end(&famine);
+	EXPECT(giga_accounted(&g));
+
+	famine_begin(&famine, g.a, META_LONG, 2 * HEADS - 1); /* for one and, but for one head, another */
+	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	EXPECT_EQ(g.pool.free, 1);
+	EXPECT_EQ(g.a->pool.free, GIB_BLOCKS);
+	expect_giga(&g.a->mm, first_free(&g.pool));
+	expect_small_pages_right(&g.a->pool);
+	famine_end(&famine);
+	EXPECT(giga_accounted(&g));
+	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
+	EXPECT_EQ(g.a->pool.free, 2 * GIB_BLOCKS);
+	EXPECT(giga_accounted(&g));
+	arena_return(g.a);
+}
+
+/* ---- in the machine's own memory: the baselines, in mapped sections; no arena is larger than 1 GiB ---- */
+
+static bool machine_accounted(void)
+{
+	pool_expect_consistent(&pool_1g);
+	pool_expect_consistent(&pool_2m);
+	return mm_account(&mm_kernel, machine_pools);
+}
+
+/* One page in the machine's empty pool, made in `mode` of memory that is unopened. BLOCK_NONE: skipped, or not empty. */
+static u32 machine_grow(const struct hvo_mode *mode)
+{
+	if (pool_1g.boot + pool_2m.boot > 0) {
+		test_skip("the machine's pools have boot pages");
+		return BLOCK_NONE;
+	}
+	sections_close_all(&mm_kernel);
+	if (pool_grow(&pool_1g, mode, 1) == 0)
+		test_skip("needs 1024 MiB of free memory in one piece");
+	return first_free(&pool_1g);
+}
+
+static void expect_restored(struct mm *mm, u32 index)
+{
+	for (u32 i = 0; i < GIB_BLOCKS; i++)
+		if (block_at(mm, index + i)->state != BLOCK_FULL)
+			test_fail(__FILE__, __LINE__, "block %u was not restored", i);
+	for (u64 i = 1; i < order_pages(GIGA_ORDER); i += STEP) {
+		struct page *page = pfn_page(mm, block_pfn(index) + i);
+
+		page->private[2] = i; /* faults if it is still shared */
+	}
+}
+
+/* Rounds of making one and of giving it back. What the machine does beside it is nothing, so the counts are exact. */
+static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s64 saved)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	u32 index = machine_grow(mode);
+	u64 before;
+
+	if (index == BLOCK_NONE)
+		return;
+	EXPECT_EQ(pool_shrink(&pool_1g, mode, 1), 1);
+	sections_close_all(&mm_kernel);
+	before = rounds_so_far();
+	REQUIRE(pool_grow(&pool_1g, mode, 1) == 1);
+	EXPECT_EQ(rounds_so_far() - before, grow_rounds);
+	EXPECT_EQ(pool_frames_saved(&pool_1g), saved);
+	index = first_free(&pool_1g);
+	EXPECT(huge_tails_right(&mm_kernel, index, GIGA_ORDER, STEP));
+	if (mode->optimise)
+		expect_giga(&mm_kernel, index);
+	EXPECT(machine_accounted());
+	before = rounds_so_far();
+	EXPECT_EQ(pool_shrink(&pool_1g, mode, 1), 1);
+	EXPECT_EQ(rounds_so_far() - before, shrink_rounds);
+	expect_restored(&mm_kernel, index);
+	EXPECT(machine_accounted());
+	sections_close_all(&mm_kernel);
+}
+
+TEST(mm_giga, off_needs_no_round_and_saves_nothing)
+{
+	check_mapped("off", 0, 0, 0);
+}
+
+TEST(mm_giga, unbatched_needs_a_round_for_every_step)
+{
+	check_mapped("unbatched", 2, 1, SAVED_1G);
+}
+
+TEST(mm_giga, batched_needs_two_rounds_and_one)
+{
+	check_mapped("batched", 2, 1, SAVED_1G);
+}
+
+/* Restored whole, then 512 pages optimised: two rounds for one page or for many. */
+static void check_mapped_demotion(const char *name, u64 rounds, s64 saved)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	u64 before;
+
+	if (machine_grow(mode) == BLOCK_NONE)
+		return;
+	before = rounds_so_far();
+	EXPECT_EQ(pool_demote(&pool_1g, &pool_2m, mode, 1), 1);
+	EXPECT_EQ(rounds_so_far() - before, rounds);
+	EXPECT_EQ(pool_1g.pages, 0);
+	EXPECT_EQ(pool_2m.free, GIB_BLOCKS);
+	EXPECT_EQ(pool_frames_saved(&pool_2m), saved);
+	if (mode->optimise)
+		expect_small_pages_right(&pool_2m);
+	EXPECT(machine_accounted());
+	EXPECT_EQ(pool_shrink(&pool_2m, mode, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT(machine_accounted());
+	sections_close_all(&mm_kernel);
+}
+
+TEST(mm_giga, demotion_batched)
+{
+	check_mapped_demotion("batched", 2, SAVED_512);
+}
+
+TEST(mm_giga, demotion_without_hvo)
+{
+	check_mapped_demotion("off", 0, 0);
+}
+
+/* On demand. It would stay huge on the free list, in the way of arenas. */
+TEST(mm_giga, the_machines_own_pool_grows_and_shrinks)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+	const u32 index = machine_grow(on);
+
+	if (index == BLOCK_NONE)
+		return;
+	EXPECT_EQ(pool_frames_saved(&pool_1g), SAVED_1G);
+	expect_giga(&mm_kernel, index);
+	EXPECT(machine_accounted());
+	EXPECT_EQ(pool_shrink(&pool_1g, on, 1), 1);
+	sections_close_all(&mm_kernel);
+	EXPECT(machine_accounted());
+}

@@ -1,0 +1,124 @@
+/*
+ * Pools asked for on the command line: what the words mean, what is refused, and what is made of them.
+ */
+#include "mm/pool_boot.h"
+
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/pool_check.h"
+
+static const struct pool_boot empty;
+
+TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
+{
+	struct pool_boot boot = empty;
+
+	EXPECT_EQ(pool_boot_parse_count(&boot, "100"), 0);
+	EXPECT_EQ(pool_boot_parse_size(&boot, "1G"), 0);
+	EXPECT_EQ(pool_boot_parse_count(&boot, "3"), 0);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 100);
+	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
+	EXPECT_EQ(pool_boot_parse_size(&boot, "2048K"), 0);
+	EXPECT_EQ(pool_boot_parse_count(&boot, "7"), 0); /* the last word counts */
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 7);
+	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
+}
+
+TEST(mm_pool, boot_counts_can_be_per_node)
+{
+	struct pool_boot boot = empty;
+	const struct pool_boot_request *request = &boot.request[POOL_BOOT_2M];
+
+	EXPECT_EQ(pool_boot_parse_count(&boot, "0:100,1:50"), 0);
+	EXPECT_EQ(request->total, 0);
+	EXPECT_EQ(request->nodes, 2);
+	EXPECT_EQ(request->on[0].node, 0);
+	EXPECT_EQ(request->on[0].count, 100);
+	EXPECT_EQ(request->on[1].node, 1);
+	EXPECT_EQ(request->on[1].count, 50);
+	EXPECT_EQ(pool_boot_parse_count(&boot, "3:1,3:2"), 0);
+	EXPECT_EQ(request->nodes, 1);
+	EXPECT_EQ(request->on[0].count, 2);
+}
+
+TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
+{
+	static const char *const malformed[] = {"",    "x",   "-1",   "1x",  "1 ",   ":",	"1:",  ":1",
+						"1:2,", "1:2,3", "1,2", "1:2:3", "1:2;3:4", "1:-2", "0x", "1:2,x:3"};
+	struct pool_boot boot = empty;
+
+	EXPECT_EQ(pool_boot_parse_count(&boot, "5"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(malformed); i++) {
+		if (pool_boot_parse_count(&boot, malformed[i]) != -EINVAL)
+			test_fail(__FILE__, __LINE__, "\"%s\" was taken", malformed[i]);
+		EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
+		EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, 0);
+	}
+	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551616"), -ERANGE);
+	EXPECT_EQ(pool_boot_parse_count(&boot, "0:18446744073709551616"), -ERANGE);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
+}
+
+/* A count that follows a size that does not exist is for no other size. */
+TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
+{
+	static const char *const unknown[] = {"3M", "4K", "0", "512M", "2G", "16E", "2MB", "", "99999999999999999999"};
+	struct pool_boot boot;
+
+	for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
+		boot = empty;
+		if (pool_boot_parse_size(&boot, unknown[i]) == 0)
+			test_fail(__FILE__, __LINE__, "\"%s\" was taken for a size", unknown[i]);
+		EXPECT_EQ(pool_boot_parse_count(&boot, "5"), -ERANGE);
+		EXPECT_EQ(boot.request[POOL_BOOT_2M].total + boot.request[POOL_BOOT_1G].total, 0);
+		EXPECT_EQ(pool_boot_parse_size(&boot, "2M"), 0);
+		EXPECT_EQ(pool_boot_parse_count(&boot, "5"), 0);
+		EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
+	}
+}
+
+TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
+{
+	char words[POOL_BOOT_NODES * 8 + 16];
+	struct pool_boot boot = empty;
+	size_t at = 0;
+
+	for (unsigned n = 0; n < POOL_BOOT_NODES; n++)
+		at += (size_t)format(words + at, sizeof(words) - at, "%s%u:1", n ? "," : "", n);
+	EXPECT_EQ(pool_boot_parse_count(&boot, words), 0);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
+	format(words + at, sizeof(words) - at, ",%u:1", POOL_BOOT_NODES);
+	EXPECT_EQ(pool_boot_parse_count(&boot, words), -ERANGE);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
+}
+
+/* Absent nodes are passed over and the rest is done; what does not fit is not made, and counted. */
+TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
+{
+	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct pool_boot boot = empty;
+	u64 made;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_boot_parse_count(&boot, "0:3,7:50,1:2,18446744073709551615:1"), 0);
+	EXPECT_EQ(pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on), 5);
+	EXPECT_EQ(a->pool.node[0].pages, 3);
+	EXPECT_EQ(a->pool.node[1].pages, 2);
+	EXPECT_EQ(a->pool.boot, 5);
+	pool_expect_consistent(&a->pool);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 5), 5);
+
+	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551615"), 0);
+	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
+	EXPECT(made >= 24); /* of 32 blocks, two of them META from the start, and what META grew by */
+	EXPECT(made <= 30);
+	EXPECT_EQ(a->pool.pages, made);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->pool, on, made), made);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

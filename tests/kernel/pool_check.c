@@ -1,0 +1,135 @@
+/*
+ * Pools and huge pages looked at from all sides: see pool_check.h.
+ */
+#include "tests/kernel/pool_check.h"
+
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/meta.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+
+static void expect_free_page(struct pool *pool, node_t node, u32 index)
+{
+	const struct block *block = block_at(pool->mm, index);
+	const struct page *page = pfn_page(pool->mm, block_pfn(index));
+	const u8 both = BLOCK_POOL | BLOCK_POOL_FREE;
+
+	if ((block->flags & both) != both || block->order != pool->order || block_zone(pool->mm, index)->node != node)
+		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index, block->flags, block->order);
+	if (page->refcount != 0 || !(page->flags & PAGE_HUGETLB) || !(page->flags & PAGE_COMPOUND))
+		test_fail(__FILE__, __LINE__, "free block %u: head with flags %x, %u references", index, page->flags,
+			  page->refcount);
+}
+
+void pool_expect_consistent(struct pool *pool)
+{
+	u64 pages = 0, surplus = 0, free = 0;
+
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		const struct pool_node *node = &pool->node[n];
+		u64 listed = 0;
+
+		for (u32 index = node->free.head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next) {
+			expect_free_page(pool, n, index);
+			listed++;
+		}
+		EXPECT_EQ(node->free.count, listed);
+		EXPECT(node->surplus <= node->pages);
+		EXPECT(node->free.count <= node->pages);
+		pages += node->pages;
+		surplus += node->surplus;
+		free += node->free.count;
+	}
+	EXPECT_EQ(pool->pages, pages);
+	EXPECT_EQ(pool->surplus, surplus);
+	EXPECT_EQ(pool->free, free);
+	EXPECT_EQ(pool->pages, pool->free + pool->in_use);
+	EXPECT(pool->reserved <= pool->free);
+	EXPECT_EQ(pool->making, 0);
+}
+
+bool arena_accounted_with(struct arena *a, const struct pool *other)
+{
+	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, other, NULL});
+}
+
+bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step)
+{
+	const struct page *head = pfn_page(mm, block_pfn(index));
+
+	for (u64 i = 0; i < order_pages(order); i += i % BLOCK_FRAMES < STRUCTS_PER_FRAME ? 1 : step) {
+		const u64 mask = head_mask_of(i > 0 ? order : 0);
+
+		if (head[i].head_mask != mask || page_head(head + i) != head ||
+		    (i > 0) != !!(head[i].flags & PAGE_TAIL)) {
+			test_fail(__FILE__, __LINE__, "struct page %llu of block %u: mask %llx, flags %x",
+				  (unsigned long long)i, index, (unsigned long long)head[i].head_mask, head[i].flags);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool huge_line_right(struct mm *mm, u32 index, unsigned order)
+{
+	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
+
+	for (u32 b = 0; b < order_blocks(order); b++) {
+		const pte_t *line = vmemmap_line(mm, index + b);
+
+		for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+			const pte_t pte = line ? pte_load(&line[i]) : 0;
+			const bool ok = b + i == 0 ? pte_present(pte) && pte_writable(pte)
+						   : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) &&
+							     pte_pfn(pte) == tail;
+
+			if (!ok) {
+				test_fail(__FILE__, __LINE__, "block %u + %u: PTE %u is %llx", index, b, i,
+					  (unsigned long long)pte);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+u64 rounds_so_far(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.flushes;
+}
+
+void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 spare)
+{
+	struct node *node = &a->mm.node[0];
+
+	f->a = a;
+	f->blocks = BLOCK_LIST_INIT;
+	for (unsigned k = 0; k < ZONE_KINDS; k++)
+		for (enum free_class class = 0; class < FREE_CLASSES && node->zone[k] != ZONE_NONE; class++)
+			block_take(&a->mm.zone[node->zone[k]], class, BLOCK_ORDER, ~0ULL, BLOCK_META, &f->blocks);
+	meta_flush_gated(node);
+	for (enum meta_kind k = 0; k < META_KINDS; k++) {
+		f->kept[k] = node->meta.free[k] - node->meta.reserved[k];
+		node->meta.reserved[k] += f->kept[k];
+	}
+	spare += kind == META_LONG ? META_EMERGENCY : 0;
+	if (f->kept[kind] < spare) {
+		test_fail(__FILE__, __LINE__, "META has %llu frames, the case wants to leave %llu",
+			  (unsigned long long)f->kept[kind], (unsigned long long)spare);
+		return;
+	}
+	meta_unreserve(node, kind, spare);
+	f->kept[kind] -= spare;
+}
+
+void famine_end(struct famine *f)
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		meta_unreserve(&f->a->mm.node[0], kind, f->kept[kind]);
+	block_list_publish_free(&f->a->mm, &f->blocks);
+}

@@ -1,0 +1,317 @@
+/*
+ * Pools as their users see them: promises, surplus, shares of nodes, and pages that cannot be restored.
+ */
+#include "kernel/test.h"
+#include "mm/pool.h"
+#include "mm/transit.h"
+#include "tests/kernel/pool_check.h"
+
+static struct page *take(struct arena *a, node_t node)
+{
+	return pool_page_take(&a->pool, node, POOL_ANY);
+}
+
+static void expect_counts(struct arena *a, u64 pages, u64 in_use, u64 surplus)
+{
+	EXPECT_EQ(a->pool.pages, pages);
+	EXPECT_EQ(a->pool.in_use, in_use);
+	EXPECT_EQ(a->pool.surplus, surplus);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+}
+
+TEST(mm_pool, pages_beyond_the_target_go_when_they_are_given_back)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page[4];
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_resize(&a->pool, on, 6), 6);
+	for (unsigned i = 0; i < 4; i++)
+		REQUIRE((page[i] = take(a, 0)));
+	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
+	expect_counts(a, 4, 4, 3); /* two were free and are gone */
+	for (unsigned i = 0; i < 3; i++) {
+		pool_page_give(&a->pool, page[i]);
+		expect_counts(a, 3 - i, 3 - i, 2 - i);
+	}
+	pool_page_give(&a->pool, page[3]); /* the persistent one stays */
+	expect_counts(a, 1, 0, 0);
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, surplus_pages_are_adopted_when_it_grows)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page[3];
+
+	if (!a)
+		return;
+	a->pool.overcommit = 3;
+	for (unsigned i = 0; i < 3; i++)
+		REQUIRE((page[i] = take(a, 0)));
+	expect_counts(a, 3, 3, 3);
+	EXPECT_EQ(pool_resize(&a->pool, on, 2), 2); /* no page is made */
+	expect_counts(a, 3, 3, 1);
+	EXPECT_EQ(pool_resize(&a->pool, on, 5), 5);
+	expect_counts(a, 5, 3, 0);
+	for (unsigned i = 0; i < 3; i++)
+		pool_page_give(&a->pool, page[i]);
+	expect_counts(a, 5, 0, 0);
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, overcommit_allows_so_many_and_no_more)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page[4];
+
+	if (!a)
+		return;
+	EXPECT(take(a, 0) == NULL);
+	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
+	a->pool.overcommit = 2;
+	for (unsigned i = 0; i < 3; i++) {
+		REQUIRE((page[i] = take(a, 0)));
+		expect_counts(a, MAX(1, i + 1), i + 1, i);
+	}
+	EXPECT(take(a, 0) == NULL);
+	pool_page_give(&a->pool, page[0]);
+	expect_counts(a, 2, 2, 1);
+	REQUIRE((page[0] = take(a, 0)));
+	a->pool.overcommit = 0; /* what is there stays until it is given back */
+	EXPECT(take(a, 0) == NULL);
+	for (unsigned i = 0; i < 3; i++)
+		pool_page_give(&a->pool, page[i]);
+	expect_counts(a, 1, 0, 0);
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, an_overcommitted_page_comes_from_the_nearest_node)
+{
+	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
+	struct page *page;
+
+	if (!a)
+		return;
+	a->pool.overcommit = 1;
+	REQUIRE((page = take(a, 1)));
+	EXPECT_EQ(a->pool.node[1].pages, 1);
+	EXPECT_EQ(a->pool.node[1].surplus, 1);
+	pool_page_give(&a->pool, page);
+	REQUIRE((page = take(a, 0)));
+	EXPECT_EQ(a->pool.node[0].pages, 1);
+	pool_page_give(&a->pool, page);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+/* Promised pages are neither another's nor shrunk away. */
+TEST(mm_pool, promises_are_kept)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page[4];
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
+	EXPECT_EQ(pool_resize(&a->pool, on, 4), 4);
+	EXPECT_EQ(pool_reserve(&a->pool, 5), -ENOMEM);
+	EXPECT_EQ(pool_reserve(&a->pool, ~0ULL), -ENOMEM);
+	EXPECT_EQ(pool_reserve(&a->pool, 3), 0);
+	EXPECT_EQ(pool_reserve(&a->pool, 2), -ENOMEM);
+	REQUIRE((page[0] = take(a, 0)));
+	EXPECT(take(a, 0) == NULL);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 4), 0);
+	REQUIRE((page[1] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	EXPECT_EQ(a->pool.reserved, 2);
+	EXPECT(take(a, 0) == NULL);
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	expect_counts(a, 4, 2, 4); /* two promised, two in use: all surplus now */
+	REQUIRE((page[2] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	pool_unreserve(&a->pool, 1);
+	EXPECT_EQ(a->pool.reserved, 0);
+	for (unsigned i = 0; i < 3; i++)
+		pool_page_give(&a->pool, page[i]);
+	EXPECT_EQ(a->pool.in_use, 0);
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0); /* the one whose promise was taken back */
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+/* ---- nodes ---- */
+
+TEST(mm_pool, nodes_have_equal_shares)
+{
+	struct arena *a = arena_borrow(MIB(128), .nodes = 4);
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 most = 0, least = ~0ULL;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
+	for (node_t n = 0; n < 4; n++)
+		EXPECT_EQ(a->pool.node[n].pages, 5);
+	for (unsigned i = 0; i < 10; i++) /* one at a time: from each in turn */
+		EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
+	for (node_t n = 0; n < 4; n++) {
+		most = MAX(most, a->pool.node[n].pages);
+		least = MIN(least, a->pool.node[n].pages);
+	}
+	EXPECT(most - least <= 1);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 12), 12);
+	for (node_t n = 0; n < 4; n++)
+		EXPECT(a->pool.node[n].pages >= 4 && a->pool.node[n].pages <= 5);
+	pool_expect_consistent(&a->pool);
+	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 18);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, what_one_node_lacks_others_give)
+{
+	struct arena *a = arena_borrow(MIB(64), .nodes = 2, .skew = MIB(24)); /* 28 blocks and 4 */
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
+	EXPECT(a->pool.node[1].pages <= 3);
+	EXPECT(a->pool.node[0].pages >= 17);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 20), 20);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, nodes_are_resized_one_by_one)
+{
+	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 most;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, 7), 7);
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 0, 2), 2);
+	EXPECT_EQ(a->pool.node[0].pages, 2);
+	EXPECT_EQ(a->pool.node[1].pages, 7);
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 2, 5), 0); /* no such node */
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 2, 5), 0);
+	EXPECT_EQ(pool_grow_on(&a->pool, on, NODE_NONE - 1, 5), 0);
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 4), 4);
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 0, 5), 2);
+	EXPECT_EQ(a->pool.node[0].pages, 0);
+	EXPECT_EQ(a->pool.node[1].pages, 3);
+	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13); /* 16 blocks, one META, three in the pool */
+	EXPECT_EQ(a->pool.node[0].pages, 0);
+	pool_expect_consistent(&a->pool);
+	most = a->pool.pages;
+	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), most);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+/* ---- nearly all memory ---- */
+
+/* All there is, and all back again: META grows and shrinks with it. */
+static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	u64 grown;
+
+	if (!a)
+		return;
+	grown = pool_resize(&a->pool, mode, blocks);
+	EXPECT(grown >= at_least);
+	expect_counts(a, grown, 0, 0);
+	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* no more is to be had */
+	EXPECT_EQ(pool_resize(&a->pool, mode, 0), 0);
+	expect_counts(a, 0, 0, 0);
+	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* nothing was lost */
+	EXPECT_EQ(pool_resize(&a->pool, mode, 0), 0);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+TEST(mm_pool, it_can_have_98_percent_of_memory)
+{
+	fill(arena_borrow(MIB(512)), "on", 256, 256 * 98 / 100 + 1);
+}
+
+/* Three sections of four: the first holds META, was opened on demand, and has the struct pages of the others. */
+TEST(mm_pool, it_can_have_all_mapped_memory_batched)
+{
+	fill(arena_borrow(MIB(512)), "batched", 256, 3 * SECTION_BLOCKS);
+}
+
+/* ---- S0's restore contract (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09) ---- */
+
+enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };
+
+/*
+ * Restoring stops at the first page there are no frames for and says both: the error and how many were done. Those are given
+ * back, which may bring frames for the rest; what still fails stays in the pool, whole and usable, and is surplus.
+ */
+TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
+	struct famine famine;
+	struct page *page;
+	u64 restored;
+
+	if (!a)
+		return;
+	/* The call: error and count. */
+	EXPECT_EQ(pool_make(&a->pool, batched, 0, PAGES, &list), PAGES);
+	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
+	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), -ENOMEM);
+	EXPECT_EQ(restored, ENOUGH_FOR);
+	EXPECT_EQ(done.count, ENOUGH_FOR);
+	EXPECT_EQ(list.count, PAGES - ENOUGH_FOR);
+	for (u32 i = done.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+		EXPECT_EQ(block_at(&a->mm, i)->state, BLOCK_FULL);
+	for (u32 i = list.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+		EXPECT(huge_line_right(&a->mm, i, BLOCK_ORDER) && huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
+	famine_end(&famine);
+	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), 0);
+	EXPECT_EQ(restored, PAGES - ENOUGH_FOR);
+	for (u32 i = done.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+		pfn_page(&a->mm, block_pfn(i))->flags = 0;
+	block_list_publish_free(&a->mm, &done);
+	EXPECT(arena_accounted(a));
+
+	/* The pool, frames for three: these are given back, META grows into one of them, and the rest can be restored. */
+	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
+	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
+	famine_end(&famine);
+	expect_counts(a, 0, 0, 0);
+
+	/* Frames for none: all stay, surplus and usable, and come out when there are frames. */
+	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
+	EXPECT_EQ(a->pool.free, PAGES);
+	EXPECT_EQ(a->pool.surplus, PAGES);
+	pool_expect_consistent(&a->pool);
+	REQUIRE((page = take(a, 0)));
+	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER, 1));
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(a->pool.pages, PAGES);
+	EXPECT_EQ(a->pool.surplus, PAGES);
+	famine_end(&famine);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
+	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
