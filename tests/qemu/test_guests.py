@@ -36,5 +36,7 @@ def test_guest(machine, kernel, cases, request):
     assert not outcome.problem, outcome.report()
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + outcome.report()
     failed = sum(1 for case in ktap.cases if case.outcome == "failed")
-    assert outcome.verdict == ("fail" if failed else "pass"), f"{failed} cases failed, yet " + outcome.report()
+    passed = any(case.outcome == "passed" for case in ktap.cases)
+    verdict = "fail" if failed else "pass" if passed else "skipped"  # T= may select what this machine cannot run
+    assert outcome.verdict == verdict, f"{failed} cases failed, yet " + outcome.report()
     reporter.check_pins()
