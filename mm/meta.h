@@ -71,8 +71,9 @@ void meta_flush_gated(struct node *node);
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used);
 
 /*
- * Take a META block out again, whatever kind: 0 if only its own `own` frames (the first ones) are in use and nothing is
- * gated, else -EBUSY. The caller owns the block afterwards.
+ * Take a META block out again, whatever kind: 0 if exactly `own` of its frames are in use besides gated ones, else -EBUSY with
+ * nothing changed. Frames still gated go with the block, so the caller completes a round before it uses any. The caller
+ * owns the block afterwards.
  */
 int meta_remove_block(struct node *node, u32 index, unsigned own);
 
