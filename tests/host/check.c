@@ -161,7 +161,7 @@ static void prune(struct bucket *b)
 		if (cpu_not_past(&b->change[i], false) != CPU_NONE)
 			b->change[kept++] = b->change[i];
 	}
-	b->count = kept;
+	atomic_store_relaxed(&b->count, kept);
 	b->prune_at = MAX(PRUNE_AT, 2 * kept);
 }
 
@@ -176,7 +176,8 @@ void watch_changed(struct watch_change *change)
 	if (b->count >= MAX(b->prune_at, PRUNE_AT))
 		prune(b);
 	b->change = grow(b->change, b->count, &b->room, sizeof(*b->change));
-	b->change[b->count++] = *change;
+	b->change[b->count] = *change;
+	atomic_store_relaxed(&b->count, b->count + 1); /* check_frame() looks before it locks */
 	pthread_mutex_unlock(&b->lock);
 	irq_restore(flags);
 }
