@@ -53,6 +53,9 @@ struct boot_info {
 /* Add a range; drops empty ones and counts those that do not fit. RAM above what fits is lost, never misread. */
 void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum mem_kind kind);
 
+/* What a type of the BIOS's e820 map stands for; both protocols hand these on (ACPI specification 6.5, 15.2). */
+enum mem_kind mem_kind_of_e820(u32 type);
+
 /* Count an oddity and name it: who found it, what it is, the offending value. A hostile table cannot flood the console.
  */
 enum { BOOT_FAULTS_SAID = 16 };

@@ -139,22 +139,6 @@ static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
 	info->rsdp_copy_len = size;
 }
 
-/* Types are those of the BIOS's e820 map. */
-static enum mem_kind kind_of_e820(u32 type)
-{
-	switch (type) {
-	case 1:
-		return MEM_RAM;
-	case 3:
-	case 4:
-		return MEM_ACPI;
-	case 5:
-		return MEM_BAD;
-	default:
-		return MEM_RESERVED;
-	}
-}
-
 /* Entries of `size` bytes; a rest shorter than that is named. */
 static bool entries_ok(struct boot_info *info, struct span entries, u32 size, u32 min)
 {
@@ -183,7 +167,7 @@ static void parse_memory_map(struct boot_info *info, struct span tag)
 	for (size_t at = 0; at + size <= entries.len; at += size) {
 		const u8 *e = entries.data + at;
 
-		boot_info_add_range(info, get_u64(e), get_u64(e + 8), kind_of_e820(get_u32(e + 16)));
+		boot_info_add_range(info, get_u64(e), get_u64(e + 8), mem_kind_of_e820(get_u32(e + 16)));
 	}
 }
 

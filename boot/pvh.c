@@ -92,22 +92,6 @@ static void read_modules(const struct reader *r, const struct start_info *start)
 	}
 }
 
-/* Types are those of the BIOS's e820 map (ACPI specification 6.5, 15.2). */
-static enum mem_kind kind_of_e820(u32 type)
-{
-	switch (type) {
-	case 1:
-		return MEM_RAM;
-	case 3:
-	case 4:
-		return MEM_ACPI;
-	case 5:
-		return MEM_BAD;
-	default:
-		return MEM_RESERVED;
-	}
-}
-
 static void read_memory_map(const struct reader *r, const struct start_info *start)
 {
 	struct start_info_range range;
@@ -124,7 +108,7 @@ static void read_memory_map(const struct reader *r, const struct start_info *sta
 			fault(r, "memory map is out of reach after this many ranges", i);
 			return;
 		}
-		boot_info_add_range(r->info, range.addr, range.size, kind_of_e820(range.type));
+		boot_info_add_range(r->info, range.addr, range.size, mem_kind_of_e820(range.type));
 	}
 }
 

@@ -290,16 +290,6 @@ static pfn_t vmap_table_alloc(void *ctx)
 	return page ? page_pfn(page) : PFN_NONE;
 }
 
-static u64 node_ram(node_t node)
-{
-	u64 bytes = 0;
-
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].node == node)
-			bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
-	return bytes;
-}
-
 static bool lies_on_node(phys_t phys, node_t node)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++)
@@ -323,7 +313,7 @@ void mm_init(void)
 			       .zalloc = boot_zalloc};
 
 	for (node_t n = 0; n < node_count; n++) {
-		if (node_ram(n) < MIB(16))
+		if (memblock_node_bytes(n) < MIB(16))
 			continue; /* served by another node's META */
 		first_meta[n] = memblock_alloc(size, size, 0, n);
 		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {

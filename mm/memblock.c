@@ -293,3 +293,13 @@ struct memblock_totals memblock_totals(void)
 	}
 	return totals;
 }
+
+u64 memblock_node_bytes(node_t node)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		if (memblock_memory.range[i].node == node)
+			bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
+	return bytes;
+}

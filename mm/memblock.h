@@ -64,6 +64,9 @@ struct memblock_totals {
 };
 struct memblock_totals memblock_totals(void);
 
+/* Bytes of RAM on a node. */
+u64 memblock_node_bytes(node_t node);
+
 /* ---- the same over any pair of lists: private machines and tests ---- */
 
 /*

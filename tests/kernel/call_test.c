@@ -13,6 +13,7 @@
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
+#include "tests/kernel/cpus.h"
 
 enum {
 	HANDOVERS = 200,
@@ -100,24 +101,10 @@ TEST(kernel_call, every_target_is_called_once)
 	}
 }
 
-struct busy {
-	u32 running, stop;
-};
-
-/* Busy with interrupts on, doing nothing that would serve a mailbox by itself. */
-static void be_busy(void *arg)
-{
-	struct busy *b = arg;
-
-	atomic_store_release(&b->running, 1);
-	while (!atomic_load_acquire(&b->stop))
-		cpu_relax();
-}
-
 /* Busy with interrupts off, polling as the rules demand. */
 static void be_busy_masked(void *arg)
 {
-	struct busy *b = arg;
+	struct cpus_busy *b = arg;
 	irq_flags_t flags = irq_save();
 
 	atomic_store_release(&b->running, 1);
@@ -130,12 +117,12 @@ static void be_busy_masked(void *arg)
 
 static void call_while(call_fn *occupation)
 {
-	static struct busy b;
+	static struct cpus_busy b;
 	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be busy");
 	cpu_t other = other_cpu();
 	u32 calls = 0;
 
-	b = (struct busy){0};
+	b = (struct cpus_busy){0};
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
 	REQUIRE(work_start(other, occupation, &b) == 0);
@@ -152,7 +139,7 @@ static void call_while(call_fn *occupation)
 
 TEST(kernel_call, busy_cpus_answer)
 {
-	call_while(be_busy);
+	call_while(cpus_be_busy);
 }
 
 TEST(kernel_call, cpus_with_interrupts_off_answer)

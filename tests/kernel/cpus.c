@@ -4,6 +4,7 @@
 #include "tests/kernel/cpus.h"
 
 #include <arch/atomic.h>
+#include <arch/barrier.h>
 
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -82,4 +83,13 @@ bool cpus_wait_idle(void)
 		}
 	}
 	return true;
+}
+
+void cpus_be_busy(void *busy)
+{
+	struct cpus_busy *b = busy;
+
+	atomic_store_release(&b->running, 1);
+	while (!atomic_load_acquire(&b->stop))
+		cpu_relax();
 }

@@ -16,5 +16,11 @@ cpu_t cpus_find_other(void);
 enum { CPUS_TOGETHER = 4 };
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
+/* Work for one CPU, interrupts on, that serves no mailbox by itself: sets `running`, ends when somebody sets `stop`. */
+struct cpus_busy {
+	u32 running, stop;
+};
+void cpus_be_busy(void *busy);
+
 /* Wait, bounded, until every other CPU is halted in its idle loop. False, said why, if one is not. */
 bool cpus_wait_idle(void);

@@ -13,16 +13,6 @@
 #include "mm/zone.h"
 #include "tests/kernel/cpus.h"
 
-static u64 node_ram(node_t node)
-{
-	u64 bytes = 0;
-
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].node == node)
-			bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
-	return bytes;
-}
-
 static u64 node_available(node_t node)
 {
 	u64 frames = 0;
@@ -71,7 +61,7 @@ TEST(mm_numa, all_ram_and_all_cpus_belong_to_a_node)
 
 	EXPECT_EQ(mm_kernel.nodes, node_count);
 	for (node_t n = 0; n < node_count; n++)
-		bytes += node_ram(n);
+		bytes += memblock_node_bytes(n);
 	EXPECT_EQ(bytes, memblock_totals().ram_bytes);
 	cpumask_foreach(cpu, &cpus_online)
 		EXPECT(cpu_data(cpu)->node < node_count);
@@ -129,7 +119,7 @@ TEST(mm_numa, meta_is_the_nodes_own_or_the_nearest_ones)
 		const struct node *node = &mm_kernel.node[n];
 		node_t i = 0;
 
-		if (node_ram(n) >= MIB(64)) /* what is smaller may not have had a free block */
+		if (memblock_node_bytes(n) >= MIB(64)) /* what is smaller may not have had a free block */
 			EXPECT_EQ(node->meta_node, n);
 		while (mm_kernel.node[node->fallback[i]].meta.blocks == 0)
 			i++;
@@ -169,7 +159,7 @@ TEST(mm_numa, this_node_or_nothing)
 	for (node_t n = 0; n < node_count; n++) {
 		struct page *page = page_alloc(0, USE_MOVABLE, PAGE_NODE, n);
 
-		if (node_ram(n) == 0)
+		if (memblock_node_bytes(n) == 0)
 			EXPECT(!page);
 		if (nearest_with_memory(n) == n)
 			EXPECT(page && page_node(page) == n);

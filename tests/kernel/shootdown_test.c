@@ -202,29 +202,16 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 	EXPECT_EQ(after.skipped, before.skipped);
 }
 
-struct busy {
-	u32 running, stop;
-};
-
-static void be_busy(void *arg)
-{
-	struct busy *b = arg;
-
-	atomic_store_release(&b->running, 1);
-	while (!atomic_load_acquire(&b->stop))
-		cpu_relax();
-}
-
 TEST(kernel_shootdown, a_busy_cpu_has_flushed_when_the_round_returns)
 {
 	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be busy");
 	const cpu_t one = cpus_find_other();
-	struct busy b = {0};
+	struct cpus_busy b = {0};
 	u64 flushed;
 
 	if (one == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(work_start(one, be_busy, &b) == 0);
+	REQUIRE(work_start(one, cpus_be_busy, &b) == 0);
 	while (!atomic_load_acquire(&b.running))
 		wait_spin(&wait, one);
 	for (unsigned i = 1; i <= 10; i++) {
