@@ -180,6 +180,8 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	current_case = tc;
 	current_skipped = false;
 	atomic_store_relaxed(&current_failures, 0);
+	if (test_before_case)
+		test_before_case();
 	tc->run();
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the machine is not as it was before the case (said above)");

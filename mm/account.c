@@ -71,22 +71,39 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 	return true;
 }
 
+static const char *const free_of_type[MIGRATE_TYPES] = {
+	[MIGRATE_UNMOVABLE] = "free, unmovable,",
+	[MIGRATE_MOVABLE] = "free, movable,",
+	[MIGRATE_RECLAIMABLE] = "free, reclaimable,",
+	[MIGRATE_CMA] = "free, CMA,",
+};
+
 static bool account_lists(struct zone *zone)
 {
-	u64 small = 0;
+	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_TYPES] = {0}, small = 0;
 	bool ok = true;
 
-	for (unsigned class = 0; class < FREE_CLASSES; class++) {
-		u64 frames = 0;
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+		for (unsigned class = 0; class < FREE_CLASSES; class++) {
+			u64 frames = 0;
 
-		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 			for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
 				ok &= walk_block_list(zone, class, type, order, &frames);
-		ok &= agree("free blocks of one class", zone, zone->free_class[class], frames);
+			class_frames[class] += frames;
+			type_frames[type] += frames;
+		}
+		for (unsigned order = 0; order < PAGE_ORDERS; order++) {
+			u64 frames = 0;
+
+			ok &= walk_page_list(zone, type, order, &frames);
+			small += frames;
+			type_frames[type] += frames;
+		}
 	}
+	for (unsigned class = 0; class < FREE_CLASSES; class++)
+		ok &= agree("free blocks of one class", zone, zone->free_class[class], class_frames[class]);
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-		for (unsigned order = 0; order < PAGE_ORDERS; order++)
-			ok &= walk_page_list(zone, type, order, &small);
+		ok &= agree(free_of_type[type], zone, zone->free_type[type], type_frames[type]);
 	return agree("free small pages", zone, zone->free_small, small) && ok;
 }
 

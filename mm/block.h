@@ -40,6 +40,7 @@ enum block_flags {
 	BLOCK_POOL_FREE = 1 << 3,
 	BLOCK_MAPPED = 1 << 4, /* in a mapped section: the vmemmap is, or was, one 2 MiB mapping */
 	BLOCK_MEMMAP = 1 << 5, /* META: holds the struct pages of a mapped section */
+	BLOCK_POISONED = 1 << 6, /* a huge page freed with poison=on: its contents are the poison (page_poison.h) */
 };
 
 struct meta_block;

@@ -99,6 +99,7 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to)
 	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)block->state * 16 + to);
 	atomic_add_relaxed(&mm->changes[block->state * BLOCK_STATES + to], 1);
 	atomic_store_relaxed(&block->state, (u8)to);
+	block_clear_flags(block, BLOCK_POISONED); /* whoever changes it may use the contents */
 }
 
 u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)

@@ -29,6 +29,7 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	*head = index;
 	zone->block_orders[class][block->type & BLOCK_TYPE_MASK] |= (u16)(1u << (order - BLOCK_ORDER));
 	counter_add(&zone->free_class[class], order_pages(order));
+	counter_add(&zone->free_type[block->type & BLOCK_TYPE_MASK], order_pages(order));
 }
 
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
@@ -45,6 +46,7 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (*head == BLOCK_NONE)
 		zone->block_orders[class][block->type & BLOCK_TYPE_MASK] &= (u16)~(1u << (block->order - BLOCK_ORDER));
 	counter_sub(&zone->free_class[class], order_pages(block->order));
+	counter_sub(&zone->free_type[block->type & BLOCK_TYPE_MASK], order_pages(block->order));
 	block_clear_flags(block, BLOCK_FREE);
 	block->next = block->prev = BLOCK_NONE;
 	block->order = 0;

@@ -19,7 +19,8 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 		(*head)->prev = page;
 	*head = page;
 	zone->page_orders[type] |= (u16)(1u << order);
-	zone->free_small += order_pages(order);
+	counter_add(&zone->free_small, order_pages(order));
+	counter_add(&zone->free_type[type], order_pages(order));
 }
 
 static void page_list_remove(struct zone *zone, struct page *page, u8 type)
@@ -34,7 +35,8 @@ static void page_list_remove(struct zone *zone, struct page *page, u8 type)
 		page->next->prev = page->prev;
 	if (!*head)
 		zone->page_orders[type] &= (u16)~(1u << page->order);
-	zone->free_small -= order_pages(page->order);
+	counter_sub(&zone->free_small, order_pages(page->order));
+	counter_sub(&zone->free_type[type], order_pages(page->order));
 	page_set_kind(page, 0, 0);
 }
 
@@ -47,6 +49,8 @@ static void block_became_free(struct zone *zone, const struct page *first)
 	ASSERT(block->state == BLOCK_FULL, "block %u is wholly free but %s", index, block_state_name(block->state));
 	block->free_pages = 0;
 	block->owner = 0;
+	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
+		block_set_flags(block, BLOCK_POISONED); /* each of its pages is */
 	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
 }
 

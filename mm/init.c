@@ -18,6 +18,7 @@
 #include "mm/memmap.h"
 #include "mm/memmap_open.h"
 #include "mm/meta.h"
+#include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "mm/pool_boot.h"
 #include "mm/vmap.h"
@@ -249,7 +250,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	const struct memblock_range *first = &plan->memory->range[0];
 	const struct memblock_range *last = &plan->memory->range[plan->memory->count - 1];
 
-	*mm = (struct mm){.root = plan->root,
+	*mm = (struct mm){.watch = plan->watch,
+			  .root = plan->root,
 			  .vmemmap = plan->vmemmap,
 			  .memory = plan->memory,
 			  .reserved = plan->reserved,
@@ -309,6 +311,7 @@ void mm_init(void)
 			       .vmemmap = VMEMMAP_BASE,
 			       .first_meta = first_meta,
 			       .style = memmap_style(),
+			       .watch = page_watch_at_boot(),
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

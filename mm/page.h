@@ -27,7 +27,8 @@ enum page_flags {
 	PAGE_RESERVED = 1 << 4, /* not RAM, or firmware's, or the image: never allocated */
 	PAGE_BOOT = 1 << 5,     /* given out by memblock; freeing it is an ordinary free */
 	PAGE_HUGETLB = 1 << 6,  /* head of a page that belongs to a pool */
-	PAGE_OPTIMISED = 1 << 7 /* head whose tails are the shared page; readers see it before any tail is remapped */
+	PAGE_OPTIMISED = 1 << 7, /* head whose tails are the shared page; readers see it before any tail is remapped */
+	PAGE_BAD = 1 << 9        /* named bad: kept out of use for good (bad_frames.h) */
 };
 
 struct page {
@@ -41,9 +42,13 @@ struct page {
 		u32 kind; /* the three as one word: see page_kind() */
 	};
 	u32 refcount;
-	struct page *next, *prev; /* free list of its order and type, while PAGE_BUDDY */
-	u64 owner;                /* who allocated it: an address in the code (page_owner=on) */
-	u64 private[3];           /* the holder's */
+	struct page *next; /* free list of its order and type, while PAGE_BUDDY */
+	union {
+		struct page *prev;
+		u64 held_since; /* while allocated, page_owner=on: ns since start */
+	};
+	u64 owner;      /* page_owner=on: who holds it, or held it last (page_owner.h) */
+	u64 private[3]; /* the holder's; while it is free and page_owner=on, the last is who freed it */
 };
 
 _Static_assert(sizeof(struct page) == 64, "a struct page is one cache line");

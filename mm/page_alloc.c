@@ -21,6 +21,8 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "mm/page_poison.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
@@ -53,6 +55,7 @@ static void publish_split(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_at(zone->mm, index);
 
+	page_poison_split(zone->mm, index);
 	spin_lock(&zone->lock);
 	block_clear_flags(block, BLOCK_TRANSIT);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
@@ -226,7 +229,8 @@ static bool memory_is_moving(const struct mm *mm)
 	return transit > 0 || atomic_load_relaxed(&mm->sections_moving) > 0;
 }
 
-struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+static struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
+				virt_t caller)
 {
 	static const u8 type_of_use[] = {
 		[USE_UNMOVABLE] = MIGRATE_UNMOVABLE,
@@ -244,9 +248,16 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 	while (!(page = alloc_from_nodes(mm, first, order, type_of_use[use], request)) && !(request & PAGE_NOFLUSH) &&
 	       memory_is_moving(mm) && wait.late == 0)
 		wait_spin(&wait, CPU_NONE);
+	if (unlikely(atomic_load_relaxed(&mm->watch)) && page)
+		page_watch_allocated(mm, page, order, caller);
 	if (page && (request & PAGE_ZERO))
 		clear_pages(phys_to_virt(page_to_pfn(page) << PAGE_SHIFT), order_pages(order));
 	return page;
+}
+
+struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	return alloc_pages(mm, order, use, request, node, CALLER);
 }
 
 /* ---- freeing ---- */
@@ -262,17 +273,6 @@ static void free_huge(struct zone *zone, struct page *page)
 	block_free(zone, index, block->order);
 }
 
-static void free_page_checks(const struct page *page)
-{
-	const u64 pfn = page_to_pfn(page);
-
-	ASSERT(page_head(page) == page && !(page->flags & PAGE_TAIL), "free of frame %llx, a tail",
-	       (unsigned long long)pfn);
-	ASSERT(!(page->flags & (PAGE_BUDDY | PAGE_PCP)), "double free of frame %llx", (unsigned long long)pfn);
-	ASSERT(!(page->flags & PAGE_RESERVED), "free of frame %llx, which is reserved", (unsigned long long)pfn);
-	ASSERT(!(page->flags & PAGE_HUGETLB), "free of frame %llx, which is a pool's", (unsigned long long)pfn);
-}
-
 /* Pages given out by memblock were never in this CPU's count. */
 static void uncount(struct zone *zone, const struct page *page, unsigned order)
 {
@@ -283,11 +283,13 @@ static void uncount(struct zone *zone, const struct page *page, unsigned order)
 }
 
 /* The last reference is gone. */
-static void free_unreferenced(struct mm *mm, struct page *page)
+static void free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 {
 	const unsigned order = page->flags & PAGE_COMPOUND ? page->order : 0;
 	struct zone *zone = &mm->zone[page->zone];
 
+	if (unlikely(atomic_load_relaxed(&mm->watch)) && !page_watch_freed(mm, page, order, caller))
+		return;
 	pcp_enter();
 	uncount(zone, page, order);
 	if (order >= BLOCK_ORDER) {
@@ -303,33 +305,42 @@ static void free_unreferenced(struct mm *mm, struct page *page)
 	pcp_leave(mm);
 }
 
+static void free_page(struct mm *mm, struct page *page, virt_t caller)
+{
+	if (!page_check_free(mm, page))
+		return;
+	if (likely(atomic_cas(&page->refcount, 1u, 0u)))
+		free_unreferenced(mm, page, caller);
+	else
+		page_misused(mm, page, "free of frame %llx with %u references", (unsigned long long)page_to_pfn(page),
+			     atomic_load_relaxed(&page->refcount));
+}
+
 void mm_page_free(struct mm *mm, struct page *page)
 {
-	u32 was;
-
-	free_page_checks(page);
-	was = atomic_exchange(&page->refcount, 0);
-	ASSERT(was == 1, "free of frame %llx with %u references", (unsigned long long)page_to_pfn(page), was);
-	free_unreferenced(mm, page);
+	free_page(mm, page, CALLER);
 }
 
 /* ---- mm.h ---- */
 
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	return mm_page_alloc(&mm_kernel, order, use, request, node);
+	return alloc_pages(&mm_kernel, order, use, request, node, CALLER);
 }
 
 void page_free(struct page *page)
 {
-	mm_page_free(&mm_kernel, page);
+	free_page(&mm_kernel, page, CALLER);
 }
 
 void page_get(struct page *page)
 {
-	const u32 was = atomic_fetch_add(&page_head(page)->refcount, 1);
+	struct page *head = page_head(page);
 
-	ASSERT(was > 0, "reference to free frame %llx", (unsigned long long)page_to_pfn(page));
+	if (likely(atomic_fetch_add(&head->refcount, 1) > 0))
+		return;
+	atomic_store_relaxed(&head->refcount, 0);
+	page_misused(&mm_kernel, page, "reference to free frame %llx", (unsigned long long)page_to_pfn(page));
 }
 
 void page_put(struct page *page)
@@ -337,11 +348,15 @@ void page_put(struct page *page)
 	struct page *head = page_head(page);
 	const u32 was = atomic_fetch_sub(&head->refcount, 1);
 
-	ASSERT(was > 0, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
-	if (was == 1) {
-		free_page_checks(head);
-		free_unreferenced(&mm_kernel, head);
+	if (was > 1)
+		return;
+	if (likely(was == 1 && page_check_free(&mm_kernel, head))) {
+		free_unreferenced(&mm_kernel, head, CALLER);
+		return;
 	}
+	atomic_store_relaxed(&head->refcount, was); /* as it was */
+	if (was == 0)
+		page_misused(&mm_kernel, page, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
 }
 
 /* Looks before it writes: a tail may be on a read-only page, where even a failing compare-and-swap faults. */

@@ -14,6 +14,7 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/meta_grow.h"
+#include "mm/page_poison.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -154,6 +155,7 @@ static void free_special_pages(struct mm *mm, u32 index)
 			continue;
 		}
 		order = free_chunk_order(pages, i);
+		page_poison_new(mm, block_pfn(index) + i, order_pages(order));
 		spin_lock(&zone->lock);
 		buddy_free_pages(zone, &pages[i], order);
 		spin_unlock(&zone->lock);

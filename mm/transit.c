@@ -7,6 +7,7 @@
 
 #include "kernel/panic.h"
 #include "mm/buddy.h"
+#include "mm/page_poison.h"
 #include "mm/vmemmap.h"
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
@@ -17,6 +18,8 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	ASSERT(!(block->flags & (BLOCK_FREE | BLOCK_TRANSIT)), "block %u begins a change while flags are %x", index,
 	       block->flags);
 	block_set_flags(block, BLOCK_TRANSIT);
+	if (block->state == BLOCK_FULL && to != BLOCK_FULL)
+		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 	block->target = (u8)to;
 	block->order = (u8)order;
 	counter_add(&zone->transit, order_pages(order));
@@ -140,6 +143,8 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 		zone = lock_zone_of(mm, zone, index);
 		transit_end(zone, index, block_at(mm, index)->order);
 		block_set_flags(block_at(mm, index), flags);
+		if (flags) /* a pool's, which does not look */
+			page_poison_forget(mm, index, 1);
 	}
 	if (zone)
 		spin_unlock(&zone->lock);

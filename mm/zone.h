@@ -55,6 +55,7 @@ struct zone {
 	/* In 4 KiB frames, under the lock. */
 	u64 free_class[FREE_CLASSES]; /* in whole blocks */
 	u64 free_small;               /* in orders 0..8 */
+	u64 free_type[MIGRATE_TYPES]; /* all of the above once more, by the type of their block */
 	u64 transit;
 	u64 bad;
 
@@ -105,7 +106,15 @@ enum { TAIL_ORDERS = 2 }; /* shared tail pages per zone: orders 9 and 18 */
 /* Per CPU: lists (pcp.c) and counts that would bounce if they were shared. */
 struct pcp;
 
+/* What is done beside allocating and freeing, by one test of mm->watch on either path (page_check.h). */
+enum mm_watch {
+	WATCH_OWNERS = 1 << 0, /* page_owner=on */
+	WATCH_POISON = 1 << 1, /* poison=on */
+	WATCH_BAD = 1 << 2,    /* frames in use are to be kept out of use when they are freed */
+};
+
 struct mm {
+	u32 watch;       /* enum mm_watch, atomic */
 	pfn_t root;      /* page tables that hold the vmemmap window */
 	virt_t vmemmap;  /* window base */
 	u64 first_gib, gibs;

@@ -17,8 +17,12 @@
 #include "kernel/string.h"
 #include "kernel/test.h"
 #include "kernel/verdict.h"
+#include "mm/page_check.h"
+#include "mm/page_owner.h"
 #include "mm/pool.h"
 #include "tests/bench/machine.h"
+
+enum { OWNER_LINES = 24 };
 
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
@@ -94,9 +98,10 @@ void payload_run(void)
 		return;
 	}
 	machine_print();
-	if (test_patterns) {
+	if (test_patterns)
 		tests_run(test_patterns); /* counts for the verdict itself */
-		return;
-	}
-	run_benches(bench_names ? bench_names : "hvo");
+	else
+		run_benches(bench_names ? bench_names : "hvo");
+	if (page_watch_at_boot() & WATCH_OWNERS)
+		page_owner_summary(&mm_kernel, 0, OWNER_LINES);
 }

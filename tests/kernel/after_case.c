@@ -3,29 +3,51 @@
  * the machine has one owner, by the counters and by walking. A case may not keep pages either,
  * and leaves the machine's pools as they were made at boot.
  */
+#include <arch/clock.h>
+
 #include "kernel/panic.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "mm/account.h"
+#include "mm/page_owner.h"
 #include "mm/pool.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-/* Frames in use, less what windows keep for good. Before the first case nothing is known. */
-static bool nothing_was_kept(void)
+enum { LEAK_LINES = 8 };
+
+/* Before the case: frames in use, less what windows keep for good, and the time. */
+static struct {
+	u64 in_use, ns;
+} before;
+
+static u64 frames_in_use(void)
 {
-	static u64 before;
 	struct mm_usage usage;
-	u64 now;
-	bool same;
 
 	mm_usage(&usage);
-	now = usage.in_use - arena_tables_kept();
-	same = before == 0 || now <= before;
-	if (!same)
-		pr_err("after the case: %llu frames more are in use than before it", (unsigned long long)(now - before));
-	before = now;
-	return same;
+	return usage.in_use - arena_tables_kept();
+}
+
+void test_before_case(void)
+{
+	if (!mm_kernel.ready)
+		return;
+	atomic_store_relaxed(&mm_kernel.watch, atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
+	before.in_use = frames_in_use();
+	before.ns = clock_ns();
+}
+
+/* Who kept them is named: the pages given out since the case began. */
+static bool nothing_was_kept(void)
+{
+	const u64 now = frames_in_use();
+
+	if (now <= before.in_use)
+		return true;
+	pr_err("after the case: %llu frames more are in use than before it", (unsigned long long)(now - before.in_use));
+	page_owner_summary(&mm_kernel, before.ns, LEAK_LINES);
+	return false;
 }
 
 static bool pool_is_as_at_boot(const struct pool *pool)

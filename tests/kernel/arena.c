@@ -17,6 +17,7 @@
 #include "mm/buddy.h"
 #include "mm/init.h"
 #include "mm/memmap_open.h"
+#include "mm/page_poison.h"
 #include "mm/pgtable.h"
 #include "mm/section.h"
 #include "mm/transit.h"
@@ -33,8 +34,10 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 	spin_lock(&zone->lock);
 	for (unsigned type = 0; type < MIGRATE_TYPES && index == BLOCK_NONE; type++)
 		index = buddy_take_blocks(zone, order, class, type);
-	if (index != BLOCK_NONE)
+	if (index != BLOCK_NONE) {
 		block_begin(zone, index, order, block_at(zone->mm, index)->state);
+		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
+	}
 	spin_unlock(&zone->lock);
 	return index;
 }

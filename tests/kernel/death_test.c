@@ -94,6 +94,71 @@ TEST(mm_page, a_page_with_references_cannot_be_freed)
 	STILL_THERE();
 }
 
+TEST(mm_page, a_reference_too_many_given_back_is_caught)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_put(page);
+	MUST_END_SAYING("reference underflow of frame");
+	page_put(page);
+	STILL_THERE();
+}
+
+TEST(mm_page, a_page_of_the_wrong_order_cannot_be_freed)
+{
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_set_kind(page, page->flags, 2);
+	MUST_END_SAYING("whose order is wrong");
+	page_free(page);
+	STILL_THERE();
+}
+
+TEST(mm_page, what_is_no_struct_page_cannot_be_freed)
+{
+	MUST_END_SAYING("which is no struct page");
+	page_free(NULL);
+	STILL_THERE();
+}
+
+/* Reserved: frame 0 is the firmware's. */
+TEST(mm_page, a_reserved_page_cannot_be_freed)
+{
+	MUST_END_SAYING("which is reserved");
+	page_free(pfn_to_page(0));
+	STILL_THERE();
+}
+
+TEST(mm_owner, a_double_free_names_the_last_owner)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	page_free(page);
+	MUST_END_SAYING("last held by test_mm_owner_a_double_free_names_the_last_owner+");
+	page_free(page);
+	STILL_THERE();
+}
+
+TEST(mm_owner, a_write_after_free_ends_the_machine)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	a->mm.watch = WATCH_POISON;
+	page = mm_page_alloc(&a->mm, 4, USE_UNMOVABLE, 0, 0);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	*(u64 *)page_address(page) = 42;
+	MUST_END_SAYING("write after free: frame");
+	mm_page_alloc(&a->mm, 4, USE_UNMOVABLE, 0, 0);
+	STILL_THERE();
+}
+
 TEST(mm_page, a_free_page_cannot_be_referenced)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);

@@ -1,0 +1,253 @@
+/*
+ * Page owner and poison: what is written down about a page, and what happens to one that is written to while it is free.
+ */
+#include "mm/page_owner.h"
+
+#include <arch/clock.h>
+
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "mm/page_poison.h"
+#include "mm/pcp.h"
+#include "tests/kernel/arena.h"
+
+/* An arena whose memory is real throughout: its pages may be written to. */
+static struct arena *borrow_watched(u32 watch)
+{
+	struct arena *a = arena_borrow(MIB(16));
+
+	if (a)
+		a->mm.watch = watch;
+	return a;
+}
+
+static struct page *alloc_one(struct arena *a, unsigned order)
+{
+	return mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+}
+
+static u64 *contents(const struct page *page)
+{
+	return page_address(page);
+}
+
+TEST(mm_owner, a_packed_owner_is_code_and_cpu)
+{
+	const virt_t code = (virt_t)&borrow_watched;
+	const u64 owner = page_owner_pack(code, 1023);
+
+	EXPECT_EQ(page_owner_code(owner), code);
+	EXPECT_EQ(page_owner_cpu(owner), 1023);
+}
+
+TEST(mm_owner, a_page_says_who_holds_it_and_who_freed_it)
+{
+	struct arena *a = borrow_watched(WATCH_OWNERS);
+	struct page *page;
+	char who[96];
+
+	if (!a)
+		return;
+	page = alloc_one(a, 2);
+	REQUIRE(page);
+	EXPECT_EQ(page_owner_cpu(page->owner), cpu_id());
+	EXPECT(page->held_since > 0);
+	page_owner_text(page->owner, who, sizeof(who));
+	EXPECT(who[0] && page_owner_code(page->owner) != 0);
+	mm_page_free(&a->mm, page);
+	EXPECT(page->owner != 0); /* the last one */
+	EXPECT(page_owner_code(page->private[2]) != 0);
+	EXPECT(page_owner_code(page->private[2]) != page_owner_code(page->owner));
+	arena_return(a);
+}
+
+TEST(mm_owner, off_writes_nothing)
+{
+	struct arena *a = borrow_watched(0);
+	struct page *page;
+
+	if (!a)
+		return;
+	page = alloc_one(a, 0);
+	REQUIRE(page);
+	EXPECT_EQ(page->owner, 0);
+	mm_page_free(&a->mm, page);
+	arena_return(a);
+}
+
+TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
+{
+	struct arena *a = borrow_watched(WATCH_OWNERS);
+	struct page *small, *middle, *huge;
+	u64 since;
+
+	if (!a)
+		return;
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
+	small = alloc_one(a, 0);
+	middle = alloc_one(a, 5);
+	REQUIRE(small && middle);
+	since = middle->held_since + 1;
+	while (clock_ns() < since)
+		;
+	huge = alloc_one(a, BLOCK_ORDER);
+	REQUIRE(huge);
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 1 + 32 + 512);
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 1), 1 + 32 + 512); /* those not listed are counted too */
+	EXPECT_EQ(page_owner_summary(&a->mm, since, 4), 512);
+	mm_page_free(&a->mm, middle);
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 1 + 512);
+	mm_page_free(&a->mm, small);
+	mm_page_free(&a->mm, huge);
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
+	arena_return(a);
+}
+
+/* ---- poison ---- */
+
+TEST(mm_owner, free_pages_are_poisoned_and_come_back_so)
+{
+	struct arena *a = borrow_watched(WATCH_POISON);
+
+	if (!a)
+		return;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
+		struct page *page = alloc_one(a, order);
+
+		REQUIRE(page);
+		contents(page)[order_pages(order) * PAGE_SIZE / 8 - 1] = 1;
+		mm_page_free(&a->mm, page);
+		EXPECT(page_poison_broken(page_to_pfn(page), order_pages(order)) == NULL);
+		page = alloc_one(a, order); /* the same, or another of this kind */
+		REQUIRE(page);
+		mm_page_free(&a->mm, page);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A misused page is named and counted, and nothing else happens to the lists. */
+TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
+{
+	const unsigned orders[] = {0, 3, 6, BLOCK_ORDER};
+	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
+	const bool panics = page_misuse_panics(false);
+
+	for (unsigned i = 0; a && i < ARRAY_LEN(orders); i++) {
+		const u64 words = order_pages(orders[i]) * PAGE_SIZE / 8, before = page_misuses();
+		struct page *page = alloc_one(a, orders[i]), *again;
+
+		if (!page)
+			break;
+		mm_page_free(&a->mm, page);
+		contents(page)[words - 1] ^= 1; /* one bit of its last word */
+		again = alloc_one(a, orders[i]);
+		EXPECT(again == page); /* last in, first out */
+		EXPECT_EQ(page_misuses() - before, 1);
+		if (again)
+			mm_page_free(&a->mm, again);
+	}
+	page_misuse_panics(panics);
+	if (a)
+		arena_return(a);
+}
+
+/* Also when its block was wholly free in between, and was split again. */
+TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
+{
+	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
+	const bool panics = page_misuse_panics(false);
+	const u64 before = page_misuses();
+	struct page *page = a ? alloc_one(a, 0) : NULL;
+
+	if (page) {
+		mm_page_free(&a->mm, page);
+		pcp_drain_all(&a->mm);
+		EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
+		contents(page)[7] = 0;
+		page = alloc_one(a, 4);
+		EXPECT_EQ(page_misuses() - before, 1);
+		if (page)
+			mm_page_free(&a->mm, page);
+		page = alloc_one(a, 4); /* said once */
+		EXPECT_EQ(page_misuses() - before, 1);
+		if (page)
+			mm_page_free(&a->mm, page);
+	}
+	page_misuse_panics(panics);
+	if (a)
+		arena_return(a);
+}
+
+TEST(mm_owner, a_pool_page_is_no_write_after_free)
+{
+	struct arena *a = borrow_watched(WATCH_POISON);
+	const u64 before = page_misuses();
+	struct page *page;
+	u32 index;
+
+	if (!a)
+		return;
+	page = alloc_one(a, BLOCK_ORDER);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	index = a->pool.node[0].free.head;
+	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER); /* the same block: still huge */
+	*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
+	page = alloc_one(a, BLOCK_ORDER);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(page_misuses(), before);
+	arena_return(a);
+}
+
+/* ---- misuse without an end ---- */
+
+/* What the five kinds of misuse do to an arena's lists and counts: nothing. Its frame is named each time. */
+TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
+{
+	struct arena *a = borrow_watched(WATCH_OWNERS);
+	const bool panics = page_misuse_panics(false);
+	const u64 before = page_misuses();
+	struct page *page, *two;
+
+	if (!a)
+		goto out;
+	page = alloc_one(a, 3);
+	two = alloc_one(a, 4);
+	if (!page || !two)
+		goto out;
+	mm_page_free(&a->mm, &page[1]); /* a tail */
+	EXPECT_EQ(page_misuses() - before, 1);
+	page->refcount = 2;
+	mm_page_free(&a->mm, page); /* with a reference left */
+	EXPECT_EQ(page_misuses() - before, 2);
+	EXPECT_EQ(page->refcount, 2);
+	page->refcount = 1;
+	page_set_kind(page, PAGE_COMPOUND, 4); /* of the wrong order */
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(page_misuses() - before, 3);
+	page_set_kind(page, PAGE_COMPOUND, 3);
+	mm_page_free(&a->mm, NULL);
+	mm_page_free(&a->mm, (struct page *)((virt_t)page + 8));
+	EXPECT_EQ(page_misuses() - before, 5);
+	EXPECT_EQ(arena_usage(a).in_use, 8 + 16);
+	mm_page_free(&a->mm, page);
+	mm_page_free(&a->mm, page); /* twice */
+	mm_page_free(&a->mm, two);
+	EXPECT_EQ(page_misuses() - before, 6);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
+	mm_page_free(&a->mm, two); /* once more, its block wholly free */
+	EXPECT_EQ(page_misuses() - before, 7);
+	EXPECT(arena_accounted(a));
+out:
+	page_misuse_panics(panics);
+	if (a)
+		arena_return(a);
+}
