@@ -86,6 +86,7 @@ NEEDS_bench-icount := run
 NEEDS_run := run
 NEEDS_debug := debug
 NEEDS_test := test
+NEEDS_monitor := run
 NEEDS_test-matrix := test
 NEEDS_test-huge := test
 NEEDS_test-bare := bare
@@ -163,7 +164,7 @@ deps: ## install what every target needs; after it no network is needed
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
 	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
 
-.PHONY: iso run debug
+.PHONY: iso run monitor debug
 iso: $(BUILD)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
 $(BUILD)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(BUILD)/iso.cmdline
 	@echo '  ISO     $@'
@@ -174,6 +175,10 @@ $(BUILD)/iso.cmdline: FORCE
 	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
 
 run: $(KERNEL) ## boot it in QEMU: bring up the machine, resize the pool in every mode, print the verdict
+	@$(LAUNCH)
+
+monitor: override CMDLINE := monitor $(CMDLINE)
+monitor: $(KERNEL) ## boot it in QEMU and type commands: help lists them, poweroff ends
 	@$(LAUNCH)
 
 debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a breakpoint at kernel_main

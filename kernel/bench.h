@@ -1,5 +1,6 @@
 /*
- * Benchmarks: payloads that print a table for people and BENCH records for programs. Selected with bench=NAME.
+ * Benchmarks: payloads that print a table for people and BENCH records for programs. Selected with bench=NAME, or by `bench NAME` in
+ * the monitor.
  */
 #pragma once
 
@@ -14,3 +15,6 @@ TABLE_DECLARE(const struct bench, bench_table);
 
 #define BENCH(ident, what, fn)                                                                                         \
 	static const struct bench bench_entry_##ident TABLE_ENTRY(bench_table) = {.name = #ident, .help = what, .run = fn}
+
+/* Run the named ones (commas between), in order; each counts as a pass or a failure of the run. False if one failed. */
+bool bench_run(const char *names);

@@ -12,8 +12,6 @@
 #include "kernel/printk.h"
 #include "kernel/string.h"
 
-TABLE_DECLARE(const struct option, option_table);
-
 static struct cmdline machine; /* the machine's own */
 
 const char *cmdline_text(void)
@@ -100,8 +98,7 @@ int option_parse_u64(const struct option *opt, const char *value)
 	return 0;
 }
 
-/* Index of `value` among "a|b|c", or -EINVAL. */
-static int choice_index(const char *choices, const char *value)
+int choice_index(const char *choices, const char *value)
 {
 	size_t len = strlen(value);
 
@@ -115,6 +112,21 @@ static int choice_index(const char *choices, const char *value)
 			return -EINVAL;
 		choices = end + 1;
 	}
+}
+
+bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
+{
+	const char *end;
+
+	while (n-- > 0) {
+		choices = strchr(choices, '|');
+		if (!choices)
+			return false;
+		choices++;
+	}
+	end = strchr(choices, '|');
+	format(buf, size, "%.*s", end ? (int)(end - choices) : (int)strlen(choices), choices);
+	return true;
 }
 
 int option_parse_choice(const struct option *opt, const char *value)
@@ -153,7 +165,7 @@ static bool same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-static const struct option *option_find(const char *name)
+const struct option *option_find(const char *name)
 {
 	const struct option *opt;
 
@@ -164,16 +176,44 @@ static const struct option *option_find(const char *name)
 	return NULL;
 }
 
-/* Say why a value was refused. Numbers name their limits, because nobody knows those by heart. */
-static void report_refused(const struct option *opt, const char *value, int ret)
+/* Numbers name their limits, because nobody knows those by heart. */
+void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size)
 {
-	if (ret == -ERANGE && opt->parse == option_parse_u64)
-		pr_err("command line: %s=%s is impossible (%llu to %llu): ignored", opt->name, value,
-		       (unsigned long long)opt->min, (unsigned long long)opt->max);
-	else if (ret == -ERANGE)
-		pr_err("command line: %s=%s is impossible: ignored", opt->name, value);
+	if (err == -EPERM)
+		format(buf, size, "%s is read once, at boot: give it on the command line", opt->name);
+	else if (err == -ERANGE && opt->parse == option_parse_u64)
+		format(buf, size, "%s=%s is impossible (%llu to %llu)", opt->name, value, (unsigned long long)opt->min,
+		       (unsigned long long)opt->max);
+	else if (err == -ERANGE)
+		format(buf, size, "%s=%s is impossible", opt->name, value);
 	else
-		pr_err("command line: %s=%s is malformed (expected %s): ignored", opt->name, value, opt->values);
+		format(buf, size, "%s=%s is malformed (expected %s)", opt->name, value, opt->values);
+}
+
+int option_set(const struct option *opt, const char *value)
+{
+	return opt->boot_only ? -EPERM : opt->parse(opt, value);
+}
+
+bool option_show(const struct option *opt, char *buf, size_t size)
+{
+	if (opt->show) {
+		opt->show(opt, buf, size);
+	} else if (opt->parse == option_parse_u64) {
+		format(buf, size, "%llu", (unsigned long long)*(const u64 *)opt->target);
+	} else if (opt->parse == option_parse_choice) {
+		choice_name(opt->values, *(const unsigned *)opt->target, buf, size);
+	} else if (opt->parse == option_parse_bool) {
+		format(buf, size, "%s", *(const bool *)opt->target ? "on" : "off");
+	} else if (opt->parse == option_parse_text) {
+		const char *text = *(const char *const *)opt->target;
+
+		format(buf, size, "%s", text ? text : "");
+	} else {
+		format(buf, size, "?");
+		return false;
+	}
+	return true;
 }
 
 /* One terminated word. True if it was taken. */
@@ -182,6 +222,7 @@ static bool apply_word(char *word)
 	char *equals = strchr(word, '=');
 	const struct option *opt;
 	const char *value = "";
+	char why[1024];
 	int ret;
 
 	if (equals) {
@@ -194,8 +235,10 @@ static bool apply_word(char *word)
 		return false;
 	}
 	ret = opt->parse(opt, value);
-	if (ret < 0)
-		report_refused(opt, value, ret);
+	if (ret < 0) {
+		option_explain(opt, value, ret, why, sizeof(why));
+		pr_err("command line: %s: ignored", why);
+	}
 	return ret == 0;
 }
 

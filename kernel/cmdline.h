@@ -19,7 +19,12 @@ struct option {
 	int (*parse)(const struct option *opt, const char *value);
 	void *target;
 	u64 min, max; /* for numbers */
+	bool boot_only; /* read once, at boot: the monitor refuses to set it */
+	/* Its present value as text, where `target` does not tell; NULL: by the kind of option. */
+	void (*show)(const struct option *opt, char *buf, size_t size);
 };
+
+TABLE_DECLARE(const struct option, option_table);
 
 int option_parse_u64(const struct option *opt, const char *value);    /* target: u64; K/M/G/T suffixes taken */
 int option_parse_choice(const struct option *opt, const char *value); /* target: unsigned, index into values */
@@ -29,15 +34,29 @@ int option_parse_text(const struct option *opt, const char *value);   /* target:
 #define OPTION(ident, ...)                                                                                             \
 	static const struct option option_##ident TABLE_ENTRY(option_table) = {.name = #ident, __VA_ARGS__}
 
-#define OPTION_U64(ident, var, lo, hi, what)                                                                           \
+/* What follows the help are further fields, e.g. `.boot_only = true`. */
+#define OPTION_U64(ident, var, lo, hi, what, ...)                                                                      \
 	OPTION(ident, .values = "number", .help = what, .parse = option_parse_u64, .target = &(var), .min = (lo),      \
-	       .max = (hi))
-#define OPTION_CHOICE(ident, var, choices, what)                                                                       \
-	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice, .target = &(var))
-#define OPTION_BOOL(ident, var, what)                                                                                  \
-	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool, .target = &(var))
+	       .max = (hi), ##__VA_ARGS__)
+#define OPTION_CHOICE(ident, var, choices, what, ...)                                                                  \
+	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice, .target = &(var), ##__VA_ARGS__)
+#define OPTION_BOOL(ident, var, what, ...)                                                                             \
+	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool, .target = &(var), ##__VA_ARGS__)
 #define OPTION_TEXT(ident, var, what)                                                                                  \
-	OPTION(ident, .values = "text", .help = what, .parse = option_parse_text, .target = &(var))
+	OPTION(ident, .values = "text", .help = what, .parse = option_parse_text, .target = &(var), .boot_only = true)
+
+/* By name (- and _ are the same), or NULL. */
+const struct option *option_find(const char *name);
+
+/*
+ * Set a value while the machine runs. 0; -EPERM if it is read at boot only; -EINVAL, -ERANGE as parse(). The text of `value` is not
+ * kept. option_explain(): any of these in words, for people.
+ */
+int option_set(const struct option *opt, const char *value);
+void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);
+
+/* The present value as text that option_set() takes; false (and "?") if the option cannot tell. */
+bool option_show(const struct option *opt, char *buf, size_t size);
 
 /*
  * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a private copy of at
@@ -52,6 +71,10 @@ struct cmdline {
 	char words[CMDLINE_MAX]; /* cut into terminated words */
 };
 unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len);
+
+/* Choices are "a|b|c": index of one, or -EINVAL; the n-th by name, false behind the last. */
+int choice_index(const char *choices, const char *value);
+bool choice_name(const char *choices, unsigned n, char *buf, size_t size);
 
 /* The command line as it was applied, for the machine page. */
 const char *cmdline_text(void);

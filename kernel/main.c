@@ -4,9 +4,11 @@
 #include "kernel/main.h"
 
 #include <arch/boot.h>
+#include <arch/clock.h>
 
 #include "boot/boot_info.h"
 #include "kernel/cmdline.h"
+#include "kernel/monitor.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
@@ -14,6 +16,13 @@
 #include "mm/directmap.h"
 #include "mm/init.h"
 #include "mm/memblock.h"
+
+static u64 ready_ns;
+
+u64 kernel_ready_ns(void)
+{
+	return ready_ns;
+}
 
 void kernel_main(const struct boot_info *info)
 {
@@ -39,6 +48,8 @@ void kernel_main(const struct boot_info *info)
 
 	mm_init(); /* RAM has owners: pages can be allocated */
 
-	payload_run();
+	ready_ns = clock_ns();
+	if (!monitor_run()) /* commands, if the command line asks for them */
+		payload_run();
 	verdict_end();
 }

@@ -91,14 +91,35 @@ static void ring_append(const char *text, size_t len)
 	atomic_store_relaxed(&log_end, end + len);
 }
 
-static void emit(const char *text, size_t len, bool consoles)
+enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
+
+static void emit(const char *text, size_t len, unsigned where)
 {
 	struct output out = output_begin();
 
-	ring_append(text, len);
-	if (consoles)
+	if (where & TO_LOG)
+		ring_append(text, len);
+	if (where & TO_CONSOLES)
 		console_write(text, len);
 	output_finish(out);
+}
+
+void echo(const char *text, size_t len)
+{
+	emit(text, len, TO_CONSOLES);
+}
+
+void log_line(const char *fmt, ...)
+{
+	char line[LINE_MAX];
+	va_list args;
+	size_t len;
+
+	va_start(args, fmt);
+	len = MIN((size_t)vformat(line, sizeof(line) - 1, fmt, args), sizeof(line) - 2);
+	va_end(args);
+	line[len++] = '\n';
+	emit(line, len, TO_LOG);
 }
 
 void vprint(const char *fmt, va_list args)
@@ -106,7 +127,7 @@ void vprint(const char *fmt, va_list args)
 	char line[LINE_MAX];
 	int len = vformat(line, sizeof(line), fmt, args);
 
-	emit(line, MIN((size_t)len, sizeof(line) - 1), true);
+	emit(line, MIN((size_t)len, sizeof(line) - 1), TO_LOG | TO_CONSOLES);
 }
 
 void print(const char *fmt, ...)
@@ -134,7 +155,7 @@ void printk(enum log_level level, const char *fmt, ...)
 	len = MIN(len, sizeof(line) - 2); /* room for the newline, also when the text was cut */
 	if (line[len - 1] != '\n')
 		line[len++] = '\n';
-	emit(line, len, level <= loglevel);
+	emit(line, len, TO_LOG | (level <= loglevel ? TO_CONSOLES : 0));
 }
 
 size_t log_read(u64 *pos, char *buf, size_t size)

@@ -28,6 +28,10 @@ void printk(enum log_level level, const char *fmt, ...) __printf(2, 3);
 void print(const char *fmt, ...) __printf(1, 2);
 void vprint(const char *fmt, va_list args);
 
+/* To the consoles only: what an editor paints. And a line to the log only: what was typed in the end. */
+void echo(const char *text, size_t len);
+void log_line(const char *fmt, ...) __printf(1, 2);
+
 /*
  * The usual printf conversions: %d %i %u %x %X %o %c %s %p %%, flags - 0 + space #, width and precision (also *),
  * lengths hh h l ll z t j. No floating point: print_ratio() and friends scale integers. Always terminates when

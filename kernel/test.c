@@ -21,6 +21,8 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
+#include "kernel/command.h"
+#include "kernel/input.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "kernel/verdict.h"
@@ -199,18 +201,22 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	}
 }
 
-/* All selected cases of the suite that `first` begins. Returns the first case of the next suite. */
+/* All selected cases of the suite that `first` begins. Returns the first case of the next suite; NULL if Ctrl-C was typed. */
 static const struct test_case *run_suite(struct test_run *run, const struct test_case *first, unsigned number)
 {
 	struct test_run before = *run;
 	const struct test_case *tc = first;
 	char name[TEST_NAME_MAX];
-	bool skipped;
+	bool skipped, stopped = false;
 
 	test_suite_name(first, name, sizeof(name));
 	emit(run, "  KTAP version 1\n  # Subtest: %s\n  1..%u\n", name, test_count(run, first));
-	for (unsigned i = 1; tc && same_suite(first, tc); tc = test_next(run, tc))
+	for (unsigned i = 1; tc && same_suite(first, tc); tc = stopped ? NULL : test_next(run, tc)) {
 		run_case(run, tc, i++);
+		stopped = input_stop_asked();
+	}
+	if (stopped)
+		return NULL;
 
 	skipped = run->pass == before.pass && run->fail == before.fail;
 	emit(run, "# %s: pass:%u fail:%u skip:%u\n", name, run->pass - before.pass, run->fail - before.fail,
@@ -234,7 +240,9 @@ void test_run_table(struct test_run *run)
 	emit(run, "KTAP version 1\n1..%u\n", planned);
 	while (tc)
 		tc = run_suite(run, tc, ++number);
-	if (number != planned) { /* a case wrote over the patterns or the table */
+	if (input_stop_asked()) {
+		emit(run, "Bail out! stopped by Ctrl-C\n");
+	} else if (number != planned) { /* a case wrote over the patterns or the table */
 		emit(run, "# %u suites were planned, %u ran\n", planned, number);
 		run->fail++;
 	}
@@ -249,7 +257,10 @@ unsigned tests_run(const char *patterns)
 {
 	struct test_run run = {.begin = __start_test_table, .end = __stop_test_table, .patterns = patterns};
 
-	test_run_table(&run);
+	if (test_before_run && !test_before_run())
+		run.fail = 1;
+	else
+		test_run_table(&run);
 	if (!run.pass && !run.fail && !run.skip) {
 		print("# no test matches \"%s\"\n", patterns);
 		run.fail = 1;
@@ -257,3 +268,39 @@ unsigned tests_run(const char *patterns)
 	verdict_count(run.pass, run.fail, run.skip);
 	return run.fail;
 }
+
+/* ---- the command ---- */
+
+static int cmd_test(const struct words *words)
+{
+	tests_run(words_plain(words, 1));
+	return 0;
+}
+
+/* Suites first, as SUITE.; once one is typed, its cases. */
+static bool test_candidate(const struct words *words, unsigned at, unsigned n, char *buf, size_t size)
+{
+	const char *typed = at < words->count ? words->word[at] : "";
+	char suite[TEST_NAME_MAX];
+	const struct test_case *tc;
+
+	TABLE_FOREACH(tc, test_table) {
+		const bool again = tc > __start_test_table && strcmp(tc->suite, tc[-1].suite) == 0;
+		size_t len;
+
+		test_suite_name(tc, suite, sizeof(suite));
+		len = strlen(suite);
+		if (strncmp(typed, suite, len) == 0 && typed[len] == '.')
+			format(buf, size, "%s.%s", suite, tc->name);
+		else if (!again)
+			format(buf, size, "%s.", suite);
+		else
+			continue;
+		if (n-- == 0)
+			return at == 1;
+	}
+	return false;
+}
+
+COMMAND(test, .usage = "PATTERN", .help = "run the test cases that match, e.g. test mm.buddy.*; Ctrl-C stops after a case",
+	.min = 1, .max = 1, .run = cmd_test, .candidate = test_candidate, .counts = true);

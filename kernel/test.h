@@ -66,6 +66,9 @@ bool test_after_case(void) __attribute__((weak));
 /* Called before each case, where defined: what test_after_case() compares with. */
 void test_before_case(void) __attribute__((weak));
 
+/* Called before a run, likewise: false if the machine is not as cases need it; the reason is printed there, nothing is run. */
+bool test_before_run(void) __attribute__((weak));
+
 /* One run over a table of cases. The table of the linker is run by tests_run(); private ones test the runner itself. */
 struct test_run {
 	const struct test_case *begin, *end;

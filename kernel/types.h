@@ -69,6 +69,7 @@ typedef u32 node_t;       /* dense NUMA node index */
 enum {
 	EPERM = 1,
 	ENOENT = 2,
+	EINTR = 4,
 	EIO = 5,
 	E2BIG = 7,
 	EAGAIN = 11,

@@ -14,7 +14,7 @@
 enum { MEMMAP_SERIAL, MEMMAP_PARALLEL, MEMMAP_LAZY };
 static unsigned memmap_mode = MEMMAP_LAZY;
 OPTION_CHOICE(memmap, memmap_mode, "serial|parallel|lazy",
-	      "when struct pages are made: all by one CPU, all by all, on demand");
+	      "when struct pages are made: all by one CPU, all by all, on demand", .boot_only = true);
 
 static struct memmap_threads boot_threads = {.value = 100, .percent = true};
 
@@ -32,7 +32,7 @@ static int parse_threads(const struct option *opt, const char *value)
 }
 
 OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads, .target = &boot_threads,
-       .help = "threads per node for memmap=parallel; 0: one CPU alone");
+       .help = "threads per node for memmap=parallel; 0: one CPU alone", .boot_only = true);
 
 enum section_style memmap_style(void)
 {

@@ -146,9 +146,10 @@ static int parse_count(const struct option *opt, const char *value)
 	return pool_boot_parse_count(&machine, value);
 }
 
-OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot", .parse = parse_size);
+OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot", .parse = parse_size,
+       .boot_only = true);
 OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
-       .help = "huge pages to make at boot, in all or per node", .parse = parse_count);
+       .help = "huge pages to make at boot, in all or per node", .parse = parse_count, .boot_only = true);
 
 void pools_init(void)
 {

@@ -67,7 +67,7 @@ static volatile u32 *regs; /* xAPIC mode */
 static int nmi_pin = -1;
 
 static bool use_x2apic = true;
-OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it");
+OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it", .boot_only = true);
 
 static u32 apic_read(unsigned reg)
 {

@@ -9,6 +9,7 @@
 
 #include "arch/x86_64/cpu.h"
 #include "kernel/cmdline.h"
+#include "kernel/printk.h"
 #include "kernel/string.h"
 
 void clear_orig(void *addr, size_t bytes);
@@ -53,8 +54,14 @@ static int clear_insn_parse(const struct option *opt, const char *value)
 	return -EINVAL;
 }
 
+static void clear_insn_show(const struct option *opt, char *buf, size_t size)
+{
+	(void)opt;
+	format(buf, size, "%s", clear_insn_selected()->name);
+}
+
 OPTION(clear_insn, .values = "orig|rep|erms|clzero|nt", .help = "how memory is cleared (default: by CPUID)",
-       .parse = clear_insn_parse);
+       .parse = clear_insn_parse, .show = clear_insn_show);
 
 const struct clear_insn *clear_insn_selected(void)
 {

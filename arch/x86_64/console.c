@@ -13,7 +13,7 @@
 enum console_choice { CONSOLE_AUTO, CONSOLE_COM1, CONSOLE_NONE };
 
 static unsigned console_choice;
-OPTION_CHOICE(console, console_choice, "auto|com1|none", "where the log goes besides memory");
+OPTION_CHOICE(console, console_choice, "auto|com1|none", "where the log goes besides memory", .boot_only = true);
 
 static struct console *consoles;
 

@@ -55,7 +55,8 @@ u32 ap_x2apic;
 volatile u32 *ap_apic;
 
 static u64 fail_ap;
-OPTION_U64(fail_ap, fail_ap, 1, 0xffffffff, "test: this CPU hangs while it starts, until it is given up");
+OPTION_U64(fail_ap, fail_ap, 1, 0xffffffff, "test: this CPU hangs while it starts, until it is given up",
+	   .boot_only = true);
 
 static const char *const stage_text[] = {
 	[AP_SILENT] = "nothing was heard of it",

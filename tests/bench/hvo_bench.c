@@ -17,6 +17,7 @@
 #include "kernel/bench.h"
 #include "kernel/call.h"
 #include "kernel/cmdline.h"
+#include "kernel/input.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
@@ -377,7 +378,7 @@ static bool run_source(unsigned source)
 	bool ok = true;
 
 	print_head(source_names[source]);
-	for (unsigned i = 0; hvo_modes[i].name; i++) {
+	for (unsigned i = 0; hvo_modes[i].name && !input_stop_asked(); i++) {
 		if (hvo_modes[i].flush_each && (hvo_busy > 0 || source != SOURCE_FRESH))
 			continue; /* a round per page: once, with idle CPUs, is enough */
 		ok &= run_mode(&hvo_modes[i], source, &off, &results[i]);

@@ -5,9 +5,10 @@
 
 #include <arch/boot.h>
 #include <arch/clear.h>
-#include <arch/clock.h>
 
 #include "boot/boot_info.h"
+#include "kernel/command.h"
+#include "kernel/main.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/account.h"
@@ -36,17 +37,15 @@ static void print_owners(void)
 	      (unsigned long long)u.bad, (unsigned long long)u.reserved);
 }
 
-static u64 ready_ns;
-
 u64 machine_ready_ns(void)
 {
-	return ready_ns;
+	return kernel_ready_ns();
 }
 
 void machine_print(void)
 {
 	const struct memblock_totals totals = memblock_totals();
-	const u64 ready = ready_ns = clock_ns();
+	const u64 ready = machine_ready_ns();
 	struct mm_usage usage;
 
 	mm_usage(&usage);
@@ -70,3 +69,12 @@ void machine_print(void)
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
 	      (unsigned long long)totals.ram_bytes, (unsigned long long)ready, (unsigned long long)usage.memmap_bytes);
 }
+
+static int cmd_machine(const struct words *words)
+{
+	(void)words;
+	machine_print();
+	return 0;
+}
+
+COMMAND(machine, .help = "the machine: firmware, CPUs, memory, what is in use", .run = cmd_machine);

@@ -5,6 +5,8 @@
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
  *   payload=NAME     panic, overflow, write-tail: see that they are reported
+ *
+ * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
 #include <arch/boot.h>
 
@@ -28,37 +30,6 @@ static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
 OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail");
-
-static bool run_one_bench(const char *name, size_t len)
-{
-	const struct bench *bench;
-
-	TABLE_FOREACH(bench, bench_table) {
-		if (strlen(bench->name) != len || strncmp(bench->name, name, len) != 0)
-			continue;
-		if (bench->run()) {
-			verdict_count(1, 0, 0);
-			return true;
-		}
-		pr_err("bench %s failed", bench->name);
-		verdict_count(0, 1, 0);
-		return false;
-	}
-	pr_err("there is no bench %.*s", (int)len, name);
-	verdict_count(0, 1, 0);
-	return false;
-}
-
-static void run_benches(const char *names)
-{
-	while (*names) {
-		const char *comma = strchr(names, ',');
-		const size_t len = comma ? (size_t)(comma - names) : strlen(names);
-
-		run_one_bench(names, len);
-		names += len + (comma != NULL);
-	}
-}
 
 /* ---- broken on purpose ---- */
 
@@ -101,7 +72,7 @@ void payload_run(void)
 	if (test_patterns)
 		tests_run(test_patterns); /* counts for the verdict itself */
 	else
-		run_benches(bench_names ? bench_names : "hvo");
+		bench_run(bench_names ? bench_names : "hvo");
 	if (page_watch_at_boot() & WATCH_OWNERS)
 		page_owner_summary(&mm_kernel, 0, OWNER_LINES);
 }

@@ -48,6 +48,17 @@ void printk(enum log_level level, const char *fmt, ...)
 		require(line[i] >= ' ' && line[i] < 0x7f);
 }
 
+int format(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(buf, size, fmt, args);
+	va_end(args);
+	return n;
+}
+
 /* Whatever came in: every value is one that its option allows, and text lies in the kernel's own copy. */
 static void check(void)
 {

@@ -91,6 +91,12 @@ void panic_arch(void)
 #endif
 }
 
+/* There is no loader that would start it again. */
+void machine_reset(void)
+{
+	_exit(0);
+}
+
 /* The verdict is the exit status; the runner reads it. */
 void machine_end(unsigned code)
 {

@@ -54,9 +54,19 @@ static bool pool_is_as_at_boot(const struct pool *pool)
 {
 	if (pool->pages == pool->boot && pool->in_use + pool->surplus + pool->reserved == 0)
 		return true;
-	pr_err("after the case: the machine's pool has %llu pages, %llu in use, %llu reserved; it had %llu",
+	pr_err("the machine's pool has %llu pages, %llu in use, %llu reserved; it had %llu",
 	       (unsigned long long)pool->pages, (unsigned long long)pool->in_use, (unsigned long long)pool->reserved,
 	       (unsigned long long)pool->boot);
+	return false;
+}
+
+/* In the monitor anything may have been done before. */
+bool test_before_run(void)
+{
+	if (!pool_2m.mm || (pool_is_as_at_boot(&pool_2m) && pool_is_as_at_boot(&pool_1g)))
+		return true;
+	print("# refused: the cases need the pools as they were at boot: pool 2M %llu; pool 1G %llu\n",
+	      (unsigned long long)pool_2m.boot, (unsigned long long)pool_1g.boot);
 	return false;
 }
 

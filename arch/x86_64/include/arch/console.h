@@ -21,5 +21,8 @@ size_t backtrace_capture(virt_t *out, size_t max);
  */
 void panic_arch(void);
 
+/* Start the machine over, as its reset button would; halts if nothing does it. No verdict is given. */
+__noreturn void machine_reset(void);
+
 /* End the run: tell the host if there is one (isa-debug-exit), then power off or halt for good. */
 __noreturn void machine_end(unsigned code);

@@ -75,6 +75,23 @@ static inline bool pte_dirty(pte_t pte)
 	return pte & PTE_DIRTY;
 }
 
+static inline bool pte_executable(pte_t pte)
+{
+	return (pte & (PTE_PRESENT | PTE_NX)) == PTE_PRESENT;
+}
+
+/* Maps a device: even reading may change something there. */
+static inline bool pte_uncached(pte_t pte)
+{
+	return pte_present(pte) && (pte & PTE_PCD);
+}
+
+/* Addresses have 48 bits, sign-extended (Intel SDM vol. 1, 3.3.7.1): others cannot be walked, and fault when used. */
+static inline bool virt_is_canonical(virt_t virt)
+{
+	return (virt_t)((s64)(virt << 16) >> 16) == virt;
+}
+
 /* True if an entry of `level` maps memory itself instead of pointing to a table. */
 static inline bool pte_is_leaf(pte_t pte, enum pt_level level)
 {

@@ -1,0 +1,49 @@
+/* What people type: see input.h. A ring written and read by the boot CPU only, so nothing is locked. */
+#include "kernel/input.h"
+
+#include <arch/atomic.h>
+#include <arch/console.h>
+
+#include "kernel/percpu.h"
+
+enum { QUEUE_SIZE = 64, CTRL_C = 3, LOOK_MAX = 256 };
+
+static u8 queue[QUEUE_SIZE];
+static unsigned queue_in, queue_out;
+static bool enabled, stop;
+
+void input_enable(void)
+{
+	enabled = true;
+}
+
+int input_key(void)
+{
+	if (queue_out != queue_in)
+		return queue[queue_out++ % QUEUE_SIZE];
+	return enabled ? console_read() : -1;
+}
+
+bool input_stop_asked(void)
+{
+	if (cpu_id() != 0 || !enabled)
+		return atomic_load_relaxed(&stop);
+	for (unsigned i = 0; i < LOOK_MAX; i++) { /* a line that never falls silent must not hold anybody up */
+		const int byte = console_read();
+
+		if (byte < 0)
+			break;
+		if (byte == CTRL_C) {
+			atomic_store_relaxed(&stop, true);
+			queue_out = queue_in; /* what was typed before it was for what is being stopped */
+		} else if (queue_in - queue_out < QUEUE_SIZE) {
+			queue[queue_in++ % QUEUE_SIZE] = (u8)byte;
+		}
+	}
+	return atomic_load_relaxed(&stop);
+}
+
+void input_stop_clear(void)
+{
+	atomic_store_relaxed(&stop, false);
+}

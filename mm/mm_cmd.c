@@ -1,0 +1,233 @@
+/*
+ * Monitor commands that show memory as the allocator has it: by owner, by node, by zone, by free run, and what it has done.
+ *
+ * Figures are read as they are, without stopping anybody; `mem check` proves them and needs the other CPUs idle, as they are
+ * whenever a command runs.
+ */
+#include "kernel/command.h"
+#include "kernel/lock.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "mm/account.h"
+#include "mm/meta.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/zone.h"
+
+#include <arch/boot.h>
+
+/* 4 KiB frames as MiB with a decimal. */
+static void print_frames(const char *what, u64 frames)
+{
+	const u64 tenths = frames * 10 / 256;
+
+	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, (unsigned long long)frames,
+	      (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+}
+
+static int cmd_mem(const struct words *words)
+{
+	struct mm_usage u;
+
+	if (words_plain_count(words) > 1) {
+		if (cmd_choice(words, 1, "kind of output", "check") < 0)
+			return -EINVAL;
+		if (!mm_account(&mm_kernel, machine_pools))
+			return -EIO;
+		print("  every frame accounted for, owner by owner\n");
+		return 0;
+	}
+	mm_usage(&u);
+	print_frames("free", u.free);
+	print_frames("unopened", u.unopened);
+	print_frames("per-cpu", u.per_cpu);
+	print_frames("pool", u.pool_free);
+	print_frames("in use", u.in_use);
+	print_frames("meta", u.meta);
+	print_frames("gated", u.gated);
+	print_frames("transit", u.transit);
+	print_frames("bad", u.bad);
+	print_frames("reserved", u.reserved);
+	print_frames("= RAM", u.ram);
+	print("  struct pages and their tables take %llu KiB of meta\n", (unsigned long long)(u.memmap_bytes >> 10));
+	return 0;
+}
+
+static bool mem_candidate(const struct words *words, unsigned at, unsigned n, char *buf, size_t size)
+{
+	(void)words;
+	if (at != 1 || n > 0)
+		return false;
+	format(buf, size, "check");
+	return true;
+}
+
+COMMAND(mem, .usage = "[check]", .help = "all RAM by owner; check: walk everything and prove it", .max = 1, .run = cmd_mem,
+	.candidate = mem_candidate);
+
+/* ---- nodes ---- */
+
+static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
+{
+	u64 ram = 0;
+
+	*free = 0;
+	for (unsigned z = 0; z < mm->zones; z++) {
+		const struct zone *zone = &mm->zone[z];
+
+		if (zone->node != node)
+			continue;
+		ram += zone->ram;
+		*free += zone->free_small + zone->unopened;
+		for (unsigned class = 0; class < FREE_CLASSES; class++)
+			*free += zone->free_class[class];
+	}
+	return ram;
+}
+
+static void print_cpus_of(node_t node)
+{
+	cpu_t first = CPU_NONE, last = CPU_NONE, count = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		if (!cpu_data(cpu) || cpu_data(cpu)->node != node)
+			continue;
+		first = first == CPU_NONE ? cpu : first;
+		last = cpu;
+		count++;
+	}
+	if (count == 0)
+		print(", no CPU");
+	else
+		print(", %u CPU%s (%u to %u)", count, count == 1 ? "" : "s", first, last);
+}
+
+static int cmd_nodes(const struct words *words)
+{
+	const struct mm *mm = &mm_kernel;
+
+	(void)words;
+	for (node_t n = 0; n < mm->nodes; n++) {
+		const struct meta *meta = &mm->node[n].meta;
+		u64 free, ram = node_frames(mm, n, &free);
+
+		print("  node %u: %llu MiB, %llu MiB free", n, (unsigned long long)(ram >> 8), (unsigned long long)(free >> 8));
+		print_cpus_of(n);
+		print("\n    META of node %u: %llu blocks, %llu frames used, %llu of them gated\n    distance:",
+		      mm->node[n].meta_node, (unsigned long long)meta->blocks, (unsigned long long)meta->used,
+		      (unsigned long long)meta->gated);
+		for (node_t to = 0; to < mm->nodes; to++)
+			print(" %u", arch_node_distance(n, to));
+		print("\n");
+	}
+	return 0;
+}
+
+COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, META, distances", .run = cmd_nodes);
+
+/* ---- zones and free lists ---- */
+
+static const char *zone_name(const struct zone *zone)
+{
+	return zone->kind == ZONE_DMA32 ? "DMA32" : "NORMAL";
+}
+
+static int cmd_zones(const struct words *words)
+{
+	const struct mm *mm = &mm_kernel;
+
+	(void)words;
+	print("  frames; huge, bare, full, mapped: free in whole blocks, by what their struct pages are like\n");
+	for (unsigned z = 0; z < mm->zones; z++) {
+		struct zone *zone = &mm->zone[z];
+
+		print("  zone %u: node %u %s, frames 0x%llx to 0x%llx\n"
+		      "    ram %llu, unopened %llu, huge %llu, bare %llu, full %llu, mapped %llu, small %llu\n"
+		      "    per-cpu %llu, transit %llu, bad %llu, reserved %llu, boot %llu; max_order %u\n",
+		      z, zone->node, zone_name(zone), (unsigned long long)zone->start_pfn,
+		      (unsigned long long)zone->end_pfn, (unsigned long long)zone->ram, (unsigned long long)zone->unopened,
+		      (unsigned long long)zone->free_class[FREE_HUGE], (unsigned long long)zone->free_class[FREE_BARE],
+		      (unsigned long long)zone->free_class[FREE_FULL], (unsigned long long)zone->free_class[FREE_MAPPED],
+		      (unsigned long long)zone->free_small, (unsigned long long)pcp_count(mm, zone),
+		      (unsigned long long)zone->transit, (unsigned long long)zone->bad,
+		      (unsigned long long)zone->reserved, (unsigned long long)zone->boot, zone->max_order);
+	}
+	return 0;
+}
+
+COMMAND(zones, .help = "zones: range, and frames by state", .run = cmd_zones);
+
+/* Free runs of `order`, all types together. Takes the zone's lock. */
+static u64 count_runs(struct zone *zone, unsigned order)
+{
+	u64 n = 0;
+
+	spin_lock(&zone->lock);
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+		if (order < PAGE_ORDERS) {
+			for (const struct page *page = zone->page_list[type][order]; page; page = page->next)
+				n++;
+			continue;
+		}
+		for (unsigned class = 0; class < FREE_CLASSES; class++)
+			for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
+			     index = block_at(zone->mm, index)->next)
+				n++;
+	}
+	spin_unlock(&zone->lock);
+	return n;
+}
+
+static int cmd_buddy(const struct words *words)
+{
+	(void)words;
+	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB); memory never opened is not among them\n  %-14s",
+	      "order");
+	for (unsigned order = 0; order <= MAX_ORDER; order++)
+		print(" %5u", order);
+	print("\n");
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		struct zone *zone = &mm_kernel.zone[z];
+
+		print("  node %-2u %-6s", zone->node, zone_name(zone));
+		for (unsigned order = 0; order <= MAX_ORDER; order++)
+			print(" %5llu", (unsigned long long)count_runs(zone, order));
+		print("\n");
+	}
+	return 0;
+}
+
+COMMAND(buddy, .help = "free runs of every order, zone by zone", .run = cmd_buddy);
+
+/* ---- what has been done ---- */
+
+static void print_changes(const struct mm *mm)
+{
+	for (unsigned from = 0; from < BLOCK_STATES; from++)
+		for (unsigned to = 0; to < BLOCK_STATES; to++)
+			if (block_changes(mm, from, to) > 0)
+				print("  %-9s -> %-9s %12llu\n", block_state_name(from), block_state_name(to),
+				      (unsigned long long)block_changes(mm, from, to));
+}
+
+static int cmd_stats(const struct words *words)
+{
+	struct shootdown_stats s;
+
+	(void)words;
+	shootdown_stats_read(&s);
+	print("  shootdown: %llu asked for, %llu rounds (%llu full, %llu ranged), %llu messages, %llu CPUs skipped idle\n",
+	      (unsigned long long)s.ops, (unsigned long long)s.flushes, (unsigned long long)s.full,
+	      (unsigned long long)s.ranged, (unsigned long long)s.ipis, (unsigned long long)s.skipped);
+	print("  sections: %llu opened, %llu closed; PMDs split: %llu; longest a lock was held: %llu ns%s\n",
+	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_opened),
+	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_closed),
+	      (unsigned long long)atomic_load_relaxed(&mm_kernel.pmd_splits), (unsigned long long)lock_held_max_ns,
+	      lock_held_max_ns ? "" : " (measured with DEBUG=1)");
+	print("  blocks of 2 MiB that changed their state:\n");
+	print_changes(&mm_kernel);
+	return 0;
+}
+
+COMMAND(stats, .help = "what was done since boot: flushes, splits, changes of block states", .run = cmd_stats);

@@ -1,0 +1,87 @@
+/*
+ * libFuzzer harness for what is typed at the monitor: the bytes go through the line editor, each finished line is cut into words.
+ * Builds alone:
+ *
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/monitor_fuzz.c -o monitor_fuzz
+ *
+ * Required: the terminal's cursor and the editor's never come apart, lines stay terminated, words are printable and lie in the
+ * copy, and cutting always ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/line.c"
+#include "kernel/words.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static size_t column;
+
+static void emit_to_terminal(void *ctx, const char *text, size_t len)
+{
+	(void)ctx;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\b') {
+			require(column > 0);
+			column--;
+		} else if (text[i] == '\n') {
+			column = 0;
+		} else if (text[i] != '\a') {
+			require(text[i] >= ' ' && text[i] < 0x7f);
+			column++;
+		}
+	}
+}
+
+/* In a block of its exact size, so that a read of one byte too much is seen. */
+static void cut_all(const char *text, size_t len)
+{
+	char *exact = malloc(len ? len : 1);
+	struct words words;
+	size_t at = 0, used;
+
+	memcpy(exact, text, len);
+	while (at < len) {
+		const int err = words_cut(&words, exact + at, len - at, &used);
+
+		require(err == 0 || err == -EINVAL || err == -E2BIG);
+		require(used > 0 && used <= len - at && words.count <= WORDS_MAX);
+		for (unsigned i = 0; i < words.count; i++) {
+			require(words.word[i] >= words.text && words.word[i] < words.text + WORDS_TEXT);
+			for (const char *p = words.word[i]; *p; p++)
+				require(*p >= ' ' && *p < 0x7f);
+		}
+		require(words_plain_count(&words) <= words.count);
+		at += used;
+	}
+	free(exact);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct line *line = malloc(sizeof(*line));
+
+	column = 0;
+	line_init(line, emit_to_terminal, NULL);
+	for (size_t i = 0; i < size; i++) {
+		const enum line_event event = line_key(line, data[i]);
+
+		require(line->cursor <= line->len && line->len <= LINE_SIZE && line->text[line->len] == '\0');
+		if (event == LINE_TAB)
+			line_insert(line, "tab", data[i] % 4);
+		if (event == LINE_READY)
+			cut_all(line->text, line->len);
+		if (event == LINE_READY || event == LINE_CANCELLED)
+			line_begin(line);
+		require(column == line->cursor);
+	}
+	cut_all((const char *)data, size);
+	free(line);
+	return 0;
+}

@@ -1,0 +1,224 @@
+/*
+ * Commands: what is wrong is named, what would harm is refused with its reason and changes nothing. What a command prints is read
+ * back from the RAM log.
+ */
+#include "kernel/bench.h"
+#include "kernel/cmdline.h"
+#include "kernel/command.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/mm.h"
+#include "mm/pool.h"
+
+static char said[8192];
+
+/* Run a line; what it printed is in `said`. Returns how many commands failed. */
+static unsigned run(const char *text)
+{
+	u64 end = 0;
+	size_t n;
+	unsigned failed;
+
+	while (log_read(&end, said, sizeof(said)) > 0)
+		;
+	failed = commands_run(text, strlen(text), NULL);
+	n = log_read(&end, said, sizeof(said) - 1);
+	said[n] = '\0';
+	return failed;
+}
+
+static bool says(const char *what)
+{
+	char glob[256];
+
+	format(glob, sizeof(glob), "*%s*", what);
+	return glob_match(glob, said);
+}
+
+#define EXPECT_REFUSED(text, ...)                                                                                      \
+	do {                                                                                                           \
+		EXPECT_EQ(run(text), 1);                                                                               \
+		if (!says(__VA_ARGS__))                                                                                \
+			test_fail(__FILE__, __LINE__, "\"%s\" says: %s", text, said);                                  \
+	} while (0)
+
+TEST(kernel_command, the_offending_word_is_named)
+{
+	EXPECT_REFUSED("frobnicate 3", "frobnicate");
+	EXPECT_REFUSED("mem tomorrow", "tomorrow");
+	EXPECT_REFUSED("mem check now", "now");
+	EXPECT_REFUSED("mem node=1", "node=1");
+	EXPECT_REFUSED("pool 3M", "3M");
+	EXPECT_REFUSED("pool 2M 12x", "12x");
+	EXPECT_REFUSED("pool 2M wax 3", "wax");
+	EXPECT_REFUSED("pool 2M grow 99999999999999999999999", "99999999999999999999999");
+	EXPECT_REFUSED("help nosuch", "nosuch");
+	EXPECT_REFUSED("bench nosuch", "nosuch");
+	EXPECT_REFUSED("bench hvo nosuch=3", "nosuch");
+	EXPECT_REFUSED("set", "nothing to set");
+	EXPECT_REFUSED("get nosuch", "nosuch");
+	EXPECT_REFUSED("page 0x12345678zz", "0x12345678zz");
+	EXPECT_REFUSED("walk 0x8000000000000000", "0x8000000000000000");
+	EXPECT_REFUSED("peek 0x10 0", "0");
+	EXPECT_REFUSED("log \"open", "open");
+	EXPECT_REFUSED("test", "too few");
+}
+
+TEST(kernel_command, several_on_a_line_run_in_order_and_an_error_does_not_stop_the_rest)
+{
+	EXPECT_EQ(run("mem; nosuch; zones"), 1);
+	EXPECT(says("= RAM*nosuch*zone 0"));
+	EXPECT_EQ(run(" ; ;; "), 0);
+	EXPECT_EQ(strlen(said), 0);
+}
+
+TEST(kernel_command, every_command_has_its_line_of_help)
+{
+	const struct command *cmd;
+
+	EXPECT_EQ(run("help"), 0);
+	TABLE_FOREACH(cmd, command_table) {
+		REQUIRE(cmd->help && cmd->run);
+		EXPECT(says(cmd->name) && says(cmd->help));
+	}
+	TABLE_FOREACH(cmd, command_table) {
+		char line[128];
+
+		format(line, sizeof(line), "help %s", cmd->name);
+		EXPECT_EQ(run(line), 0);
+		EXPECT(says(cmd->help));
+	}
+}
+
+/* Those that only look run as they are, on any machine. */
+TEST(kernel_command, those_that_only_look_work)
+{
+	static const char *const lines[] = {"mem", "mem check", "zones", "buddy", "nodes", "cpus", "pool", "pool 1G",
+					    "hvo", "stats",	"get",	 "page 0", "page 1", "page 0x100000", "walk 0"};
+
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		EXPECT_EQ(run(lines[i]), 0);
+		EXPECT(strlen(said) > 0);
+	}
+}
+
+TEST(kernel_command, switches_change_and_impossible_values_do_not)
+{
+	EXPECT_EQ(run("set selftest_number=9 selftest_choice=green"), 0);
+	EXPECT_EQ(run("get selftest_number; get selftest-choice"), 0);
+	EXPECT(says(" 9 *green"));
+	EXPECT_REFUSED("set selftest_number=3", "impossible (5 to");
+	EXPECT_REFUSED("set selftest_choice=pink", "pink");
+	EXPECT_REFUSED("set console=none", "at boot");
+	EXPECT_REFUSED("set selftest_text=abc", "at boot");
+	EXPECT_EQ(run("get selftest_number"), 0);
+	EXPECT(says(" 9 "));
+	EXPECT_EQ(run("set selftest_number=7 selftest_choice=red"), 0);
+}
+
+static u64 seen;
+
+static bool bench_selftest(void)
+{
+	char value[32];
+
+	option_show(option_find("selftest_number"), value, sizeof(value));
+	seen = (u64)(value[0] - '0');
+	return true;
+}
+
+BENCH(selftest, "used by the tests of the monitor", bench_selftest);
+
+/* A benchmark's switches are set for its run and put back. (Counts one pass more for the verdict, which is true.) */
+TEST(kernel_command, switches_given_to_a_benchmark_last_as_long_as_it)
+{
+	seen = 0;
+	EXPECT_EQ(run("bench selftest selftest_number=8"), 0);
+	EXPECT_EQ(seen, 8);
+	EXPECT_EQ(run("get selftest_number"), 0);
+	EXPECT(says(" 7 "));
+	EXPECT_REFUSED("bench selftest selftest_number=8 selftest_choice=pink", "pink");
+	EXPECT_EQ(run("get selftest_number"), 0);
+	EXPECT(says(" 7 "));
+}
+
+TEST(kernel_command, the_pool_is_changed_and_counted)
+{
+	if (run("pool 2M grow 3") != 0)
+		SKIP("needs three free pages of 2 MiB");
+	EXPECT(says("grow 2M: 3 pages"));
+	EXPECT_EQ(pool_2m.pages, pool_2m.boot + 3);
+	EXPECT_EQ(run("pool 2M shrink 3"), 0);
+	EXPECT_EQ(pool_2m.pages, pool_2m.boot);
+}
+
+TEST(kernel_command, pages_in_use_are_not_shrunk)
+{
+	u64 have;
+
+	if (run("pool 2M grow 2") != 0)
+		SKIP("needs two free pages of 2 MiB");
+	have = pool_2m.pages;
+	EXPECT_EQ(run("pool 2M take 2"), 0);
+	EXPECT_EQ(pool_2m.in_use, 2);
+	run("pool 2M 0");
+	EXPECT(says("refused: 2 pages fewer than asked for: 2 pages are in use"));
+	EXPECT_EQ(pool_2m.pages, 2);
+	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, the pool has no free page");
+	EXPECT_EQ(run("pool 2M give 2"), 0);
+	EXPECT_REFUSED("pool 2M give 1", "not the monitor's");
+	run("pool 2M 0");
+	pool_resize(&pool_2m, hvo_mode_selected(), pool_2m.boot);
+	EXPECT(have >= 2);
+}
+
+TEST(kernel_command, pages_of_others_are_not_freed)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	char line[64];
+
+	REQUIRE(page);
+	format(line, sizeof(line), "free 0x%llx", (unsigned long long)page_pfn(page));
+	EXPECT_REFUSED(line, "refused*somebody else is using it");
+	format(line, sizeof(line), "free phys=0x%llx", (unsigned long long)page_pfn(page) << PAGE_SHIFT);
+	EXPECT_REFUSED(line, "refused*somebody else is using it");
+	page_free(page);
+	EXPECT_REFUSED("free 0", "refused");
+	EXPECT_EQ(run("alloc 0; alloc 3 movable count=5; alloc 2 unmovable; free all"), 0);
+	EXPECT(says("7 pages freed"));
+	EXPECT_REFUSED("alloc 13", "orders 10 to 17");
+}
+
+/* ---- completion ---- */
+
+static unsigned complete(const char *text, char *found)
+{
+	return command_complete(text, strlen(text), found, 64, false);
+}
+
+TEST(kernel_command, completion_adds_what_is_certain)
+{
+	char found[64];
+
+	EXPECT_EQ(complete("stat", found), 1);
+	EXPECT(strcmp(found, "s ") == 0);
+	EXPECT_EQ(complete("mem; stat", found), 1);
+	EXPECT(strcmp(found, "s ") == 0);
+	EXPECT(complete("po", found) >= 2);
+	EXPECT_EQ(found[0], 0);
+	EXPECT_EQ(complete("pool 2", found), 1);
+	EXPECT(strcmp(found, "M ") == 0);
+	EXPECT_EQ(complete("pool 2M dem", found), 1);
+	EXPECT(strcmp(found, "ote ") == 0);
+	EXPECT_EQ(complete("set selftest_choi", found), 1);
+	EXPECT(strcmp(found, "ce=") == 0);
+	EXPECT_EQ(complete("set selftest_choice=gr", found), 2);
+	EXPECT(strcmp(found, "een") == 0);
+	EXPECT_EQ(complete("help sta", found), 1);
+	EXPECT(complete("test kernel.comm", found) >= 1);
+	EXPECT(strcmp(found, "and.") == 0);
+	EXPECT_EQ(complete("test kernel.command.completion_adds", found), 1);
+	EXPECT_EQ(complete("zzz", found), 0);
+	EXPECT_EQ(complete("", found), complete("mem;", found));
+}

@@ -1,0 +1,280 @@
+/*
+ * Words and line editing: the pure half of the monitor. What a terminal shows is replayed from what the editor sends.
+ */
+#include "kernel/line.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "kernel/words.h"
+
+/* ---- words ---- */
+
+static int cut(struct words *words, const char *text, size_t *used)
+{
+	return words_cut(words, text, strlen(text), used);
+}
+
+TEST(kernel_words, blanks_and_quotes_separate_words)
+{
+	struct words words;
+	size_t used;
+
+	REQUIRE(cut(&words, "  pool 2M\t\"a b;c\" node=1", &used) == 0);
+	REQUIRE(words.count == 4);
+	EXPECT(strcmp(words.word[0], "pool") == 0);
+	EXPECT(strcmp(words.word[2], "a b;c") == 0);
+	EXPECT(strcmp(words_value(&words, "node"), "1") == 0);
+	EXPECT(strcmp(words_plain(&words, 1), "2M") == 0);
+	EXPECT(!words_plain(&words, 3));
+	EXPECT_EQ(words_plain_count(&words), 3);
+	EXPECT(!words_value(&words, "nod"));
+}
+
+TEST(kernel_words, a_semicolon_ends_a_command)
+{
+	const char *text = "mem; zones ;;hvo";
+	struct words words;
+	size_t used, at = 0;
+
+	REQUIRE(cut(&words, text, &used) == 0);
+	EXPECT_EQ(used, 4);
+	EXPECT_EQ(words.count, 1);
+	at += used;
+	REQUIRE(cut(&words, text + at, &used) == 0);
+	EXPECT(strcmp(words.word[0], "zones") == 0);
+	at += used;
+	REQUIRE(cut(&words, text + at, &used) == 0);
+	EXPECT_EQ(words.count, 0);
+	EXPECT_EQ(used, 1);
+	at += used;
+	REQUIRE(cut(&words, text + at, &used) == 0);
+	EXPECT(strcmp(words.word[0], "hvo") == 0);
+	EXPECT_EQ(at + used, strlen(text));
+}
+
+TEST(kernel_words, what_cannot_be_cut_is_refused)
+{
+	static char text[2 * WORDS_TEXT];
+	struct words words;
+	size_t used;
+
+	EXPECT_EQ(cut(&words, "log \"abc", &used), -EINVAL);
+	EXPECT_EQ(used, 8);
+	memset(text, 'x', sizeof(text) - 1);
+	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
+	EXPECT_EQ(words.count, 1);
+	EXPECT_EQ(strlen(words.word[0]), WORDS_TEXT - 1);
+	for (size_t i = 0; i < 2 * (WORDS_MAX + 1); i++)
+		text[i] = i % 2 ? ' ' : 'y';
+	text[2 * (WORDS_MAX + 1)] = '\0';
+	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
+	EXPECT_EQ(words.count, WORDS_MAX);
+}
+
+TEST(kernel_words, bytes_that_upset_a_terminal_become_question_marks)
+{
+	static const char text[] = {'a', 27, '[', 'J', (char)0xff, 'b'};
+	struct words words;
+	size_t used;
+
+	REQUIRE(words_cut(&words, text, sizeof(text), &used) == 0);
+	REQUIRE(words.count == 1);
+	EXPECT(strcmp(words.word[0], "a?[J?b") == 0);
+}
+
+TEST(kernel_words, the_last_word_is_open_until_a_blank)
+{
+	struct words words;
+	size_t used;
+
+	cut(&words, "pool 2", &used);
+	EXPECT(words.open_end);
+	cut(&words, "pool 2 ", &used);
+	EXPECT(!words.open_end);
+	cut(&words, "", &used);
+	EXPECT(!words.open_end);
+}
+
+/* ---- a terminal of one row ---- */
+
+enum { SCREEN = 2 * LINE_SIZE };
+
+struct screen {
+	char row[SCREEN + 1];
+	size_t cursor, bytes;
+	unsigned bells;
+};
+
+static void screen_emit(void *ctx, const char *text, size_t len)
+{
+	struct screen *screen = ctx;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\b')
+			screen->cursor -= screen->cursor > 0;
+		else if (text[i] == '\a')
+			screen->bells++;
+		else if (text[i] >= ' ' && screen->cursor < SCREEN)
+			screen->row[screen->cursor++] = text[i];
+	}
+	screen->bytes += len;
+}
+
+/* What the row shows, without blanks at its end, and the cursor are what the editor believes. */
+static bool screen_agrees(const struct screen *screen, const struct line *line)
+{
+	size_t shown = strlen(screen->row);
+
+	while (shown > 0 && screen->row[shown - 1] == ' ' && shown > line->len)
+		shown--;
+	return shown == line->len && strncmp(screen->row, line->text, line->len) == 0 && screen->cursor == line->cursor;
+}
+
+static enum line_event type(struct line *line, const char *keys)
+{
+	enum line_event event = LINE_MORE;
+
+	for (; *keys; keys++)
+		event = line_key(line, (u8)*keys);
+	return event;
+}
+
+static struct line line; /* large */
+static struct screen screen;
+
+static void fresh(void)
+{
+	memset(&screen, 0, sizeof(screen));
+	line_init(&line, screen_emit, &screen);
+}
+
+/* Next line: Enter was typed, the terminal has moved on. */
+static void next(void)
+{
+	memset(&screen, 0, sizeof(screen));
+	line_begin(&line);
+}
+
+#define LEFT "\033[D"
+#define RIGHT "\033[C"
+#define UP "\033[A"
+#define DOWN "\033[B"
+
+TEST(kernel_line, typing_sends_each_key_back_once)
+{
+	fresh();
+	EXPECT_EQ(type(&line, "pool 2M"), LINE_MORE);
+	EXPECT_EQ(screen.bytes, 7);
+	EXPECT_EQ(type(&line, "\r"), LINE_READY);
+	EXPECT(strcmp(line.text, "pool 2M") == 0);
+	EXPECT_EQ(type(&line, "\n"), LINE_MORE);
+}
+
+TEST(kernel_line, keys_edit_where_the_cursor_stands)
+{
+	static const struct {
+		const char *keys, *text;
+	} table[] = {
+		{"abd" LEFT "c", "abcd"},	    {"abc\001x", "xabc"},
+		{"abc\001\005x", "abcx"},	    {"abc\010", "ab"},
+		{"abc\177\177", "a"},		    {"abc" LEFT LEFT "\033[3~", "ac"},
+		{"abc" LEFT LEFT "\004", "ac"},	    {"abc def\027", "abc "},
+		{"abc def" LEFT LEFT "\025", "ef"}, {"abc def" LEFT LEFT "\013", "abc d"},
+		{"abc\033[Hx\033[Fy", "xabcy"},	    {"abc\033[1~x\033[4~y", "xabcy"},
+		{"abc\033OHx", "xabc"},		    {"ab" LEFT LEFT LEFT RIGHT "x", "axb"},
+		{"a\033[99999999999999999Cb", "ab"}, {"a\033[1;5Cb", "ab"},
+		{"a\033\003", "a"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		fresh();
+		type(&line, table[i].keys);
+		if (strcmp(line.text, table[i].text) != 0)
+			test_fail(__FILE__, __LINE__, "keys %zu make \"%s\", not \"%s\"", i, line.text, table[i].text);
+		if (line.text[0] && table[i].keys[strlen(table[i].keys) - 1] != 3 && !screen_agrees(&screen, &line))
+			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i, screen.row);
+	}
+}
+
+TEST(kernel_line, history_goes_back_and_forth_and_keeps_the_draft)
+{
+	fresh();
+	type(&line, "one\r");
+	next();
+	type(&line, "two\r");
+	next();
+	type(&line, "two\r"); /* not kept twice */
+	next();
+	type(&line, "dra" UP);
+	EXPECT(strcmp(line.text, "two") == 0);
+	type(&line, UP);
+	EXPECT(strcmp(line.text, "one") == 0);
+	EXPECT_EQ(screen.bells, 0);
+	type(&line, UP);
+	EXPECT_EQ(screen.bells, 1);
+	type(&line, DOWN DOWN);
+	EXPECT(strcmp(line.text, "dra") == 0);
+	EXPECT(screen_agrees(&screen, &line));
+}
+
+TEST(kernel_line, the_oldest_line_is_forgotten)
+{
+	char text[2] = {0};
+
+	fresh();
+	for (unsigned i = 0; i < LINE_HISTORY + 3; i++) {
+		text[0] = (char)('a' + i);
+		type(&line, text);
+		type(&line, "\r");
+		next();
+	}
+	for (unsigned i = 0; i < LINE_HISTORY; i++)
+		type(&line, UP);
+	EXPECT_EQ(screen.bells, 0);
+	EXPECT_EQ(line.text[0], 'd');
+	type(&line, UP);
+	EXPECT_EQ(screen.bells, 1);
+}
+
+TEST(kernel_line, a_full_line_takes_no_more)
+{
+	fresh();
+	for (unsigned i = 0; i < LINE_SIZE + 10; i++)
+		type(&line, "x");
+	EXPECT_EQ(line.len, LINE_SIZE);
+	EXPECT_EQ(screen.bells, 10);
+	EXPECT(screen_agrees(&screen, &line));
+}
+
+TEST(kernel_line, control_c_and_control_d_are_events)
+{
+	fresh();
+	EXPECT_EQ(type(&line, "abc\003"), LINE_CANCELLED);
+	next();
+	EXPECT_EQ(type(&line, UP), LINE_MORE);
+	EXPECT_EQ(screen.bells, 1); /* a cancelled line is not history */
+	EXPECT_EQ(type(&line, "\004"), LINE_END);
+}
+
+/* A fixed sequence of all kinds of bytes: the editor and its terminal never come apart. */
+TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
+{
+	u64 state = 88172645463325252ULL;
+
+	fresh();
+	for (unsigned i = 0; i < 20000; i++) {
+		enum line_event event;
+
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		event = line_key(&line, (u8)(state >> 32 & (state & 1 ? 0x1f : 0xff)));
+		if (event == LINE_READY || event == LINE_CANCELLED)
+			next();
+		REQUIRE(line.cursor <= line.len && line.len <= LINE_SIZE && line.text[line.len] == '\0');
+		if (!screen_agrees(&screen, &line)) {
+			test_fail(__FILE__, __LINE__, "after %u bytes the screen shows \"%s\", not \"%s\"", i, screen.row,
+				  line.text);
+			return;
+		}
+	}
+}

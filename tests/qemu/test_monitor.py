@@ -1,0 +1,153 @@
+"""The monitor, typed at over a pty: every command, editing, completion, Ctrl-C, any bytes; and the same from the command line."""
+
+import os
+import random
+import re
+
+import pytest
+from guest import run
+from machine import Machine
+from session import Session, names_in_help
+
+# What each command must answer, in the order typed. Every command of `help` has a line here, or this file is incomplete.
+COMMANDS = (
+    ("help", r"help +this list"),
+    ("help pool", r"grow, shrink"),
+    ("machine", r"4 found, 4 started"),
+    ("mem", r"= RAM"),
+    ("zones", r"zone 1: node 0 NORMAL"),
+    ("nodes", r"4 CPUs \(0 to 3\)"),
+    ("cpus", r"3 +0 idle"),
+    ("buddy", r"NORMAL( +\d+){19}"),
+    ("get hvo", r"hvo +on "),
+    ("set hvo=batched; get hvo", r"hvo +batched "),
+    ("set hvo=on", r"^$"),
+    ("pool 2M 64", r"64 pages, 64 free, 0 in use"),
+    ("pool 2M grow 6 node=0", r"grow 2M: 6 pages"),
+    ("pool 2M take 70; pool 2M shrink 1", r"refused: 1 pages fewer than asked for: 70 pages are in use"),
+    ("pool 2M give 70; pool 2M 0", r"0 pages, 0 free"),
+    ("pool 1G 2; pool 1G demote 1; pool", r"(?s)2M: 512 pages.*1G: 1 pages"),
+    ("hvo", r"(?m)saved: \d{4} by the 2M pool, 4087 by the 1G pool$"),
+    ("pool 1G 0; pool 2M 0", r"0 pages, 0 free"),
+    ("page 0x200", r"reserved for firmware|frame 0x200: reserved"),
+    ("walk 0xffff888000200000", r"512G +\[273\]"),
+    ("peek 0xffff888000200000 2", r"(0x[0-9a-f]{16}  [0-9a-f]{16}\n.*){2}"),
+    ("peek 0xffffc90000000000", r"not mapped"),
+    ("alloc 3 count=5", r"and 1 more"),
+    ("free 0x200", r"refused: frame 0x200 was not allocated here"),
+    ("free all", r"5 pages freed"),
+    ("stats", r"unopened  -> bare"),
+    ("log 100", r"unopened|->|ashlar>"),
+    ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),
+    ("test kernel.words.*", r"# kernel.words: pass:\d+ fail:0 skip:0"),
+    ("mem check", r"every frame accounted for"),
+    ("frobnicate", r'no command "frobnicate"'),
+    ("pool 5M", r'"5M"'),
+)
+WAYS_OUT = {"poweroff", "reboot"}
+
+
+@pytest.fixture
+def session(kernel):
+    with Session(Machine("pvh", 4, "6G", cmdline="monitor"), kernel) as opened:
+        yield opened
+
+
+def test_every_command_answers(session):
+    known = names_in_help(session.command("help"))
+    typed = {part.split()[0] for line, _ in COMMANDS for part in line.split(";")}
+    assert set(known) - typed - WAYS_OUT == set(), "these commands have no line in COMMANDS"
+    for line, answer in COMMANDS:
+        said = session.command(line, 120)
+        assert re.search(answer, said), f"{line!r} says:\n{said}"
+    outcome = session.poweroff()
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+
+
+def test_editing_history_and_completion(session):
+    session.send("zone\x1b[D\x1b[D\x1b[Dx\x1b[D\x1b[3~\x1b[H\x05s\r")  # an x typed and deleted, start, end
+    assert "zone 0: node 0" in session.prompt()
+    session.send("\x1b[A\x15me\x1b[B\x15\x1b[A\r")  # up, killed, typed, down, killed, up again
+    assert "zone 0: node 0" in session.prompt()
+    session.send("hel\tpoo\t\r")
+    assert "huge page pools" in session.prompt()
+    session.send("po\t\t")
+    session.expect(r"\n +pool +poweroff")
+    session.prompt()
+    session.send("o\t\r")  # "po" stands there again: now only pool is possible
+    assert "2M: 0 pages" in session.prompt()
+    session.send("set hvo=b\t; get hvo\r")
+    assert re.search(r"hvo +batched ", session.prompt())
+    session.send("mem and much more\x03")
+    session.prompt()
+    session.send("test kernel.wor\ta_se\t\r")
+    assert "pass:1 fail:0" in session.prompt()
+
+
+def test_ctrl_c_stops_what_runs(session):
+    session.send("test kernel.*,mm.block.*\r")
+    session.expect(r"  ok 3 ")
+    session.send("\x03")
+    assert "Bail out! stopped by Ctrl-C" in session.prompt(120)
+    session.send("pool 2M 8; bench hvo pages=64 source=all; hvo\r")
+    session.expect(r"off +grow")
+    session.send("\x03")
+    assert "the rest was stopped by Ctrl-C" in session.prompt(120)
+    assert "every frame accounted for" in session.command("pool 2M 0; mem check")
+
+
+def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
+    """One flush round for each page takes long enough to be stopped; what was grown until then is a sound pool."""
+    with Session(Machine("pvh", 8, "256G", cmdline="monitor hvo=unbatched"), kernel) as session:
+        session.send("pool 2M grow 100000\r")
+        session.expect(r"grow: \d+ of 100000 pages, \d+/s, \d+\.\d s left")
+        session.send("\x03")
+        said = session.prompt(60)
+        assert re.search(r"stopped by Ctrl-C after \d+ of 100000 pages", said), said
+        grown = int(re.search(r"grow 2M: (\d+) pages", said)[1])
+        assert 0 < grown < 100000
+        assert f"2M: {grown} pages, {grown} free, 0 in use" in session.command("pool 2M")
+        assert "every frame accounted for" in session.command("mem check", 120)
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+
+
+def test_any_bytes(session):
+    """Nothing that comes over the line crashes or hangs it. Line ends are left out: they might run `poweroff`."""
+    noise = random.Random(20261121)
+    for _ in range(40):
+        line = bytes(noise.choice([b for b in range(256) if b not in (1, 4, 10, 13)]) for _ in range(100))
+        os.write(session.child.child_fd, line + b"\x03")  # 1 would talk to QEMU
+    os.write(session.child.child_fd, b"\x03frob\xffni;cate \"3\r")
+    session.expect(r'no command "frob')
+    session.expect(r'unfinished quote in "3"')
+    session.prompt()
+    assert "= RAM" in session.command("mem")
+
+
+@pytest.mark.parametrize("firmware", ["bios", "uefi", "pvh"])
+def test_typed_on_each_firmware(kernel, firmware):
+    with Session(Machine(firmware, 2, "256M", cmdline="monitor"), kernel) as session:
+        assert "pass:5 fail:0" in session.command("test kernel.words.*")
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+
+
+def test_reboot_is_no_verdict(kernel):
+    with Session(Machine("pvh", 1, "128M", cmdline="monitor"), kernel) as session:
+        session.send("reboot\r")
+        assert session.finish(120).status == 0  # -no-reboot: QEMU ends
+
+
+@pytest.mark.parametrize("firmware", ["bios", "pvh"])
+def test_commands_from_the_command_line(kernel, firmware):
+    machine = Machine(firmware, 4, "3G", cmdline='run="pool 2M 64; pool 2M 0; bench hvo pages=64; mem check"')
+    outcome = run(machine, kernel, 120)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    assert "# totals pass:4 fail:0" in outcome.text and "BENCH hvo mode=on" in outcome.text
+
+
+def test_a_failing_command_fails_an_unattended_run(kernel):
+    outcome = run(Machine("pvh", 1, "128M", cmdline='run="mem; pool 2M 4000; mem check"'), kernel, 120)
+    assert (outcome.verdict, outcome.problem) == ("fail", ""), outcome.report()
+    assert "# totals pass:2 fail:1" in outcome.text
