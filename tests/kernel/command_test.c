@@ -110,7 +110,7 @@ TEST(kernel_command, switches_change_and_impossible_values_do_not)
 	EXPECT(says(" 9 *green"));
 	EXPECT_REFUSED("set selftest_number=3", "impossible (5 to");
 	EXPECT_REFUSED("set selftest_choice=pink", "pink");
-	EXPECT_REFUSED("set console=none", "at boot");
+	EXPECT_REFUSED("set monitor=off", "at boot");
 	EXPECT_REFUSED("set selftest_text=abc", "at boot");
 	EXPECT_EQ(run("get selftest_number"), 0);
 	EXPECT(says(" 9 "));
