@@ -39,6 +39,10 @@ YES ?=
 TOOLS ?= build/tools
 #: SECONDS    make fuzz: how long each fuzzer runs [60]
 SECONDS ?= 60
+#: SOAK       make soak-alloc: operations of each case [100000000]
+SOAK ?= 100000000
+#: SEED       make soak-alloc: where its random numbers begin [1]
+SEED ?= 1
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
@@ -83,6 +87,7 @@ NEEDS_host-fast := host
 NEEDS_host-native := host
 NEEDS_bench-native := host
 NEEDS_bench-icount := run
+NEEDS_soak-alloc := host
 NEEDS_run := run
 NEEDS_debug := debug
 NEEDS_test := test
@@ -221,6 +226,10 @@ bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one C
 	@grep -m 1 '^BENCH memmap mode=serial' $(BUILD)/icount.console | tr ' ' '\n' | awk -F = '$$1 == "pages" { pages = $$2 } \
 		$$1 == "ns" && pages { printf "%.2f instructions per struct page\n", $$2 / pages; found = 1; exit } \
 		END { exit !found }'
+
+.PHONY: soak-alloc
+soak-alloc: host-native ## random allocator work compared with a model, natively: SOAK operations from SEED
+	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'soak=$(SOAK) seed=$(SEED)' 'mm.random.*'
 
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(BUILD)/fuzz/%: tests/fuzz/%.c

@@ -1,0 +1,339 @@
+/*
+ * Random work against a reference allocator (alloc_model.h): every answer is compared, and all invariants are walked now
+ * and then. One CPU, so that a difference can be had again from its seed.
+ *
+ * Work comes in waves: a level is drawn, memory is taken or given back until it is reached, then the next one. Between pages the
+ * pool is resized, rings drained, gated frames released, sections closed, huge blocks made bare and full ones huge.
+ *
+ * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5; test runs do fewer.
+ */
+#include <arch/clock.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "tests/kernel/alloc_model.h"
+
+enum { HOLDERS = 4096, WALK_EVERY = 100000, RUNS = 64 };
+
+static u64 soak_operations = 30000, soak_seed = 1;
+OPTION_U64(soak, soak_operations, 1, 1000000000000ULL, "operations of each case in mm.random");
+OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random begin");
+
+struct hold {
+	struct page *page;
+	u32 references;
+	u8 order;
+};
+
+struct soak {
+	struct alloc_model model;
+	struct arena *a;
+	struct hold *hold; /* [HOLDERS]; those in use come first */
+	struct page *memory;
+	u64 random, level, operations, found_none, walks;
+	unsigned style, held;
+	u32 pool_block[RUNS];
+	unsigned pool_blocks;
+};
+
+static u64 draw(struct soak *s, u64 below)
+{
+	s->random ^= s->random << 13; /* Marsaglia, "Xorshift RNGs", 2003-07 */
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return (s->random >> 11) % below;
+}
+
+/* ---- pages ---- */
+
+/* What a wave asks for: small ones mostly, all sizes alike, or 2 MiB and more. */
+static unsigned draw_order(struct soak *s)
+{
+	switch (s->style) {
+	case 0:
+		return draw(s, 8) ? 0 : (unsigned)draw(s, 6);
+	case 1:
+		return (unsigned)draw(s, BLOCK_ORDER + 1);
+	case 2:
+		return draw(s, 8) ? BLOCK_ORDER : (unsigned)draw(s, BLOCK_ORDER);
+	default:
+		return draw(s, 3) ? (unsigned)draw(s, 4) : draw(s, 256) ? BLOCK_ORDER : GIGA_ORDER;
+	}
+}
+
+static void next_wave(struct soak *s)
+{
+	const u64 kind = draw(s, 8);
+
+	s->style = (unsigned)draw(s, 4);
+	s->level = kind == 0 ? 0 : kind == 1 ? s->model.frames : draw(s, s->model.frames);
+}
+
+static u64 mark_of(const struct soak *s, unsigned i)
+{
+	return (u64)(virt_t)s->hold[i].page * 31 + s->hold[i].order;
+}
+
+static void check_new_page(struct soak *s, struct page *page, unsigned order, node_t node)
+{
+	const pfn_t pfn = page_to_pfn(page);
+
+	if (!IS_ALIGNED(pfn, order_pages(order)) || page_order(page) != order || page->refcount != 1 ||
+	    page_head(page) != page || (order && page_head(&page[order_pages(order) - 1]) != page))
+		test_fail(__FILE__, __LINE__, "frame %llx is no compound page of order %u", (unsigned long long)pfn, order);
+	if (node != NODE_NONE && s->a->mm.zone[page->zone].node != node)
+		test_fail(__FILE__, __LINE__, "frame %llx is not of node %u", (unsigned long long)pfn, node);
+	if (block_of(&s->a->mm, pfn)->state == BLOCK_META)
+		test_fail(__FILE__, __LINE__, "frame %llx is META's", (unsigned long long)pfn);
+}
+
+static void settle(struct soak *s)
+{
+	pcp_drain_all(&s->a->mm);
+	for (node_t n = 0; n < s->a->mm.nodes; n++)
+		meta_flush_gated(&s->a->mm.node[n]);
+}
+
+/* "None" is right only if there is none when everything that lies about was put back. */
+static struct page *ask_again(struct soak *s, unsigned order, enum page_use use, node_t node)
+{
+	struct page *page;
+
+	s->found_none++;
+	settle(s);
+	page = mm_page_alloc(&s->a->mm, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
+	if (!page && model_has_room(&s->model, order, node))
+		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
+	return page;
+}
+
+static void take_page(struct soak *s)
+{
+	const unsigned order = draw_order(s), use = (unsigned)draw(s, 3);
+	const node_t node = draw(s, 4) ? NODE_NONE : (node_t)draw(s, s->a->mm.nodes);
+	const unsigned request = (node == NODE_NONE ? 0 : PAGE_NODE) | (draw(s, 16) ? 0 : PAGE_NOFLUSH);
+	struct page *page = mm_page_alloc(&s->a->mm, order, use, request, node);
+	struct hold *hold = &s->hold[s->held];
+
+	if (!page && !(request & PAGE_NOFLUSH)) {
+		page = ask_again(s, order, use, node);
+		if (!page) /* the wave turns: asking again and again teaches nothing */
+			s->level = draw(s, s->model.total + 1);
+	}
+	if (!page)
+		return;
+	check_new_page(s, page, order, node);
+	if (!model_move(&s->model, page_to_pfn(page), order_pages(order), MODEL_FREE, 1))
+		return;
+	*hold = (struct hold){.page = page, .references = 1, .order = (u8)order};
+	page->private[0] = mark_of(s, s->held);
+	s->held++;
+}
+
+static void give_page(struct soak *s)
+{
+	const unsigned i = (unsigned)draw(s, s->held);
+	struct hold *hold = &s->hold[i];
+
+	if (hold->page->private[0] != mark_of(s, i) || hold->page->refcount != hold->references ||
+	    page_order(hold->page) != hold->order)
+		test_fail(__FILE__, __LINE__, "frame %llx changed while it was held",
+			  (unsigned long long)page_to_pfn(hold->page));
+	atomic_fetch_sub(&hold->page->refcount, hold->references - 1);
+	if (!model_move(&s->model, page_to_pfn(hold->page), order_pages(hold->order), 1, MODEL_FREE))
+		return;
+	mm_page_free(&s->a->mm, hold->page);
+	*hold = s->hold[--s->held];
+}
+
+/* References: a tail has none to give, a head counts. */
+static void refer_to_page(struct soak *s)
+{
+	struct hold *hold = &s->hold[draw(s, s->held)];
+	const u64 which = draw(s, order_pages(hold->order));
+
+	if (page_try_get(&hold->page[which]) != (which == 0))
+		test_fail(__FILE__, __LINE__, "a reference to page %llu of %llu", (unsigned long long)which,
+			  (unsigned long long)order_pages(hold->order));
+	hold->references += which == 0;
+}
+
+/* ---- everything else ---- */
+
+static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
+{
+	for (unsigned i = 0; i < s->pool_blocks; i++)
+		model_move(&s->model, block_pfn(s->pool_block[i]), BLOCK_FRAMES, from, to);
+}
+
+/* What the pool has afterwards was free, or its own, before. */
+static void resize_pool(struct soak *s)
+{
+	struct pool *pool = &s->a->pool;
+
+	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
+	pool_resize(pool, hvo_mode_find("on"), draw(s, RUNS / 2));
+	s->pool_blocks = 0;
+	for (node_t n = 0; n < s->a->mm.nodes; n++)
+		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->pool_blocks < RUNS;
+		     index = block_at(&s->a->mm, index)->next)
+			s->pool_block[s->pool_blocks++] = index;
+	if (s->pool_blocks != pool->free)
+		test_fail(__FILE__, __LINE__, "the pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
+			  s->pool_blocks);
+	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
+}
+
+static void do_something_else(struct soak *s)
+{
+	struct mm *mm = &s->a->mm;
+
+	switch (draw(s, 16)) {
+	case 0:
+		settle(s);
+		break;
+	case 1:
+		meta_settle(&mm->node[0]);
+		break;
+	case 2:
+		hvo_bare_free_huge(&mm->zone[draw(s, mm->zones)], draw(s, 8));
+		break;
+	case 3:
+		hvo_huge_free_full(&mm->zone[draw(s, mm->zones)], draw(s, 8));
+		break;
+	case 4:
+		if (draw(s, 8) == 0)
+			buddy_set_max_order(mm, BLOCK_ORDER + (unsigned)draw(s, 2) * (GIGA_ORDER - BLOCK_ORDER));
+		break;
+	case 5:
+		if (draw(s, 16) == 0)
+			sections_close_all(mm);
+		break;
+	case 6:
+		resize_pool(s);
+		break;
+	default:
+		if (s->held)
+			refer_to_page(s);
+	}
+}
+
+static void one_operation(struct soak *s)
+{
+	if (draw(s, 512) == 0) {
+		do_something_else(s);
+		return;
+	}
+	if (s->held == HOLDERS || (s->model.total >= s->level && s->held)) {
+		if (s->held == HOLDERS && s->model.total < s->level)
+			next_wave(s);
+		if (draw(s, 4))
+			give_page(s);
+		else if (s->held < HOLDERS)
+			take_page(s);
+	} else if (draw(s, 4) || !s->held) {
+		take_page(s);
+	} else {
+		give_page(s);
+	}
+	if (s->model.total <= s->level + s->level / 16 && s->model.total + s->level / 16 >= s->level && draw(s, 64) == 0)
+		next_wave(s);
+}
+
+/* ---- looking at all of it ---- */
+
+static void walk(struct soak *s)
+{
+	const struct mm_usage usage = arena_usage(s->a);
+
+	s->walks++;
+	EXPECT_EQ(usage.in_use, s->model.total + arena_zone(s->a, 0)->boot);
+	EXPECT_EQ(usage.pool_free, s->pool_blocks * BLOCK_FRAMES);
+	EXPECT(arena_accounted(s->a)); /* with pages on the rings */
+	if (draw(s, 2) == 0)
+		return;
+	pcp_drain_all(&s->a->mm);
+	EXPECT(model_agrees(&s->model));
+}
+
+static void work(struct soak *s)
+{
+	const u64 operations = soak_operations, every = MIN(WALK_EVERY, MAX(operations / 4, 1));
+
+	next_wave(s);
+	for (s->operations = 1; s->operations <= operations && !test_failed(); s->operations++) {
+		one_operation(s);
+		if (s->operations % every == 0)
+			walk(s);
+		if (s->operations % 10000000 == 0)
+			print("  # %llu operations, %llu walks, %llu times none, %u pages held\n",
+			      (unsigned long long)s->operations, (unsigned long long)s->walks,
+			      (unsigned long long)s->found_none, s->held);
+	}
+	if (test_failed())
+		test_fail(__FILE__, __LINE__, "operation %llu from seed %llu", (unsigned long long)s->operations,
+			  (unsigned long long)soak_seed);
+}
+
+static void give_everything(struct soak *s)
+{
+	s->level = 0;
+	while (s->held && !test_failed())
+		give_page(s);
+	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
+	s->pool_blocks = 0;
+	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
+	settle(s);
+	EXPECT_EQ(s->model.total, 0);
+	EXPECT_EQ(arena_usage(s->a).in_use, arena_zone(s->a, 0)->boot);
+	EXPECT(model_agrees(&s->model));
+	EXPECT(arena_accounted(s->a));
+}
+
+static void soak(struct arena *a)
+{
+	static struct soak s;
+	unsigned order = 0;
+
+	if (!a)
+		return;
+	s = (struct soak){.a = a, .random = soak_seed * 2 + 0x9e3779b97f4a7c15ULL};
+	while (PAGE_SIZE << order < HOLDERS * sizeof(*s.hold))
+		order++;
+	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
+	if (!s.memory)
+		test_skip("too little memory for the list of pages held");
+	if (s.memory && model_make(&s.model, a)) {
+		s.hold = page_address(s.memory);
+		work(&s);
+		give_everything(&s);
+		print("  # %llu operations, %llu walks, %llu times there was none\n",
+		      (unsigned long long)s.operations - 1, (unsigned long long)s.walks,
+		      (unsigned long long)s.found_none);
+		model_drop(&s.model);
+	}
+	if (s.memory)
+		page_free(s.memory);
+	arena_return(a);
+}
+
+/* Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct pages. */
+TEST(mm_random, gigabytes_agree_with_the_model)
+{
+	soak(arena_borrow(MIB(16), .phantom = GIB(2)));
+}
+
+/* Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block. */
+TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
+{
+	soak(arena_borrow(MIB(32), .nodes = 2, .skew = KIB(700), .short_by = KIB(300),
+			  .hole = {{MIB(5) + KIB(12), KIB(36)}, {MIB(8), MIB(2)}, {MIB(25) + KIB(4), MIB(1)}},
+			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
+			  .boot = {{MIB(11) + KIB(40), KIB(16)}}));
+}
