@@ -27,6 +27,8 @@ ACCEL ?= auto
 CPU ?= max
 #: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
 CMDLINE ?=
+#: DEV        make usb: the stick, a whole disk such as /dev/sdb []
+DEV ?=
 #: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
 QEMU ?= auto
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0, tests: each its own]
@@ -80,6 +82,7 @@ NEEDS_clean :=
 NEEDS_help :=
 NEEDS_deps := all
 NEEDS_iso := iso
+NEEDS_usb := iso
 NEEDS_host := host
 NEEDS_host-asan := host
 NEEDS_host-tsan := host
@@ -135,6 +138,8 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@echo '  AS      $<'
 	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
 
+$(OBJ)/arch/x86_64/font.S.o: $(wildcard arch/x86_64/font/*.psfu)
+
 link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
@@ -169,11 +174,14 @@ deps: ## install what every target needs; after it no network is needed
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
 	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
 
-.PHONY: iso run monitor debug
+.PHONY: iso usb run monitor debug
 iso: $(BUILD)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
 $(BUILD)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(BUILD)/iso.cmdline
 	@echo '  ISO     $@'
-	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@
+	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5
+
+usb: $(BUILD)/ashlar.iso ## write that image to a USB stick: DEV=/dev/sdX; refuses disks that are no stick, and asks
+	@boot/mkusb.sh $< '$(DEV)'
 
 $(BUILD)/iso.cmdline: FORCE
 	@mkdir -p $(@D)

@@ -26,10 +26,13 @@ struct mem_range {
 	enum mem_kind kind;
 };
 
+enum boot_fb_type { BOOT_FB_NONE, BOOT_FB_RGB, BOOT_FB_TEXT }; /* as multiboot2 numbers them, but for 0 */
+
 struct boot_framebuffer {
 	phys_t addr;
-	u32 pitch, width, height;
-	u8 bpp, red_shift, green_shift, blue_shift, type; /* type: 0 none, 1 RGB, 2 EGA text */
+	u32 pitch, width, height; /* pixels, or characters of text */
+	u8 bpp, type;
+	u8 red_shift, red_bits, green_shift, green_bits, blue_shift, blue_bits;
 };
 
 enum { BOOT_RANGES_MAX = 4096, BOOT_LOADER_NAME_MAX = 64, BOOT_CMDLINE_MAX = 4096 };

@@ -1,17 +1,19 @@
 #!/bin/sh
 # Make one hybrid image that boots from CD and from a USB stick, under BIOS and under UEFI.
 #
-#   boot/mkiso.sh KERNEL CMDLINE OUT.iso
+#   boot/mkiso.sh KERNEL CMDLINE OUT.iso [SECONDS]
+#
+# SECONDS: how long the menu waits for a choice (0: not at all).
 #
 # Needs grub-mkrescue with the modules of both platforms (grub-pc-bin, grub-efi-amd64-bin), xorriso and mtools. To write
 # it to a stick: dd if=OUT.iso of=/dev/sdX bs=4M conv=fsync. UEFI: Secure Boot must be off, the image is not signed.
 set -eu
 
-if [ $# -ne 3 ]; then
-	echo "usage: $0 KERNEL CMDLINE OUT.iso" >&2
+if [ $# -lt 3 ] || [ $# -gt 4 ]; then
+	echo "usage: $0 KERNEL CMDLINE OUT.iso [SECONDS]" >&2
 	exit 2
 fi
-kernel=$1 cmdline=$2 out=$3
+kernel=$1 cmdline=$2 out=$3 timeout=${4:-0}
 here=$(dirname "$0")
 tree=$(mktemp -d)
 log=$(mktemp) # not in the tree: it is being packed while it is written
@@ -22,8 +24,10 @@ trap 'exit 1' HUP INT TERM
 # a backslash; a quoted part becomes single-quoted, where nothing does. GRUB then hands over "run=pool 2M" for
 # run="pool 2M", which the kernel reads as the same word. The text travels in the environment, where awk changes nothing
 # in it.
-CMDLINE=$cmdline
-export CMDLINE
+CMDLINE=$cmdline TIMEOUT=$timeout
+TITLE='resize a pool of huge pages in four modes'
+[ -z "$cmdline" ] || TITLE='the command line this image was made with'
+export CMDLINE TIMEOUT TITLE
 mkdir -p "$tree/boot/grub"
 cp "$kernel" "$tree/boot/ashlar.elf"
 awk 'BEGIN {
@@ -43,7 +47,7 @@ awk 'BEGIN {
 			out = out "\047"
 	}
 	(at = index($0, "@CMDLINE@")) && !/^#/ { $0 = substr($0, 1, at - 1) out substr($0, at + 9) }
-	{ print }' "$here/grub.cfg" > "$tree/boot/grub/grub.cfg"
+	{ sub(/@TIMEOUT@/, ENVIRON["TIMEOUT"]); sub(/@TITLE@/, ENVIRON["TITLE"]); print }' "$here/grub.cfg" > "$tree/boot/grub/grub.cfg"
 
 if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts= --themes= -- -volid ASHLAR \
 	> "$log" 2>&1; then

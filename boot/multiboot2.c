@@ -122,10 +122,13 @@ static void parse_framebuffer(struct boot_info *info, struct span tag)
 	fb->height = get_u32(tag.data + 16);
 	fb->bpp = tag.data[20];
 	fb->type = tag.data[21];
-	if (fb->type == 1) {
+	if (fb->type == BOOT_FB_RGB) {
 		fb->red_shift = tag.data[24];
+		fb->red_bits = tag.data[25];
 		fb->green_shift = tag.data[26];
+		fb->green_bits = tag.data[27];
 		fb->blue_shift = tag.data[28];
+		fb->blue_bits = tag.data[29];
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "arch/x86_64/acpi.h"
 
 #include "boot/boot_info.h"
+#include "kernel/cmdline.h"
 #include "kernel/printk.h"
 #include "mm/vmap.h"
 
@@ -25,6 +26,9 @@ static const char *const signatures[ACPI_KINDS] = {
 	[ACPI_MADT] = "APIC", [ACPI_SRAT] = "SRAT", [ACPI_SLIT] = "SLIT", [ACPI_HPET] = "HPET",
 	[ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR", [ACPI_MCFG] = "MCFG",
 };
+
+static bool use_acpi = true;
+OPTION_BOOL(acpi, use_acpi, "believe the firmware's tables; off: one CPU, one node", .boot_only = true);
 
 static struct acpi_table tables[ACPI_KINDS];
 static phys_t phys_limit;
@@ -149,6 +153,10 @@ bool acpi_find_tables(const struct boot_info *info, phys_t limit)
 	const char *source;
 
 	phys_limit = limit;
+	if (!use_acpi) {
+		pr_info("ACPI: not used, as asked");
+		return false;
+	}
 	source = find_rsdp(info, &rsdp);
 	if (!source) {
 		pr_warn("ACPI: no RSDP found");

@@ -1,67 +1,235 @@
 /*
- * Consoles: a list, fed with every byte of the log; one that stops taking bytes is dropped, none at all is fine.
- * Callers serialise (kernel/printk.c). console= chooses; the default takes what answers.
+ * Which consoles this machine has: console= says, and without it
+ *
+ *   a UART   COM1..COM4, the first that answers; the one that ACPI's SPCR names; a PCI card if neither is there
+ *   a screen if the loader or the BIOS left one that can be written
+ *   a PS/2 keyboard
+ *
+ * Any subset will do, none included: the log stays in RAM. See kernel/console.h; the screen is in console_screen.c.
  */
 #include <arch/boot.h>
-#include <arch/console.h>
 
+#include "arch/x86_64/acpi.h"
 #include "arch/x86_64/consoles.h"
-#include "boot/boot_info.h"
+#include "arch/x86_64/io.h"
+#include "arch/x86_64/pci.h"
 #include "kernel/cmdline.h"
+#include "kernel/console_uart.h"
 #include "kernel/printk.h"
+#include "mm/vmap.h"
 
-enum console_choice { CONSOLE_AUTO, CONSOLE_COM1, CONSOLE_NONE };
+static struct console_wish wish[CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
+static unsigned wishes = 1;
 
-static unsigned console_choice;
-OPTION_CHOICE(console, console_choice, "auto|com1|none", "where the log goes besides memory", .boot_only = true);
-
-static struct console *consoles;
-
-static void console_feed(struct console *console, const char *text, size_t len)
+static int parse_wishes(const struct option *opt, const char *value)
 {
-	if (!console->dead && !console->write(console, text, len))
-		console->dead = true;
+	struct console_wish list[CONSOLE_WISHES_MAX];
+	const int n = console_wishes_parse(value, list);
+
+	(void)opt;
+	if (n < 0)
+		return -EINVAL;
+	for (int i = 0; i < n; i++)
+		wish[i] = list[i];
+	wishes = (unsigned)n;
+	return 0;
 }
 
-void console_write(const char *text, size_t len)
+OPTION(console, .values = "auto|none|com1..4:BAUD|port:ADDR:BAUD|mmio:ADDR:STRIDE:BAUD|spcr|pci|screen|kbd, commas between",
+       .help = "where the log goes besides memory", .parse = parse_wishes, .boot_only = true);
+
+enum { SPCR_16550 = 0, SPCR_16450 = 1, SPCR_16550_GAS = 0x12, BAUD_MAX = 115200, ACCESS_DWORD = 3, UART_BYTES = 8 };
+
+static const u16 com_port[] = {0x3f8, 0x2f8, 0x3e8, 0x2e8};
+static const char *const com_name[] = {"COM1", "COM2", "COM3", "COM4"};
+
+static struct uart uarts[CONSOLE_WISHES_MAX + 1];
+static unsigned uart_count;
+
+/* ---- registers -------------------------------------------------------------------------------------------------- */
+
+static u8 port_in(const struct uart *uart, unsigned reg)
 {
-	for (struct console *c = consoles; c; c = c->next)
-		console_feed(c, text, len);
+	return inb((u16)(uart->base + reg));
 }
 
-int console_read(void)
+static void port_out(const struct uart *uart, unsigned reg, u8 value)
 {
-	for (struct console *c = consoles; c; c = c->next) {
-		const int byte = c->read && !c->dead ? c->read(c) : -1;
+	outb((u16)(uart->base + reg), value);
+}
 
-		if (byte >= 0)
-			return byte;
+static u8 memory_in(const struct uart *uart, unsigned reg)
+{
+	const virt_t at = (virt_t)uart->base + reg * uart->stride;
+
+	return uart->width == 4 ? (u8) * (volatile u32 *)at : *(volatile u8 *)at;
+}
+
+static void memory_out(const struct uart *uart, unsigned reg, u8 value)
+{
+	const virt_t at = (virt_t)uart->base + reg * uart->stride;
+
+	if (uart->width == 4)
+		*(volatile u32 *)at = value;
+	else
+		*(volatile u8 *)at = value;
+}
+
+void uart_at_port(struct uart *uart, u16 port)
+{
+	uart->in = port_in;
+	uart->out = port_out;
+	uart->base = port;
+	uart->stride = uart->width = 1;
+}
+
+void uart_in_memory(struct uart *uart, volatile void *regs, unsigned stride, unsigned width)
+{
+	uart->in = memory_in;
+	uart->out = memory_out;
+	uart->base = (virt_t)regs;
+	uart->stride = stride;
+	uart->width = width;
+}
+
+/* ---- finding them ----------------------------------------------------------------------------------------------- */
+
+/* Start the next UART of the list, of which the registers and the speed are set. */
+static bool take_uart(const char *name)
+{
+	struct uart *uart = &uarts[uart_count];
+
+	uart->console.name = name;
+	if (!uart_start(uart))
+		return false;
+	uart_count++;
+	console_register(&uart->console);
+	pr_info("console: %s", name);
+	return true;
+}
+
+static bool port_in_use(u16 port)
+{
+	for (unsigned i = 0; i < uart_count; i++)
+		if (uarts[i].in == port_in && uarts[i].base == port)
+			return true;
+	return false;
+}
+
+static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
+{
+	struct uart *uart = &uarts[uart_count];
+
+	if (uart_count == ARRAY_LEN(uarts) || port_in_use(port))
+		return false;
+	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
+	uart_at_port(uart, port);
+	return take_uart(name);
+}
+
+static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud, bool trusted)
+{
+	struct uart *uart = &uarts[uart_count];
+	volatile void *regs;
+
+	if (uart_count == ARRAY_LEN(uarts))
+		return false;
+	regs = vmap_phys(phys, (u64)UART_BYTES * stride, PT_UNCACHED);
+	if (!regs)
+		return false;
+	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
+	uart_in_memory(uart, regs, stride, width);
+	return take_uart(name);
+}
+
+/* The first of a PC's four ports that answers. */
+static void take_any_com(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(com_port); i++)
+		if (take_port(com_name[i], com_port[i], BAUD_MAX, false))
+			return;
+}
+
+static void take_wished_ports(void)
+{
+	for (unsigned i = 0; i < wishes; i++) {
+		const u32 baud = wish[i].baud ? wish[i].baud : BAUD_MAX;
+
+		if (wish[i].kind == CON_COM && !take_port(com_name[wish[i].addr - 1], com_port[wish[i].addr - 1], baud, false))
+			pr_warn("console: no UART answers at %s", com_name[wish[i].addr - 1]);
+		if (wish[i].kind == CON_PORT && !take_port("port", (u16)wish[i].addr, baud, false))
+			pr_warn("console: no UART answers at port %llx", (unsigned long long)wish[i].addr);
 	}
-	return -1;
 }
 
-void console_register(struct console *console)
+static bool wished(enum console_kind kind)
 {
-	char buf[256];
-	u64 pos = 0;
-	size_t len;
-
-	while ((len = log_read(&pos, buf, sizeof(buf))) > 0)
-		console_feed(console, buf, len);
-	console->next = consoles;
-	consoles = console;
+	return console_wished(wish, wishes, kind) || console_wished(wish, wishes, CON_AUTO);
 }
 
 void arch_console_init(const struct boot_info *info)
 {
-	struct console *uart;
+	struct console *keyboard;
 
-	(void)info;
-	if (console_choice == CONSOLE_NONE)
+	if (console_wished(wish, wishes, CON_NONE))
 		return;
-	uart = uart_probe();
-	if (uart)
-		console_register(uart);
-	else
-		pr_warn("console: no UART answers at COM1");
+	if (console_wished(wish, wishes, CON_AUTO))
+		take_any_com();
+	take_wished_ports();
+	if (wished(CON_SCREEN) && !console_screen_init(info) && console_wished(wish, wishes, CON_SCREEN))
+		pr_warn("console: no screen that can be written");
+	keyboard = wished(CON_KEYBOARD) ? keyboard_probe() : NULL;
+	if (keyboard)
+		console_register(keyboard);
+}
+
+/* Firmware has set its speed, from a clock that we may not know: it stays. */
+static bool take_spcr(void)
+{
+	const struct acpi_table *table = acpi_get(ACPI_SPCR);
+	struct acpi_spcr spcr;
+
+	if (!table || acpi_spcr_parse(table, &spcr) < 0)
+		return false;
+	if (spcr.interface != SPCR_16550 && spcr.interface != SPCR_16450 && spcr.interface != SPCR_16550_GAS) {
+		pr_info("console: SPCR names a UART of type %u, which is not driven here", spcr.interface);
+		return false;
+	}
+	if (spcr.base.space == ACPI_SPACE_IO && spcr.base.addr <= 0xfff8)
+		return port_in_use((u16)spcr.base.addr) || take_port("SPCR", (u16)spcr.base.addr, 0, true);
+	if (spcr.base.space != ACPI_SPACE_MEMORY)
+		return false;
+	return take_memory("SPCR", spcr.base.addr, spcr.base.bits >= 32 ? 4 : 1, spcr.base.access == ACCESS_DWORD ? 4 : 1,
+			   0, true);
+}
+
+static bool take_pci(void)
+{
+	struct pci_uart found;
+
+	if (!pci_find_uart(&found))
+		return false;
+	pr_info("console: PCI UART %02x:%02x.%u at %s %llx", found.bus, found.device, found.function,
+		found.in_memory ? "memory" : "port", (unsigned long long)found.base);
+	return found.in_memory ? take_memory("PCI", found.base, 1, 1, 0, true)
+			       : take_port("PCI", (u16)found.base, BAUD_MAX, false);
+}
+
+void console_firmware_init(void)
+{
+	const bool automatic = console_wished(wish, wishes, CON_AUTO);
+
+	if (console_wished(wish, wishes, CON_NONE))
+		return;
+	if (wished(CON_SPCR) && !take_spcr() && !automatic)
+		pr_warn("console: no SPCR, or its UART does not answer");
+	for (unsigned i = 0; i < wishes; i++)
+		if (wish[i].kind == CON_MMIO && !take_memory("mmio", wish[i].addr, wish[i].stride, wish[i].stride == 4 ? 4 : 1,
+							     wish[i].baud, false))
+			pr_warn("console: no UART answers at %llx", (unsigned long long)wish[i].addr);
+	if (console_wished(wish, wishes, CON_PCI) || (automatic && uart_count == 0))
+		if (!take_pci() && !automatic)
+			pr_warn("console: no UART on the PCI bus");
+	if (!consoles.first)
+		pr_warn("console: none; the log is in memory only");
 }

@@ -1,24 +1,45 @@
 /*
- * The end of a run. The host learns the verdict from QEMU's isa-debug-exit device; emulators without it are powered off
- * through the ports their chipsets are known for; a real machine halts and shows its last lines.
+ * The end of a run: what onend= says.
+ *
+ *   auto      tell QEMU's isa-debug-exit device the verdict; power an emulator without it off through the ports its
+ *             chipset is known for; a real machine halts and shows its last lines
+ *   halt      show the last lines, everywhere
+ *   reboot    start the machine over: the ACPI reset register, else the ports that PCs have for it, else a triple fault
+ *   poweroff  as auto; a real machine, whose way to do it stands in AML that nobody here interprets, halts
  *
  * The chipset ports are tried only under a hypervisor: on a real machine they may belong to anything.
+ *
+ * Source: ACPI 6.5, 4.8.3.6 "Reset Register"; Intel, "I/O Controller Hub 10 Datasheet", 2008, 13.7.5 "RST_CNT".
  */
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
 
+#include "arch/x86_64/acpi.h"
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/exit.h"
 #include "arch/x86_64/io.h"
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+#include "mm/vmap.h"
 
-enum { RESET_PORT = 0xcf9, RESET_SYSTEM = 0x02, RESET_CPU = 0x04, KEYBOARD_COMMAND = 0x64, KEYBOARD_RESET = 0xfe };
+enum { DEBUG_EXIT_PORT = 0xf4 }; /* QEMU: -device isa-debug-exit,iobase=0xf4 */
+enum { RESET_CONTROL = 0xcf9, RESET_SYSTEM = 0x02, RESET_NOW = 0x06, KEYBOARD_COMMAND = 0x64, KEYBOARD_PULSE_RESET = 0xfe };
 
-#define DEBUG_EXIT_PORT 0xf4 /* QEMU: -device isa-debug-exit,iobase=0xf4 */
+#define RESET_WAIT_NS (100 * NS_PER_MS)
+
+enum end { END_AUTO, END_HALT, END_REBOOT, END_POWEROFF };
+
+static unsigned on_end;
+OPTION_CHOICE(onend, on_end, "auto|halt|reboot|poweroff", "what the machine does when the run is over");
 
 /* PM1a control registers and the "S5" command of each: QEMU q35 and pc, old Bochs and QEMU, VirtualBox. */
 static const struct {
 	u16 port, value;
 } poweroff[] = {{0x604, 0x2000}, {0xb004, 0x2000}, {0x4004, 0x3400}};
+
+static struct acpi_fadt reset_fadt;
+static volatile u8 *reset_memory;
 
 void cpu_halt_forever(void)
 {
@@ -26,34 +47,65 @@ void cpu_halt_forever(void)
 		__asm__ volatile("cli; hlt" ::: "memory");
 }
 
-/*
- * The chipset's reset register (PCI Local Bus Specification-era chipsets from the 440FX on: Intel, "82371SB data sheet",
- * 1996, "Reset control register"), the keyboard controller's reset line, and if both are deaf a fault that cannot be delivered.
- */
-void machine_reset(void)
+void exit_set_reset(const struct acpi_fadt *fadt)
 {
-	const struct __packed {
+	reset_fadt = *fadt;
+	if (fadt->reset_supported && fadt->reset.space == ACPI_SPACE_MEMORY)
+		reset_memory = vmap_phys(fadt->reset.addr, 1, PT_UNCACHED);
+}
+
+static void reset_by_acpi(void)
+{
+	if (!reset_fadt.reset_supported)
+		return;
+	if (reset_memory)
+		*reset_memory = reset_fadt.reset_value;
+	else if (reset_fadt.reset.space == ACPI_SPACE_IO)
+		outb((u16)reset_fadt.reset.addr, reset_fadt.reset_value);
+	clock_delay_ns(RESET_WAIT_NS);
+}
+
+/* An interrupt without an interrupt table. */
+static void triple_fault(void)
+{
+	static const struct __packed {
 		u16 limit;
 		u64 base;
-	} no_idt = {0, 0};
+	} nothing;
 
+	__asm__ volatile("lidt %0; int3" ::"m"(nothing));
+}
+
+void machine_reset(void)
+{
 	irq_disable();
-	outb(RESET_PORT, RESET_SYSTEM);
-	outb(RESET_PORT, RESET_SYSTEM | RESET_CPU);
-	clock_delay_ns(100 * NS_PER_MS);
-	outb(KEYBOARD_COMMAND, KEYBOARD_RESET);
-	clock_delay_ns(100 * NS_PER_MS);
-	__asm__ volatile("lidt %0; int3" ::"m"(no_idt));
+	reset_by_acpi();
+	outb(RESET_CONTROL, RESET_SYSTEM);
+	outb(RESET_CONTROL, RESET_NOW);
+	clock_delay_ns(RESET_WAIT_NS);
+	outb(KEYBOARD_COMMAND, KEYBOARD_PULSE_RESET);
+	clock_delay_ns(RESET_WAIT_NS);
+	triple_fault();
+	cpu_halt_forever();
+}
+
+static __noreturn void poweroff_or_halt(void)
+{
+	if (cpuid_hypervisor())
+		for (size_t i = 0; i < ARRAY_LEN(poweroff); i++)
+			outw(poweroff[i].port, poweroff[i].value);
+	print("The machine can be switched off now.\n");
 	cpu_halt_forever();
 }
 
 void machine_end(unsigned code)
 {
 	irq_disable();
-	if (cpuid_hypervisor()) {
+	if (on_end == END_REBOOT)
+		machine_reset();
+	if (on_end == END_HALT || !cpuid_hypervisor())
+		cpu_halt_forever();
+	if (on_end == END_AUTO)
 		outb(DEBUG_EXIT_PORT, (u8)code);
-		for (size_t i = 0; i < ARRAY_LEN(poweroff); i++)
-			outw(poweroff[i].port, poweroff[i].value);
-	}
-	cpu_halt_forever();
+	poweroff_or_halt();
 }

@@ -9,7 +9,10 @@
 #include "arch/x86_64/acpi.h"
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/clock_sources.h"
+#include "arch/x86_64/consoles.h"
 #include "arch/x86_64/cpu.h"
+#include "arch/x86_64/exit.h"
+#include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
@@ -20,6 +23,9 @@ enum { HPET_SIZE = 1024 };
 
 static struct cpu_desc boot_cpu_desc = {.enabled = true};
 struct cpu_desc *cpu_descs = &boot_cpu_desc;
+
+static u64 max_cpus = ~0ULL;
+OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU", .boot_only = true);
 
 static struct acpi_srat srat;
 static struct acpi_slit slit;
@@ -90,7 +96,7 @@ static void read_cpus(void)
 	count = put_boot_cpu_first(list, count);
 	drop_unreachable(list, count);
 	cpu_descs = list;
-	cpu_count = (cpu_t)count;
+	cpu_count = (cpu_t)MIN(count, max_cpus);
 }
 
 static int read_srat(const struct acpi_table *table)
@@ -143,14 +149,15 @@ static void read_clocks(void)
 
 	if (hpet && acpi_hpet_parse(hpet, &base) == 0 && base < 1ULL << cpu_features.phys_bits)
 		regs = vmap_phys(base, HPET_SIZE, PT_UNCACHED);
-	if (table)
-		acpi_fadt_parse(table, &fadt);
+	if (table && acpi_fadt_parse(table, &fadt) == 0)
+		exit_set_reset(&fadt);
 	clock_refine(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
 }
 
 void arch_firmware_init(const struct boot_info *info)
 {
 	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
+	console_firmware_init();
 	read_cpus();
 	read_nodes();
 	read_clocks();

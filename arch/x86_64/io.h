@@ -11,6 +11,14 @@ static inline u8 inb(u16 port)
 	return value;
 }
 
+static inline u16 inw(u16 port)
+{
+	u16 value;
+
+	__asm__ volatile("inw %1, %0" : "=a"(value) : "Nd"(port) : "memory");
+	return value;
+}
+
 static inline u32 inl(u16 port)
 {
 	u32 value;

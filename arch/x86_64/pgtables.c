@@ -14,6 +14,7 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/consoles.h"
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/msr.h"
@@ -65,10 +66,13 @@ void arch_page_tables_init(void)
 	map_data();
 }
 
+/* Nothing may be printed between the first two steps of the console: the screen has moved and does not know yet. */
 void arch_page_tables_load(void)
 {
+	console_screen_map();
 	write_cr3(root << PAGE_SHIFT);
 	tlb_flush_local_all();
+	console_screen_moved();
 }
 
 /* The image, and the first MiB: real-mode vectors, BIOS data, trampoline page, legacy devices. */
@@ -76,6 +80,7 @@ void arch_reserve_memory(void)
 {
 	memblock_reserve((phys_t)(virt_t)image_phys_start, image_phys(image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
+	console_screen_reserve();
 }
 
 bool arch_image_range(phys_t *start, phys_t *end_readonly)

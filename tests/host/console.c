@@ -17,27 +17,47 @@
 
 enum { FRAMES_MAX = 48, MESSAGE_MAX = 512 };
 
-void console_write(const char *text, size_t len)
+static bool stdout_write(struct console *console, const char *text, size_t len)
 {
+	(void)console;
 	while (len > 0) {
 		ssize_t n = write(STDOUT_FILENO, text, len);
 
 		if (n <= 0)
-			return; /* the reader is gone; nobody is left to tell */
+			return false; /* the reader is gone; nobody is left to tell */
 		text += n;
 		len -= (size_t)n;
 	}
+	return true;
 }
 
-int console_read(void)
+static int stdin_read(struct console *console)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	unsigned char c;
 
+	(void)console;
 	if (poll(&in, 1, 0) != 1 || read(STDIN_FILENO, &c, 1) != 1)
 		return -1;
 	return c;
 }
+
+/* There before main(): the runner itself prints through it. */
+__attribute__((constructor)) static void attach_terminal(void)
+{
+	static struct console terminal = {.name = "stdout", .write = stdout_write, .read = stdin_read};
+
+	consoles.first = &terminal;
+}
+
+/* The kernel's fonts, for the tests that draw with them. */
+__asm__(".section .rodata\n"
+	".globl font_small_start, font_small_end, font_large_start, font_large_end\n"
+	"font_small_start: .incbin \"arch/x86_64/font/spleen-8x16.psfu\"\n"
+	"font_small_end:\n"
+	"font_large_start: .incbin \"arch/x86_64/font/spleen-16x32.psfu\"\n"
+	"font_large_end:\n"
+	".text");
 
 static u64 monotonic_ns(void)
 {

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,9 @@ class Machine:
     qemu: str = "auto"
     board: str = ""  # "": q35, or microvm
     words: str = ""  # what every command line of this machine begins with
+    stick: bool = False  # the image is a USB stick instead of a CD
+    display: str = "none"  # -vga std, or "ramfb"
+    serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
     extra: tuple = ()
 
@@ -47,6 +50,9 @@ class Machine:
             parts.append(self.board)
         parts += self.words.split()
         return "-".join(parts)
+
+    def with_words(self, cmdline, **more):
+        return replace(self, cmdline=cmdline, **more)
 
     @property
     def kernel_words(self):
@@ -169,10 +175,22 @@ def uefi_image():
     raise Unavailable("no UEFI firmware: " + ", ".join(UEFI_IMAGES))
 
 
+def display_args(machine):
+    """No window anywhere. Without ports named, the first serial one is the terminal, as `make run` needs it."""
+    vga = ["-vga", "none", "-device", "ramfb"] if machine.display == "ramfb" else ["-vga", machine.display]
+    if machine.serial:
+        return ["-display", "none", "-monitor", "none"] + vga + list(machine.serial)
+    return ["-nographic"] + vga
+
+
 def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
         return ["-kernel", str(kernel), "-append", machine.kernel_words]
-    args = ["-cdrom", str(iso), "-boot", "d"]
+    if machine.stick:
+        drive = ["-drive", f"if=none,id=stick,format=raw,readonly=on,file={iso}"]
+        args = drive + ["-device", "qemu-xhci", "-device", "usb-storage,drive=stick,removable=on,bootindex=0"]
+    else:
+        args = ["-cdrom", str(iso), "-boot", "d"]
     return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
 
 
@@ -197,7 +215,8 @@ def command(machine, kernel, iso=None):
         + ["-cpu", cpu]
         + ["-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M"]
         + memory
-        + ["-nographic", "-nic", "none", "-no-reboot", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+        + display_args(machine)
+        + ["-nic", "none", "-no-reboot", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
         + boot_args(machine, kernel, iso)
         + list(machine.extra)
     )

@@ -1,13 +1,8 @@
-/* Bytes to and from people. Arch code registers what the machine has; kernel/printk.c feeds it. */
+/* The machine's end of people's reach: names for addresses, panics, the end. The consoles themselves: kernel/console.h. */
 #pragma once
 
+#include "kernel/console.h"
 #include "kernel/types.h"
-
-/* Write to every console that works. Bounded: a device that does not take bytes is dropped. Callers serialise. */
-void console_write(const char *text, size_t len);
-
-/* Next byte from a console, or -1 if none waits. */
-int console_read(void);
 
 /* Symbol that contains a code address, or NULL; *offset from its start. */
 const char *symbol_lookup(virt_t addr, u64 *offset);
@@ -21,8 +16,8 @@ size_t backtrace_capture(virt_t *out, size_t max);
  */
 void panic_arch(void);
 
-/* Start the machine over, as its reset button would; halts if nothing does it. No verdict is given. */
-__noreturn void machine_reset(void);
-
-/* End the run: tell the host if there is one (isa-debug-exit), then power off or halt for good. */
+/* End the run as onend= says: tell the host if there is one (isa-debug-exit), then power off, halt for good, or start over. */
 __noreturn void machine_end(unsigned code);
+
+/* Start the machine over, as its reset button would; halts if nothing does it. No verdict is given. Any context. */
+__noreturn void machine_reset(void);

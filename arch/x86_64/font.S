@@ -1,0 +1,11 @@
+/* The console fonts, as their package has them: arch/x86_64/font/NOTICE. Read by kernel/console_font.c. */
+	.section .rodata.font, "a", @progbits
+	.globl font_small_start, font_small_end, font_large_start, font_large_end
+font_small_start:
+	.incbin "arch/x86_64/font/spleen-8x16.psfu"
+font_small_end:
+font_large_start:
+	.incbin "arch/x86_64/font/spleen-16x32.psfu"
+font_large_end:
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Write the image to a USB stick, and refuse everything that is not one: mkusb.sh IMAGE DEVICE
+#
+# Refused: what is no whole disk, what is mounted or in use in any part, what is neither removable nor on USB, what holds
+# the running system, what is write-protected or too small. What is left is shown with model and size, and is written only
+# after its name has been typed. Then it is read back and compared.
+set -eu
+
+die() {
+	echo "usb: $*" >&2
+	exit 1
+}
+
+[ $# -eq 2 ] || die "usage: $0 IMAGE DEVICE    (as in: make usb DEV=/dev/sdX)"
+image=$1 device=$2
+[ -n "$device" ] || die "say which: make usb DEV=/dev/sdX; these are the disks here:
+$(lsblk -dno NAME,SIZE,TRAN,RM,MODEL 2>/dev/null | sed 's/^/       /')"
+
+# One property of the disk itself, then of all its parts.
+of_disk() {
+	lsblk -bdno "$1" "$device" 2>/dev/null | tr -s ' ' | sed 's/^ //; s/ $//'
+}
+
+of_parts() {
+	lsblk -no "$1" "$device" 2>/dev/null | grep -v '^ *$' | sort -u | tr '\n' ' ' || true
+}
+
+type=$(of_disk TYPE)
+[ -n "$type" ] || die "$device is no disk that this system knows"
+[ "$type" = disk ] || die "$device is a $type; the whole disk is needed, as in /dev/sdb"
+[ "$(of_disk RM)" = 1 ] || [ "$(of_disk TRAN)" = usb ] || die "$device is neither removable nor on USB: not touched"
+[ "$(of_disk RO)" = 0 ] || die "$device is write-protected"
+
+mounted=$(of_parts MOUNTPOINTS)
+[ -z "$mounted" ] || die "$device is in use: $mounted(unmount it first)"
+root=$(findmnt -no SOURCE / 2>/dev/null | sed 's/\[.*//' || true)
+if [ -b "$root" ]; then
+	for disk in $(lsblk -sno NAME "$root" 2>/dev/null | tr -cd 'A-Za-z0-9\n'); do
+		[ "/dev/$disk" != "$device" ] || die "$device holds the running system: not touched"
+	done
+fi
+used=$(lsblk -no TYPE "$device" | grep -Ev '^(disk|part) *$' | sort -u | tr '\n' ' ' || true)
+[ -z "$used" ] || die "$device is part of something else: $used"
+
+size=$(of_disk SIZE)
+need=$(wc -c < "$image")
+[ "$size" -ge "$need" ] || die "$device has $size bytes, the image $need"
+
+echo "  $device   $(of_disk VENDOR) $(of_disk MODEL)   $((size / 1000000)) MB"
+echo "  Everything on it will be lost."
+printf 'Type its name to write it (%s), anything else to stop: ' "$device"
+read -r answer || answer=
+[ "$answer" = "$device" ] || die "nothing was written"
+
+dd if="$image" of="$device" bs=4M conv=fsync 2>/dev/null || die "writing failed: is this root? (sudo make usb DEV=$device)"
+cmp -n "$need" "$image" "$device" || die "what the stick holds is not what was written: it is broken"
+cat <<END
+Written and compared. On the machine: choose the stick in the boot menu (often F12, F11 or Esc).
+  Secure Boot   must be off: the image is not signed. In the firmware's set-up: Security or Boot, "Secure Boot", Disabled.
+  Output        goes to the screen and to the first serial port, 115200 8N1. The last line is ASHLAR-END verdict=...
+END

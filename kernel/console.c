@@ -1,0 +1,61 @@
+/*
+ * The list of consoles: see console.h.
+ */
+#include "kernel/console.h"
+
+#include "kernel/printk.h"
+
+struct console_list consoles;
+
+/* True if this write killed it. */
+static bool feed(struct console *console, const char *text, size_t len)
+{
+	if (console->dead || !console->write)
+		return false;
+	console->dead = !console->write(console, text, len);
+	return console->dead;
+}
+
+unsigned console_list_write(struct console_list *list, const char *text, size_t len)
+{
+	unsigned died = 0;
+
+	for (struct console *c = list->first; c; c = c->next)
+		died += feed(c, text, len);
+	return died;
+}
+
+int console_list_read(struct console_list *list)
+{
+	for (struct console *c = list->first; c; c = c->next) {
+		const int byte = c->read && !c->dead ? c->read(c) : -1;
+
+		if (byte >= 0)
+			return byte;
+	}
+	return -1;
+}
+
+/* The others hear of a death; nested, as the caller holds the output, and at most once for each console. */
+void console_write(const char *text, size_t len)
+{
+	if (console_list_write(&consoles, text, len) > 0)
+		pr_warn("console: a device stopped taking bytes and was dropped");
+}
+
+int console_read(void)
+{
+	return console_list_read(&consoles);
+}
+
+void console_register(struct console *console)
+{
+	char buf[256];
+	u64 pos = 0;
+	size_t len;
+
+	while ((len = log_read(&pos, buf, sizeof(buf))) > 0)
+		feed(console, buf, len);
+	console->next = consoles.first;
+	consoles.first = console;
+}

@@ -1,0 +1,391 @@
+/*
+ * Consoles: what console= may say, UARTs that answer, lie or die, the text screen and what it draws on a framebuffer, fonts
+ * that are cut off anywhere, and a keyboard.
+ *
+ * The devices are played by this file: a UART is an array of registers behind two functions, a framebuffer is memory.
+ */
+#include "boot/boot_info.h"
+#include "kernel/console.h"
+#include "kernel/console_font.h"
+#include "kernel/console_keyboard.h"
+#include "kernel/console_screen.h"
+#include "kernel/console_uart.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+/* ---- console= ---- */
+
+TEST(kernel_console, wishes_are_parsed)
+{
+	struct console_wish wish[CONSOLE_WISHES_MAX];
+
+	REQUIRE(console_wishes_parse("com2:57600,mmio:0xfe034000:4,port:0x3f8:9600,screen", wish) == 4);
+	EXPECT_EQ(wish[0].kind, CON_COM);
+	EXPECT_EQ(wish[0].addr, 2);
+	EXPECT_EQ(wish[0].baud, 57600);
+	EXPECT_EQ(wish[1].kind, CON_MMIO);
+	EXPECT_EQ(wish[1].addr, 0xfe034000);
+	EXPECT_EQ(wish[1].stride, 4);
+	EXPECT_EQ(wish[1].baud, 0);
+	EXPECT_EQ(wish[2].addr, 0x3f8);
+	EXPECT_EQ(wish[2].baud, 9600);
+	EXPECT(console_wished(wish, 4, CON_SCREEN));
+	EXPECT(!console_wished(wish, 4, CON_PCI));
+}
+
+TEST(kernel_console, wishes_that_make_no_sense_are_refused)
+{
+	static const char *const wrong[] = {"",          "com5",           "com",       "com1:",          "com1:7",
+					    "com1:0",    "com1,",          ",com1",     "port",           "port:0",
+					    "port:9xz",  "port:0x10000",   "mmio",      "mmio:0x1000:3",  "mmio:0x1000:4:",
+					    "screen:1",  "none none",      "COM1",      "com1:230400",    "mmio:0x1ffffffffffffffff"};
+	struct console_wish wish[CONSOLE_WISHES_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		EXPECT_EQ(console_wishes_parse(wrong[i], wish), -EINVAL);
+	EXPECT_EQ(console_wishes_parse("com1,com1,com1,com1,com1,com1,com1,com1,com1", wish), -E2BIG);
+}
+
+/* ---- the list ---- */
+
+static bool swallow(struct console *console, const char *text, size_t len)
+{
+	(void)text;
+	return len < 10 || strcmp(console->name, "dies") != 0;
+}
+
+static int type_x(struct console *console)
+{
+	(void)console;
+	return 'x';
+}
+
+TEST(kernel_console, a_console_that_dies_is_dropped_and_the_others_go_on)
+{
+	struct console input = {.name = "input", .read = type_x};
+	struct console lives = {.name = "lives", .write = swallow, .next = &input};
+	struct console dies = {.name = "dies", .write = swallow, .read = type_x, .next = &lives};
+	struct console_list list = {.first = &dies};
+
+	EXPECT_EQ(console_list_write(&list, "short", 5), 0);
+	EXPECT_EQ(console_list_write(&list, "long enough", 11), 1);
+	EXPECT(dies.dead && !lives.dead && !input.dead);
+	EXPECT_EQ(console_list_write(&list, "long enough", 11), 0);
+	dies.next = NULL;
+	EXPECT_EQ(console_list_read(&list), -1); /* nor is a dead one listened to */
+	list.first = &lives;
+	EXPECT_EQ(console_list_read(&list), 'x');
+}
+
+/* ---- UARTs ---- */
+
+struct toy {
+	u8 reg[8];
+	bool absent, deaf, stuck; /* deaf: no loopback; stuck: never empty again once it has `room` bytes */
+	bool no_fifo;
+	unsigned room, sent, divisor_writes;
+	char text[64];
+};
+
+static struct toy toy;
+
+static u8 toy_in(const struct uart *uart, unsigned reg)
+{
+	(void)uart;
+	if (toy.absent)
+		return 0xff;
+	if (reg == 5) {
+		const bool looped = (toy.reg[4] & 0x10) && !toy.deaf;
+
+		return (u8)((looped ? 1 : 0) | (toy.stuck && toy.sent >= toy.room ? 0 : 0x20));
+	}
+	return reg == 2 ? (toy.no_fifo ? 0x01 : 0xc1) : toy.reg[reg];
+}
+
+static void toy_out(const struct uart *uart, unsigned reg, u8 value)
+{
+	(void)uart;
+	if (toy.absent)
+		return;
+	if ((toy.reg[3] & 0x80) && reg < 2)
+		toy.divisor_writes++;
+	else if (reg == 0 && !(toy.reg[4] & 0x10) && toy.sent < sizeof(toy.text))
+		toy.text[toy.sent++] = (char)value;
+	toy.reg[reg] = value;
+}
+
+static struct uart toy_uart(void)
+{
+	return (struct uart){.in = toy_in, .out = toy_out, .divisor = 1, .limit_ns = NS_PER_MS};
+}
+
+TEST(kernel_console, a_uart_that_answers_is_used)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){0};
+	REQUIRE(uart_start(&uart));
+	EXPECT_EQ(uart.fifo, 16);
+	EXPECT_EQ(toy.divisor_writes, 2);
+	EXPECT(uart.console.write(&uart.console, "a\nb", 3));
+	EXPECT_EQ(toy.sent, 6);
+	EXPECT(memcmp(toy.text, "\r\na\r\nb", 6) == 0);
+}
+
+TEST(kernel_console, a_uart_without_fifo_gets_single_bytes_and_its_speed_may_stay)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){.no_fifo = true};
+	uart.divisor = 0;
+	REQUIRE(uart_start(&uart));
+	EXPECT_EQ(uart.fifo, 1);
+	EXPECT_EQ(toy.divisor_writes, 0);
+}
+
+TEST(kernel_console, what_is_no_uart_is_left_alone)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){.absent = true};
+	EXPECT(!uart_start(&uart));
+	toy = (struct toy){.deaf = true};
+	EXPECT(!uart_start(&uart));
+	EXPECT_EQ(toy.sent, 0);
+	uart.trusted = true; /* firmware named it: remote consoles may lack the loopback */
+	EXPECT(uart_start(&uart));
+}
+
+TEST(kernel_console, a_uart_that_stays_full_fails_after_its_bound)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){.stuck = true, .room = 20};
+	REQUIRE(uart_start(&uart));
+	EXPECT(!uart.console.write(&uart.console, "0123456789012345678901234567890123456789", 40));
+	EXPECT(toy.sent >= 20 && toy.sent < 42);
+}
+
+/* ---- the text screen ---- */
+
+static char shown[8][16];
+static unsigned drawn; /* characters */
+static struct screen screen;
+
+static void record(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
+{
+	(void)s;
+	memcpy(&shown[row][first], &text[first], last - first + 1);
+	drawn += last - first + 1;
+}
+
+static void screen_begin(void)
+{
+	screen.draw = record;
+	memset(shown, ' ', sizeof(shown));
+	screen_start(&screen, 10, 8);
+	drawn = 0;
+}
+
+static void type(const char *text)
+{
+	screen.console.write(&screen.console, text, strlen(text));
+}
+
+static bool row_is(unsigned row, const char *text)
+{
+	char line[11] = "          ";
+
+	memcpy(line, text, strlen(text));
+	return memcmp(shown[row], line, 10) == 0;
+}
+
+TEST(kernel_console, text_wraps_and_returns)
+{
+	screen_begin();
+	type("0123456789ab\ncd\rX\tY\b\bZ\n\001");
+	EXPECT(row_is(0, "0123456789"));
+	EXPECT(row_is(1, "ab"));
+	EXPECT(row_is(2, "Xd     ZY"));
+	EXPECT(row_is(3, "?"));
+}
+
+TEST(kernel_console, a_full_line_and_a_newline_make_no_empty_line)
+{
+	screen_begin();
+	type("0123456789\nx");
+	EXPECT(row_is(0, "0123456789"));
+	EXPECT(row_is(1, "x"));
+}
+
+TEST(kernel_console, scrolling_keeps_the_last_lines_and_draws_only_what_changed)
+{
+	screen_begin();
+	type("a\nb\nc\nd\ne\nf\ng\nh");
+	EXPECT(row_is(0, "a") && row_is(7, "h"));
+	drawn = 0;
+	type("\ni");
+	EXPECT(row_is(0, "b") && row_is(6, "h") && row_is(7, "i"));
+	EXPECT_EQ(drawn, 8);
+}
+
+TEST(kernel_console, escape_sequences_are_obeyed_or_swallowed)
+{
+	screen_begin();
+	type("hello\r\033[K\033[31;1mbye\033[0m\033(x");
+	EXPECT(row_is(0, "byex"));
+	type("\nfoo\nbar\r\033[A\033[J");
+	EXPECT(row_is(1, "foo") && row_is(2, ""));
+}
+
+/* ---- on a framebuffer ---- */
+
+enum { FB_WIDTH = 100, FB_HEIGHT = 40, FB_PITCH = 100 * 4 + 12 };
+
+static u8 pixels[FB_HEIGHT * FB_PITCH + 16];
+static struct fb_screen fb;
+
+static struct boot_framebuffer fb_of(u8 bpp)
+{
+	return (struct boot_framebuffer){.addr = 1,
+					 .pitch = FB_PITCH,
+					 .width = FB_WIDTH,
+					 .height = FB_HEIGHT,
+					 .bpp = bpp,
+					 .type = BOOT_FB_RGB,
+					 .red_shift = bpp == 16 ? 11 : 16,
+					 .red_bits = bpp == 16 ? 5 : 8,
+					 .green_shift = bpp == 16 ? 5 : 8,
+					 .green_bits = bpp == 16 ? 6 : 8,
+					 .blue_bits = bpp == 16 ? 5 : 8};
+}
+
+static bool lit(unsigned x, unsigned y, unsigned bytes)
+{
+	u8 any = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		any |= pixels[y * FB_PITCH + x * bytes + i];
+	return any != 0;
+}
+
+/* The character at a place, found by comparing all glyphs; 0: none of them. */
+static char read_glyph(unsigned column, unsigned row, unsigned bytes)
+{
+	for (char c = ' '; c < 0x7f; c++) {
+		bool same = true;
+
+		for (unsigned y = 0; same && y < fb.font.height; y++) {
+			const u8 *bits = font_row(&fb.font, c, y);
+
+			for (unsigned x = 0; same && x < fb.font.width; x++)
+				same = lit(column * fb.font.width + x, row * fb.font.height + y, bytes) ==
+				       (bits && bits[x / 8] >> (7 - x % 8) & 1);
+		}
+		if (same)
+			return c;
+	}
+	return '\0';
+}
+
+TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
+{
+	static const u8 depth[] = {16, 24, 32};
+
+	for (size_t i = 0; i < ARRAY_LEN(depth); i++) {
+		const struct boot_framebuffer boot = fb_of(depth[i]);
+		const unsigned bytes = depth[i] / 8;
+
+		memset(pixels, 0xee, sizeof(pixels));
+		REQUIRE(fb_start(&fb, &boot, pixels));
+		EXPECT_EQ(fb.screen.columns, 12);
+		EXPECT_EQ(fb.screen.rows, 2);
+		fb.screen.console.write(&fb.screen.console, "Hi, {World}!\nq~", 15);
+		for (unsigned c = 0; c < 12; c++)
+			EXPECT_EQ(read_glyph(c, 0, bytes), "Hi, {World}!"[c]);
+		EXPECT_EQ(read_glyph(0, 1, bytes), 'q');
+		EXPECT_EQ(read_glyph(1, 1, bytes), '~');
+		EXPECT_EQ(pixels[FB_WIDTH * bytes], 0xee); /* between the lines nothing is ours */
+		EXPECT_EQ(pixels[fb_size(&boot)], 0xee);
+		EXPECT(!lit(FB_WIDTH - 1, FB_HEIGHT - 1, bytes)); /* beside the text it is clear */
+	}
+}
+
+TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
+{
+	struct boot_framebuffer boot = fb_of(32);
+
+	EXPECT_EQ(fb_size(&boot), (u64)FB_PITCH * (FB_HEIGHT - 1) + FB_WIDTH * 4);
+	boot.pitch = FB_WIDTH * 4 - 1;
+	EXPECT_EQ(fb_size(&boot), 0);
+	boot = fb_of(8);
+	EXPECT_EQ(fb_size(&boot), 0);
+	boot = fb_of(32);
+	boot.height = 0;
+	EXPECT_EQ(fb_size(&boot), 0);
+	boot = fb_of(32);
+	boot.width = 0xffffffff;
+	EXPECT_EQ(fb_size(&boot), 0);
+	boot = fb_of(32);
+	boot.width = 4; /* narrower than a character */
+	EXPECT(!fb_start(&fb, &boot, pixels));
+}
+
+/* ---- fonts ---- */
+
+TEST(kernel_console, both_fonts_have_all_of_ascii)
+{
+	static const u8 *const start[] = {font_small_start, font_large_start}, *const end[] = {font_small_end, font_large_end};
+	struct font font;
+
+	for (unsigned i = 0; i < 2; i++) {
+		REQUIRE(font_open(start[i], (size_t)(end[i] - start[i]), &font) == 0);
+		EXPECT_EQ(font.width, 8u << i);
+		for (char c = ' '; c < 0x7f; c++)
+			EXPECT(font.glyph[(u8)c] != 0xffff);
+	}
+}
+
+/* Copied to the very end of a buffer, so that a sanitizer sees a byte too far. */
+TEST(kernel_console, a_font_cut_off_anywhere_is_read_no_further)
+{
+	static u8 room[40000];
+	const size_t len = (size_t)(font_large_end - font_large_start);
+	struct font font;
+
+	REQUIRE(len < sizeof(room));
+	for (size_t cut = 0; cut < len; cut += cut < 64 || cut > len - 3000 ? 1 : 997) {
+		u8 *at = memcpy(room + sizeof(room) - cut, font_large_start, cut);
+
+		if (font_open(at, cut, &font) == 0)
+			EXPECT(font.glyphs + (size_t)512 * 64 <= at + cut);
+	}
+}
+
+/* ---- the keyboard ---- */
+
+static bool keys_type(const u8 *codes, size_t n, const char *text)
+{
+	struct keyboard keyboard = {0};
+	char out[64];
+	size_t len = 0;
+
+	for (size_t i = 0; i < n && len < sizeof(out) - KEY_BYTES_MAX; i++)
+		len += keyboard_decode(&keyboard, codes[i], out + len);
+	return len == strlen(text) && memcmp(out, text, len) == 0;
+}
+
+TEST(kernel_console, keys_become_bytes)
+{
+	static const u8 word[] = {0x2a, 0x23, 0xa3, 0xaa, 0x17, 0x97, 0x02, 0x2a, 0x02, 0xaa, 0x1c}; /* H i 1 ! enter */
+	static const u8 control[] = {0x1d, 0x2e, 0xae, 0x9d, 0x2e};                                  /* ^C c */
+	static const u8 caps[] = {0x3a, 0xba, 0x1e, 0x2a, 0x1e, 0xaa, 0x02};                         /* A a 1 */
+	static const u8 arrows[] = {0xe0, 0x2a, 0xe0, 0x48, 0xe0, 0xc8, 0xe0, 0xaa, 0xe0, 0x53, 0x39}; /* up, delete, space */
+	static const u8 junk[] = {0x00, 0x7f, 0xff, 0xe1, 0x59, 0xe0, 0x5b, 0x38};
+
+	EXPECT(keys_type(word, sizeof(word), "Hi1!\r"));
+	EXPECT(keys_type(control, sizeof(control), "\003c"));
+	EXPECT(keys_type(caps, sizeof(caps), "Aa1"));
+	EXPECT(keys_type(arrows, sizeof(arrows), "\033[A\033[3~ "));
+	EXPECT(keys_type(junk, sizeof(junk), ""));
+}

@@ -1,0 +1,136 @@
+"""Consoles as real machines have them: any subset must do, none included."""
+
+import os
+import subprocess
+
+import pytest
+from guest import run
+from machine import ROOT, Machine
+from screen import Shown
+
+SECONDS = 90
+WORDS = "test=kernel.string.*"
+STDIO = ("-serial", "none", "-chardev", "stdio,id=c")
+
+
+def passes(outcome, *texts):
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    for text in texts:
+        assert text in outcome.text, outcome.report()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [Machine("bios", 2, "256M", display="std"), Machine("uefi", 2, "256M", display="std")],
+    ids=lambda m: f"{m.firmware}-{m.display}",
+)
+def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
+    """No serial port: all there is to see is on the screen, down to the verdict."""
+    machine = machine.with_words(f"onend=halt {WORDS}", serial=("-serial", "none"))
+    with Shown(machine, kernel) as guest:
+        lines = guest.wait("ASHLAR-END", SECONDS, lambda: guest.picture().text())
+    assert "ASHLAR-END verdict=pass code=0x10" in lines and "ok 1 kernel.string" in lines, "\n".join(lines)
+    assert not any("\0" in line for line in lines), "something on the screen is no glyph:\n" + "\n".join(lines)
+
+
+def test_vga_text_shows_the_last_lines(kernel):
+    machine = Machine("pvh", 1, "128M", display="std", serial=("-serial", "none"), cmdline=f"onend=halt {WORDS}")
+    with Shown(machine, kernel) as guest:
+        lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
+    assert "ASHLAR-END verdict=pass code=0x10" in lines and "ok 1 kernel.string" in lines, "\n".join(lines)
+
+
+def test_pci_serial_only(kernel):
+    machine = Machine("pvh", 1, "128M", serial=STDIO + ("-device", "pci-serial,chardev=c"), cmdline=WORDS)
+    passes(run(machine, kernel, SECONDS), "ASHLAR-BEGIN", "console: PCI UART 00:0", "console: PCI")
+
+
+@pytest.mark.parametrize("port, name", [("0x2f8", "COM2"), ("0x2e8", "COM4")])
+def test_another_com_port_only(kernel, port, name):
+    device = f"isa-serial,chardev=c,iobase={port},index={int(name[-1]) - 1},irq=3"
+    machine = Machine("pvh", 1, "128M", serial=STDIO + ("-device", device), cmdline=WORDS)
+    passes(run(machine, kernel, SECONDS), f"console: {name}")
+
+
+def test_no_console_at_all(kernel):
+    """Only the exit status speaks."""
+    machine = Machine("pvh", 2, "128M", serial=("-serial", "none"), cmdline=WORDS)
+    outcome = run(machine, kernel, SECONDS)
+    assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()
+
+
+def test_a_console_that_is_not_there_is_named(kernel):
+    outcome = run(Machine("pvh", 1, "128M", cmdline=f"console=com1,com3,mmio:0xfe000000,spcr,screen {WORDS}"), kernel, SECONDS)
+    passes(outcome, "no UART answers at COM3", "no UART answers at fe000000", "no SPCR", "no screen")
+
+
+@pytest.mark.parametrize("firmware", ["bios", "uefi"])
+def test_boots_from_a_usb_stick(kernel, firmware):
+    passes(run(Machine(firmware, 2, "256M", stick=True, cmdline=WORDS), kernel, SECONDS), "loader GRUB")
+
+
+def test_safe_mode(kernel):
+    """What GRUB's safe entry asks for: one CPU, no firmware tables, text."""
+    words = "maxcpus=1 acpi=off x2apic=off memmap=serial test=kernel.string.*"
+    passes(run(Machine("bios", 4, "256M", cmdline=words), kernel, SECONDS), "ACPI: not used", "started 1 of 1 CPUs")
+    assert words.split("test=")[0] in (ROOT / "boot/grub.cfg").read_text(encoding="utf-8")
+
+
+STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
+
+
+@pytest.fixture
+def usb(tmp_path):
+    """mkusb.sh on a system whose disks are made up: (exit status, output, what was written to the stick)."""
+
+    def write(answer, stick="", parts="disk\npart", mounts="", **changes):
+        disk = STICK | changes
+        cases = "".join(f'    *" -bdno {key} "*) echo "{value}" ;;\n' for key, value in disk.items())
+        tools = {
+            "lsblk": f'case " $* " in\n{cases}    *" -no MOUNTPOINTS "*) printf "{mounts}\\n" ;;\n'
+            f'    *" -no TYPE "*) printf "{parts}\\n" ;;\nesac\n',
+            "findmnt": "echo none\n",
+        }
+        for name, text in tools.items():
+            (tmp_path / name).write_text("#!/bin/sh\n" + text, encoding="utf-8")
+            (tmp_path / name).chmod(0o755)
+        image, device = tmp_path / "image", tmp_path / "stick"
+        image.write_bytes(b"image" * 1000)
+        device.write_bytes(b"\0" * 8000)
+        done = subprocess.run(
+            [str(ROOT / "boot/mkusb.sh"), str(image), stick or str(device)],
+            input=(answer or str(device)) + "\n",
+            env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr, device.read_bytes() if device.exists() else b""
+
+    return write
+
+
+def test_usb_writes_a_stick_after_its_name_was_typed(usb):
+    status, text, written = usb("")
+    assert status == 0 and written.startswith(b"image" * 1000), text
+    assert "SanDisk Cruzer" in text and "64 MB" in text and "Secure Boot" in text
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"TYPE": "part"}, "whole disk"),
+        ({"TYPE": ""}, "no disk"),
+        ({"RM": "0", "TRAN": "nvme"}, "neither removable nor on USB"),
+        ({"RO": "1"}, "write-protected"),
+        ({"mounts": "/media/me"}, "in use: /media/me"),
+        ({"mounts": "[SWAP]"}, "in use"),
+        ({"parts": "disk\\ncrypt"}, "part of something else"),
+        ({"SIZE": "100"}, "has 100 bytes"),
+        ({"answer": "yes"}, "nothing was written"),
+    ],
+)
+def test_usb_refuses(usb, changes, words):
+    status, text, written = usb(**({"answer": ""} | changes))
+    assert status == 1 and words in text and not written.strip(b"\0"), text
