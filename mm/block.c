@@ -74,3 +74,22 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 	}
 	*from = BLOCK_LIST_INIT;
 }
+
+void block_list_cut(const struct mm *mm, struct block_list *list, u64 count, struct block_list *first)
+{
+	u32 last = list->head;
+
+	*first = BLOCK_LIST_INIT;
+	if (count == 0 || list->count <= count) {
+		if (count > 0)
+			block_list_splice(mm, first, list);
+		return;
+	}
+	for (u64 i = 1; i < count; i++)
+		last = block_at(mm, last)->next;
+	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
+	list->head = block_at(mm, last)->next;
+	list->count -= count;
+	block_at(mm, last)->next = BLOCK_NONE;
+	block_at(mm, list->head)->prev = BLOCK_NONE;
+}

@@ -121,6 +121,9 @@ void block_list_remove(const struct mm *mm, struct block_list *list, u32 index);
 /* Move all of `from` to the end of `list`. */
 void block_list_splice(const struct mm *mm, struct block_list *list, struct block_list *from);
 
+/* The first `count` of `list` (all, if there are fewer) become `first`, which is overwritten. Walks them. */
+void block_list_cut(const struct mm *mm, struct block_list *list, u64 count, struct block_list *first);
+
 /*
  * Change a record's state. Asserts that the pair is in the table of block_state.c and counts it. The caller owns the
  * record (see the top of this file).

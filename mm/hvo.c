@@ -17,6 +17,16 @@
  * frame holds the head and 63 tails in final form, so a stale translation of the other frames reads old struct pages of the
  * same run, which nobody may use while it is in transit, and those frames are not reused before round 4.
  *
+ * Why round 4 may be deferred (hvo=on, hvo_defer=on): until it is done a CPU may read the old struct pages instead of the shared
+ * tails. Nobody relies on those of a page that is in a pool or free, because its record, not its struct pages, says what
+ * it is; the old frames are gated, so nothing new is in them; and a block that changes state again does so with a round
+ * of its own, whose generation is higher. So the round is due when the page is given to a user: the record keeps its tag, and
+ * hvo_settle() waits for it. One round serves every batch before it. What bounds the wait of the frames is meta_settle()
+ * at the end of a batch, and whoever runs short of frames.
+ *
+ * Why a batch may be divided among CPUs: a line of PTEs is one cache line and belongs to the block, struct pages of a run to
+ * the run; frames come and go under META's lock. The round, one for all stretches, follows when every helper is through.
+ *
  * Restoring is the mirror image: frames first, filled, then mapped, then a round, because a tail may only be written once no CPU
  * still has the read-only translation.
  *
@@ -27,19 +37,24 @@
  */
 #include "mm/hvo.h"
 
+#include <arch/check.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/padata.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
-#include "mm/memmap.h"
-#include "mm/meta.h"
-#include "mm/section.h"
+#include "mm/hvo_steps.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-static struct node *meta_node_of(struct mm *mm, u32 index)
-{
-	return &mm->node[zone_node(block_zone(mm, index))->meta_node];
-}
+enum { THREADS_AUTO = 8, PAGES_PER_THREAD = 256, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
+
+static bool hvo_defer = true;
+OPTION_BOOL(hvo_defer, hvo_defer, "hvo=on: the round after a remap waits until a page is given out or frames are short");
+
+static u64 hvo_threads;
+OPTION_U64(hvo_threads, hvo_threads, 0, 64, "CPUs that make huge pages of one request, hvo=on; 0: as many as pay");
 
 /* ---- pass 1 and 2: split ---- */
 
@@ -108,27 +123,25 @@ static void split_pass(struct mm *mm, const struct hvo_mode *mode, const struct 
 
 /* ---- pass 3 and 4: remap ---- */
 
-/* Frames that a line no longer maps wait for the next round. */
-static void gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+/* A frame for the head of the bare block `index`; when there is none left, for those that follow it in its list too. */
+static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 {
-	const u64 tag = shootdown_tag();
+	struct node *node = meta_node_of(mm, index);
 
-	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		if (frames[i] != PFN_NONE)
-			meta_give(mm, frames[i], tag);
-}
-
-/* A frame with the head of `order` and 63 tails. It is reserved. */
-static pfn_t new_head_frame(struct mm *mm, u32 index, unsigned order)
-{
-	const pfn_t head = meta_take(meta_node_of(mm, index), META_LONG);
-
-	memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), order, block_at(mm, index)->zone);
-	return head;
+	if (stash->at == stash->count) {
+		stash->at = stash->count = 0;
+		for (u32 i = index; i != BLOCK_NONE && stash->count < HEADS_AT_ONCE; i = block_at(mm, i)->next) {
+			if (block_at(mm, i)->state != BLOCK_BARE || meta_node_of(mm, i) != node)
+				break;
+			stash->count++;
+		}
+		meta_take_many(node, META_LONG, stash->frame, stash->count);
+	}
+	return stash->frame[stash->at++];
 }
 
 /* Bare: one head frame, lines of shared tails, no flush. */
-static void huge_from_bare(struct mm *mm, u32 index)
+static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 {
 	const unsigned order = block_at(mm, index)->order;
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
@@ -137,8 +150,17 @@ static void huge_from_bare(struct mm *mm, u32 index)
 		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, index, new_head_frame(mm, index, order), tail);
+	vmemmap_set_huge(mm, index, form_head_frame(mm, index, order, stash_take(mm, stash, index)), tail);
 	block_set_state(mm, index, BLOCK_HUGE);
+}
+
+/* Frames that a line no longer maps wait for the next round. Returns which. */
+static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const u64 tag = shootdown_tag();
+
+	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, tag);
+	return tag;
 }
 
 static bool run_has_leaf(const struct mm *mm, u32 index)
@@ -149,7 +171,10 @@ static bool run_has_leaf(const struct mm *mm, u32 index)
 	return false;
 }
 
-/* Private struct pages: share the tails, gate what they were in. -ENOMEM if a leaf over them could not be split. */
+/*
+ * Private struct pages: share the tails, gate what they were in; the record remembers which round is due. -ENOMEM if a
+ * leaf over them could not be split.
+ */
 static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
@@ -163,28 +188,28 @@ static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 		return -ENOMEM;
 	}
 	if (mode->new_head)
-		head = new_head_frame(mm, index, order);
+		head = form_head_frame(mm, index, order, meta_take(meta_node_of(mm, index), META_LONG));
 	else
 		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), order, zone->index);
 	vmemmap_share_tails(mm, index, head, tail, frames);
-	gate_frames(mm, frames);
+	block_at(mm, index)->tag = gate_frames(mm, frames);
 	block_set_state(mm, index, BLOCK_HUGE);
 	for (u32 i = 1; i < order_blocks(order); i++) {
 		vmemmap_share_all(mm, index + i, tail, frames);
-		gate_frames(mm, frames);
+		block_at(mm, index)->tag = gate_frames(mm, frames);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
 	return 0;
 }
 
 /* 1 if translations changed and a round is due, 0 if not, -ENOMEM. */
-static int optimise_one(struct mm *mm, const struct hvo_mode *mode, u32 index)
+static int optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head_stash *stash, u32 index)
 {
 	switch (block_at(mm, index)->state) {
 	case BLOCK_HUGE:
 		return 0; /* as it was left: head formed and frozen, tails shared; not even touched */
 	case BLOCK_BARE:
-		huge_from_bare(mm, index);
+		huge_from_bare(mm, stash, index);
 		return 0;
 	case BLOCK_FULL:
 		return huge_from_full(mm, mode, index) < 0 ? -ENOMEM : 1;
@@ -213,10 +238,77 @@ static bool list_has_mapped_full(const struct mm *mm, const struct block_list *l
 	return false;
 }
 
+/* A stretch of a list, and what came of it. Threads share nothing but the locks of META. */
+struct stretch {
+	struct mm *mm;
+	const struct hvo_mode *mode;
+	struct block_list list, bad;
+	bool remapped; /* a round is due */
+};
+
+static void optimise_stretch(struct stretch *s)
+{
+	struct head_stash stash = {.count = 0};
+
+	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
+		const int changed = optimise_one(s->mm, s->mode, &stash, index);
+
+		next = block_at(s->mm, index)->next;
+		if (changed < 0) {
+			block_list_remove(s->mm, &s->list, index);
+			block_list_push(s->mm, &s->bad, index);
+		}
+		if (changed > 0 && s->mode->flush_each)
+			shootdown_full(s->mode->idle);
+		s->remapped |= changed > 0;
+	}
+}
+
+/* ---- many CPUs ---- */
+
+static void optimise_stretches(u64 start, u64 end, void *arg)
+{
+	struct stretch *stretches = arg;
+
+	for (u64 i = start; i < end; i++)
+		optimise_stretch(&stretches[i]);
+}
+
+/* How many CPUs a batch is worth: idle ones must be woken, so each is to have something to do. */
+static unsigned threads_for(const struct hvo_mode *mode, const struct block_list *list)
+{
+	const u64 most = hvo_threads ? hvo_threads : THREADS_AUTO;
+
+	if (!mode->parallel || list->count < 2 * PAGES_PER_THREAD)
+		return 1;
+	return (unsigned)MIN(MIN(most, list->count / PAGES_PER_THREAD), cpumask_weight(&cpus_online));
+}
+
+/* Cut the list into stretches, let the CPUs take them one by one, and put it together again in its order. */
+static void optimise_parallel(struct stretch *whole, unsigned threads)
+{
+	struct padata_mt_job job = {.thread_fn = optimise_stretches, .max_threads = threads, .node = NODE_NONE};
+	struct stretch stretches[STRETCHES_MAX];
+	const u64 count = MIN(threads * STRETCHES_PER_THREAD, STRETCHES_MAX);
+
+	for (u64 i = 0; i < count; i++) {
+		stretches[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode, .bad = BLOCK_LIST_INIT};
+		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i), &stretches[i].list);
+	}
+	job.arg = stretches;
+	job.size = count;
+	padata_run(&job);
+	for (u64 i = 0; i < count; i++) {
+		block_list_splice(whole->mm, &whole->list, &stretches[i].list);
+		block_list_splice(whole->mm, &whole->bad, &stretches[i].bad);
+		whole->remapped |= stretches[i].remapped;
+	}
+}
+
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct block_list bad = BLOCK_LIST_INIT;
-	bool round_due = false;
+	struct stretch whole = {.mm = mm, .mode = mode, .list = *list, .bad = BLOCK_LIST_INIT};
+	unsigned threads;
 	u64 failed;
 
 	if (!mode->optimise) {
@@ -225,158 +317,24 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	}
 	if (list_has_mapped_full(mm, list))
 		split_pass(mm, mode, list);
-	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
-		const int changed = optimise_one(mm, mode, index);
-
-		next = block_at(mm, index)->next;
-		if (changed < 0) {
-			block_list_remove(mm, list, index);
-			block_list_push(mm, &bad, index);
-		}
-		if (changed > 0 && mode->flush_each)
-			shootdown_full(mode->idle);
-		round_due |= changed > 0;
-	}
-	if (round_due && !mode->flush_each)
+	threads = threads_for(mode, list);
+	if (threads > 1)
+		optimise_parallel(&whole, threads);
+	else
+		optimise_stretch(&whole);
+	*list = whole.list;
+	if (whole.remapped && !mode->flush_each && !(mode->defer && hvo_defer))
 		shootdown_full(mode->idle);
-	failed = bad.count;
-	block_list_publish_free(mm, &bad);
+	failed = whole.bad.count;
+	block_list_publish_free(mm, &whole.bad);
 	return failed;
 }
 
-/* ---- restore ---- */
-
-/* Where the struct pages of a block came from: its section's memmap, counted by that block's node. */
-struct tails_source {
-	struct node *node;
-	enum meta_kind kind;
-};
-
-/* Reserve `count` frames where the memmap of the section is, or else of any tails. */
-static int reserve_tails(struct mm *mm, u32 index, u64 count, struct tails_source *source)
+void hvo_settle(struct mm *mm, u32 index)
 {
-	struct node *home = block_at(mm, section_memmap(mm, index / SECTION_BLOCKS))->meta->node;
+	const struct block *head = block_at(mm, index);
 
-	*source = (struct tails_source){.node = home, .kind = META_MEMMAP};
-	if (meta_reserve_now(home, META_MEMMAP, count) == 0)
-		return 0;
-	source->node = meta_node_of(mm, index);
-	return meta_reserve_tails(source->node, count, &source->kind);
-}
-
-/* Frames [from, 8) of a block, filled with free struct pages: from its own section's memmap if that is the kind. Reserved. */
-static void fill_tails(struct mm *mm, const struct tails_source *source, u32 index, unsigned from,
-		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
-{
-	const u32 memmap = source->kind == META_MEMMAP ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
-
-	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
-		frames[i] = meta_take_from(source->node, source->kind, memmap);
-		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, block_at(mm, index)->zone);
-	}
-}
-
-/* All frames of a run are reserved before its first line changes, so it is restored whole or not at all. */
-static int restore_run(struct mm *mm, u32 index)
-{
-	const u32 blocks = order_blocks(block_at(mm, index)->order);
-	struct tails_source source;
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
-
-	if (reserve_tails(mm, index, (u64)blocks * MEMMAP_FRAMES_PER_BLOCK - 1, &source) < 0)
-		return -ENOMEM;
-	for (u32 i = blocks; i-- > 1;) {
-		fill_tails(mm, &source, index + i, 0, frames);
-		vmemmap_set_full(mm, index + i, frames);
-		block_set_state(mm, index + i, BLOCK_FULL);
-	}
-	fill_tails(mm, &source, index, 1, frames);
-	vmemmap_unshare_tails(mm, index, frames);
-	/* The head's frame, in place. */
-	memmap_init_pages(pfn_page(mm, block_pfn(index)), STRUCTS_PER_FRAME, block_at(mm, index)->zone);
-	block_set_state(mm, index, BLOCK_FULL);
-	return 0;
-}
-
-int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done,
-		u64 *restored)
-{
-	int err = 0;
-
-	*restored = 0;
-	while (list->head != BLOCK_NONE) {
-		const u32 index = list->head;
-		const bool huge = block_at(mm, index)->state == BLOCK_HUGE && (block_at(mm, index)->flags & BLOCK_MAPPED);
-
-		if (huge && (err = restore_run(mm, index)) < 0)
-			break;
-		block_list_pop(mm, list);
-		block_list_push(mm, done, index);
-		*restored += huge;
-		if (huge && mode->flush_each)
-			shootdown_full(mode->idle);
-	}
-	if (*restored > 0 && !mode->flush_each)
-		shootdown_full(mode->idle);
-	return err;
-}
-
-/* ---- demotion ---- */
-
-/* Phase 1: not present. The head's frame is kept for the first of the new pages. */
-static pfn_t demote_clear(struct mm *mm, u32 index)
-{
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
-
-	vmemmap_clear(mm, index, frames);
-	head = frames[0];
-	for (u32 i = 1; i < GIB_BLOCKS; i++)
-		vmemmap_clear(mm, index + i, frames);
-	return head;
-}
-
-/* Phase 2, after the round: 512 heads with tails of order 9. */
-static void demote_map(struct mm *mm, u32 index, struct block_list *done)
-{
-	struct zone *zone = block_zone(mm, index);
-	const pfn_t tail = vmemmap_shared_tail(mm, zone, BLOCK_ORDER), first = block_at(mm, index)->owner;
-
-	block_at(mm, index)->owner = 0;
-	for (u32 i = 0; i < GIB_BLOCKS; i++) {
-		struct block *block = block_at(mm, index + i);
-
-		block->order = BLOCK_ORDER;
-		if (i == 0) {
-			memmap_init_head_frame(phys_to_virt(first << PAGE_SHIFT), BLOCK_ORDER, zone->index);
-			vmemmap_set_huge(mm, index, first, tail);
-		} else {
-			vmemmap_set_huge(mm, index + i, new_head_frame(mm, index, BLOCK_ORDER), tail);
-			block_set_state(mm, index + i, BLOCK_HUGE);
-			block_set_flags(block, BLOCK_TRANSIT); /* was covered by the head's mark */
-		}
-		block_list_push(mm, done, index + i);
-	}
-}
-
-u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
-{
-	struct block_list cleared = BLOCK_LIST_INIT, kept = BLOCK_LIST_INIT;
-	u64 demoted;
-	u32 index;
-
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		if (meta_reserve(meta_node_of(mm, index), META_LONG, GIB_BLOCKS - 1) < 0) {
-			block_list_push(mm, &kept, index);
-			continue;
-		}
-		block_at(mm, index)->owner = demote_clear(mm, index);
-		block_list_push(mm, &cleared, index);
-	}
-	*list = kept;
-	demoted = cleared.count;
-	if (demoted > 0)
-		shootdown_wait(shootdown_tag());
-	while ((index = block_list_pop(mm, &cleared)) != BLOCK_NONE)
-		demote_map(mm, index, done);
-	return demoted;
+	if (head->state == BLOCK_HUGE)
+		shootdown_wait(head->tag);
+	check_event(CHECK_SETTLED, vmemmap_of_block(mm, index), order_pages(head->order - BLOCK_ORDER));
 }

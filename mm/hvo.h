@@ -22,6 +22,8 @@ struct hvo_mode {
 	bool mapped;     /* take blocks of mapped sections only: the baselines */
 	bool flush_each; /* a round per page and step instead of one per batch and step */
 	bool new_head;   /* the head moves to a frame of its own, as in S0; else it stays in place */
+	bool defer;      /* the round after a remap may wait until somebody uses the page: see hvo_settle() */
+	bool parallel;   /* many pages are divided among CPUs */
 	enum shootdown_idle idle; /* baselines interrupt every CPU */
 };
 
@@ -44,10 +46,16 @@ static inline u32 order_blocks(unsigned order)
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list);
 
 /*
- * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them, safe to
- * hand out. Runs that could not be changed, for lack of frames, are free again when this returns; their number is the result.
+ * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them. Runs
+ * that could not be changed, for lack of frames, are free again when this returns; their number is the result.
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
+
+/*
+ * Whoever gives a page to a user calls this first: the round that its remap left due, if nobody had one since, is done now. Until
+ * then a CPU may still see the struct pages that were the tails before. No lock held; nothing to do, usually.
+ */
+void hvo_settle(struct mm *mm, u32 index);
 
 /*
  * The opposite, before pages of mapped sections go back to the buddy: all struct pages are private again. Stops at the first lack of

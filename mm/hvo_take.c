@@ -18,7 +18,7 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "unbatched", .optimise = true, .mapped = true, .flush_each = true, .new_head = true,
 	 .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = "batched", .optimise = true, .mapped = true, .new_head = true, .idle = SHOOTDOWN_ALL_CPUS},
-	[HVO_ON] = {.name = "on", .optimise = true, .idle = SHOOTDOWN_SKIP_IDLE},
+	[HVO_ON] = {.name = "on", .optimise = true, .defer = true, .parallel = true, .idle = SHOOTDOWN_SKIP_IDLE},
 	{.name = NULL},
 };
 

@@ -51,6 +51,20 @@ void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
 	fence_store_nt();
 }
 
+/* Two stores a tail: the rest means nothing in a tail, and what a holder keeps there is his. */
+static void form_tails(struct page *pages, u64 count, unsigned order, u8 zone)
+{
+	const union page_start tail = {
+		.head_mask = head_mask_of(order), .flags = PAGE_TAIL, .order = (u8)order, .zone = zone};
+
+	for (u64 i = 0; i < count; i++) {
+		u64 *word = (u64 *)&pages[i];
+
+		atomic_store_relaxed(&word[0], tail.word[0]);
+		atomic_store_relaxed(&word[1], tail.word[1]);
+	}
+}
+
 static void init_tails(struct page *pages, u64 count, unsigned order, u8 zone)
 {
 	const union page_start start = {
@@ -68,7 +82,7 @@ void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 					.zone = zone};
 
 	page_write(frame, start);
-	init_tails(frame + 1, STRUCTS_PER_FRAME - 1, order, zone);
+	form_tails(frame + 1, STRUCTS_PER_FRAME - 1, order, zone);
 }
 
 void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone)
@@ -78,15 +92,7 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone)
 
 void memmap_form_compound(struct page *page, unsigned order)
 {
-	const union page_start tail = {
-		.head_mask = head_mask_of(order), .flags = PAGE_TAIL, .order = (u8)order, .zone = page->zone};
-
-	for (u64 i = 1; i < order_pages(order); i++) {
-		u64 *word = (u64 *)&page[i]; /* two stores a tail: what a holder keeps in the rest is his */
-
-		atomic_store_relaxed(&word[0], tail.word[0]);
-		atomic_store_relaxed(&word[1], tail.word[1]);
-	}
+	form_tails(page + 1, order_pages(order) - 1, order, page->zone);
 	page->head_mask = head_mask_of(0);
 	page_set_kind(page, order ? PAGE_COMPOUND : 0, order);
 	atomic_store_release(&page->refcount, 1);

@@ -139,20 +139,27 @@ static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind
 	return block;
 }
 
-pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
+/* META lock held. One of `kind`, reserved, from `block` if it can give one. */
+static pfn_t take_locked(struct node *node, enum meta_kind kind, struct meta_block *block)
 {
 	struct meta *meta = &node->meta;
-	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
-	pfn_t pfn;
 
-	spin_lock(&meta->lock);
 	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0, "META frame of node %u taken without a reservation",
 	       node->id);
 	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
 		block = find_free_block(meta, kind);
 	meta->reserved[kind]--;
-	pfn = block_take_frame(meta, kind, block);
-	spin_unlock(&meta->lock);
+	return block_take_frame(meta, kind, block);
+}
+
+pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
+{
+	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
+	pfn_t pfn;
+
+	spin_lock(&node->meta.lock);
+	pfn = take_locked(node, kind, block);
+	spin_unlock(&node->meta.lock);
 	check_frames_reused(pfn, 1);
 	return pfn;
 }
@@ -160,6 +167,16 @@ pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
 pfn_t meta_take(struct node *node, enum meta_kind kind)
 {
 	return meta_take_from(node, kind, BLOCK_NONE);
+}
+
+void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count)
+{
+	spin_lock(&node->meta.lock);
+	for (unsigned i = 0; i < count; i++)
+		pfn[i] = take_locked(node, kind, NULL);
+	spin_unlock(&node->meta.lock);
+	for (unsigned i = 0; i < count; i++)
+		check_frames_reused(pfn[i], 1);
 }
 
 int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind)
@@ -235,18 +252,42 @@ static void block_give_frame(struct meta *meta, struct meta_block *block, unsign
 	meta->gated_tag = MAX(meta->gated_tag, tag);
 }
 
-void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
+/* META that a frame came from. */
+static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
 {
 	const struct block *record = block_of(mm, pfn);
-	struct meta *meta;
 
 	ASSERT(record && record->state == BLOCK_META, "frame %llx given back to META lies in a block that is %s",
 	       (unsigned long long)pfn, record ? block_state_name(record->state) : "absent");
-	meta = &record->meta->node->meta;
-	check_event(CHECK_GIVE, pfn, tag);
-	spin_lock(&meta->lock);
-	block_give_frame(meta, record->meta, (unsigned)(pfn % BLOCK_FRAMES), tag);
-	spin_unlock(&meta->lock);
+	return record->meta;
+}
+
+void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
+{
+	struct meta *held = NULL;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct meta_block *home;
+
+		if (pfn[i] == PFN_NONE)
+			continue;
+		home = home_of(mm, pfn[i]);
+		check_event(CHECK_GIVE, pfn[i], tag);
+		if (held != &home->node->meta) {
+			if (held)
+				spin_unlock(&held->lock);
+			held = &home->node->meta;
+			spin_lock(&held->lock);
+		}
+		block_give_frame(held, home, (unsigned)(pfn[i] % BLOCK_FRAMES), tag);
+	}
+	if (held)
+		spin_unlock(&held->lock);
+}
+
+void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
+{
+	meta_give_many(mm, &pfn, 1, tag);
 }
 
 static u64 gated_bound(const struct node *node)

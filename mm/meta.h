@@ -43,6 +43,9 @@ int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind);
 /* One reserved frame, contents undefined. Never fails. */
 pfn_t meta_take(struct node *node, enum meta_kind kind);
 
+/* `count` of them in one lock cycle. */
+void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count);
+
 /* The same, from this META block if it has one free, of the same node and kind. */
 pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index);
 
@@ -51,6 +54,9 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count);
 
 /* Give a frame back, to the META it came from. With tag 0 at once; else it is gated until that generation is done. */
 void meta_give(struct mm *mm, pfn_t pfn, u64 tag);
+
+/* `count` of them, those that are PFN_NONE left out, under one tag. */
+void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
 
 /*
  * End of a batch: release gated frames whose generation is done, bring the rest under the node's bound (max(512 frames, 1/256 of

@@ -174,6 +174,7 @@ static struct page *alloc_huge(struct zone *zone, unsigned order)
 
 	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
 		return NULL;
+	hvo_settle(mm, list.head);
 	block_list_publish_used(mm, &list, 0);
 	check_frames_reused(block_pfn(list.head), order_pages(order));
 	head = pfn_page(mm, block_pfn(list.head));

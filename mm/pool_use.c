@@ -123,9 +123,11 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 {
 	struct page *page = take_if_allowed(pool, node, how);
 
-	if (page || how == POOL_RESERVED || !claim_surplus(pool))
-		return page;
-	return take_surplus(pool, node);
+	if (!page && how != POOL_RESERVED && claim_surplus(pool))
+		page = take_surplus(pool, node);
+	if (page) /* ours already, so nobody can change it while a round is waited for */
+		hvo_settle(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+	return page;
 }
 
 /* The page is nobody's now: back into the pool, or out of it, in the same breath, if its node has one too many. */

@@ -6,6 +6,7 @@
 #include <arch/check.h>
 
 #include "kernel/panic.h"
+#include "kernel/shootdown.h"
 #include "mm/buddy.h"
 #include "mm/page_poison.h"
 #include "mm/vmemmap.h"
@@ -83,7 +84,8 @@ static void transit_end(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 
 	ASSERT(block->flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
-	check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index), order_pages(order - BLOCK_ORDER));
+	if (block->state != BLOCK_HUGE || block->tag <= shootdown_done()) /* else hvo_settle() says it, before it is used */
+		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index), order_pages(order - BLOCK_ORDER));
 	block_clear_flags(block, BLOCK_TRANSIT);
 	counter_sub(&zone->transit, order_pages(order));
 }

@@ -13,19 +13,6 @@
 
 enum { FULL_BLOCKS = 120, GATED_EACH = 7, BOUND = 512, ALLOCATIONS = 200 };
 
-/* Phantom blocks that were split and are free again. */
-static bool make_full_blocks(struct arena *a, unsigned count)
-{
-	static struct page *half[2 * FULL_BLOCKS];
-	unsigned made = 0;
-
-	while (made < 2 * count && (half[made] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1)))
-		made++;
-	for (unsigned i = 0; i < made; i++)
-		mm_page_free(&a->mm, half[i]);
-	return made == 2 * count;
-}
-
 static u64 bound(struct arena *a)
 {
 	return MAX(BOUND, a->options.bytes / PAGE_SIZE / 256);
@@ -41,7 +28,7 @@ TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 		return;
 	_Static_assert(FULL_BLOCKS * GATED_EACH > BOUND, "a batch must be able to exceed the bound");
 	for (unsigned turn = 0; turn < 3; turn++) {
-		REQUIRE(make_full_blocks(a, FULL_BLOCKS));
+		REQUIRE(full_blocks_make(a, FULL_BLOCKS));
 		EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
 		EXPECT(arena_usage(a).gated <= bound(a));
 		EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), (turn + 1) * FULL_BLOCKS);

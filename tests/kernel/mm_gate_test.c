@@ -54,6 +54,7 @@ static void convert(void *arg)
 	struct conversion *c = arg;
 
 	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list);
+	hvo_settle(&c->a->mm, c->list.head);
 	atomic_store_release(&c->returned, 1);
 }
 

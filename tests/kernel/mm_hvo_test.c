@@ -81,55 +81,6 @@ TEST(mm_hvo, a_freed_huge_page_stays_huge_and_comes_back_as_it_is)
 	arena_return(a);
 }
 
-/* `count` phantom blocks that were split and are free again: full, one by one on their list. */
-static bool make_full_blocks(struct arena *a, u64 count)
-{
-	const node_t node = a->options.nodes;
-	struct page *chain = NULL;
-	bool all = true;
-
-	for (u64 i = 0; i < 2 * count; i++) {
-		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
-
-		if (!page) {
-			all = false;
-			break;
-		}
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
-	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == count * BLOCK_FRAMES;
-}
-
-TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct block_list list = BLOCK_LIST_INIT;
-	u64 before;
-
-	if (!a)
-		return;
-	REQUIRE(make_full_blocks(a, 24));
-	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, 24, BLOCK_HUGE, &list), 24);
-	before = rounds();
-	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &list), 0);
-	EXPECT_EQ(rounds() - before, 1);
-	EXPECT_EQ(arena_usage(a).gated, 24 * 7); /* seven frames of each */
-	EXPECT(all_tails_find_their_head(a, list.head));
-	meta_settle(&a->mm.node[0]);
-	EXPECT_EQ(arena_usage(a).gated, 0); /* the round was theirs too */
-	EXPECT_EQ(rounds() - before, 1);
-	block_list_publish_free(&a->mm, &list);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));

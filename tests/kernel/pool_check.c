@@ -7,6 +7,7 @@
 #include "kernel/test.h"
 #include "mm/account.h"
 #include "mm/meta.h"
+#include "mm/page_alloc.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -93,6 +94,31 @@ bool huge_line_right(struct mm *mm, u32 index, unsigned order)
 		}
 	}
 	return true;
+}
+
+bool full_blocks_make(struct arena *a, u64 count)
+{
+	const u64 before = arena_phantom_zone(a)->free_class[FREE_FULL];
+	const node_t node = arena_phantom_zone(a)->node;
+	struct page *chain = NULL;
+	bool all = true;
+
+	for (u64 i = 0; i < 2 * count && all; i++) {
+		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
+
+		all = page != NULL;
+		if (page) {
+			page->private[0] = (u64)(virt_t)chain;
+			chain = page;
+		}
+	}
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == before + count * BLOCK_FRAMES;
 }
 
 u64 rounds_so_far(void)

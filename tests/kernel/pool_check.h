@@ -22,6 +22,9 @@ bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step);
 /* Its PTEs: head frame writable; all else read-only, clean, the shared tail page of its zone and order. */
 bool huge_line_right(struct mm *mm, u32 index, unsigned order);
 
+/* `count` blocks of the phantom are split and freed: full, one by one on their list. False if that could not be done. */
+bool full_blocks_make(struct arena *a, u64 count);
+
 /* Shootdown rounds since boot. */
 u64 rounds_so_far(void);
 

@@ -63,6 +63,7 @@ byte purpose[FRAMES]; /* k + 1: struct pages behind PTE k; AS_TABLE */
 #define AS_TABLE 5
 
 byte G, done;
+byte due[BLOCKS]; /* a huge block whose remap waits for a round of this generation; nobody uses it before */
 
 /* The observer. */
 byte k;         /* the PTE it caches */
@@ -75,7 +76,7 @@ byte has_pte;   /* TLB: PTE k */
 /* A busy CPU could store through this translation into what the frame has become. */
 #define MAY_WRITE(entry) ((entry) != 0 && WRITABLE(entry) && frame[FRAME(entry)] == USED && purpose[FRAME(entry)] != k + 1)
 /* What it uses of a settled block is what the tables say. */
-#define CURRENT (transit[k / 2] || ((has_pte == 0 || (pmd == TABLE && has_pte == pte[k]) || \
+#define CURRENT (transit[k / 2] || due[k / 2] > done || ((has_pte == 0 || (pmd == TABLE && has_pte == pte[k]) || \
 	(pmd == LEAF && has_pte == RW(L(k)))) && (!has_leaf || pmd == LEAF || (pmd == TABLE && pte[k] == RW(L(k))))))
 #define SAFE (idle || (!MAY_WRITE(has_pte) && !(has_leaf && MAY_WRITE(RW(L(k)))) && CURRENT))
 
@@ -245,6 +246,7 @@ inline huge_to_bare(b)
 #ifndef BUG_BARE_WITHOUT_ROUND
 	round(SKIP_IDLE);
 #endif
+	due[b] = 0;
 	publish(b);
 	f = 0
 }
@@ -255,6 +257,7 @@ inline full_to_huge_on(b)
 	f = FRAME(pte[2 * b + 1]);
 	pte[2 * b + 1] = RO(SHARED);
 	gate_frame(f);
+	g = G + 1;
 #ifdef BUG_HEAD_MOVES
 	f2 = FRAME(pte[2 * b]);
 	take_frame(f, 2 * b + 1);
@@ -272,11 +275,28 @@ inline full_to_huge_on(b)
 	publish(b);
 	round(SKIP_IDLE);
 #else
-	round(SKIP_IDLE);
+	if
+	:: round(SKIP_IDLE)
+	:: due[b] = g; g = 0 /* deferred: a later batch's round may serve this block too */
+	fi;
 	publish(b);
 #endif
 #endif
 	f = 0
+}
+
+/* hvo_settle(): somebody is to use the page. */
+inline hand_out(b)
+{
+	if
+	:: due[b] > done ->
+#ifndef BUG_GIVEN_BEFORE_ROUND
+		round(SKIP_IDLE)
+#endif
+	:: else
+	fi;
+	due[b] = 0;
+	publish(b)
 }
 
 /* The same in a baseline mode: a new head frame, and everybody is interrupted. */
@@ -308,8 +328,9 @@ inline huge_to_full(b)
 		pte[2 * b + 1] = RW(f);
 		set_state(b, FULL);
 #ifndef BUG_RESTORED_WITHOUT_ROUND
-		round(SKIP_IDLE)
+		round(SKIP_IDLE);
 #endif
+		due[b] = 0
 	:: else
 	fi;
 	publish(b);
@@ -450,6 +471,7 @@ inline operations_on(b)
 		:: pmd == TABLE -> full_to_huge_batched(b)
 		fi
 	:: take_block(b, HUGE) -> huge_to_full(b)
+	:: take_block(b, HUGE) -> hand_out(b)
 #else
 	:: take_block(b, BARE) ->
 		if
@@ -458,6 +480,7 @@ inline operations_on(b)
 		:: d_step { frame[IN_META(b)] = FREE; purpose[IN_META(b)] = 0 }; set_state(b, META); publish(b)
 		fi
 	:: take_block(b, HUGE) -> huge_to_bare(b)
+	:: take_block(b, HUGE) -> hand_out(b)
 	:: take_block(b, FULL) -> full_to_huge_on(b)
 	:: d_step { /* meta_trim(): taken out of META under its lock; its frame's next life begins */
 		state[b] == META && META_EMPTY(b) -> transit[b] = true;

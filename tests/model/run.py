@@ -75,6 +75,7 @@ BUGS = (
     block("BARE_WITHOUT_ROUND"),
     block("PUBLISHED_BEFORE_ROUND"),
     block("HEAD_MOVES"),
+    block("GIVEN_BEFORE_ROUND"),
     block("GATE_IGNORED"),
     block("FREED_UNGATED"),
     block("TAG_OF_LAST_ROUND"),

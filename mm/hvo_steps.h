@@ -1,0 +1,27 @@
+/*
+ * Steps that both ways share, to huge pages (hvo.c) and back (hvo_restore.c). Not for others.
+ */
+#pragma once
+
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+
+static inline struct node *meta_node_of(struct mm *mm, u32 index)
+{
+	return &mm->node[zone_node(block_zone(mm, index))->meta_node];
+}
+
+/* Frames for the heads of the pages that come next: taken many at a time, for the lock's sake. They are reserved. */
+enum { HEADS_AT_ONCE = 64 };
+struct head_stash {
+	pfn_t frame[HEADS_AT_ONCE];
+	unsigned at, count;
+};
+
+/* `frame` becomes that of the head of block `index`, a page of `order`, and of 63 tails. */
+static inline pfn_t form_head_frame(struct mm *mm, u32 index, unsigned order, pfn_t frame)
+{
+	memmap_init_head_frame(phys_to_virt(frame << PAGE_SHIFT), order, block_at(mm, index)->zone);
+	return frame;
+}
