@@ -25,7 +25,7 @@ TRACED = {
 
 # Broken builds (tests/mutants) whose traces must be rejected, and the rule that says so.
 REJECTED = {
-    "01-hvo-round-dropped": ("mm.hvo.recycled_blocks_take_one_round_however_many", "publishes the block"),
+    "45-page-given-before-its-round": ("mm.hvo.the_pool_gives_a_page_out_after_its_round", "publishes the block"),
     "04-tag-too-early": ("mm.hvo.all_cpus_split_and_share_at_once", r"frame 0x\w+ (at once|under tag)"),
     "06-idle-wakes-unflushed": (
         "kernel.shootdown.idle_cpus_are_skipped_and_flush_when_they_wake",
