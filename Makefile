@@ -225,8 +225,8 @@ native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
 .PHONY: bench-native bench-icount
-bench-native: host-native ## the S1 and S0 tables at native speed, the machine a process of this host; CPUS [2]
-	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo'
+bench-native: host-native ## the S1, S0 and S2 tables at native speed, the machine a process of this host; CPUS [2]
+	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear'
 
 bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one CPU and ns that are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \

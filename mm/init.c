@@ -14,6 +14,7 @@
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "kernel/verdict.h"
+#include "mm/clear.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/memmap_open.h"
@@ -332,5 +333,6 @@ void mm_init(void)
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	memmap_open_at_boot(&mm_kernel);
+	clear_calibrate();
 	pools_init();
 }

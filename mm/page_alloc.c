@@ -10,12 +10,12 @@
  * What a change of state needs (frames) is reserved before the block is unlinked, and no lock is held while it is done.
  */
 #include <arch/check.h>
-#include <arch/clear.h>
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
 #include "mm/buddy.h"
+#include "mm/clear.h"
 #include "mm/hvo.h"
 #include "mm/memmap_open.h"
 #include "mm/memmap.h"
@@ -230,6 +230,19 @@ static bool memory_is_moving(const struct mm *mm)
 	return transit > 0 || atomic_load_relaxed(&mm->sections_moving) > 0;
 }
 
+static void page_clear(struct mm *mm, const struct page *page, unsigned order)
+{
+	void *addr = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
+	struct clear_how how;
+
+	if (order < BLOCK_ORDER) {
+		clear_pages(addr, order_pages(order));
+		return;
+	}
+	how = clear_how_selected();
+	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT, mm->zone[page->zone].node);
+}
+
 static struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
 				virt_t caller)
 {
@@ -252,7 +265,7 @@ static struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use
 	if (unlikely(atomic_load_relaxed(&mm->watch)) && page)
 		page_watch_allocated(mm, page, order, caller);
 	if (page && (request & PAGE_ZERO))
-		clear_pages(phys_to_virt(page_to_pfn(page) << PAGE_SHIFT), order_pages(order));
+		page_clear(mm, page, order);
 	return page;
 }
 

@@ -1,10 +1,17 @@
 /*
- * Choice of the clearing instruction: the last of the table that this CPU supports, or what clear_insn= names.
+ * Choice of the clearing instruction, for each class of sizes: by CPUID, by clear_insn=, or by a calibration
+ * (mm/clear_calibrate.c).
  *
- * Non-temporal ways stand first although they may be faster for large extents: they leave nothing in the cache for the
- * user who touches the page next, so they are chosen by name only or by a benchmark's hint (Arora, "mm/clear_huge_page:
- * use multi-page clearing", 2023-04, weighs the same).
+ *   small   what its user reads next, from lists whose last page in is first out, so it is often in the cache already: rep stosb
+ *           where it is fast, else rep stosq where strings are, else the loop
+ *   large   huge pages: streamed past the caches, which they would only flush. No line is read to be overwritten
+ *   giant   the same; but AMD since Zen 3 elides line allocation by itself from 32 MiB on, if one rep stosb says so
+ *           (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: 18 to 37 GB/s on Milan)
+ *
+ * The part of a huge page around a fault is small again (mm/clear.c): it is what the user touches.
+ * `make bench-native` prints what each choice is worth on the machine it runs on.
  */
+#include <arch/atomic.h>
 #include <arch/clear.h>
 
 #include "arch/x86_64/cpu.h"
@@ -33,22 +40,32 @@ static bool has_erms(void)
 	return cpu_features.erms;
 }
 
+enum { INSN_ORIG, INSN_REP, INSN_ERMS, INSN_CLZERO, INSN_NT, INSNS };
+
 const struct clear_insn clear_insns[] = {
-	{"nt", clear_nt, always},   {"clzero", clear_clzero, has_clzero}, {"orig", clear_orig, always},
-	{"rep", clear_rep, always}, {"erms", clear_erms, has_erms},       {NULL, NULL, NULL},
+	[INSN_ORIG] = {"orig", clear_orig, always},
+	[INSN_REP] = {"rep", clear_rep, always},
+	[INSN_ERMS] = {"erms", clear_erms, has_erms},
+	[INSN_CLZERO] = {"clzero", clear_clzero, has_clzero},
+	[INSN_NT] = {"nt", clear_nt, always},
+	[INSNS] = {NULL, NULL, NULL},
 };
 
-static const struct clear_insn *selected;
+static const struct clear_insn *forced, *calibrated[CLEAR_CLASSES];
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
 	(void)opt;
+	if (strcmp(value, "auto") == 0) {
+		forced = NULL;
+		return 0;
+	}
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
 		if (strcmp(insn->name, value) != 0)
 			continue;
 		if (!insn->supported())
 			return -ERANGE;
-		selected = insn;
+		forced = insn;
 		return 0;
 	}
 	return -EINVAL;
@@ -57,24 +74,46 @@ static int clear_insn_parse(const struct option *opt, const char *value)
 static void clear_insn_show(const struct option *opt, char *buf, size_t size)
 {
 	(void)opt;
-	format(buf, size, "%s", clear_insn_selected()->name);
+	format(buf, size, "%s", forced ? forced->name : "auto");
 }
 
-OPTION(clear_insn, .values = "orig|rep|erms|clzero|nt", .help = "how memory is cleared (default: by CPUID)",
+OPTION(clear_insn, .values = "auto|orig|rep|erms|clzero|nt", .help = "how memory is cleared (auto: by CPUID and size)",
        .parse = clear_insn_parse, .show = clear_insn_show);
 
-const struct clear_insn *clear_insn_selected(void)
+enum clear_class clear_class_of(u64 bytes)
 {
-	if (!selected) { /* racing CPUs choose the same */
-		for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-			if (insn->supported())
-				selected = insn;
-		}
-	}
-	return selected;
+	if (bytes > CLEAR_GIANT_ABOVE)
+		return CLEAR_GIANT;
+	return bytes >= CLEAR_LARGE_FROM ? CLEAR_LARGE : CLEAR_SMALL;
+}
+
+const struct clear_insn *clear_insn_by_cpuid(enum clear_class class)
+{
+	if (class == CLEAR_GIANT && has_erms() && strcmp(cpu_features.vendor, "AuthenticAMD") == 0)
+		return &clear_insns[INSN_ERMS];
+	if (class != CLEAR_SMALL)
+		return &clear_insns[INSN_NT];
+	if (has_erms())
+		return &clear_insns[INSN_ERMS];
+	return &clear_insns[cpu_features.slow_strings ? INSN_ORIG : INSN_REP];
+}
+
+const struct clear_insn *clear_insn_selected(enum clear_class class)
+{
+	const struct clear_insn *insn = forced ? forced : atomic_load_relaxed(&calibrated[class]);
+
+	return insn ? insn : clear_insn_by_cpuid(class);
+}
+
+bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn)
+{
+	atomic_store_relaxed(&calibrated[class], insn);
+	return !forced;
 }
 
 void clear_pages(void *addr, size_t count)
 {
-	clear_insn_selected()->clear(addr, count << PAGE_SHIFT);
+	const u64 bytes = (u64)count << PAGE_SHIFT;
+
+	clear_insn_selected(clear_class_of(bytes))->clear(addr, bytes);
 }

@@ -55,15 +55,12 @@ static void detect_names(struct cpu_features *f)
 	}
 }
 
-/* REP STOSB is fast if CPUID says so and nobody has switched it off (Intel SDM vol. 1, 7.3.9.3; AMD has no such
- * switch). */
-static bool has_fast_rep_stosb(struct cpuid leaf7)
+/* Firmware can switch fast REP MOVS and STOS off, ERMS included (Intel SDM vol. 1, 7.3.9.3); AMD has no such switch. */
+static bool strings_are_slow(const struct cpu_features *f)
 {
 	u64 misc;
 
-	if (!bit(leaf7.ebx, 9))
-		return false;
-	return !rdmsr_safe(MSR_MISC_ENABLE, &misc) || (misc & MISC_ENABLE_FAST_STRINGS);
+	return strcmp(f->vendor, "AuthenticAMD") != 0 && rdmsr_safe(MSR_MISC_ENABLE, &misc) && !(misc & MISC_ENABLE_FAST_STRINGS);
 }
 
 void cpu_features_detect(void)
@@ -77,7 +74,9 @@ void cpu_features_detect(void)
 	f->smep = bit(leaf7.ebx, 7);
 	f->smap = bit(leaf7.ebx, 20);
 	f->umip = bit(leaf7.ecx, 2);
-	f->erms = has_fast_rep_stosb(leaf7);
+	f->slow_strings = strings_are_slow(f);
+	f->erms = bit(leaf7.ebx, 9) && !f->slow_strings;
+	f->fsrm = bit(leaf7.edx, 4) && f->erms;
 	f->pages_1g = bit(extended.edx, 26);
 	f->invariant_tsc = bit(cpuid(0x80000007, 0).edx, 8);
 	f->clzero = bit(cpuid(0x80000008, 0).ebx, 0);
@@ -126,8 +125,9 @@ void arch_machine_print(void)
 		brand++;
 	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor, *brand ? " (" : "",
 	      *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
-	print("  features nx%s%s%s%s%s%s%s%s%s\n", f->smep ? " smep" : "", f->smap ? " smap" : "",
+	print("  features nx%s%s%s%s%s%s%s%s%s%s%s\n", f->smep ? " smep" : "", f->smap ? " smap" : "",
 	      f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "",
+	      f->fsrm ? " fsrm" : "", f->slow_strings ? " slow-strings" : "",
 	      f->clzero ? " clzero" : "", f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
 	      f->hypervisor ? " hypervisor" : "");
 	print("  clock    TSC at %llu kHz\n", (unsigned long long)(clock_tsc_hz() / 1000));

@@ -4,7 +4,6 @@
 #include "tests/bench/machine.h"
 
 #include <arch/boot.h>
-#include <arch/clear.h>
 
 #include "boot/boot_info.h"
 #include "kernel/command.h"
@@ -12,6 +11,7 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/account.h"
+#include "mm/clear.h"
 #include "mm/directmap.h"
 #include "mm/hvo.h"
 #include "mm/memblock.h"
@@ -37,6 +37,14 @@ static void print_owners(void)
 	      (unsigned long long)u.bad, (unsigned long long)u.reserved);
 }
 
+static void print_clear(void)
+{
+	const struct clear_how how = clear_how_selected();
+
+	print("  clear    %s: %s below 256 KiB, %s up to 32 MiB, %s beyond\n", how.mode->name, how.insn[CLEAR_SMALL]->name,
+	      how.insn[CLEAR_LARGE]->name, how.insn[CLEAR_GIANT]->name);
+}
+
 u64 machine_ready_ns(void)
 {
 	return kernel_ready_ns();
@@ -60,7 +68,8 @@ void machine_print(void)
 	print("  map      direct map of %llu x 1G, %llu x 2M, %llu x 4K pages\n",
 	      (unsigned long long)direct_map_counts.leaf[PT_PUD], (unsigned long long)direct_map_counts.leaf[PT_PMD],
 	      (unsigned long long)direct_map_counts.leaf[PT_PAGE]);
-	print("  hvo      %s, clear by %s\n", hvo_mode_selected()->name, clear_insn_selected()->name);
+	print("  hvo      %s\n", hvo_mode_selected()->name);
+	print_clear();
 	print_owners();
 	print("  ready    %llu.%03llu ms after entry\n\n", (unsigned long long)(ready / NS_PER_MS),
 	      (unsigned long long)(ready / NS_PER_US % 1000));

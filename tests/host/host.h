@@ -92,6 +92,9 @@ void watch_awake(void); /* this CPU does something: it must have flushed what it
 /* trace.c */
 void host_trace_open(const char *path);
 
+/* clear.c */
+void host_features_init(void);
+
 /* symbols.c */
 void host_symbols_init(void);
 

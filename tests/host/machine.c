@@ -65,6 +65,7 @@ void host_machine_run(const char *cmdline)
 
 void arch_early_init(void)
 {
+	host_features_init();
 }
 
 void arch_console_init(const struct boot_info *boot)

@@ -1,8 +1,7 @@
 /*
- * The arch interface, as the rest of the kernel relies on it: clearing, peeking, time, names, and no memory that is
+ * The arch interface, as the rest of the kernel relies on it: peeking, time, names, and no memory that is
  * both writable and executable. The same cases hold for the hosted arch.
  */
-#include <arch/clear.h>
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
@@ -13,43 +12,6 @@
 #include "kernel/string.h"
 #include "kernel/test.h"
 #include "mm/pgtable.h"
-
-enum { AREA = 3 * 4096, FILL = 0xa5 };
-
-static u8 area[AREA] __attribute__((aligned(4096)));
-
-/* Bytes of the area that are not what they should be after [from, from + len) was cleared. */
-static size_t wrong_bytes(size_t from, size_t len)
-{
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < AREA; i++)
-		wrong += area[i] != (i >= from && i < from + len ? 0 : FILL);
-	return wrong;
-}
-
-TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
-{
-	static const size_t lengths[] = {0, 64, 128, 192, 4096, 4096 + 64};
-
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		if (!insn->supported())
-			continue;
-		for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
-			memset(area, FILL, AREA);
-			insn->clear(area + 64, lengths[i]);
-			EXPECT_EQ(wrong_bytes(64, lengths[i]), 0);
-		}
-	}
-}
-
-TEST(arch_clear, pages)
-{
-	memset(area, FILL, AREA);
-	clear_pages(area + 4096, 1);
-	EXPECT_EQ(wrong_bytes(4096, 4096), 0);
-	EXPECT(clear_insn_selected()->supported());
-}
 
 TEST(arch_peek, reads_what_is_mapped)
 {

@@ -1,6 +1,9 @@
 /*
  * Clearing memory: one instruction or a tight loop over a whole extent, so that the processor knows its size
  * (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04).
+ *
+ * Which way is best depends on how much is cleared in all, so it is chosen for each of three classes: what its user is
+ * about to read should stay in the caches, what is larger than they are should pass them by.
  */
 #pragma once
 
@@ -12,11 +15,26 @@ struct clear_insn {
 	bool (*supported)(void);
 };
 
-/* All variants, best choice by CPUID last; ends with a NULL name. */
+/* All variants; ends with a NULL name. */
 extern const struct clear_insn clear_insns[];
 
-/* The variant in use: chosen by CPUID, or forced with clear_insn=. */
-const struct clear_insn *clear_insn_selected(void);
+/* By bytes cleared for one purpose: below CLEAR_LARGE_FROM, up to 32 MiB, and beyond, where some CPUs skip the caches. */
+enum clear_class { CLEAR_SMALL, CLEAR_LARGE, CLEAR_GIANT, CLEAR_CLASSES };
+#define CLEAR_LARGE_FROM KIB(256)
+#define CLEAR_GIANT_ABOVE MIB(32)
+enum clear_class clear_class_of(u64 bytes);
 
-/* Clear `count` 4 KiB pages at `addr` (page-aligned, mapped). Any context. */
+/* The variant in use for a class: by CPUID, or as clear_insn= or a calibration says. */
+const struct clear_insn *clear_insn_selected(enum clear_class class);
+
+/* What CPUID alone says. */
+const struct clear_insn *clear_insn_by_cpuid(enum clear_class class);
+
+/* A calibration's result. Ignored where clear_insn= has forced one: then false. */
+bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn);
+
+/*
+ * Clear `count` 4 KiB pages at `addr` (page-aligned, mapped), of any number; with one instruction, however many they are: for
+ * large extents see mm/clear.h. Any context.
+ */
 void clear_pages(void *addr, size_t count);

@@ -1,0 +1,317 @@
+/*
+ * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order that mm/clear.h promises,
+ * each page once; CPUs that wait for one that clears are answered meanwhile. The order is seen by instructions of the test's own,
+ * which write down what they are asked for and touch nothing.
+ */
+#include "mm/clear.h"
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/mm.h"
+#include "mm/page.h"
+#include "tests/kernel/cpus.h"
+
+#define PATTERN 0xa5a5a5a5a5a5a5a5ULL
+
+enum { BLOCK_WORDS = (1 << BLOCK_SHIFT) / 8, EVENTS_MAX = 1024, GIGA_SLICES = 32 };
+
+/* ---- the instructions ---- */
+
+static void fill(u64 *area, size_t words)
+{
+	for (size_t i = 0; i < words; i++)
+		area[i] = PATTERN;
+}
+
+/* Words of the area that are not what they should be after [from, from + len) bytes were cleared. */
+static size_t wrong_words(const u64 *area, size_t words, size_t from, size_t len)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < words; i++)
+		wrong += area[i] != (i * 8 >= from && i * 8 < from + len ? 0 : PATTERN);
+	return wrong;
+}
+
+TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
+{
+	static const size_t lengths[] = {0, 64, 128, 192, 1024, 4096, 4096 + 64, 8192, 16384};
+	static const size_t starts[] = {64, 128, 192, 1024 + 64, 4096 - 64, 4096};
+	static u64 area[(4096 + 16384 + 4096) / 8] __attribute__((aligned(4096)));
+
+	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
+		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported(); i++) {
+			const size_t start = starts[i % ARRAY_LEN(starts)], length = lengths[i / ARRAY_LEN(starts)];
+
+			fill(area, ARRAY_LEN(area));
+			insn->clear((char *)area + start, length);
+			if (wrong_words(area, ARRAY_LEN(area), start, length))
+				test_fail(__FILE__, __LINE__, "%s: %zu bytes at %zu: %zu words wrong", insn->name, length,
+					  start, wrong_words(area, ARRAY_LEN(area), start, length));
+		}
+	}
+}
+
+TEST(arch_clear, every_variant_clears_large_extents)
+{
+	static const size_t lengths[] = {MIB(2) - 128, MIB(1) + 64, KIB(64)};
+	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	u64 *area;
+
+	if (!page)
+		SKIP("needs 2 MiB of free memory in one piece");
+	area = page_address(page);
+	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
+		for (size_t i = 0; i < ARRAY_LEN(lengths) && insn->supported(); i++) {
+			fill(area, BLOCK_WORDS);
+			insn->clear((char *)area + 64, lengths[i]);
+			EXPECT_EQ(wrong_words(area, BLOCK_WORDS, 64, lengths[i]), 0);
+		}
+	}
+	fill(area, BLOCK_WORDS);
+	clear_pages((char *)area + PAGE_SIZE, BLOCK_FRAMES - 2);
+	EXPECT_EQ(wrong_words(area, BLOCK_WORDS, PAGE_SIZE, MIB(2) - 2 * PAGE_SIZE), 0);
+	page_free(page);
+}
+
+TEST(arch_clear, every_size_has_a_variant_that_this_cpu_supports)
+{
+	EXPECT_EQ(clear_class_of(PAGE_SIZE), CLEAR_SMALL);
+	EXPECT_EQ(clear_class_of(KIB(256) - PAGE_SIZE), CLEAR_SMALL);
+	EXPECT_EQ(clear_class_of(KIB(256)), CLEAR_LARGE);
+	EXPECT_EQ(clear_class_of(MIB(32)), CLEAR_LARGE);
+	EXPECT_EQ(clear_class_of(GIB(1)), CLEAR_GIANT);
+	for (unsigned class = 0; class < CLEAR_CLASSES; class++) {
+		EXPECT(clear_insn_selected(class)->supported());
+		EXPECT(clear_insn_by_cpuid(class)->supported());
+	}
+}
+
+/* ---- the order ---- */
+
+static struct {
+	u32 used;
+	struct {
+		virt_t addr;
+		u64 bytes;
+		enum clear_class class;
+	} event[EVENTS_MAX];
+} seen;
+
+static void note(const void *addr, size_t bytes, enum clear_class class)
+{
+	const u32 place = atomic_fetch_add(&seen.used, 1);
+
+	if (place < EVENTS_MAX) {
+		seen.event[place].addr = (virt_t)addr;
+		seen.event[place].bytes = bytes;
+		seen.event[place].class = class;
+	}
+}
+
+static void note_small(void *addr, size_t bytes)
+{
+	note(addr, bytes, CLEAR_SMALL);
+}
+
+static void note_large(void *addr, size_t bytes)
+{
+	note(addr, bytes, CLEAR_LARGE);
+}
+
+static void note_giant(void *addr, size_t bytes)
+{
+	note(addr, bytes, CLEAR_GIANT);
+}
+
+static const struct clear_insn small = {.name = "small", .clear = note_small};
+static const struct clear_insn large = {.name = "large", .clear = note_large};
+static const struct clear_insn giant = {.name = "giant", .clear = note_giant};
+
+static const struct clear_mode *mode_named(const char *name)
+{
+	const struct clear_mode *mode = clear_modes;
+
+	while (strcmp(mode->name, name) != 0)
+		mode++;
+	return mode;
+}
+
+/* "Clear" a page that is not there. */
+static void watch_clear(const char *mode, u64 bytes, u64 hint, unsigned threads)
+{
+	const struct clear_how how = {.mode = mode_named(mode), .insn = {&small, &large, &giant}, .threads = threads};
+
+	seen.used = 0;
+	clear_huge(&how, (void *)bytes, bytes, hint, NODE_NONE);
+}
+
+/* Event `i` is this range of the page of `bytes`, in 4 KiB pages. */
+static bool event_is(u32 i, u64 bytes, u64 first, u64 end, enum clear_class class)
+{
+	return i < seen.used && seen.event[i].addr == bytes + first * PAGE_SIZE &&
+	       seen.event[i].bytes == (end - first) * PAGE_SIZE && seen.event[i].class == class;
+}
+
+TEST(mm_clear, left_then_right_then_the_neighbourhood_of_the_fault)
+{
+	static const u64 faults[] = {0, 1, 2, 3, 4, 200, 507, 508, 509, 510, 511};
+
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+		const u64 first = faults[i] - MIN(faults[i], 2), end = MIN(faults[i] + 3, BLOCK_FRAMES);
+		u32 at = 0;
+
+		watch_clear("multi", MIB(2), faults[i] * PAGE_SIZE + 8 * i, 4);
+		if (first > 0)
+			EXPECT(event_is(at++, MIB(2), 0, first, CLEAR_LARGE));
+		if (end < BLOCK_FRAMES)
+			EXPECT(event_is(at++, MIB(2), end, BLOCK_FRAMES, CLEAR_LARGE));
+		EXPECT(event_is(at++, MIB(2), first, end, CLEAR_SMALL));
+		EXPECT_EQ(seen.used, at);
+	}
+}
+
+TEST(mm_clear, without_a_fault_one_extent)
+{
+	watch_clear("multi", MIB(2), CLEAR_NO_HINT, 4);
+	EXPECT_EQ(seen.used, 1);
+	EXPECT(event_is(0, MIB(2), 0, BLOCK_FRAMES, CLEAR_LARGE));
+}
+
+/* Distance of the event's page from the fault. */
+static u64 distance(u32 i, u64 fault)
+{
+	const u64 number = (seen.event[i].addr - MIB(2)) / PAGE_SIZE;
+
+	return number > fault ? number - fault : fault - number;
+}
+
+TEST(mm_clear, page_by_page_the_farthest_first)
+{
+	static const u64 faults[] = {0, 1, 100, 255, 256, 300, 510, 511};
+
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+		u8 times[BLOCK_FRAMES] = {0};
+
+		watch_clear("page", MIB(2), faults[i] * PAGE_SIZE, 4);
+		REQUIRE(seen.used == BLOCK_FRAMES);
+		for (u32 e = 0; e < BLOCK_FRAMES; e++) {
+			const u64 number = (seen.event[e].addr - MIB(2)) / PAGE_SIZE;
+
+			REQUIRE(number < BLOCK_FRAMES && seen.event[e].bytes == PAGE_SIZE);
+			times[number]++;
+			EXPECT(e == 0 || distance(e, faults[i]) <= distance(e - 1, faults[i]));
+		}
+		for (unsigned p = 0; p < BLOCK_FRAMES; p++)
+			EXPECT_EQ(times[p], 1);
+		EXPECT_EQ(distance(BLOCK_FRAMES - 1, faults[i]), 0);
+	}
+}
+
+/* Whoever helps: whole extents, each once, none smaller than 32 MiB. */
+TEST(mm_clear, a_giant_page_in_slices_each_once)
+{
+	for (unsigned threads = 1; threads <= 8; threads *= 2) {
+		u8 times[GIGA_SLICES] = {0};
+
+		watch_clear("multi", GIB(1), 5 * PAGE_SIZE, threads);
+		EXPECT_EQ(seen.used, GIGA_SLICES);
+		for (u32 e = 0; e < MIN(seen.used, GIGA_SLICES); e++) {
+			const u64 offset = seen.event[e].addr - GIB(1);
+
+			REQUIRE(offset < GIB(1) && offset % MIB(32) == 0 && seen.event[e].bytes == MIB(32));
+			EXPECT_EQ(seen.event[e].class, CLEAR_GIANT);
+			times[offset / MIB(32)]++;
+		}
+		for (unsigned i = 0; i < GIGA_SLICES; i++)
+			EXPECT_EQ(times[i], 1);
+	}
+}
+
+TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
+{
+	static const u64 hints[] = {0, MIB(1) + 64, MIB(2) - 1, CLEAR_NO_HINT};
+	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct page *next = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct clear_how how = clear_how_selected();
+
+	for (how.mode = clear_modes; how.mode->name && page && next; how.mode++) {
+		for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
+			fill(page_address(page), BLOCK_WORDS);
+			fill(page_address(next), BLOCK_WORDS);
+			clear_huge(&how, page_address(page), MIB(2), hints[i], NODE_NONE);
+			EXPECT_EQ(wrong_words(page_address(page), BLOCK_WORDS, 0, MIB(2)), 0);
+			EXPECT_EQ(wrong_words(page_address(next), BLOCK_WORDS, 0, 0), 0);
+		}
+	}
+	if (page)
+		page_free(page);
+	if (next)
+		page_free(next);
+	if (!page || !next)
+		SKIP("needs 4 MiB of free memory");
+}
+
+/* ---- being answered meanwhile ---- */
+
+static struct {
+	cpu_t caller;
+	u32 extents, began, answered, answered_before_the_second;
+} answering;
+
+static void answer(void *arg)
+{
+	(void)arg;
+	atomic_store_release(&answering.answered, 1);
+}
+
+/* The first extent lasts until somebody waits for this CPU, at most until the deadline. */
+static void slow_extent(void *addr, size_t bytes)
+{
+	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
+
+	(void)addr;
+	(void)bytes;
+	if (answering.extents++ > 0) {
+		answering.answered_before_the_second |= atomic_load_acquire(&answering.answered);
+		return;
+	}
+	atomic_store_release(&answering.began, 1);
+	while (!cpumask_test(&this_cpu()->call_from, answering.caller) && clock_ns() < end)
+		cpu_relax();
+}
+
+static void clear_with_interrupts_off(void *arg)
+{
+	static const struct clear_insn slow = {.name = "slow", .clear = slow_extent};
+	const struct clear_how how = {.mode = arg, .insn = {&slow, &slow, &slow}, .threads = 1};
+	const irq_flags_t flags = irq_save();
+
+	clear_huge(&how, (void *)GIB(1), GIB(1), CLEAR_NO_HINT, NODE_NONE);
+	irq_restore(flags);
+}
+
+TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
+{
+	const cpu_t cpu = cpus_find_other();
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to begin to clear");
+
+	if (cpu == CPU_NONE)
+		SKIP("needs two CPUs");
+	__builtin_memset(&answering, 0, sizeof(answering));
+	answering.caller = cpu_id();
+	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) == 0);
+	while (!atomic_load_acquire(&answering.began))
+		wait_spin(&wait, cpu);
+	call_cpus(&cpus_online, answer, NULL);
+	work_wait(cpu, 0);
+	EXPECT_EQ(answering.extents, GIGA_SLICES);
+	EXPECT(answering.answered_before_the_second);
+}
