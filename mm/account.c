@@ -21,6 +21,7 @@
 /* Frames of one zone by what the walk found. */
 struct walk {
 	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot;
+	u64 movable; /* of those in use or free in pools */
 };
 
 static bool agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
@@ -43,7 +44,7 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 		const struct block *block = block_at(zone->mm, index);
 
 		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
-		    block_type(block) != type || block_free_class(block) != class || block->zone != zone->index) {
+		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index) {
 			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
 			       order);
 			return false;
@@ -61,7 +62,7 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 		const struct block *block = block_of(zone->mm, page_to_pfn(page));
 
 		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
-		    block_type(block) != type || page->zone != zone->index) {
+		    type_list(block->type) != type || page->zone != zone->index) {
 			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
 			       (unsigned long long)page_to_pfn(page), order);
 			return false;
@@ -71,19 +72,20 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 	return true;
 }
 
-static const char *const free_of_type[MIGRATE_TYPES] = {
+static const char *const free_of_type[MIGRATE_LISTS] = {
 	[MIGRATE_UNMOVABLE] = "free, unmovable,",
 	[MIGRATE_MOVABLE] = "free, movable,",
 	[MIGRATE_RECLAIMABLE] = "free, reclaimable,",
 	[MIGRATE_CMA] = "free, CMA,",
+	[MIGRATE_ISOLATE] = "free, isolated,",
 };
 
 static bool account_lists(struct zone *zone)
 {
-	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_TYPES] = {0}, small = 0;
+	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_LISTS] = {0}, small = 0;
 	bool ok = true;
 
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
 		for (unsigned class = 0; class < FREE_CLASSES; class++) {
 			u64 frames = 0;
 
@@ -102,7 +104,7 @@ static bool account_lists(struct zone *zone)
 	}
 	for (unsigned class = 0; class < FREE_CLASSES; class++)
 		ok &= agree("free blocks of one class", zone, zone->free_class[class], class_frames[class]);
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+	for (unsigned type = 0; type < MIGRATE_LISTS; type++)
 		ok &= agree(free_of_type[type], zone, zone->free_type[type], type_frames[type]);
 	return agree("free small pages", zone, zone->free_small, small) && ok;
 }
@@ -130,6 +132,8 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 			walk->boot += count;
 		else if (!(page->flags & PAGE_RESERVED))
 			walk->in_use += count;
+		if (page->flags & PAGE_MOVABLE)
+			walk->movable += count;
 		else if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
 			walk->reserved += count; /* reserved RAM; holes are no RAM */
 		i += count;
@@ -144,6 +148,17 @@ static const struct block *page_head_block(const struct mm *mm, u32 index)
 	return giga->order == GIGA_ORDER && !(giga->flags & BLOCK_FREE) ? giga : block_at(mm, index);
 }
 
+/* Is this block all of a 2 MiB page that is free in a pool, or in use and movable? (1 GiB pages make no other room.) */
+static bool block_is_movable(const struct mm *mm, const struct block *block, u32 index)
+{
+	if (block->order != BLOCK_ORDER || (block->flags & (BLOCK_FREE | BLOCK_TRANSIT)))
+		return false;
+	if (block->flags & BLOCK_POOL_FREE)
+		return true;
+	return (block->state == BLOCK_HUGE || (block->flags & BLOCK_POOL)) &&
+	       (pfn_page(mm, block_pfn(index))->flags & PAGE_MOVABLE);
+}
+
 static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct block *block = page_head_block(mm, index);
@@ -151,15 +166,14 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 
 	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
 		return;
+	walk->movable += block_is_movable(mm, block, index) ? BLOCK_FRAMES : 0;
 	if (block->state == BLOCK_META)
 		walk->meta += BLOCK_FRAMES;
 	else if (block->flags & BLOCK_POOL_FREE)
 		walk->pool_free += BLOCK_FRAMES;
-	else if (block->flags & BLOCK_POOL)
-		walk->in_use += BLOCK_FRAMES;
 	else if (buddy_find_run(mm, index) != BLOCK_NONE)
 		walk->free += BLOCK_FRAMES;
-	else if (block->state == BLOCK_HUGE)
+	else if (block->state == BLOCK_HUGE || (block->flags & BLOCK_POOL))
 		walk->in_use += BLOCK_FRAMES;
 	else
 		walk_pages(mm, index, walks);
@@ -206,21 +220,59 @@ static bool check_line(struct mm *mm, u32 index)
 	return ok;
 }
 
+/* Frames free, and movable, in all zones so far. */
+static struct walk walked(const struct mm *mm, const struct walk *walks)
+{
+	struct walk sum = {0};
+
+	for (unsigned z = 0; z < mm->zones; z++) {
+		sum.free += walks[z].free + walks[z].small;
+		sum.movable += walks[z].movable;
+	}
+	return sum;
+}
+
+/* The summary of a GiB, from which ranges are chosen, says what the walk of its eight sections found. */
+static bool account_gib(const struct mm *mm, u64 number, struct walk before, struct walk after)
+{
+	const struct gib *gib = &mm->gib[number];
+
+	if (!gib->whole || (gib->free == after.free - before.free && gib->movable == after.movable - before.movable))
+		return true;
+	pr_err("accounting: GiB %llu: counted %u frames free, %u movable; walked %llu, %llu",
+	       (unsigned long long)(mm->first_gib + number), gib->free, gib->movable,
+	       (unsigned long long)(after.free - before.free), (unsigned long long)(after.movable - before.movable));
+	return false;
+}
+
+static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
+{
+	bool ok = true;
+
+	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
+		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+
+		if (!block_at(mm, index))
+			break;
+		if (section_state(mm, section) != SECTION_OPEN && block_at(mm, index)->state != BLOCK_META)
+			continue;
+		walk_block(mm, index, walks);
+		ok &= check_line(mm, index);
+	}
+	return ok;
+}
+
 static bool walk_sections(struct mm *mm, struct walk *walks)
 {
 	bool ok = true;
 
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
-		for (u32 i = 0; i < SECTION_BLOCKS; i++) {
-			const u32 index = (u32)(section * SECTION_BLOCKS) + i;
+	for (u64 gib = 0; gib < mm->gibs; gib++) {
+		const u64 first = (mm->first_gib + gib) * GIB_SECTIONS;
+		const struct walk before = walked(mm, walks);
 
-			if (!block_at(mm, index))
-				break;
-			if (section_state(mm, section) != SECTION_OPEN && block_at(mm, index)->state != BLOCK_META)
-				continue;
-			walk_block(mm, index, walks);
-			ok &= check_line(mm, index);
-		}
+		for (u64 section = first; section < first + GIB_SECTIONS; section++)
+			ok &= walk_section(mm, section, walks);
+		ok &= account_gib(mm, gib, before, walked(mm, walks));
 	}
 	return ok;
 }

@@ -21,6 +21,18 @@ struct block *block_of(const struct mm *mm, pfn_t pfn)
 	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
 }
 
+u32 block_run_head(const struct mm *mm, u32 index)
+{
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
+		const u32 head = ALIGN_DOWN(index, 1u << (order - BLOCK_ORDER));
+		const struct block *block = block_at(mm, head);
+
+		if (block && atomic_load_relaxed(&block->order) >= order)
+			return head;
+	}
+	return index;
+}
+
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 {
 	struct block *block = block_at(mm, index);

@@ -28,10 +28,27 @@ enum block_state {
 	BLOCK_STATES
 };
 
-/* Migratetypes, per block. CMA and isolation come to life with the allocator's contiguous ranges. */
-enum migratetype { MIGRATE_UNMOVABLE, MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_CMA, MIGRATE_TYPES };
+/*
+ * Migratetypes, per block: what it is given out for. Isolation is a bit beside the type, which survives it; what is free in
+ * an isolated block lies on lists of their own, from which nothing is given out (migratetype.h).
+ */
+enum migratetype {
+	MIGRATE_UNMOVABLE,
+	MIGRATE_MOVABLE,
+	MIGRATE_RECLAIMABLE,
+	MIGRATE_CMA, /* movable pages only, so that ranges can always be emptied; never claimed for another type */
+	MIGRATE_TYPES,
+	MIGRATE_ISOLATE = MIGRATE_TYPES, /* a list, not a type */
+	MIGRATE_LISTS
+};
 
 enum { BLOCK_TYPE_MASK = 0x0f, BLOCK_ISOLATED = 0x80 };
+
+/* The free list that a type byte stands for. */
+static inline enum migratetype type_list(u8 type)
+{
+	return type & BLOCK_ISOLATED ? MIGRATE_ISOLATE : (enum migratetype)(type & BLOCK_TYPE_MASK);
+}
 
 enum block_flags {
 	BLOCK_FREE = 1 << 0,    /* head of a run on a zone list */
@@ -74,6 +91,9 @@ struct gib {
 	struct block *blocks; /* GIB_BLOCKS records, or NULL; set once, with a release store */
 	u8 section[GIB_SECTIONS];
 	u32 memmap[GIB_SECTIONS]; /* mapped: block that holds the section's struct pages */
+	u32 free;    /* frames in the buddy; kept if `whole`, under the zone's lock, read without it */
+	u32 movable; /* frames in use that their holder can move, and free 2 MiB pages of pools; atomic */
+	bool whole;  /* all of it is RAM of one node: it can be a 1 GiB page */
 };
 
 /* A private list of blocks, chained through their records; order and ownership are the holder's. */
@@ -102,12 +122,29 @@ static inline enum migratetype block_type(const struct block *block)
 	return atomic_load_relaxed(&block->type) & BLOCK_TYPE_MASK;
 }
 
+static inline bool block_is_isolated(const struct block *block)
+{
+	return atomic_load_relaxed(&block->type) & BLOCK_ISOLATED;
+}
+
+/* What a record heads may be looked at by neighbours, as its flags may. */
+static inline void block_set_order(struct block *block, unsigned order)
+{
+	atomic_store_relaxed(&block->order, (u8)order);
+}
+
 /*
  * Record of block number `index` (pfn / 512), or NULL if its GiB holds no RAM or was never opened. Any context, no
  * lock. The answer stays valid: tables are opened, never closed.
  */
 struct block *block_at(const struct mm *mm, u32 index);
 struct block *block_of(const struct mm *mm, pfn_t pfn);
+
+/*
+ * Head of what covers block `index`: a free run, a 1 GiB page, a run in transit; itself if it stands alone. The answer is
+ * good for as long as the caller keeps it from changing: under the zone lock for what is free. The record exists.
+ */
+u32 block_run_head(const struct mm *mm, u32 index);
 
 static inline pfn_t block_pfn(u32 index)
 {

@@ -12,7 +12,7 @@
 
 static u32 *list_head(struct zone *zone, enum free_class class, u8 type, unsigned order)
 {
-	return &zone->block_list[class][type & BLOCK_TYPE_MASK][order - BLOCK_ORDER];
+	return &zone->block_list[class][type_list(type)][order - BLOCK_ORDER];
 }
 
 static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
@@ -20,16 +20,17 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	struct block *block = block_at(zone->mm, index);
 	u32 *head = list_head(zone, class, block->type, order);
 
-	block->order = (u8)order;
+	block_set_order(block, order);
 	block_set_flags(block, BLOCK_FREE);
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
 		block_at(zone->mm, *head)->prev = index;
 	*head = index;
-	zone->block_orders[class][block->type & BLOCK_TYPE_MASK] |= (u16)(1u << (order - BLOCK_ORDER));
+	zone->block_orders[class][type_list(block->type)] |= (u16)(1u << (order - BLOCK_ORDER));
 	counter_add(&zone->free_class[class], order_pages(order));
-	counter_add(&zone->free_type[block->type & BLOCK_TYPE_MASK], order_pages(order));
+	counter_add(&zone->free_type[type_list(block->type)], order_pages(order));
+	gib_count_free(zone->mm, index, (s64)order_pages(order));
 }
 
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
@@ -44,12 +45,13 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (block->next != BLOCK_NONE)
 		block_at(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
-		zone->block_orders[class][block->type & BLOCK_TYPE_MASK] &= (u16)~(1u << (block->order - BLOCK_ORDER));
+		zone->block_orders[class][type_list(block->type)] &= (u16)~(1u << (block->order - BLOCK_ORDER));
 	counter_sub(&zone->free_class[class], order_pages(block->order));
-	counter_sub(&zone->free_type[block->type & BLOCK_TYPE_MASK], order_pages(block->order));
+	counter_sub(&zone->free_type[type_list(block->type)], order_pages(block->order));
+	gib_count_free(zone->mm, index, -(s64)order_pages(block->order));
 	block_clear_flags(block, BLOCK_FREE);
 	block->next = block->prev = BLOCK_NONE;
-	block->order = 0;
+	block_set_order(block, 0);
 }
 
 enum free_class block_free_class(const struct block *block)
@@ -83,6 +85,7 @@ void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_c
 	ASSERT(!(block_at(zone->mm, index)->flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
 	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
 	       block_at(zone->mm, index)->flags);
+	block_set_order(block_at(zone->mm, index), 0); /* it may become the inside of a run */
 	DEBUG_ASSERT(buddy_find_run(zone->mm, index) == BLOCK_NONE, "block %u lies in a run that is free", index);
 	while (class != FREE_HUGE && order < zone->max_order) {
 		const u32 buddy = index ^ (u32)(order_pages(order) / BLOCK_FRAMES);
@@ -140,24 +143,30 @@ void buddy_unlink_blocks(struct zone *zone, u32 index)
 
 u32 buddy_find_run(struct mm *mm, u32 index)
 {
-	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
-		const u32 head = ALIGN_DOWN(index, 1u << (order - BLOCK_ORDER));
-		const struct block *block = block_at(mm, head);
+	const u32 head = block_run_head(mm, index);
 
-		if (block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order >= order)
-			return head;
-	}
-	return BLOCK_NONE;
+	return atomic_load_relaxed(&block_at(mm, head)->flags) & BLOCK_FREE ? head : BLOCK_NONE;
 }
 
-void buddy_set_type(struct zone *zone, u32 index, enum migratetype type)
+/* Put back the parts of a run of `count` blocks that lie outside [first, end): they keep class and type. */
+static void put_back_outside(struct zone *zone, u32 head, u32 count, u32 first, u32 end, enum free_class class)
 {
-	struct block *block = block_at(zone->mm, index);
-	const u8 new_type = (u8)((block->type & BLOCK_ISOLATED) | type);
+	if (head < first)
+		buddy_free_range(zone, head, first - head, class);
+	if (head + count > end)
+		buddy_free_range(zone, end, head + count - end, class);
+}
 
-	ASSERT(spin_held(&zone->lock), "block %u retyped without the zone lock", index);
-	ASSERT(!(block->flags & BLOCK_FREE), "block %u retyped while it is on a list", index);
-	atomic_store_relaxed(&block->type, new_type);
+u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
+{
+	const struct block *block = block_at(zone->mm, head);
+	const enum free_class class = block_free_class(block);
+	const u32 count = 1u << (block->order - BLOCK_ORDER);
+
+	ASSERT(class != FREE_HUGE || (head >= first && head + count <= end), "a free huge page at block %u is cut", head);
+	buddy_unlink_blocks(zone, head);
+	put_back_outside(zone, head, count, first, end, class); /* cannot merge with what was taken: that is not free now */
+	return MIN(head + count, end);
 }
 
 static void split_runs_above(struct zone *zone, enum free_class class, u8 type, unsigned max_order)
@@ -194,7 +203,9 @@ static void zone_set_max_order(struct zone *zone, unsigned order)
 	spin_lock(&zone->lock);
 	zone->max_order = order;
 	for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
-		for (u8 type = 0; type < MIGRATE_TYPES; type++) {
+		for (unsigned list = 0; list < MIGRATE_LISTS; list++) {
+			const u8 type = (u8)(list == MIGRATE_ISOLATE ? BLOCK_ISOLATED : list);
+
 			if (order < old)
 				split_runs_above(zone, class, type, order);
 			else if (order > old)

@@ -22,8 +22,17 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, 
 /* Take the free run that is headed by `index`, whatever its order, off its list. */
 void buddy_unlink_blocks(struct zone *zone, u32 index);
 
+/*
+ * The same for a run that reaches into [first, end): what lies outside is put back. Returns the first block after what was taken.
+ * A free 1 GiB page is not cut: it lies inside.
+ */
+u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end);
+
 /* Head of the free run that contains block `index`, or BLOCK_NONE if the block is not free. */
 u32 buddy_find_run(struct mm *mm, u32 index);
+
+/* All free chunks of a FULL block leave the lists they are on for those of type byte `to`, which the caller writes next. */
+void buddy_move_pages(struct zone *zone, u32 index, u8 to);
 
 /* Free 2^order frames (order < 9) of a FULL or RESERVED block; a block that becomes wholly free moves to its class. */
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
@@ -39,6 +48,3 @@ enum free_class block_free_class(const struct block *block);
 
 /* max_order lowered or raised: free runs are split or merged again, in the block table only. Takes the zone locks. */
 void buddy_set_max_order(struct mm *mm, unsigned order);
-
-/* Give a block that is on no list a new type. */
-void buddy_set_type(struct zone *zone, u32 index, enum migratetype type);

@@ -48,6 +48,7 @@ static void block_became_free(struct zone *zone, const struct page *first)
 
 	ASSERT(block->state == BLOCK_FULL, "block %u is wholly free but %s", index, block_state_name(block->state));
 	block->free_pages = 0;
+	gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES); /* counted anew as a run */
 	block->owner = 0;
 	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
 		block_set_flags(block, BLOCK_POISONED); /* each of its pages is */
@@ -56,12 +57,14 @@ static void block_became_free(struct zone *zone, const struct page *first)
 
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
 {
-	struct block *block = block_of(zone->mm, page_to_pfn(page));
-	const u8 type = block->type & BLOCK_TYPE_MASK;
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	struct block *block = block_at(zone->mm, index);
+	const u8 type = (u8)type_list(block->type);
 
 	ASSERT(spin_held(&zone->lock), "frame %llx freed without the zone lock", (unsigned long long)page_to_pfn(page));
 	ASSERT(!(page->flags & PAGE_BUDDY), "double free of frame %llx", (unsigned long long)page_to_pfn(page));
 	block->free_pages = (u16)(block->free_pages + order_pages(order));
+	gib_count_free(zone->mm, index, (s64)order_pages(order));
 	while (order < BLOCK_ORDER) {
 		struct page *buddy = (struct page *)((virt_t)page ^ (order_pages(order) << PAGE_STRUCT_SHIFT));
 
@@ -84,27 +87,51 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 	const unsigned orders = zone->page_orders[type] & (~0u << order);
 	struct page *page;
 	unsigned found;
+	u32 index;
 
 	if (!orders)
 		return NULL;
 	found = (unsigned)__builtin_ctz(orders);
 	page = zone->page_list[type][found];
-	DEBUG_ASSERT(block_type(block_of(zone->mm, page_to_pfn(page))) == type, "frame %llx is on a list of another type",
+	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	DEBUG_ASSERT(type_list(block_at(zone->mm, index)->type) == type, "frame %llx is on a list of another type",
 		     (unsigned long long)page_to_pfn(page));
 	page_list_remove(zone, page, (u8)type);
 	while (found > order) {
 		found--;
 		page_list_add(zone, page + order_pages(found), found, (u8)type);
 	}
-	block_of(zone->mm, page_to_pfn(page))->free_pages -= (u16)order_pages(order);
+	block_at(zone->mm, index)->free_pages -= (u16)order_pages(order);
+	gib_count_free(zone->mm, index, -(s64)order_pages(order));
 	return page;
+}
+
+void buddy_move_pages(struct zone *zone, u32 index, u8 to)
+{
+	struct page *pages = pfn_page(zone->mm, block_pfn(index));
+	const u8 from = (u8)type_list(block_at(zone->mm, index)->type);
+	u64 left = block_at(zone->mm, index)->free_pages;
+
+	ASSERT(spin_held(&zone->lock), "free pages of block %u moved without the zone lock", index);
+	for (u64 i = 0; left > 0 && i < BLOCK_FRAMES;) {
+		const struct page_kind kind = page_kind(&pages[i]);
+
+		if (!(kind.flags & PAGE_BUDDY)) {
+			i++;
+			continue;
+		}
+		page_list_remove(zone, &pages[i], from);
+		page_list_add(zone, &pages[i], kind.order, (u8)type_list(to));
+		i += order_pages(kind.order);
+		left -= order_pages(kind.order);
+	}
 }
 
 void buddy_split_block(struct zone *zone, u32 index)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct page *first = pfn_page(zone->mm, block_pfn(index));
-	const u8 type = block->type & BLOCK_TYPE_MASK;
+	const u8 type = (u8)type_list(block->type);
 
 	ASSERT(block->state == BLOCK_FULL && !(block->flags & BLOCK_FREE), "block %u is %s, not a taken full one", index,
 	       block_state_name(block->state));
@@ -112,4 +139,5 @@ void buddy_split_block(struct zone *zone, u32 index)
 	page_list_add(zone, first, BLOCK_ORDER - 1, type);
 	page_list_add(zone, first + order_pages(BLOCK_ORDER - 1), BLOCK_ORDER - 1, type);
 	block->free_pages = BLOCK_FRAMES;
+	gib_count_free(zone->mm, index, (s64)BLOCK_FRAMES);
 }

@@ -119,7 +119,7 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 	for (u32 i = 0; i < GIB_BLOCKS; i++) {
 		struct block *block = block_at(mm, index + i);
 
-		block->order = BLOCK_ORDER;
+		block_set_order(block, BLOCK_ORDER);
 		if (i == 0) {
 			vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first), tail);
 		} else {

@@ -103,6 +103,17 @@ static void sections_init(struct mm *mm)
 	}
 }
 
+/* Which GiB are RAM of one node from end to end: those that a 1 GiB page can be made of. */
+static void gibs_init(struct mm *mm)
+{
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		const struct memblock_range *range = &mm->memory->range[i];
+
+		for (u64 gib = DIV_ROUND_UP(range->start, GIB(1)); gib < range->end / GIB(1); gib++)
+			mm->gib[gib - mm->first_gib].whole = true;
+	}
+}
+
 /* All nodes, nearest first; equally far ones by number, counted from the node itself, so that they share the load. */
 static void node_order_fallback(struct node *node, node_distance_fn *distance)
 {
@@ -267,6 +278,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U, "zone %u spans more than 16 TiB", z);
 	sections_init(mm);
+	gibs_init(mm);
 	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);

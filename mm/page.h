@@ -28,8 +28,11 @@ enum page_flags {
 	PAGE_BOOT = 1 << 5,     /* given out by memblock; freeing it is an ordinary free */
 	PAGE_HUGETLB = 1 << 6,  /* head of a page that belongs to a pool */
 	PAGE_OPTIMISED = 1 << 7, /* head whose tails are the shared page; readers see it before any tail is remapped */
+	PAGE_MOVABLE = 1 << 8,   /* head of a page in use that its holder can move: `mover` says how (migrate.h) */
 	PAGE_BAD = 1 << 9        /* named bad: kept out of use for good (bad_frames.h) */
 };
+
+struct page_mover;
 
 struct page {
 	u64 head_mask;
@@ -42,7 +45,10 @@ struct page {
 		u32 kind; /* the three as one word: see page_kind() */
 	};
 	u32 refcount;
-	struct page *next; /* free list of its order and type, while PAGE_BUDDY */
+	union {
+		struct page *next;              /* free list of its order and type, while PAGE_BUDDY */
+		const struct page_mover *mover; /* while PAGE_MOVABLE */
+	};
 	union {
 		struct page *prev;
 		u64 held_since; /* while allocated, page_owner=on: ns since start */

@@ -20,6 +20,7 @@
 #include "mm/memmap_open.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/migratetype.h"
 #include "mm/page_alloc.h"
 #include "mm/page_check.h"
 #include "mm/page_poison.h"
@@ -36,12 +37,12 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 
 	spin_lock(&zone->lock);
 	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
-	/* Another type's block: claim it whole. CMA keeps its own. */
-	for (unsigned other = 0; other < MIGRATE_CMA && index == BLOCK_NONE; other++)
+	/* Another type's block: claim it whole. CMA keeps its own, and claims none. */
+	for (unsigned other = 0; other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
 		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
 	if (index != BLOCK_NONE) {
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
-		buddy_set_type(zone, index, type);
+		migratetype_set_one(zone, index, type);
 	}
 	spin_unlock(&zone->lock);
 	return index;
@@ -59,8 +60,8 @@ static void publish_split(struct zone *zone, u32 index, unsigned order)
 	spin_lock(&zone->lock);
 	block_clear_flags(block, BLOCK_TRANSIT);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
-	block->order = 0;
-	if (zone->page_orders[block_type(block)] >> order)
+	block_set_order(block, 0);
+	if (zone->page_orders[type_list(block->type)] >> order)
 		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
 	else
 		buddy_split_block(zone, index);
@@ -126,14 +127,12 @@ static void page_prepare(struct page *page, unsigned order)
 	check_frames_reused(page_to_pfn(page), order_pages(order));
 }
 
-static struct page *steal_small(struct zone *zone, unsigned order, enum migratetype type)
+static struct page *take_from_others(struct zone *zone, unsigned order, enum migratetype type)
 {
-	struct page *page = NULL;
+	struct page *page;
 
 	spin_lock(&zone->lock);
-	for (unsigned other = 0; other < MIGRATE_CMA && !page; other++)
-		if (other != type)
-			page = buddy_take_pages(zone, order, other);
+	page = migratetype_take(zone, order, type);
 	spin_unlock(&zone->lock);
 	return page;
 }
@@ -150,15 +149,24 @@ static struct page *take_small(struct zone *zone, unsigned order, enum migratety
 	return page;
 }
 
-static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+static struct page *take_or_split(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	struct page *page;
 
 	do {
 		page = take_small(zone, order, type);
 	} while (!page && split_some_block(zone, order, type, may_wait));
+	return page;
+}
+
+static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+{
+	struct page *page = take_or_split(zone, order, type, may_wait);
+
+	if (!page && type == MIGRATE_MOVABLE) /* kept for ranges, but what can move may live there meanwhile */
+		page = take_or_split(zone, order, MIGRATE_CMA, may_wait);
 	if (!page)
-		page = steal_small(zone, order, type); /* last resort: its block keeps its type */
+		page = take_from_others(zone, order, type);
 	if (page)
 		page_prepare(page, order);
 	return page;

@@ -323,7 +323,7 @@ static void demote_full(struct mm *mm, const struct hvo_mode *mode, struct block
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
 		for (u32 i = 0; i < GIB_BLOCKS; i++) {
-			block_at(mm, index + i)->order = BLOCK_ORDER;
+			block_set_order(block_at(mm, index + i), BLOCK_ORDER);
 			block_set_flags(block_at(mm, index + i), BLOCK_TRANSIT);
 			block_list_push(mm, &pieces, index + i);
 		}

@@ -43,7 +43,7 @@ static struct page *take_free(struct pool *pool, node_t node)
 		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
 	if (index == BLOCK_NONE)
 		return NULL;
-	block_clear_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
+	block_set_pool_free(pool->mm, index, false);
 	pool->free--;
 	pool->in_use++;
 	page = pfn_page(pool->mm, block_pfn(index));
@@ -145,7 +145,7 @@ static bool put_back(struct pool *pool, u32 index)
 		pool->pages--;
 		pool->surplus--;
 	} else {
-		block_set_flags(block_at(pool->mm, index), BLOCK_POOL_FREE);
+		block_set_pool_free(pool->mm, index, true);
 		block_list_push(pool->mm, &node->free, index);
 		pool->free++;
 	}

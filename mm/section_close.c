@@ -32,6 +32,8 @@ static bool section_is_free(const struct closing *c)
 
 		if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
 			return false;
+		if (block_is_isolated(block) || block_type(block) == MIGRATE_CMA)
+			return false; /* somebody is at it; opening would forget its type */
 		if (block->state != BLOCK_ABSENT && i != c->memmap &&
 		    (block->zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
 			return false;
@@ -39,33 +41,13 @@ static bool section_is_free(const struct closing *c)
 	return true;
 }
 
-/* Put back the parts of a run that lie outside [first, first + 64). */
-static void trim_run(struct closing *c, u32 head, u32 count, enum free_class class)
-{
-	const u32 end = head + count, last = c->first + SECTION_BLOCKS;
-
-	if (head < c->first)
-		buddy_free_range(c->zone, head, c->first - head, class);
-	if (end > last)
-		buddy_free_range(c->zone, last, end - last, class);
-}
-
 static void unlink_all(struct closing *c)
 {
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
 		const u32 head = buddy_find_run(c->mm, i);
-		struct block *block;
-		enum free_class class;
-		u32 count;
 
-		if (head == BLOCK_NONE)
-			continue;
-		block = block_at(c->mm, head);
-		class = block_free_class(block);
-		count = 1u << (block->order - BLOCK_ORDER);
-		buddy_unlink_blocks(c->zone, head);
-		trim_run(c, head, count, class); /* cannot merge with what is taken: that heads no free run now */
-		i = MIN(head + count, c->first + SECTION_BLOCKS) - 1;
+		if (head != BLOCK_NONE)
+			i = buddy_unlink_within(c->zone, head, c->first, c->first + SECTION_BLOCKS) - 1;
 	}
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
 		struct block *block = block_at(c->mm, i);
@@ -141,7 +123,7 @@ static void forget_blocks(struct closing *c)
 		if (block->state == BLOCK_ABSENT)
 			continue;
 		atomic_store_relaxed(&block->flags, 0);
-		block->order = 0;
+		block_set_order(block, 0);
 		block_set_state(c->mm, i, BLOCK_UNOPENED);
 		frames += BLOCK_FRAMES;
 	}

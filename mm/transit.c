@@ -22,7 +22,7 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	if (block->state == BLOCK_FULL && to != BLOCK_FULL)
 		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 	block->target = (u8)to;
-	block->order = (u8)order;
+	block_set_order(block, order);
 	counter_add(&zone->transit, order_pages(order));
 }
 
@@ -49,11 +49,12 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 	       struct block_list *list)
 {
 	const u32 step = 1u << (order - BLOCK_ORDER);
+	const unsigned types = to == BLOCK_BARE ? MIGRATE_TYPES : MIGRATE_CMA; /* CMA: its blocks only become free ones again */
 	unsigned run_order;
 	u64 taken = 0;
 
 	spin_lock(&zone->lock);
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+	for (unsigned type = 0; type < types; type++) {
 		while (taken < count) {
 			const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 
@@ -131,6 +132,7 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
+		block_set_pool_free(mm, index, false);
 		block_begin(zone, index, block_at(mm, index)->order, to);
 	}
 	if (zone)
@@ -144,7 +146,8 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
 		transit_end(zone, index, block_at(mm, index)->order);
-		block_set_flags(block_at(mm, index), flags);
+		block_set_flags(block_at(mm, index), flags & (u8)~BLOCK_POOL_FREE);
+		block_set_pool_free(mm, index, flags & BLOCK_POOL_FREE);
 		if (flags) /* a pool's, which does not look */
 			page_poison_forget(mm, index, 1);
 	}
@@ -164,7 +167,8 @@ static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transi
 		zone = lock_zone_of(mm, zone, index);
 		if (in_transit)
 			transit_end(zone, index, order);
-		block_clear_flags(block, BLOCK_POOL | BLOCK_POOL_FREE);
+		block_set_pool_free(mm, index, false);
+		block_clear_flags(block, BLOCK_POOL);
 		buddy_free_blocks(zone, index, order, block_free_class(block));
 	}
 	if (zone)

@@ -17,7 +17,7 @@
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to);
 
 /*
- * Take up to `count` free runs of `order` of one class, of any type, into the end of `list`, in transit to state `to`. Returns how
+ * Take up to `count` free runs of `order` of one class, of any type but CMA (unless to make them BARE), into the end of `list`, in transit to state `to`. Returns how
  * many. Takes zone->lock.
  */
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,

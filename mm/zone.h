@@ -45,17 +45,17 @@ struct zone {
 	pfn_t start_pfn, end_pfn; /* span; holes and other nodes' blocks may lie inside */
 
 	__cacheline_aligned struct spinlock lock;
-	u32 block_list[FREE_CLASSES][MIGRATE_TYPES][BLOCK_ORDERS];
-	u16 block_orders[FREE_CLASSES][MIGRATE_TYPES]; /* bit k: list of order 9 + k is not empty */
-	struct page *page_list[MIGRATE_TYPES][PAGE_ORDERS];
-	u16 page_orders[MIGRATE_TYPES];
+	u32 block_list[FREE_CLASSES][MIGRATE_LISTS][BLOCK_ORDERS];
+	u16 block_orders[FREE_CLASSES][MIGRATE_LISTS]; /* bit k: list of order 9 + k is not empty */
+	struct page *page_list[MIGRATE_LISTS][PAGE_ORDERS];
+	u16 page_orders[MIGRATE_LISTS];
 
 	unsigned max_order; /* runs of blocks merge up to this */
 
 	/* In 4 KiB frames, under the lock. */
 	u64 free_class[FREE_CLASSES]; /* in whole blocks */
 	u64 free_small;               /* in orders 0..8 */
-	u64 free_type[MIGRATE_TYPES]; /* all of the above once more, by the type of their block */
+	u64 free_type[MIGRATE_LISTS]; /* all of the above once more, by the type of their block */
 	u64 transit;
 	u64 bad;
 
@@ -165,6 +165,44 @@ static inline void counter_add(u64 *counter, u64 n)
 static inline void counter_sub(u64 *counter, u64 n)
 {
 	atomic_store_relaxed(counter, *counter - n);
+}
+
+static inline struct gib *gib_of(const struct mm *mm, u32 index)
+{
+	return &mm->gib[index / GIB_BLOCKS - mm->first_gib];
+}
+
+/* Frames of block `index` entered or left the buddy. Zone lock held. */
+static inline void gib_count_free(const struct mm *mm, u32 index, s64 frames)
+{
+	struct gib *gib = gib_of(mm, index);
+
+	if (gib->whole)
+		atomic_store_relaxed(&gib->free, gib->free + (u32)frames);
+}
+
+/* Frames of block `index` became movable, or are no more. Any context. */
+static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
+{
+	atomic_add_relaxed(&gib_of(mm, index)->movable, (u32)frames);
+}
+
+/*
+ * A pool page lies free in its pool, or no more. Free 2 MiB ones count as movable: a pool takes another for it. 1 GiB ones make no
+ * room for others of their size. By whoever owns the record.
+ */
+static inline void block_set_pool_free(const struct mm *mm, u32 index, bool is_free)
+{
+	struct block *block = block_at(mm, index);
+
+	if (!(block->flags & BLOCK_POOL_FREE) == !is_free)
+		return;
+	if (block->order == BLOCK_ORDER)
+		gib_count_movable(mm, index, is_free ? BLOCK_FRAMES : -BLOCK_FRAMES);
+	if (is_free)
+		block_set_flags(block, BLOCK_POOL_FREE);
+	else
+		block_clear_flags(block, BLOCK_POOL_FREE);
 }
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)
