@@ -5,15 +5,19 @@
  * Deadlines scale with the number of CPUs: where many virtual CPUs share few real ones, a broadcast that all of them
  * must answer takes seconds although nobody is at fault (measured under QEMU's TCG with 252 busy CPUs on 2: 3.7 s on
  * average, 12 s at worst). cpu_deadline_scale() adds what the architecture knows about the machine.
+ *
+ * The first report of a wait and its last show where the CPU that is late has got to.
  */
 #include "kernel/wait.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
+#include <arch/console.h>
 #include <arch/cpu.h>
 
 #include "kernel/call.h"
+#include "kernel/cmdline.h"
 #include "kernel/cpumask.h"
 #include "kernel/panic.h"
 #include "kernel/printk.h"
@@ -26,8 +30,21 @@ enum { PERIODS_MAX = 10, SPINS_BEFORE_NAP = 1000 };
 /* Before the clock runs only spins can be counted; one period is then this many. */
 #define SPINS_PER_PERIOD (1ULL << 26)
 
+struct wait_report wait_last_report;
+
+u64 wait_ms;
+OPTION_U64(wait_ms, wait_ms, 0, 3600000, "milliseconds until a wait for other CPUs is called late; 0: by their number");
+
+/* For one other CPU to answer: less than for all of them. */
+static u64 patience_ns(void)
+{
+	return DEADLINE_BASE_NS * cpu_deadline_scale();
+}
+
 u64 wait_deadline_cpus(void)
 {
+	if (wait_ms)
+		return wait_ms * NS_PER_MS;
 	return (DEADLINE_BASE_NS + cpu_count * DEADLINE_PER_CPU_NS) * cpu_deadline_scale();
 }
 
@@ -44,12 +61,50 @@ static bool period_passed(struct wait *wait, u64 now)
 	return now - wait->start > (wait->late + 1) * wait->deadline_ns;
 }
 
+/* A CPU that is late shows where it is: it may spin with interrupts off, so it is asked by NMI. */
+static void report_culprit(struct wait_report *report, cpu_t culprit)
+{
+	report->frames = cpu_where(culprit, report->where, WAIT_WHERE_MAX, patience_ns());
+	if (report->frames == 0)
+		pr_warn("CPU %u does not say where it is", culprit);
+	for (size_t i = 0; i < report->frames; i++) {
+		u64 offset = 0;
+		const char *name = symbol_lookup(report->where[i] - (i > 0), &offset);
+
+		print("  CPU %u %s %016llx  %s+0x%llx\n", culprit, i ? "from" : "at  ", (unsigned long long)report->where[i],
+		      name ? name : "?", (unsigned long long)(offset + (i > 0)));
+	}
+}
+
+/* Kept for whoever asks; of two at once, one. */
+static void report_keep(const struct wait_report *report)
+{
+	static u32 writing;
+	const u32 reports = atomic_load_relaxed(&wait_last_report.reports);
+
+	if (!atomic_cas(&writing, 0, 1))
+		return;
+	wait_last_report.culprit = report->culprit;
+	wait_last_report.what = report->what;
+	wait_last_report.frames = report->frames;
+	for (size_t i = 0; i < report->frames; i++)
+		wait_last_report.where[i] = report->where[i];
+	atomic_store_release(&wait_last_report.reports, reports + 1);
+	atomic_store_release(&writing, 0);
+}
+
 static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 {
-	if (culprit == CPU_NONE)
+	struct wait_report report = {.culprit = culprit, .what = wait->what};
+
+	if (culprit == CPU_NONE) {
 		pr_warn("still waiting for %s after %llu ms", wait->what, (unsigned long long)ms);
-	else
+	} else {
 		pr_warn("still waiting for %s from CPU %u after %llu ms", wait->what, culprit, (unsigned long long)ms);
+		if (wait->late == 1 || wait->late == PERIODS_MAX)
+			report_culprit(&report, culprit);
+	}
+	report_keep(&report);
 }
 
 void wait_spin(struct wait *wait, cpu_t culprit)

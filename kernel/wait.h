@@ -14,6 +14,7 @@
 
 /* Deadline that healthy CPUs meet even when many virtual ones share few real ones: grows with the number of CPUs. */
 u64 wait_deadline_cpus(void);
+extern u64 wait_ms; /* wait_ms= */
 
 struct wait {
 	const char *what;
@@ -25,3 +26,17 @@ struct wait {
 
 struct wait wait_begin(u64 deadline_ns, const char *what);
 void wait_spin(struct wait *wait, cpu_t culprit);
+
+/*
+ * The latest report of a late wait, for people and tests: what for, from whom (CPU_NONE: nobody in particular), and where
+ * that CPU was, innermost first. `reports` counts them, atomically; the rest is of the last.
+ */
+enum { WAIT_WHERE_MAX = 12 };
+struct wait_report {
+	u32 reports;
+	cpu_t culprit;
+	const char *what;
+	size_t frames;
+	virt_t where[WAIT_WHERE_MAX];
+};
+extern struct wait_report wait_last_report;

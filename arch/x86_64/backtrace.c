@@ -44,6 +44,14 @@ static size_t walk_frames(virt_t frame, virt_t *out, size_t max)
 	return n;
 }
 
+size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max)
+{
+	if (max == 0)
+		return 0;
+	out[0] = frame->rip;
+	return 1 + walk_frames(frame->rbp, out + 1, max - 1);
+}
+
 size_t backtrace_capture(virt_t *out, size_t max)
 {
 	return walk_frames((virt_t)__builtin_frame_address(0), out, max);

@@ -41,6 +41,9 @@ void trap_set_handler(unsigned vector, trap_handler_fn *fn);
 void traps_init(void);
 void traps_load(void);
 
+/* Where `frame` was taken and its callers, innermost first; at most `max`. Returns how many. Any context. */
+size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max);
+
 /*
  * Exception table: pairs of an instruction that may fault and where to go on if it does. Looked up for page faults and
  * general protection faults. True if frame->rip was redirected.

@@ -25,6 +25,7 @@
 #include <arch/barrier.h>
 #include <arch/boot.h>
 #include <arch/clock.h>
+#include <arch/console.h>
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
@@ -48,7 +49,16 @@ static u32 stopping;
 /* The interrupt flag. Also read by this thread's signal handler, hence volatile. */
 static _Thread_local volatile bool irq_on;
 
-enum { IPI_SIGNAL = SIGUSR1, STOP_SIGNAL = SIGUSR2 };
+enum { IPI_SIGNAL = SIGUSR1, STOP_SIGNAL = SIGUSR2, WHERE_SIGNAL = SIGURG };
+
+/* cpu_where(): one CPU asks one other, whose signal handler answers. */
+enum { WHERE_MAX = 16 };
+enum { WHERE_NONE, WHERE_ASKED, WHERE_TAKING, WHERE_TAKEN };
+static struct {
+	u32 asker, state;
+	virt_t frame[WHERE_MAX];
+	size_t count;
+} where;
 
 /* Take what is pending; called with interrupts on, returns with interrupts on and nothing pending. */
 static void deliver(void)
@@ -80,6 +90,36 @@ static void on_stop_signal(int signal)
 {
 	(void)signal;
 	cpu_halt_forever();
+}
+
+static void on_where_signal(int signal)
+{
+	(void)signal;
+	if (!atomic_cas(&where.state, WHERE_ASKED, WHERE_TAKING))
+		return;
+	where.count = backtrace_capture(where.frame, WHERE_MAX);
+	atomic_store_release(&where.state, WHERE_TAKEN);
+}
+
+size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
+{
+	const u64 until = clock_ns() + limit_ns;
+	size_t count = 0;
+	bool answered;
+
+	if (cpu == cpu_id() || !cpu_online(cpu) || !atomic_cas(&where.asker, 0, cpu_id() + 1))
+		return 0;
+	atomic_store_release(&where.state, WHERE_ASKED);
+	pthread_kill(host_cpus[cpu].thread, WHERE_SIGNAL);
+	while (!(answered = atomic_load_acquire(&where.state) == WHERE_TAKEN)) {
+		if (clock_ns() > until && atomic_cas(&where.state, WHERE_ASKED, WHERE_NONE))
+			break; /* the thread sanitizer may hold signals back */
+		cpu_relax();
+	}
+	for (; answered && count < MIN(max, where.count); count++)
+		out[count] = where.frame[count];
+	atomic_store_release(&where.asker, 0);
+	return count;
 }
 
 u64 host_irq_save_quiet(void)
@@ -240,6 +280,8 @@ void host_signals_init(void)
 	sigaction(IPI_SIGNAL, &action, NULL);
 	action.sa_handler = on_stop_signal;
 	sigaction(STOP_SIGNAL, &action, NULL);
+	action.sa_handler = on_where_signal;
+	sigaction(WHERE_SIGNAL, &action, NULL);
 }
 
 void host_cpu_enter(cpu_t id)

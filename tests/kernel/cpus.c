@@ -5,13 +5,15 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
 
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
 
-enum { LATE_LIMIT = 8 };
+enum { LATE_LIMIT = 8, DEAF_S = 30 };
 
 struct gathering {
 	call_fn *fn;
@@ -92,4 +94,26 @@ void cpus_be_busy(void *busy)
 	atomic_store_release(&b->running, 1);
 	while (!atomic_load_acquire(&b->stop))
 		cpu_relax();
+}
+
+void cpus_be_deaf(void *arg)
+{
+	struct cpus_deaf *deaf = arg;
+	const irq_flags_t flags = irq_save();
+	const u64 until = clock_ns() + DEAF_S * NS_PER_S;
+	const u32 reports = atomic_load_acquire(&wait_last_report.reports);
+
+	atomic_store_release(&deaf->running, 1);
+	while ((deaf->for_ever || atomic_load_acquire(&wait_last_report.reports) == reports) && clock_ns() < until)
+		cpu_relax();
+	irq_restore(flags);
+}
+
+void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to become deaf");
+
+	EXPECT_EQ(work_start(cpu, cpus_be_deaf, deaf), 0);
+	while (!atomic_load_acquire(&deaf->running))
+		wait_spin(&wait, cpu);
 }

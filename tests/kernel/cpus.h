@@ -24,3 +24,11 @@ void cpus_be_busy(void *busy);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. False, said why, if one is not. */
 bool cpus_wait_idle(void);
+
+/* Work that hears no interrupt and serves no mailbox until its CPU was reported late (kernel/wait.h), or never. */
+struct cpus_deaf {
+	u32 running;
+	bool for_ever;
+};
+void cpus_be_deaf(void *deaf);
+void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu); /* returns when it is */

@@ -11,12 +11,14 @@
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/transit.h"
 #include "tests/host/host.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
 
 /* Announce the end that is due; a case that is still there afterwards has failed. */
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
@@ -167,6 +169,21 @@ TEST(mm_page, a_free_page_cannot_be_referenced)
 	page_free(page);
 	MUST_END_SAYING("reference to free frame");
 	page_get(page);
+	STILL_THERE();
+}
+
+/* Nothing is reused on the strength of a timeout: ten periods, then the machine is declared broken. */
+TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
+{
+	static struct cpus_deaf deaf = {.for_ever = true};
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	cpus_deaf_start(&deaf, other);
+	wait_ms = 20;
+	MUST_END_SAYING("gave up waiting for a TLB shootdown from CPU");
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	STILL_THERE();
 }
 

@@ -60,6 +60,12 @@ u64 ipi_send_mask(const struct cpumask *targets);
 /* Stop all other CPUs for good, whatever they do (NMI): panic. Bounded. */
 void cpus_stop_others(void);
 
+/*
+ * Where another CPU is just now, innermost return address first, whatever it does (NMI): up to `max` of them into `out`. 0 if
+ * it does not answer within `limit_ns`, or another CPU is asking just now. Not in an NMI; serves the mailbox meanwhile.
+ */
+size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns);
+
 /* Stop this CPU for good. */
 __noreturn void cpu_halt_forever(void);
 

@@ -10,6 +10,7 @@ struct arch_percpu {
 	void *stack_top; /* of the normal stack */
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
 	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
+	u32 sampled; /* by others: the next NMI asks where this CPU is */
 };
 
 struct percpu;

@@ -21,6 +21,7 @@ void cpu_nap(void);
 u64 ipi_send(cpu_t cpu);
 u64 ipi_send_mask(const struct cpumask *targets);
 void cpus_stop_others(void);
+size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns);
 __noreturn void cpu_halt_forever(void);
 bool cpu_has_1g_mappings(void);
 unsigned cpu_deadline_scale(void);

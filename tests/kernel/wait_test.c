@@ -1,0 +1,74 @@
+/*
+ * Waits that are late: the CPU waited for is named, and shows where it is.
+ */
+#include "kernel/wait.h"
+
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/percpu.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "tests/kernel/cpus.h"
+
+enum { PERIOD_MS = 500 };
+
+static bool seen_in(const struct wait_report *report, const char *function)
+{
+	for (size_t i = 0; i < report->frames; i++) {
+		u64 offset;
+		const char *name = symbol_lookup(report->where[i], &offset);
+
+		if (name && strcmp(name, function) == 0)
+			return true;
+	}
+	return false;
+}
+
+TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is)
+{
+	static struct cpus_deaf deaf;
+	const struct wait_report *report = &wait_last_report;
+	const cpu_t other = cpus_find_other();
+	u32 before;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	deaf = (struct cpus_deaf){0};
+	cpus_wait_idle();
+	before = atomic_load_acquire(&report->reports);
+	cpus_deaf_start(&deaf, other);
+	wait_ms = PERIOD_MS;
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	wait_ms = 0;
+	work_wait(other, 0);
+	EXPECT(atomic_load_acquire(&report->reports) > before);
+	EXPECT_EQ(report->culprit, other);
+	EXPECT(strcmp(report->what, "a TLB shootdown") == 0);
+	EXPECT(seen_in(report, "cpus_be_deaf"));
+}
+
+/* Whatever a CPU does, it goes on with it afterwards; also asleep. */
+TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
+{
+	static struct cpus_busy busy;
+	const cpu_t other = cpus_find_other();
+	virt_t where[WAIT_WHERE_MAX];
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	busy = (struct cpus_busy){0};
+	cpus_wait_idle();
+#ifndef __SANITIZE_THREAD__ /* it holds signals back from threads that sleep */
+	for (unsigned i = 0; i < 20; i++)
+		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
+#endif
+	REQUIRE(work_start(other, cpus_be_busy, &busy) == 0);
+	for (unsigned i = 0; i < 20; i++)
+		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
+	atomic_store_release(&busy.stop, 1);
+	work_wait(other, 0);
+	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0); /* oneself one need not ask */
+	EXPECT_EQ(cpu_where(cpu_count, where, ARRAY_LEN(where), 0), 0);
+}
