@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from machine import FIRMWARES, Machine, Unavailable, command, make_iso, qemu_version
+from machine import FIRMWARES, Machine, Unavailable, command, make_iso, version_of
 from verdict import clean, judge
 
 
@@ -110,7 +110,7 @@ def main():
     if args.debug:
         return debug(argv, kernel, build)
     accel = argv[argv.index("-accel") + 1]
-    print(f"QEMU {qemu_version(argv[0])}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
+    print(f"QEMU {version_of(argv[0])[0]}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
     lines, status, seconds = run(argv, args.timeout)
     verdict, problem = judge(lines, status)
     if problem:
