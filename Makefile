@@ -117,10 +117,11 @@ kernel: $(KERNEL)
 
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
-# Changes only when compiler, flags or the list of sources do; then everything is built again.
+# Changes only when compiler or flags do, or the folder is spelled another way (the dependency files name it): then
+# everything is built again.
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D)
-	@{ $(CC) --version | head -n 1; echo '$(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
+	@{ $(CC) --version | head -n 1; echo '$(OBJ): $(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(OBJ)/objects: FORCE

@@ -21,7 +21,7 @@ HOST_CFLAGS_native := -O2
 define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@{ $$(HOST_CC) --version | head -n 1; echo '$$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
+	@{ $$(HOST_CC) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
