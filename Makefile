@@ -201,7 +201,7 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 # ---- test --------------------------------------------------------------------------------------------------------
 
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
-	--build $(BUILD) --select '$(T)'
+	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
 
 .PHONY: test test-matrix test-huge test-bare mutants fuzz
 test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself

@@ -64,8 +64,8 @@ def kernel(build):
 class Cases:
     """Turns KTAP cases into reports beside the running test's own."""
 
-    def __init__(self, item, machine):
-        self.item, self.machine = item, machine
+    def __init__(self, item, machine, how):
+        self.item, self.machine, self.how = item, machine, how
         self.pins = pins.load()
         self.skips, self.failed = [], []
         self.capture = item.config.pluginmanager.getplugin("capturemanager")
@@ -82,7 +82,7 @@ class Cases:
 
     def _report(self, case, outcome, detail):
         path, line, _ = self.item.location
-        failure = f"{self.machine}: {case.name}\n{detail}"
+        failure = f"{self.machine}: {case.name}\n{detail}\njust this one: {self.how.format(case=case.name)}"
         longrepr = {"passed": None, "failed": failure, "skipped": (path, line, detail)}[outcome]
         report = TestReport(
             nodeid=f"{self.item.nodeid}::{case.name}",
@@ -106,8 +106,8 @@ class Cases:
 
 @pytest.fixture
 def cases(request):
-    """Makes the reporter of a machine: cases(name)."""
-    return lambda machine: Cases(request.node, machine)
+    """Makes the reporter of a machine: cases(name, the command line that runs just one {case} of it)."""
+    return lambda machine, how: Cases(request.node, machine, how)
 
 
 def skip_machine(machine, reason):

@@ -18,11 +18,18 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("machine", wanted, ids=lambda m: m.name)
 
 
+def just_one(machine):
+    """What a person types to run one case on this machine."""
+    how = f"make run FIRMWARE={machine.firmware} CPUS={machine.cpus} MEM={machine.mem}"
+    how += f" NODES={machine.nodes}" if machine.nodes > 1 else ""
+    return f"{how} CMDLINE='{(machine.words + ' ').lstrip()}test={{case}}'"
+
+
 @pytest.mark.machine
 @pytest.mark.ktap
 def test_guest(machine, kernel, cases, request):
     machine = replace(machine, cmdline=f"test={request.config.getoption('--select') or '*'}")
-    ktap, reporter = Ktap(), cases(machine.name)
+    ktap, reporter = Ktap(), cases(machine.name, just_one(machine))
 
     def on_line(line):
         case = ktap.feed(line)

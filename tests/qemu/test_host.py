@@ -38,7 +38,8 @@ def test_hosted(hosted, build, cases, request):
     assert program.exists(), f"{program} is not built: run make host-{hosted.sanitizer}"
     patterns = request.config.getoption("--select") or hosted.patterns
     argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), "-m", hosted.mem, patterns]
-    run_hosted(argv, cases(hosted.name))
+    just_one = f"make host-{hosted.sanitizer} && {' '.join([str(program), *argv[1:-1]])} '{{case}}'"
+    run_hosted(argv, cases(hosted.name, just_one))
 
 
 def run_hosted(argv, reporter):

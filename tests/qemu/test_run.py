@@ -1,0 +1,118 @@
+"""tests/run: the same cases and the same report over a serial line. The line is a pty with QEMU behind it."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from xml.etree import ElementTree
+
+import pytest
+from ktap import Ktap
+from machine import ROOT, Machine, command
+
+RUN = [sys.executable, str(ROOT / "tests/run")]
+
+
+def drive(*args, seconds=120):
+    return subprocess.run([*RUN, *map(str, args)], capture_output=True, text=True, timeout=seconds, check=False)
+
+
+@pytest.fixture
+def serial(kernel, tmp_path):
+    """Starts a guest whose serial port is a pty; returns the pty's name."""
+    children = []
+
+    def start(cmdline):
+        argv = command(Machine("pvh", 2, "256M", cmdline=cmdline), kernel)
+        at = argv.index("-nographic")
+        argv[at : at + 1] = ["-display", "none", "-monitor", "none", "-serial", "pty"]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        children.append(child)
+        return re.search(r"redirected to (\S+)", child.stdout.readline())[1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def test_cases_over_a_serial_line(serial, tmp_path):
+    device = serial("monitor")
+    junit, ktap, record = tmp_path / "junit.xml", tmp_path / "out.ktap", tmp_path / "console"
+    done = drive("--serial", device, "--junit", junit, "--ktap", ktap, "--record", record, "kernel.words,kernel.string.*")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok +\d+\.\d{3} ms  kernel.words.blanks_and_quotes_separate_words$", done.stdout, re.M)
+    suite = ElementTree.parse(junit).getroot()
+    assert int(suite.get("tests")) == len(suite) > 6 and suite.get("failures") == suite.get("errors") == "0"
+    assert all(float(case.get("time")) > 0 for case in suite)
+    again = Ktap()
+    for line in ktap.read_text().splitlines():
+        again.feed(line)
+    assert len(again.cases) == len(suite) and not again.problems()
+    assert b"KTAP version 1" in record.read_bytes()
+    nothing = drive("--serial", device, "no.such.case")
+    assert nothing.returncode == 1 and "no plan" in nothing.stdout or "0 passed" in nothing.stdout
+
+
+def test_nobody_at_the_other_end(tmp_path):
+    done = drive("--serial", "/dev/null", "--wait", "1")
+    assert done.returncode == 2 and "no monitor answers" in done.stderr
+    done = drive("--serial", tmp_path / "missing")
+    assert done.returncode == 2 and "No such file" in done.stderr
+
+
+FAILING = """\
+noise \x1b[2J\xff
+KTAP version 1
+1..1
+  KTAP version 1
+  # Subtest: mm.x
+  1..3
+  # time_ns 1500000
+  ok 1 good
+  # mm.x.bad: mm/x.c:3: order is 3, want is 2
+  not ok 2 bad
+  ok 3 none # SKIP needs two CPUs
+# mm.x: pass:1 fail:1 skip:1
+not ok 1 mm.x
+# totals pass:1 fail:1 skip:1
+ASHLAR-END verdict=fail code=0x11
+"""
+
+
+def test_a_failing_case_says_how_to_run_just_it(tmp_path):
+    console, junit, ktap = tmp_path / "console", tmp_path / "junit.xml", tmp_path / "ktap"
+    console.write_bytes(FAILING.replace("\n", "\r\n").encode("latin-1"))
+    done = drive("--console", console, "--junit", junit, "--ktap", ktap)
+    assert done.returncode == 1
+    assert "make run CMDLINE='test=mm.x.bad'" in done.stdout and "order is 3, want is 2" in done.stdout
+    assert "1 passed, 1 failed, 1 skipped" in done.stdout
+    suite = ElementTree.parse(junit).getroot()
+    assert [len(case) for case in suite] == [0, 1, 1] and suite.find("testcase/failure").text.strip()
+    assert "not ok 2 bad" in ktap.read_text()
+
+
+def test_a_console_that_ends_in_the_middle_is_no_pass(tmp_path):
+    console = tmp_path / "console"
+    console.write_text(FAILING[: FAILING.index("  # mm.x.bad")])
+    done = drive("--console", console, "--junit", tmp_path / "junit.xml")
+    assert done.returncode == 1 and "ended inside suite mm.x" in done.stdout
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "1"
+
+
+@pytest.mark.parametrize("end, says", [(None, "1 passed, 1 failed, 1 skipped"), (6, "silent for 1 s after mm.x.good")])
+def test_a_machine_that_runs_the_cases_by_itself(end, says):
+    """--listen types nothing; a machine that falls silent is named with the last case it finished."""
+    master, slave = pty.openpty()
+    text = "".join(FAILING.splitlines(keepends=True)[: end and end + 2])
+    child = subprocess.Popen(
+        [*RUN, "--serial", os.ttyname(slave), "--listen", "--case-seconds", "1"], stdout=subprocess.PIPE, text=True
+    )
+    time.sleep(0.5)
+    os.write(master, text.replace("\n", "\r\n").encode("latin-1"))
+    out, _ = child.communicate(timeout=60)
+    os.close(master)
+    os.close(slave)
+    assert child.returncode == 1 and says in out
