@@ -33,6 +33,8 @@ DEV ?=
 QEMU ?= auto
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0, tests: each its own]
 TIMEOUT ?= 0
+#: PAYLOAD    a folder with your own program in C, linked instead of tests and benchmarks, e.g. tests/payload/gups []
+PAYLOAD ?=
 #: T          make test: only cases that match, e.g. T='mm.hvo.*' []
 T ?=
 #: YES        1: install missing packages without asking (CI=true does the same) []
@@ -59,11 +61,24 @@ ifeq ($(origin LD),default)
 LD := ld
 endif
 NM ?= nm
-KERNEL := $(BUILD)/ashlar.elf
+ifeq ($(origin AR),default)
+AR := ar
+endif
 OBJ := $(BUILD)/kernel
+# Where what is linked goes: with PAYLOAD elsewhere, so that neither disturbs the other; objects of the kernel are shared.
+OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
+KERNEL := $(OUT)/ashlar.elf
 
-SOURCES := $(sort $(foreach dir,boot arch/x86_64 kernel mm tests/kernel tests/bench,$(wildcard $(dir)/*.c $(dir)/*.S)))
-OBJECTS := $(SOURCES:%=$(OBJ)/%.o)
+sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
+LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm)
+PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
+ifeq ($(PROGRAM_SOURCES),)
+$(error PAYLOAD=$(PAYLOAD): no *.c or *.S is there)
+endif
+SOURCES := $(LIB_SOURCES) $(PROGRAM_SOURCES)
+LIB_OBJECTS := $(LIB_SOURCES:%=$(OBJ)/%.o)
+PROGRAM_OBJECTS := $(PROGRAM_SOURCES:%=$(OBJ)/%.o)
+OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
 
 INCLUDES := -I. -Iarch/x86_64/include
 # Paths are mapped away so that the folder leaves no trace in the ELF.
@@ -72,6 +87,8 @@ COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) $(if $(filter 1,$(DEBUG))
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
 	-Wall -Wextra -Werror $(COMMON)
+# Programs of users may: nobody else runs on their CPU, and what interrupts them keeps its hands off (arch/x86_64/vector.c).
+PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
 	-z max-page-size=0x1000 -T linker.ld
@@ -124,7 +141,9 @@ $(OBJ)/flags: FORCE
 	@{ $(CC) --version | head -n 1; echo '$(OBJ): $(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(OBJ)/objects: FORCE
+$(if $(PAYLOAD),$(eval $(PROGRAM_OBJECTS): KERNEL_CFLAGS := $(PAYLOAD_CFLAGS)))
+
+$(OUT)/objects: FORCE
 	@mkdir -p $(@D)
 	@echo '$(OBJECTS)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -145,18 +164,52 @@ link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
-$(KERNEL): $(OBJECTS) $(OBJ)/objects linker.ld boot/symbols.awk
+$(KERNEL): $(OBJECTS) $(OUT)/objects linker.ld boot/symbols.awk
+	@mkdir -p $(OUT)/link
 	@echo '  LD      $@'
-	@$(call assemble_symbols,/dev/null,$(OBJ)/symbols0)
-	@$(call link,$(OBJ)/symbols0.o,$(OBJ)/pass1.elf)
-	@$(NM) -n $(OBJ)/pass1.elf > $(OBJ)/pass1.nm
-	@$(call assemble_symbols,$(OBJ)/pass1.nm,$(OBJ)/symbols)
-	@$(call link,$(OBJ)/symbols.o,$(OBJ)/pass2.elf)
-	@$(NM) -n $(OBJ)/pass2.elf > $(OBJ)/pass2.nm
-	@$(call text_symbols,$(OBJ)/pass1.nm) > $(OBJ)/pass1.text
-	@$(call text_symbols,$(OBJ)/pass2.nm) > $(OBJ)/pass2.text
-	@cmp $(OBJ)/pass1.text $(OBJ)/pass2.text || { echo 'The symbol table moved the functions it names.' >&2; exit 1; }
-	@mv $(OBJ)/pass2.elf $@
+	@$(call assemble_symbols,/dev/null,$(OUT)/link/symbols0)
+	@$(call link,$(OUT)/link/symbols0.o,$(OUT)/link/pass1.elf)
+	@$(NM) -n $(OUT)/link/pass1.elf > $(OUT)/link/pass1.nm
+	@$(call assemble_symbols,$(OUT)/link/pass1.nm,$(OUT)/link/symbols)
+	@$(call link,$(OUT)/link/symbols.o,$(OUT)/link/pass2.elf)
+	@$(NM) -n $(OUT)/link/pass2.elf > $(OUT)/link/pass2.nm
+	@$(call text_symbols,$(OUT)/link/pass1.nm) > $(OUT)/link/pass1.text
+	@$(call text_symbols,$(OUT)/link/pass2.nm) > $(OUT)/link/pass2.text
+	@cmp $(OUT)/link/pass1.text $(OUT)/link/pass2.text || { echo 'The symbol table moved the functions it names.' >&2; exit 1; }
+	@mv $(OUT)/link/pass2.elf $@
+
+# ---- the library -------------------------------------------------------------------------------------------------
+
+# For programs that are built elsewhere: library, linker script, headers and a description for pkg-config, in a folder that can be
+# moved. Such a link has no table of symbols: backtraces show addresses, and addr2line names them.
+SDK := $(BUILD)/sdk
+SDK_HEADERS := $(wildcard kernel/*.h mm/*.h boot/boot_info.h)
+ARCH_HEADERS := $(wildcard arch/x86_64/include/arch/*.h)
+
+.PHONY: lib
+lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as a library, $(BUILD)/libashlar.a, and all of $(BUILD)/sdk
+
+$(BUILD)/libashlar.a: $(LIB_OBJECTS) $(OBJ)/flags
+	@echo '  AR      $@'
+	@rm -f $@
+	@$(AR) rcsD $@ $(LIB_OBJECTS)
+
+SDK_CFLAGS := -std=gnu11 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -fno-omit-frame-pointer \
+	-fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none
+SDK_LIBS := -nostdlib -static -no-pie -Wl,--build-id=none,-z,noexecstack,-z,max-page-size=0x1000 \
+	-Wl,-T,$${libdir}/ashlar.ld -L$${libdir} -Wl,--whole-archive -lashlar -Wl,--no-whole-archive
+
+$(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) $(ARCH_HEADERS) Makefile
+	@echo '  SDK     $(SDK)'
+	@rm -rf $(SDK)
+	@mkdir -p $(@D) $(addprefix $(SDK)/include/ashlar/,kernel mm boot arch)
+	@cp $(BUILD)/libashlar.a $(SDK)/lib/
+	@cp linker.ld $(SDK)/lib/ashlar.ld
+	@for header in $(SDK_HEADERS); do cp $$header $(SDK)/include/ashlar/$$header; done
+	@cp $(ARCH_HEADERS) $(SDK)/include/ashlar/arch/
+	@{ echo 'prefix=$${pcfiledir}/../..'; echo 'libdir=$${prefix}/lib'; echo; echo 'Name: ashlar'; \
+		echo 'Description: freestanding x86-64 kernel around a memory subsystem'; echo 'Version: 0'; \
+		echo 'Cflags: -I$${prefix}/include/ashlar $(SDK_CFLAGS)'; echo 'Libs: $(SDK_LIBS)'; } > $@
 
 -include $(OBJECTS:.o=.d)
 
@@ -172,19 +225,19 @@ deps: ## install what every target needs; after it no network is needed
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
-LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
+LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
 	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
 
 .PHONY: iso usb run monitor debug
-iso: $(BUILD)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
-$(BUILD)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(BUILD)/iso.cmdline
+iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
+$(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline
 	@echo '  ISO     $@'
 	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5
 
-usb: $(BUILD)/ashlar.iso ## write that image to a USB stick: DEV=/dev/sdX; refuses disks that are no stick, and asks
+usb: $(OUT)/ashlar.iso ## write that image to a USB stick: DEV=/dev/sdX; refuses disks that are no stick, and asks
 	@boot/mkusb.sh $< '$(DEV)'
 
-$(BUILD)/iso.cmdline: FORCE
+$(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
 

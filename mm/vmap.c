@@ -28,6 +28,21 @@ void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
 	table_ctx = ctx;
 }
 
+virt_t vmap_reserve(u64 size, u64 align)
+{
+	virt_t virt;
+
+	if (size > VMALLOC_SIZE)
+		return 0;
+	virt = ALIGN_UP(atomic_fetch_add(&devices_next, size + PAGE_SIZE + (align - PAGE_SIZE)), align);
+	return virt + size > VMALLOC_BASE + VMALLOC_SIZE ? 0 : virt;
+}
+
+int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
+{
+	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, table_alloc, table_ctx, NULL);
+}
+
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 {
 	const phys_t first = ALIGN_DOWN(phys, PAGE_SIZE);
@@ -36,10 +51,8 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 
 	if (size == 0 || phys + size < phys)
 		return NULL;
-	virt = atomic_fetch_add(&devices_next, bytes + PAGE_SIZE);
-	if (virt + bytes > VMALLOC_BASE + VMALLOC_SIZE)
-		return NULL;
-	if (pgtable_map_range(pgtable_root(), virt, first, bytes, prot, PT_PAGE, table_alloc, table_ctx, NULL) < 0)
+	virt = vmap_reserve(bytes, PAGE_SIZE);
+	if (!virt || vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
 		return NULL;
 	return (char *)virt + (phys - first);
 }

@@ -20,6 +20,13 @@
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
 void vmap_unmap(void *virt, u64 size);
 
+/*
+ * Its two halves: addresses of a region of `size` bytes, `align`-aligned (a power of two), with an unmapped page behind, 0 if there are no
+ * more; and mapping physical memory there with leaves up to `largest`: 0, or -ENOMEM with a prefix mapped.
+ */
+virt_t vmap_reserve(u64 size, u64 align);
+int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest);
+
 /* A stack of `size` bytes (whole pages) with a guard page below; returns its *top*, 16-aligned, or NULL. Boot only. */
 void *vmap_stack(u64 size, node_t node);
 

@@ -1,8 +1,8 @@
 /*
  * Local APICs: see apic.h.
  *
- * Only interprocessor interrupts are used. Device interrupts are never let through: the legacy PICs are masked, LINT0
- * (to which they are wired) too, and so are the I/O APICs, which firmware may have left routed.
+ * The kernel itself uses interprocessor interrupts and the timer only. The legacy PICs are masked, LINT0 (to which they are wired)
+ * too, and so are all pins of the I/O APICs, which firmware may have left routed: a program opens those it wants (irq.c).
  *
  * Order of memory: a write to the ICR in xAPIC mode is a store to uncached memory and stays behind earlier stores. The
  * WRMSR of x2APIC mode is not, so the message could overtake the mailbox it announces: "MFENCE;LFENCE" goes before it
@@ -39,6 +39,7 @@ enum {
 	APIC_LVT_LINT1 = 0x360,
 	APIC_LVT_ERROR = 0x370,
 	APIC_TIMER_COUNT = 0x380,
+	APIC_TIMER_LEFT = 0x390,
 	APIC_TIMER_DIVIDE = 0x3e0,
 };
 
@@ -94,6 +95,11 @@ void apic_timer_once(u32 ticks)
 	apic_write(APIC_TIMER_DIVIDE, DIVIDE_BY_1);
 	apic_write(APIC_LVT_TIMER, VECTOR_TIMER); /* one-shot, unmasked */
 	apic_write(APIC_TIMER_COUNT, ticks);
+}
+
+u32 apic_timer_left(void)
+{
+	return apic_read(APIC_TIMER_LEFT);
 }
 
 volatile u32 *apic_registers(void)
@@ -262,22 +268,4 @@ void pic_mask_all(void)
 {
 	outb(PIC1_DATA, 0xff);
 	outb(PIC2_DATA, 0xff);
-}
-
-enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 4, IO_APIC_REG_VERSION = 1, IO_APIC_REG_PINS = 0x10 };
-
-void io_apic_mask_all(phys_t phys)
-{
-	volatile u32 *io = vmap_phys(phys, 32, PT_UNCACHED);
-	u32 pins;
-
-	if (!io)
-		return;
-	io[IO_APIC_SELECT] = IO_APIC_REG_VERSION;
-	pins = (io[IO_APIC_DATA] >> 16 & 0xff) + 1;
-	for (u32 pin = 0; pin < pins; pin++) {
-		io[IO_APIC_SELECT] = IO_APIC_REG_PINS + 2 * pin;
-		if ((io[IO_APIC_DATA] & LVT_MODE) != LVT_MODE_SMI)
-			io[IO_APIC_DATA] = LVT_MASKED;
-	}
 }

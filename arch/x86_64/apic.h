@@ -42,7 +42,8 @@ void apic_set_nmi_pin(int pin);
 void apic_init_cpu(void);
 
 /* One interrupt on this CPU, VECTOR_TIMER, after so many ticks of the APIC's clock. */
-void apic_timer_once(u32 ticks);
+void apic_timer_once(u32 ticks); /* 0: never */
+u32 apic_timer_left(void);
 
 /* This CPU's ID in the mode it is in. */
 u32 apic_id(void);
@@ -65,6 +66,6 @@ bool apic_send(u32 to, u32 command);
 volatile u32 *apic_registers(void);
 enum apic_mode apic_mode(void);
 
-/* Keep device interrupts out: the two legacy controllers, and all pins of one I/O APIC. Boot CPU. */
+/* Keep device interrupts out: the two legacy controllers, and all pins of an I/O APIC until irq_register(). Boot CPU. */
 void pic_mask_all(void);
-void io_apic_mask_all(phys_t phys);
+void io_apic_add(phys_t phys, u32 gsi_base); /* irq.c */

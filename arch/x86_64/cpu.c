@@ -96,7 +96,10 @@ void cpu_features_init(void)
 		cr4 |= CR4_SMAP;
 	if (f->umip)
 		cr4 |= CR4_UMIP;
+	if (vector_has_xsave())
+		cr4 |= CR4_OSXSAVE;
 	write_cr4(cr4);
+	vector_init_cpu();
 	wrmsr(MSR_PAT, PAT_VALUE);
 	tlb_flush_local_all();
 }

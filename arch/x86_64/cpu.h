@@ -18,3 +18,7 @@ void cpu_features_detect(void); /* boot CPU, once */
 /* Every CPU: CR4 written whole with what the boot CPU found (SMEP, SMAP, UMIP, machine checks), PAT with entry 1 = WC.
  */
 void cpu_features_init(void);
+
+/* vector.c: vector registers for programs linked to the kernel. Every CPU, once CR4 allows XSETBV. */
+bool vector_has_xsave(void);
+void vector_init_cpu(void);

@@ -52,7 +52,7 @@ static void mask_device_interrupts(const struct acpi_table *madt)
 
 	pic_mask_all();
 	for (size_t i = 0; i < n; i++)
-		io_apic_mask_all(list[i].phys);
+		io_apic_add(list[i].phys, list[i].gsi_base);
 }
 
 /* Dense numbers: the boot CPU is 0 whether the table knows it or not. */

@@ -16,6 +16,7 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/timer.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
 #include "kernel/percpu.h"
@@ -40,7 +41,8 @@ static void handle_ipi(struct trap_frame *frame)
 static void handle_timer(struct trap_frame *frame)
 {
 	(void)frame;
-	apic_eoi(); /* it was sent to end a nap, and has */
+	apic_eoi();
+	timer_interrupt();
 }
 
 /* Spurious interrupts are not acknowledged (SDM vol. 3A, 11.9). */
@@ -69,7 +71,7 @@ void cpu_nap(void)
 		return;
 	}
 	irq_disable();
-	apic_timer_once(NAP_TICKS);
+	timer_nap(NAP_TICKS);
 	cpu_halt_until_interrupt();
 	irq_enable();
 }

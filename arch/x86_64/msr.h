@@ -17,6 +17,7 @@
 #define CR4_OSFXSR     (1ULL << 9)
 #define CR4_OSXMMEXCPT (1ULL << 10)
 #define CR4_UMIP       (1ULL << 11)
+#define CR4_OSXSAVE    (1ULL << 18)
 #define CR4_SMEP       (1ULL << 20)
 #define CR4_SMAP       (1ULL << 21)
 

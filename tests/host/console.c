@@ -11,6 +11,7 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
+#include <arch/irq.h>
 
 #include "kernel/printk.h"
 #include "tests/host/host.h"
@@ -109,6 +110,29 @@ void panic_arch(void)
 		      (unsigned long long)offset);
 	}
 #endif
+}
+
+/* No devices and no timer interrupts: a thread has neither. */
+int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
+{
+	(void)gsi;
+	(void)trigger;
+	(void)fn;
+	(void)arg;
+	return -ENODEV;
+}
+
+void irq_unregister(u32 gsi)
+{
+	(void)gsi;
+}
+
+int timer_once(u64 ns, irq_fn *fn, void *arg)
+{
+	(void)ns;
+	(void)fn;
+	(void)arg;
+	return -ENODEV;
 }
 
 /* There is no loader that would start it again. */

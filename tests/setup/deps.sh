@@ -28,6 +28,7 @@ needs() {
 	host libc6-dev /usr/include/x86_64-linux-gnu/sys/mman.h builds mm/ as an ordinary process
 	test clang clang shows that another compiler takes the code
 	test git git gives mutants and rebuilds a clean tree
+	test pkgconf pkg-config builds a program against the library
 	test spin spin checks the models of the protocols
 	debug gdb gdb debugs the halted guest
 	fuzz clang clang has the fuzzer

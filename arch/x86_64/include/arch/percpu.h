@@ -5,10 +5,18 @@
 
 struct trap_frame;
 
+/* timer_once() of this CPU: arch/x86_64/timer.c. */
+struct timer {
+	void (*fn)(void *arg); /* NULL: none */
+	void *arg;
+	u64 at; /* clock_ns() */
+};
+
 struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
+	struct timer timer;
 	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
 	u32 sampled; /* by others: the next NMI asks where this CPU is */
 };

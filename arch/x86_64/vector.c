@@ -1,0 +1,46 @@
+/*
+ * Vector registers for programs linked to the kernel: SSE always, AVX and AVX-512 where the CPU has them.
+ *
+ * The kernel itself is compiled without them, its interrupt handlers too, and there is no scheduler: whoever runs on a CPU has its
+ * vector registers for itself, and nobody saves them. What a program may not do is use them in functions that it has called in
+ * interrupt context (call_cpus(), irq_register(), timer_once()).
+ *
+ * Source: Intel SDM vol. 1, 13.2 "Enumeration of CPU support for XSAVE", 13.3 "Enabling the XSAVE feature set"; vol. 3A, 2.6.
+ */
+#include "arch/x86_64/cpu.h"
+
+#include "arch/x86_64/cpuid.h"
+
+enum { XCR0_X87 = 1 << 0, XCR0_SSE = 1 << 1, XCR0_AVX = 1 << 2, XCR0_AVX512 = 7 << 5 };
+enum { CPUID_1_ECX_XSAVE = 1 << 26, CPUID_1_ECX_AVX = 1 << 28, CPUID_7_EBX_AVX512F = 1 << 16 };
+enum { MXCSR_RESET = 0x1f80 }; /* every exception masked, round to nearest */
+
+bool vector_has_xsave(void)
+{
+	return cpuid(1, 0).ecx & CPUID_1_ECX_XSAVE;
+}
+
+/* State components this CPU can have: what it enumerates, and of AVX-512 all three or none. */
+static u64 components(void)
+{
+	const u64 supported = cpuid(0xd, 0).eax;
+	u64 wanted = XCR0_X87 | XCR0_SSE;
+
+	if (cpuid(1, 0).ecx & CPUID_1_ECX_AVX)
+		wanted |= XCR0_AVX;
+	if ((wanted & XCR0_AVX) && (cpuid(7, 0).ebx & CPUID_7_EBX_AVX512F) && (supported & XCR0_AVX512) == XCR0_AVX512)
+		wanted |= XCR0_AVX512;
+	return wanted & supported;
+}
+
+void vector_init_cpu(void)
+{
+	const u32 mxcsr = MXCSR_RESET;
+
+	if (vector_has_xsave()) {
+		const u64 value = components();
+
+		__asm__ volatile("xsetbv" ::"c"(0), "a"((u32)value), "d"((u32)(value >> 32)));
+	}
+	__asm__ volatile("fninit; ldmxcsr %0" ::"m"(mxcsr));
+}

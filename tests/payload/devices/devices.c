@@ -1,0 +1,162 @@
+/*
+ * What a program may rely on besides memory: device registers, a device's interrupt, the CPU's timer, and vector registers that
+ * survive interrupts on every CPU. An example of each, and the test that it is true.
+ *
+ *	make run PAYLOAD=tests/payload/devices
+ *
+ * The devices are a PC's: the first I/O APIC for its registers, and the 8254 timer, which interrupts on line 2 (Intel, "82093AA
+ * I/O Advanced Programmable Interrupt Controller", 1996; Intel, "8254 Programmable Interval Timer", 1993).
+ */
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/irq.h>
+
+#include "kernel/call.h"
+#include "kernel/main.h"
+#include "kernel/padata.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/verdict.h"
+#include "mm/mm.h"
+
+#define IO_APIC 0xfec00000ULL
+enum { PIT_LINE = 2, PIT_DATA = 0x40, PIT_COMMAND = 0x43, PIT_CHANNEL0_MODE2 = 0x34, PIT_1KHZ = 1193 };
+enum { WANTED = 20 };
+
+static void outb(u16 port, u8 value)
+{
+	__asm__ volatile("outb %0, %1" ::"a"(value), "Nd"(port));
+}
+
+static void report(const char *what, bool ok)
+{
+	print("  %-52s %s\n", what, ok ? "ok" : "FAILED");
+	verdict_count(ok, !ok, 0);
+}
+
+/* ---- registers ---- */
+
+static void registers(void)
+{
+	volatile u32 *regs = mmio_map(IO_APIC, 32);
+	u32 pins;
+
+	if (!regs) {
+		report("device registers: no memory", false);
+		return;
+	}
+	regs[0] = 1; /* select the version register */
+	pins = (regs[4] >> 16 & 0xff) + 1;
+	print("  the I/O APIC has %u lines\n", pins);
+	report("device registers (mmio_map)", pins >= 16 && pins <= 240);
+	mmio_unmap((void *)regs, 32);
+}
+
+/* ---- a device that interrupts ---- */
+
+static u32 ticks;
+
+static IRQ_HANDLER void count_tick(void *arg)
+{
+	u32 *counter = arg;
+
+	atomic_store_relaxed(counter, atomic_load_relaxed(counter) + 1);
+}
+
+/* Bounded: a second is fifty times what is expected. */
+static void device(void)
+{
+	const int err = irq_register(PIT_LINE, IRQ_EDGE, count_tick, &ticks);
+	const u64 start = clock_ns();
+	u32 after;
+
+	if (err) {
+		report("a device's interrupt (irq_register)", false);
+		return;
+	}
+	outb(PIT_COMMAND, PIT_CHANNEL0_MODE2);
+	outb(PIT_DATA, PIT_1KHZ & 0xff);
+	outb(PIT_DATA, PIT_1KHZ >> 8);
+	while (atomic_load_relaxed(&ticks) < WANTED && clock_ns() - start < NS_PER_S)
+		cpu_relax();
+	irq_unregister(PIT_LINE);
+	after = atomic_load_relaxed(&ticks);
+	clock_delay_ns(5 * NS_PER_MS);
+	report("a device's interrupt (irq_register)", after >= WANTED);
+	report("and none after irq_unregister", atomic_load_relaxed(&ticks) == after);
+}
+
+/* ---- the CPU's own timer ---- */
+
+static void timer(void)
+{
+	const u64 start = clock_ns();
+	u32 came = 0;
+	u64 ns;
+	bool ok = timer_once(2 * NS_PER_MS, count_tick, &came) == 0;
+
+	ok &= timer_once(NS_PER_MS, count_tick, &came) == -EBUSY;
+	while (ok && !atomic_load_relaxed(&came) && clock_ns() - start < NS_PER_S)
+		cpu_relax();
+	ns = clock_ns() - start;
+	print("  asked for 2 ms, came after %llu us\n", (unsigned long long)(ns / NS_PER_US));
+	report("the CPU's timer (timer_once), not early", ok && atomic_load_relaxed(&came) == 1 && ns >= 2 * NS_PER_MS);
+}
+
+/* ---- vector registers, under interrupts, on every CPU ---- */
+
+enum { ROUNDS = 300000, LANES = 8 };
+
+static u32 wrong, running;
+
+/* Eight sums that the compiler keeps in vector registers; each has an exact result. */
+static void sum_lanes(u64 start, u64 end, void *arg)
+{
+	(void)arg;
+	for (u64 i = start; i < end; i++) {
+		double lane[LANES];
+
+		for (unsigned k = 0; k < LANES; k++)
+			lane[k] = k;
+		for (u32 round = 0; round < ROUNDS; round++)
+			for (unsigned k = 0; k < LANES; k++)
+				lane[k] += 0.5;
+		for (unsigned k = 0; k < LANES; k++)
+			if (lane[k] != k + ROUNDS * 0.5)
+				atomic_fetch_add(&wrong, 1);
+	}
+}
+
+static IRQ_HANDLER void disturb(void *arg)
+{
+	count_tick(arg);
+	if (atomic_load_relaxed(&running))
+		timer_once(50 * NS_PER_US, disturb, arg);
+}
+
+static void vectors(void)
+{
+	static u32 interrupts;
+	struct padata_mt_job job = {.thread_fn = sum_lanes,
+				    .size = 8ULL * cpu_count,
+				    .min_chunk = 1,
+				    .max_threads = cpu_count,
+				    .node = NODE_NONE};
+
+	atomic_store_relaxed(&running, 1);
+	timer_once(50 * NS_PER_US, disturb, &interrupts);
+	padata_run(&job);
+	atomic_store_relaxed(&running, 0);
+	print("  %u CPUs summed; the first was interrupted %u times meanwhile\n", job.threads, interrupts);
+	report("vector registers survive interrupts", wrong == 0 && interrupts > 0);
+}
+
+void payload_run(void)
+{
+	print("\n");
+	registers();
+	device();
+	timer();
+	vectors();
+}

@@ -1,0 +1,125 @@
+/*
+ * What a page size is worth to a key-value table: the same table, filled and asked once through pages of 4 KiB, of 2 MiB and of 1 GiB.
+ *
+ *	make run PAYLOAD=tests/payload/kv
+ *	make run PAYLOAD=tests/payload/kv CMDLINE='kv_keys=1000000'
+ *
+ * The memory is one page of the pool of 1 GiB pages (or of 2 MiB ones where there is no free GiB): taken as a server would take it, mapped three
+ * times in turn. Every answer is checked.
+ */
+#include <arch/clear.h>
+#include <arch/clock.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/main.h"
+#include "kernel/printk.h"
+#include "kernel/verdict.h"
+#include "mm/pool.h"
+#include "table.h"
+
+static u64 kv_keys = 1 << 20;
+OPTION_U64(kv_keys, kv_keys, 1, 1ULL << 26, "keys that are put and asked for");
+
+/* Keys in no order that memory could like; never 0, all different: an odd multiplier is a permutation. */
+static u64 key_of(u64 i)
+{
+	return (i + 1) * 0xd1342543de82ef95ULL;
+}
+
+static bool fill(struct kv *kv)
+{
+	for (u64 i = 0; i < kv_keys; i++)
+		if (!kv_put(kv, key_of(i), i))
+			return false;
+	return true;
+}
+
+/* In another order than they were put. False if an answer is wrong. */
+static bool ask(const struct kv *kv)
+{
+	bool ok = true;
+
+	for (u64 i = 0; i < kv_keys; i++) {
+		const u64 which = i * 7919 % kv_keys, *value = kv_get(kv, key_of(which));
+
+		ok &= value && *value == which;
+	}
+	return ok && !kv_get(kv, key_of(kv_keys));
+}
+
+/* Bytes of the table: a power of two, at most half full, in one page. */
+static u64 table_bytes(const struct page *page)
+{
+	u64 bytes = PAGE_SIZE << page_order(page);
+
+	while (bytes / 2 >= 2 * kv_keys * sizeof(struct kv_slot) && bytes > PAGE_SIZE)
+		bytes /= 2;
+	return bytes;
+}
+
+static bool run_one(struct page *page, u64 leaf, const char *name)
+{
+	void *memory = page_map(page, leaf);
+	u64 start, put_ns, get_ns;
+	struct kv kv;
+	bool ok;
+
+	if (!memory)
+		return false;
+	clear_pages(page_address(page), table_bytes(page) / PAGE_SIZE);
+	kv_init(&kv, memory, table_bytes(page));
+	start = clock_ns();
+	ok = fill(&kv);
+	put_ns = clock_ns() - start;
+	start = clock_ns();
+	ok = ask(&kv) && ok;
+	get_ns = clock_ns() - start;
+	print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, (unsigned long long)kv_keys, ok ? "right" : "WRONG",
+	      (unsigned long long)(put_ns / kv_keys), (unsigned long long)(get_ns / kv_keys));
+	print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name, (unsigned long long)kv_keys,
+	      (unsigned long long)table_bytes(page), (unsigned long long)put_ns, (unsigned long long)get_ns);
+	page_unmap(memory);
+	return ok;
+}
+
+/* A page of the largest size there is, made and taken. */
+static struct page *take(struct pool **pool)
+{
+	struct pool *const pools[] = {&pool_1g, &pool_2m};
+
+	for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+		*pool = pools[i];
+		if (pool_grow(*pool, hvo_mode_selected(), 1) == 1)
+			return pool_page_take(*pool, NODE_NONE, POOL_ANY);
+	}
+	return NULL;
+}
+
+void payload_run(void)
+{
+	static const struct {
+		u64 bytes;
+		const char *name;
+	} leaves[] = {{KIB(4), "4K"}, {MIB(2), "2M"}, {GIB(1), "1G"}};
+	struct pool *pool;
+	struct page *page = take(&pool);
+
+	if (!page) {
+		pr_err("kv: not even 2 MiB are free in one piece");
+		verdict_count(0, 1, 0);
+		return;
+	}
+	kv_keys = MIN(kv_keys, (PAGE_SIZE << page_order(page)) / sizeof(struct kv_slot) / 2);
+	print("\nA table of %llu keys in %llu MiB, by the size of the pages that map it\n\n  %-4s %9s %10s %10s %10s\n",
+	      (unsigned long long)kv_keys, (unsigned long long)(table_bytes(page) >> 20), "page", "keys", "answers", "put", "get");
+	for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
+		bool ok;
+
+		if (leaves[i].bytes > PAGE_SIZE << page_order(page))
+			continue;
+		ok = run_one(page, leaves[i].bytes, leaves[i].name);
+		verdict_count(ok, !ok, 0);
+	}
+	pool_page_give(pool, page);
+	pool_shrink(pool, hvo_mode_selected(), 1);
+}

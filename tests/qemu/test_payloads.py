@@ -1,0 +1,73 @@
+"""Programs of users: the examples do what they say, and the library builds one elsewhere. The commands are those of
+tests/payload/README.md."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from guest import run
+from machine import ROOT, Machine
+from test_build import make
+
+SECONDS = 120
+
+
+def end(kernel, cmdline="", mem="5G", cpus=4):
+    outcome = run(Machine("pvh", cpus, mem, cmdline=cmdline), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    return outcome.text
+
+
+def spelled(build):
+    """As `make test` spells it: another way would build everything again."""
+    return f"BUILD={os.path.relpath(build, ROOT)}"
+
+
+def payload(build, name):
+    make(ROOT, spelled(build), f"PAYLOAD=tests/payload/{name}")
+    return build / f"payload/{name}/ashlar.elf"
+
+
+def test_gups(build):
+    text = end(payload(build, "gups"), "gups_mib=64 gups_updates=200000")
+    assert re.findall(r"^BENCH gups leaf=(\w+) cpus=(\d)", text, re.M) == [(s, c) for c in "14" for s in ("4K", "2M", "1G")]
+    assert text.count("every word is zero again") == 6
+
+
+def test_kv(build):
+    text = end(payload(build, "kv"), "kv_keys=100000")
+    assert re.findall(r"^  (\w+) +100000 +right", text, re.M) == ["4K", "2M", "1G"]
+    small = end(payload(build, "kv"), "kv_keys=1000", mem="512M")  # no GiB in one piece
+    assert re.findall(r"^  (\w+) +1000 +right", small, re.M) == ["4K", "2M"]
+
+
+def test_devices(build):
+    assert end(payload(build, "devices"), mem="256M").count(" ok\n") == 5
+
+
+def test_monitor_with_a_program(build):
+    assert "= RAM" in end(payload(build, "kv"), 'run="mem; help"')
+
+
+def test_built_elsewhere(build, tmp_path):
+    """Nothing of this tree is used but the folder that `make lib` has made, moved; with vector instructions where the CPU has them."""
+    make(ROOT, spelled(build), "lib")
+    assert (build / "libashlar.a").exists()
+    shutil.copytree(build / "sdk", tmp_path / "moved")
+    shutil.copy(ROOT / "tests/payload/devices/devices.c", tmp_path / "program.c")
+    script = """set -e
+        gcc -O2 -mavx2 -Wall -Wextra -Werror $(pkg-config --cflags ashlar) -c program.c
+        gcc program.o $(pkg-config --libs ashlar) -o program.elf
+        objdump -d program.o | grep -q ymm"""
+    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(tmp_path / "moved/lib/pkgconfig")}
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=True, timeout=SECONDS)
+    assert end(tmp_path / "program.elf", mem="256M").count(" ok\n") == 5
+
+
+def test_an_empty_folder_is_named(tmp_path, build):
+    done = subprocess.run(
+        ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2 and "no *.c or *.S is there" in done.stderr
