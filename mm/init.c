@@ -23,6 +23,7 @@
 #include "mm/pcp.h"
 #include "mm/pool_boot.h"
 #include "mm/vmap.h"
+#include "mm/watermark.h"
 
 struct mm mm_kernel;
 
@@ -275,6 +276,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 		return -ENOMEM;
 	nodes_init(mm, plan);
 	zones_init(mm);
+	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U, "zone %u spans more than 16 TiB", z);
 	sections_init(mm);
@@ -325,6 +327,7 @@ void mm_init(void)
 			       .first_meta = first_meta,
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
+			       .reserve = reserve_at_boot(),
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

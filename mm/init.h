@@ -24,6 +24,7 @@ struct mm_plan {
 	const phys_t *first_meta;
 	enum section_style style; /* of sections opened at once and by the allocator */
 	u32 watch;                /* enum mm_watch */
+	s64 reserve;              /* frames of each zone, or RESERVE_DEFAULT (watermark.h) */
 	node_distance_fn *distance; /* NULL: all nodes are equally far */
 	void *(*zalloc)(u64 bytes, node_t node, void *ctx); /* zeroed, page-aligned; on `node` if it can be */
 	void *ctx;

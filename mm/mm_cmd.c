@@ -13,6 +13,7 @@
 #include "mm/meta.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
+#include "mm/watermark.h"
 #include "mm/zone.h"
 
 #include <arch/boot.h>
@@ -128,35 +129,28 @@ COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, META, distances", .run = cmd_node
 
 /* ---- zones and free lists ---- */
 
-static const char *zone_name(const struct zone *zone)
-{
-	return zone->kind == ZONE_DMA32 ? "DMA32" : "NORMAL";
-}
-
 static int cmd_zones(const struct words *words)
 {
-	const struct mm *mm = &mm_kernel;
-
 	(void)words;
+	zones_print(&mm_kernel, mm_kernel.zones);
 	print("  frames; huge, bare, full, mapped: free in whole blocks, by what their struct pages are like\n");
-	for (unsigned z = 0; z < mm->zones; z++) {
-		struct zone *zone = &mm->zone[z];
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		const struct zone *zone = &mm_kernel.zone[z];
 
-		print("  zone %u: node %u %s, frames 0x%llx to 0x%llx\n"
-		      "    ram %llu, unopened %llu, huge %llu, bare %llu, full %llu, mapped %llu, small %llu\n"
-		      "    per-cpu %llu, transit %llu, bad %llu, reserved %llu, boot %llu; max_order %u\n",
-		      z, zone->node, zone_name(zone), (unsigned long long)zone->start_pfn,
-		      (unsigned long long)zone->end_pfn, (unsigned long long)zone->ram, (unsigned long long)zone->unopened,
+		print("  zone %u: frames 0x%llx to 0x%llx, max_order %u\n"
+		      "    huge %llu, bare %llu, full %llu, mapped %llu, small %llu\n"
+		      "    per-cpu %llu, transit %llu, bad %llu, reserved %llu, boot %llu\n",
+		      z, (unsigned long long)zone->start_pfn, (unsigned long long)zone->end_pfn, zone->max_order,
 		      (unsigned long long)zone->free_class[FREE_HUGE], (unsigned long long)zone->free_class[FREE_BARE],
 		      (unsigned long long)zone->free_class[FREE_FULL], (unsigned long long)zone->free_class[FREE_MAPPED],
-		      (unsigned long long)zone->free_small, (unsigned long long)pcp_count(mm, zone),
+		      (unsigned long long)zone->free_small, (unsigned long long)pcp_count(&mm_kernel, zone),
 		      (unsigned long long)zone->transit, (unsigned long long)zone->bad,
-		      (unsigned long long)zone->reserved, (unsigned long long)zone->boot, zone->max_order);
+		      (unsigned long long)zone->reserved, (unsigned long long)zone->boot);
 	}
 	return 0;
 }
 
-COMMAND(zones, .help = "zones: range, and frames by state", .run = cmd_zones);
+COMMAND(zones, .help = "zones: what is free by type, net of opening, what is kept back", .run = cmd_zones);
 
 /* Free runs of `order`, all types together. Takes the zone's lock. */
 static u64 count_runs(struct zone *zone, unsigned order)

@@ -28,6 +28,7 @@
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
+#include "mm/watermark.h"
 
 /* ---- a whole block for small orders ---- */
 
@@ -149,6 +150,15 @@ static struct page *take_small(struct zone *zone, unsigned order, enum migratety
 	return page;
 }
 
+/* For those who may not wait: split before it is needed. Bounded: what it cannot do now the next caller tries. */
+static void make_ready(struct zone *zone, enum migratetype type)
+{
+	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1; blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
+		if (!split_bare_block(zone, 0, type) && section_open_next(zone, zone->mm->style) < 0 &&
+		    hvo_bare_free_huge(zone, 1) == 0)
+			return;
+}
+
 static struct page *take_or_split(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	struct page *page;
@@ -159,13 +169,16 @@ static struct page *take_or_split(struct zone *zone, unsigned order, enum migrat
 	return page;
 }
 
-static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type, unsigned request)
 {
-	struct page *page = take_or_split(zone, order, type, may_wait);
+	const bool may_wait = !(request & PAGE_NOFLUSH), admitted = zone_admits(zone, order, request);
+	struct page *page = admitted ? take_or_split(zone, order, type, may_wait) : NULL;
 
 	if (!page && type == MIGRATE_MOVABLE) /* kept for ranges, but what can move may live there meanwhile */
 		page = take_or_split(zone, order, MIGRATE_CMA, may_wait);
-	if (!page)
+	if (may_wait && zone_ready(zone) < zone->ready)
+		make_ready(zone, type);
+	if (!page && admitted)
 		page = take_from_others(zone, order, type);
 	if (page)
 		page_prepare(page, order);
@@ -196,8 +209,8 @@ static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migr
 	struct page *page = NULL;
 
 	if (order < BLOCK_ORDER)
-		page = alloc_small(zone, order, type, !(request & PAGE_NOFLUSH));
-	else if (!(request & PAGE_NOFLUSH))
+		page = alloc_small(zone, order, type, request);
+	else if (!(request & PAGE_NOFLUSH) && zone_admits(zone, order, request))
 		page = alloc_huge(zone, order);
 	if (page)
 		pcp_add_in_use(zone, (s64)order_pages(order));

@@ -43,6 +43,10 @@ struct zone {
 	u8 index; /* in mm->zone[] */
 	enum zone_kind kind;
 	pfn_t start_pfn, end_pfn; /* span; holes and other nodes' blocks may lie inside */
+	/* Watermarks in frames (watermark.h); fixed after start-up. */
+	u64 reserve; /* kept for requests that cannot wait */
+	u64 ready;   /* so many of them with struct pages, if it can be done */
+	u64 lowmem;  /* kept besides from requests that memory above 4 GiB could serve */
 
 	__cacheline_aligned struct spinlock lock;
 	u32 block_list[FREE_CLASSES][MIGRATE_LISTS][BLOCK_ORDERS];

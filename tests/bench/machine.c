@@ -16,6 +16,9 @@
 #include "mm/hvo.h"
 #include "mm/memblock.h"
 #include "mm/mm.h"
+#include "mm/watermark.h"
+
+enum { ZONES_SHOWN = 8 };
 
 static const char *firmware_name(void)
 {
@@ -71,6 +74,7 @@ void machine_print(void)
 	print("  hvo      %s\n", hvo_mode_selected()->name);
 	print_clear();
 	print_owners();
+	zones_print(&mm_kernel, ZONES_SHOWN);
 	print("  ready    %llu.%03llu ms after entry\n\n", (unsigned long long)(ready / NS_PER_MS),
 	      (unsigned long long)(ready / NS_PER_US % 1000));
 	print("BENCH boot firmware=%s cpus_found=%u cpus_started=%u nodes=%u ram_bytes=%llu ns_to_ready=%llu"

@@ -150,15 +150,18 @@ static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, no
 	       block_has_chunk(m, b, order, node);
 }
 
-/* All of a GiB is as it was before anything was taken from it. */
-static bool gib_is_untouched(const struct alloc_model *m, u64 b)
+/* All of a GiB is free and alike: never opened, or bare and of one type, so that it merged. */
+static bool gib_is_one(const struct alloc_model *m, u64 b)
 {
-	for (u64 i = b; i < b + GIB_BLOCKS; i++) {
-		const struct block *block = block_at(&m->a->mm, (u32)(frame_at(m, i * BLOCK_FRAMES) >> BLOCK_ORDER));
+	const struct block *first = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
 
-		if (m->held[i] + m->no_ram[i] > 0 || (block && block->state != BLOCK_UNOPENED && block->state != BLOCK_BARE))
+	if (first && first->state != BLOCK_UNOPENED && first->state != BLOCK_BARE)
+		return false;
+	for (u64 i = 0; i < GIB_BLOCKS; i++)
+		if (m->held[b + i] + m->no_ram[b + i] > 0 ||
+		    (first && (first[i].state != first->state ||
+			       (first->state == BLOCK_BARE && first[i].type != first->type))))
 			return false;
-	}
 	return true;
 }
 
@@ -169,7 +172,7 @@ static bool has_gib(struct alloc_model *m, node_t node)
 	if (!node_is_meant(node, phantom) || m->a->options.phantom_nodes > 1 || m->a->mm.zone[0].max_order < GIGA_ORDER)
 		return false;
 	for (u64 b = m->real_frames / BLOCK_FRAMES; b + GIB_BLOCKS <= m->frames / BLOCK_FRAMES; b += GIB_BLOCKS)
-		if (gib_is_untouched(m, b))
+		if (gib_is_one(m, b))
 			return true;
 	return false;
 }
@@ -196,6 +199,27 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 			return true;
 	}
 	return false;
+}
+
+/* Blocks of each state and type, and how many of them hold something: one line each. */
+void model_print(const struct alloc_model *m)
+{
+	for (u64 b = 0; b < m->frames / BLOCK_FRAMES;) {
+		const struct block *first = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+		const u64 from = b;
+		u64 held = 0;
+
+		for (; b < m->frames / BLOCK_FRAMES && (b == from || b % SECTION_BLOCKS != 0); b++) {
+			const struct block *block = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+
+			if (block != first && (!block || !first || block->state != first->state || block->type != first->type))
+				break;
+			held += m->held[b];
+		}
+		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", (unsigned long long)(b - from),
+		      (unsigned long long)from, first ? block_state_name(first->state) : "none", first ? first->type : 0,
+		      (unsigned long long)held);
+	}
 }
 
 /* ---- does every record agree? ---- */

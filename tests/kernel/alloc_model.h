@@ -35,5 +35,8 @@ bool model_move(struct alloc_model *m, pfn_t pfn, u64 frames, u16 from, u16 to);
  */
 bool model_has_room(struct alloc_model *m, unsigned order, node_t node);
 
+/* What the model knows, for people: runs of blocks alike. */
+void model_print(const struct alloc_model *m);
+
 /* Rings drained: does every block record agree with the model? What differs is said. */
 bool model_agrees(struct alloc_model *m);

@@ -232,6 +232,7 @@ static bool build(struct arena *a)
 				     .root = pgtable_root(),
 				     .vmemmap = a->window,
 				     .first_meta = a->meta,
+				     .distance = a->options.distance,
 				     .zalloc = zalloc,
 				     .ctx = a};
 

@@ -32,6 +32,7 @@ struct arena_options {
 	u64 skew;      /* node borders lie this much higher than even shares */
 	u64 short_by;  /* RAM ends this much before the borrowed run does */
 	u64 phantom;   /* bytes of RAM that is not there, whole GiB, above all memory; its node is the last */
+	unsigned (*distance)(node_t from, node_t to); /* NULL: all nodes are equally far */
 	node_t phantom_nodes; /* that share the phantom evenly; 0 means 1 if there is any */
 	u64 phantom_skew;     /* as skew */
 	struct arena_range hole[ARENA_RANGES_MAX];     /* no RAM */

@@ -108,8 +108,10 @@ static struct page *ask_again(struct soak *s, unsigned order, enum page_use use,
 	s->found_none++;
 	settle(s);
 	page = mm_page_alloc(&s->a->mm, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
-	if (!page && model_has_room(&s->model, order, node))
+	if (!page && model_has_room(&s->model, order, node)) {
 		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
+		model_print(&s->model);
+	}
 	return page;
 }
 

@@ -1,0 +1,222 @@
+/*
+ * Watermarks: what ordinary requests leave, who gets it, and that "net" is what can really be had.
+ */
+#include "mm/watermark.h"
+
+#include "kernel/test.h"
+#include "mm/init.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "tests/kernel/arena.h"
+
+enum { RESERVE = 300 };
+
+static struct page *take_all(struct arena *a, unsigned order, unsigned request, struct page *chain, u64 *count)
+{
+	struct page *page;
+
+	for (*count = 0; (page = mm_page_alloc(&a->mm, order, USE_MOVABLE, request, 0)); (*count)++) {
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	return chain;
+}
+
+static void give_all(struct arena *a, struct page *chain)
+{
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+}
+
+TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *chain;
+	struct zone *zone;
+	u64 ordinary, urgent, left;
+
+	if (!a)
+		return;
+	zones_set_reserve(&a->mm, RESERVE);
+	zone = arena_zone(a, 0);
+	chain = take_all(a, 0, 0, NULL, &ordinary);
+	pcp_drain_all(&a->mm);
+	left = zone_net(zone, 0);
+	EXPECT(ordinary > 4 * BLOCK_FRAMES);
+	EXPECT(left >= RESERVE - 64 && left < RESERVE + 2 * BLOCK_FRAMES); /* what rings held came back */
+	EXPECT(zone_ready(zone) >= zone->ready);
+	EXPECT(arena_accounted(a));
+	chain = take_all(a, 0, PAGE_NOFLUSH, chain, &urgent);
+	EXPECT(urgent >= zone->ready);
+	EXPECT_EQ(zone_ready(zone), 0);
+	give_all(a, chain);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* One page of each order, and the next ordinary request would eat into the reserve: none of them is served. */
+TEST(mm_watermark, no_order_breaks_into_the_reserve)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *chain = NULL;
+	struct zone *zone;
+	u64 count;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	zones_set_reserve(&a->mm, RESERVE);
+	for (unsigned order = BLOCK_ORDER + 1; order-- > 0;) {
+		chain = take_all(a, order, 0, chain, &count);
+		EXPECT(zone_net(zone, order) < RESERVE + order_pages(order) + 2 * BLOCK_FRAMES);
+		EXPECT(zone_net(zone, 0) + pcp_count(&a->mm, zone) >= RESERVE);
+	}
+	give_all(a, chain);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+	u64 urgent;
+
+	if (!a)
+		return;
+	zones_set_reserve(&a->mm, RESERVE);
+	EXPECT_EQ(zone_ready(arena_zone(a, 0)), 0);
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NOFLUSH, 0); /* may not open anything */
+	EXPECT(page == NULL);
+	page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, 0, 0); /* half a block */
+	REQUIRE(page);
+	EXPECT(zone_ready(arena_zone(a, 0)) >= arena_zone(a, 0)->ready);
+	mm_page_free(&a->mm, page);
+	give_all(a, take_all(a, 0, PAGE_NOFLUSH, NULL, &urgent));
+	EXPECT(urgent >= arena_zone(a, 0)->ready);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* The promise of "net": opening and splitting everything yields so many pages, give or take META's granularity. */
+TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
+{
+	struct arena *a = arena_borrow(MIB(64));
+	struct page *chain;
+	u64 before, count;
+
+	if (!a)
+		return;
+	before = zone_net(arena_zone(a, 0), 0);
+	EXPECT(before < arena_available(a));
+	chain = take_all(a, 0, 0, NULL, &count);
+	EXPECT(count + BLOCK_FRAMES >= before && count <= before + BLOCK_FRAMES);
+	give_all(a, chain);
+	arena_return(a);
+}
+
+TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
+	const u64 frames = order_pages(GIGA_ORDER), records = 4, tables = 8;
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(zone->unopened, frames);
+	EXPECT_EQ(zone_net(zone, 0), frames - records - tables - 8 * GIB_BLOCKS);
+	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - records - tables - GIB_BLOCKS);
+	arena_open_all(a); /* tables and records are paid now */
+	EXPECT_EQ(zone->unopened, 0);
+	EXPECT_EQ(zone_net(zone, 0), frames - 8 * GIB_BLOCKS);
+	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - GIB_BLOCKS);
+	arena_return(a);
+}
+
+TEST(mm_watermark, the_default_grows_with_the_root_of_the_zone)
+{
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(4));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(zone->reserve, 0); /* arenas have none of themselves */
+	zones_set_reserve(&a->mm, RESERVE_DEFAULT);
+	EXPECT_EQ(zone->reserve, 1024); /* of 2^20 frames */
+	EXPECT_EQ(arena_zone(a, 0)->reserve, BLOCK_FRAMES / 64); /* a small zone keeps a 64th */
+	arena_return(a);
+}
+
+TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	zone->lowmem = zone_net(zone, 0);
+	EXPECT(!zone_admits(zone, 0, 0));
+	EXPECT(zone_admits(zone, 0, PAGE_DMA32));
+	EXPECT(zone_admits(zone, 0, PAGE_NOFLUSH));
+	EXPECT(mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0) == NULL);
+	zone->lowmem -= BLOCK_FRAMES + 1; /* a page, and META may grow by a block */
+	EXPECT(zone_admits(zone, 0, 0));
+	arena_return(a);
+}
+
+/* The machine's own: every zone has a reserve, and what is ready covers what was promised, once a page was asked for. */
+TEST(mm_watermark, the_machine_keeps_a_reserve)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	for (unsigned z = 0; z < mm_kernel.zones; z++)
+		EXPECT(mm_kernel.zone[z].reserve > 0);
+	EXPECT(zone_ready(&mm_kernel.zone[page->zone]) >= mm_kernel.zone[page->zone].ready);
+	page_free(page);
+}
+
+/* ---- fallback by distance ---- */
+
+static unsigned ring_distance(node_t from, node_t to)
+{
+	const node_t apart = from > to ? from - to : to - from;
+
+	return 10 + 11 * MIN(apart, 4 - apart); /* four nodes in a ring */
+}
+
+/* Nodes are asked from the nearest to the farthest; of two that are equally far, the one behind comes first. */
+TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
+{
+	struct arena *a = arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance);
+	static const node_t order[4][4] = {{0, 1, 3, 2}, {1, 2, 0, 3}, {2, 3, 1, 0}, {3, 0, 2, 1}};
+	struct page *chain = NULL, *page;
+
+	if (!a)
+		return;
+	for (node_t n = 0; n < 4; n++)
+		for (unsigned i = 0; i < 4; i++)
+			EXPECT_EQ(a->mm.node[n].fallback[i], order[n][i]);
+	for (unsigned i = 0; i < 4;) { /* node 3's memory first, then as the table says */
+		page = mm_page_alloc(&a->mm, 5, USE_MOVABLE, 0, 3);
+		if (!page)
+			break;
+		while (i < 4 && a->mm.zone[page->zone].node != order[3][i])
+			i++;
+		EXPECT(i < 4);
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest, last */
+	give_all(a, chain);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
