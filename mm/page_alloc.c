@@ -174,7 +174,8 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 	const bool may_wait = !(request & PAGE_NOFLUSH), admitted = zone_admits(zone, order, request);
 	struct page *page = admitted ? take_or_split(zone, order, type, may_wait) : NULL;
 
-	if (!page && type == MIGRATE_MOVABLE) /* kept for ranges, but what can move may live there meanwhile */
+	/* Kept for ranges, but what can move may live there meanwhile. */
+	if (!page && type == MIGRATE_MOVABLE && atomic_load_relaxed(&zone->free_type[MIGRATE_CMA]) > 0)
 		page = take_or_split(zone, order, MIGRATE_CMA, may_wait);
 	if (may_wait && zone_ready(zone) < zone->ready)
 		make_ready(zone, type);
