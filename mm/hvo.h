@@ -72,6 +72,17 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
  */
 u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done);
 
+/* Huge runs of `list`, of on-demand sections, in transit, lose their struct pages: BARE, in transit still. One round. */
+void hvo_make_bare(struct mm *mm, struct block_list *list);
+
+/*
+ * 512 pieces from `first` on, each in transit, become one run in transit: join() leaves their state to the caller, who brought them all
+ * to the same one. gather() makes them a huge page out of bare and full ones of on-demand sections, one round if any was
+ * full: 0, or -ENOMEM with nothing changed. (hvo_gather.c)
+ */
+void hvo_join(struct mm *mm, u32 first);
+int hvo_gather(struct mm *mm, u32 first);
+
 /*
  * Up to `count` free huge runs of a zone become bare, or full in mapped sections, with one round (and one for restores).
  * Returns how many. No lock held.

@@ -4,6 +4,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/string.h"
 #include "mm/buddy.h"
+#include "mm/contig.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
@@ -116,10 +117,13 @@ static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned or
 	return total;
 }
 
-u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list)
+/* What is there in one piece. A run larger than the buddy keeps is only there as a huge page. */
+static u64 take_whole(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list)
 {
 	u64 taken = 0;
 
+	if (order > zone->max_order)
+		return mode->mapped ? 0 : block_take(zone, FREE_HUGE, order, count, BLOCK_HUGE, list);
 	if (mode->new_head)
 		return take_with_heads(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
 	if (mode->mapped)
@@ -128,6 +132,15 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 	taken += take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, count - taken, list);
 	taken += block_take(zone, FREE_FULL, order, count - taken, BLOCK_HUGE, list);
 	taken += block_take(zone, FREE_MAPPED, order, count - taken, BLOCK_HUGE, list);
+	return taken;
+}
+
+u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list)
+{
+	u64 taken = take_whole(zone, mode, order, count, list);
+
+	if (taken < count && order == GIGA_ORDER) /* room is made for the rest, if it can be */
+		taken += contig_take_giga(zone, mode, count - taken, list);
 	return taken;
 }
 
@@ -157,20 +170,27 @@ static void bare_run(struct mm *mm, u32 index, u64 tag)
 	}
 }
 
-/* On-demand ones lose their struct pages. A bare block is usable at once, its lines too: hence the wait. */
-static u64 bare_list(struct mm *mm, struct block_list *list)
+/* A bare block is usable at once, its lines too: hence the wait. */
+void hvo_make_bare(struct mm *mm, struct block_list *list)
 {
-	const u64 count = list->count;
 	u64 tag;
 
-	if (count == 0)
-		return 0;
+	if (list->count == 0)
+		return;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		clear_run(mm, index);
 	tag = shootdown_tag();
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		bare_run(mm, index, tag);
 	shootdown_wait(tag);
+}
+
+/* On-demand ones lose their struct pages. */
+static u64 bare_list(struct mm *mm, struct block_list *list)
+{
+	const u64 count = list->count;
+
+	hvo_make_bare(mm, list);
 	block_list_publish_free(mm, list);
 	return count;
 }

@@ -49,6 +49,47 @@ unsigned page_order(const struct page *page);
 struct page *pfn_to_page(pfn_t pfn);
 
 /*
+ * How the holder of a page moves it elsewhere, so that memory can be found in one piece. Pages without a mover stay where they are.
+ *
+ * move(): everything that refers to `from` is to refer to `to`: same order, allocated, contents undefined, mover set. The holder
+ * takes its own lock, sees whether `from` is still its own and nobody uses it just now, copies (page_copy()), changes its
+ * references, and returns 0: `to` is its own then, with its one reference, and `from` is no longer, reference
+ * included. Any other value: nothing has changed, `to` goes back. The caller holds a reference to `from`, so its struct page
+ * is good whatever happened, and no lock; the holder may allocate, wait and start rounds, but not free `from`.
+ * Called on any CPU, not from interrupt handlers, possibly for a page that was just given back: then refuse.
+ *
+ * A movable page is given back by page_free() or page_put(), even while it is being looked at: the last reference frees it.
+ */
+struct page_mover {
+	const char *name;
+	int (*move)(struct page *from, struct page *to);
+};
+
+/* `page`: head of a page in use, of this caller. Until it is freed. Allocate it with USE_MOVABLE. */
+void page_set_movable(struct page *page, const struct page_mover *mover);
+
+/* Contents and private words of a page to another of the same order. */
+void page_copy(struct page *to, const struct page *from);
+
+/*
+ * A given range of frames, whole 2 MiB blocks: what is in use there is moved elsewhere, then all of it is the caller's, as single pages with
+ * one reference each. 0; -EINVAL: no frames, not whole blocks, or not all RAM of one zone; -EBUSY: something cannot be moved, or is being
+ * used for another range; -ENOMEM. On failure everything is as it was, but what was moved stays moved. free: the whole range again,
+ * or parts of it that are whole blocks, or page by page with page_free(). No lock held; takes long.
+ */
+int contig_alloc_range(pfn_t first, u64 frames);
+void contig_free_range(pfn_t first, u64 frames);
+
+/*
+ * 2^order frames wherever room can be made, order 10..17: the first of them, single pages as above, to be freed as such a range. Other
+ * orders: the same as page_alloc() with USE_MOVABLE, a compound page; order 18 makes room too. NULL if there is none.
+ */
+struct page *contig_alloc(unsigned order, node_t node);
+
+/* Keep a range for such requests (CMA): until then only movable pages live there. Errors as for contig_alloc_range(). */
+int contig_declare_cma(pfn_t first, u64 frames);
+
+/*
  * Copy of the struct page of any frame, if it has one: never faults, whatever changes meanwhile. Any context, NMI included.
  */
 bool page_peek(pfn_t pfn, struct page *copy);

@@ -101,6 +101,12 @@ static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
 	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
 }
 
+/* The same, and whoever sees it with acquire sees what was written before it. */
+static inline void page_set_kind_release(struct page *page, u16 flags, unsigned order)
+{
+	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
+}
+
 /* Head of the page this struct belongs to: itself, unless it is a tail. */
 static inline struct page *page_head(const struct page *page)
 {

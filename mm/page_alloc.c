@@ -20,6 +20,7 @@
 #include "mm/memmap_open.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/migrate.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
 #include "mm/page_check.h"
@@ -70,7 +71,7 @@ static void publish_split(struct zone *zone, u32 index, unsigned order)
 }
 
 /* Bare to full: eight frames of struct pages, written once, shown when they are ready. They are reserved. */
-static void full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
+void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
@@ -95,7 +96,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
 		return false;
 	}
-	full_from_bare(zone, node, kind, index);
+	block_full_from_bare(zone, node, kind, index);
 	publish_split(zone, index, order);
 	return true;
 }
@@ -324,6 +325,8 @@ static void free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 	const unsigned order = page->flags & PAGE_COMPOUND ? page->order : 0;
 	struct zone *zone = &mm->zone[page->zone];
 
+	if (unlikely(page->flags & PAGE_MOVABLE))
+		page_forget_mover(mm, page);
 	if (unlikely(atomic_load_relaxed(&mm->watch)) && !page_watch_freed(mm, page, order, caller))
 		return;
 	pcp_enter();
@@ -341,10 +344,30 @@ static void free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 	pcp_leave(mm);
 }
 
+/* Drop a reference to a head; the last one frees it. */
+static void put_page(struct mm *mm, struct page *head, virt_t caller)
+{
+	const u32 was = atomic_fetch_sub(&head->refcount, 1);
+
+	if (was > 1)
+		return;
+	if (likely(was == 1 && page_check_free(mm, head))) {
+		free_unreferenced(mm, head, caller);
+		return;
+	}
+	atomic_store_relaxed(&head->refcount, was); /* as it was */
+	if (was == 0)
+		page_misused(mm, head, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
+}
+
 static void free_page(struct mm *mm, struct page *page, virt_t caller)
 {
 	if (!page_check_free(mm, page))
 		return;
+	if (unlikely(page->flags & PAGE_MOVABLE)) { /* somebody may just be looking whether it can move */
+		put_page(mm, page, caller);
+		return;
+	}
 	if (likely(atomic_cas(&page->refcount, 1u, 0u)))
 		free_unreferenced(mm, page, caller);
 	else
@@ -355,6 +378,11 @@ static void free_page(struct mm *mm, struct page *page, virt_t caller)
 void mm_page_free(struct mm *mm, struct page *page)
 {
 	free_page(mm, page, CALLER);
+}
+
+void mm_page_put(struct mm *mm, struct page *page)
+{
+	put_page(mm, page_head(page), CALLER);
 }
 
 /* ---- mm.h ---- */
@@ -381,18 +409,7 @@ void page_get(struct page *page)
 
 void page_put(struct page *page)
 {
-	struct page *head = page_head(page);
-	const u32 was = atomic_fetch_sub(&head->refcount, 1);
-
-	if (was > 1)
-		return;
-	if (likely(was == 1 && page_check_free(&mm_kernel, head))) {
-		free_unreferenced(&mm_kernel, head, CALLER);
-		return;
-	}
-	atomic_store_relaxed(&head->refcount, was); /* as it was */
-	if (was == 0)
-		page_misused(&mm_kernel, page, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
+	put_page(&mm_kernel, page_head(page), CALLER);
 }
 
 /* Looks before it writes: a tail may be on a read-only page, where even a failing compare-and-swap faults. */

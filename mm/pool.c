@@ -14,6 +14,8 @@ void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_nod
 	*pool = (struct pool){.mm = mm, .order = order, .lock = SPINLOCK_INIT(LOCK_POOL), .node = nodes};
 	for (node_t n = 0; n < mm->nodes; n++)
 		nodes[n] = (struct pool_node){.free = BLOCK_LIST_INIT};
+	pool->next = mm->pools;
+	mm->pools = pool;
 }
 
 static struct pool_node *node_of_block(struct pool *pool, u32 index)
@@ -38,8 +40,10 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 	const u64 count = list->count, surplus = kept == POOL_KEPT_AS_SURPLUS;
 	u32 index;
 
-	block_list_publish_used(pool->mm, list, BLOCK_POOL | BLOCK_POOL_FREE);
+	block_list_publish_used(pool->mm, list, BLOCK_POOL);
 	spin_lock(&pool->lock);
+	for (index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+		block_set_pool_free(pool->mm, index, true);
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += count;
@@ -154,6 +158,8 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	for (node_t n = nodes; n-- > 0;)
 		if (only == NODE_NONE || n == only)
 			dequeue_from_node(pool, &pool->node[n], count - list->count, list);
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+		block_set_pool_free(pool->mm, index, false);
 	pool->pages -= list->count;
 	pool->free -= list->count;
 	spin_unlock(&pool->lock);

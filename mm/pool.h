@@ -14,6 +14,9 @@
  *
  * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise held them.
  *
+ * BLOCK_POOL_FREE says that a page is on its node's list; it changes under the pool's lock. A page may be replaced by another
+ * (migrate.h): a free one by the pool alone, a used one through its holder's mover; the counts stay.
+ *
  * Free pool pages live in the block table (links in the records), are frozen (refcount 0) and marked PAGE_HUGETLB before
  * anybody can find them. What makes a run a huge page and back is hvo.h's business and happens outside the pool's lock.
  *
@@ -30,6 +33,7 @@ struct pool_node {
 
 struct pool {
 	struct mm *mm;
+	struct pool *next; /* of this mm's */
 	unsigned order;
 	struct spinlock lock;
 	u64 pages, free, in_use, surplus, reserved, overcommit;
@@ -77,13 +81,16 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS };
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list);
 u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, enum pool_kept kept);
 
+/* One page, used by nobody and on no list, from the nearest node that has one; in no count yet. BLOCK_NONE if there is none. (pool_use.c) */
+u32 pool_make_near(struct pool *pool, node_t near);
+
 /* Promise `count` free pages to the caller. 0 or -ENOMEM. */
 int pool_reserve(struct pool *pool, u64 count);
 void pool_unreserve(struct pool *pool, u64 count);
 
 /*
  * A page for use, refcount 1, nearest to `node`; `reserved`: one of those promised. NULL if none is free and overcommit
- * allows no surplus page. And back.
+ * allows no surplus page. And back: a movable page (mm.h) goes back with its last reference.
  */
 enum pool_take { POOL_ANY, POOL_RESERVED };
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);

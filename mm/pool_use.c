@@ -5,6 +5,7 @@
 
 #include "kernel/panic.h"
 #include "mm/meta.h"
+#include "mm/migrate.h"
 #include "mm/pool.h"
 #include "mm/section.h"
 #include "mm/transit.h"
@@ -82,7 +83,7 @@ static bool claim_surplus(struct pool *pool)
 }
 
 /* One page, in transit, from the nearest node that has one. */
-static u32 make_near(struct pool *pool, node_t near)
+u32 pool_make_near(struct pool *pool, node_t near)
 {
 	const struct node *from = &pool->mm->node[near < pool->mm->nodes ? near : 0];
 	struct block_list list = BLOCK_LIST_INIT;
@@ -97,7 +98,7 @@ static u32 make_near(struct pool *pool, node_t near)
 /* A page that is claimed: it never lies in the pool free, so nobody else can take it. */
 static struct page *take_surplus(struct pool *pool, node_t near)
 {
-	const u32 index = make_near(pool, near);
+	const u32 index = pool_make_near(pool, near);
 	struct page *page = NULL;
 
 	spin_lock(&pool->lock);
@@ -156,11 +157,15 @@ static bool put_back(struct pool *pool, u32 index)
 void pool_page_give(struct pool *pool, struct page *page)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	const u32 was = atomic_exchange(&page->refcount, 0);
+	const u32 was = atomic_fetch_sub(&page->refcount, 1);
 	struct block_list list = BLOCK_LIST_INIT;
 
-	ASSERT(was == 1 && (page->flags & PAGE_HUGETLB), "pool page at frame %llx given back with %u references",
-	       (unsigned long long)page_to_pfn(page), was);
+	ASSERT((page->flags & PAGE_HUGETLB) && (was == 1 || (was > 1 && (page->flags & PAGE_MOVABLE))),
+	       "pool page at frame %llx given back with %u references", (unsigned long long)page_to_pfn(page), was);
+	if (was > 1)
+		return; /* somebody looks whether it can move, and gives it back */
+	if (page->flags & PAGE_MOVABLE)
+		page_forget_mover(pool->mm, page);
 	if (put_back(pool, index))
 		return;
 	block_list_push(pool->mm, &list, index);

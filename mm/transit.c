@@ -132,7 +132,6 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
-		block_set_pool_free(mm, index, false);
 		block_begin(zone, index, block_at(mm, index)->order, to);
 	}
 	if (zone)
@@ -146,8 +145,7 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		zone = lock_zone_of(mm, zone, index);
 		transit_end(zone, index, block_at(mm, index)->order);
-		block_set_flags(block_at(mm, index), flags & (u8)~BLOCK_POOL_FREE);
-		block_set_pool_free(mm, index, flags & BLOCK_POOL_FREE);
+		block_set_flags(block_at(mm, index), flags);
 		if (flags) /* a pool's, which does not look */
 			page_poison_forget(mm, index, 1);
 	}
@@ -167,7 +165,6 @@ static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transi
 		zone = lock_zone_of(mm, zone, index);
 		if (in_transit)
 			transit_end(zone, index, order);
-		block_set_pool_free(mm, index, false);
 		block_clear_flags(block, BLOCK_POOL);
 		buddy_free_blocks(zone, index, order, block_free_class(block));
 	}

@@ -130,6 +130,7 @@ struct mm {
 	struct zone *zone;
 	pfn_t *shared_tail; /* [zone * TAIL_ORDERS + (order == 18)] */
 	struct pcp **pcp;   /* [cpu] */
+	struct pool *pools; /* those over it */
 	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
 	enum section_style style; /* of sections that the allocator opens */
 	bool ready;
@@ -193,7 +194,7 @@ static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
 
 /*
  * A pool page lies free in its pool, or no more. Free 2 MiB ones count as movable: a pool takes another for it. 1 GiB ones make no
- * room for others of their size. By whoever owns the record.
+ * room for others of their size. Pool lock held.
  */
 static inline void block_set_pool_free(const struct mm *mm, u32 index, bool is_free)
 {

@@ -1,0 +1,282 @@
+/*
+ * Contiguous ranges: emptied, taken, handed out as single pages, given back. See contig.h.
+ *
+ * What contig_take() brings is a mixture: bare blocks, full ones, free huge pages. Huge ones become bare (or full, in mapped
+ * sections) with one round for all of them; then a range needs only frames for the struct pages of the bare ones, reserved
+ * for all before the first is changed.
+ */
+#include "mm/contig.h"
+
+#include <arch/check.h>
+
+#include "mm/buddy.h"
+#include "mm/isolate.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/migratetype.h"
+#include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "mm/pcp.h"
+#include "mm/transit.h"
+
+struct contig_stats contig_totals;
+
+static struct node *meta_node_of(struct zone *zone)
+{
+	return &zone->mm->node[zone_node(zone)->meta_node];
+}
+
+static void begin_piece(struct zone *zone, u32 index, unsigned order, struct block_list *list)
+{
+	for (u32 i = index; i < index + order_blocks(order); i++)
+		atomic_store_relaxed(&block_at(zone->mm, i)->type, (u8)(block_at(zone->mm, i)->type & ~BLOCK_ISOLATED));
+	block_begin(zone, index, order, BLOCK_BARE);
+	block_list_push(zone->mm, list, index);
+}
+
+/* Everything is free, or nothing is taken. */
+static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *list)
+{
+	const u32 end = first + count;
+	int err = -EBUSY;
+
+	spin_lock(&zone->lock);
+	if (isolate_test(zone, first, count)) {
+		for (u32 index = first; index < end;) {
+			const u32 head = buddy_find_run(zone->mm, index);
+			const bool giga = block_at(zone->mm, head)->state == BLOCK_HUGE &&
+					  block_at(zone->mm, head)->order == GIGA_ORDER;
+			const u32 next = buddy_unlink_within(zone, head, index, end);
+
+			if (giga)
+				begin_piece(zone, index, GIGA_ORDER, list);
+			for (; !giga && index < next; index++)
+				begin_piece(zone, index, BLOCK_ORDER, list);
+			index = next;
+		}
+		err = 0;
+	}
+	spin_unlock(&zone->lock);
+	return err;
+}
+
+int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct block_list *list,
+		struct contig_stats *stats)
+{
+	int err = isolate_range(zone, first, count);
+
+	stats->candidates++;
+	if (err)
+		return err;
+	pcp_drain_all(zone->mm);
+	err = migrate_range(zone, first, count, giga, &stats->moved);
+	if (!err)
+		err = mm_fails_on_purpose(zone->mm) ? -EBUSY : take_all(zone, first, count, list);
+	isolate_undo(zone, first, count);
+	return err;
+}
+
+/* ---- one state for all ---- */
+
+/* A 1 GiB page that is huge no more, as the pieces it consists of. */
+static void push_pieces(struct mm *mm, u32 index, struct block_list *list)
+{
+	const u32 blocks = order_blocks(block_at(mm, index)->order);
+
+	for (u32 i = index; i < index + blocks; i++) {
+		block_set_order(block_at(mm, i), BLOCK_ORDER);
+		block_set_flags(block_at(mm, i), BLOCK_TRANSIT);
+		block_list_push(mm, list, i);
+	}
+}
+
+static void push_all_pieces(struct mm *mm, struct block_list *from, struct block_list *list)
+{
+	u32 index;
+
+	while ((index = block_list_pop(mm, from)) != BLOCK_NONE) {
+		if (block_at(mm, index)->state == BLOCK_FULL)
+			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
+		push_pieces(mm, index, list);
+	}
+}
+
+int contig_unhuge(struct mm *mm, struct block_list *list)
+{
+	struct block_list bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
+	struct block_list rest = BLOCK_LIST_INIT;
+	u64 restored;
+	u32 index;
+
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+		const struct block *block = block_at(mm, index);
+
+		if (block->state != BLOCK_HUGE)
+			block_list_push(mm, &rest, index);
+		else
+			block_list_push(mm, block->flags & BLOCK_MAPPED ? &restore : &bare, index);
+	}
+	*list = rest;
+	hvo_make_bare(mm, &bare);
+	push_all_pieces(mm, &bare, list);
+	hvo_restore(mm, hvo_mode_find("on"), &restore, &done, &restored);
+	push_all_pieces(mm, &done, list);
+	if (restore.count == 0)
+		return 0;
+	block_list_splice(mm, list, &restore);
+	return -ENOMEM;
+}
+
+int contig_make_full(struct zone *zone, struct block_list *list)
+{
+	struct mm *mm = zone->mm;
+	enum meta_kind kind;
+	u64 bare = 0;
+
+	if (contig_unhuge(mm, list) < 0)
+		return -ENOMEM;
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		bare += block_at(mm, index)->state == BLOCK_BARE;
+	if (bare && meta_reserve_tails(meta_node_of(zone), bare * MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+		return -ENOMEM;
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+		if (block_at(mm, index)->state == BLOCK_BARE)
+			block_full_from_bare(zone, meta_node_of(zone), kind, index);
+	return 0;
+}
+
+/* ---- ranges of single pages ---- */
+
+/* Full blocks in transit become single pages, each with one reference. */
+static void hand_out(struct zone *zone, struct block_list *list)
+{
+	struct mm *mm = zone->mm;
+	const bool watched = atomic_load_relaxed(&mm->watch);
+	u32 index;
+
+	pcp_enter();
+	pcp_add_in_use(zone, (s64)(list->count * BLOCK_FRAMES));
+	pcp_leave(mm);
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+		struct page *pages = pfn_page(mm, block_pfn(index));
+
+		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+			memmap_form_compound(&pages[i], 0);
+			if (unlikely(watched))
+				page_watch_allocated(mm, &pages[i], 0, CALLER);
+		}
+		block_set_order(block_at(mm, index), 0);
+		block_publish_used(zone, index, BLOCK_ORDER);
+	}
+}
+
+int contig_take_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct contig_stats *stats)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	int err = contig_take(zone, first, count, giga, &list, stats);
+
+	if (err)
+		return err;
+	err = contig_make_full(zone, &list);
+	if (err)
+		block_list_publish_free(zone->mm, &list);
+	else
+		hand_out(zone, &list);
+	return err;
+}
+
+/* Whole blocks, or -EINVAL. */
+static int blocks_of_range(pfn_t first, u64 frames, u32 *index, u32 *count)
+{
+	if (!IS_ALIGNED(first, BLOCK_FRAMES) || !IS_ALIGNED(frames, BLOCK_FRAMES) || frames == 0 || first + frames < first ||
+	    (first + frames) >> BLOCK_ORDER >= BLOCK_NONE)
+		return -EINVAL;
+	*index = (u32)(first >> BLOCK_ORDER);
+	*count = (u32)(frames >> BLOCK_ORDER);
+	return 0;
+}
+
+static void settle(struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_settle(&mm->node[n]);
+}
+
+int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
+{
+	struct contig_stats stats = {0};
+	struct zone *zone;
+	u32 index, count;
+	int err = blocks_of_range(first, frames, &index, &count);
+
+	if (err)
+		return err;
+	zone = migratetype_range_zone(mm, index, count);
+	if (!zone)
+		return -EINVAL;
+	err = contig_take_range(zone, index, count, MIGRATE_MOVE_GIGA, &stats);
+	settle(mm);
+	return err;
+}
+
+/* True if all 512 are single pages with one reference, which are taken away. */
+static bool unreference_block(struct mm *mm, u32 index)
+{
+	struct page *pages = pfn_page(mm, block_pfn(index));
+
+	if (atomic_load_relaxed(&mm->watch) || block_at(mm, index)->free_pages > 0)
+		return false;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (pages[i].refcount != 1 || page_kind(&pages[i]).flags)
+			return false;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		atomic_store_relaxed(&pages[i].refcount, 0);
+	return true;
+}
+
+void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames)
+{
+	for (pfn_t pfn = first; pfn < first + frames; pfn += BLOCK_FRAMES) {
+		const u32 index = (u32)(pfn >> BLOCK_ORDER);
+		struct zone *zone = block_zone(mm, index);
+
+		if (unreference_block(mm, index)) {
+			pcp_enter();
+			pcp_add_in_use(zone, -(s64)BLOCK_FRAMES);
+			pcp_leave(mm);
+			block_free(zone, index, BLOCK_ORDER);
+		} else {
+			for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+				mm_page_free(mm, pfn_page(mm, pfn + i));
+		}
+	}
+}
+
+int contig_alloc_range(pfn_t first, u64 frames)
+{
+	return mm_contig_alloc_range(&mm_kernel, first, frames);
+}
+
+void contig_free_range(pfn_t first, u64 frames)
+{
+	mm_contig_free_range(&mm_kernel, first, frames);
+}
+
+int contig_declare_cma(pfn_t first, u64 frames)
+{
+	return mm_contig_declare_cma(&mm_kernel, first, frames);
+}
+
+struct page *contig_alloc(unsigned order, node_t node)
+{
+	return mm_contig_alloc(&mm_kernel, order, node);
+}
+
+int mm_contig_declare_cma(struct mm *mm, pfn_t first, u64 frames)
+{
+	u32 index, count;
+	const int err = blocks_of_range(first, frames, &index, &count);
+
+	return err ? err : migratetype_set(mm, index, count, MIGRATE_CMA);
+}

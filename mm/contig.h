@@ -1,0 +1,85 @@
+/*
+ * Contiguous memory at run time: ranges that are emptied, and the search for one worth emptying.
+ *
+ *   search --candidate--> isolate -> drain -> move what is in use -> take -> end isolation        next candidate on failure
+ *
+ *   vanilla  before S4: every struct page of a range is read, huge pages too; a range with a 1 GiB page is found out only when
+ *            moving fails, after isolating and draining
+ *   skip     S4: a huge page at least as large as the request ends the look at a range; smaller ones are moved. CMA is exempt
+ *   strict   any huge page ends it: the older check that S4 compares with; fails where moving 2 MiB pages would have made room
+ *   index    ours: each GiB keeps a count of its free and movable frames (struct gib), so the cheapest one is known without
+ *            reading any struct page; an order-18 run of the buddy needs no search at all
+ *
+ * The first three read struct pages as Linux does: they look at mapped sections only, and are meant for max_order=10, where the
+ * buddy has no run that large. All are alike in what they do with a candidate.
+ *
+ * Source: Gorman, "mm: page_alloc: Assume huge tail pages are valid when allocating contiguous pages", 2023-04.
+ */
+#pragma once
+
+#include "mm/hvo.h"
+#include "mm/migrate.h"
+
+struct contig_stats {
+	u64 scanned;    /* struct pages read in search of a range */
+	u64 candidates; /* ranges tried */
+	struct migrate_stats moved;
+};
+
+/* A search under way. */
+struct contig_scan {
+	struct zone *zone;
+	unsigned order; /* 9..18 */
+	bool mapped;    /* wanted: sections of that style only; else index takes either, but not both in one range */
+	u64 after;      /* where it stands: its own business; starts at 0 */
+	bool drained;
+	struct contig_stats *stats;
+};
+
+struct contig_search {
+	const char *name;
+	bool skips_same, skips_all; /* huge pages of the request's size and more; any */
+	u32 (*next)(struct contig_scan *scan, const struct contig_search *search); /* first block of a range, or BLOCK_NONE */
+};
+
+extern const struct contig_search contig_searches[]; /* vanilla, skip, strict, index; ends with a NULL name */
+
+/* The one chosen with contig=, index by default. set: for benchmarks and tests; returns what it was. */
+const struct contig_search *contig_search_selected(void);
+const struct contig_search *contig_search_select(const struct contig_search *search);
+const struct contig_search *contig_search_find(const char *name);
+
+/* Totals of all searches of this machine since start, read while nobody searches. */
+extern struct contig_stats contig_totals;
+
+/*
+ * Empty [first, first + count) of one zone, open, and take it: runs in transit at the end of `list`, in ascending order, as 2 MiB pieces in
+ * whatever state they were free in, and whole 1 GiB pages. 0; -EBUSY, -ENOMEM: nothing is taken and nothing stays isolated;
+ * what was moved stays moved. No lock held.
+ */
+int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct block_list *list,
+		struct contig_stats *stats);
+
+/* The same as single pages, one reference each: 0, -EBUSY, -ENOMEM. */
+int contig_take_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct contig_stats *stats);
+
+/* Pieces that are huge are so no more: BARE, or FULL in mapped sections. 0 or -ENOMEM: some of a mapped section still are. */
+int contig_unhuge(struct mm *mm, struct block_list *list);
+
+/*
+ * Pieces that contig_take() brought have their struct pages, all of them, each an order-9 piece in transit. 0 or -ENOMEM; then they are as
+ * far as they came and still the caller's.
+ */
+int contig_make_full(struct zone *zone, struct block_list *list);
+
+/*
+ * Up to `count` 1 GiB pages found by the selected search, for hvo_optimise() by the same mode, in transit: HUGE already, or FULL where the
+ * mode or the sections have it so (then a head is reserved if the mode wants one). Returns how many.
+ */
+u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, struct block_list *list);
+
+/* The calls of mm.h for any machine. */
+int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames);
+void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames);
+struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node);
+int mm_contig_declare_cma(struct mm *mm, pfn_t first, u64 frames);

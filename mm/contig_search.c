@@ -1,0 +1,318 @@
+/*
+ * Where to look for a range: the four searches of contig.h, and the 1 GiB pages made of what they find.
+ */
+#include "kernel/cmdline.h"
+#include "kernel/string.h"
+#include "mm/contig.h"
+#include "mm/memmap_open.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+
+/* ---- reading struct pages, as Linux does ---- */
+
+/* A block whose struct pages a search may read: of a mapped section, on no way elsewhere. Zone lock held. */
+static bool is_readable(const struct zone *zone, u32 index)
+{
+	const struct block *block = block_at(zone->mm, index);
+
+	return section_state(zone->mm, index / SECTION_BLOCKS) == SECTION_OPEN && block && (block->flags & BLOCK_MAPPED) &&
+	       block->zone == zone->index && block->state != BLOCK_META &&
+	       !(block_at(zone->mm, block_run_head(zone->mm, index))->flags & BLOCK_TRANSIT);
+}
+
+/* One struct page. False if the range is not worth more. */
+static bool page_suits(struct contig_scan *scan, const struct contig_search *search, const struct page *page, bool cma)
+{
+	const struct page_kind kind = page_kind(page);
+
+	scan->stats->scanned++;
+	if (kind.zone != scan->zone->index || (kind.flags & PAGE_RESERVED))
+		return false;
+	if (!(kind.flags & PAGE_HUGETLB))
+		return true;
+	return !search->skips_all && !(search->skips_same && kind.order >= scan->order && !cma);
+}
+
+/* Every struct page of the range, huge or not, until one says no. The lock is held throughout, as in Linux. */
+static bool range_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
+{
+	struct zone *zone = scan->zone;
+	bool suits = true;
+
+	spin_lock(&zone->lock);
+	for (u32 index = first; suits && index < first + order_blocks(scan->order); index++) {
+		const struct page *pages = pfn_page(zone->mm, block_pfn(index));
+
+		suits = is_readable(zone, index);
+		for (unsigned i = 0; suits && i < BLOCK_FRAMES; i++)
+			suits = page_suits(scan, search, &pages[i], block_type(block_at(zone->mm, index)) == MIGRATE_CMA);
+	}
+	spin_unlock(&zone->lock);
+	return suits;
+}
+
+static u32 next_by_reading(struct contig_scan *scan, const struct contig_search *search)
+{
+	const u32 blocks = order_blocks(scan->order);
+	const u64 first = ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks);
+	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
+
+	for (u64 index = MAX(first, scan->after); index + blocks <= end; index += blocks) {
+		scan->after = index + blocks;
+		if (range_suits(scan, search, (u32)index))
+			return (u32)index;
+	}
+	return BLOCK_NONE;
+}
+
+/* ---- by the summary of each GiB ---- */
+
+/* Frames of a GiB that were never opened. *mapped: how many of its sections are open and mapped. */
+static u32 unopened_frames(const struct mm *mm, u64 gib, unsigned *mapped)
+{
+	u32 frames = 0;
+
+	*mapped = 0;
+	for (u64 section = gib * GIB_SECTIONS; section < (gib + 1) * GIB_SECTIONS; section++) {
+		if (section_state(mm, section) == SECTION_UNOPENED)
+			frames += SECTION_BLOCKS * BLOCK_FRAMES;
+		else
+			*mapped += section_style(mm, section) == SECTION_MAPPED;
+	}
+	return frames;
+}
+
+/*
+ * What emptying a GiB would cost, in frames to move; false if something in it can be neither moved nor drained. Racy by design:
+ * isolation finds out exactly.
+ */
+static bool gib_cost(const struct contig_scan *scan, u64 number, u64 *cost)
+{
+	const struct mm *mm = scan->zone->mm;
+	const struct gib *gib = &mm->gib[number - mm->first_gib];
+	const u32 movable = atomic_load_relaxed(&gib->movable);
+	unsigned mapped;
+	u32 unopened;
+
+	if (!gib->whole)
+		return false;
+	unopened = unopened_frames(mm, number, &mapped);
+	*cost = movable;
+	if (mapped != 0 && mapped + unopened / (SECTION_BLOCKS * BLOCK_FRAMES) != GIB_SECTIONS)
+		return false; /* two styles in one page */
+	if (scan->mapped ? mapped == 0 : mapped != 0 && unopened != 0)
+		return false;
+	return atomic_load_relaxed(&gib->free) + movable + unopened == order_pages(GIGA_ORDER);
+}
+
+/* The cheapest GiB after the one tried last: `after` is 1 + (cost, number) of that. */
+static u32 cheapest_gib(struct contig_scan *scan)
+{
+	const u64 first = DIV_ROUND_UP(scan->zone->start_pfn, order_pages(GIGA_ORDER));
+	const u64 end = scan->zone->end_pfn / order_pages(GIGA_ORDER);
+	u64 best = ~0ULL, cost;
+
+	for (u64 gib = first; gib < end; gib++)
+		if (gib_cost(scan, gib, &cost) && (cost << 32 | gib) >= scan->after)
+			best = MIN(best, cost << 32 | gib);
+	if (best == ~0ULL)
+		return BLOCK_NONE;
+	scan->after = best + 1;
+	return (u32)(best & ~0U) * GIB_BLOCKS;
+}
+
+/* As far as its record says: free, or full of what may be movable. */
+static bool block_may_move(const struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index), *head;
+
+	if (!block || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN || block_is_isolated(block))
+		return false;
+	head = block_at(mm, block_run_head(mm, index));
+	if (head->flags & BLOCK_FREE)
+		return true;
+	return !(head->flags & BLOCK_TRANSIT) && head->order <= BLOCK_ORDER && block_type(block) != MIGRATE_UNMOVABLE &&
+	       (block->state == BLOCK_FULL || block->state == BLOCK_HUGE);
+}
+
+/* Smaller ranges: block records say enough. The first that may do. */
+static u32 next_by_records(struct contig_scan *scan)
+{
+	const struct mm *mm = scan->zone->mm;
+	const u32 blocks = order_blocks(scan->order);
+	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
+
+	scan->after = MAX(scan->after, ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks));
+	while (scan->after + blocks <= end) {
+		const u32 first = (u32)scan->after;
+		bool suits = true;
+
+		scan->after += blocks;
+		for (u32 index = first; suits && index < first + blocks; index++)
+			suits = block_may_move(mm, index);
+		if (suits)
+			return first;
+	}
+	return BLOCK_NONE;
+}
+
+/* What lies on per-CPU lists is neither free nor movable: if there is no other way it is drained, once, and counted anew. */
+static u32 next_by_summary(struct contig_scan *scan, const struct contig_search *search)
+{
+	u32 first;
+
+	(void)search;
+	if (scan->order < GIGA_ORDER)
+		return next_by_records(scan);
+	first = cheapest_gib(scan);
+	if (first == BLOCK_NONE && !scan->drained) {
+		scan->drained = true;
+		scan->after = 0;
+		pcp_drain_all(scan->zone->mm);
+		first = cheapest_gib(scan);
+	}
+	return first;
+}
+
+enum { SEARCH_INDEX = 3 };
+
+const struct contig_search contig_searches[] = {
+	{.name = "vanilla", .next = next_by_reading},
+	{.name = "skip", .skips_same = true, .next = next_by_reading},
+	{.name = "strict", .skips_same = true, .skips_all = true, .next = next_by_reading},
+	[SEARCH_INDEX] = {.name = "index", .next = next_by_summary},
+	{.name = NULL},
+};
+
+static unsigned search_selected = SEARCH_INDEX;
+OPTION_CHOICE(contig, search_selected, "vanilla|skip|strict|index", "how contiguous ranges are searched for");
+
+const struct contig_search *contig_search_selected(void)
+{
+	return &contig_searches[search_selected];
+}
+
+const struct contig_search *contig_search_select(const struct contig_search *search)
+{
+	const struct contig_search *was = contig_search_selected();
+
+	search_selected = (unsigned)(search - contig_searches);
+	return was;
+}
+
+const struct contig_search *contig_search_find(const char *name)
+{
+	for (const struct contig_search *search = contig_searches; search->name; search++)
+		if (strcmp(search->name, name) == 0)
+			return search;
+	return NULL;
+}
+
+/* ---- 1 GiB pages ---- */
+
+/* Sections of the GiB that were never opened. */
+static bool open_rest(struct contig_scan *scan, u32 first)
+{
+	struct mm *mm = scan->zone->mm;
+
+	for (u64 section = first / SECTION_BLOCKS; section < (first + GIB_BLOCKS) / SECTION_BLOCKS; section++) {
+		if (section_state(mm, section) == SECTION_UNOPENED)
+			section_open(mm, section, scan->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND);
+		if (section_state(mm, section) != SECTION_OPEN)
+			return false;
+	}
+	return true;
+}
+
+/* 512 pieces in transit become one page, HUGE, or FULL where all sections are mapped. */
+static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first, struct block_list *pieces)
+{
+	struct mm *mm = zone->mm;
+	struct node *node = &mm->node[zone_node(zone)->meta_node];
+
+	if (contig_unhuge(mm, pieces) < 0)
+		return -ENOMEM;
+	if (!(block_at(mm, first)->flags & BLOCK_MAPPED))
+		return hvo_gather(mm, first);
+	if (mode->new_head && meta_reserve(node, META_LONG, 1) < 0)
+		return -ENOMEM;
+	hvo_join(mm, first);
+	return 0;
+}
+
+static bool take_candidate(struct contig_scan *scan, const struct hvo_mode *mode, u32 first, struct block_list *list)
+{
+	struct block_list pieces = BLOCK_LIST_INIT;
+	struct mm *mm = scan->zone->mm;
+
+	if (!open_rest(scan, first) || contig_take(scan->zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &pieces, scan->stats) < 0)
+		return false;
+	if (make_giga(scan->zone, mode, first, &pieces) < 0) {
+		block_list_publish_free(mm, &pieces);
+		return false;
+	}
+	block_list_push(mm, list, first);
+	return true;
+}
+
+/* A range of single pages. */
+static struct page *take_range(struct zone *zone, unsigned order, struct contig_stats *stats)
+{
+	const struct contig_search *search = contig_search_selected();
+	u32 first;
+
+	do {
+		struct contig_scan scan = {.zone = zone, .order = order, .stats = stats};
+
+		while ((first = search->next(&scan, search)) != BLOCK_NONE)
+			if (contig_take_range(zone, first, order_blocks(order), MIGRATE_KEEP_GIGA, stats) == 0)
+				return pfn_page(zone->mm, block_pfn(first));
+	} while (section_open_next(zone, zone->mm->style) == 0);
+	return NULL;
+}
+
+static void add_stats(const struct contig_stats *stats)
+{
+	atomic_add_relaxed(&contig_totals.scanned, stats->scanned);
+	atomic_add_relaxed(&contig_totals.candidates, stats->candidates);
+	atomic_add_relaxed(&contig_totals.moved.pages, stats->moved.pages);
+	atomic_add_relaxed(&contig_totals.moved.pooled, stats->moved.pooled);
+	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
+}
+
+u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, struct block_list *list)
+{
+	const struct contig_search *search = contig_search_selected();
+	struct contig_stats stats = {0};
+	struct contig_scan scan = {.zone = zone, .order = GIGA_ORDER, .mapped = mode->mapped, .stats = &stats};
+	u64 taken = 0;
+	u32 first;
+
+	while (taken < count && (first = search->next(&scan, search)) != BLOCK_NONE) {
+		if (!take_candidate(&scan, mode, first, list))
+			continue;
+		taken++;
+		scan.after = 0; /* each page is searched for from the start, as in Linux */
+	}
+	add_stats(&stats);
+	return taken;
+}
+
+struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
+{
+	const struct node *near = &mm->node[node < mm->nodes ? node : 0];
+	struct contig_stats stats = {0};
+	struct page *page = NULL;
+
+	if (order <= BLOCK_ORDER || order >= GIGA_ORDER)
+		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
+	for (node_t i = 0; i < mm->nodes && !page; i++)
+		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--)
+			if (mm->node[near->fallback[i]].zone[kind] != ZONE_NONE)
+				page = take_range(&mm->zone[mm->node[near->fallback[i]].zone[kind]], order, &stats);
+	add_stats(&stats);
+	return page;
+}

@@ -1,0 +1,88 @@
+/*
+ * A 1 GiB page out of 512 blocks that became free one by one: some bare, some full. See hvo.h.
+ *
+ *   bare   nothing -> [shared tail x8]              not present -> present: no flush
+ *   full   [8 private] -> [shared tail x8]          frames gated, one round for all of them at the end
+ *   first  its head frame: a new one if it was bare, else the one in place
+ *
+ * All tails of order 18 are alike, so it does not matter what a block was before. Nobody uses the struct pages meanwhile: the
+ * blocks are in transit.
+ */
+#include "kernel/panic.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/vmemmap.h"
+
+static void gate(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const u64 tag = shootdown_tag();
+
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
+		if (frames[i] != PFN_NONE)
+			meta_give(mm, frames[i], tag);
+}
+
+/* Blocks 1..511. True if it had struct pages that are shared now. */
+static bool gather_tail(struct mm *mm, u32 index, pfn_t tail)
+{
+	const bool full = block_at(mm, index)->state == BLOCK_FULL;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	if (full) {
+		vmemmap_share_all(mm, index, tail, frames);
+		gate(mm, frames);
+	} else {
+		vmemmap_set_nohead(mm, index, tail);
+	}
+	block_set_state(mm, index, BLOCK_NOHEAD);
+	return full;
+}
+
+/* The first block. A frame is reserved for its head if it is bare. */
+static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
+{
+	const bool full = block_at(mm, index)->state == BLOCK_FULL;
+	const u8 zone = block_at(mm, index)->zone;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	if (full) {
+		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), GIGA_ORDER, zone);
+		vmemmap_share_tails(mm, index, PFN_NONE, tail, frames);
+		gate(mm, frames);
+	} else {
+		const pfn_t head = meta_take(node, META_LONG);
+
+		memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, zone);
+		vmemmap_set_huge(mm, index, head, tail);
+	}
+	block_set_state(mm, index, BLOCK_HUGE);
+	return full;
+}
+
+void hvo_join(struct mm *mm, u32 first)
+{
+	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++) {
+		block_set_order(block_at(mm, index), 0);
+		block_clear_flags(block_at(mm, index), BLOCK_TRANSIT); /* covered by the head's mark */
+	}
+	block_set_order(block_at(mm, first), GIGA_ORDER);
+}
+
+int hvo_gather(struct mm *mm, u32 first)
+{
+	struct zone *zone = block_zone(mm, first);
+	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	const pfn_t tail = vmemmap_shared_tail(mm, zone, GIGA_ORDER);
+	bool round_due;
+
+	if (block_at(mm, first)->state == BLOCK_BARE && meta_reserve(node, META_LONG, 1) < 0)
+		return -ENOMEM;
+	round_due = gather_head(mm, node, first, tail);
+	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++)
+		round_due |= gather_tail(mm, index, tail);
+	hvo_join(mm, first);
+	if (round_due)
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	return 0;
+}

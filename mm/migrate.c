@@ -1,0 +1,186 @@
+/*
+ * Moving pages out of a range: see migrate.h.
+ *
+ * The range is isolated, so nothing in it is given out while this runs: what is free stays free, a full block stays full, and
+ * its struct pages may be looked at without a lock. What is in use may be given back at any moment; a reference keeps it.
+ */
+#include "mm/migrate.h"
+
+#include "kernel/panic.h"
+#include "kernel/string.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/isolate.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+
+enum { PASSES = 5 };
+
+/* Pages of 1 GiB make no room for others of their size: they are not counted. */
+static void count_movable(struct mm *mm, const struct page *page, unsigned order, s64 sign)
+{
+	if (order <= BLOCK_ORDER)
+		gib_count_movable(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), sign * (s64)order_pages(order));
+}
+
+static unsigned order_of(struct page_kind kind)
+{
+	return kind.flags & PAGE_COMPOUND ? kind.order : 0;
+}
+
+void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+{
+	const struct page_kind kind = page_kind(page);
+
+	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
+	       "frame %llx cannot be made movable: it is not the head of a page in use",
+	       (unsigned long long)page_to_pfn(page));
+	page->mover = mover;
+	if (kind.flags & PAGE_MOVABLE)
+		return;
+	page_set_kind_release(page, kind.flags | PAGE_MOVABLE, kind.order);
+	count_movable(mm, page, order_of(kind), 1);
+}
+
+void page_forget_mover(struct mm *mm, struct page *page)
+{
+	const struct page_kind kind = page_kind(page);
+
+	count_movable(mm, page, order_of(kind), -1);
+	page_set_kind(page, kind.flags & (u16)~PAGE_MOVABLE, kind.order);
+}
+
+void page_set_movable(struct page *page, const struct page_mover *mover)
+{
+	mm_page_set_movable(&mm_kernel, page, mover);
+}
+
+/* ---- one page ---- */
+
+int page_move(struct mm *mm, struct page *from, struct page *to)
+{
+	const struct page_mover *mover = from->mover;
+
+	mm_page_set_movable(mm, to, mover);
+	return mover->move(from, to);
+}
+
+bool page_get_movable(struct page *page)
+{
+	return (atomic_load_acquire(&page->kind) & PAGE_MOVABLE) && page_try_get(page);
+}
+
+void page_copy(struct page *to, const struct page *from)
+{
+	const u64 pages = order_pages(page_order(from));
+
+	memcpy(page_address(to), page_address(from), pages * PAGE_SIZE);
+	for (unsigned i = 0; i < ARRAY_LEN(to->private); i++)
+		to->private[i] = from->private[i];
+}
+
+/* A page that is not a pool's. */
+static int move_page(struct mm *mm, struct page *from, struct migrate_stats *stats)
+{
+	const struct page_kind kind = page_kind(from);
+	struct page *to;
+	int err;
+
+	if (!page_get_movable(from))
+		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0; /* 0: given back just now */
+	to = mm_fails_on_purpose(mm) ? NULL : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+	if (!to) {
+		mm_page_put(mm, from);
+		return -ENOMEM;
+	}
+	err = page_move(mm, from, to);
+	if (err) {
+		stats->failed++;
+		mm_page_put(mm, to);
+	} else {
+		stats->pages += order_pages(order_of(kind));
+		mm_page_put(mm, from); /* its holder's reference, handed over */
+	}
+	mm_page_put(mm, from);
+	return err ? -EBUSY : 0;
+}
+
+/* ---- a range ---- */
+
+/* Every chunk of a full block that is in use. The first hard failure ends it; what only would not move now does not. */
+static int move_pages(struct mm *mm, u32 index, struct migrate_stats *stats)
+{
+	struct page *pages = pfn_page(mm, block_pfn(index));
+	int result = 0;
+
+	for (u64 i = 0; i < BLOCK_FRAMES;) {
+		const struct page_kind kind = page_kind(&pages[i]);
+		int err = 0;
+
+		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) && atomic_load_relaxed(&pages[i].refcount) > 0)
+			err = move_page(mm, &pages[i], stats);
+		if (err == -ENOMEM)
+			return err;
+		result = err ? err : result;
+		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+	}
+	return result;
+}
+
+/* What block `index` is part of. *blocks is how far that reaches. */
+static int move_block(struct mm *mm, u32 index, enum migrate_giga giga, u32 *blocks, struct migrate_stats *stats)
+{
+	const u32 head = block_run_head(mm, index);
+	const struct block *block = block_at(mm, head);
+	const unsigned order = atomic_load_relaxed(&block->order);
+	const u8 flags = atomic_load_relaxed(&block->flags);
+
+	*blocks = order > BLOCK_ORDER ? head + order_blocks(order) - index : 1;
+	if (flags & BLOCK_FREE)
+		return 0;
+	if (flags & BLOCK_TRANSIT)
+		return -EAGAIN;
+	if (order == GIGA_ORDER && giga == MIGRATE_KEEP_GIGA)
+		return -EBUSY;
+	if (flags & BLOCK_POOL)
+		return pool_move_page(mm, head, stats);
+	switch (atomic_load_relaxed(&block->state)) {
+	case BLOCK_HUGE:
+		return move_page(mm, pfn_page(mm, block_pfn(head)), stats);
+	case BLOCK_FULL:
+		return move_pages(mm, index, stats);
+	default:
+		return -EBUSY;
+	}
+}
+
+static int one_pass(struct zone *zone, u32 first, u32 end, enum migrate_giga giga, struct migrate_stats *stats)
+{
+	int result = 0;
+	u32 blocks;
+
+	for (u32 index = first; index < end; index += blocks) {
+		const int err = move_block(zone->mm, index, giga, &blocks, stats);
+
+		if (err == -ENOMEM)
+			return err;
+		result = err ? err : result;
+	}
+	return result;
+}
+
+int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct migrate_stats *stats)
+{
+	bool empty = false;
+	int err = 0;
+
+	for (unsigned pass = 0; pass < PASSES && !empty && err != -ENOMEM; pass++) {
+		err = one_pass(zone, first, first + count, giga, stats);
+		if (pass > 0)
+			pcp_drain_all(zone->mm); /* what was on its way to a list when the range was isolated */
+		spin_lock(&zone->lock);
+		empty = isolate_test(zone, first, count);
+		spin_unlock(&zone->lock);
+	}
+	return empty ? 0 : err == -ENOMEM ? err : -EBUSY;
+}

@@ -1,0 +1,239 @@
+/*
+ * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what the four searches see.
+ */
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/contig.h"
+#include "mm/migratetype.h"
+#include "mm/page_alloc.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/pool_check.h"
+
+static struct holder holder; /* of the case that runs */
+
+/* ---- 1 GiB pages ---- */
+
+/* Two phantom GiB full of 2 MiB pages, of which every eighth stays. Nothing large is left in one piece. */
+static bool scatter_huge(struct arena *a)
+{
+	static struct page *page[2 * GIB_BLOCKS];
+	const node_t node = a->options.nodes;
+	u64 count = 0;
+
+	holder_init(&holder, &a->mm);
+	holder.phantom = true;
+	while (count < ARRAY_LEN(page) && (page[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, node)))
+		count++;
+	for (u64 i = 0; i < count; i++) {
+		if (i % 8 == 3)
+			holder_adopt(&holder, page[i]);
+		else
+			mm_page_free(&a->mm, page[i]);
+	}
+	for (u64 i = 0; i < 6; i++)
+		holder_take(&holder, 0, node);
+	return count == ARRAY_LEN(page);
+}
+
+TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	struct page *giga;
+
+	if (!a)
+		return;
+	REQUIRE(scatter_huge(a));
+	EXPECT(arena_accounted(a));
+	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	REQUIRE(giga);
+	EXPECT(IS_ALIGNED(page_to_pfn(giga), order_pages(GIGA_ORDER)));
+	EXPECT_EQ(holder_pages_in(&holder, page_to_pfn(giga), page_to_pfn(giga) + order_pages(GIGA_ORDER)), 0);
+	EXPECT(holder.moved >= GIB_BLOCKS / 8);
+	EXPECT(holder_intact(&holder));
+	EXPECT_EQ(block_of(&a->mm, page_to_pfn(giga))->state, BLOCK_HUGE);
+	EXPECT_EQ(block_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1)->state, BLOCK_NOHEAD);
+	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
+	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
+	EXPECT(arena_accounted(a));
+	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes)); /* the other one holds the rest */
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, giga);
+	holder_give_all(&holder);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	struct block_list list = BLOCK_LIST_INIT;
+	struct contig_stats stats = {0};
+	u32 fault = 0, first;
+	struct zone *zone;
+	int err = -EBUSY;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	REQUIRE(scatter_huge(a));
+	first = (u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
+	for (; err && fault < 2000; fault += err ? 1 + fault / 8 : 0) {
+		a->mm.fail_after = fault + 1;
+		err = contig_take(zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &list, &stats);
+		a->mm.fail_after = 0;
+		EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
+		EXPECT_EQ(list.count, err ? 0 : GIB_BLOCKS);
+		EXPECT_EQ(zone->transit, err ? 0 : order_pages(GIGA_ORDER));
+		EXPECT(holder_intact(&holder));
+		if (err)
+			EXPECT(arena_accounted(a));
+	}
+	EXPECT(fault > GIB_BLOCKS / 8); /* it failed while isolating, and while moving */
+	EXPECT_EQ(err, 0);
+	block_list_publish_free(&a->mm, &list);
+	EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- what searches see ---- */
+
+/* First range that a search would try, and how many struct pages it read. */
+static u32 first_candidate(struct zone *zone, const char *name, unsigned order, u64 *scanned)
+{
+	const struct contig_search *search = contig_search_find(name);
+	struct contig_stats stats = {0};
+	struct contig_scan scan = {.zone = zone, .order = order, .stats = &stats};
+	const u32 first = search->next(&scan, search);
+
+	*scanned = stats.scanned;
+	return first;
+}
+
+enum { SMALL_ORDER = 13, SMALL_RANGES = 4 }; /* 32 MiB, of which a section has four */
+
+/* A used 2 MiB page with all its struct pages in each range of the arena's one mapped section; all else is free. */
+static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
+{
+	const struct hvo_mode *off = hvo_mode_find("off");
+	static struct page *page[SECTION_BLOCKS];
+	bool kept[SMALL_RANGES] = {false};
+	u64 count = 0;
+
+	holder_init(&holder, &a->mm);
+	pool_grow(&a->pool, off, SECTION_BLOCKS);
+	while (count < ARRAY_LEN(page) && (page[count] = pool_page_take(&a->pool, 0, POOL_ANY)))
+		count++;
+	for (u64 i = 0; i < count; i++) {
+		const u64 range = (((u32)(page_to_pfn(page[i]) >> BLOCK_ORDER)) - section_first) / order_blocks(SMALL_ORDER);
+
+		if (range < SMALL_RANGES && !kept[range])
+			kept[range] = holder_adopt(&holder, page[i]);
+		else
+			pool_page_give(&a->pool, page[i]);
+	}
+	pool_shrink(&a->pool, off, ~0ULL);
+	return holder.slots == SMALL_RANGES;
+}
+
+static struct page *alloc_with(struct arena *a, const char *search)
+{
+	const struct contig_search *was = contig_search_select(contig_search_find(search));
+	struct page *page = mm_contig_alloc(&a->mm, SMALL_ORDER, 0);
+
+	contig_search_select(was);
+	return page;
+}
+
+static void expect_small_range_works(struct arena *a, const char *search)
+{
+	struct page *page = alloc_with(a, search);
+
+	EXPECT(page != NULL);
+	if (!page)
+		return;
+	EXPECT(IS_ALIGNED(page_to_pfn(page), order_pages(SMALL_ORDER)));
+	EXPECT(holder_intact(&holder));
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, page_to_pfn(page), order_pages(SMALL_ORDER));
+}
+
+TEST(mm_contig, skip_moves_what_strict_gives_up_on)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 section, before;
+
+	if (!a)
+		return;
+	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first one holds META */
+	buddy_set_max_order(&a->mm, 10);
+	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
+	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
+	EXPECT(!alloc_with(a, "strict"));
+	EXPECT_EQ(holder.moved, 0);
+	EXPECT(arena_accounted(a));
+	expect_small_range_works(a, "skip");
+	before = holder.moved;
+	EXPECT(before > 0);
+	expect_small_range_works(a, "vanilla");
+	expect_small_range_works(a, "index");
+	EXPECT_EQ(a->pool.in_use, SMALL_RANGES);
+	pool_expect_consistent(&a->pool);
+	for (u64 slot = 0; slot < holder.slots; slot++)
+		pool_page_give(&a->pool, holder.page[slot]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* What S4 is about: a huge page as large as the request is proposed by vanilla, after all of it was read; skip sees its head. */
+TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 section, scanned;
+	struct zone *zone;
+	u32 huge;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("off"), ~0ULL), a->pool.pages);
+	huge = (u32)(section * SECTION_BLOCKS);
+	while (!(block_at(&a->mm, huge)->flags & BLOCK_POOL))
+		huge++;
+	EXPECT_EQ(first_candidate(zone, "vanilla", BLOCK_ORDER, &scanned), huge);
+	EXPECT_EQ(scanned, BLOCK_FRAMES);
+	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), BLOCK_NONE);
+	EXPECT_EQ(scanned, a->pool.pages); /* one struct page each */
+	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), huge); /* CMA is always tried */
+	EXPECT_EQ(first_candidate(zone, "strict", BLOCK_ORDER, &scanned), BLOCK_NONE);
+	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_MOVABLE), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, the_index_reads_no_struct_page)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	struct zone *zone;
+	u64 scanned;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	REQUIRE(scatter_huge(a));
+	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2) /* make one GiB cheaper than the other */
+		holder_give(&holder, slot);
+	first = first_candidate(zone, "index", GIGA_ORDER, &scanned);
+	EXPECT_EQ(scanned, 0);
+	REQUIRE(first != BLOCK_NONE);
+	for (u32 gib = 0; gib < 2; gib++)
+		EXPECT(gib_of(&a->mm, first)->movable <= gib_of(&a->mm, arena_phantom_block(a) + gib * GIB_BLOCKS)->movable);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

@@ -1,0 +1,114 @@
+/*
+ * A holder of movable pages: see holder.h.
+ */
+#include "tests/kernel/holder.h"
+
+#include "mm/migrate.h"
+#include "mm/page_alloc.h"
+
+static u64 pattern_of(const struct page *page, u64 word)
+{
+	return (page->private[1] + 1) * 0x9e3779b97f4a7c15ULL + word;
+}
+
+static u64 words_of(const struct page *page)
+{
+	return order_pages(page_order(page)) * PAGE_SIZE / sizeof(u64);
+}
+
+static int holder_move(struct page *from, struct page *to)
+{
+	struct holder *h = (struct holder *)(virt_t)from->private[0];
+	const u64 slot = from->private[1];
+	int err = -EBUSY;
+
+	spin_lock(&h->lock);
+	if (h->refuse > 0) {
+		h->refuse--;
+	} else if (h->page[slot] == from) {
+		if (!h->phantom)
+			page_copy(to, from);
+		to->private[0] = from->private[0];
+		to->private[1] = slot;
+		h->page[slot] = to;
+		h->moved++;
+		err = 0;
+	}
+	spin_unlock(&h->lock);
+	return err;
+}
+
+static const struct page_mover holder_mover = {.name = "holder", .move = holder_move};
+
+void holder_init(struct holder *h, struct mm *mm)
+{
+	*h = (struct holder){.mm = mm, .lock = SPINLOCK_INIT(LOCK_LEAF)};
+}
+
+bool holder_adopt(struct holder *h, struct page *page)
+{
+	u64 *words;
+
+	if (!page || h->slots == HOLDER_SLOTS)
+		return false;
+	page->private[0] = (u64)(virt_t)h;
+	page->private[1] = h->slots;
+	words = page_address(page);
+	for (u64 i = 0; i < words_of(page) && !h->phantom; i += 61)
+		words[i] = pattern_of(page, i);
+	spin_lock(&h->lock);
+	h->page[h->slots++] = page;
+	spin_unlock(&h->lock);
+	mm_page_set_movable(h->mm, page, &holder_mover);
+	return true;
+}
+
+bool holder_take(struct holder *h, unsigned order, node_t node)
+{
+	return h->slots < HOLDER_SLOTS && holder_adopt(h, mm_page_alloc(h->mm, order, USE_MOVABLE, PAGE_NODE, node));
+}
+
+void holder_give(struct holder *h, u64 slot)
+{
+	struct page *page;
+
+	spin_lock(&h->lock);
+	page = h->page[slot];
+	h->page[slot] = NULL;
+	spin_unlock(&h->lock);
+	if (page)
+		mm_page_free(h->mm, page);
+}
+
+void holder_give_all(struct holder *h)
+{
+	for (u64 slot = 0; slot < h->slots; slot++)
+		holder_give(h, slot);
+	h->slots = 0;
+}
+
+bool holder_intact(struct holder *h)
+{
+	bool intact = true;
+
+	for (u64 slot = 0; slot < h->slots; slot++) {
+		const struct page *page = h->page[slot];
+		const u64 *words = page ? page_address(page) : NULL;
+
+		if (!page)
+			continue;
+		intact &= page->private[1] == slot && (page->flags & PAGE_MOVABLE);
+		for (u64 i = 0; i < words_of(page) && !h->phantom; i += 61)
+			intact &= words[i] == pattern_of(page, i);
+	}
+	return intact;
+}
+
+u64 holder_pages_in(struct holder *h, pfn_t first, pfn_t end)
+{
+	u64 count = 0;
+
+	for (u64 slot = 0; slot < h->slots; slot++)
+		count += h->page[slot] && page_to_pfn(h->page[slot]) >= first && page_to_pfn(h->page[slot]) < end;
+	return count;
+}

@@ -1,0 +1,43 @@
+/* Free memory of an arena by list, for cases of migratetypes and isolation. */
+#pragma once
+
+#include "mm/page_alloc.h"
+#include "tests/kernel/arena.h"
+
+enum { RANGE = 96, AT = 40 }; /* blocks: reaches over a section's border */
+
+/* A gigabyte of phantom memory, open, nothing taken. */
+static inline struct arena *borrow_gigabyte(void)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (a)
+		arena_open_all(a);
+	return a;
+}
+
+static inline struct page *alloc_on_phantom(struct arena *a, unsigned order, enum page_use use)
+{
+	return mm_page_alloc(&a->mm, order, use, PAGE_NODE, a->options.nodes);
+}
+
+/* Frames on the free lists of one kind, small and large. */
+static inline u64 listed(const struct zone *zone, enum migratetype list)
+{
+	u64 frames = 0;
+
+	for (unsigned class = 0; class < FREE_CLASSES; class++)
+		for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
+			for (u32 i = zone->block_list[class][list][order - BLOCK_ORDER]; i != BLOCK_NONE;
+			     i = block_at(zone->mm, i)->next)
+				frames += order_pages(order);
+	for (unsigned order = 0; order < PAGE_ORDERS; order++)
+		for (const struct page *page = zone->page_list[list][order]; page; page = page->next)
+			frames += order_pages(order);
+	return frames;
+}
+
+static inline bool one_free_gigabyte(const struct zone *zone)
+{
+	return zone->block_list[FREE_BARE][MIGRATE_MOVABLE][GIGA_ORDER - BLOCK_ORDER] != BLOCK_NONE;
+}

@@ -1,0 +1,363 @@
+/*
+ * Contiguous ranges: emptied with everything that was in them intact, or left as they were.
+ */
+#include "mm/contig.h"
+
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/isolate.h"
+#include "mm/migratetype.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/pool_check.h"
+
+enum { AT = 2, RANGE = 3 }; /* blocks of a small arena's real memory */
+
+static struct holder holder; /* of the case that runs */
+
+static pfn_t range_start(const struct arena *a)
+{
+	return block_pfn(arena_block(a) + AT);
+}
+
+static bool nothing_isolated(struct arena *a)
+{
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		if (a->mm.zone[z].free_type[MIGRATE_ISOLATE])
+			return false;
+	for (u32 i = arena_block(a); i < arena_block(a) + (a->options.bytes >> BLOCK_SHIFT); i++)
+		if (block_is_isolated(block_at(&a->mm, i)))
+			return false;
+	return true;
+}
+
+/* Small movable pages all over the first blocks of an arena: a sixteenth of what was taken stays. */
+static bool scatter(struct arena *a, u64 pages)
+{
+	static struct page *page[HOLDER_SLOTS * 4];
+	bool ok = true;
+
+	holder_init(&holder, &a->mm);
+	for (u64 i = 0; i < pages; i++)
+		ok &= (page[i] = mm_page_alloc(&a->mm, i % 3, USE_MOVABLE, PAGE_NODE, 0)) != NULL;
+	for (u64 i = 0; i < pages && ok; i++) {
+		if (i % 16 == 5)
+			ok = holder_adopt(&holder, page[i]);
+		else
+			mm_page_free(&a->mm, page[i]);
+	}
+	return ok;
+}
+
+TEST(mm_contig, a_range_is_emptied_and_contents_survive)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u64 inside;
+
+	if (!a)
+		return;
+	REQUIRE(scatter(a, 1200));
+	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
+	EXPECT(inside > 0);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT_EQ(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES), 0);
+	EXPECT(holder.moved >= inside);
+	EXPECT(holder_intact(&holder));
+	for (u64 i = 0; i < RANGE * BLOCK_FRAMES; i++) {
+		struct page *page = pfn_page(&a->mm, range_start(a) + i);
+
+		if (page->refcount != 1 || page_head(page) != page || page_order(page) != 0)
+			test_fail(__FILE__, __LINE__, "frame %llu of the range is no single page", (unsigned long long)i);
+		memset(phys_to_virt((range_start(a) + i) << PAGE_SHIFT), 0xee, PAGE_SIZE);
+	}
+	EXPECT(holder_intact(&holder));
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + 5)); /* one by one, or as ranges */
+	for (u64 i = 0; i < BLOCK_FRAMES; i++)
+		if (i != 5)
+			mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + i));
+	mm_contig_free_range(&a->mm, range_start(a) + BLOCK_FRAMES, (RANGE - 1) * BLOCK_FRAMES);
+	holder_give_all(&holder);
+	pcp_drain_all(&a->mm);
+	EXPECT(arena_small_lists_whole(a));
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, impossible_ranges_are_refused)
+{
+	struct arena *a = arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}});
+	pfn_t first;
+
+	if (!a)
+		return;
+	first = a->start >> PAGE_SHIFT;
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES + 1), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, 0, BLOCK_FRAMES), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ~0ULL - BLOCK_FRAMES + 1, BLOCK_FRAMES), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(14) / PAGE_SIZE, MIB(2) / PAGE_SIZE * 4), (u64)-EINVAL); /* two zones */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE), (u64)-EINVAL); /* a hole */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);			 /* META */
+	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, a_holder_that_refuses_keeps_its_pages)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u64 before;
+
+	if (!a)
+		return;
+	REQUIRE(scatter(a, 1200));
+	before = arena_usage(a).in_use;
+	holder.refuse = ~0U;
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(arena_usage(a).in_use, before);
+	EXPECT(holder_intact(&holder));
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	holder.refuse = 3; /* busy for a moment: another pass succeeds */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT(holder_intact(&holder));
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+	arena_return(a);
+}
+
+/* Somebody holds a second reference to a page, or a page has no mover: the range cannot be had. */
+TEST(mm_contig, a_page_without_a_mover_stays)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	page = mm_page_alloc(&a->mm, 4, USE_MOVABLE, PAGE_NODE, 0);
+	REQUIRE(page);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ALIGN_DOWN(page_to_pfn(page), BLOCK_FRAMES), BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, every_failure_point_leaves_no_trace)
+{
+	struct arena *a = arena_borrow(MIB(32));
+	u32 fault = 0;
+	int err = -EBUSY;
+
+	if (!a)
+		return;
+	REQUIRE(scatter(a, 1200));
+	for (; err; fault++) {
+		const u64 in_use = arena_usage(a).in_use;
+
+		a->mm.fail_after = fault + 1;
+		err = mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+		a->mm.fail_after = 0;
+		EXPECT(err == 0 || err == -EBUSY || err == -ENOMEM);
+		EXPECT_EQ(arena_usage(a).in_use, in_use + (err ? 0 : RANGE * BLOCK_FRAMES));
+		EXPECT(nothing_isolated(a));
+		EXPECT(holder_intact(&holder));
+		EXPECT(arena_accounted(a));
+	}
+	EXPECT(fault > RANGE + 2); /* each step of isolating, a page to move to, taking */
+	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+	arena_return(a);
+}
+
+/* ---- pool pages ---- */
+
+TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
+{
+	struct arena *a = arena_borrow(MIB(32));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct contig_stats stats = {0};
+	struct page *used;
+	pfn_t first;
+
+	if (!a)
+		return;
+	holder_init(&holder, &a->mm);
+	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
+	used = pool_page_take(&a->pool, 0, POOL_ANY);
+	REQUIRE(used && holder_adopt(&holder, used));
+	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
+	first = page_to_pfn(used);
+	EXPECT_EQ(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats), 0);
+	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
+	EXPECT(holder.page[0] != used && holder_intact(&holder));
+	pool_expect_consistent(&a->pool);
+	EXPECT_EQ(a->pool.pages, 6);
+	EXPECT_EQ(a->pool.in_use, 1);
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+
+	first = block_pfn(a->pool.node[0].free.head);
+	stats = (struct contig_stats){0};
+	EXPECT_EQ(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats), 0);
+	EXPECT_EQ(stats.moved.pages, 0); /* nothing to copy */
+	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
+	pool_expect_consistent(&a->pool);
+	EXPECT_EQ(a->pool.pages, 6);
+	EXPECT_EQ(a->pool.reserved, 2);
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+	pool_page_give(&a->pool, holder.page[0]);
+	pool_expect_consistent(&a->pool);
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
+{
+	struct arena *a = arena_borrow(MIB(32));
+	struct page *used;
+
+	if (!a)
+		return;
+	holder_init(&holder, &a->mm);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
+	used = pool_page_take(&a->pool, 0, POOL_ANY);
+	REQUIRE(used && holder_adopt(&holder, used));
+	holder.refuse = ~0U;
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, page_to_pfn(used), BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT(holder.page[0] == used && holder_intact(&holder));
+	EXPECT_EQ(used->refcount, 1);
+	EXPECT_EQ(a->pool.pages, 3);
+	EXPECT_EQ(a->pool.in_use, 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	pool_page_give(&a->pool, used);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- CMA ---- */
+
+TEST(mm_contig, a_declared_range_can_always_be_emptied)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u64 taken = 0;
+
+	if (!a)
+		return;
+	holder_init(&holder, &a->mm);
+	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	while (holder_take(&holder, 5, 0)) /* movable pages go there when all else is full */
+		taken++;
+	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), (u64)-ENOMEM); /* no room elsewhere */
+	EXPECT(holder_intact(&holder));
+	EXPECT(arena_accounted(a));
+	for (u64 slot = 0; slot < taken / 2; slot++)
+		holder_give(&holder, slot * 2);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT(holder_intact(&holder));
+	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA); /* the type outlives its use */
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- several at once ---- */
+
+struct crowd {
+	struct arena *a;
+	u32 made, refused;
+};
+
+/* Everybody empties overlapping ranges of pages that one holder has, and gives them back. */
+static void claim_ranges(void *arg)
+{
+	struct crowd *c = arg;
+
+	for (unsigned round = 0; round < 12; round++) {
+		const pfn_t first = range_start(c->a) + (round % 3) * BLOCK_FRAMES;
+		const int err = mm_contig_alloc_range(&c->a->mm, first, 2 * BLOCK_FRAMES);
+
+		if (err == 0) {
+			atomic_fetch_add(&c->made, 1);
+			mm_contig_free_range(&c->a->mm, first, 2 * BLOCK_FRAMES);
+		} else {
+			atomic_fetch_add(&c->refused, 1);
+		}
+	}
+}
+
+TEST(mm_contig, overlapping_requests_leave_one_winner_and_no_leak)
+{
+	struct crowd c = {.a = arena_borrow(MIB(32))};
+
+	if (!c.a)
+		return;
+	REQUIRE(scatter(c.a, 1200));
+	cpus_run_together(claim_ranges, &c);
+	EXPECT(c.made > 0);
+	EXPECT(holder_intact(&holder));
+	EXPECT(nothing_isolated(c.a));
+	EXPECT(arena_accounted(c.a));
+	holder_give_all(&holder);
+	pcp_drain_all(&c.a->mm);
+	EXPECT(arena_small_lists_whole(c.a));
+	EXPECT_EQ(arena_usage(c.a).in_use, 0);
+	EXPECT(arena_accounted(c.a));
+	arena_return(c.a);
+}
+
+/* The holder gives pages back and takes new ones while others empty ranges. */
+struct mixed {
+	struct arena *a;
+	u32 roles, stop;
+};
+
+static void hold_or_claim(void *arg)
+{
+	struct mixed *m = arg;
+
+	if (atomic_fetch_add(&m->roles, 1) > 0) {
+		struct crowd c = {.a = m->a};
+
+		claim_ranges(&c);
+		atomic_fetch_add(&m->stop, 1);
+		return;
+	}
+	for (u64 round = 0; round < 400; round++) {
+		holder_give(&holder, round % 64);
+		if (holder.slots < HOLDER_SLOTS)
+			holder_take(&holder, round % 4, 0);
+	}
+}
+
+TEST(mm_contig, pages_may_be_given_back_while_they_are_moved)
+{
+	struct mixed m = {.a = arena_borrow(MIB(32))};
+
+	if (!m.a)
+		return;
+	REQUIRE(scatter(m.a, 1200));
+	cpus_run_together(hold_or_claim, &m);
+	EXPECT(holder_intact(&holder));
+	EXPECT(nothing_isolated(m.a));
+	holder_give_all(&holder);
+	pcp_drain_all(&m.a->mm);
+	EXPECT_EQ(arena_usage(m.a).in_use, 0);
+	EXPECT(arena_accounted(m.a));
+	arena_return(m.a);
+}

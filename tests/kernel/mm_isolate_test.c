@@ -1,0 +1,239 @@
+/*
+ * Isolation: nothing isolated is given out, and taking it back, whole or after a failure, leaves everything as it was. On phantom
+ * memory: nothing is written to.
+ */
+#include "mm/isolate.h"
+
+#include "kernel/test.h"
+#include "mm/migratetype.h"
+#include "mm/pcp.h"
+#include "mm/transit.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/listed.h"
+
+TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
+{
+	struct arena *a = borrow_gigabyte();
+	struct block_list list = BLOCK_LIST_INIT;
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a) + AT;
+	EXPECT_EQ(isolate_range(zone, first, RANGE), 0);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	spin_lock(&zone->lock);
+	EXPECT(isolate_test(zone, first, RANGE));
+	spin_unlock(&zone->lock);
+	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &list), GIB_BLOCKS - RANGE);
+	for (u32 i = list.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+		if (i >= first && i < first + RANGE)
+			test_fail(__FILE__, __LINE__, "block %u was given out while it was isolated", i);
+	block_list_publish_free(&a->mm, &list);
+	isolate_undo(zone, first, RANGE);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_isolate, the_type_survives)
+{
+	struct arena *a = borrow_gigabyte();
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a) + AT;
+	EXPECT_EQ(migratetype_set(&a->mm, first, 8, MIGRATE_RECLAIMABLE), 0);
+	EXPECT_EQ(isolate_range(zone, first - 4, 16), 0);
+	isolate_undo(zone, first - 4, 16);
+	EXPECT_EQ(listed(zone, MIGRATE_RECLAIMABLE), 8 * BLOCK_FRAMES);
+	EXPECT_EQ(block_type(block_at(&a->mm, first + 7)), MIGRATE_RECLAIMABLE);
+	EXPECT_EQ(block_type(block_at(&a->mm, first + 8)), MIGRATE_MOVABLE);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_isolate, two_isolations_do_not_overlap)
+{
+	struct arena *a = borrow_gigabyte();
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a) + AT;
+	EXPECT_EQ(isolate_range(zone, first, RANGE), 0);
+	EXPECT_EQ(isolate_range(zone, first - AT, RANGE), (u64)-EBUSY);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES); /* the first one's, untouched */
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(isolate_range(zone, first + RANGE, 8), 0); /* neighbours may be isolated by two */
+	isolate_undo(zone, first, RANGE);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
+	isolate_undo(zone, first + RANGE, 8);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
+{
+	struct arena *a = borrow_gigabyte();
+	struct zone *zone;
+	struct page *page;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	page = alloc_on_phantom(a, 3, USE_UNMOVABLE);
+	REQUIRE(page);
+	pcp_drain_all(&a->mm);
+	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS), (u64)-EBUSY);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS), 0);
+	isolate_undo(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Every step of isolating fails once; each time all is as before. */
+TEST(mm_isolate, every_failure_point_rolls_back)
+{
+	struct arena *a = borrow_gigabyte();
+	struct zone *zone;
+	u32 first, faults = 0;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a);
+	/* Runs of many sizes, so that there are many steps. */
+	for (u32 i = 1; i < GIB_BLOCKS; i += 24)
+		EXPECT_EQ(migratetype_set(&a->mm, first + i, 1 + i % 3, MIGRATE_UNMOVABLE), 0);
+	for (;; faults++) {
+		int err;
+
+		a->mm.fail_after = faults + 1;
+		err = isolate_range(zone, first, GIB_BLOCKS);
+		a->mm.fail_after = 0;
+		if (err == 0)
+			break;
+		EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
+		EXPECT(arena_accounted(a));
+	}
+	EXPECT(faults > 40);
+	isolate_undo(zone, first, GIB_BLOCKS);
+	EXPECT_EQ(migratetype_set(&a->mm, first, GIB_BLOCKS, MIGRATE_MOVABLE), 0);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- with others at work ---- */
+
+struct publisher {
+	struct arena *a;
+	struct block_list list;
+	u32 holding;
+};
+
+/* Holds a block in transit until somebody has isolated it. */
+static void publish_when_isolated(void *arg)
+{
+	struct publisher *p = arg;
+	const struct block *block = block_at(&p->a->mm, p->list.head);
+
+	atomic_store_release(&p->holding, 1);
+	while (!block_is_isolated(block))
+		;
+	block_list_publish_free(&p->a->mm, &p->list);
+}
+
+TEST(mm_isolate, a_block_in_transit_is_waited_for_and_published_isolated)
+{
+	struct publisher p = {.list = BLOCK_LIST_INIT};
+	const cpu_t other = cpus_find_other();
+	struct zone *zone;
+	u32 index;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	p.a = borrow_gigabyte();
+	if (!p.a)
+		return;
+	zone = arena_phantom_zone(p.a);
+	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &p.list), 1);
+	index = p.list.head;
+	REQUIRE(work_start(other, publish_when_isolated, &p) == 0);
+	EXPECT_EQ(isolate_range(zone, index, 4), 0);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 4 * BLOCK_FRAMES);
+	work_wait(other, 0);
+	isolate_undo(zone, index, 4);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(p.a));
+	arena_return(p.a);
+}
+
+/* Pages come and go on all CPUs while ranges are isolated and given back. */
+struct churn {
+	struct arena *a;
+	u32 done, isolated;
+};
+
+static void churn(void *arg)
+{
+	struct churn *c = arg;
+	struct zone *zone = arena_phantom_zone(c->a);
+	struct page *pages[24] = {NULL};
+
+	for (unsigned round = 0; round < 24; round++) {
+		for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
+			if (pages[i])
+				mm_page_free(&c->a->mm, pages[i]);
+			pages[i] = alloc_on_phantom(c->a, (round + i) % 10, i % 2 ? USE_MOVABLE : USE_UNMOVABLE);
+		}
+		if (round % 6 == 0) {
+			const u32 first = arena_phantom_block(c->a) + (round * 7) % 400;
+
+			if (isolate_range(zone, first, 32) == 0) {
+				atomic_fetch_add(&c->isolated, 1);
+				isolate_undo(zone, first, 32);
+			}
+		}
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(pages); i++)
+		if (pages[i])
+			mm_page_free(&c->a->mm, pages[i]);
+	atomic_fetch_add(&c->done, 1);
+}
+
+TEST(mm_isolate, ranges_come_and_go_while_pages_do)
+{
+	struct churn c = {.a = borrow_gigabyte()};
+	cpu_t cpus;
+
+	if (!c.a)
+		return;
+	cpus = cpus_run_together(churn, &c);
+	EXPECT_EQ(c.done, cpus);
+	EXPECT(c.isolated > 0);
+	EXPECT_EQ(listed(arena_phantom_zone(c.a), MIGRATE_ISOLATE), 0);
+	EXPECT(arena_accounted(c.a));
+	pcp_drain_all(&c.a->mm);
+	EXPECT(arena_small_lists_whole(c.a));
+	EXPECT(arena_accounted(c.a));
+	arena_return(c.a);
+}
