@@ -7,6 +7,7 @@
 #include "mm/buddy.h"
 
 #include "kernel/panic.h"
+#include "mm/memmap.h"
 
 static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
 {
@@ -135,6 +136,8 @@ void buddy_split_block(struct zone *zone, u32 index)
 
 	ASSERT(block->state == BLOCK_FULL && !(block->flags & BLOCK_FREE), "block %u is %s, not a taken full one", index,
 	       block_state_name(block->state));
+	if (page_kind(first).flags & (PAGE_COMPOUND | PAGE_TAIL))
+		memmap_init_pages(first, BLOCK_FRAMES, zone->index); /* left formed: hvo=off-keep */
 	/* Two halves of order 8: together the whole block, apart they do not merge because nobody frees them. */
 	page_list_add(zone, first, BLOCK_ORDER - 1, type);
 	page_list_add(zone, first + order_pages(BLOCK_ORDER - 1), BLOCK_ORDER - 1, type);

@@ -48,7 +48,7 @@
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-enum { THREADS_AUTO = 8, PAGES_PER_THREAD = 256, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
+enum { THREADS_AUTO = 8, PAGES_PER_THREAD = 1024, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
 
 static bool hvo_defer = true;
 OPTION_BOOL(hvo_defer, hvo_defer, "hvo=on: the round after a remap waits until a page is given out or frames are short");
@@ -219,23 +219,44 @@ static int optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head_
 	}
 }
 
-static void form_all(struct mm *mm, const struct block_list *list)
+/* As an earlier page of the same kind left it: see struct hvo_mode, keep. */
+static bool is_formed(const struct page *head, unsigned order)
+{
+	const struct page_kind kind = page_kind(head);
+
+	return kind.flags == (PAGE_COMPOUND | PAGE_HUGETLB) && kind.order == order;
+}
+
+static void form_all(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
 {
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		struct page *head = pfn_page(mm, block_pfn(index));
 
+		if (mode->keep && is_formed(head, block_at(mm, index)->order))
+			continue;
 		memmap_form_compound(head, block_at(mm, index)->order);
 		page_set_kind(head, head->flags | PAGE_HUGETLB, block_at(mm, index)->order);
 		atomic_store_release(&head->refcount, 0);
 	}
 }
 
-static bool list_has_mapped_full(const struct mm *mm, const struct block_list *list)
+/* What a batch asks for: runs that are not huge yet, and whether leaves may have to be split. */
+struct survey {
+	u64 to_do;
+	bool mapped;
+};
+
+static struct survey survey_list(const struct mm *mm, const struct block_list *list)
 {
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
-		if ((block_at(mm, index)->flags & BLOCK_MAPPED) && block_at(mm, index)->state == BLOCK_FULL)
-			return true;
-	return false;
+	struct survey survey = {0};
+
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
+		const struct block *block = block_at(mm, index);
+
+		survey.to_do += block->state != BLOCK_HUGE;
+		survey.mapped |= (block->flags & BLOCK_MAPPED) && block->state == BLOCK_FULL;
+	}
+	return survey;
 }
 
 /* A stretch of a list, and what came of it. Threads share nothing but the locks of META. */
@@ -275,13 +296,13 @@ static void optimise_stretches(u64 start, u64 end, void *arg)
 }
 
 /* How many CPUs a batch is worth: idle ones must be woken, so each is to have something to do. */
-static unsigned threads_for(const struct hvo_mode *mode, const struct block_list *list)
+static unsigned threads_for(const struct hvo_mode *mode, u64 pages)
 {
 	const u64 most = hvo_threads ? hvo_threads : THREADS_AUTO;
 
-	if (!mode->parallel || list->count < 2 * PAGES_PER_THREAD)
+	if (!mode->parallel || pages < 2 * PAGES_PER_THREAD)
 		return 1;
-	return (unsigned)MIN(MIN(most, list->count / PAGES_PER_THREAD), cpumask_weight(&cpus_online));
+	return (unsigned)MIN(MIN(most, pages / PAGES_PER_THREAD), cpumask_weight(&cpus_online));
 }
 
 /* Cut the list into stretches, let the CPUs take them one by one, and put it together again in its order. */
@@ -307,17 +328,22 @@ static void optimise_parallel(struct stretch *whole, unsigned threads)
 
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct stretch whole = {.mm = mm, .mode = mode, .list = *list, .bad = BLOCK_LIST_INIT};
+	struct stretch whole = {.mm = mm, .mode = mode, .bad = BLOCK_LIST_INIT};
+	struct survey survey;
 	unsigned threads;
 	u64 failed;
 
 	if (!mode->optimise) {
-		form_all(mm, list);
+		form_all(mm, mode, list);
 		return 0;
 	}
-	if (list_has_mapped_full(mm, list))
+	survey = survey_list(mm, list);
+	if (survey.to_do == 0)
+		return 0; /* all as it was left */
+	if (survey.mapped)
 		split_pass(mm, mode, list);
-	threads = threads_for(mode, list);
+	whole.list = *list;
+	threads = threads_for(mode, survey.to_do);
 	if (threads > 1)
 		optimise_parallel(&whole, threads);
 	else

@@ -22,12 +22,13 @@ struct hvo_mode {
 	bool mapped;     /* take blocks of mapped sections only: the baselines */
 	bool flush_each; /* a round per page and step instead of one per batch and step */
 	bool new_head;   /* the head moves to a frame of its own, as in S0; else it stays in place */
+	bool keep;       /* freed pages that have all their struct pages stay formed, for the next to grow */
 	bool defer;      /* the round after a remap may wait until somebody uses the page: see hvo_settle() */
 	bool parallel;   /* many pages are divided among CPUs */
 	enum shootdown_idle idle; /* baselines interrupt every CPU */
 };
 
-extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on; ends with a NULL name */
+extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on, off-keep; ends with a NULL name */
 
 /* The mode chosen with hvo=, on by default; by name, NULL if there is none. */
 const struct hvo_mode *hvo_mode_selected(void);

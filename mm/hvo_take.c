@@ -20,11 +20,12 @@ const struct hvo_mode hvo_modes[] = {
 	 .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = "batched", .optimise = true, .mapped = true, .new_head = true, .idle = SHOOTDOWN_ALL_CPUS},
 	[HVO_ON] = {.name = "on", .optimise = true, .defer = true, .parallel = true, .idle = SHOOTDOWN_SKIP_IDLE},
+	{.name = "off-keep", .mapped = true, .keep = true, .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = NULL},
 };
 
 static unsigned hvo_selected = HVO_ON;
-OPTION_CHOICE(hvo, hvo_selected, "off|unbatched|batched|on", "huge page vmemmap optimisation");
+OPTION_CHOICE(hvo, hvo_selected, "off|unbatched|batched|on|off-keep", "huge page vmemmap optimisation");
 
 const struct hvo_mode *hvo_mode_selected(void)
 {

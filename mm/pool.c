@@ -166,8 +166,10 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 }
 
 /* Pages with all their struct pages are ordinary memory again; huge ones keep a formed, frozen head on the free list too. */
-static void forget_heads(struct mm *mm, const struct block_list *list)
+static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
 {
+	if (mode->keep)
+		return; /* buddy_split_block() takes it apart, if ever */
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		if (block_at(mm, index)->state == BLOCK_FULL)
 			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
@@ -189,7 +191,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 		hvo_restore(mm, mode, list, &done, &restored);
 		given += done.count;
-		forget_heads(mm, &done);
+		forget_heads(mm, mode, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
 	pool_enqueue(pool, list, kept);
@@ -217,7 +219,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
-	forget_heads(pool->mm, list);
+	forget_heads(pool->mm, mode, list);
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
@@ -356,7 +358,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;
-	forget_heads(mm, &restorable);
+	forget_heads(mm, mode, &restorable);
 	demote_full(mm, mode, &restorable, &done);
 
 	pool_enqueue(to, &done, POOL_KEPT);

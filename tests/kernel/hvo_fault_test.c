@@ -13,7 +13,7 @@
 #include "mm/section.h"
 #include "tests/kernel/pool_check.h"
 
-enum { FAULTS_MAX = 400, PAGES = 70, MAPPED_PAGES = 40, SPLITS = 5 };
+enum { FAULTS_MAX = 400, PAGES = 70, MAPPED_PAGES = 40, BARE_AND_MAPPED = 110, SPLITS = 5 };
 
 struct sweep {
 	struct arena *a;
@@ -242,7 +242,7 @@ static void sweep_mapped(const char *mode, bool shrinking, u32 least)
 	const struct operation op = {.name = shrinking ? "shrink" : "grow", .real = MIB(256), .all = MAPPED_PAGES,
 				     .prepare = shrinking ? grow_first : nothing,
 				     .run = shrinking ? shrink : grow,
-				     .undo = shrinking ? (void (*)(struct sweep *))check_after : shrink_all};
+				     .undo = shrinking ? check_after : shrink_all};
 
 	sweep(mode, &op, least);
 }
@@ -270,6 +270,35 @@ TEST(mm_fault, shrinking_batched)
 TEST(mm_fault, shrinking_unbatched)
 {
 	sweep_mapped("unbatched", true, MAPPED_PAGES);
+}
+
+/* hvo=on takes bare blocks first, then those of mapped sections: more pages than the section with META has blocks. */
+static bool open_all_mapped(struct sweep *s)
+{
+	while (section_open_next(arena_zone(s->a, 0), SECTION_MAPPED) == 0)
+		;
+	return true;
+}
+
+static bool open_all_mapped_and_grow(struct sweep *s)
+{
+	return open_all_mapped(s) && grow_first(s);
+}
+
+TEST(mm_fault, growing_with_hvo_on_in_mapped_sections)
+{
+	static const struct operation op = {.name = "grow", .real = MIB(256), .all = BARE_AND_MAPPED,
+					    .prepare = open_all_mapped, .run = grow, .undo = shrink_all};
+
+	sweep("on", &op, 2);
+}
+
+TEST(mm_fault, shrinking_with_hvo_on_in_mapped_sections)
+{
+	static const struct operation op = {.name = "shrink", .real = MIB(256), .all = BARE_AND_MAPPED,
+					    .prepare = open_all_mapped_and_grow, .run = shrink, .undo = check_after};
+
+	sweep("on", &op, MAPPED_PAGES);
 }
 
 TEST(mm_fault, demoting)

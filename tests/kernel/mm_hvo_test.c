@@ -185,6 +185,41 @@ TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
 	arena_return(a);
 }
 
+/* off-keep, the reference for pages grown again: formed pages stay formed, until somebody wants small ones. */
+TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const struct hvo_mode *keep = hvo_mode_find("off-keep");
+	struct page *page;
+	u32 index;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
+	index = pool_block(a, 0);
+	pfn_page(&a->mm, block_pfn(index) + 100)->private[1] = 42; /* a holder's word in a tail: stays if nobody forms it again */
+	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
+	EXPECT(all_tails_find_their_head(a, index));
+	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
+	EXPECT_EQ(pfn_page(&a->mm, block_pfn(index) + 100)->private[1], 42);
+	EXPECT(all_tails_find_their_head(a, index));
+	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
+	while (block_at(&a->mm, index)->free_pages == 0) { /* halves, until one is of this block */
+		page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
+		REQUIRE(page);
+		EXPECT(page_head(page + 255) == page);
+	}
+	page = pfn_page(&a->mm, block_pfn(index));
+	for (unsigned i = 1; i < BLOCK_FRAMES / 2; i++) { /* one half is in use, the other free: nothing of the huge page is left */
+		const struct page *half = page[0].flags & PAGE_BUDDY ? page : page + BLOCK_FRAMES / 2;
+
+		if (half[i].flags != 0 || half[i].head_mask != head_mask_of(0))
+			test_fail(__FILE__, __LINE__, "free struct page %u is still that of a tail", i);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* Restored blocks are ordinary memory: every frame can be had, and its struct page is private again. */
 TEST(mm_hvo, restored_blocks_can_be_split)
 {

@@ -1,0 +1,163 @@
+/*
+ * What a leg of the S0 benchmark starts from: sections closed and opened anew, blocks in the state asked for; and other CPUs
+ * that are busy meanwhile. See hvo_bench.c for the states.
+ */
+#include <arch/clock.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/verdict.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/vmemmap.h"
+#include "tests/bench/hvo_bench.h"
+
+/* Pages of the benchmark's size that are free in one class. */
+static u64 free_of_class(enum free_class class)
+{
+	const unsigned order = hvo_pool()->order;
+	u64 pages = 0;
+
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		const struct zone *zone = &mm_kernel.zone[z];
+
+		if (order == BLOCK_ORDER) {
+			pages += zone->free_class[class] / BLOCK_FRAMES;
+			continue;
+		}
+		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+			for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
+			     index = block_at(&mm_kernel, index)->next)
+				pages++;
+	}
+	return pages;
+}
+
+/* Open sections of the mode's style until `pages` are free in it, or memory ends. */
+static void open_for(const struct hvo_mode *mode, u64 pages)
+{
+	const enum section_style style = mode->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND;
+	const enum free_class class = mode->mapped ? FREE_MAPPED : FREE_BARE;
+
+	for (unsigned z = mm_kernel.zones; z-- > 0;)
+		while (free_of_class(class) < pages && section_open_next(&mm_kernel.zone[z], style) == 0)
+			;
+}
+
+/* Fresh: no huge block is left, and the baselines find their sections under one leaf each, as they were initialised. */
+static const char *leg_source(const struct hvo_mode *mode)
+{
+	if (free_of_class(FREE_HUGE) > 0)
+		return "again";
+	for (u64 section = section_first(&mm_kernel); section < section_end(&mm_kernel) && mode->mapped; section++)
+		if (section_state(&mm_kernel, section) == SECTION_OPEN &&
+		    section_style(&mm_kernel, section) == SECTION_MAPPED && !vmemmap_is_leaf(&mm_kernel, section))
+			return "again";
+	return "fresh";
+}
+
+/* False if no page is free in the state this mode starts from: on small machines no section can be closed. */
+static bool leg_reset(struct leg *leg)
+{
+	const enum free_class class = leg->mode->mapped ? FREE_MAPPED : FREE_BARE;
+	u64 start;
+
+	sections_close_all(&mm_kernel);
+	start = clock_ns();
+	open_for(leg->mode, leg->pages);
+	leg->debt_open_ns = clock_ns() - start;
+	leg->source = leg_source(leg->mode);
+	if (free_of_class(class) < leg->pages)
+		leg->pages = free_of_class(class) * 15 / 16; /* leave what META needs */
+	if (leg->pages == 0 && hvo_pool()->order == GIGA_ORDER)
+		leg->pages = free_of_class(class);
+	return leg->pages > 0;
+}
+
+/* Allocate `pages` blocks' worth of order-0 pages, write each, free them all, drain: blocks are full and free again. */
+static void recycle(u64 pages)
+{
+	const u64 frames = pages * order_pages(hvo_pool()->order);
+	struct page *chain = NULL;
+
+	for (u64 i = 0; i < frames; i++) {
+		struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
+
+		if (!page)
+			break;
+		*(volatile u64 *)page_address(page) = i;
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		page_free(chain);
+		chain = next;
+	}
+	pcp_drain_all(&mm_kernel);
+}
+
+/* From the reset state to the leg's own source. */
+static void leg_prepare(struct leg *leg, unsigned source)
+{
+	if (leg->source[0] != 'f')
+		return; /* could not be reset: it stays what it is */
+	if (source == SOURCE_RECYCLED)
+		recycle(leg->pages);
+	if (source == SOURCE_AGAIN) {
+		const u64 grown = pool_grow(hvo_pool(), leg->mode, leg->pages);
+
+		pool_shrink(hvo_pool(), leg->mode, grown);
+	}
+	leg->source = hvo_source_names[source];
+}
+
+bool hvo_leg_begin(struct leg *leg, unsigned source)
+{
+	if (!leg_reset(leg)) {
+		print("  # %s: skipped: no memory of this machine can be opened %s\n", leg->mode->name,
+		      leg->mode->mapped ? "mapped" : "on demand");
+		verdict_count(0, 0, 1);
+		return false;
+	}
+	leg_prepare(leg, source);
+	return true;
+}
+
+/* ---- other CPUs at work ---- */
+
+static bool busy_stop;
+
+static void keep_busy(void *arg)
+{
+	volatile u64 *counter = arg;
+
+	while (!atomic_load_relaxed(&busy_stop))
+		(*counter)++;
+}
+
+void hvo_busy_begin(void)
+{
+	static u64 counters[1024];
+	u64 started = 0;
+	cpu_t cpu;
+
+	atomic_store_relaxed(&busy_stop, false);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started == hvo_busy)
+			return;
+		started += work_start(cpu, keep_busy, &counters[cpu % ARRAY_LEN(counters)]) == 0;
+	}
+}
+
+void hvo_busy_end(void)
+{
+	cpu_t cpu;
+
+	atomic_store_relaxed(&busy_stop, true);
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+}

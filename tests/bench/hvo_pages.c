@@ -1,0 +1,156 @@
+/*
+ * Pages asked for one by one: how long each takes, as a histogram (hist=1) and page by page for a spreadsheet (csv=1).
+ *
+ * The table of the S0 benchmark divides a batch's time by its pages; here every page is a request of its own, so a mode's rounds
+ * are paid by each of them, and one that starts a deferred round, opens a section or lets META grow stands out. `take` is a user
+ * taking a page out of the pool: with hvo=on and recycled memory the first one starts the round that growing left due,
+ * which is the longest an allocation waits (deferred until then on purpose: the pool is kept below the bound at which its
+ * own batch would have ended with that round).
+ */
+#include <arch/clock.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "tests/bench/hvo_bench.h"
+
+enum { PAGES_MAX = 4096, BUCKETS = 40, BAR_MAX = 40 };
+
+static bool want_hist, want_csv;
+OPTION_BOOL(hist, want_hist, "hvo benchmark: a histogram of the time of single pages");
+OPTION_BOOL(csv, want_csv, "hvo benchmark: the time of every single page, as comma-separated values");
+
+enum op { OP_GROW, OP_TAKE, OP_SHRINK, OPS };
+static const char *const op_names[] = {"alloc", "take", "free"};
+static u32 ns_of[OPS][PAGES_MAX], sorted[PAGES_MAX];
+static struct page *held[PAGES_MAX];
+
+bool hvo_pages_wanted(void)
+{
+	return want_hist || want_csv;
+}
+
+/* Shell's order, gaps of 3x + 1: enough for 4096 numbers. */
+static void sort(u32 *value, u64 count)
+{
+	u64 gap = 1;
+
+	while (gap < count / 3)
+		gap = 3 * gap + 1;
+	for (; gap > 0; gap /= 3) {
+		for (u64 i = gap; i < count; i++) {
+			const u32 v = value[i];
+			u64 at = i;
+
+			for (; at >= gap && value[at - gap] > v; at -= gap)
+				value[at] = value[at - gap];
+			value[at] = v;
+		}
+	}
+}
+
+static u32 since(u64 start)
+{
+	return (u32)MIN(clock_ns() - start, 0xffffffffULL);
+}
+
+/* One request for each page. Returns how many there were of each operation. */
+static u64 measure(const struct hvo_mode *mode, u64 pages)
+{
+	u64 count = 0, taken = 0;
+
+	for (; count < pages; count++) {
+		const u64 start = clock_ns();
+
+		if (pool_grow(hvo_pool(), mode, 1) == 0)
+			break;
+		ns_of[OP_GROW][count] = since(start);
+	}
+	for (; taken < count; taken++) {
+		const u64 start = clock_ns();
+
+		held[taken] = pool_page_take(hvo_pool(), NODE_NONE, POOL_ANY);
+		ns_of[OP_TAKE][taken] = since(start);
+		if (!held[taken])
+			break;
+	}
+	for (u64 i = 0; i < taken; i++)
+		pool_page_give(hvo_pool(), held[i]);
+	for (u64 i = 0; i < count; i++) {
+		const u64 start = clock_ns();
+
+		if (pool_shrink(hvo_pool(), mode, 1) == 0)
+			return 0;
+		ns_of[OP_SHRINK][i] = since(start);
+	}
+	return taken == count ? count : 0;
+}
+
+static void print_hist(const char *mode, const char *op, const u32 *ns, u64 count)
+{
+	u64 bucket[BUCKETS] = {0}, most = 0;
+
+	for (u64 i = 0; i < count; i++)
+		bucket[ns[i] ? 32 - __builtin_clz(ns[i]) : 0]++;
+	for (unsigned b = 0; b < BUCKETS; b++)
+		most = MAX(most, bucket[b]);
+	print("\n  %s, %s: pages by time of one\n", mode, op);
+	for (unsigned b = 0; b < BUCKETS; b++) {
+		char bar[BAR_MAX + 1];
+		const u64 length = DIV_ROUND_UP(bucket[b] * BAR_MAX, most);
+
+		if (bucket[b] == 0)
+			continue;
+		memset(bar, '#', length);
+		bar[length] = 0;
+		print("  below %9llu.%03llu us %6llu  %s\n", (unsigned long long)((1ULL << b) / 1000),
+		      (unsigned long long)((1ULL << b) % 1000), (unsigned long long)bucket[b], bar);
+	}
+}
+
+static void print_csv(const char *mode, const char *source, const char *op, const u32 *ns, u64 count)
+{
+	for (u64 i = 0; i < count; i++)
+		print("CSV hvo,%s,%s,%s,%llu,%u\n", mode, source, op, (unsigned long long)i, ns[i]);
+}
+
+static void record(const struct leg *leg, const char *op, const u32 *ns, u64 count)
+{
+	u64 sum = 0;
+
+	for (u64 i = 0; i < count; i++) {
+		sorted[i] = ns[i];
+		sum += ns[i];
+	}
+	sort(sorted, count);
+	print("BENCH hvo_page mode=%s source=%s op=%s size=%s pages=%llu cpus=%u busy=%llu ns_min=%u ns_mean=%llu ns_p50=%u"
+	      " ns_p99=%u ns_max=%u flushes=%llu\n",
+	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)count, cpumask_weight(&cpus_online),
+	      (unsigned long long)hvo_busy, sorted[0], (unsigned long long)(sum / count), sorted[count / 2],
+	      sorted[count * 99 / 100], sorted[count - 1], (unsigned long long)leg->stats.flushes);
+}
+
+bool hvo_pages_run(const struct hvo_mode *mode, unsigned source, u64 pages)
+{
+	struct leg leg = {.mode = mode, .pages = MIN(pages, PAGES_MAX)};
+	struct shootdown_stats after;
+	u64 count;
+
+	if (!hvo_leg_begin(&leg, source))
+		return true;
+	shootdown_stats_read(&leg.stats);
+	hvo_busy_begin();
+	count = measure(mode, leg.pages);
+	hvo_busy_end();
+	shootdown_stats_read(&after);
+	leg.stats.flushes = after.flushes - leg.stats.flushes;
+	for (unsigned op = 0; op < OPS && count > 0; op++) {
+		if (want_hist)
+			print_hist(mode->name, op_names[op], ns_of[op], count);
+		if (want_csv)
+			print_csv(mode->name, leg.source, op_names[op], ns_of[op], count);
+		record(&leg, op_names[op], ns_of[op], count);
+	}
+	return count > 0;
+}

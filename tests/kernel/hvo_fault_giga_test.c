@@ -1,0 +1,136 @@
+/*
+ * Fault injection, 1 GiB pages of mapped sections: as hvo_fault_test.c, but in the machine's own memory, because no arena is
+ * that large. Every reservation, table and section opening of an operation fails once, singly, in each mode.
+ */
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/section.h"
+#include "tests/kernel/pool_check.h"
+
+enum { FAULTS_MAX = 200 };
+
+struct giga_operation {
+	const char *name;
+	bool grown;                               /* a 1 GiB page is there before */
+	u64 (*run)(const struct hvo_mode *mode);  /* how much was done, of 1 */
+};
+
+static u64 grow(const struct hvo_mode *mode)
+{
+	return pool_grow(&pool_1g, mode, 1);
+}
+
+static u64 shrink(const struct hvo_mode *mode)
+{
+	return pool_shrink(&pool_1g, mode, 1);
+}
+
+static u64 demote(const struct hvo_mode *mode)
+{
+	return pool_demote(&pool_1g, &pool_2m, mode, 1);
+}
+
+/* Nothing is left of what the operation did, and every frame has one owner. */
+static void put_back(const struct hvo_mode *mode)
+{
+	const u64 giga = pool_1g.pages, small = pool_2m.pages;
+
+	EXPECT_EQ(pool_shrink(&pool_1g, mode, giga), giga);
+	EXPECT_EQ(pool_shrink(&pool_2m, mode, small), small);
+	sections_close_all(&mm_kernel);
+}
+
+static void expect_sound(void)
+{
+	pool_expect_consistent(&pool_1g);
+	pool_expect_consistent(&pool_2m);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
+}
+
+/* One run with one failure. True if it was met. */
+static bool run_with_fault(const struct giga_operation *op, const struct hvo_mode *mode, u32 fault)
+{
+	bool met;
+	u64 done, pages;
+
+	if (op->grown)
+		EXPECT_EQ(grow(mode), 1);
+	pages = pool_1g.pages * GIB_BLOCKS + pool_2m.pages;
+	mm_kernel.fail_after = fault;
+	done = op->run(mode);
+	met = mm_kernel.fail_after == 0;
+	mm_kernel.fail_after = 0;
+	EXPECT(done <= 1);
+	if (op->run == grow)
+		EXPECT_EQ(pool_1g.pages, done);
+	if (op->run == shrink)
+		EXPECT_EQ(pool_1g.pages, 1 - done);
+	if (op->run == demote) /* what could not be demoted or made huge is in one of the pools, or free and counted */
+		EXPECT(pool_1g.pages * GIB_BLOCKS + pool_2m.pages <= pages);
+	expect_sound();
+	if (done == 0)
+		EXPECT_EQ(op->run(mode), 1); /* the same again succeeds */
+	expect_sound();
+	put_back(mode);
+	return met;
+}
+
+/* At least `least` places must have failed, or the sweep has not been where it was meant to go. */
+static void sweep(const struct giga_operation *op, const char *name, u32 least)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	bool met = true;
+	u32 fault;
+
+	if (pool_1g.boot + pool_2m.boot > 0)
+		SKIP("the machine's pools have boot pages");
+	sections_close_all(&mm_kernel);
+	if (grow(mode) == 0)
+		SKIP("needs 1024 MiB of free memory in one piece");
+	put_back(mode);
+	for (fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault++)
+		met = run_with_fault(op, mode, fault);
+	if (test_failed())
+		pr_err("%s, mode %s: failure %u of this operation", op->name, name, fault - 1);
+	else if (fault - 2 < least)
+		test_fail(__FILE__, __LINE__, "%s met %u failures only", op->name, fault - 2);
+	else
+		print("  # %s, mode %s: %u places failed, one at a time\n", op->name, name, fault - 2);
+	EXPECT(!met || test_failed());
+	expect_sound();
+}
+
+static const struct giga_operation growing = {.name = "grow 1G", .run = grow};
+static const struct giga_operation shrinking = {.name = "shrink 1G", .grown = true, .run = shrink};
+static const struct giga_operation demoting = {.name = "demote 1G", .grown = true, .run = demote};
+
+TEST(mm_fault_giga, growing_mapped_without_hvo)
+{
+	sweep(&growing, "off", 1);
+}
+
+TEST(mm_fault_giga, growing_mapped_batched)
+{
+	sweep(&growing, "batched", 9);
+}
+
+TEST(mm_fault_giga, growing_mapped_unbatched)
+{
+	sweep(&growing, "unbatched", 9);
+}
+
+TEST(mm_fault_giga, shrinking_mapped_batched)
+{
+	sweep(&shrinking, "batched", 1);
+}
+
+TEST(mm_fault_giga, demoting_mapped_batched)
+{
+	sweep(&demoting, "batched", 1);
+}
+
+TEST(mm_fault_giga, demoting_mapped_without_hvo)
+{
+	sweep(&demoting, "off", 0);
+}
