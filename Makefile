@@ -115,6 +115,7 @@ NEEDS_monitor := run
 NEEDS_test-matrix := test
 NEEDS_test-huge := test
 NEEDS_test-bare := bare
+NEEDS_test-soak := host run
 NEEDS_mutants := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
@@ -256,7 +257,7 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
 
-.PHONY: test test-matrix test-huge test-bare mutants fuzz
+.PHONY: test test-matrix test-huge test-bare test-soak mutants fuzz
 test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
@@ -268,6 +269,11 @@ test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
 
 test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 	@tests/bare/run.sh
+
+test-soak: host-native $(KERNEL) ## a million random operations on huge mappings, 8 CPUs as threads; then as many in QEMU
+	@$(BUILD)/host/native/ashlar-host -c 8 -m 2G -t 900 -k 'soak_ops=1000000 together=8' 'mm.huge_map.random*'
+	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 8 --mem 2G --accel $(ACCEL) --timeout 900 \
+		--cmdline 'test=mm.huge_map.random* soak_ops=1000000 together=8'
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
@@ -282,12 +288,16 @@ native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(C
 bench-native: host-native ## the S1, S0 and S2 tables at native speed, the machine a process of this host; CPUS [2]
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear'
 
-bench-icount: $(KERNEL) ## instructions per struct page: the S1 table with one CPU and ns that are instructions
+bench-icount: $(KERNEL) ## instructions per struct page and per huge fault: S1 and S2 with one CPU, ns that are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
 		--cmdline bench=memmap | tee $(BUILD)/icount.console
 	@grep -m 1 '^BENCH memmap mode=serial' $(BUILD)/icount.console | tr ' ' '\n' | awk -F = '$$1 == "pages" { pages = $$2 } \
 		$$1 == "ns" && pages { printf "%.2f instructions per struct page\n", $$2 / pages; found = 1; exit } \
 		END { exit !found }'
+	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
+		--cmdline 'bench=fault fault_bytes=256M' | tee $(BUILD)/icount.console
+	@sed -n 's/^BENCH fault mode=multi size=2M .* besides_ns=\([0-9]*\) .*/\1 instructions per 2 MiB fault besides the clear/p' \
+		$(BUILD)/icount.console | grep .
 
 .PHONY: soak-alloc
 soak-alloc: host-native ## random allocator work compared with a model, natively: SOAK operations from SEED

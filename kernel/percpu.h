@@ -27,6 +27,8 @@ struct percpu {
 	struct call_slot call_slot;                   /* this CPU's own outstanding request */
 	struct work_slot work;
 
+	const void *pinned; /* the huge mapping this CPU works in (mm/huge_map.c); looked at by who would unmap it */
+
 	/* Per-CPU lists (mm/pcp.c). */
 	__cacheline_aligned u8 in_allocator; /* an IPI that wants a drain leaves it to the owner while this is set */
 

@@ -1,12 +1,13 @@
 /*
  * Clearing huge pages: see clear.h.
  *
- * Interrupts: rep instructions are interruptible and the loops are code like any other, so with interrupts on a CPU answers in
- * the middle of an extent. Where the caller runs with them off (a fault in such code), CPUs that wait for this one are
- * answered between extents.
+ * Interrupts: rep instructions are interruptible and the loops are code like any other, so with interrupts on a CPU
+ * answers in the middle of an extent. Where the caller runs with them off (a fault in such code), CPUs that wait for
+ * this one are answered between extents.
  */
 #include "mm/clear.h"
 
+#include <arch/atomic.h>
 #include <arch/cpu.h>
 
 #include "kernel/call.h"
@@ -77,10 +78,20 @@ enum { MODE_MULTI = 1 };
 static unsigned clear_mode = MODE_MULTI;
 OPTION_CHOICE(clear, clear_mode, "page|multi", "how huge pages are cleared: page by page, or in extents");
 
+static const struct clear_how *forced;
+
+void clear_how_force(const struct clear_how *how)
+{
+	atomic_store_release(&forced, how);
+}
+
 struct clear_how clear_how_selected(void)
 {
+	const struct clear_how *by_force = atomic_load_acquire(&forced);
 	struct clear_how how = {.mode = &clear_modes[clear_mode], .threads = cpumask_weight(&cpus_online)};
 
+	if (by_force)
+		return *by_force;
 	for (unsigned class = 0; class < CLEAR_CLASSES; class++)
 		how.insn[class] = clear_insn_selected(class);
 	if (!how.mode->parallel)

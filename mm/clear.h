@@ -6,10 +6,11 @@
  *
  *   page    the farthest page from the fault first, both sides in turn, each page by itself: as Linux does it
  *
- * A 1 GiB page has no neighbourhood worth keeping: it is cleared in whole extents, which idle CPUs share in slices of at
- * least 32 MiB.
+ * A 1 GiB page has no neighbourhood worth keeping: it is cleared in whole extents, which idle CPUs share in slices of
+ * at least 32 MiB.
  *
- * Source: Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04; Ying Huang's converging order before it, 2017-08.
+ * Source: Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04; Ying Huang's converging order before it,
+ * 2017-08.
  */
 #pragma once
 
@@ -41,18 +42,19 @@ struct clear_how {
 	unsigned threads; /* for pages beyond 32 MiB, the caller included */
 };
 
-/* As the command line and the CPU say. */
+/* As the command line and the CPU say; or, until it is told NULL, as a benchmark does. */
 struct clear_how clear_how_selected(void);
+void clear_how_force(const struct clear_how *how);
 
 /*
- * Clear a huge page at `addr` (direct map, aligned to its size; 64 KiB or more). `hint`: offset of the byte that is wanted first, or
- * CLEAR_NO_HINT. Helpers come from `node`, where the memory is. No lock held; interrupts on or off: with them off the mailbox is
- * served between extents. Never fails.
+ * Clear a huge page at `addr` (direct map, aligned to its size; 64 KiB or more). `hint`: offset of the byte that is
+ * wanted first, or CLEAR_NO_HINT. Helpers come from `node`, where the memory is. No lock held; interrupts on or off:
+ * with them off the mailbox is served between extents. Never fails.
  */
 void clear_huge(const struct clear_how *how, void *addr, u64 bytes, u64 hint, node_t node);
 
 /*
- * Measure every variant for each class on memory of this machine and use the fastest (clear_calibrate=on); a class that there
- * is no memory for keeps CPUID's. Prints what it chose. Boot CPU, once, pages can be allocated.
+ * Measure every variant for each class on memory of this machine and use the fastest (clear_calibrate=on); a class
+ * that there is no memory for keeps CPUID's. Prints what it chose. Boot CPU, once, pages can be allocated.
  */
 void clear_calibrate(void);

@@ -1,9 +1,9 @@
 /*
  * Which clearing instruction is fastest here, for each class of sizes: clear_calibrate=on, at boot (clear.h).
  *
- * Variants take turns, so that a slow moment meets all, and the fastest of ROUNDS counts: what disturbs a machine only ever adds.
- * Small pages are measured as the allocator hands them out: a few, again and again, from the cache. Huge ones are cold:
- * all of a buffer larger than a CPU's own caches is cleared in each turn.
+ * Variants take turns, so that a slow moment meets all, and the fastest of ROUNDS counts: what disturbs a machine only
+ * ever adds. Small pages are measured as the allocator hands them out: a few, again and again, from the cache. Huge
+ * ones are cold: all of a buffer larger than a CPU's own caches is cleared in each turn.
  */
 #include <arch/clock.h>
 

@@ -6,16 +6,19 @@
 #include <arch/pgtable.h>
 
 #include "kernel/printk.h"
+#include "mm/huge_map.h"
 #include "mm/pgtable.h"
 #include "mm/vmap.h"
 #include "mm/zone.h"
 
-enum fault_result fault_resolve(virt_t addr, bool write, bool exec)
+enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interruptible)
 {
 	enum pt_level level;
 	phys_t phys;
 	pte_t entry;
 
+	if (huge_map_covers(addr) && !exec)
+		return huge_fault(addr, write, interruptible);
 	/* Another CPU may have finished what made this access illegal: then the tables allow it now. */
 	if (!exec && pgtable_translate(pgtable_root(), addr, &phys, &entry, &level) && (!write || pte_writable(entry)))
 		return FAULT_RETRY;
@@ -53,6 +56,8 @@ void fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
 		format(buf, size, "%s physical address %llx through the direct map: %s", verb,
 		       (unsigned long long)(addr - DIRECT_MAP_BASE),
 		       exec ? "nothing in it is executable" : "no RAM, or read-only there");
+	else if (huge_map_covers(addr))
+		huge_fault_describe(addr, write, exec, buf, size);
 	else if (addr < PAGE_SIZE)
 		format(buf, size, "%s address %llx: a NULL pointer and an offset", verb, (unsigned long long)addr);
 	else

@@ -113,4 +113,76 @@ void page_unmap(void *address);
 void *mmio_map(phys_t phys, u64 size);
 void mmio_unmap(void *address, u64 size);
 
+/* ---- huge mappings ---- */
+
+/*
+ * Large zeroed memory in huge pages that appear when they are first touched, with what is around the touch in the cache. Addresses
+ * of a mapping are its own; at least 1 GiB before and behind it is never mapped, so running off either end is caught.
+ *
+ * Touching is for ordinary code: not for interrupt handlers, and not while a lock is held. Pages come from the nearest node: from
+ * the pool of their size (pool.h) as long as it has any, then from the page allocator.
+ */
+enum huge_flags {
+	HUGE_POOL = 1 << 0,     /* pages of 2 MiB and 1 GiB come from the pools only */
+	HUGE_RESERVE = 1 << 1,  /* and are promised now: no touch will find none. Implies HUGE_POOL */
+	HUGE_FALLBACK = 1 << 2, /* where there is no page of the size, the next smaller size: 1 GiB, 2 MiB, 4 KiB */
+	HUGE_POPULATE = 1 << 3, /* all pages now, by all idle CPUs */
+};
+
+/*
+ * No page for a touch of `addr`. Runs on the CPU that touched, interrupts as they were there, no lock held. True: memory was made
+ * free, try again. False: the program cannot go on; its run ends, as failed. It may also not return.
+ */
+typedef bool huge_exhausted_fn(void *ctx, void *addr);
+
+struct huge_request {
+	u64 size;       /* bytes, rounded up to whole pages */
+	u64 page;       /* bytes of a page: 4 KiB, 2 MiB or 1 GiB */
+	unsigned flags; /* enum huge_flags */
+	u64 room;       /* addresses kept for huge_grow(), in bytes from the start; less than `size`: none in particular */
+	huge_exhausted_fn *exhausted; /* NULL: as if it returned false */
+	void *ctx;
+};
+
+/*
+ * The first address, aligned to 1 GiB. NULL: no such page size (1 GiB pages without HUGE_FALLBACK on a CPU that cannot map them), no
+ * addresses, not that many pages to promise, or to populate. huge_map() is the plain form.
+ */
+void *huge_map_with(const struct huge_request *request);
+void *huge_map(u64 size, u64 page, unsigned flags);
+
+/*
+ * Give all of it back, with one shootdown round however many pages there are. `addr` is what huge_map() returned. Nobody may touch
+ * the mapping any more, or work on it with the calls below; a touch that comes too late is caught.
+ */
+void huge_unmap(void *addr);
+
+/*
+ * For whole pages [addr, addr + size) of one mapping; other CPUs may touch them meanwhile. 0, or -EINVAL.
+ *
+ * populate: as if touched, by all idle CPUs; -ENOMEM with as many pages as there were.
+ * release: pages go back, one round for all; touched again, they are zero. With HUGE_RESERVE they are promised anew: -ENOMEM if others
+ * took them in between, then touching may find none.
+ */
+int huge_populate(void *addr, u64 size);
+int huge_release(void *addr, u64 size);
+
+/* What may be done with the whole mapping: pages there and pages to come. One round to take writing away, none to allow it. */
+enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY };
+int huge_protect(void *addr, enum huge_access access);
+
+/* Make it larger where it stands. 0; -ENOMEM: the addresses behind it are taken, or too few pages to promise; -EINVAL. One caller at a time. */
+int huge_grow(void *addr, u64 size);
+
+/* Since boot; by page size 4 KiB, 2 MiB, 1 GiB where there are three. */
+struct huge_usage {
+	u64 mapped[3];    /* pages now */
+	u64 faults[3];    /* touches and populating that brought a page */
+	u64 zeroed;       /* of them: pages that were known to be zero and not cleared again */
+	u64 waited;       /* touches that found another CPU at it */
+	u64 exhausted;    /* that found no page */
+	u64 tables_kept;  /* frames of upper page tables, kept for later mappings */
+};
+void huge_usage(struct huge_usage *usage);
+
 /* Huge page pools: pool.h. */

@@ -138,7 +138,7 @@ static void handle_page_fault(struct trap_frame *frame)
 		return;
 	if (frame->error & PF_RESERVED) /* trying again cannot help: the entry itself is broken */
 		panic("page fault at %llx: a page-table entry on the way has reserved bits set", (unsigned long long)addr);
-	if (fault_resolve(addr, write, exec) == FAULT_RETRY)
+	if (fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS) == FAULT_RETRY)
 		return;
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", (unsigned long long)addr, stack);

@@ -21,6 +21,8 @@ enum trap_vector {
 	TRAP_FIRST_INTERRUPT = 32,
 };
 
+#define RFLAGS_INTERRUPTS (1ULL << 9)
+
 /* What traps.S pushes, lowest address first. */
 struct trap_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;

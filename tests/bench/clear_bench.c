@@ -1,13 +1,14 @@
 /*
- * The S2 table: clearing pages one by one and in whole extents, with every instruction this CPU has (Arora, "mm/clear_huge_page:
- * use multi-page clearing", 2023-04).
+ * The S2 table: clearing pages one by one and in whole extents, with every instruction this CPU has (Arora,
+ * "mm/clear_huge_page: use multi-page clearing", 2023-04).
  *
  *   4K   pages as the allocator's lists hand them out: a few, again and again, out of the cache
  *   2M   huge pages, touched at their start, as many as the slowest variant can do in TURN_NS
  *   1G   one page; by one CPU, and in slices by all
  *
- * Variants take turns for BUDGET_NS, and the fastest turn of each counts: what disturbs a machine only ever adds. The default choice
- * is a variant of its own in these turns. The limit beside them is a plain non-temporal fill, nothing around it.
+ * Variants take turns for BUDGET_NS, and the fastest turn of each counts: what disturbs a machine only ever adds. The
+ * default choice is a variant of its own in these turns. The limit beside them is a plain non-temporal fill, nothing
+ * around it.
  */
 #include <arch/clock.h>
 

@@ -4,7 +4,7 @@
  *   (nothing)        the machine, then the S0 table
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, write-tail: see that they are reported
+ *   payload=NAME     panic, overflow, write-tail, no-page: see that they are reported
  *
  * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
@@ -29,7 +29,7 @@ enum { OWNER_LINES = 24 };
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail");
+OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page");
 
 /* ---- broken on purpose ---- */
 
@@ -50,6 +50,15 @@ static void write_tail(void)
 	*(volatile u32 *)&page[100].refcount = 1;
 }
 
+/* Nobody is there to be asked: the run ends, in order, as failed. */
+static void no_page(void)
+{
+	void *addr = huge_map(MIB(2), MIB(2), HUGE_POOL);
+
+	if (addr)
+		*(volatile u64 *)addr = 1;
+}
+
 static void run_broken(const char *name)
 {
 	if (strcmp(name, "panic") == 0)
@@ -58,6 +67,8 @@ static void run_broken(const char *name)
 		overflow(1ULL << 40);
 	if (strcmp(name, "write-tail") == 0)
 		write_tail();
+	if (strcmp(name, "no-page") == 0)
+		no_page();
 	pr_err("there is no payload %s, or it was not caught", name);
 	verdict_count(0, 1, 0);
 }

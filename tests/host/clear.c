@@ -1,7 +1,7 @@
 /*
- * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear.c, clear_insns.S) on what this process's CPU
- * has; so `make bench-native` measures them. The sanitizers see into no assembly: under them each variant is a plain C
- * access to its whole extent, so that a clear beyond it, or in a race, is reported.
+ * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear.c, clear_insns.S) on what this
+ * process's CPU has; so `make bench-native` measures them. The sanitizers see into no assembly: under them each
+ * variant is a plain C access to its whole extent, so that a clear beyond it, or in a race, is reported.
  */
 #include <cpuid.h>
 #include <string.h>

@@ -66,7 +66,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	if (!host_me) /* the runner itself */
 		host_die("fault at %p", info->si_addr);
 	flags = host_irq_save_quiet();
-	if (fault_resolve(addr, write, exec) == FAULT_RETRY) {
+	if (fault_resolve(addr, write, exec, flags) == FAULT_RETRY) {
 		host_irq_restore_quiet(flags);
 		return;
 	}

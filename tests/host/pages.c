@@ -74,6 +74,7 @@ void host_memory_init(u64 bytes)
 		host_memory_fd, 0);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
 	reserve(VMALLOC_BASE, VMALLOC_SIZE, PROT_NONE);
+	reserve(HUGE_MAP_BASE, HUGE_MAP_SIZE, PROT_NONE);
 }
 
 bool host_is_window(virt_t virt)
@@ -81,9 +82,14 @@ bool host_is_window(virt_t virt)
 	return virt - VMEMMAP_BASE < VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS;
 }
 
+static bool is_huge_map(virt_t virt)
+{
+	return virt - HUGE_MAP_BASE < HUGE_MAP_SIZE;
+}
+
 static bool is_real(virt_t virt)
 {
-	if (virt - VMALLOC_BASE < VMALLOC_SIZE)
+	if (virt - VMALLOC_BASE < VMALLOC_SIZE || is_huge_map(virt))
 		return true;
 #ifdef HOST_FAST
 	return false;
@@ -170,6 +176,11 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 {
 	unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
 
+	if (level == PT_PUD && is_huge_map(virt) && pte_present(old)) {
+		unmap(virt, pt_level_size(level)); /* nothing of ours looks meanwhile: leaves that change rights are claimed */
+		make_real(virt, level, value);
+		return;
+	}
 	if (level >= PT_PUD) {
 		/* Window and vmap regions are never torn down at this level; only new tables are hung in. */
 		if (pte_present(old))
@@ -229,6 +240,20 @@ static void watch(virt_t virt, enum pt_level level, pte_t old, pte_t value, cons
 }
 #endif
 
+#ifndef HOST_FAST
+/* Huge mappings: a leaf of any size is one memory, of its first frame; a table that goes away is another. */
+static void watch_huge(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
+{
+	struct watch_change change = {.virt = virt, .pfn = pte_pfn(old), .writable = pte_writable(old), .place = place};
+
+	if (!pte_present(old) || (pte_present(value) && pte_pfn(value) == pte_pfn(old) && pte_writable(value)))
+		return;
+	change.is_table = !pte_is_leaf(old, level);
+	change.idle_is_safe = !change.is_table;
+	watch_changed(&change);
+}
+#endif
+
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
 	pte_t old = pte_load(entry);
@@ -246,5 +271,7 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 #ifndef HOST_FAST
 	if (host_is_window(virt))
 		watch(virt, level, old, value, __builtin_return_address(0));
+	if (is_huge_map(virt))
+		watch_huge(virt, level, old, value, __builtin_return_address(0));
 #endif
 }

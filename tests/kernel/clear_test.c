@@ -1,7 +1,7 @@
 /*
- * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order that mm/clear.h promises,
- * each page once; CPUs that wait for one that clears are answered meanwhile. The order is seen by instructions of the test's own,
- * which write down what they are asked for and touch nothing.
+ * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order that mm/clear.h
+ * promises, each page once; CPUs that wait for one that clears are answered meanwhile. The order is seen by
+ * instructions of the test's own, which write down what they are asked for and touch nothing.
  */
 #include "mm/clear.h"
 

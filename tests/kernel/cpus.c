@@ -8,12 +8,16 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
+#include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
 
 enum { LATE_LIMIT = 8, DEAF_S = 30 };
+
+static u64 together = CPUS_TOGETHER;
+OPTION_U64(together, together, 1, 65535, "CPUs that run a test case together, at most");
 
 struct gathering {
 	call_fn *fn;
@@ -57,7 +61,7 @@ cpu_t cpus_run_together(call_fn *fn, void *arg)
 
 	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
 	cpumask_foreach(cpu, &cpus_online) {
-		if (helpers + 1 < CPUS_TOGETHER && cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
+		if (helpers + 1 < together && cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
 			helpers++;
 	}
 	atomic_store_release(&g.expected, helpers + 1);

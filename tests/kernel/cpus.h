@@ -13,7 +13,7 @@ cpu_t cpus_find_other(void);
  * As many as there are, but at most CPUS_TOGETHER: where virtual CPUs share few real ones, a contended lock is
  * handed on once per time slice of the host, and 252 spinning for one make a case take hours without testing more.
  */
-enum { CPUS_TOGETHER = 4 };
+enum { CPUS_TOGETHER = 4 }; /* unless together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /* Work for one CPU, interrupts on, that serves no mailbox by itself: sets `running`, ends when somebody sets `stop`. */

@@ -237,6 +237,49 @@ TEST(mm_vmemmap, a_struct_page_that_does_not_exist_faults)
 }
 #endif
 
+/* ---- huge mappings ---- */
+
+TEST(mm_huge_map, a_write_to_a_read_only_mapping_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
+
+	REQUIRE(addr && *(volatile char *)addr == 0 && huge_protect(addr, HUGE_READ_ONLY) == 0);
+	MUST_END_SAYING("huge mapping that is read-only");
+	*(volatile char *)addr = 1;
+	STILL_THERE();
+}
+
+TEST(mm_huge_map, running_off_the_end_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
+
+	REQUIRE(addr);
+	MUST_END_SAYING("beyond the end of a huge mapping");
+	*(volatile char *)(addr + MIB(2)) = 1;
+	STILL_THERE();
+}
+
+TEST(mm_huge_map, a_touch_after_unmapping_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_POPULATE);
+
+	REQUIRE(addr);
+	huge_unmap(addr);
+	MUST_END_SAYING("where no huge mapping is");
+	*(volatile char *)addr = 1;
+	STILL_THERE();
+}
+
+TEST(mm_huge_map, unmapping_what_is_not_mapped_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
+
+	REQUIRE(addr);
+	MUST_END_SAYING("where no huge mapping begins");
+	huge_unmap(addr + GIB(1));
+	STILL_THERE();
+}
+
 #ifdef ASHLAR_DEBUG
 TEST(kernel_lock, locks_taken_against_their_rank_are_caught)
 {
@@ -259,6 +302,18 @@ TEST(kernel_shootdown, a_round_with_a_lock_held_is_caught)
 	spin_lock(&lock);
 	MUST_END_SAYING("starts a shootdown while it holds a lock");
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	STILL_THERE();
+}
+
+TEST(mm_huge_map, a_first_touch_with_a_lock_held_is_caught)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
+
+	REQUIRE(addr);
+	spin_lock(&lock);
+	MUST_END_SAYING("with a lock held");
+	*(volatile char *)addr = 1;
 	STILL_THERE();
 }
 #endif

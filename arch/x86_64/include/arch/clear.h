@@ -30,11 +30,11 @@ const struct clear_insn *clear_insn_selected(enum clear_class class);
 /* What CPUID alone says. */
 const struct clear_insn *clear_insn_by_cpuid(enum clear_class class);
 
-/* A calibration's result. Ignored where clear_insn= has forced one: then false. */
+/* A calibration's result; NULL: CPUID's again. Ignored where clear_insn= has forced one: then false. */
 bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn);
 
 /*
- * Clear `count` 4 KiB pages at `addr` (page-aligned, mapped), of any number; with one instruction, however many they are: for
- * large extents see mm/clear.h. Any context.
+ * Clear `count` 4 KiB pages at `addr` (page-aligned, mapped), of any number; with one instruction, however many they
+ * are: for large extents see mm/clear.h. Any context.
  */
 void clear_pages(void *addr, size_t count);

@@ -3,6 +3,7 @@
  *
  *   0xffff888000000000  direct map: all RAM at its physical address, never executable
  *   0xffffc90000000000  stacks and MMIO, each between guard pages
+ *   0xffffda0000000000  huge mappings of programs (mm/huge_map.h)
  *   0xffffea0000000000  vmemmap windows of 1 TiB each: window 0 is the machine's, the others are for private
  *                       allocators of tests. struct page of frame n of window w at BASE + w * 1 TiB + n * 64.
  *   0xffffffff80000000  kernel image (physical address + base)
@@ -15,6 +16,8 @@
 #define DIRECT_MAP_SIZE TIB(64)
 #define VMALLOC_BASE 0xffffc90000000000ULL
 #define VMALLOC_SIZE TIB(16)
+#define HUGE_MAP_BASE 0xffffda0000000000ULL
+#define HUGE_MAP_SIZE TIB(16)
 #define VMEMMAP_BASE 0xffffea0000000000ULL
 #define VMEMMAP_WINDOW_SIZE TIB(1)
 #define VMEMMAP_WINDOWS 4

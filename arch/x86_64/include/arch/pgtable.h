@@ -27,6 +27,7 @@ enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
 #define PTE_LARGE (1ULL << 7)
 #define PTE_GLOBAL (1ULL << 8)
 #define PTE_NX (1ULL << 63)
+#define PTE_CLAIMED (1ULL << 9) /* ours: bits 9 to 11 mean nothing to the processor, present or not */
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 static inline u64 pt_prot_bits(enum pt_prot prot)
@@ -127,6 +128,20 @@ static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte
 	(void)virt;
 	(void)level;
 	atomic_store_relaxed(entry, value);
+}
+
+/*
+ * Claim an entry: of several CPUs that found it as `old`, one succeeds and may change it; its pte_store() ends the claim. What the
+ * entry translates stays as it was meanwhile.
+ */
+static inline bool pte_claimed(pte_t pte)
+{
+	return pte & PTE_CLAIMED;
+}
+
+static inline bool pte_claim(pte_t *entry, pte_t old)
+{
+	return !pte_claimed(old) && atomic_cas(entry, old, old | PTE_CLAIMED);
 }
 
 /* Root table of the kernel's address space (physical frame). */

@@ -23,8 +23,8 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
 #ifdef HOST_FAST
-	/* The vmap region is real in both backends: what is reached through it must be the memory meant. */
-	if (virt - VMALLOC_BASE >= VMALLOC_SIZE) {
+	/* The vmap region and huge mappings are real in both backends: what is reached through them must be the memory meant. */
+	if (virt - VMALLOC_BASE >= VMALLOC_SIZE && virt - HUGE_MAP_BASE >= HUGE_MAP_SIZE) {
 		atomic_store_release(entry, value);
 		return;
 	}

@@ -1,0 +1,310 @@
+/*
+ * Huge mappings: their addresses, and the calls that make, grow and end them. See huge_map.h.
+ *
+ * Slots change under slots_lock; a touch reads them without it, through a pin: it notes the mapping in its own struct
+ * percpu, fences, and looks again. Who unmaps takes the slots away, fences, and looks at all notes (the
+ * store-buffering pattern again, as in kernel/shootdown.c): either sees the other.
+ */
+#include "mm/huge_map.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+
+#include "kernel/lock.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/wait.h"
+#include "mm/pool.h"
+
+enum { SLOTS = HUGE_MAP_SIZE / HUGE_SLOT };
+
+static struct huge_map *slot[SLOTS]; /* slot 0 stays empty: a guard below the first mapping */
+static struct huge_map leaving;      /* stands in slots whose mapping is gone and may still be in some TLB */
+static struct spinlock slots_lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
+static u64 next_slot = 1; /* addresses are reused as late as possible */
+
+struct huge_usage huge_counts;
+
+void huge_usage(struct huge_usage *usage)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(usage->mapped); i++) {
+		usage->mapped[i] = atomic_load_relaxed(&huge_counts.mapped[i]);
+		usage->faults[i] = atomic_load_relaxed(&huge_counts.faults[i]);
+	}
+	usage->zeroed = atomic_load_relaxed(&huge_counts.zeroed);
+	usage->waited = atomic_load_relaxed(&huge_counts.waited);
+	usage->exhausted = atomic_load_relaxed(&huge_counts.exhausted);
+	usage->tables_kept = atomic_load_relaxed(&huge_counts.tables_kept);
+}
+
+/* ---- pins ---- */
+
+static u64 slot_of(virt_t addr)
+{
+	return (addr - HUGE_MAP_BASE) / HUGE_SLOT;
+}
+
+struct huge_pin huge_pin(virt_t addr)
+{
+	struct percpu *self = this_cpu();
+	struct huge_pin pin = {.before = self->pinned};
+	struct huge_map *map;
+
+	do {
+		map = atomic_load_acquire(&slot[slot_of(addr)]);
+		if (!map || map == &leaving)
+			break;
+		atomic_store_relaxed(&self->pinned, map);
+		fence_full(); /* pairs with wait_unpinned() */
+	} while (atomic_load_acquire(&slot[slot_of(addr)]) != map);
+	if (map && map != &leaving && huge_map_has(map, addr, 1))
+		pin.map = map;
+	else
+		atomic_store_relaxed(&self->pinned, pin.before);
+	return pin;
+}
+
+struct huge_pin huge_pin_range(const void *addr, u64 size)
+{
+	const virt_t start = (virt_t)addr;
+	struct huge_pin pin = {.before = this_cpu()->pinned};
+
+	if (!huge_map_covers(start))
+		return pin;
+	pin = huge_pin(start);
+	if (pin.map && size > 0 &&
+	    (!IS_ALIGNED(start | size, huge_page_bytes(pin.map)) || !huge_map_has(pin.map, start, size))) {
+		huge_unpin(pin);
+		pin.map = NULL;
+	}
+	return pin;
+}
+
+void huge_unpin(struct huge_pin pin)
+{
+	atomic_store_release(&this_cpu()->pinned, pin.before);
+}
+
+static void wait_unpinned(const struct huge_map *map)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a touch of a mapping that goes away");
+	cpu_t cpu;
+
+	wait.soft = true; /* a 1 GiB page takes as long as it takes to clear */
+	fence_full();
+	cpumask_foreach(cpu, &cpus_online)
+		while (atomic_load_acquire(&cpu_data(cpu)->pinned) == map)
+			wait_spin(&wait, cpu);
+}
+
+/* ---- addresses ---- */
+
+static bool slots_are_free(u64 first, u64 count)
+{
+	if (first + count > SLOTS)
+		return false;
+	for (u64 i = first; i < first + count; i++)
+		if (slot[i])
+			return false;
+	return true;
+}
+
+/* slots_lock held. First of `count` free slots with a guard on both sides, from `from` on; 0 if there are none. */
+static u64 find_slots(u64 from, u64 count)
+{
+	for (u64 first = from; first + count <= SLOTS; first++)
+		if (slots_are_free(first - 1, count + 2) || (first + count == SLOTS && slots_are_free(first - 1, count + 1)))
+			return first;
+	return 0;
+}
+
+static void set_slots(u64 first, u64 count, struct huge_map *map)
+{
+	for (u64 i = first; i < first + count; i++)
+		atomic_store_release(&slot[i], map);
+}
+
+static bool take_addresses(struct huge_map *map)
+{
+	u64 first;
+
+	spin_lock(&slots_lock);
+	first = find_slots(next_slot, map->slots);
+	if (!first)
+		first = find_slots(1, map->slots);
+	if (first) {
+		map->start = HUGE_MAP_BASE + first * HUGE_SLOT;
+		set_slots(first, map->slots, map);
+		next_slot = first + map->slots + 1;
+	}
+	spin_unlock(&slots_lock);
+	return first != 0;
+}
+
+/* Only now may others have them. */
+static void free_addresses(virt_t start, u64 slots)
+{
+	spin_lock(&slots_lock);
+	set_slots(slot_of(start), slots, NULL);
+	spin_unlock(&slots_lock);
+}
+
+/* ---- promises ---- */
+
+struct pool *huge_pool(enum pt_level level)
+{
+	return level == PT_PUD ? &pool_1g : &pool_2m;
+}
+
+int huge_promise(struct huge_map *map, u64 pages)
+{
+	if (!(map->flags & HUGE_RESERVE) || pages == 0)
+		return 0;
+	if (pool_reserve(huge_pool(map->level), pages) < 0)
+		return -ENOMEM;
+	atomic_fetch_add(&map->promised, pages);
+	return 0;
+}
+
+/* ---- the calls ---- */
+
+/* -1: no such size. */
+static int level_of(const struct huge_request *request)
+{
+	if (request->page == GIB(1))
+		return cpu_has_1g_mappings() ? PT_PUD : request->flags & HUGE_FALLBACK ? PT_PMD : -1;
+	if (request->page == MIB(2))
+		return PT_PMD;
+	return request->page == PAGE_SIZE && !(request->flags & HUGE_RESERVE) ? PT_PAGE : -1;
+}
+
+static bool map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
+{
+	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE)
+		return false;
+	*map = (struct huge_map){.level = level,
+				 .flags = request->flags | (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
+				 .exhausted = request->exhausted,
+				 .ctx = request->ctx};
+	map->size = ALIGN_UP(request->size, pt_level_size(level));
+	map->slots = DIV_ROUND_UP(MAX(map->size, request->room), HUGE_SLOT);
+	return true;
+}
+
+/* All there is of a mapping but its addresses and pages. */
+static void end(struct huge_map *map)
+{
+	if (map->promised)
+		pool_unreserve(huge_pool(map->level), map->promised);
+	page_free(pfn_to_page(virt_to_phys(map) >> PAGE_SHIFT));
+}
+
+void *huge_map_with(const struct huge_request *request)
+{
+	const int level = level_of(request);
+	struct page *frame;
+	struct huge_map *map;
+	void *addr;
+
+	if (level < 0 || !(frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)))
+		return NULL;
+	map = page_address(frame);
+	if (!map_init(map, request, level)) {
+		page_free(frame);
+		return NULL;
+	}
+	if (huge_promise(map, map->size / huge_page_bytes(map)) < 0 || !take_addresses(map)) {
+		end(map);
+		return NULL;
+	}
+	addr = (void *)map->start;
+	if ((map->flags & HUGE_POPULATE) && huge_populate(addr, map->size) < 0) {
+		huge_unmap(addr);
+		return NULL;
+	}
+	return addr;
+}
+
+void *huge_map(u64 size, u64 page, unsigned flags)
+{
+	return huge_map_with(&(struct huge_request){.size = size, .page = page, .flags = flags});
+}
+
+void huge_unmap(void *addr)
+{
+	const virt_t start = (virt_t)addr;
+	struct huge_taken taken = {.pages = NULL};
+	struct huge_map *map;
+	u64 slots;
+
+	ASSERT(huge_map_covers(start), "unmapping of %llx, which is no huge mapping", (unsigned long long)start);
+	spin_lock(&slots_lock);
+	map = slot[slot_of(start)];
+	ASSERT(map && map->start == start, "unmapping of %llx, where no huge mapping begins", (unsigned long long)start);
+	slots = map->slots;
+	set_slots(slot_of(start), slots, &leaving);
+	spin_unlock(&slots_lock);
+	wait_unpinned(map);
+
+	huge_take_range(start, ALIGN_UP(map->size, HUGE_SLOT), HUGE_TAKE_TABLES, &taken);
+	huge_flush_and_give(&taken);
+	free_addresses(start, slots);
+	end(map);
+}
+
+static int grow(struct huge_map *map, u64 size)
+{
+	const u64 slots = MAX(DIV_ROUND_UP(size, HUGE_SLOT), map->slots), first = slot_of(map->start);
+	const u64 more = slots - map->slots;
+	bool room;
+
+	if (huge_promise(map, (size - map->size) / huge_page_bytes(map)) < 0)
+		return -ENOMEM;
+	spin_lock(&slots_lock); /* the slot behind is the guard already: the new ones end with another */
+	room = more == 0 || slots_are_free(first + map->slots, more + (first + slots < SLOTS));
+	if (room) {
+		set_slots(first + map->slots, more, map);
+		map->slots = slots;
+		atomic_store_release(&map->size, size);
+	}
+	spin_unlock(&slots_lock);
+	if (!room && (map->flags & HUGE_RESERVE)) {
+		const u64 pages = (size - map->size) / huge_page_bytes(map);
+
+		atomic_fetch_sub(&map->promised, pages);
+		pool_unreserve(huge_pool(map->level), pages);
+	}
+	return room ? 0 : -ENOMEM;
+}
+
+int huge_grow(void *addr, u64 size)
+{
+	const struct huge_pin pin = huge_pin_range(addr, 0);
+	int err = -EINVAL;
+
+	if (pin.map && pin.map->start == (virt_t)addr && size >= pin.map->size && size <= HUGE_MAP_SIZE)
+		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
+	huge_unpin(pin);
+	return err;
+}
+
+void huge_fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
+{
+	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
+	const struct huge_pin pin = huge_pin(addr);
+	const struct percpu *self = this_cpu();
+	const u64 at = slot_of(addr);
+
+	if (!pin.map)
+		format(buf, size, "%s %llx, %s", verb, (unsigned long long)addr,
+		       slot[at] == &leaving			       ? "in a huge mapping that was given back"
+		       : slot[at] || (at > 0 && slot[at - 1] && slot[at - 1] != &leaving) ? "beyond the end of a huge mapping"
+									       : "where no huge mapping is");
+	else if (self->interrupt_depth > 0 || self->locks_held > 0)
+		format(buf, size, "first touch of a page of a huge mapping %s",
+		       self->locks_held > 0 ? "with a lock held" : "in an interrupt handler");
+	else
+		format(buf, size, "%s a huge mapping%s", verb, write ? " that is read-only" : "");
+	huge_unpin(pin);
+}

@@ -1,0 +1,194 @@
+/*
+ * Taking pages of huge mappings away, or rights to them: all entries first, then one round, then the pages go back.
+ * See huge_map.h.
+ *
+ * The round comes between the last entry and the first page given back (the generation rule of kernel/shootdown.h,
+ * kept by waiting): single pages by their addresses, many by a full flush; if page tables go too, by all CPUs,
+ * sleepers included.
+ */
+#include <arch/barrier.h>
+#include <arch/check.h>
+
+#include "mm/huge_map.h"
+#include "mm/page.h"
+#include "mm/pool.h"
+
+typedef void huge_leaf_fn(void *arg, pte_t *entry, virt_t virt, enum pt_level level);
+
+struct visit {
+	virt_t start, end;
+	huge_leaf_fn *leaf;
+	struct huge_taken *tables; /* that are left empty go here; NULL: they stay */
+	void *arg;
+};
+
+static void chain(struct page **list, pfn_t pfn)
+{
+	struct page *page = pfn_to_page(pfn);
+
+	page->private[0] = (u64)(virt_t)*list;
+	*list = page;
+}
+
+/* The entries of a table that lie in the range; `base` is the address its first one translates. */
+static void visit_table(const struct visit *v, pte_t *table, enum pt_level level, virt_t base)
+{
+	const u64 size = pt_level_size(level);
+
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const virt_t virt = base + i * size;
+		pte_t pte;
+
+		if (virt + size <= v->start || virt >= v->end)
+			continue;
+		pte = huge_settled(&table[i]);
+		if (!pte_present(pte))
+			continue;
+		if (level != PT_PGD && pte_is_leaf(pte, level)) {
+			v->leaf(v->arg, &table[i], virt, level);
+			continue;
+		}
+		visit_table(v, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), level - 1, virt);
+		if (v->tables && level != PT_PGD) {
+			pte_store(&table[i], virt, level, 0);
+			chain(&v->tables->tables, pte_pfn(pte));
+		}
+	}
+}
+
+static void visit(const struct visit *v)
+{
+	const u64 upper = pt_level_size(PT_PGD) * PTRS_PER_TABLE;
+
+	visit_table(v, phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD, ALIGN_DOWN(v->start, upper));
+}
+
+/* ---- pages away ---- */
+
+/* The leaf, unless others have taken it in between. */
+static pte_t claim_leaf(pte_t *entry, enum pt_level level)
+{
+	pte_t pte;
+
+	do {
+		pte = huge_settled(entry);
+		if (!pte_is_leaf(pte, level))
+			return 0;
+	} while (!pte_claim(entry, pte));
+	return pte;
+}
+
+static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+{
+	const pte_t pte = claim_leaf(entry, level);
+	struct huge_taken *taken = arg;
+
+	if (!pte)
+		return;
+	pte_store(entry, virt, level, 0);
+	shootdown_batch_add(&taken->batch, virt, 1);
+	chain(&taken->pages, pte_pfn(pte));
+	atomic_add_relaxed(&huge_counts.mapped[level], -1ULL);
+}
+
+void huge_take_range(virt_t start, u64 size, enum huge_tables tables, struct huge_taken *taken)
+{
+	const struct visit v = {.start = start,
+				.end = start + size,
+				.leaf = take_leaf,
+				.tables = tables == HUGE_TAKE_TABLES ? taken : NULL,
+				.arg = taken};
+
+	visit(&v);
+}
+
+static void give_page(struct page *page, struct huge_taken *taken)
+{
+	check_frames_reused(page_pfn(page), 1);
+	if (!(page->flags & PAGE_HUGETLB)) {
+		page_free(page);
+		return;
+	}
+	pool_page_give(page_order(page) == GIGA_ORDER ? &pool_1g : &pool_2m, page);
+	taken->pool_pages++;
+}
+
+void huge_flush_and_give(struct huge_taken *taken)
+{
+	struct page *next;
+
+	if (taken->tables)
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+	else
+		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
+	for (struct page *page = taken->pages; page; page = next) {
+		next = (struct page *)(virt_t)page->private[0];
+		give_page(page, taken);
+	}
+	for (struct page *page = taken->tables; page; page = next) {
+		next = (struct page *)(virt_t)page->private[0];
+		page_free(page);
+	}
+	taken->pages = taken->tables = NULL;
+}
+
+/* ---- calls ---- */
+
+int huge_release(void *addr, u64 size)
+{
+	const struct huge_pin pin = huge_pin_range(addr, size);
+	struct huge_taken taken = {.pages = NULL};
+	int err;
+
+	if (!pin.map || size == 0) {
+		huge_unpin(pin);
+		return -EINVAL;
+	}
+	huge_take_range((virt_t)addr, size, HUGE_KEEP_TABLES, &taken);
+	huge_flush_and_give(&taken);
+	err = huge_promise(pin.map, taken.pool_pages);
+	huge_unpin(pin);
+	return err;
+}
+
+struct rights {
+	enum pt_prot prot;
+	struct shootdown_batch batch;
+};
+
+static void set_rights(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+{
+	const pte_t pte = claim_leaf(entry, level);
+	struct rights *rights = arg;
+
+	if (!pte)
+		return;
+	pte_store(entry, virt, level, pte_make(pte_pfn(pte), level, rights->prot));
+	shootdown_batch_add(&rights->batch, virt, 1);
+}
+
+/*
+ * A CPU that brings a page now reads the rights after it has claimed its entry; who walks here writes them before it
+ * looks at the entries: one of the two sees the other.
+ */
+int huge_protect(void *addr, enum huge_access access)
+{
+	const bool read_only = access == HUGE_READ_ONLY;
+	struct rights rights = {.prot = read_only ? PT_RO : PT_RW};
+	const struct huge_pin pin = huge_pin_range(addr, 0);
+
+	if (!pin.map || pin.map->start != (virt_t)addr) {
+		huge_unpin(pin);
+		return -EINVAL;
+	}
+	atomic_store_relaxed(&pin.map->read_only, read_only);
+	fence_full();
+	visit(&(struct visit){.start = pin.map->start,
+			      .end = pin.map->start + atomic_load_relaxed(&pin.map->size),
+			      .leaf = set_rights,
+			      .arg = &rights});
+	if (read_only)
+		shootdown_batch_flush(&rights.batch, SHOOTDOWN_SKIP_IDLE);
+	huge_unpin(pin);
+	return 0;
+}

@@ -1,0 +1,156 @@
+/*
+ * Random operations on huge mappings, by several CPUs at once: nothing is brought twice, nothing is lost.
+ *
+ * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later one what was
+ * written. One mapping is everybody's: each CPU has its own word in every page, and releases pages under the others,
+ * so the word is what it wrote or zero. `make test-soak` does a million.
+ */
+#include <arch/atomic.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "mm/mm.h"
+#include "mm/page.h"
+#include "tests/kernel/cpus.h"
+
+enum { MINE = 4, MINE_PAGES = 16, SHARED_PAGES = 4, WORKERS_MAX = 64 };
+
+static u64 soak_ops = 600;
+OPTION_U64(soak_ops, soak_ops, 1, 1ULL << 40, "operations of mm.huge_map.random_operations, by all CPUs together");
+
+struct mapping {
+	char *addr;
+	u64 page;
+	u32 written; /* a bit for each page */
+};
+
+struct worker {
+	struct mapping mine[MINE];
+	u64 random, touched;
+};
+
+static struct {
+	char *shared;
+	u64 ops, wrong, refused, brought;
+	u32 workers;
+	struct worker worker[WORKERS_MAX];
+} soak;
+
+static u64 pick(struct worker *w, u64 below)
+{
+	w->random ^= w->random << 13;
+	w->random ^= w->random >> 7;
+	w->random ^= w->random << 17;
+	return w->random % below;
+}
+
+static volatile u64 *word_of(const char *addr, u64 page, u64 number, u64 word)
+{
+	return (volatile u64 *)(addr + number * page) + 8 * word;
+}
+
+static void expect_word(volatile u64 *word, u64 value)
+{
+	if (*word != value)
+		atomic_fetch_add(&soak.wrong, 1);
+}
+
+/* Mostly small pages: what is tested is the same, and clearing takes less. */
+static void map_mine(struct worker *w, struct mapping *m)
+{
+	m->page = pick(w, 8) ? PAGE_SIZE : MIB(2);
+	m->written = 0;
+	m->addr = huge_map((m->page == PAGE_SIZE ? MINE_PAGES : 2) * m->page, m->page, 0);
+	if (!m->addr)
+		atomic_fetch_add(&soak.refused, 1); /* out of addresses, where there are few */
+}
+
+static void touch_mine(struct worker *w, struct mapping *m)
+{
+	const u64 number = pick(w, m->page == PAGE_SIZE ? MINE_PAGES : 2);
+	volatile u64 *word = word_of(m->addr, m->page, number, pick(w, 64));
+	volatile u64 *tag = word_of(m->addr, m->page, number, 3);
+	const u32 bit = 1U << number;
+
+	expect_word(tag, m->written & bit ? number + 1 : 0);
+	if (!(m->written & bit) && word != tag)
+		expect_word(word, 0);
+	w->touched += !(m->written & bit);
+	m->written |= bit;
+	*tag = number + 1;
+}
+
+static void release_mine(struct worker *w, struct mapping *m)
+{
+	const u64 pages = m->page == PAGE_SIZE ? MINE_PAGES : 2, first = pick(w, pages), count = 1 + pick(w, pages - first);
+
+	if (huge_release(m->addr + first * m->page, count * m->page) < 0)
+		atomic_fetch_add(&soak.wrong, 1);
+	for (u64 i = first; i < first + count; i++)
+		m->written &= ~(1U << i);
+}
+
+static void touch_shared(struct worker *w)
+{
+	volatile u64 *word = word_of(soak.shared, PAGE_SIZE, pick(w, SHARED_PAGES), (u64)(w - soak.worker));
+
+	if (*word != 0 && *word != (virt_t)w)
+		atomic_fetch_add(&soak.wrong, 1);
+	*word = (virt_t)w;
+}
+
+static void one_operation(struct worker *w)
+{
+	struct mapping *m = &w->mine[pick(w, MINE)];
+	const u64 what = pick(w, 32);
+
+	if (!m->addr)
+		map_mine(w, m);
+	else if (what == 0) {
+		huge_unmap(m->addr);
+		m->addr = NULL;
+	} else if (what == 1)
+		release_mine(w, m);
+	else if (what == 2)
+		huge_release(soak.shared + pick(w, SHARED_PAGES) * PAGE_SIZE, PAGE_SIZE);
+	else if (what < 12)
+		touch_shared(w);
+	else
+		touch_mine(w, m);
+}
+
+static void work(void *arg)
+{
+	const u32 number = atomic_fetch_add(&soak.workers, 1);
+	struct worker *w = &soak.worker[number % WORKERS_MAX];
+
+	(void)arg;
+	w->random = 0x9e3779b97f4a7c15ULL * (number + 1);
+	while (atomic_fetch_add(&soak.ops, 1) < soak_ops)
+		one_operation(w);
+	for (unsigned i = 0; i < MINE; i++)
+		if (w->mine[i].addr)
+			huge_unmap(w->mine[i].addr);
+}
+
+TEST(mm_huge_map, random_operations)
+{
+	struct huge_usage before, after;
+	u64 touched = 0;
+
+	__builtin_memset(&soak, 0, sizeof(soak));
+	soak.shared = huge_map(SHARED_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
+	REQUIRE(soak.shared);
+	huge_usage(&before);
+	cpus_run_together(work, NULL);
+	huge_unmap(soak.shared);
+	huge_usage(&after);
+	EXPECT_EQ(soak.wrong, 0);
+	for (unsigned i = 0; i < WORKERS_MAX; i++)
+		touched += soak.worker[i].touched;
+	EXPECT(after.faults[0] + after.faults[1] - before.faults[0] - before.faults[1] >= touched);
+	for (unsigned i = 0; i < ARRAY_LEN(after.mapped); i++)
+		EXPECT_EQ(after.mapped[i], before.mapped[i]);
+	EXPECT_EQ(after.exhausted, before.exhausted);
+}
