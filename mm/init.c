@@ -22,6 +22,7 @@
 #include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "mm/pool_boot.h"
+#include "mm/section_memmap.h"
 #include "mm/vmap.h"
 #include "mm/watermark.h"
 
@@ -88,7 +89,7 @@ static void zones_init(struct mm *mm)
 		zone_add_range(mm, &mm->memory->range[i], ZONE_NORMAL);
 	}
 	for (unsigned z = 0; z < mm->zones; z++)
-		mm->zone[z].open_cursor = mm->zone[z].start_pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+		mm->zone[z].open_cursor = mm->zone[z].start_pfn / SECTION_FRAMES;
 }
 
 /* Sections that have RAM are unopened; the rest do not exist. */
@@ -281,6 +282,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U, "zone %u spans more than 16 TiB", z);
 	sections_init(mm);
 	gibs_init(mm);
+	for (unsigned z = 0; z < mm->zones; z++)
+		section_place_memmaps(&mm->zone[z]);
 	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);

@@ -70,8 +70,6 @@ struct open_job {
 	struct memmap_opened *result;
 };
 
-enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
-
 static void open_chunk(u64 start, u64 end, void *arg)
 {
 	const struct open_job *job = arg;

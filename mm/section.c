@@ -1,11 +1,11 @@
 /*
- * Opening sections: see section.h. Closing: section_close.c.
+ * Opening sections: see section.h. Where the struct pages of mapped ones lie: section_memmap.c. Closing: section_close.c.
  *
  * Order inside, and why: the records' table first (so that block_at() answers), then the table of PTEs, then the free
  * blocks are published, and only then the blocks that need private struct pages: those frames come from META, which may
  * have to grow into one of the blocks just published.
  */
-#include "mm/section.h"
+#include "mm/section_memmap.h"
 
 #include "kernel/panic.h"
 #include "kernel/printk.h"
@@ -19,16 +19,6 @@
 #include "mm/vmemmap.h"
 
 enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
-
-struct opening {
-	struct mm *mm;
-	struct node *node; /* whose META pays */
-	u64 section;
-	u32 first; /* block */
-	u8 plan[SECTION_BLOCKS], zone[SECTION_BLOCKS];
-	bool mapped;
-	u32 memmap; /* mapped: block that holds the struct pages; else BLOCK_NONE */
-};
 
 u8 *section_slot(const struct mm *mm, u64 section)
 {
@@ -49,16 +39,6 @@ enum section_style section_style(const struct mm *mm, u64 section)
 	const u8 *slot = section_slot(mm, section);
 
 	return slot && (atomic_load_acquire(slot) & SECTION_MAPPED) ? SECTION_MAPPED : SECTION_ON_DEMAND;
-}
-
-static u32 *memmap_slot(const struct mm *mm, u64 section)
-{
-	return &mm->gib[section / GIB_SECTIONS - mm->first_gib].memmap[section % GIB_SECTIONS];
-}
-
-u32 section_memmap(const struct mm *mm, u64 section)
-{
-	return *memmap_slot(mm, section);
 }
 
 u64 section_first(const struct mm *mm)
@@ -105,8 +85,7 @@ static void plan_blocks(struct opening *o)
 		o->node = &o->mm->node[o->node->meta_node];
 }
 
-/* One block's 512 struct pages, each in its final state. Free frames of mixed blocks are freed later, under the lock. */
-static void init_special_pages(struct mm *mm, u32 index, struct page *pages, u8 block_zone)
+void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block_zone)
 {
 	memmap_init_pages(pages, BLOCK_FRAMES, block_zone);
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
@@ -180,11 +159,11 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 		frames[i] = meta_take(o->node, kind);
 	vmemmap_set_full(o->mm, index, frames);
 	pages = pfn_page(o->mm, block_pfn(index)); /* through the vmemmap: the frames need not be neighbours */
-	init_special_pages(o->mm, index, pages, zone);
+	section_init_special(o->mm, index, pages, zone);
 	return 0;
 }
 
-static void publish_record(struct opening *o, u32 index, enum block_state state)
+void section_publish_record(struct opening *o, u32 index, enum block_state state)
 {
 	struct block *block = block_at(o->mm, index);
 
@@ -209,7 +188,7 @@ static void publish_special(struct opening *o)
 			pr_warn("memory: block %u gets no struct pages, what is free in it stays unused", index);
 			continue;
 		}
-		publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
+		section_publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
 		free_special_pages(o->mm, index);
 	}
 }
@@ -226,9 +205,9 @@ static void publish_free(struct opening *o)
 		unsigned n = 0;
 
 		if (o->plan[i] == PLAN_ABSENT && block_at(o->mm, o->first + i)->state == BLOCK_UNOPENED)
-			publish_record(o, o->first + i, BLOCK_ABSENT);
+			section_publish_record(o, o->first + i, BLOCK_ABSENT);
 		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i]) {
-			publish_record(o, o->first + i + n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
+			section_publish_record(o, o->first + i + n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
 			n++;
 		}
 		if (n > 0) {
@@ -259,148 +238,103 @@ static int open_on_demand(struct opening *o)
 	return 0;
 }
 
-static bool lies_inside(const struct opening *o, u32 index)
-{
-	return index >= o->first && index < o->first + SECTION_BLOCKS;
-}
-
-/*
- * The block that will hold the struct pages: a free one of another section, so that this one stays whole, else the first
- * whole block of the section itself. Its state becomes META.
- */
-static bool choose_memmap(struct opening *o)
-{
-	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
-		struct zone *zone;
-
-		if (o->plan[i] != PLAN_FREE)
-			continue;
-		zone = &o->mm->zone[o->zone[i]];
-		o->memmap = block_take_one(zone, FREE_BARE, BLOCK_META);
-		if (o->memmap == BLOCK_NONE)
-			o->memmap = block_take_one(zone, FREE_MAPPED, BLOCK_META);
-		if (o->memmap == BLOCK_NONE) {
-			o->memmap = o->first + i;
-			publish_record(o, o->memmap, BLOCK_META);
-			return true;
-		}
-		block_set_state(o->mm, o->memmap, BLOCK_META);
-		block_publish_used(zone, o->memmap, BLOCK_ORDER);
-		return true;
-	}
-	return false; /* no whole block to describe: not worth a mapped section */
-}
-
-static void forget_memmap(struct opening *o)
-{
-	struct block *block = block_at(o->mm, o->memmap);
-
-	block_clear_flags(block, BLOCK_MEMMAP);
-	if (lies_inside(o, o->memmap)) {
-		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
-	} else {
-		block_set_state(o->mm, o->memmap, block_state_without_use(o->mm, o->memmap));
-		block_free(block_zone(o->mm, o->memmap), o->memmap, BLOCK_ORDER);
-	}
-}
-
-/* All 32768 struct pages, written before any translation shows them. */
-static void init_memmap(const struct opening *o)
-{
-	struct page *pages = phys_to_virt(block_pfn(o->memmap) << PAGE_SHIFT);
-
-	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
-		struct page *first = &pages[i * BLOCK_FRAMES];
-
-		if (o->plan[i] == PLAN_FREE)
-			memmap_stream_pages(first, BLOCK_FRAMES, o->zone[i]);
-		else
-			init_special_pages(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
-	}
-}
-
-static int open_mapped(struct opening *o)
-{
-	struct node *node; /* META of the node where the memmap lies counts it */
-
-	block_set_flags(block_at(o->mm, o->memmap), BLOCK_MEMMAP);
-	node = &o->mm->node[zone_node(block_zone(o->mm, o->memmap))->meta_node];
-	init_memmap(o);
-	if (meta_add_block(node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0) {
-		forget_memmap(o);
-		return -ENOMEM;
-	}
-	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
-		meta_remove_block(node, o->memmap, BLOCK_FRAMES);
-		forget_memmap(o);
-		return -ENOMEM;
-	}
-	*memmap_slot(o->mm, o->section) = o->memmap;
-	if (lies_inside(o, o->memmap))
-		atomic_fetch_sub(&block_zone(o->mm, o->memmap)->unopened, BLOCK_FRAMES);
-	return 0;
-}
-
 /* OPENING is ours: do it, or be unopened again. */
-static int open_claimed(struct mm *mm, u64 section, enum section_style style, struct opening *o)
+static int open_claimed(struct opening *o)
 {
-	int err;
+	int err = open_records(o->mm, o->node, o->section);
 
-	*o = (struct opening){.mm = mm, .section = section};
-	plan_blocks(o);
-	err = open_records(mm, o->node, section);
 	if (err)
 		return err;
-	o->mapped = style == SECTION_MAPPED && choose_memmap(o);
-	err = o->mapped ? open_mapped(o) : open_on_demand(o);
+	o->mapped = o->style == SECTION_MAPPED && section_choose_memmap(o);
+	err = o->mapped ? section_open_mapped(o) : open_on_demand(o);
 	if (err)
 		return err;
 	publish_free(o);
 	meta_top_up(o->node);
 	publish_special(o);
-	atomic_add_relaxed(&mm->sections_opened, 1);
+	atomic_add_relaxed(&o->mm->sections_opened, 1);
 	return 0;
 }
 
-static int open_once(struct mm *mm, u64 section, enum section_style style, struct node **node)
+/* 0: it is unopened. */
+static int look(u8 was)
 {
-	struct opening o;
-	u8 *slot = section_slot(mm, section);
-	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
-	int err;
-
-	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT)
+	switch (was & SECTION_STATE_MASK) {
+	case SECTION_ABSENT:
 		return -ENODEV;
-	if ((was & SECTION_STATE_MASK) == SECTION_OPEN)
+	case SECTION_OPEN:
 		return -EEXIST;
-	if ((was & SECTION_STATE_MASK) != SECTION_UNOPENED || !atomic_cas(slot, was, (u8)SECTION_OPENING))
+	case SECTION_UNOPENED:
+		return 0;
+	default:
+		return -EAGAIN;
+	}
+}
+
+static int open_once(struct opening *o)
+{
+	struct mm *mm = o->mm;
+	u8 *slot = section_slot(mm, o->section);
+	u8 was = atomic_load_acquire(slot);
+	int err = look(was);
+
+	if (err)
+		return err;
+	if (!atomic_cas(slot, was, (u8)SECTION_OPENING))
 		return -EAGAIN;
 	atomic_fetch_add(&mm->sections_moving, 1);
-	err = open_claimed(mm, section, style, &o);
-	*node = o.node;
-	atomic_store_release(slot, (u8)(err ? SECTION_UNOPENED : SECTION_OPEN | (o.mapped ? SECTION_MAPPED : 0)));
+	err = open_claimed(o);
+	atomic_store_release(slot, (u8)(err ? SECTION_UNOPENED : SECTION_OPEN | (o->mapped ? SECTION_MAPPED : 0)));
 	atomic_fetch_sub(&mm->sections_moving, 1);
 	return err;
 }
 
-int section_open(struct mm *mm, u64 section, enum section_style style)
+/* Many openers at once can use up the emergency frames before one of them has made them whole again. */
+static int open_planned(struct opening *o)
 {
-	struct node *node = NULL;
 	int err;
 
-	if (mm_fails_on_purpose(mm))
-		return -ENOMEM;
-	/* Many openers at once can use up the emergency frames before one of them has made them whole again. */
-	while ((err = open_once(mm, section, style, &node)) == -ENOMEM)
-		if (meta_grow(node, META_LONG, 1) < 0)
+	while ((err = open_once(o)) == -ENOMEM)
+		if (meta_grow(o->node, META_LONG, 1) < 0)
 			break;
 	return err;
+}
+
+static int plan(struct opening *o, struct mm *mm, u64 section, enum section_style style)
+{
+	const u8 *slot = section_slot(mm, section);
+	const int err = mm_fails_on_purpose(mm) ? -ENOMEM : look(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
+
+	*o = (struct opening){.mm = mm, .section = section, .style = style};
+	if (!err)
+		plan_blocks(o);
+	return err;
+}
+
+int section_open_alone(struct mm *mm, u64 section, enum section_style style)
+{
+	struct opening o;
+	const int err = plan(&o, mm, section, style);
+
+	return err ? err : open_planned(&o);
+}
+
+int section_open(struct mm *mm, u64 section, enum section_style style)
+{
+	struct opening o;
+	const int err = plan(&o, mm, section, style);
+
+	if (err)
+		return err;
+	if (style == SECTION_MAPPED && section_zone(&o))
+		section_open_home(section_zone(&o), section);
+	return open_planned(&o);
 }
 
 int section_open_next(struct zone *zone, enum section_style style)
 {
 	struct mm *mm = zone->mm;
-	const u64 first = zone->start_pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+	const u64 first = zone->start_pfn / SECTION_FRAMES;
 	const u64 end = DIV_ROUND_UP(zone->end_pfn, SECTION_BLOCKS * BLOCK_FRAMES);
 	const u64 start = atomic_load_relaxed(&zone->open_cursor);
 

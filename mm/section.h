@@ -12,6 +12,8 @@
 
 #include "mm/zone.h"
 
+enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
+
 /*
  * Open one section. 0; -EEXIST if it is open; -EAGAIN if another CPU is opening or closing it; -ENODEV if it has no
  * RAM; -ENOMEM if its tables could not be had (it is unopened again). Caller holds no lock.
@@ -34,6 +36,12 @@ u8 section_state(const struct mm *mm, u64 section); /* enum section_state */
 enum section_style section_style(const struct mm *mm, u64 section);
 /* Block that holds the struct pages of a mapped section that is open, or being closed by the caller. */
 u32 section_memmap(const struct mm *mm, u64 section);
+
+/*
+ * The block meant to hold the struct pages of a section of this zone when it is mapped, by arithmetic alone (section_memmap.c);
+ * BLOCK_NONE if that block is no whole RAM of the zone. Any context.
+ */
+u32 section_home(const struct zone *zone, u64 section);
 
 u64 section_first(const struct mm *mm);
 u64 section_end(const struct mm *mm);

@@ -47,6 +47,8 @@ struct zone {
 	u64 reserve; /* kept for requests that cannot wait */
 	u64 ready;   /* so many of them with struct pages, if it can be done */
 	u64 lowmem;  /* kept besides from requests that memory above 4 GiB could serve */
+	u32 first_home; /* section_home(): block for the struct pages of the section at one end; the others' follow. Or BLOCK_NONE */
+	bool homes_up;  /* that end is the lower one */
 
 	__cacheline_aligned struct spinlock lock;
 	u32 block_list[FREE_CLASSES][MIGRATE_LISTS][BLOCK_ORDERS];

@@ -15,8 +15,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
-
 TEST(mm_section, opened_on_demand_its_blocks_are_bare)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));

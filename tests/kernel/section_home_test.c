@@ -1,0 +1,136 @@
+/*
+ * Where the struct pages of mapped sections lie: by arithmetic, whoever opens them.
+ */
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+/* Every section that has a home: one inside the zone, no two the same. Returns how many have one. */
+static unsigned check_homes(const struct zone *zone, u64 first, u64 end)
+{
+	unsigned found = 0;
+
+	for (u64 section = first; section < end; section++) {
+		const u32 home = section_home(zone, section);
+
+		if (home == BLOCK_NONE)
+			continue;
+		found++;
+		EXPECT(block_pfn(home) >= zone->start_pfn && block_pfn(home) + BLOCK_FRAMES <= zone->end_pfn);
+		for (u64 other = first; other < section; other++)
+			if (section_home(zone, other) == home)
+				test_fail(__FILE__, __LINE__, "sections %llu and %llu share block %u",
+					  (unsigned long long)other, (unsigned long long)section, home);
+	}
+	return found;
+}
+
+TEST(mm_section, every_section_has_a_home_of_its_own)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(4));
+	u64 first, end;
+
+	if (!a)
+		return;
+	first = arena_phantom_block(a) / SECTION_BLOCKS;
+	end = first + 4 * GIB_SECTIONS;
+	EXPECT_EQ(check_homes(arena_phantom_zone(a), first, end), 4 * GIB_SECTIONS);
+	EXPECT_EQ(section_home(arena_phantom_zone(a), first - 1), BLOCK_NONE); /* no section of this zone */
+	EXPECT_EQ(section_home(arena_phantom_zone(a), end), BLOCK_NONE);
+	arena_return(a);
+}
+
+struct opening {
+	struct arena *a;
+	u32 opened;
+};
+
+static void open_mapped_from_both_ends(void *arg)
+{
+	struct opening *o = arg;
+	const u64 first = arena_block(o->a) / SECTION_BLOCKS, count = o->a->options.bytes / (PAGE_SIZE * SECTION_FRAMES);
+
+	for (u64 i = 0; i < count; i++) {
+		const u64 section = first + (cpu_id() % 2 ? i : count - 1 - i);
+
+		if (section_open(&o->a->mm, section, SECTION_MAPPED) == 0)
+			atomic_fetch_add(&o->opened, 1);
+	}
+}
+
+/* The zone's last section is open already or, with its end broken up, is the home of all and opened by whoever comes first. */
+static void check_reopening(struct arena *a, u64 sections)
+{
+	const u64 first = arena_block(a) / SECTION_BLOCKS;
+	struct opening o = {.a = a};
+
+	EXPECT_EQ(check_homes(arena_zone(a, 0), first, first + sections), sections);
+	for (unsigned turn = 0; turn < 4; turn++) {
+		o.opened = 0;
+		cpus_run_together(open_mapped_from_both_ends, &o);
+		EXPECT_EQ(arena_usage(a).unopened, 0);
+		for (u64 section = first; section < first + sections; section++) {
+			if (section_style(&a->mm, section) != SECTION_MAPPED)
+				continue; /* open since start-up, for META */
+			EXPECT_EQ(section_memmap(&a->mm, section), section_home(arena_zone(a, 0), section));
+		}
+		EXPECT(o.opened > 0);
+		EXPECT(arena_accounted(a));
+		sections_close_all(&a->mm);
+	}
+}
+
+TEST(mm_section, reopened_by_any_cpu_its_struct_pages_lie_where_they_were)
+{
+	struct arena *a = arena_borrow(MIB(512));
+
+	if (!a)
+		return;
+	check_reopening(a, 4);
+	arena_return(a);
+}
+
+TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
+{
+	struct arena *a = arena_borrow(MIB(512), .short_by = MIB(1));
+	u64 first;
+
+	if (!a)
+		return;
+	first = arena_block(a) / SECTION_BLOCKS;
+	EXPECT_EQ(section_home(arena_zone(a, 0), first) / SECTION_BLOCKS, first + 3);
+	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
+	EXPECT_EQ(section_state(&a->mm, first + 2), SECTION_UNOPENED);
+	EXPECT_EQ(section_state(&a->mm, first + 3), SECTION_OPEN);
+	EXPECT_EQ(section_memmap(&a->mm, first + 1), section_home(arena_zone(a, 0), first + 1));
+	sections_close_all(&a->mm);
+	check_reopening(a, 4);
+	arena_return(a);
+}
+
+/* One taken by somebody else is no reason to fail. */
+TEST(mm_section, a_home_in_use_is_replaced)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct zone *zone;
+	u64 section;
+	u32 home;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	home = section_home(zone, section);
+	REQUIRE(home != BLOCK_NONE && block_take_at(zone, home, BLOCK_META));
+	EXPECT(!block_take_at(zone, home, BLOCK_META));
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
+	EXPECT(vmemmap_is_leaf(&a->mm, section));
+	EXPECT(section_memmap(&a->mm, section) != home);
+	block_publish_free(zone, home, BLOCK_ORDER);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
