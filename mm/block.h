@@ -93,6 +93,7 @@ struct gib {
 	u32 memmap[GIB_SECTIONS]; /* mapped: block that holds the section's struct pages */
 	u32 free;    /* frames in the buddy; kept if `whole`, under the zone's lock, read without it */
 	u32 movable; /* frames in use that their holder can move, and free 2 MiB pages of pools; atomic */
+	u16 meta;    /* blocks that are META; atomic */
 	bool whole;  /* all of it is RAM of one node: it can be a 1 GiB page */
 };
 

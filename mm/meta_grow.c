@@ -1,8 +1,9 @@
 /*
  * META grows and shrinks by whole blocks: see meta.h.
  *
- * Where a new block comes from, in this order: a bare one; one of a section opened for it (opening needs a few frames: that
- * is what META_EMERGENCY keeps); a free huge one, made bare with a round; a free full one of a mapped section as it is; a
+ * Where a new block comes from, in this order: a bare one in a GiB that has META already, so that what can never move stays
+ * together; one of a section opened for it, at the far end (opening needs a few frames: that is what META_EMERGENCY
+ * keeps); any bare one; a free huge one, made bare with a round; a free full one of a mapped section as it is; a
  * free full one, made huge and then bare. So a split succeeds while a node has two free blocks in any state.
  *
  * A descriptor (the maps) costs 160 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
@@ -18,6 +19,7 @@
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/migratetype.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 
@@ -43,6 +45,7 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	new->next = *at;
 	*at = new;
 	meta->hint[new->kind] = NULL;
+	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
 	meta->blocks++;
 	meta->used += new->used;
 	meta->free[new->kind] += BLOCK_FRAMES - new->used;
@@ -95,6 +98,7 @@ static void unlink_block(struct meta *meta, struct meta_block *old)
 		at = &(*at)->next;
 	*at = old->next;
 	meta->hint[old->kind] = NULL;
+	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
 	meta->blocks--;
 	meta->used -= old->used;
 	meta->gated -= old->gated;
@@ -120,11 +124,70 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 	return err;
 }
 
+/* A free bare block of this GiB and zone, in transit. */
+static u32 take_in_gib(struct zone *zone, u32 first)
+{
+	u32 taken = BLOCK_NONE;
+
+	spin_lock(&zone->lock);
+	for (u32 index = first; index < first + GIB_BLOCKS && taken == BLOCK_NONE; index++) {
+		const struct block *block = block_at(zone->mm, index);
+		const u32 head = block->state == BLOCK_BARE && block->zone == zone->index ? buddy_find_run(zone->mm, index)
+											  : BLOCK_NONE;
+
+		if (head == BLOCK_NONE || block_is_isolated(block) || block_type(block) == MIGRATE_CMA)
+			continue;
+		buddy_unlink_within(zone, head, index, index + 1);
+		block_begin(zone, index, BLOCK_ORDER, BLOCK_META);
+		taken = index;
+	}
+	spin_unlock(&zone->lock);
+	return taken;
+}
+
+/* Near what is META already: each GiB without any of it can be a 1 GiB page some day. */
+static u32 take_near_meta(struct zone *zone)
+{
+	const struct mm *mm = zone->mm;
+	u32 index = BLOCK_NONE;
+
+	for (u64 gib = 0; gib < mm->gibs && index == BLOCK_NONE; gib++) {
+		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
+		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
+
+		if (meta > 0 && meta < GIB_BLOCKS && block_pfn((u32)first) < zone->end_pfn &&
+		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
+			index = take_in_gib(zone, (u32)first);
+	}
+	return index;
+}
+
+/*
+ * No GiB with META has room: begin another at the far end from where others open sections. What is free in the new section is
+ * kept for what cannot move either, as long as there is anything else for the rest.
+ */
+static bool open_for_meta(struct zone *zone)
+{
+	const u64 section_frames = (u64)SECTION_BLOCKS * BLOCK_FRAMES;
+
+	for (u64 section = DIV_ROUND_UP(zone->end_pfn, section_frames); section-- > zone->start_pfn / section_frames;) {
+		if (section_state(zone->mm, section) != SECTION_UNOPENED)
+			continue;
+		if (section_open(zone->mm, section, SECTION_ON_DEMAND) < 0)
+			continue;
+		migratetype_set(zone->mm, (u32)(section * SECTION_BLOCKS), SECTION_BLOCKS, MIGRATE_UNMOVABLE);
+		return true;
+	}
+	return false;
+}
+
 static u32 take_for_meta(struct zone *zone)
 {
-	u32 index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	u32 index = BLOCK_NONE;
 
-	while (index == BLOCK_NONE && section_open_next(zone, SECTION_ON_DEMAND) == 0)
+	while (index == BLOCK_NONE && open_for_meta(zone))
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	if (index == BLOCK_NONE)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE)
 		index = block_take_one(zone, FREE_MAPPED, BLOCK_META);
@@ -141,6 +204,12 @@ static int grow(struct node *node, enum meta_kind kind)
 	struct zone *zone = NULL;
 	u32 index = BLOCK_NONE;
 
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;) {
+		if (node->zone[k] == ZONE_NONE)
+			continue;
+		zone = &mm->zone[node->zone[k]];
+		index = take_near_meta(zone);
+	}
 	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;) {
 		if (node->zone[k] == ZONE_NONE)
 			continue;

@@ -33,14 +33,18 @@
 
 /* ---- a whole block for small orders ---- */
 
-static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type)
+/* Whose blocks may be claimed: blocks of what never moves are kept together as long as there are others. */
+enum claim { CLAIM_MOVABLE, CLAIM_ANY };
+
+static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type, enum claim claim)
 {
 	u32 index;
 
 	spin_lock(&zone->lock);
 	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
 	/* Another type's block: claim it whole. CMA keeps its own, and claims none. */
-	for (unsigned other = 0; other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
+	for (unsigned other = claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
+	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
 		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
 	if (index != BLOCK_NONE) {
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
@@ -83,7 +87,7 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
 
-static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type)
+static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type, enum claim claim)
 {
 	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
 	enum meta_kind kind;
@@ -91,7 +95,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return false;
-	index = take_block(zone, FREE_BARE, type);
+	index = take_block(zone, FREE_BARE, type, claim);
 	if (index == BLOCK_NONE) {
 		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
 		return false;
@@ -101,24 +105,28 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 	return true;
 }
 
+static bool split_free_block(struct zone *zone, unsigned order, enum migratetype type, bool may_wait, enum claim claim)
+{
+	u32 index = take_block(zone, FREE_FULL, type, claim);
+
+	if (index == BLOCK_NONE)
+		index = take_block(zone, FREE_MAPPED, type, claim);
+	if (index == BLOCK_NONE)
+		return may_wait && split_bare_block(zone, order, type, claim);
+	publish_split(zone, index, order);
+	return true;
+}
+
 /* Put another block's worth of frames on the zone's small lists. False if the zone has no block left. No lock held. */
 static bool split_some_block(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
-	u32 index = take_block(zone, FREE_FULL, type);
-
-	if (index == BLOCK_NONE)
-		index = take_block(zone, FREE_MAPPED, type);
-	if (index != BLOCK_NONE) {
-		publish_split(zone, index, order);
+	if (split_free_block(zone, order, type, may_wait, CLAIM_MOVABLE))
 		return true;
-	}
-	if (!may_wait)
-		return false;
-	if (split_bare_block(zone, order, type))
-		return true;
-	if (section_open_next(zone, zone->mm->style) == 0)
+	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: its blocks are bare or full now */
-	return hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
+	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+		return true;
+	return may_wait && hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
 }
 
 /* ---- allocation ---- */

@@ -45,6 +45,12 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
 	return buddy_take_blocks(zone, wanted, class, type);
 }
 
+/* META lives where nothing moves; pools anywhere else first. */
+static const u8 order_of_types[2][MIGRATE_TYPES] = {
+	{MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE, MIGRATE_CMA},
+	{MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE, MIGRATE_CMA},
+};
+
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
 	       struct block_list *list)
 {
@@ -54,7 +60,9 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 	u64 taken = 0;
 
 	spin_lock(&zone->lock);
-	for (unsigned type = 0; type < types; type++) {
+	for (unsigned i = 0; i < types; i++) {
+		const enum migratetype type = order_of_types[to == BLOCK_META][i];
+
 		while (taken < count) {
 			const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 

@@ -11,6 +11,9 @@
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 
+enum { HOLDER_SLOTS = 2048 };
+
+static struct page *slots[HOLDER_SLOTS];
 static struct holder holder; /* of the case that runs */
 
 /* ---- 1 GiB pages ---- */
@@ -22,7 +25,7 @@ static bool scatter_huge(struct arena *a)
 	const node_t node = a->options.nodes;
 	u64 count = 0;
 
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
 	while (count < ARRAY_LEN(page) && (page[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, node)))
 		count++;
@@ -122,7 +125,7 @@ static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 	bool kept[SMALL_RANGES] = {false};
 	u64 count = 0;
 
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	pool_grow(&a->pool, off, SECTION_BLOCKS);
 	while (count < ARRAY_LEN(page) && (page[count] = pool_page_take(&a->pool, 0, POOL_ANY)))
 		count++;

@@ -40,16 +40,16 @@ static int holder_move(struct page *from, struct page *to)
 
 static const struct page_mover holder_mover = {.name = "holder", .move = holder_move};
 
-void holder_init(struct holder *h, struct mm *mm)
+void holder_init(struct holder *h, struct mm *mm, struct page **page, u64 room)
 {
-	*h = (struct holder){.mm = mm, .lock = SPINLOCK_INIT(LOCK_LEAF)};
+	*h = (struct holder){.mm = mm, .lock = SPINLOCK_INIT(LOCK_LEAF), .page = page, .room = room};
 }
 
 bool holder_adopt(struct holder *h, struct page *page)
 {
 	u64 *words;
 
-	if (!page || h->slots == HOLDER_SLOTS)
+	if (!page || h->slots == h->room)
 		return false;
 	page->private[0] = (u64)(virt_t)h;
 	page->private[1] = h->slots;
@@ -65,7 +65,7 @@ bool holder_adopt(struct holder *h, struct page *page)
 
 bool holder_take(struct holder *h, unsigned order, node_t node)
 {
-	return h->slots < HOLDER_SLOTS && holder_adopt(h, mm_page_alloc(h->mm, order, USE_MOVABLE, PAGE_NODE, node));
+	return h->slots < h->room && holder_adopt(h, mm_page_alloc(h->mm, order, USE_MOVABLE, PAGE_NODE, node));
 }
 
 void holder_give(struct holder *h, u64 slot)

@@ -7,19 +7,18 @@
 #include "kernel/lock.h"
 #include "mm/zone.h"
 
-enum { HOLDER_SLOTS = 2048 };
-
 struct holder {
 	struct mm *mm;
 	struct spinlock lock;
-	struct page *page[HOLDER_SLOTS];
-	u64 slots;  /* used, from the first on */
+	struct page **page;
+	u64 slots, room; /* used, from the first on; all there are */
 	u64 moved;  /* pages */
 	bool phantom; /* there is no memory behind them: contents are not copied */
 	u32 refuse; /* how many times moving is refused from now on */
 };
 
-void holder_init(struct holder *h, struct mm *mm);
+/* `page`: a table of `room` slots, the caller's. */
+void holder_init(struct holder *h, struct mm *mm, struct page **page, u64 room);
 
 /* Take one more page, fill it, make it movable. False if there is none, or no slot. */
 bool holder_take(struct holder *h, unsigned order, node_t node);

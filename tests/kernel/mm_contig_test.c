@@ -18,6 +18,9 @@
 
 enum { AT = 2, RANGE = 3 }; /* blocks of a small arena's real memory */
 
+enum { HOLDER_SLOTS = 2048 };
+
+static struct page *slots[HOLDER_SLOTS];
 static struct holder holder; /* of the case that runs */
 
 static pfn_t range_start(const struct arena *a)
@@ -42,7 +45,7 @@ static bool scatter(struct arena *a, u64 pages)
 	static struct page *page[HOLDER_SLOTS * 4];
 	bool ok = true;
 
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	for (u64 i = 0; i < pages; i++)
 		ok &= (page[i] = mm_page_alloc(&a->mm, i % 3, USE_MOVABLE, PAGE_NODE, 0)) != NULL;
 	for (u64 i = 0; i < pages && ok; i++) {
@@ -190,7 +193,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 
 	if (!a)
 		return;
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(used && holder_adopt(&holder, used));
@@ -229,7 +232,7 @@ TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
 
 	if (!a)
 		return;
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(used && holder_adopt(&holder, used));
@@ -256,7 +259,7 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 
 	if (!a)
 		return;
-	holder_init(&holder, &a->mm);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	while (holder_take(&holder, 5, 0)) /* movable pages go there when all else is full */
 		taken++;
