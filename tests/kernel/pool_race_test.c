@@ -8,6 +8,7 @@
 
 #include "kernel/percpu.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "mm/page_alloc.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
@@ -128,6 +129,51 @@ TEST(mm_pool, users_and_resizers_race_batched)
 TEST(mm_pool, users_and_resizers_race_without_hvo)
 {
 	check_users("off", arena_borrow(MIB(256)), 6);
+}
+
+/* ---- half made ---- */
+
+static void take_one(void *arg)
+{
+	struct users *u = arg;
+	struct page *page = pool_page_take(&u->a->pool, 0, POOL_ANY);
+
+	atomic_store_release(&u->taken, page != NULL);
+	if (page)
+		pool_page_give(&u->a->pool, page);
+}
+
+/* A CPU is held up in the middle of making a surplus page: its memory cannot be had. None is counted before it is there. */
+TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a surplus page to be promised");
+	const cpu_t other = cpus_find_other();
+	struct users u = {0};
+	struct pool *pool;
+	struct zone *zone;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	u.a = arena_borrow(MIB(2), .phantom = GIB(1)); /* one zone with blocks to give */
+	if (!u.a)
+		return;
+	pool = &u.a->pool;
+	zone = arena_phantom_zone(u.a);
+	pool->overcommit = 1;
+	spin_lock(&zone->lock);
+	EXPECT_EQ(work_start(other, take_one, &u), 0);
+	while (atomic_load_relaxed(&pool->making) + atomic_load_relaxed(&pool->surplus) == 0)
+		wait_spin(&wait, other);
+	EXPECT_EQ(atomic_load_relaxed(&pool->making), 1);
+	EXPECT_EQ(atomic_load_relaxed(&pool->surplus), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool->pages), 0);
+	spin_unlock(&zone->lock);
+	work_wait(other, 0);
+	EXPECT(u.taken);
+	EXPECT_EQ(pool->making, 0);
+	EXPECT_EQ(pool->pages, 0);
+	EXPECT(arena_accounted(u.a));
+	arena_return(u.a);
 }
 
 /* ---- readers ---- */
