@@ -60,3 +60,10 @@ enum mem_kind mem_kind_of_e820(u32 type)
 		return MEM_RESERVED;
 	}
 }
+
+void boot_info_add_module(struct boot_info *info, phys_t start, u64 size)
+{
+	boot_info_add_range(info, start, size, MEM_LOADER);
+	if (info->modules < BOOT_MODULES_MAX && start + size >= start)
+		info->module[info->modules++] = (struct boot_module){.start = start, .size = size};
+}

@@ -35,7 +35,13 @@ struct boot_framebuffer {
 	u8 red_shift, red_bits, green_shift, green_bits, blue_shift, blue_bits;
 };
 
-enum { BOOT_RANGES_MAX = 4096, BOOT_LOADER_NAME_MAX = 64, BOOT_CMDLINE_MAX = 4096 };
+/* A file that the loader put into memory beside us; its range is listed as MEM_LOADER too. */
+struct boot_module {
+	phys_t start;
+	u64 size;
+};
+
+enum { BOOT_MODULES_MAX = 16, BOOT_RANGES_MAX = 4096, BOOT_LOADER_NAME_MAX = 64, BOOT_CMDLINE_MAX = 4096 };
 
 struct boot_info {
 	enum boot_protocol protocol;
@@ -47,6 +53,8 @@ struct boot_info {
 	u8 rsdp_copy[36];  /* multiboot2 hands over a copy instead of an address */
 	u32 rsdp_copy_len; /* 0: none */
 	struct boot_framebuffer framebuffer;
+	struct boot_module module[BOOT_MODULES_MAX];
+	size_t modules;
 	struct mem_range range[BOOT_RANGES_MAX];
 	size_t ranges;
 	size_t ranges_lost; /* beyond BOOT_RANGES_MAX: said on the console */
@@ -58,6 +66,9 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 
 /* What a type of the BIOS's e820 map stands for; both protocols hand these on (ACPI specification 6.5, 15.2). */
 enum mem_kind mem_kind_of_e820(u32 type);
+
+/* Note a module and keep its memory. Beyond BOOT_MODULES_MAX only the memory is kept. */
+void boot_info_add_module(struct boot_info *info, phys_t start, u64 size);
 
 /* Count an oddity and name it: who found it, what it is, the offending value. A hostile table cannot flood the console.
  */

@@ -99,7 +99,7 @@ static void parse_module(struct boot_info *info, struct span tag)
 		fault(info, "module ends before it starts", start);
 		return;
 	}
-	boot_info_add_range(info, start, end - start, MEM_LOADER);
+	boot_info_add_module(info, start, end - start);
 }
 
 static void parse_framebuffer(struct boot_info *info, struct span tag)

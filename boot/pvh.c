@@ -88,7 +88,7 @@ static void read_modules(const struct reader *r, const struct start_info *start)
 			fault(r, "module list is out of reach", start->module_list);
 			return;
 		}
-		boot_info_add_range(r->info, module.addr, module.size, MEM_LOADER);
+		boot_info_add_module(r->info, module.addr, module.size);
 	}
 }
 

@@ -23,7 +23,7 @@ static const struct {
 } cursor[] = {{0x48, "\033[A"}, {0x50, "\033[B"}, {0x4d, "\033[C"},  {0x4b, "\033[D"},  {0x47, "\033[H"},
 	      {0x4f, "\033[F"}, {0x53, "\033[3~"}, {0x49, "\033[5~"}, {0x51, "\033[6~"}};
 
-static unsigned put_text(const char *text, char out[KEY_BYTES_MAX])
+static unsigned type_text(const char *text, char out[KEY_BYTES_MAX])
 {
 	const unsigned len = (unsigned)strlen(text);
 
@@ -65,7 +65,7 @@ unsigned keyboard_decode(struct keyboard *k, u8 code, char out[KEY_BYTES_MAX])
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(cursor); i++)
 		if (cursor[i].code == key)
-			return put_text(cursor[i].text, out);
+			return type_text(cursor[i].text, out);
 	if (key >= sizeof(plain) || (extended && plain[key] != '\r' && plain[key] != '/'))
 		return 0;
 	out[0] = letter(k, key);

@@ -3,6 +3,7 @@
  *
  *   RSDP   from the boot protocol (a copy, or an address), else on a 16-byte border of the first KiB of the EBDA or of
  *          0xE0000-0xFFFFF
+ *          (acpi=module: none of this, but a dump that the loader passed along)
  *   root   the XSDT if it is whole, else the RSDT, else there is no ACPI
  *
  * Firmware's pointers are not believed: an address the CPU cannot have, or a table of an absurd length, is named and
@@ -15,20 +16,27 @@
 #include "boot/boot_info.h"
 #include "kernel/cmdline.h"
 #include "kernel/printk.h"
+#include "mm/memblock.h"
 #include "mm/vmap.h"
 
 enum { EBDA_POINTER = 0x40e, EBDA_SEARCH = 1024, BIOS_AREA = 0xe0000, BIOS_AREA_SIZE = 0x20000 };
 
 /* 65,536 CPUs as x2APIC entries make 1 MiB: nothing we read is longer than this. */
 #define TABLE_MAX MIB(4)
+/* A dump of everything a large server has, DSDT included. */
+#define DUMP_MAX MIB(64)
 
 static const char *const signatures[ACPI_KINDS] = {
 	[ACPI_MADT] = "APIC", [ACPI_SRAT] = "SRAT", [ACPI_SLIT] = "SLIT", [ACPI_HPET] = "HPET",
 	[ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR", [ACPI_MCFG] = "MCFG",
 };
 
-static bool use_acpi = true;
-OPTION_BOOL(acpi, use_acpi, "believe the firmware's tables; off: one CPU, one node", .boot_only = true);
+enum acpi_source { ACPI_FIRMWARE, ACPI_OFF, ACPI_MODULE };
+
+static unsigned acpi_source;
+OPTION_CHOICE(acpi, acpi_source, "on|off|module",
+	      "whose tables are believed: the firmware's; nobody's (one CPU, one node); those of an acpidump loaded as module",
+	      .boot_only = true);
 
 static struct acpi_table tables[ACPI_KINDS];
 static phys_t phys_limit;
@@ -121,18 +129,15 @@ static bool open_root(phys_t phys, const char *signature, struct acpi_table *roo
 	return open_table(phys, header, signature, root) == 0;
 }
 
-static void take_table(phys_t phys, const u8 *header, enum acpi_kind kind)
+/* Keep a table that was opened with the answer `err`. */
+static void take_table(const struct acpi_table *table, int err, enum acpi_kind kind)
 {
-	struct acpi_table table;
-	int err;
-
 	if (tables[kind].data) {
 		pr_warn("ACPI: a second %s is ignored", signatures[kind]);
 		return;
 	}
-	err = open_table(phys, header, signatures[kind], &table);
 	if (err == 0 || (err == -EIO && kind == ACPI_MADT))
-		tables[kind] = table;
+		tables[kind] = *table;
 	if (err == -EIO)
 		pr_warn("ACPI: %s is %s", signatures[kind], kind == ACPI_MADT ? "used all the same" : "not used");
 }
@@ -140,10 +145,39 @@ static void take_table(phys_t phys, const u8 *header, enum acpi_kind kind)
 static void visit_table(phys_t phys)
 {
 	const u8 *header = map(phys, ACPI_HEADER_SIZE);
+	struct acpi_table table;
 
 	for (unsigned kind = 0; header && kind < ACPI_KINDS; kind++)
 		if (acpi_has_signature(header, ACPI_HEADER_SIZE, signatures[kind]))
-			take_table(phys, header, kind);
+			take_table(&table, open_table(phys, header, signatures[kind], &table), kind);
+}
+
+/*
+ * Tables of another machine: the first module is a text of acpidump. What they say of this machine is then mostly wrong,
+ * which is the point: CPUs that are not there must be given up, and nodes are those of the dump.
+ */
+static bool replay_module(const struct boot_info *info)
+{
+	const struct boot_module *module = &info->module[0];
+	struct acpi_table text, table;
+	struct acpi_dump dump;
+	size_t found = 0;
+
+	if (info->modules == 0 || module->size > DUMP_MAX || !(dump.at = map(module->start, module->size))) {
+		pr_warn("ACPI: acpi=module, but the loader passed no module that could be read");
+		return false;
+	}
+	dump.end = dump.at + module->size;
+	dump.left = module->size / 3;
+	dump.room = memblock_alloc_or_die(dump.left + 1, "the replayed ACPI tables");
+	while (acpi_dump_next(&dump, &text)) {
+		found++;
+		for (unsigned kind = 0; kind < ACPI_KINDS; kind++)
+			if (acpi_has_signature(text.data, text.len, signatures[kind]))
+				take_table(&table, acpi_table_open(text.data, text.len, signatures[kind], &table), kind);
+	}
+	pr_info("ACPI: replayed from a module with %zu tables", found);
+	return found > 0;
 }
 
 bool acpi_find_tables(const struct boot_info *info, phys_t limit)
@@ -153,10 +187,12 @@ bool acpi_find_tables(const struct boot_info *info, phys_t limit)
 	const char *source;
 
 	phys_limit = limit;
-	if (!use_acpi) {
+	if (acpi_source == ACPI_OFF) {
 		pr_info("ACPI: not used, as asked");
 		return false;
 	}
+	if (acpi_source == ACPI_MODULE)
+		return replay_module(info);
 	source = find_rsdp(info, &rsdp);
 	if (!source) {
 		pr_warn("ACPI: no RSDP found");

@@ -191,3 +191,15 @@ struct acpi_mcfg_entry {
 };
 size_t acpi_mcfg_count(const struct acpi_table *table);
 int acpi_mcfg_entry(const struct acpi_table *table, size_t index, struct acpi_mcfg_entry *out);
+
+/* ---- text of acpidump: acpi_dump.c ------------------------------------------------------------------------------ */
+
+/* What is left to read, and where bytes go: a third of the text's length is always enough. */
+struct acpi_dump {
+	const char *at, *end;
+	u8 *room;
+	size_t left;
+};
+
+/* The next table of the dump, as many bytes as the text has of it: open it with acpi_table_open(). False at the end. */
+bool acpi_dump_next(struct acpi_dump *dump, struct acpi_table *out);

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 
 #include "arch/x86_64/acpi_devices.c"
+#include "arch/x86_64/acpi_dump.c"
 #include "arch/x86_64/acpi_madt.c"
 #include "arch/x86_64/acpi_root.c"
 #include "arch/x86_64/acpi_sort.c"
 #include "arch/x86_64/acpi_srat.c"
 
-enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KINDS };
+enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KIND_DUMP, KINDS };
 
 void printk(enum log_level level, const char *fmt, ...)
 {
@@ -128,6 +129,22 @@ static void fuzz_devices(const struct acpi_table *table)
 		check((acpi_mcfg_entry(table, i, &entry) == 0) == (i < acpi_mcfg_count(table)));
 }
 
+/* As text: no byte is made up, tables follow each other in the room. */
+static void fuzz_dump(const u8 *data, size_t len)
+{
+	u8 *room = malloc(len / 3 + 1);
+	struct acpi_dump dump = {.at = (const char *)data, .end = (const char *)data + len, .room = room, .left = len / 3};
+	struct acpi_table table;
+	const u8 *next = room;
+
+	while (acpi_dump_next(&dump, &table)) {
+		check(table.data == next && table.len <= len / 3);
+		next += table.len;
+	}
+	check(next == dump.room && (size_t)(next - room) + dump.left == len / 3);
+	free(room);
+}
+
 static void fuzz_table(unsigned kind, const struct acpi_table *table)
 {
 	static void (*const fuzz[KINDS])(const struct acpi_table *) = {
@@ -169,6 +186,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	copy = realloc(copy, size ? size : 1); /* exactly as long as the table */
 	if (kind == KIND_RSDP) {
 		fuzz_rsdp(copy, size);
+	} else if (kind == KIND_DUMP) {
+		fuzz_dump(copy, size);
 	} else if (acpi_header_length(copy, size)) {
 		if (acpi_table_open(copy, size, "APIC", &table) != -EINVAL)
 			fuzz_table(kind, &table);

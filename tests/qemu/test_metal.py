@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from acpi_fixture import compile_table, dump, sum_right
 from guest import run
 from machine import ROOT, Machine
 from screen import Shown
@@ -134,3 +135,46 @@ def test_usb_writes_a_stick_after_its_name_was_typed(usb):
 def test_usb_refuses(usb, changes, words):
     status, text, written = usb(**({"answer": ""} | changes))
     assert status == 1 and words in text and not written.strip(b"\0"), text
+
+
+@pytest.fixture
+def replay(kernel, tmp_path):
+    """Boot with these ACPI tables instead of the firmware's."""
+
+    def boot(tables, words="", **more):
+        text = tmp_path / "dump.txt"
+        text.write_text(dump(tables), encoding="ascii")
+        machine = Machine("pvh", 2, "512M", cmdline=f"acpi=module {words} {WORDS}", extra=("-initrd", str(text)), **more)
+        return run(machine, kernel, SECONDS)
+
+    return boot
+
+
+def test_another_machines_tables(replay, tmp_path):
+    names = ("odd-madt", "sparse-srat", "com2-spcr")
+    outcome = replay(
+        [compile_table(name, tmp_path) for name in names],
+        words="console=spcr",
+        serial=("-serial", "none", "-chardev", "stdio,id=c", "-device", "isa-serial,chardev=c,iobase=0x2f8,irq=3"),
+    )
+    passes(
+        outcome,
+        "replayed from a module with 3 tables",
+        "MADT lists 3 CPUs to start (3 entries disabled, 3 ignored)",
+        "console: SPCR",
+        "SRAT describes 2 nodes",
+        "CPU 2 (APIC ID 6) did not start: nothing was heard of it",
+        "started 2 of 3 CPUs",
+        "2 nodes",
+    )
+
+
+def test_damaged_tables(replay, tmp_path):
+    """An entry of length zero ends the MADT and no more; a node table with a wrong sum is not believed."""
+    madt, srat = compile_table("odd-madt", tmp_path), compile_table("sparse-srat", tmp_path)
+    madt[44 + 2 * 8 + 1] = 0  # the third CPU's length
+    srat[9] ^= 0x55
+    outcome = replay([sum_right(madt), srat])
+    passes(outcome, "MADT lists 2 CPUs to start", "SRAT has a bad checksum", "SRAT is not used", "started 2 of 2 CPUs", "1 node")
+    outcome = replay([b"APIC" + bytes(3)])
+    passes(outcome, "no MADT", "started 1 of 1 CPUs")

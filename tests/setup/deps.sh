@@ -29,6 +29,7 @@ needs() {
 	test clang clang shows that another compiler takes the code
 	test git git gives mutants and rebuilds a clean tree
 	test pkgconf pkg-config builds a program against the library
+	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test spin spin checks the models of the protocols
 	debug gdb gdb debugs the halted guest
 	fuzz clang clang has the fuzzer
