@@ -4,6 +4,7 @@
 #include "kernel/console.h"
 
 #include "kernel/printk.h"
+#include "kernel/watchdog.h"
 
 struct console_list consoles;
 
@@ -45,6 +46,7 @@ void console_write(const char *text, size_t len)
 
 int console_read(void)
 {
+	watchdog_touch();
 	return console_list_read(&consoles);
 }
 

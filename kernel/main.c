@@ -11,6 +11,7 @@
 #include "kernel/monitor.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "kernel/run_record.h"
 #include "kernel/shootdown.h"
 #include "kernel/verdict.h"
 #include "mm/directmap.h"
@@ -40,6 +41,7 @@ void kernel_main(const struct boot_info *info)
 	arch_page_tables_init();
 	direct_map_init(); /* all RAM is reachable */
 	arch_page_tables_load();
+	run_record_begin(); /* the run before this one is known to have ended, or not */
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
 	percpu_init();            /* every CPU has its data */

@@ -11,6 +11,7 @@
 #include "kernel/lock.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "kernel/run_record.h"
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
 
@@ -238,6 +239,7 @@ static int cmd_reboot(const struct words *words)
 {
 	(void)words;
 	print("rebooting\n");
+	run_record_end(0); /* on purpose */
 	machine_reset();
 }
 

@@ -177,3 +177,8 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 	output_finish(out);
 	return n;
 }
+
+u64 log_position(void)
+{
+	return atomic_load_relaxed(&log_end);
+}

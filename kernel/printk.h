@@ -45,3 +45,6 @@ int vformat(char *buf, size_t size, const char *fmt, va_list args);
  * fell behind the ring continues with the oldest byte kept.
  */
 size_t log_read(u64 *pos, char *buf, size_t size);
+
+/* Bytes ever logged: changes with every line. Any context. */
+u64 log_position(void);

@@ -8,6 +8,7 @@
 #include <arch/console.h>
 
 #include "kernel/printk.h"
+#include "kernel/run_record.h"
 
 static unsigned total_pass, total_fail, total_skip;
 
@@ -35,6 +36,11 @@ static const char *verdict_name(enum verdict verdict)
 
 void verdict_end_with(enum verdict verdict)
 {
+	if (verdict == VERDICT_PASS && run_record_unfinished()) {
+		print("# the run before this one never ended: a reset. No pass; unfinished=ok says it was on purpose.\n");
+		verdict = VERDICT_CRASH;
+	}
+	run_record_end(verdict);
 	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass), atomic_load_relaxed(&total_fail),
 	      atomic_load_relaxed(&total_skip));
 	print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict), (unsigned)verdict);

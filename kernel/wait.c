@@ -61,19 +61,24 @@ static bool period_passed(struct wait *wait, u64 now)
 	return now - wait->start > (wait->late + 1) * wait->deadline_ns;
 }
 
+void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
+{
+	if (frames == 0)
+		pr_warn("CPU %u does not say where it is", cpu);
+	for (size_t i = 0; i < frames; i++) {
+		u64 offset = 0;
+		const char *name = symbol_lookup(where[i] - (i > 0), &offset);
+
+		print("  CPU %u %s %016llx  %s+0x%llx\n", cpu, i ? "from" : "at  ", (unsigned long long)where[i],
+		      name ? name : "?", (unsigned long long)(offset + (i > 0)));
+	}
+}
+
 /* A CPU that is late shows where it is: it may spin with interrupts off, so it is asked by NMI. */
 static void report_culprit(struct wait_report *report, cpu_t culprit)
 {
 	report->frames = cpu_where(culprit, report->where, WAIT_WHERE_MAX, patience_ns());
-	if (report->frames == 0)
-		pr_warn("CPU %u does not say where it is", culprit);
-	for (size_t i = 0; i < report->frames; i++) {
-		u64 offset = 0;
-		const char *name = symbol_lookup(report->where[i] - (i > 0), &offset);
-
-		print("  CPU %u %s %016llx  %s+0x%llx\n", culprit, i ? "from" : "at  ", (unsigned long long)report->where[i],
-		      name ? name : "?", (unsigned long long)(offset + (i > 0)));
-	}
+	wait_print_where(culprit, report->where, report->frames);
 }
 
 /* Kept for whoever asks; of two at once, one. */

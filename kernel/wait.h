@@ -40,3 +40,6 @@ struct wait_report {
 	virt_t where[WAIT_WHERE_MAX];
 };
 extern struct wait_report wait_last_report;
+
+/* Print what cpu_where() answered, with symbols; 0 frames: that there was no answer. Any context. */
+void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames);

@@ -69,3 +69,7 @@ enum apic_mode apic_mode(void);
 /* Keep device interrupts out: the two legacy controllers, and all pins of an I/O APIC until irq_register(). Boot CPU. */
 void pic_mask_all(void);
 void io_apic_add(phys_t phys, u32 gsi_base); /* irq.c */
+
+/* Lines of the first I/O APIC (0: none); and let one of them raise NMIs on this CPU. False if it cannot be routed. */
+u32 io_apic_lines(void);
+bool io_apic_route_nmi(u32 gsi);

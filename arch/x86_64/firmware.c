@@ -12,6 +12,7 @@
 #include "arch/x86_64/consoles.h"
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/exit.h"
+#include "arch/x86_64/nmi.h"
 #include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -144,7 +145,7 @@ static void read_clocks(void)
 {
 	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
 	struct acpi_fadt fadt = {0};
-	const volatile void *regs = NULL;
+	volatile void *regs = NULL;
 	phys_t base;
 
 	if (hpet && acpi_hpet_parse(hpet, &base) == 0 && base < 1ULL << cpu_features.phys_bits)
@@ -152,6 +153,8 @@ static void read_clocks(void)
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
+	nmi_init();
+	nmi_tick_start(regs);
 }
 
 void arch_firmware_init(const struct boot_info *info)

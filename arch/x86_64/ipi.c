@@ -16,6 +16,7 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/nmi.h"
 #include "arch/x86_64/timer.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
@@ -28,8 +29,6 @@ enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 #define STOP_BASE_NS    (100 * NS_PER_MS)
 #define STOP_PER_CPU_NS (5 * NS_PER_MS)
 #define STOP_SPINS_MAX  (1u << 27) /* stands in for the limit if the clock does not run */
-
-static u32 stopped; /* CPUs that took the NMI of cpus_stop_others() */
 
 static void handle_ipi(struct trap_frame *frame)
 {
@@ -53,6 +52,7 @@ static void handle_spurious(struct trap_frame *frame)
 
 void ipi_init(void)
 {
+	nmi_init();
 	trap_set_handler(VECTOR_IPI, handle_ipi);
 	trap_set_handler(VECTOR_TIMER, handle_timer);
 	trap_set_handler(VECTOR_SPURIOUS, handle_spurious);
@@ -108,20 +108,13 @@ u64 ipi_send_mask(const struct cpumask *targets)
 	return sent;
 }
 
-static void handle_stop(struct trap_frame *frame)
-{
-	(void)frame;
-	atomic_fetch_add(&stopped, 1);
-	cpu_halt_forever();
-}
-
 static void wait_stopped(u32 want)
 {
 	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(), start = clock_ns();
 
-	for (u32 spins = 0; atomic_load_acquire(&stopped) < want; spins++) {
+	for (u32 spins = 0; nmi_stopped() < want; spins++) {
 		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
-			print("%u of %u other CPUs did not stop\n", want - atomic_load_relaxed(&stopped), want);
+			print("%u of %u other CPUs did not stop\n", want - nmi_stopped(), want);
 			return;
 		}
 		cpu_relax();
@@ -136,7 +129,7 @@ void cpus_stop_others(void)
 
 	if (apic_mode() == APIC_NONE)
 		return;
-	trap_set_handler(TRAP_NMI, handle_stop);
+	nmi_stop_all();
 	cpumask_foreach(cpu, &cpus_online)
 	{
 		if (cpu != self)

@@ -20,7 +20,7 @@
 #include "mm/vmap.h"
 
 enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 4, REG_VERSION = 1, REG_PINS = 0x10 }; /* data: in words */
-enum { PIN_MASKED = 1 << 16, PIN_LEVEL = 1 << 15, PIN_LOW = 1 << 13, PIN_MODE = 7 << 8, PIN_MODE_SMI = 2 << 8 };
+enum { PIN_MASKED = 1 << 16, PIN_LEVEL = 1 << 15, PIN_LOW = 1 << 13, PIN_MODE = 7 << 8, PIN_MODE_SMI = 2 << 8, PIN_MODE_NMI = 4 << 8 };
 enum { IO_APICS_MAX = 32, VECTOR_FIRST = 0x30, VECTORS = 0x80 };
 
 static struct io_apic {
@@ -69,6 +69,25 @@ static const struct io_apic *io_apic_of(u32 gsi)
 		if (gsi >= io_apics[i].gsi_base && gsi - io_apics[i].gsi_base < io_apics[i].pins)
 			return &io_apics[i];
 	return NULL;
+}
+
+u32 io_apic_lines(void)
+{
+	const struct io_apic *io = io_apic_of(0);
+
+	return io ? io->pins : 0;
+}
+
+bool io_apic_route_nmi(u32 gsi)
+{
+	const struct io_apic *io = io_apic_of(gsi);
+	const u32 id = apic_id();
+
+	if (!io || id > XAPIC_ID_MAX)
+		return false;
+	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base) + 1, id << 24);
+	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base), PIN_MODE_NMI);
+	return true;
 }
 
 static void handle_irq(struct trap_frame *frame)

@@ -44,6 +44,14 @@ bool sample_answer(const struct trap_frame *frame)
 	return true;
 }
 
+/* Whose work this CPU has interrupted may be half way through the mailbox. */
+static bool in_nmi(void)
+{
+	const struct trap_frame *trap = this_cpu()->arch.trap;
+
+	return trap && trap->vector == TRAP_NMI;
+}
+
 /* Until it has answered or the time is over. A CPU that began to answer will end. */
 static bool wait_for_answer(u64 limit_ns)
 {
@@ -53,7 +61,8 @@ static bool wait_for_answer(u64 limit_ns)
 		if (clock_ns() - start > limit_ns && atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
 			return false;
 		cpu_relax();
-		call_serve();
+		if (!in_nmi())
+			call_serve();
 	}
 	return true;
 }
@@ -62,7 +71,9 @@ size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 {
 	size_t count = 0;
 
-	if (cpu == cpu_id() || !cpu_online(cpu) || !atomic_cas(&sample.asker, 0, cpu_id() + 1))
+	if (cpu == cpu_id())
+		return this_cpu()->arch.trap ? backtrace_of(this_cpu()->arch.trap, out, max) : 0;
+	if (!cpu_online(cpu) || !atomic_cas(&sample.asker, 0, cpu_id() + 1))
 		return 0;
 	atomic_store_relaxed(&sample.target, cpu);
 	atomic_store_release(&sample.state, SAMPLE_ASKED);

@@ -4,7 +4,7 @@
  *   (nothing)        the machine, then the S0 table
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, write-tail, no-page: see that they are reported
+ *   payload=NAME     panic, overflow, write-tail, no-page, hang, stuck: see that they are reported
  *
  * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
@@ -22,6 +22,7 @@
 #include "mm/page_check.h"
 #include "mm/page_owner.h"
 #include "mm/pool.h"
+#include "tests/bench/hang.h"
 #include "tests/bench/machine.h"
 
 enum { OWNER_LINES = 24 };
@@ -29,7 +30,7 @@ enum { OWNER_LINES = 24 };
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page");
+OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page, hang, stuck");
 
 /* ---- broken on purpose ---- */
 
@@ -61,6 +62,7 @@ static void no_page(void)
 
 static void run_broken(const char *name)
 {
+	payload_hang(name);
 	if (strcmp(name, "panic") == 0)
 		panic("asked for on the command line");
 	if (strcmp(name, "overflow") == 0)

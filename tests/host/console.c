@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <arch/barrier.h>
+#include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
@@ -133,6 +134,20 @@ int timer_once(u64 ns, irq_fn *fn, void *arg)
 	(void)fn;
 	(void)arg;
 	return -ENODEV;
+}
+
+/* Nothing outlives the process. */
+bool arch_record_load(void *record, size_t size)
+{
+	(void)record;
+	(void)size;
+	return false;
+}
+
+void arch_record_store(const void *record, size_t size)
+{
+	(void)record;
+	(void)size;
 }
 
 /* There is no loader that would start it again. */

@@ -35,6 +35,7 @@ class Machine:
     qemu: str = "auto"
     board: str = ""  # "": q35, or microvm
     words: str = ""  # what every command line of this machine begins with
+    reboots: bool = False  # a reset starts it over instead of ending QEMU
     stick: bool = False  # the image is a USB stick instead of a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
@@ -225,7 +226,8 @@ def command(machine, kernel, iso=None):
         + ["-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M"]
         + memory
         + display_args(machine)
-        + ["-nic", "none", "-no-reboot", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+        + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
+        + ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
         + boot_args(machine, kernel, iso)
         + list(machine.extra)
     )

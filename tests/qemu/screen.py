@@ -144,5 +144,5 @@ class Shown:
             lines = look()
             if any(pattern in line for line in lines):
                 return lines
-            time.sleep(0.5)
+            time.sleep(0.1)
         raise AssertionError(f"{pattern!r} never appeared; the screen shows:\n" + "\n".join(lines))

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from acpi_fixture import compile_table, dump, sum_right
-from guest import run
+from guest import Guest, run
 from machine import ROOT, Machine
 from screen import Shown
 
@@ -178,3 +178,41 @@ def test_damaged_tables(replay, tmp_path):
     passes(outcome, "MADT lists 2 CPUs to start", "SRAT has a bad checksum", "SRAT is not used", "started 2 of 2 CPUs", "1 node")
     outcome = replay([b"APIC" + bytes(3)])
     passes(outcome, "no MADT", "started 1 of 1 CPUs")
+
+
+def test_a_hang_is_ended_and_says_where(kernel):
+    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=hang hang=2"), kernel, SECONDS)
+    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
+
+
+def test_a_stuck_cpu_says_where_it_is(kernel):
+    with Guest(Machine("pvh", 3, "256M", cmdline="payload=stuck"), kernel) as guest:
+        assert guest.wait_for("still waiting for a cross-CPU call from CPU 1", SECONDS)
+        assert guest.wait_for(r"rip [0-9a-f]{16}  hang_with_interrupts_off", SECONDS)
+
+
+def test_a_reset_never_looks_like_a_pass(kernel):
+    """The first run hangs and is reset by the watchdog; the second, the same kernel, must know."""
+    machine = Machine("pvh", 2, "256M", cmdline="payload=hang hang=2 onhang=reboot", reboots=True)
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for("run 2 since memory was last cleared; the one before began and never ended", SECONDS)
+
+
+def test_a_pass_after_a_reset_is_no_pass(kernel):
+    """Somebody presses reset while the tests run; those of the next run pass, its verdict must not."""
+    words = "onend=halt test=kernel.call.*,kernel.lock.*,kernel.string.*"
+    machine = Machine("pvh", 2, "256M", cmdline=words, display="std", serial=("-serial", "none"), reboots=True)
+    with Shown(machine, kernel) as guest:
+        guest.wait("# Subtest: kernel.call", SECONDS, guest.vga_text)
+        guest.ask("system_reset")
+        lines = guest.wait("ASHLAR-END verdict=crash", SECONDS, guest.vga_text)
+        assert any("the run before this one never ended" in line for line in lines), "\n".join(lines)
+        guest.ask("system_reset")  # that one did end
+        lines = guest.wait("ASHLAR-END verdict=pass", SECONDS, guest.vga_text)
+
+
+def test_onend_reboot_goes_round_and_says_so(kernel):
+    machine = Machine("pvh", 1, "128M", cmdline=f"onend=reboot {WORDS}", reboots=True)
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for("run 2 since memory was last cleared; the one before ended, code 0x10", SECONDS)

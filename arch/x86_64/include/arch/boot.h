@@ -21,3 +21,10 @@ void arch_machine_print(void);                      /* CPU name and the features
  * writable. False if there is none (hosted).
  */
 bool arch_image_range(phys_t *start, phys_t *end_readonly);
+
+/*
+ * A few bytes of memory that a reset leaves alone (kernel/run_record.c). Boot CPU: load once, when direct map and RAM are
+ * known; false if there is no such memory. Store: any time after; at once in memory, past all caches.
+ */
+bool arch_record_load(void *record, size_t size);
+void arch_record_store(const void *record, size_t size);

@@ -62,7 +62,8 @@ void cpus_stop_others(void);
 
 /*
  * Where another CPU is just now, innermost return address first, whatever it does (NMI): up to `max` of them into `out`. 0 if
- * it does not answer within `limit_ns`, or another CPU is asking just now. Not in an NMI; serves the mailbox meanwhile.
+ * it does not answer within `limit_ns`, or another CPU is asking just now. Serves the mailbox meanwhile, but in an NMI.
+ * Of the calling CPU itself: what the exception or NMI being handled has interrupted; 0 outside of one.
  */
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns);
 

@@ -1,0 +1,136 @@
+/*
+ * NMIs: see nmi.h. They come from
+ *
+ *   another CPU's panic        this one halts for good
+ *   cpu_where()                answered before this handler sees it (sample.c)
+ *   the HPET, once a second    watchdog_tick(), on the boot CPU
+ *   the board                  memory parity or an expansion card (port 0x61): a panic that says so
+ *
+ * An NMI finds a CPU anywhere: idle, holding locks, in the allocator. Nothing here takes a lock or looks at struct pages, and
+ * printing goes on without the output's owner after a bound (kernel/printk.c).
+ *
+ * Sources: Intel SDM vol. 3A, 6.7 "Nonmaskable interrupt"; Intel, "I/O Controller Hub 10 Datasheet", 2008, 13.7.1 "NMI_SC",
+ * 13.5.6 "Redirection table"; Intel, "IA-PC HPET Specification" 1.0a, 2004-10, 2.3.8 "Timer N configuration".
+ */
+#include "arch/x86_64/nmi.h"
+
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+#include <arch/percpu.h>
+
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/io.h"
+#include "arch/x86_64/traps.h"
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/watchdog.h"
+
+enum { NMI_STATUS = 0x61, NMI_PARITY = 0x80, NMI_CHANNEL = 0x40 };
+enum { HPET_CAPS = 0x00, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMER0 = 0x100, TIMER_SIZE = 0x20 };
+enum { CONFIG_ENABLE = 1, CONFIG_LEGACY = 2, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
+enum { TIMER_CONFIG = 0x00, TIMER_ROUTES = 0x04, TIMER_COMPARATOR = 0x08 };
+enum { TIMER_LEVEL = 1 << 1, TIMER_ENABLE = 1 << 2, TIMER_PERIODIC = 1 << 3, TIMER_CAN_PERIODIC = 1 << 4 };
+enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TIMER_ROUTE_MASK = 0x1f << 9 };
+
+#define FS_PER_S 1000000000000000ULL
+
+static bool stopping, ticking;
+static u32 stopped, unknown;
+
+static void handle_board(void)
+{
+	const u8 status = inb(NMI_STATUS);
+
+	if (status != 0xff && (status & NMI_PARITY))
+		panic("NMI: the board reports a memory parity error or a fatal system error (SERR)");
+	if (status != 0xff && (status & NMI_CHANNEL))
+		panic("NMI: an expansion card reports an error (IOCHK)");
+	if (atomic_fetch_add(&unknown, 1) == 0)
+		pr_warn("NMI without a known reason on CPU %u; further ones are not reported", cpu_id());
+}
+
+static void handle_nmi(struct trap_frame *frame)
+{
+	if (atomic_load_acquire(&stopping)) {
+		atomic_fetch_add(&stopped, 1);
+		cpu_halt_forever();
+	}
+	(void)frame;
+	if (ticking && cpu_id() == 0)
+		watchdog_tick();
+	else
+		handle_board();
+}
+
+void nmi_init(void)
+{
+	trap_set_handler(TRAP_NMI, handle_nmi);
+}
+
+void nmi_stop_all(void)
+{
+	atomic_store_release(&stopping, true);
+}
+
+u32 nmi_stopped(void)
+{
+	return atomic_load_acquire(&stopped);
+}
+
+static u32 hpet_read32(const volatile u8 *hpet, unsigned reg)
+{
+	return *(const volatile u32 *)(hpet + reg);
+}
+
+static void hpet_write32(volatile u8 *hpet, unsigned reg, u32 value)
+{
+	*(volatile u32 *)(hpet + reg) = value;
+}
+
+/* A timer that can repeat and be routed to a pin of the first I/O APIC; its registers' offset, or 0. */
+static unsigned find_timer(const volatile u8 *hpet, u32 pins, u32 *route)
+{
+	const unsigned timers = (hpet_read32(hpet, HPET_CAPS) >> TIMERS_SHIFT & TIMERS_MASK) + 1;
+
+	for (unsigned n = 0; n < timers; n++) {
+		const unsigned timer = HPET_TIMER0 + n * TIMER_SIZE;
+		const u32 routes = hpet_read32(hpet, timer + TIMER_ROUTES) & (pins >= 32 ? ~0u : (1u << pins) - 1);
+
+		if (!(hpet_read32(hpet, timer + TIMER_CONFIG) & TIMER_CAN_PERIODIC) || !routes)
+			continue;
+		*route = (u32)__builtin_ctz(routes);
+		return timer;
+	}
+	return 0;
+}
+
+/* The first write after TIMER_SET_VALUE is the first event, the second the period. */
+static void start_timer(volatile u8 *hpet, unsigned timer, u32 route, u32 period)
+{
+	const u32 kept = hpet_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL);
+
+	hpet_write32(hpet, timer + TIMER_CONFIG,
+		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC | TIMER_SET_VALUE | TIMER_32BIT);
+	hpet_write32(hpet, timer + TIMER_COMPARATOR, hpet_read32(hpet, HPET_COUNTER) + period);
+	hpet_write32(hpet, timer + TIMER_COMPARATOR, period);
+}
+
+bool nmi_tick_start(volatile u8 *hpet)
+{
+	const u32 fs = hpet ? hpet_read32(hpet, HPET_CAPS + 4) : 0;
+	unsigned timer;
+	u32 route = 0;
+
+	if (!watchdog_wanted())
+		return false;
+	timer = fs ? find_timer(hpet, io_apic_lines(), &route) : 0;
+	if (!timer || FS_PER_S / fs > 0xffffffff || !io_apic_route_nmi(route)) {
+		pr_info("watchdog: off, no HPET and I/O APIC that could tick");
+		return false;
+	}
+	ticking = true;
+	hpet_write32(hpet, HPET_CONFIG, (hpet_read32(hpet, HPET_CONFIG) | CONFIG_ENABLE) & ~(u32)CONFIG_LEGACY);
+	start_timer(hpet, timer, route, (u32)(FS_PER_S / fs));
+	return true;
+}

@@ -1,0 +1,17 @@
+/* Non-maskable interrupts: who sends them, and what for. */
+#pragma once
+
+#include "kernel/types.h"
+
+/* Boot CPU, once CPUs can be interrupted. */
+void nmi_init(void);
+
+/* From now on NMIs stop the CPU they reach; `nmi_stopped()` counts. For panics. */
+void nmi_stop_all(void);
+u32 nmi_stopped(void);
+
+/*
+ * Let the HPET call watchdog_tick() on this CPU once a second, by NMI through the first I/O APIC. False, with the reason
+ * on the log, if this machine cannot.
+ */
+bool nmi_tick_start(volatile u8 *hpet);
