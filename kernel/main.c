@@ -8,6 +8,7 @@
 
 #include "boot/boot_info.h"
 #include "kernel/cmdline.h"
+#include "kernel/machine_page.h"
 #include "kernel/monitor.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -53,5 +54,6 @@ void kernel_main(const struct boot_info *info)
 	ready_ns = clock_ns();
 	if (!monitor_run()) /* commands, if the command line asks for them */
 		payload_run();
+	machine_page();
 	verdict_end();
 }

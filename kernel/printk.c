@@ -26,9 +26,11 @@
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 
-enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024 };
+enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
 
 static char ring[LOG_SIZE];
+static char warning[WARNINGS_KEPT][WARNING_SIZE]; /* the first ones, each written once by who counted it */
+static u32 warnings;
 static u64 log_end;        /* position behind the newest byte; written inside the lock */
 static cpu_t output_owner; /* CPU inside + 1, 0: nobody */
 
@@ -139,14 +141,36 @@ void print(const char *fmt, ...)
 	va_end(args);
 }
 
+/* The first few warnings, without time stamps. */
+static void keep_warning(const char *text, size_t len)
+{
+	const u32 n = atomic_fetch_add(&warnings, 1);
+
+	if (n >= WARNINGS_KEPT)
+		return;
+	len = MIN(len, (size_t)WARNING_SIZE - 1);
+	memcpy(warning[n], text, len);
+	warning[n][len - (len > 0 && text[len - 1] == '\n')] = '\0';
+}
+
+unsigned log_warnings(void)
+{
+	return atomic_load_relaxed(&warnings);
+}
+
+const char *log_warning(unsigned n)
+{
+	return n < MIN(log_warnings(), (unsigned)WARNINGS_KEPT) ? warning[n] : NULL;
+}
+
 void printk(enum log_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX];
 	u64 now_us = clock_ns() / NS_PER_US;
 	va_list args;
-	size_t len;
+	size_t len, stamp;
 
-	len = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", (unsigned long long)(now_us / 1000000),
+	len = stamp = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", (unsigned long long)(now_us / 1000000),
 			     (unsigned long long)(now_us % 1000000));
 	va_start(args, fmt);
 	len += (size_t)vformat(line + len, sizeof(line) - len, fmt, args);
@@ -155,6 +179,8 @@ void printk(enum log_level level, const char *fmt, ...)
 	len = MIN(len, sizeof(line) - 2); /* room for the newline, also when the text was cut */
 	if (line[len - 1] != '\n')
 		line[len++] = '\n';
+	if (level <= LOG_WARN)
+		keep_warning(line + stamp, len - stamp);
 	emit(line, len, TO_LOG | (level <= loglevel ? TO_CONSOLES : 0));
 }
 

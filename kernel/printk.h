@@ -48,3 +48,7 @@ size_t log_read(u64 *pos, char *buf, size_t size);
 
 /* Bytes ever logged: changes with every line. Any context. */
 u64 log_position(void);
+
+/* Warnings and errors so far, and the text of the first few (NULL: not kept): what a report should not leave out. */
+unsigned log_warnings(void);
+const char *log_warning(unsigned n);

@@ -241,16 +241,18 @@ void clock_refine(const volatile void *hpet, u16 pm_timer_port, bool pm_timer_32
 {
 	struct counter c;
 
-	if (hpet && hpet_start(hpet, &c)) {
+	const bool have_hpet = hpet && hpet_start(hpet, &c);
+
+	if (have_hpet)
 		check_against(&c);
-	} else if (pm_timer_port) {
+	if (pm_timer_port) {
 		c = (struct counter){.name = "ACPI PM timer",
 				     .hz = PM_TIMER_HZ,
 				     .mask = pm_timer_32bit ? 0xffffffff : 0xffffff,
 				     .read = pm_timer_read,
 				     .port = pm_timer_port};
 		check_against(&c);
-	} else if (trust == TRUST_ASSUMED) {
+	} else if (!have_hpet && trust == TRUST_ASSUMED) {
 		pr_warn("clock: no HPET or PM timer either; the assumption stands");
 	}
 }

@@ -13,3 +13,13 @@ void clock_init(void);
 void clock_refine(const volatile void *hpet, u16 pm_timer_port, bool pm_timer_32bit);
 
 u64 clock_tsc_hz(void);
+
+/* A CPU's clock against the boot CPU's: ahead by offset_ns, give or take within_ns. */
+struct clock_skew {
+	cpu_t cpu;
+	s64 offset_ns;
+	u64 within_ns;
+};
+
+/* Boot CPU, others idle: the worst of those measured. Returns how many were. */
+cpu_t clock_skew_measure(struct clock_skew *worst);

@@ -17,6 +17,7 @@
 #include "arch/x86_64/clock_sources.h"
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/percpu.h"
@@ -116,6 +117,7 @@ void arch_early_init(void)
 	descriptors_init_cpu(&boot_percpu);
 	cpu_features_detect();
 	cpu_features_init();
+	mce_init_cpu();
 	clock_init();
 }
 

@@ -28,8 +28,10 @@
 #include "arch/x86_64/acpi.h"
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpu.h"
+#include "arch/x86_64/cpu_check.h"
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/ipi.h"
+#include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/smp_page.h"
 #include "kernel/call.h"
@@ -98,6 +100,8 @@ void ap_start(cpu_t cpu)
 	reach(cpu, AP_CLAIMED, AP_DESCRIPTORS);
 	hang_if_asked(cpu);
 	cpu_features_init();
+	mce_init_cpu();
+	cpu_data(cpu)->arch.picture = cpu_picture_take();
 	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);
 	apic_init_cpu();
 	reach(cpu, AP_FEATURES, AP_APIC);
@@ -240,5 +244,7 @@ void arch_cpus_start(void)
 		else
 			pr_err("no page below 1 MiB to start CPUs from: 1 of %u CPUs runs", cpu_count);
 	}
+	cpu_data(0)->arch.picture = cpu_picture_take();
+	cpu_pictures_compare();
 	irq_enable();
 }

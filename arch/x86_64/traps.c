@@ -14,6 +14,7 @@
 
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/image.h"
+#include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/sample.h"
 #include "kernel/call.h"
@@ -22,9 +23,6 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/vmap.h"
-
-#define MSR_MCG_CAP   0x179
-#define MSR_MC_STATUS 0x401 /* of bank 0; banks are 4 apart */
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e, PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 };
 
@@ -168,20 +166,6 @@ static void handle_double_fault(const struct trap_frame *frame)
 	panic("double fault, CR2 %llx", (unsigned long long)addr[0]);
 }
 
-/* Name the banks that hold an error (Intel SDM vol. 3B, 15.3.2). */
-static void handle_machine_check(void)
-{
-	u64 caps = 0, status;
-
-	if (!rdmsr_safe(MSR_MCG_CAP, &caps))
-		caps = 0;
-	for (u32 bank = 0; bank < (caps & 0xff); bank++) {
-		if (rdmsr_safe(MSR_MC_STATUS + 4 * bank, &status) && status >> 63)
-			print("machine check: bank %u status %016llx\n", bank, (unsigned long long)status);
-	}
-	panic("machine check");
-}
-
 static void handle_exception(struct trap_frame *frame)
 {
 	const char *name = exception_names[frame->vector];
@@ -201,7 +185,7 @@ static void handle_exception(struct trap_frame *frame)
 		handle_double_fault(frame);
 		return;
 	case TRAP_MACHINE_CHECK:
-		handle_machine_check();
+		mce_handle(frame);
 		return;
 	default:
 		if (!extable_fixup(frame))

@@ -128,3 +128,8 @@ void arch_machine_print(void)
 {
 	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
 }
+
+void arch_machine_page(void)
+{
+	arch_machine_print();
+}

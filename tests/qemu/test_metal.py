@@ -1,6 +1,7 @@
 """Consoles as real machines have them: any subset must do, none included."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -216,3 +217,28 @@ def test_onend_reboot_goes_round_and_says_so(kernel):
     machine = Machine("pvh", 1, "128M", cmdline=f"onend=reboot {WORDS}", reboots=True)
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("run 2 since memory was last cleared; the one before ended, code 0x10", SECONDS)
+
+
+def test_machine_page(kernel):
+    """CPUs as they are put together, clocks compared, every pair of nodes measured, oddities repeated."""
+    machine = Machine("pvh", 8, "1G", nodes=2, cmdline=f"page=on nosuch=1 {WORDS}")
+    machine = machine.with_words(machine.cmdline, extra=("-smp", "8,sockets=2,cores=2,threads=2"))
+    outcome = run(machine, kernel, SECONDS)
+    passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clocks   TSC")
+    pairs = re.findall(r"^BENCH node from=(\d) to=(\d) distance=(\d+) loads=\d+ ns_loads=(\d+) bytes=\d+ ns_read=(\d+)", outcome.text, re.M)
+    assert [(a, b, d) for a, b, d, _, _ in pairs] == [("0", "0", "10"), ("1", "0", "20"), ("0", "1", "20"), ("1", "1", "10")]
+    assert all(int(loads) > 0 and int(read) > 0 for *_, loads, read in pairs), outcome.report()
+    assert re.search(r"oddities 1:\n +command line: unknown option", outcome.text), outcome.report()
+
+
+def test_machine_checks_are_named_and_counted(kernel):
+    """A corrected error is found when somebody looks; an uncorrected one that names a page is survived and the page noted."""
+    words = "page=on onend=halt test=kernel.call.*,kernel.lock.*,kernel.string.*"
+    with Shown(Machine("pvh", 2, "256M", cmdline=words, display="std", serial=("-serial", "none")), kernel) as guest:
+        guest.wait("# Subtest: kernel.call", SECONDS, guest.vga_text)
+        guest.ask("human-monitor-command", **{"command-line": "mce 1 4 0x8c0000000000009f 0 0x5000 0"})
+        guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x8000000 0x8c"})
+        lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
+        text = "\n".join(lines)
+    assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "page at 8000000" in text, text
+    assert "verdict=pass" in text

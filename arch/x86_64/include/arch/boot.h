@@ -22,6 +22,9 @@ void arch_machine_print(void);                      /* CPU name and the features
  */
 bool arch_image_range(phys_t *start, phys_t *end_readonly);
 
+/* CPUs, caches, clocks and errors, measured where they can be: for kernel/machine_page.c. CPUs idle. */
+void arch_machine_page(void);
+
 /*
  * A few bytes of memory that a reset leaves alone (kernel/run_record.c). Boot CPU: load once, when direct map and RAM are
  * known; false if there is no such memory. Store: any time after; at once in memory, past all caches.

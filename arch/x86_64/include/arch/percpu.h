@@ -1,6 +1,7 @@
 /* This CPU's data: the GS base points at struct percpu, whose first field is its own address. */
 #pragma once
 
+#include "arch/x86_64/cpu_check.h"
 #include "kernel/types.h"
 
 struct trap_frame;
@@ -17,6 +18,7 @@ struct arch_percpu {
 	void *stack_top; /* of the normal stack */
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
 	struct timer timer;
+	struct cpu_picture picture;
 	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
 	u32 sampled; /* by others: the next NMI asks where this CPU is */
 };

@@ -1,0 +1,20 @@
+/*
+ * Whether all CPUs are alike where they must be: memory types (MTRRs, PAT) and microcode. Each CPU takes its own picture as it
+ * starts; the boot CPU compares.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct cpu_picture {
+	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
+	u32 microcode;    /* revision; 0: not told */
+	u8 kind;          /* enum core_kind */
+	bool taken;
+};
+
+/* On the CPU itself, once traps are caught. */
+struct cpu_picture cpu_picture_take(void);
+
+/* Boot CPU, when all are started: name those that differ from the boot CPU. Returns how many do in their memory types. */
+cpu_t cpu_pictures_compare(void);

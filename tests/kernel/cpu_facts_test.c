@@ -1,0 +1,156 @@
+/* What CPUID says of other machines' topologies, and machine checks in words. */
+#include "arch/x86_64/caches.h"
+#include "arch/x86_64/mce.h"
+#include "arch/x86_64/topology.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+struct answer {
+	u32 leaf, subleaf;
+	struct cpuid id;
+};
+
+struct machine {
+	const struct answer *answer;
+	size_t answers;
+};
+
+static struct cpuid ask(u32 leaf, u32 subleaf, const void *ctx)
+{
+	const struct machine *m = ctx;
+
+	for (size_t i = 0; i < m->answers; i++)
+		if (m->answer[i].leaf == leaf && m->answer[i].subleaf == subleaf)
+			return m->answer[i].id;
+	return (struct cpuid){0};
+}
+
+static bool is(const struct answer *answer, size_t answers, unsigned core_shift, unsigned package_shift)
+{
+	const struct machine m = {answer, answers};
+	const struct topology t = topology_read(ask, &m);
+
+	return t.core_shift == core_shift && t.package_shift == package_shift;
+}
+
+TEST(arch_topology, dies_of_leaf_1f)
+{
+	static const struct answer two_dies[] = { /* 2 threads, 32 cores, 2 dies */
+		{0x1f, 0, {1, 2, 0x100, 0}},
+		{0x1f, 1, {6, 64, 0x201, 0}},
+		{0x1f, 2, {7, 128, 0x502, 0}},
+		{0xb, 0, {1, 2, 0x100, 0}},
+		{0xb, 1, {6, 64, 0x201, 0}},
+	};
+
+	EXPECT(is(two_dies, 5, 1, 7));
+}
+
+TEST(arch_topology, leaf_b_and_what_is_older)
+{
+	static const struct answer haswell[] = {{0xb, 0, {1, 2, 0x100, 0}}, {0xb, 1, {4, 16, 0x201, 0}}};
+	static const struct answer zen1[] = {{0x80000008, 0, {0, 0, 0x600f, 0}}, /* 16 threads, 6 bits */
+					     {0x80000001, 0, {0, 0, 1 << 22, 0}},
+					     {0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads a core */
+	static const struct answer opteron[] = {{0x80000008, 0, {0, 0, 3, 0}}};
+	static const struct answer prescott[] = {{1, 0, {0, 2 << 16, 0, 1 << 28}}};
+	static const struct answer core2[] = {{1, 0, {0, 4 << 16, 0, 1 << 28}}, {4, 0, {3u << 26, 0, 0, 0}}};
+
+	EXPECT(is(haswell, 2, 1, 4));
+	EXPECT(is(zen1, 3, 1, 6));
+	EXPECT(is(opteron, 1, 0, 2));
+	EXPECT(is(prescott, 1, 1, 1));
+	EXPECT(is(core2, 2, 0, 2));
+	EXPECT(is(NULL, 0, 0, 0));
+}
+
+TEST(arch_topology, answers_that_make_no_sense_are_passed_over)
+{
+	static const struct answer falling[] = {{0xb, 0, {5, 2, 0x100, 0}}, {0xb, 1, {1, 4, 0x201, 0}}};
+	static const struct answer no_threads[] = {{0xb, 0, {5, 2, 0x200, 0}}};
+
+	EXPECT(is(falling, 2, 0, 0));
+	EXPECT(is(no_threads, 1, 0, 0));
+}
+
+TEST(arch_topology, hybrid_cores_are_told_apart)
+{
+	static const struct answer big[] = {{0x1a, 0, {0x40000001, 0, 0, 0}}}, little[] = {{0x1a, 0, {0x20000001, 0, 0, 0}}};
+	const struct machine machines[] = {{big, 1}, {little, 1}, {NULL, 0}};
+
+	EXPECT_EQ(topology_core_kind(ask, &machines[0]), CORE_PERFORMANCE);
+	EXPECT_EQ(topology_core_kind(ask, &machines[1]), CORE_EFFICIENT);
+	EXPECT_EQ(topology_core_kind(ask, &machines[2]), CORE_PLAIN);
+}
+
+TEST(arch_topology, caches_and_tlbs)
+{
+	static const struct answer intel[] = {{4, 0, {0x1c004121, 0x01c0003f, 63, 0}}, /* L1d 32 KiB, 8 ways */
+					      {4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}, /* L3 of 51200 KiB, 20 ways, shared */
+					      {0x18, 0, {1, 0, 0, 0}},
+					      {0x18, 1, {0, 0x00080003, 192, 0x43}},
+					      {0x18, 2, {0, 0x00040001, 64, 0x22}}};
+	static const struct answer amd[] = {{0x80000006, 0, {0x08000000, 0x08000000, 512 << 16 | 64, 0}},
+					    {0x80000019, 0, {0, 0x00400000, 0, 0}}};
+	const struct machine machines[] = {{intel, 5}, {amd, 2}};
+	struct cache_level caches[CACHES_MAX];
+	struct tlb_sizes tlb;
+
+	REQUIRE(caches_read(ask, &machines[0], caches) == 2);
+	EXPECT(caches[0].level == 1 && caches[0].kind == 'd' && caches[0].kib == 32 && caches[0].ways == 8);
+	EXPECT(caches[1].level == 3 && caches[1].kind == 'u' && caches[1].kib == 51200 && caches[1].ways == 20);
+	EXPECT_EQ(caches[1].sharing, 16);
+	tlb = tlb_read(ask, &machines[0]);
+	EXPECT(tlb.small == 1536 && tlb.large == 1536 && tlb.huge == 0);
+	tlb = tlb_read(ask, &machines[1]);
+	EXPECT(tlb.small == 2048 && tlb.large == 2048 && tlb.huge == 64);
+	EXPECT_EQ(caches_read(ask, &machines[1], caches), 1);
+	EXPECT(caches[0].level == 2 && caches[0].kib == 512);
+}
+
+#define VALID   (1ULL << 63)
+#define LOST    (1ULL << 62)
+#define UC      (1ULL << 61)
+#define MISCV   (1ULL << 59)
+#define ADDRV   (1ULL << 58)
+#define CORRUPT (1ULL << 57)
+
+static bool says(u64 status, const char *words)
+{
+	const struct mce_error error = {.bank = 7, .status = status, .addr = 0x12345678};
+	char text[160];
+
+	mce_describe(&error, text, sizeof(text));
+	for (const char *at = text; *at; at++)
+		if (strncmp(at, words, strlen(words)) == 0)
+			return true;
+	return false;
+}
+
+TEST(arch_mce, errors_are_put_into_words)
+{
+	EXPECT(says(VALID | 0x9f, "corrected error, memory controller, bank 7"));
+	EXPECT(says(VALID | UC | ADDRV | 0x1134, "uncorrected error, cache hierarchy, bank 7, code 1134, address 12345678"));
+	EXPECT(says(VALID | LOST | 0x0e0b, "bus or interconnect"));
+	EXPECT(says(VALID | LOST | 0x0e0b, "others were lost"));
+	EXPECT(says(VALID | UC | CORRUPT | 0x0400, "internal timer"));
+	EXPECT(says(VALID | UC | CORRUPT | 0x0400, "state is corrupt"));
+	EXPECT(says(VALID | 0x0014, "TLB"));
+}
+
+TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
+{
+	struct mce_error error = {.status = VALID | UC | ADDRV | 0x9f, .addr = 0x1000};
+
+	EXPECT(mce_names_page(&error));
+	error.status |= MISCV;
+	EXPECT(!mce_names_page(&error)); /* segment offset */
+	error.misc = 2 << 6 | 6;
+	EXPECT(mce_names_page(&error));
+	error.misc = 2 << 6 | 30; /* good to a GiB only */
+	EXPECT(!mce_names_page(&error));
+	error.status = VALID | ADDRV | 0x9f;
+	EXPECT(!mce_names_page(&error));
+	error.status = VALID | UC | 0x9f;
+	EXPECT(!mce_names_page(&error));
+}
