@@ -4,14 +4,9 @@
  */
 #pragma once
 
-#include "kernel/types.h"
+#include <arch/percpu.h>
 
-struct cpu_picture {
-	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
-	u32 microcode;    /* revision; 0: not told */
-	u8 kind;          /* enum core_kind */
-	bool taken;
-};
+#include "kernel/types.h"
 
 /* On the CPU itself, once traps are caught. */
 struct cpu_picture cpu_picture_take(void);

@@ -2,7 +2,7 @@
  * NMIs: see nmi.h. They come from
  *
  *   another CPU's panic        this one halts for good
- *   cpu_where()                answered before this handler sees it (sample.c)
+ *   cpu_where()                says where it is, and goes on (sample.c)
  *   the HPET, once a second    watchdog_tick(), on the boot CPU
  *   the board                  memory parity or an expansion card (port 0x61): a panic that says so
  *
@@ -20,6 +20,7 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/io.h"
+#include "arch/x86_64/sample.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -56,7 +57,8 @@ static void handle_nmi(struct trap_frame *frame)
 		atomic_fetch_add(&stopped, 1);
 		cpu_halt_forever();
 	}
-	(void)frame;
+	if (sample_answer(frame))
+		return;
 	if (ticking && cpu_id() == 0)
 		watchdog_tick();
 	else

@@ -16,7 +16,6 @@
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
-#include "arch/x86_64/sample.h"
 #include "kernel/call.h"
 #include "kernel/fault.h"
 #include "kernel/panic.h"
@@ -175,8 +174,6 @@ static void handle_exception(struct trap_frame *frame)
 		fn(frame);
 		return;
 	}
-	if (frame->vector == TRAP_NMI && sample_answer(frame))
-		return;
 	switch (frame->vector) {
 	case TRAP_PAGE_FAULT:
 		handle_page_fault(frame);

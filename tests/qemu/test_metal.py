@@ -190,7 +190,7 @@ def test_a_hang_is_ended_and_says_where(kernel):
 def test_a_stuck_cpu_says_where_it_is(kernel):
     with Guest(Machine("pvh", 3, "256M", cmdline="payload=stuck"), kernel) as guest:
         assert guest.wait_for("still waiting for a cross-CPU call from CPU 1", SECONDS)
-        assert guest.wait_for(r"rip [0-9a-f]{16}  hang_with_interrupts_off", SECONDS)
+        assert guest.wait_for(r"CPU 1 at   [0-9a-f]{16}  hang_with_interrupts_off", SECONDS)
 
 
 def test_a_reset_never_looks_like_a_pass(kernel):

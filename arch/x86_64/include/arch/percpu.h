@@ -1,7 +1,6 @@
 /* This CPU's data: the GS base points at struct percpu, whose first field is its own address. */
 #pragma once
 
-#include "arch/x86_64/cpu_check.h"
 #include "kernel/types.h"
 
 struct trap_frame;
@@ -11,6 +10,14 @@ struct timer {
 	void (*fn)(void *arg); /* NULL: none */
 	void *arg;
 	u64 at; /* clock_ns() */
+};
+
+/* What this CPU found itself to be: arch/x86_64/cpu_check.c. */
+struct cpu_picture {
+	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
+	u32 microcode;    /* revision; 0: not told */
+	u8 kind;          /* enum core_kind */
+	bool taken;
 };
 
 struct arch_percpu {
