@@ -37,6 +37,8 @@ TIMEOUT ?= 0
 PAYLOAD ?=
 #: T          make test: only cases that match, e.g. T='mm.hvo.*' []
 T ?=
+#: M          make test-machines: only rows whose name matches, e.g. M='cpu-*' []
+M ?=
 #: YES        1: install missing packages without asking (CI=true does the same) []
 YES ?=
 #: TOOLS      where QEMU 10 is unpacked when the distribution's own is older; kept by make clean [build/tools]
@@ -114,6 +116,7 @@ NEEDS_test := test
 NEEDS_monitor := run
 NEEDS_test-matrix := test
 NEEDS_test-huge := test
+NEEDS_test-machines := test
 NEEDS_test-bare := bare
 NEEDS_test-soak := host run
 NEEDS_mutants := test
@@ -257,12 +260,15 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
 
-.PHONY: test test-matrix test-huge test-bare test-soak mutants fuzz
+.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz
 test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix
+
+test-machines: $(KERNEL) ## boards, CPU models, screens and shapes of boot/metal.md
+	@$(PYTEST) --machines --machine '$(M)'
 
 test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
 	@$(PYTEST) --huge

@@ -21,6 +21,7 @@ def pytest_addoption(parser):
     parser.addoption("--select", default="", help="only cases that match these globs (commas between)")
     parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of twelve machines")
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
+    parser.addoption("--machines", action="store_true", help="the rows of boot/metal.md instead")
     parser.addoption("--machine", default="", help="only machines whose name matches this glob")
 
 
@@ -36,6 +37,8 @@ def case_name(item):
 
 def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
+    metal = config.getoption("--machines")
+    items[:] = [item for item in items if bool(item.get_closest_marker("metal")) == metal]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
     if not config.getoption("--select"):
@@ -46,6 +49,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: boots one of the matrix")
+    config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
 
 

@@ -24,8 +24,8 @@ class Guest:
         self.scratch = tempfile.TemporaryDirectory(prefix="ashlar-")
 
     def __enter__(self):
-        iso = None
-        if self.machine.firmware in ("bios", "uefi"):
+        iso = self.machine.image or None
+        if self.machine.firmware in ("bios", "uefi") and not iso:
             iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"))
         argv = command(self.machine, self.kernel, iso)
         self.started = time.monotonic()

@@ -36,6 +36,7 @@ class Machine:
     board: str = ""  # "": q35, or microvm
     words: str = ""  # what every command line of this machine begins with
     reboots: bool = False  # a reset starts it over instead of ending QEMU
+    image: str = ""  # boots this ISO instead of one made for the command line
     stick: bool = False  # the image is a USB stick instead of a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first

@@ -81,8 +81,8 @@ class Shown:
         self.folder = Path(self.scratch.name)
 
     def __enter__(self):
-        iso = None
-        if self.machine.firmware in ("bios", "uefi"):
+        iso = self.machine.image or None
+        if self.machine.firmware in ("bios", "uefi") and not iso:
             iso = make_iso(self.kernel, self.machine.kernel_words, self.folder / "ashlar.iso")
         argv = command(self.machine, self.kernel, iso) + ["-qmp", f"unix:{self.folder}/qmp,server=on,wait=off"]
         self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -1,0 +1,135 @@
+"""make test-machines: boards, CPU models and shapes that the twelve machines of make test do not have.
+
+Each is a row of boot/metal.md. They run the cases that depend on the machine; what mm/ does with them is the matrix's business.
+"""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import pytest
+from guest import Guest, run
+from ktap import Ktap
+from machine import Machine
+from screen import Shown
+from verdict import END
+
+SECONDS = 180
+CASES = "test=arch.*,acpi.*,boot.*,kernel.*,mm.directmap.*,mm.memblock.*,mm.vmemmap.*"
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    machine: Machine
+    says: str = ""  # what the console must show
+
+
+def cpu_row(model, says="", **more):
+    name = model.replace(",", "").replace("=", "-")
+    return Row(f"cpu-{name}", Machine("pvh", 4, "1G", cpu=model, cmdline=CASES, **more), says)
+
+
+ROWS = [
+    Row("board-pc-bios", Machine("bios", 4, "1G", board="pc", cmdline=CASES)),
+    Row("board-pc-pvh", Machine("pvh", 4, "1G", board="pc", cmdline=CASES)),
+    Row("board-pc-uefi", Machine("uefi", 4, "1G", board="pc", cmdline=CASES)),
+    Row("board-q35-bios", Machine("bios", 4, "1G", cmdline=CASES)),
+    Row("board-microvm", Machine("microvm", 4, "1G", cmdline=CASES), "watchdog: off"),
+    Row("board-q35-no-hpet", Machine("pvh", 2, "1G", board="q35,hpet=off", cmdline=CASES), "ACPI PM timer agrees"),
+    cpu_row("qemu64"),
+    cpu_row("Nehalem"),
+    cpu_row("Haswell"),
+    cpu_row("Icelake-Server"),
+    cpu_row("EPYC"),
+    cpu_row("EPYC-Milan"),
+    cpu_row("max,pdpe1gb=off"),
+    cpu_row("max,erms=off"),
+    cpu_row("max,smep=off,smap=off"),
+    cpu_row("max,la57=on"),
+    cpu_row("max,x2apic=off"),
+    cpu_row("max,pmu=off,mca=off,mce=off"),
+    Row("sparse-apic-ids", Machine("pvh", 12, "1G", cmdline=CASES, extra=("-smp", "12,sockets=2,cores=3,threads=2"))),
+    Row("empty-cpu-slots", Machine("pvh", 2, "1G", cmdline=CASES, extra=("-smp", "2,maxcpus=16")), "14 entries disabled"),
+    Row("empty-memory-slots", Machine("pvh", 2, "1G", nodes=2, cmdline=CASES, extra=("-m", "1024M,slots=4,maxmem=64G"))),
+    Row("pci-serial-q35", Machine("bios", 2, "1G", cmdline=CASES, serial=(
+        "-serial", "none", "-chardev", "stdio,id=c", "-device", "pcie-root-port,id=p", "-device", "pcie-pci-bridge,bus=p,id=b",
+        "-device", "pci-serial,chardev=c,bus=b,addr=3")), "console: PCI UART 02:03.0"),
+    Row("two-serial-cards", Machine("pvh", 2, "1G", cmdline=f"console=pci {CASES}", serial=(
+        "-serial", "none", "-chardev", "stdio,id=c", "-device", "pci-serial-2x,chardev1=c"))),
+]
+
+
+def pytest_generate_tests(metafunc):
+    if "row" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("--machine") or "*"
+        metafunc.parametrize("row", [r for r in ROWS if fnmatchcase(r.name, wanted)], ids=lambda r: r.name)
+
+
+def failures(lines):
+    """The cases that failed, with what they said."""
+    ktap = Ktap()
+    cases = [case for line in lines if (case := ktap.feed(line)) and case.outcome == "failed"]
+    return [f"{case.name}:\n{case.detail}" for case in cases] + ktap.problems()
+
+
+def passes(outcome):
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), "\n".join(failures(outcome.lines)) + outcome.report()
+
+
+@pytest.mark.metal
+def test_row(row, kernel):
+    outcome = run(row.machine, kernel, SECONDS)
+    passes(outcome)
+    assert row.says in outcome.text, outcome.report()
+
+
+@pytest.mark.metal
+def test_no_hypervisor_bit(kernel):
+    """As on hardware: deadlines are short, no port of an emulator is touched, the end is a halt."""
+    machine = Machine("pvh", 2, "1G", cpu="max,hypervisor=off", cmdline=f"wait_ms=2000 page=on {CASES}")
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for(END.pattern, SECONDS), "no end"
+    assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(failures(guest.lines))
+
+
+@pytest.mark.metal
+@pytest.mark.parametrize("display", ["std", "ramfb", "cirrus", "vmware"])
+def test_uefi_screens(kernel, display):
+    """Whatever framebuffer OVMF finds, the verdict can be read from it."""
+    machine = Machine("uefi", 2, "256M", display=display, serial=("-serial", "none"), cmdline="onend=halt test=kernel.string.*")
+    with Shown(machine, kernel) as guest:
+        lines = guest.wait("ASHLAR-END", SECONDS, lambda: guest.picture().text())
+    assert "ASHLAR-END verdict=pass code=0x10" in lines, "\n".join(lines)
+
+
+@pytest.mark.metal
+def test_a_dead_uart_is_dropped(kernel, tmp_path):
+    """COM1 leads into a pipe that nobody reads; COM2 hears that it was dropped, and the run passes."""
+    fifo = tmp_path / "dead"
+    subprocess.run(["mkfifo", str(fifo)], check=True)
+    with open(fifo, "r+b", buffering=0):  # somebody holds it open, nobody reads
+        machine = Machine("pvh", 2, "512M", cmdline=f"console=com1,com2 loglevel=3 {CASES}", serial=(
+            "-chardev", f"pipe,id=d,path={fifo}", "-serial", "chardev:d", "-serial", "stdio"))
+        outcome = run(machine, kernel, SECONDS)
+    passes(outcome)
+    assert "a device stopped taking bytes and was dropped" in outcome.text, outcome.report()
+
+
+@pytest.mark.metal
+def test_a_map_of_hundreds_of_entries(kernel, tmp_path):
+    """GRUB cuts 300 pages out of RAM, here and there: a memory map of 600 entries; around the cuts pages are mapped singly."""
+    cuts = "\n".join(f"\tcutmem {0x4000000 + n * 0x21000:#x} {0x4000000 + n * 0x21000 + 0x1000:#x}" for n in range(300))
+    tree = tmp_path / "tree/boot/grub"
+    tree.mkdir(parents=True)
+    shutil.copy(kernel, tree.parent / "ashlar.elf")
+    (tree / "grub.cfg").write_text(
+        f"set timeout=0\ninsmod mmap\nmenuentry a {{\n{cuts}\n\tmultiboot2 /boot/ashlar.elf {CASES}\n\tboot\n}}\n", encoding="ascii"
+    )
+    iso = tmp_path / "ashlar.iso"
+    subprocess.run(["grub-mkrescue", "-o", str(iso), str(tmp_path / "tree")], check=True, capture_output=True)
+    outcome = run(Machine("bios", 2, "512M", image=str(iso)), kernel, SECONDS)
+    passes(outcome)
+    small = int(outcome.text.split(" x 4K pages")[0].rsplit(" ", 1)[1])
+    assert small > 9000, outcome.report()
