@@ -9,6 +9,7 @@
 
 #include "kernel/printk.h"
 #include "kernel/run_record.h"
+#include "kernel/watchdog.h"
 
 static unsigned total_pass, total_fail, total_skip;
 
@@ -36,6 +37,7 @@ static const char *verdict_name(enum verdict verdict)
 
 void verdict_end_with(enum verdict verdict)
 {
+	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
 		print("# the run before this one never ended: a reset. No pass; unfinished=ok says it was on purpose.\n");
 		verdict = VERDICT_CRASH;

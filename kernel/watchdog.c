@@ -25,11 +25,17 @@ static unsigned on_hang;
 OPTION_CHOICE(onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
 
 static u64 touches;
+static bool stopped;
 static u64 seen, since; /* the boot CPU's, in watchdog_tick() */
 
 void watchdog_touch(void)
 {
 	atomic_store_relaxed(&touches, atomic_load_relaxed(&touches) + 1);
+}
+
+void watchdog_stop(void)
+{
+	atomic_store_relaxed(&stopped, true);
 }
 
 bool watchdog_wanted(void)
@@ -85,7 +91,8 @@ void watchdog_tick(void)
 		since = now;
 		return;
 	}
-	if (now - since < hang_seconds * NS_PER_S || atomic_load_relaxed(&panic_in_progress))
+	if (now - since < hang_seconds * NS_PER_S || atomic_load_relaxed(&stopped) ||
+	    atomic_load_relaxed(&panic_in_progress))
 		return;
 	report((now - since) / NS_PER_S);
 	since = now;

@@ -19,5 +19,8 @@ void watchdog_touch(void);
  */
 void watchdog_tick(void);
 
+/* The run is over: a machine that halts now does not hang. */
+void watchdog_stop(void);
+
 /* True if the watchdog wants to be called at all. */
 bool watchdog_wanted(void);

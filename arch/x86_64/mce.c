@@ -84,6 +84,14 @@ void mce_poll(void *unused)
 			count(&error);
 }
 
+/* Intel's family 6 before Nehalem: bank 0 is the firmware's to switch on (SDM vol. 3B, 15.3.2.1). */
+static unsigned first_bank(void)
+{
+	const u32 id = cpuid(1, 0).eax, model = (id >> 4 & 0xf) | (id >> 12 & 0xf0);
+
+	return cpuid(0, 0).ecx == 0x6c65746e /* "ntel" */ && (id >> 8 & 0xf) == 6 && model < 0x1a;
+}
+
 void mce_init_cpu(void)
 {
 	const unsigned n = banks();
@@ -92,7 +100,7 @@ void mce_init_cpu(void)
 	mce_poll(NULL);
 	if (n && rdmsr_safe(MSR_MCG_CAP, &caps) && (caps & CAP_CTL))
 		wrmsr_safe(MSR_MCG_CTL, ~0ULL);
-	for (unsigned bank = 0; bank < n; bank++)
+	for (unsigned bank = first_bank(); bank < n; bank++)
 		wrmsr_safe(MSR_MC_CTL + bank * MSRS_PER_BANK, ~0ULL);
 }
 

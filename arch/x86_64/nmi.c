@@ -32,7 +32,7 @@ enum { HPET_CAPS = 0x00, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMER0 = 
 enum { CONFIG_ENABLE = 1, CONFIG_LEGACY = 2, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
 enum { TIMER_CONFIG = 0x00, TIMER_ROUTES = 0x04, TIMER_COMPARATOR = 0x08 };
 enum { TIMER_LEVEL = 1 << 1, TIMER_ENABLE = 1 << 2, TIMER_PERIODIC = 1 << 3, TIMER_CAN_PERIODIC = 1 << 4 };
-enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TIMER_ROUTE_MASK = 0x1f << 9 };
+enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TIMER_ROUTE_MASK = 0x1f << 9, TIMER_MESSAGE = 1 << 14 };
 
 #define FS_PER_S 1000000000000000ULL
 
@@ -110,7 +110,7 @@ static unsigned find_timer(const volatile u8 *hpet, u32 pins, u32 *route)
 /* The first write after TIMER_SET_VALUE is the first event, the second the period. */
 static void start_timer(volatile u8 *hpet, unsigned timer, u32 route, u32 period)
 {
-	const u32 kept = hpet_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL);
+	const u32 kept = hpet_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
 
 	hpet_write32(hpet, timer + TIMER_CONFIG,
 		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC | TIMER_SET_VALUE | TIMER_32BIT);

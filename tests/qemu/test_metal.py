@@ -187,6 +187,14 @@ def test_a_hang_is_ended_and_says_where(kernel):
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
 
 
+def test_a_run_that_is_over_does_not_hang(kernel):
+    """It halts for longer than the watchdog waits, and its last line stays the last."""
+    machine = Machine("pvh", 1, "128M", cmdline=f"onend=halt hang=1 {WORDS}")
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS)
+        assert not guest.wait_for("watchdog", 4), "\n".join(guest.lines[-8:])
+
+
 def test_a_stuck_cpu_says_where_it_is(kernel):
     with Guest(Machine("pvh", 3, "256M", cmdline="payload=stuck"), kernel) as guest:
         assert guest.wait_for("still waiting for a cross-CPU call from CPU 1", SECONDS)
