@@ -140,6 +140,18 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 	}
 }
 
+/* No RAM, as a rule; what there is has no struct pages and is reserved. */
+static void walk_given_up(struct mm *mm, u32 index, struct walk *walks)
+{
+	u8 zone;
+
+	if (memmap_block_plan(mm, index, &zone) == PLAN_ABSENT)
+		return;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) != FRAME_HOLE)
+			walks[zone].reserved++;
+}
+
 /* Head of the 1 GiB page in use that covers this block, or the block itself. */
 static const struct block *page_head_block(const struct mm *mm, u32 index)
 {
@@ -164,6 +176,8 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 	const struct block *block = page_head_block(mm, index);
 	struct walk *walk = &walks[block->zone];
 
+	if (block->state == BLOCK_ABSENT)
+		walk_given_up(mm, index, walks);
 	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
 		return;
 	walk->movable += block_is_movable(mm, block, index) ? BLOCK_FRAMES : 0;

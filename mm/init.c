@@ -95,12 +95,10 @@ static void zones_init(struct mm *mm)
 /* Sections that have RAM are unopened; the rest do not exist. */
 static void sections_init(struct mm *mm)
 {
-	const u64 section_bytes = (u64)SECTION_BLOCKS << BLOCK_SHIFT;
-
 	for (size_t i = 0; i < mm->memory->count; i++) {
 		const struct memblock_range *range = &mm->memory->range[i];
 
-		for (u64 section = range->start / section_bytes; section * section_bytes < range->end; section++)
+		for (u64 section = range->start / SECTION_BYTES; section * SECTION_BYTES < range->end; section++)
 			*section_slot(mm, section) = SECTION_UNOPENED;
 	}
 }
@@ -189,15 +187,18 @@ static int shared_tails_init(struct mm *mm)
 	return 0;
 }
 
-/* Boot allocations and firmware ranges can only be described, and boot memory freed, in open sections. */
+/*
+ * Boot allocations and firmware ranges can only be described, and boot memory freed, in open sections. From the top down: a node's first
+ * section to be opened has META grow, into memory it finds open or opens for it, and boot memory lies at the top, in
+ * a GiB that is broken up anyway.
+ */
 static void open_boot_sections(struct mm *mm)
 {
-	const u64 section_bytes = (u64)SECTION_BLOCKS << BLOCK_SHIFT;
-
-	for (size_t i = 0; i < mm->reserved->count; i++) {
+	for (size_t i = mm->reserved->count; i-- > 0;) {
 		const struct memblock_range *range = &mm->reserved->range[i];
+		const u64 first = range->start / SECTION_BYTES;
 
-		for (u64 section = range->start / section_bytes; section * section_bytes < range->end; section++)
+		for (u64 section = DIV_ROUND_UP(range->end, SECTION_BYTES); section-- > first;)
 			if (section_state(mm, section) == SECTION_UNOPENED &&
 			    section_open(mm, section, mm->style) == -ENOMEM)
 				pr_warn("memory: section %llu cannot be opened yet", (unsigned long long)section);

@@ -174,7 +174,29 @@ void section_publish_record(struct opening *o, u32 index, enum block_state state
 	block_set_state(o->mm, index, state);
 }
 
-/* Blocks with holes or boot allocations, one by one. A block that gets no struct pages stays reserved without them. */
+/*
+ * A block that gets no struct pages: nobody can own its RAM, so all of it is reserved from now on, frame by frame in the zone it belongs
+ * to. Boot memory in it stays with its holder for good.
+ */
+static void give_up_block(struct opening *o, u32 index)
+{
+	pr_warn("memory: block %u gets no struct pages, its RAM stays unused", index);
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+		u8 zone = ZONE_NONE;
+		const enum frame_kind kind = memmap_frame_kind(o->mm, block_pfn(index) + i, &zone);
+
+		if (kind == FRAME_FREE)
+			atomic_fetch_sub(&o->mm->zone[zone].unopened, 1);
+		else if (kind == FRAME_BOOT)
+			atomic_fetch_sub(&o->mm->zone[zone].boot, 1);
+		else
+			continue;
+		atomic_fetch_add(&o->mm->zone[zone].reserved, 1);
+	}
+	section_publish_record(o, index, BLOCK_ABSENT);
+}
+
+/* Blocks with holes or boot allocations, one by one. Those given up once, and the node's first META block, are what they are. */
 static void publish_special(struct opening *o)
 {
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
@@ -182,10 +204,10 @@ static void publish_special(struct opening *o)
 
 		if (o->plan[i] != PLAN_BOOT && o->plan[i] != PLAN_MIXED)
 			continue;
-		if (block_at(o->mm, index)->state == BLOCK_META)
+		if (block_at(o->mm, index)->state != BLOCK_UNOPENED)
 			continue;
 		if (!o->mapped && give_private_pages(o, index, o->zone[i]) < 0) {
-			pr_warn("memory: block %u gets no struct pages, what is free in it stays unused", index);
+			give_up_block(o, index);
 			continue;
 		}
 		section_publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);

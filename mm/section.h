@@ -14,6 +14,8 @@
 
 enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
 
+#define SECTION_BYTES ((u64)SECTION_BLOCKS << BLOCK_SHIFT)
+
 /*
  * Open one section. 0; -EEXIST if it is open; -EAGAIN if another CPU is opening or closing it; -ENODEV if it has no
  * RAM; -ENOMEM if its tables could not be had (it is unopened again). Caller holds no lock.

@@ -156,6 +156,8 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
 		if (block_at(mm, i)->state != BLOCK_ABSENT)
 			c.zone = block_zone(mm, i);
+	if (!c.zone)
+		return -EBUSY; /* nothing in it was ever free */
 	err = take_section(&c);
 	if (err)
 		return err;

@@ -68,7 +68,7 @@ struct zone {
 	/* Unopened memory: frames that opening would bring, and where to look for it next. */
 	u64 unopened;      /* atomic */
 	u64 open_cursor;   /* section number; a hint */
-	u64 ram, reserved; /* frames; fixed after start-up */
+	u64 ram, reserved; /* frames; reserved is atomic: what gets no struct pages joins it */
 	u64 boot;          /* frames given out by memblock and not freed since */
 };
 

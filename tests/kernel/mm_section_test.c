@@ -11,6 +11,7 @@
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
+#include "mm/transit.h"
 #include "mm/vmemmap.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
@@ -110,6 +111,37 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 	}
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * RAM of 4 MiB and, a section further, of 1 MiB that needs private struct pages when META has one frame left, for the table, and
+ * nothing to grow into.
+ */
+TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
+{
+	struct arena *a = arena_borrow(MIB(256), .hole = {{MIB(4), MIB(251)}});
+	struct block_list taken = BLOCK_LIST_INIT;
+	struct node *node;
+	struct page peeked;
+	u64 section, frames;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
+	frames = node->meta.free[META_LONG] - 1;
+	REQUIRE(meta_reserve_emergency(node, frames) == 0);
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	meta_unreserve(node, META_LONG, frames);
+	block_list_publish_free(&a->mm, &taken);
+	EXPECT_EQ(block_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1)->state, BLOCK_ABSENT);
+	EXPECT(!mm_page_peek(&a->mm, (section + 1) * SECTION_FRAMES - 1, &peeked));
+	EXPECT_EQ(arena_usage(a).unopened, 0);
+	EXPECT_EQ(arena_usage(a).reserved, MIB(1) / PAGE_SIZE);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
 	arena_return(a);
 }
 

@@ -96,6 +96,13 @@ def test_a_write_to_a_shared_tail_is_decoded(kernel):
     says(outcome, r"(?i)write to .*read-only.* tail")
 
 
+def test_only_boot_memory_breaks_up_a_gib(kernel):
+    """RAM at 0-2 and 4-7 GiB: the first two hold the kernel and ACPI tables, the last what start-up allocated."""
+    outcome = boot(kernel, mem="5G", cpus=2, cmdline="hugepagesz=1G hugepages=4 test=kernel.string.*")
+    ends(outcome, "pass")
+    says(outcome, r"pool: 2 pages of 1024 MiB: 4 were asked for")
+
+
 def test_more_huge_pages_than_fit(kernel):
     """As many as fit, said so; the verdict includes that nothing leaked."""
     outcome = boot(kernel, mem="1G", cpus=2)
