@@ -41,6 +41,7 @@ class Machine:
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
+    host: str = ""  # memory that the host must have for QEMU itself
     extra: tuple = ()
 
     @property
@@ -192,6 +193,13 @@ def require_room_for_grub(machine):
         raise Unavailable("GRUB 2.12 does not start under UEFI in less than 80 MiB")
 
 
+def require_host_memory(machine):
+    """QEMU 10 keeps the address space once for each CPU: 7 GiB for 512 CPUs with 4 TiB on 8 nodes, four times that for 1024."""
+    total = re.search(r"^MemTotal:\s*(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)
+    if machine.host and int(total[1]) * 1024 < parse_size(machine.host):
+        raise Unavailable(f"QEMU itself needs a host with {machine.host} of memory")
+
+
 def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
         return ["-kernel", str(kernel), "-append", machine.kernel_words]
@@ -210,6 +218,7 @@ def command(machine, kernel, iso=None):
     if machine.firmware not in FIRMWARES:
         raise Unavailable(f"no firmware {machine.firmware}: one of {', '.join(FIRMWARES)}")
     accel = ("kvm" if kvm_usable() else "tcg") if machine.accel == "auto" else machine.accel
+    require_host_memory(machine)
     board = machine.board or ("microvm" if machine.firmware == "microvm" else "q35")
     cpu = machine.cpu
     if machine.ram_bytes >= 1 << 39 and cpu == "max":

@@ -32,7 +32,8 @@ CHOSEN = (
 HUGE = (
     Machine("pvh", 1024, "12G"),
     Machine("bios", 32, "4T", qemu="10"),
-    Machine("pvh", 1024, "4T", nodes=8),
+    Machine("pvh", 512, "4T", nodes=8),
+    Machine("pvh", 1024, "4T", nodes=8, host="40G"),
 )
 
 
