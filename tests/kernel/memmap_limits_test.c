@@ -1,0 +1,189 @@
+/*
+ * Struct pages where things are awkward: made over memory full of garbage, and made when META has nothing left.
+ */
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/memmap.h"
+#include "mm/memmap_open.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/transit.h"
+#include "tests/kernel/arena.h"
+
+/* ---- nothing is read before it is written ---- */
+
+enum { GARBAGE = 0xa5 };
+
+static void spoil(pfn_t pfn, u64 frames)
+{
+	memset(phys_to_virt(pfn << PAGE_SHIFT), GARBAGE, frames * PAGE_SIZE);
+}
+
+static void spoil_meta(const struct arena *a, u32 index)
+{
+	const struct meta_block *meta = block_at(&a->mm, index)->meta;
+
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (!(meta->used_map[i / 64] >> i % 64 & 1))
+			spoil(block_pfn(index) + i, 1);
+}
+
+/* What struct pages will lie in: the homes of mapped sections, META's free frames, blocks that META finds to grow into. */
+static void spoil_arena(struct arena *a)
+{
+	const u32 first = arena_block(a), end = first + (u32)(a->options.bytes >> BLOCK_SHIFT);
+
+	for (u32 i = first; i < end; i++) {
+		const struct block *block = block_at(&a->mm, i);
+
+		if (block->state == BLOCK_META)
+			spoil_meta(a, i);
+		else if (block->state == BLOCK_BARE && i % SECTION_BLOCKS < 8)
+			spoil(block_pfn(i), BLOCK_FRAMES);
+	}
+	for (u64 section = first / SECTION_BLOCKS; section < end / SECTION_BLOCKS; section++)
+		for (unsigned z = 0; z < a->mm.zones; z++) {
+			const u32 home = section_home(&a->mm.zone[z], section);
+
+			if (home != BLOCK_NONE &&
+			    (block_at(&a->mm, home)->state == BLOCK_BARE || block_at(&a->mm, home)->state == BLOCK_UNOPENED))
+				spoil(block_pfn(home), BLOCK_FRAMES);
+		}
+}
+
+/* One struct page against what the boot ranges say about its frame. */
+static bool is_right(struct arena *a, pfn_t pfn, const struct page *page)
+{
+	u8 zone = page->zone; /* a hole's is its block's, which nobody asks for */
+
+	switch (memmap_frame_kind(&a->mm, pfn, &zone)) {
+	case FRAME_HOLE:
+	case FRAME_RESERVED:
+		return page->flags == PAGE_RESERVED && page->refcount == 0 && page->zone == zone;
+	case FRAME_BOOT:
+		return page->flags == PAGE_BOOT && page->refcount == 1 && page->zone == zone;
+	default:
+		return !(page->flags & ~(PAGE_BUDDY | PAGE_PCP)) && page->refcount == 0 && page->zone == zone &&
+		       page_head(page) == page;
+	}
+}
+
+static void check_all(struct arena *a)
+{
+	const pfn_t first = a->start >> PAGE_SHIFT;
+	u64 seen = 0, wrong = 0;
+
+	for (pfn_t pfn = first; pfn < first + a->options.bytes / PAGE_SIZE; pfn++) {
+		const struct block *block = block_of(&a->mm, pfn);
+		struct page page;
+
+		if (block->state != BLOCK_FULL && block->state != BLOCK_RESERVED)
+			continue;
+		seen++;
+		if (!mm_page_peek(&a->mm, pfn, &page)) {
+			wrong++;
+			continue;
+		}
+		if (!is_right(a, pfn, pfn_page(&a->mm, pfn)) && wrong++ == 0)
+			test_fail(__FILE__, __LINE__, "frame %llx: flags %x refcount %u zone %u", (unsigned long long)(pfn - first),
+				  page.flags, page.refcount, page.zone);
+	}
+	EXPECT_EQ(wrong, 0);
+	EXPECT(seen > 0);
+	EXPECT(arena_accounted(a));
+}
+
+/* Every page out and back: lists that were built on garbage would not survive it. */
+static void use_all(struct arena *a)
+{
+	struct page *chain = NULL, *page;
+
+	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE))) {
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	while ((page = chain)) {
+		chain = (struct page *)(virt_t)page->private[0];
+		mm_page_free(&a->mm, page);
+	}
+	pcp_drain_all(&a->mm);
+}
+
+/* A hole and a firmware range off the block grid, boot memory, a node border inside a block, RAM that ends inside one. */
+static void over_garbage(enum section_style style)
+{
+	static struct memmap_opened opened[ARENA_NODES_MAX * 2];
+	struct arena *a = arena_borrow(MIB(512), .nodes = 2, .skew = MIB(3), .short_by = KIB(100),
+				       .hole = {{MIB(168) + KIB(12), MIB(5)}}, .firmware = {{MIB(60) + KIB(4), KIB(20)}},
+				       .boot = {{MIB(70), MIB(2)}});
+
+	if (!a)
+		return;
+	spoil_arena(a);
+	memmap_open_all(&a->mm, style, (struct memmap_threads){.value = 100, .percent = true}, opened);
+	check_all(a);
+	use_all(a);
+	check_all(a);
+	arena_return(a);
+}
+
+TEST(mm_memmap_open, poisoned_memory_does_not_show_in_mapped_sections)
+{
+	over_garbage(SECTION_MAPPED);
+}
+
+TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
+{
+	over_garbage(SECTION_ON_DEMAND);
+}
+
+/* ---- META has nothing left ---- */
+
+static void exhaust(struct node *node, u64 reserved[META_KINDS])
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		reserved[kind] = node->meta.free[kind] - node->meta.reserved[kind];
+		if (kind == META_LONG)
+			EXPECT_EQ(meta_reserve_emergency(node, reserved[kind]), 0);
+		else
+			EXPECT_EQ(meta_reserve_now(node, kind, reserved[kind]), 0);
+	}
+}
+
+static void relieve(struct node *node, const u64 reserved[META_KINDS])
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+		meta_unreserve(node, kind, reserved[kind]);
+}
+
+/*
+ * The only free memory is one GiB in one piece and one block: the block becomes META, the GiB is split down to one page. With
+ * not even that block it is refused, and nothing has changed.
+ */
+TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides)
+{
+	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
+	struct block_list taken = BLOCK_LIST_INIT;
+	u64 reserved[META_KINDS];
+	struct page *page;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
+	exhaust(&a->mm.node[0], reserved);
+	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
+	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1));
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
+	block_list_publish_free(&a->mm, &taken);
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
+	relieve(&a->mm.node[0], reserved);
+	REQUIRE(page);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER) - BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
