@@ -36,6 +36,10 @@ static const char *const memory_names[] = {"fresh", "aged"};
 static unsigned contig_memory = MEMORY_ALL;
 OPTION_CHOICE(memory, contig_memory, "fresh|aged|all", "state of the memory that the contig benchmark searches");
 
+enum { SEARCHES_ALL = SEARCHES };
+static unsigned contig_which = SEARCHES_ALL;
+OPTION_CHOICE(searches, contig_which, "vanilla|skip|strict|index|all", "searches that the contig benchmark measures");
+
 static u64 contig_pages = PAGES_MAX;
 OPTION_U64(total, contig_pages, 1, PAGES_MAX, "1 GiB pages of the contig benchmark, at most");
 
@@ -258,7 +262,8 @@ static bool run_memory(unsigned memory)
 		memset(&legs[i], 0, sizeof(legs[i]));
 		legs[i].search = &contig_searches[i];
 		legs[i].memory = memory;
-		ok &= run_leg(&legs[i]);
+		if (contig_which == i || contig_which == SEARCHES_ALL)
+			ok &= run_leg(&legs[i]);
 		pages = MAX(pages, legs[i].pages);
 	}
 	if (pages == 0) {
