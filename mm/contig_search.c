@@ -288,13 +288,17 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, 
 	const struct contig_search *search = contig_search_selected();
 	struct contig_stats stats = {0};
 	struct contig_scan scan = {.zone = zone, .order = GIGA_ORDER, .mapped = mode->mapped, .stats = &stats};
-	u64 taken = 0;
+	u64 taken = 0, failed = 0;
 	u32 first;
 
-	while (taken < count && (first = search->next(&scan, search)) != BLOCK_NONE) {
-		if (!take_candidate(&scan, mode, first, list))
+	/* Others change what a GiB would cost: what failed may come up again, but not for ever. */
+	while (taken < count && failed < 2 * zone->mm->gibs && (first = search->next(&scan, search)) != BLOCK_NONE) {
+		if (!take_candidate(&scan, mode, first, list)) {
+			failed++;
 			continue;
+		}
 		taken++;
+		failed = 0;
 		scan.after = 0; /* each page is searched for from the start, as in Linux */
 	}
 	add_stats(&stats);

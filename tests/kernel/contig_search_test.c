@@ -240,3 +240,30 @@ TEST(mm_contig, the_index_reads_no_struct_page)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
+
+/* A range may be asked for where a whole 1 GiB page of a pool lies: the pool takes another. Pieces of one are refused. */
+TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
+{
+	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(2));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	static struct pool_node nodes[ARENA_NODES_MAX * 2];
+	static struct pool giga;
+	pfn_t first;
+
+	if (!a)
+		return;
+	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
+	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
+	first = block_pfn(nodes[a->options.nodes].free.head);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, order_pages(GIGA_ORDER)), 0);
+	EXPECT_EQ(giga.pages, 1);
+	EXPECT(block_pfn(nodes[a->options.nodes].free.head) != first);
+	pool_expect_consistent(&giga);
+	EXPECT_EQ(block_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1)->state, BLOCK_FULL);
+	EXPECT(arena_accounted_with(a, &giga));
+	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
+	EXPECT(arena_accounted_with(a, &giga));
+	arena_return(a);
+}
