@@ -2,6 +2,7 @@
  * HVO: the table of modes, which free blocks a mode takes, and free blocks that change class. See hvo.h.
  */
 #include "kernel/cmdline.h"
+#include "kernel/printk.h"
 #include "kernel/string.h"
 #include "mm/buddy.h"
 #include "mm/contig.h"
@@ -24,12 +25,11 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = NULL},
 };
 
-static unsigned hvo_selected = HVO_ON;
-OPTION_CHOICE(hvo, hvo_selected, "off|unbatched|batched|on|off-keep", "huge page vmemmap optimisation");
+static const struct hvo_mode *hvo_selected = &hvo_modes[HVO_ON];
 
 const struct hvo_mode *hvo_mode_selected(void)
 {
-	return &hvo_modes[hvo_selected];
+	return hvo_selected;
 }
 
 const struct hvo_mode *hvo_mode_find(const char *name)
@@ -39,6 +39,27 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 			return mode;
 	return NULL;
 }
+
+/* By the table, so that a new row is all that a new mode needs. */
+static int hvo_parse(const struct option *opt, const char *value)
+{
+	const struct hvo_mode *mode = hvo_mode_find(value);
+
+	(void)opt;
+	if (!mode)
+		return -EINVAL;
+	hvo_selected = mode;
+	return 0;
+}
+
+static void hvo_show(const struct option *opt, char *buf, size_t size)
+{
+	(void)opt;
+	format(buf, size, "%s", hvo_selected->name);
+}
+
+OPTION(hvo, .values = "off|unbatched|batched|on|off-keep", .help = "huge page vmemmap optimisation", .parse = hvo_parse,
+       .show = hvo_show);
 
 /* ---- taking blocks ---- */
 

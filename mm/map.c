@@ -4,6 +4,8 @@
  * A page gets a GiB of addresses to itself, so that all tables below one PUD entry are its own and can be freed with it: the entry is
  * cleared, every CPU flushes (idle ones too: table pages are about to be somebody else's), then the tables go back.
  */
+#include <arch/cpu.h>
+
 #include "kernel/shootdown.h"
 #include "mm/mm.h"
 #include "mm/page.h"
@@ -53,7 +55,7 @@ void *page_map(struct page *page, u64 leaf)
 
 	while (level < PT_PUD && pt_level_size(level) < leaf)
 		level++;
-	if (pt_level_size(level) != leaf || leaf > page_bytes(page))
+	if (pt_level_size(level) != leaf || leaf > page_bytes(page) || (level == PT_PUD && !cpu_has_1g_mappings()))
 		return NULL;
 	virt = vmap_reserve(GIB(1), GIB(1));
 	if (!virt)

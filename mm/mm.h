@@ -104,7 +104,7 @@ void mm_usage(struct mm_usage *usage);
 /*
  * A page mapped once more, by leaves of `leaf` bytes (4K, 2M or 1G, at most the page's size), readable and writable: to see what the
  * page size costs. page_unmap() takes it away again, on every CPU, and must come before page_free(). NULL for lack of memory, an
- * impossible `leaf`, or lack of addresses: each mapping uses up 2 GiB of them for good, and there are 15 TiB. One CPU at a time.
+ * impossible `leaf` (1 GiB on a CPU that cannot map that), or lack of addresses: each mapping uses up 2 GiB of them for good, and there are 15 TiB. One CPU at a time.
  */
 void *page_map(struct page *page, u64 leaf);
 void page_unmap(void *address);

@@ -20,8 +20,9 @@ static unsigned bad_free = BAD_FREE_PANIC;
 OPTION_CHOICE(bad_free, bad_free, "panic|keep", "a misused page ends the run, or is kept out of use and named");
 
 static bool owners_at_boot, poison_at_boot;
-OPTION_BOOL(page_owner, owners_at_boot, "write down who holds which page, and print it at the end");
-OPTION_BOOL(poison, poison_at_boot, "fill free pages and look whether they were written to");
+OPTION_BOOL(page_owner, owners_at_boot, "write down who holds which page, and print it at the end",
+	    .boot_only = true);
+OPTION_BOOL(poison, poison_at_boot, "fill free pages and look whether they were written to", .boot_only = true);
 
 static u64 misuses;
 

@@ -167,6 +167,8 @@ static int verb_with_count(const struct words *words, struct pool *pool, enum po
 		err = cmd_key_u64(words, "node", 0, pool->mm->nodes - 1, &node);
 	if (err)
 		return err;
+	if ((verb == VERB_DEMOTE || verb == VERB_GIVE) && node != NODE_NONE)
+		return cmd_error(words, "node= goes with grow, shrink or take");
 	if (verb == VERB_DEMOTE && pool->order != GIGA_ORDER)
 		return cmd_error(words, "only 1G pages can be demoted");
 	if (verb == VERB_TAKE)

@@ -11,7 +11,7 @@
 #include "mm/mm.h"
 #include "mm/pool.h"
 
-static char said[8192];
+static char said[32768];
 
 /* Run a line; what it printed is in `said`. Returns how many commands failed. */
 static unsigned run(const char *text)
@@ -63,6 +63,11 @@ TEST(kernel_command, the_offending_word_is_named)
 	EXPECT_REFUSED("peek 0x10 0", "0");
 	EXPECT_REFUSED("log \"open", "open");
 	EXPECT_REFUSED("test", "too few");
+	EXPECT_REFUSED("pool 1G demote 1 node=0", "node=");
+	EXPECT_REFUSED("map 2M 3M", "3M");
+	EXPECT_REFUSED("map 2M 2M banana", "banana");
+	EXPECT_REFUSED("touch 0x1000", "refused: 0x1000");
+	EXPECT_REFUSED("contig 19", "19");
 }
 
 TEST(kernel_command, several_on_a_line_run_in_order_and_an_error_does_not_stop_the_rest)
@@ -188,6 +193,19 @@ TEST(kernel_command, pages_of_others_are_not_freed)
 	EXPECT_EQ(run("alloc 0; alloc 3 movable count=5; alloc 2 unmovable; free all"), 0);
 	EXPECT(says("7 pages freed"));
 	EXPECT_REFUSED("alloc 13", "orders 10 to 17");
+}
+
+/* The steps check themselves: the block must be in the state that the text promises. */
+TEST(kernel_command, the_tour_goes_through_every_step)
+{
+	const unsigned failed = run("tour");
+
+	if (says("this machine has no"))
+		SKIP("needs 256 MiB of free memory in one piece");
+	EXPECT_EQ(failed, 0);
+	EXPECT(says("1. Bare to huge*flush rounds: 0*2. Freed*flush rounds: 0*3. Huge to bare*flush rounds: 1"));
+	EXPECT(says("4. Bare to full*flush rounds: 0*5. Full to huge again*flush rounds: 1"));
+	EXPECT(says("6. The PMD split*flush rounds: 1*7. The remap*flush rounds: 1*8. The restore*flush rounds: 1"));
 }
 
 /* ---- completion ---- */

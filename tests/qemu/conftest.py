@@ -5,6 +5,7 @@ a test of its own, at once, so a long run shows its progress and its first failu
 `N passed, N failed, N skipped`.
 """
 
+import shutil
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,6 +64,21 @@ def kernel(build):
     path = build / "ashlar.elf"
     assert path.exists(), f"{path} is not built: run make"
     return path
+
+
+SOURCES = ("Makefile", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory):
+    """The tree in a folder with another name and another length of name."""
+    folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
 
 
 class Cases:

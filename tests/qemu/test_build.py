@@ -8,7 +8,6 @@ import subprocess
 import pytest
 from machine import ROOT
 
-SOURCES = ("Makefile", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
 MINUTES = 6
 
 
@@ -21,18 +20,6 @@ def make(folder, *args):
     assert done.returncode == 0, f"make {' '.join(args)}: {done.stderr[-3000:]}"
     assert "warning" not in (done.stdout + done.stderr).lower()
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """The tree in a folder with another name and another length of name."""
-    folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(ROOT / name, folder / name)
-    return folder
 
 
 def test_reproducible(copy, kernel):

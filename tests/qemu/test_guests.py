@@ -2,6 +2,7 @@
 
 from fnmatch import fnmatchcase
 
+import kunit
 import pytest
 from conftest import skip_machine
 from dataclasses import replace
@@ -41,6 +42,7 @@ def test_guest(machine, kernel, cases, request):
     except Unavailable as why:
         skip_machine(machine, why)
     assert not outcome.problem, outcome.report()
+    assert not kunit.problems(outcome.lines), outcome.report()
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + outcome.report()
     failed = sum(1 for case in ktap.cases if case.outcome == "failed")
     passed = any(case.outcome == "passed" for case in ktap.cases)

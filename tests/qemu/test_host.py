@@ -4,6 +4,7 @@ import subprocess
 import threading
 from dataclasses import dataclass
 
+import kunit
 import pytest
 from ktap import Ktap
 
@@ -43,20 +44,21 @@ def test_hosted(hosted, build, cases, request):
 
 
 def run_hosted(argv, reporter):
-    ktap, tail = Ktap(), []
+    ktap, lines = Ktap(), []
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     killer = threading.Timer(SECONDS, child.kill)
     killer.start()
     try:
         for line in child.stdout:
-            tail = (tail + [line])[-60:]
+            lines.append(line.rstrip("\n"))
             case = ktap.feed(line)
             if case:
                 reporter.add(case)
         status = child.wait()
     finally:
         killer.cancel()
-    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n{''.join(tail)}"
+    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(lines[-60:])
+    assert not kunit.problems(lines), "; ".join(kunit.problems(lines)) + "\n" + end
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
     failed = any(case.outcome == "failed" for case in ktap.cases)
     assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"

@@ -15,7 +15,7 @@ COMMANDS = (
     ("help pool", r"grow, shrink"),
     ("machine", r"4 found, 4 started"),
     ("mem", r"= RAM"),
-    ("zones", r"zone 1: node 0 NORMAL"),
+    ("zones", r"node 0 +NORMAL +4096"),
     ("nodes", r"4 CPUs \(0 to 3\)"),
     ("cpus", r"3 +0 idle"),
     ("buddy", r"NORMAL( +\d+){19}"),
@@ -36,6 +36,12 @@ COMMANDS = (
     ("alloc 3 count=5", r"and 1 more"),
     ("free 0x200", r"refused: frame 0x200 was not allocated here"),
     ("free all", r"5 pages freed"),
+    ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
+    ("map 64M 2M; map", r"(?s)mapped at 0x\w+000, nothing there.*64 MiB in pages of 2048 KiB"),
+    ("touch 0xffff888000200000", r"refused: 0xffff888000200000 begins no mapping"),
+    ("unmap 5", r"refused"),
+    ("contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
+    ("clear", r"(?m)^  \* multi +\w+ +\d+\.\d+ us +\d+ MB/s$"),
     ("stats", r"unopened  -> bare"),
     ("log 100", r"unopened|->|ashlar>"),
     ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),
@@ -66,9 +72,9 @@ def test_every_command_answers(session):
 
 def test_editing_history_and_completion(session):
     session.send("zone\x1b[D\x1b[D\x1b[Dx\x1b[D\x1b[3~\x1b[H\x05s\r")  # an x typed and deleted, start, end
-    assert "zone 0: node 0" in session.prompt()
+    assert "zone 0: frames" in session.prompt()
     session.send("\x1b[A\x15me\x1b[B\x15\x1b[A\r")  # up, killed, typed, down, killed, up again
-    assert "zone 0: node 0" in session.prompt()
+    assert "zone 0: frames" in session.prompt()
     session.send("hel\tpoo\t\r")
     assert "huge page pools" in session.prompt()
     session.send("po\t\t")
@@ -82,6 +88,16 @@ def test_editing_history_and_completion(session):
     session.prompt()
     session.send("test kernel.wor\ta_se\t\r")
     assert "pass:1 fail:0" in session.prompt()
+
+
+def test_map_touch_unmap(session):
+    """Addresses are what the first command says; Tab knows them."""
+    address = re.search(r"mapped at (0x\w+)", session.command("map 64M 2M"))[1]
+    assert "32 pages of 2048 KiB are there and zero" in session.command(f"touch {address} 64M")
+    assert "32 of 2M" in session.command("map")
+    session.send("unmap \t\r")
+    assert "refused" not in session.prompt()
+    assert "0 of 2M" in session.command("map") and "every frame accounted for" in session.command("mem check")
 
 
 def test_ctrl_c_stops_what_runs(session):

@@ -14,8 +14,8 @@ from test_build import make
 SECONDS = 120
 
 
-def end(kernel, cmdline="", mem="5G", cpus=4):
-    outcome = run(Machine("pvh", cpus, mem, cmdline=cmdline), kernel, SECONDS)
+def end(kernel, cmdline="", mem="5G", cpus=4, cpu="max"):
+    outcome = run(Machine("pvh", cpus, mem, cmdline=cmdline, cpu=cpu), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     return outcome.text
 
@@ -39,6 +39,8 @@ def test_gups(build):
 def test_kv(build):
     text = end(payload(build, "kv"), "kv_keys=100000")
     assert re.findall(r"^  (\w+) +100000 +right", text, re.M) == ["4K", "2M", "1G"]
+    old = end(payload(build, "kv"), "kv_keys=1000", cpu="max,pdpe1gb=off")  # a CPU without mappings of 1 GiB
+    assert re.findall(r"^  (\w+) +1000 +right", old, re.M) == ["4K", "2M"]
     small = end(payload(build, "kv"), "kv_keys=1000", mem="512M")  # no GiB in one piece
     assert re.findall(r"^  (\w+) +1000 +right", small, re.M) == ["4K", "2M"]
 

@@ -15,6 +15,7 @@
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
+#include <arch/cpu.h>
 
 #include "kernel/cmdline.h"
 #include "kernel/main.h"
@@ -135,7 +136,8 @@ void payload_run(void)
 	clear_pages(page_address(page), MIB(gups_mib) / PAGE_SIZE);
 	for (u64 chunks = 1;; chunks = most) {
 		for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
-			const bool fits = leaves[i].bytes <= PAGE_SIZE << order;
+			const bool fits = leaves[i].bytes <= PAGE_SIZE << order &&
+					  (leaves[i].bytes < GIB(1) || cpu_has_1g_mappings());
 			const bool ok = !fits || run_one(page, leaves[i].bytes, leaves[i].name, chunks);
 
 			verdict_count(fits && ok, !ok, 0);

@@ -9,6 +9,7 @@
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
+#include <arch/cpu.h>
 
 #include "kernel/cmdline.h"
 #include "kernel/main.h"
@@ -115,7 +116,7 @@ void payload_run(void)
 	for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
 		bool ok;
 
-		if (leaves[i].bytes > PAGE_SIZE << page_order(page))
+		if (leaves[i].bytes > PAGE_SIZE << page_order(page) || (leaves[i].bytes == GIB(1) && !cpu_has_1g_mappings()))
 			continue;
 		ok = run_one(page, leaves[i].bytes, leaves[i].name);
 		verdict_count(ok, !ok, 0);

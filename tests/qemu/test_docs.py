@@ -1,0 +1,83 @@
+"""What the pages say is true: links lead somewhere, commands shown are commands that work, the example of "Try your own" works.
+
+Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run; of other `make` lines make itself says whether it
+knows target and variables (the suite that this file belongs to runs the long ones).
+"""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+from guest import run
+from machine import ROOT, Machine
+from test_build import make
+
+PAGES = sorted(p for p in ROOT.rglob("*.md") if "build" not in p.relative_to(ROOT).parts)
+SECONDS = 180
+
+
+def shown(page):
+    """Lines of its code blocks, indented or fenced."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
+    return re.findall(r"^    (\S.*)$", text, re.M) + [line.strip() for block in fenced for line in block.splitlines()]
+
+
+def commands(page, pattern):
+    """Commands that begin so, without the explanation that follows two blanks or more."""
+    lines = [re.split(r"  +", line)[0] for line in shown(page)]
+    return [line for line in lines if re.match(pattern, line)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_make_knows_what_is_shown():
+    for page in PAGES:
+        for line in commands(page, r"make( |$)"):
+            words = shlex.split(line)
+            if any(word.startswith("DEV=") for word in words):
+                continue
+            done = subprocess.run(words[:1] + ["-n"] + words[1:], cwd=ROOT, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{page.name}: {line}: {done.stderr}"
+            unknown = [w.partition("=")[0] for w in words[1:] if "=" in w and not re.search(rf"^{w.partition('=')[0]} \?=", MAKEFILE, re.M)]
+            assert not unknown, f"{page.name}: {line}: no variable {unknown}"
+
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_monitors_session(kernel):
+    """In one run, unattended: a line that is refused or unknown would be a failure."""
+    lines = [line.removeprefix("ashlar> ") for line in commands(ROOT / "kernel/MONITOR.md", "ashlar> ")]
+    assert len(lines) > 15
+    outcome = run(Machine("pvh", 4, "6G", cmdline=f'run="{"; ".join(lines)}"'), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+
+
+@pytest.mark.parametrize("page", ["kernel/MONITOR.md", "tests/README.md"])
+def test_runs_that_are_shown(kernel, page):
+    for line in commands(ROOT / page, "make run CMDLINE="):
+        cmdline = shlex.split(line)[-1].partition("=")[2]
+        if "mm.example" in cmdline or "inplace" in cmdline:
+            continue  # these need what the page has the reader write: below
+        outcome = run(Machine("pvh", 4, "6G", cmdline=cmdline), kernel, SECONDS)
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), f"{line}\n{outcome.report()}"
+
+
+def test_what_the_reader_writes_works(copy):
+    """The example case and the example mode of tests/README.md, put into a copy of the tree as they stand there."""
+    text = (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    (copy / "tests/kernel/mm_example_test.c").write_text(re.search(r"^```c\n(.*?)^```", text, re.M | re.S)[1])
+    diff = re.search(r"^```diff\n(.*?)^```", text, re.M | re.S)[1]
+    subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=60)
+    make(copy, "kernel")
+    kernel = copy / "build/ashlar.elf"
+    outcome = run(Machine("pvh", 4, "6G", cmdline="test=mm.example.*"), kernel, SECONDS)
+    assert "# totals pass:1 fail:0" in outcome.text, outcome.report()
+    outcome = run(Machine("pvh", 4, "6G", cmdline="hvo=inplace pages=256"), kernel, SECONDS)
+    assert outcome.verdict == "pass" and re.search(r"BENCH hvo mode=inplace .*op=free .*done=256", outcome.text), outcome.report()
