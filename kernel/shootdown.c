@@ -34,6 +34,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "kernel/printk.h"
 #include "kernel/wait.h"
 #include "mm/memblock.h"
 
@@ -46,6 +47,15 @@ static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last 
 
 bool tlb_skip_idle = true;
 OPTION_BOOL(tlb_skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
+
+/*
+ * invlpgb=on: one instruction flushes every CPU, sleeping ones too, so nobody is interrupted or waited for, and nobody publishes but
+ * who asked; `done` may rise because the instruction came after G did. Sleepers that wake flush once more than they need.
+ */
+bool tlb_broadcast;
+static bool want_broadcast;
+OPTION_BOOL(invlpgb, want_broadcast, "flush all CPUs with INVLPGB and TLBSYNC where the CPU has them: UNTESTED",
+	    .boot_only = true);
 
 /* Raise *value to at least `to`; it never falls. */
 static void raise_to(u64 *value, u64 to)
@@ -160,6 +170,13 @@ void shootdown_full(enum shootdown_idle idle)
 	atomic_add_relaxed(&stats.full, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;
 	check_event(skip_idle ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
+	if (tlb_broadcast) {
+		flush_and_publish(self);
+		tlb_broadcast_flush_all();
+		check_event(CHECK_DONE, g, 0);
+		raise_to(&generation_done, g);
+		return;
+	}
 	raise_to(&generation_full, g);
 	flush_and_publish(self);
 	if (cpu_count > 1) {
@@ -223,7 +240,9 @@ static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
 	g = atomic_fetch_add(&generation, 1) + 1;
 	check_event(CHECK_ROUND_RANGED, g, 0);
 	flush_ranges(batch);
-	if (cpu_count > 1) {
+	if (tlb_broadcast) {
+		tlb_broadcast_flush_all();
+	} else if (cpu_count > 1) {
 		round_choose_targets(self, skip_idle);
 		atomic_add_relaxed(&stats.ipis, call_cpus(&self->round_targets, flush_ranges, batch));
 	}
@@ -262,4 +281,9 @@ void shootdown_stats_reset_interrupted(void)
 void shootdown_init(void)
 {
 	interrupted_cpus.words = memblock_alloc_or_die(cpu_mask_words() * sizeof(u64), "the mask of interrupted CPUs");
+	tlb_broadcast = want_broadcast && tlb_can_broadcast();
+	if (want_broadcast && !tlb_broadcast)
+		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted as without it");
+	if (tlb_broadcast)
+		pr_info("TLB shootdowns by INVLPGB and TLBSYNC: UNTESTED");
 }

@@ -94,7 +94,7 @@ static void block_release_gated(struct meta *meta, struct meta_block *block, u64
 	}
 	block->used -= block->gated;
 	meta->used -= block->gated;
-	meta->gated -= block->gated;
+	counter_sub(&meta->gated, block->gated);
 	meta->free[kind] += block->gated;
 	block->gated = 0;
 	if (!meta->hint[kind] || block->block < meta->hint[kind]->block)
@@ -247,7 +247,7 @@ static void block_give_frame(struct meta *meta, struct meta_block *block, unsign
 	}
 	map_set(block->gated_map, bit);
 	block->gated++;
-	meta->gated++;
+	counter_add(&meta->gated, 1);
 	block->tag = MAX(block->tag, tag);
 	meta->gated_tag = MAX(meta->gated_tag, tag);
 }

@@ -101,7 +101,7 @@ static void unlink_block(struct meta *meta, struct meta_block *old)
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
 	meta->blocks--;
 	meta->used -= old->used;
-	meta->gated -= old->gated;
+	counter_sub(&meta->gated, old->gated);
 	meta->free[old->kind] -= (u64)(BLOCK_FRAMES - old->used);
 	old->next = meta->spare;
 	meta->spare = old;

@@ -1,10 +1,11 @@
 /*
  * This CPU's TLB. Kernel mappings are global, so a CR3 write is not enough: clearing CR4.PGE drops every translation of
- * every kind, paging-structure caches included (Intel SDM vol. 3A, 4.10.4.1).
+ * every kind, paging-structure caches included (Intel SDM vol. 3A, 4.10.4.1). And everybody's, where the CPU can.
  */
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/msr.h"
 
 void tlb_flush_local_all(void)
@@ -20,4 +21,24 @@ void tlb_flush_local_all(void)
 void tlb_flush_local_page(virt_t virt)
 {
 	__asm__ volatile("invlpg (%0)" ::"r"(virt) : "memory");
+}
+
+/* AMD APM vol. 3, appendix E.4.7: Fn8000_0008 EBX bit 3. */
+bool tlb_can_broadcast(void)
+{
+	return cpuid(0x80000008, 0).ebx >> 3 & 1;
+}
+
+/*
+ * rAX[5:0] says what must match: address (bit 0), PCID (1), ASID (2); none is set, so everything goes, global translations
+ * (3) and, without bit 4 "final translation only", paging-structure caches included. ECX: one range; EDX: no PCID or ASID. Encoded
+ * by hand: assemblers of our time do not know it. TLBSYNC waits until every CPU has done what this one broadcast.
+ */
+void tlb_broadcast_flush_all(void)
+{
+	enum { INCLUDE_GLOBAL = 1 << 3 };
+
+	__asm__ volatile(".byte 0x0f, 0x01, 0xfe\n\t" /* invlpgb */
+			 ".byte 0x0f, 0x01, 0xff"     /* tlbsync */
+			 ::"a"((u64)INCLUDE_GLOBAL), "c"(0), "d"(0) : "memory");
 }

@@ -2,12 +2,16 @@
  * Pages made of blocks that were split before: one round for a batch, at once or when somebody wants the first of them. And
  * batches that several CPUs share.
  */
+#include <arch/tlb.h>
+
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/transit.h"
 #include "tests/kernel/pool_check.h"
+
+extern bool tlb_broadcast; /* invlpgb= */
 
 /* `count` full blocks of the phantom are made huge; the rounds that takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode, struct block_list *list)
@@ -112,6 +116,30 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 		EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER, 1));
 	}
 	EXPECT_EQ(rounds_so_far() - before, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* With one instruction for everybody, where there is one: the hosted machine's watcher believes it, and nothing else. */
+TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
+{
+	struct arena *a;
+	struct block_list list = BLOCK_LIST_INIT;
+	struct hvo_mode at_once = *hvo_mode_find("on");
+
+	if (!tlb_can_broadcast())
+		SKIP("this CPU has no INVLPGB");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!a)
+		return;
+	at_once.defer = false;
+	tlb_broadcast = true;
+	EXPECT_EQ(rounds_to_convert(a, 24, &at_once, &list), 1);
+	meta_settle(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	block_list_publish_free(&a->mm, &list);
+	EXPECT(full_blocks_make(a, 30)); /* takes the frames again */
+	tlb_broadcast = false;
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

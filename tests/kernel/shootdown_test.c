@@ -7,6 +7,7 @@
 #include <arch/barrier.h>
 #include <arch/memory.h>
 #include <arch/cpu.h>
+#include <arch/tlb.h>
 
 #include "kernel/call.h"
 #include "kernel/percpu.h"
@@ -275,4 +276,28 @@ TEST(kernel_shootdown, concurrent_initiators_all_return)
 TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
 {
 	check_salvo(true);
+}
+
+/* The switch, as invlpgb=on sets it where the CPU has the instruction. */
+extern bool tlb_broadcast;
+
+TEST(kernel_shootdown, broadcast_rounds_interrupt_nobody_and_complete_tags)
+{
+	struct shootdown_batch batch = {0};
+	struct shootdown_stats before;
+	u64 tag;
+
+	if (!tlb_can_broadcast())
+		SKIP("this CPU has no INVLPGB");
+	before = stats_now();
+	tlb_broadcast = true;
+	tag = shootdown_tag();
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	EXPECT(shootdown_done() >= tag);
+	shootdown_batch_add(&batch, some_address(), 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
+	EXPECT_EQ(shootdown_done(), tag); /* ranged ones complete nothing, as ever */
+	tlb_broadcast = false;
+	EXPECT_EQ(stats_now().flushes, before.flushes + 2);
+	EXPECT_EQ(stats_now().ipis, before.ipis);
 }
