@@ -38,6 +38,7 @@
 #include "mm/hvo.h"
 
 #include <arch/check.h>
+#include <arch/cpu.h>
 
 #include "kernel/cmdline.h"
 #include "kernel/padata.h"
@@ -48,7 +49,7 @@
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-enum { THREADS_AUTO = 8, PAGES_PER_THREAD = 1024, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
+enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, PAGES_PER_THREAD = 1024, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
 
 static bool hvo_defer = true;
 OPTION_BOOL(hvo_defer, hvo_defer, "hvo=on: the round after a remap waits until a page is given out or frames are short");
@@ -295,10 +296,14 @@ static void optimise_stretches(u64 start, u64 end, void *arg)
 		optimise_stretch(&stretches[i]);
 }
 
-/* How many CPUs a batch is worth: idle ones must be woken, so each is to have something to do. */
+/*
+ * How many CPUs a batch is worth: idle ones must be woken, so each is to have something to do; virtual ones share few real ones, and
+ * one that its host does not run just now keeps everybody waiting for its stretch.
+ */
 static unsigned threads_for(const struct hvo_mode *mode, u64 pages)
 {
-	const u64 most = hvo_threads ? hvo_threads : THREADS_AUTO;
+	const u64 auto_most = cpu_deadline_scale() > 1 ? THREADS_VIRTUAL : THREADS_AUTO;
+	const u64 most = hvo_threads ? hvo_threads : auto_most;
 
 	if (!mode->parallel || pages < 2 * PAGES_PER_THREAD)
 		return 1;

@@ -32,7 +32,7 @@
 #include "mm/vmemmap.h"
 #include "tests/bench/hvo_bench.h"
 
-enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1, HVO_RUNS_MAX = 21 };
+enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1, DEBT_BLOCKS_MAX = 32768, HVO_RUNS_MAX = 21 };
 
 static u64 hvo_pages = 4096, hvo_pages_off, hvo_runs = 1;
 u64 hvo_busy;
@@ -40,6 +40,9 @@ OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark (a 
 OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30, "the same for the modes that need a whole memmap; 0: as many");
 OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX, "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
+
+static const char *hvo_modes_wanted = "";
+OPTION_TEXT(modes, hvo_modes_wanted, "modes of the hvo benchmark, commas between; none: all");
 
 const char *const hvo_source_names[] = {"fresh", "recycled", "again"};
 static unsigned hvo_source = SOURCE_FRESH;
@@ -82,6 +85,12 @@ static void leg_end(struct leg *leg)
 	leg->splits = mm_kernel.pmd_splits - leg->splits;
 }
 
+/* Blocks whose struct pages are made to see what that costs: those of more would fill the host. */
+static u64 debt_blocks(u64 pages)
+{
+	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
+}
+
 /* All returned memory as order-8 pages, chained through their private words, and back. Returns the time of the way there. */
 static u64 split_debt(u64 pages)
 {
@@ -89,7 +98,7 @@ static u64 split_debt(u64 pages)
 	struct page *chain = NULL;
 	u64 ns;
 
-	for (u64 i = 0; i < pages * order_pages(hvo_pool()->order - DEBT_ORDER); i++) {
+	for (u64 i = 0; i < debt_blocks(pages) * order_pages(BLOCK_ORDER - DEBT_ORDER); i++) {
 		struct page *page = page_alloc(DEBT_ORDER, USE_MOVABLE, 0, NODE_NONE);
 
 		if (!page)
@@ -124,6 +133,7 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	leg_end(shrink);
 	hvo_busy_end();
 	shrink->debt_split_ns = split_debt(shrink->done);
+	shrink->debt_blocks = grow->debt_blocks = debt_blocks(shrink->done);
 	grow->debt_split_ns = shrink->debt_split_ns;
 	if (shrink->done != grow->done)
 		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, (unsigned long long)shrink->done,
@@ -147,10 +157,28 @@ static u64 pages_for(const struct hvo_mode *mode)
 	return mode->flush_each ? MAX(pages / UNBATCHED_SHARE, 1) : pages;
 }
 
+/* Is the mode named in modes=? */
+static bool mode_wanted(const char *name)
+{
+	const size_t length = strlen(name);
+	const char *at = hvo_modes_wanted;
+
+	if (!*at)
+		return true;
+	for (;; at++) {
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0))
+			return true;
+		while (*at && *at != ',')
+			at++;
+		if (!*at)
+			return false;
+	}
+}
+
 /* A round per page: once, with idle CPUs, is enough. Pages left formed: there are some only the second time. */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	if (mode->flush_each && (hvo_busy > 0 || source != SOURCE_FRESH))
+	if (!mode_wanted(mode->name) || (mode->flush_each && (hvo_busy > 0 || source != SOURCE_FRESH)))
 		return false;
 	return !mode->keep || source == SOURCE_AGAIN;
 }

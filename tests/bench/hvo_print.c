@@ -48,13 +48,15 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
 	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=%llu run=%llu ns=%llu flushes=%llu"
-	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld debt_open_ns=%llu debt_split_ns=%llu\n",
+	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld debt_open_ns=%llu debt_split_ns=%llu"
+	      " debt_blocks=%llu\n",
 	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)leg->pages,
 	      (unsigned long long)leg->done, cpumask_weight(&cpus_online), (unsigned long long)hvo_busy,
 	      (unsigned long long)run, (unsigned long long)leg->ns, (unsigned long long)leg->stats.flushes,
 	      (unsigned long long)leg->splits, (unsigned long long)leg->stats.ipis,
 	      (unsigned long long)leg->stats.interrupted, (unsigned long long)leg->stats.skipped, (long long)leg->saved,
-	      (unsigned long long)leg->debt_open_ns, (unsigned long long)leg->debt_split_ns);
+	      (unsigned long long)leg->debt_open_ns, (unsigned long long)leg->debt_split_ns,
+	      (unsigned long long)leg->debt_blocks);
 }
 
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted, const char *wanted_source,
@@ -65,6 +67,9 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	if (grow->pages < wanted)
 		print("  # %s: %llu pages were asked for, %llu fit\n", grow->mode->name, (unsigned long long)wanted,
 		      (unsigned long long)grow->pages);
+	if (shrink->debt_blocks < shrink->done * order_blocks(hvo_pool()->order))
+		print("  # %s: debt after: of %llu blocks of 2 MiB\n", grow->mode->name,
+		      (unsigned long long)shrink->debt_blocks);
 	if (strcmp(grow->source, wanted_source) != 0)
 		print("  # %s: source=again: this machine has no section that can be closed and opened anew\n",
 		      grow->mode->name);
