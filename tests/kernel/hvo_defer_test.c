@@ -2,13 +2,17 @@
  * Pages made of blocks that were split before: one round for a batch, at once or when somebody wants the first of them. And
  * batches that several CPUs share.
  */
+#include <arch/barrier.h>
+#include <arch/clock.h>
 #include <arch/tlb.h>
 
+#include "kernel/percpu.h"
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/transit.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
 extern bool tlb_broadcast; /* invlpgb= */
@@ -118,6 +122,95 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+}
+
+/* ---- what other CPUs see ---- */
+
+enum { WATCHED_BLOCKS = 12, WATCHERS_MAX = 7, PASSES = 3, PATIENCE_S = 20 };
+
+struct watchers {
+	struct arena *a;
+	u32 first;
+	u32 held; /* block of the page in use, or BLOCK_NONE */
+	u32 stop, wrong;
+	u64 passes;
+};
+
+/* Struct pages of all blocks are read over and over, so that this CPU's TLB knows where they were before. */
+static void watch(void *arg)
+{
+	struct watchers *w = arg;
+	struct page copy;
+
+	while (!atomic_load_acquire(&w->stop)) {
+		const u32 held = atomic_load_acquire(&w->held);
+
+		for (u32 b = 0; b < WATCHED_BLOCKS; b++)
+			for (unsigned i = STRUCTS_PER_FRAME; i < BLOCK_FRAMES; i += STRUCTS_PER_FRAME)
+				mm_page_peek(&w->a->mm, block_pfn(w->first + b) + i, &copy);
+		for (unsigned i = STRUCTS_PER_FRAME; i < BLOCK_FRAMES && held != BLOCK_NONE; i += STRUCTS_PER_FRAME)
+			if (!mm_page_peek(&w->a->mm, block_pfn(held) + i, &copy) ||
+			    copy.head_mask != head_mask_of(BLOCK_ORDER) || copy.flags != PAGE_TAIL)
+				atomic_fetch_add(&w->wrong, 1);
+		atomic_fetch_add(&w->passes, 1);
+	}
+}
+
+static cpu_t watchers_start(struct watchers *w)
+{
+	cpu_t cpu, started = 0;
+
+	cpumask_foreach(cpu, &cpus_online)
+		if (started < WATCHERS_MAX && cpu != cpu_id())
+			started += work_start(cpu, watch, w) == 0;
+	return started;
+}
+
+/* Until there were so many more passes, over all watchers. */
+static void watchers_pass(struct watchers *w, u64 passes)
+{
+	const u64 from = atomic_load_relaxed(&w->passes), until = clock_ns() + PATIENCE_S * NS_PER_S;
+
+	while (atomic_load_relaxed(&w->passes) < from + passes && clock_ns() < until)
+		cpu_relax();
+}
+
+TEST(mm_hvo, every_cpu_sees_the_tails_of_a_page_given_out)
+{
+	struct watchers w = {.held = BLOCK_NONE};
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page;
+	cpu_t watchers, cpu;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	w.a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!w.a)
+		return;
+	EXPECT(full_blocks_make(w.a, WATCHED_BLOCKS));
+	w.first = arena_phantom_block(w.a);
+	while (block_at(&w.a->mm, w.first)->state != BLOCK_FULL)
+		w.first++;
+	watchers = watchers_start(&w);
+	watchers_pass(&w, PASSES * watchers);
+	EXPECT_EQ(pool_grow_on(&w.a->pool, on, 1, ~0ULL) > WATCHED_BLOCKS, true);
+	EXPECT_EQ(block_changes(&w.a->mm, BLOCK_FULL, BLOCK_HUGE), WATCHED_BLOCKS);
+	watchers_pass(&w, watchers);
+	while ((page = pool_page_take(&w.a->pool, 1, POOL_ANY))) {
+		const u32 block = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+
+		if (block - w.first >= WATCHED_BLOCKS)
+			continue; /* was never split */
+		atomic_store_release(&w.held, block);
+		watchers_pass(&w, PASSES * watchers);
+	}
+	atomic_store_release(&w.stop, 1);
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	EXPECT(w.held != BLOCK_NONE);
+	EXPECT_EQ(w.wrong, 0);
+	arena_return(w.a);
 }
 
 /* With one instruction for everybody, where there is one: the hosted machine's watcher believes it, and nothing else. */
