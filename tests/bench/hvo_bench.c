@@ -121,10 +121,13 @@ static u64 split_debt(u64 pages)
 /* Grow and shrink once from the state leg_reset() made. False if pages were lost. */
 static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *shrink)
 {
+	const u64 recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE);
+
 	hvo_busy_begin();
 	leg_begin(grow);
 	grow->done = pool_grow(hvo_pool(), mode, grow->pages);
 	leg_end(grow);
+	grow->recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE) - recycled;
 	grow->saved = pool_frames_saved(hvo_pool());
 
 	*shrink = (struct leg){.mode = mode, .pages = grow->done, .debt_open_ns = grow->debt_open_ns, .source = grow->source};

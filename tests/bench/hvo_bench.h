@@ -15,6 +15,7 @@ struct leg {
 	u64 pages; /* asked for */
 	u64 done;
 	u64 ns, debt_open_ns, debt_split_ns;
+	u64 recycled;    /* pages made of blocks that had struct pages */
 	u64 debt_blocks; /* that were split for debt_split_ns */
 	struct shootdown_stats stats;
 	u64 splits;

@@ -75,21 +75,31 @@ static bool leg_reset(struct leg *leg)
 	return leg->pages > 0;
 }
 
-/* Allocate `pages` blocks' worth of order-0 pages, write each, free them all, drain: blocks are full and free again. */
-static void recycle(u64 pages)
+/* Up to `count` pages of `order`, each written if `touch`, in front of `chain`, linked through their private words. */
+static struct page *take_chain(unsigned order, u64 count, bool touch, struct page *chain)
 {
-	const u64 frames = pages * order_pages(hvo_pool()->order);
-	struct page *chain = NULL;
-
-	for (u64 i = 0; i < frames; i++) {
-		struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
+	for (u64 i = 0; i < count; i++) {
+		struct page *page = page_alloc(order, USE_MOVABLE, 0, NODE_NONE);
 
 		if (!page)
 			break;
-		*(volatile u64 *)page_address(page) = i;
+		if (touch)
+			*(volatile u64 *)page_address(page) = i;
 		page->private[0] = (u64)(virt_t)chain;
 		chain = page;
 	}
+	return chain;
+}
+
+/*
+ * Allocate `pages` blocks' worth of order-0 pages, write each, then all other memory in larger pieces that nobody writes to, free
+ * it all, drain: every block of the machine is full and free again. Of every block, because a pool takes bare ones first.
+ */
+static void recycle(u64 pages)
+{
+	struct page *chain = take_chain(0, pages * order_pages(hvo_pool()->order), true, NULL);
+
+	chain = take_chain(BLOCK_ORDER - 1, ~0ULL, false, chain);
 	while (chain) {
 		struct page *next = (struct page *)(virt_t)chain->private[0];
 

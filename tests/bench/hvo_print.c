@@ -70,6 +70,9 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	if (shrink->debt_blocks < shrink->done * order_blocks(hvo_pool()->order))
 		print("  # %s: debt after: of %llu blocks of 2 MiB\n", grow->mode->name,
 		      (unsigned long long)shrink->debt_blocks);
+	if (strcmp(grow->source, hvo_source_names[SOURCE_RECYCLED]) == 0 && grow->mode->optimise && grow->recycled < grow->done)
+		print("  # %s: %llu of these pages are recycled blocks\n", grow->mode->name,
+		      (unsigned long long)grow->recycled);
 	if (strcmp(grow->source, wanted_source) != 0)
 		print("  # %s: source=again: this machine has no section that can be closed and opened anew\n",
 		      grow->mode->name);
