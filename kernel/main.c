@@ -15,6 +15,7 @@
 #include "kernel/run_record.h"
 #include "kernel/shootdown.h"
 #include "kernel/verdict.h"
+#include "mm/bad_frames.h"
 #include "mm/directmap.h"
 #include "mm/init.h"
 #include "mm/memblock.h"
@@ -37,6 +38,7 @@ void kernel_main(const struct boot_info *info)
 		pr_err("no usable RAM");
 		verdict_end_with(VERDICT_FAIL);
 	}
+	bad_ram_reserve(); /* nor is what badram= names anybody's */
 	arch_reserve_memory();
 
 	arch_page_tables_init();

@@ -20,7 +20,7 @@
 
 /* Frames of one zone by what the walk found. */
 struct walk {
-	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot;
+	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot, bad;
 	u64 movable; /* of those in use or free in pools */
 };
 
@@ -130,6 +130,8 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 			walk->per_cpu += count;
 		else if (page->flags & PAGE_BOOT)
 			walk->boot += count;
+		else if (page->flags & PAGE_BAD)
+			walk->bad += count;
 		else if (!(page->flags & PAGE_RESERVED))
 			walk->in_use += count;
 		if (page->flags & PAGE_MOVABLE)
@@ -313,6 +315,7 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 	ok &= agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
 	ok &= agree("boot allocations", zone, zone->boot, walk->boot);
 	ok &= agree("reserved", zone, zone->reserved, walk->reserved);
+	ok &= agree("bad frames", zone, zone->bad, walk->bad);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use + walk->meta + walk->reserved +
 	      walk->boot + zone->transit + zone->bad + zone->unopened;
 	ok &= agree("all owners together", zone, zone->ram, sum);

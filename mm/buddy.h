@@ -40,6 +40,9 @@ void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
 /* Take 2^order frames (order < 9) of `type` from the small lists. NULL if there are none. */
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type);
 
+/* Take exactly this frame out of the free chunk it lies in, the rest of which stays free. False if it is not free. */
+bool buddy_take_frame(struct zone *zone, struct page *page);
+
 /* A FULL block, off all lists, becomes small chunks on the lists. */
 void buddy_split_block(struct zone *zone, u32 index);
 

@@ -144,3 +144,32 @@ void buddy_split_block(struct zone *zone, u32 index)
 	block->free_pages = BLOCK_FRAMES;
 	gib_count_free(zone->mm, index, (s64)BLOCK_FRAMES);
 }
+
+bool buddy_take_frame(struct zone *zone, struct page *page)
+{
+	const pfn_t pfn = page_to_pfn(page);
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	struct block *block = block_at(zone->mm, index);
+	const u8 type = (u8)type_list(block->type);
+	struct page *head = page;
+	unsigned order = 0;
+
+	ASSERT(spin_held(&zone->lock), "frame %llx taken without the zone lock", (unsigned long long)pfn);
+	while (order < PAGE_ORDERS && !(head->flags & PAGE_BUDDY && head->order >= order)) {
+		order++;
+		head = page - (pfn & (order_pages(order) - 1));
+	}
+	if (order == PAGE_ORDERS || head->zone != zone->index)
+		return false;
+	order = head->order;
+	page_list_remove(zone, head, type);
+	while (order-- > 0) { /* the half without the frame goes back, the other is halved again */
+		struct page *upper = head + order_pages(order);
+
+		page_list_add(zone, page < upper ? upper : head, order, type);
+		head = page < upper ? head : upper;
+	}
+	block->free_pages--;
+	gib_count_free(zone->mm, index, -1);
+	return true;
+}

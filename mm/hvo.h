@@ -91,5 +91,8 @@ int hvo_gather(struct mm *mm, u32 first);
 enum { HVO_BARE_BATCH = 64 };
 u64 hvo_bare_free_huge(struct zone *zone, u64 count);
 
+/* The same for one huge run in transit: free when this returns, bare, or full in mapped sections (still huge for lack of frames). */
+void hvo_bare_run(struct zone *zone, u32 index);
+
 /* Up to `count` free full blocks of on-demand sections become free huge ones, one round. Returns blocks. No lock held. */
 u64 hvo_huge_free_full(struct zone *zone, u64 count);

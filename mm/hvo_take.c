@@ -246,6 +246,17 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 	return bare_list(mm, &bare) + restore_list(mm, &restore);
 }
 
+void hvo_bare_run(struct zone *zone, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(zone->mm, &list, index);
+	if (block_at(zone->mm, index)->flags & BLOCK_MAPPED)
+		restore_list(zone->mm, &list);
+	else
+		bare_list(zone->mm, &list);
+}
+
 u64 hvo_huge_free_full(struct zone *zone, u64 count)
 {
 	struct mm *mm = zone->mm;

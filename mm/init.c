@@ -77,6 +77,8 @@ static void zone_add_range(struct mm *mm, const struct memblock_range *range, en
 		zone->unopened -= frames;
 		if (reserved->owner == OWNER_BOOT)
 			zone->boot += frames;
+		else if (reserved->owner == OWNER_BAD)
+			zone->bad += frames;
 		else
 			zone->reserved += frames;
 	}

@@ -17,7 +17,7 @@
 
 struct boot_info;
 
-enum memblock_owner { OWNER_FIRMWARE, OWNER_IMAGE, OWNER_LOADER, OWNER_BOOT };
+enum memblock_owner { OWNER_FIRMWARE, OWNER_IMAGE, OWNER_LOADER, OWNER_BOOT, OWNER_BAD /* badram= */ };
 
 struct memblock_range {
 	phys_t start, end; /* whole pages */

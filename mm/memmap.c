@@ -130,6 +130,8 @@ enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone)
 	reserved = range_after(mm->reserved, phys);
 	if (!reserved || reserved->start > phys)
 		return FRAME_FREE;
+	if (reserved->owner == OWNER_BAD)
+		return FRAME_BAD;
 	return reserved->owner == OWNER_BOOT ? FRAME_BOOT : FRAME_RESERVED;
 }
 

@@ -22,7 +22,7 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
 void memmap_form_compound(struct page *page, unsigned order);
 
 /* What a frame is, by the frozen boot ranges. */
-enum frame_kind { FRAME_HOLE, FRAME_RESERVED, FRAME_BOOT, FRAME_FREE };
+enum frame_kind { FRAME_HOLE, FRAME_RESERVED, FRAME_BAD, FRAME_BOOT, FRAME_FREE };
 enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone);
 
 /* What a block of an unopened section will be, and its zone (that of its first RAM). */

@@ -94,6 +94,13 @@ int contig_declare_cma(pfn_t first, u64 frames);
  */
 bool page_peek(pfn_t pfn, struct page *copy);
 
+/*
+ * This frame of RAM is faulty: keep it out of use for good. 0: it is (or was already). -EBUSY: somebody has it; it is taken out when it
+ * is freed, and its block is given to nobody meanwhile. -EINVAL: not RAM, or firmware's; -ENOMEM, -EAGAIN: nothing was done. Bad
+ * frames are counted as such; see bad_frames.h, and badram= for those known before the start. May wait for other CPUs.
+ */
+int page_mark_bad(pfn_t pfn);
+
 /* Memory by owner, in 4 KiB frames. Together they are all of RAM (mm_account() proves it). */
 struct mm_usage {
 	u64 ram, free, unopened, per_cpu, pool_free, in_use, meta, gated, transit, bad, reserved;

@@ -54,11 +54,7 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 	return index;
 }
 
-/*
- * A full block in transit goes to the small lists, unless another CPU has meanwhile split one for the same need: then it
- * stays whole and free, or two halves of it would keep its section from ever being closed.
- */
-static void publish_split(struct zone *zone, u32 index, unsigned order)
+void block_publish_split(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_at(zone->mm, index);
 
@@ -74,7 +70,6 @@ static void publish_split(struct zone *zone, u32 index, unsigned order)
 	spin_unlock(&zone->lock);
 }
 
-/* Bare to full: eight frames of struct pages, written once, shown when they are ready. They are reserved. */
 void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
@@ -101,7 +96,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 		return false;
 	}
 	block_full_from_bare(zone, node, kind, index);
-	publish_split(zone, index, order);
+	block_publish_split(zone, index, order);
 	return true;
 }
 
@@ -113,7 +108,7 @@ static bool split_free_block(struct zone *zone, unsigned order, enum migratetype
 		index = take_block(zone, FREE_MAPPED, type, claim);
 	if (index == BLOCK_NONE)
 		return may_wait && split_bare_block(zone, order, type, claim);
-	publish_split(zone, index, order);
+	block_publish_split(zone, index, order);
 	return true;
 }
 
@@ -335,8 +330,8 @@ static void free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 
 	if (unlikely(page->flags & PAGE_MOVABLE))
 		page_forget_mover(mm, page);
-	if (unlikely(atomic_load_relaxed(&mm->watch)) && !page_watch_freed(mm, page, order, caller))
-		return;
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_freed(mm, page, order, caller);
 	pcp_enter();
 	uncount(zone, page, order);
 	if (order >= BLOCK_ORDER) {

@@ -9,6 +9,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/panic.h"
 #include "kernel/printk.h"
+#include "mm/bad_frames.h"
 #include "mm/page_alloc.h"
 #include "mm/page_owner.h"
 #include "mm/page_poison.h"
@@ -149,6 +150,8 @@ bool page_refuse_free(struct mm *mm, struct page *page)
 	else if (kind.flags & PAGE_COMPOUND)
 		what = ", whose order is wrong";
 	page_misused(mm, page, "%s of frame %llx%s", verb, (unsigned long long)page_to_pfn(page), what);
+	if (kind.flags & (PAGE_BUDDY | PAGE_PCP)) /* two holders may think that it is theirs */
+		mm_mark_bad(mm, page_to_pfn(page));
 	return false;
 }
 
@@ -164,13 +167,14 @@ void page_watch_allocated(struct mm *mm, struct page *page, unsigned order, virt
 		page_owner_allocated(page, caller);
 }
 
-bool page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller)
+void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller)
 {
 	const u32 watch = atomic_load_relaxed(&mm->watch);
 
+	if (watch & WATCH_BAD)
+		bad_frames_freed(mm, page_to_pfn(page), order); /* those that were freed before this one */
 	if (watch & WATCH_OWNERS)
 		page_owner_freed(page, caller);
 	if (watch & WATCH_POISON)
 		page_poison_freed(mm, page, order);
-	return true;
 }

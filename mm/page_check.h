@@ -62,7 +62,7 @@ bool page_misuse_panics(bool panics);
 
 /*
  * What else is to be done when mm->watch is not 0: after a page was taken from the allocator and before its user sees it; and
- * before it goes back, its references gone. freed: false if the page must not go back (part of it is bad): it was dealt with. No lock held.
+ * before it goes back, its references gone. No lock held.
  */
 void page_watch_allocated(struct mm *mm, struct page *page, unsigned order, virt_t caller);
-bool page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller);
+void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller);

@@ -99,7 +99,7 @@ static void print_struct(pfn_t pfn, const struct page *page)
 
 static int cmd_page(const struct words *words)
 {
-	static const char *const kinds[] = {"no RAM", "reserved", "RAM, given out at boot", "RAM"};
+	static const char *const kinds[] = {"no RAM", "reserved", "RAM, named bad", "RAM, given out at boot", "RAM"};
 	u8 zone = ZONE_NONE;
 	struct page copy;
 	pfn_t pfn;

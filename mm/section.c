@@ -96,6 +96,9 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 		case FRAME_RESERVED:
 			pages[i].flags = PAGE_RESERVED;
 			break;
+		case FRAME_BAD:
+			pages[i].flags = PAGE_RESERVED | PAGE_BAD;
+			break;
 		case FRAME_BOOT:
 			pages[i].flags = PAGE_BOOT;
 			pages[i].refcount = 1;

@@ -119,6 +119,22 @@ enum mm_watch {
 	WATCH_BAD = 1 << 2,    /* frames in use are to be kept out of use when they are freed */
 };
 
+/* Frames that are bad and cannot be had yet (bad_frames.h): each with the blocks that were isolated for it. */
+enum { BAD_PENDING_MAX = 32 };
+
+struct bad_frame {
+	pfn_t pfn; /* atomic: looked at by those who free */
+	u32 first;
+	u16 blocks;
+};
+
+struct bad_frames {
+	u32 settling; /* 1: a CPU is at it, and the rest is its own; atomic */
+	u32 count;
+	u32 wait; /* frees until it is tried again; atomic */
+	struct bad_frame frame[BAD_PENDING_MAX];
+};
+
 struct mm {
 	u32 watch;       /* enum mm_watch, atomic */
 	pfn_t root;      /* page tables that hold the vmemmap window */
@@ -141,6 +157,7 @@ struct mm {
 	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
 	u32 sections_moving;  /* being opened or closed */
 	u32 fail_after;       /* tests: which reservation or opening from now on fails, once; 0: none */
+	struct bad_frames bad;
 	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
 };
 

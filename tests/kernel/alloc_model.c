@@ -59,7 +59,7 @@ bool model_make(struct alloc_model *m, struct arena *a)
 		order++;
 	m->memory = order <= BLOCK_ORDER ? page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE) : NULL;
 	if (!m->memory) {
-		test_skip("needs %llu KiB in one piece for the model", (unsigned long long)(bytes >> 10));
+		test_skip("needs %llu MiB of free memory in one piece", (unsigned long long)DIV_ROUND_UP(bytes, MIB(1)));
 		return false;
 	}
 	m->holder = page_address(m->memory);

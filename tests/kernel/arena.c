@@ -200,6 +200,7 @@ static void make_ranges(struct arena *a)
 	}
 	add_reserved(a, o->boot, OWNER_BOOT);
 	add_reserved(a, o->firmware, OWNER_FIRMWARE);
+	add_reserved(a, o->bad, OWNER_BAD);
 }
 
 /* ---- borrowing and returning ---- */

@@ -38,6 +38,7 @@ struct arena_options {
 	struct arena_range hole[ARENA_RANGES_MAX];     /* no RAM */
 	struct arena_range firmware[ARENA_RANGES_MAX]; /* kept out of use */
 	struct arena_range boot[ARENA_RANGES_MAX];     /* given out by memblock */
+	struct arena_range bad[ARENA_RANGES_MAX];      /* as badram= would have it */
 };
 
 struct arena {

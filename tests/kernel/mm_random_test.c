@@ -310,7 +310,7 @@ static void soak(struct arena *a)
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!s.memory)
-		test_skip("too little memory for the list of pages held");
+		test_skip("needs 1 MiB of free memory in one piece"); /* for the list of pages held */
 	if (s.memory && model_make(&s.model, a)) {
 		s.hold = page_address(s.memory);
 		work(&s);

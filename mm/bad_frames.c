@@ -1,0 +1,339 @@
+/*
+ * Taking bad frames out of use: see bad_frames.h.
+ */
+#include "mm/bad_frames.h"
+
+#include "kernel/printk.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/isolate.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/migratetype.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+
+enum { SETTLE_AGAIN = 256 }; /* frees, after it was tried in vain: it asks all CPUs for what they hold */
+
+/* ---- the frame itself ---- */
+
+/* Zone that owns a frame of an open block: blocks that straddle zones have several. */
+static struct zone *frame_zone(struct mm *mm, pfn_t pfn)
+{
+	const struct block *block = block_of(mm, pfn);
+
+	return block->state == BLOCK_RESERVED ? &mm->zone[pfn_page(mm, pfn)->zone] : &mm->zone[block->zone];
+}
+
+static bool has_small_pages(const struct block *block)
+{
+	return (block->state == BLOCK_FULL || block->state == BLOCK_RESERVED) &&
+	       !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL));
+}
+
+/* From the small lists for good. False if it is not there. */
+static bool take_from_lists(struct mm *mm, pfn_t pfn)
+{
+	struct zone *zone = frame_zone(mm, pfn);
+	bool taken;
+
+	spin_lock(&zone->lock);
+	taken = has_small_pages(block_of(mm, pfn)) && buddy_take_frame(zone, pfn_page(mm, pfn));
+	if (taken) {
+		page_set_kind(pfn_page(mm, pfn), PAGE_BAD | PAGE_RESERVED, 0);
+		counter_add(&zone->bad, 1);
+	}
+	spin_unlock(&zone->lock);
+	return taken;
+}
+
+static bool is_bad(struct mm *mm, pfn_t pfn)
+{
+	struct page page;
+
+	return mm_page_peek(mm, pfn, &page) && page.flags & PAGE_BAD;
+}
+
+/* ---- its block ---- */
+
+/* The bit: what is freed from now on is not given out. Whole 1 GiB pages, because they have one type. */
+static bool isolate(struct mm *mm, struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	struct block *block = block_at(mm, index);
+	struct zone *zone = frame_zone(mm, bad->pfn);
+	int done = -EBUSY;
+
+	spin_lock(&zone->lock);
+	if (!block_is_isolated(block) && (block->state == BLOCK_BARE || block->state == BLOCK_HUGE ||
+					  block->state == BLOCK_NOHEAD || block->state == BLOCK_FULL)) {
+		bad->first = index;
+		done = migratetype_change(zone, index, index + 1, 0, BLOCK_ISOLATED);
+		if (done == -EBUSY) {
+			bad->first = ALIGN_DOWN(index, GIB_BLOCKS);
+			done = migratetype_change(zone, bad->first, bad->first + GIB_BLOCKS, 0, BLOCK_ISOLATED);
+		}
+	}
+	spin_unlock(&zone->lock);
+	bad->blocks = done > 0 ? (u16)done : 0;
+	return bad->blocks > 0;
+}
+
+/* Over, or handed on to another pending frame of the same blocks. */
+static void end_isolation(struct mm *mm, struct bad_frame *bad)
+{
+	for (unsigned i = 0; i < mm->bad.count; i++) {
+		struct bad_frame *other = &mm->bad.frame[i];
+
+		if (other == bad || other->blocks > 0 || (other->pfn >> BLOCK_ORDER) - bad->first >= bad->blocks)
+			continue;
+		other->first = bad->first;
+		other->blocks = bad->blocks;
+		return;
+	}
+	isolate_undo(block_zone(mm, bad->first), bad->first, bad->blocks);
+}
+
+/* Off its list and in transit, if it is free: the block alone, or the 1 GiB page it is part of. BLOCK_NONE if it is not. */
+static u32 take_free(struct zone *zone, u32 index)
+{
+	struct mm *mm = zone->mm;
+	u32 run;
+
+	spin_lock(&zone->lock);
+	run = buddy_find_run(mm, index);
+	if (run != BLOCK_NONE) {
+		const bool huge = block_free_class(block_at(mm, run)) == FREE_HUGE;
+		const unsigned order = huge ? block_at(mm, run)->order : BLOCK_ORDER;
+
+		if (!huge)
+			run = index;
+		buddy_unlink_within(zone, buddy_find_run(mm, index), run, run + order_blocks(order));
+		block_begin(zone, run, order, huge ? BLOCK_BARE : BLOCK_FULL);
+	}
+	spin_unlock(&zone->lock);
+	return run;
+}
+
+/* A free huge run becomes bare, or full in a mapped section, and stays free. */
+static void unmake_huge(struct zone *zone, u32 index)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run != BLOCK_NONE && block_at(zone->mm, run)->state == BLOCK_HUGE)
+		hvo_bare_run(zone, run);
+	else if (run != BLOCK_NONE)
+		block_publish_free(zone, run, BLOCK_ORDER);
+}
+
+/* A free full block becomes small pages. False: it is something else, or not free, and still is. */
+static bool split_full(struct zone *zone, u32 index)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run == index && block_at(zone->mm, index)->state == BLOCK_FULL) {
+		block_publish_split(zone, index, PAGE_ORDERS);
+		return true;
+	}
+	if (run != BLOCK_NONE)
+		block_publish_free(zone, run, block_at(zone->mm, run)->order);
+	return false;
+}
+
+/* A free bare block becomes small pages. Its struct pages are reserved. */
+static bool split_bare(struct zone *zone, u32 index, struct node *node, enum meta_kind kind)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run == index && block_at(zone->mm, index)->state == BLOCK_BARE) {
+		block_full_from_bare(zone, node, kind, index);
+		block_publish_split(zone, index, PAGE_ORDERS);
+		return true;
+	}
+	if (run != BLOCK_NONE)
+		block_publish_free(zone, run, block_at(zone->mm, run)->order);
+	return false;
+}
+
+/* A free block becomes small pages. 0; -EBUSY: it is not free; -ENOMEM: no frames for its struct pages. */
+static int split_free_block(struct mm *mm, u32 index)
+{
+	struct zone *zone = block_zone(mm, index);
+	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	enum meta_kind kind;
+
+	if (buddy_find_run(mm, index) == BLOCK_NONE)
+		return -EBUSY;
+	if (block_at(mm, index)->state == BLOCK_HUGE || block_at(mm, index)->state == BLOCK_NOHEAD)
+		unmake_huge(zone, index);
+	if (block_at(mm, index)->state == BLOCK_FULL)
+		return split_full(zone, index) ? 0 : -EBUSY;
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+		return -ENOMEM;
+	if (split_bare(zone, index, node, kind))
+		return 0;
+	meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
+	return -EBUSY;
+}
+
+/* 0: out of use. -EBUSY: in use, or META's; its block is isolated if it can be. -ENOMEM: free and isolated, but not split. */
+static int take_out(struct mm *mm, struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	int err;
+
+	if (bad->blocks == 0)
+		isolate(mm, bad);
+	pcp_drain_all(mm);
+	err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
+	if (err && bad->blocks > 0) {
+		err = split_free_block(mm, index);
+		if (!err)
+			err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
+	}
+	if (!err && bad->blocks > 0)
+		end_isolation(mm, bad);
+	return err;
+}
+
+/* ---- those that are pending ---- */
+
+/* One CPU at a time; others find that it is being done. */
+static bool settling_begins(struct mm *mm)
+{
+	return atomic_cas(&mm->bad.settling, 0u, 1u);
+}
+
+static void settling_ends(struct mm *mm)
+{
+	if (mm->bad.count == 0)
+		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
+	atomic_store_release(&mm->bad.settling, 0u);
+}
+
+/* Does it look free? Only then is it worth asking all CPUs for what they hold. */
+static bool looks_free(struct mm *mm, const struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	struct page page, head;
+
+	if (buddy_find_run(mm, index) != BLOCK_NONE)
+		return true;
+	if (!has_small_pages(block_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
+		return false;
+	return mm_page_peek(mm, page_to_pfn((struct page *)((virt_t)pfn_page(mm, bad->pfn) & page.head_mask)), &head) &&
+	       head.refcount == 0;
+}
+
+/* One look at each. Returns how many are out of use now; *failed: some look free, but could not be had. */
+static unsigned settle_once(struct mm *mm, bool *failed)
+{
+	struct bad_frames *bad = &mm->bad;
+	unsigned done = 0;
+
+	*failed = false;
+	for (unsigned i = bad->count; i-- > 0;) {
+		if (!looks_free(mm, &bad->frame[i]))
+			continue;
+		if (take_out(mm, &bad->frame[i]) != 0) {
+			*failed = true;
+			continue;
+		}
+		pr_warn("memory: bad frame %llx was freed and is out of use now", (unsigned long long)bad->frame[i].pfn);
+		bad->frame[i].first = bad->frame[bad->count - 1].first;
+		bad->frame[i].blocks = bad->frame[bad->count - 1].blocks;
+		atomic_store_relaxed(&bad->frame[i].pfn, bad->frame[bad->count - 1].pfn);
+		atomic_store_relaxed(&bad->count, bad->count - 1);
+		done++;
+	}
+	return done;
+}
+
+unsigned bad_frames_settle(struct mm *mm)
+{
+	bool failed;
+	unsigned left;
+
+	if (!settling_begins(mm))
+		return atomic_load_relaxed(&mm->bad.count);
+	while (settle_once(mm, &failed) > 0 && failed) /* frames of one block wait for the one that isolated it */
+		;
+	left = mm->bad.count;
+	atomic_store_relaxed(&mm->bad.wait, failed ? SETTLE_AGAIN : 0);
+	settling_ends(mm);
+	return left;
+}
+
+static bool is_pending(const struct mm *mm, pfn_t pfn, u64 frames)
+{
+	for (unsigned i = 0; i < atomic_load_relaxed(&mm->bad.count); i++)
+		if (atomic_load_relaxed(&mm->bad.frame[i].pfn) - pfn < frames)
+			return true;
+	return false;
+}
+
+void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
+{
+	const u32 wait = atomic_load_relaxed(&mm->bad.wait);
+
+	if (is_pending(mm, pfn, order_pages(order)))
+		atomic_store_relaxed(&mm->bad.wait, 0); /* not free yet; next time it is */
+	else if (wait > 0) /* counting may lose a race: it is a pace, not a promise */
+		atomic_store_relaxed(&mm->bad.wait, wait - 1);
+	else
+		bad_frames_settle(mm);
+}
+
+/* It is watched from before the look at who has it, so that no free in between goes unseen. */
+static int mark(struct mm *mm, pfn_t pfn)
+{
+	struct bad_frames *bad = &mm->bad;
+	struct bad_frame *slot = &bad->frame[bad->count];
+	int err;
+
+	if (is_bad(mm, pfn))
+		return 0;
+	for (unsigned i = 0; i < bad->count; i++)
+		if (bad->frame[i].pfn == pfn)
+			return -EBUSY;
+	if (bad->count == BAD_PENDING_MAX)
+		return -ENOMEM;
+	slot->blocks = 0;
+	atomic_store_relaxed(&slot->pfn, pfn);
+	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
+	err = take_out(mm, slot);
+	if (err)
+		atomic_store_relaxed(&bad->count, bad->count + 1);
+	return err ? -EBUSY : 0;
+}
+
+int mm_mark_bad(struct mm *mm, pfn_t pfn)
+{
+	const u64 section = pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+	enum frame_kind kind;
+	int err;
+	u8 zone;
+
+	kind = memmap_frame_kind(mm, pfn, &zone);
+	if (kind == FRAME_BAD)
+		return 0;
+	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
+		return -EINVAL;
+	if (section_state(mm, section) == SECTION_UNOPENED) {
+		err = section_open(mm, section, mm->style);
+		if (err == -ENOMEM)
+			return err;
+	}
+	if (section_state(mm, section) != SECTION_OPEN || !settling_begins(mm))
+		return -EAGAIN;
+	err = mark(mm, pfn);
+	settling_ends(mm);
+	return err;
+}
+
+int page_mark_bad(pfn_t pfn)
+{
+	return mm_mark_bad(&mm_kernel, pfn);
+}

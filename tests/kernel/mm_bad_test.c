@@ -1,0 +1,336 @@
+/*
+ * Bad frames: whatever they are when they are named, free in any form or in use in any form, they end up out of use and counted.
+ */
+#include "mm/bad_frames.h"
+
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "mm/pcp.h"
+#include "tests/kernel/arena.h"
+
+/* ---- the option ---- */
+
+struct ranges {
+	phys_t start[4], end[4];
+	unsigned count;
+};
+
+static void note(phys_t start, phys_t end, void *ctx)
+{
+	struct ranges *r = ctx;
+
+	if (r->count < ARRAY_LEN(r->start)) {
+		r->start[r->count] = start;
+		r->end[r->count] = end;
+	}
+	r->count++;
+}
+
+TEST(mm_bad, badram_names_frames_and_ranges)
+{
+	struct ranges r = {.count = 0};
+
+	EXPECT_EQ(bad_ram_parse("0x12345678,3G+2M,1M+1", note, &r), 0);
+	REQUIRE(r.count == 3);
+	EXPECT(r.start[0] == 0x12345000 && r.end[0] == 0x12346000);
+	EXPECT(r.start[1] == GIB(3) && r.end[1] == GIB(3) + MIB(2));
+	EXPECT(r.start[2] == MIB(1) && r.end[2] == MIB(1) + KIB(4));
+	EXPECT_EQ(bad_ram_parse("", note, &r), 0);
+	EXPECT_EQ(r.count, 3);
+}
+
+TEST(mm_bad, nonsense_in_badram_is_refused)
+{
+	static const char *const bad[] = {"x", "1M+", "1M+0", "1M-2M", "1M;2M", ",", "1M,,2M", "+4K"};
+	struct ranges r = {.count = 0};
+
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		EXPECT_EQ(bad_ram_parse(bad[i], note, &r), -EINVAL);
+	EXPECT_EQ(bad_ram_parse("0xffffffffffffffff", note, &r), -ERANGE);
+	EXPECT_EQ(bad_ram_parse("1M+0xffffffffffffffff", note, &r), -ERANGE);
+	EXPECT_EQ(bad_ram_parse("99999999999999999999", note, &r), -ERANGE);
+	EXPECT_EQ(r.count, 1); /* the good beginning of 1M,,2M */
+}
+
+/* ---- never given out again ---- */
+
+static struct page *alloc(struct arena *a, unsigned order, node_t node)
+{
+	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, node);
+}
+
+/* Take all of a node's memory, large pieces first, and see that the frame is not among it; give it back. */
+static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
+{
+	static const u8 orders[] = {8, 5, 2, 0};
+	struct page *chain = NULL, *page;
+	bool seen = false;
+
+	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+		while ((page = alloc(a, orders[i], node))) {
+			seen |= pfn - page_to_pfn(page) < order_pages(orders[i]);
+			page->private[0] = (u64)(virt_t)chain;
+			chain = page;
+		}
+	}
+	EXPECT(!seen);
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+}
+
+static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
+{
+	struct page copy;
+
+	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(arena_usage(a).bad, bad);
+	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
+	EXPECT(!block_is_isolated(block_of(&a->mm, pfn)));
+	EXPECT(arena_accounted(a));
+	expect_never_given_out(a, node, pfn);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0); /* once more: it is */
+	EXPECT_EQ(arena_usage(a).bad, bad);
+	EXPECT(arena_accounted(a));
+}
+
+TEST(mm_bad, frames_named_at_boot_are_nobodys)
+{
+	struct arena *a = arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}});
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
+	EXPECT_EQ(arena_usage(a).bad, 3);
+	EXPECT_EQ(arena_usage(a).reserved, 0);
+	EXPECT(arena_accounted(a));
+	expect_out_of_use(a, 0, pfn, 3);
+	expect_never_given_out(a, 0, pfn + 1);
+	expect_never_given_out(a, 0, (a->start + MIB(9)) >> PAGE_SHIFT);
+	arena_return(a);
+}
+
+TEST(mm_bad, a_frame_never_opened_is_taken_out)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (!a)
+		return;
+	EXPECT_EQ(mm_mark_bad(&a->mm, (a->phantom >> PAGE_SHIFT) + 123456), 0);
+	expect_out_of_use(a, 1, (a->phantom >> PAGE_SHIFT) + 123456, 1);
+	arena_return(a);
+}
+
+/* Its neighbours can be had as before, each of them. */
+TEST(mm_bad, only_the_frame_is_lost)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u64 before;
+
+	if (!a)
+		return;
+	before = arena_available(a) + arena_usage(a).meta;
+	EXPECT_EQ(mm_mark_bad(&a->mm, (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT), 0);
+	EXPECT_EQ(arena_available(a) + arena_usage(a).meta, before - 1);
+	expect_out_of_use(a, 0, (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT, 1);
+	arena_return(a);
+}
+
+TEST(mm_bad, a_free_small_page_is_taken_out_of_its_chunk_or_ring)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+	pfn_t ring, chunk;
+
+	if (!a)
+		return;
+	page = alloc(a, 0, 0);
+	REQUIRE(page);
+	ring = page_to_pfn(page);
+	chunk = ring ^ 256; /* in the other half of its block */
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(mm_mark_bad(&a->mm, ring), 0);
+	EXPECT_EQ(mm_mark_bad(&a->mm, chunk), 0);
+	expect_out_of_use(a, 0, ring, 2);
+	expect_out_of_use(a, 0, chunk, 2);
+	arena_return(a);
+}
+
+static void check_free_huge(unsigned order, u64 offset)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *page;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	page = alloc(a, order, 1);
+	REQUIRE(page);
+	pfn = page_to_pfn(page) + offset;
+	mm_page_free(&a->mm, page); /* stays huge */
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	expect_out_of_use(a, 1, pfn, 1);
+	arena_return(a);
+}
+
+TEST(mm_bad, a_free_huge_page_is_split_around_it)
+{
+	check_free_huge(BLOCK_ORDER, 511);
+}
+
+TEST(mm_bad, a_free_gigabyte_is_split_around_it)
+{
+	check_free_huge(GIGA_ORDER, 200000);
+}
+
+/* ---- in use ---- */
+
+static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *page, *other;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	page = alloc(a, order, 1);
+	other = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 0);
+	REQUIRE(page && other);
+	pfn = page_to_pfn(page) + offset;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	EXPECT_EQ(page_order(page), order); /* its holder notices nothing */
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
+	if (exhaust) {
+		expect_never_given_out(a, 1, pfn); /* from the moment it is free */
+		hvo_huge_free_full(arena_phantom_zone(a), 64); /* frames for struct pages again */
+		meta_flush_gated(&a->mm.node[0]);
+	} else {
+		mm_page_free(&a->mm, other); /* the first free after it settles it */
+		EXPECT_EQ(arena_usage(a).bad, 1);
+	}
+	expect_out_of_use(a, 1, pfn, 1);
+	EXPECT_EQ(a->mm.watch & WATCH_BAD, 0);
+	arena_return(a);
+}
+
+static void check_in_use(unsigned order, u64 offset)
+{
+	check_one_in_use(order, offset, false);
+	check_one_in_use(order, offset, true);
+}
+
+TEST(mm_bad, a_page_in_use_is_taken_out_when_it_is_freed)
+{
+	check_in_use(0, 0);
+}
+
+TEST(mm_bad, a_tail_in_use_is_taken_out_when_its_page_is_freed)
+{
+	check_in_use(5, 17);
+}
+
+TEST(mm_bad, a_huge_page_in_use_is_split_when_it_is_freed)
+{
+	check_in_use(BLOCK_ORDER, 300);
+}
+
+TEST(mm_bad, a_gigabyte_in_use_is_split_when_it_is_freed)
+{
+	check_in_use(GIGA_ORDER, 100001);
+}
+
+TEST(mm_bad, a_pool_page_is_taken_out_when_it_leaves_the_pool)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, 4), 4);
+	pfn = block_pfn(a->pool.node[1].free.head) + 77;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	EXPECT_EQ(a->pool.free, 4);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), 4);
+	expect_out_of_use(a, 1, pfn, 1);
+	arena_return(a);
+}
+
+/* Two frames of one block, held by two: the block is watched until both are out. */
+TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *first, *second;
+	pfn_t one, two;
+
+	if (!a)
+		return;
+	first = alloc(a, 0, 1);
+	second = alloc(a, 0, 1);
+	REQUIRE(first && second);
+	one = page_to_pfn(first);
+	two = page_to_pfn(second);
+	EXPECT_EQ(one >> BLOCK_ORDER, two >> BLOCK_ORDER);
+	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
+	mm_page_free(&a->mm, first);
+	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT(block_is_isolated(block_of(&a->mm, two)));
+	mm_page_free(&a->mm, second);
+	expect_out_of_use(a, 1, one, 2);
+	expect_out_of_use(a, 1, two, 2);
+	arena_return(a);
+}
+
+/* ---- what cannot be ---- */
+
+TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
+{
+	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}}, .firmware = {{MIB(11), KIB(8)}});
+	pfn_t first;
+
+	if (!a)
+		return;
+	first = a->start >> PAGE_SHIFT;
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL);  /* a hole */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* the firmware's */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(16) / PAGE_SIZE), -EINVAL); /* behind the end */
+	EXPECT_EQ(mm_mark_bad(&a->mm, ~0ULL >> PAGE_SHIFT), -EINVAL);
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + 5), -EBUSY); /* struct pages lie there */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE + 2), 0); /* free, beside the firmware's */
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* More than can be watched at once: the next is refused, and nothing has happened to it. */
+TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	page = alloc(a, 8, 0);
+	REQUIRE(page);
+	for (unsigned i = 0; i < BAD_PENDING_MAX; i++)
+		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_PENDING_MAX), -ENOMEM);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
