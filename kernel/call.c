@@ -154,13 +154,32 @@ static bool work_run(struct work_slot *work)
 	return true;
 }
 
+static idle_task_fn *idle_task;
+
+void idle_task_set(idle_task_fn *fn)
+{
+	atomic_store_release(&idle_task, fn);
+}
+
+bool work_waits(void)
+{
+	return atomic_load_acquire(&this_cpu()->work.fn) != NULL;
+}
+
+static bool idle_task_run(void)
+{
+	idle_task_fn *fn = atomic_load_acquire(&idle_task);
+
+	return fn && fn();
+}
+
 __noreturn void cpu_idle_loop(void)
 {
 	struct percpu *self = this_cpu();
 
 	for (;;) {
 		irq_enable();
-		while (work_run(&self->work))
+		while (work_run(&self->work) || idle_task_run())
 			;
 		irq_disable();
 		if (atomic_load_acquire(&self->work.fn))

@@ -52,6 +52,14 @@ int work_start(cpu_t cpu, call_fn *fn, void *arg);
 bool work_done(cpu_t cpu);
 void work_wait(cpu_t cpu, u64 limit_ns);
 
+/*
+ * What idle CPUs do before they halt, when there is no work: a bounded piece of something, true if there may be more. Work that is
+ * given meanwhile waits until it returns: it should look at work_waits() in between. Woken again by ipi_send(). One task, set once.
+ */
+typedef bool idle_task_fn(void);
+void idle_task_set(idle_task_fn *fn);
+bool work_waits(void);
+
 /* What a CPU does when it has nothing to do: halts, runs work, never returns. */
 __noreturn void cpu_idle_loop(void);
 

@@ -47,6 +47,20 @@ void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 	list->count++;
 }
 
+void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = block_at(mm, index);
+
+	block->prev = BLOCK_NONE;
+	block->next = list->head;
+	if (list->head == BLOCK_NONE)
+		list->tail = index;
+	else
+		block_at(mm, list->head)->prev = index;
+	list->head = index;
+	list->count++;
+}
+
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
 {
 	struct block *block = block_at(mm, index);

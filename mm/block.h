@@ -73,6 +73,7 @@ struct block {
 	u64 tag;        /* not to be used before this generation is done */
 	union {
 		struct meta_block *meta; /* META: its maps */
+		u64 zero;                /* free in a pool: 1 if all of the page is known to be zero (prezero.c) */
 		u64 owner;               /* else a note of whose it is, for people */
 	};
 };
@@ -153,6 +154,7 @@ static inline pfn_t block_pfn(u32 index)
 }
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index);
+void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index);
 u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE when empty */
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index);
 

@@ -89,19 +89,21 @@ static bool use_promise(struct huge_map *map)
 	return left > 0;
 }
 
-static struct page *find_page(struct huge_map *map, enum pt_level level)
+static struct page *find_page(struct huge_map *map, enum pt_level level, bool *zeroed)
 {
 	const node_t node = this_cpu()->node;
-	struct page *page = NULL;
+	struct page *page;
 
+	*zeroed = false;
 	if (level == PT_PAGE)
 		return page_alloc(0, USE_UNMOVABLE, 0, node);
 	if (level == map->level && use_promise(map))
-		return pool_page_take(huge_pool(level), node, POOL_RESERVED);
-	page = pool_page_take(huge_pool(level), node, POOL_ANY);
-	if (!page && !(map->flags & HUGE_POOL))
-		page = page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, 0, node);
-	return page;
+		return pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
+	page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
+	if (page || (map->flags & HUGE_POOL))
+		return page;
+	*zeroed = false;
+	return page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, 0, node);
 }
 
 static void clear_page(struct page *page, enum pt_level level, u64 hint)
@@ -120,11 +122,15 @@ static void clear_page(struct page *page, enum pt_level level, u64 hint)
 static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_level level, bool is_hint)
 {
 	const virt_t virt = ALIGN_DOWN(addr, pt_level_size(level));
-	struct page *page = find_page(map, level);
+	bool zeroed;
+	struct page *page = find_page(map, level, &zeroed);
 
 	if (!page)
 		return false;
-	clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
+	if (zeroed)
+		atomic_add_relaxed(&huge_counts.zeroed, 1);
+	else
+		clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	pte_store(entry, virt, level,

@@ -22,6 +22,7 @@
 #include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "mm/pool_boot.h"
+#include "mm/prezero.h"
 #include "mm/section_memmap.h"
 #include "mm/vmap.h"
 #include "mm/watermark.h"
@@ -355,5 +356,6 @@ void mm_init(void)
 	vmap_tables_from(vmap_table_alloc, NULL);
 	memmap_open_at_boot(&mm_kernel);
 	clear_calibrate();
+	prezero_init();
 	pools_init();
 }

@@ -5,6 +5,7 @@
 
 #include "kernel/panic.h"
 #include "mm/meta.h"
+#include "mm/prezero.h"
 #include "mm/transit.h"
 
 struct pool pool_2m, pool_1g;
@@ -60,6 +61,7 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 	pool->pages += count;
 	pool->free += count;
 	spin_unlock(&pool->lock);
+	prezero_wake(pool);
 	return count;
 }
 
@@ -129,6 +131,13 @@ u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
 
 /* ---- out ---- */
 
+/* Pool lock held. What is known of pages is known while they are free in it. */
+static void forget_zero(struct pool *pool, const struct block_list *list)
+{
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
+}
+
 /* Pool lock held. Up to `count` free pages of one node; if some of its free pages are surplus, those go first. */
 static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, struct block_list *list)
 {
@@ -141,6 +150,8 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	while (list->count - before < count && node->free.count > 0)
 		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
 	taken = list->count - before;
+	if (pool->zeroed > 0)
+		forget_zero(pool, list);
 	node->pages -= taken;
 	node->surplus -= MIN(taken, surplus);
 	pool->surplus -= MIN(taken, surplus);

@@ -39,6 +39,8 @@ struct pool {
 	u64 pages, free, in_use, surplus, reserved, overcommit;
 	u64 making; /* surplus pages on their way, claimed against overcommit */
 	u64 boot;   /* pages made at boot (pool_boot.h) */
+	u64 zeroed;   /* free pages known to be zero: their records say so, and they stand first */
+	u64 clearing; /* pages in use because an idle CPU clears them, back in a moment; atomic */
 	u64 turn;   /* pages asked for so far: where equal shares begin; atomic */
 	struct pool_node *node;
 };
@@ -94,6 +96,16 @@ void pool_unreserve(struct pool *pool, u64 count);
  */
 enum pool_take { POOL_ANY, POOL_RESERVED };
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
+
+/* The same for who wants a zero page: *zeroed says whether it is one already. */
+struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed);
+
+/*
+ * For prezero.c: a free page that nobody was promised and that is not known to be zero, nearest to `node`, if fewer than `limit` are;
+ * counted in use until it is given back, cleared or not. BLOCK_NONE if there is none to clear.
+ */
+u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
+void pool_give_cleared(struct pool *pool, u32 index, bool zeroed);
 void pool_page_give(struct pool *pool, struct page *page);
 
 /*

@@ -4,14 +4,16 @@
 #include <arch/cpu.h>
 
 #include "kernel/panic.h"
+#include "kernel/wait.h"
 #include "mm/meta.h"
 #include "mm/migrate.h"
 #include "mm/pool.h"
+#include "mm/prezero.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-int pool_reserve(struct pool *pool, u64 count)
+static int reserve(struct pool *pool, u64 count)
 {
 	int err = -ENOMEM;
 
@@ -24,6 +26,17 @@ int pool_reserve(struct pool *pool, u64 count)
 	return err;
 }
 
+int pool_reserve(struct pool *pool, u64 count)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "pages that idle CPUs clear");
+	int err;
+
+	wait.soft = true;
+	while ((err = reserve(pool, count)) < 0 && atomic_load_acquire(&pool->clearing) > 0)
+		wait_spin(&wait, CPU_NONE);
+	return err;
+}
+
 void pool_unreserve(struct pool *pool, u64 count)
 {
 	spin_lock(&pool->lock);
@@ -33,8 +46,8 @@ void pool_unreserve(struct pool *pool, u64 count)
 	spin_unlock(&pool->lock);
 }
 
-/* Pool lock held. The nearest node's page that was freed last. */
-static struct page *take_free(struct pool *pool, node_t node)
+/* Pool lock held. The nearest node's first page: zero ones stand first. */
+static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
 {
 	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
 	u32 index = BLOCK_NONE;
@@ -44,6 +57,8 @@ static struct page *take_free(struct pool *pool, node_t node)
 		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
 	if (index == BLOCK_NONE)
 		return NULL;
+	*zeroed = block_forget_zero(pool->mm, index);
+	counter_sub(&pool->zeroed, *zeroed);
 	block_set_pool_free(pool->mm, index, false);
 	pool->free--;
 	pool->in_use++;
@@ -52,17 +67,17 @@ static struct page *take_free(struct pool *pool, node_t node)
 	return page;
 }
 
-static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how)
+static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
 {
 	struct page *page = NULL;
 
 	spin_lock(&pool->lock);
 	if (how == POOL_RESERVED) {
 		ASSERT(pool->reserved > 0, "a reserved page taken, but none is");
-		page = take_free(pool, node);
+		page = take_free(pool, node, zeroed);
 		pool->reserved -= page != NULL;
 	} else if (pool->free > pool->reserved) {
-		page = take_free(pool, node);
+		page = take_free(pool, node, zeroed);
 	}
 	spin_unlock(&pool->lock);
 	return page;
@@ -120,15 +135,80 @@ static struct page *take_surplus(struct pool *pool, node_t near)
 	return page;
 }
 
+/* A page that an idle CPU clears is back in a moment: nobody goes without because of it. */
+static struct page *take_or_wait(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+{
+	struct page *page = take_if_allowed(pool, node, how, zeroed);
+	struct wait wait;
+
+	if (page || atomic_load_acquire(&pool->clearing) == 0)
+		return page;
+	wait = wait_begin(wait_deadline_cpus(), "a page that an idle CPU clears");
+	wait.soft = true;
+	while (!(page = take_if_allowed(pool, node, how, zeroed)) && atomic_load_acquire(&pool->clearing) > 0)
+		wait_spin(&wait, CPU_NONE);
+	return page ? page : take_if_allowed(pool, node, how, zeroed);
+}
+
+struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+{
+	struct page *page = take_or_wait(pool, node, how, zeroed);
+
+	if (page || how == POOL_RESERVED || !claim_surplus(pool))
+		return page;
+	*zeroed = false;
+	return take_surplus(pool, node);
+}
+
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 {
-	struct page *page = take_if_allowed(pool, node, how);
+	bool zeroed;
 
-	if (!page && how != POOL_RESERVED && claim_surplus(pool))
-		page = take_surplus(pool, node);
-	if (page) /* ours already, so nobody can change it while a round is waited for */
-		hvo_settle(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
-	return page;
+	return pool_page_take_zero(pool, node, how, &zeroed);
+}
+
+u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
+{
+	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
+	u32 index = BLOCK_NONE;
+
+	spin_lock(&pool->lock);
+	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
+		struct block_list *free = &pool->node[from->fallback[i]].free;
+
+		if (pool->free <= pool->reserved || pool->zeroed + pool->clearing >= limit)
+			break;
+		index = free->tail;
+		if (index != BLOCK_NONE && block_at(pool->mm, index)->zero)
+			index = BLOCK_NONE;
+		if (index == BLOCK_NONE)
+			continue;
+		block_list_remove(pool->mm, free, index);
+		block_set_pool_free(pool->mm, index, false);
+		pool->free--;
+		pool->in_use++;
+		atomic_fetch_add(&pool->clearing, 1);
+	}
+	spin_unlock(&pool->lock);
+	return index;
+}
+
+void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
+{
+	struct block_list *free = &pool->node[block_zone(pool->mm, index)->node].free;
+
+	spin_lock(&pool->lock);
+	block_set_pool_free(pool->mm, index, true);
+	block_at(pool->mm, index)->zero = zeroed;
+	if (zeroed)
+		block_list_push_front(pool->mm, free, index);
+	else
+		block_list_push(pool->mm, free, index);
+	counter_add(&pool->zeroed, zeroed);
+	pool->in_use--;
+	pool->free++;
+	atomic_fetch_sub(&pool->clearing, 1);
+	spin_unlock(&pool->lock);
 }
 
 /* The page is nobody's now: back into the pool, or out of it, in the same breath, if its node has one too many. */
@@ -151,6 +231,8 @@ static bool put_back(struct pool *pool, u32 index)
 		pool->free++;
 	}
 	spin_unlock(&pool->lock);
+	if (!surplus)
+		prezero_wake(pool);
 	return !surplus;
 }
 

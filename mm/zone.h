@@ -223,10 +223,22 @@ static inline void block_set_pool_free(const struct mm *mm, u32 index, bool is_f
 		return;
 	if (block->order == BLOCK_ORDER)
 		gib_count_movable(mm, index, is_free ? BLOCK_FRAMES : -BLOCK_FRAMES);
-	if (is_free)
+	if (is_free) {
+		block->zero = 0; /* nobody knows what the last user left */
 		block_set_flags(block, BLOCK_POOL_FREE);
-	else
+	} else {
 		block_clear_flags(block, BLOCK_POOL_FREE);
+	}
+}
+
+/* What is known of a free pool page is known as long as it lies there. Returns whether it was known to be zero. Pool lock held. */
+static inline bool block_forget_zero(const struct mm *mm, u32 index)
+{
+	struct block *block = block_at(mm, index);
+	const bool was = block->zero;
+
+	block->zero = 0;
+	return was;
 }
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)

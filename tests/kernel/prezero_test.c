@@ -1,0 +1,204 @@
+/*
+ * Pages cleared ahead of need: they are zero, no more than asked for, used first, never cleared again; and what is known of a
+ * page is never wrong, whoever had it in between.
+ */
+#include "mm/prezero.h"
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/mm.h"
+#include "mm/page.h"
+#include "tests/kernel/cpus.h"
+
+enum { PAGES = 6, BOUND = 4 };
+#define SIZE MIB(2)
+#define POISON 0x5a5a5a5a5a5a5a5aULL
+
+/* Every page of the pool has been used: nothing in it is zero. */
+static bool poisoned_pool(void)
+{
+	struct page *page[PAGES];
+	const u64 grown = pool_grow(&pool_2m, hvo_mode_selected(), PAGES);
+
+	if (grown < PAGES) {
+		pool_shrink(&pool_2m, hvo_mode_selected(), grown);
+		test_skip("needs %u MiB of free memory in one piece", (unsigned)(PAGES * SIZE >> 20));
+		return false;
+	}
+	for (unsigned i = 0; i < PAGES; i++)
+		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
+	for (unsigned i = 0; i < PAGES; i++) {
+		for (u64 *word = page_address(page[i]), *end = word + SIZE / 8; word < end; word++)
+			*word = POISON;
+		pool_page_give(&pool_2m, page[i]);
+	}
+	return true;
+}
+
+static void pool_away(void)
+{
+	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), PAGES), PAGES);
+	EXPECT_EQ(pool_2m.zeroed, 0);
+}
+
+/* True once as many pages are known to be zero, and every CPU is idle again. */
+static bool wait_zeroed(u64 count)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "pages to be cleared ahead");
+
+	wait.soft = true;
+	while (atomic_load_acquire(&pool_2m.zeroed) < count && wait.late < 4)
+		wait_spin(&wait, CPU_NONE);
+	return cpus_wait_idle() && pool_2m.zeroed == count;
+}
+
+static bool is_zero(u32 index)
+{
+	const u64 *word = phys_to_virt(block_pfn(index) << PAGE_SHIFT);
+	u64 dirty = 0;
+
+	for (u64 i = 0; i < SIZE / 8; i++)
+		dirty |= word[i];
+	return dirty == 0;
+}
+
+/* Notes of the free pages, each looked at: how many, all true. */
+static u64 notes(void)
+{
+	u64 count = 0;
+
+	for (node_t n = 0; n < pool_2m.mm->nodes; n++)
+		for (u32 index = pool_2m.node[n].free.head; index != BLOCK_NONE;
+		     index = block_at(pool_2m.mm, index)->next) {
+			if (!block_at(pool_2m.mm, index)->zero)
+				continue;
+			EXPECT(is_zero(index));
+			count++;
+		}
+	return count;
+}
+
+TEST(mm_prezero, off_nothing_is_cleared)
+{
+	if (!poisoned_pool())
+		return;
+	EXPECT(wait_zeroed(0));
+	EXPECT_EQ(notes(), 0);
+	pool_away();
+}
+
+TEST(mm_prezero, idle_cpus_clear_as_many_as_asked_for)
+{
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (!poisoned_pool())
+		return;
+	prezero_set(BOUND);
+	EXPECT(wait_zeroed(BOUND));
+	EXPECT_EQ(notes(), BOUND);
+	EXPECT_EQ(pool_2m.free, PAGES);
+	prezero_set(0);
+	pool_away();
+}
+
+TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
+{
+	struct huge_usage before, after;
+	char *addr;
+	u64 dirty = 0;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (!poisoned_pool())
+		return;
+	prezero_set(BOUND);
+	EXPECT(wait_zeroed(BOUND));
+	prezero_set(0);
+	addr = huge_map(PAGES * SIZE, SIZE, HUGE_RESERVE);
+	REQUIRE(addr);
+	huge_usage(&before);
+	for (unsigned i = 0; i < PAGES; i++) {
+		*(volatile char *)(addr + i * SIZE) = 0;
+		huge_usage(&after);
+		EXPECT_EQ(after.zeroed - before.zeroed, MIN(i + 1, BOUND));
+	}
+	for (u64 at = 0; at < PAGES * SIZE; at += 8)
+		dirty |= *(volatile u64 *)(addr + at);
+	EXPECT_EQ(dirty, 0);
+	huge_unmap(addr);
+	EXPECT_EQ(notes(), 0);
+	pool_away();
+}
+
+/* Each of the ways out of the pool and back takes the note away. */
+TEST(mm_prezero, a_page_that_was_out_is_not_known)
+{
+	struct page *page[BOUND];
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (!poisoned_pool())
+		return;
+	prezero_set(BOUND);
+	EXPECT(wait_zeroed(BOUND));
+	prezero_set(0);
+	for (unsigned i = 0; i < BOUND; i++) { /* used and given back */
+		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
+		*(volatile u64 *)page_address(page[i]) = POISON;
+	}
+	EXPECT_EQ(pool_2m.zeroed, 0);
+	for (unsigned i = 0; i < BOUND; i++)
+		pool_page_give(&pool_2m, page[i]);
+	EXPECT_EQ(notes(), 0);
+
+	prezero_set(BOUND);
+	EXPECT(wait_zeroed(BOUND));
+	prezero_set(0);
+	pool_away(); /* to the buddy, used there, and into a pool again */
+	for (unsigned i = 0; i < BOUND; i++)
+		page[i] = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
+	for (unsigned i = 0; i < BOUND; i++) {
+		if (!page[i])
+			continue;
+		*(volatile u64 *)page_address(page[i]) = POISON;
+		page_free(page[i]);
+	}
+	EXPECT_EQ(pool_grow(&pool_2m, hvo_mode_selected(), PAGES), PAGES);
+	EXPECT_EQ(notes(), 0);
+	pool_away();
+}
+
+/* Users that take, write, give and map, while other CPUs clear behind them. */
+TEST(mm_prezero, clearing_behind_the_users_back_is_never_wrong)
+{
+	u64 dirty = 0, missing = 0;
+
+	if (!poisoned_pool())
+		return;
+	prezero_set(PAGES);
+	for (unsigned round = 0; round < 30; round++) {
+		struct page *page = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
+		char *addr = huge_map(2 * SIZE, SIZE, HUGE_RESERVE);
+
+		missing += !page + !addr;
+		if (page) {
+			((volatile u64 *)page_address(page))[round] = POISON;
+			pool_page_give(&pool_2m, page);
+		}
+		for (u64 at = 0; at < 2 * SIZE && addr; at += PAGE_SIZE / 2) {
+			dirty |= *(volatile u64 *)(addr + at);
+			dirty |= *(volatile u64 *)(addr + at + 8 * (round % 32));
+			*(volatile u64 *)(addr + at) = POISON;
+		}
+		if (addr)
+			huge_unmap(addr);
+	}
+	prezero_set(0);
+	EXPECT(cpus_wait_idle());
+	EXPECT_EQ(dirty, 0);
+	EXPECT_EQ(missing, 0);
+	notes();
+	pool_away();
+}
