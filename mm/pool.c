@@ -131,13 +131,6 @@ u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
 
 /* ---- out ---- */
 
-/* Pool lock held. What is known of pages is known while they are free in it. */
-static void forget_zero(struct pool *pool, const struct block_list *list)
-{
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
-		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
-}
-
 /* Pool lock held. Up to `count` free pages of one node; if some of its free pages are surplus, those go first. */
 static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, struct block_list *list)
 {
@@ -150,11 +143,16 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	while (list->count - before < count && node->free.count > 0)
 		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
 	taken = list->count - before;
-	if (pool->zeroed > 0)
-		forget_zero(pool, list);
 	node->pages -= taken;
 	node->surplus -= MIN(taken, surplus);
 	pool->surplus -= MIN(taken, surplus);
+}
+
+/* Pool lock held. What is known of pages is known while they are free in it. */
+static void forget_zero(struct pool *pool, const struct block_list *list)
+{
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
 }
 
 /* Up to `count` free, unreserved pages off the pool in one lock cycle: in equal shares, as far as nodes have them. */

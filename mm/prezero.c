@@ -1,7 +1,6 @@
 /*
- * Clearing ahead of need: see prezero.h. Linux has thought about it more than once and has left it, because of cache and power
- * ("mm: background zeroing", Chen, 2004; Duyck, "mm / virtio: page reporting", 2020, for the opposite direction); a machine of
- * dedicated CPUs that wait in HLT has neither worry.
+ * Clearing ahead of need: see prezero.h. FreeBSD's vm_zeroidle.c did it for small pages; it costs bandwidth and power that nobody
+ * asked for yet, so it is off unless asked for.
  */
 #include "mm/prezero.h"
 
