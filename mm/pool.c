@@ -148,13 +148,6 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	pool->surplus -= MIN(taken, surplus);
 }
 
-/* Pool lock held. What is known of pages is known while they are free in it. */
-static void forget_zero(struct pool *pool, const struct block_list *list)
-{
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
-		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
-}
-
 /* Up to `count` free, unreserved pages off the pool in one lock cycle: in equal shares, as far as nodes have them. */
 static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
 {
@@ -167,8 +160,10 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	for (node_t n = nodes; n-- > 0;)
 		if (only == NODE_NONE || n == only)
 			dequeue_from_node(pool, &pool->node[n], count - list->count, list);
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next) {
+		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
 		block_set_pool_free(pool->mm, index, false);
+	}
 	pool->pages -= list->count;
 	pool->free -= list->count;
 	spin_unlock(&pool->lock);

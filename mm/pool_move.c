@@ -61,6 +61,7 @@ static bool replace_free(struct pool *pool, u32 old, u32 new)
 	spin_lock(&pool->lock);
 	is_free = block_at(pool->mm, old)->flags & BLOCK_POOL_FREE;
 	if (is_free) {
+		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, old));
 		block_set_pool_free(pool->mm, old, false);
 		block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
 		count_in(pool, new);
