@@ -154,10 +154,13 @@ struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take 
 {
 	struct page *page = take_or_wait(pool, node, how, zeroed);
 
-	if (page || how == POOL_RESERVED || !claim_surplus(pool))
-		return page;
-	*zeroed = false;
-	return take_surplus(pool, node);
+	if (!page && how != POOL_RESERVED && claim_surplus(pool)) {
+		*zeroed = false;
+		page = take_surplus(pool, node);
+	}
+	if (page) /* ours already, so nobody can change it while a round is waited for */
+		hvo_settle(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+	return page;
 }
 
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
