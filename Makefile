@@ -107,6 +107,7 @@ NEEDS_host-asan := host
 NEEDS_host-tsan := host
 NEEDS_host-fast := host
 NEEDS_host-native := host
+NEEDS_host-peer := host
 NEEDS_bench-native := host
 NEEDS_bench-icount := run
 NEEDS_soak-alloc := host
@@ -291,8 +292,9 @@ native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
 .PHONY: bench-native bench-icount
-bench-native: host-native ## the S1, S0 and S2 tables at native speed, the machine a process of this host; CPUS [2]
+bench-native: host-native host-fast ## the S1, S0, S2 and S3 tables and the allocator beside its probes at native speed; CPUS [2]
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear'
+	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'
 
 bench-icount: $(KERNEL) ## instructions per struct page and per huge fault: S1 and S2 with one CPU, ns that are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \

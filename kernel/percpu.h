@@ -29,11 +29,8 @@ struct percpu {
 
 	const void *pinned; /* the huge mapping this CPU works in (mm/huge_map.c); looked at by who would unmap it */
 
-	/* Per-CPU lists (mm/pcp.c). */
-	__cacheline_aligned u8 in_allocator; /* an IPI that wants a drain leaves it to the owner while this is set */
-
 	/* Counters of kernel/shootdown.c and others, summed by readers. */
-	u64 flushes_full, flushes_page; /* done by this CPU */
+	__cacheline_aligned u64 flushes_full, flushes_page; /* done by this CPU */
 	struct cpumask round_targets;   /* of the round this CPU has started */
 
 	/* Lock order check (debug builds). */

@@ -115,19 +115,22 @@ static bool account_lists(struct zone *zone)
 static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct page *pages = pfn_page(mm, block_pfn(index));
+	u64 held[PCP_WORDS] = {0};
 
+	pcp_held(mm, index, held);
 	for (u64 i = 0; i < BLOCK_FRAMES;) {
 		const struct page *page = &pages[i];
 		struct walk *walk = &walks[page->zone];
+		const bool is_held = held[i / 64] >> i % 64 & 1;
 		u8 zone = ZONE_NONE;
 		u64 count = 1;
 
-		if (page->flags & (PAGE_BUDDY | PAGE_PCP | PAGE_COMPOUND))
+		if (!is_held && (page->flags & (PAGE_BUDDY | PAGE_COMPOUND)))
 			count = order_pages(page->order);
-		if (page->flags & PAGE_BUDDY)
+		if (is_held)
+			walk->per_cpu++; /* its struct page says what it was before */
+		else if (page->flags & PAGE_BUDDY)
 			walk->small += count;
-		else if (page->flags & PAGE_PCP)
-			walk->per_cpu += count;
 		else if (page->flags & PAGE_BOOT)
 			walk->boot += count;
 		else if (page->flags & PAGE_BAD)
@@ -189,6 +192,8 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 		walk->pool_free += BLOCK_FRAMES;
 	else if (buddy_find_run(mm, index) != BLOCK_NONE)
 		walk->free += BLOCK_FRAMES;
+	else if (block->state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
+		walk->per_cpu += BLOCK_FRAMES;
 	else if (block->state == BLOCK_HUGE || (block->flags & BLOCK_POOL))
 		walk->in_use += BLOCK_FRAMES;
 	else

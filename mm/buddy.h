@@ -37,6 +37,19 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to);
 /* Free 2^order frames (order < 9) of a FULL or RESERVED block; a block that becomes wholly free moves to its class. */
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
 
+/*
+ * The same, onto the list of a type that need not be the block's: only for the comparison that pcp_type_cache=on makes.
+ */
+void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type);
+
+/*
+ * For who wants many frames where large runs are gone: the block of the first free chunk of `order`, if no more than `max` of its
+ * frames are free and that chunk is not all of them; else BLOCK_NONE. Then, perhaps after dropping the lock between: all
+ * free chunks of a block of `type`, as bits added to `map`. Returns how many frames.
+ */
+u32 buddy_block_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max);
+u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type, u64 map[BLOCK_FRAMES / 64]);
+
 /* Take 2^order frames (order < 9) of `type` from the small lists. NULL if there are none. */
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type);
 

@@ -14,6 +14,7 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 	struct page **head = &zone->page_list[type][order];
 
 	page_set_kind(page, PAGE_BUDDY, order);
+	page->private[0] = type; /* of the list; the block's, unless pcp_type_cache=on put it elsewhere */
 	page->prev = NULL;
 	page->next = *head;
 	if (*head)
@@ -24,8 +25,9 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 	counter_add(&zone->free_type[type], order_pages(order));
 }
 
-static void page_list_remove(struct zone *zone, struct page *page, u8 type)
+static void page_list_remove(struct zone *zone, struct page *page)
 {
+	const u8 type = (u8)page->private[0];
 	struct page **head = &zone->page_list[type][page->order];
 
 	if (page->prev)
@@ -58,9 +60,13 @@ static void block_became_free(struct zone *zone, const struct page *first)
 
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
 {
+	buddy_free_pages_as(zone, page, order, block_of(zone->mm, page_to_pfn(page))->type);
+}
+
+void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type)
+{
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	struct block *block = block_at(zone->mm, index);
-	const u8 type = (u8)type_list(block->type);
 
 	ASSERT(spin_held(&zone->lock), "frame %llx freed without the zone lock", (unsigned long long)page_to_pfn(page));
 	ASSERT(!(page->flags & PAGE_BUDDY), "double free of frame %llx", (unsigned long long)page_to_pfn(page));
@@ -73,14 +79,14 @@ void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
 
 		if (!(kind.flags & PAGE_BUDDY) || kind.order != order || kind.zone != zone->index)
 			break;
-		page_list_remove(zone, buddy, type);
+		page_list_remove(zone, buddy);
 		page = MIN(page, buddy);
 		order++;
 	}
 	if (order == BLOCK_ORDER)
 		block_became_free(zone, page);
 	else
-		page_list_add(zone, page, order, type);
+		page_list_add(zone, page, order, (u8)type_list(type));
 }
 
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type)
@@ -95,9 +101,7 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 	found = (unsigned)__builtin_ctz(orders);
 	page = zone->page_list[type][found];
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	DEBUG_ASSERT(type_list(block_at(zone->mm, index)->type) == type, "frame %llx is on a list of another type",
-		     (unsigned long long)page_to_pfn(page));
-	page_list_remove(zone, page, (u8)type);
+	page_list_remove(zone, page);
 	while (found > order) {
 		found--;
 		page_list_add(zone, page + order_pages(found), found, (u8)type);
@@ -110,7 +114,6 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 void buddy_move_pages(struct zone *zone, u32 index, u8 to)
 {
 	struct page *pages = pfn_page(zone->mm, block_pfn(index));
-	const u8 from = (u8)type_list(block_at(zone->mm, index)->type);
 	u64 left = block_at(zone->mm, index)->free_pages;
 
 	ASSERT(spin_held(&zone->lock), "free pages of block %u moved without the zone lock", index);
@@ -121,7 +124,7 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to)
 			i++;
 			continue;
 		}
-		page_list_remove(zone, &pages[i], from);
+		page_list_remove(zone, &pages[i]);
 		page_list_add(zone, &pages[i], kind.order, (u8)type_list(to));
 		i += order_pages(kind.order);
 		left -= order_pages(kind.order);
@@ -162,7 +165,7 @@ bool buddy_take_frame(struct zone *zone, struct page *page)
 	if (order == PAGE_ORDERS || head->zone != zone->index)
 		return false;
 	order = head->order;
-	page_list_remove(zone, head, type);
+	page_list_remove(zone, head);
 	while (order-- > 0) { /* the half without the frame goes back, the other is halved again */
 		struct page *upper = head + order_pages(order);
 
@@ -172,4 +175,59 @@ bool buddy_take_frame(struct zone *zone, struct page *page)
 	block->free_pages--;
 	gib_count_free(zone->mm, index, -1);
 	return true;
+}
+
+u32 buddy_block_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max)
+{
+	const struct page *page = zone->page_list[type][order];
+	const u32 index = page ? (u32)(page_to_pfn(page) >> BLOCK_ORDER) : BLOCK_NONE;
+	u64 pieces;
+
+	if (index == BLOCK_NONE)
+		return BLOCK_NONE;
+	pieces = block_at(zone->mm, index)->free_pages;
+	return pieces > order_pages(order) && pieces <= max ? index : BLOCK_NONE;
+}
+
+/* The lists' neighbours of a free chunk some way ahead: by the time it is unlinked their lines are here. */
+static void prefetch_neighbours(const struct page *page)
+{
+	if (!(page_kind(page).flags & PAGE_BUDDY))
+		return;
+	if (page->next)
+		page_prefetch(page->next);
+	if (page->prev)
+		page_prefetch(page->prev);
+}
+
+u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type, u64 map[BLOCK_FRAMES / 64])
+{
+	enum { AHEAD = 16 };
+	struct block *block = block_at(zone->mm, index);
+	struct page *pages = pfn_page(zone->mm, block_pfn(index));
+	u64 taken = 0;
+
+	ASSERT(spin_held(&zone->lock), "pieces of block %u taken without the zone lock", index);
+	if (!block->free_pages || block->type != type)
+		return 0;
+	for (u64 i = 0; i < BLOCK_FRAMES && taken < block->free_pages;) {
+		const struct page_kind kind = page_kind(&pages[i]);
+
+		if (i + AHEAD < BLOCK_FRAMES)
+			prefetch_neighbours(&pages[i + AHEAD]);
+		if (!(kind.flags & PAGE_BUDDY)) {
+			i++;
+			continue;
+		}
+		if (kind.zone == zone->index) {
+			page_list_remove(zone, &pages[i]);
+			for (u64 bit = i; bit < i + order_pages(kind.order); bit++)
+				map[bit / 64] |= 1ULL << bit % 64;
+			taken += order_pages(kind.order);
+		}
+		i += order_pages(kind.order);
+	}
+	block->free_pages = (u16)(block->free_pages - taken);
+	gib_count_free(zone->mm, index, -(s64)taken);
+	return taken;
 }

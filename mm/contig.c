@@ -154,9 +154,7 @@ static void hand_out(struct zone *zone, struct block_list *list)
 	const bool watched = atomic_load_relaxed(&mm->watch);
 	u32 index;
 
-	pcp_enter();
-	pcp_add_in_use(zone, (s64)(list->count * BLOCK_FRAMES));
-	pcp_leave(mm);
+	pcp_count_in_use(zone, (s64)(list->count * BLOCK_FRAMES));
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
 		struct page *pages = pfn_page(mm, block_pfn(index));
 
@@ -242,9 +240,7 @@ void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames)
 		struct zone *zone = block_zone(mm, index);
 
 		if (unreference_block(mm, index)) {
-			pcp_enter();
-			pcp_add_in_use(zone, -(s64)BLOCK_FRAMES);
-			pcp_leave(mm);
+			pcp_count_in_use(zone, -(s64)BLOCK_FRAMES);
 			block_free(zone, index, BLOCK_ORDER);
 		} else {
 			for (unsigned i = 0; i < BLOCK_FRAMES; i++)

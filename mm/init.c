@@ -232,12 +232,13 @@ static unsigned count_zones(const struct mm_plan *plan)
 /* Each CPU's lists on its own node. */
 static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zones)
 {
-	const u64 bytes = sizeof(struct pcp) + zones * sizeof(struct pcp_zone);
-
 	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), NODE_NONE, plan->ctx);
-	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++)
-		if (!(mm->pcp[cpu] = plan->zalloc(bytes, cpu_data(cpu)->node, plan->ctx)))
+	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++) {
+		mm->pcp[cpu] = plan->zalloc(pcp_bytes(zones), cpu_data(cpu)->node, plan->ctx);
+		if (!mm->pcp[cpu])
 			return false;
+		pcp_init(mm->pcp[cpu], zones);
+	}
 	return mm->pcp;
 }
 

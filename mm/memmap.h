@@ -21,6 +21,13 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
 /* In place: make `page` the head of a compound page of `order`, every tail written. refcount 1. */
 void memmap_form_compound(struct page *page, unsigned order);
 
+/* The same for a single page whose zone is known: two stores to one line, which need not be here yet. */
+static inline void memmap_form_single(struct page *page, u8 zone)
+{
+	page->head_mask = head_mask_of(0);
+	atomic_store_release(&page->state, page_state(0, 0, zone, 1));
+}
+
 /* What a frame is, by the frozen boot ranges. */
 enum frame_kind { FRAME_HOLE, FRAME_RESERVED, FRAME_BAD, FRAME_BOOT, FRAME_FREE };
 enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone);

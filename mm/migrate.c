@@ -67,7 +67,15 @@ int page_move(struct mm *mm, struct page *from, struct page *to)
 
 bool page_get_movable(struct page *page)
 {
-	return (atomic_load_acquire(&page->kind) & PAGE_MOVABLE) && page_try_get(page);
+	u64 state = atomic_load_acquire(&page->state);
+
+	/* Flag and references in one step: freed and given out again, it may be a page whose holder shares it with nobody. */
+	while ((state & PAGE_MOVABLE) && state >> 32 > 0) {
+		if (atomic_cas(&page->state, state, state + (1ULL << 32)))
+			return true;
+		state = atomic_load_acquire(&page->state);
+	}
+	return false;
 }
 
 void page_copy(struct page *to, const struct page *from)

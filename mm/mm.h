@@ -32,10 +32,19 @@ enum page_request {
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node);
 
 /*
- * Give it back. `page` is the head, its refcount is 1. Freeing what is not allocated, a tail or with references left is a caught bug: panic
+ * Give it back. `page` is the head, its refcount is 1, and nobody else can get a reference: who shares pages uses page_put(). Freeing what is not allocated, a tail or with references left is a caught bug: panic
  * with the page named.
  */
 void page_free(struct page *page);
+
+/*
+ * `count` single pages (order 0) into `pages`, as page_alloc() would give them, for a fraction of the cost each. Returns how
+ * many there were: fewer when memory ends, and those are the caller's.
+ */
+size_t page_alloc_bulk(enum page_use use, unsigned request, node_t node, struct page **pages, size_t count);
+
+/* page_free() of each, any order. */
+void page_free_bulk(struct page *const *pages, size_t count);
 
 /* References. page_put() frees at zero. page_try_get() fails on a free page or a tail. */
 void page_get(struct page *page);

@@ -38,13 +38,18 @@ struct page {
 	u64 head_mask;
 	union {
 		struct {
-			u16 flags;
-			u8 order; /* of the chunk or allocation this page heads */
-			u8 zone;  /* index in its mm */
+			union {
+				struct {
+					u16 flags;
+					u8 order; /* of the chunk or allocation this page heads */
+					u8 zone;  /* index in its mm */
+				};
+				u32 kind; /* the three as one word: see page_kind() */
+			};
+			u32 refcount;
 		};
-		u32 kind; /* the three as one word: see page_kind() */
+		u64 state; /* kind and references as one word: see page_state() */
 	};
-	u32 refcount;
 	union {
 		struct page *next;              /* free list of its order and type, while PAGE_BUDDY */
 		const struct page_mover *mover; /* while PAGE_MOVABLE */
@@ -107,6 +112,12 @@ static inline void page_set_kind_release(struct page *page, u16 flags, unsigned 
 	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
 }
 
+/* Value of `state`: what the fast paths compare a page with, and write, in one access. */
+static inline u64 page_state(u16 flags, unsigned order, u8 zone, u32 references)
+{
+	return (u64)references << 32 | (u32)flags | (u32)order << 16 | (u32)zone << 24;
+}
+
 /* Head of the page this struct belongs to: itself, unless it is a tail. */
 static inline struct page *page_head(const struct page *page)
 {
@@ -117,6 +128,12 @@ static inline struct page *page_head(const struct page *page)
 static inline u64 head_mask_of(unsigned order)
 {
 	return order == 0 ? ~0ULL : ~((order_pages(order) << PAGE_STRUCT_SHIFT) - 1);
+}
+
+/* It will be written soon: have its line on the way. Harmless for a page that does not exist. */
+static inline void page_prefetch(const struct page *page)
+{
+	__builtin_prefetch(page, 1);
 }
 
 /* Frame a struct page describes, in whichever window it lies. */

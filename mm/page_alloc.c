@@ -23,6 +23,7 @@
 #include "mm/migrate.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
+#include "mm/page_fast.h"
 #include "mm/page_check.h"
 #include "mm/page_poison.h"
 #include "mm/pcp.h"
@@ -139,18 +140,27 @@ static struct page *take_from_others(struct zone *zone, unsigned order, enum mig
 	spin_lock(&zone->lock);
 	page = migratetype_take(zone, order, type);
 	spin_unlock(&zone->lock);
+	if (page)
+		pcp_count_in_use(zone, (s64)order_pages(order));
 	return page;
 }
 
 static struct page *take_small(struct zone *zone, unsigned order, enum migratetype type)
 {
 	struct page *page;
+	struct pcp *pcp;
 
-	if (order < PCP_ORDERS)
-		return pcp_alloc(zone, order, type);
+	if (order < PCP_ORDERS) {
+		pcp = pcp_enter(zone->mm);
+		page = pcp_alloc(zone, order, type);
+		pcp_leave(zone->mm, pcp);
+		return page;
+	}
 	spin_lock(&zone->lock);
 	page = buddy_take_pages(zone, order, type);
 	spin_unlock(&zone->lock);
+	if (page)
+		pcp_count_in_use(zone, (s64)order_pages(order));
 	return page;
 }
 
@@ -190,20 +200,38 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 	return page;
 }
 
-/* One 2 MiB or 1 GiB page, as a pool would have it. */
-static struct page *alloc_huge(struct zone *zone, unsigned order)
+/* One run changed into a 2 MiB or 1 GiB page. */
+static u32 make_huge(struct zone *zone, unsigned order)
 {
-	struct mm *mm = zone->mm;
 	struct block_list list = BLOCK_LIST_INIT;
 	const struct hvo_mode *mode = hvo_mode_find("on");
-	struct page *head;
 
-	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(mm, mode, &list) > 0)
+	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(zone->mm, mode, &list) > 0)
+		return BLOCK_NONE;
+	hvo_settle(zone->mm, list.head);
+	block_list_publish_used(zone->mm, &list, 0);
+	pcp_count_in_use(zone, (s64)order_pages(order));
+	return list.head;
+}
+
+/* One 2 MiB or 1 GiB page, as a pool would have it. */
+static struct page *alloc_huge(struct zone *zone, unsigned order, bool may_wait)
+{
+	u32 index = BLOCK_NONE;
+	struct page *head;
+	struct pcp *pcp;
+
+	if (order == BLOCK_ORDER) {
+		pcp = pcp_enter(zone->mm);
+		index = pcp_alloc_huge(zone, may_wait);
+		pcp_leave(zone->mm, pcp);
+	}
+	if (index == BLOCK_NONE && may_wait)
+		index = make_huge(zone, order);
+	if (index == BLOCK_NONE)
 		return NULL;
-	hvo_settle(mm, list.head);
-	block_list_publish_used(mm, &list, 0);
-	check_frames_reused(block_pfn(list.head), order_pages(order));
-	head = pfn_page(mm, block_pfn(list.head));
+	check_frames_reused(block_pfn(index), order_pages(order));
+	head = pfn_page(zone->mm, block_pfn(index));
 	page_set_kind(head, head->flags & (u16)~PAGE_HUGETLB, order);
 	atomic_store_release(&head->refcount, 1);
 	return head;
@@ -211,15 +239,11 @@ static struct page *alloc_huge(struct zone *zone, unsigned order)
 
 static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type, unsigned request)
 {
-	struct page *page = NULL;
+	const bool may_wait = !(request & PAGE_NOFLUSH);
 
 	if (order < BLOCK_ORDER)
-		page = alloc_small(zone, order, type, request);
-	else if (!(request & PAGE_NOFLUSH) && zone_admits(zone, order, request))
-		page = alloc_huge(zone, order);
-	if (page)
-		pcp_add_in_use(zone, (s64)order_pages(order));
-	return page;
+		return alloc_small(zone, order, type, request);
+	return zone_admits(zone, order, request) ? alloc_huge(zone, order, may_wait) : NULL;
 }
 
 static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type, unsigned request)
@@ -236,13 +260,11 @@ static struct page *alloc_from_nodes(struct mm *mm, node_t first, unsigned order
 {
 	struct page *page = NULL;
 
-	pcp_enter();
 	for (node_t i = 0; i < mm->nodes && !page; i++) {
 		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type, request);
 		if (request & PAGE_NODE)
 			break;
 	}
-	pcp_leave(mm);
 	return page;
 }
 
@@ -269,93 +291,153 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT, mm->zone[page->zone].node);
 }
 
-static struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
-				virt_t caller)
+static u64 held_by_cpus(const struct mm *mm)
 {
-	static const u8 type_of_use[] = {
-		[USE_UNMOVABLE] = MIGRATE_UNMOVABLE,
-		[USE_MOVABLE] = MIGRATE_MOVABLE,
-		[USE_RECLAIMABLE] = MIGRATE_RECLAIMABLE,
-	};
-	const node_t first = node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
-	struct page *page;
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += pcp_count(mm, &mm->zone[z]);
+	return frames;
+}
+
+/* Nothing anywhere: unless others are changing memory just now, or hold some. */
+static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, node_t first, unsigned order,
+								enum migratetype type, unsigned request)
+{
+	struct page *page = NULL;
 	struct wait wait;
 
-	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use >= ARRAY_LEN(type_of_use))
+	if (request & PAGE_NOFLUSH)
 		return NULL;
 	wait = wait_begin(wait_deadline_cpus(), "memory that other CPUs are changing");
 	wait.soft = true;
-	while (!(page = alloc_from_nodes(mm, first, order, type_of_use[use], request)) && !(request & PAGE_NOFLUSH) &&
-	       memory_is_moving(mm) && wait.late == 0)
+	while (!page && memory_is_moving(mm) && wait.late == 0) {
 		wait_spin(&wait, CPU_NONE);
-	if (unlikely(atomic_load_relaxed(&mm->watch)) && page)
+		page = alloc_from_nodes(mm, first, order, type, request);
+	}
+	if (!page && held_by_cpus(mm) > 0) {
+		pcp_drain_all(mm);
+		page = alloc_from_nodes(mm, first, order, type, request);
+	}
+	return page;
+}
+
+_Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE && (int)USE_MOVABLE == (int)MIGRATE_MOVABLE &&
+		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
+	       "what a page is used for is the type of the block it comes from");
+
+/* A 2 MiB page from this CPU's list of the first zone: its head is written, not read. */
+static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
+{
+	const u8 zone = page_first_zone(mm, node);
+	struct pcp *pcp = pcp_enter(mm);
+	struct page *head = NULL;
+	u32 index = BLOCK_NONE;
+
+	if (pcp->zone[zone]->huge_count > 0 || zone_admits(&mm->zone[zone], BLOCK_ORDER, request))
+		index = pcp_alloc_huge(&mm->zone[zone], !(request & PAGE_NOFLUSH));
+
+	if (index != BLOCK_NONE) {
+		head = pfn_page(mm, block_pfn(index));
+		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+		atomic_store_release(&head->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1));
+	}
+	pcp_leave(mm, pcp);
+	return head;
+}
+
+struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
+			       virt_t caller)
+{
+	const node_t first = node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
+	const enum migratetype type = (enum migratetype)use;
+	struct page *page = NULL;
+
+	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE)
+		return NULL;
+	if (order == BLOCK_ORDER && !(request & PAGE_DMA32))
+		page = huge_at_hand(mm, node, request);
+	if (!page)
+		page = alloc_from_nodes(mm, first, order, type, request);
+	if (!page)
+		page = alloc_last_resort(mm, first, order, type, request);
+	if (page && unlikely(atomic_load_relaxed(&mm->watch)))
 		page_watch_allocated(mm, page, order, caller);
 	if (page && (request & PAGE_ZERO))
 		page_clear(mm, page, order);
 	return page;
 }
 
+static inline struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	struct page *page = likely(order == 0) ? page_alloc_quickly(mm, use, request, node) : NULL;
+
+	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
+}
+
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	return alloc_pages(mm, order, use, request, node, CALLER);
+	return alloc_pages(mm, order, use, request, node);
 }
 
 /* ---- freeing ---- */
 
-static void free_huge(struct zone *zone, struct page *page)
+static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *page)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	const struct block *block = block_at(zone->mm, index);
+	const unsigned order = block->order;
 
 	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
 	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
-	page_set_kind(page, block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0, block->order);
-	block_free(zone, index, block->order);
+	page_set_kind(page, block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0, order);
+	if (order == BLOCK_ORDER && block->state == BLOCK_HUGE && pcp_free_huge(zone, mine, index, block))
+		return;
+	block_free(zone, index, order);
+	pcp_add_in_use(zone, -(s64)order_pages(order));
 }
 
-/* Pages given out by memblock were never in this CPU's count. */
-static void uncount(struct zone *zone, const struct page *page, unsigned order)
+/* Pages given out by memblock were never in this CPU's count: they come into it now. */
+static void count_boot(struct zone *zone, unsigned order)
 {
-	if (page->flags & PAGE_BOOT)
-		atomic_fetch_sub(&zone->boot, order_pages(order));
-	else
-		pcp_add_in_use(zone, -(s64)order_pages(order));
+	atomic_fetch_sub(&zone->boot, order_pages(order));
+	pcp_add_in_use(zone, (s64)order_pages(order));
 }
 
-/* The last reference is gone. */
-static void free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
+void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 {
-	const unsigned order = page->flags & PAGE_COMPOUND ? page->order : 0;
-	struct zone *zone = &mm->zone[page->zone];
+	const struct page_kind kind = page_kind(page);
+	const unsigned order = kind.flags & PAGE_COMPOUND ? kind.order : 0;
+	struct zone *zone = &mm->zone[kind.zone];
+	struct pcp *pcp;
 
 	if (unlikely(page->flags & PAGE_MOVABLE))
 		page_forget_mover(mm, page);
 	if (unlikely(atomic_load_relaxed(&mm->watch)))
 		page_watch_freed(mm, page, order, caller);
-	pcp_enter();
-	uncount(zone, page, order);
-	if (order >= BLOCK_ORDER) {
-		free_huge(zone, page);
-	} else if (order < PCP_ORDERS) {
-		pcp_free(zone, page, order);
+	pcp = pcp_enter(mm);
+	if (unlikely(kind.flags & PAGE_BOOT))
+		count_boot(zone, order);
+	if (order < PCP_ORDERS) {
+		page_set_kind(page, PAGE_PCP, 0); /* its pages may be given out one by one */
+		pcp_free(zone, pcp->zone[kind.zone], block_of_used(mm, page_to_pfn(page)), page_to_pfn(page), order);
+	} else if (order < BLOCK_ORDER) {
+		pcp_give_back(zone, page, order);
 	} else {
-		spin_lock(&zone->lock);
-		page_set_kind(page, 0, 0);
-		buddy_free_pages(zone, page, order);
-		spin_unlock(&zone->lock);
+		free_huge(zone, pcp->zone[kind.zone], page);
 	}
-	pcp_leave(mm);
+	pcp_leave(mm, pcp);
 }
 
 /* Drop a reference to a head; the last one frees it. */
-static void put_page(struct mm *mm, struct page *head, virt_t caller)
+void page_put_head(struct mm *mm, struct page *head, virt_t caller)
 {
 	const u32 was = atomic_fetch_sub(&head->refcount, 1);
 
 	if (was > 1)
 		return;
 	if (likely(was == 1 && page_check_free(mm, head))) {
-		free_unreferenced(mm, head, caller);
+		page_free_unreferenced(mm, head, caller);
 		return;
 	}
 	atomic_store_relaxed(&head->refcount, was); /* as it was */
@@ -363,105 +445,80 @@ static void put_page(struct mm *mm, struct page *head, virt_t caller)
 		page_misused(mm, head, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
 }
 
-static void free_page(struct mm *mm, struct page *page, virt_t caller)
+/* A 2 MiB page whose struct page says all that need be known, as a single one's does on the fast path. */
+static inline bool free_huge_quickly(struct mm *mm, struct page *page)
 {
+	const u64 state = atomic_load_relaxed(&page->state);
+	const pfn_t pfn = page_to_pfn(page);
+	const u8 zone = (u8)(state >> 24);
+	const struct block *block;
+	struct pcp *pcp;
+
+	if ((state & ~page_state(0, 0, 0xff, 0)) != page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, 0, 1) ||
+	    pfn % BLOCK_FRAMES || atomic_load_relaxed(&mm->watch))
+		return false;
+	block = block_of_used(mm, pfn);
+	if (block->state != BLOCK_HUGE || block->order != BLOCK_ORDER)
+		return false;
+	pcp = pcp_enter(mm);
+	atomic_store_relaxed(&page->state,
+			     page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, BLOCK_ORDER, zone, 0));
+	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), block)) {
+		block_free(&mm->zone[zone], (u32)(pfn >> BLOCK_ORDER), BLOCK_ORDER);
+		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
+	}
+	pcp_leave(mm, pcp);
+	return true;
+}
+
+/* page_free() says that nobody else has a reference. A page that others can find is left the careful way all the same. */
+void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
+{
+	if (page_is_of(mm, page) && free_huge_quickly(mm, page))
+		return;
 	if (!page_check_free(mm, page))
 		return;
 	if (unlikely(page->flags & PAGE_MOVABLE)) { /* somebody may just be looking whether it can move */
-		put_page(mm, page, caller);
+		page_put_head(mm, page, caller);
 		return;
 	}
 	if (likely(atomic_cas(&page->refcount, 1u, 0u)))
-		free_unreferenced(mm, page, caller);
+		page_free_unreferenced(mm, page, caller);
 	else
 		page_misused(mm, page, "free of frame %llx with %u references", (unsigned long long)page_to_pfn(page),
 			     atomic_load_relaxed(&page->refcount));
 }
 
+struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page)
+{
+	pcp_leave(mm, pcp);
+	return page;
+}
+
+void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn)
+{
+	pcp_free(&mm->zone[zone], pcp->zone[zone], block_of_used(mm, pfn), pfn, 0);
+	pcp_leave(mm, pcp);
+}
+
 void mm_page_free(struct mm *mm, struct page *page)
 {
-	free_page(mm, page, CALLER);
+	page_free_quickly(mm, page, CALLER);
 }
 
 void mm_page_put(struct mm *mm, struct page *page)
 {
-	put_page(mm, page_head(page), CALLER);
+	page_put_head(mm, page_head(page), CALLER);
 }
 
 /* ---- mm.h ---- */
 
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	return alloc_pages(&mm_kernel, order, use, request, node, CALLER);
+	return alloc_pages(&mm_kernel, order, use, request, node);
 }
 
 void page_free(struct page *page)
 {
-	free_page(&mm_kernel, page, CALLER);
-}
-
-void page_get(struct page *page)
-{
-	struct page *head = page_head(page);
-
-	if (likely(atomic_fetch_add(&head->refcount, 1) > 0))
-		return;
-	atomic_store_relaxed(&head->refcount, 0);
-	page_misused(&mm_kernel, page, "reference to free frame %llx", (unsigned long long)page_to_pfn(page));
-}
-
-void page_put(struct page *page)
-{
-	put_page(&mm_kernel, page_head(page), CALLER);
-}
-
-/* Looks before it writes: a tail may be on a read-only page, where even a failing compare-and-swap faults. */
-bool page_try_get(struct page *page)
-{
-	u32 count = atomic_load_relaxed(&page->refcount);
-
-	while (count > 0) {
-		if (atomic_cas(&page->refcount, count, count + 1))
-			return true;
-		count = atomic_load_relaxed(&page->refcount);
-	}
-	return false;
-}
-
-pfn_t page_pfn(const struct page *page)
-{
-	return page_to_pfn(page);
-}
-
-void *page_address(const struct page *page)
-{
-	return phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
-}
-
-unsigned page_order(const struct page *page)
-{
-	const struct page *head = page_head(page);
-
-	return head->flags & PAGE_COMPOUND ? head->order : 0;
-}
-
-struct page *pfn_to_page(pfn_t pfn)
-{
-	return pfn_page(&mm_kernel, pfn);
-}
-
-bool page_peek(pfn_t pfn, struct page *copy)
-{
-	return mm_page_peek(&mm_kernel, pfn, copy);
-}
-
-bool mm_page_peek(const struct mm *mm, pfn_t pfn, struct page *copy)
-{
-	const u64 *from = (const u64 *)pfn_page(mm, pfn);
-	u64 *to = (u64 *)copy;
-
-	for (size_t i = 0; i < sizeof(*copy) / sizeof(u64); i++)
-		if (!peek_u64(from + i, &to[i]))
-			return false;
-	return true;
+	page_free_quickly(&mm_kernel, page, CALLER);
 }

@@ -20,3 +20,6 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 void block_publish_split(struct zone *zone, u32 index, unsigned order);
 
 bool mm_page_peek(const struct mm *mm, pfn_t pfn, struct page *copy);
+size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, node_t node, struct page **pages,
+			  size_t count);
+void mm_page_free_bulk(struct mm *mm, struct page *const *pages, size_t count);

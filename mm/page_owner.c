@@ -91,7 +91,7 @@ static void count_small_pages(struct mm *mm, u32 index, u64 since)
 		if (!mm_page_peek(mm, block_pfn(index) + i, &page))
 			return;
 		order = page.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? MIN(page.order, BLOCK_ORDER) : 0;
-		if (!(page.flags & not_held))
+		if (page.refcount > 0 && !(page.flags & not_held)) /* what CPUs hold free keeps its old flags */
 			count_page(&page, order, since);
 		i += order_pages(order);
 	}
@@ -106,7 +106,7 @@ static void count_block(struct mm *mm, u32 index, u64 since)
 		return;
 	if (block->state == BLOCK_FULL || block->state == BLOCK_RESERVED)
 		count_small_pages(mm, index, since);
-	else if (block->state == BLOCK_HUGE && mm_page_peek(mm, block_pfn(index), &page))
+	else if (block->state == BLOCK_HUGE && mm_page_peek(mm, block_pfn(index), &page) && page.refcount > 0)
 		count_page(&page, block->order, since);
 }
 

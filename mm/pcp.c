@@ -1,194 +1,345 @@
 /*
- * Per-CPU lists: see pcp.h.
+ * Per-CPU lists, orders 0..3: see pcp.h. Draining and disabling: pcp_drain.c; order 9: pcp_huge.c.
  */
 #include "mm/pcp.h"
 
-#include "kernel/call.h"
+#include "kernel/cmdline.h"
 #include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/wait.h"
 #include "mm/buddy.h"
+#include "mm/pcp_slot.h"
 
-static struct pcp_zone *my_rings(const struct zone *zone)
+enum { SEARCH_SLOTS = 8 }; /* for a run of order 1..3, before one is fetched */
+
+static u64 high_max = PCP_HIGH_MAX;
+OPTION_U64(pcp_high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX, "frames that a CPU may hold of a zone at most");
+
+u64 pcp_set_high(u64 frames)
 {
-	return &zone->mm->pcp[cpu_id()]->zone[zone->index];
+	const u64 was = high_max;
+
+	high_max = frames;
+	return was;
 }
 
-static struct page *ring_page(const struct zone *zone, u32 relative)
+u64 pcp_bytes(unsigned zones)
 {
-	return pfn_page(zone->mm, zone->start_pfn + relative);
+	return ALIGN_UP(sizeof(struct pcp) + zones * sizeof(struct pcp_zone *), CACHE_LINE) +
+	       zones * sizeof(struct pcp_zone);
 }
 
-/* The count is the owner's; atomic only for those who add up all rings while others work. */
-static void ring_push(const struct zone *zone, struct pcp_ring *ring, const struct page *page)
+void pcp_init(struct pcp *pcp, unsigned zones)
 {
-	ring->pfn[ring->count] = (u32)(page_to_pfn(page) - zone->start_pfn);
-	atomic_store_relaxed(&ring->count, ring->count + 1);
-}
+	struct pcp_zone *first = (struct pcp_zone *)((virt_t)pcp + pcp_bytes(zones)) - zones;
 
-void pcp_enter(void)
-{
-	struct percpu *cpu = this_cpu();
-
-	cpu->in_allocator++;
-	fence_compiler(); /* only this CPU's own interrupt looks */
-}
-
-/* Give `count` of the oldest pages back; their types are read under the lock, which the caller holds. */
-static void ring_drain(struct zone *zone, struct pcp_ring *ring, unsigned order, u32 count)
-{
-	for (u32 i = 0; i < count; i++) {
-		struct page *page = ring_page(zone, ring->pfn[i]);
-
-		page_set_kind(page, 0, 0);
-		buddy_free_pages(zone, page, order);
+	for (unsigned z = 0; z < zones; z++) {
+		pcp->zone[z] = &first[z];
+		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+			first[z].word[type] = &first[z].none;
 	}
-	atomic_store_relaxed(&ring->count, ring->count - count);
-	for (u32 i = 0; i < ring->count; i++)
-		ring->pfn[i] = ring->pfn[i + count];
 }
 
-static void drain_zone(struct zone *zone)
-{
-	struct pcp_zone *rings = my_rings(zone);
+/* ---- slots ---- */
 
+bool pcp_slot_is_empty(struct pcp_zone *mine, u32 slot)
+{
+	for (unsigned w = 0; w < PCP_WORDS && mine->words[slot]; w++)
+		if ((mine->words[slot] & 1u << w) && !mine->map[slot][w])
+			mine->words[slot] &= (u8)~(1u << w);
+	return !mine->words[slot];
+}
+
+void pcp_slot_unuse(struct pcp_zone *mine, u32 slot)
+{
+	mine->used[mine->type[slot]][slot / 64] &= ~(1ULL << slot % 64);
+}
+
+static void slot_use(struct pcp_zone *mine, u32 slot)
+{
+	mine->used[mine->type[slot]][slot / 64] |= 1ULL << slot % 64;
+}
+
+/* Pages of this slot are not the next ones of any type any more. */
+static void slot_leave(struct pcp_zone *mine, u32 slot)
+{
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-		for (unsigned order = 0; order < PCP_ORDERS; order++)
-			ring_drain(zone, &rings->ring[type][order], order, rings->ring[type][order].count);
+		if (mine->word[type] >= mine->map[slot] && mine->word[type] < mine->map[slot + 1])
+			mine->word[type] = &mine->none;
 }
 
-static void drain_this_cpu(struct mm *mm)
+/* Its block was retyped: what is freed from now on is of that type, and so is what lies here. */
+static void slot_retype(struct pcp_zone *mine, u32 slot, enum migratetype type)
 {
-	for (unsigned z = 0; z < mm->zones; z++) {
-		spin_lock(&mm->zone[z].lock);
-		drain_zone(&mm->zone[z]);
-		spin_unlock(&mm->zone[z].lock);
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->type[slot] = (u8)type;
+	if (mine->words[slot])
+		slot_use(mine, slot);
+}
+
+/* A slot for a block that has none: an empty one of its set, or the next to be evicted. */
+static u32 slot_claim(struct zone *zone, struct pcp_zone *mine, u32 index, enum migratetype type)
+{
+	const u32 set = index % PCP_SETS * PCP_WAYS;
+	u32 slot = set;
+
+	while (slot < set + PCP_WAYS && !pcp_slot_is_empty(mine, slot))
+		slot++;
+	if (slot == set + PCP_WAYS) {
+		slot = set + mine->hand++ % PCP_WAYS;
+		pcp_evict(zone, mine, slot);
 	}
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->tag[slot] = mine->last_tag = index + 1;
+	mine->last_slot = slot;
+	mine->type[slot] = (u8)type;
+	return slot;
 }
 
-/* The same from an interrupt, which must not wait for a lock that the interrupted code may stand in the way of. */
-static bool try_drain_this_cpu(struct mm *mm)
+/* Bits of one word. */
+static void slot_add(struct pcp_zone *mine, u32 slot, unsigned w, u64 bits)
 {
-	bool all = true;
+	if (!mine->map[slot][w]) {
+		mine->words[slot] |= (u8)(1u << w);
+		slot_use(mine, slot);
+	}
+	mine->map[slot][w] |= bits;
+}
 
-	for (unsigned z = 0; z < mm->zones; z++) {
-		if (!spin_trylock(&mm->zone[z].lock)) {
-			all = false;
+/* ---- taking what is held ---- */
+
+/* Lowest aligned run of 2^order frames in a word; 64 if there is none. */
+static unsigned find_run(u64 bits, unsigned order)
+{
+	if (order > 0)
+		bits &= bits >> 1 & 0x5555555555555555ULL;
+	if (order > 1)
+		bits &= bits >> 2 & 0x1111111111111111ULL;
+	if (order > 2)
+		bits &= bits >> 4 & 0x0101010101010101ULL;
+	return bits ? (unsigned)__builtin_ctzll(bits) : 64;
+}
+
+/* Make the first word of the slot that has such a run the word of its type. */
+static bool slot_offers(struct zone *zone, struct pcp_zone *mine, u32 slot, unsigned order)
+{
+	const unsigned type = mine->type[slot];
+
+	if (pcp_slot_is_empty(mine, slot)) {
+		pcp_slot_unuse(mine, slot);
+		return false;
+	}
+	for (unsigned words = mine->words[slot]; words; words &= words - 1) {
+		const unsigned w = (unsigned)__builtin_ctz(words);
+
+		if (find_run(mine->map[slot][w], order) == 64)
 			continue;
-		}
-		drain_zone(&mm->zone[z]);
-		spin_unlock(&mm->zone[z].lock);
+		mine->word[type] = &mine->map[slot][w];
+		mine->word_page[type] = pfn_page(zone->mm, block_pfn(mine->tag[slot] - 1) + w * 64);
+		return true;
 	}
-	return all;
+	return false;
 }
 
-void pcp_leave(struct mm *mm)
+/* Point word[type] at a word with such a run: first where pages were freed last, they are the hottest. */
+static bool find_word(struct zone *zone, struct pcp_zone *mine, unsigned order, enum migratetype type)
 {
-	struct percpu *cpu = this_cpu();
+	unsigned looked = 0;
 
-	while (cpu->in_allocator == 1 && atomic_load_relaxed(&mm->pcp[cpu->id]->drain_wanted)) {
-		drain_this_cpu(mm);
-		atomic_store_release(&mm->pcp[cpu->id]->drain_wanted, 0);
+	if (mine->last_tag && mine->type[mine->last_slot] == type && slot_offers(zone, mine, mine->last_slot, order))
+		return true;
+	for (unsigned i = 0; i < PCP_SLOTS / 64; i++) {
+		for (u64 used = mine->used[type][i]; used; used &= used - 1) {
+			if (slot_offers(zone, mine, i * 64 + (u32)__builtin_ctzll(used), order))
+				return true;
+			if (order > 0 && ++looked == SEARCH_SLOTS)
+				return false;
+		}
 	}
-	fence_compiler();
-	cpu->in_allocator--;
+	return false;
+}
+
+/* From the word at hand. */
+static struct page *take_run(struct pcp_zone *mine, unsigned order, enum migratetype type)
+{
+	u64 *word = mine->word[type];
+	const unsigned at = find_run(*word, order);
+
+	if (at == 64)
+		return NULL;
+	*word &= ~pcp_run_mask(at, order);
+	pcp_add_held(mine, -(s64)order_pages(order));
+	return mine->word_page[type] + at;
+}
+
+/* ---- fetching from the zone ---- */
+
+s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
+{
+	const s64 share = (s64)(zone->ram / PCP_SHARE / cpu_count);
+
+	if (atomic_load_acquire(&zone->pcp_disabled))
+		mine->high = 0;
+	else if (mine->high == 0)
+		mine->high = MAX(MIN(share, (s64)high_max), PCP_HIGH_MIN);
+	return mine->high;
+}
+
+/* Frames that were just taken from the zone, as bits of one block. */
+static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index, const u64 map[PCP_WORDS],
+			 enum migratetype type)
+{
+	u32 slot = pcp_find(mine, index);
+	s64 frames = 0;
+
+	if (slot == PCP_SLOTS)
+		slot = slot_claim(zone, mine, index, type);
+	if (mine->type[slot] != type)
+		slot_retype(mine, slot, type);
+	for (unsigned w = 0; w < PCP_WORDS; w++) {
+		if (map[w])
+			slot_add(mine, slot, w, map[w]);
+		frames += __builtin_popcountll(map[w]);
+	}
+	pcp_add_held(mine, frames);
+	atomic_store_relaxed(&mine->moved, mine->moved + frames);
+	counter_add(&mine->refills, 1);
+}
+
+/* One run of the zone's, as bits. */
+static u32 fetch_run(struct zone *zone, unsigned order, enum migratetype type, u64 map[PCP_WORDS])
+{
+	struct page *page = buddy_take_pages(zone, order, type);
+	const pfn_t pfn = page ? page_to_pfn(page) : 0;
+
+	if (!page)
+		return BLOCK_NONE;
+	if (order < 6)
+		map[pfn % BLOCK_FRAMES / 64] = ((1ULL << (1u << order)) - 1) << pfn % 64;
+	else
+		for (unsigned w = 0; w < 1u << (order - 6); w++)
+			map[pfn % BLOCK_FRAMES / 64 + w] = ~0ULL;
+	return (u32)(pfn >> BLOCK_ORDER);
+}
+
+/* Bring the struct pages of a block near before the lock is taken for them: a walk of cold ones takes microseconds. */
+static void warm_block(struct zone *zone, u32 index)
+{
+	const struct page *pages = pfn_page(zone->mm, block_pfn(index));
+
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		page_prefetch(&pages[i]);
+}
+
+/*
+ * Fetch one large run, or, if the zone has only pieces, all pieces of one block. True if there is more now than before. When
+ * lists are disabled the run is of the order asked for, and it is the caller's: *direct.
+ */
+static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum migratetype type, struct page **direct)
+{
+	const s64 high = pcp_high(zone, mine);
+	u64 map[PCP_WORDS] = {0};
+	unsigned orders, want = order;
+	u32 index, pieces = BLOCK_NONE;
+
+	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= high / 2)
+		want++;
+	spin_lock(&zone->lock);
+	orders = zone->page_orders[type] >> order;
+	if (!high || !orders) {
+		*direct = orders ? buddy_take_pages(zone, order, type) : NULL;
+		spin_unlock(&zone->lock);
+		return false;
+	}
+	if (!(zone->page_orders[type] >> want)) {
+		want = order + 31 - (unsigned)__builtin_clz(orders);
+		pieces = buddy_block_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0));
+	}
+	if (pieces != BLOCK_NONE) {
+		spin_unlock(&zone->lock);
+		warm_block(zone, pieces);
+		spin_lock(&zone->lock);
+		buddy_take_pieces(zone, pieces, type, map);
+	}
+	index = pieces;
+	if (pieces == BLOCK_NONE || !(map[0] | map[1] | map[2] | map[3] | map[4] | map[5] | map[6] | map[7]))
+		index = fetch_run(zone, zone->page_orders[type] >> want ? want : order, type, map);
+	spin_unlock(&zone->lock);
+	if (index == BLOCK_NONE)
+		return false;
+	keep_fetched(zone, mine, index, map, type);
+	return true;
 }
 
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 {
-	struct pcp_ring *ring = &my_rings(zone)->ring[type][order];
-	struct page *page;
+	struct pcp_zone *mine = pcp_mine(zone);
+	struct page *page, *direct = NULL;
 
-	if (ring->count == 0) {
-		spin_lock(&zone->lock);
-		while (ring->count < (u32)PCP_BATCH >> order && (page = buddy_take_pages(zone, order, type))) {
-			page_set_kind(page, PAGE_PCP, order);
-			ring_push(zone, ring, page);
-		}
-		spin_unlock(&zone->lock);
-		if (ring->count == 0)
-			return NULL;
+	while (!(page = take_run(mine, order, type))) {
+		if (find_word(zone, mine, order, type))
+			continue;
+		if (fetch(zone, mine, order, type, &direct))
+			continue;
+		if (direct)
+			atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
+		return direct;
 	}
-	atomic_store_relaxed(&ring->count, ring->count - 1);
-	return ring_page(zone, ring->pfn[ring->count]);
+	return page;
 }
 
-void pcp_free(struct zone *zone, struct page *page, unsigned order)
+unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first, u64 *bits)
 {
-	struct pcp_zone *rings = my_rings(zone);
-	const u8 type = atomic_load_relaxed(&block_of(zone->mm, page_to_pfn(page))->type);
-	struct pcp_ring *ring;
+	struct pcp_zone *mine = pcp_mine(zone);
+	u64 *word = mine->word[type], left;
+	unsigned count;
 
-	rings->lookups++;
-	if (type & BLOCK_ISOLATED) {
-		spin_lock(&zone->lock);
-		page_set_kind(page, 0, 0);
-		buddy_free_pages(zone, page, order);
-		spin_unlock(&zone->lock);
+	if (!*word && !find_word(zone, mine, 0, type))
+		return 0;
+	word = mine->word[type];
+	for (left = *word, count = 0; left && count < max; count++)
+		left &= left - 1;
+	*bits = *word ^ left;
+	*word = left;
+	*first = mine->word_page[type];
+	pcp_add_held(mine, -(s64)count);
+	return count;
+}
+
+/* ---- keeping what is freed ---- */
+
+/* The slot longest in use goes; the one just freed to only if all others are empty. */
+static __attribute__((noinline)) void held_too_much(struct zone *zone, struct pcp_zone *mine, u32 slot)
+{
+	for (unsigned turn = 0; mine->held > mine->high; turn++) {
+		const u32 victim = mine->hand++ % PCP_SLOTS;
+
+		if (!pcp_slot_is_empty(mine, victim) && (victim != slot || turn >= PCP_SLOTS))
+			pcp_evict(zone, mine, victim);
+	}
+}
+
+void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *block, pfn_t pfn, unsigned order)
+{
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	const unsigned w = pfn % BLOCK_FRAMES / 64;
+	const u8 type = atomic_load_relaxed(&block->type);
+	u32 slot;
+
+	counter_add(&mine->lookups, 1);
+	if (unlikely(type & BLOCK_ISOLATED) || (unlikely(mine->high == 0) && pcp_high(zone, mine) == 0)) {
+		pcp_give_back(zone, pfn_page(zone->mm, pfn), order);
 		return;
 	}
-	ring = &rings->ring[type & BLOCK_TYPE_MASK][order];
-	if (ring->count == PCP_SIZE) {
-		spin_lock(&zone->lock);
-		ring_drain(zone, ring, order, PCP_SIZE / 2);
-		spin_unlock(&zone->lock);
-	}
-	page_set_kind(page, PAGE_PCP, order);
-	ring_push(zone, ring, page);
-}
-
-/* In the interrupt of the rings' owner. What it cannot do now, the owner does on leaving the allocator, or it is asked again. */
-static void drain_request(void *arg)
-{
-	struct percpu *cpu = this_cpu();
-	struct mm *mm = arg;
-	const bool drained = !cpu->in_allocator && try_drain_this_cpu(mm);
-
-	atomic_store_release(&mm->pcp[cpu->id]->drain_wanted, (u8)!drained);
-}
-
-void pcp_drain_all(struct mm *mm)
-{
-	struct wait wait;
-	cpu_t cpu;
-
-	pcp_enter();
-	drain_this_cpu(mm);
-	pcp_leave(mm);
-	call_cpus(&cpus_online, drain_request, mm);
-	wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
-	cpumask_foreach(cpu, &cpus_online) {
-		while (cpu != cpu_id() && atomic_load_acquire(&mm->pcp[cpu]->drain_wanted)) {
-			wait_spin(&wait, cpu);
-			call_cpus(&cpus_online, drain_request, mm);
-		}
-	}
-}
-
-u64 pcp_count(const struct mm *mm, const struct zone *zone)
-{
-	u64 frames = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-			for (unsigned order = 0; order < PCP_ORDERS; order++)
-				frames += atomic_load_relaxed(&mm->pcp[cpu]->zone[zone->index].ring[type][order].count) *
-					  order_pages(order);
-	return frames;
-}
-
-s64 pcp_in_use(const struct mm *mm, const struct zone *zone)
-{
-	s64 frames = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		frames += atomic_load_relaxed(&mm->pcp[cpu]->zone[zone->index].in_use);
-	return frames;
-}
-
-void pcp_add_in_use(struct zone *zone, s64 frames)
-{
-	s64 *in_use = &my_rings(zone)->in_use;
-
-	atomic_store_relaxed(in_use, *in_use + frames);
+	slot = pcp_find(mine, index);
+	if (unlikely(slot == PCP_SLOTS))
+		slot = slot_claim(zone, mine, index, type);
+	if (unlikely(mine->type[slot] != type))
+		slot_retype(mine, slot, type);
+	slot_add(mine, slot, w, pcp_run_mask(pfn, order));
+	mine->word[type] = &mine->map[slot][w]; /* the hottest page goes out first */
+	mine->word_page[type] = pfn_page(zone->mm, ALIGN_DOWN(pfn, 64));
+	pcp_add_held(mine, (s64)order_pages(order));
+	if (unlikely(mine->held > mine->high))
+		held_too_much(zone, mine, slot);
 }

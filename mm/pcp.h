@@ -1,53 +1,210 @@
 /*
- * Per-CPU lists: rings of frame numbers for orders 0..3, one set per migratetype, in front of a zone's buddy.
+ * Per-CPU lists: what a CPU holds of a zone, so that most calls need no lock and no other CPU's cache lines.
  *
- *   ring of (zone, type, order)   [pfn][pfn][pfn]....      last in, first out: the hottest frame goes out first
+ *   slot   tag: block 4711   [64 bits][64 bits] ... 8 words: which of its 512 frames this CPU holds
+ *   slot   tag: block 4712   [64 bits][64 bits] ...            32 sets of 4 slots, found by the block's number
+ *     :
+ *   word[type] -> the word the next page of this type comes from, lowest frame first
  *
- * No type is cached with a page. Freeing reads the block's type once to choose the ring; draining reads it again under
- * zone->lock, so a block that was retyped meanwhile gets its pages on the right list (Weiner, "mm: page_alloc: remove
- * pcppage migratetype caching", 2023-09). Pages of isolated blocks never enter a ring.
+ * Orders 0..3 alike are runs of bits in one word: freeing sets them, so neighbours merge by being neighbours, and
+ * allocating clears them. A free page's struct page is not touched between: no list goes through it. What a CPU holds too
+ * much goes back a block at a time, cut into the largest runs before the lock is taken; what it lacks is fetched as one large run,
+ * or, from memory that is in pieces, as all the pieces of one block. Two CPUs may hold pages of the same block.
  *
- * A ring belongs to its CPU. Nothing is locked and no interrupt is masked: handlers neither allocate nor free. Another
- * CPU that wants the pages asks (pcp_drain_all): the owner drains at once in its interrupt, unless it is just inside the
- * allocator; then it drains on leaving.
+ * Order 9 is a short list of HUGE blocks, heads formed, tails shared; an entry whose block still owes a shootdown round (its
+ * record's tag) is given out only when that round is done.
+ *
+ * No type is cached with a page. Freeing reads the block's type once, to choose where the next page of that type comes
+ * from; going back to the buddy reads it again under zone->lock, once per block, so pages of a block that was retyped
+ * meanwhile get to the right list (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09).
+ * pcp_type_cache=on restores what was before that series: the type found when the slot was begun is believed on going back.
+ * Pages of isolated blocks never enter.
+ *
+ * Why nothing is locked and no interrupt is masked: all of this is written by its own CPU only, there is no preemption,
+ * and interrupt handlers neither allocate nor free. The one handler that comes here is the drain that another CPU asked for: it does
+ * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. The
+ * flag is set and cleared by plain stores: only this CPU's own interrupts look at it.
+ *
+ * Source of the idea: Wrenger et al., "LLFree: Scalable and Optionally-Persistent Page-Frame Allocation", USENIX ATC 2023
+ * (dense bitmaps, reserved trees); Linux mm/page_alloc.c per-CPU pagesets for what they must guarantee.
  */
 #pragma once
 
+#include <arch/barrier.h>
+
+#include "kernel/panic.h"
+#include "kernel/percpu.h"
 #include "mm/zone.h"
 
-enum { PCP_ORDERS = 4, PCP_SIZE = 128, PCP_BATCH = 32 };
-
-struct pcp_ring {
-	u32 count;
-	u32 pfn[PCP_SIZE]; /* relative to the zone's first frame: zones of up to 16 TiB */
+enum {
+	PCP_ORDERS = 4,
+	PCP_SETS = 32,
+	PCP_WAYS = 4,
+	PCP_SLOTS = PCP_SETS * PCP_WAYS,
+	PCP_WORDS = BLOCK_FRAMES / 64,
+	PCP_HIGH_MIN = 32,     /* frames a CPU may hold of a zone, however small */
+	PCP_HIGH_MAX = 65536,  /* and however large */
+	PCP_SHARE = 8,         /* all CPUs together: an eighth of the zone (Linux: percpu_pagelist_high_fraction's least) */
+	PCP_REFILL_ORDER = 8,  /* run fetched at once, if `high` allows */
+	PCP_HUGE_MAX = 64,     /* entries of order 9 */
+	PCP_HUGE_BATCH = 32,
 };
 
-/* One CPU's rings for one zone, and its share of the counts. */
+/* One CPU's share of one zone. Written by its owner; counts are atomic for those who add them up. */
 struct pcp_zone {
-	struct pcp_ring ring[MIGRATE_TYPES][PCP_ORDERS];
-	s64 in_use; /* frames handed out less frames taken back by this CPU; the sum over CPUs is what is in use */
-	u64 lookups; /* pageblock types read on freeing */
+	u64 *word[MIGRATE_TYPES];              /* of a slot, or `none` */
+	struct page *word_page[MIGRATE_TYPES]; /* page of its bit 0 */
+	u32 last_tag, last_slot;               /* of the last page freed */
+	s64 held;                              /* frames in all slots */
+	s64 high;                              /* more than this go back; 0: not computed yet, or disabled */
+	s64 moved; /* frames taken from the zone less frames given back: what is not held of them is in use */
+	u64 lookups, lookups_fast; /* pageblock types read on freeing: by pcp_free(), by page_fast.h */
+	u64 drain_lookups;         /* and on giving back to the buddy */
+	u64 stale;                 /* frames given back under a type that is not their block's */
+	u64 refills, evictions;
+
+	u32 tag[PCP_SLOTS];                     /* block number + 1; 0: none */
+	u8 words[PCP_SLOTS];                    /* bit w: word w may have frames; a clear bit is certain */
+	u8 type[PCP_SLOTS];                     /* when last freed to */
+	u64 used[MIGRATE_TYPES][PCP_SLOTS / 64]; /* slots of this type with any words */
+	u32 hand;                               /* next to be evicted */
+	u64 none;                               /* a word without frames */
+
+	u32 huge_count;
+	u32 huge[PCP_HUGE_MAX]; /* blocks, the hottest last */
+	__cacheline_aligned u64 map[PCP_SLOTS][PCP_WORDS];
 };
 
 struct pcp {
-	u8 drain_wanted; /* written by others: drain on leaving the allocator */
-	struct pcp_zone zone[];
+	u8 inside;       /* between pcp_enter() and pcp_leave() */
+	u8 drain_wanted; /* by another CPU: drain on leaving the allocator */
+	struct pcp_zone *zone[];
 };
 
-/* Enter and leave the allocator on this CPU: drains asked for meanwhile are done on leaving. Nest. */
-void pcp_enter(void);
-void pcp_leave(struct mm *mm);
+/* Bytes of one CPU's lists for so many zones; and making them out of so many zeroes. */
+u64 pcp_bytes(unsigned zones);
+void pcp_init(struct pcp *pcp, unsigned zones);
 
-/* From this CPU's ring, refilling it from the buddy. NULL if the zone's small lists have no such page. Entered. */
+
+/*
+ * 2^order frames (0..3) of `type` that this CPU holds, or that it can fetch from the zone's small lists. NULL if there are none. The
+ * struct page is as it was left: not prepared. Entered.
+ */
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type);
 
-/* To this CPU's ring, draining part of it when full. Entered. */
-void pcp_free(struct zone *zone, struct page *page, unsigned order);
+/*
+ * The same for single pages, many at once: up to 64 from one word. Returns how many, 0 if there are none; *first is the page
+ * of bit 0 of *bits. Entered.
+ */
+unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first, u64 *bits);
 
-/* Every CPU's rings back to the buddy. No lock held; waits for all owners. */
+/* Keep 2^order frames (0..3); refcount 0 already. Entered. */
+void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *block, pfn_t pfn, unsigned order);
+
+/* The same for orders 0..8, straight to the zone. Entered. */
+void pcp_give_back(struct zone *zone, struct page *page, unsigned order);
+
+/*
+ * A HUGE block of order 9 from this CPU's list or the zone's; its head is as free lists have it. BLOCK_NONE if there is none, or
+ * none whose round is done and the caller may not wait. Entered.
+ */
+u32 pcp_alloc_huge(struct zone *zone, bool may_wait);
+
+/* Keep one. False: the zone is too small for that, or lists are disabled, or the block isolated: free it yourself. Entered. */
+bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block);
+
+/* Everything that any CPU holds goes back to the buddy. No lock held, not entered; waits for all owners. */
 void pcp_drain_all(struct mm *mm);
 
-/* Frames on all rings of a zone; exact when all CPUs are parked. */
+/*
+ * From the return of pcp_disable() to pcp_enable() no CPU holds frames of the zone: frees go straight to the buddy. Nests.
+ * No lock held.
+ */
+void pcp_disable(struct zone *zone);
+void pcp_enable(struct zone *zone);
+
+/* Frames that CPUs hold of a zone, and that are in use; exact when all CPUs are parked. */
 u64 pcp_count(const struct mm *mm, const struct zone *zone);
 s64 pcp_in_use(const struct mm *mm, const struct zone *zone);
+
+/* Frames that go to users or come back without being held between: not entered, and entered. */
+void pcp_count_in_use(struct zone *zone, s64 frames);
 void pcp_add_in_use(struct zone *zone, s64 frames);
+
+/*
+ * Which frames of a block all CPUs hold: bits added to `map`; how many frames, huge entries as 512 (without bits). A frame
+ * held twice is counted twice. For accounting, all CPUs parked.
+ */
+u64 pcp_held(const struct mm *mm, u32 index, u64 map[PCP_WORDS]);
+
+/* Sums over all CPUs. */
+struct pcp_stats {
+	u64 lookups, drain_lookups, stale, refills, evictions;
+};
+struct pcp_stats pcp_stats(const struct mm *mm);
+
+/* pcp_type_cache= and pcp_high=: return what they were. For tests and the benchmark; nothing may be held when they change. */
+bool pcp_set_type_cache(bool on);
+u64 pcp_set_high(u64 frames);
+
+static inline struct pcp *pcp_of_this_cpu(const struct mm *mm)
+{
+	return mm->pcp[cpu_id()];
+}
+
+static inline struct pcp_zone *pcp_mine(const struct zone *zone)
+{
+	return pcp_of_this_cpu(zone->mm)->zone[zone->index];
+}
+
+void pcp_leave_slow(struct mm *mm);
+
+/*
+ * Enter and leave the allocator on this CPU: drains asked for meanwhile are done on leaving. They do not nest, and who is inside
+ * waits for no other CPU's lists: two that did would wait for each other.
+ */
+static inline struct pcp *pcp_enter(struct mm *mm)
+{
+	struct pcp *pcp = pcp_of_this_cpu(mm);
+
+	DEBUG_ASSERT(!pcp->inside, "the allocator was entered twice");
+	pcp->inside = 1;
+	fence_compiler(); /* only this CPU's own interrupt looks */
+	return pcp;
+}
+
+static inline void pcp_leave(struct mm *mm, struct pcp *pcp)
+{
+	fence_compiler();
+	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)))
+		pcp_leave_slow(mm);
+	pcp->inside = 0;
+}
+
+static inline void pcp_add_held(struct pcp_zone *mine, s64 frames)
+{
+	atomic_store_relaxed(&mine->held, mine->held + frames);
+}
+
+/* Slot of a block, or PCP_SLOTS. */
+static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
+{
+	const u32 set = index % PCP_SETS * PCP_WAYS;
+
+	if (likely(mine->last_tag == index + 1))
+		return mine->last_slot;
+	for (u32 slot = set; slot < set + PCP_WAYS; slot++) {
+		if (mine->tag[slot] == index + 1) {
+			mine->last_tag = index + 1;
+			mine->last_slot = slot;
+			return slot;
+		}
+	}
+	return PCP_SLOTS;
+}
+
+/* Bits of an aligned run of 2^order frames (0..3) in its word. */
+static inline u64 pcp_run_mask(pfn_t pfn, unsigned order)
+{
+	return ((1ULL << (1u << order)) - 1) << (pfn % 64);
+}

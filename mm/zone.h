@@ -70,6 +70,7 @@ struct zone {
 	u64 open_cursor;   /* section number; a hint */
 	u64 ram, reserved; /* frames; reserved is atomic: what gets no struct pages joins it */
 	u64 boot;          /* frames given out by memblock and not freed since */
+	u32 pcp_disabled;  /* how many want no CPU to hold frames of this zone (pcp_disable()); atomic */
 };
 
 /* META: see meta.h. */
@@ -239,6 +240,12 @@ static inline bool block_forget_zero(const struct mm *mm, u32 index)
 
 	block->zero = 0;
 	return was;
+}
+
+/* Record of the block of a frame in use: it exists. */
+static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
+{
+	return &mm->gib[(pfn >> GIGA_ORDER) - mm->first_gib].blocks[pfn >> BLOCK_ORDER & (GIB_BLOCKS - 1)];
 }
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)

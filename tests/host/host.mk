@@ -6,7 +6,7 @@ HOST_CC ?= gcc
 HOST_LEFT_OUT := arch/x86_64/acpi_find.c arch/x86_64/acpi.c
 # The C library's memory and string functions are the ones the sanitizers know.
 HOST_LEFT_OUT += kernel/string.c
-HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(foreach dir,kernel mm tests/kernel tests/bench tests/host, \
+HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(foreach dir,kernel mm tests/kernel tests/bench tests/bench/native tests/host, \
 	$(wildcard $(dir)/*.c)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi*.c) arch/x86_64/caches.c arch/x86_64/topology.c arch/x86_64/mce_decode.c arch/x86_64/clear.c))
 # The real instructions; sanitizers, which see into no assembly, get stand-ins (tests/host/clear.c).
 HOST_ASSEMBLY := arch/x86_64/clear_insns.S
@@ -15,7 +15,7 @@ HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -fno-
 	-Itests/host/include -I.
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -fsanitize=thread
-HOST_CFLAGS_fast := -O2 -DHOST_FAST
+HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
 HOST_CFLAGS_native := -O2
 
 define host_variant
@@ -42,6 +42,16 @@ $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
 endef
 
 $(foreach variant,asan tsan fast native,$(eval $(call host_variant,$(variant))))
+
+# For harnesses from outside: everything but main() and the payload, in one object.
+HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
+-include $(BUILD)/host/fast/tests/host/peer/adapter.d
+$(BUILD)/host/fast/ashlar-peer.o: $(HOST_PEER_SOURCES:%.c=$(BUILD)/host/fast/%.o) $(HOST_ASSEMBLY:%.S=$(BUILD)/host/fast/%.o)
+	@echo '  HOSTLD  $@'
+	@$(HOST_CC) -r -nostdlib $^ -o $@
+
+.PHONY: host-peer
+host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with the symbols of allocbench's peer.h
 
 .PHONY: host host-asan host-tsan host-fast host-native
 host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers

@@ -6,6 +6,10 @@
  * Only tables that hang in the tree count: before it does, a table's entries are data, and hanging it in maps all of
  * them at once. Tables are ordinary frames.
  *
+ * Fast backend: a window is plain memory in huge pages, as the real vmemmap never costs a system call either. Mapping a
+ * frame there copies it in, so struct pages and shared tails hold what they would; that tails are shared, read-only or
+ * gone is not modelled. A translation that stays the same copies nothing: the window's contents are the newer ones.
+ *
  * mmap() is called behind the sanitizers' backs: for them it would be an access to the whole range, and remapping a
  * tail under a concurrent reader is precisely what the design allows.
  *
@@ -13,6 +17,7 @@
  */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +78,9 @@ void host_memory_init(u64 bytes)
 	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 		host_memory_fd, 0);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
+#ifdef HOST_FAST
+	madvise((void *)VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, MADV_HUGEPAGE);
+#endif
 	reserve(VMALLOC_BASE, VMALLOC_SIZE, PROT_NONE);
 	reserve(HUGE_MAP_BASE, HUGE_MAP_SIZE, PROT_NONE);
 }
@@ -89,13 +97,7 @@ static bool is_huge_map(virt_t virt)
 
 static bool is_real(virt_t virt)
 {
-	if (virt - VMALLOC_BASE < VMALLOC_SIZE || is_huge_map(virt))
-		return true;
-#ifdef HOST_FAST
-	return false;
-#else
-	return host_is_window(virt);
-#endif
+	return virt - VMALLOC_BASE < VMALLOC_SIZE || is_huge_map(virt) || host_is_window(virt);
 }
 
 static pte_t *table_at(pfn_t pfn)
@@ -122,8 +124,21 @@ static bool entry_is_live(const pte_t *entry, virt_t virt, enum pt_level level)
 	return table_at(table) + pt_index(virt, level) == entry;
 }
 
+/* The fast backend's window: always there, so that only new contents make a difference. */
+static bool is_plain(virt_t virt)
+{
+#ifdef HOST_FAST
+	return host_is_window(virt);
+#else
+	(void)virt;
+	return false;
+#endif
+}
+
 static void unmap(virt_t virt, u64 bytes)
 {
+	if (is_plain(virt))
+		return;
 	map_raw(virt, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -136,6 +151,10 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 	if (phys + bytes > host_memory_bytes)
 		host_die("mapping of 0x%llx bytes at physical 0x%llx, beyond RAM", (unsigned long long)bytes,
 			 (unsigned long long)phys);
+	if (is_plain(virt)) {
+		memcpy((void *)virt, phys_to_virt(phys), bytes);
+		return;
+	}
 	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED,
 		host_memory_fd, phys);
 }
@@ -189,6 +208,9 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 		make_real(virt, level, value);
 		return;
 	}
+	if (is_plain(virt) && pte_is_leaf(old, level) && pte_is_leaf(value, level) && pte_present(old) &&
+	    pte_pfn(old) == pte_pfn(value))
+		return; /* other rights to the same frame */
 	if (pte_is_leaf(value, level)) {
 		map_leaf(virt, level, value); /* in one step: no moment without a translation */
 		return;

@@ -56,6 +56,7 @@ static struct fields fields_of(struct arena *a, u64 i)
 		return (struct fields){.flags = ABSENT};
 	if (!(page.flags & (PAGE_BUDDY | PAGE_COMPOUND | PAGE_TAIL)))
 		page.order = 0; /* says something only where a chunk or a larger page begins */
+	page.flags &= (u16)~PAGE_PCP; /* left from when a CPU held it; inside a chunk it says nothing */
 	return (struct fields){page.head_mask, page.flags, page.order, page.zone, page.refcount};
 }
 

@@ -84,6 +84,65 @@ TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 	arena_return(a);
 }
 
+/* What pcp_type_cache=on restores: the type found on freeing is believed on draining. */
+TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct zone *zone;
+	struct page *pages;
+	u32 index;
+	bool was;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	pages = take_whole_block(a);
+	REQUIRE(pages);
+	index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
+	was = pcp_set_type_cache(true);
+	for (unsigned i = 0; i < 20; i++)
+		mm_page_free(&a->mm, &pages[2 * i]);
+	set_type(zone, index, MIGRATE_UNMOVABLE);
+	pcp_drain_all(&a->mm);
+	pcp_set_type_cache(was);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, 20);
+	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), 20);
+	EXPECT_EQ(listed(zone, MIGRATE_UNMOVABLE), 0);
+	set_type(zone, index, MIGRATE_MOVABLE); /* lists and types agree again */
+	EXPECT(arena_accounted(a));
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (i % 2 || i >= 40)
+			mm_page_free(&a->mm, &pages[i]);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, 20);
+	EXPECT_EQ(zone->free_small, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pcp, each_page_freed_is_looked_up_once)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	static struct page *pages[BLOCK_FRAMES];
+	u64 before;
+
+	if (!a)
+		return;
+	for (unsigned bulk = 0; bulk < 2; bulk++) {
+		REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, pages, BLOCK_FRAMES) ==
+			BLOCK_FRAMES);
+		before = pcp_stats(&a->mm).lookups;
+		if (bulk)
+			mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
+		else
+			for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+				mm_page_free(&a->mm, pages[i]);
+		EXPECT_EQ(pcp_stats(&a->mm).lookups - before, BLOCK_FRAMES);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -107,25 +166,54 @@ TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 	arena_return(a);
 }
 
-TEST(mm_pcp, a_full_ring_gives_half_back)
+/* Allocate `count` pages into a chain. NULL, all given back, if there are not so many. */
+static struct page *alloc_chain(struct arena *a, u64 count)
+{
+	struct page *chain = NULL;
+
+	for (u64 i = 0; i < count; i++) {
+		struct page *page = alloc_one(a);
+
+		if (!page)
+			return NULL;
+		page->private[1] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	return chain;
+}
+
+static u64 free_chain(struct arena *a, struct page *chain)
+{
+	u64 count = 0;
+
+	for (struct page *next; chain; chain = next, count++) {
+		next = (struct page *)(virt_t)chain->private[1];
+		mm_page_free(&a->mm, chain);
+	}
+	return count;
+}
+
+TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *chain, *last;
 	struct zone *zone;
-	struct page *pages;
+	s64 high;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	pages = take_whole_block(a);
-	REQUIRE(pages);
-	for (unsigned i = 0; i < PCP_SIZE; i++)
-		mm_page_free(&a->mm, &pages[i]);
-	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_SIZE);
-	EXPECT_EQ(zone->free_small, 0);
-	mm_page_free(&a->mm, &pages[PCP_SIZE]);
-	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_SIZE / 2 + 1);
-	EXPECT_EQ(zone->free_small, PCP_SIZE / 2);
-	EXPECT_EQ(page_to_pfn(alloc_one(a)), page_to_pfn(&pages[PCP_SIZE])); /* the hottest goes out first */
+	REQUIRE((last = alloc_one(a)));
+	high = pcp_mine(zone)->high;
+	EXPECT(high >= PCP_HIGH_MIN && (u64)high * PCP_SHARE * cpu_count <= MAX(zone->ram, PCP_HIGH_MIN * PCP_SHARE * cpu_count));
+	chain = alloc_chain(a, (u64)high + 4 * BLOCK_FRAMES);
+	REQUIRE(chain);
+	EXPECT_EQ(free_chain(a, chain), (u64)high + 4 * BLOCK_FRAMES);
+	EXPECT((s64)pcp_count(&a->mm, zone) <= high);
+	EXPECT((s64)pcp_count(&a->mm, zone) > high / 2 - BLOCK_FRAMES);
+	EXPECT(pcp_stats(&a->mm).evictions > 0);
+	mm_page_free(&a->mm, last);
+	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64); /* the hottest goes out first */
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -172,12 +260,14 @@ static void stay_inside(void *arg)
 	struct insider *in = arg;
 	struct wait wait = wait_begin(wait_deadline_cpus(), "a case to let a CPU leave the allocator");
 
+	struct pcp *pcp;
+
 	leave_some_on_the_rings(in->a);
-	pcp_enter();
+	pcp = pcp_enter(&in->a->mm);
 	atomic_store_release(&in->inside, 1);
 	while (!atomic_load_acquire(&in->leave))
 		wait_spin(&wait, CPU_NONE);
-	pcp_leave(&in->a->mm);
+	pcp_leave(&in->a->mm, pcp);
 }
 
 static void drain(void *arg)

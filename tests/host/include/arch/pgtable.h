@@ -1,7 +1,7 @@
 /*
  * Page-table entries, hosted: the format is the real one and entries are ordinary data. What differs is the store. In
  * the checked backend it also makes the mapping real (tests/host/pages.c) and tells the watcher (tests/host/check.c);
- * in the fast one it is a plain store. Loads acquire and stores release, as every access does on x86.
+ * in the fast one it copies the frame to where it is mapped. Loads acquire and stores release, as every access does on x86.
  */
 #pragma once
 
@@ -22,12 +22,5 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 
 static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
-#ifdef HOST_FAST
-	/* The vmap region and huge mappings are real in both backends: what is reached through them must be the memory meant. */
-	if (virt - VMALLOC_BASE >= VMALLOC_SIZE && virt - HUGE_MAP_BASE >= HUGE_MAP_SIZE) {
-		atomic_store_release(entry, value);
-		return;
-	}
-#endif
 	host_pte_store(entry, virt, level, value);
 }

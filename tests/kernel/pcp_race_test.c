@@ -1,0 +1,248 @@
+/*
+ * Per-CPU lists: orders that share words, disabling, huge entries, bulk calls, and CPUs that do all that to each other.
+ */
+#include "kernel/percpu.h"
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+static struct page *alloc_order(struct arena *a, unsigned order, unsigned request)
+{
+	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE | request, a->options.nodes);
+}
+
+TEST(mm_pcp, freed_neighbours_are_one_larger_page)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *eight[8], *large;
+	struct zone *zone;
+	u64 refills;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	large = alloc_order(a, 3, 0);
+	REQUIRE(large);
+	mm_page_free(&a->mm, large);
+	for (unsigned i = 0; i < 8; i++) {
+		eight[i] = alloc_order(a, 0, 0);
+		REQUIRE(eight[i] == large + i); /* lowest first, out of what was freed last */
+	}
+	for (unsigned i = 0; i < 8; i++)
+		mm_page_free(&a->mm, eight[(i * 3) % 8]);
+	refills = pcp_stats(&a->mm).refills;
+	EXPECT(alloc_order(a, 3, 0) == large);
+	EXPECT_EQ(page_order(large), 3);
+	EXPECT(page_head(&large[7]) == large);
+	EXPECT_EQ(pcp_stats(&a->mm).refills, refills);
+	mm_page_free(&a->mm, large);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(zone->free_small, 0); /* all of its block went back, and merged */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pcp, nothing_is_held_while_disabled)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *small, *huge, *pages[3];
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	small = alloc_order(a, 0, 0);
+	huge = alloc_order(a, BLOCK_ORDER, 0);
+	REQUIRE(small && huge);
+	EXPECT(pcp_count(&a->mm, zone) > 0);
+	pcp_disable(zone);
+	pcp_disable(zone);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	mm_page_free(&a->mm, small);
+	mm_page_free(&a->mm, huge);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
+		pages[i] = alloc_order(a, i == 2 ? BLOCK_ORDER : i, 0);
+		REQUIRE(pages[i]);
+		EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	}
+	pcp_enable(zone);
+	mm_page_free(&a->mm, pages[0]);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0); /* the other one still stands */
+	pcp_enable(zone);
+	mm_page_free(&a->mm, pages[1]);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 2);
+	mm_page_free(&a->mm, pages[2]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pcp, a_huge_entry_waits_for_its_round)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *huge;
+	struct zone *zone;
+	u64 tag;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	huge = alloc_order(a, BLOCK_ORDER, 0);
+	REQUIRE(huge);
+	index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
+	mm_page_free(&a->mm, huge);
+	if (pcp_count(&a->mm, zone) != BLOCK_FRAMES) {
+		arena_return(a);
+		SKIP("so many CPUs share the arena that none may hold a huge page");
+	}
+	tag = shootdown_tag();
+	block_at(&a->mm, index)->tag = tag;
+	EXPECT(alloc_order(a, BLOCK_ORDER, PAGE_NOFLUSH) != huge); /* may not wait for it */
+	EXPECT(shootdown_done() < tag);
+	huge = alloc_order(a, BLOCK_ORDER, 0);
+	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index); /* it went back to the zone's list, and comes again */
+	EXPECT(shootdown_done() >= tag);
+	mm_page_free(&a->mm, huge);
+	tag = shootdown_tag();
+	block_at(&a->mm, index)->tag = tag;
+	EXPECT(alloc_order(a, BLOCK_ORDER, 0) == huge); /* from the CPU's own list */
+	EXPECT(shootdown_done() >= tag);
+	mm_page_free(&a->mm, huge);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- bulk calls ---- */
+
+enum { BULK = 3000 };
+static struct page *bulk[8192];
+
+TEST(mm_pcp, bulk_calls_give_what_single_ones_would)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	bool ok = true;
+
+	if (!a)
+		return;
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, bulk, BULK), BULK);
+	for (unsigned i = 0; i < BULK; i++) {
+		ok &= page_order(bulk[i]) == 0 && bulk[i]->refcount == 1 && page_head(bulk[i]) == bulk[i];
+		bulk[i]->private[0] = i;
+	}
+	for (unsigned i = 0; i < BULK; i++)
+		ok &= bulk[i]->private[0] == i; /* each is there once */
+	EXPECT(ok);
+	EXPECT_EQ(pcp_in_use(&a->mm, arena_phantom_zone(a)), BULK);
+	mm_page_free_bulk(&a->mm, bulk, BULK);
+	EXPECT_EQ(pcp_in_use(&a->mm, arena_phantom_zone(a)), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pcp, a_bulk_call_returns_what_there_was)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	const u64 all = a ? arena_available(a) : 0;
+	size_t got;
+
+	if (!a)
+		return;
+	got = mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
+	EXPECT(got > 0 && got <= all && got < ARRAY_LEN(bulk));
+	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE)); /* and not one more */
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, 0), 0);
+	EXPECT(arena_accounted(a));
+	mm_page_free_bulk(&a->mm, bulk, got);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- a CPU in want gets what another holds ---- */
+
+static void hold_all(void *arg)
+{
+	struct arena *a = arg;
+	const size_t got = mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
+
+	mm_page_free_bulk(&a->mm, bulk, got);
+}
+
+TEST(mm_pcp, memory_held_by_other_cpus_is_found_before_giving_up)
+{
+	const cpu_t other = cpus_find_other();
+	struct arena *a;
+	struct page *page;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = arena_borrow(MIB(16));
+	if (!a)
+		return;
+	REQUIRE(work_start(other, hold_all, a) == 0);
+	work_wait(other, 0);
+	EXPECT(pcp_count(&a->mm, arena_zone(a, 0)) > 0);
+	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE)))
+		;
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- all of it at once ---- */
+
+enum { TABLE = 64, TURNS = 3000 };
+
+static struct swap {
+	struct arena *a;
+	struct page *table[TABLE];
+} swap;
+
+/* Pages of all orders wander between CPUs: freed by another than took them. */
+static void swap_pages(void *arg)
+{
+	struct swap *s = arg;
+	u64 random = (u64)(cpu_id() + 1) * 0x9e3779b97f4a7c15ULL;
+
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		struct page *page;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		page = alloc_order(s->a, random % 16 == 15 ? BLOCK_ORDER : random % 16 / 4, 0);
+		page = atomic_exchange(&s->table[random >> 32 & (TABLE - 1)], page);
+		if (page)
+			mm_page_free(&s->a->mm, page);
+		if (cpu_id() == 0 && turn % 64 == 0)
+			pcp_drain_all(&s->a->mm);
+		if (cpu_id() == 0 && turn % 256 == 128) {
+			pcp_disable(arena_phantom_zone(s->a));
+			EXPECT_EQ(pcp_count(&s->a->mm, arena_phantom_zone(s->a)), 0);
+			pcp_enable(arena_phantom_zone(s->a));
+		}
+	}
+}
+
+TEST(mm_pcp, cpus_swap_pages_while_one_drains_and_disables)
+{
+	swap = (struct swap){.a = arena_borrow(MIB(32), .phantom = GIB(1))};
+	if (!swap.a)
+		return;
+	cpus_run_together(swap_pages, &swap);
+	EXPECT(arena_accounted(swap.a));
+	for (unsigned i = 0; i < TABLE; i++)
+		if (swap.table[i])
+			mm_page_free(&swap.a->mm, swap.table[i]);
+	pcp_drain_all(&swap.a->mm);
+	EXPECT_EQ(arena_usage(swap.a).in_use, 0);
+	EXPECT_EQ(pcp_count(&swap.a->mm, arena_phantom_zone(swap.a)), 0);
+	EXPECT(arena_accounted(swap.a));
+	arena_return(swap.a);
+}
