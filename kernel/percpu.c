@@ -9,7 +9,8 @@
 #include "kernel/panic.h"
 #include "mm/memblock.h"
 
-struct percpu boot_percpu = {.self = &boot_percpu};
+/* The boot CPU runs the payload, never the idle loop: work given to it would not be done. Its slot is taken for good. */
+struct percpu boot_percpu = {.self = &boot_percpu, .work = {.claimed = 1}};
 
 static struct percpu *boot_table[1] = {&boot_percpu};
 static u64 boot_online_word = 1;

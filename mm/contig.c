@@ -72,7 +72,8 @@ int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga,
 	err = migrate_range(zone, first, count, giga, &stats->moved);
 	if (!err)
 		err = mm_fails_on_purpose(zone->mm) ? -EBUSY : take_all(zone, first, count, list);
-	isolate_undo(zone, first, count);
+	if (err) /* else take_all() has undone it: what is isolated by now is isolated by somebody else */
+		isolate_undo(zone, first, count);
 	return err;
 }
 

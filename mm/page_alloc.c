@@ -478,7 +478,7 @@ void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 		return;
 	if (!page_check_free(mm, page))
 		return;
-	if (unlikely(page->flags & PAGE_MOVABLE)) { /* somebody may just be looking whether it can move */
+	if (unlikely(atomic_load_relaxed(&page->flags) & PAGE_MOVABLE)) { /* somebody may just be looking whether it can move */
 		page_put_head(mm, page, caller);
 		return;
 	}

@@ -193,6 +193,7 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 	page = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
 	index = a->pool.node[0].free.head;
 	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER); /* the same block: still huge */
