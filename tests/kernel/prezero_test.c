@@ -122,7 +122,8 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	for (unsigned i = 0; i < PAGES; i++) {
 		*(volatile char *)(addr + i * SIZE) = 0;
 		huge_usage(&after);
-		EXPECT_EQ(after.zeroed - before.zeroed, MIN(i + 1, BOUND));
+		if (pool_2m.mm->nodes == 1 || i + 1 == PAGES) /* a near page goes before a zero one far away */
+			EXPECT_EQ(after.zeroed - before.zeroed, MIN(i + 1, BOUND));
 	}
 	for (u64 at = 0; at < PAGES * SIZE; at += 8)
 		dirty |= *(volatile u64 *)(addr + at);
@@ -135,7 +136,7 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 /* Each of the ways out of the pool and back takes the note away. */
 TEST(mm_prezero, a_page_that_was_out_is_not_known)
 {
-	struct page *page[BOUND];
+	struct page *page[PAGES];
 
 	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");
@@ -144,12 +145,12 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 	prezero_set(BOUND);
 	EXPECT(wait_zeroed(BOUND));
 	prezero_set(0);
-	for (unsigned i = 0; i < BOUND; i++) { /* used and given back */
+	for (unsigned i = 0; i < PAGES; i++) { /* used and given back */
 		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
 		*(volatile u64 *)page_address(page[i]) = POISON;
 	}
 	EXPECT_EQ(pool_2m.zeroed, 0);
-	for (unsigned i = 0; i < BOUND; i++)
+	for (unsigned i = 0; i < PAGES; i++)
 		pool_page_give(&pool_2m, page[i]);
 	EXPECT_EQ(notes(), 0);
 
