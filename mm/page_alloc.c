@@ -330,10 +330,13 @@ _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE && (int)USE_MOVABLE 
 static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
 {
 	const u8 zone = page_first_zone(mm, node);
-	struct pcp *pcp = pcp_enter(mm);
 	struct page *head = NULL;
 	u32 index = BLOCK_NONE;
+	struct pcp *pcp;
 
+	if (zone == ZONE_NONE)
+		return NULL;
+	pcp = pcp_enter(mm);
 	if (pcp->zone[zone]->huge_count > 0 || zone_admits(&mm->zone[zone], BLOCK_ORDER, request))
 		index = pcp_alloc_huge(&mm->zone[zone], !(request & PAGE_NOFLUSH));
 

@@ -28,11 +28,15 @@ static void form_word(struct page *first, u64 bits, u8 zone, struct page **pages
 static size_t alloc_word(struct mm *mm, node_t node, enum migratetype type, struct page **pages, size_t count)
 {
 	const u8 zone = page_first_zone(mm, node);
-	struct pcp *pcp = pcp_enter(mm);
 	struct page *page;
+	struct pcp *pcp;
+	unsigned taken;
 	u64 bits;
-	const unsigned taken = pcp_alloc_word(&mm->zone[zone], type, (unsigned)MIN(count, SECTION), &page, &bits);
 
+	if (zone == ZONE_NONE)
+		return 0;
+	pcp = pcp_enter(mm);
+	taken = pcp_alloc_word(&mm->zone[zone], type, (unsigned)MIN(count, SECTION), &page, &bits);
 	if (taken > 0)
 		form_word(page, bits, zone, pages);
 	pcp_leave(mm, pcp);

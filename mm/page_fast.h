@@ -32,7 +32,7 @@ struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *pa
 /* pcp_free() of a single page, and leave. */
 void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn);
 
-/* Zone that `node`, or this CPU's node, is served from first. */
+/* Zone that `node`, or this CPU's node, is served from first; ZONE_NONE: a node without memory. */
 static inline u8 page_first_zone(const struct mm *mm, node_t node)
 {
 	const u8 *zones = mm->node[node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1)].zone;
@@ -49,7 +49,8 @@ static inline struct page *page_alloc_quickly(struct mm *mm, enum page_use use, 
 	struct pcp *pcp;
 	u64 *word, bits;
 
-	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || use > USE_RECLAIMABLE || atomic_load_relaxed(&mm->watch)))
+	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || use > USE_RECLAIMABLE || zone == ZONE_NONE ||
+		     atomic_load_relaxed(&mm->watch)))
 		return NULL;
 	pcp = pcp_enter(mm);
 	mine = pcp->zone[zone];

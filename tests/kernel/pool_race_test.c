@@ -192,7 +192,7 @@ TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 
 /* ---- readers ---- */
 
-enum { READERS_MAX = 31, READ_BATCH = 64 };
+enum { READERS_MAX = 31, READ_BATCH = 64, READ_S = 3 };
 
 struct readers {
 	const struct mm *mm;
@@ -321,7 +321,7 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
 	struct readers r = {.first = first, .blocks = blocks, .split_allowed = mode->mapped};
-	const u64 until = clock_ns() + 10 * NS_PER_S;
+	const u64 until = clock_ns() + READ_S * NS_PER_S;
 	struct page *page;
 
 	r.mm = &a->mm;
@@ -393,7 +393,7 @@ TEST(mm_giga, readers_see_right_tails_or_none_through_demotion)
 {
 	struct pool_node nodes[ARENA_NODES_MAX * 2];
 	struct readers r = {.held = BLOCK_NONE, .blocks = GIB_BLOCKS, .giga_allowed = true};
-	const u64 until = clock_ns() + 10 * NS_PER_S;
+	const u64 until = clock_ns() + READ_S * NS_PER_S;
 	struct arena *a;
 	struct pool giga;
 
