@@ -86,12 +86,16 @@ static void report_keep(const struct wait_report *report)
 {
 	static u32 writing;
 	const u32 reports = atomic_load_relaxed(&wait_last_report.reports);
+	bool unseen;
 
 	if (!atomic_cas(&writing, 0, 1))
 		return;
+	/* Of a wait that goes on, only the first and the last report ask the CPU: what it said then is kept. */
+	unseen = report->frames == 0 && wait_last_report.culprit == report->culprit && wait_last_report.what == report->what;
 	wait_last_report.culprit = report->culprit;
 	wait_last_report.what = report->what;
-	wait_last_report.frames = report->frames;
+	if (!unseen)
+		wait_last_report.frames = report->frames;
 	for (size_t i = 0; i < report->frames; i++)
 		wait_last_report.where[i] = report->where[i];
 	atomic_store_release(&wait_last_report.reports, reports + 1);

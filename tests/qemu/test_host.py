@@ -27,7 +27,7 @@ class Hosted:
 
 RUNS = (
     Hosted("asan", 4),
-    Hosted("asan", 8, nodes=2, patterns="mm.*", mem="6G"),
+    Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*", mem="6G"),
     Hosted("tsan", 4, patterns="kernel.*,mm.*"),
 )
 
