@@ -23,6 +23,9 @@ TRACED = {
     "mm.section.closed_it_leaves_no_trace_and_takes_one_round": {"table": 1, "round_all": 1, "done": 1},
 }
 
+# Rounds that may wait serve many turns at once: without waiting each has its own.
+OPTIONS = {"mm.hvo.all_cpus_split_and_share_at_once": "hvo_defer=off"}
+
 # Broken builds (tests/mutants) whose traces must be rejected, and the rule that says so.
 REJECTED = {
     "45-page-given-before-its-round": ("mm.hvo.the_pool_gives_a_page_out_after_its_round", "publishes the block"),
@@ -45,7 +48,7 @@ def test_spin(tmp_path):
 
 def record(program, case, trace, cpus=4):
     """Run one case; its own verdict is somebody else's business."""
-    argv = [str(program), "-c", str(cpus), "-m", "3G", "-e", str(trace), case]
+    argv = [str(program), "-c", str(cpus), "-m", "3G", "-k", OPTIONS.get(case, ""), "-e", str(trace), case]
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=CASE_SECONDS, check=False)
 
 
