@@ -9,12 +9,14 @@ wrong use. With --keep the folder of a failed run is named, with the trail in it
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -134,14 +136,20 @@ def verdict(run, output):
 
 
 def attempt(run, build):
+    """(ok, words, folder, seconds)"""
+    started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"{run.model}.", dir=build))
     try:
         if not planted(run):
-            return False, "the model has no such bug", folder
+            return False, "the model has no such bug", folder, 0
         ok, words = verdict(run, search(run, folder))
     except (RuntimeError, OSError, subprocess.TimeoutExpired) as wrong:
         ok, words = False, str(wrong)
-    return ok, words, folder
+    return ok, words, folder, time.monotonic() - started
+
+
+def memory_bytes():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def main():
@@ -157,12 +165,11 @@ def main():
         return 2
     Path(args.build).mkdir(parents=True, exist_ok=True)
     failed = 0
-    for run in runs:
-        started = time.monotonic()
-        ok, words, folder = attempt(run, args.build)
+    workers = ThreadPoolExecutor(max(1, min(os.cpu_count(), memory_bytes() // (MEGABYTES << 20))))
+    for run, (ok, words, folder, seconds) in zip(runs, workers.map(lambda run: attempt(run, args.build), runs)):
         failed += not ok
         note = f" ({run.note})" if run.note else ""
-        print(f"{'ok' if ok else 'not ok'} {run.name}{note}: {words}, {time.monotonic() - started:.1f} s", flush=True)
+        print(f"{'ok' if ok else 'not ok'} {run.name}{note}: {words}, {seconds:.1f} s", flush=True)
         if args.keep and not ok:
             print(f"    kept: {folder}")
         else:
