@@ -13,7 +13,7 @@
 #include "mm/section.h"
 #include "tests/kernel/pool_check.h"
 
-enum { FAULTS_MAX = 400, PAGES = 70, MAPPED_PAGES = 40, BARE_AND_MAPPED = 110, SPLITS = 5 };
+enum { FAULTS_MAX = 400, PAGES = 70, MAPPED_PAGES = 40, UNBATCHED_PAGES = 12, BARE_AND_MAPPED = 110, SPLITS = 5 };
 
 struct sweep {
 	struct arena *a;
@@ -237,9 +237,9 @@ TEST(mm_fault, growing_out_of_recycled_blocks)
 	sweep("on", &op, 3);
 }
 
-static void sweep_mapped(const char *mode, bool shrinking, u32 least)
+static void sweep_mapped(const char *mode, u32 pages, bool shrinking, u32 least)
 {
-	const struct operation op = {.name = shrinking ? "shrink" : "grow", .real = MIB(256), .all = MAPPED_PAGES,
+	const struct operation op = {.name = shrinking ? "shrink" : "grow", .real = MIB(256), .all = pages,
 				     .prepare = shrinking ? grow_first : nothing,
 				     .run = shrinking ? shrink : grow,
 				     .undo = shrinking ? check_after : shrink_all};
@@ -249,27 +249,27 @@ static void sweep_mapped(const char *mode, bool shrinking, u32 least)
 
 TEST(mm_fault, growing_without_hvo)
 {
-	sweep_mapped("off", false, 1);
+	sweep_mapped("off", MAPPED_PAGES, false, 1);
 }
 
 TEST(mm_fault, growing_batched)
 {
-	sweep_mapped("batched", false, 5);
+	sweep_mapped("batched", MAPPED_PAGES, false, 5);
 }
 
 TEST(mm_fault, growing_unbatched)
 {
-	sweep_mapped("unbatched", false, 5);
+	sweep_mapped("unbatched", UNBATCHED_PAGES, false, 5);
 }
 
 TEST(mm_fault, shrinking_batched)
 {
-	sweep_mapped("batched", true, MAPPED_PAGES);
+	sweep_mapped("batched", MAPPED_PAGES, true, MAPPED_PAGES);
 }
 
 TEST(mm_fault, shrinking_unbatched)
 {
-	sweep_mapped("unbatched", true, MAPPED_PAGES);
+	sweep_mapped("unbatched", UNBATCHED_PAGES, true, UNBATCHED_PAGES);
 }
 
 /* hvo=on takes bare blocks first, then those of mapped sections: more pages than the section with META has blocks. */

@@ -3,6 +3,7 @@
  */
 #include "kernel/string.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/memmap.h"
 #include "mm/memmap_open.h"
@@ -141,6 +142,8 @@ TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
 
 /* ---- META has nothing left ---- */
 
+enum { PATIENCE_MS = 300 };
+
 static void exhaust(struct node *node, u64 reserved[META_KINDS])
 {
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
@@ -167,6 +170,7 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
 	struct block_list taken = BLOCK_LIST_INIT;
 	u64 reserved[META_KINDS];
+	const u64 patience_ms = wait_ms;
 	struct page *page;
 
 	if (!a)
@@ -175,7 +179,9 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	exhaust(&a->mm.node[0], reserved);
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
+	wait_ms = PATIENCE_MS; /* the block is in our hands, so nothing comes of waiting for it */
 	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1));
+	wait_ms = patience_ms;
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	block_list_publish_free(&a->mm, &taken);
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);

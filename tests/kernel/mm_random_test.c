@@ -20,9 +20,10 @@
 #include "tests/kernel/alloc_model.h"
 
 enum { HOLDERS = 4096, WALK_EVERY = 100000, RUNS = 64 };
+enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 }; /* whoever finds nothing asks every CPU */
 
-static u64 soak_operations = 30000, soak_seed = 1;
-OPTION_U64(soak, soak_operations, 1, 1000000000000ULL, "operations of each case in mm.random");
+static u64 soak_operations, soak_seed = 1;
+OPTION_U64(soak, soak_operations, 0, 1000000000000ULL, "operations of each case in mm.random; 0: 30000, a third with many CPUs");
 OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random begin");
 
 struct hold {
@@ -266,7 +267,8 @@ static void walk(struct soak *s)
 
 static void work(struct soak *s)
 {
-	const u64 operations = soak_operations, every = MIN(WALK_EVERY, MAX(operations / 4, 1));
+	const u64 usual = cpu_count > MANY_CPUS ? OPERATIONS_OF_MANY : OPERATIONS;
+	const u64 operations = soak_operations ? soak_operations : usual, every = MIN(WALK_EVERY, MAX(operations / 4, 1));
 
 	next_wave(s);
 	for (s->operations = 1; s->operations <= operations && !test_failed(); s->operations++) {

@@ -343,14 +343,14 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	arena_return(a);
 }
 
-static void check_readers_mapped(const char *name)
+static void check_readers_mapped(const char *name, u64 pages)
 {
 	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(256));
 
 	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");
 	if (a)
-		check_readers(name, a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, 24);
+		check_readers(name, a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, pages);
 }
 
 TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
@@ -365,17 +365,17 @@ TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
 
 TEST(mm_pool, readers_see_right_tails_batched)
 {
-	check_readers_mapped("batched");
+	check_readers_mapped("batched", 24);
 }
 
 TEST(mm_pool, readers_see_right_tails_unbatched)
 {
-	check_readers_mapped("unbatched");
+	check_readers_mapped("unbatched", 4);
 }
 
 TEST(mm_pool, readers_see_right_tails_without_hvo)
 {
-	check_readers_mapped("off");
+	check_readers_mapped("off", 24);
 }
 
 /* The whole way of a GiB: bare, 1 GiB page, 512 pages of 2 MiB, bare. */
