@@ -12,6 +12,7 @@
 #include "mm/pcp.h"
 #include "mm/transit.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 
 /* ---- nothing is read before it is written ---- */
 
@@ -99,16 +100,10 @@ static void check_all(struct arena *a)
 /* Every page out and back: lists that were built on garbage would not survive it. */
 static void use_all(struct arena *a)
 {
-	struct page *chain = NULL, *page;
+	struct page *chain = NULL;
 
-	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE))) {
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	while ((page = chain)) {
-		chain = (struct page *)(virt_t)page->private[0];
-		mm_page_free(&a->mm, page);
-	}
+	chain_take_all(&chain, &a->mm, 0, 0, NODE_NONE);
+	chain_give(&chain, &a->mm);
 	pcp_drain_all(&a->mm);
 }
 

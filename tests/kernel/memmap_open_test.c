@@ -20,6 +20,7 @@
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 
 enum { FIELDS_SIZE = 16, PIECE_ORDER = BLOCK_ORDER, PIECES = 2, ATTEMPTS = 20 };
 
@@ -141,17 +142,10 @@ static struct arena *borrow_opened(enum section_style style, unsigned threads)
 /* Every page out once, one by one, and back: then all blocks are FULL that are not META. */
 static void use_every_page(struct arena *a)
 {
-	struct page *chain = NULL, *page;
+	struct page *chain = NULL;
 
-	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE))) {
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	while (chain) {
-		page = chain;
-		chain = (struct page *)(virt_t)page->private[0];
-		mm_page_free(&a->mm, page);
-	}
+	chain_take_all(&chain, &a->mm, 0, 0, NODE_NONE);
+	chain_give(&chain, &a->mm);
 	pcp_drain_all(&a->mm);
 }
 

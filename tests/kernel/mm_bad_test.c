@@ -10,6 +10,7 @@
 #include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 
 /* ---- the option ---- */
 
@@ -72,17 +73,11 @@ static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		while ((page = alloc(a, orders[i], node))) {
 			seen |= pfn - page_to_pfn(page) < order_pages(orders[i]);
-			page->private[0] = (u64)(virt_t)chain;
-			chain = page;
+			chain_push(&chain, page);
 		}
 	}
 	EXPECT(!seen);
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
+	chain_give(&chain, &a->mm);
 }
 
 static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)

@@ -8,6 +8,7 @@
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 
 static struct page *alloc_phantom(struct arena *a, unsigned order)
@@ -49,44 +50,22 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
 	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
 }
 
-/* Take pages of one order until there are none, chained through their struct pages. */
-static struct page *take_all(struct arena *a, unsigned order, u64 *count)
-{
-	struct page *chain = NULL, *page;
-
-	for (*count = 0; (page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)); (*count)++) {
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	return chain;
-}
-
-static void give_all(struct arena *a, struct page *chain)
-{
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
-}
-
 /* Everything free again that was, less what META and its kinds of block keep: nothing lost. */
 static void check_all_memory(unsigned order)
 {
 	struct arena *a = arena_borrow(MIB(16));
-	struct page *chain;
+	struct page *chain = NULL;
 	u64 count, available;
 
 	if (!a)
 		return;
 	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
-	chain = take_all(a, order, &count);
+	count = chain_take_all(&chain, &a->mm, order, 0, 0);
 	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES); /* the rest is META */
 	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
 	EXPECT(arena_available(a) < BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	pcp_drain_all(&a->mm);
 	meta_flush_gated(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
@@ -117,18 +96,18 @@ TEST(mm_page, all_memory_can_be_had_as_huge_pages)
 /* Take everything and see that each frame of [from, to) was among it as often as `times` says. */
 static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigned times)
 {
-	struct page *chain, *page;
-	u64 count, seen = 0;
+	struct page *chain = NULL, *page;
+	u64 seen = 0;
 
-	chain = take_all(a, 0, &count);
-	for (page = chain; page; page = (struct page *)(virt_t)page->private[0]) {
+	chain_take_all(&chain, &a->mm, 0, 0, 0);
+	for (page = chain; page; page = chain_next(page)) {
 		const phys_t phys = page_to_pfn(page) << PAGE_SHIFT;
 
 		seen += phys >= from && phys < from + bytes;
 	}
 	EXPECT_EQ(seen, bytes / PAGE_SIZE * times);
 	EXPECT(arena_accounted(a));
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 }
 
 TEST(mm_page, the_last_page_of_ram_is_used_and_none_beyond)
@@ -212,8 +191,7 @@ TEST(mm_page, a_node_or_nothing)
 		return;
 	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1))) {
 		EXPECT_EQ(a->mm.zone[page->zone].node, 1);
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
+		chain_push(&chain, page);
 		count++;
 	}
 	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);
@@ -221,7 +199,7 @@ TEST(mm_page, a_node_or_nothing)
 	REQUIRE(page);
 	EXPECT_EQ(a->mm.zone[page->zone].node, 0);
 	mm_page_free(&a->mm, page);
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -9,34 +9,14 @@
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 
 enum { RESERVE = 300 };
-
-static struct page *take_all(struct arena *a, unsigned order, unsigned request, struct page *chain, u64 *count)
-{
-	struct page *page;
-
-	for (*count = 0; (page = mm_page_alloc(&a->mm, order, USE_MOVABLE, request, 0)); (*count)++) {
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	return chain;
-}
-
-static void give_all(struct arena *a, struct page *chain)
-{
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
-}
 
 TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 {
 	struct arena *a = arena_borrow(MIB(16));
-	struct page *chain;
+	struct page *chain = NULL;
 	struct zone *zone;
 	u64 ordinary, urgent, left;
 
@@ -44,17 +24,17 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 		return;
 	zones_set_reserve(&a->mm, RESERVE);
 	zone = arena_zone(a, 0);
-	chain = take_all(a, 0, 0, NULL, &ordinary);
+	ordinary = chain_take_all(&chain, &a->mm, 0, 0, 0);
 	pcp_drain_all(&a->mm);
 	left = zone_net(zone, 0);
 	EXPECT(ordinary > 4 * BLOCK_FRAMES);
 	EXPECT(left >= RESERVE - 64 && left < RESERVE + 2 * BLOCK_FRAMES); /* what rings held came back */
 	EXPECT(zone_ready(zone) >= zone->ready);
 	EXPECT(arena_accounted(a));
-	chain = take_all(a, 0, PAGE_NOFLUSH, chain, &urgent);
+	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
 	EXPECT(urgent >= zone->ready);
 	EXPECT_EQ(zone_ready(zone), 0);
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -65,18 +45,17 @@ TEST(mm_watermark, no_order_breaks_into_the_reserve)
 	struct arena *a = arena_borrow(MIB(16));
 	struct page *chain = NULL;
 	struct zone *zone;
-	u64 count;
 
 	if (!a)
 		return;
 	zone = arena_zone(a, 0);
 	zones_set_reserve(&a->mm, RESERVE);
 	for (unsigned order = BLOCK_ORDER + 1; order-- > 0;) {
-		chain = take_all(a, order, 0, chain, &count);
+		chain_take_all(&chain, &a->mm, order, 0, 0);
 		EXPECT(zone_net(zone, order) < RESERVE + order_pages(order) + 2 * BLOCK_FRAMES);
 		EXPECT(zone_net(zone, 0) + pcp_count(&a->mm, zone) >= RESERVE);
 	}
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -84,7 +63,7 @@ TEST(mm_watermark, no_order_breaks_into_the_reserve)
 TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 {
 	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
+	struct page *page, *chain = NULL;
 	u64 urgent;
 
 	if (!a)
@@ -97,7 +76,8 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 	REQUIRE(page);
 	EXPECT(zone_ready(arena_zone(a, 0)) >= arena_zone(a, 0)->ready);
 	mm_page_free(&a->mm, page);
-	give_all(a, take_all(a, 0, PAGE_NOFLUSH, NULL, &urgent));
+	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
+	chain_give(&chain, &a->mm);
 	EXPECT(urgent >= arena_zone(a, 0)->ready);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -107,16 +87,16 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
 {
 	struct arena *a = arena_borrow(MIB(64));
-	struct page *chain;
+	struct page *chain = NULL;
 	u64 before, count;
 
 	if (!a)
 		return;
 	before = zone_net(arena_zone(a, 0), 0);
 	EXPECT(before < arena_available(a));
-	chain = take_all(a, 0, 0, NULL, &count);
+	count = chain_take_all(&chain, &a->mm, 0, 0, 0);
 	EXPECT(count + BLOCK_FRAMES >= before && count <= before + BLOCK_FRAMES);
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	arena_return(a);
 }
 
@@ -212,11 +192,10 @@ TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 		while (i < 4 && a->mm.zone[page->zone].node != order[3][i])
 			i++;
 		EXPECT(i < 4);
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
+		chain_push(&chain, page);
 	}
 	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest, last */
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -10,6 +10,7 @@
 #include "mm/page_alloc.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
+#include "tests/kernel/chain.h"
 
 static void expect_free_page(struct pool *pool, node_t node, u32 index)
 {
@@ -107,17 +108,10 @@ bool full_blocks_make(struct arena *a, u64 count)
 		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
 
 		all = page != NULL;
-		if (page) {
-			page->private[0] = (u64)(virt_t)chain;
-			chain = page;
-		}
+		if (page)
+			chain_push(&chain, page);
 	}
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
+	chain_give(&chain, &a->mm);
 	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == before + count * BLOCK_FRAMES;
 }
 
