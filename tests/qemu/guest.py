@@ -6,6 +6,7 @@ how a run ended is judged in verdict.py.
 
 import os
 import re
+import signal
 import tempfile
 import time
 
@@ -36,8 +37,15 @@ class Guest:
         return self
 
     def __exit__(self, *exc):
-        self.child.close(force=True)
+        self._end()
         self.scratch.cleanup()
+
+    def _end(self):
+        """However long a busy host takes to bury it: close() alone gives up after a tenth of a second."""
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.child.wait()
+        self.child.close()
 
     def _take(self, line):
         line = clean(line)
@@ -79,7 +87,7 @@ class Guest:
         except pexpect.TIMEOUT:
             self._take(self.child.buffer)
             problem = f"it hung: not finished after {seconds:.0f} s"
-        self.child.close(force=True)
+        self._end()
         status = self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
         verdict, wrong = judge(self.lines, status)
         spent = time.monotonic() - self.started
