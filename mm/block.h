@@ -108,10 +108,13 @@ struct block_list {
 
 struct mm;
 
-/* Flags are written by the record's owner and looked at by neighbours that would like to merge. */
+/*
+ * Flags are written by the record's owner and looked at by neighbours that would like to merge. Who sees one set, with acquire, sees
+ * what its owner wrote before.
+ */
 static inline void block_set_flags(struct block *block, u8 flags)
 {
-	atomic_store_relaxed(&block->flags, (u8)(block->flags | flags));
+	atomic_store_release(&block->flags, (u8)(block->flags | flags));
 }
 
 static inline void block_clear_flags(struct block *block, u8 flags)

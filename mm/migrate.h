@@ -44,7 +44,7 @@ enum migrate_giga { MIGRATE_KEEP_GIGA, MIGRATE_MOVE_GIGA };
 
 /*
  * Empty an isolated range. 0 when every frame of it is in the buddy; -ENOMEM: no page to move to; -EBUSY: something could not be moved in
- * five passes. What was moved stays moved. No lock held; may start rounds, open sections, wait.
+ * five passes, or was in transit for longer than a deadline. What was moved stays moved. No lock held; may start rounds, open sections, wait.
  */
 int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct migrate_stats *stats);
 
@@ -53,3 +53,10 @@ int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga gig
  * changing hands just now. (pool_move.c)
  */
 int pool_move_page(struct mm *mm, u32 index, struct migrate_stats *stats);
+
+/*
+ * The same by a page that the caller has, used by nobody and in no count (pool_make_near()), and gives away: it takes the place of
+ * block `old`, or is free when this returns. -EAGAIN also if `old` is no page of this pool by now.
+ */
+struct pool;
+int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats);

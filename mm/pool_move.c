@@ -8,6 +8,7 @@
  * pool are the same before and after; between them a used page is counted twice.
  */
 #include "mm/migrate.h"
+#include "mm/page_alloc.h"
 #include "mm/pool.h"
 
 /* The pool with pages of this order. There is one of each at most. */
@@ -53,24 +54,63 @@ static int release(struct pool *pool, u32 index)
 	return pool_release(pool, hvo_mode_selected(), &list, POOL_KEPT_AS_SURPLUS) ? 0 : -EBUSY;
 }
 
-/* False if `old` is not free now. */
-static bool replace_free(struct pool *pool, u32 old, u32 new)
+/* Pool lock held, and `old` is free in the pool. */
+static void replace_free(struct pool *pool, u32 old, u32 new)
 {
-	bool is_free;
+	counter_sub(&pool->zeroed, block_forget_zero(pool->mm, old));
+	block_set_pool_free(pool->mm, old, false);
+	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
+	count_in(pool, new);
+	count_out(pool, old, new);
+	block_list_push(pool->mm, &pool_node_of(pool, new)->free, new);
+	block_set_pool_free(pool->mm, new, true);
+}
+
+enum page_now { IN_USE, FREE_NOW };
+
+/*
+ * What `index` heads just now. It may be another pool's, in parts: a 1 GiB page can be demoted at any time; it is this pool's if its record
+ * says so under the lock. IN_USE: by one who can move it. -EBUSY: by another; -EAGAIN: it is changing hands. Pool lock held.
+ */
+static int look(struct pool *pool, u32 index)
+{
+	const struct block *block = block_at(pool->mm, index);
+	const u8 flags = atomic_load_acquire(&block->flags);
+	struct page head;
+
+	if (!(flags & BLOCK_POOL) || (flags & BLOCK_TRANSIT) || atomic_load_relaxed(&block->order) != pool->order)
+		return -EAGAIN;
+	if (flags & BLOCK_POOL_FREE)
+		return FREE_NOW;
+	if (!mm_page_peek(pool->mm, block_pfn(index), &head) || head.refcount == 0)
+		return -EAGAIN;
+	return head.flags & PAGE_MOVABLE ? IN_USE : -EBUSY;
+}
+
+static int look_first(struct pool *pool, u32 index)
+{
+	int what;
 
 	spin_lock(&pool->lock);
-	is_free = block_at(pool->mm, old)->flags & BLOCK_POOL_FREE;
-	if (is_free) {
-		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, old));
-		block_set_pool_free(pool->mm, old, false);
-		block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
-		count_in(pool, new);
-		count_out(pool, old, new);
-		block_list_push(pool->mm, &pool_node_of(pool, new)->free, new);
-		block_set_pool_free(pool->mm, new, true);
-	}
+	what = look(pool, index);
 	spin_unlock(&pool->lock);
-	return is_free;
+	return what;
+}
+
+/* FREE_NOW: it was, and `new` has taken its place; IN_USE: we have a reference; else an error. */
+static int replace_or_hold(struct pool *pool, u32 old, u32 new)
+{
+	int what;
+
+	spin_lock(&pool->lock);
+	what = look(pool, old);
+	if (what == FREE_NOW)
+		replace_free(pool, old, new);
+	/* Given back, it needs the pool's lock to go anywhere: the head that look() saw stays for as long as that is held. */
+	else if (what == IN_USE && !page_get_movable(pfn_page(pool->mm, block_pfn(old))))
+		what = -EAGAIN;
+	spin_unlock(&pool->lock);
+	return what;
 }
 
 /* One of the two has served: its last reference is ours. */
@@ -88,15 +128,12 @@ static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 	return release(pool, index);
 }
 
+/* `old` is held. */
 static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats)
 {
 	struct page *from = pfn_page(pool->mm, block_pfn(old)), *to = pfn_page(pool->mm, block_pfn(new));
 	int err;
 
-	if (!page_get_movable(from)) {
-		release(pool, new);
-		return -EBUSY;
-	}
 	spin_lock(&pool->lock);
 	count_in(pool, new);
 	pool->in_use++;
@@ -115,19 +152,29 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 	return leave(pool, from, old, new);
 }
 
+int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats)
+{
+	const int what = replace_or_hold(pool, old, new);
+
+	if (what == IN_USE)
+		return move_used(pool, old, new, stats);
+	if (what == FREE_NOW) {
+		stats->pooled += order_pages(pool->order);
+		return release(pool, old);
+	}
+	release(pool, new);
+	return what;
+}
+
 int pool_move_page(struct mm *mm, u32 index, struct migrate_stats *stats)
 {
 	struct pool *pool = pool_with_order(mm, atomic_load_relaxed(&block_at(mm, index)->order));
+	const int what = pool ? look_first(pool, index) : -EBUSY;
 	u32 new = BLOCK_NONE;
 
-	if (!pool)
-		return -EBUSY;
+	if (what < 0)
+		return what; /* before a page is made for nothing */
 	if (!mm_fails_on_purpose(mm))
 		new = pool_make_near(pool, block_zone(mm, index)->node);
-	if (new == BLOCK_NONE)
-		return -ENOMEM;
-	if (!replace_free(pool, index, new))
-		return move_used(pool, index, new, stats);
-	stats->pooled += order_pages(pool->order);
-	return release(pool, index);
+	return new == BLOCK_NONE ? -ENOMEM : pool_move_to(pool, index, new, stats);
 }

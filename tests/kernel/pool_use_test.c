@@ -2,6 +2,7 @@
  * Pools as their users see them: promises, surplus, shares of nodes, and pages that cannot be restored.
  */
 #include "kernel/test.h"
+#include "mm/migrate.h"
 #include "mm/pool.h"
 #include "mm/transit.h"
 #include "tests/kernel/pool_check.h"
@@ -313,5 +314,40 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	famine_end(&famine);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	expect_counts(a, 0, 0, 0);
+	arena_return(a);
+}
+
+/*
+ * While another page is made to take its place, a 1 GiB page is demoted: its first block heads a page of the other pool, free or in use.
+ * It stays there, and the new page is free again.
+ */
+TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	static struct pool_node nodes[ARENA_NODES_MAX * 2];
+	struct migrate_stats stats = {0};
+	struct pool giga;
+	struct page *used;
+	u32 old, new;
+
+	if (!a)
+		return;
+	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
+	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
+	old = nodes[a->options.nodes].free.head;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		REQUIRE((new = pool_make_near(&giga, a->options.nodes)) != BLOCK_NONE);
+		EXPECT(turn > 0 || pool_demote(&giga, &a->pool, on, 1) == 1);
+		used = turn > 0 ? pool_page_take(&a->pool, a->options.nodes, POOL_ANY) : NULL;
+		EXPECT(turn == 0 || page_to_pfn(used) == block_pfn(old));
+		EXPECT_EQ(pool_move_to(&giga, old, new, &stats), (u64)-EAGAIN);
+		EXPECT_EQ(giga.pages, 0);
+		EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
+		pool_expect_consistent(&giga);
+		pool_expect_consistent(&a->pool);
+		EXPECT(arena_accounted_with(a, &giga));
+	}
+	pool_page_give(&a->pool, used);
 	arena_return(a);
 }
