@@ -98,6 +98,7 @@ static void split_round(struct mm *mm, u32 split)
 {
 	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU's round after a PMD split");
 
+	wait.soft = true; /* the round has deadlines of its own */
 	if (split > 0) {
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 		atomic_fetch_sub(&mm->splits_unflushed, split);
@@ -220,12 +221,20 @@ static int optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head_
 	}
 }
 
-/* As an earlier page of the same kind left it: see struct hvo_mode, keep. */
+/*
+ * As an earlier page of the same kind left it: see struct hvo_mode, keep. Blocks of a 1 GiB page may have been something else in between;
+ * whoever uses one writes all its struct pages, so the first of each says it.
+ */
 static bool is_formed(const struct page *head, unsigned order)
 {
 	const struct page_kind kind = page_kind(head);
 
-	return kind.flags == (PAGE_COMPOUND | PAGE_HUGETLB) && kind.order == order;
+	if (kind.flags != (PAGE_COMPOUND | PAGE_HUGETLB) || kind.order != order)
+		return false;
+	for (u64 i = BLOCK_FRAMES; i < order_pages(order); i += BLOCK_FRAMES)
+		if (!(page_kind(&head[i]).flags & PAGE_TAIL) || head[i].head_mask != head_mask_of(order))
+			return false;
+	return true;
 }
 
 static void form_all(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)

@@ -11,6 +11,7 @@
 #include "mm/account.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
 #include "mm/section.h"
 #include "tests/kernel/pool_check.h"
 
@@ -323,6 +324,27 @@ TEST(mm_giga, demotion_batched)
 TEST(mm_giga, demotion_without_hvo)
 {
 	check_mapped_demotion("off", 0, 0);
+}
+
+/* What was kept formed may have been taken apart in the middle, and be one free GiB again: it is formed anew. */
+TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
+{
+	const struct hvo_mode *keep = hvo_mode_find("off-keep");
+	const u32 index = machine_grow(keep);
+	const pfn_t middle = block_pfn(index) + 3 * order_pages(GIGA_ORDER) / 8;
+
+	if (index == BLOCK_NONE)
+		return;
+	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
+	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
+	contig_free_range(middle, BLOCK_FRAMES);
+	pcp_drain_all(&mm_kernel); /* debugging frees page by page */
+	REQUIRE(pool_grow(&pool_1g, keep, 1) == 1);
+	EXPECT_EQ(first_free(&pool_1g), index);
+	EXPECT(huge_tails_right(&mm_kernel, first_free(&pool_1g), GIGA_ORDER, STEP));
+	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
+	EXPECT(machine_accounted());
+	sections_close_all(&mm_kernel);
 }
 
 /* On demand. It would stay huge on the free list, in the way of arenas. */
