@@ -300,15 +300,6 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 /* ---- sums ---- */
 
-static u64 zone_free(const struct zone *zone)
-{
-	u64 frames = zone->free_small;
-
-	for (unsigned class = 0; class < FREE_CLASSES; class++)
-		frames += zone->free_class[class];
-	return frames;
-}
-
 static bool account_zone(struct zone *zone, const struct walk *walk)
 {
 	const struct mm *mm = zone->mm;

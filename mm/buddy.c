@@ -86,6 +86,10 @@ void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_c
 	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
 	       block_at(zone->mm, index)->flags);
 	block_set_order(block_at(zone->mm, index), 0); /* it may become the inside of a run */
+	if (unlikely(class != FREE_HUGE && order > zone->max_order)) { /* lowered while the run was in transit */
+		buddy_free_range(zone, index, 1u << (order - BLOCK_ORDER), class);
+		return;
+	}
 	DEBUG_ASSERT(buddy_find_run(zone->mm, index) == BLOCK_NONE, "block %u lies in a run that is free", index);
 	while (class != FREE_HUGE && order < zone->max_order) {
 		const u32 buddy = index ^ (u32)(order_pages(order) / BLOCK_FRAMES);

@@ -10,7 +10,7 @@
 
 #include "mm/zone.h"
 
-/* Put a wholly free run of `order` (9..18) on its list, merging with free neighbours of equal class and type. */
+/* Put a wholly free run of `order` (9..18) on its list, merging with free neighbours of equal class and type; in pieces if it is above max_order. */
 void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class);
 
 /* The same for any number of blocks: cut into the largest aligned runs. */

@@ -79,26 +79,15 @@ int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga,
 
 /* ---- one state for all ---- */
 
-/* A 1 GiB page that is huge no more, as the pieces it consists of. */
-static void push_pieces(struct mm *mm, u32 index, struct block_list *list)
-{
-	const u32 blocks = order_blocks(block_at(mm, index)->order);
-
-	for (u32 i = index; i < index + blocks; i++) {
-		block_set_order(block_at(mm, i), BLOCK_ORDER);
-		block_set_flags(block_at(mm, i), BLOCK_TRANSIT);
-		block_list_push(mm, list, i);
-	}
-}
-
-static void push_all_pieces(struct mm *mm, struct block_list *from, struct block_list *list)
+/* Pages that are huge no more, as the pieces they consist of. */
+static void cut_all(struct mm *mm, struct block_list *from, struct block_list *list)
 {
 	u32 index;
 
 	while ((index = block_list_pop(mm, from)) != BLOCK_NONE) {
 		if (block_at(mm, index)->state == BLOCK_FULL)
 			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
-		push_pieces(mm, index, list);
+		block_cut(block_zone(mm, index), index, list);
 	}
 }
 
@@ -119,9 +108,9 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 	}
 	*list = rest;
 	hvo_make_bare(mm, &bare);
-	push_all_pieces(mm, &bare, list);
+	cut_all(mm, &bare, list);
 	hvo_restore(mm, hvo_mode_find("on"), &restore, &done, &restored);
-	push_all_pieces(mm, &done, list);
+	cut_all(mm, &done, list);
 	if (restore.count == 0)
 		return 0;
 	block_list_splice(mm, list, &restore);
@@ -211,9 +200,9 @@ int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 
 	if (err)
 		return err;
-	zone = migratetype_range_zone(mm, index, count);
-	if (!zone)
-		return -EINVAL;
+	err = migratetype_range_zone(mm, index, count, &zone);
+	if (err)
+		return err;
 	err = contig_take_range(zone, index, count, MIGRATE_MOVE_GIGA, &stats);
 	settle(mm);
 	return err;
@@ -273,7 +262,15 @@ struct page *contig_alloc(unsigned order, node_t node)
 int mm_contig_declare_cma(struct mm *mm, pfn_t first, u64 frames)
 {
 	u32 index, count;
-	const int err = blocks_of_range(first, frames, &index, &count);
+	struct zone *zone;
+	int err = blocks_of_range(first, frames, &index, &count);
 
-	return err ? err : migratetype_set(mm, index, count, MIGRATE_CMA);
+	if (!err)
+		err = migratetype_range_zone(mm, index, count, &zone);
+	if (err)
+		return err;
+	pcp_disable(zone); /* what CPUs hold of the range they would give out as what it was */
+	err = migratetype_set(mm, index, count, MIGRATE_CMA);
+	pcp_enable(zone);
+	return err;
 }

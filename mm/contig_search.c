@@ -213,49 +213,52 @@ const struct contig_search *contig_search_find(const char *name)
 
 /* ---- 1 GiB pages ---- */
 
-/* Sections of the GiB that were never opened. */
-static bool open_rest(struct contig_scan *scan, u32 first)
-{
-	struct mm *mm = scan->zone->mm;
-
-	for (u64 section = first / SECTION_BLOCKS; section < (first + GIB_BLOCKS) / SECTION_BLOCKS; section++) {
-		if (section_state(mm, section) == SECTION_UNOPENED)
-			section_open(mm, section, scan->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND);
-		if (section_state(mm, section) != SECTION_OPEN)
-			return false;
-	}
-	return true;
-}
-
-/* 512 pieces in transit become one page, HUGE, or FULL where all sections are mapped. */
+/* 512 pieces in transit become one page, HUGE, or FULL where all sections are mapped. 0, -EBUSY, -ENOMEM: still pieces. */
 static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first, struct block_list *pieces)
 {
 	struct mm *mm = zone->mm;
 	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	int err;
 
 	if (contig_unhuge(mm, pieces) < 0)
 		return -ENOMEM;
 	if (!(block_at(mm, first)->flags & BLOCK_MAPPED))
-		return hvo_gather(mm, first);
+		return mode->mapped ? -EBUSY : hvo_gather(mm, first);
 	if (mode->new_head && meta_reserve(node, META_LONG, 1) < 0)
 		return -ENOMEM;
-	hvo_join(mm, first);
-	return 0;
+	err = block_join(zone, first);
+	if (err && mode->new_head)
+		meta_unreserve(node, META_LONG, 1);
+	return err;
 }
 
-static bool take_candidate(struct contig_scan *scan, const struct hvo_mode *mode, u32 first, struct block_list *list)
+/* What is set aside for movable pages is not for a pool: not worth emptying. block_join() looks again. */
+static bool has_cma(const struct mm *mm, u32 first)
+{
+	for (u32 index = first; index < first + GIB_BLOCKS; index++)
+		if (block_type(block_at(mm, index)) == MIGRATE_CMA)
+			return true;
+	return false;
+}
+
+/* 0: one more in `list`. -EBUSY, -ENOMEM: not this one. */
+static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode, u32 first, struct block_list *list)
 {
 	struct block_list pieces = BLOCK_LIST_INIT;
 	struct mm *mm = scan->zone->mm;
+	int err = section_open_range(mm, first, GIB_BLOCKS, scan->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND);
 
-	if (!open_rest(scan, first) || contig_take(scan->zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &pieces, scan->stats) < 0)
-		return false;
-	if (make_giga(scan->zone, mode, first, &pieces) < 0) {
+	if (err || has_cma(mm, first))
+		return -EBUSY;
+	err = contig_take(scan->zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &pieces, scan->stats);
+	if (err)
+		return err;
+	err = make_giga(scan->zone, mode, first, &pieces);
+	if (err)
 		block_list_publish_free(mm, &pieces);
-		return false;
-	}
-	block_list_push(mm, list, first);
-	return true;
+	else
+		block_list_push(mm, list, first);
+	return err;
 }
 
 /* A range of single pages. */
@@ -283,6 +286,16 @@ static void add_stats(const struct contig_stats *stats)
 	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
 }
 
+/* What a GiB holds must find room in what is free elsewhere: so with its own free frames that is 1 GiB, whichever one is emptied. */
+static bool a_gigabyte_is_free(const struct mm *mm)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += zone_free(&mm->zone[z]) + atomic_load_relaxed(&mm->zone[z].unopened);
+	return frames >= order_pages(GIGA_ORDER);
+}
+
 u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, struct block_list *list)
 {
 	const struct contig_search *search = contig_search_selected();
@@ -293,13 +306,18 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, 
 
 	/* Others change what a GiB would cost: what failed may come up again, but not for ever. */
 	while (taken < count && failed < 2 * zone->mm->gibs && (first = search->next(&scan, search)) != BLOCK_NONE) {
-		if (!take_candidate(&scan, mode, first, list)) {
-			failed++;
-			continue;
-		}
-		taken++;
-		failed = 0;
-		scan.after = 0; /* each page is searched for from the start, as in Linux */
+		const u64 kept = list->count * order_pages(GIGA_ORDER);
+		int err;
+
+		atomic_fetch_add(&zone->mm->transit_kept, kept); /* nobody is to wait for it, we least of all */
+		err = take_candidate(&scan, mode, first, list);
+		atomic_fetch_sub(&zone->mm->transit_kept, kept);
+		if (err == -ENOMEM && !a_gigabyte_is_free(zone->mm))
+			break;
+		taken += !err;
+		failed = err ? failed + 1 : 0;
+		if (!err)
+			scan.after = 0; /* each page is searched for from the start, as in Linux */
 	}
 	add_stats(&stats);
 	return taken;

@@ -77,11 +77,9 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done);
 void hvo_make_bare(struct mm *mm, struct block_list *list);
 
 /*
- * 512 pieces from `first` on, each in transit, become one run in transit: join() leaves their state to the caller, who brought them all
- * to the same one. gather() makes them a huge page out of bare and full ones of on-demand sections, one round if any was
- * full: 0, or -ENOMEM with nothing changed. (hvo_gather.c)
+ * 512 pieces from `first` on, each in transit, bare and full ones of on-demand sections, become one huge page in transit; one round if
+ * any was full. 0; -ENOMEM, or -EBUSY as block_join() says it, with nothing changed. (hvo_gather.c)
  */
-void hvo_join(struct mm *mm, u32 first);
 int hvo_gather(struct mm *mm, u32 first);
 
 /*

@@ -12,6 +12,7 @@
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/transit.h"
 #include "mm/vmemmap.h"
 
 static void gate(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
@@ -60,28 +61,23 @@ static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
 	return full;
 }
 
-void hvo_join(struct mm *mm, u32 first)
-{
-	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++) {
-		block_set_order(block_at(mm, index), 0);
-		block_clear_flags(block_at(mm, index), BLOCK_TRANSIT); /* covered by the head's mark */
-	}
-	block_set_order(block_at(mm, first), GIGA_ORDER);
-}
-
 int hvo_gather(struct mm *mm, u32 first)
 {
 	struct zone *zone = block_zone(mm, first);
 	struct node *node = &mm->node[zone_node(zone)->meta_node];
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, GIGA_ORDER);
+	const u64 heads = block_at(mm, first)->state == BLOCK_BARE;
 	bool round_due;
 
-	if (block_at(mm, first)->state == BLOCK_BARE && meta_reserve(node, META_LONG, 1) < 0)
+	if (heads && meta_reserve(node, META_LONG, heads) < 0)
 		return -ENOMEM;
+	if (block_join(zone, first) < 0) { /* first of all: what is cut or isolated afterwards is the whole */
+		meta_unreserve(node, META_LONG, heads);
+		return -EBUSY;
+	}
 	round_due = gather_head(mm, node, first, tail);
 	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++)
 		round_due |= gather_tail(mm, index, tail);
-	hvo_join(mm, first);
 	if (round_due)
 		shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	return 0;

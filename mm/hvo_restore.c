@@ -116,10 +116,8 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 	struct head_stash stash = {.count = 0};
 
 	block_at(mm, index)->owner = 0;
+	block_cut(zone, index, done);
 	for (u32 i = 0; i < GIB_BLOCKS; i++) {
-		struct block *block = block_at(mm, index + i);
-
-		block_set_order(block, BLOCK_ORDER);
 		if (i == 0) {
 			vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first), tail);
 		} else {
@@ -127,9 +125,7 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 
 			vmemmap_set_huge(mm, index + i, form_head_frame(mm, index, BLOCK_ORDER, head), tail);
 			block_set_state(mm, index + i, BLOCK_HUGE);
-			block_set_flags(block, BLOCK_TRANSIT); /* was covered by the head's mark */
 		}
-		block_list_push(mm, done, index + i);
 	}
 }
 

@@ -110,19 +110,15 @@ int isolate_range(struct zone *zone, u32 first, u32 count)
 void isolate_undo(struct zone *zone, u32 first, u32 count)
 {
 	const u32 end = first + count;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a run in transit, to end its isolation");
 
 	for (u32 index = first; index < end;) {
-		int done = 1;
+		u32 done = 1;
 
 		spin_lock(&zone->lock);
 		if (block_is_isolated(block_at(zone->mm, index)))
-			done = migratetype_change(zone, index, end, BLOCK_ISOLATED, 0);
+			done = migratetype_unisolate(zone, index, end);
 		spin_unlock(&zone->lock);
-		if (done > 0)
-			index += (u32)done;
-		else
-			wait_spin(&wait, CPU_NONE);
+		index += done;
 	}
 }
 

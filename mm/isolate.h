@@ -24,7 +24,7 @@
  */
 int isolate_range(struct zone *zone, u32 first, u32 count);
 
-/* The opposite, for the same range or the part of it that is still isolated. No lock held. */
+/* The opposite, for the same range or the part of it that is still isolated. Waits for nobody. No lock held. */
 void isolate_undo(struct zone *zone, u32 first, u32 count);
 
 /* Is every frame of the range in the buddy? Zone lock held. */

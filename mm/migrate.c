@@ -8,6 +8,7 @@
 
 #include "kernel/panic.h"
 #include "kernel/string.h"
+#include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
 #include "mm/isolate.h"
@@ -162,6 +163,7 @@ static int move_block(struct mm *mm, u32 index, enum migrate_giga giga, u32 *blo
 	}
 }
 
+/* 0: nothing stood in the way; -EAGAIN: something that was changing hands; -EBUSY: only what would not move; -ENOMEM. */
 static int one_pass(struct zone *zone, u32 first, u32 end, enum migrate_giga giga, struct migrate_stats *stats)
 {
 	int result = 0;
@@ -172,23 +174,32 @@ static int one_pass(struct zone *zone, u32 first, u32 end, enum migrate_giga gig
 
 		if (err == -ENOMEM)
 			return err;
-		result = err ? err : result;
+		if (err && result != -EAGAIN)
+			result = err;
 	}
 	return result;
 }
 
+/* What is on its way from hand to hand is waited for; what cannot be moved is tried in so many passes. */
 int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct migrate_stats *stats)
 {
+	struct wait wait = wait_begin(wait_deadline_cpus(), "blocks in transit in a range to be emptied");
 	bool empty = false;
+	unsigned pass = 0;
 	int err = 0;
 
-	for (unsigned pass = 0; pass < PASSES && !empty && err != -ENOMEM; pass++) {
+	wait.soft = true;
+	while (pass < PASSES && !empty && err != -ENOMEM) {
 		err = one_pass(zone, first, first + count, giga, stats);
-		if (pass > 0)
+		if (pass > 0 && err != -EAGAIN)
 			pcp_drain_all(zone->mm); /* what was on its way to a list when the range was isolated */
 		spin_lock(&zone->lock);
 		empty = isolate_test(zone, first, count);
 		spin_unlock(&zone->lock);
+		if (!empty && err == -EAGAIN && wait.late == 0)
+			wait_spin(&wait, CPU_NONE);
+		else
+			pass++;
 	}
 	return empty ? 0 : err == -ENOMEM ? err : -EBUSY;
 }

@@ -61,6 +61,24 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 	return 1;
 }
 
+u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end)
+{
+	const u32 head = buddy_find_run(zone->mm, index);
+	struct block *block = block_at(zone->mm, index);
+
+	ASSERT(spin_held(&zone->lock), "isolation of block %u ends without the zone lock", index);
+	if (head != BLOCK_NONE) {
+		const int done = change_free(zone, head, index, end, BLOCK_ISOLATED, 0);
+
+		ASSERT(done > 0, "a part of the free 1 GiB page at block %u was isolated", head);
+		return (u32)done;
+	}
+	if (block->free_pages > 0)
+		buddy_move_pages(zone, index, (u8)(block->type & ~BLOCK_ISOLATED));
+	write_types(zone, index, index + 1, BLOCK_ISOLATED, 0);
+	return 1;
+}
+
 void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type)
 {
 	ASSERT(spin_held(&zone->lock), "block %u retyped without the zone lock", index);
@@ -70,33 +88,26 @@ void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type)
 
 /* ---- ranges ---- */
 
-static bool open_range(struct mm *mm, u32 first, u32 end)
+int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zone)
 {
-	for (u64 section = first / SECTION_BLOCKS; section * SECTION_BLOCKS < end; section++) {
-		if (section_state(mm, section) == SECTION_UNOPENED)
-			section_open(mm, section, mm->style);
-		if (section_state(mm, section) != SECTION_OPEN)
-			return false;
-	}
-	return true;
-}
-
-struct zone *migratetype_range_zone(struct mm *mm, u32 first, u32 count)
-{
-	struct zone *zone = NULL;
+	int err;
 
 	if (count == 0 || first + count < first || first < mm->first_gib * GIB_BLOCKS ||
-	    first + count > (mm->first_gib + mm->gibs) * GIB_BLOCKS || !open_range(mm, first, first + count))
-		return NULL;
+	    first + count > (mm->first_gib + mm->gibs) * GIB_BLOCKS)
+		return -EINVAL;
+	err = section_open_range(mm, first, count, mm->style);
+	if (err)
+		return err;
+	*zone = NULL;
 	for (u32 index = first; index < first + count; index++) {
 		const struct block *block = block_at(mm, index);
 		const u8 state = block ? atomic_load_relaxed(&block->state) : BLOCK_ABSENT;
 
-		if (state == BLOCK_ABSENT || state == BLOCK_UNOPENED || (zone && block->zone != zone->index))
-			return NULL;
-		zone = &mm->zone[block->zone];
+		if (state == BLOCK_ABSENT || state == BLOCK_UNOPENED || (*zone && block->zone != (*zone)->index))
+			return -EINVAL;
+		*zone = &mm->zone[block->zone];
 	}
-	return zone;
+	return 0;
 }
 
 /* Zone lock held. */
@@ -118,11 +129,11 @@ static int range_can_change(struct mm *mm, u32 first, u32 end)
 
 int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type)
 {
-	struct zone *zone = migratetype_range_zone(mm, first, count);
-	int err;
+	struct zone *zone;
+	int err = type < MIGRATE_TYPES ? migratetype_range_zone(mm, first, count, &zone) : -EINVAL;
 
-	if (!zone || type >= MIGRATE_TYPES)
-		return -EINVAL;
+	if (err)
+		return err;
 	spin_lock(&zone->lock);
 	err = range_can_change(mm, first, first + count);
 	for (u32 index = first; !err && index < first + count;)

@@ -23,17 +23,27 @@
  */
 int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set);
 
+/*
+ * Blocks from `index` on, below `end`, are isolated no more, as far as one free run reaches, or one block. How many. Never refused: who holds
+ * a block, in transit or in use, does not mind. Zone lock held.
+ */
+u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end);
+
 /* A block that is taken or in transit, alone: its isolation bit stays. Zone lock held. */
 void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type);
 
 /*
  * Give `count` blocks from `first` on a type, whatever is in them. 0; -EINVAL: not all of it is RAM of one zone, or none; -EBUSY: a 1 GiB
- * page is cut, or a block is not the allocator's to type (firmware, META). Nothing has changed then. Opens sections. No lock held.
+ * page is cut, or a block is not the allocator's to type (firmware, META); -EAGAIN, -ENOMEM as section_open_range(). Nothing has changed
+ * then. What CPUs hold of the range stays with them as what it was, unless lists are disabled. Opens sections. No lock held.
  */
 int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type);
 
-/* Blocks [first, first + count), at least one: all RAM of one zone, their sections open? The zone, or NULL. Opens them. No lock held. */
-struct zone *migratetype_range_zone(struct mm *mm, u32 first, u32 count);
+/*
+ * Blocks [first, first + count): *zone is theirs, their sections are open. 0; -EINVAL: none, not all RAM, or not of one zone; as
+ * section_open_range(). No lock held.
+ */
+int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zone);
 
 /* Take 2^order frames of another type by the rule above. NULL if there are none. Zone lock held. */
 struct page *migratetype_take(struct zone *zone, unsigned order, enum migratetype type);

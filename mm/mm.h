@@ -83,7 +83,7 @@ void page_copy(struct page *to, const struct page *from);
 /*
  * A given range of frames, whole 2 MiB blocks: what is in use there is moved elsewhere, then all of it is the caller's, as single pages with
  * one reference each. 0; -EINVAL: no frames, not whole blocks, or not all RAM of one zone; -EBUSY: something cannot be moved, or is being
- * used for another range; -ENOMEM. On failure everything is as it was, but what was moved stays moved. free: the whole range again,
+ * used for another range; -EAGAIN: another CPU is opening or closing memory in it, and takes long; -ENOMEM. On failure everything is as it was, but what was moved stays moved. free: the whole range again,
  * or parts of it that are whole blocks, or page by page with page_free(). No lock held; takes long.
  */
 int contig_alloc_range(pfn_t first, u64 frames);

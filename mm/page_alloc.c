@@ -275,7 +275,7 @@ static bool memory_is_moving(const struct mm *mm)
 
 	for (unsigned z = 0; z < mm->zones; z++)
 		transit += atomic_load_relaxed(&mm->zone[z].transit);
-	return transit > 0 || atomic_load_relaxed(&mm->sections_moving) > 0;
+	return transit > atomic_load_relaxed(&mm->transit_kept) || atomic_load_relaxed(&mm->sections_moving) > 0;
 }
 
 static void page_clear(struct mm *mm, const struct page *page, unsigned order)

@@ -332,14 +332,8 @@ static void demote_full(struct mm *mm, const struct hvo_mode *mode, struct block
 	u32 index;
 
 	in_place.new_head = false;
-
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		for (u32 i = 0; i < GIB_BLOCKS; i++) {
-			block_set_order(block_at(mm, index + i), BLOCK_ORDER);
-			block_set_flags(block_at(mm, index + i), BLOCK_TRANSIT);
-			block_list_push(mm, &pieces, index + i);
-		}
-	}
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
+		block_cut(block_zone(mm, index), index, &pieces);
 	hvo_optimise(mm, &in_place, &pieces);
 	while ((index = block_list_pop(mm, &pieces)) != BLOCK_NONE)
 		block_list_push(mm, done, index);

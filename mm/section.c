@@ -10,6 +10,7 @@
 #include "kernel/panic.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
+#include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
@@ -354,6 +355,21 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	if (style == SECTION_MAPPED && section_zone(&o))
 		section_open_home(section_zone(&o), section);
 	return open_planned(&o);
+}
+
+int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that opens or closes a section");
+	int err = 0;
+
+	wait.soft = true;
+	for (u64 section = first / SECTION_BLOCKS; !err && section * SECTION_BLOCKS < first + count; section++) {
+		while (section_state(mm, section) != SECTION_OPEN && (err = section_open(mm, section, style)) == -EAGAIN &&
+		       wait.late == 0)
+			wait_spin(&wait, CPU_NONE);
+		err = err == -EEXIST ? 0 : err;
+	}
+	return err == -ENODEV ? -EINVAL : err;
 }
 
 int section_open_next(struct zone *zone, enum section_style style)

@@ -26,6 +26,12 @@ int section_open(struct mm *mm, u64 section, enum section_style style);
 int section_open_next(struct zone *zone, enum section_style style);
 
 /*
+ * Open every section that `count` blocks from `first` on lie in, in that style where it is not open, waiting for CPUs that open or close one.
+ * 0; -EINVAL: no RAM in one; -ENOMEM; -EAGAIN: another CPU has one for longer than a deadline. What was opened stays open. No lock held.
+ */
+int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style);
+
+/*
  * Close a section all of whose blocks are free (and hold no META but its own struct pages): one full round of all CPUs, idle ones too.
  * 0; -EBUSY if something is in use, nothing changed; -ENODEV, -EAGAIN as above. No lock held.
  */

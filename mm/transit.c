@@ -8,6 +8,7 @@
 #include "kernel/panic.h"
 #include "kernel/shootdown.h"
 #include "mm/buddy.h"
+#include "mm/migratetype.h"
 #include "mm/page_poison.h"
 #include "mm/vmemmap.h"
 
@@ -112,6 +113,53 @@ bool block_take_at(struct zone *zone, u32 index, enum block_state to)
 	}
 	spin_unlock(&zone->lock);
 	return head != BLOCK_NONE;
+}
+
+/* May 512 pieces in transit be one? Zone lock held: who isolates one of them does it before, or meets the whole. */
+static int can_join(struct zone *zone, u32 first)
+{
+	const u8 style = block_at(zone->mm, first)->flags & BLOCK_MAPPED;
+
+	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
+		const struct block *block = block_at(zone->mm, index);
+
+		ASSERT((block->flags & BLOCK_TRANSIT) && block->order == BLOCK_ORDER, "block %u joined, but no piece in transit",
+		       index);
+		if (block->type >= MIGRATE_CMA || (block->flags & BLOCK_MAPPED) != style)
+			return -EBUSY;
+	}
+	return 0;
+}
+
+int block_join(struct zone *zone, u32 first)
+{
+	int err;
+
+	spin_lock(&zone->lock);
+	err = can_join(zone, first);
+	for (u32 index = first; !err && index < first + GIB_BLOCKS; index++) {
+		migratetype_set_one(zone, index, MIGRATE_MOVABLE);
+		block_set_order(block_at(zone->mm, index), index == first ? GIGA_ORDER : 0);
+		if (index > first)
+			block_clear_flags(block_at(zone->mm, index), BLOCK_TRANSIT); /* covered by the head's mark */
+	}
+	spin_unlock(&zone->lock);
+	return err;
+}
+
+void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
+{
+	u32 end;
+
+	spin_lock(&zone->lock);
+	ASSERT(block_at(zone->mm, first)->flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
+	end = first + (1u << (block_at(zone->mm, first)->order - BLOCK_ORDER));
+	for (u32 index = first; index < end; index++) {
+		block_set_flags(block_at(zone->mm, index), BLOCK_TRANSIT);
+		block_set_order(block_at(zone->mm, index), BLOCK_ORDER);
+		block_list_push(zone->mm, pieces, index);
+	}
+	spin_unlock(&zone->lock);
 }
 
 /* Zone lock held. */

@@ -41,6 +41,16 @@ void block_publish_used(struct zone *zone, u32 index, unsigned order);
  */
 void block_publish_free(struct zone *zone, u32 index, unsigned order);
 
+/*
+ * 512 pieces of a GiB, each in transit, become one run in transit, all of one type. 0; -EBUSY: another CPU has isolated a piece meanwhile,
+ * or one is set aside for CMA, or sections of two styles are among them: nothing has changed, the caller publishes them as they
+ * are. From here to publication nobody isolates a part of it. Takes zone->lock.
+ */
+int block_join(struct zone *zone, u32 first);
+
+/* The opposite: a run in transit becomes its 2 MiB pieces, each in transit, at the end of `pieces`. Takes zone->lock. */
+void block_cut(struct zone *zone, u32 first, struct block_list *pieces);
+
 /* A holder gives a run back that was never in transit. Takes zone->lock. */
 void block_free(struct zone *zone, u32 index, unsigned order);
 

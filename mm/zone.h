@@ -159,6 +159,7 @@ struct mm {
 	u32 sections_moving;  /* being opened or closed */
 	u32 fail_after;       /* tests: which reservation or opening from now on fails, once; 0: none */
 	struct bad_frames bad;
+	u64 transit_kept; /* frames in transit that come back to nobody: of CPUs that have them and look for more; atomic */
 	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
 };
 
@@ -190,6 +191,16 @@ static inline void counter_add(u64 *counter, u64 n)
 static inline void counter_sub(u64 *counter, u64 n)
 {
 	atomic_store_relaxed(counter, *counter - n);
+}
+
+/* Frames in the zone's free lists. */
+static inline u64 zone_free(const struct zone *zone)
+{
+	u64 frames = atomic_load_relaxed(&zone->free_small);
+
+	for (unsigned class = 0; class < FREE_CLASSES; class++)
+		frames += atomic_load_relaxed(&zone->free_class[class]);
+	return frames;
 }
 
 static inline struct gib *gib_of(const struct mm *mm, u32 index)

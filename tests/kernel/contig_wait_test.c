@@ -1,0 +1,187 @@
+/*
+ * Contiguous ranges and what others are doing there: what is waited for, what is not, and what a declared range keeps out.
+ */
+#include <arch/clock.h>
+
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/buddy.h"
+#include "mm/contig.h"
+#include "mm/isolate.h"
+#include "mm/migratetype.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/listed.h"
+#include "tests/kernel/pool_check.h"
+
+enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns: many passes over a range */ };
+
+static struct page *slots[HOLDER_SLOTS];
+static struct holder holder;
+static struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
+
+/* ---- CMA ---- */
+
+TEST(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_before)
+{
+	struct arena *a = arena_borrow(MIB(32));
+	struct page *page[8];
+	pfn_t block;
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, PAGE_NODE, 0)));
+	block = ALIGN_DOWN(page_to_pfn(page[0]), BLOCK_FRAMES);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		mm_page_free(&a->mm, page[i]);
+	EXPECT_EQ(mm_contig_declare_cma(&a->mm, block, BLOCK_FRAMES), 0);
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, PAGE_NODE, 0)));
+		EXPECT(ALIGN_DOWN(page_to_pfn(page[i]), BLOCK_FRAMES) != block);
+	}
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block, BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block, BLOCK_FRAMES);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		mm_page_free(&a->mm, page[i]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page)
+{
+	struct arena *a = borrow_gigabyte();
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct pool giga;
+
+	if (!a)
+		return;
+	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
+	EXPECT_EQ(mm_contig_declare_cma(&a->mm, block_pfn(arena_phantom_block(a) + AT), BLOCK_FRAMES), 0);
+	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 0);
+	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, PAGE_NODE, a->options.nodes));
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), BLOCK_FRAMES);
+	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT_EQ(migratetype_set(&a->mm, arena_phantom_block(a) + AT, 1, MIGRATE_MOVABLE), 0);
+	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
+	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT_EQ(pool_shrink(&giga, on, 1), 1);
+	arena_return(a);
+}
+
+/* ---- waiting ---- */
+
+struct opener {
+	struct arena *a;
+	u64 section;
+};
+
+/* As a CPU looks that opens the section and finds no memory: it is opening, and then unopened again. */
+static void open_slowly(void *arg)
+{
+	const struct opener *o = arg;
+
+	clock_delay_ns(A_MOMENT);
+	atomic_store_release(section_slot(&o->a->mm, o->section), (u8)SECTION_UNOPENED);
+}
+
+TEST(mm_contig, a_section_that_another_cpu_opens_is_waited_for)
+{
+	struct opener o = {.a = NULL};
+	const cpu_t other = cpus_find_other();
+	pfn_t first;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	o.a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!o.a)
+		return;
+	o.section = arena_phantom_block(o.a) / SECTION_BLOCKS + 2;
+	first = block_pfn((u32)(o.section * SECTION_BLOCKS));
+	EXPECT_EQ(section_state(&o.a->mm, o.section), SECTION_UNOPENED);
+	atomic_store_release(section_slot(&o.a->mm, o.section), (u8)SECTION_OPENING);
+	REQUIRE(work_start(other, open_slowly, &o) == 0);
+	EXPECT_EQ(mm_contig_alloc_range(&o.a->mm, first, BLOCK_FRAMES), 0);
+	work_wait(other, 0);
+	mm_contig_free_range(&o.a->mm, first, BLOCK_FRAMES);
+	EXPECT(arena_accounted(o.a));
+	arena_return(o.a);
+}
+
+static void publish_slowly(void *arg)
+{
+	struct arena *a = arg;
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(&a->mm, &list, arena_phantom_block(a) + AT);
+	clock_delay_ns(A_MOMENT);
+	block_list_publish_free(&a->mm, &list);
+}
+
+/* A pool page in the range is on its way back to the buddy: restoring takes a while, five passes over a range do not. */
+TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
+{
+	struct arena *a;
+	struct migrate_stats stats = {0};
+	const cpu_t other = cpus_find_other();
+	struct zone *zone;
+	u32 index;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = borrow_gigabyte();
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	index = arena_phantom_block(a) + AT;
+	EXPECT_EQ(isolate_range(zone, index, 4), 0);
+	spin_lock(&zone->lock); /* as who gives a page back has it: not on a list, being changed */
+	buddy_unlink_within(zone, buddy_find_run(&a->mm, index), index, index + 1);
+	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
+	spin_unlock(&zone->lock);
+	REQUIRE(work_start(other, publish_slowly, a) == 0);
+	EXPECT_EQ(migrate_range(zone, index, 4, MIGRATE_KEEP_GIGA, &stats), 0);
+	work_wait(other, 0);
+	isolate_undo(zone, index, 4);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* One free GiB, one that is full: the first is taken, and then nothing can be moved, nor will be by waiting for oneself. */
+TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	struct pool giga;
+	u64 reports;
+	u32 full;
+
+	if (!a)
+		return;
+	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
+		;
+	full = (u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
+	for (u64 slot = 0; slot < holder.slots; slot++)
+		if ((page_to_pfn(holder.page[slot]) >> BLOCK_ORDER) - full >= GIB_BLOCKS)
+			holder_give(&holder, slot);
+	while (mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 0)) /* nor on the other node */
+		;
+	pcp_drain_all(&a->mm);
+	reports = wait_last_report.reports;
+	EXPECT_EQ(pool_grow_on(&giga, hvo_mode_find("on"), a->options.nodes, 2), 1);
+	EXPECT_EQ(wait_last_report.reports, reports);
+	EXPECT_EQ(a->mm.transit_kept, 0);
+	EXPECT_EQ(pool_shrink(&giga, hvo_mode_find("on"), 1), 1);
+	holder_give_all(&holder);
+	EXPECT(arena_accounted_with(a, &giga));
+	arena_return(a);
+}

@@ -1,0 +1,206 @@
+/*
+ * Runs in transit: 512 pieces become one and one becomes 512, while other CPUs isolate pieces of them. On phantom memory.
+ */
+#include "mm/transit.h"
+
+#include <arch/clock.h>
+
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/contig.h"
+#include "mm/isolate.h"
+#include "mm/migratetype.h"
+#include "mm/pcp.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/listed.h"
+#include "tests/kernel/pool_check.h"
+
+enum { PIECE = 5, BUILDS = 2 };
+
+/* The arena's gigabyte, in pieces in transit. */
+static bool take_pieces(struct arena *a, struct block_list *pieces)
+{
+	struct contig_stats stats = {0};
+	const int err = contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS, MIGRATE_KEEP_GIGA, pieces,
+				    &stats);
+
+	EXPECT_EQ(err, 0);
+	EXPECT_EQ(pieces->count, GIB_BLOCKS);
+	return err == 0;
+}
+
+static void expect_pieces(struct arena *a)
+{
+	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
+		const struct block *block = block_at(&a->mm, i);
+
+		if (block->order != BLOCK_ORDER || !(block->flags & BLOCK_TRANSIT) || block->state != BLOCK_BARE)
+			test_fail(__FILE__, __LINE__, "block %u is no bare piece in transit", i);
+	}
+}
+
+static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
+{
+	spin_lock(&zone->lock);
+	EXPECT_EQ(migratetype_change(zone, index, index + 1, clear, set), 1);
+	spin_unlock(&zone->lock);
+}
+
+/* Another CPU may isolate a piece, or declare it CMA, at any time between taking and joining. */
+TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
+{
+	struct arena *a = borrow_gigabyte();
+	struct block_list pieces = BLOCK_LIST_INIT;
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a);
+	if (take_pieces(a, &pieces)) {
+		change_type(zone, first + PIECE, 0, BLOCK_ISOLATED);
+		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+		expect_pieces(a);
+		change_type(zone, first + PIECE, BLOCK_ISOLATED, 0);
+		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_CMA);
+		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+		expect_pieces(a);
+		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_MOVABLE);
+		change_type(zone, first + PIECE, 0, BLOCK_ISOLATED);
+	}
+	block_list_publish_free(&a->mm, &pieces);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES); /* published as what it was declared to be */
+	EXPECT(arena_accounted(a));
+	isolate_undo(zone, first + PIECE, 1);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
+{
+	struct arena *a = borrow_gigabyte();
+	struct block_list pieces = BLOCK_LIST_INIT, again = BLOCK_LIST_INIT;
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a);
+	EXPECT_EQ(migratetype_set(&a->mm, first + PIECE, 3, MIGRATE_UNMOVABLE), 0);
+	REQUIRE(take_pieces(a, &pieces));
+	EXPECT_EQ(block_join(zone, first), 0);
+	EXPECT_EQ(block_run_head(&a->mm, first + PIECE), first);
+	EXPECT_EQ(block_at(&a->mm, first)->order, GIGA_ORDER);
+	EXPECT_EQ(block_type(block_at(&a->mm, first + PIECE)), MIGRATE_MOVABLE);
+	EXPECT_EQ(zone->transit, order_pages(GIGA_ORDER)); /* as before */
+	block_cut(zone, first, &again);
+	EXPECT_EQ(again.count, GIB_BLOCKS);
+	expect_pieces(a);
+	EXPECT_EQ(block_join(zone, first), 0);
+	block_publish_free(zone, first, GIGA_ORDER);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Whatever became of the block meanwhile, its isolation ends at once: this CPU holds it itself and would wait for ever. */
+TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
+{
+	struct arena *a = borrow_gigabyte();
+	struct block_list run = BLOCK_LIST_INIT;
+	struct zone *zone;
+	u8 *type;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(block_take(zone, FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, &run), 1);
+	type = &block_at(&a->mm, run.head + PIECE)->type;
+	spin_lock(&zone->lock);
+	atomic_store_relaxed(type, (u8)(*type | BLOCK_ISOLATED));
+	spin_unlock(&zone->lock);
+	isolate_undo(zone, run.head + PIECE - 1, 3);
+	EXPECT_EQ(*type, MIGRATE_MOVABLE);
+	block_list_publish_free(&a->mm, &run);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* max_order is lowered while a run is away: it comes back in pieces of that size. */
+TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
+{
+	struct arena *a = borrow_gigabyte();
+	struct block_list run = BLOCK_LIST_INIT;
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(block_take(zone, FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, &run), 1);
+	buddy_set_max_order(&a->mm, BLOCK_ORDER + 1);
+	block_list_publish_free(&a->mm, &run);
+	EXPECT_EQ(zone->block_orders[FREE_BARE][MIGRATE_MOVABLE], 1u << 1);
+	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), order_pages(GIGA_ORDER));
+	EXPECT(arena_accounted(a));
+	buddy_set_max_order(&a->mm, GIGA_ORDER);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- with others at work ---- */
+
+struct builders {
+	struct arena *a;
+	struct pool giga;
+	u32 roles, building, made, isolated;
+};
+
+/* One CPU makes a 1 GiB page of scattered blocks and takes it apart; the others isolate a block of it now and then. */
+static void build_or_isolate(void *arg)
+{
+	struct builders *b = arg;
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct zone *zone = arena_phantom_zone(b->a);
+	const u32 role = atomic_fetch_add(&b->roles, 1), index = arena_phantom_block(b->a) + PIECE * (role + 1);
+
+	for (unsigned round = 0; role == 0 && round < BUILDS; round++) {
+		b->made += pool_grow_on(&b->giga, on, b->a->options.nodes, 1) == 1;
+		pool_shrink(&b->giga, on, 1);
+		hvo_bare_free_huge(zone, ~0ULL);
+	}
+	if (role == 0)
+		atomic_store_release(&b->building, 0);
+	while (role > 0 && atomic_load_acquire(&b->building)) {
+		if (isolate_range(zone, index, 1) == 0) {
+			atomic_fetch_add(&b->isolated, 1);
+			isolate_undo(zone, index, 1);
+		}
+		clock_delay_ns(100 * 1000); /* the lock is the builder's too */
+	}
+}
+
+TEST(mm_transit, pages_are_built_where_others_isolate_blocks)
+{
+	static struct pool_node nodes[ARENA_NODES_MAX * 2];
+	struct builders b = {.a = borrow_gigabyte(), .building = 1};
+
+	if (!b.a)
+		return;
+	pool_init(&b.giga, &b.a->mm, GIGA_ORDER, nodes);
+	cpus_run_together(build_or_isolate, &b);
+	EXPECT(b.made <= BUILDS);
+	EXPECT_EQ(b.giga.pages, 0);
+	EXPECT_EQ(listed(arena_phantom_zone(b.a), MIGRATE_ISOLATE), 0);
+	EXPECT_EQ(pool_grow_on(&b.giga, hvo_mode_find("on"), b.a->options.nodes, 1), 1);
+	EXPECT_EQ(pool_shrink(&b.giga, hvo_mode_find("on"), 1), 1);
+	hvo_bare_free_huge(arena_phantom_zone(b.a), ~0ULL);
+	EXPECT(one_free_gigabyte(arena_phantom_zone(b.a)));
+	EXPECT(arena_accounted_with(b.a, &b.giga));
+	arena_return(b.a);
+}
