@@ -39,6 +39,8 @@ PAYLOAD ?=
 T ?=
 #: M          make test-machines: only rows whose name matches, e.g. M='cpu-*' []
 M ?=
+#: BENCH      make bench: only these, e.g. BENCH=hvo,clear; make sweep: the one to run []
+BENCH ?=
 #: YES        1: install missing packages without asking (CI=true does the same) []
 YES ?=
 #: TOOLS      where QEMU 10 is unpacked when the distribution's own is older; kept by make clean [build/tools]
@@ -108,6 +110,8 @@ NEEDS_host-tsan := host
 NEEDS_host-fast := host
 NEEDS_host-native := host
 NEEDS_host-peer := host
+NEEDS_bench := host run bench
+NEEDS_sweep := host run bench
 NEEDS_bench-native := host
 NEEDS_bench-icount := run
 NEEDS_soak-alloc := host
@@ -291,7 +295,14 @@ mutants: ## break promises on purpose and require the tests to notice
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench-native bench-icount
+.PHONY: bench sweep bench-native bench-icount
+bench: $(KERNEL) host-native host-fast ## run the benchmarks, in QEMU and natively, and write $(BUILD)/bench/report.html; BENCH
+	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
+
+# MAKEOVERRIDES: what was typed, KEY=a,b,c among it.
+sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plot it: make sweep CPUS=2,8,32 BENCH=hvo
+	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(BENCH)' -- $(MAKEOVERRIDES)
+
 bench-native: host-native host-fast ## the S1, S0, S2 and S3 tables and the allocator beside its probes at native speed; CPUS [2]
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear'
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'

@@ -1,0 +1,76 @@
+"""The whole report: what was run and where, the five techniques on one table, a section for each, what else was recorded."""
+
+import re
+
+import clear
+import contig
+import hvo
+import memmap
+import pcp
+import pictures
+import sweeps
+import words
+from paper import Heading, Paper, Table, Text
+from records import NEEDED
+
+LOADED = 2.5  # the run before, and a little
+SECTIONS = (sweeps.section, hvo.section, memmap.section, clear.section, pcp.section, contig.section, pcp.allocator)
+
+
+def summary(captures):
+    """Before, after and ours for each series, published and here: in one measure each."""
+    lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
+    rows = [row for row in (line(captures) for line in lines) if row]
+    head = ["what", "published: before", "after", "here: before", "after", "ours", "measured on"]
+    return Table(head, rows, "Each technique in one line", ours=()) if rows else None
+
+
+def hosts(captures):
+    """The machines: what the host says, and what each kind of guest saw."""
+    found = []
+    for capture in captures:
+        for key in ("host", "cpu"):
+            text = capture.facts.get(key)
+            line = f"{'Host' if key == 'host' else words.WHERE.get(capture.where, capture.where)}: {text}"
+            if text and line not in found:
+                found.append(line)
+    return found
+
+
+def loaded(captures):
+    """Others at work on the host: the most of what it said of itself when a run began."""
+    loads = [float(c.facts["load"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d", c.facts.get("load", ""))]
+    if not loads or max(loads) < LOADED:
+        return None
+    return Text(f"The host had other work while this was measured: up to {max(loads):.0f} tasks wanted its CPUs when a run began. Times are longer than on "
+                "a quiet one, ranges wider, and small differences mean nothing.", "note")  # fmt: skip
+
+
+def make(captures):
+    paper = Paper("Ashlar: five memory techniques, before and after")
+    dates = sorted({c.facts["date"] for c in captures if "date" in c.facts})
+    if dates:
+        paper.add(Text("Measured " + (dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}") + ". " + ". ".join(hosts(captures)) + "."))
+    elif hosts(captures):
+        paper.add(Text(". ".join(hosts(captures)) + "."))
+    paper.add(loaded(captures))
+    for capture in captures:
+        if capture.problem:
+            paper.add(Text(f"{capture.name}: {capture.problem}. What it had recorded until then is below.", "bad"))
+    if not pictures.available():
+        paper.add(Text("No pictures: matplotlib is not installed (`apt-get install python3-matplotlib`).", "note"))
+    lines = summary(captures)
+    if lines:
+        paper.add(Heading("Summary"), lines)
+        paper.add(Text("Published figures are of Linux on other machines: compare ratios between columns, not figures across. What differs is said in each "
+                       "section.", "note"))  # fmt: skip
+    for section in SECTIONS:
+        section(paper, captures)
+    paper.add(Heading("Runs"), pcp.boots(captures))
+    torn = sum(c.torn for c in captures)
+    if torn:
+        paper.add(Text(f"{torn} lines begin as a record and are not whole: left out.", "note"))
+    other = sorted({r.kind for c in captures for r in c.records} - NEEDED.keys())
+    if other:
+        paper.add(Text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + "."))
+    return paper

@@ -1,0 +1,156 @@
+"""A report as a list of blocks, and the two ways to write it down: one HTML file that needs nothing else, and Markdown.
+
+Everything that came from a console is escaped here and nowhere else. In text, `so` is code. Figures are SVG text made by
+pictures.py; HTML has them inline, in the reader's colours, Markdown refers to files beside it.
+"""
+
+import html
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CODE = re.compile(r"`([^`]+)`")
+STYLE = Path(__file__).with_name("style.css")
+
+
+@dataclass
+class Heading:
+    text: str
+    level: int = 2
+
+    @property
+    def anchor(self):
+        return re.sub(r"[^a-z0-9]+", "-", self.text.lower()).strip("-")
+
+
+@dataclass
+class Text:
+    text: str
+    kind: str = ""  # "", "note": what is not comparable, "bad": a run that failed
+
+
+@dataclass
+class Table:
+    """Rows of cells. The first `left` columns are words, the rest numbers; cells of rows in `ours` are set off."""
+
+    head: list
+    rows: list
+    caption: str = ""
+    left: int = 1
+    folded: bool = False
+    ours: tuple = ()
+
+
+@dataclass
+class Figure:
+    name: str
+    svg: str
+    caption: str
+
+
+@dataclass
+class Paper:
+    title: str
+    blocks: list = field(default_factory=list)
+
+    def add(self, *blocks):
+        self.blocks += [block for block in blocks if block]
+
+    @property
+    def figures(self):
+        return [block for block in self.blocks if isinstance(block, Figure) and block.svg]
+
+
+# ---- HTML ----
+
+
+def inline(text):
+    return CODE.sub(r"<code>\1</code>", html.escape(text, quote=False))
+
+
+def html_row(cells, left, tag):
+    return "".join(
+        f"<{tag}{'' if i < left else ' class=n'}>{inline(str(cell))}</{tag}>" for i, cell in enumerate(cells)
+    )
+
+
+def html_table(table):
+    rows = "\n".join(
+        f"<tr{' class=ours' if i in table.ours else ''}>{html_row(row, table.left, 'td')}</tr>"
+        for i, row in enumerate(table.rows)
+    )
+    caption = f"<p class=caption>{inline(table.caption)}</p>" if table.caption else ""
+    box = (
+        f'<div class=table tabindex=0 role=region aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
+        f"<thead><tr>{html_row(table.head, table.left, 'th')}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+    if table.folded:
+        return f"<details><summary>{inline(table.caption)}</summary>\n{box}\n</details>"
+    return caption + box
+
+
+def html_block(block):
+    if isinstance(block, Heading):
+        return f"<h{block.level} id={block.anchor}>{inline(block.text)}</h{block.level}>"
+    if isinstance(block, Text):
+        return f"<p class={block.kind or 'text'}>{inline(block.text)}</p>"
+    if isinstance(block, Table):
+        return html_table(block)
+    return f"<figure>{block.svg}<figcaption>{inline(block.caption)}</figcaption></figure>"
+
+
+def to_html(paper):
+    """Figures that follow each other stand side by side where there is room."""
+    parts, row = [], []
+    for block in paper.blocks + [None]:
+        if isinstance(block, Figure):
+            row += [html_block(block)] if block.svg else []
+            continue
+        if row:
+            parts.append("<div class=figures>\n" + "\n".join(row) + "\n</div>")
+            row = []
+        if block:
+            parts.append(html_block(block))
+    tops = [b for b in paper.blocks if isinstance(b, Heading) and b.level == 2]
+    links = "\n".join(f'<a href="#{h.anchor}">{inline(h.text.partition(":")[0])}</a>' for h in tops)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{html.escape(paper.title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{inline(paper.title)}</h1>\n<nav>{links}</nav>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+# ---- Markdown ----
+
+
+def cell_md(cell):
+    """A console's text must not become markup: pipes, brackets, asterisks and angle brackets are escaped outside code."""
+    parts = CODE.split(str(cell))
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"([|\\*_\[\]<>])", r"\\\1", parts[i])
+    return "".join(f"`{part.replace('|', '/')}`" if i % 2 else part for i, part in enumerate(parts))
+
+
+def table_md(table):
+    lines = [f"**{cell_md(table.caption)}**\n"] if table.caption else []
+    lines.append("| " + " | ".join(cell_md(cell) for cell in table.head) + " |")
+    lines.append("|" + "|".join("---" if i < table.left else "---:" for i in range(len(table.head))) + "|")
+    lines += ["| " + " | ".join(cell_md(cell) for cell in row) + " |" for row in table.rows]
+    return "\n".join(lines)
+
+
+def block_md(block):
+    if isinstance(block, Heading):
+        return "#" * block.level + " " + cell_md(block.text)
+    if isinstance(block, Text):
+        mark = {"note": "> ", "bad": "> **Failed.** "}.get(block.kind, "")
+        return mark + cell_md(block.text)
+    if isinstance(block, Table):
+        return table_md(block)
+    return f"![{cell_md(block.caption)}]({block.name}.svg)\n\n{cell_md(block.caption)}" if block.svg else ""
+
+
+def to_markdown(paper):
+    return f"# {paper.title}\n\n" + "\n\n".join(filter(None, map(block_md, paper.blocks))) + "\n"

@@ -1,0 +1,146 @@
+"""Plots as SVG text, by matplotlib (the distribution's python3-matplotlib); without it there are tables only.
+
+A picture is drawn in one colour for text and lines, which becomes `currentColor`: inline in HTML it is the reader's, light or dark;
+a file of its own brings a style that asks the same. Text stays text. Names inside are made unique, so that many pictures
+fit one page, and nothing depends on when or where it was drawn.
+"""
+
+import io
+import re
+
+try:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot, ticker
+except ImportError:
+    matplotlib = None
+
+
+INK = "#010203"
+COLOURS = {"blue": "#3b82d0", "orange": "#e07b00", "green": "#2a9d5c", "purple": "#a765cf", "red": "#d9534f", "grey": "#8c949c"}
+CYCLE = list(COLOURS.values())
+MARKS = "osD^vP"
+ALONE = "<style>svg{color:#1c2024}@media(prefers-color-scheme:dark){svg{color:#e3e6e9}}</style>"
+
+
+def available():
+    return matplotlib is not None
+
+
+def settings():
+    pyplot.rcParams.update({
+        "svg.fonttype": "none", "svg.hashsalt": "ashlar", "font.size": 10, "font.family": "DejaVu Sans",
+        "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8, "legend.frameon": False,
+        "legend.fontsize": 9, "lines.linewidth": 1.8, "lines.markersize": 5, "figure.figsize": (5.2, 3.5),
+        "savefig.transparent": True,
+    })  # fmt: skip
+
+
+def svg_of(figure, name, alone=False):
+    """The drawing as text that can stand inside a page."""
+    out = io.BytesIO()
+    figure.savefig(out, format="svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None, "Creator": None})
+    pyplot.close(figure)
+    text = out.getvalue().decode("utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = text.replace(INK, "currentColor").replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg role="img" \1', text, count=1, flags=re.S)
+    text = re.sub(r'^<svg role="img" height="[^"]*"([^>]*?) width="[^"]*"', r'<svg role="img"\1', text, count=1, flags=re.S)
+    return text
+
+
+def standalone(svg):
+    """The same as a file of its own."""
+    at = svg.index(">") + 1
+    return svg[:at] + ALONE + svg[at:]
+
+
+class Series:
+    """One line: points (x, y) or (x, y, low, high)."""
+
+    def __init__(self, label, points, colour=None, dashed=False, thin=False):
+        self.label, self.points, self.colour, self.dashed, self.thin = label, sorted(points), colour, dashed, thin
+
+    def draw(self, axes, number):
+        colour = COLOURS.get(self.colour, CYCLE[number % len(CYCLE)])
+        style = {"color": colour, "linestyle": "--" if self.dashed else "-", "label": self.label or None}
+        xs, ys = [p[0] for p in self.points], [p[1] for p in self.points]
+        if self.thin:
+            axes.plot(xs, ys, linewidth=0.9, marker=".", markersize=4, **style)
+            return
+        axes.plot(xs, ys, marker=MARKS[number % len(MARKS)], markerfacecolor="none" if self.dashed else colour, **style)
+        spread = [p for p in self.points if len(p) == 4]
+        if spread:
+            below, above = [p[1] - p[2] for p in spread], [p[3] - p[1] for p in spread]
+            axes.errorbar([p[0] for p in spread], [p[1] for p in spread], [below, above], fmt="none", ecolor=colour,
+                          elinewidth=1, capsize=2.5)  # fmt: skip
+
+
+def plain(value, _position=None):
+    """1, 2, 1000, 0.5: no powers, no exponents."""
+    return f"{value:,.0f}" if value >= 1 else f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def frame(axes, xlabel, ylabel, logx, logy):
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    for log, axis, scale in ((logx, axes.xaxis, axes.set_xscale), (logy, axes.yaxis, axes.set_yscale)):
+        if log:
+            scale("log", base=log)
+            axis.set_major_formatter(ticker.FuncFormatter(plain))
+            axis.set_minor_formatter(ticker.NullFormatter())
+    axes.grid(True, axis="y", color=COLOURS["grey"], alpha=0.3, linewidth=0.7)
+    axes.set_axisbelow(True)
+
+
+def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None):
+    """A plot of lines. logx, logy: the base of a logarithmic axis; level: a horizontal line (value, label)."""
+    series = [s for s in series if s.points]
+    if not available() or not series:
+        return ""
+    settings()
+    figure, axes = pyplot.subplots()
+    for number, one in enumerate(series):
+        one.draw(axes, number)
+    if level:
+        axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
+    frame(axes, xlabel, ylabel, logx, logy)
+    xticks = xticks or sorted({p[0] for s in series if not s.thin for p in s.points})
+    if 1 < len(xticks) <= 8 and logx:
+        axes.xaxis.set_major_locator(ticker.FixedLocator(xticks))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+    if not logy:
+        axes.set_ylim(bottom=0)
+    legend(axes, len(series) + bool(level))
+    return svg_of(figure, name)
+
+
+def legend(axes, entries):
+    """Above the plot, where it covers nothing."""
+    columns = 2 if entries > 1 else 1
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncol=columns, columnspacing=1.2, handlelength=1.8, borderaxespad=0.3)
+
+
+def bars(name, groups, series, ylabel, log=0, level=None):
+    """Grouped bars: groups are the names along the axis, series (label, colour, values); None: no bar."""
+    if not available() or not groups:
+        return ""
+    settings()
+    figure, axes = pyplot.subplots()
+    width = 0.8 / len(series)
+    for number, (label, colour, values) in enumerate(series):
+        places = [i + (number - (len(series) - 1) / 2) * width for i in range(len(groups))]
+        drawn = [(x, v) for x, v in zip(places, values) if v is not None]
+        axes.bar([x for x, _ in drawn], [v for _, v in drawn], width * 0.94, color=COLOURS[colour], label=label)
+    axes.set_xticks(range(len(groups)))
+    turned = len(groups) > 6 or any(len(group) > 12 for group in groups)
+    axes.set_xticklabels(groups, rotation=35 if turned else 0, ha="right" if turned else "center")
+    frame(axes, "", ylabel, 0, log)
+    if level:
+        axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
+    legend(axes, len(series) + bool(level))
+    return svg_of(figure, name)

@@ -1,0 +1,200 @@
+"""BENCH records out of any captured console: pure functions over bytes.
+
+A console may hold anything beside them: escape sequences, what firmware left, CRLF, the kernel's log, another run, bytes lost or
+added by a serial line. A line counts as a record only if it is whole: it ended with a newline, every word is `key=value`,
+no key comes twice, and the keys this report computes with are there and are what they should be. Lines that begin as a
+record and are not whole are counted as torn and used for nothing: a figure is right or it is missing.
+
+The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
+WORD = re.compile(r"([a-z][a-z0-9_]{0,31})=(\S{1,200})")
+NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{1,9})?")
+NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,31}")
+LINE_MAX = 2000
+LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
+END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
+CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
+
+# What this report computes with: "n" a number of at least 0, "t" a time of more than 0, "i" any number, "w" a word.
+NEEDED = {
+    "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
+    "memmap": "mode:w threads:t pages:t ns:t ns_sd:n",
+    "hvo": "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
+    " debt_open_ns:n debt_split_ns:n",
+    "pcp": "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t stale:n",
+    "contig": "mode:w memory:w step:t total:t ns_min:t ns_mean:t ns_p50:t ns_max:t scanned_pages:n migrated_pages:n",
+    "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
+    "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
+    "alloc": "test:w threads:t op:w ns:t",
+    "probe": "name:w threads:t ns:t",
+    "linux": "kernel:w what:w cpus:t ns:t",
+}
+
+
+@dataclass
+class Record:
+    kind: str
+    values: dict
+    capture: "Capture"
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+    def get(self, key, default=None):
+        return self.values.get(key, default)
+
+
+@dataclass
+class Capture:
+    """One console. facts: what is known about the machine and the run; `where` is tcg, kvm, icount, native or hardware."""
+
+    name: str
+    records: list = field(default_factory=list)
+    facts: dict = field(default_factory=dict)
+    verdict: str = ""
+    torn: int = 0
+
+    @property
+    def where(self):
+        return self.facts.get("where", "unknown")
+
+    @property
+    def problem(self):
+        """Why this run is not to be trusted as a whole, or nothing."""
+        if "failed" in self.facts:
+            return self.facts["failed"]
+        if self.verdict not in ("pass", "skipped"):
+            return f"verdict {self.verdict}" if self.verdict else "it ended without a verdict"
+        return ""
+
+
+def value_of(text):
+    """A number where it is one, else the text itself."""
+    if not NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def is_what_it_should_be(value, what):
+    if what == "w":
+        return bool(NAME.fullmatch(value))
+    if isinstance(value, str) or not math.isfinite(value):
+        return False
+    return {"i": True, "n": value >= 0, "t": value > 0}[what]
+
+
+def parse_record(text):
+    """(kind, values) of the text from "BENCH " on, or None if it is torn."""
+    words = text[:LINE_MAX].split()
+    if len(text) > LINE_MAX or len(words) < 2 or not re.fullmatch(r"[a-z_]{2,20}", words[1]):
+        return None
+    needed = dict(need.split(":") for need in NEEDED.get(words[1], "").split())
+    values = {}
+    for word in words[2:]:
+        match = WORD.fullmatch(word)
+        if not match or match[1] in values:
+            return None
+        values[match[1]] = match[2] if needed.get(match[1]) == "w" else value_of(match[2])
+    for key, what in needed.items():
+        if key not in values or not is_what_it_should_be(values[key], what):
+            return None
+    return (words[1], values) if values else None
+
+
+def learn(capture, line):
+    """Facts that stand in lines which are no records."""
+    facts = capture.facts
+    if match := LAUNCHER.match(line):
+        accel = match[2].partition(",")[0]
+        facts.update(where="icount" if "single" in match[2] else accel, machine=match[3], qemu=match[1])
+    elif match := CAPTURE.match(line):
+        facts[match[1]] = match[2][:300]
+    elif match := END.search(line):
+        capture.verdict = match[1]
+    elif match := re.match(r"^  (boot|cpu|features|memory) {3,}(.{1,200})$", line):
+        facts.setdefault(match[1], match[2])
+
+
+def settle(capture):
+    """Where it ran, if no line says so: the hosted machine names its loader, a hypervisor shows in CPUID."""
+    facts = capture.facts
+    for record in capture.records:
+        if record.kind == "boot":
+            facts.setdefault("cpus", record["cpus_started"])
+            facts.setdefault("ram_bytes", record["ram_bytes"])
+    if "hosted runner" in facts.get("boot", ""):
+        facts.setdefault("where", "native")
+    if "features" in facts:
+        virtual = "hypervisor" in facts["features"].split()
+        emulated = "TCG" in facts.get("cpu", "")
+        facts.setdefault("where", "tcg" if emulated else "virtual" if virtual else "hardware")
+
+
+def parse(data, name="console"):
+    """A Capture from the bytes of one console."""
+    capture = Capture(name)
+    text = ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\x00", "")
+    lines = re.split(r"\r*\n", text)
+    for line in lines[:-1]:  # the last one has no newline: it may go on
+        at = line.rfind("BENCH ")
+        if at < 0:
+            learn(capture, line.rstrip("\r"))
+            continue
+        capture.torn += line.count("BENCH ") - 1
+        parsed = parse_record(line[at:].rstrip("\r"))
+        if parsed:
+            capture.records.append(Record(*parsed, capture))
+        else:
+            capture.torn += 1
+    capture.torn += "BENCH " in lines[-1]
+    settle(capture)
+    return capture
+
+
+def of_kind(captures, kind, **wanted):
+    """Records of a kind whose keys have these values, over all captures, in order."""
+    return [
+        record
+        for capture in captures
+        for record in capture.records
+        if record.kind == kind and all(record.get(key) == value for key, value in wanted.items())
+    ]
+
+
+def grouped(records, *keys):
+    """{(where, values of keys ...): records}, in the order of their first."""
+    groups = {}
+    for record in records:
+        groups.setdefault((record.capture.where, *(record.get(key) for key in keys)), []).append(record)
+    return groups
+
+
+@dataclass
+class Spread:
+    """Median and extremes of some measurements."""
+
+    values: list
+
+    @property
+    def runs(self):
+        return len(self.values)
+
+    @property
+    def low(self):
+        return min(self.values)
+
+    @property
+    def high(self):
+        return max(self.values)
+
+    @property
+    def median(self):
+        ordered = sorted(self.values)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

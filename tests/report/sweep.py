@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""`make sweep KEY=a,b,c BENCH=name`: one benchmark with one switch varied, and a report with time against the switch.
+
+The words are those of make's command line. The one whose value has commas is varied; CPUS, MEM, NODES, FIRMWARE and ACCEL
+are the machine's, other words are switches of the kernel's command line and hold for every run:
+
+    make sweep CPUS=2,8,32 BENCH=hvo
+    make sweep pages=256,1024,4096 BENCH=hvo CPUS=8 runs=5
+
+Consoles and report: BUILD/bench/sweep.
+"""
+
+import argparse
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from legs import LEGS, report, run_all
+
+MACHINE = {"CPUS": "cpus", "MEM": "mem", "NODES": "nodes", "FIRMWARE": "firmware", "ACCEL": "accel"}
+OURS = {"BENCH", "BUILD", "TOOLS", "YES", "CI", "CC"}
+VALUES_MAX = 32
+
+
+class Wrong(Exception):
+    """What was typed makes no sweep; the text says why."""
+
+
+def split(words):
+    """(key, values, {machine's key: value}, [switches that stay])."""
+    varied, machine, fixed = [], {}, []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key in OURS:
+            continue
+        if "," in value:
+            varied.append((key, [v for v in value.split(",") if v]))
+        elif key in MACHINE:
+            machine[key] = value
+        elif key.islower():
+            fixed.append(word)
+        else:
+            raise Wrong(f"{key} is not for make sweep")
+    if len(varied) != 1:
+        raise Wrong(f"one switch with commas is needed, e.g. CPUS=2,8,32; there are {len(varied)}")
+    key, values = varied[0]
+    if key not in MACHINE and not re.fullmatch(r"[a-z][a-z0-9_]*", key) or not 1 < len(values) <= VALUES_MAX:
+        raise Wrong(f"{key} with {len(values)} values is not for make sweep")
+    return key, values, machine, fixed
+
+
+def on_machine(leg, key, value):
+    """The leg on another machine."""
+    return replace(leg, **{MACHINE[key]: int(value) if key in ("CPUS", "NODES") else value})
+
+
+def legs_of(bench, words):
+    """The legs of the sweep: like the first of `make bench` with this benchmark, but for what was typed."""
+    key, values, machine, fixed = split(words)
+    first = next((leg for leg in LEGS if leg.name.partition("-")[0] == bench), None)
+    if not first:
+        raise Wrong(f"BENCH={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed")
+    named = {word.partition("=")[0] for word in fixed} | {key}
+    kept = [word for word in first.cmdline.split() if word.partition("=")[0] not in named]
+    leg = replace(first, seconds=600, cmdline=" ".join(kept + fixed))
+    for name, value in machine.items():
+        leg = on_machine(leg, name, value)
+    for value in values:
+        one = on_machine(leg, key, value) if key in MACHINE else replace(leg, cmdline=f"{leg.cmdline} {key}={value}")
+        yield replace(one, name=f"{bench}-{key}-{value}"), f"{key}={value}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run a benchmark with one switch varied.")
+    parser.add_argument("--build", type=Path, default=Path("build"))
+    parser.add_argument("--bench", default="")
+    parser.add_argument("words", nargs="*")
+    args = parser.parse_args()
+    try:
+        legs = list(legs_of(args.bench, args.words))
+    except (Wrong, ValueError) as why:
+        print(f"make sweep: {why}", file=sys.stderr)
+        return 2
+    folder = args.build / "bench/sweep"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.console"):
+        old.unlink()
+    failed = run_all([leg for leg, _ in legs], args.build.resolve(), folder)
+    paths = []
+    for leg, value in legs:
+        path = folder / f"{leg.name}.console"
+        if path.exists():
+            path.write_bytes(path.read_bytes() + f"# capture sweep {value}\n".encode())
+            paths.append(path)
+    return 1 if report(folder, paths) or failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""How numbers and places are written in every section of the report."""
+
+# Best first: where a time means most.
+WHERE = {
+    "hardware": "real machine",
+    "native": "hosted, native",
+    "kvm": "QEMU, KVM",
+    "tcg": "QEMU, emulated",
+    "icount": "QEMU, instructions counted",
+    "virtual": "virtual machine",
+    "unknown": "unnamed machine",
+}
+EMULATED = "Under emulation a time means something only beside another of the same machine and session: read the ratios."
+
+
+def place(where, cpus):
+    return f"{WHERE.get(where, where)}, {cpus} CPU{'s' if cpus != 1 else ''}"
+
+
+def figure(value):
+    """Three significant digits, no exponents: 0.0123, 1.23, 12.3, 1,230."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    for limit, digits in ((0.01, 5), (0.1, 4), (1, 3), (10, 2), (100, 1)):
+        if abs(value) < limit:
+            return f"{value:.{digits}f}"
+    return f"{value:,.0f}"
+
+
+def times(value):
+    """A ratio: 0.32x, 14.7x, 1,163x."""
+    return "-" if value is None else f"{figure(value)}x"
+
+
+def percent(after, before):
+    """+43.3 % for a gain."""
+    return "-" if not before or after is None else f"{(after / before - 1) * 100:+.1f} %"
+
+
+def ratio(value, base):
+    return value / base if value is not None and base else None
+
+
+def spread(measured, scale=1.0):
+    """"12.3 (11.9 to 14.0)", or one figure where there was one run."""
+    if measured.runs == 1:
+        return figure(measured.median * scale)
+    return f"{figure(measured.median * scale)} ({figure(measured.low * scale)} to {figure(measured.high * scale)})"
+
+
+def size(count):
+    """Bytes as people say them."""
+    for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << shift:
+            return f"{figure(count / (1 << shift))} {unit}"
+    return f"{count} B"
