@@ -97,8 +97,12 @@ static struct page *find_page(struct huge_map *map, enum pt_level level, bool *z
 	*zeroed = false;
 	if (level == PT_PAGE)
 		return page_alloc(0, USE_UNMOVABLE, 0, node);
-	if (level == map->level && use_promise(map))
-		return pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
+	if (level == map->level && use_promise(map)) {
+		page = pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
+		if (!page) /* it is still the pool's */
+			atomic_fetch_add(&map->promised, 1);
+		return page;
+	}
 	page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
 	if (page || (map->flags & HUGE_POOL))
 		return page;

@@ -157,11 +157,15 @@ struct pool *huge_pool(enum pt_level level)
 	return level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
+static u64 to_promise(const struct huge_map *map, u64 pages)
+{
+	return map->flags & HUGE_RESERVE ? pages : 0;
+}
+
 int huge_promise(struct huge_map *map, u64 pages)
 {
-	if (!(map->flags & HUGE_RESERVE) || pages == 0)
-		return 0;
-	if (pool_reserve(huge_pool(map->level), pages) < 0)
+	pages = to_promise(map, pages);
+	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
 		return -ENOMEM;
 	atomic_fetch_add(&map->promised, pages);
 	return 0;
@@ -253,28 +257,26 @@ void huge_unmap(void *addr)
 	end(map);
 }
 
+/* What is promised for the new pages is the mapping's only once there is room: a touch meanwhile must not use it up. */
 static int grow(struct huge_map *map, u64 size)
 {
 	const u64 slots = MAX(DIV_ROUND_UP(size, HUGE_SLOT), map->slots), first = slot_of(map->start);
-	const u64 more = slots - map->slots;
+	const u64 more = slots - map->slots, pages = to_promise(map, (size - map->size) / huge_page_bytes(map));
 	bool room;
 
-	if (huge_promise(map, (size - map->size) / huge_page_bytes(map)) < 0)
+	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
 		return -ENOMEM;
 	spin_lock(&slots_lock); /* the slot behind is the guard already: the new ones end with another */
 	room = more == 0 || slots_are_free(first + map->slots, more + (first + slots < SLOTS));
 	if (room) {
+		atomic_fetch_add(&map->promised, pages);
 		set_slots(first + map->slots, more, map);
 		map->slots = slots;
 		atomic_store_release(&map->size, size);
 	}
 	spin_unlock(&slots_lock);
-	if (!room && (map->flags & HUGE_RESERVE)) {
-		const u64 pages = (size - map->size) / huge_page_bytes(map);
-
-		atomic_fetch_sub(&map->promised, pages);
+	if (!room && pages > 0)
 		pool_unreserve(huge_pool(map->level), pages);
-	}
 	return room ? 0 : -ENOMEM;
 }
 

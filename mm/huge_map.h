@@ -69,13 +69,13 @@ bool huge_touch(struct huge_map *map, virt_t addr, bool is_hint);
 struct huge_taken {
 	struct shootdown_batch batch;
 	struct page *pages, *tables; /* chained through private[0] */
-	u64 pool_pages;              /* of the mapping's own size: what was promised before */
+	u64 pool_pages[PT_PUD + 1];  /* by size: those of the mapping's own were promised before, not what stood in for them */
 };
 enum huge_tables { HUGE_KEEP_TABLES, HUGE_TAKE_TABLES };
 void huge_take_range(virt_t start, u64 size, enum huge_tables tables, struct huge_taken *taken);
 void huge_flush_and_give(struct huge_taken *taken);
 
-/* Promise pool pages for `pages` more of the mapping. 0 or -ENOMEM. */
+/* Promise pool pages of its own size for `pages` of the mapping that have none. 0 or -ENOMEM. */
 int huge_promise(struct huge_map *map, u64 pages);
 struct pool *huge_pool(enum pt_level level);
 

@@ -109,8 +109,8 @@ static void give_page(struct page *page, struct huge_taken *taken)
 		page_free(page);
 		return;
 	}
+	taken->pool_pages[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
 	pool_page_give(page_order(page) == GIGA_ORDER ? &pool_1g : &pool_2m, page);
-	taken->pool_pages++;
 }
 
 void huge_flush_and_give(struct huge_taken *taken)
@@ -146,49 +146,51 @@ int huge_release(void *addr, u64 size)
 	}
 	huge_take_range((virt_t)addr, size, HUGE_KEEP_TABLES, &taken);
 	huge_flush_and_give(&taken);
-	err = huge_promise(pin.map, taken.pool_pages);
+	err = huge_promise(pin.map, taken.pool_pages[pin.map->level]);
 	huge_unpin(pin);
 	return err;
 }
 
 struct rights {
-	enum pt_prot prot;
-	struct shootdown_batch batch;
+	const struct huge_map *map;
+	struct shootdown_batch batch; /* of what cannot be written any more */
 };
 
 static void set_rights(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
 	const pte_t pte = claim_leaf(entry, level);
 	struct rights *rights = arg;
+	enum pt_prot prot;
 
 	if (!pte)
 		return;
-	pte_store(entry, virt, level, pte_make(pte_pfn(pte), level, rights->prot));
-	shootdown_batch_add(&rights->batch, virt, 1);
+	prot = atomic_load_relaxed(&rights->map->read_only) ? PT_RO : PT_RW;
+	pte_store(entry, virt, level, pte_make(pte_pfn(pte), level, prot));
+	if (prot == PT_RO)
+		shootdown_batch_add(&rights->batch, virt, 1);
 }
 
 /*
- * A CPU that brings a page now reads the rights after it has claimed its entry; who walks here writes them before it
- * looks at the entries: one of the two sees the other.
+ * Who brings a page or changes an entry reads the rights after it has claimed the entry; who walks here writes them before
+ * it looks at the entries: one of the two sees the other. So of two calls at once, the one whose rights stay recorded
+ * leaves every entry as recorded, whoever of them comes by last.
  */
 int huge_protect(void *addr, enum huge_access access)
 {
-	const bool read_only = access == HUGE_READ_ONLY;
-	struct rights rights = {.prot = read_only ? PT_RO : PT_RW};
 	const struct huge_pin pin = huge_pin_range(addr, 0);
+	struct rights rights = {.map = pin.map};
 
 	if (!pin.map || pin.map->start != (virt_t)addr) {
 		huge_unpin(pin);
 		return -EINVAL;
 	}
-	atomic_store_relaxed(&pin.map->read_only, read_only);
+	atomic_store_relaxed(&pin.map->read_only, access == HUGE_READ_ONLY);
 	fence_full();
 	visit(&(struct visit){.start = pin.map->start,
 			      .end = pin.map->start + atomic_load_relaxed(&pin.map->size),
 			      .leaf = set_rights,
 			      .arg = &rights});
-	if (read_only)
-		shootdown_batch_flush(&rights.batch, SHOOTDOWN_SKIP_IDLE);
+	shootdown_batch_flush(&rights.batch, SHOOTDOWN_SKIP_IDLE);
 	huge_unpin(pin);
 	return 0;
 }
