@@ -17,6 +17,7 @@ struct percpu {
 	cpu_t id;
 	node_t node;
 	unsigned interrupt_depth; /* > 0 inside an interrupt handler */
+	unsigned complaining;     /* > 0: what this CPU prints is no progress (kernel/printk.h) */
 
 	/* TLB (kernel/shootdown.c). Read by initiators. */
 	__cacheline_aligned u64 tlb_published; /* every translation changed before this generation is gone here */

@@ -33,6 +33,7 @@ static char warning[WARNINGS_KEPT][WARNING_SIZE]; /* the first ones, each writte
 static u32 warnings;
 static u64 log_end;        /* position behind the newest byte; written inside the lock */
 static cpu_t output_owner; /* CPU inside + 1, 0: nobody */
+static u64 progress;       /* pieces printed that are no complaint; atomic */
 
 static u64 loglevel = LOG_INFO;
 OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG, "0 errors .. 3 everything; the rest stays in the RAM log");
@@ -101,6 +102,8 @@ static void emit(const char *text, size_t len, unsigned where)
 
 	if (where & TO_LOG)
 		ring_append(text, len);
+	if ((where & TO_LOG) && this_cpu()->complaining == 0)
+		atomic_add_relaxed(&progress, 1);
 	if (where & TO_CONSOLES)
 		console_write(text, len);
 	output_finish(out);
@@ -204,7 +207,17 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 	return n;
 }
 
-u64 log_position(void)
+u64 log_progress(void)
 {
-	return atomic_load_relaxed(&log_end);
+	return atomic_load_relaxed(&progress);
+}
+
+void log_complaint_begin(void)
+{
+	this_cpu()->complaining++;
+}
+
+void log_complaint_end(void)
+{
+	this_cpu()->complaining--;
 }

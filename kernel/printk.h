@@ -46,8 +46,13 @@ int vformat(char *buf, size_t size, const char *fmt, va_list args);
  */
 size_t log_read(u64 *pos, char *buf, size_t size);
 
-/* Bytes ever logged: changes with every line. Any context. */
-u64 log_position(void);
+/*
+ * Changes with every line that is printed, but for those that only say that something does not go on: what a CPU prints between
+ * log_complaint_begin() and log_complaint_end(), which nest. Any context.
+ */
+u64 log_progress(void);
+void log_complaint_begin(void);
+void log_complaint_end(void);
 
 /* Warnings and errors so far, and the text of the first few (NULL: not kept): what a report should not leave out. */
 unsigned log_warnings(void);

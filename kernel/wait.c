@@ -106,6 +106,7 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 {
 	struct wait_report report = {.culprit = culprit, .what = wait->what};
 
+	log_complaint_begin(); /* a soft wait says so for ever: the watchdog must not take that for progress */
 	if (culprit == CPU_NONE) {
 		pr_warn("still waiting for %s after %llu ms", wait->what, (unsigned long long)ms);
 	} else {
@@ -113,6 +114,7 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 		if (wait->late == 1 || wait->late == PERIODS_MAX)
 			report_culprit(&report, culprit);
 	}
+	log_complaint_end();
 	report_keep(&report);
 }
 

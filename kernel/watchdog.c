@@ -74,7 +74,7 @@ static void report(u64 seconds)
 	print("\nwatchdog: no progress for %llu s\n", (unsigned long long)seconds);
 	print_others();
 	if (on_hang == HANG_CRASH)
-		panic("the run hangs: no line was printed and no input asked for in %llu s", (unsigned long long)seconds);
+		panic("the run hangs: no line, but of late waits, and no request for input in %llu s", (unsigned long long)seconds);
 	print_where(cpu_id());
 	if (on_hang == HANG_REBOOT)
 		machine_reset();
@@ -84,7 +84,7 @@ static void report(u64 seconds)
 
 void watchdog_tick(void)
 {
-	const u64 now = clock_ns(), progress = atomic_load_relaxed(&touches) + log_position();
+	const u64 now = clock_ns(), progress = atomic_load_relaxed(&touches) + log_progress();
 
 	if (progress != seen || since == 0) {
 		seen = progress;

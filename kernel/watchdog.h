@@ -1,10 +1,10 @@
 /*
  * A run that hangs must say where, and end.
  *
- * Progress is that something is printed or that somebody asks for input. If there is none for hang= seconds, what every
- * busy CPU is doing is printed, and onhang= says what follows: crash (a panic with its verdict, the default), reboot, halt, or
- * go (say so again after as long). CPUs that wait for each other do not come here: those waits are bounded and name
- * the culprit (kernel/wait.h).
+ * Progress is that something is printed, other than that a wait is late, or that somebody asks for input. If there is none
+ * for hang= seconds, what every busy CPU is doing is printed, and onhang= says what follows: crash (a panic with its
+ * verdict, the default), reboot, halt, or go (say so again after as long). CPUs that wait for each other mostly do not
+ * come here: those waits are bounded and name the culprit (kernel/wait.h); soft ones, which go on as long as it takes, do.
  */
 #pragma once
 

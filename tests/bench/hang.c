@@ -1,5 +1,6 @@
 /*
- * Payloads that hang on purpose, so that it can be seen that somebody notices: payload=hang, payload=stuck.
+ * Payloads that hang on purpose, so that it can be seen that somebody notices: payload=hang, payload=stuck,
+ * payload=patient; and one that panics while it is disturbed: payload=asked.
  */
 #include "tests/bench/hang.h"
 
@@ -9,6 +10,7 @@
 #include <arch/cpu.h>
 
 #include "kernel/call.h"
+#include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 
@@ -21,6 +23,31 @@ static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 	atomic_store_release(&hanging, 1);
 	for (;;)
 		cpu_relax();
+}
+
+/* CPU 1 never ends, and this one waits as long as it takes, saying so. */
+static void wait_patiently(void)
+{
+	if (work_start(1, hang_with_interrupts_off, NULL) == 0)
+		work_wait(1, 0);
+}
+
+static __noreturn void ask_for_ever(void *unused)
+{
+	virt_t where[8];
+
+	(void)unused;
+	for (;;)
+		cpu_where(0, where, ARRAY_LEN(where), NS_PER_S);
+}
+
+/* A panic while all others ask this CPU where it is, by NMI. */
+static void panic_asked(void)
+{
+	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
+		work_start(cpu, ask_for_ever, NULL);
+	clock_delay_ns(20 * NS_PER_MS);
+	panic("while others ask where it is");
 }
 
 static void answer(void *unused)
@@ -44,4 +71,8 @@ void payload_hang(const char *name)
 		hang_with_interrupts_off(NULL);
 	if (strcmp(name, "stuck") == 0)
 		get_stuck();
+	if (strcmp(name, "patient") == 0)
+		wait_patiently();
+	if (strcmp(name, "asked") == 0)
+		panic_asked();
 }

@@ -4,7 +4,7 @@
  *   (nothing)        the machine, then the S0 table
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, write-tail, no-page, hang, stuck: see that they are reported
+ *   payload=NAME     panic, overflow, write-tail, no-page, hang, stuck, patient, asked: see that they are reported
  *
  * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
@@ -30,7 +30,7 @@ enum { OWNER_LINES = 24 };
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page, hang, stuck");
+OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page, hang, stuck, patient, asked");
 
 /* ---- broken on purpose ---- */
 

@@ -7,9 +7,11 @@
 #include <arch/cpu.h>
 
 #include "kernel/percpu.h"
+#include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "tests/kernel/cpus.h"
 
 enum { PERIOD_MS = 500 };
@@ -47,6 +49,22 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 	EXPECT_EQ(report->culprit, other);
 	EXPECT(strcmp(report->what, "a TLB shootdown") == 0);
 	EXPECT(seen_in(report, "cpus_be_deaf"));
+}
+
+/* A soft wait says so again and again: nothing goes on because of that, and the watchdog must see it. */
+TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
+{
+	struct wait wait = wait_begin(1, "nothing, in a test");
+	const u64 progress = log_progress();
+	const u32 before = atomic_load_acquire(&wait_last_report.reports);
+
+	wait.soft = true;
+	while (wait.late < 2)
+		wait_spin(&wait, CPU_NONE);
+	EXPECT_EQ(log_progress(), progress);
+	EXPECT(atomic_load_acquire(&wait_last_report.reports) > before);
+	pr_debug("something goes on");
+	EXPECT(log_progress() > progress);
 }
 
 /* Whatever a CPU does, it goes on with it afterwards; also asleep. */

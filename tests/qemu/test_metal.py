@@ -182,8 +182,10 @@ def test_damaged_tables(replay, tmp_path):
 
 
 def test_a_hang_is_ended_and_says_where(kernel):
-    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=hang hang=2"), kernel, SECONDS)
+    """The boot CPU waits softly for another, and says so again and again: that is no progress."""
+    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient wait_ms=300 hang=2"), kernel, SECONDS)
     assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    assert "still waiting for work on another CPU from CPU 1" in outcome.text, outcome.report()
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
 
 
@@ -199,6 +201,14 @@ def test_a_stuck_cpu_says_where_it_is(kernel):
     with Guest(Machine("pvh", 3, "256M", cmdline="payload=stuck"), kernel) as guest:
         assert guest.wait_for("still waiting for a cross-CPU call from CPU 1", SECONDS)
         assert guest.wait_for(r"CPU 1 at   [0-9a-f]{16}  hang_with_interrupts_off", SECONDS)
+
+
+def test_an_nmi_does_not_stop_a_panic(kernel):
+    """Questions of CPUs that wait come to the CPU that panics too, after it has told all others to stop."""
+    for _ in range(4):  # every other one comes while it matters
+        outcome = run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel, SECONDS)
+        assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+        assert "PANIC on CPU 0: while others ask" in outcome.text, outcome.report()
 
 
 def test_a_reset_never_looks_like_a_pass(kernel):
