@@ -18,6 +18,7 @@
 #include "arch/x86_64/io.h"
 #include "arch/x86_64/msr.h"
 #include "kernel/cmdline.h"
+#include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/vmap.h"
 
@@ -229,10 +230,10 @@ void apic_eoi(void)
 	apic_write(APIC_EOI, 0);
 }
 
-static bool xapic_idle(void)
+static bool xapic_idle(const volatile u32 *at)
 {
 	for (unsigned polls = 0; polls < SEND_POLLS; polls++) {
-		if (!(apic_read(APIC_ICR) & ICR_PENDING))
+		if (!(at[APIC_ICR / 4] & ICR_PENDING))
 			return true;
 		cpu_relax();
 	}
@@ -240,14 +241,19 @@ static bool xapic_idle(void)
 }
 
 /* Two registers: an interrupt between the writes might send a message of its own. */
-static bool xapic_send(u32 to, u32 command)
+bool xapic_send(volatile u32 *at, u32 to, u32 command, bool nested)
 {
 	irq_flags_t flags = irq_save();
-	const bool idle = xapic_idle();
+	const bool idle = xapic_idle(at);
+	const u32 high = nested ? at[APIC_ICR_HIGH / 4] : 0;
 
 	if (idle) {
-		apic_write(APIC_ICR_HIGH, to << 24);
-		apic_write(APIC_ICR, command);
+		at[APIC_ICR_HIGH / 4] = to << 24;
+		at[APIC_ICR / 4] = command;
+	}
+	if (nested) {
+		xapic_idle(at); /* the interrupted one has already looked */
+		at[APIC_ICR_HIGH / 4] = high;
 	}
 	irq_restore(flags);
 	return idle;
@@ -256,7 +262,7 @@ static bool xapic_send(u32 to, u32 command)
 bool apic_send(u32 to, u32 command)
 {
 	if (mode == APIC_XAPIC)
-		return xapic_send(to, command);
+		return xapic_send(regs, to, command, this_cpu()->arch.nmi_depth > 0);
 	if (mode == APIC_NONE)
 		return false;
 	__asm__ volatile("mfence; lfence" ::: "memory");

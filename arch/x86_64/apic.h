@@ -62,6 +62,12 @@ enum {
 };
 bool apic_send(u32 to, u32 command);
 
+/*
+ * The same in xAPIC mode, where a message is two writes, through `regs` (tests have their own). `nested`: in an NMI, which may have come
+ * between the two writes of what it interrupted: the first is put back.
+ */
+bool xapic_send(volatile u32 *regs, u32 to, u32 command, bool nested);
+
 /* Registers for the AP start-up code (trampoline.S), or NULL in x2APIC mode. */
 volatile u32 *apic_registers(void);
 enum apic_mode apic_mode(void);

@@ -2,8 +2,7 @@
  * Exception table, and the few accesses that are allowed to fault. Table entries are in link order, so the search is
  * linear: there are a handful.
  *
- * Under NMI a fault's IRET unblocks NMIs early (Intel SDM vol. 3A, 6.7.1); the NMI handler that peeks must tolerate
- * being interrupted by another NMI, which it does, because it stops the CPU or only counts.
+ * An NMI handler may peek too: a fault's return leaves NMIs blocked there (traps.S).
  */
 #include "arch/x86_64/extable.h"
 

@@ -26,6 +26,8 @@
 
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 
+enum { NAMED_MAX = 16 };
+
 #define STOP_BASE_NS    (100 * NS_PER_MS)
 #define STOP_PER_CPU_NS (5 * NS_PER_MS)
 #define STOP_SPINS_MAX  (1u << 27) /* stands in for the limit if the clock does not run */
@@ -108,13 +110,32 @@ u64 ipi_send_mask(const struct cpumask *targets)
 	return sent;
 }
 
+static void print_not_stopped(void)
+{
+	unsigned left = NAMED_MAX;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+	{
+		if (cpu == cpu_id() || atomic_load_relaxed(&cpu_data(cpu)->arch.stopped))
+			continue;
+		if (left-- == 0) {
+			print(" ...");
+			break;
+		}
+		print(" %u", cpu);
+	}
+	print("\n");
+}
+
 static void wait_stopped(u32 want)
 {
 	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(), start = clock_ns();
 
 	for (u32 spins = 0; nmi_stopped() < want; spins++) {
 		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
-			print("%u of %u other CPUs did not stop\n", want - nmi_stopped(), want);
+			print("%u of %u other CPUs did not stop:", want - nmi_stopped(), want);
+			print_not_stopped();
 			return;
 		}
 		cpu_relax();

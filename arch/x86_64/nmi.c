@@ -37,36 +37,63 @@ enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TI
 #define FS_PER_S 1000000000000000ULL
 
 static bool stopping, ticking;
+static u8 board_stuck; /* bits of port 61h that were set at start and stay so */
 static u32 stopped, unknown;
 
-static void handle_board(void)
+const char *nmi_board_says(u8 status, u8 stuck)
 {
+	if (status == 0xff) /* no such port */
+		return NULL;
+	if (status & ~stuck & NMI_PARITY)
+		return "the board reports a memory parity error or a fatal system error (SERR)";
+	return status & ~stuck & NMI_CHANNEL ? "an expansion card reports an error (IOCHK)" : NULL;
+}
+
+/* What is latched from before: cleared by switching its source off and on. A bit that stays says nothing from now on. */
+static void clear_board(void)
+{
+	enum { WRITABLE = 0x0f, PARITY_OFF = 1 << 2, CHANNEL_OFF = 1 << 3 };
 	const u8 status = inb(NMI_STATUS);
 
-	if (status != 0xff && (status & NMI_PARITY))
-		panic("NMI: the board reports a memory parity error or a fatal system error (SERR)");
-	if (status != 0xff && (status & NMI_CHANNEL))
-		panic("NMI: an expansion card reports an error (IOCHK)");
-	if (atomic_fetch_add(&unknown, 1) == 0)
-		pr_warn("NMI without a known reason on CPU %u; further ones are not reported", cpu_id());
+	if (!nmi_board_says(status, 0))
+		return;
+	outb(NMI_STATUS, (status & WRITABLE) | PARITY_OFF | CHANNEL_OFF);
+	outb(NMI_STATUS, status & WRITABLE);
+	board_stuck = inb(NMI_STATUS) & (NMI_PARITY | NMI_CHANNEL);
+	pr_warn("NMI: port 61h said %02x at start: %s%s", status, nmi_board_says(status, 0),
+		board_stuck ? "; it cannot be cleared and is not listened to" : "");
+}
+
+/* The watchdog's NMI and the board's may be one: the board is asked every time. */
+static void handle_board_or_tick(void)
+{
+	const u8 status = inb(NMI_STATUS);
+	const char *words = nmi_board_says(status, board_stuck);
+
+	if (words)
+		panic("NMI: %s; port 61h says %02x", words, status);
+	if (ticking && cpu_id() == 0)
+		watchdog_tick();
+	else if (atomic_fetch_add(&unknown, 1) == 0)
+		pr_warn("NMI without a known reason on CPU %u, port 61h says %02x; further ones are not reported", cpu_id(), status);
 }
 
 static void handle_nmi(struct trap_frame *frame)
 {
 	if (atomic_load_acquire(&stopping)) {
+		if (panic_is_ours())
+			return; /* a tick, or another CPU's question: it must not stop the panic itself */
+		atomic_store_relaxed(&this_cpu()->arch.stopped, 1);
 		atomic_fetch_add(&stopped, 1);
 		cpu_halt_forever();
 	}
-	if (sample_answer(frame))
-		return;
-	if (ticking && cpu_id() == 0)
-		watchdog_tick();
-	else
-		handle_board();
+	if (!sample_answer(frame))
+		handle_board_or_tick();
 }
 
 void nmi_init(void)
 {
+	clear_board();
 	trap_set_handler(TRAP_NMI, handle_nmi);
 }
 

@@ -44,14 +44,6 @@ bool sample_answer(const struct trap_frame *frame)
 	return true;
 }
 
-/* Whose work this CPU has interrupted may be half way through the mailbox. */
-static bool in_nmi(void)
-{
-	const struct trap_frame *trap = this_cpu()->arch.trap;
-
-	return trap && trap->vector == TRAP_NMI;
-}
-
 /* Until it has answered or the time is over. A CPU that began to answer will end. */
 static bool wait_for_answer(u64 limit_ns)
 {
@@ -61,7 +53,7 @@ static bool wait_for_answer(u64 limit_ns)
 		if (clock_ns() - start > limit_ns && atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
 			return false;
 		cpu_relax();
-		if (!in_nmi())
+		if (this_cpu()->arch.nmi_depth == 0) /* what an NMI interrupted may be half way through the mailbox */
 			call_serve();
 	}
 	return true;

@@ -2,6 +2,10 @@
  * Trap entry: one stub per vector, 16 bytes apart, then a common part that saves the registers as struct trap_frame
  * (arch/x86_64/traps.h) and calls trap_dispatch(frame).
  *
+ * An IRETQ lets the next NMI in (SDM vol. 3A, 6.7.1), which would begin on top of the stack that the NMI being handled still
+ * stands on. So an exception inside an NMI returns without one: same privilege, same segments, so RIP and RFLAGS are all there
+ * is to put back. They are written below the interrupted stack pointer, where the exception's own frame was.
+ *
  * Which vectors push an error code: Intel SDM vol. 3A, table 6-1. There is no user mode, so no SWAPGS: GS always holds
  * the per-CPU base.
  */
@@ -20,6 +24,24 @@ trap_stubs:
 	jmp trap_common
 	.set vector, vector + 1
 	.endr
+
+	.macro pop_registers
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %r11
+	pop %r10
+	pop %r9
+	pop %r8
+	pop %rbp
+	pop %rdi
+	pop %rsi
+	pop %rdx
+	pop %rcx
+	pop %rbx
+	pop %rax
+	.endm
 
 	.balign 16
 trap_common:
@@ -41,22 +63,42 @@ trap_common:
 	cld
 	mov %rsp, %rdi
 	call trap_dispatch /* RSP is 16-aligned here: 22 words below the CPU's own alignment */
-	pop %r15
-	pop %r14
-	pop %r13
-	pop %r12
-	pop %r11
-	pop %r10
-	pop %r9
-	pop %r8
-	pop %rbp
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %rcx
-	pop %rbx
-	pop %rax
+	test %al, %al
+	jnz return_into_nmi
+	pop_registers
 	add $16, %rsp
 	iretq
+
+return_into_nmi:
+	mov 136(%rsp), %rbx /* rip */
+	mov 152(%rsp), %rcx /* rflags */
+	mov 160(%rsp), %rax /* rsp */
+	sub $16, %rax
+	mov %rbx, 8(%rax)
+	mov %rcx, (%rax)
+	mov %rax, 128(%rsp) /* in the place of the error code */
+	pop_registers
+	add $8, %rsp
+	pop %rsp
+	popfq
+	ret
+
+/*
+ * Interrupts on and halt, with nothing in between: STI holds interrupts back for one instruction, but not NMIs or machine checks. One
+ * that finds this CPU at halt_insn returns behind it (traps.c): what it let in may have been the event that is waited for.
+ */
+	.balign 16
+	.globl cpu_halt_until_interrupt, halt_insn
+	.type cpu_halt_until_interrupt, @function
+cpu_halt_until_interrupt:
+	push %rbp
+	mov %rsp, %rbp
+	sti
+halt_insn:
+	hlt
+	cli
+	pop %rbp
+	ret
+	.size cpu_halt_until_interrupt, . - cpu_halt_until_interrupt
 
 	.section .note.GNU-stack, "", @progbits

@@ -33,7 +33,6 @@ struct gate {
 };
 
 extern const u8 trap_stubs[];
-void trap_dispatch(struct trap_frame *frame);
 
 static struct gate idt[VECTORS] __cacheline_aligned;
 static trap_handler_fn *handlers[VECTORS];
@@ -191,16 +190,31 @@ static void handle_exception(struct trap_frame *frame)
 	}
 }
 
-void trap_dispatch(struct trap_frame *frame)
+/* It came between STI and HLT, where an interrupt that it let in would not end the halt. */
+static void skip_halt(struct trap_frame *frame)
+{
+	enum { HLT_SIZE = 1 };
+
+	if (frame->rip == (u64)halt_insn)
+		frame->rip += HLT_SIZE;
+}
+
+bool trap_dispatch(struct trap_frame *frame)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
 	struct trap_frame *outer = arch->trap;
+	const bool nmi = frame->vector == TRAP_NMI;
 
 	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
 		handle_interrupt(frame);
-		return;
+		return arch->nmi_depth > 0;
 	}
 	arch->trap = frame;
+	arch->nmi_depth += nmi;
 	handle_exception(frame);
+	arch->nmi_depth -= nmi;
 	arch->trap = outer;
+	if (nmi || frame->vector == TRAP_MACHINE_CHECK)
+		skip_halt(frame);
+	return arch->nmi_depth > 0;
 }

@@ -38,11 +38,8 @@ static inline void irq_disable(void)
 	__asm__ volatile("cli" ::: "memory");
 }
 
-/* With interrupts off: enable them and halt until one arrives, in one step that no interrupt can slip between. */
-static inline void cpu_halt_until_interrupt(void)
-{
-	__asm__ volatile("sti; hlt; cli" ::: "memory");
-}
+/* With interrupts off: enable them and halt until one arrives, in one step that no interrupt can slip between. May return early. */
+void cpu_halt_until_interrupt(void);
 
 /*
  * While waiting for another CPU, after some spinning: under a hypervisor halt for a moment (about 0.1 ms, or until an

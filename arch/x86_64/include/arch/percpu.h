@@ -27,6 +27,8 @@ struct arch_percpu {
 	struct timer timer;
 	struct cpu_picture picture;
 	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
+	u32 nmi_depth; /* 1: an NMI is being handled, whatever faults inside it */
+	u32 stopped; /* for good, by a panic's NMI */
 	u32 sampled; /* by others: the next NMI asks where this CPU is */
 };
 

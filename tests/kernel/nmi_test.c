@@ -1,0 +1,109 @@
+/*
+ * NMIs come anywhere: before a halt, between the two writes of a message, and one after the other although the first one's handler
+ * has met a fault. What they do there is seen in frames and registers of the test's own, and on real NMIs to oneself.
+ */
+#ifndef ASHLAR_HOSTED
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/peek.h>
+
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/nmi.h"
+#include "arch/x86_64/traps.h"
+#include "kernel/percpu.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+#define LIMIT (5 * NS_PER_S)
+
+/* STI holds interrupts back until after HLT, an NMI in between lets them in: it must not go back to the HLT. */
+TEST(arch_nmi, one_that_comes_before_a_halt_ends_it)
+{
+	struct trap_frame frame = {.vector = TRAP_NMI, .rip = (u64)halt_insn};
+	const irq_flags_t flags = irq_save();
+
+	this_cpu()->arch.sampled = 1; /* somebody asked, and gave up: nothing to do */
+	EXPECT(!trap_dispatch(&frame));
+	EXPECT_EQ(frame.rip, (u64)halt_insn + 1);
+	this_cpu()->arch.sampled = 1;
+	EXPECT(!trap_dispatch(&frame));
+	EXPECT_EQ(frame.rip, (u64)halt_insn + 1);
+	irq_restore(flags);
+}
+
+TEST(arch_nmi, a_message_of_its_own_leaves_the_interrupted_one_whole)
+{
+	enum { ICR = 0x300 / 4, ICR_HIGH = 0x310 / 4, COMMAND = ICR_NMI | ICR_ASSERT };
+	static volatile u32 regs[KIB(4) / sizeof(u32)];
+
+	regs[ICR_HIGH] = 5 << 24; /* the first write of a message to CPU 5 */
+	EXPECT(xapic_send(regs, 7, COMMAND, true));
+	EXPECT_EQ(regs[ICR], COMMAND);
+	EXPECT_EQ(regs[ICR_HIGH], 5 << 24);
+	EXPECT(xapic_send(regs, 7, COMMAND, false));
+	EXPECT_EQ(regs[ICR_HIGH], 7 << 24);
+}
+
+static u32 calls, depth, deepest;
+static bool peeked;
+
+static bool send_to_self(void)
+{
+	return apic_send(this_cpu()->arch.apic_id, ICR_NMI | ICR_ASSERT);
+}
+
+/* The first one faults, and then has the next sent: that must wait until this one is over. */
+static void fault_and_send(struct trap_frame *frame)
+{
+	u64 value;
+
+	(void)frame;
+	depth++;
+	deepest = MAX(deepest, depth);
+	if (calls++ == 0) {
+		peeked = peek_u64((void *)8, &value);
+		send_to_self();
+		clock_delay_ns(NS_PER_MS);
+	}
+	depth--;
+}
+
+TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
+{
+	u64 start;
+
+	if (apic_mode() == APIC_NONE)
+		SKIP("needs a local APIC");
+	calls = depth = deepest = 0;
+	peeked = true;
+	trap_set_handler(TRAP_NMI, fault_and_send);
+	EXPECT(send_to_self());
+	start = clock_ns();
+	while (atomic_load_relaxed(&calls) < 2 && clock_ns() - start < LIMIT)
+		cpu_relax();
+	nmi_init();
+	EXPECT(calls >= 2);
+	EXPECT_EQ(deepest, 1);
+	EXPECT(!peeked);
+}
+
+static bool says(u8 status, u8 stuck, const char *begin)
+{
+	const char *words = nmi_board_says(status, stuck);
+
+	return words && strncmp(words, begin, strlen(begin)) == 0;
+}
+
+TEST(arch_nmi, the_board_is_believed_but_for_bits_that_stick)
+{
+	EXPECT(!nmi_board_says(0xff, 0)); /* no such port */
+	EXPECT(!nmi_board_says(0x3f, 0));
+	EXPECT(says(0x90, 0, "the board reports a memory parity error"));
+	EXPECT(says(0x40, 0x80, "an expansion card"));
+	EXPECT(!nmi_board_says(0xc0, 0xc0));
+	EXPECT(says(0xc0, 0x80, "an expansion card"));
+}
+
+#endif
