@@ -12,6 +12,8 @@
 #include "kernel/printk.h"
 #include "kernel/string.h"
 
+enum { CHOICE_MAX = 64, VALUES_MAX = 160 };
+
 static struct cmdline machine; /* the machine's own */
 
 const char *cmdline_text(void)
@@ -129,14 +131,51 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
 	return true;
 }
 
+static const char *row_name(const struct option *opt, unsigned row)
+{
+	return *(const char *const *)((const char *)opt->rows + row * opt->row_bytes);
+}
+
+bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size)
+{
+	unsigned before = 0;
+
+	if (opt->values && (opt->rows || strchr(opt->values, '|'))) {
+		if (choice_name(opt->values, n, buf, size))
+			return true;
+		while (choice_name(opt->values, before, buf, size))
+			before++;
+	}
+	if (!opt->rows)
+		return false;
+	for (unsigned row = 0; row_name(opt, row); row++) {
+		if (before + row != n)
+			continue;
+		format(buf, size, "%s", row_name(opt, row));
+		return true;
+	}
+	return false;
+}
+
+void option_values(const struct option *opt, char *buf, size_t size)
+{
+	size_t at = (size_t)format(buf, size, "%s", opt->values ? opt->values : "");
+
+	for (unsigned row = 0; opt->rows && row_name(opt, row) && at < size; row++)
+		at += (size_t)format(buf + at, size - at, "%s%s", at ? "|" : "", row_name(opt, row));
+}
+
 int option_parse_choice(const struct option *opt, const char *value)
 {
-	int index = choice_index(opt->values, value);
+	char name[CHOICE_MAX];
 
-	if (index < 0)
-		return index;
-	*(unsigned *)opt->target = (unsigned)index;
-	return 0;
+	for (unsigned n = 0; option_choice(opt, n, name, sizeof(name)); n++) {
+		if (strcmp(name, value) != 0)
+			continue;
+		*(unsigned *)opt->target = n;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 int option_parse_bool(const struct option *opt, const char *value)
@@ -179,6 +218,9 @@ const struct option *option_find(const char *name)
 /* Numbers name their limits, because nobody knows those by heart. */
 void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size)
 {
+	char values[VALUES_MAX];
+
+	option_values(opt, values, sizeof(values));
 	if (err == -EPERM)
 		format(buf, size, "%s is read once, at boot: give it on the command line", opt->name);
 	else if (err == -ERANGE && opt->parse == option_parse_u64)
@@ -187,7 +229,7 @@ void option_explain(const struct option *opt, const char *value, int err, char *
 	else if (err == -ERANGE)
 		format(buf, size, "%s=%s is impossible", opt->name, value);
 	else
-		format(buf, size, "%s=%s is malformed (expected %s)", opt->name, value, opt->values);
+		format(buf, size, "%s=%s is malformed (expected %s)", opt->name, value, values);
 }
 
 int option_set(const struct option *opt, const char *value)
@@ -202,7 +244,7 @@ bool option_show(const struct option *opt, char *buf, size_t size)
 	} else if (opt->parse == option_parse_u64) {
 		format(buf, size, "%llu", (unsigned long long)*(const u64 *)opt->target);
 	} else if (opt->parse == option_parse_choice) {
-		choice_name(opt->values, *(const unsigned *)opt->target, buf, size);
+		option_choice(opt, *(const unsigned *)opt->target, buf, size);
 	} else if (opt->parse == option_parse_bool) {
 		format(buf, size, "%s", *(const bool *)opt->target ? "on" : "off");
 	} else if (opt->parse == option_parse_text) {

@@ -19,6 +19,12 @@ struct option {
 	int (*parse)(const struct option *opt, const char *value);
 	void *target;
 	u64 min, max; /* for numbers */
+	/*
+	 * Choices behind those in `values` (which may be NULL then): the names of a table's rows, each of which begins with
+	 * `const char *name`; NULL ends it. A new row is a new choice.
+	 */
+	const void *rows;
+	size_t row_bytes;
 	bool boot_only; /* read once, at boot: the monitor refuses to set it */
 	/* Its present value as text, where `target` does not tell; NULL: by the kind of option. */
 	void (*show)(const struct option *opt, char *buf, size_t size);
@@ -27,7 +33,7 @@ struct option {
 TABLE_DECLARE(const struct option, option_table);
 
 int option_parse_u64(const struct option *opt, const char *value);    /* target: u64; K/M/G/T suffixes taken */
-int option_parse_choice(const struct option *opt, const char *value); /* target: unsigned, index into values */
+int option_parse_choice(const struct option *opt, const char *value); /* target: unsigned, index into values, then rows */
 int option_parse_bool(const struct option *opt, const char *value);   /* target: bool; on|off|1|0|"" */
 int option_parse_text(const struct option *opt, const char *value);   /* target: const char * */
 
@@ -40,6 +46,9 @@ int option_parse_text(const struct option *opt, const char *value);   /* target:
 	       .max = (hi), ##__VA_ARGS__)
 #define OPTION_CHOICE(ident, var, choices, what, ...)                                                                  \
 	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice, .target = &(var), ##__VA_ARGS__)
+#define OPTION_ROW(ident, var, table, what, ...)                                                                       \
+	OPTION(ident, .rows = (table), .row_bytes = sizeof((table)[0]), .help = what, .parse = option_parse_choice,            \
+	       .target = &(var), ##__VA_ARGS__)
 #define OPTION_BOOL(ident, var, what, ...)                                                                             \
 	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool, .target = &(var), ##__VA_ARGS__)
 #define OPTION_TEXT(ident, var, what)                                                                                  \
@@ -75,6 +84,10 @@ unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
 /* Choices are "a|b|c": index of one, or -EINVAL; the n-th by name, false behind the last. */
 int choice_index(const char *choices, const char *value);
 bool choice_name(const char *choices, unsigned n, char *buf, size_t size);
+
+/* The n-th choice of an option that has choices, those in `values` first; false behind the last. option_values(): all of them, "a|b|c". */
+bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size);
+void option_values(const struct option *opt, char *buf, size_t size);
 
 /* The command line as it was applied, for the machine page. */
 const char *cmdline_text(void);

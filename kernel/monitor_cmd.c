@@ -15,7 +15,7 @@
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
 
-enum { VALUE_MAX = 64, LOG_CHUNK = 512 };
+enum { VALUE_MAX = 64, VALUES_MAX = 160, LOG_CHUNK = 512 };
 
 /* ---- help ---- */
 
@@ -63,10 +63,11 @@ COMMAND(help, .usage = "[NAME]", .help = "this list, or more about one command",
 
 static void print_option(const struct option *opt)
 {
-	char value[VALUE_MAX];
+	char value[VALUE_MAX], values[VALUES_MAX];
 
 	option_show(opt, value, sizeof(value));
-	print("  %-16s %-10s %s%s: %s\n", opt->name, value, opt->boot_only ? "(boot) " : "", opt->values, opt->help);
+	option_values(opt, values, sizeof(values));
+	print("  %-16s %-10s %s%s: %s\n", opt->name, value, opt->boot_only ? "(boot) " : "", values, opt->help);
 }
 
 /* In the order of their names: the first after `after`. */
@@ -152,11 +153,9 @@ static bool set_candidate(const struct words *words, unsigned at, unsigned n, ch
 	char value[VALUE_MAX];
 
 	for (const struct option *opt = option_after(NULL); opt; opt = option_after(opt)) {
-		const bool choice = strchr(opt->values, '|') != NULL;
-
 		if (opt->boot_only || (with_value && strncmp(opt->name, typed, strlen(opt->name)) != 0))
 			continue;
-		for (unsigned i = 0; with_value ? choice && choice_name(opt->values, i, value, sizeof(value)) : i == 0; i++) {
+		for (unsigned i = 0; with_value ? option_choice(opt, i, value, sizeof(value)) : i == 0; i++) {
 			if (n-- > 0)
 				continue;
 			format(buf, size, "%s=%s", opt->name, with_value ? value : "");

@@ -76,7 +76,7 @@ const struct clear_mode clear_modes[] = {
 
 enum { MODE_MULTI = 1 };
 static unsigned clear_mode = MODE_MULTI;
-OPTION_CHOICE(clear, clear_mode, "page|multi", "how huge pages are cleared: page by page, or in extents");
+OPTION_ROW(clear, clear_mode, clear_modes, "how huge pages are cleared: page by page, or in extents");
 
 static const struct clear_how *forced;
 

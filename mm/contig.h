@@ -38,6 +38,7 @@ struct contig_scan {
 
 struct contig_search {
 	const char *name;
+	bool reads; /* struct pages: needs sections that are mapped, and finds nothing in others */
 	bool skips_same, skips_all; /* huge pages of the request's size and more; any */
 	u32 (*next)(struct contig_scan *scan, const struct contig_search *search); /* first block of a range, or BLOCK_NONE */
 };

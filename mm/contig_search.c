@@ -180,15 +180,15 @@ static u32 next_by_summary(struct contig_scan *scan, const struct contig_search 
 enum { SEARCH_INDEX = 3 };
 
 const struct contig_search contig_searches[] = {
-	{.name = "vanilla", .next = next_by_reading},
-	{.name = "skip", .skips_same = true, .next = next_by_reading},
-	{.name = "strict", .skips_same = true, .skips_all = true, .next = next_by_reading},
+	{.name = "vanilla", .reads = true, .next = next_by_reading},
+	{.name = "skip", .reads = true, .skips_same = true, .next = next_by_reading},
+	{.name = "strict", .reads = true, .skips_same = true, .skips_all = true, .next = next_by_reading},
 	[SEARCH_INDEX] = {.name = "index", .next = next_by_summary},
 	{.name = NULL},
 };
 
 static unsigned search_selected = SEARCH_INDEX;
-OPTION_CHOICE(contig, search_selected, "vanilla|skip|strict|index", "how contiguous ranges are searched for");
+OPTION_ROW(contig, search_selected, contig_searches, "how contiguous ranges are searched for");
 
 const struct contig_search *contig_search_selected(void)
 {

@@ -25,11 +25,12 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = NULL},
 };
 
-static const struct hvo_mode *hvo_selected = &hvo_modes[HVO_ON];
+static unsigned hvo_selected = HVO_ON;
+OPTION_ROW(hvo, hvo_selected, hvo_modes, "huge page vmemmap optimisation");
 
 const struct hvo_mode *hvo_mode_selected(void)
 {
-	return hvo_selected;
+	return &hvo_modes[hvo_selected];
 }
 
 const struct hvo_mode *hvo_mode_find(const char *name)
@@ -39,27 +40,6 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 			return mode;
 	return NULL;
 }
-
-/* By the table, so that a new row is all that a new mode needs. */
-static int hvo_parse(const struct option *opt, const char *value)
-{
-	const struct hvo_mode *mode = hvo_mode_find(value);
-
-	(void)opt;
-	if (!mode)
-		return -EINVAL;
-	hvo_selected = mode;
-	return 0;
-}
-
-static void hvo_show(const struct option *opt, char *buf, size_t size)
-{
-	(void)opt;
-	format(buf, size, "%s", hvo_selected->name);
-}
-
-OPTION(hvo, .values = "off|unbatched|batched|on|off-keep", .help = "huge page vmemmap optimisation", .parse = hvo_parse,
-       .show = hvo_show);
 
 /* ---- taking blocks ---- */
 

@@ -40,7 +40,7 @@ static bool has_erms(void)
 	return cpu_features.erms;
 }
 
-enum { INSN_ORIG, INSN_REP, INSN_ERMS, INSN_CLZERO, INSN_NT, INSNS };
+enum { INSN_ORIG, INSN_REP, INSN_ERMS, INSN_CLZERO, INSN_NT };
 
 const struct clear_insn clear_insns[] = {
 	[INSN_ORIG] = {"orig", clear_orig, always},
@@ -48,7 +48,7 @@ const struct clear_insn clear_insns[] = {
 	[INSN_ERMS] = {"erms", clear_erms, has_erms},
 	[INSN_CLZERO] = {"clzero", clear_clzero, has_clzero},
 	[INSN_NT] = {"nt", clear_nt, always},
-	[INSNS] = {NULL, NULL, NULL},
+	{NULL, NULL, NULL},
 };
 
 static const struct clear_insn *forced, *calibrated[CLEAR_CLASSES];
@@ -77,8 +77,8 @@ static void clear_insn_show(const struct option *opt, char *buf, size_t size)
 	format(buf, size, "%s", forced ? forced->name : "auto");
 }
 
-OPTION(clear_insn, .values = "auto|orig|rep|erms|clzero|nt", .help = "how memory is cleared (auto: by CPUID and size)",
-       .parse = clear_insn_parse, .show = clear_insn_show);
+OPTION(clear_insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]), .parse = clear_insn_parse,
+       .show = clear_insn_show, .help = "how memory is cleared (auto: by CPUID and size)");
 
 enum clear_class clear_class_of(u64 bytes)
 {

@@ -14,6 +14,7 @@
 #include <arch/pmu.h>
 
 #include "kernel/bench.h"
+#include "kernel/input.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/verdict.h"
@@ -130,18 +131,33 @@ static void turn(const struct series *s, struct way *way)
 		turn_huge(s, way);
 }
 
-static void measure(struct series *s)
+/* A turn for each way. False if Ctrl-C came in the middle. */
+static bool measure_round(struct series *s)
+{
+	for (unsigned i = 0; i < s->ways; i++) {
+		if (input_stop_asked())
+			return false;
+		turn(s, &s->way[i]);
+	}
+	return true;
+}
+
+/* False if it was stopped before each way had its turn. */
+static bool measure(struct series *s)
 {
 	u64 start;
 
-	for (unsigned i = 0; i < s->ways; i++) {
-		turn(s, &s->way[i]); /* unmeasured: has the host back the memory */
+	if (!measure_round(s)) /* unmeasured: has the host back the memory */
+		return false;
+	for (unsigned i = 0; i < s->ways; i++)
 		forget(&s->way[i]);
-	}
 	start = clock_ns();
-	for (unsigned round = 0; round < ROUNDS_MAX && (round == 0 || clock_ns() - start < BUDGET_NS); round++)
-		for (unsigned i = 0; i < s->ways; i++)
-			turn(s, &s->way[i]);
+	if (!measure_round(s))
+		return false;
+	for (unsigned round = 1; round < ROUNDS_MAX && clock_ns() - start < BUDGET_NS; round++)
+		if (!measure_round(s))
+			break;
+	return true;
 }
 
 /* ---- output ---- */
@@ -242,7 +258,10 @@ static void record(const struct series *s)
 static void run_series(struct series *s)
 {
 	add_ways(s);
-	measure(s);
+	if (!measure(s)) {
+		s->ways = 0; /* nothing to record */
+		return;
+	}
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
 		if (insn->supported())
 			print_row(s, insn);

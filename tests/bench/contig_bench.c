@@ -16,6 +16,7 @@
 
 #include "kernel/bench.h"
 #include "kernel/cmdline.h"
+#include "kernel/input.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
@@ -29,16 +30,16 @@
 #include "mm/section.h"
 #include "tests/bench/contig_aged.h"
 
-enum { STEP = 10, PAGES_MAX = 4096, SEARCHES = 4 };
+enum { STEP = 10, PAGES_MAX = 4096, SEARCHES_MAX = 8 };
 
 enum { MEMORY_FRESH, MEMORY_AGED, MEMORIES, MEMORY_ALL = MEMORIES };
 static const char *const memory_names[] = {"fresh", "aged"};
 static unsigned contig_memory = MEMORY_ALL;
 OPTION_CHOICE(memory, contig_memory, "fresh|aged|all", "state of the memory that the contig benchmark searches");
 
-enum { SEARCHES_ALL = SEARCHES };
+enum { SEARCHES_ALL }; /* behind it the rows of the table */
 static unsigned contig_which = SEARCHES_ALL;
-OPTION_CHOICE(searches, contig_which, "vanilla|skip|strict|index|all", "searches that the contig benchmark measures");
+OPTION_ROW(searches, contig_which, contig_searches, "searches that the contig benchmark measures", .values = "all");
 
 static u64 contig_pages = PAGES_MAX;
 OPTION_U64(total, contig_pages, 1, PAGES_MAX, "1 GiB pages of the contig benchmark, at most");
@@ -55,11 +56,12 @@ struct leg {
 	bool verified;
 };
 
-static struct leg legs[SEARCHES];
+static struct leg legs[SEARCHES_MAX];
+static unsigned searches; /* of the table, as many as there is room for */
 
 static bool is_ours(const struct leg *leg)
 {
-	return strcmp(leg->search->name, "index") == 0;
+	return !leg->search->reads;
 }
 
 static const struct hvo_mode *leg_mode(const struct leg *leg)
@@ -151,7 +153,7 @@ static bool run_leg(struct leg *leg)
 	prepare(leg);
 	if (leg->memory == MEMORY_AGED)
 		aged = aged_begin();
-	while (leg->pages < contig_pages && one_page(leg))
+	while (leg->pages < contig_pages && !input_stop_asked() && one_page(leg))
 		;
 	leg->verified = leg->memory == MEMORY_FRESH || aged_verify();
 	if (!leg->verified || (leg->memory == MEMORY_AGED && aged == 0)) {
@@ -184,12 +186,12 @@ static u64 quantile(const u64 *sorted, u64 count, unsigned percent)
 static void print_steps(u64 pages)
 {
 	print("\n  mean us per page in each step of %u; for what it moved and read see the records\n\n  pages  ", STEP);
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		print(" %11s", legs[i].search->name);
 	print("\n");
 	for (u64 first = 0; first < pages; first += STEP) {
 		print("  %5llu  ", (unsigned long long)MIN(first + STEP, pages));
-		for (unsigned i = 0; i < SEARCHES; i++) {
+		for (unsigned i = 0; i < searches; i++) {
 			if (legs[i].pages > first)
 				print_us(mean(&legs[i].ns[first], MIN(STEP, legs[i].pages - first)));
 			else
@@ -211,21 +213,21 @@ static void print_latencies(void)
 	print("\n  latency in us of every page\n\n");
 	for (unsigned r = 0; r < ARRAY_LEN(rows); r++) {
 		print("  %-10s", rows[r].name);
-		for (unsigned i = 0; i < SEARCHES; i++)
+		for (unsigned i = 0; i < searches; i++)
 			print_us(quantile(legs[i].sorted, legs[i].pages, rows[r].percent));
 		print("\n");
 	}
 	print("  %-10s", "Amean");
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		print_us(mean(legs[i].ns, legs[i].pages));
 	print("\n  %-10s", "pages");
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		print(" %11llu", (unsigned long long)legs[i].pages);
 	print("\n  %-10s", "read");
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		print(" %11llu", (unsigned long long)legs[i].all.scanned);
 	print("\n  %-10s", "moved");
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		print(" %11llu", (unsigned long long)legs[i].all.moved.pages);
 	print("\n\n");
 }
@@ -255,17 +257,21 @@ static bool run_memory(unsigned memory)
 	u64 pages = 0;
 	bool ok = true;
 
+	for (searches = 0; searches < SEARCHES_MAX && contig_searches[searches].name;)
+		searches++;
 	print("Making 1 GiB pages at run time (Gorman, \"Assume huge tail pages are valid when allocating contiguous pages\","
 	      " 2023-04)\nmemory %s, %u CPUs\n",
 	      memory_names[memory], cpumask_weight(&cpus_online));
-	for (unsigned i = 0; i < SEARCHES; i++) {
+	for (unsigned i = 0; i < searches; i++) {
 		memset(&legs[i], 0, sizeof(legs[i]));
 		legs[i].search = &contig_searches[i];
 		legs[i].memory = memory;
-		if (contig_which == i || contig_which == SEARCHES_ALL)
+		if ((contig_which == i + 1 || contig_which == SEARCHES_ALL) && !input_stop_asked())
 			ok &= run_leg(&legs[i]);
 		pages = MAX(pages, legs[i].pages);
 	}
+	if (pages == 0 && input_stop_asked())
+		return ok;
 	if (pages == 0) {
 		print("  # skipped: this machine has no GiB to spare\n");
 		verdict_count(0, 0, 1);
@@ -273,7 +279,7 @@ static bool run_memory(unsigned memory)
 	}
 	print_steps(pages);
 	print_latencies();
-	for (unsigned i = 0; i < SEARCHES; i++)
+	for (unsigned i = 0; i < searches; i++)
 		for (u64 first = 0; first < legs[i].pages; first += STEP)
 			record_step(&legs[i], first);
 	print("\n");
@@ -285,7 +291,7 @@ static bool bench_contig(void)
 	bool ok = true;
 
 	for (unsigned memory = 0; memory < MEMORIES; memory++)
-		if (contig_memory == memory || contig_memory == MEMORY_ALL)
+		if ((contig_memory == memory || contig_memory == MEMORY_ALL) && !input_stop_asked())
 			ok &= run_memory(memory);
 	return ok;
 }

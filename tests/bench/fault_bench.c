@@ -13,6 +13,7 @@
 
 #include "kernel/bench.h"
 #include "kernel/cmdline.h"
+#include "kernel/input.h"
 #include "kernel/padata.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -162,7 +163,7 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 {
 	bool ok = true;
 
-	for (const struct clear_mode *mode = clear_modes; mode->name; mode++) {
+	for (const struct clear_mode *mode = clear_modes; mode->name && !input_stop_asked(); mode++) {
 		struct leg *leg = &legs[MIN(leg_count, RECORDS_MAX - 1)];
 
 		*leg = (struct leg){.mode = mode, .page = page, .pages = pages, .cpus = cpus};
@@ -191,7 +192,7 @@ static bool run_size(u64 page)
 	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE); /* has the host back it */
 	if (once)
 		huge_unmap(once);
-	for (unsigned cpus = 1; cpus < all; cpus *= 2)
+	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
 		ok &= run_cpus(page, grown, cpus);
 	ok &= run_cpus(page, grown, all);
 	return pool_shrink(pool_for(page), hvo_mode_selected(), grown) == grown && ok;
@@ -205,7 +206,7 @@ static bool bench_fault(void)
 	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page clearing\", 2023-04)\n\n"
 	      "  size mode    cpus   pages   brought\n");
 	ok = run_size(MIB(2));
-	if (cpu_has_1g_mappings())
+	if (cpu_has_1g_mappings() && !input_stop_asked())
 		ok &= run_size(GIB(1));
 	ok &= mm_account(&mm_kernel, machine_pools);
 	print("\n");

@@ -10,6 +10,7 @@
 #include <arch/clock.h>
 
 #include "kernel/bench.h"
+#include "kernel/input.h"
 #include "kernel/padata.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -202,6 +203,7 @@ static bool bench_memmap(void)
 	static const struct memmap_threads asked[] = {{0, false}, {1, false}, {12, true}, {25, true}, {37, true},
 						      {50, true}, {75, true}, {100, true}};
 	static struct row rows[ARRAY_LEN(asked)];
+	unsigned count = 0;
 
 	if (open_once(asked[0]).sections == 0) {
 		print("  # skipped: this machine has no section that can be closed and opened anew\n");
@@ -212,15 +214,18 @@ static bool bench_memmap(void)
 	      "%u nodes, %u CPUs; the slowest node decides\n\n"
 	      "  node%% (thr)  kernel boot: speedup, ms (sd)      memmap init: speedup, ms (sd)   ns/page  GB/s\n",
 	      mm_kernel.nodes, cpumask_weight(&cpus_online));
-	for (unsigned i = 0; i < ARRAY_LEN(asked); i++) {
-		rows[i] = (struct row){.asked = asked[i]};
-		run_row(&rows[i]);
-		print_row(&rows[i], &rows[0]);
+	for (; count < ARRAY_LEN(asked) && !input_stop_asked(); count++) {
+		rows[count] = (struct row){.asked = asked[count]};
+		run_row(&rows[count]);
+		print_row(&rows[count], &rows[0]);
 	}
-	print_lazy();
-	probe_clear();
-	for (unsigned i = 0; i < ARRAY_LEN(asked); i++)
+	if (!input_stop_asked())
+		print_lazy();
+	if (!input_stop_asked())
+		probe_clear();
+	for (unsigned i = 0; i < count; i++)
 		record_row(&rows[i]);
+	sections_close_all(&mm_kernel);
 	return true;
 }
 

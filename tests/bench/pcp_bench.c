@@ -13,6 +13,7 @@
 #include <arch/clock.h>
 
 #include "kernel/bench.h"
+#include "kernel/input.h"
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "mm/migratetype.h"
@@ -222,10 +223,13 @@ static bool pairs(void)
 {
 	static struct leg off[PAIRS], on[PAIRS], warm;
 	s64 batch[PAIRS], fault[PAIRS];
+	unsigned done;
 	bool ok = run_leg(&warm, false) && run_leg(&warm, true);
 
 	print("  pair   without: alloc    free   fault  look-ups  stale   with: alloc    free   fault  look-ups  stale\n");
-	for (unsigned i = 0; i < PAIRS && ok; i++) {
+	for (done = 0; done < PAIRS && ok && !input_stop_asked(); done++) {
+		const unsigned i = done;
+
 		if (i % 2)
 			ok = run_leg(&on[i], true) && run_leg(&off[i], false);
 		else
@@ -246,11 +250,12 @@ static bool pairs(void)
 	if (!ok)
 		return false;
 	print("  picoseconds a page; %u pages freed a run\n\n", ROUNDS * BATCH);
-	print_ratio("batches", batch);
-	if (region)
+	if (done == PAIRS)
+		print_ratio("batches", batch);
+	if (done == PAIRS && region)
 		print_ratio("faults", fault);
 	print("\n");
-	for (unsigned i = 0; i < PAIRS; i++) {
+	for (unsigned i = 0; i < done; i++) {
 		print_record(&off[i], false, i + 1);
 		print_record(&on[i], true, i + 1);
 	}

@@ -15,6 +15,12 @@ static const char *a_text;
 OPTION_U64(selftest_number, a_number, 5, MIB(1), "used by the tests of the command line");
 OPTION_CHOICE(selftest_choice, a_choice, "red|green|greener", "used by the tests of the command line");
 OPTION_BOOL(selftest_flag, a_flag, "used by the tests of the command line");
+static const struct {
+	const char *name;
+	u64 other;
+} a_table[] = {{"one", 1}, {"two", 2}, {NULL, 0}};
+static unsigned a_row;
+OPTION_ROW(selftest_row, a_row, a_table, "used by the tests of the command line", .values = "none|any");
 OPTION_TEXT(selftest_text, a_text, "used by the tests of the command line");
 
 /* The machine's own command line stays as it is: options in use point into it. */
@@ -84,6 +90,33 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT_EQ(a_choice, 1);
 	EXPECT_EQ(apply("selftest_flag=maybe"), 1);
 	EXPECT(a_flag);
+}
+
+/* Choices of their own first, then the table's: parsed, shown, named in order, and no more than there are. */
+TEST(kernel_cmdline, rows_of_a_table_are_choices)
+{
+	const struct option *opt = option_find("selftest_row");
+	static const char *const names[] = {"none", "any", "one", "two"};
+	char text[32], small[8];
+
+	REQUIRE(opt);
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		EXPECT_EQ(option_set(opt, names[i]), 0);
+		EXPECT_EQ(a_row, i);
+		EXPECT(option_show(opt, text, sizeof(text)) && strcmp(text, names[i]) == 0);
+		EXPECT(option_choice(opt, i, text, sizeof(text)) && strcmp(text, names[i]) == 0);
+	}
+	EXPECT(!option_choice(opt, ARRAY_LEN(names), text, sizeof(text)));
+	EXPECT_EQ(option_set(opt, "three"), -EINVAL);
+	EXPECT_EQ(option_set(opt, ""), -EINVAL);
+	EXPECT_EQ(a_row, 3);
+	option_values(opt, text, sizeof(text));
+	EXPECT(strcmp(text, "none|any|one|two") == 0);
+	option_values(opt, small, sizeof(small));
+	EXPECT(strlen(small) < sizeof(small));
+	option_values(option_find("selftest_choice"), text, sizeof(text));
+	EXPECT(strcmp(text, "red|green|greener") == 0);
+	EXPECT(!option_choice(option_find("selftest_number"), 0, text, sizeof(text)));
 }
 
 TEST(kernel_cmdline, quotes)

@@ -63,21 +63,31 @@ def test_the_monitors_session(kernel):
 def test_runs_that_are_shown(kernel, page):
     for line in commands(ROOT / page, "make run CMDLINE="):
         cmdline = shlex.split(line)[-1].partition("=")[2]
-        if "mm.example" in cmdline or "inplace" in cmdline:
+        if "mm.example" in cmdline or "inplace" in cmdline or "blind" in cmdline:
             continue  # these need what the page has the reader write: below
         outcome = run(Machine("pvh", 4, "6G", cmdline=cmdline), kernel, SECONDS)
         assert (outcome.verdict, outcome.problem) == ("pass", ""), f"{line}\n{outcome.report()}"
 
 
+def written(text, copy):
+    """What the page has the reader write, put into the tree: C files, named by their first line, and diffs."""
+    for code in re.findall(r"^```c\n(.*?)^```", text, re.M | re.S):
+        name = re.match(r"/\* (\S+\.c):", code)
+        (copy / (name[1] if name else "tests/kernel/mm_example_test.c")).write_text(code)
+    for diff in re.findall(r"^```diff\n(.*?)^```", text, re.M | re.S):
+        subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=60)
+
+
 def test_what_the_reader_writes_works(copy):
-    """The example case and the example mode of tests/README.md, put into a copy of the tree as they stand there."""
-    text = (ROOT / "tests/README.md").read_text(encoding="utf-8")
-    (copy / "tests/kernel/mm_example_test.c").write_text(re.search(r"^```c\n(.*?)^```", text, re.M | re.S)[1])
-    diff = re.search(r"^```diff\n(.*?)^```", text, re.M | re.S)[1]
-    subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=60)
+    """The example case and the examples of "Try your own" in tests/README.md, in a copy of the tree as they stand there."""
+    written((ROOT / "tests/README.md").read_text(encoding="utf-8"), copy)
     make(copy, "kernel")
     kernel = copy / "build/ashlar.elf"
-    outcome = run(Machine("pvh", 4, "6G", cmdline="test=mm.example.*"), kernel, SECONDS)
-    assert "# totals pass:1 fail:0" in outcome.text, outcome.report()
-    outcome = run(Machine("pvh", 4, "6G", cmdline="hvo=inplace pages=256"), kernel, SECONDS)
+    words = "clear_insn=words contig=blind"
+    outcome = run(Machine("pvh", 2, "4G", cmdline=f"test=mm.example.*,mm.clear.*,mm.contig.* {words}"), kernel, SECONDS)
+    assert "mm.example" in outcome.text and outcome.verdict == "pass", outcome.report()
+    words += " bench=hvo,contig hvo=inplace modes=inplace pages=256 memory=fresh searches=blind total=1"
+    outcome = run(Machine("pvh", 2, "4G", cmdline=words), kernel, SECONDS)
     assert outcome.verdict == "pass" and re.search(r"BENCH hvo mode=inplace .*op=free .*done=256", outcome.text), outcome.report()
+    assert re.search(r"BENCH contig mode=blind .*total=1 ", outcome.text), outcome.report()
+    assert re.search(r"clear +multi: words below 256 KiB, words up to 32 MiB, words beyond", outcome.text), outcome.report()

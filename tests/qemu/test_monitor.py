@@ -112,6 +112,29 @@ def test_ctrl_c_stops_what_runs(session):
     assert "every frame accounted for" in session.command("pool 2M 0; mem check")
 
 
+# What to type, when to press Ctrl-C, and what only a run to its end would print.
+STOPPED = [
+    ("bench memmap", r"\( +0\) ", r"plain clear|asked=100%"),
+    ("bench clear", r"size insn", r"size=1G"),
+    ("bench pcp", r"pair +without", r"batches +without"),
+    ("bench fault fault_bytes=64M", r" 2M +page +1 ", r"cpus=[248]"),
+    ("bench contig memory=fresh", r"memory fresh", r"mode=index"),
+]
+
+
+def test_ctrl_c_stops_benchmarks_between_rows(session):
+    """What they hold is given back, what they set is as it was, and what they had measured is recorded."""
+    for line, when, rest in STOPPED:
+        session.send(line + "\r")
+        session.expect(when)
+        session.send("\x03")
+        said = session.prompt(60)
+        assert not re.search(rest, said) and "failed" not in said, f"{line}:\n{said}"
+    assert "every frame accounted for" in session.command("mem check", 60)
+    outcome = session.poweroff()
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+
+
 def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
     """One flush round for each page takes long enough to be stopped; what was grown until then is a sound pool."""
     with Session(Machine("pvh", 8, "256G", cmdline="monitor hvo=unbatched"), kernel) as session:

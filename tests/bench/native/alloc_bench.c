@@ -24,6 +24,7 @@
 #include "kernel/bench.h"
 #include "kernel/call.h"
 #include "kernel/cmdline.h"
+#include "kernel/input.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/page_alloc.h"
@@ -299,7 +300,7 @@ static void run_row(unsigned s, unsigned r, unsigned threads)
 
 static void run_rows(unsigned s, bool aged)
 {
-	for (unsigned r = 0; r < ROWS; r++) {
+	for (unsigned r = 0; r < ROWS && !input_stop_asked(); r++) {
 		if (rows[r].aged != aged || (rows[r].ours_only && !subjects[s].ours))
 			continue;
 		for (unsigned threads = rows[r].two_only ? 2 : 1; threads <= MIN(cpu_count, THREADS); threads++)
@@ -422,7 +423,7 @@ static bool alloc_bench(void)
 {
 	print("\nThe page allocator, %llu GiB of frames: allocate / free, medians of %u rounds\n", (unsigned long long)gib,
 	      ROUNDS);
-	for (unsigned s = 0; s < SUBJECTS; s++)
+	for (unsigned s = 0; s < SUBJECTS && !input_stop_asked(); s++)
 		if (!run_subject(s))
 			return false;
 	print_table();
