@@ -29,19 +29,20 @@ static bool pages_can_move(const struct mm *mm, u32 index)
 	return true;
 }
 
-/* Zone lock held. What is in transit is looked at when it has settled. */
+/* Zone lock held. What is in transit changes meanwhile, and is looked at when it has settled. */
 static bool can_isolate(struct zone *zone, u32 index)
 {
 	const struct mm *mm = zone->mm;
-	const struct block *block = block_at(mm, index), *head = block_at(mm, block_run_head(mm, index));
+	const u32 at = block_run_head(mm, index);
+	const struct block *block = block_at(mm, index), *head = block_at(mm, at);
 
 	if (block->zone != zone->index || block_is_isolated(block))
 		return false;
-	if (head->flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
-		return block->state != BLOCK_META;
-	switch (head->state) {
+	if (atomic_load_relaxed(&head->flags) & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
+		return atomic_load_relaxed(&block->state) != BLOCK_META;
+	switch (atomic_load_relaxed(&head->state)) {
 	case BLOCK_HUGE:
-		return page_can_move(page_kind(pfn_page(mm, block_pfn(block_run_head(mm, index)))));
+		return page_can_move(page_kind(pfn_page(mm, block_pfn(at))));
 	case BLOCK_FULL:
 		return pages_can_move(mm, index);
 	default:
@@ -70,7 +71,7 @@ static bool any_in_transit(struct zone *zone, u32 first, u32 end)
 
 	spin_lock(&zone->lock);
 	for (u32 index = first; index < end && !any; index++)
-		any = block_at(zone->mm, block_run_head(zone->mm, index))->flags & BLOCK_TRANSIT;
+		any = atomic_load_relaxed(&block_at(zone->mm, block_run_head(zone->mm, index))->flags) & BLOCK_TRANSIT;
 	spin_unlock(&zone->lock);
 	return any;
 }
