@@ -15,7 +15,6 @@
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
 #include "kernel/wait.h"
-#include "mm/buddy.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
@@ -124,27 +123,6 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 	return err;
 }
 
-/* A free bare block of this GiB and zone, in transit. */
-static u32 take_in_gib(struct zone *zone, u32 first)
-{
-	u32 taken = BLOCK_NONE;
-
-	spin_lock(&zone->lock);
-	for (u32 index = first; index < first + GIB_BLOCKS && taken == BLOCK_NONE; index++) {
-		const struct block *block = block_at(zone->mm, index);
-		const u32 head = block->state == BLOCK_BARE && block->zone == zone->index ? buddy_find_run(zone->mm, index)
-											  : BLOCK_NONE;
-
-		if (head == BLOCK_NONE || block_is_isolated(block) || block_type(block) == MIGRATE_CMA)
-			continue;
-		buddy_unlink_within(zone, head, index, index + 1);
-		block_begin(zone, index, BLOCK_ORDER, BLOCK_META);
-		taken = index;
-	}
-	spin_unlock(&zone->lock);
-	return taken;
-}
-
 /* Near what is META already: each GiB without any of it can be a 1 GiB page some day. */
 static u32 take_near_meta(struct zone *zone)
 {
@@ -157,7 +135,7 @@ static u32 take_near_meta(struct zone *zone)
 
 		if (meta > 0 && meta < GIB_BLOCKS && block_pfn((u32)first) < zone->end_pfn &&
 		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
-			index = take_in_gib(zone, (u32)first);
+			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE, BLOCK_META);
 	}
 	return index;
 }

@@ -111,7 +111,7 @@ bool section_choose_memmap(struct opening *o)
 	o->memmap = BLOCK_NONE;
 	if (home != BLOCK_NONE && lies_inside(o, home))
 		own = home;
-	else if (home != BLOCK_NONE && block_take_at(zone, home, BLOCK_META))
+	else if (home != BLOCK_NONE && block_take_in(zone, home, 1, 1u << FREE_BARE | 1u << FREE_MAPPED, BLOCK_META) == home)
 		o->memmap = home;
 	if (o->memmap == BLOCK_NONE && own != home)
 		o->memmap = block_take_one(zone, FREE_BARE, BLOCK_META);

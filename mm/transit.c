@@ -88,31 +88,30 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 	return block_list_pop(zone->mm, &list);
 }
 
-/* Head of the free run that block_take_at() may cut, or BLOCK_NONE. Zone lock held. */
-static u32 takeable_run(struct zone *zone, u32 index)
+/* Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. */
+static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
 {
 	const struct block *block = block_at(zone->mm, index);
 	const u32 head = block && block->zone == zone->index ? buddy_find_run(zone->mm, index) : BLOCK_NONE;
-	enum free_class class;
 
 	if (head == BLOCK_NONE || atomic_load_relaxed(&block->type) >= MIGRATE_CMA)
 		return BLOCK_NONE;
-	class = block_free_class(block_at(zone->mm, head));
-	return class == FREE_BARE || class == FREE_MAPPED ? head : BLOCK_NONE;
+	return classes >> block_free_class(block_at(zone->mm, head)) & 1 ? head : BLOCK_NONE;
 }
 
-bool block_take_at(struct zone *zone, u32 index, enum block_state to)
+u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to)
 {
-	u32 head;
+	u32 index = first, head = BLOCK_NONE;
 
 	spin_lock(&zone->lock);
-	head = takeable_run(zone, index);
+	while (index < first + count && (head = takeable_run(zone, index, classes)) == BLOCK_NONE)
+		index++;
 	if (head != BLOCK_NONE) {
 		buddy_unlink_within(zone, head, index, index + 1);
 		block_begin(zone, index, BLOCK_ORDER, to);
 	}
 	spin_unlock(&zone->lock);
-	return head != BLOCK_NONE;
+	return head == BLOCK_NONE ? BLOCK_NONE : index;
 }
 
 /* May 512 pieces in transit be one? Zone lock held: who isolates one of them does it before, or meets the whole. */

@@ -27,10 +27,10 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to);
 
 /*
- * This block, if it is free in the zone and may be META: BARE or of a mapped section, not set aside for CMA, not isolated. In transit
- * to `to`. Takes zone->lock.
+ * The first of `count` blocks from `first` on that lies free in the zone in one of `classes` (bits, 1 << FREE_BARE ...; not huge), not set
+ * aside for CMA, not isolated: cut out of its run, in transit to `to`. BLOCK_NONE if there is none. Takes zone->lock.
  */
-bool block_take_at(struct zone *zone, u32 index, enum block_state to);
+u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to);
 
 /* Work done: the run belongs to a holder now. Takes zone->lock. */
 void block_publish_used(struct zone *zone, u32 index, unsigned order);

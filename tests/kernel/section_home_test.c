@@ -125,8 +125,8 @@ TEST(mm_section, a_home_in_use_is_replaced)
 	zone = arena_zone(a, 0);
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	home = section_home(zone, section);
-	REQUIRE(home != BLOCK_NONE && block_take_at(zone, home, BLOCK_META));
-	EXPECT(!block_take_at(zone, home, BLOCK_META));
+	REQUIRE(home != BLOCK_NONE && block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META) == home);
+	EXPECT_EQ(block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META), BLOCK_NONE);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
 	EXPECT(vmemmap_is_leaf(&a->mm, section));
 	EXPECT(section_memmap(&a->mm, section) != home);
