@@ -11,6 +11,7 @@
 #include "mm/meta.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
+#include "mm/page_split.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"

@@ -15,6 +15,7 @@
 #include "mm/meta.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
+#include "mm/page_split.h"
 #include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "mm/transit.h"

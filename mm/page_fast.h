@@ -1,7 +1,7 @@
 /*
  * The fast halves of allocating and freeing pages, shared by the calls of mm.h: inline, no lock, no locked instruction, no
- * other CPU's cache line, one line of the struct page. What they leave to others is in page_alloc.c (no page at hand, other
- * orders, debugging) and pcp.c (the block is another than last time, too many are held): always as the last thing they do, so that
+ * other CPU's cache line, one line of the struct page. What they leave to others is in page_alloc.c and page_free.c (no page at
+ * hand, other orders, debugging) and pcp.c (the block is another than last time, too many are held): always as the last thing they do, so that
  * nothing is kept in registers over a call.
  *
  * Cost: `make bench-native`.

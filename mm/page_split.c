@@ -1,0 +1,119 @@
+/*
+ * Blocks become small pages: see page_split.h.
+ *
+ * A block to split is taken in the order full, mapped, bare, unopened, huge: what costs least to give struct pages
+ * comes first, and huge blocks stay huge as long as anything else is left. A whole block taken for another type is claimed for it:
+ * its type is changed before it is split, so the free-list type always equals the block's type.
+ *
+ * What a change of state needs (frames) is reserved before the block is unlinked, and no lock is held while it is done.
+ */
+#include "mm/page_split.h"
+
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/memmap.h"
+#include "mm/meta.h"
+#include "mm/migratetype.h"
+#include "mm/page_poison.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "mm/vmemmap.h"
+#include "mm/watermark.h"
+
+/* Whose blocks may be claimed: blocks of what never moves are kept together as long as there are others. */
+enum claim { CLAIM_MOVABLE, CLAIM_ANY };
+
+static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type, enum claim claim)
+{
+	u32 index;
+
+	spin_lock(&zone->lock);
+	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+	/* Another type's block: claim it whole. CMA keeps its own, and claims none. */
+	for (unsigned other = claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
+	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
+		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
+	if (index != BLOCK_NONE) {
+		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
+		migratetype_set_one(zone, index, type);
+	}
+	spin_unlock(&zone->lock);
+	return index;
+}
+
+void block_publish_split(struct zone *zone, u32 index, unsigned order)
+{
+	struct block *block = block_at(zone->mm, index);
+
+	page_poison_split(zone->mm, index);
+	spin_lock(&zone->lock);
+	block_clear_flags(block, BLOCK_TRANSIT);
+	counter_sub(&zone->transit, BLOCK_FRAMES);
+	block_set_order(block, 0);
+	if (zone->page_orders[type_list(block->type)] >> order)
+		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
+	else
+		buddy_split_block(zone, index);
+	spin_unlock(&zone->lock);
+}
+
+void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
+{
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+		frames[i] = meta_take(node, kind);
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone->index);
+	}
+	vmemmap_set_full(zone->mm, index, frames);
+	block_set_state(zone->mm, index, BLOCK_FULL);
+}
+
+static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type, enum claim claim)
+{
+	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	enum meta_kind kind;
+	u32 index;
+
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+		return false;
+	index = take_block(zone, FREE_BARE, type, claim);
+	if (index == BLOCK_NONE) {
+		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
+		return false;
+	}
+	block_full_from_bare(zone, node, kind, index);
+	block_publish_split(zone, index, order);
+	return true;
+}
+
+static bool split_free_block(struct zone *zone, unsigned order, enum migratetype type, bool may_wait, enum claim claim)
+{
+	u32 index = take_block(zone, FREE_FULL, type, claim);
+
+	if (index == BLOCK_NONE)
+		index = take_block(zone, FREE_MAPPED, type, claim);
+	if (index == BLOCK_NONE)
+		return may_wait && split_bare_block(zone, order, type, claim);
+	block_publish_split(zone, index, order);
+	return true;
+}
+
+bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+{
+	if (split_free_block(zone, order, type, may_wait, CLAIM_MOVABLE))
+		return true;
+	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
+		return true; /* the caller looks again: its blocks are bare or full now */
+	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+		return true;
+	return may_wait && hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
+}
+
+void page_split_ahead(struct zone *zone, enum migratetype type)
+{
+	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1; blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
+		if (!split_bare_block(zone, 0, type, CLAIM_MOVABLE) && section_open_next(zone, zone->mm->style) < 0 &&
+		    hvo_bare_free_huge(zone, 1) == 0)
+			return;
+}
