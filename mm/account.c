@@ -1,7 +1,7 @@
 /*
  * Accounting by walking: see account.h.
  *
- * Two independent counts. Lists: what the free lists, rings and pools hold, entry by entry. Blocks: every record of every
+ * Two independent counts. Lists: what the free lists hold, entry by entry (account_lists.c). Blocks: every record of every
  * open section, and within FULL and RESERVED blocks every struct page, asked for its owner. Both must agree with the counters, and
  * their sum with the RAM of the zone.
  */
@@ -23,91 +23,6 @@ struct walk {
 	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot, bad;
 	u64 movable; /* of those in use or free in pools */
 };
-
-static bool agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
-{
-	if (counted == walked)
-		return true;
-	pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu", zone->index, zone->node, what,
-	       (unsigned long long)counted, (unsigned long long)walked);
-	return false;
-}
-
-/* ---- lists ---- */
-
-static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned order, u64 *frames)
-{
-	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][order - BLOCK_ORDER];
-	bool ok = true;
-
-	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
-		const struct block *block = block_at(zone->mm, index);
-
-		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
-		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index) {
-			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
-			       order);
-			return false;
-		}
-		*frames += order_pages(order);
-	}
-	return ok;
-}
-
-static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)
-{
-	const struct page *prev = NULL;
-
-	for (const struct page *page = zone->page_list[type][order]; page; prev = page, page = page->next) {
-		const struct block *block = block_of(zone->mm, page_to_pfn(page));
-
-		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
-		    type_list(block->type) != type || page->zone != zone->index) {
-			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
-			       (unsigned long long)page_to_pfn(page), order);
-			return false;
-		}
-		*frames += order_pages(order);
-	}
-	return true;
-}
-
-static const char *const free_of_type[MIGRATE_LISTS] = {
-	[MIGRATE_UNMOVABLE] = "free, unmovable,",
-	[MIGRATE_MOVABLE] = "free, movable,",
-	[MIGRATE_RECLAIMABLE] = "free, reclaimable,",
-	[MIGRATE_CMA] = "free, CMA,",
-	[MIGRATE_ISOLATE] = "free, isolated,",
-};
-
-static bool account_lists(struct zone *zone)
-{
-	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_LISTS] = {0}, small = 0;
-	bool ok = true;
-
-	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
-		for (unsigned class = 0; class < FREE_CLASSES; class++) {
-			u64 frames = 0;
-
-			for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
-				ok &= walk_block_list(zone, class, type, order, &frames);
-			class_frames[class] += frames;
-			type_frames[type] += frames;
-		}
-		for (unsigned order = 0; order < PAGE_ORDERS; order++) {
-			u64 frames = 0;
-
-			ok &= walk_page_list(zone, type, order, &frames);
-			small += frames;
-			type_frames[type] += frames;
-		}
-	}
-	for (unsigned class = 0; class < FREE_CLASSES; class++)
-		ok &= agree("free blocks of one class", zone, zone->free_class[class], class_frames[class]);
-	for (unsigned type = 0; type < MIGRATE_LISTS; type++)
-		ok &= agree(free_of_type[type], zone, zone->free_type[type], type_frames[type]);
-	return agree("free small pages", zone, zone->free_small, small) && ok;
-}
 
 /* ---- blocks and struct pages ---- */
 
@@ -306,15 +221,15 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 	u64 sum;
 	bool ok = account_lists(zone);
 
-	ok &= agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
-	ok &= agree("free small pages, by struct page,", zone, zone->free_small, walk->small);
-	ok &= agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
-	ok &= agree("boot allocations", zone, zone->boot, walk->boot);
-	ok &= agree("reserved", zone, zone->reserved, walk->reserved);
-	ok &= agree("bad frames", zone, zone->bad, walk->bad);
+	ok &= account_agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
+	ok &= account_agree("free small pages, by struct page,", zone, zone->free_small, walk->small);
+	ok &= account_agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
+	ok &= account_agree("boot allocations", zone, zone->boot, walk->boot);
+	ok &= account_agree("reserved", zone, zone->reserved, walk->reserved);
+	ok &= account_agree("bad frames", zone, zone->bad, walk->bad);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use + walk->meta + walk->reserved +
 	      walk->boot + zone->transit + zone->bad + zone->unopened;
-	ok &= agree("all owners together", zone, zone->ram, sum);
+	ok &= account_agree("all owners together", zone, zone->ram, sum);
 	return ok;
 }
 

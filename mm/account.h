@@ -18,5 +18,10 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
  */
 bool mm_account(struct mm *mm, const struct pool *const pools[]);
 
+/* Between the two halves of mm_account(): say so if two counts differ; a zone's free lists, by walking them. True if all is right. */
+struct zone;
+bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
+bool account_lists(struct zone *zone);
+
 /* The machine's, for mm_kernel. */
 extern const struct pool *const machine_pools[];

@@ -286,7 +286,7 @@ static void add_stats(const struct contig_stats *stats)
 	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
 }
 
-/* What a GiB holds must find room in what is free elsewhere: so with its own free frames that is 1 GiB, whichever one is emptied. */
+/* What a GiB holds must find room in what is free elsewhere: with its own free frames that is 1 GiB, whichever it is. */
 static bool a_gigabyte_is_free(const struct mm *mm)
 {
 	u64 frames = 0;

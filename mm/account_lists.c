@@ -1,0 +1,91 @@
+/*
+ * Accounting, the free lists: entry by entry, each what its list says it is, and all together what the zone's counters say. See
+ * account.h; the other count, by blocks and struct pages: account.c.
+ */
+#include "mm/account.h"
+
+#include "kernel/printk.h"
+#include "mm/buddy.h"
+
+bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
+{
+	if (counted == walked)
+		return true;
+	pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu", zone->index, zone->node, what,
+	       (unsigned long long)counted, (unsigned long long)walked);
+	return false;
+}
+
+static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned order, u64 *frames)
+{
+	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][order - BLOCK_ORDER];
+	bool ok = true;
+
+	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
+		const struct block *block = block_at(zone->mm, index);
+
+		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
+		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index) {
+			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
+			       order);
+			return false;
+		}
+		*frames += order_pages(order);
+	}
+	return ok;
+}
+
+static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)
+{
+	const struct page *prev = NULL;
+
+	for (const struct page *page = zone->page_list[type][order]; page; prev = page, page = page->next) {
+		const struct block *block = block_of(zone->mm, page_to_pfn(page));
+
+		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
+		    type_list(block->type) != type || page->zone != zone->index) {
+			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
+			       (unsigned long long)page_to_pfn(page), order);
+			return false;
+		}
+		*frames += order_pages(order);
+	}
+	return true;
+}
+
+static const char *const free_of_type[MIGRATE_LISTS] = {
+	[MIGRATE_UNMOVABLE] = "free, unmovable,",
+	[MIGRATE_MOVABLE] = "free, movable,",
+	[MIGRATE_RECLAIMABLE] = "free, reclaimable,",
+	[MIGRATE_CMA] = "free, CMA,",
+	[MIGRATE_ISOLATE] = "free, isolated,",
+};
+
+bool account_lists(struct zone *zone)
+{
+	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_LISTS] = {0}, small = 0;
+	bool ok = true;
+
+	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
+		for (unsigned class = 0; class < FREE_CLASSES; class++) {
+			u64 frames = 0;
+
+			for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
+				ok &= walk_block_list(zone, class, type, order, &frames);
+			class_frames[class] += frames;
+			type_frames[type] += frames;
+		}
+		for (unsigned order = 0; order < PAGE_ORDERS; order++) {
+			u64 frames = 0;
+
+			ok &= walk_page_list(zone, type, order, &frames);
+			small += frames;
+			type_frames[type] += frames;
+		}
+	}
+	for (unsigned class = 0; class < FREE_CLASSES; class++)
+		ok &= account_agree("free blocks of one class", zone, zone->free_class[class], class_frames[class]);
+	for (unsigned type = 0; type < MIGRATE_LISTS; type++)
+		ok &= account_agree(free_of_type[type], zone, zone->free_type[type], type_frames[type]);
+	return account_agree("free small pages", zone, zone->free_small, small) && ok;
+}

@@ -1,0 +1,234 @@
+/*
+ * CPUs that read struct pages of any block through page_peek() while pools grow, shrink and are demoted. What they see is absent or
+ * right, never something else.
+ */
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "mm/page_alloc.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/random.h"
+
+enum { TURNS = 60, READERS_MAX = 31, READ_BATCH = 64, READ_S = 3 };
+
+struct readers {
+	const struct mm *mm;
+	u32 first, blocks;  /* that are looked at */
+	u32 held;           /* a 2 MiB page in use all the time, or BLOCK_NONE */
+	bool split_allowed; /* struct pages of small pages may be seen */
+	bool giga_allowed;  /* tails of 1 GiB pages too */
+	u32 begun, stop;
+	u64 seen, absent, wrong, of_held, vanished;
+	u64 example[3]; /* frame, mask, flags of something wrong */
+};
+
+/*
+ * A tail of a 2 MiB or 1 GiB page or, where pages may be private, one of its own. Words may be of two moments: judged
+ * apart.
+ */
+static bool tail_is_right(const struct readers *r, const struct page *page)
+{
+	const bool huge_mask = page->head_mask == head_mask_of(BLOCK_ORDER) ||
+			       (r->giga_allowed && page->head_mask == head_mask_of(GIGA_ORDER));
+	const bool tail = page->flags == PAGE_TAIL;
+
+	if (page->refcount != 0)
+		return false;
+	if (!r->split_allowed)
+		return huge_mask && tail;
+	return (huge_mask || page->head_mask == ~0ULL) && (tail || page->flags == 0);
+}
+
+static void note_wrong(struct readers *r, pfn_t pfn, const struct page *page)
+{
+	if (atomic_fetch_add(&r->wrong, 1) > 0)
+		return;
+	r->example[0] = pfn;
+	r->example[1] = page->head_mask;
+	r->example[2] = page->flags;
+}
+
+/* A tail anywhere: never the first struct page of a block, which may be a head in any state. */
+static void read_any(struct readers *r, u64 *state)
+{
+	const u64 random = next_random(state);
+	const pfn_t pfn = block_pfn(r->first + (u32)((random >> 16) % r->blocks)) + 1 + random % (BLOCK_FRAMES - 1);
+	struct page copy;
+
+	if (!mm_page_peek(r->mm, pfn, &copy)) {
+		atomic_add_relaxed(&r->absent, 1);
+		return;
+	}
+	atomic_add_relaxed(&r->seen, 1);
+	if (!tail_is_right(r, &copy))
+		note_wrong(r, pfn, &copy);
+}
+
+/* A tail of the page in use: there, and right, whatever becomes of its neighbours. */
+static void read_held(struct readers *r, u64 *state)
+{
+	const u64 i = 1 + next_random(state) % (BLOCK_FRAMES - 1);
+	struct page copy;
+
+	if (r->held == BLOCK_NONE)
+		return;
+	if (!mm_page_peek(r->mm, block_pfn(r->held) + i, &copy)) {
+		atomic_fetch_add(&r->vanished, 1);
+		return;
+	}
+	atomic_add_relaxed(&r->of_held, 1);
+	if (copy.head_mask != head_mask_of(BLOCK_ORDER) || copy.flags != PAGE_TAIL || copy.refcount != 0)
+		note_wrong(r, block_pfn(r->held) + i, &copy);
+}
+
+static void read_tails(void *arg)
+{
+	struct readers *r = arg;
+	u64 state = 0x9e3779b97f4a7c15ULL + cpu_id();
+
+	atomic_fetch_add(&r->begun, 1);
+	while (!atomic_load_acquire(&r->stop)) {
+		for (unsigned i = 0; i < READ_BATCH; i++) {
+			read_any(r, &state);
+			read_held(r, &state);
+		}
+	}
+}
+
+static cpu_t readers_start(struct readers *r)
+{
+	const u64 until = clock_ns() + 20 * NS_PER_S;
+	cpu_t cpu, started = 0;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started < READERS_MAX && cpu != cpu_id() && work_start(cpu, read_tails, r) == 0)
+			started++;
+	}
+	while (atomic_load_acquire(&r->begun) < started && clock_ns() < until)
+		cpu_relax();
+	EXPECT_EQ(r->begun, started);
+	return started;
+}
+
+static void readers_stop(struct readers *r)
+{
+	cpu_t cpu;
+
+	atomic_store_release(&r->stop, 1);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+	EXPECT(r->seen > 0);
+	EXPECT(r->held == BLOCK_NONE || r->of_held > 0);
+	EXPECT_EQ(r->vanished, 0);
+	if (r->wrong > 0)
+		test_fail(__FILE__, __LINE__, "%llu wrong tails, the first at frame %llx: mask %llx, flags %llx",
+			  (unsigned long long)r->wrong, (unsigned long long)r->example[0],
+			  (unsigned long long)r->example[1], (unsigned long long)r->example[2]);
+}
+
+/* Until there was enough to see: in turns, but no longer than some seconds. */
+static bool seen_enough(const struct readers *r, unsigned turn, u64 until)
+{
+	return (turn >= TURNS && atomic_load_relaxed(&r->seen) > 20000) || clock_ns() > until;
+}
+
+static void check_readers(const char *name, struct arena *a, node_t node, u32 first, u32 blocks, u64 pages)
+{
+	const struct hvo_mode *mode = hvo_mode_find(name);
+	struct readers r = {.first = first, .blocks = blocks, .split_allowed = mode->mapped};
+	const u64 until = clock_ns() + READ_S * NS_PER_S;
+	struct page *page;
+
+	r.mm = &a->mm;
+	EXPECT_EQ(pool_grow_on(&a->pool, mode, node, 1), 1);
+	REQUIRE((page = pool_page_take(&a->pool, node, POOL_ANY)));
+	r.held = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	readers_start(&r);
+	for (unsigned turn = 0; !seen_enough(&r, turn, until); turn++) {
+		EXPECT_EQ(pool_grow_on(&a->pool, mode, node, pages), pages);
+		EXPECT_EQ(pool_shrink_on(&a->pool, mode, node, pages), pages);
+		if (!mode->mapped)
+			hvo_bare_free_huge(arena_zone(a, node), ~0ULL);
+	}
+	readers_stop(&r);
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(pool_shrink(&a->pool, mode, 1), 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+static void check_readers_mapped(const char *name, u64 pages)
+{
+	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(256));
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (a)
+		check_readers(name, a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, pages);
+}
+
+TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
+{
+	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (a)
+		check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
+}
+
+TEST(mm_pool, readers_see_right_tails_batched)
+{
+	check_readers_mapped("batched", 24);
+}
+
+TEST(mm_pool, readers_see_right_tails_unbatched)
+{
+	check_readers_mapped("unbatched", 4);
+}
+
+TEST(mm_pool, readers_see_right_tails_without_hvo)
+{
+	check_readers_mapped("off", 24);
+}
+
+/* The whole way of a GiB: bare, 1 GiB page, 512 pages of 2 MiB, bare. */
+static void turn_a_gib(struct arena *a, struct pool *giga)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	EXPECT_EQ(pool_grow_on(giga, on, 1, 1), 1);
+	EXPECT_EQ(pool_demote(giga, &a->pool, on, 1), 1);
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(hvo_bare_free_huge(arena_zone(a, 1), ~0ULL), GIB_BLOCKS);
+}
+
+TEST(mm_giga, readers_see_right_tails_or_none_through_demotion)
+{
+	struct pool_node nodes[ARENA_NODES_MAX * 2];
+	struct readers r = {.held = BLOCK_NONE, .blocks = GIB_BLOCKS, .giga_allowed = true};
+	const u64 until = clock_ns() + READ_S * NS_PER_S;
+	struct arena *a;
+	struct pool giga;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!a)
+		return;
+	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
+	r.mm = &a->mm;
+	r.first = arena_phantom_block(a);
+	readers_start(&r);
+	for (unsigned turn = 0; turn < 2 || !seen_enough(&r, TURNS, until); turn++)
+		turn_a_gib(a, &giga);
+	readers_stop(&r);
+	EXPECT(arena_accounted_with(a, &giga));
+	arena_return(a);
+}
