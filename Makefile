@@ -87,10 +87,11 @@ OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
 INCLUDES := -I. -Iarch/x86_64/include
 # Paths are mapped away so that the folder leaves no trace in the ELF.
 COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
-# No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
+# No frame takes more than a quarter of a CPU's stack of 16 KiB (the longest chain of calls: make lint). Arrays on it are guarded by
+# a word (kernel/stack_guard.c). No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
-	-fno-omit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
-	-Wall -Wextra -Werror $(COMMON)
+	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
+	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Werror $(COMMON)
 # Programs of users may: nobody else runs on their CPU, and what interrupts them keeps its hands off (arch/x86_64/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
@@ -127,6 +128,7 @@ NEEDS_test-soak := host run
 NEEDS_mutants := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
+NEEDS_lint := lint
 goals := $(or $(MAKECMDGOALS),all)
 needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
@@ -265,7 +267,7 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
 
-.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz
+.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz lint
 test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
@@ -288,6 +290,9 @@ test-soak: host-native $(KERNEL) ## a million random operations on huge mappings
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+
+lint: ## gcc -fanalyzer, clang-tidy, cppcheck and the depth of the stack, over all but the tests; minutes
+	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py
 
 # ---- measure ----------------------------------------------------------------------------------------------------
 

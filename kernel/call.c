@@ -11,6 +11,7 @@
 #include <arch/check.h>
 #include <arch/cpu.h>
 
+#include "kernel/fail.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/shootdown.h"
@@ -99,6 +100,7 @@ void call_serve(void)
 void interrupt_ipi(void)
 {
 	cpu_leave_idle();
+	fail_delay_ipi();
 	call_serve();
 }
 

@@ -31,6 +31,7 @@ const struct command *command_after(const char *name)
 	TABLE_FOREACH(cmd, command_table) {
 		if (name && strcmp(cmd->name, name) <= 0)
 			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg): every entry of the table has a name */
 		if (!best || strcmp(cmd->name, best->name) < 0)
 			best = cmd;
 	}
@@ -154,7 +155,7 @@ static int run_one(const char *text, size_t len, size_t *used, unsigned *good)
 				   words.word[words.count - 1]);
 	else
 		result = run_words(&words, &cmd);
-	*good += result >= 0 && !cmd->counts;
+	*good += result >= 0 && cmd && !cmd->counts;
 	return result;
 }
 

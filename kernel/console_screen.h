@@ -56,4 +56,4 @@ struct boot_framebuffer;
 u64 fb_size(const struct boot_framebuffer *fb);
 
 /* Take `pixels` as the framebuffer described, choose the font that suits it, start the screen. False: none fits. */
-bool fb_start(struct fb_screen *screen, const struct boot_framebuffer *fb, void *pixels);
+bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *pixels);

@@ -71,7 +71,8 @@ static void chain(struct area *a)
 			a->first = at;
 		last = at;
 	}
-	*last = (u64)(virt_t)a->first;
+	if (last)
+		*last = (u64)(virt_t)a->first;
 }
 
 /* On the CPU whose view is wanted. */

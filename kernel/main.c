@@ -8,6 +8,7 @@
 
 #include "boot/boot_info.h"
 #include "kernel/cmdline.h"
+#include "kernel/fail.h"
 #include "kernel/machine_page.h"
 #include "kernel/monitor.h"
 #include "kernel/percpu.h"
@@ -19,6 +20,7 @@
 #include "mm/directmap.h"
 #include "mm/init.h"
 #include "mm/memblock.h"
+#include "mm/zone.h"
 
 static u64 ready_ns;
 
@@ -54,8 +56,10 @@ void kernel_main(const struct boot_info *info)
 	mm_init(); /* RAM has owners: pages can be allocated */
 
 	ready_ns = clock_ns();
+	fail_begin(&mm_kernel.fail); /* what fails from now on is what was asked for */
 	if (!monitor_run()) /* commands, if the command line asks for them */
 		payload_run();
+	fail_print(&mm_kernel.fail);
 	machine_page();
 	verdict_end();
 }

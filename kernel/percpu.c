@@ -49,6 +49,7 @@ static void percpu_make_masks(void)
 
 void percpu_init(void)
 {
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
 	struct percpu **table = memblock_alloc_or_die((u64)cpu_count * sizeof(*table), "the CPU table");
 
 	for (cpu_t i = 0; i < cpu_count; i++) {

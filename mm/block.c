@@ -3,6 +3,7 @@
  */
 #include "mm/block.h"
 
+#include "kernel/panic.h"
 #include "mm/zone.h"
 
 struct block *block_at(const struct mm *mm, u32 index)
@@ -33,46 +34,55 @@ u32 block_run_head(const struct mm *mm, u32 index)
 	return index;
 }
 
-void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
+/* Record of a block that is on a list, or is to be: somebody found it, and tables are never closed. */
+static struct block *listed(const struct mm *mm, u32 index)
 {
 	struct block *block = block_at(mm, index);
+
+	ASSERT(block, "block %u is on a list and has no record", index);
+	return block;
+}
+
+void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = listed(mm, index);
 
 	block->next = BLOCK_NONE;
 	block->prev = list->tail;
 	if (list->tail == BLOCK_NONE)
 		list->head = index;
 	else
-		block_at(mm, list->tail)->next = index;
+		listed(mm, list->tail)->next = index;
 	list->tail = index;
 	list->count++;
 }
 
 void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = block_at(mm, index);
+	struct block *block = listed(mm, index);
 
 	block->prev = BLOCK_NONE;
 	block->next = list->head;
 	if (list->head == BLOCK_NONE)
 		list->tail = index;
 	else
-		block_at(mm, list->head)->prev = index;
+		listed(mm, list->head)->prev = index;
 	list->head = index;
 	list->count++;
 }
 
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = block_at(mm, index);
+	struct block *block = listed(mm, index);
 
 	if (block->prev == BLOCK_NONE)
 		list->head = block->next;
 	else
-		block_at(mm, block->prev)->next = block->next;
+		listed(mm, block->prev)->next = block->next;
 	if (block->next == BLOCK_NONE)
 		list->tail = block->prev;
 	else
-		block_at(mm, block->next)->prev = block->prev;
+		listed(mm, block->next)->prev = block->prev;
 	block->next = block->prev = BLOCK_NONE;
 	list->count--;
 }
@@ -93,8 +103,8 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 	if (list->count == 0) {
 		*list = *from;
 	} else {
-		block_at(mm, list->tail)->next = from->head;
-		block_at(mm, from->head)->prev = list->tail;
+		listed(mm, list->tail)->next = from->head;
+		listed(mm, from->head)->prev = list->tail;
 		list->tail = from->tail;
 		list->count += from->count;
 	}
@@ -112,10 +122,10 @@ void block_list_cut(const struct mm *mm, struct block_list *list, u64 count, str
 		return;
 	}
 	for (u64 i = 1; i < count; i++)
-		last = block_at(mm, last)->next;
+		last = listed(mm, last)->next;
 	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
-	list->head = block_at(mm, last)->next;
+	list->head = listed(mm, last)->next;
 	list->count -= count;
-	block_at(mm, last)->next = BLOCK_NONE;
-	block_at(mm, list->head)->prev = BLOCK_NONE;
+	listed(mm, last)->next = BLOCK_NONE;
+	listed(mm, list->head)->prev = BLOCK_NONE;
 }

@@ -53,6 +53,8 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 	u64 best[INSNS_MAX];
 	unsigned fastest = 0, cpuid = 0;
 
+	for (unsigned i = 0; i < ARRAY_LEN(best); i++)
+		best[i] = ~0ULL;
 	for (unsigned round = 0; round <= ROUNDS; round++) { /* the first has the host back the memory */
 		for (unsigned i = 0; clear_insns[i].name; i++) {
 			if (!clear_insns[i].supported())

@@ -72,7 +72,7 @@ int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga,
 	pcp_drain_all(zone->mm);
 	err = migrate_range(zone, first, count, giga, &stats->moved);
 	if (!err)
-		err = mm_fails_on_purpose(zone->mm) ? -EBUSY : take_all(zone, first, count, list);
+		err = fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY : take_all(zone, first, count, list);
 	if (err) /* else take_all() has undone it: what is isolated by now is isolated by somebody else */
 		isolate_undo(zone, first, count);
 	return err;
@@ -121,7 +121,7 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 int contig_make_full(struct zone *zone, struct block_list *list)
 {
 	struct mm *mm = zone->mm;
-	enum meta_kind kind;
+	enum meta_kind kind = META_LONG;
 	u64 bare = 0;
 
 	if (contig_unhuge(mm, list) < 0)

@@ -45,8 +45,10 @@ static pte_t *table_at(pte_t pte)
 /* The claimed entry becomes a table, or is released as it was: absent. */
 static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 {
-	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	struct page *page = NULL;
 
+	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
+		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	fence_store(); /* the table is zero before anything points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level, page ? pte_make_table(page_pfn(page)) : 0);
 	if (page && level == PT_PGD)

@@ -49,7 +49,7 @@
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, PAGES_PER_THREAD = 1024, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 64 };
+enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, PAGES_PER_THREAD = 1024, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 32 };
 
 static bool hvo_defer = true;
 OPTION_BOOL(hvo_defer, hvo_defer, "hvo=on: the round after a remap waits until a page is given out or frames are short");

@@ -232,6 +232,7 @@ static unsigned count_zones(const struct mm_plan *plan)
 /* Each CPU's lists on its own node. */
 static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zones)
 {
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
 	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), NODE_NONE, plan->ctx);
 	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++) {
 		mm->pcp[cpu] = plan->zalloc(pcp_bytes(zones), cpu_data(cpu)->node, plan->ctx);
@@ -309,9 +310,11 @@ static void *boot_zalloc(u64 bytes, node_t node, void *ctx)
 /* Page tables of stacks and devices that are mapped from now on. */
 static pfn_t vmap_table_alloc(void *ctx)
 {
-	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	struct page *page = NULL;
 
 	(void)ctx;
+	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
+		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	return page ? page_pfn(page) : PFN_NONE;
 }
 

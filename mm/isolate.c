@@ -55,7 +55,7 @@ static int isolate_some(struct zone *zone, u32 index, u32 end)
 {
 	int done = -EBUSY;
 
-	if (mm_fails_on_purpose(zone->mm))
+	if (fail_here(&zone->mm->fail, FAIL_ISOLATE))
 		return -EBUSY;
 	spin_lock(&zone->lock);
 	if (can_isolate(zone, index))

@@ -36,7 +36,7 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 	struct meta *meta = &node->meta;
 	int err = -ENOMEM;
 
-	if (mm_fails_on_purpose(node->mm))
+	if (fail_here(&node->mm->fail, FAIL_META))
 		return err;
 	spin_lock(&meta->lock);
 	if (meta_available(meta, kind, count, keep)) {
@@ -61,7 +61,7 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 {
 	int err;
 
-	if (mm_fails_on_purpose(node->mm))
+	if (fail_here(&node->mm->fail, FAIL_META))
 		return -ENOMEM;
 	while ((err = meta_reserve_now(node, kind, count)) < 0) {
 		if (meta_grow(node, kind, count) < 0) /* also if it is this CPU that is growing it: it gets what is there */
@@ -207,7 +207,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 	struct meta *meta = &node->meta;
 	pfn_t pfn = PFN_NONE;
 
-	if (mm_fails_on_purpose(node->mm))
+	if (fail_here(&node->mm->fail, FAIL_META))
 		return pfn;
 	spin_lock(&meta->lock);
 	if (meta_available(meta, META_LONG, count, 0)) {

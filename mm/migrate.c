@@ -21,7 +21,7 @@ enum { PASSES = 5 };
 static void count_movable(struct mm *mm, const struct page *page, unsigned order, s64 sign)
 {
 	if (order <= BLOCK_ORDER)
-		gib_count_movable(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), sign * (s64)order_pages(order));
+		gib_count_movable(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), sign * (s64)order_pages(order)); /* cppcheck-suppress signConversion; both are s64 */
 }
 
 static unsigned order_of(struct page_kind kind)
@@ -97,7 +97,7 @@ static int move_page(struct mm *mm, struct page *from, struct migrate_stats *sta
 
 	if (!page_get_movable(from))
 		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0; /* 0: given back just now */
-	to = mm_fails_on_purpose(mm) ? NULL : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+	to = fail_here(&mm->fail, FAIL_MOVE) ? NULL : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
 	if (!to) {
 		mm_page_put(mm, from);
 		return -ENOMEM;

@@ -240,7 +240,7 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	const enum migratetype type = (enum migratetype)use;
 	struct page *page = NULL;
 
-	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE)
+	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE || fail_here(&mm->fail, FAIL_ALLOC))
 		return NULL;
 	if (order == BLOCK_ORDER && !(request & PAGE_DMA32))
 		page = huge_at_hand(mm, node, request);

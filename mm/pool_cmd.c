@@ -182,7 +182,7 @@ static int cmd_pool(const struct words *words)
 {
 	const unsigned plain = words_plain_count(words);
 	struct pool *pool;
-	u64 target;
+	u64 target = 0;
 	int which, err;
 
 	if (plain == 1) {

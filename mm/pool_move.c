@@ -174,7 +174,7 @@ int pool_move_page(struct mm *mm, u32 index, struct migrate_stats *stats)
 
 	if (what < 0)
 		return what; /* before a page is made for nothing */
-	if (!mm_fails_on_purpose(mm))
+	if (!fail_here(&mm->fail, FAIL_MOVE))
 		new = pool_make_near(pool, block_zone(mm, index)->node);
 	return new == BLOCK_NONE ? -ENOMEM : pool_move_to(pool, index, new, stats);
 }

@@ -329,7 +329,7 @@ static int open_planned(struct opening *o)
 static int plan(struct opening *o, struct mm *mm, u64 section, enum section_style style)
 {
 	const u8 *slot = section_slot(mm, section);
-	const int err = mm_fails_on_purpose(mm) ? -ENOMEM : look(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
+	const int err = fail_here(&mm->fail, FAIL_OPEN) ? -ENOMEM : look(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
 
 	*o = (struct opening){.mm = mm, .section = section, .style = style};
 	if (!err)

@@ -200,7 +200,7 @@ static struct zone *lock_zone_of(struct mm *mm, struct zone *held, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
 
-	if (zone == held)
+	if (held && zone == held)
 		return held;
 	if (held)
 		spin_unlock(&held->lock);

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "kernel/fail.h"
 #include "kernel/lock.h"
 #include "kernel/types.h"
 #include "mm/block.h"
@@ -157,7 +158,7 @@ struct mm {
 	u64 pmd_splits, sections_opened, sections_closed; /* atomic */
 	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
 	u32 sections_moving;  /* being opened or closed */
-	u32 fail_after;       /* tests: which reservation or opening from now on fails, once; 0: none */
+	struct fail_plan fail; /* tests: what is to fail */
 	struct bad_frames bad;
 	u64 transit_kept; /* frames in transit that come back to nobody: of CPUs that have them and look for more; atomic */
 	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
@@ -170,16 +171,6 @@ extern struct mm mm_kernel;
 static inline struct page *pfn_page(const struct mm *mm, pfn_t pfn)
 {
 	return (struct page *)(mm->vmemmap + (pfn << PAGE_STRUCT_SHIFT));
-}
-
-/* Fault injection for tests: is this the one that is to fail? */
-static inline bool mm_fails_on_purpose(struct mm *mm)
-{
-	u32 left = atomic_load_relaxed(&mm->fail_after);
-
-	while (left > 0 && !atomic_cas(&mm->fail_after, left, left - 1))
-		left = atomic_load_relaxed(&mm->fail_after);
-	return left == 1;
 }
 
 /* A counter written under a lock and looked at without it. */

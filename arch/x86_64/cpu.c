@@ -112,6 +112,7 @@ bool cpu_has_1g_mappings(void)
 
 void arch_early_init(void)
 {
+	stack_guard_choose();
 	apic_silence_others(); /* CPUs that firmware left spinning would share our time */
 	traps_init();
 	descriptors_init_cpu(&boot_percpu);

@@ -15,6 +15,9 @@ extern struct cpu_features cpu_features;
 
 void cpu_features_detect(void); /* boot CPU, once */
 
+/* Another word than the build's in front of return addresses (stack_guard.c). Boot CPU, first of all. */
+void stack_guard_choose(void);
+
 /* Every CPU: CR4 written whole with what the boot CPU found (SMEP, SMAP, UMIP, machine checks), PAT with entry 1 = WC.
  */
 void cpu_features_init(void);

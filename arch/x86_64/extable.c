@@ -17,18 +17,30 @@ struct extable_entry {
 
 TABLE_DECLARE(const struct extable_entry, ex_table);
 
-bool extable_fixup(struct trap_frame *frame)
+/* Where to go on if `insn` faults; 0 if it may not. */
+static virt_t fixup_of(virt_t insn)
 {
 	const struct extable_entry *e;
 
 	TABLE_FOREACH(e, ex_table)
 	{
-		if (e->insn == frame->rip) {
-			frame->rip = e->fixup;
-			return true;
-		}
+		if (e->insn == insn)
+			return e->fixup;
 	}
-	return false;
+	return 0;
+}
+
+bool extable_fixup(struct trap_frame *frame)
+{
+	virt_t fixup = fixup_of(frame->rip);
+
+	/* A call to where nothing may be executed: its return address is the entry (attempt.c). */
+	if (!fixup && frame->vector == TRAP_PAGE_FAULT && frame->error & PF_EXEC && frame->rip == read_cr2())
+		fixup = fixup_of(*(const u64 *)frame->rsp);
+	if (!fixup)
+		return false;
+	frame->rip = fixup;
+	return true;
 }
 
 bool peek_u64(const void *addr, u64 *value)

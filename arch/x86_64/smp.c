@@ -37,6 +37,7 @@
 #include "kernel/call.h"
 #include "kernel/cmdline.h"
 #include "kernel/panic.h"
+#include "kernel/fail.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
@@ -55,10 +56,6 @@ cpu_t ap_count;
 u32 ap_unknown;
 u32 ap_x2apic;
 volatile u32 *ap_apic;
-
-static u64 fail_ap;
-OPTION_U64(fail_ap, fail_ap, 1, 0xffffffff, "test: this CPU hangs while it starts, until it is given up",
-	   .boot_only = true);
 
 static const char *const stage_text[] = {
 	[AP_SILENT] = "nothing was heard of it",
@@ -84,7 +81,7 @@ static void reach(cpu_t cpu, enum ap_stage from, enum ap_stage to)
 
 static void hang_if_asked(cpu_t cpu)
 {
-	while (cpu == fail_ap && stage_of(cpu) != AP_GIVEN_UP)
+	while (fail_ap(cpu) && stage_of(cpu) != AP_GIVEN_UP)
 		cpu_relax();
 }
 

@@ -23,7 +23,7 @@
 #include "kernel/printk.h"
 #include "mm/vmap.h"
 
-enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e, PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 };
+enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
 
 struct gate {
 	u16 offset0, selector;

@@ -21,6 +21,8 @@ enum trap_vector {
 	TRAP_FIRST_INTERRUPT = 32,
 };
 
+enum { PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 }; /* error code of a page fault */
+
 #define RFLAGS_INTERRUPTS (1ULL << 9)
 
 /* What traps.S pushes, lowest address first. */

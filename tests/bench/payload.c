@@ -4,7 +4,7 @@
  *   (nothing)        the machine, then the S0 table
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, write-tail, no-page, hang, stuck, patient, asked: see that they are reported
+ *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked: see that they are reported
  *
  * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
@@ -30,7 +30,7 @@ enum { OWNER_LINES = 24 };
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, write-tail, no-page, hang, stuck, patient, asked");
+OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked");
 
 /* ---- broken on purpose ---- */
 
@@ -40,6 +40,17 @@ static __attribute__((noinline)) u64 overflow(u64 depth)
 
 	frame[depth % 64] = depth;
 	return depth == 0 ? 0 : overflow(depth - 1) + frame[depth % 64];
+}
+
+/* Past the end of an array of its own, as far as the return address. */
+static __attribute__((noinline)) u64 smash(unsigned count)
+{
+	u8 room[16];
+	volatile u8 *volatile at = room; /* volatile: the compiler must not know where it points */
+
+	for (unsigned i = 0; i < count; i++)
+		at[i] = (u8)i;
+	return room[0];
 }
 
 static void write_tail(void)
@@ -67,6 +78,8 @@ static void run_broken(const char *name)
 		panic("asked for on the command line");
 	if (strcmp(name, "overflow") == 0)
 		overflow(1ULL << 40);
+	if (strcmp(name, "smash") == 0)
+		smash(48);
 	if (strcmp(name, "write-tail") == 0)
 		write_tail();
 	if (strcmp(name, "no-page") == 0)

@@ -29,6 +29,7 @@
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
+#include "kernel/fail.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -311,11 +312,15 @@ void arch_cpus_start(void)
 	for (cpu_t i = 1; i < cpu_count; i++) {
 		pthread_t thread;
 
+		if (fail_ap(i)) {
+			pr_warn("CPU %u did not start: it was not asked to", i);
+			continue;
+		}
 		if (pthread_create(&thread, NULL, cpu_thread, (void *)(virt_t)i) != 0)
 			host_die("no thread for CPU %u", i);
 	}
 	for (cpu_t i = 1; i < cpu_count; i++) {
-		while (!cpu_online(i))
+		while (!cpu_online(i) && !fail_ap(i))
 			wait_spin(&wait, i);
 	}
 	pr_info("started %u of %u CPUs in %llu ms", cpumask_weight(&cpus_online), cpu_count,

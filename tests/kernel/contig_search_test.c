@@ -83,9 +83,9 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 	REQUIRE(scatter_huge(a));
 	first = (u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
 	for (; err && fault < 2000; fault += err ? 1 + fault / 8 : 0) {
-		a->mm.fail_after = fault + 1;
+		fail_arm(&a->mm.fail, FAIL_ANY, fault + 1, FAIL_ONCE);
 		err = contig_take(zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &list, &stats);
-		a->mm.fail_after = 0;
+		fail_disarm(&a->mm.fail);
 		EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
 		EXPECT_EQ(list.count, err ? 0 : GIB_BLOCKS);
 		EXPECT_EQ(zone->transit, err ? 0 : order_pages(GIGA_ORDER));

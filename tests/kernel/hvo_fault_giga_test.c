@@ -57,10 +57,9 @@ static bool run_with_fault(const struct giga_operation *op, const struct hvo_mod
 	if (op->grown)
 		EXPECT_EQ(grow(mode), 1);
 	pages = pool_1g.pages * GIB_BLOCKS + pool_2m.pages;
-	mm_kernel.fail_after = fault;
+	fail_arm(&mm_kernel.fail, FAIL_ANY, fault, FAIL_ONCE);
 	done = op->run(mode);
-	met = mm_kernel.fail_after == 0;
-	mm_kernel.fail_after = 0;
+	met = fail_disarm(&mm_kernel.fail);
 	EXPECT(done <= 1);
 	if (op->run == grow)
 		EXPECT_EQ(pool_1g.pages, done);

@@ -2,7 +2,7 @@
  * Fault injection: every reservation and section opening of an operation fails once, singly, in each mode.
  *
  * An operation is repeated on a new private machine with the first, second, third ... of them failing (struct mm,
- * fail_after), until one run meets no failure. After each: no frame without an owner, no PTE that does not fit its
+ * fail), until one run meets no failure. After each: no frame without an owner, no PTE that does not fit its
  * block's state, the pool's counts exact, what was reported is what happened, and the same operation done again
  * succeeds completely.
  */
@@ -167,10 +167,9 @@ static bool run_with_fault(struct sweep *s, const struct operation *op)
 	bool met;
 	u64 done;
 
-	s->a->mm.fail_after = s->fault;
+	fail_arm(&s->a->mm.fail, FAIL_ANY, s->fault, FAIL_ONCE);
 	done = op->run(s);
-	met = s->a->mm.fail_after == 0;
-	s->a->mm.fail_after = 0;
+	met = fail_disarm(&s->a->mm.fail);
 	EXPECT(done <= op->all);
 	if (op->run == grow)
 		EXPECT_EQ(s->a->pool.pages, before + done);

@@ -167,9 +167,9 @@ TEST(mm_contig, every_failure_point_leaves_no_trace)
 	for (; err; fault++) {
 		const u64 in_use = arena_usage(a).in_use;
 
-		a->mm.fail_after = fault + 1;
+		fail_arm(&a->mm.fail, FAIL_ANY, fault + 1, FAIL_ONCE);
 		err = mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
-		a->mm.fail_after = 0;
+		fail_disarm(&a->mm.fail);
 		EXPECT(err == 0 || err == -EBUSY || err == -ENOMEM);
 		EXPECT_EQ(arena_usage(a).in_use, in_use + (err ? 0 : RANGE * BLOCK_FRAMES));
 		EXPECT(nothing_isolated(a));

@@ -126,9 +126,9 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	for (;; faults++) {
 		int err;
 
-		a->mm.fail_after = faults + 1;
+		fail_arm(&a->mm.fail, FAIL_ANY, faults + 1, FAIL_ONCE);
 		err = isolate_range(zone, first, GIB_BLOCKS);
-		a->mm.fail_after = 0;
+		fail_disarm(&a->mm.fail);
 		if (err == 0)
 			break;
 		EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);

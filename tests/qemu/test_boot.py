@@ -70,10 +70,11 @@ def test_without_acpi_one_cpu(kernel):
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="fail_ap=2 test=kernel.call.*")
+    outcome = boot(kernel, cpus=4, cmdline="fail=ap:2,ipi:50 test=kernel.call.*")
     ends(outcome, "pass")
     says(outcome, r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing")
     says(outcome, r"started 3 of 4 CPUs")
+    says(outcome, r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
 def test_panic_names_the_reason_and_the_callers(kernel):
@@ -88,6 +89,12 @@ def test_stack_overflow_names_the_guard(kernel):
     ends(outcome, "crash")
     says(outcome, r"stack overflow, guard page of CPU 0's normal stack")
     says(outcome, r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+")
+
+
+def test_an_array_that_is_overrun_is_named(kernel):
+    outcome = boot(kernel, cpus=1, cmdline="payload=smash")
+    ends(outcome, "crash")
+    says(outcome, r"stack smashed: smash[\w.]* wrote beyond an array of its own")
 
 
 def test_a_write_to_a_shared_tail_is_decoded(kernel):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|fuzz|bare|all ...
+# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|bare|all ...
 #
 # On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
 # or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
@@ -7,7 +7,7 @@
 # Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
 set -u
 
-[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|fuzz|bare|all ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|bare|all ..." >&2; exit 2; }
 
 # goal, package, what shows that it is there (a command, or a path), why it is needed
 needs() {
@@ -35,6 +35,9 @@ needs() {
 	debug gdb gdb debugs the halted guest
 	fuzz clang clang has the fuzzer
 	fuzz llvm llvm-symbolizer names the lines of what it finds
+	lint clang-tidy clang-tidy looks for mistakes
+	lint cppcheck cppcheck looks for others
+	lint python3 python3 runs them
 	bare debootstrap debootstrap makes fresh Debian systems
 	END
 }
@@ -50,8 +53,9 @@ includes() {
 	bench) echo build host iso run bench ;;
 	debug) echo build iso run debug ;;
 	fuzz) echo build fuzz ;;
+	lint) echo build host lint ;;
 	bare) echo bare ;;
-	all) echo build host iso run test bench debug fuzz bare ;;
+	all) echo build host iso run test bench debug fuzz lint bare ;;
 	*) echo "deps.sh: unknown goal $1" >&2; exit 2 ;;
 	esac
 }

@@ -1,0 +1,118 @@
+/*
+ * What the page tables and the processor forbid, tried: each access must fault, and each kind of try is seen to succeed where it may.
+ * The kernel only: there a fault can be taken and forgotten, and the rights are its own.
+ */
+#ifndef ASHLAR_HOSTED
+
+#include <arch/memory.h>
+
+#include "arch/x86_64/attempt.h"
+#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/descriptors.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "mm/mm.h"
+#include "mm/page_alloc.h"
+#include "mm/vmap.h"
+
+enum { STACK_PAGES_MOST = 16 };
+
+static const u8 constant = 0xc3;
+static u8 variable = 0xc3; /* what would return, if it could be called */
+
+static u8 byte_at(virt_t at)
+{
+	return *(const volatile u8 *)at;
+}
+
+/* Where the same memory is in the direct map. */
+static virt_t alias_of(const void *addr)
+{
+	enum pt_level level;
+	phys_t phys = 0;
+	pte_t entry;
+
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &entry, &level) ? (virt_t)phys_to_virt(phys) : 0;
+}
+
+TEST(arch_rights, code_and_constants_cannot_be_written)
+{
+	const virt_t code = (virt_t)tests_run, data = (virt_t)&constant;
+
+	EXPECT(attempt_write((virt_t)&variable, variable));
+	EXPECT(!attempt_write(code, byte_at(code)));
+	EXPECT(!attempt_write(data, byte_at(data)));
+	EXPECT(!attempt_write(alias_of(tests_run), byte_at(code)));
+	EXPECT(!attempt_write(alias_of(&constant), byte_at(data)));
+}
+
+TEST(arch_rights, data_cannot_be_executed)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	volatile u8 local = 0xc3;
+
+	REQUIRE(page);
+	EXPECT(!attempt_call((virt_t)&variable));
+	EXPECT(!attempt_call((virt_t)&constant));
+	EXPECT(!attempt_call((virt_t)&local));
+	EXPECT(!attempt_call((virt_t)page_address(page)));
+	EXPECT(!attempt_call((virt_t)page));
+	EXPECT(!attempt_call(alias_of(tests_run)));
+	page_free(page);
+}
+
+TEST(arch_rights, there_is_nothing_at_null)
+{
+	EXPECT(attempt_read((virt_t)&constant));
+	EXPECT(!attempt_read(0));
+	EXPECT(!attempt_read(PAGE_SIZE - 1));
+	EXPECT(!attempt_write(0, 0));
+	EXPECT(!attempt_call(0));
+}
+
+/* The first address below the stack that ends at `top`; 0 if it has no end. */
+static virt_t below_stack(const void *top)
+{
+	virt_t at = (virt_t)top - 1;
+
+	for (unsigned i = 0; i < STACK_PAGES_MOST; i++, at -= PAGE_SIZE)
+		if (!attempt_read(at))
+			return at;
+	return 0;
+}
+
+TEST(arch_rights, below_each_stack_is_a_guard)
+{
+	unsigned index;
+	virt_t guard;
+
+	for (unsigned i = 0; boot_guard_page(i, &guard); i++)
+		EXPECT(!attempt_read(guard) && !attempt_write(guard + PAGE_SIZE - 1, 0) && attempt_read(guard + PAGE_SIZE));
+	for (cpu_t cpu = 1; cpu < cpu_count && !test_failed(); cpu++) {
+		if (!cpumask_test(&cpus_online, cpu))
+			continue;
+		guard = below_stack(cpu_data(cpu)->arch.stack_top);
+		EXPECT(guard && vmap_guard_hit(guard, &index));
+		EXPECT(!attempt_write(guard, 0));
+	}
+}
+
+/* Ours and executable: it runs. As a page of user mode it does not, and cannot be read either. */
+TEST(arch_rights, pages_of_user_mode_are_not_executed_or_read)
+{
+	void *page = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
+	const virt_t at = (virt_t)page;
+
+	REQUIRE(page);
+	attempt_fill(page);
+	attempt_give_to(page, ATTEMPT_KERNEL);
+	EXPECT(attempt_read(at) && attempt_call(at));
+	EXPECT(!attempt_write(at, 0));
+	attempt_give_to(page, ATTEMPT_USER);
+	EXPECT_EQ(attempt_call(at), !cpu_features.smep);
+	EXPECT_EQ(attempt_read(at), !cpu_features.smap);
+	attempt_give_to(page, ATTEMPT_KERNEL);
+	huge_unmap(page);
+}
+
+#endif

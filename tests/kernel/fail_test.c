@@ -1,0 +1,152 @@
+/*
+ * Fault injection itself (kernel/fail.h), and mappings with each of their steps failing once: the sweeps over the pool, contig and
+ * the memmap are in hvo_fault_test.c, hvo_fault_giga_test.c, mm_contig_test.c and mm_isolate_test.c.
+ */
+#include "kernel/fail.h"
+
+#include <arch/pgtable.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/mm.h"
+#include "mm/page_alloc.h"
+#include "mm/vmap.h"
+#include "mm/zone.h"
+
+enum { FAULTS_MAX = 200 };
+
+static struct fail_plan plan;
+
+/* Which of `passes` passes fail, a bit for each. */
+static u32 failing(enum fail_site site, unsigned passes)
+{
+	u32 failed = 0;
+
+	for (unsigned i = 0; i < passes; i++)
+		failed |= (u32)fail_here(&plan, site) << i;
+	return failed;
+}
+
+TEST(kernel_fail, the_nth_pass_fails_once)
+{
+	plan = (struct fail_plan){0};
+	EXPECT_EQ(failing(FAIL_META, 8), 0);
+	fail_arm(&plan, FAIL_META, 3, FAIL_ONCE);
+	EXPECT_EQ(failing(FAIL_MOVE, 4), 0); /* another site does not count */
+	EXPECT_EQ(failing(FAIL_META, 8), 1u << 2);
+	EXPECT_EQ(plan.passed[FAIL_META], 8);
+	EXPECT_EQ(plan.failed[FAIL_META], 1);
+	EXPECT(fail_disarm(&plan));
+}
+
+TEST(kernel_fail, each_nth_pass_fails)
+{
+	plan = (struct fail_plan){0};
+	fail_arm(&plan, FAIL_PTE, 3, FAIL_AGAIN);
+	EXPECT_EQ(failing(FAIL_PTE, 9), 1u << 2 | 1u << 5 | 1u << 8);
+	fail_disarm(&plan);
+	EXPECT_EQ(failing(FAIL_PTE, 9), 0);
+}
+
+TEST(kernel_fail, a_sweep_fails_whatever_comes)
+{
+	plan = (struct fail_plan){0};
+	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
+	EXPECT_EQ(failing(FAIL_OPEN, 1) | failing(FAIL_TAKE, 1) << 1 | failing(FAIL_OPEN, 1) << 2, 1u << 1);
+	EXPECT(fail_disarm(&plan));
+	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
+	failing(FAIL_OPEN, 1);
+	EXPECT(!fail_disarm(&plan));
+}
+
+TEST(kernel_fail, words_that_make_no_sense_are_refused)
+{
+	static const char *const bad[] = {"", "alloc", "alloc:", "nowhere:3", "alloc:0", "alloc:3;", "alloc:3,", "meta:5000000000",
+					  "ipi:2000000", ":3", "alloc:+"};
+	const struct option *opt = option_find("fail");
+
+	REQUIRE(opt);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		if (opt->parse(opt, bad[i]) >= 0)
+			test_fail(__FILE__, __LINE__, "fail=%s was taken", bad[i]);
+}
+
+/* ---- mappings ---- */
+
+/* Map and populate with the n-th step failing; again without. True if it was met. */
+static bool map_with_fault(u32 fault, u64 page, u64 pages)
+{
+	struct huge_usage before, after;
+	volatile char *addr;
+	bool met;
+
+	huge_usage(&before);
+	fail_arm(&mm_kernel.fail, FAIL_ANY, fault, FAIL_ONCE);
+	addr = huge_map(page * pages, page, HUGE_POPULATE);
+	met = fail_disarm(&mm_kernel.fail);
+	if (!addr) {
+		huge_usage(&after);
+		EXPECT(met);
+		EXPECT_EQ(memcmp(before.mapped, after.mapped, sizeof(before.mapped)), 0); /* what it had brought it gave back */
+		addr = huge_map(page * pages, page, HUGE_POPULATE);
+	}
+	if (!addr) {
+		test_fail(__FILE__, __LINE__, "after failure %u there is no mapping", fault);
+		return false;
+	}
+	for (u64 i = 0; i < pages; i++)
+		EXPECT_EQ(addr[i * page + page / 2], 0);
+	huge_unmap((void *)addr);
+	return met;
+}
+
+static void sweep_mapping(u64 page, u64 pages, u32 least)
+{
+	u32 fault = 1;
+
+	while (fault < FAULTS_MAX && map_with_fault(fault, page, pages) && !test_failed())
+		fault++;
+	if (!test_failed() && fault - 1 < least)
+		test_fail(__FILE__, __LINE__, "mapping met %u failures only", fault - 1);
+	else
+		print("  # mapping pages of %llu KiB: %u places failed, one at a time\n", (unsigned long long)page >> 10, fault - 1);
+}
+
+TEST(mm_fault, mapping_2m_pages)
+{
+	sweep_mapping(MIB(2), 2, 2);
+}
+
+TEST(mm_fault, mapping_small_pages)
+{
+	sweep_mapping(PAGE_SIZE, 8, 2);
+}
+
+/* Tables of the kernel's region are kept for ever: this one, which only the case has used, is given back. */
+static void give_table_back(virt_t at)
+{
+	pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PMD, NULL, NULL, NULL);
+	const pte_t pte = pte_load(entry);
+
+	pte_store(entry, at, PT_PMD, 0);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	page_free(pfn_to_page(pte_pfn(pte)));
+}
+
+TEST(mm_fault, mapping_devices)
+{
+	const u64 size = pt_level_size(PT_PMD);
+	const virt_t at = vmap_reserve(size, size);
+
+	if (!at)
+		SKIP("no addresses");
+	fail_arm(&mm_kernel.fail, FAIL_PTE, 1, FAIL_ONCE);
+	EXPECT_EQ(vmap_map(at, 0, PAGE_SIZE, PT_RO, PT_PAGE), -ENOMEM);
+	EXPECT(fail_disarm(&mm_kernel.fail));
+	EXPECT_EQ(vmap_map(at, 0, PAGE_SIZE, PT_RO, PT_PAGE), 0);
+	vmap_unmap((void *)at, PAGE_SIZE);
+	give_table_back(at);
+}

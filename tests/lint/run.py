@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""`make lint`: what compilers and checkers can say without running anything, over mm/ kernel/ arch/ boot/ and tests/host.
+
+    gcc        -fanalyzer: paths through a file on which a pointer is NULL, memory leaks, a lock is left held
+    stack      frames (-Wframe-larger-than) and the longest chain of direct calls (-fcallgraph-info) against a CPU's stack
+    tidy       clang-tidy: the clang analyzer and checks for mistakes (tests/lint/clang-tidy.yaml)
+    cppcheck   cppcheck (tests/lint/cppcheck.txt)
+
+Each must first report the mistake meant for it in canary.c. What is no mistake is silenced beside the code with a reason, or
+in the tool's file here for all of it. sparse is not among them: version 0.6.4, Debian's, cannot parse gnu11 as gcc 12 has it
+(typedefs named bool), and no pointer here is of another address space.
+
+The flags are those of the build, from the environment: KERNEL_CFLAGS, HOST_CFLAGS, CC.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+KERNEL = ("mm", "kernel", "arch/x86_64", "boot")
+HOST = ("tests/host",)
+CANARY = "tests/lint/canary.c"
+STACK_BYTES = 16384  # arch/x86_64: AP_STACK_SIZE, BOOT_STACK_SIZE
+# What a chain of direct calls may take. The longest begins with a page fault, on the stack of a program that touches a huge
+# mapping; the rest of the stack is the program's, and that of functions called through pointers.
+CHAIN_MOST = STACK_BYTES * 3 // 4
+GCC_ONLY = re.compile(r"^-(fno-stack-clash|mstack-protector|ffile-prefix-map|Wframe-larger-than|fno-delete|O\d|g$)")
+
+
+def flags(kind):
+    return [word for word in os.environ[f"{kind}_CFLAGS"].split() if word != "-Werror"]
+
+
+def sources(folders):
+    return [str(p.relative_to(ROOT)) for folder in folders for p in sorted((ROOT / folder).glob("*.c"))]
+
+
+def everything():
+    return [(f, "KERNEL") for f in sources(KERNEL)] + [(f, "HOST") for f in sources(HOST)]
+
+
+def run(command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def reports(text):
+    """Lines that name a file, a line and a complaint, each once."""
+    return sorted({line for line in text.splitlines() if re.search(r"^\S+:\d+:.*(warning|error|portability|performance): ", line)})
+
+
+def in_parallel(one, files):
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return "\n".join(pool.map(one, files))
+
+
+# gcc 12 takes a pointer in a structure that is returned by value, or stored in an array, for lost.
+NOT_HOST = ["-Wno-analyzer-malloc-leak"]
+
+
+def gcc(files, folder):
+    def one(file):
+        name, kind = file
+        extra = NOT_HOST if kind == "HOST" else []
+        # At -O1: what is inlined deeper takes the analyzer's paths away.
+        return run([os.environ["CC"], *flags(kind), "-O1", "-fanalyzer", *extra, "-c", name, "-o", f"{folder}/{Path(name).name}.o"])[1]
+
+    return reports(in_parallel(one, files))
+
+
+def tidy(files, folder):
+    del folder
+
+    def one(file):
+        name, kind = file
+        taken = [word for word in flags(kind) if not GCC_ONLY.match(word)]
+        return run(["clang-tidy", "--quiet", f"--config-file={HERE}/clang-tidy.yaml", name, "--", *taken])[1]
+
+    return [line.replace(f"{ROOT}/", "") for line in reports(in_parallel(one, files))]
+
+
+def cppcheck(files, folder):
+    del folder
+    common = ["cppcheck", "-q", f"-j{os.cpu_count() or 1}", "--enable=warning,performance,portability", "--inline-suppr", "--std=c11",
+              "--platform=unix64", f"--suppressions-list={HERE}/cppcheck.txt"]
+    text = ""
+    for kind in ("KERNEL", "HOST"):
+        chosen = [name for name, of in files if of == kind]
+        if chosen:
+            include = [word for word in flags(kind) if word.startswith(("-I", "-D"))]
+            text += run([*common, *include, *chosen])[1]
+    return reports(text)
+
+
+# ---- stacks ----
+
+
+class Graph:
+    """Functions, their frames and whom they call directly: gcc's -fcallgraph-info=su, one file for each source."""
+
+    def __init__(self):
+        self.frame, self.calls, self.dynamic = {}, {}, []
+
+    def read(self, text):
+        for title, label in re.findall(r'node: \{ title: "([^"]+)" label: "([^"]+)"', text):
+            size = re.search(r"\\n(\d+) bytes \(([^)]*)\)", label)
+            if size:
+                self.frame[title] = int(size[1])
+                if size[2] == "dynamic":
+                    self.dynamic.append(title)
+        for source, target in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', text):
+            self.calls.setdefault(source, set()).add(target)
+
+    def deepest(self):
+        """(bytes, names) of the longest chain; a call back into the chain ends it: recursion is bounded by the code that recurses."""
+        known = {}
+
+        def depth(name, above):
+            if name in known:
+                return known[name]
+            best = (0, [])
+            for callee in self.calls.get(name, ()):
+                if callee in above:
+                    continue
+                best = max(best, depth(callee, above | {name}))
+            result = (self.frame.get(name, 0) + 8 + best[0], [name, *best[1]])
+            known[name] = result
+            return result
+
+        sys.setrecursionlimit(10000)
+        return max((depth(name, frozenset()) for name in self.frame), default=(0, []))
+
+
+
+
+def stack(files, folder):
+    graph = Graph()
+
+    def one(file):
+        name, kind = file
+        out = Path(folder) / (name.replace("/", "_") + ".o")
+        found = run([os.environ["CC"], *flags(kind), "-fcallgraph-info=su", "-c", name, "-o", str(out)])[1]
+        info = out.with_suffix(".ci")
+        return found + ("\n" + info.read_text() if info.exists() else "")
+
+    text = in_parallel(one, [(name, kind) for name, kind in files if kind == "KERNEL"])
+    graph.read(text)
+    found = reports(text)
+    size, chain = graph.deepest()
+    names = " > ".join(name.split(":")[-1] for name in chain)
+    print(f"  stack     largest frame {max(graph.frame.values())}, longest chain {size} of {STACK_BYTES} bytes: {names}")
+    if size > CHAIN_MOST:
+        found.append(f"stack:0: error: a chain of calls takes {size} bytes of stack, more than {CHAIN_MOST}: {names}")
+    found += [f"{name}: error: its frame has no bound" for name in graph.dynamic]
+    return found
+
+
+TOOLS = {"gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tools", nargs="*", help=f"of {', '.join(TOOLS)}; all if none is named")
+    bad = 0
+    for name in parser.parse_args().tools or TOOLS:
+        with tempfile.TemporaryDirectory() as folder:
+            if not TOOLS[name]([(CANARY, "KERNEL")], folder):
+                print(f"lint: {name} did not report the mistake in {CANARY}")
+                return 1
+            found = TOOLS[name](everything(), folder)
+        print("".join(f"{line}\n" for line in found) + f"  {name:9} {len(everything())} files, {len(found)} reports", flush=True)
+        bad += len(found)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
