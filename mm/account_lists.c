@@ -16,16 +16,18 @@ bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 w
 	return false;
 }
 
-static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned order, u64 *frames)
+static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned list, u64 *frames)
 {
-	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][order - BLOCK_ORDER];
+	const unsigned order = buddy_list_order(class, list);
+	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][list];
 	bool ok = true;
 
 	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
 		const struct block *block = block_at(zone->mm, index);
 
 		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
-		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index) {
+		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index ||
+		    buddy_list_of(class, index, order) != list) {
 			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
 			       order);
 			return false;
@@ -70,8 +72,8 @@ bool account_lists(struct zone *zone)
 		for (unsigned class = 0; class < FREE_CLASSES; class++) {
 			u64 frames = 0;
 
-			for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
-				ok &= walk_block_list(zone, class, type, order, &frames);
+			for (unsigned list = 0; list < BLOCK_ORDERS; list++)
+				ok &= walk_block_list(zone, class, type, list, &frames);
 			class_frames[class] += frames;
 			type_frames[type] += frames;
 		}

@@ -9,16 +9,13 @@
 #include "mm/buddy.h"
 
 #include "kernel/panic.h"
-
-static u32 *list_head(struct zone *zone, enum free_class class, u8 type, unsigned order)
-{
-	return &zone->block_list[class][type_list(type)][order - BLOCK_ORDER];
-}
+#include "kernel/percpu.h"
 
 static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
-	u32 *head = list_head(zone, class, block->type, order);
+	const unsigned list = buddy_list_of(class, index, order);
+	u32 *head = &zone->block_list[class][type_list(block->type)][list];
 
 	block_set_order(block, order);
 	block_set_flags(block, BLOCK_FREE);
@@ -27,7 +24,7 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	if (*head != BLOCK_NONE)
 		block_at(zone->mm, *head)->prev = index;
 	*head = index;
-	zone->block_orders[class][type_list(block->type)] |= (u16)(1u << (order - BLOCK_ORDER));
+	zone->block_lists[class][type_list(block->type)] |= (u16)(1u << list);
 	counter_add(&zone->free_class[class], order_pages(order));
 	counter_add(&zone->free_type[type_list(block->type)], order_pages(order));
 	gib_count_free(zone->mm, index, (s64)order_pages(order));
@@ -36,7 +33,8 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
-	u32 *head = list_head(zone, class, block->type, block->order);
+	const unsigned list = buddy_list_of(class, index, block->order);
+	u32 *head = &zone->block_list[class][type_list(block->type)][list];
 
 	if (block->prev == BLOCK_NONE)
 		*head = block->next;
@@ -45,13 +43,24 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (block->next != BLOCK_NONE)
 		block_at(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
-		zone->block_orders[class][type_list(block->type)] &= (u16)~(1u << (block->order - BLOCK_ORDER));
+		zone->block_lists[class][type_list(block->type)] &= (u16)~(1u << list);
 	counter_sub(&zone->free_class[class], order_pages(block->order));
 	counter_sub(&zone->free_type[type_list(block->type)], order_pages(block->order));
 	gib_count_free(zone->mm, index, -(s64)order_pages(block->order));
 	block_clear_flags(block, BLOCK_FREE);
 	block->next = block->prev = BLOCK_NONE;
 	block_set_order(block, 0);
+}
+
+u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order)
+{
+	u64 runs = 0;
+
+	for (unsigned list = 0; list < BLOCK_ORDERS; list++)
+		if (buddy_list_order(class, list) == order)
+			for (u32 i = zone->block_list[class][type][list]; i != BLOCK_NONE; i = block_at(zone->mm, i)->next)
+				runs++;
+	return runs;
 }
 
 enum free_class block_free_class(const struct block *block)
@@ -117,18 +126,34 @@ void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class c
 	}
 }
 
+/* A huge page of exactly this size: 1 GiB is not 512 times 2 MiB. The places of as many CPUs as there are lie apart. */
+static u32 take_huge(struct zone *zone, unsigned order, enum migratetype type)
+{
+	static const u8 place_of_cpu[HUGE_PLACES] = {0, 4, 2, 6, 1, 5, 3, 7};
+	const unsigned places = order == BLOCK_ORDER ? (1u << HUGE_PLACES) - 1 : 1u << (order - BLOCK_ORDER);
+	const unsigned lists = zone->block_lists[FREE_HUGE][type] & places;
+	const unsigned mine = lists & ~0u << place_of_cpu[cpu_id() % HUGE_PLACES];
+	u32 index;
+
+	if (!lists)
+		return BLOCK_NONE;
+	index = zone->block_list[FREE_HUGE][type][__builtin_ctz(mine ? mine : lists)];
+	list_remove(zone, index, FREE_HUGE);
+	return index;
+}
+
 u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, enum migratetype type)
 {
-	unsigned orders = zone->block_orders[class][type] & (~0u << (order - BLOCK_ORDER));
+	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
 	unsigned found;
 	u32 index;
 
 	if (class == FREE_HUGE)
-		orders &= 1u << (order - BLOCK_ORDER); /* a 1 GiB page is not 512 pages of 2 MiB */
+		return take_huge(zone, order, type);
 	if (!orders)
 		return BLOCK_NONE;
 	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);
-	index = *list_head(zone, class, type, found);
+	index = zone->block_list[class][type][found - BLOCK_ORDER];
 	list_remove(zone, index, class);
 	while (found > order) {
 		found--;
@@ -178,7 +203,7 @@ static void split_runs_above(struct zone *zone, enum free_class class, u8 type, 
 	for (unsigned order = GIGA_ORDER; order > max_order; order--) {
 		u32 index;
 
-		while ((index = *list_head(zone, class, type, order)) != BLOCK_NONE) {
+		while ((index = zone->block_list[class][type_list(type)][order - BLOCK_ORDER]) != BLOCK_NONE) {
 			list_remove(zone, index, class);
 			list_add(zone, index, order - 1, class);
 			list_add(zone, index + (1u << (order - 1 - BLOCK_ORDER)), order - 1, class);
@@ -192,7 +217,7 @@ static void merge_runs_up(struct zone *zone, enum free_class class, u8 type, uns
 	struct block_list runs = BLOCK_LIST_INIT;
 	u32 index;
 
-	while ((index = *list_head(zone, class, type, old_max)) != BLOCK_NONE) {
+	while ((index = zone->block_list[class][type_list(type)][old_max - BLOCK_ORDER]) != BLOCK_NONE) {
 		list_remove(zone, index, class);
 		block_list_push(zone->mm, &runs, index);
 	}

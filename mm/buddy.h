@@ -59,6 +59,26 @@ bool buddy_take_frame(struct zone *zone, struct page *page);
 /* A FULL block, off all lists, becomes small chunks on the lists. */
 void buddy_split_block(struct zone *zone, u32 index);
 
+/*
+ * Which list of its class a run is on, and of which order the runs of a list are: list k is that of order 9 + k. Huge runs
+ * exist in orders 9 and 18 only, so their lists between hold 2 MiB pages too, by place: those of every eighth GiB. A CPU takes
+ * from its own place first, and what is freed goes to its block's: so CPUs meet less often on records, heads and counts.
+ */
+enum { HUGE_PLACES = 8 };
+
+static inline unsigned buddy_list_of(enum free_class class, u32 index, unsigned order)
+{
+	return class == FREE_HUGE && order == BLOCK_ORDER ? index / GIB_BLOCKS % HUGE_PLACES : order - BLOCK_ORDER;
+}
+
+static inline unsigned buddy_list_order(enum free_class class, unsigned list)
+{
+	return class == FREE_HUGE && list < HUGE_PLACES ? BLOCK_ORDER : BLOCK_ORDER + list;
+}
+
+/* Runs of one order on the lists of a class and type. For reports and tests: it walks. */
+u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order);
+
 /* Class of a wholly free block by its state. */
 enum free_class block_free_class(const struct block *block);
 

@@ -10,6 +10,7 @@
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "mm/account.h"
+#include "mm/buddy.h"
 #include "mm/meta.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
@@ -165,9 +166,7 @@ static u64 count_runs(struct zone *zone, unsigned order)
 			continue;
 		}
 		for (unsigned class = 0; class < FREE_CLASSES; class++)
-			for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
-			     index = block_at(zone->mm, index)->next)
-				n++;
+			n += buddy_count_runs(zone, class, type, order);
 	}
 	spin_unlock(&zone->lock);
 	return n;

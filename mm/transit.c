@@ -34,7 +34,7 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order, u64 count,
 		    unsigned *taken_order)
 {
-	const unsigned orders = zone->block_orders[class][type] & (~0u << (order - BLOCK_ORDER));
+	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
 	unsigned wanted = order;
 
 	if (!orders)

@@ -52,8 +52,8 @@ struct zone {
 	bool homes_up;  /* that end is the lower one */
 
 	__cacheline_aligned struct spinlock lock;
-	u32 block_list[FREE_CLASSES][MIGRATE_LISTS][BLOCK_ORDERS];
-	u16 block_orders[FREE_CLASSES][MIGRATE_LISTS]; /* bit k: list of order 9 + k is not empty */
+	u32 block_list[FREE_CLASSES][MIGRATE_LISTS][BLOCK_ORDERS]; /* list k: buddy_list_of() */
+	u16 block_lists[FREE_CLASSES][MIGRATE_LISTS]; /* bit k: list k is not empty */
 	struct page *page_list[MIGRATE_LISTS][PAGE_ORDERS];
 	u16 page_orders[MIGRATE_LISTS];
 

@@ -8,6 +8,7 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/verdict.h"
+#include "mm/buddy.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/vmemmap.h"
@@ -27,9 +28,7 @@ static u64 free_of_class(enum free_class class)
 			continue;
 		}
 		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-			for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
-			     index = block_at(&mm_kernel, index)->next)
-				pages++;
+			pages += buddy_count_runs(zone, class, type, order);
 	}
 	return pages;
 }

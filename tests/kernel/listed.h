@@ -1,6 +1,7 @@
 /* Free memory of an arena by list, for cases of migratetypes and isolation. */
 #pragma once
 
+#include "mm/buddy.h"
 #include "mm/page_alloc.h"
 #include "tests/kernel/arena.h"
 
@@ -28,9 +29,7 @@ static inline u64 listed(const struct zone *zone, enum migratetype list)
 
 	for (unsigned class = 0; class < FREE_CLASSES; class++)
 		for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
-			for (u32 i = zone->block_list[class][list][order - BLOCK_ORDER]; i != BLOCK_NONE;
-			     i = block_at(zone->mm, i)->next)
-				frames += order_pages(order);
+			frames += buddy_count_runs(zone, class, list, order) * order_pages(order);
 	for (unsigned order = 0; order < PAGE_ORDERS; order++)
 		for (const struct page *page = zone->page_list[list][order]; page; page = page->next)
 			frames += order_pages(order);

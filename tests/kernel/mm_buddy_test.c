@@ -4,6 +4,8 @@
  */
 #include "mm/buddy.h"
 
+#include "kernel/call.h"
+#include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "mm/memmap.h"
 #include "mm/transit.h"
@@ -15,9 +17,7 @@ static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)
 	u64 runs = 0;
 
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-		for (u32 index = zone->block_list[class][type][order - BLOCK_ORDER]; index != BLOCK_NONE;
-		     index = block_at(zone->mm, index)->next)
-			runs++;
+		runs += buddy_count_runs(zone, class, type, order);
 	return runs;
 }
 
@@ -185,6 +185,60 @@ TEST(mm_buddy, huge_blocks_never_merge)
 	buddy_set_max_order(&a->mm, BLOCK_ORDER);
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 8);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+struct places {
+	struct zone *zone;
+	u32 base, seen; /* bit k: somebody got a page of GiB base + k */
+};
+
+static void take_huge_and_give(void *arg)
+{
+	struct places *places = arg;
+	struct zone *zone = places->zone;
+	u32 index;
+
+	spin_lock(&zone->lock);
+	index = buddy_take_blocks(zone, BLOCK_ORDER, FREE_HUGE, MIGRATE_MOVABLE);
+	if (index != BLOCK_NONE) {
+		places->seen |= 1u << (index / GIB_BLOCKS - places->base);
+		buddy_free_blocks(zone, index, BLOCK_ORDER, FREE_HUGE);
+	}
+	spin_unlock(&zone->lock);
+}
+
+TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct places places = {0};
+	const u32 *list;
+	cpu_t cpu, asked = 0;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	places.zone = arena_phantom_zone(a);
+	places.base = arena_phantom_block(a) / GIB_BLOCKS;
+	list = places.zone->block_list[FREE_HUGE][MIGRATE_MOVABLE];
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
+	for (unsigned gib = 0; gib < 2; gib++)
+		EXPECT_EQ(list[(places.base + gib) % HUGE_PLACES] / GIB_BLOCKS, places.base + gib);
+	EXPECT_EQ(runs_of(places.zone, FREE_HUGE, BLOCK_ORDER), 2 * GIB_BLOCKS);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu >= HUGE_PLACES || cpu == cpu_id() || work_start(cpu, take_huge_and_give, &places) < 0)
+			continue;
+		work_wait(cpu, 0);
+		asked++;
+	}
+	take_huge_and_give(&places);
+	if (asked == HUGE_PLACES - 1)
+		EXPECT_EQ(places.seen, 3); /* whoever's place is the second GiB's does not ask the first */
+	else
+		EXPECT(places.seen != 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -144,7 +144,7 @@ TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
 	EXPECT_EQ(block_take(zone, FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, &run), 1);
 	buddy_set_max_order(&a->mm, BLOCK_ORDER + 1);
 	block_list_publish_free(&a->mm, &run);
-	EXPECT_EQ(zone->block_orders[FREE_BARE][MIGRATE_MOVABLE], 1u << 1);
+	EXPECT_EQ(zone->block_lists[FREE_BARE][MIGRATE_MOVABLE], 1u << 1);
 	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted(a));
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
