@@ -113,6 +113,7 @@ NEEDS_host-native := host
 NEEDS_host-peer := host
 NEEDS_bench := host run bench
 NEEDS_sweep := host run bench
+NEEDS_bench-linux := run bench
 NEEDS_bench-native := host
 NEEDS_bench-icount := run
 NEEDS_soak-alloc := host
@@ -300,13 +301,16 @@ lint: ## gcc -fanalyzer, clang-tidy, cppcheck and the depth of the stack, over a
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench sweep bench-native bench-icount
+.PHONY: bench sweep bench-linux bench-native bench-icount
 bench: $(KERNEL) host-native host-fast ## run the benchmarks, in QEMU and natively, and write $(BUILD)/bench/report.html; BENCH
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
 
 # MAKEOVERRIDES: what was typed, KEY=a,b,c among it.
 sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plot it: make sweep CPUS=2,8,32 BENCH=hvo
 	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(BENCH)' -- $(MAKEOVERRIDES)
+
+bench-linux: $(KERNEL) ## the distribution's kernels, unpacked under TOOLS, measured in the same QEMU and put into that report
+	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS)
 
 bench-native: host-native host-fast ## the S1, S0, S2 and S3 tables and the allocator beside its probes at native speed; CPUS [2]
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear'

@@ -84,7 +84,7 @@ def test_what_the_reader_writes_works(copy):
     make(copy, "kernel")
     kernel = copy / "build/ashlar.elf"
     words = "clear_insn=words contig=blind"
-    outcome = run(Machine("pvh", 2, "4G", cmdline=f"test=mm.example.*,mm.clear.*,mm.contig.* {words}"), kernel, SECONDS)
+    outcome = run(Machine("pvh", 2, "4G", cmdline=f"test=mm.example.*,mm.clear.*,mm.contig.a_gigabyte* {words}"), kernel, SECONDS)
     assert "mm.example" in outcome.text and outcome.verdict == "pass", outcome.report()
     words += " bench=hvo,contig hvo=inplace modes=inplace pages=256 memory=fresh searches=blind total=1"
     outcome = run(Machine("pvh", 2, "4G", cmdline=words), kernel, SECONDS)

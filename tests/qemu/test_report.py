@@ -101,6 +101,15 @@ def test_spread():
     assert (Spread([3, 1, 2]).median, Spread([4, 1, 2, 3]).median, Spread([3, 1, 2]).low, Spread([3, 1]).high) == (2, 2.5, 1, 3)
 
 
+LINUX = "".join(
+    f"BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=hvo optimise={on} op={op} pages=64 done=64 run=1 ns={ns}\n"
+    for on, ns in ((0, 12800), (1, 64000)) for op in ("alloc", "free")
+) + (
+    "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=giga optimise=0 op=alloc pages=10 done=10 total=10 ns=4000\n"
+    "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=memmap ns=72000000\n# capture ended linux\n# capture where tcg\n"
+)  # fmt: skip
+
+
 class Page(HTMLParser):
     """Every element is closed in its order, and nothing is fetched."""
 
@@ -154,6 +163,18 @@ def test_ratios_are_those_of_the_medians(without_pictures):
     """off: 6400, 12800, 19200 ns for 64 pages; unbatched a hundred times, batched a half, on a quarter."""
     table = next(line for line in to_markdown(make([parse(CONSOLE.encode())])).splitlines() if "memory fresh" in line)
     assert [cell.strip() for cell in table.split("|")[4:10]] == ["100x", "100x", "0.500x", "0.500x", "0.250x", "0.250x"]
+
+
+def test_linux_beside(without_pictures):
+    """off here 200 ns a page, there 400 ns; on there 1000 ns, batched here 100 ns, ours 50 ns."""
+    linux = parse(LINUX.encode(), "linux")
+    assert (linux.problem, linux.torn) == ("", 0)
+    text = to_markdown(make([parse(CONSOLE.encode()), linux]))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| Linux 6.12 | 8")]
+    alloc = {row[2]: row for row in rows if row[3] == "alloc"}
+    assert alloc["off"][7:10] == ["1.00x", "off 0.200", "1.00x"]
+    assert alloc["on"][6:] == ["1.00", "5.00x", "batched 0.100", "10.0x", "0.0500", "20.0x"]
+    assert any(row[-1] == "2.00x" and row[3] == "10" for row in rows), text  # a page of 1 GiB
 
 
 def test_words_of_a_console_are_no_markup(without_pictures):

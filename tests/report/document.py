@@ -7,6 +7,7 @@ import contig
 import hvo
 import memmap
 import pcp
+import peer
 import pictures
 import sweeps
 import words
@@ -14,7 +15,16 @@ from paper import Heading, Paper, Table, Text
 from records import NEEDED
 
 LOADED = 2.5  # the run before, and a little
-SECTIONS = (sweeps.section, hvo.section, memmap.section, clear.section, pcp.section, contig.section, pcp.allocator)
+SECTIONS = (
+    sweeps.section,
+    hvo.section,
+    memmap.section,
+    clear.section,
+    pcp.section,
+    contig.section,
+    pcp.allocator,
+    peer.section,
+)
 
 
 def summary(captures):
@@ -42,15 +52,28 @@ def loaded(captures):
     loads = [float(c.facts["load"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d", c.facts.get("load", ""))]
     if not loads or max(loads) < LOADED:
         return None
-    return Text(f"The host had other work while this was measured: up to {max(loads):.0f} tasks wanted its CPUs when a run began. Times are longer than on "
-                "a quiet one, ranges wider, and small differences mean nothing.", "note")  # fmt: skip
+    return Text(
+        (
+            f"The host had other work while this was measured: up to {max(loads):.0f} tasks wanted its CPUs when a run"
+            " began. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
+        ),
+        "note",
+    )
 
 
 def make(captures):
     paper = Paper("Ashlar: five memory techniques, before and after")
     dates = sorted({c.facts["date"] for c in captures if "date" in c.facts})
     if dates:
-        paper.add(Text("Measured " + (dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}") + ". " + ". ".join(hosts(captures)) + "."))
+        paper.add(
+            Text(
+                "Measured "
+                + (dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}")
+                + ". "
+                + ". ".join(hosts(captures))
+                + "."
+            )
+        )
     elif hosts(captures):
         paper.add(Text(". ".join(hosts(captures)) + "."))
     paper.add(loaded(captures))
@@ -62,8 +85,15 @@ def make(captures):
     lines = summary(captures)
     if lines:
         paper.add(Heading("Summary"), lines)
-        paper.add(Text("Published figures are of Linux on other machines: compare ratios between columns, not figures across. What differs is said in each "
-                       "section.", "note"))  # fmt: skip
+        paper.add(
+            Text(
+                (
+                    "Published figures are of Linux on other machines: compare ratios between columns, not figures"
+                    " across. What differs is said in each section."
+                ),
+                "note",
+            )
+        )
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), pcp.boots(captures))

@@ -19,7 +19,9 @@ def per_page(records):
 def legs(captures):
     """{(where, cpus, pages asked, size, source, busy): {(mode, op): records}}: what can be compared with each other."""
     result = {}
-    for key, records in grouped([r for r in of_kind(captures, "hvo") if r["done"]], "cpus", "size", "source", "busy").items():
+    for key, records in grouped(
+        [r for r in of_kind(captures, "hvo") if r["done"]], "cpus", "size", "source", "busy"
+    ).items():
         modes = {}
         for record in records:
             modes.setdefault((record["mode"], record["op"]), []).append(record)
@@ -38,11 +40,27 @@ def published():
     rows = []
     for machine, pages, cpus, off0, on0, off1, on1 in seeds.HVO:
         for when, off, on in (("before", off0, on0), ("after", off1, on1)):
-            rows.append([machine, when, f"{pages:,}"] + [f"{seconds:.2f}" for seconds in off + on]
-                        + [words.figure(seconds / pages * 1e6) for seconds in off + on]
-                        + [words.times(on[i] / off[i]) for i in (0, 1)])  # fmt: skip
-    head = ["published on", "series", "pages", "off alloc s", "free s", "on alloc s", "free s", "off alloc us/page", "free",
-            "on alloc us/page", "free", "on : off alloc", "free"]  # fmt: skip
+            rows.append(
+                [machine, when, f"{pages:,}"]
+                + [f"{seconds:.2f}" for seconds in off + on]
+                + [words.figure(seconds / pages * 1e6) for seconds in off + on]
+                + [words.times(on[i] / off[i]) for i in (0, 1)]
+            )
+    head = [
+        "published on",
+        "series",
+        "pages",
+        "off alloc s",
+        "free s",
+        "on alloc s",
+        "free s",
+        "off alloc us/page",
+        "free",
+        "on alloc us/page",
+        "free",
+        "on : off alloc",
+        "free",
+    ]
     return Table(head, rows, "Published: seconds for all pages, and what that is for each", left=2)
 
 
@@ -55,7 +73,11 @@ def beside(found):
     for (where, cpus, size, source, busy), modes in found.items():
         if size != "2M" or busy:
             continue
-        cells = [words.times(against_off(modes, mode, op)) for mode in ("unbatched", "batched", "on") for op in ("alloc", "free")]
+        cells = [
+            words.times(against_off(modes, mode, op))
+            for mode in ("unbatched", "batched", "on")
+            for op in ("alloc", "free")
+        ]
         if set(cells) != {"-"}:
             ours.append(len(rows))
             rows.append([words.WHERE.get(where, where), cpus, f"memory {source}"] + cells)
@@ -69,11 +91,44 @@ def all_legs(found):
         for (mode, op), records in modes.items():
             last = records[-1]
             debt = records[0]["debt_open_ns"] if op == "alloc" else records[0]["debt_split_ns"]
-            rows.append([words.WHERE.get(where, where), cpus, source, size, MEANS.get(mode, mode), op, last["done"], len(records),
-                         words.spread(per_page(records)), words.times(against_off(modes, mode, op)), last["flushes"], last["ipis"],
-                         last["splits"], last["frames_saved"], words.figure(debt / 1e6), busy])  # fmt: skip
-    head = ["machine", "CPUs", "memory", "size", "mode", "op", "pages", "runs", "us/page: median (range)", ": off", "rounds", "IPIs",
-            "splits", "frames saved", "debt ms", "busy"]  # fmt: skip
+            rows.append(
+                [
+                    words.WHERE.get(where, where),
+                    cpus,
+                    source,
+                    size,
+                    MEANS.get(mode, mode),
+                    op,
+                    last["done"],
+                    len(records),
+                    words.spread(per_page(records)),
+                    words.times(against_off(modes, mode, op)),
+                    last["flushes"],
+                    last["ipis"],
+                    last["splits"],
+                    last["frames_saved"],
+                    words.figure(debt / 1e6),
+                    busy,
+                ]
+            )
+    head = [
+        "machine",
+        "CPUs",
+        "memory",
+        "size",
+        "mode",
+        "op",
+        "pages",
+        "runs",
+        "us/page: median (range)",
+        ": off",
+        "rounds",
+        "IPIs",
+        "splits",
+        "frames saved",
+        "debt ms",
+        "busy",
+    ]
     return Table(head, rows, "Every leg measured", left=1, folded=True)
 
 
@@ -98,14 +153,28 @@ def cpus_picture(found, op, name):
         series.append(Series("before, published", [(cpus, on0[at] / off0[at])], "red", dashed=True))
         series.append(Series("after, published", [(cpus, on1[at] / off1[at])], "orange", dashed=True))
     what = {"alloc": "growing", "free": "shrinking"}[op]
-    svg = pictures.lines(name, series, "CPUs", f"{what}: time per page, off = 1", logx=2, logy=10, level=(1, "off"),
-                         xticks=sorted(set(marks)))  # fmt: skip
-    return Figure(name, svg, f"{what.capitalize()} against the number of CPUs; bars are the range of the runs. Published: a VM with 252.")
+    svg = pictures.lines(
+        name,
+        series,
+        "CPUs",
+        f"{what}: time per page, off = 1",
+        logx=2,
+        logy=10,
+        level=(1, "off"),
+        xticks=sorted(set(marks)),
+    )
+    return Figure(
+        name,
+        svg,
+        f"{what.capitalize()} against the number of CPUs; bars are the range of the runs. Published: a VM with 252.",
+    )
 
 
 def pages_picture(captures):
     """Time of a whole grow against the number of pages, where several were measured on one machine."""
-    groups = grouped([r for r in of_kind(captures, "hvo", op="alloc", size="2M", source="fresh") if r["done"]], "cpus", "mode")
+    groups = grouped(
+        [r for r in of_kind(captures, "hvo", op="alloc", size="2M", source="fresh") if r["done"]], "cpus", "mode"
+    )
     sizes, best = {}, None
     for (where, cpus, mode), records in groups.items():
         by_pages = sizes.setdefault((where, cpus), {}).setdefault(mode, {})
@@ -118,7 +187,11 @@ def pages_picture(captures):
     if not best:
         return None
     series = [
-        Series(MEANS.get(mode, mode), [(pages, s.median, s.low, s.high) for pages, ms in by_pages.items() for s in [Spread(ms)]], COLOUR.get(mode))
+        Series(
+            MEANS.get(mode, mode),
+            [(pages, s.median, s.low, s.high) for pages, ms in by_pages.items() for s in [Spread(ms)]],
+            COLOUR.get(mode),
+        )
         for mode, by_pages in sizes[best[1]].items()
     ]
     svg = pictures.lines("hvo-pages", series, "pages of 2 MiB", "time to grow, ms", logx=2, logy=10)
@@ -129,15 +202,24 @@ def headline(captures):
     """One line of the summary: before, after and ours as multiples of off, growing, at the most CPUs measured."""
     best = None
     for key, modes in legs(captures).items():
-        if key[2:] == ("2M", "fresh", 0) and against_off(modes, "on", "alloc") and (best is None or key[1] > best[0][1]):
+        if (
+            key[2:] == ("2M", "fresh", 0)
+            and against_off(modes, "on", "alloc")
+            and (best is None or key[1] > best[0][1])
+        ):
             best = (key, modes)
     if not best:
         return None
     (where, cpus, *_), modes = best
     cells = [words.times(against_off(modes, mode, "alloc")) for mode in ("unbatched", "batched", "on")]
     _, _, _, off0, on0, off1, on1 = seeds.HVO[1]
-    return ["S0 grow a pool of 2 MiB pages: time per page, off = 1", words.times(on0[0] / off0[0]), words.times(on1[0] / off1[0]),
-            *cells, words.place(where, cpus)]  # fmt: skip
+    return [
+        "S0 grow a pool of 2 MiB pages: time per page, off = 1",
+        words.times(on0[0] / off0[0]),
+        words.times(on1[0] / off1[0]),
+        *cells,
+        words.place(where, cpus),
+    ]
 
 
 def section(paper, captures):
@@ -145,15 +227,32 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("S0: a pool of huge pages grows and shrinks"))
-    paper.add(Text('Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. *off* keeps all struct pages of a huge page. '
-                   "*unbatched* frees seven of their eight frames with a TLB shootdown for every page and step; *batched* flushes once for all; "
-                   "*on*, ours, never builds tails that nobody asked for.".replace("*", "")))  # fmt: skip
+    paper.add(
+        Text(
+            'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. *off* keeps all struct pages of a huge'
+            " page. *unbatched* frees seven of their eight frames with a TLB shootdown for every page and step;"
+            " *batched* flushes once for all; *on*, ours, never builds tails that nobody asked for.".replace("*", "")
+        )
+    )
     paper.add(beside(found))
-    paper.add(Text("Not comparable: the published times are of Linux on other machines, which also accounts pages to cgroups, takes its "
-                   "locks against other users and clears nothing here either; Ashlar does what the technique needs and no more. Their pages "
-                   "are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth of them. On a host with fewer CPUs than the "
-                   "guest, an interrupt waits for its CPU to be run at all: that makes rounds dearer than on hardware. " + words.EMULATED, "note"))  # fmt: skip
-    paper.add(cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), pages_picture(captures))
+    paper.add(
+        Text(
+            "Not comparable: the published times are of Linux on other machines, which also accounts pages to cgroups,"
+            " takes its locks against other users and clears nothing here either; Ashlar does what the technique needs"
+            " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
+            " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
+            " makes rounds dearer than on hardware. "
+            + words.EMULATED,
+            "note",
+        )
+    )
+    paper.add(
+        cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), pages_picture(captures)
+    )
     paper.add(published(), all_legs(found))
-    paper.add(Text("Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the sections before "
-                   "(alloc) or giving every struct page of what came back (free)."))  # fmt: skip
+    paper.add(
+        Text(
+            "Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the"
+            " sections before (alloc) or giving every struct page of what came back (free)."
+        )
+    )

@@ -37,6 +37,9 @@ class Leg:
     nodes: int = 1
     firmware: str = "pvh"
     accel: str = "auto"
+    kernel: str = ""  # another kernel, with its initrd
+    initrd: str = ""
+    tries: int = 1
 
 
 # What `make bench` runs: where the table means something. Names are those of the consoles.
@@ -50,7 +53,7 @@ LEGS = (
     Leg("memmap-8", "bench=memmap", 8, "12G"),
     Leg("memmap-native", "bench=memmap", 0, "8G", "native"),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
-    Leg("fault-4", "bench=fault fault_bytes=256M", 4, "6G"),
+    Leg("fault-4", "bench=fault fault_bytes=256M", 4, "4G"),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
     Leg("contig-fresh", "bench=contig memory=fresh total=40", 2, "48G", seconds=300),
@@ -75,18 +78,28 @@ def argv_of(leg, build):
         path = build / "host" / leg.build / "ashlar-host"
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
-    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel)
-    argv = command(machine, build / "ashlar.elf")
+    extra = ("-initrd", leg.initrd) if leg.initrd else ()
+    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra)
+    argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = argv[argv.index("-accel") + 1].partition(",")[0]
     shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
+    if leg.kernel:
+        shown = f"make bench-linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
 
 
 def head(leg, shown, where):
     """Where a program finds how this console was made."""
     accel, _, qemu = where.partition(" ")
-    facts = {"name": leg.name, "command": shown, "host": host_name(), "where": accel, "qemu": qemu,
-             "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"), "load": f"{os.getloadavg()[0]:.1f}"}  # fmt: skip
+    facts = {
+        "name": leg.name,
+        "command": shown,
+        "host": host_name(),
+        "where": accel,
+        "qemu": qemu,
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "load": f"{os.getloadavg()[0]:.1f}",
+    }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
 
@@ -114,7 +127,9 @@ def run_leg(leg, build, folder):
         with path.open("wb") as file:
             file.write(head(leg, shown, where).encode())
             file.flush()
-            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+            child = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+            )
             problem = follow(child, file, started + leg.seconds)
     except (Unavailable, OSError) as why:
         path.write_text(head(leg, leg.cmdline, "") + "\n")
@@ -130,9 +145,13 @@ def run_all(legs, build, folder):
     """All legs in order, a line for each. How many failed; stops early when asked to."""
     failed = 0
     for number, leg in enumerate(legs, 1):
-        print(f"  {number:2}/{len(legs)}  {leg.name:<16} {leg.cmdline:<44}", end=" ", flush=True)
+        words = leg.cmdline if len(leg.cmdline) <= 44 else "... " + leg.cmdline[-40:]
+        print(f"  {number:2}/{len(legs)}  {leg.name:<18} {words:<44}", end=" ", flush=True)
         started = time.monotonic()
-        problem = run_leg(leg, build, folder)
+        for _ in range(leg.tries):
+            problem = run_leg(leg, build, folder)
+            if problem in ("", "stopped"):
+                break
         print(f"{time.monotonic() - started:4.0f} s  {problem or 'ok'}", flush=True)
         failed += bool(problem)
         if problem == "stopped":
@@ -140,9 +159,18 @@ def run_all(legs, build, folder):
     return failed
 
 
-def report(folder, consoles):
-    """Makes the report of these consoles; pictures need the distribution's own Python."""
-    script = [str(ROOT / "tests/bench/report"), "--out", str(folder), *map(str, consoles)]
+def consoles_in(folder):
+    """Those of `make bench` first, in its order; then what other targets left there."""
+    names = [leg.name for leg in LEGS]
+    found = {path.stem: path for path in sorted(folder.glob("*.console"))}
+    return [found[name] for name in names if name in found] + [
+        path for name, path in found.items() if name not in names
+    ]
+
+
+def report(folder):
+    """Makes the report of all consoles there; pictures need the distribution's own Python."""
+    script = [str(ROOT / "tests/bench/report"), "--out", str(folder), *map(str, consoles_in(folder))]
     return subprocess.run(script, check=False).returncode
 
 
@@ -161,9 +189,7 @@ def main():
         print(f"make bench: no such benchmark: {args.only}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     failed = run_all(legs, args.build.resolve(), folder)
-    consoles = [folder / f"{leg.name}.console" for leg in LEGS] + sorted(folder.glob("linux-*.console"))
-    made = report(folder, [path for path in consoles if path.exists()])
-    return 1 if failed or made else 0
+    return 1 if report(folder) or failed else 0
 
 
 if __name__ == "__main__":

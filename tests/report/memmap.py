@@ -28,9 +28,20 @@ def published_short():
     rows = []
     for machine, nodes, gib, table in seeds.MEMMAP:
         serial, best = table[0][4], min(table, key=lambda row: row[4])
-        rows.append([machine, "published", f"{nodes} x {gib} GiB", words.figure(serial), words.figure(table[1][4]), words.figure(best[4]),
-                     best[1], f"{(1 - best[4] / serial) * 100:.1f} %", words.figure(serial * 1e6 / (gib * 2**30 / 4096)),
-                     words.figure(best[4] * 1e6 / (gib * 2**30 / 4096))])  # fmt: skip
+        rows.append(
+            [
+                machine,
+                "published",
+                f"{nodes} x {gib} GiB",
+                words.figure(serial),
+                words.figure(table[1][4]),
+                words.figure(best[4]),
+                best[1],
+                f"{(1 - best[4] / serial) * 100:.1f} %",
+                words.figure(serial * 1e6 / (gib * 2**30 / 4096)),
+                words.figure(best[4] * 1e6 / (gib * 2**30 / 4096)),
+            ]
+        )
     return rows
 
 
@@ -42,37 +53,95 @@ def beside(found):
         one = next((r for r in table if r["mode"] == "parallel" and r["threads"] == 1), None)
         lazy = next((r for r in table if r["mode"] == "lazy"), None)
         ours.append(len(rows))
-        rows.append([words.place(where, capture.facts.get("cpus", "?")), f"ours, after ({name})", words.size(table[-1]["pages"] * 4096),
-                     words.figure(serial / 1e6), words.figure(one and one["ns"] / 1e6), words.figure(best["ns"] / 1e6), best["threads"],
-                     f"{(1 - best['ns'] / serial) * 100:.1f} %", words.figure(serial / table[-1]["pages"]),
-                     words.figure(best["ns"] / best["pages"])])  # fmt: skip
+        rows.append(
+            [
+                words.place(where, capture.facts.get("cpus", "?")),
+                f"ours, after ({name})",
+                words.size(table[-1]["pages"] * 4096),
+                words.figure(serial / 1e6),
+                words.figure(one and one["ns"] / 1e6),
+                words.figure(best["ns"] / 1e6),
+                best["threads"],
+                f"{(1 - best['ns'] / serial) * 100:.1f} %",
+                words.figure(serial / table[-1]["pages"]),
+                words.figure(best["ns"] / best["pages"]),
+            ]
+        )
         if lazy:
             ours.append(len(rows))
-            rows.append(["", "ours, lazy: at boot nothing, later all at once", words.size(lazy["pages"] * 4096), "-", words.figure(lazy["ns"] / 1e6),
-                         "-", "-", "-", words.figure(lazy["ns"] / lazy["pages"]), "-"])  # fmt: skip
-    head = ["machine", "", "memory", "no helper ms", "1 thread ms", "best ms", "threads", "saved", "serial ns/page", "best ns/page"]
+            rows.append(
+                [
+                    "",
+                    "ours, lazy: at boot nothing, later all at once",
+                    words.size(lazy["pages"] * 4096),
+                    "-",
+                    words.figure(lazy["ns"] / 1e6),
+                    "-",
+                    "-",
+                    "-",
+                    words.figure(lazy["ns"] / lazy["pages"]),
+                    "-",
+                ]
+            )
+    head = [
+        "machine",
+        "",
+        "memory",
+        "no helper ms",
+        "1 thread ms",
+        "best ms",
+        "threads",
+        "saved",
+        "serial ns/page",
+        "best ns/page",
+    ]
     return Table(head, rows, "Time to make all struct pages; the slowest node decides", left=3, ours=tuple(ours))
 
 
 def published_full():
     rows = [
-        [machine, f"{percent} %", threads, f"{boot:.1f} ({boot_sd:.1f})", f"{init:.1f} ({init_sd:.1f})",
-         f"{(1 - init / table[0][4]) * 100:.1f} %"]
-        for machine, _, _, table in seeds.MEMMAP for percent, threads, boot, boot_sd, init, init_sd in table
-    ]  # fmt: skip
-    return Table(["published on", "node", "threads", "boot ms (sd)", "init ms (sd)", "init saved"], rows,
-                 "Published: all rows", folded=True)  # fmt: skip
+        [
+            machine,
+            f"{percent} %",
+            threads,
+            f"{boot:.1f} ({boot_sd:.1f})",
+            f"{init:.1f} ({init_sd:.1f})",
+            f"{(1 - init / table[0][4]) * 100:.1f} %",
+        ]
+        for machine, _, _, table in seeds.MEMMAP
+        for percent, threads, boot, boot_sd, init, init_sd in table
+    ]
+    return Table(
+        ["published on", "node", "threads", "boot ms (sd)", "init ms (sd)", "init saved"],
+        rows,
+        "Published: all rows",
+        folded=True,
+    )
 
 
 def ours_full(found):
     rows = []
     for (where, name), table in found.items():
         for r in table:
-            rows.append([words.WHERE.get(where, where), name, r["mode"], r.get("asked", "-"), r["threads"],
-                         f"{r['ns'] / 1e6:.3f} ({r['ns_sd'] / 1e6:.3f})", f"{(1 - r['ns'] / serial_of(table)) * 100:.1f} %",
-                         words.figure(r["ns"] / r["pages"])])  # fmt: skip
-    return Table(["machine", "run", "mode", "asked", "threads", "ms: mean of 3 (sd)", "saved", "ns/page"], rows, "Ours: all rows", left=3,
-                 folded=True)  # fmt: skip
+            rows.append(
+                [
+                    words.WHERE.get(where, where),
+                    name,
+                    r["mode"],
+                    r.get("asked", "-"),
+                    r["threads"],
+                    f"{r['ns'] / 1e6:.3f} ({r['ns_sd'] / 1e6:.3f})",
+                    f"{(1 - r['ns'] / serial_of(table)) * 100:.1f} %",
+                    words.figure(r["ns"] / r["pages"]),
+                ]
+            )
+    return Table(
+        ["machine", "run", "mode", "asked", "threads", "ms: mean of 3 (sd)", "saved", "ns/page"],
+        rows,
+        "Ours: all rows",
+        left=3,
+        folded=True,
+    )
 
 
 def threads_picture(found):
@@ -88,9 +157,20 @@ def threads_picture(found):
     for (machine, _, _, table), colour in zip(seeds.MEMMAP[:4], ("grey", "purple", "red", "orange")):
         points = [(row[1], table[0][4] / row[4]) for row in table if row[1]]
         series.append(Series(machine.partition(",")[0], points, colour, thin=True))
-    svg = pictures.lines("memmap-threads", series, "threads on the node", "speed, no helper = 1", logx=2, level=(1, ""),
-                         xticks=[1, 2, 4, 8, 16, 32, 52])  # fmt: skip
-    return Figure("memmap-threads", svg, "Speed against threads; thin lines are the published machines, which have that many cores.")
+    svg = pictures.lines(
+        "memmap-threads",
+        series,
+        "threads on the node",
+        "speed, no helper = 1",
+        logx=2,
+        level=(1, ""),
+        xticks=[1, 2, 4, 8, 16, 32, 52],
+    )
+    return Figure(
+        "memmap-threads",
+        svg,
+        "Speed against threads; thin lines are the published machines, which have that many cores.",
+    )
 
 
 def page_picture(found):
@@ -107,8 +187,13 @@ def page_picture(found):
         serial.append(serial_of(rows) / rows[0]["pages"])
         best.append(best_of(rows)["ns"] / rows[0]["pages"])
         lazy.append(next((r["ns"] / r["pages"] for r in rows if r["mode"] == "lazy"), None))
-    svg = pictures.bars("memmap-page", names, [("serial (before)", "red", serial), ("all threads (after)", "orange", best),
-                        ("lazy (ours)", "blue", lazy)], "ns per struct page", log=10)  # fmt: skip
+    svg = pictures.bars(
+        "memmap-page",
+        names,
+        [("serial (before)", "red", serial), ("all threads (after)", "orange", best), ("lazy (ours)", "blue", lazy)],
+        "ns per struct page",
+        log=10,
+    )
     return Figure("memmap-page", svg, "Time per struct page of 64 bytes.")
 
 
@@ -121,9 +206,15 @@ def headline(captures):
     pages, lazy = rows[-1]["pages"], next((r for r in rows if r["mode"] == "lazy"), None)
     table = seeds.MEMMAP[0][3]
     scale = 1e6 / (seeds.MEMMAP[0][2] * 2**30 / 4096)
-    return ["S1 make all struct pages: ns per page", words.figure(table[0][4] * scale), words.figure(table[-1][4] * scale),
-            words.figure(serial_of(rows) / pages), words.figure(best_of(rows)["ns"] / pages), words.figure(lazy and lazy["ns"] / lazy["pages"]),
-            words.place(where, rows[0].capture.facts.get("cpus", "?"))]  # fmt: skip
+    return [
+        "S1 make all struct pages: ns per page",
+        words.figure(table[0][4] * scale),
+        words.figure(table[-1][4] * scale),
+        words.figure(serial_of(rows) / pages),
+        words.figure(best_of(rows)["ns"] / pages),
+        words.figure(lazy and lazy["ns"] / lazy["pages"]),
+        words.place(where, rows[0].capture.facts.get("cpus", "?")),
+    ]
 
 
 def section(paper, captures):
@@ -131,13 +222,24 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("S1: all struct pages are made at boot"))
-    paper.add(Text('Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages together. '
-                   "Ours, lazy, makes them when a block is first split; boot does not depend on how much RAM there is."))  # fmt: skip
+    paper.add(
+        Text(
+            'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
+            " together. Ours, lazy, makes them when a block is first split; boot does not depend on how much RAM"
+            " there is."
+        )
+    )
     paper.add(beside(found))
-    paper.add(Text("Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes; published machines have "
-                   "hundreds of GiB and a core for each thread, where a host with two cores cannot gain more than twice, and one that shares "
-                   "its memory bus with others less. Rows are the mean of three after one unmeasured, which has the host back the memory. "
-                   + words.EMULATED, "note"))  # fmt: skip
+    paper.add(
+        Text(
+            "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
+            " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
+            " gain more than twice, and one that shares its memory bus with others less. Rows are the mean of three"
+            " after one unmeasured, which has the host back the memory. "
+            + words.EMULATED,
+            "note",
+        )
+    )
     paper.add(threads_picture(found), page_picture(found))
     paper.add(ours_full(found), published_full())
     plain_clear(paper, captures)
@@ -148,6 +250,10 @@ def plain_clear(paper, captures):
     for (where, threads), records in grouped(of_kind(captures, "probe", name="clear"), "threads").items():
         for r in records:
             if r.get("bytes"):
-                rows.append([words.WHERE.get(where, where), threads, words.size(r["bytes"]), words.figure(r["bytes"] / r["ns"])])
+                rows.append(
+                    [words.WHERE.get(where, where), threads, words.size(r["bytes"]), words.figure(r["bytes"] / r["ns"])]
+                )
     if rows:
-        paper.add(Table(["machine", "threads", "memory", "GB/s"], rows, "The bound: a plain clear of memory in the same runs"))
+        paper.add(
+            Table(["machine", "threads", "memory", "GB/s"], rows, "The bound: a plain clear of memory in the same runs")
+        )

@@ -82,7 +82,7 @@ def html_table(table):
     caption = f"<p class=caption>{inline(table.caption)}</p>" if table.caption else ""
     box = (
         f'<div class=table tabindex=0 role=region aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
-        f"<thead><tr>{html_row(table.head, table.left, 'th')}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+        f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
     )
     if table.folded:
         return f"<details><summary>{inline(table.caption)}</summary>\n{box}\n</details>"
@@ -117,8 +117,10 @@ def to_html(paper):
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{html.escape(paper.title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{inline(paper.title)}</h1>\n<nav>{links}</nav>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
+        f'<title>{html.escape(paper.title)}</title>\n<style>\n{STYLE.read_text(encoding="utf-8")}</style>\n</head>\n<body>\n<main>\n'
+        f"<h1>{inline(paper.title)}</h1>\n<nav>{links}</nav>\n"
+        + "\n".join(parts)
+        + "\n</main>\n</body>\n</html>\n"
     )
 
 

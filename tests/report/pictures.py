@@ -18,7 +18,14 @@ except ImportError:
 
 
 INK = "#010203"
-COLOURS = {"blue": "#3b82d0", "orange": "#e07b00", "green": "#2a9d5c", "purple": "#a765cf", "red": "#d9534f", "grey": "#8c949c"}
+COLOURS = {
+    "blue": "#3b82d0",
+    "orange": "#e07b00",
+    "green": "#2a9d5c",
+    "purple": "#a765cf",
+    "red": "#d9534f",
+    "grey": "#8c949c",
+}
 CYCLE = list(COLOURS.values())
 MARKS = "osD^vP"
 ALONE = "<style>svg{color:#1c2024}@media(prefers-color-scheme:dark){svg{color:#e3e6e9}}</style>"
@@ -29,13 +36,28 @@ def available():
 
 
 def settings():
-    pyplot.rcParams.update({
-        "svg.fonttype": "none", "svg.hashsalt": "ashlar", "font.size": 10, "font.family": "DejaVu Sans",
-        "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8, "legend.frameon": False,
-        "legend.fontsize": 9, "lines.linewidth": 1.8, "lines.markersize": 5, "figure.figsize": (5.2, 3.5),
-        "savefig.transparent": True,
-    })  # fmt: skip
+    pyplot.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "ashlar",
+            "font.size": 10,
+            "font.family": "DejaVu Sans",
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.linewidth": 0.8,
+            "legend.frameon": False,
+            "legend.fontsize": 9,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 5,
+            "figure.figsize": (5.2, 3.5),
+            "savefig.transparent": True,
+        }
+    )
 
 
 def svg_of(figure, name, alone=False):
@@ -49,7 +71,9 @@ def svg_of(figure, name, alone=False):
     text = text.replace(INK, "currentColor").replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
     text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg role="img" \1', text, count=1, flags=re.S)
-    text = re.sub(r'^<svg role="img" height="[^"]*"([^>]*?) width="[^"]*"', r'<svg role="img"\1', text, count=1, flags=re.S)
+    text = re.sub(
+        r'^<svg role="img" height="[^"]*"([^>]*?) width="[^"]*"', r'<svg role="img"\1', text, count=1, flags=re.S
+    )
     return text
 
 
@@ -76,8 +100,15 @@ class Series:
         spread = [p for p in self.points if len(p) == 4]
         if spread:
             below, above = [p[1] - p[2] for p in spread], [p[3] - p[1] for p in spread]
-            axes.errorbar([p[0] for p in spread], [p[1] for p in spread], [below, above], fmt="none", ecolor=colour,
-                          elinewidth=1, capsize=2.5)  # fmt: skip
+            axes.errorbar(
+                [p[0] for p in spread],
+                [p[1] for p in spread],
+                [below, above],
+                fmt="none",
+                ecolor=colour,
+                elinewidth=1,
+                capsize=2.5,
+            )
 
 
 def plain(value, _position=None):
@@ -122,7 +153,14 @@ def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None)
 def legend(axes, entries):
     """Above the plot, where it covers nothing."""
     columns = 2 if entries > 1 else 1
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncol=columns, columnspacing=1.2, handlelength=1.8, borderaxespad=0.3)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.12, 1.0),
+        ncol=columns,
+        columnspacing=1.2,
+        handlelength=1.8,
+        borderaxespad=0.3,
+    )
 
 
 def bars(name, groups, series, ylabel, log=0, level=None):

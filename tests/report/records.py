@@ -25,8 +25,10 @@ CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 NEEDED = {
     "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
     "memmap": "mode:w threads:t pages:t ns:t ns_sd:n",
-    "hvo": "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
-    " debt_open_ns:n debt_split_ns:n",
+    "hvo": (
+        "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
+        " debt_open_ns:n debt_split_ns:n"
+    ),
     "pcp": "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t stale:n",
     "contig": "mode:w memory:w step:t total:t ns_min:t ns_mean:t ns_p50:t ns_max:t scanned_pages:n migrated_pages:n",
     "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
@@ -69,6 +71,8 @@ class Capture:
         """Why this run is not to be trusted as a whole, or nothing."""
         if "failed" in self.facts:
             return self.facts["failed"]
+        if self.facts.get("ended"):  # another kernel than ours, which has its own last word
+            return ""
         if self.verdict not in ("pass", "skipped"):
             return f"verdict {self.verdict}" if self.verdict else "it ended without a verdict"
         return ""
@@ -117,6 +121,8 @@ def learn(capture, line):
         facts[match[1]] = match[2][:300]
     elif match := END.search(line):
         capture.verdict = match[1]
+    elif match := re.match(r"^\[ *\d+\.\d+\] memmap: node \d+: \d+ sections in (\d{1,9}\.\d{3}) ms", line):
+        facts["memmap_ms"] = str(max(float(match[1]), float(facts.get("memmap_ms", 0))))  # the slowest node
     elif match := re.match(r"^  (boot|cpu|features|memory) {3,}(.{1,200})$", line):
         facts.setdefault(match[1], match[2])
 

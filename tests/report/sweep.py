@@ -60,7 +60,9 @@ def legs_of(bench, words):
     key, values, machine, fixed = split(words)
     first = next((leg for leg in LEGS if leg.name.partition("-")[0] == bench), None)
     if not first:
-        raise Wrong(f"BENCH={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed")
+        raise Wrong(
+            f"BENCH={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed"
+        )
     named = {word.partition("=")[0] for word in fixed} | {key}
     kept = [word for word in first.cmdline.split() if word.partition("=")[0] not in named]
     leg = replace(first, seconds=600, cmdline=" ".join(kept + fixed))
@@ -87,13 +89,11 @@ def main():
     for old in folder.glob("*.console"):
         old.unlink()
     failed = run_all([leg for leg, _ in legs], args.build.resolve(), folder)
-    paths = []
     for leg, value in legs:
         path = folder / f"{leg.name}.console"
         if path.exists():
             path.write_bytes(path.read_bytes() + f"# capture sweep {value}\n".encode())
-            paths.append(path)
-    return 1 if report(folder, paths) or failed else 0
+    return 1 if report(folder) or failed else 0
 
 
 if __name__ == "__main__":

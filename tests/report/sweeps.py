@@ -22,7 +22,11 @@ def measures(capture):
         if r.kind == "hvo" and r["done"]:
             add(f"hvo {r['mode']} {r['op']}", "us/page", r["ns"] / r["done"] / 1000)
         elif r.kind == "memmap":
-            add(f"memmap {r['mode']}" + (f" {r['threads']}" if r["mode"] == "parallel" else ""), "ns/page", r["ns"] / r["pages"])
+            add(
+                f"memmap {r['mode']}" + (f" {r['threads']}" if r["mode"] == "parallel" else ""),
+                "ns/page",
+                r["ns"] / r["pages"],
+            )
         elif r.kind == "clear":
             add(f"clear {r['size']} {r['mode']} {r['insn']}", "GB/s", r["bytes"] / r["ns"])
         elif r.kind == "fault":
@@ -53,10 +57,17 @@ def picture(key, unit, rows, values):
     shown = list(rows.items())[:6]
     numbers = [number(value) for value in values]
     if None in numbers:
-        series = [(what, list(pictures.COLOURS)[i], [row[v].median if v in row else None for v in values]) for i, (what, row) in enumerate(shown)]
+        series = [
+            (what, list(pictures.COLOURS)[i], [row[v].median if v in row else None for v in values])
+            for i, (what, row) in enumerate(shown)
+        ]
         return Figure(name, pictures.bars(name, values, series, unit), f"{unit} against {key}.")
     series = [Series(what, [(number(v), s.median, s.low, s.high) for v, s in row.items()]) for what, row in shown]
-    return Figure(name, pictures.lines(name, series, key, unit, logx=2, logy=10, xticks=numbers), f"{unit} against {key}: medians and range.")
+    return Figure(
+        name,
+        pictures.lines(name, series, key, unit, logx=2, logy=10, xticks=numbers),
+        f"{unit} against {key}: medians and range.",
+    )
 
 
 def section(paper, captures):

@@ -10,7 +10,9 @@ WHERE = {
     "virtual": "virtual machine",
     "unknown": "unnamed machine",
 }
-EMULATED = "Under emulation a time means something only beside another of the same machine and session: read the ratios."
+EMULATED = (
+    "Under emulation a time means something only beside another of the same machine and session: read the ratios."
+)
 
 
 def place(where, cpus):
@@ -44,7 +46,7 @@ def ratio(value, base):
 
 
 def spread(measured, scale=1.0):
-    """"12.3 (11.9 to 14.0)", or one figure where there was one run."""
+    """ "12.3 (11.9 to 14.0)", or one figure where there was one run."""
     if measured.runs == 1:
         return figure(measured.median * scale)
     return f"{figure(measured.median * scale)} ({figure(measured.low * scale)} to {figure(measured.high * scale)})"
