@@ -24,7 +24,7 @@ def tables(captures):
         modes = found.setdefault((where, facts.get("cpus", "?"), facts.get("ram_bytes", 0), memory), {})
         for record in records:
             modes.setdefault(record["mode"], []).append(record)
-    return found
+    return dict(sorted(found.items(), key=lambda item: item[0][3] != "fresh"))
 
 
 def grouped_by_run(captures):

@@ -26,6 +26,9 @@ from machine import Machine, Unavailable, command, kvm_usable, version_of  # noq
 from records import parse  # noqa: E402
 
 
+LATE = "it took longer than it may"
+
+
 @dataclass(frozen=True)
 class Leg:
     name: str
@@ -110,7 +113,7 @@ def follow(child, file, deadline):
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
-        return "it took longer than it may"
+        return LATE
     except KeyboardInterrupt:
         child.kill()
         child.wait()
@@ -150,7 +153,7 @@ def run_all(legs, build, folder):
         started = time.monotonic()
         for _ in range(leg.tries):
             problem = run_leg(leg, build, folder)
-            if problem in ("", "stopped"):
+            if problem in ("", "stopped", LATE):
                 break
         print(f"{time.monotonic() - started:4.0f} s  {problem or 'ok'}", flush=True)
         failed += bool(problem)
