@@ -17,16 +17,28 @@ def per_page(records):
 
 
 def legs(captures):
-    """{(where, cpus, pages asked, size, source, busy): {(mode, op): records}}: what can be compared with each other."""
+    """
+    {(where, cpus, size, source, busy, pages): {(mode, op): records}}: what can be compared with each other. `pages`: the most that a
+    mode of the run was asked for; unbatched has a part of it.
+    """
     result = {}
-    for key, records in grouped(
-        [r for r in of_kind(captures, "hvo") if r["done"]], "cpus", "size", "source", "busy"
-    ).items():
-        modes = {}
-        for record in records:
-            modes.setdefault((record["mode"], record["op"]), []).append(record)
-        result[key] = modes
-    return dict(sorted(result.items(), key=lambda item: (item[0][0] == "native", *map(str, item[0][3:]), item[0][1])))
+    for capture in captures:
+        for key, records in grouped(of_kind([capture], "hvo"), "cpus", "size", "source", "busy").items():
+            modes = result.setdefault((*key, max(r["pages"] for r in records)), {})
+            for record in records:
+                if record["done"]:
+                    modes.setdefault((record["mode"], record["op"]), []).append(record)
+    return dict(
+        sorted(
+            result.items(),
+            key=lambda item: (item[0][0] == "native", *map(str, item[0][2:5]), *map(float, (item[0][1], item[0][5]))),
+        )
+    )
+
+
+def largest(found):
+    """Of each machine and state only the run with the most pages: {(where, cpus, size, source, busy): modes}."""
+    return {key[:5]: modes for key, modes in found.items()}  # in ascending order of pages: the last one stays
 
 
 def against_off(modes, mode, op):
@@ -67,10 +79,10 @@ def published():
 def beside(found):
     """Published and ours in one measure: times of what the same machine needs without HVO."""
     rows, ours = [], []
-    for machine, _, cpus, off0, on0, off1, on1 in seeds.HVO:
+    for machine, count, cpus, off0, on0, off1, on1 in seeds.HVO:
         pairs = [words.times(on[i] / off[i]) for on, off in ((on0, off0), (on1, off1)) for i in (0, 1)]
-        rows.append([machine, cpus or "?", "published"] + pairs + ["-", "-"])
-    for (where, cpus, size, source, busy), modes in found.items():
+        rows.append([machine, cpus or "?", "published", f"{count:,}"] + pairs + ["-", "-"])
+    for (where, cpus, size, source, busy, pages), modes in found.items():
         if size != "2M" or busy:
             continue
         cells = [
@@ -80,14 +92,14 @@ def beside(found):
         ]
         if set(cells) != {"-"}:
             ours.append(len(rows))
-            rows.append([words.WHERE.get(where, where), cpus, f"memory {source}"] + cells)
-    head = ["machine", "CPUs", "", "before: alloc", "free", "after: alloc", "free", "ours: alloc", "free"]
+            rows.append([words.WHERE.get(where, where), cpus, f"memory {source}", f"{pages:,}"] + cells)
+    head = ["machine", "CPUs", "", "pages", "before: alloc", "free", "after: alloc", "free", "ours: alloc", "free"]
     return Table(head, rows, "Time per page as a multiple of HVO off on the same machine", left=3, ours=tuple(ours))
 
 
 def all_legs(found):
     rows = []
-    for (where, cpus, size, source, busy), modes in found.items():
+    for (where, cpus, size, source, busy, _), modes in found.items():
         for (mode, op), records in modes.items():
             last = records[-1]
             debt = records[0]["debt_open_ns"] if op == "alloc" else records[0]["debt_split_ns"]
@@ -137,7 +149,7 @@ def cpus_picture(found, op, name):
     series, marks = [], [252]
     for mode in ("unbatched", "batched", "on"):
         points = []
-        for (where, cpus, size, source, busy), modes in found.items():
+        for (where, cpus, size, source, busy), modes in largest(found).items():
             if (size, source, busy) != ("2M", "fresh", 0) or where == "native":
                 continue
             value = against_off(modes, mode, op)
@@ -201,7 +213,7 @@ def pages_picture(captures):
 def headline(captures):
     """One line of the summary: before, after and ours as multiples of off, growing, at the most CPUs measured."""
     best = None
-    for key, modes in legs(captures).items():
+    for key, modes in largest(legs(captures)).items():
         if (
             key[2:] == ("2M", "fresh", 0)
             and against_off(modes, "on", "alloc")

@@ -28,11 +28,10 @@ def pools(captures):
 def ours(captures, wheres):
     """{(cpus, mode, op): Spread of us per page}, fresh memory, of the emulator that Linux ran in."""
     found = {}
-    for (where, cpus, size, source, busy), modes in hvo.legs(captures).items():
+    for (where, cpus, size, source, busy), modes in hvo.largest(hvo.legs(captures)).items():
         if where in wheres and (size, source, busy) == ("2M", "fresh", 0):
             for (mode, op), records in modes.items():
-                most = max(r["done"] for r in records)
-                found[cpus, mode, op] = hvo.per_page([r for r in records if r["done"] == most])
+                found[cpus, mode, op] = hvo.per_page(records)
     return found
 
 
