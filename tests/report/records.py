@@ -134,6 +134,10 @@ def settle(capture):
         if record.kind == "boot":
             facts.setdefault("cpus", record["cpus_started"])
             facts.setdefault("ram_bytes", record["ram_bytes"])
+        elif record.kind == "linux":
+            facts.setdefault("cpus", record["cpus"])
+            if is_what_it_should_be(record.get("ram_bytes", ""), "t"):
+                facts.setdefault("ram_bytes", record["ram_bytes"])
     if "hosted runner" in facts.get("boot", ""):
         facts.setdefault("where", "native")
     if "features" in facts:
