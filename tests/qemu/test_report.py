@@ -192,6 +192,8 @@ def test_words_of_a_console_are_no_markup(without_pictures):
     paper = make([parse(evil.encode(), "<i>name")])
     page = Page(to_html(paper))
     assert not {"script", "img", "b", "i"} & set(page.tags)
+    names = parse(b"# capture where ../../x\n# capture sweep a=$\\frac\n" + CONSOLE.encode())
+    assert names.where == "tcg" and "sweep" not in names.facts
     assert "<script>" not in to_markdown(paper).replace("\\<", "")
 
 
@@ -199,7 +201,7 @@ def test_any_bytes_make_a_page(without_pictures):
     """Consoles cut, doubled and with bytes changed, as a serial line does it: never an exception."""
     rng = random.Random(7)
     for turn in range(60):
-        data = bytearray(CONSOLE.encode())
+        data = bytearray((CONSOLE + LINUX + "# capture sweep CPUS=8\n# capture load 3.0\n").encode())
         for _ in range(rng.randrange(1, 30)):
             at = rng.randrange(len(data))
             del data[at : at + rng.choice((0, 1, 1, 40, 300))]

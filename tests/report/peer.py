@@ -20,7 +20,7 @@ def pools(captures):
     """{(cpus, series, optimise, op): (Spread of us per page, pages)}."""
     found = {}
     for r in of_kind(captures, "linux", what="hvo"):
-        if r.get("done") and r.get("op") in ("alloc", "free"):
+        if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1):
             found.setdefault((r["cpus"], series_of(r), r.get("optimise"), r["op"]), []).append(r)
     return {key: (Spread([r["ns"] / r["done"] / 1000 for r in rs]), rs[-1]["done"]) for key, rs in found.items()}
 
@@ -170,7 +170,7 @@ def boot_table(captures):
                 ]
             )
     head = ["kernel", "CPUs", "memory", "memmap init ms", "ms to its first program, or ready"]
-    rows.sort(key=lambda row: (str(row[2]), row[1], row[0]))
+    rows.sort(key=lambda row: (str(row[2]), str(row[1]).zfill(4), row[0]))
     return (
         Table(head, rows, "Start (S1): all struct pages at boot, the host's memory touched for the first time by both")
         if rows

@@ -18,6 +18,8 @@ NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{1,9})?")
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,31}")
 LINE_MAX = 2000
 LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
+WHERES = ("hardware", "native", "kvm", "tcg", "icount", "virtual")
+SWEEP = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}")
 END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
 CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 
@@ -37,6 +39,10 @@ NEEDED = {
     "probe": "name:w threads:t ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
 }
+
+
+# What counts something wherever it stands.
+NUMBERS = ("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "threads", "total")
 
 
 @dataclass
@@ -108,6 +114,8 @@ def parse_record(text):
     for key, what in needed.items():
         if key not in values or not is_what_it_should_be(values[key], what):
             return None
+    if any(isinstance(values.get(key), str) for key in NUMBERS):
+        return None
     return (words[1], values) if values else None
 
 
@@ -136,8 +144,13 @@ def settle(capture):
             facts.setdefault("ram_bytes", record["ram_bytes"])
         elif record.kind == "linux":
             facts.setdefault("cpus", record["cpus"])
-            if is_what_it_should_be(record.get("ram_bytes", ""), "t"):
+            if "ram_bytes" in record.values:
                 facts.setdefault("ram_bytes", record["ram_bytes"])
+    # These become names of files and labels: only what they should be.
+    if facts.get("where", "unknown") not in WHERES:
+        facts.pop("where", None)
+    if not SWEEP.fullmatch(facts.get("sweep", "")):
+        facts.pop("sweep", None)
     if "hosted runner" in facts.get("boot", ""):
         facts.setdefault("where", "native")
     if "features" in facts:

@@ -71,7 +71,7 @@ def picture(key, unit, rows, values):
 
 
 def section(paper, captures):
-    swept = [c for c in captures if "=" in c.facts.get("sweep", "")]
+    swept = [c for c in captures if "sweep" in c.facts]
     if not swept:
         return
     key = swept[0].facts["sweep"].partition("=")[0]
