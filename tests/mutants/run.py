@@ -8,18 +8,23 @@ A mutant is a patch in this folder, with a header of `Name: value` lines above t
     Case: mm.hvo.frame_is_gated_until_every_cpu_passed
     Build: host-asan
 
-`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"). The case must pass on
-the unbroken tree and fail on the broken one: a result `not ok`, or an end of the run while it was running. A patch that
-does not apply, does not build, or whose case was not even started counts as not caught.
+`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`: then `Case` is a run of
+tests/model/run.py, and the patch breaks the model and the code alike (what x86 does with a missing fence is luck; what the model
+does is not). The case must pass on the unbroken tree and fail on the broken one: a result `not ok`, or an end of the run while it was
+running. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+
+As many mutants at a time as there are CPUs, each in a copy of the tree of its own.
 """
 
 import argparse
 import os
+import queue
 import re
 import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -47,18 +52,33 @@ class Mutant:
         unknown, missing = set(self.field) - FIELDS, {"Promise", "Break", "Case", "Build"} - set(self.field)
         if unknown or missing:
             raise SystemExit(f"{path}: header: unknown {sorted(unknown)}, missing {sorted(missing)}")
+        models = [name.startswith("tests/model/") for name in self.files]
+        if any(models) != (self.target == "spin") or all(models):
+            raise SystemExit(f"{path}: Build: spin breaks a model and the code alike, others break the code alone")
 
     @property
     def target(self):
         return self.field["Build"]
 
+    @property
+    def make_target(self):
+        """Broken code must build, also where a model shows what is wrong with it: else the patch is a slip."""
+        return "kernel" if self.target == "spin" else self.target
+
+    @property
+    def files(self):
+        return re.findall(r"^\+\+\+ b/(\S+)", self.path.read_text(encoding="utf-8"), re.M)
+
 
 class Tree:
     """One copy of the sources, patched and mended again, so that each mutant builds only what it changes."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, like=None):
         self.folder = folder
         shutil.rmtree(folder, ignore_errors=True)
+        if like:  # what is built there need not be built again
+            shutil.copytree(like.folder, folder)
+            return
         folder.mkdir(parents=True)
         for name in SOURCES:
             if (ROOT / name).is_dir():
@@ -103,9 +123,24 @@ def guest_lines(tree, described, case):
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 
+def searched(tree, case):
+    """What the models of the tree say: passed, failed, or absent if there is no such run or no result of it."""
+    argv = [sys.executable, str(tree.folder / "tests/model/run.py"), "--build", str(tree.folder / "build/models"), "--select", case]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return "absent"
+    # An error that spin found; a model that cannot be translated or searched to its end is none.
+    if re.search(r"^not ok .*: (assertion violated|invalid end state)", done.stdout, re.M):
+        return "failed"
+    return "passed" if done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M) else "absent"
+
+
 def outcome(tree, mutant):
     """passed, failed, died (the run ended inside the suite of the case) or absent."""
     case = mutant.field["Case"]
+    if mutant.target == "spin":
+        return searched(tree, case)
     if mutant.target == "kernel":
         lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
     else:
@@ -121,18 +156,27 @@ def outcome(tree, mutant):
     return results[0] if results else "absent"
 
 
-def attempt(tree, mutant):
+def unbroken(tree, mutant, known):
+    """"" if the case passes on the unbroken tree, else what is wrong. All trees are the same one, so once is enough."""
+    key = (mutant.target, mutant.field.get("Machine"), mutant.field["Case"])
+    if key not in known:
+        wrong = tree.make(mutant.make_target)
+        before = "" if wrong else outcome(tree, mutant)
+        known[key] = f"the unbroken tree does not build: {wrong}" if wrong else (
+            "" if before == "passed" else f"on the unbroken tree {mutant.field['Case']} is {before}"
+        )
+    return known[key]
+
+
+def attempt(tree, mutant, known):
     """"" if the mutant was caught, else why not."""
-    wrong = tree.make(mutant.target)
+    wrong = unbroken(tree, mutant, known)
     if wrong:
-        return f"the unbroken tree does not build: {wrong}"
-    before = outcome(tree, mutant)
-    if before != "passed":
-        return f"on the unbroken tree {mutant.field['Case']} is {before}"
+        return wrong
     if not tree.patch(mutant.path):
         return "the patch does not apply"
     try:
-        wrong = tree.make(mutant.target)
+        wrong = tree.make(mutant.make_target)
         if wrong:
             return f"the broken tree does not build: {wrong}"
         after = outcome(tree, mutant)
@@ -141,25 +185,43 @@ def attempt(tree, mutant):
     return "" if after in ("failed", "died") else f"NOT CAUGHT: {mutant.field['Case']} {after}"
 
 
+def attempt_in_any(trees, mutant, known):
+    """(why not, seconds), in a tree that nobody uses."""
+    started, tree = time.monotonic(), trees.get()
+    try:
+        return attempt(tree, mutant, known), time.monotonic() - started
+    finally:
+        trees.put(tree)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Break promises and require the tests to notice.")
     parser.add_argument("--build", default="build/mutants")
     parser.add_argument("--select", default="*", help="only mutants whose file name matches")
     parser.add_argument("--patches", default=str(Path(__file__).parent), help="where the patches are")
+    parser.add_argument("--jobs", type=int, default=0, help="mutants at a time; 0: one for each CPU")
     args = parser.parse_args()
 
     paths = sorted(Path(args.patches).glob("*.patch"))
     mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
     if not mutants:
         raise SystemExit("no mutant selected")
-    tree = Tree(Path(args.build).resolve() / "tree")
-    failed = 0
-    for mutant in mutants:
-        started = time.monotonic()
-        wrong = attempt(tree, mutant)
+    mutants.sort(key=lambda mutant: mutant.target)  # stable: each tree builds each target as seldom as can be
+    at_once = max(1, min(args.jobs or os.cpu_count(), len(mutants)))
+    trees = queue.SimpleQueue()
+    first = Tree(Path(args.build).resolve() / "tree0")
+    trees.put(first)
+    if at_once > 1:
+        for target in sorted({mutant.make_target for mutant in mutants}):
+            first.make(target)  # a failure is told with the mutants
+    for n in range(1, at_once):
+        trees.put(Tree(Path(args.build).resolve() / f"tree{n}", like=first))
+    failed, known = 0, {}
+    workers = ThreadPoolExecutor(at_once)
+    results = workers.map(lambda mutant: attempt_in_any(trees, mutant, known), mutants)
+    for mutant, (wrong, seconds) in zip(mutants, results):
         failed += bool(wrong)
         word = "not ok" if wrong else "ok"
-        seconds = time.monotonic() - started
         print(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s")
         if wrong:
             print("    " + wrong.replace("\n", "\n    "))

@@ -1,0 +1,53 @@
+"""tests/PROMISES.md names cases, model runs, tests and mutants that exist, and mutants that the tests beside them catch."""
+
+import functools
+import re
+
+import pytest
+from machine import ROOT
+
+PAGE = (ROOT / "tests/PROMISES.md").read_text(encoding="utf-8")
+ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", PAGE, re.M) if row[1] != "would fail"]
+
+
+@functools.cache
+def case_names():
+    """All TEST()s of the tree, as the runner names them."""
+    texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
+    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+), (\w+)\)", text, re.M)}
+
+
+@functools.cache
+def model_runs():
+    namespace = {"__name__": "run", "__file__": str(ROOT / "tests/model/run.py")}
+    exec(compile((ROOT / "tests/model/run.py").read_text(encoding="utf-8"), "run.py", "exec"), namespace)
+    return {"model/" + run.name for run in namespace["CORRECT"]}
+
+
+def mutant(number):
+    """The header of the one patch with this number."""
+    paths = list((ROOT / "tests/mutants").glob(f"{number}-*.patch"))
+    assert len(paths) == 1, f"mutant {number}: {paths}"
+    return dict(re.findall(r"^([A-Z][a-z]+): (.+)$", paths[0].read_text(encoding="utf-8").split("\n--- ")[0], re.M))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"\W+", "_", row[0])[:60])
+def test_what_is_named_exists(row):
+    _, tests, numbers = row
+    named = set(re.findall(r"`([^`]+)`", tests))
+    python = {name for name in named if "::" in name}
+    missing = named - python - case_names() - model_runs()
+    assert named and not missing, missing
+    for name in python:
+        file, function = name.split("::")
+        assert re.search(rf"^def {function}\(", (ROOT / "tests/qemu" / file).read_text(encoding="utf-8"), re.M), name
+    for number in numbers.split(", "):
+        header = mutant(number)
+        case = ("model/" if header["Build"] == "spin" else "") + header["Case"]
+        assert case in named or python, f"mutant {number} is caught by {case}, which is not named beside it"
+
+
+def test_every_promise_has_rows():
+    sections = re.split(r"^## ", PAGE, flags=re.M)[1:]
+    assert len(sections) >= 6
+    assert all(re.search(r"^\| .+ \| `.+ \| .*\d", section, re.M) for section in sections)
