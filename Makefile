@@ -45,8 +45,8 @@ BENCH ?=
 YES ?=
 #: TOOLS      where QEMU 10 is unpacked when the distribution's own is older; kept by make clean [build/tools]
 TOOLS ?= build/tools
-#: SECONDS    make fuzz: how long each fuzzer runs [60]
-SECONDS ?= 60
+#: FUZZ_SECONDS  make fuzz: how long each fuzzer runs [600]
+FUZZ_SECONDS ?= 600
 #: SOAK       make soak-alloc: operations of each case [100000000]
 SOAK ?= 100000000
 #: SEED       make soak-alloc: where its random numbers begin [1]
@@ -111,6 +111,7 @@ NEEDS_host-tsan := host
 NEEDS_host-fast := host
 NEEDS_host-native := host
 NEEDS_host-peer := host
+NEEDS_host-replay := host
 NEEDS_bench := host run bench
 NEEDS_sweep := host run bench
 NEEDS_bench-linux := run bench
@@ -130,6 +131,7 @@ NEEDS_mutants := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
 NEEDS_lint := lint
+NEEDS_fuzz-keep := fuzz
 goals := $(or $(MAKECMDGOALS),all)
 needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
@@ -268,8 +270,8 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
 
-.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz lint
-test: $(KERNEL) host-asan host-tsan ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz fuzz-keep lint
+test: $(KERNEL) host-asan host-tsan host-replay ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
@@ -337,13 +339,22 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c
 	@echo '  FUZZER  $<'
 	@clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -MMD -MP $< -o $@
 
-# What a run finds is kept under $(BUILD)/fuzz and is where the next one starts; a crash is named and ends the goal.
-fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for SECONDS each
+# A run starts from what is committed and what runs before it found, and keeps what it finds under $(BUILD)/fuzz; a crash is named and
+# ends the goal.
+fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for FUZZ_SECONDS each
 	@for fuzzer in $(FUZZERS); do \
-		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(SECONDS) s" && \
-		$$fuzzer -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-			-artifact_prefix=$$fuzzer. $$fuzzer.corpus >$$fuzzer.log 2>&1 || { tail -n 40 $$fuzzer.log; exit 1; }; \
+		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(FUZZ_SECONDS) s" && \
+		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix=$$fuzzer. $$fuzzer.corpus tests/fuzz/corpus/$$(basename $$fuzzer) >$$fuzzer.log 2>&1 || \
+			{ tail -n 40 $$fuzzer.log; exit 1; }; \
 		sed -n 's/^stat::number_of_executed_units:/         inputs tried:/p' $$fuzzer.log; \
+	done
+
+fuzz-keep: $(FUZZERS) ## the fewest of the inputs found that reach what all of them reach, into tests/fuzz/corpus
+	@for fuzzer in $(FUZZERS); do \
+		mkdir -p $$fuzzer.corpus && echo "  KEEP    $$fuzzer" && \
+		$$fuzzer -set_cover_merge=1 -use_counters=0 -max_len=1500 tests/fuzz/corpus/$$(basename $$fuzzer) $$fuzzer.corpus \
+			>$$fuzzer.log 2>&1 || { tail -n 40 $$fuzzer.log; exit 1; }; \
 	done
 
 -include $(FUZZERS:%=%.d)

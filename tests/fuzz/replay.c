@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const uint8_t *data, size_t size));
 
 /* The whole file, or NULL with a message. */
 static uint8_t *read_file(const char *name, size_t *size)
@@ -35,17 +36,24 @@ static uint8_t *read_file(const char *name, size_t *size)
 	return data;
 }
 
-int main(int argc, char **argv)
+/* libFuzzer's own name for this, for harnesses that call it. */
+int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const uint8_t *data, size_t size))
 {
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < *argc; i++) {
 		size_t size;
-		uint8_t *data = read_file(argv[i], &size);
+		uint8_t *data = read_file((*argv)[i], &size);
 
 		if (!data)
 			return 1;
-		printf("%s: %zu bytes\n", argv[i], size);
-		LLVMFuzzerTestOneInput(data, size);
+		printf("%s: %zu bytes\n", (*argv)[i], size);
+		fflush(stdout);
+		one_input(data, size);
 		free(data);
 	}
 	return 0;
+}
+
+__attribute__((weak)) int main(int argc, char **argv)
+{
+	return LLVMFuzzerRunDriver(&argc, &argv, LLVMFuzzerTestOneInput);
 }

@@ -17,31 +17,36 @@ HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -fsanitize=address,undefined -fno-sanitiz
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
 HOST_CFLAGS_native := -O2
+# clang has the fuzzer; it does not say that it sanitizes in the way that gcc does.
+HOST_CC_fuzz := clang
+HOST_CFLAGS_fuzz := -O1 -DASHLAR_DEBUG -D__SANITIZE_ADDRESS__=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# Comparisons are not traced: those of the checkers, frame by frame, would take four fifths of the time.
+HOST_CFLAGS_fuzz += -fno-sanitize-coverage=trace-cmp
 
 define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@{ $$(HOST_CC) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
+	@{ $$(or $$(HOST_CC_$(1)),$$(HOST_CC)) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo '  HOSTCC  $(1) $$<'
-	@$$(HOST_CC) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 
 $$(BUILD)/host/$(1)/%.o: %.S $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
-	@$$(HOST_CC) -c $$< -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) -c $$< -o $$@
 
 $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
 		$(if $(findstring -fsanitize,$(HOST_CFLAGS_$(1))),,$$(HOST_ASSEMBLY:%.S=$$(BUILD)/host/$(1)/%.o))
 	@echo '  HOSTLD  $$@'
-	@$$(HOST_CC) $$(HOST_CFLAGS_$(1)) -pthread $$^ -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS_$(1)) -pthread $$^ -o $$@
 
 -include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
 endef
 
-$(foreach variant,asan tsan fast native,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan fast native fuzz,$(eval $(call host_variant,$(variant))))
 
 # For harnesses from outside: everything but main() and the payload, in one object.
 HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
@@ -50,12 +55,25 @@ $(BUILD)/host/fast/ashlar-peer.o: $(HOST_PEER_SOURCES:%.c=$(BUILD)/host/fast/%.o
 	@echo '  HOSTLD  $@'
 	@$(HOST_CC) -r -nostdlib $^ -o $@
 
+# Sequences of operations on the whole machine, driven by libFuzzer, or by saved inputs.
+HOST_OPS_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/fuzz/ops_fuzz.c
+-include $(foreach variant,asan fuzz,$(BUILD)/host/$(variant)/tests/fuzz/ops_fuzz.d)
+$(BUILD)/fuzz/ops_fuzz: $(HOST_OPS_SOURCES:%.c=$(BUILD)/host/fuzz/%.o)
+	@mkdir -p $(@D)
+	@echo '  HOSTLD  $@'
+	@clang $(HOST_CFLAGS_fuzz) -pthread $^ $$(clang -print-file-name=libclang_rt.fuzzer_no_main-x86_64.a) -lstdc++ -lm -o $@
+
+$(BUILD)/host/asan/ops_replay: $(HOST_OPS_SOURCES:%.c=$(BUILD)/host/asan/%.o) $(BUILD)/host/asan/tests/fuzz/replay.o
+	@echo '  HOSTLD  $@'
+	@$(HOST_CC) $(HOST_CFLAGS_asan) -pthread $^ -o $@
+
 .PHONY: host-peer
 host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with the symbols of allocbench's peer.h
 
-.PHONY: host host-asan host-tsan host-fast host-native
+.PHONY: host host-asan host-tsan host-fast host-native host-replay
 host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers
 host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, under the thread sanitizer
 host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
 host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
+host-replay: $(BUILD)/host/asan/ops_replay ## saved sequences of operations (tests/fuzz/corpus) are its arguments
 host: host-asan host-tsan host-fast host-native ## all hosted builds

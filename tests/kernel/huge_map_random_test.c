@@ -13,6 +13,7 @@
 #include "mm/mm.h"
 #include "mm/page.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/random.h"
 
 enum { MINE = 4, MINE_PAGES = 16, SHARED_PAGES = 4, WORKERS_MAX = 64 };
 
@@ -27,7 +28,8 @@ struct mapping {
 
 struct worker {
 	struct mapping mine[MINE];
-	u64 random, touched;
+	struct random_source random;
+	u64 touched;
 };
 
 static struct {
@@ -39,10 +41,7 @@ static struct {
 
 static u64 pick(struct worker *w, u64 below)
 {
-	w->random ^= w->random << 13;
-	w->random ^= w->random >> 7;
-	w->random ^= w->random << 17;
-	return w->random % below;
+	return random_below(&w->random, below);
 }
 
 static volatile u64 *word_of(const char *addr, u64 page, u64 number, u64 word)
@@ -120,18 +119,43 @@ static void one_operation(struct worker *w)
 		touch_mine(w, m);
 }
 
+static void unmap_mine(struct worker *w)
+{
+	for (unsigned i = 0; i < MINE; i++)
+		if (w->mine[i].addr)
+			huge_unmap(w->mine[i].addr);
+}
+
 static void work(void *arg)
 {
 	const u32 number = atomic_fetch_add(&soak.workers, 1);
 	struct worker *w = &soak.worker[number % WORKERS_MAX];
 
 	(void)arg;
-	w->random = 0x9e3779b97f4a7c15ULL * (number + 1);
+	w->random = (struct random_source){.state = 0x9e3779b97f4a7c15ULL * (number + 1)};
 	while (atomic_fetch_add(&soak.ops, 1) < soak_ops)
 		one_operation(w);
-	for (unsigned i = 0; i < MINE; i++)
-		if (w->mine[i].addr)
-			huge_unmap(w->mine[i].addr);
+	unmap_mine(w);
+}
+
+void random_mappings(const u8 *data, size_t len)
+{
+	struct worker *w = &soak.worker[0];
+	struct huge_usage before, after;
+
+	__builtin_memset(&soak, 0, sizeof(soak));
+	w->random = (struct random_source){.data = data, .len = len};
+	huge_usage(&before);
+	soak.shared = huge_map(SHARED_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
+	REQUIRE(soak.shared);
+	while (!random_is_used_up(&w->random))
+		one_operation(w);
+	unmap_mine(w);
+	huge_unmap(soak.shared);
+	huge_usage(&after);
+	EXPECT_EQ(soak.wrong, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(after.mapped); i++)
+		EXPECT_EQ(after.mapped[i], before.mapped[i]);
 }
 
 TEST(mm_huge_map, random_operations)

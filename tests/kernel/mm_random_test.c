@@ -13,13 +13,15 @@
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "mm/buddy.h"
+#include "mm/contig.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "tests/kernel/alloc_model.h"
+#include "tests/kernel/random.h"
 
-enum { HOLDERS = 4096, WALK_EVERY = 100000, RUNS = 64 };
+enum { HOLDERS = 4096, WALK_EVERY = 100000, WALK_EVERY_CHOSEN = 256, RUNS = 64 };
 enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 }; /* whoever finds nothing asks every CPU */
 
 static u64 soak_operations, soak_seed = 1;
@@ -37,7 +39,8 @@ struct soak {
 	struct arena *a;
 	struct hold *hold; /* [HOLDERS]; those in use come first */
 	struct page *memory;
-	u64 random, level, operations, found_none, walks;
+	struct random_source random;
+	u64 level, operations, found_none, walks;
 	unsigned style, held;
 	u32 pool_block[RUNS];
 	unsigned pool_blocks;
@@ -45,10 +48,7 @@ struct soak {
 
 static u64 draw(struct soak *s, u64 below)
 {
-	s->random ^= s->random << 13; /* Marsaglia, "Xorshift RNGs", 2003-07 */
-	s->random ^= s->random >> 7;
-	s->random ^= s->random << 17;
-	return (s->random >> 11) % below;
+	return random_below(&s->random, below);
 }
 
 /* ---- pages ---- */
@@ -193,6 +193,21 @@ static void resize_pool(struct soak *s)
 	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
 }
 
+/* Blocks for a range of their own, and back at once: the real memory's only, the rest cannot be written to. */
+static void borrow_range(struct soak *s)
+{
+	struct arena *a = s->a;
+	const u64 blocks = s->model.real_frames / BLOCK_FRAMES, first = draw(s, blocks);
+	const u64 frames = (1 + draw(s, MIN(blocks - first, 4))) * BLOCK_FRAMES;
+	const pfn_t pfn = (a->start >> PAGE_SHIFT) + first * BLOCK_FRAMES;
+
+	if (mm_contig_alloc_range(&a->mm, pfn, frames) < 0)
+		return;
+	if (model_move(&s->model, pfn, frames, MODEL_FREE, 1))
+		model_move(&s->model, pfn, frames, 1, MODEL_FREE);
+	mm_contig_free_range(&a->mm, pfn, frames);
+}
+
 static void do_something_else(struct soak *s)
 {
 	struct mm *mm = &s->a->mm;
@@ -221,6 +236,9 @@ static void do_something_else(struct soak *s)
 	case 6:
 		resize_pool(s);
 		break;
+	case 7:
+		borrow_range(s);
+		break;
 	default:
 		if (s->held)
 			refer_to_page(s);
@@ -229,7 +247,7 @@ static void do_something_else(struct soak *s)
 
 static void one_operation(struct soak *s)
 {
-	if (draw(s, 512) == 0) {
+	if (draw(s, s->random.data ? 16 : 512) == 0) { /* inputs of a fuzzer are short */
 		do_something_else(s);
 		return;
 	}
@@ -268,10 +286,12 @@ static void walk(struct soak *s)
 static void work(struct soak *s)
 {
 	const u64 usual = cpu_count > MANY_CPUS ? OPERATIONS_OF_MANY : OPERATIONS;
-	const u64 operations = soak_operations ? soak_operations : usual, every = MIN(WALK_EVERY, MAX(operations / 4, 1));
+	const u64 operations = s->random.data ? ~0ULL : soak_operations ? soak_operations : usual;
+	const u64 every = s->random.data ? WALK_EVERY_CHOSEN : MIN(WALK_EVERY, MAX(operations / 4, 1));
 
 	next_wave(s);
-	for (s->operations = 1; s->operations <= operations && !test_failed(); s->operations++) {
+	for (s->operations = 1; s->operations <= operations && !test_failed() && !random_is_used_up(&s->random);
+	     s->operations++) {
 		one_operation(s);
 		if (s->operations % every == 0)
 			walk(s);
@@ -300,14 +320,14 @@ static void give_everything(struct soak *s)
 	EXPECT(arena_accounted(s->a));
 }
 
-static void soak(struct arena *a)
+static void soak(struct arena *a, struct random_source random)
 {
 	static struct soak s;
 	unsigned order = 0;
 
 	if (!a)
 		return;
-	s = (struct soak){.a = a, .random = soak_seed * 2 + 0x9e3779b97f4a7c15ULL};
+	s = (struct soak){.a = a, .random = random};
 	while (PAGE_SIZE << order < HOLDERS * sizeof(*s.hold))
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
@@ -317,9 +337,10 @@ static void soak(struct arena *a)
 		s.hold = page_address(s.memory);
 		work(&s);
 		give_everything(&s);
-		print("  # %llu operations, %llu walks, %llu times there was none\n",
-		      (unsigned long long)s.operations - 1, (unsigned long long)s.walks,
-		      (unsigned long long)s.found_none);
+		if (!random.data)
+			print("  # %llu operations, %llu walks, %llu times there was none\n",
+			      (unsigned long long)s.operations - 1, (unsigned long long)s.walks,
+			      (unsigned long long)s.found_none);
 		model_drop(&s.model);
 	}
 	if (s.memory)
@@ -327,10 +348,20 @@ static void soak(struct arena *a)
 	arena_return(a);
 }
 
+static struct random_source seeded(void)
+{
+	return (struct random_source){.state = soak_seed * 2 + 0x9e3779b97f4a7c15ULL};
+}
+
+void random_allocations(const u8 *data, size_t len)
+{
+	soak(arena_borrow(MIB(16), .phantom = GIB(1)), (struct random_source){.data = data, .len = len});
+}
+
 /* Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct pages. */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	soak(arena_borrow(MIB(16), .phantom = GIB(2)));
+	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded());
 }
 
 /* Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block. */
@@ -339,5 +370,6 @@ TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 	soak(arena_borrow(MIB(32), .nodes = 2, .skew = KIB(700), .short_by = KIB(300),
 			  .hole = {{MIB(5) + KIB(12), KIB(36)}, {MIB(8), MIB(2)}, {MIB(25) + KIB(4), MIB(1)}},
 			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
-			  .boot = {{MIB(11) + KIB(40), KIB(16)}}));
+			  .boot = {{MIB(11) + KIB(40), KIB(16)}}),
+	     seeded());
 }

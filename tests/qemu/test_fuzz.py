@@ -1,0 +1,38 @@
+"""The inputs that fuzzing found worth keeping (tests/fuzz/corpus), through each harness once more, under sanitizers."""
+
+import subprocess
+
+import pytest
+from machine import ROOT
+
+FUZZ = ROOT / "tests/fuzz"
+HARNESSES = sorted(path.stem for path in FUZZ.glob("*_fuzz.c"))
+SECONDS, CORPUS_BYTES = 120, 200 << 10
+FLAGS = "-g -O1 -std=gnu11 -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+
+
+def replay_program(harness, build, tmp_path):
+    """Harness and replay.c; operations need the whole hosted machine."""
+    if harness == "ops_fuzz":
+        program = build / "host/asan/ops_replay"
+        assert program.exists(), f"{program} is not built: run make host-replay"
+        return program
+    argv = ["gcc", *FLAGS, "-I.", f"tests/fuzz/{harness}.c", "tests/fuzz/replay.c", "-o", str(tmp_path / harness)]
+    made = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr[-2000:]
+    return tmp_path / harness
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_saved_inputs(harness, build, tmp_path):
+    inputs = sorted((FUZZ / "corpus" / harness).iterdir())
+    assert inputs, f"no inputs are kept for {harness}"
+    argv = [str(replay_program(harness, build, tmp_path)), *map(str, inputs)]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.stdout.count(" bytes\n") >= len(inputs), done.stdout[-2000:]
+
+
+def test_inputs_are_few():
+    size = sum(path.stat().st_size for path in (FUZZ / "corpus").rglob("*") if path.is_file())
+    assert size <= CORPUS_BYTES, size
