@@ -63,6 +63,10 @@ def pcp(bug, *defines):
     return Run("pcp", (f"BUG_{bug}", "OPERATIONS=1", *defines))
 
 
+def pin(bug, *defines):
+    return Run("pin", (f"BUG_{bug}", *defines))
+
+
 CORRECT = (
     Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
     Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
@@ -74,6 +78,8 @@ CORRECT = (
     Run("ap", note="two CPUs and one that has the second's ID; deadlines at any time"),
     Run("ap", ("HANG",), note="a CPU that hangs until it is given up"),
     Run("pcp", note="two owners, an isolator"),
+    Run("pin", note="a touch against unmapping"),
+    Run("pin", ("PROTECT",), note="a touch against taking writing away"),
 )
 BUGS = (
     shootdown("NO_FENCE"),
@@ -131,6 +137,12 @@ BUGS = (
     pcp("ASKED_ONCE"),
     pcp("DRAINED_BEFORE_ISOLATED"),
     pcp("COUNT_RAISED_LATE"),
+    pin("PINNED_WITHOUT_FENCE"),
+    pin("NOT_LOOKED_AGAIN"),
+    pin("EMPTIED_WITHOUT_FENCE"),
+    pin("NOT_WAITED_UNPINNED"),
+    pin("RIGHTS_READ_EARLY", "PROTECT"),
+    pin("RIGHTS_WITHOUT_FENCE", "PROTECT"),
 )
 
 
