@@ -40,7 +40,7 @@ def hosts(captures):
     found = []
     for capture in captures:
         for key in ("host", "cpu"):
-            text = capture.facts.get(key)
+            text = capture.facts.get(key) if key == "host" or capture.where != "native" else None
             line = f"{'Host' if key == 'host' else words.WHERE.get(capture.where, capture.where)}: {text}"
             if text and line not in found:
                 found.append(line)

@@ -147,6 +147,7 @@ def run_leg(leg, build, folder):
 def run_all(legs, build, folder):
     """All legs in order, a line for each. How many failed; stops early when asked to."""
     failed = 0
+    print(f"{len(legs)} runs; consoles in {folder}. Ctrl-C ends here and reports what there is.", flush=True)
     for number, leg in enumerate(legs, 1):
         words = leg.cmdline if len(leg.cmdline) <= 44 else "... " + leg.cmdline[-40:]
         print(f"  {number:2}/{len(legs)}  {leg.name:<18} {words:<44}", end=" ", flush=True)
