@@ -61,7 +61,7 @@ static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *
 	return err;
 }
 
-int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct block_list *list,
+int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct block_list *list,
 		struct contig_stats *stats)
 {
 	int err = isolate_range(zone, first, count);
@@ -70,7 +70,7 @@ int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga,
 	if (err)
 		return err;
 	pcp_drain_all(zone->mm);
-	err = migrate_range(zone, first, count, giga, &stats->moved);
+	err = migrate_range(zone, first, count, how, &stats->moved);
 	if (!err)
 		err = fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY : take_all(zone, first, count, list);
 	if (err) /* else take_all() has undone it: what is isolated by now is isolated by somebody else */
@@ -163,7 +163,7 @@ static void hand_out(struct zone *zone, struct block_list *list)
 int contig_take_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct contig_stats *stats)
 {
 	struct block_list list = BLOCK_LIST_INIT;
-	int err = contig_take(zone, first, count, giga, &list, stats);
+	int err = contig_take(zone, first, count, &(struct migrate_how){.giga = giga}, &list, stats);
 
 	if (err)
 		return err;

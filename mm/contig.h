@@ -8,7 +8,8 @@
  *   skip     S4: a huge page at least as large as the request ends the look at a range; smaller ones are moved. CMA is exempt
  *   strict   any huge page ends it: the older check that S4 compares with; fails where moving 2 MiB pages would have made room
  *   index    ours: each GiB keeps a count of its free and movable frames (struct gib), so the cheapest one is known without
- *            reading any struct page; an order-18 run of the buddy needs no search at all
+ *            reading any struct page; an order-18 run of the buddy needs no search at all. What is moved gathers in the GiB that
+ *            is wanted last (refuge.h), so that no page is moved twice
  *
  * The first three read struct pages as Linux does: they look at mapped sections only, and are meant for max_order=10, where the
  * buddy has no run that large. All are alike in what they do with a candidate.
@@ -40,6 +41,7 @@ struct contig_search {
 	const char *name;
 	bool reads; /* struct pages: needs sections that are mapped, and finds nothing in others */
 	bool skips_same, skips_all; /* huge pages of the request's size and more; any */
+	bool gathers;               /* single pages in the way of 1 GiB pages go where they stay: refuge.h */
 	u32 (*next)(struct contig_scan *scan, const struct contig_search *search); /* first block of a range, or BLOCK_NONE */
 };
 
@@ -58,7 +60,7 @@ extern struct contig_stats contig_totals;
  * whatever state they were free in, and whole 1 GiB pages. 0; -EBUSY, -ENOMEM: nothing is taken and nothing stays isolated;
  * what was moved stays moved. No lock held.
  */
-int contig_take(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct block_list *list,
+int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct block_list *list,
 		struct contig_stats *stats);
 
 /* The same as single pages, one reference each: 0, -EBUSY, -ENOMEM. */

@@ -8,6 +8,7 @@
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
+#include "mm/refuge.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 
@@ -183,7 +184,7 @@ const struct contig_search contig_searches[] = {
 	{.name = "vanilla", .reads = true, .next = next_by_reading},
 	{.name = "skip", .reads = true, .skips_same = true, .next = next_by_reading},
 	{.name = "strict", .reads = true, .skips_same = true, .skips_all = true, .next = next_by_reading},
-	[SEARCH_INDEX] = {.name = "index", .next = next_by_summary},
+	[SEARCH_INDEX] = {.name = "index", .gathers = true, .next = next_by_summary},
 	{.name = NULL},
 };
 
@@ -244,13 +245,15 @@ static bool has_cma(const struct mm *mm, u32 first)
 /* 0: one more in `list`. -EBUSY, -ENOMEM: not this one. */
 static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode, u32 first, struct block_list *list)
 {
+	struct refuge refuge = refuge_beside(scan->zone, first / GIB_BLOCKS);
+	const struct migrate_how how = {.refuge = contig_search_selected()->gathers ? &refuge : NULL};
 	struct block_list pieces = BLOCK_LIST_INIT;
 	struct mm *mm = scan->zone->mm;
 	int err = section_open_range(mm, first, GIB_BLOCKS, scan->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND);
 
 	if (err || has_cma(mm, first))
 		return -EBUSY;
-	err = contig_take(scan->zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &pieces, scan->stats);
+	err = contig_take(scan->zone, first, GIB_BLOCKS, &how, &pieces, scan->stats);
 	if (err)
 		return err;
 	err = make_giga(scan->zone, mode, first, &pieces);

@@ -14,6 +14,7 @@
 #include "mm/isolate.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
+#include "mm/refuge.h"
 
 enum { PASSES = 5 };
 
@@ -88,8 +89,20 @@ void page_copy(struct page *to, const struct page *from)
 		to->private[i] = from->private[i];
 }
 
+/* What a page moves to: alike, on its node if possible. */
+static struct page *page_to_move_to(struct mm *mm, struct page_kind kind, const struct migrate_how *how)
+{
+	struct page *to = NULL;
+
+	if (fail_here(&mm->fail, FAIL_MOVE))
+		return NULL;
+	if (how->refuge && order_of(kind) == 0)
+		to = refuge_take(how->refuge);
+	return to ? to : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+}
+
 /* A page that is not a pool's. */
-static int move_page(struct mm *mm, struct page *from, struct migrate_stats *stats)
+static int move_page(struct mm *mm, struct page *from, const struct migrate_how *how, struct migrate_stats *stats)
 {
 	const struct page_kind kind = page_kind(from);
 	struct page *to;
@@ -97,7 +110,7 @@ static int move_page(struct mm *mm, struct page *from, struct migrate_stats *sta
 
 	if (!page_get_movable(from))
 		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0; /* 0: given back just now */
-	to = fail_here(&mm->fail, FAIL_MOVE) ? NULL : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+	to = page_to_move_to(mm, kind, how);
 	if (!to) {
 		mm_page_put(mm, from);
 		return -ENOMEM;
@@ -117,7 +130,7 @@ static int move_page(struct mm *mm, struct page *from, struct migrate_stats *sta
 /* ---- a range ---- */
 
 /* Every chunk of a full block that is in use. The first hard failure ends it; what only would not move now does not. */
-static int move_pages(struct mm *mm, u32 index, struct migrate_stats *stats)
+static int move_pages(struct mm *mm, u32 index, const struct migrate_how *how, struct migrate_stats *stats)
 {
 	struct page *pages = pfn_page(mm, block_pfn(index));
 	int result = 0;
@@ -127,7 +140,7 @@ static int move_pages(struct mm *mm, u32 index, struct migrate_stats *stats)
 		int err = 0;
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) && atomic_load_relaxed(&pages[i].refcount) > 0)
-			err = move_page(mm, &pages[i], stats);
+			err = move_page(mm, &pages[i], how, stats);
 		if (err == -ENOMEM)
 			return err;
 		result = err ? err : result;
@@ -137,7 +150,7 @@ static int move_pages(struct mm *mm, u32 index, struct migrate_stats *stats)
 }
 
 /* What block `index` is part of. *blocks is how far that reaches. */
-static int move_block(struct mm *mm, u32 index, enum migrate_giga giga, u32 *blocks, struct migrate_stats *stats)
+static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u32 *blocks, struct migrate_stats *stats)
 {
 	const u32 head = block_run_head(mm, index);
 	const struct block *block = block_at(mm, head);
@@ -149,28 +162,28 @@ static int move_block(struct mm *mm, u32 index, enum migrate_giga giga, u32 *blo
 		return 0;
 	if (flags & BLOCK_TRANSIT)
 		return -EAGAIN;
-	if (order == GIGA_ORDER && giga == MIGRATE_KEEP_GIGA)
+	if (order == GIGA_ORDER && how->giga == MIGRATE_KEEP_GIGA)
 		return -EBUSY;
 	if (flags & BLOCK_POOL)
 		return pool_move_page(mm, head, stats);
 	switch (atomic_load_relaxed(&block->state)) {
 	case BLOCK_HUGE:
-		return move_page(mm, pfn_page(mm, block_pfn(head)), stats);
+		return move_page(mm, pfn_page(mm, block_pfn(head)), how, stats);
 	case BLOCK_FULL:
-		return move_pages(mm, index, stats);
+		return move_pages(mm, index, how, stats);
 	default:
 		return -EBUSY;
 	}
 }
 
 /* 0: nothing stood in the way; -EAGAIN: something that was changing hands; -EBUSY: only what would not move; -ENOMEM. */
-static int one_pass(struct zone *zone, u32 first, u32 end, enum migrate_giga giga, struct migrate_stats *stats)
+static int one_pass(struct zone *zone, u32 first, u32 end, const struct migrate_how *how, struct migrate_stats *stats)
 {
 	int result = 0;
 	u32 blocks;
 
 	for (u32 index = first; index < end; index += blocks) {
-		const int err = move_block(zone->mm, index, giga, &blocks, stats);
+		const int err = move_block(zone->mm, index, how, &blocks, stats);
 
 		if (err == -ENOMEM)
 			return err;
@@ -181,7 +194,7 @@ static int one_pass(struct zone *zone, u32 first, u32 end, enum migrate_giga gig
 }
 
 /* What is on its way from hand to hand is waited for; what cannot be moved is tried in so many passes. */
-int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct migrate_stats *stats)
+int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct migrate_stats *stats)
 {
 	struct wait wait = wait_begin(wait_deadline_cpus(), "blocks in transit in a range to be emptied");
 	bool empty = false;
@@ -190,7 +203,7 @@ int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga gig
 
 	wait.soft = true;
 	while (pass < PASSES && !empty && err != -ENOMEM) {
-		err = one_pass(zone, first, first + count, giga, stats);
+		err = one_pass(zone, first, first + count, how, stats);
 		if (pass > 0 && err != -EAGAIN)
 			pcp_drain_all(zone->mm); /* what was on its way to a list when the range was isolated */
 		spin_lock(&zone->lock);

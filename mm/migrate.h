@@ -42,11 +42,18 @@ struct migrate_stats {
 
 enum migrate_giga { MIGRATE_KEEP_GIGA, MIGRATE_MOVE_GIGA };
 
+/* How a range is emptied. */
+struct migrate_how {
+	enum migrate_giga giga;
+	struct refuge *refuge; /* where single pages go first (refuge.h); NULL: wherever the allocator has room */
+};
+
 /*
  * Empty an isolated range. 0 when every frame of it is in the buddy; -ENOMEM: no page to move to; -EBUSY: something could not be moved in
  * five passes, or was in transit for longer than a deadline. What was moved stays moved. No lock held; may start rounds, open sections, wait.
  */
-int migrate_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga, struct migrate_stats *stats);
+int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_how *how,
+		  struct migrate_stats *stats);
 
 /*
  * Move the pool page that block `index` heads, free or in use. 0; -ENOMEM, -EBUSY with nothing changed; -EAGAIN: it is

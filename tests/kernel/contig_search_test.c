@@ -85,7 +85,7 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 	first = (u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
 	for (; err && fault < 2000; fault += err ? 1 + fault / 8 : 0) {
 		fail_arm(&a->mm.fail, FAIL_ANY, fault + 1, FAIL_ONCE);
-		err = contig_take(zone, first, GIB_BLOCKS, MIGRATE_KEEP_GIGA, &list, &stats);
+		err = contig_take(zone, first, GIB_BLOCKS, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &list, &stats);
 		fail_disarm(&a->mm.fail);
 		EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
 		EXPECT_EQ(list.count, err ? 0 : GIB_BLOCKS);
@@ -98,6 +98,54 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 	EXPECT_EQ(err, 0);
 	block_list_publish_free(&a->mm, &list);
 	EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Movable pages in two blocks of a phantom GiB, that many in each; the rest of it is free. */
+static void sprinkle(struct arena *a, u32 gib, unsigned pages)
+{
+	const u32 at[] = {3, 100};
+
+	for (unsigned b = 0; b < ARRAY_LEN(at); b++) {
+		const pfn_t first = block_pfn(arena_phantom_block(a) + gib * GIB_BLOCKS + at[b]);
+
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+			if (i % 8 == 1 && i / 8 < pages)
+				holder_adopt(&holder, pfn_page(&a->mm, first + i));
+			else
+				mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+		}
+	}
+}
+
+enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
+
+/* What stands in the way of two 1 GiB pages goes to the third GiB, the dearest to empty: once, not to the next one and on. */
+TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(3));
+	struct page *page[2];
+	pfn_t last;
+
+	if (!a)
+		return;
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	sprinkle(a, 2, DEAR);
+	sprinkle(a, 0, CHEAP);
+	sprinkle(a, 1, CHEAP);
+	last = block_pfn(arena_phantom_block(a) + 2 * GIB_BLOCKS);
+	for (unsigned i = 0; i < 2; i++)
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes)));
+	EXPECT_EQ(holder.moved, 2 * 2 * CHEAP);
+	EXPECT_EQ(holder_pages_in(&holder, last, last + order_pages(GIGA_ORDER)), holder.slots);
+	EXPECT(holder_intact(&holder));
+	EXPECT(arena_accounted(a));
+	for (unsigned i = 0; i < 2; i++)
+		mm_page_free(&a->mm, page[i]);
+	holder_give_all(&holder);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -146,7 +146,7 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
 	REQUIRE(work_start(other, publish_slowly, a) == 0);
-	EXPECT_EQ(migrate_range(zone, index, 4, MIGRATE_KEEP_GIGA, &stats), 0);
+	EXPECT_EQ(migrate_range(zone, index, 4, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &stats), 0);
 	work_wait(other, 0);
 	isolate_undo(zone, index, 4);
 	EXPECT(one_free_gigabyte(zone));

@@ -21,8 +21,8 @@ enum { PIECE = 5, BUILDS = 2 };
 static bool take_pieces(struct arena *a, struct block_list *pieces)
 {
 	struct contig_stats stats = {0};
-	const int err = contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS, MIGRATE_KEEP_GIGA, pieces,
-				    &stats);
+	const int err = contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS,
+				    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, pieces, &stats);
 
 	EXPECT_EQ(err, 0);
 	EXPECT_EQ(pieces->count, GIB_BLOCKS);
