@@ -5,8 +5,10 @@
 # What a goal needs is found, and installed after asking, by tests/setup/deps.sh before anything else runs.
 
 #: Variables
-#: BUILD      where everything built goes [build]
-BUILD ?= build
+#: BUILD      where everything built goes [build; build/san with SAN=1]
+#: SAN        1: the kernel under UBSan and a checker of frames and stacks; make test SAN=1 runs every case in it [0]
+SAN ?= 0
+BUILD ?= build$(if $(filter 1,$(SAN)),/san)
 #: CC         compiler of the kernel: gcc or clang [gcc]
 ifeq ($(origin CC),default)
 CC := gcc
@@ -47,6 +49,8 @@ YES ?=
 TOOLS ?= build/tools
 #: FUZZ_SECONDS  make fuzz: how long each fuzzer runs [600]
 FUZZ_SECONDS ?= 600
+#: HOURS      make soak: how long, parts too [0.1]
+HOURS ?= 0.1
 #: SOAK       make soak-alloc: operations of each case [100000000]
 SOAK ?= 100000000
 #: SEED       make soak-alloc: where its random numbers begin [1]
@@ -74,7 +78,7 @@ OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
-LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm)
+LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm$(if $(filter 1,$(SAN)), tests/san))
 PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
 ifeq ($(PROGRAM_SOURCES),)
 $(error PAYLOAD=$(PAYLOAD): no *.c or *.S is there)
@@ -92,6 +96,16 @@ COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) $(if $(filter 1,$(DEBUG))
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Werror $(COMMON)
+# Under sanitizers (gcc's): what looks must not be looked at, nor must what fills free frames and those that walk stacks. The checks take
+# warnings of gcc's flow analysis with them.
+ifeq ($(SAN),1)
+KERNEL_CFLAGS += -DASHLAR_SAN -fsanitize=undefined -Wno-maybe-uninitialized
+SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 --param asan-stack=0 \
+	--param asan-globals=0
+$(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
+$(addprefix $(BUILD)/kernel/,mm/page_poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
+$(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
+endif
 # Programs of users may: nobody else runs on their CPU, and what interrupts them keeps its hands off (arch/x86_64/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
@@ -126,7 +140,7 @@ NEEDS_test-matrix := test
 NEEDS_test-huge := test
 NEEDS_test-machines := test
 NEEDS_test-bare := bare
-NEEDS_test-soak := host run
+NEEDS_soak := host run
 NEEDS_mutants := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
@@ -268,10 +282,10 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 # ---- test --------------------------------------------------------------------------------------------------------
 
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
-	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)'
+	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: test test-matrix test-machines test-huge test-bare test-soak mutants fuzz fuzz-keep lint
-test: $(KERNEL) host-asan host-tsan host-replay ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+.PHONY: test test-matrix test-machines test-huge test-bare soak mutants fuzz fuzz-keep lint
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
@@ -286,10 +300,8 @@ test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
 test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 	@tests/bare/run.sh
 
-test-soak: host-native $(KERNEL) ## a million random operations on huge mappings, 8 CPUs as threads; then as many in QEMU
-	@$(BUILD)/host/native/ashlar-host -c 8 -m 2G -t 900 -k 'soak_ops=1000000 together=8' 'mm.huge_map.random*'
-	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 8 --mem 2G --accel $(ACCEL) --timeout 900 \
-		--cmdline 'test=mm.huge_map.random* soak_ops=1000000 together=8'
+soak: host-native $(KERNEL) ## random operations of every kind for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits
+	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL)
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')

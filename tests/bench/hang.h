@@ -1,4 +1,4 @@
-/* Payloads that hang: hang.c. */
+/* Payloads that hang: hang.c; mistakes for sanitizers: san_broken.c. */
 #pragma once
 
 /*
@@ -6,3 +6,6 @@
  * without an end to its patience; "asked", a panic while others ask this CPU where it is. Else returns.
  */
 void payload_hang(const char *name);
+
+/* "san-shift", "san-bounds", "san-free-frame", "san-dead-variable": one such mistake. Else, and if nobody notices, returns. */
+void payload_sanitizers(const char *name);

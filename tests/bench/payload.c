@@ -74,6 +74,7 @@ static void no_page(void)
 static void run_broken(const char *name)
 {
 	payload_hang(name);
+	payload_sanitizers(name);
 	if (strcmp(name, "panic") == 0)
 		panic("asked for on the command line");
 	if (strcmp(name, "overflow") == 0)

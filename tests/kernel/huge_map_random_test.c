@@ -3,7 +3,7 @@
  *
  * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later one what was
  * written. One mapping is everybody's: each CPU has its own word in every page, and releases pages under the others,
- * so the word is what it wrote or zero. `make test-soak` does a million.
+ * so the word is what it wrote or zero. `make soak` does a million.
  */
 #include <arch/atomic.h>
 

@@ -23,6 +23,7 @@ def pytest_addoption(parser):
     parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of twelve machines")
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
     parser.addoption("--machines", action="store_true", help="the rows of boot/metal.md instead")
+    parser.addoption("--san", action="store_true", help="the kernel was built with SAN=1: every case in it, and what must report")
     parser.addoption("--machine", default="", help="only machines whose name matches this glob")
 
 
@@ -40,6 +41,10 @@ def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
     metal = config.getoption("--machines")
     items[:] = [item for item in items if bool(item.get_closest_marker("metal")) == metal]
+    san = config.getoption("--san")
+    items[:] = [item for item in items if san or not item.get_closest_marker("san")]
+    if san:
+        items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
     if not config.getoption("--select"):
@@ -51,6 +56,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: boots one of the matrix")
     config.addinivalue_line("markers", "metal: only with --machines")
+    config.addinivalue_line("markers", "san: only with --san")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
 
 

@@ -29,6 +29,9 @@ CHOSEN = (
     Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0"),
 )
 
+# With a kernel built with SAN=1, whose every access is looked at.
+SANITIZED = (Machine("pvh", 2, "1G"), Machine("bios", 8, "3G"))
+
 HUGE = (
     Machine("pvh", 1024, "12G"),
     Machine("bios", 32, "4T", qemu="10"),

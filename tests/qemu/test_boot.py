@@ -26,12 +26,12 @@ def ends(outcome, verdict):
 
 
 def test_bad_words_are_named_and_ignored(kernel):
-    words = "nosuch=3 loglevel=banana fail_ap=0 test=kernel.string.*"
+    words = "nosuch=3 loglevel=banana fail=ap:0 test=kernel.string.*"
     outcome = boot(kernel, cmdline=words)
     ends(outcome, "pass")
     says(outcome, r'unknown option "nosuch"')
     says(outcome, r"loglevel=banana is malformed")
-    says(outcome, r"fail_ap=0 is impossible")
+    says(outcome, r"fail=ap:0 is impossible")
 
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])

@@ -9,12 +9,15 @@ from dataclasses import replace
 from ktap import Ktap
 from guest import run
 from machine import Unavailable
-from matrix import CHOSEN, HUGE, all_pairs, deadline
+from matrix import CHOSEN, HUGE, SANITIZED, all_pairs, deadline
+
+
+SAN_SLOWER = 5  # a kernel that looks at every access
 
 
 def pytest_generate_tests(metafunc):
     option = metafunc.config.getoption
-    machines = all_pairs() if option("--matrix") else HUGE if option("--huge") else CHOSEN
+    machines = all_pairs() if option("--matrix") else HUGE if option("--huge") else SANITIZED if option("--san") else CHOSEN
     wanted = [m for m in machines if fnmatchcase(m.name, option("--machine") or "*")]
     metafunc.parametrize("machine", wanted, ids=lambda m: m.name)
 
@@ -38,7 +41,8 @@ def test_guest(machine, kernel, cases, request):
             reporter.add(case)
 
     try:
-        outcome = run(machine, kernel, deadline(machine), on_line)
+        slower = SAN_SLOWER if request.config.getoption("--san") else 1
+        outcome = run(machine, kernel, slower * deadline(machine), on_line)
     except Unavailable as why:
         skip_machine(machine, why)
     assert not outcome.problem, outcome.report()

@@ -1,0 +1,357 @@
+/*
+ * Everything at once, for a long time: each CPU does random operations on the machine's own memory, and once a minute all stop, every
+ * frame is looked for by counters and by walking, and what was done is printed. `make soak HOURS=n` runs it on 64 CPUs and on 2.
+ *
+ *   pages      of orders 0 to 9 and ranges of orders 10 to 12, marked at both ends and held for a while: a mark that changed was
+ *              somebody else's write
+ *   mappings   of 4 KiB and 2 MiB, populated, looked at (zero), written
+ *   pools      grown, shrunk, their pages taken and given
+ *   stalls     a CPU hears no interrupt for up to 20 ms
+ *
+ * Rounds differ: every second one finds memory nearly full, and they take turns at which site fails at each 50th pass (kernel/fail.h).
+ * Each finding is named and fails the run. BENCH soak: one record for each round.
+ */
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "kernel/bench.h"
+#include "kernel/call.h"
+#include "kernel/cmdline.h"
+#include "kernel/fail.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "mm/account.h"
+#include "mm/page_alloc.h"
+#include "mm/pool.h"
+#include "tests/kernel/cpus.h"
+
+enum { HELD = 96, RANGE_ORDER = 10, FAIL_EACH = 50, KEPT_SHARE = 16, POOL_STEP = 8, STALL_MAX_US = 20000 };
+
+static u64 soak_seconds = 60, soak_round = 60;
+OPTION_U64(soak_seconds, soak_seconds, 1, 1ULL << 32, "how long bench=soak works");
+OPTION_U64(soak_round, soak_round, 1, 3600, "seconds between two audits of bench=soak");
+
+enum held_as { HELD_PAGE, HELD_RANGE, HELD_POOL };
+
+struct held {
+	struct page *page;
+	u8 order, as;
+};
+
+/* One page each. */
+struct worker {
+	u64 random, number;
+	u64 done, refused, wrong;
+	struct held held[HELD];
+};
+
+_Static_assert(sizeof(struct worker) <= PAGE_SIZE, "a worker is one page");
+
+static struct {
+	struct worker **worker; /* [cpu] */
+	struct page *list;      /* the page that holds them */
+	struct page *ballast;   /* chained through their first words */
+	u64 ballast_pages, until;
+} soak;
+
+static u64 draw(struct worker *w, u64 below)
+{
+	w->random ^= w->random << 13;
+	w->random ^= w->random >> 7;
+	w->random ^= w->random << 17;
+	return w->random % below;
+}
+
+/* ---- pages ---- */
+
+static u64 mark_of(const struct worker *w, const struct held *h)
+{
+	return (w->number + 1) * 0x9e3779b97f4a7c15ULL ^ (virt_t)h->page;
+}
+
+/* The first word and the last one. */
+static volatile u64 *end_of(const struct held *h, unsigned which)
+{
+	volatile u64 *words = page_address(h->page);
+
+	return which ? words + order_pages(h->order) * PAGE_SIZE / sizeof(u64) - 1 : words;
+}
+
+static void hold(struct worker *w, struct held *h, struct page *page, unsigned order, enum held_as as)
+{
+	*h = (struct held){.page = page, .order = (u8)order, .as = (u8)as};
+	if (!page) {
+		w->refused++;
+		return;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		*end_of(h, i) = mark_of(w, h);
+}
+
+static void give(struct worker *w, struct held *h)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (*end_of(h, i) == mark_of(w, h))
+			continue;
+		w->wrong++;
+		pr_err("soak: frame %llx, order %u: %llx where CPU %llu had written %llx", (unsigned long long)page_pfn(h->page), h->order,
+		       (unsigned long long)*end_of(h, i), (unsigned long long)w->number, (unsigned long long)mark_of(w, h));
+	}
+	if (h->as == HELD_POOL)
+		pool_page_give(&pool_2m, h->page);
+	else if (h->as == HELD_RANGE)
+		contig_free_range(page_pfn(h->page), order_pages(h->order));
+	else
+		page_free(h->page);
+	h->page = NULL;
+}
+
+/* Small ones mostly. */
+static void take_page(struct worker *w, struct held *h)
+{
+	const unsigned order = draw(w, 4) ? (unsigned)draw(w, 4) : (unsigned)draw(w, BLOCK_ORDER + 1);
+	const enum page_use use = (enum page_use)draw(w, USE_RECLAIMABLE + 1);
+
+	hold(w, h, page_alloc(order, use, draw(w, 8) ? 0 : PAGE_ZERO, NODE_NONE), order, HELD_PAGE);
+}
+
+static void take_range(struct worker *w, struct held *h)
+{
+	const unsigned order = RANGE_ORDER + (unsigned)draw(w, 3);
+
+	hold(w, h, contig_alloc(order, NODE_NONE), order, HELD_RANGE);
+}
+
+static void take_pool_page(struct worker *w, struct held *h)
+{
+	hold(w, h, pool_page_take(&pool_2m, this_cpu()->node, POOL_ANY), BLOCK_ORDER, HELD_POOL);
+}
+
+/* ---- the rest ---- */
+
+static void resize_pool(struct worker *w)
+{
+	const u64 count = 1 + draw(w, POOL_STEP);
+
+	if (draw(w, 2))
+		w->refused += pool_grow(&pool_2m, hvo_mode_selected(), count) < count;
+	else
+		pool_shrink(&pool_2m, hvo_mode_selected(), count);
+}
+
+static void map(struct worker *w)
+{
+	const u64 page = draw(w, 4) ? PAGE_SIZE : MIB(2), pages = 1 + draw(w, page == PAGE_SIZE ? 32 : 2);
+	volatile u64 *words = huge_map(page * pages, page, HUGE_POPULATE);
+
+	if (!words) {
+		w->refused++;
+		return;
+	}
+	for (u64 i = 0; i < page * pages / sizeof(u64); i += PAGE_SIZE / sizeof(u64)) {
+		w->wrong += words[i] != 0;
+		words[i] = w->number;
+	}
+	huge_unmap((void *)words);
+}
+
+static void stall(struct worker *w)
+{
+	const irq_flags_t flags = irq_save();
+
+	clock_delay_ns(draw(w, STALL_MAX_US) * NS_PER_US);
+	irq_restore(flags);
+}
+
+static void one_operation(struct worker *w)
+{
+	struct held *h = &w->held[draw(w, HELD)];
+	const u64 what = draw(w, 1000);
+
+	w->done++;
+	if (what < 900 && h->page)
+		give(w, h);
+	else if (what < 860)
+		take_page(w, h);
+	else if (what < 890 && !h->page)
+		take_pool_page(w, h);
+	else if (what < 900)
+		take_range(w, h);
+	else if (what < 950)
+		map(w);
+	else if (what < 995)
+		resize_pool(w);
+	else
+		stall(w);
+}
+
+static void work(void *arg)
+{
+	struct worker *w = arg;
+
+	do
+		one_operation(w);
+	while (clock_ns() < soak.until);
+}
+
+/* ---- rounds ---- */
+
+/* Pages of 2 MiB until a sixteenth is left; they are of no use to anybody and stay for the round. */
+static void fill_memory(void)
+{
+	struct mm_usage usage;
+	struct page *page;
+
+	for (;;) {
+		mm_usage(&usage);
+		if (usage.free + usage.unopened < usage.ram / KEPT_SHARE)
+			return;
+		page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+		if (!page)
+			return;
+		*(struct page **)page_address(page) = soak.ballast;
+		soak.ballast = page;
+		soak.ballast_pages++;
+	}
+}
+
+static void empty_memory(void)
+{
+	while (soak.ballast) {
+		struct page *page = soak.ballast;
+
+		soak.ballast = *(struct page **)page_address(page);
+		page_free(page);
+	}
+	soak.ballast_pages = 0;
+}
+
+static void run_workers(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_start(cpu, work, soak.worker[cpu]);
+	}
+	work(soak.worker[cpu_id()]);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+}
+
+struct sums {
+	u64 done, refused, wrong, held;
+};
+
+static struct sums sums_now(void)
+{
+	struct sums sums = {0};
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct worker *w = soak.worker[cpu];
+
+		sums.done += w->done;
+		sums.refused += w->refused;
+		sums.wrong += w->wrong;
+		for (unsigned i = 0; i < HELD; i++)
+			sums.held += w->held[i].page != NULL;
+	}
+	return sums;
+}
+
+/* One round and its audit. True if nothing was found. */
+static bool run_round(u64 round, u64 end)
+{
+	const enum fail_site site = (enum fail_site)(round % (FAIL_SITES + 1)); /* FAIL_ANY: nothing fails */
+	const u64 failed_before = site == FAIL_ANY ? 0 : mm_kernel.fail.failed[site];
+	bool sound;
+	struct sums sums;
+
+	if (round % 2)
+		fill_memory();
+	if (site != FAIL_ANY)
+		fail_arm(&mm_kernel.fail, site, FAIL_EACH, FAIL_AGAIN);
+	soak.until = MIN(clock_ns() + soak_round * NS_PER_S, end);
+	run_workers();
+	fail_disarm(&mm_kernel.fail);
+	sums = sums_now();
+	sound = cpus_wait_idle() && mm_account(&mm_kernel, machine_pools) && sums.wrong == 0;
+	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu ballast=%llu injected=%llu wrong=%llu sound=%d\n",
+	      (unsigned long long)round, cpumask_weight(&cpus_online), (unsigned long long)sums.done, (unsigned long long)sums.refused,
+	      (unsigned long long)sums.held, (unsigned long long)pool_2m.pages, (unsigned long long)soak.ballast_pages,
+	      site == FAIL_ANY ? 0ULL : (unsigned long long)(mm_kernel.fail.failed[site] - failed_before), (unsigned long long)sums.wrong,
+	      sound);
+	empty_memory();
+	return sound;
+}
+
+/* ---- beginning and end ---- */
+
+static bool make_worker(cpu_t cpu)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, cpu_data(cpu)->node);
+
+	soak.worker[cpu] = page ? page_address(page) : NULL;
+	if (!page)
+		return false;
+	soak.worker[cpu]->number = cpu;
+	soak.worker[cpu]->random = 0x9e3779b97f4a7c15ULL * (cpu + 1);
+	return true;
+}
+
+static bool begin(void)
+{
+	unsigned order = 0;
+	cpu_t cpu;
+
+	while (order_pages(order) * PAGE_SIZE < cpu_count * sizeof(soak.worker[0]))
+		order++;
+	soak.list = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (!soak.list)
+		return false;
+	soak.worker = page_address(soak.list);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (!make_worker(cpu))
+			return false;
+	}
+	return true;
+}
+
+static void end_all(void)
+{
+	cpu_t cpu;
+
+	for (cpu = 0; soak.list && cpu < cpu_count; cpu++) {
+		struct worker *w = soak.worker[cpu];
+
+		for (unsigned i = 0; w && i < HELD; i++)
+			if (w->held[i].page)
+				give(w, &w->held[i]);
+		if (w)
+			page_free(pfn_to_page(virt_to_phys(w) >> PAGE_SHIFT));
+	}
+	if (soak.list)
+		page_free(soak.list);
+	pool_shrink(&pool_2m, hvo_mode_selected(), pool_2m.pages - pool_2m.boot);
+}
+
+static bool run_soak(void)
+{
+	const u64 end = clock_ns() + soak_seconds * NS_PER_S;
+	bool sound;
+
+	memset(&soak, 0, sizeof(soak));
+	sound = begin();
+	if (!sound)
+		pr_err("soak: no memory for its own records");
+	for (u64 round = 0; sound && clock_ns() < end; round++)
+		sound = run_round(round, end);
+	end_all();
+	return mm_account(&mm_kernel, machine_pools) && sound;
+}
+
+BENCH(soak, "random operations of every kind on all CPUs, audited (soak_seconds=, soak_round=)", run_soak);

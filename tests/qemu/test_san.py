@@ -1,0 +1,26 @@
+"""The kernel's sanitizers can report: each is given one mistake of its kind, and must name it. With make test SAN=1 only."""
+
+import re
+
+import pytest
+from guest import run
+from machine import Machine
+
+SECONDS = 120
+
+
+@pytest.mark.san
+@pytest.mark.parametrize(
+    "payload, report",
+    [
+        ("shift", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: shift of 1, type 'int', by 40"),
+        ("bounds", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: index 40 outside of type 'int \[8\]'"),
+        ("free-frame", r"KASAN: store of 8 bytes at [0-9a-f]{16}, in a free frame"),
+        ("dead-variable", r"KASAN: store of 8 bytes at [0-9a-f]{16}, on this CPU's stack below all that is alive"),
+    ],
+)
+def test_mistake(kernel, payload, report):
+    outcome = run(Machine("pvh", 2, "512M", cmdline=f"payload=san-{payload}"), kernel, SECONDS)
+    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    assert re.search(f"PANIC on CPU 0: {report}", outcome.text), outcome.report()
+    assert re.search(r"[0-9a-f]{16}  payload_sanitizers[\w.]*\+0x", outcome.text), outcome.report()
