@@ -146,6 +146,7 @@ NEEDS_models := test
 NEEDS_fuzz := fuzz
 NEEDS_lint := lint
 NEEDS_fuzz-keep := fuzz
+NEEDS_coverage := coverage
 goals := $(or $(MAKECMDGOALS),all)
 needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)

@@ -22,6 +22,7 @@ HOST_CC_fuzz := clang
 HOST_CFLAGS_fuzz := -O1 -DASHLAR_DEBUG -D__SANITIZE_ADDRESS__=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # Comparisons are not traced: those of the checkers, frame by frame, would take four fifths of the time.
 HOST_CFLAGS_fuzz += -fno-sanitize-coverage=trace-cmp
+HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
 
 define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
@@ -46,7 +47,7 @@ $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
 -include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
 endef
 
-$(foreach variant,asan tsan fast native fuzz,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan fast native fuzz cov,$(eval $(call host_variant,$(variant))))
 
 # For harnesses from outside: everything but main() and the payload, in one object.
 HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
@@ -69,6 +70,15 @@ $(BUILD)/host/asan/ops_replay: $(HOST_OPS_SOURCES:%.c=$(BUILD)/host/asan/%.o) $(
 
 .PHONY: host-peer
 host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with the symbols of allocbench's peer.h
+
+# Cases count into one set of files, one after the other: each machine is a process of its own, which adds to them when it ends.
+.PHONY: coverage
+coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the hosted cases reach, by file; BUILD/coverage.html
+	@find $(BUILD)/host/cov -name '*.gcda' -exec rm {} +
+	@$(BUILD)/host/cov/ashlar-host -c 4 -m 3G > $(BUILD)/coverage.console 2>&1 || echo 'Not every case passed: $(BUILD)/coverage.console'
+	@gcovr --root . --filter '(mm|kernel)/' --html-details $(BUILD)/coverage.html --txt $(BUILD)/coverage.txt $(BUILD)/host/cov
+	@gcovr --root . --filter '(mm|kernel)/' --branches $(BUILD)/host/cov | tail -n 4
+	@cat $(BUILD)/coverage.txt
 
 .PHONY: host host-asan host-tsan host-fast host-native host-replay
 host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers

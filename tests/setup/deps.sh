@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|bare|all ...
+# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|coverage|bare|all ...
 #
 # On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
 # or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
@@ -7,7 +7,7 @@
 # Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
 set -u
 
-[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|bare|all ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
 
 # goal, package, what shows that it is there (a command, or a path), why it is needed
 needs() {
@@ -38,6 +38,7 @@ needs() {
 	lint clang-tidy clang-tidy looks for mistakes
 	lint cppcheck cppcheck looks for others
 	lint python3 python3 runs them
+	coverage gcovr gcovr counts the lines that cases reach
 	bare debootstrap debootstrap makes fresh Debian systems
 	END
 }
@@ -54,8 +55,9 @@ includes() {
 	debug) echo build iso run debug ;;
 	fuzz) echo build fuzz ;;
 	lint) echo build host lint ;;
+	coverage) echo build host coverage ;;
 	bare) echo bare ;;
-	all) echo build host iso run test bench debug fuzz lint bare ;;
+	all) echo build host iso run test bench debug fuzz lint coverage bare ;;
 	*) echo "deps.sh: unknown goal $1" >&2; exit 2 ;;
 	esac
 }
