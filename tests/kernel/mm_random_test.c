@@ -175,14 +175,17 @@ static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
 		model_move(&s->model, block_pfn(s->pool_block[i]), BLOCK_FRAMES, from, to);
 }
 
-/* What the pool has afterwards was free, or its own, before. */
-static void resize_pool(struct soak *s)
+/* Between these two the pool may take other blocks: what it has afterwards was free, or its own, before. */
+static void pool_forget(struct soak *s)
 {
-	struct pool *pool = &s->a->pool;
-
 	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
-	pool_resize(pool, hvo_mode_find("on"), draw(s, RUNS / 2));
 	s->pool_blocks = 0;
+}
+
+static void pool_learn(struct soak *s)
+{
+	const struct pool *pool = &s->a->pool;
+
 	for (node_t n = 0; n < s->a->mm.nodes; n++)
 		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->pool_blocks < RUNS;
 		     index = block_at(&s->a->mm, index)->next)
@@ -193,6 +196,13 @@ static void resize_pool(struct soak *s)
 	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
 }
 
+static void resize_pool(struct soak *s)
+{
+	pool_forget(s);
+	pool_resize(&s->a->pool, hvo_mode_find("on"), draw(s, RUNS / 2));
+	pool_learn(s);
+}
+
 /* Blocks for a range of their own, and back at once: the real memory's only, the rest cannot be written to. */
 static void borrow_range(struct soak *s)
 {
@@ -201,11 +211,13 @@ static void borrow_range(struct soak *s)
 	const u64 frames = (1 + draw(s, MIN(blocks - first, 4))) * BLOCK_FRAMES;
 	const pfn_t pfn = (a->start >> PAGE_SHIFT) + first * BLOCK_FRAMES;
 
-	if (mm_contig_alloc_range(&a->mm, pfn, frames) < 0)
-		return;
-	if (model_move(&s->model, pfn, frames, MODEL_FREE, 1))
-		model_move(&s->model, pfn, frames, 1, MODEL_FREE);
-	mm_contig_free_range(&a->mm, pfn, frames);
+	pool_forget(s); /* its pages in the range move elsewhere */
+	if (mm_contig_alloc_range(&a->mm, pfn, frames) == 0) {
+		if (model_move(&s->model, pfn, frames, MODEL_FREE, 1))
+			model_move(&s->model, pfn, frames, 1, MODEL_FREE);
+		mm_contig_free_range(&a->mm, pfn, frames);
+	}
+	pool_learn(s);
 }
 
 static void do_something_else(struct soak *s)
@@ -310,8 +322,7 @@ static void give_everything(struct soak *s)
 	s->level = 0;
 	while (s->held && !test_failed())
 		give_page(s);
-	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
-	s->pool_blocks = 0;
+	pool_forget(s);
 	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
 	settle(s);
 	EXPECT_EQ(s->model.total, 0);
