@@ -50,7 +50,7 @@ static bool take_from_lists(struct mm *mm, pfn_t pfn)
 	return taken;
 }
 
-static bool is_bad(struct mm *mm, pfn_t pfn)
+bool bad_frame_is_out(struct mm *mm, pfn_t pfn)
 {
 	struct page page;
 
@@ -267,7 +267,7 @@ unsigned bad_frames_settle(struct mm *mm)
 	return left;
 }
 
-static bool is_pending(const struct mm *mm, pfn_t pfn, u64 frames)
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames)
 {
 	for (unsigned i = 0; i < atomic_load_relaxed(&mm->bad.count); i++)
 		if (atomic_load_relaxed(&mm->bad.frame[i].pfn) - pfn < frames)
@@ -279,7 +279,7 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 {
 	const u32 wait = atomic_load_relaxed(&mm->bad.wait);
 
-	if (is_pending(mm, pfn, order_pages(order)))
+	if (bad_frames_pending(mm, pfn, order_pages(order)))
 		atomic_store_relaxed(&mm->bad.wait, 0); /* not free yet; next time it is */
 	else if (wait > 0) /* counting may lose a race: it is a pace, not a promise */
 		atomic_store_relaxed(&mm->bad.wait, wait - 1);
@@ -294,7 +294,7 @@ static int mark(struct mm *mm, pfn_t pfn)
 	struct bad_frame *slot = &bad->frame[bad->count];
 	int err;
 
-	if (is_bad(mm, pfn))
+	if (bad_frame_is_out(mm, pfn))
 		return 0;
 	for (unsigned i = 0; i < bad->count; i++)
 		if (bad->frame[i].pfn == pfn)

@@ -2,7 +2,8 @@
  * Bad frames: memory that is known to be faulty is kept out of use, one 4 KiB frame at a time, and accounted as bad.
  *
  *   badram=START[+SIZE],...    at boot: reserved before anybody can have it
- *   page_mark_bad(pfn)         at run time: a report of the machine check architecture, a memory test, a misused page
+ *   page_mark_bad(pfn)         at run time: a memory test, a misused page
+ *   mm_report_bad()            the same from any context: a machine check. Done by the next CPU that takes or gives back pages
  *
  *   in the buddy     its block is made full and split around it                                       -> bad now
  *   in use           its block is isolated, so that it can only come back to a list that is never
@@ -33,6 +34,17 @@ void bad_ram_reserve(void);
 
 /* page_mark_bad() of any struct mm. */
 int mm_mark_bad(struct mm *mm, pfn_t pfn);
+
+/* Is it out of use? Or pending? Any context. */
+bool bad_frame_is_out(struct mm *mm, pfn_t pfn);
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
+
+/*
+ * As mm_mark_bad(), from any context, machine checks included; before mm_init() too. And: do what was reported; said on the log.
+ * Called where pages are taken or given back, no lock held, while WATCH_REPORTED is set; and by who wants to see it done.
+ */
+void mm_report_bad(struct mm *mm, pfn_t pfn);
+void bad_frames_take_reported(struct mm *mm);
 
 /* Take out what was freed meanwhile. Returns how many frames are still pending. No lock held. */
 unsigned bad_frames_settle(struct mm *mm);

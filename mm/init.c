@@ -6,6 +6,8 @@
  */
 #include "mm/init.h"
 
+#include "mm/bad_frames.h"
+
 #include <arch/boot.h>
 #include <arch/pgtable.h>
 
@@ -362,4 +364,5 @@ void mm_init(void)
 	clear_calibrate();
 	prezero_init();
 	pools_init();
+	bad_frames_take_reported(&mm_kernel); /* what machine checks have named until now */
 }

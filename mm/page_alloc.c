@@ -10,6 +10,7 @@
 
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
+#include "mm/bad_frames.h"
 #include "mm/buddy.h"
 #include "mm/clear.h"
 #include "mm/hvo.h"
@@ -242,6 +243,8 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 
 	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE || fail_here(&mm->fail, FAIL_ALLOC))
 		return NULL;
+	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
+		bad_frames_take_reported(mm); /* before they are given out */
 	if (order == BLOCK_ORDER && !(request & PAGE_DMA32))
 		page = huge_at_hand(mm, node, request);
 	if (!page)

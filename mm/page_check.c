@@ -171,6 +171,8 @@ void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t c
 {
 	const u32 watch = atomic_load_relaxed(&mm->watch);
 
+	if (watch & WATCH_REPORTED)
+		bad_frames_take_reported(mm);
 	if (watch & WATCH_BAD)
 		bad_frames_freed(mm, page_to_pfn(page), order); /* those that were freed before this one */
 	if (watch & WATCH_OWNERS)

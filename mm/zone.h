@@ -119,6 +119,7 @@ enum mm_watch {
 	WATCH_OWNERS = 1 << 0, /* page_owner=on */
 	WATCH_POISON = 1 << 1, /* poison=on */
 	WATCH_BAD = 1 << 2,    /* frames in use are to be kept out of use when they are freed */
+	WATCH_REPORTED = 1 << 3, /* frames were reported as bad and nobody has seen to it */
 };
 
 /* Frames that are bad and cannot be had yet (bad_frames.h): each with the blocks that were isolated for it. */

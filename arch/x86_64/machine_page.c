@@ -12,6 +12,7 @@
 #include "kernel/call.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "mm/bad_frames.h"
 
 static struct cpuid own_leaf(u32 leaf, u32 subleaf, const void *ctx)
 {
@@ -81,11 +82,15 @@ static void print_machine_checks(void)
 
 	mce_poll(NULL);
 	call_cpus(&cpus_online, mce_poll, NULL);
+	bad_frames_take_reported(&mm_kernel);
 	totals = mce_totals();
 	print("  errors   %llu corrected, %llu uncorrected, %zu pages named by them\n", (unsigned long long)totals.corrected,
 	      (unsigned long long)totals.uncorrected, totals.pages);
 	for (size_t i = 0; mce_page(i) != PFN_NONE; i++)
-		print("           page at %llx\n", (unsigned long long)(mce_page(i) << PAGE_SHIFT));
+		print("           page at %llx: %s\n", (unsigned long long)(mce_page(i) << PAGE_SHIFT),
+		      bad_frame_is_out(&mm_kernel, mce_page(i))		? "out of use"
+		      : bad_frames_pending(&mm_kernel, mce_page(i), 1) ? "in use, out of use when it is freed"
+									: "not memory that is given out");
 }
 
 void arch_machine_page(void)

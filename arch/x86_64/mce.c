@@ -1,8 +1,9 @@
 /*
  * Machine-check banks of this CPU: see mce.h.
  *
- * The handler runs anywhere, on a stack of its own, locks held by whom it interrupted: it writes atomic counters and a list of
- * page numbers, and prints, nothing more. Taking a page out of use is left to those who may (design, "Idle CPUs").
+ * The handler runs anywhere, on a stack of its own, locks held by whom it interrupted: it writes atomic counters and lists of
+ * page numbers, and prints, nothing more. Taking a page out of use is left to those who may (mm/bad_report.c; design, "Idle
+ * CPUs").
  */
 #include "arch/x86_64/mce.h"
 
@@ -14,6 +15,7 @@
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "mm/bad_frames.h"
 
 enum { MSR_MCG_CAP = 0x179, MSR_MCG_STATUS = 0x17a, MSR_MCG_CTL = 0x17b, MSR_MC_CTL = 0x400, MSRS_PER_BANK = 4 };
 enum { MC_STATUS = 1, MC_ADDR = 2, MC_MISC = 3, CAP_BANKS = 0xff, CAP_CTL = 1 << 8, CPUID_1_EDX_MCA = 1 << 14 };
@@ -46,6 +48,7 @@ static void note_page(const struct mce_error *error)
 
 	if (n < MCE_PAGES_MAX)
 		atomic_store_relaxed(&pages[n], error->addr >> PAGE_SHIFT);
+	mm_report_bad(&mm_kernel, error->addr >> PAGE_SHIFT);
 }
 
 static void count(const struct mce_error *error)

@@ -3,7 +3,7 @@
  *
  *   corrected      counted, named, cleared: when somebody polls, so that a storm costs nothing but its count
  *   uncorrected    interrupt (#MC): named; the run goes on only if the CPU's state is whole (RIPV, no PCC), and the page of the
- *                  error is noted so that it can be taken out of use
+ *                  error is taken out of use as soon as somebody can (mm/bad_frames.h)
  *
  * Source: Intel SDM vol. 3B, chapter 15 "Machine-check architecture"; AMD APM vol. 2, chapter 9.
  */

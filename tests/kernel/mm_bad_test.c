@@ -329,3 +329,66 @@ TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
+
+/* ---- reported by those who can do nothing about it ---- */
+
+TEST(mm_bad, a_reported_frame_is_out_before_anything_is_given_out)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	pfn = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
+	for (unsigned i = 0; i < 3; i++)
+		mm_report_bad(&a->mm, pfn); /* the second and third are of the same error */
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	expect_never_given_out(a, 0, pfn);
+	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	expect_out_of_use(a, 0, pfn, 1);
+	arena_return(a);
+}
+
+TEST(mm_bad, a_reported_frame_in_use_is_out_once_it_is_freed)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	page = alloc(a, 0, 0);
+	REQUIRE(page);
+	pfn = page_to_pfn(page);
+	mm_report_bad(&a->mm, pfn);
+	mm_page_free(&a->mm, page);
+	expect_out_of_use(a, 0, pfn, 1);
+	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address that is no memory's */
+	bad_frames_take_reported(&a->mm);
+	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
+	arena_return(a);
+}
+
+/* More frames than can be noted: those that were are taken out, and the list is free for others again. */
+TEST(mm_bad, a_storm_of_reports_is_survived)
+{
+	enum { KNOWN = 40 };
+	struct arena *a = arena_borrow(MIB(16));
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	pfn = (a->start + MIB(9)) >> PAGE_SHIFT;
+	for (unsigned i = 0; i < KNOWN; i++)
+		EXPECT_EQ(mm_mark_bad(&a->mm, pfn + i), 0);
+	for (unsigned i = 0; i <= KNOWN; i++)
+		mm_report_bad(&a->mm, pfn + i); /* the last one is lost */
+	bad_frames_take_reported(&a->mm);
+	EXPECT_EQ(arena_usage(a).bad, KNOWN);
+	for (unsigned i = 0; i < 1000; i++)
+		mm_report_bad(&a->mm, pfn + KNOWN);
+	bad_frames_take_reported(&a->mm);
+	expect_out_of_use(a, 0, pfn + KNOWN, KNOWN + 1);
+	arena_return(a);
+}

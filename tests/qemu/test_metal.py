@@ -250,13 +250,13 @@ def test_machine_page(kernel):
 
 
 def test_machine_checks_are_named_and_counted(kernel):
-    """A corrected error is found when somebody looks; an uncorrected one that names a page is survived and the page noted."""
+    """A corrected error is found when somebody looks; an uncorrected one that names a page is survived and the page taken out of use."""
     words = "page=on onend=halt test=kernel.call.*,kernel.lock.*,kernel.string.*"
     with Shown(Machine("pvh", 2, "256M", cmdline=words, display="std", serial=("-serial", "none")), kernel) as guest:
         guest.wait("# Subtest: kernel.call", SECONDS, guest.vga_text)
         guest.ask("human-monitor-command", **{"command-line": "mce 1 4 0x8c0000000000009f 0 0x5000 0"})
-        guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x8000000 0x8c"})
+        guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c"})
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         text = "\n".join(lines)
-    assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "page at 8000000" in text, text
+    assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "page at 9123000: out of use" in text, text
     assert "verdict=pass" in text
