@@ -50,6 +50,21 @@ int console_read(void)
 	return console_list_read(&consoles);
 }
 
+void console_size(unsigned *columns, unsigned *rows)
+{
+	*columns = *rows = 0;
+	for (const struct console *c = consoles.first; c; c = c->next) {
+		if (c->dead || c->columns == 0)
+			continue;
+		*columns = *columns ? MIN(*columns, c->columns) : c->columns;
+		*rows = *rows ? MIN(*rows, c->rows) : c->rows;
+	}
+	if (*columns == 0) {
+		*columns = 80;
+		*rows = 24;
+	}
+}
+
 void console_register(struct console *console)
 {
 	char buf[256];

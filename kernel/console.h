@@ -17,6 +17,7 @@ struct console {
 	bool (*write)(struct console *console, const char *text, size_t len);
 	int (*read)(struct console *console); /* next byte or -1; NULL: it has no input */
 	bool dead;
+	unsigned columns, rows; /* of a screen; 0: whatever is at the other end */
 	struct console *next;
 };
 
@@ -32,6 +33,9 @@ void console_write(const char *text, size_t len);
 
 /* Next byte that somebody typed, or -1 if none waits. Never blocks. One caller at a time. */
 int console_read(void);
+
+/* Columns and rows that every console shows; 80 and 24 where none says. */
+void console_size(unsigned *columns, unsigned *rows);
 
 /* Add a console to the machine's; it first prints the log so far. Boot CPU, during start-up. */
 void console_register(struct console *console);

@@ -76,6 +76,8 @@ static void put_text(struct screen *s, char c)
 static void end_sequence(struct screen *s, char c)
 {
 	s->state = SCREEN_TEXT;
+	if (c == 'H' && s->parameter == 0)
+		s->x = s->y = 0;
 	if ((c != 'K' && c != 'J') || s->parameter > 0)
 		return;
 	erase(s, s->y, s->x);
@@ -140,6 +142,8 @@ void screen_start(struct screen *s, unsigned columns, unsigned rows)
 	s->x = s->y = 0;
 	s->state = SCREEN_TEXT;
 	s->console.write = screen_write;
+	s->console.columns = s->columns;
+	s->console.rows = s->rows;
 	memset(s->want, BLANK, sizeof(s->want));
 	memset(s->have, BLANK, sizeof(s->have));
 	s->dirty_first = s->rows;

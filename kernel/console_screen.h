@@ -7,8 +7,8 @@
  * are not drawn again. When the last row is full the text moves up by an eighth of the screen at once: most of the cost
  * of scrolling is moving, and it is paid once for several lines.
  *
- * Understood besides printable ASCII: \n \r \t \b, and "ESC [ n K" and "ESC [ n J" (erase to the end of line, of screen);
- * other escape sequences are swallowed. Anything else is shown as '?'.
+ * Understood besides printable ASCII: \n \r \t \b, "ESC [ K" and "ESC [ J" (erase to the end of line, of screen) and
+ * "ESC [ H" (home); other escape sequences are swallowed. Anything else is shown as '?'.
  */
 #pragma once
 

@@ -3,16 +3,12 @@
  *
  * The terminal's cursor is always where line->cursor says; every function that moves one moves the other by sending characters
  * (right) or backspaces (left).
- *
- * Key sequences: ECMA-48, 5.4 "Control sequences" (ESC [ parameters final byte); final bytes as VT100 and xterm have them.
  */
 #include "kernel/line.h"
 
 #include "kernel/string.h"
 
-enum { KEY_CTRL = 0x1f, ESC = 0x1b, DEL = 0x7f, BELL = 0x07 };
-enum { STATE_TEXT, STATE_ESC, STATE_CSI, STATE_SS3 };
-enum { PARAM_MAX = 1000 };
+enum { KEY_CTRL = 0x1f, DEL = 0x7f, BELL = 0x07 };
 
 static void emit(struct line *line, const char *text, size_t len)
 {
@@ -157,56 +153,31 @@ static void key_delete(struct line *line)
 		delete_right(line, 1);
 }
 
-/* The last byte of a sequence; `param` for those that end in ~. */
-static void key_sequence(struct line *line, u8 final)
+static void cursor_key(struct line *line, int key)
 {
-	if (final == '~')
-		final = line->param == 1 || line->param == 7   ? 'H'
-			: line->param == 4 || line->param == 8 ? 'F'
-			: line->param == 3		       ? 'x'
-							       : 0;
-	switch (final) {
-	case 'A':
+	switch (key) {
+	case KEY_UP:
 		history_older(line);
 		break;
-	case 'B':
+	case KEY_DOWN:
 		history_newer(line);
 		break;
-	case 'C':
+	case KEY_RIGHT:
 		key_right(line);
 		break;
-	case 'D':
+	case KEY_LEFT:
 		key_left(line);
 		break;
-	case 'H':
+	case KEY_HOME:
 		move_left(line, line->cursor);
 		break;
-	case 'F':
+	case KEY_END:
 		move_right(line, line->len - line->cursor);
 		break;
-	case 'x':
+	case KEY_DELETE:
 		key_delete(line);
 		break;
 	}
-}
-
-/* A byte inside a sequence. False if it cannot belong to one: then the sequence is over and the byte a key. */
-static bool escape_key(struct line *line, u8 byte)
-{
-	if (byte < ' ' || byte >= DEL) {
-		line->state = STATE_TEXT;
-		return false;
-	}
-	if (line->state == STATE_ESC) {
-		line->state = byte == '[' ? STATE_CSI : byte == 'O' ? STATE_SS3 : STATE_TEXT;
-		line->param = 0;
-	} else if (line->state == STATE_CSI && byte >= '0' && byte <= '9') {
-		line->param = MIN(line->param * 10 + (byte - '0'), (unsigned)PARAM_MAX);
-	} else if (line->state == STATE_SS3 || byte >= '@') {
-		line->state = STATE_TEXT;
-		key_sequence(line, byte);
-	}
-	return true;
 }
 
 static enum line_event finish(struct line *line, enum line_event event)
@@ -265,9 +236,6 @@ static enum line_event control_key(struct line *line, u8 byte)
 	case 'N' & KEY_CTRL:
 		history_newer(line);
 		break;
-	case ESC:
-		line->state = STATE_ESC;
-		break;
 	case 0: /* line noise, a break */
 		break;
 	default:
@@ -279,13 +247,16 @@ static enum line_event control_key(struct line *line, u8 byte)
 enum line_event line_key(struct line *line, u8 byte)
 {
 	const bool after_cr = line->after_cr;
+	const int key = keys_feed(&line->keys, byte);
 	char c = (char)byte;
 
-	if (line->state != STATE_TEXT && escape_key(line, byte))
+	line->after_cr = key == '\r';
+	if (key == '\n' && after_cr)
 		return LINE_MORE;
-	line->after_cr = byte == '\r';
-	if (byte == '\n' && after_cr)
+	if (key != byte) {
+		cursor_key(line, key);
 		return LINE_MORE;
+	}
 	if (byte < ' ' || byte >= DEL)
 		return control_key(line, byte);
 	line_insert(line, &c, 1);
@@ -297,7 +268,7 @@ void line_begin(struct line *line)
 	line->text[0] = '\0';
 	line->len = line->cursor = 0;
 	line->back = 0;
-	line->state = STATE_TEXT;
+	line->keys = (struct keys){0};
 }
 
 void line_init(struct line *line, void (*emit_fn)(void *ctx, const char *text, size_t len), void *ctx)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "kernel/keys.h"
 #include "kernel/types.h"
 
 enum { LINE_SIZE = 240, LINE_HISTORY = 16 };
@@ -24,9 +25,8 @@ struct line {
 	unsigned back;    /* how far back the shown line lies; 0: the one being typed */
 	char draft[LINE_SIZE + 1];
 
-	u8 state;       /* inside an escape sequence */
-	unsigned param; /* its number so far */
-	bool after_cr;  /* a line feed now belongs to the carriage return before it */
+	struct keys keys;
+	bool after_cr; /* a line feed now belongs to the carriage return before it */
 };
 
 enum line_event {

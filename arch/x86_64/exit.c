@@ -2,8 +2,9 @@
  * The end of a run: what onend= says.
  *
  *   auto      tell QEMU's isa-debug-exit device the verdict; power an emulator without it off through the ports its
- *             chipset is known for; a real machine halts and shows its last lines
+ *             chipset is known for; a real machine shows its last lines, as with page
  *   halt      show the last lines, everywhere
+ *   page      the same, and let people page through the log with keys; what auto does on a real machine
  *   reboot    start the machine over: the ACPI reset register, else the ports that PCs have for it, else a triple fault
  *   poweroff  as auto; a real machine, whose way to do it stands in AML that nobody here interprets, halts
  *
@@ -20,6 +21,7 @@
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/io.h"
 #include "kernel/cmdline.h"
+#include "kernel/pager.h"
 #include "kernel/printk.h"
 #include "mm/vmap.h"
 
@@ -28,10 +30,10 @@ enum { RESET_CONTROL = 0xcf9, RESET_SYSTEM = 0x02, RESET_NOW = 0x06, KEYBOARD_CO
 
 #define RESET_WAIT_NS (100 * NS_PER_MS)
 
-enum end { END_AUTO, END_HALT, END_REBOOT, END_POWEROFF };
+enum end { END_AUTO, END_HALT, END_PAGE, END_REBOOT, END_POWEROFF };
 
 static unsigned on_end;
-OPTION_CHOICE(onend, on_end, "auto|halt|reboot|poweroff", "what the machine does when the run is over");
+OPTION_CHOICE(onend, on_end, "auto|halt|page|reboot|poweroff", "what the machine does when the run is over");
 
 /* PM1a control registers and the "S5" command of each: QEMU q35 and pc, old Bochs and QEMU, VirtualBox. */
 static const struct {
@@ -103,7 +105,9 @@ void machine_end(unsigned code)
 	irq_disable();
 	if (on_end == END_REBOOT)
 		machine_reset();
-	if (on_end == END_HALT || !cpuid_hypervisor())
+	if (on_end == END_PAGE || (on_end == END_AUTO && !cpuid_hypervisor()))
+		pager_run();
+	if (on_end == END_HALT || on_end == END_PAGE || !cpuid_hypervisor())
 		cpu_halt_forever();
 	if (on_end == END_AUTO)
 		outb(DEBUG_EXIT_PORT, (u8)code);

@@ -35,11 +35,22 @@ def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
     assert not any("\0" in line for line in lines), "something on the screen is no glyph:\n" + "\n".join(lines)
 
 
-def test_vga_text_shows_the_last_lines(kernel):
-    machine = Machine("pvh", 1, "128M", display="std", serial=("-serial", "none"), cmdline=f"onend=halt {WORDS}")
+def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
+    """The verdict stays until somebody types; then the first page has the first line, and the last one the verdict again."""
+    machine = Machine("pvh", 1, "128M", display="std", serial=("-serial", "none"), cmdline=f"onend=page {WORDS}")
+
+    def press(name):
+        guest.ask("send-key", keys=[{"type": "qcode", "data": name}])
+
     with Shown(machine, kernel) as guest:
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
-    assert "ASHLAR-END verdict=pass code=0x10" in lines and "ok 1 kernel.string" in lines, "\n".join(lines)
+        assert "ASHLAR-END verdict=pass code=0x10" in lines and "ok 1 kernel.string" in lines, "\n".join(lines)
+        press("home")
+        lines = guest.wait("q leaves", SECONDS, guest.vga_text)
+        assert lines[0] == "ASHLAR-BEGIN" and not any("ASHLAR-END" in line for line in lines), "\n".join(lines)
+        press("end")
+        lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
+        assert "ASHLAR-BEGIN" not in lines and "q leaves" in lines[-1], "\n".join(lines)
 
 
 def test_pci_serial_only(kernel):

@@ -1,0 +1,31 @@
+/*
+ * What a terminal sends, as keys: most are one byte, cursor keys are sequences. Pure.
+ *
+ * Source: ECMA-48, 1991, 5.4 "Control sequences" (ESC [ parameters final byte); final bytes as VT100, xterm and the Linux console
+ * have them.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct keys {
+	u8 state;       /* inside an escape sequence */
+	unsigned param; /* its number so far */
+};
+
+/* Bytes are themselves. */
+enum key {
+	KEY_NONE = -1, /* a sequence is not complete, or means nothing here */
+	KEY_UP = 0x100,
+	KEY_DOWN,
+	KEY_RIGHT,
+	KEY_LEFT,
+	KEY_HOME,
+	KEY_END,
+	KEY_DELETE,
+	KEY_PAGE_UP,
+	KEY_PAGE_DOWN,
+};
+
+/* Take one byte. Returns a byte, or an enum key. */
+int keys_feed(struct keys *keys, u8 byte);

@@ -1,0 +1,30 @@
+/*
+ * The log on the screen, page by page, after the run: onend=page, and always on hardware.
+ *
+ *   first row     [    0.012345] clock: ...            Space b    a page on, back
+ *   ...                                                Enter k    a line on, back; also the cursor keys
+ *   last row      -- 1 to 24 of 311 --                 g G q      begin, end, leave
+ *
+ * Nothing is shown until a key is typed, so the verdict stays the last line for who only looks. Rows are those of the screen:
+ * long lines take several.
+ */
+#pragma once
+
+#include "kernel/types.h"
+
+struct pager {
+	unsigned columns, rows; /* of the screen, the last row is the pager's own */
+	u64 top;                /* row of the log that stands first */
+};
+
+/* The end of the log, on a screen of this size (cut to sensible ones). */
+struct pager pager_begin(unsigned columns, unsigned rows);
+
+/* Take a key (keys.h). False: leave. */
+bool pager_key(struct pager *pager, int key);
+
+/* The page in a few pieces of text, for a terminal that knows "ESC [ H", "ESC [ K" and "ESC [ J". */
+void pager_paint(const struct pager *pager, void (*out)(const char *text, size_t len));
+
+/* Let people page until they leave. Any context; other CPUs need not run. Polls the consoles' keys. */
+void pager_run(void);

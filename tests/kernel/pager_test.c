@@ -1,0 +1,105 @@
+/* The pager: the log's own lines, in rows of the screen, wherever keys lead. */
+#include "kernel/console_screen.h"
+#include "kernel/keys.h"
+#include "kernel/pager.h"
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+
+enum { COLUMNS = 40, ROWS = 8, LINES = 20 };
+
+static struct screen screen;
+
+static void draw_nothing(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
+{
+	(void)s, (void)row, (void)first, (void)last, (void)text;
+}
+
+static void to_screen(const char *text, size_t len)
+{
+	screen.console.write(&screen.console, text, len);
+}
+
+/* Rows of the page, as a screen shows them. */
+static bool shows(const struct pager *pager, unsigned row, const char *text)
+{
+	const size_t len = strlen(text);
+
+	pager_paint(pager, to_screen);
+	return memcmp(screen.want[row], text, len) == 0 && (len == COLUMNS || screen.want[row][len] == ' ');
+}
+
+static struct pager begin(void)
+{
+	screen.draw = draw_nothing;
+	screen_start(&screen, COLUMNS, ROWS);
+	log_line("%.50s", "a long line: 0123456789012345678901234567890123456789");
+	for (unsigned i = 0; i < LINES; i++)
+		log_line("line %u", i);
+	return pager_begin(COLUMNS, ROWS);
+}
+
+TEST(kernel_pager, keys_lead_through_the_log)
+{
+	struct pager pager = begin();
+
+	EXPECT(shows(&pager, 0, "line 13"));
+	EXPECT(shows(&pager, ROWS - 2, "line 19"));
+	EXPECT(pager_key(&pager, 'b'));
+	EXPECT(shows(&pager, 0, "line 7")); /* one row stays */
+	EXPECT(pager_key(&pager, KEY_UP));
+	EXPECT(shows(&pager, 0, "line 6"));
+	EXPECT(pager_key(&pager, KEY_PAGE_UP));
+	EXPECT(shows(&pager, 0, "line 0"));
+	EXPECT(pager_key(&pager, 'k') && pager_key(&pager, 'k'));
+	EXPECT(shows(&pager, 0, "a long line: 012345678901234567890123456"));
+	EXPECT(shows(&pager, 1, "7890123456"));
+	EXPECT(pager_key(&pager, ' ') && pager_key(&pager, 'j'));
+	EXPECT(shows(&pager, 0, "line 5"));
+	for (unsigned i = 0; i < LINES; i++)
+		EXPECT(pager_key(&pager, KEY_PAGE_DOWN));
+	EXPECT(shows(&pager, ROWS - 2, "line 19"));
+	EXPECT(pager_key(&pager, KEY_HOME));
+	EXPECT_EQ(pager.top, 0);
+	EXPECT(pager_key(&pager, 'k'));
+	EXPECT_EQ(pager.top, 0);
+	EXPECT(pager_key(&pager, 'G'));
+	EXPECT(shows(&pager, 0, "line 13"));
+	EXPECT(pager_key(&pager, '?'));
+	EXPECT(!pager_key(&pager, 'q'));
+}
+
+/* Whatever size a screen says it has. */
+TEST(kernel_pager, odd_screens_do_no_harm)
+{
+	const struct pager usual = begin();
+	static const unsigned sizes[][2] = {{0, 0}, {1, 1}, {~0u, ~0u}, {80, 2}};
+
+	for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct pager pager = pager_begin(sizes[i][0], sizes[i][1]);
+
+		EXPECT(pager.columns >= 20 && pager.columns <= 256 && pager.rows >= 3 && pager.rows <= 128);
+		EXPECT(pager_key(&pager, 'b') && pager_key(&pager, 'g') && pager_key(&pager, ' '));
+		pager_paint(&pager, to_screen);
+	}
+	EXPECT(shows(&usual, 0, "line 13"));
+}
+
+TEST(kernel_pager, sequences_are_keys)
+{
+	static const struct {
+		const char *bytes;
+		int key;
+	} cases[] = {{"\033[5~", KEY_PAGE_UP}, {"\033[6~", KEY_PAGE_DOWN}, {"\033[A", KEY_UP}, {"\033OH", KEY_HOME}, {"\033[4~", KEY_END},
+		     {"\033[99~", KEY_NONE},   {"\033[5\r", '\r'},	   {"\033\033[B", KEY_DOWN}, {"x", 'x'}};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct keys keys = {0};
+		int key = KEY_NONE;
+
+		for (const char *c = cases[i].bytes; *c; c++)
+			key = keys_feed(&keys, (u8)*c);
+		EXPECT_EQ((u64)key, (u64)cases[i].key);
+		EXPECT_EQ(keys_feed(&keys, 'y'), 'y');
+	}
+}
