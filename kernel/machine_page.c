@@ -10,15 +10,18 @@
 #include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
+#include <arch/pmu.h>
 
 #include "kernel/call.h"
 #include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "kernel/string.h"
 #include "mm/mm.h"
 
 enum { PAGE_AUTO, PAGE_ON, PAGE_OFF };
-enum { AREA_PAGES = 64, AREA_PAGES_EMULATED = 2, HUGE_ORDER = 9, NODES_SHOWN = 4, WARNINGS_SHOWN = 12 };
+enum { AREA_PAGES = 64, AREA_PAGES_EMULATED = 2, HUGE_ORDER = 9, NODES_SHOWN = 4 };
+enum { COLUMNS = 79, INDENT = 11, ROWS = 20, GAINS_MAX = 8, GAIN_SIZE = COLUMNS - INDENT + 1 };
 enum { CHAIN_STEPS = 1 << 20, CHAIN_STEPS_EMULATED = 1 << 12 };
 
 #define HUGE_BYTES (PAGE_SIZE << HUGE_ORDER)
@@ -34,6 +37,72 @@ struct area {
 };
 
 static struct area area;
+
+static struct pair {
+	u64 tenths_ns, mb; /* a load; a second, read by one CPU. 0: not measured */
+} pairs[NODES_SHOWN][NODES_SHOWN];
+
+static struct gain {
+	char name[INDENT]; /* "": none */
+	char text[GAIN_SIZE];
+} gains[GAINS_MAX];
+
+static unsigned rows; /* printed of this page */
+
+/* ---- lines ---- */
+
+size_t page_break(const char *text, size_t width)
+{
+	const size_t len = strlen(text);
+	size_t end = width;
+
+	if (len <= width)
+		return len;
+	while (end > 0 && text[end] != ' ')
+		end--;
+	return end > 0 ? end : width;
+}
+
+static void print_rows(const char *name, const char *text)
+{
+	do {
+		const size_t len = page_break(text, COLUMNS - INDENT);
+
+		print("  %-8s %.*s\n", name, (int)len, text);
+		rows++;
+		name = "";
+		text += len;
+		text += *text == ' ';
+	} while (*text);
+}
+
+void page_line(const char *name, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(text, sizeof(text), fmt, args);
+	va_end(args);
+	print_rows(name, text);
+}
+
+void page_gain(const char *name, const char *fmt, ...)
+{
+	va_list args;
+
+	for (unsigned i = 0; i < GAINS_MAX; i++) {
+		if (gains[i].name[0] && strcmp(gains[i].name, name) != 0)
+			continue;
+		format(gains[i].name, sizeof(gains[i].name), "%s", name);
+		va_start(args, fmt);
+		vformat(gains[i].text, sizeof(gains[i].text), fmt, args);
+		va_end(args);
+		return;
+	}
+}
+
+/* ---- memory ---- */
 
 static void area_free(struct area *a)
 {
@@ -117,53 +186,109 @@ static bool walk_on(cpu_t cpu, struct area *a)
 	return true;
 }
 
-static void print_pair(node_t from, node_t to)
+static void note_pair(node_t from, node_t to)
 {
 	const u64 bytes = area.pages * HUGE_BYTES, ns = MAX(area.read_ns, 1u);
-	const u64 tenths = area.chase_ns * 10 / area.steps, mb = bytes * 1000 / ns;
 
-	print("  node     %u to %u: distance %u, %llu.%llu ns a load, %llu MB/s read by one CPU\n", from, to,
-	      arch_node_distance(from, to), (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10),
-	      (unsigned long long)mb);
+	pairs[from][to] = (struct pair){area.chase_ns * 10 / area.steps, bytes * 1000 / ns};
 	print("BENCH node from=%u to=%u distance=%u loads=%llu ns_loads=%llu bytes=%llu ns_read=%llu\n", from, to,
 	      arch_node_distance(from, to), (unsigned long long)area.steps, (unsigned long long)area.chase_ns,
 	      (unsigned long long)bytes, (unsigned long long)area.read_ns);
 }
 
-static void print_nodes(void)
+static void measure_nodes(void)
 {
 	for (node_t to = 0; to < MIN(node_count, (node_t)NODES_SHOWN); to++) {
-		if (!area_alloc(&area, to)) {
-			print("  node     %u: no memory to measure\n", to);
+		if (!area_alloc(&area, to))
 			continue;
-		}
 		chain(&area);
 		for (node_t from = 0; from < MIN(node_count, (node_t)NODES_SHOWN); from++) {
 			const cpu_t cpu = cpu_of_node(from);
 
 			if (cpu != CPU_NONE && walk_on(cpu, &area))
-				print_pair(from, to);
+				note_pair(from, to);
 		}
 		area_free(&area);
 	}
 }
 
+static void print_nodes(void)
+{
+	const node_t shown = MIN(node_count, (node_t)NODES_SHOWN);
+
+	page_line("nodes", "%u; distance, ns a load, MB/s read by one CPU, to node 0 and on", node_count);
+	for (node_t from = 0; from < shown; from++) {
+		char text[COLUMNS], name[16];
+		size_t len = 0;
+
+		for (node_t to = 0; to < shown; to++) {
+			const struct pair *p = &pairs[from][to];
+
+			len += (size_t)format(text + len, sizeof(text) - len, "%s%u %llu.%llu %llu", to ? ", " : "",
+					      arch_node_distance(from, to), (unsigned long long)(p->tenths_ns / 10),
+					      (unsigned long long)(p->tenths_ns % 10), (unsigned long long)p->mb);
+			len = MIN(len, sizeof(text) - 1);
+		}
+		format(name, sizeof(name), "node %u", from);
+		page_line(name, "%s", text);
+	}
+}
+
+/* ---- what was used, what it gained, what was odd ---- */
+
+static void print_counters(void)
+{
+	const char *names[PMU_EVENTS_MAX] = {NULL};
+	const unsigned n = pmu_events(names);
+
+	page_line("counters", "%s%s%s%s%s%s%s", n ? names[0] : "none", n > 1 ? ", " : "", n > 1 ? names[1] : "",
+		  n > 2 ? ", " : "", n > 2 ? names[2] : "", n > 3 ? ", " : "", n > 3 ? names[3] : "");
+}
+
+static void print_techniques(void)
+{
+	static const char *const names[] = {"memmap", "hvo", "clear", "pcp_type_cache", "contig"};
+	char text[128] = "", value[32];
+	size_t len = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		const struct option *opt = option_find(names[i]);
+
+		if (opt && option_show(opt, value, sizeof(value)))
+			len += (size_t)format(text + len, sizeof(text) - len, "%s%s=%s", len ? " " : "", names[i], value);
+		len = MIN(len, sizeof(text) - 1);
+	}
+	page_line("uses", "%s", text);
+	for (unsigned i = 0; i < GAINS_MAX && gains[i].name[0]; i++)
+		page_line(gains[i].name, "%s", gains[i].text);
+}
+
+/* As many as the page has room for. */
 static void print_warnings(void)
 {
 	const unsigned n = log_warnings();
+	const bool room = rows + 2 < ROWS;
+	unsigned i = 0;
 
-	print("  oddities %u%s\n", n, n ? ":" : "");
-	for (unsigned i = 0; i < MIN(n, (unsigned)WARNINGS_SHOWN) && log_warning(i); i++)
-		print("           %s\n", log_warning(i));
+	page_line("oddities", "%u%s", n, n == 0 ? "" : room ? ":" : ": see the log");
+	for (; room && i < n && log_warning(i) && rows + 1 < ROWS; i++)
+		page_line("", "%s", log_warning(i));
+	if (room && i < n)
+		page_line("", "and %u more: see the log", n - i);
 }
 
 void machine_page(void)
 {
 	if (choice == PAGE_OFF || (choice == PAGE_AUTO && cpu_deadline_scale() != 1))
 		return;
-	print("\nThis machine\n\n");
-	arch_machine_page();
-	print_nodes();
-	print_warnings();
 	print("\n");
+	arch_machine_measure();
+	measure_nodes();
+	print("\nThis machine\n");
+	rows = 1;
+	arch_machine_page();
+	print_counters();
+	print_nodes();
+	print_techniques();
+	print_warnings();
 }

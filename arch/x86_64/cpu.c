@@ -122,19 +122,27 @@ void arch_early_init(void)
 	clock_init();
 }
 
+void cpu_features_text(char *buf, size_t size)
+{
+	const struct cpu_features *f = &cpu_features;
+
+	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "", f->smap ? " smap" : "", f->umip ? " umip" : "",
+	       f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "", f->fsrm ? " fsrm" : "",
+	       f->slow_strings ? " slow-strings" : "", f->clzero ? " clzero" : "", f->x2apic ? " x2apic" : "",
+	       f->invariant_tsc ? " invariant-tsc" : "", f->hypervisor ? " hypervisor" : "");
+}
+
 void arch_machine_print(void)
 {
 	const struct cpu_features *f = &cpu_features;
 	const char *brand = f->brand;
+	char text[160];
 
 	while (*brand == ' ')
 		brand++;
 	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor, *brand ? " (" : "",
 	      *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
-	print("  features nx%s%s%s%s%s%s%s%s%s%s%s\n", f->smep ? " smep" : "", f->smap ? " smap" : "",
-	      f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "",
-	      f->fsrm ? " fsrm" : "", f->slow_strings ? " slow-strings" : "",
-	      f->clzero ? " clzero" : "", f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
-	      f->hypervisor ? " hypervisor" : "");
+	cpu_features_text(text, sizeof(text));
+	print("  features %s\n", text);
 	print("  clock    TSC at %llu kHz\n", (unsigned long long)(clock_tsc_hz() / 1000));
 }

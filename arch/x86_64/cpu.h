@@ -13,6 +13,7 @@ struct cpu_features {
 /* Of the boot CPU; valid after arch_early_init(). */
 extern struct cpu_features cpu_features;
 
+void cpu_features_text(char *buf, size_t size); /* "nx smep ..." */
 void cpu_features_detect(void); /* boot CPU, once */
 
 /* Another word than the build's in front of return addresses (stack_guard.c). Boot CPU, first of all. */

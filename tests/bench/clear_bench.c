@@ -15,6 +15,7 @@
 
 #include "kernel/bench.h"
 #include "kernel/input.h"
+#include "kernel/machine_page.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/verdict.h"
@@ -204,6 +205,23 @@ static void print_row(const struct series *s, const struct clear_insn *insn)
 	print("\n");
 }
 
+/* The choice against the best that clears page by page. */
+static void note_gain(const struct series *s, const struct way *chosen)
+{
+	const struct way *page = NULL;
+	char name[16];
+
+	for (unsigned i = 0; i < s->ways; i++)
+		if (s->way[i].mode == clear_modes[0].name && (!page || s->way[i].ns < page->ns))
+			page = &s->way[i];
+	if (!page || !chosen)
+		return;
+	format(name, sizeof(name), "clear %s", s->size);
+	page_gain(name, "as one extent %llu.%02llu GB/s, page by page at best %llu.%02llu",
+		  (unsigned long long)(rate(s, chosen) / 100), (unsigned long long)(rate(s, chosen) % 100),
+		  (unsigned long long)(rate(s, page) / 100), (unsigned long long)(rate(s, page) % 100));
+}
+
 /* The choice against the best single-CPU variant of the tables' multi column. */
 static void print_choice(const struct series *s)
 {
@@ -213,6 +231,7 @@ static void print_choice(const struct series *s)
 	for (unsigned i = 0; i < s->ways; i++)
 		if (!s->way[i].plain && &s->way[i] != chosen && &s->way[i] != all && (!best || s->way[i].ns < best->ns))
 			best = &s->way[i];
+	note_gain(s, chosen);
 	print_rate("       default ", rate(s, chosen));
 	print(" = %llu%% of the best (%s %s)", (unsigned long long)(best->ns * 100 / chosen->ns), best->mode, best->insn);
 	if (all)

@@ -1,6 +1,7 @@
 /*
  * What the S0 benchmark prints: a table for people, records for programs (kernel/bench.h).
  */
+#include "kernel/machine_page.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
@@ -63,6 +64,10 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 		    const struct reference *off)
 {
 	print_leg(grow, "grow", off->grow_ps);
+	if (strcmp(grow->mode->name, "on") == 0 && off->grow_ps)
+		page_gain("hvo", "%s pages grown, on: %llu ns each, off: %llu; frames saved %lld", hvo_size_name(),
+			  (unsigned long long)(hvo_ps_per_page(grow) / 1000), (unsigned long long)(off->grow_ps / 1000),
+			  (long long)grow->saved);
 	print_leg(shrink, "shrink", off->shrink_ps);
 	if (grow->pages < wanted)
 		print("  # %s: %llu pages were asked for, %llu fit\n", grow->mode->name, (unsigned long long)wanted,

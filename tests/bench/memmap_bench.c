@@ -11,6 +11,7 @@
 
 #include "kernel/bench.h"
 #include "kernel/input.h"
+#include "kernel/machine_page.h"
 #include "kernel/padata.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -123,6 +124,17 @@ static void record_row(const struct row *row)
 	      (unsigned long long)row->slowest.chunks_max, row->asked.value, row->asked.percent ? "%" : "");
 }
 
+static void note_gain(const struct row *rows, size_t count)
+{
+	const struct row *best = &rows[0];
+
+	for (size_t i = 1; i < count; i++)
+		if (rows[i].mean < best->mean)
+			best = &rows[i];
+	page_gain("memmap", "one thread %llu us, %u threads %llu us, lazy: nothing at boot",
+		  (unsigned long long)(rows[0].mean / NS_PER_US), best->threads, (unsigned long long)(best->mean / NS_PER_US));
+}
+
 /* Ours: opened on demand, which writes no struct page. */
 static void print_lazy(void)
 {
@@ -219,6 +231,8 @@ static bool bench_memmap(void)
 		run_row(&rows[count]);
 		print_row(&rows[count], &rows[0]);
 	}
+	if (count > 0)
+		note_gain(rows, count);
 	if (!input_stop_asked())
 		print_lazy();
 	if (!input_stop_asked())

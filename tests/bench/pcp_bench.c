@@ -14,6 +14,7 @@
 
 #include "kernel/bench.h"
 #include "kernel/input.h"
+#include "kernel/machine_page.h"
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "mm/migratetype.h"
@@ -203,6 +204,8 @@ static void print_ratio(const char *name, const s64 ratio[PAIRS])
 	s64 mean, half;
 
 	interval(ratio, &mean, &half);
+	page_gain("pcp", "%s without a cached type / with one: %lld.%04lld +- %lld.%04lld", name, (long long)(mean / 100000),
+		  (long long)(mean % 100000 / 10), (long long)(half / 100000), (long long)(half % 100000 / 10));
 	print("  %-8s without / with: %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld%s\n", name,
 	      (long long)(mean / 100000), (long long)(mean % 100000 / 10), (long long)((mean - half) / 100000),
 	      (long long)((mean - half) % 100000 / 10), (long long)((mean + half) / 100000),

@@ -11,6 +11,7 @@
 #include <arch/tlb.h>
 
 #include "boot/boot_info.h"
+#include "kernel/machine_page.h"
 #include "kernel/main.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -129,7 +130,11 @@ void arch_machine_print(void)
 	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
 }
 
+void arch_machine_measure(void)
+{
+}
+
 void arch_machine_page(void)
 {
-	arch_machine_print();
+	page_line("cpu", "simulated: %u threads, %s backend", cpu_count, HOST_BACKEND);
 }

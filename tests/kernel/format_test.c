@@ -1,6 +1,7 @@
 /*
  * printf conversions: each against the text that ISO C11, 7.21.6.1 prescribes; hosted, many more against the C library.
  */
+#include "kernel/machine_page.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
@@ -159,3 +160,15 @@ TEST(kernel_format, all_combinations_as_libc)
 				}
 }
 #endif
+
+/* The machine page's rows: broken at blanks, never longer than the screen is wide, never empty while there is text. */
+TEST(kernel_format, rows_are_broken_at_blanks)
+{
+	EXPECT_EQ(page_break("", 10), 0);
+	EXPECT_EQ(page_break("one two", 7), 7);
+	EXPECT_EQ(page_break("one two three", 7), 7);
+	EXPECT_EQ(page_break("one two three", 6), 3);
+	EXPECT_EQ(page_break("one two three", 8), 7);
+	EXPECT_EQ(page_break("unbreakable", 4), 4);
+	EXPECT_EQ(page_break(" begins blank", 5), 5);
+}

@@ -253,7 +253,7 @@ def test_machine_page(kernel):
     machine = Machine("pvh", 8, "1G", nodes=2, cmdline=f"page=on nosuch=1 {WORDS}")
     machine = machine.with_words(machine.cmdline, extra=("-smp", "8,sockets=2,cores=2,threads=2"))
     outcome = run(machine, kernel, SECONDS)
-    passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clocks   TSC")
+    passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clocks   TSC", "counters none")
     pairs = re.findall(r"^BENCH node from=(\d) to=(\d) distance=(\d+) loads=\d+ ns_loads=(\d+) bytes=\d+ ns_read=(\d+)", outcome.text, re.M)
     assert [(a, b, d) for a, b, d, _, _ in pairs] == [("0", "0", "10"), ("1", "0", "20"), ("0", "1", "20"), ("1", "1", "10")]
     assert all(int(loads) > 0 and int(read) > 0 for *_, loads, read in pairs), outcome.report()
@@ -271,3 +271,4 @@ def test_machine_checks_are_named_and_counted(kernel):
         text = "\n".join(lines)
     assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "page at 9123000: out of use" in text, text
     assert "verdict=pass" in text
+    assert "This machine" in lines, "the page and the verdict do not fit 80 columns and 25 rows:\n" + text

@@ -14,7 +14,7 @@ void arch_firmware_init(const struct boot_info *);  /* ACPI: sets cpu_count, nod
 node_t arch_cpu_node(cpu_t cpu);                    /* node of a CPU, once firmware is read */
 unsigned arch_node_distance(node_t from, node_t to);    /* as SLIT has it: 10 is local */
 void arch_cpus_start(void);                         /* all of them, in parallel; those that do not come are named */
-void arch_machine_print(void);                      /* CPU name and the features in use, for the machine page */
+void arch_machine_print(void);                      /* CPU name and the features in use, for people */
 
 /*
  * Physical range of the image's read-only part (entry code, text, constants), whole pages: the direct map must not make it
@@ -22,7 +22,11 @@ void arch_machine_print(void);                      /* CPU name and the features
  */
 bool arch_image_range(phys_t *start, phys_t *end_readonly);
 
-/* CPUs, caches, clocks and errors, measured where they can be: for kernel/machine_page.c. CPUs idle. */
+/*
+ * CPUs, caches, clocks and errors for kernel/machine_page.c, CPUs idle: measured where they can be, with records; then as lines of the
+ * page (page_line()).
+ */
+void arch_machine_measure(void);
 void arch_machine_page(void);
 
 /*
