@@ -27,7 +27,6 @@ enum { VGA_COLUMNS = 80, VGA_ROWS = 25, VGA_GREY_ON_BLACK = 0x0700, VGA_CELL = 2
 static struct fb_screen fb;             /* its screen serves VGA text too */
 static struct boot_framebuffer device;  /* type BOOT_FB_NONE: there is no screen */
 static volatile u16 *cells;             /* of VGA text */
-static void *mapped;                    /* for the time after the switch of page tables */
 
 static u64 device_size(void)
 {
@@ -114,20 +113,22 @@ void console_screen_reserve(void)
 		memblock_reserve(device.addr, device.addr + device_size(), OWNER_FIRMWARE);
 }
 
+void console_screen_leave(void)
+{
+	fb.screen.console.dead = true;
+}
+
 void console_screen_map(void)
 {
+	void *mapped;
+
 	if (device.type == BOOT_FB_NONE)
 		return;
 	mapped = vmap_phys(device.addr, device_size(),
 			   device.type == BOOT_FB_TEXT ? PT_UNCACHED : PT_WRITE_COMBINING);
 	if (!mapped)
-		fb.screen.console.dead = true;
-}
-
-void console_screen_moved(void)
-{
-	if (!mapped)
 		return;
+	fb.screen.console.dead = false;
 	if (fb.screen.draw) {
 		cells = mapped;
 		fb.surface.pixels = mapped;

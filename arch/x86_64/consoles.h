@@ -8,12 +8,12 @@
 struct boot_info;
 
 /*
- * The screen is first written through the boot page tables (below 4 GiB) and then, write-combining, through a mapping of
- * its own: made before the kernel's tables are loaded, used from the moment they are.
+ * The screen is first written through the boot page tables (below 4 GiB) and then, write-combining, through a mapping of its
+ * own, made on the kernel's tables once they are loaded; in between nothing is drawn.
  */
 void console_screen_reserve(void); /* its memory is nobody's RAM */
+void console_screen_leave(void);
 void console_screen_map(void);
-void console_screen_moved(void);
 
 /* Consoles that need firmware tables or mappings: SPCR's, UARTs in memory, UARTs on the PCI bus. */
 void console_firmware_init(void);

@@ -66,13 +66,16 @@ void arch_page_tables_init(void)
 	map_data();
 }
 
-/* Nothing may be printed between the first two steps of the console: the screen has moved and does not know yet. */
+/*
+ * The screen is out of reach between leaving and coming back. It is mapped on the new tables only: frames for page tables may come from
+ * any memory by now, and the boot tables do not reach above EARLY_PHYS_LIMIT.
+ */
 void arch_page_tables_load(void)
 {
-	console_screen_map();
+	console_screen_leave();
 	write_cr3(root << PAGE_SHIFT);
 	tlb_flush_local_all();
-	console_screen_moved();
+	console_screen_map();
 }
 
 /* The image, and the first MiB: real-mode vectors, BIOS data, trampoline page, legacy devices. */

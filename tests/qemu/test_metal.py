@@ -23,11 +23,11 @@ def passes(outcome, *texts):
 
 @pytest.mark.parametrize(
     "machine",
-    [Machine("bios", 2, "256M", display="std"), Machine("uefi", 2, "256M", display="std")],
+    [Machine("bios", 2, "5G", display="std"), Machine("uefi", 2, "256M", display="std")],
     ids=lambda m: f"{m.firmware}-{m.display}",
 )
 def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
-    """No serial port: all there is to see is on the screen, down to the verdict."""
+    """No serial port: all there is to see is on the screen, down to the verdict; with memory beyond what the boot tables reach."""
     machine = machine.with_words(f"onend=halt {WORDS}", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:
         lines = guest.wait("ASHLAR-END", SECONDS, lambda: guest.picture().text())
@@ -37,7 +37,7 @@ def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
 
 def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
     """The verdict stays until somebody types; then the first page has the first line, and the last one the verdict again."""
-    machine = Machine("pvh", 1, "128M", display="std", serial=("-serial", "none"), cmdline=f"onend=page {WORDS}")
+    machine = Machine("pvh", 1, "5G", display="std", serial=("-serial", "none"), cmdline=f"onend=page {WORDS}")
 
     def press(name):
         guest.ask("send-key", keys=[{"type": "qcode", "data": name}])
