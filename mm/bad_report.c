@@ -15,7 +15,7 @@ enum { REPORT_EMPTY, REPORT_WRITING, REPORT_REPORTED, REPORT_TAKING };
 
 static struct report {
 	u32 state; /* atomic; the rest is whose it is */
-	u32 tries;
+	u32 tries; /* without memory or room for it */
 	struct mm *mm;
 	pfn_t pfn;
 } reports[REPORTS_MAX];
@@ -59,7 +59,9 @@ static bool take(struct report *report)
 
 	if (known)
 		return true;
-	if ((err == -EAGAIN || err == -ENOMEM) && ++report->tries < TRIES_MAX)
+	if (err == -EAGAIN) /* another CPU is at one of the others */
+		return false;
+	if (err == -ENOMEM && ++report->tries < TRIES_MAX)
 		return false;
 	pr_warn("memory: frame %llx failed: %s", (unsigned long long)report->pfn,
 		err == 0	? "it is out of use"
