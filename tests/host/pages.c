@@ -276,24 +276,42 @@ static void watch_huge(virt_t virt, enum pt_level level, pte_t old, pte_t value,
 }
 #endif
 
+/* What the entry translates becomes real; then the watcher learns what some CPU may still reach. */
+static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
+{
+	replace_real(virt, level, old, value);
+#ifdef HOST_FAST
+	(void)place;
+#else
+	if (host_is_window(virt))
+		watch(virt, level, old, value, place);
+	if (is_huge_map(virt))
+		watch_huge(virt, level, old, value, place);
+#endif
+}
+
+/*
+ * The store ends a claim: so what is claimed is made real before it, or the next who claims the entry might have his change made
+ * real first and ours would undo it.
+ */
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
-	pte_t old = pte_load(entry);
+	const void *place = __builtin_return_address(0);
+	const pte_t old = pte_load(entry);
 
 	if (!is_real(virt) || !entry_is_live(entry, virt, level)) {
 		atomic_store_release(entry, value);
 		return;
 	}
+	if (pte_claimed(old)) {
+		change_real(virt, level, old, value, place);
+		atomic_store_release(entry, value);
+		return;
+	}
 #ifndef HOST_FAST
 	if (level == PT_PAGE && host_is_window(virt))
-		watch_size_settled(virt, __builtin_return_address(0));
+		watch_size_settled(virt, place);
 #endif
 	atomic_store_release(entry, value);
-	replace_real(virt, level, old, value);
-#ifndef HOST_FAST
-	if (host_is_window(virt))
-		watch(virt, level, old, value, __builtin_return_address(0));
-	if (is_huge_map(virt))
-		watch_huge(virt, level, old, value, __builtin_return_address(0));
-#endif
+	change_real(virt, level, old, value, place);
 }
