@@ -93,8 +93,9 @@ static void release_mine(struct worker *w, struct mapping *m)
 static void touch_shared(struct worker *w)
 {
 	volatile u64 *word = word_of(soak.shared, PAGE_SIZE, pick(w, SHARED_PAGES), (u64)(w - soak.worker));
+	const u64 was = *word; /* read once: the page may be another's the next moment */
 
-	if (*word != 0 && *word != (virt_t)w)
+	if (was != 0 && was != (virt_t)w)
 		atomic_fetch_add(&soak.wrong, 1);
 	*word = (virt_t)w;
 }
