@@ -1,7 +1,7 @@
 /* Keys: see keys.h. */
 #include "kernel/keys.h"
 
-enum { ESC = 0x1b, DEL = 0x7f, PARAM_MAX = 1000 };
+enum { ESC = 0x1b, PARAM_MAX = 1000 };
 enum { STATE_TEXT, STATE_ESC, STATE_CSI, STATE_SS3 };
 
 /* ESC [ number ~ */
@@ -48,7 +48,7 @@ static int final_byte(const struct keys *keys, u8 byte)
 
 int keys_feed(struct keys *keys, u8 byte)
 {
-	if (byte < ' ' || byte >= DEL) { /* belongs to no sequence: one that has begun is over */
+	if (byte < ' ' || byte >= BYTE_DEL) { /* belongs to no sequence: one that has begun is over */
 		keys->state = byte == ESC ? STATE_ESC : STATE_TEXT;
 		return byte == ESC ? KEY_NONE : byte;
 	}

@@ -13,6 +13,8 @@ struct keys {
 	unsigned param; /* its number so far */
 };
 
+enum { BYTE_DEL = 0x7f }; /* what the backspace key of many terminals sends */
+
 /* Bytes are themselves. */
 enum key {
 	KEY_NONE = -1, /* a sequence is not complete, or means nothing here */

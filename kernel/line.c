@@ -8,7 +8,7 @@
 
 #include "kernel/string.h"
 
-enum { KEY_CTRL = 0x1f, DEL = 0x7f, BELL = 0x07 };
+enum { KEY_CTRL = 0x1f, BELL = 0x07 };
 
 static void emit(struct line *line, const char *text, size_t len)
 {
@@ -217,7 +217,7 @@ static enum line_event control_key(struct line *line, u8 byte)
 		key_right(line);
 		break;
 	case 'H' & KEY_CTRL:
-	case DEL:
+	case BYTE_DEL:
 		if (line->cursor > 0)
 			delete_left(line, 1);
 		break;
@@ -257,7 +257,7 @@ enum line_event line_key(struct line *line, u8 byte)
 		cursor_key(line, key);
 		return LINE_MORE;
 	}
-	if (byte < ' ' || byte >= DEL)
+	if (byte < ' ' || byte >= BYTE_DEL)
 		return control_key(line, byte);
 	line_insert(line, &c, 1);
 	return LINE_MORE;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/keys.c"
 #include "kernel/line.c"
 #include "kernel/words.c"
 

@@ -231,10 +231,10 @@ def test_a_reset_never_looks_like_a_pass(kernel):
 
 def test_a_pass_after_a_reset_is_no_pass(kernel):
     """Somebody presses reset while the tests run; those of the next run pass, its verdict must not."""
-    words = "onend=halt test=mm.pool.readers_see_right_tails_unbatched"  # takes seconds: the reset comes in time
+    words = "onend=halt test=mm.random.giga* soak=400000"  # takes seconds: the reset comes in time
     machine = Machine("pvh", 2, "1G", cmdline=words, display="std", serial=("-serial", "none"), reboots=True)
     with Shown(machine, kernel) as guest:
-        guest.wait("# Subtest: mm.pool", SECONDS, guest.vga_text)
+        guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
         guest.ask("system_reset")
         lines = guest.wait("ASHLAR-END verdict=crash", SECONDS, guest.vga_text)
         assert any("the run before this one never ended" in line for line in lines), "\n".join(lines)
@@ -262,9 +262,9 @@ def test_machine_page(kernel):
 
 def test_machine_checks_are_named_and_counted(kernel):
     """A corrected error is found when somebody looks; an uncorrected one that names a page is survived and the page taken out of use."""
-    words = "page=on onend=halt test=kernel.call.*,kernel.lock.*,kernel.string.*"
+    words = "page=on onend=halt test=mm.random.giga* soak=400000"  # takes seconds: both come in time
     with Shown(Machine("pvh", 2, "256M", cmdline=words, display="std", serial=("-serial", "none")), kernel) as guest:
-        guest.wait("# Subtest: kernel.call", SECONDS, guest.vga_text)
+        guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
         guest.ask("human-monitor-command", **{"command-line": "mce 1 4 0x8c0000000000009f 0 0x5000 0"})
         guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c"})
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
