@@ -88,15 +88,21 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 	return block_list_pop(zone->mm, &list);
 }
 
+/* A record says what class its block would be free in, inside a run as well; most that are looked at are out at this. */
+static bool may_be_free_in(const struct block *block, unsigned classes)
+{
+	return (block->state == BLOCK_BARE || block->state == BLOCK_HUGE || block->state == BLOCK_FULL) &&
+	       (classes >> block_free_class(block) & 1) && atomic_load_relaxed(&block->type) < MIGRATE_CMA;
+}
+
 /* Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. */
 static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
 {
 	const struct block *block = block_at(zone->mm, index);
-	const u32 head = block && block->zone == zone->index ? buddy_find_run(zone->mm, index) : BLOCK_NONE;
 
-	if (head == BLOCK_NONE || atomic_load_relaxed(&block->type) >= MIGRATE_CMA)
+	if (!block || block->zone != zone->index || !may_be_free_in(block, classes))
 		return BLOCK_NONE;
-	return classes >> block_free_class(block_at(zone->mm, head)) & 1 ? head : BLOCK_NONE;
+	return buddy_find_run(zone->mm, index);
 }
 
 u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to)

@@ -339,7 +339,7 @@ TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
 	contig_free_range(middle, BLOCK_FRAMES);
 	pcp_drain_all(&mm_kernel); /* debugging frees page by page */
-	REQUIRE(pool_grow(&pool_1g, keep, 1) == 1);
+	REQUIRE(pool_grow_on(&pool_1g, keep, mm_kernel.zone[block_at(&mm_kernel, index)->zone].node, 1) == 1);
 	EXPECT_EQ(first_free(&pool_1g), index);
 	EXPECT(huge_tails_right(&mm_kernel, first_free(&pool_1g), GIGA_ORDER, STEP));
 	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
