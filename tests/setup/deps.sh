@@ -28,6 +28,7 @@ needs() {
 	host libc6-dev /usr/include/x86_64-linux-gnu/sys/mman.h builds mm/ as an ordinary process
 	test clang clang shows that another compiler takes the code
 	test git git gives mutants and rebuilds a clean tree
+	test patch patch puts the examples of tests/README.md into a tree
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test spin spin checks the models of the protocols
