@@ -20,7 +20,6 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 {
 	const unsigned order = buddy_list_order(class, list);
 	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][list];
-	bool ok = true;
 
 	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
 		const struct block *block = block_at(zone->mm, index);
@@ -34,7 +33,7 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 		}
 		*frames += order_pages(order);
 	}
-	return ok;
+	return true;
 }
 
 static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)

@@ -143,6 +143,13 @@ static void free_memmap(struct closing *c)
 	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
 }
 
+/* The next to be opened are the lowest: what was in use comes back before memory that nobody has touched. A hint, races lose little. */
+static void lower_open_cursor(struct zone *zone, u64 section)
+{
+	if (section < atomic_load_relaxed(&zone->open_cursor))
+		atomic_store_relaxed(&zone->open_cursor, section);
+}
+
 /* CLOSING is ours. */
 static int close_claimed(struct mm *mm, u64 section, u8 was)
 {
@@ -165,6 +172,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	free_table(&c, pmd);
 	forget_blocks(&c);
+	lower_open_cursor(c.zone, section);
 	if (c.memmap != BLOCK_NONE && !c.inside)
 		free_memmap(&c);
 	atomic_add_relaxed(&mm->sections_closed, 1);

@@ -68,7 +68,7 @@ struct zone {
 
 	/* Unopened memory: frames that opening would bring, and where to look for it next. */
 	u64 unopened;      /* atomic */
-	u64 open_cursor;   /* section number; a hint */
+	u64 open_cursor;   /* lowest section that may be unopened; a hint */
 	u64 ram, reserved; /* frames; reserved is atomic: what gets no struct pages joins it */
 	u64 boot;          /* frames given out by memblock and not freed since */
 	u32 pcp_disabled;  /* how many want no CPU to hold frames of this zone (pcp_disable()); atomic */

@@ -1,5 +1,8 @@
-/* The console is COM2. */
-[0004] Signature : "SPCR"
+/*
+ * The console is COM2: an SPCR of revision 2. Written as iasl's generic table, because its own form of SPCR has changed with the
+ * versions and none takes the others' labels; the test gives it the name SPCR.
+ */
+[0004] Signature : "OEMS"
 [0004] Table Length : 00000000
 [0001] Revision : 02
 [0001] Checksum : 00
@@ -9,30 +12,27 @@
 [0004] Asl Compiler ID : "INTL"
 [0004] Asl Compiler Revision : 20200925
 
-[0001] Interface Type : 00
-[0003] Reserved : 000000
-
-[0012] Serial Port Register : [Generic Address Structure]
-[0001] Space ID : 01
-[0001] Bit Width : 08
-[0001] Bit Offset : 00
-[0001] Encoded Access Width : 01
-[0008] Address : 00000000000002F8
-
-[0001] Interrupt Type : 01
-[0001] PCAT-compatible IRQ : 03
-[0004] Interrupt : 00000000
-[0001] Baud Rate : 07
-[0001] Parity : 00
-[0001] Stop Bits : 01
-[0001] Flow Control : 00
-[0001] Terminal Type : 03
-[0001] Reserved : 00
-[0002] PCI Device ID : FFFF
-[0002] PCI Vendor ID : FFFF
-[0001] PCI Bus : 00
-[0001] PCI Device : 00
-[0001] PCI Function : 00
-[0004] PCI Flags : 00000000
-[0001] PCI Segment : 00
-[0004] Reserved : 00000000
+      UINT8 : 00                /* interface: 16550 */
+     UINT24 : 000000
+      UINT8 : 01                /* registers: I/O space, */
+      UINT8 : 08                /* 8 bits wide, */
+      UINT8 : 00
+      UINT8 : 01                /* a byte at a time, */
+     UINT64 : 00000000000002F8  /* COM2 */
+      UINT8 : 01                /* interrupt of the PICs, */
+      UINT8 : 03                /* line 3 */
+     UINT32 : 00000000
+      UINT8 : 07                /* 115200 baud, */
+      UINT8 : 00                /* no parity, */
+      UINT8 : 01                /* one stop bit, */
+      UINT8 : 00                /* no flow control */
+      UINT8 : 03                /* ANSI */
+      UINT8 : 00
+     UINT16 : FFFF              /* no PCI device: */
+     UINT16 : FFFF
+      UINT8 : 00
+      UINT8 : 00
+      UINT8 : 00
+     UINT32 : 00000000
+      UINT8 : 00
+     UINT32 : 00000000

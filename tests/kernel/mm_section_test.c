@@ -266,6 +266,28 @@ TEST(mm_section, it_can_be_reopened_in_the_other_style)
 	arena_return(a);
 }
 
+TEST(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched)
+{
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(4));
+	struct zone *zone;
+	u64 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = zone->start_pfn / SECTION_FRAMES;
+	for (unsigned turn = 0; turn < 3; turn++) {
+		for (unsigned n = 0; n < 3; n++) {
+			EXPECT_EQ(section_state(&a->mm, first + n), SECTION_UNOPENED);
+			EXPECT_EQ(section_open_next(zone, SECTION_ON_DEMAND), 0);
+			EXPECT_EQ(section_state(&a->mm, first + n), SECTION_OPEN);
+		}
+		EXPECT_EQ(sections_close_all(&a->mm), 3);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* ---- all CPUs ---- */
 
 struct opening {
