@@ -172,9 +172,9 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	free_table(&c, pmd);
 	forget_blocks(&c);
-	lower_open_cursor(c.zone, section);
 	if (c.memmap != BLOCK_NONE && !c.inside)
 		free_memmap(&c);
+	lower_open_cursor(c.zone, section);
 	atomic_add_relaxed(&mm->sections_closed, 1);
 	return 0;
 }
