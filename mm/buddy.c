@@ -126,22 +126,6 @@ void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class c
 	}
 }
 
-/* A huge page of exactly this size: 1 GiB is not 512 times 2 MiB. The places of as many CPUs as there are lie apart. */
-static u32 take_huge(struct zone *zone, unsigned order, enum migratetype type)
-{
-	static const u8 place_of_cpu[HUGE_PLACES] = {0, 4, 2, 6, 1, 5, 3, 7};
-	const unsigned places = order == BLOCK_ORDER ? (1u << HUGE_PLACES) - 1 : 1u << (order - BLOCK_ORDER);
-	const unsigned lists = zone->block_lists[FREE_HUGE][type] & places;
-	const unsigned mine = lists & ~0u << place_of_cpu[cpu_id() % HUGE_PLACES];
-	u32 index;
-
-	if (!lists)
-		return BLOCK_NONE;
-	index = zone->block_list[FREE_HUGE][type][__builtin_ctz(mine ? mine : lists)];
-	list_remove(zone, index, FREE_HUGE);
-	return index;
-}
-
 u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, enum migratetype type)
 {
 	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
@@ -149,7 +133,7 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, 
 	u32 index;
 
 	if (class == FREE_HUGE)
-		return take_huge(zone, order, type);
+		return buddy_take_huge(zone, order, type, &index, 1) ? index : BLOCK_NONE;
 	if (!orders)
 		return BLOCK_NONE;
 	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);

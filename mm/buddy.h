@@ -19,6 +19,13 @@ void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class c
 /* Take one run of exactly `order` of this class and type, splitting a larger one. BLOCK_NONE if there is none. */
 u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, enum migratetype type);
 
+/*
+ * Many huge pages at once: of exactly `order` (9 or 18), as many as there are of up to `count`, returned; and of 2 MiB back, BLOCK_HUGE,
+ * each to the list of its type. Their records keep the order.
+ */
+u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages, u32 count);
+void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count);
+
 /* Take the free run that is headed by `index`, whatever its order, off its list. */
 void buddy_unlink_blocks(struct zone *zone, u32 index);
 

@@ -211,12 +211,22 @@ _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE && (int)USE_MOVABLE 
 		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
 	       "what a page is used for is the type of the block it comes from");
 
-/* A 2 MiB page from this CPU's list of the first zone: its head is written, not read. */
+/* A 2 MiB page of this CPU's: its head is written, not read. Entered. */
+static inline struct page *form_huge(struct mm *mm, u32 index, u8 zone)
+{
+	struct page *head = pfn_page(mm, block_pfn(index));
+
+	check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+	atomic_store_release(&head->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1));
+	return head;
+}
+
+/* From the list of the first zone, which may be filled for it. */
 static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
 {
 	const u8 zone = page_first_zone(mm, node);
-	struct page *head = NULL;
 	u32 index = BLOCK_NONE;
+	struct page *head;
 	struct pcp *pcp;
 
 	if (zone == ZONE_NONE)
@@ -224,12 +234,25 @@ static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
 	pcp = pcp_enter(mm);
 	if (pcp->zone[zone]->huge_count > 0 || zone_admits(&mm->zone[zone], BLOCK_ORDER, request))
 		index = pcp_alloc_huge(&mm->zone[zone], !(request & PAGE_NOFLUSH));
+	head = index == BLOCK_NONE ? NULL : form_huge(mm, index, zone);
+	pcp_leave(mm, pcp);
+	return head;
+}
 
-	if (index != BLOCK_NONE) {
-		head = pfn_page(mm, block_pfn(index));
-		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
-		atomic_store_release(&head->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1));
-	}
+/* The same if nothing has to be filled, waited for or watched. */
+static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, node_t node)
+{
+	const u8 zone = page_first_zone(mm, node);
+	struct page *head;
+	struct pcp *pcp;
+	u32 index;
+
+	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || zone == ZONE_NONE || atomic_load_relaxed(&mm->watch) ||
+		     atomic_load_relaxed(&mm->fail.armed)))
+		return NULL;
+	pcp = pcp_enter(mm);
+	index = pcp_pop_huge(mm, pcp->zone[zone]);
+	head = likely(index != BLOCK_NONE) ? form_huge(mm, index, zone) : NULL;
 	pcp_leave(mm, pcp);
 	return head;
 }
@@ -260,8 +283,12 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 
 static inline struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	struct page *page = likely(order == 0) ? page_alloc_quickly(mm, use, request, node) : NULL;
+	struct page *page = NULL;
 
+	if (likely(order == 0))
+		page = page_alloc_quickly(mm, use, request, node);
+	else if (order == BLOCK_ORDER && use <= USE_RECLAIMABLE)
+		page = huge_alloc_quickly(mm, request, node);
 	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
 }
 

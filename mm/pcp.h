@@ -34,6 +34,7 @@
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "kernel/shootdown.h"
 #include "mm/zone.h"
 
 enum {
@@ -46,8 +47,8 @@ enum {
 	PCP_HIGH_MAX = 65536,  /* and however large */
 	PCP_SHARE = 8,         /* all CPUs together: an eighth of the zone (Linux: percpu_pagelist_high_fraction's least) */
 	PCP_REFILL_ORDER = 8,  /* run fetched at once, if `high` allows */
-	PCP_HUGE_MAX = 64,     /* entries of order 9 */
-	PCP_HUGE_BATCH = 32,
+	PCP_HUGE_MAX = 128,    /* entries of order 9 */
+	PCP_HUGE_BATCH = 64,
 };
 
 /* One CPU's share of one zone. Written by its owner; counts are atomic for those who add them up. */
@@ -201,6 +202,41 @@ static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
 		}
 	}
 	return PCP_SLOTS;
+}
+
+/* Does the block owe a round that is not done? */
+static inline bool pcp_huge_is_due(const struct mm *mm, u32 index)
+{
+	return block_of_used(mm, block_pfn(index))->tag > shootdown_done();
+}
+
+/* The last entry of order 9, if its round is done. BLOCK_NONE: none, or pcp_alloc_huge() has to wait for it. Entered. */
+static inline u32 pcp_pop_huge(const struct mm *mm, struct pcp_zone *mine)
+{
+	const u32 count = mine->huge_count;
+	u32 index;
+
+	if (unlikely(count == 0))
+		return BLOCK_NONE;
+	index = mine->huge[count - 1];
+	if (unlikely(pcp_huge_is_due(mm, index)))
+		return BLOCK_NONE;
+	atomic_store_relaxed(&mine->huge_count, count - 1);
+	return index;
+}
+
+/* One more, if there is room. False: pcp_free_huge() makes some, or refuses. Entered. */
+static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, const struct block *block)
+{
+	const u32 count = mine->huge_count;
+
+	if (unlikely(count == PCP_HUGE_MAX || (s64)(count + 1) * BLOCK_FRAMES > mine->high ||
+		     atomic_load_relaxed(&block->type) >= MIGRATE_CMA))
+		return false;
+	mine->lookups_fast++;
+	mine->huge[count] = index;
+	atomic_store_relaxed(&mine->huge_count, count + 1);
+	return true;
 }
 
 /* Bits of an aligned run of 2^order frames (0..3) in its word. */

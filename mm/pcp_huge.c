@@ -19,44 +19,32 @@ static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
 	return (u32)MIN((u64)high / BLOCK_FRAMES, PCP_HUGE_MAX);
 }
 
-/* Blocks kept for ranges are not for whoever asks for a huge page: CMA stays with the buddy. Zone lock held. */
-static u32 take_block(struct zone *zone)
-{
-	u32 index = BLOCK_NONE;
-
-	for (unsigned type = 0; type < MIGRATE_CMA && index == BLOCK_NONE; type++)
-		index = buddy_take_blocks(zone, BLOCK_ORDER, FREE_HUGE, type);
-	if (index != BLOCK_NONE)
-		block_at(zone->mm, index)->order = BLOCK_ORDER;
-	return index;
-}
-
-/* One for the caller, and up to `count` for the list; their heads are fetched together. */
+/*
+ * One for the caller, and up to `count` for the list; their heads are fetched together. Blocks kept for ranges are not for whoever
+ * asks for a huge page: CMA stays with the buddy.
+ */
 static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
-	u32 first, index;
+	u32 pages[PCP_HUGE_BATCH], taken = 0;
 
 	spin_lock(&zone->lock);
-	first = take_block(zone);
-	while (first != BLOCK_NONE && mine->huge_count < count && (index = take_block(zone)) != BLOCK_NONE) {
-		mine->huge[mine->huge_count] = index;
-		atomic_store_relaxed(&mine->huge_count, mine->huge_count + 1);
-		atomic_store_relaxed(&mine->moved, mine->moved + BLOCK_FRAMES);
-	}
+	for (unsigned type = 0; type < MIGRATE_CMA && taken <= count; type++)
+		taken += buddy_take_huge(zone, BLOCK_ORDER, type, pages + taken, count + 1 - taken);
 	spin_unlock(&zone->lock);
-	if (first == BLOCK_NONE)
+	if (taken == 0)
 		return BLOCK_NONE;
-	atomic_store_relaxed(&mine->moved, mine->moved + BLOCK_FRAMES);
-	page_prefetch(pfn_page(zone->mm, block_pfn(first)));
-	for (u32 i = 0; i < mine->huge_count; i++)
-		page_prefetch(pfn_page(zone->mm, block_pfn(mine->huge[i])));
-	return first;
+	for (u32 i = 0; i < taken; i++)
+		page_prefetch(pfn_page(zone->mm, block_pfn(pages[i])));
+	for (u32 i = 1; i < taken; i++)
+		mine->huge[taken - 1 - i] = pages[i];
+	atomic_store_relaxed(&mine->huge_count, taken - 1);
+	atomic_store_relaxed(&mine->moved, mine->moved + (s64)taken * BLOCK_FRAMES);
+	return pages[0];
 }
 
 void pcp_huge_evict(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
-	for (u32 i = 0; i < count; i++)
-		buddy_free_blocks(zone, mine->huge[i], BLOCK_ORDER, FREE_HUGE);
+	buddy_free_huge(zone, mine->huge, count);
 	atomic_store_relaxed(&mine->huge_count, mine->huge_count - count);
 	atomic_store_relaxed(&mine->moved, mine->moved - (s64)count * BLOCK_FRAMES);
 	for (u32 i = 0; i < mine->huge_count; i++)
@@ -66,19 +54,17 @@ void pcp_huge_evict(struct zone *zone, struct pcp_zone *mine, u32 count)
 u32 pcp_alloc_huge(struct zone *zone, bool may_wait)
 {
 	struct pcp_zone *mine = pcp_mine(zone);
-	u64 tag;
-	u32 index;
+	u32 index = pcp_pop_huge(zone->mm, mine);
 
+	if (likely(index != BLOCK_NONE))
+		return index;
 	if (mine->huge_count > 0) {
 		index = mine->huge[mine->huge_count - 1];
 		atomic_store_relaxed(&mine->huge_count, mine->huge_count - 1);
 	} else {
 		index = refill(zone, mine, MIN(huge_high(zone, mine), PCP_HUGE_BATCH - 1));
 	}
-	if (index == BLOCK_NONE)
-		return BLOCK_NONE;
-	tag = block_of_used(zone->mm, block_pfn(index))->tag;
-	if (likely(tag <= shootdown_done()))
+	if (index == BLOCK_NONE || likely(!pcp_huge_is_due(zone->mm, index)))
 		return index;
 	if (may_wait) {
 		hvo_settle(zone->mm, index);
@@ -89,20 +75,23 @@ u32 pcp_alloc_huge(struct zone *zone, bool may_wait)
 	return BLOCK_NONE;
 }
 
+/* Their records, to be written under the lock: brought here before. */
+static void evict_some(struct zone *zone, struct pcp_zone *mine, u32 count)
+{
+	for (u32 i = 0; i < count; i++)
+		__builtin_prefetch(block_of_used(zone->mm, block_pfn(mine->huge[i])), 1);
+	spin_lock(&zone->lock);
+	pcp_huge_evict(zone, mine, count);
+	spin_unlock(&zone->lock);
+}
+
 bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
 {
-	const u8 type = atomic_load_relaxed(&block->type);
 	const u32 high = huge_high(zone, mine);
 
-	mine->lookups_fast++;
-	if (high == 0 || type >= MIGRATE_CMA)
-		return false;
-	if (unlikely(mine->huge_count >= high)) {
-		spin_lock(&zone->lock);
-		pcp_huge_evict(zone, mine, MIN(mine->huge_count, MAX(high / 2, 1)));
-		spin_unlock(&zone->lock);
-	}
-	mine->huge[mine->huge_count] = index;
-	atomic_store_relaxed(&mine->huge_count, mine->huge_count + 1);
-	return true;
+	if (likely(pcp_push_huge(mine, index, block)))
+		return true;
+	if (high > 0 && mine->huge_count >= high)
+		evict_some(zone, mine, MIN(mine->huge_count, MAX(high / 2, 1)));
+	return high > 0 && pcp_push_huge(mine, index, block);
 }

@@ -8,6 +8,7 @@
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "mm/memmap.h"
+#include "mm/migratetype.h"
 #include "mm/transit.h"
 #include "tests/kernel/arena.h"
 
@@ -239,6 +240,37 @@ TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
 		EXPECT_EQ(places.seen, 3); /* whoever's place is the second GiB's does not ask the first */
 	else
 		EXPECT(places.seen != 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Retyped while nobody had them listed, as a CPU's pages may be: each goes to the list of what it is now. */
+TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
+{
+	enum { MANY = 24 };
+	struct arena *a = borrow_two_gigabytes();
+	u32 pages[MANY + 1];
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), MANY), MANY);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), MANY), MANY);
+	spin_lock(&zone->lock);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, MANY - 1), MANY - 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages + MANY - 1, 2), 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, 1), 0);
+	EXPECT_EQ(zone->free_class[FREE_HUGE], 0);
+	for (unsigned i = 1; i < MANY; i += 2)
+		migratetype_set_one(zone, pages[i], MIGRATE_UNMOVABLE);
+	buddy_free_huge(zone, pages, MANY);
+	spin_unlock(&zone->lock);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_HUGE, MIGRATE_MOVABLE, BLOCK_ORDER), MANY / 2);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_HUGE, MIGRATE_UNMOVABLE, BLOCK_ORDER), MANY / 2);
+	EXPECT_EQ(zone->free_class[FREE_HUGE], MANY * BLOCK_FRAMES);
+	for (unsigned i = 1; i < MANY; i += 2)
+		migratetype_set(zone->mm, pages[i], 1, MIGRATE_MOVABLE);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
