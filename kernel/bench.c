@@ -53,42 +53,30 @@ bool bench_run(const char *names)
 
 /* ---- the command ---- */
 
-enum { VALUE_MAX = 64 };
-
-struct saved {
-	const struct option *opt;
-	char value[VALUE_MAX];
-};
-
-static void put_back(struct saved *saved, unsigned count)
-{
-	while (count-- > 0)
-		option_set(saved[count].opt, saved[count].value);
-}
-
 /* One KEY=VALUE: kept in *saved, then set. 0, or said and negative. */
-static int set_for_now(const struct words *words, const char *word, struct saved *saved)
+static int set_for_now(const struct words *words, const char *word, struct option_saved *saved)
 {
 	const char *value = strchr(word, '=') + 1;
-	char name[VALUE_MAX], why[256];
+	char name[OPTION_VALUE_MAX], why[256];
+	const struct option *opt;
 	int err;
 
 	format(name, sizeof(name), "%.*s", (int)(value - 1 - word), word);
-	saved->opt = option_find(name);
-	if (!saved->opt)
+	opt = option_find(name);
+	if (!opt)
 		return cmd_error(words, "there is no switch \"%s\"", name);
-	if (!option_show(saved->opt, saved->value, sizeof(saved->value)))
+	err = option_set_for_now(opt, value, saved);
+	if (err == -ENOTSUP)
 		return cmd_error(words, "%s could not be put back afterwards: use set", name);
-	err = option_set(saved->opt, value);
 	if (err == 0)
 		return 0;
-	option_explain(saved->opt, value, err, why, sizeof(why));
+	option_explain(opt, value, err, why, sizeof(why));
 	return cmd_error(words, "%s", why);
 }
 
 static int cmd_bench(const struct words *words)
 {
-	static struct saved saved[WORDS_MAX]; /* commands run on the boot CPU only */
+	static struct option_saved saved[WORDS_MAX]; /* commands run on the boot CPU only */
 	const char *name = words_plain(words, 1);
 	unsigned kept = 0;
 	int err = 0;
@@ -103,7 +91,7 @@ static int cmd_bench(const struct words *words)
 	}
 	if (!err)
 		bench_run(name);
-	put_back(saved, kept);
+	option_put_back(saved, kept);
 	return err;
 }
 

@@ -258,6 +258,18 @@ bool option_show(const struct option *opt, char *buf, size_t size)
 	return true;
 }
 
+int option_set_for_now(const struct option *opt, const char *value, struct option_saved *saved)
+{
+	saved->opt = opt;
+	return option_show(opt, saved->value, sizeof(saved->value)) ? option_set(opt, value) : -ENOTSUP;
+}
+
+void option_put_back(const struct option_saved *saved, unsigned count)
+{
+	while (count-- > 0)
+		option_set(saved[count].opt, saved[count].value);
+}
+
 /* One terminated word. True if it was taken. */
 static bool apply_word(char *word)
 {

@@ -68,6 +68,18 @@ void option_explain(const struct option *opt, const char *value, int err, char *
 bool option_show(const struct option *opt, char *buf, size_t size);
 
 /*
+ * Set a value for a while. As option_set(), or -ENOTSUP if the option cannot tell what it was; *saved is for
+ * option_put_back(), which undoes `count` of them, the last one first.
+ */
+enum { OPTION_VALUE_MAX = 64 };
+struct option_saved {
+	const struct option *opt;
+	char value[OPTION_VALUE_MAX];
+};
+int option_set_for_now(const struct option *opt, const char *value, struct option_saved *saved);
+void option_put_back(const struct option_saved *saved, unsigned count);
+
+/*
  * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a private copy of at
  * most CMDLINE_MAX bytes (what is cut is said). Returns how many words were refused.
  */

@@ -21,6 +21,7 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
+#include "kernel/cmdline.h"
 #include "kernel/command.h"
 #include "kernel/input.h"
 #include "kernel/printk.h"
@@ -35,6 +36,10 @@ static const struct test_case *current_case;
 static u32 current_failures;
 static bool current_skipped;
 static char skip_reason[REASON_MAX];
+
+/* Switches that cases chose, put back when they end: of the running case the last ones. */
+static struct option_saved saved[2 * TEST_OPTIONS_MAX];
+static unsigned saved_count;
 
 static void emit(const struct test_run *run, const char *fmt, ...) __printf(2, 3);
 static void emit(const struct test_run *run, const char *fmt, ...)
@@ -174,10 +179,27 @@ bool test_failed(void)
 	return atomic_load_relaxed(&current_failures) != 0;
 }
 
+void test_option(const char *name, const char *value)
+{
+	const struct option *opt = option_find(name);
+
+	if (saved_count == ARRAY_LEN(saved) || !opt || option_set_for_now(opt, value, &saved[saved_count]) != 0)
+		test_fail(current_case->file, 0, "%s=%s cannot be chosen", name, value);
+	else
+		saved_count++;
+}
+
+static void put_options_back(unsigned before)
+{
+	option_put_back(&saved[before], saved_count - before);
+	saved_count = before;
+}
+
 /* Run the case and print its result. A failure outweighs a skip. */
 static void run_case(struct test_run *run, const struct test_case *tc, unsigned number)
 {
-	u64 start = clock_ns();
+	const unsigned options = saved_count;
+	const u64 start = clock_ns();
 
 	current_case = tc;
 	current_skipped = false;
@@ -185,6 +207,7 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	if (test_before_case)
 		test_before_case();
 	tc->run();
+	put_options_back(options);
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the machine is not as it was before the case (said above)");
 	emit(run, "  # time_ns %llu\n", (unsigned long long)(clock_ns() - start));

@@ -58,6 +58,13 @@ bool test_failed(void);
 	} while (0)
 
 /*
+ * For cases that can only be true with one value of a switch (hvo=, contig=): it has it until the case ends, however that
+ * is. What the command line chose is tried by all others. CPU 0, at most TEST_OPTIONS_MAX in a case.
+ */
+enum { TEST_OPTIONS_MAX = 4 };
+void test_option(const char *name, const char *value);
+
+/*
  * Called after each case, where defined (mm/): true if every frame is accounted for and nothing else was left behind.
  * What is wrong is printed there; the case fails.
  */

@@ -82,5 +82,6 @@ enum {
 	ENOSPC = 28,
 	ERANGE = 34,
 	ENODATA = 61,
+	ENOTSUP = 95,
 	ETIMEDOUT = 110,
 };

@@ -2,6 +2,7 @@
  * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind; what it prints is
  * compared line by line. Durations are the one thing that differs from run to run; the comparison drops those lines.
  */
+#include "kernel/cmdline.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
@@ -173,6 +174,42 @@ TEST(kernel_ktap, a_plan_not_kept_is_a_failure)
 
 	memcpy(fragile_patterns, "aa.*,zz.*", sizeof(fragile_patterns));
 	test_run_table(&run);
+	EXPECT_EQ(run.pass, 1);
+	EXPECT_EQ(run.fail, 1);
+}
+
+/* ---- switches that a case chooses ---- */
+
+static void chooses(void)
+{
+	test_option("selftest_number", "9");
+	test_option("selftest_number", "11");
+}
+
+static void chooses_what_is_not_there(void)
+{
+	test_option("selftest_number", "many");
+	test_option("no_such_switch", "on");
+}
+
+static const struct test_case choosers[] = {
+	{.suite = "aa_one", .name = "chooses", .file = "x.c", .run = chooses},
+	{.suite = "bb_two", .name = "in_vain", .file = "x.c", .run = chooses_what_is_not_there},
+};
+
+/* And the run within takes back what its own cases chose, no more. */
+TEST(kernel_ktap, what_a_case_chooses_ends_with_it)
+{
+	static struct transcript t;
+	struct test_run run = {
+		.begin = choosers, .end = choosers + ARRAY_LEN(choosers), .patterns = "*", .emit = collect, .ctx = &t};
+	const struct option *opt = option_find("selftest_number");
+	char value[OPTION_VALUE_MAX];
+
+	REQUIRE(opt);
+	test_option("selftest_number", "5");
+	test_run_table(&run);
+	EXPECT(option_show(opt, value, sizeof(value)) && strcmp(value, "5") == 0);
 	EXPECT_EQ(run.pass, 1);
 	EXPECT_EQ(run.fail, 1);
 }
