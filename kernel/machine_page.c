@@ -161,18 +161,6 @@ static void walk(void *arg)
 	a->read_ns = clock_ns() - start;
 }
 
-static cpu_t cpu_of_node(node_t node)
-{
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online)
-	{
-		if (cpu_data(cpu)->node == node)
-			return cpu;
-	}
-	return CPU_NONE;
-}
-
 static bool walk_on(cpu_t cpu, struct area *a)
 {
 	a->steps = cpu_deadline_scale() == 1 ? CHAIN_STEPS : CHAIN_STEPS_EMULATED;
@@ -203,7 +191,7 @@ static void measure_nodes(void)
 			continue;
 		chain(&area);
 		for (node_t from = 0; from < MIN(node_count, (node_t)NODES_SHOWN); from++) {
-			const cpu_t cpu = cpu_of_node(from);
+			const cpu_t cpu = cpu_first_of_node(from);
 
 			if (cpu != CPU_NONE && walk_on(cpu, &area))
 				note_pair(from, to);

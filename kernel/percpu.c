@@ -21,6 +21,18 @@ cpu_t cpu_count = 1;
 size_t cpumask_words = 1;
 node_t node_count = 1;
 
+cpu_t cpu_first_of_node(node_t node)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+	{
+		if (cpu_data(cpu)->node == node)
+			return cpu;
+	}
+	return CPU_NONE;
+}
+
 static struct percpu *percpu_alloc(cpu_t id, node_t node)
 {
 	phys_t phys = memblock_alloc(sizeof(struct percpu), PAGE_SIZE, 0, node);

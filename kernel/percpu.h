@@ -63,6 +63,9 @@ static inline bool cpu_online(cpu_t cpu)
 	return cpumask_test(&cpus_online, cpu);
 }
 
+/* The first CPU of a node that takes part, or CPU_NONE. Any context. */
+cpu_t cpu_first_of_node(node_t node);
+
 /* Nodes of the machine, at least 1. Set by arch_firmware_init(). */
 extern node_t node_count;
 

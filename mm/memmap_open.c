@@ -39,17 +39,6 @@ enum section_style memmap_style(void)
 	return memmap_mode == MEMMAP_LAZY ? SECTION_ON_DEMAND : SECTION_MAPPED;
 }
 
-/* First online CPU of a node, or CPU_NONE. */
-static cpu_t node_first_cpu(node_t node)
-{
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online)
-		if (cpu_data(cpu)->node == node)
-			return cpu;
-	return CPU_NONE;
-}
-
 unsigned memmap_threads_on(node_t node, struct memmap_threads threads)
 {
 	unsigned cpus = 0;
@@ -115,7 +104,7 @@ static void open_node(void *arg)
 static node_t node_with_cpus(const struct mm *mm, node_t node)
 {
 	for (node_t i = 0; i < mm->nodes; i++)
-		if (node_first_cpu(mm->node[node].fallback[i]) != CPU_NONE)
+		if (cpu_first_of_node(mm->node[node].fallback[i]) != CPU_NONE)
 			return mm->node[node].fallback[i];
 	return cpu_data(cpu_id())->node;
 }
@@ -127,7 +116,7 @@ void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_thre
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		const node_t helpers = node_with_cpus(mm, n);
-		const cpu_t leader = node_first_cpu(helpers);
+		const cpu_t leader = cpu_first_of_node(helpers);
 
 		opened[n] = (struct memmap_opened){.node = n};
 		jobs[n] = (struct open_job){.mm = mm, .style = style, .helpers_from = helpers, .result = &opened[n]};
@@ -139,7 +128,7 @@ void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_thre
 			open_node(&jobs[n]);
 	for (node_t n = 0; n < mm->nodes; n++)
 		if (remote[n])
-			work_wait(node_first_cpu(jobs[n].helpers_from), 0);
+			work_wait(cpu_first_of_node(jobs[n].helpers_from), 0);
 }
 
 void memmap_open_at_boot(struct mm *mm)

@@ -25,6 +25,7 @@
 #include "mm/page_alloc.h"
 #include "mm/pool.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/random.h"
 
 enum { HELD = 96, RANGE_ORDER = 10, FAIL_EACH = 50, KEPT_SHARE = 16, POOL_STEP = 8, STALL_MAX_US = 20000 };
 
@@ -57,10 +58,7 @@ static struct {
 
 static u64 draw(struct worker *w, u64 below)
 {
-	w->random ^= w->random << 13;
-	w->random ^= w->random >> 7;
-	w->random ^= w->random << 17;
-	return w->random % below;
+	return next_random(&w->random) % below;
 }
 
 /* ---- pages ---- */

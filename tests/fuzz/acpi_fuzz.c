@@ -16,6 +16,7 @@
 #include "arch/x86_64/acpi_root.c"
 #include "arch/x86_64/acpi_sort.c"
 #include "arch/x86_64/acpi_srat.c"
+#include "tests/fuzz/fuzz.h"
 
 enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KIND_DUMP, KINDS };
 
@@ -25,20 +26,14 @@ void printk(enum log_level level, const char *fmt, ...)
 	(void)fmt;
 }
 
-static void check(bool ok)
-{
-	if (!ok)
-		abort();
-}
-
 static void fuzz_rsdp(const u8 *data, size_t len)
 {
 	struct acpi_rsdp rsdp;
 	s64 at = acpi_rsdp_scan(data, len);
 
-	check(at == -ENOENT || (at >= 0 && (u64)at + ACPI_RSDP_V1_SIZE <= len));
+	require(at == -ENOENT || (at >= 0 && (u64)at + ACPI_RSDP_V1_SIZE <= len));
 	if (at >= 0)
-		check(acpi_rsdp_parse(data + at, len - (size_t)at, &rsdp) == 0);
+		require(acpi_rsdp_parse(data + at, len - (size_t)at, &rsdp) == 0);
 	acpi_rsdp_parse(data, len, &rsdp);
 }
 
@@ -49,8 +44,8 @@ static void fuzz_root(const struct acpi_table *table)
 
 	for (size_t i = 0; i < acpi_root_count(table); i++)
 		sum += acpi_root_entry(table, i);
-	check(acpi_root_entry(table, acpi_root_count(table)) == 0);
-	check(acpi_table_open(table->data, table->len, "XSDT", &inner) < 0 || inner.len <= table->len);
+	require(acpi_root_entry(table, acpi_root_count(table)) == 0);
+	require(acpi_table_open(table->data, table->len, "XSDT", &inner) < 0 || inner.len <= table->len);
 	*(volatile u64 *)&sum = sum;
 }
 
@@ -62,17 +57,17 @@ static void fuzz_madt(const struct acpi_table *table)
 	struct acpi_madt info;
 	size_t n = acpi_madt_parse(table, cpus, max, &info);
 
-	check(n <= max);
+	require(n <= max);
 	for (size_t i = 1; i < n; i++)
-		check(cpus[i - 1].apic_id < cpus[i].apic_id);
+		require(cpus[i - 1].apic_id < cpus[i].apic_id);
 	if (n) {
 		u32 last = cpus[n - 1].apic_id;
 
-		check(last != 0xffffffff);
-		check(cpu_list_boot_first(cpus, n, last) && cpus[0].apic_id == last);
+		require(last != 0xffffffff);
+		require(cpu_list_boot_first(cpus, n, last) && cpus[0].apic_id == last);
 	}
-	check(info.nmi_lint >= -1 && info.nmi_lint <= 1);
-	check(acpi_madt_io_apics(table, io, io_max) == io_max);
+	require(info.nmi_lint >= -1 && info.nmi_lint <= 1);
+	require(acpi_madt_io_apics(table, io, io_max) == io_max);
 	free(cpus);
 	free(io);
 }
@@ -87,15 +82,15 @@ static void fuzz_srat(const struct acpi_table *table)
 	srat.cpu = malloc(cpu * sizeof(*srat.cpu) + 1);
 	srat.domain = malloc((mem + cpu) * sizeof(*srat.domain) + 1);
 	if (acpi_srat_parse(table, &srat) == 0) {
-		check(srat.mem_count <= mem && srat.cpu_count <= cpu);
-		check(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
+		require(srat.mem_count <= mem && srat.cpu_count <= cpu);
+		require(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
 		for (size_t i = 0; i < srat.mem_count; i++)
-			check(srat.domain[srat.mem[i].node] == srat.mem[i].domain &&
+			require(srat.domain[srat.mem[i].node] == srat.mem[i].domain &&
 			      srat.mem[i].start < srat.mem[i].end);
 		for (size_t i = 0; i < srat.cpu_count; i++) {
 			node_t node = acpi_srat_cpu_node(&srat, srat.cpu[i].apic_id);
 
-			check(node == srat.cpu[i].node && srat.domain[node] == srat.cpu[i].domain);
+			require(node == srat.cpu[i].node && srat.domain[node] == srat.cpu[i].domain);
 		}
 	}
 	free(srat.mem);
@@ -110,7 +105,7 @@ static void fuzz_slit(const struct acpi_table *table)
 	acpi_slit_parse(table, &slit);
 	for (u32 i = 0; i < 16; i++)
 		for (u32 j = 0; j < 16; j++)
-			check(acpi_slit_distance(&slit, i, j) >= ACPI_DISTANCE_LOCAL);
+			require(acpi_slit_distance(&slit, i, j) >= ACPI_DISTANCE_LOCAL);
 	acpi_slit_distance(&slit, 0xffffffff, 0xffffffff);
 }
 
@@ -121,12 +116,12 @@ static void fuzz_devices(const struct acpi_table *table)
 	struct acpi_spcr spcr;
 	phys_t base;
 
-	check(acpi_hpet_parse(table, &base) < 0 || base != 0);
+	require(acpi_hpet_parse(table, &base) < 0 || base != 0);
 	acpi_fadt_parse(table, &fadt);
-	check(fadt.pm_timer_port <= 0xffff);
+	require(fadt.pm_timer_port <= 0xffff);
 	acpi_spcr_parse(table, &spcr);
 	for (size_t i = 0; i <= acpi_mcfg_count(table); i++)
-		check((acpi_mcfg_entry(table, i, &entry) == 0) == (i < acpi_mcfg_count(table)));
+		require((acpi_mcfg_entry(table, i, &entry) == 0) == (i < acpi_mcfg_count(table)));
 }
 
 /* As text: no byte is made up, tables follow each other in the room. */
@@ -138,10 +133,10 @@ static void fuzz_dump(const u8 *data, size_t len)
 	const u8 *next = room;
 
 	while (acpi_dump_next(&dump, &table)) {
-		check(table.data == next && table.len <= len / 3);
+		require(table.data == next && table.len <= len / 3);
 		next += table.len;
 	}
-	check(next == dump.room && (size_t)(next - room) + dump.left == len / 3);
+	require(next == dump.room && (size_t)(next - room) + dump.left == len / 3);
 	free(room);
 }
 
@@ -167,11 +162,10 @@ static void fuzz_whole(unsigned kind, u8 *copy, size_t len)
 	for (size_t i = 0; i < len; i++)
 		sum = (u8)(sum + copy[i]);
 	copy[9] = (u8)-sum;
-	check(acpi_table_open(copy, len, "FUZZ", &table) == 0 && table.len == len);
+	require(acpi_table_open(copy, len, "FUZZ", &table) == 0 && table.len == len);
 	fuzz_table(kind, &table);
 }
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	const unsigned kind = size ? data[0] % KINDS : 0;

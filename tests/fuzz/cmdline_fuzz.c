@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "kernel/cmdline.c"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { CHOICES = 3, LOW = 5 };
 
@@ -25,12 +24,6 @@ OPTION_U64(num, number, LOW, MIB(1), "a number");
 OPTION_CHOICE(pick_one, choice, "a|bb|abc", "a choice");
 OPTION_BOOL(flag, flag, "a flag");
 OPTION_TEXT(text, text, "some text");
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* What is said must be terminated text without control bytes. */
 void printk(enum log_level level, const char *fmt, ...)

@@ -11,14 +11,9 @@
 #include "kernel/console_keyboard.c"
 #include "kernel/console_screen.c"
 #include "kernel/console_wish.c"
+#include "tests/fuzz/fuzz.h"
 
 enum { KIND_FONT, KIND_WISH, KIND_SCREEN, KIND_KEYS, KINDS };
-
-static void check(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 /* The kernel's, from kernel/cmdline.c, for numbers without suffix. */
 int parse_u64(const char **p, u64 *out)
@@ -41,7 +36,7 @@ static void fuzz_font(const u8 *data, size_t len)
 	for (unsigned c = 0; c < 256; c++) {
 		const u8 *first = font_row(&font, (char)c, 0), *last = font_row(&font, (char)c, font.height - 1);
 
-		check(!first || (first >= data && last + font.row_bytes <= data + len));
+		require(!first || (first >= data && last + font.row_bytes <= data + len));
 	}
 }
 
@@ -54,9 +49,9 @@ static void fuzz_wish(const u8 *data, size_t len)
 	memcpy(text, data, len);
 	text[len] = '\0';
 	n = console_wishes_parse(text, wish);
-	check(n == -EINVAL || n == -E2BIG || (n > 0 && n <= CONSOLE_WISHES_MAX));
+	require(n == -EINVAL || n == -E2BIG || (n > 0 && n <= CONSOLE_WISHES_MAX));
 	for (int i = 0; i < n; i++)
-		check(wish[i].baud <= 115200 && (wish[i].stride == 1 || wish[i].stride == 2 || wish[i].stride == 4));
+		require(wish[i].baud <= 115200 && (wish[i].stride == 1 || wish[i].stride == 2 || wish[i].stride == 4));
 	free(text);
 }
 
@@ -64,7 +59,7 @@ static char shown[SCREEN_ROWS_MAX][SCREEN_COLUMNS_MAX];
 
 static void record(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
 {
-	check(row < s->rows && first <= last && last < s->columns);
+	require(row < s->rows && first <= last && last < s->columns);
 	memcpy(&shown[row][first], &text[first], last - first + 1);
 }
 
@@ -77,10 +72,10 @@ static void fuzz_screen(const u8 *data, size_t len)
 	memset(shown, ' ', sizeof(shown));
 	screen.draw = record;
 	screen_start(&screen, data[0] % 16 + 1, data[1] % 16 + 1);
-	check(screen.console.write(&screen.console, (const char *)data + 2, len - 2));
+	require(screen.console.write(&screen.console, (const char *)data + 2, len - 2));
 	for (unsigned row = 0; row < screen.rows; row++)
-		check(memcmp(shown[row], screen.want[row], screen.columns) == 0);
-	check(screen.x <= screen.columns && screen.y < screen.rows);
+		require(memcmp(shown[row], screen.want[row], screen.columns) == 0);
+	require(screen.x <= screen.columns && screen.y < screen.rows);
 }
 
 static void fuzz_keys(const u8 *data, size_t len)
@@ -89,10 +84,9 @@ static void fuzz_keys(const u8 *data, size_t len)
 	char out[KEY_BYTES_MAX];
 
 	for (size_t i = 0; i < len; i++)
-		check(keyboard_decode(&keyboard, data[i], out) <= KEY_BYTES_MAX);
+		require(keyboard_decode(&keyboard, data[i], out) <= KEY_BYTES_MAX);
 }
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static void (*const fuzz[KINDS])(const u8 *, size_t) = {fuzz_font, fuzz_wish, fuzz_screen, fuzz_keys};

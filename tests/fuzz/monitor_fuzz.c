@@ -13,14 +13,7 @@
 #include "kernel/keys.c"
 #include "kernel/line.c"
 #include "kernel/words.c"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 static size_t column;
 

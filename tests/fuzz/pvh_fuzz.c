@@ -9,30 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/boot_info.c"
 #include "boot/pvh.c"
+#include "tests/fuzz/boot.h"
 
 enum { BASE = 0x1000 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct memory {
 	const uint8_t *data;
 	size_t size;
 	void *mapped;
 };
-
-void printk(enum log_level level, const char *text, ...)
-{
-	(void)level;
-	(void)text;
-}
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static const void *map_input(phys_t addr, size_t len, void *ctx)
 {
@@ -47,23 +33,13 @@ static const void *map_input(phys_t addr, size_t len, void *ctx)
 	return memory->mapped;
 }
 
-/* What holds whatever came in. */
-static void check(const struct boot_info *info)
-{
-	require(info->cmdline_len < BOOT_CMDLINE_MAX && info->cmdline[info->cmdline_len] == '\0');
-	require(info->ranges <= BOOT_RANGES_MAX);
-	for (size_t i = 0; i < info->ranges; i++)
-		require(info->range[i].start < info->range[i].end);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct memory memory = {.data = data, .size = size};
 
-	memset(&boot_info, 0, offsetof(struct boot_info, range));
-	boot_info.ranges = boot_info.ranges_lost = boot_info.faults = 0;
+	boot_info_clear();
 	pvh_parse(BASE, map_input, &memory, &boot_info);
-	check(&boot_info);
+	boot_info_check(&boot_info);
 	free(memory.mapped);
 	return 0;
 }

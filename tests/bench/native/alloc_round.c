@@ -1,0 +1,205 @@
+/*
+ * One round of a row: see alloc_round.h.
+ *
+ * Threads are pinned, and meet before and after what is timed; the time of a call is the mean over theirs.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "mm/page_alloc.h"
+#include "tests/bench/native/alloc_round.h"
+#include "tests/bench/native/probe.h"
+#include "tests/kernel/random.h"
+
+/* ---- what is measured ---- */
+
+static struct arena *arena; /* NULL: the probe */
+
+void alloc_from(struct arena *from)
+{
+	arena = from;
+}
+
+u64 alloc_take(cpu_t cpu, unsigned order)
+{
+	struct page *page;
+
+	if (!arena)
+		return probe_alloc(cpu, order);
+	page = mm_page_alloc(&arena->mm, order, USE_MOVABLE, PAGE_NODE, arena->options.nodes);
+	return page ? (u64)(virt_t)page : PROBE_NONE;
+}
+
+void alloc_give(cpu_t cpu, u64 what, unsigned order)
+{
+	if (!arena)
+		probe_free(cpu, what, order);
+	else
+		mm_page_free(&arena->mm, (struct page *)(virt_t)what);
+}
+
+/* ---- threads ---- */
+
+static struct job {
+	const struct alloc_row *row;
+	unsigned threads;
+	u64 taken[ALLOC_THREADS][ALLOC_BULK_MAX];
+	u64 ns[ALLOC_THREADS][2];
+	long switches[ALLOC_THREADS];
+	u32 arrived, gone;
+} job;
+
+static u64 now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nivcsw;
+}
+
+static void meet(void)
+{
+	const u32 generation = atomic_load_acquire(&job.gone);
+
+	if (atomic_fetch_add(&job.arrived, 1) + 1 == job.threads) {
+		atomic_store_relaxed(&job.arrived, 0);
+		atomic_store_release(&job.gone, generation + 1);
+		return;
+	}
+	while (atomic_load_acquire(&job.gone) == generation)
+		__builtin_ia32_pause();
+}
+
+void alloc_shuffle(u64 *values, u64 count)
+{
+	static u64 random = 88172645463325252ULL;
+
+	for (u64 i = count - 1; i > 0; i--) {
+		const u64 j = next_random(&random) % (i + 1), value = values[i];
+
+		values[i] = values[j];
+		values[j] = value;
+	}
+}
+
+static void run_pairs(cpu_t me)
+{
+	const struct alloc_row *row = job.row;
+	u64 start;
+
+	for (unsigned i = 0; i < 1000; i++)
+		alloc_give(me, alloc_take(me, row->order), row->order);
+	meet();
+	start = now();
+	for (unsigned i = 0; i < row->count; i++)
+		alloc_give(me, alloc_take(me, row->order), row->order);
+	job.ns[me][0] = now() - start;
+	meet();
+}
+
+static void take_all(cpu_t me, u64 *taken)
+{
+	const struct alloc_row *row = job.row;
+
+	if (row->kind == BULK_API) {
+		if (mm_page_alloc_bulk(&arena->mm, USE_MOVABLE, PAGE_NODE, arena->options.nodes, (struct page **)taken,
+				       row->count) != row->count)
+			abort();
+		return;
+	}
+	for (unsigned i = 0; i < row->count; i++)
+		taken[i] = alloc_take(me, row->order);
+}
+
+static void give_all(cpu_t me, u64 *taken)
+{
+	const struct alloc_row *row = job.row;
+
+	if (row->kind == BULK_API) {
+		mm_page_free_bulk(&arena->mm, (struct page *const *)taken, row->count);
+		return;
+	}
+	for (unsigned i = 0; i < row->count; i++)
+		alloc_give(me, taken[i], row->order);
+}
+
+static void run_bulk(cpu_t me)
+{
+	const struct alloc_row *row = job.row;
+	u64 start, *taken = job.taken[me];
+
+	meet();
+	start = now();
+	take_all(me, taken);
+	job.ns[me][0] = now() - start;
+	meet();
+	for (unsigned i = 0; i < row->count; i++)
+		if (taken[i] == PROBE_NONE)
+			abort();
+	if (row->kind == RANDOM && me == 0)
+		for (unsigned t = 0; t < job.threads; t++)
+			alloc_shuffle(job.taken[t], row->count);
+	if (row->kind == CROSS)
+		taken = job.taken[(me + 1) % job.threads];
+	meet();
+	start = now();
+	give_all(me, taken);
+	job.ns[me][1] = now() - start;
+	meet();
+}
+
+static void run_thread(void *arg)
+{
+	const cpu_t me = cpu_id();
+	cpu_set_t set;
+	long before;
+
+	(void)arg;
+	CPU_ZERO(&set);
+	CPU_SET(me, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	meet();
+	before = switches();
+	if (job.row->kind == PAIR)
+		run_pairs(me);
+	else
+		run_bulk(me);
+	job.switches[me] = switches() - before;
+}
+
+/* ---- a round ---- */
+
+bool alloc_round(const struct alloc_row *row, unsigned threads, u64 ps[2])
+{
+	long disturbed = 0;
+
+	job.row = row;
+	job.threads = threads;
+	if (threads > 1 && work_start(1, run_thread, NULL) < 0)
+		return false;
+	run_thread(NULL);
+	if (threads > 1)
+		work_wait(1, 0);
+	ps[0] = ps[1] = 0;
+	for (unsigned t = 0; t < threads; t++) {
+		ps[0] += job.ns[t][0] * 1000 / row->count / threads;
+		ps[1] += job.ns[t][1] * 1000 / row->count / threads;
+		disturbed += job.switches[t];
+	}
+	if (row->kind == PAIR)
+		ps[1] = 0;
+	return disturbed == 0;
+}
