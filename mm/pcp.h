@@ -17,7 +17,8 @@
  * No type is cached with a page. Freeing reads the block's type once, to choose where the next page of that type comes
  * from; going back to the buddy reads it again under zone->lock, once per block, so pages of a block that was retyped
  * meanwhile get to the right list (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09).
- * pcp_type_cache=on restores what was before that series: the type found when the slot was begun is believed on going back.
+ * pcp_type_cache=on restores what was before that series: the type found when the slot was begun is believed on going back,
+ * unless the block was isolated meanwhile.
  * Pages of isolated blocks never enter.
  *
  * Why nothing is locked and no interrupt is masked: all of this is written by its own CPU only, there is no preemption,
@@ -144,7 +145,7 @@ struct pcp_stats {
 };
 struct pcp_stats pcp_stats(const struct mm *mm);
 
-/* pcp_type_cache= and pcp_high=: return what they were. For tests and the benchmark; nothing may be held when they change. */
+/* pcp_type_cache= and pcp_high=: return what they were. For the benchmark; nothing may be held when they change. */
 bool pcp_set_type_cache(bool on);
 u64 pcp_set_high(u64 frames);
 

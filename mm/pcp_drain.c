@@ -94,11 +94,14 @@ static struct page *slot_cut(struct zone *zone, struct pcp_zone *mine, u32 slot,
 	return pages;
 }
 
-/* Zone lock held. */
+/*
+ * Zone lock held. A cached type never undoes an isolation: before Weiner's series, too, Linux looked again where blocks were
+ * isolated.
+ */
 static void free_runs(struct zone *zone, struct pcp_zone *mine, u32 slot, struct page *pages, const struct runs *runs)
 {
 	const struct block *block = block_at(zone->mm, mine->tag[slot] - 1);
-	const u8 type = type_cache ? mine->type[slot] : block->type;
+	const u8 type = type_cache && !block_is_isolated(block) ? mine->type[slot] : block->type;
 
 	if (!type_cache)
 		counter_add(&mine->drain_lookups, 1);

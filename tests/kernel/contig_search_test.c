@@ -48,6 +48,7 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 
 	if (!a)
 		return;
+	test_option("contig", "index"); /* the others read mapped sections only */
 	REQUIRE(scatter_huge(a));
 	EXPECT(arena_accounted(a));
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
@@ -131,6 +132,7 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 
 	if (!a)
 		return;
+	test_option("contig", "index"); /* the one that gathers */
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
 	sprinkle(a, 2, DEAR);
@@ -302,6 +304,7 @@ TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
 	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
 	first = block_pfn(nodes[a->options.nodes].free.head);

@@ -3,16 +3,13 @@
  * entries and its pool have.
  */
 #include <arch/cpu.h>
-#include <arch/pgtable.h>
 
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
-#include "mm/huge_map.h"
-#include "mm/pgtable.h"
-#include "mm/pool.h"
-#include "mm/section.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/huge_check.h"
+#include "tests/kernel/pool_check.h"
 
 enum { SMALL_PAGES = 512, ROUNDS = 12, PAGES = 8 };
 #define SIZE MIB(2)
@@ -27,15 +24,6 @@ static void protect(void *addr)
 	huge_protect(addr, atomic_fetch_add(&turn, 1) & 1 ? HUGE_READ_ONLY : HUGE_READ_WRITE);
 }
 
-static bool writable(virt_t addr)
-{
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
-
-	return pgtable_translate(pgtable_root(), addr, &phys, &pte, &level) && pte_writable(pte);
-}
-
 /* Entries that do not have the recorded rights. A write to one that is recorded writable and is not would fault for ever. */
 static unsigned wrong_entries(char *addr)
 {
@@ -44,7 +32,7 @@ static unsigned wrong_entries(char *addr)
 	unsigned wrong = 0;
 
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
-		wrong += writable((virt_t)addr + i * PAGE_SIZE) == read_only;
+		wrong += huge_writable(addr + i * PAGE_SIZE) == read_only;
 	huge_unpin(pin);
 	return wrong;
 }
@@ -116,16 +104,15 @@ static void grow_or_touch(void *arg)
 
 TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 {
-	const u64 grown = pool_grow(&pool_2m, hvo_mode_selected(), PAGES + 1);
-	char *addr = NULL, *next = NULL;
+	char *addr, *next;
 
 	if (cpus_find_other() == CPU_NONE)
-		test_skip("needs two CPUs");
-	else if (grown < PAGES + 1)
-		test_skip("needs %u MiB of free memory in one piece", (unsigned)((PAGES + 1) * SIZE >> 20));
-	else
-		addr = huge_map(PAGES * SIZE, SIZE, HUGE_RESERVE);
+		SKIP("needs two CPUs");
+	if (!pool_borrow(&pool_2m, PAGES + 1))
+		return;
+	addr = huge_map(PAGES * SIZE, SIZE, HUGE_RESERVE);
 	next = addr ? huge_map(SIZE, SIZE, 0) : NULL;
+	EXPECT(next);
 	if (next) {
 		set_size(addr, GIB(1));
 		lose_promises(addr, &pool_2m);
@@ -136,7 +123,7 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 		huge_unmap(addr);
 		EXPECT_EQ(pool_2m.reserved, 0);
 	}
-	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), grown), grown);
+	pool_return(&pool_2m, PAGES + 1);
 }
 
 #ifndef ASHLAR_HOSTED
@@ -148,9 +135,8 @@ TEST(mm_giga, pages_that_stand_in_for_a_larger_one_were_not_promised)
 
 	if (!cpu_has_1g_mappings())
 		SKIP("this CPU maps no 1 GiB pages");
-	sections_close_all(&mm_kernel);
-	if (pool_grow(&pool_1g, hvo_mode_selected(), 1) == 0)
-		SKIP("needs 1024 MiB of free memory in one piece");
+	if (!pool_borrow(&pool_1g, 1))
+		return;
 	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE | HUGE_FALLBACK);
 	REQUIRE(addr && pool_grow(&pool_2m, hvo_mode_selected(), 2) == 2);
 	lose_promises(addr, &pool_1g);
@@ -163,7 +149,7 @@ TEST(mm_giga, pages_that_stand_in_for_a_larger_one_were_not_promised)
 	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
 	EXPECT_EQ(pool_1g.reserved, 0);
 	huge_unmap(addr);
-	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), 2), 2);
-	EXPECT_EQ(pool_shrink(&pool_1g, hvo_mode_selected(), 1), 1);
+	pool_return(&pool_2m, 2);
+	pool_return(&pool_1g, 1);
 }
 #endif

@@ -5,6 +5,7 @@
 #include "kernel/string.h"
 #include "kernel/test.h"
 #include "kernel/words.h"
+#include "tests/kernel/random.h"
 
 /* ---- words ---- */
 
@@ -264,9 +265,7 @@ TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
 	for (unsigned i = 0; i < 20000; i++) {
 		enum line_event event;
 
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
+		next_random(&state);
 		event = line_key(&line, (u8)(state >> 32 & (state & 1 ? 0x1f : 0xff)));
 		if (event == LINE_READY || event == LINE_CANCELLED)
 			next();

@@ -22,17 +22,33 @@ static inline struct page *alloc_on_phantom(struct arena *a, unsigned order, enu
 	return mm_page_alloc(&a->mm, order, use, PAGE_NODE, a->options.nodes);
 }
 
-/* Frames on the free lists of one kind, small and large. */
-static inline u64 listed(const struct zone *zone, enum migratetype list)
+/* A block's type, by itself: what is free in it stays where it is listed. */
+static inline void retype(struct zone *zone, u32 index, u8 type)
+{
+	spin_lock(&zone->lock);
+	atomic_store_relaxed(&block_at(zone->mm, index)->type, type);
+	spin_unlock(&zone->lock);
+}
+
+/* Frames on the free lists of one kind, below 2 MiB. */
+static inline u64 listed_small(const struct zone *zone, enum migratetype list)
 {
 	u64 frames = 0;
+
+	for (unsigned order = 0; order < PAGE_ORDERS; order++)
+		for (const struct page *page = zone->page_list[list][order]; page; page = page->next)
+			frames += order_pages(order);
+	return frames;
+}
+
+/* Small and large. */
+static inline u64 listed(const struct zone *zone, enum migratetype list)
+{
+	u64 frames = listed_small(zone, list);
 
 	for (unsigned class = 0; class < FREE_CLASSES; class++)
 		for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
 			frames += buddy_count_runs(zone, class, list, order) * order_pages(order);
-	for (unsigned order = 0; order < PAGE_ORDERS; order++)
-		for (const struct page *page = zone->page_list[list][order]; page; page = page->next)
-			frames += order_pages(order);
 	return frames;
 }
 

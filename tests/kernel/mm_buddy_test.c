@@ -10,7 +10,7 @@
 #include "mm/memmap.h"
 #include "mm/migratetype.h"
 #include "mm/transit.h"
-#include "tests/kernel/arena.h"
+#include "tests/kernel/listed.h"
 
 /* Free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)
@@ -36,13 +36,6 @@ static void give(struct zone *zone, u32 index, unsigned order)
 {
 	spin_lock(&zone->lock);
 	buddy_free_blocks(zone, index, order, FREE_BARE);
-	spin_unlock(&zone->lock);
-}
-
-static void retype(struct zone *zone, u32 index, u8 type)
-{
-	spin_lock(&zone->lock);
-	atomic_store_relaxed(&block_at(zone->mm, index)->type, type);
 	spin_unlock(&zone->lock);
 }
 

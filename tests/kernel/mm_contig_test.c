@@ -193,13 +193,14 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(used && holder_adopt(&holder, used));
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
-	EXPECT_EQ(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats), 0);
+	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
 	pool_expect_consistent(&a->pool);
@@ -210,7 +211,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 
 	first = block_pfn(a->pool.node[0].free.head);
 	stats = (struct contig_stats){0};
-	EXPECT_EQ(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats), 0);
+	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, 0); /* nothing to copy */
 	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
 	pool_expect_consistent(&a->pool);
@@ -232,6 +233,7 @@ TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);

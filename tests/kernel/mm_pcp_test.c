@@ -6,14 +6,12 @@
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
-#include "mm/buddy.h"
-#include "mm/page_alloc.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/listed.h"
 
 static struct page *alloc_one(struct arena *a)
 {
-	return mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	return alloc_on_phantom(a, 0, USE_MOVABLE);
 }
 
 /* All 512 pages of one block, and of nothing else: refills take 32 at a time, so rings are empty afterwards. */
@@ -31,93 +29,111 @@ static struct page *take_whole_block(struct arena *a)
 	return first;
 }
 
-/* Pages of order 0 on the zone's list of one type. */
-static u64 listed(struct zone *zone, enum migratetype type)
-{
-	u64 frames = 0;
+/* A block of which every page is ours. */
+struct whole {
+	struct arena *a;
+	struct zone *zone;
+	struct page *pages;
+	u32 index;
+};
 
-	for (unsigned order = 0; order < PAGE_ORDERS; order++)
-		for (const struct page *page = zone->page_list[type][order]; page; page = page->next)
-			frames += order_pages(order);
-	return frames;
+/* False: it could not be had, and the case has been skipped, or failed. */
+static bool borrow_whole_block(struct whole *w)
+{
+	w->a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!w->a)
+		return false;
+	w->zone = arena_phantom_zone(w->a);
+	w->pages = take_whole_block(w->a);
+	EXPECT(w->pages && IS_ALIGNED(page_to_pfn(w->pages), BLOCK_FRAMES));
+	if (test_failed())
+		return false;
+	w->index = (u32)(page_to_pfn(w->pages) >> BLOCK_ORDER);
+	return true;
 }
 
-static void set_type(struct zone *zone, u32 index, u8 type)
+enum { SINGLES = 20 };
+
+/* Pages none of which may merge with another; and the rest of the block. */
+static void free_singles(struct whole *w)
 {
-	spin_lock(&zone->lock);
-	atomic_store_relaxed(&block_at(zone->mm, index)->type, type);
-	spin_unlock(&zone->lock);
+	for (unsigned i = 0; i < SINGLES; i++)
+		mm_page_free(&w->a->mm, &w->pages[2 * i]);
+}
+
+static void free_the_rest(struct whole *w)
+{
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (i % 2 || i >= 2 * SINGLES)
+			mm_page_free(&w->a->mm, &w->pages[i]);
+	pcp_drain_all(&w->a->mm);
 }
 
 TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct zone *zone;
-	struct page *pages;
-	u32 index;
+	struct whole w;
 
-	if (!a)
+	test_option("pcp_type_cache", "off");
+	if (!borrow_whole_block(&w))
 		return;
-	zone = arena_phantom_zone(a);
-	pages = take_whole_block(a);
-	REQUIRE(pages && IS_ALIGNED(page_to_pfn(pages), BLOCK_FRAMES));
-	index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
-	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
-	for (unsigned i = 0; i < 20; i++)
-		mm_page_free(&a->mm, &pages[2 * i]); /* none may merge */
-	EXPECT_EQ(pcp_count(&a->mm, zone), 20); /* on the list of movable ones */
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
+	free_singles(&w);
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES); /* on the list of movable ones */
 
-	set_type(zone, index, MIGRATE_UNMOVABLE);
-	pcp_drain_all(&a->mm);
-	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
-	EXPECT_EQ(listed(zone, MIGRATE_UNMOVABLE), 20);
-	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), 0);
-	EXPECT(arena_accounted(a));
+	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), SINGLES);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), 0);
+	EXPECT(arena_accounted(w.a));
 
-	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		if (i % 2 || i >= 40)
-			mm_page_free(&a->mm, &pages[i]);
-	pcp_drain_all(&a->mm);
-	EXPECT_EQ(zone->free_small, 0); /* wholly free: the block left the small lists, under its new type */
-	EXPECT_EQ(zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], index);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	free_the_rest(&w);
+	EXPECT_EQ(w.zone->free_small, 0); /* wholly free: the block left the small lists, under its new type */
+	EXPECT_EQ(w.zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], w.index);
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
 }
 
 /* What pcp_type_cache=on restores: the type found on freeing is believed on draining. */
 TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct zone *zone;
-	struct page *pages;
-	u32 index;
-	bool was;
+	struct whole w;
 
-	if (!a)
+	test_option("pcp_type_cache", "on");
+	if (!borrow_whole_block(&w))
 		return;
-	zone = arena_phantom_zone(a);
-	pages = take_whole_block(a);
-	REQUIRE(pages);
-	index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
-	was = pcp_set_type_cache(true);
-	for (unsigned i = 0; i < 20; i++)
-		mm_page_free(&a->mm, &pages[2 * i]);
-	set_type(zone, index, MIGRATE_UNMOVABLE);
-	pcp_drain_all(&a->mm);
-	pcp_set_type_cache(was);
-	EXPECT_EQ(pcp_stats(&a->mm).stale, 20);
-	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), 20);
-	EXPECT_EQ(listed(zone, MIGRATE_UNMOVABLE), 0);
-	set_type(zone, index, MIGRATE_MOVABLE); /* lists and types agree again */
-	EXPECT(arena_accounted(a));
-	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		if (i % 2 || i >= 40)
-			mm_page_free(&a->mm, &pages[i]);
-	pcp_drain_all(&a->mm);
-	EXPECT_EQ(pcp_stats(&a->mm).stale, 20);
-	EXPECT_EQ(zone->free_small, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	free_singles(&w);
+	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
+	retype(w.zone, w.index, MIGRATE_MOVABLE); /* lists and types agree again */
+	EXPECT(arena_accounted(w.a));
+	free_the_rest(&w);
+	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
+	EXPECT_EQ(w.zone->free_small, 0);
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
+}
+
+/* It may be stale, but what was isolated meanwhile is not given out: the frame may be a bad one. */
+TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
+{
+	struct whole w;
+
+	test_option("pcp_type_cache", "on");
+	if (!borrow_whole_block(&w))
+		return;
+	free_singles(&w);
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
+	retype(w.zone, w.index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_ISOLATE), SINGLES);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), 0);
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
 }
 
 TEST(mm_pcp, each_page_freed_is_looked_up_once)
@@ -145,25 +161,17 @@ TEST(mm_pcp, each_page_freed_is_looked_up_once)
 
 TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct zone *zone;
-	struct page *pages;
-	u32 index;
+	struct whole w;
 
-	if (!a)
+	if (!borrow_whole_block(&w))
 		return;
-	zone = arena_phantom_zone(a);
-	pages = take_whole_block(a);
-	REQUIRE(pages);
-	index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
-	set_type(zone, index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
-	for (unsigned i = 0; i < 20; i++)
-		mm_page_free(&a->mm, &pages[2 * i]);
-	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
-	EXPECT_EQ(zone->free_small, 20);
-	EXPECT_EQ(block_at(&a->mm, index)->free_pages, 20);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	retype(w.zone, w.index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	free_singles(&w);
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
+	EXPECT_EQ(w.zone->free_small, SINGLES);
+	EXPECT_EQ(block_at(&w.a->mm, w.index)->free_pages, SINGLES);
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
 }
 
 /* Allocate `count` pages into a chain. NULL, all given back, if there are not so many. */

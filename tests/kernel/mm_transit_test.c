@@ -29,6 +29,24 @@ static bool take_pieces(struct arena *a, struct block_list *pieces)
 	return err == 0;
 }
 
+/* It, in one piece, for a change to a huge page; it is in transit. NULL: it cannot be had, and the case is skipped. */
+static struct arena *take_gigabyte(struct block_list *run)
+{
+	struct arena *a = borrow_gigabyte();
+
+	if (a)
+		EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, run), 1);
+	return a;
+}
+
+/* At the end it is as it was. */
+static void return_whole(struct arena *a)
+{
+	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 static void expect_pieces(struct arena *a)
 {
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
@@ -73,9 +91,7 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES); /* published as what it was declared to be */
 	EXPECT(arena_accounted(a));
 	isolate_undo(zone, first + PIECE, 1);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	return_whole(a);
 }
 
 TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
@@ -101,23 +117,20 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 	expect_pieces(a);
 	EXPECT_EQ(block_join(zone, first), 0);
 	block_publish_free(zone, first, GIGA_ORDER);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	return_whole(a);
 }
 
 /* Whatever became of the block meanwhile, its isolation ends at once: this CPU holds it itself and would wait for ever. */
 TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 {
-	struct arena *a = borrow_gigabyte();
 	struct block_list run = BLOCK_LIST_INIT;
+	struct arena *a = take_gigabyte(&run);
 	struct zone *zone;
 	u8 *type;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	EXPECT_EQ(block_take(zone, FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, &run), 1);
 	type = &block_at(&a->mm, run.head + PIECE)->type;
 	spin_lock(&zone->lock);
 	atomic_store_relaxed(type, (u8)(*type | BLOCK_ISOLATED));
@@ -126,31 +139,26 @@ TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 	EXPECT_EQ(*type, MIGRATE_MOVABLE);
 	block_list_publish_free(&a->mm, &run);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	return_whole(a);
 }
 
 /* max_order is lowered while a run is away: it comes back in pieces of that size. */
 TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
 {
-	struct arena *a = borrow_gigabyte();
 	struct block_list run = BLOCK_LIST_INIT;
+	struct arena *a = take_gigabyte(&run);
 	struct zone *zone;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	EXPECT_EQ(block_take(zone, FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, &run), 1);
 	buddy_set_max_order(&a->mm, BLOCK_ORDER + 1);
 	block_list_publish_free(&a->mm, &run);
 	EXPECT_EQ(zone->block_lists[FREE_BARE][MIGRATE_MOVABLE], 1u << 1);
 	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted(a));
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	return_whole(a);
 }
 
 /* ---- with others at work ---- */

@@ -5,16 +5,15 @@
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
-#include "mm/buddy.h"
 #include "mm/hvo.h"
-#include "mm/page_alloc.h"
 #include "mm/pcp.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/listed.h"
+#include "tests/kernel/random.h"
 
-static struct page *alloc_order(struct arena *a, unsigned order, unsigned request)
+static struct page *alloc_order(struct arena *a, unsigned order)
 {
-	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE | request, a->options.nodes);
+	return alloc_on_phantom(a, order, USE_MOVABLE);
 }
 
 TEST(mm_pcp, freed_neighbours_are_one_larger_page)
@@ -27,17 +26,17 @@ TEST(mm_pcp, freed_neighbours_are_one_larger_page)
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	large = alloc_order(a, 3, 0);
+	large = alloc_order(a, 3);
 	REQUIRE(large);
 	mm_page_free(&a->mm, large);
 	for (unsigned i = 0; i < 8; i++) {
-		eight[i] = alloc_order(a, 0, 0);
+		eight[i] = alloc_order(a, 0);
 		REQUIRE(eight[i] == large + i); /* lowest first, out of what was freed last */
 	}
 	for (unsigned i = 0; i < 8; i++)
 		mm_page_free(&a->mm, eight[(i * 3) % 8]);
 	refills = pcp_stats(&a->mm).refills;
-	EXPECT(alloc_order(a, 3, 0) == large);
+	EXPECT(alloc_order(a, 3) == large);
 	EXPECT_EQ(page_order(large), 3);
 	EXPECT(page_head(&large[7]) == large);
 	EXPECT_EQ(pcp_stats(&a->mm).refills, refills);
@@ -57,8 +56,8 @@ TEST(mm_pcp, nothing_is_held_while_disabled)
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	small = alloc_order(a, 0, 0);
-	huge = alloc_order(a, BLOCK_ORDER, 0);
+	small = alloc_order(a, 0);
+	huge = alloc_order(a, BLOCK_ORDER);
 	REQUIRE(small && huge);
 	EXPECT(pcp_count(&a->mm, zone) > 0);
 	pcp_disable(zone);
@@ -68,7 +67,7 @@ TEST(mm_pcp, nothing_is_held_while_disabled)
 	mm_page_free(&a->mm, huge);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
-		pages[i] = alloc_order(a, i == 2 ? BLOCK_ORDER : i, 0);
+		pages[i] = alloc_order(a, i == 2 ? BLOCK_ORDER : i);
 		REQUIRE(pages[i]);
 		EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	}
@@ -94,7 +93,7 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	huge = alloc_order(a, BLOCK_ORDER, 0);
+	huge = alloc_order(a, BLOCK_ORDER);
 	REQUIRE(huge);
 	index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
 	mm_page_free(&a->mm, huge);
@@ -104,15 +103,16 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	}
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
-	EXPECT(alloc_order(a, BLOCK_ORDER, PAGE_NOFLUSH) != huge); /* may not wait for it */
+	/* May not wait for it. */
+	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH, a->options.nodes) != huge);
 	EXPECT(shootdown_done() < tag);
-	huge = alloc_order(a, BLOCK_ORDER, 0);
+	huge = alloc_order(a, BLOCK_ORDER);
 	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index); /* it went back to the zone's list, and comes again */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
-	EXPECT(alloc_order(a, BLOCK_ORDER, 0) == huge); /* from the CPU's own list */
+	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* from the CPU's own list */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	EXPECT(arena_accounted(a));
@@ -213,10 +213,8 @@ static void swap_pages(void *arg)
 	for (unsigned turn = 0; turn < TURNS; turn++) {
 		struct page *page;
 
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		page = alloc_order(s->a, random % 16 == 15 ? BLOCK_ORDER : random % 16 / 4, 0);
+		next_random(&random);
+		page = alloc_order(s->a, random % 16 == 15 ? BLOCK_ORDER : random % 16 / 4);
 		page = atomic_exchange(&s->table[random >> 32 & (TABLE - 1)], page);
 		if (page)
 			mm_page_free(&s->a->mm, page);

@@ -8,6 +8,7 @@
 #include "mm/account.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 #include "tests/kernel/chain.h"
@@ -50,6 +51,34 @@ void pool_expect_consistent(struct pool *pool)
 	EXPECT_EQ(pool->pages, pool->free + pool->in_use);
 	EXPECT(pool->reserved <= pool->free);
 	EXPECT_EQ(pool->making, 0);
+}
+
+void pool_makes_on_demand(void)
+{
+	test_option("hvo", "on");
+}
+
+/* A whole GiB may be in pieces because others opened some of it. */
+bool pool_borrow(struct pool *pool, u64 count)
+{
+	const struct hvo_mode *mode = hvo_mode_selected();
+	u64 grown = pool_grow(pool, mode, count);
+
+	if (grown < count && pool->order == GIGA_ORDER) {
+		sections_close_all(&mm_kernel);
+		grown += pool_grow(pool, mode, count - grown);
+	}
+	if (grown == count)
+		return true;
+	pool_shrink(pool, mode, grown);
+	test_skip("needs %llu MiB of free memory in one piece",
+		  (unsigned long long)(count * order_pages(pool->order) * PAGE_SIZE >> 20));
+	return false;
+}
+
+void pool_return(struct pool *pool, u64 count)
+{
+	EXPECT_EQ(pool_shrink(pool, hvo_mode_selected(), count), count);
 }
 
 bool arena_accounted_with(struct arena *a, const struct pool *other)

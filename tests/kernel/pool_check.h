@@ -10,6 +10,20 @@
  */
 void pool_expect_consistent(struct pool *pool);
 
+/*
+ * For cases where the pool makes pages by itself, surplus ones or such as take another's place: that is done as hvo= says, and the
+ * baselines find nothing where sections are opened on demand, as in most arenas, and must not open phantom memory mapped. It is
+ * "on" then, whatever was chosen.
+ */
+void pool_makes_on_demand(void);
+
+/*
+ * The machine's own pool has `count` pages more until pool_return(), which expects them all to be free. False: there is no such
+ * memory, and the case is skipped.
+ */
+bool pool_borrow(struct pool *pool, u64 count);
+void pool_return(struct pool *pool, u64 count);
+
 /* Every frame has one owner (mm_account), with a second pool beside the arena's own. */
 bool arena_accounted_with(struct arena *a, const struct pool *other);
 

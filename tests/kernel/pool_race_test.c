@@ -78,6 +78,8 @@ static void check_users(const char *mode, struct arena *a, u64 overcommit)
 
 	if (!a)
 		return;
+	if (a->options.phantom)
+		pool_makes_on_demand();
 	a->pool.overcommit = overcommit;
 	pool_resize(&a->pool, u.mode, 4);
 	cpus_run_together(use_and_resize, &u);
@@ -162,6 +164,7 @@ TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 		return;
 	pool = &u.a->pool;
 	zone = arena_phantom_zone(u.a);
+	pool_makes_on_demand();
 	pool->overcommit = 1;
 	spin_lock(&zone->lock);
 	EXPECT_EQ(work_start(other, take_one, &u), 0);

@@ -53,6 +53,7 @@ TEST(mm_pool, surplus_pages_are_adopted_when_it_grows)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	a->pool.overcommit = 3;
 	for (unsigned i = 0; i < 3; i++)
 		REQUIRE((page[i] = take(a, 0)));
@@ -76,6 +77,7 @@ TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	EXPECT(take(a, 0) == NULL);
 	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
 	a->pool.overcommit = 2;
@@ -103,6 +105,7 @@ TEST(mm_pool, an_overcommitted_page_comes_from_the_nearest_node)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	a->pool.overcommit = 1;
 	REQUIRE((page = take(a, 1)));
 	EXPECT_EQ(a->pool.node[1].pages, 1);
@@ -333,6 +336,7 @@ TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
 
 	if (!a)
 		return;
+	pool_makes_on_demand();
 	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
 	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
 	old = nodes[a->options.nodes].free.head;

@@ -11,6 +11,7 @@
 #include "mm/mm.h"
 #include "mm/page.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
 
 enum { PAGES = 6, BOUND = 4 };
 #define SIZE MIB(2)
@@ -20,13 +21,9 @@ enum { PAGES = 6, BOUND = 4 };
 static bool poisoned_pool(void)
 {
 	struct page *page[PAGES];
-	const u64 grown = pool_grow(&pool_2m, hvo_mode_selected(), PAGES);
 
-	if (grown < PAGES) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), grown);
-		test_skip("needs %u MiB of free memory in one piece", (unsigned)(PAGES * SIZE >> 20));
+	if (!pool_borrow(&pool_2m, PAGES))
 		return false;
-	}
 	for (unsigned i = 0; i < PAGES; i++)
 		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
 	for (unsigned i = 0; i < PAGES; i++) {
@@ -39,7 +36,7 @@ static bool poisoned_pool(void)
 
 static void pool_away(void)
 {
-	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), PAGES), PAGES);
+	pool_return(&pool_2m, PAGES);
 	EXPECT_EQ(pool_2m.zeroed, 0);
 }
 
@@ -52,6 +49,27 @@ static bool wait_zeroed(u64 count)
 	while (atomic_load_acquire(&pool_2m.zeroed) < count && wait.late < 4)
 		wait_spin(&wait, CPU_NONE);
 	return cpus_wait_idle() && pool_2m.zeroed == count;
+}
+
+/* As many as BOUND are cleared, and no more from then on. */
+static void clear_ahead(void)
+{
+	prezero_set(BOUND);
+	EXPECT(wait_zeroed(BOUND));
+	prezero_set(0);
+}
+
+/* A pool that was poisoned, BOUND of its pages zero by now. False: it could not be had, and the case is skipped. */
+static bool cleared_pool(void)
+{
+	if (cpus_find_other() == CPU_NONE) {
+		test_skip("needs two CPUs");
+		return false;
+	}
+	if (!poisoned_pool())
+		return false;
+	clear_ahead();
+	return true;
 }
 
 static bool is_zero(u32 index)
@@ -91,15 +109,10 @@ TEST(mm_prezero, off_nothing_is_cleared)
 
 TEST(mm_prezero, idle_cpus_clear_as_many_as_asked_for)
 {
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (!poisoned_pool())
+	if (!cleared_pool())
 		return;
-	prezero_set(BOUND);
-	EXPECT(wait_zeroed(BOUND));
 	EXPECT_EQ(notes(), BOUND);
 	EXPECT_EQ(pool_2m.free, PAGES);
-	prezero_set(0);
 	pool_away();
 }
 
@@ -109,13 +122,8 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	char *addr;
 	u64 dirty = 0;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (!poisoned_pool())
+	if (!cleared_pool())
 		return;
-	prezero_set(BOUND);
-	EXPECT(wait_zeroed(BOUND));
-	prezero_set(0);
 	addr = huge_map(PAGES * SIZE, SIZE, HUGE_RESERVE);
 	REQUIRE(addr);
 	huge_usage(&before);
@@ -138,13 +146,8 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 {
 	struct page *page[PAGES];
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (!poisoned_pool())
+	if (!cleared_pool())
 		return;
-	prezero_set(BOUND);
-	EXPECT(wait_zeroed(BOUND));
-	prezero_set(0);
 	for (unsigned i = 0; i < PAGES; i++) { /* used and given back */
 		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
 		*(volatile u64 *)page_address(page[i]) = POISON;
@@ -154,9 +157,7 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 		pool_page_give(&pool_2m, page[i]);
 	EXPECT_EQ(notes(), 0);
 
-	prezero_set(BOUND);
-	EXPECT(wait_zeroed(BOUND));
-	prezero_set(0);
+	clear_ahead();
 	pool_away(); /* to the buddy, used there, and into a pool again */
 	for (unsigned i = 0; i < BOUND; i++)
 		page[i] = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);

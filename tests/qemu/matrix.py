@@ -1,9 +1,10 @@
 """Which machines the suite boots.
 
 `make test` boots the twelve below: every firmware, CPU count and RAM size of the full product occurs, the extremes in
-several combinations, and every way to make struct pages at boot. The first runs the default payload, as `make run`
-does; the others every kernel test. `make test-matrix` boots all pairs: every two values of different columns meet in
-some machine. Only what cannot exist is left out: OVMF does not reach GRUB with many CPUs in 64 MiB.
+several combinations, every way to make struct pages at boot, and every baseline, chosen on the command line: cases that
+need another choose it themselves. The first runs the default payload, as `make run` does; the others every kernel test.
+`make test-matrix` boots all pairs: every two values of different columns meet in some machine. Only what cannot exist is
+left out: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools
@@ -19,14 +20,14 @@ CHOSEN = (
     Machine("bios", 1, "64M"),
     Machine("bios", 252, "5G"),
     Machine("uefi", 2, "64M"),
-    Machine("uefi", 8, "5G", nodes=2, words="memmap=parallel"),
-    Machine("uefi", 32, "3G", words="memmap=parallel memmap_threads=50%"),
+    Machine("uefi", 8, "5G", nodes=2, words="memmap=parallel contig=vanilla pcp_type_cache=on"),
+    Machine("uefi", 32, "3G", words="memmap=parallel memmap_threads=50% hvo=batched"),
     Machine("uefi", 252, "128M"),
-    Machine("pvh", 3, "128M", words="memmap=serial"),
+    Machine("pvh", 3, "128M", words="memmap=serial contig=skip"),
     Machine("pvh", 32, "12G", nodes=8, uneven=True),
     Machine("pvh", 288, "3G"),
-    Machine("microvm", 1, "5G", words="memmap=parallel memmap_threads=1"),
-    Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0"),
+    Machine("microvm", 1, "5G", words="memmap=parallel memmap_threads=1 hvo=off"),
+    Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0 hvo=unbatched contig=strict clear=page"),
 )
 
 # With a kernel built with SAN=1, whose every access is looked at.

@@ -1,0 +1,167 @@
+/*
+ * Huge mappings and pools: what is promised is kept; what cannot be had is a defined answer: the program is asked, or smaller
+ * pages do. Mappings of 4 KiB and 1 GiB pages too.
+ */
+#include <arch/cpu.h>
+
+#include "kernel/test.h"
+#include "mm/clear.h"
+#include "mm/page.h"
+#include "tests/kernel/huge_check.h"
+#include "tests/kernel/pool_check.h"
+
+enum { SMALL_PAGES = 512 };
+#define SIZE MIB(2)
+
+TEST(mm_huge_map, pages_of_the_pool_go_back_to_it)
+{
+	void *addr;
+
+	if (!pool_borrow(&pool_2m, 2))
+		return;
+	addr = huge_map(3 * SIZE, SIZE, 0);
+	REQUIRE(addr);
+	EXPECT_EQ(dirty_words(addr, 0, 3 * SIZE), 0); /* the third is the page allocator's */
+	EXPECT_EQ(pool_2m.free, 0);
+	EXPECT_EQ(pool_2m.in_use, 2);
+	huge_unmap(addr);
+	EXPECT_EQ(pool_2m.free, 2);
+	pool_return(&pool_2m, 2);
+}
+
+TEST(mm_huge_map, promised_pages_are_kept_for_the_mapping)
+{
+	void *addr;
+
+	if (!pool_borrow(&pool_2m, 3))
+		return;
+	addr = huge_map(2 * SIZE, SIZE, HUGE_RESERVE);
+	REQUIRE(addr);
+	EXPECT(!huge_map(2 * SIZE, SIZE, HUGE_RESERVE)); /* one is left */
+	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), 3), 1);
+	EXPECT(!pool_page_take(&pool_2m, NODE_NONE, POOL_ANY));
+	EXPECT_EQ(dirty_words(addr, 0, 2 * SIZE), 0);
+	EXPECT_EQ(pool_2m.reserved, 0);
+	EXPECT_EQ(huge_release(addr, SIZE), 0);
+	EXPECT_EQ(pool_2m.reserved, 1);
+	EXPECT_EQ(huge_grow(addr, 3 * SIZE), (u64)-ENOMEM);
+	huge_unmap(addr);
+	EXPECT_EQ(pool_2m.reserved, 0);
+	pool_return(&pool_2m, 2);
+}
+
+/* Volatile: the callback comes between the instructions of who touches. */
+struct program {
+	void *addr;
+	volatile u64 asked;
+	void *volatile last;
+};
+
+/* Gives the first page back: there is one again. */
+static bool give_one_back(void *ctx, void *addr)
+{
+	struct program *program = ctx;
+
+	program->asked++;
+	program->last = addr;
+	return huge_release(program->addr, SIZE) == 0;
+}
+
+TEST(mm_huge_map, without_a_page_the_program_is_asked)
+{
+	struct program program = {.asked = 0};
+	const struct huge_request request = {
+		.size = 3 * SIZE, .page = SIZE, .flags = HUGE_POOL, .exhausted = give_one_back, .ctx = &program};
+
+	if (!pool_borrow(&pool_2m, 2))
+		return;
+	program.addr = huge_map_with(&request);
+	REQUIRE(program.addr);
+	*word_at(program.addr, 0) = *word_at(program.addr, SIZE) = 1;
+	EXPECT_EQ(huge_populate(program.addr, 3 * SIZE), (u64)-ENOMEM);
+	EXPECT_EQ(program.asked, 0);
+	*word_at(program.addr, 2 * SIZE + 72) = 3;
+	EXPECT_EQ(program.asked, 1);
+	EXPECT(program.last == (char *)program.addr + 2 * SIZE + 72);
+	EXPECT_EQ(*word_at(program.addr, 2 * SIZE + 72), 3);
+	EXPECT_EQ(*word_at(program.addr, SIZE), 1);
+	huge_unmap(program.addr);
+	pool_return(&pool_2m, 2);
+}
+
+TEST(mm_huge_map, smaller_pages_where_there_is_none)
+{
+	char *addr;
+
+	if (!pool_borrow(&pool_2m, 1))
+		return;
+	huge_count_from_here();
+	addr = huge_map(GIB(1), GIB(1), HUGE_POOL | HUGE_FALLBACK);
+	REQUIRE(addr);
+	*word_at(addr, SIZE) = 1; /* no page of 1 GiB, but of 2 MiB */
+	EXPECT_EQ(huge_faults(PT_PMD), 1);
+	for (unsigned i = 0; i < 3; i++)
+		*word_at(addr, 5 * SIZE + i * PAGE_SIZE) = i + 1; /* nor that */
+	EXPECT_EQ(huge_faults(PT_PAGE), 3);
+	EXPECT_EQ(huge_faults(PT_PUD), 0);
+	EXPECT_EQ(dirty_words(addr, SIZE + 64, SIZE - 64), 0);
+	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
+	EXPECT_EQ(huge_mapped(PT_PMD) + huge_mapped(PT_PAGE), 0);
+	EXPECT_EQ(*word_at(addr, SIZE), 0);
+	EXPECT_EQ(*word_at(addr, 5 * SIZE), 0);
+	huge_unmap(addr);
+	EXPECT_EQ(huge_mapped(PT_PMD) + huge_mapped(PT_PAGE), 0);
+	pool_return(&pool_2m, 1);
+}
+
+TEST(mm_huge_map, small_pages_too)
+{
+	char *addr = huge_map(SMALL_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
+
+	REQUIRE(addr);
+	huge_count_from_here();
+	for (unsigned i = 0; i < SMALL_PAGES; i += 2)
+		*word_at(addr, i * PAGE_SIZE) = i + 1;
+	EXPECT_EQ(huge_faults(PT_PAGE), SMALL_PAGES / 2);
+	huge_rounds();
+	EXPECT_EQ(huge_release(addr, SMALL_PAGES / 2 * PAGE_SIZE), 0);
+	EXPECT_EQ(huge_rounds(), 1);
+	EXPECT_EQ(huge_mapped(PT_PAGE), SMALL_PAGES / 4);
+	EXPECT_EQ(*word_at(addr, 0), 0);
+	EXPECT_EQ(*word_at(addr, SMALL_PAGES / 2 * PAGE_SIZE), SMALL_PAGES / 2 + 1);
+	huge_rounds();
+	huge_unmap(addr);
+	EXPECT_EQ(huge_rounds(), 1);
+}
+
+/* ---- 1 GiB ---- */
+
+#ifndef ASHLAR_HOSTED /* a sanitizer's shadow of a GiB is several */
+TEST(mm_giga, a_mapping_of_a_1_gib_page)
+{
+	char *addr;
+
+	if (!cpu_has_1g_mappings())
+		SKIP("this CPU maps no 1 GiB pages");
+	if (!pool_borrow(&pool_1g, 1))
+		return;
+	clear_insn_choose(CLEAR_GIANT, clear_insn_by_cpuid(CLEAR_LARGE)); /* an emulated rep stosb takes seconds */
+	huge_count_from_here();
+	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);
+	REQUIRE(addr);
+	*word_at(addr, MIB(700)) = 1;
+	EXPECT_EQ(huge_faults(PT_PUD), 1);
+	*word_at(addr, MIB(700)) = 0;
+	for (u64 at = 0; at < GIB(1); at += 4096 + 64)
+		EXPECT(*word_at(addr, at & ~63ULL) == 0);
+	EXPECT_EQ(huge_faults(PT_PUD), 1);
+	huge_rounds();
+	EXPECT_EQ(huge_protect(addr, HUGE_READ_ONLY), 0);
+	EXPECT_EQ(huge_rounds(), 1);
+	huge_unmap(addr);
+	EXPECT_EQ(huge_rounds(), 1);
+	EXPECT_EQ(huge_mapped(PT_PUD), 0);
+	clear_insn_choose(CLEAR_GIANT, NULL);
+	pool_return(&pool_1g, 1);
+}
+#endif
