@@ -114,6 +114,6 @@ void page_split_ahead(struct zone *zone, enum migratetype type)
 {
 	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1; blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
 		if (!split_bare_block(zone, 0, type, CLAIM_MOVABLE) && section_open_next(zone, zone->mm->style) < 0 &&
-		    hvo_bare_free_huge(zone, 1) == 0)
+		    hvo_bare_free_huge(zone, HVO_BARE_BATCH) == 0)
 			return;
 }

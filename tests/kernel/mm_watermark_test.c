@@ -3,7 +3,9 @@
  */
 #include "mm/watermark.h"
 
+#include "kernel/shootdown.h"
 #include "kernel/test.h"
+#include "mm/hvo.h"
 #include "mm/init.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
@@ -79,6 +81,34 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
 	chain_give(&chain, &a->mm);
 	EXPECT(urgent >= arena_zone(a, 0)->ready);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Freed huge pages owe a round before their tails are anything else: one for a batch of them, whoever asks. */
+TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
+{
+	enum { PAGES = 2 * HVO_BARE_BATCH };
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct shootdown_stats before, after;
+	struct page *chain = NULL;
+
+	if (!a)
+		return;
+	zones_set_reserve(&a->mm, RESERVE);
+	arena_open_all(a);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	shootdown_stats_read(&before);
+	for (unsigned i = 0; i < 2 * PAGES; i++) {
+		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
+
+		REQUIRE(page);
+		chain_push(&chain, page);
+	}
+	shootdown_stats_read(&after);
+	EXPECT(after.flushes - before.flushes <= PAGES / HVO_BARE_BATCH + 4); /* and META's own */
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
