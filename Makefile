@@ -122,6 +122,7 @@ NEEDS_usb := iso
 NEEDS_host := host
 NEEDS_host-asan := host
 NEEDS_host-tsan := host
+NEEDS_host-msan := msan
 NEEDS_host-fast := host
 NEEDS_host-native := host
 NEEDS_host-peer := host
@@ -140,6 +141,7 @@ NEEDS_test-matrix := test
 NEEDS_test-huge := test
 NEEDS_test-machines := test
 NEEDS_test-bare := bare
+NEEDS_test-msan := msan
 NEEDS_soak := host run
 NEEDS_mutants := test
 NEEDS_models := test
@@ -285,8 +287,8 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: test test-matrix test-machines test-huge test-bare soak mutants fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+.PHONY: test test-matrix test-machines test-huge test-bare test-msan soak mutants fuzz fuzz-keep lint
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-msan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
@@ -300,6 +302,9 @@ test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
 
 test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 	@tests/bare/run.sh
+
+test-msan: host-msan ## every case hosted under the memory sanitizer, or T: minutes; make test runs a few of them
+	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
 soak: host-native $(KERNEL) ## random operations of every kind for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits
 	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL)

@@ -281,7 +281,9 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	return page;
 }
 
-static inline struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+/* Always inline: CALLER is to be whoever called the function that this is part of. */
+static inline __attribute__((always_inline)) struct page *alloc_pages(struct mm *mm, unsigned order, enum page_use use,
+								      unsigned request, node_t node)
 {
 	struct page *page = NULL;
 

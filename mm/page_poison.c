@@ -3,6 +3,8 @@
  */
 #include "mm/page_poison.h"
 
+#include <arch/check.h>
+
 #include "mm/page_check.h"
 
 void page_poison_fill(pfn_t pfn, u64 frames)
@@ -13,6 +15,7 @@ void page_poison_fill(pfn_t pfn, u64 frames)
 		word[i] = PAGE_POISON;
 }
 
+CHECK_READS_ANYTHING
 const u64 *page_poison_broken(pfn_t pfn, u64 frames)
 {
 	const u64 *word = phys_to_virt(pfn << PAGE_SHIFT);
@@ -23,6 +26,7 @@ const u64 *page_poison_broken(pfn_t pfn, u64 frames)
 	return NULL;
 }
 
+CHECK_READS_ANYTHING
 static void report(struct mm *mm, struct page *page, const u64 *broken)
 {
 	page_misused(mm, page, "write after free: frame %llx has %llx at offset 0x%llx",

@@ -231,6 +231,7 @@ void check_frames_reused(pfn_t pfn, u64 count)
 	check_event(CHECK_REUSED, pfn, count);
 	for (u64 i = 0; i < count; i++)
 		check_frame(pfn + i);
+	host_shadow_unwritten(pfn, count);
 	irq_restore(flags);
 }
 

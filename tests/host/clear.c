@@ -31,7 +31,7 @@ void host_features_init(void)
 		cpu_features.clzero = b & 1;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOST_SANITIZED
 #define STAND_IN(name)                                                                                                 \
 	void name(void *addr, size_t bytes);                                                                           \
 	void name(void *addr, size_t bytes)                                                                            \

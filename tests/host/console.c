@@ -89,7 +89,7 @@ void clock_delay_ns(u64 ns)
 		cpu_relax();
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOST_SANITIZED
 extern void __sanitizer_print_stack_trace(void);
 #endif
 
@@ -97,7 +97,7 @@ extern void __sanitizer_print_stack_trace(void);
 void panic_arch(void)
 {
 	cpus_stop_others();
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOST_SANITIZED
 	__sanitizer_print_stack_trace();
 #else
 	virt_t frames[FRAMES_MAX];

@@ -46,6 +46,7 @@ extern const char host_peek_load[], host_peek_failed[];
 
 bool peek_u64(const void *addr, u64 *value)
 {
+	host_shadow_written(value, sizeof(*value));
 	return host_peek(addr, value);
 }
 

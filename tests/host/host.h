@@ -64,6 +64,13 @@ void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
 bool host_is_window(virt_t virt); /* inside a vmemmap window */
 
+/* shadow.c: what the memory sanitizer knows; nothing without it */
+void host_shadow_init(u64 bytes);
+void host_shadow_map(virt_t virt, u64 bytes, phys_t phys); /* before these addresses show that memory */
+void host_shadow_unmap(virt_t virt, u64 bytes);            /* before they show nothing */
+void host_shadow_unwritten(pfn_t pfn, u64 frames);         /* whoever reads them before writing is wrong */
+void host_shadow_written(const void *addr, size_t bytes);  /* by what the sanitizer does not see */
+
 /* cpu.c */
 void host_cpu_enter(cpu_t id); /* this thread becomes that CPU, interrupts off */
 void host_signals_init(void);

@@ -56,6 +56,12 @@ __attribute__((used)) const char *__tsan_default_options(void)
 	return "halt_on_error=1:second_deadlock_stack=1:report_signal_unsafe=0:atexit_sleep_ms=0";
 }
 
+/* Shadows are shared as their frames are (pages.c): none may be replaced by another mapping, however large what is cleared. */
+__attribute__((used)) const char *__msan_default_options(void)
+{
+	return "handle_segv=0:handle_sigbus=0:use_sigaltstack=0:clear_shadow_mmap_threshold=1099511627776";
+}
+
 __attribute__((used)) const char *__ubsan_default_options(void)
 {
 	return "print_stacktrace=1";

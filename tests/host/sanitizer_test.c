@@ -9,6 +9,7 @@
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
+#include "mm/mm.h"
 #include "tests/host/host.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -29,6 +30,30 @@ TEST(host_sanitizers, undefined_behaviour)
 	print(HOST_EXPECT_CRASH "shift exponent 40 is too large\n");
 	shift = 1 << shift;
 	test_fail(__FILE__, __LINE__, "an impossible shift was not reported");
+}
+#endif
+
+#if defined(__SANITIZE_MEMORY__)
+/* A page that was written before it was freed, so that nothing but the allocator can have made it unwritten. */
+TEST(host_sanitizers, memory)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	volatile u64 *word;
+
+	REQUIRE(page);
+	word = page_address(page);
+	EXPECT_EQ(word[7], 0);
+	page_free(page);
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	REQUIRE(page);
+	word = page_address(page);
+	word[6] = 1;
+	EXPECT_EQ(word[6], 1);
+	print(HOST_EXPECT_CRASH "use-of-uninitialized-value\n");
+	if (word[7])
+		print("something was there\n");
+	test_fail(__FILE__, __LINE__, "reading what nobody wrote was not reported");
+	page_free(page);
 }
 #endif
 

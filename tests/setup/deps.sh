@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|coverage|bare|all ...
+# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ...
 #
 # On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
 # or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
@@ -7,7 +7,7 @@
 # Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
 set -u
 
-[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
 
 # goal, package, what shows that it is there (a command, or a path), why it is needed
 needs() {
@@ -35,6 +35,8 @@ needs() {
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
 	fuzz clang clang has the fuzzer
+	msan clang clang has the memory sanitizer
+	msan llvm llvm-symbolizer names the lines of what it finds
 	fuzz llvm llvm-symbolizer names the lines of what it finds
 	lint clang-tidy clang-tidy looks for mistakes
 	lint cppcheck cppcheck looks for others
@@ -54,11 +56,12 @@ includes() {
 	test) echo build host iso run test ;;
 	bench) echo build host iso run bench ;;
 	debug) echo build iso run debug ;;
+	msan) echo build host msan ;;
 	fuzz) echo build fuzz ;;
 	lint) echo build host lint ;;
 	coverage) echo build host coverage ;;
 	bare) echo bare ;;
-	all) echo build host iso run test bench debug fuzz lint coverage bare ;;
+	all) echo build host iso run test bench debug msan fuzz lint coverage bare ;;
 	*) echo "deps.sh: unknown goal $1" >&2; exit 2 ;;
 	esac
 }

@@ -7,6 +7,9 @@
 
 #include "kernel/types.h"
 
+/* Before a function that compares memory with what it should be, whoever wrote it. */
+#define CHECK_READS_ANYTHING
+
 /* These frames are about to get new contents or a new owner: no CPU may still hold a translation to them that changed. */
 static inline void check_frames_reused(pfn_t pfn, u64 count)
 {

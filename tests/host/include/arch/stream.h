@@ -3,7 +3,7 @@
 
 #include "kernel/types.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOST_SANITIZED
 static inline void stream_line(void *line, u64 word0, u64 word1)
 {
 	u64 *word = line;

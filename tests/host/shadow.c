@@ -1,0 +1,101 @@
+/*
+ * The memory sanitizer's view of physical memory. It keeps a bit for every bit of the process, by address: written or not. Here one
+ * frame is seen at several addresses, so their shadows must be one memory too:
+ *
+ *   memfd of RAM      [ frame ]  <- direct map, window, vmap region      application addresses
+ *   memfd of shadow   [ frame ]  <- the same places ^ SHADOW             their shadows
+ *
+ * Whatever pages.c maps there, it maps here at the same offset, first: a moment's old shadow could claim that something is not
+ * written, old contents cannot. A frame that is about to get a new owner (check_frames_reused()) is unwritten from then on; memory at
+ * the start counts as written, as what boots clears what it takes (memblock_alloc()).
+ *
+ * Nothing in other builds.
+ *
+ * Source: LLVM 14, compiler-rt/lib/msan/msan.h (the layout of x86-64 Linux); Stepanov and Serebryany, "MemorySanitizer: fast detector
+ * of uninitialized memory use in C++", 2015.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <arch/memory.h>
+
+#include "tests/host/host.h"
+
+#ifdef __SANITIZE_MEMORY__
+#include <sanitizer/msan_interface.h>
+
+#define SHADOW 0x500000000000ULL
+
+static int shadow_fd = -1;
+
+/* Past the sanitizer's own mmap(), which would write the shadow of the shadow. */
+static void map(virt_t virt, u64 bytes, int flags, int fd, u64 offset)
+{
+	const virt_t at = virt ^ SHADOW;
+
+	if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, fd, offset) != (long)at)
+		host_die("no shadow for 0x%llx", (unsigned long long)virt);
+}
+
+void host_shadow_init(u64 bytes)
+{
+	shadow_fd = memfd_create("ashlar-shadow", MFD_CLOEXEC);
+	if (shadow_fd < 0 || ftruncate(shadow_fd, (off_t)bytes) < 0)
+		host_die("no memfd for the shadow");
+}
+
+void host_shadow_map(virt_t virt, u64 bytes, phys_t phys)
+{
+	map(virt, bytes, MAP_SHARED, shadow_fd, phys);
+}
+
+void host_shadow_unmap(virt_t virt, u64 bytes)
+{
+	map(virt, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+void host_shadow_unwritten(pfn_t pfn, u64 frames)
+{
+	const pfn_t end = MIN(pfn + frames, host_memory_bytes >> PAGE_SHIFT);
+
+	if (pfn < end) /* phantom memory of the arenas lies beyond */
+		__msan_poison(phys_to_virt(pfn << PAGE_SHIFT), (end - pfn) * PAGE_SIZE);
+}
+
+void host_shadow_written(const void *addr, size_t bytes)
+{
+	__msan_unpoison(addr, bytes);
+}
+#else
+void host_shadow_init(u64 bytes)
+{
+	(void)bytes;
+}
+
+void host_shadow_map(virt_t virt, u64 bytes, phys_t phys)
+{
+	(void)virt;
+	(void)bytes;
+	(void)phys;
+}
+
+void host_shadow_unmap(virt_t virt, u64 bytes)
+{
+	(void)virt;
+	(void)bytes;
+}
+
+void host_shadow_unwritten(pfn_t pfn, u64 frames)
+{
+	(void)pfn;
+	(void)frames;
+}
+
+void host_shadow_written(const void *addr, size_t bytes)
+{
+	(void)addr;
+	(void)bytes;
+}
+#endif
