@@ -14,7 +14,7 @@
 #include "mm/pgtable.h"
 
 #define STACK_SLOT KIB(64)
-#define DEVICES_OFFSET TIB(1)
+#define DEVICES_OFFSET (VMALLOC_SIZE / 16)
 
 static unsigned stacks;
 static u64 stack_pages[4096]; /* of each slot, for the guard's decoding; more stacks than this are not decoded */

@@ -13,15 +13,18 @@ HOST_ASSEMBLY := arch/x86_64/clear_insns.S
 
 HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED \
 	-Itests/host/include -I.
-HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all
-HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -fsanitize=thread
+HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undefined -fno-sanitize-recover=all
+HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
 HOST_CFLAGS_native := -O2
 # clang has the fuzzer; it does not say that it sanitizes in the way that gcc does.
 HOST_CC_fuzz := clang
-HOST_CFLAGS_fuzz := -O1 -DASHLAR_DEBUG -D__SANITIZE_ADDRESS__=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+HOST_CFLAGS_fuzz := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -D__SANITIZE_ADDRESS__=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # Comparisons are not traced: those of the checkers, frame by frame, would take four fifths of the time.
 HOST_CFLAGS_fuzz += -fno-sanitize-coverage=trace-cmp
+# Reading what nobody wrote. gcc has no such sanitizer.
+HOST_CC_msan := clang
+HOST_CFLAGS_msan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -D__SANITIZE_MEMORY__=1 -fsanitize=memory -fno-sanitize-recover=all
 HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
 
 define host_variant
@@ -47,7 +50,7 @@ $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
 -include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
 endef
 
-$(foreach variant,asan tsan fast native fuzz cov,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan msan fast native fuzz cov,$(eval $(call host_variant,$(variant))))
 
 # For harnesses from outside: everything but main() and the payload, in one object.
 HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
@@ -73,16 +76,21 @@ host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with 
 
 # Cases count into one set of files, one after the other: each machine is a process of its own, which adds to them when it ends.
 .PHONY: coverage
-coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the hosted cases reach, by file; BUILD/coverage.html
+coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the hosted cases reach, by file, BUILD/coverage.html; mm/ must have 95% of its lines
 	@find $(BUILD)/host/cov -name '*.gcda' -exec rm {} +
 	@$(BUILD)/host/cov/ashlar-host -c 4 -m 3G > $(BUILD)/coverage.console 2>&1 || echo 'Not every case passed: $(BUILD)/coverage.console'
 	@gcovr --root . --filter '(mm|kernel)/' --html-details $(BUILD)/coverage.html --txt $(BUILD)/coverage.txt $(BUILD)/host/cov
-	@gcovr --root . --filter '(mm|kernel)/' --branches $(BUILD)/host/cov | tail -n 4
+	@gcovr --root . --filter '(mm|kernel)/' --branches --txt $(BUILD)/coverage.branches.txt $(BUILD)/host/cov
 	@cat $(BUILD)/coverage.txt
+	@awk '/^(mm|kernel)\// { split($$1, path, "/"); kind = path[1] "/: " (FILENAME ~ /branches/ ? "branches" : "lines"); all[kind] += $$2; \
+		hit[kind] += $$3 } END { for (kind in all) printf "%s: %.1f%% (%d of %d)\n", kind, 100 * hit[kind] / all[kind], hit[kind], all[kind]; \
+		if (hit["mm/: lines"] < 0.95 * all["mm/: lines"]) { print "Fewer than 95% of the lines of mm/ are reached."; exit 1 } }' \
+		$(BUILD)/coverage.txt $(BUILD)/coverage.branches.txt
 
-.PHONY: host host-asan host-tsan host-fast host-native host-replay
+.PHONY: host host-asan host-tsan host-msan host-fast host-native host-replay
 host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers
 host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, under the thread sanitizer
+host-msan: $(BUILD)/host/msan/ashlar-host ## hosted build with real mappings, under clang's memory sanitizer: reads of what nobody wrote
 host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
 host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
 host-replay: $(BUILD)/host/asan/ops_replay ## saved sequences of operations (tests/fuzz/corpus) are its arguments

@@ -54,10 +54,10 @@ static void map_raw(virt_t virt, u64 bytes, int prot, int flags, int fd, u64 off
 /* Addresses with nothing behind them yet. */
 static void reserve(virt_t start, u64 bytes, int prot)
 {
-	void *got = mmap((void *)start, bytes, prot,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	long got = syscall(SYS_mmap, start, bytes, prot,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if ((virt_t)got != start)
+	if (got != (long)start)
 		host_die("addresses 0x%llx..0x%llx are taken in this process", (unsigned long long)start,
 			 (unsigned long long)(start + bytes));
 }
@@ -74,7 +74,9 @@ void host_memory_init(u64 bytes)
 	host_memory_fd = memfd_create("ashlar-ram", MFD_CLOEXEC);
 	if (host_memory_fd < 0 || ftruncate(host_memory_fd, (off_t)bytes) < 0)
 		host_die("no memfd of %llu bytes", (unsigned long long)bytes);
+	host_shadow_init(bytes);
 	reserve(DIRECT_MAP_BASE, bytes, PROT_NONE);
+	host_shadow_map(DIRECT_MAP_BASE, bytes, 0);
 	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 		host_memory_fd, 0);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
@@ -139,6 +141,7 @@ static void unmap(virt_t virt, u64 bytes)
 {
 	if (is_plain(virt))
 		return;
+	host_shadow_unmap(virt, bytes);
 	map_raw(virt, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -155,6 +158,7 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 		memcpy((void *)virt, phys_to_virt(phys), bytes);
 		return;
 	}
+	host_shadow_map(virt, bytes, phys);
 	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED,
 		host_memory_fd, phys);
 }
@@ -195,13 +199,13 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 {
 	unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
 
-	if (level == PT_PUD && is_huge_map(virt) && pte_present(old)) {
+	if (level == PT_PUD && !host_is_window(virt) && pte_present(old)) {
 		unmap(virt, pt_level_size(level)); /* nothing of ours looks meanwhile: leaves that change rights are claimed */
 		make_real(virt, level, value);
 		return;
 	}
 	if (level >= PT_PUD) {
-		/* Window and vmap regions are never torn down at this level; only new tables are hung in. */
+		/* Windows are never torn down at this level; only new tables are hung in. */
 		if (pte_present(old))
 			host_die("entry of level %d at 0x%llx replaced: not simulated", level,
 				 (unsigned long long)virt);

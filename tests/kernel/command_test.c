@@ -10,38 +10,7 @@
 #include "kernel/test.h"
 #include "mm/mm.h"
 #include "mm/pool.h"
-
-static char said[32768];
-
-/* Run a line; what it printed is in `said`. Returns how many commands failed. */
-static unsigned run(const char *text)
-{
-	u64 end = 0;
-	size_t n;
-	unsigned failed;
-
-	while (log_read(&end, said, sizeof(said)) > 0)
-		;
-	failed = commands_run(text, strlen(text), NULL);
-	n = log_read(&end, said, sizeof(said) - 1);
-	said[n] = '\0';
-	return failed;
-}
-
-static bool says(const char *what)
-{
-	char glob[256];
-
-	format(glob, sizeof(glob), "*%s*", what);
-	return glob_match(glob, said);
-}
-
-#define EXPECT_REFUSED(text, ...)                                                                                      \
-	do {                                                                                                           \
-		EXPECT_EQ(run(text), 1);                                                                               \
-		if (!says(__VA_ARGS__))                                                                                \
-			test_fail(__FILE__, __LINE__, "\"%s\" says: %s", text, said);                                  \
-	} while (0)
+#include "tests/kernel/said.h"
 
 TEST(kernel_command, the_offending_word_is_named)
 {
@@ -68,31 +37,35 @@ TEST(kernel_command, the_offending_word_is_named)
 	EXPECT_REFUSED("map 2M 2M banana", "banana");
 	EXPECT_REFUSED("touch 0x1000", "refused: 0x1000");
 	EXPECT_REFUSED("contig 19", "19");
+	EXPECT_REFUSED("pool 2M demote 1", "only 1G pages");
+	EXPECT_REFUSED("pool 2M 3 node=0", "node=");
+	EXPECT_REFUSED("alloc 0 wrongly", "wrongly");
+	EXPECT_REFUSED("peek 0xffffffffffff0001", "no multiple of 8");
 }
 
 TEST(kernel_command, several_on_a_line_run_in_order_and_an_error_does_not_stop_the_rest)
 {
-	EXPECT_EQ(run("mem; nosuch; zones"), 1);
-	EXPECT(says("= RAM*nosuch*zone 0"));
-	EXPECT_EQ(run(" ; ;; "), 0);
-	EXPECT_EQ(strlen(said), 0);
+	EXPECT_EQ(said_run("mem; nosuch; zones"), 1);
+	EXPECT(said_says("= RAM*nosuch*zone 0"));
+	EXPECT_EQ(said_run(" ; ;; "), 0);
+	EXPECT_EQ(strlen(said_text), 0);
 }
 
 TEST(kernel_command, every_command_has_its_line_of_help)
 {
 	const struct command *cmd;
 
-	EXPECT_EQ(run("help"), 0);
+	EXPECT_EQ(said_run("help"), 0);
 	TABLE_FOREACH(cmd, command_table) {
 		REQUIRE(cmd->help && cmd->run);
-		EXPECT(says(cmd->name) && says(cmd->help));
+		EXPECT(said_says(cmd->name) && said_says(cmd->help));
 	}
 	TABLE_FOREACH(cmd, command_table) {
 		char line[128];
 
 		format(line, sizeof(line), "help %s", cmd->name);
-		EXPECT_EQ(run(line), 0);
-		EXPECT(says(cmd->help));
+		EXPECT_EQ(said_run(line), 0);
+		EXPECT(said_says(cmd->help));
 	}
 }
 
@@ -103,23 +76,23 @@ TEST(kernel_command, those_that_only_look_work)
 					    "hvo", "stats",	"get",	 "page 0", "page 1", "page 0x100000", "walk 0"};
 
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-		EXPECT_EQ(run(lines[i]), 0);
-		EXPECT(strlen(said) > 0);
+		EXPECT_EQ(said_run(lines[i]), 0);
+		EXPECT(strlen(said_text) > 0);
 	}
 }
 
 TEST(kernel_command, switches_change_and_impossible_values_do_not)
 {
-	EXPECT_EQ(run("set selftest_number=9 selftest_choice=green"), 0);
-	EXPECT_EQ(run("get selftest_number; get selftest-choice"), 0);
-	EXPECT(says(" 9 *green"));
+	EXPECT_EQ(said_run("set selftest_number=9 selftest_choice=green"), 0);
+	EXPECT_EQ(said_run("get selftest_number; get selftest-choice"), 0);
+	EXPECT(said_says(" 9 *green"));
 	EXPECT_REFUSED("set selftest_number=3", "impossible (5 to");
 	EXPECT_REFUSED("set selftest_choice=pink", "pink");
 	EXPECT_REFUSED("set monitor=off", "at boot");
 	EXPECT_REFUSED("set selftest_text=abc", "at boot");
-	EXPECT_EQ(run("get selftest_number"), 0);
-	EXPECT(says(" 9 "));
-	EXPECT_EQ(run("set selftest_number=7 selftest_choice=red"), 0);
+	EXPECT_EQ(said_run("get selftest_number"), 0);
+	EXPECT(said_says(" 9 "));
+	EXPECT_EQ(said_run("set selftest_number=7 selftest_choice=red"), 0);
 }
 
 static u64 seen;
@@ -139,22 +112,22 @@ BENCH(selftest, "used by the tests of the monitor", bench_selftest);
 TEST(kernel_command, switches_given_to_a_benchmark_last_as_long_as_it)
 {
 	seen = 0;
-	EXPECT_EQ(run("bench selftest selftest_number=8"), 0);
+	EXPECT_EQ(said_run("bench selftest selftest_number=8"), 0);
 	EXPECT_EQ(seen, 8);
-	EXPECT_EQ(run("get selftest_number"), 0);
-	EXPECT(says(" 7 "));
+	EXPECT_EQ(said_run("get selftest_number"), 0);
+	EXPECT(said_says(" 7 "));
 	EXPECT_REFUSED("bench selftest selftest_number=8 selftest_choice=pink", "pink");
-	EXPECT_EQ(run("get selftest_number"), 0);
-	EXPECT(says(" 7 "));
+	EXPECT_EQ(said_run("get selftest_number"), 0);
+	EXPECT(said_says(" 7 "));
 }
 
 TEST(kernel_command, the_pool_is_changed_and_counted)
 {
-	if (run("pool 2M grow 3") != 0)
+	if (said_run("pool 2M grow 3") != 0)
 		SKIP("needs three free pages of 2 MiB");
-	EXPECT(says("grow 2M: 3 pages"));
+	EXPECT(said_says("grow 2M: 3 pages"));
 	EXPECT_EQ(pool_2m.pages, pool_2m.boot + 3);
-	EXPECT_EQ(run("pool 2M shrink 3"), 0);
+	EXPECT_EQ(said_run("pool 2M shrink 3"), 0);
 	EXPECT_EQ(pool_2m.pages, pool_2m.boot);
 }
 
@@ -162,18 +135,18 @@ TEST(kernel_command, pages_in_use_are_not_shrunk)
 {
 	u64 have;
 
-	if (run("pool 2M grow 2") != 0)
+	if (said_run("pool 2M grow 2") != 0)
 		SKIP("needs two free pages of 2 MiB");
 	have = pool_2m.pages;
-	EXPECT_EQ(run("pool 2M take 2"), 0);
+	EXPECT_EQ(said_run("pool 2M take 2"), 0);
 	EXPECT_EQ(pool_2m.in_use, 2);
-	run("pool 2M 0");
-	EXPECT(says("refused: 2 pages fewer than asked for: 2 pages are in use"));
+	said_run("pool 2M 0");
+	EXPECT(said_says("refused: 2 pages fewer than asked for: 2 pages are in use"));
 	EXPECT_EQ(pool_2m.pages, 2);
 	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, the pool has no free page");
-	EXPECT_EQ(run("pool 2M give 2"), 0);
+	EXPECT_EQ(said_run("pool 2M give 2"), 0);
 	EXPECT_REFUSED("pool 2M give 1", "not the monitor's");
-	run("pool 2M 0");
+	said_run("pool 2M 0");
 	pool_resize(&pool_2m, hvo_mode_selected(), pool_2m.boot);
 	EXPECT(have >= 2);
 }
@@ -190,22 +163,22 @@ TEST(kernel_command, pages_of_others_are_not_freed)
 	EXPECT_REFUSED(line, "refused*somebody else is using it");
 	page_free(page);
 	EXPECT_REFUSED("free 0", "refused");
-	EXPECT_EQ(run("alloc 0; alloc 3 movable count=5; alloc 2 unmovable; free all"), 0);
-	EXPECT(says("7 pages freed"));
+	EXPECT_EQ(said_run("alloc 0; alloc 3 movable count=5; alloc 2 unmovable; free all"), 0);
+	EXPECT(said_says("7 pages freed"));
 	EXPECT_REFUSED("alloc 13", "orders 10 to 17");
 }
 
 /* The steps check themselves: the block must be in the state that the text promises. */
 TEST(kernel_command, the_tour_goes_through_every_step)
 {
-	const unsigned failed = run("tour");
+	const unsigned failed = said_run("tour");
 
-	if (says("this machine has no"))
+	if (said_says("this machine has no"))
 		SKIP("needs 256 MiB of free memory in one piece");
 	EXPECT_EQ(failed, 0);
-	EXPECT(says("1. Bare to huge*flush rounds: 0*2. Freed*flush rounds: 0*3. Huge to bare*flush rounds: 1"));
-	EXPECT(says("4. Bare to full*flush rounds: 0*5. Full to huge again*flush rounds: 1"));
-	EXPECT(says("6. The PMD split*flush rounds: 1*7. The remap*flush rounds: 1*8. The restore*flush rounds: 1"));
+	EXPECT(said_says("1. Bare to huge*flush rounds: 0*2. Freed*flush rounds: 0*3. Huge to bare*flush rounds: 1"));
+	EXPECT(said_says("4. Bare to full*flush rounds: 0*5. Full to huge again*flush rounds: 1"));
+	EXPECT(said_says("6. The PMD split*flush rounds: 1*7. The remap*flush rounds: 1*8. The restore*flush rounds: 1"));
 }
 
 /* ---- completion ---- */

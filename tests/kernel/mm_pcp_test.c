@@ -6,6 +6,7 @@
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
+#include "mm/contig.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
@@ -310,4 +311,61 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 	EXPECT_EQ(pcp_count(&in.a->mm, arena_phantom_zone(in.a)), 0);
 	EXPECT(arena_accounted(in.a));
 	arena_return(in.a);
+}
+
+/* Asked for while this CPU was inside the allocator: on its fast paths too the drain is done on leaving. */
+TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
+{
+	struct arena *a = arena_borrow(MIB(8));
+	struct page *page[2];
+	struct pcp *mine;
+
+	if (!a)
+		return;
+	mine = a->mm.pcp[cpu_id()];
+	for (unsigned i = 0; i < 2; i++) {
+		page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
+		REQUIRE(page[i]);
+	}
+	EXPECT(pcp_count(&a->mm, arena_zone(a, 0)) > 0);
+	mm_page_free(&a->mm, page[1]);
+	atomic_store_relaxed(&mine->drain_wanted, 1);
+	page[1] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
+	EXPECT(page[1] && !mine->drain_wanted && !mine->inside);
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page[0]);
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 1);
+	atomic_store_relaxed(&mine->drain_wanted, 1);
+	mm_page_free(&a->mm, page[1]);
+	EXPECT(!mine->drain_wanted && !mine->inside);
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Pages of more blocks than a set of slots has ways: the oldest go back to the zone, none is lost. */
+TEST(mm_pcp, a_full_set_of_slots_evicts_one)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	pfn_t pfn[PCP_WAYS + 1];
+	struct zone *zone;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	zone = arena_phantom_zone(a);
+	for (unsigned i = 0; i <= PCP_WAYS; i++) {
+		pfn[i] = block_pfn(arena_phantom_block(a) + i * PCP_SETS);
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, pfn[i], BLOCK_FRAMES), 0);
+	}
+	for (unsigned i = 0; i < PCP_WAYS; i++)
+		mm_page_free(&a->mm, pfn_page(&a->mm, pfn[i] + 9));
+	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS);
+	mm_page_free(&a->mm, pfn_page(&a->mm, pfn[PCP_WAYS] + 9));
+	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS); /* one more, and one was evicted */
+	EXPECT_EQ(zone->free_small, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

@@ -9,6 +9,7 @@
 #include "kernel/test.h"
 #include "mm/buddy.h"
 #include "mm/meta.h"
+#include "mm/migratetype.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
 #include "mm/transit.h"
@@ -237,6 +238,28 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY); /* holds META */
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(section_close(&a->mm, section), 0); /* full blocks close as well as bare ones */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Blocks that are not there do not keep a section open; what somebody isolated or set aside does. */
+TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
+{
+	struct arena *a = arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}});
+	u64 section;
+	u32 cma;
+
+	if (!a)
+		return;
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	cma = (u32)section * SECTION_BLOCKS + 3;
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(migratetype_set(&a->mm, cma, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
+	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
+	EXPECT_EQ(migratetype_set(&a->mm, cma, 1, MIGRATE_MOVABLE), 0);
+	EXPECT_EQ(section_close(&a->mm, section), 0);
+	EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -1,0 +1,216 @@
+/*
+ * Ranges and bad frames among blocks of every state: bare, full, and huge ones of mapped sections, whose struct pages have to be
+ * restored first. Each step fails once, and then the range is as it was.
+ */
+#include "kernel/test.h"
+#include "mm/bad_frames.h"
+#include "mm/contig.h"
+#include "mm/migrate.h"
+#include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
+#include "tests/kernel/pool_check.h"
+
+enum { RANGE = 4, BARE_AT = 32, FAULTS_MAX = 200 };
+
+/* 256 MiB, the second half mapped; free huge pages there, made while the first half has nothing to give. */
+static struct arena *borrow_with_huge_mapped(u32 *mapped)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct block_list bare = BLOCK_LIST_INIT;
+	struct page *chain = NULL;
+
+	if (!a)
+		return NULL;
+	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
+	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
+	for (unsigned i = 0; i < RANGE; i++) {
+		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+
+		if (page)
+			chain_push(&chain, page);
+	}
+	chain_give(&chain, &a->mm);
+	block_list_publish_free(&a->mm, &bare);
+	pcp_drain_all(&a->mm);
+	*mapped = arena_block(a) + SECTION_BLOCKS;
+	while (*mapped < arena_block(a) + 2 * SECTION_BLOCKS &&
+	       (block_at(&a->mm, *mapped)->state != BLOCK_HUGE || !(block_at(&a->mm, *mapped)->flags & BLOCK_MAPPED)))
+		*mapped += 1;
+	if (*mapped + RANGE > arena_block(a) + 2 * SECTION_BLOCKS)
+		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
+	return a;
+}
+
+static struct arena *borrow_with_bare(u32 *bare)
+{
+	struct arena *a = arena_borrow(MIB(256));
+
+	if (!a)
+		return NULL;
+	*bare = arena_block(a) + BARE_AT;
+	EXPECT_EQ(block_at(&a->mm, *bare)->state, BLOCK_BARE);
+	return a;
+}
+
+static bool is_isolated(struct arena *a, u32 first)
+{
+	for (u32 i = first; i < first + RANGE; i++)
+		if (block_is_isolated(block_at(&a->mm, i)))
+			return true;
+	return false;
+}
+
+/* How many steps failed. */
+static u32 sweep(struct arena *(*borrow)(u32 *first))
+{
+	int err = -EBUSY;
+	u32 fault;
+
+	for (fault = 1; err && fault < FAULTS_MAX && !test_failed(); fault++) {
+		u32 first;
+		struct arena *a = borrow(&first);
+
+		if (!a)
+			return ~0U; /* said why */
+		fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
+		err = mm_contig_alloc_range(&a->mm, block_pfn(first), RANGE * BLOCK_FRAMES);
+		fail_disarm(&a->mm.fail);
+		EXPECT(err == 0 || err == -EBUSY || err == -ENOMEM);
+		EXPECT_EQ(arena_usage(a).in_use, err ? 0 : RANGE * BLOCK_FRAMES);
+		EXPECT(!is_isolated(a, first));
+		EXPECT(arena_accounted(a));
+		if (err)
+			EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(first), RANGE * BLOCK_FRAMES), 0);
+		EXPECT_EQ(arena_usage(a).in_use, RANGE * BLOCK_FRAMES);
+		mm_contig_free_range(&a->mm, block_pfn(first), RANGE * BLOCK_FRAMES);
+		EXPECT_EQ(arena_usage(a).in_use, 0);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+	return fault - 2;
+}
+
+TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)
+{
+	EXPECT(sweep(borrow_with_bare) >= 3); /* isolating, taking, and struct pages for all */
+}
+
+TEST(mm_contig, every_failure_in_huge_memory_of_a_mapped_section_leaves_no_trace)
+{
+	EXPECT(sweep(borrow_with_huge_mapped) >= 3); /* and restoring */
+}
+
+/* Its struct pages come back, and all but the frame is free as before. */
+TEST(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it)
+{
+	u32 mapped;
+	struct arena *a = borrow_with_huge_mapped(&mapped);
+	struct page copy;
+	u64 free;
+	pfn_t pfn;
+
+	if (!a)
+		return;
+	pfn = block_pfn(mapped) + 77;
+	free = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	EXPECT_EQ(block_at(&a->mm, mapped)->state, BLOCK_FULL);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
+	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, free - 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* No frames to restore them with: the range stays as it is, huge and free. */
+TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
+{
+	u32 mapped;
+	struct arena *a = borrow_with_huge_mapped(&mapped);
+
+	if (!a)
+		return;
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(mapped), BLOCK_FRAMES), -ENOMEM);
+	fail_disarm(&a->mm.fail);
+	EXPECT_EQ(block_at(&a->mm, mapped)->state, BLOCK_HUGE);
+	EXPECT(!is_isolated(a, mapped));
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(mapped), BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block_pfn(mapped), BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* The head's block is full, all others are bare: it keeps its struct pages' first frame, and shares the rest. */
+TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *giga;
+	u32 first;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	first = arena_phantom_block(a);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(first), BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block_pfn(first), BLOCK_FRAMES);
+	EXPECT_EQ(block_at(&a->mm, first)->state, BLOCK_FULL);
+	giga = mm_contig_alloc(&a->mm, GIGA_ORDER, 1);
+	REQUIRE(giga);
+	EXPECT_EQ(page_to_pfn(giga), block_pfn(first));
+	EXPECT(page_order(giga) == GIGA_ORDER && giga->refcount == 1);
+	EXPECT(huge_line_right(&a->mm, first, GIGA_ORDER) && huge_tails_right(&a->mm, first, GIGA_ORDER, 37));
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, giga);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+static int stay(struct page *from, struct page *to)
+{
+	(void)from;
+	(void)to;
+	return -EBUSY;
+}
+
+/* A page of it was made movable meanwhile: that one's count goes with it. */
+TEST(mm_contig, a_range_with_a_movable_page_in_it_is_given_back)
+{
+	static const struct page_mover mover = {.name = "stays", .move = stay};
+	struct arena *a = arena_borrow(MIB(8));
+	pfn_t first;
+
+	if (!a)
+		return;
+	first = block_pfn(arena_block(a) + 2);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
+	mm_page_set_movable(&a->mm, pfn_page(&a->mm, first + 100), &mover);
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A second CPU settles bad frames just now: nothing is changed, the caller may try again. */
+TEST(mm_bad, while_another_cpu_settles_nothing_is_marked)
+{
+	struct arena *a = arena_borrow(MIB(8));
+	const pfn_t bad = a ? block_pfn(arena_block(a) + 2) + 5 : 0;
+
+	if (!a)
+		return;
+	atomic_store_relaxed(&a->mm.bad.settling, 1u);
+	EXPECT_EQ(mm_mark_bad(&a->mm, bad), -EAGAIN);
+	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	atomic_store_relaxed(&a->mm.bad.settling, 0u);
+	EXPECT_EQ(mm_mark_bad(&a->mm, bad), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

@@ -1,0 +1,117 @@
+/*
+ * A pool whose last free page is being cleared by an idle CPU: whoever wants it waits for it instead of being refused. The case plays
+ * the CPU that clears.
+ */
+#include <arch/clock.h>
+
+#include "kernel/call.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
+
+static struct {
+	struct pool *pool;
+	struct page *page;
+	int err;
+	u32 began, done;
+} want;
+
+static void take_page(void *unused)
+{
+	(void)unused;
+	atomic_store_release(&want.began, 1);
+	want.page = pool_page_take(want.pool, 0, POOL_ANY);
+	atomic_store_release(&want.done, 1);
+}
+
+static void reserve_page(void *unused)
+{
+	(void)unused;
+	atomic_store_release(&want.began, 1);
+	want.err = pool_reserve(want.pool, 1);
+	atomic_store_release(&want.done, 1);
+}
+
+static void wait_for(const u32 *flag)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that wants a page");
+
+	while (!atomic_load_acquire(flag))
+		wait_spin(&wait, CPU_NONE);
+}
+
+/* `fn` on another CPU while the only page is out to be cleared; it must not be served before it is back. */
+static struct arena *want_while_it_is_cleared(call_fn *fn, bool cleared)
+{
+	const cpu_t other = cpus_find_other();
+	struct arena *a;
+	u32 index;
+
+	if (other == CPU_NONE) {
+		test_skip("needs two CPUs");
+		return NULL;
+	}
+	a = arena_borrow(MIB(16));
+	if (!a)
+		return NULL;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	index = pool_take_to_clear(&a->pool, 0, 1);
+	EXPECT(index != BLOCK_NONE);
+	want.pool = &a->pool;
+	want.page = NULL;
+	want.err = -EAGAIN;
+	want.began = want.done = 0;
+	EXPECT_EQ(work_start(other, fn, NULL), 0);
+	wait_for(&want.began);
+	clock_delay_ns(NS_PER_MS);
+	EXPECT_EQ(atomic_load_acquire(&want.done), 0);
+	pool_give_cleared(&a->pool, index, cleared);
+	wait_for(&want.done);
+	work_wait(other, 0);
+	EXPECT_EQ(a->pool.clearing, 0);
+	return a;
+}
+
+TEST(mm_pool, who_takes_a_page_waits_for_the_one_that_is_being_cleared)
+{
+	for (unsigned cleared = 0; cleared < 2; cleared++) {
+		struct arena *a = want_while_it_is_cleared(take_page, cleared);
+
+		if (!a)
+			return;
+		REQUIRE(want.page);
+		EXPECT_EQ(a->pool.zeroed, 0); /* out, it is not known to be zero any more */
+		EXPECT_EQ(a->pool.in_use, 1);
+		pool_page_give(&a->pool, want.page);
+		pool_expect_consistent(&a->pool);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+TEST(mm_pool, a_promise_waits_for_the_page_that_is_being_cleared)
+{
+	struct arena *a = want_while_it_is_cleared(reserve_page, true);
+
+	if (!a)
+		return;
+	EXPECT_EQ(want.err, 0);
+	EXPECT_EQ(a->pool.reserved, 1);
+	EXPECT_EQ(a->pool.zeroed, 1);
+	pool_unreserve(&a->pool, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Nobody clears anything: no page is no page, at once. */
+TEST(mm_pool, an_empty_pool_refuses_without_waiting)
+{
+	struct arena *a = arena_borrow(MIB(4));
+
+	if (!a)
+		return;
+	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
+	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
+	arena_return(a);
+}
