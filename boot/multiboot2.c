@@ -142,21 +142,13 @@ static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
 	info->rsdp_copy_len = size;
 }
 
-/* Entries of `size` bytes; a rest shorter than that is named. */
-static bool entries_ok(struct boot_info *info, struct span entries, u32 size, u32 min)
+/*
+ * Both maps: the size of an entry (it may be larger than what we know, by design), a version, the entries, each of which is
+ * given to `add`. A rest shorter than an entry is named.
+ */
+static void parse_entries(struct boot_info *info, struct span tag, u32 min,
+			  void (*add)(struct boot_info *info, const u8 *entry))
 {
-	if (size < min) {
-		fault(info, "memory map entry size too small", size);
-		return false;
-	}
-	if (entries.len % size)
-		fault(info, "memory map ends within an entry, rest ignored", entries.len % size);
-	return true;
-}
-
-static void parse_memory_map(struct boot_info *info, struct span tag)
-{
-	struct span entries;
 	u32 size;
 
 	if (tag.len < 8) {
@@ -164,14 +156,19 @@ static void parse_memory_map(struct boot_info *info, struct span tag)
 		return;
 	}
 	size = get_u32(tag.data);
-	entries = (struct span){tag.data + 8, tag.len - 8};
-	if (!entries_ok(info, entries, size, E820_ENTRY_MIN))
+	if (size < min) {
+		fault(info, "memory map entry size too small", size);
 		return;
-	for (size_t at = 0; at + size <= entries.len; at += size) {
-		const u8 *e = entries.data + at;
-
-		boot_info_add_range(info, get_u64(e), get_u64(e + 8), mem_kind_of_e820(get_u32(e + 16)));
 	}
+	if ((tag.len - 8) % size)
+		fault(info, "memory map ends within an entry, rest ignored", (tag.len - 8) % size);
+	for (size_t at = 8; at + size <= tag.len; at += size)
+		add(info, tag.data + at);
+}
+
+static void add_e820(struct boot_info *info, const u8 *e)
+{
+	boot_info_add_range(info, get_u64(e), get_u64(e + 8), mem_kind_of_e820(get_u32(e + 16)));
 }
 
 /* After ExitBootServices(), loader and boot services memory is ordinary RAM; what holds us is reserved by name. */
@@ -194,29 +191,14 @@ static enum mem_kind kind_of_efi(u32 type)
 	}
 }
 
-static void parse_efi_memory_map(struct boot_info *info, struct span tag)
+static void add_efi(struct boot_info *info, const u8 *e)
 {
-	struct span entries;
-	u32 size;
+	const u64 pages = get_u64(e + 24);
 
-	if (tag.len < 8) {
-		fault(info, "EFI memory map tag too short", tag.len);
-		return;
-	}
-	size = get_u32(tag.data); /* larger than the structure we know, by design of UEFI */
-	entries = (struct span){tag.data + 8, tag.len - 8};
-	if (!entries_ok(info, entries, size, EFI_DESCRIPTOR_MIN))
-		return;
-	for (size_t at = 0; at + size <= entries.len; at += size) {
-		const u8 *e = entries.data + at;
-		const u64 pages = get_u64(e + 24);
-
-		if (pages > ~0ULL >> PAGE_SHIFT) {
-			fault(info, "EFI memory range with impossible number of pages", pages);
-			continue;
-		}
+	if (pages > ~0ULL >> PAGE_SHIFT)
+		fault(info, "EFI memory range with impossible number of pages", pages);
+	else
 		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT, kind_of_efi(get_u32(e)));
-	}
 }
 
 static void parse_basic_memory(struct boot_info *info, struct span tag)
@@ -270,9 +252,9 @@ static bool has_ram(const struct boot_info *info)
 static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_EFI_MEMORY_MAP].data)
-		parse_efi_memory_map(info, tags[TAG_EFI_MEMORY_MAP]);
+		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], EFI_DESCRIPTOR_MIN, add_efi);
 	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
-		parse_memory_map(info, tags[TAG_MEMORY_MAP]);
+		parse_entries(info, tags[TAG_MEMORY_MAP], E820_ENTRY_MIN, add_e820);
 	if (!has_ram(info) && tags[TAG_BASIC_MEMORY].data)
 		parse_basic_memory(info, tags[TAG_BASIC_MEMORY]);
 	if (!has_ram(info))

@@ -10,6 +10,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/random.h"
 
 static struct page *alloc_phantom(struct arena *a, unsigned order)
 {
@@ -262,25 +263,19 @@ enum { HELD = 64, TURNS = 400 };
 
 struct work {
 	struct arena *a;
-	u32 next_seed, mixed_up;
+	u32 workers, mixed_up;
 };
-
-static u64 next_random(u64 *state)
-{
-	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return *state >> 33;
-}
 
 /* Allocate and free at random; every page carries its holder's mark while it is held. */
 static void allocate_at_random(void *arg)
 {
 	struct work *w = arg;
-	u64 seed = atomic_fetch_add(&w->next_seed, 1);
+	const u64 number = atomic_fetch_add(&w->workers, 1), mark = number << 32;
+	struct random_source random = {.state = (number + 1) * 0x9e3779b97f4a7c15ULL};
 	struct page *held[HELD] = {NULL};
-	const u64 mark = seed << 32;
 
 	for (unsigned turn = 0; turn < TURNS; turn++) {
-		const unsigned slot = next_random(&seed) % HELD;
+		const u64 slot = random_below(&random, HELD);
 
 		if (held[slot]) {
 			if (held[slot]->private[0] != mark + slot)
@@ -289,8 +284,8 @@ static void allocate_at_random(void *arg)
 			held[slot] = NULL;
 			continue;
 		}
-		held[slot] = mm_page_alloc(&w->a->mm, next_random(&seed) % 10, next_random(&seed) % 3, 0,
-					   w->a->options.nodes);
+		held[slot] = mm_page_alloc(&w->a->mm, (unsigned)random_below(&random, 10),
+					   (enum page_use)random_below(&random, 3), 0, w->a->options.nodes);
 		if (held[slot])
 			held[slot]->private[0] = mark + slot;
 	}
