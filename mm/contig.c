@@ -17,6 +17,7 @@
 #include "mm/page_alloc.h"
 #include "mm/page_split.h"
 #include "mm/page_check.h"
+#include "mm/page_poison.h"
 #include "mm/pcp.h"
 #include "mm/transit.h"
 
@@ -150,6 +151,7 @@ static void hand_out(struct zone *zone, struct block_list *list)
 		struct page *pages = pfn_page(mm, block_pfn(index));
 
 		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+		page_poison_split(mm, index);
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
 			memmap_form_compound(&pages[i], 0);
 			if (unlikely(watched))

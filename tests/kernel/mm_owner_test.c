@@ -7,6 +7,7 @@
 
 #include "kernel/percpu.h"
 #include "kernel/test.h"
+#include "mm/contig.h"
 #include "mm/page_alloc.h"
 #include "mm/page_check.h"
 #include "mm/page_poison.h"
@@ -204,6 +205,31 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(page_misuses(), before);
 	arena_return(a);
+}
+
+/* A range is made of blocks that were never filled: what lies in them was written before. */
+TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
+{
+	struct arena *a = borrow_watched(WATCH_POISON);
+	const bool panics = page_misuse_panics(false);
+	const u64 before = page_misuses();
+	struct page *range;
+
+	if (!a)
+		goto out;
+	for (u32 index = arena_block(a); block_at(&a->mm, index); index++)
+		if (block_at(&a->mm, index)->state == BLOCK_BARE)
+			*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
+	range = mm_contig_alloc(&a->mm, BLOCK_ORDER + 1, 0);
+	EXPECT(range);
+	EXPECT_EQ(page_misuses(), before);
+	if (range)
+		mm_contig_free_range(&a->mm, page_to_pfn(range), order_pages(BLOCK_ORDER + 1));
+	EXPECT(arena_accounted(a));
+out:
+	page_misuse_panics(panics);
+	if (a)
+		arena_return(a);
 }
 
 /* ---- misuse without an end ---- */
