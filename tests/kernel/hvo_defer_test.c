@@ -60,6 +60,7 @@ TEST(mm_hvo, the_round_waits_until_a_page_is_wanted_and_serves_the_whole_batch)
 
 	if (!a)
 		return;
+	test_option("hvo_defer", "on");
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 0);
 	before = rounds_so_far();
 	for (u32 index = list.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next) {
@@ -85,6 +86,7 @@ TEST(mm_hvo, a_page_is_given_out_after_its_round)
 
 	if (!a)
 		return;
+	test_option("hvo_defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS); /* the full ones last: these are huge now */
@@ -109,6 +111,7 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 
 	if (!a)
 		return;
+	test_option("hvo_defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
