@@ -116,6 +116,33 @@ static struct page *ask_again(struct soak *s, unsigned order, enum page_use use,
 	return page;
 }
 
+static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
+{
+	for (unsigned i = 0; i < s->pool_blocks; i++)
+		model_move(&s->model, block_pfn(s->pool_block[i]), BLOCK_FRAMES, from, to);
+}
+
+/* Between these two the pool may take other blocks: what it has afterwards was free, or its own, before. */
+static void pool_forget(struct soak *s)
+{
+	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
+	s->pool_blocks = 0;
+}
+
+static void pool_learn(struct soak *s)
+{
+	const struct pool *pool = &s->a->pool;
+
+	for (node_t n = 0; n < s->a->mm.nodes; n++)
+		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->pool_blocks < RUNS;
+		     index = block_at(&s->a->mm, index)->next)
+			s->pool_block[s->pool_blocks++] = index;
+	if (s->pool_blocks != pool->free)
+		test_fail(__FILE__, __LINE__, "the pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
+			  s->pool_blocks);
+	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
+}
+
 static void take_page(struct soak *s)
 {
 	const unsigned order = draw_order(s), use = (unsigned)draw(s, 3);
@@ -132,8 +159,12 @@ static void take_page(struct soak *s)
 	if (!page)
 		return;
 	check_new_page(s, page, order, node);
+	if (order == GIGA_ORDER) /* free pages of the pool make room for it, elsewhere */
+		pool_forget(s);
 	if (!model_move(&s->model, page_to_pfn(page), order_pages(order), MODEL_FREE, 1))
 		return;
+	if (order == GIGA_ORDER)
+		pool_learn(s);
 	*hold = (struct hold){.page = page, .references = 1, .order = (u8)order};
 	page->private[0] = mark_of(s, s->held);
 	s->held++;
@@ -168,33 +199,6 @@ static void refer_to_page(struct soak *s)
 }
 
 /* ---- everything else ---- */
-
-static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
-{
-	for (unsigned i = 0; i < s->pool_blocks; i++)
-		model_move(&s->model, block_pfn(s->pool_block[i]), BLOCK_FRAMES, from, to);
-}
-
-/* Between these two the pool may take other blocks: what it has afterwards was free, or its own, before. */
-static void pool_forget(struct soak *s)
-{
-	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
-	s->pool_blocks = 0;
-}
-
-static void pool_learn(struct soak *s)
-{
-	const struct pool *pool = &s->a->pool;
-
-	for (node_t n = 0; n < s->a->mm.nodes; n++)
-		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->pool_blocks < RUNS;
-		     index = block_at(&s->a->mm, index)->next)
-			s->pool_block[s->pool_blocks++] = index;
-	if (s->pool_blocks != pool->free)
-		test_fail(__FILE__, __LINE__, "the pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
-			  s->pool_blocks);
-	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
-}
 
 static void resize_pool(struct soak *s)
 {

@@ -5,6 +5,7 @@ glyph is no character.
 """
 
 import json
+import re
 import socket
 import struct
 import subprocess
@@ -125,6 +126,10 @@ class Shown:
                 return answer["return"]
 
     def picture(self):
+        """
+        What is on the screen; true of a guest that does not draw at the same time: QEMU draws anew what was written since the last
+        time, and may miss what is written while it finds out what that is.
+        """
         path = self.folder / "screen.ppm"
         self.ask("screendump", filename=str(path))
         return Picture(path.read_bytes())
@@ -135,6 +140,17 @@ class Shown:
         self.ask("pmemsave", val=0xB8000, size=80 * 25 * 2, filename=str(path))
         cells = path.read_bytes()[::2].decode("latin-1")
         return [cells[at : at + 80].rstrip() for at in range(0, len(cells), 80)]
+
+    def wait_halted(self, seconds):
+        """Until the first CPU has halted with interrupts off: at the end of a run with onend=halt, or of a panic."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            registers = self.ask("human-monitor-command", **{"command-line": "info registers"})
+            found = re.search(r"[ER]FL=([0-9a-f]+).*HLT=(\d)", registers)
+            if found and found[2] == "1" and not int(found[1], 16) & 0x200:
+                return
+            time.sleep(0.1)
+        raise AssertionError("the guest did not end; its screen shows:\n" + "\n".join(self.picture().text()))
 
     def wait(self, pattern, seconds, look):
         """Lines on the screen once one matches `pattern`; what it shows at the end of the time if none does."""
