@@ -101,21 +101,6 @@ static void settle(struct soak *s)
 		meta_flush_gated(&s->a->mm.node[n]);
 }
 
-/* "None" is right only if there is none when everything that lies about was put back. */
-static struct page *ask_again(struct soak *s, unsigned order, enum page_use use, node_t node)
-{
-	struct page *page;
-
-	s->found_none++;
-	settle(s);
-	page = mm_page_alloc(&s->a->mm, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
-	if (!page && model_has_room(&s->model, order, node)) {
-		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
-		model_print(&s->model);
-	}
-	return page;
-}
-
 static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
 {
 	for (unsigned i = 0; i < s->pool_blocks; i++)
@@ -143,12 +128,39 @@ static void pool_learn(struct soak *s)
 	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
 }
 
+/* Free pages of the pool make room for 1 GiB, elsewhere; some may have moved in vain. */
+static struct page *ask(struct soak *s, unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	struct page *page = mm_page_alloc(&s->a->mm, order, use, request, node);
+
+	if (order == GIGA_ORDER) {
+		pool_forget(s);
+		pool_learn(s);
+	}
+	return page;
+}
+
+/* "None" is right only if there is none when everything that lies about was put back. */
+static struct page *ask_again(struct soak *s, unsigned order, enum page_use use, node_t node)
+{
+	struct page *page;
+
+	s->found_none++;
+	settle(s);
+	page = ask(s, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
+	if (!page && model_has_room(&s->model, order, node)) {
+		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
+		model_print(&s->model);
+	}
+	return page;
+}
+
 static void take_page(struct soak *s)
 {
 	const unsigned order = draw_order(s), use = (unsigned)draw(s, 3);
 	const node_t node = draw(s, 4) ? NODE_NONE : (node_t)draw(s, s->a->mm.nodes);
 	const unsigned request = (node == NODE_NONE ? 0 : PAGE_NODE) | (draw(s, 16) ? 0 : PAGE_NOFLUSH);
-	struct page *page = mm_page_alloc(&s->a->mm, order, use, request, node);
+	struct page *page = ask(s, order, use, request, node);
 	struct hold *hold = &s->hold[s->held];
 
 	if (!page && !(request & PAGE_NOFLUSH)) {
@@ -159,12 +171,8 @@ static void take_page(struct soak *s)
 	if (!page)
 		return;
 	check_new_page(s, page, order, node);
-	if (order == GIGA_ORDER) /* free pages of the pool make room for it, elsewhere */
-		pool_forget(s);
 	if (!model_move(&s->model, page_to_pfn(page), order_pages(order), MODEL_FREE, 1))
 		return;
-	if (order == GIGA_ORDER)
-		pool_learn(s);
 	*hold = (struct hold){.page = page, .references = 1, .order = (u8)order};
 	page->private[0] = mark_of(s, s->held);
 	s->held++;
