@@ -83,8 +83,8 @@ void hvo_make_bare(struct mm *mm, struct block_list *list);
 int hvo_gather(struct mm *mm, u32 first);
 
 /*
- * Up to `count` free huge runs of a zone become bare, or full in mapped sections, with one round (and one for restores).
- * Returns how many. No lock held.
+ * Free huge runs of a zone become bare, or full in mapped sections, with one round (and one for restores): up to `count` of
+ * 2 MiB, and of 1 GiB as many as the rest fills, the last perhaps in part. Returns runs. No lock held.
  */
 enum { HVO_BARE_BATCH = 64 };
 u64 hvo_bare_free_huge(struct zone *zone, u64 count);

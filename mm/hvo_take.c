@@ -139,8 +139,13 @@ static u64 take_whole(struct zone *zone, const struct hvo_mode *mode, unsigned o
 
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list)
 {
-	u64 taken = take_whole(zone, mode, order, count, list);
+	u64 taken = take_whole(zone, mode, order, count, list), gained = 1;
 
+	/* All 2 MiB ones are taken: what is huge and free are 1 GiB ones, and become bare blocks. */
+	while (taken < count && gained && order == BLOCK_ORDER && !mode->mapped && hvo_bare_free_huge(zone, 1) > 0) {
+		gained = take_whole(zone, mode, order, count - taken, list);
+		taken += gained;
+	}
 	if (taken < count && order == GIGA_ORDER) /* room is made for the rest, if it can be */
 		taken += contig_take_giga(zone, mode, count - taken, list);
 	return taken;
@@ -217,10 +222,10 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 {
 	struct mm *mm = zone->mm;
 	struct block_list huge = BLOCK_LIST_INIT, bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
-	const u64 taken = block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
+	const u64 rest = count - block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
 	u32 index;
 
-	block_take(zone, FREE_HUGE, GIGA_ORDER, count - taken, BLOCK_BARE, &huge);
+	block_take(zone, FREE_HUGE, GIGA_ORDER, rest / GIB_BLOCKS + (rest % GIB_BLOCKS > 0), BLOCK_BARE, &huge);
 	while ((index = block_list_pop(mm, &huge)) != BLOCK_NONE)
 		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &restore : &bare, index);
 	return bare_list(mm, &bare) + restore_list(mm, &restore);

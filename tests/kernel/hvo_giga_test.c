@@ -179,6 +179,27 @@ TEST(mm_giga, a_batch_is_demoted_with_one_round)
 	arena_return(g.a);
 }
 
+TEST(mm_giga, free_ones_are_taken_apart_for_2m_pages)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page;
+	struct giga g;
+
+	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
+		return;
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
+	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
+	page = mm_page_alloc(&g.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
+	REQUIRE(page);
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER)); /* one was enough */
+	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
+	expect_small_pages_right(&g.a->pool);
+	EXPECT_EQ(pool_shrink_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
+	mm_page_free(&g.a->mm, page);
+	EXPECT(giga_accounted(&g));
+	arena_return(g.a);
+}
+
 /* 510 heads are one too few: the page stays as it is and usable. 511 do. */
 TEST(mm_giga, demotion_does_what_heads_reach_for)
 {
