@@ -288,7 +288,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 .PHONY: test test-matrix test-machines test-huge test-bare test-msan soak mutants fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-msan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
@@ -303,7 +303,7 @@ test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
 test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 	@tests/bare/run.sh
 
-test-msan: host-msan ## every case hosted under the memory sanitizer, or T: minutes; make test runs a few of them
+test-msan: host-msan ## every case hosted under the memory sanitizer, or T: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
 soak: host-native $(KERNEL) ## random operations of every kind for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits

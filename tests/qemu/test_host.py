@@ -29,8 +29,6 @@ RUNS = (
     Hosted("asan", 4),
     Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*", mem="6G"),
     Hosted("tsan", 4, patterns="kernel.*,mm.*"),
-    # All of them: make test-msan. These write and read struct pages, tables and records of every kind.
-    Hosted("msan", 4, patterns="host.sanitizers.*,mm.block.*,mm.meta.*,mm.page.*,mm.section.*,mm.vmemmap.*"),
 )
 
 

@@ -9,7 +9,7 @@ set -u
 
 [ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
 
-# goal, package, what shows that it is there (a command, or a path), why it is needed
+# goal, package, what shows that it is there (a command, or a path or pattern of one), why it is needed
 needs() {
 	cat <<-END
 	build make make runs the build
@@ -34,8 +34,10 @@ needs() {
 	test spin spin checks the models of the protocols
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
-	fuzz clang clang has the fuzzer
-	msan clang clang has the memory sanitizer
+	fuzz clang clang compiles for the fuzzer
+	fuzz libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a is the fuzzer
+	msan clang clang compiles for the memory sanitizer
+	msan libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/include/sanitizer/msan_interface.h is the memory sanitizer
 	msan llvm llvm-symbolizer names the lines of what it finds
 	fuzz llvm llvm-symbolizer names the lines of what it finds
 	lint clang-tidy clang-tidy looks for mistakes
@@ -68,7 +70,7 @@ includes() {
 
 present() {
 	case $1 in
-	/*) [ -e "$1" ] ;;
+	/*) ls -d $1 >/dev/null 2>&1 ;; # a pattern, some of them
 	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
 }
