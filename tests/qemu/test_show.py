@@ -15,7 +15,7 @@ from machine import Machine, command
 from test_payload import records
 
 SECONDS = 90
-SMALL = Machine("pvh", 8, "4G", cmdline="test=kernel.string.*")
+SMALL = Machine("pvh", 8, "4G", cmdline="onend=halt test=kernel.string.*")  # it is looked at while it runs
 LARGE = replace(SMALL, mem="4T")
 UNEVEN = Machine("pvh", 32, "12G", nodes=8, uneven=True)
 BEYOND = Machine("pvh", 8, "2T", nodes=8, uneven=True)
