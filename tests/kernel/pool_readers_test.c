@@ -198,12 +198,22 @@ TEST(mm_pool, readers_see_right_tails_without_hvo)
 	check_readers_mapped("off", 24);
 }
 
+/* Where a busy host runs few CPUs at a time: until one of the readers has seen something more. */
+static void let_them_look(const struct readers *r, u64 until)
+{
+	const u64 before = atomic_load_relaxed(&r->seen);
+
+	while (atomic_load_relaxed(&r->seen) == before && clock_ns() < until)
+		cpu_relax();
+}
+
 /* The whole way of a GiB: bare, 1 GiB page, 512 pages of 2 MiB, bare. */
-static void turn_a_gib(struct arena *a, struct pool *giga)
+static void turn_a_gib(struct arena *a, struct pool *giga, const struct readers *r, u64 until)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
 
 	EXPECT_EQ(pool_grow_on(giga, on, 1, 1), 1);
+	let_them_look(r, until);
 	EXPECT_EQ(pool_demote(giga, &a->pool, on, 1), 1);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_zone(a, 1), ~0ULL), GIB_BLOCKS);
@@ -227,7 +237,7 @@ TEST(mm_giga, readers_see_right_tails_or_none_through_demotion)
 	r.first = arena_phantom_block(a);
 	readers_start(&r);
 	for (unsigned turn = 0; turn == 0 || !seen_enough(&r, TURNS, until); turn++)
-		turn_a_gib(a, &giga);
+		turn_a_gib(a, &giga, &r, until);
 	readers_stop(&r);
 	EXPECT(arena_accounted_with(a, &giga));
 	arena_return(a);
