@@ -146,13 +146,13 @@ static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
  * Both maps: the size of an entry (it may be larger than what we know, by design), a version, the entries, each of which is
  * given to `add`. A rest shorter than an entry is named.
  */
-static void parse_entries(struct boot_info *info, struct span tag, u32 min,
+static void parse_entries(struct boot_info *info, struct span tag, const char *too_short, u32 min,
 			  void (*add)(struct boot_info *info, const u8 *entry))
 {
 	u32 size;
 
 	if (tag.len < 8) {
-		fault(info, "memory map tag too short", tag.len);
+		fault(info, too_short, tag.len);
 		return;
 	}
 	size = get_u32(tag.data);
@@ -252,9 +252,9 @@ static bool has_ram(const struct boot_info *info)
 static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_EFI_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], EFI_DESCRIPTOR_MIN, add_efi);
+		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], "EFI memory map tag too short", EFI_DESCRIPTOR_MIN, add_efi);
 	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_MEMORY_MAP], E820_ENTRY_MIN, add_e820);
+		parse_entries(info, tags[TAG_MEMORY_MAP], "memory map tag too short", E820_ENTRY_MIN, add_e820);
 	if (!has_ram(info) && tags[TAG_BASIC_MEMORY].data)
 		parse_basic_memory(info, tags[TAG_BASIC_MEMORY]);
 	if (!has_ram(info))
