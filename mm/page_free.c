@@ -95,8 +95,7 @@ static inline bool free_huge_quickly(struct mm *mm, struct page *page)
 	pcp = pcp_enter(mm);
 	atomic_store_relaxed(&page->state,
 			     page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, BLOCK_ORDER, zone, 0));
-	if (unlikely(!pcp_push_huge(pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), block)) &&
-	    !pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), block)) {
+	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), block)) {
 		block_free(&mm->zone[zone], (u32)(pfn >> BLOCK_ORDER), BLOCK_ORDER);
 		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
 	}

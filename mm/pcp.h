@@ -112,8 +112,8 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order);
  */
 u32 pcp_alloc_huge(struct zone *zone, bool may_wait);
 
-/* Keep one. False: the zone is too small for that, or lists are disabled, or the block isolated: free it yourself. Entered. */
-bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block);
+/* What pcp_free_huge() leaves over: room has to be made, or there is none to be had. */
+bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block);
 
 /* Everything that any CPU holds goes back to the buddy. No lock held, not entered; waits for all owners. */
 void pcp_drain_all(struct mm *mm);
@@ -226,7 +226,7 @@ static inline u32 pcp_pop_huge(const struct mm *mm, struct pcp_zone *mine)
 	return index;
 }
 
-/* One more, if there is room. False: pcp_free_huge() makes some, or refuses. Entered. */
+/* One more, if there is room. Entered. */
 static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, const struct block *block)
 {
 	const u32 count = mine->huge_count;
@@ -238,6 +238,12 @@ static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, const struct 
 	mine->huge[count] = index;
 	atomic_store_relaxed(&mine->huge_count, count + 1);
 	return true;
+}
+
+/* Keep one. False: the zone is too small for that, or lists are disabled, or the block isolated: free it yourself. Entered. */
+static inline bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
+{
+	return likely(pcp_push_huge(mine, index, block)) || pcp_free_huge_slowly(zone, mine, index, block);
 }
 
 /* Bits of an aligned run of 2^order frames (0..3) in its word. */

@@ -85,12 +85,10 @@ static void evict_some(struct zone *zone, struct pcp_zone *mine, u32 count)
 	spin_unlock(&zone->lock);
 }
 
-bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
+bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
 {
 	const u32 high = huge_high(zone, mine);
 
-	if (likely(pcp_push_huge(mine, index, block)))
-		return true;
 	if (high > 0 && mine->huge_count >= high)
 		evict_some(zone, mine, MIN(mine->huge_count, MAX(high / 2, 1)));
 	return high > 0 && pcp_push_huge(mine, index, block);
