@@ -1,5 +1,6 @@
 """The report: what counts as a record, that any console makes a whole page, that the page needs nothing but itself."""
 
+import os
 import random
 import re
 import subprocess
@@ -11,6 +12,7 @@ from machine import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/report"))
 
+import legs  # noqa: E402
 import pictures  # noqa: E402
 import sweep  # noqa: E402
 from document import make  # noqa: E402
@@ -186,6 +188,25 @@ def test_linux_beside(without_pictures):
     assert any(row[-1] == "2.00x" and row[3] == "10" for row in rows), text  # a page of 1 GiB
 
 
+def test_boots_beside_linux(without_pictures):
+    """72 ms there, 30, 36 and 48 here."""
+    ours = [parse((BOOT + f"[    0.1] memmap: node 0: 92 sections in {ms}.000 ms by 8 threads, 3 to 5 chunks each\n").encode()) for ms in (48, 30, 36)]
+    text = to_markdown(make([parse(LINUX.encode(), "linux")] + ours))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "| 12 GiB |" in line]
+    assert rows == [
+        ["Ashlar, memmap=parallel", "8", "12 GiB", "3", "36.0 (30.0 to 48.0)", "-", "132 (132 to 132)"],
+        ["Linux 6.12", "8", "12 GiB", "1", "72.0", "2.00x", "-"],
+    ]
+
+
+def test_other_work_is_told(without_pictures):
+    """What was busy just before a run, not the runs themselves."""
+    assert 0 <= legs.busy_cpus(0.05) <= (os.cpu_count() or 1)
+    for busy, told in (("0.10", False), ("1.50", True)):
+        text = to_markdown(make([parse((CONSOLE + f"# capture busy {busy}\n").encode())]))
+        assert ("other work" in text.split("Summary")[0]) == told
+
+
 def test_words_of_a_console_are_no_markup(without_pictures):
     """What comes from a machine is shown, never obeyed."""
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
@@ -201,7 +222,7 @@ def test_any_bytes_make_a_page(without_pictures):
     """Consoles cut, doubled and with bytes changed, as a serial line does it: never an exception."""
     rng = random.Random(7)
     for turn in range(60):
-        data = bytearray((CONSOLE + LINUX + "# capture sweep CPUS=8\n# capture load 3.0\n").encode())
+        data = bytearray((CONSOLE + LINUX + "# capture sweep CPUS=8\n# capture busy 1.50\n").encode())
         for _ in range(rng.randrange(1, 30)):
             at = rng.randrange(len(data))
             del data[at : at + rng.choice((0, 1, 1, 40, 300))]
@@ -236,11 +257,11 @@ def test_the_command(tmp_path):
     (["pages=64,256", "CPUS=4", "MEM=4G", "runs=1"], ["hvo-pages-64", "hvo-pages-256"]),
 ])  # fmt: skip
 def test_sweep(words, names):
-    legs = [leg for leg, _ in sweep.legs_of("hvo", words)]
-    assert [leg.name for leg in legs] == names
-    assert [leg.cpus for leg in legs] == ([2, 8] if words[0].startswith("CPUS") else [4, 4])
+    made = [leg for leg, _ in sweep.legs_of("hvo", words)]
+    assert [leg.name for leg in made] == names
+    assert [leg.cpus for leg in made] == ([2, 8] if words[0].startswith("CPUS") else [4, 4])
     if len(words) == 4:
-        assert [leg.cmdline for leg in legs] == ["bench=hvo runs=1 pages=64", "bench=hvo runs=1 pages=256"] and legs[0].mem == "4G"
+        assert [leg.cmdline for leg in made] == ["bench=hvo runs=1 pages=64", "bench=hvo runs=1 pages=256"] and made[0].mem == "4G"
 
 
 @pytest.mark.parametrize("words", [[], ["CPUS=2"], ["CPUS=2,4", "MEM=1G,2G"], ["T=a,b"], ["FOO=1", "CPUS=2,4"], ["CPUS=a,b"], ["pages=,"]])

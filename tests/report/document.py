@@ -14,7 +14,7 @@ import words
 from paper import Heading, Paper, Table, Text
 from records import NEEDED
 
-LOADED = 2.5  # the run before, and a little
+LOADED = 0.5  # of a CPU: what a system does by itself, and a little
 SECTIONS = (
     sweeps.section,
     hvo.section,
@@ -48,14 +48,14 @@ def hosts(captures):
 
 
 def loaded(captures):
-    """Others at work on the host: the most of what it said of itself when a run began."""
-    loads = [float(c.facts["load"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d", c.facts.get("load", ""))]
-    if not loads or max(loads) < LOADED:
+    """Others at work on the host: the most of what it said of itself just before a run."""
+    busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d+", c.facts.get("busy", ""))]
+    if not busy or max(busy) < LOADED:
         return None
     return Text(
         (
-            f"The host had other work while this was measured: up to {max(loads):.0f} tasks wanted its CPUs when a run"
-            " began. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
+            f"The host had other work while this was measured: up to {max(busy):.1f} of its CPUs were busy just before a"
+            " run. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
         ),
         "note",
     )

@@ -74,6 +74,20 @@ def host_name():
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} CPUs, {int(memory[1]) >> 20} GiB, {kvm}"
 
 
+def busy_cpus(seconds=0.3):
+    """How many of the host's CPUs others keep busy now. Its load average would still count the run before."""
+
+    def jiffies():
+        words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+        return [int(word) for word in words]  # user nice system idle iowait irq softirq steal
+
+    before = jiffies()
+    time.sleep(seconds)
+    spent = [after - at for at, after in zip(before, jiffies())]
+    idle = spent[3] + spent[4]
+    return (os.cpu_count() or 1) * (1 - idle / max(sum(spent), 1))
+
+
 def argv_of(leg, build):
     """(argv, what a user types for the same run, where it runs if the console does not tell)."""
     if leg.build:
@@ -101,7 +115,7 @@ def head(leg, shown, where):
         "where": accel,
         "qemu": qemu,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        "load": f"{os.getloadavg()[0]:.1f}",
+        "busy": f"{busy_cpus():.2f}",
     }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
