@@ -8,7 +8,6 @@
  */
 #include "mm/memmap.h"
 
-#include <arch/barrier.h>
 #include <arch/stream.h>
 
 #include "kernel/panic.h"
@@ -48,7 +47,6 @@ void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
 
 	for (u64 i = 0; i < count; i++)
 		stream_line(&pages[i], start.word[0], start.word[1]);
-	fence_store_nt();
 }
 
 /* Two stores a tail: the rest means nothing in a tail, and what a holder keeps there is his. */

@@ -9,7 +9,7 @@
 /* `count` pages of their own, free or about to be: flags, refcount and links clear. */
 void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 
-/* The same for many that will not be used soon: past the caches. */
+/* The same for many that will not be used soon: past the caches. The caller's fence_store_nt() comes before anybody is shown them. */
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
 
 /* One frame: the head of a huge page of `order`, frozen (refcount 0) as pools and free lists have it, and its first 63 tails. */

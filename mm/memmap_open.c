@@ -51,6 +51,49 @@ unsigned memmap_threads_on(node_t node, struct memmap_threads threads)
 	return MAX(cpus * threads.value / 100, 1);
 }
 
+/* The node's sections in order of address, holes and those of other nodes left out: chunks of as many are equal shares of work. */
+struct section_walk {
+	const struct mm *mm;
+	node_t node;
+	size_t range;  /* of mm->memory: the next to look at */
+	u64 next, end; /* what is left of the one before */
+};
+
+static struct section_walk walk_begin(const struct mm *mm, node_t node)
+{
+	return (struct section_walk){.mm = mm, .node = node};
+}
+
+/* Sections left in the range reached, after going on to the next one if there were none; 0 behind the last. */
+static u64 walk_run(struct section_walk *walk)
+{
+	const struct memblock_list *memory = walk->mm->memory;
+
+	while (walk->next == walk->end && walk->range < memory->count) {
+		const struct memblock_range *range = &memory->range[walk->range++];
+
+		if (range->node != walk->node)
+			continue;
+		walk->end = DIV_ROUND_UP(range->end, SECTION_BYTES);
+		walk->next = MAX(range->start / SECTION_BYTES, walk->next); /* a section of two ranges is met once */
+		walk->next = MIN(walk->next, walk->end);
+	}
+	return walk->end - walk->next;
+}
+
+/* Step over up to `count` sections; returns how many there were. */
+static u64 walk_skip(struct section_walk *walk, u64 count)
+{
+	u64 skipped = 0, run;
+
+	while (skipped < count && (run = walk_run(walk)) != 0) {
+		run = MIN(run, count - skipped);
+		walk->next += run;
+		skipped += run;
+	}
+	return skipped;
+}
+
 struct open_job {
 	struct mm *mm;
 	enum section_style style;
@@ -62,37 +105,30 @@ struct open_job {
 static void open_chunk(u64 start, u64 end, void *arg)
 {
 	const struct open_job *job = arg;
+	struct section_walk walk = walk_begin(job->mm, job->result->node);
 	u64 opened = 0;
 
-	for (u64 pfn = start; pfn < end; pfn += SECTION_FRAMES)
-		opened += section_open(job->mm, pfn / SECTION_FRAMES, job->style) == 0;
+	walk_skip(&walk, start);
+	for (u64 n = start; n < end && walk_run(&walk) != 0; n++)
+		opened += section_open(job->mm, walk.next++, job->style) == 0;
 	atomic_add_relaxed(&job->result->sections, opened); /* once a chunk: a report, not a cursor */
 }
 
-/* One job over the node's whole span: chunks are sections, threads share nothing but the cursor. */
+/* One job over all of the node's sections: threads share nothing but the cursor. */
 static void open_node(void *arg)
 {
 	struct open_job *job = arg;
-	const struct node *node = &job->mm->node[job->result->node];
+	struct section_walk walk = walk_begin(job->mm, job->result->node);
 	struct padata_mt_job padata = {.thread_fn = open_chunk,
 				       .arg = job,
-				       .align = SECTION_FRAMES,
-				       .min_chunk = SECTION_FRAMES,
+				       .size = walk_skip(&walk, ~0ULL),
+				       .min_chunk = 1,
 				       .max_threads = MAX(job->threads, 1u),
 				       .node = job->helpers_from};
-	pfn_t start = PFN_NONE, end = 0;
 	const u64 began = clock_ns();
 
-	for (unsigned kind = 0; kind < ZONE_KINDS; kind++) {
-		if (node->zone[kind] == ZONE_NONE)
-			continue;
-		start = MIN(start, job->mm->zone[node->zone[kind]].start_pfn);
-		end = MAX(end, job->mm->zone[node->zone[kind]].end_pfn);
-	}
-	if (start >= end)
+	if (padata.size == 0)
 		return; /* a node without memory */
-	padata.start = ALIGN_DOWN(start, SECTION_FRAMES);
-	padata.size = ALIGN_UP(end, SECTION_FRAMES) - padata.start;
 	padata_run(&padata);
 	job->result->ns = clock_ns() - began;
 	job->result->threads = padata.threads;

@@ -18,6 +18,8 @@
  */
 #include "mm/section_memmap.h"
 
+#include <arch/barrier.h>
+
 #include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/memmap.h"
@@ -155,6 +157,7 @@ static void init_memmap(const struct opening *o)
 		else
 			section_init_special(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
 	}
+	fence_store_nt(); /* once: it waits until all of them have left */
 }
 
 int section_open_mapped(struct opening *o)
