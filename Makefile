@@ -5,10 +5,12 @@
 # What a goal needs is found, and installed after asking, by tests/setup/deps.sh before anything else runs.
 
 #: Variables
-#: BUILD      where everything built goes [build; build/san with SAN=1]
+#: BUILD      where everything built goes [build; build/san with SAN=1, build/cov with COV=1]
 #: SAN        1: the kernel under UBSan and a checker of frames and stacks; make test SAN=1 runs every case in it [0]
 SAN ?= 0
-BUILD ?= build$(if $(filter 1,$(SAN)),/san)
+#: COV        1: the kernel counts which lines of mm/ and kernel/ run; make coverage builds and reads it [0]
+COV ?= 0
+BUILD ?= build$(if $(filter 1,$(SAN)),/san)$(if $(filter 1,$(COV)),/cov)
 #: CC         compiler of the kernel: gcc or clang [gcc]
 ifeq ($(origin CC),default)
 CC := gcc
@@ -78,7 +80,7 @@ OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
-LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm$(if $(filter 1,$(SAN)), tests/san))
+LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
 PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
 ifeq ($(PROGRAM_SOURCES),)
 $(error PAYLOAD=$(PAYLOAD): no *.c or *.S is there)
@@ -105,6 +107,13 @@ SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-
 $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
 $(addprefix $(BUILD)/kernel/,mm/page_poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
+endif
+# Counts of executed lines (gcc's), in a table for tests/coverage/coverage.c.
+ifeq ($(COV),1)
+KERNEL_CFLAGS += -DASHLAR_COVERAGE
+$(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=atomic \
+	-fprofile-info-section=coverage_table
+KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
 # Programs of users may: nobody else runs on their CPU, and what interrupts them keeps its hands off (arch/x86_64/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
@@ -191,7 +200,7 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 
 $(OBJ)/arch/x86_64/font.S.o: $(wildcard arch/x86_64/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) -o $(2)
+link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) $(KERNEL_LIBS) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
