@@ -17,20 +17,36 @@
 #include "kernel/shootdown.h"
 #include "kernel/wait.h"
 
-static cpu_t call_post(const struct cpumask *targets, struct percpu *self)
+/* Fill this CPU's slot, which `targets` CPUs are about to be pointed at. */
+static struct call_slot *call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t targets)
 {
-	cpu_t cpu, posted = 0;
+	struct call_slot *slot = &self->call_slot;
 
-	cpumask_foreach(cpu, targets) {
-		if (cpu != self->id && cpu_online(cpu))
-			posted++;
-	}
-	atomic_store_release(&self->call_slot.pending, posted);
+	ASSERT(!slot->busy, "CPU %u makes a call from within a call", self->id);
+	slot->busy = true;
+	slot->fn = fn;
+	slot->arg = arg;
+	atomic_store_release(&slot->pending, targets);
+	return slot;
+}
+
+static cpu_t call_count(const struct cpumask *targets, const struct percpu *self)
+{
+	cpu_t cpu, count = 0;
+
+	cpumask_foreach(cpu, targets)
+		count += cpu != self->id && cpu_online(cpu);
+	return count;
+}
+
+static void call_post(const struct cpumask *targets, const struct percpu *self)
+{
+	cpu_t cpu;
+
 	cpumask_foreach(cpu, targets) {
 		if (cpu != self->id && cpu_online(cpu))
 			cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
 	}
-	return posted;
 }
 
 /* A CPU that has not answered yet, for the message: the first that still has our bit set. */
@@ -48,24 +64,37 @@ static cpu_t call_culprit(const struct cpumask *targets, const struct percpu *se
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
-	struct call_slot *slot = &self->call_slot;
+	const cpu_t count = call_count(targets, self);
+	struct call_slot *slot = call_begin(self, fn, arg, count);
 	struct wait wait;
-	u64 messages;
+	u64 messages = 0;
 
-	ASSERT(!slot->busy, "CPU %u makes a call from within a call", self->id);
-	slot->busy = true;
-	slot->fn = fn;
-	slot->arg = arg;
-	if (call_post(targets, self) == 0) {
-		slot->busy = false;
-		return 0;
+	if (count > 0) {
+		call_post(targets, self);
+		messages = ipi_send_mask(targets);
 	}
-	messages = ipi_send_mask(targets);
 	wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
 	while (atomic_load_acquire(&slot->pending) != 0)
 		wait_spin(&wait, call_culprit(targets, self));
 	slot->busy = false;
 	return messages;
+}
+
+void call_cpu(cpu_t cpu, call_fn *fn, void *arg)
+{
+	struct percpu *self = this_cpu();
+	struct call_slot *slot;
+	struct wait wait;
+
+	if (cpu == self->id || !cpu_online(cpu))
+		return;
+	slot = call_begin(self, fn, arg, 1);
+	cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
+	ipi_send(cpu);
+	wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
+	while (atomic_load_acquire(&slot->pending) != 0)
+		wait_spin(&wait, cpu);
+	slot->busy = false;
 }
 
 static void call_serve_word(u64 bits, cpu_t base)

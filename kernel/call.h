@@ -40,6 +40,9 @@ struct work_slot {
  */
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg);
 
+/* The same on one CPU, if it is online and not the caller. */
+void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
+
 /* Serve this CPU's mailbox: pending calls and a pending TLB flush. From the IPI handler and from waits. */
 void call_serve(void);
 

@@ -68,6 +68,7 @@ static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 	while (atomic_load_acquire(&lock->owner) != ticket) {
 		if (panic_is_ours())
 			return; /* to print; the others wait until they are stopped */
+		wait.ahead = (u16)(ticket - atomic_load_relaxed(&lock->owner));
 		wait_spin(&wait, atomic_load_relaxed(&lock->holder));
 	}
 }

@@ -96,7 +96,7 @@ static bool handle_key(u8 key)
 static void wait_for_key(void)
 {
 	call_serve();
-	cpu_nap();
+	cpu_nap(1);
 }
 
 static void session(void)

@@ -22,6 +22,7 @@ struct wait {
 	u32 late;               /* periods missed so far */
 	bool soft;              /* never panic: the caller looks at `late` and gives up by itself */
 	u64 spins;              /* stands in for time before the clock runs */
+	u32 ahead;              /* in a queue: how many come first; 0: it is no queue, or not known */
 };
 
 struct wait wait_begin(u64 deadline_ns, const char *what);

@@ -40,13 +40,13 @@ static bool take_from_lists(struct mm *mm, pfn_t pfn)
 	struct zone *zone = frame_zone(mm, pfn);
 	bool taken;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	taken = has_small_pages(block_of(mm, pfn)) && buddy_take_frame(zone, pfn_page(mm, pfn));
 	if (taken) {
 		page_set_kind(pfn_page(mm, pfn), PAGE_BAD | PAGE_RESERVED, 0);
 		counter_add(&zone->bad, 1);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return taken;
 }
 
@@ -67,7 +67,7 @@ static bool isolate(struct mm *mm, struct bad_frame *bad)
 	struct zone *zone = frame_zone(mm, bad->pfn);
 	int done = -EBUSY;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	if (!block_is_isolated(block) && (block->state == BLOCK_BARE || block->state == BLOCK_HUGE ||
 					  block->state == BLOCK_NOHEAD || block->state == BLOCK_FULL)) {
 		bad->first = index;
@@ -77,7 +77,7 @@ static bool isolate(struct mm *mm, struct bad_frame *bad)
 			done = migratetype_change(zone, bad->first, bad->first + GIB_BLOCKS, 0, BLOCK_ISOLATED);
 		}
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	bad->blocks = done > 0 ? (u16)done : 0;
 	return bad->blocks > 0;
 }
@@ -103,7 +103,7 @@ static u32 take_free(struct zone *zone, u32 index)
 	struct mm *mm = zone->mm;
 	u32 run;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	run = buddy_find_run(mm, index);
 	if (run != BLOCK_NONE) {
 		const bool huge = block_free_class(block_at(mm, run)) == FREE_HUGE;
@@ -114,7 +114,7 @@ static u32 take_free(struct zone *zone, u32 index)
 		buddy_unlink_within(zone, buddy_find_run(mm, index), run, run + order_blocks(order));
 		block_begin(zone, run, order, huge ? BLOCK_BARE : BLOCK_FULL);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return run;
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "mm/pcp.h"
 
 static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
 {
@@ -213,7 +214,7 @@ static void zone_set_max_order(struct zone *zone, unsigned order)
 {
 	const unsigned old = zone->max_order;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	zone->max_order = order;
 	for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
 		for (unsigned list = 0; list < MIGRATE_LISTS; list++) {
@@ -225,7 +226,7 @@ static void zone_set_max_order(struct zone *zone, unsigned order)
 				merge_runs_up(zone, class, type, old);
 		}
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 void buddy_set_max_order(struct mm *mm, unsigned order)

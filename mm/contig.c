@@ -42,7 +42,7 @@ static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *
 	const u32 end = first + count;
 	int err = -EBUSY;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	if (isolate_test(zone, first, count)) {
 		for (u32 index = first; index < end;) {
 			const u32 head = buddy_find_run(zone->mm, index);
@@ -58,7 +58,7 @@ static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *
 		}
 		err = 0;
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return err;
 }
 

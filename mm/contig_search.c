@@ -43,7 +43,7 @@ static bool range_suits(struct contig_scan *scan, const struct contig_search *se
 	struct zone *zone = scan->zone;
 	bool suits = true;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	for (u32 index = first; suits && index < first + order_blocks(scan->order); index++) {
 		const struct page *pages = pfn_page(zone->mm, block_pfn(index));
 
@@ -51,7 +51,7 @@ static bool range_suits(struct contig_scan *scan, const struct contig_search *se
 		for (unsigned i = 0; suits && i < BLOCK_FRAMES; i++)
 			suits = page_suits(scan, search, &pages[i], block_type(block_at(zone->mm, index)) == MIGRATE_CMA);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return suits;
 }
 

@@ -6,6 +6,7 @@
 #include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/migratetype.h"
+#include "mm/pcp.h"
 
 /* Is a page in use one that somebody can move? Pool pages are their pool's to move. */
 static bool page_can_move(struct page_kind kind)
@@ -57,10 +58,10 @@ static int isolate_some(struct zone *zone, u32 index, u32 end)
 
 	if (fail_here(&zone->mm->fail, FAIL_ISOLATE))
 		return -EBUSY;
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	if (can_isolate(zone, index))
 		done = migratetype_change(zone, index, end, 0, BLOCK_ISOLATED);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return done;
 }
 
@@ -69,10 +70,10 @@ static bool any_in_transit(struct zone *zone, u32 first, u32 end)
 {
 	bool any = false;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	for (u32 index = first; index < end && !any; index++)
 		any = atomic_load_relaxed(&block_at(zone->mm, block_run_head(zone->mm, index))->flags) & BLOCK_TRANSIT;
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return any;
 }
 
@@ -115,10 +116,10 @@ void isolate_undo(struct zone *zone, u32 first, u32 count)
 	for (u32 index = first; index < end;) {
 		u32 done = 1;
 
-		spin_lock(&zone->lock);
+		zone_lock(zone);
 		if (block_is_isolated(block_at(zone->mm, index)))
 			done = migratetype_unisolate(zone, index, end);
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 		index += done;
 	}
 }

@@ -19,6 +19,7 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/migratetype.h"
+#include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 
@@ -295,11 +296,11 @@ void meta_trim(struct node *node)
 		if (index == BLOCK_NONE)
 			return;
 		zone = block_zone(mm, index);
-		spin_lock(&zone->lock);
+		zone_lock(zone);
 		counter_add(&zone->transit, BLOCK_FRAMES);
 		block_set_flags(block_at(mm, index), BLOCK_TRANSIT);
 		block_set_state(mm, index, block_state_without_use(mm, index));
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 		block_publish_free(zone, index, BLOCK_ORDER);
 	}
 }

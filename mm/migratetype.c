@@ -5,6 +5,7 @@
 
 #include "kernel/panic.h"
 #include "mm/buddy.h"
+#include "mm/pcp.h"
 #include "mm/section.h"
 
 static void write_types(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
@@ -134,11 +135,11 @@ int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type)
 
 	if (err)
 		return err;
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	err = range_can_change(mm, first, first + count);
 	for (u32 index = first; !err && index < first + count;)
 		index += (u32)migratetype_change(zone, index, first + count, BLOCK_TYPE_MASK, (u8)type);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return err;
 }
 

@@ -158,7 +158,7 @@ static u64 count_runs(struct zone *zone, unsigned order)
 {
 	u64 n = 0;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
 		if (order < PAGE_ORDERS) {
 			for (const struct page *page = zone->page_list[type][order]; page; page = page->next)
@@ -168,7 +168,7 @@ static u64 count_runs(struct zone *zone, unsigned order)
 		for (unsigned class = 0; class < FREE_CLASSES; class++)
 			n += buddy_count_runs(zone, class, type, order);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return n;
 }
 

@@ -31,9 +31,9 @@ static struct page *take_from_others(struct zone *zone, unsigned order, enum mig
 {
 	struct page *page;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	page = migratetype_take(zone, order, type);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	if (page)
 		pcp_count_in_use(zone, (s64)order_pages(order));
 	return page;
@@ -50,9 +50,9 @@ static struct page *take_small(struct zone *zone, unsigned order, enum migratety
 		pcp_leave(zone->mm, pcp);
 		return page;
 	}
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	page = buddy_take_pages(zone, order, type);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	if (page)
 		pcp_count_in_use(zone, (s64)order_pages(order));
 	return page;

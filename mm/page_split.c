@@ -15,6 +15,7 @@
 #include "mm/meta.h"
 #include "mm/migratetype.h"
 #include "mm/page_poison.h"
+#include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
@@ -27,7 +28,7 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 {
 	u32 index;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
 	/* Another type's block: claim it whole. CMA keeps its own, and claims none. */
 	for (unsigned other = claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
@@ -37,7 +38,7 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
 		migratetype_set_one(zone, index, type);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return index;
 }
 
@@ -46,7 +47,7 @@ void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 
 	page_poison_split(zone->mm, index);
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	block_clear_flags(block, BLOCK_TRANSIT);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
 	block_set_order(block, 0);
@@ -54,7 +55,7 @@ void block_publish_split(struct zone *zone, u32 index, unsigned order)
 		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
 	else
 		buddy_split_block(zone, index);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)

@@ -244,11 +244,11 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 
 	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= high / 2)
 		want++;
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	orders = zone->page_orders[type] >> order;
 	if (!high || !orders) {
 		*direct = orders ? buddy_take_pages(zone, order, type) : NULL;
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 		return false;
 	}
 	if (!(zone->page_orders[type] >> want)) {
@@ -256,15 +256,15 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 		pieces = buddy_block_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0));
 	}
 	if (pieces != BLOCK_NONE) {
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 		warm_block(zone, pieces);
-		spin_lock(&zone->lock);
+		zone_lock(zone);
 		buddy_take_pieces(zone, pieces, type, map);
 	}
 	index = pieces;
 	if (pieces == BLOCK_NONE || !(map[0] | map[1] | map[2] | map[3] | map[4] | map[5] | map[6] | map[7]))
 		index = fetch_run(zone, zone->page_orders[type] >> want ? want : order, type, map);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	if (index == BLOCK_NONE)
 		return false;
 	keep_fetched(zone, mine, index, map, type);

@@ -8,7 +8,7 @@
  *
  * Orders 0..3 alike are runs of bits in one word: freeing sets them, so neighbours merge by being neighbours, and
  * allocating clears them. A free page's struct page is not touched between: no list goes through it. What a CPU holds too
- * much goes back a block at a time, cut into the largest runs before the lock is taken; what it lacks is fetched as one large run,
+ * much goes back a block at a time, cut into the largest runs before the lock is taken (a drain: all in one turn); what it lacks is fetched as one large run,
  * or, from memory that is in pieces, as all the pieces of one block. Two CPUs may hold pages of the same block.
  *
  * Order 9 is a short list of HUGE blocks, heads formed, tails shared; an entry whose block still owes a shootdown round (its
@@ -23,7 +23,8 @@
  *
  * Why nothing is locked and no interrupt is masked: all of this is written by its own CPU only, there is no preemption,
  * and interrupt handlers neither allocate nor free. The one handler that comes here is the drain that another CPU asked for: it does
- * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. The
+ * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. Nor does it
+ * wait for a zone's lock, which the interrupted code may have or queue for: it leaves the note, and who gives the lock back drains. The
  * flag is set and cleared by plain stores: only this CPU's own interrupts look at it.
  *
  * Source of the idea: Wrenger et al., "LLFree: Scalable and Optionally-Persistent Page-Frame Allocation", USENIX ATC 2023
@@ -181,6 +182,24 @@ static inline void pcp_leave(struct mm *mm, struct pcp *pcp)
 	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)))
 		pcp_leave_slow(mm);
 	pcp->inside = 0;
+}
+
+/*
+ * A zone's lock. Who gives it back does what a drain asked for meanwhile: a CPU that goes from one turn at the lock to the next, isolating
+ * ranges or growing a pool, does not enter the lists for minutes, and the interrupt that asks always finds it in the queue.
+ */
+static inline void zone_lock(struct zone *zone)
+{
+	spin_lock(&zone->lock);
+}
+
+static inline void zone_unlock(struct zone *zone)
+{
+	const struct pcp *pcp = pcp_of_this_cpu(zone->mm);
+
+	spin_unlock(&zone->lock);
+	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)) && !pcp->inside)
+		pcp_leave(zone->mm, pcp_enter(zone->mm));
 }
 
 static inline void pcp_add_held(struct pcp_zone *mine, s64 frames)

@@ -127,23 +127,23 @@ void pcp_evict(struct zone *zone, struct pcp_zone *mine, u32 slot)
 	struct runs runs;
 	struct page *pages = slot_cut(zone, mine, slot, &runs);
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	free_runs(zone, mine, slot, pages, &runs);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 void pcp_give_back(struct zone *zone, struct page *page, unsigned order)
 {
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	page_set_kind(page, 0, 0);
 	buddy_free_pages(zone, page, order);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	pcp_add_in_use(zone, -(s64)order_pages(order));
 }
 
 /* ---- draining ---- */
 
-static bool zone_lock(struct zone *zone, bool may_wait)
+static bool try_lock(struct zone *zone, bool may_wait)
 {
 	if (!may_wait)
 		return spin_trylock(&zone->lock);
@@ -151,30 +151,36 @@ static bool zone_lock(struct zone *zone, bool may_wait)
 	return true;
 }
 
-/* False if the lock was not to be had and some stayed. */
+static bool holds_nothing(struct pcp_zone *mine)
+{
+	u32 slot = 0;
+
+	while (slot < PCP_SLOTS && pcp_slot_is_empty(mine, slot))
+		slot++;
+	return slot == PCP_SLOTS && mine->huge_count == 0;
+}
+
+/*
+ * False if the lock was not to be had. One turn at the lock for all slots: where many CPUs drain at once, each turn is as long as the
+ * queue, and a turn for each slot took a minute with 64 CPUs emulated by two.
+ */
 static bool drain_zone(struct zone *zone, bool may_wait)
 {
 	struct pcp_zone *mine = pcp_mine(zone);
 	struct runs runs;
 
 	mine->high = 0; /* computed anew, or not at all while disabled */
+	if (holds_nothing(mine))
+		return true;
+	if (!try_lock(zone, may_wait))
+		return false;
 	for (u32 slot = 0; slot < PCP_SLOTS; slot++) {
-		struct page *pages;
-
 		if (pcp_slot_is_empty(mine, slot))
 			continue;
-		pages = slot_cut(zone, mine, slot, &runs);
-		if (!zone_lock(zone, may_wait))
-			return false;
-		free_runs(zone, mine, slot, pages, &runs);
-		spin_unlock(&zone->lock);
+		free_runs(zone, mine, slot, slot_cut(zone, mine, slot, &runs), &runs);
 	}
-	if (mine->huge_count == 0)
-		return true;
-	if (!zone_lock(zone, may_wait))
-		return false;
 	pcp_huge_evict(zone, mine, mine->huge_count);
-	spin_unlock(&zone->lock);
+	spin_unlock(&zone->lock); /* not zone_unlock(): we are at it */
 	return true;
 }
 
@@ -210,17 +216,17 @@ static void drain_request(void *arg)
 void pcp_drain_all(struct mm *mm)
 {
 	struct pcp *mine = pcp_enter(mm);
-	struct wait wait;
 	cpu_t cpu;
 
 	drain_this_cpu(mm, true);
 	pcp_leave(mm, mine);
 	call_cpus(&cpus_online, drain_request, mm);
-	wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
 	cpumask_foreach(cpu, &cpus_online) {
+		struct wait wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
+
 		while (cpu != cpu_id() && atomic_load_acquire(&mm->pcp[cpu]->drain_wanted)) {
 			wait_spin(&wait, cpu);
-			call_cpus(&cpus_online, drain_request, mm);
+			call_cpu(cpu, drain_request, mm); /* it had no lock, or had looked already as it left */
 		}
 	}
 }

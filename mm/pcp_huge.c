@@ -27,10 +27,10 @@ static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
 	u32 pages[PCP_HUGE_BATCH], taken = 0;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	for (unsigned type = 0; type < MIGRATE_CMA && taken <= count; type++)
 		taken += buddy_take_huge(zone, BLOCK_ORDER, type, pages + taken, count + 1 - taken);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	if (taken == 0)
 		return BLOCK_NONE;
 	for (u32 i = 0; i < taken; i++)
@@ -80,9 +80,9 @@ static void evict_some(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
 	for (u32 i = 0; i < count; i++)
 		__builtin_prefetch(block_of_used(zone->mm, block_pfn(mine->huge[i])), 1);
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	pcp_huge_evict(zone, mine, count);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)

@@ -66,7 +66,7 @@ static struct page *take_frame(struct refuge *refuge)
 	const pfn_t end = ALIGN_DOWN(refuge->at, BLOCK_FRAMES) + BLOCK_FRAMES;
 	struct page *page = NULL;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	if (!has_pieces(block_of(zone->mm, refuge->at), zone))
 		refuge->at = end;
 	while (!page && refuge->at < end) {
@@ -74,7 +74,7 @@ static struct page *take_frame(struct refuge *refuge)
 		if (!buddy_take_frame(zone, page))
 			page = NULL;
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return page;
 }
 

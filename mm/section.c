@@ -16,6 +16,7 @@
 #include "mm/meta.h"
 #include "mm/meta_grow.h"
 #include "mm/page_poison.h"
+#include "mm/pcp.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -139,9 +140,9 @@ static void free_special_pages(struct mm *mm, u32 index)
 		}
 		order = free_chunk_order(pages, i);
 		page_poison_new(mm, block_pfn(index) + i, order_pages(order));
-		spin_lock(&zone->lock);
+		zone_lock(zone);
 		buddy_free_pages(zone, &pages[i], order);
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 		atomic_fetch_sub(&zone->unopened, order_pages(order));
 		i += 1u << order;
 	}
@@ -239,9 +240,9 @@ static void publish_free(struct opening *o)
 		if (n > 0) {
 			struct zone *zone = &o->mm->zone[o->zone[i]];
 
-			spin_lock(&zone->lock);
+			zone_lock(zone);
 			buddy_free_range(zone, o->first + i, n, o->mapped ? FREE_MAPPED : FREE_BARE);
-			spin_unlock(&zone->lock);
+			zone_unlock(zone);
 			atomic_fetch_sub(&zone->unopened, (u64)n * BLOCK_FRAMES);
 		}
 		i += MAX(n, 1);

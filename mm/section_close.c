@@ -87,12 +87,12 @@ static int take_section(struct closing *c)
 {
 	int err = -EBUSY;
 
-	spin_lock(&c->zone->lock);
+	zone_lock(c->zone);
 	if (section_is_free(c))
 		err = c->memmap == BLOCK_NONE ? 0 : meta_remove_block(memmap_node(c), c->memmap, own_memmap_frames(c));
 	if (!err)
 		unlink_all(c);
-	spin_unlock(&c->zone->lock);
+	zone_unlock(c->zone);
 	return err;
 }
 
@@ -127,9 +127,9 @@ static void forget_blocks(struct closing *c)
 		block_set_state(c->mm, i, BLOCK_UNOPENED);
 		frames += BLOCK_FRAMES;
 	}
-	spin_lock(&c->zone->lock);
+	zone_lock(c->zone);
 	counter_sub(&c->zone->transit, frames);
-	spin_unlock(&c->zone->lock);
+	zone_unlock(c->zone);
 	atomic_fetch_add(&c->zone->unopened, frames);
 }
 

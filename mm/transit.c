@@ -10,6 +10,7 @@
 #include "mm/buddy.h"
 #include "mm/migratetype.h"
 #include "mm/page_poison.h"
+#include "mm/pcp.h"
 #include "mm/vmemmap.h"
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
@@ -60,7 +61,7 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 	unsigned run_order;
 	u64 taken = 0;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	for (unsigned i = 0; i < types; i++) {
 		const enum migratetype type = order_of_types[to == BLOCK_META][i];
 
@@ -76,7 +77,7 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 			}
 		}
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return taken;
 }
 
@@ -109,14 +110,14 @@ u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enu
 {
 	u32 index = first, head = BLOCK_NONE;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	while (index < first + count && (head = takeable_run(zone, index, classes)) == BLOCK_NONE)
 		index++;
 	if (head != BLOCK_NONE) {
 		buddy_unlink_within(zone, head, index, index + 1);
 		block_begin(zone, index, BLOCK_ORDER, to);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return head == BLOCK_NONE ? BLOCK_NONE : index;
 }
 
@@ -140,7 +141,7 @@ int block_join(struct zone *zone, u32 first)
 {
 	int err;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	err = can_join(zone, first);
 	for (u32 index = first; !err && index < first + GIB_BLOCKS; index++) {
 		migratetype_set_one(zone, index, MIGRATE_MOVABLE);
@@ -148,7 +149,7 @@ int block_join(struct zone *zone, u32 first)
 		if (index > first)
 			block_clear_flags(block_at(zone->mm, index), BLOCK_TRANSIT); /* covered by the head's mark */
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 	return err;
 }
 
@@ -156,7 +157,7 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 {
 	u32 end;
 
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	ASSERT(block_at(zone->mm, first)->flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
 	end = first + (1u << (block_at(zone->mm, first)->order - BLOCK_ORDER));
 	for (u32 index = first; index < end; index++) {
@@ -164,7 +165,7 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 		block_set_order(block_at(zone->mm, index), BLOCK_ORDER);
 		block_list_push(zone->mm, pieces, index);
 	}
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 /* Zone lock held. */
@@ -181,24 +182,24 @@ static void transit_end(struct zone *zone, u32 index, unsigned order)
 
 void block_publish_used(struct zone *zone, u32 index, unsigned order)
 {
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	transit_end(zone, index, order);
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 void block_publish_free(struct zone *zone, u32 index, unsigned order)
 {
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	transit_end(zone, index, order);
 	buddy_free_blocks(zone, index, order, block_free_class(block_at(zone->mm, index)));
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 void block_free(struct zone *zone, u32 index, unsigned order)
 {
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	buddy_free_blocks(zone, index, order, block_free_class(block_at(zone->mm, index)));
-	spin_unlock(&zone->lock);
+	zone_unlock(zone);
 }
 
 /* Move the lock to the zone of `index`, if it is not there already. */
@@ -210,7 +211,7 @@ static struct zone *lock_zone_of(struct mm *mm, struct zone *held, u32 index)
 		return held;
 	if (held)
 		spin_unlock(&held->lock);
-	spin_lock(&zone->lock);
+	zone_lock(zone);
 	return zone;
 }
 
@@ -223,7 +224,7 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 		block_begin(zone, index, block_at(mm, index)->order, to);
 	}
 	if (zone)
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
@@ -238,7 +239,7 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 			page_poison_forget(mm, index, 1);
 	}
 	if (zone)
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 }
 
 static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
@@ -257,7 +258,7 @@ static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transi
 		buddy_free_blocks(zone, index, order, block_free_class(block));
 	}
 	if (zone)
-		spin_unlock(&zone->lock);
+		zone_unlock(zone);
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)

@@ -62,18 +62,18 @@ void ipi_init(void)
 
 /*
  * A virtual CPU that spins keeps the one it waits for from running when there are fewer real ones. An APIC tick is 1 ns
- * under QEMU and KVM and a few ns elsewhere: the length of the nap does not matter, only that it ends.
+ * under QEMU and KVM and a few ns elsewhere: the length of the nap matters little, only that it ends.
  */
-void cpu_nap(void)
+void cpu_nap(u32 length)
 {
-	enum { NAP_TICKS = 100000 };
+	enum { NAP_TICKS = 100000, LENGTH_MAX = 1000 };
 
 	if (cpu_deadline_scale() == SCALE_HARDWARE || !irq_enabled() || !cpu_online(cpu_id()) || cpu_count == 1) {
 		cpu_relax();
 		return;
 	}
 	irq_disable();
-	timer_nap(NAP_TICKS);
+	timer_nap(NAP_TICKS * MIN(length, (u32)LENGTH_MAX));
 	cpu_halt_until_interrupt();
 	irq_enable();
 }

@@ -93,7 +93,7 @@ static bool next_step(struct tour *tour, const char *what)
 		while (!input_stop_asked()) {
 			if (input_key() >= 0)
 				break;
-			cpu_nap();
+			cpu_nap(1);
 		}
 	}
 	if (input_stop_asked())

@@ -204,8 +204,9 @@ void cpu_relax(void)
 }
 
 /* cpu_relax() yields already. */
-void cpu_nap(void)
+void cpu_nap(u32 length)
 {
+	(void)length;
 	cpu_relax();
 }
 

@@ -24,7 +24,7 @@ static void note(void *arg)
 static u64 wait_for_timer(u64 start)
 {
 	while (!atomic_load_acquire(&came_at) && clock_ns() - start < LIMIT)
-		cpu_nap();
+		cpu_nap(1);
 	return came_at ? came_at - start : 0;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "mm/pcp.h"
 
+#include <arch/cpu.h>
+
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
@@ -311,6 +313,53 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 	EXPECT_EQ(pcp_count(&in.a->mm, arena_phantom_zone(in.a)), 0);
 	EXPECT(arena_accounted(in.a));
 	arena_return(in.a);
+}
+
+struct queuer {
+	struct arena *a;
+	u32 locked;
+	s64 left; /* frames it held when it had given the lock back */
+};
+
+/* A CPU that has the zone's lock when the interrupt asks, and is not inside: nothing of the kind may come between when it looks. */
+static void ask_while_locked(void *arg)
+{
+	struct queuer *q = arg;
+	struct zone *zone = arena_phantom_zone(q->a);
+	const struct pcp *mine = pcp_of_this_cpu(&q->a->mm);
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a drain to be asked for");
+
+	leave_some_on_the_rings(q->a);
+	zone_lock(zone);
+	atomic_store_release(&q->locked, 1);
+	while (!atomic_load_relaxed(&mine->drain_wanted))
+		wait_spin(&wait, CPU_NONE);
+	irq_disable();
+	zone_unlock(zone);
+	q->left = mine->zone[zone->index]->held;
+	irq_enable();
+}
+
+TEST(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back)
+{
+	struct queuer q = {.left = -1};
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to have the zone's lock");
+	const cpu_t owner = cpus_find_other();
+
+	if (owner == CPU_NONE)
+		SKIP("needs two CPUs");
+	q.a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!q.a)
+		return;
+	REQUIRE(work_start(owner, ask_while_locked, &q) == 0);
+	while (!atomic_load_acquire(&q.locked))
+		wait_spin(&wait, owner);
+	pcp_drain_all(&q.a->mm);
+	work_wait(owner, 0);
+	EXPECT_EQ(q.left, 0);
+	EXPECT_EQ(pcp_count(&q.a->mm, arena_phantom_zone(q.a)), 0);
+	EXPECT(arena_accounted(q.a));
+	arena_return(q.a);
 }
 
 /* Asked for while this CPU was inside the allocator: on its fast paths too the drain is done on leaving. */

@@ -242,18 +242,22 @@ inline call_owners()
 	pending == 0
 }
 
+inline call_owner(one)
+{
+	d_step { pending = 1; asked[one] = true };
+	pending == 0
+}
+
 /* pcp_drain_all() */
 inline drain_all()
 {
 	call_owners();
 	do
-	:: wanted[0] || wanted[1] ->
-#ifdef BUG_ASKED_ONCE
-		!wanted[0] && !wanted[1]
-#else
-		call_owners()
+	:: !wanted[0] && !wanted[1] -> break
+#ifndef BUG_ASKED_ONCE
+	:: wanted[0] -> call_owner(0)
+	:: wanted[1] -> call_owner(1)
 #endif
-	:: else -> break
 	od
 }
 

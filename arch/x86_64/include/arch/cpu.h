@@ -42,10 +42,10 @@ static inline void irq_disable(void)
 void cpu_halt_until_interrupt(void);
 
 /*
- * While waiting for another CPU, after some spinning: under a hypervisor halt for a moment (about 0.1 ms, or until an
- * interrupt), so that the CPU waited for can run; on hardware, or with interrupts off, just relax.
+ * While waiting for another CPU, after some spinning: under a hypervisor halt for `length` times about 0.1 ms (at most
+ * 1000), or until an interrupt, so that the CPU waited for can run; on hardware, or with interrupts off, just relax.
  */
-void cpu_nap(void);
+void cpu_nap(u32 length);
 
 /*
  * Interrupt one CPU, or every CPU of a set but the caller, so that it serves its mailbox (call_serve()) or leaves its halt.

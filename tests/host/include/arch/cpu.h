@@ -16,7 +16,7 @@ bool irq_enabled(void);
 void irq_enable(void);
 void irq_disable(void);
 void cpu_halt_until_interrupt(void);
-void cpu_nap(void);
+void cpu_nap(u32 length);
 
 u64 ipi_send(cpu_t cpu);
 u64 ipi_send_mask(const struct cpumask *targets);
