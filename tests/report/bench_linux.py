@@ -20,7 +20,7 @@ WORDS = "console=ttyS0 panic=-1 quiet init_on_alloc=0 hugetlb_free_vmemmap=off"
 TRIES, SECONDS, RUNS = 3, 300, 3
 # CPUs, pages of 2 MiB for 6.1 and for later ones
 HVO = ((2, 1024, 4096), (8, 1024, 4096), (32, 128, 4096))
-GIGA = (2, 20)  # CPUs, pages of 1 GiB
+GIGA = (2, 60, "64G")  # CPUs, pages of 1 GiB, memory: as contig-fresh
 
 
 def kernels(tools):
@@ -42,7 +42,7 @@ def linux_legs(series, kernel, initrd):
         words = f"{WORDS} bench_hvo={few if old else many} bench_runs={1 if old and cpus > 2 else RUNS}"
         yield replace(base, name=f"linux-{series}-hvo-{cpus}", cmdline=words, cpus=cpus, mem="12G")
     yield replace(
-        base, name=f"linux-{series}-giga-{GIGA[0]}", cmdline=f"{WORDS} bench_giga={GIGA[1]}", cpus=GIGA[0], mem="40G"
+        base, name=f"linux-{series}-giga-{GIGA[0]}", cmdline=f"{WORDS} bench_giga={GIGA[1]}", cpus=GIGA[0], mem=GIGA[2]
     )
 
 
@@ -50,9 +50,7 @@ def our_legs():
     """Ashlar's, of the same machines: the two tables."""
     by_name = {leg.name: leg for leg in LEGS}
     yield from (by_name[f"hvo-{cpus}"] for cpus, _, _ in HVO)
-    yield replace(
-        by_name["contig-fresh"], mem="40G", cmdline=f"bench=contig memory=fresh total={GIGA[1]}", cpus=GIGA[0]
-    )
+    yield by_name["contig-fresh"]
 
 
 def boot_legs(kernels_had):

@@ -253,7 +253,8 @@ def section(paper, captures):
             " takes its locks against other users and clears nothing here either; Ashlar does what the technique needs"
             " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
             " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
-            " makes rounds dearer than on hardware. "
+            " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host:"
+            " every mode that remaps pays for it, and `on` does not gain there. "
             + words.EMULATED,
             "note",
         )

@@ -59,7 +59,7 @@ LEGS = (
     Leg("fault-4", "bench=fault fault_bytes=256M", 4, "4G"),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
-    Leg("contig-fresh", "bench=contig memory=fresh total=40", 2, "48G", seconds=300),
+    Leg("contig-fresh", "bench=contig memory=fresh total=60", 2, "64G", seconds=600),
     Leg("contig-aged", "bench=contig memory=aged total=20", 2, "24G", seconds=300),
     Leg("alloc-native", "bench=alloc", 2, "2G", "fast"),
 )
