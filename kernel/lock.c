@@ -3,6 +3,7 @@
  */
 #include "kernel/lock.h"
 
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
@@ -69,14 +70,19 @@ static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 		if (panic_is_ours())
 			return; /* to print; the others wait until they are stopped */
 		wait.ahead = (u16)(ticket - atomic_load_relaxed(&lock->owner));
+		if (wait.ahead == 0)
+			continue; /* it is our turn */
 		wait_spin(&wait, atomic_load_relaxed(&lock->holder));
 	}
 }
 
 void spin_lock(struct spinlock *lock)
 {
-	u16 ticket = atomic_fetch_add(&lock->next, 1);
+	u16 ticket;
 
+	this_cpu()->at_locks++;
+	fence_compiler(); /* before the ticket: an interrupt between them must not wait behind it */
+	ticket = atomic_fetch_add(&lock->next, 1);
 	if (atomic_load_acquire(&lock->owner) != ticket)
 		spin_lock_slow(lock, ticket);
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
@@ -87,8 +93,12 @@ bool spin_trylock(struct spinlock *lock)
 {
 	u16 owner = atomic_load_acquire(&lock->owner);
 
-	if (atomic_load_relaxed(&lock->next) != owner || !atomic_cas(&lock->next, owner, (u16)(owner + 1)))
+	this_cpu()->at_locks++;
+	fence_compiler();
+	if (atomic_load_relaxed(&lock->next) != owner || !atomic_cas(&lock->next, owner, (u16)(owner + 1))) {
+		this_cpu()->at_locks--;
 		return false;
+	}
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, false); /* a lock that is only tried cannot close a circle */
 	return true;
@@ -99,6 +109,13 @@ void spin_unlock(struct spinlock *lock)
 	lock_order_pop(lock);
 	atomic_store_relaxed(&lock->holder, CPU_NONE);
 	atomic_store_release(&lock->owner, (u16)(lock->owner + 1));
+	fence_compiler(); /* and after it */
+	this_cpu()->at_locks--;
+}
+
+bool locks_none(void)
+{
+	return this_cpu()->at_locks == 0;
 }
 
 bool spin_held(const struct spinlock *lock)

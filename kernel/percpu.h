@@ -28,6 +28,8 @@ struct percpu {
 	struct call_slot call_slot;                   /* this CPU's own outstanding request */
 	struct work_slot work;
 
+	u32 at_locks; /* locks held or queued for: its own interrupts look (kernel/lock.c) */
+
 	const void *pinned; /* the huge mapping this CPU works in (mm/huge_map.c); looked at by who would unmap it */
 
 	/* Counters of kernel/shootdown.c and others, summed by readers. */

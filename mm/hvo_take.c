@@ -43,13 +43,18 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 
 /* ---- taking blocks ---- */
 
-/* All eight sections of an unused GiB. What fails half way stays open: contig's search (mm/contig_search.c) opens the rest. */
+/* All eight sections of an unused GiB, or none: only contig=index would find one that is open in part, and open the rest. */
 static bool open_gib(struct mm *mm, u64 first, enum section_style style)
 {
-	for (unsigned i = 0; i < GIB_SECTIONS; i++)
-		if (section_open(mm, first + i, style) != 0)
-			return false;
-	return true;
+	unsigned opened = 0;
+
+	while (opened < GIB_SECTIONS && section_open(mm, first + opened, style) == 0)
+		opened++;
+	if (opened == GIB_SECTIONS)
+		return true;
+	while (opened-- > 0)
+		section_close(mm, first + opened);
+	return false;
 }
 
 /* Open a GiB none of whose memory was used: its blocks merge into one run. */

@@ -151,37 +151,43 @@ static bool try_lock(struct zone *zone, bool may_wait)
 	return true;
 }
 
-static bool holds_nothing(struct pcp_zone *mine)
-{
-	u32 slot = 0;
+enum { SLOTS_A_TURN = 16 };
 
-	while (slot < PCP_SLOTS && pcp_slot_is_empty(mine, slot))
-		slot++;
-	return slot == PCP_SLOTS && mine->huge_count == 0;
+/* Slots from *slot on, then the huge ones, to the end of a turn. Zone lock held. */
+static void drain_some(struct zone *zone, struct pcp_zone *mine, u32 *slot)
+{
+	struct runs runs;
+
+	for (unsigned n = 0; n < SLOTS_A_TURN && *slot < PCP_SLOTS; ++*slot) {
+		if (pcp_slot_is_empty(mine, *slot))
+			continue;
+		free_runs(zone, mine, *slot, slot_cut(zone, mine, *slot, &runs), &runs);
+		n++;
+	}
+	if (*slot == PCP_SLOTS)
+		pcp_huge_evict(zone, mine, mine->huge_count);
 }
 
 /*
- * False if the lock was not to be had. One turn at the lock for all slots: where many CPUs drain at once, each turn is as long as the
+ * False if the lock was not to be had and some stayed. Few turns at the lock: where many CPUs drain at once each is as long as the
  * queue, and a turn for each slot took a minute with 64 CPUs emulated by two.
  */
 static bool drain_zone(struct zone *zone, bool may_wait)
 {
 	struct pcp_zone *mine = pcp_mine(zone);
-	struct runs runs;
+	u32 slot = 0;
 
 	mine->high = 0; /* computed anew, or not at all while disabled */
-	if (holds_nothing(mine))
-		return true;
-	if (!try_lock(zone, may_wait))
-		return false;
-	for (u32 slot = 0; slot < PCP_SLOTS; slot++) {
-		if (pcp_slot_is_empty(mine, slot))
-			continue;
-		free_runs(zone, mine, slot, slot_cut(zone, mine, slot, &runs), &runs);
+	for (;;) {
+		while (slot < PCP_SLOTS && pcp_slot_is_empty(mine, slot))
+			slot++;
+		if (slot == PCP_SLOTS && mine->huge_count == 0)
+			return true;
+		if (!try_lock(zone, may_wait))
+			return false;
+		drain_some(zone, mine, &slot);
+		spin_unlock(&zone->lock); /* not zone_unlock(): we are at it */
 	}
-	pcp_huge_evict(zone, mine, mine->huge_count);
-	spin_unlock(&zone->lock); /* not zone_unlock(): we are at it */
-	return true;
 }
 
 static bool drain_this_cpu(struct mm *mm, bool may_wait)
@@ -203,14 +209,25 @@ void pcp_leave_slow(struct mm *mm)
 	}
 }
 
-/* In the interrupt of the owner, which must not wait for a lock that the interrupted code may stand in the way of. */
-static void drain_request(void *arg)
+/* On the owner, in its interrupt. What it interrupted may be inside, or stand at the lock: then a note stays. */
+static void drain_here(struct mm *mm, bool may_wait)
 {
-	struct mm *mm = arg;
 	struct pcp *mine = pcp_of_this_cpu(mm);
-	const bool drained = !mine->inside && drain_this_cpu(mm, false);
+	const bool drained = !mine->inside && drain_this_cpu(mm, may_wait);
 
 	atomic_store_release(&mine->drain_wanted, (u8)!drained);
+}
+
+/* Asked of all: if the lock is free just now. */
+static void drain_request(void *arg)
+{
+	drain_here(arg, false);
+}
+
+/* Asked of one that is late: where others queue without end the lock is never free. */
+static void drain_request_again(void *arg)
+{
+	drain_here(arg, locks_none());
 }
 
 void pcp_drain_all(struct mm *mm)
@@ -226,7 +243,7 @@ void pcp_drain_all(struct mm *mm)
 
 		while (cpu != cpu_id() && atomic_load_acquire(&mm->pcp[cpu]->drain_wanted)) {
 			wait_spin(&wait, cpu);
-			call_cpu(cpu, drain_request, mm); /* it had no lock, or had looked already as it left */
+			call_cpu(cpu, drain_request_again, mm);
 		}
 	}
 }

@@ -54,13 +54,16 @@ def main():
     (build / "coverage.console").write_text("\n".join(outcome.lines), encoding="utf-8")
     if outcome.verdict != "pass":
         print(f"Not every case passed in QEMU: {build}/coverage.console", file=sys.stderr)
+    if f"coverage: {len(found)} files" not in outcome.lines:
+        print(f"coverage: the guest ended before it had written everything: {len(found)} files", file=sys.stderr)
+        return 1
     for name, content in found:
         target = (ROOT / name).resolve()
         if build not in target.parents or target.suffix != ".gcda":
             print(f"coverage: not written: {name}", file=sys.stderr)
             return 1
         target.write_bytes(content)
-    return 0 if found else 1
+    return 0
 
 
 if __name__ == "__main__":

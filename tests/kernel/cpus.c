@@ -43,6 +43,7 @@ static void arrive_and_run(void *arg)
 	struct wait wait = wait_begin(wait_deadline_cpus(), "all CPUs to begin a case");
 
 	wait.soft = true;
+	wait.ahead = 1; /* short naps: whoever oversleeps the beginning misses the race */
 	atomic_fetch_add(&g->arrived, 1);
 	while (atomic_load_acquire(&g->arrived) < atomic_load_acquire(&g->expected)) {
 		wait_spin(&wait, CPU_NONE);

@@ -362,6 +362,63 @@ TEST(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back)
 	arena_return(q.a);
 }
 
+struct holder {
+	struct arena *a;
+	u32 locked;
+	bool queued; /* somebody waits for the lock, before it was given back */
+};
+
+/* The lock is not free until somebody queues for it. */
+static void hold_until_queued(void *arg)
+{
+	struct holder *h = arg;
+	struct zone *zone = arena_phantom_zone(h->a);
+	struct wait wait = wait_begin(wait_deadline_cpus(), "somebody to queue for a zone's lock");
+
+	wait.soft = true;
+	zone_lock(zone);
+	atomic_store_release(&h->locked, 1);
+	do {
+		wait_spin(&wait, CPU_NONE);
+		h->queued = (u16)(atomic_load_relaxed(&zone->lock.next) - zone->lock.owner) > 1;
+	} while (!h->queued && wait.late < 3);
+	zone_unlock(zone);
+}
+
+static void hold_some(void *arg)
+{
+	leave_some_on_the_rings(arg);
+}
+
+TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
+{
+	struct holder h = {.a = NULL};
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to have the zone's lock");
+	const cpu_t owner = cpus_find_other();
+	cpu_t holder;
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	h.a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!h.a)
+		return;
+	REQUIRE(work_start(owner, hold_some, h.a) == 0);
+	work_wait(owner, 0);
+	cpumask_foreach(holder, &cpus_online)
+		if (holder != cpu_id() && holder != owner)
+			break;
+	REQUIRE(work_start(holder, hold_until_queued, &h) == 0);
+	while (!atomic_load_acquire(&h.locked))
+		wait_spin(&wait, holder);
+	EXPECT(pcp_count(&h.a->mm, arena_phantom_zone(h.a)) >= 10);
+	pcp_drain_all(&h.a->mm);
+	work_wait(holder, 0);
+	EXPECT(h.queued);
+	EXPECT_EQ(pcp_count(&h.a->mm, arena_phantom_zone(h.a)), 0);
+	EXPECT(arena_accounted(h.a));
+	arena_return(h.a);
+}
+
 /* Asked for while this CPU was inside the allocator: on its fast paths too the drain is done on leaving. */
 TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
 {

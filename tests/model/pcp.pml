@@ -2,7 +2,7 @@
  * Per-CPU lists against drains, disabling and isolation: mm/pcp.c, pcp_drain.c, page_fast.h, isolate.c, kernel/call.c.
  *
  *   owner      takes and frees pages of one block: from its list and to it, or under the zone's lock. Between any two steps its
- *              interrupt may come: the drain that another CPU asks for
+ *              interrupt may come: the drain that another CPU asks for. Or has a turn at the lock for something else (zone_unlock())
  *   isolator   sets the block's isolation bit under the zone's lock, drains all, looks, takes the bit back; or disables lists,
  *              which raises a count and drains all, looks, enables them
  *
@@ -36,7 +36,9 @@ byte disabled;         /* zone->pcp_disabled */
 byte zone_lock = NOBODY;
 
 bool quiet_block, quiet_zone; /* what the isolator relies on */
-bool asked[OWNERS];    /* call_from, and its message */
+#define PATIENTLY 2
+byte asked[OWNERS];    /* call_from, and its message: drain_request(), or drain_request_again() */
+bool at_lock[OWNERS];  /* percpu.at_locks: has a lock, or queues for one */
 byte pending;          /* acknowledgements that call_cpus() waits for */
 bool finished[OWNERS], isolator_finished;
 
@@ -45,11 +47,16 @@ bool finished[OWNERS], isolator_finished;
 #define RULES (ONCE(0) && ONCE(1))
 #define QUIET ((!quiet_block && !quiet_zone) || (list[0] == 0 && list[1] == 0))
 
-/* ---- in the interrupt: drain_request() ---- */
+/* ---- in the interrupt: drain_request(), drain_request_again() ---- */
 
-/* One step: nothing of this CPU runs meanwhile, and the lock is had or not. */
+/* One step: nothing of this CPU runs meanwhile, and the lock is had or not. Asked again, it waits for it, unless locks_none() says no. */
 inline drain_request()
 {
+#ifdef BUG_WAITS_BEHIND_ITSELF
+	atomic { asked[me] != PATIENTLY || inside[me] || zone_lock == NOBODY ->
+#else
+	atomic { asked[me] != PATIENTLY || inside[me] || at_lock[me] || zone_lock == NOBODY ->
+#endif
 	d_step {
 		asked[me] = false;
 		if
@@ -71,7 +78,7 @@ inline drain_request()
 #endif
 		fi;
 		pending--
-	}
+	} }
 }
 
 /* Interrupts are on, or the wait serves what is asked: between any two steps. */
@@ -87,6 +94,7 @@ inline interrupts()
 
 inline lock()
 {
+	at_lock[me] = true;
 	do
 	:: atomic { zone_lock == NOBODY -> zone_lock = me }; break
 	:: asked[me] -> drain_request() /* wait_spin() serves */
@@ -95,7 +103,8 @@ inline lock()
 
 inline unlock()
 {
-	zone_lock = NOBODY
+	zone_lock = NOBODY;
+	at_lock[me] = false
 }
 
 inline enter()
@@ -115,8 +124,8 @@ inline drain_mine()
 #endif
 	if
 	:: list[me] != 0 ->
-		kept = list[me]; /* slot_cut() looks before the lock is held */
 		lock();
+		kept = list[me];
 		interrupts();
 		d_step { buddy = buddy | kept; list[me] = list[me] & ~kept; kept = 0; assert(RULES) };
 		unlock()
@@ -128,10 +137,6 @@ inline drain_mine()
 inline leave()
 {
 	interrupts();
-#ifdef BUG_INSIDE_ENDS_FIRST
-	inside[me] = false;
-	interrupts();
-#endif
 	if
 	:: wanted[me] ->
 #ifdef BUG_NOTE_TAKEN_FIRST
@@ -217,6 +222,18 @@ inline free_page()
 	d_step { word = 0; page = 0; type = false }
 }
 
+/* Something else under the lock, and zone_unlock(): what it notes is done here. */
+inline turn()
+{
+	lock();
+	interrupts();
+	unlock();
+	if
+	:: wanted[me] -> enter(); leave()
+	:: else
+	fi
+}
+
 proctype owner(byte me)
 {
 	byte left = (me == 0 -> OPERATIONS : OPERATIONS_1), word, page, kept;
@@ -224,6 +241,7 @@ proctype owner(byte me)
 
 	do
 	:: left > 0 -> take_page(); left--
+	:: left > 0 -> turn(); left--
 	:: used[me] != 0 -> free_page()
 	:: left == 0 && used[me] == 0 -> break
 	od;
@@ -244,7 +262,7 @@ inline call_owners()
 
 inline call_owner(one)
 {
-	d_step { pending = 1; asked[one] = true };
+	d_step { pending = 1; asked[one] = PATIENTLY };
 	pending == 0
 }
 
