@@ -54,7 +54,7 @@ LEGS = (
     Leg("hvo-32-1024", "bench=hvo runs=5 pages=1024", 32, "12G"),
     Leg("hvo-native", "bench=hvo runs=5 pages=1024", 2, "4G", "native"),
     Leg("memmap-8", "bench=memmap", 8, "12G"),
-    Leg("memmap-native", "bench=memmap", 0, "8G", "native"),
+    Leg("memmap-native", "bench=memmap", 0, "32G", "native"),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
     Leg("fault-4", "bench=fault fault_bytes=256M", 4, "4G"),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
