@@ -108,7 +108,7 @@ $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): 
 $(addprefix $(BUILD)/kernel/,mm/page_poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
 endif
-# Counts of executed lines (gcc's), in a table for tests/coverage/coverage.c.
+# Counts of executed lines (gcc's), in a table for tests/coverage/coverage.c. The macro is there for $(OBJ)/flags to see.
 ifeq ($(COV),1)
 KERNEL_CFLAGS += -DASHLAR_COVERAGE
 $(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=atomic \

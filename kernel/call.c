@@ -18,7 +18,7 @@
 #include "kernel/wait.h"
 
 /* Fill this CPU's slot, which `targets` CPUs are about to be pointed at. */
-static struct call_slot *call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t targets)
+static void call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t targets)
 {
 	struct call_slot *slot = &self->call_slot;
 
@@ -27,7 +27,6 @@ static struct call_slot *call_begin(struct percpu *self, call_fn *fn, void *arg,
 	slot->fn = fn;
 	slot->arg = arg;
 	atomic_store_release(&slot->pending, targets);
-	return slot;
 }
 
 static cpu_t call_count(const struct cpumask *targets, const struct percpu *self)
@@ -61,40 +60,45 @@ static cpu_t call_culprit(const struct cpumask *targets, const struct percpu *se
 	return CPU_NONE;
 }
 
+/* Wait for all of them: a set, or without one a single CPU. */
+static void call_end(struct percpu *self, const struct cpumask *targets, cpu_t cpu)
+{
+	struct call_slot *slot = &self->call_slot;
+
+	if (atomic_load_acquire(&slot->pending) != 0) {
+		struct wait wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
+
+		while (atomic_load_acquire(&slot->pending) != 0)
+			wait_spin(&wait, targets ? call_culprit(targets, self) : cpu);
+	}
+	slot->busy = false;
+}
+
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
 	const cpu_t count = call_count(targets, self);
-	struct call_slot *slot = call_begin(self, fn, arg, count);
-	struct wait wait;
 	u64 messages = 0;
 
+	call_begin(self, fn, arg, count);
 	if (count > 0) {
 		call_post(targets, self);
 		messages = ipi_send_mask(targets);
 	}
-	wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
-	while (atomic_load_acquire(&slot->pending) != 0)
-		wait_spin(&wait, call_culprit(targets, self));
-	slot->busy = false;
+	call_end(self, targets, CPU_NONE);
 	return messages;
 }
 
 void call_cpu(cpu_t cpu, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
-	struct call_slot *slot;
-	struct wait wait;
 
 	if (cpu == self->id || !cpu_online(cpu))
 		return;
-	slot = call_begin(self, fn, arg, 1);
+	call_begin(self, fn, arg, 1);
 	cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
 	ipi_send(cpu);
-	wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
-	while (atomic_load_acquire(&slot->pending) != 0)
-		wait_spin(&wait, cpu);
-	slot->busy = false;
+	call_end(self, NULL, cpu);
 }
 
 static void call_serve_word(u64 bits, cpu_t base)

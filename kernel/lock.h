@@ -2,7 +2,8 @@
  * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many contend.
  *
  * Interrupt handlers take no locks of this kind: they neither allocate nor free (design), so locking does not mask
- * interrupts, and a CPU that spins keeps serving its mailbox. The exception, a drain of per-CPU lists, asks locks_none() first. No lock is held across a shootdown round or any wait.
+ * interrupts, and a CPU that spins keeps serving its mailbox. The exception, a drain of per-CPU lists, asks locks_none()
+ * first. No lock is held across a shootdown round or any wait.
  *
  * Every lock has a rank; debug builds assert that locks are taken in rising rank, which makes the documented lock order
  * the real one, and keep the longest time any was held (lock_held_max_ns).
@@ -38,8 +39,8 @@ void spin_unlock(struct spinlock *lock);
 bool spin_held(const struct spinlock *lock); /* by anyone; for assertions */
 
 /*
- * In an interrupt or call: what it interrupted on this CPU neither holds a lock nor queues for one. Then, and only then, may it wait for a lock:
- * whoever is in front of it can go on.
+ * In an interrupt or call: what it interrupted on this CPU neither holds a lock nor queues for one. Then, and only then, may it
+ * wait for a lock: whoever is in front of it can go on.
  */
 bool locks_none(void);
 

@@ -8,8 +8,9 @@
  *
  * Orders 0..3 alike are runs of bits in one word: freeing sets them, so neighbours merge by being neighbours, and
  * allocating clears them. A free page's struct page is not touched between: no list goes through it. What a CPU holds too
- * much goes back a block at a time, cut into the largest runs before the lock is taken (a drain: all in one turn); what it lacks is fetched as one large run,
- * or, from memory that is in pieces, as all the pieces of one block. Two CPUs may hold pages of the same block.
+ * much goes back a block at a time, cut into the largest runs before the lock is taken (a drain: many blocks a turn); what it
+ * lacks is fetched as one large run, or, from memory that is in pieces, as all the pieces of one block. Two CPUs may hold pages of
+ * the same block.
  *
  * Order 9 is a short list of HUGE blocks, heads formed, tails shared; an entry whose block still owes a shootdown round (its
  * record's tag) is given out only when that round is done.
@@ -23,9 +24,9 @@
  *
  * Why nothing is locked and no interrupt is masked: all of this is written by its own CPU only, there is no preemption,
  * and interrupt handlers neither allocate nor free. The one handler that comes here is the drain that another CPU asked for: it does
- * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. Nor does it
- * wait for a zone's lock, which the interrupted code may have or queue for: it leaves the note, and who gives the lock back drains. The
- * flag is set and cleared by plain stores: only this CPU's own interrupts look at it.
+ * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. If the zone's lock
+ * is not free it leaves the note, too, and who gives the lock back drains; only when asked again, and only if the interrupted code
+ * neither has a lock nor queues for one, does it wait for it. The flag is set and cleared by plain stores: only this CPU's own interrupts look at it.
  *
  * Source of the idea: Wrenger et al., "LLFree: Scalable and Optionally-Persistent Page-Frame Allocation", USENIX ATC 2023
  * (dense bitmaps, reserved trees); Linux mm/page_alloc.c per-CPU pagesets for what they must guarantee.

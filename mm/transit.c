@@ -210,7 +210,7 @@ static struct zone *lock_zone_of(struct mm *mm, struct zone *held, u32 index)
 	if (held && zone == held)
 		return held;
 	if (held)
-		spin_unlock(&held->lock);
+		zone_unlock(held);
 	zone_lock(zone);
 	return zone;
 }

@@ -308,22 +308,19 @@ TEST(mm_fault, demoting)
 	sweep("on", &op, 2);
 }
 
+static const struct operation making_1g = {.name = "grow 1G", .real = MIB(16), .phantom = GIB(2), .all = 2,
+					   .prepare = nothing, .run = make_giga, .undo = shrink_giga};
+
 TEST(mm_fault, making_1g_pages)
 {
-	static const struct operation op = {.name = "grow 1G", .real = MIB(16), .phantom = GIB(2), .all = 2,
-					    .prepare = nothing, .run = make_giga, .undo = shrink_giga};
-
-	sweep("on", &op, 16);
+	sweep("on", &making_1g, 16);
 }
 
 /* What failed half way must be as it was: the other searches see open sections only. */
 TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 {
-	static const struct operation op = {.name = "grow 1G", .real = MIB(16), .phantom = GIB(2), .all = 2,
-					    .prepare = nothing, .run = make_giga, .undo = shrink_giga};
-
 	test_option("contig", "vanilla");
-	sweep("on", &op, 16);
+	sweep("on", &making_1g, 16);
 }
 
 TEST(mm_fault, splitting_bare_blocks)

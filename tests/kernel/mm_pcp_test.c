@@ -385,11 +385,6 @@ static void hold_until_queued(void *arg)
 	zone_unlock(zone);
 }
 
-static void hold_some(void *arg)
-{
-	leave_some_on_the_rings(arg);
-}
-
 TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
 {
 	struct holder h = {.a = NULL};
@@ -402,7 +397,7 @@ TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
 	h.a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!h.a)
 		return;
-	REQUIRE(work_start(owner, hold_some, h.a) == 0);
+	REQUIRE(work_start(owner, leave_some_on_the_rings, h.a) == 0);
 	work_wait(owner, 0);
 	cpumask_foreach(holder, &cpus_online)
 		if (holder != cpu_id() && holder != owner)

@@ -148,17 +148,17 @@ def boots(captures):
     """{(GiB, cpus, kernel): [(ms for all struct pages, ms to ready or to the first program or None)]}."""
     found = {}
 
-    def add(capture, kernel, cpus, memory, ms, ready_ns):
+    def add(kernel, cpus, memory, ms, ready_ns):
         key = (-(-memory // (1 << 30)), cpus, kernel)
         found.setdefault(key, []).append((ms, ready_ns[0] / 1e6 if ready_ns else None))
 
     for r in of_kind(captures, "linux", what="memmap"):
         ready = [other["ns"] for other in of_kind([r.capture], "linux", what="ready")]
-        add(r.capture, f"Linux {series_of(r)}", r["cpus"], r.get("ram_bytes", 0), r["ns"] / 1e6, ready)
+        add(f"Linux {series_of(r)}", r["cpus"], r.get("ram_bytes", 0), r["ns"] / 1e6, ready)
     for capture in captures:
         for boot in of_kind([capture], "boot")[:1] if "memmap_ms" in capture.facts else ():
             ms = float(capture.facts["memmap_ms"])
-            add(capture, OURS, boot["cpus_started"], boot["ram_bytes"], ms, [boot["ns_to_ready"]])
+            add(OURS, boot["cpus_started"], boot["ram_bytes"], ms, [boot["ns_to_ready"]])
     return found
 
 
