@@ -262,7 +262,10 @@ static bool account_meta(struct mm *mm)
 		const u64 reserved = meta->reserved[META_LONG] + meta->reserved[META_TAILS] + meta->reserved[META_MEMMAP];
 		u64 blocks, used, gated;
 
-		meta_walk(&mm->node[n], &blocks, &used, &gated);
+		if (!meta_walk(&mm->node[n], &blocks, &used, &gated)) {
+			pr_err("accounting: META of node %u: its blocks are not in order of address", n);
+			ok = false;
+		}
 		if (blocks != meta->blocks || used != meta->used || gated != meta->gated || reserved != 0) {
 			pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked %llu, "
 			       "%llu, %llu; %llu reserved",

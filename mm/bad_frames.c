@@ -162,7 +162,7 @@ static bool split_bare(struct zone *zone, u32 index, struct node *node, enum met
 static int split_free_block(struct mm *mm, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
 
 	if (buddy_find_run(mm, index) == BLOCK_NONE)

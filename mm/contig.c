@@ -23,11 +23,6 @@
 
 struct contig_stats contig_totals;
 
-static struct node *meta_node_of(struct zone *zone)
-{
-	return &zone->mm->node[zone_node(zone)->meta_node];
-}
-
 static void begin_piece(struct zone *zone, u32 index, unsigned order, struct block_list *list)
 {
 	for (u32 i = index; i < index + order_blocks(order); i++)
@@ -129,11 +124,11 @@ int contig_make_full(struct zone *zone, struct block_list *list)
 		return -ENOMEM;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		bare += block_at(mm, index)->state == BLOCK_BARE;
-	if (bare && meta_reserve_tails(meta_node_of(zone), bare * MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+	if (bare && meta_reserve_tails(zone_meta_node(zone), bare * MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return -ENOMEM;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 		if (block_at(mm, index)->state == BLOCK_BARE)
-			block_full_from_bare(zone, meta_node_of(zone), kind, index);
+			block_full_from_bare(zone, zone_meta_node(zone), kind, index);
 	return 0;
 }
 

@@ -218,7 +218,7 @@ const struct contig_search *contig_search_find(const char *name)
 static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first, struct block_list *pieces)
 {
 	struct mm *mm = zone->mm;
-	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	int err;
 
 	if (contig_unhuge(mm, pieces) < 0)

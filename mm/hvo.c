@@ -84,7 +84,7 @@ static int split_run(struct mm *mm, u32 index, u32 *split)
 	const u32 end = index + order_blocks(block_at(mm, index)->order);
 
 	for (u64 section = index / SECTION_BLOCKS; section * SECTION_BLOCKS < end; section++) {
-		const int one = split_section(mm, meta_node_of(mm, index), section);
+		const int one = split_section(mm, block_meta_node(mm, index), section);
 
 		if (one < 0)
 			return one;
@@ -128,12 +128,12 @@ static void split_pass(struct mm *mm, const struct hvo_mode *mode, const struct 
 /* A frame for the head of the bare block `index`; when there is none left, for those that follow it in its list too. */
 static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 {
-	struct node *node = meta_node_of(mm, index);
+	struct node *node = block_meta_node(mm, index);
 
 	if (stash->at == stash->count) {
 		stash->at = stash->count = 0;
 		for (u32 i = index; i != BLOCK_NONE && stash->count < HEADS_AT_ONCE; i = block_at(mm, i)->next) {
-			if (block_at(mm, i)->state != BLOCK_BARE || meta_node_of(mm, i) != node)
+			if (block_at(mm, i)->state != BLOCK_BARE || block_meta_node(mm, i) != node)
 				break;
 			stash->count++;
 		}
@@ -186,11 +186,11 @@ static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 
 	if (run_has_leaf(mm, index)) {
 		if (mode->new_head)
-			meta_unreserve(meta_node_of(mm, index), META_LONG, 1);
+			meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
 		return -ENOMEM;
 	}
 	if (mode->new_head)
-		head = form_head_frame(mm, index, order, meta_take(meta_node_of(mm, index), META_LONG));
+		head = form_head_frame(mm, index, order, meta_take(block_meta_node(mm, index), META_LONG));
 	else
 		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), order, zone->index);
 	vmemmap_share_tails(mm, index, head, tail, frames);

@@ -64,7 +64,7 @@ static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
 int hvo_gather(struct mm *mm, u32 first)
 {
 	struct zone *zone = block_zone(mm, first);
-	struct node *node = &mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, GIGA_ORDER);
 	const u64 heads = block_at(mm, first)->state == BLOCK_BARE;
 	bool round_due;

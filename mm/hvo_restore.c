@@ -22,7 +22,7 @@ static int reserve_tails(struct mm *mm, u32 index, u64 count, struct tails_sourc
 	*source = (struct tails_source){.node = home, .kind = META_MEMMAP};
 	if (meta_reserve_now(home, META_MEMMAP, count) == 0)
 		return 0;
-	source->node = meta_node_of(mm, index);
+	source->node = block_meta_node(mm, index);
 	return meta_reserve_tails(source->node, count, &source->kind);
 }
 
@@ -103,7 +103,7 @@ static pfn_t next_head(struct mm *mm, struct head_stash *stash, u32 index, u32 l
 	if (stash->at == stash->count) {
 		stash->at = 0;
 		stash->count = MIN(left, HEADS_AT_ONCE);
-		meta_take_many(meta_node_of(mm, index), META_LONG, stash->frame, stash->count);
+		meta_take_many(block_meta_node(mm, index), META_LONG, stash->frame, stash->count);
 	}
 	return stash->frame[stash->at++];
 }
@@ -136,7 +136,7 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
 	u32 index;
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		if (meta_reserve(meta_node_of(mm, index), META_LONG, GIB_BLOCKS - 1) < 0) {
+		if (meta_reserve(block_meta_node(mm, index), META_LONG, GIB_BLOCKS - 1) < 0) {
 			block_list_push(mm, &kept, index);
 			continue;
 		}

@@ -7,11 +7,6 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 
-static inline struct node *meta_node_of(struct mm *mm, u32 index)
-{
-	return &mm->node[zone_node(block_zone(mm, index))->meta_node];
-}
-
 /* Frames for the heads of the pages that come next: taken many at a time, for the lock's sake. They are reserved. */
 enum { HEADS_AT_ONCE = 64 };
 struct head_stash {

@@ -105,7 +105,7 @@ static u64 takeable(const struct zone *zone, enum free_class class, unsigned ord
 static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned order, enum section_style style, u64 count,
 			   struct block_list *list)
 {
-	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	u64 total = 0, wanted, taken;
 
 	do {

@@ -178,7 +178,7 @@ static bool meta_init(struct mm *mm, const phys_t *first_meta)
 static int shared_tails_init(struct mm *mm)
 {
 	for (unsigned z = 0; z < mm->zones; z++) {
-		struct node *node = &mm->node[zone_node(&mm->zone[z])->meta_node];
+		struct node *node = zone_meta_node(&mm->zone[z]);
 
 		if (meta_reserve_emergency(node, TAIL_ORDERS) < 0)
 			return -ENOMEM;

@@ -72,7 +72,7 @@ void meta_flush_gated(struct node *node);
 
 /*
  * A block that the caller owns, state META already, becomes part of the node's META, its first `used` frames in use.
- * Its maps are kept in META frames. 0 or -ENOMEM.
+ * One of kind MEMMAP is marked BLOCK_MEMMAP as long as it is. Its maps are kept in META frames. 0 or -ENOMEM.
  */
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used);
 
@@ -89,5 +89,5 @@ int meta_remove_block(struct node *node, u32 index, unsigned own);
  */
 bool meta_init_node(struct node *node, phys_t phys);
 
-/* For audits: frames in use and gated, counted from the maps. */
-void meta_walk(struct node *node, u64 *blocks, u64 *used, u64 *gated);
+/* For audits: frames in use and gated, counted from the maps. False if blocks are not in order of address. */
+bool meta_walk(struct node *node, u64 *blocks, u64 *used, u64 *gated);

@@ -35,13 +35,39 @@ static void add_spares(struct meta *meta, pfn_t pfn)
 	}
 }
 
-/* Insert by address: lowest first. META lock held. */
+/*
+ * Descriptor of the block below `index` if both hold sections' struct pages for this node, else NULL. Homes lie side by side
+ * (section_memmap.c), so it is nearly always there. META lock held.
+ */
+static struct meta_block *memmap_below(const struct node *node, u32 index)
+{
+	const struct block *below = block_at(node->mm, index - 1); /* of block 0: there is none */
+
+	/* The mark comes and goes under the META lock of its node: of this one, it stays while we look. */
+	if (!below || !(atomic_load_acquire(&below->flags) & BLOCK_MEMMAP) || block_meta_node(node->mm, index - 1) != node)
+		return NULL;
+	return below->meta;
+}
+
+/*
+ * Link to the block or to where it belongs: lists are in order of address. That of META_MEMMAP has one for each section, 8192 in 1 TiB,
+ * opened by all CPUs at once: it is searched only where a run of homes begins. META lock held.
+ */
+static struct meta_block **place_of(struct node *node, enum meta_kind kind, u32 index)
+{
+	struct meta_block *below = kind == META_MEMMAP ? memmap_below(node, index) : NULL;
+	struct meta_block **at = below ? &below->next : &node->meta.list[kind];
+
+	while (*at && (*at)->block < index)
+		at = &(*at)->next;
+	return at;
+}
+
+/* META lock held. */
 static void insert_block(struct meta *meta, struct meta_block *new)
 {
-	struct meta_block **at = &meta->list[new->kind];
+	struct meta_block **at = place_of(new->node, new->kind, new->block);
 
-	while (*at && (*at)->block < new->block)
-		at = &(*at)->next;
 	new->next = *at;
 	*at = new;
 	meta->hint[new->kind] = NULL;
@@ -84,6 +110,8 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 	for (unsigned i = 0; i < used; i++)
 		new->used_map[i / 64] |= 1ULL << (i % 64);
 	block_at(node->mm, index)->meta = new;
+	if (kind == META_MEMMAP)
+		block_set_flags(block_at(node->mm, index), BLOCK_MEMMAP);
 	insert_block(meta, new);
 	spin_unlock(&meta->lock);
 	return 0;
@@ -92,10 +120,9 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 /* META lock held. */
 static void unlink_block(struct meta *meta, struct meta_block *old)
 {
-	struct meta_block **at = &meta->list[old->kind];
+	struct meta_block **at = place_of(old->node, old->kind, old->block);
 
-	while (*at != old)
-		at = &(*at)->next;
+	ASSERT(*at == old, "META block %u is not where its address says", old->block);
 	*at = old->next;
 	meta->hint[old->kind] = NULL;
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
@@ -117,6 +144,7 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 	if (block->used == own + block->gated &&
 	    meta->free[block->kind] - (u64)(BLOCK_FRAMES - block->used) >= meta->reserved[block->kind]) {
 		unlink_block(meta, block);
+		block_clear_flags(block_at(node->mm, index), BLOCK_MEMMAP);
 		block_at(node->mm, index)->owner = 0;
 		err = 0;
 	}

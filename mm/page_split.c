@@ -72,7 +72,7 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 
 static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type, enum claim claim)
 {
-	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
 	u32 index;
 

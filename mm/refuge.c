@@ -82,7 +82,7 @@ static struct page *take_frame(struct refuge *refuge)
 static bool split(struct zone *zone, u32 index)
 {
 	const unsigned ready = 1u << FREE_FULL | 1u << FREE_MAPPED;
-	struct node *node = &zone->mm->node[zone_node(zone)->meta_node];
+	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
 
 	if (atomic_load_relaxed(&block_at(zone->mm, index)->state) == BLOCK_FULL) {

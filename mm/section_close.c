@@ -136,9 +136,6 @@ static void forget_blocks(struct closing *c)
 /* A memmap block of another section is free again there. */
 static void free_memmap(struct closing *c)
 {
-	struct block *block = block_at(c->mm, c->memmap);
-
-	block_clear_flags(block, BLOCK_MEMMAP);
 	block_set_state(c->mm, c->memmap, block_state_without_use(c->mm, c->memmap));
 	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
 }

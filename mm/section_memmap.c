@@ -133,9 +133,6 @@ bool section_choose_memmap(struct opening *o)
 
 static void forget_memmap(struct opening *o)
 {
-	struct block *block = block_at(o->mm, o->memmap);
-
-	block_clear_flags(block, BLOCK_MEMMAP);
 	if (lies_inside(o, o->memmap)) {
 		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
 	} else {
@@ -164,8 +161,7 @@ int section_open_mapped(struct opening *o)
 {
 	struct node *node; /* META of the node where the memmap lies counts it */
 
-	block_set_flags(block_at(o->mm, o->memmap), BLOCK_MEMMAP);
-	node = &o->mm->node[zone_node(block_zone(o->mm, o->memmap))->meta_node];
+	node = block_meta_node(o->mm, o->memmap);
 	init_memmap(o);
 	if (meta_add_block(node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0) {
 		forget_memmap(o);

@@ -260,3 +260,15 @@ static inline struct node *zone_node(struct zone *zone)
 {
 	return &zone->mm->node[zone->node];
 }
+
+/* Whose META pays for the zone's struct pages. */
+static inline struct node *zone_meta_node(struct zone *zone)
+{
+	return &zone->mm->node[zone_node(zone)->meta_node];
+}
+
+/* The same for an opened block. */
+static inline struct node *block_meta_node(struct mm *mm, u32 index)
+{
+	return zone_meta_node(block_zone(mm, index));
+}
