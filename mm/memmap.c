@@ -3,7 +3,7 @@
  *
  * Each struct is one cache line, written once, whole, in its final state. A section's worth is streamed past the caches: at
  * 3 ns a struct page that is as fast as a non-temporal clear and twice as fast as plain stores, rep movsq or rep stosb, which
- * all read the line first or keep it (`make bench-native`: BENCH memmap beside BENCH probe name=clear). A few frames at a
+ * all read the line first or keep it (`make bench-native`: BENCH probe name=clear, memmap_ns beside ns). A few frames at a
  * time are written by plain stores: they are about to be used.
  */
 #include "mm/memmap.h"

@@ -30,6 +30,7 @@
 #include "mm/pool.h"
 #include "mm/section.h"
 #include "tests/bench/contig_aged.h"
+#include "tests/bench/sort.h"
 
 enum { STEP = 10, PAGES_MAX = 4096, SEARCHES_MAX = 8 };
 
@@ -122,18 +123,6 @@ static bool one_page(struct leg *leg)
 	return true;
 }
 
-static void sort(u64 *ns, u64 count)
-{
-	for (u64 i = 1; i < count; i++) {
-		const u64 one = ns[i];
-		u64 at = i;
-
-		for (; at > 0 && ns[at - 1] > one; at--)
-			ns[at] = ns[at - 1];
-		ns[at] = one;
-	}
-}
-
 static u64 mean(const u64 *ns, u64 count)
 {
 	u64 sum = 0;
@@ -166,7 +155,7 @@ static bool run_leg(struct leg *leg)
 		aged_end();
 	contig_search_select(was);
 	memcpy(leg->sorted, leg->ns, leg->pages * sizeof(u64));
-	sort(leg->sorted, leg->pages);
+	sort_u64(leg->sorted, leg->pages);
 	put_back();
 	return mm_account(&mm_kernel, machine_pools) && ok;
 }
@@ -240,7 +229,7 @@ static void record_step(const struct leg *leg, u64 first)
 	const struct contig_stats *stats = &leg->step[first / STEP];
 
 	memcpy(sorted, &leg->ns[first], count * sizeof(u64));
-	sort(sorted, count);
+	sort_u64(sorted, count);
 	print("BENCH contig mode=%s memory=%s step=%u total=%llu ns_min=%llu ns_mean=%llu ns_p25=%llu ns_p50=%llu"
 	      " ns_p75=%llu ns_p90=%llu ns_p95=%llu ns_p99=%llu ns_max=%llu scanned_pages=%llu migrated_pages=%llu"
 	      " candidates=%llu verified=%u\n",

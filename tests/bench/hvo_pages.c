@@ -14,6 +14,7 @@
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/bench/sort.h"
 
 enum { PAGES_MAX = 4096, BUCKETS = 40, BAR_MAX = 40 };
 
@@ -23,7 +24,7 @@ OPTION_BOOL(csv, want_csv, "hvo benchmark: the time of every single page, as com
 
 enum op { OP_GROW, OP_TAKE, OP_SHRINK, OPS };
 static const char *const op_names[] = {"alloc", "take", "free"};
-static u32 ns_of[OPS][PAGES_MAX], sorted[PAGES_MAX];
+static u64 ns_of[OPS][PAGES_MAX], sorted[PAGES_MAX];
 static struct page *held[PAGES_MAX];
 
 bool hvo_pages_wanted(void)
@@ -31,28 +32,9 @@ bool hvo_pages_wanted(void)
 	return want_hist || want_csv;
 }
 
-/* Shell's order, gaps of 3x + 1: enough for 4096 numbers. */
-static void sort(u32 *value, u64 count)
+static u64 since(u64 start)
 {
-	u64 gap = 1;
-
-	while (gap < count / 3)
-		gap = 3 * gap + 1;
-	for (; gap > 0; gap /= 3) {
-		for (u64 i = gap; i < count; i++) {
-			const u32 v = value[i];
-			u64 at = i;
-
-			for (; at >= gap && value[at - gap] > v; at -= gap)
-				value[at] = value[at - gap];
-			value[at] = v;
-		}
-	}
-}
-
-static u32 since(u64 start)
-{
-	return (u32)MIN(clock_ns() - start, 0xffffffffULL);
+	return MIN(clock_ns() - start, 0xffffffffULL); /* what the buckets hold */
 }
 
 /* One request for each page. Returns how many there were of each operation. */
@@ -87,12 +69,12 @@ static u64 measure(const struct hvo_mode *mode, u64 pages)
 	return taken == count ? count : 0;
 }
 
-static void print_hist(const char *mode, const char *op, const u32 *ns, u64 count)
+static void print_hist(const char *mode, const char *op, const u64 *ns, u64 count)
 {
 	u64 bucket[BUCKETS] = {0}, most = 0;
 
 	for (u64 i = 0; i < count; i++)
-		bucket[ns[i] ? 32 - __builtin_clz(ns[i]) : 0]++;
+		bucket[ns[i] ? 64 - __builtin_clzll(ns[i]) : 0]++;
 	for (unsigned b = 0; b < BUCKETS; b++)
 		most = MAX(most, bucket[b]);
 	print("\n  %s, %s: pages by time of one\n", mode, op);
@@ -109,13 +91,13 @@ static void print_hist(const char *mode, const char *op, const u32 *ns, u64 coun
 	}
 }
 
-static void print_csv(const char *mode, const char *source, const char *op, const u32 *ns, u64 count)
+static void print_csv(const char *mode, const char *source, const char *op, const u64 *ns, u64 count)
 {
 	for (u64 i = 0; i < count; i++)
-		print("CSV hvo,%s,%s,%s,%llu,%u\n", mode, source, op, (unsigned long long)i, ns[i]);
+		print("CSV hvo,%s,%s,%s,%llu,%llu\n", mode, source, op, (unsigned long long)i, (unsigned long long)ns[i]);
 }
 
-static void record(const struct leg *leg, const char *op, const u32 *ns, u64 count)
+static void record(const struct leg *leg, const char *op, const u64 *ns, u64 count)
 {
 	u64 sum = 0;
 
@@ -123,12 +105,13 @@ static void record(const struct leg *leg, const char *op, const u32 *ns, u64 cou
 		sorted[i] = ns[i];
 		sum += ns[i];
 	}
-	sort(sorted, count);
-	print("BENCH hvo_page mode=%s source=%s op=%s size=%s pages=%llu cpus=%u busy=%llu ns_min=%u ns_mean=%llu ns_p50=%u"
-	      " ns_p99=%u ns_max=%u flushes=%llu\n",
+	sort_u64(sorted, count);
+	print("BENCH hvo_page mode=%s source=%s op=%s size=%s pages=%llu cpus=%u busy=%llu ns_min=%llu ns_mean=%llu ns_p50=%llu"
+	      " ns_p99=%llu ns_max=%llu flushes=%llu\n",
 	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)count, cpumask_weight(&cpus_online),
-	      (unsigned long long)hvo_busy, sorted[0], (unsigned long long)(sum / count), sorted[count / 2],
-	      sorted[count * 99 / 100], sorted[count - 1], (unsigned long long)leg->stats.flushes);
+	      (unsigned long long)hvo_busy, (unsigned long long)sorted[0], (unsigned long long)(sum / count),
+	      (unsigned long long)sorted[count / 2], (unsigned long long)sorted[count * 99 / 100],
+	      (unsigned long long)sorted[count - 1], (unsigned long long)leg->stats.flushes);
 }
 
 bool hvo_pages_run(const struct hvo_mode *mode, unsigned source, u64 pages)

@@ -19,8 +19,9 @@
 #include "mm/memmap_open.h"
 #include "mm/zone.h"
 #include "tests/bench/machine.h"
+#include "tests/bench/sort.h"
 
-enum { RUNS = 3 };
+enum { RUNS = 3, TURNS_MAX = 24, CLEAR_BLOCKS_MAX = 512 };
 
 struct row {
 	struct memmap_threads asked;
@@ -155,26 +156,33 @@ static void print_lazy(void)
 }
 
 /*
- * What memory can do: a plain clear of up to 1 GiB, more than caches hold, by one thread and by all. The bound that the rows are to
- * be compared with, per 64 bytes.
+ * The bound: as many bytes (up to 1 GiB) plainly cleared, by one thread and by all. Making and clearing take turns, because what
+ * memory gives changes while one looks: a host may put two CPUs on one core for half a second, which costs both alike. Medians: a
+ * turn in memory that the host has not backed yet takes ten times as long.
  */
-struct probe {
-	struct page **block;
+struct bound {
+	struct page *block[CLEAR_BLOCKS_MAX];
+	u64 blocks;
+	struct by_threads {
+		unsigned threads;
+		u64 pages, bytes; /* of the last turn */
+		u64 make_ns[TURNS_MAX], clear_ns[TURNS_MAX];
+	} by[2];
 };
 
 static void clear_chunk(u64 start, u64 end, void *arg)
 {
-	const struct probe *probe = arg;
+	const struct bound *bound = arg;
 
 	for (u64 i = start; i < end; i++)
-		clear_pages(page_address(probe->block[i]), BLOCK_FRAMES);
+		clear_pages(page_address(bound->block[i]), BLOCK_FRAMES);
 }
 
-static u64 probe_once(struct probe *probe, u64 blocks, unsigned threads)
+static u64 clear_once(struct bound *bound, unsigned threads)
 {
 	struct padata_mt_job job = {.thread_fn = clear_chunk,
-				    .arg = probe,
-				    .size = blocks,
+				    .arg = bound,
+				    .size = bound->blocks,
 				    .min_chunk = 1,
 				    .max_threads = threads,
 				    .node = NODE_NONE};
@@ -184,30 +192,70 @@ static u64 probe_once(struct probe *probe, u64 blocks, unsigned threads)
 	return clock_ns() - start;
 }
 
-static void probe_clear(void)
+static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn)
 {
-	const unsigned threads[] = {1, cpumask_weight(&cpus_online)};
-	static struct page *block[512];
-	struct probe probe = {.block = block};
-	u64 blocks = 0;
+	const struct memmap_opened made = open_once((struct memmap_threads){by->threads, false});
 
-	while (blocks < ARRAY_LEN(block) && (block[blocks] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE)))
-		blocks++;
-	for (unsigned i = 0; i < ARRAY_LEN(threads) && blocks > 0; i++) {
-		u64 best = ~0ULL;
+	bound->blocks = 0;
+	while (bound->blocks < MIN(made.sections, (u64)CLEAR_BLOCKS_MAX) &&
+	       (bound->block[bound->blocks] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE)))
+		bound->blocks++;
+	by->clear_ns[turn] = clear_once(bound, by->threads);
+	by->bytes = bound->blocks << BLOCK_SHIFT;
+	by->make_ns[turn] = made.ns;
+	by->pages = made.sections * SECTION_BLOCKS * BLOCK_FRAMES;
+	while (bound->blocks > 0)
+		page_free(bound->block[--bound->blocks]);
+}
 
-		for (unsigned run = 0; run <= RUNS; run++) /* the first has the host back the memory */
-			best = MIN(best, probe_once(&probe, blocks, threads[i]));
-		print("  plain clear of %llu MiB by %u thread%s: %llu.%03llu ms, %llu.%03llu ns per struct page's worth\n",
-		      (unsigned long long)blocks * 2, threads[i], threads[i] == 1 ? "" : "s",
-		      (unsigned long long)(best / NS_PER_MS), (unsigned long long)(best / NS_PER_US % 1000),
-		      (unsigned long long)(best / (blocks * 32768)),
-		      (unsigned long long)(best * 1000 / (blocks * 32768) % 1000));
-		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu\n", threads[i],
-		      (unsigned long long)blocks << BLOCK_SHIFT, (unsigned long long)best);
+static void print_ps(u64 ps)
+{
+	print("%llu.%03llu", (unsigned long long)(ps / 1000), (unsigned long long)(ps % 1000));
+}
+
+static void print_bound(struct by_threads by[2], unsigned turns)
+{
+	u64 make[2], clear[2];
+
+	print("  beside a plain clear of as many bytes, in turn, medians of %u:\n", turns);
+	for (unsigned i = 0; i < 2; i++) {
+		sort_u64(by[i].make_ns, turns);
+		sort_u64(by[i].clear_ns, turns);
+		make[i] = by[i].pages ? by[i].make_ns[turns / 2] * 1000 / by[i].pages : 0;
+		clear[i] = by[i].bytes ? by[i].clear_ns[turns / 2] * 1000 / (by[i].bytes / sizeof(struct page)) : 0;
+		print("    %4u thread%s  struct pages ", by[i].threads, by[i].threads == 1 ? " " : "s");
+		print_ps(make[i]);
+		print(" ns each, clear ");
+		print_ps(clear[i]);
+		print(" ns per 64 bytes: ");
+		print_ps(clear[i] ? make[i] * 1000 / clear[i] : 0);
+		print("x\n");
+		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu memmap_ns=%llu turns=%u\n",
+		      by[i].threads, (unsigned long long)by[i].bytes,
+		      (unsigned long long)by[i].clear_ns[turns / 2], (unsigned long long)by[i].pages,
+		      (unsigned long long)by[i].make_ns[turns / 2], turns);
 	}
-	while (blocks > 0)
-		page_free(block[--blocks]);
+	print("    %u threads make struct pages ", by[1].threads);
+	print_ps(make[1] ? make[0] * 1000 / make[1] : 0);
+	print(" times as fast as one, and clear ");
+	print_ps(clear[1] ? clear[0] * 1000 / clear[1] : 0);
+	print(" times as fast\n");
+}
+
+static void measure_bound(void)
+{
+	static struct bound bound;
+	const u64 began = clock_ns();
+	unsigned turns = 0;
+
+	bound.by[0] = (struct by_threads){.threads = 1};
+	bound.by[1] = (struct by_threads){.threads = cpumask_weight(&cpus_online)};
+	do {
+		bound_turn(&bound, &bound.by[0], turns);
+		bound_turn(&bound, &bound.by[1], turns);
+		turns++;
+	} while (turns < TURNS_MAX && clock_ns() - began < 3 * NS_PER_S && !input_stop_asked());
+	print_bound(bound.by, turns);
 }
 
 static bool bench_memmap(void)
@@ -236,7 +284,7 @@ static bool bench_memmap(void)
 	if (!input_stop_asked())
 		print_lazy();
 	if (!input_stop_asked())
-		probe_clear();
+		measure_bound();
 	for (unsigned i = 0; i < count; i++)
 		record_row(&rows[i]);
 	sections_close_all(&mm_kernel);

@@ -114,7 +114,7 @@ def test_ctrl_c_stops_what_runs(session):
 
 # What to type, when to press Ctrl-C, and what only a run to its end would print.
 STOPPED = [
-    ("bench memmap", r"\( +0\) ", r"plain clear|asked=100%"),
+    ("bench memmap", r"\( +0\) ", r"beside a plain clear|asked=100%"),
     ("bench clear", r"size insn", r"size=1G"),
     ("bench pcp", r"pair +without", r"batches +without"),
     ("bench fault fault_bytes=64M", r" 2M +page +1 ", r"cpus=[248]"),
