@@ -226,6 +226,43 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	arena_return(a);
 }
 
+/* Its node is full, so it goes to the other, and is surplus there. */
+TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
+{
+	struct arena *a = arena_borrow(MIB(32), .nodes = 2);
+	struct page *used, *full[8] = {0};
+	struct migrate_stats stats = {0};
+	unsigned count = 0;
+
+	if (!a)
+		return;
+	pool_makes_on_demand();
+	a->pool.overcommit = 1;
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	used = pool_page_take(&a->pool, 1, POOL_ANY);
+	REQUIRE(used);
+	EXPECT_EQ(pool_move_page(&a->mm, (u32)(page_to_pfn(used) >> BLOCK_ORDER), &stats), -EBUSY); /* by nobody who could */
+	REQUIRE(holder_adopt(&holder, used));
+	EXPECT_EQ(a->pool.node[1].surplus, 1);
+	while (count < ARRAY_LEN(full) &&
+	       (full[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 1)))
+		count++;
+	REQUIRE(count < ARRAY_LEN(full));
+	EXPECT_EQ(pool_move_page(&a->mm, (u32)(page_to_pfn(used) >> BLOCK_ORDER), &stats), 0);
+	EXPECT_EQ(stats.pages, BLOCK_FRAMES);
+	EXPECT(holder.page[0] != used && holder_intact(&holder));
+	EXPECT_EQ(a->pool.node[1].surplus, 0);
+	EXPECT_EQ(a->pool.node[1].pages, 0);
+	EXPECT_EQ(a->pool.node[0].surplus, 1);
+	pool_expect_consistent(&a->pool);
+	pool_page_give(&a->pool, holder.page[0]);
+	EXPECT_EQ(a->pool.pages, 0);
+	while (count > 0)
+		mm_page_free(&a->mm, full[--count]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
 {
 	struct arena *a = arena_borrow(MIB(32));
