@@ -6,7 +6,7 @@
  *
  * Kinds, never mixed: LONG for what lives long (heads of huge pages, tables, block records, META's own maps) and
  * TAILS for the private struct pages of split blocks; lowest block first, so that high ones empty out. MEMMAP is the block
- * that holds the struct pages of its own mapped section: what HVO frees there waits for that section's restore, and serves
+ * that holds the struct pages of a mapped section: what HVO frees there waits for that section's restore, and serves
  * as tails elsewhere only when nothing else is left, because a section whose memmap others use cannot be closed.
  *
  * A frame that was mapped in the vmemmap is *gated* when it is freed: it waits in the second map until

@@ -37,7 +37,7 @@ static void add_spares(struct meta *meta, pfn_t pfn)
 
 /*
  * Descriptor of the block below `index` if both hold sections' struct pages for this node, else NULL. Homes lie side by side
- * (section_memmap.c), so it is nearly always there. META lock held.
+ * (section_memmap.c): of sections opened upwards it is there. META lock held.
  */
 static struct meta_block *memmap_below(const struct node *node, u32 index)
 {
@@ -51,7 +51,7 @@ static struct meta_block *memmap_below(const struct node *node, u32 index)
 
 /*
  * Link to the block or to where it belongs: lists are in order of address. That of META_MEMMAP has one for each section, 8192 in 1 TiB,
- * opened by all CPUs at once: it is searched only where a run of homes begins. META lock held.
+ * opened by all CPUs at once: it is searched only where the block below is not one. META lock held.
  */
 static struct meta_block **place_of(struct node *node, enum meta_kind kind, u32 index)
 {
@@ -205,6 +205,17 @@ static u32 take_for_meta(struct zone *zone)
 	return index;
 }
 
+/* A block that is META but in none's list any more, or not yet: free again. */
+static void leave_meta(struct zone *zone, u32 index)
+{
+	zone_lock(zone);
+	counter_add(&zone->transit, BLOCK_FRAMES);
+	block_set_flags(block_at(zone->mm, index), BLOCK_TRANSIT);
+	block_set_state(zone->mm, index, block_state_without_use(zone->mm, index));
+	zone_unlock(zone);
+	block_publish_free(zone, index, BLOCK_ORDER);
+}
+
 static int grow(struct node *node, enum meta_kind kind)
 {
 	struct mm *mm = node->mm;
@@ -226,13 +237,11 @@ static int grow(struct node *node, enum meta_kind kind)
 	if (index == BLOCK_NONE)
 		return -ENOMEM;
 	block_set_state(mm, index, BLOCK_META);
-	if (meta_add_block(node, index, kind, 0) < 0) {
-		block_set_state(mm, index, block_state_without_use(mm, index));
-		block_publish_free(zone, index, BLOCK_ORDER);
-		return -ENOMEM;
-	}
 	block_publish_used(zone, index, BLOCK_ORDER);
-	return 0;
+	if (meta_add_block(node, index, kind, 0) == 0) /* not before it is published: others may use it up, or trim it, at once */
+		return 0;
+	leave_meta(zone, index);
+	return -ENOMEM;
 }
 
 /* Are `count` frames available beside the emergency ones? With 0: are the emergency ones themselves all there? */
@@ -288,7 +297,7 @@ void meta_top_up(struct node *node)
 	atomic_store_release(&meta->growing, 0);
 }
 
-/* An unused block that META can do without: its record in transit, or BLOCK_NONE. */
+/* An unused block that META can do without, or NULL. */
 static struct meta_block *find_unused(struct meta *meta)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
@@ -310,7 +319,6 @@ void meta_trim(struct node *node)
 		return;
 	for (;;) {
 		struct meta_block *unused;
-		struct zone *zone;
 		u32 index;
 
 		spin_lock(&meta->lock);
@@ -323,13 +331,7 @@ void meta_trim(struct node *node)
 		spin_unlock(&meta->lock);
 		if (index == BLOCK_NONE)
 			return;
-		zone = block_zone(mm, index);
-		zone_lock(zone);
-		counter_add(&zone->transit, BLOCK_FRAMES);
-		block_set_flags(block_at(mm, index), BLOCK_TRANSIT);
-		block_set_state(mm, index, block_state_without_use(mm, index));
-		zone_unlock(zone);
-		block_publish_free(zone, index, BLOCK_ORDER);
+		leave_meta(block_zone(mm, index), index);
 	}
 }
 

@@ -20,6 +20,7 @@
 
 #include <arch/barrier.h>
 
+#include "kernel/panic.h"
 #include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/memmap.h"
@@ -168,7 +169,7 @@ int section_open_mapped(struct opening *o)
 		return -ENOMEM;
 	}
 	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
-		meta_remove_block(node, o->memmap, BLOCK_FRAMES);
+		ASSERT(meta_remove_block(node, o->memmap, BLOCK_FRAMES) == 0, "new META block %u is in use", o->memmap);
 		forget_memmap(o);
 		return -ENOMEM;
 	}
