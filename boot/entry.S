@@ -11,8 +11,8 @@
  * while paging is off, the only time LA57 may change (Intel SDM vol. 3A, 4.1.1). A CPU without CPUID, long mode or NX
  * gets a line on COM1 and a halt.
  *
- * The boot page tables are never freed or changed: CPUs that start later, or too late, run on them (design, "Joining
- * CPUs"). They map 0-4 GiB three times, with 2 MiB pages:
+ * The boot page tables are never freed or changed: CPUs that start later, or too late, run on them (kernel/shootdown.h,
+ * "joins"). They map 0-4 GiB three times, with 2 MiB pages:
  *
  *	0                    identity, executable: entry code and AP trampoline run here
  *	DIRECT_MAP_BASE      the same memory, not executable

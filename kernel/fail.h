@@ -9,7 +9,7 @@
  * machine's, armed when start-up is over. Passes and failures of every site are counted while anything is armed, and printed at
  * the end of the run. Where nothing is armed a site costs one load and a branch; none is on a fast path.
  *
- * The sweeps (tests/kernel/fail_sweep.h) fail the first, second, third ... pass of whatever site comes.
+ * The sweeps (cases mm.fault.*) fail the first, second, third ... pass of whatever site comes.
  */
 #pragma once
 

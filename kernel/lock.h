@@ -1,7 +1,7 @@
 /*
  * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many contend.
  *
- * Interrupt handlers take no locks of this kind: they neither allocate nor free (design), so locking does not mask
+ * Interrupt handlers take no locks of this kind: they neither allocate nor free, so locking does not mask
  * interrupts, and a CPU that spins keeps serving its mailbox. The exception, a drain of per-CPU lists, asks locks_none()
  * first. No lock is held across a shootdown round or any wait.
  *
@@ -15,7 +15,7 @@
 
 #include "kernel/types.h"
 
-/* Lock order, outermost first. zone -> META -> tables is the design's; the rest never nest with them unless shown. */
+/* Lock order, outermost first. zone -> META -> tables is the order of mm/; the rest never nest with them unless shown. */
 enum lock_rank {
 	LOCK_POOL,   /* huge page pool: its counts and list */
 	LOCK_ZONE,   /* zone: free lists, block records on them, types and isolation bits */

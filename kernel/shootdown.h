@@ -1,7 +1,7 @@
 /*
  * TLB shootdown as a service: ranges are gathered into a batch and flushed in one round.
  *
- * Generations (the design's generation rule; mm/ and the models refer to it by these names):
+ * Generations (the generation rule; mm/ and the models refer to it by these names):
  *
  *   G          rounds started so far. Only an initiator adds to it.
  *   published  per CPU: the value of G it had loaded before its latest *full* flush.

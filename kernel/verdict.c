@@ -1,6 +1,6 @@
 /*
  * The end of a run. The last two lines are the verdict on every machine, because hardware has no exit status; where
- * there is a host that takes one, machine_end() tells it the same (records.md, "Verdict").
+ * there is a host that takes one, machine_end() tells it the same.
  */
 #include "kernel/verdict.h"
 

@@ -38,7 +38,7 @@
  *   FULL,                                                             included                  is unlinked
  *   META
  *
- * FULL <-> META is an addition to the design's table, for mapped sections only: where everything was opened mapped
+ * FULL <-> META is for mapped sections only: where everything was opened mapped
  * (memmap=serial, parallel) there is no BARE block that META could grow into, and going through HUGE and BARE would
  * cost a PMD split and two rounds to clear struct pages that nobody will read.
  *

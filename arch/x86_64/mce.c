@@ -2,8 +2,8 @@
  * Machine-check banks of this CPU: see mce.h.
  *
  * The handler runs anywhere, on a stack of its own, locks held by whom it interrupted: it writes atomic counters and lists of
- * page numbers, and prints, nothing more. Taking a page out of use is left to those who may (mm/bad_report.c; design, "Idle
- * CPUs").
+ * page numbers, and prints, nothing more. Taking a page out of use is left to those who may (mm/bad_report.c),
+ * because a CPU that was idle has not flushed yet (kernel/shootdown.c).
  */
 #include "arch/x86_64/mce.h"
 

@@ -6,8 +6,8 @@
  *   state = ASKED, target; NMI -------->  NMI: takes ASKED to TAKING, walks its stack, TAKEN
  *   copies, or gives up: ASKED to NONE
  *
- * The handler reads nothing but its own stack, so it may come at any moment, also to a CPU that sleeps (design, "Idle
- * CPUs"). One that comes after the asker gave up finds its mark in struct percpu and does nothing else.
+ * The handler reads nothing but its own stack, so it may come at any moment, also to a CPU that sleeps
+ * (kernel/shootdown.c). One that comes after the asker gave up finds its mark in struct percpu and does nothing else.
  */
 #include "arch/x86_64/sample.h"
 

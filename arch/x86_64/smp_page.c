@@ -5,7 +5,7 @@
  * carries 8 bits of page number; not page 0 (the BIOS's), not the EBDA (cut out of RAM by the map, checked again), not
  * 0xA0000 and above. The first is filled with INT3 before the code is copied, so that a stray jump stops.
  *
- * The page tables. Not the kernel's: a CPU must not walk those before it is counted in rounds (design, "Joining CPUs").
+ * The page tables. Not the kernel's: a CPU must not walk those before it is counted in rounds (kernel/shootdown.h).
  * The boot tables alone would not do, as stacks and memory above 4 GiB are not in them. So the start-up root is made of
  * both:
  *

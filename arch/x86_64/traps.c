@@ -4,7 +4,7 @@
  *
  * Invariants: an interrupt handler's first act is cpu_leave_idle(), before any memory that a shootdown may have moved
  * is touched. Exceptions never happen on an idle CPU (it executes HLT and nothing else), so they skip it; NMI and
- * machine check may, and therefore stay away from struct pages (design, "Idle CPUs").
+ * machine check may, and therefore stay away from struct pages (kernel/shootdown.c).
  */
 #include "arch/x86_64/traps.h"
 

@@ -16,7 +16,7 @@
 #include "tests/kernel/pool_check.h"
 
 enum {
-	SAVED_1G = 4087,                                    /* records.md: 4096 frames, less a head and eight tables */
+	SAVED_1G = 4087,                                    /* 4096 frames, less a head and eight tables */
 	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS,          /* the same GiB as 512 pages of 2 MiB */
 	HEADS = GIB_BLOCKS - 1,                             /* new ones for a demotion */
 	STEP = 37,                                          /* of the tails looked at beyond each block's first 64 */

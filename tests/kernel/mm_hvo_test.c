@@ -15,7 +15,7 @@
 #include "mm/vmemmap.h"
 #include "tests/kernel/arena.h"
 
-enum { SAVED_PER_SECTION = 447 }; /* records.md: 64 pages x 7 frames, less the section's table */
+enum { SAVED_PER_SECTION = 447 }; /* 64 pages x 7 frames, less the section's table */
 
 static u64 rounds(void)
 {

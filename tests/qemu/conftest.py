@@ -37,10 +37,17 @@ def case_name(item):
     return item.path.stem.removeprefix("test_") + "." + item.name.removeprefix("test_")
 
 
+def row_name(item):
+    """board-pc-bios for test_row[board-pc-bios] of test_machines.py, no_hypervisor_bit for test_no_hypervisor_bit."""
+    return item.callspec.params["row"].name if item.originalname == "test_row" else item.name.removeprefix("test_")
+
+
 def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
     metal = config.getoption("--machines")
     items[:] = [item for item in items if bool(item.get_closest_marker("metal")) == metal]
+    if metal:
+        items[:] = [item for item in items if fnmatchcase(row_name(item), config.getoption("--machine") or "*")]
     san = config.getoption("--san")
     items[:] = [item for item in items if san or not item.get_closest_marker("san")]
     if san:

@@ -6,7 +6,6 @@ Each is a row of boot/metal.md. They run the cases that depend on the machine; w
 import shutil
 import subprocess
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import pytest
 from guest import Guest, run
@@ -61,12 +60,6 @@ ROWS = [
 ]
 
 
-def pytest_generate_tests(metafunc):
-    if "row" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("--machine") or "*"
-        metafunc.parametrize("row", [r for r in ROWS if fnmatchcase(r.name, wanted)], ids=lambda r: r.name)
-
-
 def failures(lines):
     """The cases that failed, with what they said."""
     ktap = Ktap()
@@ -79,6 +72,7 @@ def passes(outcome):
 
 
 @pytest.mark.metal
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row, kernel):
     outcome = run(row.machine, kernel, SECONDS)
     passes(outcome)

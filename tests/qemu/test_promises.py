@@ -1,4 +1,4 @@
-"""tests/PROMISES.md names cases, model runs, tests and mutants that exist, and mutants that the tests beside them catch."""
+"""tests/PROMISES.md names cases, model runs, tests and mutants that exist, all mutants, and those that the tests beside them catch."""
 
 import functools
 import re
@@ -45,6 +45,12 @@ def test_what_is_named_exists(row):
         header = mutant(number)
         case = ("model/" if header["Build"] == "spin" else "") + header["Case"]
         assert case in named or python, f"mutant {number} is caught by {case}, which is not named beside it"
+
+
+def test_every_mutant_is_named():
+    named = {int(number) for row in ROWS for number in row[2].split(", ")}
+    there = {int(path.name.partition("-")[0]) for path in (ROOT / "tests/mutants").glob("*.patch")}
+    assert there == named, sorted(there ^ named)
 
 
 def test_every_promise_has_rows():
