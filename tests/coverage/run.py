@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Part of `make coverage`: boots a kernel that counts its lines (COV=1), runs all cases, and leaves the counts where gcov looks for them."""
+"""Part of `make coverage`: boots a kernel that counts its lines (COV=1), runs cases, and leaves the sums where gcov looks for them."""
 
 import argparse
+import shutil
 import struct
+import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,35 +37,68 @@ def files(stream):
         yield name, content
 
 
+# As they come, and with what only words at boot choose.
+MACHINES = [
+    Machine("pvh", 8, "3G", nodes=2, cmdline='run="test *; coverage"'),
+    Machine(
+        "pvh",
+        2,
+        "1G",
+        cmdline="memmap=parallel hugepagesz=2M hugepages=8 pcp_high=64 pcp_type_cache=on page_owner=on poison=on"
+        ' clear_calibrate=on invlpgb=on run="test mm.p*,mm.clear*; coverage"',
+    ),
+]
+
+
+def counts_of(machine, build, folder):
+    """Run it; [(file, counts)] that it left. ValueError, OSError or Unavailable if there is nothing."""
+    path = folder / "counts"
+    device = ("-chardev", f"file,id=counts,path={path}", "-device", "isa-debugcon,iobase=0xe9,chardev=counts")
+    outcome = run(replace(machine, extra=device), build / "ashlar.elf", SECONDS)
+    found = list(files(path.read_bytes()))
+    (build / f"coverage-{machine.name}.console").write_text("\n".join(outcome.lines), encoding="utf-8")
+    if outcome.verdict != "pass":
+        print(f"Not every case passed in QEMU: {build}/coverage-{machine.name}.console", file=sys.stderr)
+    if f"coverage: {len(found)} files" not in outcome.lines:
+        raise ValueError(f"the guest ended before it had written everything: {len(found)} files")
+    return found
+
+
+def write(found, build, folder):
+    """The counts of a run below `folder`, at the places that they name below `build`. ValueError for any other."""
+    for name, content in found:
+        target = (ROOT / name).resolve()
+        if build not in target.parents or target.suffix != ".gcda":
+            raise ValueError(f"not written: {name}")
+        target = folder / target.relative_to(build)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
 def main():
-    parser = argparse.ArgumentParser(description="Run all cases in a guest and keep which lines ran.")
+    parser = argparse.ArgumentParser(description="Run the cases in guests and keep which lines ran.")
     parser.add_argument("--build", type=Path, required=True, help="where the kernel of COV=1 is")
     args = parser.parse_args()
     build = args.build.resolve()
     for old in build.rglob("*.gcda"):
         old.unlink()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "counts"
-        device = ("-chardev", f"file,id=counts,path={path}", "-device", "isa-debugcon,iobase=0xe9,chardev=counts")
-        machine = Machine("pvh", 8, "3G", nodes=2, cmdline='run="test *; coverage"', extra=device)
-        try:
-            outcome = run(machine, build / "ashlar.elf", SECONDS)
-            found = list(files(path.read_bytes()))
-        except (Unavailable, OSError, ValueError) as why:
-            print(f"coverage: nothing from QEMU: {why}", file=sys.stderr)
-            return 1
-    (build / "coverage.console").write_text("\n".join(outcome.lines), encoding="utf-8")
-    if outcome.verdict != "pass":
-        print(f"Not every case passed in QEMU: {build}/coverage.console", file=sys.stderr)
-    if f"coverage: {len(found)} files" not in outcome.lines:
-        print(f"coverage: the guest ended before it had written everything: {len(found)} files", file=sys.stderr)
-        return 1
-    for name, content in found:
-        target = (ROOT / name).resolve()
-        if build not in target.parents or target.suffix != ".gcda":
-            print(f"coverage: not written: {name}", file=sys.stderr)
-            return 1
-        target.write_bytes(content)
+    with tempfile.TemporaryDirectory() as scratch:
+        sums = None
+        for number, machine in enumerate(MACHINES):
+            folder = Path(scratch) / str(number)
+            folder.mkdir()
+            try:
+                write(counts_of(machine, build, folder), build, folder / "tree")
+            except (Unavailable, OSError, ValueError) as why:
+                print(f"coverage: nothing from QEMU, {machine.name}: {why}", file=sys.stderr)
+                return 1
+            if sums:
+                merged = folder / "merged"
+                subprocess.run(["gcov-tool", "merge", "-o", str(merged), str(sums), str(folder / "tree")], check=True)
+                sums = merged
+            else:
+                sums = folder / "tree"
+        shutil.copytree(sums, build, dirs_exist_ok=True)
     return 0
 
 
