@@ -173,6 +173,9 @@ void block_list_cut(const struct mm *mm, struct block_list *list, u64 count, str
  */
 void block_set_state(struct mm *mm, u32 index, enum block_state to);
 
+/* The same for neighbours that are in one state, `count` > 0. */
+void block_set_states(struct mm *mm, u32 first, u32 count, enum block_state to);
+
 /* What a META block becomes when it is emptied: full in a mapped section, whose struct pages stand, else bare. */
 enum block_state block_state_without_use(const struct mm *mm, u32 index);
 

@@ -90,16 +90,41 @@ enum block_state block_state_without_use(const struct mm *mm, u32 index)
 	return block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
 }
 
-void block_set_state(struct mm *mm, u32 index, enum block_state to)
+static void set_state(struct mm *mm, u32 index, struct block *block, enum block_state to)
 {
-	struct block *block = block_at(mm, index);
-
 	ASSERT(block_change_legal(block->state, to), "block %u goes from %s to %s", index,
 	       block_state_name(block->state), block_state_name(to));
 	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)block->state * 16 + to);
-	atomic_add_relaxed(&mm->changes[block->state * BLOCK_STATES + to], 1);
 	atomic_store_relaxed(&block->state, (u8)to);
 	block_clear_flags(block, BLOCK_POISONED); /* whoever changes it may use the contents */
+}
+
+static void count_changes(struct mm *mm, enum block_state from, enum block_state to, u32 count)
+{
+	atomic_add_relaxed(&mm->changes[from * BLOCK_STATES + to], count);
+}
+
+void block_set_state(struct mm *mm, u32 index, enum block_state to)
+{
+	struct block *block = block_at(mm, index);
+	const enum block_state from = block->state;
+
+	set_state(mm, index, block, to);
+	count_changes(mm, from, to, 1);
+}
+
+void block_set_states(struct mm *mm, u32 first, u32 count, enum block_state to)
+{
+	const enum block_state from = block_at(mm, first)->state;
+
+	for (u32 index = first; index < first + count; index++) {
+		struct block *block = block_at(mm, index);
+
+		ASSERT(block->state == from, "block %u is %s beside %s ones", index, block_state_name(block->state),
+		       block_state_name(from));
+		set_state(mm, index, block, to);
+	}
+	count_changes(mm, from, to, count); /* once for all: a line that all CPUs share */
 }
 
 u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)

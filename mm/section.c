@@ -168,15 +168,17 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 	return 0;
 }
 
-void section_publish_record(struct opening *o, u32 index, enum block_state state)
+void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state)
 {
-	struct block *block = block_at(o->mm, index);
+	for (u32 index = first; index < first + count; index++) {
+		struct block *block = block_at(o->mm, index);
 
-	block->zone = o->zone[index - o->first];
-	block->type = MIGRATE_MOVABLE;
-	atomic_store_relaxed(&block->flags, o->mapped ? BLOCK_MAPPED : 0);
-	block->next = block->prev = BLOCK_NONE;
-	block_set_state(o->mm, index, state);
+		block->zone = o->zone[index - o->first];
+		block->type = MIGRATE_MOVABLE;
+		atomic_store_relaxed(&block->flags, o->mapped ? BLOCK_MAPPED : 0);
+		block->next = block->prev = BLOCK_NONE;
+	}
+	block_set_states(o->mm, first, count, state);
 }
 
 /*
@@ -198,7 +200,7 @@ static void give_up_block(struct opening *o, u32 index)
 			continue;
 		atomic_fetch_add(&o->mm->zone[zone].reserved, 1);
 	}
-	section_publish_record(o, index, BLOCK_ABSENT);
+	section_publish_records(o, index, 1, BLOCK_ABSENT);
 }
 
 /* Blocks with holes or boot allocations, one by one. Those given up once, and the node's first META block, are what they are. */
@@ -215,7 +217,7 @@ static void publish_special(struct opening *o)
 			give_up_block(o, index);
 			continue;
 		}
-		section_publish_record(o, index, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
+		section_publish_records(o, index, 1, o->plan[i] == PLAN_BOOT ? BLOCK_FULL : BLOCK_RESERVED);
 		free_special_pages(o->mm, index);
 	}
 }
@@ -232,14 +234,13 @@ static void publish_free(struct opening *o)
 		unsigned n = 0;
 
 		if (o->plan[i] == PLAN_ABSENT && block_at(o->mm, o->first + i)->state == BLOCK_UNOPENED)
-			section_publish_record(o, o->first + i, BLOCK_ABSENT);
-		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i]) {
-			section_publish_record(o, o->first + i + n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
+			section_publish_records(o, o->first + i, 1, BLOCK_ABSENT);
+		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i])
 			n++;
-		}
 		if (n > 0) {
 			struct zone *zone = &o->mm->zone[o->zone[i]];
 
+			section_publish_records(o, o->first + i, n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
 			zone_lock(zone);
 			buddy_free_range(zone, o->first + i, n, o->mapped ? FREE_MAPPED : FREE_BARE);
 			zone_unlock(zone);

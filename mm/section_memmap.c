@@ -122,7 +122,7 @@ bool section_choose_memmap(struct opening *o)
 		o->memmap = block_take_one(zone, FREE_MAPPED, BLOCK_META);
 	if (o->memmap == BLOCK_NONE) {
 		o->memmap = own;
-		section_publish_record(o, own, BLOCK_META);
+		section_publish_records(o, own, 1, BLOCK_META);
 		return true;
 	}
 	block_set_state(o->mm, o->memmap, BLOCK_META);

@@ -17,7 +17,7 @@ struct opening {
 };
 
 /* A block's record as opening leaves it; its state was UNOPENED. */
-void section_publish_record(struct opening *o, u32 index, enum block_state state);
+void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state);
 
 /* One block's 512 struct pages, each in its final state. Free frames of mixed blocks are freed later, under the lock. */
 void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block_zone);
