@@ -108,7 +108,7 @@ int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zo
 			return -EINVAL;
 		*zone = &mm->zone[block->zone];
 	}
-	return 0;
+	return *zone ? 0 : -EINVAL;
 }
 
 /* Zone lock held. */
