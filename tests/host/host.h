@@ -57,6 +57,9 @@ extern _Thread_local struct host_cpu *host_me;
 void host_machine_init(void);                              /* memory, then this thread is CPU 0 */
 __noreturn void host_machine_run(const char *cmdline); /* kernel_main() on it */
 
+/* console.c: the exit status is a program's, 0 or 1, not the verdict's. */
+void host_run_by_hand(void);
+
 /* pages.c */
 extern u64 host_memory_bytes; /* of the memfd: up to the last byte of RAM */
 extern int host_memory_fd;

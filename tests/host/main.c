@@ -6,7 +6,8 @@
  *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-x] [patterns]
  *
  *	-k words   put on every machine's command line       -l   list the cases, run nothing
- *	-t secs    limit for one case                        -x   one machine here: run the words of -k, no cases
+ *	-t secs    limit for one case                        -x   one machine here: run the words of -k, no cases;
+ *	                                                     exits with 0 if they pass, else 1
  *	-e file    the events of the (last) case, for tests/model/replay.py
  *
  * What a child prints is shown if it fails; otherwise only its diagnostics. Exit status: 0 if nothing failed, 1 if
@@ -365,6 +366,7 @@ int main(int argc, char **argv)
 	if (list)
 		return list_all(&run);
 	if (here) {
+		host_run_by_hand();
 		host_machine_init();
 		host_machine_run("");
 	}

@@ -43,6 +43,15 @@ def test_hosted(hosted, build, cases, request):
     run_hosted(argv, cases(hosted.name, just_one))
 
 
+def test_run_by_hand_it_exits_as_programs_do(build):
+    """0 for a pass, which make and sh go on after; 1 for all else."""
+    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k"]
+    passed = subprocess.run([*argv, "test=kernel.string.*"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    failed = subprocess.run([*argv, "bench=nonsense"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert "verdict=pass" in passed.stdout and passed.returncode == 0, passed.stdout[-2000:]
+    assert "verdict=pass" not in failed.stdout and failed.returncode == 1, failed.stdout[-2000:]
+
+
 def run_hosted(argv, reporter):
     ktap, lines = Ktap(), []
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
