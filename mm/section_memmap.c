@@ -160,9 +160,8 @@ static void init_memmap(const struct opening *o)
 
 int section_open_mapped(struct opening *o)
 {
-	struct node *node; /* META of the node where the memmap lies counts it */
+	struct node *node = block_meta_node(o->mm, o->memmap); /* META of the node where the memmap lies counts it */
 
-	node = block_meta_node(o->mm, o->memmap);
 	init_memmap(o);
 	if (meta_add_block(node, o->memmap, META_MEMMAP, BLOCK_FRAMES) < 0) {
 		forget_memmap(o);

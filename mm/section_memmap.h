@@ -16,7 +16,7 @@ struct opening {
 	u32 memmap; /* mapped: block that holds the struct pages; else BLOCK_NONE */
 };
 
-/* A block's record as opening leaves it; its state was UNOPENED. */
+/* Records of `count` > 0 neighbours as opening leaves them; all were UNOPENED. */
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state);
 
 /* One block's 512 struct pages, each in its final state. Free frames of mixed blocks are freed later, under the lock. */
