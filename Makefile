@@ -321,7 +321,7 @@ soak: host-native $(KERNEL) ## random operations of every kind for HOURS: thread
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
-lint: ## gcc -fanalyzer, clang-tidy, cppcheck and the depth of the stack, over all but the tests; minutes
+lint: ## gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack, over all but the tests; minutes
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py
 
 # ---- measure ----------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 	}
 }
 
-void spin_lock(struct spinlock *lock)
+void spin_lock(struct spinlock *lock) __acquires(lock)
 {
 	u16 ticket;
 
@@ -87,9 +87,10 @@ void spin_lock(struct spinlock *lock)
 		spin_lock_slow(lock, ticket);
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, true);
+	__counts_as(lock, 1);
 }
 
-bool spin_trylock(struct spinlock *lock)
+bool spin_try(struct spinlock *lock)
 {
 	u16 owner = atomic_load_acquire(&lock->owner);
 
@@ -104,13 +105,14 @@ bool spin_trylock(struct spinlock *lock)
 	return true;
 }
 
-void spin_unlock(struct spinlock *lock)
+void spin_unlock(struct spinlock *lock) __releases(lock)
 {
 	lock_order_pop(lock);
 	atomic_store_relaxed(&lock->holder, CPU_NONE);
 	atomic_store_release(&lock->owner, (u16)(lock->owner + 1));
 	fence_compiler(); /* and after it */
 	this_cpu()->at_locks--;
+	__counts_as(lock, -1);
 }
 
 bool locks_none(void)

@@ -33,9 +33,10 @@ struct spinlock {
 
 #define SPINLOCK_INIT(r) ((struct spinlock){.rank = (r), .holder = CPU_NONE})
 
-void spin_lock(struct spinlock *lock);
-bool spin_trylock(struct spinlock *lock);
-void spin_unlock(struct spinlock *lock);
+void spin_lock(struct spinlock *lock) __acquires(lock);
+#define spin_trylock(lock) __acquires_if(lock, spin_try(lock))
+void spin_unlock(struct spinlock *lock) __releases(lock);
+bool spin_try(struct spinlock *lock);
 bool spin_held(const struct spinlock *lock); /* by anyone; for assertions */
 
 /*

@@ -48,7 +48,7 @@ struct output {
 	bool owned; /* to be released */
 };
 
-static struct output output_begin(void)
+static struct output output_begin(void) __acquires(irq)
 {
 	struct output out = {.flags = irq_save()};
 	cpu_t me = cpu_id() + 1;
@@ -75,7 +75,7 @@ static struct output output_begin(void)
 	return out;
 }
 
-static void output_finish(struct output out)
+static void output_finish(struct output out) __releases(irq)
 {
 	if (out.owned)
 		atomic_store_release(&output_owner, 0);

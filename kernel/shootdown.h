@@ -22,6 +22,9 @@ enum shootdown_idle {
 /* Tag for what was unmapped before this call. Any context, locks may be held. */
 u64 shootdown_tag(void);
 
+/* The options tlb_skip_idle= and, where the CPU can, invlpgb=. Cases set them, and put them back. */
+extern bool tlb_skip_idle, tlb_broadcast;
+
 /* Highest completed generation. Any context. */
 u64 shootdown_done(void);
 

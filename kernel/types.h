@@ -54,6 +54,27 @@ typedef u32 node_t;       /* dense NUMA node index */
 #define __unused __attribute__((unused))
 #define __used __attribute__((used))
 #define __must_check __attribute__((warn_unused_result))
+
+/*
+ * What sparse looks at (make lint). A pointer to device registers is of a memory of its own, which only arch/x86_64/io.h follows. And
+ * locks are counted: a function that returns with more or fewer held than it says is reported, and so is one that does on one path only.
+ */
+#ifdef __CHECKER__
+#define __iomem __attribute__((noderef, address_space(__iomem)))
+#define __force __attribute__((force))
+#define __acquires(lock) __attribute__((context(lock, 0, 1)))
+#define __releases(lock) __attribute__((context(lock, 1, 0)))
+#define __acquires_if(lock, taken) ((taken) ? ({ __context__(lock, 1); true; }) : false)
+#define __counts_as(lock, step) __context__(lock, step)
+#else
+#define __iomem
+#define __force
+#define __acquires(lock)
+#define __releases(lock)
+#define __acquires_if(lock, taken) (taken)
+#define __counts_as(lock, step) ((void)0)
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

@@ -72,12 +72,12 @@ void page_unmap(void *address)
 	unmap((virt_t)address);
 }
 
-void *mmio_map(phys_t phys, u64 size)
+volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
-	return vmap_phys(phys, size, PT_UNCACHED);
+	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
 }
 
-void mmio_unmap(void *address, u64 size)
+void mmio_unmap(volatile void __iomem *address, u64 size)
 {
-	vmap_unmap(address, size);
+	vmap_unmap((void __force *)address, size);
 }

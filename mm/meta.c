@@ -262,27 +262,30 @@ static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
 	return record->meta;
 }
 
+/* That of the first frame from pfn[*at] on, of a list with gaps; NULL if there are no more. */
+static struct meta_block *next_home(struct mm *mm, const pfn_t *pfn, unsigned count, unsigned *at)
+{
+	while (*at < count && pfn[*at] == PFN_NONE)
+		++*at;
+	return *at < count ? home_of(mm, pfn[*at]) : NULL;
+}
+
 void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
 {
-	struct meta *held = NULL;
+	unsigned i = 0;
+	struct meta_block *home = next_home(mm, pfn, count, &i);
 
-	for (unsigned i = 0; i < count; i++) {
-		struct meta_block *home;
+	while (home) {
+		struct meta *meta = &home->node->meta;
 
-		if (pfn[i] == PFN_NONE)
-			continue;
-		home = home_of(mm, pfn[i]);
-		check_event(CHECK_GIVE, pfn[i], tag);
-		if (held != &home->node->meta) {
-			if (held)
-				spin_unlock(&held->lock);
-			held = &home->node->meta;
-			spin_lock(&held->lock);
-		}
-		block_give_frame(held, home, (unsigned)(pfn[i] % BLOCK_FRAMES), tag);
+		spin_lock(&meta->lock);
+		do {
+			check_event(CHECK_GIVE, pfn[i], tag);
+			block_give_frame(meta, home, (unsigned)(pfn[i++] % BLOCK_FRAMES), tag);
+			home = next_home(mm, pfn, count, &i);
+		} while (home && &home->node->meta == meta);
+		spin_unlock(&meta->lock);
 	}
-	if (held)
-		spin_unlock(&held->lock);
 }
 
 void meta_give(struct mm *mm, pfn_t pfn, u64 tag)

@@ -126,8 +126,8 @@ void *page_map(struct page *page, u64 leaf);
 void page_unmap(void *address);
 
 /* Device registers, uncached. NULL for lack of memory or addresses. One CPU at a time. */
-void *mmio_map(phys_t phys, u64 size);
-void mmio_unmap(void *address, u64 size);
+volatile void __iomem *mmio_map(phys_t phys, u64 size);
+void mmio_unmap(volatile void __iomem *address, u64 size);
 
 /* ---- huge mappings ---- */
 

@@ -27,10 +27,10 @@ void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller);
 void page_put_head(struct mm *mm, struct page *head, virt_t caller);
 
 /* Leave after a drain was asked for meanwhile; returns `page`. */
-struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page);
+struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp);
 
 /* pcp_free() of a single page, and leave. */
-void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn);
+void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp);
 
 /* Zone that `node`, or this CPU's node, is served from first; ZONE_NONE: a node without memory. */
 static inline u8 page_first_zone(const struct mm *mm, node_t node)
@@ -57,7 +57,7 @@ static inline struct page *page_alloc_quickly(struct mm *mm, enum page_use use, 
 	word = mine->word[use];
 	bits = *word;
 	if (unlikely(!bits)) {
-		pcp->inside = 0; /* the caller enters again, and drains then if it is asked to */
+		pcp_left(pcp); /* the caller enters again, and drains then if it is asked to */
 		return NULL;
 	}
 	page = mine->word_page[use] + __builtin_ctzll(bits);
@@ -68,7 +68,7 @@ static inline struct page *page_alloc_quickly(struct mm *mm, enum page_use use, 
 	fence_compiler();
 	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)))
 		return page_leave_draining(mm, pcp, page);
-	pcp->inside = 0;
+	pcp_left(pcp);
 	return page;
 }
 
@@ -125,5 +125,5 @@ static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t ca
 		page_leave_draining(mm, pcp, page);
 		return;
 	}
-	pcp->inside = 0;
+	pcp_left(pcp);
 }

@@ -121,13 +121,13 @@ void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 			     atomic_load_relaxed(&page->refcount));
 }
 
-struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page)
+struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp)
 {
 	pcp_leave(mm, pcp);
 	return page;
 }
 
-void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn)
+void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp)
 {
 	pcp_free(&mm->zone[zone], pcp->zone[zone], block_of_used(mm, pfn), pfn, 0);
 	pcp_leave(mm, pcp);

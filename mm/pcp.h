@@ -167,34 +167,41 @@ void pcp_leave_slow(struct mm *mm);
  * Enter and leave the allocator on this CPU: drains asked for meanwhile are done on leaving. They do not nest, and who is inside
  * waits for no other CPU's lists: two that did would wait for each other.
  */
-static inline struct pcp *pcp_enter(struct mm *mm)
+static inline struct pcp *pcp_enter(struct mm *mm) __acquires(pcp)
 {
 	struct pcp *pcp = pcp_of_this_cpu(mm);
 
 	DEBUG_ASSERT(!pcp->inside, "the allocator was entered twice");
 	pcp->inside = 1;
+	__counts_as(pcp, 1);
 	fence_compiler(); /* only this CPU's own interrupt looks */
 	return pcp;
 }
 
-static inline void pcp_leave(struct mm *mm, struct pcp *pcp)
+static inline void pcp_left(struct pcp *pcp) __releases(pcp)
+{
+	pcp->inside = 0;
+	__counts_as(pcp, -1);
+}
+
+static inline void pcp_leave(struct mm *mm, struct pcp *pcp) __releases(pcp)
 {
 	fence_compiler();
 	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)))
 		pcp_leave_slow(mm);
-	pcp->inside = 0;
+	pcp_left(pcp);
 }
 
 /*
  * A zone's lock. Who gives it back does what a drain asked for meanwhile: a CPU that goes from one turn at the lock to the next, isolating
  * ranges or growing a pool, does not enter the lists for minutes, and the interrupt that asks always finds it in the queue.
  */
-static inline void zone_lock(struct zone *zone)
+static inline void zone_lock(struct zone *zone) __acquires(zone)
 {
 	spin_lock(&zone->lock);
 }
 
-static inline void zone_unlock(struct zone *zone)
+static inline void zone_unlock(struct zone *zone) __releases(zone)
 {
 	const struct pcp *pcp = pcp_of_this_cpu(zone->mm);
 

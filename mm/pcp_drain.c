@@ -143,14 +143,6 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order)
 
 /* ---- draining ---- */
 
-static bool try_lock(struct zone *zone, bool may_wait)
-{
-	if (!may_wait)
-		return spin_trylock(&zone->lock);
-	spin_lock(&zone->lock);
-	return true;
-}
-
 enum { SLOTS_A_TURN = 16 };
 
 /* Slots from *slot on, then the huge ones, to the end of a turn. Zone lock held. */
@@ -183,7 +175,9 @@ static bool drain_zone(struct zone *zone, bool may_wait)
 			slot++;
 		if (slot == PCP_SLOTS && mine->huge_count == 0)
 			return true;
-		if (!try_lock(zone, may_wait))
+		if (may_wait)
+			spin_lock(&zone->lock);
+		else if (!spin_trylock(&zone->lock))
 			return false;
 		drain_some(zone, mine, &slot);
 		spin_unlock(&zone->lock); /* not zone_unlock(): we are at it */

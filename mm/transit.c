@@ -202,63 +202,61 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 	zone_unlock(zone);
 }
 
-/* Move the lock to the zone of `index`, if it is not there already. */
-static struct zone *lock_zone_of(struct mm *mm, struct zone *held, u32 index)
+/* A list is gone through zone by zone, as its blocks come: one turn at a zone's lock for all that lie in it in a row. */
+static bool lies_in(struct zone *zone, u32 index)
 {
-	struct zone *zone = block_zone(mm, index);
-
-	if (held && zone == held)
-		return held;
-	if (held)
-		zone_unlock(held);
-	zone_lock(zone);
-	return zone;
+	return index != BLOCK_NONE && block_zone(zone->mm, index) == zone;
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
 {
-	struct zone *zone = NULL;
+	for (u32 index = list->head; index != BLOCK_NONE;) {
+		struct zone *zone = block_zone(mm, index);
 
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		zone = lock_zone_of(mm, zone, index);
-		block_begin(zone, index, block_at(mm, index)->order, to);
-	}
-	if (zone)
+		zone_lock(zone);
+		for (; lies_in(zone, index); index = block_at(mm, index)->next)
+			block_begin(zone, index, block_at(mm, index)->order, to);
 		zone_unlock(zone);
+	}
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 {
-	struct zone *zone = NULL;
+	for (u32 index = list->head; index != BLOCK_NONE;) {
+		struct zone *zone = block_zone(mm, index);
 
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		zone = lock_zone_of(mm, zone, index);
-		transit_end(zone, index, block_at(mm, index)->order);
-		block_set_flags(block_at(mm, index), flags);
-		if (flags) /* a pool's, which does not look */
-			page_poison_forget(mm, index, 1);
-	}
-	if (zone)
+		zone_lock(zone);
+		for (; lies_in(zone, index); index = block_at(mm, index)->next) {
+			transit_end(zone, index, block_at(mm, index)->order);
+			block_set_flags(block_at(mm, index), flags);
+			if (flags) /* a pool's, which does not look */
+				page_poison_forget(mm, index, 1);
+		}
 		zone_unlock(zone);
+	}
+}
+
+static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
+{
+	struct block *block = block_at(zone->mm, index);
+	const unsigned order = block->order;
+
+	if (in_transit)
+		transit_end(zone, index, order);
+	block_clear_flags(block, BLOCK_POOL);
+	buddy_free_blocks(zone, index, order, block_free_class(block));
 }
 
 static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
 {
-	struct zone *zone = NULL;
-	u32 index;
+	while (list->head != BLOCK_NONE) {
+		struct zone *zone = block_zone(mm, list->head);
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		struct block *block = block_at(mm, index);
-		const unsigned order = block->order;
-
-		zone = lock_zone_of(mm, zone, index);
-		if (in_transit)
-			transit_end(zone, index, order);
-		block_clear_flags(block, BLOCK_POOL);
-		buddy_free_blocks(zone, index, order, block_free_class(block));
-	}
-	if (zone)
+		zone_lock(zone);
+		while (lies_in(zone, list->head))
+			block_to_buddy(zone, block_list_pop(mm, list), in_transit);
 		zone_unlock(zone);
+	}
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)

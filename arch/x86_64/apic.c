@@ -20,7 +20,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
-#include "mm/vmap.h"
+#include "mm/mm.h"
 
 enum {
 	APIC_ID = 0x20,
@@ -65,7 +65,7 @@ enum { PIC1_DATA = 0x21, PIC2_DATA = 0xa1 };
 enum { SEND_POLLS = 1000000 }; /* an ICR is busy for microseconds; this is a second and more */
 
 static enum apic_mode mode;
-static volatile u32 *regs; /* xAPIC mode */
+static volatile void __iomem *regs; /* xAPIC mode */
 static int nmi_pin = -1;
 
 static bool use_x2apic = true;
@@ -73,7 +73,7 @@ OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it", .boot_on
 
 static u32 apic_read(unsigned reg)
 {
-	return mode == APIC_X2APIC ? (u32)rdmsr(MSR_X2APIC + reg / 16) : regs[reg / 4];
+	return mode == APIC_X2APIC ? (u32)rdmsr(MSR_X2APIC + reg / 16) : mmio_read32(regs, reg);
 }
 
 static void apic_write(unsigned reg, u32 value)
@@ -81,7 +81,7 @@ static void apic_write(unsigned reg, u32 value)
 	if (mode == APIC_X2APIC)
 		wrmsr(MSR_X2APIC + reg / 16, value);
 	else
-		regs[reg / 4] = value;
+		mmio_write32(regs, reg, value);
 }
 
 enum apic_mode apic_mode(void)
@@ -103,7 +103,7 @@ u32 apic_timer_left(void)
 	return apic_read(APIC_TIMER_LEFT);
 }
 
-volatile u32 *apic_registers(void)
+volatile void __iomem *apic_registers(void)
 {
 	return mode == APIC_XAPIC ? regs : NULL;
 }
@@ -119,10 +119,10 @@ void apic_silence_others(void)
 	if (base & APIC_BASE_EXTD) {
 		wrmsr(MSR_X2APIC_ICR, command);
 	} else if ((base & APIC_BASE_ENABLE) && (base & APIC_BASE_ADDRESS) < EARLY_PHYS_LIMIT) {
-		volatile u32 *early = phys_to_virt(base & APIC_BASE_ADDRESS);
+		volatile void __iomem *early = (volatile void __iomem *)phys_to_virt(base & APIC_BASE_ADDRESS);
 
-		early[APIC_ICR_HIGH / 4] = 0;
-		early[APIC_ICR / 4] = command;
+		mmio_write32(early, APIC_ICR_HIGH, 0);
+		mmio_write32(early, APIC_ICR, command);
 	}
 }
 
@@ -141,7 +141,7 @@ enum apic_mode apic_probe(void)
 		mode = APIC_X2APIC;
 		return mode;
 	}
-	regs = vmap_phys(base & APIC_BASE_ADDRESS, PAGE_SIZE, PT_UNCACHED);
+	regs = mmio_map(base & APIC_BASE_ADDRESS, PAGE_SIZE);
 	if (regs)
 		mode = APIC_XAPIC;
 	return mode;
@@ -230,10 +230,10 @@ void apic_eoi(void)
 	apic_write(APIC_EOI, 0);
 }
 
-static bool xapic_idle(const volatile u32 *at)
+static bool xapic_idle(const volatile void __iomem *at)
 {
 	for (unsigned polls = 0; polls < SEND_POLLS; polls++) {
-		if (!(at[APIC_ICR / 4] & ICR_PENDING))
+		if (!(mmio_read32(at, APIC_ICR) & ICR_PENDING))
 			return true;
 		cpu_relax();
 	}
@@ -241,19 +241,19 @@ static bool xapic_idle(const volatile u32 *at)
 }
 
 /* Two registers: an interrupt between the writes might send a message of its own. */
-bool xapic_send(volatile u32 *at, u32 to, u32 command, bool nested)
+bool xapic_send(volatile void __iomem *at, u32 to, u32 command, bool nested)
 {
 	irq_flags_t flags = irq_save();
 	const bool idle = xapic_idle(at);
-	const u32 high = nested ? at[APIC_ICR_HIGH / 4] : 0;
+	const u32 high = nested ? mmio_read32(at, APIC_ICR_HIGH) : 0;
 
 	if (idle) {
-		at[APIC_ICR_HIGH / 4] = to << 24;
-		at[APIC_ICR / 4] = command;
+		mmio_write32(at, APIC_ICR_HIGH, to << 24);
+		mmio_write32(at, APIC_ICR, command);
 	}
 	if (nested) {
 		xapic_idle(at); /* the interrupted one has already looked */
-		at[APIC_ICR_HIGH / 4] = high;
+		mmio_write32(at, APIC_ICR_HIGH, high);
 	}
 	irq_restore(flags);
 	return idle;

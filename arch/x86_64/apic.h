@@ -66,10 +66,10 @@ bool apic_send(u32 to, u32 command);
  * The same in xAPIC mode, where a message is two writes, through `regs` (tests have their own). `nested`: in an NMI, which may have come
  * between the two writes of what it interrupted: the first is put back.
  */
-bool xapic_send(volatile u32 *regs, u32 to, u32 command, bool nested);
+bool xapic_send(volatile void __iomem *regs, u32 to, u32 command, bool nested);
 
 /* Registers for the AP start-up code (trampoline.S), or NULL in x2APIC mode. */
-volatile u32 *apic_registers(void);
+volatile void __iomem *apic_registers(void);
 enum apic_mode apic_mode(void);
 
 /* Keep device interrupts out: the two legacy controllers, and all pins of an I/O APIC until irq_register(). Boot CPU. */

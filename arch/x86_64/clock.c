@@ -102,13 +102,13 @@ struct counter {
 	const char *name;
 	u64 hz, mask;
 	u64 (*read)(const struct counter *c);
-	const volatile u8 *hpet;
+	volatile void __iomem *hpet;
 	u16 port;
 };
 
 static u64 hpet_read(const struct counter *c)
 {
-	return *(const volatile u32 *)(c->hpet + 0xf0);
+	return mmio_read32(c->hpet, HPET_COUNTER);
 }
 
 static u64 pm_timer_read(const struct counter *c)
@@ -224,20 +224,19 @@ static void check_against(const struct counter *c)
 
 /* Period in femtoseconds in the upper half of the capabilities; at most 100 ns (IA-PC HPET specification 1.0a, 2.3.4).
  */
-static bool hpet_start(const volatile u8 *hpet, struct counter *c)
+static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 {
-	const u64 period = *(const volatile u32 *)(hpet + 4);
-	volatile u32 *config = (volatile u32 *)(virt_t)(hpet + 0x10);
+	const u64 period = mmio_read32(hpet, HPET_PERIOD);
 
 	if (period == 0 || period > 100000000)
 		return false;
-	*config |= 1;
+	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
 	*c = (struct counter){
 		.name = "HPET", .hz = FS_PER_S / period, .mask = 0xffffffff, .read = hpet_read, .hpet = hpet};
 	return true;
 }
 
-void clock_refine(const volatile void *hpet, u16 pm_timer_port, bool pm_timer_32bit)
+void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
 {
 	struct counter c;
 

@@ -10,7 +10,11 @@ void clock_init(void);
  * Once firmware tables are read: cross-check against HPET or the ACPI PM timer, and use them if nothing better was
  * there. Boot CPU, before others are started. `hpet`: mapped registers or NULL; `pm_timer_port`: I/O port or 0.
  */
-void clock_refine(const volatile void *hpet, u16 pm_timer_port, bool pm_timer_32bit);
+void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit);
+
+/* HPET registers, bytes (IA-PC HPET specification 1.0a, 2.3.1), and the bit of HPET_CONFIG that lets it count. */
+enum { HPET_CAPS = 0x00, HPET_PERIOD = 0x04, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0 };
+enum { HPET_ENABLE = 1 };
 
 u64 clock_tsc_hz(void);
 

@@ -16,7 +16,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/console_uart.h"
 #include "kernel/printk.h"
-#include "mm/vmap.h"
+#include "mm/mm.h"
 
 static struct console_wish wish[CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
 static unsigned wishes = 1;
@@ -60,19 +60,21 @@ static void port_out(const struct uart *uart, unsigned reg, u8 value)
 
 static u8 memory_in(const struct uart *uart, unsigned reg)
 {
-	const virt_t at = (virt_t)uart->base + reg * uart->stride;
+	const volatile void __iomem *regs = (const volatile void __iomem *)uart->base;
+	const unsigned at = reg * uart->stride;
 
-	return uart->width == 4 ? (u8) * (volatile u32 *)at : *(volatile u8 *)at;
+	return uart->width == 4 ? (u8)mmio_read32(regs, at) : mmio_read8(regs, at);
 }
 
 static void memory_out(const struct uart *uart, unsigned reg, u8 value)
 {
-	const virt_t at = (virt_t)uart->base + reg * uart->stride;
+	volatile void __iomem *regs = (volatile void __iomem *)uart->base;
+	const unsigned at = reg * uart->stride;
 
 	if (uart->width == 4)
-		*(volatile u32 *)at = value;
+		mmio_write32(regs, at, value);
 	else
-		*(volatile u8 *)at = value;
+		mmio_write8(regs, at, value);
 }
 
 void uart_at_port(struct uart *uart, u16 port)
@@ -83,11 +85,11 @@ void uart_at_port(struct uart *uart, u16 port)
 	uart->stride = uart->width = 1;
 }
 
-void uart_in_memory(struct uart *uart, volatile void *regs, unsigned stride, unsigned width)
+void uart_in_memory(struct uart *uart, volatile void __iomem *regs, unsigned stride, unsigned width)
 {
 	uart->in = memory_in;
 	uart->out = memory_out;
-	uart->base = (virt_t)regs;
+	uart->base = (__force virt_t)regs;
 	uart->stride = stride;
 	uart->width = width;
 }
@@ -130,11 +132,11 @@ static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
 static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud, bool trusted)
 {
 	struct uart *uart = &uarts[uart_count];
-	volatile void *regs;
+	volatile void __iomem *regs;
 
 	if (uart_count == ARRAY_LEN(uarts))
 		return false;
-	regs = vmap_phys(phys, (u64)UART_BYTES * stride, PT_UNCACHED);
+	regs = mmio_map(phys, (u64)UART_BYTES * stride);
 	if (!regs)
 		return false;
 	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};

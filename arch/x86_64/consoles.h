@@ -22,7 +22,7 @@ void console_firmware_init(void);
 
 /* Register access of a 16550 at an I/O port, or at a mapped address. */
 void uart_at_port(struct uart *uart, u16 port);
-void uart_in_memory(struct uart *uart, volatile void *regs, unsigned stride, unsigned width);
+void uart_in_memory(struct uart *uart, volatile void __iomem *regs, unsigned stride, unsigned width);
 
 /* The framebuffer or VGA text as the loader described it, else VGA text if the card is in that mode; false: none. */
 bool console_screen_init(const struct boot_info *info);

@@ -23,7 +23,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/pager.h"
 #include "kernel/printk.h"
-#include "mm/vmap.h"
+#include "mm/mm.h"
 
 enum { DEBUG_EXIT_PORT = 0xf4 }; /* QEMU: -device isa-debug-exit,iobase=0xf4 */
 enum { RESET_CONTROL = 0xcf9, RESET_SYSTEM = 0x02, RESET_NOW = 0x06, KEYBOARD_COMMAND = 0x64, KEYBOARD_PULSE_RESET = 0xfe };
@@ -41,7 +41,7 @@ static const struct {
 } poweroff[] = {{0x604, 0x2000}, {0xb004, 0x2000}, {0x4004, 0x3400}};
 
 static struct acpi_fadt reset_fadt;
-static volatile u8 *reset_memory;
+static volatile void __iomem *reset_memory;
 
 void cpu_halt_forever(void)
 {
@@ -53,7 +53,7 @@ void exit_set_reset(const struct acpi_fadt *fadt)
 {
 	reset_fadt = *fadt;
 	if (fadt->reset_supported && fadt->reset.space == ACPI_SPACE_MEMORY)
-		reset_memory = vmap_phys(fadt->reset.addr, 1, PT_UNCACHED);
+		reset_memory = mmio_map(fadt->reset.addr, 1);
 }
 
 static void reset_by_acpi(void)
@@ -61,7 +61,7 @@ static void reset_by_acpi(void)
 	if (!reset_fadt.reset_supported)
 		return;
 	if (reset_memory)
-		*reset_memory = reset_fadt.reset_value;
+		mmio_write8(reset_memory, 0, reset_fadt.reset_value);
 	else if (reset_fadt.reset.space == ACPI_SPACE_IO)
 		outb((u16)reset_fadt.reset.addr, reset_fadt.reset_value);
 	clock_delay_ns(RESET_WAIT_NS);

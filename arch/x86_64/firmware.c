@@ -18,7 +18,7 @@
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "mm/memblock.h"
-#include "mm/vmap.h"
+#include "mm/mm.h"
 
 enum { HPET_SIZE = 1024 };
 
@@ -145,11 +145,11 @@ static void read_clocks(void)
 {
 	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
 	struct acpi_fadt fadt = {0};
-	volatile void *regs = NULL;
+	volatile void __iomem *regs = NULL;
 	phys_t base;
 
 	if (hpet && acpi_hpet_parse(hpet, &base) == 0 && base < 1ULL << cpu_features.phys_bits)
-		regs = vmap_phys(base, HPET_SIZE, PT_UNCACHED);
+		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);

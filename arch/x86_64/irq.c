@@ -14,17 +14,18 @@
 #include <arch/cpu.h>
 
 #include "arch/x86_64/apic.h"
+#include "arch/x86_64/io.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
 #include "kernel/percpu.h"
-#include "mm/vmap.h"
+#include "mm/mm.h"
 
-enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 4, REG_VERSION = 1, REG_PINS = 0x10 }; /* data: in words */
+enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 0x10, REG_VERSION = 1, REG_PINS = 0x10 };
 enum { PIN_MASKED = 1 << 16, PIN_LEVEL = 1 << 15, PIN_LOW = 1 << 13, PIN_MODE = 7 << 8, PIN_MODE_SMI = 2 << 8, PIN_MODE_NMI = 4 << 8 };
 enum { IO_APICS_MAX = 32, VECTOR_FIRST = 0x30, VECTORS = 0x80 };
 
 static struct io_apic {
-	volatile u32 *regs;
+	volatile void __iomem *regs;
 	u32 gsi_base, pins;
 } io_apics[IO_APICS_MAX];
 static unsigned io_apic_count;
@@ -37,21 +38,21 @@ static struct irq {
 
 static u32 io_read(const struct io_apic *io, u32 reg)
 {
-	io->regs[IO_APIC_SELECT] = reg;
-	return io->regs[IO_APIC_DATA];
+	mmio_write32(io->regs, IO_APIC_SELECT, reg);
+	return mmio_read32(io->regs, IO_APIC_DATA);
 }
 
 static void io_write(const struct io_apic *io, u32 reg, u32 value)
 {
-	io->regs[IO_APIC_SELECT] = reg;
-	io->regs[IO_APIC_DATA] = value;
+	mmio_write32(io->regs, IO_APIC_SELECT, reg);
+	mmio_write32(io->regs, IO_APIC_DATA, value);
 }
 
 /* A pin that raises SMIs is firmware's and stays. */
 void io_apic_add(phys_t phys, u32 gsi_base)
 {
 	struct io_apic *io = &io_apics[io_apic_count];
-	volatile u32 *regs = vmap_phys(phys, 32, PT_UNCACHED);
+	volatile void __iomem *regs = mmio_map(phys, 32);
 
 	if (!regs)
 		return;

@@ -19,6 +19,7 @@
 #include <arch/percpu.h>
 
 #include "arch/x86_64/apic.h"
+#include "arch/x86_64/clock_sources.h"
 #include "arch/x86_64/io.h"
 #include "arch/x86_64/sample.h"
 #include "arch/x86_64/traps.h"
@@ -28,8 +29,8 @@
 #include "kernel/watchdog.h"
 
 enum { NMI_STATUS = 0x61, NMI_PARITY = 0x80, NMI_CHANNEL = 0x40 };
-enum { HPET_CAPS = 0x00, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMER0 = 0x100, TIMER_SIZE = 0x20 };
-enum { CONFIG_ENABLE = 1, CONFIG_LEGACY = 2, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
+enum { HPET_TIMER0 = 0x100, TIMER_SIZE = 0x20 };
+enum { CONFIG_LEGACY = 2, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
 enum { TIMER_CONFIG = 0x00, TIMER_ROUTES = 0x04, TIMER_COMPARATOR = 0x08 };
 enum { TIMER_LEVEL = 1 << 1, TIMER_ENABLE = 1 << 2, TIMER_PERIODIC = 1 << 3, TIMER_CAN_PERIODIC = 1 << 4 };
 enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TIMER_ROUTE_MASK = 0x1f << 9, TIMER_MESSAGE = 1 << 14 };
@@ -107,26 +108,16 @@ u32 nmi_stopped(void)
 	return atomic_load_acquire(&stopped);
 }
 
-static u32 hpet_read32(const volatile u8 *hpet, unsigned reg)
-{
-	return *(const volatile u32 *)(hpet + reg);
-}
-
-static void hpet_write32(volatile u8 *hpet, unsigned reg, u32 value)
-{
-	*(volatile u32 *)(hpet + reg) = value;
-}
-
 /* A timer that can repeat and be routed to a pin of the first I/O APIC; its registers' offset, or 0. */
-static unsigned find_timer(const volatile u8 *hpet, u32 pins, u32 *route)
+static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *route)
 {
-	const unsigned timers = (hpet_read32(hpet, HPET_CAPS) >> TIMERS_SHIFT & TIMERS_MASK) + 1;
+	const unsigned timers = (mmio_read32(hpet, HPET_CAPS) >> TIMERS_SHIFT & TIMERS_MASK) + 1;
 
 	for (unsigned n = 0; n < timers; n++) {
 		const unsigned timer = HPET_TIMER0 + n * TIMER_SIZE;
-		const u32 routes = hpet_read32(hpet, timer + TIMER_ROUTES) & (pins >= 32 ? ~0u : (1u << pins) - 1);
+		const u32 routes = mmio_read32(hpet, timer + TIMER_ROUTES) & (pins >= 32 ? ~0u : (1u << pins) - 1);
 
-		if (!(hpet_read32(hpet, timer + TIMER_CONFIG) & TIMER_CAN_PERIODIC) || !routes)
+		if (!(mmio_read32(hpet, timer + TIMER_CONFIG) & TIMER_CAN_PERIODIC) || !routes)
 			continue;
 		*route = (u32)__builtin_ctz(routes);
 		return timer;
@@ -135,19 +126,19 @@ static unsigned find_timer(const volatile u8 *hpet, u32 pins, u32 *route)
 }
 
 /* The first write after TIMER_SET_VALUE is the first event, the second the period. */
-static void start_timer(volatile u8 *hpet, unsigned timer, u32 route, u32 period)
+static void start_timer(volatile void __iomem *hpet, unsigned timer, u32 route, u32 period)
 {
-	const u32 kept = hpet_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
+	const u32 kept = mmio_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
 
-	hpet_write32(hpet, timer + TIMER_CONFIG,
+	mmio_write32(hpet, timer + TIMER_CONFIG,
 		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC | TIMER_SET_VALUE | TIMER_32BIT);
-	hpet_write32(hpet, timer + TIMER_COMPARATOR, hpet_read32(hpet, HPET_COUNTER) + period);
-	hpet_write32(hpet, timer + TIMER_COMPARATOR, period);
+	mmio_write32(hpet, timer + TIMER_COMPARATOR, mmio_read32(hpet, HPET_COUNTER) + period);
+	mmio_write32(hpet, timer + TIMER_COMPARATOR, period);
 }
 
-bool nmi_tick_start(volatile u8 *hpet)
+bool nmi_tick_start(volatile void __iomem *hpet)
 {
-	const u32 fs = hpet ? hpet_read32(hpet, HPET_CAPS + 4) : 0;
+	const u32 fs = hpet ? mmio_read32(hpet, HPET_PERIOD) : 0;
 	unsigned timer;
 	u32 route = 0;
 
@@ -159,7 +150,7 @@ bool nmi_tick_start(volatile u8 *hpet)
 		return false;
 	}
 	ticking = true;
-	hpet_write32(hpet, HPET_CONFIG, (hpet_read32(hpet, HPET_CONFIG) | CONFIG_ENABLE) & ~(u32)CONFIG_LEGACY);
+	mmio_write32(hpet, HPET_CONFIG, (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
 	start_timer(hpet, timer, route, (u32)(FS_PER_S / fs));
 	return true;
 }

@@ -17,4 +17,4 @@ const char *nmi_board_says(u8 status, u8 stuck);
  * Let the HPET call watchdog_tick() on this CPU once a second, by NMI through the first I/O APIC. False, with the reason
  * on the log, if this machine cannot.
  */
-bool nmi_tick_start(volatile u8 *hpet);
+bool nmi_tick_start(volatile void __iomem *hpet);

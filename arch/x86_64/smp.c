@@ -55,7 +55,7 @@ void **ap_stacks;
 cpu_t ap_count;
 u32 ap_unknown;
 u32 ap_x2apic;
-volatile u32 *ap_apic;
+volatile void __iomem *ap_apic;
 
 static const char *const stage_text[] = {
 	[AP_SILENT] = "nothing was heard of it",

@@ -28,7 +28,7 @@ extern void **ap_stacks;
 extern cpu_t ap_count;
 extern u32 ap_unknown;        /* CPUs that came and are not in the list */
 extern u32 ap_x2apic;         /* 1: switch to x2APIC mode before reading the ID */
-extern volatile u32 *ap_apic; /* registers in xAPIC mode */
+extern volatile void __iomem *ap_apic; /* registers in xAPIC mode */
 
 /* C entry of an AP, on its own stack, interrupts off, on the start-up page tables. */
 __noreturn void ap_start(cpu_t cpu);

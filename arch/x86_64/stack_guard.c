@@ -12,8 +12,11 @@
 #include "arch/x86_64/msr.h"
 #include "kernel/panic.h"
 
-u64 __stack_chk_guard = 0x5bd1e995c6a4a700ULL;
+/* Names that the compiler knows. */
+extern u64 __stack_chk_guard;
 void __stack_chk_fail(void);
+
+u64 __stack_chk_guard = 0x5bd1e995c6a4a700ULL;
 
 /* Who has taken the old word down must not return: those that are active now have no arrays (kernel_main(), arch_early_init()). */
 void stack_guard_choose(void)

@@ -46,7 +46,13 @@ struct child {
 
 static unsigned passed, failed, skipped;
 
-/* Sanitizers stop at the first report: a machine with a data race has no verdict worth having. */
+/* Names that sanitizers look for. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__msan_default_options(void);
+const char *__ubsan_default_options(void);
+
+/* They stop at the first report: a machine with a data race has no verdict worth having. */
 __attribute__((used)) const char *__asan_default_options(void)
 {
 	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_after_return=0";

@@ -15,8 +15,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
-extern bool tlb_broadcast; /* invlpgb= */
-
 /* `count` full blocks of the phantom are made huge; the rounds that takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode, struct block_list *list)
 {

@@ -39,10 +39,10 @@ TEST(arch_nmi, a_message_of_its_own_leaves_the_interrupted_one_whole)
 	static volatile u32 regs[KIB(4) / sizeof(u32)];
 
 	regs[ICR_HIGH] = 5 << 24; /* the first write of a message to CPU 5 */
-	EXPECT(xapic_send(regs, 7, COMMAND, true));
+	EXPECT(xapic_send((volatile void __iomem *)regs, 7, COMMAND, true));
 	EXPECT_EQ(regs[ICR], COMMAND);
 	EXPECT_EQ(regs[ICR_HIGH], 5 << 24);
-	EXPECT(xapic_send(regs, 7, COMMAND, false));
+	EXPECT(xapic_send((volatile void __iomem *)regs, 7, COMMAND, false));
 	EXPECT_EQ(regs[ICR_HIGH], 7 << 24);
 }
 

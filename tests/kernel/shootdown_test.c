@@ -23,9 +23,6 @@ static struct shootdown_stats stats_now(void)
 	return stats;
 }
 
-/* The switch of the command line, set for a case and put back. */
-extern bool tlb_skip_idle;
-
 /* An address nobody uses, to be flushed: in the last window, above any RAM. */
 static virt_t some_address(void)
 {
@@ -279,9 +276,6 @@ TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
 {
 	check_salvo(true);
 }
-
-/* The switch, as invlpgb=on sets it where the CPU has the instruction. */
-extern bool tlb_broadcast;
 
 TEST(kernel_shootdown, broadcast_rounds_interrupt_nobody_and_complete_tags)
 {

@@ -42,6 +42,7 @@ needs() {
 	fuzz llvm llvm-symbolizer names the lines of what it finds
 	lint clang-tidy clang-tidy looks for mistakes
 	lint cppcheck cppcheck looks for others
+	lint sparse sparse counts locks
 	lint python3 python3 runs them
 	coverage gcovr gcovr counts the lines that cases reach
 	coverage python3-pexpect /usr/lib/python3/dist-packages/pexpect watches the guest

@@ -50,7 +50,7 @@ static void registers(void)
 	pins = (regs[4] >> 16 & 0xff) + 1;
 	print("  the I/O APIC has %u lines\n", pins);
 	report("device registers (mmio_map)", pins >= 16 && pins <= 240);
-	mmio_unmap((void *)regs, 32);
+	mmio_unmap(regs, 32);
 }
 
 /* ---- a device that interrupts ---- */

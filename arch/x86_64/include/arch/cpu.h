@@ -7,17 +7,19 @@ struct cpumask;
 
 typedef u64 irq_flags_t;
 
-static inline irq_flags_t irq_save(void)
+static inline irq_flags_t irq_save(void) __acquires(irq)
 {
 	irq_flags_t flags;
 
 	__asm__ volatile("pushfq; popq %0; cli" : "=r"(flags)::"memory");
+	__counts_as(irq, 1);
 	return flags;
 }
 
-static inline void irq_restore(irq_flags_t flags)
+static inline void irq_restore(irq_flags_t flags) __releases(irq)
 {
 	__asm__ volatile("pushq %0; popfq" ::"r"(flags) : "memory", "cc");
+	__counts_as(irq, -1);
 }
 
 static inline bool irq_enabled(void)

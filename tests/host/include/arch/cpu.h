@@ -10,8 +10,8 @@ struct cpumask;
 
 typedef u64 irq_flags_t;
 
-irq_flags_t irq_save(void);
-void irq_restore(irq_flags_t flags);
+irq_flags_t irq_save(void) __acquires(irq);
+void irq_restore(irq_flags_t flags) __releases(irq);
 bool irq_enabled(void);
 void irq_enable(void);
 void irq_disable(void);
