@@ -102,7 +102,9 @@ static void explain_short(const struct pool *pool, enum pool_verb verb, u64 miss
 {
 	print("  %s: %llu pages fewer than asked for: ", verb == VERB_GROW ? "memory" : "refused",
 	      (unsigned long long)missing);
-	if (verb == VERB_GROW)
+	if (verb == VERB_GROW && hvo_mode_selected()->mapped)
+		print("no more run of this size is free in mapped sections, and hvo=%s takes no other\n", hvo_mode_selected()->name);
+	else if (verb == VERB_GROW)
 		print("no more run of this size is free\n");
 	else if (pool->free == 0)
 		print("%llu pages are in use, none is free\n", (unsigned long long)pool->in_use);

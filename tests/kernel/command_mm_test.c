@@ -1,6 +1,7 @@
 /* Commands that look into memory and change it: what they say is so, and what they were given they give back. */
 #include "kernel/cmdline.h"
 #include "kernel/command.h"
+#include "kernel/fail.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
 #include "mm/mm.h"
@@ -72,6 +73,43 @@ TEST(mm_command, so_many_mappings_and_no_more)
 		EXPECT_EQ(run_at("unmap 0x%llx", addr[i]), 0);
 	if (pool_2m.free == 0)
 		EXPECT_REFUSED("map 2M 2M reserve", "not that many pages to promise");
+}
+
+/* Asked for one page more than it can spare, a pool names the reason. What it has besides that one page is in use meanwhile. */
+TEST(mm_command, a_pool_says_why_it_stops_short)
+{
+	u64 others, addr;
+
+	test_option("hvo", "on");
+	if (said_run("pool 2M grow 1") != 0)
+		SKIP("needs a free page of 2 MiB");
+	others = pool_2m.free - 1;
+	if (others > 0)
+		EXPECT_EQ(run_at("pool 2M take %llu", others), 0);
+	EXPECT_EQ(said_run("map 2M 2M reserve"), 0);
+	addr = number_after("mapped at ");
+	EXPECT_REFUSED("pool 2M shrink 1", "1 pages fewer than asked for: the 1 free pages are promised");
+	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
+	EXPECT_EQ(said_run("pool 2M take 1"), 0);
+	EXPECT_REFUSED("pool 2M shrink 1", "pages are in use, none is free");
+	EXPECT_REFUSED("pool 2M take 1", "the pool has no free page");
+	EXPECT_EQ(run_at("pool 2M give %llu", others + 1), 0);
+	EXPECT_REFUSED("pool 2M give 1", "are not the monitor's");
+	EXPECT_EQ(said_run("pool 2M shrink 1"), 0);
+}
+
+/* The baselines' pages need frames to go, and are made where struct pages are mapped only. */
+TEST(mm_command, a_pool_of_a_baseline_says_why_it_stops_short)
+{
+	test_option("hvo", "batched");
+	if (said_run("pool 2M grow 1") != 0) {
+		EXPECT(said_says("memory: 1 pages fewer*in mapped sections, and hvo=batched takes no other"));
+		SKIP("needs 2 MiB in a mapped section");
+	}
+	fail_arm(&mm_kernel.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT_REFUSED("pool 2M shrink 1", "no frames for their struct pages");
+	fail_disarm(&mm_kernel.fail);
+	EXPECT_EQ(said_run("pool 2M shrink 1"), 0);
 }
 
 TEST(mm_command, a_range_is_made_or_said_to_be_impossible)

@@ -187,6 +187,8 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 {
 	struct arena *a = arena_borrow(MIB(32));
 	const struct hvo_mode *on = hvo_mode_find("on");
+	static struct pool_node nodes[ARENA_NODES_MAX * 2];
+	static struct pool other; /* of 1 GiB pages: not theirs */
 	struct contig_stats stats = {0};
 	struct page *used;
 	pfn_t first;
@@ -194,6 +196,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	if (!a)
 		return;
 	pool_makes_on_demand();
+	pool_init(&other, &a->mm, GIGA_ORDER, nodes);
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
