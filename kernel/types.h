@@ -56,7 +56,7 @@ typedef u32 node_t;       /* dense NUMA node index */
 #define __must_check __attribute__((warn_unused_result))
 
 /*
- * What sparse looks at (make lint). A pointer to device registers is of a memory of its own, which only arch/x86_64/io.h follows. And
+ * What sparse looks at (make lint). A pointer to device registers is of a memory of its own, which only <arch/mmio.h> follows. And
  * locks are counted: a function that returns with more or fewer held than it says is reported, and so is one that does on one path only.
  */
 #ifdef __CHECKER__

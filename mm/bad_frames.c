@@ -68,8 +68,8 @@ static bool isolate(struct mm *mm, struct bad_frame *bad)
 	int done = -EBUSY;
 
 	zone_lock(zone);
-	if (!block_is_isolated(block) && (block->state == BLOCK_BARE || block->state == BLOCK_HUGE ||
-					  block->state == BLOCK_NOHEAD || block->state == BLOCK_FULL)) {
+	if (!block_is_isolated(block) && (block->state == BLOCK_BARE || block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD ||
+					  block->state == BLOCK_FULL || block->state == BLOCK_META)) {
 		bad->first = index;
 		done = migratetype_change(zone, index, index + 1, 0, BLOCK_ISOLATED);
 		if (done == -EBUSY) {

@@ -8,7 +8,7 @@
  *   in the buddy     its block is made full and split around it                                       -> bad now
  *   in use           its block is isolated, so that it can only come back to a list that is never
  *                    given out; taken from there when it was freed (bad_frames_settle())              -> pending
- *   META's           struct pages lie there: nothing can be done while they do                        -> pending
+ *   META's           the same; until META lets the block go, which may be never, it uses the frame     -> pending
  *
  * A bad frame's struct page says PAGE_BAD | PAGE_RESERVED, its block is never wholly free again: it never merges, never
  * becomes huge, bare or META, and its section is never closed.

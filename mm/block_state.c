@@ -10,7 +10,7 @@
  *   HUGE      [head RW][shared tail RO x7]                the head frame holds the head and 63 preformatted tails
  *   NOHEAD    [shared tail RO x8]                         blocks 1..511 of a 1 GiB page, tail page of order 18
  *   FULL      8 private RW    split, once split, boot allocations; in a mapped section also one 2 MiB leaf over 64 blocks
- *   META      none present    frames for others; in a mapped section the first whole block holds its struct pages
+ *   META      none present    frames for others; or the struct pages of a mapped section (section_memmap.c)
  *
  *   from      to        owner, lock          PTEs                     flush                     on failure
  *   --------  --------  -------------------  -----------------------  ------------------------  ------------------------
@@ -48,7 +48,7 @@
  *
  * HUGE freed stays HUGE: that is no change of state. Counters: block_changes(from, to), printed by the benchmarks.
  *
- * Locking: the caller owns the record (block.h). Source: design of this project, "tails on demand".
+ * Locking: the caller owns the record (block.h).
  */
 #include "mm/block.h"
 

@@ -3,10 +3,10 @@
  *
  * Where a new block comes from, in this order: a bare one in a GiB that has META already, so that what can never move stays
  * together; one of a section opened for it, at the far end (opening needs a few frames: that is what META_EMERGENCY
- * keeps); any bare one; a free huge one, made bare with a round; a free full one of a mapped section as it is; a
+ * keeps); any bare one; a free full one of a mapped section as it is; a free huge one, made bare with a round; a
  * free full one, made huge and then bare. So a split succeeds while a node has two free blocks in any state.
  *
- * A descriptor (the maps) costs 160 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
+ * A descriptor (the maps) costs 168 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
  */
 #include "mm/meta_grow.h"
 
@@ -92,20 +92,38 @@ static int get_spares(struct node *node)
 	return 0;
 }
 
-int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
+/* A descriptor for a new block; NULL if there is none and no frame for more. No lock held. */
+static struct meta_block *take_spare(struct node *node)
 {
 	struct meta *meta = &node->meta;
-	struct meta_block *new;
+	struct meta_block *spare;
 
 	spin_lock(&meta->lock);
 	while (!meta->spare) { /* again if others were faster to take what this CPU adds */
 		spin_unlock(&meta->lock);
 		if (get_spares(node) < 0)
-			return -ENOMEM;
+			return NULL;
 		spin_lock(&meta->lock);
 	}
-	new = meta->spare;
-	meta->spare = new->next;
+	spare = meta->spare;
+	meta->spare = spare->next;
+	spin_unlock(&meta->lock);
+	return spare;
+}
+
+static void give_spare(struct meta *meta, struct meta_block *spare)
+{
+	spin_lock(&meta->lock);
+	spare->next = meta->spare;
+	meta->spare = spare;
+	spin_unlock(&meta->lock);
+}
+
+static void add_block(struct node *node, struct meta_block *new, u32 index, enum meta_kind kind, unsigned used)
+{
+	struct meta *meta = &node->meta;
+
+	spin_lock(&meta->lock);
 	*new = (struct meta_block){.node = node, .block = index, .kind = (u16)kind, .used = (u16)used};
 	for (unsigned i = 0; i < used; i++)
 		new->used_map[i / 64] |= 1ULL << (i % 64);
@@ -114,6 +132,15 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 		block_set_flags(block_at(node->mm, index), BLOCK_MEMMAP);
 	insert_block(meta, new);
 	spin_unlock(&meta->lock);
+}
+
+int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
+{
+	struct meta_block *new = take_spare(node);
+
+	if (!new)
+		return -ENOMEM;
+	add_block(node, new, index, kind, used);
 	return 0;
 }
 
@@ -205,43 +232,47 @@ static u32 take_for_meta(struct zone *zone)
 	return index;
 }
 
-/* A block that is META but in none's list any more, or not yet: free again. */
-static void leave_meta(struct zone *zone, u32 index)
+void meta_leave_block(struct zone *zone, u32 index)
 {
+	const enum block_state to = block_state_without_use(zone->mm, index);
+
 	zone_lock(zone);
-	counter_add(&zone->transit, BLOCK_FRAMES);
-	block_set_flags(block_at(zone->mm, index), BLOCK_TRANSIT);
-	block_set_state(zone->mm, index, block_state_without_use(zone->mm, index));
+	block_begin(zone, index, BLOCK_ORDER, to);
+	block_set_state(zone->mm, index, to);
 	zone_unlock(zone);
 	block_publish_free(zone, index, BLOCK_ORDER);
 }
 
-static int grow(struct node *node, enum meta_kind kind)
+static u32 take_anywhere(struct node *node)
 {
-	struct mm *mm = node->mm;
-	struct zone *zone = NULL;
 	u32 index = BLOCK_NONE;
 
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;) {
-		if (node->zone[k] == ZONE_NONE)
-			continue;
-		zone = &mm->zone[node->zone[k]];
-		index = take_near_meta(zone);
-	}
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;) {
-		if (node->zone[k] == ZONE_NONE)
-			continue;
-		zone = &mm->zone[node->zone[k]];
-		index = take_for_meta(zone);
-	}
-	if (index == BLOCK_NONE)
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
+		if (node->zone[k] != ZONE_NONE)
+			index = take_near_meta(&node->mm->zone[node->zone[k]]);
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
+		if (node->zone[k] != ZONE_NONE)
+			index = take_for_meta(&node->mm->zone[node->zone[k]]);
+	return index;
+}
+
+/* The descriptor comes first: a block that had to go back would look, for a moment, to others like memory that is used up. */
+static int grow(struct node *node, enum meta_kind kind)
+{
+	struct meta_block *new = take_spare(node);
+	u32 index;
+
+	if (!new)
 		return -ENOMEM;
-	block_set_state(mm, index, BLOCK_META);
-	block_publish_used(zone, index, BLOCK_ORDER);
-	if (meta_add_block(node, index, kind, 0) == 0) /* not before it is published: others may use it up, or trim it, at once */
-		return 0;
-	leave_meta(zone, index);
-	return -ENOMEM;
+	index = take_anywhere(node);
+	if (index == BLOCK_NONE) {
+		give_spare(&node->meta, new);
+		return -ENOMEM;
+	}
+	block_set_state(node->mm, index, BLOCK_META);
+	block_publish_used(block_zone(node->mm, index), index, BLOCK_ORDER);
+	add_block(node, new, index, kind, 0); /* not before: others may use it up, or trim it, at once */
+	return 0;
 }
 
 /* Are `count` frames available beside the emergency ones? With 0: are the emergency ones themselves all there? */
@@ -331,7 +362,7 @@ void meta_trim(struct node *node)
 		spin_unlock(&meta->lock);
 		if (index == BLOCK_NONE)
 			return;
-		leave_meta(block_zone(mm, index), index);
+		meta_leave_block(block_zone(mm, index), index);
 	}
 }
 

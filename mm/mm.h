@@ -125,7 +125,10 @@ void mm_usage(struct mm_usage *usage);
 void *page_map(struct page *page, u64 leaf);
 void page_unmap(void *address);
 
-/* Device registers, uncached. NULL for lack of memory or addresses. One CPU at a time. */
+/*
+ * Device registers, uncached; <arch/mmio.h> reads and writes them. NULL for lack of memory or addresses, or if no CPU has such a
+ * physical address. One CPU at a time.
+ */
 volatile void __iomem *mmio_map(phys_t phys, u64 size);
 void mmio_unmap(volatile void __iomem *address, u64 size);
 

@@ -74,11 +74,12 @@ static void print_block(const struct block *block, u32 index)
 		print("  block %u: no RAM in its GiB was ever opened\n", index);
 		return;
 	}
-	print("  block %u: %s, order %u, type %s%s, zone %u, %u small frames free, flags%s\n", index,
-	      block_state_name(block->state), block->order,
+	print("  block %u: %s%s%s, order %u, type %s%s, zone %u, %u small frames free, flags%s\n", index,
+	      block_state_name(block->state), block->flags & BLOCK_TRANSIT ? " becoming " : "",
+	      block->flags & BLOCK_TRANSIT ? block_state_name(block->target) : "", block->order,
 	      block_type(block) < ARRAY_LEN(types) ? types[block_type(block)] : "?",
 	      block->type & BLOCK_ISOLATED ? " isolated" : "", block->zone, block->free_pages,
-	      names_of_bits(block->flags, "free|transit|pool|pool-free|mapped|memmap|poisoned|bad", flags, sizeof(flags)));
+	      names_of_bits(block->flags, "free|transit|pool|pool-free|mapped|memmap|poisoned", flags, sizeof(flags)));
 }
 
 static void print_struct(pfn_t pfn, const struct page *page)

@@ -273,7 +273,8 @@ static int open_claimed(struct opening *o)
 
 	if (err)
 		return err;
-	o->mapped = o->style == SECTION_MAPPED && section_choose_memmap(o);
+	o->mapped = o->style == SECTION_MAPPED; /* which a record published on the way says */
+	o->mapped = o->mapped && section_choose_memmap(o);
 	err = o->mapped ? section_open_mapped(o) : open_on_demand(o);
 	if (err)
 		return err;

@@ -12,6 +12,7 @@
 #include "mm/buddy.h"
 #include "mm/hvo.h"
 #include "mm/meta.h"
+#include "mm/meta_grow.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
@@ -136,8 +137,7 @@ static void forget_blocks(struct closing *c)
 /* A memmap block of another section is free again there. */
 static void free_memmap(struct closing *c)
 {
-	block_set_state(c->mm, c->memmap, block_state_without_use(c->mm, c->memmap));
-	block_free(block_zone(c->mm, c->memmap), c->memmap, BLOCK_ORDER);
+	meta_leave_block(block_zone(c->mm, c->memmap), c->memmap);
 }
 
 /* The next to be opened are the lowest: what was in use comes back before memory that nobody has touched. A hint, races lose little. */

@@ -25,6 +25,7 @@
 #include "mm/buddy.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/meta_grow.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -137,8 +138,7 @@ static void forget_memmap(struct opening *o)
 	if (lies_inside(o, o->memmap)) {
 		block_set_state(o->mm, o->memmap, BLOCK_UNOPENED);
 	} else {
-		block_set_state(o->mm, o->memmap, block_state_without_use(o->mm, o->memmap));
-		block_free(block_zone(o->mm, o->memmap), o->memmap, BLOCK_ORDER);
+		meta_leave_block(block_zone(o->mm, o->memmap), o->memmap);
 	}
 }
 

@@ -49,7 +49,7 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 	const u64 bytes = ALIGN_UP(phys + size, PAGE_SIZE) - first;
 	virt_t virt;
 
-	if (size == 0 || phys + size < phys)
+	if (size == 0 || !phys_is_possible(phys, size))
 		return NULL;
 	virt = vmap_reserve(bytes, PAGE_SIZE);
 	if (!virt || vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)

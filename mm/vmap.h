@@ -14,7 +14,7 @@
 
 /*
  * Map `size` bytes of physical memory at `phys` (any alignment) with `prot`; the result has phys's offset within its
- * page. NULL if page tables or addresses run out. Kept until vmap_unmap(). Boot CPU during start-up, later anyone
+ * page. NULL if page tables or addresses run out, or if no CPU has such an address. Kept until vmap_unmap(). Boot CPU during start-up, later anyone
  * who holds no lock.
  */
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);

@@ -13,6 +13,7 @@
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 #include <arch/memory.h>
+#include <arch/mmio.h>
 
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/io.h"

@@ -10,6 +10,7 @@
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
+#include <arch/mmio.h>
 
 #include "arch/x86_64/clock_sources.h"
 #include "arch/x86_64/cpuid.h"

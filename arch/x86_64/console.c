@@ -8,6 +8,7 @@
  * Any subset will do, none included: the log stays in RAM. See kernel/console.h; the screen is in console_screen.c.
  */
 #include <arch/boot.h>
+#include <arch/mmio.h>
 
 #include "arch/x86_64/acpi.h"
 #include "arch/x86_64/consoles.h"
@@ -190,6 +191,7 @@ static bool take_spcr(void)
 {
 	const struct acpi_table *table = acpi_get(ACPI_SPCR);
 	struct acpi_spcr spcr;
+	bool wide;
 
 	if (!table || acpi_spcr_parse(table, &spcr) < 0)
 		return false;
@@ -201,8 +203,8 @@ static bool take_spcr(void)
 		return port_in_use((u16)spcr.base.addr) || take_port("SPCR", (u16)spcr.base.addr, 0, true);
 	if (spcr.base.space != ACPI_SPACE_MEMORY)
 		return false;
-	return take_memory("SPCR", spcr.base.addr, spcr.base.bits >= 32 ? 4 : 1, spcr.base.access == ACCESS_DWORD ? 4 : 1,
-			   0, true);
+	wide = spcr.base.bits >= 32 || spcr.base.access == ACCESS_DWORD; /* tables exist that say either, or both */
+	return take_memory("SPCR", spcr.base.addr, wide ? 4 : 1, spcr.base.access == ACCESS_DWORD ? 4 : 1, 0, true);
 }
 
 static bool take_pci(void)

@@ -105,6 +105,13 @@ void cpu_features_init(void)
 	tlb_flush_local_all();
 }
 
+bool phys_is_possible(phys_t phys, u64 size)
+{
+	const phys_t end = 1ULL << MIN(cpu_features.phys_bits, 52);
+
+	return phys < end && size <= end - phys;
+}
+
 bool cpu_has_1g_mappings(void)
 {
 	return cpu_features.pages_1g;

@@ -15,6 +15,7 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
+#include <arch/mmio.h>
 
 #include "arch/x86_64/acpi.h"
 #include "arch/x86_64/cpuid.h"

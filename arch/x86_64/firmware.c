@@ -148,7 +148,7 @@ static void read_clocks(void)
 	volatile void __iomem *regs = NULL;
 	phys_t base;
 
-	if (hpet && acpi_hpet_parse(hpet, &base) == 0 && base < 1ULL << cpu_features.phys_bits)
+	if (hpet && acpi_hpet_parse(hpet, &base) == 0)
 		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);

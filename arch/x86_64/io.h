@@ -1,4 +1,4 @@
-/* Registers of devices: at ports (Intel SDM vol. 1, 19 "Input/Output") and in memory. */
+/* Port I/O (Intel SDM vol. 1, 19 "Input/Output"). */
 #pragma once
 
 #include "kernel/types.h"
@@ -40,34 +40,4 @@ static inline void outw(u16 port, u16 value)
 static inline void outl(u16 port, u32 value)
 {
 	__asm__ volatile("outl %0, %1" ::"a"(value), "Nd"(port) : "memory");
-}
-
-/*
- * Registers that mmio_map() made visible, by their offset in bytes: one MOV of the register's width, which is what devices expect, and of
- * a form that every hypervisor decodes.
- */
-static inline u8 mmio_read8(const volatile void __iomem *regs, unsigned reg)
-{
-	u8 value;
-
-	__asm__ volatile("movb %1, %0" : "=q"(value) : "m"(*(const volatile u8 __force *)(regs + reg)) : "memory");
-	return value;
-}
-
-static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
-{
-	u32 value;
-
-	__asm__ volatile("movl %1, %0" : "=r"(value) : "m"(*(const volatile u32 __force *)(regs + reg)) : "memory");
-	return value;
-}
-
-static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 value)
-{
-	__asm__ volatile("movb %1, %0" : "=m"(*(volatile u8 __force *)(regs + reg)) : "q"(value) : "memory");
-}
-
-static inline void mmio_write32(volatile void __iomem *regs, unsigned reg, u32 value)
-{
-	__asm__ volatile("movl %1, %0" : "=m"(*(volatile u32 __force *)(regs + reg)) : "r"(value) : "memory");
 }

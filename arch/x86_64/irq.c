@@ -12,9 +12,9 @@
 
 #include <arch/atomic.h>
 #include <arch/cpu.h>
+#include <arch/mmio.h>
 
 #include "arch/x86_64/apic.h"
-#include "arch/x86_64/io.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
 #include "kernel/percpu.h"

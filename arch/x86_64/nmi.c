@@ -16,6 +16,7 @@
 
 #include <arch/atomic.h>
 #include <arch/cpu.h>
+#include <arch/mmio.h>
 #include <arch/percpu.h>
 
 #include "arch/x86_64/apic.h"
@@ -65,14 +66,16 @@ static void clear_board(void)
 		board_stuck ? "; it cannot be cleared and is not listened to" : "");
 }
 
-/* The watchdog's NMI and the board's may be one: the board is asked every time. */
-static void handle_board_or_tick(void)
+/* One NMI may be the board's, the watchdog's and the answer to a question at once: the board is asked every time. */
+static void handle_board_or_tick(bool answered)
 {
 	const u8 status = inb(NMI_STATUS);
 	const char *words = nmi_board_says(status, board_stuck);
 
 	if (words)
 		panic("NMI: %s; port 61h says %02x", words, status);
+	if (answered)
+		return;
 	if (ticking && cpu_id() == 0)
 		watchdog_tick();
 	else if (atomic_fetch_add(&unknown, 1) == 0)
@@ -88,8 +91,7 @@ static void handle_nmi(struct trap_frame *frame)
 		atomic_fetch_add(&stopped, 1);
 		cpu_halt_forever();
 	}
-	if (!sample_answer(frame))
-		handle_board_or_tick();
+	handle_board_or_tick(sample_answer(frame));
 }
 
 void nmi_init(void)

@@ -70,7 +70,9 @@ size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 	atomic_store_relaxed(&sample.target, cpu);
 	atomic_store_release(&sample.state, SAMPLE_ASKED);
 	atomic_exchange(&cpu_data(cpu)->arch.sampled, 1);
-	if (apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT) && wait_for_answer(limit_ns))
+	if (!apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT))
+		limit_ns = 0; /* another NMI may answer all the same, and until it does the question is taken back */
+	if (wait_for_answer(limit_ns))
 		for (; count < MIN(max, sample.count); count++)
 			out[count] = sample.where[count];
 	atomic_store_release(&sample.asker, 0);

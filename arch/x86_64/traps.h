@@ -2,7 +2,7 @@
  * Traps: exceptions and interrupts.
  *
  * All 256 vectors have a gate; all gates turn interrupts off. NMI, double fault and machine check run on stacks of
- * their own (IST). Interrupts (vector 32 and up) leave the idle state before anything else, as the design demands.
+ * their own (IST). Interrupts (vector 32 and up) leave the idle state before anything else (kernel/shootdown.h).
  */
 #pragma once
 

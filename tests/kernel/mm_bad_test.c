@@ -262,6 +262,30 @@ TEST(mm_bad, a_pool_page_is_taken_out_when_it_leaves_the_pool)
 	arena_return(a);
 }
 
+/* META goes on using it; but once it has let the block go nobody else gets it. */
+TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
+{
+	struct arena *a = arena_borrow(MIB(32));
+	struct node *node;
+	u32 index;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	EXPECT_EQ(meta_reserve(node, META_TAILS, 2 * BLOCK_FRAMES), 0);
+	REQUIRE(node->meta.list[META_TAILS]);
+	index = node->meta.list[META_TAILS]->block;
+	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(index) + 7), -EBUSY);
+	meta_unreserve(node, META_TAILS, 2 * BLOCK_FRAMES);
+	meta_settle(node);
+	REQUIRE(block_at(&a->mm, index)->state != BLOCK_META);
+	EXPECT(block_is_isolated(block_at(&a->mm, index)));
+	EXPECT(arena_accounted(a));
+	expect_never_given_out(a, 0, block_pfn(index) + 7);
+	expect_out_of_use(a, 0, block_pfn(index) + 7, 1);
+	arena_return(a);
+}
+
 /* Two frames of one block, held by two: the block is watched until both are out. */
 TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 {

@@ -31,7 +31,7 @@ CHOSEN = (
 )
 
 # With a kernel built with SAN=1, whose every access is looked at.
-SANITIZED = (Machine("pvh", 2, "1G"), Machine("bios", 8, "3G"))
+SANITIZED = (Machine("pvh", 2, "3G"), Machine("bios", 8, "5G"))
 
 HUGE = (
     Machine("pvh", 1024, "12G"),

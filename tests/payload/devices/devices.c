@@ -11,6 +11,7 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/irq.h>
+#include <arch/mmio.h>
 
 #include "kernel/call.h"
 #include "kernel/main.h"
@@ -39,15 +40,15 @@ static void report(const char *what, bool ok)
 
 static void registers(void)
 {
-	volatile u32 *regs = mmio_map(IO_APIC, 32);
+	volatile void __iomem *regs = mmio_map(IO_APIC, 32);
 	u32 pins;
 
 	if (!regs) {
 		report("device registers: no memory", false);
 		return;
 	}
-	regs[0] = 1; /* select the version register */
-	pins = (regs[4] >> 16 & 0xff) + 1;
+	mmio_write32(regs, 0, 1); /* select the version register */
+	pins = (mmio_read32(regs, 0x10) >> 16 & 0xff) + 1;
 	print("  the I/O APIC has %u lines\n", pins);
 	report("device registers (mmio_map)", pins >= 16 && pins <= 240);
 	mmio_unmap(regs, 32);

@@ -26,6 +26,9 @@
 /* RAM is used up to here: the direct map and a vmemmap window cover it (46 bits). */
 #define PHYS_LIMIT TIB(64)
 
+/* Can an entry of a page table say that address? Physical ones of firmware and of people are asked here before they are mapped. */
+bool phys_is_possible(phys_t phys, u64 size);
+
 /* RAM below this is reachable through phys_to_virt() on the boot page tables, before the direct map exists. */
 #define EARLY_PHYS_LIMIT GIB(4)
 

@@ -23,6 +23,11 @@
 #define PHYS_LIMIT (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
 #define EARLY_PHYS_LIMIT GIB(4)
 
+static inline bool phys_is_possible(phys_t phys, u64 size)
+{
+	return phys < 1ULL << 52 && size <= (1ULL << 52) - phys;
+}
+
 static inline void *phys_to_virt(phys_t phys)
 {
 	return (void *)(DIRECT_MAP_BASE + phys);
