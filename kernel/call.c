@@ -159,9 +159,11 @@ bool work_done(cpu_t cpu)
 
 void work_wait(cpu_t cpu, u64 limit_ns)
 {
-	struct wait wait = wait_begin(limit_ns ? limit_ns : wait_deadline_cpus(), "work on another CPU");
+	const bool limited = limit_ns > 0 && limit_ns != WORK_ENDLESS;
+	struct wait wait = wait_begin(limited ? limit_ns : wait_deadline_cpus(), "work on another CPU");
 
 	wait.soft = limit_ns == 0;
+	wait.endless = limit_ns == WORK_ENDLESS;
 	while (!work_done(cpu))
 		wait_spin(&wait, cpu);
 }

@@ -49,9 +49,10 @@ void call_serve(void);
 
 /*
  * Give an idle CPU a function to run to completion in its idle loop, interrupts on. 0, or -EBUSY if it has work
- * already, or -EINVAL for the calling CPU or one that is not online. work_wait() waits for its end (bounded by
- * `limit_ns`, named when late; 0 waits as long as it takes and only says so).
+ * already, or -EINVAL for the calling CPU or one that is not online. work_wait() waits for its end: late after
+ * `limit_ns`, given up after ten times that; 0: hang= seconds at most, saying that it waits; WORK_ENDLESS: as long as a program likes.
  */
+#define WORK_ENDLESS ((u64)-1)
 int work_start(cpu_t cpu, call_fn *fn, void *arg);
 bool work_done(cpu_t cpu);
 void work_wait(cpu_t cpu, u64 limit_ns);

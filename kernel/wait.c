@@ -21,6 +21,7 @@
 #include "kernel/cpumask.h"
 #include "kernel/panic.h"
 #include "kernel/printk.h"
+#include "kernel/watchdog.h"
 
 enum { PERIODS_MAX = 10, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
 
@@ -129,6 +130,14 @@ static u32 nap_length(const struct wait *wait)
 	return (u32)MIN(1 + (wait->spins - SPINS_BEFORE_NAP) / 8, (u64)NAP_MAX);
 }
 
+/* Has it lasted so long that the machine must be broken? */
+static bool is_over(const struct wait *wait, u64 now)
+{
+	if (wait->endless || (wait->soft && hang_seconds == 0))
+		return false;
+	return wait->soft ? now - wait->start > hang_seconds * NS_PER_S : wait->late >= PERIODS_MAX;
+}
+
 void wait_spin(struct wait *wait, cpu_t culprit)
 {
 	u64 now;
@@ -146,7 +155,7 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 		return;
 	wait->late++;
 	wait_report(wait, culprit, (now - wait->start) / NS_PER_MS);
-	if (wait->late < PERIODS_MAX || wait->soft || panic_is_ours())
+	if (!is_over(wait, now) || panic_is_ours())
 		return;
 	if (culprit == CPU_NONE)
 		panic("gave up waiting for %s", wait->what);

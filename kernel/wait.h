@@ -1,12 +1,13 @@
 /*
  * Bounded waits. Nothing in Ashlar spins without a deadline that names what it waited for.
  *
- *	struct wait wait = wait_begin(WAIT_CPUS, "shootdown acknowledgements");
+ *	struct wait wait = wait_begin(wait_deadline_cpus(), "shootdown acknowledgements");
  *	while (!done())
  *		wait_spin(&wait, cpu);
  *
  * A wait past its deadline says once per deadline what is late and which CPU (CPU_NONE if none in particular) and keeps
- * waiting; after ten deadlines it panics, unless it is soft. wait_spin() relaxes the CPU and serves its mailbox.
+ * waiting; after ten deadlines it panics, or, if what it waits for takes as long as it takes (soft), after hang= seconds
+ * (kernel/watchdog.h). wait_spin() relaxes the CPU and serves its mailbox.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct wait {
 	const char *what;
 	u64 start, deadline_ns; /* of one period */
 	u32 late;               /* periods missed so far */
-	bool soft;              /* never panic: the caller looks at `late` and gives up by itself */
+	bool soft;              /* bounded by hang= only; or the caller looks at `late` and gives up before */
+	bool endless;           /* not even by that: for the end of a program's own work */
 	u64 spins;              /* stands in for time before the clock runs */
 	u32 ahead;              /* in a queue: how many come first; 0: it is no queue, or not known */
 };

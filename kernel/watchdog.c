@@ -17,7 +17,7 @@ enum { BACKTRACES_MAX = 8, FRAMES_MAX = 16 };
 
 #define PATIENCE_NS (100 * NS_PER_MS)
 
-static u64 hang_seconds = 600;
+u64 hang_seconds = 600;
 OPTION_U64(hang, hang_seconds, 0, 1000000, "seconds without a line or a request for input after which the run hangs; 0: never",
 	   .boot_only = true);
 

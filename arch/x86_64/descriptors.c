@@ -97,6 +97,13 @@ int descriptors_alloc(struct percpu *cpu, node_t node)
 	return 0;
 }
 
+void *descriptors_stack_top(const struct percpu *cpu, enum ist which)
+{
+	const struct cpu_tables *tables = cpu->arch.tables;
+
+	return tables->stack_top[which];
+}
+
 static void tables_fill(struct cpu_tables *tables)
 {
 	const u64 base = (u64)&tables->tss, limit = sizeof(tables->tss) - 1;

@@ -30,6 +30,9 @@ int descriptors_alloc(struct percpu *cpu, node_t node);
  */
 void descriptors_init_cpu(struct percpu *cpu);
 
+/* Top of a CPU's stack for double faults, NMIs or machine checks. */
+void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
+
 /* True if `addr` lies in a guard page of one of the boot CPU's stacks; *what names the stack. */
 bool boot_guard_hit(virt_t addr, const char **what);
 

@@ -29,7 +29,7 @@ static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 static void wait_patiently(void)
 {
 	if (work_start(1, hang_with_interrupts_off, NULL) == 0)
-		work_wait(1, 0);
+		work_wait(1, WORK_ENDLESS); /* the watchdog ends it */
 }
 
 static __noreturn void ask_for_ever(void *unused)

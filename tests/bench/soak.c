@@ -236,7 +236,7 @@ static void run_workers(void)
 	work(soak.worker[cpu_id()]);
 	cpumask_foreach(cpu, &cpus_online) {
 		if (cpu != cpu_id())
-			work_wait(cpu, 0);
+			work_wait(cpu, WORK_ENDLESS);
 	}
 }
 

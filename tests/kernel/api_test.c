@@ -6,19 +6,87 @@
 
 enum { MANY = 200 };
 
+static struct page *many[MANY];
+
 TEST(mm_api, many_pages_at_once_are_each_somebodys)
 {
-	static struct page *page[MANY];
-	const size_t got = page_alloc_bulk(USE_UNMOVABLE, 0, NODE_NONE, page, MANY);
+	const size_t got = page_alloc_bulk(USE_UNMOVABLE, 0, NODE_NONE, many, MANY);
 
 	REQUIRE(got == MANY);
 	for (unsigned i = 0; i < MANY; i++) {
-		EXPECT(page[i]->refcount == 1 && page_order(page[i]) == 0);
-		page[i]->private[0] = i;
+		EXPECT(many[i]->refcount == 1 && page_order(many[i]) == 0);
+		many[i]->private[0] = i;
 	}
 	for (unsigned i = 0; i < MANY; i++)
-		EXPECT_EQ(page[i]->private[0], i); /* none was given out twice */
-	page_free_bulk(page, MANY);
+		EXPECT_EQ(many[i]->private[0], i); /* none was given out twice */
+	page_free_bulk(many, MANY);
+}
+
+/* In machines with more than 4 GiB other memory comes first, unless it is asked for. */
+TEST(mm_api, pages_below_4_gib_are_below_it)
+{
+	static const u8 orders[] = {0, 3, 8, BLOCK_ORDER};
+	struct page *page;
+	size_t got;
+
+	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+		page = page_alloc(orders[i], USE_UNMOVABLE, PAGE_DMA32, NODE_NONE);
+		if (!page)
+			continue; /* all of it may be in use */
+		EXPECT(page_pfn(page) + order_pages(orders[i]) <= GIB(4) / PAGE_SIZE);
+		page_free(page);
+	}
+	got = page_alloc_bulk(USE_UNMOVABLE, PAGE_DMA32, NODE_NONE, many, MANY);
+	for (size_t i = 0; i < got; i++)
+		EXPECT(page_pfn(many[i]) < GIB(4) / PAGE_SIZE);
+	page_free_bulk(many, got);
+}
+
+static bool is_zero(struct page *page)
+{
+	const u64 *word = page_address(page);
+	u64 any = 0;
+
+	for (u64 i = 0; i < (PAGE_SIZE << page_order(page)) / sizeof(*word); i++)
+		any |= word[i];
+	return any == 0;
+}
+
+static void soil(struct page *page)
+{
+	u64 *word = page_address(page);
+
+	word[0] = word[(PAGE_SIZE << page_order(page)) / sizeof(*word) - 1] = ~0ULL;
+}
+
+/* Of any size, one at a time or many at once: what was there before, in memory that is likely to be given out again, is gone. */
+TEST(mm_api, pages_that_shall_be_zero_are)
+{
+	static const u8 orders[] = {0, 2, 5, BLOCK_ORDER};
+	size_t got;
+
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(orders); i++) {
+		struct page *page = page_alloc(orders[i / 2], USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+		if (!page)
+			continue;
+		EXPECT(is_zero(page));
+		soil(page);
+		page_free(page);
+	}
+	for (unsigned turn = 0; turn < 2; turn++) {
+		struct page *first = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE); /* and others come to hand, as they are */
+
+		got = page_alloc_bulk(USE_UNMOVABLE, PAGE_ZERO, NODE_NONE, many, MANY);
+		EXPECT_EQ(got, MANY);
+		for (size_t i = 0; i < got; i++) {
+			EXPECT(is_zero(many[i]));
+			soil(many[i]);
+		}
+		page_free_bulk(many, got);
+		if (first)
+			page_free(first);
+	}
 }
 
 static int refuse(struct page *from, struct page *to)

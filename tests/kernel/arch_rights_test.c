@@ -9,6 +9,7 @@
 #include "arch/x86_64/attempt.h"
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/descriptors.h"
+#include "kernel/call.h"
 #include "kernel/percpu.h"
 #include "kernel/test.h"
 #include "mm/mm.h"
@@ -81,9 +82,17 @@ static virt_t below_stack(const void *top)
 	return 0;
 }
 
+static void expect_guard_below(const void *top)
+{
+	const virt_t guard = below_stack(top);
+	unsigned index;
+
+	EXPECT(guard && vmap_guard_hit(guard, &index) && !vmap_guard_hit(guard + PAGE_SIZE, &index));
+	EXPECT(!attempt_write(guard, 0));
+}
+
 TEST(arch_rights, below_each_stack_is_a_guard)
 {
-	unsigned index;
 	virt_t guard;
 
 	for (unsigned i = 0; boot_guard_page(i, &guard); i++)
@@ -91,9 +100,9 @@ TEST(arch_rights, below_each_stack_is_a_guard)
 	for (cpu_t cpu = 1; cpu < cpu_count && !test_failed(); cpu++) {
 		if (!cpumask_test(&cpus_online, cpu))
 			continue;
-		guard = below_stack(cpu_data(cpu)->arch.stack_top);
-		EXPECT(guard && vmap_guard_hit(guard, &index) && !vmap_guard_hit(guard + PAGE_SIZE, &index));
-		EXPECT(!attempt_write(guard, 0));
+		expect_guard_below(cpu_data(cpu)->arch.stack_top);
+		for (enum ist which = IST_DOUBLE_FAULT; which < IST_COUNT; which++)
+			expect_guard_below(descriptors_stack_top(cpu_data(cpu), which));
 	}
 }
 
@@ -111,6 +120,47 @@ TEST(arch_rights, pages_of_user_mode_are_not_executed_or_read)
 	attempt_give_to(page, ATTEMPT_USER);
 	EXPECT_EQ(attempt_call(at), !cpu_features.smep);
 	EXPECT_EQ(attempt_read(at), !cpu_features.smap);
+	attempt_give_to(page, ATTEMPT_KERNEL);
+	huge_unmap(page);
+}
+
+/* ---- what each CPU has to set for itself: write protection, NX, SMEP, SMAP ---- */
+
+static struct {
+	virt_t user;
+	u32 wrong;
+	cpu_t on; /* one of those that got it wrong */
+} tries;
+
+static void try_all(void *unused)
+{
+	const virt_t code = (virt_t)tests_run;
+
+	(void)unused;
+	if (!attempt_write(code, byte_at(code)) && !attempt_call((virt_t)&variable) &&
+	    attempt_call(tries.user) == !cpu_features.smep && attempt_read(tries.user) == !cpu_features.smap)
+		return;
+	atomic_store_relaxed(&tries.on, cpu_id());
+	atomic_fetch_add(&tries.wrong, 1);
+}
+
+TEST(arch_rights, every_cpu_keeps_to_them)
+{
+	void *page = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
+
+	REQUIRE(page);
+	attempt_fill(page);
+	attempt_give_to(page, ATTEMPT_USER);
+	tries.user = (virt_t)page;
+	tries.wrong = 0;
+	try_all(NULL);
+	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
+		if (work_start(cpu, try_all, NULL) == 0)
+			work_wait(cpu, 0);
+		else
+			EXPECT(!cpumask_test(&cpus_online, cpu));
+	if (tries.wrong > 0)
+		test_fail(__FILE__, __LINE__, "%u CPUs, CPU %u among them, do what the page tables forbid", tries.wrong, tries.on);
 	attempt_give_to(page, ATTEMPT_KERNEL);
 	huge_unmap(page);
 }

@@ -5,6 +5,7 @@
 #ifdef ASHLAR_HOSTED
 
 #include <arch/atomic.h>
+#include <arch/clock.h>
 
 #include "kernel/lock.h"
 #include "kernel/panic.h"
@@ -12,6 +13,7 @@
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
+#include "kernel/watchdog.h"
 #include "mm/buddy.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
@@ -184,6 +186,22 @@ TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 	wait_ms = 20;
 	MUST_END_SAYING("gave up waiting for a TLB shootdown from CPU");
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	STILL_THERE();
+}
+
+/* What takes as long as it takes is bounded as well, though other lines are printed meanwhile. */
+TEST(kernel_wait, a_soft_wait_ends_the_machine_after_hang_seconds)
+{
+	struct wait wait = wait_begin(20 * NS_PER_MS, "a chunk that never ends");
+	const u64 start = clock_ns();
+
+	wait.soft = true;
+	hang_seconds = 1;
+	MUST_END_SAYING("gave up waiting for a chunk that never ends");
+	while (clock_ns() - start < 20 * NS_PER_S) {
+		wait_spin(&wait, CPU_NONE);
+		watchdog_touch();
+	}
 	STILL_THERE();
 }
 

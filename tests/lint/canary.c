@@ -49,11 +49,20 @@ const volatile u32 *take_for_memory(const volatile u32 __iomem *regs)
 	return regs;
 }
 
-/* The bound on frames. */
-int large(int at)
+/* The bound on frames, and on what a chain of them takes. */
+__attribute__((noinline)) int large(int at)
 {
 	volatile int room[4096];
 
 	room[at] = at;
 	return room[at / 2];
+}
+
+/* A frame as large as somebody says. */
+int endless(int size)
+{
+	volatile int room[size];
+
+	room[size / 2] = size;
+	return room[size / 3];
 }

@@ -180,7 +180,11 @@ def stack(files, folder):
 TOOLS = {"gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
 
 # What a tool that looks for several things must say of the canary.
-CANARIES = {"sparse": ("'left_locked'", "different address spaces", "dereference of noderef")}
+CANARIES = {
+    "gcc": ("-Wanalyzer-",),
+    "stack": ("is larger than", "a chain of calls", "endless: error: its frame has no bound"),
+    "sparse": ("'left_locked'", "different address spaces", "dereference of noderef"),
+}
 
 
 def main():

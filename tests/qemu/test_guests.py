@@ -48,6 +48,7 @@ def test_guest(machine, kernel, cases, request):
     assert not outcome.problem, outcome.report()
     assert not kunit.problems(outcome.lines), outcome.report()
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + outcome.report()
+    assert f"started {machine.cpus} of {machine.cpus} CPUs" in outcome.text, outcome.report()
     failed = sum(1 for case in ktap.cases if case.outcome == "failed")
     passed = any(case.outcome == "passed" for case in ktap.cases)
     verdict = "fail" if failed else "pass" if passed else "skipped"  # T= may select what this machine cannot run

@@ -28,8 +28,15 @@ class Hosted:
 RUNS = (
     Hosted("asan", 4),
     Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*", mem="6G"),
-    Hosted("tsan", 4, patterns="kernel.*,mm.*"),
+    Hosted("tsan", 4, patterns="host.sanitizers.*,kernel.*,mm.*"),
 )
+
+
+# A build in which its sanitizer is silent would pass everything.
+MUST_REPORT = {
+    "asan": {"host.sanitizers.address", "host.sanitizers.undefined_behaviour"},
+    "tsan": {"host.sanitizers.thread"},
+}
 
 
 @pytest.mark.ktap
@@ -40,7 +47,9 @@ def test_hosted(hosted, build, cases, request):
     patterns = request.config.getoption("--select") or hosted.patterns
     argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), "-m", hosted.mem, patterns]
     just_one = f"make host-{hosted.sanitizer} && {' '.join([str(program), *argv[1:-1]])} '{{case}}'"
-    run_hosted(argv, cases(hosted.name, just_one))
+    ktap = run_hosted(argv, cases(hosted.name, just_one))
+    if "host.sanitizers.*" in patterns.split(",") or patterns == "*":
+        assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
 
 
 def test_run_by_hand_it_exits_as_programs_do(build):
@@ -72,3 +81,4 @@ def run_hosted(argv, reporter):
     failed = any(case.outcome == "failed" for case in ktap.cases)
     assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
     reporter.check_pins()
+    return ktap

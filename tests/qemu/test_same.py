@@ -1,0 +1,35 @@
+"""The same result for any number of CPUs: all that is counted but messages between them."""
+
+import pytest
+from guest import run
+from machine import Machine
+from test_payload import records
+
+SECONDS = 120
+CPUS = (1, 2, 8, 32)
+WORDS = "bench=hvo pages=128 runs=1 source=all"
+# Of the number of CPUs by their nature, or times.
+OF_CPUS = {"cpus", "cpus_found", "cpus_started", "ipis", "interrupted", "skipped"}
+
+
+def counted(record):
+    return {key: value for key, value in record.items() if key not in OF_CPUS and not key.startswith("ns") and not key.endswith("_ns")}
+
+
+@pytest.fixture(scope="module")
+def outcomes(kernel):
+    found = {cpus: run(Machine("pvh", cpus, "1G", cmdline=WORDS), kernel, SECONDS) for cpus in CPUS}
+    assert all(outcome.verdict == "pass" for outcome in found.values()), [outcome.report() for outcome in found.values()]
+    return found
+
+
+def test_what_is_counted_does_not_depend_on_cpus(outcomes):
+    """Pages, rounds, splits and frames saved, of every mode and source."""
+    first, *others = ([counted(record) for record in records(outcomes[cpus].text, "hvo")] for cpus in CPUS)
+    assert len(first) > 8 and all("flushes" in record for record in first)
+    assert all(other == first for other in others), (first, others)
+
+
+def test_every_cpu_is_started(outcomes):
+    for cpus, outcome in outcomes.items():
+        assert [record["cpus_started"] for record in records(outcome.text, "boot")] == [cpus]
