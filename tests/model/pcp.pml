@@ -5,6 +5,7 @@
  *              interrupt may come: the drain that another CPU asks for. Or has a turn at the lock for something else (zone_unlock())
  *   isolator   sets the block's isolation bit under the zone's lock, drains all, looks, takes the bit back; or disables lists,
  *              which raises a count and drains all, looks, enables them
+ *   second     (-DASKERS=2) disables lists at the same time: so a drain that waits for the lock in its interrupt may serve another one
  *
  * A list is a word of bits that its owner reads and writes plainly, in two steps, as the code does: no lock, no locked instruction.
  * Each CPU calls itself through its own interrupt only, so the flag `inside` needs no order but program order.
@@ -18,6 +19,9 @@
 #endif
 #ifndef OPERATIONS_1
 #define OPERATIONS_1 1
+#endif
+#ifndef ASKERS
+#define ASKERS 1
 #endif
 #define OWNERS 2
 #define PAGES 2
@@ -35,12 +39,18 @@ byte disabled;         /* zone->pcp_disabled */
 #define NOBODY 9
 byte zone_lock = NOBODY;
 
-bool quiet_block, quiet_zone; /* what the isolator relies on */
+bool quiet_block;      /* what the isolators rely on */
+byte quiet_zone;
 #define PATIENTLY 2
-byte asked[OWNERS];    /* call_from, and its message: drain_request(), or drain_request_again() */
+byte asked[OWNERS * ASKERS]; /* call_from, and its message: drain_request(), or drain_request_again() */
+#define BY(asker) asked[me * ASKERS + (asker)]
 bool at_lock[OWNERS];  /* percpu.at_locks: has a lock, or queues for one */
-byte pending;          /* acknowledgements that call_cpus() waits for */
-bool finished[OWNERS], isolator_finished;
+byte pending[ASKERS];  /* acknowledgements that call_cpus() waits for */
+bool finished[OWNERS];
+#ifdef BUG_CUT_BEFORE_THE_LOCK
+byte cut[OWNERS];
+#endif
+byte left_over = ASKERS; /* isolators that are not through */
 
 #define ONCE(p) ((((buddy >> (p)) & 1) + ((list[0] >> (p)) & 1) + ((list[1] >> (p)) & 1) + ((used[0] >> (p)) & 1) + \
 		 ((used[1] >> (p)) & 1)) <= 1)
@@ -49,43 +59,91 @@ bool finished[OWNERS], isolator_finished;
 
 /* ---- in the interrupt: drain_request(), drain_request_again() ---- */
 
-/* One step: nothing of this CPU runs meanwhile, and the lock is had or not. Asked again, it waits for it, unless locks_none() says no. */
-inline drain_request()
-{
-#ifdef BUG_WAITS_BEHIND_ITSELF
-	atomic { asked[me] != PATIENTLY || inside[me] || zone_lock == NOBODY ->
-#else
-	atomic { asked[me] != PATIENTLY || inside[me] || at_lock[me] || zone_lock == NOBODY ->
-#endif
-	d_step {
-		asked[me] = false;
-		if
 #ifdef BUG_DRAINED_WHILE_INSIDE
-		:: zone_lock == NOBODY ->
+#define MAY_DRAIN true
 #else
-		:: !inside[me] && zone_lock == NOBODY ->
+#define MAY_DRAIN (!inside[me])
 #endif
-			buddy = buddy | list[me];
-			list[me] = 0;
-			high[me] = false;
-			wanted[me] = false;
-			assert(RULES)
-		:: else ->
-#ifdef BUG_LATE_COUNTS_AS_DRAINED
-			wanted[me] = (inside[me] -> 1 : 0)
+#ifdef BUG_WAITS_BEHIND_ITSELF
+#define MAY_WAIT MAY_DRAIN
 #else
-			wanted[me] = 1
+#define MAY_WAIT (MAY_DRAIN && !at_lock[me]) /* locks_none() */
 #endif
+
+#ifdef BUG_HIGH_SURVIVES
+#define FORGET_HIGH skip
+#else
+#define FORGET_HIGH high[me] = false
+#endif
+
+inline give_back_all()
+{
+	FORGET_HIGH;
+	buddy = buddy | list[me];
+	list[me] = 0;
+	wanted[me] = false;
+	assert(RULES)
+}
+
+/* One step: nothing of this CPU runs meanwhile, and the lock is had or not. While it queues for a lock itself, either may be. */
+inline drain_at_once(asker)
+{
+	if
+	:: d_step { MAY_DRAIN && (list[me] == 0 || zone_lock == NOBODY) ->
+		BY(asker) = 0;
+		give_back_all();
+		pending[asker]-- }
+	:: d_step { !MAY_DRAIN || (list[me] != 0 && (zone_lock != NOBODY || at_lock[me])) ->
+		BY(asker) = 0;
+		if
+		:: MAY_DRAIN -> FORGET_HIGH
+		:: else
 		fi;
-		pending--
-	} }
+#ifdef BUG_LATE_COUNTS_AS_DRAINED
+		wanted[me] = (inside[me] -> 1 : 0);
+#else
+		wanted[me] = 1;
+#endif
+		pending[asker]-- }
+	fi
+}
+
+/* The lock is waited for, and who waits serves: another asker's request, which finds that this CPU stands at a lock. */
+inline drain_patiently(asker)
+{
+	d_step { BY(asker) = 0; at_lock[me] = true; FORGET_HIGH };
+#ifdef BUG_CUT_BEFORE_THE_LOCK
+	cut[me] = list[me];
+#endif
+	do
+	:: atomic { zone_lock == NOBODY -> zone_lock = me }; break
+#if ASKERS > 1
+	:: BY(1 - asker) -> drain_at_once(1 - asker)
+#endif
+	od;
+	skip;
+#ifdef BUG_CUT_BEFORE_THE_LOCK
+	d_step { list[me] = list[me] | cut[me]; cut[me] = 0 }; /* whatever was drained meanwhile */
+#endif
+	d_step { give_back_all(); zone_lock = NOBODY; at_lock[me] = false; pending[asker]-- }
+}
+
+inline drain_request(asker)
+{
+	if
+	:: BY(asker) == PATIENTLY && MAY_WAIT && list[me] != 0 -> drain_patiently(asker)
+	:: else -> drain_at_once(asker)
+	fi
 }
 
 /* Interrupts are on, or the wait serves what is asked: between any two steps. */
 inline interrupts()
 {
 	if
-	:: asked[me] -> drain_request()
+	:: BY(0) -> drain_request(0)
+#if ASKERS > 1
+	:: BY(1) -> drain_request(1)
+#endif
 	:: true
 	fi
 }
@@ -97,7 +155,10 @@ inline lock()
 	at_lock[me] = true;
 	do
 	:: atomic { zone_lock == NOBODY -> zone_lock = me }; break
-	:: asked[me] -> drain_request() /* wait_spin() serves */
+	:: BY(0) -> drain_request(0) /* wait_spin() serves */
+#if ASKERS > 1
+	:: BY(1) -> drain_request(1)
+#endif
 	od
 }
 
@@ -119,9 +180,7 @@ inline enter()
 /* drain_this_cpu(may_wait) */
 inline drain_mine()
 {
-#ifndef BUG_HIGH_SURVIVES
-	high[me] = false;
-#endif
+	FORGET_HIGH;
 	if
 	:: list[me] != 0 ->
 		lock();
@@ -145,6 +204,7 @@ inline leave()
 		drain_mine();
 #else
 		drain_mine();
+		interrupts();
 		wanted[me] = false;
 #endif
 	:: else
@@ -247,36 +307,45 @@ proctype owner(byte me)
 	od;
 	finished[me] = true;
 end:	do /* idle, or busy with other things */
-	:: asked[me] -> drain_request()
+	:: BY(0) -> drain_request(0)
+#if ASKERS > 1
+	:: BY(1) -> drain_request(1)
+#endif
 	od
 }
 
 /* ---- the isolator: a CPU of its own, whose list is empty ---- */
 
-/* call_cpus() */
+/* call_cpus(), call_cpu() */
 inline call_owners()
 {
-	d_step { pending = 2; asked[0] = true; asked[1] = true };
-	pending == 0
+	d_step { pending[me] = 2; asked[me] = 1; asked[ASKERS + me] = 1 };
+	pending[me] == 0
 }
 
 inline call_owner(one)
 {
-	d_step { pending = 1; asked[one] = PATIENTLY };
-	pending == 0
+	d_step { pending[me] = 1; asked[one * ASKERS + me] = PATIENTLY };
+	pending[me] == 0
+}
+
+/* One after the other: who was seen without a note may have another's by now. */
+inline until_drained(one)
+{
+	do
+	:: !wanted[one] -> break
+#ifndef BUG_ASKED_ONCE
+	:: wanted[one] -> call_owner(one)
+#endif
+	od
 }
 
 /* pcp_drain_all() */
 inline drain_all()
 {
 	call_owners();
-	do
-	:: !wanted[0] && !wanted[1] -> break
-#ifndef BUG_ASKED_ONCE
-	:: wanted[0] -> call_owner(0)
-	:: wanted[1] -> call_owner(1)
-#endif
-	od
+	until_drained(0);
+	until_drained(1)
 }
 
 inline isolator_lock()
@@ -313,28 +382,34 @@ inline disable()
 	disabled++;
 	drain_all();
 #endif
-	atomic { quiet_zone = true; assert(QUIET) };
-	d_step { assert(QUIET); quiet_zone = false };
+	atomic { quiet_zone++; assert(QUIET) };
+	d_step { assert(QUIET); quiet_zone-- };
 	disabled--
 }
 
-proctype isolator()
+proctype isolator(byte me)
 {
 	if
-	:: isolate()
+	:: me == 0 -> isolate()
 	:: disable()
 	fi;
-	isolator_finished = true
+	left_over--
 }
 
 /* Lists keep what they have; everything is somewhere. */
 proctype judge()
 {
-	timeout -> assert(finished[0] && finished[1] && isolator_finished && !wanted[0] && !wanted[1] &&
+	timeout -> assert(finished[0] && finished[1] && left_over == 0 && !wanted[0] && !wanted[1] &&
 			  (buddy | list[0] | list[1]) == ALL)
 }
 
 init
 {
-	atomic { run owner(0); run owner(1); run isolator(); run judge() }
+	atomic {
+		run owner(0); run owner(1); run isolator(0);
+#if ASKERS > 1
+		run isolator(1);
+#endif
+		run judge()
+	}
 }

@@ -78,6 +78,7 @@ CORRECT = (
     Run("ap", note="two CPUs and one that has the second's ID; deadlines at any time"),
     Run("ap", ("HANG",), note="a CPU that hangs until it is given up"),
     Run("pcp", note="two owners, an isolator"),
+    Run("pcp", ("ASKERS=2", "OPERATIONS_1=0"), note="an owner, two that ask it"),
     Run("pin", note="a touch against unmapping"),
     Run("pin", ("PROTECT",), note="a touch against taking writing away"),
 )
@@ -129,7 +130,7 @@ BUGS = (
     ap("STACK_GIVEN_BACK"),
     ap("ASKED_BEFORE_PREPARED"),
     pcp("DRAINED_WHILE_INSIDE"),
-    pcp("WAITS_BEHIND_ITSELF"),
+    Run("pcp", ("BUG_WAITS_BEHIND_ITSELF",)),  # needs two operations
     pcp("LATE_COUNTS_AS_DRAINED"),
     pcp("TYPE_READ_OUTSIDE"),
     pcp("HIGH_SURVIVES"),
@@ -137,6 +138,7 @@ BUGS = (
     pcp("ASKED_ONCE"),
     pcp("DRAINED_BEFORE_ISOLATED"),
     pcp("COUNT_RAISED_LATE"),
+    pcp("CUT_BEFORE_THE_LOCK", "ASKERS=2", "OPERATIONS_1=0"),
     pin("PINNED_WITHOUT_FENCE"),
     pin("NOT_LOOKED_AGAIN"),
     pin("EMPTIED_WITHOUT_FENCE"),
