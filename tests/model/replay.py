@@ -3,8 +3,9 @@
 
     replay.py [--print] trace ...
 
-The monitor takes the same steps as shootdown.pml and block.pml, from what the CPUs wrote down (arch/check_event.h), and
-names the first step that the rules do not allow. Exit status 0 if every trace obeys, 1 if one does not, 2 if one cannot be read.
+The monitor takes the same steps as shootdown.pml and block.pml (the other models have no events), from what the CPUs wrote down
+(arch/check_event.h), and names the first step that the rules do not allow. That a ranged round satisfies its own caller it does not know:
+traces of single pages that are unmapped, as mm.huge_map.* does, are not for it. Exit status 0 if every trace obeys, 1 if one does not, 2 if one cannot be read.
 
 What the order of events proves. An event is placed at the moment of the call, so the order agrees with each CPU's own
 order, and if CPU B saw the effect of a step of CPU A whose event stands before the step, A's event is before B's next one.

@@ -10,8 +10,9 @@ A mutant is a patch in this folder, with a header of `Name: value` lines above t
 
 `Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`: then `Case` is a run of
 tests/model/run.py, and the patch breaks the model and the code alike (what x86 does with a missing fence is luck; what the model
-does is not). The case must pass on the unbroken tree and fail on the broken one: a result `not ok`, or an end of the run while it was
-running. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+does is not). Both halves must be noticed: spin finds an error in the broken model, and the broken code does not say any more what
+tests/model/steps.txt has of that model's steps. Else the case must pass on the unbroken tree and fail on the broken one: a result `not ok`,
+or an end of the run while it was running. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
 
 As many mutants at a time as there are CPUs, each in a copy of the tree of its own.
 """
@@ -29,8 +30,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/qemu"))
+sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/model")]
 
+import steps  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
 
@@ -52,13 +54,19 @@ class Mutant:
         unknown, missing = set(self.field) - FIELDS, {"Promise", "Break", "Case", "Build"} - set(self.field)
         if unknown or missing:
             raise SystemExit(f"{path}: header: unknown {sorted(unknown)}, missing {sorted(missing)}")
-        models = [name.startswith("tests/model/") for name in self.files]
-        if any(models) != (self.target == "spin") or all(models):
-            raise SystemExit(f"{path}: Build: spin breaks a model and the code alike, others break the code alone")
+        models = [name for name in self.files if name.startswith("tests/model/")]
+        code = [name for name in self.files if not name.startswith("tests/")]
+        wrong = models != [f"tests/model/{self.model}.pml"] or not code if self.target == "spin" else models
+        if wrong:
+            raise SystemExit(f"{path}: Build: spin breaks the model of its case and the code alike, others break no model")
 
     @property
     def target(self):
         return self.field["Build"]
+
+    @property
+    def model(self):
+        return self.field["Case"].partition(".")[0] if self.target == "spin" else ""
 
     @property
     def make_target(self):
@@ -123,6 +131,15 @@ def guest_lines(tree, described, case):
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 
+def both_halves(tree, mutant):
+    """failed if spin finds an error in the model and the code is not as its steps; passed if neither; else which of them."""
+    model = searched(tree, mutant.field["Case"])
+    complaints = steps.complaints(tree.folder, mutant.model)
+    if (model == "failed") == bool(complaints):
+        return model
+    return f"by spin {model}, by steps.txt {complaints[0] if complaints else 'passed'}"
+
+
 def searched(tree, case):
     """What the models of the tree say: passed, failed, or absent if there is no such run or no result of it."""
     argv = [sys.executable, str(tree.folder / "tests/model/run.py"), "--build", str(tree.folder / "build/models"), "--select", case]
@@ -137,10 +154,10 @@ def searched(tree, case):
 
 
 def outcome(tree, mutant):
-    """passed, failed, died (the run ended inside the suite of the case) or absent."""
+    """passed, failed, died (the run ended inside the suite of the case), absent, or in words what half of it."""
     case = mutant.field["Case"]
     if mutant.target == "spin":
-        return searched(tree, case)
+        return both_halves(tree, mutant)
     if mutant.target == "kernel":
         lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
     else:

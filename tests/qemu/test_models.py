@@ -47,34 +47,6 @@ def test_spin(tmp_path):
     assert re.search(r"^[1-9]\d* passed, 0 failed, 0 skipped$", done.stdout, re.M), done.stdout
 
 
-def table_rows():
-    """(steps of the models, [(files, what is said to be in one of them)]) of the table "Steps and code"."""
-    rows = re.findall(r"^\| (.+) \| (.+) \|$", (MODELS / "README.md").read_text(encoding="utf-8"), re.M)
-    for step, code in rows[1:]:
-        found, folder = [], Path(".")
-        for part in re.split(r"; (?=[\w/]+\.[chS]\b)", code):
-            files = []
-            for name in re.findall(r"[\w/]+\.[chS]\b", part):
-                folder = Path(name).parent if "/" in name else folder
-                files.append(ROOT / folder / Path(name).name)
-            found.append((files, re.findall(r"`([^`]+)`", part)))
-        yield step, found
-
-
-def test_steps_are_where_the_table_says():
-    """Functions and phrases, not line numbers: what the table names exists, in the models and in the code."""
-    models = "\n".join(path.read_text(encoding="utf-8") for path in MODELS.glob("*.pml"))
-    rows = list(table_rows())
-    assert len(rows) > 40
-    for step, code in rows:
-        for name in re.findall(r"`(\w+)(?:\(\))?`", step):
-            assert re.search(rf"\b{name}\b", models), f"no model has {name}"
-        for files, names in code:
-            text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-            for name in names:
-                assert re.search(rf"(?<!\w){re.escape(name.removesuffix('()'))}(?!\w)", text), f"{step}: no {name} in {files}"
-
-
 def record(program, case, trace, cpus=4):
     """Run one case; its own verdict is somebody else's business."""
     argv = [str(program), "-c", str(cpus), "-m", "3G", "-k", OPTIONS.get(case, ""), "-e", str(trace), case]

@@ -1,0 +1,154 @@
+"""Which code each step of a model stands for: reads steps.txt and looks whether the code says it. For tests/qemu/test_steps.py
+and tests/mutants/run.py; by hand, for a tree: tests/model/steps.py [folder].
+
+A row is a function, and phrases of its body that matter. The function's definition is looked for in the file that the row names;
+comments and strings are left out (but not the instructions of __asm__). Of all places in the body where one of the phrases stands, read from top to
+bottom, there must be as many as the row has, in its order: so a statement that is gone, weakened, moved past another of the row or said
+once more is noticed. What stands between them is not looked at.
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ANY = "any"  # in the place of a model's name: the row is every model's
+NO_CODE = "no code: "
+TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)
+
+
+@dataclass(frozen=True)
+class Row:
+    models: tuple
+    step: str
+    file: str
+    function: str
+    phrases: tuple
+
+    def __str__(self):
+        return f"{', '.join(self.models)}: {self.step}: {self.file}: {self.function}"
+
+
+def bare(text):
+    """Code alone: no comments, strings empty, white space as single blanks but for line ends."""
+
+    def token(match):
+        if match[0].startswith("/"):
+            return " "
+        kept = match[0][0] == "'" or match.string[max(0, match.start() - 40) : match.start()].rstrip().endswith("__asm__ volatile(")
+        return match[0] if kept else '""'
+
+    return TOKEN.sub(token, text)
+
+
+def words(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def read(path=HERE / "steps.txt"):
+    """([(models, step)], [Row]); a line that is none of the three kinds, a step without code or a row without phrases ends the program."""
+    steps, found, models, step = [], [], (), ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        head = re.fullmatch(r"(\w+(?:, \w+)*): (\S.*)", line)
+        function = re.fullmatch(r"\t([\w/]+\.[chS]): (\w+)", line)
+        if not line or line.startswith("#"):
+            continue
+        if head:
+            models, step = tuple(head[1].split(", ")), head[2]
+            steps.append((models, step))
+        elif function and models:
+            found.append(Row(models, step, function[1], function[2], ()))
+        elif re.match(r"\t\t\S", line) and found and found[-1].step == step:
+            last = found.pop()
+            found.append(Row(last.models, last.step, last.file, last.function, (*last.phrases, words(bare(line)))))
+        else:
+            raise SystemExit(f"{path}:{number}: neither a step, a function nor a phrase")
+    empty = [str(row) for row in found if not row.phrases]
+    empty += [step for models, step in steps if not step.startswith(NO_CODE) and not any(row.step == step for row in found)]
+    if empty:
+        raise SystemExit(f"{path}: no phrase or no function: {', '.join(empty)}")
+    return steps, found
+
+
+def rows():
+    return read()[1]
+
+
+def named(model):
+    """Names of a model's steps, as the table has them; those of rows that are several models' may be another's."""
+    own = {name for models, step in read()[0] if models == (model,) for name in re.findall(r"(\w+)\(\)", step)}
+    shared = {name for models, step in read()[0] if model in models for name in re.findall(r"(\w+)\(\)", step)}
+    return own, shared
+
+
+def closing(text, at):
+    """Behind the bracket that closes the one at `at`."""
+    depth = 0
+    for match in re.finditer(r"[(){}]", text[at:]):
+        depth += 1 if match[0] in "({" else -1
+        if depth == 0:
+            return at + match.end()
+    return len(text)
+
+
+def bodies(text, name, assembly):
+    """What every definition of `name` consists of: a function, a table, a macro, or what follows a label."""
+    if assembly:
+        return re.findall(rf"^{name}:(.*?)(?=^[A-Za-z_]\w*:|^\s*\.section\b|\Z)", text, re.M | re.S)
+    found = re.findall(rf"^#define {name}\(((?:[^\n]*\\\n)*[^\n]*)", text, re.M)
+    for match in re.finditer(rf"^(?![\s#}}])[^\n;={{]*?\b{name}\s*([(\[])", text, re.M):
+        if match[1] == "[":
+            opening = re.compile(r"[^\]]*\]\s*=\s*(?=\{)").match(text, match.end())
+        else:
+            opening = re.compile(r"\s*(?:__\w+\([^()]*\)\s*)*(?=\{)").match(text, closing(text, match.end() - 1))
+        if opening:
+            found.append(text[opening.end() : closing(text, opening.end())])
+    return found
+
+
+def bounded(phrase):
+    """No part of a longer word."""
+    return (r"(?<!\w)" if re.match(r"\w", phrase) else "") + re.escape(phrase) + (r"(?!\w)" if re.search(r"\w$", phrase) else "")
+
+
+def difference(wanted, body):
+    """"" if the phrases stand in the body in this order, each as often as here; else the first that does not, in words."""
+    pattern = "|".join(bounded(phrase) for phrase in sorted(set(wanted), key=len, reverse=True))
+    found = re.findall(pattern, body)
+    for n, phrase in enumerate(wanted):
+        if found[n : n + 1] == [phrase]:
+            continue
+        after = f" after `{wanted[n - 1]}`" if n else ""
+        if phrase not in found[n:]:
+            return f"no `{phrase}`{after}"
+        return f"`{phrase}` is not what comes next{after}, but `{found[n]}`"
+    return f"`{found[len(wanted)]}` stands there once more" if len(found) > len(wanted) else ""
+
+
+def complaint(root, row):
+    path = Path(root) / row.file
+    if not path.exists():
+        return "no such file"
+    found = bodies(bare(path.read_text(encoding="utf-8")), row.function, path.suffix == ".S")
+    if len(found) != 1:
+        return f"defined {len(found)} times"
+    if re.search(r"^\s*#", found[0], re.M):
+        return "the preprocessor chooses what it does"
+    return difference(row.phrases, words(found[0]))
+
+
+def complaints(root, model=None):
+    """What the code under `root` does not say of the steps of a model, or of all: model step, function and phrase, a line for each."""
+    chosen = [row for row in rows() if model is None or model in row.models or ANY in row.models]
+    return [f"{row}: {wrong}" for row in chosen if (wrong := complaint(root, row))]
+
+
+def main():
+    wrong = complaints(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1])
+    print("\n".join(wrong) or f"all {len(rows())} rows are as the code is")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
