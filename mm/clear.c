@@ -19,7 +19,7 @@ enum { NEIGHBOURS = 2 };
 
 static void clear_extent(const struct clear_insn *insn, char *addr, u64 bytes)
 {
-	insn->clear(addr, bytes);
+	clear_with(insn, addr, bytes);
 	if (!irq_enabled())
 		call_serve();
 }

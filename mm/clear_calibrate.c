@@ -43,7 +43,7 @@ static u64 clear_series(const struct series *s, const struct clear_insn *insn)
 	start = clock_ns();
 	for (unsigned i = 0; i < s->count; i++)
 		for (u64 at = 0; at < s->bytes; at += s->extent)
-			insn->clear(s->buffer[i] + at, s->extent);
+			clear_with(insn, s->buffer[i] + at, s->extent);
 	return clock_ns() - start;
 }
 

@@ -115,5 +115,5 @@ void clear_pages(void *addr, size_t count)
 {
 	const u64 bytes = (u64)count << PAGE_SHIFT;
 
-	clear_insn_selected(clear_class_of(bytes))->clear(addr, bytes);
+	clear_with(clear_insn_selected(clear_class_of(bytes)), addr, bytes);
 }

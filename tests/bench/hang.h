@@ -7,5 +7,5 @@
  */
 void payload_hang(const char *name);
 
-/* "san-shift", "san-bounds", "san-free-frame", "san-dead-variable": one such mistake. Else, and if nobody notices, returns. */
+/* "san-shift", "san-free-frame" ... (san_broken.c): one such mistake. Else, and if nobody notices, returns. */
 void payload_sanitizers(const char *name);

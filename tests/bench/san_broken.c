@@ -1,8 +1,13 @@
 /*
  * One mistake for each sanitizer, for payload=san-...: it must be reported, or the sanitizer looks at nothing.
  */
+#include <arch/clear.h>
+
 #include "kernel/string.h"
+#include "mm/clear.h"
+#include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pool.h"
 #include "tests/bench/hang.h"
 
 static volatile int forty = 40;
@@ -19,13 +24,89 @@ static void bounds(void)
 	table[forty] = table[0];
 }
 
-static void free_frame(void)
+/* A page that was freed: its frame number `frame`. */
+static char *freed(unsigned order, u64 frame)
 {
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	volatile u64 *word = page_address(page);
+	struct page *page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
+	char *addr = page_address(page);
 
 	page_free(page);
-	*word = 1;
+	return addr + frame * PAGE_SIZE;
+}
+
+static void store_to(void *addr)
+{
+	*(volatile u64 *)addr = 1;
+}
+
+static void free_frame(void)
+{
+	store_to(freed(0, 0));
+}
+
+static void free_tail(void)
+{
+	store_to(freed(3, 5));
+}
+
+static void free_chunk(void)
+{
+	store_to(freed(7, 77));
+}
+
+static void free_huge_page(void)
+{
+	store_to(freed(BLOCK_ORDER, 300));
+}
+
+static void free_pool_page(void)
+{
+	pool_grow(&pool_2m, hvo_mode_selected(), 1);
+	store_to(phys_to_virt((block_pfn(pool_2m.node[0].free.head) + 300) << PAGE_SHIFT));
+}
+
+static void clear_free(void)
+{
+	clear_pages(freed(0, 0), 1);
+}
+
+/* The first of two neighbours is in use. */
+static void clear_past_the_end(void)
+{
+	struct page *first = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE), *second = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	page_free(second);
+	if (second == first + 1)
+		clear_pages(page_address(first), 2);
+}
+
+static void clear_free_huge(void)
+{
+	const struct clear_how how = clear_how_selected();
+
+	clear_huge(&how, freed(BLOCK_ORDER, 0), MIB(2), CLEAR_NO_HINT, 0);
+}
+
+/* A frame that META had in use, given back under a tag: 0 is free at once. */
+static void *meta_given(u64 tag)
+{
+	struct node *node = &mm_kernel.node[0];
+	const bool reserved = meta_reserve(node, META_LONG, 1) == 0;
+	const pfn_t pfn = reserved ? meta_take(node, META_LONG) : 0;
+
+	if (reserved)
+		meta_give(&mm_kernel, pfn, tag);
+	return phys_to_virt(pfn << PAGE_SHIFT);
+}
+
+static void free_meta(void)
+{
+	forty = *(volatile int *)meta_given(0);
+}
+
+static void gated_meta(void)
+{
+	store_to(meta_given(~0ULL));
 }
 
 /* As a number: the compiler sees through pointers. */
@@ -44,14 +125,28 @@ static void dead_variable(void)
 	*(volatile u64 *)left = 1;
 }
 
+static const struct {
+	const char *name;
+	void (*make)(void);
+} mistakes[] = {
+	{"san-shift", shift},
+	{"san-bounds", bounds},
+	{"san-free-frame", free_frame},
+	{"san-free-tail", free_tail},
+	{"san-free-chunk", free_chunk},
+	{"san-free-huge", free_huge_page},
+	{"san-free-pool", free_pool_page},
+	{"san-clear-free", clear_free},
+	{"san-clear-past-end", clear_past_the_end},
+	{"san-clear-huge", clear_free_huge},
+	{"san-free-meta", free_meta},
+	{"san-gated-meta", gated_meta},
+	{"san-dead-variable", dead_variable},
+};
+
 void payload_sanitizers(const char *name)
 {
-	if (strcmp(name, "san-shift") == 0)
-		shift();
-	if (strcmp(name, "san-bounds") == 0)
-		bounds();
-	if (strcmp(name, "san-free-frame") == 0)
-		free_frame();
-	if (strcmp(name, "san-dead-variable") == 0)
-		dead_variable();
+	for (unsigned i = 0; i < ARRAY_LEN(mistakes); i++)
+		if (strcmp(name, mistakes[i].name) == 0)
+			mistakes[i].make();
 }

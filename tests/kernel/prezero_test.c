@@ -4,6 +4,8 @@
  */
 #include "mm/prezero.h"
 
+#include <arch/check.h>
+
 #include "kernel/call.h"
 #include "kernel/percpu.h"
 #include "kernel/test.h"
@@ -72,6 +74,7 @@ static bool cleared_pool(void)
 	return true;
 }
 
+CHECK_READS_ANYTHING
 static bool is_zero(u32 index)
 {
 	const u64 *word = phys_to_virt(block_pfn(index) << PAGE_SHIFT);

@@ -1,28 +1,44 @@
 /*
- * What gcc calls before each load and store (-fsanitize=kernel-address, outlined): nobody touches a free frame through the direct map, nor
- * what lies on a stack below the function that runs. `make SAN=1` links it.
+ * What gcc calls before each load and store (-fsanitize=kernel-address, outlined), and clear_with() before it clears: nobody touches a
+ * free frame through the direct map, nor what lies on a stack below the function that runs. `make SAN=1` links it.
  *
- *   direct map    the frame's block is on a zone's list, or its struct page is, or a CPU's, or is under one of the buddy's
+ *   direct map    blocks      under a record that heads a run on a zone's list, or a page that lies free in a pool
+ *                 huge        a 2 MiB page on a CPU's list
+ *                 small       under a struct page that heads a chunk of the buddy's, or in the map of a CPU's list
+ *                 META        a frame that is not in use; stores also to one that is gated (who walks tables may still read it)
  *   stack         between the end of the CPU's stack and the caller's frame: a variable of a function that has returned
  *
- * No shadow is kept: who owns a frame already stands in block records and struct pages, and reading those is slower but cannot
- * disagree with the allocator. Arrays on the stack are the stack protector's and UBSan's. Nothing here may be instrumented, nor call
- * what is: records are found by hand.
+ * Every frame of the range is looked at, however long that is.
+ *
+ * Not seen: accesses by any other address (huge mappings, struct pages through the vmemmap); by assembly, and by C in arch/, boot/ and
+ * tests/san, but for clearing; by mm/page_poison.c, which fills free frames on purpose; what is free in an arena, as that is in use
+ * to the machine; what is in transit, and memory of sections that were never opened. prezero= takes a page out of its pool while
+ * it clears it, which is why that is no mistake. Arrays on the stack are the stack protector's and UBSan's.
+ *
+ * No shadow is kept: who owns a frame already stands in block records, struct pages and the maps of CPUs and META, and reading those is
+ * slower but cannot disagree with the allocator. Nothing here may be instrumented, nor call what is: records are found by hand.
  *
  * Races: the frames of a block in use do not change hands while somebody rightly uses one of them; who uses it wrongly may be told so
- * or not. What fills free frames on purpose (mm/page_poison.c) is compiled without.
+ * or not. A CPU's slot may pass to another block under the eyes of another CPU: what is seen there is believed when seen twice.
  *
  * Source: Konovalov and Ryabinin, "The Kernel Address Sanitizer" (Linux, 2014-07) for the interface.
  */
+#include <arch/check.h>
 #include <arch/memory.h>
 #include <arch/percpu.h>
 
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
 #include "mm/zone.h"
 
 #define STACK_BYTES KIB(16) /* of every CPU: arch/x86_64/smp.c, descriptors.h */
+
+enum access { LOAD, STORE };
+
+static const char *const verbs[] = {[LOAD] = "load", [STORE] = "store"};
 
 static const struct block *record_of(pfn_t pfn)
 {
@@ -32,38 +48,136 @@ static const struct block *record_of(pfn_t pfn)
 	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
 }
 
-/* In a run of free blocks: its head says so. */
+/* In a run of blocks that is free in its zone or in a pool: its head says so. */
 static bool in_free_run(pfn_t pfn)
 {
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
 		const struct block *head = record_of(ALIGN_DOWN(pfn, 1ULL << order));
 
-		if (head && atomic_load_relaxed(&head->flags) & BLOCK_FREE && atomic_load_relaxed(&head->order) >= order)
+		if (head && atomic_load_relaxed(&head->flags) & (BLOCK_FREE | BLOCK_POOL_FREE) &&
+		    atomic_load_relaxed(&head->order) >= order)
 			return true;
 	}
 	return false;
 }
 
-static bool in_free_page(pfn_t pfn)
+/* ---- what CPUs hold ---- */
+
+static const struct pcp_zone *list_of(cpu_t cpu, const struct block *block)
 {
+	const struct pcp *pcp = mm_kernel.pcp[cpu];
+
+	return pcp && atomic_load_relaxed(&block->zone) < mm_kernel.zones ? pcp->zone[block->zone] : NULL;
+}
+
+static bool on_huge_list(const struct pcp_zone *list, u32 index)
+{
+	const u32 count = MIN(atomic_load_relaxed(&list->huge_count), PCP_HUGE_MAX);
+
+	for (u32 i = 0; i < count; i++)
+		if (atomic_load_relaxed(&list->huge[i]) == index)
+			return true;
+	return false;
+}
+
+static bool in_slot(const struct pcp_zone *list, u32 slot, pfn_t pfn)
+{
+	return atomic_load_acquire(&list->tag[slot]) == (u32)(pfn >> BLOCK_ORDER) + 1 &&
+	       (atomic_load_acquire(&list->map[slot][pfn % BLOCK_FRAMES / 64]) >> pfn % 64 & 1) &&
+	       atomic_load_acquire(&list->tag[slot]) == (u32)(pfn >> BLOCK_ORDER) + 1;
+}
+
+static bool in_map(const struct pcp_zone *list, pfn_t pfn)
+{
+	const u32 set = (u32)(pfn >> BLOCK_ORDER) % PCP_SETS * PCP_WAYS;
+
+	for (u32 slot = set; slot < set + PCP_WAYS; slot++)
+		if (in_slot(list, slot, pfn) && in_slot(list, slot, pfn))
+			return true;
+	return false;
+}
+
+static bool held_by_a_cpu(const struct block *block, pfn_t pfn, bool huge)
+{
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct pcp_zone *list = list_of(cpu, block);
+
+		if (list && (huge ? on_huge_list(list, (u32)(pfn >> BLOCK_ORDER)) : in_map(list, pfn)))
+			return true;
+	}
+	return false;
+}
+
+/* ---- frames ---- */
+
+/* Its page has references, or is none of the allocator's. The head of a tail that was freed may be another page by now. */
+static bool in_used_page(pfn_t pfn)
+{
+	const struct page *page = pfn_page(&mm_kernel, pfn), *head = page_head(page);
+	const struct page_kind kind = page_kind(head);
+
+	if (page_kind(page).flags & (PAGE_RESERVED | PAGE_BAD))
+		return true;
+	return atomic_load_relaxed(&head->refcount) > 0 &&
+	       (head == page || (kind.flags & PAGE_COMPOUND && pfn - page_to_pfn(head) < order_pages(kind.order)));
+}
+
+static bool in_free_page(const struct block *block, pfn_t pfn)
+{
+	if (in_used_page(pfn))
+		return false;
 	for (unsigned order = 0; order < BLOCK_ORDER; order++) {
 		const struct page_kind kind = page_kind(pfn_page(&mm_kernel, ALIGN_DOWN(pfn, 1ULL << order)));
 
-		if (kind.flags & (PAGE_BUDDY | PAGE_PCP) && kind.order >= order)
+		if (kind.flags & PAGE_BUDDY && kind.order >= order)
 			return true;
 	}
-	return false;
+	return held_by_a_cpu(block, pfn, false);
 }
 
-static bool is_free(pfn_t pfn)
+static bool in_free_huge(const struct block *block, pfn_t pfn)
+{
+	const struct page *head = pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES));
+
+	return !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL)) && atomic_load_relaxed(&block->order) == BLOCK_ORDER &&
+	       atomic_load_relaxed(&head->refcount) == 0 && held_by_a_cpu(block, pfn, true);
+}
+
+/* A block that has just become META has no maps yet: what stands in their place is anything. */
+static bool is_free_meta(const struct block *block, pfn_t pfn, enum access access)
+{
+	const struct meta_block *maps = atomic_load_relaxed(&block->meta);
+	const struct block *home = (virt_t)maps - DIRECT_MAP_BASE < DIRECT_MAP_SIZE && IS_ALIGNED((virt_t)maps, sizeof(u64)) ?
+					   record_of(virt_to_phys(maps) >> PAGE_SHIFT) :
+					   NULL;
+	const unsigned bit = pfn % BLOCK_FRAMES;
+
+	if (atomic_load_relaxed(&block->flags) & BLOCK_TRANSIT || !home || atomic_load_relaxed(&home->state) != BLOCK_META ||
+	    maps->block != pfn >> BLOCK_ORDER)
+		return false;
+	return !(atomic_load_relaxed(&maps->used_map[bit / 64]) >> bit % 64 & 1) ||
+	       (access == STORE && atomic_load_relaxed(&maps->gated_map[bit / 64]) >> bit % 64 & 1);
+}
+
+static const char *why_not(pfn_t pfn, enum access access)
 {
 	const struct block *block = record_of(pfn);
 
 	if (!block)
-		return false;
+		return NULL;
 	if (in_free_run(pfn))
-		return true;
-	return atomic_load_relaxed(&block->state) == BLOCK_FULL && in_free_page(pfn);
+		return "in a free frame";
+	switch (atomic_load_relaxed(&block->state)) {
+	case BLOCK_FULL:
+	case BLOCK_RESERVED:
+		return in_free_page(block, pfn) ? "in a free frame" : NULL;
+	case BLOCK_HUGE:
+		return in_free_huge(block, pfn) ? "in a huge page that a CPU holds free" : NULL;
+	case BLOCK_META:
+		return is_free_meta(block, pfn, access) ? "in a frame that META does not use" : NULL;
+	default:
+		return NULL;
+	}
 }
 
 static bool is_below(virt_t addr, virt_t frame)
@@ -73,22 +187,32 @@ static bool is_below(virt_t addr, virt_t frame)
 	return frame - (top - STACK_BYTES) < STACK_BYTES && addr >= top - STACK_BYTES && addr < frame;
 }
 
-static __noreturn void report(virt_t addr, u64 size, const char *verb, const char *where)
+static __noreturn void report(virt_t addr, u64 size, enum access access, const char *where)
 {
 	mm_kernel.ready = false; /* once: the way down touches what it must */
-	panic("KASAN: %s of %llu bytes at %llx, %s", verb, (unsigned long long)size, (unsigned long long)addr, where);
+	panic("KASAN: %s of %llu bytes at %llx, %s", verbs[access], (unsigned long long)size, (unsigned long long)addr, where);
 }
 
-static void check(virt_t addr, u64 size, const char *verb, virt_t frame)
+static void check_frames(virt_t addr, u64 size, enum access access)
 {
-	if (!mm_kernel.ready || panic_in_progress)
-		return;
-	if (addr - DIRECT_MAP_BASE < DIRECT_MAP_SIZE) {
-		if (is_free((addr - DIRECT_MAP_BASE) >> PAGE_SHIFT))
-			report(addr, size, verb, "in a free frame");
-	} else if (is_below(addr, frame)) {
-		report(addr, size, verb, "on this CPU's stack below all that is alive");
+	const pfn_t first = (addr - DIRECT_MAP_BASE) >> PAGE_SHIFT, last = (addr + size - 1 - DIRECT_MAP_BASE) >> PAGE_SHIFT;
+
+	for (pfn_t pfn = first; pfn <= last; pfn++) {
+		const char *where = why_not(pfn, access);
+
+		if (where)
+			report(pfn == first ? addr : DIRECT_MAP_BASE + (pfn << PAGE_SHIFT), size, access, where);
 	}
+}
+
+static void check(virt_t addr, u64 size, enum access access, virt_t frame)
+{
+	if (!mm_kernel.ready || panic_in_progress || size == 0)
+		return;
+	if (addr - DIRECT_MAP_BASE < DIRECT_MAP_SIZE)
+		check_frames(addr, size, access);
+	else if (is_below(addr, frame))
+		report(addr, size, access, "on this CPU's stack below all that is alive");
 }
 
 /* Our own frame begins where the caller's ends. */
@@ -98,12 +222,12 @@ static void check(virt_t addr, u64 size, const char *verb, virt_t frame)
 	void __asan_load##name##_noabort(virt_t addr);                                                                 \
 	void __asan_load##name##_noabort(virt_t addr)                                                                  \
 	{                                                                                                              \
-		check(addr, size, "load", FRAME);                                                                      \
+		check(addr, size, LOAD, FRAME);                                                                      \
 	}                                                                                                              \
 	void __asan_store##name##_noabort(virt_t addr);                                                                \
 	void __asan_store##name##_noabort(virt_t addr)                                                                 \
 	{                                                                                                              \
-		check(addr, size, "store", FRAME);                                                                     \
+		check(addr, size, STORE, FRAME);                                                                     \
 	}
 
 ACCESS(1, 1)
@@ -115,16 +239,22 @@ ACCESS(16, 16)
 void __asan_loadN_noabort(virt_t addr, u64 size);
 void __asan_loadN_noabort(virt_t addr, u64 size)
 {
-	check(addr, size, "load", FRAME);
+	check(addr, size, LOAD, FRAME);
 }
 
 void __asan_storeN_noabort(virt_t addr, u64 size);
 void __asan_storeN_noabort(virt_t addr, u64 size)
 {
-	check(addr, size, "store", FRAME);
+	check(addr, size, STORE, FRAME);
 }
 
 void __asan_handle_no_return(void);
 void __asan_handle_no_return(void)
 {
+}
+
+/* What is cleared by assembly: all of it, as a store. */
+void check_cleared(const void *addr, u64 bytes)
+{
+	check((virt_t)addr, bytes, STORE, FRAME);
 }

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <arch/check.h>
+
 #include "kernel/types.h"
 
 struct clear_insn {
@@ -17,6 +19,13 @@ struct clear_insn {
 
 /* All variants; ends with a NULL name. */
 extern const struct clear_insn clear_insns[];
+
+/* Clear so: all that mm/ and arch/ clear by assembly comes by here. */
+static inline void clear_with(const struct clear_insn *insn, void *addr, size_t bytes)
+{
+	check_cleared(addr, bytes);
+	insn->clear(addr, bytes);
+}
 
 /* By bytes cleared for one purpose: below CLEAR_LARGE_FROM, up to 32 MiB, and beyond, where some CPUs skip the caches. */
 enum clear_class { CLEAR_SMALL, CLEAR_LARGE, CLEAR_GIANT, CLEAR_CLASSES };
