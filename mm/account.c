@@ -24,13 +24,30 @@ struct walk {
 	u64 movable; /* of those in use or free in pools */
 };
 
+/* What is summed up for each GiB. */
+struct sums {
+	u64 free, movable, meta_blocks;
+};
+
 /* ---- blocks and struct pages ---- */
 
+/* In use, and nobody's: lost. */
+static bool has_references(const struct page *page)
+{
+	const struct page *head = page_head(page);
+
+	if (head->refcount > 0)
+		return true;
+	pr_err("accounting: frame %llx is neither free nor held, and has no references", (unsigned long long)page_to_pfn(page));
+	return false;
+}
+
 /* The 512 frames of a block that has all its struct pages, in chunks as their heads say. */
-static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
+static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct page *pages = pfn_page(mm, block_pfn(index));
-	u64 held[PCP_WORDS] = {0};
+	u64 held[PCP_WORDS] = {0}, small = 0;
+	bool ok = true;
 
 	pcp_held(mm, index, held);
 	for (u64 i = 0; i < BLOCK_FRAMES;) {
@@ -42,6 +59,8 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 
 		if (!is_held && (page->flags & (PAGE_BUDDY | PAGE_COMPOUND)))
 			count = order_pages(page->order);
+		if (!is_held && (page->flags & PAGE_BUDDY))
+			small += count;
 		if (is_held)
 			walk->per_cpu++; /* its struct page says what it was before */
 		else if (page->flags & PAGE_BUDDY)
@@ -50,14 +69,21 @@ static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 			walk->boot += count;
 		else if (page->flags & PAGE_BAD)
 			walk->bad += count;
-		else if (!(page->flags & PAGE_RESERVED))
+		else if (!(page->flags & PAGE_RESERVED)) {
 			walk->in_use += count;
+			ok &= has_references(page);
+		}
 		if (page->flags & PAGE_MOVABLE)
 			walk->movable += count;
 		else if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
 			walk->reserved += count; /* reserved RAM; holes are no RAM */
 		i += count;
 	}
+	if (small == block_at(mm, index)->free_pages)
+		return ok;
+	pr_err("accounting: block %u: counted %u free small pages, walked %llu", index, block_at(mm, index)->free_pages,
+	       (unsigned long long)small);
+	return false;
 }
 
 /* No RAM, as a rule; what there is has no struct pages and is reserved. */
@@ -91,7 +117,7 @@ static bool block_is_movable(const struct mm *mm, const struct block *block, u32
 	       (pfn_page(mm, block_pfn(index))->flags & PAGE_MOVABLE);
 }
 
-static void walk_block(struct mm *mm, u32 index, struct walk *walks)
+static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct block *block = page_head_block(mm, index);
 	struct walk *walk = &walks[block->zone];
@@ -99,7 +125,7 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 	if (block->state == BLOCK_ABSENT)
 		walk_given_up(mm, index, walks);
 	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
-		return;
+		return true;
 	walk->movable += block_is_movable(mm, block, index) ? BLOCK_FRAMES : 0;
 	if (block->state == BLOCK_META)
 		walk->meta += BLOCK_FRAMES;
@@ -109,10 +135,14 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 		walk->free += BLOCK_FRAMES;
 	else if (block->state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
 		walk->per_cpu += BLOCK_FRAMES;
-	else if (block->state == BLOCK_HUGE || (block->flags & BLOCK_POOL))
+	else if (block->flags & BLOCK_POOL)
+		walk->in_use += BLOCK_FRAMES; /* without references while it is cleared, or moved */
+	else if (block->state == BLOCK_HUGE) {
 		walk->in_use += BLOCK_FRAMES;
-	else
-		walk_pages(mm, index, walks);
+		return has_references(pfn_page(mm, ALIGN_DOWN(block_pfn(index), order_pages(block->order))));
+	} else
+		return walk_pages(mm, index, walks);
+	return true;
 }
 
 /* Every tail PTE of every huge block is read-only, clean, and on the shared page; every other line as its state says. */
@@ -156,28 +186,31 @@ static bool check_line(struct mm *mm, u32 index)
 	return ok;
 }
 
-/* Frames free, and movable, in all zones so far. */
-static struct walk walked(const struct mm *mm, const struct walk *walks)
+/* In all zones so far. */
+static struct sums walked(const struct mm *mm, const struct walk *walks)
 {
-	struct walk sum = {0};
+	struct sums sums = {0};
 
 	for (unsigned z = 0; z < mm->zones; z++) {
-		sum.free += walks[z].free + walks[z].small;
-		sum.movable += walks[z].movable;
+		sums.free += walks[z].free + walks[z].small;
+		sums.movable += walks[z].movable;
+		sums.meta_blocks += walks[z].meta / BLOCK_FRAMES;
 	}
-	return sum;
+	return sums;
 }
 
-/* The summary of a GiB, from which ranges are chosen, says what the walk of its eight sections found. */
-static bool account_gib(const struct mm *mm, u64 number, struct walk before, struct walk after)
+/* The summary of a GiB, from which ranges are chosen, says what the walk of its eight sections found. Of whole ones, `free` too. */
+static bool account_gib(const struct mm *mm, u64 number, struct sums before, struct sums after)
 {
 	const struct gib *gib = &mm->gib[number];
+	const u64 free = after.free - before.free, movable = after.movable - before.movable,
+		  meta = after.meta_blocks - before.meta_blocks;
 
-	if (!gib->whole || (gib->free == after.free - before.free && gib->movable == after.movable - before.movable))
+	if ((!gib->whole || gib->free == free) && gib->movable == movable && gib->meta == meta)
 		return true;
-	pr_err("accounting: GiB %llu: counted %u frames free, %u movable; walked %llu, %llu",
-	       (unsigned long long)(mm->first_gib + number), gib->free, gib->movable,
-	       (unsigned long long)(after.free - before.free), (unsigned long long)(after.movable - before.movable));
+	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u blocks META; walked %llu, %llu, %llu",
+	       (unsigned long long)(mm->first_gib + number), gib->free, gib->movable, gib->meta, (unsigned long long)free,
+	       (unsigned long long)movable, (unsigned long long)meta);
 	return false;
 }
 
@@ -192,7 +225,7 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 			break;
 		if (section_state(mm, section) != SECTION_OPEN && block_at(mm, index)->state != BLOCK_META)
 			continue;
-		walk_block(mm, index, walks);
+		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
 	}
 	return ok;
@@ -204,7 +237,7 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 	for (u64 gib = 0; gib < mm->gibs; gib++) {
 		const u64 first = (mm->first_gib + gib) * GIB_SECTIONS;
-		const struct walk before = walked(mm, walks);
+		const struct sums before = walked(mm, walks);
 
 		for (u64 section = first; section < first + GIB_SECTIONS; section++)
 			ok &= walk_section(mm, section, walks);
@@ -253,25 +286,40 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[], cons
 	return false;
 }
 
+static bool account_meta_kinds(node_t node, const struct meta *meta, const struct meta *walked)
+{
+	bool ok = true;
+
+	for (unsigned kind = 0; kind < META_KINDS; kind++) {
+		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == 0)
+			continue;
+		pr_err("accounting: META of node %u, kind %u: counted %llu frames free, %llu reserved; walked %llu, 0", node, kind,
+		       (unsigned long long)meta->free[kind], (unsigned long long)meta->reserved[kind],
+		       (unsigned long long)walked->free[kind]);
+		ok = false;
+	}
+	return ok;
+}
+
 static bool account_meta(struct mm *mm)
 {
 	bool ok = true;
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		const struct meta *meta = &mm->node[n].meta;
-		const u64 reserved = meta->reserved[META_LONG] + meta->reserved[META_TAILS] + meta->reserved[META_MEMMAP];
-		u64 blocks, used, gated;
+		struct meta walked;
 
-		if (!meta_walk(&mm->node[n], &blocks, &used, &gated)) {
+		if (!meta_walk(&mm->node[n], &walked)) {
 			pr_err("accounting: META of node %u: its blocks are not in order of address", n);
 			ok = false;
 		}
-		if (blocks != meta->blocks || used != meta->used || gated != meta->gated || reserved != 0) {
+		ok &= account_meta_kinds(n, meta, &walked);
+		if (walked.blocks != meta->blocks || walked.used != meta->used || walked.gated != meta->gated) {
 			pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked %llu, "
-			       "%llu, %llu; %llu reserved",
+			       "%llu, %llu",
 			       n, (unsigned long long)meta->blocks, (unsigned long long)meta->used,
-			       (unsigned long long)meta->gated, (unsigned long long)blocks, (unsigned long long)used,
-			       (unsigned long long)gated, (unsigned long long)reserved);
+			       (unsigned long long)meta->gated, (unsigned long long)walked.blocks,
+			       (unsigned long long)walked.used, (unsigned long long)walked.gated);
 			ok = false;
 		}
 	}
@@ -290,6 +338,8 @@ bool mm_account(struct mm *mm, const struct pool *const pools[])
 		ok &= account_zone(&mm->zone[z], &walks[z]);
 	ok &= account_totals(mm, pools, walks);
 	ok &= account_meta(mm);
+	ok &= account_pools(mm, pools);
+	ok &= account_tables(mm);
 	return ok;
 }
 

@@ -18,10 +18,15 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
  */
 bool mm_account(struct mm *mm, const struct pool *const pools[]);
 
-/* Between the two halves of mm_account(): say so if two counts differ; a zone's free lists, by walking them. True if all is right. */
+/*
+ * Parts of mm_account(), each with its own walk: say so if two counts differ; a zone's free lists; pools, their nodes and lists; page
+ * tables of the vmemmap, and what is only counted while something goes on. True if all is right.
+ */
 struct zone;
 bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
 bool account_lists(struct zone *zone);
+bool account_pools(struct mm *mm, const struct pool *const pools[]);
+bool account_tables(const struct mm *mm);
 
 /* The machine's, for mm_kernel. */
 extern const struct pool *const machine_pools[];

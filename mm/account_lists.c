@@ -54,6 +54,15 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 	return true;
 }
 
+/* The bits that say which lists have anything. */
+static bool bit_agrees(const struct zone *zone, u16 bits, unsigned bit, bool any)
+{
+	if ((bits >> bit & 1) == any)
+		return true;
+	pr_err("accounting: zone %u: free list %u has %s, its bit says otherwise", zone->index, bit, any ? "some" : "none");
+	return false;
+}
+
 static const char *const free_of_type[MIGRATE_LISTS] = {
 	[MIGRATE_UNMOVABLE] = "free, unmovable,",
 	[MIGRATE_MOVABLE] = "free, movable,",
@@ -71,8 +80,11 @@ bool account_lists(struct zone *zone)
 		for (unsigned class = 0; class < FREE_CLASSES; class++) {
 			u64 frames = 0;
 
-			for (unsigned list = 0; list < BLOCK_ORDERS; list++)
+			for (unsigned list = 0; list < BLOCK_ORDERS; list++) {
 				ok &= walk_block_list(zone, class, type, list, &frames);
+				ok &= bit_agrees(zone, zone->block_lists[class][type], list,
+						 zone->block_list[class][type][list] != BLOCK_NONE);
+			}
 			class_frames[class] += frames;
 			type_frames[type] += frames;
 		}
@@ -80,6 +92,7 @@ bool account_lists(struct zone *zone)
 			u64 frames = 0;
 
 			ok &= walk_page_list(zone, type, order, &frames);
+			ok &= bit_agrees(zone, zone->page_orders[type], order, zone->page_list[type][order] != NULL);
 			small += frames;
 			type_frames[type] += frames;
 		}

@@ -339,18 +339,22 @@ void meta_settle(struct node *node)
 	meta_trim(node);
 }
 
-bool meta_walk(struct node *node, u64 *blocks, u64 *used, u64 *gated)
+bool meta_walk(const struct node *node, struct meta *walked)
 {
 	bool in_order = true;
 
-	*blocks = *used = *gated = 0;
+	*walked = (struct meta){.blocks = 0};
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
 		for (const struct meta_block *block = node->meta.list[kind]; block; block = block->next) {
-			(*blocks)++;
+			walked->blocks++;
 			in_order &= !block->next || block->block < block->next->block;
+			walked->free[kind] += BLOCK_FRAMES;
 			for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
-				*used += (u64)__builtin_popcountll(block->used_map[i]);
-				*gated += (u64)__builtin_popcountll(block->gated_map[i]);
+				const u64 used = (u64)__builtin_popcountll(block->used_map[i]);
+
+				walked->used += used;
+				walked->free[kind] -= used;
+				walked->gated += (u64)__builtin_popcountll(block->gated_map[i]);
 			}
 		}
 	}

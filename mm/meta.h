@@ -89,5 +89,8 @@ int meta_remove_block(struct node *node, u32 index, unsigned own);
  */
 bool meta_init_node(struct node *node, phys_t phys);
 
-/* For audits: frames in use and gated, counted from the maps. False if blocks are not in order of address. */
-bool meta_walk(struct node *node, u64 *blocks, u64 *used, u64 *gated);
+/*
+ * For audits: blocks, frames in use, gated and free of each kind, counted from lists and maps into the counters of `walked`. False if
+ * blocks are not in order of address.
+ */
+bool meta_walk(const struct node *node, struct meta *walked);

@@ -4,9 +4,12 @@
  */
 #include "mm/account.h"
 
+#include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
+#include "mm/pool.h"
 #include "tests/kernel/arena.h"
 
 /* Memory of every kind: free in small pieces and in whole blocks, in use, huge. */
@@ -28,6 +31,54 @@ static void expect_noticed(struct arena *a, const char *what)
 		test_fail(__FILE__, __LINE__, "%s: the account does not notice", what);
 }
 
+/* ---- counters ---- */
+
+struct counter {
+	const char *name;
+	void *at;
+	unsigned bytes;
+};
+
+#define COUNTER(lvalue)                                                                                                \
+	(struct counter)                                                                                               \
+	{                                                                                                              \
+		#lvalue, &(lvalue), sizeof(lvalue)                                                                     \
+	}
+
+static void count(const struct counter *c, s64 by)
+{
+	switch (c->bytes) {
+	case sizeof(u16):
+		*(u16 *)c->at = (u16)(*(u16 *)c->at + by);
+		break;
+	case sizeof(u32):
+		*(u32 *)c->at += (u32)by;
+		break;
+	default:
+		*(u64 *)c->at += (u64)by;
+	}
+}
+
+/* One too high, one too low, and as it was. */
+static void expect_watched(struct arena *a, const struct counter *counters, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		count(&counters[i], 1);
+		if (arena_accounted(a))
+			test_fail(__FILE__, __LINE__, "%s is one too high, and nobody notices", counters[i].name);
+		count(&counters[i], -2);
+		if (arena_accounted(a))
+			test_fail(__FILE__, __LINE__, "%s is one too low, and nobody notices", counters[i].name);
+		count(&counters[i], 1);
+	}
+	EXPECT(arena_accounted(a));
+}
+
+#define EXPECT_WATCHED(a, ...)                                                                                         \
+	expect_watched(a, (const struct counter[]){__VA_ARGS__},                                                       \
+		       sizeof((const struct counter[]){__VA_ARGS__}) / sizeof(struct counter))
+
+/* Not among them: statistics since the start, and hints (hint, gated_tag, open_cursor, high), which count nothing that is there. */
 TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 {
 	struct page *small, *huge;
@@ -39,22 +90,73 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 		return;
 	zone = arena_zone(a, 0);
 	meta = &a->mm.node[0].meta;
-	u64 *const counters[] = {
-		&zone->free_class[FREE_BARE], &zone->free_small, &zone->free_type[MIGRATE_MOVABLE], &zone->transit,
-		&zone->bad, &zone->unopened, &zone->reserved, &zone->boot, &zone->ram, &meta->blocks, &meta->used,
-		&meta->gated, &meta->reserved[META_LONG],
-	};
-
 	EXPECT(arena_accounted(a));
-	for (unsigned i = 0; i < ARRAY_LEN(counters); i++) {
-		*counters[i] += 1;
-		if (arena_accounted(a))
-			test_fail(__FILE__, __LINE__, "counter %u of those above is one too high, and nobody notices", i);
-		*counters[i] -= 1;
-	}
-	EXPECT(arena_accounted(a));
+	for (unsigned i = 0; i < FREE_CLASSES; i++)
+		EXPECT_WATCHED(a, COUNTER(zone->free_class[i]));
+	for (unsigned i = 0; i < MIGRATE_LISTS; i++)
+		EXPECT_WATCHED(a, COUNTER(zone->free_type[i]));
+	for (unsigned i = 0; i < META_KINDS; i++)
+		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]));
+	EXPECT_WATCHED(a, COUNTER(zone->free_small), COUNTER(zone->transit), COUNTER(zone->bad), COUNTER(zone->unopened),
+		       COUNTER(zone->ram), COUNTER(zone->reserved), COUNTER(zone->boot), COUNTER(zone->pcp_disabled),
+		       COUNTER(meta->blocks), COUNTER(meta->used), COUNTER(meta->gated), COUNTER(a->mm.tables),
+		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.sections_moving), COUNTER(a->mm.transit_kept),
+		       COUNTER(block_of(&a->mm, page_to_pfn(small))->free_pages), COUNTER(a->mm.gib->movable),
+		       COUNTER(a->mm.gib->meta));
 	arena_return(a);
 }
+
+/* Of a zone so large that a CPU may hold a huge page, if there are not very many CPUs. */
+TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct pcp_zone *mine;
+	node_t node;
+
+	if (!a)
+		return;
+	node = arena_phantom_zone(a)->node;
+	mine = a->mm.pcp[cpu_id()]->zone[arena_phantom_zone(a)->index];
+	for (unsigned order = 0; order <= BLOCK_ORDER; order += BLOCK_ORDER) {
+		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, node);
+
+		REQUIRE(page);
+		mm_page_free(&a->mm, page);
+	}
+	EXPECT(mine->held > 0);
+	EXPECT_EQ(mine->huge_count, mine->high >= BLOCK_FRAMES);
+	EXPECT_WATCHED(a, COUNTER(mine->held), COUNTER(mine->moved));
+	if (mine->huge_count > 0)
+		EXPECT_WATCHED(a, COUNTER(mine->huge_count));
+	arena_return(a);
+}
+
+/* What was promised, to whom and how much more may be made is the pool's word alone: reserved, overcommit, boot, turn. */
+TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+	struct pool *pool;
+
+	if (!a)
+		return;
+	pool = &a->pool;
+	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 3), 3);
+	page = pool_page_take(pool, NODE_NONE, POOL_ANY);
+	REQUIRE(page);
+	pool_resize(pool, hvo_mode_find("on"), 0); /* the page in use is surplus */
+	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 2), 2);
+	EXPECT_EQ(pool->surplus, 1);
+	EXPECT(arena_accounted(a));
+	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use), COUNTER(pool->surplus),
+		       COUNTER(pool->making), COUNTER(pool->zeroed), COUNTER(pool->clearing), COUNTER(pool->node->pages),
+		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count), COUNTER(pool->node->free.tail));
+	pool_page_give(pool, page);
+	EXPECT_EQ(pool_resize(pool, hvo_mode_find("on"), 0), 0);
+	arena_return(a);
+}
+
+/* ---- lists, records, lines, summaries ---- */
 
 TEST(mm_account, a_list_that_lies_is_noticed)
 {
@@ -84,6 +186,11 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 	head->order++;
 	expect_noticed(a, "a free block on the list of another order");
 	head->order--;
+	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
+		EXPECT_WATCHED(a, COUNTER(zone->page_orders[type]));
+		for (unsigned class = 0; class < FREE_CLASSES; class++)
+			EXPECT_WATCHED(a, COUNTER(zone->block_lists[class][type]));
+	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -125,12 +232,6 @@ TEST(mm_account, a_summary_that_lies_is_noticed)
 	arena_open_all(a);
 	gib = gib_of(&a->mm, arena_phantom_block(a));
 	EXPECT(gib->whole);
-	gib->free++;
-	expect_noticed(a, "a GiB that counts one free frame more");
-	gib->free--;
-	gib->movable++;
-	expect_noticed(a, "a GiB that counts one movable frame more");
-	gib->movable--;
-	EXPECT(arena_accounted(a));
+	EXPECT_WATCHED(a, COUNTER(gib->free), COUNTER(gib->movable), COUNTER(gib->meta));
 	arena_return(a);
 }
