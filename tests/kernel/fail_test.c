@@ -1,17 +1,15 @@
 /*
- * Fault injection itself (kernel/fail.h), and mappings with each of their steps failing once: the sweeps over the pool, contig and
- * the memmap are in hvo_fault_test.c, hvo_fault_giga_test.c, mm_contig_test.c and mm_isolate_test.c.
+ * Fault injection itself (kernel/fail.h), and tables of the kernel's own region. The sweeps are in hvo_fault_test.c,
+ * hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c, contig_states_test.c, contig_search_test.c, meta_grow_test.c and
+ * mm_isolate_test.c.
  */
 #include "kernel/fail.h"
 
 #include <arch/pgtable.h>
 
 #include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
 #include "kernel/test.h"
 #include "mm/mm.h"
-#include "mm/page_alloc.h"
 #include "mm/vmap.h"
 #include "mm/zone.h"
 
@@ -71,57 +69,6 @@ TEST(kernel_fail, words_that_make_no_sense_are_refused)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		if (opt->parse(opt, bad[i]) >= 0)
 			test_fail(__FILE__, __LINE__, "fail=%s was taken", bad[i]);
-}
-
-/* ---- mappings ---- */
-
-/* Map and populate with the n-th step failing; again without. True if it was met. */
-static bool map_with_fault(u32 fault, u64 page, u64 pages)
-{
-	struct huge_usage before, after;
-	volatile char *addr;
-	bool met;
-
-	huge_usage(&before);
-	fail_arm(&mm_kernel.fail, FAIL_ANY, fault, FAIL_ONCE);
-	addr = huge_map(page * pages, page, HUGE_POPULATE);
-	met = fail_disarm(&mm_kernel.fail);
-	if (!addr) {
-		huge_usage(&after);
-		EXPECT(met);
-		EXPECT_EQ(memcmp(before.mapped, after.mapped, sizeof(before.mapped)), 0); /* what it had brought it gave back */
-		addr = huge_map(page * pages, page, HUGE_POPULATE);
-	}
-	if (!addr) {
-		test_fail(__FILE__, __LINE__, "after failure %u there is no mapping", fault);
-		return false;
-	}
-	for (u64 i = 0; i < pages; i++)
-		EXPECT_EQ(addr[i * page + page / 2], 0);
-	huge_unmap((void *)addr);
-	return met;
-}
-
-static void sweep_mapping(u64 page, u64 pages, u32 least)
-{
-	u32 fault = 1;
-
-	while (fault < FAULTS_MAX && map_with_fault(fault, page, pages) && !test_failed())
-		fault++;
-	if (!test_failed() && fault - 1 < least)
-		test_fail(__FILE__, __LINE__, "mapping met %u failures only", fault - 1);
-	else
-		print("  # mapping pages of %llu KiB: %u places failed, one at a time\n", (unsigned long long)page >> 10, fault - 1);
-}
-
-TEST(mm_fault, mapping_2m_pages)
-{
-	sweep_mapping(MIB(2), 2, 2);
-}
-
-TEST(mm_fault, mapping_small_pages)
-{
-	sweep_mapping(PAGE_SIZE, 8, 2);
 }
 
 /* Addresses with no tables yet: each that is needed fails once, and what was made before it goes back. */

@@ -1,0 +1,385 @@
+/*
+ * Fault injection, huge mappings: every frame, page and table that a call or a touch asks for fails once, singly.
+ *
+ * A step is repeated with the first, second, third ... of them failing, until one run meets no failure. After each: every frame has
+ * one owner, the usage counted is what the page tables show, promises are exact; then the same step done again succeeds, all pages
+ * can be used, and unmapped, nothing is left but the upper tables that are kept.
+ *
+ * 1 GiB pages are cleared in samples only: what is asked here is who has them. Pools and the memmap: hvo_fault_test.c.
+ */
+#include <arch/cpu.h>
+#include <arch/pgtable.h>
+
+#include "kernel/printk.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/clear.h"
+#include "mm/pgtable.h"
+#include "tests/kernel/huge_check.h"
+#include "tests/kernel/pool_check.h"
+
+enum { FAULTS_MAX = 200, LEVELS = PT_PUD + 1 };
+#define SIZE MIB(2)
+
+struct mapping {
+	const struct step *step;
+	char *volatile addr; /* NULL: not mapped. Volatile: a touch comes between instructions */
+	u64 pages;           /* of its own size, now */
+	volatile u64 asked;  /* how often a touch found no page */
+	u64 kept;            /* pages that hold a mark */
+};
+
+struct step {
+	const char *name;
+	u64 page, pages;
+	unsigned flags;
+	u64 pool; /* pages of its size in the pool */
+	bool (*prepare)(struct mapping *m); /* NULL: not even mapped before */
+	bool (*run)(struct mapping *m);
+};
+
+/* ---- steps ---- */
+
+/* Nothing is made free: the failure was for once. */
+static bool ask_again(void *ctx, void *addr)
+{
+	struct mapping *m = ctx;
+
+	(void)addr;
+	return m->asked++ < FAULTS_MAX;
+}
+
+static bool map_with(struct mapping *m, unsigned flags)
+{
+	const struct huge_request request = {.size = m->step->page * m->step->pages,
+					     .page = m->step->page,
+					     .flags = m->step->flags | flags,
+					     .room = m->step->page * m->step->pages * 2,
+					     .exhausted = ask_again,
+					     .ctx = m};
+
+	m->addr = huge_map_with(&request);
+	m->pages = m->addr ? m->step->pages : 0;
+	return m->addr;
+}
+
+static bool map_only(struct mapping *m)
+{
+	return map_with(m, 0);
+}
+
+static bool map_populated(struct mapping *m)
+{
+	return map_with(m, HUGE_POPULATE);
+}
+
+static bool populate(struct mapping *m)
+{
+	return huge_populate(m->addr, m->pages * m->step->page) == 0;
+}
+
+/* Mapped here, not before: what is asked for in between fails too. */
+static bool touch_all(struct mapping *m)
+{
+	if (!m->addr && !map_only(m))
+		return false;
+	for (u64 i = m->kept; i < m->pages; i++)
+		if (*word_at(m->addr, i * m->step->page + m->step->page / 2) != 0)
+			test_fail(__FILE__, __LINE__, "page %llu comes with something in it", (unsigned long long)i);
+	return true;
+}
+
+static bool mark_all(struct mapping *m)
+{
+	if (!map_populated(m))
+		return false;
+	for (m->kept = 0; m->kept < m->pages; m->kept++)
+		*word_at(m->addr, m->kept * m->step->page + m->step->page / 2) = m->kept + 1;
+	return true;
+}
+
+/* Twice as large; the new half comes by touch or at once. */
+static bool grow(struct mapping *m)
+{
+	const u64 pages = m->step->pages * 2;
+
+	if (huge_grow(m->addr, pages * m->step->page) < 0)
+		return false;
+	m->pages = pages;
+	return populate(m);
+}
+
+static bool release(struct mapping *m)
+{
+	if (huge_release(m->addr, m->pages * m->step->page) < 0)
+		return false;
+	m->kept = 0;
+	return populate(m);
+}
+
+/* What comes while writing is taken away. */
+static bool protect(struct mapping *m)
+{
+	if (huge_protect(m->addr, HUGE_READ_ONLY) < 0 || !touch_all(m))
+		return false;
+	for (u64 i = 0; i < m->pages; i++)
+		if (huge_writable(m->addr + i * m->step->page + m->step->page / 2))
+			test_fail(__FILE__, __LINE__, "page %llu can be written to", (unsigned long long)i);
+	return huge_protect(m->addr, HUGE_READ_WRITE) == 0;
+}
+
+/* ---- what must be true after each ---- */
+
+/* An entry that translates it belongs to somebody who is at it: nobody is. */
+static bool is_claimed(virt_t virt)
+{
+	bool claimed = false;
+
+	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
+		const pte_t *entry = pgtable_entry(pgtable_root(), virt, level, NULL, NULL, NULL);
+
+		claimed |= entry && pte_claimed(pte_load(entry));
+	}
+	return claimed;
+}
+
+/* Pages of each size that the tables show. */
+static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
+{
+	const u64 size = m->addr ? m->pages * m->step->page : 0;
+	enum pt_level level;
+
+	memset(leaves, 0, LEVELS * sizeof(leaves[0]));
+	for (u64 at = 0; at < size; at += pt_level_size(level)) {
+		const virt_t virt = (virt_t)m->addr + at;
+		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL, NULL);
+		phys_t phys;
+		pte_t pte;
+
+		if (pgtable_translate(pgtable_root(), virt, &phys, &pte, &level))
+			leaves[level]++;
+		else
+			level = entry && pte_present(pte_load(entry)) ? PT_PAGE : PT_PMD;
+		EXPECT(!is_claimed(virt));
+	}
+}
+
+static bool is_mapped(const char *addr)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t pte;
+
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level);
+}
+
+/* What succeeded brought every page, or what stands in for it. */
+static void expect_all_there(const struct mapping *m)
+{
+	for (u64 i = 0; i < m->pages; i++) {
+		const char *page = m->addr + i * m->step->page;
+
+		EXPECT(is_mapped(page) || is_mapped(page + m->step->page / 2));
+	}
+}
+
+static struct pool *pool_of(const struct step *step)
+{
+	return step->page == GIB(1) ? &pool_1g : &pool_2m;
+}
+
+/* `before`: the usage when nothing of the case was mapped. */
+static void expect_sound(const struct mapping *m, const struct huge_usage *before)
+{
+	const struct step *step = m->step;
+	struct huge_usage now;
+	u64 leaves[LEVELS];
+
+	count_leaves(m, leaves);
+	huge_usage(&now);
+	for (unsigned level = 0; level < LEVELS; level++)
+		EXPECT_EQ(now.mapped[level] - before->mapped[level], leaves[level]);
+	if (step->flags & HUGE_RESERVE)
+		EXPECT_EQ(pool_of(step)->reserved, m->addr ? m->pages - leaves[step->page == GIB(1) ? PT_PUD : PT_PMD] : 0);
+	EXPECT_EQ(now.exhausted - before->exhausted >= m->asked, true);
+	pool_expect_consistent(&pool_2m);
+	pool_expect_consistent(&pool_1g);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
+}
+
+/* Every page comes and is written to; what was kept still has its mark. */
+static void expect_usable(struct mapping *m)
+{
+	const u64 half = m->step->page / 2;
+
+	EXPECT(touch_all(m));
+	for (u64 i = 0; i < m->pages; i++) {
+		EXPECT_EQ(*word_at(m->addr, i * m->step->page + half), i < m->kept ? i + 1 : 0);
+		*word_at(m->addr, i * m->step->page + half) = ~0ULL;
+	}
+}
+
+/* One run with one failure. True if it was met. */
+static bool run_with_fault(const struct step *step, u32 fault)
+{
+	struct mapping m = {.step = step};
+	struct huge_usage usage, after;
+	struct mm_usage owners, owners_after;
+	bool met, done;
+
+	huge_usage(&usage);
+	mm_usage(&owners);
+	EXPECT(!step->prepare || step->prepare(&m));
+	fail_arm(&mm_kernel.fail, FAIL_ANY, fault, FAIL_ONCE);
+	done = step->run(&m);
+	met = fail_disarm(&mm_kernel.fail);
+	EXPECT(done || met);
+	EXPECT(m.asked <= met);
+	expect_sound(&m, &usage);
+	if (test_failed())
+		return false; /* a touch might wait for ever */
+	if (!done && !step->run(&m)) {
+		test_fail(__FILE__, __LINE__, "%s: not even after failure %u", step->name, fault);
+		return false;
+	}
+	expect_all_there(&m);
+	expect_usable(&m);
+	expect_sound(&m, &usage);
+	huge_unmap(m.addr);
+	m.addr = NULL;
+	expect_sound(&m, &usage);
+	huge_usage(&after);
+	mm_usage(&owners_after);
+	EXPECT_EQ(owners_after.in_use, owners.in_use + after.tables_kept - usage.tables_kept);
+	return met;
+}
+
+/* At least `least` places must have failed, or the sweep has not been where it was meant to go. */
+static void sweep(const struct step *step, u32 least)
+{
+	u32 fault = 1;
+
+	if (step->pool > 0 && !pool_borrow(pool_of(step), step->pool))
+		return;
+	while (fault < FAULTS_MAX && run_with_fault(step, fault) && !test_failed())
+		fault++;
+	if (test_failed())
+		pr_err("%s: failure %u", step->name, fault);
+	else if (fault - 1 < least || fault == FAULTS_MAX)
+		test_fail(__FILE__, __LINE__, "%s met %u failures", step->name, fault - 1);
+	else
+		print("  # %s: %u places failed, one at a time\n", step->name, fault - 1);
+	if (step->pool > 0)
+		pool_return(pool_of(step), step->pool);
+}
+
+TEST(mm_fault, mapping_2m_pages)
+{
+	static const struct step step = {.name = "populating 2M pages", .page = SIZE, .pages = 2, .run = map_populated};
+
+	sweep(&step, 2);
+}
+
+TEST(mm_fault, mapping_small_pages)
+{
+	static const struct step step = {.name = "populating 4K pages", .page = PAGE_SIZE, .pages = 8, .run = map_populated};
+
+	sweep(&step, 2);
+}
+
+/* The program is asked, and the touch is done again. */
+TEST(mm_fault, touching)
+{
+	static const struct step steps[] = {
+		{.name = "touching 2M pages", .page = SIZE, .pages = 3, .run = touch_all},
+		{.name = "touching 4K pages", .page = PAGE_SIZE, .pages = 8, .run = touch_all},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(steps); i++)
+		sweep(&steps[i], 3);
+}
+
+/* The pages are the pool's: what fails is a table or the record of the mapping, and promises come and go with it. */
+TEST(mm_fault, mapping_promised_pages)
+{
+	static const struct step steps[] = {
+		{.name = "populating promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .run = map_populated},
+		{.name = "touching promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .run = touch_all},
+		{.name = "releasing promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .prepare = mark_all, .run = release},
+		{.name = "growing by promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 4, .prepare = map_only, .run = grow},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
+		sweep(&steps[i], i == 2 ? 0 : 1);
+}
+
+/* A page that cannot be had is no failure: smaller ones do. Where only those are left, a table and a page for each may fail. */
+TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
+{
+	static const struct step steps[] = {
+		{.name = "populating 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = map_populated},
+		{.name = "touching 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = touch_all},
+		{.name = "populating smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .run = map_populated},
+		{.name = "touching smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .run = touch_all},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
+		sweep(&steps[i], 3);
+}
+
+/* Marks stay in what was there before. */
+TEST(mm_fault, growing_a_mapping)
+{
+	static const struct step steps[] = {
+		{.name = "growing by 2M pages", .page = SIZE, .pages = 2, .prepare = mark_all, .run = grow},
+		{.name = "growing by 4K pages", .page = PAGE_SIZE, .pages = 4, .prepare = mark_all, .run = grow},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
+		sweep(&steps[i], 1);
+}
+
+TEST(mm_fault, releasing_and_protecting)
+{
+	static const struct step steps[] = {
+		{.name = "releasing 2M pages", .page = SIZE, .pages = 2, .prepare = mark_all, .run = release},
+		{.name = "releasing 4K pages", .page = PAGE_SIZE, .pages = 8, .prepare = mark_all, .run = release},
+		{.name = "protecting what is there", .page = SIZE, .pages = 2, .prepare = mark_all, .run = protect},
+		{.name = "protecting what comes", .page = SIZE, .pages = 2, .prepare = map_only, .run = protect},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
+		sweep(&steps[i], i == 3 ? 3 : 0);
+}
+
+/* ---- 1 GiB ---- */
+
+/* A gigabyte of the host's memory takes seconds: of each large extent only the beginning, where the case will look. */
+static void clear_samples(void *addr, size_t bytes)
+{
+	memset(addr, 0, bytes < CLEAR_EXTENT_MAX ? bytes : 64);
+}
+
+TEST(mm_fault_giga, mapping_1g_pages_or_smaller)
+{
+	static const struct clear_insn samples = {.name = "samples", .clear = clear_samples};
+	const struct clear_how how = {.mode = &clear_modes[1], .insn = {&samples, &samples, &samples}, .threads = 1};
+	static const struct step steps[] = {
+		{.name = "populating a promised 1G page", .page = GIB(1), .pages = 1, .flags = HUGE_RESERVE, .pool = 1, .run = map_populated},
+		{.name = "touching for smaller pages", .page = GIB(1), .pages = 1, .flags = HUGE_POOL | HUGE_FALLBACK, .run = touch_all},
+#ifdef ASHLAR_HOSTED /* one of the page allocator takes seconds where CPUs are emulated */
+		{.name = "touching a 1G page, or smaller", .page = GIB(1), .pages = 1, .flags = HUGE_FALLBACK, .run = touch_all},
+#endif
+	};
+
+	if (!cpu_has_1g_mappings())
+		SKIP("this CPU maps no 1 GiB pages");
+	if (!pool_borrow(&pool_1g, 1))
+		return;
+	pool_return(&pool_1g, 1);
+	clear_how_force(&how);
+	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
+		sweep(&steps[i], i == 1 ? 5 : 1);
+	clear_how_force(NULL);
+}
