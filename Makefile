@@ -55,7 +55,7 @@ FUZZ_SECONDS ?= 600
 HOURS ?= 0.1
 #: SOAK       make soak-alloc: operations of each case [100000000]
 SOAK ?= 100000000
-#: SEED       make soak-alloc: where its random numbers begin [1]
+#: SEED       make soak, make soak-alloc: where their random numbers begin [1]
 SEED ?= 1
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -315,8 +315,8 @@ test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
 test-msan: host-msan ## every case hosted under the memory sanitizer, or T: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
-soak: host-native $(KERNEL) ## random operations of every kind for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits
-	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL)
+soak: host-native $(KERNEL) ## random operations on pages, ranges, mappings, pools for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits
+	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL) $(SEED)
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')

@@ -1,15 +1,15 @@
 #!/bin/sh
-# `make soak`: tests/soak.sh BUILD HOURS ACCEL. Everything at once for HOURS on three machines at the same time: the hosted one with 8
+# `make soak`: tests/soak.sh BUILD HOURS ACCEL SEED. Everything at once for HOURS on three machines at the same time: the hosted one with 8
 # CPUs as threads, a guest with 64 CPUs, and one with 2 CPUs and little memory, whose messages are answered late besides.
 # Each first does a million random operations on huge mappings (tests/kernel/huge_map_random_test.c), then bench=soak
 # (tests/bench/soak.c), audited once a minute. Their consoles stay in BUILD/soak. Fails if one of them does not end as passed.
 set -u
 
-build=$1 hours=$2 accel=$3
+build=$1 hours=$2 accel=$3 seed=$4
 seconds=$(awk -v hours="$hours" 'BEGIN { print int(hours * 3600 + 0.5) }')
 [ "$seconds" -gt 0 ] || { echo "soak: HOURS=$hours is no time at all" >&2; exit 2; }
 limit=$((seconds * 2 + 3600))
-words="hang=1800 soak_seconds=$seconds soak_ops=1000000 together=8"
+words="hang=1800 seed=$seed soak_seconds=$seconds soak_ops=1000000 together=8"
 commands='run="test mm.huge_map.random*; bench soak"'
 mkdir -p "$build/soak"
 

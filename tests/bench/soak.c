@@ -148,7 +148,10 @@ static void map(struct worker *w)
 		return;
 	}
 	for (u64 i = 0; i < page * pages / sizeof(u64); i += PAGE_SIZE / sizeof(u64)) {
-		w->wrong += words[i] != 0;
+		if (words[i] != 0) {
+			pr_err("soak: word %llu of a new mapping is %llx", (unsigned long long)i, (unsigned long long)words[i]);
+			w->wrong++;
+		}
 		words[i] = w->number;
 	}
 	huge_unmap((void *)words);
@@ -278,11 +281,11 @@ static bool run_round(u64 round, u64 end)
 	fail_disarm(&mm_kernel.fail);
 	sums = sums_now();
 	sound = cpus_wait_idle() && mm_account(&mm_kernel, machine_pools) && sums.wrong == 0;
-	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu ballast=%llu injected=%llu wrong=%llu sound=%d\n",
+	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu ballast=%llu injected=%llu wrong=%llu seed=%llu sound=%d\n",
 	      (unsigned long long)round, cpumask_weight(&cpus_online), (unsigned long long)sums.done, (unsigned long long)sums.refused,
 	      (unsigned long long)sums.held, (unsigned long long)pool_2m.pages, (unsigned long long)soak.ballast_pages,
 	      site == FAIL_ANY ? 0ULL : (unsigned long long)(mm_kernel.fail.failed[site] - failed_before), (unsigned long long)sums.wrong,
-	      sound);
+	      (unsigned long long)soak_seed, sound);
 	empty_memory();
 	return sound;
 }
@@ -297,7 +300,7 @@ static bool make_worker(cpu_t cpu)
 	if (!page)
 		return false;
 	soak.worker[cpu]->number = cpu;
-	soak.worker[cpu]->random = 0x9e3779b97f4a7c15ULL * (cpu + 1);
+	soak.worker[cpu]->random = (0x9e3779b97f4a7c15ULL * (cpu + 1)) ^ soak_seed;
 	return true;
 }
 
@@ -352,4 +355,4 @@ static bool run_soak(void)
 	return mm_account(&mm_kernel, machine_pools) && sound;
 }
 
-BENCH(soak, "random operations of every kind on all CPUs, audited (soak_seconds=, soak_round=)", run_soak);
+BENCH(soak, "random operations on pages, ranges, mappings and pools on all CPUs, audited (soak_seconds=, soak_round=, seed=)", run_soak);

@@ -24,9 +24,10 @@
 enum { HOLDERS = 4096, WALK_EVERY = 100000, WALK_EVERY_CHOSEN = 256, RUNS = 64 };
 enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 }; /* whoever finds nothing asks every CPU */
 
-static u64 soak_operations, soak_seed = 1;
+static u64 soak_operations;
+u64 soak_seed = 1;
 OPTION_U64(soak, soak_operations, 0, 1000000000000ULL, "operations of each case in mm.random; 0: 30000, a third with many CPUs");
-OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random begin");
+OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random and bench=soak begin");
 
 struct hold {
 	struct page *page;

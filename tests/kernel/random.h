@@ -33,6 +33,8 @@ static inline u64 random_below(struct random_source *r, u64 below)
 	return value % below;
 }
 
+extern u64 soak_seed; /* seed= */
+
 static inline bool random_is_used_up(const struct random_source *r)
 {
 	return r->data && r->at >= r->len;
