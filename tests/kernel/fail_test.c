@@ -59,6 +59,22 @@ TEST(kernel_fail, a_sweep_fails_whatever_comes)
 	EXPECT(!fail_disarm(&plan));
 }
 
+/* As start-up does it, which is over: what was asked for before may go, but a delay of messages ends with it. */
+TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
+{
+	const struct option *opt = option_find("fail");
+
+	REQUIRE(opt);
+	REQUIRE(opt->parse(opt, "meta:2+,open:3") == 0);
+	plan = (struct fail_plan){0};
+	fail_begin(&plan);
+	EXPECT_EQ(failing(FAIL_META, 6), 1u << 1 | 1u << 3 | 1u << 5);
+	EXPECT_EQ(failing(FAIL_OPEN, 6), 1u << 2);
+	EXPECT_EQ(failing(FAIL_TAKE, 6), 0);
+	EXPECT_EQ(plan.failed[FAIL_META] + plan.failed[FAIL_OPEN], 4);
+	fail_disarm(&plan);
+}
+
 TEST(kernel_fail, words_that_make_no_sense_are_refused)
 {
 	static const char *const bad[] = {"", "alloc", "alloc:", "nowhere:3", "alloc:0", "alloc:3;", "alloc:3,", "meta:5000000000",

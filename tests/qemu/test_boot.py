@@ -77,6 +77,29 @@ def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
     says(outcome, r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
+# Passes of every site of memory but page tables: alloc, meta, take, and open and isolate, which nothing is asked of.
+FAILING = "fail=alloc:2+,meta:5+,take:1 hvo=batched"
+COMMANDS = "alloc 3; alloc 3; free all; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; contig 12; contig 12; mem check; pool 2M"
+
+
+def what_was_asked_for_failed(text):
+    """Counts are printed at the end; the commands went on after it, and memory is accounted for and all there."""
+    counts = {site: (int(n), int(bad)) for site, n, bad in re.findall(r"fail +(\w+) +passed (\d+) times, failed (\d+)", text)}
+    assert set(counts) == {"alloc", "meta", "open", "isolate", "take"}, counts
+    for site, each in (("alloc", 2), ("meta", 5)):
+        assert counts[site][1] == counts[site][0] // each > 0, counts
+    assert counts["take"][0] > 1 and counts["take"][1] == 1, counts
+    assert counts["open"][1] == counts["isolate"][1] == 0, counts
+    said = ["no memory", "every frame accounted for, owner by owner", "2M: 0 pages, 0 free, 0 in use", "run: 1 commands failed"]
+    assert not [words for words in said if words not in text], text
+
+
+def test_what_fails_on_command_is_counted_and_survived(kernel):
+    outcome = boot(kernel, cpus=2, mem="512M", cmdline=f'{FAILING} run="{COMMANDS}"')
+    ends(outcome, "fail")  # one command had no memory
+    what_was_asked_for_failed(outcome.text)
+
+
 def test_panic_names_the_reason_and_the_callers(kernel):
     outcome = boot(kernel, cpus=4, cmdline="payload=panic")
     ends(outcome, "crash")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import kunit
 import pytest
 from ktap import Ktap
+from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
 
 SECONDS = 400
 
@@ -59,6 +60,13 @@ def test_run_by_hand_it_exits_as_programs_do(build):
     failed = subprocess.run([*argv, "bench=nonsense"], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert "verdict=pass" in passed.stdout and passed.returncode == 0, passed.stdout[-2000:]
     assert "verdict=pass" not in failed.stdout and failed.returncode == 1, failed.stdout[-2000:]
+
+
+def test_what_fails_on_command_is_counted_and_survived(build):
+    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k", f'{FAILING} run="{COMMANDS}"']
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert "verdict=fail" in done.stdout and done.returncode == 1, done.stdout[-2000:]
+    what_was_asked_for_failed(done.stdout)
 
 
 def run_hosted(argv, reporter):
