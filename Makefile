@@ -124,6 +124,7 @@ KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fata
 # ---- what is missing is installed before any rule runs -----------------------------------------------------------
 
 NEEDS_clean :=
+NEEDS_proof :=
 NEEDS_help :=
 NEEDS_deps := all
 NEEDS_iso := iso
@@ -296,7 +297,7 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: test test-matrix test-machines test-huge test-bare test-msan soak mutants fuzz fuzz-keep lint
+.PHONY: test test-matrix test-machines test-huge test-bare test-msan soak mutants proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
@@ -320,6 +321,11 @@ soak: host-native $(KERNEL) ## random operations on pages, ranges, mappings, poo
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+
+# Seldom: before what was proven is said again. Each part stands for itself, too.
+proof: ## all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
+		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
 
 lint: ## gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack, over all but the tests; minutes
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py

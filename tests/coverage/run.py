@@ -58,7 +58,7 @@ def counts_of(machine, build, folder):
     found = list(files(path.read_bytes()))
     (build / f"coverage-{machine.name}.console").write_text("\n".join(outcome.lines), encoding="utf-8")
     if outcome.verdict != "pass":
-        print(f"Not every case passed in QEMU: {build}/coverage-{machine.name}.console", file=sys.stderr)
+        raise ValueError(f"not every case passed: {build}/coverage-{machine.name}.console")
     if f"coverage: {len(found)} files" not in outcome.lines:
         raise ValueError(f"the guest ended before it had written everything: {len(found)} files")
     return found

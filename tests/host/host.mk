@@ -80,7 +80,7 @@ host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with 
 coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the cases reach, hosted and in QEMU, by file, BUILD/coverage.html; mm/ must have 95% of its lines
 	@$(MAKE) --no-print-directory COV=1 BUILD=$(BUILD)/cov kernel
 	@find $(BUILD)/host/cov -name '*.gcda' -exec rm {} +
-	@$(BUILD)/host/cov/ashlar-host -c 4 -m 3G > $(BUILD)/coverage.console 2>&1 || echo 'Not every case passed: $(BUILD)/coverage.console'
+	@$(BUILD)/host/cov/ashlar-host -c 4 -m 3G > $(BUILD)/coverage.console 2>&1 || { echo 'Not every case passed: $(BUILD)/coverage.console'; exit 1; }
 	@tests/coverage/run.py --build $(BUILD)/cov
 	@gcovr --root . --filter '(mm|kernel)/' --html-details $(BUILD)/coverage.html --txt $(BUILD)/coverage.txt \
 		$(BUILD)/host/cov $(BUILD)/cov

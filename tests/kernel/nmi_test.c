@@ -15,6 +15,8 @@
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
+#include "mm/mm.h"
+#include "mm/page.h"
 
 #define LIMIT (5 * NS_PER_S)
 
@@ -87,6 +89,39 @@ TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
 	EXPECT(calls >= 2);
 	EXPECT_EQ(deepest, 1);
 	EXPECT(!peeked);
+}
+
+/* mm.h: page_peek() in any context. */
+static pfn_t known;
+static struct page copies[2];
+static bool copied[2];
+
+static void peek_at_pages(struct trap_frame *frame)
+{
+	(void)frame;
+	copied[0] = page_peek(known, &copies[0]);
+	copied[1] = page_peek(~0ULL >> PAGE_SHIFT, &copies[1]);
+	atomic_store_release(&calls, 1);
+}
+
+TEST(arch_nmi, struct_pages_can_be_looked_at_in_one)
+{
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+	const u64 start = clock_ns();
+
+	if (apic_mode() == APIC_NONE)
+		SKIP("needs a local APIC");
+	REQUIRE(page);
+	known = page_pfn(page);
+	calls = 0;
+	trap_set_handler(TRAP_NMI, peek_at_pages);
+	EXPECT(send_to_self());
+	while (!atomic_load_acquire(&calls) && clock_ns() - start < LIMIT)
+		cpu_relax();
+	nmi_init();
+	EXPECT(calls == 1 && copied[0] && !copied[1]);
+	EXPECT(copies[0].refcount == 1 && copies[0].order == 3);
+	page_free(page);
 }
 
 static bool says(u8 status, u8 stuck, const char *begin)
