@@ -12,7 +12,8 @@ A mutant is a patch in this folder, with a header of `Name: value` lines above t
 tests/model/run.py, and the patch breaks the model and the code alike (what x86 does with a missing fence is luck; what the model
 does is not). Both halves must be noticed: spin finds an error in the broken model, and the broken code does not say any more what
 tests/model/steps.txt has of that model's steps. Else the case must pass on the unbroken tree and fail on the broken one: a result `not ok`,
-or an end of the run while it was running. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+or an end of the run while it was running. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Of several
+cases, commas between, each must. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
 
 As many mutants at a time as there are CPUs, each in a copy of the tree of its own.
 """
@@ -65,8 +66,12 @@ class Mutant:
         return self.field["Build"]
 
     @property
+    def cases(self):
+        return self.field["Case"].split(", ")
+
+    @property
     def model(self):
-        return self.field["Case"].partition(".")[0] if self.target == "spin" else ""
+        return self.cases[0].partition(".")[0] if self.target == "spin" else ""
 
     @property
     def make_target(self):
@@ -131,9 +136,9 @@ def guest_lines(tree, described, case):
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 
-def both_halves(tree, mutant):
+def both_halves(tree, mutant, case):
     """failed if spin finds an error in the model and the code is not as its steps; passed if neither; else which of them."""
-    model = searched(tree, mutant.field["Case"])
+    model = searched(tree, case)
     complaints = steps.complaints(tree.folder, mutant.model)
     if (model == "failed") == bool(complaints):
         return model
@@ -153,11 +158,22 @@ def searched(tree, case):
     return "passed" if done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M) else "absent"
 
 
-def outcome(tree, mutant):
+def pytest_outcome(tree, test):
+    """A test of tests/qemu, that of the tree, on what was built there."""
+    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
+    try:
+        done = subprocess.run(argv, cwd=tree.folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return "absent"
+    return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
+
+
+def outcome(tree, mutant, case):
     """passed, failed, died (the run ended inside the suite of the case), absent, or in words what half of it."""
-    case = mutant.field["Case"]
+    if "::" in case:
+        return pytest_outcome(tree, case)
     if mutant.target == "spin":
-        return both_halves(tree, mutant)
+        return both_halves(tree, mutant, case)
     if mutant.target == "kernel":
         lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
     else:
@@ -174,19 +190,19 @@ def outcome(tree, mutant):
 
 
 def unbroken(tree, mutant, known):
-    """"" if the case passes on the unbroken tree, else what is wrong. All trees are the same one, so once is enough."""
-    key = (mutant.target, mutant.field.get("Machine"), mutant.field["Case"])
-    if key not in known:
-        wrong = tree.make(mutant.make_target)
-        before = "" if wrong else outcome(tree, mutant)
-        known[key] = f"the unbroken tree does not build: {wrong}" if wrong else (
-            "" if before == "passed" else f"on the unbroken tree {mutant.field['Case']} is {before}"
-        )
-    return known[key]
+    """"" if the cases pass on the unbroken tree, else what is wrong. All trees are the same one, so once is enough."""
+    for case in mutant.cases:
+        key = (mutant.target, mutant.field.get("Machine"), case)
+        if key not in known:
+            wrong = tree.make(mutant.make_target)
+            known[key] = f"the unbroken tree does not build: {wrong}" if wrong else outcome(tree, mutant, case)
+        if known[key] != "passed":
+            return f"on the unbroken tree {case}: {known[key]}"
+    return ""
 
 
 def attempt(tree, mutant, known):
-    """"" if the mutant was caught, else why not."""
+    """"" if the mutant was caught by each of its cases, else why not."""
     wrong = unbroken(tree, mutant, known)
     if wrong:
         return wrong
@@ -196,10 +212,11 @@ def attempt(tree, mutant, known):
         wrong = tree.make(mutant.make_target)
         if wrong:
             return f"the broken tree does not build: {wrong}"
-        after = outcome(tree, mutant)
+        after = {case: outcome(tree, mutant, case) for case in mutant.cases}
     finally:
         tree.patch(mutant.path, "--reverse")
-    return "" if after in ("failed", "died") else f"NOT CAUGHT: {mutant.field['Case']} {after}"
+    missed = [f"NOT CAUGHT: {case} {found}" for case, found in after.items() if found not in ("failed", "died")]
+    return "\n".join(missed)
 
 
 def attempt_in_any(trees, mutant, known):
