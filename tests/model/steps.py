@@ -2,9 +2,9 @@
 and tests/mutants/run.py; by hand, for a tree: tests/model/steps.py [folder].
 
 A row is a function, and phrases of its body that matter. The function's definition is looked for in the file that the row names;
-comments and strings are left out (but not the instructions of __asm__). Of all places in the body where one of the phrases stands, read from top to
-bottom, there must be as many as the row has, in its order: so a statement that is gone, weakened, moved past another of the row or said
-once more is noticed. What stands between them is not looked at.
+comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from
+top to bottom, must be the row: so a statement that is gone, weakened, moved past another of the row or said once more is noticed. What
+stands between them is not looked at.
 """
 
 import re
@@ -31,7 +31,7 @@ class Row:
 
 
 def bare(text):
-    """Code alone: no comments, strings empty, white space as single blanks but for line ends."""
+    """Code alone: no comments, strings empty."""
 
     def token(match):
         if match[0].startswith("/"):
