@@ -274,6 +274,7 @@ struct stretch {
 	struct mm *mm;
 	const struct hvo_mode *mode;
 	struct block_list list, bad;
+	cpu_t asker;
 	bool remapped; /* a round is due */
 };
 
@@ -301,8 +302,11 @@ static void optimise_stretches(u64 start, u64 end, void *arg)
 {
 	struct stretch *stretches = arg;
 
-	for (u64 i = start; i < end; i++)
+	for (u64 i = start; i < end; i++) {
 		optimise_stretch(&stretches[i]);
+		if (cpu_id() != stretches[i].asker)
+			atomic_add_relaxed(&stretches[i].mm->stretches_helped, 1);
+	}
 }
 
 /*
@@ -327,7 +331,7 @@ static void optimise_parallel(struct stretch *whole, unsigned threads)
 	const u64 count = MIN(threads * STRETCHES_PER_THREAD, STRETCHES_MAX);
 
 	for (u64 i = 0; i < count; i++) {
-		stretches[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode, .bad = BLOCK_LIST_INIT};
+		stretches[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode, .bad = BLOCK_LIST_INIT, .asker = cpu_id()};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i), &stretches[i].list);
 	}
 	job.arg = stretches;

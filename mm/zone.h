@@ -158,6 +158,7 @@ struct mm {
 	u64 *changes;      /* [BLOCK_STATES * BLOCK_STATES], atomic */
 	u64 pmd_splits, sections_opened, sections_closed; /* atomic */
 	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
+	u64 stretches_helped; /* of batches that CPUs shared (hvo.c): done by others than who asked; atomic */
 	u32 sections_moving;  /* being opened or closed */
 	struct fail_plan fail; /* tests: what is to fail */
 	struct bad_frames bad;
