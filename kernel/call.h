@@ -2,7 +2,7 @@
  * Asking other CPUs to do something.
  *
  *   call_cpus()   now, in their interrupt handler, and wait until all have done it: flushes, drains, register reads.
- *                 The function must be short, call nobody, and take no lock that is ever held with interrupts on, unless
+ *                 The function must be short, call nobody, and wait for no lock that is ever held with interrupts on, unless
  *                 locks_none().
  *   work_start()  when they are idle: one function runs to completion in the CPU's idle loop (a padata chunk loop, a
  *                 test's thread, a payload). There is no scheduler; a CPU that is busy refuses.

@@ -2,8 +2,8 @@
  * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many contend.
  *
  * Interrupt handlers take no locks of this kind: they neither allocate nor free, so locking does not mask
- * interrupts, and a CPU that spins keeps serving its mailbox. The exception, a drain of per-CPU lists, asks locks_none()
- * first. No lock is held across a shootdown round or any wait.
+ * interrupts, and a CPU that spins keeps serving its mailbox. The exception, a drain of per-CPU lists, only tries a lock, or
+ * asks locks_none() before it waits for one. No lock is held across a shootdown round or any wait.
  *
  * Every lock has a rank; debug builds assert that locks are taken in rising rank, which makes the documented lock order
  * the real one, and keep the longest time any was held (lock_held_max_ns).

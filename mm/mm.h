@@ -105,7 +105,7 @@ bool page_peek(pfn_t pfn, struct page *copy);
 
 /*
  * This frame of RAM is faulty: keep it out of use for good. 0: it is (or was already). -EBUSY: somebody has it; it is taken out when it
- * is freed, and its block is given to nobody meanwhile. -EINVAL: not RAM, or firmware's; -ENOMEM, -EAGAIN: nothing was done. Bad
+ * is freed, and its block is given to nobody else meanwhile. -EINVAL: not RAM, or firmware's; -ENOMEM, -EAGAIN: nothing was done. Bad
  * frames are counted as such; see bad_frames.h, and badram= for those known before the start. May wait for other CPUs.
  */
 int page_mark_bad(pfn_t pfn);
