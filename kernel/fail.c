@@ -88,9 +88,26 @@ static int parse_fail(const struct option *opt, const char *value)
 	return 0;
 }
 
+/* As parse_fail() takes it; nothing if nothing was asked for. */
+static void show_fail(const struct option *opt, char *buf, size_t size)
+{
+	size_t at = 0;
+
+	(void)opt;
+	*buf = '\0';
+	for (unsigned i = 0; i < FAIL_SITES && at < size; i++)
+		if (wishes.count[i].left)
+			at += (size_t)format(buf + at, size - at, "%s%s:%u%s", at ? "," : "", names[i], wishes.count[i].left,
+					     wishes.count[i].every ? "+" : "");
+	if (wishes.ap && at < size)
+		at += (size_t)format(buf + at, size - at, "%sap:%llu", at ? "," : "", (unsigned long long)wishes.ap);
+	if (wishes.ipi_us && at < size)
+		format(buf + at, size - at, "%sipi:%llu", at ? "," : "", (unsigned long long)wishes.ipi_us);
+}
+
 OPTION(fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
        .help = "test: the N-th pass of a site fails (N+: each N-th), a CPU does not start, messages are answered late",
-       .parse = parse_fail, .boot_only = true);
+       .parse = parse_fail, .show = show_fail, .boot_only = true);
 
 void fail_arm(struct fail_plan *plan, enum fail_site site, u32 nth, enum fail_again again)
 {

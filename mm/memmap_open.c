@@ -31,7 +31,14 @@ static int parse_threads(const struct option *opt, const char *value)
 	return 0;
 }
 
-OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads, .target = &boot_threads,
+static void show_threads(const struct option *opt, char *buf, size_t size)
+{
+	const struct memmap_threads *threads = opt->target;
+
+	format(buf, size, "%u%s", threads->value, threads->percent ? "%" : "");
+}
+
+OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads, .show = show_threads, .target = &boot_threads,
        .help = "threads per node for memmap=parallel; 0: one CPU alone", .boot_only = true);
 
 enum section_style memmap_style(void)

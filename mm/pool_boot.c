@@ -146,10 +146,32 @@ static int parse_count(const struct option *opt, const char *value)
 	return pool_boot_parse_count(&machine, value);
 }
 
+static void show_size(const struct option *opt, char *buf, size_t size)
+{
+	static const char *const names[POOL_BOOT_SIZES + 1] = {[POOL_BOOT_2M] = "2M", [POOL_BOOT_1G] = "1G", [POOL_BOOT_SIZES] = "none"};
+
+	(void)opt;
+	format(buf, size, "%s", names[machine.size]);
+}
+
+/* Of the size that it would belong to now. */
+static void show_count(const struct option *opt, char *buf, size_t size)
+{
+	const struct pool_boot_request *request = &machine.request[machine.size % POOL_BOOT_SIZES];
+	size_t at = 0;
+
+	(void)opt;
+	format(buf, size, "%llu", (unsigned long long)request->total);
+	for (unsigned i = 0; i < request->nodes && at < size; i++)
+		at += (size_t)format(buf + at, size - at, "%s%llu:%llu", i ? "," : "", (unsigned long long)request->on[i].node,
+				     (unsigned long long)request->on[i].count);
+}
+
 OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot", .parse = parse_size,
-       .boot_only = true);
+       .show = show_size, .boot_only = true);
 OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
-       .help = "huge pages to make at boot, in all or per node", .parse = parse_count, .boot_only = true);
+       .help = "huge pages to make at boot, in all or per node", .parse = parse_count, .show = show_count,
+       .boot_only = true);
 
 void pools_init(void)
 {

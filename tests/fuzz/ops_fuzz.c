@@ -5,6 +5,10 @@
  *	input   byte 0: how much of the rest, in 256ths, chooses operations on pages, pools, sections and ranges of an arena against a
  *	        reference allocator; the others choose operations on huge mappings of the machine (tests/kernel/random.h)
  *
+ * Beside what the random cases do: every search of contig= (the arena's first byte), every mode of hvo= (in arenas that may have sections
+ * mapped), a pool of 1 GiB pages and its demotion, CMA, bad frames, mappings that are populated, grown, protected, promised, and for some
+ * operations one pass of one site that fails.
+ *
  * The machine goes on from input to input. What it keeps is little (page tables of mappings), but what one input breaks another
  * may show: replay a crash with the inputs before it if it does not show alone.
  *
@@ -74,7 +78,7 @@ int main(int argc, char **argv)
 	input.argc = argc;
 	input.argv = argv;
 	host_config.cpus = 1; /* an input does the same each time, and nobody waits for a thread to be scheduled */
-	host_config.ram = MIB(192);
+	host_config.ram = MIB(768);
 	host_machine_init();
 	host_machine_run("");
 }

@@ -59,15 +59,18 @@ $(BUILD)/host/fast/ashlar-peer.o: $(HOST_PEER_SOURCES:%.c=$(BUILD)/host/fast/%.o
 	@echo '  HOSTLD  $@'
 	@$(HOST_CC) -r -nostdlib $^ -o $@
 
-# Sequences of operations on the whole machine, driven by libFuzzer, or by saved inputs.
-HOST_OPS_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/fuzz/ops_fuzz.c
--include $(foreach variant,asan fuzz,$(BUILD)/host/$(variant)/tests/fuzz/ops_fuzz.d)
-$(BUILD)/fuzz/ops_fuzz: $(HOST_OPS_SOURCES:%.c=$(BUILD)/host/fuzz/%.o)
+# Harnesses that need the whole machine, driven by libFuzzer, or by saved inputs: sequences of operations, and all options.
+HOST_FUZZERS := ops options
+HOST_FUZZED := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES))
+-include $(foreach variant,asan fuzz,$(HOST_FUZZERS:%=$(BUILD)/host/$(variant)/tests/fuzz/%_fuzz.d))
+$(HOST_FUZZERS:%=$(BUILD)/fuzz/%_fuzz): $(BUILD)/fuzz/%: $(HOST_FUZZED:%.c=$(BUILD)/host/fuzz/%.o) $(BUILD)/host/fuzz/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	@echo '  HOSTLD  $@'
 	@clang $(HOST_CFLAGS_fuzz) -pthread $^ $$(clang -print-file-name=libclang_rt.fuzzer_no_main-x86_64.a) -lstdc++ -lm -o $@
 
-$(BUILD)/host/asan/ops_replay: $(HOST_OPS_SOURCES:%.c=$(BUILD)/host/asan/%.o) $(BUILD)/host/asan/tests/fuzz/replay.o
+HOST_REPLAYS := $(HOST_FUZZERS:%=$(BUILD)/host/asan/%_replay)
+$(HOST_REPLAYS): $(BUILD)/host/asan/%_replay: $(HOST_FUZZED:%.c=$(BUILD)/host/asan/%.o) $(BUILD)/host/asan/tests/fuzz/%_fuzz.o \
+		$(BUILD)/host/asan/tests/fuzz/replay.o
 	@echo '  HOSTLD  $@'
 	@$(HOST_CC) $(HOST_CFLAGS_asan) -pthread $^ -o $@
 
@@ -97,5 +100,5 @@ host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, un
 host-msan: $(BUILD)/host/msan/ashlar-host ## hosted build with real mappings, under clang's memory sanitizer: reads of what nobody wrote
 host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
 host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
-host-replay: $(BUILD)/host/asan/ops_replay ## saved sequences of operations (tests/fuzz/corpus) are its arguments
+host-replay: $(HOST_REPLAYS) ## harnesses for saved inputs (tests/fuzz/corpus), which are their arguments: sequences of operations, options
 host: host-asan host-tsan host-fast host-native ## all hosted builds

@@ -100,6 +100,17 @@ bool model_move(struct alloc_model *m, pfn_t pfn, u64 frames, u16 from, u16 to)
 	return true;
 }
 
+bool model_is_free(const struct alloc_model *m, pfn_t pfn)
+{
+	return frame_number(m, pfn) < m->frames && m->holder[frame_number(m, pfn)] == MODEL_FREE;
+}
+
+void model_lose(struct alloc_model *m, pfn_t pfn)
+{
+	m->holder[frame_number(m, pfn)] = MODEL_NO_RAM;
+	m->no_ram[frame_number(m, pfn) / BLOCK_FRAMES]++;
+}
+
 /* ---- should there have been a page? ---- */
 
 /* Free blocks of each node that are not META's, whole; and those that have their struct pages. */

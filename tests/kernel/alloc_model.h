@@ -29,6 +29,10 @@ void model_drop(struct alloc_model *m);
 /* Frames change hands. False, said why, if one of them was not `from`'s. */
 bool model_move(struct alloc_model *m, pfn_t pfn, u64 frames, u16 from, u16 to);
 
+/* Is it in nobody's hands? And: a free frame is no RAM any more, because it is bad. */
+bool model_is_free(const struct alloc_model *m, pfn_t pfn);
+void model_lose(struct alloc_model *m, pfn_t pfn);
+
 /*
  * After rings were drained and gated frames released: should a page of this order have been found (NODE_NONE: anywhere)?
  * True only if the allocator's promises leave no excuse.

@@ -4,26 +4,30 @@
  * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later one what was
  * written. One mapping is everybody's: each CPU has its own word in every page, and releases pages under the others,
  * so the word is what it wrote or zero. `make soak` does a million.
+ *
+ * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: mappings with promised pages, that grow, that are read-only for a while, and
+ * failures of whatever may be refused.
  */
 #include <arch/atomic.h>
 
 #include "kernel/cmdline.h"
 #include "kernel/percpu.h"
 #include "kernel/test.h"
-#include "mm/mm.h"
 #include "mm/page.h"
+#include "mm/pool.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 
-enum { MINE = 4, MINE_PAGES = 16, SHARED_PAGES = 4, WORKERS_MAX = 64 };
+enum { MINE = 4, MINE_PAGES = 16, SHARED_PAGES = 4, WORKERS_MAX = 64, PAGES_MAX = 24, POOL_PAGES = 4 };
 
 static u64 soak_ops = 600;
 OPTION_U64(soak_ops, soak_ops, 1, 1ULL << 40, "operations of mm.huge_map.random_operations, by all CPUs together");
 
 struct mapping {
 	char *addr;
-	u64 page;
+	u64 page, pages;
 	u32 written; /* a bit for each page */
+	bool read_only;
 };
 
 struct worker {
@@ -58,16 +62,21 @@ static void expect_word(volatile u64 *word, u64 value)
 /* Mostly small pages: what is tested is the same, and clearing takes less. */
 static void map_mine(struct worker *w, struct mapping *m)
 {
-	m->page = pick(w, 8) ? PAGE_SIZE : MIB(2);
-	m->written = 0;
-	m->addr = huge_map((m->page == PAGE_SIZE ? MINE_PAGES : 2) * m->page, m->page, 0);
+	const u64 page = pick(w, 8) ? PAGE_SIZE : MIB(2), pages = page == PAGE_SIZE ? MINE_PAGES : 2;
+	struct huge_request request = {.size = pages * page, .page = page};
+
+	if (w->random.data) {
+		request.flags = page > PAGE_SIZE && pick(w, 2) ? HUGE_RESERVE : 0; /* HUGE_POOL alone may find none */
+		request.room = pick(w, 2) * PAGES_MAX * page;
+	}
+	*m = (struct mapping){.addr = huge_map_with(&request), .page = page, .pages = pages};
 	if (!m->addr)
 		atomic_fetch_add(&soak.refused, 1); /* out of addresses, where there are few */
 }
 
 static void touch_mine(struct worker *w, struct mapping *m)
 {
-	const u64 number = pick(w, m->page == PAGE_SIZE ? MINE_PAGES : 2);
+	const u64 number = pick(w, m->pages);
 	volatile u64 *word = word_of(m->addr, m->page, number, pick(w, 64));
 	volatile u64 *tag = word_of(m->addr, m->page, number, 3);
 	const u32 bit = 1U << number;
@@ -76,18 +85,42 @@ static void touch_mine(struct worker *w, struct mapping *m)
 	if (!(m->written & bit) && word != tag)
 		expect_word(word, 0);
 	w->touched += !(m->written & bit);
+	if (m->read_only)
+		return;
 	m->written |= bit;
 	*tag = number + 1;
 }
 
 static void release_mine(struct worker *w, struct mapping *m)
 {
-	const u64 pages = m->page == PAGE_SIZE ? MINE_PAGES : 2, first = pick(w, pages), count = 1 + pick(w, pages - first);
+	const u64 first = pick(w, m->pages), count = 1 + pick(w, m->pages - first);
 
 	if (huge_release(m->addr + first * m->page, count * m->page) < 0)
 		atomic_fetch_add(&soak.wrong, 1);
 	for (u64 i = first; i < first + count; i++)
 		m->written &= ~(1U << i);
+}
+
+/* Larger or refused, read-only or not, or all there: what was written stays, what was not is zero. */
+static void change_mine(struct worker *w, struct mapping *m)
+{
+	const u64 what = pick(w, 4), pages = MIN(m->pages + 1 + pick(w, 4), PAGES_MAX);
+	int err = 0;
+
+	fail_arm(&mm_kernel.fail, (enum fail_site)pick(w, FAIL_ANY + 1), 1 + (u32)pick(w, 8), FAIL_ONCE);
+	if (what == 0)
+		err = huge_populate(m->addr, m->pages * m->page);
+	else if (what == 1 && (m->page == PAGE_SIZE || pages <= POOL_PAGES))
+		err = huge_grow(m->addr, pages * m->page);
+	else if (what > 1)
+		err = huge_protect(m->addr, m->read_only ? HUGE_READ_WRITE : HUGE_READ_ONLY);
+	fail_disarm(&mm_kernel.fail);
+	if (err && (what > 1 || (err != -ENOMEM && (what == 0 || pages > m->pages))))
+		atomic_fetch_add(&soak.wrong, 1);
+	if (!err && what == 1 && (m->page == PAGE_SIZE || pages <= POOL_PAGES))
+		m->pages = pages;
+	if (!err && what > 1)
+		m->read_only = !m->read_only;
 }
 
 static void touch_shared(struct worker *w)
@@ -114,6 +147,8 @@ static void one_operation(struct worker *w)
 		release_mine(w, m);
 	else if (what == 2)
 		huge_release(soak.shared + pick(w, SHARED_PAGES) * PAGE_SIZE, PAGE_SIZE);
+	else if (what < 6 && w->random.data)
+		change_mine(w, m);
 	else if (what < 12)
 		touch_shared(w);
 	else
@@ -146,6 +181,7 @@ void random_mappings(const u8 *data, size_t len)
 
 	__builtin_memset(&soak, 0, sizeof(soak));
 	w->random = (struct random_source){.data = data, .len = len};
+	pool_resize(&pool_2m, hvo_mode_find("on"), pick(w, 2) * POOL_PAGES);
 	huge_usage(&before);
 	soak.shared = huge_map(SHARED_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
 	REQUIRE(soak.shared);
@@ -155,6 +191,8 @@ void random_mappings(const u8 *data, size_t len)
 	huge_unmap(soak.shared);
 	huge_usage(&after);
 	EXPECT_EQ(soak.wrong, 0);
+	EXPECT_EQ(pool_2m.reserved, 0);
+	EXPECT_EQ(pool_resize(&pool_2m, hvo_mode_find("on"), 0), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(after.mapped); i++)
 		EXPECT_EQ(after.mapped[i], before.mapped[i]);
 }

@@ -5,6 +5,8 @@
  * Work comes in waves: a level is drawn, memory is taken or given back until it is reached, then the next one. Between pages the
  * pool is resized, rings drained, gated frames released, sections closed, huge blocks made bare and full ones huge.
  *
+ * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: any mode and search, a pool of 1 GiB pages, CMA, bad frames, and failures.
+ *
  * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5; test runs do fewer.
  */
 #include <arch/clock.h>
@@ -12,6 +14,8 @@
 #include "kernel/cmdline.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/bad_frames.h"
 #include "mm/buddy.h"
 #include "mm/contig.h"
 #include "mm/meta.h"
@@ -19,9 +23,10 @@
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "tests/kernel/alloc_model.h"
+#include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 
-enum { HOLDERS = 4096, WALK_EVERY = 100000, WALK_EVERY_CHOSEN = 256, RUNS = 64 };
+enum { HOLDERS = 4096, WALK_EVERY = 100000, WALK_EVERY_CHOSEN = 256, POOL_PAGES = 32, RUNS = GIB_BLOCKS + 2 * POOL_PAGES, BAD_MAX = 4 };
 enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 }; /* whoever finds nothing asks every CPU */
 
 static u64 soak_operations;
@@ -43,8 +48,19 @@ struct soak {
 	struct random_source random;
 	u64 level, operations, found_none, walks;
 	unsigned style, held;
-	u32 pool_block[RUNS];
-	unsigned pool_blocks;
+	struct {
+		u32 block;
+		unsigned order;
+	} run[RUNS]; /* free in the pools */
+	unsigned runs;
+
+	/* Chosen by a fuzzer, else as they are without it. */
+	struct pool giga;
+	struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
+	const struct hvo_mode *mode; /* NULL: any */
+	bool excused;                /* that there is room does not mean that it is found */
+	bool pending;                /* a frame in use is to be bad: the model does not know when it is */
+	unsigned bad;
 };
 
 static u64 draw(struct soak *s, u64 below)
@@ -102,31 +118,48 @@ static void settle(struct soak *s)
 		meta_flush_gated(&s->a->mm.node[n]);
 }
 
-static void pool_blocks_change_hands(struct soak *s, u16 from, u16 to)
+static void runs_change_hands(struct soak *s, u16 from, u16 to)
 {
-	for (unsigned i = 0; i < s->pool_blocks; i++)
-		model_move(&s->model, block_pfn(s->pool_block[i]), BLOCK_FRAMES, from, to);
+	for (unsigned i = 0; i < s->runs; i++)
+		model_move(&s->model, block_pfn(s->run[i].block), order_pages(s->run[i].order), from, to);
 }
 
-/* Between these two the pool may take other blocks: what it has afterwards was free, or its own, before. */
+/* Between these two the pools may take other blocks: what they have afterwards was free, or their own, before. */
 static void pool_forget(struct soak *s)
 {
-	pool_blocks_change_hands(s, MODEL_POOL, MODEL_FREE);
-	s->pool_blocks = 0;
+	runs_change_hands(s, MODEL_POOL, MODEL_FREE);
+	s->runs = 0;
+}
+
+static void learn_free(struct soak *s, const struct pool *pool)
+{
+	const unsigned before = s->runs;
+
+	for (node_t n = 0; n < s->a->mm.nodes; n++)
+		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->runs < RUNS;
+		     index = block_at(&s->a->mm, index)->next) {
+			s->run[s->runs].block = index;
+			s->run[s->runs++].order = pool->order;
+		}
+	if (s->runs - before != pool->free)
+		test_fail(__FILE__, __LINE__, "a pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
+			  s->runs - before);
 }
 
 static void pool_learn(struct soak *s)
 {
-	const struct pool *pool = &s->a->pool;
+	learn_free(s, &s->a->pool);
+	learn_free(s, &s->giga);
+	runs_change_hands(s, MODEL_FREE, MODEL_POOL);
+}
 
-	for (node_t n = 0; n < s->a->mm.nodes; n++)
-		for (u32 index = pool->node[n].free.head; index != BLOCK_NONE && s->pool_blocks < RUNS;
-		     index = block_at(&s->a->mm, index)->next)
-			s->pool_block[s->pool_blocks++] = index;
-	if (s->pool_blocks != pool->free)
-		test_fail(__FILE__, __LINE__, "the pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
-			  s->pool_blocks);
-	pool_blocks_change_hands(s, MODEL_FREE, MODEL_POOL);
+static u64 frames_in_pools(const struct soak *s)
+{
+	u64 frames = 0;
+
+	for (unsigned i = 0; i < s->runs; i++)
+		frames += order_pages(s->run[i].order);
+	return frames;
 }
 
 /* Free pages of the pool make room for 1 GiB, elsewhere; some may have moved in vain. */
@@ -149,7 +182,7 @@ static struct page *ask_again(struct soak *s, unsigned order, enum page_use use,
 	s->found_none++;
 	settle(s);
 	page = ask(s, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
-	if (!page && model_has_room(&s->model, order, node)) {
+	if (!page && !s->excused && !s->a->mm.fail.armed && model_has_room(&s->model, order, node)) {
 		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
 		model_print(&s->model);
 	}
@@ -209,10 +242,19 @@ static void refer_to_page(struct soak *s)
 
 /* ---- everything else ---- */
 
+static u64 hvo_mode_count(void)
+{
+	u64 count = 0;
+
+	while (hvo_modes[count].name)
+		count++;
+	return count;
+}
+
 static void resize_pool(struct soak *s)
 {
 	pool_forget(s);
-	pool_resize(&s->a->pool, hvo_mode_find("on"), draw(s, RUNS / 2));
+	pool_resize(&s->a->pool, s->mode ? s->mode : &hvo_modes[draw(s, hvo_mode_count())], draw(s, POOL_PAGES));
 	pool_learn(s);
 }
 
@@ -230,6 +272,50 @@ static void borrow_range(struct soak *s)
 			model_move(&s->model, pfn, frames, 1, MODEL_FREE);
 		mm_contig_free_range(&a->mm, pfn, frames);
 	}
+	pool_learn(s);
+}
+
+/* ---- what only a fuzzer chooses ---- */
+
+static void resize_giga(struct soak *s)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	if (s->a->options.phantom == 0)
+		return;
+	pool_forget(s);
+	if (draw(s, 4))
+		pool_resize(&s->giga, on, draw(s, 2));
+	else if (s->a->pool.pages <= 2 * POOL_PAGES)
+		pool_demote(&s->giga, &s->a->pool, on, 1);
+	pool_learn(s);
+}
+
+/* Movable pages only from now on, there; soak's own have no mover, so it is refused where they lie. */
+static void declare_cma(struct soak *s)
+{
+	const u64 blocks = s->model.real_frames / BLOCK_FRAMES;
+	const pfn_t pfn = (s->a->start >> PAGE_SHIFT) + draw(s, blocks) * BLOCK_FRAMES;
+
+	pool_forget(s);
+	s->excused |= mm_contig_declare_cma(&s->a->mm, pfn, BLOCK_FRAMES) == 0;
+	pool_learn(s);
+}
+
+static void mark_bad(struct soak *s)
+{
+	const pfn_t pfn = (s->a->start >> PAGE_SHIFT) + draw(s, s->model.real_frames);
+	int err;
+
+	if (s->bad == BAD_MAX || !model_is_free(&s->model, pfn) || block_of(&s->a->mm, pfn)->state == BLOCK_META)
+		return;
+	pool_forget(s);
+	err = mm_mark_bad(&s->a->mm, pfn);
+	s->pending |= err == -EBUSY;
+	s->excused |= err == -EBUSY;
+	s->bad++;
+	if (err == 0)
+		model_lose(&s->model, pfn);
 	pool_learn(s);
 }
 
@@ -264,6 +350,18 @@ static void do_something_else(struct soak *s)
 	case 7:
 		borrow_range(s);
 		break;
+	case 8:
+		if (s->random.data)
+			resize_giga(s);
+		break;
+	case 9:
+		if (s->random.data)
+			declare_cma(s);
+		break;
+	case 10:
+		if (s->random.data)
+			mark_bad(s);
+		break;
 	default:
 		if (s->held)
 			refer_to_page(s);
@@ -292,20 +390,33 @@ static void one_operation(struct soak *s)
 		next_wave(s);
 }
 
+/* One pass of some site fails in it, or none if it does not come by so often. */
+static void operate(struct soak *s)
+{
+	const bool fails = s->random.data && draw(s, 16) == 0;
+
+	if (fails)
+		fail_arm(&s->a->mm.fail, (enum fail_site)draw(s, FAIL_ANY + 1), 1 + (u32)draw(s, 8), FAIL_ONCE);
+	one_operation(s);
+	if (fails)
+		fail_disarm(&s->a->mm.fail);
+}
+
 /* ---- looking at all of it ---- */
 
 static void walk(struct soak *s)
 {
-	const struct mm_usage usage = arena_usage(s->a);
+	struct mm_usage usage;
 
 	s->walks++;
+	mm_usage_read(&s->a->mm, (const struct pool *const[]){&s->a->pool, &s->giga, NULL}, &usage);
 	EXPECT_EQ(usage.in_use, s->model.total + arena_zone(s->a, 0)->boot);
-	EXPECT_EQ(usage.pool_free, s->pool_blocks * BLOCK_FRAMES);
-	EXPECT(arena_accounted(s->a)); /* with pages on the rings */
+	EXPECT_EQ(usage.pool_free, frames_in_pools(s));
+	EXPECT(arena_accounted_with(s->a, &s->giga)); /* with pages on the rings */
 	if (draw(s, 2) == 0)
 		return;
 	pcp_drain_all(&s->a->mm);
-	EXPECT(model_agrees(&s->model));
+	EXPECT(s->pending || model_agrees(&s->model));
 }
 
 static void work(struct soak *s)
@@ -317,7 +428,7 @@ static void work(struct soak *s)
 	next_wave(s);
 	for (s->operations = 1; s->operations <= operations && !test_failed() && !random_is_used_up(&s->random);
 	     s->operations++) {
-		one_operation(s);
+		operate(s);
 		if (s->operations % every == 0)
 			walk(s);
 		if (s->operations % 10000000 == 0)
@@ -336,22 +447,24 @@ static void give_everything(struct soak *s)
 	while (s->held && !test_failed())
 		give_page(s);
 	pool_forget(s);
+	pool_resize(&s->giga, hvo_mode_find("on"), 0);
 	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
 	settle(s);
 	EXPECT_EQ(s->model.total, 0);
 	EXPECT_EQ(arena_usage(s->a).in_use, arena_zone(s->a, 0)->boot);
-	EXPECT(model_agrees(&s->model));
-	EXPECT(arena_accounted(s->a));
+	EXPECT(s->pending || model_agrees(&s->model));
+	EXPECT(arena_accounted_with(s->a, &s->giga));
 }
 
-static void soak(struct arena *a, struct random_source random)
+static void soak(struct arena *a, struct random_source random, const struct hvo_mode *mode)
 {
 	static struct soak s;
 	unsigned order = 0;
 
 	if (!a)
 		return;
-	s = (struct soak){.a = a, .random = random};
+	s = (struct soak){.a = a, .random = random, .mode = mode, .excused = !mode};
+	pool_init(&s.giga, &a->mm, GIGA_ORDER, s.giga_nodes);
 	while (PAGE_SIZE << order < HOLDERS * sizeof(*s.hold))
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
@@ -377,15 +490,32 @@ static struct random_source seeded(void)
 	return (struct random_source){.state = soak_seed * 2 + 0x9e3779b97f4a7c15ULL};
 }
 
+/*
+ * By the first byte: a search, and an arena of real memory, where a mode may need sections mapped, or one with a phantom GiB, which has
+ * none that are.
+ */
 void random_allocations(const u8 *data, size_t len)
 {
-	soak(arena_borrow(MIB(16), .phantom = GIB(1)), (struct random_source){.data = data, .len = len});
+	struct option_saved saved;
+	char search[32];
+
+	if (len < 2)
+		return;
+	if (!option_choice(option_find("contig"), data[0] >> 2, search, sizeof(search)))
+		option_choice(option_find("contig"), 0, search, sizeof(search));
+	option_set_for_now(option_find("contig"), search, &saved);
+	if (data[0] % 4 == 0)
+		soak(arena_borrow(MIB(256)), (struct random_source){.data = data + 1, .len = len - 1}, NULL);
+	else
+		soak(arena_borrow(MIB(16), .phantom = GIB(1)), (struct random_source){.data = data + 1, .len = len - 1},
+		     hvo_mode_find("on"));
+	option_put_back(&saved, 1);
 }
 
 /* Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct pages. */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded());
+	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_mode_find("on"));
 }
 
 /* Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block. */
@@ -395,5 +525,5 @@ TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 			  .hole = {{MIB(5) + KIB(12), KIB(36)}, {MIB(8), MIB(2)}, {MIB(25) + KIB(4), MIB(1)}},
 			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
 			  .boot = {{MIB(11) + KIB(40), KIB(16)}}),
-	     seeded());
+	     seeded(), hvo_mode_find("on"));
 }

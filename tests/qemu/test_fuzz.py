@@ -12,9 +12,9 @@ FLAGS = "-g -O1 -std=gnu11 -fsanitize=address,undefined -fno-sanitize-recover=al
 
 
 def replay_program(harness, build, tmp_path):
-    """Harness and replay.c; operations need the whole hosted machine."""
-    if harness == "ops_fuzz":
-        program = build / "host/asan/ops_replay"
+    """Harness and replay.c; some need the whole hosted machine."""
+    if harness in ("ops_fuzz", "options_fuzz"):
+        program = build / "host/asan" / harness.replace("_fuzz", "_replay")
         assert program.exists(), f"{program} is not built: run make host-replay"
         return program
     argv = ["gcc", *FLAGS, "-I.", f"tests/fuzz/{harness}.c", "tests/fuzz/replay.c", "-o", str(tmp_path / harness)]
