@@ -124,8 +124,6 @@ static bool in_used_page(pfn_t pfn)
 
 static bool in_free_page(const struct block *block, pfn_t pfn)
 {
-	if (in_used_page(pfn))
-		return false;
 	for (unsigned order = 0; order < BLOCK_ORDER; order++) {
 		const struct page_kind kind = page_kind(pfn_page(&mm_kernel, ALIGN_DOWN(pfn, 1ULL << order)));
 
@@ -135,12 +133,15 @@ static bool in_free_page(const struct block *block, pfn_t pfn)
 	return held_by_a_cpu(block, pfn, false);
 }
 
+static bool in_used_huge(pfn_t pfn)
+{
+	return atomic_load_relaxed(&pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES))->refcount) > 0;
+}
+
 static bool in_free_huge(const struct block *block, pfn_t pfn)
 {
-	const struct page *head = pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES));
-
-	return !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL)) && atomic_load_relaxed(&block->order) == BLOCK_ORDER &&
-	       atomic_load_relaxed(&head->refcount) == 0 && held_by_a_cpu(block, pfn, true);
+	return !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL)) &&
+	       atomic_load_relaxed(&block->order) == BLOCK_ORDER && held_by_a_cpu(block, pfn, true);
 }
 
 /* A block that has just become META has no maps yet: what stands in their place is anything. */
@@ -159,25 +160,31 @@ static bool is_free_meta(const struct block *block, pfn_t pfn, enum access acces
 	       (access == STORE && atomic_load_relaxed(&maps->gated_map[bit / 64]) >> bit % 64 & 1);
 }
 
+/* What is most often the case is looked at first: it is in use. */
 static const char *why_not(pfn_t pfn, enum access access)
 {
 	const struct block *block = record_of(pfn);
 
 	if (!block)
 		return NULL;
-	if (in_free_run(pfn))
-		return "in a free frame";
 	switch (atomic_load_relaxed(&block->state)) {
-	case BLOCK_FULL:
-	case BLOCK_RESERVED:
-		return in_free_page(block, pfn) ? "in a free frame" : NULL;
-	case BLOCK_HUGE:
-		return in_free_huge(block, pfn) ? "in a huge page that a CPU holds free" : NULL;
 	case BLOCK_META:
 		return is_free_meta(block, pfn, access) ? "in a frame that META does not use" : NULL;
+	case BLOCK_RESERVED:
+	case BLOCK_FULL:
+		if (in_used_page(pfn))
+			return NULL;
+		return in_free_run(pfn) || in_free_page(block, pfn) ? "in a free frame" : NULL;
+	case BLOCK_HUGE:
+		if (in_used_huge(pfn))
+			return NULL;
+		if (in_free_huge(block, pfn))
+			return "in a huge page that a CPU holds free";
+		break;
 	default:
-		return NULL;
+		break;
 	}
+	return in_free_run(pfn) ? "in a free frame" : NULL;
 }
 
 static bool is_below(virt_t addr, virt_t frame)
