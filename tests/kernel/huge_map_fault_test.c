@@ -320,7 +320,7 @@ TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 	static const struct step steps[] = {
 		{.name = "populating 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = map_populated},
 		{.name = "touching 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = touch_all},
-		{.name = "populating smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .run = map_populated},
+		{.name = "populating smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .prepare = map_only, .run = populate},
 		{.name = "touching smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .run = touch_all},
 	};
 
