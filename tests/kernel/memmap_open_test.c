@@ -185,8 +185,7 @@ static unsigned node_cpus(node_t node)
 
 /*
  * Opening a section takes a millisecond, waking a helper too: the caller would open all. So a third CPU keeps the lock of the node's META,
- * which every opening needs, until one of the node's CPUs stands before it and another is at work, and long enough for that one to have
- * a section in hand.
+ * which every opening needs, until another of the node's CPUs is at work, and long enough for that one to have a section in hand.
  */
 struct keeper {
 	struct spinlock *lock;
@@ -196,25 +195,22 @@ struct keeper {
 
 static bool at_work(const struct percpu *cpu)
 {
-	return atomic_load_relaxed(&cpu->at_locks) > 0 || (atomic_load_relaxed(&cpu->work.claimed) && !atomic_load_relaxed(&cpu->idle));
+	return atomic_load_relaxed(&cpu->work.claimed) && !atomic_load_relaxed(&cpu->idle);
 }
 
 static void keep_shut(void *arg)
 {
 	struct keeper *k = arg;
 	const u64 until = clock_ns() + PATIENCE_S * NS_PER_S;
-	unsigned working = 0;
 	cpu_t cpu;
 
 	spin_lock(k->lock);
 	atomic_store_release(&k->shut, 1);
-	while (working < 2 && clock_ns() < until) {
-		working = 0;
+	while (!k->met && clock_ns() < until) {
 		cpumask_foreach(cpu, &cpus_online)
-			working += cpu != cpu_id() && cpu_data(cpu)->node == k->node && at_work(cpu_data(cpu));
+			k->met |= cpu != cpu_id() && cpu_data(cpu)->node == k->node && at_work(cpu_data(cpu));
 		cpu_relax();
 	}
-	k->met = working >= 2;
 	clock_delay_ns(IN_HAND_MS * NS_PER_MS);
 	spin_unlock(k->lock);
 }
