@@ -132,7 +132,7 @@ def guest_lines(tree, described, case):
     from guest import run  # pexpect is needed for these only
 
     firmware, cpus, mem = described.split()[:3]
-    machine = Machine(firmware, int(cpus), mem, cmdline=f"test={case}")
+    machine = Machine(firmware, int(cpus), mem, cmdline=f"hang={RUN_SECONDS // 3} test={case}")
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 
