@@ -12,6 +12,7 @@
 #include <arch/clear.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
+#include <arch/memory.h>
 #include <arch/tlb.h>
 
 #include "arch/x86_64/clock_sources.h"

@@ -246,12 +246,14 @@ enum { SHARED_MAX = 16 * GIB_BLOCKS, ATTEMPTS = 20 };
 
 #define NOBODY (~0ULL)
 
-/* Pages for as many threads as there are heads for, at 1024 pages a thread; hosted each is eight mappings of 65530. */
+/* Pages for as many threads as there are heads for, at 1024 pages a thread; hosted each is eight mappings of 65530, or sixteen. */
 static u64 shared_pages(void)
 {
 	if (memblock_totals().ram_bytes < MIB(400))
 		return SHARED_MAX / 4;
-#ifdef ASHLAR_HOSTED
+#ifdef __SANITIZE_MEMORY__
+	return SHARED_MAX / 4;
+#elif defined(ASHLAR_HOSTED)
 	return SHARED_MAX / 2;
 #else
 	return SHARED_MAX;

@@ -41,7 +41,7 @@ static enum pt_level largest_fitting(phys_t phys)
 	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE; level--) {
 		const phys_t start = ALIGN_DOWN(phys, pt_level_size(level)), end = start + pt_level_size(level);
 
-		if (is_ram(start, end) && (end <= image_start || start >= image_end))
+		if (is_ram(start, end) && (end <= image_start || start >= image_end || (start >= image_start && end <= image_end)))
 			return level;
 	}
 	return PT_PAGE;
