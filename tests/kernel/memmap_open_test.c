@@ -269,6 +269,7 @@ static void check_parallel(const struct picture *serial, unsigned threads, node_
 	EXPECT_EQ(compared, serial->present);
 	EXPECT(compared > serial->frames / 4);
 	EXPECT_EQ(usage.ram, serial->usage.ram);
+	EXPECT_EQ(usage.unopened, 0);
 	EXPECT_EQ(usage.free, serial->usage.free);
 	EXPECT_EQ(usage.meta, serial->usage.meta);
 	EXPECT_EQ(usage.in_use, serial->usage.in_use);
