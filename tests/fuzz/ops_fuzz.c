@@ -19,18 +19,9 @@
 #include "kernel/main.h"
 #include "kernel/test.h"
 #include "kernel/verdict.h"
+#include "tests/fuzz/hosted.h"
 #include "tests/host/host.h"
 #include "tests/kernel/random.h"
-
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
-int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const u8 *data, size_t size));
-
-/* As the runner's: faults belong to the machine; its CPUs are threads with stacks of their own. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_after_return=0";
-}
 
 static struct {
 	int argc;

@@ -23,18 +23,10 @@
 #include "mm/bad_frames.h"
 #include "mm/memmap_open.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/hosted.h"
 #include "tests/host/host.h"
 
 enum { OPTIONS_MAX = 128, SHOWN_MAX = 4096, TARGET_MAX = 8 };
-
-int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const uint8_t *data, size_t size));
-
-/* As the runner's: faults belong to the machine; its CPUs are threads with stacks of their own. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_after_return=0";
-}
 
 static struct {
 	int argc;
