@@ -18,6 +18,7 @@
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "mm/account.h"
 #include "mm/hvo.h"
 #include "mm/page_alloc.h"
@@ -242,11 +243,13 @@ static void open_shared(struct arena *a, unsigned threads)
 	const node_t node = this_cpu()->node;
 	const cpu_t cpu = threads > 1 && node < a->mm.nodes ? find_keeper() : CPU_NONE;
 	struct keeper k = {.lock = &a->mm.node[MIN(node, a->mm.nodes - 1)].meta.lock, .node = node};
+	struct wait wait;
 
 	if (cpu != CPU_NONE)
-		EXPECT(cpus_wait_idle() && work_start(cpu, keep_shut, &k) == 0);
+		REQUIRE(cpus_wait_idle() && work_start(cpu, keep_shut, &k) == 0);
+	wait = wait_begin(wait_deadline_cpus(), "the CPU that keeps META's lock");
 	while (cpu != CPU_NONE && !atomic_load_acquire(&k.shut))
-		cpu_relax();
+		wait_spin(&wait, cpu);
 	open_all(a, SECTION_MAPPED, threads);
 	if (cpu != CPU_NONE) {
 		work_wait(cpu, 0);
