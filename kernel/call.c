@@ -2,8 +2,11 @@
  * Cross-CPU calls, work for idle CPUs, and the idle loop: see call.h.
  *
  * Order that makes the mailbox safe: the caller fills its slot, then sets its bit in the target's call_from (a locked
- * instruction), then sends the interrupt. The target takes bits with an exchange, so each is run once whether the interrupt or
- * a polling wait sees it first.
+ * instruction), then the bit of that word in call_words (another), then sends the interrupt. The target takes bits with an exchange, so
+ * each is run once whether the interrupt or a polling wait sees it first.
+ *
+ * A poll looks at call_words alone: one word, however many CPUs there are. The target clears it before it looks at the words. A caller
+ * whose bit came too late for that look therefore sets call_words after the clearing, and the next poll or the interrupt sees it.
  */
 #include "kernel/call.h"
 
@@ -11,6 +14,7 @@
 #include <arch/check.h>
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/fail.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -38,13 +42,19 @@ static cpu_t call_count(const struct cpumask *targets, const struct percpu *self
 	return count;
 }
 
+static void call_post_to(struct percpu *target, const struct percpu *self)
+{
+	cpumask_set_atomic(&target->call_from, self->id);
+	atomic_fetch_or(&target->call_words, 1ULL << self->id / 64 % 64);
+}
+
 static void call_post(const struct cpumask *targets, const struct percpu *self)
 {
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, targets) {
 		if (cpu != self->id && cpu_online(cpu))
-			cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
+			call_post_to(cpu_data(cpu), self);
 	}
 }
 
@@ -80,6 +90,7 @@ u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 	const cpu_t count = call_count(targets, self);
 	u64 messages = 0;
 
+	context_assert(CONTEXT_ORDINARY);
 	call_begin(self, fn, arg, count);
 	if (count > 0) {
 		call_post(targets, self);
@@ -93,10 +104,11 @@ void call_cpu(cpu_t cpu, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
 
+	context_assert(CONTEXT_ORDINARY);
 	if (cpu == self->id || !cpu_online(cpu))
 		return;
 	call_begin(self, fn, arg, 1);
-	cpumask_set_atomic(&cpu_data(cpu)->call_from, self->id);
+	call_post_to(cpu_data(cpu), self);
 	ipi_send(cpu);
 	call_end(self, NULL, cpu);
 }
@@ -111,22 +123,26 @@ static void call_serve_word(u64 bits, cpu_t base)
 	}
 }
 
+/* Interrupts off: what is taken is run before anything else of this CPU. */
+static void call_serve_words(struct percpu *self)
+{
+	const irq_flags_t flags = irq_save();
+	const u64 some = atomic_exchange(&self->call_words, 0);
+
+	context_enter(CONTEXT_CALL);
+	for (size_t i = 0; i < cpu_mask_words(); i++)
+		if (some >> i % 64 & 1)
+			call_serve_word(atomic_exchange(&self->call_from.words[i], 0), (cpu_t)i * 64);
+	context_leave(CONTEXT_CALL);
+	irq_restore(flags);
+}
+
 void call_serve(void)
 {
 	struct percpu *self = this_cpu();
 
-	if (!self->call_from.words)
-		return; /* before percpu_init(): nobody can call */
-	for (size_t i = 0; i < cpu_mask_words(); i++) {
-		u64 *word = &self->call_from.words[i];
-
-		if (atomic_load_relaxed(word)) {
-			irq_flags_t flags = irq_save();
-
-			call_serve_word(atomic_exchange(word, 0), (cpu_t)i * 64);
-			irq_restore(flags);
-		}
-	}
+	if (atomic_load_relaxed(&self->call_words))
+		call_serve_words(self);
 	shootdown_serve();
 }
 

@@ -37,11 +37,11 @@ struct work_slot {
 
 /*
  * Run fn(arg) on every CPU of `targets` but the caller, in interrupt context, and wait for all of them.
- * Returns the number of interrupt messages sent. Interrupts may be on or off; no lock may be held.
+ * Returns the number of interrupt messages sent. Interrupts may be on or off. Context: ordinary (mm/mm.h).
  */
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg);
 
-/* The same on one CPU, if it is online and not the caller. */
+/* The same on one CPU, if it is online and not the caller. Context: ordinary. */
 void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
 
 /* Serve this CPU's mailbox: pending calls and a pending TLB flush. From the IPI handler and from waits. */

@@ -7,6 +7,7 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -80,8 +81,7 @@ void spin_lock(struct spinlock *lock) __acquires(lock)
 {
 	u16 ticket;
 
-	this_cpu()->at_locks++;
-	fence_compiler(); /* before the ticket: an interrupt between them must not wait behind it */
+	context_enter(CONTEXT_LOCK); /* before the ticket: an interrupt between them must not wait behind it */
 	ticket = atomic_fetch_add(&lock->next, 1);
 	if (atomic_load_acquire(&lock->owner) != ticket)
 		spin_lock_slow(lock, ticket);
@@ -90,37 +90,50 @@ void spin_lock(struct spinlock *lock) __acquires(lock)
 	__counts_as(lock, 1);
 }
 
-bool spin_try(struct spinlock *lock)
+/*
+ * The whole pair is compared: a lock that was free when it was looked at, and whose tickets have come round since, may have the same
+ * next ticket again and be held.
+ */
+bool spin_try_seen(struct spinlock *lock, u32 seen)
 {
-	u16 owner = atomic_load_acquire(&lock->owner);
+	struct spinlock taken = {.tickets = seen};
 
-	this_cpu()->at_locks++;
-	fence_compiler();
-	if (atomic_load_relaxed(&lock->next) != owner || !atomic_cas(&lock->next, owner, (u16)(owner + 1))) {
-		this_cpu()->at_locks--;
+	if (taken.next != taken.owner)
+		return false;
+	taken.next++;
+	context_enter(CONTEXT_LOCK);
+	if (!atomic_cas(&lock->tickets, seen, taken.tickets)) {
+		context_leave(CONTEXT_LOCK);
 		return false;
 	}
+	(void)atomic_load_acquire(&lock->owner); /* pairs with the last holder's release, which is of this half */
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, false); /* a lock that is only tried cannot close a circle */
 	return true;
+}
+
+bool spin_try(struct spinlock *lock)
+{
+	return spin_try_seen(lock, atomic_load_relaxed(&lock->tickets));
 }
 
 void spin_unlock(struct spinlock *lock) __releases(lock)
 {
 	lock_order_pop(lock);
 	atomic_store_relaxed(&lock->holder, CPU_NONE);
-	atomic_store_release(&lock->owner, (u16)(lock->owner + 1));
-	fence_compiler(); /* and after it */
-	this_cpu()->at_locks--;
+	atomic_store_release(&lock->owner, (u16)(atomic_load_relaxed(&lock->owner) + 1));
+	context_leave(CONTEXT_LOCK); /* and after it */
 	__counts_as(lock, -1);
 }
 
 bool locks_none(void)
 {
-	return this_cpu()->at_locks == 0;
+	return !context_in(CONTEXT_LOCKS);
 }
 
 bool spin_held(const struct spinlock *lock)
 {
-	return atomic_load_relaxed(&lock->owner) != atomic_load_relaxed(&lock->next);
+	const struct spinlock now = {.tickets = atomic_load_relaxed(&lock->tickets)};
+
+	return now.owner != now.next;
 }

@@ -19,6 +19,7 @@
 #include "mm/bad_frames.h"
 #include "mm/directmap.h"
 #include "mm/init.h"
+#include "mm/leaks.h"
 #include "mm/memblock.h"
 #include "mm/zone.h"
 
@@ -56,6 +57,7 @@ void kernel_main(const struct boot_info *info)
 	mm_init(); /* RAM has owners: pages can be allocated */
 
 	ready_ns = clock_ns();
+	leaks_begin(); /* what is in use is the kernel's own; verdict_end() sees whether it is again */
 	fail_begin(&mm_kernel.fail); /* what fails from now on is what was asked for */
 	if (!monitor_run()) /* commands, if the command line asks for them */
 		payload_run();

@@ -2,6 +2,7 @@
  * The monitor's own commands: help, switches, the log, CPUs, and the ways out.
  */
 #include <arch/barrier.h>
+#include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/console.h>
 
@@ -202,28 +203,28 @@ static int cmd_cpus(const struct words *words)
 	(void)words;
 	print("  %u CPUs, %u online, %u node%s; shootdown generations: done %llu\n", cpu_count,
 	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s", (unsigned long long)shootdown_done());
-	print("  %5s %5s %-8s %12s %12s %12s\n", "cpu", "node", "state", "published", "full flushes", "page flushes");
+	print("  %5s %5s %-8s %12s %12s %12s %8s\n", "cpu", "node", "state", "published", "full flushes", "page flushes", "id");
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
 		const struct percpu *data = cpu_data(cpu);
 		const bool online = cpu_online(cpu);
 
 		if (!data)
 			continue;
-		print("  %5u %5u %-8s %12llu %12llu %12llu\n", cpu, data->node,
+		print("  %5u %5u %-8s %12llu %12llu %12llu %8u\n", cpu, data->node,
 		      !online			       ? "absent"
 		      : cpu == cpu_id()		       ? "this one"
 		      : atomic_load_relaxed(&data->idle) ? "idle"
 							 : "busy",
 		      (unsigned long long)atomic_load_relaxed(&data->tlb_published),
 		      (unsigned long long)atomic_load_relaxed(&data->flushes_full),
-		      (unsigned long long)atomic_load_relaxed(&data->flushes_page));
+		      (unsigned long long)atomic_load_relaxed(&data->flushes_page), arch_cpu_hardware_id(cpu));
 		if (input_stop_asked())
 			return -EINTR;
 	}
 	return 0;
 }
 
-COMMAND(cpus, .help = "every CPU: node, state, TLB generation, flushes", .run = cmd_cpus);
+COMMAND(cpus, .help = "every CPU: node, state, TLB generation, flushes, its ID in firmware's tables", .run = cmd_cpus);
 
 /* ---- the ways out ---- */
 

@@ -10,14 +10,24 @@
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
 
+/* Shares of a job: 1 KiB of the caller's stack. */
+enum { PADATA_SHARES = 16 };
+
+/* Chunks [next, end) of the job, in a cache line of its own. `next` is atomic and may pass `end`. */
+struct padata_share {
+	__cacheline_aligned u64 next;
+	u64 end;
+};
+
 struct padata_run {
 	struct padata_mt_job *job;
 	u64 base;  /* chunk borders are base + n * chunk */
 	u64 chunk; /* a multiple of the job's align */
-	u64 chunks;
+	unsigned shares;
 	u32 active; /* helpers that have not finished */
+	u32 joined; /* participants so far, the caller included: the next one begins with this share; atomic */
 	struct spinlock lock; /* the job's counts, once per participant */
-	__cacheline_aligned u64 next; /* number of the next chunk to take: all that threads share while they work */
+	struct padata_share share[PADATA_SHARES];
 };
 
 static unsigned padata_works(u64 size, u64 align, u64 min_chunk, unsigned max_threads)
@@ -38,19 +48,39 @@ u64 padata_chunk_size(u64 size, u64 align, u64 min_chunk, unsigned max_threads)
 	return DIV_ROUND_UP(chunk, align) * align;
 }
 
-/* Take chunks until none is left; returns how many. */
-static u64 padata_take_chunks(struct padata_run *run)
+/* Deal the chunks out before anybody works: neighbours to one share, as many to each, or one more. */
+static void padata_deal(struct padata_run *run, u64 chunks, unsigned works)
+{
+	run->shares = MIN(works, PADATA_SHARES);
+	for (unsigned i = 0; i < run->shares; i++)
+		run->share[i] = (struct padata_share){.next = chunks * i / run->shares, .end = chunks * (i + 1) / run->shares};
+}
+
+/* Take chunks of one share until none is left; returns how many. A look comes first: the line of an empty share stays clean. */
+static u64 padata_take_chunks(struct padata_run *run, struct padata_share *share)
 {
 	const struct padata_mt_job *job = run->job;
 	u64 n, taken = 0;
 
-	while ((n = atomic_fetch_add(&run->next, 1)) < run->chunks) {
+	if (atomic_load_relaxed(&share->next) >= share->end)
+		return 0;
+	while ((n = atomic_fetch_add(&share->next, 1)) < share->end) {
 		u64 start = MAX(run->base + n * run->chunk, job->start);
 		u64 end = MIN(run->base + (n + 1) * run->chunk, job->start + job->size);
 
 		job->thread_fn(start, end, job->arg);
 		taken++;
 	}
+	return taken;
+}
+
+/* This participant's own share, then what is left of the others: of those that are slow, and those that nobody came for. */
+static u64 padata_take_shares(struct padata_run *run, u32 first)
+{
+	u64 taken = 0;
+
+	for (unsigned i = 0; i < run->shares; i++)
+		taken += padata_take_chunks(run, &run->share[(first + i) % run->shares]);
 	return taken;
 }
 
@@ -69,7 +99,7 @@ static void padata_help(void *arg)
 {
 	struct padata_run *run = arg;
 
-	padata_count(run, padata_take_chunks(run));
+	padata_count(run, padata_take_shares(run, atomic_fetch_add(&run->joined, 1)));
 	atomic_fetch_sub(&run->active, 1); /* last: the caller's stack holds *run only until then */
 }
 
@@ -96,7 +126,7 @@ void padata_run(struct padata_mt_job *job)
 {
 	const u64 align = MAX(job->align, 1);
 	struct padata_run run = {
-		.job = job, .base = job->start - job->start % align, .lock = SPINLOCK_INIT(LOCK_LEAF)};
+		.job = job, .base = job->start - job->start % align, .joined = 1, .lock = SPINLOCK_INIT(LOCK_LEAF)};
 	const unsigned works = padata_works(job->size, align, job->min_chunk, job->max_threads);
 	struct wait wait;
 
@@ -104,11 +134,10 @@ void padata_run(struct padata_mt_job *job)
 	job->chunks_min = ~0ULL;
 	job->chunks_max = 0;
 	run.chunk = padata_chunk_size(job->size, align, job->min_chunk, job->max_threads);
-	if (job->size > 0)
-		run.chunks = DIV_ROUND_UP(job->start + job->size - run.base, run.chunk);
+	padata_deal(&run, job->size > 0 ? DIV_ROUND_UP(job->start + job->size - run.base, run.chunk) : 0, works);
 
 	padata_start_helpers(&run, works - 1);
-	padata_count(&run, padata_take_chunks(&run));
+	padata_count(&run, padata_take_shares(&run, 0));
 	wait = wait_begin(wait_deadline_cpus(), "padata helpers");
 	wait.soft = true; /* a chunk takes as long as it takes */
 	while (atomic_load_acquire(&run.active) != 0)

@@ -5,10 +5,16 @@
  *   chunk  = roundup(max(size / (4 * nworks), min_chunk, 1), align)
  *
  * Helpers end on chunk borders; the caller works too, so a job makes progress with no helper at all. One job covers
- * the whole range and threads share nothing but its cursor (Duyck's review of Jordan's series, 2020-05): counts are
- * kept per CPU and added by the caller at the end.
+ * the whole range, and chunks share nothing (Duyck's review of Jordan's series, 2020-05, asks for both):
  *
- * Source: Jordan, "padata: add basic support for multithreaded jobs", 2020-06, and the review of its v2.
+ *   chunks   0 1 2 3 | 4 5 6 7 | 8 9 10 11      one share for each participant, up to 16, each with a cursor of its own
+ *   taken    caller    helper    helper         first the own share, then what is left of the next ones
+ *
+ * So two participants write to one cache line only when one has finished its share and takes over another's, or when they are
+ * more than 16. A function that counts keeps its count by chunk or by CPU, and the caller adds them up.
+ *
+ * Source: Jordan, "padata: add basic support for multithreaded jobs", 2020-06 (there one cursor under one lock), and the review
+ * of its v2.
  */
 #pragma once
 

@@ -6,7 +6,6 @@
 #include <arch/boot.h>
 #include <arch/memory.h>
 
-#include "kernel/panic.h"
 #include "mm/memblock.h"
 
 /* The boot CPU runs the payload, never the idle loop: work given to it would not be done. Its slot is taken for good. */
@@ -33,12 +32,12 @@ cpu_t cpu_first_of_node(node_t node)
 	return CPU_NONE;
 }
 
-static struct percpu *percpu_alloc(cpu_t id, node_t node)
+static struct percpu *percpu_alloc(node_t node)
 {
 	phys_t phys = memblock_alloc(sizeof(struct percpu), PAGE_SIZE, 0, node);
 
 	if (!phys)
-		panic("no memory for the data of CPU %u", id);
+		memblock_too_little("the data of all CPUs");
 	return phys_to_virt(phys);
 }
 
@@ -65,7 +64,7 @@ void percpu_init(void)
 	struct percpu **table = memblock_alloc_or_die((u64)cpu_count * sizeof(*table), "the CPU table");
 
 	for (cpu_t i = 0; i < cpu_count; i++) {
-		struct percpu *cpu = i == 0 ? &boot_percpu : percpu_alloc(i, arch_cpu_node(i));
+		struct percpu *cpu = i == 0 ? &boot_percpu : percpu_alloc(arch_cpu_node(i));
 
 		cpu->self = cpu;
 		cpu->id = i;

@@ -16,7 +16,7 @@ struct percpu {
 	struct percpu *self; /* first: what this_cpu() loads */
 	cpu_t id;
 	node_t node;
-	unsigned interrupt_depth; /* > 0 inside an interrupt handler */
+	u32 context;              /* what runs here, and so may do: kernel/context.h */
 	unsigned complaining;     /* > 0: what this CPU prints is no progress (kernel/printk.h) */
 
 	/* TLB (kernel/shootdown.c). Read by initiators. */
@@ -25,16 +25,15 @@ struct percpu {
 
 	/* Cross-CPU calls (kernel/call.c). Written by others. */
 	__cacheline_aligned struct cpumask call_from; /* CPUs whose call_slot waits for this CPU */
+	u64 call_words; /* bit i % 64: word i of call_from may have a bit; all that a poll looks at (kernel/call.c) */
 	struct call_slot call_slot;                   /* this CPU's own outstanding request */
 	struct work_slot work;
-
-	u32 at_locks; /* locks held or queued for: its own interrupts look (kernel/lock.c) */
 
 	const void *pinned; /* the huge mapping this CPU works in (mm/huge_map.c); looked at by who would unmap it */
 
 	/* Counters of kernel/shootdown.c and others, summed by readers. */
 	__cacheline_aligned u64 flushes_full, flushes_page; /* done by this CPU */
-	struct cpumask round_targets;   /* of the round this CPU has started */
+	struct cpumask round_targets;   /* of the round, or the drain, that this CPU has started */
 
 	/* Lock order check (debug builds). */
 	unsigned locks_held;

@@ -17,6 +17,10 @@
  * Why `done` may be trusted by everybody: a CPU publishes the G it had loaded *before* its flush, so published >= g
  * means it flushed after G became g, hence after every PTE change whose tag is <= g.
  *
+ * Rounds are joined: a CPU that waits for a tag waits for any full round with g >= tag that has been started, and starts one only
+ * if there is none. One CPU at a time may start such a round (round_claim), so that of many CPUs that wait at once one starts a
+ * round and the others wait for it. They cost two rounds at most: one that was under way too early, and one for all of them.
+ *
  * A ranged round takes a generation of its own so that sleepers notice it, but a CPU that drops a few pages has
  * not flushed everything: it acknowledges in the mailbox and publishes nothing, and `done` stays. That is why an
  * interrupted CPU compares with the last *full* round, and only one that wakes compares with G.
@@ -32,6 +36,7 @@
 #include <arch/tlb.h>
 
 #include "kernel/cmdline.h"
+#include "kernel/context.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -41,6 +46,7 @@
 static __cacheline_aligned u64 generation; /* G */
 static u64 generation_full;                /* highest g of a full round: what an interrupted CPU must have flushed for */
 static __cacheline_aligned u64 generation_done;
+static u32 round_claim; /* number + 1 of the one CPU that may start a round for those who wait for a tag; 0: none */
 
 static __cacheline_aligned struct shootdown_stats stats;
 static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
@@ -165,7 +171,7 @@ void shootdown_full(enum shootdown_idle idle)
 	const bool skip_idle = idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle;
 	u64 g;
 
-	ASSERT(self->locks_held == 0, "CPU %u starts a shootdown while it holds a lock", self->id);
+	context_assert(CONTEXT_ORDINARY);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.full, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;
@@ -188,12 +194,42 @@ void shootdown_full(enum shootdown_idle idle)
 	raise_to(&generation_done, g);
 }
 
+/* The caller has the claim: a round, unless one that serves the tag was started while the caller claimed it. */
+static void round_for(u64 tag)
+{
+	if (atomic_load_acquire(&generation_full) < tag)
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	atomic_store_release(&round_claim, 0);
+}
+
+/* Does no round serve the tag, and has no CPU the right to start one but, from now on, the caller? */
+static bool claim_round(u64 tag)
+{
+	return atomic_load_acquire(&generation_full) < tag && atomic_load_relaxed(&round_claim) == 0 &&
+	       atomic_cas(&round_claim, 0, this_cpu()->id + 1);
+}
+
+/*
+ * The claim is held until the round is done, so that those whose tags came too late for it are many when the next begins: it serves
+ * them all. A round whose g is high enough is only waited for, whichever CPU started it and why.
+ */
 void shootdown_wait(u64 tag)
 {
-	if (shootdown_done() < tag)
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	ASSERT(shootdown_done() >= tag, "tag %llu is ahead of every round (done %llu)", (unsigned long long)tag,
-	       (unsigned long long)shootdown_done());
+	struct wait wait;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (shootdown_done() >= tag)
+		return;
+	ASSERT(tag <= atomic_load_relaxed(&generation) + 1, "tag %llu is ahead of every round (done %llu)",
+	       (unsigned long long)tag, (unsigned long long)shootdown_done());
+	wait = wait_begin(wait_deadline_cpus(), "another CPU's TLB shootdown");
+	wait.soft = true; /* the round has deadlines of its own */
+	while (shootdown_done() < tag) {
+		if (claim_round(tag))
+			round_for(tag);
+		else
+			wait_spin(&wait, CPU_NONE);
+	}
 }
 
 void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
@@ -234,7 +270,7 @@ static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
 	struct percpu *self = this_cpu();
 	u64 g;
 
-	ASSERT(self->locks_held == 0, "CPU %u starts a shootdown while it holds a lock", self->id);
+	context_assert(CONTEXT_ORDINARY);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.ranged, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;

@@ -35,7 +35,10 @@ u64 shootdown_done(void);
  */
 void shootdown_full(enum shootdown_idle idle);
 
-/* Wait until done >= tag, starting a round if nobody has. No lock held. */
+/*
+ * Wait until done >= tag, for a round that another CPU has started if there is one, else starting one. Many CPUs that wait at once
+ * start one round together. The tag was returned by shootdown_tag(). No lock held; interrupts on or off.
+ */
 void shootdown_wait(u64 tag);
 
 /* Gathered ranges. Up to SHOOTDOWN_PAGES_MAX pages are flushed one by one, more by a full flush. */

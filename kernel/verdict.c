@@ -12,6 +12,21 @@
 #include "kernel/watchdog.h"
 
 static unsigned total_pass, total_fail, total_skip;
+static verdict_check_fn *last_check;
+
+void verdict_check(verdict_check_fn *check)
+{
+	last_check = check;
+}
+
+/* A check that ends the run itself is not run again. */
+static bool check_passes(void)
+{
+	verdict_check_fn *check = last_check;
+
+	last_check = NULL;
+	return !check || check();
+}
 
 void verdict_count(unsigned pass, unsigned fail, unsigned skip)
 {
@@ -35,7 +50,7 @@ static const char *verdict_name(enum verdict verdict)
 	return "crash";
 }
 
-void verdict_end_with(enum verdict verdict)
+static __noreturn void end(enum verdict verdict)
 {
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
@@ -49,11 +64,18 @@ void verdict_end_with(enum verdict verdict)
 	machine_end(verdict);
 }
 
+void verdict_end_with(enum verdict verdict)
+{
+	if ((verdict == VERDICT_PASS || verdict == VERDICT_SKIPPED) && !check_passes())
+		verdict = VERDICT_FAIL;
+	end(verdict);
+}
+
 void verdict_end(void)
 {
-	if (atomic_load_relaxed(&total_fail))
-		verdict_end_with(VERDICT_FAIL);
-	if (atomic_load_relaxed(&total_pass))
-		verdict_end_with(VERDICT_PASS);
-	verdict_end_with(VERDICT_SKIPPED);
+	const bool passes = check_passes();
+
+	if (atomic_load_relaxed(&total_fail) || !passes)
+		end(VERDICT_FAIL);
+	end(atomic_load_relaxed(&total_pass) ? VERDICT_PASS : VERDICT_SKIPPED);
 }

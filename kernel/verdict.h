@@ -12,6 +12,18 @@ enum verdict { VERDICT_PASS = 0x10, VERDICT_FAIL = 0x11, VERDICT_SKIPPED = 0x12,
 
 void verdict_count(unsigned pass, unsigned fail, unsigned skip);
 
-/* Pass if something passed and nothing failed, skipped if nothing ran, fail otherwise; then end. */
+/*
+ * Have `check` run once at the end of the run, before the verdict is given: if it returns false, what would have been a pass, or
+ * skipped, is a failure. One check; start-up.
+ */
+typedef bool verdict_check_fn(void);
+void verdict_check(verdict_check_fn *check);
+
+/*
+ * Pass if something passed and nothing failed, skipped if nothing ran, fail otherwise; then end. The end of a program, also when it just
+ * returns: pages that it still has make it fail (mm/leaks.h). On the boot CPU, when all others are idle.
+ *
+ * verdict_end_with(): end as given. Only a pass or skipped is checked first.
+ */
 __noreturn void verdict_end(void);
 __noreturn void verdict_end_with(enum verdict verdict);

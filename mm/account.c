@@ -12,7 +12,6 @@
 #include "kernel/printk.h"
 #include "mm/buddy.h"
 #include "mm/memmap.h"
-#include "mm/meta.h"
 #include "mm/pcp.h"
 #include "mm/pool.h"
 #include "mm/section.h"
@@ -20,7 +19,7 @@
 
 /* Frames of one zone by what the walk found. */
 struct walk {
-	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot, bad;
+	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot, bad, transit;
 	u64 movable; /* of those in use or free in pools */
 };
 
@@ -46,6 +45,7 @@ static bool has_references(const struct page *page)
 static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct page *pages = pfn_page(mm, block_pfn(index));
+	const u16 counted = block_look_at(mm, index).free_pages;
 	u64 held[PCP_WORDS] = {0}, small = 0;
 	bool ok = true;
 
@@ -75,14 +75,13 @@ static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
 		}
 		if (page->flags & PAGE_MOVABLE)
 			walk->movable += count;
-		else if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
-			walk->reserved += count; /* reserved RAM; holes are no RAM */
+		if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
+			walk->reserved += count; /* whatever its struct page says; holes are no RAM */
 		i += count;
 	}
-	if (small == block_at(mm, index)->free_pages)
+	if (small == counted)
 		return ok;
-	pr_err("accounting: block %u: counted %u free small pages, walked %llu", index, block_at(mm, index)->free_pages,
-	       (unsigned long long)small);
+	pr_err("accounting: block %u: counted %u free small pages, walked %llu", index, counted, (unsigned long long)small);
 	return false;
 }
 
@@ -94,52 +93,70 @@ static void walk_given_up(struct mm *mm, u32 index, struct walk *walks)
 	if (memmap_block_plan(mm, index, &zone) == PLAN_ABSENT)
 		return;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) != FRAME_HOLE)
+		switch (memmap_frame_kind(mm, block_pfn(index) + i, &zone)) {
+		case FRAME_HOLE:
+			break;
+		case FRAME_BAD:
+			walks[zone].bad++;
+			break;
+		default:
 			walks[zone].reserved++;
+		}
 }
 
-/* Head of the 1 GiB page in use that covers this block, or the block itself. */
-static const struct block *page_head_block(const struct mm *mm, u32 index)
+/* Part of a run that is being changed: only its head's record says so. */
+static bool is_in_transit(const struct mm *mm, u32 index)
 {
-	const struct block *giga = block_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
+	struct block_word head;
 
-	return giga->order == GIGA_ORDER && !(giga->flags & BLOCK_FREE) ? giga : block_at(mm, index);
+	block_run_head(mm, index, &head);
+	return head.flags & BLOCK_TRANSIT;
+}
+
+/* What is said of the 1 GiB page in use that covers this block, or of the block itself. */
+static struct block_word look_at_page(const struct mm *mm, u32 index)
+{
+	const struct block_word giga = block_look_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
+
+	return giga.order == GIGA_ORDER && !(giga.flags & BLOCK_FREE) ? giga : block_look_at(mm, index);
 }
 
 /* Is this block all of a 2 MiB page that is free in a pool, or in use and movable? (1 GiB pages make no other room.) */
-static bool block_is_movable(const struct mm *mm, const struct block *block, u32 index)
+static bool block_is_movable(const struct mm *mm, struct block_word word, u32 index)
 {
-	if (block->order != BLOCK_ORDER || (block->flags & (BLOCK_FREE | BLOCK_TRANSIT)))
+	if (word.order != BLOCK_ORDER || (word.flags & (BLOCK_FREE | BLOCK_TRANSIT)))
 		return false;
-	if (block->flags & BLOCK_POOL_FREE)
+	if (word.flags & BLOCK_POOL_FREE)
 		return true;
-	return (block->state == BLOCK_HUGE || (block->flags & BLOCK_POOL)) &&
+	return (word.state == BLOCK_HUGE || (word.flags & BLOCK_POOL)) &&
 	       (pfn_page(mm, block_pfn(index))->flags & PAGE_MOVABLE);
 }
 
 static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
-	const struct block *block = page_head_block(mm, index);
-	struct walk *walk = &walks[block->zone];
+	const struct block_word word = look_at_page(mm, index);
+	struct walk *walk = &walks[word.zone];
 
-	if (block->state == BLOCK_ABSENT)
+	if (word.state == BLOCK_ABSENT)
 		walk_given_up(mm, index, walks);
-	if (block->state == BLOCK_UNOPENED || block->state == BLOCK_ABSENT)
+	if (word.state == BLOCK_UNOPENED || word.state == BLOCK_ABSENT)
 		return true;
-	walk->movable += block_is_movable(mm, block, index) ? BLOCK_FRAMES : 0;
-	if (block->state == BLOCK_META)
+	walk->movable += block_is_movable(mm, word, index) ? BLOCK_FRAMES : 0;
+	if (is_in_transit(mm, index))
+		walk->transit += BLOCK_FRAMES;
+	else if (word.state == BLOCK_META)
 		walk->meta += BLOCK_FRAMES;
-	else if (block->flags & BLOCK_POOL_FREE)
+	else if (word.flags & BLOCK_POOL_FREE)
 		walk->pool_free += BLOCK_FRAMES;
 	else if (buddy_find_run(mm, index) != BLOCK_NONE)
 		walk->free += BLOCK_FRAMES;
-	else if (block->state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
+	else if (word.state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
 		walk->per_cpu += BLOCK_FRAMES;
-	else if (block->flags & BLOCK_POOL)
+	else if (word.flags & BLOCK_POOL)
 		walk->in_use += BLOCK_FRAMES; /* without references while it is cleared, or moved */
-	else if (block->state == BLOCK_HUGE) {
+	else if (word.state == BLOCK_HUGE) {
 		walk->in_use += BLOCK_FRAMES;
-		return has_references(pfn_page(mm, ALIGN_DOWN(block_pfn(index), order_pages(block->order))));
+		return has_references(pfn_page(mm, ALIGN_DOWN(block_pfn(index), order_pages(word.order))));
 	} else
 		return walk_pages(mm, index, walks);
 	return true;
@@ -148,23 +165,23 @@ static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 /* Every tail PTE of every huge block is read-only, clean, and on the shared page; every other line as its state says. */
 static bool check_line(struct mm *mm, u32 index)
 {
-	const struct block *block = block_at(mm, index);
+	const struct block_word word = block_look_at(mm, index);
 	const pte_t *line = vmemmap_line(mm, index);
-	const unsigned order = block->state == BLOCK_NOHEAD || block->order == GIGA_ORDER ? GIGA_ORDER : BLOCK_ORDER;
-	const pfn_t tail = block->zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[block->zone], order) : 0;
+	const unsigned order = word.state == BLOCK_NOHEAD || word.order == GIGA_ORDER ? GIGA_ORDER : BLOCK_ORDER;
+	const pfn_t tail = word.zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[word.zone], order) : 0;
 	bool ok = true;
 
-	if (!line && block->state != BLOCK_HUGE && block->state != BLOCK_NOHEAD)
+	if (!line && word.state != BLOCK_HUGE && word.state != BLOCK_NOHEAD)
 		return true; /* under a leaf: all struct pages, writable */
 	if (!line)
 		ok = false;
 	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++) {
 		const pte_t pte = pte_load(&line[i]);
 
-		switch (block->state) {
+		switch (word.state) {
 		case BLOCK_HUGE:
 		case BLOCK_NOHEAD:
-			ok = i == 0 && block->state == BLOCK_HUGE
+			ok = i == 0 && word.state == BLOCK_HUGE
 				     ? pte_writable(pte)
 				     : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) && pte_pfn(pte) == tail;
 			break;
@@ -182,7 +199,7 @@ static bool check_line(struct mm *mm, u32 index)
 	}
 	if (!ok)
 		pr_err("accounting: the vmemmap line of block %u does not fit its state %s", index,
-		       block_state_name(block->state));
+		       block_state_name(word.state));
 	return ok;
 }
 
@@ -223,7 +240,7 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 
 		if (!block_at(mm, index))
 			break;
-		if (section_state(mm, section) != SECTION_OPEN && block_at(mm, index)->state != BLOCK_META)
+		if (section_state(mm, section) != SECTION_OPEN && block_look_at(mm, index).state != BLOCK_META)
 			continue;
 		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
@@ -254,14 +271,16 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 	u64 sum;
 	bool ok = account_lists(zone);
 
+	ok &= account_isolations(zone);
 	ok &= account_agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
 	ok &= account_agree("free small pages, by struct page,", zone, zone->free_small, walk->small);
 	ok &= account_agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
 	ok &= account_agree("boot allocations", zone, zone->boot, walk->boot);
 	ok &= account_agree("reserved", zone, zone->reserved, walk->reserved);
 	ok &= account_agree("bad frames", zone, zone->bad, walk->bad);
+	ok &= account_agree("in transit", zone, zone->transit, walk->transit);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use + walk->meta + walk->reserved +
-	      walk->boot + zone->transit + zone->bad + zone->unopened;
+	      walk->boot + walk->transit + walk->bad + zone->unopened;
 	ok &= account_agree("all owners together", zone, zone->ram, sum);
 	return ok;
 }
@@ -286,46 +305,6 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[], cons
 	return false;
 }
 
-static bool account_meta_kinds(node_t node, const struct meta *meta, const struct meta *walked)
-{
-	bool ok = true;
-
-	for (unsigned kind = 0; kind < META_KINDS; kind++) {
-		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == 0)
-			continue;
-		pr_err("accounting: META of node %u, kind %u: counted %llu frames free, %llu reserved; walked %llu, 0", node, kind,
-		       (unsigned long long)meta->free[kind], (unsigned long long)meta->reserved[kind],
-		       (unsigned long long)walked->free[kind]);
-		ok = false;
-	}
-	return ok;
-}
-
-static bool account_meta(struct mm *mm)
-{
-	bool ok = true;
-
-	for (node_t n = 0; n < mm->nodes; n++) {
-		const struct meta *meta = &mm->node[n].meta;
-		struct meta walked;
-
-		if (!meta_walk(&mm->node[n], &walked)) {
-			pr_err("accounting: META of node %u: its blocks are not in order of address", n);
-			ok = false;
-		}
-		ok &= account_meta_kinds(n, meta, &walked);
-		if (walked.blocks != meta->blocks || walked.used != meta->used || walked.gated != meta->gated) {
-			pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked %llu, "
-			       "%llu, %llu",
-			       n, (unsigned long long)meta->blocks, (unsigned long long)meta->used,
-			       (unsigned long long)meta->gated, (unsigned long long)walked.blocks,
-			       (unsigned long long)walked.used, (unsigned long long)walked.gated);
-			ok = false;
-		}
-	}
-	return ok;
-}
-
 bool mm_account(struct mm *mm, const struct pool *const pools[])
 {
 	static struct walk walks[ZONES_MAX];
@@ -340,6 +319,8 @@ bool mm_account(struct mm *mm, const struct pool *const pools[])
 	ok &= account_meta(mm);
 	ok &= account_pools(mm, pools);
 	ok &= account_tables(mm);
+	ok &= account_refs(mm);
+	ok &= account_watermarks(mm);
 	return ok;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Accounting, the free lists: entry by entry, each what its list says it is, and all together what the zone's counters say. See
- * account.h; the other count, by blocks and struct pages: account.c.
+ * Accounting, the free lists: entry by entry, each what its list says it is, and all together what
+ * the zone's counters say; and whose isolations are. See account.h; the other count, by blocks and
+ * struct pages: account.c.
  */
 #include "mm/account.h"
 
@@ -23,9 +24,10 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 
 	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
 		const struct block *block = block_at(zone->mm, index);
+		const struct block_word word = block_look(block);
 
-		if (!(block->flags & BLOCK_FREE) || block->order != order || block->prev != prev ||
-		    type_list(block->type) != type || block_free_class(block) != class || block->zone != zone->index ||
+		if (!(word.flags & BLOCK_FREE) || word.order != order || block->prev != prev ||
+		    type_list(word.type) != type || block_free_class(word) != class || word.zone != zone->index ||
 		    buddy_list_of(class, index, order) != list) {
 			pr_err("accounting: block %u on the free list of order %u is not what the list says", index,
 			       order);
@@ -41,10 +43,10 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 	const struct page *prev = NULL;
 
 	for (const struct page *page = zone->page_list[type][order]; page; prev = page, page = page->next) {
-		const struct block *block = block_of(zone->mm, page_to_pfn(page));
+		const struct block_word word = block_look(block_of(zone->mm, page_to_pfn(page)));
 
 		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
-		    type_list(block->type) != type || page->zone != zone->index) {
+		    type_list(word.type) != type || page->zone != zone->index) {
 			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
 			       (unsigned long long)page_to_pfn(page), order);
 			return false;
@@ -102,4 +104,38 @@ bool account_lists(struct zone *zone)
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++)
 		ok &= account_agree(free_of_type[type], zone, zone->free_type[type], type_frames[type]);
 	return account_agree("free small pages", zone, zone->free_small, small) && ok;
+}
+
+/* ---- isolations ---- */
+
+/*
+ * Holders whose isolation covers this block, which should be one if its bit is set, and none if it
+ * is not.
+ */
+static unsigned holders(const struct zone *zone, u32 index)
+{
+	unsigned count = 0;
+
+	for (const struct isolation *token = zone->isolations; token; token = token->next)
+		count += index - token->first < token->count;
+	return count;
+}
+
+bool account_isolations(struct zone *zone)
+{
+	const u32 first = (u32)(zone->start_pfn >> BLOCK_ORDER), end = (u32)DIV_ROUND_UP(zone->end_pfn, BLOCK_FRAMES);
+	bool ok = true;
+
+	for (u32 index = first; index < end; index++) {
+		const struct block *block = block_at(zone->mm, index);
+		const struct block_word word = block ? block_look(block) : BLOCK_WORD(0);
+		const unsigned held = word.zone == zone->index ? holders(zone, index) : 0;
+
+		if (word.zone == zone->index && held != block_word_is_isolated(word)) {
+			pr_err("accounting: block %u is %sisolated, and held so by %u", index,
+			       block_word_is_isolated(word) ? "" : "not ", held);
+			ok = false;
+		}
+	}
+	return ok;
 }

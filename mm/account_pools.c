@@ -1,6 +1,6 @@
 /*
  * Accounting, pools and page tables: see account.h. A pool's counts are those of its nodes, and a node's free pages lie on its list, each
- * as the list says. Promises (`reserved`) are not counted again: who was promised pages is known to those who were.
+ * as the list says. Promises (`reserved`) to huge mappings: account_refs.c.
  */
 #include "kernel/printk.h"
 #include "mm/account.h"
@@ -9,7 +9,7 @@
 #include "mm/section.h"
 #include "mm/vmemmap.h"
 
-static bool said(const char *what, u64 counted, u64 walked)
+bool account_said(const char *what, u64 counted, u64 walked)
 {
 	if (counted == walked)
 		return true;
@@ -32,8 +32,9 @@ static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct s
 
 	for (u32 index = list->head; index != BLOCK_NONE; prev = index, index = block_at(mm, index)->next) {
 		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look(block);
 
-		if (!(block->flags & BLOCK_POOL_FREE) || block->order != pool->order || block->prev != prev ||
+		if (!(word.flags & BLOCK_POOL_FREE) || word.order != pool->order || block->prev != prev ||
 		    block_zone(mm, index)->node != n || ++count > list->count) {
 			pr_err("accounting: block %u in the pool of order %u is not what its list says", index, pool->order);
 			return false;
@@ -41,8 +42,8 @@ static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct s
 		sums->zeroed += block->zero;
 	}
 	sums->free += count;
-	ok = said("the last page of a pool's list", list->tail, prev);
-	return said("free pages of a pool's node", list->count, count) && ok;
+	ok = account_said("the last page of a pool's list", list->tail, prev);
+	return account_said("free pages of a pool's node", list->count, count) && ok;
 }
 
 static bool account_pool(struct mm *mm, const struct pool *pool)
@@ -57,16 +58,16 @@ static bool account_pool(struct mm *mm, const struct pool *pool)
 		sums.pages += node->pages;
 		sums.surplus += node->surplus;
 		if (node->surplus > node->pages || node->free.count > node->pages)
-			ok &= said("pages of a pool's node, too few for those free or surplus", node->pages,
+			ok &= account_said("pages of a pool's node, too few for those free or surplus", node->pages,
 				   MAX(node->surplus, node->free.count));
 	}
-	ok &= said("pages of a pool, and of its nodes", pool->pages, sums.pages);
-	ok &= said("pages of a pool, and those free and in use", pool->pages, pool->free + pool->in_use);
-	ok &= said("free pages of a pool", pool->free, sums.free);
-	ok &= said("surplus pages of a pool", pool->surplus, sums.surplus);
-	ok &= said("free pages of a pool known to be zero", pool->zeroed, sums.zeroed);
-	ok &= said("surplus pages being made", pool->making, 0);
-	ok &= said("pages of a pool being cleared ahead of need", pool->clearing, 0);
+	ok &= account_said("pages of a pool, and of its nodes", pool->pages, sums.pages);
+	ok &= account_said("pages of a pool, and those free and in use", pool->pages, pool->free + pool->in_use);
+	ok &= account_said("free pages of a pool", pool->free, sums.free);
+	ok &= account_said("surplus pages of a pool", pool->surplus, sums.surplus);
+	ok &= account_said("free pages of a pool known to be zero", pool->zeroed, sums.zeroed);
+	ok &= account_said("surplus pages being made", pool->making, 0);
+	ok &= account_said("pages of a pool being cleared ahead of need", pool->clearing, 0);
 	return ok;
 }
 
@@ -91,7 +92,7 @@ static u64 upper_table(const struct mm *mm, u64 section, enum pt_level level, pf
 		return 0;
 	*last = pte_pfn(pte_load(entry));
 	block = block_of(mm, *last);
-	return block && block->state == BLOCK_META;
+	return block && block_look(block).state == BLOCK_META;
 }
 
 bool account_tables(const struct mm *mm)
@@ -104,11 +105,11 @@ bool account_tables(const struct mm *mm)
 		tables += vmemmap_line(mm, (u32)(section * SECTION_BLOCKS)) != NULL;
 		tables += upper_table(mm, section, PT_PUD, &pmd) + upper_table(mm, section, PT_PGD, &pud);
 	}
-	ok = said("page tables of the vmemmap", mm->tables, tables);
-	ok &= said("splits without their round", mm->splits_unflushed, 0);
-	ok &= said("sections being opened or closed", mm->sections_moving, 0);
-	ok &= said("frames that CPUs keep in transit", mm->transit_kept, 0);
+	ok = account_said("page tables of the vmemmap", mm->tables, tables);
+	ok &= account_said("splits without their round", mm->splits_unflushed, 0);
+	ok &= account_said("sections being opened or closed", sections_moving(mm), 0);
+	ok &= account_said("frames that CPUs keep in transit", mm->transit_kept, 0);
 	for (unsigned z = 0; z < mm->zones; z++)
-		ok &= said("who wants no CPU to hold frames", mm->zone[z].pcp_disabled, 0);
+		ok &= account_said("who wants no CPU to hold frames", mm->zone[z].pcp_disabled, 0);
 	return ok;
 }

@@ -3,6 +3,7 @@
  */
 #include "mm/bad_frames.h"
 
+#include "kernel/context.h"
 #include "kernel/printk.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
@@ -23,15 +24,15 @@ enum { SETTLE_AGAIN = 256 }; /* frees, after it was tried in vain: it asks all C
 /* Zone that owns a frame of an open block: blocks that straddle zones have several. */
 static struct zone *frame_zone(struct mm *mm, pfn_t pfn)
 {
-	const struct block *block = block_of(mm, pfn);
+	const struct block_word word = block_look(block_of(mm, pfn));
 
-	return block->state == BLOCK_RESERVED ? &mm->zone[pfn_page(mm, pfn)->zone] : &mm->zone[block->zone];
+	return word.state == BLOCK_RESERVED ? &mm->zone[pfn_page(mm, pfn)->zone] : &mm->zone[word.zone];
 }
 
-static bool has_small_pages(const struct block *block)
+static bool has_small_pages(struct block_word word)
 {
-	return (block->state == BLOCK_FULL || block->state == BLOCK_RESERVED) &&
-	       !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL));
+	return (word.state == BLOCK_FULL || word.state == BLOCK_RESERVED) &&
+	       !(word.flags & (BLOCK_TRANSIT | BLOCK_POOL));
 }
 
 /* From the small lists for good. False if it is not there. */
@@ -41,7 +42,7 @@ static bool take_from_lists(struct mm *mm, pfn_t pfn)
 	bool taken;
 
 	zone_lock(zone);
-	taken = has_small_pages(block_of(mm, pfn)) && buddy_take_frame(zone, pfn_page(mm, pfn));
+	taken = has_small_pages(block_look(block_of(mm, pfn))) && buddy_take_frame(zone, pfn_page(mm, pfn));
 	if (taken) {
 		page_set_kind(pfn_page(mm, pfn), PAGE_BAD | PAGE_RESERVED, 0);
 		counter_add(&zone->bad, 1);
@@ -59,42 +60,43 @@ bool bad_frame_is_out(struct mm *mm, pfn_t pfn)
 
 /* ---- its block ---- */
 
-/* The bit: what is freed from now on is not given out. Whole 1 GiB pages, because they have one type. */
-static bool isolate(struct mm *mm, struct bad_frame *bad)
+/* What is freed from now on is not given out. Whole 1 GiB pages, because they have one type. */
+static void isolate(struct mm *mm, struct bad_frame *bad)
 {
 	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
-	struct block *block = block_at(mm, index);
 	struct zone *zone = frame_zone(mm, bad->pfn);
-	int done = -EBUSY;
+	struct block_word head;
+	u8 state;
 
 	zone_lock(zone);
-	if (!block_is_isolated(block) && (block->state == BLOCK_BARE || block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD ||
-					  block->state == BLOCK_FULL || block->state == BLOCK_META)) {
-		bad->first = index;
-		done = migratetype_change(zone, index, index + 1, 0, BLOCK_ISOLATED);
-		if (done == -EBUSY) {
-			bad->first = ALIGN_DOWN(index, GIB_BLOCKS);
-			done = migratetype_change(zone, bad->first, bad->first + GIB_BLOCKS, 0, BLOCK_ISOLATED);
-		}
-	}
+	state = block_look_at(mm, index).state;
+	block_run_head(mm, index, &head);
+	if (state == BLOCK_BARE || state == BLOCK_HUGE || state == BLOCK_NOHEAD || state == BLOCK_FULL || state == BLOCK_META)
+		if (isolate_now(zone, index, 1, &bad->isolation) == -EBUSY && head.order == GIGA_ORDER)
+			isolate_now(zone, ALIGN_DOWN(index, GIB_BLOCKS), GIB_BLOCKS, &bad->isolation);
 	zone_unlock(zone);
-	bad->blocks = done > 0 ? (u16)done : 0;
-	return bad->blocks > 0;
+}
+
+static bool is_isolated(const struct bad_frame *bad)
+{
+	return bad->isolation.count > 0;
 }
 
 /* Over, or handed on to another pending frame of the same blocks. */
 static void end_isolation(struct mm *mm, struct bad_frame *bad)
 {
+	struct isolation *token = &bad->isolation;
+	struct zone *zone = block_zone(mm, token->first);
+
 	for (unsigned i = 0; i < mm->bad.count; i++) {
 		struct bad_frame *other = &mm->bad.frame[i];
 
-		if (other == bad || other->blocks > 0 || (other->pfn >> BLOCK_ORDER) - bad->first >= bad->blocks)
+		if (other == bad || is_isolated(other) || (other->pfn >> BLOCK_ORDER) - token->first >= token->count)
 			continue;
-		other->first = bad->first;
-		other->blocks = bad->blocks;
+		isolate_move(zone, token, &other->isolation);
 		return;
 	}
-	isolate_undo(block_zone(mm, bad->first), bad->first, bad->blocks);
+	isolate_undo(zone, token);
 }
 
 /* Off its list and in transit, if it is free: the block alone, or the 1 GiB page it is part of. BLOCK_NONE if it is not. */
@@ -106,8 +108,9 @@ static u32 take_free(struct zone *zone, u32 index)
 	zone_lock(zone);
 	run = buddy_find_run(mm, index);
 	if (run != BLOCK_NONE) {
-		const bool huge = block_free_class(block_at(mm, run)) == FREE_HUGE;
-		const unsigned order = huge ? block_at(mm, run)->order : BLOCK_ORDER;
+		const struct block_word word = block_look_at(mm, run);
+		const bool huge = block_free_class(word) == FREE_HUGE;
+		const unsigned order = huge ? word.order : BLOCK_ORDER;
 
 		if (!huge)
 			run = index;
@@ -123,7 +126,7 @@ static void unmake_huge(struct zone *zone, u32 index)
 {
 	const u32 run = take_free(zone, index);
 
-	if (run != BLOCK_NONE && block_at(zone->mm, run)->state == BLOCK_HUGE)
+	if (run != BLOCK_NONE && block_look_at(zone->mm, run).state == BLOCK_HUGE)
 		hvo_bare_run(zone, run);
 	else if (run != BLOCK_NONE)
 		block_publish_free(zone, run, BLOCK_ORDER);
@@ -134,12 +137,12 @@ static bool split_full(struct zone *zone, u32 index)
 {
 	const u32 run = take_free(zone, index);
 
-	if (run == index && block_at(zone->mm, index)->state == BLOCK_FULL) {
+	if (run == index && block_look_at(zone->mm, index).state == BLOCK_FULL) {
 		block_publish_split(zone, index, PAGE_ORDERS);
 		return true;
 	}
 	if (run != BLOCK_NONE)
-		block_publish_free(zone, run, block_at(zone->mm, run)->order);
+		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
 	return false;
 }
 
@@ -148,13 +151,13 @@ static bool split_bare(struct zone *zone, u32 index, struct node *node, enum met
 {
 	const u32 run = take_free(zone, index);
 
-	if (run == index && block_at(zone->mm, index)->state == BLOCK_BARE) {
+	if (run == index && block_look_at(zone->mm, index).state == BLOCK_BARE) {
 		block_full_from_bare(zone, node, kind, index);
 		block_publish_split(zone, index, PAGE_ORDERS);
 		return true;
 	}
 	if (run != BLOCK_NONE)
-		block_publish_free(zone, run, block_at(zone->mm, run)->order);
+		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
 	return false;
 }
 
@@ -164,12 +167,16 @@ static int split_free_block(struct mm *mm, u32 index)
 	struct zone *zone = block_zone(mm, index);
 	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
+	u8 state;
 
 	if (buddy_find_run(mm, index) == BLOCK_NONE)
 		return -EBUSY;
-	if (block_at(mm, index)->state == BLOCK_HUGE || block_at(mm, index)->state == BLOCK_NOHEAD)
+	state = block_look_at(mm, index).state;
+	if (state == BLOCK_HUGE || state == BLOCK_NOHEAD) {
 		unmake_huge(zone, index);
-	if (block_at(mm, index)->state == BLOCK_FULL)
+		state = block_look_at(mm, index).state;
+	}
+	if (state == BLOCK_FULL)
 		return split_full(zone, index) ? 0 : -EBUSY;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return -ENOMEM;
@@ -185,16 +192,16 @@ static int take_out(struct mm *mm, struct bad_frame *bad)
 	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
 	int err;
 
-	if (bad->blocks == 0)
+	if (!is_isolated(bad))
 		isolate(mm, bad);
 	pcp_drain_all(mm);
 	err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
-	if (err && bad->blocks > 0) {
+	if (err && is_isolated(bad)) {
 		err = split_free_block(mm, index);
 		if (!err)
 			err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
 	}
-	if (!err && bad->blocks > 0)
+	if (!err && is_isolated(bad))
 		end_isolation(mm, bad);
 	return err;
 }
@@ -222,10 +229,18 @@ static bool looks_free(struct mm *mm, const struct bad_frame *bad)
 
 	if (buddy_find_run(mm, index) != BLOCK_NONE)
 		return true;
-	if (!has_small_pages(block_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
+	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
 		return false;
 	return mm_page_peek(mm, page_to_pfn((struct page *)((virt_t)pfn_page(mm, bad->pfn) & page.head_mask)), &head) &&
 	       head.refcount == 0;
+}
+
+/* The last takes the place of one that is settled; its isolation goes with it. */
+static void move_slot(struct mm *mm, struct bad_frame *from, struct bad_frame *to)
+{
+	if (from != to && is_isolated(from))
+		isolate_move(block_zone(mm, from->isolation.first), &from->isolation, &to->isolation);
+	atomic_store_relaxed(&to->pfn, from->pfn);
 }
 
 /* One look at each. Returns how many are out of use now; *failed: some look free, but could not be had. */
@@ -243,9 +258,7 @@ static unsigned settle_once(struct mm *mm, bool *failed)
 			continue;
 		}
 		pr_warn("memory: bad frame %llx was freed and is out of use now", (unsigned long long)bad->frame[i].pfn);
-		bad->frame[i].first = bad->frame[bad->count - 1].first;
-		bad->frame[i].blocks = bad->frame[bad->count - 1].blocks;
-		atomic_store_relaxed(&bad->frame[i].pfn, bad->frame[bad->count - 1].pfn);
+		move_slot(mm, &bad->frame[bad->count - 1], &bad->frame[i]);
 		atomic_store_relaxed(&bad->count, bad->count - 1);
 		done++;
 	}
@@ -301,7 +314,7 @@ static int mark(struct mm *mm, pfn_t pfn)
 			return -EBUSY;
 	if (bad->count == BAD_PENDING_MAX)
 		return -ENOMEM;
-	slot->blocks = 0;
+	slot->isolation = (struct isolation){.count = 0};
 	atomic_store_relaxed(&slot->pfn, pfn);
 	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
 	err = take_out(mm, slot);
@@ -336,5 +349,6 @@ int mm_mark_bad(struct mm *mm, pfn_t pfn)
 
 int page_mark_bad(pfn_t pfn)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return mm_mark_bad(&mm_kernel, pfn);
 }

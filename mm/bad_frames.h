@@ -13,8 +13,10 @@
  * A bad frame's struct page says PAGE_BAD | PAGE_RESERVED, its block is never wholly free again: it never merges, never
  * becomes huge, bare or META, and its section is never closed.
  *
- * Isolation: the bit of a pending frame's block (of all 512 blocks of a 1 GiB page) is ours until it is settled. Blocks of
- * several zones (RESERVED) are not isolated: a frame in use there may be given out once more before it is settled.
+ * Isolation: a pending frame holds the isolation of its block (of all 512 blocks of a 1 GiB page)
+ * until it is settled, and hands it on to another pending frame of these blocks. Frames are pending
+ * without one where others hold it, where the section opens or closes, and in blocks of several
+ * zones (RESERVED): a frame in use there may be given out once more before it is settled.
  *
  * Source: Linux documentation, "hwpoison", 2009-09; memtest86+ and GRUB for the option's purpose.
  */

@@ -22,14 +22,30 @@ struct block *block_of(const struct mm *mm, pfn_t pfn)
 	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
 }
 
-u32 block_run_head(const struct mm *mm, u32 index)
+struct block_word block_look_at(const struct mm *mm, u32 index)
 {
-	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
-		const u32 head = ALIGN_DOWN(index, 1u << (order - BLOCK_ORDER));
-		const struct block *block = block_at(mm, head);
+	return block_look(block_at(mm, index));
+}
 
-		if (block && atomic_load_relaxed(&block->order) >= order)
-			return head;
+u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
+{
+	const struct block_word own = block_look_at(mm, index);
+	struct block_word found = own;
+	u32 head = index;
+
+	*word = own;
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
+		const u32 at = ALIGN_DOWN(index, order_blocks(order));
+		const struct block *block = at == head ? NULL : block_at(mm, at);
+
+		if (block) {
+			head = at;
+			found = block_look(block);
+		}
+		if (head == at && found.order >= order) {
+			*word = found;
+			return at;
+		}
 	}
 	return index;
 }

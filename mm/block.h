@@ -8,8 +8,17 @@
  * ranges, NMI handlers and statistics never touch a struct page that might not exist. States and every legal
  * change between them: block_state.c.
  *
- * Locking: a record on a zone list belongs to zone->lock; off it, to whoever took it off. Type and isolation bit
- * are always written under zone->lock and read atomically.
+ * Owners: a record on a zone list belongs to zone->lock; off it, to the CPU, pool or page that took
+ * it off. Type and isolation bit are always written under zone->lock, whoever owns the record. The
+ * free pages of a RESERVED block, which may lie in two zones, are counted under either zone's lock.
+ *
+ * Reading: all that can change is one word. Code that does not own a record loads the word once
+ * (block_look()) and decides on that snapshot; a second load may tell of another state, order or
+ * owner. The list links belong to whoever owns the record.
+ *
+ * Writing: block_put() stores the whole word. It is for a CPU that owns the record and holds
+ * zone->lock, which excludes every other writer, and for records that nobody can find yet.
+ * Everybody else changes some fields, all in one step, with block_change().
  */
 #pragma once
 
@@ -62,13 +71,20 @@ enum block_flags {
 
 struct meta_block;
 
-struct block {
+/* What a record says, as one load finds it. */
+struct block_word {
 	u8 state, target;
 	u8 order; /* of the run, page or transit this block heads; 0 if it heads none */
 	u8 flags;
-	u8 type; /* migratetype and BLOCK_ISOLATED */
-	u8 zone; /* index in its mm */
+	u8 type;  /* migratetype and BLOCK_ISOLATED */
+	u8 zone;  /* index in its mm */
 	u16 free_pages; /* RESERVED, FULL: frames in the buddy below order 9 */
+};
+
+enum { BLOCK_FREE_PAGES_SHIFT = 48 }; /* its place in the word */
+
+struct block {
+	u64 word;       /* a struct block_word: block_look(), block_put(), block_change() */
 	u32 next, prev; /* list links: block numbers */
 	u64 tag;        /* not to be used before this generation is done */
 	union {
@@ -79,6 +95,7 @@ struct block {
 };
 
 _Static_assert(sizeof(struct block) == 32, "a block record is half a cache line");
+_Static_assert(sizeof(struct block_word) == sizeof(u64), "what changes in a record is one word");
 
 #define BLOCK_NONE ((u32)-1)
 
@@ -108,34 +125,101 @@ struct block_list {
 
 struct mm;
 
+/* Fields of a word, by name; those that are not named are 0. */
+#define BLOCK_WORD(...) ((struct block_word){__VA_ARGS__})
+
+static inline u64 block_word_bits(struct block_word word)
+{
+	u64 bits;
+
+	__builtin_memcpy(&bits, &word, sizeof(bits));
+	return bits;
+}
+
+static inline struct block_word block_word_of(u64 bits)
+{
+	struct block_word word;
+
+	__builtin_memcpy(&word, &bits, sizeof(word));
+	return word;
+}
+
 /*
- * Flags are written by the record's owner and looked at by neighbours that would like to merge. Who sees one set, with acquire, sees
- * what its owner wrote before.
+ * What the record says now. Code that sees a flag also sees what its writer wrote before it. Any
+ * context, no lock.
  */
+static inline struct block_word block_look(const struct block *block)
+{
+	return block_word_of(atomic_load_acquire(&block->word));
+}
+
+/*
+ * All of the word in one store. The caller owns the record and holds zone->lock, or nobody can find
+ * the record yet.
+ */
+static inline void block_put(struct block *block, struct block_word word)
+{
+	atomic_store_release(&block->word, block_word_bits(word));
+}
+
+/*
+ * The bits of `clear` are cleared and those of `set` are set, in one step; all other bits keep what
+ * others write meanwhile. The caller owns these fields: as the record's owner, as holder of
+ * zone->lock (type), of the pool's lock (POOL_FREE) or of META's (MEMMAP).
+ */
+static inline void block_change(struct block *block, struct block_word clear, struct block_word set)
+{
+	const u64 mask = ~block_word_bits(clear), bits = block_word_bits(set);
+	u64 was = atomic_load_relaxed(&block->word);
+
+	while (!atomic_cas(&block->word, was, (was & mask) | bits))
+		was = atomic_load_relaxed(&block->word);
+}
+
 static inline void block_set_flags(struct block *block, u8 flags)
 {
-	atomic_store_release(&block->flags, (u8)(block->flags | flags));
+	atomic_fetch_or(&block->word, block_word_bits(BLOCK_WORD(.flags = flags)));
 }
 
 static inline void block_clear_flags(struct block *block, u8 flags)
 {
-	atomic_store_relaxed(&block->flags, (u8)(block->flags & ~flags));
+	atomic_fetch_and(&block->word, ~block_word_bits(BLOCK_WORD(.flags = flags)));
 }
 
+/*
+ * `frames` more of the block's pages are in the buddy, or fewer. `word` is what the record said
+ * under zone->lock, which excludes every other writer of a FULL block. Pages of a RESERVED block
+ * lie in two zones, perhaps, and are counted under two locks.
+ */
+static inline void block_count_free(struct block *block, struct block_word word, s64 frames)
+{
+	const u64 add = (u64)frames << BLOCK_FREE_PAGES_SHIFT;
+
+	if (unlikely(word.state == BLOCK_RESERVED))
+		atomic_fetch_add(&block->word, add);
+	else
+		atomic_store_relaxed(&block->word, block_word_bits(word) + add);
+}
+
+static inline enum migratetype block_word_type(struct block_word word)
+{
+	return word.type & BLOCK_TYPE_MASK;
+}
+
+static inline bool block_word_is_isolated(struct block_word word)
+{
+	return word.type & BLOCK_ISOLATED;
+}
+
+/* The same of a record of which nothing else is asked. */
 static inline enum migratetype block_type(const struct block *block)
 {
-	return atomic_load_relaxed(&block->type) & BLOCK_TYPE_MASK;
+	return block_word_type(block_look(block));
 }
 
 static inline bool block_is_isolated(const struct block *block)
 {
-	return atomic_load_relaxed(&block->type) & BLOCK_ISOLATED;
-}
-
-/* What a record heads may be looked at by neighbours, as its flags may. */
-static inline void block_set_order(struct block *block, unsigned order)
-{
-	atomic_store_relaxed(&block->order, (u8)order);
+	return block_word_is_isolated(block_look(block));
 }
 
 /*
@@ -145,11 +229,16 @@ static inline void block_set_order(struct block *block, unsigned order)
 struct block *block_at(const struct mm *mm, u32 index);
 struct block *block_of(const struct mm *mm, pfn_t pfn);
 
+/* What the record of block `index` says. The record exists. */
+struct block_word block_look_at(const struct mm *mm, u32 index);
+
 /*
- * Head of what covers block `index`: a free run, a 1 GiB page, a run in transit; itself if it stands alone. The answer is
- * good for as long as the caller keeps it from changing: under the zone lock for what is free. The record exists.
+ * Head of what covers block `index`: a free run, a 1 GiB page, a run in transit; itself if it
+ * stands alone. *word is what the head's record said when it was found. The answer is good for as
+ * long as the caller keeps it from changing: under the zone lock for what is free. The record
+ * exists.
  */
-u32 block_run_head(const struct mm *mm, u32 index);
+u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word);
 
 static inline pfn_t block_pfn(u32 index)
 {
@@ -168,13 +257,17 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 void block_list_cut(const struct mm *mm, struct block_list *list, u64 count, struct block_list *first);
 
 /*
- * Change a record's state. Asserts that the pair is in the table of block_state.c and counts it. The caller owns the
- * record (see the top of this file).
+ * Change a record's state; whoever changes it may use the contents, so POISONED goes with it.
+ * Asserts that the pair is in the table of block_state.c and counts it. The caller owns the record
+ * (see the top of this file).
  */
 void block_set_state(struct mm *mm, u32 index, enum block_state to);
 
-/* The same for neighbours that are in one state, `count` > 0. */
-void block_set_states(struct mm *mm, u32 first, u32 count, enum block_state to);
+/*
+ * The same for all of the word at once, and for neighbours that are in one state, `count` > 0, each
+ * `zone` from its own byte of `zones` on (NULL: word.zone). The caller may use block_put().
+ */
+void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones);
 
 /* What a META block becomes when it is emptied: full in a mapped section, whose struct pages stand, else bare. */
 enum block_state block_state_without_use(const struct mm *mm, u32 index);

@@ -87,16 +87,14 @@ bool block_change_legal(enum block_state from, enum block_state to)
 
 enum block_state block_state_without_use(const struct mm *mm, u32 index)
 {
-	return block_at(mm, index)->flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
+	return block_look_at(mm, index).flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
 }
 
-static void set_state(struct mm *mm, u32 index, struct block *block, enum block_state to)
+static void check_change(const struct mm *mm, u32 index, enum block_state from, enum block_state to)
 {
-	ASSERT(block_change_legal(block->state, to), "block %u goes from %s to %s", index,
-	       block_state_name(block->state), block_state_name(to));
-	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)block->state * 16 + to);
-	atomic_store_relaxed(&block->state, (u8)to);
-	block_clear_flags(block, BLOCK_POISONED); /* whoever changes it may use the contents */
+	ASSERT(block_change_legal(from, to), "block %u goes from %s to %s", index, block_state_name(from),
+	       block_state_name(to));
+	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)from * 16 + to);
 }
 
 static void count_changes(struct mm *mm, enum block_state from, enum block_state to, u32 count)
@@ -107,24 +105,30 @@ static void count_changes(struct mm *mm, enum block_state from, enum block_state
 void block_set_state(struct mm *mm, u32 index, enum block_state to)
 {
 	struct block *block = block_at(mm, index);
-	const enum block_state from = block->state;
+	const enum block_state from = block_look(block).state;
 
-	set_state(mm, index, block, to);
+	check_change(mm, index, from, to);
+	block_change(block, BLOCK_WORD(.state = 0xff, .flags = BLOCK_POISONED), BLOCK_WORD(.state = (u8)to));
 	count_changes(mm, from, to, 1);
 }
 
-void block_set_states(struct mm *mm, u32 first, u32 count, enum block_state to)
+void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones)
 {
-	const enum block_state from = block_at(mm, first)->state;
+	const enum block_state from = block_look_at(mm, first).state;
 
 	for (u32 index = first; index < first + count; index++) {
 		struct block *block = block_at(mm, index);
+		const struct block_word was = block_look(block);
 
-		ASSERT(block->state == from, "block %u is %s beside %s ones", index, block_state_name(block->state),
+		ASSERT(was.state == from, "block %u is %s beside %s ones", index, block_state_name(was.state),
 		       block_state_name(from));
-		set_state(mm, index, block, to);
+		ASSERT(!block_word_is_isolated(was), "block %u opens or closes while it is isolated", index);
+		check_change(mm, index, from, word.state);
+		if (zones)
+			word.zone = zones[index - first];
+		block_put(block, word);
 	}
-	count_changes(mm, from, to, count); /* once for all: a line that all CPUs share */
+	count_changes(mm, from, word.state, count); /* once for all: a line that all CPUs share */
 }
 
 u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)

@@ -12,30 +12,35 @@
 #include "kernel/percpu.h"
 #include "mm/pcp.h"
 
+/* The record is the zone lock's: it was taken off a list, or is given back under the lock. */
 static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
-	const unsigned list = buddy_list_of(class, index, order);
-	u32 *head = &zone->block_list[class][type_list(block->type)][list];
+	struct block_word word = block_look(block);
+	const unsigned list = buddy_list_of(class, index, order), type = type_list(word.type);
+	u32 *head = &zone->block_list[class][type][list];
 
-	block_set_order(block, order);
-	block_set_flags(block, BLOCK_FREE);
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
 		block_at(zone->mm, *head)->prev = index;
 	*head = index;
-	zone->block_lists[class][type_list(block->type)] |= (u16)(1u << list);
+	word.order = (u8)order;
+	word.flags |= BLOCK_FREE;
+	block_put(block, word);
+	zone->block_lists[class][type] |= (u16)(1u << list);
 	counter_add(&zone->free_class[class], order_pages(order));
-	counter_add(&zone->free_type[type_list(block->type)], order_pages(order));
+	counter_add(&zone->free_type[type], order_pages(order));
 	gib_count_free(zone->mm, index, (s64)order_pages(order));
 }
 
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
-	const unsigned list = buddy_list_of(class, index, block->order);
-	u32 *head = &zone->block_list[class][type_list(block->type)][list];
+	struct block_word word = block_look(block);
+	const unsigned list = buddy_list_of(class, index, word.order), type = type_list(word.type);
+	const u64 pages = order_pages(word.order);
+	u32 *head = &zone->block_list[class][type][list];
 
 	if (block->prev == BLOCK_NONE)
 		*head = block->next;
@@ -44,13 +49,14 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (block->next != BLOCK_NONE)
 		block_at(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
-		zone->block_lists[class][type_list(block->type)] &= (u16)~(1u << list);
-	counter_sub(&zone->free_class[class], order_pages(block->order));
-	counter_sub(&zone->free_type[type_list(block->type)], order_pages(block->order));
-	gib_count_free(zone->mm, index, -(s64)order_pages(block->order));
-	block_clear_flags(block, BLOCK_FREE);
+		zone->block_lists[class][type] &= (u16)~(1u << list);
+	counter_sub(&zone->free_class[class], pages);
+	counter_sub(&zone->free_type[type], pages);
+	gib_count_free(zone->mm, index, -(s64)pages);
 	block->next = block->prev = BLOCK_NONE;
-	block_set_order(block, 0);
+	word.order = 0;
+	word.flags &= (u8)~BLOCK_FREE;
+	block_put(block, word);
 }
 
 u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order)
@@ -64,47 +70,57 @@ u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned ty
 	return runs;
 }
 
-enum free_class block_free_class(const struct block *block)
+enum free_class block_free_class(struct block_word word)
 {
-	switch (block->state) {
+	switch (word.state) {
 	case BLOCK_BARE:
 		return FREE_BARE;
 	case BLOCK_HUGE:
 		return FREE_HUGE;
 	case BLOCK_FULL:
-		return block->flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
+		return word.flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
 	default:
-		panic("a block in state %s cannot be free", block_state_name(block->state));
+		return FREE_CLASSES;
 	}
 }
 
-/* May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to anybody: look, don't touch. */
+/*
+ * May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to
+ * anybody: one look decides.
+ */
 static bool can_merge(const struct zone *zone, u32 index, unsigned order, enum free_class class, u8 type)
 {
 	const struct block *block = block_at(zone->mm, index);
+	struct block_word word;
 
-	return block && (atomic_load_relaxed(&block->flags) & BLOCK_FREE) && block->order == order &&
-	       block->zone == zone->index && block->type == type && block_free_class(block) == class;
+	if (!block)
+		return false;
+	word = block_look(block);
+	return (word.flags & BLOCK_FREE) && word.order == order && word.zone == zone->index && word.type == type &&
+	       block_free_class(word) == class;
 }
 
 void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class)
 {
-	const u8 type = block_at(zone->mm, index)->type;
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
 
 	ASSERT(spin_held(&zone->lock), "block %u freed without the zone lock", index);
-	ASSERT(!(block_at(zone->mm, index)->flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
-	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
-	       block_at(zone->mm, index)->flags);
-	block_set_order(block_at(zone->mm, index), 0); /* it may become the inside of a run */
+	ASSERT(class < FREE_CLASSES, "block %u freed in state %s: it cannot be free", index,
+	       block_state_name(word.state));
+	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
+	       "block %u freed while its flags are %x: twice, or by one who does not own it", index, word.flags);
+	word.order = 0; /* it may become the inside of a run */
+	block_put(block, word);
 	if (unlikely(class != FREE_HUGE && order > zone->max_order)) { /* lowered while the run was in transit */
-		buddy_free_range(zone, index, 1u << (order - BLOCK_ORDER), class);
+		buddy_free_range(zone, index, order_blocks(order), class);
 		return;
 	}
 	DEBUG_ASSERT(buddy_find_run(zone->mm, index) == BLOCK_NONE, "block %u lies in a run that is free", index);
 	while (class != FREE_HUGE && order < zone->max_order) {
-		const u32 buddy = index ^ (u32)(order_pages(order) / BLOCK_FRAMES);
+		const u32 buddy = index ^ order_blocks(order);
 
-		if (!can_merge(zone, buddy, order, class, type))
+		if (!can_merge(zone, buddy, order, class, word.type))
 			break;
 		list_remove(zone, buddy, class);
 		index = MIN(index, buddy);
@@ -149,17 +165,18 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class, 
 
 void buddy_unlink_blocks(struct zone *zone, u32 index)
 {
-	const struct block *block = block_at(zone->mm, index);
+	const struct block_word word = block_look_at(zone->mm, index);
 
-	ASSERT(block->flags & BLOCK_FREE, "block %u heads no free run", index);
-	list_remove(zone, index, block_free_class(block));
+	ASSERT(word.flags & BLOCK_FREE, "block %u heads no free run", index);
+	list_remove(zone, index, block_free_class(word));
 }
 
 u32 buddy_find_run(struct mm *mm, u32 index)
 {
-	const u32 head = block_run_head(mm, index);
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
 
-	return atomic_load_relaxed(&block_at(mm, head)->flags) & BLOCK_FREE ? head : BLOCK_NONE;
+	return word.flags & BLOCK_FREE ? head : BLOCK_NONE;
 }
 
 /* Put back the parts of a run of `count` blocks that lie outside [first, end): they keep class and type. */
@@ -173,9 +190,9 @@ static void put_back_outside(struct zone *zone, u32 head, u32 count, u32 first, 
 
 u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
 {
-	const struct block *block = block_at(zone->mm, head);
-	const enum free_class class = block_free_class(block);
-	const u32 count = 1u << (block->order - BLOCK_ORDER);
+	const struct block_word word = block_look_at(zone->mm, head);
+	const enum free_class class = block_free_class(word);
+	const u32 count = order_blocks(word.order);
 
 	ASSERT(class != FREE_HUGE || (head >= first && head + count <= end), "a free huge page at block %u is cut", head);
 	buddy_unlink_blocks(zone, head);

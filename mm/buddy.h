@@ -45,7 +45,7 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to);
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
 
 /*
- * The same, onto the list of a type that need not be the block's: only for the comparison that pcp_type_cache=on makes.
+ * The same, onto the list of a type that need not be the block's: looked up by the caller, or cached with pcp_type_cache=on.
  */
 void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type);
 
@@ -86,8 +86,11 @@ static inline unsigned buddy_list_order(enum free_class class, unsigned list)
 /* Runs of one order on the lists of a class and type. For reports and tests: it walks. */
 u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order);
 
-/* Class of a wholly free block by its state. */
-enum free_class block_free_class(const struct block *block);
+/*
+ * Class of a wholly free block by what its record says, or FREE_CLASSES: a block in that state
+ * cannot be free.
+ */
+enum free_class block_free_class(struct block_word word);
 
 /* max_order lowered or raised: free runs are split or merged again, in the block table only. Takes the zone locks. */
 void buddy_set_max_order(struct mm *mm, unsigned order);

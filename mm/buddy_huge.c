@@ -25,12 +25,14 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 
 	while (index != BLOCK_NONE && taken < count) {
 		struct block *block = block_of_used(zone->mm, block_pfn(index));
+		struct block_word word = block_look(block);
 
 		pages[taken++] = index;
-		gib_count_free(zone->mm, index, -(s64)order_pages(block->order));
+		gib_count_free(zone->mm, index, -(s64)order_pages(word.order));
 		index = block->next;
-		block_clear_flags(block, BLOCK_FREE);
 		block->next = block->prev = BLOCK_NONE;
+		word.flags &= (u8)~BLOCK_FREE;
+		block_put(block, word);
 	}
 	*head = index;
 	if (index == BLOCK_NONE)
@@ -57,18 +59,20 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 	ASSERT(spin_held(&zone->lock), "huge pages freed without the zone lock");
 	for (u32 i = 0; i < count; i++) {
 		struct block *block = block_of_used(zone->mm, block_pfn(pages[i]));
-		const unsigned type = type_list(block->type), list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER);
+		struct block_word word = block_look(block);
+		const unsigned type = type_list(word.type), list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER);
 		u32 *head = &zone->block_list[FREE_HUGE][type][list];
 
-		ASSERT(block->state == BLOCK_HUGE && block->order == BLOCK_ORDER &&
-			       !(block->flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
-		       "block %u freed as a huge page while its flags are %x", pages[i], block->flags);
-		block_set_flags(block, BLOCK_FREE);
+		ASSERT(word.state == BLOCK_HUGE && word.order == BLOCK_ORDER &&
+			       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
+		       "block %u freed as a huge page while its flags are %x", pages[i], word.flags);
 		block->prev = BLOCK_NONE;
 		block->next = *head;
 		if (*head != BLOCK_NONE)
 			block_of_used(zone->mm, block_pfn(*head))->prev = pages[i];
 		*head = pages[i];
+		word.flags |= BLOCK_FREE;
+		block_put(block, word);
 		zone->block_lists[FREE_HUGE][type] |= (u16)(1u << list);
 		counter_add(&zone->free_type[type], BLOCK_FRAMES);
 		gib_count_free(zone->mm, pages[i], BLOCK_FRAMES);

@@ -48,29 +48,26 @@ static void block_became_free(struct zone *zone, const struct page *first)
 {
 	const u32 index = (u32)(page_to_pfn(first) >> BLOCK_ORDER);
 	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
 
-	ASSERT(block->state == BLOCK_FULL, "block %u is wholly free but %s", index, block_state_name(block->state));
-	block->free_pages = 0;
+	ASSERT(word.state == BLOCK_FULL, "block %u is wholly free but %s", index, block_state_name(word.state));
 	gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES); /* counted anew as a run */
 	block->owner = 0;
+	word.free_pages = 0;
 	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
-		block_set_flags(block, BLOCK_POISONED); /* each of its pages is */
-	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
+		word.flags |= BLOCK_POISONED; /* each of its pages is */
+	block_put(block, word);
+	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(word));
 }
 
-void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
-{
-	buddy_free_pages_as(zone, page, order, block_of(zone->mm, page_to_pfn(page))->type);
-}
-
-void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type)
+/* `word` is what the block's record says under the lock. */
+static void free_pages(struct zone *zone, struct page *page, unsigned order, u8 type, struct block_word word)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	struct block *block = block_at(zone->mm, index);
 
 	ASSERT(spin_held(&zone->lock), "frame %llx freed without the zone lock", (unsigned long long)page_to_pfn(page));
 	ASSERT(!(page->flags & PAGE_BUDDY), "double free of frame %llx", (unsigned long long)page_to_pfn(page));
-	block->free_pages = (u16)(block->free_pages + order_pages(order));
+	block_count_free(block_at(zone->mm, index), word, (s64)order_pages(order));
 	gib_count_free(zone->mm, index, (s64)order_pages(order));
 	while (order < BLOCK_ORDER) {
 		struct page *buddy = (struct page *)((virt_t)page ^ (order_pages(order) << PAGE_STRUCT_SHIFT));
@@ -89,9 +86,22 @@ void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u
 		page_list_add(zone, page, order, (u8)type_list(type));
 }
 
+void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
+{
+	const struct block_word word = block_look(block_of(zone->mm, page_to_pfn(page)));
+
+	free_pages(zone, page, order, word.type, word);
+}
+
+void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type)
+{
+	free_pages(zone, page, order, type, block_look(block_of(zone->mm, page_to_pfn(page))));
+}
+
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type)
 {
 	const unsigned orders = zone->page_orders[type] & (~0u << order);
+	struct block *block;
 	struct page *page;
 	unsigned found;
 	u32 index;
@@ -106,7 +116,8 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 		found--;
 		page_list_add(zone, page + order_pages(found), found, (u8)type);
 	}
-	block_at(zone->mm, index)->free_pages -= (u16)order_pages(order);
+	block = block_at(zone->mm, index);
+	block_count_free(block, block_look(block), -(s64)order_pages(order));
 	gib_count_free(zone->mm, index, -(s64)order_pages(order));
 	return page;
 }
@@ -114,7 +125,7 @@ struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetyp
 void buddy_move_pages(struct zone *zone, u32 index, u8 to)
 {
 	struct page *pages = pfn_page(zone->mm, block_pfn(index));
-	u64 left = block_at(zone->mm, index)->free_pages;
+	u64 left = block_look_at(zone->mm, index).free_pages;
 
 	ASSERT(spin_held(&zone->lock), "free pages of block %u moved without the zone lock", index);
 	for (u64 i = 0; left > 0 && i < BLOCK_FRAMES;) {
@@ -134,17 +145,19 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to)
 void buddy_split_block(struct zone *zone, u32 index)
 {
 	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
 	struct page *first = pfn_page(zone->mm, block_pfn(index));
-	const u8 type = (u8)type_list(block->type);
+	const u8 type = (u8)type_list(word.type);
 
-	ASSERT(block->state == BLOCK_FULL && !(block->flags & BLOCK_FREE), "block %u is %s, not a taken full one", index,
-	       block_state_name(block->state));
+	ASSERT(word.state == BLOCK_FULL && !(word.flags & BLOCK_FREE), "block %u is %s, not a taken full one", index,
+	       block_state_name(word.state));
 	if (page_kind(first).flags & (PAGE_COMPOUND | PAGE_TAIL))
 		memmap_init_pages(first, BLOCK_FRAMES, zone->index); /* left formed: hvo=off-keep */
 	/* Two halves of order 8: together the whole block, apart they do not merge because nobody frees them. */
 	page_list_add(zone, first, BLOCK_ORDER - 1, type);
 	page_list_add(zone, first + order_pages(BLOCK_ORDER - 1), BLOCK_ORDER - 1, type);
-	block->free_pages = BLOCK_FRAMES;
+	word.free_pages = BLOCK_FRAMES;
+	block_put(block, word);
 	gib_count_free(zone->mm, index, (s64)BLOCK_FRAMES);
 }
 
@@ -153,7 +166,8 @@ bool buddy_take_frame(struct zone *zone, struct page *page)
 	const pfn_t pfn = page_to_pfn(page);
 	const u32 index = (u32)(pfn >> BLOCK_ORDER);
 	struct block *block = block_at(zone->mm, index);
-	const u8 type = (u8)type_list(block->type);
+	const struct block_word word = block_look(block);
+	const u8 type = (u8)type_list(word.type);
 	struct page *head = page;
 	unsigned order = 0;
 
@@ -172,7 +186,7 @@ bool buddy_take_frame(struct zone *zone, struct page *page)
 		page_list_add(zone, page < upper ? upper : head, order, type);
 		head = page < upper ? head : upper;
 	}
-	block->free_pages--;
+	block_count_free(block, word, -1);
 	gib_count_free(zone->mm, index, -1);
 	return true;
 }
@@ -185,7 +199,7 @@ u32 buddy_block_in_pieces(struct zone *zone, unsigned order, enum migratetype ty
 
 	if (index == BLOCK_NONE)
 		return BLOCK_NONE;
-	pieces = block_at(zone->mm, index)->free_pages;
+	pieces = block_look_at(zone->mm, index).free_pages;
 	return pieces > order_pages(order) && pieces <= max ? index : BLOCK_NONE;
 }
 
@@ -204,13 +218,14 @@ u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type, u64 m
 {
 	enum { AHEAD = 16 };
 	struct block *block = block_at(zone->mm, index);
+	const struct block_word word = block_look(block);
 	struct page *pages = pfn_page(zone->mm, block_pfn(index));
 	u64 taken = 0;
 
 	ASSERT(spin_held(&zone->lock), "pieces of block %u taken without the zone lock", index);
-	if (!block->free_pages || block->type != type)
+	if (!word.free_pages || word.type != type)
 		return 0;
-	for (u64 i = 0; i < BLOCK_FRAMES && taken < block->free_pages;) {
+	for (u64 i = 0; i < BLOCK_FRAMES && taken < word.free_pages;) {
 		const struct page_kind kind = page_kind(&pages[i]);
 
 		if (i + AHEAD < BLOCK_FRAMES)
@@ -227,7 +242,7 @@ u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type, u64 m
 		}
 		i += order_pages(kind.order);
 	}
-	block->free_pages = (u16)(block->free_pages - taken);
+	block_count_free(block, word, -(s64)taken);
 	gib_count_free(zone->mm, index, -(s64)taken);
 	return taken;
 }

@@ -6,8 +6,12 @@
  *
  *   page    the farthest page from the fault first, both sides in turn, each page by itself: as Linux does it
  *
- * A 1 GiB page has no neighbourhood worth keeping: it is cleared in whole extents, which idle CPUs share in slices of
- * at least 32 MiB.
+ * A 1 GiB page has no neighbourhood worth keeping: it is cleared in extents of clear_extent=, which idle CPUs share in
+ * slices of one extent, and of 32 MiB at least. With `whole` it is one instruction of one CPU.
+ *
+ * How an extent is interrupted: a rep instruction between two of its stores, with the rest of the count in RCX (SDM vol. 2B, REP), a
+ * loop between two instructions. So with interrupts on its length delays nobody. With interrupts off, CPUs that wait for this one
+ * are answered between extents: after 32 MiB, 1 to 3 ms at 10 to 30 GB/s, or with `whole` after 1 GiB, 30 to 100 ms.
  *
  * Source: Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04; Ying Huang's converging order before it,
  * 2017-08.
@@ -18,8 +22,14 @@
 
 #include "kernel/types.h"
 
-/* Longest extent given to one instruction: about 3 ms at 10 GB/s, and enough for a CPU to see how large it is. */
-#define CLEAR_EXTENT_MAX MIB(32)
+/*
+ * What one instruction is given at most unless clear_extent= says otherwise: about 3 ms at 10 GB/s, and enough for a CPU to see how
+ * large it is. Also the least that is worth a helper.
+ */
+#define CLEAR_EXTENT MIB(32)
+
+/* One instruction for all of a page. */
+#define CLEAR_WHOLE (~0ULL)
 
 /* No address in the page is wanted more than others. */
 #define CLEAR_NO_HINT (~0ULL)
@@ -30,8 +40,8 @@ struct clear_how;
 struct clear_mode {
 	const char *name;
 	void (*huge)(const struct clear_how *how, char *page, u64 bytes, u64 hint); /* up to 32 MiB */
-	u64 extent; /* how much of a larger page is cleared at a time */
-	bool parallel;
+	bool by_page;  /* 4 KiB at a time, whatever clear_extent= says */
+	bool parallel; /* larger pages are shared among idle CPUs */
 };
 extern const struct clear_mode clear_modes[]; /* page, multi; ends with a NULL name */
 
@@ -39,10 +49,14 @@ extern const struct clear_mode clear_modes[]; /* page, multi; ends with a NULL n
 struct clear_how {
 	const struct clear_mode *mode;
 	const struct clear_insn *insn[CLEAR_CLASSES];
+	u64 extent; /* of mode multi, most for one instruction: 4 KiB to 1 GiB in powers of two, CLEAR_WHOLE, or 0 for CLEAR_EXTENT */
 	unsigned threads; /* for pages beyond 32 MiB, the caller included */
 };
 
-/* As the command line and the CPU say; or, until it is told NULL, as a benchmark does. */
+/* An extent as clear_extent= has it: "64K", "32M", "1G", "whole". */
+void clear_extent_name(u64 extent, char *buf, size_t size);
+
+/* As the command line and the CPU say. A benchmark may override the choice; passing NULL restores it. */
 struct clear_how clear_how_selected(void);
 void clear_how_force(const struct clear_how *how);
 

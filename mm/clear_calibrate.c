@@ -84,8 +84,8 @@ static void calibrate_giant(void)
 		return;
 	calibrate_class(CLEAR_GIANT, &(struct series){.buffer = {page_address(page)},
 						      .count = 1,
-						      .bytes = CLEAR_EXTENT_MAX,
-						      .extent = CLEAR_EXTENT_MAX});
+						      .bytes = CLEAR_EXTENT,
+						      .extent = CLEAR_EXTENT});
 	page_free(page);
 }
 

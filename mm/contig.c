@@ -9,6 +9,7 @@
 
 #include <arch/check.h>
 
+#include "kernel/context.h"
 #include "mm/buddy.h"
 #include "mm/isolate.h"
 #include "mm/memmap.h"
@@ -23,26 +24,35 @@
 
 struct contig_stats contig_totals;
 
+/* Of a block just unlinked; its token ends with the last of them. Zone lock held. */
+static void clear_isolation(struct block *block)
+{
+	struct block_word word = block_look(block);
+
+	word.type &= (u8)~BLOCK_ISOLATED;
+	block_put(block, word);
+}
+
 static void begin_piece(struct zone *zone, u32 index, unsigned order, struct block_list *list)
 {
 	for (u32 i = index; i < index + order_blocks(order); i++)
-		atomic_store_relaxed(&block_at(zone->mm, i)->type, (u8)(block_at(zone->mm, i)->type & ~BLOCK_ISOLATED));
+		clear_isolation(block_at(zone->mm, i));
 	block_begin(zone, index, order, BLOCK_BARE);
 	block_list_push(zone->mm, list, index);
 }
 
-/* Everything is free, or nothing is taken. */
-static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *list)
+/* Everything is free and taken, and isolated no more; or nothing is taken. */
+static int take_all(struct zone *zone, struct isolation *token, struct block_list *list)
 {
-	const u32 end = first + count;
+	const u32 end = token->first + token->count;
 	int err = -EBUSY;
 
 	zone_lock(zone);
-	if (isolate_test(zone, first, count)) {
-		for (u32 index = first; index < end;) {
+	if (isolate_test(zone, token->first, token->count)) {
+		for (u32 index = token->first; index < end;) {
 			const u32 head = buddy_find_run(zone->mm, index);
-			const bool giga = block_at(zone->mm, head)->state == BLOCK_HUGE &&
-					  block_at(zone->mm, head)->order == GIGA_ORDER;
+			const struct block_word word = block_look_at(zone->mm, head);
+			const bool giga = word.state == BLOCK_HUGE && word.order == GIGA_ORDER;
 			const u32 next = buddy_unlink_within(zone, head, index, end);
 
 			if (giga)
@@ -51,6 +61,7 @@ static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *
 				begin_piece(zone, index, BLOCK_ORDER, list);
 			index = next;
 		}
+		isolate_end(zone, token);
 		err = 0;
 	}
 	zone_unlock(zone);
@@ -60,7 +71,8 @@ static int take_all(struct zone *zone, u32 first, u32 count, struct block_list *
 int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct block_list *list,
 		struct contig_stats *stats)
 {
-	int err = isolate_range(zone, first, count);
+	struct isolation token;
+	int err = isolate_range(zone, first, count, &token);
 
 	stats->candidates++;
 	if (err)
@@ -68,9 +80,9 @@ int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_ho
 	pcp_drain_all(zone->mm);
 	err = migrate_range(zone, first, count, how, &stats->moved);
 	if (!err)
-		err = fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY : take_all(zone, first, count, list);
-	if (err) /* else take_all() has undone it: what is isolated by now is isolated by somebody else */
-		isolate_undo(zone, first, count);
+		err = fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY : take_all(zone, &token, list);
+	if (err)
+		isolate_undo(zone, &token);
 	return err;
 }
 
@@ -82,7 +94,7 @@ static void cut_all(struct mm *mm, struct block_list *from, struct block_list *l
 	u32 index;
 
 	while ((index = block_list_pop(mm, from)) != BLOCK_NONE) {
-		if (block_at(mm, index)->state == BLOCK_FULL)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
 			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
 		block_cut(block_zone(mm, index), index, list);
 	}
@@ -96,12 +108,12 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 	u32 index;
 
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
-		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look_at(mm, index);
 
-		if (block->state != BLOCK_HUGE)
+		if (word.state != BLOCK_HUGE)
 			block_list_push(mm, &rest, index);
 		else
-			block_list_push(mm, block->flags & BLOCK_MAPPED ? &restore : &bare, index);
+			block_list_push(mm, word.flags & BLOCK_MAPPED ? &restore : &bare, index);
 	}
 	*list = rest;
 	hvo_make_bare(mm, &bare);
@@ -123,11 +135,11 @@ int contig_make_full(struct zone *zone, struct block_list *list)
 	if (contig_unhuge(mm, list) < 0)
 		return -ENOMEM;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
-		bare += block_at(mm, index)->state == BLOCK_BARE;
+		bare += block_look_at(mm, index).state == BLOCK_BARE;
 	if (bare && meta_reserve_tails(zone_meta_node(zone), bare * MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return -ENOMEM;
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
-		if (block_at(mm, index)->state == BLOCK_BARE)
+		if (block_look_at(mm, index).state == BLOCK_BARE)
 			block_full_from_bare(zone, zone_meta_node(zone), kind, index);
 	return 0;
 }
@@ -152,7 +164,7 @@ static void hand_out(struct zone *zone, struct block_list *list)
 			if (unlikely(watched))
 				page_watch_allocated(mm, &pages[i], 0, CALLER);
 		}
-		block_set_order(block_at(mm, index), 0);
+		block_change(block_at(mm, index), BLOCK_WORD(.order = 0xff), BLOCK_WORD(0)); /* it heads nothing */
 		block_publish_used(zone, index, BLOCK_ORDER);
 	}
 }
@@ -211,7 +223,7 @@ static bool unreference_block(struct mm *mm, u32 index)
 {
 	struct page *pages = pfn_page(mm, block_pfn(index));
 
-	if (atomic_load_relaxed(&mm->watch) || block_at(mm, index)->free_pages > 0)
+	if (atomic_load_relaxed(&mm->watch) || block_look_at(mm, index).free_pages > 0)
 		return false;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (pages[i].refcount != 1 || page_kind(&pages[i]).flags)
@@ -239,21 +251,25 @@ void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames)
 
 int contig_alloc_range(pfn_t first, u64 frames)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return mm_contig_alloc_range(&mm_kernel, first, frames);
 }
 
 void contig_free_range(pfn_t first, u64 frames)
 {
+	context_assert(CONTEXT_ORDINARY);
 	mm_contig_free_range(&mm_kernel, first, frames);
 }
 
 int contig_declare_cma(pfn_t first, u64 frames)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return mm_contig_declare_cma(&mm_kernel, first, frames);
 }
 
 struct page *contig_alloc(unsigned order, node_t node)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return mm_contig_alloc(&mm_kernel, order, node);
 }
 

@@ -1,5 +1,6 @@
 /*
- * Where to look for a range: the four searches of contig.h, and the 1 GiB pages made of what they find.
+ * Where to look for a range: the table of the searches in contig.h, ours, and the 1 GiB pages made of what they find.
+ * Those that read struct pages: contig_read.c.
  */
 #include "kernel/cmdline.h"
 #include "kernel/string.h"
@@ -7,67 +8,11 @@
 #include "mm/memmap_open.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/page_fast.h"
 #include "mm/pcp.h"
 #include "mm/refuge.h"
 #include "mm/section.h"
 #include "mm/transit.h"
-
-/* ---- reading struct pages, as Linux does ---- */
-
-/* A block whose struct pages a search may read: of a mapped section, on no way elsewhere. Zone lock held. */
-static bool is_readable(const struct zone *zone, u32 index)
-{
-	const struct block *block = block_at(zone->mm, index);
-
-	return section_state(zone->mm, index / SECTION_BLOCKS) == SECTION_OPEN && block && (block->flags & BLOCK_MAPPED) &&
-	       block->zone == zone->index && block->state != BLOCK_META &&
-	       !(block_at(zone->mm, block_run_head(zone->mm, index))->flags & BLOCK_TRANSIT);
-}
-
-/* One struct page. False if the range is not worth more. */
-static bool page_suits(struct contig_scan *scan, const struct contig_search *search, const struct page *page, bool cma)
-{
-	const struct page_kind kind = page_kind(page);
-
-	scan->stats->scanned++;
-	if (kind.zone != scan->zone->index || (kind.flags & PAGE_RESERVED))
-		return false;
-	if (!(kind.flags & PAGE_HUGETLB))
-		return true;
-	return !search->skips_all && !(search->skips_same && kind.order >= scan->order && !cma);
-}
-
-/* Every struct page of the range, huge or not, until one says no. The lock is held throughout, as in Linux. */
-static bool range_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
-{
-	struct zone *zone = scan->zone;
-	bool suits = true;
-
-	zone_lock(zone);
-	for (u32 index = first; suits && index < first + order_blocks(scan->order); index++) {
-		const struct page *pages = pfn_page(zone->mm, block_pfn(index));
-
-		suits = is_readable(zone, index);
-		for (unsigned i = 0; suits && i < BLOCK_FRAMES; i++)
-			suits = page_suits(scan, search, &pages[i], block_type(block_at(zone->mm, index)) == MIGRATE_CMA);
-	}
-	zone_unlock(zone);
-	return suits;
-}
-
-static u32 next_by_reading(struct contig_scan *scan, const struct contig_search *search)
-{
-	const u32 blocks = order_blocks(scan->order);
-	const u64 first = ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks);
-	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
-
-	for (u64 index = MAX(first, scan->after); index + blocks <= end; index += blocks) {
-		scan->after = index + blocks;
-		if (range_suits(scan, search, (u32)index))
-			return (u32)index;
-	}
-	return BLOCK_NONE;
-}
 
 /* ---- by the summary of each GiB ---- */
 
@@ -128,15 +73,19 @@ static u32 cheapest_gib(struct contig_scan *scan)
 /* As far as its record says: free, or full of what may be movable. */
 static bool block_may_move(const struct mm *mm, u32 index)
 {
-	const struct block *block = block_at(mm, index), *head;
+	struct block_word head, word;
+	u32 at;
 
-	if (!block || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN || block_is_isolated(block))
+	if (!block_at(mm, index) || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN)
 		return false;
-	head = block_at(mm, block_run_head(mm, index));
-	if (head->flags & BLOCK_FREE)
+	at = block_run_head(mm, index, &head);
+	word = at == index ? head : block_look_at(mm, index);
+	if (block_word_is_isolated(word))
+		return false;
+	if (head.flags & BLOCK_FREE)
 		return true;
-	return !(head->flags & BLOCK_TRANSIT) && head->order <= BLOCK_ORDER && block_type(block) != MIGRATE_UNMOVABLE &&
-	       (block->state == BLOCK_FULL || block->state == BLOCK_HUGE);
+	return !(head.flags & BLOCK_TRANSIT) && head.order <= BLOCK_ORDER &&
+	       block_word_type(word) != MIGRATE_UNMOVABLE && (word.state == BLOCK_FULL || word.state == BLOCK_HUGE);
 }
 
 /* Smaller ranges: block records say enough. The first that may do. */
@@ -178,12 +127,19 @@ static u32 next_by_summary(struct contig_scan *scan, const struct contig_search 
 	return first;
 }
 
-enum { SEARCH_INDEX = 3 };
+enum { SEARCH_INDEX = 5 };
 
 const struct contig_search contig_searches[] = {
-	{.name = "vanilla", .reads = true, .next = next_by_reading},
-	{.name = "skip", .reads = true, .skips_same = true, .next = next_by_reading},
-	{.name = "strict", .reads = true, .skips_same = true, .skips_all = true, .next = next_by_reading},
+	{.name = "vanilla", .reads = true, .counts = true, .next = contig_next_by_reading},
+	{.name = "revert",
+	 .reads = true,
+	 .counts = true,
+	 .skips_used = true,
+	 .skips_huge = true,
+	 .next = contig_next_by_reading},
+	{.name = "skip", .reads = true, .counts = true, .skips_same = true, .next = contig_next_by_reading},
+	{.name = "strict", .reads = true, .counts = true, .skips_huge = true, .next = contig_next_by_reading},
+	{.name = "step", .reads = true, .next = contig_next_by_steps},
 	[SEARCH_INDEX] = {.name = "index", .gathers = true, .next = next_by_summary},
 	{.name = NULL},
 };
@@ -223,7 +179,7 @@ static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first, 
 
 	if (contig_unhuge(mm, pieces) < 0)
 		return -ENOMEM;
-	if (!(block_at(mm, first)->flags & BLOCK_MAPPED))
+	if (!(block_look_at(mm, first).flags & BLOCK_MAPPED))
 		return mode->mapped ? -EBUSY : hvo_gather(mm, first);
 	if (mode->new_head && meta_reserve(node, META_LONG, 1) < 0)
 		return -ENOMEM;
@@ -256,6 +212,8 @@ static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode,
 	err = contig_take(scan->zone, first, GIB_BLOCKS, &how, &pieces, scan->stats);
 	if (err)
 		return err;
+	if (contig_search_selected()->counts)
+		scan->stats->counted += contig_count_and_freeze(mm, first, GIB_BLOCKS);
 	err = make_giga(scan->zone, mode, first, &pieces);
 	if (err)
 		block_list_publish_free(mm, &pieces);
@@ -284,6 +242,7 @@ static void add_stats(const struct contig_stats *stats)
 {
 	atomic_add_relaxed(&contig_totals.scanned, stats->scanned);
 	atomic_add_relaxed(&contig_totals.candidates, stats->candidates);
+	atomic_add_relaxed(&contig_totals.counted, stats->counted);
 	atomic_add_relaxed(&contig_totals.moved.pages, stats->moved.pages);
 	atomic_add_relaxed(&contig_totals.moved.pooled, stats->moved.pooled);
 	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
@@ -319,8 +278,8 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, 
 			break;
 		taken += !err;
 		failed = err ? failed + 1 : 0;
-		if (!err)
-			scan.after = 0; /* each page is searched for from the start, as in Linux */
+		if (!err) /* each page is searched for from the start, as in Linux */
+			scan.after = scan.passed_huge = scan.admits_huge = 0;
 	}
 	add_stats(&stats);
 	return taken;
@@ -328,7 +287,7 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count, 
 
 struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
 {
-	const struct node *near = &mm->node[node < mm->nodes ? node : 0];
+	const struct node *near = &mm->node[page_first_node(mm, node)];
 	struct contig_stats stats = {0};
 	struct page *page = NULL;
 

@@ -9,7 +9,6 @@
 #include <arch/boot.h>
 #include <arch/cpu.h>
 
-#include "kernel/panic.h"
 #include "mm/memblock.h"
 
 struct pgtable_counts direct_map_counts;
@@ -22,8 +21,7 @@ static void map_part(phys_t start, phys_t end, enum pt_prot prot)
 		return;
 	if (pgtable_map_range(pgtable_root(), DIRECT_MAP_BASE + start, start, end - start, prot, largest,
 			      pgtable_alloc_boot, NULL, &direct_map_counts) < 0)
-		panic("no memory for the page tables of the direct map of %llx-%llx", (unsigned long long)start,
-		      (unsigned long long)end);
+		memblock_too_little("the page tables of the direct map");
 }
 
 void direct_map_init(void)

@@ -30,7 +30,7 @@ static void describe_vmemmap(virt_t addr, bool write, char *buf, size_t size)
 	const struct page *page = (const struct page *)ALIGN_DOWN(addr, sizeof(struct page));
 	const pfn_t pfn = page_to_pfn(page);
 	const struct block *block = addr < VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE ? block_of(&mm_kernel, pfn) : NULL;
-	const char *state = block ? block_state_name(block->state) : "unknown to the machine's own table";
+	const char *state = block ? block_state_name(block_look(block).state) : "unknown to the machine's own table";
 	enum pt_level level;
 	phys_t phys;
 	pte_t entry;

@@ -10,6 +10,7 @@
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/padata.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
@@ -187,13 +188,12 @@ static void exhausted(huge_exhausted_fn *fn, void *ctx, virt_t addr)
 
 enum fault_result huge_fault(virt_t addr, bool write, bool interruptible)
 {
-	const struct percpu *self = this_cpu();
 	huge_exhausted_fn *fn;
 	struct huge_pin pin;
 	bool there;
 	void *ctx;
 
-	if (self->interrupt_depth > 0 || self->locks_held > 0)
+	if (!context_may(CONTEXT_ORDINARY))
 		return FAULT_BUG;
 	pin = huge_pin(addr);
 	if (!pin.map)
@@ -242,12 +242,13 @@ int huge_populate(void *addr, u64 size)
 		.thread_fn = populate_pages, .arg = &p, .max_threads = cpumask_weight(&cpus_online), .node = NODE_NONE};
 	const u64 bytes = pin.map ? huge_page_bytes(pin.map) : 1;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
 		return -EINVAL;
 	}
 	job.size = size / bytes;
-	job.min_chunk = MAX(CLEAR_EXTENT_MAX / bytes, 1);
+	job.min_chunk = MAX(CLEAR_EXTENT / bytes, 1);
 	padata_run(&job);
 	huge_unpin(pin);
 	return p.failed ? -ENOMEM : 0;

@@ -10,6 +10,7 @@
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/lock.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -96,6 +97,21 @@ static void wait_unpinned(const struct huge_map *map)
 	cpumask_foreach(cpu, &cpus_online)
 		while (atomic_load_acquire(&cpu_data(cpu)->pinned) == map)
 			wait_spin(&wait, cpu);
+}
+
+struct huge_map *huge_map_at(virt_t addr)
+{
+	struct huge_map *map = atomic_load_acquire(&slot[slot_of(addr)]);
+
+	return map == &leaving ? NULL : map;
+}
+
+struct huge_map *huge_map_next(const struct huge_map *after)
+{
+	for (u64 i = after ? slot_of(after->start) + after->slots : 0; i < SLOTS; i++)
+		if (slot[i] && slot[i] != &leaving)
+			return slot[i];
+	return NULL;
 }
 
 /* ---- addresses ---- */
@@ -211,6 +227,7 @@ void *huge_map_with(const struct huge_request *request)
 	struct huge_map *map;
 	void *addr;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (level < 0 || !(frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)))
 		return NULL;
 	map = page_address(frame);
@@ -232,6 +249,7 @@ void *huge_map_with(const struct huge_request *request)
 
 void *huge_map(u64 size, u64 page, unsigned flags)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return huge_map_with(&(struct huge_request){.size = size, .page = page, .flags = flags});
 }
 
@@ -242,6 +260,7 @@ void huge_unmap(void *addr)
 	struct huge_map *map;
 	u64 slots;
 
+	context_assert(CONTEXT_ORDINARY);
 	ASSERT(huge_map_covers(start), "unmapping of %llx, which is no huge mapping", (unsigned long long)start);
 	spin_lock(&slots_lock);
 	map = slot[slot_of(start)];
@@ -285,6 +304,7 @@ int huge_grow(void *addr, u64 size)
 	const struct huge_pin pin = huge_pin_range(addr, 0);
 	int err = -EINVAL;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (pin.map && pin.map->start == (virt_t)addr && size >= pin.map->size && size <= HUGE_MAP_SIZE)
 		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
 	huge_unpin(pin);
@@ -295,17 +315,17 @@ void huge_fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t s
 {
 	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
 	const struct huge_pin pin = huge_pin(addr);
-	const struct percpu *self = this_cpu();
 	const u64 at = slot_of(addr);
+	char reason[CONTEXT_REASON_MAX];
 
+	context_reason(reason, sizeof(reason));
 	if (!pin.map)
 		format(buf, size, "%s %llx, %s", verb, (unsigned long long)addr,
 		       slot[at] == &leaving			       ? "in a huge mapping that was given back"
 		       : slot[at] || (at > 0 && slot[at - 1] && slot[at - 1] != &leaving) ? "beyond the end of a huge mapping"
 									       : "where no huge mapping is");
-	else if (self->interrupt_depth > 0 || self->locks_held > 0)
-		format(buf, size, "first touch of a page of a huge mapping %s",
-		       self->locks_held > 0 ? "with a lock held" : "in an interrupt handler");
+	else if (!context_may(CONTEXT_ORDINARY))
+		format(buf, size, "first touch of a page of a huge mapping %s", reason);
 	else
 		format(buf, size, "%s a huge mapping%s", verb, write ? " that is read-only" : "");
 	huge_unpin(pin);

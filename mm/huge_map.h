@@ -79,6 +79,15 @@ void huge_flush_and_give(struct huge_taken *taken);
 int huge_promise(struct huge_map *map, u64 pages);
 struct pool *huge_pool(enum pt_level level);
 
+/*
+ * For accounting, while nobody works in any mapping: the mapping of an address, or NULL; all mappings by address, from NULL to NULL; and
+ * each entry that maps a page, in whatever mapping or none.
+ */
+struct huge_map *huge_map_at(virt_t addr);
+struct huge_map *huge_map_next(const struct huge_map *after);
+typedef void huge_leaf_fn(void *arg, pte_t *entry, virt_t virt, enum pt_level level);
+void huge_visit(huge_leaf_fn *leaf, void *arg);
+
 /* The entry as it is once nobody has it claimed. */
 pte_t huge_settled(const pte_t *entry);
 

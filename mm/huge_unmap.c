@@ -9,11 +9,10 @@
 #include <arch/barrier.h>
 #include <arch/check.h>
 
+#include "kernel/context.h"
 #include "mm/huge_map.h"
 #include "mm/page.h"
 #include "mm/pool.h"
-
-typedef void huge_leaf_fn(void *arg, pte_t *entry, virt_t virt, enum pt_level level);
 
 struct visit {
 	virt_t start, end;
@@ -63,6 +62,11 @@ static void visit(const struct visit *v)
 	visit_table(v, phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD, ALIGN_DOWN(v->start, upper));
 }
 
+void huge_visit(huge_leaf_fn *leaf, void *arg)
+{
+	visit(&(struct visit){.start = HUGE_MAP_BASE, .end = HUGE_MAP_BASE + HUGE_MAP_SIZE, .leaf = leaf, .arg = arg});
+}
+
 /* ---- pages away ---- */
 
 /* The leaf, unless others have taken it in between. */
@@ -102,11 +106,27 @@ void huge_take_range(virt_t start, u64 size, enum huge_tables tables, struct hug
 	visit(&v);
 }
 
-static void give_page(struct page *page, struct huge_taken *taken)
+/* Single pages go back many at once. */
+enum { SINGLES_MAX = 64 };
+
+struct singles {
+	size_t count;
+	struct page *page[SINGLES_MAX];
+};
+
+static void give_singles(struct singles *singles)
+{
+	page_free_bulk(singles->page, singles->count);
+	singles->count = 0;
+}
+
+static void give_page(struct page *page, struct huge_taken *taken, struct singles *singles)
 {
 	check_frames_reused(page_pfn(page), 1);
 	if (!(page->flags & PAGE_HUGETLB)) {
-		page_free(page);
+		singles->page[singles->count++] = page;
+		if (singles->count == SINGLES_MAX)
+			give_singles(singles);
 		return;
 	}
 	taken->pool_pages[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
@@ -115,6 +135,7 @@ static void give_page(struct page *page, struct huge_taken *taken)
 
 void huge_flush_and_give(struct huge_taken *taken)
 {
+	struct singles singles = {.count = 0};
 	struct page *next;
 
 	if (taken->tables)
@@ -123,8 +144,9 @@ void huge_flush_and_give(struct huge_taken *taken)
 		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
 	for (struct page *page = taken->pages; page; page = next) {
 		next = (struct page *)(virt_t)page->private[0];
-		give_page(page, taken);
+		give_page(page, taken, &singles);
 	}
+	give_singles(&singles);
 	for (struct page *page = taken->tables; page; page = next) {
 		next = (struct page *)(virt_t)page->private[0];
 		page_free(page);
@@ -140,6 +162,7 @@ int huge_release(void *addr, u64 size)
 	struct huge_taken taken = {.pages = NULL};
 	int err;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
 		return -EINVAL;
@@ -180,6 +203,7 @@ int huge_protect(void *addr, enum huge_access access)
 	const struct huge_pin pin = huge_pin_range(addr, 0);
 	struct rights rights = {.map = pin.map};
 
+	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || pin.map->start != (virt_t)addr) {
 		huge_unpin(pin);
 		return -EINVAL;

@@ -11,7 +11,8 @@
  *
  * Why 1 and 3 are not one step: a CPU may use either translation while an entry changes; if size and frame changed together
  * it could combine them (SDM vol. 3A, 4.10.5 "optional invalidation"; AMD family 10h erratum 383). Nor may another
- * CPU, which finds the leaf split already, go on to 3 before the round of the one who split it: mm->splits_unflushed.
+ * CPU, which finds the leaf split already, go on to 3 before the round of the CPU that split it: mm->splits_unflushed. A leaf that pass
+ * 1 could not split stays out of pass 3, although another CPU may have split it by then.
  *
  * Why the shared page may be mapped at once: all tails of an order are the same 64 bytes. Before pass 3 the head's
  * frame holds the head and 63 tails in final form, so a stale translation of the other frames reads old struct pages of the
@@ -81,7 +82,7 @@ static int split_section(struct mm *mm, struct node *node, u64 section)
 /* Every section that a run reaches into. Returns how many were split, or -ENOMEM (then *split counts those before). */
 static int split_run(struct mm *mm, u32 index, u32 *split)
 {
-	const u32 end = index + order_blocks(block_at(mm, index)->order);
+	const u32 end = index + order_blocks(block_look_at(mm, index).order);
 
 	for (u64 section = index / SECTION_BLOCKS; section * SECTION_BLOCKS < end; section++) {
 		const int one = split_section(mm, block_meta_node(mm, index), section);
@@ -107,14 +108,41 @@ static void split_round(struct mm *mm, u32 split)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/* Split all sections of the list; what cannot be split stays a leaf and is left out by the remap pass. */
-static void split_pass(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
+static bool run_has_leaf(const struct mm *mm, u32 index)
 {
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
+
+	for (u32 i = 0; i < blocks; i += SECTION_BLOCKS)
+		if (!vmemmap_line(mm, index + i))
+			return true;
+	return false;
+}
+
+/* A run that stays as it is: the frame reserved for its head goes back. */
+static void leave_out(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, u32 index, struct block_list *left_out)
+{
+	if (mode->new_head)
+		meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
+	block_list_remove(mm, list, index);
+	block_list_push(mm, left_out, index);
+}
+
+/*
+ * Split all sections of the list. From the first lack of a frame on, runs that are under a leaf go to `left_out`, and nobody looks at them
+ * again: another CPU may split the leaf any time, and the remap pass, which would find a table then, has not waited for its round. Runs
+ * that are under tables by now may be others' splits too: the wait at the end is for all of those.
+ */
+static void split_pass(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left_out)
+{
+	bool frames = true;
 	u32 split = 0;
 
-	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		if (split_run(mm, index, &split) < 0)
-			break;
+	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
+		next = block_at(mm, index)->next;
+		if (frames)
+			frames = split_run(mm, index, &split) >= 0;
+		if (!frames && run_has_leaf(mm, index))
+			leave_out(mm, mode, list, index, left_out);
 		if (split > 0 && mode->flush_each) {
 			split_round(mm, split);
 			split = 0;
@@ -133,7 +161,7 @@ static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 	if (stash->at == stash->count) {
 		stash->at = stash->count = 0;
 		for (u32 i = index; i != BLOCK_NONE && stash->count < HEADS_AT_ONCE; i = block_at(mm, i)->next) {
-			if (block_at(mm, i)->state != BLOCK_BARE || block_meta_node(mm, i) != node)
+			if (block_look_at(mm, i).state != BLOCK_BARE || block_meta_node(mm, i) != node)
 				break;
 			stash->count++;
 		}
@@ -145,7 +173,7 @@ static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 /* Bare: one head frame, lines of shared tails, no flush. */
 static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 {
-	const unsigned order = block_at(mm, index)->order;
+	const unsigned order = block_look_at(mm, index).order;
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
 	for (u32 i = 1; i < order_blocks(order); i++) {
@@ -165,30 +193,14 @@ static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK
 	return tag;
 }
 
-static bool run_has_leaf(const struct mm *mm, u32 index)
-{
-	for (u32 i = 0; i < order_blocks(block_at(mm, index)->order); i += SECTION_BLOCKS)
-		if (!vmemmap_line(mm, index + i))
-			return true;
-	return false;
-}
-
-/*
- * Private struct pages: share the tails, gate what they were in; the record remembers which round is due. -ENOMEM if a
- * leaf over them could not be split.
- */
-static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
+/* Private struct pages: share the tails, gate what they were in; the record remembers which round is due. */
+static void huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	const unsigned order = block_at(mm, index)->order;
+	const unsigned order = block_look_at(mm, index).order;
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, order);
 	pfn_t head = PFN_NONE, frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	if (run_has_leaf(mm, index)) {
-		if (mode->new_head)
-			meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
-		return -ENOMEM;
-	}
 	if (mode->new_head)
 		head = form_head_frame(mm, index, order, meta_take(block_meta_node(mm, index), META_LONG));
 	else
@@ -201,23 +213,24 @@ static int huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 		block_at(mm, index)->tag = gate_frames(mm, frames);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	return 0;
 }
 
-/* 1 if translations changed and a round is due, 0 if not, -ENOMEM. */
-static int optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head_stash *stash, u32 index)
+/* True if translations changed and a round is due. */
+static bool optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head_stash *stash, u32 index)
 {
-	switch (block_at(mm, index)->state) {
+	const struct block_word word = block_look_at(mm, index);
+
+	switch (word.state) {
 	case BLOCK_HUGE:
-		return 0; /* as it was left: head formed and frozen, tails shared; not even touched */
+		return false; /* as it was left: head formed and frozen, tails shared; not even touched */
 	case BLOCK_BARE:
 		huge_from_bare(mm, stash, index);
-		return 0;
+		return false;
 	case BLOCK_FULL:
-		return huge_from_full(mm, mode, index) < 0 ? -ENOMEM : 1;
+		huge_from_full(mm, mode, index);
+		return true;
 	default:
-		panic("block %u is %s, not one that can become huge", index,
-		      block_state_name(block_at(mm, index)->state));
+		panic("block %u is %s, not one that can become huge", index, block_state_name(word.state));
 	}
 }
 
@@ -241,11 +254,12 @@ static void form_all(struct mm *mm, const struct hvo_mode *mode, const struct bl
 {
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		struct page *head = pfn_page(mm, block_pfn(index));
+		const unsigned order = block_look_at(mm, index).order;
 
-		if (mode->keep && is_formed(head, block_at(mm, index)->order))
+		if (mode->keep && is_formed(head, order))
 			continue;
-		memmap_form_compound(head, block_at(mm, index)->order);
-		page_set_kind(head, head->flags | PAGE_HUGETLB, block_at(mm, index)->order);
+		memmap_form_compound(head, order);
+		page_set_kind(head, head->flags | PAGE_HUGETLB, order);
 		atomic_store_release(&head->refcount, 0);
 	}
 }
@@ -261,10 +275,10 @@ static struct survey survey_list(const struct mm *mm, const struct block_list *l
 	struct survey survey = {0};
 
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
-		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look_at(mm, index);
 
-		survey.to_do += block->state != BLOCK_HUGE;
-		survey.mapped |= (block->flags & BLOCK_MAPPED) && block->state == BLOCK_FULL;
+		survey.to_do += word.state != BLOCK_HUGE;
+		survey.mapped |= (word.flags & BLOCK_MAPPED) && word.state == BLOCK_FULL;
 	}
 	return survey;
 }
@@ -273,7 +287,7 @@ static struct survey survey_list(const struct mm *mm, const struct block_list *l
 struct stretch {
 	struct mm *mm;
 	const struct hvo_mode *mode;
-	struct block_list list, bad;
+	struct block_list list;
 	cpu_t asker;
 	bool remapped; /* a round is due */
 };
@@ -282,17 +296,12 @@ static void optimise_stretch(struct stretch *s)
 {
 	struct head_stash stash = {.count = 0};
 
-	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
-		const int changed = optimise_one(s->mm, s->mode, &stash, index);
+	for (u32 index = s->list.head; index != BLOCK_NONE; index = block_at(s->mm, index)->next) {
+		const bool changed = optimise_one(s->mm, s->mode, &stash, index);
 
-		next = block_at(s->mm, index)->next;
-		if (changed < 0) {
-			block_list_remove(s->mm, &s->list, index);
-			block_list_push(s->mm, &s->bad, index);
-		}
-		if (changed > 0 && s->mode->flush_each)
-			shootdown_full(s->mode->idle);
-		s->remapped |= changed > 0;
+		if (changed && s->mode->flush_each)
+			hvo_round(s->mode);
+		s->remapped |= changed;
 	}
 }
 
@@ -331,7 +340,7 @@ static void optimise_parallel(struct stretch *whole, unsigned threads)
 	const u64 count = MIN(threads * STRETCHES_PER_THREAD, STRETCHES_MAX);
 
 	for (u64 i = 0; i < count; i++) {
-		stretches[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode, .bad = BLOCK_LIST_INIT, .asker = cpu_id()};
+		stretches[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode, .asker = cpu_id()};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i), &stretches[i].list);
 	}
 	job.arg = stretches;
@@ -339,14 +348,14 @@ static void optimise_parallel(struct stretch *whole, unsigned threads)
 	padata_run(&job);
 	for (u64 i = 0; i < count; i++) {
 		block_list_splice(whole->mm, &whole->list, &stretches[i].list);
-		block_list_splice(whole->mm, &whole->bad, &stretches[i].bad);
 		whole->remapped |= stretches[i].remapped;
 	}
 }
 
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct stretch whole = {.mm = mm, .mode = mode, .bad = BLOCK_LIST_INIT};
+	struct stretch whole = {.mm = mm, .mode = mode};
+	struct block_list left_out = BLOCK_LIST_INIT;
 	struct survey survey;
 	unsigned threads;
 	u64 failed;
@@ -359,26 +368,27 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	if (survey.to_do == 0)
 		return 0; /* all as it was left */
 	if (survey.mapped)
-		split_pass(mm, mode, list);
+		split_pass(mm, mode, list, &left_out);
 	whole.list = *list;
-	threads = threads_for(mode, survey.to_do);
+	threads = threads_for(mode, MIN(survey.to_do, list->count));
 	if (threads > 1)
 		optimise_parallel(&whole, threads);
 	else
 		optimise_stretch(&whole);
 	*list = whole.list;
 	if (whole.remapped && !mode->flush_each && !(mode->defer && hvo_defer))
-		shootdown_full(mode->idle);
-	failed = whole.bad.count;
-	block_list_publish_free(mm, &whole.bad);
+		hvo_round(mode);
+	failed = left_out.count;
+	block_list_publish_free(mm, &left_out);
 	return failed;
 }
 
 void hvo_settle(struct mm *mm, u32 index)
 {
 	const struct block *head = block_at(mm, index);
+	const struct block_word word = block_look(head);
 
-	if (head->state == BLOCK_HUGE)
+	if (word.state == BLOCK_HUGE)
 		shootdown_wait(head->tag);
-	check_event(CHECK_SETTLED, vmemmap_of_block(mm, index), order_pages(head->order - BLOCK_ORDER));
+	check_event(CHECK_SETTLED, vmemmap_of_block(mm, index), order_pages(word.order - BLOCK_ORDER));
 }

@@ -25,7 +25,7 @@ struct hvo_mode {
 	bool keep;       /* freed pages that have all their struct pages stay formed, for the next to grow */
 	bool defer;      /* the round after a remap may wait until somebody uses the page: see hvo_settle() */
 	bool parallel;   /* many pages are divided among CPUs */
-	enum shootdown_idle idle; /* baselines interrupt every CPU */
+	enum shootdown_idle idle; /* baselines interrupt every CPU, and join nobody's round (hvo_steps.h) */
 };
 
 extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on, off-keep; ends with a NULL name */
@@ -33,12 +33,6 @@ extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on, off-ke
 /* The mode chosen with hvo=, on by default; by name, NULL if there is none. */
 const struct hvo_mode *hvo_mode_selected(void);
 const struct hvo_mode *hvo_mode_find(const char *name);
-
-/* Blocks in a page or run of this order. */
-static inline u32 order_blocks(unsigned order)
-{
-	return 1u << (order - BLOCK_ORDER);
-}
 
 /*
  * Append up to `count` free runs of `order` of one zone that suit the mode to `list`, in transit, opening sections as needed. A head

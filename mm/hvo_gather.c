@@ -27,7 +27,7 @@ static void gate(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 /* Blocks 1..511. True if it had struct pages that are shared now. */
 static bool gather_tail(struct mm *mm, u32 index, pfn_t tail)
 {
-	const bool full = block_at(mm, index)->state == BLOCK_FULL;
+	const bool full = block_look_at(mm, index).state == BLOCK_FULL;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	if (full) {
@@ -43,18 +43,18 @@ static bool gather_tail(struct mm *mm, u32 index, pfn_t tail)
 /* The first block. A frame is reserved for its head if it is bare. */
 static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
 {
-	const bool full = block_at(mm, index)->state == BLOCK_FULL;
-	const u8 zone = block_at(mm, index)->zone;
+	const struct block_word word = block_look_at(mm, index);
+	const bool full = word.state == BLOCK_FULL;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	if (full) {
-		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), GIGA_ORDER, zone);
+		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), GIGA_ORDER, word.zone);
 		vmemmap_share_tails(mm, index, PFN_NONE, tail, frames);
 		gate(mm, frames);
 	} else {
 		const pfn_t head = meta_take(node, META_LONG);
 
-		memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, zone);
+		memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, word.zone);
 		vmemmap_set_huge(mm, index, head, tail);
 	}
 	block_set_state(mm, index, BLOCK_HUGE);
@@ -66,7 +66,7 @@ int hvo_gather(struct mm *mm, u32 first)
 	struct zone *zone = block_zone(mm, first);
 	struct node *node = zone_meta_node(zone);
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, GIGA_ORDER);
-	const u64 heads = block_at(mm, first)->state == BLOCK_BARE;
+	const u64 heads = block_look_at(mm, first).state == BLOCK_BARE;
 	bool round_due;
 
 	if (heads && meta_reserve(node, META_LONG, heads) < 0)
@@ -79,6 +79,6 @@ int hvo_gather(struct mm *mm, u32 first)
 	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++)
 		round_due |= gather_tail(mm, index, tail);
 	if (round_due)
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+		shootdown_wait(shootdown_tag());
 	return 0;
 }

@@ -30,18 +30,19 @@ static int reserve_tails(struct mm *mm, u32 index, u64 count, struct tails_sourc
 static void fill_tails(struct mm *mm, const struct tails_source *source, u32 index, unsigned from,
 		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
+	const u8 zone = block_look_at(mm, index).zone;
 	const u32 memmap = source->kind == META_MEMMAP ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
 
 	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		frames[i] = meta_take_from(source->node, source->kind, memmap);
-		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, block_at(mm, index)->zone);
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
 	}
 }
 
 /* All frames of a run are reserved before its first line changes, so it is restored whole or not at all. */
 static int restore_run(struct mm *mm, u32 index)
 {
-	const u32 blocks = order_blocks(block_at(mm, index)->order);
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 	struct tails_source source;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
@@ -55,7 +56,7 @@ static int restore_run(struct mm *mm, u32 index)
 	fill_tails(mm, &source, index, 1, frames);
 	vmemmap_unshare_tails(mm, index, frames);
 	/* The head's frame, in place. */
-	memmap_init_pages(pfn_page(mm, block_pfn(index)), STRUCTS_PER_FRAME, block_at(mm, index)->zone);
+	memmap_init_pages(pfn_page(mm, block_pfn(index)), STRUCTS_PER_FRAME, block_look_at(mm, index).zone);
 	block_set_state(mm, index, BLOCK_FULL);
 	return 0;
 }
@@ -68,7 +69,8 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 	*restored = 0;
 	while (list->head != BLOCK_NONE) {
 		const u32 index = list->head;
-		const bool huge = block_at(mm, index)->state == BLOCK_HUGE && (block_at(mm, index)->flags & BLOCK_MAPPED);
+		const struct block_word word = block_look_at(mm, index);
+		const bool huge = word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED);
 
 		if (huge && (err = restore_run(mm, index)) < 0)
 			break;
@@ -76,10 +78,10 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		block_list_push(mm, done, index);
 		*restored += huge;
 		if (huge && mode->flush_each)
-			shootdown_full(mode->idle);
+			hvo_round(mode);
 	}
 	if (*restored > 0 && !mode->flush_each)
-		shootdown_full(mode->idle);
+		hvo_round(mode);
 	return err;
 }
 

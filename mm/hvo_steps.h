@@ -7,6 +7,18 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 
+/*
+ * The round after a step of `mode`. Baselines start a round of their own, whatever others do: its cost is what they are compared by. Ours
+ * joins one that another CPU has started since.
+ */
+static inline void hvo_round(const struct hvo_mode *mode)
+{
+	if (mode->idle == SHOOTDOWN_SKIP_IDLE)
+		shootdown_wait(shootdown_tag());
+	else
+		shootdown_full(mode->idle);
+}
+
 /* Frames for the heads of the pages that come next: taken many at a time, for the lock's sake. They are reserved. */
 enum { HEADS_AT_ONCE = 64 };
 struct head_stash {
@@ -17,6 +29,6 @@ struct head_stash {
 /* `frame` becomes that of the head of block `index`, a page of `order`, and of 63 tails. */
 static inline pfn_t form_head_frame(struct mm *mm, u32 index, unsigned order, pfn_t frame)
 {
-	memmap_init_head_frame(phys_to_virt(frame << PAGE_SHIFT), order, block_at(mm, index)->zone);
+	memmap_init_head_frame(phys_to_virt(frame << PAGE_SHIFT), order, block_look_at(mm, index).zone);
 	return frame;
 }

@@ -156,11 +156,12 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 /* Clear every line of a huge run; its head frame is remembered in the record until the tag is known. */
 static void clear_run(struct mm *mm, u32 index)
 {
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
 
 	vmemmap_clear(mm, index, frames);
 	head = frames[0];
-	for (u32 i = 1; i < order_blocks(block_at(mm, index)->order); i++)
+	for (u32 i = 1; i < blocks; i++)
 		vmemmap_clear(mm, index + i, frames);
 	block_at(mm, index)->owner = head;
 }
@@ -168,10 +169,11 @@ static void clear_run(struct mm *mm, u32 index)
 static void bare_run(struct mm *mm, u32 index, u64 tag)
 {
 	struct block *block = block_at(mm, index);
+	const u32 blocks = order_blocks(block_look(block).order);
 
 	meta_give(mm, block->owner, tag);
 	block->owner = 0;
-	for (u32 i = 0; i < order_blocks(block->order); i++) {
+	for (u32 i = 0; i < blocks; i++) {
 		block_at(mm, index + i)->tag = tag;
 		block_set_state(mm, index + i, BLOCK_BARE);
 	}
@@ -227,7 +229,7 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 
 	block_take(zone, FREE_HUGE, GIGA_ORDER, rest / GIB_BLOCKS + (rest % GIB_BLOCKS > 0), BLOCK_BARE, &huge);
 	while ((index = block_list_pop(mm, &huge)) != BLOCK_NONE)
-		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &restore : &bare, index);
+		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &restore : &bare, index);
 	return bare_list(mm, &bare) + restore_list(mm, &restore);
 }
 
@@ -236,7 +238,7 @@ void hvo_bare_run(struct zone *zone, u32 index)
 	struct block_list list = BLOCK_LIST_INIT;
 
 	block_list_push(zone->mm, &list, index);
-	if (block_at(zone->mm, index)->flags & BLOCK_MAPPED)
+	if (block_look_at(zone->mm, index).flags & BLOCK_MAPPED)
 		restore_list(zone->mm, &list);
 	else
 		bare_list(zone->mm, &list);

@@ -15,7 +15,6 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
-#include "kernel/verdict.h"
 #include "mm/clear.h"
 #include "mm/hvo.h"
 #include "mm/memmap.h"
@@ -25,7 +24,7 @@
 #include "mm/pcp.h"
 #include "mm/pool_boot.h"
 #include "mm/prezero.h"
-#include "mm/section_memmap.h"
+#include "mm/section.h"
 #include "mm/vmap.h"
 #include "mm/watermark.h"
 
@@ -159,7 +158,7 @@ static bool meta_init(struct mm *mm, const phys_t *first_meta)
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n])) {
-			struct zone *zone = &mm->zone[block_of(mm, first_meta[n] >> PAGE_SHIFT)->zone];
+			struct zone *zone = &mm->zone[block_look(block_of(mm, first_meta[n] >> PAGE_SHIFT)).zone];
 
 			zone->boot -= BLOCK_FRAMES; /* counted as META, not as in use */
 			any = true;
@@ -278,7 +277,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 			  .memory = plan->memory,
 			  .reserved = plan->reserved,
 			  .nodes = plan->nodes,
-			  .style = plan->style};
+			  .style = plan->style,
+			  .pcp_types = pcp_types_selected()};
 	mm->first_gib = first->start / GIB(1);
 	mm->gibs = DIV_ROUND_UP(last->end, GIB(1)) - mm->first_gib;
 	if (!mm_allocate(mm, plan))
@@ -291,7 +291,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	sections_init(mm);
 	gibs_init(mm);
 	for (unsigned z = 0; z < mm->zones; z++)
-		section_place_memmaps(&mm->zone[z]);
+		section_place_memmaps(&mm->zone[z], 0);
 	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);
@@ -353,11 +353,8 @@ void mm_init(void)
 			first_meta[n] = 0;
 		}
 	}
-	if (mm_build(&mm_kernel, &plan) < 0) {
-		pr_err("memory: %llu MiB of RAM are too few: a node needs 16 MiB, and %u CPUs some more",
-		       (unsigned long long)(memblock_totals().ram_bytes >> 20), cpu_count);
-		verdict_end_with(VERDICT_FAIL);
-	}
+	if (mm_build(&mm_kernel, &plan) < 0)
+		memblock_too_little("the records of memory");
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	memmap_open_at_boot(&mm_kernel);

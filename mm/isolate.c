@@ -3,10 +3,70 @@
  */
 #include "mm/isolate.h"
 
+#include "kernel/panic.h"
 #include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/migratetype.h"
 #include "mm/pcp.h"
+
+/* ---- whose it is. Zone lock held ---- */
+
+static bool overlaps(const struct isolation *token, u32 first, u32 count)
+{
+	return first < token->first + token->count && token->first < first + count;
+}
+
+bool isolate_covers(const struct zone *zone, u32 first, u32 count)
+{
+	for (const struct isolation *token = zone->isolations; token; token = token->next)
+		if (overlaps(token, first, count))
+			return true;
+	return false;
+}
+
+static bool token_begin(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	if (isolate_covers(zone, first, count))
+		return false;
+	*token = (struct isolation){
+		.next = zone->isolations, .first = first, .count = count, .generation = ++zone->isolations_begun};
+	zone->isolations = token;
+	return true;
+}
+
+/* The link to a token: it is on the list, or the caller undoes what is not its own. */
+static struct isolation **token_find(struct zone *zone, const struct isolation *token)
+{
+	struct isolation **at = &zone->isolations;
+
+	ASSERT(spin_held(&zone->lock), "an isolation of zone %u ends without the zone lock", zone->index);
+	while (*at && *at != token)
+		at = &(*at)->next;
+	ASSERT(*at, "isolation %llu, of %u blocks from %u, is ended by somebody who does not hold it, or twice",
+	       (unsigned long long)token->generation, token->count, token->first);
+	return at;
+}
+
+void isolate_end(struct zone *zone, struct isolation *token)
+{
+	struct isolation **at = token_find(zone, token);
+
+	*at = token->next;
+	*token = (struct isolation){.count = 0};
+}
+
+void isolate_move(struct zone *zone, struct isolation *from, struct isolation *to)
+{
+	zone_lock(zone);
+	ASSERT(to->count == 0, "an isolation is moved to a place that holds another one, %llu",
+	       (unsigned long long)to->generation);
+	*token_find(zone, from) = to;
+	*to = *from;
+	*from = (struct isolation){.count = 0};
+	zone_unlock(zone);
+}
+
+/* ---- what can be isolated ---- */
 
 /* Is a page in use one that somebody can move? Pool pages are their pool's to move. */
 static bool page_can_move(struct page_kind kind)
@@ -30,18 +90,25 @@ static bool pages_can_move(const struct mm *mm, u32 index)
 	return true;
 }
 
+/* Its section opens or closes: opening gives the block a type of its own. */
+static bool comes_or_goes(struct block_word word)
+{
+	return word.state == BLOCK_UNOPENED || ((word.flags & BLOCK_TRANSIT) && word.target == BLOCK_UNOPENED);
+}
+
 /* Zone lock held. What is in transit changes meanwhile, and is looked at when it has settled. */
 static bool can_isolate(struct zone *zone, u32 index)
 {
 	const struct mm *mm = zone->mm;
-	const u32 at = block_run_head(mm, index);
-	const struct block *block = block_at(mm, index), *head = block_at(mm, at);
+	struct block_word head;
+	const u32 at = block_run_head(mm, index, &head);
+	const struct block_word word = at == index ? head : block_look_at(mm, index);
 
-	if (block->zone != zone->index || block_is_isolated(block))
+	if (word.zone != zone->index || block_word_is_isolated(word) || comes_or_goes(word))
 		return false;
-	if (atomic_load_relaxed(&head->flags) & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
-		return atomic_load_relaxed(&block->state) != BLOCK_META;
-	switch (atomic_load_relaxed(&head->state)) {
+	if (head.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
+		return word.state != BLOCK_META;
+	switch (head.state) {
 	case BLOCK_HUGE:
 		return page_can_move(page_kind(pfn_page(mm, block_pfn(at))));
 	case BLOCK_FULL:
@@ -71,8 +138,12 @@ static bool any_in_transit(struct zone *zone, u32 first, u32 end)
 	bool any = false;
 
 	zone_lock(zone);
-	for (u32 index = first; index < end && !any; index++)
-		any = atomic_load_relaxed(&block_at(zone->mm, block_run_head(zone->mm, index))->flags) & BLOCK_TRANSIT;
+	for (u32 index = first; index < end && !any; index++) {
+		struct block_word head;
+
+		block_run_head(zone->mm, index, &head);
+		any = head.flags & BLOCK_TRANSIT;
+	}
 	zone_unlock(zone);
 	return any;
 }
@@ -85,13 +156,26 @@ static struct wait wait_for_transit(void)
 	return wait;
 }
 
-int isolate_range(struct zone *zone, u32 first, u32 count)
+/* All of the range is the token's, and its bits are going to be set, or its sections not closed. */
+static bool claim(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	bool claimed;
+
+	zone_lock(zone);
+	claimed = token_begin(zone, first, count, token);
+	zone_unlock(zone);
+	return claimed;
+}
+
+int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *token)
 {
 	const u32 end = first + count;
 	struct wait wait = wait_for_transit();
 	u32 index = first;
 	int done = 0;
 
+	if (!claim(zone, first, count, token))
+		return -EBUSY;
 	while (index < end && wait.late == 0) {
 		done = isolate_some(zone, index, end);
 		if (done == -EAGAIN)
@@ -105,23 +189,45 @@ int isolate_range(struct zone *zone, u32 first, u32 count)
 		wait_spin(&wait, CPU_NONE);
 	if (done > 0 && wait.late == 0)
 		return 0;
-	isolate_undo(zone, first, index - first);
+	isolate_undo(zone, token);
 	return -EBUSY;
 }
 
-void isolate_undo(struct zone *zone, u32 first, u32 count)
+int isolate_now(struct zone *zone, u32 first, u32 count, struct isolation *token)
 {
-	const u32 end = first + count;
+	int done;
 
-	for (u32 index = first; index < end;) {
+	ASSERT(spin_held(&zone->lock), "block %u is isolated without the zone lock", first);
+	for (u32 index = first; index < first + count; index++)
+		if (comes_or_goes(block_look_at(zone->mm, index)))
+			return -EBUSY;
+	if (!token_begin(zone, first, count, token))
+		return -EBUSY;
+	done = migratetype_change(zone, first, first + count, 0, BLOCK_ISOLATED);
+	ASSERT(done < 0 || (u32)done == count, "%d of %u blocks from %u were isolated at once", done, count, first);
+	if (done < 0)
+		isolate_end(zone, token);
+	return MIN(done, 0);
+}
+
+void isolate_undo(struct zone *zone, struct isolation *token)
+{
+	const u32 end = token->first + token->count;
+	u32 index = token->first;
+
+	zone_lock(zone);
+	token_find(zone, token);
+	while (index < end) {
 		u32 done = 1;
 
-		zone_lock(zone);
 		if (block_is_isolated(block_at(zone->mm, index)))
 			done = migratetype_unisolate(zone, index, end);
-		zone_unlock(zone);
 		index += done;
+		zone_unlock(zone); /* one run or block at a time: ranges are long */
+		zone_lock(zone);
 	}
+	isolate_end(zone, token);
+	zone_unlock(zone);
 }
 
 bool isolate_test(struct zone *zone, u32 first, u32 count)

@@ -6,6 +6,7 @@
  */
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/shootdown.h"
 #include "mm/mm.h"
 #include "mm/page.h"
@@ -19,6 +20,7 @@ static u64 page_bytes(const struct page *page)
 static void free_table(pte_t entry)
 {
 	page_free(pfn_to_page(pte_pfn(entry)));
+	vmap_table_freed();
 }
 
 /* The tables below a PUD entry that no CPU uses any more. */
@@ -53,6 +55,7 @@ void *page_map(struct page *page, u64 leaf)
 	enum pt_level level = PT_PAGE;
 	virt_t virt;
 
+	context_assert(CONTEXT_ORDINARY);
 	while (level < PT_PUD && pt_level_size(level) < leaf)
 		level++;
 	if (pt_level_size(level) != leaf || leaf > page_bytes(page) || (level == PT_PUD && !cpu_has_1g_mappings()))
@@ -69,15 +72,18 @@ void *page_map(struct page *page, u64 leaf)
 
 void page_unmap(void *address)
 {
+	context_assert(CONTEXT_ORDINARY);
 	unmap((virt_t)address);
 }
 
 volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
 }
 
 void mmio_unmap(volatile void __iomem *address, u64 size)
 {
+	context_assert(CONTEXT_ORDINARY);
 	vmap_unmap((void __force *)address, size);
 }

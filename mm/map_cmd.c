@@ -125,12 +125,31 @@ static int cmd_touch(const struct words *words)
 	return 0;
 }
 
+static void unmap_all(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MAPS_MAX; i++) {
+		if (!maps[i].start)
+			continue;
+		huge_unmap(maps[i].start);
+		maps[i].start = NULL;
+		n++;
+	}
+	print("  %u mappings given back\n", n);
+}
+
 static int cmd_unmap(const struct words *words)
 {
 	struct mapping *map;
 	u64 addr;
-	const int err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
+	int err;
 
+	if (choice_index("all", words_plain(words, 1)) == 0) {
+		unmap_all();
+		return 0;
+	}
+	err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
 	if (err)
 		return err;
 	map = mapping_of(addr);
@@ -166,7 +185,7 @@ COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback]]]", .help = "
 	.max = 5, .run = cmd_map, .candidate = map_candidate);
 COMMAND(touch, .usage = "ADDRESS [BYTES]", .help = "have the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
 	.run = cmd_touch, .candidate = address_candidate);
-COMMAND(unmap, .usage = "ADDRESS", .help = "give a mapping back, in one flush round", .min = 1, .max = 1, .run = cmd_unmap,
+COMMAND(unmap, .usage = "ADDRESS | all", .help = "give a mapping back, in one flush round", .min = 1, .max = 1, .run = cmd_unmap,
 	.candidate = address_candidate);
 
 /* ---- contiguous ranges ---- */

@@ -9,6 +9,7 @@
 #include "kernel/panic.h"
 #include "kernel/printk.h"
 #include "kernel/string.h"
+#include "kernel/verdict.h"
 
 enum { MEMBLOCK_MAX = 2048 }; /* disjoint ranges of one list; real maps have tens, the worst known a few hundred */
 
@@ -243,8 +244,41 @@ void *memblock_alloc_or_die(u64 size, const char *what)
 	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, NODE_NONE);
 
 	if (!phys)
-		panic("no memory for %s (%llu bytes)", what, (unsigned long long)size);
+		memblock_too_little(what);
 	return phys_to_virt(phys);
+}
+
+/* Bytes of RAM that are reserved by `owner`, or by anybody. */
+enum { ANY_OWNER = -1 };
+static u64 reserved_ram(int owner)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++) {
+		const struct memblock_range *ram = &memblock_memory.range[i];
+
+		for (size_t j = 0; j < memblock_reserved.count; j++) {
+			const struct memblock_range *reserved = &memblock_reserved.range[j];
+			const phys_t start = MAX(ram->start, reserved->start), end = MIN(ram->end, reserved->end);
+
+			if (start < end && (owner == ANY_OWNER || (int)reserved->owner == owner))
+				bytes += end - start;
+		}
+	}
+	return bytes;
+}
+
+void memblock_too_little(const char *what)
+{
+	const u64 ram = memblock_totals().ram_bytes, bad = reserved_ram(OWNER_BAD);
+
+	if (reserved_ram(ANY_OWNER) == ram)
+		pr_err("no usable RAM: all %llu MiB are taken", (unsigned long long)(ram >> 20));
+	pr_err("memory: %llu MiB of RAM are too few, there is no room for %s: a node needs 16 MiB, and each CPU some more",
+	       (unsigned long long)(ram >> 20), what);
+	if (bad)
+		pr_err("memory: badram= keeps %llu MiB of them out of use", (unsigned long long)(bad >> 20));
+	verdict_end_with(VERDICT_FAIL);
 }
 
 void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node)

@@ -46,8 +46,14 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
 phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
 void memblock_free(phys_t start, u64 size);
 
-/* The same as an address, for tables of the boot code; panics with `what` if there is no memory for it. */
+/* The same as an address, for tables of the boot code; if there is no memory for it, memblock_too_little(). */
 void *memblock_alloc_or_die(u64 size, const char *what);
+
+/*
+ * The machine has too little RAM for `what`, which it cannot do without: say so, with what badram= has to do with it, and end the
+ * run as failed. No bug of anybody's, so there is no backtrace.
+ */
+__noreturn void memblock_too_little(const char *what);
 
 /* Assign the node of RAM in [start, end); RAM that nobody assigned stays on node 0. */
 void memblock_set_node(phys_t start, phys_t end, node_t node);

@@ -8,6 +8,7 @@
  */
 #include "mm/memmap.h"
 
+#include <arch/barrier.h>
 #include <arch/stream.h>
 
 #include "kernel/panic.h"
@@ -48,6 +49,29 @@ void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
 	for (u64 i = 0; i < count; i++)
 		stream_line(&pages[i], start.word[0], start.word[1]);
 }
+
+void memmap_copy_pages(struct page *pages, u64 count, u8 zone)
+{
+	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
+	struct page template;
+
+	page_write(&template, start);
+	for (u64 i = 0; i < count; i++) {
+		const u64 *from = (const u64 *)&template;
+		u64 *to = (u64 *)&pages[i];
+
+		fence_compiler(); /* each copy reads the template: the compiler knows what is in it */
+		for (unsigned word = 0; word < sizeof(template) / sizeof(*to); word++)
+			to[word] = from[word];
+	}
+}
+
+const struct memmap_make memmap_makes[] = {
+	[MAKE_PLAIN] = {.name = "plain", .write = memmap_init_pages, .step = 1u << (MAKE_STEP_ORDER - BLOCK_ORDER)},
+	[MAKE_TEMPLATE] = {.name = "template", .write = memmap_copy_pages, .step = 1u << (MAKE_STEP_ORDER - BLOCK_ORDER)},
+	[MAKE_STREAM] = {.name = "stream", .write = memmap_stream_pages, .step = SECTION_BLOCKS},
+	{.name = NULL},
+};
 
 /* Two stores a tail: the rest means nothing in a tail, and what a holder keeps there is his. */
 static void form_tails(struct page *pages, u64 count, unsigned order, u8 zone)

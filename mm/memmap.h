@@ -12,6 +12,28 @@ void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 /* The same for many that will not be used soon: past the caches. The caller's fence_store_nt() comes before anybody is shown them. */
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
 
+/* The same as one struct page, made once and copied `count` times. */
+void memmap_copy_pages(struct page *pages, u64 count, u8 zone);
+
+/*
+ * How the struct pages of a mapped section are made and its free blocks given to the buddy:
+ *
+ *   plain      Linux's deferred_init_memmap(), before and after S1: each struct page by itself, in the cache; memory is freed in
+ *              pieces of MAX_ORDER, 4 MiB, each with a turn at the zone's lock
+ *   template   the same with one struct page copied (Li, "mm: device memmap by template copying", 2026-06)
+ *   stream     ours: past the caches, and all neighbouring blocks of the section in one turn
+ *
+ * write() fills `count` struct pages of free frames; the opener's fence_store_nt() follows.
+ */
+struct memmap_make {
+	const char *name;
+	void (*write)(struct page *pages, u64 count, u8 zone);
+	u32 step; /* blocks freed in one turn, at borders of as many */
+};
+
+enum { MAKE_PLAIN, MAKE_TEMPLATE, MAKE_STREAM, MAKE_STEP_ORDER = 10 };
+extern const struct memmap_make memmap_makes[]; /* ends with a name of NULL */
+
 /* One frame: the head of a huge page of `order`, frozen (refcount 0) as pools and free lists have it, and its first 63 tails. */
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone);
 

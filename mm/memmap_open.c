@@ -11,10 +11,18 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 
-enum { MEMMAP_SERIAL, MEMMAP_PARALLEL, MEMMAP_LAZY };
-static unsigned memmap_mode = MEMMAP_LAZY;
-OPTION_CHOICE(memmap, memmap_mode, "serial|parallel|lazy",
-	      "when struct pages are made: all by one CPU, all by all, on demand", .boot_only = true);
+const struct memmap_way memmap_ways[] = {
+	[WAY_SERIAL] = {.name = "serial", .style = SECTION_MAPPED, .make = &memmap_makes[MAKE_PLAIN]},
+	[WAY_PARALLEL] = {.name = "parallel", .style = SECTION_MAPPED, .make = &memmap_makes[MAKE_PLAIN], .job = true},
+	[WAY_TEMPLATE] = {.name = "template", .style = SECTION_MAPPED, .make = &memmap_makes[MAKE_TEMPLATE]},
+	[WAY_EAGER] = {.name = "eager", .style = SECTION_MAPPED, .make = &memmap_makes[MAKE_STREAM], .job = true},
+	[WAY_LAZY] = {.name = "lazy", .style = SECTION_ON_DEMAND, .make = &memmap_makes[MAKE_STREAM], .job = true},
+	{.name = NULL},
+};
+
+static unsigned memmap_way = WAY_LAZY;
+OPTION_CHOICE(memmap, memmap_way, "serial|parallel|template|eager|lazy",
+	      "when struct pages are made: all at boot in one of four ways, or on demand", .boot_only = true);
 
 static struct memmap_threads boot_threads = {.value = 100, .percent = true};
 
@@ -39,11 +47,11 @@ static void show_threads(const struct option *opt, char *buf, size_t size)
 }
 
 OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads, .show = show_threads, .target = &boot_threads,
-       .help = "threads per node for memmap=parallel; 0: one CPU alone", .boot_only = true);
+       .help = "threads per node for memmap=parallel and eager; 0: one CPU alone", .boot_only = true);
 
 enum section_style memmap_style(void)
 {
-	return memmap_mode == MEMMAP_LAZY ? SECTION_ON_DEMAND : SECTION_MAPPED;
+	return memmap_ways[memmap_way].style;
 }
 
 unsigned memmap_threads_on(node_t node, struct memmap_threads threads)
@@ -101,9 +109,23 @@ static u64 walk_skip(struct section_walk *walk, u64 count)
 	return skipped;
 }
 
+/* Sections of the node, and those of them that are open. Counted before and after: nobody counts while the work is done. */
+static u64 count_sections(const struct mm *mm, node_t node, u64 *open)
+{
+	struct section_walk walk = walk_begin(mm, node);
+	u64 sections = 0;
+
+	*open = 0;
+	for (; walk_run(&walk) != 0; walk.next++) {
+		sections++;
+		*open += section_state(mm, walk.next) == SECTION_OPEN;
+	}
+	return sections;
+}
+
 struct open_job {
 	struct mm *mm;
-	enum section_style style;
+	const struct memmap_way *way;
 	node_t helpers_from;
 	unsigned threads;
 	struct memmap_opened *result;
@@ -113,34 +135,54 @@ static void open_chunk(u64 start, u64 end, void *arg)
 {
 	const struct open_job *job = arg;
 	struct section_walk walk = walk_begin(job->mm, job->result->node);
-	u64 opened = 0;
 
 	walk_skip(&walk, start);
 	for (u64 n = start; n < end && walk_run(&walk) != 0; n++)
-		opened += section_open(job->mm, walk.next++, job->style) == 0;
-	atomic_add_relaxed(&job->result->sections, opened); /* once a chunk: a report, not a cursor */
+		section_open_by(job->mm, walk.next++, job->way->style, job->way->make);
 }
 
-/* One job over all of the node's sections: threads share nothing but the cursor. */
-static void open_node(void *arg)
+/* Before S1: one CPU goes from the node's first section to its last. */
+static void open_in_order(struct open_job *job)
 {
-	struct open_job *job = arg;
 	struct section_walk walk = walk_begin(job->mm, job->result->node);
+
+	for (; walk_run(&walk) != 0; walk.next++)
+		section_open_by(job->mm, walk.next, job->way->style, job->way->make);
+	job->result->threads = 1;
+}
+
+/* S1, as its review asks: one job over all of the node's sections, whose chunks share nothing. */
+static void open_by_chunks(struct open_job *job, u64 sections)
+{
 	struct padata_mt_job padata = {.thread_fn = open_chunk,
 				       .arg = job,
-				       .size = walk_skip(&walk, ~0ULL),
+				       .size = sections,
 				       .min_chunk = 1,
 				       .max_threads = MAX(job->threads, 1u),
 				       .node = job->helpers_from};
-	const u64 began = clock_ns();
 
-	if (padata.size == 0)
-		return; /* a node without memory */
 	padata_run(&padata);
-	job->result->ns = clock_ns() - began;
 	job->result->threads = padata.threads;
 	job->result->chunks_min = padata.chunks_min;
 	job->result->chunks_max = padata.chunks_max;
+}
+
+static void open_node(void *arg)
+{
+	struct open_job *job = arg;
+	u64 before, after, began;
+	const u64 sections = count_sections(job->mm, job->result->node, &before);
+
+	if (sections == 0)
+		return; /* a node without memory */
+	began = clock_ns();
+	if (job->way->job)
+		open_by_chunks(job, sections);
+	else
+		open_in_order(job);
+	job->result->ns = clock_ns() - began;
+	count_sections(job->mm, job->result->node, &after);
+	job->result->sections = after - before;
 }
 
 /* Nodes without CPUs are done by those of the nearest that has some. */
@@ -152,7 +194,7 @@ static node_t node_with_cpus(const struct mm *mm, node_t node)
 	return cpu_data(cpu_id())->node;
 }
 
-void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_threads threads, struct memmap_opened *opened)
+void memmap_open_all(struct mm *mm, const struct memmap_way *way, struct memmap_threads threads, struct memmap_opened *opened)
 {
 	static struct open_job jobs[ZONES_MAX];
 	static bool remote[ZONES_MAX];
@@ -162,7 +204,7 @@ void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_thre
 		const cpu_t leader = cpu_first_of_node(helpers);
 
 		opened[n] = (struct memmap_opened){.node = n};
-		jobs[n] = (struct open_job){.mm = mm, .style = style, .helpers_from = helpers, .result = &opened[n]};
+		jobs[n] = (struct open_job){.mm = mm, .way = way, .helpers_from = helpers, .result = &opened[n]};
 		jobs[n].threads = memmap_threads_on(helpers, threads);
 		remote[n] = helpers != this_cpu()->node && work_start(leader, open_node, &jobs[n]) == 0;
 	}
@@ -174,16 +216,32 @@ void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_thre
 			work_wait(cpu_first_of_node(jobs[n].helpers_from), 0);
 }
 
+struct memmap_opened memmap_slowest(const struct mm *mm, const struct memmap_opened *opened)
+{
+	struct memmap_opened slowest = opened[0];
+
+	for (node_t n = 1; n < mm->nodes; n++)
+		if (opened[n].ns > slowest.ns)
+			slowest = opened[n];
+	return slowest;
+}
+
+static struct memmap_boot at_boot;
+
+struct memmap_boot memmap_boot(void)
+{
+	return at_boot;
+}
+
 void memmap_open_at_boot(struct mm *mm)
 {
 	static struct memmap_opened opened[ZONES_MAX];
-	struct memmap_threads threads = boot_threads;
 
-	if (memmap_mode == MEMMAP_LAZY)
+	at_boot = (struct memmap_boot){.way = &memmap_ways[memmap_way], .asked = boot_threads};
+	if (memmap_way == WAY_LAZY)
 		return;
-	if (memmap_mode == MEMMAP_SERIAL)
-		threads.value = 0;
-	memmap_open_all(mm, SECTION_MAPPED, threads, opened);
+	memmap_open_all(mm, at_boot.way, boot_threads, opened);
+	at_boot.slowest = memmap_slowest(mm, opened);
 	for (node_t n = 0; n < mm->nodes; n++)
 		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to %llu chunks each", n,
 			(unsigned long long)opened[n].sections, (unsigned long long)(opened[n].ns / NS_PER_MS),

@@ -1,18 +1,34 @@
 /*
- * When struct pages are made: memmap=serial, parallel or lazy.
+ * When struct pages are made, and how: memmap=
  *
- *   serial     before S1: one CPU of each node opens its sections mapped
- *   parallel   S1: helpers join, by default all CPUs of the node
+ *   serial     before S1: one CPU of each node goes through its sections; no job, no chunks
+ *   parallel   S1: a job per node whose chunks all CPUs of the node take, by default; struct pages made as before
+ *   template   before S1 with one struct page copied, as Linux's series of 2026 does it for devices
+ *   eager      ours, at boot: the job of S1, struct pages streamed past the caches, memory freed a section at a time
  *   lazy       ours: nothing at boot; the allocator opens sections on demand
+ *
+ * Differs from Linux: there the vmemmap is mapped long before, and pieces of 4 MiB are made and freed in turn; here a section's
+ * struct pages are made first, then one mapping shows all of them, then its memory is freed (in pieces of 4 MiB, as there).
  *
  * Source: Jordan, "mm: parallelize deferred_init_memmap()" v2, 2020-05, with Duyck's review: one job per range, no shared
  * page counter.
  */
 #pragma once
 
+#include "mm/memmap.h"
 #include "mm/section.h"
 
-/* Style of newly opened sections: on demand unless memmap=serial or parallel. */
+struct memmap_way {
+	const char *name;
+	enum section_style style;
+	const struct memmap_make *make;
+	bool job; /* CPUs of the node take chunks; else one of them does all */
+};
+
+enum { WAY_SERIAL, WAY_PARALLEL, WAY_TEMPLATE, WAY_EAGER, WAY_LAZY };
+extern const struct memmap_way memmap_ways[]; /* ends with a name of NULL */
+
+/* Style of newly opened sections: on demand with memmap=lazy, else mapped. */
 enum section_style memmap_style(void);
 
 /* memmap_threads=: a number of threads per node, or a share of the node's CPUs. */
@@ -26,17 +42,27 @@ struct memmap_opened {
 	node_t node;
 	u64 sections, ns;
 	unsigned threads;
-	u64 chunks_min, chunks_max;
+	u64 chunks_min, chunks_max; /* by one thread; 0 where no chunks were made */
 };
 
 /*
- * Open every unopened section in one style, all nodes at once, each by one of its CPUs and helpers up to `threads` (0: none).
- * `opened` has room for mm->nodes. No lock held.
+ * Open every unopened section in one way, all nodes at once, each by one of its CPUs and, if the way makes a job of it, helpers up to
+ * `threads`. `opened` has room for mm->nodes. No lock held.
  */
-void memmap_open_all(struct mm *mm, enum section_style style, struct memmap_threads threads, struct memmap_opened *opened);
+void memmap_open_all(struct mm *mm, const struct memmap_way *way, struct memmap_threads threads, struct memmap_opened *opened);
 
-/* What memmap= asks for at boot. */
+/* The node that took longest: the machine goes on when all are done. */
+struct memmap_opened memmap_slowest(const struct mm *mm, const struct memmap_opened *opened);
+
+/* What memmap= asks for at boot; and afterwards, what it asked for and what the slowest node took. */
 void memmap_open_at_boot(struct mm *mm);
+
+struct memmap_boot {
+	const struct memmap_way *way;
+	struct memmap_threads asked;
+	struct memmap_opened slowest; /* zeroes with memmap=lazy */
+};
+struct memmap_boot memmap_boot(void);
 
 /* Threads that a share or count means on this node. */
 unsigned memmap_threads_on(node_t node, struct memmap_threads threads);

@@ -1,5 +1,5 @@
 /*
- * META frames: maps, reservations, gating. See meta.h; growing and shrinking: meta_grow.c.
+ * META frames: maps and reservations. See meta.h; growing and shrinking: meta_grow.c; the queue of gated frames: meta_gate.c.
  */
 #include "mm/meta.h"
 
@@ -8,6 +8,7 @@
 #include "kernel/panic.h"
 #include "kernel/shootdown.h"
 #include "kernel/string.h"
+#include "mm/meta_gate.h"
 #include "mm/meta_grow.h"
 
 static bool map_test(const u64 *map, unsigned bit)
@@ -81,38 +82,7 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	spin_unlock(&meta->lock);
 }
 
-/* Gated frames of one block are free once its tag is done. */
-static void block_release_gated(struct meta *meta, struct meta_block *block, u64 done)
-{
-	const enum meta_kind kind = block->kind;
-
-	if (block->gated == 0 || block->tag > done)
-		return;
-	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
-		block->used_map[i] &= ~block->gated_map[i];
-		block->gated_map[i] = 0;
-	}
-	block->used -= block->gated;
-	meta->used -= block->gated;
-	counter_sub(&meta->gated, block->gated);
-	meta->free[kind] += block->gated;
-	block->gated = 0;
-	if (!meta->hint[kind] || block->block < meta->hint[kind]->block)
-		meta->hint[kind] = block;
-}
-
-static void release_gated_locked(struct meta *meta)
-{
-	const u64 done = shootdown_done();
-
-	if (meta->gated == 0)
-		return;
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
-		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
-			block_release_gated(meta, block, done);
-}
-
-static pfn_t block_take_frame(struct meta *meta, enum meta_kind kind, struct meta_block *block)
+static pfn_t block_take_frame(struct meta *meta, struct meta_block *block)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
 		if (block->used_map[i] == ~0ULL)
@@ -120,9 +90,7 @@ static pfn_t block_take_frame(struct meta *meta, enum meta_kind kind, struct met
 		const unsigned bit = i * 64 + (unsigned)__builtin_ctzll(~block->used_map[i]);
 
 		map_set(block->used_map, bit);
-		block->used++;
-		meta->used++;
-		meta->free[kind]--;
+		meta_count_used(meta, block, 1);
 		return block_pfn(block->block) + bit;
 	}
 	panic("META block %u counts %u used frames but its map is full", block->block, block->used);
@@ -149,7 +117,7 @@ static pfn_t take_locked(struct node *node, enum meta_kind kind, struct meta_blo
 	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
 		block = find_free_block(meta, kind);
 	meta->reserved[kind]--;
-	return block_take_frame(meta, kind, block);
+	return block_take_frame(meta, block);
 }
 
 pfn_t meta_take_from(struct node *node, enum meta_kind kind, u32 index)
@@ -218,9 +186,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 				continue;
 			for (unsigned i = 0; i < count; i++)
 				map_set(block->used_map, bit + i);
-			block->used += count;
-			meta->used += count;
-			meta->free[META_LONG] -= count;
+			meta_count_used(meta, block, (int)count);
 			pfn = block_pfn(block->block) + bit;
 		}
 	}
@@ -238,27 +204,20 @@ static void block_give_frame(struct meta *meta, struct meta_block *block, unsign
 	       (unsigned long long)(block_pfn(block->block) + bit));
 	if (tag == 0) {
 		map_clear(block->used_map, bit);
-		block->used--;
-		meta->used--;
-		meta->free[block->kind]++;
-		if (!meta->hint[block->kind] || block->block < meta->hint[block->kind]->block)
-			meta->hint[block->kind] = block;
+		meta_count_used(meta, block, -1);
 		return;
 	}
-	map_set(block->gated_map, bit);
-	block->gated++;
-	counter_add(&meta->gated, 1);
-	block->tag = MAX(block->tag, tag);
-	meta->gated_tag = MAX(meta->gated_tag, tag);
+	gate_add(meta, block, bit, tag);
 }
 
 /* META that a frame came from. */
 static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
 {
 	const struct block *record = block_of(mm, pfn);
+	const enum block_state state = record ? block_look(record).state : BLOCK_ABSENT;
 
-	ASSERT(record && record->state == BLOCK_META, "frame %llx given back to META lies in a block that is %s",
-	       (unsigned long long)pfn, record ? block_state_name(record->state) : "absent");
+	ASSERT(state == BLOCK_META, "frame %llx given back to META lies in a block that is %s", (unsigned long long)pfn,
+	       block_state_name(state));
 	return record->meta;
 }
 
@@ -309,45 +268,44 @@ void meta_flush_gated(struct node *node)
 	u64 tag;
 
 	spin_lock(&meta->lock);
-	tag = meta->gated ? meta->gated_tag : 0;
+	tag = gate_last_tag(meta);
 	spin_unlock(&meta->lock);
 	if (tag)
 		shootdown_wait(tag);
-	spin_lock(&meta->lock);
-	release_gated_locked(meta);
-	spin_unlock(&meta->lock);
+	meta_release_done(node);
 }
 
+/* A slice at each turn at the lock: the frames of a large batch are many. */
 void meta_release_done(struct node *node)
 {
-	spin_lock(&node->meta.lock);
-	release_gated_locked(&node->meta);
-	spin_unlock(&node->meta.lock);
+	const u64 done = shootdown_done();
+	bool more;
+
+	do {
+		spin_lock(&node->meta.lock);
+		more = gate_release(&node->meta, done);
+		spin_unlock(&node->meta.lock);
+	} while (more);
 }
 
 void meta_settle(struct node *node)
 {
-	struct meta *meta = &node->meta;
-	bool over;
-
-	spin_lock(&meta->lock);
-	release_gated_locked(meta);
-	over = meta->gated > gated_bound(node);
-	spin_unlock(&meta->lock);
-	if (over)
+	meta_release_done(node);
+	if (atomic_load_relaxed(&node->meta.gated) > gated_bound(node))
 		meta_flush_gated(node);
 	meta_trim(node);
 }
 
 bool meta_walk(const struct node *node, struct meta *walked)
 {
-	bool in_order = true;
+	bool agree = gate_walk(&node->meta);
 
 	*walked = (struct meta){.blocks = 0};
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
 		for (const struct meta_block *block = node->meta.list[kind]; block; block = block->next) {
 			walked->blocks++;
-			in_order &= !block->next || block->block < block->next->block;
+			walked->unused[kind] += block->used == 0;
+			agree &= !block->next || block->block < block->next->block;
 			walked->free[kind] += BLOCK_FRAMES;
 			for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
 				const u64 used = (u64)__builtin_popcountll(block->used_map[i]);
@@ -357,6 +315,7 @@ bool meta_walk(const struct node *node, struct meta *walked)
 				walked->gated += (u64)__builtin_popcountll(block->gated_map[i]);
 			}
 		}
+		agree &= walked->unused[kind] == node->meta.unused[kind];
 	}
-	return in_order;
+	return agree;
 }

@@ -2,15 +2,15 @@
  * META: blocks that hold frames for struct pages and page tables, so that describing memory never depends on pages that
  * are themselves described.
  *
- *   META block   [frame 0][frame 1] ... [frame 511]     used map, gated map, one tag
+ *   META block   [frame 0][frame 1] ... [frame 511]     used map, gated map, lots of the gated by tag
  *
  * Kinds, never mixed: LONG for what lives long (heads of huge pages, tables, block records, META's own maps) and
  * TAILS for the private struct pages of split blocks; lowest block first, so that high ones empty out. MEMMAP is the block
  * that holds the struct pages of a mapped section: what HVO frees there waits for that section's restore, and serves
  * as tails elsewhere only when nothing else is left, because a section whose memmap others use cannot be closed.
  *
- * A frame that was mapped in the vmemmap is *gated* when it is freed: it waits in the second map until
- * shootdown_done() has reached the tag, because until then a CPU may still write through a stale translation.
+ * A frame that was mapped in the vmemmap is *gated* when it is freed: it waits in the second map, and in the node's queue
+ * (meta_gate.h), until shootdown_done() has reached its tag, because until then a CPU may still write through a stale translation.
  *
  * Frames are reserved before the work that needs them begins, so nothing fails half way. META_EMERGENCY frames of kind
  * LONG are left to those who make META grow: opening a section, a new block's maps.
@@ -91,6 +91,6 @@ bool meta_init_node(struct node *node, phys_t phys);
 
 /*
  * For audits: blocks, frames in use, gated and free of each kind, counted from lists and maps into the counters of `walked`. False if
- * blocks are not in order of address.
+ * blocks are not in order of address, the count of unused ones is wrong, or gated frames are not in the queue as they should be.
  */
 bool meta_walk(const struct node *node, struct meta *walked);

@@ -6,7 +6,7 @@
  * keeps); any bare one; a free full one of a mapped section as it is; a free huge one, made bare with a round; a
  * free full one, made huge and then bare. So a split succeeds while a node has two free blocks in any state.
  *
- * A descriptor (the maps) costs 168 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
+ * A descriptor (maps and lots) costs 608 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
  */
 #include "mm/meta_grow.h"
 
@@ -18,12 +18,13 @@
 #include "mm/hvo.h"
 #include "mm/memmap.h"
 #include "mm/meta.h"
+#include "mm/meta_gate.h"
 #include "mm/migratetype.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 
-enum { DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block), TRIM_KEEP = 128 };
+enum { DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block), TRIM_KEEP = 128, FLUSHES_MAX = 8 };
 
 static void add_spares(struct meta *meta, pfn_t pfn)
 {
@@ -33,6 +34,7 @@ static void add_spares(struct meta *meta, pfn_t pfn)
 		descriptors[i].next = meta->spare;
 		meta->spare = &descriptors[i];
 	}
+	meta->spare_frames++;
 }
 
 /*
@@ -44,7 +46,7 @@ static struct meta_block *memmap_below(const struct node *node, u32 index)
 	const struct block *below = block_at(node->mm, index - 1); /* of block 0: there is none */
 
 	/* The mark comes and goes under the META lock of its node: of this one, it stays while we look. */
-	if (!below || !(atomic_load_acquire(&below->flags) & BLOCK_MEMMAP) || block_meta_node(node->mm, index - 1) != node)
+	if (!below || !(block_look(below).flags & BLOCK_MEMMAP) || block_meta_node(node->mm, index - 1) != node)
 		return NULL;
 	return below->meta;
 }
@@ -75,6 +77,7 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	meta->blocks++;
 	meta->used += new->used;
 	meta->free[new->kind] += BLOCK_FRAMES - new->used;
+	meta->unused[new->kind] += new->used == 0;
 }
 
 /* A frame of descriptors. No lock held. */
@@ -155,8 +158,9 @@ static void unlink_block(struct meta *meta, struct meta_block *old)
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
 	meta->blocks--;
 	meta->used -= old->used;
-	counter_sub(&meta->gated, old->gated);
 	meta->free[old->kind] -= (u64)(BLOCK_FRAMES - old->used);
+	meta->unused[old->kind] -= old->used == 0;
+	gate_forget_block(meta, old);
 	old->next = meta->spare;
 	meta->spare = old;
 }
@@ -292,8 +296,9 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	meta_release_done(node);
 	if (!has_frames(node, kind, count)) /* else somebody else's round, or growth, was enough */
 		err = grow(node, kind);
-	if (err && atomic_load_relaxed(&node->meta.gated) > 0) {
-		meta_flush_gated(node); /* no block left: a round brings back what waits for one */
+	/* No block left: a round brings back what waits for one. Again while others are faster to take it, and gate it again. */
+	for (unsigned turn = 0; err && turn < FLUSHES_MAX && atomic_load_relaxed(&node->meta.gated) > 0; turn++) {
+		meta_flush_gated(node);
 		err = has_frames(node, kind, count) ? 0 : -ENOMEM;
 	}
 	return err;
@@ -332,7 +337,7 @@ void meta_top_up(struct node *node)
 static struct meta_block *find_unused(struct meta *meta)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
-		if (meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
+		if (meta->unused[kind] == 0 || meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
 			continue;
 		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
 			if (block->used == 0)
@@ -379,8 +384,7 @@ bool meta_init_node(struct node *node, phys_t phys)
 		gib->blocks = phys_to_virt((pfn + 1) << PAGE_SHIFT);
 		used += GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
 	}
-	block_at(mm, index)->zone = memmap_zone_of(mm, pfn, node->id);
-	block_at(mm, index)->type = MIGRATE_MOVABLE;
-	block_set_state(mm, index, BLOCK_META);
+	block_put_states(mm, index, 1, BLOCK_WORD(.state = BLOCK_META, .type = MIGRATE_MOVABLE,
+						  .zone = memmap_zone_of(mm, pfn, node->id)), NULL);
 	return meta_add_block(node, index, META_LONG, used) == 0;
 }

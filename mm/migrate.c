@@ -152,21 +152,19 @@ static int move_pages(struct mm *mm, u32 index, const struct migrate_how *how, s
 /* What block `index` is part of. *blocks is how far that reaches. */
 static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u32 *blocks, struct migrate_stats *stats)
 {
-	const u32 head = block_run_head(mm, index);
-	const struct block *block = block_at(mm, head);
-	const unsigned order = atomic_load_relaxed(&block->order);
-	const u8 flags = atomic_load_relaxed(&block->flags);
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
 
-	*blocks = order > BLOCK_ORDER ? head + order_blocks(order) - index : 1;
-	if (flags & BLOCK_FREE)
+	*blocks = word.order > BLOCK_ORDER ? head + order_blocks(word.order) - index : 1;
+	if (word.flags & BLOCK_FREE)
 		return 0;
-	if (flags & BLOCK_TRANSIT)
+	if (word.flags & BLOCK_TRANSIT)
 		return -EAGAIN;
-	if (order == GIGA_ORDER && how->giga == MIGRATE_KEEP_GIGA)
+	if (word.order == GIGA_ORDER && how->giga == MIGRATE_KEEP_GIGA)
 		return -EBUSY;
-	if (flags & BLOCK_POOL)
-		return pool_move_page(mm, head, stats);
-	switch (atomic_load_relaxed(&block->state)) {
+	if (word.flags & BLOCK_POOL)
+		return pool_move_page(mm, head, word.order, stats);
+	switch (word.state) {
 	case BLOCK_HUGE:
 		return move_page(mm, pfn_page(mm, block_pfn(head)), how, stats);
 	case BLOCK_FULL:

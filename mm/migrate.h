@@ -59,7 +59,7 @@ int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_
  * Move the pool page that block `index` heads, free or in use. 0; -ENOMEM, -EBUSY with nothing changed; -EAGAIN: it is
  * changing hands just now. (pool_move.c)
  */
-int pool_move_page(struct mm *mm, u32 index, struct migrate_stats *stats);
+int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats);
 
 /*
  * The same by a page that the caller has, used by nobody and in no count (pool_make_near()), and gives away: it takes the place of

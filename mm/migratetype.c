@@ -8,24 +8,24 @@
 #include "mm/pcp.h"
 #include "mm/section.h"
 
+/* The zone's lock is held; the rest of a record is its owner's, who may be changing it just now. */
 static void write_types(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 {
-	for (; index < end; index++) {
-		struct block *block = block_at(zone->mm, index);
-
-		atomic_store_relaxed(&block->type, (u8)((block->type & ~clear) | set));
-	}
+	for (; index < end; index++)
+		block_change(block_at(zone->mm, index), BLOCK_WORD(.type = clear), BLOCK_WORD(.type = set));
 }
 
-/* Free runs leave their list, change, and come back, merging with what they now agree with. */
-static int change_free(struct zone *zone, u32 head, u32 index, u32 end, u8 clear, u8 set)
+/*
+ * Free runs leave their list, change, and come back, merging with what they now agree with. `word`:
+ * what the head's record says.
+ */
+static int change_free(struct zone *zone, u32 head, struct block_word word, u32 index, u32 end, u8 clear, u8 set)
 {
-	const struct block *block = block_at(zone->mm, head);
-	const enum free_class class = block_free_class(block);
-	const unsigned order = block->order;
+	const enum free_class class = block_free_class(word);
+	const unsigned order = word.order;
 	u32 stop;
 
-	if (class == FREE_HUGE && (head < index || head + (1u << (order - BLOCK_ORDER)) > end))
+	if (class == FREE_HUGE && (head < index || head + order_blocks(order) > end))
 		return -EBUSY;
 	stop = buddy_unlink_within(zone, head, index, end);
 	write_types(zone, index, stop, clear, set);
@@ -38,53 +38,55 @@ static int change_free(struct zone *zone, u32 head, u32 index, u32 end, u8 clear
 
 int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 {
-	const u32 head = block_run_head(zone->mm, index);
-	struct block *block = block_at(zone->mm, head);
-	const unsigned order = atomic_load_relaxed(&block->order);
-	const u8 flags = atomic_load_relaxed(&block->flags);
+	struct block_word word;
+	const u32 head = block_run_head(zone->mm, index, &word);
 
 	ASSERT(spin_held(&zone->lock), "block %u changes its type without the zone lock", index);
-	if (flags & BLOCK_FREE)
-		return change_free(zone, head, index, end, clear, set);
-	if (order > BLOCK_ORDER) {
-		const u32 blocks = 1u << (order - BLOCK_ORDER);
+	if (word.flags & BLOCK_FREE)
+		return change_free(zone, head, word, index, end, clear, set);
+	if (word.order > BLOCK_ORDER) {
+		const u32 blocks = order_blocks(word.order);
 
-		if (flags & BLOCK_TRANSIT)
+		if (word.flags & BLOCK_TRANSIT)
 			return -EAGAIN;
 		if (head != index || head + blocks > end)
 			return -EBUSY;
 		write_types(zone, head, head + blocks, clear, set);
 		return (int)blocks;
 	}
-	if (block->free_pages > 0)
-		buddy_move_pages(zone, index, (u8)((block->type & ~clear) | set));
+	if (word.free_pages > 0) /* of a full block, which stays what it is under the lock */
+		buddy_move_pages(zone, index, (u8)((word.type & ~clear) | set));
 	write_types(zone, index, index + 1, clear, set);
 	return 1;
 }
 
 u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end)
 {
-	const u32 head = buddy_find_run(zone->mm, index);
-	struct block *block = block_at(zone->mm, index);
+	struct block_word word;
+	const u32 head = block_run_head(zone->mm, index, &word);
 
 	ASSERT(spin_held(&zone->lock), "isolation of block %u ends without the zone lock", index);
-	if (head != BLOCK_NONE) {
-		const int done = change_free(zone, head, index, end, BLOCK_ISOLATED, 0);
+	if (word.flags & BLOCK_FREE) {
+		const int done = change_free(zone, head, word, index, end, BLOCK_ISOLATED, 0);
 
 		ASSERT(done > 0, "a part of the free 1 GiB page at block %u was isolated", head);
 		return (u32)done;
 	}
-	if (block->free_pages > 0)
-		buddy_move_pages(zone, index, (u8)(block->type & ~BLOCK_ISOLATED));
+	if (head == index && word.free_pages > 0)
+		buddy_move_pages(zone, index, (u8)(word.type & ~BLOCK_ISOLATED));
 	write_types(zone, index, index + 1, BLOCK_ISOLATED, 0);
 	return 1;
 }
 
 void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type)
 {
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+
 	ASSERT(spin_held(&zone->lock), "block %u retyped without the zone lock", index);
-	ASSERT(!(block_at(zone->mm, index)->flags & BLOCK_FREE), "block %u retyped while it is on a list", index);
-	write_types(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
+	ASSERT(!(word.flags & BLOCK_FREE), "block %u retyped while it is on a list", index);
+	word.type = (u8)((word.type & ~BLOCK_TYPE_MASK) | type);
+	block_put(block, word);
 }
 
 /* ---- ranges ---- */
@@ -102,27 +104,30 @@ int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zo
 	*zone = NULL;
 	for (u32 index = first; index < first + count; index++) {
 		const struct block *block = block_at(mm, index);
-		const u8 state = block ? atomic_load_relaxed(&block->state) : BLOCK_ABSENT;
+		const struct block_word word = block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
-		if (state == BLOCK_ABSENT || state == BLOCK_UNOPENED || (*zone && block->zone != (*zone)->index))
+		if (word.state == BLOCK_ABSENT || word.state == BLOCK_UNOPENED ||
+		    (*zone && word.zone != (*zone)->index))
 			return -EINVAL;
-		*zone = &mm->zone[block->zone];
+		*zone = &mm->zone[word.zone];
 	}
 	return *zone ? 0 : -EINVAL;
 }
 
 /* Zone lock held. */
-static int range_can_change(struct mm *mm, u32 first, u32 end)
+static int range_can_change(struct zone *zone, u32 first, u32 end)
 {
 	for (u32 index = first; index < end; index++) {
-		const struct block *block = block_at(mm, index), *head = block_at(mm, block_run_head(mm, index));
-		const u32 at = block_run_head(mm, index), blocks = head->order ? 1u << (head->order - BLOCK_ORDER) : 1;
+		struct block_word head;
+		const u32 at = block_run_head(zone->mm, index, &head);
+		const u32 blocks = head.order ? order_blocks(head.order) : 1;
+		const struct block_word word = at == index ? head : block_look_at(zone->mm, index);
 		const bool whole = at >= first && at + blocks <= end;
 
-		if (block->state == BLOCK_RESERVED || block->state == BLOCK_META || block_is_isolated(block) ||
-		    (head->flags & BLOCK_TRANSIT))
+		if (word.zone != zone->index || word.state == BLOCK_UNOPENED || word.state == BLOCK_RESERVED ||
+		    word.state == BLOCK_META || block_word_is_isolated(word) || (head.flags & BLOCK_TRANSIT))
 			return -EBUSY;
-		if (!whole && (!(head->flags & BLOCK_FREE) || head->state == BLOCK_HUGE))
+		if (!whole && (!(head.flags & BLOCK_FREE) || head.state == BLOCK_HUGE))
 			return -EBUSY;
 	}
 	return 0;
@@ -136,7 +141,7 @@ int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type)
 	if (err)
 		return err;
 	zone_lock(zone);
-	err = range_can_change(mm, first, first + count);
+	err = range_can_change(zone, first, first + count);
 	for (u32 index = first; !err && index < first + count;)
 		index += (u32)migratetype_change(zone, index, first + count, BLOCK_TYPE_MASK, (u8)type);
 	zone_unlock(zone);
@@ -156,6 +161,7 @@ static const u8 fallback[MIGRATE_CMA][MIGRATE_CMA - 1] = {
 static bool claim_block(struct zone *zone, unsigned order, enum migratetype other, enum migratetype type)
 {
 	const unsigned orders = zone->page_orders[other] & (~0u << order);
+	struct block_word word;
 	const struct page *page;
 	u32 index;
 
@@ -163,7 +169,8 @@ static bool claim_block(struct zone *zone, unsigned order, enum migratetype othe
 		return false;
 	page = zone->page_list[other][31 - (unsigned)__builtin_clz(orders)];
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	if (block_at(zone->mm, index)->state != BLOCK_FULL || block_at(zone->mm, index)->free_pages < BLOCK_FRAMES / 2)
+	word = block_look_at(zone->mm, index);
+	if (word.state != BLOCK_FULL || word.free_pages < BLOCK_FRAMES / 2)
 		return false;
 	migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
 	return true;

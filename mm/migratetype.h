@@ -29,7 +29,7 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set);
  */
 u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end);
 
-/* A block that is taken or in transit, alone: its isolation bit stays. Zone lock held. */
+/* A block that the caller has taken, alone; its isolation bit stays. Zone lock held. */
 void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type);
 
 /*

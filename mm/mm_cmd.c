@@ -88,21 +88,40 @@ static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
 	return ram;
 }
 
+static bool is_of(cpu_t cpu, node_t node)
+{
+	return cpu < cpu_count && cpu_data(cpu) && cpu_data(cpu)->node == node;
+}
+
+/* Their number, and the runs of them: "5 CPUs (0 to 3, 8 to 8)". */
 static void print_cpus_of(node_t node)
 {
-	cpu_t first = CPU_NONE, last = CPU_NONE, count = 0;
+	cpu_t count = 0;
 
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-		if (!cpu_data(cpu) || cpu_data(cpu)->node != node)
-			continue;
-		first = first == CPU_NONE ? cpu : first;
-		last = cpu;
-		count++;
-	}
-	if (count == 0)
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		count += is_of(cpu, node);
+	if (count == 0) {
 		print(", no CPU");
-	else
-		print(", %u CPU%s (%u to %u)", count, count == 1 ? "" : "s", first, last);
+		return;
+	}
+	print(", %u CPU%s", count, count == 1 ? "" : "s");
+	for (cpu_t cpu = 0, shown = 0; cpu < cpu_count; cpu++) {
+		const cpu_t first = cpu;
+
+		while (is_of(cpu, node))
+			cpu++;
+		if (cpu > first)
+			print("%s%u to %u", shown++ ? ", " : " (", first, cpu - 1);
+	}
+	print(")");
+}
+
+static void print_ram_of(const struct mm *mm, node_t node)
+{
+	for (size_t i = 0; i < mm->memory->count; i++)
+		if (mm->memory->range[i].node == node)
+			print("    RAM 0x%llx to 0x%llx\n", (unsigned long long)mm->memory->range[i].start,
+			      (unsigned long long)mm->memory->range[i].end);
 }
 
 static int cmd_nodes(const struct words *words)
@@ -122,6 +141,7 @@ static int cmd_nodes(const struct words *words)
 		for (node_t to = 0; to < mm->nodes; to++)
 			print(" %u", arch_node_distance(n, to));
 		print("\n");
+		print_ram_of(mm, n);
 	}
 	return 0;
 }
@@ -213,6 +233,8 @@ static int cmd_stats(const struct words *words)
 	print("  shootdown: %llu asked for, %llu rounds (%llu full, %llu ranged), %llu messages, %llu CPUs skipped idle\n",
 	      (unsigned long long)s.ops, (unsigned long long)s.flushes, (unsigned long long)s.full,
 	      (unsigned long long)s.ranged, (unsigned long long)s.ipis, (unsigned long long)s.skipped);
+	print("  drains of per-CPU lists: %llu, %llu messages\n", (unsigned long long)atomic_load_relaxed(&mm_kernel.drains),
+	      (unsigned long long)atomic_load_relaxed(&mm_kernel.drain_messages));
 	print("  sections: %llu opened, %llu closed; PMDs split: %llu; longest a lock was held: %llu ns%s\n",
 	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_opened),
 	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_closed),

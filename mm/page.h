@@ -85,6 +85,12 @@ static inline u64 order_pages(unsigned order)
 	return 1ULL << order;
 }
 
+/* Blocks of a run or page of `order`, 9 or more. */
+static inline u32 order_blocks(unsigned order)
+{
+	return 1u << (order - BLOCK_ORDER);
+}
+
 /*
  * Flags, order and zone in one load and one store: the buddy looks at a neighbour that may just now be changing hands,
  * and must see what it was or what it is.
@@ -94,28 +100,61 @@ struct page_kind {
 	u8 order, zone;
 };
 
+static inline struct page_kind kind_of(u32 kind)
+{
+	return (struct page_kind){.flags = (u16)kind, .order = (u8)(kind >> 16), .zone = (u8)(kind >> 24)};
+}
+
 static inline struct page_kind page_kind(const struct page *page)
 {
-	const u32 kind = atomic_load_relaxed(&page->kind);
-
-	return (struct page_kind){.flags = (u16)kind, .order = (u8)(kind >> 16), .zone = (u8)(kind >> 24)};
+	return kind_of(atomic_load_relaxed(&page->kind));
 }
 
 static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
 {
-	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
+	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 | (u32)atomic_load_relaxed(&page->zone) << 24);
 }
 
 /* The same, and whoever sees it with acquire sees what was written before it. */
 static inline void page_set_kind_release(struct page *page, u16 flags, unsigned order)
 {
-	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 | (u32)page->zone << 24);
+	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 | (u32)atomic_load_relaxed(&page->zone) << 24);
 }
 
 /* Value of `state`: what the fast paths compare a page with, and write, in one access. */
 static inline u64 page_state(u16 flags, unsigned order, u8 zone, u32 references)
 {
 	return (u64)references << 32 | (u32)flags | (u32)order << 16 | (u32)zone << 24;
+}
+
+/* The halves of a `state` that was read once. */
+static inline struct page_kind state_kind(u64 state)
+{
+	return kind_of((u32)state);
+}
+
+static inline u32 state_references(u64 state)
+{
+	return (u32)(state >> 32);
+}
+
+/* One reference, as a step of `state`. */
+#define PAGE_REFERENCE (1ULL << 32)
+
+/*
+ * Drop a reference to a head. Returns `state` as it was just before, and whatever follows is decided on that: if it says 2 references or
+ * more, another CPU may drop the last one at once, so nothing of the page may be read; with 1 the page is the caller's alone, to be
+ * sent where it belongs (page_put_head() does both); with 0 there was none to drop.
+ */
+static inline u64 page_drop(struct page *head)
+{
+	return atomic_fetch_sub(&head->state, PAGE_REFERENCE);
+}
+
+/* A reference dropped by mistake. */
+static inline void page_undrop(struct page *head)
+{
+	atomic_fetch_add(&head->state, PAGE_REFERENCE);
 }
 
 /* Head of the page this struct belongs to: itself, unless it is a tail. */

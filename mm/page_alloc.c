@@ -8,6 +8,7 @@
  */
 #include <arch/check.h>
 
+#include "kernel/context.h"
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
 #include "mm/bad_frames.h"
@@ -18,6 +19,7 @@
 #include "mm/page_alloc.h"
 #include "mm/page_fast.h"
 #include "mm/page_split.h"
+#include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/watermark.h"
 
@@ -160,7 +162,7 @@ static bool memory_is_moving(const struct mm *mm)
 
 	for (unsigned z = 0; z < mm->zones; z++)
 		transit += atomic_load_relaxed(&mm->zone[z].transit);
-	return transit > atomic_load_relaxed(&mm->transit_kept) || atomic_load_relaxed(&mm->sections_moving) > 0;
+	return transit > atomic_load_relaxed(&mm->transit_kept) || sections_moving(mm) > 0;
 }
 
 static void page_clear(struct mm *mm, const struct page *page, unsigned order)
@@ -224,7 +226,7 @@ static inline struct page *form_huge(struct mm *mm, u32 index, u8 zone)
 /* From the list of the first zone, which may be filled for it. */
 static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
 {
-	const u8 zone = page_first_zone(mm, node);
+	const u8 zone = page_first_zone(mm, request, node);
 	u32 index = BLOCK_NONE;
 	struct page *head;
 	struct pcp *pcp;
@@ -242,7 +244,7 @@ static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
 /* The same if nothing has to be filled, waited for or watched. */
 static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, node_t node)
 {
-	const u8 zone = page_first_zone(mm, node);
+	const u8 zone = page_first_zone(mm, request, node);
 	struct page *head;
 	struct pcp *pcp;
 	u32 index;
@@ -260,11 +262,12 @@ static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, n
 struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
 			       virt_t caller)
 {
-	const node_t first = node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
+	const node_t first = page_first_node(mm, node);
 	const enum migratetype type = (enum migratetype)use;
 	struct page *page = NULL;
 
-	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE || fail_here(&mm->fail, FAIL_ALLOC))
+	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
+	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC))
 		return NULL;
 	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
 		bad_frames_take_reported(mm); /* before they are given out */
@@ -301,7 +304,17 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 
 /* ---- mm.h ---- */
 
+/* Kept out of page_alloc(), whose registers it would cost. */
+static __attribute__((noinline)) struct page *alloc_in_context(unsigned order, enum page_use use, unsigned request, node_t node,
+							       virt_t caller)
+{
+	context_assert_for("page_alloc", request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
+	return page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
+}
+
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
 {
+	if (unlikely(!context_may(CONTEXT_ORDINARY)))
+		return alloc_in_context(order, use, request, node, CALLER);
 	return alloc_pages(&mm_kernel, order, use, request, node);
 }

@@ -8,6 +8,7 @@
  */
 #include <arch/check.h>
 
+#include "kernel/context.h"
 #include "mm/page_alloc.h"
 #include "mm/page_fast.h"
 
@@ -25,9 +26,10 @@ static void form_word(struct page *first, u64 bits, u8 zone, struct page **pages
 }
 
 /* What one word of the first zone has. 0: none at hand. */
-static size_t alloc_word(struct mm *mm, node_t node, enum migratetype type, struct page **pages, size_t count)
+static size_t alloc_word(struct mm *mm, unsigned request, node_t node, enum migratetype type, struct page **pages,
+			 size_t count)
 {
-	const u8 zone = page_first_zone(mm, node);
+	const u8 zone = page_first_zone(mm, request, node);
 	struct page *page;
 	struct pcp *pcp;
 	unsigned taken;
@@ -51,7 +53,7 @@ size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, no
 
 	while (done < count) {
 		taken = at_hand && !atomic_load_relaxed(&mm->watch)
-				? alloc_word(mm, node, (enum migratetype)use, pages + done, count - done)
+				? alloc_word(mm, request, node, (enum migratetype)use, pages + done, count - done)
 				: 0;
 		if (taken == 0) {
 			pages[done] = mm_page_alloc(mm, 0, use, request, node); /* and more comes to hand */
@@ -64,8 +66,24 @@ size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, no
 	return done;
 }
 
+/* pcp_type_cache=first: each page's type before any page is freed, to see whether it is isolated. Freeing it finds that out again. */
+static void look_first(struct mm *mm, struct page *const *pages, size_t count)
+{
+	struct pcp *pcp = pcp_enter(mm);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!page_is_of(mm, pages[i]) || page_kind(pages[i]).zone >= mm->zones)
+			continue; /* page_free() says so */
+		block_look(block_of_used(mm, page_to_pfn(pages[i])));
+		counter_add(&pcp->zone[page_kind(pages[i]).zone]->lookups, 1);
+	}
+	pcp_leave(mm, pcp);
+}
+
 void mm_page_free_bulk(struct mm *mm, struct page *const *pages, size_t count)
 {
+	if (unlikely(mm->pcp_types->twice))
+		look_first(mm, pages, count);
 	for (size_t i = 0; i < MIN(count, AHEAD); i++)
 		page_prefetch(pages[i]);
 	for (size_t i = 0; i < count; i++) {
@@ -77,10 +95,12 @@ void mm_page_free_bulk(struct mm *mm, struct page *const *pages, size_t count)
 
 size_t page_alloc_bulk(enum page_use use, unsigned request, node_t node, struct page **pages, size_t count)
 {
+	context_assert(request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
 	return mm_page_alloc_bulk(&mm_kernel, use, request, node, pages, count);
 }
 
 void page_free_bulk(struct page *const *pages, size_t count)
 {
+	context_assert(CONTEXT_ORDINARY);
 	mm_page_free_bulk(&mm_kernel, pages, count);
 }

@@ -71,7 +71,8 @@ static void print_page(const struct mm *mm, const struct page *page)
 	const struct block *block = block_of(mm, pfn);
 
 	pr_err("page: frame %llx: order %u, flags %x, %u references, zone %u; its block is %s", (unsigned long long)pfn,
-	       kind.order, kind.flags, page->refcount, kind.zone, block ? block_state_name(block->state) : "not opened");
+	       kind.order, kind.flags, page->refcount, kind.zone,
+	       block ? block_state_name(block_look(block).state) : "not opened");
 }
 
 static void print_backtrace(void)
@@ -123,19 +124,30 @@ static bool is_struct_page(const struct mm *mm, const struct page *page)
 	       IS_ALIGNED(offset, sizeof(*page));
 }
 
+void page_refuse_place(const struct page *page)
+{
+	atomic_fetch_add(&misuses, 1);
+	if (bad_free == BAD_FREE_PANIC)
+		panic("free of %p, which is no struct page", (const void *)page);
+	pr_err("page: free of %p, which is no struct page", (const void *)page);
+	print_backtrace();
+}
+
+bool page_check_place(struct mm *mm, const struct page *page)
+{
+	if (likely(is_struct_page(mm, page)))
+		return true;
+	page_refuse_place(page);
+	return false;
+}
+
 bool page_refuse_free(struct mm *mm, struct page *page)
 {
 	const char *verb = "free", *what = ", of no known kind";
 	struct page_kind kind;
 
-	if (!is_struct_page(mm, page)) { /* nothing may be read there */
-		atomic_fetch_add(&misuses, 1);
-		if (bad_free == BAD_FREE_PANIC)
-			panic("free of %p, which is no struct page", (const void *)page);
-		pr_err("page: free of %p, which is no struct page", (const void *)page);
-		print_backtrace();
+	if (!page_check_place(mm, page))
 		return false;
-	}
 	kind = page_kind(page);
 	if (kind.flags & PAGE_TAIL || page_head(page) != page)
 		what = ", a tail";

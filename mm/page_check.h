@@ -29,6 +29,12 @@ bool page_refuse_free(struct mm *mm, struct page *page);
 /* Is a compound page's order one that exists, and do its place and its first tail agree? */
 bool page_order_fits(const struct page *page, unsigned order);
 
+/* Is it in the place of a struct page of the mm? If not, nothing may be read there, and that is what is said of it. */
+bool page_check_place(struct mm *mm, const struct page *page);
+
+/* Says so, also of a place that holds no struct page just now. */
+void page_refuse_place(const struct page *page);
+
 /* May this page be freed, as far as its struct page knows? Its references are the caller's to look at. */
 static inline bool page_check_free(struct mm *mm, struct page *page)
 {

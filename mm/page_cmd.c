@@ -69,17 +69,19 @@ static void print_block(const struct block *block, u32 index)
 {
 	static const char *const types[] = {"unmovable", "movable", "reclaimable", "CMA"};
 	char flags[FLAGS_TEXT];
+	struct block_word word;
 
 	if (!block) {
 		print("  block %u: no RAM in its GiB was ever opened\n", index);
 		return;
 	}
+	word = block_look(block);
 	print("  block %u: %s%s%s, order %u, type %s%s, zone %u, %u small frames free, flags%s\n", index,
-	      block_state_name(block->state), block->flags & BLOCK_TRANSIT ? " becoming " : "",
-	      block->flags & BLOCK_TRANSIT ? block_state_name(block->target) : "", block->order,
-	      block_type(block) < ARRAY_LEN(types) ? types[block_type(block)] : "?",
-	      block->type & BLOCK_ISOLATED ? " isolated" : "", block->zone, block->free_pages,
-	      names_of_bits(block->flags, "free|transit|pool|pool-free|mapped|memmap|poisoned", flags, sizeof(flags)));
+	      block_state_name(word.state), word.flags & BLOCK_TRANSIT ? " becoming " : "",
+	      word.flags & BLOCK_TRANSIT ? block_state_name(word.target) : "", word.order,
+	      block_word_type(word) < ARRAY_LEN(types) ? types[block_word_type(word)] : "?",
+	      block_word_is_isolated(word) ? " isolated" : "", word.zone, word.free_pages,
+	      names_of_bits(word.flags, "free|transit|pool|pool-free|mapped|memmap|poisoned", flags, sizeof(flags)));
 }
 
 static void print_struct(pfn_t pfn, const struct page *page)
@@ -266,7 +268,7 @@ static const char *whose(pfn_t pfn)
 
 	if (memmap_frame_kind(&mm_kernel, pfn, &zone) == FRAME_HOLE)
 		return "there is no RAM";
-	if (block && block->state == BLOCK_META)
+	if (block && block_look(block).state == BLOCK_META)
 		return "it holds struct pages or tables";
 	if (!page_peek(pfn, &copy))
 		return "it is free: it does not even have a struct page";

@@ -20,10 +20,10 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 /* Any page, fully checked, whose caller holds the only reference. */
 void page_free_slowly(struct mm *mm, struct page *page, virt_t caller);
 
-/* Its last reference was just dropped, and it was checked. */
-void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller);
-
-/* Drop a reference to a head; the last one frees it. */
+/*
+ * Drop a reference to a head: the one put, of all pages. The last reference frees the page, or gives a pool's back to its pool. The caller
+ * holds a reference and no lock, and looks at nothing of the page afterwards.
+ */
 void page_put_head(struct mm *mm, struct page *head, virt_t caller);
 
 /* Leave after a drain was asked for meanwhile; returns `page`. */
@@ -32,18 +32,33 @@ struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *pa
 /* pcp_free() of a single page, and leave. */
 void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp);
 
-/* Zone that `node`, or this CPU's node, is served from first; ZONE_NONE: a node without memory. */
-static inline u8 page_first_zone(const struct mm *mm, node_t node)
+/* Does the request name a node that does not exist, and no other will do? */
+static inline bool page_node_is_missing(const struct mm *mm, unsigned request, node_t node)
 {
-	const u8 *zones = mm->node[node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1)].zone;
+	return node >= mm->nodes && unlikely((request & PAGE_NODE) && node != NODE_NONE);
+}
 
+/* Node to look on first: `node`, or this CPU's. */
+static inline node_t page_first_node(const struct mm *mm, node_t node)
+{
+	return node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
+}
+
+/* Zone that a request is served from first; ZONE_NONE: a node without memory, or a missing one. */
+static inline u8 page_first_zone(const struct mm *mm, unsigned request, node_t node)
+{
+	const u8 *zones;
+
+	if (page_node_is_missing(mm, request, node))
+		return ZONE_NONE;
+	zones = mm->node[page_first_node(mm, node)].zone;
 	return likely(zones[ZONE_NORMAL] != ZONE_NONE) ? zones[ZONE_NORMAL] : zones[ZONE_DMA32];
 }
 
 /* One page from the word at hand. NULL if that is empty. Its struct page is written, not read. */
 static inline struct page *page_alloc_quickly(struct mm *mm, enum page_use use, unsigned request, node_t node)
 {
-	const u8 zone = page_first_zone(mm, node);
+	const u8 zone = page_first_zone(mm, request, node);
 	struct pcp_zone *mine;
 	struct page *page;
 	struct pcp *pcp;
@@ -112,8 +127,8 @@ static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t ca
 	atomic_store_relaxed(&page->state, page_state(PAGE_PCP, 0, zone, 0));
 	slot = mine->last_slot;
 	word = &mine->map[slot][pfn % BLOCK_FRAMES / 64];
-	if (unlikely(mine->last_tag != (u32)(pfn >> BLOCK_ORDER) + 1 || !*word || mine->held >= mine->high ||
-		     atomic_load_relaxed(&block_of_used(mm, pfn)->type) != mine->type[slot])) {
+	if (unlikely(mine->fast_tag != (u32)(pfn >> BLOCK_ORDER) + 1 || !*word || mine->held >= mine->high ||
+		     block_look(block_of_used(mm, pfn)).type != mine->type[slot])) {
 		page_keep_and_leave(mm, pcp, zone, pfn);
 		return;
 	}

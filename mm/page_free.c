@@ -2,12 +2,14 @@
  * Freeing pages: what page_fast.h leaves over. Any order, pages that others can find, boot pages, debugging, and misuse.
  *
  *   page_free()  the only reference: dropped by a plain store, or, if the page carries a flag, with care
- *   page_put()   one of several: the last one frees it
+ *   page_put()   one of several: dropped by one subtraction, and all that follows is decided on what that returned (page_drop())
  *
- * Orders 0..3 stay with this CPU (pcp.c), so do 2 MiB pages that are huge (pcp_huge.c); all else goes to the zone.
+ * The last reference sends the page where it belongs. Orders 0..3 stay with this CPU (pcp.c), so do 2 MiB pages that are huge
+ * (pcp_huge.c); a pool's page goes to its pool (struct page_pool_ops); all else goes to the zone.
  */
 #include <arch/check.h>
 
+#include "kernel/context.h"
 #include "kernel/panic.h"
 #include "mm/migrate.h"
 #include "mm/page_alloc.h"
@@ -17,13 +19,13 @@
 static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *page)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	const struct block *block = block_at(zone->mm, index);
-	const unsigned order = block->order;
+	const struct block_word word = block_look_at(zone->mm, index);
+	const unsigned order = word.order;
 
-	ASSERT(block->state == BLOCK_HUGE || block->state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
-	       (unsigned long long)page_to_pfn(page), block_state_name(block->state));
-	page_set_kind(page, block->state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0, order);
-	if (order == BLOCK_ORDER && block->state == BLOCK_HUGE && pcp_free_huge(zone, mine, index, block))
+	ASSERT(word.state == BLOCK_HUGE || word.state == BLOCK_FULL, "huge page at frame %llx in a block that is %s",
+	       (unsigned long long)page_to_pfn(page), block_state_name(word.state));
+	page_set_kind(page, word.state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0, order);
+	if (order == BLOCK_ORDER && word.state == BLOCK_HUGE && pcp_free_huge(zone, mine, index, word))
 		return;
 	block_free(zone, index, order);
 	pcp_add_in_use(zone, -(s64)order_pages(order));
@@ -36,7 +38,8 @@ static void count_boot(struct zone *zone, unsigned order)
 	pcp_add_in_use(zone, (s64)order_pages(order));
 }
 
-void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
+/* Its last reference was just dropped, and it was checked. */
+static void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 {
 	const struct page_kind kind = page_kind(page);
 	const unsigned order = kind.flags & PAGE_COMPOUND ? kind.order : 0;
@@ -61,20 +64,29 @@ void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
 	pcp_leave(mm, pcp);
 }
 
-/* Drop a reference to a head; the last one frees it. */
+/* The last reference was dropped: the page is this CPU's alone, and was in `state` before. */
+static void page_put_last(struct mm *mm, struct page *head, u64 state, virt_t caller)
+{
+	if (unlikely(state & PAGE_HUGETLB) && mm->pool_ops)
+		mm->pool_ops->put_last(mm, head, state);
+	else if (likely(page_check_free(mm, head)))
+		page_free_unreferenced(mm, head, caller);
+	else
+		page_undrop(head); /* as it was */
+}
+
 void page_put_head(struct mm *mm, struct page *head, virt_t caller)
 {
-	const u32 was = atomic_fetch_sub(&head->refcount, 1);
+	const u64 state = page_drop(head);
 
-	if (was > 1)
+	if (state_references(state) > 1)
 		return;
-	if (likely(was == 1 && page_check_free(mm, head))) {
-		page_free_unreferenced(mm, head, caller);
+	if (likely(state_references(state) == 1)) {
+		page_put_last(mm, head, state, caller);
 		return;
 	}
-	atomic_store_relaxed(&head->refcount, was); /* as it was */
-	if (was == 0)
-		page_misused(mm, head, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
+	page_undrop(head);
+	page_misused(mm, head, "reference underflow of frame %llx", (unsigned long long)page_to_pfn(head));
 }
 
 /* A 2 MiB page whose struct page says all that need be known, as a single one's does on the fast path. */
@@ -83,19 +95,19 @@ static inline bool free_huge_quickly(struct mm *mm, struct page *page)
 	const u64 state = atomic_load_relaxed(&page->state);
 	const pfn_t pfn = page_to_pfn(page);
 	const u8 zone = (u8)(state >> 24);
-	const struct block *block;
+	struct block_word word;
 	struct pcp *pcp;
 
 	if ((state & ~page_state(0, 0, 0xff, 0)) != page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, 0, 1) ||
 	    pfn % BLOCK_FRAMES || atomic_load_relaxed(&mm->watch))
 		return false;
-	block = block_of_used(mm, pfn);
-	if (block->state != BLOCK_HUGE || block->order != BLOCK_ORDER)
+	word = block_look(block_of_used(mm, pfn));
+	if (word.state != BLOCK_HUGE || word.order != BLOCK_ORDER)
 		return false;
 	pcp = pcp_enter(mm);
 	atomic_store_relaxed(&page->state,
 			     page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, BLOCK_ORDER, zone, 0));
-	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), block)) {
+	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), word)) {
 		block_free(&mm->zone[zone], (u32)(pfn >> BLOCK_ORDER), BLOCK_ORDER);
 		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
 	}
@@ -103,18 +115,22 @@ static inline bool free_huge_quickly(struct mm *mm, struct page *page)
 	return true;
 }
 
-/* page_free() says that nobody else has a reference. A page that others can find is left the careful way all the same. */
+/*
+ * page_free() says that nobody else has a reference. If others can find the page, one may look just now whether it can move: then it is
+ * put. Else more references are a mistake, and it is not touched.
+ */
 void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 {
+	u64 state;
+
 	if (page_is_of(mm, page) && free_huge_quickly(mm, page))
 		return;
 	if (!page_check_free(mm, page))
 		return;
-	if (unlikely(atomic_load_relaxed(&page->flags) & PAGE_MOVABLE)) { /* somebody may just be looking whether it can move */
+	state = atomic_load_relaxed(&page->state);
+	if (unlikely(state & PAGE_MOVABLE))
 		page_put_head(mm, page, caller);
-		return;
-	}
-	if (likely(atomic_cas(&page->refcount, 1u, 0u)))
+	else if (likely(state_references(state) == 1 && atomic_cas(&page->state, state, state - PAGE_REFERENCE)))
 		page_free_unreferenced(mm, page, caller);
 	else
 		page_misused(mm, page, "free of frame %llx with %u references", (unsigned long long)page_to_pfn(page),
@@ -145,5 +161,6 @@ void mm_page_put(struct mm *mm, struct page *page)
 
 void page_free(struct page *page)
 {
+	context_assert(CONTEXT_ORDINARY);
 	page_free_quickly(&mm_kernel, page, CALLER);
 }

@@ -9,6 +9,7 @@
 #include "kernel/lock.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "mm/buddy.h"
 #include "mm/page_alloc.h"
 #include "mm/section.h"
 
@@ -62,11 +63,14 @@ static struct holder *holder_of(virt_t code, unsigned order)
 	return &table[holders++];
 }
 
-static void count_page(const struct page *page, unsigned order, u64 since)
+/* What page_owner_summary() counts. */
+static void count_page(const struct page *page, pfn_t pfn, unsigned order, void *arg)
 {
+	const u64 *since = arg;
 	struct holder *holder;
 
-	if (page->refcount == 0 || page->held_since < since)
+	(void)pfn;
+	if (page->held_since < *since)
 		return;
 	holder = holder_of(page->owner ? page_owner_code(page->owner) : 0, order);
 	if (!holder) {
@@ -80,8 +84,10 @@ static void count_page(const struct page *page, unsigned order, u64 since)
 	}
 }
 
+/* ---- visiting ---- */
+
 /* Pages of 4 KiB to 1 MiB, one after the other. A struct page that goes away meanwhile ends the block. */
-static void count_small_pages(struct mm *mm, u32 index, u64 since)
+static void visit_small_pages(struct mm *mm, u32 index, page_visit_fn *visit, void *arg)
 {
 	for (u64 i = 0; i < BLOCK_FRAMES;) {
 		const u16 not_held = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_BOOT | PAGE_BAD;
@@ -92,29 +98,46 @@ static void count_small_pages(struct mm *mm, u32 index, u64 since)
 			return;
 		order = page.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? MIN(page.order, BLOCK_ORDER) : 0;
 		if (page.refcount > 0 && !(page.flags & not_held)) /* what CPUs hold free keeps its old flags */
-			count_page(&page, order, since);
+			visit(&page, block_pfn(index) + i, order, arg);
 		i += order_pages(order);
 	}
 }
 
-static void count_block(struct mm *mm, u32 index, u64 since)
+/* One page of 2 MiB or 1 GiB, by its head. */
+static void visit_huge_page(struct mm *mm, u32 index, unsigned order, page_visit_fn *visit, void *arg)
 {
-	const struct block *block = block_at(mm, index);
 	struct page page;
 
-	if (atomic_load_relaxed(&block->flags) & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
-		return;
-	if (block->state == BLOCK_FULL || block->state == BLOCK_RESERVED)
-		count_small_pages(mm, index, since);
-	else if (block->state == BLOCK_HUGE && mm_page_peek(mm, block_pfn(index), &page) && page.refcount > 0)
-		count_page(&page, block->order, since);
+	if (mm_page_peek(mm, block_pfn(index), &page) && page.refcount > 0)
+		visit(&page, block_pfn(index), order, arg);
 }
 
-static void count_sections(struct mm *mm, u64 since)
+/* Is this block one of those behind the first of a 1 GiB page in use? */
+static bool is_inside_giga(const struct mm *mm, u32 index)
+{
+	const struct block_word head = block_look_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
+
+	return index % GIB_BLOCKS != 0 && head.order == GIGA_ORDER && !(head.flags & BLOCK_FREE);
+}
+
+static void visit_block(struct mm *mm, u32 index, page_visit_fn *visit, void *arg)
+{
+	const struct block_word word = block_look_at(mm, index);
+
+	if (word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL_FREE) || is_inside_giga(mm, index) ||
+	    buddy_find_run(mm, index) != BLOCK_NONE)
+		return;
+	if (word.state == BLOCK_HUGE || word.flags & BLOCK_POOL)
+		visit_huge_page(mm, index, word.order, visit, arg);
+	else if (word.state == BLOCK_FULL || word.state == BLOCK_RESERVED)
+		visit_small_pages(mm, index, visit, arg);
+}
+
+void page_owner_visit(struct mm *mm, page_visit_fn *visit, void *arg)
 {
 	for (u64 section = section_first(mm); section < section_end(mm); section++)
 		for (u32 i = 0; section_state(mm, section) == SECTION_OPEN && i < SECTION_BLOCKS; i++)
-			count_block(mm, (u32)(section * SECTION_BLOCKS) + i, since);
+			visit_block(mm, (u32)(section * SECTION_BLOCKS) + i, visit, arg);
 }
 
 /* ---- printing ---- */
@@ -155,7 +178,7 @@ u64 page_owner_summary(struct mm *mm, u64 since, unsigned lines)
 	spin_lock(&table_lock);
 	holders = 0;
 	not_listed = 0;
-	count_sections(mm, since);
+	page_owner_visit(mm, count_page, &since);
 	rest = not_listed;
 	for (unsigned i = 0; i < holders; i++)
 		frames += frames_of(&table[i]);

@@ -34,6 +34,13 @@ void page_owner_freed(struct page *page, virt_t caller);
 void page_owner_text(u64 owner, char *buf, size_t size);
 
 /*
+ * Each page in use, but those given out at boot: visit() gets a copy of its struct page. Reads every struct page in use: other CPUs
+ * may run, then it is a snapshot with a blur. No lock held.
+ */
+typedef void page_visit_fn(const struct page *page, pfn_t pfn, unsigned order, void *arg);
+void page_owner_visit(struct mm *mm, page_visit_fn *visit, void *arg);
+
+/*
  * Table of who holds pages since `since` (ns; 0: all), the largest holders first, at most `lines` of them. Reads every struct page in
  * use: other CPUs may run, then it is a snapshot with a blur. Returns the frames that are accounted for in it. No lock held.
  */

@@ -38,13 +38,15 @@ void page_poison_split(struct mm *mm, u32 index)
 {
 	struct block *block = block_at(mm, index);
 	const u64 *broken;
+	bool poisoned;
 
 	if (!(atomic_load_relaxed(&mm->watch) & WATCH_POISON))
 		return;
-	broken = block->flags & BLOCK_POISONED ? page_poison_broken(block_pfn(index), BLOCK_FRAMES) : NULL;
+	poisoned = block_look(block).flags & BLOCK_POISONED;
+	broken = poisoned ? page_poison_broken(block_pfn(index), BLOCK_FRAMES) : NULL;
 	if (broken)
 		report(mm, pfn_page(mm, virt_to_phys(broken) >> PAGE_SHIFT), broken);
-	if (broken || !(block->flags & BLOCK_POISONED))
+	if (broken || !poisoned)
 		page_poison_fill(block_pfn(index), BLOCK_FRAMES);
 	block_clear_flags(block, BLOCK_POISONED);
 }
@@ -59,7 +61,7 @@ void page_poison_forget(struct mm *mm, u32 index, u32 blocks)
 static bool is_poisoned(struct mm *mm, pfn_t pfn, unsigned order)
 {
 	struct block *block = block_of(mm, pfn);
-	const bool poisoned = order < BLOCK_ORDER || (block->flags & BLOCK_POISONED);
+	const bool poisoned = order < BLOCK_ORDER || (block_look(block).flags & BLOCK_POISONED);
 
 	if (order >= BLOCK_ORDER)
 		block_clear_flags(block, BLOCK_POISONED);
@@ -86,7 +88,7 @@ void page_poison_freed(struct mm *mm, struct page *page, unsigned order)
 	const pfn_t pfn = page_to_pfn(page);
 	struct block *block = block_of(mm, pfn);
 
-	if (order >= BLOCK_ORDER && block->state != BLOCK_HUGE)
+	if (order >= BLOCK_ORDER && block_look(block).state != BLOCK_HUGE)
 		return; /* goes to the block lists as it is; filled when it is split */
 	page_poison_fill(pfn, order_pages(order));
 	if (order >= BLOCK_ORDER)

@@ -6,6 +6,7 @@
  */
 #include <arch/peek.h>
 
+#include "kernel/context.h"
 #include "mm/page_alloc.h"
 #include "mm/page_check.h"
 #include "mm/page_fast.h"
@@ -22,6 +23,7 @@ void page_get(struct page *page)
 
 void page_put(struct page *page)
 {
+	context_assert(CONTEXT_ORDINARY);
 	page_put_head(&mm_kernel, page_head(page), CALLER);
 }
 

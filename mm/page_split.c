@@ -45,14 +45,17 @@ static u32 take_block(struct zone *zone, enum free_class class, enum migratetype
 void block_publish_split(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_at(zone->mm, index);
+	struct block_word word;
 
 	page_poison_split(zone->mm, index);
 	zone_lock(zone);
-	block_clear_flags(block, BLOCK_TRANSIT);
+	word = block_look(block);
+	word.flags &= (u8)~BLOCK_TRANSIT;
+	word.order = 0;
+	block_put(block, word);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
-	block_set_order(block, 0);
-	if (zone->page_orders[type_list(block->type)] >> order)
-		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(block));
+	if (zone->page_orders[type_list(word.type)] >> order)
+		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(word));
 	else
 		buddy_split_block(zone, index);
 	zone_unlock(zone);

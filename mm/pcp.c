@@ -92,6 +92,7 @@ static u32 slot_claim(struct zone *zone, struct pcp_zone *mine, u32 index, enum 
 	pcp_slot_unuse(mine, slot);
 	mine->tag[slot] = mine->last_tag = index + 1;
 	mine->last_slot = slot;
+	mine->fast_tag = 0;
 	mine->type[slot] = (u8)type;
 	return slot;
 }
@@ -174,10 +175,21 @@ static struct page *take_run(struct pcp_zone *mine, unsigned order, enum migrate
 
 /* ---- fetching from the zone ---- */
 
+/* Before the first page is kept after a drain: see pcp.h. Drains begun so far have nothing to find here. */
+static __attribute__((noinline)) void begin_to_hold(const struct mm *mm, struct pcp *pcp)
+{
+	atomic_store_relaxed(&pcp->holding, 1);
+	fence_full(); /* pairs with the raising of mm->drains */
+	atomic_store_relaxed(&pcp->drained, atomic_load_acquire(&mm->drains));
+}
+
 s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
 {
 	const s64 share = (s64)(zone->ram / PCP_SHARE / cpu_count);
+	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
 
+	if (!pcp->holding)
+		begin_to_hold(zone->mm, pcp);
 	if (atomic_load_acquire(&zone->pcp_disabled))
 		mine->high = 0;
 	else if (mine->high == 0)
@@ -201,6 +213,8 @@ static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index, co
 			slot_add(mine, slot, w, map[w]);
 		frames += __builtin_popcountll(map[w]);
 	}
+	if (unlikely(zone->mm->pcp_types->by_page))
+		pcp_note_fetched(zone, mine, index, map, type);
 	pcp_add_held(mine, frames);
 	atomic_store_relaxed(&mine->moved, mine->moved + frames);
 	counter_add(&mine->refills, 1);
@@ -323,11 +337,12 @@ void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *bloc
 {
 	const u32 index = (u32)(pfn >> BLOCK_ORDER);
 	const unsigned w = pfn % BLOCK_FRAMES / 64;
-	const u8 type = atomic_load_relaxed(&block->type);
+	const bool may_hold = likely(mine->high != 0) || pcp_high(zone, mine) != 0;
+	const u8 type = block_look(block).type; /* after pcp_high(): see pcp.h */
 	u32 slot;
 
 	counter_add(&mine->lookups, 1);
-	if (unlikely(type & BLOCK_ISOLATED) || (unlikely(mine->high == 0) && pcp_high(zone, mine) == 0)) {
+	if (unlikely(type & BLOCK_ISOLATED) || unlikely(!may_hold)) {
 		pcp_give_back(zone, pfn_page(zone->mm, pfn), order);
 		return;
 	}
@@ -339,6 +354,9 @@ void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *bloc
 	slot_add(mine, slot, w, pcp_run_mask(pfn, order));
 	mine->word[type] = &mine->map[slot][w]; /* the hottest page goes out first */
 	mine->word_page[type] = pfn_page(zone->mm, ALIGN_DOWN(pfn, 64));
+	mine->fast_tag = index + 1;
+	if (unlikely(zone->mm->pcp_types->by_page))
+		pcp_note_freed(zone, mine, pfn_page(zone->mm, pfn), order, type);
 	pcp_add_held(mine, (s64)order_pages(order));
 	if (unlikely(mine->held > mine->high))
 		held_too_much(zone, mine, slot);

@@ -18,15 +18,28 @@
  * No type is cached with a page. Freeing reads the block's type once, to choose where the next page of that type comes
  * from; going back to the buddy reads it again under zone->lock, once per block, so pages of a block that was retyped
  * meanwhile get to the right list (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09).
- * pcp_type_cache=on restores what was before that series: the type found when the slot was begun is believed on going back,
- * unless the block was isolated meanwhile.
+ * pcp_type_cache=on|first|each is what was before that series, its first patch, and all of it: pcp_types.c.
  * Pages of isolated blocks never enter.
  *
  * Why nothing is locked and no interrupt is masked: all of this is written by its own CPU only, there is no preemption,
  * and interrupt handlers neither allocate nor free. The one handler that comes here is the drain that another CPU asked for: it does
- * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. If the zone's lock
- * is not free it leaves the note, too, and who gives the lock back drains; only when asked again, and only if the interrupted code
- * neither has a lock nor queues for one, does it wait for it. The flag is set and cleared by plain stores: only this CPU's own interrupts look at it.
+ * nothing if it interrupted the allocator (`inside`) but leave a note, and the interrupted call drains as it leaves. If the zone's
+ * lock is not free it leaves the note, too, and the CPU drains when it gives a zone's lock back; only when asked again, and only if
+ * the interrupted code neither has a lock nor queues for one, does the handler wait for it. `inside` and the note are written by plain
+ * stores: only this CPU and its own interrupts look at them.
+ *
+ * Drains have generations (mm->drains), as shootdown rounds have. Drains are joined: a CPU that needs one waits for any that was begun
+ * after it came, whichever CPU began it, and of those that come meanwhile one begins the next for all.
+ *
+ * Only CPUs that hold something are interrupted. Why a CPU that is left alone holds nothing the drain should have found:
+ *
+ *   owner       holding = 1; full fence; read pcp_disabled and the block's type; keep the page
+ *   requester   raise pcp_disabled, or isolate the block; raise mm->drains (a locked instruction); read `holding`
+ *
+ * One of the two sees the other (the store-buffering pattern, as for idle CPUs in kernel/shootdown.c): the requester sees that the
+ * CPU holds, and waits for it; or the CPU sees what the requester has changed, and keeps nothing of it. `holding` is set where `high` is
+ * computed (pcp_high()), and nothing is kept while `high` is 0. A drain clears both, so fast paths, which work only where something
+ * may be held, pay nothing for this.
  *
  * Source of the idea: Wrenger et al., "LLFree: Scalable and Optionally-Persistent Page-Frame Allocation", USENIX ATC 2023
  * (dense bitmaps, reserved trees); Linux mm/page_alloc.c per-CPU pagesets for what they must guarantee.
@@ -59,11 +72,14 @@ struct pcp_zone {
 	u64 *word[MIGRATE_TYPES];              /* of a slot, or `none` */
 	struct page *word_page[MIGRATE_TYPES]; /* page of its bit 0 */
 	u32 last_tag, last_slot;               /* of the last page freed */
+	u32 fast_tag;                          /* last_tag, or 0: that page went the slow way, and the next has to */
 	s64 held;                              /* frames in all slots */
 	s64 high;                              /* more than this go back; 0: not computed yet, or disabled */
 	s64 moved; /* frames taken from the zone less frames given back: what is not held of them is in use */
 	u64 lookups, lookups_fast; /* pageblock types read on freeing: by pcp_free(), by page_fast.h */
+	u64 fetch_lookups;         /* on fetching */
 	u64 drain_lookups;         /* and on giving back to the buddy */
+	u64 drained;               /* frames given back */
 	u64 stale;                 /* frames given back under a type that is not their block's */
 	u64 refills, evictions;
 
@@ -82,8 +98,27 @@ struct pcp_zone {
 struct pcp {
 	u8 inside;       /* between pcp_enter() and pcp_leave() */
 	u8 drain_wanted; /* by another CPU: drain on leaving the allocator */
+	u8 holding;      /* the lists may hold something, and `high` of a zone may be above 0 */
+	u64 drained;     /* of the drains of mm->drains, the last that this CPU has done */
 	struct pcp_zone *zone[];
 };
+
+/* What stands for a page's type on a list: see pcp_types.c. */
+struct pcp_types {
+	const char *name;
+	bool by_page; /* each page is given back by itself; else a block's pages in the largest runs */
+	bool stored;  /* its type with it, and believed */
+	bool twice;   /* looked up as it is fetched, and twice as it is freed in bulk */
+};
+
+extern const struct pcp_types pcp_types[]; /* on, first, each, off; ends with a NULL name */
+
+/* The one chosen with pcp_type_cache=, off by default; by name, NULL if there is none. */
+const struct pcp_types *pcp_types_selected(void);
+const struct pcp_types *pcp_types_find(const char *name);
+
+/* Change it: all lists are emptied first. Returns what it was. No lock held, not entered; one caller at a time. */
+const struct pcp_types *pcp_set_types(struct mm *mm, const struct pcp_types *types);
 
 /* Bytes of one CPU's lists for so many zones; and making them out of so many zeroes. */
 u64 pcp_bytes(unsigned zones);
@@ -115,10 +150,17 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order);
 u32 pcp_alloc_huge(struct zone *zone, bool may_wait);
 
 /* What pcp_free_huge() leaves over: room has to be made, or there is none to be had. */
-bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block);
+bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, struct block_word word);
 
-/* Everything that any CPU holds goes back to the buddy. No lock held, not entered; waits for all owners. */
+/*
+ * Everything that any CPU held when this was called goes back to the buddy. Many callers at once share a drain. No lock held, not
+ * entered; waits for those that hold something.
+ */
 void pcp_drain_all(struct mm *mm);
+
+/* The same in two steps: the drain that serves what the caller has changed so far; and waiting until it is done. */
+u64 pcp_drain_tag(const struct mm *mm);
+void pcp_drain_wait(struct mm *mm, u64 tag);
 
 /*
  * From the return of pcp_disable() to pcp_enable() no CPU holds frames of the zone: frees go straight to the buddy. Nests.
@@ -143,12 +185,11 @@ u64 pcp_held(const struct mm *mm, u32 index, u64 map[PCP_WORDS]);
 
 /* Sums over all CPUs. */
 struct pcp_stats {
-	u64 lookups, drain_lookups, stale, refills, evictions;
+	u64 lookups, fetch_lookups, drain_lookups, drained, stale, refills, evictions;
 };
 struct pcp_stats pcp_stats(const struct mm *mm);
 
-/* pcp_type_cache= and pcp_high=: return what they were. For the benchmark; nothing may be held when they change. */
-bool pcp_set_type_cache(bool on);
+/* pcp_high=: returns what it was. For the benchmark; nothing may be held when it changes. */
 u64 pcp_set_high(u64 frames);
 
 static inline struct pcp *pcp_of_this_cpu(const struct mm *mm)
@@ -226,6 +267,7 @@ static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
 		if (mine->tag[slot] == index + 1) {
 			mine->last_tag = index + 1;
 			mine->last_slot = slot;
+			mine->fast_tag = 0;
 			return slot;
 		}
 	}
@@ -254,12 +296,12 @@ static inline u32 pcp_pop_huge(const struct mm *mm, struct pcp_zone *mine)
 }
 
 /* One more, if there is room. Entered. */
-static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, const struct block *block)
+static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, struct block_word word)
 {
 	const u32 count = mine->huge_count;
 
 	if (unlikely(count == PCP_HUGE_MAX || (s64)(count + 1) * BLOCK_FRAMES > mine->high ||
-		     atomic_load_relaxed(&block->type) >= MIGRATE_CMA))
+		     word.type >= MIGRATE_CMA))
 		return false;
 	mine->lookups_fast++;
 	mine->huge[count] = index;
@@ -268,9 +310,9 @@ static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, const struct 
 }
 
 /* Keep one. False: the zone is too small for that, or lists are disabled, or the block isolated: free it yourself. Entered. */
-static inline bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
+static inline bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 index, struct block_word word)
 {
-	return likely(pcp_push_huge(mine, index, block)) || pcp_free_huge_slowly(zone, mine, index, block);
+	return likely(pcp_push_huge(mine, index, word)) || pcp_free_huge_slowly(zone, mine, index, word);
 }
 
 /* Bits of an aligned run of 2^order frames (0..3) in its word. */

@@ -2,23 +2,11 @@
  * Per-CPU lists: giving frames back, drains that another CPU asks for, disabling, and counts. See pcp.h.
  */
 #include "kernel/call.h"
-#include "kernel/cmdline.h"
 #include "kernel/panic.h"
+#include "kernel/percpu.h"
 #include "kernel/wait.h"
 #include "mm/buddy.h"
 #include "mm/pcp_slot.h"
-
-static bool type_cache;
-OPTION_BOOL(pcp_type_cache, type_cache,
-	    "believe the type that a page's block had when it was freed (before Weiner 2023-09), not the present one");
-
-bool pcp_set_type_cache(bool on)
-{
-	const bool was = type_cache;
-
-	type_cache = on;
-	return was;
-}
 
 /* ---- a slot back to the buddy ---- */
 
@@ -88,37 +76,46 @@ static struct page *slot_cut(struct zone *zone, struct pcp_zone *mine, u32 slot,
 
 	runs->count = 0;
 	runs->frames = 0;
+	if (unlikely(zone->mm->pcp_types->by_page)) {
+		pcp_prefetch_slot(zone, mine, slot);
+		return pages;
+	}
 	cut_runs(runs, mine->map[slot]);
 	for (unsigned i = 0; i < runs->count; i++)
 		page_prefetch(&pages[runs->run[i].first]);
 	return pages;
 }
 
-/*
- * Zone lock held. A cached type never undoes an isolation: before Weiner's series, too, Linux looked again where blocks were
- * isolated.
- */
+/* Zone lock held. One look-up for all of them. */
 static void free_runs(struct zone *zone, struct pcp_zone *mine, u32 slot, struct page *pages, const struct runs *runs)
 {
-	const struct block *block = block_at(zone->mm, mine->tag[slot] - 1);
-	const u8 type = type_cache && !block_is_isolated(block) ? mine->type[slot] : block->type;
+	const u8 type = block_look_at(zone->mm, mine->tag[slot] - 1).type;
 
-	if (!type_cache)
-		counter_add(&mine->drain_lookups, 1);
+	counter_add(&mine->drain_lookups, 1);
 	for (unsigned i = 0; i < runs->count; i++) {
 		struct page *page = &pages[runs->run[i].first];
 
 		page_set_kind(page, 0, 0);
 		buddy_free_pages_as(zone, page, runs->run[i].order, type);
 	}
-	if (unlikely(type_list(type) != type_list(block->type)))
-		counter_add(&mine->stale, runs->frames);
+}
+
+/* All that the slot holds, which was cut. Zone lock held. */
+static void free_slot(struct zone *zone, struct pcp_zone *mine, u32 slot, struct page *pages, const struct runs *runs)
+{
+	u64 frames = runs->frames;
+
+	if (unlikely(zone->mm->pcp_types->by_page))
+		frames = pcp_free_by_page(zone, mine, slot);
+	else
+		free_runs(zone, mine, slot, pages, runs);
 	for (unsigned w = 0; w < PCP_WORDS; w++)
 		mine->map[slot][w] = 0;
 	mine->words[slot] = 0;
 	pcp_slot_unuse(mine, slot);
-	pcp_add_held(mine, -(s64)runs->frames);
-	atomic_store_relaxed(&mine->moved, mine->moved - (s64)runs->frames);
+	pcp_add_held(mine, -(s64)frames);
+	atomic_store_relaxed(&mine->moved, mine->moved - (s64)frames);
+	counter_add(&mine->drained, frames);
 	counter_add(&mine->evictions, 1);
 }
 
@@ -128,7 +125,7 @@ void pcp_evict(struct zone *zone, struct pcp_zone *mine, u32 slot)
 	struct page *pages = slot_cut(zone, mine, slot, &runs);
 
 	zone_lock(zone);
-	free_runs(zone, mine, slot, pages, &runs);
+	free_slot(zone, mine, slot, pages, &runs);
 	zone_unlock(zone);
 }
 
@@ -153,7 +150,7 @@ static void drain_some(struct zone *zone, struct pcp_zone *mine, u32 *slot)
 	for (unsigned n = 0; n < SLOTS_A_TURN && *slot < PCP_SLOTS; ++*slot) {
 		if (pcp_slot_is_empty(mine, *slot))
 			continue;
-		free_runs(zone, mine, *slot, slot_cut(zone, mine, *slot, &runs), &runs);
+		free_slot(zone, mine, *slot, slot_cut(zone, mine, *slot, &runs), &runs);
 		n++;
 	}
 	if (*slot == PCP_SLOTS)
@@ -193,13 +190,34 @@ static bool drain_this_cpu(struct mm *mm, bool may_wait)
 	return all;
 }
 
+/* The lists are empty, and were emptied after drain `g` had begun. */
+static void say_drained(struct pcp *mine, u64 g)
+{
+	atomic_store_release(&mine->holding, 0);
+	atomic_store_release(&mine->drained, g);
+}
+
+/* Does the CPU hold nothing that it held when drain `g` began? */
+static bool has_drained(const struct pcp *pcp, u64 g)
+{
+	return !atomic_load_acquire(&pcp->holding) || atomic_load_acquire(&pcp->drained) >= g;
+}
+
+static void drain_and_say(struct mm *mm, struct pcp *mine)
+{
+	const u64 g = atomic_load_acquire(&mm->drains);
+
+	drain_this_cpu(mm, true);
+	say_drained(mine, g);
+}
+
 void pcp_leave_slow(struct mm *mm)
 {
 	struct pcp *mine = mm->pcp[cpu_id()];
 
 	while (atomic_load_relaxed(&mine->drain_wanted)) {
-		drain_this_cpu(mm, true);
-		atomic_store_release(&mine->drain_wanted, 0);
+		drain_and_say(mm, mine);
+		atomic_store_relaxed(&mine->drain_wanted, 0);
 	}
 }
 
@@ -207,12 +225,14 @@ void pcp_leave_slow(struct mm *mm)
 static void drain_here(struct mm *mm, bool may_wait)
 {
 	struct pcp *mine = pcp_of_this_cpu(mm);
-	const bool drained = !mine->inside && drain_this_cpu(mm, may_wait);
+	const u64 g = atomic_load_acquire(&mm->drains);
 
-	atomic_store_release(&mine->drain_wanted, (u8)!drained);
+	if (!mine->inside && drain_this_cpu(mm, may_wait))
+		say_drained(mine, g);
+	atomic_store_relaxed(&mine->drain_wanted, (u8)!has_drained(mine, g));
 }
 
-/* Asked of all: if the lock is free just now. */
+/* Asked of all that hold: if the lock is free just now. */
 static void drain_request(void *arg)
 {
 	drain_here(arg, false);
@@ -224,25 +244,72 @@ static void drain_request_again(void *arg)
 	drain_here(arg, locks_none());
 }
 
-void pcp_drain_all(struct mm *mm)
+/* Those that hold something, without the caller. */
+static void choose_holders(const struct mm *mm, struct percpu *self, u64 g)
 {
-	struct pcp *mine = pcp_enter(mm);
 	cpu_t cpu;
 
-	drain_this_cpu(mm, true);
+	cpumask_copy(&self->round_targets, &cpus_online);
+	cpumask_clear(&self->round_targets, self->id);
+	cpumask_foreach(cpu, &self->round_targets) {
+		if (has_drained(mm->pcp[cpu], g))
+			cpumask_clear(&self->round_targets, cpu);
+	}
+}
+
+/* The next drain, from its beginning to its end. The caller has the claim. */
+static void drain_all(struct mm *mm)
+{
+	struct percpu *self = this_cpu();
+	const u64 g = atomic_fetch_add(&mm->drains, 1) + 1; /* and a full fence: see pcp.h */
+	struct pcp *mine;
+	cpu_t cpu;
+
+	mine = pcp_enter(mm);
+	drain_and_say(mm, mine);
 	pcp_leave(mm, mine);
-	call_cpus(&cpus_online, drain_request, mm);
-	cpumask_foreach(cpu, &cpus_online) {
+	choose_holders(mm, self, g);
+	counter_add(&mm->drain_messages, call_cpus(&self->round_targets, drain_request, mm));
+	cpumask_foreach(cpu, &self->round_targets) {
 		struct wait wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
 
-		while (cpu != cpu_id() && atomic_load_acquire(&mm->pcp[cpu]->drain_wanted)) {
+		while (!has_drained(mm->pcp[cpu], g)) {
 			wait_spin(&wait, cpu);
 			call_cpu(cpu, drain_request_again, mm);
 		}
 	}
+	atomic_store_release(&mm->drains_done, g);
 }
 
-/* Whoever enters after its drain sees the count; whoever was inside drains as it leaves. */
+u64 pcp_drain_tag(const struct mm *mm)
+{
+	fence_full(); /* what the caller has changed before is seen by those that see the drain begun */
+	return atomic_load_relaxed(&mm->drains) + 1;
+}
+
+/* The claim is held until the drain is done, so that one serves all that came too late for it. */
+void pcp_drain_wait(struct mm *mm, u64 tag)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU's drain of per-CPU lists");
+
+	wait.soft = true; /* the drain has deadlines of its own */
+	while (atomic_load_acquire(&mm->drains_done) < tag) {
+		if (atomic_load_relaxed(&mm->drain_claim) || !atomic_cas(&mm->drain_claim, 0, cpu_id() + 1)) {
+			wait_spin(&wait, CPU_NONE);
+			continue;
+		}
+		if (atomic_load_relaxed(&mm->drains_done) < tag) /* else it was done while this CPU claimed it */
+			drain_all(mm);
+		atomic_store_release(&mm->drain_claim, 0);
+	}
+}
+
+void pcp_drain_all(struct mm *mm)
+{
+	pcp_drain_wait(mm, pcp_drain_tag(mm));
+}
+
+/* A CPU that begins to hold after the drain sees the count; one that was inside drains as it leaves. */
 void pcp_disable(struct zone *zone)
 {
 	atomic_fetch_add(&zone->pcp_disabled, 1);
@@ -338,7 +405,9 @@ struct pcp_stats pcp_stats(const struct mm *mm)
 			const struct pcp_zone *z = mm->pcp[cpu]->zone[i];
 
 			sum.lookups += atomic_load_relaxed(&z->lookups) + atomic_load_relaxed(&z->lookups_fast);
+			sum.fetch_lookups += atomic_load_relaxed(&z->fetch_lookups);
 			sum.drain_lookups += atomic_load_relaxed(&z->drain_lookups);
+			sum.drained += atomic_load_relaxed(&z->drained);
 			sum.stale += atomic_load_relaxed(&z->stale);
 			sum.refills += atomic_load_relaxed(&z->refills);
 			sum.evictions += atomic_load_relaxed(&z->evictions);

@@ -85,11 +85,13 @@ static void evict_some(struct zone *zone, struct pcp_zone *mine, u32 count)
 	zone_unlock(zone);
 }
 
-bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, const struct block *block)
+bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index, struct block_word word)
 {
 	const u32 high = huge_high(zone, mine);
 
 	if (high > 0 && mine->huge_count >= high)
 		evict_some(zone, mine, MIN(mine->huge_count, MAX(high / 2, 1)));
-	return high > 0 && pcp_push_huge(mine, index, block);
+	/* Its type is read after this CPU has said that it holds something: see pcp.h. */
+	word = block_look(block_of_used(zone->mm, block_pfn(index)));
+	return high > 0 && pcp_push_huge(mine, index, word);
 }

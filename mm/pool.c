@@ -3,6 +3,7 @@
  */
 #include "mm/pool.h"
 
+#include "kernel/context.h"
 #include "kernel/panic.h"
 #include "mm/meta.h"
 #include "mm/prezero.h"
@@ -17,6 +18,16 @@ void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_nod
 		nodes[n] = (struct pool_node){.free = BLOCK_LIST_INIT};
 	pool->next = mm->pools;
 	mm->pools = pool;
+	mm->pool_ops = &pool_page_ops;
+}
+
+struct pool *pool_with_order(struct mm *mm, unsigned order)
+{
+	struct pool *pool = mm->pools;
+
+	while (pool && pool->order != order)
+		pool = pool->next;
+	return pool;
 }
 
 static struct pool_node *node_of_block(struct pool *pool, u32 index)
@@ -99,6 +110,7 @@ static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 co
 
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list)
 {
+	context_assert(CONTEXT_ORDINARY);
 	if (node == NODE_NONE)
 		take_from_all(pool, mode, count, list);
 	else
@@ -111,6 +123,7 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 {
 	u64 grown = 0, before;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (node != NODE_NONE && node >= pool->mm->nodes)
 		return 0;
 	do { /* again while it helps: frames freed by one batch may serve the next */
@@ -126,6 +139,7 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 
 u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return pool_grow_on(pool, mode, NODE_NONE, count);
 }
 
@@ -175,7 +189,7 @@ static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struc
 	if (mode->keep)
 		return; /* buddy_split_block() takes it apart, if ever */
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
-		if (block_at(mm, index)->state == BLOCK_FULL)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
 			page_set_kind(pfn_page(mm, block_pfn(index)), 0, 0);
 }
 
@@ -207,9 +221,10 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 {
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
 		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look(block);
 
 		next = block->next;
-		if (block->state == BLOCK_HUGE && (block->flags & BLOCK_MAPPED)) {
+		if (word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED)) {
 			block_list_remove(mm, list, index);
 			block_list_push(mm, restore, index);
 		}
@@ -221,6 +236,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
 
+	context_assert(CONTEXT_ORDINARY);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	forget_heads(pool->mm, mode, list);
@@ -237,12 +253,14 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 {
 	struct block_list list = BLOCK_LIST_INIT;
 
+	context_assert(CONTEXT_ORDINARY);
 	pool_dequeue(pool, node, count, &list);
 	return pool_release(pool, mode, &list, POOL_KEPT);
 }
 
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
+	context_assert(CONTEXT_ORDINARY);
 	return pool_shrink_on(pool, mode, NODE_NONE, count);
 }
 
@@ -312,9 +330,10 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
-	const u64 persistent = adopt_surplus(pool, target);
-	u64 shrunk = 1, count;
+	u64 persistent, shrunk = 1, count;
 
+	context_assert(CONTEXT_ORDINARY);
+	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
 	while (shrunk > 0 && (count = excess(pool, target)) > 0)
@@ -348,11 +367,12 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	u64 restored, demoted;
 	u32 index;
 
+	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm, "demotion between wrong pools");
 	pool_dequeue(from, NODE_NONE, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	while ((index = block_list_pop(mm, &list)) != BLOCK_NONE)
-		block_list_push(mm, block_at(mm, index)->flags & BLOCK_MAPPED ? &full : &huge, index);
+		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge, index);
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;

@@ -20,7 +20,7 @@
  * Free pool pages live in the block table (links in the records), are frozen (refcount 0) and marked PAGE_HUGETLB before
  * anybody can find them. What makes a run a huge page and back is hvo.h's business and happens outside the pool's lock.
  *
- * Any CPU, no lock held, unless said otherwise. Rounds may be started.
+ * Context: ordinary (mm.h), for each call that does not name another. Any CPU; rounds may be started.
  */
 #pragma once
 
@@ -38,9 +38,9 @@ struct pool {
 	struct spinlock lock;
 	u64 pages, free, in_use, surplus, reserved, overcommit;
 	u64 making; /* surplus pages on their way, claimed against overcommit */
-	u64 boot;   /* pages made at boot (pool_boot.h) */
+	u64 boot, boot_ns; /* pages made at boot (pool_boot.h), and what making them took */
 	u64 zeroed;   /* free pages known to be zero: their records say so, and they stand first */
-	u64 clearing; /* pages in use because an idle CPU clears them, back in a moment; atomic */
+	u64 clearing; /* pages in use because an idle CPU clears them, back in a moment */
 	u64 turn;   /* pages asked for so far: where equal shares begin; atomic */
 	struct pool_node *node;
 };
@@ -48,7 +48,7 @@ struct pool {
 /* The machine's pools. */
 extern struct pool pool_2m, pool_1g;
 
-/* An empty pool of pages of `order` (9 or 18) over `mm`; `nodes` has room for mm->nodes. */
+/* An empty pool of pages of `order` (9 or 18) over `mm`; `nodes` has room for mm->nodes. Context: handler. */
 void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes);
 
 /*
@@ -91,14 +91,25 @@ int pool_reserve(struct pool *pool, u64 count);
 void pool_unreserve(struct pool *pool, u64 count);
 
 /*
- * A page for use, refcount 1, nearest to `node`; `reserved`: one of those promised. NULL if none is free and overcommit
- * allows no surplus page. And back: a movable page (mm.h) goes back with its last reference.
+ * A page for use, refcount 1, nearest to `node`; `how`: one of those promised, or any other. NULL if none is free and overcommit
+ * allows no surplus page.
+ *
+ * pool_page_give() drops the caller's reference, as page_put() does; with the last one the page is the pool's again. `page`: the head
+ * of a page of this pool, in use. Any other is refused by name (page_check.h), and nothing changes.
  */
 enum pool_take { POOL_ANY, POOL_RESERVED };
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
 
-/* The same for who wants a zero page: *zeroed says whether it is one already. */
+void pool_page_give(struct pool *pool, struct page *page);
+
+/* The same for a caller that wants a zero page: *zeroed says whether it is one already. */
 struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed);
+
+/* The pool over `mm` with pages of `order`, or NULL. There is one of each at most. Context: any. */
+struct pool *pool_with_order(struct mm *mm, unsigned order);
+
+/* What an mm with pools knows of them (pool_use.c). */
+extern const struct page_pool_ops pool_page_ops;
 
 /*
  * For prezero.c: a free page that nobody was promised and that is not known to be zero, nearest to `node`, if fewer than `limit` are;
@@ -106,7 +117,6 @@ struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take 
  */
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed);
-void pool_page_give(struct pool *pool, struct page *page);
 
 /*
  * Frames that a full memmap of the pool's pages would use, less those that describe them now, less page tables of their sections.

@@ -4,6 +4,8 @@
  */
 #include "mm/pool_boot.h"
 
+#include <arch/clock.h>
+
 #include "kernel/cmdline.h"
 #include "kernel/printk.h"
 
@@ -118,6 +120,7 @@ static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64
 
 u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool, const struct hvo_mode *mode)
 {
+	const u64 began = clock_ns();
 	u64 made = 0;
 
 	for (unsigned i = 0; i < request->nodes; i++)
@@ -127,6 +130,7 @@ u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool, c
 		report(pool, "", request->total, made);
 	}
 	pool->boot = made;
+	pool->boot_ns = made ? clock_ns() - began : 0;
 	return made;
 }
 

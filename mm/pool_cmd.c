@@ -237,7 +237,7 @@ static void count_states(const struct mm *mm, u64 states[BLOCK_STATES])
 		for (u32 i = 0; i < SECTION_BLOCKS; i++) {
 			const struct block *block = block_at(mm, (u32)(section * SECTION_BLOCKS) + i);
 
-			states[block ? atomic_load_relaxed(&block->state) : BLOCK_UNOPENED]++;
+			states[block ? block_look(block).state : BLOCK_UNOPENED]++;
 		}
 	}
 }

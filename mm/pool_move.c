@@ -11,16 +11,6 @@
 #include "mm/page_alloc.h"
 #include "mm/pool.h"
 
-/* The pool with pages of this order. There is one of each at most. */
-static struct pool *pool_with_order(struct mm *mm, unsigned order)
-{
-	struct pool *pool = mm->pools;
-
-	while (pool && pool->order != order)
-		pool = pool->next;
-	return pool;
-}
-
 static struct pool_node *pool_node_of(struct pool *pool, u32 index)
 {
 	return &pool->node[block_zone(pool->mm, index)->node];
@@ -74,13 +64,12 @@ enum page_now { IN_USE, FREE_NOW };
  */
 static int look(struct pool *pool, u32 index)
 {
-	const struct block *block = block_at(pool->mm, index);
-	const u8 flags = atomic_load_acquire(&block->flags);
+	const struct block_word word = block_look_at(pool->mm, index);
 	struct page head;
 
-	if (!(flags & BLOCK_POOL) || (flags & BLOCK_TRANSIT) || atomic_load_relaxed(&block->order) != pool->order)
+	if (!(word.flags & BLOCK_POOL) || (word.flags & BLOCK_TRANSIT) || word.order != pool->order)
 		return -EAGAIN;
-	if (flags & BLOCK_POOL_FREE)
+	if (word.flags & BLOCK_POOL_FREE)
 		return FREE_NOW;
 	if (!mm_page_peek(pool->mm, block_pfn(index), &head) || head.refcount == 0)
 		return -EAGAIN;
@@ -113,18 +102,28 @@ static int replace_or_hold(struct pool *pool, u32 old, u32 new)
 	return what;
 }
 
-/* One of the two has served: its last reference is ours. */
+/*
+ * One of the two has served, and a reference to it is ours. If another CPU holds it as well, looking whether it can move, the page goes
+ * with that one's put: the pool has a page too many until then, which counts as surplus. Dropped under the pool's lock, because that
+ * put needs it: it finds the surplus counted.
+ */
 static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 {
-	const u32 was = atomic_fetch_sub(&page->refcount, 1);
+	bool last;
 
-	if (was > 1)
-		return -EBUSY; /* somebody else looks at it, and gives it back to the pool */
-	page_forget_mover(pool->mm, page);
 	spin_lock(&pool->lock);
-	pool->in_use--;
-	count_out(pool, index, stays);
+	last = state_references(page_drop(page)) == 1;
+	if (last) {
+		pool->in_use--;
+		count_out(pool, index, stays);
+	} else {
+		pool_node_of(pool, index)->surplus++;
+		pool->surplus++;
+	}
 	spin_unlock(&pool->lock);
+	if (!last)
+		return -EBUSY;
+	page_forget_mover(pool->mm, page);
 	return release(pool, index);
 }
 
@@ -148,7 +147,7 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 		return -EBUSY;
 	}
 	stats->pages += order_pages(pool->order);
-	atomic_fetch_sub(&from->refcount, 1); /* its holder's, handed over */
+	page_drop(from); /* its holder's, handed over: ours is left */
 	return leave(pool, from, old, new);
 }
 
@@ -166,9 +165,9 @@ int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stat
 	return what;
 }
 
-int pool_move_page(struct mm *mm, u32 index, struct migrate_stats *stats)
+int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)
 {
-	struct pool *pool = pool_with_order(mm, atomic_load_relaxed(&block_at(mm, index)->order));
+	struct pool *pool = pool_with_order(mm, order);
 	const int what = pool ? look_first(pool, index) : -EBUSY;
 	u32 new = BLOCK_NONE;
 

@@ -3,16 +3,31 @@
  */
 #include <arch/cpu.h>
 
+#include "kernel/context.h"
 #include "kernel/panic.h"
 #include "kernel/wait.h"
 #include "mm/meta.h"
 #include "mm/migrate.h"
+#include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "mm/page_fast.h"
+#include "mm/page_owner.h"
 #include "mm/pool.h"
 #include "mm/prezero.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
+/* A page that an idle CPU clears is back in a moment: nobody goes without because of it. */
+static struct wait wait_for_cleared(void)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a pool page that an idle CPU clears");
+
+	wait.soft = true;
+	return wait;
+}
+
+/* One look at what is free and what comes back. -EAGAIN: there will be enough when what is being cleared is back. */
 static int reserve(struct pool *pool, u64 count)
 {
 	int err = -ENOMEM;
@@ -21,6 +36,9 @@ static int reserve(struct pool *pool, u64 count)
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
 		pool->reserved += count;
 		err = 0;
+	} else if (pool->free + pool->clearing >= pool->reserved &&
+		   pool->free + pool->clearing - pool->reserved >= count) {
+		err = -EAGAIN;
 	}
 	spin_unlock(&pool->lock);
 	return err;
@@ -28,17 +46,22 @@ static int reserve(struct pool *pool, u64 count)
 
 int pool_reserve(struct pool *pool, u64 count)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "pages that idle CPUs clear");
+	struct wait wait;
 	int err;
 
-	wait.soft = true;
-	while ((err = reserve(pool, count)) < 0 && atomic_load_acquire(&pool->clearing) > 0)
+	context_assert(CONTEXT_ORDINARY);
+	err = reserve(pool, count);
+	if (err != -EAGAIN)
+		return err;
+	wait = wait_for_cleared();
+	while ((err = reserve(pool, count)) == -EAGAIN)
 		wait_spin(&wait, CPU_NONE);
 	return err;
 }
 
 void pool_unreserve(struct pool *pool, u64 count)
 {
+	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	ASSERT(pool->reserved >= count, "%llu pages unreserved, %llu are", (unsigned long long)count,
 	       (unsigned long long)pool->reserved);
@@ -67,35 +90,51 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
 	return page;
 }
 
+/* Pool lock held. One of those promised, or one that nobody was promised. */
 static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
 {
-	struct page *page = NULL;
+	struct page *page;
 
-	spin_lock(&pool->lock);
-	if (how == POOL_RESERVED) {
-		ASSERT(pool->reserved > 0, "a reserved page taken, but none is");
-		page = take_free(pool, node, zeroed);
-		pool->reserved -= page != NULL;
-	} else if (pool->free > pool->reserved) {
-		page = take_free(pool, node, zeroed);
-	}
-	spin_unlock(&pool->lock);
+	if (how != POOL_RESERVED)
+		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : NULL;
+	ASSERT(pool->reserved > 0, "a reserved page taken, but none is");
+	page = take_free(pool, node, zeroed);
+	pool->reserved -= page != NULL;
 	return page;
 }
 
-/* ---- surplus ---- */
-
-/* Room for one more surplus page is claimed before it is made. */
-static bool claim_surplus(struct pool *pool)
+/* Pool lock held. Are there pages to come that the caller may have? */
+static bool comes_back(const struct pool *pool, enum pool_take how)
 {
-	bool claimed;
+	return pool->clearing > 0 && (how == POOL_RESERVED || pool->free + pool->clearing > pool->reserved);
+}
+
+enum pool_look { LOOK_TAKEN, LOOK_CLEARING, LOOK_SURPLUS, LOOK_NOTHING };
+
+/*
+ * One look, under one hold of the lock, at what is free, what is being cleared and what surplus allows: between two looks a page could
+ * come back and be missed. LOOK_TAKEN: *page is the caller's. LOOK_CLEARING: one comes back. LOOK_SURPLUS: room for one more surplus
+ * page is claimed (`making`) and the caller makes it.
+ */
+static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how, struct page **page, bool *zeroed)
+{
+	enum pool_look look = LOOK_NOTHING;
 
 	spin_lock(&pool->lock);
-	claimed = pool->surplus + pool->making < pool->overcommit;
-	pool->making += claimed;
+	*page = take_if_allowed(pool, node, how, zeroed);
+	if (*page) {
+		look = LOOK_TAKEN;
+	} else if (comes_back(pool, how)) {
+		look = LOOK_CLEARING;
+	} else if (how != POOL_RESERVED && pool->surplus + pool->making < pool->overcommit) {
+		pool->making++;
+		look = LOOK_SURPLUS;
+	}
 	spin_unlock(&pool->lock);
-	return claimed;
+	return look;
 }
+
+/* ---- surplus ---- */
 
 /* One page, in transit, from the nearest node that has one. */
 u32 pool_make_near(struct pool *pool, node_t near)
@@ -103,6 +142,7 @@ u32 pool_make_near(struct pool *pool, node_t near)
 	const struct node *from = &pool->mm->node[near < pool->mm->nodes ? near : 0];
 	struct block_list list = BLOCK_LIST_INIT;
 
+	context_assert(CONTEXT_ORDINARY);
 	for (node_t i = 0; i < pool->mm->nodes; i++)
 		if (pool_make(pool, hvo_mode_selected(), from->fallback[i], 1, &list) > 0)
 			break;
@@ -135,39 +175,47 @@ static struct page *take_surplus(struct pool *pool, node_t near)
 	return page;
 }
 
-/* A page that an idle CPU clears is back in a moment: nobody goes without because of it. */
-static struct page *take_or_wait(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how, struct page **page, bool *zeroed)
 {
-	struct page *page = take_if_allowed(pool, node, how, zeroed);
+	enum pool_look look = look_for_page(pool, node, how, page, zeroed);
 	struct wait wait;
 
-	if (page || atomic_load_acquire(&pool->clearing) == 0)
-		return page;
-	wait = wait_begin(wait_deadline_cpus(), "a page that an idle CPU clears");
-	wait.soft = true;
-	while (!(page = take_if_allowed(pool, node, how, zeroed)) && atomic_load_acquire(&pool->clearing) > 0)
+	if (look != LOOK_CLEARING)
+		return look;
+	wait = wait_for_cleared();
+	while ((look = look_for_page(pool, node, how, page, zeroed)) == LOOK_CLEARING)
 		wait_spin(&wait, CPU_NONE);
-	return page ? page : take_if_allowed(pool, node, how, zeroed);
+	return look;
 }
 
-struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+static struct page *take_settled(struct pool *pool, node_t node, enum pool_take how, bool *zeroed, virt_t caller)
 {
-	struct page *page = take_or_wait(pool, node, how, zeroed);
+	struct page *page;
+	const enum pool_look look = look_and_wait(pool, node, how, &page, zeroed);
 
-	if (!page && how != POOL_RESERVED && claim_surplus(pool)) {
+	if (look == LOOK_SURPLUS) {
 		*zeroed = false;
 		page = take_surplus(pool, node);
 	}
 	if (page) /* ours already, so nobody can change it while a round is waited for */
 		hvo_settle(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+	if (page && unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
+		page_owner_allocated(page, caller);
 	return page;
+}
+
+struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+{
+	context_assert(CONTEXT_ORDINARY);
+	return take_settled(pool, node, how, zeroed, CALLER);
 }
 
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 {
 	bool zeroed;
 
-	return pool_page_take_zero(pool, node, how, &zeroed);
+	context_assert(CONTEXT_ORDINARY);
+	return take_settled(pool, node, how, &zeroed, CALLER);
 }
 
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
@@ -175,6 +223,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
 	u32 index = BLOCK_NONE;
 
+	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
 		struct block_list *free = &pool->node[from->fallback[i]].free;
@@ -190,7 +239,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 		block_set_pool_free(pool->mm, index, false);
 		pool->free--;
 		pool->in_use++;
-		atomic_fetch_add(&pool->clearing, 1);
+		pool->clearing++;
 	}
 	spin_unlock(&pool->lock);
 	return index;
@@ -200,6 +249,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
 {
 	struct block_list *free = &pool->node[block_zone(pool->mm, index)->node].free;
 
+	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	block_set_pool_free(pool->mm, index, true);
 	block_at(pool->mm, index)->zero = zeroed;
@@ -210,7 +260,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
 	counter_add(&pool->zeroed, zeroed);
 	pool->in_use--;
 	pool->free++;
-	atomic_fetch_sub(&pool->clearing, 1);
+	pool->clearing--;
 	spin_unlock(&pool->lock);
 }
 
@@ -239,22 +289,61 @@ static bool put_back(struct pool *pool, u32 index)
 	return !surplus;
 }
 
-void pool_page_give(struct pool *pool, struct page *page)
+/* page_put(): this CPU had the last reference. */
+static void put_last(struct mm *mm, struct page *page, u64 state)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	const u32 was = atomic_fetch_sub(&page->refcount, 1);
+	struct pool *pool = pool_with_order(mm, state_kind(state).order);
 	struct block_list list = BLOCK_LIST_INIT;
 
-	ASSERT((page->flags & PAGE_HUGETLB) && (was == 1 || (was > 1 && (page->flags & PAGE_MOVABLE))),
-	       "pool page at frame %llx given back with %u references", (unsigned long long)page_to_pfn(page), was);
-	if (was > 1)
-		return; /* somebody looks whether it can move, and gives it back */
-	if (page->flags & PAGE_MOVABLE)
-		page_forget_mover(pool->mm, page);
+	ASSERT(pool, "frame %llx is a page of a pool of order %u, and there is none", (unsigned long long)page_to_pfn(page),
+	       state_kind(state).order);
+	if (state & PAGE_MOVABLE)
+		page_forget_mover(mm, page);
 	if (put_back(pool, index))
 		return;
-	block_list_push(pool->mm, &list, index);
+	block_list_push(mm, &list, index);
 	pool_release(pool, hvo_mode_selected(), &list, POOL_KEPT_AS_SURPLUS);
+}
+
+const struct page_pool_ops pool_page_ops = {.put_last = put_last};
+
+/* NULL if it heads a page of the pool that is in use, else what is wrong with it. Its record first: without one it may not be there. */
+static const char *wrong_page(const struct pool *pool, const struct page *page)
+{
+	const pfn_t pfn = page_to_pfn(page);
+	const struct block *block = block_of(pool->mm, pfn);
+	const struct block_word word = block ? block_look(block) : BLOCK_WORD(.flags = 0);
+	u64 state;
+
+	if (!(word.flags & BLOCK_POOL) || (word.flags & BLOCK_TRANSIT))
+		return "no page of a pool";
+	if (pfn % BLOCK_FRAMES)
+		return "no head";
+	state = atomic_load_relaxed(&page->state);
+	if (word.order != pool->order || state_kind(state).order != pool->order)
+		return "a page of another size";
+	if ((word.flags & BLOCK_POOL_FREE) || state_references(state) == 0)
+		return "free already";
+	return state & PAGE_HUGETLB ? NULL : "no page of a pool";
+}
+
+void pool_page_give(struct pool *pool, struct page *page)
+{
+	const char *what;
+	struct page seen;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!page_check_place(pool->mm, page))
+		return;
+	what = wrong_page(pool, page);
+	if (likely(!what))
+		page_put_head(pool->mm, page, CALLER);
+	else if (!mm_page_peek(pool->mm, page_to_pfn(page), &seen))
+		page_refuse_place(page);
+	else
+		page_misused(pool->mm, page, "frame %llx given to the pool of order %u, but it is %s",
+			     (unsigned long long)page_to_pfn(page), pool->order, what);
 }
 
 /* ---- what is saved ---- */
@@ -275,8 +364,9 @@ static s64 frames_of_block(const struct mm *mm, u32 index)
 static bool is_in_pool(const struct pool *pool, u32 index)
 {
 	const struct block *head = block_at(pool->mm, ALIGN_DOWN(index, order_blocks(pool->order)));
+	const struct block_word word = head ? block_look(head) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
-	return head && (head->flags & BLOCK_POOL) && head->order == pool->order;
+	return (word.flags & BLOCK_POOL) && word.order == pool->order;
 }
 
 /* One section, interrupts off, so that it cannot be closed and its table freed under the walk. */
@@ -305,6 +395,7 @@ s64 pool_frames_saved(struct pool *pool)
 {
 	s64 saved = 0;
 
+	context_assert(CONTEXT_ORDINARY);
 	for (u64 section = section_first(pool->mm); section < section_end(pool->mm); section++)
 		saved += section_saved(pool, section);
 	return saved;

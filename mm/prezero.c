@@ -30,10 +30,10 @@ static bool clear_unless_work_waits(void *addr, u64 bytes, node_t node)
 	struct clear_how how = clear_how_selected();
 
 	how.threads = 1;
-	for (u64 at = 0; at < bytes; at += CLEAR_EXTENT_MAX) {
+	for (u64 at = 0; at < bytes; at += CLEAR_EXTENT) {
 		if (work_waits())
 			return false;
-		clear_huge(&how, (char *)addr + at, MIN(bytes - at, CLEAR_EXTENT_MAX), CLEAR_NO_HINT, node);
+		clear_huge(&how, (char *)addr + at, MIN(bytes - at, CLEAR_EXTENT), CLEAR_NO_HINT, node);
 	}
 	return true;
 }

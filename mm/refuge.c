@@ -55,8 +55,10 @@ static bool choose(struct refuge *refuge)
 /* Zone lock held. Blocks in pieces, for pages that can move. */
 static bool has_pieces(const struct block *block, const struct zone *zone)
 {
-	return block && block->zone == zone->index && block->state == BLOCK_FULL && block->free_pages > 0 &&
-	       block->type == MIGRATE_MOVABLE;
+	const struct block_word word = block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+
+	return word.zone == zone->index && word.state == BLOCK_FULL && word.free_pages > 0 &&
+	       word.type == MIGRATE_MOVABLE;
 }
 
 /* The next free frame of the block that `at` lies in; `at` is behind it then, or behind the block. One cycle of the lock. */
@@ -78,14 +80,17 @@ static struct page *take_frame(struct refuge *refuge)
 	return page;
 }
 
-/* A free block becomes small pages. Its struct pages are reserved first if it is bare. */
-static bool split(struct zone *zone, u32 index)
+/*
+ * A free block, which was full or bare a moment ago, becomes small pages. Its struct pages are
+ * reserved first if it is bare.
+ */
+static bool split(struct zone *zone, u32 index, enum block_state state)
 {
 	const unsigned ready = 1u << FREE_FULL | 1u << FREE_MAPPED;
 	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
 
-	if (atomic_load_relaxed(&block_at(zone->mm, index)->state) == BLOCK_FULL) {
+	if (state == BLOCK_FULL) {
 		if (block_take_in(zone, index, 1, ready, BLOCK_FULL) == BLOCK_NONE)
 			return false;
 	} else {
@@ -109,10 +114,10 @@ static bool split_any(struct refuge *refuge)
 
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
 		const struct block *block = block_at(zone->mm, index);
-		const u8 state = block ? atomic_load_relaxed(&block->state) : BLOCK_ABSENT;
+		const struct block_word word = block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
-		if ((state != BLOCK_FULL && state != BLOCK_BARE) || atomic_load_relaxed(&block->type) != MIGRATE_MOVABLE ||
-		    buddy_find_run(zone->mm, index) == BLOCK_NONE || !split(zone, index))
+		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) || word.type != MIGRATE_MOVABLE ||
+		    buddy_find_run(zone->mm, index) == BLOCK_NONE || !split(zone, index, word.state))
 			continue;
 		refuge->at = block_pfn(index);
 		return true;

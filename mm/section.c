@@ -43,6 +43,18 @@ enum section_style section_style(const struct mm *mm, u64 section)
 	return slot && (atomic_load_acquire(slot) & SECTION_MAPPED) ? SECTION_MAPPED : SECTION_ON_DEMAND;
 }
 
+u64 sections_moving(const struct mm *mm)
+{
+	u64 moving = 0;
+
+	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+		const u8 state = section_state(mm, section);
+
+		moving += state == SECTION_OPENING || state == SECTION_CLOSING;
+	}
+	return moving;
+}
+
 u64 section_first(const struct mm *mm)
 {
 	return mm->first_gib * GIB_SECTIONS;
@@ -142,8 +154,8 @@ static void free_special_pages(struct mm *mm, u32 index)
 		page_poison_new(mm, block_pfn(index) + i, order_pages(order));
 		zone_lock(zone);
 		buddy_free_pages(zone, &pages[i], order);
+		counter_sub(&zone->unopened, order_pages(order));
 		zone_unlock(zone);
-		atomic_fetch_sub(&zone->unopened, order_pages(order));
 		i += 1u << order;
 	}
 }
@@ -170,15 +182,18 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state)
 {
-	for (u32 index = first; index < first + count; index++) {
-		struct block *block = block_at(o->mm, index);
+	for (u32 index = first; index < first + count; index++)
+		block_at(o->mm, index)->next = block_at(o->mm, index)->prev = BLOCK_NONE;
+	block_put_states(o->mm, first, count,
+			 BLOCK_WORD(.state = (u8)state, .type = MIGRATE_MOVABLE, .flags = o->mapped ? BLOCK_MAPPED : 0),
+			 &o->zone[first - o->first]);
+}
 
-		block->zone = o->zone[index - o->first];
-		block->type = MIGRATE_MOVABLE;
-		atomic_store_relaxed(&block->flags, o->mapped ? BLOCK_MAPPED : 0);
-		block->next = block->prev = BLOCK_NONE;
-	}
-	block_set_states(o->mm, first, count, state);
+static void forget_unopened(struct zone *zone)
+{
+	zone_lock(zone);
+	counter_sub(&zone->unopened, 1);
+	zone_unlock(zone);
 }
 
 /*
@@ -193,7 +208,7 @@ static void give_up_block(struct opening *o, u32 index)
 		const enum frame_kind kind = memmap_frame_kind(o->mm, block_pfn(index) + i, &zone);
 
 		if (kind == FRAME_FREE)
-			atomic_fetch_sub(&o->mm->zone[zone].unopened, 1);
+			forget_unopened(&o->mm->zone[zone]);
 		else if (kind == FRAME_BOOT)
 			atomic_fetch_sub(&o->mm->zone[zone].boot, 1);
 		else
@@ -211,7 +226,7 @@ static void publish_special(struct opening *o)
 
 		if (o->plan[i] != PLAN_BOOT && o->plan[i] != PLAN_MIXED)
 			continue;
-		if (block_at(o->mm, index)->state != BLOCK_UNOPENED)
+		if (block_look_at(o->mm, index).state != BLOCK_UNOPENED)
 			continue;
 		if (!o->mapped && give_private_pages(o, index, o->zone[i]) < 0) {
 			give_up_block(o, index);
@@ -227,15 +242,17 @@ static bool plan_is_free(const struct opening *o, unsigned i)
 	return o->plan[i] == PLAN_FREE && o->first + i != o->memmap;
 }
 
-/* Whole free blocks, in runs, to their zones' lists. */
+/* Whole free blocks, in runs, to their zones' lists: neighbours up to a border of as many as are freed at once. */
 static void publish_free(struct opening *o)
 {
+	const u32 step = o->mapped ? o->make->step : SECTION_BLOCKS;
+
 	for (unsigned i = 0; i < SECTION_BLOCKS;) {
 		unsigned n = 0;
 
-		if (o->plan[i] == PLAN_ABSENT && block_at(o->mm, o->first + i)->state == BLOCK_UNOPENED)
+		if (o->plan[i] == PLAN_ABSENT && block_look_at(o->mm, o->first + i).state == BLOCK_UNOPENED)
 			section_publish_records(o, o->first + i, 1, BLOCK_ABSENT);
-		while (i + n < SECTION_BLOCKS && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i])
+		while (i + n < ALIGN_DOWN(i, step) + step && plan_is_free(o, i + n) && o->zone[i + n] == o->zone[i])
 			n++;
 		if (n > 0) {
 			struct zone *zone = &o->mm->zone[o->zone[i]];
@@ -243,8 +260,8 @@ static void publish_free(struct opening *o)
 			section_publish_records(o, o->first + i, n, o->mapped ? BLOCK_FULL : BLOCK_BARE);
 			zone_lock(zone);
 			buddy_free_range(zone, o->first + i, n, o->mapped ? FREE_MAPPED : FREE_BARE);
+			counter_sub(&zone->unopened, (u64)n * BLOCK_FRAMES);
 			zone_unlock(zone);
-			atomic_fetch_sub(&zone->unopened, (u64)n * BLOCK_FRAMES);
 		}
 		i += MAX(n, 1);
 	}
@@ -311,10 +328,8 @@ static int open_once(struct opening *o)
 		return err;
 	if (!atomic_cas(slot, was, (u8)SECTION_OPENING))
 		return -EAGAIN;
-	atomic_fetch_add(&mm->sections_moving, 1);
 	err = open_claimed(o);
 	atomic_store_release(slot, (u8)(err ? SECTION_UNOPENED : SECTION_OPEN | (o->mapped ? SECTION_MAPPED : 0)));
-	atomic_fetch_sub(&mm->sections_moving, 1);
 	return err;
 }
 
@@ -329,35 +344,40 @@ static int open_planned(struct opening *o)
 	return err;
 }
 
-static int plan(struct opening *o, struct mm *mm, u64 section, enum section_style style)
+static int plan(struct opening *o, struct mm *mm, u64 section, enum section_style style, const struct memmap_make *make)
 {
 	const u8 *slot = section_slot(mm, section);
 	const int err = fail_here(&mm->fail, FAIL_OPEN) ? -ENOMEM : look(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
 
-	*o = (struct opening){.mm = mm, .section = section, .style = style};
+	*o = (struct opening){.mm = mm, .section = section, .style = style, .make = make};
 	if (!err)
 		plan_blocks(o);
 	return err;
 }
 
-int section_open_alone(struct mm *mm, u64 section, enum section_style style)
+int section_open_alone(struct mm *mm, u64 section, enum section_style style, const struct memmap_make *make)
 {
 	struct opening o;
-	const int err = plan(&o, mm, section, style);
+	const int err = plan(&o, mm, section, style, make);
 
 	return err ? err : open_planned(&o);
 }
 
-int section_open(struct mm *mm, u64 section, enum section_style style)
+int section_open_by(struct mm *mm, u64 section, enum section_style style, const struct memmap_make *make)
 {
 	struct opening o;
-	const int err = plan(&o, mm, section, style);
+	const int err = plan(&o, mm, section, style, make);
 
 	if (err)
 		return err;
 	if (style == SECTION_MAPPED && section_zone(&o))
-		section_open_home(section_zone(&o), section);
+		section_open_home(section_zone(&o), section, make);
 	return open_planned(&o);
+}
+
+int section_open(struct mm *mm, u64 section, enum section_style style)
+{
+	return section_open_by(mm, section, style, &memmap_makes[MAKE_STREAM]);
 }
 
 int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style)

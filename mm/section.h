@@ -22,6 +22,10 @@ enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
  */
 int section_open(struct mm *mm, u64 section, enum section_style style);
 
+/* The same with a baseline's way to make the struct pages of a mapped one (memmap.h); section_open() takes MAKE_STREAM. */
+struct memmap_make;
+int section_open_by(struct mm *mm, u64 section, enum section_style style, const struct memmap_make *make);
+
 /* Open the next unopened section with RAM of this zone. 0; -ENOENT if none is left; -ENOMEM. No lock held. */
 int section_open_next(struct zone *zone, enum section_style style);
 
@@ -33,7 +37,7 @@ int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style s
 
 /*
  * Close a section all of whose blocks are free (and hold no META but its own struct pages): one full round of all CPUs, idle ones too.
- * 0; -EBUSY if something is in use, nothing changed; -ENODEV, -EAGAIN as above. No lock held.
+ * 0; -EBUSY if something is in use or isolated (isolate.h), nothing changed; -ENODEV, -EAGAIN as above. No lock held.
  */
 int section_close(struct mm *mm, u64 section);
 
@@ -50,6 +54,16 @@ u32 section_memmap(const struct mm *mm, u64 section);
  * BLOCK_NONE if that block is no whole RAM of the zone. Any context.
  */
 u32 section_home(const struct zone *zone, u64 section);
+
+/* Sections that are being opened or closed just now, by a look at each. Any context. */
+u64 sections_moving(const struct mm *mm);
+
+/*
+ * Choose the homes of a zone's sections, `skip` free blocks away from where its last one would be. Start-up, once all boot memory is
+ * reserved, with 0. A benchmark moves them while no section of the zone is open mapped, to have struct pages made in
+ * memory that held none before; it moves them back.
+ */
+void section_place_memmaps(struct zone *zone, u32 skip);
 
 u64 section_first(const struct mm *mm);
 u64 section_end(const struct mm *mm);

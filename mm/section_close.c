@@ -11,6 +11,7 @@
 #include "kernel/shootdown.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
+#include "mm/isolate.h"
 #include "mm/meta.h"
 #include "mm/meta_grow.h"
 #include "mm/pcp.h"
@@ -25,18 +26,23 @@ struct closing {
 	bool inside; /* the memmap block is one of the section's own */
 };
 
-/* Every block is free in this zone, or absent, or the section's own struct pages. Zone lock held. */
+/*
+ * Every block is free in this zone, or absent, or the section's own struct pages, and nobody holds
+ * an isolation of any. Zone lock held.
+ */
 static bool section_is_free(const struct closing *c)
 {
+	if (isolate_covers(c->zone, c->first, SECTION_BLOCKS))
+		return false;
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
-		const struct block *block = block_at(c->mm, i);
+		const struct block_word word = block_look_at(c->mm, i);
 
-		if (block->state == BLOCK_HUGE || block->state == BLOCK_NOHEAD)
+		if (word.state == BLOCK_HUGE || word.state == BLOCK_NOHEAD)
 			return false;
-		if (block_is_isolated(block) || block_type(block) == MIGRATE_CMA)
-			return false; /* somebody is at it; opening would forget its type */
-		if (block->state != BLOCK_ABSENT && i != c->memmap &&
-		    (block->zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
+		if (block_word_type(word) == MIGRATE_CMA)
+			return false; /* opening would forget its type */
+		if (word.state != BLOCK_ABSENT && i != c->memmap &&
+		    (word.zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
 			return false;
 	}
 	return true;
@@ -52,11 +58,13 @@ static void unlink_all(struct closing *c)
 	}
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
 		struct block *block = block_at(c->mm, i);
+		struct block_word word = block_look(block);
 
-		if (block->state == BLOCK_ABSENT)
+		if (word.state == BLOCK_ABSENT)
 			continue;
-		block_set_flags(block, BLOCK_TRANSIT);
-		block->target = BLOCK_UNOPENED;
+		word.flags |= BLOCK_TRANSIT;
+		word.target = BLOCK_UNOPENED;
+		block_put(block, word);
 		counter_add(&c->zone->transit, BLOCK_FRAMES);
 	}
 }
@@ -118,20 +126,19 @@ static void forget_blocks(struct closing *c)
 {
 	u64 frames = 0;
 
+	zone_lock(c->zone);
 	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
-		struct block *block = block_at(c->mm, i);
+		const struct block_word word = block_look_at(c->mm, i);
 
-		if (block->state == BLOCK_ABSENT)
+		if (word.state == BLOCK_ABSENT)
 			continue;
-		atomic_store_relaxed(&block->flags, 0);
-		block_set_order(block, 0);
-		block_set_state(c->mm, i, BLOCK_UNOPENED);
+		block_put_states(c->mm, i, 1,
+				 BLOCK_WORD(.state = BLOCK_UNOPENED, .type = word.type, .zone = word.zone), NULL);
 		frames += BLOCK_FRAMES;
 	}
-	zone_lock(c->zone);
 	counter_sub(&c->zone->transit, frames);
+	counter_add(&c->zone->unopened, frames);
 	zone_unlock(c->zone);
-	atomic_fetch_add(&c->zone->unopened, frames);
 }
 
 /* A memmap block of another section is free again there. */
@@ -158,7 +165,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 		c.memmap = section_memmap(mm, section);
 	c.inside = c.memmap >= c.first && c.memmap < c.first + SECTION_BLOCKS;
 	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
-		if (block_at(mm, i)->state != BLOCK_ABSENT)
+		if (block_look_at(mm, i).state != BLOCK_ABSENT)
 			c.zone = block_zone(mm, i);
 	if (!c.zone)
 		return -EBUSY; /* nothing in it was ever free */
@@ -186,10 +193,8 @@ int section_close(struct mm *mm, u64 section)
 		return -ENODEV;
 	if ((was & SECTION_STATE_MASK) != SECTION_OPEN || !atomic_cas(slot, was, (u8)SECTION_CLOSING))
 		return -EAGAIN;
-	atomic_fetch_add(&mm->sections_moving, 1);
 	err = close_claimed(mm, section, was);
 	atomic_store_release(slot, err ? was : (u8)SECTION_UNOPENED);
-	atomic_fetch_sub(&mm->sections_moving, 1);
 	return err;
 }
 

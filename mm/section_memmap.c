@@ -7,14 +7,14 @@
  *   section   0 ...                    n-3     n-2    n-1 (the zone's last)
  *   rank      n-1                       2       1     0
  *   home                                     [... 3 2 1 0][boot memory]
- *                                                       ^ zone->first_home; homes_up would mirror it
+ *                                                       ^ zone->first_home; homes_up would mirror it; skip moves it inwards
  *
  * So a section that is closed and opened again gets the same frames, whichever CPU opens it and in whatever order: what the host
  * backs, the caches hold and a benchmark compares is the same memory. And struct pages break up one GiB in 64, the one
  * that boot memory has broken up anyway, where a home in each section would break up all of them.
  *
  * Sections whose home lies in another section have that opened first (a chain of at most log64 of the sections: rank r
- * has its home near rank r / 64, so it ends). A home that is in use, firmware's or another zone's is replaced by any free block.
+ * has its home near rank r / 64, so it ends, at the one section that has its home in itself). A home that is in use, firmware's or another zone's is replaced by any free block.
  */
 #include "mm/section_memmap.h"
 
@@ -26,6 +26,7 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/meta_grow.h"
+#include "mm/pcp.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -48,7 +49,7 @@ static bool free_in_zone(const struct zone *zone, u32 index)
 	return memmap_block_plan(zone->mm, index, &owner) == PLAN_FREE && owner == zone->index;
 }
 
-void section_place_memmaps(struct zone *zone)
+void section_place_memmaps(struct zone *zone, u32 skip)
 {
 	const u32 first = (u32)(zone->start_pfn / BLOCK_FRAMES), end = (u32)DIV_ROUND_UP(zone->end_pfn, BLOCK_FRAMES);
 
@@ -57,7 +58,7 @@ void section_place_memmaps(struct zone *zone)
 	for (u32 i = 0; i < end - first && zone->first_home == BLOCK_NONE; i++) {
 		const u32 index = zone->homes_up ? first + i : end - 1 - i;
 
-		if (free_in_zone(zone, index))
+		if (free_in_zone(zone, index) && skip-- == 0)
 			zone->first_home = index;
 	}
 }
@@ -82,7 +83,7 @@ struct zone *section_zone(const struct opening *o)
 }
 
 /* Always by the one zone's arithmetic, which is what makes the chain end. Who opens a home holds nothing and waits for nobody. */
-void section_open_home(struct zone *zone, u64 section)
+void section_open_home(struct zone *zone, u64 section, const struct memmap_make *make)
 {
 	const u32 home = section_home(zone, section);
 	const u64 other = home / SECTION_BLOCKS;
@@ -90,9 +91,9 @@ void section_open_home(struct zone *zone, u64 section)
 
 	if (home == BLOCK_NONE || other == section || section_state(zone->mm, other) == SECTION_OPEN)
 		return;
-	section_open_home(zone, other);
+	section_open_home(zone, other, make);
 	wait = wait_begin(wait_deadline_cpus(), "a section to be opened that will hold struct pages");
-	while (section_open_alone(zone->mm, other, SECTION_MAPPED) == -EAGAIN)
+	while (section_open_alone(zone->mm, other, SECTION_MAPPED, make) == -EAGAIN)
 		wait_spin(&wait, CPU_NONE);
 }
 
@@ -151,7 +152,7 @@ static void init_memmap(const struct opening *o)
 		struct page *first = &pages[i * BLOCK_FRAMES];
 
 		if (o->plan[i] == PLAN_FREE)
-			memmap_stream_pages(first, BLOCK_FRAMES, o->zone[i]);
+			o->make->write(first, BLOCK_FRAMES, o->zone[i]);
 		else
 			section_init_special(o->mm, o->first + i, first, o->zone[i] == ZONE_NONE ? 0 : o->zone[i]);
 	}
@@ -173,7 +174,12 @@ int section_open_mapped(struct opening *o)
 		return -ENOMEM;
 	}
 	*memmap_slot(o->mm, o->section) = o->memmap;
-	if (lies_inside(o, o->memmap))
-		atomic_fetch_sub(&block_zone(o->mm, o->memmap)->unopened, BLOCK_FRAMES);
+	if (lies_inside(o, o->memmap)) {
+		struct zone *zone = block_zone(o->mm, o->memmap);
+
+		zone_lock(zone);
+		counter_sub(&zone->unopened, BLOCK_FRAMES);
+		zone_unlock(zone);
+	}
 	return 0;
 }

@@ -16,15 +16,17 @@
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
 {
 	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
 
 	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
-	ASSERT(!(block->flags & (BLOCK_FREE | BLOCK_TRANSIT)), "block %u begins a change while flags are %x", index,
-	       block->flags);
-	block_set_flags(block, BLOCK_TRANSIT);
-	if (block->state == BLOCK_FULL && to != BLOCK_FULL)
-		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
-	block->target = (u8)to;
-	block_set_order(block, order);
+	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)), "block %u begins a change while flags are %x", index,
+	       word.flags);
+	word.flags |= BLOCK_TRANSIT;
+	word.target = (u8)to;
+	word.order = (u8)order;
+	block_put(block, word);
+	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
+		page_poison_forget(zone->mm, index, order_blocks(order));
 	counter_add(&zone->transit, order_pages(order));
 }
 
@@ -47,32 +49,45 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
 	return buddy_take_blocks(zone, wanted, class, type);
 }
 
-/* META lives where nothing moves; pools anywhere else first. */
-static const u8 order_of_types[2][MIGRATE_TYPES] = {
-	{MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE, MIGRATE_CMA},
-	{MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE, MIGRATE_CMA},
+/*
+ * The types from which blocks are taken, in this order. META never moves, so it lies where nothing moves; everybody else takes movable blocks first.
+ * CMA blocks are for movable pages only. They are taken by a change that leaves them free (BARE).
+ */
+struct take_types {
+	u8 count, type[MIGRATE_TYPES];
 };
+
+static const struct take_types *types_to_take(enum block_state to)
+{
+	static const struct take_types for_meta = {3, {MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE}},
+				       for_use = {3, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE}},
+				       to_stay_free = {4, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE, MIGRATE_CMA}};
+
+	if (to == BLOCK_META)
+		return &for_meta;
+	return to == BLOCK_BARE ? &to_stay_free : &for_use;
+}
 
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
 	       struct block_list *list)
 {
-	const u32 step = 1u << (order - BLOCK_ORDER);
-	const unsigned types = to == BLOCK_BARE ? MIGRATE_TYPES : MIGRATE_CMA; /* CMA: its blocks only become free ones again */
+	const struct take_types *types = types_to_take(to);
+	const u32 step = order_blocks(order);
 	unsigned run_order;
 	u64 taken = 0;
 
 	zone_lock(zone);
-	for (unsigned i = 0; i < types; i++) {
-		const enum migratetype type = order_of_types[to == BLOCK_META][i];
+	for (unsigned i = 0; i < types->count; i++) {
+		const enum migratetype type = types->type[i];
 
 		while (taken < count) {
 			const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 
 			if (index == BLOCK_NONE)
 				break;
-			for (u32 i = 0; i < 1u << (run_order - BLOCK_ORDER); i += step) {
-				block_begin(zone, index + i, order, to);
-				block_list_push(zone->mm, list, index + i);
+			for (u32 piece = index; piece < index + order_blocks(run_order); piece += step) {
+				block_begin(zone, piece, order, to);
+				block_list_push(zone->mm, list, piece);
 				taken++;
 			}
 		}
@@ -90,10 +105,9 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 }
 
 /* A record says what class its block would be free in, inside a run as well; most that are looked at are out at this. */
-static bool may_be_free_in(const struct block *block, unsigned classes)
+static bool may_be_free_in(struct block_word word, const struct zone *zone, unsigned classes)
 {
-	return (block->state == BLOCK_BARE || block->state == BLOCK_HUGE || block->state == BLOCK_FULL) &&
-	       (classes >> block_free_class(block) & 1) && atomic_load_relaxed(&block->type) < MIGRATE_CMA;
+	return word.zone == zone->index && (classes >> block_free_class(word) & 1) && word.type < MIGRATE_CMA;
 }
 
 /* Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. */
@@ -101,7 +115,7 @@ static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
 {
 	const struct block *block = block_at(zone->mm, index);
 
-	if (!block || block->zone != zone->index || !may_be_free_in(block, classes))
+	if (!block || !may_be_free_in(block_look(block), zone, classes))
 		return BLOCK_NONE;
 	return buddy_find_run(zone->mm, index);
 }
@@ -124,14 +138,14 @@ u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enu
 /* May 512 pieces in transit be one? Zone lock held: who isolates one of them does it before, or meets the whole. */
 static int can_join(struct zone *zone, u32 first)
 {
-	const u8 style = block_at(zone->mm, first)->flags & BLOCK_MAPPED;
+	const u8 style = block_look_at(zone->mm, first).flags & BLOCK_MAPPED;
 
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
-		const struct block *block = block_at(zone->mm, index);
+		const struct block_word word = block_look_at(zone->mm, index);
 
-		ASSERT((block->flags & BLOCK_TRANSIT) && block->order == BLOCK_ORDER, "block %u joined, but no piece in transit",
-		       index);
-		if (block->type >= MIGRATE_CMA || (block->flags & BLOCK_MAPPED) != style)
+		ASSERT((word.flags & BLOCK_TRANSIT) && word.order == BLOCK_ORDER,
+		       "block %u joined, but no piece in transit", index);
+		if (word.type >= MIGRATE_CMA || (word.flags & BLOCK_MAPPED) != style)
 			return -EBUSY;
 	}
 	return 0;
@@ -144,10 +158,14 @@ int block_join(struct zone *zone, u32 first)
 	zone_lock(zone);
 	err = can_join(zone, first);
 	for (u32 index = first; !err && index < first + GIB_BLOCKS; index++) {
-		migratetype_set_one(zone, index, MIGRATE_MOVABLE);
-		block_set_order(block_at(zone->mm, index), index == first ? GIGA_ORDER : 0);
+		struct block *block = block_at(zone->mm, index);
+		struct block_word word = block_look(block);
+
+		word.type = MIGRATE_MOVABLE; /* isolated is none of them */
+		word.order = index == first ? GIGA_ORDER : 0;
 		if (index > first)
-			block_clear_flags(block_at(zone->mm, index), BLOCK_TRANSIT); /* covered by the head's mark */
+			word.flags &= (u8)~BLOCK_TRANSIT; /* covered by the head's mark */
+		block_put(block, word);
 	}
 	zone_unlock(zone);
 	return err;
@@ -155,50 +173,59 @@ int block_join(struct zone *zone, u32 first)
 
 void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 {
-	u32 end;
+	struct block_word head;
 
 	zone_lock(zone);
-	ASSERT(block_at(zone->mm, first)->flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
-	end = first + (1u << (block_at(zone->mm, first)->order - BLOCK_ORDER));
-	for (u32 index = first; index < end; index++) {
-		block_set_flags(block_at(zone->mm, index), BLOCK_TRANSIT);
-		block_set_order(block_at(zone->mm, index), BLOCK_ORDER);
+	head = block_look_at(zone->mm, first);
+	ASSERT(head.flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
+	for (u32 index = first; index < first + order_blocks(head.order); index++) {
+		struct block *block = block_at(zone->mm, index);
+		struct block_word word = block_look(block);
+
+		word.flags |= BLOCK_TRANSIT;
+		word.order = BLOCK_ORDER;
+		block_put(block, word);
 		block_list_push(zone->mm, pieces, index);
 	}
 	zone_unlock(zone);
 }
 
-/* Zone lock held. */
-static void transit_end(struct zone *zone, u32 index, unsigned order)
+/*
+ * In transit no more: `clear` and `set` are the flags that change with it. Zone lock held. Returns
+ * what the record says now.
+ */
+static struct block_word transit_end(struct zone *zone, u32 index, unsigned order, u8 clear, u8 set)
 {
 	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
 
-	ASSERT(block->flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
-	if (block->state != BLOCK_HUGE || block->tag <= shootdown_done()) /* else hvo_settle() says it, before it is used */
+	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
+	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done()) /* else hvo_settle() says it, before it is used */
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index), order_pages(order - BLOCK_ORDER));
-	block_clear_flags(block, BLOCK_TRANSIT);
+	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
+	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
+	return word;
 }
 
 void block_publish_used(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
-	transit_end(zone, index, order);
+	transit_end(zone, index, order, 0, 0);
 	zone_unlock(zone);
 }
 
 void block_publish_free(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
-	transit_end(zone, index, order);
-	buddy_free_blocks(zone, index, order, block_free_class(block_at(zone->mm, index)));
+	buddy_free_blocks(zone, index, order, block_free_class(transit_end(zone, index, order, 0, 0)));
 	zone_unlock(zone);
 }
 
 void block_free(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
-	buddy_free_blocks(zone, index, order, block_free_class(block_at(zone->mm, index)));
+	buddy_free_blocks(zone, index, order, block_free_class(block_look_at(zone->mm, index)));
 	zone_unlock(zone);
 }
 
@@ -215,7 +242,7 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 
 		zone_lock(zone);
 		for (; lies_in(zone, index); index = block_at(mm, index)->next)
-			block_begin(zone, index, block_at(mm, index)->order, to);
+			block_begin(zone, index, block_look_at(mm, index).order, to);
 		zone_unlock(zone);
 	}
 }
@@ -227,8 +254,7 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 
 		zone_lock(zone);
 		for (; lies_in(zone, index); index = block_at(mm, index)->next) {
-			transit_end(zone, index, block_at(mm, index)->order);
-			block_set_flags(block_at(mm, index), flags);
+			transit_end(zone, index, block_look_at(mm, index).order, 0, flags);
 			if (flags) /* a pool's, which does not look */
 				page_poison_forget(mm, index, 1);
 		}
@@ -239,12 +265,16 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
 {
 	struct block *block = block_at(zone->mm, index);
-	const unsigned order = block->order;
+	struct block_word word = block_look(block);
+	const unsigned order = word.order;
 
-	if (in_transit)
-		transit_end(zone, index, order);
-	block_clear_flags(block, BLOCK_POOL);
-	buddy_free_blocks(zone, index, order, block_free_class(block));
+	if (in_transit) {
+		word = transit_end(zone, index, order, BLOCK_POOL, 0);
+	} else {
+		word.flags &= (u8)~BLOCK_POOL;
+		block_put(block, word);
+	}
+	buddy_free_blocks(zone, index, order, block_free_class(word));
 }
 
 static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)

@@ -11,14 +11,17 @@
 #include "mm/zone.h"
 
 /*
- * Mark a run that was just taken off its list. `order` 9..18, `to` is what it is meant to become, for reports.
- * Caller holds zone->lock and owns the record from here until it publishes.
+ * Mark a run that was just taken off its list. `order` is 9..18. `to` is the state that the owner wants to give it; BLOCK_UNOPENED means
+ * that its section closes. The caller holds zone->lock and owns the record from here until it publishes.
  */
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to);
 
 /*
- * Take up to `count` free runs of `order` of one class, of any type but CMA (unless to make them BARE), into the end of `list`, in transit to state `to`. Returns how
- * many. Takes zone->lock.
+ * Take up to `count` free runs of `order` of one class into the end of `list`, in transit to state `to`, which decides the types:
+ *   BLOCK_META   unmovable, reclaimable, movable, in this order
+ *   BLOCK_BARE   movable, reclaimable, unmovable, CMA: the blocks stay free
+ *   others       movable, reclaimable, unmovable
+ * Isolated runs are never taken. Returns how many. Takes zone->lock.
  */
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
 	       struct block_list *list);

@@ -21,6 +21,26 @@ static u64 stack_pages[4096]; /* of each slot, for the guard's decoding; more st
 static virt_t devices_next = VMALLOC_BASE + DEVICES_OFFSET;
 static pgtable_alloc_fn *table_alloc = pgtable_alloc_boot;
 static void *table_ctx;
+static u64 tables; /* atomic */
+
+static pfn_t make_table(void *ctx)
+{
+	const pfn_t pfn = table_alloc(ctx);
+
+	if (pfn != PFN_NONE)
+		atomic_fetch_add(&tables, 1);
+	return pfn;
+}
+
+void vmap_table_freed(void)
+{
+	atomic_fetch_sub(&tables, 1);
+}
+
+u64 vmap_tables(void)
+{
+	return atomic_load_relaxed(&tables);
+}
 
 void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
 {
@@ -40,7 +60,7 @@ virt_t vmap_reserve(u64 size, u64 align)
 
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
 {
-	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, table_alloc, table_ctx, NULL);
+	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, make_table, table_ctx, NULL);
 }
 
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)

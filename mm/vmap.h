@@ -35,3 +35,7 @@ bool vmap_guard_hit(virt_t virt, unsigned *stack_index);
 
 /* Where page tables come from once memblock is frozen. */
 void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx);
+
+/* Page tables made by vmap_map() since boot, less those that their holder freed and said so. The rest is kept for good. */
+u64 vmap_tables(void);
+void vmap_table_freed(void);

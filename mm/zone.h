@@ -38,6 +38,16 @@ struct page_list {
 	struct page *head;
 };
 
+/*
+ * An isolation and whose it is: that of the memory it lies in (isolate.h). All but the holder's
+ * look at `count` is under zone->lock.
+ */
+struct isolation {
+	struct isolation *next;
+	u32 first, count; /* blocks; count 0: it stands for nothing */
+	u64 generation;   /* number of the isolation in its zone: a token that was ended and begun again is another one */
+};
+
 struct zone {
 	struct mm *mm;
 	node_t node;
@@ -65,9 +75,11 @@ struct zone {
 	u64 free_type[MIGRATE_LISTS]; /* all of the above once more, by the type of their block */
 	u64 transit;
 	u64 bad;
+	u64 unopened; /* that opening sections would bring */
 
-	/* Unopened memory: frames that opening would bring, and where to look for it next. */
-	u64 unopened;      /* atomic */
+	struct isolation *isolations; /* those that are going on, under the lock; no two overlap */
+	u64 isolations_begun;         /* ever, under the lock */
+
 	u64 open_cursor;   /* lowest section that may be unopened; a hint */
 	u64 ram, reserved; /* frames; reserved is atomic: what gets no struct pages joins it */
 	u64 boot;          /* frames given out by memblock and not freed since */
@@ -77,6 +89,18 @@ struct zone {
 /* META: see meta.h. */
 enum meta_kind { META_LONG, META_TAILS, META_MEMMAP, META_KINDS };
 
+struct meta_block;
+
+/* Frames of a META block that wait for one generation: see meta_gate.h. */
+enum { GATE_LOTS = 4 };
+
+struct gate_lot {
+	struct gate_lot *next, *prev; /* in the node's queue */
+	struct meta_block *block;
+	u64 tag; /* the generation; 0: the lot is unused */
+	u64 map[BLOCK_FRAMES / 64];
+};
+
 struct meta_block {
 	struct meta_block *next; /* same node and kind, lowest block first */
 	struct node *node;       /* whose META counts it: not always the node the block lies on */
@@ -84,7 +108,8 @@ struct meta_block {
 	u16 kind;
 	u16 used, gated; /* frames; used includes gated */
 	u64 used_map[BLOCK_FRAMES / 64], gated_map[BLOCK_FRAMES / 64];
-	u64 tag; /* gated frames are free when this generation is done */
+	u64 seen_map[BLOCK_FRAMES / 64]; /* of an audit: frames reached from their users (account_meta.c) */
+	struct gate_lot lot[GATE_LOTS];
 };
 
 struct meta {
@@ -92,9 +117,11 @@ struct meta {
 	struct meta_block *list[META_KINDS];
 	struct meta_block *hint[META_KINDS]; /* no block before it has a free frame; NULL: look from the start */
 	struct meta_block *spare;            /* unused descriptors */
+	u64 spare_frames;                    /* frames that hold descriptors, used and spare */
 	u64 blocks, used, gated;             /* frames for the latter two */
 	u64 free[META_KINDS], reserved[META_KINDS];
-	u64 gated_tag; /* latest tag of any gated frame */
+	u64 unused[META_KINDS]; /* blocks none of whose frames is used */
+	struct gate_lot *gate_first, *gate_last; /* gated frames, in order of tag */
 	u32 growing; /* number + 1 of the one CPU that turns a block into META; 0: none */
 };
 
@@ -122,13 +149,15 @@ enum mm_watch {
 	WATCH_REPORTED = 1 << 3, /* frames were reported as bad and nobody has seen to it */
 };
 
-/* Frames that are bad and cannot be had yet (bad_frames.h): each with the blocks that were isolated for it. */
+/*
+ * Frames that are bad and cannot be had yet (bad_frames.h), each with the isolation that it holds
+ * or does not.
+ */
 enum { BAD_PENDING_MAX = 32 };
 
 struct bad_frame {
 	pfn_t pfn; /* atomic: looked at by those who free */
-	u32 first;
-	u16 blocks;
+	struct isolation isolation;
 };
 
 struct bad_frames {
@@ -136,6 +165,12 @@ struct bad_frames {
 	u32 count;
 	u32 wait; /* frees until it is tried again; atomic */
 	struct bad_frame frame[BAD_PENDING_MAX];
+};
+
+/* What pools, a room above, have to say about pages of theirs. */
+struct page_pool_ops {
+	/* The last reference to the head of a pool's page was dropped; it was in `state` before. No lock held. */
+	void (*put_last)(struct mm *mm, struct page *page, u64 state);
 };
 
 struct mm {
@@ -151,7 +186,11 @@ struct mm {
 	struct zone *zone;
 	pfn_t *shared_tail; /* [zone * TAIL_ORDERS + (order == 18)] */
 	struct pcp **pcp;   /* [cpu] */
+	u64 drains, drains_done, drain_messages; /* drains begun and complete, CPUs interrupted for them (pcp_drain.c) */
+	u32 drain_claim; /* number + 1 of the one CPU that drains; 0: none */
+	const struct pcp_types *pcp_types; /* how their pages' types are known (pcp_types.c); atomic */
 	struct pool *pools; /* those over it */
+	const struct page_pool_ops *pool_ops; /* theirs; NULL before there is one */
 	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
 	enum section_style style; /* of sections that the allocator opens */
 	bool ready;
@@ -159,7 +198,6 @@ struct mm {
 	u64 pmd_splits, sections_opened, sections_closed; /* atomic */
 	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
 	u64 stretches_helped; /* of batches that CPUs shared (hvo.c): done by others than who asked; atomic */
-	u32 sections_moving;  /* being opened or closed */
 	struct fail_plan fail; /* tests: what is to fail */
 	struct bad_frames bad;
 	u64 transit_kept; /* frames in transit that come back to nobody: of CPUs that have them and look for more; atomic */
@@ -223,10 +261,11 @@ static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
 static inline void block_set_pool_free(const struct mm *mm, u32 index, bool is_free)
 {
 	struct block *block = block_at(mm, index);
+	const struct block_word word = block_look(block);
 
-	if (!(block->flags & BLOCK_POOL_FREE) == !is_free)
+	if (!(word.flags & BLOCK_POOL_FREE) == !is_free)
 		return;
-	if (block->order == BLOCK_ORDER)
+	if (word.order == BLOCK_ORDER)
 		gib_count_movable(mm, index, is_free ? BLOCK_FRAMES : -BLOCK_FRAMES);
 	if (is_free) {
 		block->zero = 0; /* nobody knows what the last user left */
@@ -254,7 +293,7 @@ static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)
 {
-	return &mm->zone[block_at(mm, index)->zone];
+	return &mm->zone[block_look_at(mm, index).zone];
 }
 
 static inline struct node *zone_node(struct zone *zone)

@@ -19,6 +19,7 @@
 #include "arch/x86_64/io.h"
 #include "arch/x86_64/msr.h"
 #include "kernel/cmdline.h"
+#include "kernel/context.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/mm.h"
@@ -30,6 +31,7 @@ enum {
 	APIC_EOI = 0xb0,
 	APIC_SVR = 0xf0,
 	APIC_ISR = 0x100,
+	APIC_IRR = 0x200,
 	APIC_ESR = 0x280,
 	APIC_LVT_CMCI = 0x2f0,
 	APIC_ICR = 0x300,
@@ -231,6 +233,22 @@ void apic_eoi(void)
 	apic_write(APIC_EOI, 0);
 }
 
+/* Of 256 bits, 32 in a register and a register every 16 bytes, the one of `vector`. */
+static bool read_bit(unsigned first, unsigned vector)
+{
+	return mode != APIC_NONE && (apic_read(first + vector / 32 * 16) >> vector % 32 & 1);
+}
+
+bool apic_requested(unsigned vector)
+{
+	return read_bit(APIC_IRR, vector);
+}
+
+bool apic_in_service(unsigned vector)
+{
+	return read_bit(APIC_ISR, vector);
+}
+
 static bool xapic_idle(const volatile void __iomem *at)
 {
 	for (unsigned polls = 0; polls < SEND_POLLS; polls++) {
@@ -263,7 +281,7 @@ bool xapic_send(volatile void __iomem *at, u32 to, u32 command, bool nested)
 bool apic_send(u32 to, u32 command)
 {
 	if (mode == APIC_XAPIC)
-		return xapic_send(regs, to, command, this_cpu()->arch.nmi_depth > 0);
+		return xapic_send(regs, to, command, context_in(CONTEXT_NMIS));
 	if (mode == APIC_NONE)
 		return false;
 	__asm__ volatile("mfence; lfence" ::: "memory");

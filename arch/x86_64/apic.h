@@ -51,6 +51,10 @@ u32 apic_id(void);
 /* Acknowledge the interrupt being served. */
 void apic_eoi(void);
 
+/* Does this CPU's APIC hold an interrupt of that vector back, or count one as being served (delivered, not acknowledged)? */
+bool apic_requested(unsigned vector);
+bool apic_in_service(unsigned vector);
+
 /* Commands: low half of the ICR (table 11-1); `to` is ignored with a shorthand. False if the APIC stays busy. */
 enum {
 	ICR_FIXED = 0 << 8,
@@ -78,4 +82,5 @@ void io_apic_add(phys_t phys, u32 gsi_base); /* irq.c */
 
 /* Lines of the first I/O APIC (0: none); and let one of them raise NMIs on this CPU. False if it cannot be routed. */
 u32 io_apic_lines(void);
+u32 io_apic_entry(u32 gsi); /* low half of the line's entry, as it is now; 0: no such line */
 bool io_apic_route_nmi(u32 gsi);

@@ -53,6 +53,11 @@ u64 clock_ns(void)
 	return base_ns + ((s64)ticks > 0 ? ticks_to_ns(ticks) : 0);
 }
 
+u64 clock_cpu_ns(void)
+{
+	return clock_ns();
+}
+
 void clock_delay_ns(u64 ns)
 {
 	const u64 hz = tsc_hz ? tsc_hz : FASTEST_HZ;

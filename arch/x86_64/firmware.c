@@ -171,6 +171,11 @@ node_t arch_cpu_node(cpu_t cpu)
 	return cpu < cpu_count ? cpu_descs[cpu].node : 0;
 }
 
+u32 arch_cpu_hardware_id(cpu_t cpu)
+{
+	return cpu < cpu_count ? cpu_descs[cpu].apic_id : ~0U;
+}
+
 unsigned arch_node_distance(node_t from, node_t to)
 {
 	if (from >= srat.nodes || to >= srat.nodes)

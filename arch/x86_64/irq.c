@@ -6,7 +6,21 @@
  * Every pin is masked at start-up, whatever firmware left, and opened by irq_register() alone. Destinations are physical APIC IDs
  * of 8 bits, so a CPU with a larger one cannot take device interrupts.
  *
- * Source: Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996, 3.2.
+ * The end of a line, irq_unregister(), in this order:
+ *   1. The pin is masked. Its last interrupt may still wait in the destination's local APIC.
+ *   2. `fn` becomes NULL: an interrupt that is delivered from now on calls nobody.
+ *   3. The destination is asked whether the vector is in service there. The bit is set before the handler's first instruction
+ *      and cleared after its last, so the answer "no" means that whatever had loaded the old `fn` has returned from it. An answer
+ *      given with the interrupt still waiting is as good, because of step 2.
+ *
+ * An interrupt that waited so long that its vector has another line by now is ignored on a CPU that is not that line's. Vectors are
+ * given out in turn, and none that waits on the registering CPU, so a line is not called for another one's interrupt either.
+ *
+ * `lock` guards the table and the two registers behind which an I/O APIC keeps all the others. Handlers take no lock: they
+ * read `fn`, `cpu` and `arg`, which change while `fn` is NULL.
+ *
+ * Sources: Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996, 3.2; Intel SDM vol. 3A, 11.8.4 "Interrupt
+ * Acceptance for Fixed Interrupts" (requested and in-service bits).
  */
 #include <arch/irq.h>
 
@@ -17,7 +31,11 @@
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
+#include "kernel/context.h"
+#include "kernel/lock.h"
+#include "kernel/panic.h"
 #include "kernel/percpu.h"
+#include "kernel/wait.h"
 #include "mm/mm.h"
 
 enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 0x10, REG_VERSION = 1, REG_PINS = 0x10 };
@@ -31,10 +49,15 @@ static struct io_apic {
 static unsigned io_apic_count;
 
 static struct irq {
-	irq_fn *fn; /* NULL: free */
+	irq_fn *fn; /* NULL: no line, or one that is being unregistered */
 	void *arg;
+	cpu_t cpu; /* where its interrupts arrive */
 	u32 gsi;
+	bool taken;
 } irqs[VECTORS];
+static unsigned last_taken;
+
+static struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
 
 static u32 io_read(const struct io_apic *io, u32 reg)
 {
@@ -79,6 +102,25 @@ u32 io_apic_lines(void)
 	return io ? io->pins : 0;
 }
 
+/* First register of the entry of `gsi`. */
+static u32 entry_of(const struct io_apic *io, u32 gsi)
+{
+	return REG_PINS + 2 * (gsi - io->gsi_base);
+}
+
+u32 io_apic_entry(u32 gsi)
+{
+	const struct io_apic *io = io_apic_of(gsi);
+	u32 entry;
+
+	if (!io)
+		return 0;
+	spin_lock(&lock);
+	entry = io_read(io, entry_of(io, gsi));
+	spin_unlock(&lock);
+	return entry;
+}
+
 bool io_apic_route_nmi(u32 gsi)
 {
 	const struct io_apic *io = io_apic_of(gsi);
@@ -86,8 +128,10 @@ bool io_apic_route_nmi(u32 gsi)
 
 	if (!io || id > XAPIC_ID_MAX)
 		return false;
-	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base) + 1, id << 24);
-	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base), PIN_MODE_NMI);
+	spin_lock(&lock);
+	io_write(io, entry_of(io, gsi) + 1, id << 24);
+	io_write(io, entry_of(io, gsi), PIN_MODE_NMI);
+	spin_unlock(&lock);
 	return true;
 }
 
@@ -96,7 +140,7 @@ static void handle_irq(struct trap_frame *frame)
 	const struct irq *irq = &irqs[frame->vector - VECTOR_FIRST];
 	irq_fn *fn = atomic_load_acquire(&irq->fn);
 
-	if (fn)
+	if (fn && atomic_load_relaxed(&irq->cpu) == cpu_id())
 		fn(irq->arg);
 	apic_eoi();
 }
@@ -104,48 +148,130 @@ static void handle_irq(struct trap_frame *frame)
 static struct irq *irq_find(u32 gsi)
 {
 	for (unsigned i = 0; i < VECTORS; i++)
-		if (irqs[i].fn && irqs[i].gsi == gsi)
+		if (irqs[i].taken && irqs[i].gsi == gsi)
 			return &irqs[i];
 	return NULL;
 }
 
-int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
+/* A vector for a line of this CPU: the next that no line has and of which no interrupt waits here. */
+static struct irq *irq_find_free(void)
 {
-	const struct io_apic *io = io_apic_of(gsi);
-	const u32 id = this_cpu()->arch.apic_id;
-	unsigned free = 0;
+	for (unsigned n = 1; n <= VECTORS; n++) {
+		const unsigned i = (last_taken + n) % VECTORS;
 
-	if (!io || id > XAPIC_ID_MAX)
-		return -ENODEV;
-	if (irq_find(gsi))
+		if (!irqs[i].taken && !apic_requested(VECTOR_FIRST + i) && !apic_in_service(VECTOR_FIRST + i)) {
+			last_taken = i;
+			return &irqs[i];
+		}
+	}
+	return NULL;
+}
+
+/* The line's pin raises NMIs or SMIs: the watchdog's (nmi.c), or firmware's. */
+static bool is_kept(const struct io_apic *io, u32 gsi)
+{
+	const u32 mode = io_read(io, entry_of(io, gsi)) & PIN_MODE;
+
+	return mode == PIN_MODE_NMI || mode == PIN_MODE_SMI;
+}
+
+static int register_locked(const struct io_apic *io, const struct irq *line, enum irq_trigger trigger)
+{
+	const u32 entry = entry_of(io, line->gsi), level = trigger == IRQ_LEVEL ? PIN_LEVEL | PIN_LOW : 0;
+	struct irq *irq;
+	u32 vector;
+
+	if (irq_find(line->gsi) || is_kept(io, line->gsi))
 		return -EBUSY;
-	while (free < VECTORS && irqs[free].fn)
-		free++;
-	if (free == VECTORS)
+	irq = irq_find_free();
+	if (!irq)
 		return -ENOSPC;
-	irqs[free].arg = arg;
-	irqs[free].gsi = gsi;
-	atomic_store_release(&irqs[free].fn, fn);
-	trap_set_handler(VECTOR_FIRST + free, handle_irq);
-	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base) + 1, id << 24);
-	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base),
-		 (VECTOR_FIRST + free) | (trigger == IRQ_LEVEL ? PIN_LEVEL | PIN_LOW : 0));
+	irq->taken = true;
+	irq->gsi = line->gsi;
+	irq->arg = line->arg;
+	atomic_store_relaxed(&irq->cpu, line->cpu);
+	atomic_store_release(&irq->fn, line->fn);
+	vector = VECTOR_FIRST + (u32)(irq - irqs);
+	trap_set_handler(vector, handle_irq);
+	io_write(io, entry + 1, this_cpu()->arch.apic_id << 24);
+	io_write(io, entry, vector | level);
 	return 0;
 }
 
-static void nothing(void *arg)
+int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
 {
-	(void)arg;
+	const struct irq line = {.fn = fn, .arg = arg, .cpu = cpu_id(), .gsi = gsi};
+	const struct io_apic *io = io_apic_of(gsi);
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!io || this_cpu()->arch.apic_id > XAPIC_ID_MAX)
+		return -ENODEV;
+	spin_lock(&lock);
+	err = register_locked(io, &line, trigger);
+	spin_unlock(&lock);
+	return err;
+}
+
+struct question {
+	u32 vector;
+	bool in_service;
+};
+
+static void answer(void *arg)
+{
+	struct question *q = arg;
+
+	q->in_service = apic_in_service(q->vector);
+}
+
+/* Until no interrupt of `irq`, whose fn is NULL, is being handled. */
+static void wait_for_handler(const struct irq *irq)
+{
+	struct question q = {.vector = VECTOR_FIRST + (u32)(irq - irqs)};
+	struct wait wait = wait_begin(wait_deadline_cpus(), "an interrupt handler to return");
+
+	if (irq->cpu == cpu_id()) {
+		answer(&q);
+		ASSERT(!q.in_service, "irq_unregister(%u) in that line's own handler", irq->gsi);
+		return;
+	}
+	for (;;) {
+		call_cpu(irq->cpu, answer, &q);
+		if (!q.in_service)
+			return;
+		wait_spin(&wait, irq->cpu);
+	}
+}
+
+/* Mask the pin and let no further interrupt call anybody. What had the line, still taken; NULL if nobody registered it. */
+static struct irq *silence(const struct io_apic *io, u32 gsi)
+{
+	struct irq *irq = irq_find(gsi);
+
+	if (!irq || !irq->fn)
+		return NULL;
+	io_write(io, entry_of(io, gsi), PIN_MASKED);
+	io_read(io, entry_of(io, gsi)); /* the write has arrived */
+	atomic_store_release(&irq->fn, NULL);
+	return irq;
 }
 
 void irq_unregister(u32 gsi)
 {
 	const struct io_apic *io = io_apic_of(gsi);
-	struct irq *irq = irq_find(gsi);
+	struct irq *irq;
 
-	if (!io || !irq)
+	context_assert(CONTEXT_ORDINARY);
+	if (!io)
 		return;
-	io_write(io, REG_PINS + 2 * (gsi - io->gsi_base), PIN_MASKED);
-	call_cpus(&cpus_online, nothing, NULL); /* every CPU has answered with interrupts on: what was running has returned */
-	atomic_store_release(&irq->fn, NULL);
+	spin_lock(&lock);
+	irq = silence(io, gsi);
+	spin_unlock(&lock);
+	if (!irq)
+		return;
+	wait_for_handler(irq);
+	spin_lock(&lock);
+	irq->taken = false;
+	spin_unlock(&lock);
 }

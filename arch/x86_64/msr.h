@@ -46,6 +46,11 @@ static inline u64 read_cr2(void)
 	return value;
 }
 
+static inline void write_cr2(u64 value)
+{
+	__asm__ volatile("mov %0, %%cr2" ::"r"(value) : "memory");
+}
+
 static inline u64 read_cr3(void)
 {
 	u64 value;

@@ -110,7 +110,10 @@ u32 nmi_stopped(void)
 	return atomic_load_acquire(&stopped);
 }
 
-/* A timer that can repeat and be routed to a pin of the first I/O APIC; its registers' offset, or 0. */
+/*
+ * A timer that can repeat and be routed to a pin of the first I/O APIC; its registers' offset, or 0. The highest pin: the low
+ * ones belong to ISA devices, which a program may want (irq_register() refuses the one that is taken here).
+ */
 static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *route)
 {
 	const unsigned timers = (mmio_read32(hpet, HPET_CAPS) >> TIMERS_SHIFT & TIMERS_MASK) + 1;
@@ -121,7 +124,7 @@ static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *rou
 
 		if (!(mmio_read32(hpet, timer + TIMER_CONFIG) & TIMER_CAN_PERIODIC) || !routes)
 			continue;
-		*route = (u32)__builtin_ctz(routes);
+		*route = 31 - (u32)__builtin_clz(routes);
 		return timer;
 	}
 	return 0;

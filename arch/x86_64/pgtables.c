@@ -18,7 +18,6 @@
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/msr.h"
-#include "kernel/panic.h"
 #include "mm/memblock.h"
 #include "mm/pgtable.h"
 
@@ -41,7 +40,7 @@ static void map_image(virt_t start, virt_t end, enum pt_prot prot)
 {
 	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE, pgtable_alloc_boot, NULL,
 			      NULL) < 0)
-		panic("no memory for the page tables of the kernel image");
+		memblock_too_little("the page tables of the kernel image");
 }
 
 /* Data, in pieces between the guard pages. */
@@ -60,7 +59,7 @@ void arch_page_tables_init(void)
 {
 	root = pgtable_alloc_boot(NULL);
 	if (root == PFN_NONE)
-		panic("no memory for the root page table");
+		memblock_too_little("the root page table");
 	map_image((virt_t)text_start, (virt_t)text_end, PT_RX);
 	map_image((virt_t)rodata_start, (virt_t)rodata_end, PT_RO);
 	map_data();

@@ -1,9 +1,8 @@
 /*
  * Performance counters: see arch/pmu.h. Two kinds, told by CPUID:
  *
- *   Intel   architectural monitoring version 2 and up (SDM vol. 3B, 20.2): instructions and cycles in fixed counters, references
- *           to and misses of the last-level cache in the first two general ones
- *   AMD     core counters of PerfCtrExtCore (APM vol. 2, 13.2.1): cycles (76h) and instructions (C0h)
+ *   Intel   architectural monitoring version 2 and up (SDM vol. 3B, 20.2)
+ *   AMD     core counters of PerfCtrExtCore (APM vol. 2, 13.2.1); their number and a common switch since PerfMonV2 (13.2.4)
  *
  * All accesses may fault and are given up then: hypervisors promise counters that they do not have.
  */
@@ -11,6 +10,7 @@
 
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/msr.h"
+#include "arch/x86_64/pmu_plan.h"
 
 #define MSR_PMC0 0xc1
 #define MSR_EVENT_SELECT0 0x186
@@ -18,95 +18,127 @@
 #define MSR_FIXED_CONTROL 0x38d
 #define MSR_GLOBAL_CONTROL 0x38f
 #define MSR_AMD_SELECT0 0xc0010200 /* select and counter in turn */
+#define MSR_AMD_GLOBAL_CONTROL 0xc0000301
 
 #define SELECT_USER_AND_KERNEL (3ULL << 16)
 #define SELECT_ENABLE (1ULL << 22)
-#define FIXED_TWO_ALWAYS 0x33ULL                /* counters 0 and 1 in all rings */
-#define GLOBAL_TWO_AND_TWO (3ULL << 32 | 3ULL) /* fixed and general 0 and 1 */
+#define FIXED_TWO_ALWAYS 0x33ULL /* counters 0 and 1 in all rings */
+#define GLOBAL_FIXED_TWO (3ULL << 32)
 
-struct counter {
-	const char *name;
-	u32 msr, select;
-	u64 event;
-};
+enum { AMD_COUNTERS = 6 }; /* of PerfCtrExtCore */
 
-static const struct counter intel[] = {
-	{"instructions", MSR_FIXED_COUNTER0, 0, 0},
-	{"cycles", MSR_FIXED_COUNTER0 + 1, 0, 0},
-	{"llc_loads", MSR_PMC0, MSR_EVENT_SELECT0, 0x4f2e},
-	{"llc_misses", MSR_PMC0 + 1, MSR_EVENT_SELECT0 + 1, 0x412e},
-};
+static struct pmu_cpu cpu;
+static struct pmu_plan plan;
+static bool amd_global; /* there is a common switch */
+static const char *missing = "not looked for yet";
 
-static const struct counter amd[] = {
-	{"cycles", MSR_AMD_SELECT0 + 1, MSR_AMD_SELECT0, 0x76},
-	{"instructions", MSR_AMD_SELECT0 + 3, MSR_AMD_SELECT0 + 2, 0xc0},
-};
-
-/* CPUID 0AH: version, number of general counters, number of events described, and a bit for each event that is missing. */
-static bool has_intel(void)
+static void identify(void)
 {
+	const u32 signature = cpuid(1, 0).eax;
 	const struct cpuid leaf = cpuid(0xa, 0);
-	const u32 missing = 1U << 3 | 1U << 4; /* references and misses of the last level */
 
-	return (leaf.eax & 0xff) >= 2 && (leaf.eax >> 8 & 0xff) >= 2 && leaf.eax >> 24 > 4 && !(leaf.ebx & missing) &&
-	       (leaf.edx & 0x1f) >= 2;
+	cpu.family = (signature >> 8 & 0xf) + ((signature >> 8 & 0xf) == 0xf ? signature >> 20 & 0xff : 0);
+	cpu.model = (signature >> 4 & 0xf) | (signature >> 12 & 0xf0);
+	if (cpuid(0, 0).eax >= 0xa && (leaf.eax & 0xff) >= 2) {
+		cpu.intel = true;
+		cpu.general = leaf.eax >> 8 & 0xff;
+		cpu.fixed = leaf.edx & 0x1f;
+		cpu.missing = leaf.ebx | ~0U << MIN(leaf.eax >> 24, 31U); /* and those behind the end of its list */
+	} else if (cpuid(0x80000001, 0).ecx >> 23 & 1) {
+		const bool v2 = cpuid(0x80000000, 0).eax >= 0x80000022;
+
+		cpu.amd = true;
+		cpu.general = v2 ? cpuid(0x80000022, 0).ebx & 0xf : 0;
+		amd_global = v2 && (cpuid(0x80000022, 0).eax & 1);
+		if (cpu.general == 0)
+			cpu.general = AMD_COUNTERS;
+	}
 }
 
-static bool has_amd(void)
+static u32 counter_msr(const struct pmu_slot *slot)
 {
-	return cpuid(0x80000001, 0).ecx >> 23 & 1;
+	if (slot->fixed)
+		return MSR_FIXED_COUNTER0 + slot->counter;
+	return cpu.amd ? MSR_AMD_SELECT0 + 2 * slot->counter + 1 : MSR_PMC0 + slot->counter;
 }
 
-static const struct counter *counters(unsigned *count)
+static u32 select_msr(const struct pmu_slot *slot)
 {
-	*count = has_intel() ? ARRAY_LEN(intel) : has_amd() ? ARRAY_LEN(amd) : 0;
-	return has_intel() ? intel : amd;
+	return cpu.amd ? MSR_AMD_SELECT0 + 2 * slot->counter : MSR_EVENT_SELECT0 + slot->counter;
 }
 
-static bool start(const struct counter *counter)
+static bool start(const struct pmu_slot *slot)
 {
-	return wrmsr_safe(counter->msr, 0) &&
-	       (!counter->select ||
-		wrmsr_safe(counter->select, counter->event | SELECT_USER_AND_KERNEL | SELECT_ENABLE));
+	return wrmsr_safe(counter_msr(slot), 0) &&
+	       (slot->fixed ||
+		wrmsr_safe(select_msr(slot), slot->event | SELECT_USER_AND_KERNEL | SELECT_ENABLE));
+}
+
+/* Once: what CPUID promises is tried. */
+static void find_counters(void)
+{
+	static bool done;
+
+	if (done)
+		return;
+	done = true;
+	identify();
+	pmu_plan(&plan, &cpu);
+	missing = plan.events ? "there" : "this CPU has none that are known here, or its hypervisor hides them";
+	for (unsigned i = 0; i < plan.events; i++) {
+		if (start(&plan.slot[i]))
+			continue;
+		plan.events = plan.turns = 0;
+		missing = "CPUID promises counters that fault";
+	}
 }
 
 unsigned pmu_events(const char *names[PMU_EVENTS_MAX])
 {
-	unsigned count;
-	const struct counter *c = counters(&count);
-
-	for (unsigned i = 0; i < count; i++) {
-		if (!start(&c[i]))
-			return 0;
-		names[i] = c[i].name;
-	}
-	return count;
+	find_counters();
+	for (unsigned i = 0; i < plan.events; i++)
+		names[i] = plan.slot[i].name;
+	return plan.events;
 }
 
-void pmu_start(void)
+unsigned pmu_turns(void)
 {
-	unsigned count;
-	const struct counter *c = counters(&count);
+	find_counters();
+	return plan.turns;
+}
 
-	for (unsigned i = 0; i < count; i++)
-		start(&c[i]);
-	if (c == intel) {
+const char *pmu_missing(void)
+{
+	find_counters();
+	return missing;
+}
+
+/* Those of other turns stand still: their select registers were switched off when their turn ended. */
+void pmu_start(unsigned turn)
+{
+	for (unsigned i = 0; i < plan.events; i++)
+		if (plan.slot[i].turn == turn)
+			start(&plan.slot[i]);
+	if (cpu.intel) {
 		wrmsr_safe(MSR_FIXED_CONTROL, FIXED_TWO_ALWAYS);
-		wrmsr_safe(MSR_GLOBAL_CONTROL, GLOBAL_TWO_AND_TWO);
+		wrmsr_safe(MSR_GLOBAL_CONTROL, GLOBAL_FIXED_TWO | ((1ULL << cpu.general) - 1));
+	} else if (amd_global) {
+		wrmsr_safe(MSR_AMD_GLOBAL_CONTROL, (1ULL << cpu.general) - 1);
 	}
 }
 
-void pmu_stop(u64 values[PMU_EVENTS_MAX])
+void pmu_stop(unsigned turn, u64 values[PMU_EVENTS_MAX])
 {
-	unsigned count;
-	const struct counter *c = counters(&count);
-
-	if (c == intel)
+	if (cpu.intel)
 		wrmsr_safe(MSR_GLOBAL_CONTROL, 0);
-	for (unsigned i = 0; i < count; i++) {
-		if (c[i].select)
-			wrmsr_safe(c[i].select, 0);
-		if (!rdmsr_safe(c[i].msr, &values[i]))
+	for (unsigned i = 0; i < plan.events; i++) {
+		const struct pmu_slot *slot = &plan.slot[i];
+
+		if (slot->turn != turn)
+			continue;
+		if (!slot->fixed)
+			wrmsr_safe(select_msr(slot), 0);
+		if (!rdmsr_safe(counter_msr(slot), &values[i]))
 			values[i] = 0;
 	}
 }

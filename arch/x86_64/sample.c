@@ -18,6 +18,7 @@
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/traps.h"
 #include "kernel/call.h"
+#include "kernel/context.h"
 #include "kernel/percpu.h"
 
 enum { SAMPLE_MAX = 16 };
@@ -53,7 +54,7 @@ static bool wait_for_answer(u64 limit_ns)
 		if (clock_ns() - start > limit_ns && atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
 			return false;
 		cpu_relax();
-		if (this_cpu()->arch.nmi_depth == 0) /* what an NMI interrupted may be half way through the mailbox */
+		if (!context_in(CONTEXT_NMIS)) /* what an NMI interrupted may be half way through the mailbox */
 			call_serve();
 	}
 	return true;

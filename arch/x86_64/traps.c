@@ -12,11 +12,13 @@
 #include <arch/console.h>
 #include <arch/percpu.h>
 
+#include "arch/x86_64/apic.h"
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
 #include "kernel/call.h"
+#include "kernel/context.h"
 #include "kernel/fault.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -107,20 +109,31 @@ void trap_set_handler(unsigned vector, trap_handler_fn *fn)
 	atomic_store_release(&handlers[vector], fn);
 }
 
+/*
+ * An interrupt without a handler. One that the APIC delivered is in service there and would hold back all that are no more urgent,
+ * the timer's for one: it is acknowledged. A spurious one and an INT instruction are not in service; an acknowledgement would
+ * end something else (SDM vol. 3A, 11.8.5 "Signaling Interrupt Servicing Completion", 11.9).
+ */
+static void handle_unexpected(unsigned vector)
+{
+	if (apic_in_service(vector))
+		apic_eoi();
+	if (atomic_fetch_add(&unexpected[vector], 1) == 0)
+		pr_warn("unexpected interrupt, vector %u; further ones are not reported", vector);
+}
+
 static void handle_interrupt(struct trap_frame *frame)
 {
-	struct percpu *cpu = this_cpu();
 	trap_handler_fn *fn;
 
 	cpu_leave_idle();
-	cpu->interrupt_depth++;
+	context_enter(CONTEXT_INTERRUPT);
 	fn = atomic_load_acquire(&handlers[frame->vector]);
 	if (fn)
 		fn(frame);
-	else if (atomic_fetch_add(&unexpected[frame->vector], 1) == 0)
-		pr_warn("unexpected interrupt, vector %llu; further ones are not reported",
-			(unsigned long long)frame->vector);
-	cpu->interrupt_depth--;
+	else
+		handle_unexpected((unsigned)frame->vector);
+	context_leave(CONTEXT_INTERRUPT);
 }
 
 static void handle_page_fault(struct trap_frame *frame)
@@ -199,22 +212,36 @@ static void skip_halt(struct trap_frame *frame)
 		frame->rip += HLT_SIZE;
 }
 
+/*
+ * An NMI or a machine check may come between a page fault and its handler's look at CR2, and may fault itself (peek_u64()): the
+ * address is put back. Writing CR2 is slow, so only if it has changed.
+ */
+static void handle_anywhere(struct trap_frame *frame)
+{
+	const u64 cr2 = read_cr2();
+
+	context_enter(CONTEXT_NMI);
+	handle_exception(frame);
+	context_leave(CONTEXT_NMI);
+	if (read_cr2() != cr2)
+		write_cr2(cr2);
+	skip_halt(frame);
+}
+
 bool trap_dispatch(struct trap_frame *frame)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
 	struct trap_frame *outer = arch->trap;
-	const bool nmi = frame->vector == TRAP_NMI;
 
 	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
 		handle_interrupt(frame);
-		return arch->nmi_depth > 0;
+		return context_in(CONTEXT_NMIS);
 	}
 	arch->trap = frame;
-	arch->nmi_depth += nmi;
-	handle_exception(frame);
-	arch->nmi_depth -= nmi;
+	if (frame->vector == TRAP_NMI || frame->vector == TRAP_MACHINE_CHECK)
+		handle_anywhere(frame);
+	else
+		handle_exception(frame);
 	arch->trap = outer;
-	if (nmi || frame->vector == TRAP_MACHINE_CHECK)
-		skip_halt(frame);
-	return arch->nmi_depth > 0;
+	return context_in(CONTEXT_NMIS);
 }

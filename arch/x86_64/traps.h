@@ -42,8 +42,9 @@ typedef void trap_handler_fn(struct trap_frame *frame);
 void trap_set_handler(unsigned vector, trap_handler_fn *fn);
 
 /*
- * Handle what traps.S saved. True if the return must leave NMIs blocked, because the frame lies inside one. A frame at halt_insn (the
- * HLT of cpu_halt_until_interrupt()) that an NMI or a machine check saved is moved on behind it.
+ * Handle what traps.S saved. True if the return must leave NMIs blocked, because the frame lies inside one (or inside a machine
+ * check, where that does no harm). A frame at halt_insn (the HLT of cpu_halt_until_interrupt()) that an NMI or a machine check
+ * saved is moved on behind it.
  */
 bool trap_dispatch(struct trap_frame *frame);
 extern const char halt_insn[];

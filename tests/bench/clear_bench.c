@@ -1,38 +1,55 @@
 /*
- * The S2 table: clearing pages one by one and in whole extents, with every instruction this CPU has (Arora,
- * "mm/clear_huge_page: use multi-page clearing", 2023-04).
+ * The S2 table: the same instruction in steps of 4 KiB and in whole extents, for every instruction that this CPU has, rep stosb
+ * first (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04).
  *
  *   4K   pages as the allocator's lists hand them out: the last one given back first, so out of the cache
  *   2M   huge pages, touched at their start: 512 MiB, more than caches hold, or what the slowest variant can do in TURN_NS
- *   1G   one page; by one CPU, and in slices by all
+ *   1G   one page, in extents of 32 MiB and as one instruction (the series' point about Milan); by all CPUs, in extents
  *
- * Variants take turns for BUDGET_NS, and the fastest time of each page counts: what disturbs a machine only ever adds. The
- * default choice is a variant of its own in these turns. The limit beside them is a plain non-temporal fill, nothing
- * around it.
+ * Then the extent alone is varied (`by extent`), an instruction a row. The default is a way of its own beside the others: it changes
+ * extent and instruction together, and is never compared with a row but as "this much of the best".
+ *
+ * Ways take turns for clear_ms=. The fastest time of each page counts, because what disturbs a machine only ever adds; hosted,
+ * turns and 1 GiB pages are timed by what the CPU gave this process (clock_cpu_ns()). The limit beside them is a plain non-temporal
+ * fill, nothing around it.
+ *
+ * clear_gate=PERCENT: the benchmark fails if the default takes that much longer than the best way of one CPU, in two measurements
+ * one after the other, each by its fastest turns and by the median of pairs of turns (turns.h).
  */
 #include <arch/clock.h>
-#include <arch/pmu.h>
 
 #include "kernel/bench.h"
+#include "kernel/cmdline.h"
 #include "kernel/input.h"
 #include "kernel/machine_page.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
+#include "kernel/string.h"
 #include "kernel/verdict.h"
 #include "mm/clear.h"
 #include "mm/mm.h"
 #include "mm/page.h"
+#include "tests/bench/counters.h"
+#include "tests/bench/insns.h"
+#include "tests/bench/turns.h"
 
-enum { ROUNDS_MAX = 2000, BLOCKS_MAX = 256, SMALL_PAGES = 64, INSNS_MAX = 8, WAYS_MAX = 2 * INSNS_MAX + 3 };
+enum { ROUNDS_MAX = 2000, ROUNDS_JUDGED = 5, BLOCKS_MAX = 256, SMALL_PAGES = 64, WAYS_MAX = 3 * INSNS_MAX + 3 };
 #define TURN_NS (100 * NS_PER_MS)
-#define BUDGET_NS (3 * NS_PER_S)
+#define SLOWER_MAX 4 /* no measurement takes more than so many times its budget where others use the CPU too */
+
+static u64 gate;
+OPTION_U64(clear_gate, gate, 0, 1000, "percent that the default way of clearing may take longer than the best; 0: any");
+
+static u64 budget_ms = 3000;
+OPTION_U64(clear_ms, budget_ms, 1, 600000, "CPU time for each size of the clear benchmark; a third of it for each instruction by extent");
 
 /* One row's column. */
 struct way {
 	const char *mode, *insn;
 	struct clear_how how;
 	bool plain; /* the limit: the instruction on the whole buffer, no order and no slices */
-	u64 ns;     /* of the fastest turn; for huge pages, of each one's fastest */
+	struct turns turns;
+	u64 ns; /* of the fastest turn; for 2 MiB pages, of each one's fastest */
 	u64 page_ns[BLOCKS_MAX];
 };
 
@@ -47,41 +64,53 @@ struct series {
 
 /* ---- what is measured ---- */
 
-static struct clear_how how_of(const struct clear_mode *mode, const struct clear_insn *insn)
+static struct clear_how how_of(const struct clear_mode *mode, const struct clear_insn *insn, u64 extent)
 {
-	return (struct clear_how){.mode = mode, .insn = {insn, insn, insn}, .threads = 1};
+	return (struct clear_how){.mode = mode, .insn = {insn, insn, insn}, .extent = extent, .threads = 1};
 }
 
 static void forget(struct way *way)
 {
+	way->turns.count = 0;
 	way->ns = ~0ULL;
 	for (unsigned i = 0; i < BLOCKS_MAX; i++)
 		way->page_ns[i] = ~0ULL;
 }
 
-static void add_way(struct series *s, const char *mode, const char *insn, struct clear_how how, bool plain)
+static struct way *add_way(struct series *s, const char *mode, const char *insn, struct clear_how how)
 {
-	s->way[s->ways++] = (struct way){.mode = mode, .insn = insn, .how = how, .plain = plain};
-	forget(&s->way[s->ways - 1]);
+	struct way *way = &s->way[s->ways++];
+
+	way->mode = mode;
+	way->insn = insn;
+	way->how = how;
+	way->plain = false;
+	forget(way);
+	return way;
 }
 
-/* Every mode with every instruction, the default with one thread and with all, the limit. */
+/* Each instruction in steps, in extents and whole; the default with one thread and with all; the limit. */
 static void add_ways(struct series *s)
 {
+	const struct clear_mode *page = &clear_modes[0], *multi = &clear_modes[1];
 	struct clear_how chosen = clear_how_selected();
+	const struct clear_insn *insn;
 
 	s->ways = 0;
-	for (const struct clear_mode *mode = clear_modes; mode->name; mode++)
-		for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
-			if (insn->supported() && !(s->page_bytes == PAGE_SIZE && mode->extent == PAGE_SIZE))
-				add_way(s, mode->name, insn->name, how_of(mode, insn), false);
-	if (s->page_bytes > CLEAR_EXTENT_MAX && chosen.threads > 1)
-		add_way(s, chosen.mode->name, "all-cpus", chosen, false);
+	for (unsigned n = 0; (insn = insn_in_turn(n)); n++) {
+		if (s->page_bytes > PAGE_SIZE)
+			add_way(s, page->name, insn->name, how_of(page, insn, PAGE_SIZE));
+		add_way(s, multi->name, insn->name, how_of(multi, insn, CLEAR_EXTENT));
+		if (s->page_bytes > CLEAR_EXTENT)
+			add_way(s, multi->name, insn->name, how_of(multi, insn, CLEAR_WHOLE));
+	}
+	if (s->page_bytes > CLEAR_EXTENT && chosen.threads > 1)
+		add_way(s, chosen.mode->name, "all-cpus", chosen);
 	chosen.threads = 1;
-	add_way(s, chosen.mode->name, "default", chosen, false);
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
+	add_way(s, chosen.mode->name, "default", chosen);
+	for (insn = clear_insns; insn->name; insn++)
 		if (insn->name[0] == 'n' && insn->supported())
-			add_way(s, "plain", insn->name, how_of(clear_modes, insn), true);
+			add_way(s, "plain", insn->name, how_of(page, insn, CLEAR_WHOLE))->plain = true;
 }
 
 static void clear_one(const struct series *s, const struct way *way, unsigned i)
@@ -109,11 +138,14 @@ static void turn_small(const struct series *s, struct way *way)
 	start = clock_ns();
 	for (unsigned i = 0; i < s->count; i++)
 		clear_one(s, way, i);
-	way->ns = MIN(way->ns, MAX(clock_ns() - start, 1));
+	turns_add(&way->turns, clock_ns() - start);
+	way->ns = way->turns.fastest;
 }
 
 static void turn_huge(const struct series *s, struct way *way)
 {
+	const u64 all = clock_cpu_ns();
+
 	way->ns = 0;
 	for (unsigned i = 0; i < s->count; i++) {
 		const u64 start = clock_ns();
@@ -122,41 +154,65 @@ static void turn_huge(const struct series *s, struct way *way)
 		way->page_ns[i] = MIN(way->page_ns[i], MAX(clock_ns() - start, 1));
 		way->ns += way->page_ns[i];
 	}
+	turns_add(&way->turns, clock_cpu_ns() - all);
+}
+
+/* The helpers' time is not this CPU's. */
+static void turn_giant(const struct series *s, struct way *way)
+{
+	u64 (*const clock)(void) = way->how.threads > 1 ? clock_ns : clock_cpu_ns;
+	const u64 start = clock();
+
+	clear_one(s, way, 0);
+	turns_add(&way->turns, clock() - start);
+	way->ns = way->turns.fastest;
 }
 
 static void turn(const struct series *s, struct way *way)
 {
 	if (s->page_bytes < CLEAR_LARGE_FROM)
 		turn_small(s, way);
+	else if (s->page_bytes > CLEAR_EXTENT)
+		turn_giant(s, way);
 	else
 		turn_huge(s, way);
 }
 
-/* A turn for each way. False if Ctrl-C came in the middle. */
-static bool measure_round(struct series *s)
+/* A turn for each way, another one first in each round. False if Ctrl-C came in the middle. */
+static bool measure_round(struct series *s, unsigned round)
 {
 	for (unsigned i = 0; i < s->ways; i++) {
 		if (input_stop_asked())
 			return false;
-		turn(s, &s->way[i]);
+		turn(s, &s->way[(i + round) % s->ways]);
 	}
 	return true;
 }
 
-/* False if it was stopped before each way had its turn. */
-static bool measure(struct series *s)
+/* The fastest there is, unmeasured: has the host back the memory. */
+static void touch_pages(const struct series *s)
 {
-	u64 start;
+	for (unsigned i = 0; i < s->count; i++)
+		clear_insn_selected(CLEAR_LARGE)->clear(s->page[i], s->page_bytes);
+}
 
-	if (!measure_round(s)) /* unmeasured: has the host back the memory */
-		return false;
+/* False if it was stopped before each way had its turn. */
+static bool measure(struct series *s, u64 budget)
+{
+	u64 start, cpu_start;
+
+	touch_pages(s);
 	for (unsigned i = 0; i < s->ways; i++)
 		forget(&s->way[i]);
 	start = clock_ns();
-	if (!measure_round(s))
+	cpu_start = clock_cpu_ns();
+	if (!measure_round(s, 0))
 		return false;
-	for (unsigned round = 1; round < ROUNDS_MAX && clock_ns() - start < BUDGET_NS; round++)
-		if (!measure_round(s))
+	for (unsigned round = 1;
+	     round < (gate ? ROUNDS_JUDGED : 1) || (round < ROUNDS_MAX && clock_cpu_ns() - cpu_start < budget &&
+						   clock_ns() - start < SLOWER_MAX * budget);
+	     round++)
+		if (!measure_round(s, round))
 			break;
 	return true;
 }
@@ -171,13 +227,14 @@ static u64 bytes_of(const struct series *s)
 /* GB/s in hundredths. */
 static u64 rate(const struct series *s, const struct way *way)
 {
-	return way ? bytes_of(s) * 100 / way->ns : 0;
+	return way ? bytes_of(s) * 100 / MAX(way->ns, 1) : 0;
 }
 
-static const struct way *find_way(const struct series *s, const char *mode, const char *insn)
+static const struct way *find_way(const struct series *s, const char *mode, const char *insn, u64 extent)
 {
 	for (unsigned i = 0; i < s->ways; i++)
-		if ((!mode || s->way[i].mode == mode) && s->way[i].insn == insn)
+		if ((!mode || s->way[i].mode == mode) && strcmp(s->way[i].insn, insn) == 0 &&
+		    (!extent || s->way[i].how.extent == extent))
 			return &s->way[i];
 	return NULL;
 }
@@ -187,21 +244,33 @@ static void print_rate(const char *what, u64 hundredths)
 	print("%s%5llu.%02llu", what, (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
 }
 
+/* A rate and its change against steps of 4 KiB; blanks where there is none. */
+static void print_column(u64 page, u64 rate)
+{
+	const s64 change = page ? ((s64)rate - (s64)page) * 1000 / (s64)page : 0;
+	char text[16] = "";
+
+	if (rate == 0)
+		return;
+	if (page)
+		format(text, sizeof(text), "%c%llu.%llu%%", change < 0 ? '-' : '+',
+		       (unsigned long long)((change < 0 ? -change : change) / 10),
+		       (unsigned long long)((change < 0 ? -change : change) % 10));
+	print_rate("  ", rate);
+	print(" %8s", text);
+}
+
 static void print_row(const struct series *s, const struct clear_insn *insn)
 {
-	const u64 page = rate(s, find_way(s, clear_modes[0].name, insn->name));
-	const u64 multi = rate(s, find_way(s, clear_modes[1].name, insn->name));
-	const s64 change = page ? ((s64)multi - (s64)page) * 1000 / (s64)page : 0;
+	const u64 page = rate(s, find_way(s, clear_modes[0].name, insn->name, 0));
 
 	print("  %-4s %-8s", s->size, insn->name);
 	if (page)
-		print_rate(" ", page);
+		print_rate("   ", page);
 	else
-		print("         ");
-	print_rate("  ", multi);
-	if (page)
-		print("  %c%lld.%lld%%", change < 0 ? '-' : '+', (long long)((change < 0 ? -change : change) / 10),
-		      (long long)((change < 0 ? -change : change) % 10));
+		print("           ");
+	print_column(page, rate(s, find_way(s, clear_modes[1].name, insn->name, CLEAR_EXTENT)));
+	print_column(page, rate(s, find_way(s, clear_modes[1].name, insn->name, CLEAR_WHOLE)));
 	print("\n");
 }
 
@@ -217,74 +286,180 @@ static void note_gain(const struct series *s, const struct way *chosen)
 	if (!page || !chosen)
 		return;
 	format(name, sizeof(name), "clear %s", s->size);
-	page_gain(name, "as one extent %llu.%02llu GB/s, page by page at best %llu.%02llu",
+	page_gain(name, "by default %llu.%02llu GB/s, in steps of 4 KiB at best %llu.%02llu",
 		  (unsigned long long)(rate(s, chosen) / 100), (unsigned long long)(rate(s, chosen) % 100),
 		  (unsigned long long)(rate(s, page) / 100), (unsigned long long)(rate(s, page) % 100));
 }
 
-/* The choice against the best single-CPU variant of the tables' multi column. */
-static void print_choice(const struct series *s)
+/* One CPU's ways but the default and the limit. */
+static bool is_rival(const struct way *way)
 {
-	const struct way *chosen = find_way(s, NULL, "default"), *all = find_way(s, NULL, "all-cpus"), *best = NULL;
-	const struct way *limit = &s->way[s->ways - 1];
+	return !way->plain && strcmp(way->insn, "default") != 0 && strcmp(way->insn, "all-cpus") != 0;
+}
+
+/* The way of one CPU that the default is furthest behind, or none that it is behind. */
+static const struct way *best_rival(const struct series *s, const struct way *chosen)
+{
+	const struct way *best = NULL;
 
 	for (unsigned i = 0; i < s->ways; i++)
-		if (!s->way[i].plain && &s->way[i] != chosen && &s->way[i] != all && (!best || s->way[i].ns < best->ns))
+		if (is_rival(&s->way[i]) && turns_behind(&chosen->turns, &s->way[i].turns) >
+						    (best ? turns_behind(&chosen->turns, &best->turns) : 0))
 			best = &s->way[i];
+	return best;
+}
+
+static void print_choice(const struct series *s)
+{
+	const struct way *chosen = find_way(s, NULL, "default", 0), *all = find_way(s, NULL, "all-cpus", 0);
+	const struct way *best = best_rival(s, chosen), *limit = &s->way[s->ways - 1];
+	const u64 behind = best ? turns_behind(&chosen->turns, &best->turns) : 0;
+	char extent[16];
+
 	note_gain(s, chosen);
 	print_rate("       default ", rate(s, chosen));
-	print(" = %llu%% of the best (%s %s)", (unsigned long long)(best->ns * 100 / chosen->ns), best->mode, best->insn);
+	if (best) {
+		clear_extent_name(best->how.extent, extent, sizeof(extent));
+		print(" (%llu.%llu%% behind %s, %s, %s)", (unsigned long long)(behind / 10),
+		      (unsigned long long)(behind % 10), best->insn, best->mode, extent);
+	} else {
+		print(" (none is faster)");
+	}
 	if (all)
 		print_rate("; all CPUs ", rate(s, all));
 	print_rate("; plain non-temporal fill ", rate(s, limit));
-	print("\n\n");
+	print("\n");
 }
 
-/* One more turn, counted: "cycles:N,instructions:N", for the pages of the record together. */
+/* More turns, counted and not measured, for the pages of the record together. */
 static void count_events(const struct series *s, const struct way *way, char *text, size_t size)
 {
-	const char *names[PMU_EVENTS_MAX];
-	const unsigned events = pmu_events(names);
-	u64 values[PMU_EVENTS_MAX];
-	size_t at = 0;
+	struct counters counters;
 
-	format(text, size, "none");
-	if (events == 0)
-		return;
-	pmu_start();
-	for (unsigned i = 0; i < s->count; i++)
-		clear_one(s, way, i);
-	pmu_stop(values);
-	for (unsigned i = 0; i < events; i++)
-		at += (size_t)format(text + at, size - at, "%s%s:%llu", i ? "," : "", names[i],
-				     (unsigned long long)values[i]);
+	counters_begin(&counters);
+	for (unsigned turn = 0; turn < counters_turns(); turn++) {
+		counters_start(&counters, turn);
+		for (unsigned i = 0; i < s->count; i++)
+			clear_one(s, way, i);
+		counters_stop(&counters, turn);
+	}
+	counters_text(&counters, text, size);
 }
 
 static void record(const struct series *s)
 {
-	char pmu[128];
+	char pmu[COUNTERS_TEXT], extent[16];
 
 	for (unsigned i = 0; i < s->ways; i++) {
 		const struct way *way = &s->way[i];
-		const unsigned threads = find_way(s, NULL, "all-cpus") == way ? way->how.threads : 1;
 
 		count_events(s, way, pmu, sizeof(pmu));
-		print("BENCH clear mode=%s insn=%s size=%s hint=0 bytes=%llu ns=%llu pmu=%s threads=%u\n", way->mode,
-		      way->insn, s->size, (unsigned long long)bytes_of(s), (unsigned long long)way->ns, pmu, threads);
+		clear_extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent, extent, sizeof(extent));
+		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu ns=%llu median_ns=%llu turns=%llu pmu=%s"
+		      " threads=%u\n",
+		      way->mode, way->insn, s->size, extent, (unsigned long long)bytes_of(s), (unsigned long long)way->ns,
+		      (unsigned long long)turns_median(&way->turns), (unsigned long long)way->turns.count, pmu,
+		      way->how.threads);
 	}
 }
 
-static void run_series(struct series *s)
+/* ---- the gate ---- */
+
+/* Two measurements must agree on what is faster than the default. */
+static bool passes_gate(struct series *s)
 {
-	add_ways(s);
-	if (!measure(s)) {
-		s->ways = 0; /* nothing to record */
-		return;
+	const struct way *chosen = find_way(s, NULL, "default", 0), *best;
+	u64 behind;
+
+	for (unsigned tries = 0; tries < 2; tries++) {
+		best = best_rival(s, chosen);
+		behind = best ? turns_behind(&chosen->turns, &best->turns) : 0;
+		if (gate == 0 || behind <= gate * 10)
+			return true;
+		if (tries == 0 && !measure(s, budget_ms * NS_PER_MS))
+			return true; /* stopped */
 	}
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
-		if (insn->supported())
-			print_row(s, insn);
+	print("       # FAILED: clearing %s by default takes at least %llu.%llu%% longer than by %s, clear_gate=%llu\n", s->size,
+	      (unsigned long long)(behind / 10), (unsigned long long)(behind % 10), best->insn, (unsigned long long)gate);
+	return false;
+}
+
+/* False if the default is behind; true also if it was stopped. */
+static bool run_series(struct series *s)
+{
+	const struct clear_insn *insn;
+	bool ok;
+
+	add_ways(s);
+	if (!measure(s, budget_ms * NS_PER_MS)) {
+		s->ways = 0; /* nothing to record */
+		return true;
+	}
+	ok = passes_gate(s);
+	for (unsigned n = 0; (insn = insn_in_turn(n)); n++)
+		print_row(s, insn);
 	print_choice(s);
+	return ok;
+}
+
+/* ---- by extent ---- */
+
+static const u64 extents_2m[] = {KIB(4), KIB(32), KIB(256), CLEAR_WHOLE, 0};
+static const u64 extents_1g[] = {KIB(4), KIB(64), MIB(2), MIB(32), MIB(256), CLEAR_WHOLE, 0};
+
+/* One figure of them, kept for its record. */
+static struct step {
+	const char *size, *insn;
+	u64 extent, bytes, ns, median_ns, turns;
+} steps[2 * INSNS_MAX * ARRAY_LEN(extents_1g)];
+static unsigned steps_used;
+
+static void run_extents(struct series *s, const struct clear_insn *insn, const u64 *extents)
+{
+	char name[16];
+
+	s->ways = 0;
+	for (; *extents; extents++)
+		add_way(s, clear_modes[1].name, insn->name, how_of(&clear_modes[1], insn, *extents));
+	if (!measure(s, budget_ms * NS_PER_MS / 3))
+		return;
+	print("  %-4s %-8s by extent", s->size, insn->name);
+	for (unsigned i = 0; i < s->ways; i++) {
+		const struct way *way = &s->way[i];
+
+		clear_extent_name(way->how.extent, name, sizeof(name));
+		print("  %s", name);
+		print_rate("", rate(s, way));
+		steps[steps_used++] = (struct step){s->size, insn->name, way->how.extent, bytes_of(s), way->ns,
+						    turns_median(&way->turns), way->turns.count};
+	}
+	print("\n");
+}
+
+/* The first instruction always has its row; the others as long as they take no more than three budgets. */
+static void run_ladder(struct series *s, const u64 *extents)
+{
+	const u64 start = clock_cpu_ns();
+	const struct clear_insn *insn;
+
+	for (unsigned n = 0; (insn = insn_in_turn(n)) && !input_stop_asked(); n++)
+		if (n == 0 || clock_cpu_ns() - start < 3 * budget_ms * NS_PER_MS)
+			run_extents(s, insn, extents);
+		else
+			print("  %-4s %-8s by extent: left out, the others took too long\n", s->size, insn->name);
+	s->ways = 0;
+}
+
+static void record_steps(void)
+{
+	char extent[16];
+
+	for (const struct step *step = steps; step < steps + steps_used; step++) {
+		clear_extent_name(step->extent, extent, sizeof(extent));
+		print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu median_ns=%llu turns=%llu\n", step->insn,
+		      step->size, extent, (unsigned long long)step->bytes, (unsigned long long)step->ns,
+		      (unsigned long long)step->median_ns, (unsigned long long)step->turns);
+	}
 }
 
 /* ---- buffers ---- */
@@ -292,20 +467,17 @@ static void run_series(struct series *s)
 /* As many blocks as the slowest instruction clears in TURN_NS, of those there are. */
 static unsigned blocks_for_a_turn(struct series *s)
 {
+	const struct clear_insn *insn;
 	u64 slowest = 1;
 
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		const struct clear_how how = how_of(&clear_modes[1], insn);
-		static struct way way;
+	s->ways = 0;
+	for (unsigned n = 0; (insn = insn_in_turn(n)); n++) {
+		struct way *way = add_way(s, "plain", insn->name, how_of(&clear_modes[1], insn, CLEAR_WHOLE));
 
-		if (!insn->supported())
-			continue;
-		way = (struct way){.how = how, .plain = true};
-		forget(&way);
 		s->count = 1;
-		turn(s, &way); /* the host backs it */
-		turn(s, &way);
-		slowest = MAX(slowest, way.ns);
+		turn(s, way); /* the host backs it */
+		turn(s, way);
+		slowest = MAX(slowest, way->ns);
 	}
 	return (unsigned)MAX(MIN(TURN_NS / slowest, BLOCKS_MAX), 2);
 }
@@ -318,13 +490,43 @@ static void free_pages(char *const *blocks, unsigned count, struct page *giga)
 		page_free(pfn_to_page(virt_to_phys(blocks[--count]) >> PAGE_SHIFT));
 }
 
+static bool run_all(struct series *small, struct series *large, struct series *giant)
+{
+	bool ok;
+
+	print("Clearing, GB/s: the same instruction in steps of 4 KiB and in extents\n"
+	      "(Arora, \"mm/clear_huge_page: use multi-page clearing\", 2023-04)\n\n"
+	      "  size insn     4K steps   extents   change     whole   change\n");
+	ok = run_series(small);
+	ok &= run_series(large);
+	if (giant->count)
+		ok &= run_series(giant);
+	else
+		print("  1G   left out: no free GiB in one piece\n");
+	print("\n");
+	record(small);
+	record(large);
+	record(giant);
+	print("\n");
+	if (input_stop_asked())
+		return ok;
+	steps_used = 0;
+	run_ladder(large, extents_2m);
+	if (giant->count)
+		run_ladder(giant, extents_1g);
+	print("  whole: one instruction; with interrupts on it is interrupted between two stores (mm/clear.h)\n\n");
+	record_steps();
+	return ok;
+}
+
 static bool bench_clear(void)
 {
 	static struct series small, large, giant;
 	struct page *giga = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	unsigned blocks = 0;
+	bool ok;
 
-	giant = (struct series){.ways = 0};
+	giant = (struct series){.size = "1G", .page_bytes = GIB(1)};
 	large = (struct series){.size = "2M", .page_bytes = 1ULL << BLOCK_SHIFT};
 	small = (struct series){.size = "4K", .page_bytes = PAGE_SIZE, .count = SMALL_PAGES};
 	while (blocks < BLOCKS_MAX) {
@@ -342,22 +544,14 @@ static bool bench_clear(void)
 	}
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
 		small.page[i] = large.page[0] + i * PAGE_SIZE;
-	print("Clearing, GB/s (Arora, \"mm/clear_huge_page: use multi-page clearing\", 2023-04)\n\n"
-	      "  size insn        page    multi  change\n");
-	run_series(&small);
 	large.count = MIN(blocks_for_a_turn(&large), blocks);
-	run_series(&large);
 	if (giga) {
-		giant = (struct series){.size = "1G", .page_bytes = GIB(1), .page = {page_address(giga)}, .count = 1};
-		run_series(&giant);
-	} else {
-		print("  1G   left out: no free GiB in one piece\n\n");
+		giant.page[0] = page_address(giga);
+		giant.count = 1;
 	}
-	record(&small);
-	record(&large);
-	record(&giant);
+	ok = run_all(&small, &large, &giant);
 	free_pages(large.page, blocks, giga);
-	return true;
+	return ok;
 }
 
-BENCH(clear, "clear 4 KiB, 2 MiB and 1 GiB pages in both modes with every instruction (S2)", bench_clear);
+BENCH(clear, "clear 4 KiB, 2 MiB and 1 GiB pages in steps and in extents with every instruction (S2)", bench_clear);

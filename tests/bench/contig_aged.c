@@ -9,15 +9,32 @@
  */
 #include "tests/bench/contig_aged.h"
 
+#include <arch/clock.h>
+
+#include "kernel/cmdline.h"
+#include "kernel/string.h"
 #include "mm/mm.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
+#include "tests/bench/sort.h"
 #include "tests/kernel/holder.h"
 
 enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };
 
+static u64 touch_bytes;
+OPTION_U64(aged_touch, touch_bytes, 0, TIB(1),
+	   "bytes of aged memory that are written first, as after long use all are: else an emulated machine has much of it yet to get from its host");
+
 static struct holder holder;
 static struct page *table;
+
+static void touch(struct page *chunk)
+{
+	u8 *start = page_address(chunk);
+
+	for (u64 i = 0; i < order_pages(CHUNK_ORDER); i++)
+		atomic_store_relaxed((u64 *)(start + i * PAGE_SIZE), 0);
+}
 
 static struct page *chain_chunks(u64 *count)
 {
@@ -25,6 +42,8 @@ static struct page *chain_chunks(u64 *count)
 
 	*count = 0;
 	while ((page = page_alloc(CHUNK_ORDER, USE_MOVABLE, 0, NODE_NONE))) {
+		if (*count * (PAGE_SIZE << CHUNK_ORDER) < touch_bytes)
+			touch(page);
 		page->private[0] = (u64)(virt_t)chain;
 		chain = page;
 		++*count;
@@ -76,6 +95,7 @@ u64 aged_begin(void)
 	if (!table)
 		return 0;
 	holder_init(&holder, &mm_kernel, page_address(table), (PAGE_SIZE << TABLE_ORDER) / sizeof(struct page *));
+	holder.sparse = true;
 	chunks = open_holes(chain_chunks(&count), &holes);
 	for (u64 i = 0; i < holes << CHUNK_ORDER; i++)
 		if (!holder_take(&holder, 0, 0))
@@ -85,6 +105,37 @@ u64 aged_begin(void)
 		holder_give(&holder, slot);
 	pcp_drain_all(&mm_kernel);
 	return holder.slots / 2;
+}
+
+enum { COPY_ROUNDS = 9, COPY_FRAMES = 256 };
+
+/* One round: pages that stay from slot `first` on, into pages that are free. */
+static u64 copy_ps(struct page *const *to, u64 count, u64 first)
+{
+	u64 start, copied = 0;
+
+	start = clock_ns();
+	for (u64 slot = first; slot < holder.slots && copied < count; slot++)
+		if (holder.page[slot])
+			memcpy(page_address(to[copied++]), page_address(holder.page[slot]), PAGE_SIZE);
+	return copied ? (clock_ns() - start) * 1000 / copied : 0;
+}
+
+/* All of what is copied to is there when the second turn begins, and has left the nearer caches when it is copied to again. */
+u64 aged_copy_ps(void)
+{
+	static struct page *to[COPY_ROUNDS * COPY_FRAMES];
+	const size_t count = page_alloc_bulk(USE_MOVABLE, 0, NODE_NONE, to, ARRAY_LEN(to));
+	u64 ps[COPY_ROUNDS] = {0};
+
+	for (u64 turn = 0; turn < 2 && count == ARRAY_LEN(to); turn++)
+		for (u64 round = 0; round < COPY_ROUNDS; round++)
+			ps[round] = copy_ps(to + round * COPY_FRAMES, COPY_FRAMES,
+					    (2 * round + turn) * holder.slots / (2 * COPY_ROUNDS));
+	page_free_bulk(to, count);
+	pcp_drain_all(&mm_kernel);
+	sort_u64(ps, COPY_ROUNDS);
+	return ps[COPY_ROUNDS / 2];
 }
 
 bool aged_verify(void)

@@ -1,12 +1,18 @@
 /*
  * Demand faults over a large region of huge pages: S2's own test (Arora, "mm/clear_huge_page: use multi-page
- * clearing", 2023-04: mmap(MAP_HUGETLB) of 64 GiB, touched page by page), with 1, 2, 4 ... all CPUs.
+ * clearing", 2023-04: mmap(MAP_HUGETLB) of 64 GiB, touched page by page by one task: fault_bytes=64G), with 1, 2, 4 ... all CPUs.
  *
- * The pool is grown before the clock starts, as hugetlb's is, and once before everything so that the host has backed
- * it. A leg that does not bring each page exactly once, or needs more than one round to unmap them all, fails.
+ *   pieces   4K: steps of 4 KiB, as Linux before the series; extents: of 32 MiB at most; whole: a 1 GiB page as one instruction
+ *   change   against 4K with the same instruction, by medians. rep stosb comes first, then each other instruction (one CPU)
+ *   default  what the machine chose for itself, with all the CPUs of the row for a 1 GiB page: compared with nothing
+ *   besides  what a fault takes besides clearing: the first run's time less that of clearing as many pages of the pool, alone.
+ *            With one CPU and -icount shift=0 a nanosecond is an instruction: `make bench-icount`
  *
- *   besides   what a fault takes besides clearing: the leg's time less that of clearing as many pages of the pool, alone.
- *             With one CPU and -icount shift=0 a nanosecond is an instruction: `make bench-icount`
+ * Ways take turns, fault_runs= times, another one first each time; the median counts, and the lowest and the highest are shown. One
+ * CPU's time is its own, as the series' task-clock is (clock_cpu_ns(); a kernel's is the clock), that of several the clock's.
+ *
+ * The pool is grown before the clock starts, as hugetlb's is, and once before everything so that the host has backed it. A leg that
+ * does not bring each page exactly once, or needs more than one round to unmap them all, fails.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>
@@ -22,21 +28,47 @@
 #include "mm/clear.h"
 #include "mm/pool.h"
 #include "mm/section.h"
+#include "tests/bench/counters.h"
+#include "tests/bench/insns.h"
+#include "tests/bench/sort.h"
 
-static u64 fault_bytes = GIB(1);
+enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
+#define BUDGET_NS (10 * NS_PER_S) /* for the runs of one size and number of CPUs beyond the least: of this CPU's own time ... */
+#define LIMIT_NS (40 * NS_PER_S)  /* ... and by the clock */
+
+static u64 fault_bytes = GIB(1), fault_runs;
+static unsigned fault_size, fault_mode, fault_insn;
+static bool fault_warm = true;
 OPTION_U64(fault_bytes, fault_bytes, MIB(2), TIB(16), "region of the fault benchmark, as far as it fits (64G in the original)");
+OPTION_U64(fault_runs, fault_runs, 0, RUNS_MAX, "times each way of the fault benchmark is measured, in turns; 0: three to seven, by time");
+OPTION_CHOICE(fault_size, fault_size, "all|2M|1G", "pages that the fault benchmark touches");
+OPTION(fault_mode, .values = "all", .rows = clear_modes, .row_bytes = sizeof(clear_modes[0]), .parse = option_parse_choice,
+       .target = &fault_mode, .help = "which way of clearing the fault benchmark measures");
+OPTION(fault_insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]), .parse = option_parse_choice,
+       .target = &fault_insn, .help = "which instruction the fault benchmark measures");
+OPTION_BOOL(fault_warm, fault_warm, "have the host back all memory before the fault benchmark, and measure clearing alone");
 
-enum { RECORDS_MAX = 64 };
+/* One way of clearing, for one size and number of CPUs. */
+struct way {
+	const char *insn, *pieces;
+	struct clear_how how;
+	u64 ns[RUNS_MAX];
+	unsigned runs;
+	u64 clear_ns, unmap_ns, unmap_rounds; /* of the first run */
+	struct counters counters;
+};
 
+/* What a record says. */
 struct leg {
-	const struct clear_mode *mode;
-	u64 page, pages;
-	unsigned cpus;
-	u64 faults, ns, clear_ns, unmap_ns, unmap_rounds;
+	const char *mode, *insn;
+	u64 page, pages, extent;
+	unsigned cpus, run, turn;
+	u64 faults, ns, clear_ns, besides_ns, unmap_ns, unmap_rounds;
+	char pmu[COUNTERS_TEXT];
 };
 
 static struct leg legs[RECORDS_MAX];
-static unsigned leg_count;
+static unsigned leg_count, turns; /* turns: legs so far, in their order */
 
 static struct pool *pool_for(u64 page)
 {
@@ -72,109 +104,300 @@ static u64 timed(void (*fn)(u64, u64, void *), struct region *r, u64 pages, unsi
 {
 	struct padata_mt_job job = {
 		.thread_fn = fn, .arg = r, .size = pages, .min_chunk = 1, .max_threads = cpus, .node = NODE_NONE};
-	const u64 start = clock_ns();
+	u64 (*const clock)(void) = cpus == 1 ? clock_cpu_ns : clock_ns;
+	const u64 start = clock();
 
 	padata_run(&job);
-	return clock_ns() - start;
+	return MAX(clock() - start, 1);
 }
 
-/* As many pages of the pool, cleared and nothing else. */
-static bool time_clear(struct leg *leg, struct clear_how how)
+/* As many pages of the pool, cleared and nothing else; 0: none is free. */
+static u64 time_clear(const struct leg *leg, const struct clear_how *how)
 {
 	static struct page *pages[2048];
-	struct region r = {.page = pages, .bytes = leg->page, .how = how};
-	u64 count = 0;
+	struct region r = {.page = pages, .bytes = leg->page, .how = *how};
+	u64 count = 0, ns = 0;
 
 	while (count < MIN(leg->pages, ARRAY_LEN(pages)) &&
 	       (pages[count] = pool_page_take(pool_for(leg->page), NODE_NONE, POOL_ANY)))
 		count++;
-	if (count == 0)
-		return false;
-	leg->clear_ns = timed(clear_only, &r, count, leg->cpus) * leg->pages / count;
+	if (count > 0)
+		ns = timed(clear_only, &r, count, leg->cpus) * leg->pages / count;
 	while (count > 0)
 		pool_page_give(pool_for(leg->page), pages[--count]);
-	return true;
+	return ns;
 }
 
-static bool run_leg(struct leg *leg)
+static u64 faults_so_far(u64 page)
 {
-	struct clear_how how = clear_how_selected();
+	struct huge_usage usage;
+
+	huge_usage(&usage);
+	return usage.faults[page == GIB(1) ? 2 : 1];
+}
+
+static u64 rounds_so_far(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.flushes;
+}
+
+/* Map, touch every page, unmap. What is counted is counted between `count` turns of the counters; NULL: nothing. */
+static bool touch_region(struct leg *leg, const struct clear_how *how, struct counters *counters, unsigned turn)
+{
 	struct region r = {.bytes = leg->page};
-	struct shootdown_stats rounds[2];
-	struct huge_usage usage[2];
-	const unsigned size = leg->page == GIB(1) ? 2 : 1;
 	u64 start;
 
-	how.mode = leg->mode;
-	how.threads = leg->mode->parallel ? leg->cpus : 1;
-	if (!time_clear(leg, how) || !(r.addr = huge_map(leg->pages * leg->page, leg->page, HUGE_RESERVE)))
+	r.addr = huge_map(leg->pages * leg->page, leg->page, HUGE_RESERVE);
+	if (!r.addr)
 		return false;
-	clear_how_force(&how);
-	huge_usage(&usage[0]);
+	clear_how_force(how);
+	leg->faults = faults_so_far(leg->page);
+	if (counters)
+		counters_start(counters, turn);
 	leg->ns = timed(touch, &r, leg->pages, leg->cpus);
-	huge_usage(&usage[1]);
+	if (counters)
+		counters_stop(counters, turn);
+	leg->faults = faults_so_far(leg->page) - leg->faults;
 	clear_how_force(NULL);
-	leg->faults = usage[1].faults[size] - usage[0].faults[size];
 
-	shootdown_stats_read(&rounds[0]);
+	leg->unmap_rounds = rounds_so_far();
 	start = clock_ns();
 	huge_unmap(r.addr);
 	leg->unmap_ns = clock_ns() - start;
-	shootdown_stats_read(&rounds[1]);
-	leg->unmap_rounds = rounds[1].flushes - rounds[0].flushes;
+	leg->unmap_rounds = rounds_so_far() - leg->unmap_rounds;
 	return leg->faults == leg->pages && leg->unmap_rounds == 1;
+}
+
+/* ---- the runs ---- */
+
+static u64 besides(const struct leg *leg)
+{
+	return leg->clear_ns && leg->ns > leg->clear_ns ? (leg->ns - leg->clear_ns) * leg->cpus / leg->pages : 0;
+}
+
+static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
+{
+	struct leg *leg = &legs[MIN(leg_count, RECORDS_MAX - 1)];
+	bool ok = true;
+
+	*leg = (struct leg){.mode = way->how.mode->name, .insn = way->insn, .page = page, .pages = pages, .cpus = cpus};
+	leg->extent = way->how.mode->by_page ? PAGE_SIZE : way->how.extent;
+	leg->run = way->runs + 1;
+	leg->turn = turns++;
+	if (way->runs == 0 && fault_warm)
+		leg->clear_ns = time_clear(leg, &way->how);
+	ok = touch_region(leg, &way->how, NULL, 0);
+	if (!ok)
+		pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", (unsigned long long)pages,
+		       (unsigned long long)leg->faults, (unsigned long long)leg->unmap_rounds);
+	leg->besides_ns = besides(leg);
+	if (way->runs == 0) {
+		way->clear_ns = leg->besides_ns;
+		way->unmap_ns = leg->unmap_ns;
+		way->unmap_rounds = leg->unmap_rounds;
+	}
+	way->ns[way->runs++] = leg->ns;
+	leg_count += leg_count < RECORDS_MAX;
+	return ok;
+}
+
+/* The counted runs are no measured ones: starting and reading counters takes time. */
+static bool run_counted(struct way *way, u64 page, u64 pages, unsigned first_leg)
+{
+	struct leg leg = {.page = page, .pages = pages, .cpus = 1};
+
+	counters_begin(&way->counters);
+	for (unsigned turn = 0; turn < counters_turns(); turn++)
+		if (!touch_region(&leg, &way->how, &way->counters, turn))
+			return false;
+	for (unsigned i = first_leg; i < leg_count; i++)
+		if (legs[i].run == 1 && legs[i].insn == way->insn && legs[i].mode == way->how.mode->name &&
+		    legs[i].extent == (way->how.mode->by_page ? PAGE_SIZE : way->how.extent))
+			counters_text(&way->counters, legs[i].pmu, sizeof(legs[i].pmu));
+	return true;
+}
+
+/* ---- ways ---- */
+
+struct rows {
+	struct way way[WAYS_MAX];
+	unsigned ways;
+};
+
+static void add_way(struct rows *rows, const char *insn, const char *pieces, struct clear_how how)
+{
+	struct way *way = &rows->way[rows->ways++];
+
+	way->insn = insn;
+	way->pieces = pieces;
+	way->how = how;
+	way->runs = 0;
+	counters_begin(&way->counters);
+}
+
+static bool mode_wanted(const struct clear_mode *mode)
+{
+	return fault_mode == 0 || &clear_modes[fault_mode - 1] == mode;
+}
+
+static void add_insn(struct rows *rows, const struct clear_insn *insn, u64 page)
+{
+	const struct clear_mode *steps = &clear_modes[0], *extents = &clear_modes[1];
+	struct clear_how how = {.insn = {insn, insn, insn}, .threads = 1};
+
+	if (mode_wanted(steps)) {
+		how.mode = steps;
+		add_way(rows, insn->name, "4K", how);
+	}
+	if (!mode_wanted(extents))
+		return;
+	how.mode = extents;
+	how.extent = CLEAR_EXTENT;
+	add_way(rows, insn->name, "extents", how);
+	if (page > CLEAR_EXTENT) {
+		how.extent = CLEAR_WHOLE;
+		add_way(rows, insn->name, "whole", how);
+	}
+}
+
+/* Every instruction with one CPU, rep stosb alone with more. */
+static void add_ways(struct rows *rows, u64 page, unsigned cpus)
+{
+	struct clear_how chosen = clear_how_selected();
+	const struct clear_insn *insn;
+
+	rows->ways = 0;
+	if (fault_insn) {
+		if (clear_insns[fault_insn - 1].supported())
+			add_insn(rows, &clear_insns[fault_insn - 1], page);
+		return;
+	}
+	for (unsigned n = 0; (insn = insn_in_turn(n)) && (n == 0 || cpus == 1); n++)
+		add_insn(rows, insn, page);
+	if (fault_mode)
+		return;
+	chosen.threads = chosen.mode->parallel ? cpus : 1;
+	add_way(rows, "default", chosen.mode->by_page ? "4K" : "extents", chosen);
 }
 
 /* ---- output ---- */
 
-static void print_fixed(const char *what, u64 thousandths)
+static void print_fixed(const char *before, u64 thousandths, const char *behind)
 {
-	print("%s%llu.%03llu", what, (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000));
+	print("%s%llu.%03llu%s", before, (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000),
+	      behind);
 }
 
-static u64 besides(const struct leg *leg)
+static u64 rate(u64 bytes, u64 ns)
 {
-	return leg->ns > leg->clear_ns ? (leg->ns - leg->clear_ns) * leg->cpus / leg->pages : 0;
+	return bytes * 1000 / MAX(ns, 1);
 }
 
-static void print_leg(const struct leg *leg)
+static u64 median(const struct way *way)
 {
-	print("  %s   %-6s %5u %7llu", leg->page == GIB(1) ? "1G" : "2M", leg->mode->name, leg->cpus,
-	      (unsigned long long)leg->pages);
-	print_fixed("   ", leg->pages * leg->page * 1000 / MAX(leg->ns, 1));
-	print_fixed(" GB/s  ", leg->ns / leg->pages);
-	print(" us/fault, besides %llu ns", (unsigned long long)besides(leg));
-	print_fixed("   unmap ", leg->unmap_ns / 1000);
-	print(" ms, %llu round\n", (unsigned long long)leg->unmap_rounds);
+	u64 ns[RUNS_MAX];
+
+	for (unsigned i = 0; i < way->runs; i++)
+		ns[i] = way->ns[i];
+	sort_u64(ns, way->runs);
+	return way->runs ? ns[way->runs / 2] : 0;
+}
+
+/* Of the same instruction, in steps of 4 KiB. */
+static const struct way *before(const struct rows *rows, const struct way *after)
+{
+	for (unsigned i = 0; i < rows->ways; i++)
+		if (rows->way[i].how.mode->by_page && rows->way[i].insn == after->insn && &rows->way[i] != after)
+			return &rows->way[i];
+	return NULL;
+}
+
+static void print_change(const struct way *from, const struct way *to)
+{
+	const s64 change = (s64)(median(from) * 1000 / MAX(median(to), 1)) - 1000;
+	const u64 size = (u64)(change < 0 ? -change : change);
+
+	print(" %c%llu.%llu%%", change < 0 ? '-' : '+', (unsigned long long)(size / 10), (unsigned long long)(size % 10));
+}
+
+static void print_way(const struct rows *rows, const struct way *way, u64 page, u64 pages, unsigned cpus)
+{
+	u64 fastest = way->ns[0], slowest = way->ns[0];
+
+	for (unsigned i = 0; i < way->runs; i++) {
+		fastest = MIN(fastest, way->ns[i]);
+		slowest = MAX(slowest, way->ns[i]);
+	}
+	print("  %s   %-8s %-8s %5u %7llu %4u ", page == GIB(1) ? "1G" : "2M", way->insn, way->pieces, cpus,
+	      (unsigned long long)pages, way->runs);
+	print_fixed("  ", rate(pages * page, median(way)), "");
+	print_fixed(" (", rate(pages * page, slowest), "");
+	print_fixed(" to ", rate(pages * page, fastest), ") GB/s");
+	if (before(rows, way))
+		print_change(before(rows, way), way);
+	print_fixed("; ", median(way) / pages, " us/fault");
+	if (fault_warm)
+		print(", besides %llu ns", (unsigned long long)way->clear_ns);
+	print_fixed("; unmap ", way->unmap_ns / 1000, " ms");
+	print(", %llu round\n", (unsigned long long)way->unmap_rounds);
+}
+
+static void print_counters(const struct rows *rows, u64 page, u64 pages)
+{
+	for (unsigned i = 0; i < rows->ways; i++) {
+		const struct way *way = &rows->way[i];
+
+		print("  %s   %-8s %-8s counted, a page: ", page == GIB(1) ? "1G" : "2M", way->insn, way->pieces);
+		counters_print(&way->counters, pages);
+		print("\n");
+	}
 }
 
 static void record(const struct leg *leg)
 {
-	print("BENCH fault mode=%s size=%s cpus=%u pages=%llu faults=%llu instructions=none ns=%llu clear_ns=%llu besides_ns=%llu"
-	      " unmap_ns=%llu unmap_rounds=%llu\n",
-	      leg->mode->name, leg->page == GIB(1) ? "1G" : "2M", leg->cpus, (unsigned long long)leg->pages,
-	      (unsigned long long)leg->faults, (unsigned long long)leg->ns, (unsigned long long)leg->clear_ns,
-	      (unsigned long long)besides(leg), (unsigned long long)leg->unmap_ns, (unsigned long long)leg->unmap_rounds);
+	char extent[16];
+
+	clear_extent_name(leg->extent, extent, sizeof(extent));
+	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u turn=%u faults=%llu ns=%llu clear_ns=%llu"
+	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s\n",
+	      leg->mode, leg->insn, leg->page == GIB(1) ? "1G" : "2M", extent, leg->cpus, leg->cpus == 1 ? "cpu" : "wall",
+	      (unsigned long long)leg->pages, leg->run,
+	      leg->turn, (unsigned long long)leg->faults, (unsigned long long)leg->ns, (unsigned long long)leg->clear_ns,
+	      (unsigned long long)leg->besides_ns, (unsigned long long)leg->unmap_ns, (unsigned long long)leg->unmap_rounds,
+	      leg->pmu[0] ? leg->pmu : "none");
 }
 
 /* ---- legs ---- */
 
+static bool another_run(unsigned run, u64 start, u64 cpu_start)
+{
+	if (fault_runs)
+		return run < fault_runs;
+	return run < RUNS_LEAST ||
+	       (run < RUNS && clock_cpu_ns() - cpu_start < BUDGET_NS && clock_ns() - start < LIMIT_NS);
+}
+
 static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 {
+	static struct rows rows;
+	const unsigned first_leg = leg_count;
+	const u64 start = clock_ns(), cpu_start = clock_cpu_ns();
 	bool ok = true;
 
-	for (const struct clear_mode *mode = clear_modes; mode->name && !input_stop_asked(); mode++) {
-		struct leg *leg = &legs[MIN(leg_count, RECORDS_MAX - 1)];
-
-		*leg = (struct leg){.mode = mode, .page = page, .pages = pages, .cpus = cpus};
-		if (!run_leg(leg)) {
-			pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", (unsigned long long)pages,
-			       (unsigned long long)leg->faults, (unsigned long long)leg->unmap_rounds);
-			ok = false;
-		}
-		print_leg(leg);
-		leg_count += leg_count < RECORDS_MAX;
-	}
+	add_ways(&rows, page, cpus);
+	for (unsigned run = 0; another_run(run, start, cpu_start) && !input_stop_asked(); run++)
+		for (unsigned i = 0; i < rows.ways && !input_stop_asked(); i++)
+			ok &= run_leg(&rows.way[(i + run) % rows.ways], page, pages, cpus);
+	for (unsigned i = 0; i < rows.ways && cpus == 1 && !input_stop_asked(); i++)
+		ok &= run_counted(&rows.way[i], page, pages, first_leg);
+	for (unsigned i = 0; i < rows.ways; i++)
+		if (rows.way[i].runs)
+			print_way(&rows, &rows.way[i], page, pages, cpus);
+	if (cpus == 1 && counters_turns() > 0)
+		print_counters(&rows, page, pages);
 	return ok;
 }
 
@@ -189,7 +412,7 @@ static bool run_size(u64 page)
 		print("  %s   left out: no free memory for one page\n", page == GIB(1) ? "1G" : "2M");
 		return true;
 	}
-	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE); /* has the host back it */
+	once = fault_warm ? huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE) : NULL; /* has the host back it */
 	if (once)
 		huge_unmap(once);
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
@@ -200,14 +423,18 @@ static bool run_size(u64 page)
 
 static bool bench_fault(void)
 {
-	bool ok;
+	bool ok = true;
 
 	leg_count = 0;
+	turns = 0;
 	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page clearing\", 2023-04)\n\n"
-	      "  size mode    cpus   pages   brought\n");
-	ok = run_size(MIB(2));
-	if (cpu_has_1g_mappings() && !input_stop_asked())
+	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), change against 4K\n");
+	if (fault_size != 2)
+		ok &= run_size(MIB(2));
+	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
 		ok &= run_size(GIB(1));
+	if (counters_turns() == 0)
+		print("  counters: %s\n", counters_missing());
 	ok &= mm_account(&mm_kernel, machine_pools);
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)
@@ -215,4 +442,4 @@ static bool bench_fault(void)
 	return ok;
 }
 
-BENCH(fault, "touch a region of 2 MiB and 1 GiB pages with 1 to all CPUs (S2)", bench_fault);
+BENCH(fault, "touch a region of 2 MiB and 1 GiB pages, cleared in steps and in extents, with 1 to all CPUs (S2)", bench_fault);

@@ -15,7 +15,9 @@
 #include "mm/directmap.h"
 #include "mm/hvo.h"
 #include "mm/memblock.h"
+#include "mm/memmap_open.h"
 #include "mm/mm.h"
+#include "mm/pool.h"
 #include "mm/watermark.h"
 
 enum { ZONES_SHOWN = 8 };
@@ -43,9 +45,14 @@ static void print_owners(void)
 static void print_clear(void)
 {
 	const struct clear_how how = clear_how_selected();
+	char extent[16];
 
-	print("  clear    %s: %s below 256 KiB, %s up to 32 MiB, %s beyond\n", how.mode->name, how.insn[CLEAR_SMALL]->name,
+	clear_extent_name(how.extent, extent, sizeof(extent));
+	print("  clear    %s: %s below 256 KiB, %s up to 32 MiB, %s beyond", how.mode->name, how.insn[CLEAR_SMALL]->name,
 	      how.insn[CLEAR_LARGE]->name, how.insn[CLEAR_GIANT]->name);
+	if (how.extent != CLEAR_EXTENT)
+		print("; extents: %s", extent);
+	print("\n");
 }
 
 u64 machine_ready_ns(void)
@@ -56,6 +63,7 @@ u64 machine_ready_ns(void)
 void machine_print(void)
 {
 	const struct memblock_totals totals = memblock_totals();
+	const struct memmap_boot made = memmap_boot();
 	const u64 ready = machine_ready_ns();
 	struct mm_usage usage;
 
@@ -78,9 +86,13 @@ void machine_print(void)
 	print("  ready    %llu.%03llu ms after entry\n\n", (unsigned long long)(ready / NS_PER_MS),
 	      (unsigned long long)(ready / NS_PER_US % 1000));
 	print("BENCH boot firmware=%s cpus_found=%u cpus_started=%u nodes=%u ram_bytes=%llu ns_to_ready=%llu"
-	      " memmap_bytes=%llu\n",
+	      " memmap_bytes=%llu memmap=%s memmap_asked=%u%s memmap_threads=%u memmap_pages=%llu memmap_ns=%llu"
+	      " hvo=%s pool_pages=%llu pool_ns=%llu\n",
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
-	      (unsigned long long)totals.ram_bytes, (unsigned long long)ready, (unsigned long long)usage.memmap_bytes);
+	      (unsigned long long)totals.ram_bytes, (unsigned long long)ready, (unsigned long long)usage.memmap_bytes,
+	      made.way->name, made.asked.value, made.asked.percent ? "%" : "", made.slowest.threads,
+	      (unsigned long long)made.slowest.sections * SECTION_FRAMES, (unsigned long long)made.slowest.ns, hvo_mode_selected()->name,
+	      (unsigned long long)pool_2m.boot, (unsigned long long)pool_2m.boot_ns);
 }
 
 static int cmd_machine(const struct words *words)

@@ -4,7 +4,8 @@
  *   (nothing)        the machine, then the S0 table
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked: see that they are reported
+ *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked: see that they are reported; leak-*: leaks.c;
+ *                    calls from where they may not be made, alloc-in-interrupt and others: misuse.c
  *
  * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
  */
@@ -19,18 +20,16 @@
 #include "kernel/string.h"
 #include "kernel/test.h"
 #include "kernel/verdict.h"
-#include "mm/page_check.h"
-#include "mm/page_owner.h"
 #include "mm/pool.h"
 #include "tests/bench/hang.h"
+#include "tests/bench/leaks.h"
 #include "tests/bench/machine.h"
-
-enum { OWNER_LINES = 24 };
+#include "tests/bench/misuse.h"
 
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked");
+OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, leak-none, alloc-in-interrupt, round-with-lock ...");
 
 /* ---- broken on purpose ---- */
 
@@ -73,8 +72,11 @@ static void no_page(void)
 
 static void run_broken(const char *name)
 {
+	if (payload_leaks(name))
+		return;
 	payload_hang(name);
 	payload_sanitizers(name);
+	payload_misuse(name);
 	if (strcmp(name, "panic") == 0)
 		panic("asked for on the command line");
 	if (strcmp(name, "overflow") == 0)
@@ -100,6 +102,4 @@ void payload_run(void)
 		tests_run(test_patterns); /* counts for the verdict itself */
 	else
 		bench_run(bench_names ? bench_names : "hvo");
-	if (page_watch_at_boot() & WATCH_OWNERS)
-		page_owner_summary(&mm_kernel, 0, OWNER_LINES);
 }

@@ -1,42 +1,41 @@
 /*
- * The S3 table: batches of 10,000 pages allocated and freed, with the type cached while pages lie on per-CPU lists (before)
- * and without (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09, and the thread below it).
+ * The S3 table: batches of 10,000 pages allocated and freed, with the type cached while pages lie on per-CPU lists (before), with
+ * the series' first patch, with all of it, and ours (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09, and
+ * the thread below it; mm/pcp_types.c).
  *
- * As there, lists hold a third of a batch, so that each batch fills and drains them; both ways of freeing, one by one and in
- * bulk, are counted: exactly one pageblock look-up per page freed, on both. Runs with and without take turns, and the table
- * gives the 95% interval of without / with over the pairs. `stale`: pages that a drain puts on the list of a type their block no
- * longer has, when blocks are retyped while their pages lie on the lists.
+ * As there, lists hold a third of a batch, so that each batch fills and drains them; pages are freed one by one and, every other
+ * time, in bulk. The four take turns, and the table gives the 95% interval of the ratios over the rounds. The published
+ * figures are of the first patch alone: first / on.
  *
- * Below it, the thread's page_fault1 on one CPU: allocate, clear, map, and at the end unmap and free all.
+ *   look-ups   of a block's type, for each page fetched from the zone, freed, given back. What the cache is there to save
+ *   stale      pages that a drain puts on the list of a type their block no longer has, when blocks are retyped while their
+ *              pages lie on the lists
+ *
+ * With one CPU and -icount shift=0 a picosecond is a thousandth of an instruction: `make bench-icount`.
  */
-#include <arch/clear.h>
 #include <arch/clock.h>
 
 #include "kernel/bench.h"
 #include "kernel/input.h"
 #include "kernel/machine_page.h"
 #include "kernel/printk.h"
-#include "kernel/shootdown.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
-#include "mm/vmap.h"
+#include "tests/bench/sort.h"
 
-enum { BATCH = 10000, HIGH = BATCH / 3, PAIRS = 10, ROUNDS = 21, REGION = 512, REGIONS = 10, STALE_PAGES = 2000 };
+enum { BATCH = 10000, HIGH = BATCH / 3, ROUNDS = 10, BATCHES = 21, STALE_PAGES = 2000, WAYS_MAX = 6 };
 
 struct leg {
-	u64 ns_alloc, ns_free; /* picoseconds a page */
-	u64 lookups, drain_lookups, stale, freed;
-	u64 ns_fault;
+	u64 ps_alloc, ps_free; /* a page */
+	u64 freed, bulk;       /* pages; those freed in bulk */
+	struct pcp_stats stats;
+	u64 stale;
 };
 
 static struct page *pages[BATCH];
-static virt_t region;
-
-static u64 per_page_ps(u64 ns, u64 count)
-{
-	return count ? ns * 1000 / count : 0;
-}
+static struct leg legs[WAYS_MAX][ROUNDS];
+static unsigned ways;
 
 static bool alloc_batch(void)
 {
@@ -50,67 +49,36 @@ static bool alloc_batch(void)
 	return true;
 }
 
-static u64 median(u64 values[ROUNDS])
+static void free_batch(bool bulk)
 {
-	for (unsigned i = 1; i < ROUNDS; i++)
-		for (unsigned j = i; j > 0 && values[j - 1] > values[j]; j--) {
-			const u64 larger = values[j - 1];
-
-			values[j - 1] = values[j];
-			values[j] = larger;
-		}
-	return values[ROUNDS / 2];
+	for (unsigned i = 0; i < BATCH && !bulk; i++)
+		page_free(pages[i]);
+	if (bulk)
+		page_free_bulk(pages, BATCH);
 }
 
-/* Odd rounds free in bulk. The median of the rounds: who else uses the host disturbs the others. */
+/* The median of the batches: who else uses the host disturbs the others. */
 static bool batches(struct leg *leg)
 {
-	u64 alloc[ROUNDS], free[ROUNDS], start, middle;
+	u64 alloc[BATCHES], free[BATCHES];
 
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		start = clock_ns();
+	for (unsigned b = 0; b < BATCHES; b++) {
+		const u64 start = clock_ns();
+		u64 middle;
+
 		if (!alloc_batch())
 			return false;
 		middle = clock_ns();
-		if (round % 2)
-			page_free_bulk(pages, BATCH);
-		else
-			for (unsigned i = 0; i < BATCH; i++)
-				page_free(pages[i]);
-		alloc[round] = middle - start;
-		free[round] = clock_ns() - middle;
+		free_batch(b % 2);
+		free[b] = clock_ns() - middle;
+		alloc[b] = middle - start;
 		leg->freed += BATCH;
+		leg->bulk += b % 2 ? BATCH : 0;
 	}
-	leg->ns_alloc = per_page_ps(median(alloc), BATCH);
-	leg->ns_free = per_page_ps(median(free), BATCH);
-	return true;
-}
-
-/* The hosted machine has no addresses for mappings: no such loop there. */
-static bool faults(struct leg *leg)
-{
-	const u64 start = clock_ns();
-
-	for (unsigned turn = 0; turn < REGIONS && region; turn++) {
-		unsigned mapped = 0;
-
-		for (; mapped < REGION; mapped++) {
-			struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
-
-			if (!page)
-				break;
-			clear_pages(page_address(page), 1);
-			vmap_map(region + mapped * PAGE_SIZE, page_pfn(page) << PAGE_SHIFT, PAGE_SIZE, PT_RW, PT_PAGE);
-			pages[mapped] = page;
-		}
-		vmap_unmap((void *)region, mapped * PAGE_SIZE);
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
-		for (unsigned i = 0; i < mapped; i++)
-			page_free(pages[i]);
-		if (mapped < REGION)
-			return false;
-	}
-	leg->ns_fault = region ? per_page_ps(clock_ns() - start, REGIONS * REGION) : 0;
+	sort_u64(alloc, BATCHES);
+	sort_u64(free, BATCHES);
+	leg->ps_alloc = alloc[BATCHES / 2] * 1000 / BATCH;
+	leg->ps_free = free[BATCHES / 2] * 1000 / BATCH;
 	return true;
 }
 
@@ -122,7 +90,7 @@ static void retype(unsigned count, enum migratetype type)
 	for (unsigned i = 0; i < count; i++) {
 		const u32 index = (u32)(page_pfn(pages[i]) >> BLOCK_ORDER);
 
-		if (index != last && block_at(&mm_kernel, index)->state == BLOCK_FULL)
+		if (index != last && block_look_at(&mm_kernel, index).state == BLOCK_FULL)
 			migratetype_set(&mm_kernel, index, 1, type);
 		last = index;
 	}
@@ -143,37 +111,86 @@ static void count_stale(struct leg *leg)
 	leg->stale = pcp_stats(&mm_kernel).stale - before;
 }
 
-static bool run_leg(struct leg *leg, bool type_cache)
+static struct pcp_stats stats_since(const struct pcp_stats *before)
 {
-	struct pcp_stats before, after;
+	const struct pcp_stats now = pcp_stats(&mm_kernel);
+
+	return (struct pcp_stats){.lookups = now.lookups - before->lookups,
+				  .fetch_lookups = now.fetch_lookups - before->fetch_lookups,
+				  .drain_lookups = now.drain_lookups - before->drain_lookups,
+				  .drained = now.drained - before->drained,
+				  .evictions = now.evictions - before->evictions};
+}
+
+static bool run_leg(struct leg *leg, const struct pcp_types *types)
+{
+	struct pcp_stats before;
 	bool ok;
 
 	*leg = (struct leg){0};
-	pcp_drain_all(&mm_kernel);
-	pcp_set_type_cache(type_cache);
+	pcp_set_types(&mm_kernel, types);
 	before = pcp_stats(&mm_kernel);
 	ok = batches(leg);
-	after = pcp_stats(&mm_kernel);
-	leg->lookups = after.lookups - before.lookups;
-	leg->drain_lookups = after.drain_lookups - before.drain_lookups;
-	ok &= faults(leg);
+	leg->stats = stats_since(&before);
 	count_stale(leg);
-	pcp_drain_all(&mm_kernel);
 	return ok;
 }
 
-static void print_record(const struct leg *leg, bool type_cache, unsigned run)
+/* Look-ups are exact: each way makes those of its row in mm/pcp_types.c and no other. */
+static bool counts_right(const struct leg *leg, const struct pcp_types *types)
 {
-	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu lookups=%llu freed=%llu "
-	      "drain_lookups=%llu stale=%llu ns_fault=%llu\n",
-	      type_cache ? "on" : "off", BATCH, run, (unsigned long long)(leg->ns_alloc / 1000),
-	      (unsigned long long)(leg->ns_alloc % 1000), (unsigned long long)(leg->ns_free / 1000),
-	      (unsigned long long)(leg->ns_free % 1000), (unsigned long long)leg->lookups,
-	      (unsigned long long)leg->freed, (unsigned long long)leg->drain_lookups, (unsigned long long)leg->stale,
-	      (unsigned long long)(leg->ns_fault / 1000));
+	const struct pcp_stats *s = &leg->stats;
+	const u64 drain = types->stored ? 0 : types->by_page ? s->drained : s->evictions;
+	const bool right = s->lookups == leg->freed + (types->twice ? leg->bulk : 0) && s->drain_lookups == drain &&
+			   (s->fetch_lookups > 0) == types->twice && (leg->stale > 0) == types->stored;
+
+	if (!right)
+		pr_err("pcp: %s: %llu look-ups for %llu pages freed, %llu for %llu given back, %llu on fetching, %llu stale",
+		       types->name, (unsigned long long)s->lookups, (unsigned long long)leg->freed,
+		       (unsigned long long)s->drain_lookups, (unsigned long long)s->drained,
+		       (unsigned long long)s->fetch_lookups, (unsigned long long)leg->stale);
+	return right;
 }
 
-/* ---- the interval ---- */
+/* ---- output ---- */
+
+static void print_thousandths(u64 value)
+{
+	print(" %5llu.%03llu", (unsigned long long)(value / 1000), (unsigned long long)(value % 1000));
+}
+
+static void print_record(const struct leg *leg, const struct pcp_types *types, unsigned run)
+{
+	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu lookups=%llu freed=%llu "
+	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu\n",
+	      types->name, BATCH, run, (unsigned long long)(leg->ps_alloc / 1000), (unsigned long long)(leg->ps_alloc % 1000),
+	      (unsigned long long)(leg->ps_free / 1000), (unsigned long long)(leg->ps_free % 1000),
+	      (unsigned long long)leg->stats.lookups, (unsigned long long)leg->freed,
+	      (unsigned long long)leg->stats.fetch_lookups, (unsigned long long)leg->stats.drain_lookups,
+	      (unsigned long long)leg->stats.drained, (unsigned long long)leg->stale);
+}
+
+/* One way over all rounds: medians; look-ups of each page freed. */
+static void print_way(unsigned way, unsigned rounds)
+{
+	u64 alloc[ROUNDS], free[ROUNDS];
+	const struct leg *leg = &legs[way][0]; /* counts are alike in all */
+
+	for (unsigned r = 0; r < rounds; r++) {
+		alloc[r] = legs[way][r].ps_alloc;
+		free[r] = legs[way][r].ps_free;
+	}
+	sort_u64(alloc, rounds);
+	sort_u64(free, rounds);
+	print("  %-7s", pcp_types[way].name);
+	print_thousandths(alloc[rounds / 2]);
+	print_thousandths(free[rounds / 2]);
+	print("  ");
+	print_thousandths(leg->stats.fetch_lookups * 1000 / leg->freed);
+	print_thousandths(leg->stats.lookups * 1000 / leg->freed);
+	print_thousandths(leg->stats.drain_lookups * 1000 / leg->freed);
+	print(" %8llu %7llu\n", (unsigned long long)leg->stats.drain_lookups, (unsigned long long)leg->stale);
+}
 
 static s64 square_root(u64 x)
 {
@@ -185,99 +202,97 @@ static s64 square_root(u64 x)
 	return (s64)root;
 }
 
-/* Mean and half width of the 95% interval of PAIRS ratios in units of 1/100000: Student's t with 9 degrees of freedom. */
-static void interval(const s64 ratio[PAIRS], s64 *mean, s64 *half)
+/* Mean and half width of the 95% interval of ROUNDS ratios in units of 1/100000: Student's t with 9 degrees of freedom. */
+static void interval(const s64 ratio[ROUNDS], s64 *mean, s64 *half)
 {
 	u64 squares = 0;
 
 	*mean = 0;
-	for (unsigned i = 0; i < PAIRS; i++)
+	for (unsigned i = 0; i < ROUNDS; i++)
 		*mean += ratio[i];
-	*mean /= PAIRS;
-	for (unsigned i = 0; i < PAIRS; i++)
+	*mean /= ROUNDS;
+	for (unsigned i = 0; i < ROUNDS; i++)
 		squares += (u64)((ratio[i] - *mean) * (ratio[i] - *mean));
-	*half = 2262 * square_root(squares / (PAIRS - 1)) / 3162; /* t * sd / sqrt(10) */
+	*half = 2262 * square_root(squares / (ROUNDS - 1)) / 3162; /* t * sd / sqrt(10) */
 }
 
-static void print_ratio(const char *name, const s64 ratio[PAIRS])
+static u64 both(const struct leg *leg)
 {
-	s64 mean, half;
+	return leg->ps_alloc + leg->ps_free;
+}
 
+static void print_ratio(const char *after, const char *before, const char *what)
+{
+	const unsigned a = (unsigned)(pcp_types_find(after) - pcp_types), b = (unsigned)(pcp_types_find(before) - pcp_types);
+	s64 ratio[ROUNDS], mean, half;
+
+	for (unsigned r = 0; r < ROUNDS; r++)
+		ratio[r] = (s64)(both(&legs[a][r]) * 100000 / MAX(both(&legs[b][r]), 1));
 	interval(ratio, &mean, &half);
-	page_gain("pcp", "%s without a cached type / with one: %lld.%04lld +- %lld.%04lld", name, (long long)(mean / 100000),
+	page_gain("pcp", "a page %s / %s: %lld.%04lld +- %lld.%04lld", after, before, (long long)(mean / 100000),
 		  (long long)(mean % 100000 / 10), (long long)(half / 100000), (long long)(half % 100000 / 10));
-	print("  %-8s without / with: %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld%s\n", name,
+	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after, before,
 	      (long long)(mean / 100000), (long long)(mean % 100000 / 10), (long long)((mean - half) / 100000),
 	      (long long)((mean - half) % 100000 / 10), (long long)((mean + half) / 100000),
-	      (long long)((mean + half) % 100000 / 10), mean - half <= 100000 ? ": not slower" : ": SLOWER");
+	      (long long)((mean + half) % 100000 / 10), what);
 }
 
-static bool check_leg(const struct leg *leg, bool type_cache)
+/* ---- rounds ---- */
+
+/* Each way once, the first one another in each round. */
+static bool run_round(unsigned round)
 {
-	if (leg->lookups != leg->freed)
-		pr_err("pcp: %llu look-ups for %llu pages freed", (unsigned long long)leg->lookups,
-		       (unsigned long long)leg->freed);
-	if ((leg->stale > 0) != type_cache)
-		pr_err("pcp: %llu stale pages with the cache %s", (unsigned long long)leg->stale, type_cache ? "on" : "off");
-	return leg->lookups == leg->freed && (leg->stale > 0) == type_cache;
+	bool ok = true;
+
+	for (unsigned i = 0; i < ways && ok; i++) {
+		const unsigned way = (round + i) % ways;
+
+		ok = run_leg(&legs[way][round], &pcp_types[way]) && counts_right(&legs[way][round], &pcp_types[way]);
+	}
+	return ok;
 }
 
-static bool pairs(void)
+static bool rounds(void)
 {
-	static struct leg off[PAIRS], on[PAIRS], warm;
-	s64 batch[PAIRS], fault[PAIRS];
 	unsigned done;
-	bool ok = run_leg(&warm, false) && run_leg(&warm, true);
+	bool ok = true;
 
-	print("  pair   without: alloc    free   fault  look-ups  stale   with: alloc    free   fault  look-ups  stale\n");
-	for (done = 0; done < PAIRS && ok && !input_stop_asked(); done++) {
-		const unsigned i = done;
-
-		if (i % 2)
-			ok = run_leg(&on[i], true) && run_leg(&off[i], false);
-		else
-			ok = run_leg(&off[i], false) && run_leg(&on[i], true);
-		if (!ok)
-			break;
-		ok = check_leg(&off[i], false);
-		ok = check_leg(&on[i], true) && ok;
-		print("  %4u        %11llu %7llu %7llu %9llu %6llu  %12llu %7llu %7llu %9llu %6llu\n", i + 1,
-		      (unsigned long long)off[i].ns_alloc, (unsigned long long)off[i].ns_free,
-		      (unsigned long long)off[i].ns_fault, (unsigned long long)off[i].lookups,
-		      (unsigned long long)off[i].stale, (unsigned long long)on[i].ns_alloc,
-		      (unsigned long long)on[i].ns_free, (unsigned long long)on[i].ns_fault,
-		      (unsigned long long)on[i].lookups, (unsigned long long)on[i].stale);
-		batch[i] = (s64)((off[i].ns_alloc + off[i].ns_free) * 100000 / MAX(on[i].ns_alloc + on[i].ns_free, 1));
-		fault[i] = (s64)(off[i].ns_fault * 100000 / MAX(on[i].ns_fault, 1));
+	for (ways = 0; ways < WAYS_MAX && pcp_types[ways].name;)
+		ways++;
+	run_round(0); /* warm */
+	for (done = 0; done < ROUNDS && ok && !input_stop_asked(); done += ok)
+		ok = run_round(done);
+	if (!ok || done == 0)
+		return ok;
+	print("           ns a page            look-ups a page freed\n"
+	      "  types       alloc      free    fetched     freed  drained  drained   stale\n");
+	for (unsigned way = 0; way < ways; way++)
+		print_way(way, done);
+	print("  medians of %u rounds; a round frees %u pages a way\n\n", done, BATCHES * BATCH);
+	if (done == ROUNDS) {
+		print_ratio("first", "on", "the series' first patch : before; published 0.9743 of the time, 1.0014 of the instructions");
+		print_ratio("each", "on", "the whole series : before");
+		print_ratio("off", "each", "ours : the whole series");
+		print_ratio("off", "on", "ours : before");
 	}
-	if (!ok)
-		return false;
-	print("  picoseconds a page; %u pages freed a run\n\n", ROUNDS * BATCH);
-	if (done == PAIRS)
-		print_ratio("batches", batch);
-	if (done == PAIRS && region)
-		print_ratio("faults", fault);
 	print("\n");
-	for (unsigned i = 0; i < done; i++) {
-		print_record(&off[i], false, i + 1);
-		print_record(&on[i], true, i + 1);
-	}
+	for (unsigned round = 0; round < done; round++)
+		for (unsigned way = 0; way < ways; way++)
+			print_record(&legs[way][round], &pcp_types[way], round + 1);
 	return true;
 }
 
 static bool pcp_bench(void)
 {
 	const u64 high = pcp_set_high(HIGH);
-	const bool type_cache = pcp_set_type_cache(false);
+	const struct pcp_types *types = pcp_set_types(&mm_kernel, &pcp_types[0]); /* and empties the lists: `high` is computed anew */
 	bool ok;
 
 	print("\nPages on per-CPU lists with and without a cached type (Weiner, \"mm: page_alloc: remove pcppage migratetype "
 	      "caching\", 2023-09)\nBatches of %u, lists of %u\n\n", BATCH, HIGH);
-	region = vmap_reserve(REGION * PAGE_SIZE, PAGE_SIZE);
-	ok = pairs();
-	pcp_drain_all(&mm_kernel);
-	pcp_set_type_cache(type_cache);
+	ok = rounds();
 	pcp_set_high(high);
+	pcp_set_types(&mm_kernel, types);
 	return ok;
 }
 

@@ -49,7 +49,7 @@ static void show_line(const struct tour *tour, const pte_t *line)
 	const struct mm *mm = &tour->a->mm;
 	const struct zone *zone = block_zone(&tour->a->mm, tour->block);
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, BLOCK_ORDER);
-	const bool huge = block_at(mm, tour->block)->state == BLOCK_HUGE;
+	const bool huge = block_look_at(mm, tour->block).state == BLOCK_HUGE;
 
 	print("      PTEs of the block:");
 	for (unsigned i = 0; i < PTES_PER_LINE; i++) {
@@ -73,7 +73,7 @@ static void show(const struct tour *tour, const char *when)
 	const struct block *block = block_at(mm, tour->block);
 
 	print("    %s: block %u is %s, struct pages at 0x%llx\n", when, tour->block,
-	      block ? block_state_name(block->state) : "unknown", (unsigned long long)virt);
+	      block ? block_state_name(block_look(block).state) : "unknown", (unsigned long long)virt);
 	if (!pte_present(pmd))
 		print("      PMD: not present: 128 MiB without a struct page\n");
 	else if (pte_is_leaf(pmd, PT_PMD))
@@ -103,12 +103,17 @@ static bool next_step(struct tour *tour, const char *what)
 	return true;
 }
 
+static bool state_is(const struct tour *tour, enum block_state state)
+{
+	return block_look_at(&tour->a->mm, tour->block).state == state;
+}
+
 /* False if the block did not become what the text says. */
 static bool step_done(const struct tour *tour, enum block_state expected)
 {
 	show(tour, "after");
 	print("      flush rounds: %llu\n", (unsigned long long)(rounds_now() - tour->rounds));
-	return block_at(&tour->a->mm, tour->block)->state == expected;
+	return state_is(tour, expected);
 }
 
 /* ---- one block, on demand ---- */
@@ -151,7 +156,7 @@ static struct page *split_watched(struct tour *tour)
 {
 	struct page *chain = NULL;
 
-	for (u32 i = 0; i < ON_DEMAND_BLOCKS * BLOCK_FRAMES && block_at(&tour->a->mm, tour->block)->state == BLOCK_BARE; i++) {
+	for (u32 i = 0; i < ON_DEMAND_BLOCKS * BLOCK_FRAMES && state_is(tour, BLOCK_BARE); i++) {
 		struct page *page = mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0);
 
 		if (!page)

@@ -82,6 +82,14 @@ u64 clock_ns(void)
 	return monotonic_ns() - clock_start;
 }
 
+u64 clock_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
+}
+
 void clock_delay_ns(u64 ns)
 {
 	u64 until = clock_ns() + ns;

@@ -29,6 +29,7 @@
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
+#include "kernel/context.h"
 #include "kernel/fail.h"
 #include "kernel/panic.h"
 #include "kernel/percpu.h"
@@ -64,15 +65,13 @@ static struct {
 /* Take what is pending; called with interrupts on, returns with interrupts on and nothing pending. */
 static void deliver(void)
 {
-	struct percpu *cpu = this_cpu();
-
 	while (atomic_load_relaxed(&host_me->pending)) {
 		irq_on = false;
 		fence_compiler();
 		if (atomic_exchange(&host_me->pending, 0)) {
-			cpu->interrupt_depth++;
+			context_enter(CONTEXT_INTERRUPT);
 			interrupt_ipi();
-			cpu->interrupt_depth--;
+			context_leave(CONTEXT_INTERRUPT);
 		}
 		fence_compiler();
 		irq_on = true;

@@ -13,7 +13,6 @@
 #include "boot/boot_info.h"
 #include "kernel/machine_page.h"
 #include "kernel/main.h"
-#include "kernel/panic.h"
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "mm/memblock.h"
@@ -86,7 +85,7 @@ void arch_page_tables_init(void)
 	phys_t root = memblock_alloc(PAGE_SIZE, PAGE_SIZE, 0, NODE_NONE);
 
 	if (!root)
-		panic("no memory for the root page table");
+		memblock_too_little("the root page table");
 	host_pgtable_set_root(root >> PAGE_SHIFT);
 }
 
@@ -118,6 +117,11 @@ void arch_firmware_init(const struct boot_info *boot)
 node_t arch_cpu_node(cpu_t cpu)
 {
 	return (node_t)((u64)cpu * node_count / cpu_count);
+}
+
+u32 arch_cpu_hardware_id(cpu_t cpu)
+{
+	return cpu;
 }
 
 unsigned arch_node_distance(node_t from, node_t to)

@@ -7,10 +7,12 @@
 #include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
+#include "mm/isolate.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
 #include "mm/pool.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/listed.h"
 
 /* Memory of every kind: free in small pieces and in whole blocks, in use, huge. */
 static struct arena *borrow_with_all_kinds(struct page **small, struct page **huge)
@@ -29,6 +31,16 @@ static void expect_noticed(struct arena *a, const char *what)
 {
 	if (arena_accounted(a))
 		test_fail(__FILE__, __LINE__, "%s: the account does not notice", what);
+}
+
+/* The record says something else, in these bits, for as long as it takes to be noticed. */
+static void lie(struct arena *a, struct block *block, struct block_word bits, const char *what)
+{
+	const u64 truth = block->word;
+
+	block_put(block, block_word_of(truth ^ block_word_bits(bits)));
+	expect_noticed(a, what);
+	block_put(block, block_word_of(truth));
 }
 
 /* ---- counters ---- */
@@ -78,17 +90,19 @@ static void expect_watched(struct arena *a, const struct counter *counters, unsi
 	expect_watched(a, (const struct counter[]){__VA_ARGS__},                                                       \
 		       sizeof((const struct counter[]){__VA_ARGS__}) / sizeof(struct counter))
 
-/* Not among them: statistics since the start, and hints (hint, gated_tag, open_cursor, high), which count nothing that is there. */
+/* Not among them: statistics since the start, and hints (hint, open_cursor, high), which count nothing that is there. */
 TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 {
 	struct page *small, *huge;
 	struct arena *a = borrow_with_all_kinds(&small, &huge);
+	struct block *of_small;
 	struct zone *zone;
 	struct meta *meta;
 
 	if (!a)
 		return;
 	zone = arena_zone(a, 0);
+	of_small = block_of(&a->mm, page_to_pfn(small));
 	meta = &a->mm.node[0].meta;
 	EXPECT(arena_accounted(a));
 	for (unsigned i = 0; i < FREE_CLASSES; i++)
@@ -96,12 +110,12 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 	for (unsigned i = 0; i < MIGRATE_LISTS; i++)
 		EXPECT_WATCHED(a, COUNTER(zone->free_type[i]));
 	for (unsigned i = 0; i < META_KINDS; i++)
-		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]));
+		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]), COUNTER(meta->unused[i]));
 	EXPECT_WATCHED(a, COUNTER(zone->free_small), COUNTER(zone->transit), COUNTER(zone->bad), COUNTER(zone->unopened),
 		       COUNTER(zone->ram), COUNTER(zone->reserved), COUNTER(zone->boot), COUNTER(zone->pcp_disabled),
 		       COUNTER(meta->blocks), COUNTER(meta->used), COUNTER(meta->gated), COUNTER(a->mm.tables),
-		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.sections_moving), COUNTER(a->mm.transit_kept),
-		       COUNTER(block_of(&a->mm, page_to_pfn(small))->free_pages), COUNTER(a->mm.gib->movable),
+		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.transit_kept),
+		       COUNTER(((u16 *)&of_small->word)[BLOCK_FREE_PAGES_SHIFT / 16]), COUNTER(a->mm.gib->movable),
 		       COUNTER(a->mm.gib->meta));
 	arena_return(a);
 }
@@ -131,7 +145,7 @@ TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
 	arena_return(a);
 }
 
-/* What was promised, to whom and how much more may be made is the pool's word alone: reserved, overcommit, boot, turn. */
+/* What was promised (but to huge mappings), and how much more may be made is the pool's word alone: reserved, overcommit, boot, turn. */
 TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -164,6 +178,7 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 	struct arena *a = borrow_with_all_kinds(&small, &huge);
 	struct block *head = NULL;
 	struct zone *zone;
+	unsigned is;
 
 	if (!a)
 		return;
@@ -174,6 +189,7 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 		if (zone->block_list[FREE_BARE][MIGRATE_MOVABLE][list] != BLOCK_NONE)
 			head = block_at(&a->mm, zone->block_list[FREE_BARE][MIGRATE_MOVABLE][list]);
 	REQUIRE(first && head);
+	is = block_look(head).order;
 	first->order++;
 	expect_noticed(a, "a free page of another order");
 	first->order--;
@@ -183,9 +199,7 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 	head->prev = 0;
 	expect_noticed(a, "a free block behind one that is not before it");
 	head->prev = BLOCK_NONE;
-	head->order++;
-	expect_noticed(a, "a free block on the list of another order");
-	head->order--;
+	lie(a, head, BLOCK_WORD(.order = (u8)(is ^ (is + 1))), "a free block on the list of another order");
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
 		EXPECT_WATCHED(a, COUNTER(zone->page_orders[type]));
 		for (unsigned class = 0; class < FREE_CLASSES; class++)
@@ -200,23 +214,61 @@ TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 	struct page *small, *huge;
 	struct arena *a = borrow_with_all_kinds(&small, &huge);
 	struct block *of_huge, *of_small;
+	struct isolation token;
+	u32 huge_index;
 
 	if (!a)
 		return;
-	of_huge = block_of(&a->mm, page_to_pfn(huge));
+	huge_index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
+	of_huge = block_at(&a->mm, huge_index);
 	of_small = block_of(&a->mm, page_to_pfn(small));
-	REQUIRE(of_huge->state == BLOCK_HUGE && of_small->state == BLOCK_FULL);
-	of_huge->state = BLOCK_FULL; /* its tails are shared and read-only */
-	expect_noticed(a, "a full block whose tails are shared");
-	of_huge->state = BLOCK_HUGE;
-	of_small->state = BLOCK_HUGE; /* its tails are its own and writable */
-	expect_noticed(a, "a huge page whose tails can be written");
-	of_small->state = BLOCK_FULL;
+	REQUIRE(block_look(of_huge).state == BLOCK_HUGE && block_look(of_small).state == BLOCK_FULL);
+	lie(a, of_huge, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL), "a full block whose tails are shared");
+	lie(a, of_small, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL), "a huge page whose tails can be written");
+	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED), "a block in use that is isolated by nobody");
+	REQUIRE(isolate_block(arena_zone(a, 0), huge_index, &token) == 0);
+	EXPECT(arena_accounted(a));
+	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED), "an isolation of what is not isolated");
+	isolate_undo(arena_zone(a, 0), &token);
 	small->refcount = 0;
 	small->flags |= PAGE_BUDDY;
 	expect_noticed(a, "a page in use that says it is free");
 	small->refcount = 1;
 	small->flags &= (u16)~PAGE_BUDDY;
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * A frame of the firmware's is given out as a movable page, and every counter follows: reserved, in use, movable. The ranges of the boot
+ * still say whose it is.
+ */
+TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
+{
+	struct arena *a = arena_borrow(MIB(16), .firmware = {{MIB(5), KIB(8)}});
+	struct zone *zone;
+	struct page *page;
+	struct gib *gib;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	EXPECT(arena_accounted(a));
+	zone = arena_zone(a, 0);
+	page = pfn_page(&a->mm, (a->start + MIB(5)) >> PAGE_SHIFT);
+	gib = gib_of(&a->mm, arena_block(a));
+	REQUIRE(page->flags == PAGE_RESERVED);
+	page_set_kind(page, PAGE_MOVABLE, 0);
+	page->refcount = 1;
+	zone->reserved--;
+	gib->movable++;
+	pcp_count_in_use(zone, 1);
+	expect_noticed(a, "a frame of the firmware's in use, with all counters");
+	pcp_count_in_use(zone, -1);
+	gib->movable--;
+	zone->reserved++;
+	page->refcount = 0;
+	page_set_kind(page, PAGE_RESERVED, 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

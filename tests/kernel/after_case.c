@@ -9,6 +9,7 @@
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "mm/account.h"
+#include "mm/leaks.h"
 #include "mm/page_owner.h"
 #include "mm/pool.h"
 #include "tests/kernel/arena.h"
@@ -16,34 +17,24 @@
 
 enum { LEAK_LINES = 8 };
 
-/* Before the case: frames in use, less what windows and huge mappings keep for good, and the time. */
+/* Before the case: frames in use, and the time. */
 static struct {
 	u64 in_use, ns;
 } before;
-
-static u64 frames_in_use(void)
-{
-	struct mm_usage usage;
-	struct huge_usage huge;
-
-	mm_usage(&usage);
-	huge_usage(&huge);
-	return usage.in_use - arena_tables_kept() - huge.tables_kept;
-}
 
 void test_before_case(void)
 {
 	if (!mm_kernel.ready)
 		return;
 	atomic_store_relaxed(&mm_kernel.watch, atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
-	before.in_use = frames_in_use();
+	before.in_use = leaks_in_use();
 	before.ns = clock_ns();
 }
 
 /* Who kept them is named: the pages given out since the case began. */
 static bool nothing_was_kept(void)
 {
-	const u64 now = frames_in_use();
+	const u64 now = leaks_in_use();
 
 	if (now <= before.in_use)
 		return true;
@@ -86,7 +77,7 @@ bool test_after_case(void)
 	}
 	ok &= pool_is_as_at_boot(&pool_2m);
 	ok &= pool_is_as_at_boot(&pool_1g);
-	if (idle && !mm_account(&mm_kernel, machine_pools))
+	if (idle && (!mm_account(&mm_kernel, machine_pools) || !account_unshared(&mm_kernel)))
 		ok = false;
 	return nothing_was_kept() && ok;
 }

@@ -141,13 +141,20 @@ static bool block_has_chunk(const struct alloc_model *m, u64 b, unsigned order, 
 	return false;
 }
 
+/* What the record says; of a GiB without records, that it is unopened. */
+static struct block_word look(const struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index);
+
+	return block ? block_look(block) : BLOCK_WORD(.state = BLOCK_UNOPENED);
+}
+
 /* What one block has to offer: a chunk at once (true), or itself, counted in `room`. */
 static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, node_t node, struct room *room)
 {
 	struct mm *mm = &m->a->mm;
 	const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
-	const struct block *block = block_at(mm, index);
-	const enum block_state state = block ? block->state : BLOCK_UNOPENED;
+	const enum block_state state = look(mm, index).state;
 	u8 zone;
 
 	if (state == BLOCK_META || state == BLOCK_ABSENT || free_in_block(m, b) < order_pages(MIN(order, BLOCK_ORDER)))
@@ -164,15 +171,18 @@ static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, no
 /* All of a GiB is free and alike: never opened, or bare and of one type, so that it merged. */
 static bool gib_is_one(const struct alloc_model *m, u64 b)
 {
-	const struct block *first = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+	const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
+	const struct block_word first = look(&m->a->mm, index);
 
-	if (first && first->state != BLOCK_UNOPENED && first->state != BLOCK_BARE)
+	if (first.state != BLOCK_UNOPENED && first.state != BLOCK_BARE)
 		return false;
-	for (u64 i = 0; i < GIB_BLOCKS; i++)
-		if (m->held[b + i] + m->no_ram[b + i] > 0 ||
-		    (first && (first[i].state != first->state ||
-			       (first->state == BLOCK_BARE && first[i].type != first->type))))
+	for (u32 i = 0; i < GIB_BLOCKS; i++) {
+		const struct block_word word = look(&m->a->mm, index + i);
+
+		if (m->held[b + i] + m->no_ram[b + i] > 0 || word.state != first.state ||
+		    (word.state == BLOCK_BARE && word.type != first.type))
 			return false;
+	}
 	return true;
 }
 
@@ -216,20 +226,20 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 void model_print(const struct alloc_model *m)
 {
 	for (u64 b = 0; b < m->frames / BLOCK_FRAMES;) {
-		const struct block *first = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+		const struct block_word first = look(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
 		const u64 from = b;
 		u64 held = 0;
 
 		for (; b < m->frames / BLOCK_FRAMES && (b == from || b % SECTION_BLOCKS != 0); b++) {
-			const struct block *block = block_at(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+			const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
+			const struct block_word word = look(&m->a->mm, index);
 
-			if (block != first && (!block || !first || block->state != first->state || block->type != first->type))
+			if (word.state != first.state || word.type != first.type)
 				break;
 			held += m->held[b];
 		}
 		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", (unsigned long long)(b - from),
-		      (unsigned long long)from, first ? block_state_name(first->state) : "none", first ? first->type : 0,
-		      (unsigned long long)held);
+		      (unsigned long long)from, block_state_name(first.state), first.type, (unsigned long long)held);
 	}
 }
 
@@ -238,11 +248,9 @@ void model_print(const struct alloc_model *m)
 static bool record_agrees(const struct alloc_model *m, u64 b, u32 index)
 {
 	struct mm *mm = &m->a->mm;
-	const struct block *block = block_at(mm, index);
+	const struct block_word word = look(mm, index);
 
-	if (!block)
-		return m->held[b] == 0;
-	switch (block->state) {
+	switch (word.state) {
 	case BLOCK_UNOPENED:
 	case BLOCK_ABSENT:
 	case BLOCK_BARE:
@@ -252,11 +260,11 @@ static bool record_agrees(const struct alloc_model *m, u64 b, u32 index)
 	case BLOCK_NOHEAD:
 		return m->held[b] == 0 || m->held[b] == BLOCK_FRAMES;
 	case BLOCK_FULL:
-		if (block->flags & BLOCK_POOL || buddy_find_run(mm, index) != BLOCK_NONE)
-			return m->held[b] == (block->flags & BLOCK_POOL ? BLOCK_FRAMES : 0);
-		return block->free_pages == free_in_block(m, b);
+		if (word.flags & BLOCK_POOL || buddy_find_run(mm, index) != BLOCK_NONE)
+			return m->held[b] == (word.flags & BLOCK_POOL ? BLOCK_FRAMES : 0);
+		return word.free_pages == free_in_block(m, b);
 	default:
-		return block->free_pages == free_in_block(m, b);
+		return word.free_pages == free_in_block(m, b);
 	}
 }
 
@@ -264,11 +272,12 @@ bool model_agrees(struct alloc_model *m)
 {
 	for (u64 b = 0; b < m->frames / BLOCK_FRAMES; b++) {
 		const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
+		const struct block_word word = look(&m->a->mm, index);
 
 		if (record_agrees(m, b, index))
 			continue;
 		test_fail(__FILE__, __LINE__, "block %u is %s with %u free pages; the model has %u held, %u no RAM", index,
-			  block_state_name(block_at(&m->a->mm, index)->state), block_at(&m->a->mm, index)->free_pages,
+			  block_state_name(word.state), word.free_pages,
 			  m->held[b], m->no_ram[b]);
 		return false;
 	}

@@ -1,10 +1,13 @@
 /* The calls of mm.h that are thin: over the machine's own memory, as a program makes them. */
+#include <arch/check.h>
+
 #include "kernel/cmdline.h"
 #include "kernel/test.h"
 #include "mm/mm.h"
 #include "mm/page.h"
 #include "mm/page_alloc.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/pattern.h"
 
 enum { MANY = 200 };
 
@@ -44,21 +47,15 @@ TEST(mm_api, pages_below_4_gib_are_below_it)
 	page_free_bulk(many, got);
 }
 
-static bool is_zero(struct page *page)
+static u64 bytes_of(const struct page *page)
 {
-	const u64 *word = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
-	u64 any = 0;
-
-	for (u64 i = 0; i < (PAGE_SIZE << page_order(page)) / sizeof(*word); i++)
-		any |= word[i];
-	return any == 0;
+	return PAGE_SIZE << page_order(page);
 }
 
+/* What is there until it is cleared: every byte. */
 static void soil(struct page *page)
 {
-	u64 *word = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
-
-	word[0] = word[(PAGE_SIZE << page_order(page)) / sizeof(*word) - 1] = ~0ULL;
+	pattern_fill(page_address(page), bytes_of(page), page_to_pfn(page) << PAGE_SHIFT, 1);
 }
 
 /* Many at once, where some lie at hand as they were freed (the machine's own go the long way while cases run: page_owner.h). */
@@ -70,7 +67,7 @@ static void expect_zero_in_bulk(struct arena *a)
 
 		EXPECT_EQ(got, MANY);
 		for (size_t i = 0; i < got; i++) {
-			EXPECT(is_zero(many[i]));
+			EXPECT_ZERO(page_address(many[i]), PAGE_SIZE);
 			soil(many[i]);
 		}
 		mm_page_free_bulk(&a->mm, many, got);
@@ -81,22 +78,102 @@ static void expect_zero_in_bulk(struct arena *a)
 /* Of any size, one at a time or many at once: what was there before, in memory that is likely to be given out again, is gone. */
 TEST(mm_api, pages_that_shall_be_zero_are)
 {
-	static const u8 orders[] = {0, 2, 5, BLOCK_ORDER};
 	struct arena *a = arena_borrow(MIB(8));
 
 	if (!a)
 		return;
-	for (unsigned i = 0; i < 2 * ARRAY_LEN(orders); i++) {
-		struct page *page = page_alloc(orders[i / 2], USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	for (unsigned i = 0; i < 2 * (BLOCK_ORDER + 1); i++) {
+		struct page *page = mm_page_alloc(&a->mm, i / 2, USE_UNMOVABLE, PAGE_ZERO, 0);
 
-		if (!page)
-			continue;
-		EXPECT(is_zero(page));
+		REQUIRE(page);
+		EXPECT_ZERO(page_address(page), bytes_of(page));
 		soil(page);
-		page_free(page);
+		mm_page_free(&a->mm, page);
 	}
 	expect_zero_in_bulk(a);
 	arena_return(a);
+}
+
+/* The words before and behind a page, if they are the arena's: a copy must leave them alone. */
+CHECK_READS_ANYTHING
+static u64 words_around(const struct arena *a, const struct page *page)
+{
+	const char *start = page_address(page), *end = start + bytes_of(page), *first = phys_to_virt(a->start);
+	u64 sum = 0;
+
+	for (unsigned i = 1; i <= 8; i++) {
+		sum = sum * 31 + (start > first ? ((const u64 *)start)[-(int)i] : 0);
+		sum = sum * 31 + (end < first + a->options.bytes ? ((const u64 *)end)[i - 1] : 0);
+	}
+	return sum;
+}
+
+TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
+{
+	struct arena *a = arena_borrow(MIB(16));
+
+	if (!a)
+		return;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
+		struct page *from = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0), *to = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+		const u64 place = page_to_pfn(from) << PAGE_SHIFT;
+		u64 around;
+
+		REQUIRE(from && to);
+		pattern_fill(page_address(from), bytes_of(from), place, 2);
+		soil(to);
+		for (unsigned i = 0; i < ARRAY_LEN(from->private); i++)
+			from->private[i] = place + i;
+		around = words_around(a, to);
+		page_copy(to, from);
+		EXPECT_PATTERN(page_address(to), bytes_of(to), place, 2);
+		EXPECT_PATTERN(page_address(from), bytes_of(from), place, 2);
+		EXPECT_EQ(words_around(a, to), around);
+		for (unsigned i = 0; i < ARRAY_LEN(from->private); i++)
+			EXPECT_EQ(to->private[i], place + i);
+		EXPECT(to->refcount == 1 && page_order(to) == order);
+		mm_page_free(&a->mm, from);
+		mm_page_free(&a->mm, to);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* In one page, by a touch of a byte in the middle. */
+static void expect_mapped_zero(void)
+{
+	char *addr = huge_map(GIB(1), GIB(1), HUGE_FALLBACK); /* 2 MiB pages where the CPU has no larger ones */
+
+	REQUIRE(addr);
+	addr[GIB(1) / 2 + 12345] = 0;
+	EXPECT_ZERO(addr, GIB(1));
+	huge_unmap(addr);
+}
+
+/* Zeroed as it is given out, written, copied, mapped. Where a GiB is a small part of the machine: each byte of two is written. */
+TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
+{
+	struct page *from, *to;
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	if (usage.ram < 11 * (GIB(1) / PAGE_SIZE) / 2)
+		SKIP("needs 5.5 GiB of RAM");
+	from = page_alloc(GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
+	to = from ? page_alloc(GIGA_ORDER, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE) : NULL;
+	if (from && to) {
+		EXPECT_ZERO(page_address(to), GIB(1));
+		soil(from);
+		page_copy(to, from);
+		EXPECT_PATTERN(page_address(to), GIB(1), page_pfn(from) << PAGE_SHIFT, 1);
+		page_free(to);
+		expect_mapped_zero(); /* that one */
+		to = NULL;
+	}
+	if (to)
+		page_free(to);
+	if (from)
+		page_free(from);
 }
 
 static int refuse(struct page *from, struct page *to)

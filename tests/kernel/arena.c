@@ -16,6 +16,7 @@
 #include "mm/account.h"
 #include "mm/buddy.h"
 #include "mm/init.h"
+#include "mm/leaks.h"
 #include "mm/memmap_open.h"
 #include "mm/page_poison.h"
 #include "mm/pgtable.h"
@@ -23,7 +24,6 @@
 #include "mm/transit.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 is the machine's */
-static u64 tables_kept;
 
 /* ---- a run of the machine's blocks ---- */
 
@@ -35,7 +35,7 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 	for (unsigned type = 0; type < MIGRATE_TYPES && index == BLOCK_NONE; type++)
 		index = buddy_take_blocks(zone, order, class, type);
 	if (index != BLOCK_NONE) {
-		block_begin(zone, index, order, block_at(zone->mm, index)->state);
+		block_begin(zone, index, order, block_look_at(zone->mm, index).state);
 		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 	}
 	spin_unlock(&zone->lock);
@@ -109,7 +109,7 @@ static pfn_t table_alloc(void *ctx)
 	(void)ctx;
 	if (!page)
 		return PFN_NONE;
-	tables_kept++;
+	leaks_keep(1);
 	return page_pfn(page);
 }
 
@@ -295,11 +295,6 @@ bool arena_return_leftovers(void)
 
 /* ---- looking at it ---- */
 
-u64 arena_tables_kept(void)
-{
-	return tables_kept;
-}
-
 bool arena_accounted(struct arena *a)
 {
 	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, NULL});
@@ -328,8 +323,9 @@ bool arena_small_lists_whole(struct arena *a)
 		small += a->mm.zone[z].free_small;
 	for (u32 index = (u32)(a->mm.first_gib * GIB_BLOCKS); index < (a->mm.first_gib + a->mm.gibs) * GIB_BLOCKS; index++) {
 		const struct block *block = block_at(&a->mm, index);
+		const struct block_word word = block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
-		if (block && block->state == BLOCK_FULL && block->free_pages == BLOCK_FRAMES)
+		if (word.state == BLOCK_FULL && word.free_pages == BLOCK_FRAMES)
 			whole += BLOCK_FRAMES;
 	}
 	return small == whole;

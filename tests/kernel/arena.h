@@ -12,7 +12,7 @@
  * converted on a machine of 64 MiB. What must not be done there: clear pages, open sections mapped, write to them.
  *
  * Returning needs nothing to be freed first: the window is emptied, every CPU flushes, and the run goes back. The two
- * upper levels of a window's page tables are the machine's and kept for the next arena (arena_tables_kept()).
+ * upper levels of a window's page tables are the machine's and kept for the next arena (leaks_keep()).
  */
 #pragma once
 
@@ -98,6 +98,5 @@ u32 arena_phantom_block(const struct arena *a);
 /* Open every section of the arena on demand. */
 void arena_open_all(struct arena *a);
 
-/* Frames of page tables that stay with the windows; arenas that were never returned. */
-u64 arena_tables_kept(void);
+/* Return arenas that were never returned. True if there was one. */
 bool arena_return_leftovers(void);

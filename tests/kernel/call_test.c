@@ -210,6 +210,95 @@ TEST(kernel_call, everybody_calls_everybody)
 	EXPECT_EQ(c.calls, c.rounds * callers * (online - 1));
 }
 
+/* A poll looks at one word, however many CPUs there are: what stands in the set without it is nobody's call yet. */
+TEST(kernel_call, a_poll_looks_at_one_word)
+{
+	struct percpu *self = this_cpu();
+	const irq_flags_t flags = irq_save();
+	const struct call_slot was = self->call_slot;
+	u32 calls = 0;
+
+	call_serve();
+	self->call_slot = (struct call_slot){.fn = count, .arg = &calls, .pending = 1};
+	cpumask_set_atomic(&self->call_from, self->id);
+	call_serve();
+	EXPECT_EQ(calls, 0);
+	atomic_fetch_or(&self->call_words, 1ULL << self->id / 64 % 64);
+	call_serve();
+	EXPECT_EQ(calls, 1);
+	EXPECT_EQ(self->call_slot.pending, 0);
+	self->call_slot = was;
+	irq_restore(flags);
+}
+
+/* ---- a call that comes while others are served ---- */
+
+struct latecomer {
+	cpu_t callee, late;
+	u32 go, calls;
+	bool seen; /* the late call was there when the first one ended */
+};
+
+/* On the callee, as a call: until the late one has come, which this turn at the mailbox does not serve any more. */
+static void outlast(void *arg)
+{
+	struct latecomer *l = arg;
+	const struct percpu *self = this_cpu();
+	const u64 until = clock_ns() + wait_deadline_cpus();
+
+	atomic_store_release(&l->go, 1);
+	while (!l->seen && clock_ns() < until) {
+		l->seen = cpumask_test(&self->call_from, l->late) && atomic_load_acquire(&self->call_words);
+		cpu_relax();
+	}
+	atomic_fetch_add(&l->calls, 1);
+}
+
+static void call_first(void *arg)
+{
+	struct latecomer *l = arg;
+
+	call_cpu(l->callee, outlast, l);
+}
+
+static void call_late(void *arg)
+{
+	struct latecomer *l = arg;
+	struct wait wait = wait_begin(wait_deadline_cpus(), "the first call to be served");
+
+	while (!atomic_load_acquire(&l->go))
+		wait_spin(&wait, l->callee);
+	call_cpu(l->callee, count, &l->calls);
+}
+
+TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
+{
+	struct latecomer l = {.callee = cpu_id()};
+	irq_flags_t flags;
+	cpu_t first;
+	u64 until;
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	cpus_wait_idle();
+	flags = irq_save();
+	l.late = other_cpu();
+	REQUIRE(work_start(l.late, call_late, &l) == 0);
+	first = other_cpu();
+	EXPECT_EQ(work_start(first, call_first, &l), 0);
+	until = clock_ns() + wait_deadline_cpus();
+	while (atomic_load_acquire(&l.calls) == 0 && clock_ns() < until)
+		call_serve();
+	EXPECT(l.seen);
+	EXPECT(atomic_load_relaxed(&this_cpu()->call_words) != 0); /* not forgotten by the turn that it was too late for */
+	call_serve();
+	EXPECT_EQ(atomic_load_acquire(&l.calls), 2);
+	atomic_fetch_or(&this_cpu()->call_words, ~0ULL);
+	irq_restore(flags);
+	work_wait(first, 0);
+	work_wait(l.late, 0);
+}
+
 TEST(kernel_call, wrong_targets_are_refused)
 {
 	EXPECT_EQ(work_start(cpu_id(), count, NULL), -EINVAL);

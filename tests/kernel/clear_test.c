@@ -9,14 +9,20 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
+#include "arch/x86_64/clear.h"
+#include "arch/x86_64/cpu.h"
 #include "kernel/call.h"
+#include "kernel/cmdline.h"
 #include "kernel/percpu.h"
+#include "kernel/printk.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
 #include "mm/mm.h"
 #include "mm/page.h"
+#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/pattern.h"
 
 #define PATTERN 0xa5a5a5a5a5a5a5a5ULL
 
@@ -92,6 +98,29 @@ TEST(arch_clear, every_size_has_a_variant_that_this_cpu_supports)
 		EXPECT(clear_insn_selected(class)->supported());
 		EXPECT(clear_insn_by_cpuid(class)->supported());
 	}
+}
+
+/* The rule, asked about other CPUs than this one. */
+TEST(arch_clear, the_rule_knows_each_kind_of_cpu)
+{
+	static const struct {
+		struct cpu_features cpu;
+		const char *insn[CLEAR_CLASSES];
+	} kinds[] = {
+		{{.vendor = "AuthenticAMD", .erms = true, .clzero = true}, {"erms", "clzero", "clzero"}}, /* Zen 3 and later */
+		{{.vendor = "AuthenticAMD", .clzero = true}, {"rep", "clzero", "clzero"}},		  /* Zen 1 and 2 */
+		{{.vendor = "HygonGenuine", .clzero = true}, {"rep", "clzero", "clzero"}},
+		{{.vendor = "AuthenticAMD", .erms = true}, {"erms", "nt", "erms"}}, /* a guest from which CLZERO is hidden */
+		{{.vendor = "AuthenticAMD"}, {"rep", "nt", "nt"}},
+		{{.vendor = "GenuineIntel", .erms = true}, {"erms", "nt", "nt"}},
+		{{.vendor = "GenuineIntel", .slow_strings = true}, {"orig", "nt", "nt"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		for (unsigned class = 0; class < CLEAR_CLASSES; class++)
+			EXPECT(strcmp(clear_insn_rule(&kinds[i].cpu, class)->name, kinds[i].insn[class]) == 0);
+	for (unsigned class = 0; class < CLEAR_CLASSES; class++)
+		EXPECT(clear_insn_by_cpuid(class) == clear_insn_rule(&cpu_features, class));
 }
 
 /* ---- the order ---- */
@@ -235,6 +264,57 @@ TEST(mm_clear, a_giant_page_in_slices_each_once)
 	}
 }
 
+/* "Clear" a page that is not there as the switches say, by one CPU in extents. Its pieces must follow each other and be `extent` long. */
+static void expect_extents(u64 bytes, u64 extent)
+{
+	struct clear_how how = clear_how_selected();
+
+	how.mode = mode_named("multi");
+	how.insn[CLEAR_SMALL] = &small;
+	how.insn[CLEAR_LARGE] = &large;
+	how.insn[CLEAR_GIANT] = &giant;
+	how.threads = 1;
+	seen.used = 0;
+	clear_huge(&how, (void *)bytes, bytes, CLEAR_NO_HINT, NODE_NONE);
+	EXPECT_EQ(seen.used, bytes / extent);
+	for (u32 e = 0; e < MIN(seen.used, bytes / extent); e++)
+		EXPECT(event_is(e, bytes, e * (extent / PAGE_SIZE), (e + 1) * (extent / PAGE_SIZE), clear_class_of(bytes)));
+}
+
+TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
+{
+	static const struct {
+		const char *value;
+		u64 extent;
+	} extents[] = {{"4K", KIB(4)},	 {"64K", KIB(64)},   {"2M", MIB(2)}, {"32M", MIB(32)},
+		       {"256M", MIB(256)}, {"1G", GIB(1)}, {"whole", GIB(1)}};
+
+	REQUIRE(option_find("clear_extent"));
+	test_option("clear_extent", "32M"); /* put back when the case ends */
+	for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
+		REQUIRE(option_set(option_find("clear_extent"), extents[i].value) == 0);
+		expect_extents(MIB(2), MIN(extents[i].extent, MIB(2)));
+		if (extents[i].extent >= MIB(2)) /* as many events as can be noted */
+			expect_extents(GIB(1), extents[i].extent);
+	}
+	REQUIRE(option_set(option_find("clear_extent"), "whole") == 0);
+	watch_clear("page", MIB(2), 0, 1); /* steps of 4 KiB are what the mode is */
+	EXPECT_EQ(seen.used, BLOCK_FRAMES);
+}
+
+TEST(mm_clear, an_extent_that_is_none_is_refused)
+{
+	static const char *const refused[] = {"", "0", "1", "2K", "5K", "48K", "3G", "2G", "-4K", "4K whole", "all"};
+	char before[OPTION_VALUE_MAX], after[OPTION_VALUE_MAX];
+	const struct option *opt = option_find("clear_extent");
+
+	REQUIRE(opt);
+	REQUIRE(option_show(opt, before, sizeof(before)));
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		EXPECT(option_set(opt, refused[i]) < 0);
+	EXPECT(option_show(opt, after, sizeof(after)) && strcmp(before, after) == 0);
+}
+
 TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 {
 	static const u64 hints[] = {0, MIB(1) + 64, MIB(2) - 1, CLEAR_NO_HINT};
@@ -257,6 +337,116 @@ TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 		page_free(next);
 	if (!page || !next)
 		SKIP("needs 4 MiB of free memory");
+}
+
+/* ---- every byte ---- */
+
+enum { LINE = 64 };
+
+/* Real memory of its own for a case, as one piece: `start` has a block before it and is aligned to 2 MiB. */
+struct room {
+	struct arena *a;
+	char *start;
+};
+
+static bool room_begin(struct room *room, u64 bytes)
+{
+	room->a = arena_borrow(bytes);
+	if (room->a)
+		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT); /* behind META */
+	return room->a != NULL;
+}
+
+/* The page and a line before and behind it are full; then it is cleared so: it is zero, the lines are not. */
+static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u64 hint, u64 use)
+{
+	char *const from = page - LINE;
+
+	pattern_fill(from, bytes + 2 * LINE, (virt_t)from, use);
+	clear_huge(how, page, bytes, hint, NODE_NONE);
+	EXPECT_ZERO(page, bytes);
+	EXPECT_PATTERN(from, LINE, (virt_t)from, use);
+	EXPECT_PATTERN(page + bytes, LINE, (virt_t)page + bytes, use);
+	if (test_failed())
+		print("  # clear=%s clear_insn=%s, %llu bytes, wanted first %llx, extents of %llx\n", how->mode->name,
+		      how->insn[0]->name, (unsigned long long)bytes, (unsigned long long)hint, (unsigned long long)how->extent);
+}
+
+/* Each instruction in each mode: the byte that is wanted first is the page's first, its last, in the middle, beside an extent's border. */
+static void expect_all_hints(struct clear_how *how, char *page, u64 bytes)
+{
+	const u64 hints[] = {CLEAR_NO_HINT, 0,		 2 * PAGE_SIZE, 3 * PAGE_SIZE - 1,     bytes / 2 - 1,
+			     bytes / 2,	    bytes - 3 * PAGE_SIZE, bytes - 2 * PAGE_SIZE - 1, bytes - 1};
+
+	for (size_t i = 0; i < ARRAY_LEN(hints) && !test_failed(); i++)
+		expect_cleared(how, page, bytes, hints[i], i);
+}
+
+/* True if this CPU has it; `how` uses it for all sizes. */
+static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
+{
+	for (unsigned class = 0; class < CLEAR_CLASSES; class++)
+		how->insn[class] = insn;
+	return insn->supported();
+}
+
+TEST(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint)
+{
+	struct clear_how how = {.threads = 1};
+	struct room room;
+
+	if (!room_begin(&room, MIB(8)))
+		return;
+	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
+		for (how.mode = clear_modes; use_insn(&how, insn) && how.mode->name; how.mode++) {
+			expect_all_hints(&how, room.start, KIB(64));
+			expect_all_hints(&how, room.start, MIB(2));
+		}
+	}
+	arena_return(room.a);
+}
+
+/* Extents that do not divide what is cleared; sizes beyond 32 MiB, which CPUs share, whole extents and not. */
+TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
+{
+	static const u64 extents[] = {KIB(64), MIB(1), 0, CLEAR_WHOLE};
+	struct clear_how how = clear_how_selected();
+	struct room room;
+
+	if (!room_begin(&room, MIB(128)))
+		return;
+	for (how.mode = clear_modes; how.mode->name; how.mode++) {
+		for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
+			how.extent = extents[i];
+			how.threads = 1;
+			expect_cleared(&how, room.start, MIB(2), 5 * PAGE_SIZE, 10 + i);
+			how.threads = cpumask_weight(&cpus_online);
+			expect_cleared(&how, room.start, MIB(66), CLEAR_NO_HINT, 20 + i);
+		}
+	}
+	how = clear_how_selected();
+	expect_cleared(&how, room.start, MIB(96), CLEAR_NO_HINT, 30);
+	arena_return(room.a);
+}
+
+/* Any number of single pages, where small ones and large ones are cleared by different instructions: 64 pages. */
+TEST(mm_clear, all_bytes_of_any_number_of_pages)
+{
+	struct room room;
+
+	if (!room_begin(&room, MIB(8)))
+		return;
+	for (u64 pages = 0; pages <= 80 && !test_failed(); pages++) {
+		char *const start = room.start + pages % 3 * PAGE_SIZE, *const from = start - LINE;
+		const u64 bytes = pages * PAGE_SIZE;
+
+		pattern_fill(from, bytes + 2 * LINE, (virt_t)from, pages);
+		clear_pages(start, pages);
+		EXPECT_ZERO(start, bytes);
+		EXPECT_PATTERN(from, LINE, (virt_t)from, pages);
+		EXPECT_PATTERN(start + bytes, LINE, (virt_t)start + bytes, pages);
+	}
+	arena_return(room.a);
 }
 
 /* ---- being answered meanwhile ---- */
@@ -314,4 +504,71 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 	work_wait(cpu, 0);
 	EXPECT_EQ(answering.extents, GIGA_SLICES);
 	EXPECT(answering.answered_before_the_second);
+}
+
+/* ---- being interrupted meanwhile ---- */
+
+enum { SAMPLES = 64 }; /* words of the extent that are looked at */
+
+static struct {
+	u64 *page;
+	u32 met, stop; /* an interrupt found the extent half done; nobody wants more */
+} middle;
+
+static u64 *sample(unsigned i)
+{
+	return middle.page + (size_t)i * BLOCK_WORDS / SAMPLES;
+}
+
+static void look_at_extent(void *arg)
+{
+	unsigned zeros = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		zeros += *(volatile u64 *)sample(i) == 0;
+	if (zeros > 0 && zeros < SAMPLES)
+		atomic_store_relaxed(&middle.met, 1);
+}
+
+static void clear_extents_until_told(void *arg)
+{
+	const struct clear_how how = clear_how_selected();
+
+	(void)arg;
+	while (!atomic_load_acquire(&middle.stop)) {
+		const irq_flags_t flags = irq_save(); /* half written is not half cleared */
+
+		for (unsigned i = 0; i < SAMPLES; i++)
+			*(volatile u64 *)sample(i) = PATTERN;
+		irq_restore(flags);
+		clear_huge(&how, middle.page, MIB(2), CLEAR_NO_HINT, NODE_NONE);
+	}
+}
+
+/* What is said of clear_extent=whole: with interrupts on, an extent of any length is no time without them. */
+TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
+{
+	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
+	const cpu_t cpu = cpus_find_other();
+	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+	if (cpu == CPU_NONE || !page) {
+		if (page)
+			page_free(page);
+		SKIP("needs two CPUs and 2 MiB in one piece");
+	}
+#ifdef __SANITIZE_THREAD__
+	page_free(page);
+	SKIP("the thread sanitizer holds signals back until the stand-in for an instruction has ended");
+#endif
+	__builtin_memset(&middle, 0, sizeof(middle));
+	middle.page = page_address(page);
+	REQUIRE(work_start(cpu, clear_extents_until_told, NULL) == 0);
+	while (!atomic_load_relaxed(&middle.met) && clock_ns() < end)
+		call_cpu(cpu, look_at_extent, NULL);
+	atomic_store_release(&middle.stop, 1);
+	work_wait(cpu, 0);
+	EXPECT(middle.met);
+	page_free(page);
 }

@@ -1,13 +1,16 @@
 /*
- * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what the four searches see.
+ * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what each search sees.
  */
+#include "kernel/machine_page.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
+#include "mm/account.h"
 #include "mm/buddy.h"
 #include "mm/contig.h"
 #include "mm/migratetype.h"
 #include "mm/page_alloc.h"
 #include "mm/pcp.h"
+#include "mm/pool.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "tests/kernel/holder.h"
@@ -58,8 +61,8 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	EXPECT_EQ(holder_pages_in(&holder, page_to_pfn(giga), page_to_pfn(giga) + order_pages(GIGA_ORDER)), 0);
 	EXPECT(holder.moved >= GIB_BLOCKS / 8);
 	EXPECT(holder_intact(&holder));
-	EXPECT_EQ(block_of(&a->mm, page_to_pfn(giga))->state, BLOCK_HUGE);
-	EXPECT_EQ(block_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1)->state, BLOCK_NOHEAD);
+	EXPECT_EQ(block_look(block_of(&a->mm, page_to_pfn(giga))).state, BLOCK_HUGE);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1).state, BLOCK_NOHEAD);
 	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
 	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
@@ -284,7 +287,7 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("off"), ~0ULL), a->pool.pages);
 	huge = (u32)(section * SECTION_BLOCKS);
-	while (!(block_at(&a->mm, huge)->flags & BLOCK_POOL))
+	while (!(block_look_at(&a->mm, huge).flags & BLOCK_POOL))
 		huge++;
 	EXPECT_EQ(first_candidate(zone, "vanilla", BLOCK_ORDER, &scanned), huge);
 	EXPECT_EQ(scanned, BLOCK_FRAMES);
@@ -293,9 +296,160 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
 	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), huge); /* CMA is always tried */
 	EXPECT_EQ(first_candidate(zone, "strict", BLOCK_ORDER, &scanned), BLOCK_NONE);
+	EXPECT_EQ(first_candidate(zone, "revert", BLOCK_ORDER, &scanned), BLOCK_NONE);
+	EXPECT_EQ(scanned, a->pool.pages);
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_MOVABLE), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+}
+
+/* In each range of a mapped section all is free but its second page, which can move. */
+static bool one_page_in_each_range(struct arena *a, u32 section_first)
+{
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	for (u32 range = 0; range < SMALL_RANGES; range++) {
+		const pfn_t first = block_pfn(section_first + range * order_blocks(SMALL_ORDER));
+
+		if (mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) < 0)
+			return false;
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+			if (i == 1)
+				holder_adopt(&holder, pfn_page(&a->mm, first + i));
+			else
+				mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+		}
+	}
+	pcp_drain_all(&a->mm);
+	return holder.slots == SMALL_RANGES;
+}
+
+/* S4's reference is not the simpler fix that it mentions: a page that could be moved ends the look, too, if it has a reference. */
+TEST(mm_contig, revert_gives_up_on_what_is_in_use)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 scanned;
+	u32 first;
+
+	if (!a)
+		return;
+	buddy_set_max_order(&a->mm, 10);
+	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS; /* the first section holds META */
+	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
+	REQUIRE(one_page_in_each_range(a, first));
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), BLOCK_NONE);
+	EXPECT_EQ(scanned, 2 * SMALL_RANGES);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "strict", SMALL_ORDER, &scanned), first);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "skip", SMALL_ORDER, &scanned), first);
+	EXPECT_EQ(scanned, order_pages(SMALL_ORDER));
+	EXPECT(!alloc_with(a, "revert"));
+	EXPECT_EQ(holder.moved, 0);
+	holder_give_all(&holder);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first); /* nothing is in use now */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* What Linux 7.0 does: what is free or belongs together is one step, and what cannot move ends the look. */
+TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const u64 runs = order_blocks(SMALL_ORDER) / order_blocks(10); /* of a free range */
+	struct zone *zone;
+	u64 scanned;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	buddy_set_max_order(&a->mm, 10);
+	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
+	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
+	EXPECT_EQ(scanned, runs);
+	REQUIRE(one_page_in_each_range(a, first));
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
+	/* The first block: pages 0, 1, 2 to 3, 4 to 7 ... 256 to 511; its neighbour, which has lost its buddy; the rest. */
+	EXPECT_EQ(scanned, 1 + BLOCK_ORDER + 1 + runs - 1);
+	page_forget_mover(&a->mm, holder.page[0]);
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first + order_blocks(SMALL_ORDER));
+	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
+	holder_give_all(&holder);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	u64 section, scanned;
+
+	if (!a)
+		return;
+	section = arena_block(a) / SECTION_BLOCKS + 1;
+	buddy_set_max_order(&a->mm, 10);
+	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
+	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned), section * SECTION_BLOCKS);
+	EXPECT(scanned <= 2 * SECTION_BLOCKS);
+	expect_small_range_works(a, "step");
+	EXPECT(holder.moved > 0);
+	for (u64 slot = 0; slot < holder.slots; slot++)
+		pool_page_give(&a->pool, holder.page[slot]);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Struct pages read of ranges of an order, in all of the machine's zone; *inside: ranges of the GiB at `first` that were proposed. */
+static u64 read_of_all(struct zone *zone, const char *name, unsigned order, u32 first, u64 *inside)
+{
+	const struct contig_search *search = contig_search_find(name);
+	struct contig_stats stats = {0};
+	struct contig_scan scan = {.zone = zone, .order = order, .stats = &stats};
+	u32 range;
+
+	*inside = 0;
+	while ((range = search->next(&scan, search)) != BLOCK_NONE)
+		*inside += range >= first && range < first + GIB_BLOCKS;
+	return stats.scanned;
+}
+
+/* A request smaller than a page in its way meets nothing but tails: they are as much part of that page as its head. */
+TEST(mm_contig, tails_of_a_larger_page_end_the_look)
+{
+	static const char *const names[] = {"skip", "strict", "revert"};
+	enum { ORDER = 12 };
+	const u64 ranges = order_pages(GIGA_ORDER) / order_pages(ORDER);
+	struct zone *zone;
+	u64 all, inside;
+	u32 giga;
+
+	if (pool_1g.boot + pool_2m.boot > 0)
+		SKIP("the machine's pools have boot pages");
+	sections_close_all(&mm_kernel);
+	if (pool_grow(&pool_1g, hvo_mode_find("off"), 1) == 0)
+		SKIP("needs 1024 MiB of free memory in one piece");
+	for (node_t node = giga = 0; node < mm_kernel.nodes; node++)
+		if (pool_1g.node[node].free.head != BLOCK_NONE)
+			giga = pool_1g.node[node].free.head;
+	zone = block_zone(&mm_kernel, giga);
+	all = read_of_all(zone, "vanilla", ORDER, giga, &inside);
+	EXPECT_EQ(inside, ranges);
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		const u64 read = read_of_all(zone, names[i], ORDER, giga, &inside);
+
+		EXPECT_EQ(inside, 0);
+		/* One of each range; elsewhere as many, but that pages in use end the look of revert there, too. */
+		if (contig_search_find(names[i])->skips_used)
+			EXPECT(all - read >= order_pages(GIGA_ORDER) - ranges);
+		else
+			EXPECT_EQ(all - read, order_pages(GIGA_ORDER) - ranges);
+	}
+	read_of_all(zone, "step", ORDER, giga, &inside);
+	EXPECT_EQ(inside, 0);
+	EXPECT_EQ(pool_shrink(&pool_1g, hvo_mode_find("off"), 1), 1);
+	sections_close_all(&mm_kernel);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
 }
 
 TEST(mm_contig, the_index_reads_no_struct_page)
@@ -342,7 +496,7 @@ TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 	EXPECT_EQ(giga.pages, 1);
 	EXPECT(block_pfn(nodes[a->options.nodes].free.head) != first);
 	pool_expect_consistent(&giga);
-	EXPECT_EQ(block_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1)->state, BLOCK_FULL);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state, BLOCK_FULL);
 	EXPECT(arena_accounted_with(a, &giga));
 	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted_with(a, &giga));

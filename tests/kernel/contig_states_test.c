@@ -39,7 +39,8 @@ static struct arena *borrow_with_huge_mapped(u32 *mapped)
 	pcp_drain_all(&a->mm);
 	*mapped = arena_block(a) + SECTION_BLOCKS;
 	while (*mapped < arena_block(a) + 2 * SECTION_BLOCKS &&
-	       (block_at(&a->mm, *mapped)->state != BLOCK_HUGE || !(block_at(&a->mm, *mapped)->flags & BLOCK_MAPPED)))
+	       (block_look_at(&a->mm, *mapped).state != BLOCK_HUGE ||
+		!(block_look_at(&a->mm, *mapped).flags & BLOCK_MAPPED)))
 		*mapped += 1;
 	if (*mapped + RANGE > arena_block(a) + 2 * SECTION_BLOCKS)
 		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
@@ -53,7 +54,7 @@ static struct arena *borrow_with_bare(u32 *bare)
 	if (!a)
 		return NULL;
 	*bare = arena_block(a) + BARE_AT;
-	EXPECT_EQ(block_at(&a->mm, *bare)->state, BLOCK_BARE);
+	EXPECT_EQ(block_look_at(&a->mm, *bare).state, BLOCK_BARE);
 	return a;
 }
 
@@ -131,7 +132,7 @@ TEST(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it)
 	pfn = block_pfn(mapped) + 77;
 	free = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
-	EXPECT_EQ(block_at(&a->mm, mapped)->state, BLOCK_FULL);
+	EXPECT_EQ(block_look_at(&a->mm, mapped).state, BLOCK_FULL);
 	EXPECT_EQ(arena_usage(a).bad, 1);
 	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
 	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, free - 1);
@@ -150,7 +151,7 @@ TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(mapped), BLOCK_FRAMES), -ENOMEM);
 	fail_disarm(&a->mm.fail);
-	EXPECT_EQ(block_at(&a->mm, mapped)->state, BLOCK_HUGE);
+	EXPECT_EQ(block_look_at(&a->mm, mapped).state, BLOCK_HUGE);
 	EXPECT(!is_isolated(a, mapped));
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(mapped), BLOCK_FRAMES), 0);
@@ -173,7 +174,7 @@ TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 	first = arena_phantom_block(a);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(first), BLOCK_FRAMES), 0);
 	mm_contig_free_range(&a->mm, block_pfn(first), BLOCK_FRAMES);
-	EXPECT_EQ(block_at(&a->mm, first)->state, BLOCK_FULL);
+	EXPECT_EQ(block_look_at(&a->mm, first).state, BLOCK_FULL);
 	giga = mm_contig_alloc(&a->mm, GIGA_ORDER, 1);
 	REQUIRE(giga);
 	EXPECT_EQ(page_to_pfn(giga), block_pfn(first));

@@ -131,6 +131,7 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	struct arena *a;
 	struct migrate_stats stats = {0};
 	const cpu_t other = cpus_find_other();
+	struct isolation token;
 	struct zone *zone;
 	u32 index;
 
@@ -141,7 +142,7 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 		return;
 	zone = arena_phantom_zone(a);
 	index = arena_phantom_block(a) + AT;
-	EXPECT_EQ(isolate_range(zone, index, 4), 0);
+	EXPECT_EQ(isolate_range(zone, index, 4, &token), 0);
 	spin_lock(&zone->lock); /* as who gives a page back has it: not on a list, being changed */
 	buddy_unlink_within(zone, buddy_find_run(&a->mm, index), index, index + 1);
 	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
@@ -149,7 +150,7 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	REQUIRE(work_start(other, publish_slowly, a) == 0);
 	EXPECT_EQ(migrate_range(zone, index, 4, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &stats), 0);
 	work_wait(other, 0);
-	isolate_undo(zone, index, 4);
+	isolate_undo(zone, &token);
 	EXPECT(one_free_gigabyte(zone));
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -15,6 +15,7 @@
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 #include "mm/buddy.h"
+#include "mm/isolate.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
 #include "mm/transit.h"
@@ -52,6 +53,21 @@ TEST(mm_buddy, a_block_freed_twice_is_caught)
 	block_publish_free(zone, index, BLOCK_ORDER);
 	MUST_END_SAYING("twice, or by one who does not own it");
 	block_free(zone, index, BLOCK_ORDER);
+	STILL_THERE();
+}
+
+TEST(mm_isolate, an_isolation_is_ended_by_its_holder_only)
+{
+	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
+	struct isolation token, copy;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	REQUIRE(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 4, &token) == 0);
+	copy = token;
+	MUST_END_SAYING("is ended by somebody who does not hold it");
+	isolate_undo(arena_phantom_zone(a), &copy);
 	STILL_THERE();
 }
 
@@ -310,28 +326,6 @@ TEST(kernel_lock, locks_taken_against_their_rank_are_caught)
 	spin_lock(&meta);
 	MUST_END_SAYING("lock of rank 1 taken while one of rank 2 is held");
 	spin_lock(&zone);
-	STILL_THERE();
-}
-
-TEST(kernel_shootdown, a_round_with_a_lock_held_is_caught)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-
-	spin_lock(&lock);
-	MUST_END_SAYING("starts a shootdown while it holds a lock");
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	STILL_THERE();
-}
-
-TEST(mm_huge_map, a_first_touch_with_a_lock_held_is_caught)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
-
-	REQUIRE(addr);
-	spin_lock(&lock);
-	MUST_END_SAYING("with a lock held");
-	*(volatile char *)addr = 1;
 	STILL_THERE();
 }
 #endif

@@ -40,7 +40,7 @@ TEST(mm_faults, what_is_legal_by_now_is_done_again)
 	EXPECT_EQ(fault_resolve((virt_t)page, true, false, true), FAULT_RETRY);
 	EXPECT_EQ(fault_resolve((virt_t)page, false, true, true), FAULT_BUG);
 	EXPECT_EQ(fault_resolve(PAGE_SIZE, false, false, true), FAULT_BUG);
-	if (huge && block_of(&mm_kernel, page_to_pfn(huge))->state == BLOCK_HUGE) {
+	if (huge && block_look(block_of(&mm_kernel, page_to_pfn(huge))).state == BLOCK_HUGE) {
 		EXPECT_EQ(fault_resolve((virt_t)(huge + 100), false, false, true), FAULT_RETRY);
 		EXPECT_EQ(fault_resolve((virt_t)(huge + 100), true, false, true), FAULT_BUG); /* a shared tail stays read-only */
 	}

@@ -3,17 +3,20 @@
  */
 #include "tests/kernel/holder.h"
 
+#include "kernel/printk.h"
 #include "mm/migrate.h"
 #include "mm/page_alloc.h"
+#include "tests/kernel/pattern.h"
 
-static u64 pattern_of(const struct page *page, u64 word)
+/* Of a page's bytes, those that are looked at; and what the pattern is for: the slot it is known by, wherever it moves. */
+static u64 bytes_of(const struct holder *h, const struct page *page)
 {
-	return (page->private[1] + 1) * 0x9e3779b97f4a7c15ULL + word;
+	return h->phantom ? 0 : h->sparse ? sizeof(u64) : PAGE_SIZE << page_order(page);
 }
 
-static u64 words_of(const struct page *page)
+static u64 place_of(u64 slot)
 {
-	return order_pages(page_order(page)) * PAGE_SIZE / sizeof(u64);
+	return slot << 32;
 }
 
 static int holder_move(struct page *from, struct page *to)
@@ -47,15 +50,11 @@ void holder_init(struct holder *h, struct mm *mm, struct page **page, u64 room)
 
 bool holder_adopt(struct holder *h, struct page *page)
 {
-	u64 *words;
-
 	if (!page || h->slots == h->room)
 		return false;
 	page->private[0] = (u64)(virt_t)h;
 	page->private[1] = h->slots;
-	words = page_address(page);
-	for (u64 i = 0; i < words_of(page) && !h->phantom; i += 61)
-		words[i] = pattern_of(page, i);
+	pattern_fill(page_address(page), bytes_of(h, page), place_of(h->slots), (virt_t)h);
 	spin_lock(&h->lock);
 	h->page[h->slots++] = page;
 	spin_unlock(&h->lock);
@@ -87,19 +86,28 @@ void holder_give_all(struct holder *h)
 	h->slots = 0;
 }
 
+static bool contents_are_ours(const struct holder *h, const struct page *page, u64 slot)
+{
+	const u64 bytes = bytes_of(h, page), wrong = pattern_wrong(page_address(page), bytes, place_of(slot), (virt_t)h);
+
+	if (wrong == bytes)
+		return true;
+	pr_err("holder: byte %llu of the page in slot %llu is not what was written there", (unsigned long long)wrong,
+	       (unsigned long long)slot);
+	return false;
+}
+
 bool holder_intact(struct holder *h)
 {
 	bool intact = true;
 
 	for (u64 slot = 0; slot < h->slots; slot++) {
 		const struct page *page = h->page[slot];
-		const u64 *words = page ? page_address(page) : NULL;
 
 		if (!page)
 			continue;
 		intact &= page->private[1] == slot && (page->flags & PAGE_MOVABLE);
-		for (u64 i = 0; i < words_of(page) && !h->phantom; i += 61)
-			intact &= words[i] == pattern_of(page, i);
+		intact &= contents_are_ours(h, page, slot);
 	}
 	return intact;
 }

@@ -14,6 +14,7 @@ struct holder {
 	u64 slots, room; /* used, from the first on; all there are */
 	u64 moved;  /* pages */
 	bool phantom; /* there is no memory behind them: contents are not copied */
+	bool sparse;  /* one word of a page is written and looked at: for benchmarks; else every byte */
 	u32 refuse; /* how many times moving is refused from now on */
 };
 

@@ -44,7 +44,7 @@ u64 dirty_words(void *addr, u64 offset, u64 bytes)
 {
 	u64 dirty = 0;
 
-	for (u64 at = 0; at < bytes; at += 64)
+	for (u64 at = 0; at < bytes; at += sizeof(u64))
 		dirty += *word_at(addr, offset + at) != 0;
 	return dirty;
 }

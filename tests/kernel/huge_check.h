@@ -18,7 +18,7 @@ static inline volatile u64 *word_at(void *addr, u64 offset)
 	return (volatile u64 *)((char *)addr + offset);
 }
 
-/* Words of `bytes` from `offset` on, one in a cache line, that are not zero. Touches them. */
+/* Words of `bytes` from `offset` on that are not zero. Touches them. */
 u64 dirty_words(void *addr, u64 offset, u64 bytes);
 
 /* Something is mapped there that can be written to. Touches nothing. */

@@ -358,7 +358,7 @@ TEST(mm_fault, releasing_and_protecting)
 /* A gigabyte of the host's memory takes seconds: of each large extent only the beginning, where the case will look. */
 static void clear_samples(void *addr, size_t bytes)
 {
-	memset(addr, 0, bytes < CLEAR_EXTENT_MAX ? bytes : 64);
+	memset(addr, 0, bytes < CLEAR_EXTENT ? bytes : 64);
 }
 
 TEST(mm_fault_giga, mapping_1g_pages_or_smaller)

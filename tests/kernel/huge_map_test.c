@@ -12,6 +12,7 @@
 #include "mm/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
+#include "tests/kernel/pattern.h"
 
 enum { PAGES = 4 };
 #define SIZE MIB(2)
@@ -25,8 +26,7 @@ static bool dirty_free_memory(void)
 	while (count < PAGES && (page[count] = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE)))
 		count++;
 	for (unsigned i = 0; i < count; i++)
-		for (u64 *word = page_address(page[i]), *end = word + SIZE / 8; word < end; word += 8)
-			*word = 0xa5a5a5a5a5a5a5a5ULL;
+		pattern_fill(page_address(page[i]), SIZE, i * SIZE, 1);
 	for (unsigned i = 0; i < count; i++)
 		page_free(page[i]);
 	return count == PAGES;
@@ -75,6 +75,37 @@ TEST(mm_huge_map, populating_brings_all_and_touching_then_none)
 	EXPECT_EQ(huge_populate(addr, PAGES * SIZE), 0);
 	EXPECT_EQ(huge_faults(PT_PMD), PAGES);
 	huge_unmap(addr);
+}
+
+/* Pages of one size: each is zero when it comes, keeps each byte while others come and go, and is zero when it comes again. */
+static void expect_contents(u64 size)
+{
+	char *addr = huge_map(PAGES * size, size, 0);
+
+	REQUIRE(addr);
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (huge_populate(addr + i * size, size) < 0)
+			break;
+		EXPECT_ZERO(addr + i * size, size);
+		pattern_fill(addr + i * size, size, i * size, 3);
+	}
+	EXPECT_EQ(huge_protect(addr, HUGE_READ_ONLY), 0);
+	EXPECT_PATTERN(addr, PAGES * size, 0, 3);
+	EXPECT_EQ(huge_protect(addr, HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_release(addr + size, 2 * size), 0);
+	EXPECT_PATTERN(addr, size, 0, 3);
+	addr[size + size / 2] = 0; /* a touch in the middle; the other page by its first byte */
+	EXPECT_ZERO(addr + size, 2 * size);
+	EXPECT_PATTERN(addr, size, 0, 3);
+	EXPECT_PATTERN(addr + 3 * size, size, 3 * size, 3);
+	huge_unmap(addr);
+}
+
+TEST(mm_huge_map, each_byte_is_zero_first_and_then_as_it_was_written)
+{
+	NEED_MEMORY();
+	expect_contents(PAGE_SIZE);
+	expect_contents(SIZE);
 }
 
 TEST(mm_huge_map, pages_go_with_one_round_however_many)

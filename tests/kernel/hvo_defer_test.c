@@ -192,7 +192,7 @@ TEST(mm_hvo, every_cpu_sees_the_tails_of_a_page_given_out)
 		return;
 	EXPECT(full_blocks_make(w.a, WATCHED_BLOCKS));
 	w.first = arena_phantom_block(w.a);
-	while (block_at(&w.a->mm, w.first)->state != BLOCK_FULL)
+	while (block_look_at(&w.a->mm, w.first).state != BLOCK_FULL)
 		w.first++;
 	watchers = watchers_start(&w);
 	watchers_pass(&w, PASSES * watchers);

@@ -55,7 +55,7 @@ static bool has_mapped(const struct pool *pool)
 {
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
 		if (pool->node[n].free.count > 0)
-			return block_at(&mm_kernel, pool->node[n].free.head)->flags & BLOCK_MAPPED;
+			return block_look_at(&mm_kernel, pool->node[n].free.head).flags & BLOCK_MAPPED;
 	return false;
 }
 

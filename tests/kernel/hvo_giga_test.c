@@ -55,12 +55,12 @@ static u32 first_free(const struct pool *pool)
 static void expect_giga_states(const struct mm *mm, u32 index)
 {
 	EXPECT_EQ(index % GIB_BLOCKS, 0);
-	EXPECT_EQ(block_at(mm, index)->state, BLOCK_HUGE);
-	EXPECT_EQ(block_at(mm, index)->order, GIGA_ORDER);
+	EXPECT_EQ(block_look_at(mm, index).state, BLOCK_HUGE);
+	EXPECT_EQ(block_look_at(mm, index).order, GIGA_ORDER);
 	for (u32 i = 1; i < GIB_BLOCKS; i++)
-		if (block_at(mm, index + i)->state != BLOCK_NOHEAD)
+		if (block_look_at(mm, index + i).state != BLOCK_NOHEAD)
 			test_fail(__FILE__, __LINE__, "block %u of a 1 GiB page is %s", i,
-				  block_state_name(block_at(mm, index + i)->state));
+				  block_state_name(block_look_at(mm, index + i).state));
 }
 
 static void expect_giga(struct mm *mm, u32 index)
@@ -263,7 +263,7 @@ static u32 machine_grow(const struct hvo_mode *mode)
 static void expect_restored(struct mm *mm, u32 index)
 {
 	for (u32 i = 0; i < GIB_BLOCKS; i++)
-		if (block_at(mm, index + i)->state != BLOCK_FULL)
+		if (block_look_at(mm, index + i).state != BLOCK_FULL)
 			test_fail(__FILE__, __LINE__, "block %u was not restored", i);
 	for (u64 i = 1; i < order_pages(GIGA_ORDER); i += STEP) {
 		struct page *page = pfn_page(mm, block_pfn(index) + i);
@@ -360,7 +360,7 @@ TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
 	contig_free_range(middle, BLOCK_FRAMES);
 	pcp_drain_all(&mm_kernel); /* debugging frees page by page */
-	REQUIRE(pool_grow_on(&pool_1g, keep, mm_kernel.zone[block_at(&mm_kernel, index)->zone].node, 1) == 1);
+	REQUIRE(pool_grow_on(&pool_1g, keep, mm_kernel.zone[block_look_at(&mm_kernel, index).zone].node, 1) == 1);
 	EXPECT_EQ(first_free(&pool_1g), index);
 	EXPECT(huge_tails_right(&mm_kernel, first_free(&pool_1g), GIGA_ORDER, STEP));
 	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mm/buddy.h"
+#include "mm/isolate.h"
 #include "mm/page_alloc.h"
 #include "tests/kernel/arena.h"
 
@@ -26,8 +27,19 @@ static inline struct page *alloc_on_phantom(struct arena *a, unsigned order, enu
 static inline void retype(struct zone *zone, u32 index, u8 type)
 {
 	spin_lock(&zone->lock);
-	atomic_store_relaxed(&block_at(zone->mm, index)->type, type);
+	block_change(block_at(zone->mm, index), BLOCK_WORD(.type = 0xff), BLOCK_WORD(.type = type));
 	spin_unlock(&zone->lock);
+}
+
+/* One block, at once, whatever is in it. */
+static inline int isolate_block(struct zone *zone, u32 index, struct isolation *token)
+{
+	int err;
+
+	spin_lock(&zone->lock);
+	err = isolate_now(zone, index, 1, token);
+	spin_unlock(&zone->lock);
+	return err;
 }
 
 /* Frames on the free lists of one kind, below 2 MiB. */

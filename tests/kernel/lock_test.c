@@ -74,6 +74,25 @@ TEST(kernel_lock, tickets_survive_their_wrap)
 	EXPECT_EQ(lock.next, (u16)70000);
 }
 
+/* Between the look and the swap of a try, 65,535 turns have passed and the 65,536th holds the lock. */
+TEST(kernel_lock, a_lock_whose_tickets_came_round_is_not_taken_for_free)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+	u32 seen;
+
+	lock.next = lock.owner = 5;
+	seen = lock.tickets;
+	lock.owner--;
+	EXPECT(spin_held(&lock));
+	EXPECT(!spin_try_seen(&lock, seen));
+	EXPECT_EQ(lock.next, 5);
+	lock.owner++;
+	REQUIRE(spin_try_seen(&lock, seen));
+	EXPECT(!spin_try_seen(&lock, seen));
+	spin_unlock(&lock);
+	EXPECT(!spin_held(&lock));
+}
+
 /* ---- first come, first served ---- */
 
 enum { QUEUE_MAX = 8 };

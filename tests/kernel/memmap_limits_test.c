@@ -40,9 +40,9 @@ static void spoil_arena(struct arena *a)
 	for (u32 i = first; i < end; i++) {
 		const struct block *block = block_at(&a->mm, i);
 
-		if (block->state == BLOCK_META)
+		if (block_look(block).state == BLOCK_META)
 			spoil_meta(a, i);
-		else if (block->state == BLOCK_BARE && i % SECTION_BLOCKS < 8)
+		else if (block_look(block).state == BLOCK_BARE && i % SECTION_BLOCKS < 8)
 			spoil(block_pfn(i), BLOCK_FRAMES);
 	}
 	for (u64 section = first / SECTION_BLOCKS; section < end / SECTION_BLOCKS; section++)
@@ -50,7 +50,8 @@ static void spoil_arena(struct arena *a)
 			const u32 home = section_home(&a->mm.zone[z], section);
 
 			if (home != BLOCK_NONE &&
-			    (block_at(&a->mm, home)->state == BLOCK_BARE || block_at(&a->mm, home)->state == BLOCK_UNOPENED))
+			    (block_look_at(&a->mm, home).state == BLOCK_BARE ||
+			     block_look_at(&a->mm, home).state == BLOCK_UNOPENED))
 				spoil(block_pfn(home), BLOCK_FRAMES);
 		}
 }
@@ -81,7 +82,7 @@ static void check_all(struct arena *a)
 		const struct block *block = block_of(&a->mm, pfn);
 		struct page page;
 
-		if (block->state != BLOCK_FULL && block->state != BLOCK_RESERVED)
+		if (block_look(block).state != BLOCK_FULL && block_look(block).state != BLOCK_RESERVED)
 			continue;
 		seen++;
 		if (!mm_page_peek(&a->mm, pfn, &page)) {
@@ -108,7 +109,7 @@ static void use_all(struct arena *a)
 }
 
 /* A hole and a firmware range off the block grid, boot memory, a node border inside a block, RAM that ends inside one. */
-static void over_garbage(enum section_style style)
+static void over_garbage(unsigned way)
 {
 	static struct memmap_opened opened[ARENA_NODES_MAX * 2];
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2, .skew = MIB(3), .short_by = KIB(100),
@@ -118,7 +119,7 @@ static void over_garbage(enum section_style style)
 	if (!a)
 		return;
 	spoil_arena(a);
-	memmap_open_all(&a->mm, style, (struct memmap_threads){.value = 100, .percent = true}, opened);
+	memmap_open_all(&a->mm, &memmap_ways[way], (struct memmap_threads){.value = 100, .percent = true}, opened);
 	check_all(a);
 	use_all(a);
 	check_all(a);
@@ -127,12 +128,14 @@ static void over_garbage(enum section_style style)
 
 TEST(mm_memmap_open, poisoned_memory_does_not_show_in_mapped_sections)
 {
-	over_garbage(SECTION_MAPPED);
+	for (unsigned way = 0; memmap_ways[way].name; way++)
+		if (memmap_ways[way].style == SECTION_MAPPED)
+			over_garbage(way);
 }
 
 TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
 {
-	over_garbage(SECTION_ON_DEMAND);
+	over_garbage(WAY_LAZY);
 }
 
 /* ---- META has nothing left ---- */

@@ -132,23 +132,23 @@ static struct arena *borrow_awkward(node_t nodes)
 /* What opening all of it took, by node. */
 static struct memmap_opened opened_last[ARENA_NODES_MAX * 2];
 
-static void open_all(struct arena *a, enum section_style style, unsigned threads)
+static void open_all(struct arena *a, unsigned way, unsigned threads)
 {
 	u64 sections = 0;
 
-	memmap_open_all(&a->mm, style, (struct memmap_threads){.value = threads}, opened_last);
+	memmap_open_all(&a->mm, &memmap_ways[way], (struct memmap_threads){.value = threads}, opened_last);
 	for (node_t n = 0; n < a->mm.nodes; n++)
 		sections += opened_last[n].sections;
 	EXPECT_EQ(arena_usage(a).unopened, 0);
 	EXPECT(sections > 0);
 }
 
-static struct arena *borrow_opened(enum section_style style, unsigned threads)
+static struct arena *borrow_opened(unsigned way)
 {
 	struct arena *a = borrow_awkward(2);
 
 	if (a)
-		open_all(a, style, threads);
+		open_all(a, way, 1);
 	return a;
 }
 
@@ -169,7 +169,7 @@ static u64 blocks_in(struct arena *a, enum block_state state)
 	for (u32 i = 0; i < a->options.bytes >> BLOCK_SHIFT; i++) {
 		const struct block *block = block_at(&a->mm, arena_block(a) + i);
 
-		count += block && block->state == state;
+		count += block && block_look(block).state == state;
 	}
 	return count;
 }
@@ -238,7 +238,7 @@ static unsigned most_threads(node_t nodes)
 }
 
 /* By one CPU, or shared by two at least, if there are three. */
-static void open_shared(struct arena *a, unsigned threads)
+static void open_shared(struct arena *a, unsigned way, unsigned threads)
 {
 	const node_t node = this_cpu()->node;
 	const cpu_t cpu = threads > 1 && node < a->mm.nodes ? find_keeper() : CPU_NONE;
@@ -250,7 +250,7 @@ static void open_shared(struct arena *a, unsigned threads)
 	wait = wait_begin(wait_deadline_cpus(), "the CPU that keeps META's lock");
 	while (cpu != CPU_NONE && !atomic_load_acquire(&k.shut))
 		wait_spin(&wait, cpu);
-	open_all(a, SECTION_MAPPED, threads);
+	open_all(a, way, threads);
 	if (cpu != CPU_NONE) {
 		work_wait(cpu, 0);
 		EXPECT(k.met);
@@ -258,7 +258,7 @@ static void open_shared(struct arena *a, unsigned threads)
 	}
 }
 
-static void check_parallel(const struct picture *serial, unsigned threads, node_t nodes)
+static void check_same(const struct picture *serial, unsigned way, unsigned threads, node_t nodes)
 {
 	struct arena *a = borrow_awkward(nodes);
 	struct mm_usage usage;
@@ -266,7 +266,10 @@ static void check_parallel(const struct picture *serial, unsigned threads, node_
 
 	if (!a)
 		return;
-	open_shared(a, threads);
+	if (memmap_ways[way].job)
+		open_shared(a, way, threads);
+	else
+		open_all(a, way, threads);
 	usage = arena_usage(a);
 	EXPECT_EQ(picture_compare(serial, a, &compared), 0);
 	EXPECT_EQ(compared, serial->present);
@@ -281,7 +284,7 @@ static void check_parallel(const struct picture *serial, unsigned threads, node_
 	arena_return(a);
 }
 
-/* Serially, then by 1, 2, 3 ... threads. Every job has two sections to share out. */
+/* Serially, then in each other way that makes them at once, by 1, 2, 3 ... threads. Every job has two sections to share out. */
 static void check_any_number(node_t nodes)
 {
 	const unsigned online = cpumask_weight(&cpus_online);
@@ -291,16 +294,21 @@ static void check_any_number(node_t nodes)
 
 	if (!a)
 		return;
-	open_all(a, SECTION_MAPPED, 0);
-	for (node_t n = 0; n < nodes; n++)
+	open_all(a, WAY_SERIAL, 0);
+	for (node_t n = 0; n < nodes; n++) {
 		EXPECT(opened_last[n].sections >= 2);
+		EXPECT_EQ(opened_last[n].threads, 1);
+		EXPECT_EQ(opened_last[n].chunks_max, 0); /* no job: what was there before S1 */
+	}
 	taken = picture_take(&serial, a);
 	arena_return(a);
 	if (!taken)
 		SKIP("needs memory for two copies of a memmap");
 	for (unsigned threads = 1; threads < MIN(online, 8); threads++)
-		check_parallel(&serial, threads, nodes);
-	check_parallel(&serial, online, nodes);
+		check_same(&serial, WAY_PARALLEL, threads, nodes);
+	check_same(&serial, WAY_PARALLEL, online, nodes);
+	check_same(&serial, WAY_TEMPLATE, 1, nodes);
+	check_same(&serial, WAY_EAGER, online, nodes);
 	picture_drop(&serial);
 }
 
@@ -309,10 +317,26 @@ TEST(mm_memmap_open, any_number_of_threads_makes_the_same_memmap)
 	check_any_number(arena_bytes() >= GIB(1) ? 2 : 1);
 }
 
+/* Before S1: one CPU of the node goes through its sections, and there is no job. */
+TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
+{
+	for (unsigned way = WAY_SERIAL; way <= WAY_EAGER; way++) {
+		struct arena *a = borrow_awkward(1);
+
+		if (!a)
+			return;
+		open_all(a, way, 0);
+		EXPECT_EQ(opened_last[0].threads, 1);
+		EXPECT_EQ(opened_last[0].chunks_max > 0, way == WAY_PARALLEL || way == WAY_EAGER);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
 /* Lazily, then used once: the struct pages of all blocks that are FULL, against those made at once and used likewise. */
 TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 {
-	struct arena *a = borrow_opened(SECTION_MAPPED, 0);
+	struct arena *a = borrow_opened(WAY_EAGER);
 	struct picture serial;
 	struct mm_usage usage;
 	u64 compared, full;
@@ -325,7 +349,7 @@ TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 	arena_return(a);
 	if (!taken)
 		SKIP("needs memory for two copies of a memmap");
-	a = borrow_opened(SECTION_ON_DEMAND, 0);
+	a = borrow_opened(WAY_LAZY);
 	if (!a) {
 		picture_drop(&serial);
 		return;
@@ -356,7 +380,7 @@ static const struct memmap_opened *open_machine(unsigned threads)
 	static struct memmap_opened opened[ZONES_MAX];
 
 	sections_close_all(&mm_kernel);
-	memmap_open_all(&mm_kernel, SECTION_MAPPED, (struct memmap_threads){.value = threads}, opened);
+	memmap_open_all(&mm_kernel, &memmap_ways[WAY_PARALLEL], (struct memmap_threads){.value = threads}, opened);
 	return opened;
 }
 

@@ -7,6 +7,7 @@
 #include "kernel/test.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/transit.h"
 #include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "tests/kernel/arena.h"
@@ -278,7 +279,7 @@ TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(index) + 7), -EBUSY);
 	meta_unreserve(node, META_TAILS, 2 * BLOCK_FRAMES);
 	meta_settle(node);
-	REQUIRE(block_at(&a->mm, index)->state != BLOCK_META);
+	REQUIRE(block_look_at(&a->mm, index).state != BLOCK_META);
 	EXPECT(block_is_isolated(block_at(&a->mm, index)));
 	EXPECT(arena_accounted(a));
 	expect_never_given_out(a, 0, block_pfn(index) + 7);
@@ -309,6 +310,58 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 	mm_page_free(&a->mm, second);
 	expect_out_of_use(a, 1, one, 2);
 	expect_out_of_use(a, 1, two, 2);
+	arena_return(a);
+}
+
+/*
+ * Pending frames stand side by side: the last one takes the place of one that is settled, with its
+ * isolation.
+ */
+TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_settled)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *first, *second;
+	pfn_t one, two;
+
+	if (!a)
+		return;
+	first = alloc(a, BLOCK_ORDER, 1);
+	second = alloc(a, BLOCK_ORDER, 1);
+	REQUIRE(first && second);
+	one = page_to_pfn(first) + 3;
+	two = page_to_pfn(second) + 5;
+	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, first);
+	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT(block_is_isolated(block_of(&a->mm, two)));
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, second);
+	expect_out_of_use(a, 1, one, 2);
+	expect_out_of_use(a, 1, two, 2);
+	arena_return(a);
+}
+
+/*
+ * An isolation there would be lost when the section opens again: the frame is pending without one.
+ */
+TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	arena_open_all(a);
+	zone = arena_phantom_zone(a);
+	index = block_take_one(zone, FREE_BARE, BLOCK_UNOPENED);
+	REQUIRE(index != BLOCK_NONE);
+	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(index) + 9), -EBUSY);
+	EXPECT(!block_is_isolated(block_at(&a->mm, index)));
+	block_publish_free(zone, index, BLOCK_ORDER);
+	expect_out_of_use(a, 1, block_pfn(index) + 9, 1);
 	arena_return(a);
 }
 

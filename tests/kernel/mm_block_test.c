@@ -52,7 +52,7 @@ TEST(mm_block, a_change_is_made_and_counted)
 	before = block_changes(&a->mm, BLOCK_BARE, BLOCK_META);
 	back = block_changes(&a->mm, BLOCK_META, BLOCK_BARE);
 	block_set_state(&a->mm, index, BLOCK_META);
-	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_META);
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_META);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_META), before + 1);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_META, BLOCK_BARE), back);
 	block_set_state(&a->mm, index, BLOCK_BARE);
@@ -75,7 +75,7 @@ TEST(mm_block, records_exist_where_memory_was_opened)
 	EXPECT(section_open(&a->mm, phantom / SECTION_BLOCKS, SECTION_ON_DEMAND) == 0);
 	REQUIRE(block_at(&a->mm, phantom) != NULL);
 	EXPECT(block_at(&a->mm, phantom + gib_blocks - 1) == block_at(&a->mm, phantom) + gib_blocks - 1);
-	EXPECT_EQ(block_at(&a->mm, phantom + gib_blocks - 1)->state, BLOCK_UNOPENED);
+	EXPECT_EQ(block_look_at(&a->mm, phantom + gib_blocks - 1).state, BLOCK_UNOPENED);
 	EXPECT(block_at(&a->mm, phantom + gib_blocks) == NULL);
 	EXPECT(block_at(&a->mm, phantom + 2 * gib_blocks) == NULL); /* above all memory */
 	EXPECT(block_at(&a->mm, (u32)(a->mm.first_gib * gib_blocks) - 1) == NULL);

@@ -129,6 +129,7 @@ TEST(mm_buddy, merging_stops_at_another_type)
 TEST(mm_buddy, merging_stops_at_an_isolated_block)
 {
 	struct arena *a = borrow_two_gigabytes();
+	struct isolation token;
 	struct zone *zone;
 	u32 index;
 
@@ -136,10 +137,10 @@ TEST(mm_buddy, merging_stops_at_an_isolated_block)
 		return;
 	zone = arena_phantom_zone(a);
 	index = take(zone, BLOCK_ORDER);
-	retype(zone, index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	EXPECT_EQ(isolate_block(zone, index, &token), 0);
 	give(zone, index, BLOCK_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-	EXPECT_EQ(block_at(&a->mm, index)->order, BLOCK_ORDER);
+	EXPECT_EQ(block_look_at(&a->mm, index).order, BLOCK_ORDER);
 	arena_return(a);
 }
 
@@ -296,7 +297,7 @@ TEST(mm_buddy, a_border_off_the_section_grid_is_respected)
 	arena_open_all(a);
 	EXPECT_EQ(arena_zone(a, 1)->free_class[FREE_BARE], half + BLOCK_FRAMES);
 	EXPECT_EQ(arena_zone(a, 2)->free_class[FREE_BARE], half - 2 * BLOCK_FRAMES);
-	EXPECT_EQ(block_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1)->state, BLOCK_RESERVED);
+	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state, BLOCK_RESERVED);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -95,6 +95,36 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	arena_return(a);
 }
 
+/* One page of each order, each in a range that is emptied: it arrives with all its bytes and its three private words. */
+TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
+{
+	struct arena *a = arena_borrow(MIB(32));
+
+	if (!a)
+		return;
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	for (unsigned order = 0; order <= BLOCK_ORDER && !test_failed(); order++) {
+		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, 0);
+		const u64 slot = holder.slots;
+		pfn_t first;
+
+		REQUIRE(page && holder_adopt(&holder, page));
+		page->private[2] = ~0ULL - order;
+		first = ALIGN_DOWN(page_to_pfn(page), BLOCK_FRAMES);
+		REQUIRE(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) == 0);
+		EXPECT(holder.page[slot] != page);
+		EXPECT_EQ(page_order(holder.page[slot]), order);
+		EXPECT_EQ(holder.page[slot]->private[2], ~0ULL - order);
+		memset(phys_to_virt(first << PAGE_SHIFT), 0xee, BLOCK_FRAMES * PAGE_SIZE);
+		EXPECT(holder_intact(&holder));
+		mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+	}
+	EXPECT(holder.moved > BLOCK_ORDER);
+	holder_give_all(&holder);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 TEST(mm_contig, impossible_ranges_are_refused)
 {
 	struct arena *a = arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}});
@@ -254,6 +284,7 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	struct page *used, *full[8] = {0};
 	struct migrate_stats stats = {0};
 	unsigned count = 0;
+	u32 index;
 
 	if (!a)
 		return;
@@ -262,14 +293,15 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	used = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(used);
-	EXPECT_EQ(pool_move_page(&a->mm, (u32)(page_to_pfn(used) >> BLOCK_ORDER), &stats), -EBUSY); /* by nobody who could */
+	index = (u32)(page_to_pfn(used) >> BLOCK_ORDER);
+	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY); /* by nobody who could */
 	REQUIRE(holder_adopt(&holder, used));
 	EXPECT_EQ(a->pool.node[1].surplus, 1);
 	while (count < ARRAY_LEN(full) &&
 	       (full[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 1)))
 		count++;
 	REQUIRE(count < ARRAY_LEN(full));
-	EXPECT_EQ(pool_move_page(&a->mm, (u32)(page_to_pfn(used) >> BLOCK_ORDER), &stats), 0);
+	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), 0);
 	EXPECT_EQ(stats.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
 	EXPECT_EQ(a->pool.node[1].surplus, 0);

@@ -120,7 +120,7 @@ TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
 	gated = wait_for_gated(c.a, MEMMAP_FRAMES_PER_BLOCK - 1);
 	EXPECT(gated);
 	EXPECT_EQ(reusable(&c), 0);
-	EXPECT(shootdown_done() < c.a->mm.node[0].meta.gated_tag);
+	EXPECT(shootdown_done() < c.a->mm.node[0].meta.gate_first->tag);
 	EXPECT(!atomic_load_acquire(&c.returned)); /* nor is the page handed out */
 	irq_restore(flags);
 

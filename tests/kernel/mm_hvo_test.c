@@ -204,7 +204,7 @@ TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 	EXPECT_EQ(pfn_page(&a->mm, block_pfn(index) + 100)->private[1], 42);
 	EXPECT(all_tails_find_their_head(a, index));
 	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
-	while (block_at(&a->mm, index)->free_pages == 0) { /* halves, until one is of this block */
+	while (block_look_at(&a->mm, index).free_pages == 0) { /* halves, until one is of this block */
 		page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
 		REQUIRE(page);
 		EXPECT(page_head(page + 255) == page);
@@ -232,7 +232,7 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 4), 4);
 	index = pool_block(a, 0);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), 4), 4);
-	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_FULL);
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_FULL);
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
 		page = pfn_page(&a->mm, block_pfn(index) + i);
 		if (page->refcount != 0 || page->flags != 0 || page_head(page) != page)

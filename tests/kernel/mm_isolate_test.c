@@ -7,6 +7,7 @@
 #include "kernel/test.h"
 #include "mm/migratetype.h"
 #include "mm/pcp.h"
+#include "mm/section.h"
 #include "mm/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
@@ -17,6 +18,7 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 {
 	struct arena *a = borrow_gigabyte();
 	struct block_list list = BLOCK_LIST_INIT;
+	struct isolation token;
 	struct zone *zone;
 	u32 first;
 
@@ -24,7 +26,7 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 		return;
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a) + AT;
-	EXPECT_EQ(isolate_range(zone, first, RANGE), 0);
+	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	spin_lock(&zone->lock);
@@ -35,7 +37,7 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 		if (i >= first && i < first + RANGE)
 			test_fail(__FILE__, __LINE__, "block %u was given out while it was isolated", i);
 	block_list_publish_free(&a->mm, &list);
-	isolate_undo(zone, first, RANGE);
+	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(one_free_gigabyte(zone));
 	EXPECT(arena_accounted(a));
@@ -45,6 +47,7 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 TEST(mm_isolate, the_type_survives)
 {
 	struct arena *a = borrow_gigabyte();
+	struct isolation token;
 	struct zone *zone;
 	u32 first;
 
@@ -53,8 +56,8 @@ TEST(mm_isolate, the_type_survives)
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(migratetype_set(&a->mm, first, 8, MIGRATE_RECLAIMABLE), 0);
-	EXPECT_EQ(isolate_range(zone, first - 4, 16), 0);
-	isolate_undo(zone, first - 4, 16);
+	EXPECT_EQ(isolate_range(zone, first - 4, 16, &token), 0);
+	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_RECLAIMABLE), 8 * BLOCK_FRAMES);
 	EXPECT_EQ(block_type(block_at(&a->mm, first + 7)), MIGRATE_RECLAIMABLE);
 	EXPECT_EQ(block_type(block_at(&a->mm, first + 8)), MIGRATE_MOVABLE);
@@ -65,6 +68,7 @@ TEST(mm_isolate, the_type_survives)
 TEST(mm_isolate, two_isolations_do_not_overlap)
 {
 	struct arena *a = borrow_gigabyte();
+	struct isolation token, other;
 	struct zone *zone;
 	u32 first;
 
@@ -72,14 +76,14 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 		return;
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a) + AT;
-	EXPECT_EQ(isolate_range(zone, first, RANGE), 0);
-	EXPECT_EQ(isolate_range(zone, first - AT, RANGE), (u64)-EBUSY);
+	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
+	EXPECT_EQ(isolate_range(zone, first - AT, RANGE, &other), (u64)-EBUSY);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES); /* the first one's, untouched */
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(isolate_range(zone, first + RANGE, 8), 0); /* neighbours may be isolated by two */
-	isolate_undo(zone, first, RANGE);
+	EXPECT_EQ(isolate_range(zone, first + RANGE, 8, &other), 0); /* neighbours may be isolated by two */
+	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
-	isolate_undo(zone, first + RANGE, 8);
+	isolate_undo(zone, &other);
 	EXPECT(one_free_gigabyte(zone));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -88,6 +92,7 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
 {
 	struct arena *a = borrow_gigabyte();
+	struct isolation token;
 	struct zone *zone;
 	struct page *page;
 	u32 index;
@@ -99,13 +104,13 @@ TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
 	REQUIRE(page);
 	pcp_drain_all(&a->mm);
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS), (u64)-EBUSY);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token), (u64)-EBUSY);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS), 0);
-	isolate_undo(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token), 0);
+	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -117,9 +122,9 @@ static u64 records_digest(struct arena *a, u32 first)
 	u64 digest = 0;
 
 	for (u32 i = first; i < first + GIB_BLOCKS; i++) {
-		const struct block *block = block_at(&a->mm, i);
+		const struct block_word word = block_look_at(&a->mm, i);
 
-		digest = (digest ^ (block->state | (u64)block->type << 8 | (u64)block->flags << 16 | (u64)block->order << 24)) *
+		digest = (digest ^ (word.state | (u64)word.type << 8 | (u64)word.flags << 16 | (u64)word.order << 24)) *
 			 0x100000001b3ULL;
 	}
 	return digest;
@@ -128,17 +133,18 @@ static u64 records_digest(struct arena *a, u32 first)
 /* One run with one failure; isolated or not, everything is as before. True if it was met. */
 static bool isolate_with_fault(struct arena *a, u32 first, u32 fault, u64 digest)
 {
+	struct isolation token;
 	struct zone *zone = arena_phantom_zone(a);
 	bool met;
 	int err;
 
 	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
-	err = isolate_range(zone, first, GIB_BLOCKS);
+	err = isolate_range(zone, first, GIB_BLOCKS, &token);
 	met = fail_disarm(&a->mm.fail);
 	EXPECT(err == 0 || met);
 	if (err == 0) {
 		EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), order_pages(GIGA_ORDER));
-		isolate_undo(zone, first, GIB_BLOCKS);
+		isolate_undo(zone, &token);
 	}
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT_EQ(records_digest(a, first), digest);
@@ -169,22 +175,76 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	arena_return(a);
 }
 
+/* ---- whose it is ---- */
+
+TEST(mm_isolate, an_isolation_goes_with_its_token)
+{
+	struct arena *a = borrow_gigabyte();
+	struct isolation first_place, token = {.count = 0};
+	struct zone *zone;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a) + AT;
+	EXPECT_EQ(isolate_range(zone, first, RANGE, &first_place), 0);
+	isolate_move(zone, &first_place, &token);
+	EXPECT_EQ(first_place.count, 0);
+	EXPECT_EQ(token.count, (u64)RANGE);
+	EXPECT(arena_accounted(a));
+	isolate_undo(zone, &token);
+	EXPECT_EQ(token.count, 0);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Opening it again would give the isolated blocks a type of their own. */
+TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
+{
+	struct arena *a = borrow_gigabyte();
+	struct isolation token;
+	struct zone *zone;
+	u64 section, digest;
+	u32 first;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	first = arena_phantom_block(a);
+	section = first / SECTION_BLOCKS;
+	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0); /* reaches into the next */
+	digest = records_digest(a, first);
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(section_close(&a->mm, section + i), (u64)-EBUSY);
+		EXPECT_EQ(section_state(&a->mm, section + i), SECTION_OPEN);
+	}
+	EXPECT_EQ(records_digest(a, first), digest);
+	EXPECT_EQ(section_close(&a->mm, section + 2), 0);
+	isolate_undo(zone, &token);
+	for (unsigned i = 0; i < 2; i++)
+		EXPECT_EQ(section_close(&a->mm, section + i), 0);
+	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY); /* what is not open is nobody's to isolate */
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* ---- with others at work ---- */
 
 struct publisher {
 	struct arena *a;
 	struct block_list list;
-	u32 holding;
+	u32 stop;
 };
 
-/* Holds a block in transit until somebody has isolated it. */
+/* Holds a block in transit until somebody has isolated it, or nobody is going to. */
 static void publish_when_isolated(void *arg)
 {
 	struct publisher *p = arg;
 	const struct block *block = block_at(&p->a->mm, p->list.head);
 
-	atomic_store_release(&p->holding, 1);
-	while (!block_is_isolated(block))
+	while (!block_is_isolated(block) && !atomic_load_acquire(&p->stop))
 		;
 	block_list_publish_free(&p->a->mm, &p->list);
 }
@@ -193,6 +253,7 @@ TEST(mm_isolate, a_block_in_transit_is_waited_for_and_published_isolated)
 {
 	struct publisher p = {.list = BLOCK_LIST_INIT};
 	const cpu_t other = cpus_find_other();
+	struct isolation token;
 	struct zone *zone;
 	u32 index;
 
@@ -205,10 +266,38 @@ TEST(mm_isolate, a_block_in_transit_is_waited_for_and_published_isolated)
 	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &p.list), 1);
 	index = p.list.head;
 	REQUIRE(work_start(other, publish_when_isolated, &p) == 0);
-	EXPECT_EQ(isolate_range(zone, index, 4), 0);
+	EXPECT_EQ(isolate_range(zone, index, 4, &token), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 4 * BLOCK_FRAMES);
 	work_wait(other, 0);
-	isolate_undo(zone, index, 4);
+	isolate_undo(zone, &token);
+	EXPECT(one_free_gigabyte(zone));
+	EXPECT(arena_accounted(p.a));
+	arena_return(p.a);
+}
+
+/*
+ * What is in transit is waited for, but not what is in transit to UNOPENED, because it comes back
+ * as another block.
+ */
+TEST(mm_isolate, a_block_whose_section_closes_is_not_isolated)
+{
+	struct publisher p = {.list = BLOCK_LIST_INIT};
+	const cpu_t other = cpus_find_other();
+	struct isolation token;
+	struct zone *zone;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	p.a = borrow_gigabyte();
+	if (!p.a)
+		return;
+	zone = arena_phantom_zone(p.a);
+	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, 1, BLOCK_UNOPENED, &p.list), 1);
+	REQUIRE(work_start(other, publish_when_isolated, &p) == 0);
+	EXPECT_EQ(isolate_range(zone, p.list.head, 4, &token), (u64)-EBUSY);
+	atomic_store_release(&p.stop, 1);
+	work_wait(other, 0);
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(one_free_gigabyte(zone));
 	EXPECT(arena_accounted(p.a));
 	arena_return(p.a);
@@ -223,6 +312,7 @@ struct churn {
 static void churn(void *arg)
 {
 	struct churn *c = arg;
+	struct isolation token;
 	struct zone *zone = arena_phantom_zone(c->a);
 	struct page *pages[24] = {NULL};
 
@@ -235,9 +325,9 @@ static void churn(void *arg)
 		if (round % 6 == 0) {
 			const u32 first = arena_phantom_block(c->a) + (round * 7) % 400;
 
-			if (isolate_range(zone, first, 32) == 0) {
+			if (isolate_range(zone, first, 32, &token) == 0) {
 				atomic_fetch_add(&c->isolated, 1);
-				isolate_undo(zone, first, 32);
+				isolate_undo(zone, &token);
 			}
 		}
 	}

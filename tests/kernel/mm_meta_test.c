@@ -110,34 +110,6 @@ TEST(mm_meta, a_frame_waits_for_the_generation_of_its_tag)
 	arena_return(a);
 }
 
-/* All frames of a block share one tag, the latest: an early one must wait for a late one, never the reverse. */
-TEST(mm_meta, the_latest_tag_of_a_block_counts)
-{
-	struct arena *a = arena_borrow(MIB(2));
-	struct node *node;
-	pfn_t early, late;
-	u64 tag;
-
-	if (!a)
-		return;
-	node = &a->mm.node[0];
-	REQUIRE(meta_reserve_now(node, META_LONG, 2) == 0);
-	early = meta_take(node, META_LONG);
-	late = meta_take(node, META_LONG);
-	tag = shootdown_tag();
-	meta_give(&a->mm, late, tag + 1);
-	meta_give(&a->mm, early, tag);
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	EXPECT_EQ(shootdown_done(), tag);
-	meta_release_done(node);
-	EXPECT_EQ(arena_usage(a).gated, 2);
-	EXPECT(!can_take(a, META_LONG, late));
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	meta_release_done(node);
-	EXPECT_EQ(arena_usage(a).gated, 0);
-	arena_return(a);
-}
-
 TEST(mm_meta, too_many_frames_reserve_none)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));

@@ -219,7 +219,7 @@ TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
 		goto out;
 	test_option("contig", "index"); /* the others read mapped sections only */
 	for (u32 index = arena_block(a); block_at(&a->mm, index); index++)
-		if (block_at(&a->mm, index)->state == BLOCK_BARE)
+		if (block_look_at(&a->mm, index).state == BLOCK_BARE)
 			*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
 	range = mm_contig_alloc(&a->mm, BLOCK_ORDER + 1, 0);
 	EXPECT(range);

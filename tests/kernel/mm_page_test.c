@@ -4,7 +4,9 @@
 #include "kernel/test.h"
 #include "mm/buddy.h"
 #include "mm/meta.h"
+#include "mm/migrate.h"
 #include "mm/page_alloc.h"
+#include "mm/page_check.h"
 #include "mm/pcp.h"
 #include "mm/section.h"
 #include "tests/kernel/arena.h"
@@ -49,6 +51,36 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
 	EXPECT(page_alloc(BLOCK_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
 	EXPECT(page_alloc(~0u, USE_MOVABLE, 0, NODE_NONE) == NULL);
 	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
+}
+
+/* "This node or nothing", whatever lies ready of other nodes; as a mere wish such a node means this CPU's. */
+TEST(mm_page, a_node_that_does_not_exist_has_no_page)
+{
+	const unsigned orders[] = {0, 1, PAGE_ORDERS - 1, BLOCK_ORDER, GIGA_ORDER};
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	struct page *page, *pages[4];
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+		page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, a->mm.nodes - 1);
+		REQUIRE(page);
+		mm_page_free(&a->mm, page); /* one lies ready */
+		for (node_t node = a->mm.nodes; node != NODE_NONE && node >= a->mm.nodes; node = node * 2 + 1) {
+			page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, node);
+			EXPECT(!page);
+			if (page)
+				mm_page_free(&a->mm, page);
+		}
+	}
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->mm.nodes, pages, ARRAY_LEN(pages)), 0);
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, a->mm.nodes, pages, ARRAY_LEN(pages)), ARRAY_LEN(pages));
+	mm_page_free_bulk(&a->mm, pages, ARRAY_LEN(pages));
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }
 
 /* Everything free again that was, less what META and its kinds of block keep: nothing lost. */
@@ -131,11 +163,11 @@ TEST(mm_page, what_surrounds_a_hole_is_used_and_the_hole_is_not)
 	if (!a)
 		return;
 	index = arena_block(a) + 4;
-	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_RESERVED);
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_RESERVED);
 	expect_frames_taken(a, a->start + MIB(9) + KIB(12), KIB(44), 0);
 	expect_frames_taken(a, a->start + MIB(9), KIB(12), 1);
 	expect_frames_taken(a, a->start + MIB(9) + KIB(56), KIB(64), 1);
-	EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_RESERVED);
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_RESERVED);
 	arena_return(a);
 }
 
@@ -324,4 +356,46 @@ TEST(mm_page, counters_equal_walks_after_random_work_of_all_cpus)
 		return;
 	cpus_run_together(allocate_at_random, &w);
 	check_random_work(&w);
+}
+
+/* ---- freed while somebody else has a reference ---- */
+
+static void expect_kept(struct arena *a, unsigned order)
+{
+	struct page *page = alloc_phantom(a, order), *many[3] = {alloc_phantom(a, 0), page, alloc_phantom(a, 3)};
+	const u64 before = page_misuses();
+
+	REQUIRE(page && many[0] && many[2]);
+	page_get(page);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(page_misuses(), before + 1);
+	mm_page_free_bulk(&a->mm, many, ARRAY_LEN(many)); /* the others are free */
+	EXPECT_EQ(page_misuses(), before + 2);
+	EXPECT(page->refcount == 2 && page_order(page) == order);
+	EXPECT(many[0]->refcount == 0 && many[2]->refcount == 0);
+	EXPECT(arena_accounted(a));
+	mm_page_put(&a->mm, page);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(page_misuses(), before + 2);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+}
+
+/* Of any order, by itself or among many, whichever way pages of its order are freed: quickly, and while owners are written down. */
+TEST(mm_page, a_page_of_any_order_with_references_is_kept)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	bool panics;
+
+	if (!a)
+		return;
+	panics = page_misuse_panics(false);
+	for (unsigned order = 0; order <= BLOCK_ORDER + 1 && !test_failed(); order++) {
+		atomic_store_relaxed(&a->mm.watch, 0);
+		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
+		atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
+		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
+	}
+	page_misuse_panics(panics);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

@@ -6,6 +6,7 @@
 #include <arch/cpu.h>
 
 #include "kernel/percpu.h"
+#include "kernel/printk.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
 #include "mm/contig.h"
@@ -120,8 +121,8 @@ TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 	arena_return(w.a);
 }
 
-/* It may be stale, but what was isolated meanwhile is not given out: the frame may be a bad one. */
-TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
+/* As in Linux before the series: it is a page's type that is cached, not a block's, and it is what the block had when that page was freed. */
+TEST(mm_pcp, a_cached_type_is_that_of_each_page)
 {
 	struct whole w;
 
@@ -129,8 +130,35 @@ TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
 	if (!borrow_whole_block(&w))
 		return;
 	free_singles(&w);
+	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
+	for (unsigned i = 0; i < SINGLES; i++)
+		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + 2 * i]);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
+	EXPECT_EQ(pcp_stats(&w.a->mm).drain_lookups, 0); /* which is what it is there to save */
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), SINGLES);
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		if (i % 2 || i >= 4 * SINGLES)
+			mm_page_free(&w.a->mm, &w.pages[i]);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(w.zone->free_small, 0); /* merged across lists */
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
+}
+
+/* It may be stale, but what was isolated meanwhile is not given out: the frame may be a bad one. */
+TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
+{
+	struct isolation token;
+	struct whole w;
+
+	test_option("pcp_type_cache", "on");
+	if (!borrow_whole_block(&w))
+		return;
+	free_singles(&w);
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
-	retype(w.zone, w.index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	EXPECT_EQ(isolate_block(w.zone, w.index, &token), 0);
 	pcp_drain_all(&w.a->mm);
 	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_ISOLATE), SINGLES);
@@ -162,17 +190,94 @@ TEST(mm_pcp, each_page_freed_is_looked_up_once)
 	arena_return(a);
 }
 
+/* Look-ups of 512 pages that come and go once, in bulk or not: fetched, freed, drained. Of pages fetched and drained at least. */
+static struct pcp_stats look_ups(const char *types, bool bulk)
+{
+	static struct page *pages[BLOCK_FRAMES];
+	struct pcp_stats stats = {0};
+	struct arena *a;
+
+	test_option("pcp_type_cache", types);
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!a)
+		return stats;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		pages[i] = alloc_one(a);
+	if (bulk)
+		mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
+	else
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+			mm_page_free(&a->mm, pages[i]);
+	pcp_drain_all(&a->mm);
+	stats = pcp_stats(&a->mm);
+	EXPECT(arena_accounted(a));
+	EXPECT(arena_small_lists_whole(a));
+	arena_return(a);
+	return stats;
+}
+
+/* The table at the head of pcp_types.c, by counting. */
+TEST(mm_pcp, each_way_looks_types_up_where_it_says)
+{
+	for (unsigned bulk = 0; bulk < 2; bulk++) {
+		struct pcp_stats s = look_ups("on", bulk);
+
+		if (s.lookups == 0)
+			return; /* no arena */
+		EXPECT_EQ(s.lookups, BLOCK_FRAMES);
+		EXPECT_EQ(s.fetch_lookups + s.drain_lookups, 0);
+		s = look_ups("first", bulk);
+		EXPECT_EQ(s.lookups, bulk ? 2 * BLOCK_FRAMES : BLOCK_FRAMES);
+		EXPECT(s.fetch_lookups >= BLOCK_FRAMES);
+		EXPECT(s.drained >= BLOCK_FRAMES && s.drain_lookups == s.drained);
+		s = look_ups("each", bulk);
+		EXPECT_EQ(s.lookups, BLOCK_FRAMES);
+		EXPECT_EQ(s.fetch_lookups, 0);
+		EXPECT(s.drained >= BLOCK_FRAMES && s.drain_lookups == s.drained);
+		s = look_ups("off", bulk);
+		EXPECT_EQ(s.lookups, BLOCK_FRAMES);
+		EXPECT_EQ(s.fetch_lookups, 0);
+		EXPECT(s.drained >= BLOCK_FRAMES);
+		EXPECT_EQ(s.drain_lookups, s.evictions); /* once for a block */
+	}
+}
+
+/* What lies on the lists was noted as the old way has it: the lists are emptied before there is another. */
+TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
+{
+	struct whole w;
+
+	test_option("pcp_type_cache", "off");
+	if (!borrow_whole_block(&w))
+		return;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		w.pages[i].private[0] = MIGRATE_UNMOVABLE; /* the holder's: what it pleases */
+	free_singles(&w);
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
+	EXPECT(pcp_set_types(&w.a->mm, pcp_types_find("on")) == pcp_types_find("off"));
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
+	for (unsigned i = 0; i < SINGLES; i++) /* each of them has its type stored: none goes the short way */
+		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + i]);
+	pcp_drain_all(&w.a->mm);
+	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
+	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
+	EXPECT(arena_accounted(w.a));
+	arena_return(w.a);
+}
+
 TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 {
+	struct isolation token;
 	struct whole w;
 
 	if (!borrow_whole_block(&w))
 		return;
-	retype(w.zone, w.index, MIGRATE_MOVABLE | BLOCK_ISOLATED);
+	EXPECT_EQ(isolate_block(w.zone, w.index, &token), 0);
 	free_singles(&w);
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
 	EXPECT_EQ(w.zone->free_small, SINGLES);
-	EXPECT_EQ(block_at(&w.a->mm, w.index)->free_pages, SINGLES);
+	EXPECT_EQ(block_look_at(&w.a->mm, w.index).free_pages, SINGLES);
 	EXPECT(arena_accounted(w.a));
 	arena_return(w.a);
 }
@@ -303,7 +408,7 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 		wait_spin(&wait, owner);
 	asker = cpus_find_other();
 	REQUIRE(work_start(asker, drain, &in.a->mm) == 0);
-	while (!atomic_load_acquire(&in.a->mm.pcp[owner]->drain_wanted))
+	while (atomic_load_acquire(&in.a->mm.drain_messages) == 0) /* the owner has been asked */
 		wait_spin(&wait, owner);
 	EXPECT(!work_done(asker)); /* it waits */
 	EXPECT(pcp_count(&in.a->mm, arena_phantom_zone(in.a)) >= 10);
@@ -313,6 +418,102 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 	EXPECT_EQ(pcp_count(&in.a->mm, arena_phantom_zone(in.a)), 0);
 	EXPECT(arena_accounted(in.a));
 	arena_return(in.a);
+}
+
+/* One CPU holds something: it alone is asked. After that none does, and none is. */
+TEST(mm_pcp, only_cpus_that_hold_something_are_interrupted)
+{
+	const cpu_t owner = cpus_find_other();
+	struct arena *a;
+
+	if (owner == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!a)
+		return;
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(a->mm.drain_messages, 0);
+	REQUIRE(work_start(owner, leave_some_on_the_rings, a) == 0);
+	work_wait(owner, 0);
+	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
+	EXPECT(a->mm.pcp[owner]->holding);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(a->mm.drain_messages, 1);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(a->mm.drain_messages, 1);
+	EXPECT_EQ(a->mm.drains, 3);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+enum { ASKERS_MAX = 31 };
+
+static struct asking {
+	struct arena *a;
+	u32 asked;
+} asking;
+
+static void ask(void *arg)
+{
+	struct asking *s = arg;
+	const u64 tag = pcp_drain_tag(&s->a->mm);
+
+	atomic_fetch_add(&s->asked, 1);
+	pcp_drain_wait(&s->a->mm, tag);
+}
+
+/* Idle CPUs ask for a drain, up to `count`: they have taken their tags when this returns. Returns how many. */
+static u32 start_askers(struct asking *s, u32 count)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "CPUs to ask for a drain");
+	const u32 before = atomic_load_relaxed(&s->asked);
+	u32 started = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started < count && cpu != cpu_id() && work_done(cpu) && work_start(cpu, ask, s) == 0)
+			started++;
+	}
+	while (atomic_load_acquire(&s->asked) < before + started)
+		wait_spin(&wait, CPU_NONE);
+	return started;
+}
+
+/* This CPU is inside and keeps a drain from ending. Those that ask meanwhile came too late for it, and share the next. */
+TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a drain to ask this CPU");
+	struct pcp *pcp;
+	cpu_t cpu;
+	u32 late;
+
+	if (cpumask_weight(&cpus_online) < 4)
+		SKIP("needs four CPUs");
+	asking = (struct asking){.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+	if (!asking.a)
+		return;
+	cpus_wait_idle();
+	leave_some_on_the_rings(asking.a);
+	pcp = pcp_enter(&asking.a->mm);
+	EXPECT_EQ(start_askers(&asking, 1), 1);
+	while (atomic_load_acquire(&asking.a->mm.drain_messages) == 0)
+		wait_spin(&wait, CPU_NONE);
+	late = start_askers(&asking, ASKERS_MAX - 1);
+	EXPECT(late >= 2);
+	EXPECT_EQ(asking.a->mm.drains, 1);
+	EXPECT_EQ(asking.a->mm.drain_messages, 1);
+	pcp_leave(&asking.a->mm, pcp);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+	EXPECT_EQ(asking.a->mm.drains, 2);
+	print("  # 1 + %u CPUs asked: %llu drains, %llu messages\n", late, (unsigned long long)asking.a->mm.drains,
+	      (unsigned long long)asking.a->mm.drain_messages);
+	EXPECT_EQ(pcp_count(&asking.a->mm, arena_phantom_zone(asking.a)), 0);
+	EXPECT(arena_accounted(asking.a));
+	arena_return(asking.a);
 }
 
 struct queuer {

@@ -106,7 +106,7 @@ TEST(mm_pool, free_pages_are_frozen_and_marked)
 	}
 	page = pfn_page(&a->mm, block_pfn(a->pool.node[1].free.head));
 	EXPECT_EQ(pool_shrink(&a->pool, on, 3), 3);
-	EXPECT(!(block_of(&a->mm, page_to_pfn(page))->flags & BLOCK_POOL)); /* still huge, no longer the pool's */
+	EXPECT(!(block_look(block_of(&a->mm, page_to_pfn(page))).flags & BLOCK_POOL)); /* still huge, no longer the pool's */
 	EXPECT_EQ(page->refcount, 0);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 1);
 	REQUIRE(page);

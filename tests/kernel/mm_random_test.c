@@ -107,7 +107,7 @@ static void check_new_page(struct soak *s, struct page *page, unsigned order, no
 		test_fail(__FILE__, __LINE__, "frame %llx is no compound page of order %u", (unsigned long long)pfn, order);
 	if (node != NODE_NONE && s->a->mm.zone[page->zone].node != node)
 		test_fail(__FILE__, __LINE__, "frame %llx is not of node %u", (unsigned long long)pfn, node);
-	if (block_of(&s->a->mm, pfn)->state == BLOCK_META)
+	if (block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
 		test_fail(__FILE__, __LINE__, "frame %llx is META's", (unsigned long long)pfn);
 }
 
@@ -307,7 +307,7 @@ static void mark_bad(struct soak *s)
 	const pfn_t pfn = (s->a->start >> PAGE_SHIFT) + draw(s, s->model.real_frames);
 	int err;
 
-	if (s->bad == BAD_MAX || !model_is_free(&s->model, pfn) || block_of(&s->a->mm, pfn)->state == BLOCK_META)
+	if (s->bad == BAD_MAX || !model_is_free(&s->model, pfn) || block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
 		return;
 	pool_forget(s);
 	err = mm_mark_bad(&s->a->mm, pfn);

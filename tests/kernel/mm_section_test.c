@@ -36,7 +36,7 @@ TEST(mm_section, opened_on_demand_its_blocks_are_bare)
 		const pte_t *line = vmemmap_line(&a->mm, index);
 
 		REQUIRE(line);
-		EXPECT_EQ(block_at(&a->mm, index)->state, BLOCK_BARE);
+		EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_BARE);
 		for (unsigned p = 0; p < PTES_PER_LINE; p++)
 			EXPECT(!pte_present(pte_load(&line[p])));
 	}
@@ -58,8 +58,8 @@ TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
 	EXPECT(vmemmap_is_leaf(&a->mm, section));
 	memmap = section_memmap(&a->mm, section);
 	REQUIRE(memmap != BLOCK_NONE);
-	EXPECT_EQ(block_at(&a->mm, memmap)->state, BLOCK_META);
-	EXPECT(block_at(&a->mm, memmap)->flags & BLOCK_MEMMAP);
+	EXPECT_EQ(block_look_at(&a->mm, memmap).state, BLOCK_META);
+	EXPECT(block_look_at(&a->mm, memmap).flags & BLOCK_MEMMAP);
 	for (pfn_t pfn = section * SECTION_FRAMES; pfn < (section + 1) * SECTION_FRAMES; pfn++) {
 		const struct page *page = pfn_page(&a->mm, pfn);
 
@@ -156,12 +156,28 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	meta_unreserve(node, META_LONG, frames);
 	block_list_publish_free(&a->mm, &taken);
-	EXPECT_EQ(block_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1)->state, BLOCK_ABSENT);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1).state, BLOCK_ABSENT);
 	EXPECT(!mm_page_peek(&a->mm, (section + 1) * SECTION_FRAMES - 1, &peeked));
 	EXPECT_EQ(arena_usage(a).unopened, 0);
 	EXPECT_EQ(arena_usage(a).reserved, MIB(1) / PAGE_SIZE);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
+	arena_return(a);
+}
+
+/* All but the META block is bad: more struct pages than META has frames, and nothing to grow into. What gets none stays counted as bad. */
+TEST(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad)
+{
+	struct arena *a = arena_borrow(MIB(256), .bad = {{MIB(2), MIB(254)}});
+	unsigned given_up = 0;
+
+	if (!a)
+		return;
+	for (u32 i = 0; i < 2 * SECTION_BLOCKS; i++)
+		given_up += block_look_at(&a->mm, arena_block(a) + i).state == BLOCK_ABSENT;
+	EXPECT(given_up > 0);
+	EXPECT_EQ(arena_usage(a).bad, MIB(254) / PAGE_SIZE);
+	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
@@ -215,7 +231,7 @@ TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
 	EXPECT_EQ(section_state(&a->mm, section + 1), SECTION_UNOPENED);
 	EXPECT(vmemmap_line(&a->mm, (u32)((section + 1) * SECTION_BLOCKS)) == NULL);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++)
-		EXPECT_EQ(block_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i)->state, BLOCK_UNOPENED);
+		EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i).state, BLOCK_UNOPENED);
 	expect_same_picture(a, before);
 	arena_return(a);
 }

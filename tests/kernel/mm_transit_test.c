@@ -50,9 +50,9 @@ static void return_whole(struct arena *a)
 static void expect_pieces(struct arena *a)
 {
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
-		const struct block *block = block_at(&a->mm, i);
+		const struct block_word word = block_look_at(&a->mm, i);
 
-		if (block->order != BLOCK_ORDER || !(block->flags & BLOCK_TRANSIT) || block->state != BLOCK_BARE)
+		if (word.order != BLOCK_ORDER || !(word.flags & BLOCK_TRANSIT) || word.state != BLOCK_BARE)
 			test_fail(__FILE__, __LINE__, "block %u is no bare piece in transit", i);
 	}
 }
@@ -69,6 +69,7 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 {
 	struct arena *a = borrow_gigabyte();
 	struct block_list pieces = BLOCK_LIST_INIT;
+	struct isolation token;
 	struct zone *zone;
 	u32 first;
 
@@ -77,20 +78,20 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a);
 	if (take_pieces(a, &pieces)) {
-		change_type(zone, first + PIECE, 0, BLOCK_ISOLATED);
+		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
 		expect_pieces(a);
-		change_type(zone, first + PIECE, BLOCK_ISOLATED, 0);
+		isolate_undo(zone, &token);
 		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_CMA);
 		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
 		expect_pieces(a);
 		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_MOVABLE);
-		change_type(zone, first + PIECE, 0, BLOCK_ISOLATED);
+		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 	}
 	block_list_publish_free(&a->mm, &pieces);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES); /* published as what it was declared to be */
 	EXPECT(arena_accounted(a));
-	isolate_undo(zone, first + PIECE, 1);
+	isolate_undo(zone, &token);
 	return_whole(a);
 }
 
@@ -98,6 +99,7 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 {
 	struct arena *a = borrow_gigabyte();
 	struct block_list pieces = BLOCK_LIST_INIT, again = BLOCK_LIST_INIT;
+	struct block_word head;
 	struct zone *zone;
 	u32 first;
 
@@ -108,8 +110,8 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 	EXPECT_EQ(migratetype_set(&a->mm, first + PIECE, 3, MIGRATE_UNMOVABLE), 0);
 	REQUIRE(take_pieces(a, &pieces));
 	EXPECT_EQ(block_join(zone, first), 0);
-	EXPECT_EQ(block_run_head(&a->mm, first + PIECE), first);
-	EXPECT_EQ(block_at(&a->mm, first)->order, GIGA_ORDER);
+	EXPECT_EQ(block_run_head(&a->mm, first + PIECE, &head), first);
+	EXPECT_EQ(head.order, GIGA_ORDER);
 	EXPECT_EQ(block_type(block_at(&a->mm, first + PIECE)), MIGRATE_MOVABLE);
 	EXPECT_EQ(zone->transit, order_pages(GIGA_ORDER)); /* as before */
 	block_cut(zone, first, &again);
@@ -120,24 +122,30 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 	return_whole(a);
 }
 
-/* Whatever became of the block meanwhile, its isolation ends at once: this CPU holds it itself and would wait for ever. */
+/*
+ * Whatever became of the blocks meanwhile, their isolation ends at once: this CPU holds them itself
+ * and would wait for ever.
+ */
 TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 {
-	struct block_list run = BLOCK_LIST_INIT;
-	struct arena *a = take_gigabyte(&run);
+	struct arena *a = borrow_gigabyte();
+	struct isolation token;
 	struct zone *zone;
-	u8 *type;
+	u32 first;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	type = &block_at(&a->mm, run.head + PIECE)->type;
-	spin_lock(&zone->lock);
-	atomic_store_relaxed(type, (u8)(*type | BLOCK_ISOLATED));
+	first = arena_phantom_block(a);
+	EXPECT_EQ(isolate_range(zone, first, GIB_BLOCKS, &token), 0);
+	spin_lock(&zone->lock); /* as a pool whose page was isolated gives it back */
+	buddy_unlink_blocks(zone, first);
+	block_begin(zone, first, GIGA_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
-	isolate_undo(zone, run.head + PIECE - 1, 3);
-	EXPECT_EQ(*type, MIGRATE_MOVABLE);
-	block_list_publish_free(&a->mm, &run);
+	isolate_undo(zone, &token);
+	for (u32 i = first; i < first + GIB_BLOCKS; i++)
+		EXPECT_EQ(block_look_at(&a->mm, i).type, MIGRATE_MOVABLE);
+	block_publish_free(zone, first, GIGA_ORDER);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	return_whole(a);
 }
@@ -185,9 +193,11 @@ static void build_or_isolate(void *arg)
 	if (role == 0)
 		atomic_store_release(&b->building, 0);
 	while (role > 0 && atomic_load_acquire(&b->building)) {
-		if (isolate_range(zone, index, 1) == 0) {
+		struct isolation token;
+
+		if (isolate_range(zone, index, 1, &token) == 0) {
 			atomic_fetch_add(&b->isolated, 1);
-			isolate_undo(zone, index, 1);
+			isolate_undo(zone, &token);
 		}
 		clock_delay_ns(100 * 1000); /* the lock is the builder's too */
 	}

@@ -142,6 +142,85 @@ TEST(mm_vmemmap, of_concurrent_splitters_one_wins)
 	arena_return(s.a);
 }
 
+/* ---- a leaf that cannot be split ---- */
+
+enum { BARE_FIRST = 400 };
+
+static struct unsplit {
+	struct arena *a;
+	struct block_list list;
+	u32 done;
+	u64 failed;
+} unsplit;
+
+static void optimise_unsplit(void *arg)
+{
+	struct unsplit *u = arg;
+
+	fail_arm(&u->a->mm.fail, FAIL_META, 1, FAIL_ONCE);
+	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list);
+	atomic_store_release(&u->done, 1);
+}
+
+static u64 made_huge(const struct arena *a)
+{
+	return block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE);
+}
+
+/*
+ * The other CPU finds no frame for a table, waits for the splits of others, and changes bare blocks first. Meanwhile this CPU splits that
+ * leaf. It has made no round when the other one comes to the block under it.
+ */
+static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU that makes huge pages");
+	struct mm *mm = &u->a->mm;
+	const u64 before = made_huge(u->a);
+	const pfn_t table = take_table(u->a);
+
+	EXPECT_EQ(work_start(other, optimise_unsplit, u), 0);
+	while (made_huge(u->a) == before && !atomic_load_acquire(&u->done)) {
+		wait_spin(&wait, other);
+		wait.spins = 0; /* no nap: what is waited for takes microseconds */
+	}
+	EXPECT_EQ(vmemmap_split(mm, section, table), 1);
+	while (!atomic_load_acquire(&u->done))
+		wait_spin(&wait, other);
+	EXPECT_EQ(mm->splits_unflushed, 1); /* nobody may have changed an entry of the table before this round */
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	atomic_fetch_sub(&mm->splits_unflushed, 1);
+	atomic_add_relaxed(&mm->tables, 1);
+	work_wait(other, 0);
+}
+
+TEST(mm_vmemmap, a_block_under_a_leaf_that_could_not_be_split_is_left_out_whoever_splits_it_then)
+{
+	const cpu_t other = cpus_find_other();
+	struct unsplit *u = &unsplit;
+	u64 section;
+	u32 index;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	*u = (struct unsplit){.a = arena_borrow(MIB(256), .phantom = GIB(1)), .list = BLOCK_LIST_INIT};
+	if (!u->a)
+		return;
+	section = open_mapped_section(u->a);
+	REQUIRE(section);
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_mode_find("on"), BLOCK_ORDER, BARE_FIRST, &u->list), BARE_FIRST);
+	EXPECT_EQ(block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list), 1);
+	index = u->list.tail;
+	EXPECT_EQ(index / SECTION_BLOCKS, section);
+	split_behind_its_back(u, section, other);
+	EXPECT(fail_disarm(&u->a->mm.fail));
+	EXPECT_EQ(u->failed, 1);
+	EXPECT_EQ(block_look_at(&u->a->mm, index).state, BLOCK_FULL);
+	EXPECT_EQ(u->list.count, BARE_FIRST);
+	block_list_publish_free(&u->a->mm, &u->list);
+	EXPECT(arena_accounted(u->a));
+	arena_return(u->a);
+}
+
 /* Entry by entry: the head writable and its own, every tail read-only, clean, on the shared page. */
 static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
 {

@@ -10,8 +10,10 @@
 #include <arch/peek.h>
 
 #include "arch/x86_64/apic.h"
+#include "arch/x86_64/msr.h"
 #include "arch/x86_64/nmi.h"
 #include "arch/x86_64/traps.h"
+#include "kernel/context.h"
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
@@ -91,6 +93,59 @@ TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
 	EXPECT(!peeked);
 }
 
+/*
+ * Between a page fault and its handler's look at CR2 nothing but an NMI or a machine check can come: the address that a fault has
+ * left there must be there afterwards, although their handlers fault too.
+ */
+enum { FAULTED_AT = 0x123450 };
+
+static void fault_elsewhere(struct trap_frame *frame)
+{
+	u64 value;
+
+	(void)frame;
+	peeked = peek_u64((void *)8, &value);
+	atomic_store_release(&calls, 1);
+}
+
+TEST(arch_nmi, the_address_of_an_interrupted_page_fault_is_kept)
+{
+	const irq_flags_t flags = irq_save();
+	const u64 start = clock_ns();
+	u64 value;
+
+	calls = 0;
+	trap_set_handler(TRAP_NMI, fault_elsewhere);
+	EXPECT(!peek_u64((void *)(u64)FAULTED_AT, &value));
+	while (apic_mode() != APIC_NONE && send_to_self() && !atomic_load_acquire(&calls) && clock_ns() - start < LIMIT)
+		cpu_relax();
+	value = read_cr2();
+	nmi_init();
+	irq_restore(flags);
+	if (apic_mode() == APIC_NONE)
+		SKIP("needs a local APIC");
+	EXPECT_EQ(calls, 1);
+	EXPECT(!peeked);
+	EXPECT_EQ(value, FAULTED_AT);
+}
+
+TEST(arch_nmi, a_machine_check_keeps_the_address_of_a_page_fault)
+{
+	struct trap_frame frame = {.vector = TRAP_MACHINE_CHECK};
+	const irq_flags_t flags = irq_save();
+	u64 value;
+
+	calls = 0;
+	trap_set_handler(TRAP_MACHINE_CHECK, fault_elsewhere);
+	EXPECT(!peek_u64((void *)(u64)FAULTED_AT, &value));
+	trap_dispatch(&frame);
+	value = read_cr2();
+	trap_set_handler(TRAP_MACHINE_CHECK, NULL);
+	irq_restore(flags);
+	EXPECT_EQ(calls, 1);
+	EXPECT_EQ(value, FAULTED_AT);
+}
+
 /* mm.h: page_peek() in any context. */
 static pfn_t known;
 static struct page copies[2];
@@ -122,6 +177,41 @@ TEST(arch_nmi, struct_pages_can_be_looked_at_in_one)
 	EXPECT(calls == 1 && copied[0] && !copied[1]);
 	EXPECT(copies[0].refcount == 1 && copies[0].order == 3);
 	page_free(page);
+}
+
+static u32 word;
+static bool may;
+
+/* A fault inside does not change what runs. */
+static void look_at_context(struct trap_frame *frame)
+{
+	u64 value;
+
+	(void)frame;
+	peeked = peek_u64((void *)8, &value);
+	word = this_cpu()->context;
+	may = context_may(CONTEXT_LOCKED);
+	atomic_store_release(&calls, 1);
+}
+
+TEST(arch_nmi, what_runs_in_one_or_in_a_machine_check_is_no_ordinary_code)
+{
+	struct trap_frame frame = {.vector = TRAP_NMI};
+	const irq_flags_t flags = irq_save();
+
+	for (unsigned n = 0; n < 2; n++) {
+		word = 0;
+		may = true;
+		trap_set_handler((unsigned)frame.vector, look_at_context);
+		trap_dispatch(&frame);
+		EXPECT_EQ(word, CONTEXT_NMI);
+		EXPECT(!may);
+		EXPECT_EQ(this_cpu()->context, 0);
+		trap_set_handler((unsigned)frame.vector, NULL);
+		frame.vector = TRAP_MACHINE_CHECK;
+	}
+	nmi_init();
+	irq_restore(flags);
 }
 
 static bool says(u8 status, u8 stuck, const char *begin)

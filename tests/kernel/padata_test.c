@@ -5,10 +5,12 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/clock.h>
 
 #include "kernel/percpu.h"
 #include "kernel/string.h"
 #include "kernel/test.h"
+#include "tests/kernel/cpus.h"
 
 /*
  * nworks = min(size / max(min_chunk, align), threads), at least 1
@@ -134,6 +136,82 @@ TEST(kernel_padata, helpers_work_at_the_same_time)
 	EXPECT(__builtin_popcountll(t.cpus) >= 2);
 	EXPECT_EQ(job.threads, MIN(4, cpumask_weight(&cpus_online)));
 	EXPECT_EQ(t.inside, 0);
+}
+
+/*
+ * Chunks are dealt out before the work begins: whoever comes starts with a share of his own, far from the others' chunks. Each
+ * participant stays in its first chunk until all are there.
+ */
+enum { DEALT = 4, DEALT_CHUNKS = 4 * DEALT };
+
+struct dealing {
+	u32 here, wanted;
+	u32 begun[DEALT_CHUNKS]; /* chunks begun while somebody was still awaited: a first chunk each */
+};
+
+static void wait_for_all(u64 start, u64 end, void *arg)
+{
+	struct dealing *d = arg;
+	const u64 until = clock_ns() + 10 * NS_PER_S;
+
+	(void)end;
+	if (atomic_load_acquire(&d->here) >= d->wanted)
+		return;
+	atomic_store_relaxed(&d->begun[start], 1);
+	atomic_fetch_add(&d->here, 1);
+	while (atomic_load_acquire(&d->here) < d->wanted && clock_ns() < until)
+		cpu_relax();
+}
+
+TEST(kernel_padata, each_thread_begins_with_a_share_of_its_own)
+{
+	const unsigned threads = MIN(DEALT, cpumask_weight(&cpus_online));
+	struct dealing d = {.wanted = threads};
+	struct padata_mt_job job = {.thread_fn = wait_for_all, .arg = &d, .size = 4 * threads, .min_chunk = 1,
+				    .max_threads = threads, .node = NODE_NONE};
+
+	if (threads < 2)
+		SKIP("needs two CPUs");
+	EXPECT(cpus_wait_idle());
+	EXPECT_EQ(padata_chunk_size(job.size, 1, 1, threads), 1);
+	padata_run(&job);
+	EXPECT_EQ(d.here, threads);
+	for (unsigned chunk = 0; chunk < 4 * threads; chunk++)
+		EXPECT_EQ(d.begun[chunk], chunk % 4 == 0);
+}
+
+/* A share whose participant never comes, because its CPU has other work, is done by the others. */
+static void keep_cpu(void *arg)
+{
+	const u32 *release = arg;
+
+	while (!atomic_load_acquire(release))
+		cpu_relax();
+}
+
+TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
+{
+	struct padata_mt_job job = {.thread_fn = visit, .arg = &cover, .size = 64, .min_chunk = 1, .max_threads = 8, .node = NODE_NONE};
+	u32 release = 0;
+	u64 wrong = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id())
+			work_start(cpu, keep_cpu, &release);
+	memset(&cover, 0, sizeof(cover));
+	cover.end = job.size;
+	cover.align = 1;
+	padata_run(&job);
+	atomic_store_release(&release, 1);
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	for (u64 i = 0; i < job.size; i++)
+		wrong += cover.visits[i] != 1;
+	EXPECT_EQ(wrong, 0);
+	EXPECT_EQ(job.threads, 1);
+	EXPECT_EQ(job.chunks_max, 32);
 }
 
 TEST(kernel_padata, one_thread_is_the_caller_alone)

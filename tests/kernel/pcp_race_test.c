@@ -9,6 +9,7 @@
 #include "mm/pcp.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
+#include "tests/kernel/provoke.h"
 #include "tests/kernel/random.h"
 
 static struct page *alloc_order(struct arena *a, unsigned order)
@@ -243,4 +244,47 @@ TEST(mm_pcp, cpus_swap_pages_while_one_drains_and_disables)
 	EXPECT_EQ(pcp_count(&swap.a->mm, arena_phantom_zone(swap.a)), 0);
 	EXPECT(arena_accounted(swap.a));
 	arena_return(swap.a);
+}
+
+/* ---- CPUs that begin to hold while another disables lists ---- */
+
+static struct disabling {
+	struct arena *a;
+	struct provoke until;
+	u32 one, held, turns;
+} disabling;
+
+/* Each drain makes the others begin to hold anew, which is when one of them may be taken for a CPU that holds nothing. */
+static void hold_or_disable(void *arg)
+{
+	struct disabling *d = arg;
+	struct zone *zone = arena_phantom_zone(d->a);
+	const bool disables = atomic_fetch_add(&d->one, 1) == 0;
+
+	while (provoke_goes_on(&d->until)) {
+		struct page *page = disables ? NULL : alloc_order(d->a, 0);
+
+		if (page)
+			mm_page_free(&d->a->mm, page);
+		if (!disables)
+			continue;
+		pcp_disable(zone);
+		for (unsigned i = 0; i < 20; i++)
+			if (pcp_count(&d->a->mm, zone) != 0)
+				atomic_fetch_add(&d->held, 1);
+		pcp_enable(zone);
+		d->turns++;
+	}
+}
+
+TEST(mm_pcp, no_cpu_begins_to_hold_what_is_disabled)
+{
+	disabling = (struct disabling){.a = arena_borrow(MIB(16), .phantom = GIB(1)), .until = provoke_begin()};
+	if (!disabling.a)
+		return;
+	cpus_run_together(hold_or_disable, &disabling);
+	EXPECT_EQ(disabling.held, 0);
+	EXPECT(disabling.turns > 0);
+	EXPECT(arena_accounted(disabling.a));
+	arena_return(disabling.a);
 }

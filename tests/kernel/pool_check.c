@@ -15,12 +15,12 @@
 
 static void expect_free_page(struct pool *pool, node_t node, u32 index)
 {
-	const struct block *block = block_at(pool->mm, index);
+	const struct block_word word = block_look_at(pool->mm, index);
 	const struct page *page = pfn_page(pool->mm, block_pfn(index));
 	const u8 both = BLOCK_POOL | BLOCK_POOL_FREE;
 
-	if ((block->flags & both) != both || block->order != pool->order || block_zone(pool->mm, index)->node != node)
-		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index, block->flags, block->order);
+	if ((word.flags & both) != both || word.order != pool->order || pool->mm->zone[word.zone].node != node)
+		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index, word.flags, word.order);
 	if (page->refcount != 0 || !(page->flags & PAGE_HUGETLB) || !(page->flags & PAGE_COMPOUND))
 		test_fail(__FILE__, __LINE__, "free block %u: head with flags %x, %u references", index, page->flags,
 			  page->refcount);

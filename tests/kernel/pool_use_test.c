@@ -284,7 +284,7 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT_EQ(done.count, ENOUGH_FOR);
 	EXPECT_EQ(list.count, PAGES - ENOUGH_FOR);
 	for (u32 i = done.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
-		EXPECT_EQ(block_at(&a->mm, i)->state, BLOCK_FULL);
+		EXPECT_EQ(block_look_at(&a->mm, i).state, BLOCK_FULL);
 	for (u32 i = list.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
 		EXPECT(huge_line_right(&a->mm, i, BLOCK_ORDER) && huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
 	famine_end(&famine);

@@ -9,6 +9,7 @@
 #include "kernel/wait.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/provoke.h"
 
 static struct {
 	struct pool *pool;
@@ -102,6 +103,89 @@ TEST(mm_pool, a_promise_waits_for_the_page_that_is_being_cleared)
 	pool_unreserve(&a->pool, 1);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+}
+
+/* ---- a page that comes back between two looks ---- */
+
+static struct tug {
+	struct pool *pool;
+	struct provoke until;
+	u32 turn, refused, wanted, surplus;
+} tug;
+
+/* The clearer: takes the page out and gives it back, as an idle CPU does. */
+static void clear_without_end(void)
+{
+	while (provoke_goes_on(&tug.until)) {
+		const u32 index = pool_take_to_clear(tug.pool, 0, 1);
+
+		if (index != BLOCK_NONE)
+			pool_give_cleared(tug.pool, index, false);
+	}
+}
+
+/* The only one that wants the only page: it is free, or on its way back. */
+static void want_without_end(void)
+{
+	while (provoke_goes_on(&tug.until)) {
+		struct page *page = pool_page_take(tug.pool, 0, POOL_ANY);
+
+		tug.wanted++;
+		tug.surplus += tug.pool->pages > 1; /* only this CPU changes that */
+		if (page)
+			pool_page_give(tug.pool, page);
+		else
+			tug.refused++;
+		if (pool_reserve(tug.pool, 1) == 0)
+			pool_unreserve(tug.pool, 1);
+		else
+			tug.refused++;
+	}
+}
+
+static void tug_at_a_page(void *unused)
+{
+	const u32 turn = atomic_fetch_add(&tug.turn, 1);
+
+	(void)unused;
+	if (turn == 0)
+		want_without_end();
+	else if (turn == 1)
+		clear_without_end();
+}
+
+/* Provoked: the page comes back after the look for a free one and before the look whether one is being cleared. */
+static void check_tug(u64 overcommit)
+{
+	struct arena *a;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = arena_borrow(MIB(16));
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	a->pool.overcommit = overcommit;
+	tug = (struct tug){.pool = &a->pool, .until = provoke_begin()};
+	cpus_run_together(tug_at_a_page, NULL);
+	EXPECT(tug.wanted > 0);
+	EXPECT_EQ(tug.refused, 0);
+	EXPECT_EQ(tug.surplus, 0);
+	EXPECT_EQ(a->pool.pages, 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pool, a_page_that_comes_back_between_two_looks_is_not_missed)
+{
+	check_tug(0);
+}
+
+/* A page that is made beyond the pool's instead would be one too many. */
+TEST(mm_pool, no_surplus_page_is_made_for_one_that_comes_back)
+{
+	check_tug(1);
 }
 
 /* Nobody clears anything: no page is no page, at once. */

@@ -43,7 +43,7 @@ TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
 		chain_push(&chain, page);
 	}
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
-		full += block_at(&a->mm, i)->state == BLOCK_FULL;
+		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
 	EXPECT_EQ(full, 2);
 	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
 	EXPECT(arena_accounted(a));

@@ -1,8 +1,14 @@
 /*
  * Where the struct pages of mapped sections lie: by arithmetic, whoever opens them.
  */
+#include <arch/stream.h>
+
 #include "kernel/percpu.h"
+#include "kernel/string.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/memmap.h"
+#include "mm/page_alloc.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
@@ -110,6 +116,132 @@ TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
 	sections_close_all(&a->mm);
 	check_reopening(a, 4);
 	arena_return(a);
+}
+
+/* Moved inwards they are other blocks, all of them, and opening ends; moved back they are the same again. */
+TEST(mm_section, homes_can_be_moved_and_moved_back)
+{
+	struct arena *a = arena_borrow(MIB(512));
+	struct zone *zone;
+	u32 home[4];
+	u64 first;
+
+	if (!a)
+		return;
+	zone = arena_zone(a, 0);
+	first = arena_block(a) / SECTION_BLOCKS;
+	for (unsigned i = 0; i < 4; i++)
+		home[i] = section_home(zone, first + i);
+	for (u32 skip = 5; skip < 200; skip += 60) {
+		section_place_memmaps(zone, skip);
+		check_homes(zone, first, first + 4);
+		for (unsigned i = 0; i < 4; i++)
+			for (unsigned k = 0; k < 4; k++)
+				EXPECT(section_home(zone, first + i) != home[k]);
+		for (unsigned i = 0; i < 4; i++)
+			section_open(&a->mm, first + i, SECTION_MAPPED);
+		EXPECT_EQ(arena_usage(a).unopened, 0);
+		EXPECT(arena_accounted(a));
+		sections_close_all(&a->mm);
+	}
+	section_place_memmaps(zone, 0);
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_EQ(section_home(zone, first + i), home[i]);
+	check_reopening(a, 4);
+	arena_return(a);
+}
+
+/* ---- how they are made ---- */
+
+/* Turns at a lock so far: its tickets. */
+static u16 turns_at(const struct spinlock *lock)
+{
+	return atomic_load_relaxed(&lock->next);
+}
+
+/* The baselines free a section in pieces of 4 MiB, each with a turn at the zone's lock; ours takes one turn for all neighbours. */
+TEST(mm_section, the_baselines_free_pieces_of_max_order)
+{
+	for (const struct memmap_make *make = memmap_makes; make->name; make++) {
+		struct arena *a = arena_borrow(MIB(256));
+		u64 section;
+		u16 before;
+
+		if (!a)
+			return;
+		section = arena_block(a) / SECTION_BLOCKS + 1;
+		before = turns_at(&arena_zone(a, 0)->lock);
+		EXPECT_EQ(section_open_by(&a->mm, section, SECTION_MAPPED, make), 0);
+		if (make == &memmap_makes[MAKE_STREAM])
+			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) < 16);
+		else
+			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) >= SECTION_FRAMES >> MAKE_STEP_ORDER);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+/* All 64 bytes of each, and nothing beyond. */
+TEST(mm_section, struct_pages_are_the_same_whoever_writes_them)
+{
+	enum { COUNT = 63, ORDER = 0 };
+	struct page *page = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE), *other = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page && other);
+	memset(page_address(page), 0xa5, PAGE_SIZE);
+	memmap_init_pages(page_address(page), COUNT, 3);
+	for (const struct memmap_make *make = memmap_makes; make->name; make++) {
+		memset(page_address(other), 0xa5, PAGE_SIZE);
+		make->write(page_address(other), COUNT, 3);
+		fence_store_nt();
+		if (memcmp(page_address(page), page_address(other), PAGE_SIZE) != 0)
+			test_fail(__FILE__, __LINE__, "those of %s differ", make->name);
+	}
+	page_free(page);
+	page_free(other);
+}
+
+/* ---- what is under way ---- */
+
+struct slow_opening {
+	struct arena *a;
+	u64 section;
+	int err;
+};
+
+static void open_slowly(void *arg)
+{
+	struct slow_opening *o = arg;
+
+	o->err = section_open(&o->a->mm, o->section, SECTION_ON_DEMAND);
+}
+
+/* Opening needs META's lock, which this CPU keeps meanwhile. */
+TEST(mm_section, one_that_is_being_opened_counts_as_moving)
+{
+	const cpu_t cpu = cpus_find_other();
+	struct slow_opening o = {.a = NULL};
+	struct wait wait;
+
+	if (cpu == CPU_NONE)
+		SKIP("needs two CPUs");
+	o.a = arena_borrow(MIB(256));
+	if (!o.a)
+		return;
+	o.section = arena_block(o.a) / SECTION_BLOCKS + 1;
+	EXPECT_EQ(sections_moving(&o.a->mm), 0);
+	spin_lock(&o.a->mm.node[0].meta.lock);
+	REQUIRE(work_start(cpu, open_slowly, &o) == 0);
+	wait = wait_begin(wait_deadline_cpus(), "a section to be claimed");
+	while (section_state(&o.a->mm, o.section) != SECTION_OPENING)
+		wait_spin(&wait, cpu);
+	EXPECT_EQ(sections_moving(&o.a->mm), 1);
+	spin_unlock(&o.a->mm.node[0].meta.lock);
+	work_wait(cpu, 0);
+	EXPECT_EQ(o.err, 0);
+	EXPECT_EQ(sections_moving(&o.a->mm), 0);
+	EXPECT(arena_accounted(o.a));
+	arena_return(o.a);
 }
 
 /* One taken by somebody else is no reason to fail. */

@@ -337,7 +337,10 @@ inline huge_to_full(b)
 	f = 0
 }
 
-/* split_section() and split_round(), for the section of a block that this CPU has in transit. */
+/*
+ * split_section() and split_round(), for the section of a block that this CPU has in transit. Without a frame for the table the block is
+ * left out, and whoever splits the leaf afterwards changes nothing about that.
+ */
 inline split()
 {
 	if
@@ -364,13 +367,16 @@ inline split()
 				splits_unflushed--
 			:: table != 0 -> pmd != LEAF; give_frame(f) /* another CPU was first */
 			fi
-		:: else
+		:: else -> left_out = (pmd == LEAF)
 		fi;
 		f = 0
 	:: pmd != LEAF
 	fi;
 #ifndef BUG_LOSER_GOES_ON
-	splits_unflushed == 0
+	splits_unflushed == 0;
+#endif
+#ifdef BUG_LOOKS_AGAIN
+	left_out = (pmd == LEAF)
 #endif
 }
 
@@ -466,10 +472,11 @@ inline operations_on(b)
 	:: take_block(b, FULL) ->
 		split();
 		if
-		:: pmd == LEAF -> publish(b) /* no frame for the table */
-		:: pmd == TABLE -> full_to_huge_on(b)
-		:: pmd == TABLE -> full_to_huge_batched(b)
-		fi
+		:: left_out -> publish(b) /* no frame for the table */
+		:: !left_out -> full_to_huge_on(b)
+		:: !left_out -> full_to_huge_batched(b)
+		fi;
+		left_out = false
 	:: take_block(b, HUGE) -> huge_to_full(b)
 	:: take_block(b, HUGE) -> hand_out(b)
 #else
@@ -497,6 +504,7 @@ inline operations_on(b)
 proctype operator(byte b)
 {
 	byte f, f2, g, i, left;
+	bool left_out;
 
 	left = (b == 0 -> OPERATIONS : OPERATIONS_1);
 	do

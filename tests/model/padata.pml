@@ -1,10 +1,10 @@
 /*
  * One job over many CPUs: kernel/padata.c, and of kernel/call.c the work that is given to an idle CPU.
  *
- *   caller   makes a run on its stack, gives padata_help() to every CPU whose work slot is free, takes chunks itself, waits until no
- *            helper is left, returns: the stack is somebody else's from then on. Does it JOBS times, so that helpers of the job
+ *   caller   makes a run on its stack, deals its chunks into shares, gives padata_help() to every CPU whose work slot is free, takes
+ *            the chunks of share 0 and then of the others, waits until no helper is left, returns: the stack is somebody else's from then on. Does it JOBS times, so that helpers of the job
  *            before may still be on their way out
- *   helper   idle loop: runs the work in its slot; with interrupts off looks once more, halts
+ *   helper   idle loop: runs the work in its slot, which begins with the share of its number; with interrupts off looks once more, halts
  *
  * Hardware: the caller's plain store of the slot's function waits in a store buffer until a locked instruction or a fence
  * (Intel SDM vol. 3A, 9.2.3.4); the message that wakes a CPU is sent by a register write that waits for no store (x2APIC:
@@ -20,12 +20,13 @@
 #define JOBS 2
 #endif
 #define CHUNKS 3
+#define SHARES 2 /* chunks 0 and 1, chunk 2; a third participant begins with the first share again */
 #define IDLE_CPUS 2
 
 /* struct padata_run, on the caller's stack, and struct padata_mt_job. */
 bool alive;
 byte run_number; /* which job the stack holds: a helper of the one before must not find itself here */
-byte next, helpers, threads;
+byte next[SHARES], bound[SHARES], joined, helpers, threads;
 bool run_lock;
 byte times[CHUNKS]; /* chunk n was done so often */
 
@@ -40,23 +41,35 @@ bool returned;
 
 #define touches(n) assert(alive && run_number == n)
 
-/* padata_take_chunks() */
+/* padata_take_chunks(); a look costs nothing and decides nothing, so the model has none */
 inline take_chunks(number)
 {
 	do
 	:: true ->
 #ifdef BUG_CURSOR_NOT_ATOMIC
-		touches(number); chunk = next;
-		d_step { touches(number); next = chunk + 1 };
+		touches(number); chunk = next[share];
+		d_step { touches(number); next[share] = chunk + 1 };
 #else
-		d_step { touches(number); chunk = next; next++ };
+		d_step { touches(number); chunk = next[share]; next[share] = chunk + 1 };
 #endif
 		if
-		:: chunk < CHUNKS -> d_step { touches(number); times[chunk]++; assert(times[chunk] == 1) }
+		:: chunk < bound[share] -> d_step { touches(number); times[chunk]++; assert(times[chunk] == 1) }
 		:: else -> break
 		fi
 	od;
 	chunk = 0
+}
+
+/* padata_take_shares(): `share` is the one to begin with, any number. */
+inline take_shares(number)
+{
+	share = share % SHARES;
+	take_chunks(number);
+#ifndef BUG_OTHERS_SHARES_LEFT
+	share = (share + 1) % SHARES;
+	take_chunks(number);
+#endif
+	share = 0
 }
 
 /* padata_count() */
@@ -75,7 +88,8 @@ inline count(number)
 /* padata_help() */
 inline help(number)
 {
-	take_chunks(number);
+	d_step { touches(number); share = joined; joined++ };
+	take_shares(number);
 #ifdef BUG_LEFT_BEFORE_COUNTED
 	d_step { touches(number); helpers-- };
 	count(number)
@@ -108,7 +122,7 @@ inline work_run()
 /* cpu_idle_loop(); an interrupt changes nothing but that the loop turns once more. */
 proctype idle_cpu(byte me)
 {
-	byte mine, chunk, before;
+	byte mine, chunk, share, before;
 	bool ran;
 
 	do
@@ -163,14 +177,15 @@ inline padata_run(number)
 {
 	d_step {
 		alive = true; run_number = number;
-		next = 0; helpers = 0; threads = 0; took_part = 0;
+		next[0] = 0; bound[0] = 2; next[1] = 2; bound[1] = CHUNKS; joined = 1;
+		helpers = 0; threads = 0; took_part = 0;
 		times[0] = 0; times[1] = 0; times[2] = 0
 	};
 	start_helper(0, number);
 #if HELPERS > 1
 	start_helper(1, number);
 #endif
-	take_chunks(number);
+	take_shares(number);
 	count(number);
 #ifndef BUG_NOT_WAITED_FOR
 	helpers == 0;
@@ -184,7 +199,7 @@ inline padata_run(number)
 
 proctype caller()
 {
-	byte chunk, before;
+	byte chunk, share, before;
 
 	padata_run(1);
 #if JOBS > 1

@@ -5,10 +5,12 @@
  *              interrupt may come: the drain that another CPU asks for. Or has a turn at the lock for something else (zone_unlock())
  *   isolator   sets the block's isolation bit under the zone's lock, drains all, looks, takes the bit back; or disables lists,
  *              which raises a count and drains all, looks, enables them
- *   second     (-DASKERS=2) disables lists at the same time: so a drain that waits for the lock in its interrupt may serve another one
+ *   second     (-DASKERS=2) disables lists at the same time: it joins a drain of the other's that began after it came, or begins
+ *              the next
  *
  * A list is a word of bits that its owner reads and writes plainly, in two steps, as the code does: no lock, no locked instruction.
- * Each CPU calls itself through its own interrupt only, so the flag `inside` needs no order but program order.
+ * Each CPU calls itself through its own interrupt only, so the flag `inside` needs no order but program order. `holding` does: what
+ * the fence after it keeps from happening is here a read that comes before it (BUG_HOLDS_UNFENCED).
  *
  * Checked: a page is in one place at any time (buddy, a list, or in use by one CPU), so none is lost or handed out twice; from the end
  * of a drain of an isolated block until the isolation ends, no list has a page of it; the same of all pages while lists are
@@ -31,7 +33,12 @@
 byte buddy = ALL;      /* under the zone's lock */
 byte list[OWNERS];     /* struct pcp_zone.map */
 byte used[OWNERS];     /* by the owner */
-byte wanted[OWNERS];   /* drain_wanted */
+byte drains;           /* mm->drains, drains_done, drain_claim */
+byte done;
+bool claimed;
+byte drained[OWNERS];
+bool wanted[OWNERS];   /* drain_wanted */
+bool holding[OWNERS];
 bool inside[OWNERS];
 bool high[OWNERS];     /* mine->high is computed, and not 0 */
 bool isolated;         /* BLOCK_ISOLATED */
@@ -42,14 +49,10 @@ byte zone_lock = NOBODY;
 bool quiet_block;      /* what the isolators rely on */
 byte quiet_zone;
 #define PATIENTLY 2
-byte asked[OWNERS * ASKERS]; /* call_from, and its message: drain_request(), or drain_request_again() */
-#define BY(asker) asked[me * ASKERS + (asker)]
-bool at_lock[OWNERS];  /* percpu.at_locks: has a lock, or queues for one */
-byte pending[ASKERS];  /* acknowledgements that call_cpus() waits for */
+byte asked[OWNERS];    /* call_from, and its message: drain_request(), or drain_request_again(). Of the one that has the claim */
+bool at_lock[OWNERS];  /* CONTEXT_LOCKS: has a lock, or queues for one */
+byte pending;          /* acknowledgements that call_cpus() waits for */
 bool finished[OWNERS];
-#ifdef BUG_CUT_BEFORE_THE_LOCK
-byte cut[OWNERS];
-#endif
 byte left_over = ASKERS; /* isolators that are not through */
 
 #define ONCE(p) ((((buddy >> (p)) & 1) + ((list[0] >> (p)) & 1) + ((list[1] >> (p)) & 1) + ((used[0] >> (p)) & 1) + \
@@ -76,63 +79,62 @@ byte left_over = ASKERS; /* isolators that are not through */
 #define FORGET_HIGH high[me] = false
 #endif
 
+/* say_drained() */
+inline say_drained(g)
+{
+	holding[me] = false;
+	drained[me] = g
+}
+
 inline give_back_all()
 {
 	FORGET_HIGH;
 	buddy = buddy | list[me];
 	list[me] = 0;
+	say_drained(drains);
 	wanted[me] = false;
 	assert(RULES)
 }
 
 /* One step: nothing of this CPU runs meanwhile, and the lock is had or not. While it queues for a lock itself, either may be. */
-inline drain_at_once(asker)
+inline drain_at_once()
 {
 	if
 	:: d_step { MAY_DRAIN && (list[me] == 0 || zone_lock == NOBODY) ->
-		BY(asker) = 0;
+		asked[me] = 0;
 		give_back_all();
-		pending[asker]-- }
+		pending-- }
 	:: d_step { !MAY_DRAIN || (list[me] != 0 && (zone_lock != NOBODY || at_lock[me])) ->
-		BY(asker) = 0;
+		asked[me] = 0;
 		if
 		:: MAY_DRAIN -> FORGET_HIGH
 		:: else
 		fi;
 #ifdef BUG_LATE_COUNTS_AS_DRAINED
-		wanted[me] = (inside[me] -> 1 : 0);
-#else
-		wanted[me] = 1;
+		if
+		:: !inside[me] -> say_drained(drains)
+		:: else
+		fi;
 #endif
-		pending[asker]-- }
+		wanted[me] = holding[me] && drained[me] < drains;
+		pending-- }
 	fi
 }
 
-/* The lock is waited for, and who waits serves: another asker's request, which finds that this CPU stands at a lock. */
-inline drain_patiently(asker)
+/* The lock is waited for. Who waits serves, but nobody else asks: one CPU has the claim. */
+inline drain_patiently()
 {
-	d_step { BY(asker) = 0; at_lock[me] = true; FORGET_HIGH };
-#ifdef BUG_CUT_BEFORE_THE_LOCK
-	cut[me] = list[me];
-#endif
-	do
-	:: atomic { zone_lock == NOBODY -> zone_lock = me }; break
-#if ASKERS > 1
-	:: BY(1 - asker) -> drain_at_once(1 - asker)
-#endif
-	od;
+	d_step { asked[me] = 0; at_lock[me] = true; FORGET_HIGH };
+	atomic { zone_lock == NOBODY -> zone_lock = me };
 	skip;
-#ifdef BUG_CUT_BEFORE_THE_LOCK
-	d_step { list[me] = list[me] | cut[me]; cut[me] = 0 }; /* whatever was drained meanwhile */
-#endif
-	d_step { give_back_all(); zone_lock = NOBODY; at_lock[me] = false; pending[asker]-- }
+	d_step { give_back_all(); zone_lock = NOBODY; at_lock[me] = false; pending-- }
 }
 
-inline drain_request(asker)
+inline drain_request()
 {
 	if
-	:: BY(asker) == PATIENTLY && MAY_WAIT && list[me] != 0 -> drain_patiently(asker)
-	:: else -> drain_at_once(asker)
+	:: asked[me] == PATIENTLY && MAY_WAIT && list[me] != 0 -> drain_patiently()
+	:: else -> drain_at_once()
 	fi
 }
 
@@ -140,10 +142,7 @@ inline drain_request(asker)
 inline interrupts()
 {
 	if
-	:: BY(0) -> drain_request(0)
-#if ASKERS > 1
-	:: BY(1) -> drain_request(1)
-#endif
+	:: asked[me] -> drain_request()
 	:: true
 	fi
 }
@@ -155,10 +154,7 @@ inline lock()
 	at_lock[me] = true;
 	do
 	:: atomic { zone_lock == NOBODY -> zone_lock = me }; break
-	:: BY(0) -> drain_request(0) /* wait_spin() serves */
-#if ASKERS > 1
-	:: BY(1) -> drain_request(1)
-#endif
+	:: asked[me] -> drain_request() /* wait_spin() serves */
 	od
 }
 
@@ -170,10 +166,6 @@ inline unlock()
 
 inline enter()
 {
-#ifdef BUG_TYPE_READ_OUTSIDE
-	type = isolated;
-	interrupts();
-#endif
 	inside[me] = true
 }
 
@@ -198,12 +190,17 @@ inline leave()
 	interrupts();
 	if
 	:: wanted[me] ->
-#ifdef BUG_NOTE_TAKEN_FIRST
-		wanted[me] = false;
+		g = drains;
+		interrupts();
+#ifdef BUG_SAID_BEFORE_DRAINED
+		d_step { say_drained(g); g = 0 };
 		interrupts();
 		drain_mine();
+		wanted[me] = false;
 #else
 		drain_mine();
+		interrupts();
+		d_step { say_drained(g); g = 0 };
 		interrupts();
 		wanted[me] = false;
 #endif
@@ -213,11 +210,31 @@ inline leave()
 	inside[me] = false
 }
 
+/* begin_to_hold(): the fence keeps in front of it what stands in front of it. Drains begun so far have nothing to find here. */
+inline begin_to_hold()
+{
+	if
+	:: !holding[me] ->
+		holding[me] = true;
+		drained[me] = drains /* inside: no interrupt does anything */
+	:: else
+	fi
+}
+
 /* pcp_high(): 0 while lists are disabled */
 inline compute_high()
 {
 	if
-	:: !high[me] -> high[me] = (disabled == 0)
+	:: !high[me] ->
+#ifdef BUG_HOLDS_UNFENCED
+		may_hold = (disabled == 0);
+		interrupts();
+		begin_to_hold();
+#else
+		begin_to_hold();
+		may_hold = (disabled == 0);
+#endif
+		d_step { high[me] = may_hold; may_hold = false }
 	:: else
 	fi
 }
@@ -261,13 +278,21 @@ inline take_page()
 inline free_page()
 {
 	page = used[me] & (256 - used[me]);
-	enter();
-#ifndef BUG_TYPE_READ_OUTSIDE
+#ifdef BUG_TYPE_READ_OUTSIDE
 	type = isolated;
-#endif
 	interrupts();
+#endif
+	enter();
+#ifdef BUG_TYPE_READ_EARLY
+	type = isolated;
+	interrupts();
+#endif
 	compute_high();
 	interrupts();
+#if !defined(BUG_TYPE_READ_OUTSIDE) && !defined(BUG_TYPE_READ_EARLY)
+	type = isolated;
+	interrupts();
+#endif
 	if
 	:: type || !high[me] ->
 		lock();
@@ -282,7 +307,7 @@ inline free_page()
 	d_step { word = 0; page = 0; type = false }
 }
 
-/* Something else under the lock, and zone_unlock(): what it notes is done here. */
+/* Something else under the lock, and zone_unlock(): what is asked for meanwhile is done here. */
 inline turn()
 {
 	lock();
@@ -296,8 +321,8 @@ inline turn()
 
 proctype owner(byte me)
 {
-	byte left = (me == 0 -> OPERATIONS : OPERATIONS_1), word, page, kept;
-	bool type;
+	byte left = (me == 0 -> OPERATIONS : OPERATIONS_1), word, page, kept, g;
+	bool type, may_hold;
 
 	do
 	:: left > 0 -> take_page(); left--
@@ -307,45 +332,71 @@ proctype owner(byte me)
 	od;
 	finished[me] = true;
 end:	do /* idle, or busy with other things */
-	:: BY(0) -> drain_request(0)
-#if ASKERS > 1
-	:: BY(1) -> drain_request(1)
-#endif
+	:: asked[me] -> drain_request()
 	od
 }
 
 /* ---- the isolator: a CPU of its own, whose list is empty ---- */
 
-/* call_cpus(), call_cpu() */
-inline call_owners()
+#define HAS_DRAINED(one, g) (!holding[one] || drained[one] >= (g))
+
+/* choose_holders(): one after the other, then call_cpus() */
+inline call_holders()
 {
-	d_step { pending[me] = 2; asked[me] = 1; asked[ASKERS + me] = 1 };
-	pending[me] == 0
+	targets = (HAS_DRAINED(0, g) -> 0 : BIT(0));
+	targets = targets | (HAS_DRAINED(1, g) -> 0 : BIT(1));
+	d_step {
+		pending = (targets & BIT(0)) + ((targets & BIT(1)) -> 1 : 0);
+		asked[0] = (targets & BIT(0));
+		asked[1] = ((targets & BIT(1)) -> 1 : 0)
+	};
+	pending == 0
 }
 
 inline call_owner(one)
 {
-	d_step { pending[me] = 1; asked[one * ASKERS + me] = PATIENTLY };
-	pending[me] == 0
+	d_step { pending = 1; asked[one] = PATIENTLY };
+	pending == 0
 }
 
-/* One after the other: who was seen without a note may have another's by now. */
 inline until_drained(one)
 {
 	do
-	:: !wanted[one] -> break
+	:: !(targets & BIT(one)) || HAS_DRAINED(one, g) -> break
 #ifndef BUG_ASKED_ONCE
-	:: wanted[one] -> call_owner(one)
+	:: (targets & BIT(one)) && !HAS_DRAINED(one, g) -> call_owner(one)
 #endif
 	od
 }
 
-/* pcp_drain_all() */
+/* drain_all() */
+inline drain_from_begin_to_end()
+{
+	d_step { drains++; g = drains };
+	call_holders();
+	until_drained(0);
+	until_drained(1);
+	done = g
+}
+
+/* pcp_drain_all(): joins a drain that began after it came, else claims the next. */
 inline drain_all()
 {
-	call_owners();
-	until_drained(0);
-	until_drained(1)
+#ifdef BUG_JOINS_WHAT_BEGAN_BEFORE
+	tag = (drains > done -> drains : drains + 1);
+#else
+	tag = drains + 1;
+#endif
+	do
+	:: done >= tag -> break
+	:: atomic { done < tag && !claimed -> claimed = true };
+		if
+		:: done < tag -> drain_from_begin_to_end()
+		:: else
+		fi;
+		d_step { claimed = false; g = 0; targets = 0 }
+	od;
+	tag = 0
 }
 
 inline isolator_lock()
@@ -389,6 +440,8 @@ inline disable()
 
 proctype isolator(byte me)
 {
+	byte tag, g, targets;
+
 	if
 	:: me == 0 -> isolate()
 	:: disable()
@@ -399,7 +452,7 @@ proctype isolator(byte me)
 /* Lists keep what they have; everything is somewhere. */
 proctype judge()
 {
-	timeout -> assert(finished[0] && finished[1] && left_over == 0 && !wanted[0] && !wanted[1] &&
+	timeout -> assert(finished[0] && finished[1] && left_over == 0 && !claimed && !wanted[0] && !wanted[1] &&
 			  (buddy | list[0] | list[1]) == ALL)
 }
 

@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 MEGABYTES, SECONDS = 2000, 300
 DEPTH = 100_000
-LARGE = ("shootdown", "block")
+LARGE = ("shootdown", "block", "pcp")
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,17 @@ def pin(bug, *defines):
     return Run("pin", (f"BUG_{bug}", *defines))
 
 
+def isolate(bug, *defines):
+    return Run("isolate", (f"BUG_{bug}", *defines))
+
+
 CORRECT = (
     Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
     Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
     Run("block", note="on demand"),
     Run("block", ("POOL=1",), note="on demand, META made of blocks"),
     Run("block", ("MAPPED", "OPERATIONS_1=2"), note="mapped"),
+    Run("block", ("MAPPED", "POOL=1", "OPERATIONS=2"), note="mapped, one frame for a table that two want"),
     Run("padata", note="two jobs after each other, two helpers"),
     Run("padata", ("JOBS=1",), cycles=True, note="no run is infinite"),
     Run("ap", note="two CPUs and one that has the second's ID; deadlines at any time"),
@@ -81,6 +86,7 @@ CORRECT = (
     Run("pcp", ("ASKERS=2", "OPERATIONS_1=0"), note="an owner, two that ask it"),
     Run("pin", note="a touch against unmapping"),
     Run("pin", ("PROTECT",), note="a touch against taking writing away"),
+    Run("isolate", note="two isolators, a section that closes and opens, a taker"),
 )
 BUGS = (
     shootdown("NO_FENCE"),
@@ -96,6 +102,8 @@ BUGS = (
     shootdown("RANGED_PUBLISHES", "ONLY_RANGED"),
     shootdown("RANGED_COMPLETES", "ONLY_RANGED"),
     shootdown("WAIT_WITHOUT_SERVING", "ONLY_RANGED"),
+    shootdown("JOINS_TOO_EARLY"),
+    shootdown("CLAIM_KEPT"),
     shootdown("JOIN_LOADS_G_LATE", "ONLY_JOINING", "WAKEUPS=0"),
     shootdown("JOIN_ONLINE_LATE", "ONLY_JOINING", "WAKEUPS=0"),
     block("TAIL_WRITABLE"),
@@ -112,9 +120,11 @@ BUGS = (
     block("RESTORED_WITHOUT_ROUND", "MAPPED", "OPERATIONS_1=2"),
     block("LOSER_GOES_ON", "MAPPED", "OPERATIONS=2"),
     block("SPLIT_COUNTED_LATE", "MAPPED", "OPERATIONS=2"),
+    block("LOOKS_AGAIN", "MAPPED", "POOL=1", "OPERATIONS=2"),
     block("SPLIT_SKIPS_IDLE", "MAPPED", "OPERATIONS=2"),
     block("SIZE_AND_FRAME_AT_ONCE", "MAPPED", "OPERATIONS=2"),
     padata("CURSOR_NOT_ATOMIC"),
+    padata("OTHERS_SHARES_LEFT"),
     padata("COUNTED_WITHOUT_LOCK"),
     padata("LEFT_BEFORE_COUNTED"),
     padata("CLAIM_ENDS_FIRST"),
@@ -133,18 +143,25 @@ BUGS = (
     Run("pcp", ("BUG_WAITS_BEHIND_ITSELF",)),  # needs two operations
     pcp("LATE_COUNTS_AS_DRAINED"),
     pcp("TYPE_READ_OUTSIDE"),
+    pcp("HOLDS_UNFENCED"),
     pcp("HIGH_SURVIVES"),
-    pcp("NOTE_TAKEN_FIRST"),
+    pcp("SAID_BEFORE_DRAINED"),
     pcp("ASKED_ONCE"),
     pcp("DRAINED_BEFORE_ISOLATED"),
     pcp("COUNT_RAISED_LATE"),
-    pcp("CUT_BEFORE_THE_LOCK", "ASKERS=2", "OPERATIONS_1=0"),
+    pcp("TYPE_READ_EARLY", "ASKERS=2", "OPERATIONS_1=0"),
+    pcp("JOINS_WHAT_BEGAN_BEFORE", "ASKERS=2", "OPERATIONS_1=0"),
     pin("PINNED_WITHOUT_FENCE"),
     pin("NOT_LOOKED_AGAIN"),
     pin("EMPTIED_WITHOUT_FENCE"),
     pin("NOT_WAITED_UNPINNED"),
     pin("RIGHTS_READ_EARLY", "PROTECT"),
     pin("RIGHTS_WITHOUT_FENCE", "PROTECT"),
+    isolate("TOKEN_AFTER_THE_BITS"),
+    isolate("OVERLAP_UNCHECKED"),
+    isolate("ISOLATES_WHAT_CLOSES"),
+    isolate("CLOSED_UNDER_A_TOKEN"),
+    isolate("UNDONE_AFTER_TAKING"),
 )
 
 

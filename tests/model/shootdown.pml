@@ -1,7 +1,7 @@
 /*
  * The generation rule of kernel/shootdown.c: who may reuse a frame, and when.
  *
- *   CPU 0   unmaps page 0, gates its frame under a tag, then waits for the tag (a full round unless one has passed)
+ *   CPU 0   unmaps page 0, gates its frame under a tag, then waits for the tag: for a full round that serves it, its own or not
  *   CPU 1   unmaps page 1, then the same, or a ranged round of its own
  *   CPU 2   is busy, sleeps, wakes; was online from the start, or joins while all this happens
  *
@@ -35,6 +35,7 @@
 
 /* Memory. */
 byte G, last_full, done;
+bool claimed;         /* round_claim: the right to start a round for those who wait for a tag */
 byte published[CPUS];
 bool idle[CPUS];
 bool online[CPUS];
@@ -244,13 +245,44 @@ inline unmap_and_gate()
 	d_step { locked(me); gated = gated | BIT(me); reuse_what_may() }
 }
 
+#ifdef BUG_JOINS_TOO_EARLY
+#define no_round_serves(me) (last_full + 1 < tag[me])
+#else
+#define no_round_serves(me) (last_full < tag[me])
+#endif
+
+/* claim_round() and round_for(): the look, the compare-and-swap, a second look. A round that serves the tag is only waited for. */
+inline claim_and_start()
+{
+	d_step {
+		locked(me);
+		if
+		:: !claimed -> claimed = true; has_claim = true
+		:: else
+		fi
+	};
+	if
+	:: has_claim ->
+		if
+		:: no_round_serves(me) -> full_round()
+		:: else
+		fi;
+#ifndef BUG_CLAIM_KEPT
+		claimed = false;
+#endif
+		has_claim = false
+	:: else
+	fi
+}
+
 /* shootdown_wait() */
 inline wait_for_tag()
 {
-	if
-	:: done < tag[me] -> full_round()
-	:: done >= tag[me]
-	fi;
+	do
+	:: done >= tag[me] -> break
+	:: done < tag[me] && no_round_serves(me) && !claimed -> claim_and_start()
+	:: done < tag[me] && asked -> serve()
+	od;
 	assert(done >= tag[me])
 }
 
@@ -295,6 +327,7 @@ end_asleep:	if
 proctype cpu(byte me)
 {
 	byte g, outer, mine, targets, from, wakeups;
+	bool has_claim;
 
 	if
 	:: me == 0 -> unmap_and_gate(); wait_for_tag()

@@ -41,6 +41,7 @@ class Machine:
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
+    layout: tuple = ()  # for each node its RAM and its number of CPUs, ("256M", 3); (): even shares
     host: str = ""  # memory that the host must have for QEMU itself
     extra: tuple = ()
 
@@ -136,6 +137,9 @@ def share(total, parts, number):
 
 def node_shares(machine):
     """For each node: bytes of RAM, and its CPUs as (first, last + 1)."""
+    if machine.layout:
+        ends = [sum(cpus for _, cpus in machine.layout[: node + 1]) for node in range(machine.nodes)]
+        return [(parse_size(size), (end - cpus, end)) for (size, cpus), end in zip(machine.layout, ends)]
     nodes = range(machine.nodes)
     with_ram = [n for n in nodes if not (machine.uneven and n == MEMORYLESS)]
     with_cpus = [n for n in nodes if not (machine.uneven and n == CPULESS)]

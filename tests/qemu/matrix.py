@@ -21,12 +21,12 @@ CHOSEN = (
     Machine("bios", 252, "5G"),
     Machine("uefi", 2, "64M"),
     Machine("uefi", 8, "5G", nodes=2, words="memmap=parallel contig=vanilla pcp_type_cache=on"),
-    Machine("uefi", 32, "3G", words="memmap=parallel memmap_threads=50% hvo=batched"),
+    Machine("uefi", 32, "3G", words="memmap=parallel memmap_threads=50% hvo=batched contig=step"),
     Machine("uefi", 252, "128M"),
     Machine("pvh", 3, "128M", words="memmap=serial contig=skip"),
     Machine("pvh", 32, "12G", nodes=8, uneven=True),
     Machine("pvh", 288, "3G"),
-    Machine("microvm", 1, "5G", words="memmap=parallel memmap_threads=1 hvo=off"),
+    Machine("microvm", 1, "5G", words="memmap=parallel memmap_threads=1 hvo=off contig=revert"),
     Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0 hvo=unbatched contig=strict clear=page"),
 )
 

@@ -62,6 +62,15 @@ def test_too_little_ram_says_how_much_is_needed(kernel):
     assert outcome.verdict in ("pass", "fail", "skipped") and not outcome.problem, outcome.report()
 
 
+@pytest.mark.parametrize("bad, left", [("0+4G", r"no usable RAM"), ("1M+1T", r"too few.* a node needs 16 MiB"), ("8M+1T", r"too few.* a node needs 16 MiB")])
+def test_bad_ram_that_leaves_too_little_is_no_bug_of_the_kernels(kernel, bad, left):
+    outcome = boot(kernel, cpus=2, cmdline=f"badram={bad} test=kernel.string.*")
+    ends(outcome, "fail")
+    says(outcome, left)
+    says(outcome, r"badram= keeps 1[12]\d MiB of them out of use")
+    assert "backtrace" not in outcome.text and "PANIC" not in outcome.text, outcome.report()
+
+
 def test_without_acpi_one_cpu(kernel):
     # SeaBIOS makes tables of its own when QEMU gives none; microvm has neither.
     outcome = boot(kernel, firmware="microvm", cpus=4, board="microvm,acpi=off", cmdline="test=kernel.string.*")

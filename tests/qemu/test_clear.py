@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from guest import run
 from machine import Machine
+from test_payload import records
 
 SECONDS = 90
 CASES = "arch.clear.*,mm.clear.*"
 BASE = Machine("pvh", 2, "512M")
+INSNS = ("erms", "orig", "rep", "nt")  # of the emulated CPU
 
 # CPU model, word on the command line, what the machine page must say below 256 KiB and beyond 32 MiB.
 CHOICES = (
@@ -41,3 +43,26 @@ def test_calibration(kernel):
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     for size in ("small", "large"):
         assert any(line.startswith(f"  clear    {size}: ") for line in outcome.lines), outcome.report()
+
+
+@pytest.mark.parametrize("insn,verdict", [("nt", "pass"), ("erms", "fail")])
+def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict):
+    """QEMU stores the bytes of a rep stosb one by one: several times slower than words, always."""
+    words = f"bench=clear clear_ms=60 clear_gate=250 clear_insn={insn}"
+    outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
+    assert ("# FAILED: clearing 2M by default takes at least" in outcome.text) == (verdict == "fail"), outcome.report()
+
+
+def test_extents_are_varied_with_one_instruction(kernel):
+    """Each pair of columns is the same instruction; what is varied is said in every record."""
+    outcome = run(replace(BASE, cmdline="bench=clear clear_ms=60"), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    seen = {(r["mode"], r["insn"], r["extent"]) for r in records(outcome.text, "clear") if r["size"] == "2M"}
+    assert {("page", insn, "4K") for insn in INSNS} | {("multi", insn, "32M") for insn in INSNS} <= seen
+    took = {r["mode"]: r["ns"] for r in records(outcome.text, "clear") if (r["size"], r["insn"]) == ("2M", "erms")}
+    assert took["page"] < 4 * took["multi"], "not the same instruction: stores of words are ten times faster here"
+    steps = [(r["insn"], r["extent"]) for r in records(outcome.text, "clear_extent")]
+    assert steps[:4] == [("erms", extent) for extent in ("4K", "32K", "256K", "whole")], steps
+    first = next(line for line in outcome.lines if line.startswith("  2M "))
+    assert first.split()[1] == "erms", first

@@ -7,7 +7,7 @@ from machine import Machine
 from test_payload import records
 
 SECONDS = 90
-COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline="bench=fault fault_bytes=64M")
+COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline="bench=fault fault_bytes=16M fault_runs=3")
 FAULT_INSTRUCTIONS = 4000  # of a 2 MiB fault, besides clearing
 
 
@@ -17,8 +17,26 @@ def test_instructions_of_a_fault(kernel):
     legs = [leg for leg in records(outcome.text, "fault") if leg["size"] == "2M"]
     assert {leg["mode"] for leg in legs} == {"page", "multi"}, outcome.report()
     for leg in legs:
-        assert leg["faults"] == leg["pages"] == 32 and leg["unmap_rounds"] == 1, leg
-        assert 0 < leg["besides_ns"] <= FAULT_INSTRUCTIONS, leg
+        assert leg["faults"] == leg["pages"] == 8 and leg["unmap_rounds"] == 1, leg
+        assert leg["run"] > 1 or 0 < leg["besides_ns"] <= FAULT_INSTRUCTIONS, leg
+
+
+def test_ways_take_turns_and_change_one_thing(kernel):
+    """Each round has every way once, another one first; steps and extents of a row take the same stores."""
+    outcome = run(COUNTED, kernel, SECONDS)
+    legs = sorted((leg for leg in records(outcome.text, "fault") if leg["size"] == "2M"), key=lambda leg: leg["turn"])
+    ways = {(leg["mode"], leg["insn"], leg["extent"]) for leg in legs}
+    insns = {"erms", "orig", "rep", "nt"}
+    assert ways == {(mode, insn, extent) for mode, extent in (("page", "4K"), ("multi", "32M")) for insn in insns} | {("multi", "default", "32M")}
+    rounds = [legs[at : at + len(ways)] for at in range(0, len(legs), len(ways))]
+    assert len(rounds) == 3, outcome.report()
+    for number, legs_of in enumerate(rounds, 1):
+        assert {(leg["mode"], leg["insn"], leg["extent"]) for leg in legs_of} == ways, number
+        assert {leg["run"] for leg in legs_of} == {number}
+    assert len({(legs_of[0]["mode"], legs_of[0]["insn"]) for legs_of in rounds}) == 3
+    for insn in insns:
+        steps, extents = (next(leg["ns"] for leg in legs if (leg["mode"], leg["insn"]) == (mode, insn)) for mode in ("page", "multi"))
+        assert 0.8 < steps / extents < 2, (insn, steps, extents)
 
 
 def test_no_page_ends_the_run_in_order(kernel):

@@ -38,6 +38,7 @@ COMMANDS = (
     ("free all", r"5 pages freed"),
     ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
     ("map 64M 2M; map", r"(?s)mapped at 0x\w+000, nothing there.*64 MiB in pages of 2048 KiB"),
+    ("unmap all", r"1 mappings given back"),
     ("touch 0xffff888000200000", r"refused: 0xffff888000200000 begins no mapping"),
     ("unmap 5", r"refused"),
     ("contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
@@ -114,10 +115,10 @@ def test_ctrl_c_stops_what_runs(session):
 
 # What to type, when to press Ctrl-C, and what only a run to its end would print.
 STOPPED = [
-    ("bench memmap", r"\( +0\) ", r"beside a plain clear|asked=100%"),
+    ("bench memmap", r"ways in turn", r"beside a plain clear|what=all"),
     ("bench clear", r"size insn", r"size=1G"),
     ("bench pcp", r"pair +without", r"batches +without"),
-    ("bench fault fault_bytes=64M", r" 2M +page +1 ", r"cpus=[248]"),
+    ("bench fault fault_bytes=64M", r" 2M +erms +4K +1 ", r"cpus=[248]"),
     ("bench contig memory=fresh", r"memory fresh", r"mode=index"),
 ]
 

@@ -45,6 +45,13 @@ def test_kv(build):
     assert re.findall(r"^  (\w+) +1000 +right", small, re.M) == ["4K", "2M"]
 
 
+def test_page_fault1(build):
+    text = end(payload(build, "page_fault1"), "page_fault1_ms=50", mem="2G")
+    rows = re.findall(r"^BENCH will_it_scale cpus=(\d+) touched=(\d+) ", text, re.M)
+    assert [int(cpus) for cpus, _ in rows] == [1, 2, 4]
+    assert all(int(touched) % 32768 == 0 and int(touched) > 0 for _, touched in rows)  # whole regions
+
+
 def test_devices(build):
     assert end(payload(build, "devices"), mem="256M").count(" ok\n") == 5
 

@@ -26,17 +26,39 @@ CONSOLE = (
     "QEMU 7, tcg,thread=multi, pvh-8cpu-12G. Ctrl-A X quits.\n" + BOOT
     + "".join(HVO.format(mode, op, 8, run, ns * run) for mode, ns in (("off", 6400), ("unbatched", 640000), ("batched", 3200), ("on", 1600))
               for op in ("alloc", "free") for run in (1, 2, 3))
-    + "BENCH memmap mode=serial node=0 threads=1 pages=1000 ns=18000 ns_sd=10 chunks_min=1 chunks_max=1 asked=0\n"
-    "BENCH memmap mode=parallel node=0 threads=2 pages=1000 ns=9000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100%\n"
-    "BENCH memmap mode=lazy node=0 threads=1 pages=1000 ns=100 ns_sd=0 chunks_min=0 chunks_max=0\n"
+    + "BENCH memmap mode=serial node=0 threads=1 pages=1000 ns=18000 ns_sd=1000 chunks_min=0 chunks_max=0 asked=0 runs=7 ns_first=180000\n"
+    "BENCH memmap mode=parallel node=0 threads=1 pages=1000 ns=17000 ns_sd=500 chunks_min=4 chunks_max=4 asked=1 runs=7 ns_first=0\n"
+    "BENCH memmap mode=parallel node=0 threads=2 pages=1000 ns=9000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
+    "BENCH memmap mode=template node=0 threads=1 pages=1000 ns=16000 ns_sd=10 chunks_min=0 chunks_max=0 asked=0 runs=7 ns_first=0\n"
+    "BENCH memmap mode=eager node=0 threads=2 pages=1000 ns=6000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
+    "BENCH memmap_lazy what=open threads=1 pages=1000 ns=100 ns_sd=5 runs=7 ns_first=0\n"
+    "BENCH memmap_lazy what=all threads=1 pages=1000 ns=25000 ns_sd=700 runs=7 ns_first=70000\n"
     "BENCH clear mode=page insn=nt size=2M hint=0 bytes=2097152 ns=300000 pmu=none threads=1\n"
-    "BENCH clear mode=multi insn=nt size=2M hint=0 bytes=2097152 ns=200000 pmu=none threads=1\n"
-    "BENCH fault mode=multi size=2M cpus=1 pages=4 faults=4 instructions=none ns=4000 clear_ns=3000 besides_ns=250 unmap_ns=5 unmap_rounds=1\n"
-    "BENCH pcp type_cache=on pages=10000 run=1 ns_alloc=7.017 ns_free=7.080 lookups=9 freed=9 drain_lookups=0 stale=1000 ns_fault=0\n"
-    "BENCH pcp type_cache=off pages=10000 run=1 ns_alloc=7.000 ns_free=7.000 lookups=9 freed=9 drain_lookups=0 stale=0 ns_fault=0\n"
-    "BENCH contig mode=index memory=fresh step=10 total=10 ns_min=100 ns_mean=200 ns_p25=150 ns_p50=190 ns_p75=210 ns_p90=300 ns_p95=300"
+    "BENCH clear mode=multi insn=nt size=2M extent=32M hint=0 bytes=2097152 ns=200000 pmu=none threads=1\n"
+    "BENCH clear mode=multi insn=nt size=1G extent=32M hint=0 bytes=1073741824 ns=100000000 pmu=none threads=1\n"
+    "BENCH clear mode=multi insn=nt size=1G extent=whole hint=0 bytes=1073741824 ns=50000000 pmu=none threads=1\n"
+    "BENCH clear_extent insn=erms size=1G extent=64K bytes=1073741824 ns=50000000 median_ns=50000000 turns=5\n"
+    + "".join(
+        f"BENCH fault mode={mode} insn={insn} size=2M extent={extent} cpus=1 clock=cpu pages=4 run={run} turn={run} faults=4 ns={ns * run} clear_ns=3000"
+        f" besides_ns=250 unmap_ns=5 unmap_rounds=1 pmu={pmu}\n"
+        for mode, insn, extent, ns, pmu in (
+            ("page", "erms", "4K", 1048576, "cycles:4000,instructions:8000,branches:400"), ("multi", "erms", "32M", 524288, "none"),
+            ("multi", "default", "32M", 262144, "none"))
+        for run in (1, 2, 3))
+    + "BENCH cachegrind mode=page insn=erms size=2M extent=4K pages=16 instructions=160000 branches=32000 branch_misses=16\n"
+    + "".join(
+        f"BENCH pcp type_cache={way} pages=10000 run={run} ns_alloc={ns} ns_free={ns} lookups=9 freed=9 fetch_lookups=0 drain_lookups={looked} drained=9"
+        f" stale={stale}\n" for run in (1, 2) for way, ns, looked, stale in (("on", 8.0, 0, 1000), ("first", 7.2, 9, 0), ("each", 7.6, 9, 0), ("off", 2.0, 1, 0)))
+    + "".join(
+        f"BENCH page_fault type_cache={way} cpus=1 run=1 region_bytes=134217728 touched=32768 ns=1000000000 ops={ops} lookups=32768 fetch_lookups=0"
+        f" drain_lookups=0 drained=0\n" for way, ops in (("on", 32768), ("first", 32000), ("each", 32700), ("off", 33000)))
+    + "BENCH contig mode=index memory=fresh step=10 total=10 ns_min=100 ns_mean=200 ns_p25=150 ns_p50=190 ns_p75=210 ns_p90=300 ns_p95=300"
     " ns_p99=300 ns_max=300 scanned_pages=0 migrated_pages=0 candidates=1 verified=1\n"
-    "BENCH alloc test=pair0 threads=1 op=pair ns=18.833\nBENCH probe name=ring test=pair0 threads=1 op=pair ns=6.548\n"
+    + "".join(
+        f"BENCH contig_table mode={mode} memory=fresh batches=1 ns_p0={ns} ns_p25={ns} ns_p50={ns} ns_p75={ns} ns_p1={ns} ns_p5={ns} ns_p10={ns} ns_p90={ns}"
+        f" ns_p95={ns} ns_p99={ns} ns_p100={ns} ns_mean={ns} ns_system={ns}0 ns_elapsed={ns}1 pages=10 scanned_pages=1 references=0 migrated_pages=0 copy_ns=0\n"
+        for mode, ns in (("vanilla", 8000000), ("revert", 2000000), ("skip", 4000000), ("index", 100000)))
+    + "BENCH alloc test=pair0 threads=1 op=pair ns=18.833\nBENCH probe name=ring test=pair0 threads=1 op=pair ns=6.548\n"
     "ASHLAR-END verdict=pass code=0x10\n"
 )  # fmt: skip
 
@@ -108,7 +130,8 @@ LINUX = "".join(
     for on, ns in ((0, 12800), (1, 64000)) for op in ("alloc", "free")
 ) + (
     "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=giga optimise=0 op=alloc pages=10 done=10 total=10 ns=4000\n"
-    "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=memmap ns=72000000\n# capture ended linux\n# capture where tcg\n"
+    "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=memmap ns=72000000\n"
+    "BENCH linux kernel=6.12.107+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what=ready ns=3000000000 pages=0\n# capture ended linux\n# capture where tcg\n"
 )  # fmt: skip
 
 
@@ -167,6 +190,27 @@ def test_ratios_are_those_of_the_medians(without_pictures):
     assert [cell.strip() for cell in table.split("|")[5:11]] == ["100x", "100x", "0.500x", "0.500x", "0.250x", "0.250x"]
 
 
+def cells_of(text, start):
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith(start)]
+
+
+def test_steps_and_extents_of_one_instruction(without_pictures):
+    """8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own."""
+    text = to_markdown(make([parse((CONSOLE + "# capture where native\n").encode())]))
+    rows = [cells[1:] for cells in cells_of(text, "| hosted, native | ")]
+    assert ["`erms`", "2M", "1", "4.00 (2.67 to 8.00)", "8.00 (5.33 to 16.0)", "+100.0 %", "-", "-"] in rows
+    assert ["the default", "2M", "1", "-", "16.0 (10.7 to 32.0)", "-", "-", "-"] in rows
+    assert ["`nt`", "1G", "-", "10.7", "-", "21.5", "-"] in rows
+    assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in [row[:5] for row in rows]
+    assert cells_of(text, "| model (cachegrind)")[0][1:7] == ["`erms`, 4K", "2M", "-", "10,000", "2,000", "1.00"]
+    assert cells_of(text, "| S2 ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
+
+
+def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
+    text = to_markdown(make([parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode())]))
+    assert "Clearing alone" in text and "12.2" not in text and "S2 fault" not in text
+
+
 def test_runs_of_other_sizes_are_not_mixed(without_pictures):
     """off with 128 pages takes ten times as long each: another row, and no part of this one's median."""
     slow = "".join(line.replace("pages=64 done=64", "pages=128 done=128") for line in CONSOLE.splitlines(True) if "hvo" in line)
@@ -174,6 +218,30 @@ def test_runs_of_other_sizes_are_not_mixed(without_pictures):
     text = to_markdown(make([parse(CONSOLE.encode(), "a"), parse(slow.encode(), "b")]))
     rows = [[cell.strip() for cell in line.split("|")[4:6]] for line in text.splitlines() if "memory fresh" in line]
     assert rows == [["64", "100x"], ["128", "10.0x"]]
+
+
+def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):
+    """Three published columns with their percentages, the row names as printed, and ours computed the same way."""
+    lines = to_markdown(make([parse(CONSOLE.encode())])).splitlines()
+    rows = {cells[1].strip(): [c.strip() for c in cells[2:-1]] for cells in (line.split("|") for line in lines) if len(cells) == 10}
+    assert rows["latency"] == ["published vanilla", "published hugeallocrevert", "published hugeallocfix", "vanilla (before)",
+                               "revert (the series' reference)", "skip (after)", "index (ours)"]  # fmt: skip
+    assert rows["Max-5"] == ["82.14 (0.00%)", "5.11 (93.78%)", "20.49 (75.05%)", "8.00 (0.00%)", "2.00 (75.00%)", "4.00 (50.00%)", "0.100 (98.75%)"]
+    assert rows["Duration System"][:3] == ["808.66 s", "17.77 s", "36.63 s"]
+    beside = next([c.strip() for c in line.split("|")] for line in lines if line.startswith("| published, Linux 6.3-rc6"))
+    assert beside[4:10] == ["678 (26.4 to 1,311)", "5.44 (5.07 to 8.06)", "20.9 (20.3 to 24.9)", "-", "-", "-"]  # strict has no column there
+
+
+def test_s3_stands_in_its_own_unit(without_pictures):
+    """perf stat as printed, ratios beside ratios; nothing is made into nanoseconds a page that the seed did not measure so."""
+    lines = to_markdown(make([parse(CONSOLE.encode())])).splitlines()
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
+    assert ["seconds time elapsed", "0.0869148 (+- 0.0000302)", "0.0846799 (+- 0.0000412)", "0.9743"] in cells
+    assert ["instructions", "126,201,294,231 (+- 2.90%)", "126,383,351,792 (+- 2.90%)", "1.0014"] in cells
+    ours = next(row for row in cells if row and row[0].startswith("ours,") and row[0].endswith("ns a page"))
+    assert [cell.split()[0] for cell in ours[1:]] == ["0.9000", "0.9500", "0.2632", "0.2500"]
+    assert ["base", "618621.7 (+- 0.18%)", "1.0000", "0.15 (+- 32.62%)"] in cells
+    assert not any("86.9" in line or "8.69" in line for line in lines)
 
 
 def test_linux_beside(without_pictures):
@@ -188,15 +256,87 @@ def test_linux_beside(without_pictures):
     assert any(row[-1] == "2.00x" and row[3] == "10" for row in rows), text  # a page of 1 GiB
 
 
+def made_at_boot(way, ms, asked="100%", ready=132194247, **more):
+    words = " ".join(f"{key}={value}" for key, value in more.items())
+    return BOOT.strip().replace("132194247", str(ready)) + f" memmap={way} memmap_asked={asked} memmap_threads=8 memmap_pages={1000 if ms else 0} memmap_ns={ms * 1000000} {words}".rstrip() + "\n"
+
+
+def cells(text, pattern):
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if re.search(pattern, line)]
+
+
 def test_boots_beside_linux(without_pictures):
-    """72 ms there, 30, 36 and 48 here."""
-    ours = [parse((BOOT + f"[    0.1] memmap: node 0: 92 sections in {ms}.000 ms by 8 threads, 3 to 5 chunks each\n").encode()) for ms in (48, 30, 36)]
+    """72 ms there; here 30, 36 and 48 by the series' technique, 24 by ours, and nothing."""
+    ours = [parse(made_at_boot("parallel", ms).encode(), "peer-hvo-8-boot-parallel-1") for ms in (48, 30, 36)]
+    ours += [parse(made_at_boot("eager", 24).encode(), "peer-hvo-8-boot-eager-1"), parse(made_at_boot("lazy", 0).encode(), "peer-hvo-8-boot-lazy-1")]
     text = to_markdown(make([parse(LINUX.encode(), "linux")] + ours))
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "| 12 GiB |" in line]
-    assert rows == [
-        ["Ashlar, memmap=parallel", "8", "12 GiB", "3", "36.0 (30.0 to 48.0)", "-", "132 (132 to 132)"],
-        ["Linux 6.12", "8", "12 GiB", "1", "72.0", "2.00x", "-"],
+    assert cells(text, r"\| 12 GiB \|") == [
+        ["Linux 6.12", "8", "12 GiB", "1", "72.0", "2.00x", "3.00x", "3,000"],
+        ["Ashlar, memmap=eager", "8", "12 GiB", "1", "24.0", "-", "-", "132"],
+        ["Ashlar, memmap=lazy", "8", "12 GiB", "1", "nothing made", "-", "-", "132"],
+        ["Ashlar, memmap=parallel", "8", "12 GiB", "3", "36.0 (30.0 to 48.0)", "-", "-", "132 (132 to 132)"],
     ]
+
+
+def test_each_kernel_beside_what_it_has(without_pictures):
+    """HVO on: 6.1 is unbatched, 6.12 and 7.3 are batched. Faults: 7.3 clears by extents, 6.1 by pages. 1 GiB: 7.3 steps."""
+    def linux(series, pools, fault, giga):
+        head = f"BENCH linux kernel={series}.4+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what="
+        return parse((f"{head}hvo optimise=1 op=alloc pages=64 done=64 run=1 ns={pools}\n{head}fault optimise=0 size=2M pages=4 done=4 run=1 ns={fault} unmap_ns=5\n"
+                      f"{head}giga optimise=0 op=alloc pages=10 done=10 total=10 ns={giga}\n{head}boot_pool optimise=1 pages=64 done=64 ns=9000000 ready_ns=20000000\n"
+                      "# capture ended linux\n# capture where tcg\n").encode(), f"peer-{series}")  # fmt: skip
+
+    contig = next(line for line in CONSOLE.splitlines(True) if "BENCH contig" in line)
+    end = "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
+    fault = "BENCH fault mode={} size=2M cpus=1 pages=4 faults=4 instructions=none ns={} clear_ns=3000 besides_ns=250 unmap_ns=5 unmap_rounds=1\n"
+    ours = [
+        parse((CONSOLE + contig.replace("=index", "=skip").replace("ns_mean=200", "ns_mean=400") + contig.replace("=index", "=step") + end).encode(), "peer-hvo"),
+        parse((BOOT + fault.format("page", 8000) + fault.format("multi", 4000) + end).encode(), "peer-fault-2-fault-erms-1"),
+        parse((BOOT + fault.format("multi", 2000) + end).encode(), "peer-fault-2-fault-own-1"),
+        parse((made_at_boot("lazy", 0, hvo="batched", pool_pages=64, pool_ns=3000000) + end).encode(), "peer-pools-8-pool-batched-1"),
+        parse((made_at_boot("lazy", 0, hvo="on", pool_pages=64, pool_ns=1000000) + end).encode(), "peer-pools-8-pool-on-1"),
+    ]
+    text = to_markdown(make([linux("6.1", 640000 * 64, 16000, 8000), linux("6.12", 64000, 16000, 8000), linux("7.3", 32000, 8000, 4000)] + ours))
+    pools = {row[0]: row[8].split()[0] for row in cells(text, r"^\| Linux .*\| on \| alloc")}
+    assert pools == {"Linux 6.1": "unbatched", "Linux 6.12": "batched", "Linux 7.3": "batched"}, text
+    faults = {row[0]: (row[6], row[7], row[9]) for row in cells(text, r"^\| Linux [0-9.]+ \| 2M")}
+    assert faults == {"Linux 6.1": ("page 2.00", "2.00x", "8.00x"), "Linux 6.12": ("page 2.00", "2.00x", "8.00x"), "Linux 7.3": ("multi 1.00", "2.00x", "4.00x")}
+    giga = {row[0]: (row[5].split()[0], row[6], row[8]) for row in cells(text, r"^\| Linux .*\| off \| 10 \|")}
+    assert giga == {"Linux 6.1": ("skip", "2.00x", "4.00x"), "Linux 6.12": ("skip", "2.00x", "4.00x"), "Linux 7.3": ("step", "2.00x", "2.00x")}
+    boots = {row[0]: (row[7], row[8]) for row in cells(text, r"^\| Linux .*\| 64 \| on \| 1 \| 9")}
+    assert boots == {f"Linux {series}": ("3.00x" if series != "6.1" else "-", "9.00x") for series in ("6.1", "6.12", "7.3")}
+
+
+def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
+    """Opening has its own unit; making all after all stands beside it, with its deviation."""
+    text = to_markdown(make([parse(CONSOLE.encode())]))
+    rows = cells(text, "ns per page opened|ns per struct page .*7 ")
+    assert [row[3:8] for row in rows] == [
+        ["0.00010 (0.00001)", "ns per page opened", "0.100", "-", "7"],
+        ["0.0250 (0.00070)", "ns per struct page", "25.0", "70.0", "7"],
+    ]
+    summary = cells(text, "S1 make all struct pages")[0]
+    assert summary[3:6] == ["18.0", "9.00", "6.00"], "ours is what makes as many struct pages"
+
+
+def test_the_seeds_columns_of_s1(without_pictures):
+    """`kernel boot` and first touch are of boots; a speedup within the noise is none; published ones are those of the same share."""
+    boots = "# capture boots 6\n" + "".join(
+        made_at_boot("serial", 30 + n, ready=200000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n"
+        + made_at_boot("parallel", 10 + n, ready=100000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n" for n in range(3))  # fmt: skip
+    text = to_markdown(make([parse(CONSOLE.encode(), "memmap-8"), parse((boots + "# capture where tcg\n").encode(), "memmap-boots-8")]))
+    serial, one, both, template, eager = cells(text, r"^\| (serial|parallel|template|eager): ")
+    assert serial[3:5] + serial[6:7] + serial[9:] == ["--", "201 (1.00)", "--", "18.0", "31,000 (1,000)", "3 / 7"]
+    assert one[6] == "noise" and one[3] == "-" and one[5] == "-3.3 to 1.4 %"
+    assert both[3:5] == ["49.8 %", "101 (1.00)"] and both[6] == "50.0 %" and both[8] == "55.9 to 91.9 %" and both[11] == "3 / 7"
+    assert (template[6], eager[6], eager[9]) == ("11.1 %", "66.7 %", "6.00")
+
+
+def test_boots_that_did_not_come(without_pictures):
+    one = made_at_boot("serial", 30) + "ASHLAR-END verdict=pass code=0x10\n"
+    assert parse(("# capture boots 2\n" + one).encode()).problem == "1 of 2 boots came to a verdict"
+    assert parse(("# capture boots 2\n" + one.replace("=pass", "=fail") + one).encode()).problem == "verdict fail"
+    assert parse(("# capture boots 2\n" + one + one).encode()).problem == ""
 
 
 def test_other_work_is_told(without_pictures):

@@ -1,4 +1,8 @@
-"""S2: clearing huge pages, page by page and in one extent; and bringing them by faults."""
+"""S2: clearing huge pages, in steps of 4 KiB and in whole extents; and bringing them by faults.
+
+A comparison changes one thing: the pieces that an instruction is given. Published rates are of demand faults, and stand in the
+table of faults only. Events per page come from counters of the CPU where it has them, and from a model (cachegrind.py).
+"""
 
 import pictures
 import seeds
@@ -9,166 +13,256 @@ from records import Spread, grouped, of_kind
 
 SIZES = ("4K", "2M", "1G")
 BYTES = {"4K": 4096, "2M": 2 << 20, "1G": 1 << 30}
+EXTENT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+NO_ROWS = ("default", "all-cpus")  # what is chosen, compared with nothing
+
+
+def column(record):
+    """In what pieces: page, multi (extents of 32 MiB at most), whole (1 GiB as one instruction), or plain."""
+    if record["mode"] == "multi" and record["size"] == "1G" and record.get("extent") == "whole":
+        return "whole"
+    return record["mode"]
+
+
+def spreads(records, value):
+    """{(column, insn): Spread of `value`}."""
+    found = {}
+    for r in records:
+        found.setdefault((column(r), str(r.get("insn", "default"))), []).append(value(r))
+    return {key: Spread(values) for key, values in found.items()}
 
 
 def rates(captures):
-    """{(where, size): {(mode, insn): Spread of GB/s}}."""
-    found = {}
-    for (where, size, mode, insn), records in grouped(of_kind(captures, "clear"), "size", "mode", "insn").items():
-        found.setdefault((where, size), {})[mode, insn] = Spread([r["bytes"] / r["ns"] for r in records])
-    return found
+    """{(where, size): {(column, insn): Spread of GB/s}}."""
+    groups = grouped(of_kind(captures, "clear"), "size").items()
+    return {key: spreads(records, lambda r: r["bytes"] / r["ns"]) for key, records in groups}
+
+
+def fault_rates(captures):
+    """{(where, size, cpus): {(column, insn): Spread of GB/s}}."""
+    groups = grouped(of_kind(captures, "fault"), "size", "cpus").items()
+    return {
+        (where, size, cpus): spreads(records, lambda r: r["pages"] * BYTES.get(r["size"], 0) / r["ns"])
+        for (where, size, cpus), records in groups
+    }
 
 
 def instructions(ways):
-    return [insn for mode, insn in ways if mode == "multi" and insn not in ("default", "all-cpus")]
+    """In the order of the records: rep stosb first."""
+    return [insn for key, insn in ways if key == "multi" and insn not in NO_ROWS]
 
 
-def middle(ways, mode, insn):
-    return ways[mode, insn].median if (mode, insn) in ways else None
+def middle(ways, key, insn):
+    return ways[key, insn].median if (key, insn) in ways else None
+
+
+def cell(ways, key, insn):
+    return words.spread(ways[key, insn]) if (key, insn) in ways else "-"
+
+
+# ---- clearing alone ----
 
 
 def beside(found):
     rows, ours = [], []
-    for machine, size, before, after in seeds.CLEAR:
-        rows.append(
-            [machine, "published, by faults", size, f"{before:.2f}", f"{after:.2f}", words.percent(after, before)]
-        )
     for (where, size), ways in found.items():
+        place = words.WHERE.get(where, where)
         for insn in instructions(ways):
-            page, multi = middle(ways, "page", insn), middle(ways, "multi", insn)
-            ours.append(len(rows))
-            rows.append(
-                [
-                    words.WHERE.get(where, where),
-                    f"ours, `{insn}`",
-                    size,
-                    words.figure(page),
-                    words.figure(multi),
-                    words.percent(multi, page),
-                ]
-            )
-        for insn, what in (("default", "ours, the default"), ("all-cpus", "ours, all CPUs")):
-            value = middle(ways, "multi", insn)
+            page, multi, whole = (middle(ways, key, insn) for key in ("page", "multi", "whole"))
+            cells = [words.figure(page), words.figure(multi), words.percent(multi, page), words.figure(whole)]
+            rows.append([place, f"`{insn}`", size, *cells, words.percent(whole, page)])
+        for insn, what in (("default", "the default"), ("all-cpus", "the default, all CPUs")):
+            value = middle(ways, "multi", insn) or middle(ways, "page", insn)
             if value:
                 ours.append(len(rows))
-                rows.append([words.WHERE.get(where, where), what, size, "-", words.figure(value), "-"])
+                rows.append([place, what, size, "-", words.figure(value), "-", "-", "-"])
         plain = next((ways[key].median for key in ways if key[0] == "plain"), None)
         if plain:
-            rows.append(
-                [words.WHERE.get(where, where), "a plain non-temporal fill", size, "-", words.figure(plain), "-"]
-            )
-    head = ["machine", "", "size", "page by page GB/s", "one extent GB/s", "change"]
-    return Table(head, rows, "Clearing: before and after", left=3, ours=tuple(ours))
+            rows.append([place, "a plain non-temporal fill", size, "-", words.figure(plain), "-", "-", "-"])
+    head = ["machine", "instruction", "size", "steps of 4 KiB GB/s", "extents GB/s", "change", "as one GB/s", "change"]
+    return Table(head, rows, "Clearing alone: the same instruction in steps and in extents", left=3, ours=tuple(ours))
+
+
+def extent_bytes(record):
+    text = str(record["extent"])
+    if text == "whole":
+        return BYTES.get(record["size"], 0)
+    return int(text[:-1]) * EXTENT_BYTES.get(text[-1], 0) if text[:-1].isdigit() else 0
+
+
+def extent_pictures(captures):
+    for (where, size), records in grouped(of_kind(captures, "clear_extent"), "size").items():
+        series = {}
+        for r in records:
+            if extent_bytes(r):
+                series.setdefault(r["insn"], {}).setdefault(extent_bytes(r) / 1024, []).append(r["bytes"] / r["ns"])
+        lines = [
+            Series(insn, [(kib, s.median, s.low, s.high) for kib, values in points.items() for s in [Spread(values)]])
+            for insn, points in series.items()
+        ]
+        name = f"clear-extent-{size.lower()}-{where}"
+        svg = pictures.lines(name, lines, "what one instruction is given, KiB", "GB/s", logx=2)
+        yield Figure(name, svg, f"A page of {size} by extent, an instruction a line: {words.WHERE.get(where, where)}.")
 
 
 def insn_picture(found, where, size):
     ways = found[where, size]
     names = instructions(ways)
     plain = next((ways[key].median for key in ways if key[0] == "plain"), None)
+    bars = [("steps of 4 KiB (before)", "orange", "page"), ("extents (after)", "blue", "multi"), ("as one", "green", "whole")]
+    name = f"clear-{size.lower()}-{where}"
     svg = pictures.bars(
-        f"clear-{size.lower()}-{where}",
+        name,
         names,
         [
-            ("page by page (before)", "orange", [middle(ways, "page", i) for i in names]),
-            ("one extent (after)", "blue", [middle(ways, "multi", i) for i in names]),
+            (label, colour, [middle(ways, key, insn) for insn in names])
+            for label, colour, key in bars
+            if any((key, insn) in ways for insn in names)
         ],
         "GB/s",
         level=(plain, "plain non-temporal fill") if plain else None,
     )
-    return Figure(
-        f"clear-{size.lower()}-{where}",
-        svg,
-        f"Clearing pages of {size}, by instruction: {words.WHERE.get(where, where)}.",
-    )
-
-
-def size_picture(found, where):
-    series = {}
-    for (at, size), ways in found.items():
-        for insn in instructions(ways) if at == where else ():
-            measured = ways["multi", insn]
-            series.setdefault(insn, []).append(
-                (BYTES.get(size, 0) / 1024, measured.median, measured.low, measured.high)
-            )
-    lines = [Series(insn, [p for p in points if p[0]]) for insn, points in series.items()]
-    if not any(len(line.points) > 1 for line in lines):
-        return None
-    svg = pictures.lines(
-        f"clear-size-{where}",
-        lines,
-        "page size, KiB (4 KiB pages: recently used, in the cache)",
-        "GB/s, one extent",
-        logx=2,
-    )
-    return Figure(f"clear-size-{where}", svg, f"Rate against the size of the page: {words.WHERE.get(where, where)}.")
+    return Figure(name, svg, f"Clearing pages of {size}, by instruction: {words.WHERE.get(where, where)}.")
 
 
 # ---- faults ----
 
 
 def fault_table(captures):
+    found = fault_rates(captures)
+    if not found:
+        return None
+    rows, ours = [], []
+    for machine, size, before, after in seeds.CLEAR:
+        extents, whole = (after, None) if size == "2M" else (None, after)
+        cells = [words.figure(extents), words.percent(extents, before), words.figure(whole), words.percent(whole, before)]
+        rows.append([machine, "published, `rep stosb`", size, 1, words.figure(before), *cells])
+    for (where, size, cpus), ways in found.items():
+        place = words.WHERE.get(where, where)
+        for insn in instructions(ways):
+            page, multi, whole = (middle(ways, key, insn) for key in ("page", "multi", "whole"))
+            cells = [cell(ways, "multi", insn), words.percent(multi, page), cell(ways, "whole", insn)]
+            rows.append([place, f"`{insn}`", size, cpus, cell(ways, "page", insn), *cells, words.percent(whole, page)])
+        for key in ("multi", "page"):
+            if (key, "default") in ways:
+                ours.append(len(rows))
+                rows.append([place, "the default", size, cpus, "-", cell(ways, key, "default"), "-", "-", "-"])
+    head = ["machine", "instruction", "size", "CPUs", "steps of 4 KiB GB/s", "extents GB/s", "change", "as one GB/s", "change"]
+    return Table(head, rows, "Touching a region of huge pages, page by page", left=3, ours=tuple(ours))
+
+
+def fault_costs(captures):
     rows = []
-    for (where, size, mode, cpus), records in grouped(of_kind(captures, "fault"), "size", "mode", "cpus").items():
-        bytes_ = BYTES.get(size, 0)
-        gb = Spread([r["pages"] * bytes_ / r["ns"] for r in records])
-        us = Spread([r["ns"] / r["faults"] / 1000 for r in records])
-        rows.append(
-            [
-                words.WHERE.get(where, where),
-                size,
-                mode,
-                cpus,
-                records[0]["pages"],
-                len(records),
-                words.spread(gb),
-                words.spread(us),
-                records[-1]["unmap_rounds"],
-            ]
-        )
-    head = ["machine", "size", "mode", "CPUs", "pages", "runs", "GB/s", "us a fault", "rounds to unmap all"]
-    return Table(head, rows, "Faulting a region in, page by page", left=3) if rows else None
+    groups = grouped(of_kind(captures, "fault"), "size", "cpus", "pages")
+    for (where, size, cpus, pages), records in groups.items():
+        chosen = [r for r in records if r.get("insn", "default") == "default"]
+        if chosen:
+            us = words.spread(Spread([r["ns"] / r["faults"] / 1000 for r in chosen]))
+            rounds = max(r["unmap_rounds"] for r in chosen)
+            rows.append([words.WHERE.get(where, where), size, cpus, pages, len(chosen), us, rounds])
+    head = ["machine", "size", "CPUs", "pages", "runs", "us a fault", "rounds to unmap all"]
+    return Table(head, rows, "A fault by default", left=2) if rows else None
 
 
 def fault_picture(captures):
     series = []
     for (where, size), of_size in grouped(of_kind(captures, "fault"), "size").items():
-        for mode, colour in (("page", "orange"), ("multi", "blue")):
+        for insn, key, colour, label in (
+            ("erms", "page", "orange", "rep stosb, steps of 4 KiB"),
+            ("erms", "multi", "blue", "rep stosb, extents"),
+            ("default", "multi", "green", "the default"),
+        ):
             by_cpus = {}
             for r in of_size:
-                if r["mode"] == mode:
+                if (column(r), r.get("insn", "default")) == (key, insn):
                     by_cpus.setdefault(r["cpus"], []).append(r["pages"] * BYTES.get(size, 0) / r["ns"])
-            points = [(cpus, s.median, s.low, s.high) for cpus, rates_ in by_cpus.items() for s in [Spread(rates_)]]
-            series.append(
-                Series(
-                    f"{size}, {'page by page' if mode == 'page' else 'one extent'} ({where})",
-                    points,
-                    colour,
-                    dashed=size == "1G",
-                )
-            )
+            points = [(cpus, s.median, s.low, s.high) for cpus, values in by_cpus.items() for s in [Spread(values)]]
+            if points:
+                series.append(Series(f"{size}, {label} ({where})", points, colour, dashed=size == "1G"))
     if not series:
         return None
     svg = pictures.lines("fault-cpus", series, "CPUs that touch", "GB/s brought", logx=2)
     return Figure("fault-cpus", svg, "Rate of demand faults against the CPUs that touch the region.")
 
 
+# ---- what is counted ----
+
+EVENTS = (
+    "instructions",
+    "branches",
+    "branch_misses",
+    "l1d_loads",
+    "l1d_misses",
+    "llc_loads",
+    "llc_misses",
+    "dtlb_loads",
+    "dtlb_misses",
+)
+
+
+def events_of(text):
+    """"cycles:5,branches:2" as numbers; what is torn is left out."""
+    pairs = (pair.partition(":") for pair in str(text).split(","))
+    return {name: int(value) for name, _, value in pairs if value.isdigit() and len(value) < 20}
+
+
+def counted_row(machine, what, size, events, pages):
+    ipc = words.ratio(events.get("instructions"), events.get("cycles"))
+    return [machine, what, size, words.figure(ipc)] + [
+        words.figure(events[name] / pages) if name in events else "-" for name in EVENTS
+    ]
+
+
+def counted_table(captures):
+    """Per page: published, by the CPU's counters, by the model."""
+    rows = []
+    names = {"page": "4K", "multi": "extents", "whole": "as one"}
+    for r in of_kind(captures, "fault"):
+        events = events_of(r.get("pmu", "none"))
+        if events:
+            what = f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}"
+            rows.append(counted_row(words.WHERE.get(r.capture.where), what, r["size"], events, r["pages"]))
+    for r in of_kind(captures, "cachegrind"):
+        events = {name: r.get(name) for name in EVENTS if isinstance(r.get(name), (int, float))}
+        what = f"`{r['insn']}`, {names.get(column(r), '')}"
+        rows.append(counted_row("model (cachegrind)", what, r["size"], events, r["pages"]))
+    if not rows:
+        return None
+    published = []
+    for (machine, size), (before, after) in seeds.CLEAR_COUNTED.items():
+        pages = seeds.CLEAR_REGION // BYTES[size]
+        published.append(counted_row(machine, "published, before", size, before, pages))
+        published.append(counted_row(machine, "published, after", size, after, pages))
+    head = ["machine", "", "size", "IPC"] + [name.replace("_", " ") for name in EVENTS]
+    return Table(head, published + rows, "Events per huge page", left=3)
+
+
+COUNTED = (
+    "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits. The model has every load and store that the"
+    " hosted machine's thread makes, with a first-level cache of 32 KiB and a last level of 32 MiB, of 64-byte lines (Milan's); a rep"
+    " instruction counts once and its stores as many times as it stores. It has no cycles, no TLB, no prefetching and no stores that pass"
+    " a cache by, so it cannot show that Milan elides lines; and it does not see into the host's kernel. Its \"loads\" and \"misses\" of"
+    " L1D are loads and stores together, as in AMD's events."
+)
+
+
+# ---- the section ----
+
+
 def headline(captures):
-    found = rates(captures)
-    where = next((w for w in words.WHERE if (w, "2M") in found), None)
-    if not where:
+    """The series' own measure, with its own instruction: demand faults by one CPU."""
+    found = fault_rates(captures)
+    where = next((w for w in words.WHERE if (w, "2M", 1) in found), None)
+    ways = found.get((where, "2M", 1), {})
+    if ("page", "erms") not in ways or ("multi", "erms") not in ways:
         return None
-    ways = found[where, "2M"]
     _, _, before, after = seeds.CLEAR[2]
-    pages = [(key, spread.median) for key, spread in ways.items() if key[0] == "page"]
-    if not pages:
-        return None
-    (_, insn), page = max(pages, key=lambda item: item[1])
     return [
-        "S2 clear a 2 MiB page: GB/s",
+        "S2 fault in 2 MiB pages, `rep stosb`: GB/s",
         words.figure(before),
         words.figure(after),
-        f"{words.figure(page)} (`{insn}`)",
-        words.figure(middle(ways, "multi", insn)),
+        words.figure(middle(ways, "page", "erms")),
+        words.figure(middle(ways, "multi", "erms")),
         words.figure(middle(ways, "multi", "default")),
         words.WHERE.get(where, where),
     ]
@@ -177,30 +271,39 @@ def headline(captures):
 def section(paper, captures):
     found = rates(captures)
     faults = fault_table(captures)
-    if not found and not faults:
+    counted = counted_table(captures)
+    if not found and not faults and not counted:
         return
     paper.add(Heading("S2: huge pages are cleared"))
     paper.add(
         Text(
             'Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: telling the CPU the whole extent instead of'
-            " 512 single pages."
+            " 512 single pages. Steps and extents are compared with the same instruction, `rep stosb` first."
         )
     )
-    if found:
-        paper.add(beside(found))
+    if faults:
+        paper.add(Heading("Faults: the series' own test", 3), faults)
         paper.add(
             Text(
-                "Not comparable: the published rates are of demand faults over 64 GiB in Linux, zeroing and all around"
-                " it, pinned to one CPU with boost off. The table's rates are of clearing alone, the fastest of many"
-                " turns for each page, as others on a host only ever add. Natively the memory is in 4 KiB pages of the"
-                " host's own tables, so the TLB misses of 2 MiB and 1 GiB are in it. "
-                + words.EMULATED,
+                "Published: 64 GiB by one task of Linux, boost off. Here: the region that the records say (`fault_bytes=64G` is the"
+                " series'), medians of runs in turns. Natively the host's signals and mappings are in it; with one CPU the time is what"
+                " the host gave the thread. " + words.EMULATED,
+                "note",
+            )
+        )
+        paper.add(fault_costs(captures), fault_picture(captures))
+    if counted:
+        paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
+    if found:
+        paper.add(Heading("Clearing alone", 3), beside(found))
+        paper.add(
+            Text(
+                "No published figure stands here: those are of faults. The fastest of many turns for each page, as others on a host only"
+                " ever add. Natively the memory is in 4 KiB pages of the host's own tables, so their TLB misses are in it.",
                 "note",
             )
         )
         paper.add(
             *(insn_picture(found, where, size) for where, size in found if size != "4K"),
-            *(size_picture(found, where) for where in dict.fromkeys(where for where, _ in found)),
+            *extent_pictures(captures),
         )
-    if faults:
-        paper.add(Heading("Faults", 3), faults, fault_picture(captures))

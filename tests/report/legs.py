@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -43,6 +43,30 @@ class Leg:
     kernel: str = ""  # another kernel, with its initrd
     initrd: str = ""
     tries: int = 1
+    boots: tuple = ()  # the machine is booted with each of these command lines in turn, `turns` times, instead of once with `cmdline`
+    turns: int = 1
+
+    def machines(self):
+        """One leg for each boot, in order."""
+        return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
+
+
+BOOTS = 7  # of each row
+
+
+def memmap_boots(cpus):
+    """The rows of S1 for so many CPUs: shares that are as many threads as the row before are left out."""
+    rows, threads = ["memmap=serial", "memmap=parallel memmap_threads=1"], 1
+    for percent in (12, 25, 37, 50, 75, 100):
+        if max(cpus * percent // 100, 1) > threads:
+            threads = cpus * percent // 100
+            rows.append(f"memmap=parallel memmap_threads={percent}%")
+    rows += ["memmap=template", "memmap=eager memmap_threads=1", "memmap=eager memmap_threads=100%", "memmap=lazy"]
+    return tuple(f"{row} run=machine" for row in rows)
+
+
+def native_cpus():
+    return min(os.cpu_count() or 1, 64)
 
 
 # What `make bench` runs: where the table means something. Names are those of the consoles.
@@ -53,14 +77,20 @@ LEGS = (
     Leg("hvo-32-512", "bench=hvo runs=5 pages=512", 32, "12G"),
     Leg("hvo-32-1024", "bench=hvo runs=5 pages=1024", 32, "12G"),
     Leg("hvo-native", "bench=hvo runs=5 pages=1024", 2, "4G", "native"),
-    Leg("memmap-8", "bench=memmap", 8, "12G"),
-    Leg("memmap-native", "bench=memmap", 0, "32G", "native"),
+    Leg("memmap-8", "bench=memmap", 8, "12G", seconds=300),
+    Leg("memmap-boots-8", "S1's rows, each booted", 8, "12G", boots=memmap_boots(8), turns=BOOTS),
+    Leg("memmap-native", "bench=memmap", 0, "16G", "native", seconds=300),
+    Leg("memmap-boots-native", "S1's rows, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
-    Leg("fault-4", "bench=fault fault_bytes=256M", 4, "4G"),
+    Leg("fault-native", "bench=fault", 2, "5G", "native"),
+    Leg("fault-4", "bench=fault fault_bytes=256M fault_size=2M", 4, "4G"),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
+    Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
+    Leg("page-fault1", "bench=page_fault1", 4, "8G", seconds=300),
     Leg("contig-fresh", "bench=contig memory=fresh total=60", 2, "64G", seconds=600),
-    Leg("contig-aged", "bench=contig memory=aged total=20", 2, "24G", seconds=300),
+    Leg("contig-aged", "bench=contig memory=aged total=20", 2, "24G", seconds=600),
+    Leg("contig-native", "bench=contig aged_touch=8G", 2, "8G", "fast", seconds=300),
     Leg("alloc-native", "bench=alloc", 2, "2G", "fast"),
 )
 
@@ -91,7 +121,7 @@ def busy_cpus(seconds=0.3):
 def argv_of(leg, build):
     """(argv, what a user types for the same run, where it runs if the console does not tell)."""
     if leg.build:
-        cpus = leg.cpus or min(os.cpu_count() or 1, 64)
+        cpus = leg.cpus or native_cpus()
         path = build / "host" / leg.build / "ashlar-host"
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
@@ -116,6 +146,7 @@ def head(leg, shown, where):
         "qemu": qemu,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "busy": f"{busy_cpus():.2f}",
+        "boots": str(len(leg.machines())) if leg.boots else "",
     }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
@@ -135,19 +166,27 @@ def follow(child, file, deadline):
     return ""
 
 
+def boot(leg, build, file):
+    """One machine, its console appended. What went wrong, or nothing."""
+    child = subprocess.Popen(
+        argv_of(leg, build)[0], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    return follow(child, file, time.monotonic() + leg.seconds)
+
+
 def run_leg(leg, build, folder):
     """Runs it, leaves FOLDER/NAME.console. What went wrong, or nothing."""
     path = folder / f"{leg.name}.console"
     started = time.monotonic()
+    problem = ""
     try:
-        argv, shown, where = argv_of(leg, build)
+        machines = leg.machines()
+        _, shown, where = argv_of(machines[0], build)
         with path.open("wb") as file:
             file.write(head(leg, shown, where).encode())
             file.flush()
-            child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-            )
-            problem = follow(child, file, started + leg.seconds)
+            for machine in machines:
+                problem = problem or boot(machine, build, file)
     except (Unavailable, OSError) as why:
         path.write_text(head(leg, leg.cmdline, "") + "\n")
         problem = f"it could not be started: {why}"

@@ -10,6 +10,7 @@ The record format: tests/README.md. Keys may be added; unknown kinds and keys ar
 
 import math
 import re
+import statistics
 from dataclasses import dataclass, field
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
@@ -26,15 +27,25 @@ CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 # What this report computes with: "n" a number of at least 0, "t" a time of more than 0, "i" any number, "w" a word.
 NEEDED = {
     "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
-    "memmap": "mode:w threads:t pages:t ns:t ns_sd:n",
+    "memmap": "mode:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
+    "memmap_lazy": "what:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
     "hvo": (
         "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
         " debt_open_ns:n debt_split_ns:n"
     ),
-    "pcp": "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t stale:n",
+    "pcp": (
+        "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t fetch_lookups:n drain_lookups:n drained:n stale:n"
+    ),
+    "page_fault": "type_cache:w cpus:t run:n region_bytes:t touched:t ns:t ops:t lookups:n drain_lookups:n drained:n",
     "contig": "mode:w memory:w step:t total:t ns_min:t ns_mean:t ns_p50:t ns_max:t scanned_pages:n migrated_pages:n",
+    "contig_table": (
+        "mode:w memory:w batches:t pages:t ns_p0:t ns_p25:t ns_p50:t ns_p75:t ns_p1:t ns_p5:t ns_p10:t ns_p90:t ns_p95:t"
+        " ns_p99:t ns_p100:t ns_mean:t ns_system:t ns_elapsed:t scanned_pages:n references:n migrated_pages:n copy_ns:n"
+    ),
     "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
+    "clear_extent": "insn:w size:w extent:w bytes:t ns:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
+    "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "alloc": "test:w threads:t op:w ns:t",
     "probe": "name:w threads:t ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
@@ -65,12 +76,18 @@ class Capture:
     name: str
     records: list = field(default_factory=list)
     facts: dict = field(default_factory=dict)
-    verdict: str = ""
+    verdict: str = ""  # of several boots the first that is not good, else the last
+    ended: int = 0  # boots that came to a verdict
     torn: int = 0
 
     @property
     def where(self):
         return self.facts.get("where", "unknown")
+
+    @property
+    def boots(self):
+        """How many boots were meant to be in it."""
+        return int(self.facts["boots"]) if re.fullmatch(r"\d{1,6}", self.facts.get("boots", "")) else 1
 
     @property
     def problem(self):
@@ -81,6 +98,8 @@ class Capture:
             return ""
         if self.verdict not in ("pass", "skipped"):
             return f"verdict {self.verdict}" if self.verdict else "it ended without a verdict"
+        if self.ended < self.boots:
+            return f"{self.ended} of {self.boots} boots came to a verdict"
         return ""
 
 
@@ -128,9 +147,9 @@ def learn(capture, line):
     elif match := CAPTURE.match(line):
         facts[match[1]] = match[2][:300]
     elif match := END.search(line):
-        capture.verdict = match[1]
-    elif match := re.match(r"^\[ *\d+\.\d+\] memmap: node \d+: \d+ sections in (\d{1,9}\.\d{3}) ms", line):
-        facts["memmap_ms"] = str(max(float(match[1]), float(facts.get("memmap_ms", 0))))  # the slowest node
+        capture.ended += 1
+        if capture.verdict in ("", "pass", "skipped"):
+            capture.verdict = match[1]
     elif match := re.match(r"^  (boot|cpu|features|memory) {3,}(.{1,200})$", line):
         facts.setdefault(match[1], match[2])
 
@@ -200,7 +219,7 @@ def grouped(records, *keys):
 
 @dataclass
 class Spread:
-    """Median and extremes of some measurements."""
+    """Median, extremes and deviation of some measurements."""
 
     values: list
 
@@ -215,6 +234,11 @@ class Spread:
     @property
     def high(self):
         return max(self.values)
+
+    @property
+    def sd(self):
+        """Of a sample, as the published tables have it."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
     @property
     def median(self):

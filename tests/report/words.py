@@ -41,6 +41,19 @@ def percent(after, before):
     return "-" if not before or after is None else f"{(after / before - 1) * 100:+.1f} %"
 
 
+def saved(base, base_sd, now, now_sd):
+    """How much less time than the base: 12.3 %, or noise where the medians are no further apart than both deviations together."""
+    if base is None or now is None or not base:
+        return "-"
+    if abs(base - now) <= base_sd + now_sd:
+        return "noise"
+    return f"{(1 - now / base) * 100:.1f} %"
+
+
+def with_sd(value, sd):
+    return "-" if value is None else f"{figure(value)} ({figure(sd)})"
+
+
 def ratio(value, base):
     return value / base if value is not None and base else None
 

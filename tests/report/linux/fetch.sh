@@ -2,16 +2,19 @@
 # Kernels of the distribution to measure beside: fetch.sh [DIR] unpacks them and a static busybox in DIR/linux, nothing is installed,
 # and prints a line "VERSION KERNEL INITRD" for each that is there.
 #
-# Wanted: the newest 6.1 (before S0's batching) and the newest 6.12 (with it), in the small build for virtual machines; in Debian they
-# belong to two releases, so both are asked for, on the mirror of this system's apt sources, with private apt directories and
-# the system's keys. What cannot be had is named on stderr. Exit status: 0 if there is at least one, else 1.
+# Wanted, in the small build for virtual machines: the newest 6.1 (before S0's batching), the newest 6.12 (with it), and the newest kernel
+# of all, which Debian has in its backports. They belong to several releases, so all of these are asked for, on the mirror of this
+# system's apt sources, with private apt directories and the system's keys. Each lies in a folder of its own; VERSION is that of the
+# kernel found there. What cannot be had is named on stderr. Exit status: 0 if there is at least one, else 1.
+#
+# A package linux-image-* has its kernel under boot/. Since 7.x the kernel is in linux-binary-*, under usr/lib/modules/.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:-build/tools}
 mkdir -p "$dir/linux" || exit 1
 dir=$(cd "$dir/linux" && pwd)
-series="6.1 6.12"
+series="6.1 6.12 newest"
 
 say() {
 	echo "bench-linux: $*" >&2
@@ -36,47 +39,74 @@ sources() {
 	key=/usr/share/keyrings/debian-archive-keyring.gpg
 	signed=
 	[ -r "$key" ] && signed="[signed-by=$key] "
-	for release in bookworm trixie "$codename"; do
+	for release in bookworm trixie trixie-backports "$codename"; do
 		echo "deb $signed$uri $release main"
 	done | sort -u >"$work/sources.list"
 }
 
-newest() {
-	private apt-cache search --names-only "^linux-image-$1\\.[0-9].*-cloud-amd64\$" 2>/dev/null |
-		awk '{ print $1 }' | grep -v -e dbg -e unsigned | sort -V | tail -n 1
+# Of the packages whose names match, the one with the highest version in its name.
+highest() {
+	private apt-cache search --names-only "$1" 2>/dev/null | awk '{ print $1 }' | grep -v -e dbg -e unsigned | sort -V | tail -n 1
 }
 
+# The package of a series.
+package_of() {
+	case $1 in
+	newest) highest '^linux-binary-[0-9][0-9.]*[+~a-z0-9.]*-cloud-amd64$' ;;
+	*) highest "^linux-image-$1\\.[0-9].*-cloud-amd64\$" ;;
+	esac
+}
+
+# Unpack what a pattern names of a package into a folder, without its directories.
 fetch() {
-	(cd "$work" && private apt-get download "$1") >>"$work/log" 2>&1 && dpkg -x "$work/$1"_*.deb "$2" && rm -f "$work/$1"_*.deb
+	(cd "$work" && private apt-get download "$1") >>"$work/log" 2>&1 && mkdir -p "$3" &&
+		dpkg --fsys-tarfile "$work/$1"_*.deb | tar -x -C "$3" --transform 's|.*/||' --wildcards "$2" 2>>"$work/log" &&
+		rm -f "$work/$1"_*.deb
+}
+
+# The kernel of one series, as DIR/SERIES/vmlinuz-VERSION.
+fetch_kernel() {
+	package=$(package_of "$1")
+	[ -n "$package" ] || { say "Linux $1 cannot be had: no such package"; return; }
+	version=${package#linux-image-}
+	version=${version#linux-binary-}
+	if fetch "$package" '*/vmlinuz*' "$work/kernel" && mkdir -p "$dir/$1" && mv "$work"/kernel/vmlinuz* "$dir/$1/vmlinuz-$version"; then
+		rm -rf "$work/kernel"
+	else
+		say "Linux $1 cannot be had: $(tail -n 1 "$work/log")"
+	fi
 }
 
 fetch_all() {
 	why=$(sources) || { say "no kernels: $why"; return; }
 	say "fetching kernels into $dir (nothing on the system changes) ..."
 	private apt-get update >"$work/log" 2>&1 || say "some lists could not be fetched: $(tail -n 1 "$work/log")"
-	[ -x "$dir/busybox" ] || {
-		fetch busybox-static "$work/busybox" && cp "$(find "$work/busybox" -type f -path '*/bin/busybox')" "$dir/busybox"
-	} || { say "no busybox: $(tail -n 1 "$work/log")"; return; }
+	[ -x "$dir/busybox" ] || fetch busybox-static '*/bin/busybox' "$dir" || {
+		say "no busybox: $(tail -n 1 "$work/log")"
+		return
+	}
 	for one in $series; do
-		ls "$dir/$one"/boot/vmlinuz-* >/dev/null 2>&1 && continue
-		package=$(newest "$one")
-		[ -n "$package" ] || { say "Linux $one cannot be had: no such package"; continue; }
-		fetch "$package" "$work/root" && mkdir -p "$dir/$one/boot" && cp "$work"/root/boot/vmlinuz-* "$dir/$one/boot/" ||
-			say "Linux $one cannot be had: $(tail -n 1 "$work/log")"
-		rm -rf "$work/root"
+		ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || fetch_kernel "$one"
 	done
 }
 
 have() {
-	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/boot/vmlinuz-* >/dev/null 2>&1 || return 1; done
+	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || return 1; done
 }
 
-# A busybox, our init and nothing else.
+# What a program of ours does in the Linux that is measured (touch.c): no library, so any compiler that makes programs for this CPU will do.
+make_touch() {
+	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -o "$dir/touch-huge" "$here/touch.c" ||
+		say "touch.c cannot be compiled: no faults are measured"
+}
+
+# A busybox, our init, our program and nothing else.
 make_initrd() {
 	root=$dir/initrd
-	rm -rf "$root"
+	rm -rf "$root" "$dir/touch-huge"
 	mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev"
 	cp "$dir/busybox" "$root/bin/busybox"
+	make_touch && cp "$dir/touch-huge" "$root/touch-huge"
 	cp "$here/init" "$root/init"
 	chmod 755 "$root/init" "$root/bin/busybox"
 	(cd "$root" && find . | "$dir/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$dir/initrd.gz"
@@ -97,9 +127,10 @@ fi
 make_initrd
 found=1
 for one in $series; do
-	for kernel in "$dir/$one"/boot/vmlinuz-*; do
+	for kernel in "$dir/$one"/vmlinuz-*; do
 		[ -r "$kernel" ] || continue
-		echo "$one $kernel $dir/initrd.gz"
+		version=${kernel##*/vmlinuz-}
+		echo "$(echo "$version" | cut -d . -f 1,2 | cut -d - -f 1) $kernel $dir/initrd.gz"
 		found=0
 	done
 done

@@ -12,6 +12,7 @@ void arch_page_tables_init(void);                   /* root table with the image
 void arch_page_tables_load(void);                   /* this CPU moves to the kernel's tables */
 void arch_firmware_init(const struct boot_info *);  /* ACPI: sets cpu_count, node_count, nodes of RAM; without it one CPU */
 node_t arch_cpu_node(cpu_t cpu);                    /* node of a CPU, once firmware is read */
+u32 arch_cpu_hardware_id(cpu_t cpu);                /* the same in firmware's tables and registers: its APIC ID */
 unsigned arch_node_distance(node_t from, node_t to);    /* as SLIT has it: 10 is local */
 void arch_cpus_start(void);                         /* all of them, in parallel; those that do not come are named */
 void arch_machine_print(void);                      /* CPU name and the features in use, for people */

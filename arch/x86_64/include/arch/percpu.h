@@ -27,12 +27,25 @@ struct arch_percpu {
 	struct timer timer;
 	struct cpu_picture picture;
 	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
-	u32 nmi_depth; /* 1: an NMI is being handled, whatever faults inside it */
 	u32 stopped; /* for good, by a panic's NMI */
 	u32 sampled; /* by others: the next NMI asks where this CPU is */
 };
 
 struct percpu;
+
+/*
+ * Is any of `bits` set in a u32 of this CPU's struct percpu? One instruction, where this_cpu() needs two. The compiler moves no store
+ * of its own across.
+ */
+#define this_cpu_has_any(field, bits)                                                                                  \
+	({                                                                                                             \
+		bool _any;                                                                                             \
+		__asm__ volatile("testl %[mask], %%gs:%c[at]"                                                          \
+				 : "=@ccnz"(_any)                                                                      \
+				 : [mask] "ri"((u32)(bits)), [at] "i"(offsetof(struct percpu, field))                  \
+				 : "memory");                                                                          \
+		_any;                                                                                                  \
+	})
 
 static inline struct percpu *this_cpu(void)
 {

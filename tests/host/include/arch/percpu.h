@@ -11,6 +11,8 @@ struct percpu;
 
 extern _Thread_local struct percpu *host_this_cpu;
 
+#define this_cpu_has_any(field, bits) ((this_cpu()->field & (bits)) != 0)
+
 static inline struct percpu *this_cpu(void)
 {
 	return host_this_cpu;

@@ -1,0 +1,211 @@
+/*
+ * Ranges found by reading struct pages, as Linux found them before 2023, after, and today: see contig.h.
+ *
+ *   page by page   [p][p][p][p] ...     vanilla, skip, revert, strict: until one says that the range is not worth more
+ *   by steps       [run of 1024 ][page of 512 ][p][p] ...     step: over a free run, a free chunk, a compound page at once
+ *
+ * Only mapped sections are read: there every struct page exists. The zone's lock is held for a range, as in Linux.
+ *
+ * Source: Gorman, "mm: page_alloc: Assume huge tail pages are valid when allocating contiguous pages", 2023-04; for the
+ * steps Wang, "mm: page_alloc: optimize pfn_range_valid_contig()", and Price, "page_alloc: allow migration of smaller
+ * hugepages during contig_alloc", both in Linux 7.0, from their descriptions.
+ */
+#include "mm/buddy.h"
+#include "mm/contig.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+
+/* What the records of a block and of the run or page around it say. */
+struct readable {
+	struct block_word word, head;
+	u32 run; /* first block of that run or page */
+};
+
+/*
+ * A block whose struct pages a search may read: of a mapped section, on no way elsewhere. Zone lock
+ * held.
+ */
+static bool is_readable(const struct zone *zone, u32 index, struct readable *block)
+{
+	if (section_state(zone->mm, index / SECTION_BLOCKS) != SECTION_OPEN || !block_at(zone->mm, index))
+		return false;
+	block->run = block_run_head(zone->mm, index, &block->head);
+	block->word = block->run == index ? block->head : block_look_at(zone->mm, index);
+	return (block->word.flags & BLOCK_MAPPED) && block->word.zone == zone->index &&
+	       block->word.state != BLOCK_META && !(block->head.flags & BLOCK_TRANSIT);
+}
+
+/* Every range of the request's size and alignment, from where the scan stands. */
+static u32 next_that(struct contig_scan *scan, const struct contig_search *search,
+		     bool (*suits)(struct contig_scan *scan, const struct contig_search *search, u32 first))
+{
+	const u32 blocks = order_blocks(scan->order);
+	const u64 first = ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks);
+	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
+
+	for (u64 index = MAX(first, scan->after); index + blocks <= end; index += blocks) {
+		bool found;
+
+		scan->after = index + blocks;
+		zone_lock(scan->zone);
+		found = suits(scan, search, (u32)index);
+		zone_unlock(scan->zone);
+		if (found)
+			return (u32)index;
+	}
+	return BLOCK_NONE;
+}
+
+/* ---- page by page ---- */
+
+/* What the search may know of the block that the page lies in. */
+struct block_seen {
+	bool cma, free; /* free: tails in it may be left over from a page that is gone */
+};
+
+/* One struct page. False if the range is not worth more. A tail is part of the page that its head describes. */
+static bool page_suits(struct contig_scan *scan, const struct contig_search *search, const struct page *page,
+		       struct block_seen block)
+{
+	struct page_kind kind = page_kind(page);
+
+	scan->stats->scanned++;
+	if (kind.zone != scan->zone->index || (kind.flags & PAGE_RESERVED))
+		return false;
+	if (block.free)
+		return true;
+	if (kind.flags & PAGE_TAIL) {
+		page = page_head(page);
+		kind = page_kind(page);
+	}
+	if (search->skips_used && atomic_load_relaxed(&page->refcount) > 0)
+		return false;
+	if (!(kind.flags & PAGE_HUGETLB))
+		return true;
+	return !search->skips_huge && !(search->skips_same && kind.order >= scan->order && !block.cma);
+}
+
+static bool every_page_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
+{
+	struct mm *mm = scan->zone->mm;
+
+	for (u32 index = first; index < first + order_blocks(scan->order); index++) {
+		const struct page *pages = pfn_page(mm, block_pfn(index));
+		struct readable block;
+		struct block_seen seen;
+
+		if (!is_readable(scan->zone, index, &block))
+			return false;
+		seen = (struct block_seen){.cma = block_word_type(block.word) == MIGRATE_CMA,
+					   .free = block.head.flags & BLOCK_FREE};
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+			if (!page_suits(scan, search, &pages[i], seen))
+				return false;
+	}
+	return true;
+}
+
+u32 contig_next_by_reading(struct contig_scan *scan, const struct contig_search *search)
+{
+	return next_that(scan, search, every_page_suits);
+}
+
+/* ---- by steps ---- */
+
+/* Frames from `pfn` to the end of the page that `head` heads. */
+static u64 rest_of_page(const struct page *head, struct page_kind kind, pfn_t pfn)
+{
+	const u64 pages = kind.flags & PAGE_COMPOUND ? order_pages(kind.order) : 1;
+	const u64 offset = pfn - page_to_pfn(head);
+
+	return offset < pages ? pages - offset : 1; /* a tail on a per-CPU list may be left over from a page that is gone */
+}
+
+/* A page that is in no free run. Frames to the end of it, or 0 if the range is not worth more. */
+static u64 step_over_page(struct contig_scan *scan, pfn_t pfn)
+{
+	const struct page *page = pfn_page(scan->zone->mm, pfn);
+	struct page_kind kind = page_kind(page);
+
+	if (kind.zone != scan->zone->index || (kind.flags & PAGE_RESERVED))
+		return 0;
+	if (kind.flags & PAGE_BUDDY)
+		return order_pages(kind.order);
+	if (kind.flags & PAGE_TAIL) {
+		page = page_head(page);
+		kind = page_kind(page);
+	}
+	if (kind.flags & PAGE_HUGETLB) {
+		scan->passed_huge |= !scan->admits_huge;
+		return scan->admits_huge && kind.order < scan->order ? rest_of_page(page, kind, pfn) : 0;
+	}
+	if (atomic_load_relaxed(&page->refcount) > 0 && !(kind.flags & PAGE_MOVABLE))
+		return 0;
+	return rest_of_page(page, kind, pfn);
+}
+
+/* Each step counts as one struct page read: a free run of blocks is one, though its record is read and not its struct page. */
+static u64 step_over(struct contig_scan *scan, pfn_t pfn)
+{
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	struct readable block;
+
+	if (!is_readable(scan->zone, index, &block) || block_word_type(block.word) == MIGRATE_CMA)
+		return 0;
+	scan->stats->scanned++;
+	if (block.head.flags & BLOCK_FREE)
+		return block_pfn(block.run + order_blocks(block.head.order)) - pfn;
+	return step_over_page(scan, pfn);
+}
+
+static bool every_step_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
+{
+	const pfn_t end = block_pfn(first) + order_pages(scan->order);
+	u64 step = 1;
+
+	(void)search;
+	for (pfn_t pfn = block_pfn(first); step > 0 && pfn < end; pfn += step)
+		step = step_over(scan, pfn);
+	return step > 0;
+}
+
+/* Two passes: ranges with a huge page only if there are no others. */
+u32 contig_next_by_steps(struct contig_scan *scan, const struct contig_search *search)
+{
+	u32 first = next_that(scan, search, every_step_suits);
+
+	if (first == BLOCK_NONE && scan->passed_huge && !scan->admits_huge) {
+		scan->admits_huge = true;
+		scan->after = 0;
+		first = next_that(scan, search, every_step_suits);
+	}
+	return first;
+}
+
+/* ---- references that nobody needs ---- */
+
+static u64 count_block(struct page *pages)
+{
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		atomic_store_release(&pages[i].refcount, 1);
+	return BLOCK_FRAMES;
+}
+
+static void freeze_block(struct page *pages)
+{
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		atomic_cas(&pages[i].refcount, 1u, 0u);
+}
+
+u64 contig_count_and_freeze(struct mm *mm, u32 first, u32 count)
+{
+	u64 counted = 0;
+
+	for (u32 index = first; index < first + count; index++)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
+			counted += count_block(pfn_page(mm, block_pfn(index)));
+	for (u32 index = first; index < first + count; index++)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
+			freeze_block(pfn_page(mm, block_pfn(index)));
+	return counted;
+}

@@ -1,0 +1,61 @@
+/* What the CPU's counters saw: see counters.h. */
+#include "tests/bench/counters.h"
+
+#include "kernel/printk.h"
+#include "kernel/string.h"
+
+unsigned counters_turns(void)
+{
+	return pmu_turns();
+}
+
+const char *counters_missing(void)
+{
+	return pmu_missing();
+}
+
+void counters_begin(struct counters *c)
+{
+	*c = (struct counters){.counted = false};
+}
+
+void counters_start(struct counters *c, unsigned turn)
+{
+	(void)c;
+	pmu_start(turn);
+}
+
+void counters_stop(struct counters *c, unsigned turn)
+{
+	pmu_stop(turn, c->value);
+	c->counted = turn + 1 == pmu_turns();
+}
+
+void counters_text(const struct counters *c, char *text, size_t size)
+{
+	const char *names[PMU_EVENTS_MAX];
+	const unsigned events = c->counted ? pmu_events(names) : 0;
+	size_t at = 0;
+
+	format(text, size, "none");
+	for (unsigned i = 0; i < events && at < size; i++)
+		at += (size_t)format(text + at, size - at, "%s%s:%llu", i ? "," : "", names[i], (unsigned long long)c->value[i]);
+}
+
+void counters_print(const struct counters *c, u64 units)
+{
+	const char *names[PMU_EVENTS_MAX];
+	const unsigned events = c->counted ? pmu_events(names) : 0;
+	u64 cycles = 0, instructions = 0;
+
+	for (unsigned i = 0; i < events; i++) {
+		print("%s%s %llu", i ? ", " : "", names[i], (unsigned long long)(c->value[i] / units));
+		if (strcmp(names[i], "cycles") == 0)
+			cycles = c->value[i];
+		if (strcmp(names[i], "instructions") == 0)
+			instructions = c->value[i];
+	}
+	if (cycles)
+		print(", IPC %llu.%02llu", (unsigned long long)(instructions / cycles),
+		      (unsigned long long)(instructions * 100 / cycles % 100));
+}

@@ -1,0 +1,32 @@
+/* Order of the clearing instructions: see insns.h. */
+#include "tests/bench/insns.h"
+
+#include "kernel/string.h"
+
+static const struct clear_insn *insn_named(const char *name)
+{
+	const struct clear_insn *insn = clear_insns;
+
+	while (insn->name && strcmp(insn->name, name) != 0)
+		insn++;
+	return insn->name && insn->supported() ? insn : NULL;
+}
+
+static const struct clear_insn *first_insn(void)
+{
+	const struct clear_insn *insn = insn_named("erms");
+
+	return insn ? insn : insn_named("rep");
+}
+
+const struct clear_insn *insn_in_turn(unsigned n)
+{
+	const struct clear_insn *first = first_insn(), *insn;
+
+	if (n == 0)
+		return first;
+	for (insn = clear_insns; insn->name; insn++)
+		if (insn != first && insn->supported() && --n == 0)
+			return insn;
+	return NULL;
+}

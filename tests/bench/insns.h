@@ -1,0 +1,12 @@
+/* The clearing instructions in the order in which benchmarks measure them. */
+#pragma once
+
+#include <arch/clear.h>
+
+enum { INSNS_MAX = 8 };
+
+/*
+ * The n-th of those that this CPU has: rep stosb first, as the series uses it (rep stosq where it is not fast), then the others in
+ * their table's order. NULL behind the last.
+ */
+const struct clear_insn *insn_in_turn(unsigned n);

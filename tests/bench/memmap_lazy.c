@@ -1,0 +1,100 @@
+/*
+ * What memmap=lazy costs when all struct pages are wanted after all, and what opening on demand is. See memmap_bench.h.
+ *
+ *   open    page tables and block records of every section: no struct page is written
+ *   all     then each bare block gets its eight frames of struct pages: one CPU takes all memory in halves of blocks, as a
+ *           program would that wants every page
+ */
+#include <arch/clock.h>
+
+#include "kernel/input.h"
+#include "kernel/printk.h"
+#include "mm/page_alloc.h"
+#include "tests/bench/memmap_bench.h"
+
+/* Hosted with real mappings, making all takes a system call for each frame: fewer runs then. */
+enum { PIECE_ORDER = BLOCK_ORDER - 1, SECONDS = 20 };
+
+struct measured {
+	u64 pages;
+	u64 ns[MEMMAP_RUNS], first_ns;
+	unsigned runs;
+};
+
+static void add(struct measured *m, u64 pages, u64 ns)
+{
+	m->pages = pages;
+	m->ns[m->runs++] = ns;
+}
+
+/* Free pieces, linked through their private words. Returns how many. */
+static u64 give_back(struct page *chain)
+{
+	u64 pieces = 0;
+
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		page_free(chain);
+		chain = next;
+		pieces++;
+	}
+	return pieces;
+}
+
+static void make_all(struct measured *m)
+{
+	const u64 began = clock_ns();
+	struct page *chain = NULL, *page;
+	u64 ns, pages;
+
+	while ((page = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE))) {
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	ns = clock_ns() - began;
+	pages = give_back(chain) * order_pages(PIECE_ORDER);
+	if (m->first_ns == 0)
+		m->first_ns = ns; /* these frames hold struct pages for the first time: not one of the runs */
+	else
+		add(m, pages, ns);
+}
+
+static void report(const char *what, const char *said, const char *unit, struct measured *m)
+{
+	const struct spread spread = spread_of(m->ns, m->runs);
+
+	if (m->runs == 0 || m->pages == 0)
+		return;
+	print("    %-28s", said);
+	memmap_bench_print_ms(spread);
+	print("  ");
+	memmap_bench_print_fixed(spread.median * 1000 / m->pages);
+	print(" ns per %s", unit);
+	if (m->first_ns) {
+		print(", first touch ");
+		memmap_bench_print_fixed(m->first_ns * 1000 / m->pages);
+	}
+	print("\nBENCH memmap_lazy what=%s threads=1 pages=%llu ns=%llu ns_sd=%llu runs=%u ns_first=%llu\n", what,
+	      (unsigned long long)m->pages, (unsigned long long)spread.median, (unsigned long long)spread.sd, spread.runs,
+	      (unsigned long long)m->first_ns);
+}
+
+void memmap_bench_lazy(void)
+{
+	struct measured opening = {0}, all = {0};
+	const u64 until = clock_ns() + SECONDS * NS_PER_S;
+
+	while (all.runs < MEMMAP_RUNS && !input_stop_asked() && (all.runs == 0 || clock_ns() < until)) {
+		const struct memmap_opened opened =
+			memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1});
+
+		if (opening.runs < MEMMAP_RUNS)
+			add(&opening, memmap_bench_pages(&opened), opened.ns);
+		make_all(&all);
+	}
+	sections_close_all(&mm_kernel);
+	print("\n  lazy makes nothing at boot. Later, by one CPU, ms (sd), medians of %u in turn:\n", all.runs);
+	report("open", "open all sections", "page opened: no struct page is written", &opening);
+	report("all", "then make all struct pages", "struct page", &all);
+}

@@ -1,0 +1,107 @@
+/*
+ * Calls of mm.h from contexts that they are not for (kernel/context.h): each must end the machine, of any build, and say so.
+ * tests/qemu/test_context.py has a run for each.
+ */
+#include "tests/bench/misuse.h"
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/irq.h>
+
+#include "kernel/lock.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "mm/mm.h"
+#include "mm/pool.h"
+
+static struct page *page;
+static volatile u8 *untouched;
+
+static void alloc(void *arg)
+{
+	(void)arg;
+	page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+}
+
+/* The caller of such a request may hold a lock, and no more than that. */
+static void alloc_without_flush(void *arg)
+{
+	(void)arg;
+	page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
+}
+
+static void give(void *arg)
+{
+	(void)arg;
+	page_free(page);
+}
+
+static void put(void *arg)
+{
+	(void)arg;
+	page_put(page);
+}
+
+static void touch(void *arg)
+{
+	(void)arg;
+	*untouched = 1;
+}
+
+static void flush(void *arg)
+{
+	(void)arg;
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+}
+
+static void grow(void *arg)
+{
+	(void)arg;
+	pool_grow(&pool_2m, hvo_mode_selected(), 1);
+}
+
+static void with_lock(irq_fn *fn)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
+
+	spin_lock(&lock);
+	fn(NULL);
+	spin_unlock(&lock);
+}
+
+static void in_interrupt(irq_fn *fn)
+{
+	const u64 start = clock_ns();
+
+	if (timer_once(NS_PER_MS, fn, NULL) == 0)
+		while (clock_ns() - start < NS_PER_S)
+			cpu_relax();
+}
+
+static const struct {
+	const char *name;
+	void (*from)(irq_fn *fn);
+	irq_fn *fn;
+} misuses[] = {
+	{"alloc-in-interrupt", in_interrupt, alloc},
+	{"alloc-noflush-in-interrupt", in_interrupt, alloc_without_flush},
+	{"free-in-interrupt", in_interrupt, give},
+	{"put-in-interrupt", in_interrupt, put},
+	{"touch-in-interrupt", in_interrupt, touch},
+	{"alloc-with-lock", with_lock, alloc},
+	{"free-with-lock", with_lock, give},
+	{"touch-with-lock", with_lock, touch},
+	{"round-with-lock", with_lock, flush},
+	{"grow-with-lock", with_lock, grow},
+};
+
+void payload_misuse(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(misuses); i++) {
+		if (strcmp(name, misuses[i].name) != 0)
+			continue;
+		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+		untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+		misuses[i].from(misuses[i].fn);
+	}
+}

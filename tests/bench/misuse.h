@@ -1,0 +1,4 @@
+/* Calls from where they may not be made: payload=alloc-in-interrupt and so on. Returns if `name` is none of them. */
+#pragma once
+
+void payload_misuse(const char *name);

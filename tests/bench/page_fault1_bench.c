@@ -1,0 +1,219 @@
+/*
+ * will-it-scale's page_fault1, by which Huang measured Weiner's series (thread of "mm: page_alloc: remove pcppage migratetype
+ * caching", 2023-09): each CPU maps a region of its own, touches it page by page, unmaps it, and begins again. An operation is a
+ * page that was touched; the figure is operations a second, all CPUs together.
+ *
+ *   map -> touch, touch, touch ... 32768 of 4 KiB -> unmap      again and again, on 1, 2, 4 ... all CPUs
+ *
+ * The region is 128 MiB there and here, less where CPUs have less memory each. As in his runs the lists hold a whole
+ * region, so that pages come from them and go back to them only; for that the machine needs 1 GiB above 4 GiB for each CPU.
+ * `given back` says how many went to the zone nevertheless.
+ * All ways of mm/pcp_types.c take turns; the first turn of each is not counted.
+ *
+ * Beside that: page clearing, page tables and the fault itself, which are most of the time, as there.
+ */
+#include <arch/clock.h>
+
+#include "kernel/bench.h"
+#include "kernel/cmdline.h"
+#include "kernel/input.h"
+#include "kernel/padata.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "mm/mm.h"
+#include "mm/pcp.h"
+#include "tests/bench/sort.h"
+
+static u64 region_bytes = MIB(128);
+OPTION_U64(fault1_bytes, region_bytes, MIB(1), GIB(64), "region of each CPU in the page_fault1 benchmark");
+
+static u64 sample_ms = 100;
+OPTION_U64(fault1_ms, sample_ms, 1, 60000, "milliseconds of a sample of the page_fault1 benchmark");
+
+enum { SAMPLES = 5, WAYS_MAX = 6, CPUS_ROWS = 12 };
+
+struct sample {
+	u64 touched, ns;
+	struct pcp_stats stats;
+};
+
+static struct sample samples[CPUS_ROWS][WAYS_MAX][SAMPLES];
+static unsigned ways;
+
+/* ---- what a CPU does ---- */
+
+struct crowd {
+	u64 bytes, deadline;
+	u64 touched; /* atomic */
+	u32 failed;  /* CPUs that got no mapping; atomic */
+};
+
+/* One region: how many pages were touched, 0 if it could not be mapped. */
+static u64 testcase(u64 bytes)
+{
+	volatile char *region = huge_map(bytes, PAGE_SIZE, 0);
+	u64 touched = 0;
+
+	if (!region)
+		return 0;
+	for (u64 at = 0; at < bytes; at += PAGE_SIZE, touched++)
+		region[at] = 0;
+	huge_unmap((void *)region);
+	return touched;
+}
+
+static void run_cpu(u64 first, u64 last, void *arg)
+{
+	struct crowd *crowd = arg;
+	u64 touched = 0, more;
+
+	for (u64 i = first; i < last; i++) {
+		do {
+			more = testcase(crowd->bytes);
+			touched += more;
+		} while (more > 0 && clock_ns() < crowd->deadline);
+		if (more == 0)
+			atomic_fetch_add(&crowd->failed, 1);
+	}
+	atomic_fetch_add(&crowd->touched, touched);
+}
+
+static bool run_sample(struct sample *sample, u64 bytes, unsigned cpus)
+{
+	const struct pcp_stats before = pcp_stats(&mm_kernel);
+	const u64 start = clock_ns();
+	struct crowd crowd = {.bytes = bytes, .deadline = start + sample_ms * NS_PER_MS};
+	struct padata_mt_job job = {
+		.thread_fn = run_cpu, .arg = &crowd, .size = cpus, .min_chunk = 1, .max_threads = cpus, .node = NODE_NONE};
+	struct pcp_stats after;
+
+	padata_run(&job);
+	sample->ns = clock_ns() - start;
+	after = pcp_stats(&mm_kernel);
+	sample->touched = crowd.touched;
+	sample->stats = (struct pcp_stats){.lookups = after.lookups - before.lookups,
+					   .fetch_lookups = after.fetch_lookups - before.fetch_lookups,
+					   .drain_lookups = after.drain_lookups - before.drain_lookups,
+					   .drained = after.drained - before.drained};
+	return crowd.failed == 0 && crowd.touched > 0;
+}
+
+/* ---- rows ---- */
+
+static u64 per_second(const struct sample *sample)
+{
+	return sample->touched * 1000 / MAX(sample->ns / NS_PER_MS, 1);
+}
+
+static u64 median_rate(const struct sample sample[SAMPLES])
+{
+	u64 rate[SAMPLES];
+
+	for (unsigned s = 0; s < SAMPLES; s++)
+		rate[s] = per_second(&sample[s]);
+	sort_u64(rate, SAMPLES);
+	return rate[SAMPLES / 2];
+}
+
+/* All ways in turn; each one's first sample fills the lists and is written over. */
+static bool run_row(unsigned row, u64 bytes, unsigned cpus)
+{
+	bool ok = true;
+
+	for (unsigned s = 0; s < SAMPLES && ok && !input_stop_asked(); s++) {
+		for (unsigned i = 0; i < ways && ok; i++) {
+			const unsigned way = (s + i) % ways;
+
+			pcp_set_types(&mm_kernel, &pcp_types[way]);
+			ok = run_sample(&samples[row][way][s], bytes, cpus) && run_sample(&samples[row][way][s], bytes, cpus);
+		}
+	}
+	return ok;
+}
+
+static void print_row(unsigned row, unsigned cpus)
+{
+	const u64 before = median_rate(samples[row][0]);
+
+	for (unsigned way = 0; way < ways; way++) {
+		const struct sample *sample = &samples[row][way][SAMPLES - 1];
+		const u64 rate = median_rate(samples[row][way]), change = rate * 10000 / MAX(before, 1);
+
+		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus, pcp_types[way].name,
+		      (unsigned long long)rate, (unsigned long long)(change / 100), (unsigned long long)(change % 100),
+		      (unsigned long long)(sample->stats.lookups / sample->touched),
+		      (unsigned long long)(sample->stats.lookups * 1000 / sample->touched % 1000),
+		      (unsigned long long)sample->stats.drain_lookups, (unsigned long long)sample->stats.drained);
+	}
+}
+
+static void print_records(unsigned row, u64 bytes, unsigned cpus)
+{
+	for (unsigned s = 0; s < SAMPLES; s++) {
+		for (unsigned way = 0; way < ways; way++) {
+			const struct sample *sample = &samples[row][way][s];
+
+			print("BENCH page_fault type_cache=%s cpus=%u run=%u region_bytes=%llu touched=%llu ns=%llu ops=%llu "
+			      "lookups=%llu fetch_lookups=%llu drain_lookups=%llu drained=%llu\n",
+			      pcp_types[way].name, cpus, s + 1, (unsigned long long)bytes,
+			      (unsigned long long)sample->touched, (unsigned long long)sample->ns,
+			      (unsigned long long)per_second(sample), (unsigned long long)sample->stats.lookups,
+			      (unsigned long long)sample->stats.fetch_lookups,
+			      (unsigned long long)sample->stats.drain_lookups, (unsigned long long)sample->stats.drained);
+		}
+	}
+}
+
+/* A quarter of what is free for all regions together, so that lists may hold as much again. */
+static u64 region_for(unsigned cpus)
+{
+	struct mm_usage usage;
+	u64 share;
+
+	mm_usage(&usage);
+	share = (usage.free + usage.unopened) / 4 / cpus * PAGE_SIZE;
+	return MAX(ALIGN_DOWN(MIN(region_bytes, share), MIB(1)), MIB(1));
+}
+
+static bool rows(void)
+{
+	const unsigned all = cpumask_weight(&cpus_online);
+	static unsigned of_row[CPUS_ROWS];
+	unsigned done = 0;
+
+	for (ways = 0; ways < WAYS_MAX && pcp_types[ways].name;)
+		ways++;
+	for (unsigned cpus = 1; done < CPUS_ROWS; cpus = MIN(cpus * 2, all)) {
+		if (!run_row(done, region_for(all), cpus))
+			return false;
+		if (input_stop_asked())
+			break;
+		print_row(done, cpus);
+		of_row[done++] = cpus;
+		if (cpus == all)
+			break;
+	}
+	print("\n");
+	for (unsigned row = 0; row < done; row++)
+		print_records(row, region_for(all), of_row[row]);
+	return true;
+}
+
+static bool page_fault1_bench(void)
+{
+	const struct pcp_types *types = mm_kernel.pcp_types;
+	bool ok;
+
+	print("\nFaulting a region in and unmapping it: will-it-scale's page_fault1 (Huang, thread of \"mm: page_alloc: remove pcppage "
+	      "migratetype caching\", 2023-09)\n%llu MiB each, pages of 4 KiB; medians of %u samples of %llu ms\n\n"
+	      "   CPUs types      pages/s    : on  look-ups freed  given back: look-ups     pages\n",
+	      (unsigned long long)(region_for(cpumask_weight(&cpus_online)) / MIB(1)), SAMPLES,
+	      (unsigned long long)sample_ms);
+	ok = rows();
+	pcp_set_types(&mm_kernel, types);
+	if (!ok)
+		pr_err("page_fault1: no memory for the regions");
+	return ok;
+}
+
+BENCH(page_fault1, "pages of 4 KiB faulted in and unmapped, with and without a cached migratetype", page_fault1_bench);

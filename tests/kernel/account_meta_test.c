@@ -1,0 +1,116 @@
+/*
+ * The account of META (mm/account_meta.c): a frame that is lost, used twice, or used and free is noticed even where every counter agrees
+ * with every map. What is broken is an arena's, and mended again.
+ */
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/meta.h"
+#include "mm/page_alloc.h"
+#include "mm/vmemmap.h"
+#include "tests/kernel/arena.h"
+
+/* An arena with a block of small pages, a huge page, and META of both kinds. */
+static struct arena *borrow_with_pages(struct page **small, struct page **huge)
+{
+	struct arena *a = arena_borrow(MIB(16));
+
+	if (!a)
+		return NULL;
+	*small = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
+	*huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	EXPECT(*small && *huge);
+	EXPECT(arena_accounted(a));
+	return a;
+}
+
+static pte_t *line_of(struct arena *a, const struct page *page)
+{
+	return vmemmap_line(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+}
+
+TEST(mm_account, a_meta_frame_that_nothing_uses_is_noticed)
+{
+	static const enum meta_kind kinds[] = {META_LONG, META_TAILS};
+	struct page *small, *huge;
+	struct arena *a = borrow_with_pages(&small, &huge);
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+		pfn_t pfn;
+
+		REQUIRE(meta_reserve_now(&a->mm.node[0], kinds[i], 1) == 0);
+		pfn = meta_take(&a->mm.node[0], kinds[i]);
+		EXPECT(!arena_accounted(a));
+		meta_give(&a->mm, pfn, 0);
+		EXPECT(arena_accounted(a));
+	}
+	arena_return(a);
+}
+
+/* One entry shows the frame of another: of the same block, and a head's frame among private tails. */
+TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
+{
+	struct page *small, *huge;
+	struct arena *a = borrow_with_pages(&small, &huge);
+	pte_t *line, kept;
+
+	if (!a)
+		return;
+	line = line_of(a, small);
+	REQUIRE(line && line_of(a, huge));
+	kept = line[5];
+	line[5] = line[4];
+	EXPECT(!arena_accounted(a));
+	line[5] = line_of(a, huge)[0];
+	EXPECT(!arena_accounted(a));
+	line[5] = kept;
+	EXPECT(arena_accounted(a));
+
+	line = vmemmap_line(&a->mm, arena_block(a)); /* META's own: nothing is mapped there, so nothing is lost either */
+	REQUIRE(line && block_look_at(&a->mm, arena_block(a)).state == BLOCK_META);
+	line[0] = line_of(a, huge)[0];
+	EXPECT(!arena_accounted(a));
+	line[0] = 0;
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Of the frames that the maps call free or gated one is in use all the same; the counters say what the maps say. */
+TEST(mm_account, a_meta_frame_in_use_that_is_free_or_gated_is_noticed)
+{
+	struct page *small, *huge;
+	struct arena *a = borrow_with_pages(&small, &huge);
+	struct meta_block *home;
+	struct meta *meta;
+	pfn_t head;
+	u64 bit;
+
+	if (!a)
+		return;
+	head = pte_pfn(line_of(a, huge)[0]);
+	home = block_of(&a->mm, head)->meta;
+	meta = &home->node->meta;
+	bit = 1ULL << head % 64;
+
+	home->used_map[head % BLOCK_FRAMES / 64] ^= bit;
+	home->used--;
+	meta->used--;
+	meta->free[home->kind]++;
+	EXPECT(!arena_accounted(a));
+	meta->free[home->kind]--;
+	meta->used++;
+	home->used++;
+	home->used_map[head % BLOCK_FRAMES / 64] ^= bit;
+	EXPECT(arena_accounted(a));
+
+	home->gated_map[head % BLOCK_FRAMES / 64] ^= bit;
+	home->gated++;
+	meta->gated++;
+	EXPECT(!arena_accounted(a));
+	meta->gated--;
+	home->gated--;
+	home->gated_map[head % BLOCK_FRAMES / 64] ^= bit;
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

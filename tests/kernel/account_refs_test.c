@@ -1,0 +1,228 @@
+/*
+ * The account of references and promises (mm/account_refs.c) and of what zones keep back
+ * (mm/account_marks.c): each of them that is one off, or leads elsewhere, must be noticed. What is
+ * broken is mended again.
+ */
+#include <arch/pgtable.h>
+
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/account.h"
+#include "mm/contig.h"
+#include "mm/huge_map.h"
+#include "mm/migrate.h"
+#include "mm/page_alloc.h"
+#include "mm/page_owner.h"
+#include "mm/pgtable.h"
+#include "mm/pool.h"
+#include "mm/watermark.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+static bool machine_accounted(void)
+{
+	return mm_account(&mm_kernel, machine_pools);
+}
+
+/* `value` is one more, then one less, and as it was: `accounted` notices both. */
+static void expect_watched(u64 *value, const char *what, bool (*accounted)(void))
+{
+	for (int by = 1; by >= -1; by -= 2) {
+		*value += (u64)(s64)by;
+		if (accounted())
+			test_fail(__FILE__, __LINE__, "%s: %d more, and nobody notices", what, by);
+		*value -= (u64)(s64)by;
+	}
+}
+
+static struct page *mapped_at(const char *addr, pte_t **entry, enum pt_level level)
+{
+	*entry = pgtable_entry(pgtable_root(), (virt_t)addr, level, NULL, NULL, NULL);
+	return pfn_to_page(pte_pfn(pte_load(*entry)));
+}
+
+static void store(pte_t *entry, const char *addr, enum pt_level level, pte_t pte)
+{
+	pte_store(entry, (virt_t)addr, level, 0);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	pte_store(entry, (virt_t)addr, level, pte);
+}
+
+/* A mapping of three pages of which two are there. */
+static void expect_mapping_watched(u64 size, enum pt_level level)
+{
+	char *start = huge_map(3 * size, size, 0);
+	pte_t *entry[2], second;
+	struct page *page;
+	struct huge_map *map;
+
+	if (!start || huge_populate(start, 2 * size) < 0)
+		goto out; /* no memory for it: nothing to look at */
+	page = mapped_at(start, &entry[0], level);
+	mapped_at(start + size, &entry[1], level);
+	second = pte_load(entry[1]);
+	map = huge_map_at((virt_t)start);
+	EXPECT(cpus_wait_idle() && machine_accounted());
+	expect_watched(&huge_counts.mapped[level], "pages mapped", machine_accounted);
+	page_get(page);
+	if (machine_accounted())
+		test_fail(__FILE__, __LINE__, "a mapped page has two references, and nobody notices");
+	page_put(page);
+	store(entry[1], start + size, level, pte_load(entry[0]));
+	if (machine_accounted())
+		test_fail(__FILE__, __LINE__, "a page is mapped twice, and nobody notices");
+	store(entry[1], start + size, level, second);
+	map->size -= 2 * size;
+	if (machine_accounted())
+		test_fail(__FILE__, __LINE__, "an entry maps a page beyond the mapping, and nobody notices");
+	map->size += 2 * size;
+	EXPECT(machine_accounted());
+out:
+	if (start)
+		huge_unmap(start);
+}
+
+TEST(mm_account, a_huge_mapping_that_lies_is_noticed)
+{
+	expect_mapping_watched(PAGE_SIZE, PT_PAGE);
+	expect_mapping_watched(MIB(2), PT_PMD);
+}
+
+/* Pages that mappings have and are promised are the pool's to count, too. */
+TEST(mm_account, what_a_pool_does_not_know_of_is_noticed)
+{
+	const u64 pages = pool_2m.pages;
+	char *start;
+
+	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
+		pool_resize(&pool_2m, hvo_mode_selected(), pages);
+		SKIP("needs 8 MiB of free memory");
+	}
+	start = huge_map(MIB(6), MIB(2), HUGE_RESERVE);
+	REQUIRE(start && huge_populate(start, MIB(2)) == 0);
+	EXPECT(cpus_wait_idle() && machine_accounted());
+	pool_2m.reserved--;
+	EXPECT(!machine_accounted());
+	pool_2m.reserved++;
+	EXPECT(machine_accounted());
+	huge_unmap(start);
+	EXPECT_EQ(pool_resize(&pool_2m, hvo_mode_selected(), pages), pages);
+}
+
+static int refuse(struct page *from, struct page *to)
+{
+	(void)from;
+	(void)to;
+	return -EBUSY;
+}
+
+TEST(mm_account, a_movable_page_without_a_mover_is_noticed)
+{
+	static const struct page_mover mover = {.name = "refuses", .move = refuse}, none = {.name = "cannot"};
+	struct arena *a = arena_borrow(MIB(16));
+
+	if (!a)
+		return;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order += 3) {
+		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+
+		REQUIRE(page);
+		mm_page_set_movable(&a->mm, page, &mover);
+		EXPECT(arena_accounted(a));
+		page->mover = NULL;
+		EXPECT(!arena_accounted(a));
+		page->mover = &none;
+		EXPECT(!arena_accounted(a));
+		page->mover = &mover;
+		EXPECT(arena_accounted(a));
+		mm_page_free(&a->mm, page);
+	}
+	arena_return(a);
+}
+
+/* Of any size, and however it came. */
+TEST(mm_account, a_page_that_nobody_took_is_noticed)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page[BLOCK_ORDER + 1], *many[3];
+	pfn_t range;
+
+	if (!a)
+		return;
+	atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++)
+		REQUIRE((page[order] = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)));
+	REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, 0, many, ARRAY_LEN(many)) == ARRAY_LEN(many));
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_ANY));
+	range = block_pfn(arena_block(a) + 7);
+	REQUIRE(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES) == 0);
+	EXPECT(account_callers(&a->mm));
+	for (unsigned order = 0; order <= BLOCK_ORDER; order += 3) {
+		const u64 owner = page[order]->owner;
+
+		page[order]->owner = 0;
+		EXPECT(!account_callers(&a->mm));
+		page[order]->owner = owner;
+	}
+	pfn_page(&a->mm, range + 77)->owner = 0;
+	EXPECT(!account_callers(&a->mm));
+	arena_return(a);
+}
+
+TEST(mm_account, a_reference_that_nobody_drops_is_noticed)
+{
+	struct arena *a = arena_borrow(MIB(16));
+
+	if (!a)
+		return;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
+		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+
+		REQUIRE(page);
+		EXPECT(account_unshared(&a->mm));
+		page_get(page);
+		EXPECT(!account_unshared(&a->mm));
+		EXPECT(arena_accounted(a)); /* two holders are allowed while there are any */
+		page_put(page);
+		EXPECT(account_unshared(&a->mm));
+		mm_page_free(&a->mm, page);
+	}
+	arena_return(a);
+}
+
+/* ---- watermarks ---- */
+
+static struct arena *watched;
+
+static bool watched_accounted(void)
+{
+	return arena_accounted(watched);
+}
+
+TEST(mm_account, what_a_zone_keeps_back_is_recounted)
+{
+	struct zone *zone;
+
+	watched = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!watched)
+		return;
+	zone = arena_zone(watched, 0);
+	for (s64 frames = RESERVE_DEFAULT; frames <= 300; frames += 301) {
+		zones_set_reserve(&watched->mm, frames);
+		EXPECT(arena_accounted(watched));
+		expect_watched(&zone->ready, "ready", watched_accounted);
+		expect_watched(&zone->lowmem, "lowmem", watched_accounted);
+	}
+	zones_set_reserve(&watched->mm, 0);
+	expect_watched(&zone->reserve, "reserve", watched_accounted);
+	expect_watched(&arena_phantom_zone(watched)->unopened, "unopened", watched_accounted);
+	arena_return(watched);
+}
+
+/* The machine's own, which says what reserve= asked for. */
+TEST(mm_account, a_reserve_that_was_not_asked_for_is_noticed)
+{
+	EXPECT(cpus_wait_idle() && machine_accounted());
+	expect_watched(&mm_kernel.zone[0].reserve, "reserve", machine_accounted);
+}

@@ -1,0 +1,335 @@
+/*
+ * One word says what runs on a CPU, and so what may be done there. What ends the machine is tried hosted, where a case has a machine to
+ * lose, and in a kernel by tests/qemu/test_context.py.
+ */
+#include "kernel/context.h"
+
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/irq.h>
+
+#include "kernel/call.h"
+#include "kernel/lock.h"
+#include "kernel/shootdown.h"
+#include "kernel/string.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/huge_map.h"
+#include "mm/mm.h"
+#include "mm/pool.h"
+#include "tests/kernel/cpus.h"
+
+static struct {
+	u32 word;
+	bool may, may_touch;
+	char reason[CONTEXT_REASON_MAX];
+	void *untouched;
+	u32 done;
+} seen;
+
+/* What the code that calls this is allowed. */
+static void look(void *arg)
+{
+	(void)arg;
+	seen.word = this_cpu()->context;
+	seen.may = context_may(CONTEXT_ORDINARY);
+	seen.may_touch = seen.untouched && huge_fault((virt_t)seen.untouched, true, false) != FAULT_BUG;
+	context_reason(seen.reason, sizeof(seen.reason));
+	atomic_store_release(&seen.done, 1);
+}
+
+static void forget(void)
+{
+	memset(&seen, 0, sizeof(seen));
+}
+
+static bool wait_for_look(void)
+{
+	struct wait wait = wait_begin(wait_deadline_cpus(), "a look at the context");
+
+	while (!atomic_load_acquire(&seen.done) && wait.late == 0)
+		wait_spin(&wait, CPU_NONE);
+	return seen.done;
+}
+
+#define EXPECT_REASON(text) EXPECT(strncmp(seen.reason, text, strlen(text)) == 0)
+
+TEST(kernel_context, ordinary_code_may_do_everything)
+{
+	look(NULL);
+	EXPECT_EQ(seen.word, 0);
+	EXPECT(seen.may);
+}
+
+TEST(kernel_context, locks_are_counted_in_every_build)
+{
+	struct spinlock pool = SPINLOCK_INIT(LOCK_POOL), leaf = SPINLOCK_INIT(LOCK_LEAF);
+
+	forget();
+	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+	REQUIRE(seen.untouched);
+	spin_lock(&pool);
+	EXPECT(spin_trylock(&leaf));
+	EXPECT(!spin_trylock(&leaf)); /* counts no longer than the try */
+	look(NULL);
+	EXPECT(context_may(CONTEXT_LOCKED));
+	spin_unlock(&leaf);
+	spin_unlock(&pool);
+	EXPECT_EQ(seen.word, 2 * CONTEXT_LOCK);
+	EXPECT(!seen.may);
+	EXPECT(!seen.may_touch);
+	EXPECT_REASON("with a lock held (2)");
+	look(NULL);
+	EXPECT_EQ(seen.word, 0);
+	EXPECT(seen.may_touch);
+	huge_unmap(seen.untouched);
+}
+
+/* With PAGE_NOFLUSH a page can be had while a lock is held. */
+TEST(kernel_context, a_holder_of_a_lock_gets_pages_without_a_flush)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
+	struct page *page, *bulk[2];
+	size_t count;
+
+	spin_lock(&lock);
+	page = page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
+	count = page_alloc_bulk(USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE, bulk, ARRAY_LEN(bulk));
+	spin_unlock(&lock);
+	if (page)
+		page_free(page);
+	page_free_bulk(bulk, count);
+}
+
+TEST(kernel_context, a_function_that_another_cpu_calls_is_no_ordinary_code)
+{
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	forget();
+	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+	REQUIRE(seen.untouched);
+	call_cpu(other, look, NULL);
+	huge_unmap(seen.untouched);
+	EXPECT(seen.done);
+	EXPECT(seen.word & CONTEXT_CALL);
+	EXPECT(!seen.may);
+	EXPECT(!seen.may_touch);
+	EXPECT_REASON("in a function that another CPU called here");
+}
+
+static void call_back(void *arg)
+{
+	call_cpu(*(const cpu_t *)arg, look, NULL);
+}
+
+/* No interrupt brings it here: a wait serves the mailbox. */
+TEST(kernel_context, nor_is_one_that_a_wait_serves)
+{
+	const cpu_t other = cpus_find_other(), self = cpu_id();
+	irq_flags_t flags;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	forget();
+	flags = irq_save();
+	REQUIRE(work_start(other, call_back, (void *)&self) == 0);
+	wait_for_look();
+	irq_restore(flags);
+	work_wait(other, 0);
+	EXPECT_EQ(seen.word, CONTEXT_CALL);
+	EXPECT(!seen.may);
+	look(NULL);
+	EXPECT_EQ(seen.word, 0);
+}
+
+TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+
+	forget();
+	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+	REQUIRE(seen.untouched);
+	spin_lock(&lock);
+	if (timer_once(NS_PER_MS, look, NULL) == 0)
+		while (!atomic_load_acquire(&seen.done))
+			cpu_relax();
+	spin_unlock(&lock);
+	huge_unmap(seen.untouched);
+	if (!seen.done)
+		SKIP("needs a timer");
+	EXPECT_EQ(seen.word, CONTEXT_INTERRUPT + CONTEXT_LOCK);
+	EXPECT(!seen.may);
+	EXPECT(!seen.may_touch);
+	EXPECT_REASON("in an interrupt handler");
+}
+
+/* ---- each call's end: hosted, in a build with or without checks ---- */
+
+#ifdef ASHLAR_HOSTED
+
+#include "kernel/printk.h"
+#include "tests/host/host.h"
+
+#define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
+#define STILL_THERE() test_fail(__FILE__, __LINE__, "the announced end did not come")
+
+static struct page *page;
+
+static void alloc(void *arg)
+{
+	(void)arg;
+	page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+}
+
+static void alloc_without_flush(void *arg)
+{
+	(void)arg;
+	page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
+}
+
+static void give(void *arg)
+{
+	(void)arg;
+	page_free(page);
+}
+
+static void put(void *arg)
+{
+	(void)arg;
+	page_put(page);
+}
+
+static void map_registers(void *arg)
+{
+	(void)arg;
+	mmio_map(0xfec00000, PAGE_SIZE);
+}
+
+static void touch(void *arg)
+{
+	*(volatile u8 *)arg = 1;
+}
+
+static void called_from_elsewhere(call_fn *fn, const char *announced)
+{
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	REQUIRE(page);
+	MUST_END_SAYING(announced);
+	call_cpu(other, fn, NULL);
+	STILL_THERE();
+}
+
+static void called_with_a_lock(call_fn *fn, void *arg, const char *announced)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
+
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	REQUIRE(page);
+	spin_lock(&lock);
+	MUST_END_SAYING(announced);
+	fn(arg);
+	STILL_THERE();
+}
+
+#define IN_A_CALL "in a function that another CPU called here"
+
+TEST(kernel_context, allocating_in_a_call_is_caught)
+{
+	called_from_elsewhere(alloc, "page_alloc() " IN_A_CALL);
+}
+
+TEST(kernel_context, allocating_without_a_flush_in_a_call_is_caught)
+{
+	called_from_elsewhere(alloc_without_flush, "page_alloc() " IN_A_CALL);
+}
+
+TEST(kernel_context, freeing_in_a_call_is_caught)
+{
+	called_from_elsewhere(give, "page_free() " IN_A_CALL);
+}
+
+TEST(kernel_context, dropping_a_reference_in_a_call_is_caught)
+{
+	called_from_elsewhere(put, "page_put() " IN_A_CALL);
+}
+
+TEST(kernel_context, mapping_registers_in_a_call_is_caught)
+{
+	called_from_elsewhere(map_registers, "mmio_map() " IN_A_CALL);
+}
+
+TEST(kernel_context, allocating_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(alloc, NULL, "page_alloc() with a lock held (1)");
+}
+
+TEST(kernel_context, freeing_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(give, NULL, "page_free() with a lock held (1)");
+}
+
+TEST(kernel_context, a_first_touch_with_a_lock_held_is_caught)
+{
+	void *untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+
+	REQUIRE(untouched);
+	called_with_a_lock(touch, untouched, "first touch of a page of a huge mapping with a lock held (1)");
+}
+
+static void grow(void *arg)
+{
+	pool_grow(arg, hvo_mode_selected(), 1);
+}
+
+TEST(kernel_context, growing_a_pool_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(grow, &pool_2m, "pool_grow() with a lock held (1)");
+}
+
+static void flush(void *arg)
+{
+	(void)arg;
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+}
+
+TEST(kernel_context, a_round_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(flush, NULL, "shootdown_full() with a lock held (1)");
+}
+
+static void flush_one(void *arg)
+{
+	struct shootdown_batch batch = {0};
+
+	shootdown_batch_add(&batch, (virt_t)arg, 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+}
+
+TEST(kernel_context, a_ranged_round_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(flush_one, &page, "shootdown_ranged() with a lock held (1)");
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void call_all(void *arg)
+{
+	(void)arg;
+	call_cpus(&cpus_online, nothing, NULL);
+}
+
+TEST(kernel_context, calling_other_cpus_with_a_lock_held_is_caught)
+{
+	called_with_a_lock(call_all, NULL, "call_cpus() with a lock held (1)");
+}
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * Lines of devices: a handler is not called after its line was given back, on whatever CPU and at whatever moment; lines come and go on
+ * several CPUs at once; and an interrupt that nobody expects holds no other one back.
+ *
+ * The device is the PC's timer chip on line 2 (Intel, "8254 Programmable Interval Timer", 1993). Where none answers, its cases are
+ * skipped. The hosted machine has neither lines nor an APIC.
+ */
+#ifndef ASHLAR_HOSTED
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/irq.h>
+
+#include "arch/x86_64/apic.h"
+#include "arch/x86_64/io.h"
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/test.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/provoke.h"
+
+enum { PIT_LINE = 2, PIT_DATA = 0x40, PIT_COMMAND = 0x43, PIT_CHANNEL0_MODE2 = 0x34, PIT_1KHZ = 1193, PIT_20KHZ = 60 };
+enum { VECTOR_LOW = 0x30, VECTOR_HIGH = 0xaf, VECTOR_NONE = 0 }; /* those that lines have */
+#define LIMIT (2 * NS_PER_S)
+
+static void pit_set(u32 count)
+{
+	outb(PIT_COMMAND, PIT_CHANNEL0_MODE2);
+	outb(PIT_DATA, count & 0xff);
+	outb(PIT_DATA, count >> 8);
+}
+
+static void pit_slow(void)
+{
+	pit_set(0); /* the longest there is: as the clock leaves it */
+}
+
+/* Vector of a line that is in that state here. */
+static unsigned vector_that_is(bool (*state)(unsigned vector))
+{
+	for (unsigned vector = VECTOR_LOW; vector <= VECTOR_HIGH; vector++)
+		if (state(vector))
+			return vector;
+	return VECTOR_NONE;
+}
+
+static bool wait_until(const u32 *flag, u64 limit)
+{
+	const u64 start = clock_ns();
+
+	while (!atomic_load_acquire(flag) && clock_ns() - start < limit)
+		cpu_relax();
+	return atomic_load_acquire(flag);
+}
+
+/* ---- the last interrupt waits while the line is given back ---- */
+
+static struct {
+	int err;
+	u32 waits, answering, over; /* the destination's steps, and `answering` the other CPU's */
+	u32 inside, gone, late;
+} end;
+
+/* A handler that takes long: is it still at it when the line is gone? */
+static void stay_inside(void *arg)
+{
+	(void)arg;
+	atomic_store_release(&end.inside, 1);
+	if (wait_until(&end.gone, 20 * NS_PER_MS))
+		atomic_store_release(&end.late, 1);
+	atomic_store_release(&end.inside, 0);
+}
+
+/* Interrupts stay off until the line's interrupt and the other CPU's question both wait. */
+static void hold_back(void *arg)
+{
+	const irq_flags_t flags = irq_save();
+	const u64 start = clock_ns();
+
+	(void)arg;
+	end.err = irq_register(PIT_LINE, IRQ_EDGE, stay_inside, NULL);
+	if (!end.err) {
+		pit_set(PIT_1KHZ);
+		while (vector_that_is(apic_requested) == VECTOR_NONE && clock_ns() - start < LIMIT)
+			cpu_relax();
+		if (vector_that_is(apic_requested) == VECTOR_NONE)
+			end.err = -ENODEV;
+	}
+	atomic_store_release(&end.waits, 1);
+	if (!end.err)
+		wait_until(&end.answering, LIMIT);
+	irq_restore(flags);
+	atomic_store_release(&end.over, 1);
+}
+
+/* Keeps its CPU, which gives the line back, from going on after its question was answered. */
+static void hold_asker(void *arg)
+{
+	const u64 start = clock_ns();
+
+	if (!this_cpu()->call_slot.busy && timer_once(50 * NS_PER_US, hold_asker, arg) == 0)
+		return;
+	atomic_store_release(&end.answering, 1);
+	while (!atomic_load_acquire(&end.inside) && !atomic_load_acquire(&end.over) && clock_ns() - start < LIMIT)
+		cpu_relax();
+}
+
+TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
+{
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	end = (__typeof__(end)){0};
+	REQUIRE(work_start(other, hold_back, NULL) == 0);
+	if (!wait_until(&end.waits, 2 * LIMIT) || end.err || timer_once(50 * NS_PER_US, hold_asker, NULL)) {
+		irq_unregister(PIT_LINE);
+		work_wait(other, 0);
+		SKIP("needs a timer chip on line 2");
+	}
+	irq_unregister(PIT_LINE);
+	EXPECT_EQ(atomic_load_acquire(&end.inside), 0);
+	atomic_store_release(&end.gone, 1);
+	work_wait(other, 0);
+	pit_slow();
+	EXPECT_EQ(end.late, 0);
+}
+
+/* ---- the same, by luck ---- */
+
+static struct {
+	int err;
+	u32 here, gone, stop, late;
+	u64 ticks;
+} turn;
+
+static void count_tick(void *arg)
+{
+	(void)arg;
+	turn.ticks++;
+	if (atomic_load_acquire(&turn.gone))
+		atomic_store_release(&turn.late, 1);
+}
+
+static void take_line(void *arg)
+{
+	(void)arg;
+	while (!atomic_load_acquire(&turn.stop)) {
+		if (atomic_load_acquire(&turn.here)) { /* interrupts off and on: one often waits */
+			const irq_flags_t flags = irq_save();
+
+			clock_delay_ns(20 * NS_PER_US);
+			irq_restore(flags);
+			continue;
+		}
+		turn.err = irq_register(PIT_LINE, IRQ_EDGE, count_tick, NULL);
+		atomic_store_release(&turn.here, 1);
+	}
+}
+
+TEST(kernel_irq, lines_that_come_and_go_call_nobody_afterwards)
+{
+	const struct provoke p = provoke_begin();
+	const cpu_t other = cpus_find_other();
+	u64 turns = 0;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	turn = (__typeof__(turn)){0};
+	pit_set(PIT_20KHZ);
+	REQUIRE(work_start(other, take_line, NULL) == 0);
+	while (provoke_goes_on(&p) && !turn.late && wait_until(&turn.here, LIMIT) && !turn.err) {
+		clock_delay_ns(50 * NS_PER_US + turns++ % 64 * NS_PER_US);
+		irq_unregister(PIT_LINE);
+		atomic_store_release(&turn.gone, 1);
+		clock_delay_ns(100 * NS_PER_US);
+		atomic_store_release(&turn.gone, 0);
+		atomic_store_release(&turn.here, 0);
+	}
+	atomic_store_release(&turn.stop, 1);
+	work_wait(other, 0);
+	irq_unregister(PIT_LINE);
+	pit_slow();
+	if (turn.err || turn.ticks == 0)
+		SKIP("needs a timer chip on line 2");
+	EXPECT_EQ(turn.late, 0);
+}
+
+/* ---- several CPUs at once ---- */
+
+enum { LINES = 2, ENTRY_MASKED = 1 << 16 };
+
+static struct {
+	struct provoke p;
+	u32 gsi[LINES], claimed, broken;
+} both;
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* A line's entry must say what its owner wrote last, whatever other CPUs write into theirs. */
+static void take_and_give(void *arg)
+{
+	const u32 n = atomic_fetch_add(&both.claimed, 1);
+
+	(void)arg;
+	while (n < LINES && provoke_goes_on(&both.p) && !atomic_load_relaxed(&both.broken)) {
+		if (irq_register(both.gsi[n], IRQ_EDGE, nothing, NULL) != 0 || io_apic_entry(both.gsi[n]) & ENTRY_MASKED)
+			atomic_fetch_add(&both.broken, 1);
+		irq_unregister(both.gsi[n]);
+		if (!(io_apic_entry(both.gsi[n]) & ENTRY_MASKED))
+			atomic_fetch_add(&both.broken, 1);
+	}
+}
+
+/* Lines that nobody has, the highest ones. */
+static unsigned find_lines(void)
+{
+	unsigned n = 0;
+
+	for (u32 gsi = io_apic_lines(); gsi-- > 0 && n < LINES;) {
+		if (irq_register(gsi, IRQ_EDGE, nothing, NULL) != 0)
+			continue;
+		irq_unregister(gsi);
+		both.gsi[n++] = gsi;
+	}
+	return n;
+}
+
+TEST(kernel_irq, lines_of_several_cpus_come_and_go_at_once)
+{
+	if (cpumask_weight(&cpus_online) < LINES)
+		SKIP("needs two CPUs");
+	if (find_lines() < LINES)
+		SKIP("needs an I/O APIC");
+	both.claimed = both.broken = 0;
+	both.p = provoke_begin();
+	cpus_run_together(take_and_give, NULL);
+	EXPECT_EQ(both.broken, 0);
+	EXPECT_EQ(find_lines(), LINES);
+}
+
+TEST(kernel_irq, a_line_has_one_handler)
+{
+	int err;
+
+	if (find_lines() < 1)
+		SKIP("needs an I/O APIC");
+	err = irq_register(both.gsi[0], IRQ_EDGE, nothing, NULL);
+	EXPECT_EQ(err, 0);
+	EXPECT_EQ(irq_register(both.gsi[0], IRQ_EDGE, nothing, NULL), -EBUSY);
+	irq_unregister(both.gsi[0]);
+	irq_unregister(both.gsi[0]);
+	EXPECT_EQ(irq_register(both.gsi[0], IRQ_EDGE, nothing, NULL), 0);
+	irq_unregister(both.gsi[0]);
+}
+
+/* ---- what nobody expects ---- */
+
+enum { VECTOR_UNKNOWN = 0xe5, VECTOR_BY_INSTRUCTION = 0xe6 }; /* both more urgent than the timer's, 0xe0 */
+
+static u32 came;
+
+static void note(void *arg)
+{
+	(void)arg;
+	atomic_store_release(&came, 1);
+}
+
+TEST(kernel_irq, one_that_nobody_expects_holds_no_other_back)
+{
+	if (apic_mode() == APIC_NONE)
+		SKIP("needs a local APIC");
+	came = 0;
+	EXPECT(apic_send(this_cpu()->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_UNKNOWN));
+	clock_delay_ns(NS_PER_MS);
+	EXPECT(!apic_requested(VECTOR_UNKNOWN));
+	EXPECT(!apic_in_service(VECTOR_UNKNOWN));
+	REQUIRE(timer_once(NS_PER_MS, note, NULL) == 0);
+	EXPECT(wait_until(&came, LIMIT));
+	while (apic_in_service(VECTOR_UNKNOWN))
+		apic_eoi(); /* the cases to come need their timer */
+}
+
+/* An INT instruction is no interrupt of the APIC's: acknowledging it would end whatever is being served. */
+static unsigned served[2];
+
+static void interrupt_by_instruction(void *arg)
+{
+	served[0] = vector_that_is(apic_in_service);
+	__asm__ volatile("int %0" ::"i"(VECTOR_BY_INSTRUCTION) : "memory");
+	served[1] = vector_that_is(apic_in_service);
+	note(arg);
+}
+
+TEST(kernel_irq, only_what_the_apic_delivered_is_acknowledged)
+{
+	came = 0;
+	if (irq_register(PIT_LINE, IRQ_EDGE, interrupt_by_instruction, NULL) != 0)
+		SKIP("needs a timer chip on line 2");
+	pit_set(PIT_1KHZ);
+	wait_until(&came, LIMIT);
+	pit_slow();
+	irq_unregister(PIT_LINE);
+	if (!came)
+		SKIP("needs a timer chip on line 2");
+	EXPECT(served[0] != VECTOR_NONE);
+	EXPECT_EQ(served[1], served[0]);
+}
+
+#endif

@@ -1,0 +1,299 @@
+/*
+ * Gated frames: each waits for its own generation, whatever else of its block is gated; many CPUs that gate and settle at once get
+ * their frames back, and share their rounds.
+ */
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "kernel/call.h"
+#include "kernel/percpu.h"
+#include "kernel/printk.h"
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "kernel/wait.h"
+#include "mm/meta.h"
+#include "mm/meta_grow.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/provoke.h"
+
+enum { SETTLERS_MAX = 31, PATIENCE_MS = 100, RECYCLED = 8, GENERATIONS = 10 };
+
+/* `count` frames of tails, all of one block. */
+static bool take_frames(struct arena *a, pfn_t *frame, unsigned count)
+{
+	if (meta_reserve(&a->mm.node[0], META_TAILS, count) < 0)
+		return false;
+	meta_take_many(&a->mm.node[0], META_TAILS, frame, count);
+	return frame[0] >> BLOCK_ORDER == frame[count - 1] >> BLOCK_ORDER;
+}
+
+static bool is_gated(struct arena *a, pfn_t frame)
+{
+	const struct meta_block *block = block_of(&a->mm, frame)->meta;
+
+	return block->gated_map[frame % BLOCK_FRAMES / 64] >> frame % 64 & 1;
+}
+
+static void round_and_release(struct arena *a)
+{
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	meta_release_done(&a->mm.node[0]);
+}
+
+TEST(mm_gate, a_late_frame_holds_no_early_one_up)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	pfn_t frame[2];
+	u64 tag;
+
+	if (!a)
+		return;
+	REQUIRE(take_frames(a, frame, 2));
+	tag = shootdown_tag();
+	meta_give(&a->mm, frame[0], tag);
+	meta_give(&a->mm, frame[1], tag + 1);
+	round_and_release(a);
+	EXPECT_EQ(shootdown_done(), tag);
+	EXPECT(!is_gated(a, frame[0]));
+	EXPECT(is_gated(a, frame[1]));
+	EXPECT_EQ(arena_usage(a).gated, 1);
+	EXPECT(arena_accounted(a));
+	round_and_release(a);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Tags come from many CPUs, in no order: a frame that comes late with a low tag is late, never early. */
+TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	pfn_t frame[2];
+	u64 tag;
+
+	if (!a)
+		return;
+	REQUIRE(take_frames(a, frame, 2));
+	tag = shootdown_tag();
+	meta_give(&a->mm, frame[0], tag + 1);
+	meta_give(&a->mm, frame[1], tag);
+	round_and_release(a);
+	EXPECT(is_gated(a, frame[0]));
+	EXPECT(arena_accounted(a));
+	round_and_release(a);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* More generations than a block has lots: none of its frames is free early, and the earliest are not late. */
+TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	pfn_t frame[GENERATIONS];
+	u64 tag;
+
+	if (!a)
+		return;
+	REQUIRE(take_frames(a, frame, GENERATIONS));
+	tag = shootdown_tag();
+	for (unsigned i = 0; i < GENERATIONS; i++)
+		meta_give(&a->mm, frame[i], tag + i);
+	EXPECT(arena_accounted(a));
+	for (unsigned i = 0; i < GENERATIONS; i++) {
+		for (unsigned late = i; late < GENERATIONS; late++)
+			EXPECT(is_gated(a, frame[late]));
+		round_and_release(a);
+		EXPECT_EQ(shootdown_done(), tag + i);
+		if (i + 1 < GATE_LOTS)
+			EXPECT(!is_gated(a, frame[i]));
+		EXPECT(arena_accounted(a));
+	}
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	arena_return(a);
+}
+
+/* Closing a section takes a block out of META whose frames are gated: nothing of it may stay in the queue. */
+TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct node *node;
+	pfn_t frame[3];
+	u32 index;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(take_frames(a, frame, 3));
+	index = (u32)(frame[0] >> BLOCK_ORDER);
+	meta_give(&a->mm, frame[0], shootdown_tag());
+	meta_give(&a->mm, frame[1], shootdown_tag());
+	meta_give(&a->mm, frame[2], shootdown_tag() + 1);
+	EXPECT_EQ(meta_remove_block(node, index, 1), -EBUSY);
+	REQUIRE(meta_remove_block(node, index, 0) == 0);
+	EXPECT_EQ(node->meta.gated, 0);
+	round_and_release(a);
+	round_and_release(a);
+	meta_leave_block(block_zone(&a->mm, index), index);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- many CPUs that need what they gate ---- */
+
+struct recycling {
+	struct arena *a;
+	struct provoke until;
+	u32 refused, turns;
+};
+
+static void recycle(void *arg)
+{
+	struct recycling *r = arg;
+	struct node *node = &r->a->mm.node[0];
+	pfn_t frame[RECYCLED];
+
+	while (provoke_goes_on(&r->until)) {
+		if (meta_reserve(node, META_TAILS, RECYCLED) < 0) {
+			atomic_fetch_add(&r->refused, 1);
+			continue;
+		}
+		meta_take_many(node, META_TAILS, frame, RECYCLED);
+		meta_give_many(&r->a->mm, frame, RECYCLED, shootdown_tag());
+		atomic_fetch_add(&r->turns, 1);
+	}
+}
+
+/* Each CPU needs 8 frames, and there are 8 for each and 8 more: what is not free or in use is gated. */
+TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
+{
+	struct recycling r = {.a = arena_borrow(MIB(16)), .until = provoke_begin()};
+	struct famine famine;
+	pfn_t frame;
+	u64 before;
+
+	if (!r.a)
+		return;
+	REQUIRE(take_frames(r.a, &frame, 1)); /* a block of tails */
+	meta_give(&r.a->mm, frame, 0);
+	famine_begin(&famine, r.a, META_TAILS, RECYCLED * (CPUS_TOGETHER + 1));
+	before = rounds_so_far();
+	cpus_run_together(recycle, &r);
+	EXPECT_EQ(r.refused, 0);
+	print("  # %u turns, %llu rounds\n", r.turns, (unsigned long long)(rounds_so_far() - before));
+	meta_flush_gated(&r.a->mm.node[0]);
+	EXPECT_EQ(arena_usage(r.a).gated, 0);
+	famine_end(&famine);
+	EXPECT(arena_accounted(r.a));
+	arena_return(r.a);
+}
+
+/* ---- many CPUs that settle at once ---- */
+
+struct settling {
+	struct arena *a;
+	pfn_t frame[SETTLERS_MAX];
+	u32 next, gated, go;
+};
+
+static void settle(void *arg)
+{
+	struct settling *s = arg;
+	struct wait wait = wait_begin(wait_deadline_cpus(), "the other CPUs that settle");
+
+	wait.soft = true;
+	meta_give(&s->a->mm, s->frame[atomic_fetch_add(&s->next, 1)], shootdown_tag());
+	atomic_fetch_add(&s->gated, 1);
+	while (!atomic_load_acquire(&s->go))
+		wait_spin(&wait, CPU_NONE);
+	meta_flush_gated(&s->a->mm.node[0]);
+}
+
+static u64 full_rounds(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.full;
+}
+
+/* Look, without serving anybody, whether so many rounds have been started; gives up in time. */
+static bool rounds_reach(u64 rounds)
+{
+	const u64 until = clock_ns() + PATIENCE_MS * NS_PER_MS;
+
+	while (full_rounds() < rounds && clock_ns() < until)
+		cpu_relax();
+	return full_rounds() >= rounds;
+}
+
+static void wait_for_gaters(struct settling *s, u32 count)
+{
+	const u64 until = clock_ns() + wait_deadline_cpus();
+
+	while (atomic_load_acquire(&s->gated) < count && clock_ns() < until)
+		cpu_relax();
+	EXPECT_EQ(atomic_load_acquire(&s->gated), count);
+}
+
+/* Idle CPUs begin to settle, up to `count`. Returns how many. */
+static u32 start_settlers(struct settling *s, u32 count)
+{
+	u32 started = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started < count && cpu != cpu_id() && work_done(cpu) && work_start(cpu, settle, s) == 0)
+			started++;
+	}
+	return started;
+}
+
+/*
+ * This CPU passes nothing, so a round that one CPU has started cannot end. The others gate frames that it is too early for, and
+ * settle. They start one round together.
+ */
+TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
+{
+	struct settling first = {0}, s = {.a = NULL};
+	u64 before, skipped = 0;
+	irq_flags_t flags;
+	u32 settlers;
+	cpu_t cpu;
+
+	if (cpumask_weight(&cpus_online) < 4)
+		SKIP("needs four CPUs");
+	s.a = first.a = arena_borrow(MIB(16));
+	if (!s.a)
+		return;
+	REQUIRE(take_frames(s.a, s.frame, SETTLERS_MAX));
+	first.frame[0] = s.frame[SETTLERS_MAX - 1];
+	first.go = 1;
+	cpus_wait_idle();
+	before = full_rounds();
+
+	flags = irq_save();
+	EXPECT_EQ(start_settlers(&first, 1), 1);
+	EXPECT(rounds_reach(before + 1));
+	settlers = start_settlers(&s, SETTLERS_MAX - 1);
+	wait_for_gaters(&s, settlers);
+	atomic_store_release(&s.go, 1);
+	rounds_reach(before + 1 + settlers); /* as many as there would be if each started its own */
+	irq_restore(flags);
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+	EXPECT(full_rounds() - before <= 2);
+	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, (unsigned long long)(full_rounds() - before));
+	for (u32 i = settlers; i < SETTLERS_MAX - 1; i++, skipped++)
+		meta_give(&s.a->mm, s.frame[i], 0);
+	EXPECT_EQ(settlers + skipped, SETTLERS_MAX - 1);
+	EXPECT_EQ(arena_usage(s.a).gated, 0);
+	EXPECT(arena_accounted(s.a));
+	arena_return(s.a);
+}

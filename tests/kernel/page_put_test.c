@@ -1,0 +1,308 @@
+/*
+ * References that are dropped: whoever drops the last one, the page goes where it belongs, and those who dropped another one look at
+ * nothing of it any more. Pool pages are the hard case: their holder gives them back while movers hold them for a moment.
+ */
+#include <arch/cpu.h>
+
+#include "kernel/test.h"
+#include "mm/contig.h"
+#include "mm/migrate.h"
+#include "mm/page_alloc.h"
+#include "mm/page_check.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/provoke.h"
+
+enum { SPINS = 1000 };
+
+/* ---- the last reference ---- */
+
+TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	page = pool_page_take(&a->pool, 0, POOL_ANY);
+	REQUIRE(page);
+	page_get(page);
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(a->pool.in_use, 1); /* the other reference holds it */
+	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
+	mm_page_put(&a->mm, page);
+	EXPECT_EQ(a->pool.in_use, 0);
+	EXPECT_EQ(a->pool.free, 1);
+	page = pool_page_take(&a->pool, 0, POOL_ANY);
+	REQUIRE(page);
+	mm_page_put(&a->mm, page + 5); /* through a tail */
+	EXPECT_EQ(a->pool.free, 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- a page that moves ---- */
+
+/* One page behind a lock, as its holder's table has it. */
+static struct slot {
+	struct arena *a;
+	struct spinlock lock;
+	struct page *page;
+	u32 index; /* block of the page that was there last; atomic */
+	struct provoke until;
+	u32 turn, gave, moved, held;
+	bool waits; /* the holder waits for a mover before it gives the page back */
+} slot;
+
+static int slot_move(struct page *from, struct page *to)
+{
+	int err = -EBUSY;
+
+	spin_lock(&slot.lock);
+	if (slot.page == from) {
+		page_copy(to, from);
+		slot.page = to;
+		slot.moved++;
+		err = 0;
+	}
+	spin_unlock(&slot.lock);
+	return err;
+}
+
+static const struct page_mover slot_mover = {.name = "a slot", .move = slot_move};
+
+static u32 index_of(const struct page *page)
+{
+	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+}
+
+static struct arena *borrow_slot(u64 bytes, u64 pages)
+{
+	struct arena *a = arena_borrow(bytes);
+
+	if (!a)
+		return NULL;
+	pool_makes_on_demand();
+	slot = (struct slot){.a = a, .lock = SPINLOCK_INIT(LOCK_LEAF), .index = BLOCK_NONE};
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), pages), pages);
+	return a;
+}
+
+static bool slot_fill(void)
+{
+	struct page *page = pool_page_take(&slot.a->pool, 0, POOL_ANY);
+
+	if (!page)
+		return false;
+	spin_lock(&slot.lock);
+	slot.page = page;
+	spin_unlock(&slot.lock);
+	mm_page_set_movable(&slot.a->mm, page, &slot_mover);
+	atomic_store_release(&slot.index, index_of(page));
+	return true;
+}
+
+static void slot_empty(void)
+{
+	struct page *page;
+
+	spin_lock(&slot.lock);
+	page = slot.page;
+	slot.page = NULL;
+	spin_unlock(&slot.lock);
+	pool_page_give(&slot.a->pool, page);
+}
+
+/* Another mover has a reference to the page that moves: the page leaves the pool when that one drops it, and not one page less or more is left. */
+TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
+{
+	struct arena *a = borrow_slot(MIB(16), 2);
+	struct migrate_stats stats = {0};
+	struct page *old;
+
+	if (!a)
+		return;
+	REQUIRE(slot_fill());
+	old = slot.page;
+	EXPECT(page_get_movable(old));
+	EXPECT_EQ(pool_move_page(&a->mm, index_of(old), BLOCK_ORDER, &stats), -EBUSY);
+	EXPECT_EQ(slot.moved, 1);
+	EXPECT(slot.page != old);
+	pool_page_give(&a->pool, old);
+	EXPECT_EQ(a->pool.pages, 2);
+	EXPECT_EQ(a->pool.in_use, 1);
+	EXPECT_EQ(a->pool.surplus, 0);
+	slot_empty();
+	EXPECT_EQ(a->pool.free, 2);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A range over the page that was taken last: it moves, or its holder gives it back in the middle. */
+static void move_without_end(void)
+{
+	while (provoke_goes_on(&slot.until) && !test_failed()) {
+		const u32 index = atomic_load_acquire(&slot.index);
+
+		if (index != BLOCK_NONE && mm_contig_alloc_range(&slot.a->mm, block_pfn(index), BLOCK_FRAMES) == 0)
+			mm_contig_free_range(&slot.a->mm, block_pfn(index), BLOCK_FRAMES);
+	}
+}
+
+/* Until a mover holds it, or for a while. No page may leave the pool meanwhile. */
+static void await_mover(const struct page *page)
+{
+	for (unsigned i = 0; i < SPINS && atomic_load_relaxed(&page->refcount) == 1; i++)
+		cpu_relax();
+}
+
+static void give_without_end(void)
+{
+	while (provoke_goes_on(&slot.until) && !test_failed()) {
+		if (!slot_fill())
+			continue; /* a page of it is being replaced just now */
+		if (slot.waits)
+			await_mover(slot.page);
+		slot_empty();
+		slot.gave++;
+	}
+}
+
+/* What a mover does whose page does not move, and nothing else: no page of the pool ever leaves it. */
+static void hold_without_end(void)
+{
+	while (provoke_goes_on(&slot.until) && !test_failed()) {
+		const u32 index = atomic_load_acquire(&slot.index);
+		struct page *page = index == BLOCK_NONE ? NULL : pfn_page(&slot.a->mm, block_pfn(index));
+
+		if (!page || !page_get_movable(page))
+			continue;
+		for (unsigned i = 0; i < SPINS && atomic_load_relaxed(&page->refcount) > 1; i++)
+			cpu_relax(); /* its holder is about to give it back */
+		pool_page_give(&slot.a->pool, page);
+		atomic_fetch_add(&slot.held, 1);
+	}
+}
+
+static void move_or_give(void *unused)
+{
+	(void)unused;
+	if (atomic_fetch_add(&slot.turn, 1) == 0)
+		give_without_end();
+	else
+		move_without_end();
+}
+
+/* Two would wait for each other. */
+static void hold_or_give(void *unused)
+{
+	const u32 turn = atomic_fetch_add(&slot.turn, 1);
+
+	(void)unused;
+	if (turn == 0)
+		give_without_end();
+	else if (turn == 1)
+		hold_without_end();
+}
+
+/* Provoked: a mover drops the last reference between the drop of the holder's and what the holder does next. */
+static void check_giving(call_fn *fn, bool waits)
+{
+	struct arena *a;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	a = borrow_slot(MIB(64), 4);
+	if (!a)
+		return;
+	slot.waits = waits;
+	slot.until = provoke_begin();
+	cpus_run_together(fn, NULL);
+	EXPECT(slot.gave > 0);
+	EXPECT_EQ(a->pool.in_use, 0);
+	EXPECT_EQ(a->pool.pages, 4);
+	EXPECT_EQ(a->pool.surplus, 0);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more)
+{
+	check_giving(hold_or_give, true);
+}
+
+TEST(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more)
+{
+	check_giving(move_or_give, false);
+}
+
+/* ---- pages that are not the pool's ---- */
+
+struct misuse {
+	struct arena *a;
+	struct pool giga;
+	struct pool_node nodes[ARENA_NODES_MAX];
+	u64 before;
+};
+
+/* Given to `pool` and refused, by name; no count has changed. */
+static void refuse(struct misuse *m, struct pool *pool, struct page *page)
+{
+	pool_page_give(pool, page);
+	m->before++;
+	EXPECT_EQ(page_misuses(), m->before);
+	EXPECT_EQ(m->giga.in_use, 0);
+	EXPECT_EQ(m->giga.pages, 0);
+}
+
+static void check_misuse(struct misuse *m)
+{
+	struct arena *a = m->a;
+	struct page *page, *plain, *machine = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	u32 bare = arena_block(a);
+
+	pool_init(&m->giga, &a->mm, GIGA_ORDER, m->nodes);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	page = pool_page_take(&a->pool, 0, POOL_ANY);
+	plain = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
+	REQUIRE(page && plain && machine);
+	while (block_at(&a->mm, bare) && block_look_at(&a->mm, bare).state != BLOCK_BARE)
+		bare++;
+	refuse(m, &m->giga, page);         /* of the other size */
+	refuse(m, &m->giga, plain);
+	refuse(m, &a->pool, plain);        /* no pool's */
+	refuse(m, &a->pool, page + 7);     /* a tail */
+	refuse(m, &a->pool, machine);      /* of another machine */
+	refuse(m, &a->pool, NULL);
+	if (block_at(&a->mm, bare)) /* in mapped sections there is none */
+		refuse(m, &a->pool, pfn_page(&a->mm, block_pfn(bare)));
+	EXPECT_EQ(a->pool.in_use, 1);
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT_EQ(plain->refcount, 1);
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(page_misuses(), m->before);
+	refuse(m, &a->pool, page);         /* twice */
+	EXPECT_EQ(a->pool.free, 1);
+	EXPECT_EQ(a->pool.in_use, 0);
+	mm_page_free(&a->mm, plain);
+	page_free(machine);
+}
+
+TEST(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name)
+{
+	static struct misuse m;
+	const bool panics = page_misuse_panics(false);
+
+	m = (struct misuse){.a = arena_borrow(MIB(16)), .before = page_misuses()};
+	if (m.a) {
+		check_misuse(&m);
+		pool_expect_consistent(&m.a->pool);
+		EXPECT(arena_accounted(m.a));
+		arena_return(m.a);
+	}
+	page_misuse_panics(panics);
+}

@@ -1,0 +1,216 @@
+/*
+ * Provokers for block records: CPUs that own records change them while others, who do not, look and decide. On phantom memory.
+ */
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/hvo.h"
+#include "mm/isolate.h"
+#include "mm/pcp.h"
+#include "mm/section.h"
+#include "mm/transit.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/listed.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/provoke.h"
+
+enum { TURNS_MAX = 1000 };
+
+struct records {
+	struct arena *a;
+	struct pool giga;
+	u32 roles, changed, taken;
+};
+
+/*
+ * The first CPU goes on without the others until it has had its turn once: in the time they had it
+ * may not have come to it.
+ */
+static bool needs_another(u32 role, u32 turn, u32 had)
+{
+	return role == 0 && turn < TURNS_MAX && had == 0;
+}
+
+/* ---- sections close and 1 GiB pages are made, while others take blocks ---- */
+
+static void close_and_open(struct records *r, u64 section)
+{
+	if (section_close(&r->a->mm, section) == 0) {
+		section_open(&r->a->mm, section, SECTION_ON_DEMAND);
+		atomic_fetch_add(&r->changed, 1);
+	}
+}
+
+/* Bare blocks become the inside of a page, without the zone's lock. */
+static void make_and_unmake_giga(struct records *r)
+{
+	struct zone *zone = arena_phantom_zone(r->a);
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	if (pool_grow_on(&r->giga, on, zone->node, 1) == 1) {
+		atomic_fetch_add(&r->changed, 1);
+		pool_shrink(&r->giga, on, 1);
+	}
+	hvo_bare_free_huge(zone, ~0ULL);
+}
+
+static void take_and_give(struct records *r)
+{
+	struct zone *zone = arena_phantom_zone(r->a);
+	const u32 first = arena_phantom_block(r->a);
+
+	for (u32 at = first; at < first + 2 * GIB_BLOCKS; at += SECTION_BLOCKS / 2) {
+		const u32 index = block_take_in(zone, at, SECTION_BLOCKS / 2, 1u << FREE_BARE | 1u << FREE_FULL, BLOCK_FULL);
+
+		if (index == BLOCK_NONE)
+			continue;
+		atomic_fetch_add(&r->taken, 1);
+		block_publish_free(zone, index, BLOCK_ORDER);
+	}
+}
+
+static void change_or_take(void *arg)
+{
+	struct records *r = arg;
+	const u32 role = atomic_fetch_add(&r->roles, 1);
+	const struct provoke p = provoke_begin();
+	const u64 section = arena_phantom_block(r->a) / SECTION_BLOCKS;
+
+	for (u32 turn = 0; provoke_goes_on(&p) || needs_another(role, turn, r->changed); turn++) {
+		if (role == 0) {
+			close_and_open(r, section + turn % 2);
+			make_and_unmake_giga(r);
+		} else {
+			take_and_give(r);
+		}
+	}
+}
+
+TEST(mm_provoke, blocks_are_taken_while_sections_close_and_pages_are_made)
+{
+	static struct pool_node nodes[ARENA_NODES_MAX * 2];
+	struct records r = {.a = arena_borrow(MIB(16), .phantom = GIB(2))};
+
+	if (!r.a)
+		return;
+	arena_open_all(r.a);
+	pool_init(&r.giga, &r.a->mm, GIGA_ORDER, nodes);
+	cpus_run_together(change_or_take, &r);
+	EXPECT(r.changed > 0);
+	EXPECT_EQ(r.giga.pages, 0);
+	EXPECT(arena_accounted_with(r.a, &r.giga));
+	arena_return(r.a);
+}
+
+/* ---- pages of one block that lies in two zones ---- */
+
+struct straddling {
+	struct arena *a;
+	u32 roles;
+	pfn_t border;
+};
+
+static void take_and_free_frames(void *arg)
+{
+	struct straddling *s = arg;
+	const u32 role = atomic_fetch_add(&s->roles, 1);
+	struct zone *zone = arena_zone(s->a, role % 2);
+	const pfn_t pfn = role % 2 ? s->border + role / 2 : s->border - 1 - role / 2;
+	const struct provoke p = provoke_begin();
+
+	while (provoke_goes_on(&p)) {
+		struct page *page = pfn_page(&s->a->mm, pfn);
+		bool taken;
+
+		zone_lock(zone);
+		taken = buddy_take_frame(zone, page);
+		zone_unlock(zone);
+		if (!taken)
+			continue;
+		zone_lock(zone);
+		buddy_free_pages(zone, page, 0);
+		zone_unlock(zone);
+	}
+}
+
+TEST(mm_provoke, frames_of_a_block_of_two_zones_come_and_go)
+{
+	struct straddling s = {.a = arena_borrow(MIB(16), .nodes = 2, .skew = MIB(1))};
+	struct block_word word;
+	u32 index;
+
+	if (!s.a)
+		return;
+	arena_open_all(s.a);
+	s.border = (s.a->start + MIB(9)) >> PAGE_SHIFT;
+	index = (u32)(s.border >> BLOCK_ORDER);
+	EXPECT(arena_accounted(s.a));
+	cpus_run_together(take_and_free_frames, &s);
+	word = block_look_at(&s.a->mm, index);
+	EXPECT_EQ(word.state, BLOCK_RESERVED);
+	EXPECT_EQ(word.free_pages, BLOCK_FRAMES);
+	EXPECT(arena_accounted(s.a));
+	arena_return(s.a);
+}
+
+/* ---- ranges are isolated while their section closes and opens ---- */
+
+enum { SECTIONS = 2, ISOLATED = SECTION_BLOCKS / 2 };
+
+struct isolators {
+	struct arena *a;
+	u32 roles, closed, isolated, lost;
+};
+
+/*
+ * Every other CPU wants the same range, which reaches over the border of two sections; the rest one
+ * beside it.
+ */
+static void isolate_one_range(struct isolators *s, u32 role)
+{
+	struct zone *zone = arena_phantom_zone(s->a);
+	const u32 first = arena_phantom_block(s->a) + (role % 2 ? SECTION_BLOCKS - ISOLATED / 2 : 0);
+	struct isolation token;
+
+	if (isolate_range(zone, first, ISOLATED, &token) < 0)
+		return;
+	atomic_fetch_add(&s->isolated, 1);
+	for (unsigned pause = 0; pause < 100; pause++) {
+		for (u32 i = first; i < first + ISOLATED; i++)
+			if (!block_is_isolated(block_at(&s->a->mm, i)))
+				atomic_fetch_add(&s->lost, 1);
+		cpu_relax();
+	}
+	isolate_undo(zone, &token);
+}
+
+static void close_or_isolate(void *arg)
+{
+	struct isolators *s = arg;
+	const u32 role = atomic_fetch_add(&s->roles, 1);
+	const u64 first = arena_phantom_block(s->a) / SECTION_BLOCKS;
+	const struct provoke p = provoke_begin();
+
+	for (u32 turn = 0; provoke_goes_on(&p) || needs_another(role, turn, atomic_load_relaxed(&s->closed)); turn++) {
+		for (u64 section = first; role == 0 && section < first + SECTIONS; section++) {
+			atomic_fetch_add(&s->closed, section_close(&s->a->mm, section) == 0);
+			section_open(&s->a->mm, section, SECTION_ON_DEMAND);
+		}
+		if (role > 0)
+			isolate_one_range(s, role);
+	}
+}
+
+TEST(mm_provoke, ranges_are_isolated_while_their_section_closes)
+{
+	struct isolators s = {.a = borrow_gigabyte()};
+
+	if (!s.a)
+		return;
+	cpus_run_together(close_or_isolate, &s);
+	EXPECT(s.closed > 0);
+	EXPECT_EQ(s.lost, 0);
+	EXPECT_EQ(listed(arena_phantom_zone(s.a), MIGRATE_ISOLATE), 0);
+	EXPECT(one_free_gigabyte(arena_phantom_zone(s.a)));
+	EXPECT(arena_accounted(s.a));
+	arena_return(s.a);
+}

@@ -1,0 +1,13 @@
+/* What the test knows of the world: memory that appears when it is touched, and when to stop. */
+#pragma once
+
+#include <stdbool.h>
+
+enum { MEMSIZE = 128 << 20, PAGE_BYTES = 4096 };
+
+void *map_anonymous(unsigned long bytes);
+void unmap(void *memory, unsigned long bytes);
+bool stop_asked(void);
+
+/* Until it is asked to stop: pages touched are counted in *iterations. False if there was no memory. */
+bool testcase(unsigned long long *iterations);

@@ -1,0 +1,82 @@
+"""Calls are made where they may be, or the machine ends and says so (kernel/context.h): what headers say of each call, what its code
+asserts, and what a kernel of the ordinary build does when a program breaks the rule."""
+
+import re
+from pathlib import Path
+
+import pytest
+from guest import run
+from machine import Machine
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = {"mm/mm.h": "mm", "mm/pool.h": "mm", "arch/x86_64/include/arch/irq.h": "arch/x86_64"}
+SECONDS = 60
+
+ASSERTED = {
+    "ordinary": {"context_assert(CONTEXT_ORDINARY);"},
+    "ordinary; locked with PAGE_NOFLUSH": {
+        "context_assert(request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);",
+        "return alloc_in_context(order, use, request, node, CALLER);",  # page_alloc(): the same, off its fast path
+    },
+    "handler": set(),
+    "any": set(),
+}
+
+
+def context_in(comment):
+    found = re.search(r"Context: ([^.(,]+?) ?[.(,]", re.sub(r"\n \* ?", " ", comment))
+    return found and found[1]
+
+
+def calls_of(header):
+    """Each function declared, and the context that the comment before it names, or the header's first."""
+    text = (ROOT / header).read_text(encoding="utf-8")
+    default = context_in(text[: text.index("*/") + 2])
+    named = default
+    for token in re.finditer(r"^/\*.*?\*/|^(?!typedef)[a-z][^\n;{()=]*?\**(\w+)\([^;{]*\)[^;{]*;", text, re.M | re.S):
+        if token[1]:
+            yield token[1], named
+        else:
+            named = context_in(token[0]) or default
+
+
+def body_of(name, folder):
+    for path in sorted((ROOT / folder).glob("*.c")):
+        text = path.read_text(encoding="utf-8")
+        found = re.search(rf"^(?!static)[a-z][^\n;]*\b{name}\([^;{{]*\)\n{{\n(.*?)^}}", text, re.M | re.S)
+        if found:
+            return found[1]
+    return None
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_each_call_asserts_the_context_that_its_header_names(header):
+    calls = list(calls_of(header))
+    assert len(calls) >= 3, "the declarations were not found"
+    for name, context in calls:
+        assert context in ASSERTED, f"{header}: {name}() names no context, or an unknown one: {context}"
+        body = body_of(name, HEADERS[header])
+        assert body is not None, f"{header}: {name}() is defined nowhere in {HEADERS[header]}"
+        found = re.findall(r"context_assert\(.*\);|return \w+_in_context\(.*\);", body)
+        assert len(found) == bool(ASSERTED[context]) and set(found) <= ASSERTED[context], f"{name}() is for {context}: {found}"
+
+
+ENDS = {
+    "alloc-in-interrupt": "page_alloc() in an interrupt handler",
+    "alloc-noflush-in-interrupt": "page_alloc() in an interrupt handler",
+    "free-in-interrupt": "page_free() in an interrupt handler",
+    "put-in-interrupt": "page_put() in an interrupt handler",
+    "touch-in-interrupt": "first touch of a page of a huge mapping in an interrupt handler",
+    "alloc-with-lock": "page_alloc() with a lock held (1)",
+    "free-with-lock": "page_free() with a lock held (1)",
+    "touch-with-lock": "first touch of a page of a huge mapping with a lock held (1)",
+    "round-with-lock": "shootdown_full() with a lock held (1)",
+    "grow-with-lock": "pool_grow() with a lock held (1)",
+}
+
+
+@pytest.mark.parametrize("payload", ENDS)
+def test_a_kernel_ends_and_says_why(payload, kernel):
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"payload={payload}"), kernel, SECONDS)
+    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    assert re.search(rf"PANIC on CPU 0: .*{re.escape(ENDS[payload])}", outcome.text), outcome.report()

@@ -1,0 +1,84 @@
+"""The end of a program: pages and work that it leaves behind make its run fail, and are named. The programs: tests/bench/leaks.c."""
+
+import re
+import subprocess
+
+import pytest
+from guest import run
+from machine import Machine
+
+SECONDS = 60
+
+# Program, what must be said of it, and the functions that page_owner=on must name.
+LEFT = (
+    ("leak-page", [r"11 frames are in use"], {"take_pages"}),
+    ("leak-huge", [r"1538 frames are in use", r"huge mappings: 0 of 4 KiB, 3 of 2 MiB"], {"huge_touch", "huge_map_with"}),
+    ("leak-map", [r"1 frames are in use"], {"huge_map_with"}),
+    ("leak-pool", [r"1024 frames are in use", r"pool of 2 MiB pages: 2", r"3 pages of pools are promised"], {"take_from_pool"}),
+    ("leak-work", [r"CPU 1 still runs serve_for_ever\(\)"], set()),
+)
+
+
+def holders(text):
+    return set(re.findall(r"^  # owner .* (\w+)[\w.]*\+0x", text, re.M))
+
+
+def boot(kernel, cmdline):
+    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel, SECONDS)
+    assert not outcome.problem, outcome.report()
+    return outcome.verdict, outcome.text
+
+
+def hosted(build, cmdline):
+    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k", cmdline]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    verdict = re.search(r"^ASHLAR-END verdict=(\w+)", done.stdout, re.M)[1]
+    assert (verdict == "pass") == (done.returncode == 0), done.stdout[-2000:]
+    return verdict, done.stdout
+
+
+def judge(verdict, text, said, named):
+    assert verdict == "fail" and "# totals pass:1 fail:0" in text, text
+    assert not [pattern for pattern in said if not re.search(pattern, text)], text
+    assert named <= holders(text), text
+    assert "leaks=ok says that the program means to" in text and "backtrace" not in text, text
+
+
+@pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
+    judge(*boot(kernel, f"payload={name} page_owner=on wait_ms=300"), said, named)
+
+
+@pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
+def test_hosted_too(build, name, said, named):
+    judge(*hosted(build, f"payload={name} page_owner=on wait_ms=300"), said, named)
+
+
+def test_without_page_owner_the_way_to_the_holders_is_named(build):
+    verdict, text = hosted(build, "payload=leak-page")
+    assert verdict == "fail" and "page_owner=on would name the holders" in text and not holders(text), text
+
+
+def test_a_program_that_means_it_passes(kernel):
+    verdict, text = boot(kernel, "payload=leak-pool page_owner=on leaks=ok")
+    assert verdict == "pass" and holders(text) == {"take_from_pool"}, text
+    verdict, text = boot(kernel, "payload=leak-work leaks=ok wait_ms=300")
+    assert verdict == "pass" and "CPU 1 still runs serve_for_ever()" in text, text
+
+
+def test_a_program_that_gives_all_back_passes(kernel):
+    """Free pages of a pool that it leaves grown are none that it has; the page tables of its mappings are the kernel's."""
+    verdict, text = boot(kernel, "payload=leak-none page_owner=on")
+    assert verdict == "pass" and "leaks:" not in text, text
+
+
+def test_hosted_too_it_passes(build):
+    verdict, text = hosted(build, "payload=leak-none page_owner=on")
+    assert verdict == "pass" and "leaks:" not in text, text
+
+
+def test_what_the_monitor_still_has_fails_its_session(kernel):
+    verdict, text = boot(kernel, 'run="alloc 3 count=2; map 4M 2M; pool 2M 8"')
+    assert verdict == "fail" and re.search(r"leaks: 17 frames are in use", text), text
+    verdict, text = boot(kernel, 'run="alloc 3 count=2; free all; map 4M 2M; unmap all; pool 2M 8"')
+    assert verdict == "pass", text
