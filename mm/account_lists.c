@@ -7,6 +7,7 @@
 
 #include "kernel/printk.h"
 #include "mm/buddy.h"
+#include "mm/pcp.h"
 
 bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
 {
@@ -38,6 +39,15 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 	return true;
 }
 
+/*
+ * May a page lie on a list that is not its block's? Where a type noted earlier was believed (pcp_types.c), and from then on: such pages
+ * merge with others, and only a change of the block's type sets it right.
+ */
+static bool types_were_believed(const struct mm *mm)
+{
+	return pcp_stats(mm).stale > 0;
+}
+
 static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)
 {
 	const struct page *prev = NULL;
@@ -45,8 +55,8 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 	for (const struct page *page = zone->page_list[type][order]; page; prev = page, page = page->next) {
 		const struct block_word word = block_look(block_of(zone->mm, page_to_pfn(page)));
 
-		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
-		    type_list(word.type) != type || page->zone != zone->index) {
+		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev || page->private[0] != type ||
+		    (type_list(word.type) != type && !types_were_believed(zone->mm)) || page->zone != zone->index) {
 			pr_err("accounting: frame %llx on the free list of order %u is not what the list says",
 			       (unsigned long long)page_to_pfn(page), order);
 			return false;

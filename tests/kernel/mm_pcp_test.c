@@ -112,6 +112,7 @@ TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
+	EXPECT(arena_accounted(w.a));		  /* all there, if not where they belong */
 	retype(w.zone, w.index, MIGRATE_MOVABLE); /* lists and types agree again */
 	EXPECT(arena_accounted(w.a));
 	free_the_rest(&w);
