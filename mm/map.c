@@ -3,13 +3,21 @@
  *
  * A page gets a GiB of addresses to itself, so that all tables below one PUD entry are its own and can be freed with it: the entry is
  * cleared, every CPU flushes (idle ones too: table pages are about to be somebody else's), then the tables go back.
+ *
+ * A mapping has a reference to its page, and the page's head counts its mappings (PAGE_MAPPINGS) in the word that says how the page is
+ * freed. So page_free() of a page that is mapped leaves its fast path by the comparison that it makes anyway. An address is not
+ * written down anywhere: page_unmap() finds the page through the tables, and a second call finds none.
  */
+#include "mm/map.h"
+
 #include <arch/cpu.h>
 
 #include "kernel/context.h"
+#include "kernel/printk.h"
 #include "kernel/shootdown.h"
-#include "mm/mm.h"
-#include "mm/page.h"
+#include "mm/memblock.h"
+#include "mm/page_check.h"
+#include "mm/page_fast.h"
 #include "mm/vmap.h"
 
 static u64 page_bytes(const struct page *page)
@@ -37,7 +45,7 @@ static void free_tables(pte_t pud)
 	free_table(pud);
 }
 
-static void unmap(virt_t virt)
+void map_clear(virt_t virt)
 {
 	pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL, NULL), pud;
 
@@ -50,40 +58,159 @@ static void unmap(virt_t virt)
 		free_tables(pud);
 }
 
+virt_t map_find(pfn_t pfn)
+{
+	const struct vmap_span span = vmap_reserved();
+	enum pt_level level;
+	phys_t phys;
+	pte_t entry;
+
+	for (virt_t at = ALIGN_UP(span.start, GIB(1)); at < span.end; at += GIB(1))
+		if (pgtable_translate(pgtable_root(), at, &phys, &entry, &level) && phys >> PAGE_SHIFT == pfn)
+			return at;
+	return 0;
+}
+
+/* ---- pages ---- */
+
+/* Does it head a page in use? A mapping of anything else is a mistake of the caller's, and is named. */
+static bool can_be_mapped(struct page *page)
+{
+	struct page seen;
+
+	if (!page_has_place(&mm_kernel, page) || !page_peek(page_to_pfn(page), &seen)) {
+		address_misused("mapping of %p, which is no struct page", (const void *)page);
+		return false;
+	}
+	if (seen.refcount > 0 && !(seen.flags & (PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED)))
+		return true;
+	page_misused(&mm_kernel, page, "mapping of frame %llx, which heads no page in use",
+		     (unsigned long long)page_to_pfn(page));
+	return false;
+}
+
+/* One mapping more, and its reference. False: they cannot be counted. One CPU at a time, so nobody else counts. */
+static bool hold(struct page *page)
+{
+	if (state_mappings(atomic_load_relaxed(&page->state)) == PAGE_MAPPINGS / PAGE_MAPPING)
+		return false;
+	atomic_fetch_add(&page->state, PAGE_REFERENCE + PAGE_MAPPING);
+	return true;
+}
+
+/* The mapping first: once its reference is gone nothing of the page may be looked at. */
+static void release(struct page *page, virt_t caller)
+{
+	atomic_fetch_sub(&page->state, (u64)PAGE_MAPPING);
+	page_put_head(&mm_kernel, page, caller);
+}
+
 void *page_map(struct page *page, u64 leaf)
 {
 	enum pt_level level = PT_PAGE;
 	virt_t virt;
 
 	context_assert(CONTEXT_ORDINARY);
+	if (!can_be_mapped(page))
+		return NULL;
 	while (level < PT_PUD && pt_level_size(level) < leaf)
 		level++;
-	if (pt_level_size(level) != leaf || leaf > page_bytes(page) || (level == PT_PUD && !cpu_has_1g_mappings()))
+	if (pt_level_size(level) != leaf || leaf > page_bytes(page) || (level == PT_PUD && !cpu_has_1g_mappings()) ||
+	    !hold(page))
 		return NULL;
 	virt = vmap_reserve(GIB(1), GIB(1));
-	if (!virt)
+	if (virt && vmap_map(virt, page_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
+		return (void *)virt;
+	if (virt)
+		map_clear(virt);
+	release(page, CALLER);
+	return NULL;
+}
+
+/* The page that page_map() has mapped at `virt`, NULL if it has mapped none there. */
+static struct page *page_mapped_at(virt_t virt)
+{
+	const struct vmap_span span = vmap_reserved();
+	enum pt_level level;
+	struct page *page, seen;
+	phys_t phys;
+	pte_t entry;
+
+	if (virt < span.start || virt >= span.end || !IS_ALIGNED(virt, GIB(1)) ||
+	    !pgtable_translate(pgtable_root(), virt, &phys, &entry, &level))
 		return NULL;
-	if (vmap_map(virt, page_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) < 0) {
-		unmap(virt);
+	page = pfn_to_page(phys >> PAGE_SHIFT);
+	if (!page_has_place(&mm_kernel, page) || !page_peek(phys >> PAGE_SHIFT, &seen)) /* a device */
 		return NULL;
-	}
-	return (void *)virt;
+	return state_mappings(seen.state) > 0 ? page : NULL;
 }
 
 void page_unmap(void *address)
 {
+	struct page *page;
+
 	context_assert(CONTEXT_ORDINARY);
-	unmap((virt_t)address);
+	page = page_mapped_at((virt_t)address);
+	if (!page) {
+		address_misused("page_unmap() of %p, where no page is mapped", address);
+		return;
+	}
+	map_clear((virt_t)address);
+	release(page, CALLER);
+}
+
+/* ---- registers ---- */
+
+/* RAM of the kernel's, which has no registers: its owner's cached lines would be mixed with what is written past the cache. */
+static bool is_ram(phys_t phys, u64 size)
+{
+	const pfn_t own = memblock_first_own(ALIGN_DOWN(phys, PAGE_SIZE), ALIGN_UP(phys + size, PAGE_SIZE));
+
+	if (own == PFN_NONE)
+		return false;
+	pr_err("mmio_map() of %llu bytes at %llx is refused: frame %llx is RAM", (unsigned long long)size,
+	       (unsigned long long)phys, (unsigned long long)own);
+	return true;
 }
 
 volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
 	context_assert(CONTEXT_ORDINARY);
+	if (!phys_is_possible(phys, size) || is_ram(phys, size))
+		return NULL;
 	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
+}
+
+static bool is_mapped(virt_t virt, pte_t *entry)
+{
+	enum pt_level level;
+	phys_t phys;
+
+	return pgtable_translate(pgtable_root(), virt, &phys, entry, &level) && level == PT_PAGE;
+}
+
+/* Are the pages [first, end) registers that are mapped, and all of a mapping? Then there is nothing before and behind them. */
+static bool is_mapping_of_registers(virt_t first, virt_t end)
+{
+	const struct vmap_span span = vmap_reserved();
+	pte_t entry;
+
+	if (first < span.start || first >= end || end > span.end || is_mapped(first - PAGE_SIZE, &entry) || is_mapped(end, &entry))
+		return false;
+	for (virt_t at = first; at < end; at += PAGE_SIZE)
+		if (!is_mapped(at, &entry) || !pte_uncached(entry))
+			return false;
+	return true;
 }
 
 void mmio_unmap(volatile void __iomem *address, u64 size)
 {
+	const virt_t virt = (virt_t)(void __force *)address;
+
 	context_assert(CONTEXT_ORDINARY);
-	vmap_unmap((void __force *)address, size);
+	if (is_mapping_of_registers(ALIGN_DOWN(virt, PAGE_SIZE), ALIGN_UP(virt + size, PAGE_SIZE)))
+		vmap_unmap((void __force *)address, size);
+	else
+		address_misused("mmio_unmap() of %llu bytes at %p, where nothing is mapped so", (unsigned long long)size,
+				(void __force *)address);
 }

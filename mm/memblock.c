@@ -328,6 +328,38 @@ struct memblock_totals memblock_totals(void)
 	return totals;
 }
 
+/* The reserved range that `at` lies in, if firmware keeps it or it was named bad. */
+static const struct memblock_range *withheld_at(const struct memblock_list *reserved, phys_t at)
+{
+	for (size_t i = 0; i < reserved->count; i++) {
+		const struct memblock_range *range = &reserved->range[i];
+
+		if (range->start <= at && at < range->end && (range->owner == OWNER_FIRMWARE || range->owner == OWNER_BAD))
+			return range;
+	}
+	return NULL;
+}
+
+pfn_t memblock_find_own(const struct memblock_list *memory, const struct memblock_list *reserved, phys_t start, phys_t end)
+{
+	for (size_t i = 0; i < memory->count; i++) {
+		const phys_t high = MIN(end, memory->range[i].end);
+		const struct memblock_range *withheld;
+
+		for (phys_t at = MAX(start, memory->range[i].start); at < high; at = withheld->end) {
+			withheld = withheld_at(reserved, at);
+			if (!withheld)
+				return at >> PAGE_SHIFT;
+		}
+	}
+	return PFN_NONE;
+}
+
+pfn_t memblock_first_own(phys_t start, phys_t end)
+{
+	return memblock_find_own(&memblock_memory, &memblock_reserved, start, end);
+}
+
 u64 memblock_node_bytes(node_t node)
 {
 	u64 bytes = 0;

@@ -73,6 +73,12 @@ struct memblock_totals memblock_totals(void);
 /* Bytes of RAM on a node. */
 u64 memblock_node_bytes(node_t node);
 
+/*
+ * First frame of [start, end) that is RAM of the kernel's: free, in use, or its image; PFN_NONE if there is none. RAM that firmware
+ * keeps, or that badram= names, is not.
+ */
+pfn_t memblock_first_own(phys_t start, phys_t end);
+
 /* ---- the same over any pair of lists: private machines and tests ---- */
 
 /*
@@ -84,8 +90,9 @@ bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
 /* Take [start, end) out, splitting ranges it cuts in two. False if there is no room for the second half. */
 bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
 
-/* As memblock_init(), memblock_set_node(); and the place memblock_alloc() would take, or 0. */
+/* As memblock_init(), memblock_set_node(), memblock_first_own(); and the place memblock_alloc() would take, or 0. */
 int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory, struct memblock_list *reserved);
 void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node);
+pfn_t memblock_find_own(const struct memblock_list *memory, const struct memblock_list *reserved, phys_t start, phys_t end);
 phys_t memblock_find(const struct memblock_list *memory, const struct memblock_list *reserved, u64 size, u64 align,
 		     phys_t limit, node_t node);

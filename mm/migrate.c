@@ -72,8 +72,8 @@ bool page_get_movable(struct page *page)
 	u64 state = atomic_load_acquire(&page->state);
 
 	/* Flag and references in one step: freed and given out again, it may be a page whose holder shares it with nobody. */
-	while ((state & PAGE_MOVABLE) && state >> 32 > 0) {
-		if (atomic_cas(&page->state, state, state + (1ULL << 32)))
+	while ((state & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE && state_references(state) > 0) {
+		if (atomic_cas(&page->state, state, state + PAGE_REFERENCE))
 			return true;
 		state = atomic_load_acquire(&page->state);
 	}

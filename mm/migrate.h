@@ -21,7 +21,7 @@
 /* The calls of mm.h for any machine. */
 void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover);
 
-/* A reference to a page in use that has a mover; false if it is not that. */
+/* A reference to a page in use that has a mover and is not mapped by page_map(); false if it is not that. */
 bool page_get_movable(struct page *page);
 
 /* Ask the holder of `from` to take `to`, which is alike and the caller's. What its move() says. */

@@ -40,8 +40,8 @@ enum page_request {
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node);
 
 /*
- * Give it back. `page` is the head, its refcount is 1, and nobody else can get a reference: who shares pages uses page_put(). Freeing what is not allocated, a tail or with references left is a caught bug: panic
- * with the page named.
+ * Give it back. `page` is the head, its refcount is 1, and nobody else can get a reference: callers that share a page use page_put().
+ * Freeing what is not allocated, a tail, mapped by page_map() or with references left is a caught bug: panic with the page named.
  * Context: ordinary.
  */
 void page_free(struct page *page);
@@ -149,17 +149,22 @@ struct mm_usage {
 void mm_usage(struct mm_usage *usage);
 
 /*
- * A page mapped once more, by leaves of `leaf` bytes (4K, 2M or 1G, at most the page's size), readable and writable: to see what the
- * page size costs. page_unmap() takes it away again, on every CPU, and must come before page_free(). NULL for lack of memory, an
- * impossible `leaf` (1 GiB on a CPU that cannot map that), or lack of addresses: each mapping uses up 2 GiB of them for good, and there are 15 TiB. One CPU at a time.
+ * A page in use, named by its head, mapped once more, by leaves of `leaf` bytes (4K, 2M or 1G, at most the page's size), readable and
+ * writable: to see what the page size costs. NULL for lack of memory, an impossible `leaf` (1 GiB on a CPU that cannot map that), a page
+ * that has seven mappings, or lack of addresses: each mapping uses up 2 GiB of them for good, and there are 15 TiB. One CPU at a time.
+ *
+ * A mapping has a reference to its page. page_unmap(), with what page_map() returned, takes the mapping away on every CPU and drops the
+ * reference. page_free() must come after it: until then it is a caught bug, as is unmapping what is not mapped; nothing is done, and the
+ * frame and the mapping are named. page_put() may come before. A page is not moved while it is mapped.
  * Context: ordinary.
  */
 void *page_map(struct page *page, u64 leaf);
 void page_unmap(void *address);
 
 /*
- * Device registers, uncached; <arch/mmio.h> reads and writes them. NULL for lack of memory or addresses, or if no CPU has such a
- * physical address. One CPU at a time.
+ * Device registers, uncached; <arch/mmio.h> reads and writes them. NULL for lack of memory or addresses, if no CPU has such a
+ * physical address, or, which the log says, if part of it is RAM that neither firmware keeps nor badram= names. mmio_unmap() takes all
+ * of one mapping away; unmapping anything else is a caught bug, and nothing is done. One CPU at a time.
  * Context: ordinary.
  */
 volatile void __iomem *mmio_map(phys_t phys, u64 size);

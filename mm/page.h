@@ -29,7 +29,9 @@ enum page_flags {
 	PAGE_HUGETLB = 1 << 6,  /* head of a page that belongs to a pool */
 	PAGE_OPTIMISED = 1 << 7, /* head whose tails are the shared page; readers see it before any tail is remapped */
 	PAGE_MOVABLE = 1 << 8,   /* head of a page in use that its holder can move: `mover` says how (migrate.h) */
-	PAGE_BAD = 1 << 9        /* named bad: kept out of use for good (bad_frames.h) */
+	PAGE_BAD = 1 << 9,       /* named bad: kept out of use for good (bad_frames.h) */
+	PAGE_MAPPING = 1 << 10,  /* one mapping of page_map(): three bits of a head count them, and each has a reference */
+	PAGE_MAPPINGS = 7 << 10
 };
 
 struct page_mover;
@@ -136,6 +138,12 @@ static inline struct page_kind state_kind(u64 state)
 static inline u32 state_references(u64 state)
 {
 	return (u32)(state >> 32);
+}
+
+/* How many mappings of page_map() a page has. */
+static inline u32 state_mappings(u64 state)
+{
+	return ((u32)state & PAGE_MAPPINGS) / PAGE_MAPPING;
 }
 
 /* One reference, as a step of `state`. */

@@ -10,6 +10,7 @@
 #include "kernel/panic.h"
 #include "kernel/printk.h"
 #include "mm/bad_frames.h"
+#include "mm/map.h"
 #include "mm/page_alloc.h"
 #include "mm/page_owner.h"
 #include "mm/page_poison.h"
@@ -108,6 +109,21 @@ void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
 	print_backtrace();
 }
 
+void address_misused(const char *fmt, ...)
+{
+	char reason[REASON_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(reason, sizeof(reason), fmt, args);
+	va_end(args);
+	atomic_fetch_add(&misuses, 1);
+	if (bad_free == BAD_FREE_PANIC)
+		panic("%s", reason);
+	pr_err("page: %s", reason);
+	print_backtrace();
+}
+
 /* ---- freeing ---- */
 
 bool page_order_fits(const struct page *page, unsigned order)
@@ -116,7 +132,7 @@ bool page_order_fits(const struct page *page, unsigned order)
 	       IS_ALIGNED(page_to_pfn(page), order_pages(order)) && page[1].head_mask == head_mask_of(order);
 }
 
-static bool is_struct_page(const struct mm *mm, const struct page *page)
+bool page_has_place(const struct mm *mm, const struct page *page)
 {
 	const u64 offset = (virt_t)page - mm->vmemmap;
 
@@ -126,16 +142,12 @@ static bool is_struct_page(const struct mm *mm, const struct page *page)
 
 void page_refuse_place(const struct page *page)
 {
-	atomic_fetch_add(&misuses, 1);
-	if (bad_free == BAD_FREE_PANIC)
-		panic("free of %p, which is no struct page", (const void *)page);
-	pr_err("page: free of %p, which is no struct page", (const void *)page);
-	print_backtrace();
+	address_misused("free of %p, which is no struct page", (const void *)page);
 }
 
 bool page_check_place(struct mm *mm, const struct page *page)
 {
-	if (likely(is_struct_page(mm, page)))
+	if (likely(page_has_place(mm, page)))
 		return true;
 	page_refuse_place(page);
 	return false;
@@ -144,6 +156,7 @@ bool page_check_place(struct mm *mm, const struct page *page)
 bool page_refuse_free(struct mm *mm, struct page *page)
 {
 	const char *verb = "free", *what = ", of no known kind";
+	char mapped[NAME_MAX];
 	struct page_kind kind;
 
 	if (!page_check_place(mm, page))
@@ -153,6 +166,8 @@ bool page_refuse_free(struct mm *mm, struct page *page)
 		what = ", a tail";
 	else if (kind.flags & (PAGE_BUDDY | PAGE_PCP))
 		verb = "double free", what = "";
+	else if (kind.flags & PAGE_MAPPINGS)
+		what = mapped;
 	else if (kind.flags & PAGE_BAD)
 		what = ", which is bad";
 	else if (kind.flags & PAGE_RESERVED)
@@ -161,6 +176,9 @@ bool page_refuse_free(struct mm *mm, struct page *page)
 		what = ", which is a pool's";
 	else if (kind.flags & PAGE_COMPOUND)
 		what = ", whose order is wrong";
+	if (what == mapped)
+		format(mapped, sizeof(mapped), ", which page_map() has mapped at %llx",
+		       (unsigned long long)map_find(page_to_pfn(page)));
 	page_misused(mm, page, "%s of frame %llx%s", verb, (unsigned long long)page_to_pfn(page), what);
 	if (kind.flags & (PAGE_BUDDY | PAGE_PCP)) /* two holders may think that it is theirs */
 		mm_mark_bad(mm, page_to_pfn(page));

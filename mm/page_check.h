@@ -17,7 +17,7 @@
 #include "mm/zone.h"
 
 enum {
-	PAGE_NEVER_FREED = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_HUGETLB | PAGE_BAD,
+	PAGE_NEVER_FREED = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_HUGETLB | PAGE_BAD | PAGE_MAPPINGS,
 };
 
 /* Address of the code that called the present function. */
@@ -29,7 +29,10 @@ bool page_refuse_free(struct mm *mm, struct page *page);
 /* Is a compound page's order one that exists, and do its place and its first tail agree? */
 bool page_order_fits(const struct page *page, unsigned order);
 
-/* Is it in the place of a struct page of the mm? If not, nothing may be read there, and that is what is said of it. */
+/* Is it in the place of a struct page of the mm? If not, nothing may be read there. */
+bool page_has_place(const struct mm *mm, const struct page *page);
+
+/* The same, and if not, that is what is said of it. */
 bool page_check_place(struct mm *mm, const struct page *page);
 
 /* Says so, also of a place that holds no struct page just now. */
@@ -56,6 +59,9 @@ static inline bool page_check_free(struct mm *mm, struct page *page)
  * frame out of use if it was free. No lock held.
  */
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
+
+/* The same of an address that is not what its user takes it for, where no struct page can be named. Nothing was done. No lock held. */
+void address_misused(const char *fmt, ...) __printf(1, 2);
 
 /* What page_owner= and poison= ask for: mm->watch of the machine's memory. */
 u32 page_watch_at_boot(void);

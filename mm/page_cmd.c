@@ -7,6 +7,7 @@
 #include "kernel/cmdline.h"
 #include "kernel/command.h"
 #include "kernel/printk.h"
+#include "mm/map.h"
 #include "mm/memmap.h"
 #include "mm/pgtable.h"
 #include "mm/zone.h"
@@ -92,7 +93,9 @@ static void print_struct(pfn_t pfn, const struct page *page)
 
 	print("  struct page at 0x%llx: refcount %u, order %u, zone %u, flags%s\n", (unsigned long long)(virt_t)where,
 	      page->refcount, page->order, page->zone,
-	      names_of_bits(page->flags, "buddy|pcp|compound|tail|reserved|boot|hugetlb|optimised|movable|bad", flags, sizeof(flags)));
+	      names_of_bits(page->flags & ~PAGE_MAPPINGS, "buddy|pcp|compound|tail|reserved|boot|hugetlb|optimised|movable|bad", flags, sizeof(flags)));
+	if (page->flags & PAGE_MAPPINGS)
+		print("    mapped %u times, at 0x%llx\n", state_mappings(page->state), (unsigned long long)map_find(pfn));
 	if (page->flags & PAGE_TAIL)
 		print("    a tail of frame 0x%llx\n", (unsigned long long)head);
 	print("    owner 0x%llx, private 0x%llx 0x%llx 0x%llx\n", (unsigned long long)page->owner,

@@ -67,7 +67,7 @@ static void page_free_unreferenced(struct mm *mm, struct page *page, virt_t call
 /* The last reference was dropped: the page is this CPU's alone, and was in `state` before. */
 static void page_put_last(struct mm *mm, struct page *head, u64 state, virt_t caller)
 {
-	if (unlikely(state & PAGE_HUGETLB) && mm->pool_ops)
+	if (unlikely((state & (PAGE_HUGETLB | PAGE_MAPPINGS)) == PAGE_HUGETLB) && mm->pool_ops)
 		mm->pool_ops->put_last(mm, head, state);
 	else if (likely(page_check_free(mm, head)))
 		page_free_unreferenced(mm, head, caller);

@@ -325,6 +325,8 @@ static const char *wrong_page(const struct pool *pool, const struct page *page)
 		return "a page of another size";
 	if ((word.flags & BLOCK_POOL_FREE) || state_references(state) == 0)
 		return "free already";
+	if (state_references(state) == state_mappings(state))
+		return "given already, and mapped";
 	return state & PAGE_HUGETLB ? NULL : "no page of a pool";
 }
 

@@ -58,6 +58,13 @@ virt_t vmap_reserve(u64 size, u64 align)
 	return virt + size > VMALLOC_BASE + VMALLOC_SIZE ? 0 : virt;
 }
 
+struct vmap_span vmap_reserved(void)
+{
+	const virt_t next = atomic_load_relaxed(&devices_next);
+
+	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET, .end = MIN(next, VMALLOC_BASE + VMALLOC_SIZE)};
+}
+
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
 {
 	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, make_table, table_ctx, NULL);

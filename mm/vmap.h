@@ -25,6 +25,12 @@ void vmap_unmap(void *virt, u64 size);
  * more; and mapping physical memory there with leaves up to `largest`: 0, or -ENOMEM with a prefix mapped.
  */
 virt_t vmap_reserve(u64 size, u64 align);
+
+/* Addresses that vmap_reserve() has given out so far: all lie in [start, end). */
+struct vmap_span {
+	virt_t start, end;
+};
+struct vmap_span vmap_reserved(void);
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest);
 
 /* A stack of `size` bytes (whole pages) with a guard page below; returns its *top*, 16-aligned, or NULL. Boot only. */

@@ -9,7 +9,7 @@
 
 #include "kernel/cmdline.h"
 #include "kernel/test.h"
-#include "mm/mm.h"
+#include "mm/map.h"
 #include "mm/vmap.h"
 #include "mm/zone.h"
 
@@ -103,7 +103,7 @@ TEST(mm_fault, mapping_devices)
 		err = vmap_map(at, 0, PAGE_SIZE, PT_RO, PT_PAGE);
 		met = fail_disarm(&mm_kernel.fail);
 		EXPECT_EQ(err, met ? -ENOMEM : 0);
-		page_unmap((void *)at);
+		map_clear(at);
 	}
 	EXPECT_EQ(fault - 2, 2); /* a table of 2 MiB entries, one of 4 KiB entries */
 }

@@ -1,9 +1,20 @@
-/* Mappings for programs: the same memory through leaves of either size, and nothing once it is unmapped. */
+/*
+ * Mappings for programs: the same memory through leaves of either size, and nothing once it is unmapped. Mappings that are misused:
+ * refused by name, and nothing is done.
+ */
 #include <arch/peek.h>
 
+#include "kernel/printk.h"
 #include "kernel/test.h"
+#include "mm/map.h"
+#include "mm/migrate.h"
 #include "mm/mm.h"
 #include "mm/page.h"
+#include "mm/page_check.h"
+#include "mm/pool.h"
+#include "mm/vmap.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/said.h"
 
 TEST(mm_map, a_page_is_the_same_through_every_leaf)
 {
@@ -43,5 +54,284 @@ TEST(mm_map, impossible_leaves_are_refused)
 	EXPECT(!page_map(page, MIB(2)));
 	EXPECT(!page_map(page, 0));
 	EXPECT(!page_map(page, 3 * PAGE_SIZE));
+	page_free(page);
+}
+
+/* ---- misuse ---- */
+
+/* What follows is refused, and no more: the machine goes on. Returns what bad_free= was. */
+static u64 refused;
+
+static bool refusals_begin(void)
+{
+	refused = page_misuses();
+	return page_misuse_panics(false);
+}
+
+/* One refusal more than at the last look, and said was `what` (a glob). */
+static void expect_refused(const char *what)
+{
+	said_end();
+	refused++;
+	EXPECT_EQ(page_misuses(), refused);
+	if (!said_says(what))
+		test_fail(__FILE__, __LINE__, "not said: %s; but: %s", what, said_text);
+}
+
+/* Refused with the frame and the mapping named. */
+static void expect_not_freed(struct page *page, const void *mapping, u32 references)
+{
+	char what[128];
+
+	format(what, sizeof(what), "free of frame %llx, which page_map() has mapped at %llx",
+	       (unsigned long long)page_pfn(page), (unsigned long long)(virt_t)mapping);
+	expect_refused(what);
+	EXPECT_EQ(page->refcount, references);
+}
+
+static int never_moves(struct page *from, struct page *to)
+{
+	(void)from;
+	(void)to;
+	return -EBUSY;
+}
+
+static const struct page_mover stays = {.name = "a page that stays", .move = never_moves};
+
+/* Freed by either call while it is mapped; then in the order that mm.h asks for. */
+static void free_mapped(unsigned order, bool movable)
+{
+	struct page *page = page_alloc(order, USE_MOVABLE, 0, NODE_NONE);
+	void *mapping = page ? page_map(page, PAGE_SIZE) : NULL;
+
+	if (!mapping) {
+		if (page)
+			page_free(page);
+		return; /* no memory for it: nothing to look at */
+	}
+	if (movable)
+		page_set_movable(page, &stays);
+	said_begin();
+	page_free(page);
+	expect_not_freed(page, mapping, 2);
+	if (test_failed())
+		return; /* it is somebody else's page now */
+	said_begin();
+	page_free_bulk(&page, 1);
+	expect_not_freed(page, mapping, 2);
+	page_unmap(mapping);
+	page_free(page);
+	EXPECT_EQ(page_misuses(), refused);
+	EXPECT_EQ(page->refcount, 0);
+}
+
+TEST(mm_map, a_mapped_page_is_not_freed)
+{
+	const bool panics = refusals_begin();
+
+	for (unsigned order = 0; order <= BLOCK_ORDER && !test_failed(); order += 3) {
+		free_mapped(order, false);
+		free_mapped(order, true);
+	}
+	page_misuse_panics(panics);
+}
+
+/* The mapping has a reference: the page outlives its holder's, and is freed when it is unmapped, and only then. */
+TEST(mm_map, a_mapping_keeps_its_page)
+{
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+	const bool panics = refusals_begin();
+	u64 *mapping = page ? page_map(page, PAGE_SIZE) : NULL;
+
+	REQUIRE(mapping);
+	mapping[PAGE_SIZE / 8] = 77;
+	page_put(page);
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT_EQ(mapping[PAGE_SIZE / 8], 77);
+	said_begin();
+	page_put(page); /* once too often */
+	expect_not_freed(page, mapping, 1);
+	page_unmap(mapping);
+	EXPECT_EQ(page->refcount, 0);
+	EXPECT_EQ(page_misuses(), refused);
+	page_misuse_panics(panics);
+}
+
+/* A pool's page goes back to its pool when it is unmapped, if its holder has given it already; once. */
+TEST(mm_map, a_mapping_keeps_a_page_of_a_pool)
+{
+	const bool panics = refusals_begin();
+	struct page *page;
+	void *mapping;
+
+	if (!pool_borrow(&pool_2m, 1))
+		goto out;
+	page = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
+	mapping = page ? page_map(page, MIB(2)) : NULL;
+	REQUIRE(mapping);
+	pool_page_give(&pool_2m, page);
+	EXPECT_EQ(pool_2m.in_use, 1);
+	said_begin();
+	pool_page_give(&pool_2m, page);
+	expect_refused("given to the pool of order 9, but it is given already, and mapped");
+	EXPECT_EQ(pool_2m.in_use, 1);
+	page_unmap(mapping);
+	EXPECT_EQ(pool_2m.in_use, 0);
+	pool_return(&pool_2m, 1);
+out:
+	page_misuse_panics(panics);
+}
+
+/* Its holder could move it; but not while it is seen at another address. */
+TEST(mm_map, a_mapped_page_is_not_moved)
+{
+	struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
+	void *mapping;
+
+	REQUIRE(page);
+	page_set_movable(page, &stays);
+	mapping = page_map(page, PAGE_SIZE);
+	REQUIRE(mapping);
+	EXPECT(!page_get_movable(page));
+	page_unmap(mapping);
+	EXPECT(page_get_movable(page));
+	page_put(page);
+	page_free(page);
+}
+
+TEST(mm_map, a_page_has_so_many_mappings)
+{
+	enum { MAPPINGS = PAGE_MAPPINGS / PAGE_MAPPING };
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	const bool panics = refusals_begin();
+	void *mapping[MAPPINGS];
+
+	REQUIRE(page);
+	for (unsigned i = 0; i < MAPPINGS; i++)
+		REQUIRE((mapping[i] = page_map(page, PAGE_SIZE)));
+	EXPECT(!page_map(page, PAGE_SIZE));
+	EXPECT_EQ(page->refcount, 1 + MAPPINGS);
+	for (unsigned i = 0; i < MAPPINGS; i++) {
+		said_begin();
+		page_free(page);
+		expect_refused("free of frame *, which page_map() has mapped at *");
+		page_unmap(mapping[i]);
+	}
+	EXPECT_EQ(page_misuses(), refused);
+	page_free(page);
+	EXPECT_EQ(page->refcount, 0);
+	page_misuse_panics(panics);
+}
+
+static void expect_not_unmapped(void *address)
+{
+	said_begin();
+	page_unmap(address);
+	expect_refused("page_unmap() of *, where no page is mapped");
+}
+
+TEST(mm_map, what_is_not_mapped_is_not_unmapped)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	char *mapping = page ? page_map(page, PAGE_SIZE) : NULL;
+	const bool panics = refusals_begin();
+
+	REQUIRE(mapping);
+	page_unmap(mapping);
+	expect_not_unmapped(mapping); /* twice */
+	if (!test_failed()) { /* else it would take whatever there is away */
+		mapping = page_map(page, PAGE_SIZE);
+		REQUIRE(mapping);
+		expect_not_unmapped(mapping + PAGE_SIZE);
+		expect_not_unmapped(mapping + GIB(1));
+		expect_not_unmapped(page_address(page));
+		expect_not_unmapped(page);
+		expect_not_unmapped(NULL);
+		mapping[5] = 1;
+		EXPECT_EQ(page->refcount, 2);
+		page_unmap(mapping);
+		EXPECT_EQ(page_misuses(), refused);
+	}
+	page_misuse_panics(panics);
+	page_free(page);
+}
+
+TEST(mm_map, what_is_no_page_in_use_is_not_mapped)
+{
+	struct page *page = page_alloc(1, USE_UNMOVABLE, 0, NODE_NONE);
+	const bool panics = refusals_begin();
+
+	REQUIRE(page);
+	said_begin();
+	EXPECT(!page_map(page + 1, PAGE_SIZE));
+	expect_refused("mapping of frame *, which heads no page in use");
+	page_free(page);
+	said_begin();
+	EXPECT(!page_map(page, PAGE_SIZE));
+	expect_refused("mapping of frame *, which heads no page in use");
+	said_begin();
+	EXPECT(!page_map((struct page *)(virt_t)&panics, PAGE_SIZE));
+	expect_refused("mapping of *, which is no struct page");
+	page_misuse_panics(panics);
+}
+
+/* ---- registers ---- */
+
+static void expect_no_registers(phys_t phys, u64 size)
+{
+	said_begin();
+	EXPECT(!mmio_map(phys, size));
+	said_end();
+	if (!said_says("mmio_map() of * is refused: frame * is RAM"))
+		test_fail(__FILE__, __LINE__, "mmio_map() of %llx is not refused: %s", (unsigned long long)phys, said_text);
+}
+
+/* In use or free, all of it or a byte: RAM has no registers. Frame 0 is firmware's. */
+TEST(mm_map, ram_is_not_mapped_as_registers)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	volatile void __iomem *regs = mmio_map(0, 8);
+	phys_t phys;
+
+	REQUIRE(page && regs);
+	mmio_unmap(regs, 8);
+	phys = page_pfn(page) << PAGE_SHIFT;
+	expect_no_registers(phys, PAGE_SIZE);
+	expect_no_registers(phys + 12, 1);
+	expect_no_registers(phys - 1, 2);
+	page_free(page);
+	expect_no_registers(phys, PAGE_SIZE);
+	expect_no_registers(0, GIB(1));
+}
+
+static void expect_registers_kept(volatile void __iomem *address, u64 size)
+{
+	said_begin();
+	mmio_unmap(address, size);
+	expect_refused("mmio_unmap() of * bytes at *, where nothing is mapped so");
+}
+
+/* Three pages of registers, all or nothing of them, and once. In place of a device that every machine has: a page, by vmap_phys(). */
+TEST(mm_map, registers_are_unmapped_whole_and_once)
+{
+	struct page *page = page_alloc(2, USE_UNMOVABLE, 0, NODE_NONE);
+	const bool panics = refusals_begin();
+	volatile char __iomem *regs;
+	u64 value;
+
+	REQUIRE(page);
+	regs = (volatile char __iomem *)vmap_phys(page_pfn(page) << PAGE_SHIFT, 3 * PAGE_SIZE, PT_UNCACHED);
+	REQUIRE(regs);
+	expect_registers_kept(regs, 2 * PAGE_SIZE);
+	expect_registers_kept(regs, 4 * PAGE_SIZE);
+	expect_registers_kept(regs, 0);
+	expect_registers_kept(regs + PAGE_SIZE, 2 * PAGE_SIZE);
+	expect_registers_kept((volatile char __iomem *)page_address(page), PAGE_SIZE);
+	for (unsigned i = 0; i < 3; i++)
+		EXPECT(peek_u64((u64 __force *)(regs + i * PAGE_SIZE), &value));
+	mmio_unmap(regs, 3 * PAGE_SIZE);
+	EXPECT_EQ(page_misuses(), refused);
+	expect_registers_kept(regs, 3 * PAGE_SIZE);
+	page_misuse_panics(panics);
 	page_free(page);
 }

@@ -223,6 +223,28 @@ TEST(mm_memblock, given_back_it_is_found_again)
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), MIB(2), TIB(1), NODE_NONE), MIB(10));
 }
 
+/* RAM and nothing else, but what firmware keeps and what is known to be bad: there registers may be looked for. */
+TEST(mm_memblock, the_first_frame_of_its_own_is_found)
+{
+	const struct memblock_range firmware = {.start = MIB(4), .end = MIB(5), .owner = OWNER_FIRMWARE};
+	const struct memblock_range bad = {.start = MIB(5), .end = MIB(6), .owner = OWNER_BAD};
+
+	begin();
+	say(MIB(1), MIB(16), MEM_RAM);
+	say(MIB(32), MIB(33), MEM_RAM);
+	EXPECT_EQ(sort_out(), 0);
+	EXPECT(memblock_list_add(&reserved, firmware) && memblock_list_add(&reserved, bad));
+	take(MIB(6), KIB(64));
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1)), PFN_NONE);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1) + 1), MIB(1) >> PAGE_SHIFT);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), MIB(6)), PFN_NONE);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4) - PAGE_SIZE, MIB(6)), (MIB(4) >> PAGE_SHIFT) - 1);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), TIB(1)), MIB(6) >> PAGE_SHIFT);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(32)), PFN_NONE);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(40)), MIB(32) >> PAGE_SHIFT);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(33), TIB(1)), PFN_NONE);
+}
+
 TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)
 {
 	begin();

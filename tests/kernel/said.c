@@ -7,17 +7,27 @@
 
 char said_text[32768];
 
+static u64 read_so_far;
+
+void said_begin(void)
+{
+	read_so_far = 0;
+	while (log_read(&read_so_far, said_text, sizeof(said_text)) > 0)
+		;
+}
+
+void said_end(void)
+{
+	said_text[log_read(&read_so_far, said_text, sizeof(said_text) - 1)] = '\0';
+}
+
 unsigned said_run(const char *text)
 {
-	u64 end = 0;
-	size_t n;
 	unsigned failed;
 
-	while (log_read(&end, said_text, sizeof(said_text)) > 0)
-		;
+	said_begin();
 	failed = commands_run(text, strlen(text), NULL);
-	n = log_read(&end, said_text, sizeof(said_text) - 1);
-	said_text[n] = '\0';
+	said_end();
 	return failed;
 }
 

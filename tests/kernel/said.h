@@ -1,9 +1,13 @@
-/* Commands of the monitor, run by a case, and what they printed: read back from the RAM log. */
+/* What was printed while a case ran, also by commands of the monitor that it ran: read back from the RAM log. */
 #pragma once
 
 #include "kernel/test.h"
 
 extern char said_text[32768];
+
+/* What is printed between the two is in said_text after the second. */
+void said_begin(void);
+void said_end(void);
 
 /* Run a line; what it printed is in said_text. Returns how many commands failed. */
 unsigned said_run(const char *text);
