@@ -209,6 +209,24 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 	arena_return(a);
 }
 
+/* Where no type noted earlier was ever believed (pcp_type_cache=) each free page lies on the list of its block's type. */
+TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)
+{
+	struct page *small, *huge;
+	struct arena *a = borrow_with_all_kinds(&small, &huge);
+	struct block *block;
+
+	if (!a)
+		return;
+	block = block_of(&a->mm, page_to_pfn(small));
+	REQUIRE(block_look(block).free_pages > 0 && block_look(block).type == MIGRATE_MOVABLE);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
+	EXPECT(arena_accounted(a));
+	lie(a, block, BLOCK_WORD(.type = MIGRATE_MOVABLE ^ MIGRATE_RECLAIMABLE), "free pages of a block of another type");
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 {
 	struct page *small, *huge;

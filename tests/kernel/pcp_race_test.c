@@ -6,6 +6,7 @@
 #include "kernel/test.h"
 #include "kernel/wait.h"
 #include "mm/hvo.h"
+#include "mm/isolate.h"
 #include "mm/pcp.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
@@ -116,6 +117,45 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* from the CPU's own list */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * A CPU that holds nothing frees a huge page: it has read the type of its block, and another isolates the block and drains, which leaves a
+ * CPU alone that does not say that it holds something. What was read is of no use any more.
+ */
+TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct isolation token;
+	struct block_word word;
+	struct page *huge;
+	struct zone *zone;
+	struct pcp *pcp;
+	u32 index;
+	bool kept;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	huge = alloc_order(a, BLOCK_ORDER);
+	REQUIRE(huge);
+	index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
+	pcp_drain_all(&a->mm);
+	EXPECT(!pcp_of_this_cpu(&a->mm)->holding);
+	word = block_look_at(&a->mm, index);
+	REQUIRE(isolate_block(zone, index, &token) == 0);
+	pcp_drain_all(&a->mm);
+	pcp = pcp_enter(&a->mm);
+	kept = pcp_free_huge(zone, pcp_mine(zone), index, word);
+	pcp_leave(&a->mm, pcp);
+	REQUIRE(!kept);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	isolate_undo(zone, &token);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, huge); /* the same, and nobody isolates */
+	EXPECT_EQ(pcp_count(&a->mm, zone), pcp_mine(zone)->high >= BLOCK_FRAMES ? BLOCK_FRAMES : 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
