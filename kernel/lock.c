@@ -27,7 +27,6 @@ static void lock_order_push(struct spinlock *lock, bool waited)
 	}
 	ASSERT(cpu->locks_held < LOCKS_HELD_MAX, "CPU %u holds %u locks", cpu->id, cpu->locks_held);
 	cpu->lock_stack[cpu->locks_held++] = lock;
-	lock->since = clock_ns();
 }
 
 static void lock_order_pop(struct spinlock *lock)
@@ -41,11 +40,6 @@ static void lock_order_pop(struct spinlock *lock)
 	ASSERT(i < cpu->locks_held, "CPU %u releases a lock of rank %u that it does not hold", cpu->id, lock->rank);
 	for (cpu->locks_held--; i < cpu->locks_held; i++)
 		cpu->lock_stack[i] = cpu->lock_stack[i + 1];
-
-	u64 held_ns = clock_ns() - lock->since;
-
-	if (held_ns > atomic_load_relaxed(&lock_held_max_ns))
-		atomic_store_relaxed(&lock_held_max_ns, held_ns); /* may lose a race for the record: it is a report */
 	irq_restore(flags);
 }
 #else
@@ -61,7 +55,20 @@ static inline void lock_order_pop(struct spinlock *lock)
 }
 #endif
 
-u64 lock_held_max_ns;
+#define CALLED_FROM ((virt_t)__builtin_return_address(0))
+
+/* lock_holds=on: kernel/lock_holds.c. */
+static inline void hold_begin(struct spinlock *lock, virt_t from)
+{
+	if (unlikely(lock_holds_wanted()))
+		lock_hold_begin(lock, from);
+}
+
+static inline void hold_end(struct spinlock *lock)
+{
+	if (unlikely(lock->taken_at))
+		lock_hold_end(lock);
+}
 
 static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 {
@@ -87,6 +94,7 @@ void spin_lock(struct spinlock *lock) __acquires(lock)
 		spin_lock_slow(lock, ticket);
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, true);
+	hold_begin(lock, CALLED_FROM);
 	__counts_as(lock, 1);
 }
 
@@ -109,6 +117,7 @@ bool spin_try_seen(struct spinlock *lock, u32 seen)
 	(void)atomic_load_acquire(&lock->owner); /* pairs with the last holder's release, which is of this half */
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, false); /* a lock that is only tried cannot close a circle */
+	hold_begin(lock, CALLED_FROM);
 	return true;
 }
 
@@ -119,6 +128,7 @@ bool spin_try(struct spinlock *lock)
 
 void spin_unlock(struct spinlock *lock) __releases(lock)
 {
+	hold_end(lock);
 	lock_order_pop(lock);
 	atomic_store_relaxed(&lock->holder, CPU_NONE);
 	atomic_store_release(&lock->owner, (u16)(atomic_load_relaxed(&lock->owner) + 1));

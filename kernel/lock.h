@@ -7,7 +7,8 @@
  * or queues for, in every build (kernel/context.h).
  *
  * Every lock has a rank; debug builds assert that locks are taken in rising rank, which makes the documented lock order
- * the real one, and keep the longest time any was held (lock_held_max_ns).
+ * the real one. lock_holds=on keeps the longest hold of each rank, in every build; off, which is the default, it costs a branch
+ * that is never taken.
  */
 #pragma once
 
@@ -23,6 +24,7 @@ enum lock_rank {
 	LOCK_META,   /* node: META bitmaps */
 	LOCK_TABLE,  /* section: vmemmap PMD install, split, clear */
 	LOCK_LEAF,   /* takes no other lock while held: console, arenas of tests */
+	LOCK_RANKS
 };
 
 /* Two u16 tickets serve up to 65,535 CPUs, and are one u32 to spin_try(): both halves are looked at in one compare-and-swap. */
@@ -35,7 +37,9 @@ struct spinlock {
 	};
 	u8 rank;
 	cpu_t holder; /* debug */
-	u64 since;    /* debug: when it was taken */
+	/* lock_holds=on; the holder's. */
+	virt_t taken_at; /* in which function it was taken; 0: this hold is not measured */
+	u64 since, work; /* when, and lock_work() of the CPU until then */
 };
 
 #define SPINLOCK_INIT(r) ((struct spinlock){.rank = (r), .holder = CPU_NONE})
@@ -53,4 +57,42 @@ bool spin_held(const struct spinlock *lock); /* by anyone; for assertions */
  */
 bool locks_none(void);
 
-extern u64 lock_held_max_ns; /* debug builds; else 0 */
+/*
+ * lock_holds=on: the longest holds of the locks of a rank by any CPU since lock_holds_forget(), in time and in records handled
+ * (lock_work()), each with an address in the function that took the lock, 0 if there was no hold. Time is what the CPU had for the
+ * holder (clock_cpu_ns()). Any context; what is read while other CPUs hold locks is a report.
+ */
+struct lock_longest {
+	u64 most;
+	virt_t taken_at;
+};
+
+struct lock_holds {
+	struct lock_longest ns, work;
+};
+
+struct lock_holds lock_holds_read(enum lock_rank rank);
+void lock_holds_forget(void);
+const char *lock_rank_name(enum lock_rank rank);
+const char *lock_function(virt_t taken_at); /* its name, "-" for 0 */
+
+/* Print them for people, one line for each rank of which a lock was held. */
+void lock_holds_print(void);
+
+/* lock.c's, and lock_work()'s. */
+extern bool lock_holds_measured; /* atomic */
+void lock_hold_begin(struct spinlock *lock, virt_t from);
+void lock_hold_end(struct spinlock *lock);
+void lock_work_count(u64 records);
+
+static inline bool lock_holds_wanted(void)
+{
+	return atomic_load_relaxed(&lock_holds_measured);
+}
+
+/* `records` more are handled by this CPU, under the locks that it holds. */
+static inline void lock_work(u64 records)
+{
+	if (unlikely(lock_holds_wanted()))
+		lock_work_count(records);
+}

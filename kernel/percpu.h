@@ -8,6 +8,7 @@
 
 #include "kernel/call.h"
 #include "kernel/cpumask.h"
+#include "kernel/lock.h"
 #include "kernel/types.h"
 
 enum { LOCKS_HELD_MAX = 8 };
@@ -38,6 +39,11 @@ struct percpu {
 	/* Lock order check (debug builds). */
 	unsigned locks_held;
 	const void *lock_stack[LOCKS_HELD_MAX];
+
+	/* lock_holds=on: kernel/lock.h. Read by others. */
+	u32 lock_holds_forgotten; /* as often, when these were begun */
+	u64 lock_work; /* records handled so far */
+	struct lock_holds lock_holds[LOCK_RANKS];
 
 	struct arch_percpu arch;
 };

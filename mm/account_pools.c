@@ -4,6 +4,7 @@
  */
 #include "kernel/printk.h"
 #include "mm/account.h"
+#include "mm/pcp.h"
 #include "mm/pgtable.h"
 #include "mm/pool.h"
 #include "mm/section.h"
@@ -105,7 +106,7 @@ bool account_tables(const struct mm *mm)
 		tables += vmemmap_line(mm, (u32)(section * SECTION_BLOCKS)) != NULL;
 		tables += upper_table(mm, section, PT_PUD, &pmd) + upper_table(mm, section, PT_PGD, &pud);
 	}
-	ok = account_said("page tables of the vmemmap", mm->tables, tables);
+	ok = account_said("page tables of the vmemmap", mm_counted(mm, COUNT_TABLES), tables);
 	ok &= account_said("splits without their round", mm->splits_unflushed, 0);
 	ok &= account_said("sections being opened or closed", sections_moving(mm), 0);
 	ok &= account_said("frames that CPUs keep in transit", mm->transit_kept, 0);

@@ -55,8 +55,8 @@
 #include <arch/check.h>
 
 #include "kernel/panic.h"
+#include "mm/pcp.h"
 #include "mm/vmemmap.h"
-#include "mm/zone.h"
 
 #define TO(state) (1u << BLOCK_##state)
 
@@ -97,9 +97,10 @@ static void check_change(const struct mm *mm, u32 index, enum block_state from, 
 	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)from * 16 + to);
 }
 
+/* By this CPU's own count: CPUs that share a batch write no line that another one writes. */
 static void count_changes(struct mm *mm, enum block_state from, enum block_state to, u32 count)
 {
-	atomic_add_relaxed(&mm->changes[from * BLOCK_STATES + to], count);
+	counter_add(&pcp_of_this_cpu(mm)->counts->change[from][to], count);
 }
 
 void block_set_state(struct mm *mm, u32 index, enum block_state to)
@@ -128,10 +129,14 @@ void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word wor
 			word.zone = zones[index - first];
 		block_put(block, word);
 	}
-	count_changes(mm, from, word.state, count); /* once for all: a line that all CPUs share */
+	count_changes(mm, from, word.state, count);
 }
 
 u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)
 {
-	return atomic_load_relaxed(&mm->changes[from * BLOCK_STATES + to]);
+	u64 sum = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		sum += atomic_load_relaxed(&mm->pcp[cpu]->counts->change[from][to]);
+	return sum;
 }

@@ -200,50 +200,41 @@ u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
 	return MIN(head + count, end);
 }
 
-static void split_runs_above(struct zone *zone, enum free_class class, u8 type, unsigned max_order)
+/*
+ * Of a slice of a GiB, in one turn at the lock, the free runs above max_order are cut, and those of the order that was the highest
+ * until now merge as far as they now may. Huge pages stay as they are.
+ */
+static void settle_runs(struct zone *zone, u32 first, unsigned old)
 {
-	for (unsigned order = GIGA_ORDER; order > max_order; order--) {
-		u32 index;
-
-		while ((index = zone->block_list[class][type_list(type)][order - BLOCK_ORDER]) != BLOCK_NONE) {
-			list_remove(zone, index, class);
-			list_add(zone, index, order - 1, class);
-			list_add(zone, index + (1u << (order - 1 - BLOCK_ORDER)), order - 1, class);
-		}
-	}
-}
-
-/* Take the runs of the old top order off and free them again: they merge as far as they now may. */
-static void merge_runs_up(struct zone *zone, enum free_class class, u8 type, unsigned old_max)
-{
-	struct block_list runs = BLOCK_LIST_INIT;
-	u32 index;
-
-	while ((index = zone->block_list[class][type_list(type)][old_max - BLOCK_ORDER]) != BLOCK_NONE) {
-		list_remove(zone, index, class);
-		block_list_push(zone->mm, &runs, index);
-	}
-	while ((index = block_list_pop(zone->mm, &runs)) != BLOCK_NONE)
-		buddy_free_blocks(zone, index, old_max, class);
-}
-
-static void zone_set_max_order(struct zone *zone, unsigned order)
-{
-	const unsigned old = zone->max_order;
-
 	zone_lock(zone);
-	zone->max_order = order;
-	for (unsigned class = FREE_BARE; class < FREE_CLASSES; class++) {
-		for (unsigned list = 0; list < MIGRATE_LISTS; list++) {
-			const u8 type = (u8)(list == MIGRATE_ISOLATE ? BLOCK_ISOLATED : list);
+	for (u32 index = first, blocks; index < first + LOCK_SLICE; index += blocks) {
+		const struct block_word word = block_look_at(zone->mm, index);
+		const enum free_class class = block_free_class(word);
+		const bool is_run = (word.flags & BLOCK_FREE) && word.zone == zone->index && class != FREE_HUGE;
 
-			if (order < old)
-				split_runs_above(zone, class, type, order);
-			else if (order > old)
-				merge_runs_up(zone, class, type, old);
-		}
+		lock_work(1);
+		blocks = is_run ? order_blocks(word.order) : 1;
+		if (!is_run || (word.order <= zone->max_order && word.order != old))
+			continue;
+		list_remove(zone, index, class);
+		buddy_free_blocks(zone, index, word.order, class);
 	}
 	zone_unlock(zone);
+}
+
+/* From here on runs merge up to the new order; those that are there already follow, a slice in each turn at the lock. */
+static void zone_set_max_order(struct zone *zone, unsigned order)
+{
+	const u32 first = (u32)(zone->start_pfn >> GIGA_ORDER) * GIB_BLOCKS;
+	unsigned old;
+
+	zone_lock(zone);
+	old = zone->max_order;
+	zone->max_order = order;
+	zone_unlock(zone);
+	for (u32 index = first; order != old && block_pfn(index) < zone->end_pfn; index += LOCK_SLICE)
+		if (block_at(zone->mm, index))
+			settle_runs(zone, index, old);
 }
 
 void buddy_set_max_order(struct mm *mm, unsigned order)

@@ -92,5 +92,8 @@ u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned ty
  */
 enum free_class block_free_class(struct block_word word);
 
-/* max_order lowered or raised: free runs are split or merged again, in the block table only. Takes the zone locks. */
+/*
+ * max_order lowered or raised: free runs are split or merged again, in the block table only, in turns at the zone's lock; until
+ * this returns there are runs of either kind.
+ */
 void buddy_set_max_order(struct mm *mm, unsigned order);

@@ -78,4 +78,5 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 		gib_count_free(zone->mm, pages[i], BLOCK_FRAMES);
 	}
 	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
+	lock_work(count);
 }

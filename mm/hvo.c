@@ -47,6 +47,7 @@
 #include "kernel/percpu.h"
 #include "kernel/wait.h"
 #include "mm/hvo_steps.h"
+#include "mm/pcp.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
@@ -73,7 +74,7 @@ static int split_section(struct mm *mm, struct node *node, u64 section)
 	table = meta_take(node, META_LONG);
 	split = vmemmap_split(mm, section, table);
 	if (split)
-		atomic_add_relaxed(&mm->tables, 1);
+		mm_count(mm, COUNT_TABLES, 1);
 	else
 		meta_give(mm, table, 0); /* another CPU was first */
 	return split;
@@ -314,7 +315,7 @@ static void optimise_stretches(u64 start, u64 end, void *arg)
 	for (u64 i = start; i < end; i++) {
 		optimise_stretch(&stretches[i]);
 		if (cpu_id() != stretches[i].asker)
-			atomic_add_relaxed(&stretches[i].mm->stretches_helped, 1);
+			mm_count(stretches[i].mm, COUNT_STRETCHES_HELPED, 1);
 	}
 }
 

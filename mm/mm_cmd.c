@@ -235,11 +235,11 @@ static int cmd_stats(const struct words *words)
 	      (unsigned long long)s.ranged, (unsigned long long)s.ipis, (unsigned long long)s.skipped);
 	print("  drains of per-CPU lists: %llu, %llu messages\n", (unsigned long long)atomic_load_relaxed(&mm_kernel.drains),
 	      (unsigned long long)atomic_load_relaxed(&mm_kernel.drain_messages));
-	print("  sections: %llu opened, %llu closed; PMDs split: %llu; longest a lock was held: %llu ns%s\n",
-	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_opened),
-	      (unsigned long long)atomic_load_relaxed(&mm_kernel.sections_closed),
-	      (unsigned long long)atomic_load_relaxed(&mm_kernel.pmd_splits), (unsigned long long)lock_held_max_ns,
-	      lock_held_max_ns ? "" : " (measured with DEBUG=1)");
+	print("  sections: %llu opened, %llu closed; PMDs split: %llu\n",
+	      (unsigned long long)mm_counted(&mm_kernel, COUNT_SECTIONS_OPENED),
+	      (unsigned long long)mm_counted(&mm_kernel, COUNT_SECTIONS_CLOSED),
+	      (unsigned long long)mm_counted(&mm_kernel, COUNT_PMD_SPLITS));
+	lock_holds_print();
 	print("  blocks of 2 MiB that changed their state:\n");
 	print_changes(&mm_kernel);
 	return 0;

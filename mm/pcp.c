@@ -24,18 +24,29 @@ u64 pcp_set_high(u64 frames)
 u64 pcp_bytes(unsigned zones)
 {
 	return ALIGN_UP(sizeof(struct pcp) + zones * sizeof(struct pcp_zone *), CACHE_LINE) +
-	       zones * sizeof(struct pcp_zone);
+	       zones * sizeof(struct pcp_zone) + sizeof(struct pcp_counts);
 }
 
 void pcp_init(struct pcp *pcp, unsigned zones)
 {
-	struct pcp_zone *first = (struct pcp_zone *)((virt_t)pcp + pcp_bytes(zones)) - zones;
+	struct pcp_counts *counts = (struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones)) - 1;
+	struct pcp_zone *first = (struct pcp_zone *)counts - zones;
 
+	pcp->counts = counts;
 	for (unsigned z = 0; z < zones; z++) {
 		pcp->zone[z] = &first[z];
 		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 			first[z].word[type] = &first[z].none;
 	}
+}
+
+u64 mm_counted(const struct mm *mm, enum mm_count which)
+{
+	u64 sum = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		sum += atomic_load_relaxed(&mm->pcp[cpu]->counts->count[which]);
+	return sum;
 }
 
 /* ---- slots ---- */

@@ -95,11 +95,18 @@ struct pcp_zone {
 	__cacheline_aligned u64 map[PCP_SLOTS][PCP_WORDS];
 };
 
+/* What a CPU has counted. Written by its owner, in lines of their own; atomic for those who add them up. */
+struct pcp_counts {
+	__cacheline_aligned u64 change[BLOCK_STATES][BLOCK_STATES]; /* of blocks, from one state to another (block_state.c) */
+	u64 count[MM_COUNTS]; /* enum mm_count; one that falls may be below 0 on a CPU */
+};
+
 struct pcp {
 	u8 inside;       /* between pcp_enter() and pcp_leave() */
 	u8 drain_wanted; /* by another CPU: drain on leaving the allocator */
 	u8 holding;      /* the lists may hold something, and `high` of a zone may be above 0 */
 	u64 drained;     /* of the drains of mm->drains, the last that this CPU has done */
+	struct pcp_counts *counts;
 	struct pcp_zone *zone[];
 };
 
@@ -189,6 +196,9 @@ struct pcp_stats {
 };
 struct pcp_stats pcp_stats(const struct mm *mm);
 
+/* Sums over all CPUs of what mm_count() and changes of state have counted. */
+u64 mm_counted(const struct mm *mm, enum mm_count which);
+
 /* pcp_high=: returns what it was. For the benchmark; nothing may be held when it changes. */
 u64 pcp_set_high(u64 frames);
 
@@ -200,6 +210,12 @@ static inline struct pcp *pcp_of_this_cpu(const struct mm *mm)
 static inline struct pcp_zone *pcp_mine(const struct zone *zone)
 {
 	return pcp_of_this_cpu(zone->mm)->zone[zone->index];
+}
+
+/* `n` more, or fewer: it wraps. Not in an interrupt handler. */
+static inline void mm_count(struct mm *mm, enum mm_count which, u64 n)
+{
+	counter_add(&pcp_of_this_cpu(mm)->counts->count[which], n);
 }
 
 void pcp_leave_slow(struct mm *mm);

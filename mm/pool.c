@@ -43,16 +43,12 @@ static void settle_all(struct mm *mm)
 
 /* ---- in ---- */
 
-/*
- * Runs in transit, already huge: they belong to the pool before anybody can find them in it. One lock cycle for the whole
- * batch; on a machine of one node the list just changes hands.
- */
-static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
+/* One turn at the lock for a slice; on a machine of one node the list just changes hands. */
+static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count, surplus = kept == POOL_KEPT_AS_SURPLUS;
 	u32 index;
 
-	block_list_publish_used(pool->mm, list, BLOCK_POOL);
 	spin_lock(&pool->lock);
 	for (index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
 		block_set_pool_free(pool->mm, index, true);
@@ -72,6 +68,19 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 	pool->pages += count;
 	pool->free += count;
 	spin_unlock(&pool->lock);
+}
+
+/* Runs in transit, already huge: they belong to the pool before anybody can find them in it. */
+static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
+{
+	const u64 count = list->count;
+	struct block_list slice;
+
+	while (list->count > 0) {
+		block_list_cut(pool->mm, list, LOCK_SLICE, &slice);
+		block_list_publish_used(pool->mm, &slice, BLOCK_POOL); /* and their records are near when the pool writes them */
+		enqueue_slice(pool, &slice, kept);
+	}
 	prezero_wake(pool);
 	return count;
 }
@@ -162,8 +171,8 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	pool->surplus -= MIN(taken, surplus);
 }
 
-/* Up to `count` free, unreserved pages off the pool in one lock cycle: in equal shares, as far as nodes have them. */
-static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
+/* Up to `count` free, unreserved pages off the pool in one turn at the lock: in equal shares, as far as nodes have them. */
+static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct block_list *list)
 {
 	const node_t nodes = pool->mm->nodes;
 
@@ -181,6 +190,22 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	pool->pages -= list->count;
 	pool->free -= list->count;
 	spin_unlock(&pool->lock);
+}
+
+/* The same for any number, into an empty list. Slices are whole shares, so that the odd pages come last. */
+static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
+{
+	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
+	u64 wanted, taken;
+
+	do {
+		struct block_list slice = BLOCK_LIST_INIT;
+
+		wanted = MIN(count - list->count, most);
+		dequeue_slice(pool, only, wanted, &slice);
+		taken = slice.count;
+		block_list_splice(pool->mm, list, &slice);
+	} while (taken == wanted && list->count < count);
 }
 
 /* Pages with all their struct pages are ordinary memory again; huge ones keep a formed, frozen head on the free list too. */

@@ -1,8 +1,8 @@
 /*
  * Pools of huge pages (hstates): memory set aside as 2 MiB or 1 GiB pages, grown and shrunk while the machine runs.
  *
- *   grow    buddy --take--> in transit --optimise--> [one lock cycle] --> free list of the node
- *   shrink  free list --[one lock cycle]--> restore if need be --> buddy
+ *   grow    buddy --take--> in transit --optimise--> [a turn at the lock for each slice] --> free list of the node
+ *   shrink  free list --[a turn at the lock for each slice]--> restore if need be --> buddy
  *
  * Counts, in pages, per node and in all, as Linux has them:
  *

@@ -279,7 +279,7 @@ static int open_on_demand(struct opening *o)
 		meta_give(o->mm, table, 0);
 		return -ENOMEM;
 	}
-	atomic_add_relaxed(&o->mm->tables, 1);
+	mm_count(o->mm, COUNT_TABLES, 1);
 	return 0;
 }
 
@@ -298,7 +298,7 @@ static int open_claimed(struct opening *o)
 	publish_free(o);
 	meta_top_up(o->node);
 	publish_special(o);
-	atomic_add_relaxed(&o->mm->sections_opened, 1);
+	mm_count(o->mm, COUNT_SECTIONS_OPENED, 1);
 	return 0;
 }
 

@@ -119,7 +119,7 @@ static void free_table(struct closing *c, pte_t pmd)
 			meta_give(c->mm, pte_pfn(pte), 0);
 	}
 	meta_give(c->mm, pte_pfn(pmd), 0);
-	atomic_fetch_sub(&c->mm->tables, 1);
+	mm_count(c->mm, COUNT_TABLES, (u64)-1);
 }
 
 static void forget_blocks(struct closing *c)
@@ -179,7 +179,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	if (c.memmap != BLOCK_NONE && !c.inside)
 		free_memmap(&c);
 	lower_open_cursor(c.zone, section);
-	atomic_add_relaxed(&mm->sections_closed, 1);
+	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
 		page_poison_forget(zone->mm, index, order_blocks(order));
 	counter_add(&zone->transit, order_pages(order));
+	lock_work(1);
 }
 
 /*
@@ -68,8 +69,8 @@ static const struct take_types *types_to_take(enum block_state to)
 	return to == BLOCK_BARE ? &to_stay_free : &for_use;
 }
 
-u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
-	       struct block_list *list)
+/* One turn at the lock: a slice of what is asked for, of the types in their order. Less: there is no more. */
+static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to, struct block_list *list)
 {
 	const struct take_types *types = types_to_take(to);
 	const u32 step = order_blocks(order);
@@ -93,6 +94,19 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 		}
 	}
 	zone_unlock(zone);
+	return taken;
+}
+
+u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
+	       struct block_list *list)
+{
+	u64 taken = 0, wanted, got;
+
+	do {
+		wanted = MIN(count - taken, MAX(LOCK_SLICE / order_blocks(order), 1));
+		got = take_turn(zone, class, order, wanted, to, list);
+		taken += got;
+	} while (got == wanted && taken < count);
 	return taken;
 }
 
@@ -166,6 +180,7 @@ int block_join(struct zone *zone, u32 first)
 		if (index > first)
 			word.flags &= (u8)~BLOCK_TRANSIT; /* covered by the head's mark */
 		block_put(block, word);
+		lock_work(1);
 	}
 	zone_unlock(zone);
 	return err;
@@ -186,6 +201,7 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 		word.order = BLOCK_ORDER;
 		block_put(block, word);
 		block_list_push(zone->mm, pieces, index);
+		lock_work(1);
 	}
 	zone_unlock(zone);
 }
@@ -205,6 +221,7 @@ static struct block_word transit_end(struct zone *zone, u32 index, unsigned orde
 	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
 	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
+	lock_work(1);
 	return word;
 }
 
@@ -229,19 +246,31 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 	zone_unlock(zone);
 }
 
-/* A list is gone through zone by zone, as its blocks come: one turn at a zone's lock for all that lie in it in a row. */
-static bool lies_in(struct zone *zone, u32 index)
+/*
+ * A list is gone through zone by zone, as its blocks come: turns at a zone's lock for all that lie in it in a row, a slice in each.
+ * `*left` is what the turn may still handle; a run counts as the blocks it has, and a large one has a turn of its own.
+ */
+static bool in_this_turn(struct zone *zone, u32 index, u32 *left)
 {
-	return index != BLOCK_NONE && block_zone(zone->mm, index) == zone;
+	u32 blocks;
+
+	if (index == BLOCK_NONE || *left == 0 || block_zone(zone->mm, index) != zone)
+		return false;
+	blocks = order_blocks(block_look_at(zone->mm, index).order);
+	if (blocks > *left && *left < LOCK_SLICE)
+		return false;
+	*left -= MIN(blocks, *left);
+	return true;
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
 {
 	for (u32 index = list->head; index != BLOCK_NONE;) {
 		struct zone *zone = block_zone(mm, index);
+		u32 left = LOCK_SLICE;
 
 		zone_lock(zone);
-		for (; lies_in(zone, index); index = block_at(mm, index)->next)
+		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next)
 			block_begin(zone, index, block_look_at(mm, index).order, to);
 		zone_unlock(zone);
 	}
@@ -251,9 +280,10 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 {
 	for (u32 index = list->head; index != BLOCK_NONE;) {
 		struct zone *zone = block_zone(mm, index);
+		u32 left = LOCK_SLICE;
 
 		zone_lock(zone);
-		for (; lies_in(zone, index); index = block_at(mm, index)->next) {
+		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next) {
 			transit_end(zone, index, block_look_at(mm, index).order, 0, flags);
 			if (flags) /* a pool's, which does not look */
 				page_poison_forget(mm, index, 1);
@@ -273,6 +303,7 @@ static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
 	} else {
 		word.flags &= (u8)~BLOCK_POOL;
 		block_put(block, word);
+		lock_work(1);
 	}
 	buddy_free_blocks(zone, index, order, block_free_class(word));
 }
@@ -281,9 +312,10 @@ static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transi
 {
 	while (list->head != BLOCK_NONE) {
 		struct zone *zone = block_zone(mm, list->head);
+		u32 left = LOCK_SLICE;
 
 		zone_lock(zone);
-		while (lies_in(zone, list->head))
+		while (in_this_turn(zone, list->head, &left))
 			block_to_buddy(zone, block_list_pop(mm, list), in_transit);
 		zone_unlock(zone);
 	}

@@ -5,6 +5,8 @@
  *                                                             --block_publish_used()--> a holder
  *
  * Frames in transit are counted as such in their zone, so that they are never unaccounted for.
+ *
+ * Calls for many blocks take the lock again for each slice of them (LOCK_SLICE): other CPUs see a part of them done.
  */
 #pragma once
 
@@ -21,7 +23,7 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
  *   BLOCK_META   unmovable, reclaimable, movable, in this order
  *   BLOCK_BARE   movable, reclaimable, unmovable, CMA: the blocks stay free
  *   others       movable, reclaimable, unmovable
- * Isolated runs are never taken. Returns how many. Takes zone->lock.
+ * Isolated runs are never taken. Returns how many. Takes zone->lock, a slice in each turn.
  */
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count, enum block_state to,
 	       struct block_list *list);
@@ -58,7 +60,7 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces);
 void block_free(struct zone *zone, u32 index, unsigned order);
 
 /*
- * The same for lists of runs, each of the order its head's record says; one lock cycle for each stretch of equal zone.
+ * The same for lists of runs, each of the order its head's record says; a turn at the lock for each slice of equal zone.
  * publish_used keeps the list and adds `flags` to the records; the free ones empty it and take away BLOCK_POOL.
  */
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to);

@@ -16,6 +16,7 @@
 #include "kernel/panic.h"
 #include "kernel/string.h"
 #include "mm/meta.h"
+#include "mm/pcp.h"
 #include "mm/pgtable.h"
 
 static virt_t section_virt(const struct mm *mm, u64 section)
@@ -61,7 +62,7 @@ static pfn_t upper_table_alloc(void *ctx)
 		return PFN_NONE;
 	pfn = meta_take(node, META_LONG);
 	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, PAGE_SIZE);
-	atomic_add_relaxed(&node->mm->tables, 1);
+	mm_count(node->mm, COUNT_TABLES, 1);
 	return pfn;
 }
 
@@ -131,7 +132,7 @@ int vmemmap_split(struct mm *mm, u64 section, pfn_t table)
 	}
 	spin_unlock(section_lock(mm, section));
 	if (split)
-		atomic_add_relaxed(&mm->pmd_splits, 1);
+		mm_count(mm, COUNT_PMD_SPLITS, 1);
 	return split;
 }
 

@@ -10,6 +10,9 @@
  * their own vmemmap window and run beside the real one.
  *
  * Lock order: zone -> META -> table (one per section group). No round, no waiting, no allocation with any of them held.
+ *
+ * Work on many blocks is done in turns at the lock of a zone or pool, LOCK_SLICE records in each, so that CPUs that wait have theirs
+ * in between. After each turn all that the lock guards is true; what is not done yet is the caller's: in transit, or on a list of its own.
  */
 #pragma once
 
@@ -138,8 +141,20 @@ enum { ZONE_NONE = 0xff, ZONES_MAX = 255 };
 
 enum { TAIL_ORDERS = 2 }; /* shared tail pages per zone: orders 9 and 18 */
 
-/* Per CPU: lists (pcp.c) and counts that would bounce if they were shared. */
+/* Per CPU: lists (pcp.c) and counts that would bounce if they were shared (mm_count()). */
 struct pcp;
+
+/*
+ * What all CPUs that share a job count. Each has its own, in lines that no other CPU writes; readers add them up.
+ */
+enum mm_count {
+	COUNT_SECTIONS_OPENED,
+	COUNT_SECTIONS_CLOSED,
+	COUNT_PMD_SPLITS,
+	COUNT_STRETCHES_HELPED, /* of batches that CPUs shared (hvo.c): done by others than who asked */
+	COUNT_TABLES,           /* frames used as vmemmap page tables, less those given back; they are META or boot frames too */
+	MM_COUNTS
+};
 
 /* What is done beside allocating and freeing, by one test of mm->watch on either path (page_check.h). */
 enum mm_watch {
@@ -194,17 +209,16 @@ struct mm {
 	struct spinlock *table_lock; /* vmemmap tables: [section % TABLE_LOCKS] */
 	enum section_style style; /* of sections that the allocator opens */
 	bool ready;
-	u64 *changes;      /* [BLOCK_STATES * BLOCK_STATES], atomic */
-	u64 pmd_splits, sections_opened, sections_closed; /* atomic */
 	u32 splits_unflushed; /* PMDs split whose round is not complete; nobody changes a PTE of their tables before */
-	u64 stretches_helped; /* of batches that CPUs shared (hvo.c): done by others than who asked; atomic */
 	struct fail_plan fail; /* tests: what is to fail */
 	struct bad_frames bad;
 	u64 transit_kept; /* frames in transit that come back to nobody: of CPUs that have them and look for more; atomic */
-	u64 tables; /* frames used as vmemmap page tables; they are META or boot frames too */
 };
 
 enum { TABLE_LOCKS = 64 };
+
+/* Records handled in one turn at a lock, at most. Only a 1 GiB page is joined, and cut, in one turn: GIB_BLOCKS records. */
+enum { LOCK_SLICE = 256 };
 
 extern struct mm mm_kernel;
 
@@ -263,6 +277,7 @@ static inline void block_set_pool_free(const struct mm *mm, u32 index, bool is_f
 	struct block *block = block_at(mm, index);
 	const struct block_word word = block_look(block);
 
+	lock_work(1);
 	if (!(word.flags & BLOCK_POOL_FREE) == !is_free)
 		return;
 	if (word.order == BLOCK_ORDER)

@@ -34,8 +34,8 @@
 
 enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1, DEBT_BLOCKS_MAX = 32768, HVO_RUNS_MAX = 21 };
 
-static u64 hvo_pages = 4096, hvo_pages_off, hvo_runs = 1;
-u64 hvo_busy;
+u64 hvo_pages = 4096, hvo_runs = 1, hvo_busy;
+static u64 hvo_pages_off;
 OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark (a sixteenth of it for unbatched)");
 OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30, "the same for the modes that need a whole memmap; 0: as many");
 OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX, "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
@@ -66,9 +66,10 @@ const char *hvo_size_name(void)
 
 static void leg_begin(struct leg *leg)
 {
+	lock_holds_forget();
 	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
-	leg->splits = mm_kernel.pmd_splits;
+	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
 	leg->ns = clock_ns();
 }
 
@@ -78,11 +79,13 @@ static void leg_end(struct leg *leg)
 
 	leg->ns = clock_ns() - leg->ns;
 	shootdown_stats_read(&now);
+	leg->zone = lock_holds_read(LOCK_ZONE);
+	leg->pool = lock_holds_read(LOCK_POOL);
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;
 	leg->stats.interrupted = now.interrupted;
-	leg->splits = mm_kernel.pmd_splits - leg->splits;
+	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
 }
 
 /* Blocks whose struct pages are made to see what that costs: those of more would fill the host. */

@@ -20,13 +20,14 @@ struct leg {
 	struct shootdown_stats stats;
 	u64 splits;
 	s64 saved;
+	struct lock_holds zone, pool; /* the longest of their locks; lock_holds=on */
 };
 
 struct reference {
 	u64 grow_ps, shrink_ps; /* off's, per page */
 };
 
-extern u64 hvo_busy;
+extern u64 hvo_pages, hvo_runs, hvo_busy; /* pages=, runs=, busy= */
 struct pool *hvo_pool(void);
 const char *hvo_size_name(void);
 

@@ -50,7 +50,7 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
 	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=%llu run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld debt_open_ns=%llu debt_split_ns=%llu"
-	      " debt_blocks=%llu\n",
+	      " debt_blocks=%llu",
 	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)leg->pages,
 	      (unsigned long long)leg->done, cpumask_weight(&cpus_online), (unsigned long long)hvo_busy,
 	      (unsigned long long)run, (unsigned long long)leg->ns, (unsigned long long)leg->stats.flushes,
@@ -58,6 +58,19 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 	      (unsigned long long)leg->stats.interrupted, (unsigned long long)leg->stats.skipped, (long long)leg->saved,
 	      (unsigned long long)leg->debt_open_ns, (unsigned long long)leg->debt_split_ns,
 	      (unsigned long long)leg->debt_blocks);
+	if (lock_holds_wanted())
+		print(" hold_zone_ns=%llu hold_pool_ns=%llu", (unsigned long long)leg->zone.ns.most,
+		      (unsigned long long)leg->pool.ns.most);
+	print("\n");
+}
+
+/* Of the zones' locks and the pool's, lock_holds=on. */
+static void print_holds(const struct leg *leg, const char *op)
+{
+	if (lock_holds_wanted())
+		print("  # %s: %s: longest hold: zone %llu ns in %s, pool %llu ns in %s\n", leg->mode->name, op,
+		      (unsigned long long)leg->zone.ns.most, lock_function(leg->zone.ns.taken_at),
+		      (unsigned long long)leg->pool.ns.most, lock_function(leg->pool.ns.taken_at));
 }
 
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted, const char *wanted_source,
@@ -69,6 +82,8 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 			  (unsigned long long)(hvo_ps_per_page(grow) / 1000), (unsigned long long)(off->grow_ps / 1000),
 			  (long long)grow->saved);
 	print_leg(shrink, "shrink", off->shrink_ps);
+	print_holds(grow, "grow");
+	print_holds(shrink, "shrink");
 	if (grow->pages < wanted)
 		print("  # %s: %llu pages were asked for, %llu fit\n", grow->mode->name, (unsigned long long)wanted,
 		      (unsigned long long)grow->pages);

@@ -234,7 +234,7 @@ static bool split_leaf(struct tour *tour, u64 section)
 	}
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&mm->splits_unflushed, 1);
-	atomic_add_relaxed(&mm->tables, 1);
+	mm_count(mm, COUNT_TABLES, 1);
 	return step_done(tour, BLOCK_FULL);
 }
 

@@ -32,7 +32,7 @@
 #include "kernel/printk.h"
 #include "tests/host/host.h"
 
-enum { BUCKETS = 1 << 14, PRUNE_AT = 64, SIZE_SLOTS = VMEMMAP_WINDOWS * 2048, PLACE_MAX = 96 };
+enum { BUCKETS = 1 << 14, PRUNE_AT = 64, SIZE_SLOTS = VMEMMAP_WINDOWS * (VMEMMAP_WINDOW_SIZE >> 21), PLACE_MAX = 96 };
 
 struct bucket {
 	pthread_mutex_t lock;

@@ -113,7 +113,7 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]), COUNTER(meta->unused[i]));
 	EXPECT_WATCHED(a, COUNTER(zone->free_small), COUNTER(zone->transit), COUNTER(zone->bad), COUNTER(zone->unopened),
 		       COUNTER(zone->ram), COUNTER(zone->reserved), COUNTER(zone->boot), COUNTER(zone->pcp_disabled),
-		       COUNTER(meta->blocks), COUNTER(meta->used), COUNTER(meta->gated), COUNTER(a->mm.tables),
+		       COUNTER(meta->blocks), COUNTER(meta->used), COUNTER(meta->gated), COUNTER(a->mm.pcp[0]->counts->count[COUNT_TABLES]),
 		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.transit_kept),
 		       COUNTER(((u16 *)&of_small->word)[BLOCK_FREE_PAGES_SHIFT / 16]), COUNTER(a->mm.gib->movable),
 		       COUNTER(a->mm.gib->meta));

@@ -13,6 +13,7 @@
 #include "mm/memblock.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
 #include "mm/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
@@ -282,6 +283,17 @@ static u64 list_pages(struct arena *a, u32 *order)
 	return pages;
 }
 
+/* Blocks that other CPUs than this one have counted as made huge: each in a line of its own. */
+static u64 counted_by_others(const struct arena *a)
+{
+	u64 counted = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		if (cpu != cpu_id())
+			counted += a->mm.pcp[cpu]->counts->change[BLOCK_BARE][BLOCK_HUGE];
+	return counted;
+}
+
 /* All pages made in an arena of their own, and in which order. How many stretches helpers did; NOBODY: no arena, skipped. */
 static u64 make_shared(u32 *order)
 {
@@ -296,7 +308,8 @@ static u64 make_shared(u32 *order)
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
-	helped = a->mm.stretches_helped;
+	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);
+	EXPECT_EQ(counted_by_others(a) > 0, helped > 0);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, pages), pages);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -4,9 +4,11 @@
 #include "kernel/lock.h"
 
 #include <arch/clock.h>
+#include <arch/cpu.h>
 
 #include "kernel/call.h"
 #include "kernel/percpu.h"
+#include "kernel/string.h"
 #include "kernel/test.h"
 #include "kernel/wait.h"
 #include "tests/kernel/cpus.h"
@@ -25,9 +27,9 @@ static void increment(void *arg)
 
 	for (unsigned i = 0; i < TURNS; i++) {
 		spin_lock(&c->lock);
+		c->plain++; /* before the atomic ones, which would order it */
 		if (atomic_fetch_add(&c->inside, 1) != 0)
 			atomic_fetch_add(&c->broken, 1);
-		c->plain++;
 		cpu_relax(); /* on a machine with few real CPUs, let others see us inside */
 		atomic_fetch_sub(&c->inside, 1);
 		spin_unlock(&c->lock);
@@ -137,16 +139,40 @@ TEST(kernel_lock, first_come_first_served)
 		EXPECT_EQ(queue.served[i], order[i]);
 }
 
-#ifdef ASHLAR_DEBUG
-TEST(kernel_lock, the_time_a_lock_is_held_is_noticed)
+static __attribute__((noinline)) void hold_a_while(struct spinlock *lock, u64 ns, u64 records)
 {
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-	const u64 before = lock_held_max_ns, want = MAX(before + NS_PER_MS, 3 * NS_PER_MS);
+	u64 start;
 
-	spin_lock(&lock);
-	clock_delay_ns(want);
-	spin_unlock(&lock);
-	EXPECT(lock_held_max_ns >= want);
-	EXPECT_EQ(this_cpu()->locks_held, 0);
+	spin_lock(lock);
+	start = clock_cpu_ns();
+	while (clock_cpu_ns() - start < ns)
+		cpu_relax();
+	lock_work(records);
+	spin_unlock(lock);
 }
-#endif
+
+TEST(kernel_lock, the_longest_hold_is_kept_with_who_held_it)
+{
+	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
+	struct lock_holds holds;
+
+	test_option("lock_holds", "on");
+	hold_a_while(&lock, 3 * NS_PER_MS, 7);
+	spin_lock(&lock);
+	lock_work(3);
+	spin_unlock(&lock);
+	holds = lock_holds_read(LOCK_POOL);
+	EXPECT(holds.ns.most >= 3 * NS_PER_MS);
+	EXPECT_EQ(holds.work.most, 7);
+	EXPECT(strcmp(lock_function(holds.ns.taken_at), "hold_a_while") == 0);
+	EXPECT(strcmp(lock_function(holds.work.taken_at), "hold_a_while") == 0);
+	lock_holds_forget();
+	EXPECT_EQ(lock_holds_read(LOCK_POOL).ns.taken_at, 0);
+	spin_lock(&lock);
+	test_option("lock_holds", "off"); /* a hold that was measured ends: it counts */
+	spin_unlock(&lock);
+	EXPECT(lock_holds_read(LOCK_POOL).ns.taken_at);
+	lock_holds_forget();
+	hold_a_while(&lock, 0, 1);
+	EXPECT_EQ(lock_holds_read(LOCK_POOL).ns.taken_at, 0);
+}

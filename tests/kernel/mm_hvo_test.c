@@ -10,6 +10,7 @@
 #include "mm/buddy.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
 #include "mm/section.h"
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
@@ -136,11 +137,11 @@ TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
 	count_rounds(a, "batched", &grow, &shrink);
 	EXPECT_EQ(grow, 2); /* after all splits, after all remaps */
 	EXPECT_EQ(shrink, 1);
-	EXPECT_EQ(a->mm.pmd_splits, 1);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
 	count_rounds(a, "batched", &grow, &shrink);
 	EXPECT_EQ(grow, 1); /* split already */
 	EXPECT_EQ(shrink, 1);
-	EXPECT_EQ(a->mm.pmd_splits, 1);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
 	arena_return(a);
 }
 
@@ -152,7 +153,7 @@ TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 	if (!a)
 		return;
 	count_rounds(a, "unbatched", &grow, &shrink);
-	EXPECT_EQ(grow, BASELINE_PAGES + a->mm.pmd_splits);
+	EXPECT_EQ(grow, BASELINE_PAGES + mm_counted(&a->mm, COUNT_PMD_SPLITS));
 	EXPECT_EQ(shrink, BASELINE_PAGES);
 	arena_return(a);
 }
@@ -166,7 +167,7 @@ TEST(mm_hvo, off_takes_no_round_and_shares_nothing)
 		return;
 	count_rounds(a, "off", &grow, &shrink);
 	EXPECT_EQ(grow + shrink, 0);
-	EXPECT_EQ(a->mm.pmd_splits, 0);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 0);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), 0);
 	arena_return(a);
 }

@@ -191,7 +191,7 @@ static struct picture picture_of(struct arena *a)
 {
 	const struct mm_usage usage = arena_usage(a);
 
-	return (struct picture){usage.unopened, usage.free, usage.memmap_bytes, a->mm.tables};
+	return (struct picture){usage.unopened, usage.free, usage.memmap_bytes, mm_counted(&a->mm, COUNT_TABLES)};
 }
 
 static void expect_same_picture(struct arena *a, struct picture before)
@@ -405,7 +405,7 @@ TEST(mm_section, of_many_openers_one_wins)
 	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.refused, 0);
-	EXPECT_EQ(o.a->mm.tables, 4 * GIB_SECTIONS + 1); /* and the section with META */
+	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1); /* and the section with META */
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);
 }

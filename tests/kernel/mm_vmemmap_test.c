@@ -12,6 +12,7 @@
 #include "mm/memmap.h"
 #include "mm/meta.h"
 #include "mm/page_alloc.h"
+#include "mm/pcp.h"
 #include "mm/pgtable.h"
 #include "mm/section.h"
 #include "mm/transit.h"
@@ -133,11 +134,11 @@ TEST(mm_vmemmap, of_concurrent_splitters_one_wins)
 		EXPECT_EQ(s.won + s.lost, cpus);
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 		atomic_fetch_sub(&s.a->mm.splits_unflushed, s.won);
-		atomic_add_relaxed(&s.a->mm.tables, 1);
+		mm_count(&s.a->mm, COUNT_TABLES, 1);
 		EXPECT_EQ(section_close(&s.a->mm, s.section), 0);
 		EXPECT_EQ(section_open(&s.a->mm, s.section, SECTION_MAPPED), 0);
 	}
-	EXPECT_EQ(s.a->mm.pmd_splits, 4);
+	EXPECT_EQ(mm_counted(&s.a->mm, COUNT_PMD_SPLITS), 4);
 	EXPECT(arena_accounted(s.a));
 	arena_return(s.a);
 }
@@ -189,7 +190,7 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 	EXPECT_EQ(mm->splits_unflushed, 1); /* nobody may have changed an entry of the table before this round */
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&mm->splits_unflushed, 1);
-	atomic_add_relaxed(&mm->tables, 1);
+	mm_count(mm, COUNT_TABLES, 1);
 	work_wait(other, 0);
 }
 

@@ -9,17 +9,17 @@
 #include "kernel/types.h"
 
 #define DIRECT_MAP_BASE 0x7eb000000000ULL
-#define DIRECT_MAP_SIZE PHYS_LIMIT
+#define DIRECT_MAP_SIZE GIB(256)
 #define VMALLOC_BASE 0x7e9000000000ULL
 #define VMALLOC_SIZE GIB(32)
 #define HUGE_MAP_BASE 0x7e8000000000ULL
 #define HUGE_MAP_SIZE GIB(64)
 #define VMEMMAP_BASE 0x7ea000000000ULL
-#define VMEMMAP_WINDOW_SIZE GIB(4)
+#define VMEMMAP_WINDOW_SIZE GIB(16)
 #define VMEMMAP_WINDOWS 4
 #define IMAGE_BASE 0xffffffff80000000ULL
 
-/* What one window describes: 64 bytes per 4 KiB. */
+/* What one window describes: 64 bytes per 4 KiB. A TiB, of which only so much is RAM as the direct map has room for. */
 #define PHYS_LIMIT (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
 #define EARLY_PHYS_LIMIT GIB(4)
 

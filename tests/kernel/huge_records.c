@@ -1,0 +1,49 @@
+/*
+ * Huge pages without struct pages: see huge_records.h.
+ */
+#include "tests/kernel/huge_records.h"
+
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/transit.h"
+
+/* All free blocks of one class of the phantom change their state. */
+static void change_all(struct arena *a, enum free_class class, enum block_state to)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_take(arena_phantom_zone(a), class, BLOCK_ORDER, ~0ULL, to, &list);
+	for (u32 index = list.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+		block_set_state(&a->mm, index, to);
+	block_list_publish_free(&a->mm, &list);
+}
+
+/* Memory for the records and for the page tables of open sections, twice over. */
+static u64 bytes_for(u64 pages)
+{
+	const u64 frames = pages / SECTION_BLOCKS + pages * sizeof(struct block) / PAGE_SIZE;
+	u64 bytes = MIB(16);
+
+	while (bytes < 2 * frames * PAGE_SIZE)
+		bytes *= 2;
+	return bytes;
+}
+
+struct arena *huge_records_borrow(u64 pages)
+{
+	struct arena *a = arena_borrow(bytes_for(pages), .phantom = ALIGN_UP(pages << BLOCK_SHIFT, GIB(1)));
+
+	if (!a)
+		return NULL;
+	arena_open_all(a);
+	change_all(a, FREE_BARE, BLOCK_HUGE);
+	return a;
+}
+
+void huge_records_return(struct arena *a)
+{
+	change_all(a, FREE_HUGE, BLOCK_BARE);
+	if (!arena_accounted(a))
+		test_fail(__FILE__, __LINE__, "an arena of records is not accounted for");
+	arena_return(a);
+}

@@ -1,0 +1,95 @@
+/*
+ * Turns at the locks of zones and pools: however many blocks a call is for, no turn handles more records than a slice has
+ * (LOCK_SLICE, mm/zone.h), so that nobody waits longer for more pages. Records are counted, times are printed: they are the machine's.
+ */
+#include <arch/clock.h>
+
+#include "kernel/printk.h"
+#include "kernel/test.h"
+#include "mm/buddy.h"
+#include "mm/transit.h"
+#include "tests/kernel/huge_records.h"
+#include "tests/kernel/pool_check.h"
+
+enum { PAGES = 16 * GIB_BLOCKS, RUNS_GIB = 4 };
+
+/* Since lock_holds_forget(), or the last look. */
+static void expect_slices(const char *what, enum lock_rank rank)
+{
+	const struct lock_holds holds = lock_holds_read(rank);
+
+	print("  # %s: %s lock: %llu us at most, %llu records\n", what, lock_rank_name(rank),
+	      (unsigned long long)(holds.ns.most / NS_PER_US), (unsigned long long)holds.work.most);
+	if (holds.work.most == 0 || holds.work.most > LOCK_SLICE)
+		test_fail(__FILE__, __LINE__, "%s: a turn at the %s lock handled %llu records, a slice has %u (%s)", what,
+			  lock_rank_name(rank), (unsigned long long)holds.work.most, LOCK_SLICE,
+			  lock_function(holds.work.taken_at));
+}
+
+TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a;
+
+	test_option("lock_holds", "on");
+	a = huge_records_borrow(PAGES);
+	if (!a)
+		return;
+	lock_holds_forget();
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, PAGES), PAGES);
+	expect_slices("growing", LOCK_ZONE);
+	expect_slices("growing", LOCK_POOL);
+	EXPECT_EQ(a->pool.free, PAGES);
+	EXPECT_EQ(a->pool.node[1].free.count, PAGES);
+	lock_holds_forget();
+	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, PAGES), PAGES);
+	expect_slices("shrinking", LOCK_ZONE);
+	expect_slices("shrinking", LOCK_POOL);
+	EXPECT_EQ(a->pool.free, 0);
+	lock_holds_forget();
+	huge_records_return(a);
+	expect_slices("taking all there is", LOCK_ZONE);
+}
+
+/* Node 0 has none: its share is the last node's. What each node gives is what it would give in one turn; promised pages stay. */
+TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
+{
+	enum { PROMISED = 5, OF_EACH = 4 * LOCK_SLICE };
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(4), .phantom_nodes = 2);
+
+	if (!a)
+		return;
+	for (node_t node = 1; node <= 2; node++)
+		REQUIRE(pool_grow_on(&a->pool, on, node, OF_EACH) == OF_EACH);
+	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 3 * LOCK_SLICE - 3), 3 * LOCK_SLICE - 3);
+	EXPECT_EQ(a->pool.node[1].free.count, OF_EACH - (LOCK_SLICE - 1));
+	EXPECT_EQ(a->pool.node[2].free.count, OF_EACH - 2 * (LOCK_SLICE - 1));
+	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 2 * OF_EACH - (3 * LOCK_SLICE - 3) - PROMISED);
+	pool_expect_consistent(&a->pool);
+	pool_unreserve(&a->pool, PROMISED);
+	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), PROMISED);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_turns, runs_follow_max_order_slice_by_slice)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(RUNS_GIB));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	arena_open_all(a);
+	test_option("lock_holds", "on");
+	buddy_set_max_order(&a->mm, BLOCK_ORDER);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, BLOCK_ORDER), RUNS_GIB * GIB_BLOCKS);
+	expect_slices("lowering", LOCK_ZONE);
+	buddy_set_max_order(&a->mm, GIGA_ORDER);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), RUNS_GIB);
+	expect_slices("raising", LOCK_ZONE);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
