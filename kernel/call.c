@@ -21,6 +21,8 @@
 #include "kernel/shootdown.h"
 #include "kernel/wait.h"
 
+enum { PERIODS_LIMITED = 10 }; /* of work_wait(), whose caller knows how long the work takes */
+
 /* Fill this CPU's slot, which `targets` CPUs are about to be pointed at. */
 static void call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t targets)
 {
@@ -76,7 +78,7 @@ static void call_end(struct percpu *self, const struct cpumask *targets, cpu_t c
 	struct call_slot *slot = &self->call_slot;
 
 	if (atomic_load_acquire(&slot->pending) != 0) {
-		struct wait wait = wait_begin(wait_deadline_cpus(), "a cross-CPU call");
+		struct wait wait = wait_begin(WAIT_ANSWER, "a cross-CPU call");
 
 		while (atomic_load_acquire(&slot->pending) != 0)
 			wait_spin(&wait, targets ? call_culprit(targets, self) : cpu);
@@ -176,8 +178,12 @@ bool work_done(cpu_t cpu)
 void work_wait(cpu_t cpu, u64 limit_ns)
 {
 	const bool limited = limit_ns > 0 && limit_ns != WORK_ENDLESS;
-	struct wait wait = wait_begin(limited ? limit_ns : wait_deadline_cpus(), "work on another CPU");
+	struct wait wait = wait_begin(WAIT_WORK, "work on another CPU");
 
+	if (limited) {
+		wait.deadline_ns = limit_ns;
+		wait.bound = PERIODS_LIMITED;
+	}
 	wait.soft = limit_ns == 0;
 	wait.endless = limit_ns == WORK_ENDLESS;
 	while (!work_done(cpu))

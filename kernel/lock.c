@@ -72,7 +72,7 @@ static inline void hold_end(struct spinlock *lock)
 
 static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a spin lock");
+	struct wait wait = wait_begin(WAIT_LOCK, "a spin lock");
 
 	while (atomic_load_acquire(&lock->owner) != ticket) {
 		if (panic_is_ours())

@@ -10,6 +10,7 @@
 #include "kernel/cpumask.h"
 #include "kernel/lock.h"
 #include "kernel/types.h"
+#include "kernel/wait.h"
 
 enum { LOCKS_HELD_MAX = 8 };
 
@@ -31,6 +32,9 @@ struct percpu {
 	struct work_slot work;
 
 	const void *pinned; /* the huge mapping this CPU works in (mm/huge_map.c); looked at by who would unmap it */
+
+	/* Waits (kernel/wait.c). Read by CPUs whose waits are late. */
+	__cacheline_aligned struct wait_counts waits;
 
 	/* Counters of kernel/shootdown.c and others, summed by readers. */
 	__cacheline_aligned u64 flushes_full, flushes_page; /* done by this CPU */

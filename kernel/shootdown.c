@@ -153,7 +153,7 @@ static void round_choose_targets(struct percpu *self, bool skip_idle)
 
 static void round_wait(struct percpu *self, u64 g, bool skip_idle)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a TLB shootdown");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a TLB shootdown");
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, &self->round_targets) {
@@ -192,6 +192,7 @@ void shootdown_full(enum shootdown_idle idle)
 	}
 	check_event(CHECK_DONE, g, 0);
 	raise_to(&generation_done, g);
+	wait_moved(WAIT_ROUND);
 }
 
 /* The caller has the claim: a round, unless one that serves the tag was started while the caller claimed it. */
@@ -222,7 +223,7 @@ void shootdown_wait(u64 tag)
 		return;
 	ASSERT(tag <= atomic_load_relaxed(&generation) + 1, "tag %llu is ahead of every round (done %llu)",
 	       (unsigned long long)tag, (unsigned long long)shootdown_done());
-	wait = wait_begin(wait_deadline_cpus(), "another CPU's TLB shootdown");
+	wait = wait_begin(WAIT_ROUND, "another CPU's TLB shootdown");
 	wait.soft = true; /* the round has deadlines of its own */
 	while (shootdown_done() < tag) {
 		if (claim_round(tag))

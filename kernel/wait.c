@@ -1,6 +1,7 @@
 /*
- * Bounded waits. A period that passes without the event is reported, with what was awaited and from whom; the wait goes
- * on, because nothing may be reused on the strength of a timeout, and after ten periods the machine is declared broken.
+ * Bounded waits: see wait.h. A period that passes without the event is reported, with what was awaited and from whom; the wait
+ * goes on, because nothing may be reused on the strength of a timeout. After so many periods without progress the machine is
+ * declared broken.
  *
  * Deadlines scale with the number of CPUs: where many virtual CPUs share few real ones, a broadcast that all of them
  * must answer takes seconds although nobody is at fault (measured under QEMU's TCG with 252 busy CPUs on 2: 3.7 s on
@@ -20,10 +21,11 @@
 #include "kernel/cmdline.h"
 #include "kernel/cpumask.h"
 #include "kernel/panic.h"
+#include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/watchdog.h"
 
-enum { PERIODS_MAX = 10, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
+enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
 
 #define DEADLINE_BASE_NS (100 * NS_PER_MS)
 #define DEADLINE_PER_CPU_NS (10 * NS_PER_MS)
@@ -49,9 +51,89 @@ u64 wait_deadline_cpus(void)
 	return (DEADLINE_BASE_NS + cpu_count * DEADLINE_PER_CPU_NS) * cpu_deadline_scale();
 }
 
-struct wait wait_begin(u64 deadline_ns, const char *what)
+/* ---- levels ---- */
+
+u32 wait_bound(enum wait_level level)
 {
-	return (struct wait){.what = what, .start = clock_ns(), .deadline_ns = deadline_ns};
+	return (u32)PERIODS << level;
+}
+
+/* Only this CPU writes: what an interrupt counts between the two halves may be lost, and is not needed. */
+static void count_one(u32 *count)
+{
+	atomic_store_relaxed(count, atomic_load_relaxed(count) + 1);
+}
+
+void wait_moved(enum wait_level level)
+{
+	count_one(&this_cpu()->waits.moved[level]);
+}
+
+/* Waits that this CPU has begun at `level` and above: a look at each turn of a wait, hence one word. */
+static u32 begun_from(enum wait_level level)
+{
+	return atomic_load_relaxed(&this_cpu()->waits.begun[level]);
+}
+
+static void count_begun(enum wait_level level)
+{
+	for (unsigned l = 0; l <= level; l++)
+		count_one(&this_cpu()->waits.begun[l]);
+	wait_moved(level);
+}
+
+/* What that CPU has moved below `level`. */
+static u32 moved_below(enum wait_level level, cpu_t cpu)
+{
+	const struct wait_counts *counts = &cpu_data(cpu)->waits;
+	u32 sum = 0;
+
+	for (unsigned l = 0; l < level; l++)
+		sum += atomic_load_relaxed(&counts->moved[l]);
+	return sum;
+}
+
+/* What the CPU that is waited for has moved, or all but this one. */
+static u32 moved_for(const struct wait *wait, cpu_t culprit)
+{
+	u32 sum = 0;
+	cpu_t cpu;
+
+	if (culprit != CPU_NONE)
+		return moved_below(wait->level, culprit);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != this_cpu()->id)
+			sum += moved_below(wait->level, cpu);
+	}
+	return sum;
+}
+
+/* Look, and say whether anything is other than it was at the last look. */
+static bool has_moved(struct wait *wait, cpu_t culprit)
+{
+	const u32 moved = moved_for(wait, culprit);
+	const bool any = wait->ahead < wait->queue ||
+			 (wait->level > WAIT_LOCK && (moved != wait->moved || culprit != wait->whose));
+
+	wait->moved = moved;
+	wait->whose = culprit;
+	wait->queue = wait->ahead;
+	return any;
+}
+
+static void first_look(struct wait *wait, cpu_t culprit)
+{
+	has_moved(wait, culprit);
+	wait->begun = begun_from(wait->level);
+}
+
+struct wait wait_begin(enum wait_level level, const char *what)
+{
+	const u64 now = clock_ns();
+
+	count_begun(level);
+	return (struct wait){.what = what, .level = level, .start = now, .since = now, .deadline_ns = wait_deadline_cpus(),
+			     .bound = wait_bound(level)};
 }
 
 static bool period_passed(struct wait *wait, u64 now)
@@ -59,8 +141,25 @@ static bool period_passed(struct wait *wait, u64 now)
 	wait->spins++;
 	if (!now)
 		return wait->spins % SPINS_PER_PERIOD == 0;
-	return now - wait->start > (wait->late + 1) * wait->deadline_ns;
+	if (now - wait->since <= wait->deadline_ns)
+		return false;
+	wait->since = now;
+	return true;
 }
+
+/* One more period is over. What was moved for this wait is moved for those that wait for its end. */
+static void count_period(struct wait *wait, cpu_t culprit)
+{
+	wait->late++;
+	wait->still++;
+	if (!has_moved(wait, culprit))
+		return;
+	wait->still = 0;
+	wait->extended = true;
+	wait_moved(wait->level);
+}
+
+/* ---- reports ---- */
 
 void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
 {
@@ -112,7 +211,7 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 		pr_warn("still waiting for %s after %llu ms", wait->what, (unsigned long long)ms);
 	} else {
 		pr_warn("still waiting for %s from CPU %u after %llu ms", wait->what, culprit, (unsigned long long)ms);
-		if (wait->late == 1 || wait->late == PERIODS_MAX)
+		if (wait->late == 1 || wait->still == wait->bound)
 			report_culprit(&report, culprit);
 	}
 	log_complaint_end();
@@ -133,15 +232,20 @@ static u32 nap_length(const struct wait *wait)
 /* Has it lasted so long that the machine must be broken? */
 static bool is_over(const struct wait *wait, u64 now)
 {
-	if (wait->endless || (wait->soft && hang_seconds == 0))
+	if (wait->endless)
 		return false;
-	return wait->soft ? now - wait->start > hang_seconds * NS_PER_S : wait->late >= PERIODS_MAX;
+	if (!wait->soft && wait->still >= wait->bound)
+		return true;
+	return (wait->soft || wait->extended) && hang_seconds > 0 && now - wait->start > hang_seconds * NS_PER_S;
 }
 
 void wait_spin(struct wait *wait, cpu_t culprit)
 {
 	u64 now;
 
+	if (wait->spins == 0)
+		first_look(wait, culprit);
+	ASSERT(wait->begun == begun_from(wait->level), "a wait for %s began another of its level or above", wait->what);
 	if (wait->spins < SPINS_BEFORE_NAP)
 		cpu_relax();
 	else
@@ -153,7 +257,7 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 	now = clock_ns();
 	if (!period_passed(wait, now))
 		return;
-	wait->late++;
+	count_period(wait, culprit);
 	wait_report(wait, culprit, (now - wait->start) / NS_PER_MS);
 	if (!is_over(wait, now) || panic_is_ours())
 		return;

@@ -28,7 +28,7 @@ pte_t huge_settled(const pte_t *entry)
 
 	if (!pte_claimed(pte))
 		return pte;
-	wait = wait_begin(wait_deadline_cpus(), "a huge page that another CPU clears");
+	wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
 	wait.soft = true;
 	atomic_add_relaxed(&huge_counts.waited, 1);
 	while (pte_claimed(pte = pte_load(entry)))

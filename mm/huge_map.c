@@ -89,7 +89,7 @@ void huge_unpin(struct huge_pin pin)
 
 static void wait_unpinned(const struct huge_map *map)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a touch of a mapping that goes away");
+	struct wait wait = wait_begin(WAIT_TOUCH, "a touch of a mapping that goes away");
 	cpu_t cpu;
 
 	wait.soft = true; /* a 1 GiB page takes as long as it takes to clear */

@@ -98,7 +98,7 @@ static int split_run(struct mm *mm, u32 index, u32 *split)
 /* The round that splits need, and then those of others who split what we found split. */
 static void split_round(struct mm *mm, u32 split)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU's round after a PMD split");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "another CPU's round after a PMD split");
 
 	wait.soft = true; /* the round has deadlines of its own */
 	if (split > 0) {

@@ -150,7 +150,7 @@ static bool any_in_transit(struct zone *zone, u32 first, u32 end)
 
 static struct wait wait_for_transit(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "blocks in transit to be published before isolation");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "blocks in transit to be published before isolation");
 
 	wait.soft = true;
 	return wait;

@@ -85,7 +85,7 @@ static void name_work(cpu_t cpu)
 /* The wait is for all of them together. False, and each is named, if it was in vain. */
 static bool others_are_idle(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be idle at the end of the run");
+	struct wait wait = wait_begin(WAIT_WORK, "a CPU to be idle at the end of the run");
 	bool ok = true;
 	cpu_t cpu;
 

@@ -312,7 +312,7 @@ int meta_grow(struct node *node, enum meta_kind kind, u64 count)
 	if (atomic_load_relaxed(&meta->growing) == cpu_id() + 1)
 		return -ENOMEM;
 	if (!atomic_cas(&meta->growing, 0, cpu_id() + 1)) {
-		struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that grows META");
+		struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows META");
 
 		while (atomic_load_acquire(&meta->growing))
 			wait_spin(&wait, CPU_NONE);

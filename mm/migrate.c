@@ -194,7 +194,7 @@ static int one_pass(struct zone *zone, u32 first, u32 end, const struct migrate_
 /* What is on its way from hand to hand is waited for; what cannot be moved is tried in so many passes. */
 int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct migrate_stats *stats)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "blocks in transit in a range to be emptied");
+	struct wait wait = wait_begin(WAIT_RANGE, "blocks in transit in a range to be emptied");
 	bool empty = false;
 	unsigned pass = 0;
 	int err = 0;

@@ -196,7 +196,7 @@ static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, n
 
 	if (request & PAGE_NOFLUSH)
 		return NULL;
-	wait = wait_begin(wait_deadline_cpus(), "memory that other CPUs are changing");
+	wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
 	wait.soft = true;
 	while (!page && memory_is_moving(mm) && wait.late == 0) {
 		wait_spin(&wait, CPU_NONE);

@@ -271,7 +271,7 @@ static void drain_all(struct mm *mm)
 	choose_holders(mm, self, g);
 	counter_add(&mm->drain_messages, call_cpus(&self->round_targets, drain_request, mm));
 	cpumask_foreach(cpu, &self->round_targets) {
-		struct wait wait = wait_begin(wait_deadline_cpus(), "a drain of per-CPU lists");
+		struct wait wait = wait_begin(WAIT_DRAIN, "a drain of per-CPU lists");
 
 		while (!has_drained(mm->pcp[cpu], g)) {
 			wait_spin(&wait, cpu);
@@ -279,6 +279,7 @@ static void drain_all(struct mm *mm)
 		}
 	}
 	atomic_store_release(&mm->drains_done, g);
+	wait_moved(WAIT_ROUND);
 }
 
 u64 pcp_drain_tag(const struct mm *mm)
@@ -290,7 +291,7 @@ u64 pcp_drain_tag(const struct mm *mm)
 /* The claim is held until the drain is done, so that one serves all that came too late for it. */
 void pcp_drain_wait(struct mm *mm, u64 tag)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU's drain of per-CPU lists");
+	struct wait wait = wait_begin(WAIT_ROUND, "another CPU's drain of per-CPU lists");
 
 	wait.soft = true; /* the drain has deadlines of its own */
 	while (atomic_load_acquire(&mm->drains_done) < tag) {

@@ -21,7 +21,7 @@
 /* A page that an idle CPU clears is back in a moment: nobody goes without because of it. */
 static struct wait wait_for_cleared(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a pool page that an idle CPU clears");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that an idle CPU clears");
 
 	wait.soft = true;
 	return wait;

@@ -382,7 +382,7 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 
 int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that opens or closes a section");
+	struct wait wait = wait_begin(WAIT_RANGE, "another CPU that opens or closes a section");
 	int err = 0;
 
 	wait.soft = true;

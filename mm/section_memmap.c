@@ -92,7 +92,7 @@ void section_open_home(struct zone *zone, u64 section, const struct memmap_make 
 	if (home == BLOCK_NONE || other == section || section_state(zone->mm, other) == SECTION_OPEN)
 		return;
 	section_open_home(zone, other, make);
-	wait = wait_begin(wait_deadline_cpus(), "a section to be opened that will hold struct pages");
+	wait = wait_begin(WAIT_OPENING, "a section to be opened that will hold struct pages");
 	while (section_open_alone(zone->mm, other, SECTION_MAPPED, make) == -EAGAIN)
 		wait_spin(&wait, CPU_NONE);
 }

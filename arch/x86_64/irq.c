@@ -229,7 +229,7 @@ static void answer(void *arg)
 static void wait_for_handler(const struct irq *irq)
 {
 	struct question q = {.vector = VECTOR_FIRST + (u32)(irq - irqs)};
-	struct wait wait = wait_begin(wait_deadline_cpus(), "an interrupt handler to return");
+	struct wait wait = wait_begin(WAIT_DRAIN, "an interrupt handler to return");
 
 	if (irq->cpu == cpu_id()) {
 		answer(&q);

@@ -195,7 +195,7 @@ static void give_up(cpu_t cpu)
 		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id, stage_text[stage]);
 		return;
 	}
-	wait = wait_begin(wait_deadline_cpus(), "a CPU that joins");
+	wait = wait_begin(WAIT_ANSWER, "a CPU that joins");
 	while (stage_of(cpu) != AP_ONLINE)
 		wait_spin(&wait, cpu);
 }

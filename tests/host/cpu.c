@@ -305,7 +305,7 @@ static void *cpu_thread(void *arg)
 
 void arch_cpus_start(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a simulated CPU to start");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a simulated CPU to start");
 	u64 start = clock_ns();
 
 	atomic_store_release(&host_me->started, true);

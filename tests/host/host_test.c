@@ -243,7 +243,7 @@ static void stay_until(void *arg)
 TEST(host_watch, a_cpu_that_is_awake_is_no_sleeper)
 {
 	static u32 state;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "CPU 1 to be busy");
+	struct wait wait = wait_begin(WAIT_ANSWER, "CPU 1 to be busy");
 	pfn_t frame;
 
 	if (cpu_count < 2)

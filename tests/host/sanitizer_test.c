@@ -73,7 +73,7 @@ static void add_for_ever(void *unused)
 
 TEST(host_sanitizers, thread)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "CPU 1 to run");
+	struct wait wait = wait_begin(WAIT_ANSWER, "CPU 1 to run");
 
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");

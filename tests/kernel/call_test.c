@@ -42,7 +42,7 @@ struct handover {
 /* Wait for a turn: what counts is progress, so a slow host is no failure. False when the other side stands still. */
 static bool wait_for_turn(struct handover *h, u32 turn)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "the other CPU's turn");
+	struct wait wait = wait_begin(WAIT_ANSWER, "the other CPU's turn");
 
 	wait.soft = true;
 	while (atomic_load_acquire(&h->turn) != turn) {
@@ -118,7 +118,7 @@ static void be_busy_masked(void *arg)
 static void call_while(call_fn *occupation)
 {
 	static struct cpus_busy b;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be busy");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be busy");
 	cpu_t other = other_cpu();
 	u32 calls = 0;
 
@@ -156,7 +156,7 @@ struct crossfire {
 
 static bool wait_for_callers(struct crossfire *c)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "all callers to begin");
+	struct wait wait = wait_begin(WAIT_ANSWER, "all callers to begin");
 
 	wait.soft = true;
 	atomic_fetch_add(&c->arrived, 1);
@@ -264,7 +264,7 @@ static void call_first(void *arg)
 static void call_late(void *arg)
 {
 	struct latecomer *l = arg;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "the first call to be served");
+	struct wait wait = wait_begin(WAIT_ANSWER, "the first call to be served");
 
 	while (!atomic_load_acquire(&l->go))
 		wait_spin(&wait, l->callee);

@@ -491,7 +491,7 @@ static void clear_with_interrupts_off(void *arg)
 TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 {
 	const cpu_t cpu = cpus_find_other();
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to begin to clear");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to begin to clear");
 
 	if (cpu == CPU_NONE)
 		SKIP("needs two CPUs");

@@ -45,7 +45,7 @@ static void forget(void)
 
 static bool wait_for_look(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a look at the context");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a look at the context");
 
 	while (!atomic_load_acquire(&seen.done) && wait.late == 0)
 		wait_spin(&wait, CPU_NONE);

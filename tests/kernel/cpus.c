@@ -40,7 +40,7 @@ cpu_t cpus_find_other(void)
 static void arrive_and_run(void *arg)
 {
 	struct gathering *g = arg;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "all CPUs to begin a case");
+	struct wait wait = wait_begin(WAIT_WORK, "all CPUs to begin a case");
 
 	wait.soft = true;
 	wait.ahead = 1; /* short naps: whoever oversleeps the beginning misses the race */
@@ -78,7 +78,7 @@ cpu_t cpus_run_together(call_fn *fn, void *arg)
 
 bool cpus_wait_idle(void)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be idle after a case");
+	struct wait wait = wait_begin(WAIT_WORK, "a CPU to be idle after a case");
 	cpu_t cpu;
 
 	wait.soft = true;
@@ -118,9 +118,30 @@ void cpus_be_deaf(void *arg)
 
 void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to become deaf");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to become deaf");
 
 	EXPECT_EQ(work_start(cpu, cpus_be_deaf, deaf), 0);
 	while (!atomic_load_acquire(&deaf->running))
+		wait_spin(&wait, cpu);
+}
+
+void cpus_move(void *arg)
+{
+	struct cpus_moving *moving = arg;
+
+	while (!atomic_load_acquire(&moving->stop)) {
+		wait_begin(moving->level, "nothing, again and again");
+		atomic_store_release(&moving->running, 1);
+		for (unsigned i = 0; i < 1000; i++)
+			cpu_relax();
+	}
+}
+
+void cpus_move_start(struct cpus_moving *moving, cpu_t cpu)
+{
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to go on");
+
+	EXPECT_EQ(work_start(cpu, cpus_move, moving), 0);
+	while (!atomic_load_acquire(&moving->running))
 		wait_spin(&wait, cpu);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/call.h"
+#include "kernel/wait.h"
 
 /* Any online CPU but this one that has no work, or CPU_NONE. */
 cpu_t cpus_find_other(void);
@@ -32,3 +33,11 @@ struct cpus_deaf {
 };
 void cpus_be_deaf(void *deaf);
 void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu); /* returns when it is */
+
+/* Work that begins one wait of a level after the other, none of which lasts, until somebody sets `stop`. */
+struct cpus_moving {
+	u32 running, stop;
+	enum wait_level level;
+};
+void cpus_move(void *moving);
+void cpus_move_start(struct cpus_moving *moving, cpu_t cpu); /* returns when it does */

@@ -9,6 +9,7 @@
 
 #include "kernel/lock.h"
 #include "kernel/panic.h"
+#include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/shootdown.h"
 #include "kernel/test.h"
@@ -208,9 +209,10 @@ TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 /* What takes as long as it takes is bounded as well, though other lines are printed meanwhile. */
 TEST(kernel_wait, a_soft_wait_ends_the_machine_after_hang_seconds)
 {
-	struct wait wait = wait_begin(20 * NS_PER_MS, "a chunk that never ends");
+	struct wait wait = wait_begin(WAIT_JOB, "a chunk that never ends");
 	const u64 start = clock_ns();
 
+	wait.deadline_ns = 20 * NS_PER_MS;
 	wait.soft = true;
 	hang_seconds = 1;
 	MUST_END_SAYING("gave up waiting for a chunk that never ends");
@@ -218,6 +220,102 @@ TEST(kernel_wait, a_soft_wait_ends_the_machine_after_hang_seconds)
 		wait_spin(&wait, CPU_NONE);
 		watchdog_touch();
 	}
+	STILL_THERE();
+}
+
+/* ---- levels of waits ---- */
+
+/* For some seconds, or until the machine ends. */
+static void wait_in_vain(enum wait_level level, const char *what, cpu_t culprit)
+{
+	const u64 start = clock_ns();
+	struct wait wait = wait_begin(level, what);
+
+	wait.deadline_ns = 20 * NS_PER_MS;
+	while (clock_ns() - start < 10 * NS_PER_S)
+		wait_spin(&wait, culprit);
+}
+
+/* Else two that wait for each other, each again and again, would never end. */
+TEST(kernel_wait, waits_of_one_level_do_not_keep_each_other_alive)
+{
+	static struct cpus_moving moving = {.level = WAIT_ANSWER};
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	cpus_move_start(&moving, other);
+	MUST_END_SAYING("gave up waiting for a wait of this level");
+	wait_in_vain(WAIT_ANSWER, "a wait of this level", other);
+	STILL_THERE();
+}
+
+/* What goes on elsewhere may have nothing to do with it. */
+TEST(kernel_wait, one_that_was_extended_ends_after_hang_seconds)
+{
+	static struct cpus_moving moving = {.level = WAIT_LOCK};
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	cpus_move_start(&moving, other);
+	hang_seconds = 2;
+	MUST_END_SAYING("gave up waiting for what never comes");
+	wait_in_vain(WAIT_ANSWER, "what never comes", CPU_NONE);
+	STILL_THERE();
+}
+
+enum { INNER_PERIODS = 5 };
+#define INNER_PERIOD_NS (100 * NS_PER_MS)
+
+/* First this CPU works, which nobody sees; then it waits for something that never comes. */
+static void work_and_hang(void *unused)
+{
+	const u64 start = clock_ns();
+	struct wait wait;
+
+	(void)unused;
+	while (clock_ns() - start < INNER_PERIODS * INNER_PERIOD_NS)
+		cpu_relax();
+	wait = wait_begin(WAIT_ANSWER, "the inner event");
+	wait.deadline_ns = INNER_PERIOD_NS;
+	for (;;)
+		wait_spin(&wait, CPU_NONE);
+}
+
+/* The outer one is begun before, for a CPU of which nothing is seen: its bound leaves time for the inner one to end. */
+TEST(kernel_wait, of_two_that_hang_the_inner_one_is_named)
+{
+	const cpu_t other = cpus_find_other();
+	struct wait wait;
+	cpu_t idle;
+
+	if (other == CPU_NONE || cpu_count < 3)
+		SKIP("needs three CPUs");
+	for (idle = 0; idle == other || idle == cpu_id(); idle++)
+		;
+	cpus_wait_idle();
+	wait = wait_begin(WAIT_DRAIN, "the outer event");
+	wait.deadline_ns = INNER_PERIOD_NS;
+	REQUIRE(work_start(other, work_and_hang, NULL) == 0);
+	MUST_END_SAYING("gave up waiting for the inner event");
+	while (clock_ns() - wait.start < 10 * NS_PER_S)
+		wait_spin(&wait, idle);
+	STILL_THERE();
+}
+
+TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
+{
+	struct wait outer = wait_begin(WAIT_DRAIN, "the outer event"), inner;
+
+	wait_spin(&outer, CPU_NONE);
+	inner = wait_begin(WAIT_ANSWER, "the inner event");
+	wait_spin(&inner, CPU_NONE);
+	wait_spin(&outer, CPU_NONE); /* the order that is right */
+	inner = wait_begin(WAIT_DRAIN, "the inner event");
+	wait_spin(&inner, CPU_NONE);
+	MUST_END_SAYING("a wait for the outer event began another of its level or above");
+	wait_spin(&outer, CPU_NONE);
 	STILL_THERE();
 }
 

@@ -78,7 +78,7 @@ static u32 attempts, brought;
 static void await_attempt(void)
 {
 	const u32 seen = atomic_load_relaxed(&attempts);
-	struct wait wait = wait_begin(wait_deadline_cpus(), "an attempt to grow a mapping");
+	struct wait wait = wait_begin(WAIT_ANSWER, "an attempt to grow a mapping");
 
 	while (atomic_load_relaxed(&attempts) == seen)
 		wait_spin(&wait, CPU_NONE);

@@ -116,7 +116,7 @@ static void queue_up(void *arg)
 
 TEST(kernel_lock, first_come_first_served)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to queue for a lock");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to queue for a lock");
 	cpu_t cpu, order[QUEUE_MAX];
 	u32 queued = 0;
 

@@ -247,7 +247,7 @@ static void open_shared(struct arena *a, unsigned way, unsigned threads)
 
 	if (cpu != CPU_NONE)
 		REQUIRE(cpus_wait_idle() && work_start(cpu, keep_shut, &k) == 0);
-	wait = wait_begin(wait_deadline_cpus(), "the CPU that keeps META's lock");
+	wait = wait_begin(WAIT_ANSWER, "the CPU that keeps META's lock");
 	while (cpu != CPU_NONE && !atomic_load_acquire(&k.shut))
 		wait_spin(&wait, cpu);
 	open_all(a, way, threads);

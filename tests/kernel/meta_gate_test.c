@@ -202,7 +202,7 @@ struct settling {
 static void settle(void *arg)
 {
 	struct settling *s = arg;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "the other CPUs that settle");
+	struct wait wait = wait_begin(WAIT_GROWTH, "the other CPUs that settle");
 
 	wait.soft = true;
 	meta_give(&s->a->mm, s->frame[atomic_fetch_add(&s->next, 1)], shootdown_tag());

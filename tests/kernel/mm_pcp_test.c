@@ -375,7 +375,7 @@ struct insider {
 static void stay_inside(void *arg)
 {
 	struct insider *in = arg;
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a case to let a CPU leave the allocator");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a case to let a CPU leave the allocator");
 
 	struct pcp *pcp;
 
@@ -395,7 +395,7 @@ static void drain(void *arg)
 TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 {
 	struct insider in = {.a = NULL};
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to enter the allocator");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to enter the allocator");
 	const cpu_t owner = cpus_find_other();
 	cpu_t asker;
 
@@ -467,7 +467,7 @@ static void ask(void *arg)
 /* Idle CPUs ask for a drain, up to `count`: they have taken their tags when this returns. Returns how many. */
 static u32 start_askers(struct asking *s, u32 count)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "CPUs to ask for a drain");
+	struct wait wait = wait_begin(WAIT_ANSWER, "CPUs to ask for a drain");
 	const u32 before = atomic_load_relaxed(&s->asked);
 	u32 started = 0;
 	cpu_t cpu;
@@ -484,7 +484,7 @@ static u32 start_askers(struct asking *s, u32 count)
 /* This CPU is inside and keeps a drain from ending. Those that ask meanwhile came too late for it, and share the next. */
 TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a drain to ask this CPU");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a drain to ask this CPU");
 	struct pcp *pcp;
 	cpu_t cpu;
 	u32 late;
@@ -529,7 +529,7 @@ static void ask_while_locked(void *arg)
 	struct queuer *q = arg;
 	struct zone *zone = arena_phantom_zone(q->a);
 	const struct pcp *mine = pcp_of_this_cpu(&q->a->mm);
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a drain to be asked for");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a drain to be asked for");
 
 	leave_some_on_the_rings(q->a);
 	zone_lock(zone);
@@ -545,7 +545,7 @@ static void ask_while_locked(void *arg)
 TEST(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back)
 {
 	struct queuer q = {.left = -1};
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to have the zone's lock");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to have the zone's lock");
 	const cpu_t owner = cpus_find_other();
 
 	if (owner == CPU_NONE)
@@ -575,7 +575,7 @@ static void hold_until_queued(void *arg)
 {
 	struct holder *h = arg;
 	struct zone *zone = arena_phantom_zone(h->a);
-	struct wait wait = wait_begin(wait_deadline_cpus(), "somebody to queue for a zone's lock");
+	struct wait wait = wait_begin(WAIT_ANSWER, "somebody to queue for a zone's lock");
 
 	wait.soft = true;
 	zone_lock(zone);
@@ -590,7 +590,7 @@ static void hold_until_queued(void *arg)
 TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
 {
 	struct holder h = {.a = NULL};
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to have the zone's lock");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to have the zone's lock");
 	const cpu_t owner = cpus_find_other();
 	cpu_t holder;
 

@@ -97,7 +97,7 @@ static void try_split(void *arg)
 static cpu_t split_at_once(struct splitting *s)
 {
 	struct spinlock *lock = &s->a->mm.table_lock[s->section % TABLE_LOCKS];
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to queue for a table lock");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to queue for a table lock");
 	cpu_t started[3], n = 0;
 
 	s->won = s->lost = 0;
@@ -174,7 +174,7 @@ static u64 made_huge(const struct arena *a)
  */
 static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU that makes huge pages");
+	struct wait wait = wait_begin(WAIT_GROWTH, "a CPU that makes huge pages");
 	struct mm *mm = &u->a->mm;
 	const u64 before = made_huge(u->a);
 	const pfn_t table = take_table(u->a);

@@ -151,7 +151,7 @@ static bool is_begun(struct pool *pool)
 /* A CPU is held up in the middle of making a surplus page: its memory cannot be had. None is counted before it is there. */
 TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a surplus page to be promised");
+	struct wait wait = wait_begin(WAIT_GROWTH, "a surplus page to be promised");
 	const cpu_t other = cpus_find_other();
 	struct users u = {0};
 	struct pool *pool;

@@ -36,7 +36,7 @@ static void reserve_page(void *unused)
 
 static void wait_for(const u32 *flag)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "another CPU that wants a page");
+	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that wants a page");
 
 	while (!atomic_load_acquire(flag))
 		wait_spin(&wait, CPU_NONE);

@@ -45,7 +45,7 @@ static void pool_away(void)
 /* True once as many pages are known to be zero, and every CPU is idle again. */
 static bool wait_zeroed(u64 count)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "pages to be cleared ahead");
+	struct wait wait = wait_begin(WAIT_GROWTH, "pages to be cleared ahead");
 
 	wait.soft = true;
 	while (atomic_load_acquire(&pool_2m.zeroed) < count && wait.late < 4)

@@ -232,7 +232,7 @@ TEST(mm_section, one_that_is_being_opened_counts_as_moving)
 	EXPECT_EQ(sections_moving(&o.a->mm), 0);
 	spin_lock(&o.a->mm.node[0].meta.lock);
 	REQUIRE(work_start(cpu, open_slowly, &o) == 0);
-	wait = wait_begin(wait_deadline_cpus(), "a section to be claimed");
+	wait = wait_begin(WAIT_ANSWER, "a section to be claimed");
 	while (section_state(&o.a->mm, o.section) != SECTION_OPENING)
 		wait_spin(&wait, cpu);
 	EXPECT_EQ(sections_moving(&o.a->mm), 1);

@@ -123,7 +123,7 @@ TEST(kernel_shootdown, an_empty_batch_is_no_round)
 static u64 flushes_on_waking(cpu_t cpu)
 {
 	const u64 before = atomic_load_relaxed(&cpu_data(cpu)->flushes_full);
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a woken CPU to flush");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a woken CPU to flush");
 
 	wait.soft = true;
 	ipi_send(cpu);
@@ -204,7 +204,7 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 
 TEST(kernel_shootdown, a_busy_cpu_has_flushed_when_the_round_returns)
 {
-	struct wait wait = wait_begin(wait_deadline_cpus(), "a CPU to be busy");
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be busy");
 	const cpu_t one = cpus_find_other();
 	struct cpus_busy b = {0};
 	u64 flushed;

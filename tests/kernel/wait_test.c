@@ -3,6 +3,8 @@
  */
 #include "kernel/wait.h"
 
+#include <arch/atomic.h>
+#include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
 
@@ -54,10 +56,11 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 /* A soft wait says so again and again: nothing goes on because of that, and the watchdog must see it. */
 TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 {
-	struct wait wait = wait_begin(1, "nothing, in a test");
+	struct wait wait = wait_begin(WAIT_ANSWER, "nothing, in a test");
 	const u64 progress = log_progress();
 	const u32 before = atomic_load_acquire(&wait_last_report.reports);
 
+	wait.deadline_ns = 1;
 	wait.soft = true;
 	while (wait.late < 2)
 		wait_spin(&wait, CPU_NONE);
@@ -89,4 +92,51 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 	work_wait(other, 0);
 	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0); /* oneself one need not ask */
 	EXPECT_EQ(cpu_where(cpu_count, where, ARRAY_LEN(where), 0), 0);
+}
+
+/* ---- levels ---- */
+
+TEST(kernel_wait, each_level_is_waited_for_twice_as_long_as_the_one_below)
+{
+	for (unsigned level = 1; level < WAIT_LEVELS; level++)
+		EXPECT(wait_bound(level) >= 2 * wait_bound(level - 1));
+}
+
+/* Longer than the bound of the wait, for a CPU that finishes one thing after the other: it is no hang. */
+static void outlast(cpu_t culprit)
+{
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU that goes on");
+
+	wait.deadline_ns = 20 * NS_PER_MS * cpu_deadline_scale();
+	while (wait.late < wait.bound + 3)
+		wait_spin(&wait, culprit);
+	EXPECT(wait.extended);
+}
+
+TEST(kernel_wait, a_wait_lasts_as_long_as_work_below_goes_on)
+{
+	static struct cpus_moving moving;
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	moving = (struct cpus_moving){.level = WAIT_LOCK};
+	cpus_move_start(&moving, other);
+	outlast(other);
+	outlast(CPU_NONE);
+	atomic_store_release(&moving.stop, 1);
+	work_wait(other, 0);
+}
+
+TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_queue_moves)
+{
+	struct wait wait = wait_begin(WAIT_LOCK, "a turn in a queue");
+
+	wait.deadline_ns = NS_PER_MS;
+	wait.ahead = 40;
+	while (wait.late < 3 * wait.bound) {
+		wait.ahead = 40 - wait.late;
+		wait_spin(&wait, CPU_NONE);
+	}
+	EXPECT(wait.extended);
 }
