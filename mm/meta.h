@@ -25,7 +25,7 @@ enum { META_EMERGENCY = 24 };
 
 /*
  * Make `count` frames of `kind` available to meta_take(), growing META if need be: takes zone locks, may open
- * sections, start a round, or wait for the CPU that grows it. Caller holds no lock. 0, or -ENOMEM with nothing reserved.
+ * sections, start a round, or wait for the CPU that grows it (never if this CPU grows META itself). Caller holds no lock. 0, or -ENOMEM with nothing reserved.
  */
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count);
 

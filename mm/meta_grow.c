@@ -6,6 +6,12 @@
  * keeps); any bare one; a free full one of a mapped section as it is; a free huge one, made bare with a round; a
  * free full one, made huge and then bare. So a split succeeds while a node has two free blocks in any state.
  *
+ * A section that is opened for one node may be another's to pay for, where borders of nodes lie inside sections. So a CPU that grows META
+ * may need that of a second node, which another CPU grows just then; and of three stretches that belong to nodes A, B, A
+ * each node can need the other. The rule: a CPU that grows META of any node never waits for growth of another. It
+ * goes without that section, remembers the node it met, and if its own growth came to nothing, gives up its claim,
+ * waits with empty hands until the other's growth has ended, and tries again.
+ *
  * A descriptor (maps and lots) costs 608 bytes in a META frame; spare ones are kept, so a block of tails can always be added.
  */
 #include "mm/meta_grow.h"
@@ -24,7 +30,7 @@
 #include "mm/section.h"
 #include "mm/transit.h"
 
-enum { DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block), TRIM_KEEP = 128, FLUSHES_MAX = 8 };
+enum { DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block), TRIM_KEEP = 128, FLUSHES_MAX = 8, MEETINGS_MAX = 8 };
 
 static void add_spares(struct meta *meta, pfn_t pfn)
 {
@@ -304,33 +310,90 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	return err;
 }
 
-int meta_grow(struct node *node, enum meta_kind kind, u64 count)
+static bool grows(const struct node *node)
+{
+	return atomic_load_relaxed(&node->meta.growing) == cpu_id() + 1;
+}
+
+static bool grows_any(const struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (grows(&mm->node[n]))
+			return true;
+	return false;
+}
+
+static bool claim(struct node *node)
+{
+	return atomic_load_relaxed(&node->meta.growing) == 0 && atomic_cas(&node->meta.growing, 0, cpu_id() + 1);
+}
+
+/* The caller has the claim, and gives it up. *met: a node that it needed and could not wait for; NULL: none. */
+static int grow_claimed(struct node *node, enum meta_kind kind, u64 count, struct node **met)
 {
 	struct meta *meta = &node->meta;
 	int err;
 
-	if (atomic_load_relaxed(&meta->growing) == cpu_id() + 1)
-		return -ENOMEM;
-	if (!atomic_cas(&meta->growing, 0, cpu_id() + 1)) {
-		struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows META");
-
-		while (atomic_load_acquire(&meta->growing))
-			wait_spin(&wait, CPU_NONE);
-		return 0;
-	}
+	meta->met = NULL;
 	err = grow_to(node, kind, count);
+	*met = meta->met;
 	atomic_store_release(&meta->growing, 0);
+	wait_moved(WAIT_GROWTH);
+	return err;
+}
+
+/* For all nodes that this CPU grows: another CPU grows the one that they need. */
+static void note_meeting(struct node *node)
+{
+	struct mm *mm = node->mm;
+
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (grows(&mm->node[n]))
+			mm->node[n].meta.met = node;
+}
+
+/* Until it is not the same CPU any more that grows it. This CPU grows none. */
+static void wait_for_growth(const struct node *node)
+{
+	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows META");
+	const u32 growing = atomic_load_acquire(&node->meta.growing);
+
+	while (growing && atomic_load_acquire(&node->meta.growing) == growing)
+		wait_spin(&wait, growing - 1);
+}
+
+int meta_grow(struct node *node, enum meta_kind kind, u64 count)
+{
+	const bool inside = grows_any(node->mm);
+	struct node *met = node;
+	int err = -ENOMEM;
+
+	if (grows(node))
+		return -ENOMEM;
+	for (unsigned turn = 0; turn < MEETINGS_MAX && err && met; turn++) {
+		if (!claim(node)) {
+			if (inside) {
+				note_meeting(node);
+				return -ENOMEM;
+			}
+			wait_for_growth(node);
+			return 0;
+		}
+		err = grow_claimed(node, kind, count, &met);
+		if (inside)
+			return err;
+		if (err && met)
+			wait_for_growth(met);
+	}
 	return err;
 }
 
 void meta_top_up(struct node *node)
 {
-	struct meta *meta = &node->meta;
+	struct node *met;
 
-	if (has_frames(node, META_LONG, 0) || !atomic_cas(&meta->growing, 0, cpu_id() + 1))
-		return; /* whoever grows it will not leave it short */
-	grow_to(node, META_LONG, 1);
-	atomic_store_release(&meta->growing, 0);
+	if (!has_frames(node, META_LONG, 0) && claim(node)) /* else whoever grows it will not leave it short */
+		grow_claimed(node, META_LONG, 1, &met);
 }
 
 /* An unused block that META can do without, or NULL. */

@@ -5,8 +5,8 @@
 
 /*
  * Bring META nearer to `count` available frames: by what gated frames are done, by one block (free, or of a section opened for
- * it), or when no block is left by a round that frees the gated. One CPU grows a node at a time; others wait for it. 0: look
- * again; -ENOMEM: nothing left, or it is this CPU that grows it just now. No lock held.
+ * it), or when no block is left by a round that frees the gated. One CPU grows a node at a time; others wait for it, but
+ * not those that grow another node. 0: look again; -ENOMEM: nothing left, or this CPU is growing META just now. No lock held.
  */
 int meta_grow(struct node *node, enum meta_kind kind, u64 count);
 

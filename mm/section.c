@@ -160,20 +160,38 @@ static void free_special_pages(struct mm *mm, u32 index)
 	}
 }
 
-/* Private struct pages for a block of an on-demand section: from META's tails, or in need from its long-lived frames. */
+/*
+ * Frames for private struct pages: tails, or in need long-lived ones, of the nearest node that has any. A block that got none would be lost
+ * for good, so a node whose META is short, or cannot be waited for (meta_grow.c), is helped out by the others. NULL: none has.
+ */
+static struct node *reserve_private(struct node *node, enum meta_kind *kind)
+{
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, kind) == 0)
+		return node;
+	*kind = META_LONG;
+	for (node_t i = 0; i < node->mm->nodes; i++) {
+		struct node *from = &node->mm->node[node->fallback[i]];
+
+		if (meta_reserve_emergency(from, MEMMAP_FRAMES_PER_BLOCK) == 0)
+			return from;
+	}
+	return NULL;
+}
+
+/* Private struct pages for a block of an on-demand section. */
 static int give_private_pages(struct opening *o, u32 index, u8 zone)
 {
 	enum meta_kind kind;
+	struct node *from = reserve_private(o->node, &kind);
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 	struct page *pages;
 
-	if (meta_reserve_tails(o->node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0) {
-		kind = META_LONG;
-		if (meta_reserve_emergency(o->node, MEMMAP_FRAMES_PER_BLOCK) < 0)
-			return -ENOMEM;
-	}
+	if (!from)
+		return -ENOMEM;
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		frames[i] = meta_take(o->node, kind);
+		frames[i] = meta_take(from, kind);
+	if (from != o->node)
+		meta_top_up(from);
 	vmemmap_set_full(o->mm, index, frames);
 	pages = pfn_page(o->mm, block_pfn(index)); /* through the vmemmap: the frames need not be neighbours */
 	section_init_special(o->mm, index, pages, zone);
@@ -299,6 +317,7 @@ static int open_claimed(struct opening *o)
 	meta_top_up(o->node);
 	publish_special(o);
 	mm_count(o->mm, COUNT_SECTIONS_OPENED, 1);
+	wait_moved(WAIT_OPENING);
 	return 0;
 }
 

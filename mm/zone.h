@@ -126,6 +126,7 @@ struct meta {
 	u64 unused[META_KINDS]; /* blocks none of whose frames is used */
 	struct gate_lot *gate_first, *gate_last; /* gated frames, in order of tag */
 	u32 growing; /* number + 1 of the one CPU that turns a block into META; 0: none */
+	struct node *met; /* that CPU's: a node whose META it needed meanwhile, and which another CPU was growing */
 };
 
 struct node {

@@ -186,6 +186,10 @@ static void make_ranges(struct arena *a)
 	a->memory = (struct memblock_list){.range = a->ranges[0], .max = ARRAY_LEN(a->ranges[0])};
 	a->reserved = (struct memblock_list){.range = a->ranges[1], .max = ARRAY_LEN(a->ranges[1])};
 	add_shares(a, a->start, o->bytes, o->nodes, o->skew, 0);
+	if (o->again) {
+		memblock_list_subtract(&a->memory, a->start + o->bytes - o->again, a->start + o->bytes);
+		add(&a->memory, a->start + o->bytes - o->again, o->again, 0, 0);
+	}
 	memblock_list_subtract(&a->memory, a->start + o->bytes - o->short_by, a->start + o->bytes);
 	for (unsigned i = 0; i < ARENA_RANGES_MAX; i++)
 		if (o->hole[i].bytes)
@@ -194,7 +198,7 @@ static void make_ranges(struct arena *a)
 	if (o->phantom)
 		add_shares(a, a->phantom, o->phantom, o->phantom_nodes, o->phantom_skew, o->nodes);
 	for (node_t n = 0; n < o->nodes; n++) {
-		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n + (n ? o->skew : 0), 1ULL << BLOCK_SHIFT);
+		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n + (n ? o->skew + o->meta_at : 0), 1ULL << BLOCK_SHIFT);
 		memset(phys_to_virt(a->meta[n]), 0, 1ULL << BLOCK_SHIFT);
 		add(&a->reserved, a->meta[n], 1ULL << BLOCK_SHIFT, 0, OWNER_BOOT);
 	}

@@ -30,6 +30,8 @@ struct arena_options {
 	u64 bytes;     /* real memory: a power of two from 2 MiB on, aligned to its size */
 	node_t nodes;  /* that share it evenly; 0 means 1. Each begins with its META block */
 	u64 skew;      /* node borders lie this much higher than even shares */
+	u64 again;     /* the last of these bytes are the first node's again: of two nodes A and B, stretches A, B, A */
+	u64 meta_at;   /* META blocks of nodes other than the first lie this much above their beginning */
 	u64 short_by;  /* RAM ends this much before the borrowed run does */
 	u64 phantom;   /* bytes of RAM that is not there, whole GiB, above all memory; its node is the last */
 	unsigned (*distance)(node_t from, node_t to); /* NULL: all nodes are equally far */

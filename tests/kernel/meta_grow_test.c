@@ -4,10 +4,15 @@
  */
 #include "mm/meta_grow.h"
 
+#include <arch/atomic.h>
+
+#include "kernel/percpu.h"
 #include "kernel/printk.h"
 #include "kernel/test.h"
+#include "kernel/wait.h"
 #include "mm/meta.h"
 #include "mm/section.h"
+#include "mm/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -161,4 +166,181 @@ TEST(mm_meta, cpus_that_need_more_at_once_get_it)
 	meta_settle(all.node);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+}
+
+/* ---- two nodes that need each other ---- */
+
+/*
+ *   section   0         1         2         3
+ *             [A        |A   |B   |B        |B   |A   ]      A's META is in section 0, B's in section 2
+ *   META of    A         A         B         B               pays
+ *
+ * Both nodes have used up META and all that is open. To grow, A opens section 3, for which B pays, and B section 1, for which A pays.
+ */
+struct needy {
+	struct arena *a;
+	struct node *node[2];
+	u64 reserved[2][META_KINDS];
+	struct block_list taken[2];
+	u64 straddling[2]; /* sections that the node opens to grow, at the other's cost */
+};
+
+/* All but `left` of its long-lived frames. */
+static void exhaust(struct needy *n, node_t i, u64 left)
+{
+	struct node *node = n->node[i];
+
+	n->taken[i] = BLOCK_LIST_INIT;
+	block_take(arena_zone(n->a, i), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &n->taken[i]);
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		n->reserved[i][kind] = node->meta.free[kind] - node->meta.reserved[kind];
+		if (kind == META_LONG)
+			EXPECT_EQ(meta_reserve_emergency(node, n->reserved[i][kind] -= left), 0);
+		else
+			EXPECT_EQ(meta_reserve_now(node, kind, n->reserved[i][kind]), 0);
+	}
+	EXPECT(node->meta.spare);
+}
+
+static void relieve(struct needy *n, node_t i)
+{
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		meta_unreserve(n->node[i], kind, n->reserved[i][kind]);
+		n->reserved[i][kind] = 0;
+	}
+}
+
+static bool borrow_needy(struct needy *n)
+{
+	u64 first;
+
+	n->a = arena_borrow(MIB(512), .nodes = 2, .skew = -MIB(64), .again = MIB(64), .meta_at = MIB(64));
+	if (!n->a)
+		return false;
+	first = arena_block(n->a) / SECTION_BLOCKS;
+	n->straddling[0] = first + 3;
+	n->straddling[1] = first + 1;
+	for (node_t i = 0; i < 2; i++)
+		n->node[i] = &n->a->mm.node[i];
+	for (node_t i = 0; i < 2; i++) {
+		exhaust(n, i, 0);
+		EXPECT_EQ(section_state(&n->a->mm, n->straddling[i]), SECTION_UNOPENED);
+	}
+	return true;
+}
+
+/* Whatever became of it: with META at hand both nodes can grow, and all of memory is there. */
+static void return_needy(struct needy *n)
+{
+	for (node_t i = 0; i < 2; i++) {
+		relieve(n, i);
+		block_list_publish_free(&n->a->mm, &n->taken[i]);
+	}
+	for (node_t i = 0; i < 2; i++) {
+		EXPECT_EQ(n->node[i]->meta.growing, 0);
+		EXPECT_EQ(meta_reserve(n->node[i], META_LONG, NEARLY_ALL / 4), 0);
+		meta_unreserve(n->node[i], META_LONG, NEARLY_ALL / 4);
+		meta_settle(n->node[i]);
+	}
+	EXPECT(arena_accounted(n->a));
+	arena_return(n->a);
+}
+
+struct grower {
+	struct node *node;
+	int err;
+};
+
+static void grow_one(void *arg)
+{
+	struct grower *g = arg;
+
+	g->err = meta_grow(g->node, META_LONG, 1);
+}
+
+/* This CPU grows B. The other one, which grows A and needs B, must not hold A while it waits, and must get what B has afterwards. */
+TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
+{
+	static struct needy n;
+	static struct grower g;
+	const cpu_t cpu = cpus_find_other();
+	struct wait wait;
+	u32 begun;
+
+	if (cpu == CPU_NONE)
+		SKIP("needs two CPUs");
+	if (!borrow_needy(&n))
+		return;
+	g = (struct grower){.node = n.node[0]};
+	begun = atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]);
+	atomic_store_release(&n.node[1]->meta.growing, cpu_id() + 1);
+	REQUIRE(work_start(cpu, grow_one, &g) == 0);
+	wait = wait_begin(WAIT_OPENING, "a CPU to wait for growth");
+	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun && !work_done(cpu))
+		wait_spin(&wait, cpu);
+	EXPECT_EQ(atomic_load_relaxed(&n.node[0]->meta.growing), 0);
+	EXPECT(!work_done(cpu));
+	relieve(&n, 1);
+	atomic_store_release(&n.node[1]->meta.growing, 0);
+	work_wait(cpu, 0);
+	EXPECT_EQ(g.err, 0);
+	EXPECT_EQ(section_state(&n.a->mm, n.straddling[0]), SECTION_OPEN);
+	return_needy(&n);
+}
+
+static void await_growth(const struct node *node, cpu_t cpu)
+{
+	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to begin to grow META");
+
+	while (!atomic_load_acquire(&node->meta.growing) && !work_done(cpu))
+		wait_spin(&wait, cpu);
+}
+
+/* A's grower stands at A's lock until B is being grown, too: then each needs the other node. */
+TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
+{
+	static struct needy n;
+	static struct grower g[2];
+	cpu_t cpu[2];
+
+	cpu[0] = cpus_find_other();
+	for (cpu[1] = cpu[0] + 1; cpu[0] != CPU_NONE && cpu[1] < cpu_count && (cpu[1] == cpu_id() || !work_done(cpu[1]));)
+		cpu[1]++;
+	if (cpu[0] == CPU_NONE || cpu[1] >= cpu_count)
+		SKIP("needs three CPUs");
+	if (!borrow_needy(&n))
+		return;
+	for (node_t i = 0; i < 2; i++)
+		g[i] = (struct grower){.node = n.node[i]};
+	spin_lock(&n.node[0]->meta.lock);
+	for (node_t i = 0; i < 2; i++) {
+		REQUIRE(work_start(cpu[i], grow_one, &g[i]) == 0);
+		await_growth(n.node[i], cpu[i]);
+	}
+	spin_unlock(&n.node[0]->meta.lock);
+	for (node_t i = 0; i < 2; i++)
+		work_wait(cpu[i], 0);
+	EXPECT(g[0].err <= 0 && g[1].err <= 0); /* there is nothing: look again, or no */
+	return_needy(&n);
+}
+
+/* The first node has one frame left, and a second section of which 1 MiB is RAM: nothing in it can become META. */
+TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
+{
+	static struct needy n;
+	u32 block;
+
+	n = (struct needy){.a = arena_borrow(MIB(512), .nodes = 2, .skew = MIB(128),
+					     .hole = {{MIB(129), MIB(255)}})};
+	if (!n.a)
+		return;
+	n.node[0] = &n.a->mm.node[0];
+	block = arena_block(n.a) + SECTION_BLOCKS;
+	exhaust(&n, 0, 1);
+	EXPECT_EQ(section_open(&n.a->mm, block / SECTION_BLOCKS, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(block_look_at(&n.a->mm, block).state, BLOCK_RESERVED);
+	relieve(&n, 0);
+	block_list_publish_free(&n.a->mm, &n.taken[0]);
+	EXPECT(arena_accounted(n.a));
+	arena_return(n.a);
 }
