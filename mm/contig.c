@@ -41,31 +41,59 @@ static void begin_piece(struct zone *zone, u32 index, unsigned order, struct blo
 	block_list_push(zone->mm, list, index);
 }
 
-/* Everything is free and taken, and isolated no more; or nothing is taken. */
+/*
+ * What is free from `index` on, below `end`, up to a slice of it, or a 1 GiB page: taken, and isolated no more. One turn at the lock.
+ * Returns the first block after it, `index` if that is not free.
+ */
+static u32 take_slice(struct zone *zone, u32 index, u32 end, struct block_list *list)
+{
+	const u32 stop = MIN(index + LOCK_SLICE, end);
+	u32 head;
+
+	zone_lock(zone);
+	while (index < stop && (head = buddy_find_run(zone->mm, index)) != BLOCK_NONE) {
+		const struct block_word word = block_look_at(zone->mm, head);
+		const bool giga = word.state == BLOCK_HUGE && word.order == GIGA_ORDER;
+		const u32 next = buddy_unlink_within(zone, head, index, giga ? end : stop);
+
+		if (giga)
+			begin_piece(zone, index, GIGA_ORDER, list);
+		for (; !giga && index < next; index++)
+			begin_piece(zone, index, BLOCK_ORDER, list);
+		index = next;
+	}
+	zone_unlock(zone);
+	return index;
+}
+
+static void end_isolation(struct zone *zone, struct isolation *token)
+{
+	zone_lock(zone);
+	isolate_end(zone, token);
+	zone_unlock(zone);
+}
+
+/*
+ * Everything is free and taken, and isolated no more; or nothing is taken. The token covers the range until all of it is: nobody
+ * isolates a part of it or closes a section of it meanwhile.
+ */
 static int take_all(struct zone *zone, struct isolation *token, struct block_list *list)
 {
 	const u32 end = token->first + token->count;
-	int err = -EBUSY;
+	struct block_list taken = BLOCK_LIST_INIT;
+	u32 index = token->first, next = index;
 
-	zone_lock(zone);
-	if (isolate_test(zone, token->first, token->count)) {
-		for (u32 index = token->first; index < end;) {
-			const u32 head = buddy_find_run(zone->mm, index);
-			const struct block_word word = block_look_at(zone->mm, head);
-			const bool giga = word.state == BLOCK_HUGE && word.order == GIGA_ORDER;
-			const u32 next = buddy_unlink_within(zone, head, index, end);
-
-			if (giga)
-				begin_piece(zone, index, GIGA_ORDER, list);
-			for (; !giga && index < next; index++)
-				begin_piece(zone, index, BLOCK_ORDER, list);
-			index = next;
-		}
-		isolate_end(zone, token);
-		err = 0;
+	if (!isolate_test(zone, token->first, token->count))
+		return -EBUSY;
+	while (index < end && (next = take_slice(zone, index, end, &taken)) > index)
+		index = next;
+	if (index < end) { /* a block with a bad frame was taken out of it meanwhile */
+		block_list_publish_free(zone->mm, &taken);
+		return -EBUSY;
 	}
-	zone_unlock(zone);
-	return err;
+	end_isolation(zone, token);
+	block_list_splice(zone->mm, list, &taken);
+	return 0;
 }
 
 int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how, struct block_list *list,

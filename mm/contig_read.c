@@ -44,13 +44,8 @@ static u32 next_that(struct contig_scan *scan, const struct contig_search *searc
 	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
 
 	for (u64 index = MAX(first, scan->after); index + blocks <= end; index += blocks) {
-		bool found;
-
 		scan->after = index + blocks;
-		zone_lock(scan->zone);
-		found = suits(scan, search, (u32)index);
-		zone_unlock(scan->zone);
-		if (found)
+		if (suits(scan, search, (u32)index))
 			return (u32)index;
 	}
 	return BLOCK_NONE;
@@ -85,23 +80,31 @@ static bool page_suits(struct contig_scan *scan, const struct contig_search *sea
 	return !search->skips_huge && !(search->skips_same && kind.order >= scan->order && !block.cma);
 }
 
+/* All of one block, in one turn at the lock: it stays what it is, so its struct pages and their heads are there. */
+static bool block_suits(struct contig_scan *scan, const struct contig_search *search, u32 index)
+{
+	const struct page *pages = pfn_page(scan->zone->mm, block_pfn(index));
+	struct readable block;
+	bool suits;
+
+	zone_lock(scan->zone);
+	suits = is_readable(scan->zone, index, &block);
+	if (suits) {
+		const struct block_seen seen = {.cma = block_word_type(block.word) == MIGRATE_CMA,
+						.free = block.head.flags & BLOCK_FREE};
+
+		for (unsigned i = 0; i < BLOCK_FRAMES && suits; i++)
+			suits = page_suits(scan, search, &pages[i], seen);
+	}
+	zone_unlock(scan->zone);
+	return suits;
+}
+
 static bool every_page_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
 {
-	struct mm *mm = scan->zone->mm;
-
-	for (u32 index = first; index < first + order_blocks(scan->order); index++) {
-		const struct page *pages = pfn_page(mm, block_pfn(index));
-		struct readable block;
-		struct block_seen seen;
-
-		if (!is_readable(scan->zone, index, &block))
+	for (u32 index = first; index < first + order_blocks(scan->order); index++)
+		if (!block_suits(scan, search, index))
 			return false;
-		seen = (struct block_seen){.cma = block_word_type(block.word) == MIGRATE_CMA,
-					   .free = block.head.flags & BLOCK_FREE};
-		for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-			if (!page_suits(scan, search, &pages[i], seen))
-				return false;
-	}
 	return true;
 }
 
@@ -161,11 +164,18 @@ static u64 step_over(struct contig_scan *scan, pfn_t pfn)
 static bool every_step_suits(struct contig_scan *scan, const struct contig_search *search, u32 first)
 {
 	const pfn_t end = block_pfn(first) + order_pages(scan->order);
+	pfn_t pfn = block_pfn(first);
 	u64 step = 1;
 
 	(void)search;
-	for (pfn_t pfn = block_pfn(first); step > 0 && pfn < end; pfn += step)
-		step = step_over(scan, pfn);
+	while (step > 0 && pfn < end) { /* a turn at the lock for each block that is reached */
+		const pfn_t border = ALIGN_DOWN(pfn, BLOCK_FRAMES) + BLOCK_FRAMES;
+
+		zone_lock(scan->zone);
+		for (; step > 0 && pfn < border; pfn += step)
+			step = step_over(scan, pfn);
+		zone_unlock(scan->zone);
+	}
 	return step > 0;
 }
 

@@ -132,20 +132,36 @@ static int isolate_some(struct zone *zone, u32 index, u32 end)
 	return done;
 }
 
-/* Under the lock, so that what is no more in transit is where it was published to. */
-static bool any_in_transit(struct zone *zone, u32 first, u32 end)
+/* Is this so of any block of [first, end)? Under the lock, a slice in each turn. */
+static bool any_block(struct zone *zone, u32 first, u32 end, bool (*is_so)(struct mm *mm, u32 index))
 {
 	bool any = false;
 
-	zone_lock(zone);
-	for (u32 index = first; index < end && !any; index++) {
-		struct block_word head;
+	for (u32 index = first; index < end && !any;) {
+		const u32 stop = MIN(index + LOCK_SLICE, end);
 
-		block_run_head(zone->mm, index, &head);
-		any = head.flags & BLOCK_TRANSIT;
+		zone_lock(zone);
+		for (; index < stop && !any; index++) {
+			any = is_so(zone->mm, index);
+			lock_work(1);
+		}
+		zone_unlock(zone);
 	}
-	zone_unlock(zone);
 	return any;
+}
+
+/* Looked at under the lock: what is no more in transit is where it was published to. */
+static bool is_in_transit(struct mm *mm, u32 index)
+{
+	struct block_word head;
+
+	block_run_head(mm, index, &head);
+	return head.flags & BLOCK_TRANSIT;
+}
+
+static bool is_not_free(struct mm *mm, u32 index)
+{
+	return buddy_find_run(mm, index) == BLOCK_NONE;
 }
 
 static struct wait wait_for_transit(void)
@@ -185,7 +201,7 @@ int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *tok
 		else
 			index += (u32)done;
 	}
-	while (done > 0 && wait.late == 0 && any_in_transit(zone, first, end))
+	while (done > 0 && wait.late == 0 && any_block(zone, first, end, is_in_transit))
 		wait_spin(&wait, CPU_NONE);
 	if (done > 0 && wait.late == 0)
 		return 0;
@@ -232,8 +248,5 @@ void isolate_undo(struct zone *zone, struct isolation *token)
 
 bool isolate_test(struct zone *zone, u32 first, u32 count)
 {
-	for (u32 index = first; index < first + count; index++)
-		if (buddy_find_run(zone->mm, index) == BLOCK_NONE)
-			return false;
-	return true;
+	return !any_block(zone, first, first + count, is_not_free);
 }

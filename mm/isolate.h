@@ -57,5 +57,8 @@ void isolate_move(struct zone *zone, struct isolation *from, struct isolation *t
 /* Does any token cover a block of the range? Zone lock held. */
 bool isolate_covers(const struct zone *zone, u32 first, u32 count);
 
-/* Is every frame of the range in the buddy? Zone lock held. */
+/*
+ * Is every frame of the range in the buddy? Looked at in turns at the lock: what is free in a range that the caller has isolated stays
+ * so, but for a block that bad_frames.c has in transit for a moment. No lock held.
+ */
 bool isolate_test(struct zone *zone, u32 first, u32 count);

@@ -204,9 +204,7 @@ int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_
 		err = one_pass(zone, first, first + count, how, stats);
 		if (pass > 0 && err != -EAGAIN)
 			pcp_drain_all(zone->mm); /* what was on its way to a list when the range was isolated */
-		zone_lock(zone);
 		empty = isolate_test(zone, first, count);
-		zone_unlock(zone);
 		if (!empty && err == -EAGAIN && wait.late == 0)
 			wait_spin(&wait, CPU_NONE);
 		else

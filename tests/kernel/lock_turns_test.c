@@ -7,6 +7,7 @@
 #include "kernel/printk.h"
 #include "kernel/test.h"
 #include "mm/buddy.h"
+#include "mm/contig.h"
 #include "mm/transit.h"
 #include "tests/kernel/huge_records.h"
 #include "tests/kernel/pool_check.h"
@@ -70,6 +71,32 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 	pool_expect_consistent(&a->pool);
 	pool_unreserve(&a->pool, PROMISED);
 	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), PROMISED);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A range that begins and ends inside of free runs of a gigabyte, of as many blocks as no slice has. */
+TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
+{
+	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF };
+	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
+	struct block_list list = BLOCK_LIST_INIT;
+	struct contig_stats stats = {0};
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(3));
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	arena_open_all(a);
+	test_option("lock_holds", "on");
+	EXPECT_EQ(contig_take(zone, arena_phantom_block(a) + OFF, COUNT, &how, &list, &stats), 0);
+	expect_slices("taking a range", LOCK_ZONE);
+	EXPECT_EQ(list.count, COUNT);
+	EXPECT_EQ(list.head, arena_phantom_block(a) + OFF);
+	EXPECT(!zone->isolations);
+	block_list_publish_free(&a->mm, &list);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), 3);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -2,7 +2,7 @@
  * Whose an isolation is: mm/isolate.c against mm/section_close.c, mm/section.c and those who take blocks (mm/transit.c, contig.c).
  *
  *   isolator 0, 1  claims a range, 0 both blocks and 1 the second: token on the zone's list, then bit by bit; waits for what is in
- *                  transit; undoes it, or takes all that is free, which ends the isolation under the same lock
+ *                  transit; undoes it, or takes all of it if all is free, which ends the isolation block by block, then its token
  *   closer         closes the section of both blocks if all of it is free and under no token; opens it again, which gives types
  *   taker          takes a free block that is not isolated, changes it, publishes it
  *
@@ -80,25 +80,29 @@ inline undo(t)
 	atomic { token[t] = false; assert(all_sound) }
 }
 
-/* take_all(): all free, and no longer isolated, in one step */
+/* take_all(): all free, looked at block by block; each taken, and no longer isolated, in a step; the token at the end */
 inline take_all(t)
 {
-	atomic {
-		assert(t == 1 || isolated[0]);
-		assert(isolated[1]);
-		if
-		:: listed[1] && (t == 1 || listed[0]) ->
-			listed[1] = false; transit[1] = true; isolated[1] = false;
-			if
-			:: t == 0 -> listed[0] = false; transit[0] = true; isolated[0] = false
-			:: else
-			fi;
-			token[t] = false;
-			taken = true
-		:: else
-		fi;
-		assert(all_sound)
-	}
+	b = t; taken = true;
+	do
+	:: b < BLOCKS -> atomic { assert(isolated[b]); taken = taken && listed[b]; b++ }
+	:: else -> break
+	od;
+	b = t;
+	do
+	:: taken && b < BLOCKS ->
+		atomic {
+			assert(isolated[b] && listed[b]); /* as it was when it was looked at */
+			listed[b] = false; transit[b] = true; isolated[b] = false;
+			assert(all_sound);
+			b++
+		}
+	:: else -> break
+	od;
+	if
+	:: taken -> atomic { token[t] = false; assert(all_sound) }
+	:: else
+	fi
 }
 
 /* block_publish_free() */
