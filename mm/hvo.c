@@ -119,32 +119,27 @@ static bool run_has_leaf(const struct mm *mm, u32 index)
 	return false;
 }
 
-/* A run that stays as it is: the frame reserved for its head goes back. */
-static void leave_out(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, u32 index, struct block_list *left_out)
-{
-	if (mode->new_head)
-		meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
-	block_list_remove(mm, list, index);
-	block_list_push(mm, left_out, index);
-}
-
 /*
- * Split all sections of the list. From the first lack of a frame on, runs that are under a leaf go to `left_out`, and nobody looks at them
- * again: another CPU may split the leaf any time, and the remap pass, which would find a table then, has not waited for its round. Runs
- * that are under tables by now may be others' splits too: the wait at the end is for all of those.
+ * Split all sections of the list. Where there is no frame for a table, runs that are under the leaf go to `left_out`, and this turn does not
+ * look at them again: another CPU may split the leaf any time, and the remap pass, which would find a table then, has not waited for its
+ * round. Runs that are under tables by now may be others' splits too: the wait at the end is for all of those.
  */
 static void split_pass(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left_out)
 {
-	bool frames = true;
+	u64 starved = ~0ULL;
 	u32 split = 0;
 
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
+		const u64 section = index / SECTION_BLOCKS;
+
 		next = block_at(mm, index)->next;
-		if (frames)
-			frames = split_run(mm, index, &split) >= 0;
-		if (!frames && run_has_leaf(mm, index))
-			leave_out(mm, mode, list, index, left_out);
-		if (split > 0 && mode->flush_each) {
+		if (section != starved && split_run(mm, index, &split) < 0)
+			starved = section;
+		if (section == starved && run_has_leaf(mm, index)) {
+			block_list_remove(mm, list, index);
+			block_list_push(mm, left_out, index);
+		}
+		if (split > 0 && mode->split_each) {
 			split_round(mm, split);
 			split = 0;
 		}
@@ -251,7 +246,7 @@ static bool is_formed(const struct page *head, unsigned order)
 	return true;
 }
 
-static void form_all(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
+void hvo_form(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
 {
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(mm, index)->next) {
 		struct page *head = pfn_page(mm, block_pfn(index));
@@ -300,7 +295,7 @@ static void optimise_stretch(struct stretch *s)
 	for (u32 index = s->list.head; index != BLOCK_NONE; index = block_at(s->mm, index)->next) {
 		const bool changed = optimise_one(s->mm, s->mode, &stash, index);
 
-		if (changed && s->mode->flush_each)
+		if (changed && s->mode->remap_each)
 			hvo_round(s->mode);
 		s->remapped |= changed;
 	}
@@ -353,23 +348,17 @@ static void optimise_parallel(struct stretch *whole, unsigned threads)
 	}
 }
 
-u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
+/* All passes once. What could not be split goes to `left_out`; a head frame reserved for it still is. */
+static void optimise_once(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left_out)
 {
 	struct stretch whole = {.mm = mm, .mode = mode};
-	struct block_list left_out = BLOCK_LIST_INIT;
-	struct survey survey;
+	const struct survey survey = survey_list(mm, list);
 	unsigned threads;
-	u64 failed;
 
-	if (!mode->optimise) {
-		form_all(mm, mode, list);
-		return 0;
-	}
-	survey = survey_list(mm, list);
 	if (survey.to_do == 0)
-		return 0; /* all as it was left */
+		return; /* all as it was left */
 	if (survey.mapped)
-		split_pass(mm, mode, list, &left_out);
+		split_pass(mm, mode, list, left_out);
 	whole.list = *list;
 	threads = threads_for(mode, MIN(survey.to_do, list->count));
 	if (threads > 1)
@@ -377,11 +366,42 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	else
 		optimise_stretch(&whole);
 	*list = whole.list;
-	if (whole.remapped && !mode->flush_each && !(mode->defer && hvo_defer))
+	if (whole.remapped && !mode->remap_each && !(mode->defer && hvo_defer))
 		hvo_round(mode);
-	failed = left_out.count;
-	block_list_publish_free(mm, &left_out);
-	return failed;
+}
+
+/* Frames that pass 3 freed, for what pass 1 had none for. */
+static void free_gathered(struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_flush_gated(&mm->node[n]);
+}
+
+u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left)
+{
+	struct block_list todo = *list;
+	u64 before;
+
+	*left = BLOCK_LIST_INIT;
+	if (!mode->optimise) {
+		hvo_form(mm, mode, list);
+		return 0;
+	}
+	*list = BLOCK_LIST_INIT;
+	do {
+		struct block_list left_out = BLOCK_LIST_INIT;
+
+		before = todo.count;
+		optimise_once(mm, mode, &todo, &left_out);
+		block_list_splice(mm, list, &todo);
+		todo = left_out;
+		if (todo.count > 0 && todo.count < before)
+			free_gathered(mm);
+	} while (todo.count > 0 && todo.count < before);
+	for (u32 index = todo.head; index != BLOCK_NONE && mode->new_head; index = block_at(mm, index)->next)
+		meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
+	*left = todo;
+	return todo.count;
 }
 
 void hvo_settle(struct mm *mm, u32 index)

@@ -4,6 +4,8 @@
  *
  *   before S0   unbatched   flush all CPUs after each PMD split and after each page's remap
  *   S0          batched     split all, one flush, remap all, one flush; restore with one flush
+ *     in part   split-only  splits share a flush, each remap has its own: the 10th patch alone
+ *               remap-only  each split has its own, remaps share one: the 11th and 12th alone
  *   ours        on          tails that were never needed are never built: bare -> huge is not present -> present, no flush;
  *                           freed huge blocks stay huge; only blocks that were split before are remapped
  *               off         struct pages as they are, all tails written
@@ -20,7 +22,9 @@ struct hvo_mode {
 	const char *name;
 	bool optimise;   /* share the tails; else all struct pages stay */
 	bool mapped;     /* take blocks of mapped sections only: the baselines */
-	bool flush_each; /* a round per page and step instead of one per batch and step */
+	bool split_each; /* a round for each split instead of one for a batch: before the series' 10th patch */
+	bool remap_each; /* a round for each page remapped or restored: before its 11th and 12th */
+	bool part;       /* one patch without the others: benchmarks run it where it is named */
 	bool new_head;   /* the head moves to a frame of its own, as in S0; else it stays in place */
 	bool keep;       /* freed pages that have all their struct pages stay formed, for the next to grow */
 	bool defer;      /* the round after a remap may wait until somebody uses the page: see hvo_settle() */
@@ -28,7 +32,7 @@ struct hvo_mode {
 	enum shootdown_idle idle; /* baselines interrupt every CPU, and join nobody's round (hvo_steps.h) */
 };
 
-extern const struct hvo_mode hvo_modes[]; /* off, unbatched, batched, on, off-keep; ends with a NULL name */
+extern const struct hvo_mode hvo_modes[]; /* ends with a NULL name */
 
 /* The mode chosen with hvo=, on by default; by name, NULL if there is none. */
 const struct hvo_mode *hvo_mode_selected(void);
@@ -41,10 +45,14 @@ const struct hvo_mode *hvo_mode_find(const char *name);
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count, struct block_list *list);
 
 /*
- * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them. Runs
- * that could not be changed, for lack of frames, are free again when this returns; their number is the result.
+ * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them. Where a page
+ * table can not be had to split a section, the others are done first, the frames they gave up are flushed, and the rest is tried again,
+ * while that helps. Runs that are left, all their struct pages as they were, go to `left`, in transit; their number is the result.
  */
-u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
+u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left);
+
+/* FULL runs of `list`, in transit, become huge pages with all their struct pages, as hvo=off makes them. */
+void hvo_form(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list);
 
 /*
  * Whoever gives a page to a user calls this first: the round that its remap left due, if nobody had one since, is done now. Until
@@ -53,8 +61,8 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 void hvo_settle(struct mm *mm, u32 index);
 
 /*
- * The opposite, before pages of mapped sections go back to the buddy: all struct pages are private again. Stops at the first lack of
- * frames: 0 or -ENOMEM, and *restored counts what was restored and moved to `done`; the rest stays in `list`, still
+ * The opposite, before pages of mapped sections go back to the buddy: all struct pages are private again. Goes on past what there are no
+ * frames for: 0 or -ENOMEM, and *restored counts what was restored and moved to `done`; the rest stays in `list`, still
  * huge and whole (S0's contract: error *and* count). Pages that have all their struct pages just move.
  */
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done,

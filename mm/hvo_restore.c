@@ -64,25 +64,27 @@ static int restore_run(struct mm *mm, u32 index)
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done,
 		u64 *restored)
 {
-	int err = 0;
+	struct block_list kept = BLOCK_LIST_INIT;
+	u32 index;
 
 	*restored = 0;
-	while (list->head != BLOCK_NONE) {
-		const u32 index = list->head;
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
 		const struct block_word word = block_look_at(mm, index);
 		const bool huge = word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED);
 
-		if (huge && (err = restore_run(mm, index)) < 0)
-			break;
-		block_list_pop(mm, list);
+		if (huge && restore_run(mm, index) < 0) {
+			block_list_push(mm, &kept, index);
+			continue;
+		}
 		block_list_push(mm, done, index);
 		*restored += huge;
-		if (huge && mode->flush_each)
+		if (huge && mode->remap_each)
 			hvo_round(mode);
 	}
-	if (*restored > 0 && !mode->flush_each)
+	if (*restored > 0 && !mode->remap_each)
 		hvo_round(mode);
-	return err;
+	*list = kept;
+	return kept.count ? -ENOMEM : 0;
 }
 
 /* ---- demotion ---- */

@@ -17,10 +17,14 @@ enum { HVO_ON = 3, HEADS_BATCH = BLOCK_FRAMES };
 
 const struct hvo_mode hvo_modes[] = {
 	{.name = "off", .mapped = true, .idle = SHOOTDOWN_ALL_CPUS},
-	{.name = "unbatched", .optimise = true, .mapped = true, .flush_each = true, .new_head = true,
+	{.name = "unbatched", .optimise = true, .mapped = true, .split_each = true, .remap_each = true, .new_head = true,
 	 .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = "batched", .optimise = true, .mapped = true, .new_head = true, .idle = SHOOTDOWN_ALL_CPUS},
 	[HVO_ON] = {.name = "on", .optimise = true, .defer = true, .parallel = true, .idle = SHOOTDOWN_SKIP_IDLE},
+	{.name = "split-only", .optimise = true, .mapped = true, .remap_each = true, .new_head = true, .part = true,
+	 .idle = SHOOTDOWN_ALL_CPUS},
+	{.name = "remap-only", .optimise = true, .mapped = true, .split_each = true, .new_head = true, .part = true,
+	 .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = "off-keep", .mapped = true, .keep = true, .idle = SHOOTDOWN_ALL_CPUS},
 	{.name = NULL},
 };
@@ -247,13 +251,14 @@ void hvo_bare_run(struct zone *zone, u32 index)
 u64 hvo_huge_free_full(struct zone *zone, u64 count)
 {
 	struct mm *mm = zone->mm;
-	struct block_list list = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
 	u64 changed;
 
 	if (block_take(zone, FREE_FULL, BLOCK_ORDER, count, BLOCK_HUGE, &list) == 0)
 		return 0;
-	hvo_optimise(mm, &hvo_modes[HVO_ON], &list);
+	hvo_optimise(mm, &hvo_modes[HVO_ON], &list, &left);
 	changed = list.count;
 	block_list_publish_free(mm, &list);
+	block_list_publish_free(mm, &left);
 	return changed;
 }

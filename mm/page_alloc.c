@@ -90,11 +90,15 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 /* One run changed into a 2 MiB or 1 GiB page. */
 static u32 make_huge(struct zone *zone, unsigned order)
 {
-	struct block_list list = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
 	const struct hvo_mode *mode = hvo_mode_find("on");
 
-	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0 || hvo_optimise(zone->mm, mode, &list) > 0)
+	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0)
 		return BLOCK_NONE;
+	if (hvo_optimise(zone->mm, mode, &list, &left) > 0) {
+		block_list_publish_free(zone->mm, &left);
+		return BLOCK_NONE;
+	}
 	hvo_settle(zone->mm, list.head);
 	block_list_publish_used(zone->mm, &list, 0);
 	pcp_count_in_use(zone, (s64)order_pages(order));

@@ -43,10 +43,13 @@ static void settle_all(struct mm *mm)
 
 /* ---- in ---- */
 
+/* Persistent, surplus, or surplus and promised as soon as they can be found. */
+enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
+
 /* One turn at the lock for a slice; on a machine of one node the list just changes hands. */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count, surplus = kept == POOL_KEPT_AS_SURPLUS;
+	const u64 count = list->count, surplus = kept != POOL_KEPT;
 	u32 index;
 
 	spin_lock(&pool->lock);
@@ -67,6 +70,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	pool->surplus += surplus * count;
 	pool->pages += count;
 	pool->free += count;
+	pool->reserved += kept == POOL_PROMISED ? count : 0;
 	spin_unlock(&pool->lock);
 }
 
@@ -117,6 +121,17 @@ static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 co
 		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
 }
 
+/* What cannot be optimised is a page like any other, with all its struct pages. */
+static void optimise_all(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+{
+	struct block_list left = BLOCK_LIST_INIT;
+
+	if (hvo_optimise(pool->mm, mode, list, &left) == 0)
+		return;
+	hvo_form(pool->mm, mode, &left);
+	block_list_splice(pool->mm, list, &left);
+}
+
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list)
 {
 	context_assert(CONTEXT_ORDINARY);
@@ -124,7 +139,7 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 		take_from_all(pool, mode, count, list);
 	else
 		take_from_node(pool, mode, node, count, list);
-	hvo_optimise(pool->mm, mode, list);
+	optimise_all(pool, mode, list);
 	return list->count;
 }
 
@@ -152,6 +167,21 @@ u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
 	return pool_grow_on(pool, mode, NODE_NONE, count);
 }
 
+u64 pool_add_promised(struct pool *pool, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 made;
+
+	context_assert(CONTEXT_ORDINARY);
+	pool_make(pool, hvo_mode_selected(), NODE_NONE, count, &list);
+	made = pool_enqueue(pool, &list, POOL_PROMISED);
+	spin_lock(&pool->lock);
+	pool->making -= count;
+	spin_unlock(&pool->lock);
+	settle_all(pool->mm);
+	return made;
+}
+
 /* ---- out ---- */
 
 /* Pool lock held. Up to `count` free pages of one node; if some of its free pages are surplus, those go first. */
@@ -171,24 +201,58 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	pool->surplus -= MIN(taken, surplus);
 }
 
-/* Up to `count` free, unreserved pages off the pool in one turn at the lock: in equal shares, as far as nodes have them. */
-static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct block_list *list)
+/* Pool lock held. These pages are off the lists of free ones. */
+static void leave_pool(struct pool *pool, const struct block_list *list)
 {
-	const node_t nodes = pool->mm->nodes;
-
-	spin_lock(&pool->lock);
-	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
-	for (node_t n = nodes; n-- > 0 && only == NODE_NONE;)
-		dequeue_from_node(pool, &pool->node[n], (count - list->count) / (n + 1), list);
-	for (node_t n = nodes; n-- > 0;)
-		if (only == NODE_NONE || n == only)
-			dequeue_from_node(pool, &pool->node[n], count - list->count, list);
 	for (u32 index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next) {
 		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
 		block_set_pool_free(pool->mm, index, false);
 	}
 	pool->pages -= list->count;
 	pool->free -= list->count;
+}
+
+/* Pool lock held. Equal shares from all nodes, the odd pages from each in turn; then from any what others do not have. */
+static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
+{
+	const node_t nodes = pool->mm->nodes, first = pool->free_turn;
+
+	for (node_t i = 0; i < nodes; i++)
+		dequeue_from_node(pool, &pool->node[(first + i) % nodes], share_of(count - list->count, nodes - i), list);
+	for (node_t i = 0; i < nodes; i++)
+		dequeue_from_node(pool, &pool->node[(first + i) % nodes], count - list->count, list);
+	pool->free_turn = (node_t)((first + list->count) % nodes);
+}
+
+/* Up to `count` free, unreserved pages off the pool in one turn at the lock. */
+static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct block_list *list)
+{
+	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	if (only == NODE_NONE)
+		dequeue_from_all(pool, count, list);
+	else if (only < pool->mm->nodes)
+		dequeue_from_node(pool, &pool->node[only], count, list);
+	leave_pool(pool, list);
+	spin_unlock(&pool->lock);
+}
+
+/* The same of nodes that have surplus pages, as surplus. */
+static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *list)
+{
+	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		struct pool_node *node = &pool->node[n];
+		const u64 most = MIN(count - list->count, MIN(node->surplus, node->free.count));
+
+		for (u64 i = 0; i < most; i++)
+			block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
+		node->pages -= most;
+		node->surplus -= most;
+		pool->surplus -= most;
+	}
+	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
 }
 
@@ -219,12 +283,10 @@ static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struc
 }
 
 /*
- * Runs in transit that need restoring. S0's contract: restore until the first error, free what was restored, which brings
- * frames, and try the rest again while that helps. What cannot be restored stays in the pool, usable: pool_resize()
- * counts it as surplus. Returns how many were given back.
+ * Runs in transit that need restoring. S0's contract: restore what there are frames for, free that, which brings frames, and
+ * try the rest again while that helps. What cannot be restored stays in the pool, usable, as surplus. Returns how many were given back.
  */
-static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list,
-			    enum pool_kept kept)
+static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
 {
 	struct mm *mm = pool->mm;
 	u64 given = 0, restored;
@@ -237,7 +299,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 		forget_heads(mm, mode, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
-	pool_enqueue(pool, list, kept);
+	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
 	return given;
 }
 
@@ -256,7 +318,7 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 	}
 }
 
-u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, enum pool_kept kept)
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
 {
 	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
@@ -268,7 +330,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
-		given += release_restored(pool, mode, &restore, kept);
+		given += release_restored(pool, mode, &restore);
 	}
 	settle_all(pool->mm);
 	return given;
@@ -280,7 +342,23 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 
 	context_assert(CONTEXT_ORDINARY);
 	pool_dequeue(pool, node, count, &list);
-	return pool_release(pool, mode, &list, POOL_KEPT);
+	return pool_release(pool, mode, &list);
+}
+
+u64 pool_shed_surplus(struct pool *pool, u64 count)
+{
+	u64 shed = 0, tried = 0, taken;
+
+	context_assert(CONTEXT_ORDINARY);
+	do {
+		struct block_list list = BLOCK_LIST_INIT;
+
+		dequeue_surplus(pool, MIN(count - tried, LOCK_SLICE), &list);
+		taken = list.count;
+		tried += taken;
+		shed += taken ? pool_release(pool, hvo_mode_selected(), &list) : 0;
+	} while (taken == LOCK_SLICE && tried < count); /* those that could not be restored came back */
+	return shed;
 }
 
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
@@ -366,11 +444,19 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	return mark_surplus(pool, target); /* in use, promised or not restorable: gone when they come back */
 }
 
+void pool_set_overcommit(struct pool *pool, u64 count)
+{
+	spin_lock(&pool->lock);
+	pool->overcommit = count;
+	spin_unlock(&pool->lock);
+}
+
 /* ---- between pools ---- */
 
 /* 1 GiB pages that have all their struct pages become 2 MiB pages that the mode makes huge. */
-static void demote_full(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *done)
+static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, struct block_list *done)
 {
+	struct mm *mm = pool->mm;
 	struct hvo_mode in_place = *mode; /* heads were reserved for nobody: they stay where they are */
 	struct block_list pieces = BLOCK_LIST_INIT;
 	u32 index;
@@ -378,9 +464,8 @@ static void demote_full(struct mm *mm, const struct hvo_mode *mode, struct block
 	in_place.new_head = false;
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
 		block_cut(block_zone(mm, index), index, &pieces);
-	hvo_optimise(mm, &in_place, &pieces);
-	while ((index = block_list_pop(mm, &pieces)) != BLOCK_NONE)
-		block_list_push(mm, done, index);
+	optimise_all(pool, &in_place, &pieces);
+	block_list_splice(mm, done, &pieces);
 }
 
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
@@ -402,7 +487,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;
 	forget_heads(mm, mode, &restorable);
-	demote_full(mm, mode, &restorable, &done);
+	demote_full(from, mode, &restorable, &done);
 
 	pool_enqueue(to, &done, POOL_KEPT);
 	pool_enqueue(from, &huge, POOL_KEPT); /* what could not be changed goes back as it is */

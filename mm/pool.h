@@ -12,7 +12,7 @@
  *   persistent  pages - surplus: what resizing sets
  *   overcommit  how many surplus pages may be made when a page is wanted and none is free
  *
- * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise held them.
+ * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise holds them.
  *
  * BLOCK_POOL_FREE says that a page is on its node's list; it changes under the pool's lock. A page may be replaced by another
  * (migrate.h): a free one by the pool alone, a used one through its holder's mover; the counts stay.
@@ -42,6 +42,7 @@ struct pool {
 	u64 zeroed;   /* free pages known to be zero: their records say so, and they stand first */
 	u64 clearing; /* pages in use because an idle CPU clears them, back in a moment */
 	u64 turn;   /* pages asked for so far: where equal shares begin; atomic */
+	node_t free_turn; /* where equal shares to give back begin; under the lock */
 	struct pool_node *node;
 };
 
@@ -71,24 +72,35 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
  */
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target);
 
+/* How many surplus pages there may be from now on; those there are stay until they are given back. Context: handler. */
+void pool_set_overcommit(struct pool *pool, u64 count);
+
 /* Split up to `count` free 1 GiB pages into 2 MiB pages of `to`, one batch. Returns how many were split. */
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count);
 
 /*
  * For pool_use.c: up to `count` pages of `node`, or of any that can if it is NODE_NONE, huge and in transit. And: pages
- * that left the pool go back to the buddy; those that cannot be restored stay, counted as `kept` says. Returns how many
- * went.
+ * that left the pool go back to the buddy; those that cannot be restored stay, as surplus. Returns how many went.
  */
-enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS };
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count, struct block_list *list);
-u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list, enum pool_kept kept);
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list);
 
 /* One page, used by nobody and on no list, from the nearest node that has one; in no count yet. BLOCK_NONE if there is none. (pool_use.c) */
 u32 pool_make_near(struct pool *pool, node_t near);
 
-/* Promise `count` free pages to the caller. 0 or -ENOMEM. */
+/*
+ * Promise `count` free pages to the caller; what is missing is made as surplus, as far as overcommit allows. 0, or -ENOMEM with nothing
+ * promised. Giving a promise back sheds free surplus pages, as many at most: they were there for it.
+ */
 int pool_reserve(struct pool *pool, u64 count);
 void pool_unreserve(struct pool *pool, u64 count);
+
+/*
+ * For pool_use.c. Up to `count` surplus pages, which the caller has claimed in pool->making, are made and promised; the claim is dropped.
+ * Returns how many. And: up to `count` free, unpromised pages go back to the buddy as surplus. Returns how many went.
+ */
+u64 pool_add_promised(struct pool *pool, u64 count);
+u64 pool_shed_surplus(struct pool *pool, u64 count);
 
 /*
  * A page for use, refcount 1, nearest to `node`; `how`: one of those promised, or any other. NULL if none is free and overcommit

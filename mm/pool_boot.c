@@ -89,6 +89,20 @@ int pool_boot_parse_count(struct pool_boot *boot, const char *value)
 	return err;
 }
 
+int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value)
+{
+	u64 count;
+	int err = parse_u64(&value, &count);
+
+	if (!err && *value)
+		err = -EINVAL;
+	if (!err && boot->size >= POOL_BOOT_SIZES)
+		err = -ERANGE;
+	if (!err)
+		boot->overcommit[boot->size] = count;
+	return err;
+}
+
 /* ---- making ---- */
 
 static void report(const struct pool *pool, const char *where, u64 asked, u64 made)
@@ -171,8 +185,22 @@ static void show_count(const struct option *opt, char *buf, size_t size)
 				     (unsigned long long)request->on[i].count);
 }
 
+static int parse_overcommit(const struct option *opt, const char *value)
+{
+	(void)opt;
+	return pool_boot_parse_overcommit(&machine, value);
+}
+
+static void show_overcommit(const struct option *opt, char *buf, size_t size)
+{
+	(void)opt;
+	format(buf, size, "%llu", (unsigned long long)machine.overcommit[machine.size % POOL_BOOT_SIZES]);
+}
+
 OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot", .parse = parse_size,
        .show = show_size, .boot_only = true);
+OPTION(overcommit, .values = "COUNT after a size that exists", .help = "surplus huge pages of that size that may be made when none is free",
+       .parse = parse_overcommit, .show = show_overcommit, .boot_only = true);
 OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
        .help = "huge pages to make at boot, in all or per node", .parse = parse_count, .show = show_count,
        .boot_only = true);
@@ -183,6 +211,8 @@ void pools_init(void)
 
 	pool_init(&pool_2m, &mm_kernel, BLOCK_ORDER, nodes_2m);
 	pool_init(&pool_1g, &mm_kernel, GIGA_ORDER, nodes_1g);
+	pool_2m.overcommit = machine.overcommit[POOL_BOOT_2M];
+	pool_1g.overcommit = machine.overcommit[POOL_BOOT_1G];
 	pool_boot_make(&machine.request[POOL_BOOT_1G], &pool_1g, hvo_mode_selected());
 	pool_boot_make(&machine.request[POOL_BOOT_2M], &pool_2m, hvo_mode_selected());
 }

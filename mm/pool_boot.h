@@ -3,10 +3,10 @@
  *
  *   hugepages=100                              100 pages of 2 MiB, in equal shares from all nodes
  *   hugepages=0:100,1:50                       so many from each node
- *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100
+ *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100 overcommit=16
  *
  * As in Linux ("HugeTLB Pages", Documentation/admin-guide/mm/hugetlbpage), hugepages= belongs to the hugepagesz=
- * before it, 2 MiB at first. Where that size does not exist, the counts that follow it are refused and not given to
+ * before it, and so does overcommit=, 2 MiB at first. Where that size does not exist, the counts that follow it are refused and not given to
  * another size. The last word for a size counts.
  */
 #pragma once
@@ -27,11 +27,13 @@ struct pool_boot_request {
 struct pool_boot {
 	unsigned size; /* that hugepages= belongs to now; POOL_BOOT_SIZES: none */
 	struct pool_boot_request request[POOL_BOOT_SIZES];
+	u64 overcommit[POOL_BOOT_SIZES];
 };
 
-/* Pure: values of the two options, terminated. 0; -EINVAL or -ERANGE with `boot`'s requests unchanged. */
+/* Pure: values of the options, terminated. 0; -EINVAL or -ERANGE with `boot`'s requests unchanged. */
 int pool_boot_parse_size(struct pool_boot *boot, const char *value);
 int pool_boot_parse_count(struct pool_boot *boot, const char *value);
+int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value);
 
 /* Make what was asked, as far as nodes exist and memory reaches; what could not be is said. Returns how many pages. */
 u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool, const struct hvo_mode *mode);

@@ -80,8 +80,8 @@ static void show_pool(const struct pool *pool)
 
 /* ---- changing ---- */
 
-enum pool_verb { VERB_GROW, VERB_SHRINK, VERB_DEMOTE, VERB_TAKE, VERB_GIVE };
-#define POOL_VERBS "grow|shrink|demote|take|give"
+enum pool_verb { VERB_GROW, VERB_SHRINK, VERB_DEMOTE, VERB_TAKE, VERB_GIVE, VERB_OVERCOMMIT };
+#define POOL_VERBS "grow|shrink|demote|take|give|overcommit"
 
 static u64 change_batch(struct pool *pool, enum pool_verb verb, node_t node, u64 count)
 {
@@ -147,15 +147,18 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 	return done == count ? 0 : verb == VERB_GROW ? -ENOMEM : -EBUSY;
 }
 
-/* To exactly `target` pages. */
+/* To `target` persistent pages: most of it in batches, then surplus pages are adopted, and those in use become surplus. */
 static int resize(struct pool *pool, u64 target)
 {
+	const u64 spare = pool->free - MIN(pool->free, pool->reserved);
 	int err = 0;
 
 	if (target > pool->pages)
 		err = change(pool, VERB_GROW, NODE_NONE, target - pool->pages);
-	else if (target < pool->pages)
-		err = change(pool, VERB_SHRINK, NODE_NONE, pool->pages - target);
+	else if (target < pool->pages && spare > 0)
+		err = change(pool, VERB_SHRINK, NODE_NONE, MIN(pool->pages - target, spare));
+	if (err != -EINTR)
+		pool_resize(pool, hvo_mode_selected(), target);
 	show_pool(pool);
 	return err;
 }
@@ -163,16 +166,21 @@ static int resize(struct pool *pool, u64 target)
 static int verb_with_count(const struct words *words, struct pool *pool, enum pool_verb verb)
 {
 	u64 count, node = NODE_NONE;
-	int err = cmd_u64(words, 3, "COUNT", 1, 1ULL << 34, &count);
+	int err = cmd_u64(words, 3, "COUNT", verb == VERB_OVERCOMMIT ? 0 : 1, 1ULL << 34, &count);
 
 	if (!err)
 		err = cmd_key_u64(words, "node", 0, pool->mm->nodes - 1, &node);
 	if (err)
 		return err;
-	if ((verb == VERB_DEMOTE || verb == VERB_GIVE) && node != NODE_NONE)
+	if (verb != VERB_GROW && verb != VERB_SHRINK && verb != VERB_TAKE && node != NODE_NONE)
 		return cmd_error(words, "node= goes with grow, shrink or take");
 	if (verb == VERB_DEMOTE && pool->order != GIGA_ORDER)
 		return cmd_error(words, "only 1G pages can be demoted");
+	if (verb == VERB_OVERCOMMIT) {
+		pool_set_overcommit(pool, count);
+		show_pool(pool);
+		return 0;
+	}
 	if (verb == VERB_TAKE)
 		return pool_take_pages(pool, (node_t)node, count);
 	if (verb == VERB_GIVE)
@@ -221,10 +229,12 @@ static bool pool_candidate(const struct words *words, unsigned at, unsigned n, c
 	return (at == 1 && choice_name("2M|1G", n, buf, size)) || (at == 2 && choice_name(POOL_VERBS, n, buf, size));
 }
 
-COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|take|give COUNT [node=N]]]",
+COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|take|give|overcommit COUNT [node=N]]]",
 	.help = "huge page pools: show, set to COUNT pages, change",
 	.more = "  SIZE is 2M or 1G. grow, shrink: by COUNT pages, on one node or all; demote: 1G pages into 2M ones;\n"
-		"  take, give: pages into use by the monitor, and back. HVO as hvo= says (set hvo=...).\n",
+		"  take, give: pages into use by the monitor, and back. COUNT alone: so many persistent pages; what is in use beyond them is\n"
+		"  surplus and goes when it is given back. overcommit: surplus pages that may be made when none is free.\n"
+		"  HVO as hvo= says (set hvo=...).\n",
 	.max = 3, .keys = "node", .run = cmd_pool, .candidate = pool_candidate);
 
 /* ---- HVO ---- */

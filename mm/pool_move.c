@@ -41,7 +41,7 @@ static int release(struct pool *pool, u32 index)
 	struct block_list list = BLOCK_LIST_INIT;
 
 	block_list_push(pool->mm, &list, index);
-	return pool_release(pool, hvo_mode_selected(), &list, POOL_KEPT_AS_SURPLUS) ? 0 : -EBUSY;
+	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
 }
 
 /* Pool lock held, and `old` is free in the pool. */

@@ -27,18 +27,28 @@ static struct wait wait_for_cleared(void)
 	return wait;
 }
 
-/* One look at what is free and what comes back. -EAGAIN: there will be enough when what is being cleared is back. */
-static int reserve(struct pool *pool, u64 count)
+/*
+ * One look at what is free, what comes back and what surplus allows. -EAGAIN: there will be enough when what is being cleared is back.
+ * -ENOMEM with *missing not 0: the others are promised, and room for that many surplus pages is claimed, to be made by the caller.
+ */
+static int reserve(struct pool *pool, u64 count, u64 *missing)
 {
 	int err = -ENOMEM;
+	u64 there, room;
 
+	*missing = 0;
 	spin_lock(&pool->lock);
+	there = pool->free + pool->clearing - MIN(pool->free + pool->clearing, pool->reserved);
+	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
 		pool->reserved += count;
 		err = 0;
-	} else if (pool->free + pool->clearing >= pool->reserved &&
-		   pool->free + pool->clearing - pool->reserved >= count) {
+	} else if (there >= count) {
 		err = -EAGAIN;
+	} else if (count - there <= room) {
+		*missing = count - there;
+		pool->reserved += there;
+		pool->making += *missing;
 	}
 	spin_unlock(&pool->lock);
 	return err;
@@ -47,26 +57,38 @@ static int reserve(struct pool *pool, u64 count)
 int pool_reserve(struct pool *pool, u64 count)
 {
 	struct wait wait;
+	u64 missing, made;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
-	err = reserve(pool, count);
-	if (err != -EAGAIN)
+	err = reserve(pool, count, &missing);
+	if (err == -EAGAIN) {
+		wait = wait_for_cleared();
+		while ((err = reserve(pool, count, &missing)) == -EAGAIN)
+			wait_spin(&wait, CPU_NONE);
+	}
+	if (missing == 0)
 		return err;
-	wait = wait_for_cleared();
-	while ((err = reserve(pool, count)) == -EAGAIN)
-		wait_spin(&wait, CPU_NONE);
-	return err;
+	made = pool_add_promised(pool, missing);
+	if (made == missing)
+		return 0;
+	pool_unreserve(pool, count - missing + made);
+	return -ENOMEM;
 }
 
 void pool_unreserve(struct pool *pool, u64 count)
 {
+	u64 surplus;
+
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	ASSERT(pool->reserved >= count, "%llu pages unreserved, %llu are", (unsigned long long)count,
 	       (unsigned long long)pool->reserved);
 	pool->reserved -= count;
+	surplus = pool->surplus;
 	spin_unlock(&pool->lock);
+	if (surplus > 0)
+		pool_shed_surplus(pool, count);
 }
 
 /* Pool lock held. The nearest node's first page: zero ones stand first. */
@@ -303,7 +325,7 @@ static void put_last(struct mm *mm, struct page *page, u64 state)
 	if (put_back(pool, index))
 		return;
 	block_list_push(mm, &list, index);
-	pool_release(pool, hvo_mode_selected(), &list, POOL_KEPT_AS_SURPLUS);
+	pool_release(pool, hvo_mode_selected(), &list);
 }
 
 const struct page_pool_ops pool_page_ops = {.put_last = put_last};

@@ -42,7 +42,7 @@ OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX, "times each mode of the hvo benchmar
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
 
 static const char *hvo_modes_wanted = "";
-OPTION_TEXT(modes, hvo_modes_wanted, "modes of the hvo benchmark, commas between; none: all");
+OPTION_TEXT(modes, hvo_modes_wanted, "modes of the hvo benchmark, commas between; none: all but parts of the series");
 
 const char *const hvo_source_names[] = {"fresh", "recycled", "again"};
 static unsigned hvo_source = SOURCE_FRESH;
@@ -160,19 +160,19 @@ static u64 pages_for(const struct hvo_mode *mode)
 {
 	const u64 pages = mode->mapped && hvo_pages_off ? hvo_pages_off : hvo_pages;
 
-	return mode->flush_each ? MAX(pages / UNBATCHED_SHARE, 1) : pages;
+	return mode->remap_each ? MAX(pages / UNBATCHED_SHARE, 1) : pages;
 }
 
 /* Is the mode named in modes=? */
-static bool mode_wanted(const char *name)
+static bool mode_wanted(const struct hvo_mode *mode)
 {
-	const size_t length = strlen(name);
+	const size_t length = strlen(mode->name);
 	const char *at = hvo_modes_wanted;
 
 	if (!*at)
-		return true;
+		return !mode->part;
 	for (;; at++) {
-		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0))
+		if (strncmp(at, mode->name, length) == 0 && (at[length] == ',' || at[length] == 0))
 			return true;
 		while (*at && *at != ',')
 			at++;
@@ -184,7 +184,7 @@ static bool mode_wanted(const char *name)
 /* A round per page: once, with idle CPUs, is enough. Pages left formed: there are some only the second time. */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	if (!mode_wanted(mode->name) || (mode->flush_each && (hvo_busy > 0 || source != SOURCE_FRESH)))
+	if (!mode_wanted(mode) || (mode->remap_each && (hvo_busy > 0 || source != SOURCE_FRESH)))
 		return false;
 	return !mode->keep || source == SOURCE_AGAIN;
 }

@@ -121,12 +121,13 @@ static bool step_done(const struct tour *tour, enum block_state expected)
 static bool bare_becomes_huge(struct tour *tour, struct block_list *list)
 {
 	struct mm *mm = &tour->a->mm;
+	struct block_list left;
 
 	if (!next_step(tour, "Bare to huge: a pool wants the page. Its head is written into one new frame, seven entries get the page\n"
 			     "     that all tails of the zone share. Nothing was there before, so no CPU can have it cached: no flush."))
 		return false;
 	show(tour, "before");
-	if (hvo_optimise(mm, hvo_mode_find("on"), list) > 0)
+	if (hvo_optimise(mm, hvo_mode_find("on"), list, &left) > 0)
 		return false;
 	block_list_publish_used(mm, list, 0);
 	return step_done(tour, BLOCK_HUGE);
@@ -241,12 +242,13 @@ static bool split_leaf(struct tour *tour, u64 section)
 static bool remap_tails(struct tour *tour, struct block_list *list)
 {
 	struct mm *mm = &tour->a->mm;
+	struct block_list left;
 
 	if (!next_step(tour, "The remap (hvo=batched): a new frame for the head, the shared page for the tails, one flush for the whole batch,\n"
 			     "     here of one page. Before S0 every page of a pool had two of its own."))
 		return false;
 	show(tour, "before");
-	if (hvo_optimise(mm, hvo_mode_find("batched"), list) > 0)
+	if (hvo_optimise(mm, hvo_mode_find("batched"), list, &left) > 0)
 		return false;
 	block_list_publish_used(mm, list, 0);
 	return step_done(tour, BLOCK_HUGE);

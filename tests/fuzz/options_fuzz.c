@@ -72,8 +72,15 @@ static void put_back_values(void)
 			memcpy(__start_option_table[i].target, target[i], target_bytes(&__start_option_table[i]));
 	require(option_find("hugepagesz")->parse(option_find("hugepagesz"), "2M") == 0);
 	require(option_find("hugepages")->parse(option_find("hugepages"), "0") == 0);
+	require(option_find("overcommit")->parse(option_find("overcommit"), "0") == 0);
 	require(option_find("memmap_threads")->parse(option_find("memmap_threads"), "100%") == 0);
 	require(option_find("clear_insn")->parse(option_find("clear_insn"), "auto") == 0);
+}
+
+/* Its value is that of the size which hugepagesz= chose last. */
+static bool belongs_to_a_size(const struct option *opt)
+{
+	return strcmp(opt->name, "overcommit") == 0 || strncmp(opt->name, "hugepages", 9) == 0;
 }
 
 /* ---- what was taken ---- */
@@ -172,7 +179,7 @@ static void check_line(unsigned chosen, const char *value, size_t len)
 	require(!refused || !one_word || log_names(log, opt->name));
 	for (unsigned i = 0; i < options(); i++) {
 		const struct option *other = &__start_option_table[i];
-		const bool size_is_gone = refused && strcmp(opt->name, "hugepagesz") == 0, sized = strncmp(other->name, "hugepages", 9) == 0;
+		const bool size_is_gone = refused && strcmp(opt->name, "hugepagesz") == 0, sized = belongs_to_a_size(other);
 
 		if (one_word && (refused ? !(size_is_gone && sized) : i != chosen && !(sized && strcmp(opt->name, "hugepagesz") == 0)) &&
 		    other->parse != option_parse_text)

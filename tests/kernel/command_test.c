@@ -140,11 +140,13 @@ TEST(kernel_command, pages_in_use_are_not_shrunk)
 	have = pool_2m.pages;
 	EXPECT_EQ(said_run("pool 2M take 2"), 0);
 	EXPECT_EQ(pool_2m.in_use, 2);
-	said_run("pool 2M 0");
-	EXPECT(said_says("refused: 2 pages fewer than asked for: 2 pages are in use"));
+	EXPECT_EQ(said_run("pool 2M 0"), 0);
+	EXPECT(said_says("2 pages, 0 free, 2 in use, 0 promised, 2 surplus"));
+	EXPECT_REFUSED("pool 2M shrink 1", "refused: 1 pages fewer than asked for: 2 pages are in use");
 	EXPECT_EQ(pool_2m.pages, 2);
 	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, the pool has no free page");
 	EXPECT_EQ(said_run("pool 2M give 2"), 0);
+	EXPECT_EQ(pool_2m.pages, 0); /* surplus goes when it is given back */
 	EXPECT_REFUSED("pool 2M give 1", "not the monitor's");
 	said_run("pool 2M 0");
 	pool_resize(&pool_2m, hvo_mode_selected(), pool_2m.boot);

@@ -21,12 +21,13 @@
 /* `count` full blocks of the phantom are made huge; the rounds that takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode, struct block_list *list)
 {
+	struct block_list left;
 	u64 before;
 
 	EXPECT(full_blocks_make(a, count));
 	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, count, BLOCK_HUGE, list), count);
 	before = rounds_so_far();
-	EXPECT_EQ(hvo_optimise(&a->mm, mode, list), 0);
+	EXPECT_EQ(hvo_optimise(&a->mm, mode, list, &left), 0);
 	EXPECT_EQ(arena_usage(a).gated, count * 7); /* seven frames of each */
 	return rounds_so_far() - before;
 }

@@ -252,7 +252,7 @@ static u64 pages_for(const struct hvo_mode *mode)
 {
 	if (!mode->mapped)
 		return BARE_AND_MAPPED;
-	return mode->flush_each ? UNBATCHED_PAGES : MAPPED_PAGES;
+	return mode->remap_each ? UNBATCHED_PAGES : MAPPED_PAGES;
 }
 
 /* The baselines open the section themselves, and fail there; what makes no struct pages go away has nothing else to ask for. */

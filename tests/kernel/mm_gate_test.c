@@ -53,8 +53,9 @@ static bool take_full_block(struct conversion *c)
 static void convert(void *arg)
 {
 	struct conversion *c = arg;
+	struct block_list left;
 
-	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list);
+	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list, &left);
 	hvo_settle(&c->a->mm, c->list.head);
 	atomic_store_release(&c->returned, 1);
 }

@@ -302,14 +302,14 @@ TEST(mm_hvo, with_few_frames_some_pages_are_restored)
 {
 	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, left;
 	struct famine famine;
 	u64 before, restored;
 
 	if (!a)
 		return;
 	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 10, &list), 10);
-	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list), 0);
+	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
 	meta_settle(&a->mm.node[0]);
 	famine_begin(a, &famine);
 	REQUIRE(famine.kept[META_MEMMAP] >= 3 * 7 + 6);

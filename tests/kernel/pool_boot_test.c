@@ -23,6 +23,11 @@ TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 	EXPECT_EQ(pool_boot_parse_count(&boot, "7"), 0); /* the last word counts */
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 7);
 	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
+	EXPECT_EQ(pool_boot_parse_overcommit(&boot, "16"), 0);
+	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
+	EXPECT_EQ(boot.overcommit[POOL_BOOT_1G], 0);
+	EXPECT_EQ(pool_boot_parse_overcommit(&boot, "16x"), -EINVAL);
+	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
 }
 
 TEST(mm_pool, boot_counts_can_be_per_node)

@@ -1,0 +1,163 @@
+/*
+ * What S0 and the pools before it do at the edges (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09): a node that has
+ * no frames, odd pages, promises that make surplus, page tables that can not be had.
+ */
+#include <arch/cpu.h>
+
+#include "kernel/fail.h"
+#include "kernel/shootdown.h"
+#include "kernel/test.h"
+#include "mm/hvo.h"
+#include "mm/section.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/pool_check.h"
+
+enum { EACH = 10, PER_PAGE = 7 };
+
+/* Node 0 has frames for no page, node 1 for all: its pages go, those of node 0 stay, as surplus. */
+TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
+{
+	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct famine famine;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, batched, 2 * EACH), 2 * EACH);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 2 * EACH), EACH);
+	EXPECT_EQ(a->pool.node[0].pages, EACH);
+	EXPECT_EQ(a->pool.node[0].surplus, EACH);
+	EXPECT_EQ(a->pool.node[1].pages, 0);
+	pool_expect_consistent(&a->pool);
+	famine_end(&famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, EACH), EACH);
+	EXPECT_EQ(a->pool.surplus, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Which node gave the last odd page is remembered, as it is for growing. */
+TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
+{
+	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 64), 64);
+	for (unsigned i = 0; i < 3; i++)
+		EXPECT_EQ(pool_shrink(&a->pool, on, 1), 1);
+	for (node_t n = 0; n < 2; n++)
+		EXPECT(a->pool.node[n].pages == 30 || a->pool.node[n].pages == 31);
+	EXPECT_EQ(a->pool.pages, 61);
+	EXPECT_EQ(pool_shrink(&a->pool, on, 61), 61);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* What a promise lacks is made as surplus, and goes when the promise is given back; what is persistent stays. */
+TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct page *page;
+
+	pool_makes_on_demand();
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, 2), 2);
+	a->pool.overcommit = 3;
+	EXPECT_EQ(pool_reserve(&a->pool, 6), -ENOMEM);
+	EXPECT_EQ(a->pool.pages, 2);
+	EXPECT_EQ(a->pool.reserved, 0);
+	EXPECT_EQ(pool_reserve(&a->pool, 5), 0);
+	EXPECT_EQ(a->pool.pages, 5);
+	EXPECT_EQ(a->pool.surplus, 3);
+	EXPECT_EQ(a->pool.reserved, 5);
+	pool_expect_consistent(&a->pool);
+	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
+	page = pool_page_take(&a->pool, 0, POOL_RESERVED);
+	REQUIRE(page);
+	pool_unreserve(&a->pool, 4);
+	EXPECT_EQ(a->pool.pages, 2);
+	EXPECT_EQ(a->pool.surplus, 0);
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(a->pool.pages, 2);
+	EXPECT_EQ(a->pool.free, 2);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Room for some of the pages only: nothing is promised, and what was made is gone. */
+TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	pool_makes_on_demand();
+	if (!a)
+		return;
+	a->pool.overcommit = 4096;
+	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
+	EXPECT_EQ(a->pool.reserved, 0);
+	EXPECT_EQ(a->pool.pages, 0);
+	EXPECT_EQ(a->pool.surplus, 0);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A pool of `pages` where META refuses its `nth` request: how many of them have all their struct pages. ~0 if there is no such request. */
+static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	u64 grown, full = 0;
+
+	fail_arm(&a->mm.fail, FAIL_META, nth, FAIL_ONCE);
+	grown = pool_grow(&a->pool, batched, pages);
+	if (!fail_disarm(&a->mm.fail))
+		full = ~0ULL;
+	pool_expect_consistent(&a->pool);
+	for (u32 i = a->pool.node[0].free.head; i != BLOCK_NONE && full != ~0ULL; i = block_at(&a->mm, i)->next) {
+		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
+		EXPECT(huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
+	}
+	EXPECT_EQ(pool_shrink(&a->pool, batched, pages), grown);
+	EXPECT_EQ(a->pool.pages, 0);
+	EXPECT(arena_accounted(a));
+	return full;
+}
+
+/* Never a frame for a page table: the pages are pages all the same, with all their struct pages. */
+TEST(mm_pool, pages_that_can_not_be_optimised_are_pages)
+{
+	u64 full = 0, most = 0;
+
+	for (u64 nth = 1; full != ~0ULL; nth++) {
+		struct arena *a = arena_borrow(MIB(256));
+
+		if (!a)
+			return;
+		full = grow_with_failure(a, 4, nth);
+		most = full != ~0ULL ? MAX(most, full) : most;
+		arena_return(a);
+	}
+	EXPECT_EQ(most, 4);
+}
+
+/* No frame for one page table at first: the pages of the other section are done, their frames flushed, and one of them becomes the table. */
+TEST(mm_pool, frames_of_one_section_split_the_next)
+{
+	u64 full = 0;
+
+	for (u64 nth = 1; full != ~0ULL; nth++) {
+		struct arena *a = arena_borrow(MIB(512));
+
+		if (!a)
+			return;
+		full = grow_with_failure(a, 2 * SECTION_BLOCKS, nth);
+		EXPECT(full == 0 || full == ~0ULL);
+		arena_return(a);
+	}
+}
