@@ -266,7 +266,6 @@ TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 	struct arena *a = arena_borrow(MIB(16), .firmware = {{MIB(5), KIB(8)}});
 	struct zone *zone;
 	struct page *page;
-	struct gib *gib;
 
 	if (!a)
 		return;
@@ -274,16 +273,13 @@ TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 	EXPECT(arena_accounted(a));
 	zone = arena_zone(a, 0);
 	page = pfn_page(&a->mm, (a->start + MIB(5)) >> PAGE_SHIFT);
-	gib = gib_of(&a->mm, arena_block(a));
 	REQUIRE(page->flags == PAGE_RESERVED);
-	page_set_kind(page, PAGE_MOVABLE, 0);
+	page_set_kind(page, 0, 0);
 	page->refcount = 1;
 	zone->reserved--;
-	gib->movable++;
 	pcp_count_in_use(zone, 1);
 	expect_noticed(a, "a frame of the firmware's in use, with all counters");
 	pcp_count_in_use(zone, -1);
-	gib->movable--;
 	zone->reserved++;
 	page->refcount = 0;
 	page_set_kind(page, PAGE_RESERVED, 0);
