@@ -59,7 +59,7 @@ static bool wait_until(const u32 *flag, u64 limit)
 
 static struct {
 	int err;
-	u32 waits, answering, over; /* the destination's steps, and `answering` the other CPU's */
+	u32 waits, asked, answering, over; /* the destination's steps, and `answering` the other CPU's */
 	u32 inside, gone, late;
 } end;
 
@@ -89,6 +89,9 @@ static void hold_back(void *arg)
 			end.err = -ENODEV;
 	}
 	atomic_store_release(&end.waits, 1);
+	for (const u64 since = clock_ns(); !end.err && !apic_requested(VECTOR_IPI) && clock_ns() - since < LIMIT;)
+		cpu_relax();
+	atomic_store_release(&end.asked, 1);
 	if (!end.err)
 		wait_until(&end.answering, LIMIT);
 	irq_restore(flags);
@@ -100,7 +103,7 @@ static void hold_asker(void *arg)
 {
 	const u64 start = clock_ns();
 
-	if (!this_cpu()->call_slot.busy && timer_once(50 * NS_PER_US, hold_asker, arg) == 0)
+	if (!atomic_load_acquire(&end.asked) && timer_once(50 * NS_PER_US, hold_asker, arg) == 0)
 		return;
 	atomic_store_release(&end.answering, 1);
 	while (!atomic_load_acquire(&end.inside) && !atomic_load_acquire(&end.over) && clock_ns() - start < LIMIT)
