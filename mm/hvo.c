@@ -314,11 +314,7 @@ static void optimise_stretches(u64 start, u64 end, void *arg)
 	}
 }
 
-/*
- * How many CPUs a batch is worth: idle ones must be woken, so each is to have something to do; virtual ones share few real ones, and
- * one that its host does not run just now keeps everybody waiting for its stretch.
- */
-static unsigned threads_for(const struct hvo_mode *mode, u64 pages)
+unsigned hvo_threads_for(const struct hvo_mode *mode, u64 pages)
 {
 	const u64 auto_most = cpu_deadline_scale() > 1 ? THREADS_VIRTUAL : THREADS_AUTO;
 	const u64 most = hvo_threads ? hvo_threads : auto_most;
@@ -360,7 +356,7 @@ static void optimise_once(struct mm *mm, const struct hvo_mode *mode, struct blo
 	if (survey.mapped)
 		split_pass(mm, mode, list, left_out);
 	whole.list = *list;
-	threads = threads_for(mode, MIN(survey.to_do, list->count));
+	threads = hvo_threads_for(mode, MIN(survey.to_do, list->count));
 	if (threads > 1)
 		optimise_parallel(&whole, threads);
 	else

@@ -51,6 +51,12 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left);
 
+/*
+ * How many CPUs hvo_optimise() gives `pages` to: idle ones must be woken, so each is to have something to do; virtual ones share few real
+ * ones, and one that its host does not run just now keeps everybody waiting for its stretch. Context: any.
+ */
+unsigned hvo_threads_for(const struct hvo_mode *mode, u64 pages);
+
 /* FULL runs of `list`, in transit, become huge pages with all their struct pages, as hvo=off makes them. */
 void hvo_form(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list);
 

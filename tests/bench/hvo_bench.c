@@ -35,9 +35,10 @@
 enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1, DEBT_BLOCKS_MAX = 32768, HVO_RUNS_MAX = 21 };
 
 u64 hvo_pages = 4096, hvo_runs = 1, hvo_busy;
-static u64 hvo_pages_off;
-OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark (a sixteenth of it for unbatched)");
+static u64 hvo_pages_off, hvo_pages_unbatched;
+OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark");
 OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30, "the same for the modes that need a whole memmap; 0: as many");
+OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30, "the same for the modes with a round for each page; 0: a sixteenth");
 OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX, "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
 
@@ -160,7 +161,9 @@ static u64 pages_for(const struct hvo_mode *mode)
 {
 	const u64 pages = mode->mapped && hvo_pages_off ? hvo_pages_off : hvo_pages;
 
-	return mode->remap_each ? MAX(pages / UNBATCHED_SHARE, 1) : pages;
+	if (mode->remap_each)
+		return hvo_pages_unbatched ? hvo_pages_unbatched : MAX(pages / UNBATCHED_SHARE, 1);
+	return pages;
 }
 
 /* Is the mode named in modes=? */

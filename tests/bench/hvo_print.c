@@ -18,8 +18,9 @@ void hvo_print_head(const char *source)
 	      "%u CPUs, %llu busy, memory %s\n\n",
 	      hvo_pool()->order == GIGA_ORDER ? "1 GiB" : "2 MiB", cpumask_weight(&cpus_online), (unsigned long long)hvo_busy, source);
 	print("  flushes: rounds; ipis: messages; stops: CPUs interrupted; splits: PMDs; saved: frames of struct pages;\n"
-	      "  : off: time per page against off; debt: opening the sections before, splitting all pages after\n\n");
-	print("  %-9s %-6s %6s %11s %9s %7s %7s %5s %6s %7s %8s  %s\n", "mode", "op", "pages", "time ms", "us/page",
+	      "  : off: time per page against off; debt: opening the sections before, splitting all pages after;\n"
+	      "  cpus: that make the pages, the others are idle or busy\n\n");
+	print("  %-10s %-6s %6s %4s %11s %9s %7s %7s %5s %6s %7s %8s  %s\n", "mode", "op", "pages", "cpus", "time ms", "us/page",
 	      "flushes", "ipis", "stops", "splits", "saved", ": off", "debt ms");
 }
 
@@ -38,8 +39,9 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 	else
 		format(debt, sizeof(debt), "%llu.%03llu after", (unsigned long long)(leg->debt_split_ns / NS_PER_MS),
 		       (unsigned long long)(leg->debt_split_ns / NS_PER_US % 1000));
-	print("  %-9s %-6s %6llu %7llu.%03llu %5llu.%03llu %7llu %7llu %5llu %6llu %7lld %8s  %s\n",
-	      leg->mode->name, op, (unsigned long long)leg->done, (unsigned long long)(leg->ns / NS_PER_MS),
+	print("  %-10s %-6s %6llu %4u %7llu.%03llu %5llu.%03llu %7llu %7llu %5llu %6llu %7lld %8s  %s\n",
+	      leg->mode->name, op, (unsigned long long)leg->done, op[0] == 'g' ? hvo_threads_for(leg->mode, leg->done) : 1,
+	      (unsigned long long)(leg->ns / NS_PER_MS),
 	      (unsigned long long)(leg->ns / NS_PER_US % 1000), (unsigned long long)(ps / 1000000),
 	      (unsigned long long)(ps / 1000 % 1000), (unsigned long long)leg->stats.flushes,
 	      (unsigned long long)leg->stats.ipis, (unsigned long long)leg->stats.interrupted,
@@ -50,14 +52,14 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
 	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=%llu run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld debt_open_ns=%llu debt_split_ns=%llu"
-	      " debt_blocks=%llu",
+	      " debt_blocks=%llu threads=%u",
 	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)leg->pages,
 	      (unsigned long long)leg->done, cpumask_weight(&cpus_online), (unsigned long long)hvo_busy,
 	      (unsigned long long)run, (unsigned long long)leg->ns, (unsigned long long)leg->stats.flushes,
 	      (unsigned long long)leg->splits, (unsigned long long)leg->stats.ipis,
 	      (unsigned long long)leg->stats.interrupted, (unsigned long long)leg->stats.skipped, (long long)leg->saved,
 	      (unsigned long long)leg->debt_open_ns, (unsigned long long)leg->debt_split_ns,
-	      (unsigned long long)leg->debt_blocks);
+	      (unsigned long long)leg->debt_blocks, op[0] == 'a' ? hvo_threads_for(leg->mode, leg->done) : 1);
 	if (lock_holds_wanted())
 		print(" hold_zone_ns=%llu hold_pool_ns=%llu", (unsigned long long)leg->zone.ns.most,
 		      (unsigned long long)leg->pool.ns.most);

@@ -20,7 +20,7 @@ from paper import to_html, to_markdown  # noqa: E402
 from records import Spread, parse  # noqa: E402
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
-       " frames_saved=447 debt_open_ns=1000 debt_split_ns=2000 debt_blocks=64\n")  # fmt: skip
+       " frames_saved=447 debt_open_ns=1000 debt_split_ns=2000 debt_blocks=64 threads=1\n")  # fmt: skip
 BOOT = "BENCH boot firmware=pvh cpus_found=8 cpus_started=8 nodes=1 ram_bytes=12884369408 ns_to_ready=132194247 memmap_bytes=253952\n"
 CONSOLE = (
     "QEMU 7, tcg,thread=multi, pvh-8cpu-12G. Ctrl-A X quits.\n" + BOOT
@@ -218,6 +218,23 @@ def test_runs_of_other_sizes_are_not_mixed(without_pictures):
     text = to_markdown(make([parse(CONSOLE.encode(), "a"), parse(slow.encode(), "b")]))
     rows = [[cell.strip() for cell in line.split("|")[4:6]] for line in text.splitlines() if "memory fresh" in line]
     assert rows == [["64", "100x"], ["128", "10.0x"]]
+
+
+def test_the_seeds_own_rows_stand_beside_the_published_ones(without_pictures):
+    """Seconds where all pages were made, microseconds a page always; a run with other threads is a row of its own, and in no other table."""
+    hvo = [line for line in CONSOLE.splitlines(True) if "BENCH hvo" in line]
+    whole = "".join(hvo).replace("pages=64 done=64", "pages=524288 done=524288").replace("mode=on", "mode=on")
+    whole = "".join(
+        line.replace("524288", "256") if "unbatched" in line else line for line in whole.splitlines(True)
+    )  # 6400 to 19200 ns for all: 0.00 s
+    whole = whole.replace("ns=1600 ", "ns=1048576000 ").replace("ns=3200 ", "ns=1048576000 ") + "ASHLAR-END verdict=pass code=0x10\n"
+    two = parse((BOOT + whole.replace("op=alloc size=2M pages=524288", "op=alloc size=2M pages=524288").replace("threads=1", "threads=2")).encode(), "s0-rows-252")
+    text = to_markdown(make([two, parse((BOOT + whole).encode(), "s0-rows-252-1")]))
+    rows = [[cell.strip() for cell in line.split("|")[3:12]] for line in text.splitlines() if "memory fresh" in line]
+    assert [row[:3] for row in rows] == [[f"{when}, memory fresh", threads, pages] for threads in ("2", "1")
+                                         for when, pages in (("before", "256"), ("after", "524,288"), ("ours", "524,288"))]  # fmt: skip
+    assert rows[0][5:7] == ["-", "-"] and rows[2][5] == "1.05"
+    assert "Time per page as a multiple of HVO off" in text and "memory fresh" not in text.split("Time per page as a multiple")[1].split("##")[0].split("seed")[0]
 
 
 def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):

@@ -76,6 +76,51 @@ def published():
     return Table(head, rows, "Published: seconds for all pages, and what that is for each", left=2)
 
 
+SEED = {"unbatched": "before", "batched": "after", "on": "ours"}
+
+
+def of_seed(capture):
+    """Is it of `make bench BENCH=s0-rows`? Some of those differ in their threads only."""
+    return capture.name.startswith("s0-rows")
+
+
+def our_rows(captures, pages):
+    """Ours of one of the seed's rows: a line for each console and mode."""
+    for capture in captures:
+        for (where, cpus, size, source, busy, most), modes in legs([capture]).items():
+            if most != pages or size != "2M" or busy or ("off", "alloc") not in modes:
+                continue
+            for mode in [mode for mode in SEED if (mode, "alloc") in modes]:
+                made = modes[mode, "alloc"][-1]
+                times = [modes[m, op] for m in ("off", mode) for op in ("alloc", "free")]
+                seconds = [per_page(leg).median * pages / 1e6 if leg[-1]["done"] == pages else None for leg in times]
+                yield (
+                    [words.WHERE.get(where, where), cpus, f"{SEED[mode]}, memory {source}", made["threads"], f"{made['done']:,}"]
+                    + ["-" if s is None else f"{s:.2f}" for s in seconds]
+                    + [words.figure(per_page(leg).median) for leg in times]
+                )
+
+
+def seed_rows(captures):
+    """The seed's own rows, ours beside the published ones: seconds of all pages, where a mode made all, and microseconds a page."""
+    rows, ours = [], []
+    for machine, pages, cpus, off0, on0, off1, on1 in seeds.HVO:
+        for when, off, on in (("before", off0, on0), ("after", off1, on1)):
+            rows.append(
+                [machine, cpus or "?", when, 1, f"{pages:,}"]
+                + [f"{seconds:.2f}" for seconds in off + on]
+                + [words.figure(seconds / pages * 1e6) for seconds in off + on]
+            )
+        for row in our_rows(captures, pages):
+            ours.append(len(rows))
+            rows.append(row)
+    if not ours:
+        return None
+    head = ["machine", "CPUs", "", "CPUs that make", "pages", "off alloc s", "free s", "on alloc s", "free s"]
+    head += ["off alloc us/page", "free", "on alloc us/page", "free"]
+    return Table(head, rows, "The seed's own rows; ours with all CPUs on the host's few", left=3, ours=tuple(ours))
+
+
 def beside(found):
     """Published and ours in one measure: times of what the same machine needs without HVO."""
     rows, ours = [], []
@@ -235,8 +280,9 @@ def headline(captures):
 
 
 def section(paper, captures):
-    found = legs(captures)
-    if not found:
+    found = legs([capture for capture in captures if not of_seed(capture)])
+    rows = seed_rows(captures)
+    if not found and not rows:
         return
     paper.add(Heading("S0: a pool of huge pages grows and shrinks"))
     paper.add(
@@ -262,6 +308,8 @@ def section(paper, captures):
     paper.add(
         cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), pages_picture(captures)
     )
+    if rows:
+        paper.add(rows)
     paper.add(published(), all_legs(found))
     paper.add(
         Text(

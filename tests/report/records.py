@@ -31,7 +31,7 @@ NEEDED = {
     "memmap_lazy": "what:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
     "hvo": (
         "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
-        " debt_open_ns:n debt_split_ns:n"
+        " debt_open_ns:n debt_split_ns:n threads:t"
     ),
     "pcp": (
         "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t fetch_lookups:n drain_lookups:n drained:n stale:n"
