@@ -189,8 +189,19 @@ static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK
 	return tag;
 }
 
-/* Private struct pages: share the tails, gate what they were in; the record remembers which round is due. */
-static void huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
+/* What the tails were in, after a round for this page alone: nothing is due any more. */
+static void give_after_own_round(struct mm *mm, const struct hvo_mode *mode, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	hvo_round_of_page(mode, mm, index, BLOCK_ORDER);
+	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
+	block_at(mm, index)->tag = 0;
+}
+
+/*
+ * Private struct pages: share the tails, gate what they were in; the record remembers which round is due. True if one is. Entries of a 1 GiB
+ * page are too many for a round of their own.
+ */
+static bool huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
 	const unsigned order = block_look_at(mm, index).order;
@@ -202,6 +213,11 @@ static void huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index
 	else
 		memmap_init_head_frame(pfn_page(mm, block_pfn(index)), order, zone->index);
 	vmemmap_share_tails(mm, index, head, tail, frames);
+	if (mode->remap_each && order == BLOCK_ORDER) {
+		give_after_own_round(mm, mode, index, frames);
+		block_set_state(mm, index, BLOCK_HUGE);
+		return false;
+	}
 	block_at(mm, index)->tag = gate_frames(mm, frames);
 	block_set_state(mm, index, BLOCK_HUGE);
 	for (u32 i = 1; i < order_blocks(order); i++) {
@@ -209,6 +225,7 @@ static void huge_from_full(struct mm *mm, const struct hvo_mode *mode, u32 index
 		block_at(mm, index)->tag = gate_frames(mm, frames);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
+	return true;
 }
 
 /* True if translations changed and a round is due. */
@@ -223,8 +240,7 @@ static bool optimise_one(struct mm *mm, const struct hvo_mode *mode, struct head
 		huge_from_bare(mm, stash, index);
 		return false;
 	case BLOCK_FULL:
-		huge_from_full(mm, mode, index);
-		return true;
+		return huge_from_full(mm, mode, index);
 	default:
 		panic("block %u is %s, not one that can become huge", index, block_state_name(word.state));
 	}

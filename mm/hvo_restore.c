@@ -79,7 +79,7 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		block_list_push(mm, done, index);
 		*restored += huge;
 		if (huge && mode->remap_each)
-			hvo_round(mode);
+			hvo_round_of_page(mode, mm, index, word.order);
 	}
 	if (*restored > 0 && !mode->remap_each)
 		hvo_round(mode);

@@ -145,16 +145,23 @@ TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
 	arena_return(a);
 }
 
+/* As in Linux: of the eight pages of its struct pages; only a split needs a full one. Frames wait for nothing afterwards. */
 TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 {
 	struct arena *a = arena_borrow(MIB(256));
+	struct shootdown_stats before, after;
 	u64 grow, shrink;
 
 	if (!a)
 		return;
+	shootdown_stats_read(&before);
 	count_rounds(a, "unbatched", &grow, &shrink);
+	shootdown_stats_read(&after);
 	EXPECT_EQ(grow, BASELINE_PAGES + mm_counted(&a->mm, COUNT_PMD_SPLITS));
 	EXPECT_EQ(shrink, BASELINE_PAGES);
+	EXPECT_EQ(after.ranged - before.ranged, 2 * BASELINE_PAGES);
+	EXPECT_EQ(after.full - before.full, mm_counted(&a->mm, COUNT_PMD_SPLITS));
+	EXPECT_EQ(arena_usage(a).gated, 0);
 	arena_return(a);
 }
 
