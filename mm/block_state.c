@@ -105,11 +105,12 @@ static void count_changes(struct mm *mm, enum block_state from, enum block_state
 
 void block_set_state(struct mm *mm, u32 index, enum block_state to)
 {
+	const struct block_word clear = {.state = 0xff, .flags = BLOCK_POISONED}, set = {.state = (u8)to};
 	struct block *block = block_at(mm, index);
 	const enum block_state from = block_look(block).state;
 
 	check_change(mm, index, from, to);
-	block_change(block, BLOCK_WORD(.state = 0xff, .flags = BLOCK_POISONED), BLOCK_WORD(.state = (u8)to));
+	block_change(block, clear, set);
 	count_changes(mm, from, to, 1);
 }
 

@@ -73,13 +73,14 @@ static u32 cheapest_gib(struct contig_scan *scan)
 /* As far as its record says: free, or full of what may be movable. */
 static bool block_may_move(const struct mm *mm, u32 index)
 {
+	const struct block *block = block_at(mm, index);
 	struct block_word head, word;
 	u32 at;
 
-	if (!block_at(mm, index) || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN)
+	if (!block || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN)
 		return false;
 	at = block_run_head(mm, index, &head);
-	word = at == index ? head : block_look_at(mm, index);
+	word = at == index ? head : block_look(block);
 	if (block_word_is_isolated(word))
 		return false;
 	if (head.flags & BLOCK_FREE)

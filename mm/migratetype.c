@@ -11,8 +11,10 @@
 /* The zone's lock is held; the rest of a record is its owner's, who may be changing it just now. */
 static void write_types(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 {
+	const struct block_word cleared = {.type = clear}, added = {.type = set};
+
 	for (; index < end; index++)
-		block_change(block_at(zone->mm, index), BLOCK_WORD(.type = clear), BLOCK_WORD(.type = set));
+		block_change(block_at(zone->mm, index), cleared, added);
 }
 
 /*

@@ -19,7 +19,8 @@
  * slower but cannot disagree with the allocator. Nothing here may be instrumented, nor call what is: records are found by hand.
  *
  * Races: the frames of a block in use do not change hands while somebody rightly uses one of them; who uses it wrongly may be told so
- * or not. A CPU's slot may pass to another block under the eyes of another CPU: what is seen there is believed when seen twice.
+ * or not. A record is looked at once (block_look()), and what it says is believed of that look alone. A CPU's slot may pass to
+ * another block under the eyes of another CPU: what is seen there is believed when seen twice.
  *
  * Source: Konovalov and Ryabinin, "The Kernel Address Sanitizer" (Linux, 2014-07) for the interface.
  */
@@ -53,9 +54,9 @@ static bool in_free_run(pfn_t pfn)
 {
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
 		const struct block *head = record_of(ALIGN_DOWN(pfn, 1ULL << order));
+		const struct block_word word = head ? block_look(head) : BLOCK_WORD();
 
-		if (head && atomic_load_relaxed(&head->flags) & (BLOCK_FREE | BLOCK_POOL_FREE) &&
-		    atomic_load_relaxed(&head->order) >= order)
+		if (word.flags & (BLOCK_FREE | BLOCK_POOL_FREE) && word.order >= order)
 			return true;
 	}
 	return false;
@@ -63,11 +64,11 @@ static bool in_free_run(pfn_t pfn)
 
 /* ---- what CPUs hold ---- */
 
-static const struct pcp_zone *list_of(cpu_t cpu, const struct block *block)
+static const struct pcp_zone *list_of(cpu_t cpu, struct block_word word)
 {
 	const struct pcp *pcp = mm_kernel.pcp[cpu];
 
-	return pcp && atomic_load_relaxed(&block->zone) < mm_kernel.zones ? pcp->zone[block->zone] : NULL;
+	return pcp && word.zone < mm_kernel.zones ? pcp->zone[word.zone] : NULL;
 }
 
 static bool on_huge_list(const struct pcp_zone *list, u32 index)
@@ -97,10 +98,10 @@ static bool in_map(const struct pcp_zone *list, pfn_t pfn)
 	return false;
 }
 
-static bool held_by_a_cpu(const struct block *block, pfn_t pfn, bool huge)
+static bool held_by_a_cpu(struct block_word word, pfn_t pfn, bool huge)
 {
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-		const struct pcp_zone *list = list_of(cpu, block);
+		const struct pcp_zone *list = list_of(cpu, word);
 
 		if (list && (huge ? on_huge_list(list, (u32)(pfn >> BLOCK_ORDER)) : in_map(list, pfn)))
 			return true;
@@ -122,7 +123,7 @@ static bool in_used_page(pfn_t pfn)
 	       (head == page || (kind.flags & PAGE_COMPOUND && pfn - page_to_pfn(head) < order_pages(kind.order)));
 }
 
-static bool in_free_page(const struct block *block, pfn_t pfn)
+static bool in_free_page(struct block_word word, pfn_t pfn)
 {
 	for (unsigned order = 0; order < BLOCK_ORDER; order++) {
 		const struct page_kind kind = page_kind(pfn_page(&mm_kernel, ALIGN_DOWN(pfn, 1ULL << order)));
@@ -130,7 +131,7 @@ static bool in_free_page(const struct block *block, pfn_t pfn)
 		if (kind.flags & PAGE_BUDDY && kind.order >= order)
 			return true;
 	}
-	return held_by_a_cpu(block, pfn, false);
+	return held_by_a_cpu(word, pfn, false);
 }
 
 static bool in_used_huge(pfn_t pfn)
@@ -138,14 +139,13 @@ static bool in_used_huge(pfn_t pfn)
 	return atomic_load_relaxed(&pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES))->refcount) > 0;
 }
 
-static bool in_free_huge(const struct block *block, pfn_t pfn)
+static bool in_free_huge(struct block_word word, pfn_t pfn)
 {
-	return !(atomic_load_relaxed(&block->flags) & (BLOCK_TRANSIT | BLOCK_POOL)) &&
-	       atomic_load_relaxed(&block->order) == BLOCK_ORDER && held_by_a_cpu(block, pfn, true);
+	return !(word.flags & (BLOCK_TRANSIT | BLOCK_POOL)) && word.order == BLOCK_ORDER && held_by_a_cpu(word, pfn, true);
 }
 
 /* A block that has just become META has no maps yet: what stands in their place is anything. */
-static bool is_free_meta(const struct block *block, pfn_t pfn, enum access access)
+static bool is_free_meta(const struct block *block, struct block_word word, pfn_t pfn, enum access access)
 {
 	const struct meta_block *maps = atomic_load_relaxed(&block->meta);
 	const struct block *home = (virt_t)maps - DIRECT_MAP_BASE < DIRECT_MAP_SIZE && IS_ALIGNED((virt_t)maps, sizeof(u64)) ?
@@ -153,8 +153,7 @@ static bool is_free_meta(const struct block *block, pfn_t pfn, enum access acces
 					   NULL;
 	const unsigned bit = pfn % BLOCK_FRAMES;
 
-	if (atomic_load_relaxed(&block->flags) & BLOCK_TRANSIT || !home || atomic_load_relaxed(&home->state) != BLOCK_META ||
-	    maps->block != pfn >> BLOCK_ORDER)
+	if (word.flags & BLOCK_TRANSIT || !home || block_look(home).state != BLOCK_META || maps->block != pfn >> BLOCK_ORDER)
 		return false;
 	return !(atomic_load_relaxed(&maps->used_map[bit / 64]) >> bit % 64 & 1) ||
 	       (access == STORE && atomic_load_relaxed(&maps->gated_map[bit / 64]) >> bit % 64 & 1);
@@ -164,21 +163,23 @@ static bool is_free_meta(const struct block *block, pfn_t pfn, enum access acces
 static const char *why_not(pfn_t pfn, enum access access)
 {
 	const struct block *block = record_of(pfn);
+	struct block_word word;
 
 	if (!block)
 		return NULL;
-	switch (atomic_load_relaxed(&block->state)) {
+	word = block_look(block);
+	switch (word.state) {
 	case BLOCK_META:
-		return is_free_meta(block, pfn, access) ? "in a frame that META does not use" : NULL;
+		return is_free_meta(block, word, pfn, access) ? "in a frame that META does not use" : NULL;
 	case BLOCK_RESERVED:
 	case BLOCK_FULL:
 		if (in_used_page(pfn))
 			return NULL;
-		return in_free_run(pfn) || in_free_page(block, pfn) ? "in a free frame" : NULL;
+		return in_free_run(pfn) || in_free_page(word, pfn) ? "in a free frame" : NULL;
 	case BLOCK_HUGE:
 		if (in_used_huge(pfn))
 			return NULL;
-		if (in_free_huge(block, pfn))
+		if (in_free_huge(word, pfn))
 			return "in a huge page that a CPU holds free";
 		break;
 	default:
