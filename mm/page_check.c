@@ -89,6 +89,15 @@ static void print_backtrace(void)
 	}
 }
 
+/* What is known of the pages has been said. */
+static void complain(const char *reason)
+{
+	if (bad_free == BAD_FREE_PANIC)
+		panic("%s", reason);
+	pr_err("page: %s", reason);
+	print_backtrace();
+}
+
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
 {
 	struct page *head = page_head(page);
@@ -103,10 +112,7 @@ void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
 	if (head != page)
 		print_page(mm, head);
 	print_owners(head);
-	if (bad_free == BAD_FREE_PANIC)
-		panic("%s", reason);
-	pr_err("page: %s", reason);
-	print_backtrace();
+	complain(reason);
 }
 
 void address_misused(const char *fmt, ...)
@@ -118,10 +124,7 @@ void address_misused(const char *fmt, ...)
 	vformat(reason, sizeof(reason), fmt, args);
 	va_end(args);
 	atomic_fetch_add(&misuses, 1);
-	if (bad_free == BAD_FREE_PANIC)
-		panic("%s", reason);
-	pr_err("page: %s", reason);
-	print_backtrace();
+	complain(reason);
 }
 
 /* ---- freeing ---- */

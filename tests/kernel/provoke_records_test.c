@@ -1,6 +1,8 @@
 /*
  * Provokers for block records: CPUs that own records change them while others, who do not, look and decide. On phantom memory.
  */
+#include <arch/clock.h>
+
 #include "kernel/test.h"
 #include "mm/buddy.h"
 #include "mm/hvo.h"
@@ -13,7 +15,7 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
 
-enum { TURNS_MAX = 1000 };
+#define PATIENCE (10 * NS_PER_S)
 
 struct records {
 	struct arena *a;
@@ -21,13 +23,10 @@ struct records {
 	u32 roles, changed, taken;
 };
 
-/*
- * The first CPU goes on without the others until it has had its turn once: in the time they had it
- * may not have come to it.
- */
-static bool needs_another(u32 role, u32 turn, u32 had)
+/* The first CPU goes on until it has had its turn once: while others are at it, on a busy host, it may not have come to it. */
+static bool goes_on(const struct provoke *p, u32 role, u32 had)
 {
-	return role == 0 && turn < TURNS_MAX && had == 0;
+	return provoke_goes_on(p) || (role == 0 && had == 0 && clock_ns() < p->end + PATIENCE);
 }
 
 /* ---- sections close and 1 GiB pages are made, while others take blocks ---- */
@@ -75,7 +74,7 @@ static void change_or_take(void *arg)
 	const struct provoke p = provoke_begin();
 	const u64 section = arena_phantom_block(r->a) / SECTION_BLOCKS;
 
-	for (u32 turn = 0; provoke_goes_on(&p) || needs_another(role, turn, r->changed); turn++) {
+	for (u32 turn = 0; goes_on(&p, role, r->changed); turn++) {
 		if (role == 0) {
 			close_and_open(r, section + turn % 2);
 			make_and_unmake_giga(r);
@@ -190,7 +189,7 @@ static void close_or_isolate(void *arg)
 	const u64 first = arena_phantom_block(s->a) / SECTION_BLOCKS;
 	const struct provoke p = provoke_begin();
 
-	for (u32 turn = 0; provoke_goes_on(&p) || needs_another(role, turn, atomic_load_relaxed(&s->closed)); turn++) {
+	for (u32 turn = 0; goes_on(&p, role, atomic_load_relaxed(&s->closed)); turn++) {
 		for (u64 section = first; role == 0 && section < first + SECTIONS; section++) {
 			atomic_fetch_add(&s->closed, section_close(&s->a->mm, section) == 0);
 			section_open(&s->a->mm, section, SECTION_ON_DEMAND);
