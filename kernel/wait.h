@@ -13,7 +13,8 @@
  *
  * Every wait names its level. The work that a wait waits for may itself wait, but only at levels below. So waits nest in one order,
  * like locks by rank, and a circle of waits is a broken rule instead of a hang. wait_spin() asserts this for the waits of one
- * CPU, in every build: between two looks of a wait, the CPU has begun no other wait of its level or above.
+ * CPU, in every build: between two looks of a wait, the CPU has begun no other wait of its level or above. Soft waits are free to: they
+ * have no bound that an inner one could outlast, and a request for memory between two looks may go through all of it again.
  *
  * Bounds and progress
  *
@@ -38,8 +39,9 @@
 enum wait_level {
 	WAIT_LOCK,    /* a turn at a lock: whoever holds one waits for nothing but a lock of higher rank */
 	WAIT_ANSWER,  /* a CPU that is asked: a call, a flush; a function that is called may take a lock */
-	WAIT_DRAIN,   /* a CPU that leaves the allocator, or a handler: it is called again and again meanwhile */
-	WAIT_ROUND,   /* a round, or a drain of all CPUs, that another CPU has begun */
+	WAIT_ROUND,   /* a round that another CPU has begun */
+	WAIT_DRAIN,   /* a CPU that leaves the allocator, where it may wait for a round, or a handler: it is called again and again meanwhile */
+	WAIT_DRAINED, /* a drain of all CPUs that another CPU has begun */
 	WAIT_GROWTH,  /* META that another CPU grows, with rounds and sections opened for it (mm/meta_grow.c) */
 	WAIT_OPENING, /* a section that another CPU opens or closes: META grows for it */
 	WAIT_JOB,     /* helpers of a job: they open sections, make huge pages, clear */

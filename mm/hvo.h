@@ -46,8 +46,8 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 
 /*
  * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB, tails as the mode has them. Where a page
- * table can not be had to split a section, the others are done first, the frames they gave up are flushed, and the rest is tried again,
- * while that helps. Runs that are left, all their struct pages as they were, go to `left`, in transit; their number is the result.
+ * table can not be had to split a section, the others are done first, what they gave up is flushed, and the rest is tried again, while
+ * that helps. Runs that are left, all their struct pages as they were, go to `left`, in transit; their number is the result.
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list, struct block_list *left);
 

@@ -14,16 +14,26 @@ struct tails_source {
 	enum meta_kind kind;
 };
 
-/* Reserve `count` frames where the memmap of the section is, or else of any tails. */
-static int reserve_tails(struct mm *mm, u32 index, u64 count, struct tails_source *source)
+/*
+ * Reserve `count` frames where the memmap of the section is, or else of any tails. A node that could not grow for an earlier page is in
+ * *starved, and is not asked to again: what the batch gives back comes after it.
+ */
+static int reserve_tails(struct mm *mm, u32 index, u64 count, struct tails_source *source, struct node **starved)
 {
+	int err;
+
 	struct node *home = block_at(mm, section_memmap(mm, index / SECTION_BLOCKS))->meta->node;
 
 	*source = (struct tails_source){.node = home, .kind = META_MEMMAP};
 	if (meta_reserve_now(home, META_MEMMAP, count) == 0)
 		return 0;
 	source->node = block_meta_node(mm, index);
-	return meta_reserve_tails(source->node, count, &source->kind);
+	if (source->node == *starved)
+		return -ENOMEM;
+	err = meta_reserve_tails(source->node, count, &source->kind);
+	if (err < 0)
+		*starved = source->node;
+	return err;
 }
 
 /* Frames [from, 8) of a block, filled with free struct pages: from its own section's memmap if that is the kind. Reserved. */
@@ -40,13 +50,13 @@ static void fill_tails(struct mm *mm, const struct tails_source *source, u32 ind
 }
 
 /* All frames of a run are reserved before its first line changes, so it is restored whole or not at all. */
-static int restore_run(struct mm *mm, u32 index)
+static int restore_run(struct mm *mm, u32 index, struct node **starved)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 	struct tails_source source;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	if (reserve_tails(mm, index, (u64)blocks * MEMMAP_FRAMES_PER_BLOCK - 1, &source) < 0)
+	if (reserve_tails(mm, index, (u64)blocks * MEMMAP_FRAMES_PER_BLOCK - 1, &source, starved) < 0)
 		return -ENOMEM;
 	for (u32 i = blocks; i-- > 1;) {
 		fill_tails(mm, &source, index + i, 0, frames);
@@ -65,6 +75,7 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		u64 *restored)
 {
 	struct block_list kept = BLOCK_LIST_INIT;
+	struct node *starved = NULL;
 	u32 index;
 
 	*restored = 0;
@@ -72,7 +83,7 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		const struct block_word word = block_look_at(mm, index);
 		const bool huge = word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED);
 
-		if (huge && restore_run(mm, index) < 0) {
+		if (huge && restore_run(mm, index, &starved) < 0) {
 			block_list_push(mm, &kept, index);
 			continue;
 		}

@@ -65,9 +65,14 @@ virt_t map_find(pfn_t pfn)
 	phys_t phys;
 	pte_t entry;
 
-	for (virt_t at = ALIGN_UP(span.start, GIB(1)); at < span.end; at += GIB(1))
-		if (pgtable_translate(pgtable_root(), at, &phys, &entry, &level) && phys >> PAGE_SHIFT == pfn)
+	for (virt_t at = ALIGN_UP(span.start, GIB(1)); at < span.end; at += GIB(1)) {
+		const irq_flags_t flags = irq_save(); /* the round of map_clear() waits for this CPU before it frees a table */
+		const bool found = pgtable_translate(pgtable_root(), at, &phys, &entry, &level) && phys >> PAGE_SHIFT == pfn;
+
+		irq_restore(flags);
+		if (found)
 			return at;
+	}
 	return 0;
 }
 

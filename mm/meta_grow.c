@@ -385,7 +385,7 @@ int meta_grow(struct node *node, enum meta_kind kind, u64 count)
 		if (err && met)
 			wait_for_growth(met);
 	}
-	return err;
+	return err && met ? 0 : err; /* what was met has grown since: worth a look */
 }
 
 void meta_top_up(struct node *node)

@@ -279,7 +279,7 @@ static void drain_all(struct mm *mm)
 		}
 	}
 	atomic_store_release(&mm->drains_done, g);
-	wait_moved(WAIT_ROUND);
+	wait_moved(WAIT_DRAINED);
 }
 
 u64 pcp_drain_tag(const struct mm *mm)
@@ -291,7 +291,7 @@ u64 pcp_drain_tag(const struct mm *mm)
 /* The claim is held until the drain is done, so that one serves all that came too late for it. */
 void pcp_drain_wait(struct mm *mm, u64 tag)
 {
-	struct wait wait = wait_begin(WAIT_ROUND, "another CPU's drain of per-CPU lists");
+	struct wait wait = wait_begin(WAIT_DRAINED, "another CPU's drain of per-CPU lists");
 
 	wait.soft = true; /* the drain has deadlines of its own */
 	while (atomic_load_acquire(&mm->drains_done) < tag) {

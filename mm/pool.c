@@ -70,7 +70,10 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	pool->surplus += surplus * count;
 	pool->pages += count;
 	pool->free += count;
-	pool->reserved += kept == POOL_PROMISED ? count : 0;
+	if (kept == POOL_PROMISED) {
+		pool->reserved += count;
+		pool->making -= count;
+	}
 	spin_unlock(&pool->lock);
 }
 
@@ -176,7 +179,7 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 	pool_make(pool, hvo_mode_selected(), NODE_NONE, count, &list);
 	made = pool_enqueue(pool, &list, POOL_PROMISED);
 	spin_lock(&pool->lock);
-	pool->making -= count;
+	pool->making -= count - made;
 	spin_unlock(&pool->lock);
 	settle_all(pool->mm);
 	return made;
@@ -345,7 +348,7 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 	return pool_release(pool, mode, &list);
 }
 
-u64 pool_shed_surplus(struct pool *pool, u64 count)
+u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
 	u64 shed = 0, tried = 0, taken;
 
@@ -356,7 +359,7 @@ u64 pool_shed_surplus(struct pool *pool, u64 count)
 		dequeue_surplus(pool, MIN(count - tried, LOCK_SLICE), &list);
 		taken = list.count;
 		tried += taken;
-		shed += taken ? pool_release(pool, hvo_mode_selected(), &list) : 0;
+		shed += taken ? pool_release(pool, mode, &list) : 0;
 	} while (taken == LOCK_SLICE && tried < count); /* those that could not be restored came back */
 	return shed;
 }
@@ -385,19 +388,26 @@ static u64 adopt_surplus(struct pool *pool, u64 target)
 	return persistent;
 }
 
-/* Pages to get rid of: persistent ones beyond `target`, and surplus ones that are not even in use. */
-static u64 excess(struct pool *pool, u64 target)
+static u64 persistent_pages(struct pool *pool)
+{
+	u64 pages;
+
+	spin_lock(&pool->lock);
+	pages = pool->pages - pool->surplus;
+	spin_unlock(&pool->lock);
+	return pages;
+}
+
+/* Surplus pages that are not even in use. */
+static u64 free_surplus(struct pool *pool)
 {
 	u64 count = 0;
 
 	spin_lock(&pool->lock);
-	if (pool->pages - pool->surplus > target)
-		count = pool->pages - pool->surplus - target;
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		const struct pool_node *node = &pool->node[n];
-		const u64 in_use = node->pages - node->free.count;
 
-		count += node->surplus - MIN(node->surplus, in_use);
+		count += node->surplus - MIN(node->surplus, node->pages - node->free.count);
 	}
 	spin_unlock(&pool->lock);
 	return count;
@@ -433,14 +443,17 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
-	u64 persistent, shrunk = 1, count;
+	u64 persistent, shrunk = 1, surplus;
 
 	context_assert(CONTEXT_ORDINARY);
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
-	while (shrunk > 0 && (count = excess(pool, target)) > 0)
-		shrunk = pool_shrink(pool, mode, count);
+	while (shrunk > 0 && (persistent = persistent_pages(pool)) > target)
+		shrunk = pool_shrink(pool, mode, persistent - target); /* what cannot be restored is surplus, so not below the target */
+	surplus = free_surplus(pool);
+	if (surplus > 0)
+		pool_shed_surplus(pool, mode, surplus);
 	return mark_surplus(pool, target); /* in use, promised or not restorable: gone when they come back */
 }
 

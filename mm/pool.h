@@ -12,7 +12,7 @@
  *   persistent  pages - surplus: what resizing sets
  *   overcommit  how many surplus pages may be made when a page is wanted and none is free
  *
- * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise holds them.
+ * A node's surplus never exceeds its pages. Free pages are surplus only where restoring failed or a promise held them.
  *
  * BLOCK_POOL_FREE says that a page is on its node's list; it changes under the pool's lock. A page may be replaced by another
  * (migrate.h): a free one by the pool alone, a used one through its holder's mover; the counts stay.
@@ -100,7 +100,7 @@ void pool_unreserve(struct pool *pool, u64 count);
  * Returns how many. And: up to `count` free, unpromised pages go back to the buddy as surplus. Returns how many went.
  */
 u64 pool_add_promised(struct pool *pool, u64 count);
-u64 pool_shed_surplus(struct pool *pool, u64 count);
+u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count);
 
 /*
  * A page for use, refcount 1, nearest to `node`; `how`: one of those promised, or any other. NULL if none is free and overcommit

@@ -88,7 +88,7 @@ void pool_unreserve(struct pool *pool, u64 count)
 	surplus = pool->surplus;
 	spin_unlock(&pool->lock);
 	if (surplus > 0)
-		pool_shed_surplus(pool, count);
+		pool_shed_surplus(pool, hvo_mode_selected(), count);
 }
 
 /* Pool lock held. The nearest node's first page: zero ones stand first. */

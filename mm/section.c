@@ -20,7 +20,7 @@
 #include "mm/transit.h"
 #include "mm/vmemmap.h"
 
-enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
+enum { BLOCK_TABLE_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE, OPEN_TURNS = 64 };
 
 u8 *section_slot(const struct mm *mm, u64 section)
 {
@@ -352,14 +352,20 @@ static int open_once(struct opening *o)
 	return err;
 }
 
-/* Many openers at once can use up the emergency frames before one of them has made them whole again. */
+/*
+ * Many openers at once can use up the emergency frames before one of them has made them whole again. The table of a GiB wants frames in a
+ * row: where META has single ones only, one block more brings them.
+ */
 static int open_planned(struct opening *o)
 {
-	int err;
+	int err = -ENOMEM;
 
-	while ((err = open_once(o)) == -ENOMEM)
-		if (meta_grow(o->node, META_LONG, 1) < 0)
+	for (unsigned turn = 0; turn < OPEN_TURNS && (err = open_once(o)) == -ENOMEM; turn++) {
+		const u64 all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
+
+		if (meta_grow(o->node, META_LONG, turn < OPEN_TURNS / 2 ? 1 : all + 1) < 0)
 			break;
+	}
 	return err;
 }
 

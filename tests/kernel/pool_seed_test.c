@@ -37,6 +37,27 @@ TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
 	arena_return(a);
 }
 
+/* Of pages that should go some cannot: the others make up for no more than was asked. */
+TEST(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target)
+{
+	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct famine famine;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, batched, 2 * EACH), 2 * EACH);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 3 * EACH / 2), 3 * EACH / 2);
+	EXPECT_EQ(a->pool.pages - a->pool.surplus, 3 * EACH / 2);
+	pool_expect_consistent(&a->pool);
+	famine_end(&famine);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
+	EXPECT_EQ(a->pool.pages, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* Which node gave the last odd page is remembered, as it is for growing. */
 TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
 {
