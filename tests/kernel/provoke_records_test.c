@@ -74,7 +74,7 @@ static void change_or_take(void *arg)
 	const struct provoke p = provoke_begin();
 	const u64 section = arena_phantom_block(r->a) / SECTION_BLOCKS;
 
-	for (u32 turn = 0; goes_on(&p, role, r->changed); turn++) {
+	for (u32 turn = 0; goes_on(&p, role, atomic_load_relaxed(&r->changed)); turn++) {
 		if (role == 0) {
 			close_and_open(r, section + turn % 2);
 			make_and_unmake_giga(r);
