@@ -6,12 +6,17 @@ knows target and variables (the suite that this file belongs to runs the long on
 
 import re
 import shlex
+import statistics
 import subprocess
+import sys
 
 import pytest
 from guest import run
 from machine import ROOT, Machine
 from test_build import make
+
+sys.path[:0] = [str(ROOT / "tests/report")]
+import records  # noqa: E402
 
 PAGES = sorted(p for p in ROOT.rglob("*.md") if "build" not in p.relative_to(ROOT).parts)
 SECONDS = 180
@@ -49,6 +54,21 @@ def test_make_knows_what_is_shown():
 
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_figures_of_the_readme_are_those_of_its_runs():
+    """Growing, on against off: median and range of at least seven runs each, by how many CPUs make the pages of `on`."""
+    off, ratios = None, {}
+    for record in records.parse((ROOT / "tests/report/readme.record").read_bytes()).records:
+        if record["op"] == "alloc" and record["mode"] == "off":
+            off = record["ns"] / record["done"]
+        elif record["op"] == "alloc" and record["mode"] == "on":
+            ratios.setdefault(record["threads"], []).append(record["ns"] / record["done"] / off)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert sorted(ratios) == [1, 2] and all(len(runs) >= 7 for runs in ratios.values())
+    for threads, said in ((2, "{:.2f} of *off* by the median of seven runs ({:.2f} to {:.2f})"), (1, "{:.2f} ({:.2f} to {:.2f}) where one CPU makes")):
+        runs = ratios[threads]
+        assert said.format(statistics.median(runs), min(runs), max(runs)) in readme
 
 
 def test_the_monitors_session(kernel):
