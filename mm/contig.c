@@ -81,7 +81,7 @@ static int take_all(struct zone *zone, struct isolation *token, struct block_lis
 {
 	const u32 end = token->first + token->count;
 	struct block_list taken = BLOCK_LIST_INIT;
-	u32 index = token->first, next = index;
+	u32 index = token->first, next;
 
 	if (!isolate_test(zone, token->first, token->count))
 		return -EBUSY;

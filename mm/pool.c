@@ -218,13 +218,13 @@ static void leave_pool(struct pool *pool, const struct block_list *list)
 /* Pool lock held. Equal shares from all nodes, the odd pages from each in turn; then from any what others do not have. */
 static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
 {
-	const node_t nodes = pool->mm->nodes, first = pool->free_turn;
+	const node_t nodes = pool->mm->nodes, first = (node_t)(pool->free_turn % nodes);
 
 	for (node_t i = 0; i < nodes; i++)
 		dequeue_from_node(pool, &pool->node[(first + i) % nodes], share_of(count - list->count, nodes - i), list);
 	for (node_t i = 0; i < nodes; i++)
 		dequeue_from_node(pool, &pool->node[(first + i) % nodes], count - list->count, list);
-	pool->free_turn = (node_t)((first + list->count) % nodes);
+	pool->free_turn += list->count;
 }
 
 /* Up to `count` free, unreserved pages off the pool in one turn at the lock. */

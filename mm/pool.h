@@ -42,7 +42,7 @@ struct pool {
 	u64 zeroed;   /* free pages known to be zero: their records say so, and they stand first */
 	u64 clearing; /* pages in use because an idle CPU clears them, back in a moment */
 	u64 turn;   /* pages asked for so far: where equal shares begin; atomic */
-	node_t free_turn; /* where equal shares to give back begin; under the lock */
+	u64 free_turn; /* pages given back in equal shares so far: where the next shares begin; under the lock */
 	struct pool_node *node;
 };
 
