@@ -520,6 +520,12 @@ static u64 *sample(unsigned i)
 	return middle.page + (size_t)i * BLOCK_WORDS / SAMPLES;
 }
 
+static void write_samples(void)
+{
+	for (unsigned i = 0; i < SAMPLES; i++)
+		*(volatile u64 *)sample(i) = PATTERN;
+}
+
 static void look_at_extent(void *arg)
 {
 	unsigned zeros = 0;
@@ -539,8 +545,7 @@ static void clear_extents_until_told(void *arg)
 	while (!atomic_load_acquire(&middle.stop)) {
 		const irq_flags_t flags = irq_save(); /* half written is not half cleared */
 
-		for (unsigned i = 0; i < SAMPLES; i++)
-			*(volatile u64 *)sample(i) = PATTERN;
+		write_samples();
 		irq_restore(flags);
 		clear_huge(&how, middle.page, MIB(2), CLEAR_NO_HINT, NODE_NONE);
 	}
@@ -564,6 +569,7 @@ TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 #endif
 	__builtin_memset(&middle, 0, sizeof(middle));
 	middle.page = page_address(page);
+	write_samples(); /* the CPU may be asked to look before it begins */
 	REQUIRE(work_start(cpu, clear_extents_until_told, NULL) == 0);
 	while (!atomic_load_relaxed(&middle.met) && clock_ns() < end)
 		call_cpu(cpu, look_at_extent, NULL);
