@@ -125,7 +125,7 @@ static void call_serve_word(u64 bits, cpu_t base)
 	}
 }
 
-/* Interrupts off: what is taken is run before anything else of this CPU. */
+/* With interrupts off, so that what is taken from the mailbox is run before this CPU does anything else. */
 static void call_serve_words(struct percpu *self)
 {
 	const irq_flags_t flags = irq_save();

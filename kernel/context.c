@@ -1,5 +1,5 @@
 /*
- * What the code that runs on a CPU may do: see context.h. Here is what is said when it does something else.
+ * What code may do in the context it runs in: see context.h. This file says what went wrong when it did something else.
  */
 #include "kernel/context.h"
 

@@ -1,5 +1,5 @@
 /*
- * What the code that runs on this CPU may do: one word per CPU, kept in every build.
+ * The context in which a CPU runs, and so what its code may do: one word per CPU, kept in every build.
  *
  *   bits   count                                            entered and left by
  *   0..7   locks held, or queued for                        kernel/lock.c

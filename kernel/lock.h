@@ -60,7 +60,8 @@ bool locks_none(void);
 /*
  * lock_holds=on: the longest holds of the locks of a rank by any CPU since lock_holds_forget(), in time and in records handled
  * (lock_work()), each with an address in the function that took the lock, 0 if there was no hold. Time is what the CPU had for the
- * holder (clock_cpu_ns()). Any context; what is read while other CPUs hold locks is a report.
+ * holder (clock_cpu_ns()). Any context. While other CPUs hold locks the figures may change as
+ * they are read.
  */
 struct lock_longest {
 	u64 most;

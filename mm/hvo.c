@@ -382,7 +382,7 @@ static void optimise_once(struct mm *mm, const struct hvo_mode *mode, struct blo
 		hvo_round(mode);
 }
 
-/* Frames that pass 3 freed, for what pass 1 had none for. */
+/* What pass 3 gave up is flushed before pass 1 is tried again. */
 static void free_gathered(struct mm *mm)
 {
 	for (node_t n = 0; n < mm->nodes; n++)

@@ -54,7 +54,7 @@ static bool wait_for_answer(u64 limit_ns)
 		if (clock_ns() - start > limit_ns && atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
 			return false;
 		cpu_relax();
-		if (!context_in(CONTEXT_NMIS)) /* what an NMI interrupted may be half way through the mailbox */
+		if (!context_in(CONTEXT_NMIS)) /* an NMI may have interrupted a look into the mailbox */
 			call_serve();
 	}
 	return true;

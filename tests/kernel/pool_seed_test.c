@@ -14,17 +14,27 @@
 
 enum { EACH = 10, PER_PAGE = 7 };
 
-/* Node 0 has frames for no page, node 1 for all: its pages go, those of node 0 stay, as surplus. */
-TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
+/* A pool with as many pages on each of two nodes, and node 0 has frames to restore none of them. NULL: the case is skipped. */
+static struct arena *borrow_half_starved(struct famine *famine)
 {
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
+
+	if (!a)
+		return NULL;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 2 * EACH), 2 * EACH);
+	famine_begin(famine, a, META_MEMMAP, PER_PAGE - 1);
+	return a;
+}
+
+/* The pages of node 1 go, those of node 0 stay, as surplus. */
+TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
+{
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct famine famine;
+	struct arena *a = borrow_half_starved(&famine);
 
 	if (!a)
 		return;
-	EXPECT_EQ(pool_grow(&a->pool, batched, 2 * EACH), 2 * EACH);
-	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
 	EXPECT_EQ(pool_shrink(&a->pool, batched, 2 * EACH), EACH);
 	EXPECT_EQ(a->pool.node[0].pages, EACH);
 	EXPECT_EQ(a->pool.node[0].surplus, EACH);
@@ -40,14 +50,12 @@ TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
 /* Of pages that should go some cannot: the others make up for no more than was asked. */
 TEST(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target)
 {
-	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct famine famine;
+	struct arena *a = borrow_half_starved(&famine);
 
 	if (!a)
 		return;
-	EXPECT_EQ(pool_grow(&a->pool, batched, 2 * EACH), 2 * EACH);
-	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 3 * EACH / 2), 3 * EACH / 2);
 	EXPECT_EQ(a->pool.pages - a->pool.surplus, 3 * EACH / 2);
 	pool_expect_consistent(&a->pool);

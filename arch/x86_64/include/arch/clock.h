@@ -6,8 +6,8 @@
 u64 clock_ns(void);
 
 /*
- * The same for intervals on one CPU: time that the CPU had for the caller. In a kernel that is clock_ns(); hosted, what other
- * processes of the host took of the CPU is not in it. Costs a system call there.
+ * The time for which this CPU has worked for the caller, to measure intervals on one CPU. In a kernel that is clock_ns(). Hosted, it
+ * leaves out the time that the host gave to other processes, and costs a system call.
  */
 u64 clock_cpu_ns(void);
 
