@@ -80,7 +80,9 @@ OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
-LIB_SOURCES := $(call sources_in,boot arch/x86_64 kernel mm$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
+# A folder and its rooms, which are one level below it.
+with_rooms = $(foreach dir,$(1),$(dir) $(patsubst %/,%,$(wildcard $(dir)/*/)))
+LIB_SOURCES := $(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
 PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
 ifeq ($(PROGRAM_SOURCES),)
 $(error PAYLOAD=$(PAYLOAD): no *.c or *.S is there)
@@ -90,11 +92,12 @@ LIB_OBJECTS := $(LIB_SOURCES:%=$(OBJ)/%.o)
 PROGRAM_OBJECTS := $(PROGRAM_SOURCES:%=$(OBJ)/%.o)
 OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
 
+VERSION := $(shell cat VERSION)
 INCLUDES := -I. -Iarch/x86_64/include
 # Paths are mapped away so that the folder leaves no trace in the ELF.
-COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
+COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSION) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
 # No frame takes more than a quarter of a CPU's stack of 16 KiB (the longest chain of calls: make lint). Arrays on it are guarded by
-# a word (kernel/stack_guard.c). No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
+# a word (arch/x86_64/stack_guard.c). No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
@@ -105,7 +108,7 @@ KERNEL_CFLAGS += -DASHLAR_SAN -fsanitize=undefined -Wno-maybe-uninitialized
 SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 --param asan-stack=0 \
 	--param asan-globals=0
 $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
-$(addprefix $(BUILD)/kernel/,mm/page_poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
+$(addprefix $(BUILD)/kernel/,mm/zone/poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
 endif
 # Counts of executed lines (gcc's), in a table for tests/coverage/coverage.c. The macro is there for $(OBJ)/flags to see.
@@ -157,6 +160,7 @@ NEEDS_mutants := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
 NEEDS_lint := lint
+NEEDS_check := test lint
 NEEDS_fuzz-keep := fuzz
 NEEDS_coverage := coverage
 goals := $(or $(MAKECMDGOALS),all)
@@ -224,7 +228,7 @@ $(KERNEL): $(OBJECTS) $(OUT)/objects linker.ld boot/symbols.awk
 # For programs that are built elsewhere: library, linker script, headers and a description for pkg-config, in a folder that can be
 # moved. Such a link has no table of symbols: backtraces show addresses, and addr2line names them.
 SDK := $(BUILD)/sdk
-SDK_HEADERS := $(wildcard kernel/*.h mm/*.h boot/boot_info.h)
+SDK_HEADERS := $(wildcard kernel/*.h kernel/*/*.h mm/*.h mm/*/*.h boot/boot_info.h)
 ARCH_HEADERS := $(wildcard arch/x86_64/include/arch/*.h)
 
 .PHONY: lib
@@ -243,13 +247,13 @@ SDK_LIBS := -nostdlib -static -no-pie -Wl,--build-id=none,-z,noexecstack,-z,max-
 $(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) $(ARCH_HEADERS) Makefile
 	@echo '  SDK     $(SDK)'
 	@rm -rf $(SDK)
-	@mkdir -p $(@D) $(addprefix $(SDK)/include/ashlar/,kernel mm boot arch)
+	@mkdir -p $(@D) $(addprefix $(SDK)/include/ashlar/,$(sort arch $(dir $(SDK_HEADERS))))
 	@cp $(BUILD)/libashlar.a $(SDK)/lib/
 	@cp linker.ld $(SDK)/lib/ashlar.ld
 	@for header in $(SDK_HEADERS); do cp $$header $(SDK)/include/ashlar/$$header; done
 	@cp $(ARCH_HEADERS) $(SDK)/include/ashlar/arch/
 	@{ echo 'prefix=$${pcfiledir}/../..'; echo 'libdir=$${prefix}/lib'; echo; echo 'Name: ashlar'; \
-		echo 'Description: freestanding x86-64 kernel around a memory subsystem'; echo 'Version: 0'; \
+		echo 'Description: freestanding x86-64 kernel around a memory subsystem'; echo 'Version: $(VERSION)'; \
 		echo 'Cflags: -I$${prefix}/include/ashlar $(SDK_CFLAGS)'; echo 'Libs: $(SDK_LIBS)'; } > $@
 
 -include $(OBJECTS:.o=.d)
@@ -297,7 +301,7 @@ debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a brea
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: test test-matrix test-machines test-huge test-bare test-msan soak mutants proof fuzz fuzz-keep lint
+.PHONY: check test test-matrix test-machines test-huge test-bare test-msan soak mutants proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
 	@$(PYTEST)
 
@@ -327,7 +331,15 @@ proof: ## all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutant
 	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
 		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
 
-lint: ## gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack, over all but the tests; minutes
+# What to run before a commit: what fails here fails most often.
+check: $(KERNEL) host-asan ## three minutes before a commit: the order of rooms, style, every case hosted under asan and in one guest, docs and promises
+	@tests/lint/rooms.py --build $(BUILD)
+	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py style
+	@/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/qemu --build $(BUILD) --select '' \
+		-k 'host-asan-4cpu or pvh-3cpu or test_context or test_promises or test_steps or test_run or (test_docs and not writes)'
+
+lint: $(KERNEL) ## the order of rooms; gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack, over all but the tests; minutes
+	@tests/lint/rooms.py --build $(BUILD)
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py
 
 # ---- measure ----------------------------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 /*
- * The neutral form of what a loader says, and its list of ranges: see boot_info.h.
+ * The neutral form of the loader's information, and its list of ranges: see boot_info.h.
  *
- * Invariant: a byte that any reported range declares unusable is never lost from the list while a RAM range that could
- * cover it stays. When the list is full, RAM gives way.
+ * Invariant: a byte that any reported range declares unusable is never lost from the list while a
+ * RAM range that could cover it stays. When the list is full, RAM gives way.
  */
 #include "boot/boot_info.h"
 
-#include "kernel/printk.h"
+#include "kernel/core/printk.h"
 
 struct boot_info boot_info;
 
 void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value)
 {
 	if (info->faults++ < BOOT_FAULTS_SAID)
-		pr_warn("%s: %s (0x%llx)", who, what, (unsigned long long)value);
+		pr_warn("%s: %s (0x%llx)", who, what, value);
 }
 
 /* Make room in a full list by dropping its last RAM range. False if there is none. */
@@ -33,7 +33,8 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 	phys_t end = start + size;
 
 	if (end < start) {
-		boot_info_fault(info, "memory map", "range passes the end of the address space and was cut, at", start);
+		boot_info_fault(info, "memory map",
+				"range passes the end of the address space and was cut, at", start);
 		end = ~0ULL;
 	}
 	if (start == end)

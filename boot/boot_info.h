@@ -1,23 +1,23 @@
 /*
- * What any loader tells us, in one neutral form. Multiboot2 (GRUB under BIOS and UEFI) and PVH fill it; the rest of the
- * kernel never sees their formats.
+ * The information that any loader passes to the kernel, in one neutral form. The Multiboot2 (GRUB
+ * under BIOS and UEFI) and PVH parsers fill it in; the rest of the kernel never sees their formats.
  *
- * It is copied out of the loader's memory before anything can overwrite that, and holds no pointer into it. Ranges
- * arrive as the firmware has them: unsorted, overlapping, unaligned, more than anyone expected; mm/memblock.c makes
- * sense of them.
+ * The data is copied out of the loader's memory before anything can overwrite that memory, and
+ * holds no pointer into it. Ranges are as the firmware reports them: unsorted, overlapping,
+ * unaligned, in any number. mm/map/memblock.c sorts them out.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 enum boot_protocol { BOOT_MULTIBOOT2, BOOT_PVH, BOOT_HOSTED };
 enum boot_firmware { FIRMWARE_BIOS, FIRMWARE_UEFI, FIRMWARE_NONE };
 
 enum mem_kind {
 	MEM_RAM,      /* usable */
-	MEM_RESERVED, /* firmware's, devices', unusable, persistent: never touched */
-	MEM_ACPI,     /* tables, ACPI NVS (e820 3 and 4): RAM, kept until reclaimed on purpose */
-	MEM_LOADER,   /* RAM that holds what the loader left: kept */
+	MEM_RESERVED, /* of firmware or devices, unusable, or persistent: never touched */
+	MEM_ACPI,     /* ACPI tables and NVS (e820 3 and 4): RAM, kept until reclaimed on purpose */
+	MEM_LOADER,   /* RAM that holds data from the loader: kept */
 	MEM_BAD,
 };
 
@@ -26,22 +26,30 @@ struct mem_range {
 	enum mem_kind kind;
 };
 
-enum boot_fb_type { BOOT_FB_NONE, BOOT_FB_RGB, BOOT_FB_TEXT }; /* as multiboot2 numbers them, but for 0 */
+/* numbered as in multiboot2, except BOOT_FB_NONE */
+enum boot_fb_type { BOOT_FB_NONE, BOOT_FB_RGB, BOOT_FB_TEXT };
 
 struct boot_framebuffer {
 	phys_t addr;
-	u32 pitch, width, height; /* pixels, or characters of text */
+	u32 pitch, width, height; /* pitch in bytes; the others in pixels or characters */
 	u8 bpp, type;
 	u8 red_shift, red_bits, green_shift, green_bits, blue_shift, blue_bits;
 };
 
-/* A file that the loader put into memory beside us; its range is listed as MEM_LOADER too. */
+/*
+ * A file that the loader put into memory beside the kernel. Its range is also listed as MEM_LOADER.
+ */
 struct boot_module {
 	phys_t start;
 	u64 size;
 };
 
-enum { BOOT_MODULES_MAX = 16, BOOT_RANGES_MAX = 4096, BOOT_LOADER_NAME_MAX = 64, BOOT_CMDLINE_MAX = 4096 };
+enum {
+	BOOT_MODULES_MAX = 16,
+	BOOT_RANGES_MAX = 4096,
+	BOOT_LOADER_NAME_MAX = 64,
+	BOOT_CMDLINE_MAX = 4096
+};
 
 struct boot_info {
 	enum boot_protocol protocol;
@@ -49,7 +57,7 @@ struct boot_info {
 	char loader[BOOT_LOADER_NAME_MAX];
 	char cmdline[BOOT_CMDLINE_MAX];
 	size_t cmdline_len;
-	phys_t rsdp;       /* 0: not told, search for it */
+	phys_t rsdp;       /* 0: not told, must be searched for */
 	u8 rsdp_copy[36];  /* multiboot2 hands over a copy instead of an address */
 	u32 rsdp_copy_len; /* 0: none */
 	struct boot_framebuffer framebuffer;
@@ -57,33 +65,46 @@ struct boot_info {
 	size_t modules;
 	struct mem_range range[BOOT_RANGES_MAX];
 	size_t ranges;
-	size_t ranges_lost; /* beyond BOOT_RANGES_MAX: said on the console */
-	unsigned faults;    /* oddities found while parsing; the first BOOT_FAULTS_SAID are named on the console */
+	size_t ranges_lost; /* ranges beyond BOOT_RANGES_MAX; reported on the console */
+	/* oddities found while parsing; the first BOOT_FAULTS_SAID are printed */
+	unsigned faults;
 };
 
-/* Add a range; drops empty ones and counts those that do not fit. RAM above what fits is lost, never misread. */
+/*
+ * Add a range. Empty ranges are dropped, and ranges that do not fit are counted. When the list is
+ * full, RAM is lost, but never a range that makes RAM unusable while a RAM range is left to drop.
+ */
 void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum mem_kind kind);
 
-/* What a type of the BIOS's e820 map stands for; both protocols hand these on (ACPI specification 6.5, 15.2). */
+/*
+ * The meaning of a type of the BIOS's e820 map, which both protocols pass on (ACPI specification
+ * 6.5, 15.2).
+ */
 enum mem_kind mem_kind_of_e820(u32 type);
 
-/* Note a module and keep its memory. Beyond BOOT_MODULES_MAX only the memory is kept. */
+/* Record a module and keep its memory. Beyond BOOT_MODULES_MAX only the memory is kept. */
 void boot_info_add_module(struct boot_info *info, phys_t start, u64 size);
 
-/* Count an oddity and name it: who found it, what it is, the offending value. A hostile table cannot flood the console.
+/*
+ * Count an oddity, and print the parser that found it, the oddity and the offending value. At
+ * most BOOT_FAULTS_SAID are printed, so a hostile table cannot flood the console.
  */
 enum { BOOT_FAULTS_SAID = 16 };
 void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value);
 
 /*
- * Parsers: pure functions over (pointer, length) that read nothing beyond. What is wrong is named with printk() and
- * skipped. 0, or -EINVAL when nothing usable is left (wrong magic, truncated before the first tag).
+ * Parsers: pure functions over (pointer, length) that read nothing beyond it. A faulty part is
+ * reported with boot_info_fault() and skipped. Returns 0, or -EINVAL if nothing usable is left
+ * (wrong magic, truncated before the first tag).
  */
 int multiboot2_parse(const void *data, size_t len, struct boot_info *info);
 
-/* PVH: the start info block, and a way to reach what it points to (NULL if it is out of reach or too long). */
+/*
+ * PVH: takes the start info block, and a function that maps the memory the block points to (NULL if
+ * it is out of reach or too long).
+ */
 typedef const void *(*pvh_map_fn)(phys_t addr, size_t len, void *ctx);
 int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *info);
 
-/* The machine's, after the entry code has run. */
+/* The machine's boot information, valid after the entry code has run. */
 extern struct boot_info boot_info;

@@ -1,18 +1,20 @@
 /*
- * Entry from the loader: 32-bit protected mode, paging off, flat segments, interrupts off ("Multiboot2 Specification
- * version 2.0", 3.3 "I386 machine state"; Xen, "x86/HVM direct boot ABI" for PVH). From here to 64-bit C code.
+ * Entry from the loader: 32-bit protected mode, paging off, flat segments, interrupts off
+ * ("Multiboot2 Specification version 2.0", 3.3 "I386 machine state"; Xen, "x86/HVM direct boot ABI"
+ * for PVH). From here to 64-bit C code.
  *
  *	multiboot2_entry  EAX = magic, EBX = physical address of the information block
  *	pvh_entry         EBX = physical address of the start info block
  *	   -> entry32     checks the CPU, loads our page tables, writes CR4, EFER and CR0 whole
  *	   -> entry64     high half: GS base, stack, boot_start(protocol, magic, block)
  *
- * Nothing is inherited: a loader may leave LA57, PCIDE, SMEP or a paging mode of its own behind; CR4 is written whole
- * while paging is off, the only time LA57 may change (Intel SDM vol. 3A, 4.1.1). A CPU without CPUID, long mode or NX
- * gets a line on COM1 and a halt.
+ * Nothing is inherited. A loader may leave LA57, PCIDE, SMEP or a paging mode of its own behind, so
+ * CR4 is written whole while paging is off, the only time LA57 may change (Intel SDM vol. 3A,
+ * 4.1.1). On a CPU without CPUID, long mode or NX, the code prints a line on COM1 and halts.
  *
- * The boot page tables are never freed or changed: CPUs that start later, or too late, run on them (kernel/shootdown.h,
- * "joins"). They map 0-4 GiB three times, with 2 MiB pages:
+ * The boot page tables are never freed or changed, because CPUs that start later, or too late, run
+ * on them (kernel/core/shootdown.h, "joins"). They map 0-4 GiB twice and its first GiB a third
+ * time, with 2 MiB pages:
  *
  *	0                    identity, executable: entry code and AP trampoline run here
  *	DIRECT_MAP_BASE      the same memory, not executable
@@ -48,7 +50,7 @@ header:
 	.long header_end - header
 	.long 0x100000000 - (MB2_HEADER_MAGIC + (header_end - header))
 
-	.balign 8 /* entry address: the ELF's own, said again for loaders that look here only */
+	.balign 8 /* entry address: that of the ELF, repeated for loaders that look only here */
 	.short 3, 0
 	.long 12
 	.long multiboot2_entry
@@ -85,7 +87,7 @@ pvh_entry:
 	mov $PROTOCOL_PVH, %edi
 	xor %esi, %esi
 
-/* EDI protocol, ESI magic, EBX information block: kept until entry64. */
+/* EDI protocol, ESI magic, EBX information block (EBP from here on): kept until entry64. */
 entry32:
 	cli
 	cld
@@ -136,7 +138,9 @@ entry32:
 	lgdt boot_gdt_pointer
 	ljmp $0x08, $entry64_low
 
-/* EDX: message. Says it on COM1, each byte waited for a bounded time, tells an emulator, halts. */
+/*
+ * EDX: message. Print it on COM1, waiting a bounded time for each byte, tell an emulator, and halt.
+ */
 refuse:
 	mov %edx, %ebp
 	call serial_init
@@ -198,7 +202,7 @@ message_verdict:
 	.asciz "# totals pass:0 fail:0 skip:0\r\nASHLAR-END verdict=fail code=0x11\r\n"
 
 	.balign 8
-boot_gdt: /* accessed bits preset: the table is read-only later */
+boot_gdt: /* accessed bits preset, because the table is read-only later */
 	.quad 0
 	.quad 0x00af9b000000ffff /* code, 64-bit */
 	.quad 0x00cf93000000ffff /* data */
@@ -221,7 +225,7 @@ entry64:
 	mov %eax, %fs
 	mov %eax, %gs
 	mov $boot_stack_top, %rsp
-	push $2 /* no flag is inherited either */
+	push $2 /* flags are not inherited either */
 	popfq
 
 	rdtsc
@@ -266,7 +270,7 @@ boot_pud_low:
 	.fill 508, 8, 0
 boot_pud_image:
 	.fill 510, 8, 0
-	.quad PHYS(boot_pmd) + PTE_TABLE /* 510: the last 2 GiB begin */
+	.quad PHYS(boot_pmd) + PTE_TABLE /* 510: the last 2 GiB begin here */
 	.quad 0
 boot_pmd: /* 0-4 GiB */
 	.set page, 0

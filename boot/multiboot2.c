@@ -1,20 +1,21 @@
 /*
- * Multiboot2 boot information: what GRUB hands over ("Multiboot2 Specification version 2.0", 3.4 "Boot information
- *format"; EFI memory descriptors: UEFI specification 2.10, 7.2.3 GetMemoryMap()).
+ * Multiboot2 boot information, as GRUB passes it ("Multiboot2 Specification version 2.0", 3.4 "Boot
+ * information format"; EFI memory descriptors: UEFI specification 2.10, 7.2.3 GetMemoryMap()).
  *
  *	total size | reserved | tag | pad to 8 | tag | pad to 8 | ... | end tag (0, 8)
  *	tag: type u32 | size u32, header included | data
  *
- * Invariants: every read lies below `len`, checked against the tag's own size and the tag's against the block's. A tag
- *that lies is named and skipped; a size that makes the next tag unfindable ends the walk. Of several tags of one type
- *the first counts (modules: all).
+ * Invariants: every read lies below `len`. It is checked against the tag's own size, and the tag's
+ * size against the block's. A tag with wrong contents is reported and skipped; a size that makes
+ * the next tag impossible to find ends the walk. Of several tags of one type the first counts,
+ * except that all modules count.
  *
- * Memory: the EFI map is preferred to the BIOS-like one, because it tells boot services (RAM now) from runtime
- *services; the basic two numbers are the last resort.
+ * Memory: the EFI map is preferred to the BIOS-like one, because it distinguishes boot services
+ * (now RAM) from runtime services. The two basic numbers are the last resort.
  */
 #include "boot/boot_info.h"
 
-#include "kernel/string.h"
+#include "kernel/lib/string.h"
 
 enum {
 	TAG_END = 0,
@@ -42,7 +43,7 @@ enum {
 	RSDP_V2_SIZE = 36
 };
 
-/* Bytes of one tag after its header, or of a part of it. */
+/* Bytes of one tag after its header, or part of them. */
 struct span {
 	const u8 *data;
 	size_t len;
@@ -69,8 +70,12 @@ static void fault(struct boot_info *info, const char *what, u64 value)
 	boot_info_fault(info, "multiboot2", what, value);
 }
 
-/* Text of a tag into buf, always terminated. Returns its length; what does not fit is said. */
-static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size_t size, const char *what)
+/*
+ * Copy the text of a tag into buf, always terminated. Returns its length; text that was cut is
+ * reported.
+ */
+static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size_t size,
+			const char *what)
 {
 	size_t len = strnlen((const char *)tag.data, tag.len);
 
@@ -110,7 +115,7 @@ static void parse_framebuffer(struct boot_info *info, struct span tag)
 		fault(info, "framebuffer tag too short", tag.len);
 		return;
 	}
-	if (tag.data[21] == 0) /* indexed colours: nothing here draws with them */
+	if (tag.data[21] == 0) /* indexed colours, which no driver here supports */
 		return;
 	if (tag.data[21] == 1 && tag.len < 30) {
 		fault(info, "framebuffer tag without colour layout", tag.len);
@@ -143,8 +148,9 @@ static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
 }
 
 /*
- * Both maps: the size of an entry (it may be larger than what we know, by design), a version, the entries, each of which is
- * given to `add`. A rest shorter than an entry is named.
+ * Parse either memory map: the size of an entry (by design it may exceed the known part), a
+ * version, and the entries, each of which is given to `add`. A remainder shorter than an entry is
+ * reported.
  */
 static void parse_entries(struct boot_info *info, struct span tag, const char *too_short, u32 min,
 			  void (*add)(struct boot_info *info, const u8 *entry))
@@ -171,7 +177,10 @@ static void add_e820(struct boot_info *info, const u8 *e)
 	boot_info_add_range(info, get_u64(e), get_u64(e + 8), mem_kind_of_e820(get_u32(e + 16)));
 }
 
-/* After ExitBootServices(), loader and boot services memory is ordinary RAM; what holds us is reserved by name. */
+/*
+ * After ExitBootServices(), memory of the loader and of boot services is ordinary RAM. The parts
+ * that hold the kernel and its data are reserved separately.
+ */
 static enum mem_kind kind_of_efi(u32 type)
 {
 	switch (type) {
@@ -198,7 +207,8 @@ static void add_efi(struct boot_info *info, const u8 *e)
 	if (pages > ~0ULL >> PAGE_SHIFT)
 		fault(info, "EFI memory range with impossible number of pages", pages);
 	else
-		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT, kind_of_efi(get_u32(e)));
+		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT,
+				    kind_of_efi(get_u32(e)));
 }
 
 static void parse_basic_memory(struct boot_info *info, struct span tag)
@@ -212,8 +222,9 @@ static void parse_basic_memory(struct boot_info *info, struct span tag)
 	boot_info_add_range(info, MIB(1), KIB(get_u32(tag.data + 4)), MEM_RAM);
 }
 
-/* Find all tags: the first of each type into `tags`, modules parsed on the way. */
-static void walk_tags(const u8 *block, size_t len, struct boot_info *info, struct span tags[TAG_COUNT])
+/* Find all tags: store the first of each type in `tags`, and parse modules on the way. */
+static void walk_tags(const u8 *block, size_t len, struct boot_info *info,
+		      struct span tags[TAG_COUNT])
 {
 	size_t at = INFO_HEADER;
 
@@ -252,9 +263,11 @@ static bool has_ram(const struct boot_info *info)
 static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_EFI_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], "EFI memory map tag too short", EFI_DESCRIPTOR_MIN, add_efi);
+		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], "EFI memory map tag too short",
+			      EFI_DESCRIPTOR_MIN, add_efi);
 	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_MEMORY_MAP], "memory map tag too short", E820_ENTRY_MIN, add_e820);
+		parse_entries(info, tags[TAG_MEMORY_MAP], "memory map tag too short",
+			      E820_ENTRY_MIN, add_e820);
 	if (!has_ram(info) && tags[TAG_BASIC_MEMORY].data)
 		parse_basic_memory(info, tags[TAG_BASIC_MEMORY]);
 	if (!has_ram(info))
@@ -264,8 +277,9 @@ static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUN
 static void parse_known(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_CMDLINE].data)
-		info->cmdline_len = copy_text(info, tags[TAG_CMDLINE], info->cmdline, sizeof(info->cmdline),
-					      "command line is not terminated");
+		info->cmdline_len =
+			copy_text(info, tags[TAG_CMDLINE], info->cmdline, sizeof(info->cmdline),
+				  "command line is not terminated");
 	if (tags[TAG_LOADER].data)
 		copy_text(info, tags[TAG_LOADER], info->loader, sizeof(info->loader),
 			  "loader's name is not terminated");
@@ -275,7 +289,8 @@ static void parse_known(struct boot_info *info, const struct span tags[TAG_COUNT
 		parse_rsdp(info, tags[TAG_RSDP_NEW], RSDP_V2_SIZE);
 	if (!info->rsdp_copy_len && tags[TAG_RSDP_OLD].data)
 		parse_rsdp(info, tags[TAG_RSDP_OLD], RSDP_V1_SIZE);
-	if (tags[TAG_EFI32_TABLE].data || tags[TAG_EFI64_TABLE].data || tags[TAG_EFI_MEMORY_MAP].data)
+	if (tags[TAG_EFI32_TABLE].data || tags[TAG_EFI64_TABLE].data ||
+	    tags[TAG_EFI_MEMORY_MAP].data)
 		info->firmware = FIRMWARE_UEFI;
 	if (tags[TAG_EFI_BOOT_SERVICES].data)
 		fault(info, "loader left EFI boot services running", 0);

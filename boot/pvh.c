@@ -1,13 +1,14 @@
 /*
- * PVH start info: how QEMU -kernel, Firecracker and cloud-hypervisor hand over (Xen, "x86/HVM direct boot ABI" and
- * public/arch-x86/hvm/start_info.h).
+ * PVH start info: the form in which QEMU -kernel, Firecracker and cloud-hypervisor start a kernel
+ * (Xen, "x86/HVM direct boot ABI" and public/arch-x86/hvm/start_info.h).
  *
- * The block is a tree of physical addresses; each is reached through the caller's map function, which refuses what is
- * out of reach. Everything is copied byte by byte out of what it returns; nothing read here is trusted.
+ * The block is a tree of physical addresses. Each is reached through the caller's map function,
+ * which refuses addresses out of reach. Everything is copied out of the memory that the map
+ * function returns; nothing read here is trusted.
  */
 #include "boot/boot_info.h"
 
-#include "kernel/string.h"
+#include "kernel/lib/string.h"
 
 #define PVH_MAGIC 0x336ec578
 
@@ -27,8 +28,12 @@ struct start_info_range {
 	u32 type, reserved;
 };
 
-/* More than any machine has; a list longer than this is a lie and is cut. */
-enum { PVH_MODULES_MAX = 64, PVH_RANGES_MAX = 65536, START_INFO_V0_SIZE = offsetof(struct start_info, memory_map) };
+/* More than any machine has; a longer list is wrong and is cut. */
+enum {
+	PVH_MODULES_MAX = 64,
+	PVH_RANGES_MAX = 65536,
+	START_INFO_V0_SIZE = offsetof(struct start_info, memory_map)
+};
 
 struct reader {
 	pvh_map_fn map;
@@ -84,7 +89,8 @@ static void read_modules(const struct reader *r, const struct start_info *start)
 		count = PVH_MODULES_MAX;
 	}
 	for (u32 i = 0; i < count; i++) {
-		if (!read_bytes(r, start->module_list + i * sizeof(module), &module, sizeof(module))) {
+		if (!read_bytes(r, start->module_list + i * sizeof(module), &module,
+				sizeof(module))) {
 			fault(r, "module list is out of reach", start->module_list);
 			return;
 		}
@@ -112,13 +118,13 @@ static void read_memory_map(const struct reader *r, const struct start_info *sta
 	}
 }
 
-/* The lists were copied, but a payload may look at them again: keep what the loader left. */
+/* The lists were copied, but a payload may read them again, so the loader's memory is kept. */
 static void keep_lists(const struct reader *r, phys_t start_info, const struct start_info *start)
 {
 	boot_info_add_range(r->info, start_info, sizeof(*start), MEM_LOADER);
 	if (start->modules && start->modules <= PVH_MODULES_MAX)
-		boot_info_add_range(r->info, start->module_list, start->modules * sizeof(struct start_info_module),
-				    MEM_LOADER);
+		boot_info_add_range(r->info, start->module_list,
+				    start->modules * sizeof(struct start_info_module), MEM_LOADER);
 }
 
 int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *info)
@@ -144,7 +150,9 @@ int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *in
 	read_cmdline(&r, start.cmdline);
 	info->rsdp = start.rsdp;
 	if (start.version == 0)
-		fault(&r, "version 0 carries no memory map; use a loader with version 1 or multiboot2", start.version);
+		fault(&r,
+		      "version 0 carries no memory map; use a loader with version 1 or multiboot2",
+		      start.version);
 	else
 		read_memory_map(&r, &start);
 	read_modules(&r, &start);

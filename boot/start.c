@@ -1,30 +1,31 @@
 /*
- * First C code of the boot CPU: turn the loader's words into boot_info and enter the kernel. Runs on the boot page
- * tables, interrupts off, boot stack, GS base set (boot/entry.S).
+ * The first C code of the boot CPU: turn the loader's data into boot_info and enter the kernel.
+ * Runs on the boot page tables, interrupts off, boot stack, GS base set (boot/entry.S).
  *
- * Reach: physical memory below EARLY_PHYS_LIMIT through the direct map. A block that claims to lie beyond is refused.
+ * Reach: physical memory below EARLY_PHYS_LIMIT, through the direct map. A block beyond that limit
+ * is refused.
  */
 #include <arch/boot.h>
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
 
 #define MULTIBOOT2_BOOT_MAGIC 0x36d76289
-/* No loader writes more; a larger size is a lie and is cut here. */
+/* No loader writes more; a larger size is wrong and is cut to this. */
 #define MULTIBOOT2_INFO_MAX MIB(16)
 
 __noreturn void boot_start(u32 protocol, u32 magic, phys_t block);
 
-/* Nothing to boot from: say why on whatever console there is. */
+/* There is nothing to boot from: report the reason on any console, and end the run. */
 static __noreturn void boot_refuse(const char *why, u64 value)
 {
 	print("ASHLAR-BEGIN\n");
 	arch_early_init();
 	arch_console_init(&boot_info);
-	pr_err("cannot boot: %s (%llx)", why, (unsigned long long)value);
+	pr_err("cannot boot: %s (%llx)", why, value);
 	verdict_end_with(VERDICT_FAIL);
 }
 
@@ -57,10 +58,12 @@ void boot_start(u32 protocol, u32 magic, phys_t block)
 	} else if (magic == MULTIBOOT2_BOOT_MAGIC) {
 		start_multiboot2(block);
 	} else {
-		boot_refuse("wrong boot magic: loaded by something that speaks neither multiboot2 nor PVH", magic);
+		boot_refuse("wrong boot magic: loaded by something that speaks neither multiboot2 "
+			    "nor PVH",
+			    magic);
 	}
 	if (boot_info.faults > BOOT_FAULTS_SAID)
-		pr_warn("boot information has %u faults; only the first %d are named", boot_info.faults,
-			BOOT_FAULTS_SAID);
+		pr_warn("boot information has %u faults; only the first %d are named",
+			boot_info.faults, BOOT_FAULTS_SAID);
 	kernel_main(&boot_info);
 }

@@ -1,5 +1,5 @@
 /*
- * Start-up, in order. Each call is named for what it makes true; what it needs is what stands above it.
+ * Start-up, in order. Each call is named for what it makes true; it needs only the calls above it.
  */
 #include "kernel/main.h"
 
@@ -7,21 +7,30 @@
 #include <arch/clock.h>
 
 #include "boot/boot_info.h"
-#include "kernel/cmdline.h"
-#include "kernel/fail.h"
-#include "kernel/machine_page.h"
-#include "kernel/monitor.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/run_record.h"
-#include "kernel/shootdown.h"
-#include "kernel/verdict.h"
-#include "mm/bad_frames.h"
-#include "mm/directmap.h"
+#include "kernel/console/console.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/run_record.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/upward.h"
+#include "kernel/core/verdict.h"
+#include "kernel/run/machine_page.h"
+#include "kernel/run/monitor.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/bad_ram.h"
+#include "mm/debug/leaks.h"
 #include "mm/init.h"
-#include "mm/leaks.h"
-#include "mm/memblock.h"
-#include "mm/zone.h"
+#include "mm/map/directmap.h"
+#include "mm/map/memblock.h"
+#include "mm/memmap/zone.h"
+
+const struct kernel_upward kernel_upward = {.console_write = console_write,
+					    .early_alloc = memblock_alloc_or_die};
+
+#define AS_TEXT(word)    AS_TEXT_OF(word)
+#define AS_TEXT_OF(word) #word
 
 static u64 ready_ns;
 
@@ -34,32 +43,37 @@ void kernel_main(const struct boot_info *info)
 {
 	print("ASHLAR-BEGIN\n");
 	arch_early_init(); /* traps are caught */
+	pr_info("Ashlar " AS_TEXT(ASHLAR_VERSION));
 	cmdline_apply(info->cmdline, info->cmdline_len);
-	arch_console_init(info); /* people see the log, from its first line */
+	arch_console_init(info); /* people see the log from its first line */
 
-	if (memblock_init(info) < 0) { /* RAM is known and what is taken stays ours */
+	if (memblock_init(info) < 0) { /* RAM is known, and the ranges already in use are kept */
 		pr_err("no usable RAM");
 		verdict_end_with(VERDICT_FAIL);
 	}
-	bad_ram_reserve(); /* nor is what badram= names anybody's */
+	bad_ram_reserve(); /* so are the frames that badram= names */
 	arch_reserve_memory();
 
 	arch_page_tables_init();
 	direct_map_init(); /* all RAM is reachable */
 	arch_page_tables_load();
-	run_record_begin(); /* the run before this one is known to have ended, or not */
+	run_record_begin(); /* the record of the previous run is read and a new one begun */
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
 	percpu_init();            /* every CPU has its data */
 	shootdown_init();
-	arch_cpus_start();        /* and runs its idle loop */
+	arch_cpus_start(); /* every CPU runs its idle loop */
 
-	mm_init(); /* RAM has owners: pages can be allocated */
+	mm_init(); /* RAM has owners, and pages can be allocated */
 
 	ready_ns = clock_ns();
-	leaks_begin(); /* what is in use is the kernel's own; verdict_end() sees whether it is again */
-	fail_begin(&mm_kernel.fail); /* what fails from now on is what was asked for */
-	if (!monitor_run()) /* commands, if the command line asks for them */
+	/*
+	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use
+	 * then.
+	 */
+	leaks_begin();
+	fail_begin(&mm_kernel.fail); /* failures from now on are those that fail= asks for */
+	if (!monitor_run())          /* commands, if the command line asks for them */
 		payload_run();
 	fail_print(&mm_kernel.fail);
 	machine_page();

@@ -1,23 +1,28 @@
 /*
- * Which clearing instruction is fastest here, for each class of sizes: clear_calibrate=on, at boot (clear.h).
+ * Which clearing instruction is fastest on this machine, for each class of sizes: measured at boot
+ * with clear_calibrate=on (clear.h).
  *
- * Variants take turns, so that a slow moment meets all, and the fastest of ROUNDS counts: what disturbs a machine only
- * ever adds. Small pages are measured as the allocator hands them out: a few, again and again, from the cache. Huge
- * ones are cold: all of a buffer larger than a CPU's own caches is cleared in each turn.
+ * Variants take turns, so that a slow moment meets all of them, and the fastest of ROUNDS counts,
+ * because disturbances only ever add time. Small pages are measured as the allocator hands them
+ * out: a few, again and again, from the cache. Huge pages are measured cold: each turn clears the
+ * whole of a buffer that is larger than a CPU's own caches.
  */
+#include "mm/clear_calibrate.h"
+
 #include <arch/clock.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/clear.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/clear/clear.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
 
 enum { ROUNDS = 5, BLOCKS = 8, SMALL_PAGES = 64, INSNS_MAX = 8 };
 
 static bool calibrate;
-OPTION_BOOL(clear_calibrate, calibrate, "measure at boot which instruction clears fastest, for each size");
+OPTION_BOOL(clear_calibrate, calibrate,
+	    "measure at boot which instruction clears fastest, for each size");
 
 /* One class's measurement: pieces of `extent` bytes in each of `count` buffers. */
 struct series {
@@ -26,7 +31,10 @@ struct series {
 	u64 bytes, extent;
 };
 
-/* Small pages as their last user left them, in the cache: a variant that goes past it has to get them out again. */
+/*
+ * Leave small pages as their last user does, in the cache. A variant that bypasses the cache has to
+ * get them out of it again.
+ */
 static void use_series(const struct series *s)
 {
 	for (unsigned i = 0; i < s->count; i++)
@@ -55,7 +63,8 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 
 	for (unsigned i = 0; i < ARRAY_LEN(best); i++)
 		best[i] = ~0ULL;
-	for (unsigned round = 0; round <= ROUNDS; round++) { /* the first has the host back the memory */
+	/* the first round makes the host back the memory */
+	for (unsigned round = 0; round <= ROUNDS; round++) {
 		for (unsigned i = 0; clear_insns[i].name; i++) {
 			if (!clear_insns[i].supported())
 				continue;
@@ -71,11 +80,12 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 			fastest = i;
 	}
 	print("  clear    %s: %s is fastest, CPUID's %s takes %llu%% of its time%s\n", names[class],
-	      clear_insns[fastest].name, clear_insns[cpuid].name, (unsigned long long)(best[cpuid] * 100 / best[fastest]),
+	      clear_insns[fastest].name, clear_insns[cpuid].name,
+	      (best[cpuid] * 100 / best[fastest]),
 	      clear_insn_choose(class, &clear_insns[fastest]) ? "" : "; clear_insn= decides");
 }
 
-/* One extent of 32 MiB: part of a 1 GiB page, if there is one. */
+/* Measure one extent of 32 MiB, part of a 1 GiB page, if there is one. */
 static void calibrate_giant(void)
 {
 	struct page *page = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, cpu_data(0)->node);
@@ -97,7 +107,8 @@ void clear_calibrate(void)
 
 	if (!calibrate)
 		return;
-	while (s.count < BLOCKS && (page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node))) {
+	while (s.count < BLOCKS &&
+	       (page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node))) {
 		s.buffer[s.count] = page_address(page[s.count]);
 		s.count++;
 	}

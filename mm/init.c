@@ -1,34 +1,63 @@
 /*
  * mm start-up: see init.h.
  *
- *   ranges, nodes -> zones -> each node's first META block -> shared tail pages -> sections with boot memory -> all of them,
- *                                                                                  unless memmap=lazy -> pools
+ *   ranges, nodes -> zones -> each node's first META block -> shared tail pages
+ *                 -> sections with boot memory -> all sections, unless memmap=lazy -> pools
+ *
+ * With hvo=preinit, pools of 1 GiB pages come before the memmap.
  */
 #include "mm/init.h"
-
-#include "mm/bad_frames.h"
 
 #include <arch/boot.h>
 #include <arch/pgtable.h>
 
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "mm/clear.h"
-#include "mm/hvo.h"
-#include "mm/memmap.h"
-#include "mm/memmap_open.h"
-#include "mm/meta.h"
-#include "mm/page_check.h"
-#include "mm/pcp.h"
-#include "mm/pool_boot.h"
-#include "mm/prezero.h"
-#include "mm/section.h"
-#include "mm/vmap.h"
-#include "mm/watermark.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "mm/clear/clear.h"
+#include "mm/clear_calibrate.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/bad_report.h"
+#include "mm/contig/contig.h"
+#include "mm/contig/contig_search.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_boot.h"
+#include "mm/hugetlb/pool_move.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hugetlb/prezero.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/map/vmap.h"
+#include "mm/mapping/map.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/upward.h"
+#include "mm/page/page_check.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/pcp_types.h"
+#include "mm/zone/memmap_open.h"
+#include "mm/zone/meta_grow.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_memmap.h"
+#include "mm/zone/watermark.h"
 
-struct mm mm_kernel;
+const struct mm_upward mm_upward = {
+	.meta_grow = meta_grow,
+	.meta_trim = meta_trim,
+	.drain_asked = pcp_leave_slow,
+	.drain_all = pcp_drain_all,
+	.bare_free_huge = hvo_bare_free_huge,
+	.huge_free_full = hvo_huge_free_full,
+	.take_giga = contig_take_giga,
+	.mark_bad = mm_mark_bad,
+	.take_reported = bad_frames_take_reported,
+	.freed_near_bad = bad_frames_freed,
+	.pool_put_last = pool_put_last,
+	.pool_move_page = pool_move_page,
+	.map_find = map_find,
+};
 
 /* ---- zones and nodes ---- */
 
@@ -56,7 +85,7 @@ static u64 overlap(phys_t start, phys_t end, const struct memblock_range *range)
 	return low < high ? (high - low) >> PAGE_SHIFT : 0;
 }
 
-/* Part of a memory range that lies in a zone of this kind. */
+/* Add the part of a memory range that lies in a zone of this kind. */
 static void zone_add_range(struct mm *mm, const struct memblock_range *range, enum zone_kind kind)
 {
 	const phys_t start = kind == ZONE_DMA32 ? range->start : MAX(range->start, GIB(4));
@@ -96,18 +125,19 @@ static void zones_init(struct mm *mm)
 		mm->zone[z].open_cursor = mm->zone[z].start_pfn / SECTION_FRAMES;
 }
 
-/* Sections that have RAM are unopened; the rest do not exist. */
+/* Sections that have RAM are unopened; the others do not exist. */
 static void sections_init(struct mm *mm)
 {
 	for (size_t i = 0; i < mm->memory->count; i++) {
 		const struct memblock_range *range = &mm->memory->range[i];
 
-		for (u64 section = range->start / SECTION_BYTES; section * SECTION_BYTES < range->end; section++)
+		for (u64 section = range->start / SECTION_BYTES;
+		     section * SECTION_BYTES < range->end; section++)
 			*section_slot(mm, section) = SECTION_UNOPENED;
 	}
 }
 
-/* Which GiB are RAM of one node from end to end: those that a 1 GiB page can be made of. */
+/* Mark each GiB that is RAM of one node from end to end, and can therefore become a 1 GiB page. */
 static void gibs_init(struct mm *mm)
 {
 	for (size_t i = 0; i < mm->memory->count; i++) {
@@ -118,7 +148,10 @@ static void gibs_init(struct mm *mm)
 	}
 }
 
-/* All nodes, nearest first; equally far ones by number, counted from the node itself, so that they share the load. */
+/*
+ * Order all nodes by distance, nearest first. Equally distant nodes are ordered by number, counted
+ * from the node itself, so that they share the load.
+ */
 static void node_order_fallback(struct node *node, node_distance_fn *distance)
 {
 	const node_t nodes = node->mm->nodes;
@@ -127,7 +160,8 @@ static void node_order_fallback(struct node *node, node_distance_fn *distance)
 		const node_t next = (node->id + i) % nodes;
 		node_t at = i;
 
-		while (at > 0 && distance && distance(node->id, node->fallback[at - 1]) > distance(node->id, next)) {
+		while (at > 0 && distance &&
+		       distance(node->id, node->fallback[at - 1]) > distance(node->id, next)) {
 			node->fallback[at] = node->fallback[at - 1];
 			at--;
 		}
@@ -151,20 +185,23 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 
 /* ---- META and shared tails ---- */
 
-/* False if no node has a META block: there is too little memory. */
+/* Returns false if no node has a META block because there is too little memory. */
 static bool meta_init(struct mm *mm, const phys_t *first_meta)
 {
 	bool any = false;
 
 	for (node_t n = 0; n < mm->nodes; n++) {
 		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n])) {
-			struct zone *zone = &mm->zone[block_look(block_of(mm, first_meta[n] >> PAGE_SHIFT)).zone];
+			struct zone *zone =
+				&mm->zone[block_look(block_of(mm, first_meta[n] >> PAGE_SHIFT))
+						  .zone];
 
-			zone->boot -= BLOCK_FRAMES; /* counted as META, not as in use */
+			zone->boot -= BLOCK_FRAMES; /* counted as META, no longer as in use */
 			any = true;
 		}
 	}
-	for (node_t n = 0; n < mm->nodes && any; n++) { /* small and memoryless nodes: served by the nearest */
+	/* small and memoryless nodes are served by the nearest node with META */
+	for (node_t n = 0; n < mm->nodes && any; n++) {
 		node_t i = 0;
 
 		while (!first_meta[mm->node[n].fallback[i]])
@@ -184,7 +221,8 @@ static int shared_tails_init(struct mm *mm)
 		for (unsigned i = 0; i < TAIL_ORDERS; i++) {
 			const pfn_t pfn = meta_take(node, META_LONG);
 
-			memmap_init_tail_frame(phys_to_virt(pfn << PAGE_SHIFT), i ? GIGA_ORDER : BLOCK_ORDER, (u8)z);
+			memmap_init_tail_frame(phys_to_virt(pfn << PAGE_SHIFT),
+					       i ? GIGA_ORDER : BLOCK_ORDER, (u8)z);
 			mm->shared_tail[z * TAIL_ORDERS + i] = pfn;
 		}
 	}
@@ -192,9 +230,10 @@ static int shared_tails_init(struct mm *mm)
 }
 
 /*
- * Boot allocations and firmware ranges can only be described, and boot memory freed, in open sections. From the top down: a node's first
- * section to be opened has META grow, into memory it finds open or opens for it, and boot memory lies at the top, in
- * a GiB that is broken up anyway.
+ * Boot allocations and firmware ranges can be described, and boot memory freed, only in open
+ * sections. They are opened from the top down. The first section opened on a node makes META grow,
+ * into memory that it finds open or opens for the purpose, and boot memory lies at the top, in a
+ * GiB that is broken up anyway.
  */
 static void open_boot_sections(struct mm *mm)
 {
@@ -205,13 +244,13 @@ static void open_boot_sections(struct mm *mm)
 		for (u64 section = DIV_ROUND_UP(range->end, SECTION_BYTES); section-- > first;)
 			if (section_state(mm, section) == SECTION_UNOPENED &&
 			    section_open(mm, section, mm->style) == -ENOMEM)
-				pr_warn("memory: section %llu cannot be opened yet", (unsigned long long)section);
+				pr_warn("memory: section %llu cannot be opened yet", section);
 	}
 }
 
-/* ---- building one ---- */
+/* ---- building a struct mm ---- */
 
-/* Zones that the ranges make: what per-CPU lists are needed for. */
+/* Count the zones that the ranges will make; the per-CPU lists need that number. */
 static unsigned count_zones(const struct mm_plan *plan)
 {
 	unsigned zones = 0;
@@ -230,7 +269,7 @@ static unsigned count_zones(const struct mm_plan *plan)
 	return zones;
 }
 
-/* Each CPU's lists on its own node. */
+/* Allocate each CPU's lists on its own node. */
 static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zones)
 {
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
@@ -286,7 +325,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	zones_init(mm);
 	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
-		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U, "zone %u spans more than 16 TiB", z);
+		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U,
+		       "zone %u spans more than 16 TiB", z);
 	sections_init(mm);
 	gibs_init(mm);
 	for (unsigned z = 0; z < mm->zones; z++)
@@ -308,7 +348,7 @@ static void *boot_zalloc(u64 bytes, node_t node, void *ctx)
 	return phys ? phys_to_virt(phys) : NULL;
 }
 
-/* Page tables of stacks and devices that are mapped from now on. */
+/* Allocate page tables for stacks and devices that are mapped from now on. */
 static pfn_t vmap_table_alloc(void *ctx)
 {
 	struct page *page = NULL;
@@ -329,7 +369,8 @@ static bool lies_on_node(phys_t phys, node_t node)
 
 void mm_init(void)
 {
-	phys_t *first_meta = memblock_alloc_or_die(node_count * sizeof(*first_meta), "META");
+	phys_t *first_meta =
+		memblock_alloc_or_die(node_count * sizeof(*first_meta), NODE_NONE, "META");
 	const u64 size = 1ULL << BLOCK_SHIFT;
 	struct mm_plan plan = {.memory = &memblock_memory,
 			       .reserved = &memblock_reserved,
@@ -345,7 +386,7 @@ void mm_init(void)
 
 	for (node_t n = 0; n < node_count; n++) {
 		if (memblock_node_bytes(n) < MIB(16))
-			continue; /* served by another node's META */
+			continue; /* served by the META of another node */
 		first_meta[n] = memblock_alloc(size, size, 0, n);
 		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
 			memblock_free(first_meta[n], size);
@@ -356,9 +397,11 @@ void mm_init(void)
 		memblock_too_little("the records of memory");
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
+	pools_init();
 	memmap_open_at_boot(&mm_kernel);
 	clear_calibrate();
 	prezero_init();
-	pools_init();
-	bad_frames_take_reported(&mm_kernel); /* what machine checks have named until now */
+	pools_make_at_boot();
+	/* frames that machine checks have reported until now */
+	bad_frames_take_reported(&mm_kernel);
 }

@@ -1,12 +1,14 @@
 /*
- * Local APICs: see apic.h.
+ * Local APICs; see apic.h.
  *
- * The kernel itself uses interprocessor interrupts and the timer only. The legacy PICs are masked, LINT0 (to which they are wired)
- * too, and so are all pins of the I/O APICs, which firmware may have left routed: a program opens those it wants (irq.c).
+ * The kernel itself uses only interprocessor interrupts and the timer. It masks the legacy PICs,
+ * LINT0 (to which they are wired) and all pins of the I/O APICs, which firmware may have left
+ * routed. A program opens the pins that it wants (irq.c).
  *
- * Order of memory: a write to the ICR in xAPIC mode is a store to uncached memory and stays behind earlier stores. The
- * WRMSR of x2APIC mode is not, so the message could overtake the mailbox it announces: "MFENCE;LFENCE" goes before it
- * (Intel SDM vol. 3A, 11.12.3 "MSR Access in x2APIC Mode").
+ * Memory order: in xAPIC mode a write to the ICR is a store to uncached memory and stays behind
+ * earlier stores. The WRMSR of x2APIC mode is not ordered, so the message could overtake the
+ * mailbox it announces. "MFENCE;LFENCE" therefore precedes it (Intel SDM vol. 3A, 11.12.3 "MSR
+ * Access in x2APIC Mode").
  */
 #include "arch/x86_64/apic.h"
 
@@ -18,10 +20,10 @@
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/io.h"
 #include "arch/x86_64/msr.h"
-#include "kernel/cmdline.h"
-#include "kernel/context.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "mm/mm.h"
 
 enum {
@@ -65,7 +67,7 @@ enum {
 #define APIC_BASE_ADDRESS 0x000ffffffffff000ULL
 
 enum { PIC1_DATA = 0x21, PIC2_DATA = 0xa1 };
-enum { SEND_POLLS = 1000000 }; /* an ICR is busy for microseconds; this is a second and more */
+enum { SEND_POLLS = 1000000 }; /* a second or more; an ICR is busy for microseconds */
 
 static enum apic_mode mode;
 static volatile void __iomem *regs; /* xAPIC mode */
@@ -122,7 +124,8 @@ void apic_silence_others(void)
 	if (base & APIC_BASE_EXTD) {
 		wrmsr(MSR_X2APIC_ICR, command);
 	} else if ((base & APIC_BASE_ENABLE) && (base & APIC_BASE_ADDRESS) < EARLY_PHYS_LIMIT) {
-		volatile void __iomem *early = (volatile void __iomem *)phys_to_virt(base & APIC_BASE_ADDRESS);
+		volatile void __iomem *early =
+			(volatile void __iomem *)phys_to_virt(base & APIC_BASE_ADDRESS);
 
 		mmio_write32(early, APIC_ICR_HIGH, 0);
 		mmio_write32(early, APIC_ICR, command);
@@ -176,7 +179,10 @@ u32 apic_id(void)
 	return mode == APIC_X2APIC ? apic_read(APIC_ID) : apic_read(APIC_ID) >> 24;
 }
 
-/* Mask a local source. One that raises SMIs is firmware's (thermal management) and stays. */
+/*
+ * Mask a local source. A source that raises SMIs belongs to firmware (thermal management) and is
+ * left as it is.
+ */
 static void mask_source(unsigned reg)
 {
 	const u32 value = apic_read(reg);
@@ -201,7 +207,10 @@ static void mask_sources(void)
 		mask_source(APIC_LVT_CMCI);
 }
 
-/* Firmware may have left interrupts in service, which would hold back ours: acknowledge each, at most all of them. */
+/*
+ * Firmware may have left interrupts in service, which would hold back the kernel's. Acknowledge
+ * each of them; there are at most 256.
+ */
 static void finish_in_service(void)
 {
 	for (unsigned n = 0; n < 256; n++) {
@@ -233,7 +242,7 @@ void apic_eoi(void)
 	apic_write(APIC_EOI, 0);
 }
 
-/* Of 256 bits, 32 in a register and a register every 16 bytes, the one of `vector`. */
+/* The bit of `vector` in an array of 256 bits, which lies in 32-bit registers 16 bytes apart. */
 static bool read_bit(unsigned first, unsigned vector)
 {
 	return mode != APIC_NONE && (apic_read(first + vector / 32 * 16) >> vector % 32 & 1);
@@ -259,7 +268,10 @@ static bool xapic_idle(const volatile void __iomem *at)
 	return false;
 }
 
-/* Two registers: an interrupt between the writes might send a message of its own. */
+/*
+ * A message takes two register writes. Interrupts are off, because an interrupt between the writes
+ * might send a message of its own.
+ */
 bool xapic_send(volatile void __iomem *at, u32 to, u32 command, bool nested)
 {
 	irq_flags_t flags = irq_save();
@@ -271,7 +283,7 @@ bool xapic_send(volatile void __iomem *at, u32 to, u32 command, bool nested)
 		mmio_write32(at, APIC_ICR, command);
 	}
 	if (nested) {
-		xapic_idle(at); /* the interrupted one has already looked */
+		xapic_idle(at); /* the interrupted sender has already polled */
 		mmio_write32(at, APIC_ICR_HIGH, high);
 	}
 	irq_restore(flags);

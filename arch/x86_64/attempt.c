@@ -1,6 +1,7 @@
 /*
- * Accesses that should be impossible: see attempt.h. A call that faults does so at its target, with the address behind the
- * call on the stack: extable_fixup() looks that up, and the fixup takes it off.
+ * Attempts at accesses that should be impossible; see attempt.h. A call that faults does so at its
+ * target, with the address of the instruction after the call on the stack. extable_fixup() looks
+ * that address up, and the fixup code removes it from the stack.
  */
 #include "arch/x86_64/attempt.h"
 
@@ -8,12 +9,12 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/extable.h"
-#include "kernel/string.h"
-#include "mm/pgtable.h"
+#include "kernel/lib/string.h"
+#include "mm/map/pgtable.h"
 
 enum { INSN_RET = 0xc3 };
 
-#define PTE_USER (1ULL << 2) /* nothing else here is for user mode */
+#define PTE_USER (1ULL << 2) /* no other code here maps anything for user mode */
 
 bool attempt_write(virt_t at, u8 value)
 {
@@ -52,7 +53,8 @@ bool attempt_call(virt_t at)
 			 "3:\n" EXTABLE(1b, 2b)
 			 : [faulted] "+b"(faulted)
 			 : [at] "r"(at)
-			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			   "memory");
 	return !faulted;
 }
 

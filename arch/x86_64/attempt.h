@@ -1,20 +1,26 @@
 /*
- * Accesses that should be impossible, tried: for tests of what the page tables and CR4 promise. The exception table takes the
- * fault, so that the machine goes on.
+ * Attempts at accesses that should be impossible, for tests of the guarantees that the page tables
+ * and CR4 give. The exception table catches the fault, so that the machine goes on.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* True if it happened, false if it faulted. `at` is called with the C calling convention. Any context that may fault. */
+/*
+ * True if the access happened, false if it faulted. attempt_call() calls `at` with the C calling
+ * convention. Any context that may fault.
+ */
 bool attempt_write(virt_t at, u8 value);
 bool attempt_read(virt_t at);
 bool attempt_call(virt_t at);
 
 /*
- * A populated page of the caller's for such tries, with a mapping of 4 KiB: fill it with returns; then make it read-only and executable,
- * for the kernel or as a page of user mode, which SMEP and SMAP keep the kernel from executing and reading. Flushes this CPU only; leave it
- * as the kernel's and unmap it afterwards.
+ * Prepare a populated page of the caller's, with a 4 KiB mapping, for such attempts. attempt_fill()
+ * fills it with return instructions. attempt_give_to() then makes it read-only and executable,
+ * either for the kernel or as a page of user mode; SMEP and SMAP keep the kernel from executing and
+ * reading the latter.
+ *
+ * Only this CPU's TLB is flushed. Give the page back to the kernel and unmap it afterwards.
  */
 enum attempt_owner { ATTEMPT_KERNEL, ATTEMPT_USER };
 void attempt_fill(void *page);

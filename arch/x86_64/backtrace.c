@@ -1,11 +1,11 @@
 /*
- * Backtraces from frame pointers, and what a panic prints of this CPU.
+ * Backtraces from frame pointers, and a panic's report on this CPU.
  *
  *	rbp -> | caller's rbp | return address |     frames lie at rising addresses
  *
- * A frame chain may be garbage when it is needed most: every word is read with peek_u64(), frames must rise, be
- *8-aligned and lie in the kernel's half, and return addresses must lie in the text. The first that does not ends the
- *walk.
+ * A frame chain may be garbage when it is needed most. Every word is therefore read with
+ * peek_u64(). Frames must rise, be 8-aligned and lie in the kernel's half, and return addresses
+ * must lie in the text. The first frame that breaks a rule ends the walk.
  */
 #include <arch/console.h>
 #include <arch/cpu.h>
@@ -14,8 +14,8 @@
 
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 
 #define KERNEL_HALF 0xffff800000000000ULL
 
@@ -35,7 +35,8 @@ static size_t walk_frames(virt_t frame, virt_t *out, size_t max)
 	u64 next, ret;
 
 	while (n < max && frame > last && IS_ALIGNED(frame, sizeof(u64))) {
-		if (!peek_u64((void *)frame, &next) || !peek_u64((void *)(frame + sizeof(u64)), &ret) || !in_text(ret))
+		if (!peek_u64((void *)frame, &next) ||
+		    !peek_u64((void *)(frame + sizeof(u64)), &ret) || !in_text(ret))
 			break;
 		out[n++] = ret;
 		last = frame;
@@ -57,32 +58,41 @@ size_t backtrace_capture(virt_t *out, size_t max)
 	return walk_frames((virt_t)__builtin_frame_address(0), out, max);
 }
 
-/* `addr` with its symbol; a return address belongs to the call before it. */
+/*
+ * Print `addr` with its symbol. `back` is 1 for a return address, which belongs to the call before
+ * it.
+ */
 static void print_code(const char *prefix, virt_t addr, u64 back)
 {
 	u64 offset = 0;
 	const char *name = symbol_lookup(addr - back, &offset);
 
 	if (name)
-		print("%s%016llx  %s+0x%llx\n", prefix, (unsigned long long)addr, name,
-		      (unsigned long long)(offset + back));
+		print("%s%016llx  %s+0x%llx\n", prefix, addr, name, (offset + back));
 	else
-		print("%s%016llx\n", prefix, (unsigned long long)addr);
+		print("%s%016llx\n", prefix, addr);
 }
 
 static void print_registers(const struct trap_frame *f)
 {
 	typedef unsigned long long ull;
 
-	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", (ull)f->rax, (ull)f->rbx, (ull)f->rcx, (ull)f->rdx);
-	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", (ull)f->rsi, (ull)f->rdi, (ull)f->rbp, (ull)f->rsp);
-	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", (ull)f->r8, (ull)f->r9, (ull)f->r10, (ull)f->r11);
-	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", (ull)f->r12, (ull)f->r13, (ull)f->r14, (ull)f->r15);
-	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", (ull)f->rflags, (ull)f->cs, (ull)f->ss,
-	      (ull)f->vector, (ull)f->error);
+	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", (ull)f->rax, (ull)f->rbx,
+	      (ull)f->rcx, (ull)f->rdx);
+	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", (ull)f->rsi, (ull)f->rdi,
+	      (ull)f->rbp, (ull)f->rsp);
+	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", (ull)f->r8, (ull)f->r9,
+	      (ull)f->r10, (ull)f->r11);
+	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", (ull)f->r12, (ull)f->r13,
+	      (ull)f->r14, (ull)f->r15);
+	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", (ull)f->rflags, (ull)f->cs,
+	      (ull)f->ss, (ull)f->vector, (ull)f->error);
 }
 
-/* A jump to nowhere leaves no frame of its own, but the caller's return address on top of the stack. */
+/*
+ * A jump to an address outside the text leaves no frame of its own, but the caller's return address
+ * is on top of the stack.
+ */
 static void print_caller(const struct trap_frame *trap)
 {
 	u64 ret;
@@ -109,8 +119,8 @@ void panic_arch(void)
 		print_caller(trap);
 		print_registers(trap);
 	}
-	print("cr0 %llx cr2 %llx cr3 %llx cr4 %llx\n", (unsigned long long)read_cr0(), (unsigned long long)read_cr2(),
-	      (unsigned long long)read_cr3(), (unsigned long long)read_cr4());
+	print("cr0 %llx cr2 %llx cr3 %llx cr4 %llx\n", read_cr0(), read_cr2(), read_cr3(),
+	      read_cr4());
 	if (trap)
 		print_backtrace(ret, walk_frames(trap->rbp, ret, BACKTRACE_MAX));
 	else

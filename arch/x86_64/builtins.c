@@ -1,12 +1,16 @@
 /*
- * What the compiler calls where it may not use an instruction: counting bits, as POPCNT is not in the x86-64 baseline.
- * Names and meanings are libgcc's (GCC Internals, "The GCC low-level runtime library"), which is not linked.
+ * Functions that the compiler calls where it may not use an instruction, here to count bits,
+ * because POPCNT is not in the x86-64 baseline. Names and meanings are those of libgcc (GCC
+ * Internals, "The GCC low-level runtime library"), which is not linked.
  */
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 int __popcountdi2(u64 value);
 
-/* Sums in parallel: bits to pairs, nibbles, bytes; the multiplication adds the bytes (Knuth, TAOCP 4A, 7.1.3). */
+/*
+ * Parallel sums of bits to pairs, nibbles and bytes; the multiplication adds up the bytes (Knuth,
+ * TAOCP 4A, 7.1.3).
+ */
 __attribute__((weak)) int __popcountdi2(u64 value)
 {
 	value -= value >> 1 & 0x5555555555555555ULL;

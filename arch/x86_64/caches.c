@@ -1,10 +1,16 @@
-/* Caches and TLBs by CPUID: see caches.h. Pure. */
+/* Caches and TLBs by CPUID; see caches.h. Pure. */
 #include "arch/x86_64/caches.h"
 
-enum { TYPE_NONE = 0, TYPE_DATA = 1, TYPE_CODE = 2, CPUID_80000001_ECX_TOPOLOGY = 1 << 22, TLB_LEAVES_MAX = 16 };
+enum {
+	TYPE_NONE = 0,
+	TYPE_DATA = 1,
+	TYPE_CODE = 2,
+	CPUID_80000001_ECX_TOPOLOGY = 1 << 22,
+	TLB_LEAVES_MAX = 16
+};
 enum { TLB_4K = 1, TLB_2M = 2, TLB_1G = 8, TLB_TYPE_CODE = 2 };
 
-/* AMD before leaf 8000_001Dh: sizes and lines in 8000_0005h and 8000_0006h. */
+/* AMD CPUs without leaf 8000_001Dh: sizes and lines are in 8000_0005h and 8000_0006h. */
 static unsigned from_sizes(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
 {
 	const struct cpuid first = leaf(0x80000005, 0, ctx), more = leaf(0x80000006, 0, ctx);
@@ -29,13 +35,17 @@ unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CAC
 
 	for (u32 i = 0; i < CACHES_MAX; i++) {
 		const struct cpuid id = leaf(amd ? 0x8000001d : 4, i, ctx);
-		const u32 type = id.eax & 0x1f, ways = (id.ebx >> 22) + 1, line = (id.ebx & 0xfff) + 1;
-		const u64 size = (u64)ways * ((id.ebx >> 12 & 0x3ff) + 1) * line * ((u64)id.ecx + 1);
+		const u32 type = id.eax & 0x1f, ways = (id.ebx >> 22) + 1,
+			  line = (id.ebx & 0xfff) + 1;
+		const u64 size =
+			(u64)ways * ((id.ebx >> 12 & 0x3ff) + 1) * line * ((u64)id.ecx + 1);
 
 		if (type == TYPE_NONE)
 			break;
 		out[n++] = (struct cache_level){.level = id.eax >> 5 & 7,
-						.kind = type == TYPE_DATA ? 'd' : type == TYPE_CODE ? 'i' : 'u',
+						.kind = type == TYPE_DATA   ? 'd'
+							: type == TYPE_CODE ? 'i'
+									    : 'u',
 						.kib = (u32)(size >> 10),
 						.ways = ways,
 						.line = line,
@@ -44,7 +54,10 @@ unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CAC
 	return n ? n : from_sizes(leaf, ctx, out);
 }
 
-/* Leaf 18h lists TLBs; those for code alone are not ours. The largest of each page size is the last level. */
+/*
+ * Leaf 18h lists TLBs; those for code alone are skipped. The largest TLB for a page size is the
+ * last level's.
+ */
 static bool from_list(cpuid_fn *leaf, const void *ctx, struct tlb_sizes *out)
 {
 	for (u32 i = 0; i < TLB_LEAVES_MAX; i++) {

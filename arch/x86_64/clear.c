@@ -1,27 +1,32 @@
 /*
- * Choice of the clearing instruction, for each class of sizes: by CPUID, by clear_insn=, or by a calibration
- * (mm/clear_calibrate.c).
+ * Choice of the clearing instruction for each class of sizes, by CPUID, by clear_insn=, or by a
+ * calibration (mm/clear_calibrate.c).
  *
- *   small   what its user reads next, from lists whose last page in is first out, so it is often in the cache already: rep stosb
- *           where it is fast, else rep stosq where strings are, else the loop
- *   large   huge pages: streamed past the caches, which they would only flush, and no line is read to be overwritten. CLZERO where
- *           there is one (AMD and Hygon since Zen 1): it writes a line with one instruction, MOVNTI with eight
- *   giant   the same. Where CLZERO is hidden from a guest on AMD's Zen 3 and later, one rep stosb of 32 MiB and more elides
- *           line allocation by itself (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: 18 to 37 GB/s on Milan)
+ *   small   Memory that its user reads next. It comes from lists on which the last page in is the
+ *           first out, so it is often in the cache already. rep stosb where it is fast, else rep
+ *           stosq unless strings are slow, else the loop.
+ *   large   Huge pages. They are streamed past the caches, which they would only flush, and no line
+ *           is read before it is overwritten. CLZERO where the CPU has it (AMD and Hygon since Zen
+ *           1), which writes a line with one instruction, else MOVNTI, which takes eight.
+ *   giant   As large, with one exception: where CLZERO is hidden from a guest on AMD's Zen 3 and
+ *           later, one rep stosb of 32 MiB and more elides line allocation by itself (Arora,
+ *           "mm/clear_huge_page: use multi-page clearing", 2023-04: 18 to 37 GB/s on Milan).
  *
- * The part of a huge page around a fault is small again (mm/clear.c): it is what the user touches.
+ * The part of a huge page around a fault is small again (mm/clear/clear.c), because the user
+ * touches it next.
  *
- * Measured, hosted, on AMD EPYC family 1Ah model 2 (Zen 5), GB/s of clzero : nt : rep stosb: 2 MiB 56-72 : 38-47 : 35-40
- * (`make bench-native`). On Milan clzero was not measured. `make bench-native` fails where the rule is off by more than 5%.
+ * Measured, hosted, on AMD EPYC family 1Ah model 2 (Zen 5), GB/s of clzero : nt : rep stosb for 2
+ * MiB: 56-72 : 38-47 : 35-40 (`make bench-native`). On Milan clzero was not measured. `make
+ * bench-native` fails where the rule's choice is more than 5% slower than the best.
  */
 #include <arch/atomic.h>
 #include <arch/clear.h>
 
 #include "arch/x86_64/clear.h"
 #include "arch/x86_64/cpu.h"
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 
 void clear_orig(void *addr, size_t bytes);
 void clear_rep(void *addr, size_t bytes);
@@ -81,8 +86,9 @@ static void clear_insn_show(const struct option *opt, char *buf, size_t size)
 	format(buf, size, "%s", forced ? forced->name : "auto");
 }
 
-OPTION(clear_insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]), .parse = clear_insn_parse,
-       .show = clear_insn_show, .help = "how memory is cleared (auto: by CPUID and size)");
+OPTION(clear_insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
+       .parse = clear_insn_parse, .show = clear_insn_show,
+       .help = "how memory is cleared (auto: by CPUID and size)");
 
 enum clear_class clear_class_of(u64 bytes)
 {

@@ -1,13 +1,15 @@
 /*
- * Ways to clear memory, all (RDI = address, RSI = bytes), both multiples of 64; clear.c says when each is chosen.
- * Instruction costs: Intel Optimization Reference Manual, 3.7.6 "REP prefix and data movement"; AMD, "Software
- * Optimization Guide for AMD Family 19h", 2.13.
+ * Ways to clear memory. All take (RDI = address, RSI = bytes), both multiples of 64; clear.c says
+ * when each is chosen.
+ *
+ * Instruction costs: Intel Optimization Reference Manual, 3.7.6 "REP prefix and data movement";
+ * AMD, "Software Optimization Guide for AMD Family 19h", 2.13.
  */
 	.section .text
 	.globl clear_orig, clear_rep, clear_erms, clear_clzero, clear_nt
 
 	.balign 16
-clear_orig: /* eight stores an iteration */
+clear_orig: /* eight stores per iteration */
 	xor %eax, %eax
 	shr $6, %rsi
 	jz 2f

@@ -1,31 +1,40 @@
 /*
- * Time: the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter"). ns = base_ns + (TSC - base_tsc) * mult / 2^32.
+ * Time from the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter"):
  *
- * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h), else it is measured against the PIT;
- * once firmware tables are known, HPET or the ACPI PM timer check it, and replace it where they disagree or nothing
- * better was there. Every measurement is bounded in polls: a dead device is found, not waited for.
+ *   ns = base_ns + (TSC - base_tsc) * mult / 2^32
  *
- * Monotonic on one CPU. Between CPUs it is as good as the TSCs are synchronised, which firmware does at reset and every
- * CPU with an invariant TSC keeps.
+ * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h); without these it
+ * is measured against the PIT. Once the firmware tables are known, the HPET and the ACPI PM timer
+ * check the rate. Where they disagree with it, their rate replaces it unless CPUID gave it exactly.
+ * Every measurement is bounded in polls, so a dead device is detected instead of waited for.
+ *
+ * Monotonic on one CPU. Two CPUs agree as well as their TSCs are synchronised; firmware
+ * synchronises them at reset, and every CPU with an invariant TSC keeps them so.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/clock_sources.h"
+#include "arch/x86_64/clock.h"
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/io.h"
 #include "arch/x86_64/msr.h"
-#include "kernel/printk.h"
+#include "kernel/core/printk.h"
 
 #define PIT_HZ      1193182ULL
 #define PM_TIMER_HZ 3579545ULL
 #define FS_PER_S    1000000000000000ULL
 #define ASSUMED_HZ  1000000000ULL
-#define FASTEST_HZ  8000000000ULL /* delays before calibration are too long rather than too short */
+#define FASTEST_HZ  8000000000ULL /* upper bound: early delays are too long, not too short */
 
 enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
-enum { MEASURE_MS = 10, POLLS_MAX = 5000000, POLLS_STILL = 20000, DISAGREE_PERCENT = 2, SAMPLE_TRIES = 8 };
+enum {
+	MEASURE_MS = 10,
+	POLLS_MAX = 5000000,
+	POLLS_STILL = 20000,
+	DISAGREE_PERCENT = 2,
+	SAMPLE_TRIES = 8
+};
 
 enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_MEASURED, TRUST_CPUID };
 
@@ -68,20 +77,25 @@ void clock_delay_ns(u64 ns)
 		cpu_relax();
 }
 
-/* Change the rate without a jump. */
+/* Change the rate. The time itself does not jump. */
 static void set_rate(u64 hz, enum trust how)
 {
 	const u64 now = rdtsc();
 
-	base_ns += mult ? ticks_to_ns(now - base_tsc)
-			: (u64)((unsigned __int128)(now - boot_entry_tsc) * ((NS_PER_S << 32) / hz) >> 32);
+	base_ns +=
+		mult ? ticks_to_ns(now - base_tsc)
+		     : (u64)((unsigned __int128)(now - boot_entry_tsc) * ((NS_PER_S << 32) / hz) >>
+			     32);
 	base_tsc = now;
 	tsc_hz = hz;
 	mult = (NS_PER_S << 32) / hz;
 	trust = how;
 }
 
-/* Leaf 16h is the nominal rate, a whole number of MHz: good until something measures better. */
+/*
+ * The TSC's rate from CPUID, 0 if CPUID does not state it. Leaf 16h is the nominal rate, a whole
+ * number of MHz, and serves until a measurement is better.
+ */
 static u64 hz_from_cpuid(const char **source, enum trust *how)
 {
 	const struct cpuid ratio = cpuid(0x15, 0), base = cpuid(0x16, 0);
@@ -122,7 +136,10 @@ static u64 pm_timer_read(const struct counter *c)
 	return inl(c->port);
 }
 
-/* Channel 0 counts down from 65536 and starts again (Intel 8254 data sheet, mode 2); nobody takes its interrupt. */
+/*
+ * Channel 0 counts down from 65536 and starts again (Intel 8254 data sheet, mode 2). Its interrupt
+ * is not used.
+ */
 static u64 pit_read(const struct counter *c)
 {
 	u8 low;
@@ -140,7 +157,7 @@ static void pit_start(void)
 	outb(PIT_CHANNEL0, 0);
 }
 
-/* Counter and TSC at the same moment: of a few tries, the one least disturbed. */
+/* Counter and TSC at the same moment, from the least disturbed of a few tries. */
 static u64 counter_sample(const struct counter *c, u64 *tsc)
 {
 	u64 value = 0, best = ~0ULL;
@@ -158,8 +175,9 @@ static u64 counter_sample(const struct counter *c, u64 *tsc)
 }
 
 /*
- * TSC rate measured over MEASURE_MS of the counter, or 0 if it stands still. A pause of the whole machine longer than
- * the counter's range (55 ms for the PIT) spoils the result, which is why two sources are compared.
+ * TSC rate measured over MEASURE_MS of the counter, or 0 if the counter stands still. A pause of
+ * the whole machine longer than the counter's range (55 ms for the PIT) spoils the result, so two
+ * sources are compared.
  */
 static u64 hz_from_counter(const struct counter *c)
 {
@@ -168,16 +186,19 @@ static u64 hz_from_counter(const struct counter *c)
 	const u64 start = counter_sample(c, &tsc0);
 
 	while (((c->read(c) - start) & c->mask) < want) {
-		if (++polls == POLLS_MAX || (polls == POLLS_STILL && ((c->read(c) - start) & c->mask) == 0))
+		if (++polls == POLLS_MAX ||
+		    (polls == POLLS_STILL && ((c->read(c) - start) & c->mask) == 0))
 			return 0;
 	}
 	ticks = (counter_sample(c, &tsc1) - start) & c->mask;
-	return ticks ? (tsc1 - tsc0) * c->hz / ticks : 0; /* no overflow below 3 minutes at 1 GHz of either */
+	/* does not overflow below 3 minutes with both at 1 GHz */
+	return ticks ? (tsc1 - tsc0) * c->hz / ticks : 0;
 }
 
 static u64 hz_from_pit(void)
 {
-	static const struct counter pit = {.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
+	static const struct counter pit = {
+		.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
 
 	pit_start();
 	return hz_from_counter(&pit);
@@ -191,17 +212,18 @@ void clock_init(void)
 
 	if (hz) {
 		set_rate(hz, how);
-		pr_info("clock: TSC at %llu kHz, by %s", (unsigned long long)(hz / 1000), source);
+		pr_info("clock: TSC at %llu kHz, by %s", (hz / 1000), source);
 		return;
 	}
 	hz = hz_from_pit();
 	if (hz) {
 		set_rate(hz, TRUST_MEASURED);
-		pr_info("clock: TSC at %llu kHz, measured with the PIT", (unsigned long long)(hz / 1000));
+		pr_info("clock: TSC at %llu kHz, measured with the PIT", (hz / 1000));
 		return;
 	}
 	set_rate(ASSUMED_HZ, TRUST_ASSUMED);
-	pr_warn("clock: CPUID does not tell the TSC's rate and no PIT answers: assuming 1 GHz, times may be wrong");
+	pr_warn("clock: CPUID does not tell the TSC's rate and no PIT answers: assuming 1 GHz, "
+		"times may be wrong");
 }
 
 static void check_against(const struct counter *c)
@@ -215,20 +237,22 @@ static void check_against(const struct counter *c)
 	}
 	difference = hz > tsc_hz ? hz - tsc_hz : tsc_hz - hz;
 	if (difference <= tsc_hz * DISAGREE_PERCENT / 100) {
-		pr_info("clock: %s agrees: %llu kHz", c->name, (unsigned long long)(hz / 1000));
+		pr_info("clock: %s agrees: %llu kHz", c->name, (hz / 1000));
 		return;
 	}
 	if (trust == TRUST_CPUID) {
 		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID is kept", c->name,
-			(unsigned long long)(hz / 1000), (unsigned long long)(tsc_hz / 1000));
+			(hz / 1000), (tsc_hz / 1000));
 		return;
 	}
 	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; it is taken", c->name,
-		(unsigned long long)(hz / 1000), (unsigned long long)(tsc_hz / 1000));
+		(hz / 1000), (tsc_hz / 1000));
 	set_rate(hz, TRUST_MEASURED);
 }
 
-/* Period in femtoseconds in the upper half of the capabilities; at most 100 ns (IA-PC HPET specification 1.0a, 2.3.4).
+/*
+ * The period in femtoseconds is the upper half of the capabilities; at most 100 ns (IA-PC HPET
+ * specification 1.0a, 2.3.4).
  */
 static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 {
@@ -237,8 +261,11 @@ static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 	if (period == 0 || period > 100000000)
 		return false;
 	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
-	*c = (struct counter){
-		.name = "HPET", .hz = FS_PER_S / period, .mask = 0xffffffff, .read = hpet_read, .hpet = hpet};
+	*c = (struct counter){.name = "HPET",
+			      .hz = FS_PER_S / period,
+			      .mask = 0xffffffff,
+			      .read = hpet_read,
+			      .hpet = hpet};
 	return true;
 }
 

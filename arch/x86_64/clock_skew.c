@@ -1,21 +1,26 @@
 /*
- * How far the CPUs' clocks are apart. One CPU after the other answers the boot CPU's calls with its own time:
+ * The difference between the CPUs' clocks. One CPU after the other answers the boot CPU's requests
+ * with its own time:
  *
- *   boot CPU   t0 ----request---->            t1 = its answer was seen
- *   other               time = clock_ns()          offset = time - (t0 + t1) / 2, known to (t1 - t0) / 2
+ *   boot CPU   t0 ----request---->           t1 = its answer was seen
+ *   other               time = clock_ns()
  *
- * The exchange that took least time counts. An offset within half its round trip cannot be told from none.
+ *   offset = time - (t0 + t1) / 2, known to within (t1 - t0) / 2
  *
- * Source: Mills, "Internet Time Synchronization: the Network Time Protocol", 1991-10, for the estimate.
+ * The exchange with the shortest round trip counts. An offset within half its round trip cannot be
+ * told from zero.
+ *
+ * Source: Mills, "Internet Time Synchronization: the Network Time Protocol", 1991-10, for the
+ * estimate.
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "arch/x86_64/clock_sources.h"
-#include "kernel/call.h"
-#include "kernel/percpu.h"
+#include "arch/x86_64/clock_skew.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
 
 enum { ROUNDS = 16, SAMPLED_CPUS = 8 };
 
@@ -71,13 +76,19 @@ static bool measure(cpu_t cpu, struct clock_skew *best)
 	return best->within_ns != ~0ULL;
 }
 
-/* What of the offset is proven: beyond what the exchange took. Negative: none. */
+/*
+ * The part of the offset that is proven, that is beyond the uncertainty of the exchange. Negative:
+ * none.
+ */
 static s64 proven(const struct clock_skew *skew)
 {
 	return (skew->offset_ns < 0 ? -skew->offset_ns : skew->offset_ns) - (s64)skew->within_ns;
 }
 
-/* Many virtual CPUs on few real ones take long and share a clock anyway: a few of them will do. */
+/*
+ * Many virtual CPUs on few real ones take long to measure and share a clock anyway, so only a few
+ * of them are measured.
+ */
 cpu_t clock_skew_measure(struct clock_skew *worst)
 {
 	const cpu_t step = cpu_deadline_scale() == 1 ? 1 : MAX(cpu_count / SAMPLED_CPUS, 1u);

@@ -1,22 +1,30 @@
 /*
- * Which consoles this machine has: console= says, and without it
+ * The consoles of this machine. console= chooses them; without it they are
  *
- *   a UART   COM1..COM4, the first that answers; the one that ACPI's SPCR names; a PCI card if neither is there
- *   a screen if the loader or the BIOS left one that can be written
- *   a PS/2 keyboard
+ *   a UART      COM1..COM4, the first that answers; the one that ACPI's SPCR names; a PCI card if
+ *               there is neither
+ *   a screen    if the loader or the BIOS left one that can be written
+ *   a keyboard  if there is a PS/2 controller
  *
- * Any subset will do, none included: the log stays in RAM. See kernel/console.h; the screen is in console_screen.c.
+ * Any subset will do, including none, because the log stays in RAM. See kernel/console/console.h.
+ * The screen is in console_screen.c.
  */
+#include "arch/x86_64/console.h"
+
 #include <arch/boot.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/console_screen.h"
 #include "arch/x86_64/consoles.h"
 #include "arch/x86_64/io.h"
+#include "arch/x86_64/keyboard.h"
 #include "arch/x86_64/pci.h"
-#include "kernel/cmdline.h"
-#include "kernel/console_uart.h"
-#include "kernel/printk.h"
+#include "kernel/console/console_uart.h"
+#include "kernel/console/console_wish.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
 #include "mm/mm.h"
 
 static struct console_wish wish[CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
@@ -36,10 +44,19 @@ static int parse_wishes(const struct option *opt, const char *value)
 	return 0;
 }
 
-OPTION(console, .values = "auto|none|com1..4:BAUD|port:ADDR:BAUD|mmio:ADDR:STRIDE:BAUD|spcr|pci|screen|kbd, commas between",
+OPTION(console,
+       .values = "auto|none|com1..4:BAUD|port:ADDR:BAUD|mmio:ADDR:STRIDE:BAUD|spcr|pci|screen|kbd, "
+		 "commas between",
        .help = "where the log goes besides memory", .parse = parse_wishes, .boot_only = true);
 
-enum { SPCR_16550 = 0, SPCR_16450 = 1, SPCR_16550_GAS = 0x12, BAUD_MAX = 115200, ACCESS_DWORD = 3, UART_BYTES = 8 };
+enum {
+	SPCR_16550 = 0,
+	SPCR_16450 = 1,
+	SPCR_16550_GAS = 0x12,
+	BAUD_MAX = 115200,
+	ACCESS_DWORD = 3,
+	UART_BYTES = 8
+};
 
 static const u16 com_port[] = {0x3f8, 0x2f8, 0x3e8, 0x2e8};
 static const char *const com_name[] = {"COM1", "COM2", "COM3", "COM4"};
@@ -47,7 +64,7 @@ static const char *const com_name[] = {"COM1", "COM2", "COM3", "COM4"};
 static struct uart uarts[CONSOLE_WISHES_MAX + 1];
 static unsigned uart_count;
 
-/* ---- registers -------------------------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
 static u8 port_in(const struct uart *uart, unsigned reg)
 {
@@ -95,9 +112,9 @@ void uart_in_memory(struct uart *uart, volatile void __iomem *regs, unsigned str
 	uart->width = width;
 }
 
-/* ---- finding them ----------------------------------------------------------------------------------------------- */
+/* ---- finding UARTs ---- */
 
-/* Start the next UART of the list, of which the registers and the speed are set. */
+/* Start the next UART of the list. Its registers and speed are already set. */
 static bool take_uart(const char *name)
 {
 	struct uart *uart = &uarts[uart_count];
@@ -130,7 +147,8 @@ static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
 	return take_uart(name);
 }
 
-static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud, bool trusted)
+static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud,
+			bool trusted)
 {
 	struct uart *uart = &uarts[uart_count];
 	volatile void __iomem *regs;
@@ -158,10 +176,11 @@ static void take_wished_ports(void)
 	for (unsigned i = 0; i < wishes; i++) {
 		const u32 baud = wish[i].baud ? wish[i].baud : BAUD_MAX;
 
-		if (wish[i].kind == CON_COM && !take_port(com_name[wish[i].addr - 1], com_port[wish[i].addr - 1], baud, false))
+		if (wish[i].kind == CON_COM &&
+		    !take_port(com_name[wish[i].addr - 1], com_port[wish[i].addr - 1], baud, false))
 			pr_warn("console: no UART answers at %s", com_name[wish[i].addr - 1]);
 		if (wish[i].kind == CON_PORT && !take_port("port", (u16)wish[i].addr, baud, false))
-			pr_warn("console: no UART answers at port %llx", (unsigned long long)wish[i].addr);
+			pr_warn("console: no UART answers at port %llx", wish[i].addr);
 	}
 }
 
@@ -179,14 +198,18 @@ void arch_console_init(const struct boot_info *info)
 	if (console_wished(wish, wishes, CON_AUTO))
 		take_any_com();
 	take_wished_ports();
-	if (wished(CON_SCREEN) && !console_screen_init(info) && console_wished(wish, wishes, CON_SCREEN))
+	if (wished(CON_SCREEN) && !console_screen_init(info) &&
+	    console_wished(wish, wishes, CON_SCREEN))
 		pr_warn("console: no screen that can be written");
 	keyboard = wished(CON_KEYBOARD) ? keyboard_probe() : NULL;
 	if (keyboard)
 		console_register(keyboard);
 }
 
-/* Firmware has set its speed, from a clock that we may not know: it stays. */
+/*
+ * The UART that SPCR names. Firmware has set its speed, from a clock that may be unknown, so the
+ * speed is left alone.
+ */
 static bool take_spcr(void)
 {
 	const struct acpi_table *table = acpi_get(ACPI_SPCR);
@@ -195,16 +218,21 @@ static bool take_spcr(void)
 
 	if (!table || acpi_spcr_parse(table, &spcr) < 0)
 		return false;
-	if (spcr.interface != SPCR_16550 && spcr.interface != SPCR_16450 && spcr.interface != SPCR_16550_GAS) {
-		pr_info("console: SPCR names a UART of type %u, which is not driven here", spcr.interface);
+	if (spcr.interface != SPCR_16550 && spcr.interface != SPCR_16450 &&
+	    spcr.interface != SPCR_16550_GAS) {
+		pr_info("console: SPCR names a UART of type %u, which is not driven here",
+			spcr.interface);
 		return false;
 	}
 	if (spcr.base.space == ACPI_SPACE_IO && spcr.base.addr <= 0xfff8)
-		return port_in_use((u16)spcr.base.addr) || take_port("SPCR", (u16)spcr.base.addr, 0, true);
+		return port_in_use((u16)spcr.base.addr) ||
+		       take_port("SPCR", (u16)spcr.base.addr, 0, true);
 	if (spcr.base.space != ACPI_SPACE_MEMORY)
 		return false;
-	wide = spcr.base.bits >= 32 || spcr.base.access == ACCESS_DWORD; /* tables exist that say either, or both */
-	return take_memory("SPCR", spcr.base.addr, wide ? 4 : 1, spcr.base.access == ACCESS_DWORD ? 4 : 1, 0, true);
+	/* some tables state only one of the two, some both */
+	wide = spcr.base.bits >= 32 || spcr.base.access == ACCESS_DWORD;
+	return take_memory("SPCR", spcr.base.addr, wide ? 4 : 1,
+			   spcr.base.access == ACCESS_DWORD ? 4 : 1, 0, true);
 }
 
 static bool take_pci(void)
@@ -213,8 +241,8 @@ static bool take_pci(void)
 
 	if (!pci_find_uart(&found))
 		return false;
-	pr_info("console: PCI UART %02x:%02x.%u at %s %llx", found.bus, found.device, found.function,
-		found.in_memory ? "memory" : "port", (unsigned long long)found.base);
+	pr_info("console: PCI UART %02x:%02x.%u at %s %llx", found.bus, found.device,
+		found.function, found.in_memory ? "memory" : "port", found.base);
 	return found.in_memory ? take_memory("PCI", found.base, 1, 1, 0, true)
 			       : take_port("PCI", (u16)found.base, BAUD_MAX, false);
 }
@@ -228,9 +256,10 @@ void console_firmware_init(void)
 	if (wished(CON_SPCR) && !take_spcr() && !automatic)
 		pr_warn("console: no SPCR, or its UART does not answer");
 	for (unsigned i = 0; i < wishes; i++)
-		if (wish[i].kind == CON_MMIO && !take_memory("mmio", wish[i].addr, wish[i].stride, wish[i].stride == 4 ? 4 : 1,
-							     wish[i].baud, false))
-			pr_warn("console: no UART answers at %llx", (unsigned long long)wish[i].addr);
+		if (wish[i].kind == CON_MMIO &&
+		    !take_memory("mmio", wish[i].addr, wish[i].stride, wish[i].stride == 4 ? 4 : 1,
+				 wish[i].baud, false))
+			pr_warn("console: no UART answers at %llx", wish[i].addr);
 	if (console_wished(wish, wishes, CON_PCI) || (automatic && uart_count == 0))
 		if (!take_pci() && !automatic)
 			pr_warn("console: no UART on the PCI bus");

@@ -1,39 +1,55 @@
 /*
  * The screen: a framebuffer that the loader set up (EFI GOP or VBE), or the VGA's text mode.
  *
- * Life: written through the boot page tables from the first moment, where it lies below 4 GiB; from the load of the
- * kernel's tables on through a mapping of its own, write-combining for a framebuffer, wherever it lies. VGA text is only
- * looked for where no UEFI is: there the card may be in any mode.
+ * A screen below 4 GiB is written through the boot page tables from the first moment. Once the
+ * kernel's tables are loaded, any screen is written through a mapping of its own, write-combining
+ * for a framebuffer. VGA text is looked for only without UEFI, because under UEFI the card may be
+ * in any mode.
  *
- * Source: UEFI 2.10, 12.9 "Graphics Output Protocol"; IBM, "PS/2 Hardware Interface Technical Reference, Video
- * Subsystems", 1992, graphics controller's miscellaneous register (alphanumeric mode, memory map).
+ * Source: UEFI 2.10, 12.9 "Graphics Output Protocol"; IBM, "PS/2 Hardware Interface Technical
+ * Reference, Video Subsystems", 1992, graphics controller's miscellaneous register (alphanumeric
+ * mode, memory map).
  */
 #include <arch/memory.h>
 
-#include "arch/x86_64/consoles.h"
+#include "arch/x86_64/console_screen.h"
 #include "arch/x86_64/io.h"
 #include "boot/boot_info.h"
-#include "kernel/console_screen.h"
-#include "kernel/printk.h"
-#include "mm/memblock.h"
-#include "mm/vmap.h"
+#include "kernel/console/console_fb.h"
+#include "kernel/console/console_screen.h"
+#include "kernel/core/printk.h"
+#include "mm/map/memblock.h"
+#include "mm/map/vmap.h"
 
-enum { GRAPHICS_INDEX = 0x3ce, GRAPHICS_DATA = 0x3cf, GRAPHICS_MISC = 6, MISC_GRAPHICS = 1, MISC_MAP = 0xc };
-enum { MAP_COLOUR_TEXT = 0xc, CRTC_INDEX = 0x3d4, CRTC_DATA = 0x3d5, CRTC_CURSOR = 0x0a, CURSOR_OFF = 0x20 };
+enum {
+	GRAPHICS_INDEX = 0x3ce,
+	GRAPHICS_DATA = 0x3cf,
+	GRAPHICS_MISC = 6,
+	MISC_GRAPHICS = 1,
+	MISC_MAP = 0xc
+};
+enum {
+	MAP_COLOUR_TEXT = 0xc,
+	CRTC_INDEX = 0x3d4,
+	CRTC_DATA = 0x3d5,
+	CRTC_CURSOR = 0x0a,
+	CURSOR_OFF = 0x20
+};
 enum { VGA_COLUMNS = 80, VGA_ROWS = 25, VGA_GREY_ON_BLACK = 0x0700, VGA_CELL = 2 };
 
 #define VGA_TEXT 0xb8000
 
-static struct fb_screen fb;             /* its screen serves VGA text too */
-static struct boot_framebuffer device;  /* type BOOT_FB_NONE: there is no screen */
-static volatile u16 *cells;             /* of VGA text */
+static struct fb_screen fb;            /* its screen also serves VGA text */
+static struct boot_framebuffer device; /* type BOOT_FB_NONE: no screen */
+static volatile u16 *cells;            /* of VGA text */
 
 static u64 device_size(void)
 {
 	return device.type == BOOT_FB_TEXT ? (u64)device.pitch * device.height : fb_size(&device);
 }
 
-static void text_draw(struct screen *screen, unsigned row, unsigned first, unsigned last, const char *text)
+static void text_draw(struct screen *screen, unsigned row, unsigned first, unsigned last,
+		      const char *text)
 {
 	volatile u16 *line = cells + row * (device.pitch / VGA_CELL);
 
@@ -62,7 +78,10 @@ static bool start(void *memory)
 	return fb_start(&fb, &device, memory);
 }
 
-/* A VGA in colour text mode, as a BIOS leaves it. Ports that nobody decodes read as ones: graphics. */
+/*
+ * Is there a VGA in colour text mode, as a BIOS leaves it? Ports that no device decodes read as all
+ * ones, which means graphics.
+ */
 static bool vga_in_text_mode(void)
 {
 	u8 misc;
@@ -79,8 +98,8 @@ static void find_device(const struct boot_info *info)
 	    (device.width == 0 || device.height == 0 || device.pitch < device.width * VGA_CELL))
 		device.type = BOOT_FB_NONE;
 	if (device.type == BOOT_FB_RGB && fb_size(&device) == 0) {
-		pr_warn("console: a framebuffer of %ux%u, %u bits, %u bytes a line cannot be used", device.width,
-			device.height, device.bpp, device.pitch);
+		pr_warn("console: a framebuffer of %ux%u, %u bits, %u bytes a line cannot be used",
+			device.width, device.height, device.bpp, device.pitch);
 		device.type = BOOT_FB_NONE;
 		return;
 	}
@@ -136,8 +155,10 @@ void console_screen_map(void)
 		console_register(&fb.screen.console);
 	}
 	if (device.type == BOOT_FB_RGB)
-		pr_info("console: framebuffer of %ux%u, %u bits, at %llx: %u columns, %u rows", device.width,
-			device.height, device.bpp, (unsigned long long)device.addr, fb.screen.columns, fb.screen.rows);
+		pr_info("console: framebuffer of %ux%u, %u bits, at %llx: %u columns, %u rows",
+			device.width, device.height, device.bpp, device.addr, fb.screen.columns,
+			fb.screen.rows);
 	else
-		pr_info("console: VGA text, %u columns, %u rows", fb.screen.columns, fb.screen.rows);
+		pr_info("console: VGA text, %u columns, %u rows", fb.screen.columns,
+			fb.screen.rows);
 }

@@ -1,9 +1,9 @@
 /*
  * CPU features, control registers and start-up of the boot CPU's own state.
  *
- * CR4 is written whole on every CPU, with the same value, so that nothing of what firmware left survives and no CPU
- * differs (boot/entry.S has done the first half). PAT entry 1 becomes write-combining; entries 0, 2 and 3 keep their
- * reset meaning (Intel SDM vol. 3A, 12.12 "Page attribute table").
+ * CR4 is written whole, with the same value on every CPU, so that no setting of firmware's survives
+ * and no CPU differs (boot/entry.S has done the first half). PAT entry 1 becomes write-combining;
+ * the other entries keep their reset meaning (Intel SDM vol. 3A, 12.12 "Page attribute table").
  */
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpu.h"
@@ -15,15 +15,19 @@
 #include <arch/memory.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/clock.h"
 #include "arch/x86_64/clock_sources.h"
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/extable.h"
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
+#include "arch/x86_64/stack_guard.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "arch/x86_64/vector.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 
 /* Entries 7..0; 6 = WB, 4 = WT, 7 = UC-, 0 = UC, 1 = WC. Reset value is 0x0007040600070406. */
 #define PAT_VALUE 0x0007040600070106ULL
@@ -57,17 +61,22 @@ static void detect_names(struct cpu_features *f)
 	}
 }
 
-/* Firmware can switch fast REP MOVS and STOS off, ERMS included (Intel SDM vol. 1, 7.3.9.3); AMD has no such switch. */
+/*
+ * Firmware can switch fast REP MOVS and STOS off, ERMS included (Intel SDM vol. 1, 7.3.9.3). AMD
+ * has no such switch.
+ */
 static bool strings_are_slow(const struct cpu_features *f)
 {
 	u64 misc;
 
-	return strcmp(f->vendor, "AuthenticAMD") != 0 && rdmsr_safe(MSR_MISC_ENABLE, &misc) && !(misc & MISC_ENABLE_FAST_STRINGS);
+	return strcmp(f->vendor, "AuthenticAMD") != 0 && rdmsr_safe(MSR_MISC_ENABLE, &misc) &&
+	       !(misc & MISC_ENABLE_FAST_STRINGS);
 }
 
 void cpu_features_detect(void)
 {
-	const struct cpuid basic = cpuid(1, 0), leaf7 = cpuid(7, 0), extended = cpuid(0x80000001, 0);
+	const struct cpuid basic = cpuid(1, 0), leaf7 = cpuid(7, 0),
+			   extended = cpuid(0x80000001, 0);
 	struct cpu_features *f = &cpu_features;
 
 	detect_names(f);
@@ -121,7 +130,7 @@ bool cpu_has_1g_mappings(void)
 void arch_early_init(void)
 {
 	stack_guard_choose();
-	apic_silence_others(); /* CPUs that firmware left spinning would share our time */
+	apic_silence_others(); /* CPUs that firmware left spinning would compete for CPU time */
 	traps_init();
 	descriptors_init_cpu(&boot_percpu);
 	cpu_features_detect();
@@ -134,10 +143,12 @@ void cpu_features_text(char *buf, size_t size)
 {
 	const struct cpu_features *f = &cpu_features;
 
-	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "", f->smap ? " smap" : "", f->umip ? " umip" : "",
-	       f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "", f->fsrm ? " fsrm" : "",
-	       f->slow_strings ? " slow-strings" : "", f->clzero ? " clzero" : "", f->x2apic ? " x2apic" : "",
-	       f->invariant_tsc ? " invariant-tsc" : "", f->hypervisor ? " hypervisor" : "");
+	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "",
+	       f->smap ? " smap" : "", f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "",
+	       f->erms ? " erms" : "", f->fsrm ? " fsrm" : "",
+	       f->slow_strings ? " slow-strings" : "", f->clzero ? " clzero" : "",
+	       f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
+	       f->hypervisor ? " hypervisor" : "");
 }
 
 void arch_machine_print(void)
@@ -148,9 +159,9 @@ void arch_machine_print(void)
 
 	while (*brand == ' ')
 		brand++;
-	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor, *brand ? " (" : "",
-	      *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
+	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor,
+	      *brand ? " (" : "", *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
 	cpu_features_text(text, sizeof(text));
 	print("  features %s\n", text);
-	print("  clock    TSC at %llu kHz\n", (unsigned long long)(clock_tsc_hz() / 1000));
+	print("  clock    TSC at %llu kHz\n", (clock_tsc_hz() / 1000));
 }

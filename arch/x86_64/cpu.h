@@ -1,7 +1,7 @@
-/* What this CPU has, and its control registers. */
+/* Features of this CPU, and its control registers. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct cpu_features {
 	char vendor[13], brand[49];
@@ -14,15 +14,10 @@ struct cpu_features {
 extern struct cpu_features cpu_features;
 
 void cpu_features_text(char *buf, size_t size); /* "nx smep ..." */
-void cpu_features_detect(void); /* boot CPU, once */
+void cpu_features_detect(void);                 /* boot CPU, once */
 
-/* Another word than the build's in front of return addresses (stack_guard.c). Boot CPU, first of all. */
-void stack_guard_choose(void);
-
-/* Every CPU: CR4 written whole with what the boot CPU found (SMEP, SMAP, UMIP, machine checks), PAT with entry 1 = WC.
+/*
+ * On every CPU: write CR4 whole with the features that the boot CPU found (SMEP, SMAP, UMIP,
+ * machine checks), and the PAT with entry 1 = WC.
  */
 void cpu_features_init(void);
-
-/* vector.c: vector registers for programs linked to the kernel. Every CPU, once CR4 allows XSETBV. */
-bool vector_has_xsave(void);
-void vector_init_cpu(void);

@@ -1,26 +1,39 @@
 /*
- * CPUs compared: see cpu_check.h.
+ * Comparison of the CPUs; see cpu_check.h.
  *
- * Different memory types on two CPUs break coherence silently ("MTRRs of all processors must be the same", Intel SDM vol. 3A,
- * 12.11.8); firmware has got this wrong after hot-plug and resume. We cannot repair it, but we can say it.
+ * Different memory types on two CPUs break coherence silently ("MTRRs of all processors must be the
+ * same", Intel SDM vol. 3A, 12.11.8). Firmware has got this wrong after hot-plug and resume. The
+ * kernel cannot repair it, but it can report it.
  *
- * Sources: Intel SDM vol. 3A, 12.11 "Memory type range registers", 9.11.7 "Update signature and verification"; AMD APM vol. 2,
- * 7.7 and 7.8, MSR 0000_008Bh "Patch level".
+ * Sources: Intel SDM vol. 3A, 12.11 "Memory type range registers", 9.11.7 "Update signature and
+ * verification"; AMD APM vol. 2, 7.7 and 7.8, MSR 0000_008Bh "Patch level".
  */
 #include "arch/x86_64/cpu_check.h"
 
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/extable.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/topology.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 
-enum { MSR_MICROCODE = 0x8b, MSR_MTRR_CAP = 0xfe, MSR_MTRR_VARIABLE = 0x200, MSR_MTRR_DEFAULT = 0x2ff };
-enum { CPUID_1_EDX_MTRR = 1 << 12, CAP_VARIABLE = 0xff, CAP_FIXED = 1 << 8, DIFFERENT_NAMED_MAX = 8 };
+enum {
+	MSR_MICROCODE = 0x8b,
+	MSR_MTRR_CAP = 0xfe,
+	MSR_MTRR_VARIABLE = 0x200,
+	MSR_MTRR_DEFAULT = 0x2ff
+};
+enum {
+	CPUID_1_EDX_MTRR = 1 << 12,
+	CAP_VARIABLE = 0xff,
+	CAP_FIXED = 1 << 8,
+	DIFFERENT_NAMED_MAX = 8
+};
 
-static const u32 fixed_mtrrs[] = {0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f};
+static const u32 fixed_mtrrs[] = {0x250, 0x258, 0x259, 0x268, 0x269, 0x26a,
+				  0x26b, 0x26c, 0x26d, 0x26e, 0x26f};
 
 static struct cpuid own_leaf(u32 leaf, u32 subleaf, const void *ctx)
 {
@@ -53,7 +66,11 @@ static u64 sum_memory_types(void)
 	return sum;
 }
 
-/* Intel: written with zero, then filled in by CPUID. AMD: just there. Not under hypervisors, which make something up. */
+/*
+ * The microcode revision, or 0 if unknown. On Intel the MSR is written with zero and CPUID then
+ * fills it in; on AMD it can just be read. Under a hypervisor, which invents the value, it is not
+ * read.
+ */
 static u32 microcode_revision(void)
 {
 	const bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
@@ -80,21 +97,23 @@ struct cpu_picture cpu_picture_take(void)
 cpu_t cpu_pictures_compare(void)
 {
 	const struct cpu_picture *first = &cpu_data(0)->arch.picture;
-	/* Emulators' INIT clears MTRRs, and nothing depends on them there. */
+	/* Under emulators INIT clears the MTRRs, and nothing depends on MTRRs there. */
 	const enum log_level level = cpu_features.hypervisor ? LOG_DEBUG : LOG_WARN;
 	cpu_t cpu, types = 0, code = 0;
 
-	cpumask_foreach(cpu, &cpus_online)
-	{
+	cpumask_foreach(cpu, &cpus_online) {
 		const struct cpu_picture *picture = &cpu_data(cpu)->arch.picture;
 
 		if (!picture->taken)
 			continue;
 		if (picture->memory_types != first->memory_types && types++ < DIFFERENT_NAMED_MAX)
-			printk(level, "CPU %u has other memory types (MTRR, PAT) than CPU 0: firmware's error, results may be wrong",
+			printk(level,
+			       "CPU %u has other memory types (MTRR, PAT) than CPU 0: firmware's "
+			       "error, results may be wrong",
 			       cpu);
 		if (picture->microcode != first->microcode && code++ < DIFFERENT_NAMED_MAX)
-			pr_warn("CPU %u has microcode %x, CPU 0 %x", cpu, picture->microcode, first->microcode);
+			pr_warn("CPU %u has microcode %x, CPU 0 %x", cpu, picture->microcode,
+				first->microcode);
 	}
 	return types;
 }

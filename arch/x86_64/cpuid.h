@@ -1,7 +1,7 @@
 /* The CPUID instruction (Intel SDM vol. 2A, "CPUID"; AMD APM vol. 3, appendix E). */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct cpuid {
 	u32 eax, ebx, ecx, edx;
@@ -11,11 +11,15 @@ static inline struct cpuid cpuid_raw(u32 leaf, u32 subleaf)
 {
 	struct cpuid r;
 
-	__asm__ volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+	__asm__ volatile("cpuid"
+			 : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)
+			 : "a"(leaf), "c"(subleaf));
 	return r;
 }
 
-/* The leaf's answer, or zeros if this CPU has no such leaf (Intel answers unknown leaves with the highest one's data).
+/*
+ * The leaf's answer, or zeros if this CPU has no such leaf. (For an unknown leaf Intel CPUs return
+ * the data of the highest one.)
  */
 static inline struct cpuid cpuid(u32 leaf, u32 subleaf)
 {
@@ -27,7 +31,7 @@ static inline struct cpuid cpuid(u32 leaf, u32 subleaf)
 	return cpuid_raw(leaf, subleaf);
 }
 
-/* True if this runs under a hypervisor that says so. */
+/* True if this runs under a hypervisor that identifies itself. */
 static inline bool cpuid_hypervisor(void)
 {
 	return cpuid(1, 0).ecx >> 31;

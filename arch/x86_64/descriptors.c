@@ -1,8 +1,8 @@
 /*
- * GDT, TSS and interrupt stacks: see descriptors.h. Formats: Intel SDM vol. 3A, 3.4.5 and 8.7 "64-bit mode task
- * management".
+ * GDT, TSS and interrupt stacks; see descriptors.h. Formats: Intel SDM vol. 3A, 3.4.5 and 8.7
+ * "64-bit mode task management".
  *
- * The GDT is built per CPU because LTR marks the TSS busy in it.
+ * Each CPU has its own GDT because LTR marks the TSS busy in it.
  */
 #include "arch/x86_64/descriptors.h"
 
@@ -11,9 +11,9 @@
 
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/percpu.h"
-#include "mm/memblock.h"
-#include "mm/vmap.h"
+#include "kernel/core/percpu.h"
+#include "mm/map/memblock.h"
+#include "mm/map/vmap.h"
 
 enum { TSS_AVAILABLE = 0x89 };
 
@@ -21,7 +21,7 @@ struct __packed tss {
 	u32 reserved0;
 	u64 rsp[3];
 	u64 reserved1;
-	u64 ist[7]; /* index + 1 is what a gate names */
+	u64 ist[7]; /* a gate's IST number is the index + 1 */
 	u64 reserved2;
 	u16 reserved3, io_map;
 };
@@ -32,13 +32,16 @@ struct cpu_tables {
 	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
 };
 
-/* Boot CPU: stacks of boot/entry.S, laid out as guard | normal | guard | double fault | guard | NMI | guard | machine
- * check. */
+/*
+ * Boot CPU: the stacks of boot/entry.S, laid out as guard | normal | guard | double fault | guard |
+ * NMI | guard | machine check.
+ */
 extern u8 boot_stacks[];
 
 static struct cpu_tables boot_tables;
 
-static const char *const boot_stack_names[IST_COUNT] = {"normal", "double fault", "NMI", "machine check"};
+static const char *const boot_stack_names[IST_COUNT] = {"normal", "double fault", "NMI",
+							"machine check"};
 
 /* Guard page of boot stack `index` (enum ist; 0 is the normal stack). */
 static virt_t boot_guard(unsigned index)
@@ -111,8 +114,8 @@ static void tables_fill(struct cpu_tables *tables)
 	tables->gdt[0] = 0;
 	tables->gdt[SELECTOR_CODE / 8] = 0x00af9b000000ffff; /* 64-bit code, accessed */
 	tables->gdt[SELECTOR_DATA / 8] = 0x00cf93000000ffff; /* data, accessed */
-	tables->gdt[SELECTOR_TSS / 8] =
-		limit | (base & 0xffffff) << 16 | (u64)TSS_AVAILABLE << 40 | (base >> 24 & 0xff) << 56;
+	tables->gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | (u64)TSS_AVAILABLE << 40 |
+					(base >> 24 & 0xff) << 56;
 	tables->gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
 	tables->tss = (struct tss){.io_map = sizeof(struct tss)};
 	for (unsigned i = 1; i < IST_COUNT; i++)
@@ -137,7 +140,8 @@ static void tables_load(const struct cpu_tables *tables)
 			 "mov %k2, %%ss\n"
 			 "ltr %w3\n"
 			 :
-			 : "m"(pointer), "r"((u64)SELECTOR_CODE), "r"(SELECTOR_DATA), "r"((u16)SELECTOR_TSS)
+			 : "m"(pointer), "r"((u64)SELECTOR_CODE), "r"(SELECTOR_DATA),
+			   "r"((u16)SELECTOR_TSS)
 			 : "rax", "memory");
 }
 

@@ -1,13 +1,14 @@
 /*
- * Descriptor tables of one CPU: GDT, TSS, and the stacks that NMI, double fault and machine check switch to.
+ * Descriptor tables of one CPU: GDT, TSS, and the stacks for NMI, double fault and machine check.
  *
  *	GDT  0x00 null  0x08 code  0x10 data  0x18 TSS (two slots)
  *
- * Stacks: guard page below each. The boot CPU's are in the image (boot/entry.S), other CPUs' come from vmap_stack().
+ * Each stack has a guard page below it. The boot CPU's stacks are in the image (boot/entry.S);
+ * those of other CPUs come from vmap_stack().
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct percpu;
 
@@ -19,23 +20,29 @@ enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
 enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
 
 /*
- * Boot CPU, for a CPU that is to be started: allocate what descriptors_init_cpu() needs there (cpu->arch.tables).
- * 0, or -ENOMEM. Nothing to do for the boot CPU itself.
+ * Allocate the tables and stacks that descriptors_init_cpu() needs on a CPU that is to be started
+ * (cpu->arch.tables). Returns 0, or -ENOMEM. Does nothing for the boot CPU itself. Boot CPU.
  */
 int descriptors_alloc(struct percpu *cpu, node_t node);
 
 /*
- * On the CPU itself: build and load its GDT, TSS and IDT, and point its GS base at `cpu`. Allocates nothing, so any
- * number of CPUs may run it at once. The boot CPU may call it again when its struct percpu has moved.
+ * On the CPU itself: build and load its GDT, TSS and IDT, and point its GS base at `cpu`. Allocates
+ * nothing, so any number of CPUs may run it at once. The boot CPU may call it again when its struct
+ * percpu has moved.
  */
 void descriptors_init_cpu(struct percpu *cpu);
 
 /* Top of a CPU's stack for double faults, NMIs or machine checks. */
 void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
 
-/* True if `addr` lies in a guard page of one of the boot CPU's stacks; *what names the stack. */
+/*
+ * True if `addr` lies in a guard page of one of the boot CPU's stacks; *what is then the stack's
+ * name.
+ */
 bool boot_guard_hit(virt_t addr, const char **what);
 
-/* The guard pages of the boot CPU's stacks, by index; false past the last. arch_page_tables_init() leaves them
- * unmapped. */
+/*
+ * The guard pages of the boot CPU's stacks, by index; false past the last. arch_page_tables_init()
+ * leaves them unmapped.
+ */
 bool boot_guard_page(unsigned index, virt_t *start);

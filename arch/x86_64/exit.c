@@ -1,42 +1,56 @@
 /*
- * The end of a run: what onend= says.
+ * The end of a run, as onend= says.
  *
- *   auto      tell QEMU's isa-debug-exit device the verdict; power an emulator without it off through the ports its
- *             chipset is known for; a real machine shows its last lines, as with page
- *   halt      show the last lines, everywhere
- *   page      the same, and let people page through the log with keys; what auto does on a real machine
- *   reboot    start the machine over: the ACPI reset register, else the ports that PCs have for it, else a triple fault
- *   poweroff  as auto; a real machine, whose way to do it stands in AML that nobody here interprets, halts
+ *   auto      Report the verdict to QEMU's isa-debug-exit device. An emulator without it is powered
+ *             off through the ports its chipset is known for. A real machine does as for page.
+ *   halt      Halt with the last lines on show.
+ *   page      Halt likewise, but let people page through the log with keys.
+ *   reboot    Reset the machine through the ACPI reset register, else the ports that PCs have for
+ *             it, else by a triple fault.
+ *   poweroff  Power an emulator off, without a verdict. A real machine halts, because its way to
+ *             power off is in AML, which nothing here interprets.
  *
- * The chipset ports are tried only under a hypervisor: on a real machine they may belong to anything.
+ * The chipset ports are tried only under a hypervisor, because on a real machine they may belong to
+ * anything.
  *
- * Source: ACPI 6.5, 4.8.3.6 "Reset Register"; Intel, "I/O Controller Hub 10 Datasheet", 2008, 13.7.5 "RST_CNT".
+ * Source: ACPI 6.5, 4.8.3.6 "Reset Register"; Intel, "I/O Controller Hub 10 Datasheet", 2008,
+ * 13.7.5 "RST_CNT".
  */
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/cpuid.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/io.h"
-#include "kernel/cmdline.h"
-#include "kernel/pager.h"
-#include "kernel/printk.h"
+#include "kernel/console/pager.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
 #include "mm/mm.h"
 
 enum { DEBUG_EXIT_PORT = 0xf4 }; /* QEMU: -device isa-debug-exit,iobase=0xf4 */
-enum { RESET_CONTROL = 0xcf9, RESET_SYSTEM = 0x02, RESET_NOW = 0x06, KEYBOARD_COMMAND = 0x64, KEYBOARD_PULSE_RESET = 0xfe };
+enum {
+	RESET_CONTROL = 0xcf9,
+	RESET_SYSTEM = 0x02,
+	RESET_NOW = 0x06,
+	KEYBOARD_COMMAND = 0x64,
+	KEYBOARD_PULSE_RESET = 0xfe
+};
 
 #define RESET_WAIT_NS (100 * NS_PER_MS)
 
 enum end { END_AUTO, END_HALT, END_PAGE, END_REBOOT, END_POWEROFF };
 
 static unsigned on_end;
-OPTION_CHOICE(onend, on_end, "auto|halt|page|reboot|poweroff", "what the machine does when the run is over");
+OPTION_CHOICE(onend, on_end, "auto|halt|page|reboot|poweroff",
+	      "what the machine does when the run is over");
 
-/* PM1a control registers and the "S5" command of each: QEMU q35 and pc, old Bochs and QEMU, VirtualBox. */
+/*
+ * PM1a control registers, each with its "S5" command: QEMU q35 and pc, old Bochs and QEMU,
+ * VirtualBox.
+ */
 static const struct {
 	u16 port, value;
 } poweroff[] = {{0x604, 0x2000}, {0xb004, 0x2000}, {0x4004, 0x3400}};
@@ -68,7 +82,7 @@ static void reset_by_acpi(void)
 	clock_delay_ns(RESET_WAIT_NS);
 }
 
-/* An interrupt without an interrupt table. */
+/* Raise an interrupt without an interrupt table. */
 static void triple_fault(void)
 {
 	static const struct __packed {

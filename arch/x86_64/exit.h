@@ -1,7 +1,7 @@
-/* Ways to end, arch-internal part: see exit.c and <arch/console.h>. */
+/* Ways to end a run, arch-internal part; see exit.c and <arch/console.h>. */
 #pragma once
 
-#include "arch/x86_64/acpi_tables.h"
+#include "arch/x86_64/acpi/acpi_tables.h"
 
-/* How ACPI says that this machine is reset. Boot CPU, once mappings can be made. */
+/* Remember how ACPI says this machine is reset. Boot CPU, once mappings can be made. */
 void exit_set_reset(const struct acpi_fadt *fadt);

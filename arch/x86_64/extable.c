@@ -1,8 +1,9 @@
 /*
- * Exception table, and the few accesses that are allowed to fault. Table entries are in link order, so the search is
- * linear: there are a handful.
+ * Exception table, and the few accesses that are allowed to fault. Table entries are in link order,
+ * so the search is linear; there are only a handful.
  *
- * An NMI handler may peek too: a fault's return leaves NMIs blocked there (traps.S).
+ * An NMI handler may call peek_u64() too, because returning from a fault there leaves NMIs blocked
+ * (traps.S).
  */
 #include "arch/x86_64/extable.h"
 
@@ -17,7 +18,7 @@ struct extable_entry {
 
 TABLE_DECLARE(const struct extable_entry, ex_table);
 
-/* Where to go on if `insn` faults; 0 if it may not. */
+/* Address to continue at if `insn` faults; 0 if it must not fault. */
 static virt_t fixup_of(virt_t insn)
 {
 	const struct extable_entry *e;
@@ -34,8 +35,9 @@ bool extable_fixup(struct trap_frame *frame)
 {
 	virt_t fixup = fixup_of(frame->rip);
 
-	/* A call to where nothing may be executed: its return address is the entry (attempt.c). */
-	if (!fixup && frame->vector == TRAP_PAGE_FAULT && frame->error & PF_EXEC && frame->rip == read_cr2())
+	/* A call to a non-executable address: its return address has the entry (attempt.c). */
+	if (!fixup && frame->vector == TRAP_PAGE_FAULT && frame->error & PF_EXEC &&
+	    frame->rip == read_cr2())
 		fixup = fixup_of(*(const u64 *)frame->rsp);
 	if (!fixup)
 		return false;

@@ -1,23 +1,29 @@
 /*
  * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi.h.
  *
- * Whatever the tables say or lack, the boot CPU goes on: at worst it is the only CPU on the only node, and the log says
- * why.
+ * Whatever the tables say or lack, the boot CPU goes on. At worst it is the only CPU on the only
+ * node, and the log says why.
  */
 #include <arch/boot.h>
 
-#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/acpi/acpi_madt.h"
+#include "arch/x86_64/acpi/acpi_srat.h"
 #include "arch/x86_64/apic.h"
+#include "arch/x86_64/clock.h"
 #include "arch/x86_64/clock_sources.h"
+#include "arch/x86_64/console.h"
 #include "arch/x86_64/consoles.h"
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/nmi.h"
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "mm/memblock.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
 #include "mm/mm.h"
 
 enum { HPET_SIZE = 1024 };
@@ -26,7 +32,8 @@ static struct cpu_desc boot_cpu_desc = {.enabled = true};
 struct cpu_desc *cpu_descs = &boot_cpu_desc;
 
 static u64 max_cpus = ~0ULL;
-OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU", .boot_only = true);
+OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",
+	   .boot_only = true);
 
 static struct acpi_srat srat;
 static struct acpi_slit slit;
@@ -35,20 +42,22 @@ static struct acpi_slit slit;
 static struct cpu_desc *list_cpus(const struct acpi_table *madt, size_t *count)
 {
 	const size_t max = acpi_madt_cpus_max(madt);
-	struct cpu_desc *list = memblock_alloc_or_die((max + 1) * sizeof(*list), "the list of CPUs");
+	struct cpu_desc *list =
+		memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE, "the list of CPUs");
 	struct acpi_madt info;
 
 	*count = acpi_madt_parse(madt, list, max, &info);
 	apic_set_nmi_pin(info.nmi_lint);
-	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count, info.disabled,
-		info.ignored);
+	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count,
+		info.disabled, info.ignored);
 	return list;
 }
 
 static void mask_device_interrupts(const struct acpi_table *madt)
 {
 	const size_t max = acpi_madt_io_apics_max(madt);
-	struct acpi_io_apic *list = memblock_alloc_or_die((max + 1) * sizeof(*list), "the list of I/O APICs");
+	struct acpi_io_apic *list = memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE,
+							  "the list of I/O APICs");
 	const size_t n = acpi_madt_io_apics(madt, list, max);
 
 	pic_mask_all();
@@ -56,7 +65,7 @@ static void mask_device_interrupts(const struct acpi_table *madt)
 		io_apic_add(list[i].phys, list[i].gsi_base);
 }
 
-/* Dense numbers: the boot CPU is 0 whether the table knows it or not. */
+/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */
 static size_t put_boot_cpu_first(struct cpu_desc *list, size_t count)
 {
 	const u32 id = apic_id();
@@ -105,20 +114,26 @@ static int read_srat(const struct acpi_table *table)
 	size_t mem, cpu;
 
 	acpi_srat_count(table, &mem, &cpu);
-	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), "affinities of memory");
-	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), "affinities of CPUs");
-	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), "proximity domains");
+	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), NODE_NONE,
+					 "affinities of memory");
+	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), NODE_NONE,
+					 "affinities of CPUs");
+	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), NODE_NONE,
+					    "proximity domains");
 	return acpi_srat_parse(table, &srat);
 }
 
-/* A page that two nodes share goes to the upper one. */
+/*
+ * Set the node of each CPU and each range of RAM. A page that two nodes share goes to the upper
+ * one.
+ */
 static void assign_nodes(void)
 {
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
 	for (size_t i = 0; i < srat.mem_count; i++)
-		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE), ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE),
-				  srat.mem[i].node);
+		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
+				  ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
 }
 
 static void read_nodes(void)

@@ -1,4 +1,7 @@
-/* The console fonts, as their package has them: arch/x86_64/font/NOTICE. Read by kernel/console_font.c. */
+/*
+ * The console fonts, unchanged from their package (arch/x86_64/font/NOTICE).
+ * kernel/console/console_font.c reads them.
+ */
 	.section .rodata.font, "a", @progbits
 	.globl font_small_start, font_small_end, font_large_start, font_large_end
 font_small_start:

@@ -1,7 +1,7 @@
 /* Port I/O (Intel SDM vol. 1, 19 "Input/Output"). */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 static inline u8 inb(u16 port)
 {

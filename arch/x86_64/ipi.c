@@ -1,12 +1,13 @@
 /*
- * Interrupting other CPUs: see <arch/cpu.h>.
+ * Interrupting other CPUs; see <arch/cpu.h>.
  *
- * One vector serves every purpose; what is wanted stands in the receiver's mailbox (kernel/call.c), so a message that
- * merges with an earlier one loses nothing. It is acknowledged to the APIC first: the handler may take long (a flush),
- * and a message that arrives meanwhile is then kept for afterwards.
+ * One vector serves every purpose. The request itself is in the receiver's mailbox
+ * (kernel/core/call.c), so a message that merges with an earlier one loses nothing. The handler
+ * acknowledges the interrupt to the APIC first, because serving it may take long (a flush); a
+ * message that arrives meanwhile is then kept for afterwards.
  *
- * A set that is everybody else goes out as one broadcast. Only if every CPU of the machine is online, though: a CPU
- * that was given up has no interrupt table.
+ * A set that contains all other CPUs goes out as one broadcast, but only if every CPU of the
+ * machine is online. A CPU that was given up has no interrupt table.
  */
 #include "arch/x86_64/ipi.h"
 
@@ -19,10 +20,10 @@
 #include "arch/x86_64/nmi.h"
 #include "arch/x86_64/timer.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 
@@ -30,7 +31,7 @@ enum { NAMED_MAX = 16 };
 
 #define STOP_BASE_NS    (100 * NS_PER_MS)
 #define STOP_PER_CPU_NS (5 * NS_PER_MS)
-#define STOP_SPINS_MAX  (1u << 27) /* stands in for the limit if the clock does not run */
+#define STOP_SPINS_MAX  (1u << 27) /* replaces the time limit if the clock does not run */
 
 static void handle_ipi(struct trap_frame *frame)
 {
@@ -61,14 +62,16 @@ void ipi_init(void)
 }
 
 /*
- * A virtual CPU that spins keeps the one it waits for from running when there are fewer real ones. An APIC tick is 1 ns
- * under QEMU and KVM and a few ns elsewhere: the length of the nap matters little, only that it ends.
+ * A virtual CPU that spins keeps the CPU it waits for from running when there are fewer real CPUs.
+ * An APIC tick is 1 ns under QEMU and KVM and a few ns elsewhere. The exact length of the nap
+ * matters little, as long as it ends.
  */
 void cpu_nap(u32 length)
 {
 	enum { NAP_TICKS = 100000, LENGTH_MAX = 1000 };
 
-	if (cpu_deadline_scale() == SCALE_HARDWARE || !irq_enabled() || !cpu_online(cpu_id()) || cpu_count == 1) {
+	if (cpu_deadline_scale() == SCALE_HARDWARE || !irq_enabled() || !cpu_online(cpu_id()) ||
+	    cpu_count == 1) {
 		cpu_relax();
 		return;
 	}
@@ -85,7 +88,7 @@ u64 ipi_send(cpu_t cpu)
 	return apic_send(cpu_data(cpu)->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? 1 : 0;
 }
 
-/* How many messages the set asks for: its online CPUs but this one. */
+/* Number of messages the set needs: its online CPUs except this one. */
 static cpu_t count_receivers(const struct cpumask *targets, cpu_t self)
 {
 	cpu_t n = 0;
@@ -106,7 +109,8 @@ u64 ipi_send_mask(const struct cpumask *targets)
 		return 0;
 	if (n > 1 && n == cpu_count - 1)
 		return apic_send(0, ICR_ALL_BUT_SELF | ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? n : 0;
-	cpumask_foreach(cpu, targets) sent += ipi_send(cpu);
+	cpumask_foreach(cpu, targets)
+		sent += ipi_send(cpu);
 	return sent;
 }
 
@@ -115,8 +119,7 @@ static void print_not_stopped(void)
 	unsigned left = NAMED_MAX;
 	cpu_t cpu;
 
-	cpumask_foreach(cpu, &cpus_online)
-	{
+	cpumask_foreach(cpu, &cpus_online) {
 		if (cpu == cpu_id() || atomic_load_relaxed(&cpu_data(cpu)->arch.stopped))
 			continue;
 		if (left-- == 0) {
@@ -130,7 +133,8 @@ static void print_not_stopped(void)
 
 static void wait_stopped(u32 want)
 {
-	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(), start = clock_ns();
+	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(),
+		  start = clock_ns();
 
 	for (u32 spins = 0; nmi_stopped() < want; spins++) {
 		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
@@ -151,8 +155,7 @@ void cpus_stop_others(void)
 	if (apic_mode() == APIC_NONE)
 		return;
 	nmi_stop_all();
-	cpumask_foreach(cpu, &cpus_online)
-	{
+	cpumask_foreach(cpu, &cpus_online) {
 		if (cpu != self)
 			sent += apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT);
 	}
@@ -160,8 +163,9 @@ void cpus_stop_others(void)
 }
 
 /*
- * A virtual CPU runs only when its host lets it: under KVM usually at once, under an emulator with many CPUs on few
- * real ones after all the others had their turn (measurements: kernel/wait.c).
+ * A virtual CPU runs only when its host lets it. Under KVM that is usually at once. Under an
+ * emulator with many CPUs on few real ones, it is after all the others had their turn
+ * (measurements: kernel/core/wait.c).
  */
 static unsigned find_scale(void)
 {
@@ -170,7 +174,8 @@ static unsigned find_scale(void)
 
 	if (!cpuid_hypervisor())
 		return SCALE_HARDWARE;
-	id = cpuid_raw(0x40000000, 0); /* hypervisors' leaves; there if the bit is */
+	/* the hypervisor leaves exist if the hypervisor bit is set */
+	id = cpuid_raw(0x40000000, 0);
 	memcpy(name, &id.ebx, 4);
 	memcpy(name + 4, &id.ecx, 4);
 	memcpy(name + 8, &id.edx, 4);
@@ -179,7 +184,8 @@ static unsigned find_scale(void)
 
 unsigned cpu_deadline_scale(void)
 {
-	static unsigned scale; /* CPUID is slow under a hypervisor; racing CPUs write the same value */
+	/* CPUID is slow under a hypervisor; racing CPUs write the same value */
+	static unsigned scale;
 
 	if (atomic_load_relaxed(&scale) == 0)
 		atomic_store_relaxed(&scale, find_scale());

@@ -1,5 +1,5 @@
 /* Interprocessor interrupts, arch-internal part; the rest is <arch/cpu.h>. */
 #pragma once
 
-/* Handlers for our vectors. Boot CPU, once, before interrupts are enabled. */
+/* Install the handlers of the kernel's vectors. Boot CPU, once, before interrupts are enabled. */
 void ipi_init(void);

@@ -1,26 +1,31 @@
 /*
- * Device interrupts: pins of I/O APICs, each with an entry that says which vector of which CPU it raises.
+ * Device interrupts. They arrive at pins of I/O APICs; each pin has an entry with the vector and
+ * the CPU that it interrupts.
  *
  *   line (GSI) --gsi_base--> I/O APIC, pin --entry--> vector --irqs[]--> handler
  *
- * Every pin is masked at start-up, whatever firmware left, and opened by irq_register() alone. Destinations are physical APIC IDs
- * of 8 bits, so a CPU with a larger one cannot take device interrupts.
+ * Every pin is masked at start-up, whatever firmware left, and only irq_register() opens one.
+ * Destinations are physical APIC IDs of 8 bits, so a CPU with a larger ID cannot take device
+ * interrupts.
  *
- * The end of a line, irq_unregister(), in this order:
+ * irq_unregister() ends a line in this order:
  *   1. The pin is masked. Its last interrupt may still wait in the destination's local APIC.
- *   2. `fn` becomes NULL: an interrupt that is delivered from now on calls nobody.
- *   3. The destination is asked whether the vector is in service there. The bit is set before the handler's first instruction
- *      and cleared after its last, so the answer "no" means that whatever had loaded the old `fn` has returned from it. An answer
- *      given with the interrupt still waiting is as good, because of step 2.
+ *   2. `fn` becomes NULL. An interrupt delivered from now on calls no handler.
+ *   3. The destination is asked whether the vector is in service there. The bit is set before the
+ *      handler's first instruction and cleared after its last. The answer "no" therefore means that
+ *      a handler that had loaded the old `fn` has returned from it. Because of step 2 this holds
+ *      even if the interrupt is still waiting when the destination answers.
  *
- * An interrupt that waited so long that its vector has another line by now is ignored on a CPU that is not that line's. Vectors are
- * given out in turn, and none that waits on the registering CPU, so a line is not called for another one's interrupt either.
+ * An interrupt may wait so long that its vector belongs to another line by then. A CPU that is not
+ * that line's ignores it. On the registering CPU this cannot happen, because vectors are given out
+ * in turn and never one of which an interrupt waits there.
  *
- * `lock` guards the table and the two registers behind which an I/O APIC keeps all the others. Handlers take no lock: they
- * read `fn`, `cpu` and `arg`, which change while `fn` is NULL.
+ * `lock` guards the table and the two registers through which all other registers of an I/O APIC
+ * are reached. Handlers take no lock. They read `fn`, `cpu` and `arg`, which change only while `fn`
+ * is NULL.
  *
- * Sources: Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996, 3.2; Intel SDM vol. 3A, 11.8.4 "Interrupt
- * Acceptance for Fixed Interrupts" (requested and in-service bits).
+ * Sources: Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996, 3.2; Intel SDM
+ * vol. 3A, 11.8.4 "Interrupt Acceptance for Fixed Interrupts" (requested and in-service bits).
  */
 #include <arch/irq.h>
 
@@ -28,18 +33,25 @@
 #include <arch/cpu.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/apic.h"
+#include "arch/x86_64/irq.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/call.h"
-#include "kernel/context.h"
-#include "kernel/lock.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/context.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
 #include "mm/mm.h"
 
 enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 0x10, REG_VERSION = 1, REG_PINS = 0x10 };
-enum { PIN_MASKED = 1 << 16, PIN_LEVEL = 1 << 15, PIN_LOW = 1 << 13, PIN_MODE = 7 << 8, PIN_MODE_SMI = 2 << 8, PIN_MODE_NMI = 4 << 8 };
+enum {
+	PIN_MASKED = 1 << 16,
+	PIN_LEVEL = 1 << 15,
+	PIN_LOW = 1 << 13,
+	PIN_MODE = 7 << 8,
+	PIN_MODE_SMI = 2 << 8,
+	PIN_MODE_NMI = 4 << 8
+};
 enum { IO_APICS_MAX = 32, VECTOR_FIRST = 0x30, VECTORS = 0x80 };
 
 static struct io_apic {
@@ -49,7 +61,7 @@ static struct io_apic {
 static unsigned io_apic_count;
 
 static struct irq {
-	irq_fn *fn; /* NULL: no line, or one that is being unregistered */
+	irq_fn *fn; /* NULL: no line, or a line that is being unregistered */
 	void *arg;
 	cpu_t cpu; /* where its interrupts arrive */
 	u32 gsi;
@@ -71,7 +83,10 @@ static void io_write(const struct io_apic *io, u32 reg, u32 value)
 	mmio_write32(io->regs, IO_APIC_DATA, value);
 }
 
-/* A pin that raises SMIs is firmware's and stays. */
+/*
+ * Add an I/O APIC and mask its pins. A pin that raises SMIs belongs to firmware and is left as it
+ * is.
+ */
 void io_apic_add(phys_t phys, u32 gsi_base)
 {
 	struct io_apic *io = &io_apics[io_apic_count];
@@ -84,7 +99,8 @@ void io_apic_add(phys_t phys, u32 gsi_base)
 	for (u32 pin = 0; pin < io->pins; pin++)
 		if ((io_read(io, REG_PINS + 2 * pin) & PIN_MODE) != PIN_MODE_SMI)
 			io_write(io, REG_PINS + 2 * pin, PIN_MASKED);
-	io_apic_count += io_apic_count + 1 < IO_APICS_MAX; /* one too many is masked like the others, and not kept */
+	/* an I/O APIC beyond the table's end is masked like the others and forgotten */
+	io_apic_count += io_apic_count + 1 < IO_APICS_MAX;
 }
 
 static const struct io_apic *io_apic_of(u32 gsi)
@@ -153,13 +169,17 @@ static struct irq *irq_find(u32 gsi)
 	return NULL;
 }
 
-/* A vector for a line of this CPU: the next that no line has and of which no interrupt waits here. */
+/*
+ * A vector for a line on this CPU: the next one that no line has and of which no interrupt waits or
+ * is in service here.
+ */
 static struct irq *irq_find_free(void)
 {
 	for (unsigned n = 1; n <= VECTORS; n++) {
 		const unsigned i = (last_taken + n) % VECTORS;
 
-		if (!irqs[i].taken && !apic_requested(VECTOR_FIRST + i) && !apic_in_service(VECTOR_FIRST + i)) {
+		if (!irqs[i].taken && !apic_requested(VECTOR_FIRST + i) &&
+		    !apic_in_service(VECTOR_FIRST + i)) {
 			last_taken = i;
 			return &irqs[i];
 		}
@@ -167,7 +187,7 @@ static struct irq *irq_find_free(void)
 	return NULL;
 }
 
-/* The line's pin raises NMIs or SMIs: the watchdog's (nmi.c), or firmware's. */
+/* Does the line's pin raise NMIs (the watchdog's, nmi.c) or SMIs (firmware's)? */
 static bool is_kept(const struct io_apic *io, u32 gsi)
 {
 	const u32 mode = io_read(io, entry_of(io, gsi)) & PIN_MODE;
@@ -175,9 +195,11 @@ static bool is_kept(const struct io_apic *io, u32 gsi)
 	return mode == PIN_MODE_NMI || mode == PIN_MODE_SMI;
 }
 
-static int register_locked(const struct io_apic *io, const struct irq *line, enum irq_trigger trigger)
+static int register_locked(const struct io_apic *io, const struct irq *line,
+			   enum irq_trigger trigger)
 {
-	const u32 entry = entry_of(io, line->gsi), level = trigger == IRQ_LEVEL ? PIN_LEVEL | PIN_LOW : 0;
+	const u32 entry = entry_of(io, line->gsi),
+		  level = trigger == IRQ_LEVEL ? PIN_LEVEL | PIN_LOW : 0;
 	struct irq *irq;
 	u32 vector;
 
@@ -225,7 +247,7 @@ static void answer(void *arg)
 	q->in_service = apic_in_service(q->vector);
 }
 
-/* Until no interrupt of `irq`, whose fn is NULL, is being handled. */
+/* Wait until no interrupt of `irq`, whose fn is NULL, is being handled. */
 static void wait_for_handler(const struct irq *irq)
 {
 	struct question q = {.vector = VECTOR_FIRST + (u32)(irq - irqs)};
@@ -244,7 +266,10 @@ static void wait_for_handler(const struct irq *irq)
 	}
 }
 
-/* Mask the pin and let no further interrupt call anybody. What had the line, still taken; NULL if nobody registered it. */
+/*
+ * Mask the pin and set fn to NULL, so that no further interrupt calls the handler. Returns the
+ * line's slot, still taken, or NULL if the line is not registered.
+ */
 static struct irq *silence(const struct io_apic *io, u32 gsi)
 {
 	struct irq *irq = irq_find(gsi);
@@ -252,7 +277,7 @@ static struct irq *silence(const struct io_apic *io, u32 gsi)
 	if (!irq || !irq->fn)
 		return NULL;
 	io_write(io, entry_of(io, gsi), PIN_MASKED);
-	io_read(io, entry_of(io, gsi)); /* the write has arrived */
+	io_read(io, entry_of(io, gsi)); /* makes sure that the write has arrived */
 	atomic_store_release(&irq->fn, NULL);
 	return irq;
 }

@@ -1,15 +1,23 @@
 /*
- * The keyboard controller, polled: a PS/2 keyboard, or a USB one that firmware presents as such until an operating system
- * takes the bus over, which we never do. Firmware has set it up, translation to set 1 included, and nothing here changes
- * that: it is only read.
+ * The keyboard controller, polled. The keyboard is a PS/2 one, or a USB one that firmware presents
+ * as PS/2 until an operating system takes over the bus, which this kernel never does. Firmware has
+ * set the controller up, including translation to set 1. The code here only reads and changes none
+ * of that.
  *
- * Source: Intel, "8042 Universal Peripheral Interface" as used in the IBM PC/AT, "Technical Reference", 1984.
+ * Source: Intel, "8042 Universal Peripheral Interface" as used in the IBM PC/AT, "Technical
+ * Reference", 1984.
  */
-#include "arch/x86_64/consoles.h"
 #include "arch/x86_64/io.h"
-#include "kernel/console_keyboard.h"
+#include "arch/x86_64/keyboard.h"
+#include "kernel/console/console_keyboard.h"
 
-enum { PORT_DATA = 0x60, PORT_STATUS = 0x64, STATUS_FULL = 1 << 0, STATUS_MOUSE = 1 << 5, STATUS_ABSENT = 0xff };
+enum {
+	PORT_DATA = 0x60,
+	PORT_STATUS = 0x64,
+	STATUS_FULL = 1 << 0,
+	STATUS_MOUSE = 1 << 5,
+	STATUS_ABSENT = 0xff
+};
 enum { CODES_AT_ONCE = 16 };
 
 static struct keyboard state;

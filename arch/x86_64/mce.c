@@ -1,30 +1,47 @@
 /*
- * Machine-check banks of this CPU: see mce.h.
+ * Machine-check banks of this CPU; see mce.h.
  *
- * The handler runs anywhere, on a stack of its own, locks held by whom it interrupted: it writes atomic counters and lists of
- * page numbers, and prints, nothing more. Taking a page out of use is left to those who may (mm/bad_report.c),
- * because a CPU that was idle has not flushed yet (kernel/shootdown.c).
+ * The handler may interrupt any code, including code that holds locks, and runs on a stack of its
+ * own. It only writes atomic counters and lists of page numbers, and prints. It does not take pages
+ * out of use, because a CPU that was idle has not flushed yet (kernel/core/shootdown.c);
+ * mm/contig/bad_report.c does that later, in a context that may.
  */
 #include "arch/x86_64/mce.h"
 
 #include <arch/atomic.h>
 
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/extable.h"
+#include "arch/x86_64/mce_decode.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/bad_frames.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/bad_report.h"
 
-enum { MSR_MCG_CAP = 0x179, MSR_MCG_STATUS = 0x17a, MSR_MCG_CTL = 0x17b, MSR_MC_CTL = 0x400, MSRS_PER_BANK = 4 };
-enum { MC_STATUS = 1, MC_ADDR = 2, MC_MISC = 3, CAP_BANKS = 0xff, CAP_CTL = 1 << 8, CPUID_1_EDX_MCA = 1 << 14 };
+enum {
+	MSR_MCG_CAP = 0x179,
+	MSR_MCG_STATUS = 0x17a,
+	MSR_MCG_CTL = 0x17b,
+	MSR_MC_CTL = 0x400,
+	MSRS_PER_BANK = 4
+};
+enum {
+	MC_STATUS = 1,
+	MC_ADDR = 2,
+	MC_MISC = 3,
+	CAP_BANKS = 0xff,
+	CAP_CTL = 1 << 8,
+	CPUID_1_EDX_MCA = 1 << 14
+};
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
 
 #define STATUS_CONTEXT (1ULL << 57)
 
 static u64 corrected, uncorrected;
-static u32 named; /* corrected errors that were named; a storm is only counted */
+static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
 static u64 pages_noted;
 static pfn_t pages[MCE_PAGES_MAX];
 
@@ -32,7 +49,9 @@ static unsigned banks(void)
 {
 	u64 caps;
 
-	return cpuid(1, 0).edx & CPUID_1_EDX_MCA && rdmsr_safe(MSR_MCG_CAP, &caps) ? caps & CAP_BANKS : 0;
+	return cpuid(1, 0).edx & CPUID_1_EDX_MCA && rdmsr_safe(MSR_MCG_CAP, &caps)
+		       ? caps & CAP_BANKS
+		       : 0;
 }
 
 static u64 bank_read(unsigned bank, unsigned reg)
@@ -64,7 +83,10 @@ static void count(const struct mce_error *error)
 	print("machine check on CPU %u: %s\n", cpu_id(), text);
 }
 
-/* Take what a bank holds; false if nothing. Writing zeros makes room for the next error. */
+/*
+ * Take the error that a bank holds; false if there is none. Writing zeros makes room for the next
+ * error.
+ */
 static bool take(unsigned bank, struct mce_error *error)
 {
 	*error = (struct mce_error){.bank = bank, .status = bank_read(bank, MC_STATUS)};
@@ -87,7 +109,10 @@ void mce_poll(void *unused)
 			count(&error);
 }
 
-/* Intel's family 6 before Nehalem: bank 0 is the firmware's to switch on (SDM vol. 3B, 15.3.2.1). */
+/*
+ * The first bank that the kernel may switch on. On Intel's family 6 before Nehalem bank 0 is left
+ * to firmware (SDM vol. 3B, 15.3.2.1).
+ */
 static unsigned first_bank(void)
 {
 	const u32 id = cpuid(1, 0).eax, model = (id >> 4 & 0xf) | (id >> 12 & 0xf0);
@@ -120,11 +145,13 @@ void mce_handle(struct trap_frame *frame)
 		if (!take(bank, &error))
 			continue;
 		count(&error);
-		lost |= !mce_corrected(error.status) && ((error.status & STATUS_CONTEXT) || !mce_names_page(&error));
+		lost |= !mce_corrected(error.status) &&
+			((error.status & STATUS_CONTEXT) || !mce_names_page(&error));
 	}
 	if (!(status & MCG_RIPV) || lost)
 		panic("machine check: what the CPU was doing cannot be continued");
-	wrmsr_safe(MSR_MCG_STATUS, 0); /* another one before this would be a shutdown */
+	/* a further machine check before this would shut the CPU down */
+	wrmsr_safe(MSR_MCG_STATUS, 0);
 }
 
 struct mce_totals mce_totals(void)
@@ -136,5 +163,7 @@ struct mce_totals mce_totals(void)
 
 pfn_t mce_page(size_t n)
 {
-	return n < MIN((u64)MCE_PAGES_MAX, atomic_load_relaxed(&pages_noted)) ? atomic_load_relaxed(&pages[n]) : PFN_NONE;
+	return n < MIN((u64)MCE_PAGES_MAX, atomic_load_relaxed(&pages_noted))
+		       ? atomic_load_relaxed(&pages[n])
+		       : PFN_NONE;
 }

@@ -1,6 +1,6 @@
-/* Status words of machine-check banks in words: see mce.h. Pure. */
-#include "arch/x86_64/mce.h"
-#include "kernel/printk.h"
+/* Decoding of the status words of machine-check banks; see mce.h. Pure. */
+#include "arch/x86_64/mce_decode.h"
+#include "kernel/core/printk.h"
 
 #define STATUS_VALID       (1ULL << 63)
 #define STATUS_OVERFLOW    (1ULL << 62)
@@ -21,17 +21,21 @@ bool mce_corrected(u64 status)
 	return !(status & STATUS_UNCORRECTED);
 }
 
-/* Intel says in MISC how many low bits of the address mean nothing, and of what kind it is; others leave MISC out. */
+/*
+ * Does the error name a usable page address? Intel states in MISC how many low bits of the address
+ * are invalid, and of what kind the address is. Other vendors leave MISC out.
+ */
 bool mce_names_page(const struct mce_error *error)
 {
-	if (!(error->status & STATUS_VALID) || mce_corrected(error->status) || !(error->status & STATUS_ADDR_VALID))
+	if (!(error->status & STATUS_VALID) || mce_corrected(error->status) ||
+	    !(error->status & STATUS_ADDR_VALID))
 		return false;
 	if (!(error->status & STATUS_MISC_VALID))
 		return true;
 	return (error->misc >> 6 & 7) == MISC_PHYSICAL && (error->misc & 0x3f) <= PAGE_BITS;
 }
 
-/* Compound codes (SDM table 15-9): the highest bits that are set tell the kind. */
+/* Compound codes (SDM table 15-9): the highest set bits tell the kind. */
 static const char *kind_of(u16 code)
 {
 	const u16 plain = code & 0xefff; /* bit 12: filtering */
@@ -65,8 +69,9 @@ void mce_describe(const struct mce_error *error, char *buf, size_t size)
 	char where[48] = "";
 
 	if (s & STATUS_ADDR_VALID)
-		format(where, sizeof(where), ", address %llx", (unsigned long long)error->addr);
-	format(buf, size, "%s error, %s, bank %u, code %04x%s%s%s", mce_corrected(s) ? "corrected" : "uncorrected",
-	       kind_of((u16)s), error->bank, (unsigned)(s & 0xffff), where,
-	       s & STATUS_OVERFLOW ? ", others were lost" : "", s & STATUS_CONTEXT ? ", the CPU's state is corrupt" : "");
+		format(where, sizeof(where), ", address %llx", error->addr);
+	format(buf, size, "%s error, %s, bank %u, code %04x%s%s%s",
+	       mce_corrected(s) ? "corrected" : "uncorrected", kind_of((u16)s), error->bank,
+	       (unsigned)(s & 0xffff), where, s & STATUS_OVERFLOW ? ", others were lost" : "",
+	       s & STATUS_CONTEXT ? ", the CPU's state is corrupt" : "");
 }

@@ -1,7 +1,10 @@
-/* Model-specific and control registers (Intel SDM vol. 3A, 2.5 "Control registers"; vol. 4 for MSR numbers). */
+/*
+ * Model-specific and control registers (Intel SDM vol. 3A, 2.5 "Control registers"; vol. 4 for MSR
+ * numbers).
+ */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 #define MSR_APIC_BASE   0x1b
 #define MSR_MISC_ENABLE 0x1a0
@@ -33,10 +36,6 @@ static inline void wrmsr(u32 msr, u64 value)
 {
 	__asm__ volatile("wrmsr" ::"c"(msr), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
 }
-
-/* The same for registers that may not exist: false if the instruction faulted (arch/x86_64/extable.c). */
-bool rdmsr_safe(u32 msr, u64 *value);
-bool wrmsr_safe(u32 msr, u64 value);
 
 static inline u64 read_cr2(void)
 {

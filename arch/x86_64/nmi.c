@@ -1,16 +1,18 @@
 /*
- * NMIs: see nmi.h. They come from
+ * NMIs; see nmi.h. Their sources are
  *
- *   another CPU's panic        this one halts for good
- *   cpu_where()                says where it is, and goes on (sample.c)
- *   the HPET, once a second    watchdog_tick(), on the boot CPU
- *   the board                  memory parity or an expansion card (port 0x61): a panic that says so
+ *   another CPU's panic       this CPU halts for good
+ *   cpu_where()               this CPU reports where it is, and goes on (sample.c)
+ *   the HPET, once a second   watchdog_tick(), on the boot CPU
+ *   the board                 memory parity or an expansion card (port 0x61): a panic that says so
  *
- * An NMI finds a CPU anywhere: idle, holding locks, in the allocator. Nothing here takes a lock or looks at struct pages, and
- * printing goes on without the output's owner after a bound (kernel/printk.c).
+ * An NMI may interrupt a CPU anywhere: idle, holding locks, in the allocator. The code here
+ * therefore takes no lock and does not look at struct pages. Printing waits for the lock of the
+ * output for a bounded time and then goes on without it (kernel/core/printk.c).
  *
- * Sources: Intel SDM vol. 3A, 6.7 "Nonmaskable interrupt"; Intel, "I/O Controller Hub 10 Datasheet", 2008, 13.7.1 "NMI_SC",
- * 13.5.6 "Redirection table"; Intel, "IA-PC HPET Specification" 1.0a, 2004-10, 2.3.8 "Timer N configuration".
+ * Sources: Intel SDM vol. 3A, 6.7 "Nonmaskable interrupt"; Intel, "I/O Controller Hub 10
+ * Datasheet", 2008, 13.7.1 "NMI_SC", 13.5.6 "Redirection table"; Intel, "IA-PC HPET Specification"
+ * 1.0a, 2004-10, 2.3.8 "Timer N configuration".
  */
 #include "arch/x86_64/nmi.h"
 
@@ -22,24 +24,36 @@
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/clock_sources.h"
 #include "arch/x86_64/io.h"
+#include "arch/x86_64/irq.h"
 #include "arch/x86_64/sample.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/watchdog.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/watchdog.h"
 
 enum { NMI_STATUS = 0x61, NMI_PARITY = 0x80, NMI_CHANNEL = 0x40 };
 enum { HPET_TIMER0 = 0x100, TIMER_SIZE = 0x20 };
 enum { CONFIG_LEGACY = 2, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
 enum { TIMER_CONFIG = 0x00, TIMER_ROUTES = 0x04, TIMER_COMPARATOR = 0x08 };
-enum { TIMER_LEVEL = 1 << 1, TIMER_ENABLE = 1 << 2, TIMER_PERIODIC = 1 << 3, TIMER_CAN_PERIODIC = 1 << 4 };
-enum { TIMER_SET_VALUE = 1 << 6, TIMER_32BIT = 1 << 8, TIMER_ROUTE_SHIFT = 9, TIMER_ROUTE_MASK = 0x1f << 9, TIMER_MESSAGE = 1 << 14 };
+enum {
+	TIMER_LEVEL = 1 << 1,
+	TIMER_ENABLE = 1 << 2,
+	TIMER_PERIODIC = 1 << 3,
+	TIMER_CAN_PERIODIC = 1 << 4
+};
+enum {
+	TIMER_SET_VALUE = 1 << 6,
+	TIMER_32BIT = 1 << 8,
+	TIMER_ROUTE_SHIFT = 9,
+	TIMER_ROUTE_MASK = 0x1f << 9,
+	TIMER_MESSAGE = 1 << 14
+};
 
 #define FS_PER_S 1000000000000000ULL
 
 static bool stopping, ticking;
-static u8 board_stuck; /* bits of port 61h that were set at start and stay so */
+static u8 board_stuck; /* bits of port 61h that were set at start and could not be cleared */
 static u32 stopped, unknown;
 
 const char *nmi_board_says(u8 status, u8 stuck)
@@ -51,7 +65,10 @@ const char *nmi_board_says(u8 status, u8 stuck)
 	return status & ~stuck & NMI_CHANNEL ? "an expansion card reports an error (IOCHK)" : NULL;
 }
 
-/* What is latched from before: cleared by switching its source off and on. A bit that stays says nothing from now on. */
+/*
+ * Clear errors latched before start by switching their source off and on. A bit that stays set is
+ * ignored from now on.
+ */
 static void clear_board(void)
 {
 	enum { WRITABLE = 0x0f, PARITY_OFF = 1 << 2, CHANNEL_OFF = 1 << 3 };
@@ -66,7 +83,10 @@ static void clear_board(void)
 		board_stuck ? "; it cannot be cleared and is not listened to" : "");
 }
 
-/* One NMI may be the board's, the watchdog's and the answer to a question at once: the board is asked every time. */
+/*
+ * One NMI may come from the board, from the watchdog and from cpu_where() at once, so the board's
+ * status is read every time.
+ */
 static void handle_board_or_tick(bool answered)
 {
 	const u8 status = inb(NMI_STATUS);
@@ -79,14 +99,17 @@ static void handle_board_or_tick(bool answered)
 	if (ticking && cpu_id() == 0)
 		watchdog_tick();
 	else if (atomic_fetch_add(&unknown, 1) == 0)
-		pr_warn("NMI without a known reason on CPU %u, port 61h says %02x; further ones are not reported", cpu_id(), status);
+		pr_warn("NMI without a known reason on CPU %u, port 61h says %02x; further ones "
+			"are not reported",
+			cpu_id(), status);
 }
 
 static void handle_nmi(struct trap_frame *frame)
 {
 	if (atomic_load_acquire(&stopping)) {
 		if (panic_is_ours())
-			return; /* a tick, or another CPU's question: it must not stop the panic itself */
+			/* a tick, or another CPU's cpu_where(), must not stop the panicking CPU */
+			return;
 		atomic_store_relaxed(&this_cpu()->arch.stopped, 1);
 		atomic_fetch_add(&stopped, 1);
 		cpu_halt_forever();
@@ -111,8 +134,9 @@ u32 nmi_stopped(void)
 }
 
 /*
- * A timer that can repeat and be routed to a pin of the first I/O APIC; its registers' offset, or 0. The highest pin: the low
- * ones belong to ISA devices, which a program may want (irq_register() refuses the one that is taken here).
+ * Find a timer that can repeat and be routed to a pin of the first I/O APIC. Returns the offset of
+ * its registers, or 0. *route is the highest possible pin, because the low ones belong to ISA
+ * devices, which a program may want (irq_register() refuses the pin taken here).
  */
 static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *route)
 {
@@ -120,7 +144,8 @@ static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *rou
 
 	for (unsigned n = 0; n < timers; n++) {
 		const unsigned timer = HPET_TIMER0 + n * TIMER_SIZE;
-		const u32 routes = mmio_read32(hpet, timer + TIMER_ROUTES) & (pins >= 32 ? ~0u : (1u << pins) - 1);
+		const u32 routes = mmio_read32(hpet, timer + TIMER_ROUTES) &
+				   (pins >= 32 ? ~0u : (1u << pins) - 1);
 
 		if (!(mmio_read32(hpet, timer + TIMER_CONFIG) & TIMER_CAN_PERIODIC) || !routes)
 			continue;
@@ -130,13 +155,15 @@ static unsigned find_timer(const volatile void __iomem *hpet, u32 pins, u32 *rou
 	return 0;
 }
 
-/* The first write after TIMER_SET_VALUE is the first event, the second the period. */
+/* The first write after TIMER_SET_VALUE is the first event; the second is the period. */
 static void start_timer(volatile void __iomem *hpet, unsigned timer, u32 route, u32 period)
 {
-	const u32 kept = mmio_read32(hpet, timer + TIMER_CONFIG) & ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
+	const u32 kept = mmio_read32(hpet, timer + TIMER_CONFIG) &
+			 ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
 
 	mmio_write32(hpet, timer + TIMER_CONFIG,
-		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC | TIMER_SET_VALUE | TIMER_32BIT);
+		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC |
+			     TIMER_SET_VALUE | TIMER_32BIT);
 	mmio_write32(hpet, timer + TIMER_COMPARATOR, mmio_read32(hpet, HPET_COUNTER) + period);
 	mmio_write32(hpet, timer + TIMER_COMPARATOR, period);
 }
@@ -155,7 +182,8 @@ bool nmi_tick_start(volatile void __iomem *hpet)
 		return false;
 	}
 	ticking = true;
-	mmio_write32(hpet, HPET_CONFIG, (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
+	mmio_write32(hpet, HPET_CONFIG,
+		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
 	start_timer(hpet, timer, route, (u32)(FS_PER_S / fs));
 	return true;
 }

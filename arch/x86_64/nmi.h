@@ -1,20 +1,26 @@
-/* Non-maskable interrupts: who sends them, and what for. */
+/* Non-maskable interrupts: their sources and purposes. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 /* Boot CPU, once CPUs can be interrupted. */
 void nmi_init(void);
 
-/* From now on NMIs stop the CPU they reach; `nmi_stopped()` counts. For panics. */
+/*
+ * From now on an NMI stops the CPU that receives it; nmi_stopped() returns how many have stopped.
+ * For panics.
+ */
 void nmi_stop_all(void);
 u32 nmi_stopped(void);
 
-/* What port 61h says about the board, in words, but for bits that are `stuck`; NULL: nothing. Pure. */
+/*
+ * Decode port 61h's status of the board, ignoring bits that are `stuck`. Returns the error in
+ * words, or NULL if there is none. Pure.
+ */
 const char *nmi_board_says(u8 status, u8 stuck);
 
 /*
- * Let the HPET call watchdog_tick() on this CPU once a second, by NMI through the first I/O APIC. False, with the reason
- * on the log, if this machine cannot.
+ * Make the HPET call watchdog_tick() on this CPU once a second, by NMI through the first I/O APIC.
+ * False if the watchdog is switched off, or if this machine cannot do it; the latter is logged.
  */
 bool nmi_tick_start(volatile void __iomem *hpet);

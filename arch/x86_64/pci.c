@@ -1,19 +1,26 @@
 /*
- * The search for a PCI serial port: see pci.h.
+ * The search for a PCI serial port; see pci.h.
  *
- * All 256 buses are looked at, one read each for slots that are empty: machines have several root buses, and what lies
- * behind which bridge does not matter here. That is 8192 reads, about 20 ms, and done only if no other port answered or
- * console=pci asks.
+ * All 256 buses are searched, with one read for each empty slot. Machines have several root buses,
+ * and it does not matter here which bridge a bus is behind. The search takes 8192 reads, about 20
+ * ms, and is done only if no other port answered or console=pci asks for it.
  *
- * Sources: PCI-SIG, "PCI Code and ID Assignment Specification" 1.12, 2020, class 07h; "PCI Local Bus Specification" 3.0,
- * 2004, 6.1 "Configuration space organization", 6.2.5.1 "Address maps".
+ * Sources: PCI-SIG, "PCI Code and ID Assignment Specification" 1.12, 2020, class 07h; "PCI Local
+ * Bus Specification" 3.0, 2004, 6.1 "Configuration space organization", 6.2.5.1 "Address maps".
  */
 #include "arch/x86_64/pci.h"
 
 #include "arch/x86_64/io.h"
 
 enum { PCI_ADDRESS = 0xcf8, PCI_DATA = 0xcfc };
-enum { REG_ID = 0x00, REG_COMMAND = 0x04, REG_CLASS = 0x08, REG_HEADER = 0x0c, REG_BAR0 = 0x10, REG_BAR1 = 0x14 };
+enum {
+	REG_ID = 0x00,
+	REG_COMMAND = 0x04,
+	REG_CLASS = 0x08,
+	REG_HEADER = 0x0c,
+	REG_BAR0 = 0x10,
+	REG_BAR1 = 0x14
+};
 enum { BUSES = 256, DEVICES = 32, FUNCTIONS = 8, CLASS_SERIAL = 0x0700, INTERFACE_16950 = 6 };
 enum { COMMAND_IO = 1, COMMAND_MEMORY = 2, BAR_IO = 1, BAR_TYPE = 6, BAR_64BIT = 4 };
 
@@ -23,7 +30,8 @@ enum { COMMAND_IO = 1, COMMAND_MEMORY = 2, BAR_IO = 1, BAR_TYPE = 6, BAR_64BIT =
 
 static u32 address_of(const struct pci_uart *at, unsigned reg)
 {
-	return PCI_ENABLE | (u32)at->bus << 16 | (u32)at->device << 11 | (u32)at->function << 8 | reg;
+	return PCI_ENABLE | (u32)at->bus << 16 | (u32)at->device << 11 | (u32)at->function << 8 |
+	       reg;
 }
 
 static u32 config_read(const struct pci_uart *at, unsigned reg)
@@ -44,7 +52,7 @@ static bool pci_present(void)
 	return inl(PCI_ADDRESS) == PCI_ENABLE;
 }
 
-/* Where its registers are, if it is a serial port and firmware gave it an address. */
+/* True if this is a serial port to which firmware gave an address; sets at->base to the address. */
 static bool is_uart(struct pci_uart *at)
 {
 	const u32 class = config_read(at, REG_CLASS), bar = config_read(at, REG_BAR0);
@@ -58,7 +66,10 @@ static bool is_uart(struct pci_uart *at)
 	return at->base != 0;
 }
 
-/* Status bits in the upper half are cleared by writing ones: write zeros there. */
+/*
+ * Switch the device's decoding on. Writing ones clears status bits in the upper half, so zeros are
+ * written there.
+ */
 static void decode_on(const struct pci_uart *at)
 {
 	const u32 command = config_read(at, REG_COMMAND) & 0xffff;
@@ -90,7 +101,8 @@ bool pci_find_uart(struct pci_uart *out)
 	if (!pci_present())
 		return false;
 	for (unsigned slot = 0; slot < BUSES * DEVICES; slot++) {
-		*out = (struct pci_uart){.bus = (u8)(slot / DEVICES), .device = (u8)(slot % DEVICES)};
+		*out = (struct pci_uart){.bus = (u8)(slot / DEVICES),
+					 .device = (u8)(slot % DEVICES)};
 		if (search_device(out))
 			return true;
 	}

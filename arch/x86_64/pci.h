@@ -1,10 +1,11 @@
 /*
- * PCI configuration space through the ports every PC has (PCI-SIG, "PCI Local Bus Specification" 3.0, 3.2.2.3.2). Only
- * used to find a serial port: nothing else here drives a device.
+ * PCI configuration space through the ports that every PC has (PCI-SIG, "PCI Local Bus
+ * Specification" 3.0, 3.2.2.3.2). It is used only to find a serial port; no other PCI device is
+ * driven.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct pci_uart {
 	u8 bus, device, function;
@@ -12,5 +13,8 @@ struct pci_uart {
 	u64 base; /* I/O port, or physical address */
 };
 
-/* The first serial port with a 16550's interface on any bus, its decoding switched on; false: none, or no PCI. */
+/*
+ * Find the first serial port with a 16550's interface on any bus and switch its decoding on. False
+ * if there is none, or no PCI.
+ */
 bool pci_find_uart(struct pci_uart *out);

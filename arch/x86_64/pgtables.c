@@ -1,28 +1,33 @@
 /*
- * The kernel's own page tables: the image, each part with its rights, in 4 KiB pages.
+ * The kernel's own page tables for the image. Each part has its own permissions, in 4 KiB pages.
  *
  *	text_start    text      read, execute
  *	rodata_start  rodata    read
- *	data_start    data+bss  read, write, no execute; guard pages below the boot CPU's stacks not mapped
+ *	data_start    data+bss  read, write, no execute; the guard pages below the boot
+ *	                        CPU's stacks are not mapped
  *	image_end
  *
- * The entry code below (.boot) is not mapped here: it runs on the boot page tables only, which stay as they are in
- *.data.
+ * The entry code below the text (.boot) is not mapped here. It runs only on the boot page tables,
+ * which stay unchanged in .data.
  */
+#include "arch/x86_64/pgtables.h"
+
 #include <arch/boot.h>
 #include <arch/memory.h>
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/console_screen.h"
 #include "arch/x86_64/consoles.h"
 #include "arch/x86_64/descriptors.h"
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/msr.h"
-#include "mm/memblock.h"
-#include "mm/pgtable.h"
+#include "mm/map/memblock.h"
+#include "mm/map/pgtable.h"
 
 /* linker.ld */
-extern const char image_phys_start[], text_start[], text_end[], rodata_start[], rodata_end[], data_start[], image_end[];
+extern const char image_phys_start[], text_start[], text_end[], rodata_start[], rodata_end[],
+	data_start[], image_end[];
 
 static pfn_t root = PFN_NONE;
 
@@ -38,12 +43,12 @@ static phys_t image_phys(const void *addr)
 
 static void map_image(virt_t start, virt_t end, enum pt_prot prot)
 {
-	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE, pgtable_alloc_boot, NULL,
-			      NULL) < 0)
+	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE,
+			      pgtable_alloc_boot, NULL, NULL) < 0)
 		memblock_too_little("the page tables of the kernel image");
 }
 
-/* Data, in pieces between the guard pages. */
+/* Map the data in pieces between the guard pages. */
 static void map_data(void)
 {
 	virt_t start = (virt_t)data_start, guard;
@@ -66,8 +71,9 @@ void arch_page_tables_init(void)
 }
 
 /*
- * The screen is out of reach between leaving and coming back. It is mapped on the new tables only: frames for page tables may come from
- * any memory by now, and the boot tables do not reach above EARLY_PHYS_LIMIT.
+ * The screen cannot be written between console_screen_leave() and console_screen_map(). It is
+ * mapped only on the new tables, because the frames for its page tables may come from any memory by
+ * now, and the boot tables do not reach above EARLY_PHYS_LIMIT.
  */
 void arch_page_tables_load(void)
 {
@@ -77,7 +83,10 @@ void arch_page_tables_load(void)
 	console_screen_map();
 }
 
-/* The image, and the first MiB: real-mode vectors, BIOS data, trampoline page, legacy devices. */
+/*
+ * Reserve the image, the first MiB (real-mode vectors, BIOS data, trampoline page, legacy devices)
+ * and the screen.
+ */
 void arch_reserve_memory(void)
 {
 	memblock_reserve((phys_t)(virt_t)image_phys_start, image_phys(image_end), OWNER_IMAGE);
@@ -97,7 +106,9 @@ const char *image_fault_describe(virt_t addr, bool write, bool exec)
 	if (addr >= (virt_t)text_start && addr < (virt_t)text_end)
 		return write ? "write to the kernel's text" : NULL;
 	if (addr >= (virt_t)rodata_start && addr < (virt_t)rodata_end)
-		return write ? "write to a constant of the kernel" : exec ? "execution of a constant" : NULL;
+		return write  ? "write to a constant of the kernel"
+		       : exec ? "execution of a constant"
+			      : NULL;
 	if (addr >= (virt_t)data_start && addr < (virt_t)image_end)
 		return exec ? "execution of data" : NULL;
 	return NULL;

@@ -1,31 +1,34 @@
 /*
- * Performance counters: see arch/pmu.h. Two kinds, told by CPUID:
+ * Performance counters; see arch/pmu.h. CPUID tells which of two kinds the CPU has:
  *
  *   Intel   architectural monitoring version 2 and up (SDM vol. 3B, 20.2)
- *   AMD     core counters of PerfCtrExtCore (APM vol. 2, 13.2.1); their number and a common switch since PerfMonV2 (13.2.4)
+ *   AMD     core counters of PerfCtrExtCore (APM vol. 2, 13.2.1); PerfMonV2 (13.2.4) adds their
+ *           number and a common switch
  *
- * All accesses may fault and are given up then: hypervisors promise counters that they do not have.
+ * Any access may fault, because hypervisors promise counters that they do not have. Counters that
+ * fault are not used.
  */
 #include <arch/pmu.h>
 
 #include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/extable.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/pmu_plan.h"
 
-#define MSR_PMC0 0xc1
-#define MSR_EVENT_SELECT0 0x186
-#define MSR_FIXED_COUNTER0 0x309
-#define MSR_FIXED_CONTROL 0x38d
-#define MSR_GLOBAL_CONTROL 0x38f
-#define MSR_AMD_SELECT0 0xc0010200 /* select and counter in turn */
+#define MSR_PMC0               0xc1
+#define MSR_EVENT_SELECT0      0x186
+#define MSR_FIXED_COUNTER0     0x309
+#define MSR_FIXED_CONTROL      0x38d
+#define MSR_GLOBAL_CONTROL     0x38f
+#define MSR_AMD_SELECT0        0xc0010200 /* base of alternating select and counter registers */
 #define MSR_AMD_GLOBAL_CONTROL 0xc0000301
 
 #define SELECT_USER_AND_KERNEL (3ULL << 16)
-#define SELECT_ENABLE (1ULL << 22)
-#define FIXED_TWO_ALWAYS 0x33ULL /* counters 0 and 1 in all rings */
-#define GLOBAL_FIXED_TWO (3ULL << 32)
+#define SELECT_ENABLE          (1ULL << 22)
+#define FIXED_TWO_ALWAYS       0x33ULL /* counters 0 and 1 in all rings */
+#define GLOBAL_FIXED_TWO       (3ULL << 32)
 
-enum { AMD_COUNTERS = 6 }; /* of PerfCtrExtCore */
+enum { AMD_COUNTERS = 6 }; /* number that PerfCtrExtCore has */
 
 static struct pmu_cpu cpu;
 static struct pmu_plan plan;
@@ -37,13 +40,15 @@ static void identify(void)
 	const u32 signature = cpuid(1, 0).eax;
 	const struct cpuid leaf = cpuid(0xa, 0);
 
-	cpu.family = (signature >> 8 & 0xf) + ((signature >> 8 & 0xf) == 0xf ? signature >> 20 & 0xff : 0);
+	cpu.family = (signature >> 8 & 0xf) +
+		     ((signature >> 8 & 0xf) == 0xf ? signature >> 20 & 0xff : 0);
 	cpu.model = (signature >> 4 & 0xf) | (signature >> 12 & 0xf0);
 	if (cpuid(0, 0).eax >= 0xa && (leaf.eax & 0xff) >= 2) {
 		cpu.intel = true;
 		cpu.general = leaf.eax >> 8 & 0xff;
 		cpu.fixed = leaf.edx & 0x1f;
-		cpu.missing = leaf.ebx | ~0U << MIN(leaf.eax >> 24, 31U); /* and those behind the end of its list */
+		/* and the events beyond the end of CPUID's list */
+		cpu.missing = leaf.ebx | ~0U << MIN(leaf.eax >> 24, 31U);
 	} else if (cpuid(0x80000001, 0).ecx >> 23 & 1) {
 		const bool v2 = cpuid(0x80000000, 0).eax >= 0x80000022;
 
@@ -74,7 +79,7 @@ static bool start(const struct pmu_slot *slot)
 		wrmsr_safe(select_msr(slot), slot->event | SELECT_USER_AND_KERNEL | SELECT_ENABLE));
 }
 
-/* Once: what CPUID promises is tried. */
+/* Done once: look for counters and try each that CPUID promises. */
 static void find_counters(void)
 {
 	static bool done;
@@ -84,7 +89,9 @@ static void find_counters(void)
 	done = true;
 	identify();
 	pmu_plan(&plan, &cpu);
-	missing = plan.events ? "there" : "this CPU has none that are known here, or its hypervisor hides them";
+	missing = plan.events
+			  ? "there"
+			  : "this CPU has none that are known here, or its hypervisor hides them";
 	for (unsigned i = 0; i < plan.events; i++) {
 		if (start(&plan.slot[i]))
 			continue;
@@ -113,7 +120,10 @@ const char *pmu_missing(void)
 	return missing;
 }
 
-/* Those of other turns stand still: their select registers were switched off when their turn ended. */
+/*
+ * Counters of other turns stand still, because their select registers were switched off when their
+ * turn ended.
+ */
 void pmu_start(unsigned turn)
 {
 	for (unsigned i = 0; i < plan.events; i++)

@@ -1,14 +1,17 @@
 /*
- * Events by CPU: see pmu_plan.h.
+ * Events by CPU; see pmu_plan.h.
  *
- *   Intel, architectural   cycles and instructions in fixed counters 0 and 1; branches, last level (SDM vol. 3B, 20.2.1)
- *   Intel, by model        loads retired, lines brought to L1D, walks completed for loads (SDM vol. 3B, 20.3, and Intel's event lists:
- *                          MEM_INST_RETIRED.ALL_LOADS, L1D.REPLACEMENT, DTLB_LOAD_MISSES)
- *   AMD                    76h, C0h, C2h, C3h on every family; from 17h on 40h (data cache accesses), 60h (requests of L1D to L2), 45h
- *                          (misses of the L1 DTLB: all, and those that missed in L2 too) (PPR for family 17h and 19h, 2.1.15)
+ *   Intel, architectural   instructions and cycles in fixed counters 0 and 1; branches, last level
+ *                          (SDM vol. 3B, 20.2.1)
+ *   Intel, by model        loads retired, lines brought to L1D, walks completed for loads (SDM vol.
+ *                          3B, 20.3, and Intel's event lists: MEM_INST_RETIRED.ALL_LOADS,
+ *                          L1D.REPLACEMENT, DTLB_LOAD_MISSES)
+ *   AMD                    76h, C0h, C2h, C3h on every family; from 17h on 40h (data cache
+ *                          accesses), 60h (requests of L1D to L2), 45h (misses of the L1 DTLB: all,
+ *                          and those that missed in L2 too) (PPR for family 17h and 19h, 2.1.15)
  *
- * They are the events behind the names in the tables of S2, which perf prints: an L1 load of AMD's is any access, a TLB load a miss
- * of the first level.
+ * perf prints these events under the same names in the tables of the multi-page clearing series
+ * (Arora 2023). On AMD an L1 load is any access, and a TLB load is a miss of the first level.
  */
 #include "arch/x86_64/pmu_plan.h"
 
@@ -17,7 +20,8 @@ enum { LLC_LOADS_BIT = 3, LLC_MISSES_BIT = 4, BRANCHES_BIT = 5, BRANCH_MISSES_BI
 static void add(struct pmu_plan *plan, const char *name, bool fixed, u64 event)
 {
 	if (plan->events < PMU_EVENTS_MAX)
-		plan->slot[plan->events++] = (struct pmu_slot){.name = name, .fixed = fixed, .event = event};
+		plan->slot[plan->events++] =
+			(struct pmu_slot){.name = name, .fixed = fixed, .event = event};
 }
 
 static bool one_of(unsigned model, const u8 *models)
@@ -46,7 +50,8 @@ static void add_architectural(struct pmu_plan *plan, const struct pmu_cpu *cpu)
 static void add_intel_model(struct pmu_plan *plan, const struct pmu_cpu *cpu)
 {
 	static const u8 haswell[] = {0x3c, 0x3d, 0x3f, 0x45, 0x46, 0x47, 0x4f, 0x56, 0};
-	static const u8 skylake[] = {0x4e, 0x55, 0x5e, 0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0x8e, 0x9e, 0xa5, 0xa6, 0xa7, 0};
+	static const u8 skylake[] = {0x4e, 0x55, 0x5e, 0x6a, 0x6c, 0x7d, 0x7e, 0x8c,
+				     0x8d, 0x8e, 0x9e, 0xa5, 0xa6, 0xa7, 0};
 	static const u8 golden_cove[] = {0x8f, 0xcf, 0};
 	const bool old = one_of(cpu->model, haswell), middle = one_of(cpu->model, skylake);
 
@@ -72,7 +77,10 @@ static void add_amd(struct pmu_plan *plan, const struct pmu_cpu *cpu)
 	add(plan, "dtlb_misses", false, 0xf045);
 }
 
-/* Fixed counters count in the first turn; general ones are filled, turn by turn. */
+/*
+ * Assign turns and counters. Fixed counters count in the first turn; general ones are filled turn
+ * by turn.
+ */
 static void place(struct pmu_plan *plan, const struct pmu_cpu *cpu)
 {
 	unsigned fixed = 0, general = 0;

@@ -1,25 +1,28 @@
 /*
- * Memory that survives a reset, for kernel/run_record.c: 64 bytes in page 0, behind the BIOS data area, where neither
- * interrupt vectors nor loaders keep anything (IBM, "PC/AT Technical Reference", 1984: 0x500-0x7bff is free after start-up).
+ * Memory that survives a reset, for kernel/core/run_record.c. It is 64 bytes in page 0, behind the
+ * BIOS data area, where neither interrupt vectors nor loaders keep anything (IBM, "PC/AT Technical
+ * Reference", 1984: 0x500-0x7bff is free after start-up).
  *
- * A reset does not write back what the caches hold, so each store is flushed to memory at once. Where page 0 is no RAM in
- * the map (some UEFI machines), or firmware clears it, every run is the first one.
+ * A reset does not write back the content of the caches, so each store is flushed to memory at
+ * once. Where page 0 is not RAM in the map (some UEFI machines), or firmware clears it, every run
+ * counts as the first.
  */
 #include <arch/boot.h>
 #include <arch/memory.h>
 
-#include "kernel/string.h"
-#include "mm/memblock.h"
+#include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
 
 enum { RECORD_PHYS = 0x540, RECORD_SIZE = 64 };
 
 static bool present;
 
-/* In the first page of RAM as firmware's map has it: the direct map covers it. */
+/* Is page 0 RAM in firmware's map? If so, the direct map covers it. */
 static bool page_0_is_ram(void)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start == 0 && memblock_memory.range[i].end >= PAGE_SIZE)
+		if (memblock_memory.range[i].start == 0 &&
+		    memblock_memory.range[i].end >= PAGE_SIZE)
 			return true;
 	return false;
 }
@@ -39,5 +42,6 @@ void arch_record_store(const void *record, size_t size)
 	if (!present || size > RECORD_SIZE)
 		return;
 	memcpy(place, record, size);
-	__asm__ volatile("mfence; clflush %0; mfence" : "+m"(*place)); /* RECORD_PHYS begins a cache line */
+	/* RECORD_PHYS begins a cache line */
+	__asm__ volatile("mfence; clflush %0; mfence" : "+m"(*place));
 }

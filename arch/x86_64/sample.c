@@ -1,13 +1,14 @@
 /*
- * Where another CPU is, whatever it does: it is sent an NMI, writes down its own return addresses and goes on. For waits
- * that are late (kernel/wait.c).
+ * Finding where another CPU is, whatever it is doing. That CPU receives an NMI, stores its own
+ * return addresses and goes on. This serves waits that take too long (kernel/core/wait.c).
  *
- *   asker                                 the CPU that is late
- *   state = ASKED, target; NMI -------->  NMI: takes ASKED to TAKING, walks its stack, TAKEN
+ *   CPU that asks                         the CPU that is late
+ *   state = ASKED, target; NMI -------->  NMI: ASKED to TAKING, walks its stack, to TAKEN
  *   copies, or gives up: ASKED to NONE
  *
- * The handler reads nothing but its own stack, so it may come at any moment, also to a CPU that sleeps
- * (kernel/shootdown.c). One that comes after the asker gave up finds its mark in struct percpu and does nothing else.
+ * The handler reads nothing but its own stack, so it may run at any moment, even on a CPU that
+ * sleeps (kernel/core/shootdown.c). An NMI that arrives after the asking CPU gave up finds the mark
+ * in struct percpu and does nothing else.
  */
 #include "arch/x86_64/sample.h"
 
@@ -17,15 +18,15 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/call.h"
-#include "kernel/context.h"
-#include "kernel/percpu.h"
+#include "kernel/core/call.h"
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
 
 enum { SAMPLE_MAX = 16 };
 enum { SAMPLE_NONE, SAMPLE_ASKED, SAMPLE_TAKING, SAMPLE_TAKEN };
 
 static struct {
-	u32 asker; /* number + 1 of the CPU that asks: one at a time */
+	u32 asker; /* number + 1 of the CPU that asks; one at a time */
 	u32 state;
 	cpu_t target;
 	virt_t where[SAMPLE_MAX];
@@ -38,23 +39,29 @@ bool sample_answer(const struct trap_frame *frame)
 
 	if (!atomic_exchange(&self->arch.sampled, 0))
 		return false;
-	if (atomic_load_acquire(&sample.target) != self->id || !atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_TAKING))
+	if (atomic_load_acquire(&sample.target) != self->id ||
+	    !atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_TAKING))
 		return true;
 	sample.count = backtrace_of(frame, sample.where, SAMPLE_MAX);
 	atomic_store_release(&sample.state, SAMPLE_TAKEN);
 	return true;
 }
 
-/* Until it has answered or the time is over. A CPU that began to answer will end. */
+/*
+ * Wait until the target has answered or the time is over; false if it did not answer. A target that
+ * has begun to answer is waited for.
+ */
 static bool wait_for_answer(u64 limit_ns)
 {
 	const u64 start = clock_ns();
 
 	while (atomic_load_acquire(&sample.state) != SAMPLE_TAKEN) {
-		if (clock_ns() - start > limit_ns && atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
+		if (clock_ns() - start > limit_ns &&
+		    atomic_cas(&sample.state, SAMPLE_ASKED, SAMPLE_NONE))
 			return false;
 		cpu_relax();
-		if (!context_in(CONTEXT_NMIS)) /* an NMI may have interrupted a look into the mailbox */
+		/* an NMI may have interrupted call_serve() itself */
+		if (!context_in(CONTEXT_NMIS))
 			call_serve();
 	}
 	return true;
@@ -72,7 +79,11 @@ size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 	atomic_store_release(&sample.state, SAMPLE_ASKED);
 	atomic_exchange(&cpu_data(cpu)->arch.sampled, 1);
 	if (!apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT))
-		limit_ns = 0; /* another NMI may answer all the same, and until it does the question is taken back */
+		/*
+		 * another NMI may answer all the same; until one does, the question can be taken
+		 * back
+		 */
+		limit_ns = 0;
 	if (wait_for_answer(limit_ns))
 		for (; count < MIN(max, sample.count); count++)
 			out[count] = sample.where[count];

@@ -1,9 +1,9 @@
-/* Where other CPUs are, arch-internal part: see cpu_where() in <arch/cpu.h>. */
+/* Sampling of other CPUs, arch-internal part; see cpu_where() in <arch/cpu.h>. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct trap_frame;
 
-/* In an NMI: true if it came to sample this CPU, which then is done. */
+/* Called in an NMI. True if the NMI was sent to sample this CPU; the sample is then done. */
 bool sample_answer(const struct trap_frame *frame);

@@ -3,17 +3,23 @@
  *
  *   boot CPU                                        each AP
  *   memory for all: stack, descriptors
- *   INIT to each; 10 ms; start-up to each           trampoline.S: finds its index by its APIC ID, own stack
+ *   INIT to each; 10 ms; start-up to each           trampoline.S: finds its index by its APIC ID,
+ *                                                   own stack
  *   second start-up to those still silent           descriptors, features, APIC
  *   waits for all, a deadline for each              AP_APIC -> AP_JOINING by compare-and-swap
- *     late ones: stage -> AP_GIVEN_UP, same way     online bit, fence, load G, kernel tables, publish
- *   says who is missing and how far they came       idle loop
+ *     late ones: stage -> AP_GIVEN_UP, same way     online bit, fence, load G, kernel tables,
+ *                                                   publish
+ *   logs which are missing and how far they came    idle loop
  *
- * Invariants: nothing is allocated by an AP; a CPU is either given up or joins, never both; nobody returns from here
- * while an AP is between AP_JOINING and AP_ONLINE, so an online CPU can always be interrupted.
+ * Invariants:
+ * - An AP allocates nothing.
+ * - A CPU is either given up or joins, never both.
+ * - arch_cpus_start() does not return while an AP is between AP_JOINING and AP_ONLINE, so an online
+ *   CPU can always be interrupted.
  *
- * Source: Intel SDM vol. 3A, 9.4.4 "MP Initialization Example" (INIT, 10 ms, start-up, start-up); Intel,
- * "MultiProcessor Specification" 1.4, 1997-05, appendix B.4. The second message is sent only to those who need it.
+ * Source: Intel SDM vol. 3A, 9.4.4 "MP Initialization Example" (INIT, 10 ms, start-up, start-up);
+ * Intel, "MultiProcessor Specification" 1.4, 1997-05, appendix B.4. The second message is sent only
+ * to CPUs that need it.
  */
 #include "arch/x86_64/smp.h"
 
@@ -25,7 +31,8 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/acpi.h"
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/cpu_check.h"
@@ -34,16 +41,16 @@
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/smp_page.h"
-#include "kernel/call.h"
-#include "kernel/cmdline.h"
-#include "kernel/panic.h"
-#include "kernel/fail.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/wait.h"
-#include "mm/memblock.h"
-#include "mm/vmap.h"
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "mm/map/memblock.h"
+#include "mm/map/vmap.h"
 
 #define AP_STACK_SIZE     KIB(16)
 #define INIT_DELAY_NS     (10 * NS_PER_MS)
@@ -70,9 +77,9 @@ static enum ap_stage stage_of(cpu_t cpu)
 	return (enum ap_stage)atomic_load_acquire(&ap_stages[cpu]);
 }
 
-/* ---- on the AP ------------------------------------------------------------------------------------------------- */
+/* ---- on the AP ---- */
 
-/* Move on, or park: the boot CPU has given us up. */
+/* Move on to stage `to`, or park if the boot CPU has given this CPU up. */
 static void reach(cpu_t cpu, enum ap_stage from, enum ap_stage to)
 {
 	if (!atomic_cas(&ap_stages[cpu], (u8)from, (u8)to))
@@ -109,7 +116,7 @@ void ap_start(cpu_t cpu)
 	cpu_idle_loop();
 }
 
-/* ---- on the boot CPU ------------------------------------------------------------------------------------------- */
+/* ---- on the boot CPU ---- */
 
 static void exclude(cpu_t cpu, const char *why)
 {
@@ -117,7 +124,7 @@ static void exclude(cpu_t cpu, const char *why)
 	pr_warn("CPU %u (APIC ID %u) is left out: %s", cpu, cpu_descs[cpu].apic_id, why);
 }
 
-/* Everything a CPU needs, so that it need not allocate. */
+/* Allocate all that a CPU needs to start, so that it need not allocate. */
 static void prepare_cpu(cpu_t cpu)
 {
 	struct percpu *data = cpu_data(cpu);
@@ -134,9 +141,11 @@ static void prepare_cpu(cpu_t cpu)
 
 static void prepare_tables(void)
 {
-	ap_stages = memblock_alloc_or_die(cpu_count, "the stages of starting CPUs");
-	ap_ids = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_ids), "the IDs of starting CPUs");
-	ap_stacks = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_stacks), "the stacks of starting CPUs");
+	ap_stages = memblock_alloc_or_die(cpu_count, NODE_NONE, "the stages of starting CPUs");
+	ap_ids = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_ids), NODE_NONE,
+				       "the IDs of starting CPUs");
+	ap_stacks = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_stacks), NODE_NONE,
+					  "the stacks of starting CPUs");
 	ap_x2apic = apic_mode() == APIC_X2APIC;
 	ap_apic = apic_registers();
 	ap_stages[0] = AP_ONLINE;
@@ -153,7 +162,7 @@ static void send_to_silent(u32 command)
 			apic_send(cpu_descs[cpu].apic_id, command);
 }
 
-/* First CPU at or after `cpu` that is still on its way, or cpu_count. */
+/* First CPU at or after `cpu` that is still starting, or cpu_count. */
 static cpu_t next_underway(cpu_t cpu)
 {
 	while (cpu < cpu_count && stage_of(cpu) >= AP_ONLINE)
@@ -162,8 +171,9 @@ static cpu_t next_underway(cpu_t cpu)
 }
 
 /*
- * Wait until all have come, or until the next one in line has kept us for `limit_ns`: on a host that runs many virtual
- * CPUs on few real ones, the time for all of them says little. Returns the CPU that is missing, or cpu_count.
+ * Wait until all CPUs are online, or until the next one in order has taken longer than `limit_ns`.
+ * There is no limit for all of them together, because on a host that runs many virtual CPUs on few
+ * real ones it would say little. Returns the CPU that is missing, or cpu_count.
  */
 static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 {
@@ -177,13 +187,14 @@ static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 		}
 		if (clock_ns() - since > limit_ns)
 			break;
-		ASSERT(clock_ns() != 0 || ++spins < 1u << 28, "the clock stands still while CPUs start");
+		ASSERT(clock_ns() != 0 || ++spins < 1u << 28,
+		       "the clock stands still while CPUs start");
 		cpu_relax();
 	}
 	return cpu;
 }
 
-/* Give a late CPU up, unless it joins this very moment: then see it through. */
+/* Give a late CPU up. If it is joining at this moment, wait until it is online instead. */
 static void give_up(cpu_t cpu)
 {
 	struct wait wait;
@@ -192,7 +203,8 @@ static void give_up(cpu_t cpu)
 	while ((stage = (u8)stage_of(cpu)) < AP_JOINING) {
 		if (!atomic_cas(&ap_stages[cpu], stage, (u8)AP_GIVEN_UP))
 			continue;
-		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id, stage_text[stage]);
+		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id,
+		       stage_text[stage]);
 		return;
 	}
 	wait = wait_begin(WAIT_ANSWER, "a CPU that joins");
@@ -204,11 +216,12 @@ static void report(cpu_t started, u64 ns)
 {
 	u32 seen16, seen32;
 
-	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, (unsigned long long)(ns / NS_PER_MS),
+	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, (ns / NS_PER_MS),
 		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 	smp_page_seen(&seen16, &seen32);
 	if (seen16 != started - 1 || seen32 != started - 1)
-		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in the firmware's list",
+		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in "
+			"the firmware's list",
 			seen16, seen32, atomic_load_relaxed(&ap_unknown));
 }
 
@@ -239,7 +252,8 @@ void arch_cpus_start(void)
 		if (smp_page_make(acpi_ebda()) == 0)
 			start_all();
 		else
-			pr_err("no page below 1 MiB to start CPUs from: 1 of %u CPUs runs", cpu_count);
+			pr_err("no page below 1 MiB to start CPUs from: 1 of %u CPUs runs",
+			       cpu_count);
 	}
 	cpu_data(0)->arch.picture = cpu_picture_take();
 	cpu_pictures_compare();

@@ -3,31 +3,32 @@
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 /*
- * How far a CPU has come. It moves itself on with compare-and-swap up to AP_JOINING; until then the boot CPU may move
- * it to AP_GIVEN_UP, and whoever loses that race obeys: a CPU given up parks for good.
+ * How far a CPU has come. The CPU advances its own stage by compare-and-swap up to AP_JOINING.
+ * Until then the boot CPU may set it to AP_GIVEN_UP by the same means. A CPU that was given up
+ * parks for good; the boot CPU waits for one that is already joining.
  */
 enum ap_stage {
-	AP_SILENT,      /* told to start; nothing heard */
+	AP_SILENT,      /* told to start; nothing heard yet */
 	AP_CLAIMED,     /* in 64-bit code, has found its index by its APIC ID (trampoline.S) */
-	AP_DESCRIPTORS, /* own stack, descriptor tables, traps are caught */
-	AP_FEATURES,    /* control registers as the boot CPU's */
+	AP_DESCRIPTORS, /* has its own stack and descriptor tables; traps are caught */
+	AP_FEATURES,    /* control registers are set as on the boot CPU */
 	AP_APIC,        /* can be interrupted */
-	AP_JOINING,     /* moves to the kernel's page tables; cannot be given up any more */
+	AP_JOINING,     /* moving to the kernel's page tables; can no longer be given up */
 	AP_ONLINE,
 	AP_GIVEN_UP,
-	AP_EXCLUDED, /* never told to start: no address, or no memory for it */
+	AP_EXCLUDED, /* never told to start, for want of an address or of memory */
 };
 
-/* For trampoline.S: where an AP finds itself and its stack, all indexed by CPU. */
+/* For trampoline.S: the tables in which an AP finds its index and its stack, all indexed by CPU. */
 extern u8 *ap_stages;
 extern u32 *ap_ids;
 extern void **ap_stacks;
 extern cpu_t ap_count;
-extern u32 ap_unknown;        /* CPUs that came and are not in the list */
-extern u32 ap_x2apic;         /* 1: switch to x2APIC mode before reading the ID */
+extern u32 ap_unknown;                 /* CPUs that started and are not in the list */
+extern u32 ap_x2apic;                  /* 1: switch to x2APIC mode before reading the ID */
 extern volatile void __iomem *ap_apic; /* registers in xAPIC mode */
 
 /* C entry of an AP, on its own stack, interrupts off, on the start-up page tables. */

@@ -1,20 +1,21 @@
 /*
- * What an AP needs before it has anything: pages to begin in and page tables to run on.
+ * The first pages and page tables of an AP: pages to begin in and page tables to run on.
  *
- * The pages, one for code and one for data (trampoline.h). Conventional memory below 1 MiB, because a start-up message
- * carries 8 bits of page number; not page 0 (the BIOS's), not the EBDA (cut out of RAM by the map, checked again), not
- * 0xA0000 and above. The first is filled with INT3 before the code is copied, so that a stray jump stops.
+ * The pages are one for code and one for data (trampoline.h). They come from conventional memory
+ * below 1 MiB, because a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the
+ * EBDA (which the map excludes from RAM, checked again here) and everything from 0xA0000 are not
+ * used. The code page is filled with INT3 before the code is copied, so that a stray jump traps.
  *
- * The page tables. Not the kernel's: a CPU must not walk those before it is counted in rounds (kernel/shootdown.h).
- * The boot tables alone would not do, as stacks and memory above 4 GiB are not in them. So the start-up root is made of
- * both:
+ * The page tables are not the kernel's, because a CPU must not walk those before it is counted in
+ * rounds (kernel/core/shootdown.h). The boot tables alone are not enough, as they do not map stacks
+ * and memory above 4 GiB. The start-up root is therefore made of both:
  *
  *	0x0000000000000000   boot tables' identity map: the trampoline
- *	direct map, stacks,  the kernel's own lower tables, which are never freed nor replaced
+ *	direct map, stacks,  the kernel's own lower tables, which are never freed or replaced
  *	MMIO, image
  *	vmemmap windows      nothing: these are the tables that change while the machine runs
  *
- * Neither the pages nor the root are ever given back: an AP may come late.
+ * Neither the pages nor the root are ever freed, because an AP may start late.
  */
 #include "arch/x86_64/smp_page.h"
 
@@ -22,15 +23,15 @@
 #include <arch/pgtable.h>
 
 #include "arch/x86_64/trampoline.h"
-#include "kernel/string.h"
-#include "mm/memblock.h"
-#include "mm/vmap.h"
+#include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
+#include "mm/map/vmap.h"
 
 enum { INT3 = 0xcc, LOW_END = 0xa0000 };
 
 extern pte_t boot_pgd[PTRS_PER_TABLE]; /* boot/entry.S */
 
-static phys_t page_phys; /* of two pages: code, data */
+static phys_t page_phys; /* of the two pages, code and data */
 
 static const u64 trampoline_gdt[4] = {
 	[TRAMPOLINE_CODE64 / 8] = 0x00af9b000000ffff,
@@ -41,18 +42,23 @@ static const u64 trampoline_gdt[4] = {
 static bool page_is_ram(phys_t page)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start <= page && page + PAGE_SIZE <= memblock_memory.range[i].end)
+		if (memblock_memory.range[i].start <= page &&
+		    page + PAGE_SIZE <= memblock_memory.range[i].end)
 			return true;
 	return false;
 }
 
-/* Low memory as a whole may be reserved, as firmware's; that is ours to use. What others put there is not. */
+/*
+ * Low memory as a whole may be reserved for firmware; those pages may still be used here. A page
+ * with any other owner is taken.
+ */
 static bool page_is_taken(phys_t page)
 {
 	for (size_t i = 0; i < memblock_reserved.count; i++) {
 		const struct memblock_range *range = &memblock_reserved.range[i];
 
-		if (range->owner != OWNER_FIRMWARE && range->start < page + PAGE_SIZE && page < range->end)
+		if (range->owner != OWNER_FIRMWARE && range->start < page + PAGE_SIZE &&
+		    page < range->end)
 			return true;
 	}
 	return false;
@@ -63,10 +69,11 @@ static bool page_is_free(phys_t page)
 	return page_is_ram(page) && !page_is_taken(page);
 }
 
-/* The highest pair of pages. */
+/* The highest free pair of pages, or 0. */
 static phys_t find_pages(phys_t ebda)
 {
-	phys_t page = ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE) - PAGE_SIZE;
+	phys_t page =
+		ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE) - PAGE_SIZE;
 
 	while (page > PAGE_SIZE) {
 		page -= PAGE_SIZE;
@@ -76,13 +83,17 @@ static phys_t find_pages(phys_t ebda)
 	return 0;
 }
 
-/* Physical address of the root, or 0: it must lie where 32-bit code can load it. */
+/*
+ * Make the start-up root. Returns its physical address, which is below 4 GiB so that 32-bit code
+ * can load it, or 0.
+ */
 static phys_t make_root(void)
 {
 	const phys_t phys = memblock_alloc(PAGE_SIZE, PAGE_SIZE, EARLY_PHYS_LIMIT, NODE_NONE);
 	const pte_t *kernel = phys_to_virt(pgtable_root() << PAGE_SHIFT);
 	const unsigned first = pt_index(VMEMMAP_BASE, PT_PGD);
-	const unsigned last = pt_index(VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - 1, PT_PGD);
+	const unsigned last =
+		pt_index(VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - 1, PT_PGD);
 	pte_t *root;
 
 	if (!phys)
@@ -109,7 +120,8 @@ static void fill_data(struct trampoline_data *data, phys_t phys, phys_t root)
 		.jump64_selector = TRAMPOLINE_CODE64,
 		.root = (u32)root,
 		.gdt_limit = sizeof(trampoline_gdt) - 1,
-		.gdt_base = (u32)(phys + TRAMPOLINE_DATA_PAGE + offsetof(struct trampoline_data, gdt)),
+		.gdt_base =
+			(u32)(phys + TRAMPOLINE_DATA_PAGE + offsetof(struct trampoline_data, gdt)),
 		.entry = (u64)(virt_t)ap_entry64,
 	};
 	memcpy(data->gdt, trampoline_gdt, sizeof(trampoline_gdt));

@@ -1,16 +1,18 @@
 /*
- * What the compiler puts between the arrays of a function and its return address, and compares before it returns
- * (-fstack-protector-strong). Source: Crispin Cowan et al., "StackGuard: Automatic Adaptive Detection and Prevention of
- * Buffer-Overflow Attacks" (USENIX Security 1998).
+ * The word that the compiler puts between the arrays of a function and its return address, and
+ * compares before the function returns (-fstack-protector-strong). Source: Crispin Cowan et al.,
+ * "StackGuard: Automatic Adaptive Detection and Prevention of Buffer-Overflow Attacks" (USENIX
+ * Security 1998).
  *
- * One word for all CPUs: it is to find mistakes, and nothing here runs that should not know it. Its lowest byte is zero, so
- * that no string that runs over its end writes it unnoticed.
+ * All CPUs share one word. It is meant to find mistakes, and no code runs here that must not know
+ * it. Its lowest byte is zero, so that a string that overruns its array cannot reproduce it
+ * unnoticed.
  */
 #include <arch/console.h>
 
-#include "arch/x86_64/cpu.h"
 #include "arch/x86_64/msr.h"
-#include "kernel/panic.h"
+#include "arch/x86_64/stack_guard.h"
+#include "kernel/core/panic.h"
 
 /* Names that the compiler knows. */
 extern u64 __stack_chk_guard;
@@ -18,7 +20,10 @@ void __stack_chk_fail(void);
 
 u64 __stack_chk_guard = 0x5bd1e995c6a4a700ULL;
 
-/* Who has taken the old word down must not return: those that are active now have no arrays (kernel_main(), arch_early_init()). */
+/*
+ * A function that has stored the old word must not return. The functions active when this is called
+ * have no arrays (kernel_main(), arch_early_init()).
+ */
 void stack_guard_choose(void)
 {
 	__stack_chk_guard = (rdtsc() * 0x9e3779b97f4a7c15ULL) & ~0xffULL;

@@ -1,10 +1,11 @@
 /*
- * Names for code addresses, from the table that the Makefile generates after a first link (boot/symbols.awk):
+ * Names for code addresses, from the table that the Makefile generates after a first link
+ * (boot/symbols.awk):
  *
  *	symbol_addresses[symbol_count]     ascending
  *	symbol_name_offsets[symbol_count]  into symbol_names, zero-terminated
  *
- * Weak: a link without the table works and names nothing.
+ * The symbols are weak, so a link without the table works; no address has a name then.
  */
 #include <arch/console.h>
 

@@ -1,8 +1,9 @@
 /*
  * One timer per CPU, the local APIC's, for timer_once() and for naps (cpu_nap()).
  *
- * Both share it: a nap sets it to whatever comes first, and what interrupts looks at the clock to see which it was. The APIC's own
- * tick differs from machine to machine and is measured once against the clock.
+ * Both share the APIC's timer. A nap sets it to the earlier of the two times, and the interrupt
+ * handler reads the clock to see which of them it was. The length of the APIC's tick differs
+ * between machines and is measured once against the clock.
  *
  * Source: Intel SDM vol. 3A, 11.5.4 "APIC timer".
  */
@@ -13,14 +14,17 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/timer.h"
-#include "kernel/percpu.h"
+#include "kernel/core/percpu.h"
 
 enum { TICKS_MAX = 0xffffffff };
 #define MEASURE_NS NS_PER_MS
 
-static u64 ticks_per_ms; /* 0: not measured; racing CPUs measure the same */
+static u64 ticks_per_ms; /* 0: not measured yet; CPUs that race measure the same */
 
-/* The timer runs down from its largest count; a tick is between 0.2 and 100 ns. */
+/*
+ * APIC ticks per millisecond, measured on the first call as the timer runs down from its largest
+ * count; a tick is between 0.2 and 100 ns.
+ */
 static u64 tick_rate(void)
 {
 	u64 rate = atomic_load_relaxed(&ticks_per_ms), start;
@@ -54,7 +58,7 @@ void timer_interrupt(void)
 	irq_fn *fn = timer->fn;
 
 	if (!fn)
-		return; /* it was sent to end a nap, and has */
+		return; /* the interrupt was for a nap, which it has ended */
 	if (now < timer->at) {
 		apic_timer_once(ticks_until(timer->at, now));
 		return;

@@ -1,10 +1,10 @@
-/* The local APIC's timer: what ipi.c and cpu_nap() need of timer.c. */
+/* The local APIC's timer: the interface of timer.c to ipi.c and cpu_nap(). */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Its interrupt came and is acknowledged. Interrupts off. */
+/* Handle the timer's interrupt, already acknowledged. Interrupts off. */
 void timer_interrupt(void);
 
-/* Have an interrupt after so many ticks, or earlier. Interrupts off. */
+/* Request an interrupt after this many ticks or earlier. Interrupts off. */
 void timer_nap(u32 ticks);

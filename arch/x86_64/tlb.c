@@ -1,6 +1,8 @@
 /*
- * This CPU's TLB. Kernel mappings are global, so a CR3 write is not enough: clearing CR4.PGE drops every translation of
- * every kind, paging-structure caches included (Intel SDM vol. 3A, 4.10.4.1). And everybody's, where the CPU can.
+ * This CPU's TLB, and a flush of all CPUs' TLBs where the CPU has the instruction.
+ *
+ * Kernel mappings are global, so a CR3 write is not enough. Clearing CR4.PGE drops every
+ * translation of every kind, including paging-structure caches (Intel SDM vol. 3A, 4.10.4.1).
  */
 #include <arch/cpu.h>
 #include <arch/tlb.h>
@@ -30,9 +32,11 @@ bool tlb_can_broadcast(void)
 }
 
 /*
- * rAX[5:0] says what must match: address (bit 0), PCID (1), ASID (2); none is set, so everything goes, global translations
- * (3) and, without bit 4 "final translation only", paging-structure caches included. ECX: one range; EDX: no PCID or ASID. Encoded
- * by hand: assemblers of our time do not know it. TLBSYNC waits until every CPU has done what this one broadcast.
+ * rAX[5:0] selects what must match: address (bit 0), PCID (1), ASID (2). None is set, so every
+ * translation is dropped, including global ones (3) and, without bit 4 "final translation only",
+ * the paging-structure caches. ECX: one range; EDX: no PCID or ASID. TLBSYNC waits until every CPU
+ * has done what this one broadcast. Both are encoded by hand, because current assemblers do not
+ * know them.
  */
 void tlb_broadcast_flush_all(void)
 {
@@ -40,5 +44,7 @@ void tlb_broadcast_flush_all(void)
 
 	__asm__ volatile(".byte 0x0f, 0x01, 0xfe\n\t" /* invlpgb */
 			 ".byte 0x0f, 0x01, 0xff"     /* tlbsync */
-			 ::"a"((u64)INCLUDE_GLOBAL), "c"(0), "d"(0) : "memory");
+			 ::"a"((u64)INCLUDE_GLOBAL),
+			 "c"(0), "d"(0)
+			 : "memory");
 }

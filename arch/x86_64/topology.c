@@ -1,22 +1,28 @@
 /*
- * Topology from CPUID: see topology.h. Pure.
+ * Topology from CPUID; see topology.h. Pure.
  *
- * In this order: leaf 1Fh (Intel since 2018, knows dies), leaf Bh (Intel since 2008, AMD since Zen 2), AMD's 8000_001Eh and
- * 8000_0008h, and the counts of leaf 1 and 4 that hyper-threading began with. Levels above the core (module, tile, die) are
- * not told apart: all that is above the core and below the package counts as one.
+ * Sources are tried in this order: leaf 1Fh (Intel since 2018, knows dies), leaf Bh (Intel since
+ * 2008, AMD since Zen 2), AMD's 8000_001Eh and 8000_0008h, and the counts of leaves 1 and 4 that
+ * came with hyper-threading. Levels above the core (module, tile, die) are not distinguished; all
+ * levels above the core and below the package count as one.
  */
 #include "arch/x86_64/topology.h"
 
 enum { LEVELS_MAX = 8, LEVEL_NONE = 0, LEVEL_THREAD = 1, SHIFT_MASK = 0x1f };
-enum { CPUID_1_EDX_HTT = 1 << 28, CPUID_80000001_ECX_TOPOLOGY = 1 << 22, CORE_ATOM = 0x20, CORE_CORE = 0x40 };
+enum {
+	CPUID_1_EDX_HTT = 1 << 28,
+	CPUID_80000001_ECX_TOPOLOGY = 1 << 22,
+	CORE_ATOM = 0x20,
+	CORE_CORE = 0x40
+};
 
-/* Bits that number `count` things. */
+/* Number of bits needed to number `count` things. */
 static unsigned bits_for(unsigned count)
 {
 	return count <= 1 ? 0 : 32 - (unsigned)__builtin_clz(count - 1);
 }
 
-/* Levels with their shifts; the last valid one's is the package's. */
+/* Read levels with their shifts; the last valid one's shift is the package's. */
 static bool from_levels(cpuid_fn *leaf, const void *ctx, u32 number, struct topology *out)
 {
 	bool threads = false;

@@ -1,22 +1,28 @@
 /*
- * How CPUs are packed: threads in cores, cores in packages, by what CPUID says an APIC ID is made of.
+ * How CPUs are packed, as threads in cores and cores in packages, according to CPUID's division of
+ * an APIC ID.
  *
- *   | package | core in package | thread in core |       core_shift: where the core's bits begin, package_shift likewise
+ *   | package | core in package | thread in core |       core_shift: where the core's bits begin,
+ *                                                        package_shift likewise
  *
- * Sources: Intel SDM vol. 3A, 9.9.3 "Hierarchical ID of logical processors in an MP system"; AMD APM vol. 3, E.4.7 "Function
- * 8000_0008h", E.4.17 "Function 8000_001Eh".
+ * Sources: Intel SDM vol. 3A, 9.9.3 "Hierarchical ID of logical processors in an MP system"; AMD
+ * APM vol. 3, E.4.7 "Function 8000_0008h", E.4.17 "Function 8000_001Eh".
  */
 #pragma once
 
 #include "arch/x86_64/cpuid.h"
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct topology {
-	unsigned core_shift, package_shift; /* equal: one core, or none told apart */
-	const char *source;                 /* which leaf said so */
+	/* equal: one core per package, or cores are not distinguished */
+	unsigned core_shift, package_shift;
+	const char *source; /* the leaf that the values came from */
 };
 
-/* Answers CPUID; of this CPU, or of one a test makes up. Leaves that do not exist answer zeros. */
+/*
+ * Answers CPUID, for this CPU or for one that a test invents. Leaves that do not exist answer
+ * zeros.
+ */
 typedef struct cpuid cpuid_fn(u32 leaf, u32 subleaf, const void *ctx);
 
 struct topology topology_read(cpuid_fn *leaf, const void *ctx);

@@ -1,22 +1,26 @@
 /*
- * Where the other CPUs begin: real mode, at the start of a page below 1 MiB to which smp_page.c has copied this code.
+ * The first code of the other CPUs. They begin in real mode, at the start of a page below 1 MiB to
+ * which smp_page.c has copied this code.
  *
  *	16-bit   own data segment, count, GDT, protected mode
- *	32-bit   CR4, CR3, EFER, CR0 written whole, as boot/entry.S does: nothing is inherited from firmware, and after
- *	         INIT the caches are off (CR0.CD)
- *	64-bit   still in the page (identity-mapped by the start-up tables), then ap_entry64 in the kernel
+ *	32-bit   CR4, CR3, EFER, CR0 written whole, as boot/entry.S does: nothing is inherited
+ *	         from firmware, and after INIT the caches are off (CR0.CD)
+ *	64-bit   still in the page (identity-mapped by the start-up tables), then ap_entry64
+ *	         in the kernel
  *
- * ap_entry64 has no stack until it knows who it is: several CPUs run here at once. It looks for the ID of its own APIC
- * in ap_ids[], never relies on the order of arrival, and claims its index by compare-and-swap, so that a second CPU with
- * the same ID, like one that nobody knows, parks.
+ * Several CPUs run ap_entry64 at once, and a CPU has no stack until it knows its index. It looks
+ * for the ID of its own APIC in ap_ids[] and never relies on the order of arrival. It claims its
+ * index by compare-and-swap. A second CPU with the same ID parks, and so does a CPU whose ID is not
+ * in the list.
  *
- * Source: Intel SDM vol. 3A, 9.4 "Multiple-Processor (MP) Initialization", 10.8.5 "Initializing IA-32e Mode".
+ * Source: Intel SDM vol. 3A, 9.4 "Multiple-Processor (MP) Initialization", 10.8.5 "Initializing
+ * IA-32e Mode".
  */
 #include "arch/x86_64/trampoline.h"
 
 #define CR0_PROTECTED 0x00000011
 #define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
-#define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; the rest in cpu_features_init() */
+#define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; cpu_features_init() sets the rest */
 #define EFER_VALUE 0x900     /* NXE LME */
 #define MSR_EFER 0xc0000080
 #define MSR_APIC_BASE 0x1b
@@ -25,7 +29,7 @@
 #define APIC_ID_OFFSET 0x20
 #define AP_CLAIMED 1 /* enum ap_stage */
 
-/* Offset from the code page of a field of struct trampoline_data. */
+/* Offset of a field of struct trampoline_data from the code page. */
 #define AT(field) (TRAMPOLINE_DATA_PAGE + TRAMPOLINE_##field)
 
 	.section .rodata.trampoline, "a", @progbits
@@ -41,7 +45,8 @@ trampoline_start:
 	xor %ebx, %ebx
 	mov %ax, %bx
 	shl $4, %ebx /* EBX: linear address of the page */
-	lgdtl AT(GDT_POINTER) /* all 32 bits of the base: LGDT with a 16-bit operand takes 24 */
+	/* all 32 bits of the base: LGDT with a 16-bit operand loads only 24 */
+	lgdtl AT(GDT_POINTER)
 	mov $CR0_PROTECTED, %eax
 	mov %eax, %cr0
 	ljmpl *AT(JUMP32)
@@ -67,7 +72,7 @@ trampoline_code32:
 
 	.code64
 trampoline_code64:
-	mov %ebx, %ebx /* upper half is undefined after the mode switch */
+	mov %ebx, %ebx /* the upper half is undefined after the mode switch */
 	mov AT(ENTRY)(%rbx), %rax
 	jmp *%rax
 trampoline_end:
@@ -113,7 +118,7 @@ ap_entry64:
 	mov (%r9, %rdx, 8), %rsp
 	mov %edx, %edi
 	xor %ebp, %ebp /* end of the frame chain */
-	push %rbp      /* and of the return addresses */
+	push %rbp      /* and zero return addresses */
 	push %rbp
 	call ap_start
 	ud2

@@ -4,13 +4,18 @@
  *	0       code: 16-bit, 32-bit, jump to the kernel; the rest is INT3
  *	4096    struct trampoline_data
  *
- * Data that APs write (counters) must not share a page with code that others execute: an emulator takes that for
- * self-modifying code and translates again for every CPU, a processor at least empties its pipeline.
+ * Data that APs write (counters) must not share a page with code that other APs execute. An
+ * emulator takes such a write for self-modifying code and translates again for every CPU; a
+ * processor at least flushes its pipeline.
  */
 #pragma once
 
-/* A CPU starts at segment = page / 16, offset 0 (Intel SDM vol. 3A, 9.4.3 "MP Initialization Protocol Algorithm"). */
-#define TRAMPOLINE_CODE32 0x18 /* selectors of its table; the others are those of descriptors.h */
+/*
+ * A CPU starts at segment = page / 16, offset 0 (Intel SDM vol. 3A, 9.4.3 "MP Initialization
+ * Protocol Algorithm").
+ */
+/* selectors of the trampoline's GDT; the others are those of descriptors.h */
+#define TRAMPOLINE_CODE32 0x18
 #define TRAMPOLINE_CODE64 0x08
 #define TRAMPOLINE_DATA   0x10
 
@@ -25,7 +30,7 @@
 #define TRAMPOLINE_DATA_PAGE   4096
 
 #ifndef __ASSEMBLER__
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct trampoline_data {
 	u32 jump32_offset; /* far pointers: linear address, selector */
@@ -34,7 +39,7 @@ struct trampoline_data {
 	u32 jump64_offset;
 	u16 jump64_selector;
 	u16 pad1;
-	u32 root;           /* of the start-up page tables: below 4 GiB */
+	u32 root;           /* of the start-up page tables; below 4 GiB */
 	u32 seen16, seen32; /* CPUs that got this far */
 	u16 pad2;
 	u16 gdt_limit;

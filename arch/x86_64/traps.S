@@ -1,13 +1,14 @@
 /*
- * Trap entry: one stub per vector, 16 bytes apart, then a common part that saves the registers as struct trap_frame
- * (arch/x86_64/traps.h) and calls trap_dispatch(frame).
+ * Trap entry: one stub per vector, 16 bytes apart, then a common part that saves the registers as
+ * struct trap_frame (arch/x86_64/traps.h) and calls trap_dispatch(frame).
  *
- * An IRETQ lets the next NMI in (SDM vol. 3A, 6.7.1), which would begin on top of the stack that the NMI being handled still
- * stands on. So an exception inside an NMI returns without one: same privilege, same segments, so RIP and RFLAGS are all there
- * is to put back. They are written below the interrupted stack pointer, where the exception's own frame was.
+ * An IRETQ lets the next NMI in (SDM vol. 3A, 6.7.1), which would begin at the top of the stack
+ * that the NMI being handled still uses. An exception inside an NMI therefore returns without
+ * IRETQ. Privilege and segments are unchanged, so only RIP, RSP and RFLAGS have to be restored. RIP
+ * and RFLAGS are written below the interrupted stack pointer, where the exception's own frame was.
  *
- * Which vectors push an error code: Intel SDM vol. 3A, table 6-1. There is no user mode, so no SWAPGS: GS always holds
- * the per-CPU base.
+ * Vectors that push an error code: Intel SDM vol. 3A, table 6-1. There is no user mode, so there is
+ * no SWAPGS; GS always holds the per-CPU base.
  */
 	.section .text
 	.balign 16
@@ -76,7 +77,7 @@ return_into_nmi:
 	sub $16, %rax
 	mov %rbx, 8(%rax)
 	mov %rcx, (%rax)
-	mov %rax, 128(%rsp) /* in the place of the error code */
+	mov %rax, 128(%rsp) /* in place of the error code */
 	pop_registers
 	add $8, %rsp
 	pop %rsp
@@ -84,8 +85,10 @@ return_into_nmi:
 	ret
 
 /*
- * Interrupts on and halt, with nothing in between: STI holds interrupts back for one instruction, but not NMIs or machine checks. One
- * that finds this CPU at halt_insn returns behind it (traps.c): what it let in may have been the event that is waited for.
+ * Enable interrupts and halt, with nothing in between. STI holds interrupts back for one
+ * instruction, but not NMIs or machine checks. An NMI or machine check that finds this CPU at
+ * halt_insn returns behind it (traps.c), because an interrupt that it let in may have been the
+ * event that the CPU waits for.
  */
 	.balign 16
 	.globl cpu_halt_until_interrupt, halt_insn

@@ -1,10 +1,11 @@
 /*
- * Exceptions and interrupts: see traps.h. Gates: Intel SDM vol. 3A, 6.14 "Exception and interrupt handling in 64-bit
- * mode".
+ * Exceptions and interrupts; see traps.h. Gates: Intel SDM vol. 3A, 6.14 "Exception and interrupt
+ * handling in 64-bit mode".
  *
- * Invariants: an interrupt handler's first act is cpu_leave_idle(), before any memory that a shootdown may have moved
- * is touched. Exceptions never happen on an idle CPU (it executes HLT and nothing else), so they skip it; NMI and
- * machine check may, and therefore stay away from struct pages (kernel/shootdown.c).
+ * Invariants: an interrupt handler's first act is cpu_leave_idle(), before it touches any memory
+ * that a shootdown may have moved. Exceptions never happen on an idle CPU (it executes HLT and
+ * nothing else), so their handlers skip that call. NMIs and machine checks may happen there, so
+ * their handlers do not access struct pages (kernel/core/shootdown.c).
  */
 #include "arch/x86_64/traps.h"
 
@@ -17,13 +18,14 @@
 #include "arch/x86_64/image.h"
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/msr.h"
-#include "kernel/call.h"
-#include "kernel/context.h"
-#include "kernel/fault.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/vmap.h"
+#include "arch/x86_64/pgtables.h"
+#include "kernel/core/call.h"
+#include "kernel/core/context.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/map/vmap.h"
+#include "mm/mapping/fault.h"
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
 
@@ -110,9 +112,10 @@ void trap_set_handler(unsigned vector, trap_handler_fn *fn)
 }
 
 /*
- * An interrupt without a handler. One that the APIC delivered is in service there and would hold back all that are no more urgent,
- * the timer's for one: it is acknowledged. A spurious one and an INT instruction are not in service; an acknowledgement would
- * end something else (SDM vol. 3A, 11.8.5 "Signaling Interrupt Servicing Completion", 11.9).
+ * Handle an interrupt without a handler. If the APIC delivered it, it is in service there and would
+ * hold back all interrupts that are no more urgent, such as the timer's, so it is acknowledged. A
+ * spurious interrupt and an INT instruction are not in service; acknowledging one would end another
+ * interrupt (SDM vol. 3A, 11.8.5 "Signaling Interrupt Servicing Completion", 11.9).
  */
 static void handle_unexpected(unsigned vector)
 {
@@ -145,20 +148,24 @@ static void handle_page_fault(struct trap_frame *frame)
 
 	if (extable_fixup(frame))
 		return;
-	if (frame->error & PF_RESERVED) /* trying again cannot help: the entry itself is broken */
-		panic("page fault at %llx: a page-table entry on the way has reserved bits set", (unsigned long long)addr);
+	/* a retry cannot help, because the entry itself is broken */
+	if (frame->error & PF_RESERVED)
+		panic("page fault at %llx: a page-table entry on the way has reserved bits set",
+		      addr);
 	if (fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS) == FAULT_RETRY)
 		return;
 	if (boot_guard_hit(addr, &stack))
-		panic("page fault at %llx: stack guard of CPU 0 (%s)", (unsigned long long)addr, stack);
+		panic("page fault at %llx: stack guard of CPU 0 (%s)", addr, stack);
 	image = image_fault_describe(addr, write, exec);
 	if (image)
-		panic("page fault at %llx: %s", (unsigned long long)addr, image);
+		panic("page fault at %llx: %s", addr, image);
 	fault_describe(addr, write, exec, text, sizeof(text));
-	panic("page fault at %llx: %s", (unsigned long long)addr, text);
+	panic("page fault at %llx: %s", addr, text);
 }
 
-/* A stack that runs into its guard page cannot take the page fault's frame: it arrives here, the address still in CR2.
+/*
+ * A stack that runs into its guard page has no room for the page fault's frame, so the CPU raises a
+ * double fault, with the address still in CR2.
  */
 static void handle_double_fault(const struct trap_frame *frame)
 {
@@ -168,13 +175,15 @@ static void handle_double_fault(const struct trap_frame *frame)
 
 	for (size_t i = 0; i < ARRAY_LEN(addr); i++) {
 		if (boot_guard_hit(addr[i], &stack))
-			panic("double fault: stack overflow, guard page of CPU 0's %s stack hit at %llx", stack,
-			      (unsigned long long)addr[i]);
+			panic("double fault: stack overflow, guard page of CPU 0's %s stack hit at "
+			      "%llx",
+			      stack, addr[i]);
 		if (vmap_guard_hit(addr[i], &index))
-			panic("double fault: stack overflow on CPU %u, guard page of stack %u hit at %llx", cpu_id(),
-			      index, (unsigned long long)addr[i]);
+			panic("double fault: stack overflow on CPU %u, guard page of stack %u hit "
+			      "at %llx",
+			      cpu_id(), index, addr[i]);
 	}
-	panic("double fault, CR2 %llx", (unsigned long long)addr[0]);
+	panic("double fault, CR2 %llx", addr[0]);
 }
 
 static void handle_exception(struct trap_frame *frame)
@@ -198,12 +207,15 @@ static void handle_exception(struct trap_frame *frame)
 		return;
 	default:
 		if (!extable_fixup(frame))
-			panic("%s (vector %llu, error code %llx)", name ? name : "reserved exception",
-			      (unsigned long long)frame->vector, (unsigned long long)frame->error);
+			panic("%s (vector %llu, error code %llx)",
+			      name ? name : "reserved exception", frame->vector, frame->error);
 	}
 }
 
-/* It came between STI and HLT, where an interrupt that it let in would not end the halt. */
+/*
+ * If the NMI or machine check came between STI and HLT, skip the HLT. An interrupt that it let in
+ * has been handled and would not end the halt.
+ */
 static void skip_halt(struct trap_frame *frame)
 {
 	enum { HLT_SIZE = 1 };
@@ -213,8 +225,9 @@ static void skip_halt(struct trap_frame *frame)
 }
 
 /*
- * An NMI or a machine check may come between a page fault and its handler's look at CR2, and may fault itself (peek_u64()): the
- * address is put back. Writing CR2 is slow, so only if it has changed.
+ * An NMI or a machine check may come between a page fault and its handler's read of CR2, and may
+ * fault itself (peek_u64()). CR2 is therefore restored, but only if it has changed, because writing
+ * it is slow.
  */
 static void handle_anywhere(struct trap_frame *frame)
 {

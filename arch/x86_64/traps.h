@@ -1,12 +1,13 @@
 /*
  * Traps: exceptions and interrupts.
  *
- * All 256 vectors have a gate; all gates turn interrupts off. NMI, double fault and machine check run on stacks of
- * their own (IST). Interrupts (vector 32 and up) leave the idle state before anything else (kernel/shootdown.h).
+ * All 256 vectors have a gate; all gates turn interrupts off. NMI, double fault and machine check
+ * run on stacks of their own (IST). Interrupts (vector 32 and up) leave the idle state before
+ * anything else (kernel/core/shootdown.h).
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 enum trap_vector {
 	TRAP_DIVIDE = 0,
@@ -25,7 +26,7 @@ enum { PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 }; /* error cod
 
 #define RFLAGS_INTERRUPTS (1ULL << 9)
 
-/* What traps.S pushes, lowest address first. */
+/* The frame that traps.S pushes, lowest address first. */
 struct trap_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
 	u64 vector, error;
@@ -35,16 +36,18 @@ struct trap_frame {
 typedef void trap_handler_fn(struct trap_frame *frame);
 
 /*
- * Handle `vector` with fn, in trap context, interrupts off. Interrupt handlers acknowledge the APIC themselves. An NMI
- * handler that returns resumes what was interrupted. NULL restores the default: a panic for exceptions, a warning for
- * interrupts. Once, at start-up, before the vector can occur.
+ * Set fn as the handler of `vector`. It runs in trap context, with interrupts off. Interrupt
+ * handlers acknowledge the APIC themselves. When an NMI handler returns, the interrupted code
+ * resumes. NULL restores the default: a panic for exceptions, a warning for interrupts. Call once,
+ * at start-up, before the vector can occur.
  */
 void trap_set_handler(unsigned vector, trap_handler_fn *fn);
 
 /*
- * Handle what traps.S saved. True if the return must leave NMIs blocked, because the frame lies inside one (or inside a machine
- * check, where that does no harm). A frame at halt_insn (the HLT of cpu_halt_until_interrupt()) that an NMI or a machine check
- * saved is moved on behind it.
+ * Handle the trap whose registers traps.S saved. True if the return must leave NMIs blocked,
+ * because the frame lies inside an NMI (or inside a machine check, where that does no harm). If an
+ * NMI or a machine check saved a frame at halt_insn (the HLT of cpu_halt_until_interrupt()), the
+ * frame's RIP is moved behind it.
  */
 bool trap_dispatch(struct trap_frame *frame);
 extern const char halt_insn[];
@@ -53,11 +56,15 @@ extern const char halt_insn[];
 void traps_init(void);
 void traps_load(void);
 
-/* Where `frame` was taken and its callers, innermost first; at most `max`. Returns how many. Any context. */
+/*
+ * The address at which `frame` was taken, then its callers, innermost first; at most `max`. Returns
+ * how many were stored. Any context.
+ */
 size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max);
 
 /*
- * Exception table: pairs of an instruction that may fault and where to go on if it does. Looked up for page faults and
- * general protection faults. True if frame->rip was redirected.
+ * Look frame->rip up in the exception table, which pairs each instruction that may fault with the
+ * address to continue at. Called for page faults and for exceptions without a handler of their own,
+ * such as general protection faults. True if frame->rip was redirected.
  */
 bool extable_fixup(struct trap_frame *frame);

@@ -1,13 +1,16 @@
 /*
- * Vector registers for programs linked to the kernel: SSE always, AVX and AVX-512 where the CPU has them.
+ * Vector registers for programs linked to the kernel: SSE always, AVX and AVX-512 where the CPU has
+ * them.
  *
- * The kernel itself is compiled without them, its interrupt handlers too, and there is no scheduler: whoever runs on a CPU has its
- * vector registers for itself, and nobody saves them. What a program may not do is use them in functions that it has called in
- * interrupt context (call_cpus(), irq_register(), timer_once()).
+ * The kernel itself, including its interrupt handlers, is compiled without them, and there is no
+ * scheduler. The program that runs on a CPU therefore has its vector registers to itself, and they
+ * are never saved. A program must not use them in functions that run in interrupt context on its
+ * behalf (call_cpus(), irq_register(), timer_once()).
  *
- * Source: Intel SDM vol. 1, 13.2 "Enumeration of CPU support for XSAVE", 13.3 "Enabling the XSAVE feature set"; vol. 3A, 2.6.
+ * Source: Intel SDM vol. 1, 13.2 "Enumeration of CPU support for XSAVE", 13.3 "Enabling the XSAVE
+ * feature set"; vol. 3A, 2.6.
  */
-#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/vector.h"
 
 #include "arch/x86_64/cpuid.h"
 
@@ -20,7 +23,10 @@ bool vector_has_xsave(void)
 	return cpuid(1, 0).ecx & CPUID_1_ECX_XSAVE;
 }
 
-/* State components this CPU can have: what it enumerates, and of AVX-512 all three or none. */
+/*
+ * State components to enable on this CPU: those wanted that it enumerates, and either all three of
+ * AVX-512 or none.
+ */
 static u64 components(void)
 {
 	const u64 supported = cpuid(0xd, 0).eax;
@@ -28,7 +34,8 @@ static u64 components(void)
 
 	if (cpuid(1, 0).ecx & CPUID_1_ECX_AVX)
 		wanted |= XCR0_AVX;
-	if ((wanted & XCR0_AVX) && (cpuid(7, 0).ebx & CPUID_7_EBX_AVX512F) && (supported & XCR0_AVX512) == XCR0_AVX512)
+	if ((wanted & XCR0_AVX) && (cpuid(7, 0).ebx & CPUID_7_EBX_AVX512F) &&
+	    (supported & XCR0_AVX512) == XCR0_AVX512)
 		wanted |= XCR0_AVX512;
 	return wanted & supported;
 }

@@ -1,55 +1,72 @@
 /*
- * The S2 table: the same instruction in steps of 4 KiB and in whole extents, for every instruction that this CPU has, rep stosb
- * first (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04).
+ * The table of the multi-page clearing series (Arora, "mm/clear_huge_page: use multi-page
+ * clearing", 2023-04). It compares the same instruction in steps of 4 KiB and in whole extents, for
+ * every instruction that this CPU has, rep stosb first.
  *
- *   4K   pages as the allocator's lists hand them out: the last one given back first, so out of the cache
- *   2M   huge pages, touched at their start: 512 MiB, more than caches hold, or what the slowest variant can do in TURN_NS
- *   1G   one page, in extents of 32 MiB and as one instruction (the series' point about Milan); by all CPUs, in extents
+ *   4K   pages in the order of the allocator's lists, the last one freed first, so out of the cache
+ *   2M   huge pages, each cleared as for a touch at its start: 512 MiB, more than caches hold, or
+ *        as much as the slowest variant can clear in TURN_NS
+ *   1G   one page, in extents of 32 MiB and as one instruction (the series' point about Milan); by
+ *        all CPUs, in extents
  *
- * Then the extent alone is varied (`by extent`), an instruction a row. The default is a way of its own beside the others: it changes
- * extent and instruction together, and is never compared with a row but as "this much of the best".
+ * Then the extent alone is varied (`by extent`), with one row for each instruction. The default is
+ * a way of its own beside the others. It changes extent and instruction together, so it is compared
+ * with other ways only as a share of the best.
  *
- * Ways take turns for clear_ms=. The fastest time of each page counts, because what disturbs a machine only ever adds; hosted,
- * turns and 1 GiB pages are timed by what the CPU gave this process (clock_cpu_ns()). The limit beside them is a plain non-temporal
- * fill, nothing around it.
+ * Ways take turns for clear_ms=. The fastest time of each page counts, because disturbances only
+ * ever add time. Hosted, turns and 1 GiB pages are timed by the CPU time of this process
+ * (clock_cpu_ns()). The limit beside them is a plain non-temporal fill with no other code around
+ * it.
  *
- * clear_gate=PERCENT: the benchmark fails if the default takes that much longer than the best way of one CPU, in two measurements
- * one after the other, each by its fastest turns and by the median of pairs of turns (turns.h).
+ * clear_gate=PERCENT: the benchmark fails if the default takes that much longer than the best way
+ * of one CPU. It must do so in two measurements one after the other, each both by its fastest turns
+ * and by the median of pairs of turns (turns.h).
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/machine_page.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/verdict.h"
-#include "mm/clear.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/machine_page.h"
+#include "mm/clear/clear.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/turns.h"
 
-enum { ROUNDS_MAX = 2000, ROUNDS_JUDGED = 5, BLOCKS_MAX = 256, SMALL_PAGES = 64, WAYS_MAX = 3 * INSNS_MAX + 3 };
+enum {
+	ROUNDS_MAX = 2000,
+	ROUNDS_JUDGED = 5,
+	BLOCKS_MAX = 256,
+	SMALL_PAGES = 64,
+	WAYS_MAX = 3 * INSNS_MAX + 3
+};
 #define TURN_NS (100 * NS_PER_MS)
-#define SLOWER_MAX 4 /* no measurement takes more than so many times its budget where others use the CPU too */
+/* limit of a measurement, in times its budget, where other processes use the CPU too */
+#define SLOWER_MAX 4
 
 static u64 gate;
-OPTION_U64(clear_gate, gate, 0, 1000, "percent that the default way of clearing may take longer than the best; 0: any");
+OPTION_U64(clear_gate, gate, 0, 1000,
+	   "percent that the default way of clearing may take longer than the best; 0: any");
 
 static u64 budget_ms = 3000;
-OPTION_U64(clear_ms, budget_ms, 1, 600000, "CPU time for each size of the clear benchmark; a third of it for each instruction by extent");
+OPTION_U64(clear_ms, budget_ms, 1, 600000,
+	   "CPU time for each size of the clear benchmark; a third of it for each instruction by "
+	   "extent");
 
-/* One row's column. */
+/* One way of clearing, which is one figure of a row. */
 struct way {
 	const char *mode, *insn;
 	struct clear_how how;
-	bool plain; /* the limit: the instruction on the whole buffer, no order and no slices */
+	/* the limit: the instruction on the whole buffer, with no steps and no slices */
+	bool plain;
 	struct turns turns;
-	u64 ns; /* of the fastest turn; for 2 MiB pages, of each one's fastest */
+	u64 ns; /* time of the fastest turn; for 2 MiB pages, the sum of each page's fastest */
 	u64 page_ns[BLOCKS_MAX];
 };
 
@@ -62,11 +79,13 @@ struct series {
 	unsigned ways;
 };
 
-/* ---- what is measured ---- */
+/* ---- measuring ---- */
 
-static struct clear_how how_of(const struct clear_mode *mode, const struct clear_insn *insn, u64 extent)
+static struct clear_how how_of(const struct clear_mode *mode, const struct clear_insn *insn,
+			       u64 extent)
 {
-	return (struct clear_how){.mode = mode, .insn = {insn, insn, insn}, .extent = extent, .threads = 1};
+	return (struct clear_how){
+		.mode = mode, .insn = {insn, insn, insn}, .extent = extent, .threads = 1};
 }
 
 static void forget(struct way *way)
@@ -77,7 +96,8 @@ static void forget(struct way *way)
 		way->page_ns[i] = ~0ULL;
 }
 
-static struct way *add_way(struct series *s, const char *mode, const char *insn, struct clear_how how)
+static struct way *add_way(struct series *s, const char *mode, const char *insn,
+			   struct clear_how how)
 {
 	struct way *way = &s->way[s->ways++];
 
@@ -89,7 +109,10 @@ static struct way *add_way(struct series *s, const char *mode, const char *insn,
 	return way;
 }
 
-/* Each instruction in steps, in extents and whole; the default with one thread and with all; the limit. */
+/*
+ * Add each instruction in steps, in extents and whole; the default with one thread and with all;
+ * and the limit.
+ */
 static void add_ways(struct series *s)
 {
 	const struct clear_mode *page = &clear_modes[0], *multi = &clear_modes[1];
@@ -110,7 +133,8 @@ static void add_ways(struct series *s)
 	add_way(s, chosen.mode->name, "default", chosen);
 	for (insn = clear_insns; insn->name; insn++)
 		if (insn->name[0] == 'n' && insn->supported())
-			add_way(s, "plain", insn->name, how_of(page, insn, CLEAR_WHOLE))->plain = true;
+			add_way(s, "plain", insn->name, how_of(page, insn, CLEAR_WHOLE))->plain =
+				true;
 }
 
 static void clear_one(const struct series *s, const struct way *way, unsigned i)
@@ -121,7 +145,7 @@ static void clear_one(const struct series *s, const struct way *way, unsigned i)
 		clear_huge(&way->how, s->page[i], s->page_bytes, 0, NODE_NONE);
 }
 
-/* As their last user left them: written, and in the cache. */
+/* Leave the pages as their last user would: written, and in the cache. */
 static void use_pages(const struct series *s)
 {
 	for (unsigned i = 0; i < s->count; i++)
@@ -129,7 +153,7 @@ static void use_pages(const struct series *s)
 			*(volatile u64 *)(s->page[i] + at) = at;
 }
 
-/* Small pages take too little time to be timed one by one. */
+/* Small pages take too little time to be timed one by one, so the whole turn is timed. */
 static void turn_small(const struct series *s, struct way *way)
 {
 	u64 start;
@@ -157,7 +181,7 @@ static void turn_huge(const struct series *s, struct way *way)
 	turns_add(&way->turns, clock_cpu_ns() - all);
 }
 
-/* The helpers' time is not this CPU's. */
+/* With several threads the clock is used, because the helpers' time is not in this CPU's. */
 static void turn_giant(const struct series *s, struct way *way)
 {
 	u64 (*const clock)(void) = way->how.threads > 1 ? clock_ns : clock_cpu_ns;
@@ -178,7 +202,7 @@ static void turn(const struct series *s, struct way *way)
 		turn_huge(s, way);
 }
 
-/* A turn for each way, another one first in each round. False if Ctrl-C came in the middle. */
+/* One turn for each way, with another way first in each round. False if Ctrl-C interrupted it. */
 static bool measure_round(struct series *s, unsigned round)
 {
 	for (unsigned i = 0; i < s->ways; i++) {
@@ -189,7 +213,7 @@ static bool measure_round(struct series *s, unsigned round)
 	return true;
 }
 
-/* The fastest there is, unmeasured: has the host back the memory. */
+/* Clear once in the fastest way, unmeasured, so that the host backs the memory. */
 static void touch_pages(const struct series *s)
 {
 	for (unsigned i = 0; i < s->count; i++)
@@ -208,9 +232,9 @@ static bool measure(struct series *s, u64 budget)
 	cpu_start = clock_cpu_ns();
 	if (!measure_round(s, 0))
 		return false;
-	for (unsigned round = 1;
-	     round < (gate ? ROUNDS_JUDGED : 1) || (round < ROUNDS_MAX && clock_cpu_ns() - cpu_start < budget &&
-						   clock_ns() - start < SLOWER_MAX * budget);
+	for (unsigned round = 1; round < (gate ? ROUNDS_JUDGED : 1) ||
+				 (round < ROUNDS_MAX && clock_cpu_ns() - cpu_start < budget &&
+				  clock_ns() - start < SLOWER_MAX * budget);
 	     round++)
 		if (!measure_round(s, round))
 			break;
@@ -230,7 +254,8 @@ static u64 rate(const struct series *s, const struct way *way)
 	return way ? bytes_of(s) * 100 / MAX(way->ns, 1) : 0;
 }
 
-static const struct way *find_way(const struct series *s, const char *mode, const char *insn, u64 extent)
+static const struct way *find_way(const struct series *s, const char *mode, const char *insn,
+				  u64 extent)
 {
 	for (unsigned i = 0; i < s->ways; i++)
 		if ((!mode || s->way[i].mode == mode) && strcmp(s->way[i].insn, insn) == 0 &&
@@ -241,10 +266,10 @@ static const struct way *find_way(const struct series *s, const char *mode, cons
 
 static void print_rate(const char *what, u64 hundredths)
 {
-	print("%s%5llu.%02llu", what, (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+	print("%s%5llu.%02llu", what, (hundredths / 100), (hundredths % 100));
 }
 
-/* A rate and its change against steps of 4 KiB; blanks where there is none. */
+/* Print a rate and its change against steps of 4 KiB; blanks if there is no rate. */
 static void print_column(u64 page, u64 rate)
 {
 	const s64 change = page ? ((s64)rate - (s64)page) * 1000 / (s64)page : 0;
@@ -254,8 +279,8 @@ static void print_column(u64 page, u64 rate)
 		return;
 	if (page)
 		format(text, sizeof(text), "%c%llu.%llu%%", change < 0 ? '-' : '+',
-		       (unsigned long long)((change < 0 ? -change : change) / 10),
-		       (unsigned long long)((change < 0 ? -change : change) % 10));
+		       ((change < 0 ? -change : change) / 10),
+		       ((change < 0 ? -change : change) % 10));
 	print_rate("  ", rate);
 	print(" %8s", text);
 }
@@ -274,7 +299,7 @@ static void print_row(const struct series *s, const struct clear_insn *insn)
 	print("\n");
 }
 
-/* The choice against the best that clears page by page. */
+/* Report the default against the best of the ways that clear page by page. */
 static void note_gain(const struct series *s, const struct way *chosen)
 {
 	const struct way *page = NULL;
@@ -286,32 +311,35 @@ static void note_gain(const struct series *s, const struct way *chosen)
 	if (!page || !chosen)
 		return;
 	format(name, sizeof(name), "clear %s", s->size);
-	page_gain(name, "by default %llu.%02llu GB/s, in steps of 4 KiB at best %llu.%02llu",
-		  (unsigned long long)(rate(s, chosen) / 100), (unsigned long long)(rate(s, chosen) % 100),
-		  (unsigned long long)(rate(s, page) / 100), (unsigned long long)(rate(s, page) % 100));
+	sheet_gain(name, "by default %llu.%02llu GB/s, in steps of 4 KiB at best %llu.%02llu",
+		   (rate(s, chosen) / 100), (rate(s, chosen) % 100), (rate(s, page) / 100),
+		   (rate(s, page) % 100));
 }
 
-/* One CPU's ways but the default and the limit. */
+/* Is this one of the ways with one CPU, other than the default and the limit? */
 static bool is_rival(const struct way *way)
 {
-	return !way->plain && strcmp(way->insn, "default") != 0 && strcmp(way->insn, "all-cpus") != 0;
+	return !way->plain && strcmp(way->insn, "default") != 0 &&
+	       strcmp(way->insn, "all-cpus") != 0;
 }
 
-/* The way of one CPU that the default is furthest behind, or none that it is behind. */
+/* The one-CPU way that the default is furthest behind, or NULL if it is behind none. */
 static const struct way *best_rival(const struct series *s, const struct way *chosen)
 {
 	const struct way *best = NULL;
 
 	for (unsigned i = 0; i < s->ways; i++)
-		if (is_rival(&s->way[i]) && turns_behind(&chosen->turns, &s->way[i].turns) >
-						    (best ? turns_behind(&chosen->turns, &best->turns) : 0))
+		if (is_rival(&s->way[i]) &&
+		    turns_behind(&chosen->turns, &s->way[i].turns) >
+			    (best ? turns_behind(&chosen->turns, &best->turns) : 0))
 			best = &s->way[i];
 	return best;
 }
 
 static void print_choice(const struct series *s)
 {
-	const struct way *chosen = find_way(s, NULL, "default", 0), *all = find_way(s, NULL, "all-cpus", 0);
+	const struct way *chosen = find_way(s, NULL, "default", 0),
+			 *all = find_way(s, NULL, "all-cpus", 0);
 	const struct way *best = best_rival(s, chosen), *limit = &s->way[s->ways - 1];
 	const u64 behind = best ? turns_behind(&chosen->turns, &best->turns) : 0;
 	char extent[16];
@@ -320,8 +348,8 @@ static void print_choice(const struct series *s)
 	print_rate("       default ", rate(s, chosen));
 	if (best) {
 		clear_extent_name(best->how.extent, extent, sizeof(extent));
-		print(" (%llu.%llu%% behind %s, %s, %s)", (unsigned long long)(behind / 10),
-		      (unsigned long long)(behind % 10), best->insn, best->mode, extent);
+		print(" (%llu.%llu%% behind %s, %s, %s)", (behind / 10), (behind % 10), best->insn,
+		      best->mode, extent);
 	} else {
 		print(" (none is faster)");
 	}
@@ -331,7 +359,7 @@ static void print_choice(const struct series *s)
 	print("\n");
 }
 
-/* More turns, counted and not measured, for the pages of the record together. */
+/* Further turns, counted and not timed; the counts are for all pages of the record together. */
 static void count_events(const struct series *s, const struct way *way, char *text, size_t size)
 {
 	struct counters counters;
@@ -354,18 +382,22 @@ static void record(const struct series *s)
 		const struct way *way = &s->way[i];
 
 		count_events(s, way, pmu, sizeof(pmu));
-		clear_extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent, extent, sizeof(extent));
-		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu ns=%llu median_ns=%llu turns=%llu pmu=%s"
+		clear_extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE
+									: way->how.extent,
+				  extent, sizeof(extent));
+		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu ns=%llu "
+		      "median_ns=%llu turns=%llu pmu=%s"
 		      " threads=%u\n",
-		      way->mode, way->insn, s->size, extent, (unsigned long long)bytes_of(s), (unsigned long long)way->ns,
-		      (unsigned long long)turns_median(&way->turns), (unsigned long long)way->turns.count, pmu,
-		      way->how.threads);
+		      way->mode, way->insn, s->size, extent, bytes_of(s), way->ns,
+		      turns_median(&way->turns), way->turns.count, pmu, way->how.threads);
 	}
 }
 
 /* ---- the gate ---- */
 
-/* Two measurements must agree on what is faster than the default. */
+/*
+ * False only if two measurements agree that a way is faster than the default by more than the gate.
+ */
 static bool passes_gate(struct series *s)
 {
 	const struct way *chosen = find_way(s, NULL, "default", 0), *best;
@@ -379,12 +411,13 @@ static bool passes_gate(struct series *s)
 		if (tries == 0 && !measure(s, budget_ms * NS_PER_MS))
 			return true; /* stopped */
 	}
-	print("       # FAILED: clearing %s by default takes at least %llu.%llu%% longer than by %s, clear_gate=%llu\n", s->size,
-	      (unsigned long long)(behind / 10), (unsigned long long)(behind % 10), best->insn, (unsigned long long)gate);
+	print("       # FAILED: clearing %s by default takes at least %llu.%llu%% longer than by "
+	      "%s, clear_gate=%llu\n",
+	      s->size, (behind / 10), (behind % 10), best->insn, gate);
 	return false;
 }
 
-/* False if the default is behind; true also if it was stopped. */
+/* False if the default is behind. True otherwise, and if the series was stopped. */
 static bool run_series(struct series *s)
 {
 	const struct clear_insn *insn;
@@ -407,7 +440,7 @@ static bool run_series(struct series *s)
 static const u64 extents_2m[] = {KIB(4), KIB(32), KIB(256), CLEAR_WHOLE, 0};
 static const u64 extents_1g[] = {KIB(4), KIB(64), MIB(2), MIB(32), MIB(256), CLEAR_WHOLE, 0};
 
-/* One figure of them, kept for its record. */
+/* One figure by extent, kept for its record. */
 static struct step {
 	const char *size, *insn;
 	u64 extent, bytes, ns, median_ns, turns;
@@ -420,7 +453,8 @@ static void run_extents(struct series *s, const struct clear_insn *insn, const u
 
 	s->ways = 0;
 	for (; *extents; extents++)
-		add_way(s, clear_modes[1].name, insn->name, how_of(&clear_modes[1], insn, *extents));
+		add_way(s, clear_modes[1].name, insn->name,
+			how_of(&clear_modes[1], insn, *extents));
 	if (!measure(s, budget_ms * NS_PER_MS / 3))
 		return;
 	print("  %-4s %-8s by extent", s->size, insn->name);
@@ -430,13 +464,18 @@ static void run_extents(struct series *s, const struct clear_insn *insn, const u
 		clear_extent_name(way->how.extent, name, sizeof(name));
 		print("  %s", name);
 		print_rate("", rate(s, way));
-		steps[steps_used++] = (struct step){s->size, insn->name, way->how.extent, bytes_of(s), way->ns,
-						    turns_median(&way->turns), way->turns.count};
+		steps[steps_used++] =
+			(struct step){s->size,         insn->name, way->how.extent,
+				      bytes_of(s),     way->ns,    turns_median(&way->turns),
+				      way->turns.count};
 	}
 	print("\n");
 }
 
-/* The first instruction always has its row; the others as long as they take no more than three budgets. */
+/*
+ * Measure by extent. The first instruction always has its row; the others have theirs until the
+ * rows together have taken three budgets.
+ */
 static void run_ladder(struct series *s, const u64 *extents)
 {
 	const u64 start = clock_cpu_ns();
@@ -446,7 +485,8 @@ static void run_ladder(struct series *s, const u64 *extents)
 		if (n == 0 || clock_cpu_ns() - start < 3 * budget_ms * NS_PER_MS)
 			run_extents(s, insn, extents);
 		else
-			print("  %-4s %-8s by extent: left out, the others took too long\n", s->size, insn->name);
+			print("  %-4s %-8s by extent: left out, the others took too long\n",
+			      s->size, insn->name);
 	s->ways = 0;
 }
 
@@ -456,15 +496,16 @@ static void record_steps(void)
 
 	for (const struct step *step = steps; step < steps + steps_used; step++) {
 		clear_extent_name(step->extent, extent, sizeof(extent));
-		print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu median_ns=%llu turns=%llu\n", step->insn,
-		      step->size, extent, (unsigned long long)step->bytes, (unsigned long long)step->ns,
-		      (unsigned long long)step->median_ns, (unsigned long long)step->turns);
+		print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu "
+		      "median_ns=%llu turns=%llu\n",
+		      step->insn, step->size, extent, step->bytes, step->ns, step->median_ns,
+		      step->turns);
 	}
 }
 
 /* ---- buffers ---- */
 
-/* As many blocks as the slowest instruction clears in TURN_NS, of those there are. */
+/* Number of blocks that the slowest instruction clears in TURN_NS, at least 2. */
 static unsigned blocks_for_a_turn(struct series *s)
 {
 	const struct clear_insn *insn;
@@ -472,10 +513,11 @@ static unsigned blocks_for_a_turn(struct series *s)
 
 	s->ways = 0;
 	for (unsigned n = 0; (insn = insn_in_turn(n)); n++) {
-		struct way *way = add_way(s, "plain", insn->name, how_of(&clear_modes[1], insn, CLEAR_WHOLE));
+		struct way *way =
+			add_way(s, "plain", insn->name, how_of(&clear_modes[1], insn, CLEAR_WHOLE));
 
 		s->count = 1;
-		turn(s, way); /* the host backs it */
+		turn(s, way); /* unmeasured, so that the host backs the memory */
 		turn(s, way);
 		slowest = MAX(slowest, way->ns);
 	}
@@ -514,7 +556,8 @@ static bool run_all(struct series *small, struct series *large, struct series *g
 	run_ladder(large, extents_2m);
 	if (giant->count)
 		run_ladder(giant, extents_1g);
-	print("  whole: one instruction; with interrupts on it is interrupted between two stores (mm/clear.h)\n\n");
+	print("  whole: one instruction; with interrupts on it is interrupted between two stores "
+	      "(mm/clear/clear.h)\n\n");
 	record_steps();
 	return ok;
 }
@@ -554,4 +597,6 @@ static bool bench_clear(void)
 	return ok;
 }
 
-BENCH(clear, "clear 4 KiB, 2 MiB and 1 GiB pages in steps and in extents with every instruction (S2)", bench_clear);
+BENCH(clear,
+      "clear 4 KiB, 2 MiB and 1 GiB pages in steps and in extents with every instruction (S2)",
+      bench_clear);

@@ -1,21 +1,24 @@
 /*
- * Memory as it is after long use: free almost everywhere, in one piece nowhere.
+ * Memory in the state it has after long use: nearly everywhere free, and nowhere in one piece.
  *
- *   1  all of memory is taken in chunks of 256 KiB: every block is split
- *   2  every CHUNKS-th chunk is given back, and single pages are taken until there are no more: they fill those holes
- *   3  the other chunks are given back, and so is every second of the single pages
+ *   1  All of memory is taken in chunks of 256 KiB, so every block is split.
+ *   2  Every CHUNKS-th chunk is given back, and single pages are taken until there are no more;
+ *      they fill those holes.
+ *   3  The other chunks are given back, and so is every second of the single pages.
  *
- * What stays has contents and a mover; a mover's table is all that refers to them.
+ * The pages that stay have contents and a mover; the mover's table holds the only references to
+ * them.
  */
 #include "tests/bench/contig_aged.h"
 
 #include <arch/clock.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/string.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/lib/string.h"
 #include "mm/mm.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/bench/sort.h"
 #include "tests/kernel/holder.h"
 
@@ -23,7 +26,8 @@ enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };
 
 static u64 touch_bytes;
 OPTION_U64(aged_touch, touch_bytes, 0, TIB(1),
-	   "bytes of aged memory that are written first, as after long use all are: else an emulated machine has much of it yet to get from its host");
+	   "bytes of aged memory that are written first, as after long use all are: else an "
+	   "emulated machine has much of it yet to get from its host");
 
 static struct holder holder;
 static struct page *table;
@@ -65,7 +69,9 @@ static void free_chain(struct page *chain)
 		page_free(unchain(&chain));
 }
 
-/* Every CHUNKS-th of the chain is free afterwards; the rest is the chain. */
+/*
+ * Free every CHUNKS-th chunk of the chain, count them in *holes, and return the chain of the rest.
+ */
 static struct page *open_holes(struct page *chain, u64 *holes)
 {
 	struct page *rest = NULL;
@@ -94,7 +100,8 @@ u64 aged_begin(void)
 	table = page_alloc(TABLE_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!table)
 		return 0;
-	holder_init(&holder, &mm_kernel, page_address(table), (PAGE_SIZE << TABLE_ORDER) / sizeof(struct page *));
+	holder_init(&holder, &mm_kernel, page_address(table),
+		    (PAGE_SIZE << TABLE_ORDER) / sizeof(struct page *));
 	holder.sparse = true;
 	chunks = open_holes(chain_chunks(&count), &holes);
 	for (u64 i = 0; i < holes << CHUNK_ORDER; i++)
@@ -109,7 +116,10 @@ u64 aged_begin(void)
 
 enum { COPY_ROUNDS = 9, COPY_FRAMES = 256 };
 
-/* One round: pages that stay from slot `first` on, into pages that are free. */
+/*
+ * One round: copy pages that stay, from slot `first` on, into free pages. Returns picoseconds per
+ * page.
+ */
 static u64 copy_ps(struct page *const *to, u64 count, u64 first)
 {
 	u64 start, copied = 0;
@@ -117,11 +127,15 @@ static u64 copy_ps(struct page *const *to, u64 count, u64 first)
 	start = clock_ns();
 	for (u64 slot = first; slot < holder.slots && copied < count; slot++)
 		if (holder.page[slot])
-			memcpy(page_address(to[copied++]), page_address(holder.page[slot]), PAGE_SIZE);
+			memcpy(page_address(to[copied++]), page_address(holder.page[slot]),
+			       PAGE_SIZE);
 	return copied ? (clock_ns() - start) * 1000 / copied : 0;
 }
 
-/* All of what is copied to is there when the second turn begins, and has left the nearer caches when it is copied to again. */
+/*
+ * The host has backed all target pages when the second turn begins, and they have left the nearer
+ * caches when they are written again.
+ */
 u64 aged_copy_ps(void)
 {
 	static struct page *to[COPY_ROUNDS * COPY_FRAMES];

@@ -1,39 +1,50 @@
 /*
- * The S4 table: what it takes to find a 1 GiB page at run time, ten more at a time until memory ends (Gorman, "mm: page_alloc:
- * Assume huge tail pages are valid when allocating contiguous pages", 2023-04).
+ * The table of the contiguous-range series (Gorman, "mm: page_alloc: Assume huge tail pages are
+ * valid when allocating contiguous pages", 2023-04). It measures the cost of finding a 1 GiB page
+ * at run time, ten more at a time until memory ends.
  *
- *   vanilla, revert, skip    the series' three columns: before, its reference (the older check), after
- *   strict, step             the simpler fix that it mentions; what Linux 7.0 does
- *                            all five: all sections mapped, hvo=off, max_order=10: as Linux, struct pages are there and are read
- *   index                    ours: sections on demand, hvo=on, max_order=18
+ *   vanilla, revert, skip    the series' three columns: before, its reference (the older check),
+ *                            after
+ *   strict, step             the simpler fix that it mentions; the search of Linux 7.0
+ *   index                    this kernel's: sections on demand, hvo=on, max_order=18
  *
- *   memory=fresh   everything closed, then opened as the mode has it; nothing else in use
- *   memory=aged    all of memory was taken in pieces of 256 KiB; in some of them, all over memory, single movable pages
- *                  stay, in every eighth block or so. Every 1 GiB page has to be made by moving some; afterwards the
- *                  contents of all of them are verified. Each search runs twice and the second run counts: in the
- *                  first one the host of an emulated machine brings the memory
+ * The first five run with all sections mapped, hvo=off and max_order=10, as in Linux: struct pages
+ * exist and are read.
  *
- * Each page is one call, timed alone. A sample of the table is a batch of ten, ms for one of its pages, as in hpagealloc; the value
- * in brackets is what of vanilla's was saved. Counted: struct pages read, and those that got a reference and lost it. Aged memory: `copying` is the share of the
- * time that copying the moved frames alone would have taken (memcpy() of scattered frames, measured in the same memory).
+ *   memory=fresh   All sections are closed, then opened in the mode's style. Nothing else is in
+ *                  use.
+ *   memory=aged    All of memory was taken in pieces of 256 KiB. In some of them, spread over all
+ *                  memory, single movable pages stay, in every eighth block or so. Every 1 GiB page
+ *                  then has to be made by moving some of them, and afterwards the contents of all
+ *                  are verified. Each search runs twice and the second run counts, because in the
+ *                  first the host of an emulated machine backs the memory.
+ *
+ * Each page is one call, timed alone. A sample of the table is a batch of ten, in ms for one of its
+ * pages, as in hpagealloc. The value in brackets is the share of vanilla's time that was saved.
+ * Struct pages read are counted, and so are those whose reference count was raised and dropped. For
+ * aged memory, `copying` is the share of the time that copying the moved frames alone would take
+ * (memcpy() of scattered frames, measured in the same memory).
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/machine_page.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/verdict.h"
-#include "mm/account.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/memmap_open.h"
-#include "mm/pcp.h"
-#include "mm/pool.h"
-#include "mm/section.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/machine_page.h"
+#include "mm/contig/contig.h"
+#include "mm/contig/contig_search.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/memmap_open.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "tests/bench/contig_aged.h"
 #include "tests/bench/sort.h"
 
@@ -42,31 +53,33 @@ enum { STEP = 10, PAGES_MAX = 4096, BATCHES = PAGES_MAX / STEP + 1, SEARCHES_MAX
 enum { MEMORY_FRESH, MEMORY_AGED, MEMORIES, MEMORY_ALL = MEMORIES };
 static const char *const memory_names[] = {"fresh", "aged"};
 static unsigned contig_memory = MEMORY_ALL;
-OPTION_CHOICE(memory, contig_memory, "fresh|aged|all", "state of the memory that the contig benchmark searches");
+OPTION_CHOICE(memory, contig_memory, "fresh|aged|all",
+	      "state of the memory that the contig benchmark searches");
 
-enum { SEARCHES_ALL }; /* behind it the rows of the table */
+enum { SEARCHES_ALL }; /* further values are the rows of the table of searches */
 static unsigned contig_which = SEARCHES_ALL;
-OPTION_ROW(searches, contig_which, contig_searches, "searches that the contig benchmark measures", .values = "all");
+OPTION_ROW(searches, contig_which, contig_searches, "searches that the contig benchmark measures",
+	   .values = "all");
 
 static u64 contig_pages = PAGES_MAX;
 OPTION_U64(total, contig_pages, 1, PAGES_MAX, "1 GiB pages of the contig benchmark, at most");
 
-/* What one search did in one state of memory. */
+/* Results of one search in one state of memory. */
 struct leg {
 	const struct contig_search *search;
 	unsigned memory;
 	u64 pages;
 	u64 ns[PAGES_MAX];            /* of each page */
-	u64 batches, sorted[BATCHES]; /* mean of each batch, in order */
+	u64 batches, sorted[BATCHES]; /* mean of each batch, in rising order */
 	struct contig_stats step[BATCHES];
 	struct contig_stats all;
-	u64 ns_system, ns_elapsed; /* in the calls; from the first to the last */
-	u64 copy_ps;               /* for a frame; aged memory */
+	u64 ns_system, ns_elapsed; /* time in the calls; time from the first to the last */
+	u64 copy_ps;               /* time to copy one frame; aged memory only */
 	bool verified;
 };
 
 static struct leg legs[SEARCHES_MAX];
-static unsigned searches; /* of the table, as many as there is room for */
+static unsigned searches; /* number of searches in the table that legs[] has room for */
 
 static bool is_ours(const struct leg *leg)
 {
@@ -95,7 +108,8 @@ static void prepare(const struct leg *leg)
 	sections_close_all(&mm_kernel);
 	if (is_ours(leg))
 		return;
-	memmap_open_all(&mm_kernel, &memmap_ways[WAY_EAGER], (struct memmap_threads){.value = 100, .percent = true}, opened);
+	memmap_open_all(&mm_kernel, &memmap_ways[WAY_EAGER],
+			(struct memmap_threads){.value = 100, .percent = true}, opened);
 	buddy_set_max_order(&mm_kernel, 10);
 }
 
@@ -109,15 +123,16 @@ static void put_back(void)
 
 static struct contig_stats stats_since(const struct contig_stats *before)
 {
-	return (struct contig_stats){.scanned = contig_totals.scanned - before->scanned,
-				     .candidates = contig_totals.candidates - before->candidates,
-				     .counted = contig_totals.counted - before->counted,
-				     .moved = {.pages = contig_totals.moved.pages - before->moved.pages,
-					       .pooled = contig_totals.moved.pooled - before->moved.pooled,
-					       .failed = contig_totals.moved.failed - before->moved.failed}};
+	return (struct contig_stats){
+		.scanned = contig_totals.scanned - before->scanned,
+		.candidates = contig_totals.candidates - before->candidates,
+		.counted = contig_totals.counted - before->counted,
+		.moved = {.pages = contig_totals.moved.pages - before->moved.pages,
+			  .pooled = contig_totals.moved.pooled - before->moved.pooled,
+			  .failed = contig_totals.moved.failed - before->moved.failed}};
 }
 
-/* One more page; false when there is none. */
+/* Make one more page; false if there is none. */
 static bool one_page(struct leg *leg)
 {
 	const struct contig_stats before = contig_totals;
@@ -150,13 +165,16 @@ static u64 mean(const u64 *ns, u64 count)
 
 static void sort_batches(struct leg *leg)
 {
-	leg->batches = MAX(leg->pages / STEP, leg->pages > 0); /* a rest is no sample, unless it is all there is */
+	/* an incomplete batch is no sample, unless it is the only one */
+	leg->batches = MAX(leg->pages / STEP, leg->pages > 0);
 	for (u64 b = 0; b < leg->batches; b++)
 		leg->sorted[b] = mean(&leg->ns[b * STEP], MIN(STEP, leg->pages - b * STEP));
 	sort_u64(leg->sorted, leg->batches);
 }
 
-/* Pages until there are no more. False if contents were lost, or memory could not be aged. */
+/*
+ * Make pages until there are no more. False if contents were lost, or if memory could not be aged.
+ */
 static bool make_pages(struct leg *leg)
 {
 	const u64 kept = pool_1g.pages;
@@ -173,7 +191,8 @@ static bool make_pages(struct leg *leg)
 	leg->ns_elapsed = clock_ns() - start;
 	leg->verified = leg->memory == MEMORY_FRESH || (aged > 0 && aged_verify());
 	if (!leg->verified)
-		print("  # %s: %s\n", leg->search->name, aged ? "contents of moved pages are lost" : "no memory could be aged");
+		print("  # %s: %s\n", leg->search->name,
+		      aged ? "contents of moved pages are lost" : "no memory could be aged");
 	pool_shrink(&pool_1g, leg_mode(leg), pool_1g.pages - kept);
 	if (leg->memory == MEMORY_AGED)
 		aged_end();
@@ -186,7 +205,8 @@ static bool run_leg(struct leg *leg)
 	const struct contig_search *was = contig_search_select(leg->search);
 	bool ok = true;
 
-	for (unsigned run = 0; run < (leg->memory == MEMORY_AGED ? 2 : 1) && ok && !input_stop_asked(); run++) {
+	for (unsigned run = 0;
+	     run < (leg->memory == MEMORY_AGED ? 2 : 1) && ok && !input_stop_asked(); run++) {
 		leg_clear(leg, leg->search, leg->memory);
 		ok = make_pages(leg);
 	}
@@ -200,13 +220,13 @@ static bool run_leg(struct leg *leg)
 
 /* ---- printing ---- */
 
-/* Milliseconds with three digits behind the point. */
+/* Milliseconds with three decimals. */
 static void print_ms(u64 ns)
 {
-	print(" %7llu.%03llu", (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000));
+	print(" %7llu.%03llu", (ns / NS_PER_MS), (ns / NS_PER_US % 1000));
 }
 
-/* The value that `percent` of the sorted ones do not exceed, by the nearest rank. */
+/* Smallest of the sorted values that `percent` of them do not exceed, by the nearest rank. */
 static u64 quantile(const u64 *sorted, u64 count, unsigned percent)
 {
 	const u64 rank = (count * percent + 50) / 100;
@@ -224,13 +244,16 @@ static void print_names(const char *head, const char *space)
 
 static void print_steps(u64 pages)
 {
-	print("\n  mean ms per page in each batch of %u; for what it moved and read see the records\n\n", STEP);
+	print("\n  mean ms per page in each batch of %u; for what it moved and read see the "
+	      "records\n\n",
+	      STEP);
 	print_names("pages", "");
 	for (u64 first = 0; first < pages; first += STEP) {
-		print("  %-18llu", (unsigned long long)MIN(first + STEP, pages));
+		print("  %-18llu", MIN(first + STEP, pages));
 		for (unsigned i = 0; i < searches; i++) {
 			if (legs[i].pages > first)
-				print_ms(mean(&legs[i].ns[first], MIN(STEP, legs[i].pages - first)));
+				print_ms(
+					mean(&legs[i].ns[first], MIN(STEP, legs[i].pages - first)));
 			else
 				print(" %11s", "-");
 		}
@@ -238,17 +261,17 @@ static void print_steps(u64 pages)
 	}
 }
 
-/* Of vanilla's value so much was saved: hundredths of a percent. */
+/* Print the share of vanilla's value that was saved, in hundredths of a percent. */
 static void print_saved(u64 value, u64 vanilla)
 {
 	const s64 saved = vanilla ? ((s64)vanilla - (s64)value) * 10000 / (s64)vanilla : 0;
 	const u64 size = (u64)(saved < 0 ? -saved : saved);
 
-	print(" (%c%3llu.%02llu%%)", saved < 0 ? '-' : ' ', (unsigned long long)(size / 100),
-	      (unsigned long long)(size % 100));
+	print(" (%c%3llu.%02llu%%)", saved < 0 ? '-' : ' ', (size / 100), (size % 100));
 }
 
-static void print_row(const char *name, u64 (*value)(const struct leg *leg, unsigned arg), unsigned arg)
+static void print_row(const char *name, u64 (*value)(const struct leg *leg, unsigned arg),
+		      unsigned arg)
 {
 	print("  %-18s", name);
 	for (unsigned i = 0; i < searches; i++) {
@@ -276,12 +299,16 @@ static u64 amean(const struct leg *leg, unsigned unused)
 	return mean(leg->sorted, leg->batches);
 }
 
-/* S4's rows. Max-n is the slowest of the fastest n percent, as there. */
+/*
+ * The rows of the contiguous-range series (Gorman 2023). Max-n is the slowest of the fastest n
+ * percent, as there.
+ */
 static const struct {
 	const char *name;
 	unsigned percent;
-} rows[] = {{"Min", 0},    {"1st-qrtle", 25}, {"2nd-qrtle", 50}, {"3rd-qrtle", 75}, {"Max-1", 1},  {"Max-5", 5},
-	    {"Max-10", 10}, {"Max-90", 90},    {"Max-95", 95},    {"Max-99", 99},    {"Max", 100}};
+} rows[] = {{"Min", 0},     {"1st-qrtle", 25}, {"2nd-qrtle", 50}, {"3rd-qrtle", 75},
+	    {"Max-1", 1},   {"Max-5", 5},      {"Max-10", 10},    {"Max-90", 90},
+	    {"Max-95", 95}, {"Max-99", 99},    {"Max", 100}};
 
 static void print_latencies(void)
 {
@@ -302,7 +329,9 @@ static u64 value_elapsed(const struct leg *leg)
 	return leg->ns_elapsed;
 }
 
-/* There is no user mode: what hpagealloc calls User is what it does itself besides asking for pages. */
+/*
+ * There is no user mode. hpagealloc's User is the time it spends itself besides asking for pages.
+ */
 static u64 value_user(const struct leg *leg)
 {
 	return leg->ns_elapsed - leg->ns_system;
@@ -318,13 +347,16 @@ static void print_durations(void)
 	static const struct {
 		const char *name;
 		u64 (*value)(const struct leg *leg);
-	} durations[] = {{"Duration User", value_user}, {"Duration System", value_system}, {"Duration Elapsed", value_elapsed}};
+	} durations[] = {{"Duration User", value_user},
+			 {"Duration System", value_system},
+			 {"Duration Elapsed", value_elapsed}};
 
 	print("\n  seconds: in the calls (System), between them (User), both\n\n");
 	print_names("", "");
 	for (unsigned r = 0; r < ARRAY_LEN(durations); r++) {
 		print("  %-18s", durations[r].name);
-		for (unsigned i = 0; i < searches; i++) /* nanoseconds as if they were 1000 times as many: three digits */
+		/* dividing by 1000 makes print_ms() print seconds with three decimals */
+		for (unsigned i = 0; i < searches; i++)
 			print_ms(durations[r].value(&legs[i]) / 1000);
 		print("\n");
 	}
@@ -334,35 +366,34 @@ static void print_counts(void)
 {
 	print("  %-18s", "pages made");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (unsigned long long)legs[i].pages);
+		print(" %11llu", legs[i].pages);
 	print("\n  %-18s", "struct pages read");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (unsigned long long)legs[i].all.scanned);
+		print(" %11llu", legs[i].all.scanned);
 	print("\n  %-18s", "references");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (unsigned long long)legs[i].all.counted);
+		print(" %11llu", legs[i].all.counted);
 	print("\n  %-18s", "frames moved");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (unsigned long long)legs[i].all.moved.pages);
+		print(" %11llu", legs[i].all.moved.pages);
 	print("\n  %-18s", "copying, percent");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (unsigned long long)(copy_ns(&legs[i]) * 100 / MAX(legs[i].ns_system, 1)));
+		print(" %11llu", (copy_ns(&legs[i]) * 100 / MAX(legs[i].ns_system, 1)));
 	print("\n\n");
 }
 
-/* The whole column of one search, for programs. */
+/* All results of one search, for programs. */
 static void record_table(const struct leg *leg)
 {
-	print("BENCH contig_table mode=%s memory=%s batches=%llu", leg->search->name, memory_names[leg->memory],
-	      (unsigned long long)leg->batches);
+	print("BENCH contig_table mode=%s memory=%s batches=%llu", leg->search->name,
+	      memory_names[leg->memory], leg->batches);
 	for (unsigned r = 0; r < ARRAY_LEN(rows); r++)
-		print(" ns_p%u=%llu", rows[r].percent, (unsigned long long)latency(leg, rows[r].percent));
-	print(" ns_mean=%llu ns_system=%llu ns_elapsed=%llu pages=%llu scanned_pages=%llu references=%llu migrated_pages=%llu "
+		print(" ns_p%u=%llu", rows[r].percent, latency(leg, rows[r].percent));
+	print(" ns_mean=%llu ns_system=%llu ns_elapsed=%llu pages=%llu scanned_pages=%llu "
+	      "references=%llu migrated_pages=%llu "
 	      "copy_ns=%llu\n",
-	      (unsigned long long)amean(leg, 0), (unsigned long long)leg->ns_system, (unsigned long long)leg->ns_elapsed,
-	      (unsigned long long)leg->pages, (unsigned long long)leg->all.scanned,
-	      (unsigned long long)leg->all.counted, (unsigned long long)leg->all.moved.pages,
-	      (unsigned long long)copy_ns(leg));
+	      amean(leg, 0), leg->ns_system, leg->ns_elapsed, leg->pages, leg->all.scanned,
+	      leg->all.counted, leg->all.moved.pages, copy_ns(leg));
 }
 
 static void record_step(const struct leg *leg, u64 first)
@@ -373,19 +404,19 @@ static void record_step(const struct leg *leg, u64 first)
 
 	memcpy(sorted, &leg->ns[first], count * sizeof(u64));
 	sort_u64(sorted, count);
-	print("BENCH contig mode=%s memory=%s step=%u total=%llu ns_min=%llu ns_mean=%llu ns_p25=%llu ns_p50=%llu"
-	      " ns_p75=%llu ns_p90=%llu ns_p95=%llu ns_p99=%llu ns_max=%llu scanned_pages=%llu migrated_pages=%llu"
+	print("BENCH contig mode=%s memory=%s step=%u total=%llu ns_min=%llu ns_mean=%llu "
+	      "ns_p25=%llu ns_p50=%llu"
+	      " ns_p75=%llu ns_p90=%llu ns_p95=%llu ns_p99=%llu ns_max=%llu scanned_pages=%llu "
+	      "migrated_pages=%llu"
 	      " candidates=%llu verified=%u\n",
-	      leg->search->name, memory_names[leg->memory], STEP, (unsigned long long)(first + count),
-	      (unsigned long long)sorted[0], (unsigned long long)mean(sorted, count),
-	      (unsigned long long)quantile(sorted, count, 25), (unsigned long long)quantile(sorted, count, 50),
-	      (unsigned long long)quantile(sorted, count, 75), (unsigned long long)quantile(sorted, count, 90),
-	      (unsigned long long)quantile(sorted, count, 95), (unsigned long long)quantile(sorted, count, 99),
-	      (unsigned long long)sorted[count - 1], (unsigned long long)stats->scanned,
-	      (unsigned long long)stats->moved.pages, (unsigned long long)stats->candidates, leg->verified);
+	      leg->search->name, memory_names[leg->memory], STEP, (first + count), sorted[0],
+	      mean(sorted, count), quantile(sorted, count, 25), quantile(sorted, count, 50),
+	      quantile(sorted, count, 75), quantile(sorted, count, 90), quantile(sorted, count, 95),
+	      quantile(sorted, count, 99), sorted[count - 1], stats->scanned, stats->moved.pages,
+	      stats->candidates, leg->verified);
 }
 
-/* The first search is the baseline; beside it the one that the machine uses. */
+/* Report the gain of the search that the machine uses over the first search, the baseline. */
 static void note_gain(void)
 {
 	const struct leg *before = &legs[0], *ours = before;
@@ -394,9 +425,10 @@ static void note_gain(void)
 		if (legs[i].search == contig_search_selected())
 			ours = &legs[i];
 	if (ours != before && before->pages > 0 && ours->pages > 0)
-		page_gain("contig", "1 GiB in %s memory: %s %llu us, %s %llu us", memory_names[ours->memory], ours->search->name,
-			  (unsigned long long)(mean(ours->ns, ours->pages) / NS_PER_US), before->search->name,
-			  (unsigned long long)(mean(before->ns, before->pages) / NS_PER_US));
+		sheet_gain("contig", "1 GiB in %s memory: %s %llu us, %s %llu us",
+			   memory_names[ours->memory], ours->search->name,
+			   (mean(ours->ns, ours->pages) / NS_PER_US), before->search->name,
+			   (mean(before->ns, before->pages) / NS_PER_US));
 }
 
 static bool run_memory(unsigned memory)
@@ -406,7 +438,8 @@ static bool run_memory(unsigned memory)
 
 	for (searches = 0; searches < SEARCHES_MAX && contig_searches[searches].name;)
 		searches++;
-	print("Making 1 GiB pages at run time (Gorman, \"Assume huge tail pages are valid when allocating contiguous pages\","
+	print("Making 1 GiB pages at run time (Gorman, \"Assume huge tail pages are valid when "
+	      "allocating contiguous pages\","
 	      " 2023-04)\nmemory %s, %u CPUs\n",
 	      memory_names[memory], cpumask_weight(&cpus_online));
 	for (unsigned i = 0; i < searches; i++) {
@@ -447,4 +480,5 @@ static bool bench_contig(void)
 	return ok;
 }
 
-BENCH(contig, "make 1 GiB pages at run time, with the searches of S4 and by an index", bench_contig);
+BENCH(contig, "make 1 GiB pages at run time, with the searches of S4 and by an index",
+      bench_contig);

@@ -1,8 +1,8 @@
-/* What the CPU's counters saw: see counters.h. */
+/* The CPU's counters, for benchmarks; see counters.h. */
 #include "tests/bench/counters.h"
 
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 
 unsigned counters_turns(void)
 {
@@ -39,7 +39,8 @@ void counters_text(const struct counters *c, char *text, size_t size)
 
 	format(text, size, "none");
 	for (unsigned i = 0; i < events && at < size; i++)
-		at += (size_t)format(text + at, size - at, "%s%s:%llu", i ? "," : "", names[i], (unsigned long long)c->value[i]);
+		at += (size_t)format(text + at, size - at, "%s%s:%llu", i ? "," : "", names[i],
+				     c->value[i]);
 }
 
 void counters_print(const struct counters *c, u64 units)
@@ -49,13 +50,13 @@ void counters_print(const struct counters *c, u64 units)
 	u64 cycles = 0, instructions = 0;
 
 	for (unsigned i = 0; i < events; i++) {
-		print("%s%s %llu", i ? ", " : "", names[i], (unsigned long long)(c->value[i] / units));
+		print("%s%s %llu", i ? ", " : "", names[i], (c->value[i] / units));
 		if (strcmp(names[i], "cycles") == 0)
 			cycles = c->value[i];
 		if (strcmp(names[i], "instructions") == 0)
 			instructions = c->value[i];
 	}
 	if (cycles)
-		print(", IPC %llu.%02llu", (unsigned long long)(instructions / cycles),
-		      (unsigned long long)(instructions * 100 / cycles % 100));
+		print(", IPC %llu.%02llu", (instructions / cycles),
+		      (instructions * 100 / cycles % 100));
 }

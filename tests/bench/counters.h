@@ -1,4 +1,4 @@
-/* What the CPU's counters saw of a piece of work, as benchmarks print it (<arch/pmu.h>). */
+/* The CPU's counters over a piece of work, in the form that benchmarks print (<arch/pmu.h>). */
 #pragma once
 
 #include <arch/pmu.h>
@@ -7,10 +7,13 @@ enum { COUNTERS_TEXT = 320 };
 
 struct counters {
 	u64 value[PMU_EVENTS_MAX];
-	bool counted; /* every turn was */
+	bool counted; /* every turn was counted */
 };
 
-/* How many times the work is done until every event has been counted; 0: there are no counters, counters_missing() says why. */
+/*
+ * Number of times the work must be done until every event has been counted. 0 if there are no
+ * counters; counters_missing() then says why.
+ */
 unsigned counters_turns(void);
 const char *counters_missing(void);
 
@@ -18,8 +21,8 @@ void counters_begin(struct counters *c);
 void counters_start(struct counters *c, unsigned turn);
 void counters_stop(struct counters *c, unsigned turn);
 
-/* "cycles:N,instructions:N,...", or "none", for a record. */
+/* Make the text of a record: "cycles:N,instructions:N,...", or "none". */
 void counters_text(const struct counters *c, char *text, size_t size);
 
-/* For people: each event per `units`, and instructions a cycle. */
+/* Print, for people, each event per `units`, and instructions per cycle. */
 void counters_print(const struct counters *c, u64 units);

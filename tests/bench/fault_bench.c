@@ -1,52 +1,70 @@
 /*
- * Demand faults over a large region of huge pages: S2's own test (Arora, "mm/clear_huge_page: use multi-page
- * clearing", 2023-04: mmap(MAP_HUGETLB) of 64 GiB, touched page by page by one task: fault_bytes=64G), with 1, 2, 4 ... all CPUs.
+ * Demand faults over a large region of huge pages, the test of the multi-page clearing series
+ * (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04). There it is mmap(MAP_HUGETLB) of
+ * 64 GiB, touched page by page by one task (here fault_bytes=64G). It runs with 1, 2, 4 ... all
+ * CPUs.
  *
- *   pieces   4K: steps of 4 KiB, as Linux before the series; extents: of 32 MiB at most; whole: a 1 GiB page as one instruction
- *   change   against 4K with the same instruction, by medians. rep stosb comes first, then each other instruction (one CPU)
- *   default  what the machine chose for itself, with all the CPUs of the row for a 1 GiB page: compared with nothing
- *   besides  what a fault takes besides clearing: the first run's time less that of clearing as many pages of the pool, alone.
- *            With one CPU and -icount shift=0 a nanosecond is an instruction: `make bench-icount`
+ *   pieces   4K: steps of 4 KiB, as Linux before the series; extents: of 32 MiB at most; whole: a 1
+ *            GiB page as one instruction
+ *   change   against 4K with the same instruction, by medians; rep stosb comes first, then each
+ *            other instruction (one CPU)
+ *   default  the machine's own choice, with all the CPUs of the row for a 1 GiB page; not compared
+ *            with anything
+ *   besides  cost of a fault besides clearing: the first run's time less that of clearing as many
+ *            pages of the pool, alone; with one CPU and -icount shift=0 a nanosecond is an
+ *            instruction: `make bench-icount`
  *
- * Ways take turns, fault_runs= times, another one first each time; the median counts, and the lowest and the highest are shown. One
- * CPU's time is its own, as the series' task-clock is (clock_cpu_ns(); a kernel's is the clock), that of several the clock's.
+ * Ways take turns, fault_runs= times, with another one first each time. The median counts, and the
+ * lowest and the highest are shown. With one CPU the time is that CPU's own, as the series'
+ * task-clock is (clock_cpu_ns(); in a kernel that is the clock). With several CPUs it is the
+ * clock's.
  *
- * The pool is grown before the clock starts, as hugetlb's is, and once before everything so that the host has backed it. A leg that
- * does not bring each page exactly once, or needs more than one round to unmap them all, fails.
+ * The pool is grown before the clock starts, as hugetlb's is, and touched once before all runs so
+ * that the host has backed it. A leg fails if it does not fault in each page exactly once, or needs
+ * more than one round to unmap them all.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "mm/account.h"
-#include "mm/clear.h"
-#include "mm/pool.h"
-#include "mm/section.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "mm/clear/clear.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/zone/section.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/sort.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
-#define BUDGET_NS (10 * NS_PER_S) /* for the runs of one size and number of CPUs beyond the least: of this CPU's own time ... */
-#define LIMIT_NS (40 * NS_PER_S)  /* ... and by the clock */
+/* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
+#define BUDGET_NS (10 * NS_PER_S)
+#define LIMIT_NS  (40 * NS_PER_S) /* ... and by the clock */
 
 static u64 fault_bytes = GIB(1), fault_runs;
-static unsigned fault_size, fault_mode, fault_insn;
+static unsigned fault_size, fault_pieces, fault_insn;
 static bool fault_warm = true;
-OPTION_U64(fault_bytes, fault_bytes, MIB(2), TIB(16), "region of the fault benchmark, as far as it fits (64G in the original)");
-OPTION_U64(fault_runs, fault_runs, 0, RUNS_MAX, "times each way of the fault benchmark is measured, in turns; 0: three to seven, by time");
+OPTION_U64(fault_bytes, fault_bytes, MIB(2), TIB(16),
+	   "region of the fault benchmark, as far as it fits (64G in the original)");
+OPTION_U64(
+	fault_runs, fault_runs, 0, RUNS_MAX,
+	"times each way of the fault benchmark is measured, in turns; 0: three to seven, by time");
 OPTION_CHOICE(fault_size, fault_size, "all|2M|1G", "pages that the fault benchmark touches");
-OPTION(fault_mode, .values = "all", .rows = clear_modes, .row_bytes = sizeof(clear_modes[0]), .parse = option_parse_choice,
-       .target = &fault_mode, .help = "which way of clearing the fault benchmark measures");
-OPTION(fault_insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]), .parse = option_parse_choice,
-       .target = &fault_insn, .help = "which instruction the fault benchmark measures");
-OPTION_BOOL(fault_warm, fault_warm, "have the host back all memory before the fault benchmark, and measure clearing alone");
+OPTION_CHOICE(fault_pieces, fault_pieces, "all|4K|extents|whole",
+	      "in which pieces pages of the fault benchmark are cleared");
+OPTION(fault_insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
+       .parse = option_parse_choice, .target = &fault_insn,
+       .help = "which instruction the fault benchmark measures");
+OPTION_BOOL(fault_warm, fault_warm,
+	    "have the host back all memory before the fault benchmark, and measure clearing alone");
 
 /* One way of clearing, for one size and number of CPUs. */
 struct way {
@@ -58,7 +76,7 @@ struct way {
 	struct counters counters;
 };
 
-/* What a record says. */
+/* The content of one record. */
 struct leg {
 	const char *mode, *insn;
 	u64 page, pages, extent;
@@ -68,17 +86,17 @@ struct leg {
 };
 
 static struct leg legs[RECORDS_MAX];
-static unsigned leg_count, turns; /* turns: legs so far, in their order */
+static unsigned leg_count, turns; /* turns: number of legs so far, which is the order of a leg */
 
 static struct pool *pool_for(u64 page)
 {
 	return page == GIB(1) ? &pool_1g : &pool_2m;
 }
 
-/* ---- what is timed ---- */
+/* ---- the timed work ---- */
 
 struct region {
-	char *addr; /* the mapping, or NULL: the pages themselves are cleared */
+	char *addr; /* the mapping, or NULL if the pages themselves are cleared */
 	struct page **page;
 	u64 bytes; /* of a page */
 	struct clear_how how;
@@ -102,8 +120,12 @@ static void clear_only(u64 first, u64 last, void *arg)
 
 static u64 timed(void (*fn)(u64, u64, void *), struct region *r, u64 pages, unsigned cpus)
 {
-	struct padata_mt_job job = {
-		.thread_fn = fn, .arg = r, .size = pages, .min_chunk = 1, .max_threads = cpus, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = fn,
+				    .arg = r,
+				    .size = pages,
+				    .min_chunk = 1,
+				    .max_threads = cpus,
+				    .node = NODE_NONE};
 	u64 (*const clock)(void) = cpus == 1 ? clock_cpu_ns : clock_ns;
 	const u64 start = clock();
 
@@ -111,7 +133,7 @@ static u64 timed(void (*fn)(u64, u64, void *), struct region *r, u64 pages, unsi
 	return MAX(clock() - start, 1);
 }
 
-/* As many pages of the pool, cleared and nothing else; 0: none is free. */
+/* Time to clear as many pages of the pool and nothing else; 0 if none is free. */
 static u64 time_clear(const struct leg *leg, const struct clear_how *how)
 {
 	static struct page *pages[2048];
@@ -144,8 +166,11 @@ static u64 rounds_so_far(void)
 	return stats.flushes;
 }
 
-/* Map, touch every page, unmap. What is counted is counted between `count` turns of the counters; NULL: nothing. */
-static bool touch_region(struct leg *leg, const struct clear_how *how, struct counters *counters, unsigned turn)
+/*
+ * Map, touch every page, unmap. If `counters` is not NULL, turn `turn` of it counts the touching.
+ */
+static bool touch_region(struct leg *leg, const struct clear_how *how, struct counters *counters,
+			 unsigned turn)
 {
 	struct region r = {.bytes = leg->page};
 	u64 start;
@@ -175,7 +200,9 @@ static bool touch_region(struct leg *leg, const struct clear_how *how, struct co
 
 static u64 besides(const struct leg *leg)
 {
-	return leg->clear_ns && leg->ns > leg->clear_ns ? (leg->ns - leg->clear_ns) * leg->cpus / leg->pages : 0;
+	return leg->clear_ns && leg->ns > leg->clear_ns
+		       ? (leg->ns - leg->clear_ns) * leg->cpus / leg->pages
+		       : 0;
 }
 
 static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
@@ -183,7 +210,11 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	struct leg *leg = &legs[MIN(leg_count, RECORDS_MAX - 1)];
 	bool ok = true;
 
-	*leg = (struct leg){.mode = way->how.mode->name, .insn = way->insn, .page = page, .pages = pages, .cpus = cpus};
+	*leg = (struct leg){.mode = way->how.mode->name,
+			    .insn = way->insn,
+			    .page = page,
+			    .pages = pages,
+			    .cpus = cpus};
 	leg->extent = way->how.mode->by_page ? PAGE_SIZE : way->how.extent;
 	leg->run = way->runs + 1;
 	leg->turn = turns++;
@@ -191,8 +222,8 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 		leg->clear_ns = time_clear(leg, &way->how);
 	ok = touch_region(leg, &way->how, NULL, 0);
 	if (!ok)
-		pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", (unsigned long long)pages,
-		       (unsigned long long)leg->faults, (unsigned long long)leg->unmap_rounds);
+		pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", pages, leg->faults,
+		       leg->unmap_rounds);
 	leg->besides_ns = besides(leg);
 	if (way->runs == 0) {
 		way->clear_ns = leg->besides_ns;
@@ -204,7 +235,7 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	return ok;
 }
 
-/* The counted runs are no measured ones: starting and reading counters takes time. */
+/* Counted runs are not timed, because starting and reading counters takes time. */
 static bool run_counted(struct way *way, u64 page, u64 pages, unsigned first_leg)
 {
 	struct leg leg = {.page = page, .pages = pages, .cpus = 1};
@@ -214,7 +245,8 @@ static bool run_counted(struct way *way, u64 page, u64 pages, unsigned first_leg
 		if (!touch_region(&leg, &way->how, &way->counters, turn))
 			return false;
 	for (unsigned i = first_leg; i < leg_count; i++)
-		if (legs[i].run == 1 && legs[i].insn == way->insn && legs[i].mode == way->how.mode->name &&
+		if (legs[i].run == 1 && legs[i].insn == way->insn &&
+		    legs[i].mode == way->how.mode->name &&
 		    legs[i].extent == (way->how.mode->by_page ? PAGE_SIZE : way->how.extent))
 			counters_text(&way->counters, legs[i].pmu, sizeof(legs[i].pmu));
 	return true;
@@ -227,10 +259,20 @@ struct rows {
 	unsigned ways;
 };
 
+static bool pieces_wanted(const char *pieces)
+{
+	static const char *const names[] = {"all", "4K", "extents", "whole"};
+
+	return fault_pieces == 0 || strcmp(names[fault_pieces], pieces) == 0;
+}
+
 static void add_way(struct rows *rows, const char *insn, const char *pieces, struct clear_how how)
 {
-	struct way *way = &rows->way[rows->ways++];
+	struct way *way = &rows->way[rows->ways];
 
+	if (!pieces_wanted(pieces))
+		return;
+	rows->ways++;
 	way->insn = insn;
 	way->pieces = pieces;
 	way->how = how;
@@ -238,32 +280,20 @@ static void add_way(struct rows *rows, const char *insn, const char *pieces, str
 	counters_begin(&way->counters);
 }
 
-static bool mode_wanted(const struct clear_mode *mode)
-{
-	return fault_mode == 0 || &clear_modes[fault_mode - 1] == mode;
-}
-
 static void add_insn(struct rows *rows, const struct clear_insn *insn, u64 page)
 {
-	const struct clear_mode *steps = &clear_modes[0], *extents = &clear_modes[1];
-	struct clear_how how = {.insn = {insn, insn, insn}, .threads = 1};
+	struct clear_how how = {.mode = &clear_modes[0], .insn = {insn, insn, insn}, .threads = 1};
 
-	if (mode_wanted(steps)) {
-		how.mode = steps;
-		add_way(rows, insn->name, "4K", how);
-	}
-	if (!mode_wanted(extents))
-		return;
-	how.mode = extents;
+	add_way(rows, insn->name, "4K", how);
+	how.mode = &clear_modes[1];
 	how.extent = CLEAR_EXTENT;
 	add_way(rows, insn->name, "extents", how);
-	if (page > CLEAR_EXTENT) {
-		how.extent = CLEAR_WHOLE;
+	how.extent = CLEAR_WHOLE;
+	if (page > CLEAR_EXTENT)
 		add_way(rows, insn->name, "whole", how);
-	}
 }
 
-/* Every instruction with one CPU, rep stosb alone with more. */
+/* Add every instruction with one CPU, and only the first (rep stosb) with more. */
 static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 {
 	struct clear_how chosen = clear_how_selected();
@@ -277,7 +307,7 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 	}
 	for (unsigned n = 0; (insn = insn_in_turn(n)) && (n == 0 || cpus == 1); n++)
 		add_insn(rows, insn, page);
-	if (fault_mode)
+	if (fault_pieces)
 		return;
 	chosen.threads = chosen.mode->parallel ? cpus : 1;
 	add_way(rows, "default", chosen.mode->by_page ? "4K" : "extents", chosen);
@@ -287,8 +317,7 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 
 static void print_fixed(const char *before, u64 thousandths, const char *behind)
 {
-	print("%s%llu.%03llu%s", before, (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000),
-	      behind);
+	print("%s%llu.%03llu%s", before, (thousandths / 1000), (thousandths % 1000), behind);
 }
 
 static u64 rate(u64 bytes, u64 ns)
@@ -306,11 +335,12 @@ static u64 median(const struct way *way)
 	return way->runs ? ns[way->runs / 2] : 0;
 }
 
-/* Of the same instruction, in steps of 4 KiB. */
+/* The way with the same instruction in steps of 4 KiB. */
 static const struct way *before(const struct rows *rows, const struct way *after)
 {
 	for (unsigned i = 0; i < rows->ways; i++)
-		if (rows->way[i].how.mode->by_page && rows->way[i].insn == after->insn && &rows->way[i] != after)
+		if (rows->way[i].how.mode->by_page && rows->way[i].insn == after->insn &&
+		    &rows->way[i] != after)
 			return &rows->way[i];
 	return NULL;
 }
@@ -320,10 +350,11 @@ static void print_change(const struct way *from, const struct way *to)
 	const s64 change = (s64)(median(from) * 1000 / MAX(median(to), 1)) - 1000;
 	const u64 size = (u64)(change < 0 ? -change : change);
 
-	print(" %c%llu.%llu%%", change < 0 ? '-' : '+', (unsigned long long)(size / 10), (unsigned long long)(size % 10));
+	print(" %c%llu.%llu%%", change < 0 ? '-' : '+', (size / 10), (size % 10));
 }
 
-static void print_way(const struct rows *rows, const struct way *way, u64 page, u64 pages, unsigned cpus)
+static void print_way(const struct rows *rows, const struct way *way, u64 page, u64 pages,
+		      unsigned cpus)
 {
 	u64 fastest = way->ns[0], slowest = way->ns[0];
 
@@ -331,8 +362,8 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 		fastest = MIN(fastest, way->ns[i]);
 		slowest = MAX(slowest, way->ns[i]);
 	}
-	print("  %s   %-8s %-8s %5u %7llu %4u ", page == GIB(1) ? "1G" : "2M", way->insn, way->pieces, cpus,
-	      (unsigned long long)pages, way->runs);
+	print("  %s   %-8s %-8s %5u %7llu %4u ", page == GIB(1) ? "1G" : "2M", way->insn,
+	      way->pieces, cpus, pages, way->runs);
 	print_fixed("  ", rate(pages * page, median(way)), "");
 	print_fixed(" (", rate(pages * page, slowest), "");
 	print_fixed(" to ", rate(pages * page, fastest), ") GB/s");
@@ -340,9 +371,9 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 		print_change(before(rows, way), way);
 	print_fixed("; ", median(way) / pages, " us/fault");
 	if (fault_warm)
-		print(", besides %llu ns", (unsigned long long)way->clear_ns);
+		print(", besides %llu ns", way->clear_ns);
 	print_fixed("; unmap ", way->unmap_ns / 1000, " ms");
-	print(", %llu round\n", (unsigned long long)way->unmap_rounds);
+	print(", %llu round\n", way->unmap_rounds);
 }
 
 static void print_counters(const struct rows *rows, u64 page, u64 pages)
@@ -350,7 +381,8 @@ static void print_counters(const struct rows *rows, u64 page, u64 pages)
 	for (unsigned i = 0; i < rows->ways; i++) {
 		const struct way *way = &rows->way[i];
 
-		print("  %s   %-8s %-8s counted, a page: ", page == GIB(1) ? "1G" : "2M", way->insn, way->pieces);
+		print("  %s   %-8s %-8s counted, a page: ", page == GIB(1) ? "1G" : "2M", way->insn,
+		      way->pieces);
 		counters_print(&way->counters, pages);
 		print("\n");
 	}
@@ -361,12 +393,12 @@ static void record(const struct leg *leg)
 	char extent[16];
 
 	clear_extent_name(leg->extent, extent, sizeof(extent));
-	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u turn=%u faults=%llu ns=%llu clear_ns=%llu"
+	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u "
+	      "turn=%u faults=%llu ns=%llu clear_ns=%llu"
 	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s\n",
-	      leg->mode, leg->insn, leg->page == GIB(1) ? "1G" : "2M", extent, leg->cpus, leg->cpus == 1 ? "cpu" : "wall",
-	      (unsigned long long)leg->pages, leg->run,
-	      leg->turn, (unsigned long long)leg->faults, (unsigned long long)leg->ns, (unsigned long long)leg->clear_ns,
-	      (unsigned long long)leg->besides_ns, (unsigned long long)leg->unmap_ns, (unsigned long long)leg->unmap_rounds,
+	      leg->mode, leg->insn, leg->page == GIB(1) ? "1G" : "2M", extent, leg->cpus,
+	      leg->cpus == 1 ? "cpu" : "wall", leg->pages, leg->run, leg->turn, leg->faults,
+	      leg->ns, leg->clear_ns, leg->besides_ns, leg->unmap_ns, leg->unmap_rounds,
 	      leg->pmu[0] ? leg->pmu : "none");
 }
 
@@ -376,8 +408,8 @@ static bool another_run(unsigned run, u64 start, u64 cpu_start)
 {
 	if (fault_runs)
 		return run < fault_runs;
-	return run < RUNS_LEAST ||
-	       (run < RUNS && clock_cpu_ns() - cpu_start < BUDGET_NS && clock_ns() - start < LIMIT_NS);
+	return run < RUNS_LEAST || (run < RUNS && clock_cpu_ns() - cpu_start < BUDGET_NS &&
+				    clock_ns() - start < LIMIT_NS);
 }
 
 static bool run_cpus(u64 page, u64 pages, unsigned cpus)
@@ -404,15 +436,18 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 static bool run_size(u64 page)
 {
 	const unsigned all = cpumask_weight(&cpus_online);
-	const u64 grown = pool_grow(pool_for(page), hvo_mode_selected(), MAX(fault_bytes / page, 1));
+	const u64 grown =
+		pool_grow(pool_for(page), hvo_mode_selected(), MAX(fault_bytes / page, 1));
 	bool ok = true;
 	void *once;
 
 	if (grown == 0) {
-		print("  %s   left out: no free memory for one page\n", page == GIB(1) ? "1G" : "2M");
+		print("  %s   left out: no free memory for one page\n",
+		      page == GIB(1) ? "1G" : "2M");
 		return true;
 	}
-	once = fault_warm ? huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE) : NULL; /* has the host back it */
+	/* so that the host backs it */
+	once = fault_warm ? huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE) : NULL;
 	if (once)
 		huge_unmap(once);
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
@@ -427,8 +462,10 @@ static bool bench_fault(void)
 
 	leg_count = 0;
 	turns = 0;
-	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page clearing\", 2023-04)\n\n"
-	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), change against 4K\n");
+	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page "
+	      "clearing\", 2023-04)\n\n"
+	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), "
+	      "change against 4K\n");
 	if (fault_size != 2)
 		ok &= run_size(MIB(2));
 	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
@@ -442,4 +479,7 @@ static bool bench_fault(void)
 	return ok;
 }
 
-BENCH(fault, "touch a region of 2 MiB and 1 GiB pages, cleared in steps and in extents, with 1 to all CPUs (S2)", bench_fault);
+BENCH(fault,
+      "touch a region of 2 MiB and 1 GiB pages, cleared in steps and in extents, with 1 to all "
+      "CPUs (S2)",
+      bench_fault);

@@ -1,5 +1,5 @@
 /*
- * Payloads that hang on purpose, so that it can be seen that somebody notices: payload=hang, payload=stuck,
+ * Payloads that hang on purpose, to show that the kernel notices: payload=hang, payload=stuck,
  * payload=patient; and one that panics while it is disturbed: payload=asked.
  */
 #include "tests/bench/hang.h"
@@ -9,10 +9,10 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/call.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/string.h"
+#include "kernel/core/call.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
 
 static u32 hanging;
 
@@ -25,7 +25,7 @@ static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 		cpu_relax();
 }
 
-/* CPU 1 never ends, and this one waits as long as it takes, saying so. */
+/* CPU 1 never ends its work, and this CPU waits without a limit, logging that it does. */
 static void wait_patiently(void)
 {
 	if (work_start(1, hang_with_interrupts_off, NULL) == 0)
@@ -41,7 +41,7 @@ static __noreturn void ask_for_ever(void *unused)
 		cpu_where(0, where, ARRAY_LEN(where), NS_PER_S);
 }
 
-/* A panic while all others ask this CPU where it is, by NMI. */
+/* Panic while all other CPUs ask this one where it is, by NMI. */
 static void panic_asked(void)
 {
 	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
@@ -55,7 +55,7 @@ static void answer(void *unused)
 	(void)unused;
 }
 
-/* CPU 1 does not take the call. */
+/* Call CPU 1, which does not answer. */
 static void get_stuck(void)
 {
 	if (work_start(1, hang_with_interrupts_off, NULL) < 0)

@@ -1,11 +1,15 @@
-/* Payloads that hang: hang.c; mistakes for sanitizers: san_broken.c. */
+/* Payloads that hang (hang.c), and mistakes for sanitizers (san_broken.c). */
 #pragma once
 
 /*
- * Hang as named: "hang", this CPU with interrupts off; "stuck", CPU 1 while this one waits for it; "patient", the same
- * without an end to its patience; "asked", a panic while others ask this CPU where it is. Else returns.
+ * Hang in the named way, or return if `name` is none of these. "hang": this CPU, with interrupts
+ * off. "stuck": CPU 1, while this CPU waits for it. "patient": the same, but the wait has no limit.
+ * "asked": a panic while other CPUs ask this one where it is.
  */
 void payload_hang(const char *name);
 
-/* "san-shift", "san-free-frame" ... (san_broken.c): one such mistake. Else, and if nobody notices, returns. */
+/*
+ * Make one mistake, named "san-shift", "san-free-frame" ... (san_broken.c). Returns if `name` is
+ * none of them, or if nothing catches the mistake.
+ */
 void payload_sanitizers(const char *name);

@@ -1,21 +1,26 @@
 /*
- * How long the locks of a zone and a pool are held while very many huge pages are given to a pool and taken back: what all other
- * CPUs that want memory wait for. The pages are records only (tests/kernel/huge_records.h), so that a TiB of them fits everywhere.
+ * How long the locks of a zone and a pool are held while very many huge pages are given to a pool
+ * and taken back. All other CPUs that want memory wait for these locks. The pages are records only
+ * (tests/kernel/huge_records.h), so that a TiB of them fits everywhere.
  *
- *	make host-native && build/host/native/ashlar-host -x -m 1G -k 'bench=holds pages=500000 runs=5'
+ *	make host-native && build/host/native/ashlar-host -x -m 1G \
+ *		-k 'bench=holds pages=500000 runs=5'
  *
- *	BENCH holds op=grow|shrink pages=N done=N run=R ns=T zone_ns=T zone_records=N zone_in=FUNCTION pool_ns=T pool_records=N
- *	      pool_in=FUNCTION
+ *	BENCH holds op=grow|shrink pages=N done=N run=R ns=T zone_ns=T zone_records=N
+ *	      zone_in=FUNCTION pool_ns=T pool_records=N pool_in=FUNCTION
  *
- * Times of holds are of the CPU, not of the clock: hosted, what the host gave to others is not in them.
+ * Times of holds are CPU time, not clock time. Hosted, they exclude the time that the host gave to
+ * other processes.
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/lock.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/lock_holds.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/run/bench.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/huge_records.h"
 
@@ -39,25 +44,24 @@ static void turn_end(struct turn *turn)
 
 static void print_lock(const char *lock, const struct lock_holds *holds)
 {
-	print("  %s %5llu.%03llu us, %6llu records in %-16s", lock, (unsigned long long)(holds->ns.most / NS_PER_US),
-	      (unsigned long long)(holds->ns.most % NS_PER_US), (unsigned long long)holds->work.most,
-	      lock_function(holds->ns.taken_at));
+	print("  %s %5llu.%03llu us, %6llu records in %-16s", lock, (holds->ns.most / NS_PER_US),
+	      (holds->ns.most % NS_PER_US), holds->work.most, lock_function(holds->ns.taken_at));
 }
 
 static void record_lock(const char *lock, const struct lock_holds *holds)
 {
-	print(" %s_ns=%llu %s_records=%llu %s_in=%s", lock, (unsigned long long)holds->ns.most, lock,
-	      (unsigned long long)holds->work.most, lock, lock_function(holds->ns.taken_at));
+	print(" %s_ns=%llu %s_records=%llu %s_in=%s", lock, holds->ns.most, lock, holds->work.most,
+	      lock, lock_function(holds->ns.taken_at));
 }
 
 static void print_turn(const struct turn *turn, const char *op, u64 run)
 {
-	print("  %-6s %7llu %7llu.%03llu ms", op, (unsigned long long)turn->done, (unsigned long long)(turn->ns / NS_PER_MS),
-	      (unsigned long long)(turn->ns / NS_PER_US % 1000));
+	print("  %-6s %7llu %7llu.%03llu ms", op, turn->done, (turn->ns / NS_PER_MS),
+	      (turn->ns / NS_PER_US % 1000));
 	print_lock("zone", &turn->zone);
 	print_lock("pool", &turn->pool);
-	print("\nBENCH holds op=%s pages=%llu done=%llu run=%llu ns=%llu", op, (unsigned long long)turn->pages,
-	      (unsigned long long)turn->done, (unsigned long long)run, (unsigned long long)turn->ns);
+	print("\nBENCH holds op=%s pages=%llu done=%llu run=%llu ns=%llu", op, turn->pages,
+	      turn->done, run, turn->ns);
 	record_lock("zone", &turn->zone);
 	record_lock("pool", &turn->pool);
 	print("\n");
@@ -87,11 +91,14 @@ static bool bench_holds(void)
 
 	a = huge_records_borrow(hvo_pages);
 	if (!a) {
-		print("  # skipped: this machine cannot lend memory for the records of %llu pages\n", (unsigned long long)hvo_pages);
+		print("  # skipped: this machine cannot lend memory for the records of %llu "
+		      "pages\n",
+		      hvo_pages);
 		verdict_count(0, 0, 1);
 		return true;
 	}
-	print("Longest holds of the locks of a zone and a pool, %llu pages of 2 MiB\n\n", (unsigned long long)hvo_pages);
+	print("Longest holds of the locks of a zone and a pool, %llu pages of 2 MiB\n\n",
+	      hvo_pages);
 	option_set_for_now(option_find("lock_holds"), "on", &saved);
 	for (u64 run = 1; run <= hvo_runs; run++)
 		ok &= run_turns(a, run);
@@ -100,4 +107,7 @@ static bool bench_holds(void)
 	return ok;
 }
 
-BENCH(holds, "the longest holds of the locks of zone and pool, growing and shrinking a pool (pages=, runs=)", bench_holds);
+BENCH(holds,
+      "the longest holds of the locks of zone and pool, growing and shrinking a pool (pages=, "
+      "runs=)",
+      bench_holds);

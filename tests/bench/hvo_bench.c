@@ -1,53 +1,74 @@
 /*
- * The S0 table: what it costs to grow and shrink a pool of huge pages in each HVO mode, and what it saves.
+ * The table of the HVO series (Kravetz 2023): the cost of growing and shrinking a pool of huge
+ * pages in each HVO mode, and the frames that each mode saves.
  *
- * Every leg starts from a reset state: all sections closed, then as many opened as the leg needs, in its mode's style, outside
- * the clock. Each leg is done once unmeasured first, so that the host behind a virtual machine has backed the memory,
- * and each leg says whether its blocks were fresh; where no section can be closed (small machines) it says `again`.
+ * Every leg starts from a reset state. All sections are closed, then as many as the leg needs are
+ * opened in its mode's style, untimed. Each mode runs once unmeasured first, so that the host
+ * behind a virtual machine has backed the memory. Each leg reports whether its blocks were fresh;
+ * where no section can be closed (small machines) it reports `again`.
  *
- *   source=fresh      never allocated since their section was opened: bare for on, under a PMD leaf for the baselines
- *   source=recycled   every block was split to order 0, every page written, freed, and the per-CPU lists drained
+ *   source=fresh      never allocated since their section was opened: bare for on, under a PMD leaf
+ *                     for the baselines
+ *   source=recycled   every block was split to order 0, every page written and freed, and the
+ *                     per-CPU lists drained
  *   source=again      grown and shrunk once before
  *
- * Debt: what a mode postpones is printed beside it. debt_open: opening the sections before. debt_split: allocating
- * every returned block as two order-8 pages after, that is, giving it all its struct pages.
+ * Debt is the work that a mode postpones; it is printed beside the mode. debt_open: opening the
+ * sections beforehand. debt_split: allocating every returned block afterwards as two order-8 pages,
+ * which gives it all its struct pages.
  *
- * runs=N: every mode is measured N times, in turns, so that a slow moment of the host meets all; the table shows medians,
- * the records every run. hist=1, csv=1: single pages (hvo_pages.c).
+ * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
+ * The table shows medians, the records every run. hist=1, csv=1: single pages (hvo_pages.c).
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/call.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/verdict.h"
-#include "mm/account.h"
-#include "mm/meta.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/vmemmap.h"
+#include "kernel/console/input.h"
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/lock_holds.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 
-enum { UNBATCHED_SHARE = 16, DEBT_ORDER = BLOCK_ORDER - 1, DEBT_BLOCKS_MAX = 32768, HVO_RUNS_MAX = 21 };
+enum {
+	UNBATCHED_SHARE = 16,
+	DEBT_ORDER = BLOCK_ORDER - 1,
+	DEBT_BLOCKS_MAX = 32768,
+	HVO_RUNS_MAX = 21
+};
 
 u64 hvo_pages = 4096, hvo_runs = 1, hvo_busy;
 static u64 hvo_pages_off, hvo_pages_unbatched;
 OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark");
-OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30, "the same for the modes that need a whole memmap; 0: as many");
-OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30, "the same for the modes with a round for each page; 0: a sixteenth");
-OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX, "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
+OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30,
+	   "the same for the modes that need a whole memmap; 0: as many");
+OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
+	   "the same for the modes with a round for each page; 0: a sixteenth");
+OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX,
+	   "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
 
 static const char *hvo_modes_wanted = "";
-OPTION_TEXT(modes, hvo_modes_wanted, "modes of the hvo benchmark, commas between; none: all but parts of the series");
+OPTION_TEXT(modes, hvo_modes_wanted,
+	    "modes of the hvo benchmark, commas between; none: all but parts of the series");
 
 const char *const hvo_source_names[] = {"fresh", "recycled", "again"};
 static unsigned hvo_source = SOURCE_FRESH;
-OPTION_CHOICE(source, hvo_source, "fresh|recycled|again|all", "state of the memory that the hvo benchmark's pool takes");
+OPTION_CHOICE(source, hvo_source, "fresh|recycled|again|all",
+	      "state of the memory that the hvo benchmark's pool takes");
 
 enum { SIZE_2M, SIZE_1G };
 static unsigned hvo_size = SIZE_2M;
@@ -70,6 +91,7 @@ static void leg_begin(struct leg *leg)
 	lock_holds_forget();
 	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
+	hvo_cpus_forget();
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
 	leg->ns = clock_ns();
 }
@@ -82,6 +104,7 @@ static void leg_end(struct leg *leg)
 	shootdown_stats_read(&now);
 	leg->zone = lock_holds_read(LOCK_ZONE);
 	leg->pool = lock_holds_read(LOCK_POOL);
+	leg->threads = hvo_cpus_most();
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;
@@ -89,13 +112,19 @@ static void leg_end(struct leg *leg)
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
 }
 
-/* Blocks whose struct pages are made to see what that costs: those of more would fill the host. */
+/*
+ * Number of blocks that debt_split measures. It is limited, because the struct pages of more blocks
+ * would fill the host.
+ */
 static u64 debt_blocks(u64 pages)
 {
 	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
 }
 
-/* All returned memory as order-8 pages, chained through their private words, and back. Returns the time of the way there. */
+/*
+ * Allocate all returned memory as order-8 pages, chained through their private words, and free it.
+ * Returns the time of the allocations.
+ */
 static u64 split_debt(u64 pages)
 {
 	const u64 start = clock_ns();
@@ -122,7 +151,7 @@ static u64 split_debt(u64 pages)
 
 /* ---- legs ---- */
 
-/* Grow and shrink once from the state leg_reset() made. False if pages were lost. */
+/* Grow and shrink once from the state hvo_leg_begin() made. False if pages were lost. */
 static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *shrink)
 {
 	const u64 recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE);
@@ -134,7 +163,10 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	grow->recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE) - recycled;
 	grow->saved = pool_frames_saved(hvo_pool());
 
-	*shrink = (struct leg){.mode = mode, .pages = grow->done, .debt_open_ns = grow->debt_open_ns, .source = grow->source};
+	*shrink = (struct leg){.mode = mode,
+			       .pages = grow->done,
+			       .debt_open_ns = grow->debt_open_ns,
+			       .source = grow->source};
 	leg_begin(shrink);
 	shrink->done = pool_shrink(hvo_pool(), mode, grow->done);
 	leg_end(shrink);
@@ -143,12 +175,15 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	shrink->debt_blocks = grow->debt_blocks = debt_blocks(shrink->done);
 	grow->debt_split_ns = shrink->debt_split_ns;
 	if (shrink->done != grow->done)
-		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, (unsigned long long)shrink->done,
-		       (unsigned long long)grow->done);
+		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, shrink->done,
+		       grow->done);
 	return shrink->done == grow->done && grow->done > 0;
 }
 
-/* What one mode did in one run; records are printed after the table, so that people can read it. */
+/*
+ * Results of one mode in one run. Records are printed after the table, so that people can read the
+ * table.
+ */
 struct mode_result {
 	struct leg grow, shrink;
 	bool ran;
@@ -184,7 +219,11 @@ static bool mode_wanted(const struct hvo_mode *mode)
 	}
 }
 
-/* A round per page: once, with idle CPUs, is enough. Pages left formed: there are some only the second time. */
+/*
+ * Does the mode take part? Modes with a round for each page run only once, from fresh memory and
+ * with idle CPUs. Modes that keep pages formed run only on `again`, because only then are there
+ * such pages.
+ */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
 	if (!mode_wanted(mode) || (mode->remap_each && (hvo_busy > 0 || source != SOURCE_FRESH)))
@@ -192,8 +231,12 @@ static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 	return !mode->keep || source == SOURCE_AGAIN;
 }
 
-/* Before its first run each mode runs once unmeasured, so that the host behind a virtual machine has backed the memory. */
-static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first, struct mode_result *result)
+/*
+ * Run one mode. If `first`, run it unmeasured before, so that the host behind a virtual machine has
+ * backed the memory.
+ */
+static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
+		     struct mode_result *result)
 {
 	for (unsigned i = !first; i < 2; i++) {
 		result->grow = (struct leg){.mode = mode, .pages = pages_for(mode)};
@@ -206,7 +249,7 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first, s
 	return true;
 }
 
-/* The leg of median time: what the table shows. */
+/* The leg of median time, which the table shows. */
 static const struct leg *median(const struct mode_result *runs, size_t offset)
 {
 	const struct leg *leg[HVO_RUNS_MAX];
@@ -228,7 +271,8 @@ static const struct leg *median(const struct mode_result *runs, size_t offset)
 	return count ? leg[(count - 1) / 2] : NULL;
 }
 
-static void print_mode(const struct hvo_mode *mode, unsigned source, const struct mode_result *runs, struct reference *off)
+static void print_mode(const struct hvo_mode *mode, unsigned source, const struct mode_result *runs,
+		       struct reference *off)
 {
 	const struct leg *grow = median(runs, offsetof(struct mode_result, grow));
 	const struct leg *shrink = median(runs, offsetof(struct mode_result, shrink));
@@ -236,7 +280,8 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 	if (!grow)
 		return;
 	if (off->grow_ps == 0 && !mode->optimise)
-		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow), .shrink_ps = hvo_ps_per_page(shrink)};
+		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
+					  .shrink_ps = hvo_ps_per_page(shrink)};
 	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
 }
 

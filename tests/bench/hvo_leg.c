@@ -1,17 +1,20 @@
 /*
- * What a leg of the S0 benchmark starts from: sections closed and opened anew, blocks in the state asked for; and other CPUs
- * that are busy meanwhile. See hvo_bench.c for the states.
+ * The start of a leg of the benchmark of the HVO series (Kravetz 2023). Sections are closed and
+ * opened anew, and blocks are brought to the requested state. Also other CPUs that are busy during
+ * a leg. See hvo_bench.c for the states.
  */
 #include <arch/clock.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
-#include "mm/buddy.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 
 /* Pages of the benchmark's size that are free in one class. */
@@ -33,30 +36,39 @@ static u64 free_of_class(enum free_class class)
 	return pages;
 }
 
-/* Open sections of the mode's style until `pages` are free in it, or memory ends. */
+/* Open sections in the mode's style until `pages` are free in it, or memory ends. */
 static void open_for(const struct hvo_mode *mode, u64 pages)
 {
 	const enum section_style style = mode->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND;
 	const enum free_class class = mode->mapped ? FREE_MAPPED : FREE_BARE;
 
 	for (unsigned z = mm_kernel.zones; z-- > 0;)
-		while (free_of_class(class) < pages && section_open_next(&mm_kernel.zone[z], style) == 0)
+		while (free_of_class(class) < pages &&
+		       section_open_next(&mm_kernel.zone[z], style) == 0)
 			;
 }
 
-/* Fresh: no huge block is left, and the baselines find their sections under one leaf each, as they were initialised. */
+/*
+ * Memory is fresh if no huge block is left and, for the baselines, each section is under one leaf,
+ * as it was initialised.
+ */
 static const char *leg_source(const struct hvo_mode *mode)
 {
 	if (free_of_class(FREE_HUGE) > 0)
 		return "again";
-	for (u64 section = section_first(&mm_kernel); section < section_end(&mm_kernel) && mode->mapped; section++)
+	for (u64 section = section_first(&mm_kernel);
+	     section < section_end(&mm_kernel) && mode->mapped; section++)
 		if (section_state(&mm_kernel, section) == SECTION_OPEN &&
-		    section_style(&mm_kernel, section) == SECTION_MAPPED && !vmemmap_is_leaf(&mm_kernel, section))
+		    section_style(&mm_kernel, section) == SECTION_MAPPED &&
+		    !vmemmap_is_leaf(&mm_kernel, section))
 			return "again";
 	return "fresh";
 }
 
-/* False if no page is free in the state this mode starts from: on small machines no section can be closed. */
+/*
+ * Reset memory for a leg. False if no page is free in the state that this mode starts from; on
+ * small machines no section can be closed.
+ */
 static bool leg_reset(struct leg *leg)
 {
 	const enum free_class class = leg->mode->mapped ? FREE_MAPPED : FREE_BARE;
@@ -68,13 +80,16 @@ static bool leg_reset(struct leg *leg)
 	leg->debt_open_ns = clock_ns() - start;
 	leg->source = leg_source(leg->mode);
 	if (free_of_class(class) < leg->pages)
-		leg->pages = free_of_class(class) * 15 / 16; /* leave what META needs */
+		leg->pages = free_of_class(class) * 15 / 16; /* leaves what META needs */
 	if (leg->pages == 0 && hvo_pool()->order == GIGA_ORDER)
 		leg->pages = free_of_class(class);
 	return leg->pages > 0;
 }
 
-/* Up to `count` pages of `order`, each written if `touch`, in front of `chain`, linked through their private words. */
+/*
+ * Allocate up to `count` pages of `order`, write each if `touch`, and put them in front of `chain`,
+ * linked through their private words.
+ */
 static struct page *take_chain(unsigned order, u64 count, bool touch, struct page *chain)
 {
 	for (u64 i = 0; i < count; i++) {
@@ -91,8 +106,9 @@ static struct page *take_chain(unsigned order, u64 count, bool touch, struct pag
 }
 
 /*
- * Allocate `pages` blocks' worth of order-0 pages, write each, then all other memory in larger pieces that nobody writes to, free
- * it all, drain: every block of the machine is full and free again. Of every block, because a pool takes bare ones first.
+ * Allocate `pages` pages' worth of order-0 pages and write each. Then allocate all other memory in
+ * larger pieces, which are not written. Free it all and drain. Every block of the machine is then
+ * full and free again. It has to be every block, because a pool takes bare ones first.
  */
 static void recycle(u64 pages)
 {
@@ -108,11 +124,11 @@ static void recycle(u64 pages)
 	pcp_drain_all(&mm_kernel);
 }
 
-/* From the reset state to the leg's own source. */
+/* Bring memory from the reset state to the leg's source. */
 static void leg_prepare(struct leg *leg, unsigned source)
 {
 	if (leg->source[0] != 'f')
-		return; /* could not be reset: it stays what it is */
+		return; /* could not be reset and stays as it is */
 	if (source == SOURCE_RECYCLED)
 		recycle(leg->pages);
 	if (source == SOURCE_AGAIN) {
@@ -126,8 +142,8 @@ static void leg_prepare(struct leg *leg, unsigned source)
 bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
 	if (!leg_reset(leg)) {
-		print("  # %s: skipped: no memory of this machine can be opened %s\n", leg->mode->name,
-		      leg->mode->mapped ? "mapped" : "on demand");
+		print("  # %s: skipped: no memory of this machine can be opened %s\n",
+		      leg->mode->name, leg->mode->mapped ? "mapped" : "on demand");
 		verdict_count(0, 0, 1);
 		return false;
 	}

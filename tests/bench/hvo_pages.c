@@ -1,18 +1,23 @@
 /*
- * Pages asked for one by one: how long each takes, as a histogram (hist=1) and page by page for a spreadsheet (csv=1).
+ * The time of pages requested one by one, as a histogram (hist=1) and page by page for a
+ * spreadsheet (csv=1).
  *
- * The table of the S0 benchmark divides a batch's time by its pages; here every page is a request of its own, so a mode's rounds
- * are paid by each of them, and one that starts a deferred round, opens a section or lets META grow stands out. `take` is a user
- * taking a page out of the pool: with hvo=on and recycled memory the first one starts the round that growing left due,
- * which is the longest an allocation waits (deferred until then on purpose: the pool is kept below the bound at which its
- * own batch would have ended with that round).
+ * The table of the HVO series' benchmark divides a batch's time by its pages. Here every page is a
+ * request of its own, so each pays for a mode's rounds, and one that starts a deferred round, opens
+ * a section or makes META grow stands out.
+ *
+ * `take` is a user's request for a page of the pool. With hvo=on and recycled memory the first one
+ * starts the round that growing left due, which is the longest wait of an allocation. The round is
+ * deferred until then on purpose: the pool is kept below the bound at which its own batch would
+ * have ended with that round.
  */
 #include <arch/clock.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "mm/hugetlb/pool_use.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/bench/sort.h"
 
@@ -20,7 +25,8 @@ enum { PAGES_MAX = 4096, BUCKETS = 40, BAR_MAX = 40 };
 
 static bool want_hist, want_csv;
 OPTION_BOOL(hist, want_hist, "hvo benchmark: a histogram of the time of single pages");
-OPTION_BOOL(csv, want_csv, "hvo benchmark: the time of every single page, as comma-separated values");
+OPTION_BOOL(csv, want_csv,
+	    "hvo benchmark: the time of every single page, as comma-separated values");
 
 enum op { OP_GROW, OP_TAKE, OP_SHRINK, OPS };
 static const char *const op_names[] = {"alloc", "take", "free"};
@@ -34,10 +40,13 @@ bool hvo_pages_wanted(void)
 
 static u64 since(u64 start)
 {
-	return MIN(clock_ns() - start, 0xffffffffULL); /* what the buckets hold */
+	return MIN(clock_ns() - start, 0xffffffffULL); /* limit of the buckets */
 }
 
-/* One request for each page. Returns how many there were of each operation. */
+/*
+ * One request for each page. Returns how many pages went through all three operations, or 0 if any
+ * failed.
+ */
 static u64 measure(const struct hvo_mode *mode, u64 pages)
 {
 	u64 count = 0, taken = 0;
@@ -86,15 +95,16 @@ static void print_hist(const char *mode, const char *op, const u64 *ns, u64 coun
 			continue;
 		memset(bar, '#', length);
 		bar[length] = 0;
-		print("  below %9llu.%03llu us %6llu  %s\n", (unsigned long long)((1ULL << b) / 1000),
-		      (unsigned long long)((1ULL << b) % 1000), (unsigned long long)bucket[b], bar);
+		print("  below %9llu.%03llu us %6llu  %s\n", ((1ULL << b) / 1000),
+		      ((1ULL << b) % 1000), bucket[b], bar);
 	}
 }
 
-static void print_csv(const char *mode, const char *source, const char *op, const u64 *ns, u64 count)
+static void print_csv(const char *mode, const char *source, const char *op, const u64 *ns,
+		      u64 count)
 {
 	for (u64 i = 0; i < count; i++)
-		print("CSV hvo,%s,%s,%s,%llu,%llu\n", mode, source, op, (unsigned long long)i, (unsigned long long)ns[i]);
+		print("CSV hvo,%s,%s,%s,%llu,%llu\n", mode, source, op, i, ns[i]);
 }
 
 static void record(const struct leg *leg, const char *op, const u64 *ns, u64 count)
@@ -106,12 +116,12 @@ static void record(const struct leg *leg, const char *op, const u64 *ns, u64 cou
 		sum += ns[i];
 	}
 	sort_u64(sorted, count);
-	print("BENCH hvo_page mode=%s source=%s op=%s size=%s pages=%llu cpus=%u busy=%llu ns_min=%llu ns_mean=%llu ns_p50=%llu"
+	print("BENCH hvo_page mode=%s source=%s op=%s size=%s pages=%llu cpus=%u busy=%llu "
+	      "ns_min=%llu ns_mean=%llu ns_p50=%llu"
 	      " ns_p99=%llu ns_max=%llu flushes=%llu\n",
-	      leg->mode->name, leg->source, op, hvo_size_name(), (unsigned long long)count, cpumask_weight(&cpus_online),
-	      (unsigned long long)hvo_busy, (unsigned long long)sorted[0], (unsigned long long)(sum / count),
-	      (unsigned long long)sorted[count / 2], (unsigned long long)sorted[count * 99 / 100],
-	      (unsigned long long)sorted[count - 1], (unsigned long long)leg->stats.flushes);
+	      leg->mode->name, leg->source, op, hvo_size_name(), count,
+	      cpumask_weight(&cpus_online), hvo_busy, sorted[0], (sum / count), sorted[count / 2],
+	      sorted[count * 99 / 100], sorted[count - 1], leg->stats.flushes);
 }
 
 bool hvo_pages_run(const struct hvo_mode *mode, unsigned source, u64 pages)

@@ -1,7 +1,7 @@
-/* Order of the clearing instructions: see insns.h. */
+/* Order of the clearing instructions; see insns.h. */
 #include "tests/bench/insns.h"
 
-#include "kernel/string.h"
+#include "kernel/lib/string.h"
 
 static const struct clear_insn *insn_named(const char *name)
 {

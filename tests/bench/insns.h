@@ -6,7 +6,7 @@
 enum { INSNS_MAX = 8 };
 
 /*
- * The n-th of those that this CPU has: rep stosb first, as the series uses it (rep stosq where it is not fast), then the others in
- * their table's order. NULL behind the last.
+ * The n-th of the instructions that this CPU has. rep stosb is first, as the series uses it (rep
+ * stosq where it is not fast), then come the others in their table's order. NULL past the last.
  */
 const struct clear_insn *insn_in_turn(unsigned n);

@@ -1,23 +1,25 @@
 /*
- * Payloads that leave something behind, so that it can be seen that somebody notices:
- * payload=leak-page and others.
+ * Payloads that leave something behind, to show that the kernel notices: payload=leak-page and
+ * others.
  */
 #include "tests/bench/leaks.h"
 
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 
-#include "kernel/call.h"
-#include "kernel/string.h"
-#include "kernel/verdict.h"
-#include "mm/hvo.h"
-#include "mm/pool.h"
+#include "kernel/core/call.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
 
 enum { PAGES = 4, MAPPED = 3, TAKEN = 2, PROMISED = 3, POOL = 8 };
 
 static struct page *pages[PAGES];
 
-/* Not inlined: page_owner=on is to name it. */
+/* Not inlined, so that page_owner=on can name it. */
 static __attribute__((noinline)) void take_pages(void)
 {
 	for (unsigned i = 0; i < PAGES; i++)
@@ -48,7 +50,7 @@ static __attribute__((noinline)) void take_from_pool(struct page *taken[])
 	pool_reserve(&pool_2m, PROMISED);
 }
 
-/* As a server would that is never told to stop. */
+/* A server that is never told to stop. */
 static void serve_for_ever(void *unused)
 {
 	(void)unused;

@@ -1,9 +1,12 @@
-/* The machine page: what this run found and uses, for people and as a BENCH boot record. */
+/*
+ * The machine page: the hardware that this run found and uses, for people and as a BENCH boot
+ * record.
+ */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 void machine_print(void);
 
-/* Time from entry to ready, as the machine page has it. */
+/* Time from entry to ready, as shown on the machine page. */
 u64 machine_ready_ns(void);

@@ -1,35 +1,43 @@
 /*
- * The S1 table: making all struct pages with more and more threads per node (Jordan, "mm: parallelize
- * deferred_init_memmap()" v2, 2020-05).
+ * The table of the deferred-memmap series (Jordan, "mm: parallelize deferred_init_memmap()" v2,
+ * 2020-05): making all struct pages with more and more threads per node.
  *
  *   (   0)     before the series: one CPU of each node, no job
- *   (   1) ..  the series, with so many threads on each node
+ *   (   1) ..  the series, with this many threads on each node
  *   template   before the series, with one struct page copied
- *   ours       the series' job, struct pages streamed past the caches, memory freed a section at a time
+ *   ours       the series' job, struct pages streamed past the caches, memory freed a section at a
+ *              time
  *
- * Each measurement closes every section that can be closed and opens them again, all nodes at once; the slowest node decides, as in the
- * seed. Rows take turns, MEMMAP_RUNS times. First of all each row is measured once in memory that has held no struct pages:
- * their places are moved for that (section_place_memmaps()). On a machine whose host backs memory as it is touched that is what a boot meets.
+ * Each measurement closes every section that can be closed and opens them again, all nodes at once.
+ * The slowest node decides, as in the original. Rows take turns, MEMMAP_RUNS times.
  *
- * The seed's other columns, "kernel boot", are those of machines booted so many times: `make bench BENCH=memmap`.
+ * Before that, each row is measured once in memory that has held no struct pages;
+ * section_place_memmaps() moves their places for that. On a machine whose host backs memory as it
+ * is touched, a boot meets that state.
+ *
+ * The original's other columns, "kernel boot", come from machines that are booted as many times:
+ * `make bench BENCH=memmap`.
  */
 #include "tests/bench/memmap_bench.h"
 
-#include "kernel/bench.h"
-#include "kernel/input.h"
-#include "kernel/machine_page.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
-#include "mm/zone.h"
+#include "kernel/console/input.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/machine_page.h"
+#include "mm/memmap/zone.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/section_memmap.h"
 
 enum { ROWS_MAX = 11 };
 
 struct row {
 	const struct memmap_way *way;
 	struct memmap_threads asked;
-	struct memmap_opened last; /* of its slowest node */
-	u64 first_ns;              /* in memory that held no struct pages before; 0: there is none */
+	struct memmap_opened last; /* the slowest node's, in the last run */
+	/* time in memory that held no struct pages before; 0: there is none */
+	u64 first_ns;
 	u64 ns[MEMMAP_RUNS];
 	unsigned runs;
 	struct spread spread;
@@ -54,7 +62,10 @@ u64 memmap_bench_pages(const struct memmap_opened *opened)
 	return opened->sections * SECTION_FRAMES;
 }
 
-/* Struct pages go where none were before: as many blocks away from their homes as the zone has sections, for each turn. */
+/*
+ * Move struct pages to places that have held none: for each turn, as many blocks away from their
+ * homes as the zone has sections. False if a zone has no such place.
+ */
 static bool move_homes(unsigned turn)
 {
 	bool all = true;
@@ -62,7 +73,8 @@ static bool move_homes(unsigned turn)
 	sections_close_all(&mm_kernel);
 	for (unsigned z = 0; z < mm_kernel.zones; z++) {
 		struct zone *zone = &mm_kernel.zone[z];
-		const u64 sections = DIV_ROUND_UP(zone->end_pfn - zone->start_pfn, SECTION_FRAMES) + 1;
+		const u64 sections =
+			DIV_ROUND_UP(zone->end_pfn - zone->start_pfn, SECTION_FRAMES) + 1;
 
 		section_place_memmaps(zone, (u32)(turn * sections));
 		all &= zone->first_home != BLOCK_NONE;
@@ -79,7 +91,9 @@ static void measure_first_touch(void)
 
 static void measure_in_turn(void)
 {
-	memmap_bench_open(&memmap_ways[WAY_EAGER], (struct memmap_threads){.value = 100, .percent = true}); /* touches it */
+	/* unmeasured, so that the host backs the memory */
+	memmap_bench_open(&memmap_ways[WAY_EAGER],
+			  (struct memmap_threads){.value = 100, .percent = true});
 	for (unsigned run = 0; run < MEMMAP_RUNS; run++) {
 		for (unsigned i = 0; i < row_count && !input_stop_asked(); i++) {
 			rows[i].last = memmap_bench_open(rows[i].way, rows[i].asked);
@@ -94,21 +108,27 @@ static void measure_in_turn(void)
 
 static void add_row(unsigned way, unsigned value, bool percent)
 {
-	rows[row_count++] = (struct row){.way = &memmap_ways[way], .asked = {.value = value, .percent = percent}};
+	rows[row_count++] = (struct row){.way = &memmap_ways[way],
+					 .asked = {.value = value, .percent = percent}};
 }
 
-/* Threads that a share of the CPUs means on the largest node. */
+/* Number of threads that a share of the CPUs is on the largest node. */
 static unsigned threads_of(unsigned percent)
 {
 	unsigned most = 1;
 
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
 		if (cpu_first_of_node(n) != CPU_NONE)
-			most = MAX(most, memmap_threads_on(n, (struct memmap_threads){.value = percent, .percent = true}));
+			most = MAX(most,
+				   memmap_threads_on(n, (struct memmap_threads){.value = percent,
+										.percent = true}));
 	return most;
 }
 
-/* Shares that are as many threads as the row before are left out, as in the seed. */
+/*
+ * Choose the rows. A share that means as many threads as the row before is left out, as in the
+ * original.
+ */
 static void choose_rows(void)
 {
 	static const unsigned percent[] = {12, 25, 37, 50, 75, 100};
@@ -132,7 +152,7 @@ static void choose_rows(void)
 
 void memmap_bench_print_fixed(u64 thousandths)
 {
-	print("%4llu.%03llu", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000));
+	print("%4llu.%03llu", (thousandths / 1000), (thousandths % 1000));
 }
 
 void memmap_bench_print_ms(struct spread ns)
@@ -144,20 +164,25 @@ void memmap_bench_print_ms(struct spread ns)
 	print(")");
 }
 
-/* "12.3%" less than the base, negative when slower; "--" for the base itself, "noise" where runs scatter more than that. */
+/*
+ * Print how much less time than the base, in percent, negative if slower; "noise" where runs
+ * scatter more than the difference.
+ */
 static void print_speedup(struct spread base, struct spread now)
 {
-	const s64 tenths = base.median ? ((s64)base.median - (s64)now.median) * 1000 / (s64)base.median : 0;
+	const s64 tenths =
+		base.median ? ((s64)base.median - (s64)now.median) * 1000 / (s64)base.median : 0;
 
 	if (!spread_differ(base, now))
 		print("    noise");
 	else
-		print(" %5lld.%lld%%", (long long)(tenths / 10), (long long)((tenths < 0 ? -tenths : tenths) % 10));
+		print(" %5lld.%lld%%", (tenths / 10), ((tenths < 0 ? -tenths : tenths) % 10));
 }
 
 static void print_row(const struct row *row)
 {
-	const u64 pages = MAX(memmap_bench_pages(&row->last), 1), ps = row->spread.median * 1000 / pages;
+	const u64 pages = MAX(memmap_bench_pages(&row->last), 1),
+		  ps = row->spread.median * 1000 / pages;
 
 	print("  %-9s", row->way->name);
 	if (row->asked.percent)
@@ -176,17 +201,17 @@ static void print_row(const struct row *row)
 		memmap_bench_print_fixed(row->first_ns * 1000 / pages);
 	else
 		print("       -");
-	print("  %4llu.%02llu\n", (unsigned long long)(ps ? 64000 / ps : 0), (unsigned long long)(ps ? 6400000 / ps % 100 : 0));
+	print("  %4llu.%02llu\n", (ps ? 64000 / ps : 0), (ps ? 6400000 / ps % 100 : 0));
 }
 
 static void record_row(const struct row *row)
 {
-	print("BENCH memmap mode=%s node=%u threads=%u pages=%llu ns=%llu ns_sd=%llu chunks_min=%llu chunks_max=%llu"
+	print("BENCH memmap mode=%s node=%u threads=%u pages=%llu ns=%llu ns_sd=%llu "
+	      "chunks_min=%llu chunks_max=%llu"
 	      " asked=%u%s runs=%u ns_first=%llu\n",
-	      row->way->name, row->last.node, row->last.threads, (unsigned long long)memmap_bench_pages(&row->last),
-	      (unsigned long long)row->spread.median, (unsigned long long)row->spread.sd, (unsigned long long)row->last.chunks_min,
-	      (unsigned long long)row->last.chunks_max, row->asked.value, row->asked.percent ? "%" : "", row->runs,
-	      (unsigned long long)row->first_ns);
+	      row->way->name, row->last.node, row->last.threads, memmap_bench_pages(&row->last),
+	      row->spread.median, row->spread.sd, row->last.chunks_min, row->last.chunks_max,
+	      row->asked.value, row->asked.percent ? "%" : "", row->runs, row->first_ns);
 }
 
 static void note_gain(void)
@@ -196,15 +221,16 @@ static void note_gain(void)
 	for (unsigned i = 1; i < row_count; i++)
 		if (rows[i].runs > 0 && rows[i].spread.median < best->spread.median)
 			best = &rows[i];
-	page_gain("memmap", "one CPU %llu us, %s by %u threads %llu us, lazy: nothing at boot",
-		  (unsigned long long)(rows[0].spread.median / NS_PER_US), best->way->name, best->last.threads,
-		  (unsigned long long)(best->spread.median / NS_PER_US));
+	sheet_gain("memmap", "one CPU %llu us, %s by %u threads %llu us, lazy: nothing at boot",
+		   (rows[0].spread.median / NS_PER_US), best->way->name, best->last.threads,
+		   (best->spread.median / NS_PER_US));
 }
 
 static void print_rows(void)
 {
 	print("                        memmap init                     ns per struct page\n"
-	      "  way     node%% (thr)    speedup       ms       (sd)       warm  first touch  GB/s\n");
+	      "  way     node%% (thr)    speedup       ms       (sd)       warm  first touch  "
+	      "GB/s\n");
 	for (unsigned i = 0; i < row_count; i++)
 		if (rows[i].runs > 0)
 			print_row(&rows[i]);
@@ -212,13 +238,16 @@ static void print_rows(void)
 
 static bool bench_memmap(void)
 {
-	if (memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1}).sections == 0) {
-		print("  # skipped: this machine has no section that can be closed and opened anew\n");
+	if (memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1})
+		    .sections == 0) {
+		print("  # skipped: this machine has no section that can be closed and opened "
+		      "anew\n");
 		verdict_count(0, 0, 1);
 		return true;
 	}
 	choose_rows();
-	print("Making all struct pages (Jordan, \"mm: parallelize deferred_init_memmap()\", 2020-05)\n"
+	print("Making all struct pages (Jordan, \"mm: parallelize deferred_init_memmap()\", "
+	      "2020-05)\n"
 	      "%u nodes, %u CPUs; the slowest node decides; %u ways in turn, medians of %u\n\n",
 	      mm_kernel.nodes, cpumask_weight(&cpus_online), row_count, MEMMAP_RUNS);
 	measure_first_touch();

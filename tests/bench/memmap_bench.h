@@ -1,25 +1,31 @@
-/* The S1 benchmark, in parts: the rows (memmap_bench.c), what lazy puts off (memmap_lazy.c), the bound (memmap_bound.c). */
+/*
+ * The benchmark of the deferred-memmap series (Jordan 2020), in parts: the rows (memmap_bench.c),
+ * the work that lazy postpones (memmap_lazy.c), the bound (memmap_bound.c).
+ */
 #pragma once
 
-#include "mm/memmap_open.h"
+#include "mm/zone/memmap_open.h"
 #include "tests/bench/spread.h"
 
 enum { MEMMAP_RUNS = 7 };
 
-/* Close what can be closed and open it in one way; what the slowest node took. */
+/*
+ * Close all sections that can be closed and open them in the given way. Returns the result of the
+ * slowest node.
+ */
 struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads);
 
-/* Pages that were described by it. */
+/* Pages that the opened sections' struct pages describe. */
 u64 memmap_bench_pages(const struct memmap_opened *opened);
 
-/* "12.345": thousandths. */
+/* Print thousandths as "12.345". */
 void memmap_bench_print_fixed(u64 thousandths);
 
-/* "  123.456 (  1.234)": milliseconds and their standard deviation. */
+/* Print milliseconds and their standard deviation as "  123.456 (  1.234)". */
 void memmap_bench_print_ms(struct spread ns);
 
-/* What opening on demand is, and what making all struct pages after all costs; prints and records it. */
+/* Measure opening on demand and then making all struct pages after all; print and record both. */
 void memmap_bench_lazy(void);
 
-/* Making struct pages and clearing as many bytes, in turn. */
+/* Measure making struct pages and clearing as many bytes, in turn. */
 void memmap_bench_bound(void);

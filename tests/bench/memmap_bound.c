@@ -1,16 +1,19 @@
 /*
- * The bound of the S1 table: as many bytes (up to 1 GiB) plainly cleared, by one thread and by all. Making and clearing take turns,
- * because what memory gives changes while one looks: a host may put two CPUs on one core for half a second, which costs both alike.
- * Medians: a turn in memory that the host has not backed yet takes ten times as long. See memmap_bench.h.
+ * The bound of the table of the deferred-memmap series (Jordan 2020): clearing as many bytes (up to
+ * 1 GiB), by one thread and by all. See memmap_bench.h.
+ *
+ * Making and clearing take turns, because the speed of memory changes during a measurement. A host
+ * may put two CPUs on one core for half a second, which costs both alike. Medians are used, because
+ * a turn in memory that the host has not backed yet takes ten times as long.
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
 
-#include "kernel/input.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/zone.h"
+#include "kernel/console/input.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/memmap/zone.h"
 #include "tests/bench/memmap_bench.h"
 
 enum { TURNS_MAX = 24, CLEAR_BLOCKS_MAX = 512 };
@@ -49,7 +52,8 @@ static u64 clear_once(struct bound *bound, unsigned threads)
 
 static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn)
 {
-	const struct memmap_opened made = memmap_bench_open(&memmap_ways[WAY_EAGER], (struct memmap_threads){.value = by->threads});
+	const struct memmap_opened made = memmap_bench_open(
+		&memmap_ways[WAY_EAGER], (struct memmap_threads){.value = by->threads});
 
 	bound->blocks = 0;
 	while (bound->blocks < MIN(made.sections, (u64)CLEAR_BLOCKS_MAX) &&
@@ -65,7 +69,7 @@ static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn
 
 static void print_ps(u64 ps)
 {
-	print("%llu.%03llu", (unsigned long long)(ps / 1000), (unsigned long long)(ps % 1000));
+	print("%llu.%03llu", (ps / 1000), (ps % 1000));
 }
 
 static void print_bound(struct by_threads by[2], unsigned turns)
@@ -74,23 +78,27 @@ static void print_bound(struct by_threads by[2], unsigned turns)
 
 	print("  beside a plain clear of as many bytes, in turn, medians of %u:\n", turns);
 	if (mm_kernel.nodes > 1)
-		print("    (all nodes are made at once, so many threads on each: not comparable with a clear by so many in all)\n");
+		print("    (all nodes are made at once, so many threads on each: not comparable "
+		      "with a clear by so many in all)\n");
 	for (unsigned i = 0; i < 2; i++) {
 		sort_u64(by[i].make_ns, turns);
 		sort_u64(by[i].clear_ns, turns);
 		make[i] = by[i].pages ? by[i].make_ns[turns / 2] * 1000 / by[i].pages : 0;
-		clear[i] = by[i].bytes ? by[i].clear_ns[turns / 2] * 1000 / (by[i].bytes / sizeof(struct page)) : 0;
-		print("    %4u thread%s  struct pages ", by[i].threads, by[i].threads == 1 ? " " : "s");
+		clear[i] = by[i].bytes ? by[i].clear_ns[turns / 2] * 1000 /
+						 (by[i].bytes / sizeof(struct page))
+				       : 0;
+		print("    %4u thread%s  struct pages ", by[i].threads,
+		      by[i].threads == 1 ? " " : "s");
 		print_ps(make[i]);
 		print(" ns each, clear ");
 		print_ps(clear[i]);
 		print(" ns per 64 bytes: ");
 		print_ps(clear[i] ? make[i] * 1000 / clear[i] : 0);
 		print("x\n");
-		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu memmap_ns=%llu turns=%u\n",
-		      by[i].threads, (unsigned long long)by[i].bytes,
-		      (unsigned long long)by[i].clear_ns[turns / 2], (unsigned long long)by[i].pages,
-		      (unsigned long long)by[i].make_ns[turns / 2], turns);
+		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
+		      "memmap_ns=%llu turns=%u\n",
+		      by[i].threads, by[i].bytes, by[i].clear_ns[turns / 2], by[i].pages,
+		      by[i].make_ns[turns / 2], turns);
 	}
 	print("    %u threads make struct pages ", by[1].threads);
 	print_ps(make[1] ? make[0] * 1000 / make[1] : 0);

@@ -1,18 +1,23 @@
 /*
- * What memmap=lazy costs when all struct pages are wanted after all, and what opening on demand is. See memmap_bench.h.
+ * The cost of memmap=lazy when all struct pages are needed after all, and that of opening on
+ * demand. See memmap_bench.h.
  *
- *   open    page tables and block records of every section: no struct page is written
- *   all     then each bare block gets its eight frames of struct pages: one CPU takes all memory in halves of blocks, as a
- *           program would that wants every page
+ *   open    Page tables and block records of every section; no struct page is written.
+ *   all     Then each bare block gets its eight frames of struct pages. One CPU takes all memory in
+ *           halves of blocks, as a program would that uses every page.
  */
 #include <arch/clock.h>
 
-#include "kernel/input.h"
-#include "kernel/printk.h"
-#include "mm/page_alloc.h"
+#include "kernel/console/input.h"
+#include "kernel/core/printk.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/section_close.h"
 #include "tests/bench/memmap_bench.h"
 
-/* Hosted with real mappings, making all takes a system call for each frame: fewer runs then. */
+/*
+ * Hosted with real mappings, making all struct pages takes a system call for each frame; there are
+ * fewer runs then.
+ */
 enum { PIECE_ORDER = BLOCK_ORDER - 1, SECONDS = 20 };
 
 struct measured {
@@ -27,7 +32,7 @@ static void add(struct measured *m, u64 pages, u64 ns)
 	m->ns[m->runs++] = ns;
 }
 
-/* Free pieces, linked through their private words. Returns how many. */
+/* Free the pieces, linked through their private words. Returns how many there were. */
 static u64 give_back(struct page *chain)
 {
 	u64 pieces = 0;
@@ -55,7 +60,10 @@ static void make_all(struct measured *m)
 	ns = clock_ns() - began;
 	pages = give_back(chain) * order_pages(PIECE_ORDER);
 	if (m->first_ns == 0)
-		m->first_ns = ns; /* these frames hold struct pages for the first time: not one of the runs */
+		/*
+		 * these frames hold struct pages for the first time, so this is not one of the runs
+		 */
+		m->first_ns = ns;
 	else
 		add(m, pages, ns);
 }
@@ -75,9 +83,9 @@ static void report(const char *what, const char *said, const char *unit, struct 
 		print(", first touch ");
 		memmap_bench_print_fixed(m->first_ns * 1000 / m->pages);
 	}
-	print("\nBENCH memmap_lazy what=%s threads=1 pages=%llu ns=%llu ns_sd=%llu runs=%u ns_first=%llu\n", what,
-	      (unsigned long long)m->pages, (unsigned long long)spread.median, (unsigned long long)spread.sd, spread.runs,
-	      (unsigned long long)m->first_ns);
+	print("\nBENCH memmap_lazy what=%s threads=1 pages=%llu ns=%llu ns_sd=%llu runs=%u "
+	      "ns_first=%llu\n",
+	      what, m->pages, spread.median, spread.sd, spread.runs, m->first_ns);
 }
 
 void memmap_bench_lazy(void)
@@ -85,16 +93,19 @@ void memmap_bench_lazy(void)
 	struct measured opening = {0}, all = {0};
 	const u64 until = clock_ns() + SECONDS * NS_PER_S;
 
-	while (all.runs < MEMMAP_RUNS && !input_stop_asked() && (all.runs == 0 || clock_ns() < until)) {
-		const struct memmap_opened opened =
-			memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1});
+	while (all.runs < MEMMAP_RUNS && !input_stop_asked() &&
+	       (all.runs == 0 || clock_ns() < until)) {
+		const struct memmap_opened opened = memmap_bench_open(
+			&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1});
 
 		if (opening.runs < MEMMAP_RUNS)
 			add(&opening, memmap_bench_pages(&opened), opened.ns);
 		make_all(&all);
 	}
 	sections_close_all(&mm_kernel);
-	print("\n  lazy makes nothing at boot. Later, by one CPU, ms (sd), medians of %u in turn:\n", all.runs);
+	print("\n  lazy makes nothing at boot. Later, by one CPU, ms (sd), medians of %u in "
+	      "turn:\n",
+	      all.runs);
 	report("open", "open all sections", "page opened: no struct page is written", &opening);
 	report("all", "then make all struct pages", "struct page", &all);
 }

@@ -1,6 +1,6 @@
 /*
- * Calls of mm.h from contexts that they are not for (kernel/context.h): each must end the machine, of any build, and say so.
- * tests/qemu/test_context.py has a run for each.
+ * Calls of mm.h from contexts in which they are not allowed (kernel/core/context.h). Each must end
+ * the machine, in any build, and name the error. tests/qemu/test_context.py has a run for each.
  */
 #include "tests/bench/misuse.h"
 
@@ -8,11 +8,12 @@
 #include <arch/clock.h>
 #include <arch/irq.h>
 
-#include "kernel/lock.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
-#include "mm/pool.h"
 
 static struct page *page;
 static volatile u8 *untouched;
@@ -23,7 +24,7 @@ static void alloc(void *arg)
 	page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 }
 
-/* The caller of such a request may hold a lock, and no more than that. */
+/* The caller of such a request may hold a lock, but may not be in an interrupt. */
 static void alloc_without_flush(void *arg)
 {
 	(void)arg;

@@ -1,46 +1,55 @@
 /*
- * will-it-scale's page_fault1, by which Huang measured Weiner's series (thread of "mm: page_alloc: remove pcppage migratetype
- * caching", 2023-09): each CPU maps a region of its own, touches it page by page, unmaps it, and begins again. An operation is a
- * page that was touched; the figure is operations a second, all CPUs together.
+ * will-it-scale's page_fault1, with which Huang measured Weiner's series (thread of "mm:
+ * page_alloc: remove pcppage migratetype caching", 2023-09). Each CPU maps a region of its own,
+ * touches it page by page, unmaps it, and begins again. An operation is one touched page; the
+ * result is operations per second, all CPUs together.
  *
- *   map -> touch, touch, touch ... 32768 of 4 KiB -> unmap      again and again, on 1, 2, 4 ... all CPUs
+ *   map -> touch, touch, touch ... 32768 of 4 KiB -> unmap      again and again, on 1, 2, 4 ... all
+ *                                                               CPUs
  *
- * The region is 128 MiB there and here, less where CPUs have less memory each. As in his runs the lists hold a whole
- * region, so that pages come from them and go back to them only; for that the machine needs 1 GiB above 4 GiB for each CPU.
- * `given back` says how many went to the zone nevertheless.
- * All ways of mm/pcp_types.c take turns; the first turn of each is not counted.
+ * The region is 128 MiB there and here, or less if the CPUs have less memory each. As in his runs
+ * the lists hold a whole region, so that pages come only from them and go back only to them; for
+ * that the machine needs 1 GiB above 4 GiB for each CPU. `given back` counts the pages that went to
+ * the zone nevertheless. All ways of mm/page/pcp_types.c take turns; the first turn of each is not
+ * counted.
  *
- * Beside that: page clearing, page tables and the fault itself, which are most of the time, as there.
+ * As there, most of the time goes to page clearing, page tables and the fault itself.
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/bench.h"
 #include "mm/mm.h"
-#include "mm/pcp.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_types.h"
 #include "tests/bench/sort.h"
 
+enum { SAMPLES_MAX = 5, WAYS_MAX = 6, CPUS_ROWS = 12 };
+
 static u64 region_bytes = MIB(128);
-OPTION_U64(fault1_bytes, region_bytes, MIB(1), GIB(64), "region of each CPU in the page_fault1 benchmark");
+OPTION_U64(fault1_bytes, region_bytes, MIB(1), GIB(64),
+	   "region of each CPU in the page_fault1 benchmark");
 
 static u64 sample_ms = 100;
 OPTION_U64(fault1_ms, sample_ms, 1, 60000, "milliseconds of a sample of the page_fault1 benchmark");
 
-enum { SAMPLES = 5, WAYS_MAX = 6, CPUS_ROWS = 12 };
+static u64 sample_count = SAMPLES_MAX;
+OPTION_U64(fault1_samples, sample_count, 1, SAMPLES_MAX,
+	   "samples of each row and way of the page_fault1 benchmark");
 
 struct sample {
 	u64 touched, ns;
 	struct pcp_stats stats;
 };
 
-static struct sample samples[CPUS_ROWS][WAYS_MAX][SAMPLES];
+static struct sample samples[CPUS_ROWS][WAYS_MAX][SAMPLES_MAX];
 static unsigned ways;
 
-/* ---- what a CPU does ---- */
+/* ---- the work of a CPU ---- */
 
 struct crowd {
 	u64 bytes, deadline;
@@ -48,7 +57,10 @@ struct crowd {
 	u32 failed;  /* CPUs that got no mapping; atomic */
 };
 
-/* One region: how many pages were touched, 0 if it could not be mapped. */
+/*
+ * Map, touch and unmap one region. Returns how many pages were touched, 0 if it could not be
+ * mapped.
+ */
 static u64 testcase(u64 bytes)
 {
 	volatile char *region = huge_map(bytes, PAGE_SIZE, 0);
@@ -83,18 +95,23 @@ static bool run_sample(struct sample *sample, u64 bytes, unsigned cpus)
 	const struct pcp_stats before = pcp_stats(&mm_kernel);
 	const u64 start = clock_ns();
 	struct crowd crowd = {.bytes = bytes, .deadline = start + sample_ms * NS_PER_MS};
-	struct padata_mt_job job = {
-		.thread_fn = run_cpu, .arg = &crowd, .size = cpus, .min_chunk = 1, .max_threads = cpus, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = run_cpu,
+				    .arg = &crowd,
+				    .size = cpus,
+				    .min_chunk = 1,
+				    .max_threads = cpus,
+				    .node = NODE_NONE};
 	struct pcp_stats after;
 
 	padata_run(&job);
 	sample->ns = clock_ns() - start;
 	after = pcp_stats(&mm_kernel);
 	sample->touched = crowd.touched;
-	sample->stats = (struct pcp_stats){.lookups = after.lookups - before.lookups,
-					   .fetch_lookups = after.fetch_lookups - before.fetch_lookups,
-					   .drain_lookups = after.drain_lookups - before.drain_lookups,
-					   .drained = after.drained - before.drained};
+	sample->stats =
+		(struct pcp_stats){.lookups = after.lookups - before.lookups,
+				   .fetch_lookups = after.fetch_lookups - before.fetch_lookups,
+				   .drain_lookups = after.drain_lookups - before.drain_lookups,
+				   .drained = after.drained - before.drained};
 	return crowd.failed == 0 && crowd.touched > 0;
 }
 
@@ -105,27 +122,28 @@ static u64 per_second(const struct sample *sample)
 	return sample->touched * 1000 / MAX(sample->ns / NS_PER_MS, 1);
 }
 
-static u64 median_rate(const struct sample sample[SAMPLES])
+static u64 median_rate(const struct sample sample[SAMPLES_MAX])
 {
-	u64 rate[SAMPLES];
+	u64 rate[SAMPLES_MAX];
 
-	for (unsigned s = 0; s < SAMPLES; s++)
+	for (unsigned s = 0; s < sample_count; s++)
 		rate[s] = per_second(&sample[s]);
-	sort_u64(rate, SAMPLES);
-	return rate[SAMPLES / 2];
+	sort_u64(rate, sample_count);
+	return rate[sample_count / 2];
 }
 
-/* All ways in turn; each one's first sample fills the lists and is written over. */
+/* Run all ways in turn. Each way's first sample fills the lists and is overwritten. */
 static bool run_row(unsigned row, u64 bytes, unsigned cpus)
 {
 	bool ok = true;
 
-	for (unsigned s = 0; s < SAMPLES && ok && !input_stop_asked(); s++) {
+	for (unsigned s = 0; s < sample_count && ok && !input_stop_asked(); s++) {
 		for (unsigned i = 0; i < ways && ok; i++) {
 			const unsigned way = (s + i) % ways;
 
 			pcp_set_types(&mm_kernel, &pcp_types[way]);
-			ok = run_sample(&samples[row][way][s], bytes, cpus) && run_sample(&samples[row][way][s], bytes, cpus);
+			ok = run_sample(&samples[row][way][s], bytes, cpus) &&
+			     run_sample(&samples[row][way][s], bytes, cpus);
 		}
 	}
 	return ok;
@@ -136,35 +154,39 @@ static void print_row(unsigned row, unsigned cpus)
 	const u64 before = median_rate(samples[row][0]);
 
 	for (unsigned way = 0; way < ways; way++) {
-		const struct sample *sample = &samples[row][way][SAMPLES - 1];
-		const u64 rate = median_rate(samples[row][way]), change = rate * 10000 / MAX(before, 1);
+		const struct sample *sample = &samples[row][way][sample_count - 1];
+		const u64 rate = median_rate(samples[row][way]),
+			  change = rate * 10000 / MAX(before, 1);
 
-		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus, pcp_types[way].name,
-		      (unsigned long long)rate, (unsigned long long)(change / 100), (unsigned long long)(change % 100),
-		      (unsigned long long)(sample->stats.lookups / sample->touched),
-		      (unsigned long long)(sample->stats.lookups * 1000 / sample->touched % 1000),
-		      (unsigned long long)sample->stats.drain_lookups, (unsigned long long)sample->stats.drained);
+		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus,
+		      pcp_types[way].name, rate, (change / 100), (change % 100),
+		      (sample->stats.lookups / sample->touched),
+		      (sample->stats.lookups * 1000 / sample->touched % 1000),
+		      sample->stats.drain_lookups, sample->stats.drained);
 	}
 }
 
 static void print_records(unsigned row, u64 bytes, unsigned cpus)
 {
-	for (unsigned s = 0; s < SAMPLES; s++) {
+	for (unsigned s = 0; s < sample_count; s++) {
 		for (unsigned way = 0; way < ways; way++) {
 			const struct sample *sample = &samples[row][way][s];
 
-			print("BENCH page_fault type_cache=%s cpus=%u run=%u region_bytes=%llu touched=%llu ns=%llu ops=%llu "
+			print("BENCH page_fault type_cache=%s cpus=%u run=%u region_bytes=%llu "
+			      "touched=%llu ns=%llu ops=%llu "
 			      "lookups=%llu fetch_lookups=%llu drain_lookups=%llu drained=%llu\n",
-			      pcp_types[way].name, cpus, s + 1, (unsigned long long)bytes,
-			      (unsigned long long)sample->touched, (unsigned long long)sample->ns,
-			      (unsigned long long)per_second(sample), (unsigned long long)sample->stats.lookups,
-			      (unsigned long long)sample->stats.fetch_lookups,
-			      (unsigned long long)sample->stats.drain_lookups, (unsigned long long)sample->stats.drained);
+			      pcp_types[way].name, cpus, s + 1, bytes, sample->touched, sample->ns,
+			      per_second(sample), sample->stats.lookups,
+			      sample->stats.fetch_lookups, sample->stats.drain_lookups,
+			      sample->stats.drained);
 		}
 	}
 }
 
-/* A quarter of what is free for all regions together, so that lists may hold as much again. */
+/*
+ * Region of each CPU. All regions together take a quarter of the free memory, so that the lists may
+ * hold as much again.
+ */
 static u64 region_for(unsigned cpus)
 {
 	struct mm_usage usage;
@@ -204,11 +226,13 @@ static bool page_fault1_bench(void)
 	const struct pcp_types *types = mm_kernel.pcp_types;
 	bool ok;
 
-	print("\nFaulting a region in and unmapping it: will-it-scale's page_fault1 (Huang, thread of \"mm: page_alloc: remove pcppage "
-	      "migratetype caching\", 2023-09)\n%llu MiB each, pages of 4 KiB; medians of %u samples of %llu ms\n\n"
-	      "   CPUs types      pages/s    : on  look-ups freed  given back: look-ups     pages\n",
-	      (unsigned long long)(region_for(cpumask_weight(&cpus_online)) / MIB(1)), SAMPLES,
-	      (unsigned long long)sample_ms);
+	print("\nFaulting a region in and unmapping it: will-it-scale's page_fault1 (Huang, thread "
+	      "of \"mm: page_alloc: remove pcppage "
+	      "migratetype caching\", 2023-09)\n%llu MiB each, pages of 4 KiB; medians of %llu "
+	      "samples of %llu ms\n\n"
+	      "   CPUs types      pages/s    : on  look-ups freed  given back: look-ups     "
+	      "pages\n",
+	      (region_for(cpumask_weight(&cpus_online)) / MIB(1)), sample_count, sample_ms);
 	ok = rows();
 	pcp_set_types(&mm_kernel, types);
 	if (!ok)
@@ -216,4 +240,5 @@ static bool page_fault1_bench(void)
 	return ok;
 }
 
-BENCH(page_fault1, "pages of 4 KiB faulted in and unmapped, with and without a cached migratetype", page_fault1_bench);
+BENCH(page_fault1, "pages of 4 KiB faulted in and unmapped, with and without a cached migratetype",
+      page_fault1_bench);

@@ -1,26 +1,28 @@
 /*
- * What the machine does once it is up: tests, benchmarks, or something broken on purpose.
+ * The machine's work once it is up: tests, benchmarks, or something broken on purpose.
  *
- *   (nothing)        the machine, then the S0 table
+ *   (nothing)        print the machine page, then run the benchmark of the HVO series (Kravetz
+ *                    2023)
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked: see that they are reported; leak-*: leaks.c;
- *                    calls from where they may not be made, alloc-in-interrupt and others: misuse.c
+ *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked:
+ *                    check that they are reported; leak-*: leaks.c; alloc-in-interrupt and others,
+ *                    calls from contexts in which they are not allowed: misuse.c
  *
- * run=COMMANDS and monitor come before any of these: kernel/monitor.h.
+ * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
 #include <arch/boot.h>
 
 #include "boot/boot_info.h"
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
 #include "kernel/main.h"
-#include "kernel/panic.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/verdict.h"
-#include "mm/pool.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
 #include "tests/bench/hang.h"
 #include "tests/bench/leaks.h"
 #include "tests/bench/machine.h"
@@ -29,7 +31,10 @@
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
-OPTION_TEXT(payload, payload_name, "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, leak-none, alloc-in-interrupt, round-with-lock ...");
+OPTION_TEXT(payload, payload_name,
+	    "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, "
+	    "stuck, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
+	    "leak-none, alloc-in-interrupt, round-with-lock ...");
 
 /* ---- broken on purpose ---- */
 
@@ -41,11 +46,11 @@ static __attribute__((noinline)) u64 overflow(u64 depth)
 	return depth == 0 ? 0 : overflow(depth - 1) + frame[depth % 64];
 }
 
-/* Past the end of an array of its own, as far as the return address. */
+/* Write past the end of an array of its own, as far as the return address. */
 static __attribute__((noinline)) u64 smash(unsigned count)
 {
 	u8 room[16];
-	volatile u8 *volatile at = room; /* volatile: the compiler must not know where it points */
+	volatile u8 *volatile at = room; /* volatile: the compiler must not know the target */
 
 	for (unsigned i = 0; i < count; i++)
 		at[i] = (u8)i;
@@ -61,7 +66,7 @@ static void write_tail(void)
 	*(volatile u32 *)&page[100].refcount = 1;
 }
 
-/* Nobody is there to be asked: the run ends, in order, as failed. */
+/* No operator can be asked, so the run ends in an orderly way, as failed. */
 static void no_page(void)
 {
 	void *addr = huge_map(MIB(2), MIB(2), HUGE_POOL);
@@ -99,7 +104,7 @@ void payload_run(void)
 	}
 	machine_print();
 	if (test_patterns)
-		tests_run(test_patterns); /* counts for the verdict itself */
+		tests_run(test_patterns); /* updates the verdict itself */
 	else
 		bench_run(bench_names ? bench_names : "hvo");
 }

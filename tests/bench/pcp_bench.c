@@ -1,34 +1,47 @@
 /*
- * The S3 table: batches of 10,000 pages allocated and freed, with the type cached while pages lie on per-CPU lists (before), with
- * the series' first patch, with all of it, and ours (Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09, and
- * the thread below it; mm/pcp_types.c).
+ * The table of the pcp migratetype series (Weiner, "mm: page_alloc: remove pcppage migratetype
+ * caching", 2023-09, and the thread below it). Batches of 10,000 pages are allocated and freed in
+ * four ways: with the type cached while pages lie on per-CPU lists (before), with the series' first
+ * patch, with all of it, and with this kernel's own way (mm/page/pcp_types.c).
  *
- * As there, lists hold a third of a batch, so that each batch fills and drains them; pages are freed one by one and, every other
- * time, in bulk. The four take turns, and the table gives the 95% interval of the ratios over the rounds. The published
- * figures are of the first patch alone: first / on.
+ * As there, lists hold a third of a batch, so that each batch fills and drains them. Pages are
+ * freed one by one and, every other time, in bulk. The four ways take turns, and the table gives
+ * the 95% interval of the ratios over the rounds. The published figures are of the first patch
+ * alone: first / on.
  *
- *   look-ups   of a block's type, for each page fetched from the zone, freed, given back. What the cache is there to save
- *   stale      pages that a drain puts on the list of a type their block no longer has, when blocks are retyped while their
- *              pages lie on the lists
+ *   look-ups   of a block's type, for each page fetched from the zone, freed, or given back; the
+ *              cache exists to save them
+ *   stale      pages that a drain puts on the list of a type that their block no longer has,
+ *              because blocks were retyped while their pages lay on the lists
  *
- * With one CPU and -icount shift=0 a picosecond is a thousandth of an instruction: `make bench-icount`.
+ * With one CPU and -icount shift=0 a picosecond is a thousandth of an instruction: `make
+ * bench-icount`.
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/input.h"
-#include "kernel/machine_page.h"
-#include "kernel/printk.h"
-#include "mm/migratetype.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
+#include "kernel/console/input.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/machine_page.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/pcp_types.h"
+#include "mm/zone/migratetype.h"
 #include "tests/bench/sort.h"
 
-enum { BATCH = 10000, HIGH = BATCH / 3, ROUNDS = 10, BATCHES = 21, STALE_PAGES = 2000, WAYS_MAX = 6 };
+enum {
+	BATCH = 10000,
+	HIGH = BATCH / 3,
+	ROUNDS = 10,
+	BATCHES = 21,
+	STALE_PAGES = 2000,
+	WAYS_MAX = 6
+};
 
 struct leg {
-	u64 ps_alloc, ps_free; /* a page */
-	u64 freed, bulk;       /* pages; those freed in bulk */
+	u64 ps_alloc, ps_free; /* per page */
+	u64 freed, bulk;       /* pages freed; of these, pages freed in bulk */
 	struct pcp_stats stats;
 	u64 stale;
 };
@@ -57,7 +70,7 @@ static void free_batch(bool bulk)
 		page_free_bulk(pages, BATCH);
 }
 
-/* The median of the batches: who else uses the host disturbs the others. */
+/* Medians over the batches are used, because other processes on the host disturb single batches. */
 static bool batches(struct leg *leg)
 {
 	u64 alloc[BATCHES], free[BATCHES];
@@ -82,7 +95,10 @@ static bool batches(struct leg *leg)
 	return true;
 }
 
-/* Give the blocks of pages[0..count) another type, or theirs back. Pages next to each other share blocks. */
+/*
+ * Give the blocks of pages[0..count) another type, or restore theirs. Pages next to each other
+ * share blocks.
+ */
 static void retype(unsigned count, enum migratetype type)
 {
 	u32 last = BLOCK_NONE;
@@ -96,7 +112,10 @@ static void retype(unsigned count, enum migratetype type)
 	}
 }
 
-/* Blocks that are retyped while some of their pages lie on the lists, and the rest is in use: then drained. */
+/*
+ * Count stale pages: retype blocks while some of their pages lie on the lists and the rest is in
+ * use, then drain.
+ */
 static void count_stale(struct leg *leg)
 {
 	const size_t got = page_alloc_bulk(USE_MOVABLE, 0, NODE_NONE, pages, STALE_PAGES);
@@ -136,19 +155,20 @@ static bool run_leg(struct leg *leg, const struct pcp_types *types)
 	return ok;
 }
 
-/* Look-ups are exact: each way makes those of its row in mm/pcp_types.c and no other. */
+/* Look-ups are exact: each way makes those of its row in mm/page/pcp_types.c and no others. */
 static bool counts_right(const struct leg *leg, const struct pcp_types *types)
 {
 	const struct pcp_stats *s = &leg->stats;
 	const u64 drain = types->stored ? 0 : types->by_page ? s->drained : s->evictions;
-	const bool right = s->lookups == leg->freed + (types->twice ? leg->bulk : 0) && s->drain_lookups == drain &&
-			   (s->fetch_lookups > 0) == types->twice && (leg->stale > 0) == types->stored;
+	const bool right = s->lookups == leg->freed + (types->twice ? leg->bulk : 0) &&
+			   s->drain_lookups == drain && (s->fetch_lookups > 0) == types->twice &&
+			   (leg->stale > 0) == types->stored;
 
 	if (!right)
-		pr_err("pcp: %s: %llu look-ups for %llu pages freed, %llu for %llu given back, %llu on fetching, %llu stale",
-		       types->name, (unsigned long long)s->lookups, (unsigned long long)leg->freed,
-		       (unsigned long long)s->drain_lookups, (unsigned long long)s->drained,
-		       (unsigned long long)s->fetch_lookups, (unsigned long long)leg->stale);
+		pr_err("pcp: %s: %llu look-ups for %llu pages freed, %llu for %llu given back, "
+		       "%llu on fetching, %llu stale",
+		       types->name, s->lookups, leg->freed, s->drain_lookups, s->drained,
+		       s->fetch_lookups, leg->stale);
 	return right;
 }
 
@@ -156,25 +176,24 @@ static bool counts_right(const struct leg *leg, const struct pcp_types *types)
 
 static void print_thousandths(u64 value)
 {
-	print(" %5llu.%03llu", (unsigned long long)(value / 1000), (unsigned long long)(value % 1000));
+	print(" %5llu.%03llu", (value / 1000), (value % 1000));
 }
 
 static void print_record(const struct leg *leg, const struct pcp_types *types, unsigned run)
 {
-	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu lookups=%llu freed=%llu "
+	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu "
+	      "lookups=%llu freed=%llu "
 	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu\n",
-	      types->name, BATCH, run, (unsigned long long)(leg->ps_alloc / 1000), (unsigned long long)(leg->ps_alloc % 1000),
-	      (unsigned long long)(leg->ps_free / 1000), (unsigned long long)(leg->ps_free % 1000),
-	      (unsigned long long)leg->stats.lookups, (unsigned long long)leg->freed,
-	      (unsigned long long)leg->stats.fetch_lookups, (unsigned long long)leg->stats.drain_lookups,
-	      (unsigned long long)leg->stats.drained, (unsigned long long)leg->stale);
+	      types->name, BATCH, run, (leg->ps_alloc / 1000), (leg->ps_alloc % 1000),
+	      (leg->ps_free / 1000), (leg->ps_free % 1000), leg->stats.lookups, leg->freed,
+	      leg->stats.fetch_lookups, leg->stats.drain_lookups, leg->stats.drained, leg->stale);
 }
 
-/* One way over all rounds: medians; look-ups of each page freed. */
+/* Print one way over all rounds: medians, and look-ups per page freed. */
 static void print_way(unsigned way, unsigned rounds)
 {
 	u64 alloc[ROUNDS], free[ROUNDS];
-	const struct leg *leg = &legs[way][0]; /* counts are alike in all */
+	const struct leg *leg = &legs[way][0]; /* counts are the same in all rounds */
 
 	for (unsigned r = 0; r < rounds; r++) {
 		alloc[r] = legs[way][r].ps_alloc;
@@ -189,7 +208,7 @@ static void print_way(unsigned way, unsigned rounds)
 	print_thousandths(leg->stats.fetch_lookups * 1000 / leg->freed);
 	print_thousandths(leg->stats.lookups * 1000 / leg->freed);
 	print_thousandths(leg->stats.drain_lookups * 1000 / leg->freed);
-	print(" %8llu %7llu\n", (unsigned long long)leg->stats.drain_lookups, (unsigned long long)leg->stale);
+	print(" %8llu %7llu\n", leg->stats.drain_lookups, leg->stale);
 }
 
 static s64 square_root(u64 x)
@@ -202,7 +221,10 @@ static s64 square_root(u64 x)
 	return (s64)root;
 }
 
-/* Mean and half width of the 95% interval of ROUNDS ratios in units of 1/100000: Student's t with 9 degrees of freedom. */
+/*
+ * Mean and half width of the 95% interval of ROUNDS ratios in units of 1/100000, by Student's t
+ * with 9 degrees of freedom.
+ */
 static void interval(const s64 ratio[ROUNDS], s64 *mean, s64 *half)
 {
 	u64 squares = 0;
@@ -223,23 +245,24 @@ static u64 both(const struct leg *leg)
 
 static void print_ratio(const char *after, const char *before, const char *what)
 {
-	const unsigned a = (unsigned)(pcp_types_find(after) - pcp_types), b = (unsigned)(pcp_types_find(before) - pcp_types);
+	const unsigned a = (unsigned)(pcp_types_find(after) - pcp_types),
+		       b = (unsigned)(pcp_types_find(before) - pcp_types);
 	s64 ratio[ROUNDS], mean, half;
 
 	for (unsigned r = 0; r < ROUNDS; r++)
 		ratio[r] = (s64)(both(&legs[a][r]) * 100000 / MAX(both(&legs[b][r]), 1));
 	interval(ratio, &mean, &half);
-	page_gain("pcp", "a page %s / %s: %lld.%04lld +- %lld.%04lld", after, before, (long long)(mean / 100000),
-		  (long long)(mean % 100000 / 10), (long long)(half / 100000), (long long)(half % 100000 / 10));
-	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after, before,
-	      (long long)(mean / 100000), (long long)(mean % 100000 / 10), (long long)((mean - half) / 100000),
-	      (long long)((mean - half) % 100000 / 10), (long long)((mean + half) / 100000),
-	      (long long)((mean + half) % 100000 / 10), what);
+	sheet_gain("pcp", "a page %s / %s: %lld.%04lld +- %lld.%04lld", after, before,
+		   (mean / 100000), (mean % 100000 / 10), (half / 100000), (half % 100000 / 10));
+	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after,
+	      before, (mean / 100000), (mean % 100000 / 10), ((mean - half) / 100000),
+	      ((mean - half) % 100000 / 10), ((mean + half) / 100000),
+	      ((mean + half) % 100000 / 10), what);
 }
 
 /* ---- rounds ---- */
 
-/* Each way once, the first one another in each round. */
+/* Run each way once, with another way first in each round. */
 static bool run_round(unsigned round)
 {
 	bool ok = true;
@@ -247,7 +270,8 @@ static bool run_round(unsigned round)
 	for (unsigned i = 0; i < ways && ok; i++) {
 		const unsigned way = (round + i) % ways;
 
-		ok = run_leg(&legs[way][round], &pcp_types[way]) && counts_right(&legs[way][round], &pcp_types[way]);
+		ok = run_leg(&legs[way][round], &pcp_types[way]) &&
+		     counts_right(&legs[way][round], &pcp_types[way]);
 	}
 	return ok;
 }
@@ -270,7 +294,9 @@ static bool rounds(void)
 		print_way(way, done);
 	print("  medians of %u rounds; a round frees %u pages a way\n\n", done, BATCHES * BATCH);
 	if (done == ROUNDS) {
-		print_ratio("first", "on", "the series' first patch : before; published 0.9743 of the time, 1.0014 of the instructions");
+		print_ratio("first", "on",
+			    "the series' first patch : before; published 0.9743 of the time, "
+			    "1.0014 of the instructions");
 		print_ratio("each", "on", "the whole series : before");
 		print_ratio("off", "each", "ours : the whole series");
 		print_ratio("off", "on", "ours : before");
@@ -285,11 +311,14 @@ static bool rounds(void)
 static bool pcp_bench(void)
 {
 	const u64 high = pcp_set_high(HIGH);
-	const struct pcp_types *types = pcp_set_types(&mm_kernel, &pcp_types[0]); /* and empties the lists: `high` is computed anew */
+	/* also empties the lists, as `high` is computed anew */
+	const struct pcp_types *types = pcp_set_types(&mm_kernel, &pcp_types[0]);
 	bool ok;
 
-	print("\nPages on per-CPU lists with and without a cached type (Weiner, \"mm: page_alloc: remove pcppage migratetype "
-	      "caching\", 2023-09)\nBatches of %u, lists of %u\n\n", BATCH, HIGH);
+	print("\nPages on per-CPU lists with and without a cached type (Weiner, \"mm: page_alloc: "
+	      "remove pcppage migratetype "
+	      "caching\", 2023-09)\nBatches of %u, lists of %u\n\n",
+	      BATCH, HIGH);
 	ok = rounds();
 	pcp_set_high(high);
 	pcp_set_types(&mm_kernel, types);

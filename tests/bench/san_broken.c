@@ -1,13 +1,15 @@
 /*
- * One mistake for each sanitizer, for payload=san-...: it must be reported, or the sanitizer looks at nothing.
+ * One mistake for each check of a sanitizer, for payload=san-... . If it is not reported, the
+ * sanitizer checks nothing.
  */
 #include <arch/clear.h>
 
-#include "kernel/string.h"
-#include "mm/clear.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pool.h"
+#include "kernel/lib/string.h"
+#include "mm/clear/clear.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
 #include "tests/bench/hang.h"
 
 static volatile int forty = 40;
@@ -24,7 +26,7 @@ static void bounds(void)
 	table[forty] = table[0];
 }
 
-/* A page that was freed: its frame number `frame`. */
+/* Allocate and free a page of `order`. Returns the address of its frame `frame`. */
 static char *freed(unsigned order, u64 frame)
 {
 	struct page *page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
@@ -70,10 +72,11 @@ static void clear_free(void)
 	clear_pages(freed(0, 0), 1);
 }
 
-/* The first of two neighbours is in use. */
+/* Clear two neighbouring pages of which only the first is in use. */
 static void clear_past_the_end(void)
 {
-	struct page *first = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE), *second = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct page *first = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE),
+		    *second = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 
 	page_free(second);
 	if (second == first + 1)
@@ -87,7 +90,9 @@ static void clear_free_huge(void)
 	clear_huge(&how, freed(BLOCK_ORDER, 0), MIB(2), CLEAR_NO_HINT, 0);
 }
 
-/* A frame that META had in use, given back under a tag: 0 is free at once. */
+/*
+ * A frame that META had in use and that was given back under a tag; with tag 0 it is free at once.
+ */
 static void *meta_given(u64 tag)
 {
 	struct node *node = &mm_kernel.node[0];
@@ -109,7 +114,7 @@ static void gated_meta(void)
 	store_to(meta_given(~0ULL));
 }
 
-/* As a number: the compiler sees through pointers. */
+/* The address is passed as a number, because the compiler sees through pointers. */
 static __attribute__((noinline)) void leave_address(volatile virt_t *out)
 {
 	volatile u64 local[8] = {0};

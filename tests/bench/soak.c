@@ -1,33 +1,44 @@
 /*
- * Everything at once, for a long time: each CPU does random operations on the machine's own memory, and once a minute all stop, every
- * frame is looked for by counters and by walking, and what was done is printed. `make soak HOURS=n` runs it on 64 CPUs and on 2.
+ * Everything at once, for a long time. Each CPU does random operations on the machine's own memory.
+ * Once a minute all stop, every frame is accounted for by counters and by walking, and a summary of
+ * the round is printed. `make soak HOURS=n` runs it on 64 CPUs and on 2.
  *
- *   pages      of orders 0 to 9 and ranges of orders 10 to 12, marked at both ends and held for a while: a mark that changed was
- *              somebody else's write
- *   mappings   of 4 KiB and 2 MiB, populated, looked at (zero), written
- *   pools      grown, shrunk, their pages taken and given
- *   stalls     a CPU hears no interrupt for up to 20 ms
+ *   pages      of orders 0 to 9 and ranges of orders 10 to 12, marked at both ends and held for a
+ *              while; a changed mark reveals a foreign write
+ *   mappings   of 4 KiB and 2 MiB, populated, checked to be zero, written
+ *   pools      grown, shrunk, their pages taken and given back
+ *   stalls     a CPU takes no interrupt for up to 20 ms
  *
- * Rounds differ: every second one finds memory nearly full, and they take turns at which site fails at each 50th pass (kernel/fail.h).
- * Each finding is named and fails the run. BENCH soak: one record for each round.
+ * Rounds differ. Every second one starts with memory nearly full, and rounds take turns at the site
+ * that fails at each 50th pass (kernel/core/fail.h). Each finding is logged and fails the run.
+ * BENCH soak: one record for each round.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/bench.h"
-#include "kernel/call.h"
-#include "kernel/cmdline.h"
-#include "kernel/fail.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "mm/account.h"
-#include "mm/page_alloc.h"
-#include "mm/pool.h"
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 
-enum { HELD = 96, RANGE_ORDER = 10, FAIL_EACH = 50, KEPT_SHARE = 16, POOL_STEP = 8, STALL_MAX_US = 20000 };
+enum {
+	HELD = 96,
+	RANGE_ORDER = 10,
+	FAIL_EACH = 50,
+	KEPT_SHARE = 16,
+	POOL_STEP = 8,
+	STALL_MAX_US = 20000
+};
 
 static u64 soak_seconds = 60, soak_round = 60;
 OPTION_U64(soak_seconds, soak_seconds, 1, 1ULL << 32, "how long bench=soak works");
@@ -40,7 +51,7 @@ struct held {
 	u8 order, as;
 };
 
-/* One page each. */
+/* Each occupies one page. */
 struct worker {
 	u64 random, number;
 	u64 done, refused, wrong;
@@ -51,7 +62,7 @@ _Static_assert(sizeof(struct worker) <= PAGE_SIZE, "a worker is one page");
 
 static struct {
 	struct worker **worker; /* [cpu] */
-	struct page *list;      /* the page that holds them */
+	struct page *list;      /* the page that holds the array `worker` */
 	struct page *ballast;   /* chained through their first words */
 	u64 ballast_pages, until;
 } soak;
@@ -68,7 +79,7 @@ static u64 mark_of(const struct worker *w, const struct held *h)
 	return (w->number + 1) * 0x9e3779b97f4a7c15ULL ^ (virt_t)h->page;
 }
 
-/* The first word and the last one. */
+/* The first or the last word. */
 static volatile u64 *end_of(const struct held *h, unsigned which)
 {
 	volatile u64 *words = page_address(h->page);
@@ -76,7 +87,8 @@ static volatile u64 *end_of(const struct held *h, unsigned which)
 	return which ? words + order_pages(h->order) * PAGE_SIZE / sizeof(u64) - 1 : words;
 }
 
-static void hold(struct worker *w, struct held *h, struct page *page, unsigned order, enum held_as as)
+static void hold(struct worker *w, struct held *h, struct page *page, unsigned order,
+		 enum held_as as)
 {
 	*h = (struct held){.page = page, .order = (u8)order, .as = (u8)as};
 	if (!page) {
@@ -93,8 +105,8 @@ static void give(struct worker *w, struct held *h)
 		if (*end_of(h, i) == mark_of(w, h))
 			continue;
 		w->wrong++;
-		pr_err("soak: frame %llx, order %u: %llx where CPU %llu had written %llx", (unsigned long long)page_pfn(h->page), h->order,
-		       (unsigned long long)*end_of(h, i), (unsigned long long)w->number, (unsigned long long)mark_of(w, h));
+		pr_err("soak: frame %llx, order %u: %llx where CPU %llu had written %llx",
+		       page_pfn(h->page), h->order, *end_of(h, i), w->number, mark_of(w, h));
 	}
 	if (h->as == HELD_POOL)
 		pool_page_give(&pool_2m, h->page);
@@ -105,10 +117,11 @@ static void give(struct worker *w, struct held *h)
 	h->page = NULL;
 }
 
-/* Small ones mostly. */
+/* Take a page, mostly a small one. */
 static void take_page(struct worker *w, struct held *h)
 {
-	const unsigned order = draw(w, 4) ? (unsigned)draw(w, 4) : (unsigned)draw(w, BLOCK_ORDER + 1);
+	const unsigned order =
+		draw(w, 4) ? (unsigned)draw(w, 4) : (unsigned)draw(w, BLOCK_ORDER + 1);
 	const enum page_use use = (enum page_use)draw(w, USE_RECLAIMABLE + 1);
 
 	hold(w, h, page_alloc(order, use, draw(w, 8) ? 0 : PAGE_ZERO, NODE_NONE), order, HELD_PAGE);
@@ -126,7 +139,7 @@ static void take_pool_page(struct worker *w, struct held *h)
 	hold(w, h, pool_page_take(&pool_2m, this_cpu()->node, POOL_ANY), BLOCK_ORDER, HELD_POOL);
 }
 
-/* ---- the rest ---- */
+/* ---- other operations ---- */
 
 static void resize_pool(struct worker *w)
 {
@@ -140,7 +153,8 @@ static void resize_pool(struct worker *w)
 
 static void map(struct worker *w)
 {
-	const u64 page = draw(w, 4) ? PAGE_SIZE : MIB(2), pages = 1 + draw(w, page == PAGE_SIZE ? 32 : 2);
+	const u64 page = draw(w, 4) ? PAGE_SIZE : MIB(2),
+		  pages = 1 + draw(w, page == PAGE_SIZE ? 32 : 2);
 	volatile u64 *words = huge_map(page * pages, page, HUGE_POPULATE);
 
 	if (!words) {
@@ -149,7 +163,7 @@ static void map(struct worker *w)
 	}
 	for (u64 i = 0; i < page * pages / sizeof(u64); i += PAGE_SIZE / sizeof(u64)) {
 		if (words[i] != 0) {
-			pr_err("soak: word %llu of a new mapping is %llx", (unsigned long long)i, (unsigned long long)words[i]);
+			pr_err("soak: word %llu of a new mapping is %llx", i, words[i]);
 			w->wrong++;
 		}
 		words[i] = w->number;
@@ -198,7 +212,10 @@ static void work(void *arg)
 
 /* ---- rounds ---- */
 
-/* Pages of 2 MiB until a sixteenth is left; they are of no use to anybody and stay for the round. */
+/*
+ * Take pages of 2 MiB until a sixteenth of memory is left. They are not used and stay allocated for
+ * the round.
+ */
 static void fill_memory(void)
 {
 	struct mm_usage usage;
@@ -264,10 +281,11 @@ static struct sums sums_now(void)
 	return sums;
 }
 
-/* One round and its audit. True if nothing was found. */
+/* One round and its audit. True if there was no finding. */
 static bool run_round(u64 round, u64 end)
 {
-	const enum fail_site site = (enum fail_site)(round % (FAIL_SITES + 1)); /* FAIL_ANY: nothing fails */
+	/* FAIL_ANY: nothing fails */
+	const enum fail_site site = (enum fail_site)(round % (FAIL_SITES + 1));
 	const u64 failed_before = site == FAIL_ANY ? 0 : mm_kernel.fail.failed[site];
 	bool sound;
 	struct sums sums;
@@ -281,11 +299,12 @@ static bool run_round(u64 round, u64 end)
 	fail_disarm(&mm_kernel.fail);
 	sums = sums_now();
 	sound = cpus_wait_idle() && mm_account(&mm_kernel, machine_pools) && sums.wrong == 0;
-	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu ballast=%llu injected=%llu wrong=%llu seed=%llu sound=%d\n",
-	      (unsigned long long)round, cpumask_weight(&cpus_online), (unsigned long long)sums.done, (unsigned long long)sums.refused,
-	      (unsigned long long)sums.held, (unsigned long long)pool_2m.pages, (unsigned long long)soak.ballast_pages,
-	      site == FAIL_ANY ? 0ULL : (unsigned long long)(mm_kernel.fail.failed[site] - failed_before), (unsigned long long)sums.wrong,
-	      (unsigned long long)soak_seed, sound);
+	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu "
+	      "ballast=%llu injected=%llu wrong=%llu seed=%llu sound=%d\n",
+	      round, cpumask_weight(&cpus_online), sums.done, sums.refused, sums.held,
+	      pool_2m.pages, soak.ballast_pages,
+	      site == FAIL_ANY ? 0ULL : (mm_kernel.fail.failed[site] - failed_before), sums.wrong,
+	      soak_seed, sound);
 	empty_memory();
 	return sound;
 }
@@ -355,4 +374,7 @@ static bool run_soak(void)
 	return mm_account(&mm_kernel, machine_pools) && sound;
 }
 
-BENCH(soak, "random operations on pages, ranges, mappings and pools on all CPUs, audited (soak_seconds=, soak_round=, seed=)", run_soak);
+BENCH(soak,
+      "random operations on pages, ranges, mappings and pools on all CPUs, audited (soak_seconds=, "
+      "soak_round=, seed=)",
+      run_soak);

@@ -1,9 +1,9 @@
-/* Times in order, for medians and percentiles. */
+/* Sorting of times, for medians and percentiles. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Shell's order, gaps of 3x + 1: enough for some thousand numbers. */
+/* Shell sort with gaps of 3x + 1; fast enough for some thousand numbers. */
 static inline void sort_u64(u64 *value, u64 count)
 {
 	u64 gap = 1;

@@ -1,8 +1,9 @@
 /*
- * What repeated runs say: the median, how far they scatter, and whether two rows differ at all.
+ * Statistics of repeated runs: the median, the scatter, and whether two rows differ at all.
  *
- * The standard deviation is that of a sample (n - 1), as in the published tables. Two rows differ if their medians lie further apart than
- * both standard deviations together; nearer than that the difference is the noise's, and no table prints it.
+ * The standard deviation is that of a sample (n - 1), as in the published tables. Two rows differ
+ * if their medians lie further apart than both standard deviations together. A smaller difference
+ * is noise, and no table prints it.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ static inline u64 spread_root(u64 x)
 	return root;
 }
 
-/* Sorts the values. No run: all zeroes. */
+/* Statistics of `runs` values, which are sorted in place. All zeroes if there are none. */
 static inline struct spread spread_of(u64 *value, unsigned runs)
 {
 	u64 mean = 0, squares = 0, unit;

@@ -1,19 +1,21 @@
 /*
- * The allocator once everything it needs is open and split: what memmap=lazy puts off must not come back as a slower steady
- * state. One boot prints one style's rows; compare a boot with memmap=lazy to one with memmap=parallel.
+ * The allocator once everything it needs is open and split. The work that memmap=lazy postpones
+ * must not return as a slower steady state. One boot prints the rows of one style; compare a boot
+ * with memmap=lazy to one with memmap=parallel.
  *
  *   pair0, pair9   one page of 4 KiB, or 2 MiB, allocated and freed, over and over
  *   bulk0, bulk9   many allocated, then freed in the same order
  *
- * The first run of a row is not measured: it opens sections and splits blocks. Of the others the fastest is shown.
- * With one CPU and -icount shift=0 a nanosecond is an instruction, and two boots can be compared to the digit.
+ * The first run of a row is not measured, because it opens sections and splits blocks. Of the
+ * others the fastest is shown. With one CPU and -icount shift=0 a nanosecond is an instruction, and
+ * two boots can be compared to the digit.
  */
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/printk.h"
-#include "mm/memmap_open.h"
-#include "mm/page_alloc.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/bench.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/memmap_open.h"
 
 enum { RUNS = 5, PAIRS = 10000, PAGES = 16384, HUGE_PAIRS = 1000, HUGE_PAGES = 32 };
 
@@ -70,21 +72,22 @@ static void print_op(const struct row *row, const char *op, u64 ns)
 {
 	const u64 tenths = ns * 10 / row->count;
 
-	print("  %-6s %-6s %8llu %10llu.%llu\n", row->name, op, (unsigned long long)row->count,
-	      (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
-	print("BENCH alloc test=%s threads=1 op=%s ns=%llu operations=%llu style=%s\n", row->name, op,
-	      (unsigned long long)ns, (unsigned long long)row->count,
-	      memmap_style() == SECTION_MAPPED ? "mapped" : "on-demand");
+	print("  %-6s %-6s %8llu %10llu.%llu\n", row->name, op, row->count, (tenths / 10),
+	      (tenths % 10));
+	print("BENCH alloc test=%s threads=1 op=%s ns=%llu operations=%llu style=%s\n", row->name,
+	      op, ns, row->count, memmap_style() == SECTION_MAPPED ? "mapped" : "on-demand");
 }
 
 static bool bench_steady(void)
 {
-	struct row rows[] = {{.name = "pair0", .count = PAIRS, .pairs = true},
-			     {.name = "bulk0", .count = PAGES},
-			     {.name = "pair9", .order = BLOCK_ORDER, .count = HUGE_PAIRS, .pairs = true},
-			     {.name = "bulk9", .order = BLOCK_ORDER, .count = HUGE_PAGES}};
+	struct row rows[] = {
+		{.name = "pair0", .count = PAIRS, .pairs = true},
+		{.name = "bulk0", .count = PAGES},
+		{.name = "pair9", .order = BLOCK_ORDER, .count = HUGE_PAIRS, .pairs = true},
+		{.name = "bulk9", .order = BLOCK_ORDER, .count = HUGE_PAGES}};
 
-	print("The allocator in its steady state, struct pages made %s\n\n  test   op     operations   ns each\n",
+	print("The allocator in its steady state, struct pages made %s\n\n  test   op     "
+	      "operations   ns each\n",
 	      memmap_style() == SECTION_MAPPED ? "at boot" : "on demand");
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		if (!run_row(&rows[i])) {
@@ -98,4 +101,5 @@ static bool bench_steady(void)
 	return true;
 }
 
-BENCH(steady, "the allocator when all it needs is open: memmap=lazy against parallel", bench_steady);
+BENCH(steady, "the allocator when all it needs is open: memmap=lazy against parallel",
+      bench_steady);

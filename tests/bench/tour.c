@@ -1,36 +1,44 @@
 /*
- * `tour`: one block of 2 MiB through its states, and one PMD split as in S0, step by step, with the page tables as they really are before
- * and after each step. It happens in an arena, a private machine over borrowed memory (tests/kernel/arena.h), so the running one is not
- * disturbed, and the next block to be taken is known. Nothing is staged: each step calls the function that does it in earnest.
+ * `tour`: one block of 2 MiB through its states, and one PMD split as in the HVO series (Kravetz
+ * 2023), step by step, with the real page tables before and after each step.
  *
- * Source: mm/block_state.c; Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09.
+ * It runs in an arena, a private machine over borrowed memory (tests/kernel/arena.h), so the
+ * running machine is not disturbed, and the next block to be taken is known. Nothing is staged:
+ * each step calls the function that normally does it.
+ *
+ * Source: mm/memmap/block_state.c; Kravetz, "Batch hugetlb vmemmap modification operations",
+ * 2023-09.
  */
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/command.h"
-#include "kernel/input.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "mm/hvo.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/pgtable.h"
-#include "mm/section.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/console/command.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/map/pgtable.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 
 enum { ON_DEMAND_BLOCKS = 16 };
 
 struct tour {
 	struct arena *a;
-	u32 block; /* the one that is watched */
+	u32 block; /* the watched block */
 	bool slowly;
 	unsigned step;
-	u64 rounds; /* at the end of the step before */
+	u64 rounds; /* flush rounds before this step */
 };
 
 /* ---- showing ---- */
@@ -58,8 +66,11 @@ static void show_line(const struct tour *tour, const pte_t *line)
 		if (!pte_present(pte))
 			print(" -");
 		else
-			print(" %c:0x%llx%s", pte_pfn(pte) == tail ? 't' : huge && i == 0 ? 'H' : 'p',
-			      (unsigned long long)pte_pfn(pte), pte_writable(pte) ? "rw" : "ro");
+			print(" %c:0x%llx%s",
+			      pte_pfn(pte) == tail ? 't'
+			      : huge && i == 0     ? 'H'
+						   : 'p',
+			      pte_pfn(pte), pte_writable(pte) ? "rw" : "ro");
 	}
 	print("\n");
 }
@@ -73,19 +84,21 @@ static void show(const struct tour *tour, const char *when)
 	const struct block *block = block_at(mm, tour->block);
 
 	print("    %s: block %u is %s, struct pages at 0x%llx\n", when, tour->block,
-	      block ? block_state_name(block_look(block).state) : "unknown", (unsigned long long)virt);
+	      block ? block_state_name(block_look(block).state) : "unknown", virt);
 	if (!pte_present(pmd))
 		print("      PMD: not present: 128 MiB without a struct page\n");
 	else if (pte_is_leaf(pmd, PT_PMD))
-		print("      PMD: one leaf of 2 MiB from frame 0x%llx: all 32768 struct pages of the section\n",
-		      (unsigned long long)pte_pfn(pmd));
+		print("      PMD: one leaf of 2 MiB from frame 0x%llx: all 32768 struct pages of "
+		      "the section\n",
+		      pte_pfn(pmd));
 	else
-		print("      PMD: a table of 512 PTEs in frame 0x%llx, 8 for each block\n", (unsigned long long)pte_pfn(pmd));
+		print("      PMD: a table of 512 PTEs in frame 0x%llx, 8 for each block\n",
+		      pte_pfn(pmd));
 	if (line)
 		show_line(tour, line);
 }
 
-/* False if the visitor has seen enough. */
+/* Begin the next step. False if the user has stopped the tour. */
 static bool next_step(struct tour *tour, const char *what)
 {
 	if (tour->slowly && tour->step > 0) {
@@ -108,11 +121,11 @@ static bool state_is(const struct tour *tour, enum block_state state)
 	return block_look_at(&tour->a->mm, tour->block).state == state;
 }
 
-/* False if the block did not become what the text says. */
+/* Show the block after the step. False if it is not in the expected state. */
 static bool step_done(const struct tour *tour, enum block_state expected)
 {
 	show(tour, "after");
-	print("      flush rounds: %llu\n", (unsigned long long)(rounds_now() - tour->rounds));
+	print("      flush rounds: %llu\n", (rounds_now() - tour->rounds));
 	return state_is(tour, expected);
 }
 
@@ -123,8 +136,10 @@ static bool bare_becomes_huge(struct tour *tour, struct block_list *list)
 	struct mm *mm = &tour->a->mm;
 	struct block_list left;
 
-	if (!next_step(tour, "Bare to huge: a pool wants the page. Its head is written into one new frame, seven entries get the page\n"
-			     "     that all tails of the zone share. Nothing was there before, so no CPU can have it cached: no flush."))
+	if (!next_step(tour, "Bare to huge: a pool wants the page. Its head is written into one "
+			     "new frame, seven entries get the page\n"
+			     "     that all tails of the zone share. Nothing was there before, so "
+			     "no CPU can have it cached: no flush."))
 		return false;
 	show(tour, "before");
 	if (hvo_optimise(mm, hvo_mode_find("on"), list, &left) > 0)
@@ -135,7 +150,8 @@ static bool bare_becomes_huge(struct tour *tour, struct block_list *list)
 
 static bool huge_is_freed(struct tour *tour, struct block_list *list)
 {
-	if (!next_step(tour, "Freed: it stays huge on the free list, tails shared. Growing again takes it as it is."))
+	if (!next_step(tour, "Freed: it stays huge on the free list, tails shared. Growing again "
+			     "takes it as it is."))
 		return false;
 	show(tour, "before");
 	block_list_free(&tour->a->mm, list);
@@ -144,7 +160,8 @@ static bool huge_is_freed(struct tour *tour, struct block_list *list)
 
 static bool huge_becomes_bare(struct tour *tour)
 {
-	if (!next_step(tour, "Huge to bare: memory for small pages is wanted. The entries are cleared; the head's frame is gated until\n"
+	if (!next_step(tour, "Huge to bare: memory for small pages is wanted. The entries are "
+			     "cleared; the head's frame is gated until\n"
 			     "     every CPU has flushed, then free."))
 		return false;
 	show(tour, "before");
@@ -152,7 +169,7 @@ static bool huge_becomes_bare(struct tour *tour)
 	return step_done(tour, BLOCK_BARE);
 }
 
-/* Take single pages until the watched block is the one they come from. */
+/* Take single pages until they come from the watched block. */
 static struct page *split_watched(struct tour *tour)
 {
 	struct page *chain = NULL;
@@ -170,8 +187,10 @@ static struct page *split_watched(struct tour *tour)
 
 static bool bare_becomes_full(struct tour *tour, struct page **chain)
 {
-	if (!next_step(tour, "Bare to full: the block is split for a page of 4 KiB. Now all 512 struct pages are needed: eight frames,\n"
-			     "     written once in their final form. Again nothing was there before: no flush."))
+	if (!next_step(tour, "Bare to full: the block is split for a page of 4 KiB. Now all 512 "
+			     "struct pages are needed: eight frames,\n"
+			     "     written once in their final form. Again nothing was there "
+			     "before: no flush."))
 		return false;
 	show(tour, "before");
 	*chain = split_watched(tour);
@@ -187,9 +206,12 @@ static bool full_becomes_huge(struct tour *tour, struct page *chain)
 		chain = next;
 	}
 	pcp_drain_all(&tour->a->mm);
-	if (!next_step(tour, "Full to huge again: every page was freed. The head stays where it is, seven private frames are replaced by\n"
-			     "     the shared one in place. This time CPUs may have the old ones cached: one flush,\n"
-			     "     put off until somebody gets the page (hvo_settle(), called here at once)."))
+	if (!next_step(tour, "Full to huge again: every page was freed. The head stays where it "
+			     "is, seven private frames are replaced by\n"
+			     "     the shared one in place. This time CPUs may have the old ones "
+			     "cached: one flush,\n"
+			     "     put off until somebody gets the page (hvo_settle(), called here "
+			     "at once)."))
 		return false;
 	show(tour, "before");
 	hvo_huge_free_full(block_zone(&tour->a->mm, tour->block), ON_DEMAND_BLOCKS);
@@ -203,18 +225,23 @@ static bool tour_block(struct tour *tour)
 	struct block_list list = BLOCK_LIST_INIT;
 	struct page *chain = NULL;
 
-	print("\nOne block of 2 MiB and its eight frames of struct pages (mm/block_state.c)\n\n");
-	/* The first split ever turns a block into META for private struct pages: not the one that is watched. */
+	print("\nOne block of 2 MiB and its eight frames of struct pages "
+	      "(mm/memmap/block_state.c)\n\n");
+	/*
+	 * The first split ever turns a block into META for private struct pages. Let that happen to
+	 * a block other than the watched one.
+	 */
 	if (!mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0))
 		return false;
 	if (hvo_take_blocks(arena_zone(tour->a, 0), on, BLOCK_ORDER, 1, &list) != 1)
 		return false;
 	tour->block = list.head;
-	return bare_becomes_huge(tour, &list) && huge_is_freed(tour, &list) && huge_becomes_bare(tour) &&
-	       bare_becomes_full(tour, &chain) && full_becomes_huge(tour, chain);
+	return bare_becomes_huge(tour, &list) && huge_is_freed(tour, &list) &&
+	       huge_becomes_bare(tour) && bare_becomes_full(tour, &chain) &&
+	       full_becomes_huge(tour, chain);
 }
 
-/* ---- one PMD split, as in S0 ---- */
+/* ---- one PMD split, as in the HVO series (Kravetz 2023) ---- */
 
 static bool split_leaf(struct tour *tour, u64 section)
 {
@@ -222,8 +249,10 @@ static bool split_leaf(struct tour *tour, u64 section)
 	struct node *node = &mm->node[0];
 	pfn_t table;
 
-	if (!next_step(tour, "The PMD split: one leaf becomes a table with the same 512 translations. Every struct page stays where it is, but\n"
-			     "     the size of the mapping changes, so all CPUs flush before anything else does."))
+	if (!next_step(tour, "The PMD split: one leaf becomes a table with the same 512 "
+			     "translations. Every struct page stays where it is, but\n"
+			     "     the size of the mapping changes, so all CPUs flush before "
+			     "anything else does."))
 		return false;
 	show(tour, "before");
 	if (meta_reserve(node, META_LONG, 1) < 0)
@@ -244,8 +273,10 @@ static bool remap_tails(struct tour *tour, struct block_list *list)
 	struct mm *mm = &tour->a->mm;
 	struct block_list left;
 
-	if (!next_step(tour, "The remap (hvo=batched): a new frame for the head, the shared page for the tails, one flush for the whole batch,\n"
-			     "     here of one page. Before S0 every page of a pool had two of its own."))
+	if (!next_step(tour,
+		       "The remap (hvo=batched): a new frame for the head, the shared page for the "
+		       "tails, one flush for the whole batch,\n"
+		       "     here of one page. Before S0 every page of a pool had two of its own."))
 		return false;
 	show(tour, "before");
 	if (hvo_optimise(mm, hvo_mode_find("batched"), list, &left) > 0)
@@ -260,7 +291,8 @@ static bool restore_tails(struct tour *tour, struct block_list *list)
 	struct block_list done = BLOCK_LIST_INIT;
 	u64 restored;
 
-	if (!next_step(tour, "The restore: before the page goes back, its struct pages become private again."))
+	if (!next_step(tour, "The restore: before the page goes back, its struct pages become "
+			     "private again."))
 		return false;
 	show(tour, "before");
 	block_list_begin(mm, list, BLOCK_FULL);
@@ -275,22 +307,28 @@ static bool tour_split(struct tour *tour)
 	struct block_list list = BLOCK_LIST_INIT;
 
 	print("\nOne PMD split and one remap, as Linux does them since 2023\n\n");
-	if (hvo_take_blocks(arena_zone(tour->a, 0), hvo_mode_find("batched"), BLOCK_ORDER, 1, &list) != 1)
+	if (hvo_take_blocks(arena_zone(tour->a, 0), hvo_mode_find("batched"), BLOCK_ORDER, 1,
+			    &list) != 1)
 		return false;
 	tour->block = list.head;
-	return split_leaf(tour, tour->block / SECTION_BLOCKS) && remap_tails(tour, &list) && restore_tails(tour, &list);
+	return split_leaf(tour, tour->block / SECTION_BLOCKS) && remap_tails(tour, &list) &&
+	       restore_tails(tour, &list);
 }
 
 /* ---- the command ---- */
 
-/* In an arena of its own; what the steps leave behind goes with it. */
-static int run_part(struct tour *tour, const struct arena_options *options, bool (*part)(struct tour *))
+/*
+ * Run one part in an arena of its own; whatever the steps leave behind disappears with the arena.
+ */
+static int run_part(struct tour *tour, const struct arena_options *options,
+		    bool (*part)(struct tour *))
 {
 	bool ok;
 
 	tour->a = arena_borrow_with(options);
 	if (!tour->a) {
-		print("  this machine has no %llu MiB free in one piece to show it on\n", (unsigned long long)(options->bytes >> 20));
+		print("  this machine has no %llu MiB free in one piece to show it on\n",
+		      (options->bytes >> 20));
 		return -ENOMEM;
 	}
 	ok = part(tour);
@@ -300,7 +338,8 @@ static int run_part(struct tour *tour, const struct arena_options *options, bool
 
 static int cmd_tour(const struct words *words)
 {
-	const struct arena_options on_demand = {.bytes = (u64)ON_DEMAND_BLOCKS << BLOCK_SHIFT}, mapped = {.bytes = MIB(256)};
+	const struct arena_options on_demand = {.bytes = (u64)ON_DEMAND_BLOCKS << BLOCK_SHIFT},
+				   mapped = {.bytes = MIB(256)};
 	struct tour tour = {.slowly = words_plain_count(words) > 1};
 	int err;
 
@@ -314,12 +353,15 @@ static int cmd_tour(const struct words *words)
 	return err;
 }
 
-static bool tour_candidate(const struct words *words, unsigned at, unsigned n, char *buf, size_t size)
+static bool tour_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			   size_t size)
 {
 	(void)words;
 	return at == 1 && choice_name("slowly", n, buf, size);
 }
 
-COMMAND(tour, .usage = "[slowly]", .help = "one block through its states and one PMD split, with page tables before and after",
-	.more = "  slowly: waits for a key after each step. It happens in borrowed memory and leaves nothing behind.\n", .max = 1,
-	.run = cmd_tour, .candidate = tour_candidate);
+COMMAND(tour, .usage = "[slowly]",
+	.help = "one block through its states and one PMD split, with page tables before and after",
+	.more = "  slowly: waits for a key after each step. It happens in borrowed memory and "
+		"leaves nothing behind.\n",
+	.max = 1, .run = cmd_tour, .candidate = tour_candidate);

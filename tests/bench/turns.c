@@ -1,4 +1,4 @@
-/* Comparing ways by turns: see turns.h. */
+/* Comparing ways by turns; see turns.h. */
 #include "tests/bench/turns.h"
 
 #include "tests/bench/sort.h"
@@ -27,7 +27,7 @@ u64 turns_median(const struct turns *t)
 	return median(ns, kept);
 }
 
-/* Thousandths above; 0 if below. */
+/* By how many thousandths `ours` is above `other`; 0 if it is below. */
 static u64 above(u64 ours, u64 other)
 {
 	return ours > other ? (ours - other) * 1000 / other : 0;

@@ -1,9 +1,11 @@
 /*
- * Takes the compiler's counts of executed lines out of the guest. `make coverage` links it: the command `coverage` writes them to
- * QEMU's debug console, whose bytes land in a file, and run.py makes of that the files that gcov reads.
+ * Takes the compiler's counts of executed lines out of the guest. `make coverage` links it: the
+ * command `coverage` writes them to QEMU's debug console, whose bytes land in a file, and run.py
+ * makes of that the files that gcov reads.
  *
- * The stream: for every translation unit the name of its file and a zero byte; then pieces, each a length (u32) and that many
- * bytes, until one of length 0. What is in them only the compiler's own library knows.
+ * The stream: for every translation unit the name of its file and a zero byte; then pieces, each a
+ * length (u32) and that many bytes, until one of length 0. What is in them only the compiler's own
+ * library knows.
  *
  * Source: GCC manual, "Profiling and Test Coverage in Freestanding Environments".
  */
@@ -12,9 +14,9 @@
 #include <arch/cpu.h>
 
 #include "arch/x86_64/io.h"
-#include "kernel/command.h"
-#include "kernel/panic.h"
-#include "kernel/printk.h"
+#include "kernel/console/command.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/printk.h"
 
 enum { DEBUG_CONSOLE = 0xe9 };
 
@@ -49,7 +51,8 @@ static int cmd_coverage(const struct words *words)
 	unsigned files = 0;
 
 	(void)words;
-	for (const struct gcov_info *const *info = __start_coverage_table; info < __stop_coverage_table; info++, files++) {
+	for (const struct gcov_info *const *info = __start_coverage_table;
+	     info < __stop_coverage_table; info++, files++) {
 		const irq_flags_t flags = irq_save(); /* the library was compiled with a red zone */
 
 		__gcov_info_to_gcda(*info, write_name, write_piece, NULL, NULL);
@@ -60,7 +63,8 @@ static int cmd_coverage(const struct words *words)
 	return 0;
 }
 
-COMMAND(coverage, .help = "write the counts of executed lines to QEMU's debug console", .run = cmd_coverage);
+COMMAND(coverage, .help = "write the counts of executed lines to QEMU's debug console",
+	.run = cmd_coverage);
 
 /* What the library wants of a C library, in ways that counts of lines do not take. */
 void __gcov_merge_add(void);

@@ -1,8 +1,10 @@
 /*
- * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it is and once more
- *with signature, length and checksum made right so that the inside is reached too.
+ * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it
+ * is and once more with signature, length and checksum made right so that the inside is reached
+ * too.
  *
- * Checked beyond memory errors: counts are kept, lists come out sorted and without duplicates, nodes are dense.
+ * Checked beyond memory errors: counts are kept, lists come out sorted and without duplicates,
+ * nodes are dense.
  *
  * Builds alone:
  *
@@ -10,12 +12,17 @@
  */
 #include <stdlib.h>
 
-#include "arch/x86_64/acpi_devices.c"
-#include "arch/x86_64/acpi_dump.c"
-#include "arch/x86_64/acpi_madt.c"
-#include "arch/x86_64/acpi_root.c"
-#include "arch/x86_64/acpi_sort.c"
-#include "arch/x86_64/acpi_srat.c"
+#include "arch/x86_64/acpi/acpi_devices.c"
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_dump.c"
+#include "arch/x86_64/acpi/acpi_dump.h"
+#include "arch/x86_64/acpi/acpi_madt.c"
+#include "arch/x86_64/acpi/acpi_madt.h"
+#include "arch/x86_64/acpi/acpi_root.c"
+#include "arch/x86_64/acpi/acpi_root.h"
+#include "arch/x86_64/acpi/acpi_sort.c"
+#include "arch/x86_64/acpi/acpi_srat.c"
+#include "arch/x86_64/acpi/acpi_srat.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KIND_DUMP, KINDS };
@@ -45,7 +52,8 @@ static void fuzz_root(const struct acpi_table *table)
 	for (size_t i = 0; i < acpi_root_count(table); i++)
 		sum += acpi_root_entry(table, i);
 	require(acpi_root_entry(table, acpi_root_count(table)) == 0);
-	require(acpi_table_open(table->data, table->len, "XSDT", &inner) < 0 || inner.len <= table->len);
+	require(acpi_table_open(table->data, table->len, "XSDT", &inner) < 0 ||
+		inner.len <= table->len);
 	*(volatile u64 *)&sum = sum;
 }
 
@@ -86,11 +94,12 @@ static void fuzz_srat(const struct acpi_table *table)
 		require(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
 		for (size_t i = 0; i < srat.mem_count; i++)
 			require(srat.domain[srat.mem[i].node] == srat.mem[i].domain &&
-			      srat.mem[i].start < srat.mem[i].end);
+				srat.mem[i].start < srat.mem[i].end);
 		for (size_t i = 0; i < srat.cpu_count; i++) {
 			node_t node = acpi_srat_cpu_node(&srat, srat.cpu[i].apic_id);
 
-			require(node == srat.cpu[i].node && srat.domain[node] == srat.cpu[i].domain);
+			require(node == srat.cpu[i].node &&
+				srat.domain[node] == srat.cpu[i].domain);
 		}
 	}
 	free(srat.mem);
@@ -128,7 +137,10 @@ static void fuzz_devices(const struct acpi_table *table)
 static void fuzz_dump(const u8 *data, size_t len)
 {
 	u8 *room = malloc(len / 3 + 1);
-	struct acpi_dump dump = {.at = (const char *)data, .end = (const char *)data + len, .room = room, .left = len / 3};
+	struct acpi_dump dump = {.at = (const char *)data,
+				 .end = (const char *)data + len,
+				 .room = room,
+				 .left = len / 3};
 	struct acpi_table table;
 	const u8 *next = room;
 

@@ -1,4 +1,7 @@
-/* For harnesses of what loaders hand over: a machine that is told, and what holds of boot_info whatever came in. */
+/*
+ * For harnesses of what loaders hand over: a machine that is told, and what holds of boot_info
+ * whatever came in.
+ */
 #pragma once
 
 #include <string.h>

@@ -1,16 +1,17 @@
 /*
  * libFuzzer harness for the command line. Builds alone:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
+ *		-I. tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
  *
- * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies in a block of its
- * exact size, so that a read of one byte too much is seen.
+ * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies
+ * in a block of its exact size, so that a read of one byte too much is seen.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/cmdline.c"
+#include "kernel/core/cmdline.c"
 #include "tests/fuzz/fuzz.h"
 
 enum { CHOICES = 3, LOW = 5 };
@@ -52,7 +53,10 @@ int format(char *buf, size_t size, const char *fmt, ...)
 	return n;
 }
 
-/* Whatever came in: every value is one that its option allows, and text lies in the kernel's own copy. */
+/*
+ * Whatever came in: every value is one that its option allows, and text lies in the kernel's own
+ * copy.
+ */
 static void check(void)
 {
 	require(number >= LOW && number <= MIB(1));

@@ -1,21 +1,22 @@
 /*
- * Fuzzer for what consoles take: fonts, the words of console=, text with escape sequences for the screen, scan codes. The first
- * byte chooses.
+ * Fuzzer for what consoles take: fonts, the words of console=, text with escape sequences for the
+ * screen, scan codes. The first byte chooses.
  *
- * Checked beyond memory errors: a font that is accepted has all its glyphs inside; the screen draws inside itself, and shows
- * in the end what it wants to show.
+ * Checked beyond memory errors: a font that is accepted has all its glyphs inside; the screen draws
+ * inside itself, and shows in the end what it wants to show.
  */
 #include <stdlib.h>
 
-#include "kernel/console_font.c"
-#include "kernel/console_keyboard.c"
-#include "kernel/console_screen.c"
-#include "kernel/console_wish.c"
+#include "kernel/console/console_font.c"
+#include "kernel/console/console_keyboard.c"
+#include "kernel/console/console_screen.c"
+#include "kernel/console/console_wish.c"
+#include "kernel/console/console_wish.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { KIND_FONT, KIND_WISH, KIND_SCREEN, KIND_KEYS, KINDS };
 
-/* The kernel's, from kernel/cmdline.c, for numbers without suffix. */
+/* The kernel's, from kernel/core/cmdline.c, for numbers without suffix. */
 int parse_u64(const char **p, u64 *out)
 {
 	char *end;
@@ -34,7 +35,8 @@ static void fuzz_font(const u8 *data, size_t len)
 	if (font_open(data, len, &font) < 0)
 		return;
 	for (unsigned c = 0; c < 256; c++) {
-		const u8 *first = font_row(&font, (char)c, 0), *last = font_row(&font, (char)c, font.height - 1);
+		const u8 *first = font_row(&font, (char)c, 0),
+			 *last = font_row(&font, (char)c, font.height - 1);
 
 		require(!first || (first >= data && last + font.row_bytes <= data + len));
 	}
@@ -51,7 +53,8 @@ static void fuzz_wish(const u8 *data, size_t len)
 	n = console_wishes_parse(text, wish);
 	require(n == -EINVAL || n == -E2BIG || (n > 0 && n <= CONSOLE_WISHES_MAX));
 	for (int i = 0; i < n; i++)
-		require(wish[i].baud <= 115200 && (wish[i].stride == 1 || wish[i].stride == 2 || wish[i].stride == 4));
+		require(wish[i].baud <= 115200 &&
+			(wish[i].stride == 1 || wish[i].stride == 2 || wish[i].stride == 4));
 	free(text);
 }
 
@@ -89,7 +92,8 @@ static void fuzz_keys(const u8 *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	static void (*const fuzz[KINDS])(const u8 *, size_t) = {fuzz_font, fuzz_wish, fuzz_screen, fuzz_keys};
+	static void (*const fuzz[KINDS])(const u8 *, size_t) = {fuzz_font, fuzz_wish, fuzz_screen,
+								fuzz_keys};
 	u8 *copy;
 
 	if (size < 1)

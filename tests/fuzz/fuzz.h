@@ -1,4 +1,7 @@
-/* What every harness has: the function that libFuzzer, or replay.c, calls with an input, and a way to say that it failed. */
+/*
+ * What every harness has: the function that libFuzzer, or replay.c, calls with an input, and a way
+ * to say that it failed.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -7,10 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define require(condition)                                                                                             \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			abort();                                                                                       \
-		}                                                                                                      \
+#define require(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)

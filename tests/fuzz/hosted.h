@@ -1,7 +1,7 @@
 /* What a harness has whose inputs drive the hosted machine; once in a program. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const u8 *data, size_t size));
@@ -10,5 +10,6 @@ int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const u8 *data
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_after_return=0";
+	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_"
+	       "after_return=0";
 }

@@ -1,18 +1,19 @@
 /*
- * libFuzzer harness for what is typed at the monitor: the bytes go through the line editor, each finished line is cut into words.
- * Builds alone:
+ * libFuzzer harness for what is typed at the monitor: the bytes go through the line editor, each
+ * finished line is cut into words. Builds alone:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/monitor_fuzz.c -o monitor_fuzz
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
+ *		-I. tests/fuzz/monitor_fuzz.c -o monitor_fuzz
  *
- * Required: the terminal's cursor and the editor's never come apart, lines stay terminated, words are printable and lie in the
- * copy, and cutting always ends.
+ * Required: the terminal's cursor and the editor's never come apart, lines stay terminated, words
+ * are printable and lie in the copy, and cutting always ends.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/keys.c"
-#include "kernel/line.c"
-#include "kernel/words.c"
+#include "kernel/console/keys.c"
+#include "kernel/console/line.c"
+#include "kernel/lib/words.c"
 #include "tests/fuzz/fuzz.h"
 
 static size_t column;
@@ -47,7 +48,8 @@ static void cut_all(const char *text, size_t len)
 		require(err == 0 || err == -EINVAL || err == -E2BIG);
 		require(used > 0 && used <= len - at && words.count <= WORDS_MAX);
 		for (unsigned i = 0; i < words.count; i++) {
-			require(words.word[i] >= words.text && words.word[i] < words.text + WORDS_TEXT);
+			require(words.word[i] >= words.text &&
+				words.word[i] < words.text + WORDS_TEXT);
 			for (const char *p = words.word[i]; *p; p++)
 				require(*p >= ' ' && *p < 0x7f);
 		}
@@ -66,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < size; i++) {
 		const enum line_event event = line_key(line, data[i]);
 
-		require(line->cursor <= line->len && line->len <= LINE_SIZE && line->text[line->len] == '\0');
+		require(line->cursor <= line->len && line->len <= LINE_SIZE &&
+			line->text[line->len] == '\0');
 		if (event == LINE_TAB)
 			line_insert(line, "tab", data[i] % 4);
 		if (event == LINE_READY)

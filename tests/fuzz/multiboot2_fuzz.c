@@ -1,9 +1,11 @@
 /*
  * libFuzzer harness for the multiboot2 parser. Builds alone:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/multiboot2_fuzz.c -o multiboot2_fuzz
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
+ *		-I. tests/fuzz/multiboot2_fuzz.c -o multiboot2_fuzz
  *
- * The input is copied into a block of its exact size, so that the address sanitizer sees a read of one byte too much.
+ * The input is copied into a block of its exact size, so that the address sanitizer sees a read of
+ * one byte too much.
  */
 #include <stdlib.h>
 #include <string.h>

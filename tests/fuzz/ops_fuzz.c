@@ -1,24 +1,29 @@
 /*
- * libFuzzer harness for sequences of operations: the hosted machine boots once, and each input is a case of its own, with everything
- * that is checked after a case (every frame has one owner, by counters and by walking; nothing is kept; pools as at boot).
+ * libFuzzer harness for sequences of operations: the hosted machine boots once, and each input is a
+ * case of its own, with everything that is checked after a case (every frame has one owner, by
+ * counters and by walking; nothing is kept; pools as at boot).
  *
- *	input   byte 0: how much of the rest, in 256ths, chooses operations on pages, pools, sections and ranges of an arena against a
- *	        reference allocator; the others choose operations on huge mappings of the machine (tests/kernel/random.h)
+ *	input   byte 0: how much of the rest, in 256ths, chooses operations on pages, pools,
+ *	        sections and ranges of an arena against a reference allocator; the others choose
+ *	        operations on huge mappings of the machine (tests/kernel/random.h)
  *
- * Beside what the random cases do: every search of contig= (the arena's first byte), every mode of hvo= (in arenas that may have sections
- * mapped), a pool of 1 GiB pages and its demotion, CMA, bad frames, mappings that are populated, grown, protected, promised, and for some
- * operations one pass of one site that fails.
+ * Beside what the random cases do: every search of contig= (the arena's first byte), every mode of
+ * hvo= (in arenas that may have sections mapped), a pool of 1 GiB pages and its demotion, CMA, bad
+ * frames, mappings that are populated, grown, protected, promised, and for some operations one pass
+ * of one site that fails.
  *
- * The machine goes on from input to input. What it keeps is little (page tables of mappings), but what one input breaks another
- * may show: replay a crash with the inputs before it if it does not show alone.
+ * The machine goes on from input to input. What it keeps is little (page tables of mappings), but
+ * what one input breaks another may show: replay a crash with the inputs before it if it does not
+ * show alone.
  *
- * Linked with the hosted machine's objects and libFuzzer, or with replay.c in its place: tests/host/host.mk.
+ * Linked with the hosted machine's objects and libFuzzer, or with replay.c in its place:
+ * tests/host/host.mk.
  */
 #include <stdlib.h>
 
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/test.h"
-#include "kernel/verdict.h"
+#include "kernel/run/test.h"
 #include "tests/fuzz/hosted.h"
 #include "tests/host/host.h"
 #include "tests/kernel/random.h"
@@ -32,7 +37,8 @@ static struct {
 
 TEST(fuzz, operations)
 {
-	const size_t rest = input.size > 0 ? input.size - 1 : 0, pages = rest * (input.size > 0 ? input.data[0] : 0) / 256;
+	const size_t rest = input.size > 0 ? input.size - 1 : 0,
+		     pages = rest * (input.size > 0 ? input.data[0] : 0) / 256;
 
 	if (pages > 0)
 		random_allocations(input.data + 1, pages);
@@ -48,7 +54,10 @@ static void say_nothing(const struct test_run *run, const char *text)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	struct test_run run = {.begin = __start_test_table, .end = __stop_test_table, .patterns = "fuzz.*", .emit = say_nothing};
+	struct test_run run = {.begin = __start_test_table,
+			       .end = __stop_test_table,
+			       .patterns = "fuzz.*",
+			       .emit = say_nothing};
 
 	input.data = data;
 	input.size = size;
@@ -68,7 +77,8 @@ int main(int argc, char **argv)
 {
 	input.argc = argc;
 	input.argv = argv;
-	host_config.cpus = 1; /* an input does the same each time, and nobody waits for a thread to be scheduled */
+	/* an input does the same each time, and nobody waits for a thread to be scheduled */
+	host_config.cpus = 1;
 	host_config.ram = MIB(768);
 	host_machine_init();
 	host_machine_run("");

@@ -1,27 +1,31 @@
 /*
- * libFuzzer harness for the options that there are: every OPTION() of kernel/, mm/, tests and benchmarks, with the parser it has. The
- * splitting of the command line into words is cmdline_fuzz.c's.
+ * libFuzzer harness for the options that there are: every OPTION() of kernel/, mm/, tests and
+ * benchmarks, with the parser it has. The splitting of the command line into words is
+ * cmdline_fuzz.c's.
  *
- *	input   lines "name=value" or "name"; or, because a fuzzer guesses no names, a byte from 128 on that is an option's number
- *	        and its value
+ *	input   lines "name=value" or "name"; or, because a fuzzer guesses no names, a byte from
+ *	        128 on that is an option's number and its value
  *
- * After each line: whatever was refused is named, and no option has another value than before (but hugepagesz=: a size that does not
- * exist makes the counts after it nobody's); what was taken changed no other option, lies within its bounds, and is shown as a text that
- * the option takes again and shows the same. badram= is read as start-up reads it.
+ * After each line: whatever was refused is named, and no option has another value than before (but
+ * hugepagesz=: a size that does not exist makes the counts after it nobody's); what was taken
+ * changed no other option, lies within its bounds, and is shown as a text that the option takes
+ * again and shows the same. badram= is read as start-up reads it.
  *
- * Linked as ops_fuzz is. arch/x86_64/console.c (console=) is not part of the hosted machine; its parser is console_fuzz.c's.
+ * Linked as ops_fuzz is. arch/x86_64/console.c (console=) is not part of the hosted machine; its
+ * parser is console_fuzz.c's.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include <arch/clear.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/console.h"
+#include "kernel/console/console.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
 #include "kernel/main.h"
-#include "kernel/printk.h"
-#include "mm/bad_frames.h"
-#include "mm/memmap_open.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/bad_ram.h"
+#include "mm/zone/memmap_open.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hosted.h"
 #include "tests/host/host.h"
@@ -52,24 +56,26 @@ static void show_all(char shown[OPTIONS_MAX][SHOWN_MAX])
 
 static size_t target_bytes(const struct option *opt)
 {
-	return opt->parse == option_parse_u64 || opt->parse == option_parse_text ? 8 :
-	       opt->parse == option_parse_choice				  ? 4 :
-	       opt->parse == option_parse_bool				  ? 1 :
-										    0;
+	return opt->parse == option_parse_u64 || opt->parse == option_parse_text ? 8
+	       : opt->parse == option_parse_choice                               ? 4
+	       : opt->parse == option_parse_bool                                 ? 1
+										 : 0;
 }
 
 static void keep_values(void)
 {
 	for (unsigned i = 0; i < options(); i++)
 		if (target_bytes(&__start_option_table[i]))
-			memcpy(target[i], __start_option_table[i].target, target_bytes(&__start_option_table[i]));
+			memcpy(target[i], __start_option_table[i].target,
+			       target_bytes(&__start_option_table[i]));
 }
 
 static void put_back_values(void)
 {
 	for (unsigned i = 0; i < options(); i++)
 		if (target_bytes(&__start_option_table[i]))
-			memcpy(__start_option_table[i].target, target[i], target_bytes(&__start_option_table[i]));
+			memcpy(__start_option_table[i].target, target[i],
+			       target_bytes(&__start_option_table[i]));
 	require(option_find("hugepagesz")->parse(option_find("hugepagesz"), "2M") == 0);
 	require(option_find("hugepages")->parse(option_find("hugepages"), "0") == 0);
 	require(option_find("overcommit")->parse(option_find("overcommit"), "0") == 0);
@@ -88,7 +94,8 @@ static bool belongs_to_a_size(const struct option *opt)
 static void take_bad(phys_t start, phys_t end, void *ctx)
 {
 	(void)ctx;
-	require(start < end && end <= PHYS_LIMIT && IS_ALIGNED(start, PAGE_SIZE) && IS_ALIGNED(end, PAGE_SIZE));
+	require(start < end && end <= PHYS_LIMIT && IS_ALIGNED(start, PAGE_SIZE) &&
+		IS_ALIGNED(end, PAGE_SIZE));
 }
 
 static void check_text(const char *text, const char *name)
@@ -142,7 +149,8 @@ static bool log_names(u64 from, const char *name)
 	static char text[8192];
 	size_t len = 0, n;
 
-	while (len < sizeof(text) - 1 && (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
+	while (len < sizeof(text) - 1 &&
+	       (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
 		len += n;
 	text[len] = '\0';
 	return strstr(text, name) != NULL;
@@ -157,11 +165,15 @@ static u64 log_end(u64 from)
 	return from;
 }
 
-/* Quoted, so that blanks are part of the value; without quotes and bytes that end the text it is one word. */
+/*
+ * Quoted, so that blanks are part of the value; without quotes and bytes that end the text it is
+ * one word.
+ */
 static void check_line(unsigned chosen, const char *value, size_t len)
 {
 	const struct option *opt = &__start_option_table[chosen];
-	const bool one_word = !memchr(value, '"', len) && !memchr(value, '\0', len) && len + strlen(opt->name) + 4 < CMDLINE_MAX;
+	const bool one_word = !memchr(value, '"', len) && !memchr(value, '\0', len) &&
+			      len + strlen(opt->name) + 4 < CMDLINE_MAX;
 	const size_t size = strlen(opt->name) + len + 4;
 	char *line = malloc(size);
 	static u64 log;
@@ -179,9 +191,12 @@ static void check_line(unsigned chosen, const char *value, size_t len)
 	require(!refused || !one_word || log_names(log, opt->name));
 	for (unsigned i = 0; i < options(); i++) {
 		const struct option *other = &__start_option_table[i];
-		const bool size_is_gone = refused && strcmp(opt->name, "hugepagesz") == 0, sized = belongs_to_a_size(other);
+		const bool size_is_gone = refused && strcmp(opt->name, "hugepagesz") == 0,
+			   sized = belongs_to_a_size(other);
 
-		if (one_word && (refused ? !(size_is_gone && sized) : i != chosen && !(sized && strcmp(opt->name, "hugepagesz") == 0)) &&
+		if (one_word &&
+		    (refused ? !(size_is_gone && sized)
+			     : i != chosen && !(sized && strcmp(opt->name, "hugepagesz") == 0)) &&
 		    other->parse != option_parse_text)
 			require(strcmp(before[i], after[i]) == 0);
 	}
@@ -206,7 +221,8 @@ static void read_line(const char *at, size_t len)
 	format(name, sizeof(name), "%.*s", (int)MIN(name_len, sizeof(name) - 1), at);
 	opt = option_find(name);
 	if (opt)
-		check_line((unsigned)(opt - __start_option_table), equals ? equals + 1 : "", equals ? len - name_len - 1 : 0);
+		check_line((unsigned)(opt - __start_option_table), equals ? equals + 1 : "",
+			   equals ? len - name_len - 1 : 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,8 +3,9 @@
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/pvh_fuzz.c -o pvh_fuzz
  *
- * The input is physical memory from BASE on, starting with the start info block. What the parser maps is handed out as
- *a copy of exactly the bytes it asked for, gone at its next request: it may neither read more nor keep a pointer.
+ * The input is physical memory from BASE on, starting with the start info block. What the parser
+ * maps is handed out as a copy of exactly the bytes it asked for, gone at its next request: it may
+ * neither read more nor keep a pointer.
  */
 #include <stdlib.h>
 #include <string.h>

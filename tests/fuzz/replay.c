@@ -1,8 +1,9 @@
 /*
- * Replays saved inputs through a fuzz harness, without libFuzzer: link with one of the *_fuzz.c files and name the
- * inputs. For debuggers, and for compilers that have no libFuzzer.
+ * Replays saved inputs through a fuzz harness, without libFuzzer: link with one of the *_fuzz.c
+ * files and name the inputs. For debuggers, and for compilers that have no libFuzzer.
  *
- *	gcc -g -fsanitize=address,undefined -I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
+ *	gcc -g -fsanitize=address,undefined \
+ *		-I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
  *	./replay crash-*
  */
 #include <stdint.h>
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const uint8_t *data, size_t size));
+int LLVMFuzzerRunDriver(int *argc, char ***argv,
+			int (*one_input)(const uint8_t *data, size_t size));
 
 /* The whole file, or NULL with a message. */
 static uint8_t *read_file(const char *name, size_t *size)

@@ -1,19 +1,23 @@
 /*
- * The watcher: a TLB that never forgets by itself.
+ * The watcher, which models a TLB that never drops a translation by itself.
  *
- * Every CPU is assumed to have cached every translation of the vmemmap windows that was present since its last flush:
- * the worst that hardware may do (Intel SDM vol. 3A, 4.10.2.3 and 4.10.5), on every run. Time is a counter of changes:
+ * Every CPU is assumed to have cached every translation of the vmemmap windows that was present
+ * since its last flush. This is the worst that hardware may do (Intel SDM vol. 3A, 4.10.2.3 and
+ * 4.10.5), and here it happens on every run. Time is a counter of changes:
  *
  *	pte_store() takes a translation away      when = ++now; remember {frame, address, when}
  *	tlb_flush_local_all()                     flushed = now, read before
  *	tlb_flush_local_page(v)                   page_flushed[v] = now
- *	check_frames_reused(f)                    for each memory of f, each online CPU: flushed >= when,
- *	                                          or page_flushed[v] >= when, or it sleeps and will flush first
+ *	check_frames_reused(f)                    for each change kept of f, each online CPU:
+ *	                                          flushed >= when, or page_flushed[v] >= when, or
+ *	                                          the CPU sleeps and will flush first
  *
- * A sleeping CPU that was let off owes a flush up to `when`: it pays before it does anything else, or is caught by
- * watch_awake(). Sleeping is no excuse where a page-table page or a mapping's size changed.
+ * A sleeping CPU that passes a check for that reason owes a flush up to `when`. It must flush
+ * before it does anything else, or watch_awake() ends the run. Sleeping is no excuse where a
+ * page-table page or a mapping's size changed.
  *
- * Locks: one per bucket of memories, one per CPU; the second may be taken inside the first.
+ * Locks: one per bucket of remembered changes, one per CPU; the second may be taken inside the
+ * first.
  */
 #ifndef HOST_FAST
 
@@ -27,12 +31,17 @@
 #include <arch/memory.h>
 #include <arch/tlb.h>
 
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "tests/host/host.h"
 
-enum { BUCKETS = 1 << 14, PRUNE_AT = 64, SIZE_SLOTS = VMEMMAP_WINDOWS * (VMEMMAP_WINDOW_SIZE >> 21), PLACE_MAX = 96 };
+enum {
+	BUCKETS = 1 << 14,
+	PRUNE_AT = 64,
+	SIZE_SLOTS = VMEMMAP_WINDOWS * (VMEMMAP_WINDOW_SIZE >> 21),
+	PLACE_MAX = 96
+};
 
 struct bucket {
 	pthread_mutex_t lock;
@@ -40,7 +49,10 @@ struct bucket {
 	u32 count, room, prune_at;
 };
 
-/* A hash of the pages that were flushed one by one since the last full flush; open addressing, virt 0: free. */
+/*
+ * The pages that were flushed one by one since the last full flush, as a hash with open addressing;
+ * virt 0 marks a free slot.
+ */
 struct page_flush {
 	virt_t virt;
 	u64 when;
@@ -49,8 +61,8 @@ struct page_flush {
 struct watched_cpu {
 	pthread_mutex_t lock;
 	u64 flushed;
-	u64 owed;    /* let off while asleep: must have flushed this when it wakes */
-	bool asleep; /* from the halt until it does something again */
+	u64 owed;    /* passed a check while asleep: must have flushed up to this when it wakes */
+	bool asleep; /* from the halt until this CPU's next action */
 	struct page_flush *page;
 	u32 pages, page_slots;
 } __cacheline_aligned;
@@ -71,7 +83,7 @@ static struct bucket *bucket_of(pfn_t pfn)
 	return &buckets[pfn * 0x9e3779b97f4a7c15ULL >> 50];
 }
 
-/* Room for one more element; the hosted machine has plenty of memory. */
+/* Make room for one more element. The host is assumed to have enough memory. */
 static void *grow(void *array, u32 count, u32 *room, size_t element)
 {
 	if (count < *room)
@@ -112,7 +124,10 @@ static void page_hash_grow(struct watched_cpu *cpu)
 	cpu->page_slots = slots;
 }
 
-/* INVLPG is believed about leaves only: the strict reading. */
+/*
+ * Has this CPU flushed the page of the change? By the strict reading of the manual, INVLPG counts
+ * for leaves only.
+ */
 static bool cpu_dropped_page(const struct watched_cpu *cpu, const struct watch_change *change)
 {
 	const struct page_flush *flush;
@@ -123,7 +138,10 @@ static bool cpu_dropped_page(const struct watched_cpu *cpu, const struct watch_c
 	return flush->virt && flush->when >= change->when;
 }
 
-/* True if this CPU cannot use the old translation any more. `excuse`: being asleep counts, and is written down. */
+/*
+ * True if this CPU can no longer use the old translation. With `excuse`, being asleep counts, and
+ * the CPU then owes a flush.
+ */
 static bool cpu_is_past(cpu_t id, const struct watch_change *change, bool excuse)
 {
 	struct watched_cpu *cpu = &watched[id];
@@ -133,7 +151,8 @@ static bool cpu_is_past(cpu_t id, const struct watch_change *change, bool excuse
 		return true;
 	pthread_mutex_lock(&cpu->lock);
 	past = cpu->flushed >= change->when || cpu_dropped_page(cpu, change);
-	if (!past && excuse && change->idle_is_safe && (cpu->asleep || atomic_load_acquire(&cpu_data(id)->idle))) {
+	if (!past && excuse && change->idle_is_safe &&
+	    (cpu->asleep || atomic_load_acquire(&cpu_data(id)->idle))) {
 		cpu->owed = MAX(cpu->owed, change->when);
 		past = true;
 	}
@@ -152,7 +171,10 @@ static cpu_t cpu_not_past(const struct watch_change *change, bool excuse)
 	return CPU_NONE;
 }
 
-/* Forget what every CPU has flushed (not those merely let off: they may be asked again). */
+/*
+ * Forget changes that every CPU has flushed. Changes that a CPU passed only because it sleeps are
+ * kept, as they may be checked again.
+ */
 static void prune(struct bucket *b)
 {
 	u32 kept = 0;
@@ -168,7 +190,7 @@ static void prune(struct bucket *b)
 void watch_changed(struct watch_change *change)
 {
 	struct bucket *b = bucket_of(change->pfn);
-	irq_flags_t flags = irq_save(); /* an interrupt here could come back for the same mutex */
+	irq_flags_t flags = irq_save(); /* an interrupt here could ask for the same mutex again */
 
 	check_event(change->is_table ? CHECK_TABLE : CHECK_PTE, change->virt, change->pfn);
 	change->when = atomic_fetch_add(&now, 1) + 1;
@@ -177,7 +199,7 @@ void watch_changed(struct watch_change *change)
 		prune(b);
 	b->change = grow(b->change, b->count, &b->room, sizeof(*b->change));
 	b->change[b->count] = *change;
-	atomic_store_relaxed(&b->count, b->count + 1); /* check_frame() looks before it locks */
+	atomic_store_relaxed(&b->count, b->count + 1); /* check_frame() reads it before it locks */
 	pthread_mutex_unlock(&b->lock);
 	irq_restore(flags);
 }
@@ -188,7 +210,7 @@ static const char *place_name(const void *place, char *buf, size_t size)
 	u64 offset = 0;
 	const char *name = symbol_lookup((virt_t)place, &offset);
 
-	format(buf, size, "%s+0x%llx", name ? name : "?", (unsigned long long)offset);
+	format(buf, size, "%s+0x%llx", name ? name : "?", offset);
 	return buf;
 }
 
@@ -196,14 +218,15 @@ static void report(const struct watch_change *change, cpu_t cpu)
 {
 	char who[PLACE_MAX];
 
-	panic("frame 0x%llx is reused while CPU %u may still %s it %s 0x%llx: that entry was changed by %s and the CPU "
+	panic("frame 0x%llx is reused while CPU %u may still %s it %s 0x%llx: that entry was "
+	      "changed by %s and the CPU "
 	      "has not flushed since",
-	      (unsigned long long)change->pfn, cpu, change->writable ? "write to" : "read",
-	      change->is_table ? "as the page table of" : "through", (unsigned long long)change->virt,
+	      change->pfn, cpu, change->writable ? "write to" : "read",
+	      change->is_table ? "as the page table of" : "through", change->virt,
 	      place_name(change->place, who, sizeof(who)));
 }
 
-/* Complain about, or forget, what is known of this one frame. */
+/* Panic if an online CPU may still reach this frame through an old translation. */
 static void check_frame(pfn_t pfn)
 {
 	struct bucket *b = bucket_of(pfn);
@@ -258,9 +281,10 @@ void watch_size_settled(virt_t virt, const void *place)
 	change.when = when;
 	cpu = cpu_not_past(&change, false);
 	if (cpu != CPU_NONE)
-		panic("the entry of 0x%llx is changed by %s although CPU %u may still have its 2 MiB in another "
+		panic("the entry of 0x%llx is changed by %s although CPU %u may still have its 2 "
+		      "MiB in another "
 		      "mapping size (changed by %s): no round of all CPUs came between",
-		      (unsigned long long)virt, place_name(place, who, sizeof(who)), cpu,
+		      virt, place_name(place, who, sizeof(who)), cpu,
 		      place_name(size_change[size_slot(virt)].place, before, sizeof(before)));
 	atomic_cas(&size_change[size_slot(virt)].when, when, 0);
 }
@@ -282,7 +306,7 @@ void tlb_flush_local_all(void)
 
 bool tlb_can_broadcast(void)
 {
-	return true; /* used only if asked for: invlpgb=on */
+	return true; /* used only with invlpgb=on */
 }
 
 void tlb_broadcast_flush_all(void)
@@ -337,7 +361,8 @@ void watch_awake(void)
 	in_debt = cpu->flushed < cpu->owed;
 	pthread_mutex_unlock(&cpu->lock);
 	if (in_debt)
-		panic("CPU %u woke and went on without flushing, although frames it may still reach were reused while "
+		panic("CPU %u woke and went on without flushing, although frames it may still "
+		      "reach were reused while "
 		      "it slept",
 		      host_me->id);
 }

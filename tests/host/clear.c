@@ -1,7 +1,10 @@
 /*
- * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear.c, clear_insns.S) on what this
- * process's CPU has; so `make bench-native` measures them. The sanitizers see into no assembly: under them each
- * variant is a plain C access to its whole extent, so that a clear beyond it, or in a race, is reported.
+ * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear.c,
+ * clear_insns.S) with the features of this process's CPU. `make bench-native` therefore measures
+ * them.
+ *
+ * The sanitizers cannot see into assembly. Under them each variant is a plain C access to its whole
+ * extent, so that a clear beyond it, or in a race, is reported.
  */
 #include <cpuid.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 
 struct cpu_features cpu_features;
 
-/* A process cannot read MISC_ENABLE: what CPUID promises is believed. */
+/* A process cannot read MISC_ENABLE, so CPUID's claims are taken as they are. */
 void host_features_init(void)
 {
 	unsigned a, b, c, d;
@@ -32,11 +35,11 @@ void host_features_init(void)
 }
 
 #ifdef HOST_SANITIZED
-#define STAND_IN(name)                                                                                                 \
-	void name(void *addr, size_t bytes);                                                                           \
-	void name(void *addr, size_t bytes)                                                                            \
-	{                                                                                                              \
-		memset(addr, 0, bytes);                                                                                \
+#define STAND_IN(name)                                                                             \
+	void name(void *addr, size_t bytes);                                                       \
+	void name(void *addr, size_t bytes)                                                        \
+	{                                                                                          \
+		memset(addr, 0, bytes);                                                            \
 	}
 
 STAND_IN(clear_orig)

@@ -1,6 +1,6 @@
 /*
- * Console, clock, backtrace and the end of the hosted machine. Everything goes through write(2), which is safe in
- * the handlers that print.
+ * Console, clock, backtrace and the end of the hosted machine. All output goes through write(2),
+ * which is safe in the signal handlers that print.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include <arch/cpu.h>
 #include <arch/irq.h>
 
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "tests/host/host.h"
 
 enum { FRAMES_MAX = 48, MESSAGE_MAX = 512 };
@@ -27,7 +27,7 @@ static bool stdout_write(struct console *console, const char *text, size_t len)
 		ssize_t n = write(STDOUT_FILENO, text, len);
 
 		if (n <= 0)
-			return false; /* the reader is gone; nobody is left to tell */
+			return false; /* the reader is gone; there is no other output */
 		text += n;
 		len -= (size_t)n;
 	}
@@ -45,10 +45,11 @@ static int stdin_read(struct console *console)
 	return c;
 }
 
-/* There before main(): the runner itself prints through it. */
+/* Attached before main(), because the runner itself prints through it. */
 __attribute__((constructor)) static void attach_terminal(void)
 {
-	static struct console terminal = {.name = "stdout", .write = stdout_write, .read = stdin_read};
+	static struct console terminal = {
+		.name = "stdout", .write = stdout_write, .read = stdin_read};
 
 	consoles.first = &terminal;
 }
@@ -102,7 +103,7 @@ void clock_delay_ns(u64 ns)
 extern void __sanitizer_print_stack_trace(void);
 #endif
 
-/* The sanitizers' runtime knows files and lines; without it there are the names of functions. */
+/* The sanitizers' runtime prints files and lines; without it only names of functions are known. */
 void panic_arch(void)
 {
 	cpus_stop_others();
@@ -116,8 +117,7 @@ void panic_arch(void)
 		u64 offset = 0;
 		const char *name = symbol_lookup(frames[i], &offset);
 
-		print("  0x%llx %s+0x%llx\n", (unsigned long long)frames[i], name ? name : "?",
-		      (unsigned long long)offset);
+		print("  0x%llx %s+0x%llx\n", frames[i], name ? name : "?", offset);
 	}
 #endif
 }
@@ -159,7 +159,7 @@ void arch_record_store(const void *record, size_t size)
 	(void)size;
 }
 
-/* There is no loader that would start it again. */
+/* No loader would start the process again, so a reset ends it. */
 void machine_reset(void)
 {
 	_exit(0);
@@ -176,13 +176,16 @@ void host_run_by_hand(void)
 	by_hand = true;
 }
 
-/* The verdict is the exit status, which the runner reads; run by hand, that is 0 for a pass and 1 for all else, as with any program. */
+/*
+ * The verdict is the exit status, which the runner reads. Run by hand, the status is 0 for a pass
+ * and 1 for all else, as with any program.
+ */
 void machine_end(unsigned code)
 {
 	if (by_hand)
 		code = code != VERDICT_PASS;
 #ifdef HOST_COVERAGE
-	__gcov_dump(); /* _exit() does not */
+	__gcov_dump(); /* _exit() does not do it */
 #endif
 	_exit((int)code);
 }

@@ -2,15 +2,19 @@
  * Simulated CPUs: threads that run at the same time, interrupt each other, halt and wake.
  *
  *   sender                               target
- *   pending = 1 (exchange)               interrupts on:  the signal handler finds pending and delivers
- *   halted?  wake its futex              interrupts off: the handler does nothing; pending is found when they are
- *   running? send it SIGUSR1                             switched on, or by the halt, which waits for nothing else
+ *   pending = 1 (exchange)               interrupts on:  the signal handler finds pending and
+ *                                        delivers
+ *   halted?  wake its futex              interrupts off: the handler does nothing; pending is found
+ *                                        when they are
+ *   running? send it SIGUSR1                             switched on, or by the halt, which waits
+ *                                                        for nothing else
  *
- * Delivery means: interrupts off, interrupt_ipi(), interrupts on. It may happen wherever a signal may, so what
- * interrupt_ipi() does must be free of locks, as the design demands of interrupt handlers anyway. cpu_relax() polls,
- * because the thread sanitizer may hold signals back.
+ * Delivery is: interrupts off, interrupt_ipi(), interrupts on. It may happen wherever a signal may,
+ * so interrupt_ipi() must not take locks, as the design demands of interrupt handlers anyway.
+ * cpu_relax() polls for pending interrupts, because the thread sanitizer may hold signals back.
  *
- * Every function here that a running CPU calls first tells the watcher that this CPU is awake (check.c).
+ * Every function here that a running CPU calls first tells the watcher that this CPU is awake
+ * (check.c).
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -29,13 +33,13 @@
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
-#include "kernel/context.h"
-#include "kernel/fail.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/wait.h"
+#include "kernel/core/context.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
 #include "tests/host/host.h"
 
 struct host_cpu host_cpus[HOST_CPUS_MAX];
@@ -45,7 +49,10 @@ _Thread_local struct percpu *host_this_cpu;
 _Thread_local unsigned host_fence_dummy;
 #endif
 
-/* Set for good by a panic; halted and waiting CPUs look, because the thread sanitizer may keep their signals back. */
+/*
+ * Set for good by a panic. Halted and waiting CPUs read it, because the thread sanitizer may hold
+ * their signals back.
+ */
 static u32 stopping;
 
 /* The interrupt flag. Also read by this thread's signal handler, hence volatile. */
@@ -53,7 +60,7 @@ static _Thread_local volatile bool irq_on;
 
 enum { IPI_SIGNAL = SIGUSR1, STOP_SIGNAL = SIGUSR2, WHERE_SIGNAL = SIGURG };
 
-/* cpu_where(): one CPU asks one other, whose signal handler answers. */
+/* State of cpu_where(): one CPU asks one other, whose signal handler answers. */
 enum { WHERE_MAX = 16 };
 enum { WHERE_NONE, WHERE_ASKED, WHERE_TAKING, WHERE_TAKEN };
 static struct {
@@ -62,7 +69,10 @@ static struct {
 	size_t count;
 } where;
 
-/* Take what is pending; called with interrupts on, returns with interrupts on and nothing pending. */
+/*
+ * Deliver pending interrupts. Called with interrupts on; returns with interrupts on and nothing
+ * pending.
+ */
 static void deliver(void)
 {
 	while (atomic_load_relaxed(&host_me->pending)) {
@@ -192,7 +202,7 @@ void cpu_halt_until_interrupt(void)
 	host_irq_save_quiet();
 }
 
-/* There are fewer real CPUs than simulated ones: who waits lets others run. */
+/* There are fewer real CPUs than simulated ones, so a CPU that waits lets others run. */
 void cpu_relax(void)
 {
 	watch_awake();
@@ -268,7 +278,7 @@ bool cpu_has_1g_mappings(void)
 	return true;
 }
 
-/* Simulated CPUs share few real ones, perhaps with sanitizers on them and other processes beside them. */
+/* Simulated CPUs share a few real ones, possibly with sanitizers, and with other processes. */
 unsigned cpu_deadline_scale(void)
 {
 	return 20;
@@ -324,12 +334,12 @@ void arch_cpus_start(void)
 			wait_spin(&wait, i);
 	}
 	pr_info("started %u of %u CPUs in %llu ms", cpumask_weight(&cpus_online), cpu_count,
-		(unsigned long long)((clock_ns() - start) / NS_PER_MS));
+		((clock_ns() - start) / NS_PER_MS));
 	irq_enable();
 }
 
 #ifdef HOST_FAST
-/* Nothing is cached and nobody watches; the flush itself is counted by kernel/shootdown.c. */
+/* Nothing is cached and there is no watcher; kernel/core/shootdown.c counts the flush itself. */
 void tlb_flush_local_all(void)
 {
 }

@@ -1,8 +1,9 @@
 /*
- * Faults of the hosted machine: SIGSEGV and SIGBUS are its page faults, decoded by the same mm/ code as on hardware. A
- * load of peek_u64() that faults is stepped over instead.
+ * Faults of the hosted machine. SIGSEGV and SIGBUS are its page faults, decoded by the same mm/
+ * code as on hardware. If the load of peek_u64() faults, it is skipped instead.
  *
- * Handlers run on a stack of their own, so that a simulated CPU that ran off its stack can still say so.
+ * Handlers run on a stack of their own, so that a simulated CPU that overran its stack can still
+ * report it.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,10 +13,10 @@
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "kernel/fault.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/mapping/fault.h"
 #include "tests/host/host.h"
 
 enum { FAULT_STACK_BYTES = 256 * 1024, DESCRIPTION_MAX = 256, STACK_NEAR = 64 * 1024 };
@@ -24,8 +25,9 @@ enum { FAULT_STACK_BYTES = 256 * 1024, DESCRIPTION_MAX = 256, STACK_NEAR = 64 * 
 enum { ERROR_WRITE = 1 << 1, ERROR_FETCH = 1 << 4 };
 
 /*
- * bool host_peek(const void *addr, u64 *value), with labels at the load that may fault and at where to go on if it
- * does. Outside any C function, so that no compiler copies the labels and no sanitizer looks at the load.
+ * bool host_peek(const void *addr, u64 *value), with labels at the load that may fault and at the
+ * place to continue at if it does. It lies outside any C function, so that no compiler copies the
+ * labels and no sanitizer instruments the load.
  */
 __asm__(".text\n"
 	".globl host_peek, host_peek_load, host_peek_failed\n"
@@ -73,23 +75,28 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	}
 	fault_describe(addr, write, exec, what, sizeof(what));
 	if (addr - (virt_t)uc->uc_mcontext.gregs[REG_RSP] + STACK_NEAR < 2 * STACK_NEAR)
-		panic("CPU %u ran off its stack at 0x%llx", host_me->id, (unsigned long long)addr);
-	panic("page fault: %s (%s 0x%llx from 0x%llx)", what, exec ? "execution of" : write ? "write to" : "read of",
-	      (unsigned long long)addr, (unsigned long long)uc->uc_mcontext.gregs[REG_RIP]);
+		panic("CPU %u ran off its stack at 0x%llx", host_me->id, addr);
+	panic("page fault: %s (%s 0x%llx from 0x%llx)", what,
+	      exec    ? "execution of"
+	      : write ? "write to"
+		      : "read of",
+	      addr, uc->uc_mcontext.gregs[REG_RIP]);
 }
 
 void host_fault_stack(void)
 {
 	stack_t stack = {.ss_size = FAULT_STACK_BYTES};
 
-	stack.ss_sp = mmap(NULL, FAULT_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack.ss_sp = mmap(NULL, FAULT_STACK_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL) < 0)
 		host_die("no stack for faults");
 }
 
 void host_fault_init(void)
 {
-	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+	struct sigaction action = {.sa_sigaction = on_fault,
+				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);

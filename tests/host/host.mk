@@ -3,15 +3,15 @@
 
 HOST_CC ?= gcc
 # What walks firmware's memory or talks to devices instead of parsing.
-HOST_LEFT_OUT := arch/x86_64/acpi_find.c arch/x86_64/acpi.c
+HOST_LEFT_OUT := arch/x86_64/acpi/acpi_find.c
 # The C library's memory and string functions are the ones the sanitizers know.
-HOST_LEFT_OUT += kernel/string.c
-HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(foreach dir,kernel mm tests/kernel tests/bench tests/bench/native tests/host, \
-	$(wildcard $(dir)/*.c)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi*.c) arch/x86_64/caches.c arch/x86_64/topology.c arch/x86_64/mce_decode.c arch/x86_64/pmu_plan.c $(wildcard arch/x86_64/clear*.c)))
+HOST_LEFT_OUT += kernel/lib/string.c
+HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(filter %.c,$(call sources_in,$(call with_rooms,kernel mm) \
+	tests/kernel tests/bench tests/bench/native tests/host)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi/*.c) arch/x86_64/caches.c arch/x86_64/topology.c arch/x86_64/mce_decode.c arch/x86_64/pmu_plan.c $(wildcard arch/x86_64/clear*.c)))
 # The real instructions; sanitizers, which see into no assembly, get stand-ins (tests/host/clear.c).
 HOST_ASSEMBLY := arch/x86_64/clear_insns.S
 
-HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED \
+HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED -DASHLAR_VERSION=$(VERSION) \
 	-Itests/host/include -I.
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread

@@ -1,8 +1,10 @@
 /*
- * The hosted machine itself: mappings are real, the watcher catches what it is there for, and lets pass what is right.
- * Rules are broken here on purpose; the panic that follows is announced to the runner, and its absence fails the case.
+ * Tests of the hosted machine itself: mappings are real, and the watcher catches the errors that it
+ * exists for and accepts correct sequences. These tests break rules on purpose. Each announces the
+ * panic that follows to the runner, and fails if the panic does not come.
  *
- * Window 3 is used for the mappings, and the frames set aside for an image that is not there.
+ * The mappings use window 3 and the frames that are set aside for an image that does not exist
+ * here.
  */
 #ifndef HOST_FAST
 
@@ -15,14 +17,14 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/pgtable.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/map/pgtable.h"
 #include "tests/host/host.h"
 
 static pfn_t next_frame = HOST_IMAGE_START >> PAGE_SHIFT;
@@ -95,7 +97,10 @@ TEST(host_pages, a_write_to_a_read_only_page_faults)
 	no_panic_came(__LINE__);
 }
 
-/* A table is data until it hangs in the tree; then all of it counts at once, and not at all once it is taken out. */
+/*
+ * A table is data until it is linked into the tree. From then on all its entries count, and none
+ * once it is removed.
+ */
 TEST(host_pages, tables_count_once_they_hang_in_the_tree)
 {
 	pte_t *pmd = entry_of(window(), PT_PMD);
@@ -106,7 +111,8 @@ TEST(host_pages, tables_count_once_they_hang_in_the_tree)
 	REQUIRE(pmd && !pte_present(pte_load(pmd)));
 	*word_of(frame) = 44;
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i += 2)
-		pte_store(&ptes[i], window() + i * PAGE_SIZE, PT_PAGE, pte_make(frame, PT_PAGE, PT_RO));
+		pte_store(&ptes[i], window() + i * PAGE_SIZE, PT_PAGE,
+			  pte_make(frame, PT_PAGE, PT_RO));
 	EXPECT(!peek_u64((void *)window(), &got));
 
 	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
@@ -118,7 +124,10 @@ TEST(host_pages, tables_count_once_they_hang_in_the_tree)
 	EXPECT(!peek_u64((void *)window(), &got));
 }
 
-/* One 2 MiB leaf over the image's frames, split into a table of the same: readers notice nothing. */
+/*
+ * Map one 2 MiB leaf over the image's frames and split it into a table of the same frames; readers
+ * notice nothing.
+ */
 static pte_t *split_leaf(void)
 {
 	pte_t *pmd = entry_of(window(), PT_PMD);
@@ -155,7 +164,7 @@ TEST(host_watch, entries_below_a_new_size_wait_for_a_round)
 	no_panic_came(__LINE__);
 }
 
-/* A frame that was mapped writable and then was not. */
+/* A frame that was mapped writable and then unmapped. */
 static pfn_t unmapped_frame(void)
 {
 	pfn_t frame = take_frame(NULL);
@@ -181,7 +190,7 @@ TEST(host_watch, reuse_after_a_round_is_right)
 
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	check_frames_reused(frame, 1);
-	shootdown_full(SHOOTDOWN_ALL_CPUS); /* wakes everybody: nobody is in debt */
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* wakes all CPUs, so none owes a flush */
 	check_frames_reused(frame, 1);
 }
 
@@ -196,7 +205,8 @@ TEST(host_watch, flushing_the_page_is_enough_for_the_page)
 	pfn_t frame = unmapped_frame(), other = take_frame(NULL);
 
 	tlb_flush_local_page(window());
-	call_cpus(&cpus_online, flush_all, NULL); /* the others; this CPU dropped one page only */
+	/* for the other CPUs; this one dropped one page only */
+	call_cpus(&cpus_online, flush_all, NULL);
 	check_frames_reused(frame, 1);
 	check_frames_reused(other, 1);
 }
@@ -211,7 +221,10 @@ TEST(host_watch, flushing_another_page_is_not)
 	no_panic_came(__LINE__);
 }
 
-/* Sleepers are let off, and owe: here one is woken behind the back of the generations, so it does not flush. */
+/*
+ * Sleepers pass a check but owe a flush. Here a CPU is woken without a new generation, so it does
+ * not flush.
+ */
 TEST(host_watch, a_sleeper_that_wakes_without_flushing_is_caught)
 {
 	u64 until = clock_ns() + 10 * NS_PER_S;
@@ -239,7 +252,10 @@ static void stay_until(void *arg)
 		cpu_relax();
 }
 
-/* CPU 1 is awake and has not flushed: the frame may not come back, whatever this CPU did. */
+/*
+ * CPU 1 is awake and has not flushed, so the frame must not be reused, whatever this CPU has
+ * flushed.
+ */
 TEST(host_watch, a_cpu_that_is_awake_is_no_sleeper)
 {
 	static u32 state;
@@ -258,7 +274,10 @@ TEST(host_watch, a_cpu_that_is_awake_is_no_sleeper)
 	no_panic_came(__LINE__);
 }
 
-/* Page-table pages: even a sleeper's walk may still go through them. */
+/*
+ * A page-table page must not be reused while CPUs sleep, because even a sleeping CPU's page walk
+ * may still go through it.
+ */
 TEST(host_watch, a_table_is_not_free_for_sleepers)
 {
 	pte_t *pmd = entry_of(window(), PT_PMD);

@@ -1,5 +1,6 @@
 /*
- * The hosted machine's start-up: what firmware, loader and the architecture do on a real one, with the map of a PC.
+ * The hosted machine's start-up. It takes the place of firmware, loader and architecture, with the
+ * memory map of a PC.
  *
  *   0        640K   1M   2M   4M                3G      4G
  *   [ RAM    ]      [RAM |image| RAM ...        ]       [ RAM ... ]
@@ -11,21 +12,22 @@
 #include <arch/tlb.h>
 
 #include "boot/boot_info.h"
-#include "kernel/machine_page.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "kernel/main.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/memblock.h"
+#include "kernel/run/machine_page.h"
+#include "mm/map/memblock.h"
 #include "tests/host/host.h"
 
-struct host_config host_config = {.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 120};
+struct host_config host_config = {
+	.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 120};
 
-#define LOW_END KIB(640)
+#define LOW_END    KIB(640)
 #define HIGH_START MIB(1)
 #define HOLE_START GIB(3)
-#define HOLE_END GIB(4)
+#define HOLE_END   GIB(4)
 
-/* Where RAM ends: what does not fit below the PCI hole goes above it. */
+/* End of RAM; RAM that does not fit below the PCI hole goes above it. */
 static phys_t memory_end(void)
 {
 	u64 ram = host_config.ram;
@@ -37,7 +39,8 @@ static void add_ranges(void)
 {
 	boot_info_add_range(&boot_info, 0, LOW_END, MEM_RAM);
 	boot_info_add_range(&boot_info, LOW_END, HIGH_START - LOW_END, MEM_RESERVED);
-	boot_info_add_range(&boot_info, HIGH_START, MIN(host_config.ram, HOLE_START) - HIGH_START, MEM_RAM);
+	boot_info_add_range(&boot_info, HIGH_START, MIN(host_config.ram, HOLE_START) - HIGH_START,
+			    MEM_RAM);
 	if (host_config.ram > HOLE_START)
 		boot_info_add_range(&boot_info, HOLE_END, host_config.ram - HOLE_START, MEM_RAM);
 }
@@ -73,7 +76,10 @@ void arch_console_init(const struct boot_info *boot)
 	(void)boot; /* console_write() works from the start */
 }
 
-/* As on a PC: the first megabyte is firmware's, and an image of some size lies above it. */
+/*
+ * As on a PC, the first megabyte belongs to firmware, and the place of an image above it is
+ * reserved.
+ */
 void arch_reserve_memory(void)
 {
 	memblock_reserve(0, HIGH_START, OWNER_FIRMWARE);
@@ -102,7 +108,10 @@ bool arch_image_range(phys_t *start, phys_t *end_readonly)
 	return false;
 }
 
-/* Nodes of equal size, borders on 2 MiB, holes counted: the last ones may end up with less RAM. */
+/*
+ * Make nodes of equal size with borders on 2 MiB. Holes count towards the size, so the last nodes
+ * may have less RAM.
+ */
 void arch_firmware_init(const struct boot_info *boot)
 {
 	phys_t share = ALIGN_UP(memory_end() / host_config.nodes, MIB(2));
@@ -111,7 +120,8 @@ void arch_firmware_init(const struct boot_info *boot)
 	cpu_count = host_config.cpus;
 	node_count = host_config.nodes;
 	for (node_t n = 0; n < node_count; n++)
-		memblock_set_node(n * share, n + 1 == node_count ? memory_end() : (n + 1) * share, n);
+		memblock_set_node(n * share, n + 1 == node_count ? memory_end() : (n + 1) * share,
+				  n);
 }
 
 node_t arch_cpu_node(cpu_t cpu)
@@ -138,7 +148,7 @@ void arch_machine_measure(void)
 {
 }
 
-void arch_machine_page(void)
+void arch_machine_page(sheet_line_fn *line)
 {
-	page_line("cpu", "simulated: %u threads, %s backend", cpu_count, HOST_BACKEND);
+	line("cpu", "simulated: %u threads, %s backend", cpu_count, HOST_BACKEND);
 }

@@ -1,17 +1,20 @@
 /*
- * Hosted runner: every test case gets a machine of its own in a child process, so that a crash, a hang or a leak is
- * the failure of that case and of no other. The child boots and runs as the kernel does, with test=CASE on its command
- * line; its verdict is its exit status, and the runner prints the KTAP of all of them.
+ * Hosted runner. Every test case gets a machine of its own in a child process, so that a crash, a
+ * hang or a leak fails that case and no other. The child boots and runs as the kernel does, with
+ * test=CASE on its command line. Its verdict is its exit status, and the runner prints the KTAP of
+ * all cases.
  *
- *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-x] [patterns]
+ *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-x]
+ *	            [patterns]
  *
- *	-k words   put on every machine's command line       -l   list the cases, run nothing
- *	-t secs    limit for one case                        -x   one machine here: run the words of -k, no cases;
- *	                                                     exits with 0 if they pass, else 1
+ *	-k words   added to every machine's command line     -l   list the cases, run nothing
+ *	-t secs    limit for one case
+ *	-x         one machine in this process: run the words of -k, no cases; exits with 0 if they
+ *	           pass, else 1
  *	-e file    the events of the (last) case, for tests/model/replay.py
  *
- * What a child prints is shown if it fails; otherwise only its diagnostics. Exit status: 0 if nothing failed, 1 if
- * something did, 2 for wrong use.
+ * The output of a child that fails is shown; of others only the diagnostics are. Exit status: 0 if
+ * nothing failed, 1 if something did, 2 for wrong use.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -24,15 +27,21 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "kernel/verdict.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/run/test.h"
 #include "tests/host/host.h"
 
-enum { OUTPUT_KEPT = 1 << 20, REASON_MAX = 256, LINE_MAX = 1400, SHOWN_FIRST = 60, SHOWN_LAST = 60 };
+enum {
+	OUTPUT_KEPT = 1 << 20,
+	REASON_MAX = 256,
+	LINE_MAX = 1400,
+	SHOWN_FIRST = 60,
+	SHOWN_LAST = 60
+};
 
-/* Failures of the machine itself, beside the verdicts. */
+/* Outcome of a case, from its verdict or from a failure of the machine itself. */
 enum outcome { OUTCOME_PASS, OUTCOME_FAIL, OUTCOME_SKIP };
 
 struct child {
@@ -46,16 +55,20 @@ struct child {
 
 static unsigned passed, failed, skipped;
 
-/* Names that sanitizers look for. */
+/* Names that the sanitizers' runtimes look for. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 const char *__msan_default_options(void);
 const char *__ubsan_default_options(void);
 
-/* They stop at the first report: a machine with a data race has no verdict worth having. */
+/*
+ * The sanitizers stop at the first report, because the verdict of a machine with a data race is
+ * worthless.
+ */
 __attribute__((used)) const char *__asan_default_options(void)
 {
-	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_after_return=0";
+	return "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_stack_use_"
+	       "after_return=0";
 }
 
 __attribute__((used)) const char *__tsan_default_options(void)
@@ -63,10 +76,14 @@ __attribute__((used)) const char *__tsan_default_options(void)
 	return "halt_on_error=1:second_deadlock_stack=1:report_signal_unsafe=0:atexit_sleep_ms=0";
 }
 
-/* Shadows are shared as their frames are (pages.c): none may be replaced by another mapping, however large what is cleared. */
+/*
+ * Shadows are shared as their frames are (pages.c), so none may be replaced by another mapping,
+ * however large the extent that is cleared.
+ */
 __attribute__((used)) const char *__msan_default_options(void)
 {
-	return "handle_segv=0:handle_sigbus=0:use_sigaltstack=0:clear_shadow_mmap_threshold=1099511627776";
+	return "handle_segv=0:handle_sigbus=0:use_sigaltstack=0:clear_shadow_mmap_threshold="
+	       "1099511627776";
 }
 
 __attribute__((used)) const char *__ubsan_default_options(void)
@@ -112,7 +129,9 @@ static struct child child_start(const char *cmdline)
 	return child;
 }
 
-/* Take output until the child closes it or time is up. What does not fit is dropped from the middle on. */
+/*
+ * Read output until the child closes it or time is up. Output that exceeds the buffer is dropped.
+ */
 static void child_read(struct child *child, u64 until)
 {
 	char spill[4096];
@@ -129,7 +148,8 @@ static void child_read(struct child *child, u64 until)
 		}
 		if (poll(&in, 1, (int)((until - now) / NS_PER_MS) + 1) == 0)
 			continue;
-		n = room ? read(child->out, child->text + child->len, room) : read(child->out, spill, sizeof(spill));
+		n = room ? read(child->out, child->text + child->len, room)
+			 : read(child->out, spill, sizeof(spill));
 		if (n <= 0)
 			return;
 		if (room)
@@ -147,7 +167,7 @@ static void child_finish(struct child *child)
 	child->text[child->len] = '\0';
 }
 
-/* Lines of the child's output, one at a time; NULL at the end. Cuts the text into terminated lines. */
+/* Next line of the child's output, or NULL at the end. Cuts the text into terminated lines. */
 static char *next_line(char **rest)
 {
 	char *line = *rest, *end;
@@ -176,8 +196,9 @@ static u32 count_lines(const char *text)
 }
 
 /*
- * Diagnostics always; everything else, quoted so that no KTAP in it counts, if the case failed. The middle of a long
- * text (a backtrace of a runaway recursion) is left out.
+ * Show the child's output. Diagnostics are always shown. The rest is shown if the case failed,
+ * quoted so that no KTAP in it counts. The middle of a long text (a backtrace of a runaway
+ * recursion) is left out.
  */
 static void show_output(char *text, bool all)
 {
@@ -204,7 +225,9 @@ static void find_skip_reason(const char *text, char *reason)
 		format(reason, REASON_MAX, "%.*s", (int)(end ? end - skip - 8 : 200), skip + 8);
 }
 
-/* A case that breaks a rule on purpose announces the end it wants; having got it is its success. */
+/*
+ * A case that breaks a rule on purpose announces the end it expects; it succeeds if that end comes.
+ */
 static bool crashed_as_announced(const struct child *child)
 {
 	const char *announced = strstr(child->text, HOST_EXPECT_CRASH), *end;
@@ -220,7 +243,7 @@ static bool crashed_as_announced(const struct child *child)
 	return strstr(end, want) != NULL;
 }
 
-/* What the child's end means, in words for a failure. */
+/* Outcome of the child; *reason gets the reason for a failure or a skip. */
 static enum outcome child_outcome(const struct child *child, char *reason)
 {
 	const int code = WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
@@ -235,7 +258,8 @@ static enum outcome child_outcome(const struct child *child, char *reason)
 	else if (code == VERDICT_CRASH)
 		format(reason, REASON_MAX, "the machine crashed");
 	else if (code != VERDICT_PASS && code != VERDICT_FAIL && code != VERDICT_SKIPPED)
-		format(reason, REASON_MAX, "no verdict, exit status %d (a sanitizer's report, or the machine died)",
+		format(reason, REASON_MAX,
+		       "no verdict, exit status %d (a sanitizer's report, or the machine died)",
 		       code);
 	if (code == VERDICT_PASS && !*reason)
 		return OUTCOME_PASS;
@@ -278,7 +302,8 @@ static void run_case(const struct test_case *tc, unsigned number)
 	free(child.text);
 }
 
-static const struct test_case *run_suite(const struct test_run *run, const struct test_case *first, unsigned number)
+static const struct test_case *run_suite(const struct test_run *run, const struct test_case *first,
+					 unsigned number)
 {
 	const unsigned count = test_count(run, first), fails = failed, skips = skipped;
 	const struct test_case *tc = first;
@@ -325,14 +350,14 @@ static u64 number(const char *text, u64 min, u64 max, const char *what)
 	u64 value;
 
 	if (parse_u64(&p, &value) < 0 || *p || value < min || value > max)
-		host_die("%s: \"%s\" is not a number from %llu to %llu", what, text, (unsigned long long)min,
-			 (unsigned long long)max);
+		host_die("%s: \"%s\" is not a number from %llu to %llu", what, text, min, max);
 	return value;
 }
 
 int main(int argc, char **argv)
 {
-	struct test_run run = {.begin = __start_test_table, .end = __stop_test_table, .patterns = "*"};
+	struct test_run run = {
+		.begin = __start_test_table, .end = __stop_test_table, .patterns = "*"};
 	bool list = false, here = false;
 	int option;
 

@@ -1,19 +1,22 @@
 /*
- * Physical memory and what page-table stores do to the process.
+ * Physical memory, and the effect of page-table stores on the process.
  *
- * Checked backend: an entry that translates part of a vmemmap window, or of the vmap region, is also made real with
- * mmap() of the memfd, so that a write to a read-only tail or a load through a cleared entry faults as on hardware.
- * Only tables that hang in the tree count: before it does, a table's entries are data, and hanging it in maps all of
- * them at once. Tables are ordinary frames.
+ * Checked backend: an entry that translates part of a vmemmap window, or of the vmap region, is
+ * also made real with mmap() of the memfd. A write to a read-only tail or a load through a cleared
+ * entry then faults as on hardware. Only tables that are linked into the tree count. Before that a
+ * table's entries are data; linking it maps all of them at once. Tables are ordinary frames.
  *
- * Fast backend: a window is plain memory in huge pages, as the real vmemmap never costs a system call either. Mapping a
- * frame there copies it in, so struct pages and shared tails hold what they would; that tails are shared, read-only or
- * gone is not modelled. A translation that stays the same copies nothing: the window's contents are the newer ones.
+ * Fast backend: a window is plain memory in huge pages, because the real vmemmap never costs a
+ * system call either. Mapping a frame there copies it in, so struct pages and shared tails have
+ * their proper contents. That tails are shared, read-only or unmapped is not modelled. A
+ * translation that stays the same copies nothing, because the window's contents are newer than the
+ * frame's.
  *
- * mmap() is called behind the sanitizers' backs: for them it would be an access to the whole range, and remapping a
- * tail under a concurrent reader is precisely what the design allows.
+ * mmap() is called without the sanitizers' knowledge. They would take it for an access to the whole
+ * range, and remapping a tail under a concurrent reader is exactly what the design allows.
  *
- * Source of the rules: Intel SDM vol. 3A, 4.5 (4-level paging), 4.10 (caching translation information).
+ * Source of the rules: Intel SDM vol. 3A, 4.5 (4-level paging), 4.10 (caching translation
+ * information).
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -47,19 +50,21 @@ static void map_raw(virt_t virt, u64 bytes, int prot, int flags, int fd, u64 off
 	long got = syscall(SYS_mmap, virt, bytes, prot, flags, fd, offset);
 
 	if (got != (long)virt)
-		host_die("mmap of %llu bytes at 0x%llx failed (mappings are limited to vm.max_map_count)",
-			 (unsigned long long)bytes, (unsigned long long)virt);
+		host_die("mmap of %llu bytes at 0x%llx failed (mappings are limited to "
+			 "vm.max_map_count)",
+			 bytes, virt);
 }
 
-/* Addresses with nothing behind them yet. */
+/* Reserve addresses, with no memory behind them yet. */
 static void reserve(virt_t start, u64 bytes, int prot)
 {
-	long got = syscall(SYS_mmap, start, bytes, prot,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	long got =
+		syscall(SYS_mmap, start, bytes, prot,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (got != (long)start)
-		host_die("addresses 0x%llx..0x%llx are taken in this process", (unsigned long long)start,
-			 (unsigned long long)(start + bytes));
+		host_die("addresses 0x%llx..0x%llx are taken in this process", start,
+			 (start + bytes));
 }
 
 void host_memory_init(u64 bytes)
@@ -73,12 +78,12 @@ void host_memory_init(u64 bytes)
 	host_memory_bytes = bytes;
 	host_memory_fd = memfd_create("ashlar-ram", MFD_CLOEXEC);
 	if (host_memory_fd < 0 || ftruncate(host_memory_fd, (off_t)bytes) < 0)
-		host_die("no memfd of %llu bytes", (unsigned long long)bytes);
+		host_die("no memfd of %llu bytes", bytes);
 	host_shadow_init(bytes);
 	reserve(DIRECT_MAP_BASE, bytes, PROT_NONE);
 	host_shadow_map(DIRECT_MAP_BASE, bytes, 0);
-	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-		host_memory_fd, 0);
+	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, host_memory_fd, 0);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
 #ifdef HOST_FAST
 	madvise((void *)VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, MADV_HUGEPAGE);
@@ -105,7 +110,7 @@ static bool is_real(virt_t virt)
 static pte_t *table_at(pfn_t pfn)
 {
 	if (pfn >= host_memory_bytes >> PAGE_SHIFT)
-		host_die("page-table entry points beyond RAM: frame 0x%llx", (unsigned long long)pfn);
+		host_die("page-table entry points beyond RAM: frame 0x%llx", pfn);
 	return phys_to_virt(pfn << PAGE_SHIFT);
 }
 
@@ -126,7 +131,10 @@ static bool entry_is_live(const pte_t *entry, virt_t virt, enum pt_level level)
 	return table_at(table) + pt_index(virt, level) == entry;
 }
 
-/* The fast backend's window: always there, so that only new contents make a difference. */
+/*
+ * Is this address in the fast backend's window? That window is always mapped, so only new contents
+ * matter.
+ */
 static bool is_plain(virt_t virt)
 {
 #ifdef HOST_FAST
@@ -142,7 +150,8 @@ static void unmap(virt_t virt, u64 bytes)
 	if (is_plain(virt))
 		return;
 	host_shadow_unmap(virt, bytes);
-	map_raw(virt, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	map_raw(virt, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		0);
 }
 
 static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
@@ -152,18 +161,20 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 
 	/* Beyond RAM there are only devices, and the hosted machine has none. */
 	if (phys + bytes > host_memory_bytes)
-		host_die("mapping of 0x%llx bytes at physical 0x%llx, beyond RAM", (unsigned long long)bytes,
-			 (unsigned long long)phys);
+		host_die("mapping of 0x%llx bytes at physical 0x%llx, beyond RAM", bytes, phys);
 	if (is_plain(virt)) {
 		memcpy((void *)virt, phys_to_virt(phys), bytes);
 		return;
 	}
 	host_shadow_map(virt, bytes, phys);
-	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED,
-		host_memory_fd, phys);
+	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ,
+		MAP_SHARED | MAP_FIXED, host_memory_fd, phys);
 }
 
-/* Make [virt, ...) what this entry says, tables below included. What was there before is gone already. */
+/*
+ * Map [virt, ...) as this entry says, including the tables below it. The caller has already
+ * unmapped what was there before.
+ */
 static void make_real(virt_t virt, enum pt_level level, pte_t pte)
 {
 	if (!pte_present(pte))
@@ -173,10 +184,14 @@ static void make_real(virt_t virt, enum pt_level level, pte_t pte)
 		return;
 	}
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		make_real(virt + i * pt_level_size(level - 1), level - 1, pte_load(table_at(pte_pfn(pte)) + i));
+		make_real(virt + i * pt_level_size(level - 1), level - 1,
+			  pte_load(table_at(pte_pfn(pte)) + i));
 }
 
-/* What 4 KiB page `i` below an entry of `level` translates to, as if it had an entry of its own; 0 if nothing. */
+/*
+ * Translation of the `i`-th 4 KiB page below an entry of `level`, as if that page had an entry of
+ * its own; 0 if there is none.
+ */
 static pte_t page_below(pte_t pte, enum pt_level level, unsigned i)
 {
 	if (!pte_present(pte))
@@ -191,32 +206,38 @@ static pte_t page_below(pte_t pte, enum pt_level level, unsigned i)
 static bool same_translation(pte_t a, pte_t b)
 {
 	return pte_present(a) == pte_present(b) &&
-	       (!pte_present(a) || (pte_pfn(a) == pte_pfn(b) && pte_writable(a) == pte_writable(b)));
+	       (!pte_present(a) ||
+		(pte_pfn(a) == pte_pfn(b) && pte_writable(a) == pte_writable(b)));
 }
 
-/* Page by page, only where something differs: a leaf split into a table of the same frames changes nothing. */
+/*
+ * Replace the mappings page by page, and only where they differ. A leaf split into a table of the
+ * same frames changes nothing.
+ */
 static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
 	unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
 
 	if (level == PT_PUD && !host_is_window(virt) && pte_present(old)) {
-		unmap(virt, pt_level_size(level)); /* nothing of ours looks meanwhile: leaves that change rights are claimed */
+		/* no code looks in between: leaves whose permissions change are claimed */
+		unmap(virt, pt_level_size(level));
 		make_real(virt, level, value);
 		return;
 	}
 	if (level >= PT_PUD) {
-		/* Windows are never torn down at this level; only new tables are hung in. */
+		/* Windows are never torn down at this level; new tables are only linked in. */
 		if (pte_present(old))
 			host_die("entry of level %d at 0x%llx replaced: not simulated", level,
-				 (unsigned long long)virt);
+				 virt);
 		make_real(virt, level, value);
 		return;
 	}
-	if (is_plain(virt) && pte_is_leaf(old, level) && pte_is_leaf(value, level) && pte_present(old) &&
-	    pte_pfn(old) == pte_pfn(value))
-		return; /* other rights to the same frame */
+	if (is_plain(virt) && pte_is_leaf(old, level) && pte_is_leaf(value, level) &&
+	    pte_present(old) && pte_pfn(old) == pte_pfn(value))
+		return; /* only other permissions for the same frame */
 	if (pte_is_leaf(value, level)) {
-		map_leaf(virt, level, value); /* in one step: no moment without a translation */
+		/* in one step, so that there is always a translation */
+		map_leaf(virt, level, value);
 		return;
 	}
 	if (pte_is_leaf(old, level) && !pte_present(value)) {
@@ -236,7 +257,7 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 }
 
 #ifndef HOST_FAST
-/* Tell the watcher which frames some CPU may still reach although the tables no longer say so. */
+/* Tell the watcher which frames a CPU may still reach although the tables no longer map them. */
 static void watch(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
 {
 	unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
@@ -246,7 +267,8 @@ static void watch(virt_t virt, enum pt_level level, pte_t old, pte_t value, cons
 		return;
 	for (unsigned i = 0; i < pages; i++) {
 		pte_t was = page_below(old, level, i), is = page_below(value, level, i);
-		bool kept = pte_present(is) && pte_pfn(is) == pte_pfn(was) && (pte_writable(is) || !pte_writable(was));
+		bool kept = pte_present(is) && pte_pfn(is) == pte_pfn(was) &&
+			    (pte_writable(is) || !pte_writable(was));
 
 		if (!pte_present(was) || kept)
 			continue;
@@ -261,18 +283,24 @@ static void watch(virt_t virt, enum pt_level level, pte_t old, pte_t value, cons
 		change.is_table = true;
 		watch_changed(&change);
 	}
-	if (level == PT_PMD && pte_present(value) && pte_is_leaf(old, level) != pte_is_leaf(value, level))
+	if (level == PT_PMD && pte_present(value) &&
+	    pte_is_leaf(old, level) != pte_is_leaf(value, level))
 		watch_size_changed(virt, place);
 }
 #endif
 
 #ifndef HOST_FAST
-/* Huge mappings: a leaf of any size is one memory, of its first frame; a table that goes away is another. */
+/*
+ * Huge mappings: a leaf of any size is remembered as one change, of its first frame, and a table
+ * that is removed as another.
+ */
 static void watch_huge(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
 {
-	struct watch_change change = {.virt = virt, .pfn = pte_pfn(old), .writable = pte_writable(old), .place = place};
+	struct watch_change change = {
+		.virt = virt, .pfn = pte_pfn(old), .writable = pte_writable(old), .place = place};
 
-	if (!pte_present(old) || (pte_present(value) && pte_pfn(value) == pte_pfn(old) && pte_writable(value)))
+	if (!pte_present(old) ||
+	    (pte_present(value) && pte_pfn(value) == pte_pfn(old) && pte_writable(value)))
 		return;
 	change.is_table = !pte_is_leaf(old, level);
 	change.idle_is_safe = !change.is_table;
@@ -280,7 +308,7 @@ static void watch_huge(virt_t virt, enum pt_level level, pte_t old, pte_t value,
 }
 #endif
 
-/* What the entry translates becomes real; then the watcher learns what some CPU may still reach. */
+/* Make the entry's new translation real, then tell the watcher what CPUs may still reach. */
 static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
 {
 	replace_real(virt, level, old, value);
@@ -295,8 +323,9 @@ static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value
 }
 
 /*
- * The store ends a claim: so what is claimed is made real before it, or the next who claims the entry might have his change made
- * real first and ours would undo it.
+ * Store an entry. The store ends a claim, so the change to a claimed entry is made real before the
+ * store. Otherwise another thread could claim the entry and make its own change real first, and
+ * this one would undo it.
  */
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {

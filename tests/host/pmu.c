@@ -1,9 +1,11 @@
 /*
- * Performance counters of the host, for the thread that asks: perf_event_open(2). Many hosts have none for a guest or a container,
- * or forbid them (perf_event_paranoid); then pmu_missing() says what the host answered.
+ * Performance counters of the host, for the calling thread, by perf_event_open(2). Many hosts have
+ * none for a guest or a container, or forbid them (perf_event_paranoid); pmu_missing() then returns
+ * the host's answer.
  *
- * The host has all events counted at once; where its CPU has fewer counters, it takes turns itself and the values are scaled by the
- * share of the time, as perf does it in S2's tables.
+ * The host counts all events at once. If its CPU has fewer counters, the host takes turns itself,
+ * and values are scaled by the share of the time, as perf does in the tables of the multi-page
+ * clearing series (Arora 2023).
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -14,13 +16,14 @@
 
 #include <arch/pmu.h>
 
-#include "kernel/printk.h"
+#include "kernel/core/printk.h"
 
-/* <errno.h> names its numbers as kernel/types.h does. */
+/* <errno.h> names its numbers as kernel/lib/types.h does. */
 extern int *__errno_location(void);
 
-#define CACHE(cache, result)                                                                                           \
-	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+#define CACHE(cache, result)                                                                       \
+	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_READ << 8 |                          \
+	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
 
 static const struct {
 	const char *name;
@@ -48,7 +51,8 @@ static const char *missing;
 
 static int open_event(u32 type, u64 config, bool kernel)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr), .type = type, .config = config, .disabled = 1};
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = type, .config = config, .disabled = 1};
 
 	attr.exclude_hv = 1;
 	attr.exclude_kernel = !kernel;
@@ -56,7 +60,9 @@ static int open_event(u32 type, u64 config, bool kernel)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-/* Once, by the thread that will be counted. An event that this host's CPU has not is left out. */
+/*
+ * Done once, by the thread that will be counted. An event that this host's CPU lacks is left out.
+ */
 static void find_events(void)
 {
 	if (missing)

@@ -1,21 +1,22 @@
 /*
- * The sanitizers can report: each is given one mistake of its kind, and must end the machine with the right words. A
- * build in which they are silent would pass everything.
+ * Tests that the sanitizers report. Each is given one mistake of its kind, and must end the machine
+ * with the right words. In a build in which they are silent, every other test would pass.
  */
 #include <stdlib.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "tests/host/host.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 TEST(host_sanitizers, address)
 {
-	volatile char *volatile block = malloc(8); /* volatile: the compiler must not know where it points */
+	/* volatile: the compiler must not know the target */
+	volatile char *volatile block = malloc(8);
 
 	print(HOST_EXPECT_CRASH "heap-buffer-overflow\n");
 	block[8] = 1;
@@ -34,7 +35,10 @@ TEST(host_sanitizers, undefined_behaviour)
 #endif
 
 #if defined(__SANITIZE_MEMORY__)
-/* A page that was written before it was freed, so that nothing but the allocator can have made it unwritten. */
+/*
+ * The page is written before it is freed, so that only the allocator can have marked it as
+ * unwritten.
+ */
 TEST(host_sanitizers, memory)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
@@ -61,7 +65,7 @@ TEST(host_sanitizers, memory)
 static u64 contended;
 static u32 other_runs;
 
-/* Relaxed on purpose: what orders nothing must not hide the race. */
+/* Relaxed on purpose, because an ordering access would hide the race. */
 static void add_for_ever(void *unused)
 {
 	(void)unused;
@@ -83,6 +87,6 @@ TEST(host_sanitizers, thread)
 		wait_spin(&wait, 1);
 	for (unsigned i = 0; i < 1000000; i++)
 		contended++;
-	test_fail(__FILE__, __LINE__, "a data race was not reported (%llu)", (unsigned long long)contended);
+	test_fail(__FILE__, __LINE__, "a data race was not reported (%llu)", contended);
 }
 #endif

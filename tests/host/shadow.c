@@ -1,18 +1,21 @@
 /*
- * The memory sanitizer's view of physical memory. It keeps a bit for every bit of the process, by address: written or not. Here one
- * frame is seen at several addresses, so their shadows must be one memory too:
+ * The memory sanitizer's view of physical memory. For every bit of the process, by address, the
+ * sanitizer keeps a bit that says whether it was written. Here one frame is visible at several
+ * addresses, so the shadows of these addresses must share memory too:
  *
  *   memfd of RAM      [ frame ]  <- direct map, window, vmap region      application addresses
  *   memfd of shadow   [ frame ]  <- the same places ^ SHADOW             their shadows
  *
- * Whatever pages.c maps there, it maps here at the same offset, first: a moment's old shadow could claim that something is not
- * written, old contents cannot. A frame that is about to get a new owner (check_frames_reused()) is unwritten from then on; memory at
- * the start counts as written, as what boots clears what it takes (memblock_alloc()).
+ * For each mapping that pages.c makes, it first makes one here at the same offset. The reverse
+ * order would leave a moment in which an old shadow claims that something is unwritten; old
+ * contents can claim nothing.
  *
- * Nothing in other builds.
+ * A frame that is about to get a new owner (check_frames_reused()) counts as unwritten from then
+ * on. Memory at the start counts as written, because start-up code clears what it takes
+ * (memblock_alloc()). In other builds the functions are empty.
  *
- * Source: LLVM 14, compiler-rt/lib/msan/msan.h (the layout of x86-64 Linux); Stepanov and Serebryany, "MemorySanitizer: fast detector
- * of uninitialized memory use in C++", 2015.
+ * Source: LLVM 14, compiler-rt/lib/msan/msan.h (the layout of x86-64 Linux); Stepanov and
+ * Serebryany, "MemorySanitizer: fast detector of uninitialized memory use in C++", 2015.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -30,13 +33,14 @@
 
 static int shadow_fd = -1;
 
-/* Past the sanitizer's own mmap(), which would write the shadow of the shadow. */
+/* Bypasses the sanitizer's own mmap(), which would write the shadow of the shadow. */
 static void map(virt_t virt, u64 bytes, int flags, int fd, u64 offset)
 {
 	const virt_t at = virt ^ SHADOW;
 
-	if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, fd, offset) != (long)at)
-		host_die("no shadow for 0x%llx", (unsigned long long)virt);
+	if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE,
+		    fd, offset) != (long)at)
+		host_die("no shadow for 0x%llx", virt);
 }
 
 void host_shadow_init(u64 bytes)

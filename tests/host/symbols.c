@@ -1,7 +1,8 @@
 /*
- * Names of functions, static ones included, from the symbol table of the program's own file (System V ABI, "Symbol
- * Table"). The file is mapped once at start-up, so that looking up allocates nothing and may happen in any handler. It
- * is the file the linker just wrote, so only what decides where to read is checked.
+ * Names of functions, static ones included, from the symbol table of the program's own file (System
+ * V ABI, "Symbol Table"). The file is mapped once at start-up, so that a lookup allocates nothing
+ * and may happen in any handler. The linker has just written the file, so its contents are trusted
+ * and not checked.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -17,7 +18,7 @@
 
 enum { FRAMES_MAX = 64 };
 
-/* Where the program's file begins in memory; from the linker. */
+/* Start of the program's file in memory; defined by the linker. */
 extern const char __ehdr_start[];
 
 static const Elf64_Sym *symbol;
@@ -33,7 +34,7 @@ void host_symbols_init(void)
 	const Elf64_Shdr *section;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return; /* names are a comfort */
+		return; /* the program works without names */
 	file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (file == MAP_FAILED)
@@ -51,12 +52,15 @@ void host_symbols_init(void)
 
 const char *symbol_lookup(virt_t addr, u64 *offset)
 {
-	const u64 base = ((const Elf64_Ehdr *)(const void *)__ehdr_start)->e_type == ET_DYN ? (virt_t)__ehdr_start : 0;
+	const u64 base = ((const Elf64_Ehdr *)(const void *)__ehdr_start)->e_type == ET_DYN
+				 ? (virt_t)__ehdr_start
+				 : 0;
 
 	for (size_t i = 0; i < symbols; i++) {
 		const Elf64_Sym *s = &symbol[i];
 
-		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || addr - base - s->st_value >= s->st_size)
+		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
+		    addr - base - s->st_value >= s->st_size)
 			continue;
 		*offset = addr - base - s->st_value;
 		return names + s->st_name;
@@ -64,7 +68,7 @@ const char *symbol_lookup(virt_t addr, u64 *offset)
 	return NULL;
 }
 
-/* backtrace(3) begins with this function's own frame: callers begin behind it. */
+/* backtrace(3) begins with this function's own frame; the callers follow it. */
 __attribute__((noinline)) size_t backtrace_capture(virt_t *out, size_t max)
 {
 	void *frames[FRAMES_MAX];
@@ -75,7 +79,7 @@ __attribute__((noinline)) size_t backtrace_capture(virt_t *out, size_t max)
 	for (int i = 0; i < n && taken < max; i++) {
 		const char *name = taken ? NULL : symbol_lookup((virt_t)frames[i], &offset);
 
-		/* A sanitizer may have put frames of its own before ours. */
+		/* A sanitizer may have put frames of its own first. */
 		if (!taken && (!name || __builtin_strcmp(name, __func__) == 0))
 			continue;
 		out[taken++] = (virt_t)frames[i];

@@ -1,11 +1,13 @@
 /*
- * The trace: every check_event() of a run, in one order that agrees with each CPU's own and with what they saw of each other.
+ * The trace: every check_event() of a run, in one order that agrees with each CPU's own order and
+ * with what the CPUs saw of each other.
  *
- *   file   [magic, used][event 0][event 1] ...         mapped shared: what was written survives the machine's end
+ *   file   [magic, used][event 0][event 1] ...   mapped shared: survives the machine's end
  *
- * A place is taken with one atomic increment at the very moment of the call, so an event stands before everything that its
- * CPU did later, and before what any other CPU did after having seen that. What does not fit is not written; the reader sees
- * by the count that something is missing and rejects the trace.
+ * An event takes its place with one atomic increment at the moment of the call. It therefore
+ * precedes everything that its CPU did later, and everything that another CPU did after having seen
+ * that. Events that do not fit are not written. A reader sees from the count that some are missing,
+ * and rejects the trace.
  */
 #ifndef HOST_FAST
 
@@ -23,7 +25,7 @@
 enum { EVENTS_MAX = 1 << 22 };
 
 struct trace_event {
-	u32 cpu, event; /* event + 1: 0 is a place that was taken and never filled */
+	u32 cpu, event; /* event + 1; 0 is a place that was taken and never filled */
 	u64 a, b;
 };
 

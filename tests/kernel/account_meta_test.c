@@ -1,12 +1,13 @@
 /*
- * The account of META (mm/account_meta.c): a frame that is lost, used twice, or used and free is noticed even where every counter agrees
- * with every map. What is broken is an arena's, and mended again.
+ * The account of META (mm/debug/account_meta.c): a frame that is lost, used twice, or used and free
+ * is noticed even where every counter agrees with every map. What is broken is an arena's, and
+ * mended again.
  */
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/vmemmap.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
 
 /* An arena with a block of small pages, a huge page, and META of both kinds. */
@@ -48,7 +49,9 @@ TEST(mm_account, a_meta_frame_that_nothing_uses_is_noticed)
 	arena_return(a);
 }
 
-/* One entry shows the frame of another: of the same block, and a head's frame among private tails. */
+/*
+ * One entry shows the frame of another: of the same block, and a head's frame among private tails.
+ */
 TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 {
 	struct page *small, *huge;
@@ -67,7 +70,8 @@ TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 	line[5] = kept;
 	EXPECT(arena_accounted(a));
 
-	line = vmemmap_line(&a->mm, arena_block(a)); /* META's own: nothing is mapped there, so nothing is lost either */
+	/* META's own: nothing is mapped there, so nothing is lost either */
+	line = vmemmap_line(&a->mm, arena_block(a));
 	REQUIRE(line && block_look_at(&a->mm, arena_block(a)).state == BLOCK_META);
 	line[0] = line_of(a, huge)[0];
 	EXPECT(!arena_accounted(a));
@@ -76,7 +80,10 @@ TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 	arena_return(a);
 }
 
-/* Of the frames that the maps call free or gated one is in use all the same; the counters say what the maps say. */
+/*
+ * Of the frames that the maps call free or gated one is in use all the same; the counters say what
+ * the maps say.
+ */
 TEST(mm_account, a_meta_frame_in_use_that_is_free_or_gated_is_noticed)
 {
 	struct page *small, *huge;

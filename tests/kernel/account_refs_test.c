@@ -1,21 +1,24 @@
 /*
- * The account of references and promises (mm/account_refs.c) and of what zones keep back
- * (mm/account_marks.c): each of them that is one off, or leads elsewhere, must be noticed. What is
- * broken is mended again.
+ * The account of references and promises (mm/debug/account_refs.c) and of what zones keep back
+ * (mm/debug/account_marks.c): each of them that is one off, or leads elsewhere, must be noticed.
+ * What is broken is mended again.
  */
 #include <arch/pgtable.h>
 
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/contig.h"
-#include "mm/huge_map.h"
-#include "mm/migrate.h"
-#include "mm/page_alloc.h"
-#include "mm/page_owner.h"
-#include "mm/pgtable.h"
-#include "mm/pool.h"
-#include "mm/watermark.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/debug/account.h"
+#include "mm/debug/account_refs.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/map/pgtable.h"
+#include "mm/mapping/huge_map.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_owner.h"
+#include "mm/zone/watermark.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -66,7 +69,8 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	expect_watched(&huge_counts.mapped[level], "pages mapped", machine_accounted);
 	page_get(page);
 	if (machine_accounted())
-		test_fail(__FILE__, __LINE__, "a mapped page has two references, and nobody notices");
+		test_fail(__FILE__, __LINE__,
+			  "a mapped page has two references, and nobody notices");
 	page_put(page);
 	store(entry[1], start + size, level, pte_load(entry[0]));
 	if (machine_accounted())
@@ -74,7 +78,8 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	store(entry[1], start + size, level, second);
 	map->size -= 2 * size;
 	if (machine_accounted())
-		test_fail(__FILE__, __LINE__, "an entry maps a page beyond the mapping, and nobody notices");
+		test_fail(__FILE__, __LINE__,
+			  "an entry maps a page beyond the mapping, and nobody notices");
 	map->size += 2 * size;
 	EXPECT(machine_accounted());
 out:
@@ -118,7 +123,8 @@ static int refuse(struct page *from, struct page *to)
 
 TEST(mm_account, a_movable_page_without_a_mover_is_noticed)
 {
-	static const struct page_mover mover = {.name = "refuses", .move = refuse}, none = {.name = "cannot"};
+	static const struct page_mover mover = {.name = "refuses", .move = refuse},
+				       none = {.name = "cannot"};
 	struct arena *a = arena_borrow(MIB(16));
 
 	if (!a)
@@ -152,7 +158,8 @@ TEST(mm_account, a_page_that_nobody_took_is_noticed)
 	atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++)
 		REQUIRE((page[order] = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)));
-	REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, 0, many, ARRAY_LEN(many)) == ARRAY_LEN(many));
+	REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, 0, many, ARRAY_LEN(many)) ==
+		ARRAY_LEN(many));
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
 	REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_ANY));
 	range = block_pfn(arena_block(a) + 7);

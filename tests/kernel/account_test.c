@@ -1,16 +1,20 @@
 /*
- * The account itself (mm/account.h): what every case relies on must notice each owner's count that is one off, and each list, record
- * and line of PTEs that does not say what it should. What is broken is an arena's, and mended again.
+ * The account itself (mm/debug/account.h): what every case relies on must notice each owner's count
+ * that is one off, and each list, record and line of PTEs that does not say what it should. What is
+ * broken is an arena's, and mended again.
  */
-#include "mm/account.h"
+#include "mm/debug/account.h"
 
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/isolate.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/pool.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/listed.h"
 
@@ -51,10 +55,10 @@ struct counter {
 	unsigned bytes;
 };
 
-#define COUNTER(lvalue)                                                                                                \
-	(struct counter)                                                                                               \
-	{                                                                                                              \
-		#lvalue, &(lvalue), sizeof(lvalue)                                                                     \
+#define COUNTER(lvalue)                                                                            \
+	(struct counter)                                                                           \
+	{                                                                                          \
+#lvalue, &(lvalue), sizeof(lvalue)                                                 \
 	}
 
 static void count(const struct counter *c, s64 by)
@@ -77,20 +81,25 @@ static void expect_watched(struct arena *a, const struct counter *counters, unsi
 	for (unsigned i = 0; i < n; i++) {
 		count(&counters[i], 1);
 		if (arena_accounted(a))
-			test_fail(__FILE__, __LINE__, "%s is one too high, and nobody notices", counters[i].name);
+			test_fail(__FILE__, __LINE__, "%s is one too high, and nobody notices",
+				  counters[i].name);
 		count(&counters[i], -2);
 		if (arena_accounted(a))
-			test_fail(__FILE__, __LINE__, "%s is one too low, and nobody notices", counters[i].name);
+			test_fail(__FILE__, __LINE__, "%s is one too low, and nobody notices",
+				  counters[i].name);
 		count(&counters[i], 1);
 	}
 	EXPECT(arena_accounted(a));
 }
 
-#define EXPECT_WATCHED(a, ...)                                                                                         \
-	expect_watched(a, (const struct counter[]){__VA_ARGS__},                                                       \
+#define EXPECT_WATCHED(a, ...)                                                                     \
+	expect_watched(a, (const struct counter[]){__VA_ARGS__},                                   \
 		       sizeof((const struct counter[]){__VA_ARGS__}) / sizeof(struct counter))
 
-/* Not among them: statistics since the start, and hints (hint, open_cursor, high), which count nothing that is there. */
+/*
+ * Not among them: statistics since the start, and hints (hint, open_cursor, high), which count
+ * nothing that is there.
+ */
 TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 {
 	struct page *small, *huge;
@@ -110,13 +119,16 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 	for (unsigned i = 0; i < MIGRATE_LISTS; i++)
 		EXPECT_WATCHED(a, COUNTER(zone->free_type[i]));
 	for (unsigned i = 0; i < META_KINDS; i++)
-		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]), COUNTER(meta->unused[i]));
-	EXPECT_WATCHED(a, COUNTER(zone->free_small), COUNTER(zone->transit), COUNTER(zone->bad), COUNTER(zone->unopened),
-		       COUNTER(zone->ram), COUNTER(zone->reserved), COUNTER(zone->boot), COUNTER(zone->pcp_disabled),
-		       COUNTER(meta->blocks), COUNTER(meta->used), COUNTER(meta->gated), COUNTER(a->mm.pcp[0]->counts->count[COUNT_TABLES]),
+		EXPECT_WATCHED(a, COUNTER(meta->free[i]), COUNTER(meta->reserved[i]),
+			       COUNTER(meta->unused[i]));
+	EXPECT_WATCHED(a, COUNTER(zone->free_small), COUNTER(zone->transit), COUNTER(zone->bad),
+		       COUNTER(zone->unopened), COUNTER(zone->ram), COUNTER(zone->reserved),
+		       COUNTER(zone->boot), COUNTER(zone->pcp_disabled), COUNTER(meta->blocks),
+		       COUNTER(meta->used), COUNTER(meta->gated),
+		       COUNTER(a->mm.pcp[0]->counts->count[COUNT_TABLES]),
 		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.transit_kept),
-		       COUNTER(((u16 *)&of_small->word)[BLOCK_FREE_PAGES_SHIFT / 16]), COUNTER(a->mm.gib->movable),
-		       COUNTER(a->mm.gib->meta));
+		       COUNTER(((u16 *)&of_small->word)[BLOCK_FREE_PAGES_SHIFT / 16]),
+		       COUNTER(a->mm.gib->movable), COUNTER(a->mm.gib->meta));
 	arena_return(a);
 }
 
@@ -145,7 +157,10 @@ TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
 	arena_return(a);
 }
 
-/* What was promised (but to huge mappings), and how much more may be made is the pool's word alone: reserved, overcommit, boot, turn. */
+/*
+ * What was promised (but to huge mappings), and how much more may be made is the pool's word alone:
+ * reserved, overcommit, boot, turn.
+ */
 TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -162,9 +177,11 @@ TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 2), 2);
 	EXPECT_EQ(pool->surplus, 1);
 	EXPECT(arena_accounted(a));
-	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use), COUNTER(pool->surplus),
-		       COUNTER(pool->making), COUNTER(pool->zeroed), COUNTER(pool->clearing), COUNTER(pool->node->pages),
-		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count), COUNTER(pool->node->free.tail));
+	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use),
+		       COUNTER(pool->surplus), COUNTER(pool->making), COUNTER(pool->zeroed),
+		       COUNTER(pool->clearing), COUNTER(pool->node->pages),
+		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
+		       COUNTER(pool->node->free.tail));
 	pool_page_give(pool, page);
 	EXPECT_EQ(pool_resize(pool, hvo_mode_find("on"), 0), 0);
 	arena_return(a);
@@ -199,17 +216,21 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 	head->prev = 0;
 	expect_noticed(a, "a free block behind one that is not before it");
 	head->prev = BLOCK_NONE;
-	lie(a, head, BLOCK_WORD(.order = (u8)(is ^ (is + 1))), "a free block on the list of another order");
+	lie(a, head, BLOCK_WORD(.order = (u8)(is ^ (is + 1))),
+	    "a free block on the list of another order");
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
 		EXPECT_WATCHED(a, COUNTER(zone->page_orders[type]));
-		for (unsigned class = 0; class < FREE_CLASSES; class++)
+		for (unsigned class = 0; class < FREE_CLASSES; class ++)
 			EXPECT_WATCHED(a, COUNTER(zone->block_lists[class][type]));
 	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* Where no type noted earlier was ever believed (pcp_type_cache=) each free page lies on the list of its block's type. */
+/*
+ * Where no type noted earlier was ever believed (pcp_type_cache=) each free page lies on the list
+ * of its block's type.
+ */
 TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)
 {
 	struct page *small, *huge;
@@ -222,7 +243,8 @@ TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)
 	REQUIRE(block_look(block).free_pages > 0 && block_look(block).type == MIGRATE_MOVABLE);
 	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
 	EXPECT(arena_accounted(a));
-	lie(a, block, BLOCK_WORD(.type = MIGRATE_MOVABLE ^ MIGRATE_RECLAIMABLE), "free pages of a block of another type");
+	lie(a, block, BLOCK_WORD(.type = MIGRATE_MOVABLE ^ MIGRATE_RECLAIMABLE),
+	    "free pages of a block of another type");
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -240,10 +262,14 @@ TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 	huge_index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
 	of_huge = block_at(&a->mm, huge_index);
 	of_small = block_of(&a->mm, page_to_pfn(small));
-	REQUIRE(block_look(of_huge).state == BLOCK_HUGE && block_look(of_small).state == BLOCK_FULL);
-	lie(a, of_huge, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL), "a full block whose tails are shared");
-	lie(a, of_small, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL), "a huge page whose tails can be written");
-	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED), "a block in use that is isolated by nobody");
+	REQUIRE(block_look(of_huge).state == BLOCK_HUGE &&
+		block_look(of_small).state == BLOCK_FULL);
+	lie(a, of_huge, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL),
+	    "a full block whose tails are shared");
+	lie(a, of_small, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL),
+	    "a huge page whose tails can be written");
+	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED),
+	    "a block in use that is isolated by nobody");
 	REQUIRE(isolate_block(arena_zone(a, 0), huge_index, &token) == 0);
 	EXPECT(arena_accounted(a));
 	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED), "an isolation of what is not isolated");
@@ -258,8 +284,8 @@ TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 }
 
 /*
- * A frame of the firmware's is given out as a movable page, and every counter follows: reserved, in use, movable. The ranges of the boot
- * still say whose it is.
+ * A frame of the firmware's is given out as a movable page, and every counter follows: reserved, in
+ * use, movable. The ranges of the boot still say whose it is.
  */
 TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 {

@@ -1,7 +1,7 @@
 /* Tables for tests, built byte by byte: see acpi_build.h. */
 #include "tests/kernel/acpi_build.h"
 
-#include "kernel/string.h"
+#include "kernel/lib/string.h"
 
 struct build build;
 static u8 place[BUILD_ROOM];

@@ -1,11 +1,12 @@
 /*
  * Building ACPI tables for tests, byte by byte.
  *
- * Every table is parsed from the very end of a buffer, so that under the address sanitizer one byte too far is caught.
+ * Every table is parsed from the very end of a buffer, so that under the address sanitizer one byte
+ * too far is caught.
  */
 #pragma once
 
-#include "arch/x86_64/acpi_tables.h"
+#include "arch/x86_64/acpi/acpi_tables.h"
 
 enum { BUILD_ROOM = 8192 };
 

@@ -1,18 +1,22 @@
 /* acpidump's text back into tables: whole, damaged, and cut off anywhere. */
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_dump.h"
+#include "arch/x86_64/acpi/acpi_root.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/acpi_build.h"
 
-static const char good[] = "some mail header: 12\n"
-			   "HPET @ 0x000000007FFE2FF3\n"
-			   "    0000: 48 50 45 54 38 00 00 00 01 b4 42 4F 43 48 53 20  HPET8.....BOCHS \n"
-			   "    0010: 42 58 50 43 20 20 20 20 01 00 00 00 42 58 50 43  BXPC    ....BXPC\n"
-			   "    0020: 01 00 00 00 01 a2 86 80 00 00 00 00 00 00 D0 FE  ................\n"
-			   "    0030: 00 00 00 00 00 00 00 00                          ........\n"
-			   "\n"
-			   "ABCD @ 0x0\n"
-			   "WXYZ @ 0x1\n"
-			   "    0000: 57 58 5\n";
+static const char good[] =
+	"some mail header: 12\n"
+	"HPET @ 0x000000007FFE2FF3\n"
+	"    0000: 48 50 45 54 38 00 00 00 01 b4 42 4F 43 48 53 20  HPET8.....BOCHS \n"
+	"    0010: 42 58 50 43 20 20 20 20 01 00 00 00 42 58 50 43  BXPC    ....BXPC\n"
+	"    0020: 01 00 00 00 01 a2 86 80 00 00 00 00 00 00 D0 FE  ................\n"
+	"    0030: 00 00 00 00 00 00 00 00                          ........\n"
+	"\n"
+	"ABCD @ 0x0\n"
+	"WXYZ @ 0x1\n"
+	"    0000: 57 58 5\n";
 
 static u8 room[sizeof(good) / 3];
 
@@ -47,7 +51,8 @@ TEST(acpi_dump, cut_at_every_length)
 	size_t most = 0;
 
 	for (size_t len = 0; len < sizeof(good); len++) {
-		struct acpi_dump dump = dump_of(memcpy(place + sizeof(place) - len, good, len), len);
+		struct acpi_dump dump =
+			dump_of(memcpy(place + sizeof(place) - len, good, len), len);
 		struct acpi_table text;
 		size_t bytes = 0;
 
@@ -61,7 +66,9 @@ TEST(acpi_dump, cut_at_every_length)
 
 TEST(acpi_dump, what_is_no_dump_yields_nothing)
 {
-	static const char *const wrong[] = {"", "\n\n\n", "HPET\n 0000: 48\n", "hp @ 0x\n", "HPET @ 1\n0000: 48\n", " 0: 11 22\n"};
+	static const char *const wrong[] = {
+		"",           "\n\n\n", "HPET\n 0000: 48\n", "hp @ 0x\n", "HPET @ 1\n0000: 48\n",
+		" 0: 11 22\n"};
 	struct acpi_table text;
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {

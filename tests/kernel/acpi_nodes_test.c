@@ -1,8 +1,10 @@
 /*
  * ACPI parsers: nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR, MCFG).
  */
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_srat.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/acpi_build.h"
 
 enum { LIST = 16 };
@@ -11,7 +13,7 @@ static struct acpi_mem_affinity mems[LIST];
 static struct acpi_cpu_affinity affinities[LIST];
 static u32 domains[2 * LIST];
 
-/* ---- SRAT, SLIT ------------------------------------------------------------------------------------------------ */
+/* ---- SRAT, SLIT ---- */
 
 static void begin_srat(u8 revision)
 {
@@ -21,20 +23,21 @@ static void begin_srat(u8 revision)
 
 static void srat_cpu(u8 id, u32 domain, u32 flags)
 {
-	build_put(0, 1), build_put(16, 1), build_put(domain & 0xff, 1), build_put(id, 1), build_put(flags, 4),
-		build_put(0, 1), build_put(domain >> 8, 3), build_put(0, 4);
+	build_put(0, 1), build_put(16, 1), build_put(domain & 0xff, 1), build_put(id, 1),
+		build_put(flags, 4), build_put(0, 1), build_put(domain >> 8, 3), build_put(0, 4);
 }
 
 static void srat_x2(u32 id, u32 domain, u32 flags)
 {
-	build_put(2, 1), build_put(24, 1), build_put(0, 2), build_put(domain, 4), build_put(id, 4), build_put(flags, 4),
-		build_put(0, 8);
+	build_put(2, 1), build_put(24, 1), build_put(0, 2), build_put(domain, 4), build_put(id, 4),
+		build_put(flags, 4), build_put(0, 8);
 }
 
 static void srat_mem(u64 base, u64 size, u32 domain, u32 flags)
 {
-	build_put(1, 1), build_put(40, 1), build_put(domain, 4), build_put(0, 2), build_put(base, 8),
-		build_put(size, 8), build_put(0, 4), build_put(flags, 4), build_put(0, 8);
+	build_put(1, 1), build_put(40, 1), build_put(domain, 4), build_put(0, 2),
+		build_put(base, 8), build_put(size, 8), build_put(0, 4), build_put(flags, 4),
+		build_put(0, 8);
 }
 
 static int parse_srat(struct acpi_srat *srat)
@@ -91,8 +94,9 @@ TEST(acpi_srat, contradictions_are_refused)
 
 	begin_srat(3);
 	srat_mem(0, GIB(4), 0, 1);
-	srat_mem(GIB(1), MIB(1), 0, 1);             /* inside, same domain: fine */
-	srat_mem(GIB(4) - PAGE_SIZE, GIB(1), 1, 1); /* overlaps the first, not its neighbour in the list */
+	srat_mem(GIB(1), MIB(1), 0, 1); /* inside, same domain: fine */
+	/* overlaps the first, not its neighbour in the list */
+	srat_mem(GIB(4) - PAGE_SIZE, GIB(1), 1, 1);
 	EXPECT_EQ(parse_srat(&srat), -EINVAL);
 
 	begin_srat(3);
@@ -181,7 +185,7 @@ TEST(acpi_slit, distances_and_nonsense)
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
 }
 
-/* ---- the small ones -------------------------------------------------------------------------------------------- */
+/* ---- the small ones ---- */
 
 static void address(size_t at, u8 space, u64 addr)
 {
@@ -264,7 +268,8 @@ TEST(acpi_devices, spcr_and_mcfg)
 
 	build_begin("MCFG", 1);
 	build_zeros(8);
-	build_put(0xe0000000, 8), build_put(1, 2), build_put(2, 1), build_put(255, 1), build_put(0, 4);
+	build_put(0xe0000000, 8), build_put(1, 2), build_put(2, 1), build_put(255, 1),
+		build_put(0, 4);
 	build_zeros(15); /* not an entry */
 	build_finish();
 	table = build_view(build.len);

@@ -1,8 +1,10 @@
 /*
  * ACPI parsers: roots, table headers, CPUs. Nodes and devices: acpi_nodes_test.c.
  */
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "arch/x86_64/acpi/acpi_madt.h"
+#include "arch/x86_64/acpi/acpi_root.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/acpi_build.h"
 
 enum { LIST = 400 };
@@ -23,7 +25,8 @@ static void madt_local(u8 id, u32 flags)
 
 static void madt_x2(u32 id, u32 flags)
 {
-	build_put(9, 1), build_put(16, 1), build_put(0, 2), build_put(id, 4), build_put(flags, 4), build_put(id, 4);
+	build_put(9, 1), build_put(16, 1), build_put(0, 2), build_put(id, 4), build_put(flags, 4),
+		build_put(id, 4);
 }
 
 static size_t parse_madt(struct acpi_madt *info)
@@ -35,7 +38,7 @@ static size_t parse_madt(struct acpi_madt *info)
 	return acpi_madt_parse(&table, cpus, acpi_madt_cpus_max(&table), info);
 }
 
-/* ---- RSDP ------------------------------------------------------------------------------------------------------ */
+/* ---- RSDP ---- */
 
 static void build_rsdp(u8 revision)
 {
@@ -120,7 +123,7 @@ TEST(acpi_rsdp, scan_finds_the_first_valid_on_a_border)
 	EXPECT_EQ(acpi_rsdp_scan(area, 147), (s64)-ENOENT); /* cut off */
 }
 
-/* ---- headers and roots ----------------------------------------------------------------------------------------- */
+/* ---- headers and roots ---- */
 
 TEST(acpi_table, header_decides_what_may_be_read)
 {
@@ -166,7 +169,7 @@ TEST(acpi_table, roots_hold_whole_pointers)
 	EXPECT_EQ(acpi_root_entry(&root, 0), 0xfffffff0);
 }
 
-/* ---- MADT ------------------------------------------------------------------------------------------------------ */
+/* ---- MADT ---- */
 
 TEST(acpi_madt, only_enabled_cpus_with_possible_ids)
 {
@@ -252,7 +255,8 @@ TEST(acpi_madt, short_and_unknown_entries_are_stepped_over)
 	struct acpi_madt info;
 
 	begin_madt();
-	build_put(0, 1), build_put(3, 1), build_put(5, 1);                  /* type 0, no ID, no flags */
+	/* type 0, no ID, no flags */
+	build_put(0, 1), build_put(3, 1), build_put(5, 1);
 	build_put(0x80, 1), build_put(5, 1), build_zeros(3);                /* OEM's */
 	build_put(9, 1), build_put(8, 1), build_put(0, 2), build_put(7, 4); /* type 9, no flags */
 	build_put(0x81, 1), build_put(80, 1), build_zeros(78);              /* OEM's */
@@ -272,11 +276,13 @@ TEST(acpi_madt, other_entries_are_understood)
 	struct acpi_madt info;
 
 	begin_madt();
-	build_put(1, 1), build_put(12, 1), build_put(0, 2), build_put(0xfec00000, 4), build_put(24, 4);
+	build_put(1, 1), build_put(12, 1), build_put(0, 2), build_put(0xfec00000, 4),
+		build_put(24, 4);
 	build_put(2, 1), build_put(10, 1), build_zeros(8);
 	build_put(4, 1), build_put(6, 1), build_put(0xff, 1), build_put(0, 2), build_put(1, 1);
 	build_put(5, 1), build_put(12, 1), build_put(0, 2), build_put(0x1fee00000, 8);
-	build_put(10, 1), build_put(12, 1), build_put(0, 2), build_put(0xffffffff, 4), build_put(1, 1), build_zeros(3);
+	build_put(10, 1), build_put(12, 1), build_put(0, 2), build_put(0xffffffff, 4),
+		build_put(1, 1), build_zeros(3);
 	EXPECT_EQ(parse_madt(&info), 0);
 	EXPECT_EQ(info.local_apic, 0x1fee00000);
 	EXPECT_EQ(info.overrides, 1);
@@ -287,7 +293,8 @@ TEST(acpi_madt, other_entries_are_understood)
 	EXPECT_EQ(io[0].phys, 0xfec00000);
 	EXPECT_EQ(io[0].gsi_base, 24);
 
-	build_put(4, 1), build_put(6, 1), build_put(3, 1), build_put(0, 2), build_put(0, 1); /* CPU 3 differs */
+	/* CPU 3 differs */
+	build_put(4, 1), build_put(6, 1), build_put(3, 1), build_put(0, 2), build_put(0, 1);
 	parse_madt(&info);
 	EXPECT_EQ(info.nmi_lint, -1);
 }
@@ -303,7 +310,8 @@ TEST(acpi_madt, cut_at_every_length)
 	build_finish();
 	for (size_t len = 0; len <= build.len; len++) {
 		struct acpi_table table = build_view(len);
-		size_t max = acpi_madt_cpus_max(&table), n = acpi_madt_parse(&table, cpus, max, &info);
+		size_t max = acpi_madt_cpus_max(&table),
+		       n = acpi_madt_parse(&table, cpus, max, &info);
 		size_t whole = (len >= 52) + (len >= 68) + (len >= 76);
 
 		EXPECT_EQ(max, whole);

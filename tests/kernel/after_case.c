@@ -1,17 +1,18 @@
 /*
- * What must be true after every case (kernel/test.h calls it): the other CPUs are idle, no arena is left, and every frame of
- * the machine has one owner, by the counters and by walking. A case may not keep pages either,
- * and leaves the machine's pools as they were made at boot.
+ * What must be true after every case (kernel/run/test.h calls it): the other CPUs are idle, no
+ * arena is left, and every frame of the machine has one owner, by the counters and by walking. A
+ * case may not keep pages either, and leaves the machine's pools as they were made at boot.
  */
 #include <arch/clock.h>
 
-#include "kernel/panic.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/leaks.h"
-#include "mm/page_owner.h"
-#include "mm/pool.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/debug/account_refs.h"
+#include "mm/debug/leaks.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/page/page_owner.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -26,7 +27,8 @@ void test_before_case(void)
 {
 	if (!mm_kernel.ready)
 		return;
-	atomic_store_relaxed(&mm_kernel.watch, atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
+	atomic_store_relaxed(&mm_kernel.watch,
+			     atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
 	before.in_use = leaks_in_use();
 	before.ns = clock_ns();
 }
@@ -38,7 +40,7 @@ static bool nothing_was_kept(void)
 
 	if (now <= before.in_use)
 		return true;
-	pr_err("after the case: %llu frames more are in use than before it", (unsigned long long)(now - before.in_use));
+	pr_err("after the case: %llu frames more are in use than before it", (now - before.in_use));
 	page_owner_summary(&mm_kernel, before.ns, LEAK_LINES);
 	return false;
 }
@@ -48,8 +50,7 @@ static bool pool_is_as_at_boot(const struct pool *pool)
 	if (pool->pages == pool->boot && pool->in_use + pool->surplus + pool->reserved == 0)
 		return true;
 	pr_err("the machine's pool has %llu pages, %llu in use, %llu reserved; it had %llu",
-	       (unsigned long long)pool->pages, (unsigned long long)pool->in_use, (unsigned long long)pool->reserved,
-	       (unsigned long long)pool->boot);
+	       pool->pages, pool->in_use, pool->reserved, pool->boot);
 	return false;
 }
 
@@ -58,8 +59,9 @@ bool test_before_run(void)
 {
 	if (!pool_2m.mm || (pool_is_as_at_boot(&pool_2m) && pool_is_as_at_boot(&pool_1g)))
 		return true;
-	print("# refused: the cases need the pools as they were at boot: pool 2M %llu; pool 1G %llu\n",
-	      (unsigned long long)pool_2m.boot, (unsigned long long)pool_1g.boot);
+	print("# refused: the cases need the pools as they were at boot: pool 2M %llu; pool 1G "
+	      "%llu\n",
+	      pool_2m.boot, pool_1g.boot);
 	return false;
 }
 

@@ -3,11 +3,12 @@
  */
 #include "tests/kernel/alloc_model.h"
 
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/memmap.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/memmap.h"
+#include "mm/zone/buddy.h"
 
 /* ---- frames and blocks by number ---- */
 
@@ -57,9 +58,11 @@ bool model_make(struct alloc_model *m, struct arena *a)
 	bytes = (m->frames + 2 * (m->frames / BLOCK_FRAMES)) * sizeof(u16);
 	while (PAGE_SIZE << order < bytes)
 		order++;
-	m->memory = order <= BLOCK_ORDER ? page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE) : NULL;
+	m->memory = order <= BLOCK_ORDER ? page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE)
+					 : NULL;
 	if (!m->memory) {
-		test_skip("needs %llu MiB of free memory in one piece", (unsigned long long)DIV_ROUND_UP(bytes, MIB(1)));
+		test_skip("needs %llu MiB of free memory in one piece",
+			  DIV_ROUND_UP(bytes, MIB(1)));
 		return false;
 	}
 	m->holder = page_address(m->memory);
@@ -81,20 +84,21 @@ bool model_move(struct alloc_model *m, pfn_t pfn, u64 frames, u16 from, u16 to)
 	const u64 first = frame_number(m, pfn);
 
 	if (first + frames > m->frames) {
-		test_fail(__FILE__, __LINE__, "frame %llx was handed out: it is none of the arena's",
-			  (unsigned long long)pfn);
+		test_fail(__FILE__, __LINE__,
+			  "frame %llx was handed out: it is none of the arena's", pfn);
 		return false;
 	}
 	for (u64 i = first; i < first + frames; i++) {
 		if (m->holder[i] != from) {
 			test_fail(__FILE__, __LINE__, "frame %llx goes from %u to %u, but is %u's",
-				  (unsigned long long)frame_at(m, i), from, to, m->holder[i]);
+				  frame_at(m, i), from, to, m->holder[i]);
 			return false;
 		}
 		m->holder[i] = to;
 	}
 	for (u64 i = first; i < first + frames; i += MIN(frames, (u64)BLOCK_FRAMES))
-		m->held[i / BLOCK_FRAMES] += (u16)((to != MODEL_FREE) - (from != MODEL_FREE)) * MIN(frames, (u64)BLOCK_FRAMES);
+		m->held[i / BLOCK_FRAMES] += (u16)((to != MODEL_FREE) - (from != MODEL_FREE)) *
+					     MIN(frames, (u64)BLOCK_FRAMES);
 	if (from != MODEL_POOL && to != MODEL_POOL)
 		m->total += to != MODEL_FREE ? frames : -frames;
 	return true;
@@ -133,7 +137,8 @@ static bool block_has_chunk(const struct alloc_model *m, u64 b, unsigned order, 
 	for (u64 at = 0; at < BLOCK_FRAMES; at += order_pages(order)) {
 		u64 n = 0;
 
-		while (n < order_pages(order) && holder[at + n] == MODEL_FREE && pages[at + n].zone == pages[at].zone)
+		while (n < order_pages(order) && holder[at + n] == MODEL_FREE &&
+		       pages[at + n].zone == pages[at].zone)
 			n++;
 		if (n == order_pages(order) && node_is_meant(node, mm->zone[pages[at].zone].node))
 			return true;
@@ -150,14 +155,16 @@ static struct block_word look(const struct mm *mm, u32 index)
 }
 
 /* What one block has to offer: a chunk at once (true), or itself, counted in `room`. */
-static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, node_t node, struct room *room)
+static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, node_t node,
+			  struct room *room)
 {
 	struct mm *mm = &m->a->mm;
 	const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
 	const enum block_state state = look(mm, index).state;
 	u8 zone;
 
-	if (state == BLOCK_META || state == BLOCK_ABSENT || free_in_block(m, b) < order_pages(MIN(order, BLOCK_ORDER)))
+	if (state == BLOCK_META || state == BLOCK_ABSENT ||
+	    free_in_block(m, b) < order_pages(MIN(order, BLOCK_ORDER)))
 		return false;
 	if (memmap_block_plan(mm, index, &zone) == PLAN_FREE && m->held[b] == 0) {
 		room->whole[mm->zone[zone].node]++;
@@ -190,9 +197,11 @@ static bool has_gib(struct alloc_model *m, node_t node)
 {
 	const node_t phantom = m->a->options.nodes;
 
-	if (!node_is_meant(node, phantom) || m->a->options.phantom_nodes > 1 || m->a->mm.zone[0].max_order < GIGA_ORDER)
+	if (!node_is_meant(node, phantom) || m->a->options.phantom_nodes > 1 ||
+	    m->a->mm.zone[0].max_order < GIGA_ORDER)
 		return false;
-	for (u64 b = m->real_frames / BLOCK_FRAMES; b + GIB_BLOCKS <= m->frames / BLOCK_FRAMES; b += GIB_BLOCKS)
+	for (u64 b = m->real_frames / BLOCK_FRAMES; b + GIB_BLOCKS <= m->frames / BLOCK_FRAMES;
+	     b += GIB_BLOCKS)
 		if (gib_is_one(m, b))
 			return true;
 	return false;
@@ -213,8 +222,12 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 			continue;
 		if (order <= BLOCK_ORDER && room.full[n] > 0)
 			return true;
-		/* "Splitting succeeds while a node has two free blocks": one to split, one for META to grow into. */
-		if (order <= BLOCK_ORDER && room.whole[n] >= 1 && room.whole[meta] >= 1u + (n == meta))
+		/*
+		 * "Splitting succeeds while a node has two free blocks": one to split, one for META
+		 * to grow into.
+		 */
+		if (order <= BLOCK_ORDER && room.whole[n] >= 1 &&
+		    room.whole[meta] >= 1u + (n == meta))
 			return true;
 		if (order == GIGA_ORDER && room.whole[meta] >= 2 && has_gib(m, node))
 			return true;
@@ -226,11 +239,13 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 void model_print(const struct alloc_model *m)
 {
 	for (u64 b = 0; b < m->frames / BLOCK_FRAMES;) {
-		const struct block_word first = look(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
+		const struct block_word first =
+			look(&m->a->mm, (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER));
 		const u64 from = b;
 		u64 held = 0;
 
-		for (; b < m->frames / BLOCK_FRAMES && (b == from || b % SECTION_BLOCKS != 0); b++) {
+		for (; b < m->frames / BLOCK_FRAMES && (b == from || b % SECTION_BLOCKS != 0);
+		     b++) {
 			const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
 			const struct block_word word = look(&m->a->mm, index);
 
@@ -238,8 +253,8 @@ void model_print(const struct alloc_model *m)
 				break;
 			held += m->held[b];
 		}
-		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", (unsigned long long)(b - from),
-		      (unsigned long long)from, block_state_name(first.state), first.type, (unsigned long long)held);
+		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", (b - from),
+		      from, block_state_name(first.state), first.type, held);
 	}
 }
 
@@ -276,9 +291,10 @@ bool model_agrees(struct alloc_model *m)
 
 		if (record_agrees(m, b, index))
 			continue;
-		test_fail(__FILE__, __LINE__, "block %u is %s with %u free pages; the model has %u held, %u no RAM", index,
-			  block_state_name(word.state), word.free_pages,
-			  m->held[b], m->no_ram[b]);
+		test_fail(__FILE__, __LINE__,
+			  "block %u is %s with %u free pages; the model has %u held, %u no RAM",
+			  index, block_state_name(word.state), word.free_pages, m->held[b],
+			  m->no_ram[b]);
 		return false;
 	}
 	return true;

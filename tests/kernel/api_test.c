@@ -1,11 +1,11 @@
 /* The calls of mm.h that are thin: over the machine's own memory, as a program makes them. */
 #include <arch/check.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/test.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
-#include "mm/page_alloc.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pattern.h"
 
@@ -58,12 +58,17 @@ static void soil(struct page *page)
 	pattern_fill(page_address(page), bytes_of(page), page_to_pfn(page) << PAGE_SHIFT, 1);
 }
 
-/* Many at once, where some lie at hand as they were freed (the machine's own go the long way while cases run: page_owner.h). */
+/*
+ * Many at once, where some lie at hand as they were freed (the machine's own go the long way while
+ * cases run: page_owner.h).
+ */
 static void expect_zero_in_bulk(struct arena *a)
 {
 	for (unsigned turn = 0; turn < 2; turn++) {
-		struct page *first = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, 0, 0); /* and others come to hand */
-		const size_t got = mm_page_alloc_bulk(&a->mm, USE_UNMOVABLE, PAGE_ZERO, 0, many, MANY);
+		/* and others come to hand */
+		struct page *first = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, 0, 0);
+		const size_t got =
+			mm_page_alloc_bulk(&a->mm, USE_UNMOVABLE, PAGE_ZERO, 0, many, MANY);
 
 		EXPECT_EQ(got, MANY);
 		for (size_t i = 0; i < got; i++) {
@@ -75,7 +80,10 @@ static void expect_zero_in_bulk(struct arena *a)
 	}
 }
 
-/* Of any size, one at a time or many at once: what was there before, in memory that is likely to be given out again, is gone. */
+/*
+ * Of any size, one at a time or many at once: what was there before, in memory that is likely to be
+ * given out again, is gone.
+ */
 TEST(mm_api, pages_that_shall_be_zero_are)
 {
 	struct arena *a = arena_borrow(MIB(8));
@@ -98,7 +106,8 @@ TEST(mm_api, pages_that_shall_be_zero_are)
 CHECK_READS_ANYTHING
 static u64 words_around(const struct arena *a, const struct page *page)
 {
-	const char *start = page_address(page), *end = start + bytes_of(page), *first = phys_to_virt(a->start);
+	const char *start = page_address(page), *end = start + bytes_of(page),
+		   *first = phys_to_virt(a->start);
 	u64 sum = 0;
 
 	for (unsigned i = 1; i <= 8; i++) {
@@ -115,7 +124,8 @@ TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
 	if (!a)
 		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
-		struct page *from = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0), *to = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+		struct page *from = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0),
+			    *to = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
 		const u64 place = page_to_pfn(from) << PAGE_SHIFT;
 		u64 around;
 
@@ -142,7 +152,8 @@ TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
 /* In one page, by a touch of a byte in the middle. */
 static void expect_mapped_zero(void)
 {
-	char *addr = huge_map(GIB(1), GIB(1), HUGE_FALLBACK); /* 2 MiB pages where the CPU has no larger ones */
+	/* 2 MiB pages where the CPU has no larger ones */
+	char *addr = huge_map(GIB(1), GIB(1), HUGE_FALLBACK);
 
 	REQUIRE(addr);
 	addr[GIB(1) / 2 + 12345] = 0;
@@ -150,7 +161,10 @@ static void expect_mapped_zero(void)
 	huge_unmap(addr);
 }
 
-/* Zeroed as it is given out, written, copied, mapped. Where a GiB is a small part of the machine: each byte of two is written. */
+/*
+ * Zeroed as it is given out, written, copied, mapped. Where a GiB is a small part of the machine:
+ * each byte of two is written.
+ */
 TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
 {
 	struct page *from, *to;
@@ -186,7 +200,8 @@ static int refuse(struct page *from, struct page *to)
 /* Set twice it counts once: the account after the case would say so. */
 TEST(mm_api, a_mover_can_be_changed)
 {
-	static const struct page_mover first = {.name = "first", .move = refuse}, second = {.name = "second", .move = refuse};
+	static const struct page_mover first = {.name = "first", .move = refuse},
+				       second = {.name = "second", .move = refuse};
 	struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page);

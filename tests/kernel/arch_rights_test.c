@@ -1,6 +1,7 @@
 /*
- * What the page tables and the processor forbid, tried: each access must fault, and each kind of try is seen to succeed where it may.
- * The kernel only: there a fault can be taken and forgotten, and the rights are its own.
+ * What the page tables and the processor forbid, tried: each access must fault, and each kind of
+ * try is seen to succeed where it may. The kernel only: there a fault can be taken and forgotten,
+ * and the rights are its own.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -9,12 +10,12 @@
 #include "arch/x86_64/attempt.h"
 #include "arch/x86_64/cpu.h"
 #include "arch/x86_64/descriptors.h"
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/map/vmap.h"
 #include "mm/mm.h"
-#include "mm/page_alloc.h"
-#include "mm/vmap.h"
+#include "mm/page/page_alloc.h"
 
 enum { STACK_PAGES_MOST = 16 };
 
@@ -33,7 +34,9 @@ static virt_t alias_of(const void *addr)
 	phys_t phys = 0;
 	pte_t entry;
 
-	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &entry, &level) ? (virt_t)phys_to_virt(phys) : 0;
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &entry, &level)
+		       ? (virt_t)phys_to_virt(phys)
+		       : 0;
 }
 
 TEST(arch_rights, code_and_constants_cannot_be_written)
@@ -87,7 +90,8 @@ static void expect_guard_below(const void *top)
 	const virt_t guard = below_stack(top);
 	unsigned index;
 
-	EXPECT(guard && vmap_guard_hit(guard, &index) && !vmap_guard_hit(guard + PAGE_SIZE, &index));
+	EXPECT(guard && vmap_guard_hit(guard, &index) &&
+	       !vmap_guard_hit(guard + PAGE_SIZE, &index));
 	EXPECT(!attempt_write(guard, 0));
 }
 
@@ -96,7 +100,8 @@ TEST(arch_rights, below_each_stack_is_a_guard)
 	virt_t guard;
 
 	for (unsigned i = 0; boot_guard_page(i, &guard); i++)
-		EXPECT(!attempt_read(guard) && !attempt_write(guard + PAGE_SIZE - 1, 0) && attempt_read(guard + PAGE_SIZE));
+		EXPECT(!attempt_read(guard) && !attempt_write(guard + PAGE_SIZE - 1, 0) &&
+		       attempt_read(guard + PAGE_SIZE));
 	for (cpu_t cpu = 1; cpu < cpu_count && !test_failed(); cpu++) {
 		if (!cpumask_test(&cpus_online, cpu))
 			continue;
@@ -138,7 +143,8 @@ static void try_all(void *unused)
 
 	(void)unused;
 	if (!attempt_write(code, byte_at(code)) && !attempt_call((virt_t)&variable) &&
-	    attempt_call(tries.user) == !cpu_features.smep && attempt_read(tries.user) == !cpu_features.smap)
+	    attempt_call(tries.user) == !cpu_features.smep &&
+	    attempt_read(tries.user) == !cpu_features.smap)
 		return;
 	atomic_store_relaxed(&tries.on, cpu_id());
 	atomic_fetch_add(&tries.wrong, 1);
@@ -160,7 +166,9 @@ TEST(arch_rights, every_cpu_keeps_to_them)
 		else
 			EXPECT(!cpumask_test(&cpus_online, cpu));
 	if (tries.wrong > 0)
-		test_fail(__FILE__, __LINE__, "%u CPUs, CPU %u among them, do what the page tables forbid", tries.wrong, tries.on);
+		test_fail(__FILE__, __LINE__,
+			  "%u CPUs, CPU %u among them, do what the page tables forbid", tries.wrong,
+			  tries.on);
 	attempt_give_to(page, ATTEMPT_KERNEL);
 	huge_unmap(page);
 }

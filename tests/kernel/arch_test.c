@@ -1,6 +1,6 @@
 /*
- * The arch interface, as the rest of the kernel relies on it: peeking, time, names, and no memory that is
- * both writable and executable. The same cases hold for the hosted arch.
+ * The arch interface, as the rest of the kernel relies on it: peeking, time, names, and no memory
+ * that is both writable and executable. The same cases hold for the hosted arch.
  */
 #include <arch/clock.h>
 #include <arch/console.h>
@@ -9,9 +9,9 @@
 #include <arch/peek.h>
 #include <arch/pgtable.h>
 
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/pgtable.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/map/pgtable.h"
 
 TEST(arch_peek, reads_what_is_mapped)
 {
@@ -25,7 +25,8 @@ TEST(arch_peek, refuses_what_is_not)
 {
 	u64 value;
 
-	EXPECT(!peek_u64((void *)8, &value));                          /* the first page is never mapped */
+	/* the first page is never mapped */
+	EXPECT(!peek_u64((void *)8, &value));
 	EXPECT(!peek_u64((void *)(virt_t)0x1122334455667788, &value)); /* not an address at all */
 }
 
@@ -43,7 +44,8 @@ TEST(arch_clock, goes_forward_and_delays_last)
 	}
 	last = clock_ns();
 	clock_delay_ns(2 * NS_PER_MS);
-	EXPECT(clock_ns() - last >= 2 * NS_PER_MS - NS_PER_MS / 10); /* two roundings of the TSC's rate */
+	/* two roundings of the TSC's rate */
+	EXPECT(clock_ns() - last >= 2 * NS_PER_MS - NS_PER_MS / 10);
 }
 
 TEST(arch_symbols, names_functions)
@@ -104,7 +106,9 @@ static void check_table(struct rights *r, pfn_t table, enum pt_level level)
 	}
 }
 
-/* Physical address of something in the image; 0 where the image is not in our page tables (hosted). */
+/*
+ * Physical address of something in the image; 0 where the image is not in our page tables (hosted).
+ */
 static phys_t image_phys(const void *addr)
 {
 	phys_t phys;
@@ -117,7 +121,8 @@ static phys_t image_phys(const void *addr)
 TEST(arch_pgtable, nothing_is_writable_and_executable)
 {
 	static const u64 constant = 1;
-	struct rights r = {.constant = {image_phys((void *)(virt_t)tests_run), image_phys(&constant)}};
+	struct rights r = {
+		.constant = {image_phys((void *)(virt_t)tests_run), image_phys(&constant)}};
 
 	check_table(&r, pgtable_root(), PT_PGD);
 	EXPECT(r.leaves > 0);

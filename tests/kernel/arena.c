@@ -1,27 +1,29 @@
 /*
  * Borrowing memory and building private machines: see arena.h.
  *
- * The run is taken from the machine's buddy as one piece of a power of two, which keeps its blocks in the state they are in:
- * giving it back restores the machine exactly, merges included.
+ * The run is taken from the machine's buddy as one piece of a power of two, which keeps its blocks
+ * in the state they are in: giving it back restores the machine exactly, merges included.
  */
 #include "tests/kernel/arena.h"
 
 #include <arch/pgtable.h>
 
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/buddy.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/debug/leaks.h"
 #include "mm/init.h"
-#include "mm/leaks.h"
-#include "mm/memmap_open.h"
-#include "mm/page_poison.h"
-#include "mm/pgtable.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "mm/map/pgtable.h"
+#include "mm/page/page_poison.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/memmap_open.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
+#include "tests/kernel/pool_check.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 is the machine's */
 
@@ -36,7 +38,7 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 		index = buddy_take_blocks(zone, order, class, type);
 	if (index != BLOCK_NONE) {
 		block_begin(zone, index, order, block_look_at(zone->mm, index).state);
-		page_poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
+		poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 	}
 	spin_unlock(&zone->lock);
 	return index;
@@ -57,7 +59,10 @@ static bool take_run(struct arena *a)
 	return false;
 }
 
-/* Open sections until the run can be had; at last, once, have free blocks of all kinds become alike, so that they merge. */
+/*
+ * Open sections until the run can be had; at last, once, have free blocks of all kinds become
+ * alike, so that they merge.
+ */
 static bool take_run_somehow(struct arena *a)
 {
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
@@ -116,7 +121,8 @@ static pfn_t table_alloc(void *ctx)
 /* Addresses of the window's struct pages for a range, widened to whole sections. */
 static virt_t window_start(const struct arena *a, const struct memblock_range *range)
 {
-	return ALIGN_DOWN(a->window + (range->start >> PAGE_SHIFT << PAGE_STRUCT_SHIFT), pt_level_size(PT_PMD));
+	return ALIGN_DOWN(a->window + (range->start >> PAGE_SHIFT << PAGE_STRUCT_SHIFT),
+			  pt_level_size(PT_PMD));
 }
 
 static virt_t window_end(const struct arena *a, const struct memblock_range *range)
@@ -124,13 +130,17 @@ static virt_t window_end(const struct arena *a, const struct memblock_range *ran
 	return a->window + (range->end >> PAGE_SHIFT << PAGE_STRUCT_SHIFT);
 }
 
-/* Tables down to the sections' own entries, from the machine: those the arena would make of its META would go with it. */
+/*
+ * Tables down to the sections' own entries, from the machine: those the arena would make of its
+ * META would go with it.
+ */
 static bool make_upper_tables(struct arena *a)
 {
 	for (size_t i = 0; i < a->memory.count; i++) {
 		const struct memblock_range *range = &a->memory.range[i];
 
-		for (virt_t at = window_start(a, range); at < window_end(a, range); at += pt_level_size(PT_PMD))
+		for (virt_t at = window_start(a, range); at < window_end(a, range);
+		     at += pt_level_size(PT_PMD))
 			if (!pgtable_entry(pgtable_root(), at, PT_PMD, table_alloc, NULL, NULL))
 				return false;
 	}
@@ -142,7 +152,8 @@ static void empty_window(struct arena *a)
 	for (size_t i = 0; i < a->memory.count; i++) {
 		const struct memblock_range *range = &a->memory.range[i];
 
-		for (virt_t at = window_start(a, range); at < window_end(a, range); at += pt_level_size(PT_PMD)) {
+		for (virt_t at = window_start(a, range); at < window_end(a, range);
+		     at += pt_level_size(PT_PMD)) {
 			pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PMD, NULL, NULL, NULL);
 
 			if (entry && pte_present(pte_load(entry)))
@@ -154,26 +165,31 @@ static void empty_window(struct arena *a)
 
 /* ---- its boot ranges ---- */
 
-static void add(struct memblock_list *list, phys_t start, u64 bytes, node_t node, enum memblock_owner owner)
+static void add(struct memblock_list *list, phys_t start, u64 bytes, node_t node,
+		enum memblock_owner owner)
 {
-	const struct memblock_range range = {.start = start, .end = start + bytes, .node = node, .owner = owner};
+	const struct memblock_range range = {
+		.start = start, .end = start + bytes, .node = node, .owner = owner};
 
 	if (bytes && !memblock_list_add(list, range))
 		panic("an arena with too many ranges");
 }
 
 /* `nodes` even shares, the borders shifted by `skew`, as nodes first, first + 1, ... */
-static void add_shares(struct arena *a, phys_t start, u64 bytes, node_t nodes, u64 skew, node_t first)
+static void add_shares(struct arena *a, phys_t start, u64 bytes, node_t nodes, u64 skew,
+		       node_t first)
 {
 	for (node_t n = 0; n < nodes; n++) {
 		const phys_t from = start + bytes / nodes * n + (n ? skew : 0);
-		const phys_t to = n + 1 == nodes ? start + bytes : start + bytes / nodes * (n + 1) + skew;
+		const phys_t to =
+			n + 1 == nodes ? start + bytes : start + bytes / nodes * (n + 1) + skew;
 
 		add(&a->memory, from, to - from, first + n, 0);
 	}
 }
 
-static void add_reserved(struct arena *a, const struct arena_range *ranges, enum memblock_owner owner)
+static void add_reserved(struct arena *a, const struct arena_range *ranges,
+			 enum memblock_owner owner)
 {
 	for (unsigned i = 0; i < ARENA_RANGES_MAX; i++)
 		add(&a->reserved, a->start + ranges[i].start, ranges[i].bytes, 0, owner);
@@ -187,7 +203,8 @@ static void make_ranges(struct arena *a)
 	a->reserved = (struct memblock_list){.range = a->ranges[1], .max = ARRAY_LEN(a->ranges[1])};
 	add_shares(a, a->start, o->bytes, o->nodes, o->skew, 0);
 	if (o->again) {
-		memblock_list_subtract(&a->memory, a->start + o->bytes - o->again, a->start + o->bytes);
+		memblock_list_subtract(&a->memory, a->start + o->bytes - o->again,
+				       a->start + o->bytes);
 		add(&a->memory, a->start + o->bytes - o->again, o->again, 0, 0);
 	}
 	memblock_list_subtract(&a->memory, a->start + o->bytes - o->short_by, a->start + o->bytes);
@@ -198,7 +215,9 @@ static void make_ranges(struct arena *a)
 	if (o->phantom)
 		add_shares(a, a->phantom, o->phantom, o->phantom_nodes, o->phantom_skew, o->nodes);
 	for (node_t n = 0; n < o->nodes; n++) {
-		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n + (n ? o->skew + o->meta_at : 0), 1ULL << BLOCK_SHIFT);
+		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n +
+					      (n ? o->skew + o->meta_at : 0),
+				      1ULL << BLOCK_SHIFT);
 		memset(phys_to_virt(a->meta[n]), 0, 1ULL << BLOCK_SHIFT);
 		add(&a->reserved, a->meta[n], 1ULL << BLOCK_SHIFT, 0, OWNER_BOOT);
 	}
@@ -215,7 +234,8 @@ static struct arena *find_slot(void)
 		struct arena *a = &arenas[i];
 
 		if (!a->taken) {
-			*a = (struct arena){.taken = true, .window = VMEMMAP_BASE + (i + 1) * VMEMMAP_WINDOW_SIZE};
+			*a = (struct arena){.taken = true,
+					    .window = VMEMMAP_BASE + (i + 1) * VMEMMAP_WINDOW_SIZE};
 			return a;
 		}
 	}
@@ -255,6 +275,8 @@ struct arena *arena_borrow_with(const struct arena_options *options)
 		test_fail(__FILE__, __LINE__, "all %zu windows have an arena", ARRAY_LEN(arenas));
 		return NULL;
 	}
+	if (options->phantom)
+		pool_makes_on_demand();
 	a->options = *options;
 	a->options.nodes = MAX(options->nodes, 1);
 	a->options.phantom_nodes = options->phantom ? MAX(options->phantom_nodes, 1) : 0;
@@ -262,7 +284,7 @@ struct arena *arena_borrow_with(const struct arena_options *options)
 		a->run_order++;
 	if (!take_run_somehow(a)) {
 		a->taken = false;
-		test_skip("needs %llu MiB of free memory in one piece", (unsigned long long)(options->bytes >> 20));
+		test_skip("needs %llu MiB of free memory in one piece", (options->bytes >> 20));
 		return NULL;
 	}
 	a->start = block_pfn(a->run) << PAGE_SHIFT;
@@ -325,9 +347,11 @@ bool arena_small_lists_whole(struct arena *a)
 
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		small += a->mm.zone[z].free_small;
-	for (u32 index = (u32)(a->mm.first_gib * GIB_BLOCKS); index < (a->mm.first_gib + a->mm.gibs) * GIB_BLOCKS; index++) {
+	for (u32 index = (u32)(a->mm.first_gib * GIB_BLOCKS);
+	     index < (a->mm.first_gib + a->mm.gibs) * GIB_BLOCKS; index++) {
 		const struct block *block = block_at(&a->mm, index);
-		const struct block_word word = block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+		const struct block_word word =
+			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
 		if (word.state == BLOCK_FULL && word.free_pages == BLOCK_FRAMES)
 			whole += BLOCK_FRAMES;

@@ -1,23 +1,29 @@
 /*
  * Arenas: private machines for tests of mm/, over memory borrowed from the running one.
  *
- *   the machine   [....|######## borrowed: one free run of blocks ########|....]       (nothing)
- *   the arena          [META|  node 0    |META|  node 1  |hole| ...          ]   ...   [  phantom RAM, last node  ]
+ *   the machine   [...|###### borrowed: one free run of blocks #####|...]     (nothing)
+ *   the arena         [META|  node 0    |META|  node 1  |hole| ...  ]  ..  [ phantom RAM, last ]
  *
- * An arena is a whole struct mm: own zones, lists, META and block table, in a vmemmap window of its own, so a case may do
- * anything to it and cannot disturb the machine, whose memory it is counted as "in transit" while it is lent.
+ * An arena is a whole struct mm: own zones, lists, META and block table, in a vmemmap window of its
+ * own, so a case may do anything to it and cannot disturb the machine, whose memory it is counted
+ * as "in transit" while it is lent.
  *
- * Phantom RAM lies above all there is. Nothing in mm/ touches the contents of a free or huge block, only its struct pages,
- * which come from META, and META only ever grows on a node's own memory: so gigabytes can be split, merged and
- * converted on a machine of 64 MiB. What must not be done there: clear pages, open sections mapped, write to them.
+ * Phantom RAM lies above all there is. Nothing in mm/ touches the contents of a free or huge block,
+ * only its struct pages, which come from META, and META only ever grows on a node's own memory: so
+ * gigabytes can be split, merged and converted on a machine of 64 MiB. What must not be done there:
+ * clear pages, open sections mapped, write to them.
  *
- * Returning needs nothing to be freed first: the window is emptied, every CPU flushes, and the run goes back. The two
- * upper levels of a window's page tables are the machine's and kept for the next arena (leaks_keep()).
+ * Returning needs nothing to be freed first: the window is emptied, every CPU flushes, and the run
+ * goes back. The two upper levels of a window's page tables are the machine's and kept for the next
+ * arena (leaks_keep()).
  */
 #pragma once
 
-#include "mm/pool.h"
-#include "mm/zone.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/cpumask.h"
+
+#include "mm/hugetlb/pool.h"
+#include "mm/memmap/zone.h"
 
 enum { ARENA_NODES_MAX = 4, ARENA_RANGES_MAX = 4 };
 
@@ -27,13 +33,19 @@ struct arena_range {
 };
 
 struct arena_options {
-	u64 bytes;     /* real memory: a power of two from 2 MiB on, aligned to its size */
-	node_t nodes;  /* that share it evenly; 0 means 1. Each begins with its META block */
-	u64 skew;      /* node borders lie this much higher than even shares */
-	u64 again;     /* the last of these bytes are the first node's again: of two nodes A and B, stretches A, B, A */
-	u64 meta_at;   /* META blocks of nodes other than the first lie this much above their beginning */
-	u64 short_by;  /* RAM ends this much before the borrowed run does */
-	u64 phantom;   /* bytes of RAM that is not there, whole GiB, above all memory; its node is the last */
+	u64 bytes;    /* real memory: a power of two from 2 MiB on, aligned to its size */
+	node_t nodes; /* that share it evenly; 0 means 1. Each begins with its META block */
+	u64 skew;     /* node borders lie this much higher than even shares */
+	/*
+	 * the last of these bytes are the first node's again: of two nodes A and B, stretches A, B,
+	 * A
+	 */
+	u64 again;
+	/* META blocks of nodes other than the first lie this much above their beginning */
+	u64 meta_at;
+	u64 short_by; /* RAM ends this much before the borrowed run does */
+	/* bytes of RAM that is not there, whole GiB, above all memory; its node is the last */
+	u64 phantom;
 	unsigned (*distance)(node_t from, node_t to); /* NULL: all nodes are equally far */
 	node_t phantom_nodes; /* that share the phantom evenly; 0 means 1 if there is any */
 	u64 phantom_skew;     /* as skew */
@@ -64,7 +76,8 @@ struct arena {
 };
 
 /*
- * Borrow and build. NULL if the machine cannot: then the case is already marked skipped, with the reason, and should return.
+ * Borrow and build. NULL if the machine cannot: then the case is already marked skipped, with the
+ * reason, and should return.
  *
  *	struct arena *a = arena_borrow(MIB(128), .nodes = 2);
  */
@@ -74,7 +87,7 @@ struct arena *arena_borrow_with(const struct arena_options *options);
 /* Tear down and give everything back. No CPU may be using the arena. */
 void arena_return(struct arena *a);
 
-/* Every frame of the arena has one owner, by counters and by walking (mm/account.h). */
+/* Every frame of the arena has one owner, by counters and by walking (mm/debug/account.h). */
 bool arena_accounted(struct arena *a);
 
 /* What the arena's counters say. */
@@ -84,8 +97,8 @@ struct mm_usage arena_usage(struct arena *a);
 u64 arena_available(struct arena *a);
 
 /*
- * True if what is on the small lists is whole blocks: nothing is held below 2 MiB. (A block split by two CPUs at once for one
- * page may stay there as two halves of order 8.)
+ * True if what is on the small lists is whole blocks: nothing is held below 2 MiB. (A block split
+ * by two CPUs at once for one page may stay there as two halves of order 8.)
  */
 bool arena_small_lists_whole(struct arena *a);
 
@@ -102,3 +115,16 @@ void arena_open_all(struct arena *a);
 
 /* Return arenas that were never returned. True if there was one. */
 bool arena_return_leftovers(void);
+
+/*
+ * Which place fails next in a sweep over all of them. Hosted it is the one after; where that would
+ * take minutes, emulated with many CPUs or under the thread sanitizer, they grow ever fewer.
+ */
+static inline u32 sweep_next(u32 fault)
+{
+#if defined(ASHLAR_HOSTED) && !defined(__SANITIZE_THREAD__)
+	return fault + 1;
+#else
+	return fault + 1 + (cpumask_weight(&cpus_online) > 64 || fault > 32 ? fault / 4 : 0);
+#endif
+}

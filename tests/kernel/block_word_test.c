@@ -1,22 +1,24 @@
 /*
  * The word of a block record: what a snapshot says, and several writers of one record.
  */
-#include "kernel/test.h"
-#include "mm/buddy.h"
+#include "kernel/run/test.h"
+#include "mm/zone/buddy.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/provoke.h"
 
 TEST(mm_block, a_snapshot_says_whether_the_block_can_be_free)
 {
 	static const u8 classes[BLOCK_STATES] = {
-		[BLOCK_UNOPENED] = FREE_CLASSES, [BLOCK_ABSENT] = FREE_CLASSES, [BLOCK_RESERVED] = FREE_CLASSES,
-		[BLOCK_BARE] = FREE_BARE,	 [BLOCK_HUGE] = FREE_HUGE,	[BLOCK_NOHEAD] = FREE_CLASSES,
-		[BLOCK_FULL] = FREE_FULL,	 [BLOCK_META] = FREE_CLASSES,
+		[BLOCK_UNOPENED] = FREE_CLASSES, [BLOCK_ABSENT] = FREE_CLASSES,
+		[BLOCK_RESERVED] = FREE_CLASSES, [BLOCK_BARE] = FREE_BARE,
+		[BLOCK_HUGE] = FREE_HUGE,        [BLOCK_NOHEAD] = FREE_CLASSES,
+		[BLOCK_FULL] = FREE_FULL,        [BLOCK_META] = FREE_CLASSES,
 	};
 
 	for (unsigned state = 0; state < BLOCK_STATES; state++)
 		EXPECT_EQ(block_free_class(BLOCK_WORD(.state = (u8)state)), classes[state]);
-	EXPECT_EQ(block_free_class(BLOCK_WORD(.state = BLOCK_FULL, .flags = BLOCK_MAPPED)), FREE_MAPPED);
+	EXPECT_EQ(block_free_class(BLOCK_WORD(.state = BLOCK_FULL, .flags = BLOCK_MAPPED)),
+		  FREE_MAPPED);
 }
 
 /* Another zone's pages were counted since this one looked. */
@@ -25,7 +27,8 @@ TEST(mm_block, pages_of_a_reserved_block_are_counted_whatever_was_read)
 	struct block block = {0};
 	struct block_word before;
 
-	block_put(&block, BLOCK_WORD(.state = BLOCK_RESERVED, .type = MIGRATE_MOVABLE, .free_pages = 100));
+	block_put(&block,
+		  BLOCK_WORD(.state = BLOCK_RESERVED, .type = MIGRATE_MOVABLE, .free_pages = 100));
 	before = block_look(&block);
 	block_count_free(&block, before, 8);
 	block_count_free(&block, before, -2);
@@ -46,7 +49,9 @@ struct writers {
 	u32 roles, lost, done;
 };
 
-/* On a busy host the others' turns come seldom: the time is over when it was enough of them, too. */
+/*
+ * On a busy host the others' turns come seldom: the time is over when it was enough of them, too.
+ */
 static bool goes_on(const struct writers *w, const struct provoke *p, u32 met)
 {
 	const struct provoke at_most = {.end = p->end + 20 * NS_PER_S};
@@ -55,7 +60,10 @@ static bool goes_on(const struct writers *w, const struct provoke *p, u32 met)
 				      !atomic_load_relaxed(&w->done) && provoke_goes_on(&at_most));
 }
 
-/* Each has fields of its own and finds in them what it wrote last, also when others have written meanwhile. */
+/*
+ * Each has fields of its own and finds in them what it wrote last, also when others have written
+ * meanwhile.
+ */
 static void change_own_fields(void *arg)
 {
 	static const struct block_word own[] = {

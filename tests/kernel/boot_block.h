@@ -1,12 +1,17 @@
-/* Building a loader's block by hand, for the cases of the boot parsers: a buffer and a place to write at. */
+/*
+ * Building a loader's block by hand, for the cases of the boot parsers: a buffer and a place to
+ * write at.
+ */
 #pragma once
 
 #include "boot/boot_info.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
-/* Faults beyond this many are counted but not named: cases about many bad blocks start here to keep the console
- * readable. */
+/*
+ * Faults beyond this many are counted but not named: cases about many bad blocks start here to keep
+ * the console readable.
+ */
 #define QUIET BOOT_FAULTS_SAID
 
 enum { BLOCK_MAX = 1024 };

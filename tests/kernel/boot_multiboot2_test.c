@@ -1,8 +1,9 @@
 /*
  * Boot information: the multiboot2 parser.
  *
- * Good blocks are built by hand, then cut at every length, and lied in. "Never reads beyond" is shown by parsing every
- * truncated block twice, with different bytes after its end: the results must not differ by a bit.
+ * Good blocks are built by hand, then cut at every length, and lied in. "Never reads beyond" is
+ * shown by parsing every truncated block twice, with different bytes after its end: the results
+ * must not differ by a bit.
  */
 #include "tests/kernel/boot_block.h"
 
@@ -95,7 +96,8 @@ static void tag_efi_map(u32 size)
 	tag_end();
 }
 
-static const struct mem_range pc_map[] = {{0, 0x9fc00, 0}, {0x9fc00, 0xa0000, 0}, {0x100000, 0x4000000, 0}};
+static const struct mem_range pc_map[] = {
+	{0, 0x9fc00, 0}, {0x9fc00, 0xa0000, 0}, {0x100000, 0x4000000, 0}};
 static const u32 pc_types[] = {1, 2, 1};
 
 static void mb2_good(void)
@@ -203,7 +205,10 @@ TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 	}
 }
 
-/* Put `value` over one 32-bit word of the good block; whatever comes out must be well formed and bounded. */
+/*
+ * Put `value` over one 32-bit word of the good block; whatever comes out must be well formed and
+ * bounded.
+ */
 static void lie(size_t at, u32 value)
 {
 	mb2_good();

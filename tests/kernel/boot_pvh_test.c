@@ -1,6 +1,7 @@
 /*
- * Boot information: the PVH parser, and the list of ranges that both parsers fill. Blocks are built by hand, cut at
- * every length and lied in; what they point to is reached through a map that ends where the block does.
+ * Boot information: the PVH parser, and the list of ranges that both parsers fill. Blocks are built
+ * by hand, cut at every length and lied in; what they point to is reached through a map that ends
+ * where the block does.
  */
 #include "tests/kernel/boot_block.h"
 
@@ -49,7 +50,8 @@ static void pvh_good(u32 version)
 static bool has_range(phys_t start, phys_t end, enum mem_kind kind)
 {
 	for (size_t i = 0; i < info.ranges; i++) {
-		if (info.range[i].start == start && info.range[i].end == end && info.range[i].kind == kind)
+		if (info.range[i].start == start && info.range[i].end == end &&
+		    info.range[i].kind == kind)
 			return true;
 	}
 	return false;

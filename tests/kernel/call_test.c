@@ -1,18 +1,18 @@
 /*
- * CPUs as they must be: running at the same time, interruptible whatever they do, and served while they wait. Each case
- * needs more than one CPU and skips without.
+ * CPUs as they must be: running at the same time, interruptible whatever they do, and served while
+ * they wait. Each case needs more than one CPU and skips without.
  */
-#include "kernel/call.h"
+#include "kernel/core/call.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/percpu.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
 enum {
@@ -20,7 +20,8 @@ enum {
 	LATE_LIMIT = 8, /* periods without any progress until a case gives up */
 	CALLERS_MAX = 32,
 	ROUNDS = 20,
-	DELIVERIES = 6 * CALLERS_MAX * CALLERS_MAX, /* about how many answers are awaited, however many CPUs there are */
+	/* about how many answers are awaited, however many CPUs there are */
+	DELIVERIES = 6 * CALLERS_MAX * CALLERS_MAX,
 };
 
 static cpu_t other_cpu(void)
@@ -39,7 +40,10 @@ struct handover {
 	bool late;
 };
 
-/* Wait for a turn: what counts is progress, so a slow host is no failure. False when the other side stands still. */
+/*
+ * Wait for a turn: what counts is progress, so a slow host is no failure. False when the other side
+ * stands still.
+ */
 static bool wait_for_turn(struct handover *h, u32 turn)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "the other CPU's turn");
@@ -53,7 +57,10 @@ static bool wait_for_turn(struct handover *h, u32 turn)
 	return true;
 }
 
-/* Take every other turn. A machine that runs one CPU to its end before the other fails here instead of hanging. */
+/*
+ * Take every other turn. A machine that runs one CPU to its end before the other fails here instead
+ * of hanging.
+ */
 static void take_turns(struct handover *h, u32 first)
 {
 	for (u32 turn = first; turn < HANDOVERS; turn += 2) {
@@ -70,7 +77,10 @@ static void take_odd_turns(void *arg)
 	take_turns(arg, 1);
 }
 
-/* Two CPUs hand a flag to and fro, neither returning before the other: impossible if they are serialised. */
+/*
+ * Two CPUs hand a flag to and fro, neither returning before the other: impossible if they are
+ * serialised.
+ */
 TEST(kernel_call, cpus_run_at_the_same_time)
 {
 	static struct handover h;
@@ -181,8 +191,9 @@ static void fire(void *arg)
 }
 
 /*
- * Everybody calls everybody: nobody may wait for somebody who waits for him. On large machines 32 CPUs do, and all must
- * answer: an emulator needs seconds for each call that hundreds of busy CPUs answer.
+ * Everybody calls everybody: nobody may wait for somebody who waits for him. On large machines 32
+ * CPUs do, and all must answer: an emulator needs seconds for each call that hundreds of busy CPUs
+ * answer.
  */
 TEST(kernel_call, everybody_calls_everybody)
 {
@@ -210,7 +221,10 @@ TEST(kernel_call, everybody_calls_everybody)
 	EXPECT_EQ(c.calls, c.rounds * callers * (online - 1));
 }
 
-/* A poll looks at one word, however many CPUs there are: what stands in the set without it is nobody's call yet. */
+/*
+ * A poll looks at one word, however many CPUs there are: what stands in the set without it is
+ * nobody's call yet.
+ */
 TEST(kernel_call, a_poll_looks_at_one_word)
 {
 	struct percpu *self = this_cpu();
@@ -239,7 +253,10 @@ struct latecomer {
 	bool seen; /* the late call was there when the first one ended */
 };
 
-/* On the callee, as a call: until the late one has come, which this turn at the mailbox does not serve any more. */
+/*
+ * On the callee, as a call: until the late one has come, which this turn at the mailbox does not
+ * serve any more.
+ */
 static void outlast(void *arg)
 {
 	struct latecomer *l = arg;
@@ -248,7 +265,8 @@ static void outlast(void *arg)
 
 	atomic_store_release(&l->go, 1);
 	while (!l->seen && clock_ns() < until) {
-		l->seen = cpumask_test(&self->call_from, l->late) && atomic_load_acquire(&self->call_words);
+		l->seen = cpumask_test(&self->call_from, l->late) &&
+			  atomic_load_acquire(&self->call_words);
 		cpu_relax();
 	}
 	atomic_fetch_add(&l->calls, 1);
@@ -290,7 +308,8 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 	while (atomic_load_acquire(&l.calls) == 0 && clock_ns() < until)
 		call_serve();
 	EXPECT(l.seen);
-	EXPECT(atomic_load_relaxed(&this_cpu()->call_words) != 0); /* not forgotten by the turn that it was too late for */
+	/* not forgotten by the turn that it was too late for */
+	EXPECT(atomic_load_relaxed(&this_cpu()->call_words) != 0);
 	call_serve();
 	EXPECT_EQ(atomic_load_acquire(&l.calls), 2);
 	atomic_fetch_or(&this_cpu()->call_words, ~0ULL);

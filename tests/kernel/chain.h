@@ -1,5 +1,6 @@
 /*
- * Pages that a case holds, chained through private[0] of their heads: any number of them, with no memory of its own.
+ * Pages that a case holds, chained through private[0] of their heads: any number of them, with no
+ * memory of its own.
  *
  *	struct page *chain = NULL;
  *	u64 count = chain_take_all(&chain, mm, 0, 0, NODE_NONE);
@@ -23,7 +24,8 @@ static inline struct page *chain_next(const struct page *page)
 }
 
 /* Movable pages of this order onto the chain, until there are none; how many. */
-static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order, unsigned request, node_t node)
+static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order,
+				 unsigned request, node_t node)
 {
 	struct page *page;
 	u64 count;

@@ -1,9 +1,10 @@
 /*
- * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order that mm/clear.h
- * promises, each page once; CPUs that wait for one that clears are answered meanwhile. The order is seen by
- * instructions of the test's own, which write down what they are asked for and touch nothing.
+ * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order
+ * that mm/clear/clear.h promises, each page once; CPUs that wait for one that clears are answered
+ * meanwhile. The order is seen by instructions of the test's own, which write down what they are
+ * asked for and touch nothing.
  */
-#include "mm/clear.h"
+#include "mm/clear/clear.h"
 
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -11,15 +12,15 @@
 
 #include "arch/x86_64/clear.h"
 #include "arch/x86_64/cpu.h"
-#include "kernel/call.h"
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pattern.h"
@@ -36,7 +37,9 @@ static void fill(u64 *area, size_t words)
 		area[i] = PATTERN;
 }
 
-/* Words of the area that are not what they should be after [from, from + len) bytes were cleared. */
+/*
+ * Words of the area that are not what they should be after [from, from + len) bytes were cleared.
+ */
 static size_t wrong_words(const u64 *area, size_t words, size_t from, size_t len)
 {
 	size_t wrong = 0;
@@ -53,14 +56,18 @@ TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 	static u64 area[(4096 + 16384 + 4096) / 8] __attribute__((aligned(4096)));
 
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported(); i++) {
-			const size_t start = starts[i % ARRAY_LEN(starts)], length = lengths[i / ARRAY_LEN(starts)];
+		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported();
+		     i++) {
+			const size_t start = starts[i % ARRAY_LEN(starts)],
+				     length = lengths[i / ARRAY_LEN(starts)];
 
 			fill(area, ARRAY_LEN(area));
 			insn->clear((char *)area + start, length);
 			if (wrong_words(area, ARRAY_LEN(area), start, length))
-				test_fail(__FILE__, __LINE__, "%s: %zu bytes at %zu: %zu words wrong", insn->name, length,
-					  start, wrong_words(area, ARRAY_LEN(area), start, length));
+				test_fail(__FILE__, __LINE__,
+					  "%s: %zu bytes at %zu: %zu words wrong", insn->name,
+					  length, start,
+					  wrong_words(area, ARRAY_LEN(area), start, length));
 		}
 	}
 }
@@ -94,7 +101,7 @@ TEST(arch_clear, every_size_has_a_variant_that_this_cpu_supports)
 	EXPECT_EQ(clear_class_of(KIB(256)), CLEAR_LARGE);
 	EXPECT_EQ(clear_class_of(MIB(32)), CLEAR_LARGE);
 	EXPECT_EQ(clear_class_of(GIB(1)), CLEAR_GIANT);
-	for (unsigned class = 0; class < CLEAR_CLASSES; class++) {
+	for (unsigned class = 0; class < CLEAR_CLASSES; class ++) {
 		EXPECT(clear_insn_selected(class)->supported());
 		EXPECT(clear_insn_by_cpuid(class)->supported());
 	}
@@ -107,19 +114,24 @@ TEST(arch_clear, the_rule_knows_each_kind_of_cpu)
 		struct cpu_features cpu;
 		const char *insn[CLEAR_CLASSES];
 	} kinds[] = {
-		{{.vendor = "AuthenticAMD", .erms = true, .clzero = true}, {"erms", "clzero", "clzero"}}, /* Zen 3 and later */
-		{{.vendor = "AuthenticAMD", .clzero = true}, {"rep", "clzero", "clzero"}},		  /* Zen 1 and 2 */
+		/* Zen 3 and later */
+		{{.vendor = "AuthenticAMD", .erms = true, .clzero = true},
+		 {"erms", "clzero", "clzero"}},
+		{{.vendor = "AuthenticAMD", .clzero = true},
+		 {"rep", "clzero", "clzero"}}, /* Zen 1 and 2 */
 		{{.vendor = "HygonGenuine", .clzero = true}, {"rep", "clzero", "clzero"}},
-		{{.vendor = "AuthenticAMD", .erms = true}, {"erms", "nt", "erms"}}, /* a guest from which CLZERO is hidden */
+		{{.vendor = "AuthenticAMD", .erms = true},
+		 {"erms", "nt", "erms"}}, /* a guest from which CLZERO is hidden */
 		{{.vendor = "AuthenticAMD"}, {"rep", "nt", "nt"}},
 		{{.vendor = "GenuineIntel", .erms = true}, {"erms", "nt", "nt"}},
 		{{.vendor = "GenuineIntel", .slow_strings = true}, {"orig", "nt", "nt"}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		for (unsigned class = 0; class < CLEAR_CLASSES; class++)
-			EXPECT(strcmp(clear_insn_rule(&kinds[i].cpu, class)->name, kinds[i].insn[class]) == 0);
-	for (unsigned class = 0; class < CLEAR_CLASSES; class++)
+		for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
+			EXPECT(strcmp(clear_insn_rule(&kinds[i].cpu, class)->name,
+				      kinds[i].insn[class]) == 0);
+	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
 		EXPECT(clear_insn_by_cpuid(class) == clear_insn_rule(&cpu_features, class));
 }
 
@@ -176,7 +188,8 @@ static const struct clear_mode *mode_named(const char *name)
 /* "Clear" a page that is not there. */
 static void watch_clear(const char *mode, u64 bytes, u64 hint, unsigned threads)
 {
-	const struct clear_how how = {.mode = mode_named(mode), .insn = {&small, &large, &giant}, .threads = threads};
+	const struct clear_how how = {
+		.mode = mode_named(mode), .insn = {&small, &large, &giant}, .threads = threads};
 
 	seen.used = 0;
 	clear_huge(&how, (void *)bytes, bytes, hint, NODE_NONE);
@@ -194,7 +207,8 @@ TEST(mm_clear, left_then_right_then_the_neighbourhood_of_the_fault)
 	static const u64 faults[] = {0, 1, 2, 3, 4, 200, 507, 508, 509, 510, 511};
 
 	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-		const u64 first = faults[i] - MIN(faults[i], 2), end = MIN(faults[i] + 3, BLOCK_FRAMES);
+		const u64 first = faults[i] - MIN(faults[i], 2),
+			  end = MIN(faults[i] + 3, BLOCK_FRAMES);
 		u32 at = 0;
 
 		watch_clear("multi", MIB(2), faults[i] * PAGE_SIZE + 8 * i, 4);
@@ -255,7 +269,8 @@ TEST(mm_clear, a_giant_page_in_slices_each_once)
 		for (u32 e = 0; e < MIN(seen.used, GIGA_SLICES); e++) {
 			const u64 offset = seen.event[e].addr - GIB(1);
 
-			REQUIRE(offset < GIB(1) && offset % MIB(32) == 0 && seen.event[e].bytes == MIB(32));
+			REQUIRE(offset < GIB(1) && offset % MIB(32) == 0 &&
+				seen.event[e].bytes == MIB(32));
 			EXPECT_EQ(seen.event[e].class, CLEAR_GIANT);
 			times[offset / MIB(32)]++;
 		}
@@ -264,7 +279,10 @@ TEST(mm_clear, a_giant_page_in_slices_each_once)
 	}
 }
 
-/* "Clear" a page that is not there as the switches say, by one CPU in extents. Its pieces must follow each other and be `extent` long. */
+/*
+ * "Clear" a page that is not there as the switches say, by one CPU in extents. Its pieces must
+ * follow each other and be `extent` long.
+ */
 static void expect_extents(u64 bytes, u64 extent)
 {
 	struct clear_how how = clear_how_selected();
@@ -278,7 +296,8 @@ static void expect_extents(u64 bytes, u64 extent)
 	clear_huge(&how, (void *)bytes, bytes, CLEAR_NO_HINT, NODE_NONE);
 	EXPECT_EQ(seen.used, bytes / extent);
 	for (u32 e = 0; e < MIN(seen.used, bytes / extent); e++)
-		EXPECT(event_is(e, bytes, e * (extent / PAGE_SIZE), (e + 1) * (extent / PAGE_SIZE), clear_class_of(bytes)));
+		EXPECT(event_is(e, bytes, e * (extent / PAGE_SIZE), (e + 1) * (extent / PAGE_SIZE),
+				clear_class_of(bytes)));
 }
 
 TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
@@ -286,8 +305,8 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	static const struct {
 		const char *value;
 		u64 extent;
-	} extents[] = {{"4K", KIB(4)},	 {"64K", KIB(64)},   {"2M", MIB(2)}, {"32M", MIB(32)},
-		       {"256M", MIB(256)}, {"1G", GIB(1)}, {"whole", GIB(1)}};
+	} extents[] = {{"4K", KIB(4)},     {"64K", KIB(64)}, {"2M", MIB(2)},   {"32M", MIB(32)},
+		       {"256M", MIB(256)}, {"1G", GIB(1)},   {"whole", GIB(1)}};
 
 	REQUIRE(option_find("clear_extent"));
 	test_option("clear_extent", "32M"); /* put back when the case ends */
@@ -304,7 +323,8 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 
 TEST(mm_clear, an_extent_that_is_none_is_refused)
 {
-	static const char *const refused[] = {"", "0", "1", "2K", "5K", "48K", "3G", "2G", "-4K", "4K whole", "all"};
+	static const char *const refused[] = {"",   "0",  "1",   "2K",       "5K", "48K",
+					      "3G", "2G", "-4K", "4K whole", "all"};
 	char before[OPTION_VALUE_MAX], after[OPTION_VALUE_MAX];
 	const struct option *opt = option_find("clear_extent");
 
@@ -343,7 +363,10 @@ TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 
 enum { LINE = 64 };
 
-/* Real memory of its own for a case, as one piece: `start` has a block before it and is aligned to 2 MiB. */
+/*
+ * Real memory of its own for a case, as one piece: `start` has a block before it and is aligned to
+ * 2 MiB.
+ */
 struct room {
 	struct arena *a;
 	char *start;
@@ -353,11 +376,15 @@ static bool room_begin(struct room *room, u64 bytes)
 {
 	room->a = arena_borrow(bytes);
 	if (room->a)
-		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT); /* behind META */
+		/* behind META */
+		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
 	return room->a != NULL;
 }
 
-/* The page and a line before and behind it are full; then it is cleared so: it is zero, the lines are not. */
+/*
+ * The page and a line before and behind it are full; then it is cleared so: it is zero, the lines
+ * are not.
+ */
 static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u64 hint, u64 use)
 {
 	char *const from = page - LINE;
@@ -368,15 +395,21 @@ static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u
 	EXPECT_PATTERN(from, LINE, (virt_t)from, use);
 	EXPECT_PATTERN(page + bytes, LINE, (virt_t)page + bytes, use);
 	if (test_failed())
-		print("  # clear=%s clear_insn=%s, %llu bytes, wanted first %llx, extents of %llx\n", how->mode->name,
-		      how->insn[0]->name, (unsigned long long)bytes, (unsigned long long)hint, (unsigned long long)how->extent);
+		print("  # clear=%s clear_insn=%s, %llu bytes, wanted first %llx, extents of "
+		      "%llx\n",
+		      how->mode->name, how->insn[0]->name, bytes, hint, how->extent);
 }
 
-/* Each instruction in each mode: the byte that is wanted first is the page's first, its last, in the middle, beside an extent's border. */
+/*
+ * Each instruction in each mode: the byte that is wanted first is the page's first, its last, in
+ * the middle, beside an extent's border.
+ */
 static void expect_all_hints(struct clear_how *how, char *page, u64 bytes)
 {
-	const u64 hints[] = {CLEAR_NO_HINT, 0,		 2 * PAGE_SIZE, 3 * PAGE_SIZE - 1,     bytes / 2 - 1,
-			     bytes / 2,	    bytes - 3 * PAGE_SIZE, bytes - 2 * PAGE_SIZE - 1, bytes - 1};
+	const u64 hints[] = {
+		CLEAR_NO_HINT, 0,         2 * PAGE_SIZE,         3 * PAGE_SIZE - 1,
+		bytes / 2 - 1, bytes / 2, bytes - 3 * PAGE_SIZE, bytes - 2 * PAGE_SIZE - 1,
+		bytes - 1};
 
 	for (size_t i = 0; i < ARRAY_LEN(hints) && !test_failed(); i++)
 		expect_cleared(how, page, bytes, hints[i], i);
@@ -385,7 +418,7 @@ static void expect_all_hints(struct clear_how *how, char *page, u64 bytes)
 /* True if this CPU has it; `how` uses it for all sizes. */
 static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
 {
-	for (unsigned class = 0; class < CLEAR_CLASSES; class++)
+	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
 		how->insn[class] = insn;
 	return insn->supported();
 }
@@ -406,7 +439,10 @@ TEST(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint)
 	arena_return(room.a);
 }
 
-/* Extents that do not divide what is cleared; sizes beyond 32 MiB, which CPUs share, whole extents and not. */
+/*
+ * Extents that do not divide what is cleared; sizes beyond 32 MiB, which CPUs share, whole extents
+ * and not.
+ */
 TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
 {
 	static const u64 extents[] = {KIB(64), MIB(1), 0, CLEAR_WHOLE};
@@ -429,7 +465,10 @@ TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
 	arena_return(room.a);
 }
 
-/* Any number of single pages, where small ones and large ones are cleared by different instructions: 64 pages. */
+/*
+ * Any number of single pages, where small ones and large ones are cleared by different
+ * instructions: 64 pages.
+ */
 TEST(mm_clear, all_bytes_of_any_number_of_pages)
 {
 	struct room room;
@@ -497,7 +536,8 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 		SKIP("needs two CPUs");
 	__builtin_memset(&answering, 0, sizeof(answering));
 	answering.caller = cpu_id();
-	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) == 0);
+	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
+		0);
 	while (!atomic_load_acquire(&answering.began))
 		wait_spin(&wait, cpu);
 	call_cpus(&cpus_online, answer, NULL);
@@ -551,7 +591,10 @@ static void clear_extents_until_told(void *arg)
 	}
 }
 
-/* What is said of clear_extent=whole: with interrupts on, an extent of any length is no time without them. */
+/*
+ * What is said of clear_extent=whole: with interrupts on, an extent of any length is no time
+ * without them.
+ */
 TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 {
 	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
@@ -565,7 +608,8 @@ TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 	}
 #ifdef __SANITIZE_THREAD__
 	page_free(page);
-	SKIP("the thread sanitizer holds signals back until the stand-in for an instruction has ended");
+	SKIP("the thread sanitizer holds signals back until the stand-in for an instruction has "
+	     "ended");
 #endif
 	__builtin_memset(&middle, 0, sizeof(middle));
 	middle.page = page_address(page);

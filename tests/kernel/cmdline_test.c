@@ -1,11 +1,12 @@
 /*
- * The command line: numbers and values are parsed as documented, whatever is refused changes nothing, and no text from
- * a loader can make it read beyond its length. The options used here exist for these cases only.
+ * The command line: numbers and values are parsed as documented, whatever is refused changes
+ * nothing, and no text from a loader can make it read beyond its length. The options used here
+ * exist for these cases only.
  */
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 static u64 a_number = 7;
 static unsigned a_choice;
@@ -13,14 +14,16 @@ static bool a_flag;
 static const char *a_text;
 
 OPTION_U64(selftest_number, a_number, 5, MIB(1), "used by the tests of the command line");
-OPTION_CHOICE(selftest_choice, a_choice, "red|green|greener", "used by the tests of the command line");
+OPTION_CHOICE(selftest_choice, a_choice, "red|green|greener",
+	      "used by the tests of the command line");
 OPTION_BOOL(selftest_flag, a_flag, "used by the tests of the command line");
 static const struct {
 	const char *name;
 	u64 other;
 } a_table[] = {{"one", 1}, {"two", 2}, {NULL, 0}};
 static unsigned a_row;
-OPTION_ROW(selftest_row, a_row, a_table, "used by the tests of the command line", .values = "none|any");
+OPTION_ROW(selftest_row, a_row, a_table, "used by the tests of the command line",
+	   .values = "none|any");
 OPTION_TEXT(selftest_text, a_text, "used by the tests of the command line");
 
 /* The machine's own command line stays as it is: options in use point into it. */
@@ -69,7 +72,9 @@ TEST(kernel_cmdline, numbers_refused)
 
 TEST(kernel_cmdline, values_reach_their_variables)
 {
-	EXPECT_EQ(apply("selftest_number=64K selftest_choice=green selftest_flag selftest_text=abc"), 0);
+	EXPECT_EQ(
+		apply("selftest_number=64K selftest_choice=green selftest_flag selftest_text=abc"),
+		0);
 	EXPECT_EQ(a_number, KIB(64));
 	EXPECT_EQ(a_choice, 1);
 	EXPECT(a_flag);
@@ -84,7 +89,9 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	a_number = 7;
 	a_choice = 1;
 	a_flag = true;
-	EXPECT_EQ(apply("selftest_number=4 selftest_number=1048577 selftest_number=9x selftest_number"), 4);
+	EXPECT_EQ(apply("selftest_number=4 selftest_number=1048577 selftest_number=9x "
+			"selftest_number"),
+		  4);
 	EXPECT_EQ(a_number, 7);
 	EXPECT_EQ(apply("selftest_choice=gree selftest_choice= selftest_choice=red|green"), 3);
 	EXPECT_EQ(a_choice, 1);
@@ -92,7 +99,10 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT(a_flag);
 }
 
-/* Choices of their own first, then the table's: parsed, shown, named in order, and no more than there are. */
+/*
+ * Choices of their own first, then the table's: parsed, shown, named in order, and no more than
+ * there are.
+ */
 TEST(kernel_cmdline, rows_of_a_table_are_choices)
 {
 	const struct option *opt = option_find("selftest_row");
@@ -135,7 +145,8 @@ static bool log_says(u64 from, const char *what)
 	static char text[2048];
 	size_t len = 0, n;
 
-	while (len < sizeof(text) - 1 && (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
+	while (len < sizeof(text) - 1 &&
+	       (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
 		len += n;
 	text[len] = '\0';
 	for (const char *p = text; *p; p++) {
@@ -167,7 +178,8 @@ TEST(kernel_cmdline, unknown_and_impossible_are_named)
 
 TEST(kernel_cmdline, length_is_believed_not_terminators)
 {
-	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_', 't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
+	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_',
+			  't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
 
 	EXPECT_EQ(cmdline_apply_in(&own, exact, 16), 0);
 	EXPECT(strcmp(a_text, "ab") == 0);

@@ -1,12 +1,15 @@
-/* Commands that look into memory and change it: what they say is so, and what they were given they give back. */
-#include "kernel/cmdline.h"
-#include "kernel/command.h"
-#include "kernel/fail.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+/*
+ * Commands that look into memory and change it: what they say is so, and what they were given they
+ * give back.
+ */
+#include "kernel/console/command.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
-#include "mm/pool.h"
 #include "tests/kernel/said.h"
 
 enum { LINE = 96, MAPS = 8 };
@@ -29,7 +32,7 @@ static unsigned run_at(const char *fmt, u64 addr)
 {
 	char line[LINE];
 
-	format(line, sizeof(line), fmt, (unsigned long long)addr);
+	format(line, sizeof(line), fmt, addr);
 	return said_run(line);
 }
 
@@ -77,7 +80,10 @@ TEST(mm_command, so_many_mappings_and_no_more)
 		EXPECT_REFUSED("map 2M 2M reserve", "not that many pages to promise");
 }
 
-/* Asked for one page more than it can spare, a pool names the reason. What it has besides that one page is in use meanwhile. */
+/*
+ * Asked for one page more than it can spare, a pool names the reason. What it has besides that one
+ * page is in use meanwhile.
+ */
 TEST(mm_command, a_pool_says_why_it_stops_short)
 {
 	u64 others, addr;
@@ -90,7 +96,8 @@ TEST(mm_command, a_pool_says_why_it_stops_short)
 		EXPECT_EQ(run_at("pool 2M take %llu", others), 0);
 	EXPECT_EQ(said_run("map 2M 2M reserve"), 0);
 	addr = number_after("mapped at ");
-	EXPECT_REFUSED("pool 2M shrink 1", "1 pages fewer than asked for: the 1 free pages are promised");
+	EXPECT_REFUSED("pool 2M shrink 1",
+		       "1 pages fewer than asked for: the 1 free pages are promised");
 	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
 	EXPECT_EQ(said_run("pool 2M take 1"), 0);
 	EXPECT_REFUSED("pool 2M shrink 1", "pages are in use, none is free");
@@ -105,7 +112,8 @@ TEST(mm_command, a_pool_of_a_baseline_says_why_it_stops_short)
 {
 	test_option("hvo", "batched");
 	if (said_run("pool 2M grow 1") != 0) {
-		EXPECT(said_says("memory: 1 pages fewer*in mapped sections, and hvo=batched takes no other"));
+		EXPECT(said_says("memory: 1 pages fewer*in mapped sections, and hvo=batched takes "
+				 "no other"));
 		SKIP("needs 2 MiB in a mapped section");
 	}
 	fail_arm(&mm_kernel.fail, FAIL_META, 1, FAIL_AGAIN);
@@ -128,8 +136,9 @@ TEST(mm_command, a_frame_is_found_by_any_of_its_addresses)
 	char frame[LINE];
 
 	REQUIRE(page);
-	format(frame, sizeof(frame), "frame 0x%llx: RAM", (unsigned long long)page_pfn(page) + 1);
-	EXPECT_EQ(run_at("page 0x%llx", (virt_t)page_address(page) + PAGE_SIZE + 8), 0); /* in the direct map */
+	format(frame, sizeof(frame), "frame 0x%llx: RAM", page_pfn(page) + 1);
+	/* in the direct map */
+	EXPECT_EQ(run_at("page 0x%llx", (virt_t)page_address(page) + PAGE_SIZE + 8), 0);
 	EXPECT(said_says(frame) && said_says("a tail of frame"));
 	EXPECT_EQ(run_at("page 0x%llx", (virt_t)(page + 1)), 0); /* its struct page */
 	EXPECT(said_says(frame));
@@ -191,7 +200,8 @@ TEST(mm_command, what_can_follow_is_offered)
 	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
 }
 
-#ifdef ASHLAR_HOSTED /* every variant that there is: 20 MiB, which take long where CPUs are emulated */
+/* every variant that there is: 20 MiB, which take long where CPUs are emulated */
+#ifdef ASHLAR_HOSTED
 TEST(mm_command, a_page_is_cleared_in_every_way)
 {
 	if (said_run("clear 2M") != 0)

@@ -1,15 +1,16 @@
 /*
- * Commands: what is wrong is named, what would harm is refused with its reason and changes nothing. What a command prints is read
- * back from the RAM log.
+ * Commands: what is wrong is named, what would harm is refused with its reason and changes nothing.
+ * What a command prints is read back from the RAM log.
  */
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/command.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/console/command.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/bench.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
-#include "mm/pool.h"
 #include "tests/kernel/said.h"
 
 TEST(kernel_command, the_offending_word_is_named)
@@ -56,11 +57,13 @@ TEST(kernel_command, every_command_has_its_line_of_help)
 	const struct command *cmd;
 
 	EXPECT_EQ(said_run("help"), 0);
-	TABLE_FOREACH(cmd, command_table) {
+	TABLE_FOREACH(cmd, command_table)
+	{
 		REQUIRE(cmd->help && cmd->run);
 		EXPECT(said_says(cmd->name) && said_says(cmd->help));
 	}
-	TABLE_FOREACH(cmd, command_table) {
+	TABLE_FOREACH(cmd, command_table)
+	{
 		char line[128];
 
 		format(line, sizeof(line), "help %s", cmd->name);
@@ -72,8 +75,10 @@ TEST(kernel_command, every_command_has_its_line_of_help)
 /* Those that only look run as they are, on any machine. */
 TEST(kernel_command, those_that_only_look_work)
 {
-	static const char *const lines[] = {"mem", "mem check", "zones", "buddy", "nodes", "cpus", "pool", "pool 1G",
-					    "hvo", "stats",	"get",	 "page 0", "page 1", "page 0x100000", "walk 0"};
+	static const char *const lines[] = {"mem",    "mem check",     "zones", "buddy",
+					    "nodes",  "cpus",          "pool",  "pool 1G",
+					    "hvo",    "stats",         "get",   "page 0",
+					    "page 1", "page 0x100000", "walk 0"};
 
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		EXPECT_EQ(said_run(lines[i]), 0);
@@ -108,7 +113,10 @@ static bool bench_selftest(void)
 
 BENCH(selftest, "used by the tests of the monitor", bench_selftest);
 
-/* A benchmark's switches are set for its run and put back. (Counts one pass more for the verdict, which is true.) */
+/*
+ * A benchmark's switches are set for its run and put back. (Counts one pass more for the verdict,
+ * which is true.)
+ */
 TEST(kernel_command, switches_given_to_a_benchmark_last_as_long_as_it)
 {
 	seen = 0;
@@ -142,7 +150,8 @@ TEST(kernel_command, pages_in_use_are_not_shrunk)
 	EXPECT_EQ(pool_2m.in_use, 2);
 	EXPECT_EQ(said_run("pool 2M 0"), 0);
 	EXPECT(said_says("2 pages, 0 free, 2 in use, 0 promised, 2 surplus"));
-	EXPECT_REFUSED("pool 2M shrink 1", "refused: 1 pages fewer than asked for: 2 pages are in use");
+	EXPECT_REFUSED("pool 2M shrink 1",
+		       "refused: 1 pages fewer than asked for: 2 pages are in use");
 	EXPECT_EQ(pool_2m.pages, 2);
 	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, the pool has no free page");
 	EXPECT_EQ(said_run("pool 2M give 2"), 0);
@@ -159,9 +168,9 @@ TEST(kernel_command, pages_of_others_are_not_freed)
 	char line[64];
 
 	REQUIRE(page);
-	format(line, sizeof(line), "free 0x%llx", (unsigned long long)page_pfn(page));
+	format(line, sizeof(line), "free 0x%llx", page_pfn(page));
 	EXPECT_REFUSED(line, "refused*somebody else is using it");
-	format(line, sizeof(line), "free phys=0x%llx", (unsigned long long)page_pfn(page) << PAGE_SHIFT);
+	format(line, sizeof(line), "free phys=0x%llx", page_pfn(page) << PAGE_SHIFT);
 	EXPECT_REFUSED(line, "refused*somebody else is using it");
 	page_free(page);
 	EXPECT_REFUSED("free 0", "refused");
@@ -178,9 +187,11 @@ TEST(kernel_command, the_tour_goes_through_every_step)
 	if (said_says("this machine has no"))
 		SKIP("needs 256 MiB of free memory in one piece");
 	EXPECT_EQ(failed, 0);
-	EXPECT(said_says("1. Bare to huge*flush rounds: 0*2. Freed*flush rounds: 0*3. Huge to bare*flush rounds: 1"));
+	EXPECT(said_says("1. Bare to huge*flush rounds: 0*2. Freed*flush rounds: 0*3. Huge to "
+			 "bare*flush rounds: 1"));
 	EXPECT(said_says("4. Bare to full*flush rounds: 0*5. Full to huge again*flush rounds: 1"));
-	EXPECT(said_says("6. The PMD split*flush rounds: 1*7. The remap*flush rounds: 1*8. The restore*flush rounds: 1"));
+	EXPECT(said_says("6. The PMD split*flush rounds: 1*7. The remap*flush rounds: 1*8. The "
+			 "restore*flush rounds: 1"));
 }
 
 /* ---- completion ---- */

@@ -1,17 +1,20 @@
 /*
- * Consoles: what console= may say, UARTs that answer, lie or die, the text screen and what it draws on a framebuffer, fonts
- * that are cut off anywhere, and a keyboard.
+ * Consoles: what console= may say, UARTs that answer, lie or die, the text screen and what it draws
+ * on a framebuffer, fonts that are cut off anywhere, and a keyboard.
  *
- * The devices are played by this file: a UART is an array of registers behind two functions, a framebuffer is memory.
+ * The devices are played by this file: a UART is an array of registers behind two functions, a
+ * framebuffer is memory.
  */
 #include "boot/boot_info.h"
-#include "kernel/console.h"
-#include "kernel/console_font.h"
-#include "kernel/console_keyboard.h"
-#include "kernel/console_screen.h"
-#include "kernel/console_uart.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/console/console.h"
+#include "kernel/console/console_fb.h"
+#include "kernel/console/console_font.h"
+#include "kernel/console/console_keyboard.h"
+#include "kernel/console/console_screen.h"
+#include "kernel/console/console_uart.h"
+#include "kernel/console/console_wish.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 /* ---- console= ---- */
 
@@ -19,7 +22,8 @@ TEST(kernel_console, wishes_are_parsed)
 {
 	struct console_wish wish[CONSOLE_WISHES_MAX];
 
-	REQUIRE(console_wishes_parse("com2:57600,mmio:0xfe034000:4,port:0x3f8:9600,screen", wish) == 4);
+	REQUIRE(console_wishes_parse("com2:57600,mmio:0xfe034000:4,port:0x3f8:9600,screen", wish) ==
+		4);
 	EXPECT_EQ(wish[0].kind, CON_COM);
 	EXPECT_EQ(wish[0].addr, 2);
 	EXPECT_EQ(wish[0].baud, 57600);
@@ -35,15 +39,17 @@ TEST(kernel_console, wishes_are_parsed)
 
 TEST(kernel_console, wishes_that_make_no_sense_are_refused)
 {
-	static const char *const wrong[] = {"",          "com5",           "com",       "com1:",          "com1:7",
-					    "com1:0",    "com1,",          ",com1",     "port",           "port:0",
-					    "port:9xz",  "port:0x10000",   "mmio",      "mmio:0x1000:3",  "mmio:0x1000:4:",
-					    "screen:1",  "none none",      "COM1",      "com1:230400",    "mmio:0x1ffffffffffffffff"};
+	static const char *const wrong[] = {
+		"",         "com5",         "com",   "com1:",         "com1:7",
+		"com1:0",   "com1,",        ",com1", "port",          "port:0",
+		"port:9xz", "port:0x10000", "mmio",  "mmio:0x1000:3", "mmio:0x1000:4:",
+		"screen:1", "none none",    "COM1",  "com1:230400",   "mmio:0x1ffffffffffffffff"};
 	struct console_wish wish[CONSOLE_WISHES_MAX];
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		EXPECT_EQ(console_wishes_parse(wrong[i], wish), -EINVAL);
-	EXPECT_EQ(console_wishes_parse("com1,com1,com1,com1,com1,com1,com1,com1,com1", wish), -E2BIG);
+	EXPECT_EQ(console_wishes_parse("com1,com1,com1,com1,com1,com1,com1,com1,com1", wish),
+		  -E2BIG);
 }
 
 /* ---- the list ---- */
@@ -81,7 +87,8 @@ TEST(kernel_console, a_console_that_dies_is_dropped_and_the_others_go_on)
 
 struct toy {
 	u8 reg[8];
-	bool absent, deaf, stuck; /* deaf: no loopback; stuck: never empty again once it has `room` bytes */
+	/* deaf: no loopback; stuck: never empty again once it has `room` bytes */
+	bool absent, deaf, stuck;
 	bool no_fifo;
 	unsigned room, sent, divisor_writes;
 	char text[64];
@@ -279,8 +286,8 @@ static char read_glyph(unsigned column, unsigned row, unsigned bytes)
 			const u8 *bits = font_row(&fb.font, c, y);
 
 			for (unsigned x = 0; same && x < fb.font.width; x++)
-				same = lit(column * fb.font.width + x, row * fb.font.height + y, bytes) ==
-				       (bits && bits[x / 8] >> (7 - x % 8) & 1);
+				same = lit(column * fb.font.width + x, row * fb.font.height + y,
+					   bytes) == (bits && bits[x / 8] >> (7 - x % 8) & 1);
 		}
 		if (same)
 			return c;
@@ -335,7 +342,8 @@ TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
 
 TEST(kernel_console, both_fonts_have_all_of_ascii)
 {
-	static const u8 *const start[] = {font_small_start, font_large_start}, *const end[] = {font_small_end, font_large_end};
+	static const u8 *const start[] = {font_small_start, font_large_start},
+			       *const end[] = {font_small_end, font_large_end};
 	struct font font;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -377,10 +385,15 @@ static bool keys_type(const u8 *codes, size_t n, const char *text)
 
 TEST(kernel_console, keys_become_bytes)
 {
-	static const u8 word[] = {0x2a, 0x23, 0xa3, 0xaa, 0x17, 0x97, 0x02, 0x2a, 0x02, 0xaa, 0x1c}; /* H i 1 ! enter */
-	static const u8 control[] = {0x1d, 0x2e, 0xae, 0x9d, 0x2e};                                  /* ^C c */
-	static const u8 caps[] = {0x3a, 0xba, 0x1e, 0x2a, 0x1e, 0xaa, 0x02};                         /* A a 1 */
-	static const u8 arrows[] = {0xe0, 0x2a, 0xe0, 0x48, 0xe0, 0xc8, 0xe0, 0xaa, 0xe0, 0x53, 0x39}; /* up, delete, space */
+	/* H i 1 ! enter */
+	static const u8 word[] = {0x2a, 0x23, 0xa3, 0xaa, 0x17, 0x97, 0x02, 0x2a, 0x02, 0xaa, 0x1c};
+	/* ^C c */
+	static const u8 control[] = {0x1d, 0x2e, 0xae, 0x9d, 0x2e};
+	/* A a 1 */
+	static const u8 caps[] = {0x3a, 0xba, 0x1e, 0x2a, 0x1e, 0xaa, 0x02};
+	/* up, delete, space */
+	static const u8 arrows[] = {0xe0, 0x2a, 0xe0, 0x48, 0xe0, 0xc8,
+				    0xe0, 0xaa, 0xe0, 0x53, 0x39};
 	static const u8 junk[] = {0x00, 0x7f, 0xff, 0xe1, 0x59, 0xe0, 0x5b, 0x38};
 
 	EXPECT(keys_type(word, sizeof(word), "Hi1!\r"));

@@ -1,22 +1,22 @@
 /*
- * One word says what runs on a CPU, and so what may be done there. What ends the machine is tried hosted, where a case has a machine to
- * lose, and in a kernel by tests/qemu/test_context.py.
+ * One word says what runs on a CPU, and so what may be done there. What ends the machine is tried
+ * hosted, where a case has a machine to lose, and in a kernel by tests/qemu/test_context.py.
  */
-#include "kernel/context.h"
+#include "kernel/core/context.h"
 
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
 
-#include "kernel/call.h"
-#include "kernel/lock.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/huge_map.h"
+#include "kernel/core/call.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/mapping/huge_map.h"
 #include "mm/mm.h"
-#include "mm/pool.h"
 #include "tests/kernel/cpus.h"
 
 static struct {
@@ -33,7 +33,8 @@ static void look(void *arg)
 	(void)arg;
 	seen.word = this_cpu()->context;
 	seen.may = context_may(CONTEXT_ORDINARY);
-	seen.may_touch = seen.untouched && huge_fault((virt_t)seen.untouched, true, false) != FAULT_BUG;
+	seen.may_touch =
+		seen.untouched && huge_fault((virt_t)seen.untouched, true, false) != FAULT_BUG;
 	context_reason(seen.reason, sizeof(seen.reason));
 	atomic_store_release(&seen.done, 1);
 }
@@ -169,11 +170,12 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 
 #ifdef ASHLAR_HOSTED
 
-#include "kernel/printk.h"
+#include "kernel/core/printk.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/host/host.h"
 
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
-#define STILL_THERE() test_fail(__FILE__, __LINE__, "the announced end did not come")
+#define STILL_THERE()         test_fail(__FILE__, __LINE__, "the announced end did not come")
 
 static struct page *page;
 
@@ -279,7 +281,8 @@ TEST(kernel_context, a_first_touch_with_a_lock_held_is_caught)
 	void *untouched = huge_map(MIB(2), PAGE_SIZE, 0);
 
 	REQUIRE(untouched);
-	called_with_a_lock(touch, untouched, "first touch of a page of a huge mapping with a lock held (1)");
+	called_with_a_lock(touch, untouched,
+			   "first touch of a page of a huge mapping with a lock held (1)");
 }
 
 static void grow(void *arg)

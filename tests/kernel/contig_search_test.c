@@ -1,18 +1,24 @@
 /*
- * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what each search sees.
+ * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what each
+ * search sees.
  */
-#include "kernel/machine_page.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/migratetype.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/pool.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/machine_page.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/contig/contig_search.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 
@@ -23,7 +29,10 @@ static struct holder holder; /* of the case that runs */
 
 /* ---- 1 GiB pages ---- */
 
-/* Two phantom GiB full of 2 MiB pages, of which every eighth stays. Nothing large is left in one piece. */
+/*
+ * Two phantom GiB full of 2 MiB pages, of which every eighth stays. Nothing large is left in one
+ * piece.
+ */
 static bool scatter_huge(struct arena *a)
 {
 	static struct page *page[2 * GIB_BLOCKS];
@@ -32,7 +41,8 @@ static bool scatter_huge(struct arena *a)
 
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
-	while (count < ARRAY_LEN(page) && (page[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, node)))
+	while (count < ARRAY_LEN(page) &&
+	       (page[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, node)))
 		count++;
 	for (u64 i = 0; i < count; i++) {
 		if (i % 8 == 3)
@@ -58,15 +68,20 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
 	REQUIRE(giga);
 	EXPECT(IS_ALIGNED(page_to_pfn(giga), order_pages(GIGA_ORDER)));
-	EXPECT_EQ(holder_pages_in(&holder, page_to_pfn(giga), page_to_pfn(giga) + order_pages(GIGA_ORDER)), 0);
+	EXPECT_EQ(holder_pages_in(&holder, page_to_pfn(giga),
+				  page_to_pfn(giga) + order_pages(GIGA_ORDER)),
+		  0);
 	EXPECT(holder.moved >= GIB_BLOCKS / 8);
 	EXPECT(holder_intact(&holder));
 	EXPECT_EQ(block_look(block_of(&a->mm, page_to_pfn(giga))).state, BLOCK_HUGE);
-	EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1).state, BLOCK_NOHEAD);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1)
+			  .state,
+		  BLOCK_NOHEAD);
 	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
 	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
-	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes)); /* the other one holds the rest */
+	/* the other one holds the rest */
+	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
 	holder_give_all(&holder);
@@ -74,18 +89,23 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	arena_return(a);
 }
 
-/* One run with one failure, in an arena where nothing was moved before: that is in nobody's way any more. True if it was met. */
+/*
+ * One run with one failure, in an arena where nothing was moved before: that is in nobody's way any
+ * more. True if it was met.
+ */
 static bool empty_gigabyte_with_fault(struct arena *a, u32 fault)
 {
 	struct zone *zone = arena_phantom_zone(a);
-	const u32 first = (u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
+	const u32 first =
+		(u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
 	bool met;
 	int err;
 
 	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
-	err = contig_take(zone, first, GIB_BLOCKS, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &list, &stats);
+	err = contig_take(zone, first, GIB_BLOCKS, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA},
+			  &list, &stats);
 	met = fail_disarm(&a->mm.fail);
 	EXPECT(err == 0 || met);
 	EXPECT_EQ(zone->free_type[MIGRATE_ISOLATE], 0);
@@ -98,23 +118,14 @@ static bool empty_gigabyte_with_fault(struct arena *a, u32 fault)
 	return met;
 }
 
-/* Hundreds of places, each hosted; ever fewer where CPUs are emulated, for it would take half a minute. */
-static u32 next_fault(u32 fault)
-{
-#ifdef ASHLAR_HOSTED
-	return fault + 1;
-#else
-	return fault + 1 + fault / 8;
-#endif
-}
-
 TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 {
 	struct arena *a = NULL;
 	u32 places = 0;
 	bool met = true;
 
-	for (u32 fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault = next_fault(fault)) {
+	for (u32 fault = 1; met && fault < FAULTS_MAX && !test_failed();
+	     fault = sweep_next(fault)) {
 		if (a && holder.moved > 0) { /* else all is as it was */
 			arena_return(a);
 			a = NULL;
@@ -154,7 +165,10 @@ static void sprinkle(struct arena *a, u32 gib, unsigned pages)
 
 enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
 
-/* What stands in the way of two 1 GiB pages goes to the third GiB, the dearest to empty: once, not to the next one and on. */
+/*
+ * What stands in the way of two 1 GiB pages goes to the third GiB, the dearest to empty: once, not
+ * to the next one and on.
+ */
 TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 {
 	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(3));
@@ -171,7 +185,8 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 	sprinkle(a, 1, CHEAP);
 	last = block_pfn(arena_phantom_block(a) + 2 * GIB_BLOCKS);
 	for (unsigned i = 0; i < 2; i++)
-		REQUIRE((page[i] = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes)));
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE,
+						 a->options.nodes)));
 	EXPECT_EQ(holder.moved, 2 * 2 * CHEAP);
 	EXPECT_EQ(holder_pages_in(&holder, last, last + order_pages(GIGA_ORDER)), holder.slots);
 	EXPECT(holder_intact(&holder));
@@ -199,7 +214,10 @@ static u32 first_candidate(struct zone *zone, const char *name, unsigned order, 
 
 enum { SMALL_ORDER = 13, SMALL_RANGES = 4 }; /* 32 MiB, of which a section has four */
 
-/* A used 2 MiB page with all its struct pages in each range of the arena's one mapped section; all else is free. */
+/*
+ * A used 2 MiB page with all its struct pages in each range of the arena's one mapped section; all
+ * else is free.
+ */
 static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 {
 	const struct hvo_mode *off = hvo_mode_find("off");
@@ -212,7 +230,8 @@ static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 	while (count < ARRAY_LEN(page) && (page[count] = pool_page_take(&a->pool, 0, POOL_ANY)))
 		count++;
 	for (u64 i = 0; i < count; i++) {
-		const u64 range = (((u32)(page_to_pfn(page[i]) >> BLOCK_ORDER)) - section_first) / order_blocks(SMALL_ORDER);
+		const u64 range = (((u32)(page_to_pfn(page[i]) >> BLOCK_ORDER)) - section_first) /
+				  order_blocks(SMALL_ORDER);
 
 		if (range < SMALL_RANGES && !kept[range])
 			kept[range] = holder_adopt(&holder, page[i]);
@@ -272,7 +291,10 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 	arena_return(a);
 }
 
-/* What S4 is about: a huge page as large as the request is proposed by vanilla, after all of it was read; skip sees its head. */
+/*
+ * What S4 is about: a huge page as large as the request is proposed by vanilla, after all of it was
+ * read; skip sees its head.
+ */
 TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -294,7 +316,8 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(scanned, a->pool.pages); /* one struct page each */
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
-	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), huge); /* CMA is always tried */
+	/* CMA is always tried */
+	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), huge);
 	EXPECT_EQ(first_candidate(zone, "strict", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(first_candidate(zone, "revert", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(scanned, a->pool.pages);
@@ -323,7 +346,10 @@ static bool one_page_in_each_range(struct arena *a, u32 section_first)
 	return holder.slots == SMALL_RANGES;
 }
 
-/* S4's reference is not the simpler fix that it mentions: a page that could be moved ends the look, too, if it has a reference. */
+/*
+ * S4's reference is not the simpler fix that it mentions: a page that could be moved ends the look,
+ * too, if it has a reference.
+ */
 TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -333,7 +359,8 @@ TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 	if (!a)
 		return;
 	buddy_set_max_order(&a->mm, 10);
-	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS; /* the first section holds META */
+	/* the first section holds META */
+	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
 	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
 	REQUIRE(one_page_in_each_range(a, first));
 	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), BLOCK_NONE);
@@ -345,12 +372,16 @@ TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 	EXPECT_EQ(holder.moved, 0);
 	holder_give_all(&holder);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first); /* nothing is in use now */
+	/* nothing is in use now */
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* What Linux 7.0 does: what is free or belongs together is one step, and what cannot move ends the look. */
+/*
+ * What Linux 7.0 does: what is free or belongs together is one step, and what cannot move ends the
+ * look.
+ */
 TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -369,10 +400,14 @@ TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 	EXPECT_EQ(scanned, runs);
 	REQUIRE(one_page_in_each_range(a, first));
 	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
-	/* The first block: pages 0, 1, 2 to 3, 4 to 7 ... 256 to 511; its neighbour, which has lost its buddy; the rest. */
+	/*
+	 * The first block: pages 0, 1, 2 to 3, 4 to 7 ... 256 to 511; its neighbour, which has lost
+	 * its buddy; the rest.
+	 */
 	EXPECT_EQ(scanned, 1 + BLOCK_ORDER + 1 + runs - 1);
 	page_forget_mover(&a->mm, holder.page[0]);
-	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first + order_blocks(SMALL_ORDER));
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned),
+		  first + order_blocks(SMALL_ORDER));
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
 	holder_give_all(&holder);
 	EXPECT(arena_accounted(a));
@@ -390,7 +425,8 @@ TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
 	buddy_set_max_order(&a->mm, 10);
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned), section * SECTION_BLOCKS);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned),
+		  section * SECTION_BLOCKS);
 	EXPECT(scanned <= 2 * SECTION_BLOCKS);
 	expect_small_range_works(a, "step");
 	EXPECT(holder.moved > 0);
@@ -400,7 +436,10 @@ TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
 	arena_return(a);
 }
 
-/* Struct pages read of ranges of an order, in all of the machine's zone; *inside: ranges of the GiB at `first` that were proposed. */
+/*
+ * Struct pages read of ranges of an order, in all of the machine's zone; *inside: ranges of the GiB
+ * at `first` that were proposed.
+ */
 static u64 read_of_all(struct zone *zone, const char *name, unsigned order, u32 first, u64 *inside)
 {
 	const struct contig_search *search = contig_search_find(name);
@@ -414,7 +453,10 @@ static u64 read_of_all(struct zone *zone, const char *name, unsigned order, u32 
 	return stats.scanned;
 }
 
-/* A request smaller than a page in its way meets nothing but tails: they are as much part of that page as its head. */
+/*
+ * A request smaller than a page in its way meets nothing but tails: they are as much part of that
+ * page as its head.
+ */
 TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 {
 	static const char *const names[] = {"skip", "strict", "revert"};
@@ -439,7 +481,10 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 		const u64 read = read_of_all(zone, names[i], ORDER, giga, &inside);
 
 		EXPECT_EQ(inside, 0);
-		/* One of each range; elsewhere as many, but that pages in use end the look of revert there, too. */
+		/*
+		 * One of each range; elsewhere as many, but that pages in use end the look of
+		 * revert there, too.
+		 */
 		if (contig_search_find(names[i])->skips_used)
 			EXPECT(all - read >= order_pages(GIGA_ORDER) - ranges);
 		else
@@ -463,19 +508,25 @@ TEST(mm_contig, the_index_reads_no_struct_page)
 		return;
 	zone = arena_phantom_zone(a);
 	REQUIRE(scatter_huge(a));
-	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2) /* make one GiB cheaper than the other */
+	/* make one GiB cheaper than the other */
+	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2)
 		holder_give(&holder, slot);
-	pcp_drain_all(&a->mm); /* a GiB of which a CPU holds a page is taken only if there is no other */
+	/* a GiB of which a CPU holds a page is taken only if there is no other */
+	pcp_drain_all(&a->mm);
 	first = first_candidate(zone, "index", GIGA_ORDER, &scanned);
 	EXPECT_EQ(scanned, 0);
 	REQUIRE(first != BLOCK_NONE);
 	for (u32 gib = 0; gib < 2; gib++)
-		EXPECT(gib_of(&a->mm, first)->movable <= gib_of(&a->mm, arena_phantom_block(a) + gib * GIB_BLOCKS)->movable);
+		EXPECT(gib_of(&a->mm, first)->movable <=
+		       gib_of(&a->mm, arena_phantom_block(a) + gib * GIB_BLOCKS)->movable);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* A range may be asked for where a whole 1 GiB page of a pool lies: the pool takes another. Pieces of one are refused. */
+/*
+ * A range may be asked for where a whole 1 GiB page of a pool lies: the pool takes another. Pieces
+ * of one are refused.
+ */
 TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 {
 	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(2));
@@ -496,7 +547,8 @@ TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 	EXPECT_EQ(giga.pages, 1);
 	EXPECT(block_pfn(nodes[a->options.nodes].free.head) != first);
 	pool_expect_consistent(&giga);
-	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state, BLOCK_FULL);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state,
+		  BLOCK_FULL);
 	EXPECT(arena_accounted_with(a, &giga));
 	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted_with(a, &giga));

@@ -1,23 +1,28 @@
 /*
- * Ranges and bad frames among blocks of every state: bare, full, and huge ones of mapped sections, whose struct pages have to be
- * restored first. Each step fails once, and then the range is as it was.
+ * Ranges and bad frames among blocks of every state: bare, full, and huge ones of mapped sections,
+ * whose struct pages have to be restored first. Each step fails once, and then the range is as it
+ * was.
  */
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/bad_frames.h"
-#include "mm/contig.h"
-#include "mm/migrate.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/contig.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/pool_check.h"
 
 enum { RANGE = 4, BARE_AT = 32, FAULTS_MAX = 200 };
 
-/* 256 MiB, the second half mapped; free huge pages there, made while the first half has nothing to give. */
+/*
+ * 256 MiB, the second half mapped; free huge pages there, made while the first half has nothing to
+ * give.
+ */
 static struct arena *borrow_with_huge_mapped(u32 *mapped)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -26,6 +31,8 @@ static struct arena *borrow_with_huge_mapped(u32 *mapped)
 
 	if (!a)
 		return NULL;
+	/* and huge pages stay huge: the baselines restore what is freed there */
+	pool_makes_on_demand();
 	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
 	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
 	for (unsigned i = 0; i < RANGE; i++) {
@@ -104,7 +111,8 @@ static u32 sweep(struct arena *(*borrow)(u32 *first))
 		arena_return(a);
 	}
 	EXPECT(!met || test_failed());
-	print("  # taking %u blocks: %u places failed, one at a time\n", (unsigned)RANGE, fault - 2);
+	print("  # taking %u blocks: %u places failed, one at a time\n", (unsigned)RANGE,
+	      fault - 2);
 	return fault - 2;
 }
 
@@ -160,7 +168,10 @@ TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
 	arena_return(a);
 }
 
-/* The head's block is full, all others are bare: it keeps its struct pages' first frame, and shares the rest. */
+/*
+ * The head's block is full, all others are bare: it keeps its struct pages' first frame, and shares
+ * the rest.
+ */
 TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -179,7 +190,8 @@ TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 	REQUIRE(giga);
 	EXPECT_EQ(page_to_pfn(giga), block_pfn(first));
 	EXPECT(page_order(giga) == GIGA_ORDER && giga->refcount == 1);
-	EXPECT(huge_line_right(&a->mm, first, GIGA_ORDER) && huge_tails_right(&a->mm, first, GIGA_ORDER, 37));
+	EXPECT(huge_line_right(&a->mm, first, GIGA_ORDER) &&
+	       huge_tails_right(&a->mm, first, GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
 	EXPECT(arena_accounted(a));

@@ -1,19 +1,22 @@
 /*
- * Contiguous ranges and what others are doing there: what is waited for, what is not, and what a declared range keeps out.
+ * Contiguous ranges and what others are doing there: what is waited for, what is not, and what a
+ * declared range keeps out.
  */
 #include <arch/clock.h>
 
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/isolate.h"
-#include "mm/migratetype.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
@@ -64,7 +67,9 @@ TEST(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page)
 	if (!a)
 		return;
 	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
-	EXPECT_EQ(mm_contig_declare_cma(&a->mm, block_pfn(arena_phantom_block(a) + AT), BLOCK_FRAMES), 0);
+	EXPECT_EQ(
+		mm_contig_declare_cma(&a->mm, block_pfn(arena_phantom_block(a) + AT), BLOCK_FRAMES),
+		0);
 	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 0);
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, PAGE_NODE, a->options.nodes));
 	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), BLOCK_FRAMES);
@@ -83,7 +88,10 @@ struct opener {
 	u64 section;
 };
 
-/* As a CPU looks that opens the section and finds no memory: it is opening, and then unopened again. */
+/*
+ * As a CPU looks that opens the section and finds no memory: it is opening, and then unopened
+ * again.
+ */
 static void open_slowly(void *arg)
 {
 	const struct opener *o = arg;
@@ -125,7 +133,10 @@ static void publish_slowly(void *arg)
 	block_list_publish_free(&a->mm, &list);
 }
 
-/* A pool page in the range is on its way back to the buddy: restoring takes a while, five passes over a range do not. */
+/*
+ * A pool page in the range is on its way back to the buddy: restoring takes a while, five passes
+ * over a range do not.
+ */
 TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 {
 	struct arena *a;
@@ -148,7 +159,9 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
 	REQUIRE(work_start(other, publish_slowly, a) == 0);
-	EXPECT_EQ(migrate_range(zone, index, 4, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &stats), 0);
+	EXPECT_EQ(migrate_range(zone, index, 4, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA},
+				&stats),
+		  0);
 	work_wait(other, 0);
 	isolate_undo(zone, &token);
 	EXPECT(one_free_gigabyte(zone));
@@ -156,7 +169,10 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	arena_return(a);
 }
 
-/* One free GiB, one that is full: the first is taken, and then nothing can be moved, nor will be by waiting for oneself. */
+/*
+ * One free GiB, one that is full: the first is taken, and then nothing can be moved, nor will be by
+ * waiting for oneself.
+ */
 TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 {
 	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
@@ -176,7 +192,8 @@ TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		if ((page_to_pfn(holder.page[slot]) >> BLOCK_ORDER) - full >= GIB_BLOCKS)
 			holder_give(&holder, slot);
-	while (mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 0)) /* nor on the other node */
+	/* nor on the other node */
+	while (mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 0))
 		;
 	pcp_drain_all(&a->mm);
 	reports = wait_last_report.reports;

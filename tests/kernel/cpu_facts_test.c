@@ -1,9 +1,10 @@
 /* What CPUID says of other machines' topologies, and machine checks in words. */
 #include "arch/x86_64/caches.h"
 #include "arch/x86_64/mce.h"
+#include "arch/x86_64/mce_decode.h"
 #include "arch/x86_64/topology.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 struct answer {
 	u32 leaf, subleaf;
@@ -25,7 +26,8 @@ static struct cpuid ask(u32 leaf, u32 subleaf, const void *ctx)
 	return (struct cpuid){0};
 }
 
-static bool is(const struct answer *answer, size_t answers, unsigned core_shift, unsigned package_shift)
+static bool is(const struct answer *answer, size_t answers, unsigned core_shift,
+	       unsigned package_shift)
 {
 	const struct machine m = {answer, answers};
 	const struct topology t = topology_read(ask, &m);
@@ -35,11 +37,10 @@ static bool is(const struct answer *answer, size_t answers, unsigned core_shift,
 
 TEST(arch_topology, dies_of_leaf_1f)
 {
-	static const struct answer two_dies[] = { /* 2 threads, 32 cores, 2 dies */
-		{0x1f, 0, {1, 2, 0x100, 0}},
-		{0x1f, 1, {6, 64, 0x201, 0}},
-		{0x1f, 2, {7, 128, 0x502, 0}},
-		{0xb, 0, {1, 2, 0x100, 0}},
+	static const struct answer two_dies[] = {
+		/* 2 threads, 32 cores, 2 dies */
+		{0x1f, 0, {1, 2, 0x100, 0}},   {0x1f, 1, {6, 64, 0x201, 0}},
+		{0x1f, 2, {7, 128, 0x502, 0}}, {0xb, 0, {1, 2, 0x100, 0}},
 		{0xb, 1, {6, 64, 0x201, 0}},
 	};
 
@@ -48,13 +49,17 @@ TEST(arch_topology, dies_of_leaf_1f)
 
 TEST(arch_topology, leaf_b_and_what_is_older)
 {
-	static const struct answer haswell[] = {{0xb, 0, {1, 2, 0x100, 0}}, {0xb, 1, {4, 16, 0x201, 0}}};
-	static const struct answer zen1[] = {{0x80000008, 0, {0, 0, 0x600f, 0}}, /* 16 threads, 6 bits */
-					     {0x80000001, 0, {0, 0, 1 << 22, 0}},
-					     {0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads a core */
+	static const struct answer haswell[] = {{0xb, 0, {1, 2, 0x100, 0}},
+						{0xb, 1, {4, 16, 0x201, 0}}};
+	/* 16 threads, 6 bits */
+	static const struct answer zen1[] = {
+		{0x80000008, 0, {0, 0, 0x600f, 0}},
+		{0x80000001, 0, {0, 0, 1 << 22, 0}},
+		{0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads a core */
 	static const struct answer opteron[] = {{0x80000008, 0, {0, 0, 3, 0}}};
 	static const struct answer prescott[] = {{1, 0, {0, 2 << 16, 0, 1 << 28}}};
-	static const struct answer core2[] = {{1, 0, {0, 4 << 16, 0, 1 << 28}}, {4, 0, {3u << 26, 0, 0, 0}}};
+	static const struct answer core2[] = {{1, 0, {0, 4 << 16, 0, 1 << 28}},
+					      {4, 0, {3u << 26, 0, 0, 0}}};
 
 	EXPECT(is(haswell, 2, 1, 4));
 	EXPECT(is(zen1, 3, 1, 6));
@@ -66,7 +71,8 @@ TEST(arch_topology, leaf_b_and_what_is_older)
 
 TEST(arch_topology, answers_that_make_no_sense_are_passed_over)
 {
-	static const struct answer falling[] = {{0xb, 0, {5, 2, 0x100, 0}}, {0xb, 1, {1, 4, 0x201, 0}}};
+	static const struct answer falling[] = {{0xb, 0, {5, 2, 0x100, 0}},
+						{0xb, 1, {1, 4, 0x201, 0}}};
 	static const struct answer no_threads[] = {{0xb, 0, {5, 2, 0x200, 0}}};
 
 	EXPECT(is(falling, 2, 0, 0));
@@ -75,7 +81,8 @@ TEST(arch_topology, answers_that_make_no_sense_are_passed_over)
 
 TEST(arch_topology, hybrid_cores_are_told_apart)
 {
-	static const struct answer big[] = {{0x1a, 0, {0x40000001, 0, 0, 0}}}, little[] = {{0x1a, 0, {0x20000001, 0, 0, 0}}};
+	static const struct answer big[] = {{0x1a, 0, {0x40000001, 0, 0, 0}}},
+				   little[] = {{0x1a, 0, {0x20000001, 0, 0, 0}}};
 	const struct machine machines[] = {{big, 1}, {little, 1}, {NULL, 0}};
 
 	EXPECT_EQ(topology_core_kind(ask, &machines[0]), CORE_PERFORMANCE);
@@ -85,20 +92,25 @@ TEST(arch_topology, hybrid_cores_are_told_apart)
 
 TEST(arch_topology, caches_and_tlbs)
 {
-	static const struct answer intel[] = {{4, 0, {0x1c004121, 0x01c0003f, 63, 0}}, /* L1d 32 KiB, 8 ways */
-					      {4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}, /* L3 of 51200 KiB, 20 ways, shared */
-					      {0x18, 0, {1, 0, 0, 0}},
-					      {0x18, 1, {0, 0x00080003, 192, 0x43}},
-					      {0x18, 2, {0, 0x00040001, 64, 0x22}}};
-	static const struct answer amd[] = {{0x80000006, 0, {0x08000000, 0x08000000, 512 << 16 | 64, 0}},
-					    {0x80000019, 0, {0, 0x00400000, 0, 0}}};
+	/* L1d 32 KiB, 8 ways */
+	static const struct answer intel[] = {
+		{4, 0, {0x1c004121, 0x01c0003f, 63, 0}},
+		{4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}, /* L3 of 51200 KiB, 20 ways, shared */
+		{0x18, 0, {1, 0, 0, 0}},
+		{0x18, 1, {0, 0x00080003, 192, 0x43}},
+		{0x18, 2, {0, 0x00040001, 64, 0x22}}};
+	static const struct answer amd[] = {
+		{0x80000006, 0, {0x08000000, 0x08000000, 512 << 16 | 64, 0}},
+		{0x80000019, 0, {0, 0x00400000, 0, 0}}};
 	const struct machine machines[] = {{intel, 5}, {amd, 2}};
 	struct cache_level caches[CACHES_MAX];
 	struct tlb_sizes tlb;
 
 	REQUIRE(caches_read(ask, &machines[0], caches) == 2);
-	EXPECT(caches[0].level == 1 && caches[0].kind == 'd' && caches[0].kib == 32 && caches[0].ways == 8);
-	EXPECT(caches[1].level == 3 && caches[1].kind == 'u' && caches[1].kib == 51200 && caches[1].ways == 20);
+	EXPECT(caches[0].level == 1 && caches[0].kind == 'd' && caches[0].kib == 32 &&
+	       caches[0].ways == 8);
+	EXPECT(caches[1].level == 3 && caches[1].kind == 'u' && caches[1].kib == 51200 &&
+	       caches[1].ways == 20);
 	EXPECT_EQ(caches[1].sharing, 16);
 	tlb = tlb_read(ask, &machines[0]);
 	EXPECT(tlb.small == 1536 && tlb.large == 1536 && tlb.huge == 0);
@@ -130,7 +142,8 @@ static bool says(u64 status, const char *words)
 TEST(arch_mce, errors_are_put_into_words)
 {
 	EXPECT(says(VALID | 0x9f, "corrected error, memory controller, bank 7"));
-	EXPECT(says(VALID | UC | ADDRV | 0x1134, "uncorrected error, cache hierarchy, bank 7, code 1134, address 12345678"));
+	EXPECT(says(VALID | UC | ADDRV | 0x1134,
+		    "uncorrected error, cache hierarchy, bank 7, code 1134, address 12345678"));
 	EXPECT(says(VALID | LOST | 0x0e0b, "bus or interconnect"));
 	EXPECT(says(VALID | LOST | 0x0e0b, "others were lost"));
 	EXPECT(says(VALID | UC | CORRUPT | 0x0400, "internal timer"));

@@ -1,8 +1,9 @@
 /*
- * Sets of CPUs, at the number of CPUs this machine has: the boot matrix runs these with one word and with many.
+ * Sets of CPUs, at the number of CPUs this machine has: the boot matrix runs these with one word
+ * and with many.
  */
-#include "kernel/cpumask.h"
-#include "kernel/test.h"
+#include "kernel/lib/cpumask.h"
+#include "kernel/run/test.h"
 
 enum { WORDS_MAX = 128 };
 
@@ -49,8 +50,7 @@ TEST(kernel_cpumask, foreach_visits_in_order_and_once)
 	for (cpu = 0; cpu < cpu_count; cpu += 3)
 		cpumask_set_atomic(&a, cpu);
 	cpumask_copy(&b, &a);
-	cpumask_foreach(cpu, &b)
-	{
+	cpumask_foreach(cpu, &b) {
 		EXPECT_EQ(cpu, expected);
 		expected += 3;
 		visits++;

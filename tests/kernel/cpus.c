@@ -8,11 +8,11 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
 
 enum { LATE_LIMIT = 8, DEAF_S = 30 };
 
@@ -62,7 +62,8 @@ cpu_t cpus_run_together(call_fn *fn, void *arg)
 
 	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
 	cpumask_foreach(cpu, &cpus_online) {
-		if (helpers + 1 < together && cpu != cpu_id() && work_start(cpu, arrive_and_run, &g) == 0)
+		if (helpers + 1 < together && cpu != cpu_id() &&
+		    work_start(cpu, arrive_and_run, &g) == 0)
 			helpers++;
 	}
 	atomic_store_release(&g.expected, helpers + 1);
@@ -83,7 +84,8 @@ bool cpus_wait_idle(void)
 
 	wait.soft = true;
 	cpumask_foreach(cpu, &cpus_online) {
-		while (cpu != cpu_id() && !(work_done(cpu) && atomic_load_acquire(&cpu_data(cpu)->idle))) {
+		while (cpu != cpu_id() &&
+		       !(work_done(cpu) && atomic_load_acquire(&cpu_data(cpu)->idle))) {
 			wait_spin(&wait, cpu);
 			if (wait.late >= LATE_LIMIT)
 				return false;
@@ -109,8 +111,12 @@ void cpus_be_deaf(void *arg)
 	const u32 reports = atomic_load_acquire(&wait_last_report.reports);
 
 	atomic_store_release(&deaf->running, 1);
-	/* Mostly here and seldom in the clock, which as a leaf has no frame: a backtrace taken there misses its caller. */
-	while ((deaf->for_ever || atomic_load_acquire(&wait_last_report.reports) == reports) && clock_ns() < until)
+	/*
+	 * Mostly here and seldom in the clock, which as a leaf has no frame: a backtrace taken
+	 * there misses its caller.
+	 */
+	while ((deaf->for_ever || atomic_load_acquire(&wait_last_report.reports) == reports) &&
+	       clock_ns() < until)
 		for (unsigned i = 0; i < 1000; i++)
 			cpu_relax();
 	irq_restore(flags);

@@ -1,32 +1,33 @@
 /*
- * Rules broken on purpose: the machine must end, and say which. Only the hosted runner gives each case a machine of its own
- * to lose, so these do not exist in the kernel.
+ * Rules broken on purpose: the machine must end, and say which. Only the hosted runner gives each
+ * case a machine of its own to lose, so these do not exist in the kernel.
  */
 #ifdef ASHLAR_HOSTED
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/lock.h"
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "kernel/watchdog.h"
-#include "mm/buddy.h"
-#include "mm/isolate.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/transit.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/core/watchdog.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/transit.h"
 #include "tests/host/host.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
 /* Announce the end that is due; a case that is still there afterwards has failed. */
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
-#define STILL_THERE() test_fail(__FILE__, __LINE__, "the announced end did not come")
+#define STILL_THERE()         test_fail(__FILE__, __LINE__, "the announced end did not come")
 
 TEST(mm_block, an_unlisted_change_is_caught)
 {
@@ -85,7 +86,8 @@ TEST(mm_page, a_small_page_freed_twice_is_caught)
 
 TEST(mm_page, a_page_of_order_5_freed_twice_is_caught)
 {
-	struct page *page = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE), *other = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE);
+	struct page *page = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE),
+		    *other = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page && other);
 	page_free(page);
@@ -191,7 +193,9 @@ TEST(mm_page, a_free_page_cannot_be_referenced)
 	STILL_THERE();
 }
 
-/* Nothing is reused on the strength of a timeout: ten periods, then the machine is declared broken. */
+/*
+ * Nothing is reused on the strength of a timeout: ten periods, then the machine is declared broken.
+ */
 TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 {
 	static struct cpus_deaf deaf = {.for_ever = true};
@@ -231,7 +235,8 @@ static void wait_in_vain(enum wait_level level, const char *what, cpu_t culprit)
 	const u64 start = clock_ns();
 	struct wait wait = wait_begin(level, what);
 
-	wait.deadline_ns = 100 * NS_PER_MS; /* in which the other CPU is run, however busy the host */
+	/* in which the other CPU is run, however busy the host */
+	wait.deadline_ns = 100 * NS_PER_MS;
 	while (clock_ns() - start < 10 * NS_PER_S)
 		wait_spin(&wait, culprit);
 }
@@ -283,7 +288,10 @@ static void work_and_hang(void *unused)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/* The outer one is begun before, for a CPU of which nothing is seen: its bound leaves time for the inner one to end. */
+/*
+ * The outer one is begun before, for a CPU of which nothing is seen: its bound leaves time for the
+ * inner one to end.
+ */
 TEST(kernel_wait, of_two_that_hang_the_inner_one_is_named)
 {
 	const cpu_t other = cpus_find_other();

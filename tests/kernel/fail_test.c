@@ -1,17 +1,17 @@
 /*
- * Fault injection itself (kernel/fail.h), and tables of the kernel's own region. The sweeps are in hvo_fault_test.c,
- * hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c, contig_states_test.c, contig_search_test.c, meta_grow_test.c and
- * mm_isolate_test.c.
+ * Fault injection itself (kernel/core/fail.h), and tables of the kernel's own region. The sweeps
+ * are in hvo_fault_test.c, hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c,
+ * contig_states_test.c, contig_search_test.c, meta_grow_test.c and mm_isolate_test.c.
  */
-#include "kernel/fail.h"
+#include "kernel/core/fail.h"
 
 #include <arch/pgtable.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/test.h"
-#include "mm/map.h"
-#include "mm/vmap.h"
-#include "mm/zone.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/run/test.h"
+#include "mm/map/vmap.h"
+#include "mm/mapping/map.h"
+#include "mm/memmap/zone.h"
 
 enum { FAULTS_MAX = 200 };
 
@@ -52,14 +52,18 @@ TEST(kernel_fail, a_sweep_fails_whatever_comes)
 {
 	plan = (struct fail_plan){0};
 	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
-	EXPECT_EQ(failing(FAIL_OPEN, 1) | failing(FAIL_TAKE, 1) << 1 | failing(FAIL_OPEN, 1) << 2, 1u << 1);
+	EXPECT_EQ(failing(FAIL_OPEN, 1) | failing(FAIL_TAKE, 1) << 1 | failing(FAIL_OPEN, 1) << 2,
+		  1u << 1);
 	EXPECT(fail_disarm(&plan));
 	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
 	failing(FAIL_OPEN, 1);
 	EXPECT(!fail_disarm(&plan));
 }
 
-/* As start-up does it, which is over: what was asked for before may go, but a delay of messages ends with it. */
+/*
+ * As start-up does it, which is over: what was asked for before may go, but a delay of messages
+ * ends with it.
+ */
 TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 {
 	const struct option *opt = option_find("fail");
@@ -77,8 +81,9 @@ TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 
 TEST(kernel_fail, words_that_make_no_sense_are_refused)
 {
-	static const char *const bad[] = {"", "alloc", "alloc:", "nowhere:3", "alloc:0", "alloc:3;", "alloc:3,", "meta:5000000000",
-					  "ipi:2000000", ":3", "alloc:+"};
+	static const char *const bad[] = {
+		"",         "alloc",           "alloc:",      "nowhere:3", "alloc:0", "alloc:3;",
+		"alloc:3,", "meta:5000000000", "ipi:2000000", ":3",        "alloc:+"};
 	const struct option *opt = option_find("fail");
 
 	REQUIRE(opt);
@@ -87,7 +92,10 @@ TEST(kernel_fail, words_that_make_no_sense_are_refused)
 			test_fail(__FILE__, __LINE__, "fail=%s was taken", bad[i]);
 }
 
-/* Addresses with no tables yet: each that is needed fails once, and what was made before it goes back. */
+/*
+ * Addresses with no tables yet: each that is needed fails once, and what was made before it goes
+ * back.
+ */
 TEST(mm_fault, mapping_devices)
 {
 	bool met = true;

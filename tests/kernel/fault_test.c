@@ -1,13 +1,14 @@
 /* What an access that faulted was, in words, and whether it may simply be done again. */
-#include "kernel/fault.h"
+#include "mm/mapping/fault.h"
 
 #include <arch/memory.h>
 
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/lib/glob.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/map/vmap.h"
+#include "mm/memmap/zone.h"
 #include "mm/mm.h"
-#include "mm/vmap.h"
-#include "mm/zone.h"
 
 enum access { READ, WRITE, FETCH };
 
@@ -24,12 +25,18 @@ TEST(mm_faults, each_kind_of_address_is_told_apart)
 	EXPECT(described(16, READ, "read of address 10: a NULL pointer*"));
 	EXPECT(described(0, FETCH, "execution of address 0: a NULL pointer*"));
 	EXPECT(described(PAGE_SIZE, WRITE, "write to unmapped address 1000"));
-	EXPECT(described(DIRECT_MAP_BASE + 0x123000, FETCH, "execution of physical address 123000*nothing in it is executable"));
-	EXPECT(described(DIRECT_MAP_BASE + 0x123000, WRITE, "write to physical address 123000*no RAM, or read-only*"));
-	EXPECT(described(VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE - sizeof(struct page), READ, "read of the struct page*does not exist*"));
+	EXPECT(described(DIRECT_MAP_BASE + 0x123000, FETCH,
+			 "execution of physical address 123000*nothing in it is executable"));
+	EXPECT(described(DIRECT_MAP_BASE + 0x123000, WRITE,
+			 "write to physical address 123000*no RAM, or read-only*"));
+	EXPECT(described(VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE - sizeof(struct page), READ,
+			 "read of the struct page*does not exist*"));
 }
 
-/* Another CPU made it legal between the fault and the look: the tables decide, and nothing is executed from memory. */
+/*
+ * Another CPU made it legal between the fault and the look: the tables decide, and nothing is
+ * executed from memory.
+ */
 TEST(mm_faults, what_is_legal_by_now_is_done_again)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
@@ -42,7 +49,8 @@ TEST(mm_faults, what_is_legal_by_now_is_done_again)
 	EXPECT_EQ(fault_resolve(PAGE_SIZE, false, false, true), FAULT_BUG);
 	if (huge && block_look(block_of(&mm_kernel, page_to_pfn(huge))).state == BLOCK_HUGE) {
 		EXPECT_EQ(fault_resolve((virt_t)(huge + 100), false, false, true), FAULT_RETRY);
-		EXPECT_EQ(fault_resolve((virt_t)(huge + 100), true, false, true), FAULT_BUG); /* a shared tail stays read-only */
+		/* a shared tail stays read-only */
+		EXPECT_EQ(fault_resolve((virt_t)(huge + 100), true, false, true), FAULT_BUG);
 	}
 	if (huge)
 		page_free((struct page *)huge);

@@ -1,33 +1,35 @@
 /*
- * printf conversions: each against the text that ISO C11, 7.21.6.1 prescribes; hosted, many more against the C library.
+ * printf conversions: each against the text that ISO C11, 7.21.6.1 prescribes; hosted, many more
+ * against the C library.
  */
-#include "kernel/machine_page.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/machine_page.h"
+#include "kernel/run/test.h"
 
 /* What is expected stands as text; hosted, the C library must agree with it too. */
 #ifdef ASHLAR_HOSTED
 int snprintf(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
-#define LIBC_AGREES(...)                                                                                               \
-	do {                                                                                                           \
-		char _theirs[256];                                                                                     \
-		int _n = snprintf(_theirs, sizeof(_theirs), __VA_ARGS__);                                              \
-		if (_n != _len || strcmp(_theirs, _ours))                                                              \
-			test_fail(__FILE__, __LINE__, "ours \"%s\" (%d), C library's \"%s\" (%d)", _ours, _len,        \
-				  _theirs, _n);                                                                        \
+#define LIBC_AGREES(...)                                                                           \
+	do {                                                                                       \
+		char _theirs[256];                                                                 \
+		int _n = snprintf(_theirs, sizeof(_theirs), __VA_ARGS__);                          \
+		if (_n != _len || strcmp(_theirs, _ours))                                          \
+			test_fail(__FILE__, __LINE__, "ours \"%s\" (%d), C library's \"%s\" (%d)", \
+				  _ours, _len, _theirs, _n);                                       \
 	} while (0)
 #else
 #define LIBC_AGREES(...) ((void)0)
 #endif
 
-#define EXPECT_FORMAT(want, ...)                                                                                       \
-	do {                                                                                                           \
-		char _ours[256];                                                                                       \
-		int _len = format(_ours, sizeof(_ours), __VA_ARGS__);                                                  \
-		if (strcmp(_ours, want) || _len != (int)strlen(want))                                                  \
-			test_fail(__FILE__, __LINE__, "got \"%s\" (%d), want \"%s\"", _ours, _len, want);              \
-		LIBC_AGREES(__VA_ARGS__);                                                                              \
+#define EXPECT_FORMAT(want, ...)                                                                   \
+	do {                                                                                       \
+		char _ours[256];                                                                   \
+		int _len = format(_ours, sizeof(_ours), __VA_ARGS__);                              \
+		if (strcmp(_ours, want) || _len != (int)strlen(want))                              \
+			test_fail(__FILE__, __LINE__, "got \"%s\" (%d), want \"%s\"", _ours, _len, \
+				  want);                                                           \
+		LIBC_AGREES(__VA_ARGS__);                                                          \
 	} while (0)
 
 /* Odd combinations are the point here. */
@@ -35,10 +37,11 @@ int snprintf(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
 
 TEST(kernel_format, integers)
 {
-	EXPECT_FORMAT("0 -1 2147483647 -2147483648", "%d %d %d %d", 0, -1, 2147483647, -2147483647 - 1);
+	EXPECT_FORMAT("0 -1 2147483647 -2147483648", "%d %d %d %d", 0, -1, 2147483647,
+		      -2147483647 - 1);
 	EXPECT_FORMAT("4294967295 ff FF 377", "%u %x %X %o", 4294967295u, 255, 255, 255);
 	EXPECT_FORMAT("18446744073709551615", "%llu", 18446744073709551615ULL);
-	EXPECT_FORMAT("-9223372036854775808", "%lld", (long long)(1ULL << 63));
+	EXPECT_FORMAT("-9223372036854775808", "%lld", (1ULL << 63));
 	EXPECT_FORMAT("1777777777777777777777", "%llo", 18446744073709551615ULL);
 	EXPECT_FORMAT("8000000000000000", "%lx", 1UL << 63);
 	EXPECT_FORMAT("7 -7", "%i %ji", 7, (intmax_t)-7);
@@ -131,44 +134,55 @@ TEST(kernel_format, absurd_width_is_bounded)
 }
 
 #ifdef ASHLAR_HOSTED
-/* Every combination of flags, width, precision and conversion over values at the edges, against the C library. */
+/*
+ * Every combination of flags, width, precision and conversion over values at the edges, against the
+ * C library.
+ */
 static void compare_one(const char *fmt, unsigned long long value)
 {
 	char ours[128], theirs[128];
-	int n = format(ours, sizeof(ours), fmt, value), m = snprintf(theirs, sizeof(theirs), fmt, value);
+	int n = format(ours, sizeof(ours), fmt, value),
+	    m = snprintf(theirs, sizeof(theirs), fmt, value);
 
 	if (n != m || strcmp(ours, theirs))
-		test_fail(__FILE__, __LINE__, "%s of 0x%llx: ours \"%s\", C library's \"%s\"", fmt, value, ours,
-			  theirs);
+		test_fail(__FILE__, __LINE__, "%s of 0x%llx: ours \"%s\", C library's \"%s\"", fmt,
+			  value, ours, theirs);
 }
 
 TEST(kernel_format, all_combinations_as_libc)
 {
-	static const char *const flags[] = {"", "-", "0", "+", " ", "#", "-+", "0+", "0 ", "-#", "0#", "+0#", "- 0#"};
-	static const char *const sizes[] = {"", "1", "7", "24", ".0", ".1", ".5", ".24", "7.0", "7.3", "9.8", "24.22"};
-	static const char *const conversions[] = {"lld", "llu", "llx", "llX", "llo", "d", "u", "x", "hhd", "hu", "hx"};
-	static const unsigned long long values[] = {0, 1, 9, 10, 0x7f, 0x80,
-						     0xffff, 0x7fffffff, 0x80000000, ~0ULL, 1ULL << 63};
+	static const char *const flags[] = {"",   "-",  "0",  "+",  " ",   "#",   "-+",
+					    "0+", "0 ", "-#", "0#", "+0#", "- 0#"};
+	static const char *const sizes[] = {"",   "1",   "7",   "24",  ".0",  ".1",
+					    ".5", ".24", "7.0", "7.3", "9.8", "24.22"};
+	static const char *const conversions[] = {"lld", "llu", "llx", "llX", "llo", "d",
+						  "u",   "x",   "hhd", "hu",  "hx"};
+	static const unsigned long long values[] = {
+		0, 1, 9, 10, 0x7f, 0x80, 0xffff, 0x7fffffff, 0x80000000, ~0ULL, 1ULL << 63};
 	char fmt[32];
 
 	for (size_t f = 0; f < ARRAY_LEN(flags); f++)
 		for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
 			for (size_t c = 0; c < ARRAY_LEN(conversions); c++)
 				for (size_t v = 0; v < ARRAY_LEN(values) && !test_failed(); v++) {
-					format(fmt, sizeof(fmt), "%%%s%s%s", flags[f], sizes[s], conversions[c]);
+					format(fmt, sizeof(fmt), "%%%s%s%s", flags[f], sizes[s],
+					       conversions[c]);
 					compare_one(fmt, values[v]);
 				}
 }
 #endif
 
-/* The machine page's rows: broken at blanks, never longer than the screen is wide, never empty while there is text. */
+/*
+ * The machine page's rows: broken at blanks, never longer than the screen is wide, never empty
+ * while there is text.
+ */
 TEST(kernel_format, rows_are_broken_at_blanks)
 {
-	EXPECT_EQ(page_break("", 10), 0);
-	EXPECT_EQ(page_break("one two", 7), 7);
-	EXPECT_EQ(page_break("one two three", 7), 7);
-	EXPECT_EQ(page_break("one two three", 6), 3);
-	EXPECT_EQ(page_break("one two three", 8), 7);
-	EXPECT_EQ(page_break("unbreakable", 4), 4);
-	EXPECT_EQ(page_break(" begins blank", 5), 5);
+	EXPECT_EQ(sheet_break("", 10), 0);
+	EXPECT_EQ(sheet_break("one two", 7), 7);
+	EXPECT_EQ(sheet_break("one two three", 7), 7);
+	EXPECT_EQ(sheet_break("one two three", 6), 3);
+	EXPECT_EQ(sheet_break("one two three", 8), 7);
+	EXPECT_EQ(sheet_break("unbreakable", 4), 4);
+	EXPECT_EQ(sheet_break(" begins blank", 5), 5);
 }

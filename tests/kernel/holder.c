@@ -3,12 +3,15 @@
  */
 #include "tests/kernel/holder.h"
 
-#include "kernel/printk.h"
-#include "mm/migrate.h"
-#include "mm/page_alloc.h"
+#include "kernel/core/printk.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/pattern.h"
 
-/* Of a page's bytes, those that are looked at; and what the pattern is for: the slot it is known by, wherever it moves. */
+/*
+ * Of a page's bytes, those that are looked at; and what the pattern is for: the slot it is known
+ * by, wherever it moves.
+ */
 static u64 bytes_of(const struct holder *h, const struct page *page)
 {
 	return h->phantom ? 0 : h->sparse ? sizeof(u64) : PAGE_SIZE << page_order(page);
@@ -45,7 +48,8 @@ static const struct page_mover holder_mover = {.name = "holder", .move = holder_
 
 void holder_init(struct holder *h, struct mm *mm, struct page **page, u64 room)
 {
-	*h = (struct holder){.mm = mm, .lock = SPINLOCK_INIT(LOCK_LEAF), .page = page, .room = room};
+	*h = (struct holder){
+		.mm = mm, .lock = SPINLOCK_INIT(LOCK_LEAF), .page = page, .room = room};
 }
 
 bool holder_adopt(struct holder *h, struct page *page)
@@ -64,7 +68,8 @@ bool holder_adopt(struct holder *h, struct page *page)
 
 bool holder_take(struct holder *h, unsigned order, node_t node)
 {
-	return h->slots < h->room && holder_adopt(h, mm_page_alloc(h->mm, order, USE_MOVABLE, PAGE_NODE, node));
+	return h->slots < h->room &&
+	       holder_adopt(h, mm_page_alloc(h->mm, order, USE_MOVABLE, PAGE_NODE, node));
 }
 
 void holder_give(struct holder *h, u64 slot)
@@ -88,12 +93,13 @@ void holder_give_all(struct holder *h)
 
 static bool contents_are_ours(const struct holder *h, const struct page *page, u64 slot)
 {
-	const u64 bytes = bytes_of(h, page), wrong = pattern_wrong(page_address(page), bytes, place_of(slot), (virt_t)h);
+	const u64 bytes = bytes_of(h, page),
+		  wrong = pattern_wrong(page_address(page), bytes, place_of(slot), (virt_t)h);
 
 	if (wrong == bytes)
 		return true;
-	pr_err("holder: byte %llu of the page in slot %llu is not what was written there", (unsigned long long)wrong,
-	       (unsigned long long)slot);
+	pr_err("holder: byte %llu of the page in slot %llu is not what was written there", wrong,
+	       slot);
 	return false;
 }
 
@@ -117,6 +123,7 @@ u64 holder_pages_in(struct holder *h, pfn_t first, pfn_t end)
 	u64 count = 0;
 
 	for (u64 slot = 0; slot < h->slots; slot++)
-		count += h->page[slot] && page_to_pfn(h->page[slot]) >= first && page_to_pfn(h->page[slot]) < end;
+		count += h->page[slot] && page_to_pfn(h->page[slot]) >= first &&
+			 page_to_pfn(h->page[slot]) < end;
 	return count;
 }

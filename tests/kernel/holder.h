@@ -1,20 +1,22 @@
 /*
- * A holder of movable pages, as programs are: a table of pages behind a lock, each known by its slot, and a mover that
- * changes the table. For cases of migration and contiguous ranges, and their benchmark.
+ * A holder of movable pages, as programs are: a table of pages behind a lock, each known by its
+ * slot, and a mover that changes the table. For cases of migration and contiguous ranges, and their
+ * benchmark.
  */
 #pragma once
 
-#include "kernel/lock.h"
-#include "mm/zone.h"
+#include "kernel/core/lock.h"
+#include "mm/memmap/zone.h"
 
 struct holder {
 	struct mm *mm;
 	struct spinlock lock;
 	struct page **page;
 	u64 slots, room; /* used, from the first on; all there are */
-	u64 moved;  /* pages */
-	bool phantom; /* there is no memory behind them: contents are not copied */
-	bool sparse;  /* one word of a page is written and looked at: for benchmarks; else every byte */
+	u64 moved;       /* pages */
+	bool phantom;    /* there is no memory behind them: contents are not copied */
+	/* one word of a page is written and looked at: for benchmarks; else every byte */
+	bool sparse;
 	u32 refuse; /* how many times moving is refused from now on */
 };
 

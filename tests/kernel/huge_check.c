@@ -3,8 +3,8 @@
  */
 #include "tests/kernel/huge_check.h"
 
-#include "kernel/shootdown.h"
-#include "mm/pgtable.h"
+#include "kernel/core/shootdown.h"
+#include "mm/map/pgtable.h"
 #include "tests/kernel/pool_check.h"
 
 static struct huge_usage before;
@@ -55,5 +55,6 @@ bool huge_writable(const void *addr)
 	phys_t phys;
 	pte_t pte;
 
-	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level) && pte_writable(pte);
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level) &&
+	       pte_writable(pte);
 }

@@ -1,9 +1,12 @@
-/* Looking at huge mappings: what was brought and flushed for them, and what lies in them. For cases. */
+/*
+ * Looking at huge mappings: what was brought and flushed for them, and what lies in them. For
+ * cases.
+ */
 #pragma once
 
 #include <arch/pgtable.h>
 
-#include "mm/huge_map.h"
+#include "mm/mapping/huge_map.h"
 
 /* Pages of a size brought, and mapped now beyond what was, since huge_count_from_here(). */
 void huge_count_from_here(void);

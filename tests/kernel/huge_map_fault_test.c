@@ -1,21 +1,24 @@
 /*
- * Fault injection, huge mappings: every frame, page and table that a call or a touch asks for fails once, singly.
+ * Fault injection, huge mappings: every frame, page and table that a call or a touch asks for fails
+ * once, singly.
  *
- * A step is repeated with the first, second, third ... of them failing, until one run meets no failure. After each: every frame has
- * one owner, the usage counted is what the page tables show, promises are exact; then the same step done again succeeds, all pages
- * can be used, and unmapped, nothing is left but the upper tables that are kept.
+ * A step is repeated with the first, second, third ... of them failing, until one run meets no
+ * failure. After each: every frame has one owner, the usage counted is what the page tables show,
+ * promises are exact; then the same step done again succeeds, all pages can be used, and unmapped,
+ * nothing is left but the upper tables that are kept.
  *
- * 1 GiB pages are cleared in samples only: what is asked here is who has them. Pools and the memmap: hvo_fault_test.c.
+ * 1 GiB pages are cleared in samples only: what is asked here is who has them. Pools and the
+ * memmap: hvo_fault_test.c.
  */
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/clear.h"
-#include "mm/pgtable.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/clear/clear.h"
+#include "mm/debug/account.h"
+#include "mm/map/pgtable.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 
@@ -34,7 +37,7 @@ struct step {
 	const char *name;
 	u64 page, pages;
 	unsigned flags;
-	u64 pool; /* pages of its size in the pool */
+	u64 pool;                           /* pages of its size in the pool */
 	bool (*prepare)(struct mapping *m); /* NULL: not even mapped before */
 	bool (*run)(struct mapping *m);
 };
@@ -86,7 +89,7 @@ static bool touch_all(struct mapping *m)
 		return false;
 	for (u64 i = m->kept; i < m->pages; i++)
 		if (*word_at(m->addr, i * m->step->page + m->step->page / 2) != 0)
-			test_fail(__FILE__, __LINE__, "page %llu comes with something in it", (unsigned long long)i);
+			test_fail(__FILE__, __LINE__, "page %llu comes with something in it", i);
 	return true;
 }
 
@@ -125,7 +128,7 @@ static bool protect(struct mapping *m)
 		return false;
 	for (u64 i = 0; i < m->pages; i++)
 		if (huge_writable(m->addr + i * m->step->page + m->step->page / 2))
-			test_fail(__FILE__, __LINE__, "page %llu can be written to", (unsigned long long)i);
+			test_fail(__FILE__, __LINE__, "page %llu can be written to", i);
 	return huge_protect(m->addr, HUGE_READ_WRITE) == 0;
 }
 
@@ -201,7 +204,8 @@ static void expect_sound(const struct mapping *m, const struct huge_usage *befor
 	for (unsigned level = 0; level < LEVELS; level++)
 		EXPECT_EQ(now.mapped[level] - before->mapped[level], leaves[level]);
 	if (step->flags & HUGE_RESERVE)
-		EXPECT_EQ(pool_of(step)->reserved, m->addr ? m->pages - leaves[step->page == GIB(1) ? PT_PUD : PT_PMD] : 0);
+		EXPECT_EQ(pool_of(step)->reserved,
+			  m->addr ? m->pages - leaves[step->page == GIB(1) ? PT_PUD : PT_PMD] : 0);
 	EXPECT_EQ(now.exhausted - before->exhausted >= m->asked, true);
 	pool_expect_consistent(&pool_2m);
 	pool_expect_consistent(&pool_1g);
@@ -276,14 +280,16 @@ static void sweep(const struct step *step, u32 least)
 
 TEST(mm_fault, mapping_2m_pages)
 {
-	static const struct step step = {.name = "populating 2M pages", .page = SIZE, .pages = 2, .run = map_populated};
+	static const struct step step = {
+		.name = "populating 2M pages", .page = SIZE, .pages = 2, .run = map_populated};
 
 	sweep(&step, 2);
 }
 
 TEST(mm_fault, mapping_small_pages)
 {
-	static const struct step step = {.name = "populating 4K pages", .page = PAGE_SIZE, .pages = 8, .run = map_populated};
+	static const struct step step = {
+		.name = "populating 4K pages", .page = PAGE_SIZE, .pages = 8, .run = map_populated};
 
 	sweep(&step, 2);
 }
@@ -300,28 +306,73 @@ TEST(mm_fault, touching)
 		sweep(&steps[i], 3);
 }
 
-/* The pages are the pool's: what fails is a table or the record of the mapping, and promises come and go with it. */
+/*
+ * The pages are the pool's: what fails is a table or the record of the mapping, and promises come
+ * and go with it.
+ */
 TEST(mm_fault, mapping_promised_pages)
 {
 	static const struct step steps[] = {
-		{.name = "populating promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .run = map_populated},
-		{.name = "touching promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .run = touch_all},
-		{.name = "releasing promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 2, .prepare = mark_all, .run = release},
-		{.name = "growing by promised pages", .page = SIZE, .pages = 2, .flags = HUGE_RESERVE, .pool = 4, .prepare = map_only, .run = grow},
+		{.name = "populating promised pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_RESERVE,
+		 .pool = 2,
+		 .run = map_populated},
+		{.name = "touching promised pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_RESERVE,
+		 .pool = 2,
+		 .run = touch_all},
+		{.name = "releasing promised pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_RESERVE,
+		 .pool = 2,
+		 .prepare = mark_all,
+		 .run = release},
+		{.name = "growing by promised pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_RESERVE,
+		 .pool = 4,
+		 .prepare = map_only,
+		 .run = grow},
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
 		sweep(&steps[i], i == 2 ? 0 : 1);
 }
 
-/* A page that cannot be had is no failure: smaller ones do. Where only those are left, a table and a page for each may fail. */
+/*
+ * A page that cannot be had is no failure: smaller ones do. Where only those are left, a table and
+ * a page for each may fail.
+ */
 TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 {
 	static const struct step steps[] = {
-		{.name = "populating 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = map_populated},
-		{.name = "touching 2M pages, or smaller", .page = SIZE, .pages = 2, .flags = HUGE_FALLBACK, .run = touch_all},
-		{.name = "populating smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .prepare = map_only, .run = populate},
-		{.name = "touching smaller pages", .page = SIZE, .pages = 2, .flags = HUGE_POOL | HUGE_FALLBACK, .run = touch_all},
+		{.name = "populating 2M pages, or smaller",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_FALLBACK,
+		 .run = map_populated},
+		{.name = "touching 2M pages, or smaller",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_FALLBACK,
+		 .run = touch_all},
+		{.name = "populating smaller pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_POOL | HUGE_FALLBACK,
+		 .prepare = map_only,
+		 .run = populate},
+		{.name = "touching smaller pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .flags = HUGE_POOL | HUGE_FALLBACK,
+		 .run = touch_all},
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
@@ -332,8 +383,16 @@ TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 TEST(mm_fault, growing_a_mapping)
 {
 	static const struct step steps[] = {
-		{.name = "growing by 2M pages", .page = SIZE, .pages = 2, .prepare = mark_all, .run = grow},
-		{.name = "growing by 4K pages", .page = PAGE_SIZE, .pages = 4, .prepare = mark_all, .run = grow},
+		{.name = "growing by 2M pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .prepare = mark_all,
+		 .run = grow},
+		{.name = "growing by 4K pages",
+		 .page = PAGE_SIZE,
+		 .pages = 4,
+		 .prepare = mark_all,
+		 .run = grow},
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
@@ -343,10 +402,26 @@ TEST(mm_fault, growing_a_mapping)
 TEST(mm_fault, releasing_and_protecting)
 {
 	static const struct step steps[] = {
-		{.name = "releasing 2M pages", .page = SIZE, .pages = 2, .prepare = mark_all, .run = release},
-		{.name = "releasing 4K pages", .page = PAGE_SIZE, .pages = 8, .prepare = mark_all, .run = release},
-		{.name = "protecting what is there", .page = SIZE, .pages = 2, .prepare = mark_all, .run = protect},
-		{.name = "protecting what comes", .page = SIZE, .pages = 2, .prepare = map_only, .run = protect},
+		{.name = "releasing 2M pages",
+		 .page = SIZE,
+		 .pages = 2,
+		 .prepare = mark_all,
+		 .run = release},
+		{.name = "releasing 4K pages",
+		 .page = PAGE_SIZE,
+		 .pages = 8,
+		 .prepare = mark_all,
+		 .run = release},
+		{.name = "protecting what is there",
+		 .page = SIZE,
+		 .pages = 2,
+		 .prepare = mark_all,
+		 .run = protect},
+		{.name = "protecting what comes",
+		 .page = SIZE,
+		 .pages = 2,
+		 .prepare = map_only,
+		 .run = protect},
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
@@ -355,7 +430,10 @@ TEST(mm_fault, releasing_and_protecting)
 
 /* ---- 1 GiB ---- */
 
-/* A gigabyte of the host's memory takes seconds: of each large extent only the beginning, where the case will look. */
+/*
+ * A gigabyte of the host's memory takes seconds: of each large extent only the beginning, where the
+ * case will look.
+ */
 static void clear_samples(void *addr, size_t bytes)
 {
 	memset(addr, 0, bytes < CLEAR_EXTENT ? bytes : 64);
@@ -364,12 +442,26 @@ static void clear_samples(void *addr, size_t bytes)
 TEST(mm_fault_giga, mapping_1g_pages_or_smaller)
 {
 	static const struct clear_insn samples = {.name = "samples", .clear = clear_samples};
-	const struct clear_how how = {.mode = &clear_modes[1], .insn = {&samples, &samples, &samples}, .threads = 1};
+	const struct clear_how how = {
+		.mode = &clear_modes[1], .insn = {&samples, &samples, &samples}, .threads = 1};
 	static const struct step steps[] = {
-		{.name = "populating a promised 1G page", .page = GIB(1), .pages = 1, .flags = HUGE_RESERVE, .pool = 1, .run = map_populated},
-		{.name = "touching for smaller pages", .page = GIB(1), .pages = 1, .flags = HUGE_POOL | HUGE_FALLBACK, .run = touch_all},
+		{.name = "populating a promised 1G page",
+		 .page = GIB(1),
+		 .pages = 1,
+		 .flags = HUGE_RESERVE,
+		 .pool = 1,
+		 .run = map_populated},
+		{.name = "touching for smaller pages",
+		 .page = GIB(1),
+		 .pages = 1,
+		 .flags = HUGE_POOL | HUGE_FALLBACK,
+		 .run = touch_all},
 #ifdef ASHLAR_HOSTED /* one of the page allocator takes seconds where CPUs are emulated */
-		{.name = "touching a 1G page, or smaller", .page = GIB(1), .pages = 1, .flags = HUGE_FALLBACK, .run = touch_all},
+		{.name = "touching a 1G page, or smaller",
+		 .page = GIB(1),
+		 .pages = 1,
+		 .flags = HUGE_FALLBACK,
+		 .run = touch_all},
 #endif
 	};
 

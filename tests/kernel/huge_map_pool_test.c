@@ -1,12 +1,14 @@
 /*
- * Huge mappings and pools: what is promised is kept; what cannot be had is a defined answer: the program is asked, or smaller
- * pages do. Mappings of 4 KiB and 1 GiB pages too.
+ * Huge mappings and pools: what is promised is kept; what cannot be had is a defined answer: the
+ * program is asked, or smaller pages do. Mappings of 4 KiB and 1 GiB pages too.
  */
 #include <arch/cpu.h>
 
-#include "kernel/test.h"
-#include "mm/clear.h"
-#include "mm/page.h"
+#include "kernel/run/test.h"
+#include "mm/clear/clear.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/page.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 
@@ -70,8 +72,11 @@ static bool give_one_back(void *ctx, void *addr)
 TEST(mm_huge_map, without_a_page_the_program_is_asked)
 {
 	struct program program = {.asked = 0};
-	const struct huge_request request = {
-		.size = 3 * SIZE, .page = SIZE, .flags = HUGE_POOL, .exhausted = give_one_back, .ctx = &program};
+	const struct huge_request request = {.size = 3 * SIZE,
+					     .page = SIZE,
+					     .flags = HUGE_POOL,
+					     .exhausted = give_one_back,
+					     .ctx = &program};
 
 	if (!pool_borrow(&pool_2m, 2))
 		return;
@@ -145,7 +150,8 @@ TEST(mm_giga, a_mapping_of_a_1_gib_page)
 		SKIP("this CPU maps no 1 GiB pages");
 	if (!pool_borrow(&pool_1g, 1))
 		return;
-	clear_insn_choose(CLEAR_GIANT, clear_insn_by_cpuid(CLEAR_LARGE)); /* an emulated rep stosb takes seconds */
+	/* an emulated rep stosb takes seconds */
+	clear_insn_choose(CLEAR_GIANT, clear_insn_by_cpuid(CLEAR_LARGE));
 	huge_count_from_here();
 	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);
 	REQUIRE(addr);

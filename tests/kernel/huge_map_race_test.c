@@ -1,12 +1,14 @@
 /*
- * Huge mappings that several CPUs work on at once: what is recorded of a mapping, its rights and its promises, is what its
- * entries and its pool have.
+ * Huge mappings that several CPUs work on at once: what is recorded of a mapping, its rights and
+ * its promises, is what its entries and its pool have.
  */
 #include <arch/cpu.h>
 
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
@@ -24,7 +26,10 @@ static void protect(void *addr)
 	huge_protect(addr, atomic_fetch_add(&turn, 1) & 1 ? HUGE_READ_ONLY : HUGE_READ_WRITE);
 }
 
-/* Entries that do not have the recorded rights. A write to one that is recorded writable and is not would fault for ever. */
+/*
+ * Entries that do not have the recorded rights. A write to one that is recorded writable and is not
+ * would fault for ever.
+ */
 static unsigned wrong_entries(char *addr)
 {
 	const struct huge_pin pin = huge_pin((virt_t)addr);
@@ -127,7 +132,10 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 }
 
 #ifndef ASHLAR_HOSTED
-/* Where pages of 2 MiB stand in for one of 1 GiB, none of 1 GiB was promised: giving them back promises none. */
+/*
+ * Where pages of 2 MiB stand in for one of 1 GiB, none of 1 GiB was promised: giving them back
+ * promises none.
+ */
 TEST(mm_giga, pages_that_stand_in_for_a_larger_one_were_not_promised)
 {
 	struct page *other;

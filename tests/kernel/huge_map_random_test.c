@@ -1,27 +1,38 @@
 /*
- * Random operations on huge mappings, by several CPUs at once: nothing is brought twice, nothing is lost.
+ * Random operations on huge mappings, by several CPUs at once: nothing is brought twice, nothing is
+ * lost.
  *
- * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later one what was
- * written. One mapping is everybody's: each CPU has its own word in every page, and releases pages under the others,
- * so the word is what it wrote or zero. `make soak` does a million.
+ * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later
+ * one what was written. One mapping is everybody's: each CPU has its own word in every page, and
+ * releases pages under the others, so the word is what it wrote or zero. `make soak` does a
+ * million.
  *
- * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: mappings with promised pages, that grow, that are read-only for a while, and
- * failures of whatever may be refused.
+ * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: mappings with promised pages, that
+ * grow, that are read-only for a while, and failures of whatever may be refused.
  */
 #include <arch/atomic.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "mm/page.h"
-#include "mm/pool.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 
-enum { MINE = 4, MINE_PAGES = 16, SHARED_PAGES = 4, WORKERS_MAX = 64, PAGES_MAX = 24, POOL_PAGES = 4 };
+enum {
+	MINE = 4,
+	MINE_PAGES = 16,
+	SHARED_PAGES = 4,
+	WORKERS_MAX = 64,
+	PAGES_MAX = 24,
+	POOL_PAGES = 4
+};
 
 static u64 soak_ops = 600;
-OPTION_U64(soak_ops, soak_ops, 1, 1ULL << 40, "operations of mm.huge_map.random_operations, by all CPUs together");
+OPTION_U64(soak_ops, soak_ops, 1, 1ULL << 40,
+	   "operations of mm.huge_map.random_operations, by all CPUs together");
 
 struct mapping {
 	char *addr;
@@ -62,11 +73,13 @@ static void expect_word(volatile u64 *word, u64 value)
 /* Mostly small pages: what is tested is the same, and clearing takes less. */
 static void map_mine(struct worker *w, struct mapping *m)
 {
-	const u64 page = pick(w, 8) ? PAGE_SIZE : MIB(2), pages = page == PAGE_SIZE ? MINE_PAGES : 2;
+	const u64 page = pick(w, 8) ? PAGE_SIZE : MIB(2),
+		  pages = page == PAGE_SIZE ? MINE_PAGES : 2;
 	struct huge_request request = {.size = pages * page, .page = page};
 
 	if (w->random.data) {
-		request.flags = page > PAGE_SIZE && pick(w, 2) ? HUGE_RESERVE : 0; /* HUGE_POOL alone may find none */
+		/* HUGE_POOL alone may find none */
+		request.flags = page > PAGE_SIZE && pick(w, 2) ? HUGE_RESERVE : 0;
 		request.room = pick(w, 2) * PAGES_MAX * page;
 	}
 	*m = (struct mapping){.addr = huge_map_with(&request), .page = page, .pages = pages};
@@ -101,13 +114,16 @@ static void release_mine(struct worker *w, struct mapping *m)
 		m->written &= ~(1U << i);
 }
 
-/* Larger or refused, read-only or not, or all there: what was written stays, what was not is zero. */
+/*
+ * Larger or refused, read-only or not, or all there: what was written stays, what was not is zero.
+ */
 static void change_mine(struct worker *w, struct mapping *m)
 {
 	const u64 what = pick(w, 4), pages = MIN(m->pages + 1 + pick(w, 4), PAGES_MAX);
 	int err = 0;
 
-	fail_arm(&mm_kernel.fail, (enum fail_site)pick(w, FAIL_ANY + 1), 1 + (u32)pick(w, 8), FAIL_ONCE);
+	fail_arm(&mm_kernel.fail, (enum fail_site)pick(w, FAIL_ANY + 1), 1 + (u32)pick(w, 8),
+		 FAIL_ONCE);
 	if (what == 0)
 		err = huge_populate(m->addr, m->pages * m->page);
 	else if (what == 1 && (m->page == PAGE_SIZE || pages <= POOL_PAGES))
@@ -125,7 +141,8 @@ static void change_mine(struct worker *w, struct mapping *m)
 
 static void touch_shared(struct worker *w)
 {
-	volatile u64 *word = word_of(soak.shared, PAGE_SIZE, pick(w, SHARED_PAGES), (u64)(w - soak.worker));
+	volatile u64 *word =
+		word_of(soak.shared, PAGE_SIZE, pick(w, SHARED_PAGES), (u64)(w - soak.worker));
 	const u64 was = *word; /* read once: the page may be another's the next moment */
 
 	if (was != 0 && was != (virt_t)w)

@@ -3,9 +3,10 @@
  */
 #include "tests/kernel/huge_records.h"
 
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/transit.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/block_state.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/transit.h"
 
 /* All free blocks of one class of the phantom change their state. */
 static void change_all(struct arena *a, enum free_class class, enum block_state to)
@@ -13,7 +14,7 @@ static void change_all(struct arena *a, enum free_class class, enum block_state 
 	struct block_list list = BLOCK_LIST_INIT;
 
 	block_take(arena_phantom_zone(a), class, BLOCK_ORDER, ~0ULL, to, &list);
-	for (u32 index = list.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+	block_list_foreach(&a->mm, index, &list)
 		block_set_state(&a->mm, index, to);
 	block_list_publish_free(&a->mm, &list);
 }
@@ -31,7 +32,8 @@ static u64 bytes_for(u64 pages)
 
 struct arena *huge_records_borrow(u64 pages)
 {
-	struct arena *a = arena_borrow(bytes_for(pages), .phantom = ALIGN_UP(pages << BLOCK_SHIFT, GIB(1)));
+	struct arena *a =
+		arena_borrow(bytes_for(pages), .phantom = ALIGN_UP(pages << BLOCK_SHIFT, GIB(1)));
 
 	if (!a)
 		return NULL;

@@ -1,14 +1,17 @@
 /*
- * Gated frames: never many at the end of a batch, never for ever, and what it costs an allocation that must wait for a
- * round.
+ * Gated frames: never many at the end of a batch, never for ever, and what it costs an allocation
+ * that must wait for a round.
  */
 #include <arch/clock.h>
 
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/upward.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/pool_check.h"
 
 enum { FULL_BLOCKS = 120, GATED_EACH = 7, BOUND = 512, ALLOCATIONS = 200 };
@@ -26,7 +29,8 @@ TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 
 	if (!a)
 		return;
-	_Static_assert(FULL_BLOCKS * GATED_EACH > BOUND, "a batch must be able to exceed the bound");
+	_Static_assert(FULL_BLOCKS * GATED_EACH > BOUND,
+		       "a batch must be able to exceed the bound");
 	for (unsigned turn = 0; turn < 3; turn++) {
 		REQUIRE(full_blocks_make(a, FULL_BLOCKS));
 		EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
@@ -75,7 +79,10 @@ TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 	arena_return(a);
 }
 
-/* Nobody flushes, nothing is left to grow into: the allocation that needs the frames starts the round itself. */
+/*
+ * Nobody flushes, nothing is left to grow into: the allocation that needs the frames starts the
+ * round itself.
+ */
 TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -99,7 +106,10 @@ TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 	arena_return(a);
 }
 
-/* All free memory is huge pages: small ones can only be had with a round, and one round serves a batch of blocks. */
+/*
+ * All free memory is huge pages: small ones can only be had with a round, and one round serves a
+ * batch of blocks.
+ */
 TEST(mm_hvo, allocations_that_must_flush_share_the_round)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -125,9 +135,9 @@ TEST(mm_hvo, allocations_that_must_flush_share_the_round)
 	EXPECT(rounds_so_far() - before >= 1);
 	EXPECT(rounds_so_far() - before <= DIV_ROUND_UP(ALLOCATIONS / 2, HVO_BARE_BATCH) + 1);
 	EXPECT(most_rounds <= 1);
-	print("  # allocation of 1 MiB when all memory is huge pages: worst %llu ns, mean %llu ns, %llu rounds for %u\n",
-	      (unsigned long long)worst, (unsigned long long)(sum / ALLOCATIONS),
-	      (unsigned long long)(rounds_so_far() - before), ALLOCATIONS);
+	print("  # allocation of 1 MiB when all memory is huge pages: worst %llu ns, mean %llu ns, "
+	      "%llu rounds for %u\n",
+	      worst, (sum / ALLOCATIONS), (rounds_so_far() - before), ALLOCATIONS);
 	for (unsigned i = 0; i < ALLOCATIONS; i++)
 		mm_page_free(&a->mm, page[i]);
 	EXPECT(arena_accounted(a));

@@ -1,25 +1,32 @@
 /*
- * 1 GiB pages: one head frame and eight tables where others need 4096 frames; made, freed, used for small pages, split
- * into 512 pages of 2 MiB.
+ * 1 GiB pages: one head frame and eight tables where others need 4096 frames; made, freed, used for
+ * small pages, split into 512 pages of 2 MiB.
  *
  *   HUGE      [head RW][shared tail of order 18, RO, x7]
  *   NOHEAD    [the same tail x8]  x511
  */
-#include "mm/hvo.h"
+#include "mm/hvo/hvo.h"
 
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
 
 enum {
-	SAVED_1G = 4087,                                    /* 4096 frames, less a head and eight tables */
-	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS,          /* the same GiB as 512 pages of 2 MiB */
-	HEADS = GIB_BLOCKS - 1,                             /* new ones for a demotion */
-	STEP = 37,                                          /* of the tails looked at beyond each block's first 64 */
+	/* 4096 frames, less a head and eight tables */
+	SAVED_1G = 4087,
+	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS, /* the same GiB as 512 pages of 2 MiB */
+	HEADS = GIB_BLOCKS - 1,                    /* new ones for a demotion */
+	/* of the tails looked at beyond each block's first 64 */
+	STEP = 37,
 };
 
 struct giga {
@@ -74,7 +81,7 @@ static void expect_giga(struct mm *mm, u32 index)
 static void expect_small_pages_right(struct pool *pool)
 {
 	for (node_t n = 0; n < pool->mm->nodes; n++)
-		for (u32 i = pool->node[n].free.head; i != BLOCK_NONE; i = block_at(pool->mm, i)->next)
+		block_list_foreach(pool->mm, i, &pool->node[n].free)
 			if (!huge_line_right(pool->mm, i, BLOCK_ORDER) ||
 			    !huge_tails_right(pool->mm, i, BLOCK_ORDER, STEP))
 				return;
@@ -123,7 +130,10 @@ TEST(mm_giga, one_can_be_allocated_and_freed)
 	arena_return(g.a);
 }
 
-/* A free 1 GiB page is the last resort of small pages: its lines are cleared, one round, and it is bare. */
+/*
+ * A free 1 GiB page is the last resort of small pages: its lines are cleared, one round, and it is
+ * bare.
+ */
 TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
 {
 	struct giga g;
@@ -140,10 +150,11 @@ TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
 	REQUIRE(small);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 0);
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_BARE], (u64)(GIB_BLOCKS - 1) * BLOCK_FRAMES);
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_BARE],
+		  (u64)(GIB_BLOCKS - 1) * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_BARE), GIB_BLOCKS - 1);
 	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0); /* a half is in use */
+	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0);              /* a half is in use */
 	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 500), 500); /* and the rest is whole blocks */
 	EXPECT_EQ(pool_shrink(&g.a->pool, on, 500), 500);
 	mm_page_free(&g.a->mm, small);
@@ -191,7 +202,8 @@ TEST(mm_giga, free_ones_are_taken_apart_for_2m_pages)
 	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
 	page = mm_page_alloc(&g.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER)); /* one was enough */
+	/* one was enough */
+	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER));
 	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
 	expect_small_pages_right(&g.a->pool);
 	EXPECT_EQ(pool_shrink_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
@@ -211,7 +223,8 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
 		return;
 	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
-	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0); /* META grows now, not then */
+	/* META grows now, not then */
+	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0);
 	meta_unreserve(&g.a->mm.node[0], META_LONG, 2 * HEADS);
 
 	famine_begin(&famine, g.a, META_LONG, HEADS - 1);
@@ -223,7 +236,8 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	famine_end(&famine);
 	EXPECT(giga_accounted(&g));
 
-	famine_begin(&famine, g.a, META_LONG, 2 * HEADS - 1); /* for one and, but for one head, another */
+	/* for one and, but for one head, another */
+	famine_begin(&famine, g.a, META_LONG, 2 * HEADS - 1);
 	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(g.pool.free, 1);
@@ -238,7 +252,10 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	arena_return(g.a);
 }
 
-/* ---- in the machine's own memory: the baselines, in mapped sections; no arena is larger than 1 GiB ---- */
+/*
+ * ---- in the machine's own memory: the baselines, in mapped sections; no arena is larger than 1
+ * GiB ----
+ */
 
 static bool machine_accounted(void)
 {
@@ -247,7 +264,10 @@ static bool machine_accounted(void)
 	return mm_account(&mm_kernel, machine_pools);
 }
 
-/* One page in the machine's empty pool, made in `mode` of memory that is unopened. BLOCK_NONE: skipped, or not empty. */
+/*
+ * One page in the machine's empty pool, made in `mode` of memory that is unopened. BLOCK_NONE:
+ * skipped, or not empty.
+ */
 static u32 machine_grow(const struct hvo_mode *mode)
 {
 	if (pool_1g.boot + pool_2m.boot > 0) {
@@ -272,7 +292,10 @@ static void expect_restored(struct mm *mm, u32 index)
 	}
 }
 
-/* Rounds of making one and of giving it back. What the machine does beside it is nothing, so the counts are exact. */
+/*
+ * Rounds of making one and of giving it back. What the machine does beside it is nothing, so the
+ * counts are exact.
+ */
 static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s64 saved)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
@@ -347,7 +370,10 @@ TEST(mm_giga, demotion_without_hvo)
 	check_mapped_demotion("off", 0, 0);
 }
 
-/* What was kept formed may have been taken apart in the middle, and be one free GiB again: it is formed anew. */
+/*
+ * What was kept formed may have been taken apart in the middle, and be one free GiB again: it is
+ * formed anew.
+ */
 TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 {
 	const struct hvo_mode *keep = hvo_mode_find("off-keep");
@@ -360,7 +386,8 @@ TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
 	contig_free_range(middle, BLOCK_FRAMES);
 	pcp_drain_all(&mm_kernel); /* debugging frees page by page */
-	REQUIRE(pool_grow_on(&pool_1g, keep, mm_kernel.zone[block_look_at(&mm_kernel, index).zone].node, 1) == 1);
+	REQUIRE(pool_grow_on(&pool_1g, keep,
+			     mm_kernel.zone[block_look_at(&mm_kernel, index).zone].node, 1) == 1);
 	EXPECT_EQ(first_free(&pool_1g), index);
 	EXPECT(huge_tails_right(&mm_kernel, first_free(&pool_1g), GIGA_ORDER, STEP));
 	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);

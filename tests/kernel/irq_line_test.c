@@ -1,9 +1,10 @@
 /*
- * Lines of devices: a handler is not called after its line was given back, on whatever CPU and at whatever moment; lines come and go on
- * several CPUs at once; and an interrupt that nobody expects holds no other one back.
+ * Lines of devices: a handler is not called after its line was given back, on whatever CPU and at
+ * whatever moment; lines come and go on several CPUs at once; and an interrupt that nobody expects
+ * holds no other one back.
  *
- * The device is the PC's timer chip on line 2 (Intel, "8254 Programmable Interval Timer", 1993). Where none answers, its cases are
- * skipped. The hosted machine has neither lines nor an APIC.
+ * The device is the PC's timer chip on line 2 (Intel, "8254 Programmable Interval Timer", 1993).
+ * Where none answers, its cases are skipped. The hosted machine has neither lines nor an APIC.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -15,13 +16,21 @@
 
 #include "arch/x86_64/apic.h"
 #include "arch/x86_64/io.h"
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
+#include "arch/x86_64/irq.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/provoke.h"
 
-enum { PIT_LINE = 2, PIT_DATA = 0x40, PIT_COMMAND = 0x43, PIT_CHANNEL0_MODE2 = 0x34, PIT_1KHZ = 1193, PIT_20KHZ = 60 };
+enum {
+	PIT_LINE = 2,
+	PIT_DATA = 0x40,
+	PIT_COMMAND = 0x43,
+	PIT_CHANNEL0_MODE2 = 0x34,
+	PIT_1KHZ = 1193,
+	PIT_20KHZ = 60
+};
 enum { VECTOR_LOW = 0x30, VECTOR_HIGH = 0xaf, VECTOR_NONE = 0 }; /* those that lines have */
 #define LIMIT (2 * NS_PER_S)
 
@@ -59,7 +68,8 @@ static bool wait_until(const u32 *flag, u64 limit)
 
 static struct {
 	int err;
-	u32 waits, asked, answering, over; /* the destination's steps, and `answering` the other CPU's */
+	/* the destination's steps, and `answering` the other CPU's */
+	u32 waits, asked, answering, over;
 	u32 inside, gone, late;
 } end;
 
@@ -89,7 +99,8 @@ static void hold_back(void *arg)
 			end.err = -ENODEV;
 	}
 	atomic_store_release(&end.waits, 1);
-	for (const u64 since = clock_ns(); !end.err && !apic_requested(VECTOR_IPI) && clock_ns() - since < LIMIT;)
+	for (const u64 since = clock_ns();
+	     !end.err && !apic_requested(VECTOR_IPI) && clock_ns() - since < LIMIT;)
 		cpu_relax();
 	atomic_store_release(&end.asked, 1);
 	if (!end.err)
@@ -106,7 +117,8 @@ static void hold_asker(void *arg)
 	if (!atomic_load_acquire(&end.asked) && timer_once(50 * NS_PER_US, hold_asker, arg) == 0)
 		return;
 	atomic_store_release(&end.answering, 1);
-	while (!atomic_load_acquire(&end.inside) && !atomic_load_acquire(&end.over) && clock_ns() - start < LIMIT)
+	while (!atomic_load_acquire(&end.inside) && !atomic_load_acquire(&end.over) &&
+	       clock_ns() - start < LIMIT)
 		cpu_relax();
 }
 
@@ -118,7 +130,8 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 		SKIP("needs two CPUs");
 	end = (__typeof__(end)){0};
 	REQUIRE(work_start(other, hold_back, NULL) == 0);
-	if (!wait_until(&end.waits, 2 * LIMIT) || end.err || timer_once(50 * NS_PER_US, hold_asker, NULL)) {
+	if (!wait_until(&end.waits, 2 * LIMIT) || end.err ||
+	    timer_once(50 * NS_PER_US, hold_asker, NULL)) {
 		irq_unregister(PIT_LINE);
 		work_wait(other, 0);
 		SKIP("needs a timer chip on line 2");
@@ -212,7 +225,8 @@ static void take_and_give(void *arg)
 
 	(void)arg;
 	while (n < LINES && provoke_goes_on(&both.p) && !atomic_load_relaxed(&both.broken)) {
-		if (irq_register(both.gsi[n], IRQ_EDGE, nothing, NULL) != 0 || io_apic_entry(both.gsi[n]) & ENTRY_MASKED)
+		if (irq_register(both.gsi[n], IRQ_EDGE, nothing, NULL) != 0 ||
+		    io_apic_entry(both.gsi[n]) & ENTRY_MASKED)
 			atomic_fetch_add(&both.broken, 1);
 		irq_unregister(both.gsi[n]);
 		if (!(io_apic_entry(both.gsi[n]) & ENTRY_MASKED))
@@ -264,7 +278,8 @@ TEST(kernel_irq, a_line_has_one_handler)
 
 /* ---- what nobody expects ---- */
 
-enum { VECTOR_UNKNOWN = 0xe5, VECTOR_BY_INSTRUCTION = 0xe6 }; /* both more urgent than the timer's, 0xe0 */
+/* both more urgent than the timer's, 0xe0 */
+enum { VECTOR_UNKNOWN = 0xe5, VECTOR_BY_INSTRUCTION = 0xe6 };
 
 static u32 came;
 
@@ -289,7 +304,10 @@ TEST(kernel_irq, one_that_nobody_expects_holds_no_other_back)
 		apic_eoi(); /* the cases to come need their timer */
 }
 
-/* An INT instruction is no interrupt of the APIC's: acknowledging it would end whatever is being served. */
+/*
+ * An INT instruction is no interrupt of the APIC's: acknowledging it would end whatever is being
+ * served.
+ */
 static unsigned served[2];
 
 static void interrupt_by_instruction(void *arg)

@@ -1,18 +1,22 @@
-/* The CPU's timer and the lines of devices: not early, not lost by naps, one at a time. What needs a device: tests/payload/devices. */
+/*
+ * The CPU's timer and the lines of devices: not early, not lost by naps, one at a time. What needs
+ * a device: tests/payload/devices.
+ */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
 
-#define SOON (20 * NS_PER_MS) /* many naps */
+#define SOON  (20 * NS_PER_MS) /* many naps */
 #define LIMIT (5 * NS_PER_S)
 
-enum { NAPS = 10000 }; /* a nap ends at the latest with its own interrupt: seconds, if they are all slept through */
+/* a nap ends at the latest with its own interrupt: seconds, if they are all slept through */
+enum { NAPS = 10000 };
 
 static u64 came_at;
 
@@ -23,19 +27,23 @@ static void note(void *arg)
 }
 
 /*
- * It has come, before long: both by the clock and by the naps taken, so that the time for which the host runs neither this CPU nor the
- * timer is not counted against it.
+ * It has come, before long: both by the clock and by the naps taken, so that the time for which the
+ * host runs neither this CPU nor the timer is not counted against it.
  */
 static bool timer_comes(void)
 {
 	const u64 start = clock_ns();
 
-	for (u64 naps = 0; !atomic_load_acquire(&came_at) && (naps < NAPS || clock_ns() - start < LIMIT); naps++)
+	for (u64 naps = 0;
+	     !atomic_load_acquire(&came_at) && (naps < NAPS || clock_ns() - start < LIMIT); naps++)
 		cpu_nap(1);
 	return atomic_load_acquire(&came_at) != 0;
 }
 
-/* Interrupts are off between the first call and the second: however late the host lets the second come, the timer has not come. */
+/*
+ * Interrupts are off between the first call and the second: however late the host lets the second
+ * come, the timer has not come.
+ */
 TEST(kernel_irq, the_timer_comes_once_and_not_early)
 {
 	const irq_flags_t flags = irq_save();

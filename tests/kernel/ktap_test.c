@@ -1,11 +1,12 @@
 /*
- * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind; what it prints is
- * compared line by line. Durations are the one thing that differs from run to run; the comparison drops those lines.
+ * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind;
+ * what it prints is compared line by line. Durations are the one thing that differs from run to
+ * run; the comparison drops those lines.
  */
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 enum { TRANSCRIPT_MAX = 2048 };
 
@@ -76,8 +77,8 @@ static void expect_text(const struct transcript *t, const char *want)
 	while (t->text[i] && t->text[i] == want[i])
 		i++;
 	if (t->text[i] != want[i])
-		test_fail(__FILE__, __LINE__, "differs at byte %llu: got \"%.40s\", want \"%.40s\"",
-			  (unsigned long long)i, t->text + i, want + i);
+		test_fail(__FILE__, __LINE__, "differs at byte %zu: got \"%.40s\", want \"%.40s\"",
+			  i, t->text + i, want + i);
 }
 
 TEST(kernel_ktap, suites_nest_and_are_sorted)
@@ -201,8 +202,11 @@ static const struct test_case choosers[] = {
 TEST(kernel_ktap, what_a_case_chooses_ends_with_it)
 {
 	static struct transcript t;
-	struct test_run run = {
-		.begin = choosers, .end = choosers + ARRAY_LEN(choosers), .patterns = "*", .emit = collect, .ctx = &t};
+	struct test_run run = {.begin = choosers,
+			       .end = choosers + ARRAY_LEN(choosers),
+			       .patterns = "*",
+			       .emit = collect,
+			       .ctx = &t};
 	const struct option *opt = option_find("selftest_number");
 	char value[OPTION_VALUE_MAX];
 

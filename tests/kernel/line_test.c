@@ -1,10 +1,11 @@
 /*
- * Words and line editing: the pure half of the monitor. What a terminal shows is replayed from what the editor sends.
+ * Words and line editing: the pure half of the monitor. What a terminal shows is replayed from what
+ * the editor sends.
  */
-#include "kernel/line.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/words.h"
+#include "kernel/console/line.h"
+#include "kernel/lib/string.h"
+#include "kernel/lib/words.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/random.h"
 
 /* ---- words ---- */
@@ -127,7 +128,8 @@ static bool screen_agrees(const struct screen *screen, const struct line *line)
 
 	while (shown > 0 && screen->row[shown - 1] == ' ' && shown > line->len)
 		shown--;
-	return shown == line->len && strncmp(screen->row, line->text, line->len) == 0 && screen->cursor == line->cursor;
+	return shown == line->len && strncmp(screen->row, line->text, line->len) == 0 &&
+	       screen->cursor == line->cursor;
 }
 
 static enum line_event type(struct line *line, const char *keys)
@@ -155,10 +157,10 @@ static void next(void)
 	line_begin(&line);
 }
 
-#define LEFT "\033[D"
+#define LEFT  "\033[D"
 #define RIGHT "\033[C"
-#define UP "\033[A"
-#define DOWN "\033[B"
+#define UP    "\033[A"
+#define DOWN  "\033[B"
 
 TEST(kernel_line, typing_sends_each_key_back_once)
 {
@@ -175,14 +177,22 @@ TEST(kernel_line, keys_edit_where_the_cursor_stands)
 	static const struct {
 		const char *keys, *text;
 	} table[] = {
-		{"abd" LEFT "c", "abcd"},	    {"abc\001x", "xabc"},
-		{"abc\001\005x", "abcx"},	    {"abc\010", "ab"},
-		{"abc\177\177", "a"},		    {"abc" LEFT LEFT "\033[3~", "ac"},
-		{"abc" LEFT LEFT "\004", "ac"},	    {"abc def\027", "abc "},
-		{"abc def" LEFT LEFT "\025", "ef"}, {"abc def" LEFT LEFT "\013", "abc d"},
-		{"abc\033[Hx\033[Fy", "xabcy"},	    {"abc\033[1~x\033[4~y", "xabcy"},
-		{"abc\033OHx", "xabc"},		    {"ab" LEFT LEFT LEFT RIGHT "x", "axb"},
-		{"a\033[99999999999999999Cb", "ab"}, {"a\033[1;5Cb", "ab"},
+		{"abd" LEFT "c", "abcd"},
+		{"abc\001x", "xabc"},
+		{"abc\001\005x", "abcx"},
+		{"abc\010", "ab"},
+		{"abc\177\177", "a"},
+		{"abc" LEFT LEFT "\033[3~", "ac"},
+		{"abc" LEFT LEFT "\004", "ac"},
+		{"abc def\027", "abc "},
+		{"abc def" LEFT LEFT "\025", "ef"},
+		{"abc def" LEFT LEFT "\013", "abc d"},
+		{"abc\033[Hx\033[Fy", "xabcy"},
+		{"abc\033[1~x\033[4~y", "xabcy"},
+		{"abc\033OHx", "xabc"},
+		{"ab" LEFT LEFT LEFT RIGHT "x", "axb"},
+		{"a\033[99999999999999999Cb", "ab"},
+		{"a\033[1;5Cb", "ab"},
 		{"a\033\003", "a"},
 	};
 
@@ -190,9 +200,12 @@ TEST(kernel_line, keys_edit_where_the_cursor_stands)
 		fresh();
 		type(&line, table[i].keys);
 		if (strcmp(line.text, table[i].text) != 0)
-			test_fail(__FILE__, __LINE__, "keys %zu make \"%s\", not \"%s\"", i, line.text, table[i].text);
-		if (line.text[0] && table[i].keys[strlen(table[i].keys) - 1] != 3 && !screen_agrees(&screen, &line))
-			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i, screen.row);
+			test_fail(__FILE__, __LINE__, "keys %zu make \"%s\", not \"%s\"", i,
+				  line.text, table[i].text);
+		if (line.text[0] && table[i].keys[strlen(table[i].keys) - 1] != 3 &&
+		    !screen_agrees(&screen, &line))
+			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i,
+				  screen.row);
 	}
 }
 
@@ -269,10 +282,12 @@ TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
 		event = line_key(&line, (u8)(state >> 32 & (state & 1 ? 0x1f : 0xff)));
 		if (event == LINE_READY || event == LINE_CANCELLED)
 			next();
-		REQUIRE(line.cursor <= line.len && line.len <= LINE_SIZE && line.text[line.len] == '\0');
+		REQUIRE(line.cursor <= line.len && line.len <= LINE_SIZE &&
+			line.text[line.len] == '\0');
 		if (!screen_agrees(&screen, &line)) {
-			test_fail(__FILE__, __LINE__, "after %u bytes the screen shows \"%s\", not \"%s\"", i, screen.row,
-				  line.text);
+			test_fail(__FILE__, __LINE__,
+				  "after %u bytes the screen shows \"%s\", not \"%s\"", i,
+				  screen.row, line.text);
 			return;
 		}
 	}

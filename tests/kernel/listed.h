@@ -1,9 +1,9 @@
 /* Free memory of an arena by list, for cases of migratetypes and isolation. */
 #pragma once
 
-#include "mm/buddy.h"
-#include "mm/isolate.h"
-#include "mm/page_alloc.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
 
 enum { RANGE = 96, AT = 40 }; /* blocks: reaches over a section's border */
@@ -48,7 +48,8 @@ static inline u64 listed_small(const struct zone *zone, enum migratetype list)
 	u64 frames = 0;
 
 	for (unsigned order = 0; order < PAGE_ORDERS; order++)
-		for (const struct page *page = zone->page_list[list][order]; page; page = page->next)
+		for (const struct page *page = zone->page_list[list][order]; page;
+		     page = page->next)
 			frames += order_pages(order);
 	return frames;
 }
@@ -58,7 +59,7 @@ static inline u64 listed(const struct zone *zone, enum migratetype list)
 {
 	u64 frames = listed_small(zone, list);
 
-	for (unsigned class = 0; class < FREE_CLASSES; class++)
+	for (unsigned class = 0; class < FREE_CLASSES; class ++)
 		for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++)
 			frames += buddy_count_runs(zone, class, list, order) * order_pages(order);
 	return frames;

@@ -1,14 +1,18 @@
 /*
- * Turns at the locks of zones and pools: however many blocks a call is for, no turn handles more records than a slice has
- * (LOCK_SLICE, mm/zone.h), so that nobody waits longer for more pages. Records are counted, times are printed: they are the machine's.
+ * Turns at the locks of zones and pools: however many blocks a call is for, no turn handles more
+ * records than a slice has (LOCK_SLICE, mm/memmap/zone.h), so that nobody waits longer for more
+ * pages. Records are counted, times are printed: they are the machine's.
  */
 #include <arch/clock.h>
 
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/transit.h"
+#include "kernel/core/lock_holds.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/huge_records.h"
 #include "tests/kernel/pool_check.h"
 
@@ -20,10 +24,11 @@ static void expect_slices(const char *what, enum lock_rank rank)
 	const struct lock_holds holds = lock_holds_read(rank);
 
 	print("  # %s: %s lock: %llu us at most, %llu records\n", what, lock_rank_name(rank),
-	      (unsigned long long)(holds.ns.most / NS_PER_US), (unsigned long long)holds.work.most);
+	      (holds.ns.most / NS_PER_US), holds.work.most);
 	if (holds.work.most == 0 || holds.work.most > LOCK_SLICE)
-		test_fail(__FILE__, __LINE__, "%s: a turn at the %s lock handled %llu records, a slice has %u (%s)", what,
-			  lock_rank_name(rank), (unsigned long long)holds.work.most, LOCK_SLICE,
+		test_fail(__FILE__, __LINE__,
+			  "%s: a turn at the %s lock handled %llu records, a slice has %u (%s)",
+			  what, lock_rank_name(rank), holds.work.most, LOCK_SLICE,
 			  lock_function(holds.work.taken_at));
 }
 
@@ -52,7 +57,10 @@ TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
 	expect_slices("taking all there is", LOCK_ZONE);
 }
 
-/* Node 0 has none: its share is the last node's. What each node gives is what it would give in one turn; promised pages stay. */
+/*
+ * Node 0 has none: its share is the last node's. What each node gives is what it would give in one
+ * turn; promised pages stay.
+ */
 TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 {
 	enum { PROMISED = 5, OF_EACH = 4 * LOCK_SLICE };
@@ -65,7 +73,8 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 		REQUIRE(pool_grow_on(&a->pool, on, node, OF_EACH) == OF_EACH);
 	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 3 * LOCK_SLICE - 3), 3 * LOCK_SLICE - 3);
-	EXPECT_EQ(a->pool.node[1].free.count, OF_EACH - 3 * (LOCK_SLICE / 2)); /* node 0 has none: the others share what it lacks */
+	/* node 0 has none: the others share what it lacks */
+	EXPECT_EQ(a->pool.node[1].free.count, OF_EACH - 3 * (LOCK_SLICE / 2));
 	EXPECT_EQ(a->pool.node[2].free.count, OF_EACH - 3 * (LOCK_SLICE / 2 - 1));
 	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 2 * OF_EACH - (3 * LOCK_SLICE - 3) - PROMISED);
 	pool_expect_consistent(&a->pool);
@@ -75,7 +84,10 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 	arena_return(a);
 }
 
-/* A range that begins and ends inside of free runs of a gigabyte, of as many blocks as no slice has. */
+/*
+ * A range that begins and ends inside of free runs of a gigabyte, of as many blocks as no slice
+ * has.
+ */
 TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
 {
 	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF };
@@ -112,7 +124,8 @@ TEST(mm_turns, runs_follow_max_order_slice_by_slice)
 	arena_open_all(a);
 	test_option("lock_holds", "on");
 	buddy_set_max_order(&a->mm, BLOCK_ORDER);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, BLOCK_ORDER), RUNS_GIB * GIB_BLOCKS);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, BLOCK_ORDER),
+		  RUNS_GIB * GIB_BLOCKS);
 	expect_slices("lowering", LOCK_ZONE);
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), RUNS_GIB);

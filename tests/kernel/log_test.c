@@ -1,8 +1,11 @@
-/* The RAM log: what is printed can be read back, a reader that falls behind goes on with the oldest byte kept. */
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+/*
+ * The RAM log: what is printed can be read back, a reader that falls behind goes on with the oldest
+ * byte kept.
+ */
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 static u64 log_end_now(void)
 {
@@ -14,7 +17,10 @@ static u64 log_end_now(void)
 	return pos;
 }
 
-/* pr_debug() is above the usual level, so these lines stay off the console; KTAP is not disturbed either way. */
+/*
+ * pr_debug() is above the usual level, so these lines stay off the console; KTAP is not disturbed
+ * either way.
+ */
 TEST(kernel_log, lines_are_kept_with_a_time_stamp)
 {
 	char buf[128] = "";

@@ -1,18 +1,19 @@
 /*
- * Mappings for programs: the same memory through leaves of either size, and nothing once it is unmapped. Mappings that are misused:
- * refused by name, and nothing is done.
+ * Mappings for programs: the same memory through leaves of either size, and nothing once it is
+ * unmapped. Mappings that are misused: refused by name, and nothing is done.
  */
 #include <arch/peek.h>
 
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/map.h"
-#include "mm/migrate.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/map/vmap.h"
+#include "mm/mapping/map.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
-#include "mm/page_check.h"
-#include "mm/pool.h"
-#include "mm/vmap.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_check.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 
@@ -84,7 +85,7 @@ static void expect_not_freed(struct page *page, const void *mapping, u32 referen
 	char what[128];
 
 	format(what, sizeof(what), "free of frame %llx, which page_map() has mapped at %llx",
-	       (unsigned long long)page_pfn(page), (unsigned long long)(virt_t)mapping);
+	       page_pfn(page), (virt_t)mapping);
 	expect_refused(what);
 	EXPECT_EQ(page->refcount, references);
 }
@@ -136,7 +137,10 @@ TEST(mm_map, a_mapped_page_is_not_freed)
 	page_misuse_panics(panics);
 }
 
-/* The mapping has a reference: the page outlives its holder's, and is freed when it is unmapped, and only then. */
+/*
+ * The mapping has a reference: the page outlives its holder's, and is freed when it is unmapped,
+ * and only then.
+ */
 TEST(mm_map, a_mapping_keeps_its_page)
 {
 	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
@@ -157,7 +161,10 @@ TEST(mm_map, a_mapping_keeps_its_page)
 	page_misuse_panics(panics);
 }
 
-/* A pool's page goes back to its pool when it is unmapped, if its holder has given it already; once. */
+/*
+ * A pool's page goes back to its pool when it is unmapped, if its holder has given it already;
+ * once.
+ */
 TEST(mm_map, a_mapping_keeps_a_page_of_a_pool)
 {
 	const bool panics = refusals_begin();
@@ -239,7 +246,7 @@ TEST(mm_map, what_is_not_mapped_is_not_unmapped)
 	REQUIRE(mapping);
 	page_unmap(mapping);
 	expect_not_unmapped(mapping); /* twice */
-	if (!test_failed()) { /* else it would take whatever there is away */
+	if (!test_failed()) {         /* else it would take whatever there is away */
 		mapping = page_map(page, PAGE_SIZE);
 		REQUIRE(mapping);
 		expect_not_unmapped(mapping + PAGE_SIZE);
@@ -283,7 +290,8 @@ static void expect_no_registers(phys_t phys, u64 size)
 	EXPECT(!mmio_map(phys, size));
 	said_end();
 	if (!said_says("mmio_map() of * is refused: frame * is RAM"))
-		test_fail(__FILE__, __LINE__, "mmio_map() of %llx is not refused: %s", (unsigned long long)phys, said_text);
+		test_fail(__FILE__, __LINE__, "mmio_map() of %llx is not refused: %s", phys,
+			  said_text);
 }
 
 /* In use or free, all of it or a byte: RAM has no registers. Frame 0 is firmware's. */
@@ -311,7 +319,10 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
 	expect_refused("mmio_unmap() of * bytes at *, where nothing is mapped so");
 }
 
-/* Three pages of registers, all or nothing of them, and once. In place of a device that every machine has: a page, by vmap_phys(). */
+/*
+ * Three pages of registers, all or nothing of them, and once. In place of a device that every
+ * machine has: a page, by vmap_phys().
+ */
 TEST(mm_map, registers_are_unmapped_whole_and_once)
 {
 	struct page *page = page_alloc(2, USE_UNMOVABLE, 0, NODE_NONE);
@@ -320,7 +331,8 @@ TEST(mm_map, registers_are_unmapped_whole_and_once)
 	u64 value;
 
 	REQUIRE(page);
-	regs = (volatile char __iomem *)vmap_phys(page_pfn(page) << PAGE_SHIFT, 3 * PAGE_SIZE, PT_UNCACHED);
+	regs = (volatile char __iomem *)vmap_phys(page_pfn(page) << PAGE_SHIFT, 3 * PAGE_SIZE,
+						  PT_UNCACHED);
 	REQUIRE(regs);
 	expect_registers_kept(regs, 2 * PAGE_SIZE);
 	expect_registers_kept(regs, 4 * PAGE_SIZE);

@@ -2,41 +2,28 @@
  * What struct pages say, byte by byte: as each function of memmap.h writes them, and as each form
  * of a block has them, over META frames that were full of something else.
  *
- *   HUGE     [head][63 tails written][64 x 7 tails of the shared page]      NOHEAD   [64 x 8 tails of the shared page]
+ *   HUGE     [head][63 tails written][64 x 7 tails of the shared page]
+ *   NOHEAD   [64 x 8 tails of the shared page]
  *   FULL     [512 of their own]
  *
  * Of a tail in the head's frame, and of the tails of small compound pages, the first 16 bytes mean
  * something; of all others all 64.
  */
-#include "mm/memmap.h"
+#include "mm/memmap/memmap.h"
 
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/hvo.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/pool_check.h"
 
-enum { MEANT = 16, WHOLE = sizeof(struct page), SOILED = 300, ROOM = 2 * BLOCK_FRAMES };
-
-/* The first `bytes` of a struct page are these; of WHOLE ones the rest is zero. */
-static bool says(const struct page *page, struct page want, unsigned bytes)
-{
-	const u8 *a = (const u8 *)page, *b = (const u8 *)&want;
-
-	for (unsigned i = 0; i < bytes; i++) {
-		if (a[i] == b[i])
-			continue;
-		test_fail(__FILE__, __LINE__, "struct page of frame %llx: byte %u is %02x, not %02x",
-			  (unsigned long long)page_to_pfn(page), i, a[i], b[i]);
-		return false;
-	}
-	return true;
-}
+enum { SOILED = 300, ROOM = 2 * BLOCK_FRAMES };
 
 static struct page single(u8 zone)
 {
@@ -45,19 +32,25 @@ static struct page single(u8 zone)
 
 static struct page tail(unsigned order, u8 zone)
 {
-	return (struct page){.head_mask = head_mask_of(order), .flags = PAGE_TAIL, .order = (u8)order, .zone = zone};
+	return (struct page){.head_mask = head_mask_of(order),
+			     .flags = PAGE_TAIL,
+			     .order = (u8)order,
+			     .zone = zone};
 }
 
 static struct page head(u16 flags, unsigned order, u8 zone, u32 references)
 {
-	return (struct page){
-		.head_mask = head_mask_of(0), .flags = flags, .order = (u8)order, .zone = zone, .refcount = references};
+	return (struct page){.head_mask = head_mask_of(0),
+			     .flags = flags,
+			     .order = (u8)order,
+			     .zone = zone,
+			     .refcount = references};
 }
 
 static bool all_say(const struct page *pages, u64 count, struct page want, unsigned bytes)
 {
 	for (u64 i = 0; i < count; i++)
-		if (!says(&pages[i], want, bytes))
+		if (!struct_page_says(&pages[i], want, bytes))
 			return false;
 	return true;
 }
@@ -76,7 +69,8 @@ static void soil_room(u64 use)
 static void expect_rest(u64 first, u64 count, u64 use)
 {
 	EXPECT_PATTERN(room, first * WHOLE, 0, use);
-	EXPECT_PATTERN(room + first + count, (ROOM - first - count) * WHOLE, (first + count) * WHOLE, use);
+	EXPECT_PATTERN(room + first + count, (ROOM - first - count) * WHOLE,
+		       (first + count) * WHOLE, use);
 }
 
 TEST(mm_memmap, what_is_written_is_whole_and_no_more)
@@ -96,7 +90,9 @@ TEST(mm_memmap, what_is_written_is_whole_and_no_more)
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order += GIGA_ORDER - BLOCK_ORDER) {
 		soil_room(order);
 		memmap_init_head_frame(room + BLOCK_FRAMES, order, 7);
-		says(room + BLOCK_FRAMES, head(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, order, 7, 0), WHOLE);
+		struct_page_says(room + BLOCK_FRAMES,
+				 head(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, order, 7, 0),
+				 WHOLE);
 		all_say(room + BLOCK_FRAMES + 1, STRUCTS_PER_FRAME - 1, tail(order, 7), MEANT);
 		expect_rest(BLOCK_FRAMES, STRUCTS_PER_FRAME, order);
 		soil_room(order);
@@ -115,7 +111,7 @@ TEST(mm_memmap, a_compound_page_is_formed_to_its_last_tail_and_no_further)
 		soil_room(order);
 		first->zone = 9;
 		memmap_form_compound(first, order);
-		says(first, head(order ? PAGE_COMPOUND : 0, order, 9, 1), MEANT);
+		struct_page_says(first, head(order ? PAGE_COMPOUND : 0, order, 9, 1), MEANT);
 		all_say(first + 1, count - 1, tail(order, 9), MEANT);
 		expect_rest(BLOCK_FRAMES, count, order);
 		for (u64 i = 0; i < count; i++)
@@ -136,7 +132,8 @@ static void soil_meta(struct arena *a)
 		frames[count++] = meta_take(node, META_LONG);
 	EXPECT(count > 0);
 	while (count-- > 0) {
-		pattern_fill(phys_to_virt(frames[count] << PAGE_SHIFT), PAGE_SIZE, frames[count], 1);
+		pattern_fill(phys_to_virt(frames[count] << PAGE_SHIFT), PAGE_SIZE, frames[count],
+			     1);
 		meta_give(&a->mm, frames[count], 0);
 	}
 }
@@ -153,12 +150,13 @@ static struct arena *borrow_soiled(u64 phantom)
 /* Head and tails of a page of 2 MiB or 1 GiB. */
 static void expect_huge(const struct arena *a, u32 index, unsigned order, u16 flags, u32 references)
 {
-	const struct page *page = pfn_page(&a->mm, block_pfn(index));
+	const struct page *page = block_page(&a->mm, index);
 	const u8 zone = block_look_at(&a->mm, index).zone;
 
-	says(page, head(flags, order, zone, references), WHOLE);
+	struct_page_says(page, head(flags, order, zone, references), WHOLE);
 	all_say(page + 1, STRUCTS_PER_FRAME - 1, tail(order, zone), MEANT);
-	all_say(page + STRUCTS_PER_FRAME, order_pages(order) - STRUCTS_PER_FRAME, tail(order, zone), WHOLE);
+	all_say(page + STRUCTS_PER_FRAME, order_pages(order) - STRUCTS_PER_FRAME, tail(order, zone),
+		WHOLE);
 }
 
 /* Side by side, so that the last tail of one stands before the head of the next. */
@@ -172,11 +170,13 @@ TEST(mm_memmap, huge_pages_are_described_to_their_last_tails)
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		REQUIRE((page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1)));
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED, 1);
+		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
+			    PAGE_COMPOUND | PAGE_OPTIMISED, 1);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		mm_page_free(&a->mm, page[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) /* and stay so */
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
+		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
+			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
 	arena_return(a);
 }
 
@@ -200,7 +200,8 @@ TEST(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts)
 	EXPECT_EQ(pool_grow(&giga, on, 1), 1);
 	EXPECT_EQ(pool_demote(&giga, &a->pool, on, 1), 1);
 	for (u32 i = 0; i < GIB_BLOCKS && !test_failed(); i++)
-		expect_huge(a, index + i, BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
+		expect_huge(a, index + i, BLOCK_ORDER,
+			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
 	EXPECT_EQ(pool_shrink(&a->pool, on, GIB_BLOCKS), GIB_BLOCKS);
 	arena_return(a);
 }
@@ -211,16 +212,18 @@ TEST(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts)
  */
 static void expect_split(const struct arena *a, u32 index, const struct page *used)
 {
-	const struct page *pages = pfn_page(&a->mm, block_pfn(index));
+	const struct page *pages = block_page(&a->mm, index);
 	const u8 zone = block_look_at(&a->mm, index).zone;
 
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-		struct page want = head(pages[i].flags & (PAGE_BUDDY | PAGE_PCP), pages[i].order, zone, &pages[i] == used);
+		struct page want = head(pages[i].flags & (PAGE_BUDDY | PAGE_PCP), pages[i].order,
+					zone, &pages[i] == used);
 
 		want.next = pages[i].next;
 		want.prev = pages[i].prev;
-		want.private[0] = pages[i].private[0]; /* the type of the list it is on, or was on */
-		if (!says(&pages[i], want, WHOLE))
+		/* the type of the list it is on, or was on */
+		want.private[0] = pages[i].private[0];
+		if (!struct_page_says(&pages[i], want, WHOLE))
 			return;
 		EXPECT((pages[i].flags & PAGE_BUDDY) || pages[i].order == 0);
 	}
@@ -237,7 +240,8 @@ TEST(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own)
 	REQUIRE(page);
 	expect_split(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER), page);
 	mm_page_free(&a->mm, page);
-	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1); /* of a block that was split, or of another: it is whole */
+	/* of a block that was split, or of another: it is whole */
+	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge);
 	expect_huge(a, (u32)(page_to_pfn(huge) >> BLOCK_ORDER), BLOCK_ORDER, huge->flags, 1);
 	mm_page_free(&a->mm, huge);
@@ -253,12 +257,13 @@ static void expect_section(const struct arena *a, u64 section)
 	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
 		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
 		const struct block_word word = block_look_at(&a->mm, index);
-		const struct page *pages = pfn_page(&a->mm, block_pfn(index));
+		const struct page *pages = block_page(&a->mm, index);
 
 		if (word.state == BLOCK_FULL)
 			all_say(pages, BLOCK_FRAMES, single(word.zone), WHOLE);
 		else if (word.state == BLOCK_HUGE)
-			expect_huge(a, index, BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
+			expect_huge(a, index, BLOCK_ORDER,
+				    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
 	}
 }
 

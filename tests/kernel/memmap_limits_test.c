@@ -1,16 +1,19 @@
 /*
- * Struct pages where things are awkward: made over memory full of garbage, and made when META has nothing left.
+ * Struct pages where things are awkward: made over memory full of garbage, and made when META has
+ * nothing left.
  */
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/buddy.h"
-#include "mm/memmap.h"
-#include "mm/memmap_open.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/transit.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/memmap_open.h"
+#include "mm/zone/section_memmap.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 
@@ -32,7 +35,10 @@ static void spoil_meta(const struct arena *a, u32 index)
 			spoil(block_pfn(index) + i, 1);
 }
 
-/* What struct pages will lie in: the homes of mapped sections, META's free frames, blocks that META finds to grow into. */
+/*
+ * What struct pages will lie in: the homes of mapped sections, META's free frames, blocks that META
+ * finds to grow into.
+ */
 static void spoil_arena(struct arena *a)
 {
 	const u32 first = arena_block(a), end = first + (u32)(a->options.bytes >> BLOCK_SHIFT);
@@ -68,30 +74,49 @@ static bool is_right(struct arena *a, pfn_t pfn, const struct page *page)
 	case FRAME_BOOT:
 		return page->flags == PAGE_BOOT && page->refcount == 1 && page->zone == zone;
 	default:
-		return !(page->flags & ~(PAGE_BUDDY | PAGE_PCP)) && page->refcount == 0 && page->zone == zone &&
-		       page_head(page) == page;
+		return !(page->flags & ~(PAGE_BUDDY | PAGE_PCP)) && page->refcount == 0 &&
+		       page->zone == zone && page_head(page) == page;
 	}
+}
+
+/* Struct pages lie in frames: if the first of a frame can be read all can. */
+static bool is_there(struct arena *a, pfn_t pfn)
+{
+	struct page page;
+
+	return pfn % STRUCTS_PER_FRAME != 0 || mm_page_peek(&a->mm, pfn, &page);
+}
+
+/*
+ * Frames of a block that has struct pages of its own. Returns how many are not as they should be.
+ */
+static u64 check_block(struct arena *a, u32 index)
+{
+	u64 wrong = 0;
+
+	for (pfn_t pfn = block_pfn(index); pfn < block_pfn(index + 1); pfn++) {
+		if (!is_there(a, pfn))
+			return wrong + BLOCK_FRAMES;
+		if (!is_right(a, pfn, pfn_page(&a->mm, pfn)) && wrong++ == 0)
+			test_fail(__FILE__, __LINE__, "frame %llx: flags %x refcount %u zone %u",
+				  (pfn - block_pfn(arena_block(a))), pfn_page(&a->mm, pfn)->flags,
+				  pfn_page(&a->mm, pfn)->refcount, pfn_page(&a->mm, pfn)->zone);
+	}
+	return wrong;
 }
 
 static void check_all(struct arena *a)
 {
-	const pfn_t first = a->start >> PAGE_SHIFT;
 	u64 seen = 0, wrong = 0;
 
-	for (pfn_t pfn = first; pfn < first + a->options.bytes / PAGE_SIZE; pfn++) {
-		const struct block *block = block_of(&a->mm, pfn);
-		struct page page;
+	for (u32 index = arena_block(a); index < arena_block(a) + (a->options.bytes >> BLOCK_SHIFT);
+	     index++) {
+		const enum block_state state = block_look_at(&a->mm, index).state;
 
-		if (block_look(block).state != BLOCK_FULL && block_look(block).state != BLOCK_RESERVED)
+		if (state != BLOCK_FULL && state != BLOCK_RESERVED)
 			continue;
 		seen++;
-		if (!mm_page_peek(&a->mm, pfn, &page)) {
-			wrong++;
-			continue;
-		}
-		if (!is_right(a, pfn, pfn_page(&a->mm, pfn)) && wrong++ == 0)
-			test_fail(__FILE__, __LINE__, "frame %llx: flags %x refcount %u zone %u", (unsigned long long)(pfn - first),
-				  page.flags, page.refcount, page.zone);
+		wrong += check_block(a, index);
 	}
 	EXPECT_EQ(wrong, 0);
 	EXPECT(seen > 0);
@@ -108,18 +133,23 @@ static void use_all(struct arena *a)
 	pcp_drain_all(&a->mm);
 }
 
-/* A hole and a firmware range off the block grid, boot memory, a node border inside a block, RAM that ends inside one. */
+/*
+ * A hole and a firmware range off the block grid, boot memory, a node border inside a block, RAM
+ * that ends inside one.
+ */
 static void over_garbage(unsigned way)
 {
 	static struct memmap_opened opened[ARENA_NODES_MAX * 2];
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2, .skew = MIB(3), .short_by = KIB(100),
-				       .hole = {{MIB(168) + KIB(12), MIB(5)}}, .firmware = {{MIB(60) + KIB(4), KIB(20)}},
+				       .hole = {{MIB(168) + KIB(12), MIB(5)}},
+				       .firmware = {{MIB(60) + KIB(4), KIB(20)}},
 				       .boot = {{MIB(70), MIB(2)}});
 
 	if (!a)
 		return;
 	spoil_arena(a);
-	memmap_open_all(&a->mm, &memmap_ways[way], (struct memmap_threads){.value = 100, .percent = true}, opened);
+	memmap_open_all(&a->mm, &memmap_ways[way],
+			(struct memmap_threads){.value = 100, .percent = true}, opened);
 	check_all(a);
 	use_all(a);
 	check_all(a);
@@ -160,8 +190,8 @@ static void relieve(struct node *node, const u64 reserved[META_KINDS])
 }
 
 /*
- * The only free memory is one GiB in one piece and one block: the block becomes META, the GiB is split down to one page. With
- * not even that block it is refused, and nothing has changed.
+ * The only free memory is one GiB in one piece and one block: the block becomes META, the GiB is
+ * split down to one page. With not even that block it is refused, and nothing has changed.
  */
 TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides)
 {
@@ -185,7 +215,8 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
 	relieve(&a->mm.node[0], reserved);
 	REQUIRE(page);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER) - BLOCK_FRAMES);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE],
+		  order_pages(GIGA_ORDER) - BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	EXPECT(arena_accounted(a));

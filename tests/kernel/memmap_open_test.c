@@ -1,33 +1,45 @@
 /*
- * When struct pages are made, and by how many CPUs, must not show in them. Arenas with what is awkward: firmware and boot
- * ranges, a hole that ends inside a page's block, a node border inside a block, RAM that ends inside one.
+ * When struct pages are made, and by how many CPUs, must not show in them. Arenas with what is
+ * awkward: firmware and boot ranges, a hole that ends inside a page's block, a node border inside a
+ * block, RAM that ends inside one.
  *
  *   0    60M        70M        168M  173M       half + 3M                    end - 100K
  *   [META|firmware| |boot|     |hole|    node 0 |META      node 1            |
  *
- * Sections with META or firmware are open from the start; the others are what a style and a number of threads open.
- * Compared are the fields that say what a page is (head_mask, flags, order, zone, refcount); list links are addresses.
+ * Sections with META or firmware are open from the start; the others are what a style and a number
+ * of threads open. Compared are the fields that say what a page is (head_mask, flags, order, zone,
+ * refcount); list links are addresses.
  */
-#include "mm/memmap_open.h"
+#include "mm/zone/memmap_open.h"
 
 #include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/cpumask.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/account.h"
-#include "mm/hvo.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/cpumask.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/section_close.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 
-enum { FIELDS_SIZE = 16, PIECE_ORDER = BLOCK_ORDER, PIECES = 2, ATTEMPTS = 20, PATIENCE_S = 5, IN_HAND_MS = 5 };
+enum {
+	FIELDS_SIZE = 16,
+	PIECE_ORDER = BLOCK_ORDER,
+	PIECES = 2,
+	ATTEMPTS = 20,
+	PATIENCE_S = 5,
+	IN_HAND_MS = 5
+};
 
 #define PER_PIECE ((PAGE_SIZE << PIECE_ORDER) / FIELDS_SIZE)
 
@@ -62,7 +74,8 @@ static struct fields fields_of(struct arena *a, u64 i)
 		return (struct fields){.flags = ABSENT};
 	if (!(page.flags & (PAGE_BUDDY | PAGE_COMPOUND | PAGE_TAIL)))
 		page.order = 0; /* says something only where a chunk or a larger page begins */
-	page.flags &= (u16)~PAGE_PCP; /* left from when a CPU held it; inside a chunk it says nothing */
+	/* left from when a CPU held it; inside a chunk it says nothing */
+	page.flags &= (u16)~PAGE_PCP;
 	return (struct fields){page.head_mask, page.flags, page.order, page.zone, page.refcount};
 }
 
@@ -77,7 +90,8 @@ static void picture_drop(struct picture *picture)
 /* False if this machine has no memory for it. */
 static bool picture_take(struct picture *picture, struct arena *a)
 {
-	*picture = (struct picture){.frames = a->options.bytes / PAGE_SIZE, .usage = arena_usage(a)};
+	*picture =
+		(struct picture){.frames = a->options.bytes / PAGE_SIZE, .usage = arena_usage(a)};
 	for (unsigned i = 0; i < DIV_ROUND_UP(picture->frames, PER_PIECE); i++) {
 		picture->piece[i] = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE);
 		if (!picture->piece[i]) {
@@ -92,7 +106,10 @@ static bool picture_take(struct picture *picture, struct arena *a)
 	return true;
 }
 
-/* Pages that differ, of those that exist in both; the first is shown. `compared` counts the pages looked at. */
+/*
+ * Pages that differ, of those that exist in both; the first is shown. `compared` counts the pages
+ * looked at.
+ */
 static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *compared)
 {
 	u64 different = 0;
@@ -107,10 +124,10 @@ static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *
 		if (memcmp(want, &have, sizeof(have)) == 0 || different++)
 			continue;
 		test_fail(__FILE__, __LINE__,
-			  "frame %llu: mask %llx flags %x order %u zone %u ref %u; serial: %llx %x %u %u %u",
-			  (unsigned long long)i, (unsigned long long)have.head_mask, have.flags, have.order, have.zone,
-			  have.refcount, (unsigned long long)want->head_mask, want->flags, want->order, want->zone,
-			  want->refcount);
+			  "frame %llu: mask %llx flags %x order %u zone %u ref %u; serial: %llx %x "
+			  "%u %u %u",
+			  i, have.head_mask, have.flags, have.order, have.zone, have.refcount,
+			  want->head_mask, want->flags, want->order, want->zone, want->refcount);
 	}
 	return different;
 }
@@ -124,9 +141,9 @@ static u64 arena_bytes(void)
 /* `nodes`: each has sections of its own; of 512 MiB, two have one each that is not open yet. */
 static struct arena *borrow_awkward(node_t nodes)
 {
-	return arena_borrow(arena_bytes(), .nodes = nodes, .skew = nodes > 1 ? MIB(3) : 0, .short_by = KIB(100),
-			    .hole = {{MIB(168) + KIB(12), MIB(5)}}, .firmware = {{MIB(60) + KIB(4), KIB(20)}},
-			    .boot = {{MIB(70), MIB(2)}});
+	return arena_borrow(arena_bytes(), .nodes = nodes, .skew = nodes > 1 ? MIB(3) : 0,
+			    .short_by = KIB(100), .hole = {{MIB(168) + KIB(12), MIB(5)}},
+			    .firmware = {{MIB(60) + KIB(4), KIB(20)}}, .boot = {{MIB(70), MIB(2)}});
 }
 
 /* What opening all of it took, by node. */
@@ -136,7 +153,8 @@ static void open_all(struct arena *a, unsigned way, unsigned threads)
 {
 	u64 sections = 0;
 
-	memmap_open_all(&a->mm, &memmap_ways[way], (struct memmap_threads){.value = threads}, opened_last);
+	memmap_open_all(&a->mm, &memmap_ways[way], (struct memmap_threads){.value = threads},
+			opened_last);
 	for (node_t n = 0; n < a->mm.nodes; n++)
 		sections += opened_last[n].sections;
 	EXPECT_EQ(arena_usage(a).unopened, 0);
@@ -185,8 +203,9 @@ static unsigned node_cpus(node_t node)
 }
 
 /*
- * Opening a section takes a millisecond, waking a helper too: the caller would open all. So a third CPU keeps the lock of the node's META,
- * which every opening needs, until another of the node's CPUs is at work, and long enough for that one to have a section in hand.
+ * Opening a section takes a millisecond, waking a helper too: the caller would open all. So a third
+ * CPU keeps the lock of the node's META, which every opening needs, until another of the node's
+ * CPUs is at work, and long enough for that one to have a section in hand.
  */
 struct keeper {
 	struct spinlock *lock;
@@ -209,7 +228,8 @@ static void keep_shut(void *arg)
 	atomic_store_release(&k->shut, 1);
 	while (!k->met && clock_ns() < until) {
 		cpumask_foreach(cpu, &cpus_online)
-			k->met |= cpu != cpu_id() && cpu_data(cpu)->node == k->node && at_work(cpu_data(cpu));
+			k->met |= cpu != cpu_id() && cpu_data(cpu)->node == k->node &&
+				  at_work(cpu_data(cpu));
 		cpu_relax();
 	}
 	clock_delay_ns(IN_HAND_MS * NS_PER_MS);
@@ -224,7 +244,8 @@ static cpu_t find_keeper(void)
 
 	cpumask_foreach(cpu, &cpus_online)
 		last = cpu;
-	return last != cpu_id() && node_cpus(node) > 1u + (cpu_data(last)->node == node) ? last : CPU_NONE;
+	return last != cpu_id() && node_cpus(node) > 1u + (cpu_data(last)->node == node) ? last
+											 : CPU_NONE;
 }
 
 /* Threads of the job that had most. */
@@ -284,7 +305,10 @@ static void check_same(const struct picture *serial, unsigned way, unsigned thre
 	arena_return(a);
 }
 
-/* Serially, then in each other way that makes them at once, by 1, 2, 3 ... threads. Every job has two sections to share out. */
+/*
+ * Serially, then in each other way that makes them at once, by 1, 2, 3 ... threads. Every job has
+ * two sections to share out.
+ */
 static void check_any_number(node_t nodes)
 {
 	const unsigned online = cpumask_weight(&cpus_online);
@@ -333,7 +357,10 @@ TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
 	}
 }
 
-/* Lazily, then used once: the struct pages of all blocks that are FULL, against those made at once and used likewise. */
+/*
+ * Lazily, then used once: the struct pages of all blocks that are FULL, against those made at once
+ * and used likewise.
+ */
 TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 {
 	struct arena *a = borrow_opened(WAY_EAGER);
@@ -358,7 +385,8 @@ TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 	use_every_page(a);
 	EXPECT_EQ(blocks_in(a, BLOCK_BARE), 0);
 	full = blocks_in(a, BLOCK_FULL);
-	EXPECT(full + blocks_in(a, BLOCK_META) + blocks_in(a, BLOCK_RESERVED) + blocks_in(a, BLOCK_ABSENT) ==
+	EXPECT(full + blocks_in(a, BLOCK_META) + blocks_in(a, BLOCK_RESERVED) +
+		       blocks_in(a, BLOCK_ABSENT) ==
 	       a->options.bytes >> BLOCK_SHIFT);
 	EXPECT_EQ(picture_compare(&serial, a, &compared), 0);
 	EXPECT(full > serial.frames / BLOCK_FRAMES * 9 / 10);
@@ -380,11 +408,15 @@ static const struct memmap_opened *open_machine(unsigned threads)
 	static struct memmap_opened opened[ZONES_MAX];
 
 	sections_close_all(&mm_kernel);
-	memmap_open_all(&mm_kernel, &memmap_ways[WAY_PARALLEL], (struct memmap_threads){.value = threads}, opened);
+	memmap_open_all(&mm_kernel, &memmap_ways[WAY_PARALLEL],
+			(struct memmap_threads){.value = threads}, opened);
 	return opened;
 }
 
-/* Two, if a node has four chunks for each: more than two may find the host has no CPU for them before all is done. */
+/*
+ * Two, if a node has four chunks for each: more than two may find the host has no CPU for them
+ * before all is done.
+ */
 static unsigned threads_with_chunks(const struct memmap_opened *opened)
 {
 	u64 threads = 0;
@@ -398,14 +430,16 @@ static unsigned threads_with_chunks(const struct memmap_opened *opened)
 static bool all_took_part(const struct memmap_opened *opened, unsigned threads)
 {
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
-		if (opened[n].threads == threads && opened[n].chunks_min > 0 && opened[n].chunks_max < opened[n].sections)
+		if (opened[n].threads == threads && opened[n].chunks_min > 0 &&
+		    opened[n].chunks_max < opened[n].sections)
 			return true;
 	return false;
 }
 
 /*
- * With four chunks a thread there is one for everybody who comes. A helper that the host does not run until all is done had
- * none available: hence several attempts, of which one must find everybody at work.
+ * With four chunks a thread there is one for everybody who comes. A helper that the host does not
+ * run until all is done had none available: hence several attempts, of which one must find
+ * everybody at work.
  */
 TEST(mm_memmap_open, every_helper_takes_a_chunk)
 {
@@ -432,8 +466,9 @@ static void check_share(struct arena *a, u64 before, const char *what)
 	const u64 bytes = arena_usage(a).memmap_bytes - before, ram = a->options.phantom;
 
 	if (bytes == 0 || bytes * 400 > ram)
-		test_fail(__FILE__, __LINE__, "%s: %llu bytes of memmap for %llu MiB, over 0.25%% or nothing", what,
-			  (unsigned long long)bytes, (unsigned long long)(ram >> 20));
+		test_fail(__FILE__, __LINE__,
+			  "%s: %llu bytes of memmap for %llu MiB, over 0.25%% or nothing", what,
+			  bytes, (ram >> 20));
 }
 
 TEST(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent)

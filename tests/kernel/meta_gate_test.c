@@ -1,19 +1,19 @@
 /*
- * Gated frames: each waits for its own generation, whatever else of its block is gated; many CPUs that gate and settle at once get
- * their frames back, and share their rounds.
+ * Gated frames: each waits for its own generation, whatever else of its block is gated; many CPUs
+ * that gate and settle at once get their frames back, and share their rounds.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/meta.h"
-#include "mm/meta_grow.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/meta.h"
+#include "mm/zone/meta_grow.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
@@ -66,7 +66,10 @@ TEST(mm_gate, a_late_frame_holds_no_early_one_up)
 	arena_return(a);
 }
 
-/* Tags come from many CPUs, in no order: a frame that comes late with a low tag is late, never early. */
+/*
+ * Tags come from many CPUs, in no order: a frame that comes late with a low tag is late, never
+ * early.
+ */
 TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -88,7 +91,10 @@ TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
 	arena_return(a);
 }
 
-/* More generations than a block has lots: none of its frames is free early, and the earliest are not late. */
+/*
+ * More generations than a block has lots: none of its frames is free early, and the earliest are
+ * not late.
+ */
 TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -115,7 +121,10 @@ TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_fo
 	arena_return(a);
 }
 
-/* Closing a section takes a block out of META whose frames are gated: nothing of it may stay in the queue. */
+/*
+ * Closing a section takes a block out of META whose frames are gated: nothing of it may stay in the
+ * queue.
+ */
 TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -167,7 +176,10 @@ static void recycle(void *arg)
 	}
 }
 
-/* Each CPU needs 8 frames, and there are 8 for each and 8 more: what is not free or in use is gated. */
+/*
+ * Each CPU needs 8 frames, and there are 8 for each and 8 more: what is not free or in use is
+ * gated.
+ */
 TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 {
 	struct recycling r = {.a = arena_borrow(MIB(16)), .until = provoke_begin()};
@@ -183,7 +195,7 @@ TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 	before = rounds_so_far();
 	cpus_run_together(recycle, &r);
 	EXPECT_EQ(r.refused, 0);
-	print("  # %u turns, %llu rounds\n", r.turns, (unsigned long long)(rounds_so_far() - before));
+	print("  # %u turns, %llu rounds\n", r.turns, (rounds_so_far() - before));
 	meta_flush_gated(&r.a->mm.node[0]);
 	EXPECT_EQ(arena_usage(r.a).gated, 0);
 	famine_end(&famine);
@@ -246,15 +258,16 @@ static u32 start_settlers(struct settling *s, u32 count)
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, &cpus_online) {
-		if (started < count && cpu != cpu_id() && work_done(cpu) && work_start(cpu, settle, s) == 0)
+		if (started < count && cpu != cpu_id() && work_done(cpu) &&
+		    work_start(cpu, settle, s) == 0)
 			started++;
 	}
 	return started;
 }
 
 /*
- * This CPU passes nothing, so a round that one CPU has started cannot end. The others gate frames that it is too early for, and
- * settle. They start one round together.
+ * This CPU passes nothing, so a round that one CPU has started cannot end. The others gate frames
+ * that it is too early for, and settle. They start one round together.
  */
 TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 {
@@ -281,7 +294,8 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 	settlers = start_settlers(&s, SETTLERS_MAX - 1);
 	wait_for_gaters(&s, settlers);
 	atomic_store_release(&s.go, 1);
-	rounds_reach(before + 1 + settlers, PATIENCE_MS * NS_PER_MS); /* as many as there would be if each started its own */
+	/* as many as there would be if each started its own */
+	rounds_reach(before + 1 + settlers, PATIENCE_MS * NS_PER_MS);
 	irq_restore(flags);
 
 	cpumask_foreach(cpu, &cpus_online) {
@@ -290,7 +304,7 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 	}
 	EXPECT(full_rounds() - before <= 2);
 	EXPECT_EQ(settlers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)SETTLERS_MAX - 1));
-	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, (unsigned long long)(full_rounds() - before));
+	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, (full_rounds() - before));
 	for (u32 i = settlers; i < SETTLERS_MAX - 1; i++, skipped++)
 		meta_give(&s.a->mm, s.frame[i], 0);
 	EXPECT_EQ(settlers + skipped, SETTLERS_MAX - 1);

@@ -1,23 +1,26 @@
 /*
- * META in need of everything at once: blocks, sections to find them in, descriptors for them; asked by one CPU, by all, and with each
- * step failing.
+ * META in need of everything at once: blocks, sections to find them in, descriptors for them; asked
+ * by one CPU, by all, and with each step failing.
  */
-#include "mm/meta_grow.h"
+#include "mm/zone/meta_grow.h"
 
 #include <arch/atomic.h>
 
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/meta.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/meta.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-enum { FAULTS_MAX = 200, ALL_OF_A_SECTION = (SECTION_BLOCKS + 1) * BLOCK_FRAMES,
-       NEARLY_ALL = (SECTION_BLOCKS - 2) * BLOCK_FRAMES };
+enum {
+	FAULTS_MAX = 200,
+	ALL_OF_A_SECTION = (SECTION_BLOCKS + 1) * BLOCK_FRAMES,
+	NEARLY_ALL = (SECTION_BLOCKS - 2) * BLOCK_FRAMES
+};
 
 /* A section whose blocks become META, and one that has to be opened for more. */
 static struct arena *borrow_two_sections(struct node **node)
@@ -44,7 +47,8 @@ TEST(mm_meta, it_opens_a_section_at_the_far_end_when_it_needs_more)
 	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
 	EXPECT(node->meta.blocks > SECTION_BLOCKS);
 	EXPECT_EQ(section_state(&a->mm, far), SECTION_OPEN);
-	EXPECT(block_type(block_at(&a->mm, last)) == MIGRATE_UNMOVABLE); /* what is left there is for what cannot move either */
+	/* what is left there is for what cannot move either */
+	EXPECT(block_type(block_at(&a->mm, last)) == MIGRATE_UNMOVABLE);
 	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
 	meta_settle(node);
 	EXPECT(node->meta.blocks < 4);
@@ -63,7 +67,8 @@ TEST(mm_meta, more_than_there_is_memory_for_is_refused_and_nothing_kept)
 	EXPECT_EQ(node->meta.reserved[META_LONG], 0);
 	meta_settle(node);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0); /* less can be had after it as before */
+	/* less can be had after it as before */
+	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
 	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
 	arena_return(a);
 }
@@ -107,7 +112,10 @@ static void show_spares(struct node *node, struct meta_block *hidden)
 	*last = hidden;
 }
 
-/* No descriptor is left and none can be had: neither META nor a mapped section gets the block, which goes back whole. */
+/*
+ * No descriptor is left and none can be had: neither META nor a mapped section gets the block,
+ * which goes back whole.
+ */
 TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 {
 	struct node *node;
@@ -122,11 +130,13 @@ TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 	before = arena_usage(a);
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT_EQ(meta_grow(node, META_TAILS, BLOCK_FRAMES), -ENOMEM);
-	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), -ENOMEM);
+	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED),
+		  -ENOMEM);
 	fail_disarm(&a->mm.fail);
 	EXPECT_EQ(arena_usage(a).meta, before.meta);
 	EXPECT_EQ(arena_usage(a).free + arena_usage(a).unopened, before.free + before.unopened);
-	EXPECT_EQ(meta_grow(node, META_TAILS, BLOCK_FRAMES), 0); /* a frame of descriptors is made */
+	/* a frame of descriptors is made */
+	EXPECT_EQ(meta_grow(node, META_TAILS, BLOCK_FRAMES), 0);
 	EXPECT(node->meta.spare);
 	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), 0);
 	EXPECT(spare);
@@ -172,10 +182,11 @@ TEST(mm_meta, cpus_that_need_more_at_once_get_it)
 
 /*
  *   section   0         1         2         3
- *             [A        |A   |B   |B        |B   |A   ]      A's META is in section 0, B's in section 2
+ *             [A        |A   |B   |B        |B   |A   ]   META: A's in section 0, B's in section 2
  *   META of    A         A         B         B               pays
  *
- * Both nodes have used up META and all that is open. To grow, A opens section 3, for which B pays, and B section 1, for which A pays.
+ * Both nodes have used up META and all that is open. To grow, A opens section 3, for which B pays,
+ * and B section 1, for which A pays.
  */
 struct needy {
 	struct arena *a;
@@ -214,7 +225,8 @@ static bool borrow_needy(struct needy *n)
 {
 	u64 first;
 
-	n->a = arena_borrow(MIB(512), .nodes = 2, .skew = -MIB(64), .again = MIB(64), .meta_at = MIB(64));
+	n->a = arena_borrow(MIB(512), .nodes = 2, .skew = -MIB(64), .again = MIB(64),
+			    .meta_at = MIB(64));
 	if (!n->a)
 		return false;
 	first = arena_block(n->a) / SECTION_BLOCKS;
@@ -258,7 +270,10 @@ static void grow_one(void *arg)
 	g->err = meta_grow(g->node, META_LONG, 1);
 }
 
-/* This CPU grows B. The other one, which grows A and needs B, must not hold A while it waits, and must get what B has afterwards. */
+/*
+ * This CPU grows B. The other one, which grows A and needs B, must not hold A while it waits, and
+ * must get what B has afterwards.
+ */
 TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 {
 	static struct needy n;
@@ -276,7 +291,8 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 	atomic_store_release(&n.node[1]->meta.growing, cpu_id() + 1);
 	REQUIRE(work_start(cpu, grow_one, &g) == 0);
 	wait = wait_begin(WAIT_OPENING, "a CPU to wait for growth");
-	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun && !work_done(cpu))
+	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun &&
+	       !work_done(cpu))
 		wait_spin(&wait, cpu);
 	EXPECT_EQ(atomic_load_relaxed(&n.node[0]->meta.growing), 0);
 	EXPECT(!work_done(cpu));
@@ -304,7 +320,8 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 	cpu_t cpu[2];
 
 	cpu[0] = cpus_find_other();
-	for (cpu[1] = cpu[0] + 1; cpu[0] != CPU_NONE && cpu[1] < cpu_count && (cpu[1] == cpu_id() || !work_done(cpu[1]));)
+	for (cpu[1] = cpu[0] + 1; cpu[0] != CPU_NONE && cpu[1] < cpu_count &&
+				  (cpu[1] == cpu_id() || !work_done(cpu[1]));)
 		cpu[1]++;
 	if (cpu[0] == CPU_NONE || cpu[1] >= cpu_count)
 		SKIP("needs three CPUs");
@@ -324,7 +341,10 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 	return_needy(&n);
 }
 
-/* The first node has one frame left, and a second section of which 1 MiB is RAM: nothing in it can become META. */
+/*
+ * The first node has one frame left, and a second section of which 1 MiB is RAM: nothing in it can
+ * become META.
+ */
 TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
 {
 	static struct needy n;

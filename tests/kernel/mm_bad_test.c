@@ -1,15 +1,19 @@
 /*
- * Bad frames: whatever they are when they are named, free in any form or in use in any form, they end up out of use and counted.
+ * Bad frames: whatever they are when they are named, free in any form or in use in any form, they
+ * end up out of use and counted.
  */
-#include "mm/bad_frames.h"
+#include "mm/contig/bad_frames.h"
 
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/transit.h"
-#include "mm/page_check.h"
-#include "mm/pcp.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/contig/bad_ram.h"
+#include "mm/contig/bad_report.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 
@@ -46,7 +50,8 @@ TEST(mm_bad, badram_names_frames_and_ranges)
 
 TEST(mm_bad, nonsense_in_badram_is_refused)
 {
-	static const char *const bad[] = {"x", "1M+", "1M+0", "1M-2M", "1M;2M", ",", "1M,,2M", "+4K"};
+	static const char *const bad[] = {"x",     "1M+", "1M+0",   "1M-2M",
+					  "1M;2M", ",",   "1M,,2M", "+4K"};
 	struct ranges r = {.count = 0};
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
@@ -64,7 +69,10 @@ static struct page *alloc(struct arena *a, unsigned order, node_t node)
 	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, node);
 }
 
-/* Take all of a node's memory, large pieces first, and see that the frame is not among it; give it back. */
+/*
+ * Take all of a node's memory, large pieces first, and see that the frame is not among it; give it
+ * back.
+ */
 static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
 {
 	static const u8 orders[] = {8, 5, 2, 0};
@@ -98,7 +106,8 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 
 TEST(mm_bad, frames_named_at_boot_are_nobodys)
 {
-	struct arena *a = arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}});
+	struct arena *a =
+		arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}});
 	pfn_t pfn;
 
 	if (!a)
@@ -209,7 +218,7 @@ static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	if (exhaust) {
-		expect_never_given_out(a, 1, pfn); /* from the moment it is free */
+		expect_never_given_out(a, 1, pfn);             /* from the moment it is free */
 		hvo_huge_free_full(arena_phantom_zone(a), 64); /* frames for struct pages again */
 		meta_flush_gated(&a->mm.node[0]);
 	} else {
@@ -369,19 +378,21 @@ TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
 
 TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
 {
-	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}}, .firmware = {{MIB(11), KIB(8)}});
+	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
+				       .firmware = {{MIB(11), KIB(8)}});
 	pfn_t first;
 
 	if (!a)
 		return;
 	first = a->start >> PAGE_SHIFT;
-	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL);  /* a hole */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL); /* a hole */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* the firmware's */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(16) / PAGE_SIZE), -EINVAL); /* behind the end */
 	EXPECT_EQ(mm_mark_bad(&a->mm, ~0ULL >> PAGE_SHIFT), -EINVAL);
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + 5), -EBUSY); /* struct pages lie there */
-	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE + 2), 0); /* free, beside the firmware's */
+	/* free, beside the firmware's */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE + 2), 0);
 	EXPECT_EQ(arena_usage(a).bad, 1);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -447,7 +458,10 @@ TEST(mm_bad, a_reported_frame_in_use_is_out_once_it_is_freed)
 	arena_return(a);
 }
 
-/* More frames than can be noted: those that were are taken out, and the list is free for others again. */
+/*
+ * More frames than can be noted: those that were are taken out, and the list is free for others
+ * again.
+ */
 TEST(mm_bad, a_storm_of_reports_is_survived)
 {
 	enum { KNOWN = 40 };

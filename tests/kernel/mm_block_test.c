@@ -1,24 +1,28 @@
 /*
  * The block table: what may become what, and finding records.
  */
-#include "kernel/panic.h"
-#include "kernel/test.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/panic.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/block_state.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 
 /* The design's table once more, pair by pair, so that neither list can drift alone. */
 static const struct {
 	u8 from, to;
 } changes[] = {
-	{BLOCK_UNOPENED, BLOCK_ABSENT}, {BLOCK_UNOPENED, BLOCK_RESERVED}, {BLOCK_UNOPENED, BLOCK_BARE},
-	{BLOCK_UNOPENED, BLOCK_FULL},   {BLOCK_UNOPENED, BLOCK_META},     {BLOCK_BARE, BLOCK_HUGE},
-	{BLOCK_BARE, BLOCK_NOHEAD},     {BLOCK_BARE, BLOCK_FULL},         {BLOCK_BARE, BLOCK_META},
-	{BLOCK_BARE, BLOCK_UNOPENED},   {BLOCK_HUGE, BLOCK_BARE},         {BLOCK_HUGE, BLOCK_FULL},
-	{BLOCK_NOHEAD, BLOCK_BARE},     {BLOCK_NOHEAD, BLOCK_HUGE},       {BLOCK_FULL, BLOCK_HUGE},
-	{BLOCK_FULL, BLOCK_META},       {BLOCK_FULL, BLOCK_UNOPENED},     {BLOCK_META, BLOCK_BARE},
-	{BLOCK_META, BLOCK_FULL},       {BLOCK_META, BLOCK_UNOPENED},     {BLOCK_FULL, BLOCK_NOHEAD},
-	{BLOCK_NOHEAD, BLOCK_FULL},
+	{BLOCK_UNOPENED, BLOCK_ABSENT}, {BLOCK_UNOPENED, BLOCK_RESERVED},
+	{BLOCK_UNOPENED, BLOCK_BARE},   {BLOCK_UNOPENED, BLOCK_FULL},
+	{BLOCK_UNOPENED, BLOCK_META},   {BLOCK_BARE, BLOCK_HUGE},
+	{BLOCK_BARE, BLOCK_NOHEAD},     {BLOCK_BARE, BLOCK_FULL},
+	{BLOCK_BARE, BLOCK_META},       {BLOCK_BARE, BLOCK_UNOPENED},
+	{BLOCK_HUGE, BLOCK_BARE},       {BLOCK_HUGE, BLOCK_FULL},
+	{BLOCK_NOHEAD, BLOCK_BARE},     {BLOCK_NOHEAD, BLOCK_HUGE},
+	{BLOCK_FULL, BLOCK_HUGE},       {BLOCK_FULL, BLOCK_META},
+	{BLOCK_FULL, BLOCK_UNOPENED},   {BLOCK_META, BLOCK_BARE},
+	{BLOCK_META, BLOCK_FULL},       {BLOCK_META, BLOCK_UNOPENED},
+	{BLOCK_FULL, BLOCK_NOHEAD},     {BLOCK_NOHEAD, BLOCK_FULL},
 };
 
 static bool listed(unsigned from, unsigned to)
@@ -34,8 +38,9 @@ TEST(mm_block, only_listed_changes_are_legal)
 	for (unsigned from = 0; from <= BLOCK_STATES; from++)
 		for (unsigned to = 0; to <= BLOCK_STATES; to++)
 			if (block_change_legal(from, to) != listed(from, to))
-				test_fail(__FILE__, __LINE__, "%s to %s is %s", block_state_name(from),
-					  block_state_name(to), listed(from, to) ? "refused" : "allowed");
+				test_fail(__FILE__, __LINE__, "%s to %s is %s",
+					  block_state_name(from), block_state_name(to),
+					  listed(from, to) ? "refused" : "allowed");
 }
 
 TEST(mm_block, a_change_is_made_and_counted)
@@ -74,12 +79,14 @@ TEST(mm_block, records_exist_where_memory_was_opened)
 	EXPECT(block_at(&a->mm, phantom) == NULL); /* nothing of its GiB was opened */
 	EXPECT(section_open(&a->mm, phantom / SECTION_BLOCKS, SECTION_ON_DEMAND) == 0);
 	REQUIRE(block_at(&a->mm, phantom) != NULL);
-	EXPECT(block_at(&a->mm, phantom + gib_blocks - 1) == block_at(&a->mm, phantom) + gib_blocks - 1);
+	EXPECT(block_at(&a->mm, phantom + gib_blocks - 1) ==
+	       block_at(&a->mm, phantom) + gib_blocks - 1);
 	EXPECT_EQ(block_look_at(&a->mm, phantom + gib_blocks - 1).state, BLOCK_UNOPENED);
 	EXPECT(block_at(&a->mm, phantom + gib_blocks) == NULL);
 	EXPECT(block_at(&a->mm, phantom + 2 * gib_blocks) == NULL); /* above all memory */
 	EXPECT(block_at(&a->mm, (u32)(a->mm.first_gib * gib_blocks) - 1) == NULL);
-	EXPECT(block_of(&a->mm, block_pfn(phantom) + BLOCK_FRAMES - 1) == block_at(&a->mm, phantom));
+	EXPECT(block_of(&a->mm, block_pfn(phantom) + BLOCK_FRAMES - 1) ==
+	       block_at(&a->mm, phantom));
 	arena_return(a);
 }
 

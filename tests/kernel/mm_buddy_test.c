@@ -1,15 +1,17 @@
 /*
- * The buddy for whole blocks, orders 9..18: splitting, merging, and where merging stops. On phantom memory: block records
- * are all it needs.
+ * The buddy for whole blocks, orders 9..18: splitting, merging, and where merging stops. On phantom
+ * memory: block records are all it needs.
  */
-#include "mm/buddy.h"
+#include "mm/zone/buddy.h"
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "mm/memmap.h"
-#include "mm/migratetype.h"
-#include "mm/transit.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/memmap.h"
+#include "mm/zone/buddy_huge.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 
 /* Free runs of one order and class in a zone, of any type. */
@@ -77,7 +79,8 @@ TEST(mm_buddy, a_split_leaves_one_run_of_every_order_below)
 		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
 		for (unsigned below = BLOCK_ORDER; below < GIGA_ORDER; below++)
 			EXPECT_EQ(runs_of(zone, FREE_BARE, below), below >= order);
-		EXPECT_EQ(zone->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER) - order_pages(order));
+		EXPECT_EQ(zone->free_class[FREE_BARE],
+			  2 * order_pages(GIGA_ORDER) - order_pages(order));
 		give(zone, index, order);
 		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
 	}
@@ -224,21 +227,26 @@ TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
 		EXPECT_EQ(list[(places.base + gib) % HUGE_PLACES] / GIB_BLOCKS, places.base + gib);
 	EXPECT_EQ(runs_of(places.zone, FREE_HUGE, BLOCK_ORDER), 2 * GIB_BLOCKS);
 	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu >= HUGE_PLACES || cpu == cpu_id() || work_start(cpu, take_huge_and_give, &places) < 0)
+		if (cpu >= HUGE_PLACES || cpu == cpu_id() ||
+		    work_start(cpu, take_huge_and_give, &places) < 0)
 			continue;
 		work_wait(cpu, 0);
 		asked++;
 	}
 	take_huge_and_give(&places);
 	if (asked == HUGE_PLACES - 1)
-		EXPECT_EQ(places.seen, 3); /* whoever's place is the second GiB's does not ask the first */
+		/* whoever's place is the second GiB's does not ask the first */
+		EXPECT_EQ(places.seen, 3);
 	else
 		EXPECT(places.seen != 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* Retyped while nobody had them listed, as a CPU's pages may be: each goes to the list of what it is now. */
+/*
+ * Retyped while nobody had them listed, as a CPU's pages may be: each goes to the list of what it
+ * is now.
+ */
 TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 {
 	enum { MANY = 24 };
@@ -289,7 +297,8 @@ TEST(mm_buddy, merging_stops_at_a_zone_border)
 
 TEST(mm_buddy, a_border_off_the_section_grid_is_respected)
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2, .phantom_skew = MIB(2) + KIB(4));
+	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2,
+				       .phantom_skew = MIB(2) + KIB(4));
 	const u64 half = order_pages(GIGA_ORDER - 1);
 
 	if (!a)
@@ -297,7 +306,8 @@ TEST(mm_buddy, a_border_off_the_section_grid_is_respected)
 	arena_open_all(a);
 	EXPECT_EQ(arena_zone(a, 1)->free_class[FREE_BARE], half + BLOCK_FRAMES);
 	EXPECT_EQ(arena_zone(a, 2)->free_class[FREE_BARE], half - 2 * BLOCK_FRAMES);
-	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state, BLOCK_RESERVED);
+	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state,
+		  BLOCK_RESERVED);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -317,7 +327,8 @@ TEST(mm_buddy, max_order_lowered_splits_and_raised_merges)
 	EXPECT_EQ(take(zone, 11), BLOCK_NONE);
 	index = take(zone, BLOCK_ORDER);
 	give(zone, index, BLOCK_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10)); /* no further than it may */
+	/* no further than it may */
+	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
 	EXPECT(arena_accounted(a));
 	buddy_set_max_order(&a->mm, 14);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, 14), 2 * order_pages(GIGA_ORDER - 14));
@@ -337,7 +348,8 @@ TEST(mm_buddy, a_block_finds_the_run_it_lies_in)
 		return;
 	zone = arena_phantom_zone(a);
 	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 512), arena_phantom_block(a) + 512);
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 512),
+		  arena_phantom_block(a) + 512);
 	index = take(zone, BLOCK_ORDER);
 	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
 	EXPECT_EQ(buddy_find_run(&a->mm, index + 1), index + 1);

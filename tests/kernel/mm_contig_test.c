@@ -1,18 +1,22 @@
 /*
  * Contiguous ranges: emptied with everything that was in them intact, or left as they were.
  */
-#include "mm/contig.h"
+#include "mm/contig/contig.h"
 
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/isolate.h"
-#include "mm/migratetype.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_move.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
@@ -40,7 +44,9 @@ static bool nothing_isolated(struct arena *a)
 	return true;
 }
 
-/* Small movable pages all over the first blocks of an arena: a sixteenth of what was taken stays. */
+/*
+ * Small movable pages all over the first blocks of an arena: a sixteenth of what was taken stays.
+ */
 static bool scatter(struct arena *a, u64 pages)
 {
 	static struct page *page[HOLDER_SLOTS * 4];
@@ -69,14 +75,16 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
 	EXPECT(inside > 0);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
-	EXPECT_EQ(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES), 0);
+	EXPECT_EQ(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES),
+		  0);
 	EXPECT(holder.moved >= inside);
 	EXPECT(holder_intact(&holder));
 	for (u64 i = 0; i < RANGE * BLOCK_FRAMES; i++) {
 		struct page *page = pfn_page(&a->mm, range_start(a) + i);
 
 		if (page->refcount != 1 || page_head(page) != page || page_order(page) != 0)
-			test_fail(__FILE__, __LINE__, "frame %llu of the range is no single page", (unsigned long long)i);
+			test_fail(__FILE__, __LINE__, "frame %llu of the range is no single page",
+				  i);
 		memset(phys_to_virt((range_start(a) + i) << PAGE_SHIFT), 0xee, PAGE_SIZE);
 	}
 	EXPECT(holder_intact(&holder));
@@ -95,7 +103,10 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	arena_return(a);
 }
 
-/* One page of each order, each in a range that is emptied: it arrives with all its bytes and its three private words. */
+/*
+ * One page of each order, each in a range that is emptied: it arrives with all its bytes and its
+ * three private words.
+ */
 TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
 {
 	struct arena *a = arena_borrow(MIB(32));
@@ -134,13 +145,22 @@ TEST(mm_contig, impossible_ranges_are_refused)
 		return;
 	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES + 1), (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
+		  (u64)-EINVAL);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES + 1),
+		  (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, 0, BLOCK_FRAMES), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ~0ULL - BLOCK_FRAMES + 1, BLOCK_FRAMES), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(14) / PAGE_SIZE, MIB(2) / PAGE_SIZE * 4), (u64)-EINVAL); /* two zones */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE), (u64)-EINVAL); /* a hole */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);			 /* META */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ~0ULL - BLOCK_FRAMES + 1, BLOCK_FRAMES),
+		  (u64)-EINVAL);
+	/* two zones */
+	EXPECT_EQ(
+		mm_contig_alloc_range(&a->mm, first + MIB(14) / PAGE_SIZE, MIB(2) / PAGE_SIZE * 4),
+		(u64)-EINVAL);
+	/* a hole */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE),
+		  (u64)-EINVAL);
+	/* META */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
@@ -180,13 +200,18 @@ TEST(mm_contig, a_page_without_a_mover_stays)
 		return;
 	page = mm_page_alloc(&a->mm, 4, USE_MOVABLE, PAGE_NODE, 0);
 	REQUIRE(page);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ALIGN_DOWN(page_to_pfn(page), BLOCK_FRAMES), BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ALIGN_DOWN(page_to_pfn(page), BLOCK_FRAMES),
+					BLOCK_FRAMES),
+		  (u64)-EBUSY);
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* One run with one failure, in an arena of its own: what an earlier one moved would be in nobody's way. True if it was met. */
+/*
+ * One run with one failure, in an arena of its own: what an earlier one moved would be in nobody's
+ * way. True if it was met.
+ */
 static bool empty_with_fault(struct arena *a, u32 fault)
 {
 	const u64 in_use = arena_usage(a).in_use;
@@ -251,7 +276,8 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	REQUIRE(used && holder_adopt(&holder, used));
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
-	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats) == 0);
+	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1,
+				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
 	pool_expect_consistent(&a->pool);
@@ -262,7 +288,8 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 
 	first = block_pfn(a->pool.node[0].free.head);
 	stats = (struct contig_stats){0};
-	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1, MIGRATE_MOVE_GIGA, &stats) == 0);
+	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1,
+				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, 0); /* nothing to copy */
 	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
 	pool_expect_consistent(&a->pool);
@@ -294,7 +321,8 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	used = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(used);
 	index = (u32)(page_to_pfn(used) >> BLOCK_ORDER);
-	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY); /* by nobody who could */
+	/* by nobody who could */
+	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY);
 	REQUIRE(holder_adopt(&holder, used));
 	EXPECT_EQ(a->pool.node[1].surplus, 1);
 	while (count < ARRAY_LEN(full) &&
@@ -356,7 +384,9 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	while (holder_take(&holder, 5, 0)) /* movable pages go there when all else is full */
 		taken++;
 	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), (u64)-ENOMEM); /* no room elsewhere */
+	/* no room elsewhere */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES),
+		  (u64)-ENOMEM);
 	EXPECT(holder_intact(&holder));
 	EXPECT(arena_accounted(a));
 	for (u64 slot = 0; slot < taken / 2; slot++)
@@ -364,7 +394,8 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	EXPECT(holder_intact(&holder));
-	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA); /* the type outlives its use */
+	/* the type outlives its use */
+	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));

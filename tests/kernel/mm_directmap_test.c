@@ -1,16 +1,17 @@
 /*
- * The direct map, as the page tables have it: all RAM, nothing else, never executable, in the largest pages that fit.
+ * The direct map, as the page tables have it: all RAM, nothing else, never executable, in the
+ * largest pages that fit.
  */
-#include "mm/directmap.h"
+#include "mm/map/directmap.h"
 
 #include <arch/boot.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 #include <arch/pgtable.h>
 
-#include "kernel/test.h"
-#include "mm/memblock.h"
-#include "mm/pgtable.h"
+#include "kernel/run/test.h"
+#include "mm/map/memblock.h"
+#include "mm/map/pgtable.h"
 
 static virt_t mapped_at(phys_t phys)
 {
@@ -38,10 +39,13 @@ static bool is_ram(phys_t start, phys_t end)
 /* Size of the leaf that `phys` could have: all of it RAM and of one kind. */
 static enum pt_level largest_fitting(phys_t phys)
 {
-	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE; level--) {
-		const phys_t start = ALIGN_DOWN(phys, pt_level_size(level)), end = start + pt_level_size(level);
+	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE;
+	     level--) {
+		const phys_t start = ALIGN_DOWN(phys, pt_level_size(level)),
+			     end = start + pt_level_size(level);
 
-		if (is_ram(start, end) && (end <= image_start || start >= image_end || (start >= image_start && end <= image_end)))
+		if (is_ram(start, end) && (end <= image_start || start >= image_end ||
+					   (start >= image_start && end <= image_end)))
 			return level;
 	}
 	return PT_PAGE;
@@ -58,12 +62,14 @@ TEST(mm_directmap, ram_is_mapped_with_the_largest_pages_that_fit)
 		const struct memblock_range *range = &memblock_memory.range[i];
 
 		for (phys_t at = range->start; at < range->end; at += pt_level_size(level)) {
-			REQUIRE(pgtable_translate(pgtable_root(), mapped_at(at), &phys, &entry, &level));
+			REQUIRE(pgtable_translate(pgtable_root(), mapped_at(at), &phys, &entry,
+						  &level));
 			EXPECT_EQ(phys, at);
 			EXPECT(entry & PTE_NX);
 			EXPECT_EQ(pte_writable(entry), !read_only(at));
 			if (level != largest_fitting(at))
-				test_fail(__FILE__, __LINE__, "%llx is mapped at level %u", (unsigned long long)at, level);
+				test_fail(__FILE__, __LINE__, "%llx is mapped at level %u", at,
+					  level);
 			REQUIRE(!test_failed());
 		}
 	}
@@ -93,9 +99,11 @@ TEST(mm_directmap, holes_are_not_mapped)
 		const struct memblock_range *range = &memblock_memory.range[i];
 
 		if (range->start > last) {
-			EXPECT(!pgtable_translate(pgtable_root(), mapped_at(last), &phys, &entry, &level));
-			EXPECT(!pgtable_translate(pgtable_root(), mapped_at(range->start - PAGE_SIZE), &phys, &entry,
+			EXPECT(!pgtable_translate(pgtable_root(), mapped_at(last), &phys, &entry,
 						  &level));
+			EXPECT(!pgtable_translate(pgtable_root(),
+						  mapped_at(range->start - PAGE_SIZE), &phys,
+						  &entry, &level));
 		}
 		last = range->end;
 	}
@@ -105,7 +113,10 @@ TEST(mm_directmap, holes_are_not_mapped)
 
 #endif
 
-/* What was written through one address is read through it, at both ends of every range that is ours to read. */
+/*
+ * What was written through one address is read through it, at both ends of every range that is ours
+ * to read.
+ */
 TEST(mm_directmap, every_range_of_ram_answers)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++) {

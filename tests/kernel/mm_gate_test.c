@@ -1,21 +1,23 @@
 /*
- * Frames that backed tails, and CPUs that may still see them: nothing is reused before every CPU has passed.
+ * Frames that backed tails, and CPUs that may still see them: nothing is reused before every CPU
+ * has passed.
  *
- * The CPU that has not passed is the one that runs the case, with interrupts off and no mailbox served; another does the
- * conversion and waits for it in its round.
+ * The CPU that has not passed is the one that runs the case, with interrupts off and no mailbox
+ * served; another does the conversion and waits for it in its round.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/call.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/hvo.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/call.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -35,14 +37,16 @@ static bool take_full_block(struct conversion *c)
 	u32 index;
 
 	for (unsigned i = 0; i < 2; i++) {
-		halves[i] = mm_page_alloc(&c->a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, c->a->options.nodes);
+		halves[i] = mm_page_alloc(&c->a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE,
+					  c->a->options.nodes);
 		if (!halves[i])
 			return false;
 	}
 	mm_page_free(&c->a->mm, halves[0]);
 	mm_page_free(&c->a->mm, halves[1]);
 	c->list = BLOCK_LIST_INIT;
-	if (block_take(arena_phantom_zone(c->a), FREE_FULL, BLOCK_ORDER, 1, BLOCK_HUGE, &c->list) != 1)
+	if (block_take(arena_phantom_zone(c->a), FREE_FULL, BLOCK_ORDER, 1, BLOCK_HUGE, &c->list) !=
+	    1)
 		return false;
 	index = c->list.head;
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
@@ -141,15 +145,20 @@ struct stress {
 
 enum { STRESS_TURNS = 12 };
 
-/* Split a block, write every struct page, free it, make it huge, write the head: over and over, on all CPUs at once. */
+/*
+ * Split a block, write every struct page, free it, make it huge, write the head: over and over, on
+ * all CPUs at once.
+ */
 static void split_and_share(void *arg)
 {
 	struct stress *s = arg;
 	struct mm *mm = &s->a->mm;
 
 	for (unsigned turn = 0; turn < STRESS_TURNS; turn++) {
-		struct page *page = mm_page_alloc(mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, s->a->options.nodes);
-		struct page *huge = mm_page_alloc(mm, BLOCK_ORDER, USE_MOVABLE, 0, s->a->options.nodes);
+		struct page *page =
+			mm_page_alloc(mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, s->a->options.nodes);
+		struct page *huge =
+			mm_page_alloc(mm, BLOCK_ORDER, USE_MOVABLE, 0, s->a->options.nodes);
 
 		for (u64 i = 0; page && i < order_pages(BLOCK_ORDER - 1); i++)
 			page[i].private[1] = i;
@@ -177,4 +186,23 @@ TEST(mm_hvo, all_cpus_split_and_share_at_once)
 	EXPECT_EQ(s.failures, 0);
 	EXPECT(arena_accounted(s.a));
 	arena_return(s.a);
+}
+
+/* The end of a batch releases what is gated on every node, not only on the first. */
+TEST(mm_gate, the_end_of_a_batch_settles_every_node)
+{
+	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
+
+	if (!a)
+		return;
+	for (node_t n = 0; n < a->mm.nodes; n++) {
+		REQUIRE(meta_reserve(&a->mm.node[n], META_LONG, 1) == 0);
+		meta_give(&a->mm, meta_take(&a->mm.node[n], META_LONG), shootdown_tag());
+	}
+	EXPECT_EQ(arena_usage(a).gated, a->mm.nodes);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	meta_settle_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

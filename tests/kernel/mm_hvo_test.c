@@ -1,19 +1,25 @@
 /*
  * HVO: what each mode costs in rounds, counted exactly, and what it leaves behind.
  *
- * Rounds are the machine's, and nothing else of it runs, so the difference of two readings belongs to the case.
+ * Rounds are the machine's, and nothing else of it runs, so the difference of two readings belongs
+ * to the case.
  */
-#include "mm/hvo.h"
+#include "mm/hvo/hvo.h"
 
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 
 enum { SAVED_PER_SECTION = 447 }; /* 64 pages x 7 frames, less the section's table */
@@ -26,10 +32,13 @@ static u64 rounds(void)
 	return stats.flushes;
 }
 
-/* Every struct page of a 2 MiB page finds its head, whether it is shared, private or the head itself. */
+/*
+ * Every struct page of a 2 MiB page finds its head, whether it is shared, private or the head
+ * itself.
+ */
 static bool all_tails_find_their_head(struct arena *a, u32 index)
 {
-	const struct page *head = pfn_page(&a->mm, block_pfn(index));
+	const struct page *head = block_page(&a->mm, index);
 
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (page_head(head + i) != head || (i > 0) != !!(head[i].flags & PAGE_TAIL))
@@ -145,7 +154,10 @@ TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
 	arena_return(a);
 }
 
-/* As in Linux: of the eight pages of its struct pages; only a split needs a full one. Frames wait for nothing afterwards. */
+/*
+ * As in Linux: of the eight pages of its struct pages; only a split needs a full one. Frames wait
+ * for nothing afterwards.
+ */
 TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -193,7 +205,10 @@ TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
 	arena_return(a);
 }
 
-/* off-keep, the reference for pages grown again: formed pages stay formed, until somebody wants small ones. */
+/*
+ * off-keep, the reference for pages grown again: formed pages stay formed, until somebody wants
+ * small ones.
+ */
 TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -205,30 +220,38 @@ TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 		return;
 	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
 	index = pool_block(a, 0);
-	pfn_page(&a->mm, block_pfn(index) + 100)->private[1] = 42; /* a holder's word in a tail: stays if nobody forms it again */
+	/* a holder's word in a tail: stays if nobody forms it again */
+	pfn_page(&a->mm, block_pfn(index) + 100)->private[1] = 42;
 	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
 	EXPECT(all_tails_find_their_head(a, index));
 	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
 	EXPECT_EQ(pfn_page(&a->mm, block_pfn(index) + 100)->private[1], 42);
 	EXPECT(all_tails_find_their_head(a, index));
 	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
-	while (block_look_at(&a->mm, index).free_pages == 0) { /* halves, until one is of this block */
+	/* halves, until one is of this block */
+	while (block_look_at(&a->mm, index).free_pages == 0) {
 		page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
 		REQUIRE(page);
 		EXPECT(page_head(page + 255) == page);
 	}
-	page = pfn_page(&a->mm, block_pfn(index));
-	for (unsigned i = 1; i < BLOCK_FRAMES / 2; i++) { /* one half is in use, the other free: nothing of the huge page is left */
-		const struct page *half = page[0].flags & PAGE_BUDDY ? page : page + BLOCK_FRAMES / 2;
+	page = block_page(&a->mm, index);
+	/* one half is in use, the other free: nothing of the huge page is left */
+	for (unsigned i = 1; i < BLOCK_FRAMES / 2; i++) {
+		const struct page *half =
+			page[0].flags & PAGE_BUDDY ? page : page + BLOCK_FRAMES / 2;
 
 		if (half[i].flags != 0 || half[i].head_mask != head_mask_of(0))
-			test_fail(__FILE__, __LINE__, "free struct page %u is still that of a tail", i);
+			test_fail(__FILE__, __LINE__, "free struct page %u is still that of a tail",
+				  i);
 	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* Restored blocks are ordinary memory: every frame can be had, and its struct page is private again. */
+/*
+ * Restored blocks are ordinary memory: every frame can be had, and its struct page is private
+ * again.
+ */
 TEST(mm_hvo, restored_blocks_can_be_split)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -244,14 +267,18 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
 		page = pfn_page(&a->mm, block_pfn(index) + i);
 		if (page->refcount != 0 || page->flags != 0 || page_head(page) != page)
-			test_fail(__FILE__, __LINE__, "struct page %u is not that of a free page", i);
+			test_fail(__FILE__, __LINE__, "struct page %u is not that of a free page",
+				  i);
 		page->private[2] = i; /* faults if it is still shared */
 	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* Everything META could give or grow into is held, so that nothing can be restored; and given up again. */
+/*
+ * Everything META could give or grow into is held, so that nothing can be restored; and given up
+ * again.
+ */
 struct famine {
 	u64 kept[META_KINDS];
 	struct block_list blocks;
@@ -263,7 +290,7 @@ static void famine_begin(struct arena *a, struct famine *f)
 	struct meta *meta = &a->mm.node[0].meta;
 
 	f->blocks = BLOCK_LIST_INIT;
-	for (enum free_class class = 0; class < FREE_CLASSES; class++)
+	for (enum free_class class = 0; class < FREE_CLASSES; class ++)
 		block_take(zone, class, BLOCK_ORDER, ~0ULL, BLOCK_META, &f->blocks);
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
 		f->kept[kind] = meta->free[kind] - meta->reserved[kind];
@@ -304,7 +331,10 @@ TEST(mm_hvo, without_frames_pages_cannot_be_restored_and_stay)
 	arena_return(a);
 }
 
-/* Frames for three pages: the error comes with the count of what was done, and the rest is as it was. */
+/*
+ * Frames for three pages: the error comes with the count of what was done, and the rest is as it
+ * was.
+ */
 TEST(mm_hvo, with_few_frames_some_pages_are_restored)
 {
 	struct arena *a = arena_borrow(MIB(256));

@@ -1,14 +1,16 @@
 /*
- * Isolation: nothing isolated is given out, and taking it back, whole or after a failure, leaves everything as it was. On phantom
- * memory: nothing is written to.
+ * Isolation: nothing isolated is given out, and taking it back, whole or after a failure, leaves
+ * everything as it was. On phantom memory: nothing is written to.
  */
-#include "mm/isolate.h"
+#include "mm/zone/isolate.h"
 
-#include "kernel/test.h"
-#include "mm/migratetype.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/run/test.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
@@ -30,10 +32,12 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	EXPECT(isolate_test(zone, first, RANGE));
-	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &list), GIB_BLOCKS - RANGE);
-	for (u32 i = list.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &list),
+		  GIB_BLOCKS - RANGE);
+	block_list_foreach(&a->mm, i, &list)
 		if (i >= first && i < first + RANGE)
-			test_fail(__FILE__, __LINE__, "block %u was given out while it was isolated", i);
+			test_fail(__FILE__, __LINE__,
+				  "block %u was given out while it was isolated", i);
 	block_list_publish_free(&a->mm, &list);
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
@@ -76,9 +80,11 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(isolate_range(zone, first - AT, RANGE, &other), (u64)-EBUSY);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES); /* the first one's, untouched */
+	/* the first one's, untouched */
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(isolate_range(zone, first + RANGE, 8, &other), 0); /* neighbours may be isolated by two */
+	/* neighbours may be isolated by two */
+	EXPECT_EQ(isolate_range(zone, first + RANGE, 8, &other), 0);
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
 	isolate_undo(zone, &other);
@@ -102,12 +108,14 @@ TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
 	REQUIRE(page);
 	pcp_drain_all(&a->mm);
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token), (u64)-EBUSY);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token),
+		  (u64)-EBUSY);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token), 0);
+	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token),
+		  0);
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(arena_accounted(a));
@@ -122,7 +130,8 @@ static u64 records_digest(struct arena *a, u32 first)
 	for (u32 i = first; i < first + GIB_BLOCKS; i++) {
 		const struct block_word word = block_look_at(&a->mm, i);
 
-		digest = (digest ^ (word.state | (u64)word.type << 8 | (u64)word.flags << 16 | (u64)word.order << 24)) *
+		digest = (digest ^ (word.state | (u64)word.type << 8 | (u64)word.flags << 16 |
+				    (u64)word.order << 24)) *
 			 0x100000001b3ULL;
 	}
 	return digest;
@@ -212,7 +221,8 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a);
 	section = first / SECTION_BLOCKS;
-	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0); /* reaches into the next */
+	/* reaches into the next */
+	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0);
 	digest = records_digest(a, first);
 	for (unsigned i = 0; i < 2; i++) {
 		EXPECT_EQ(section_close(&a->mm, section + i), (u64)-EBUSY);
@@ -223,7 +233,8 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 	isolate_undo(zone, &token);
 	for (unsigned i = 0; i < 2; i++)
 		EXPECT_EQ(section_close(&a->mm, section + i), 0);
-	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY); /* what is not open is nobody's to isolate */
+	/* what is not open is nobody's to isolate */
+	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -318,7 +329,8 @@ static void churn(void *arg)
 		for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
 			if (pages[i])
 				mm_page_free(&c->a->mm, pages[i]);
-			pages[i] = alloc_on_phantom(c->a, (round + i) % 10, i % 2 ? USE_MOVABLE : USE_UNMOVABLE);
+			pages[i] = alloc_on_phantom(c->a, (round + i) % 10,
+						    i % 2 ? USE_MOVABLE : USE_UNMOVABLE);
 		}
 		if (round % 6 == 0) {
 			const u32 first = arena_phantom_block(c->a) + (round * 7) % 400;

@@ -1,13 +1,13 @@
 /*
  * Boot memory: maps as bad as firmware makes them, into private lists.
  */
-#include "mm/memblock.h"
+#include "mm/map/memblock.h"
 
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 enum { LIST_MAX = 512 };
 
@@ -115,7 +115,8 @@ TEST(mm_memblock, three_hundred_ranges_all_count)
 	u64 bytes = 0;
 
 	begin();
-	for (unsigned i = 0; i < 300; i++) { /* backwards, each with a hole behind it and a reserved page in the middle */
+	/* backwards, each with a hole behind it and a reserved page in the middle */
+	for (unsigned i = 0; i < 300; i++) {
 		const phys_t start = MIB(1) + (299 - i) * MIB(3);
 
 		say(start, start + MIB(2), MEM_RAM);
@@ -140,7 +141,9 @@ TEST(mm_memblock, a_full_list_loses_ram_but_never_invents_any)
 	EXPECT_EQ(memory.count, 4);
 	EXPECT(sorted_and_disjoint(&memory));
 	for (size_t i = 0; i < memory.count; i++)
-		EXPECT_EQ((memory.range[i].start - MIB(1)) % MIB(3) + memory.range[i].end - memory.range[i].start, MIB(1));
+		EXPECT_EQ((memory.range[i].start - MIB(1)) % MIB(3) + memory.range[i].end -
+				  memory.range[i].start,
+			  MIB(1));
 }
 
 TEST(mm_memblock, no_ram_is_an_error)
@@ -189,7 +192,8 @@ TEST(mm_memblock, a_range_that_ends_before_it_starts_is_nothing)
 
 static void take(phys_t start, u64 bytes)
 {
-	const struct memblock_range range = {.start = start, .end = start + bytes, .owner = OWNER_BOOT};
+	const struct memblock_range range = {
+		.start = start, .end = start + bytes, .owner = OWNER_BOOT};
 
 	EXPECT(memblock_list_add(&reserved, range));
 }
@@ -200,9 +204,11 @@ TEST(mm_memblock, the_highest_place_that_fits_is_found)
 	say(MIB(1), MIB(16), MEM_RAM);
 	say(MIB(32), MIB(33), MEM_RAM);
 	EXPECT_EQ(sort_out(), 0);
-	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(64), PAGE_SIZE, TIB(1), NODE_NONE), MIB(33) - KIB(64));
+	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(64), PAGE_SIZE, TIB(1), NODE_NONE),
+		  MIB(33) - KIB(64));
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), PAGE_SIZE, TIB(1), NODE_NONE), MIB(14));
-	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(64), PAGE_SIZE, MIB(20), NODE_NONE), MIB(16) - KIB(64));
+	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(64), PAGE_SIZE, MIB(20), NODE_NONE),
+		  MIB(16) - KIB(64));
 	take(MIB(15), MIB(1));
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), PAGE_SIZE, TIB(1), NODE_NONE), MIB(13));
 	take(MIB(13) + KIB(4), KIB(8));
@@ -223,10 +229,14 @@ TEST(mm_memblock, given_back_it_is_found_again)
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), MIB(2), TIB(1), NODE_NONE), MIB(10));
 }
 
-/* RAM and nothing else, but what firmware keeps and what is known to be bad: there registers may be looked for. */
+/*
+ * RAM and nothing else, but what firmware keeps and what is known to be bad: there registers may be
+ * looked for.
+ */
 TEST(mm_memblock, the_first_frame_of_its_own_is_found)
 {
-	const struct memblock_range firmware = {.start = MIB(4), .end = MIB(5), .owner = OWNER_FIRMWARE};
+	const struct memblock_range firmware = {
+		.start = MIB(4), .end = MIB(5), .owner = OWNER_FIRMWARE};
 	const struct memblock_range bad = {.start = MIB(5), .end = MIB(6), .owner = OWNER_BAD};
 
 	begin();
@@ -238,7 +248,8 @@ TEST(mm_memblock, the_first_frame_of_its_own_is_found)
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1)), PFN_NONE);
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1) + 1), MIB(1) >> PAGE_SHIFT);
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), MIB(6)), PFN_NONE);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4) - PAGE_SIZE, MIB(6)), (MIB(4) >> PAGE_SHIFT) - 1);
+	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4) - PAGE_SIZE, MIB(6)),
+		  (MIB(4) >> PAGE_SHIFT) - 1);
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), TIB(1)), MIB(6) >> PAGE_SHIFT);
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(32)), PFN_NONE);
 	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(40)), MIB(32) >> PAGE_SHIFT);
@@ -261,7 +272,8 @@ TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)
 	EXPECT_EQ(memory.range[1].node, 1);
 	EXPECT_EQ(memory.range[2].node, 0);
 	EXPECT_EQ(memory.range[3].node, 2);
-	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, TIB(1), 1), MIB(32) - KIB(4));
+	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, TIB(1), 1),
+		  MIB(32) - KIB(4));
 	memblock_list_set_node(&memory, 0, GIB(4), 0);
 	EXPECT_EQ(memory.count, 1); /* alike again: joined */
 }

@@ -1,12 +1,13 @@
 /*
- * META: frames for struct pages and tables, reserved before they are needed and gated after they were used.
+ * META: frames for struct pages and tables, reserved before they are needed and gated after they
+ * were used.
  */
-#include "mm/meta.h"
+#include "mm/memmap/meta.h"
 
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/zone/buddy.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -63,6 +64,32 @@ TEST(mm_meta, the_lowest_frame_goes_first)
 	meta_give(&a->mm, pfn[2], 0);
 	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
 	EXPECT_EQ(meta_take(node, META_LONG), pfn[2]);
+	arena_return(a);
+}
+
+/*
+ * Of two blocks the first has a frame free, and nothing says where to look, as after a block has
+ * come or gone.
+ */
+TEST(mm_meta, a_frame_given_back_hides_none_below_it)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	static pfn_t pfn[2 * BLOCK_FRAMES];
+	unsigned count = 0;
+	struct node *node;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	do {
+		REQUIRE(count < ARRAY_LEN(pfn) && meta_reserve(node, META_LONG, 1) == 0);
+		pfn[count++] = meta_take(node, META_LONG);
+	} while (pfn[count - 1] >> BLOCK_ORDER == pfn[0] >> BLOCK_ORDER);
+	meta_give(&a->mm, pfn[0], 0);
+	node->meta.hint[META_LONG] = NULL;
+	meta_give(&a->mm, pfn[count - 1], 0);
+	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
+	EXPECT_EQ(meta_take(node, META_LONG), pfn[0]);
 	arena_return(a);
 }
 

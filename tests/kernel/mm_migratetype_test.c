@@ -1,11 +1,12 @@
 /*
- * Migratetypes: free lists always hold what their blocks' types say, and changes are whole or not at all. On phantom
- * memory: nothing is written to.
+ * Migratetypes: free lists always hold what their blocks' types say, and changes are whole or not
+ * at all. On phantom memory: nothing is written to.
  */
-#include "mm/migratetype.h"
+#include "mm/zone/migratetype.h"
 
-#include "kernel/test.h"
-#include "mm/pcp.h"
+#include "kernel/run/test.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/kernel/listed.h"
 
 TEST(mm_migratetype, a_range_changes_type_with_all_that_is_free_in_it)
@@ -20,7 +21,8 @@ TEST(mm_migratetype, a_range_changes_type_with_all_that_is_free_in_it)
 	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(migratetype_set(&a->mm, first, RANGE, MIGRATE_CMA), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_CMA), (u64)RANGE * BLOCK_FRAMES);
-	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), order_pages(GIGA_ORDER) - (u64)RANGE * BLOCK_FRAMES);
+	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE),
+		  order_pages(GIGA_ORDER) - (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(migratetype_set(&a->mm, first, RANGE, MIGRATE_MOVABLE), 0);
 	EXPECT(one_free_gigabyte(zone)); /* merged again as if nothing had been */
@@ -60,10 +62,13 @@ TEST(mm_migratetype, impossible_ranges_are_refused)
 	arena_open_all(a);
 	first = arena_phantom_block(a);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 0, MIGRATE_CMA), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS - 1, 2, MIGRATE_CMA), (u64)-EINVAL); /* beyond RAM */
+	/* beyond RAM */
+	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, first - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, 0, ~0U, MIGRATE_CMA), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA), (u64)-EINVAL); /* two zones */
+	/* two zones */
+	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA),
+		  (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 1, MIGRATE_TYPES), (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA), (u64)-EBUSY); /* META */
 	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), 0);
@@ -100,7 +105,8 @@ static struct page *fill_but(struct arena *a, unsigned chunks_left)
 	while ((page = mm_page_alloc(&a->mm, 5, USE_MOVABLE, 0, 0)))
 		first = page;
 	for (unsigned i = 0; first && i < chunks_left; i++)
-		mm_page_free(&a->mm, pfn_page(&a->mm, ALIGN_DOWN(page_to_pfn(first), BLOCK_FRAMES) + 64 * i));
+		mm_page_free(&a->mm, pfn_page(&a->mm, ALIGN_DOWN(page_to_pfn(first), BLOCK_FRAMES) +
+							      64 * i));
 	return first;
 }
 
@@ -118,8 +124,11 @@ TEST(mm_migratetype, a_half_free_block_is_claimed_and_a_fuller_one_lends_pages)
 		other = mm_page_alloc(&a->mm, 5, USE_UNMOVABLE, 0, 0);
 		REQUIRE(other);
 		EXPECT_EQ(page_to_pfn(other) >> BLOCK_ORDER, page_to_pfn(full) >> BLOCK_ORDER);
-		EXPECT_EQ(block_type(block_of(&a->mm, page_to_pfn(other))), half ? MIGRATE_UNMOVABLE : MIGRATE_MOVABLE);
-		EXPECT_EQ(listed(arena_zone(a, 0), block_type(block_of(&a->mm, page_to_pfn(other)))), half ? 7 * 32 : 6 * 32);
+		EXPECT_EQ(block_type(block_of(&a->mm, page_to_pfn(other))),
+			  half ? MIGRATE_UNMOVABLE : MIGRATE_MOVABLE);
+		EXPECT_EQ(
+			listed(arena_zone(a, 0), block_type(block_of(&a->mm, page_to_pfn(other)))),
+			half ? 7 * 32 : 6 * 32);
 		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}

@@ -1,17 +1,20 @@
 /*
- * Page owner and poison: what is written down about a page, and what happens to one that is written to while it is free.
+ * Page owner and poison: what is written down about a page, and what happens to one that is written
+ * to while it is free.
  */
-#include "mm/page_owner.h"
+#include "mm/page/page_owner.h"
 
 #include <arch/clock.h>
 
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "mm/contig.h"
-#include "mm/page_alloc.h"
-#include "mm/page_check.h"
-#include "mm/page_poison.h"
-#include "mm/pcp.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
+#include "mm/page/page_poison.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 
 /* An arena whose memory is real throughout: its pages may be written to. */
@@ -96,7 +99,8 @@ TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
 	huge = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(huge);
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 1 + 32 + 512);
-	EXPECT_EQ(page_owner_summary(&a->mm, 0, 1), 1 + 32 + 512); /* those not listed are counted too */
+	/* those not listed are counted too */
+	EXPECT_EQ(page_owner_summary(&a->mm, 0, 1), 1 + 32 + 512);
 	EXPECT_EQ(page_owner_summary(&a->mm, since, 4), 512);
 	mm_page_free(&a->mm, middle);
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 1 + 512);
@@ -120,7 +124,7 @@ TEST(mm_owner, free_pages_are_poisoned_and_come_back_so)
 		REQUIRE(page);
 		contents(page)[order_pages(order) * PAGE_SIZE / 8 - 1] = 1;
 		mm_page_free(&a->mm, page);
-		EXPECT(page_poison_broken(page_to_pfn(page), order_pages(order)) == NULL);
+		EXPECT(poison_broken(page_to_pfn(page), order_pages(order)) == NULL);
 		page = alloc_one(a, order); /* the same, or another of this kind */
 		REQUIRE(page);
 		mm_page_free(&a->mm, page);
@@ -235,7 +239,10 @@ out:
 
 /* ---- misuse without an end ---- */
 
-/* What the kinds of misuse do to an arena's lists and counts: nothing, but that what was freed twice is kept out of use. */
+/*
+ * What the kinds of misuse do to an arena's lists and counts: nothing, but that what was freed
+ * twice is kept out of use.
+ */
 TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 {
 	struct arena *a = borrow_watched(WATCH_OWNERS);
@@ -270,7 +277,7 @@ TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 	EXPECT_EQ(page_misuses() - before, 6);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 	EXPECT_EQ(arena_usage(a).bad, 1); /* two may think that it is theirs: nobody gets it */
-	mm_page_free(&a->mm, two); /* once more */
+	mm_page_free(&a->mm, two);        /* once more */
 	EXPECT_EQ(page_misuses() - before, 7);
 	EXPECT_EQ(arena_usage(a).bad, 2);
 	EXPECT(arena_accounted(a));

@@ -1,14 +1,16 @@
 /*
  * Pages: what an allocation is, what it may be, and that all of memory can be had and given back.
  */
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/meta.h"
-#include "mm/migrate.h"
-#include "mm/page_alloc.h"
-#include "mm/page_check.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
+#include "mm/page/page_free.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
@@ -33,9 +35,10 @@ TEST(mm_page, every_order_is_one_aligned_compound_page)
 		EXPECT_EQ(page_order(page), order);
 		EXPECT_EQ(page->refcount, 1);
 		for (u64 i = 0; i < order_pages(order); i++)
-			if (page_head(&page[i]) != page || page_order(&page[i]) != order || (i && page[i].refcount))
-				test_fail(__FILE__, __LINE__, "page %llu of order %u has another head",
-					  (unsigned long long)i, order);
+			if (page_head(&page[i]) != page || page_order(&page[i]) != order ||
+			    (i && page[i].refcount))
+				test_fail(__FILE__, __LINE__,
+					  "page %llu of order %u has another head", i, order);
 		EXPECT(arena_accounted(a));
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page->refcount, 0);
@@ -53,7 +56,10 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
 	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
 }
 
-/* "This node or nothing", whatever lies ready of other nodes; as a mere wish such a node means this CPU's. */
+/*
+ * "This node or nothing", whatever lies ready of other nodes; as a mere wish such a node means this
+ * CPU's.
+ */
 TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 {
 	const unsigned orders[] = {0, 1, PAGE_ORDERS - 1, BLOCK_ORDER, GIGA_ORDER};
@@ -66,15 +72,19 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 		page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, a->mm.nodes - 1);
 		REQUIRE(page);
 		mm_page_free(&a->mm, page); /* one lies ready */
-		for (node_t node = a->mm.nodes; node != NODE_NONE && node >= a->mm.nodes; node = node * 2 + 1) {
+		for (node_t node = a->mm.nodes; node != NODE_NONE && node >= a->mm.nodes;
+		     node = node * 2 + 1) {
 			page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, node);
 			EXPECT(!page);
 			if (page)
 				mm_page_free(&a->mm, page);
 		}
 	}
-	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->mm.nodes, pages, ARRAY_LEN(pages)), 0);
-	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, a->mm.nodes, pages, ARRAY_LEN(pages)), ARRAY_LEN(pages));
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->mm.nodes, pages,
+				     ARRAY_LEN(pages)),
+		  0);
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, a->mm.nodes, pages, ARRAY_LEN(pages)),
+		  ARRAY_LEN(pages));
 	mm_page_free_bulk(&a->mm, pages, ARRAY_LEN(pages));
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
 	REQUIRE(page);
@@ -94,7 +104,8 @@ static void check_all_memory(unsigned order)
 		return;
 	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
 	count = chain_take_all(&chain, &a->mm, order, 0, 0);
-	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES); /* the rest is META */
+	/* the rest is META */
+	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES);
 	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
 	EXPECT(arena_available(a) < BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
@@ -171,7 +182,10 @@ TEST(mm_page, what_surrounds_a_hole_is_used_and_the_hole_is_not)
 	arena_return(a);
 }
 
-/* Two nodes that meet in the middle of a block: its pages belong to two zones and merge in neither across the border. */
+/*
+ * Two nodes that meet in the middle of a block: its pages belong to two zones and merge in neither
+ * across the border.
+ */
 TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
 {
 	struct arena *a = arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700));
@@ -203,7 +217,8 @@ TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
 	EXPECT(arena_accounted(a));
 	available = arena_available(a);
 	for (unsigned i = 0; i < 4; i++)
-		mm_page_free(&a->mm, pfn_page(&a->mm, (a->start + MIB(6) + KIB(40)) / PAGE_SIZE + i));
+		mm_page_free(&a->mm,
+			     pfn_page(&a->mm, (a->start + MIB(6) + KIB(40)) / PAGE_SIZE + i));
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 	EXPECT_EQ(arena_available(a), available + 4);
 	pcp_drain_all(&a->mm);
@@ -228,7 +243,8 @@ TEST(mm_page, a_node_or_nothing)
 		count++;
 	}
 	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);
-	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 1); /* without the request, the other node */
+	/* without the request, the other node */
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 1);
 	REQUIRE(page);
 	EXPECT_EQ(a->mm.zone[page->zone].node, 0);
 	mm_page_free(&a->mm, page);
@@ -275,7 +291,10 @@ TEST(mm_page, references_keep_a_page)
 }
 
 #ifndef HOST_FAST /* where no page is shared */
-/* A speculative getter looks before it writes: the tail lies on a page that is read-only for everybody. */
+/*
+ * A speculative getter looks before it writes: the tail lies on a page that is read-only for
+ * everybody.
+ */
 TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
 {
 	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
@@ -317,7 +336,8 @@ static void allocate_at_random(void *arg)
 			continue;
 		}
 		held[slot] = mm_page_alloc(&w->a->mm, (unsigned)random_below(&random, 10),
-					   (enum page_use)random_below(&random, 3), 0, w->a->options.nodes);
+					   (enum page_use)random_below(&random, 3), 0,
+					   w->a->options.nodes);
 		if (held[slot])
 			held[slot]->private[0] = mark + slot;
 	}
@@ -362,7 +382,8 @@ TEST(mm_page, counters_equal_walks_after_random_work_of_all_cpus)
 
 static void expect_kept(struct arena *a, unsigned order)
 {
-	struct page *page = alloc_phantom(a, order), *many[3] = {alloc_phantom(a, 0), page, alloc_phantom(a, 3)};
+	struct page *page = alloc_phantom(a, order),
+		    *many[3] = {alloc_phantom(a, 0), page, alloc_phantom(a, 3)};
 	const u64 before = page_misuses();
 
 	REQUIRE(page && many[0] && many[2]);
@@ -380,7 +401,10 @@ static void expect_kept(struct arena *a, unsigned order)
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 }
 
-/* Of any order, by itself or among many, whichever way pages of its order are freed: quickly, and while owners are written down. */
+/*
+ * Of any order, by itself or among many, whichever way pages of its order are freed: quickly, and
+ * while owners are written down.
+ */
 TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));

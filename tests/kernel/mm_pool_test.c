@@ -1,12 +1,14 @@
 /*
  * The pool: as many pages as fit, none lost, whoever grows and shrinks it.
  */
-#include "mm/pool.h"
+#include "mm/hugetlb/pool.h"
 
-#include "kernel/test.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/section.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -20,7 +22,10 @@ TEST(mm_pool, more_than_fits_gives_as_many_as_fit)
 	grown = pool_grow(&a->pool, hvo_mode_find("on"), 100000);
 	EXPECT_EQ(a->pool.pages, grown);
 	EXPECT_EQ(a->pool.free, grown);
-	/* One META block and no way to get another: its frames are heads, but for tables, records and what is kept. */
+	/*
+	 * One META block and no way to get another: its frames are heads, but for tables, records
+	 * and what is kept.
+	 */
 	EXPECT(grown >= BLOCK_FRAMES - META_EMERGENCY - 24);
 	EXPECT(grown < BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
@@ -43,7 +48,8 @@ static void check_nearly_all_memory(const char *name, u64 bytes)
 		return;
 	grown = pool_grow(&a->pool, mode, blocks);
 	EXPECT(grown < blocks);
-	EXPECT(grown >= (mode->mapped ? blocks / 2 - 4 : blocks - 3)); /* baselines use mapped sections: here the second */
+	/* baselines use mapped sections: here the second */
+	EXPECT(grown >= (mode->mapped ? blocks / 2 - 4 : blocks - 3));
 	EXPECT_EQ(a->pool.pages, grown);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, mode, blocks), grown);
@@ -96,8 +102,8 @@ TEST(mm_pool, free_pages_are_frozen_and_marked)
 	if (!a)
 		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, 3), 3);
-	for (u32 index = a->pool.node[1].free.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next) {
-		page = pfn_page(&a->mm, block_pfn(index));
+	block_list_foreach(&a->mm, index, &a->pool.node[1].free) {
+		page = block_page(&a->mm, index);
 		EXPECT_EQ(page->refcount, 0);
 		EXPECT(!page_try_get(page));
 		EXPECT(page->flags & PAGE_HUGETLB);
@@ -106,11 +112,13 @@ TEST(mm_pool, free_pages_are_frozen_and_marked)
 	}
 	page = pfn_page(&a->mm, block_pfn(a->pool.node[1].free.head));
 	EXPECT_EQ(pool_shrink(&a->pool, on, 3), 3);
-	EXPECT(!(block_look(block_of(&a->mm, page_to_pfn(page))).flags & BLOCK_POOL)); /* still huge, no longer the pool's */
+	/* still huge, no longer the pool's */
+	EXPECT(!(block_look(block_of(&a->mm, page_to_pfn(page))).flags & BLOCK_POOL));
 	EXPECT_EQ(page->refcount, 0);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 1);
 	REQUIRE(page);
-	EXPECT(!(page->flags & PAGE_HUGETLB)); /* whoever takes it for himself has an ordinary compound page */
+	/* whoever takes it for himself has an ordinary compound page */
+	EXPECT(!(page->flags & PAGE_HUGETLB));
 	EXPECT_EQ(page->refcount, 1);
 	mm_page_free(&a->mm, page);
 	arena_return(a);

@@ -1,37 +1,52 @@
 /*
- * Random work against a reference allocator (alloc_model.h): every answer is compared, and all invariants are walked now
- * and then. One CPU, so that a difference can be had again from its seed.
+ * Random work against a reference allocator (alloc_model.h): every answer is compared, and all
+ * invariants are walked now and then. One CPU, so that a difference can be had again from its seed.
  *
- * Work comes in waves: a level is drawn, memory is taken or given back until it is reached, then the next one. Between pages the
- * pool is resized, rings drained, gated frames released, sections closed, huge blocks made bare and full ones huge.
+ * Work comes in waves: a level is drawn, memory is taken or given back until it is reached, then
+ * the next one. Between pages the pool is resized, rings drained, gated frames released, sections
+ * closed, huge blocks made bare and full ones huge.
  *
- * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: any mode and search, a pool of 1 GiB pages, CMA, bad frames, and failures.
+ * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: any mode and search, a pool of 1 GiB
+ * pages, CMA, bad frames, and failures.
  *
- * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5; test runs do fewer.
+ * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5;
+ * test runs do fewer.
  */
 #include <arch/clock.h>
 
-#include "kernel/cmdline.h"
-#include "kernel/printk.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/bad_frames.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/contig/bad_frames.h"
+#include "mm/contig/contig.h"
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "tests/kernel/alloc_model.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 
-enum { HOLDERS = 4096, WALK_EVERY = 100000, WALK_EVERY_CHOSEN = 256, POOL_PAGES = 32, RUNS = GIB_BLOCKS + 2 * POOL_PAGES, BAD_MAX = 4 };
-enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 }; /* whoever finds nothing asks every CPU */
+enum {
+	HOLDERS = 4096,
+	WALK_EVERY = 100000,
+	WALK_EVERY_CHOSEN = 256,
+	POOL_PAGES = 32,
+	RUNS = GIB_BLOCKS + 2 * POOL_PAGES,
+	BAD_MAX = 4
+};
+/* whoever finds nothing asks every CPU */
+enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 };
 
 static u64 soak_operations;
 u64 soak_seed = 1;
-OPTION_U64(soak, soak_operations, 0, 1000000000000ULL, "operations of each case in mm.random; 0: 30000, a third with many CPUs");
+OPTION_U64(soak, soak_operations, 0, 1000000000000ULL,
+	   "operations of each case in mm.random; 0: 30000, a third with many CPUs");
 OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random and bench=soak begin");
 
 struct hold {
@@ -59,7 +74,8 @@ struct soak {
 	struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode; /* NULL: any */
 	bool excused;                /* that there is room does not mean that it is found */
-	bool pending;                /* a frame in use is to be bad: the model does not know when it is */
+	/* a frame in use is to be bad: the model does not know when it is */
+	bool pending;
 	unsigned bad;
 };
 
@@ -102,13 +118,15 @@ static void check_new_page(struct soak *s, struct page *page, unsigned order, no
 {
 	const pfn_t pfn = page_to_pfn(page);
 
-	if (!IS_ALIGNED(pfn, order_pages(order)) || page_order(page) != order || page->refcount != 1 ||
-	    page_head(page) != page || (order && page_head(&page[order_pages(order) - 1]) != page))
-		test_fail(__FILE__, __LINE__, "frame %llx is no compound page of order %u", (unsigned long long)pfn, order);
+	if (!IS_ALIGNED(pfn, order_pages(order)) || page_order(page) != order ||
+	    page->refcount != 1 || page_head(page) != page ||
+	    (order && page_head(&page[order_pages(order) - 1]) != page))
+		test_fail(__FILE__, __LINE__, "frame %llx is no compound page of order %u", pfn,
+			  order);
 	if (node != NODE_NONE && s->a->mm.zone[page->zone].node != node)
-		test_fail(__FILE__, __LINE__, "frame %llx is not of node %u", (unsigned long long)pfn, node);
+		test_fail(__FILE__, __LINE__, "frame %llx is not of node %u", pfn, node);
 	if (block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
-		test_fail(__FILE__, __LINE__, "frame %llx is META's", (unsigned long long)pfn);
+		test_fail(__FILE__, __LINE__, "frame %llx is META's", pfn);
 }
 
 static void settle(struct soak *s)
@@ -121,10 +139,14 @@ static void settle(struct soak *s)
 static void runs_change_hands(struct soak *s, u16 from, u16 to)
 {
 	for (unsigned i = 0; i < s->runs; i++)
-		model_move(&s->model, block_pfn(s->run[i].block), order_pages(s->run[i].order), from, to);
+		model_move(&s->model, block_pfn(s->run[i].block), order_pages(s->run[i].order),
+			   from, to);
 }
 
-/* Between these two the pools may take other blocks: what they have afterwards was free, or their own, before. */
+/*
+ * Between these two the pools may take other blocks: what they have afterwards was free, or their
+ * own, before.
+ */
 static void pool_forget(struct soak *s)
 {
 	runs_change_hands(s, MODEL_POOL, MODEL_FREE);
@@ -142,8 +164,8 @@ static void learn_free(struct soak *s, const struct pool *pool)
 			s->run[s->runs++].order = pool->order;
 		}
 	if (s->runs - before != pool->free)
-		test_fail(__FILE__, __LINE__, "a pool has %llu free pages, its lists %u", (unsigned long long)pool->free,
-			  s->runs - before);
+		test_fail(__FILE__, __LINE__, "a pool has %llu free pages, its lists %u",
+			  pool->free, s->runs - before);
 }
 
 static void pool_learn(struct soak *s)
@@ -163,7 +185,8 @@ static u64 frames_in_pools(const struct soak *s)
 }
 
 /* Free pages of the pool make room for 1 GiB, elsewhere; some may have moved in vain. */
-static struct page *ask(struct soak *s, unsigned order, enum page_use use, unsigned request, node_t node)
+static struct page *ask(struct soak *s, unsigned order, enum page_use use, unsigned request,
+			node_t node)
 {
 	struct page *page = mm_page_alloc(&s->a->mm, order, use, request, node);
 
@@ -182,8 +205,10 @@ static struct page *ask_again(struct soak *s, unsigned order, enum page_use use,
 	s->found_none++;
 	settle(s);
 	page = ask(s, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
-	if (!page && !s->excused && !s->a->mm.fail.armed && model_has_room(&s->model, order, node)) {
-		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room", order, (int)node);
+	if (!page && !s->excused && !s->a->mm.fail.armed &&
+	    model_has_room(&s->model, order, node)) {
+		test_fail(__FILE__, __LINE__, "no page of order %u on node %d, but there is room",
+			  order, (int)node);
 		model_print(&s->model);
 	}
 	return page;
@@ -193,7 +218,8 @@ static void take_page(struct soak *s)
 {
 	const unsigned order = draw_order(s), use = (unsigned)draw(s, 3);
 	const node_t node = draw(s, 4) ? NODE_NONE : (node_t)draw(s, s->a->mm.nodes);
-	const unsigned request = (node == NODE_NONE ? 0 : PAGE_NODE) | (draw(s, 16) ? 0 : PAGE_NOFLUSH);
+	const unsigned request =
+		(node == NODE_NONE ? 0 : PAGE_NODE) | (draw(s, 16) ? 0 : PAGE_NOFLUSH);
 	struct page *page = ask(s, order, use, request, node);
 	struct hold *hold = &s->hold[s->held];
 
@@ -220,9 +246,10 @@ static void give_page(struct soak *s)
 	if (hold->page->private[0] != mark_of(s, i) || hold->page->refcount != hold->references ||
 	    page_order(hold->page) != hold->order)
 		test_fail(__FILE__, __LINE__, "frame %llx changed while it was held",
-			  (unsigned long long)page_to_pfn(hold->page));
+			  page_to_pfn(hold->page));
 	atomic_fetch_sub(&hold->page->refcount, hold->references - 1);
-	if (!model_move(&s->model, page_to_pfn(hold->page), order_pages(hold->order), 1, MODEL_FREE))
+	if (!model_move(&s->model, page_to_pfn(hold->page), order_pages(hold->order), 1,
+			MODEL_FREE))
 		return;
 	mm_page_free(&s->a->mm, hold->page);
 	*hold = s->hold[--s->held];
@@ -235,8 +262,8 @@ static void refer_to_page(struct soak *s)
 	const u64 which = draw(s, order_pages(hold->order));
 
 	if (page_try_get(&hold->page[which]) != (which == 0))
-		test_fail(__FILE__, __LINE__, "a reference to page %llu of %llu", (unsigned long long)which,
-			  (unsigned long long)order_pages(hold->order));
+		test_fail(__FILE__, __LINE__, "a reference to page %llu of %llu", which,
+			  order_pages(hold->order));
 	hold->references += which == 0;
 }
 
@@ -254,11 +281,15 @@ static u64 hvo_mode_count(void)
 static void resize_pool(struct soak *s)
 {
 	pool_forget(s);
-	pool_resize(&s->a->pool, s->mode ? s->mode : &hvo_modes[draw(s, hvo_mode_count())], draw(s, POOL_PAGES));
+	pool_resize(&s->a->pool, s->mode ? s->mode : &hvo_modes[draw(s, hvo_mode_count())],
+		    draw(s, POOL_PAGES));
 	pool_learn(s);
 }
 
-/* Blocks for a range of their own, and back at once: the real memory's only, the rest cannot be written to. */
+/*
+ * Blocks for a range of their own, and back at once: the real memory's only, the rest cannot be
+ * written to.
+ */
 static void borrow_range(struct soak *s)
 {
 	struct arena *a = s->a;
@@ -291,7 +322,9 @@ static void resize_giga(struct soak *s)
 	pool_learn(s);
 }
 
-/* Movable pages only from now on, there; soak's own have no mover, so it is refused where they lie. */
+/*
+ * Movable pages only from now on, there; soak's own have no mover, so it is refused where they lie.
+ */
 static void declare_cma(struct soak *s)
 {
 	const u64 blocks = s->model.real_frames / BLOCK_FRAMES;
@@ -307,7 +340,8 @@ static void mark_bad(struct soak *s)
 	const pfn_t pfn = (s->a->start >> PAGE_SHIFT) + draw(s, s->model.real_frames);
 	int err;
 
-	if (s->bad == BAD_MAX || !model_is_free(&s->model, pfn) || block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
+	if (s->bad == BAD_MAX || !model_is_free(&s->model, pfn) ||
+	    block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
 		return;
 	pool_forget(s);
 	err = mm_mark_bad(&s->a->mm, pfn);
@@ -338,7 +372,8 @@ static void do_something_else(struct soak *s)
 		break;
 	case 4:
 		if (draw(s, 8) == 0)
-			buddy_set_max_order(mm, BLOCK_ORDER + (unsigned)draw(s, 2) * (GIGA_ORDER - BLOCK_ORDER));
+			buddy_set_max_order(mm, BLOCK_ORDER + (unsigned)draw(s, 2) *
+								      (GIGA_ORDER - BLOCK_ORDER));
 		break;
 	case 5:
 		if (draw(s, 16) == 0)
@@ -386,7 +421,8 @@ static void one_operation(struct soak *s)
 	} else {
 		give_page(s);
 	}
-	if (s->model.total <= s->level + s->level / 16 && s->model.total + s->level / 16 >= s->level && draw(s, 64) == 0)
+	if (s->model.total <= s->level + s->level / 16 &&
+	    s->model.total + s->level / 16 >= s->level && draw(s, 64) == 0)
 		next_wave(s);
 }
 
@@ -396,7 +432,8 @@ static void operate(struct soak *s)
 	const bool fails = s->random.data && draw(s, 16) == 0;
 
 	if (fails)
-		fail_arm(&s->a->mm.fail, (enum fail_site)draw(s, FAIL_ANY + 1), 1 + (u32)draw(s, 8), FAIL_ONCE);
+		fail_arm(&s->a->mm.fail, (enum fail_site)draw(s, FAIL_ANY + 1), 1 + (u32)draw(s, 8),
+			 FAIL_ONCE);
 	one_operation(s);
 	if (fails)
 		fail_disarm(&s->a->mm.fail);
@@ -423,22 +460,23 @@ static void work(struct soak *s)
 {
 	const u64 usual = cpu_count > MANY_CPUS ? OPERATIONS_OF_MANY : OPERATIONS;
 	const u64 operations = s->random.data ? ~0ULL : soak_operations ? soak_operations : usual;
-	const u64 every = s->random.data ? WALK_EVERY_CHOSEN : MIN(WALK_EVERY, MAX(operations / 4, 1));
+	const u64 every =
+		s->random.data ? WALK_EVERY_CHOSEN : MIN(WALK_EVERY, MAX(operations / 4, 1));
 
 	next_wave(s);
-	for (s->operations = 1; s->operations <= operations && !test_failed() && !random_is_used_up(&s->random);
+	for (s->operations = 1;
+	     s->operations <= operations && !test_failed() && !random_is_used_up(&s->random);
 	     s->operations++) {
 		operate(s);
 		if (s->operations % every == 0)
 			walk(s);
 		if (s->operations % 10000000 == 0)
 			print("  # %llu operations, %llu walks, %llu times none, %u pages held\n",
-			      (unsigned long long)s->operations, (unsigned long long)s->walks,
-			      (unsigned long long)s->found_none, s->held);
+			      s->operations, s->walks, s->found_none, s->held);
 	}
 	if (test_failed())
-		test_fail(__FILE__, __LINE__, "operation %llu from seed %llu", (unsigned long long)s->operations,
-			  (unsigned long long)soak_seed);
+		test_fail(__FILE__, __LINE__, "operation %llu from seed %llu", s->operations,
+			  soak_seed);
 }
 
 static void give_everything(struct soak *s)
@@ -469,15 +507,15 @@ static void soak(struct arena *a, struct random_source random, const struct hvo_
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!s.memory)
-		test_skip("needs 1 MiB of free memory in one piece"); /* for the list of pages held */
+		/* for the list of pages held */
+		test_skip("needs 1 MiB of free memory in one piece");
 	if (s.memory && model_make(&s.model, a)) {
 		s.hold = page_address(s.memory);
 		work(&s);
 		give_everything(&s);
 		if (!random.data)
 			print("  # %llu operations, %llu walks, %llu times there was none\n",
-			      (unsigned long long)s.operations - 1, (unsigned long long)s.walks,
-			      (unsigned long long)s.found_none);
+			      s.operations - 1, s.walks, s.found_none);
 		model_drop(&s.model);
 	}
 	if (s.memory)
@@ -491,8 +529,8 @@ static struct random_source seeded(void)
 }
 
 /*
- * By the first byte: a search, and an arena of real memory, where a mode may need sections mapped, or one with a phantom GiB, which has
- * none that are.
+ * By the first byte: a search, and an arena of real memory, where a mode may need sections mapped,
+ * or one with a phantom GiB, which has none that are.
  */
 void random_allocations(const u8 *data, size_t len)
 {
@@ -505,25 +543,34 @@ void random_allocations(const u8 *data, size_t len)
 		option_choice(option_find("contig"), 0, search, sizeof(search));
 	option_set_for_now(option_find("contig"), search, &saved);
 	if (data[0] % 4 == 0)
-		soak(arena_borrow(MIB(256)), (struct random_source){.data = data + 1, .len = len - 1}, NULL);
+		soak(arena_borrow(MIB(256)),
+		     (struct random_source){.data = data + 1, .len = len - 1}, NULL);
 	else
-		soak(arena_borrow(MIB(16), .phantom = GIB(1)), (struct random_source){.data = data + 1, .len = len - 1},
-		     hvo_mode_find("on"));
+		soak(arena_borrow(MIB(16), .phantom = GIB(1)),
+		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_mode_find("on"));
 	option_put_back(&saved, 1);
 }
 
-/* Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct pages. */
+/*
+ * Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct
+ * pages.
+ */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	pool_makes_on_demand(); /* where its pages move to as well: a phantom holds no struct pages */
+	/* where its pages move to as well: a phantom holds no struct pages */
+	pool_makes_on_demand();
 	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_mode_find("on"));
 }
 
-/* Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block. */
+/*
+ * Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block.
+ */
 TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 {
 	soak(arena_borrow(MIB(32), .nodes = 2, .skew = KIB(700), .short_by = KIB(300),
-			  .hole = {{MIB(5) + KIB(12), KIB(36)}, {MIB(8), MIB(2)}, {MIB(25) + KIB(4), MIB(1)}},
+			  .hole = {{MIB(5) + KIB(12), KIB(36)},
+				   {MIB(8), MIB(2)},
+				   {MIB(25) + KIB(4), MIB(1)}},
 			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
 			  .boot = {{MIB(11) + KIB(40), KIB(16)}}),
 	     seeded(), hvo_mode_find("on"));

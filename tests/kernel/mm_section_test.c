@@ -1,19 +1,21 @@
 /*
  * Sections: opened in two styles, by one CPU or all, closed again without a trace.
  */
-#include "mm/section.h"
+#include "mm/zone/section.h"
 
 #include <arch/barrier.h>
 
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/meta.h"
-#include "mm/migratetype.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -63,14 +65,18 @@ TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
 	for (pfn_t pfn = section * SECTION_FRAMES; pfn < (section + 1) * SECTION_FRAMES; pfn++) {
 		const struct page *page = pfn_page(&a->mm, pfn);
 
-		wrong += page->flags || page->refcount || page_head(page) != page || page->zone != 0;
+		wrong +=
+			page->flags || page->refcount || page_head(page) != page || page->zone != 0;
 	}
 	EXPECT_EQ(wrong, 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* Whatever their order: META's list of their struct pages stays in that of addresses, which the account checks. */
+/*
+ * Whatever their order: META's list of their struct pages stays in that of addresses, which the
+ * account checks.
+ */
 TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 {
 	struct arena *a = arena_borrow(MIB(512));
@@ -80,9 +86,11 @@ TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 		return;
 	first = arena_block(a) / SECTION_BLOCKS + 1;
 	EXPECT_EQ(section_open(&a->mm, first, SECTION_MAPPED), 0);
-	EXPECT(section_open(&a->mm, first + 2, SECTION_MAPPED) <= 0); /* open already if struct pages begin there */
+	/* open already if struct pages begin there */
+	EXPECT(section_open(&a->mm, first + 2, SECTION_MAPPED) <= 0);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0); /* whose struct pages lie between */
+	/* whose struct pages lie between */
+	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
 	EXPECT(arena_accounted(a));
 	sections_close_all(&a->mm);
 	EXPECT(arena_accounted(a));
@@ -120,13 +128,15 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 	node = &a->mm.node[0];
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
 	frames = node->meta.free[META_LONG];
-	for (u64 left = 0; left < 5; left++) { /* 4 frames of records and 1 table are what it takes */
+	/* 4 frames of records and 1 table are what it takes */
+	for (u64 left = 0; left < 5; left++) {
 		REQUIRE(meta_reserve_emergency(node, frames - left) == 0);
 		EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -ENOMEM);
 		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
 		meta_unreserve(node, META_LONG, frames - left);
 		if (left < 4)
-			EXPECT_EQ(node->meta.free[META_LONG], frames); /* records, once there, stay */
+			/* records, once there, stay */
+			EXPECT_EQ(node->meta.free[META_LONG], frames);
 		EXPECT(arena_accounted(a));
 	}
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
@@ -135,8 +145,8 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 }
 
 /*
- * RAM of 4 MiB and, a section further, of 1 MiB that needs private struct pages when META has one frame left, for the table, and
- * nothing to grow into.
+ * RAM of 4 MiB and, a section further, of 1 MiB that needs private struct pages when META has one
+ * frame left, for the table, and nothing to grow into.
  */
 TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 {
@@ -156,7 +166,8 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	meta_unreserve(node, META_LONG, frames);
 	block_list_publish_free(&a->mm, &taken);
-	EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1).state, BLOCK_ABSENT);
+	EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1).state,
+		  BLOCK_ABSENT);
 	EXPECT(!mm_page_peek(&a->mm, (section + 1) * SECTION_FRAMES - 1, &peeked));
 	EXPECT_EQ(arena_usage(a).unopened, 0);
 	EXPECT_EQ(arena_usage(a).reserved, MIB(1) / PAGE_SIZE);
@@ -165,7 +176,10 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 	arena_return(a);
 }
 
-/* All but the META block is bad: more struct pages than META has frames, and nothing to grow into. What gets none stays counted as bad. */
+/*
+ * All but the META block is bad: more struct pages than META has frames, and nothing to grow into.
+ * What gets none stays counted as bad.
+ */
 TEST(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad)
 {
 	struct arena *a = arena_borrow(MIB(256), .bad = {{MIB(2), MIB(254)}});
@@ -191,7 +205,8 @@ static struct picture picture_of(struct arena *a)
 {
 	const struct mm_usage usage = arena_usage(a);
 
-	return (struct picture){usage.unopened, usage.free, usage.memmap_bytes, mm_counted(&a->mm, COUNT_TABLES)};
+	return (struct picture){usage.unopened, usage.free, usage.memmap_bytes,
+				mm_counted(&a->mm, COUNT_TABLES)};
 }
 
 static void expect_same_picture(struct arena *a, struct picture before)
@@ -222,7 +237,8 @@ TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
 	if (!a)
 		return;
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0); /* the records of its gigabyte stay */
+	/* the records of its gigabyte stay */
+	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	before = picture_of(a);
 	EXPECT_EQ(section_open(&a->mm, section + 1, SECTION_ON_DEMAND), 0);
 	at = rounds();
@@ -231,7 +247,8 @@ TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
 	EXPECT_EQ(section_state(&a->mm, section + 1), SECTION_UNOPENED);
 	EXPECT(vmemmap_line(&a->mm, (u32)((section + 1) * SECTION_BLOCKS)) == NULL);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++)
-		EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i).state, BLOCK_UNOPENED);
+		EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i).state,
+			  BLOCK_UNOPENED);
 	expect_same_picture(a, before);
 	arena_return(a);
 }
@@ -246,10 +263,12 @@ TEST(mm_section, in_the_middle_of_a_gigabyte_run_it_can_be_closed)
 	arena_open_all(a);
 	section = arena_phantom_block(a) / SECTION_BLOCKS + 5;
 	EXPECT_EQ(section_close(&a->mm, section), 0);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER) - SECTION_FRAMES);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE],
+		  2 * order_pages(GIGA_ORDER) - SECTION_FRAMES);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a)); /* one run again */
+	/* one run again */
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -277,7 +296,9 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 	arena_return(a);
 }
 
-/* Blocks that are not there do not keep a section open; what somebody isolated or set aside does. */
+/*
+ * Blocks that are not there do not keep a section open; what somebody isolated or set aside does.
+ */
 TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
 {
 	struct arena *a = arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}});
@@ -311,7 +332,9 @@ TEST(mm_section, it_can_be_reopened_in_the_other_style)
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	before = picture_of(a);
 	for (unsigned turn = 0; turn < 6; turn++) {
-		EXPECT_EQ(section_open(&a->mm, section, turn % 2 ? SECTION_MAPPED : SECTION_ON_DEMAND), 0);
+		EXPECT_EQ(section_open(&a->mm, section,
+				       turn % 2 ? SECTION_MAPPED : SECTION_ON_DEMAND),
+			  0);
 		EXPECT_EQ(vmemmap_is_leaf(&a->mm, section), turn % 2);
 		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
 		REQUIRE(page);
@@ -379,7 +402,10 @@ TEST(mm_section, all_cpus_open_each_section_once)
 	arena_return(o.a);
 }
 
-/* Every CPU tries every section, all in the same order: of each, one opens it and the others are told so. */
+/*
+ * Every CPU tries every section, all in the same order: of each, one opens it and the others are
+ * told so.
+ */
 static void open_the_same(void *arg)
 {
 	struct opening *o = arg;
@@ -390,7 +416,10 @@ static void open_the_same(void *arg)
 
 		while ((err = section_open(&o->a->mm, section, SECTION_ON_DEMAND)) == -EAGAIN)
 			cpu_relax();
-		atomic_fetch_add(err == 0 ? &o->opened : err == -EEXIST ? &o->exist : &o->refused, 1);
+		atomic_fetch_add(err == 0         ? &o->opened
+				 : err == -EEXIST ? &o->exist
+						  : &o->refused,
+				 1);
 	}
 }
 
@@ -405,7 +434,8 @@ TEST(mm_section, of_many_openers_one_wins)
 	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.refused, 0);
-	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1); /* and the section with META */
+	/* and the section with META */
+	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1);
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);
 }

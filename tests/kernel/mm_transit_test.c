@@ -1,16 +1,19 @@
 /*
- * Runs in transit: 512 pieces become one and one becomes 512, while other CPUs isolate pieces of them. On phantom memory.
+ * Runs in transit: 512 pieces become one and one becomes 512, while other CPUs isolate pieces of
+ * them. On phantom memory.
  */
-#include "mm/transit.h"
+#include "mm/zone/transit.h"
 
 #include <arch/clock.h>
 
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/contig.h"
-#include "mm/isolate.h"
-#include "mm/migratetype.h"
-#include "mm/pcp.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hvo/hvo_gather.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/migratetype.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
@@ -21,21 +24,27 @@ enum { PIECE = 5, BUILDS = 2 };
 static bool take_pieces(struct arena *a, struct block_list *pieces)
 {
 	struct contig_stats stats = {0};
-	const int err = contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS,
-				    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, pieces, &stats);
+	const int err =
+		contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS,
+			    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, pieces, &stats);
 
 	EXPECT_EQ(err, 0);
 	EXPECT_EQ(pieces->count, GIB_BLOCKS);
 	return err == 0;
 }
 
-/* It, in one piece, for a change to a huge page; it is in transit. NULL: it cannot be had, and the case is skipped. */
+/*
+ * It, in one piece, for a change to a huge page; it is in transit. NULL: it cannot be had, and the
+ * case is skipped.
+ */
 static struct arena *take_gigabyte(struct block_list *run)
 {
 	struct arena *a = borrow_gigabyte();
 
 	if (a)
-		EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE, run), 1);
+		EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE,
+				     run),
+			  1);
 	return a;
 }
 
@@ -52,7 +61,8 @@ static void expect_pieces(struct arena *a)
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
 		const struct block_word word = block_look_at(&a->mm, i);
 
-		if (word.order != BLOCK_ORDER || !(word.flags & BLOCK_TRANSIT) || word.state != BLOCK_BARE)
+		if (word.order != BLOCK_ORDER || !(word.flags & BLOCK_TRANSIT) ||
+		    word.state != BLOCK_BARE)
 			test_fail(__FILE__, __LINE__, "block %u is no bare piece in transit", i);
 	}
 }
@@ -89,7 +99,8 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 	}
 	block_list_publish_free(&a->mm, &pieces);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES); /* published as what it was declared to be */
+	/* published as what it was declared to be */
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	isolate_undo(zone, &token);
 	return_whole(a);
@@ -177,13 +188,17 @@ struct builders {
 	u32 roles, building, made, isolated;
 };
 
-/* One CPU makes a 1 GiB page of scattered blocks and takes it apart; the others isolate a block of it now and then. */
+/*
+ * One CPU makes a 1 GiB page of scattered blocks and takes it apart; the others isolate a block of
+ * it now and then.
+ */
 static void build_or_isolate(void *arg)
 {
 	struct builders *b = arg;
 	const struct hvo_mode *on = hvo_mode_find("on");
 	struct zone *zone = arena_phantom_zone(b->a);
-	const u32 role = atomic_fetch_add(&b->roles, 1), index = arena_phantom_block(b->a) + PIECE * (role + 1);
+	const u32 role = atomic_fetch_add(&b->roles, 1),
+		  index = arena_phantom_block(b->a) + PIECE * (role + 1);
 
 	for (unsigned round = 0; role == 0 && round < BUILDS; round++) {
 		b->made += pool_grow_on(&b->giga, on, b->a->options.nodes, 1) == 1;

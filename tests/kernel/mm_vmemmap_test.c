@@ -1,24 +1,28 @@
 /*
  * The page tables behind struct page, entry by entry.
  */
-#include "mm/vmemmap.h"
+#include "mm/memmap/vmemmap.h"
 
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/percpu.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/hvo.h"
-#include "mm/memmap.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/pgtable.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/map/pgtable.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
@@ -32,7 +36,8 @@ TEST(mm_vmemmap, windows_are_aligned_to_the_structs_of_a_gigabyte)
 /* A mapped section of real memory; its number, or 0. */
 static u64 open_mapped_section(struct arena *a)
 {
-	const u64 section = arena_block(a) / SECTION_BLOCKS + 1; /* the first has META and is open */
+	/* the first has META and is open */
+	const u64 section = arena_block(a) / SECTION_BLOCKS + 1;
 
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
 	return vmemmap_is_leaf(&a->mm, section) ? section : 0;
@@ -45,7 +50,9 @@ static virt_t page_of_section(const struct arena *a, u64 section, unsigned i)
 
 static pfn_t take_table(struct arena *a)
 {
-	return meta_reserve(&a->mm.node[0], META_LONG, 1) == 0 ? meta_take(&a->mm.node[0], META_LONG) : PFN_NONE;
+	return meta_reserve(&a->mm.node[0], META_LONG, 1) == 0
+		       ? meta_take(&a->mm.node[0], META_LONG)
+		       : PFN_NONE;
 }
 
 TEST(mm_vmemmap, a_split_preserves_all_512_translations)
@@ -62,16 +69,18 @@ TEST(mm_vmemmap, a_split_preserves_all_512_translations)
 	section = open_mapped_section(a);
 	REQUIRE(section);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &before[i], &entry, &level));
+		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &before[i],
+					  &entry, &level));
 		EXPECT_EQ(level, PT_PMD);
 	}
 	EXPECT_EQ(vmemmap_split(&a->mm, section, take_table(a)), 1);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &phys, &entry, &level));
+		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &phys, &entry,
+					  &level));
 		if (phys != before[i] || level != PT_PAGE || !pte_writable(entry))
 			test_fail(__FILE__, __LINE__, "page %u of the section: %llx was %llx", i,
-				  (unsigned long long)phys, (unsigned long long)before[i]);
+				  phys, before[i]);
 	}
 	EXPECT(!vmemmap_is_leaf(&a->mm, section));
 	arena_return(a);
@@ -96,7 +105,10 @@ static void try_split(void *arg)
 	}
 }
 
-/* Have up to three CPUs build their tables for one leaf and queue for its lock, then let them go. Returns how many. */
+/*
+ * Have up to three CPUs build their tables for one leaf and queue for its lock, then let them go.
+ * Returns how many.
+ */
 static cpu_t split_at_once(struct splitting *s)
 {
 	struct spinlock *lock = &s->a->mm.table_lock[s->section % TABLE_LOCKS];
@@ -173,8 +185,9 @@ static u64 made_huge(const struct arena *a)
 }
 
 /*
- * The other CPU finds no frame for a table, waits for the splits of others, and changes bare blocks first. Meanwhile this CPU splits that
- * leaf. It has made no round when the other one comes to the block under it, then, and if that is tried again after the leaf was split.
+ * The other CPU finds no frame for a table, waits for the splits of others, and changes bare blocks
+ * first. Meanwhile this CPU splits that leaf. It has made no round when the other one comes to the
+ * block under it, then, and if that is tried again after the leaf was split.
  */
 static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 {
@@ -189,9 +202,11 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 		wait.spins = 0; /* no nap: what is waited for takes microseconds */
 	}
 	EXPECT_EQ(vmemmap_split(mm, section, table), 1);
-	for (const u64 end = clock_ns() + UNSPLIT_NS; clock_ns() < end && !atomic_load_acquire(&u->done);)
+	for (const u64 end = clock_ns() + UNSPLIT_NS;
+	     clock_ns() < end && !atomic_load_acquire(&u->done);)
 		cpu_relax();
-	EXPECT(!u->done || u->failed == 1); /* nobody may change an entry of the table before this round */
+	/* nobody may change an entry of the table before this round */
+	EXPECT(!u->done || u->failed == 1);
 	EXPECT_EQ(block_look_at(mm, u->under_leaf).state, BLOCK_FULL);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&mm->splits_unflushed, 1);
@@ -201,7 +216,8 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 	work_wait(other, 0);
 }
 
-TEST(mm_vmemmap, a_block_under_a_leaf_that_could_not_be_split_waits_for_the_round_of_whoever_splits_it_then)
+TEST(mm_vmemmap,
+     a_block_under_a_leaf_that_could_not_be_split_waits_for_the_round_of_whoever_splits_it_then)
 {
 	const cpu_t other = cpus_find_other();
 	struct unsplit *u = &unsplit;
@@ -209,18 +225,24 @@ TEST(mm_vmemmap, a_block_under_a_leaf_that_could_not_be_split_waits_for_the_roun
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	*u = (struct unsplit){.a = arena_borrow(MIB(256), .phantom = GIB(1)), .list = BLOCK_LIST_INIT};
+	*u = (struct unsplit){.a = arena_borrow(MIB(256), .phantom = GIB(1)),
+			      .list = BLOCK_LIST_INIT};
 	if (!u->a)
 		return;
 	section = open_mapped_section(u->a);
 	REQUIRE(section);
-	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_mode_find("on"), BLOCK_ORDER, BARE_FIRST, &u->list), BARE_FIRST);
-	EXPECT_EQ(block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list), 1);
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_mode_find("on"), BLOCK_ORDER,
+				  BARE_FIRST, &u->list),
+		  BARE_FIRST);
+	EXPECT_EQ(
+		block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list),
+		1);
 	u->under_leaf = u->list.tail;
 	EXPECT_EQ(u->under_leaf / SECTION_BLOCKS, section);
 	split_behind_its_back(u, section, other);
 	fail_disarm(&u->a->mm.fail);
-	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, u->failed ? BLOCK_FULL : BLOCK_HUGE);
+	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state,
+		  u->failed ? BLOCK_FULL : BLOCK_HUGE);
 	EXPECT_EQ(u->list.count, BARE_FIRST + 1 - u->failed);
 	block_list_publish_free(&u->a->mm, &u->list);
 	block_list_publish_free(&u->a->mm, &u->left);
@@ -228,7 +250,9 @@ TEST(mm_vmemmap, a_block_under_a_leaf_that_could_not_be_split_waits_for_the_roun
 	arena_return(u->a);
 }
 
-/* Entry by entry: the head writable and its own, every tail read-only, clean, on the shared page. */
+/*
+ * Entry by entry: the head writable and its own, every tail read-only, clean, on the shared page.
+ */
 static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
 {
 	const pte_t *line = vmemmap_line(&a->mm, index);
@@ -255,7 +279,7 @@ TEST(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared)
 		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
 	zone = arena_phantom_zone(a);
-	for (u32 index = a->pool.node[1].free.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
 		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
 	arena_return(a);
 }
@@ -269,12 +293,15 @@ TEST(mm_vmemmap, tails_in_a_split_section_are_read_only_and_shared)
 		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
 	zone = arena_zone(a, 0);
-	for (u32 index = a->pool.node[0].free.head; index != BLOCK_NONE; index = block_at(&a->mm, index)->next)
+	block_list_foreach(&a->mm, index, &a->pool.node[0].free)
 		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
 	arena_return(a);
 }
 
-/* The page that stands for all tails is one of 64 equal structs, and nobody may count on more than the first bytes. */
+/*
+ * The page that stands for all tails is one of 64 equal structs, and nobody may count on more than
+ * the first bytes.
+ */
 TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
 {
 	struct arena *a = arena_borrow(MIB(2));
@@ -282,8 +309,8 @@ TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
 	if (!a)
 		return;
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order += GIGA_ORDER - BLOCK_ORDER) {
-		const struct page *tails =
-			phys_to_virt(vmemmap_shared_tail(&a->mm, &a->mm.zone[0], order) << PAGE_SHIFT);
+		const struct page *tails = phys_to_virt(
+			vmemmap_shared_tail(&a->mm, &a->mm.zone[0], order) << PAGE_SHIFT);
 
 		EXPECT_EQ(tails[0].head_mask, head_mask_of(order));
 		EXPECT(tails[0].flags & PAGE_TAIL);
@@ -294,7 +321,10 @@ TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
 	arena_return(a);
 }
 
-/* Blocks 1..511 of a gigabyte: eight shared entries, and the mask leads to the head half a gigabyte away. */
+/*
+ * Blocks 1..511 of a gigabyte: eight shared entries, and the mask leads to the head half a gigabyte
+ * away.
+ */
 TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
@@ -306,8 +336,9 @@ TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
 		return;
 	arena_open_all(a);
 	index = arena_phantom_block(a) + 300;
-	vmemmap_set_nohead(&a->mm, index, vmemmap_shared_tail(&a->mm, arena_phantom_zone(a), GIGA_ORDER));
-	page = pfn_page(&a->mm, block_pfn(index));
+	vmemmap_set_nohead(&a->mm, index,
+			   vmemmap_shared_tail(&a->mm, arena_phantom_zone(a), GIGA_ORDER));
+	page = block_page(&a->mm, index);
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (page_head(page + i) != pfn_page(&a->mm, a->phantom >> PAGE_SHIFT))
 			test_fail(__FILE__, __LINE__, "tail %u leads elsewhere", i);
@@ -329,9 +360,9 @@ TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
 	if (!a)
 		return;
 	arena_open_all(a);
-	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));                 /* bare */
-	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy));      /* no RAM */
-	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy));                   /* META */
+	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));            /* bare */
+	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy)); /* no RAM */
+	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy));              /* META */
 	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	small = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge && small);

@@ -1,15 +1,17 @@
 /*
  * Watermarks: what ordinary requests leave, who gets it, and that "net" is what can really be had.
  */
-#include "mm/watermark.h"
+#include "mm/zone/watermark.h"
 
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/hvo.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/init.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 
@@ -30,7 +32,8 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 	pcp_drain_all(&a->mm);
 	left = zone_net(zone, 0);
 	EXPECT(ordinary > 4 * BLOCK_FRAMES);
-	EXPECT(left >= RESERVE - 64 && left < RESERVE + 2 * BLOCK_FRAMES); /* what rings held came back */
+	/* what rings held came back */
+	EXPECT(left >= RESERVE - 64 && left < RESERVE + 2 * BLOCK_FRAMES);
 	EXPECT(zone_ready(zone) >= zone->ready);
 	EXPECT(arena_accounted(a));
 	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
@@ -41,7 +44,10 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 	arena_return(a);
 }
 
-/* One page of each order, and the next ordinary request would eat into the reserve: none of them is served. */
+/*
+ * One page of each order, and the next ordinary request would eat into the reserve: none of them is
+ * served.
+ */
 TEST(mm_watermark, no_order_breaks_into_the_reserve)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -85,7 +91,10 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 	arena_return(a);
 }
 
-/* Freed huge pages owe a round before their tails are anything else: one for a batch of them, whoever asks. */
+/*
+ * Freed huge pages owe a round before their tails are anything else: one for a batch of them,
+ * whoever asks.
+ */
 TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 {
 	enum { PAGES = 2 * HVO_BARE_BATCH };
@@ -101,7 +110,8 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
 	shootdown_stats_read(&before);
 	for (unsigned i = 0; i < 2 * PAGES; i++) {
-		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
+		struct page *page =
+			mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
 
 		REQUIRE(page);
 		chain_push(&chain, page);
@@ -113,7 +123,10 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 	arena_return(a);
 }
 
-/* The promise of "net": opening and splitting everything yields so many pages, give or take META's granularity. */
+/*
+ * The promise of "net": opening and splitting everything yields so many pages, give or take META's
+ * granularity.
+ */
 TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
 {
 	struct arena *a = arena_borrow(MIB(64));
@@ -159,7 +172,7 @@ TEST(mm_watermark, the_default_grows_with_the_root_of_the_zone)
 	zone = arena_phantom_zone(a);
 	EXPECT_EQ(zone->reserve, 0); /* arenas have none of themselves */
 	zones_set_reserve(&a->mm, RESERVE_DEFAULT);
-	EXPECT_EQ(zone->reserve, 1024); /* of 2^20 frames */
+	EXPECT_EQ(zone->reserve, 1024);                          /* of 2^20 frames */
 	EXPECT_EQ(arena_zone(a, 0)->reserve, BLOCK_FRAMES / 64); /* a small zone keeps a 64th */
 	arena_return(a);
 }
@@ -182,7 +195,10 @@ TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
 	arena_return(a);
 }
 
-/* The machine's own: every zone has a reserve, and what is ready covers what was promised, once a page was asked for. */
+/*
+ * The machine's own: every zone has a reserve, and what is ready covers what was promised, once a
+ * page was asked for.
+ */
 TEST(mm_watermark, the_machine_keeps_a_reserve)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
@@ -203,7 +219,10 @@ static unsigned ring_distance(node_t from, node_t to)
 	return 10 + 11 * MIN(apart, 4 - apart); /* four nodes in a ring */
 }
 
-/* Nodes are asked from the nearest to the farthest; of two that are equally far, the one behind comes first. */
+/*
+ * Nodes are asked from the nearest to the farthest; of two that are equally far, the one behind
+ * comes first.
+ */
 TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 {
 	struct arena *a = arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance);

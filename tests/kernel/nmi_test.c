@@ -1,6 +1,7 @@
 /*
- * NMIs come anywhere: before a halt, between the two writes of a message, and one after the other although the first one's handler
- * has met a fault. What they do there is seen in frames and registers of the test's own, and on real NMIs to oneself.
+ * NMIs come anywhere: before a halt, between the two writes of a message, and one after the other
+ * although the first one's handler has met a fault. What they do there is seen in frames and
+ * registers of the test's own, and on real NMIs to oneself.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -13,16 +14,19 @@
 #include "arch/x86_64/msr.h"
 #include "arch/x86_64/nmi.h"
 #include "arch/x86_64/traps.h"
-#include "kernel/context.h"
-#include "kernel/percpu.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
 
 #define LIMIT (5 * NS_PER_S)
 
-/* STI holds interrupts back until after HLT, an NMI in between lets them in: it must not go back to the HLT. */
+/*
+ * STI holds interrupts back until after HLT, an NMI in between lets them in: it must not go back to
+ * the HLT.
+ */
 TEST(arch_nmi, one_that_comes_before_a_halt_ends_it)
 {
 	struct trap_frame frame = {.vector = TRAP_NMI, .rip = (u64)halt_insn};
@@ -94,8 +98,9 @@ TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
 }
 
 /*
- * Between a page fault and its handler's look at CR2 nothing but an NMI or a machine check can come: the address that a fault has
- * left there must be there afterwards, although their handlers fault too.
+ * Between a page fault and its handler's look at CR2 nothing but an NMI or a machine check can
+ * come: the address that a fault has left there must be there afterwards, although their handlers
+ * fault too.
  */
 enum { FAULTED_AT = 0x123450 };
 
@@ -117,7 +122,8 @@ TEST(arch_nmi, the_address_of_an_interrupted_page_fault_is_kept)
 	calls = 0;
 	trap_set_handler(TRAP_NMI, fault_elsewhere);
 	EXPECT(!peek_u64((void *)(u64)FAULTED_AT, &value));
-	while (apic_mode() != APIC_NONE && send_to_self() && !atomic_load_acquire(&calls) && clock_ns() - start < LIMIT)
+	while (apic_mode() != APIC_NONE && send_to_self() && !atomic_load_acquire(&calls) &&
+	       clock_ns() - start < LIMIT)
 		cpu_relax();
 	value = read_cr2();
 	nmi_init();

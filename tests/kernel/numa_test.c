@@ -1,16 +1,16 @@
 /*
- * Nodes: every promise about locality, on whatever nodes this machine has, one included. Memoryless and CPU-less nodes are
- * among them on the guests that the suite makes for this.
+ * Nodes: every promise about locality, on whatever nodes this machine has, one included. Memoryless
+ * and CPU-less nodes are among them on the guests that the suite makes for this.
  */
 #include <arch/boot.h>
 #include <arch/pgtable.h>
 
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "mm/memblock.h"
-#include "mm/section.h"
-#include "mm/vmemmap.h"
-#include "mm/zone.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/map/memblock.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/memmap/zone.h"
+#include "mm/zone/section.h"
 #include "tests/kernel/cpus.h"
 
 static u64 node_available(node_t node)
@@ -47,7 +47,8 @@ static node_t page_node(const struct page *page)
 static node_t frame_node(pfn_t pfn)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start <= pfn << PAGE_SHIFT && pfn << PAGE_SHIFT < memblock_memory.range[i].end)
+		if (memblock_memory.range[i].start <= pfn << PAGE_SHIFT &&
+		    pfn << PAGE_SHIFT < memblock_memory.range[i].end)
 			return memblock_memory.range[i].node;
 	return NODE_NONE;
 }
@@ -109,7 +110,8 @@ TEST(mm_numa, fallback_is_every_node_once_nearest_first)
 		for (node_t i = 0; i < node_count; i++)
 			EXPECT_EQ(times_in(fallback, i), 1);
 		for (node_t i = 1; i < node_count; i++)
-			EXPECT(arch_node_distance(n, fallback[i - 1]) <= arch_node_distance(n, fallback[i]));
+			EXPECT(arch_node_distance(n, fallback[i - 1]) <=
+			       arch_node_distance(n, fallback[i]));
 	}
 }
 
@@ -119,7 +121,8 @@ TEST(mm_numa, meta_is_the_nodes_own_or_the_nearest_ones)
 		const struct node *node = &mm_kernel.node[n];
 		node_t i = 0;
 
-		if (memblock_node_bytes(n) >= MIB(64)) /* what is smaller may not have had a free block */
+		/* what is smaller may not have had a free block */
+		if (memblock_node_bytes(n) >= MIB(64))
 			EXPECT_EQ(node->meta_node, n);
 		while (mm_kernel.node[node->fallback[i]].meta.blocks == 0)
 			i++;
@@ -133,7 +136,8 @@ TEST(mm_numa, meta_blocks_lie_on_their_node)
 
 	for (node_t n = 0; n < node_count; n++) {
 		for (unsigned kind = 0; kind < META_KINDS; kind++) {
-			for (const struct meta_block *m = mm_kernel.node[n].meta.list[kind]; m; m = m->next, seen++)
+			for (const struct meta_block *m = mm_kernel.node[n].meta.list[kind]; m;
+			     m = m->next, seen++)
 				EXPECT_EQ(frame_node(block_pfn(m->block)), n);
 		}
 	}
@@ -204,7 +208,8 @@ TEST(mm_numa, a_cpu_allocates_on_its_own_node)
 	cpumask_foreach(cpu, &cpus_online) {
 		struct page *page = NULL;
 
-		if (cpu_data(cpu)->node == last || !cpus_wait_idle() || work_start(cpu, allocate_here, &page) < 0)
+		if (cpu_data(cpu)->node == last || !cpus_wait_idle() ||
+		    work_start(cpu, allocate_here, &page) < 0)
 			continue;
 		work_wait(cpu, 0);
 		REQUIRE(page);

@@ -1,15 +1,15 @@
 /*
  * padata: the chunk rule, and that every chunk is done once, whoever helps.
  */
-#include "kernel/padata.h"
+#include "kernel/core/padata.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/percpu.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
 /*
@@ -23,19 +23,30 @@ TEST(kernel_padata, chunk_sizes_follow_the_rule)
 		unsigned threads;
 		u64 chunk;
 	} rows[] = {
-		{1000, 1, 1, 1, 250},       {1000, 1, 1, 4, 62},      {1000, 64, 1, 4, 64},
-		{1 << 20, 4096, 4096, 8, 32768}, {1 << 20, 4096, 4096, 1000, 4096}, {100, 1, 60, 8, 60},
-		{100, 64, 60, 8, 64},       {10, 1, 100, 8, 100},     {3, 1, 1, 100, 1},
-		{0, 1, 1, 4, 1},            {0, 0, 0, 0, 1},          {7, 0, 0, 1, 1},
-		{1000, 0, 0, 4, 62},        {1, 4096, 0, 4, 4096},    {32768, 32768, 32768, 4, 32768},
+		{1000, 1, 1, 1, 250},
+		{1000, 1, 1, 4, 62},
+		{1000, 64, 1, 4, 64},
+		{1 << 20, 4096, 4096, 8, 32768},
+		{1 << 20, 4096, 4096, 1000, 4096},
+		{100, 1, 60, 8, 60},
+		{100, 64, 60, 8, 64},
+		{10, 1, 100, 8, 100},
+		{3, 1, 1, 100, 1},
+		{0, 1, 1, 4, 1},
+		{0, 0, 0, 0, 1},
+		{7, 0, 0, 1, 1},
+		{1000, 0, 0, 4, 62},
+		{1, 4096, 0, 4, 4096},
+		{32768, 32768, 32768, 4, 32768},
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
-		if (padata_chunk_size(rows[i].size, rows[i].align, rows[i].min_chunk, rows[i].threads) != rows[i].chunk)
+		if (padata_chunk_size(rows[i].size, rows[i].align, rows[i].min_chunk,
+				      rows[i].threads) != rows[i].chunk)
 			test_fail(__FILE__, __LINE__, "row %u: chunk is %llu, want %llu", i,
-				  (unsigned long long)padata_chunk_size(rows[i].size, rows[i].align,
-									rows[i].min_chunk, rows[i].threads),
-				  (unsigned long long)rows[i].chunk);
+				  padata_chunk_size(rows[i].size, rows[i].align, rows[i].min_chunk,
+						    rows[i].threads),
+				  rows[i].chunk);
 }
 
 enum { UNITS_MAX = 5000 };
@@ -67,8 +78,14 @@ static void visit(u64 start, u64 end, void *arg)
 
 static void check_cover(u64 start, u64 size, u64 align, u64 min_chunk, unsigned threads)
 {
-	struct padata_mt_job job = {.thread_fn = visit, .arg = &cover, .start = start, .size = size, .align = align,
-				    .min_chunk = min_chunk, .max_threads = threads, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = visit,
+				    .arg = &cover,
+				    .start = start,
+				    .size = size,
+				    .align = align,
+				    .min_chunk = min_chunk,
+				    .max_threads = threads,
+				    .node = NODE_NONE};
 	u64 wrong = 0;
 
 	memset(&cover, 0, sizeof(cover));
@@ -89,7 +106,8 @@ static void check_cover(u64 start, u64 size, u64 align, u64 min_chunk, unsigned 
 
 TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
 {
-	for (unsigned threads = 0; threads <= MIN(cpumask_weight(&cpus_online) + 1, 12); threads++) {
+	for (unsigned threads = 0; threads <= MIN(cpumask_weight(&cpus_online) + 1, 12);
+	     threads++) {
 		check_cover(0, UNITS_MAX, 1, 1, threads);
 		check_cover(0, UNITS_MAX, 64, 0, threads);
 		check_cover(12345, 4321, 100, 700, threads);
@@ -126,8 +144,13 @@ static void linger(u64 start, u64 end, void *arg)
 TEST(kernel_padata, helpers_work_at_the_same_time)
 {
 	struct together t = {0};
-	struct padata_mt_job job = {.thread_fn = linger, .arg = &t, .size = 64, .align = 1, .min_chunk = 1,
-				    .max_threads = 4, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = linger,
+				    .arg = &t,
+				    .size = 64,
+				    .align = 1,
+				    .min_chunk = 1,
+				    .max_threads = 4,
+				    .node = NODE_NONE};
 
 	if (cpumask_weight(&cpus_online) < 2)
 		SKIP("needs two CPUs");
@@ -139,14 +162,15 @@ TEST(kernel_padata, helpers_work_at_the_same_time)
 }
 
 /*
- * Chunks are dealt out before the work begins: whoever comes starts with a share of his own, far from the others' chunks. Each
- * participant stays in its first chunk until all are there.
+ * Chunks are dealt out before the work begins: whoever comes starts with a share of his own, far
+ * from the others' chunks. Each participant stays in its first chunk until all are there.
  */
 enum { DEALT = 4, DEALT_CHUNKS = 4 * DEALT };
 
 struct dealing {
 	u32 here, wanted;
-	u32 begun[DEALT_CHUNKS]; /* chunks begun while somebody was still awaited: a first chunk each */
+	/* chunks begun while somebody was still awaited: a first chunk each */
+	u32 begun[DEALT_CHUNKS];
 };
 
 static void wait_for_all(u64 start, u64 end, void *arg)
@@ -167,8 +191,12 @@ TEST(kernel_padata, each_thread_begins_with_a_share_of_its_own)
 {
 	const unsigned threads = MIN(DEALT, cpumask_weight(&cpus_online));
 	struct dealing d = {.wanted = threads};
-	struct padata_mt_job job = {.thread_fn = wait_for_all, .arg = &d, .size = 4 * threads, .min_chunk = 1,
-				    .max_threads = threads, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = wait_for_all,
+				    .arg = &d,
+				    .size = 4 * threads,
+				    .min_chunk = 1,
+				    .max_threads = threads,
+				    .node = NODE_NONE};
 
 	if (threads < 2)
 		SKIP("needs two CPUs");
@@ -191,7 +219,12 @@ static void keep_cpu(void *arg)
 
 TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 {
-	struct padata_mt_job job = {.thread_fn = visit, .arg = &cover, .size = 64, .min_chunk = 1, .max_threads = 8, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = visit,
+				    .arg = &cover,
+				    .size = 64,
+				    .min_chunk = 1,
+				    .max_threads = 8,
+				    .node = NODE_NONE};
 	u32 release = 0;
 	u64 wrong = 0;
 	cpu_t cpu;
@@ -217,8 +250,13 @@ TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 TEST(kernel_padata, one_thread_is_the_caller_alone)
 {
 	struct together t = {0};
-	struct padata_mt_job job = {.thread_fn = linger, .arg = &t, .size = 8, .align = 1, .min_chunk = 1,
-				    .max_threads = 1, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = linger,
+				    .arg = &t,
+				    .size = 8,
+				    .align = 1,
+				    .min_chunk = 1,
+				    .max_threads = 1,
+				    .node = NODE_NONE};
 
 	padata_run(&job);
 	EXPECT_EQ(t.most, 1);

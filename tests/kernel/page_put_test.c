@@ -1,14 +1,19 @@
 /*
- * References that are dropped: whoever drops the last one, the page goes where it belongs, and those who dropped another one look at
- * nothing of it any more. Pool pages are the hard case: their holder gives them back while movers hold them for a moment.
+ * References that are dropped: whoever drops the last one, the page goes where it belongs, and
+ * those who dropped another one look at nothing of it any more. Pool pages are the hard case: their
+ * holder gives them back while movers hold them for a moment.
  */
 #include <arch/cpu.h>
 
-#include "kernel/test.h"
-#include "mm/contig.h"
-#include "mm/migrate.h"
-#include "mm/page_alloc.h"
-#include "mm/page_check.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hugetlb/pool_move.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
+#include "mm/page/page_free.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
@@ -115,7 +120,10 @@ static void slot_empty(void)
 	pool_page_give(&slot.a->pool, page);
 }
 
-/* Another mover has a reference to the page that moves: the page leaves the pool when that one drops it, and not one page less or more is left. */
+/*
+ * Another mover has a reference to the page that moves: the page leaves the pool when that one
+ * drops it, and not one page less or more is left.
+ */
 TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
 {
 	struct arena *a = borrow_slot(MIB(16), 2);
@@ -141,13 +149,16 @@ TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
 	arena_return(a);
 }
 
-/* A range over the page that was taken last: it moves, or its holder gives it back in the middle. */
+/*
+ * A range over the page that was taken last: it moves, or its holder gives it back in the middle.
+ */
 static void move_without_end(void)
 {
 	while (provoke_goes_on(&slot.until) && !test_failed()) {
 		const u32 index = atomic_load_acquire(&slot.index);
 
-		if (index != BLOCK_NONE && mm_contig_alloc_range(&slot.a->mm, block_pfn(index), BLOCK_FRAMES) == 0)
+		if (index != BLOCK_NONE &&
+		    mm_contig_alloc_range(&slot.a->mm, block_pfn(index), BLOCK_FRAMES) == 0)
 			mm_contig_free_range(&slot.a->mm, block_pfn(index), BLOCK_FRAMES);
 	}
 }
@@ -171,12 +182,14 @@ static void give_without_end(void)
 	}
 }
 
-/* What a mover does whose page does not move, and nothing else: no page of the pool ever leaves it. */
+/*
+ * What a mover does whose page does not move, and nothing else: no page of the pool ever leaves it.
+ */
 static void hold_without_end(void)
 {
 	while (provoke_goes_on(&slot.until) && !test_failed()) {
 		const u32 index = atomic_load_acquire(&slot.index);
-		struct page *page = index == BLOCK_NONE ? NULL : pfn_page(&slot.a->mm, block_pfn(index));
+		struct page *page = index == BLOCK_NONE ? NULL : block_page(&slot.a->mm, index);
 
 		if (!page || !page_get_movable(page))
 			continue;
@@ -208,7 +221,10 @@ static void hold_or_give(void *unused)
 		hold_without_end();
 }
 
-/* Provoked: a mover drops the last reference between the drop of the holder's and what the holder does next. */
+/*
+ * Provoked: a mover drops the last reference between the drop of the holder's and what the holder
+ * does next.
+ */
 static void check_giving(call_fn *fn, bool waits)
 {
 	struct arena *a;
@@ -272,20 +288,20 @@ static void check_misuse(struct misuse *m)
 	REQUIRE(page && plain && machine);
 	while (block_at(&a->mm, bare) && block_look_at(&a->mm, bare).state != BLOCK_BARE)
 		bare++;
-	refuse(m, &m->giga, page);         /* of the other size */
+	refuse(m, &m->giga, page); /* of the other size */
 	refuse(m, &m->giga, plain);
-	refuse(m, &a->pool, plain);        /* no pool's */
-	refuse(m, &a->pool, page + 7);     /* a tail */
-	refuse(m, &a->pool, machine);      /* of another machine */
+	refuse(m, &a->pool, plain);    /* no pool's */
+	refuse(m, &a->pool, page + 7); /* a tail */
+	refuse(m, &a->pool, machine);  /* of another machine */
 	refuse(m, &a->pool, NULL);
 	if (block_at(&a->mm, bare)) /* in mapped sections there is none */
-		refuse(m, &a->pool, pfn_page(&a->mm, block_pfn(bare)));
+		refuse(m, &a->pool, block_page(&a->mm, bare));
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(plain->refcount, 1);
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(page_misuses(), m->before);
-	refuse(m, &a->pool, page);         /* twice */
+	refuse(m, &a->pool, page); /* twice */
 	EXPECT_EQ(a->pool.free, 1);
 	EXPECT_EQ(a->pool.in_use, 0);
 	mm_page_free(&a->mm, plain);

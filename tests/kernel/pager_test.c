@@ -1,16 +1,17 @@
 /* The pager: the log's own lines, in rows of the screen, wherever keys lead. */
-#include "kernel/console_screen.h"
-#include "kernel/keys.h"
-#include "kernel/pager.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/console/console_screen.h"
+#include "kernel/console/keys.h"
+#include "kernel/console/pager.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 enum { COLUMNS = 40, ROWS = 8, LINES = 20 };
 
 static struct screen screen;
 
-static void draw_nothing(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
+static void draw_nothing(struct screen *s, unsigned row, unsigned first, unsigned last,
+			 const char *text)
 {
 	(void)s, (void)row, (void)first, (void)last, (void)text;
 }
@@ -26,7 +27,8 @@ static bool shows(const struct pager *pager, unsigned row, const char *text)
 	const size_t len = strlen(text);
 
 	pager_paint(pager, to_screen);
-	return memcmp(screen.want[row], text, len) == 0 && (len == COLUMNS || screen.want[row][len] == ' ');
+	return memcmp(screen.want[row], text, len) == 0 &&
+	       (len == COLUMNS || screen.want[row][len] == ' ');
 }
 
 static struct pager begin(void)
@@ -78,7 +80,8 @@ TEST(kernel_pager, odd_screens_do_no_harm)
 	for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
 		struct pager pager = pager_begin(sizes[i][0], sizes[i][1]);
 
-		EXPECT(pager.columns >= 20 && pager.columns <= 256 && pager.rows >= 3 && pager.rows <= 128);
+		EXPECT(pager.columns >= 20 && pager.columns <= 256 && pager.rows >= 3 &&
+		       pager.rows <= 128);
 		EXPECT(pager_key(&pager, 'b') && pager_key(&pager, 'g') && pager_key(&pager, ' '));
 		pager_paint(&pager, to_screen);
 	}
@@ -90,8 +93,9 @@ TEST(kernel_pager, sequences_are_keys)
 	static const struct {
 		const char *bytes;
 		int key;
-	} cases[] = {{"\033[5~", KEY_PAGE_UP}, {"\033[6~", KEY_PAGE_DOWN}, {"\033[A", KEY_UP}, {"\033OH", KEY_HOME}, {"\033[4~", KEY_END},
-		     {"\033[99~", KEY_NONE},   {"\033[5\r", '\r'},	   {"\033\033[B", KEY_DOWN}, {"x", 'x'}};
+	} cases[] = {{"\033[5~", KEY_PAGE_UP}, {"\033[6~", KEY_PAGE_DOWN}, {"\033[A", KEY_UP},
+		     {"\033OH", KEY_HOME},     {"\033[4~", KEY_END},       {"\033[99~", KEY_NONE},
+		     {"\033[5\r", '\r'},       {"\033\033[B", KEY_DOWN},   {"x", 'x'}};
 
 	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
 		struct keys keys = {0};

@@ -52,18 +52,20 @@ u64 pattern_nonzero(const void *start, u64 bytes)
 	return bytes;
 }
 
-static bool none_wrong(const void *start, u64 at, u64 bytes, const char *what, const char *file, int line)
+static bool none_wrong(const void *start, u64 at, u64 bytes, const char *what, const char *file,
+		       int line)
 {
 	if (at == bytes)
 		return true;
-	test_fail(file, line, "byte %llu of %llu at %p is %02x, not %s", (unsigned long long)at, (unsigned long long)bytes, start,
+	test_fail(file, line, "byte %llu of %llu at %p is %02x, not %s", at, bytes, start,
 		  ((const u8 *)start)[at], what);
 	return false;
 }
 
 bool pattern_expect(const void *start, u64 bytes, u64 place, u64 use, const char *file, int line)
 {
-	return none_wrong(start, pattern_wrong(start, bytes, place, use), bytes, "as it was written", file, line);
+	return none_wrong(start, pattern_wrong(start, bytes, place, use), bytes,
+			  "as it was written", file, line);
 }
 
 bool pattern_expect_zero(const void *start, u64 bytes, const char *file, int line)

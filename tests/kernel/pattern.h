@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "kernel/test.h"
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
+#include "kernel/run/test.h"
 
 void pattern_fill(void *start, u64 bytes, u64 place, u64 use);
 
@@ -24,5 +24,6 @@ u64 pattern_nonzero(const void *start, u64 bytes);
 bool pattern_expect(const void *start, u64 bytes, u64 place, u64 use, const char *file, int line);
 bool pattern_expect_zero(const void *start, u64 bytes, const char *file, int line);
 
-#define EXPECT_PATTERN(start, bytes, place, use) pattern_expect(start, bytes, place, use, __FILE__, __LINE__)
+#define EXPECT_PATTERN(start, bytes, place, use)                                                   \
+	pattern_expect(start, bytes, place, use, __FILE__, __LINE__)
 #define EXPECT_ZERO(start, bytes) pattern_expect_zero(start, bytes, __FILE__, __LINE__)

@@ -1,13 +1,15 @@
 /*
- * Per-CPU lists: orders that share words, disabling, huge entries, bulk calls, and CPUs that do all that to each other.
+ * Per-CPU lists: orders that share words, disabling, huge entries, bulk calls, and CPUs that do all
+ * that to each other.
  */
-#include "kernel/percpu.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/hvo.h"
-#include "mm/isolate.h"
-#include "mm/pcp.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/isolate.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/provoke.h"
@@ -106,10 +108,12 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
 	/* May not wait for it. */
-	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH, a->options.nodes) != huge);
+	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH,
+			     a->options.nodes) != huge);
 	EXPECT(shootdown_done() < tag);
 	huge = alloc_order(a, BLOCK_ORDER);
-	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index); /* it went back to the zone's list, and comes again */
+	/* it went back to the zone's list, and comes again */
+	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index);
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	tag = shootdown_tag();
@@ -122,8 +126,9 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 }
 
 /*
- * A CPU that holds nothing frees a huge page: it has read the type of its block, and another isolates the block and drains, which leaves a
- * CPU alone that does not say that it holds something. What was read is of no use any more.
+ * A CPU that holds nothing frees a huge page: it has read the type of its block, and another
+ * isolates the block and drains, which leaves a CPU alone that does not say that it holds
+ * something. What was read is of no use any more.
  */
 TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
 {
@@ -172,9 +177,11 @@ TEST(mm_pcp, bulk_calls_give_what_single_ones_would)
 
 	if (!a)
 		return;
-	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, bulk, BULK), BULK);
+	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, bulk, BULK),
+		  BULK);
 	for (unsigned i = 0; i < BULK; i++) {
-		ok &= page_order(bulk[i]) == 0 && bulk[i]->refcount == 1 && page_head(bulk[i]) == bulk[i];
+		ok &= page_order(bulk[i]) == 0 && bulk[i]->refcount == 1 &&
+		      page_head(bulk[i]) == bulk[i];
 		bulk[i]->private[0] = i;
 	}
 	for (unsigned i = 0; i < BULK; i++)
@@ -210,7 +217,8 @@ TEST(mm_pcp, a_bulk_call_returns_what_there_was)
 static void hold_all(void *arg)
 {
 	struct arena *a = arg;
-	const size_t got = mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
+	const size_t got =
+		mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
 
 	mm_page_free_bulk(&a->mm, bulk, got);
 }
@@ -294,7 +302,10 @@ static struct disabling {
 	u32 one, held, turns;
 } disabling;
 
-/* Each drain makes the others begin to hold anew, which is when one of them may be taken for a CPU that holds nothing. */
+/*
+ * Each drain makes the others begin to hold anew, which is when one of them may be taken for a CPU
+ * that holds nothing.
+ */
 static void hold_or_disable(void *arg)
 {
 	struct disabling *d = arg;
@@ -319,7 +330,8 @@ static void hold_or_disable(void *arg)
 
 TEST(mm_pcp, no_cpu_begins_to_hold_what_is_disabled)
 {
-	disabling = (struct disabling){.a = arena_borrow(MIB(16), .phantom = GIB(1)), .until = provoke_begin()};
+	disabling = (struct disabling){.a = arena_borrow(MIB(16), .phantom = GIB(1)),
+				       .until = provoke_begin()};
 	if (!disabling.a)
 		return;
 	cpus_run_together(hold_or_disable, &disabling);

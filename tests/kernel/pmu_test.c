@@ -1,8 +1,8 @@
 /* Which events are counted where, of CPUs that are not here (arch/x86_64/pmu_plan.h). */
 #include "arch/x86_64/pmu_plan.h"
 
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 static const struct pmu_slot *slot_of(const struct pmu_plan *plan, const char *name)
 {
@@ -12,7 +12,9 @@ static const struct pmu_slot *slot_of(const struct pmu_plan *plan, const char *n
 	return NULL;
 }
 
-/* Each counter counts one event in a turn, each event is counted once, each turn counts something. */
+/*
+ * Each counter counts one event in a turn, each event is counted once, each turn counts something.
+ */
 static bool is_sound(const struct pmu_plan *plan, const struct pmu_cpu *cpu)
 {
 	bool used[PMU_EVENTS_MAX] = {false};
@@ -20,14 +22,16 @@ static bool is_sound(const struct pmu_plan *plan, const struct pmu_cpu *cpu)
 	for (unsigned i = 0; i < plan->events; i++) {
 		const struct pmu_slot *slot = &plan->slot[i];
 
-		if (slot->turn >= plan->turns || slot->counter >= (slot->fixed ? cpu->fixed : cpu->general))
+		if (slot->turn >= plan->turns ||
+		    slot->counter >= (slot->fixed ? cpu->fixed : cpu->general))
 			return false;
 		used[slot->turn] = true;
 		for (unsigned j = 0; j < i; j++) {
 			const struct pmu_slot *other = &plan->slot[j];
 
 			if (strcmp(other->name, slot->name) == 0 ||
-			    (other->turn == slot->turn && other->counter == slot->counter && other->fixed == slot->fixed))
+			    (other->turn == slot->turn && other->counter == slot->counter &&
+			     other->fixed == slot->fixed))
 				return false;
 		}
 	}
@@ -37,8 +41,8 @@ static bool is_sound(const struct pmu_plan *plan, const struct pmu_cpu *cpu)
 	return true;
 }
 
-static const char *const seed[] = {"cycles",	  "instructions", "branches",	"branch_misses",
-				   "l1d_loads", "l1d_misses",	"dtlb_loads", "dtlb_misses"};
+static const char *const seed[] = {"cycles",    "instructions", "branches",   "branch_misses",
+				   "l1d_loads", "l1d_misses",   "dtlb_loads", "dtlb_misses"};
 
 TEST(arch_pmu, every_event_of_the_tables_is_counted_once_with_any_number_of_counters)
 {
@@ -46,8 +50,8 @@ TEST(arch_pmu, every_event_of_the_tables_is_counted_once_with_any_number_of_coun
 		{.intel = true, .family = 6, .model = 0x6a, .fixed = 3}, /* Icelake-X */
 		{.intel = true, .family = 6, .model = 0x3f, .fixed = 3}, /* Haswell-E */
 		{.intel = true, .family = 6, .model = 0x8f, .fixed = 4}, /* Sapphire Rapids */
-		{.amd = true, .family = 0x19, .model = 1},		   /* Milan */
-		{.amd = true, .family = 0x1a, .model = 2},		   /* Turin */
+		{.amd = true, .family = 0x19, .model = 1},               /* Milan */
+		{.amd = true, .family = 0x1a, .model = 2},               /* Turin */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -68,16 +72,25 @@ TEST(arch_pmu, every_event_of_the_tables_is_counted_once_with_any_number_of_coun
 /* A number that means something else on another model would be worse than none. */
 TEST(arch_pmu, models_that_are_not_known_count_what_all_have)
 {
-	static const struct pmu_cpu strange = {.intel = true, .family = 6, .model = 0xfe, .general = 4, .fixed = 3};
-	static const struct pmu_cpu lacking = {.intel = true, .family = 6, .model = 0x55, .general = 4, .fixed = 3, .missing = 1U << 5};
+	static const struct pmu_cpu strange = {
+		.intel = true, .family = 6, .model = 0xfe, .general = 4, .fixed = 3};
+	static const struct pmu_cpu lacking = {.intel = true,
+					       .family = 6,
+					       .model = 0x55,
+					       .general = 4,
+					       .fixed = 3,
+					       .missing = 1U << 5};
 	static const struct pmu_cpu opteron = {.amd = true, .family = 0x15, .general = 6};
-	static const struct pmu_cpu none = {.intel = true, .family = 6, .model = 0x55}, old = {.intel = true, .family = 6, .general = 2};
+	static const struct pmu_cpu none = {.intel = true, .family = 6, .model = 0x55},
+				    old = {.intel = true, .family = 6, .general = 2};
 	struct pmu_plan plan;
 
 	pmu_plan(&plan, &strange);
-	EXPECT(slot_of(&plan, "branches") && !slot_of(&plan, "l1d_loads") && is_sound(&plan, &strange));
+	EXPECT(slot_of(&plan, "branches") && !slot_of(&plan, "l1d_loads") &&
+	       is_sound(&plan, &strange));
 	pmu_plan(&plan, &lacking);
-	EXPECT(!slot_of(&plan, "branches") && slot_of(&plan, "branch_misses") && slot_of(&plan, "l1d_loads"));
+	EXPECT(!slot_of(&plan, "branches") && slot_of(&plan, "branch_misses") &&
+	       slot_of(&plan, "l1d_loads"));
 	pmu_plan(&plan, &opteron);
 	EXPECT(slot_of(&plan, "instructions") && !slot_of(&plan, "dtlb_misses") && plan.turns == 1);
 	pmu_plan(&plan, &none);
@@ -89,10 +102,12 @@ TEST(arch_pmu, models_that_are_not_known_count_what_all_have)
 /* Icelake-X and Milan, which the tables are of. */
 TEST(arch_pmu, events_are_those_of_the_manuals)
 {
-	static const struct pmu_cpu icelake = {.intel = true, .family = 6, .model = 0x6a, .general = 8, .fixed = 3};
+	static const struct pmu_cpu icelake = {
+		.intel = true, .family = 6, .model = 0x6a, .general = 8, .fixed = 3};
 	static const struct pmu_cpu milan = {.amd = true, .family = 0x19, .model = 1, .general = 6};
-	static const u64 events[][2] = {{0, 0x76},	   {0, 0xc0},	  {0xc4, 0xc2},	     {0xc5, 0xc3},
-					{0x81d0, 0x0040}, {0x0151, 0xc860}, {0x81d0, 0xff45}, {0x0e08, 0xf045}};
+	static const u64 events[][2] = {{0, 0x76},        {0, 0xc0},        {0xc4, 0xc2},
+					{0xc5, 0xc3},     {0x81d0, 0x0040}, {0x0151, 0xc860},
+					{0x81d0, 0xff45}, {0x0e08, 0xf045}};
 	struct pmu_plan intel, amd;
 
 	pmu_plan(&intel, &icelake);
@@ -102,5 +117,6 @@ TEST(arch_pmu, events_are_those_of_the_manuals)
 		EXPECT_EQ(slot_of(&amd, seed[e])->event, events[e][1]);
 	}
 	EXPECT(slot_of(&intel, "cycles")->fixed && slot_of(&intel, "cycles")->counter == 1);
-	EXPECT(slot_of(&intel, "instructions")->fixed && slot_of(&intel, "instructions")->counter == 0);
+	EXPECT(slot_of(&intel, "instructions")->fixed &&
+	       slot_of(&intel, "instructions")->counter == 0);
 }

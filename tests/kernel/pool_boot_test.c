@@ -1,10 +1,12 @@
 /*
- * Pools asked for on the command line: what the words mean, what is refused, and what is made of them.
+ * Pools asked for on the command line: what the words mean, what is refused, and what is made of
+ * them.
  */
-#include "mm/pool_boot.h"
+#include "mm/hugetlb/pool_boot.h"
 
-#include "kernel/printk.h"
-#include "kernel/test.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 
@@ -49,8 +51,9 @@ TEST(mm_pool, boot_counts_can_be_per_node)
 
 TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
 {
-	static const char *const malformed[] = {"",    "x",   "-1",   "1x",  "1 ",   ":",	"1:",  ":1",
-						"1:2,", "1:2,3", "1,2", "1:2:3", "1:2;3:4", "1:-2", "0x", "1:2,x:3"};
+	static const char *const malformed[] = {"",        "x",    "-1",   "1x",     "1 ",  ":",
+						"1:",      ":1",   "1:2,", "1:2,3",  "1,2", "1:2:3",
+						"1:2;3:4", "1:-2", "0x",   "1:2,x:3"};
 	struct pool_boot boot = empty;
 
 	EXPECT_EQ(pool_boot_parse_count(&boot, "5"), 0);
@@ -68,7 +71,8 @@ TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
 /* A count that follows a size that does not exist is for no other size. */
 TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 {
-	static const char *const unknown[] = {"3M", "4K", "0", "512M", "2G", "16E", "2MB", "", "99999999999999999999"};
+	static const char *const unknown[] = {
+		"3M", "4K", "0", "512M", "2G", "16E", "2MB", "", "99999999999999999999"};
 	struct pool_boot boot;
 
 	for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
@@ -118,7 +122,8 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 
 	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551615"), 0);
 	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
-	EXPECT(made >= 24); /* of 32 blocks, two of them META from the start, and what META grew by */
+	/* of 32 blocks, two of them META from the start, and what META grew by */
+	EXPECT(made >= 24);
 	EXPECT(made <= 30);
 	EXPECT_EQ(a->pool.pages, made);
 	pool_expect_consistent(&a->pool);

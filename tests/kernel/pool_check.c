@@ -3,27 +3,31 @@
  */
 #include "tests/kernel/pool_check.h"
 
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/account.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/section.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
 
 static void expect_free_page(struct pool *pool, node_t node, u32 index)
 {
 	const struct block_word word = block_look_at(pool->mm, index);
-	const struct page *page = pfn_page(pool->mm, block_pfn(index));
+	const struct page *page = block_page(pool->mm, index);
 	const u8 both = BLOCK_POOL | BLOCK_POOL_FREE;
 
-	if ((word.flags & both) != both || word.order != pool->order || pool->mm->zone[word.zone].node != node)
-		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index, word.flags, word.order);
+	if ((word.flags & both) != both || word.order != pool->order ||
+	    pool->mm->zone[word.zone].node != node)
+		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index,
+			  word.flags, word.order);
 	if (page->refcount != 0 || !(page->flags & PAGE_HUGETLB) || !(page->flags & PAGE_COMPOUND))
-		test_fail(__FILE__, __LINE__, "free block %u: head with flags %x, %u references", index, page->flags,
-			  page->refcount);
+		test_fail(__FILE__, __LINE__, "free block %u: head with flags %x, %u references",
+			  index, page->flags, page->refcount);
 }
 
 void pool_expect_consistent(struct pool *pool)
@@ -34,7 +38,7 @@ void pool_expect_consistent(struct pool *pool)
 		const struct pool_node *node = &pool->node[n];
 		u64 listed = 0;
 
-		for (u32 index = node->free.head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next) {
+		block_list_foreach(pool->mm, index, &node->free) {
 			expect_free_page(pool, n, index);
 			listed++;
 		}
@@ -55,7 +59,8 @@ void pool_expect_consistent(struct pool *pool)
 
 void pool_makes_on_demand(void)
 {
-	test_option("hvo", "on");
+	if (hvo_mode_selected()->mapped) /* options that can be put back are few */
+		test_option("hvo", "on");
 }
 
 /* A whole GiB may be in pieces because others opened some of it. */
@@ -72,7 +77,7 @@ bool pool_borrow(struct pool *pool, u64 count)
 		return true;
 	pool_shrink(pool, mode, grown);
 	test_skip("needs %llu MiB of free memory in one piece",
-		  (unsigned long long)(count * order_pages(pool->order) * PAGE_SIZE >> 20));
+		  (count * order_pages(pool->order) * PAGE_SIZE >> 20));
 	return false;
 }
 
@@ -88,15 +93,17 @@ bool arena_accounted_with(struct arena *a, const struct pool *other)
 
 bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step)
 {
-	const struct page *head = pfn_page(mm, block_pfn(index));
+	const struct page *head = block_page(mm, index);
 
-	for (u64 i = 0; i < order_pages(order); i += i % BLOCK_FRAMES < STRUCTS_PER_FRAME ? 1 : step) {
+	for (u64 i = 0; i < order_pages(order);
+	     i += i % BLOCK_FRAMES < STRUCTS_PER_FRAME ? 1 : step) {
 		const u64 mask = head_mask_of(i > 0 ? order : 0);
 
 		if (head[i].head_mask != mask || page_head(head + i) != head ||
 		    (i > 0) != !!(head[i].flags & PAGE_TAIL)) {
-			test_fail(__FILE__, __LINE__, "struct page %llu of block %u: mask %llx, flags %x",
-				  (unsigned long long)i, index, (unsigned long long)head[i].head_mask, head[i].flags);
+			test_fail(__FILE__, __LINE__,
+				  "struct page %llu of block %u: mask %llx, flags %x", i, index,
+				  head[i].head_mask, head[i].flags);
 			return false;
 		}
 	}
@@ -112,13 +119,14 @@ bool huge_line_right(struct mm *mm, u32 index, unsigned order)
 
 		for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 			const pte_t pte = line ? pte_load(&line[i]) : 0;
-			const bool ok = b + i == 0 ? pte_present(pte) && pte_writable(pte)
-						   : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) &&
-							     pte_pfn(pte) == tail;
+			const bool ok = b + i == 0
+						? pte_present(pte) && pte_writable(pte)
+						: pte_present(pte) && !pte_writable(pte) &&
+							  !pte_dirty(pte) && pte_pfn(pte) == tail;
 
 			if (!ok) {
-				test_fail(__FILE__, __LINE__, "block %u + %u: PTE %u is %llx", index, b, i,
-					  (unsigned long long)pte);
+				test_fail(__FILE__, __LINE__, "block %u + %u: PTE %u is %llx",
+					  index, b, i, pte);
 				return false;
 			}
 		}
@@ -134,7 +142,8 @@ bool full_blocks_make(struct arena *a, u64 count)
 	bool all = true;
 
 	for (u64 i = 0; i < 2 * count && all; i++) {
-		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
+		struct page *page =
+			mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, node);
 
 		all = page != NULL;
 		if (page)
@@ -159,8 +168,10 @@ void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 sp
 	f->a = a;
 	f->blocks = BLOCK_LIST_INIT;
 	for (unsigned k = 0; k < ZONE_KINDS; k++)
-		for (enum free_class class = 0; class < FREE_CLASSES && node->zone[k] != ZONE_NONE; class++)
-			block_take(&a->mm.zone[node->zone[k]], class, BLOCK_ORDER, ~0ULL, BLOCK_META, &f->blocks);
+		for (enum free_class class = 0; class < FREE_CLASSES && node->zone[k] != ZONE_NONE;
+		     class ++)
+			block_take(&a->mm.zone[node->zone[k]], class, BLOCK_ORDER, ~0ULL,
+				   BLOCK_META, &f->blocks);
 	meta_flush_gated(node);
 	for (enum meta_kind k = 0; k < META_KINDS; k++) {
 		f->kept[k] = node->meta.free[k] - node->meta.reserved[k];
@@ -169,7 +180,7 @@ void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 sp
 	spare += kind == META_LONG ? META_EMERGENCY : 0;
 	if (f->kept[kind] < spare) {
 		test_fail(__FILE__, __LINE__, "META has %llu frames, the case wants to leave %llu",
-			  (unsigned long long)f->kept[kind], (unsigned long long)spare);
+			  f->kept[kind], spare);
 		return;
 	}
 	meta_unreserve(node, kind, spare);
@@ -181,4 +192,19 @@ void famine_end(struct famine *f)
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
 		meta_unreserve(&f->a->mm.node[0], kind, f->kept[kind]);
 	block_list_publish_free(&f->a->mm, &f->blocks);
+}
+
+bool struct_page_says(const struct page *page, struct page want, unsigned bytes)
+{
+	const u8 *a = (const u8 *)page, *b = (const u8 *)&want;
+
+	for (unsigned i = 0; i < bytes; i++) {
+		if (a[i] == b[i])
+			continue;
+		test_fail(__FILE__, __LINE__,
+			  "struct page of frame %llx: byte %u is %02x, not %02x", page_to_pfn(page),
+			  i, a[i], b[i]);
+		return false;
+	}
+	return true;
 }

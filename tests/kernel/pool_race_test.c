@@ -1,10 +1,12 @@
 /*
- * Pools while everybody uses them: resized in both directions, taken from and given to by all CPUs at once. Those who only look:
- * pool_readers_test.c.
+ * Pools while everybody uses them: resized in both directions, taken from and given to by all CPUs
+ * at once. Those who only look: pool_readers_test.c.
  */
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
@@ -24,7 +26,8 @@ static void check_counts(struct users *u)
 	struct pool *pool = &u->a->pool;
 
 	spin_lock(&pool->lock);
-	if (pool->surplus > pool->pages || pool->pages != pool->free + pool->in_use || pool->reserved > pool->free)
+	if (pool->surplus > pool->pages || pool->pages != pool->free + pool->in_use ||
+	    pool->reserved > pool->free)
 		atomic_fetch_add(&u->miscounted, 1);
 	spin_unlock(&pool->lock);
 }
@@ -131,7 +134,10 @@ static void take_one(void *arg)
 		pool_page_give(&u->a->pool, page);
 }
 
-/* Whether a page is on its way or counted. Only tried: the caller holds a zone's lock, which ranks below the pool's. */
+/*
+ * Whether a page is on its way or counted. Only tried: the caller holds a zone's lock, which ranks
+ * below the pool's.
+ */
 static bool is_begun(struct pool *pool)
 {
 	bool begun;
@@ -148,7 +154,10 @@ static bool is_begun(struct pool *pool)
 	return begun;
 }
 
-/* A CPU is held up in the middle of making a surplus page: its memory cannot be had. None is counted before it is there. */
+/*
+ * A CPU is held up in the middle of making a surplus page: its memory cannot be had. None is
+ * counted before it is there.
+ */
 TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "a surplus page to be promised");

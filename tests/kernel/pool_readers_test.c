@@ -1,13 +1,15 @@
 /*
- * CPUs that read struct pages of any block through page_peek() while pools grow, shrink and are demoted. What they see is absent or
- * right, never something else.
+ * CPUs that read struct pages of any block through page_peek() while pools grow, shrink and are
+ * demoted. What they see is absent or right, never something else.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "mm/page_alloc.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
@@ -26,8 +28,8 @@ struct readers {
 };
 
 /*
- * A tail of a 2 MiB or 1 GiB page or, where pages may be private, one of its own. Words may be of two moments: judged
- * apart.
+ * A tail of a 2 MiB or 1 GiB page or, where pages may be private, one of its own. Words may be of
+ * two moments: judged apart.
  */
 static bool tail_is_right(const struct readers *r, const struct page *page)
 {
@@ -55,7 +57,8 @@ static void note_wrong(struct readers *r, pfn_t pfn, const struct page *page)
 static void read_any(struct readers *r, u64 *state)
 {
 	const u64 random = next_random(state);
-	const pfn_t pfn = block_pfn(r->first + (u32)((random >> 16) % r->blocks)) + 1 + random % (BLOCK_FRAMES - 1);
+	const pfn_t pfn = block_pfn(r->first + (u32)((random >> 16) % r->blocks)) + 1 +
+			  random % (BLOCK_FRAMES - 1);
 	struct page copy;
 
 	if (!mm_page_peek(r->mm, pfn, &copy)) {
@@ -80,7 +83,8 @@ static void read_held(struct readers *r, u64 *state)
 		return;
 	}
 	atomic_add_relaxed(&r->of_held, 1);
-	if (copy.head_mask != head_mask_of(BLOCK_ORDER) || copy.flags != PAGE_TAIL || copy.refcount != 0)
+	if (copy.head_mask != head_mask_of(BLOCK_ORDER) || copy.flags != PAGE_TAIL ||
+	    copy.refcount != 0)
 		note_wrong(r, block_pfn(r->held) + i, &copy);
 }
 
@@ -126,9 +130,9 @@ static void readers_stop(struct readers *r)
 	EXPECT(r->held == BLOCK_NONE || r->of_held > 0);
 	EXPECT_EQ(r->vanished, 0);
 	if (r->wrong > 0)
-		test_fail(__FILE__, __LINE__, "%llu wrong tails, the first at frame %llx: mask %llx, flags %llx",
-			  (unsigned long long)r->wrong, (unsigned long long)r->example[0],
-			  (unsigned long long)r->example[1], (unsigned long long)r->example[2]);
+		test_fail(__FILE__, __LINE__,
+			  "%llu wrong tails, the first at frame %llx: mask %llx, flags %llx",
+			  r->wrong, r->example[0], r->example[1], r->example[2]);
 }
 
 /* Until there was enough to see: in turns, but no longer than some seconds. */
@@ -137,7 +141,8 @@ static bool seen_enough(const struct readers *r, unsigned turn, u64 until)
 	return (turn >= TURNS && atomic_load_relaxed(&r->seen) > 20000) || clock_ns() > until;
 }
 
-static void check_readers(const char *name, struct arena *a, node_t node, u32 first, u32 blocks, u64 pages)
+static void check_readers(const char *name, struct arena *a, node_t node, u32 first, u32 blocks,
+			  u64 pages)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
 	struct readers r = {.first = first, .blocks = blocks, .split_allowed = mode->mapped};
@@ -175,7 +180,8 @@ static void check_readers_mapped(const char *name, u64 pages)
 
 TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
 {
-	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a =
+		cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(16), .phantom = GIB(1));
 
 	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");

@@ -1,20 +1,26 @@
 /*
- * What S0 and the pools before it do at the edges (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09): a node that has
- * no frames, odd pages, promises that make surplus, page tables that can not be had.
+ * What S0 and the pools before it do at the edges (Kravetz, "Batch hugetlb vmemmap modification
+ * operations", 2023-09): a node that has no frames, odd pages, promises that make surplus, page
+ * tables that can not be had.
  */
 #include <arch/cpu.h>
 
-#include "kernel/fail.h"
-#include "kernel/shootdown.h"
-#include "kernel/test.h"
-#include "mm/hvo.h"
-#include "mm/section.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 
 enum { EACH = 10, PER_PAGE = 7 };
 
-/* A pool with as many pages on each of two nodes, and node 0 has frames to restore none of them. NULL: the case is skipped. */
+/*
+ * A pool with as many pages on each of two nodes, and node 0 has frames to restore none of them.
+ * NULL: the case is skipped.
+ */
 static struct arena *borrow_half_starved(struct famine *famine)
 {
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
@@ -85,7 +91,10 @@ TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
 	arena_return(a);
 }
 
-/* What a promise lacks is made as surplus, and goes when the promise is given back; what is persistent stays. */
+/*
+ * What a promise lacks is made as surplus, and goes when the promise is given back; what is
+ * persistent stays.
+ */
 TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -137,7 +146,10 @@ TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
 	arena_return(a);
 }
 
-/* A pool of `pages` where META refuses its `nth` request: how many of them have all their struct pages. ~0 if there is no such request. */
+/*
+ * A pool of `pages` where META refuses its `nth` request: how many of them have all their struct
+ * pages. ~0 if there is no such request.
+ */
 static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 {
 	const struct hvo_mode *batched = hvo_mode_find("batched");
@@ -148,7 +160,8 @@ static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 	if (!fail_disarm(&a->mm.fail))
 		full = ~0ULL;
 	pool_expect_consistent(&a->pool);
-	for (u32 i = a->pool.node[0].free.head; i != BLOCK_NONE && full != ~0ULL; i = block_at(&a->mm, i)->next) {
+	for (u32 i = a->pool.node[0].free.head; i != BLOCK_NONE && full != ~0ULL;
+	     i = block_at(&a->mm, i)->next) {
 		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
 		EXPECT(huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
 	}
@@ -175,7 +188,10 @@ TEST(mm_pool, pages_that_can_not_be_optimised_are_pages)
 	EXPECT_EQ(most, 4);
 }
 
-/* No frame for one page table at first: the pages of the other section are done, their frames flushed, and one of them becomes the table. */
+/*
+ * No frame for one page table at first: the pages of the other section are done, their frames
+ * flushed, and one of them becomes the table.
+ */
 TEST(mm_pool, frames_of_one_section_split_the_next)
 {
 	u64 full = 0;

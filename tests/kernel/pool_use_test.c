@@ -1,10 +1,15 @@
 /*
- * Pools as their users see them: promises, surplus, shares of nodes, and pages that cannot be restored.
+ * Pools as their users see them: promises, surplus, shares of nodes, and pages that cannot be
+ * restored.
  */
-#include "kernel/test.h"
-#include "mm/migrate.h"
-#include "mm/pool.h"
-#include "mm/transit.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_move.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/migrate.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
 
 static struct page *take(struct arena *a, node_t node)
@@ -215,7 +220,8 @@ TEST(mm_pool, nodes_are_resized_one_by_one)
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 0, 5), 2);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	EXPECT_EQ(a->pool.node[1].pages, 3);
-	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13); /* 16 blocks, one META, three in the pool */
+	/* 16 blocks, one META, three in the pool */
+	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	pool_expect_consistent(&a->pool);
 	most = a->pool.pages;
@@ -251,19 +257,26 @@ TEST(mm_pool, it_can_have_98_percent_of_memory)
 	fill(arena_borrow(MIB(512)), "on", 256, 256 * 98 / 100 + 1);
 }
 
-/* Three sections of four: the first holds META, was opened on demand, and has the struct pages of the others. */
+/*
+ * Three sections of four: the first holds META, was opened on demand, and has the struct pages of
+ * the others.
+ */
 TEST(mm_pool, it_can_have_all_mapped_memory_batched)
 {
 	fill(arena_borrow(MIB(512)), "batched", 256, 3 * SECTION_BLOCKS);
 }
 
-/* ---- S0's restore contract (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09) ---- */
+/*
+ * ---- S0's restore contract (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09)
+ * ----
+ */
 
 enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };
 
 /*
- * Restoring stops at the first page there are no frames for and says both: the error and how many were done. Those are given
- * back, which may bring frames for the rest; what still fails stays in the pool, whole and usable, and is surplus.
+ * Restoring stops at the first page there are no frames for and says both: the error and how many
+ * were done. Those are given back, which may bring frames for the rest; what still fails stays in
+ * the pool, whole and usable, and is surplus.
  */
 TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 {
@@ -283,19 +296,23 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT_EQ(restored, ENOUGH_FOR);
 	EXPECT_EQ(done.count, ENOUGH_FOR);
 	EXPECT_EQ(list.count, PAGES - ENOUGH_FOR);
-	for (u32 i = done.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
+	block_list_foreach(&a->mm, i, &done)
 		EXPECT_EQ(block_look_at(&a->mm, i).state, BLOCK_FULL);
-	for (u32 i = list.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
-		EXPECT(huge_line_right(&a->mm, i, BLOCK_ORDER) && huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
+	block_list_foreach(&a->mm, i, &list)
+		EXPECT(huge_line_right(&a->mm, i, BLOCK_ORDER) &&
+		       huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
 	famine_end(&famine);
 	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), 0);
 	EXPECT_EQ(restored, PAGES - ENOUGH_FOR);
-	for (u32 i = done.head; i != BLOCK_NONE; i = block_at(&a->mm, i)->next)
-		pfn_page(&a->mm, block_pfn(i))->flags = 0;
+	block_list_foreach(&a->mm, i, &done)
+		block_page(&a->mm, i)->flags = 0;
 	block_list_publish_free(&a->mm, &done);
 	EXPECT(arena_accounted(a));
 
-	/* The pool, frames for three: these are given back, META grows into one of them, and the rest can be restored. */
+	/*
+	 * The pool, frames for three: these are given back, META grows into one of them, and the
+	 * rest can be restored.
+	 */
 	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
@@ -321,8 +338,8 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 }
 
 /*
- * While another page is made to take its place, a 1 GiB page is demoted: its first block heads a page of the other pool, free or in use.
- * It stays there, and the new page is free again.
+ * While another page is made to take its place, a 1 GiB page is demoted: its first block heads a
+ * page of the other pool, free or in use. It stays there, and the new page is free again.
  */
 TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
 {

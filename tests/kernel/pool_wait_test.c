@@ -1,12 +1,14 @@
 /*
- * A pool whose last free page is being cleared by an idle CPU: whoever wants it waits for it instead of being refused. The case plays
- * the CPU that clears.
+ * A pool whose last free page is being cleared by an idle CPU: whoever wants it waits for it
+ * instead of being refused. The case plays the CPU that clears.
  */
 #include <arch/clock.h>
 
-#include "kernel/call.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
@@ -42,7 +44,10 @@ static void wait_for(const u32 *flag)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/* `fn` on another CPU while the only page is out to be cleared; it must not be served before it is back. */
+/*
+ * `fn` on another CPU while the only page is out to be cleared; it must not be served before it is
+ * back.
+ */
 static struct arena *want_while_it_is_cleared(call_fn *fn, bool cleared)
 {
 	const cpu_t other = cpus_find_other();
@@ -154,7 +159,10 @@ static void tug_at_a_page(void *unused)
 		clear_without_end();
 }
 
-/* Provoked: the page comes back after the look for a free one and before the look whether one is being cleared. */
+/*
+ * Provoked: the page comes back after the look for a free one and before the look whether one is
+ * being cleared.
+ */
 static void check_tug(u64 overcommit)
 {
 	struct arena *a;

@@ -1,22 +1,24 @@
 /*
- * Pages cleared ahead of need: they are zero, no more than asked for, used first, never cleared again; and what is known of a
- * page is never wrong, whoever had it in between.
+ * Pages cleared ahead of need: they are zero, no more than asked for, used first, never cleared
+ * again; and what is known of a page is never wrong, whoever had it in between.
  */
-#include "mm/prezero.h"
+#include "mm/hugetlb/prezero.h"
 
 #include <arch/check.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "mm/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
 enum { PAGES = 6, BOUND = 4 };
-#define SIZE MIB(2)
+#define SIZE   MIB(2)
 #define POISON 0x5a5a5a5a5a5a5a5aULL
 
 /* Every page of the pool has been used: nothing in it is zero. */
@@ -61,7 +63,10 @@ static void clear_ahead(void)
 	prezero_set(0);
 }
 
-/* A pool that was poisoned, BOUND of its pages zero by now. False: it could not be had, and the case is skipped. */
+/*
+ * A pool that was poisoned, BOUND of its pages zero by now. False: it could not be had, and the
+ * case is skipped.
+ */
 static bool cleared_pool(void)
 {
 	if (cpus_find_other() == CPU_NONE) {
@@ -91,8 +96,7 @@ static u64 notes(void)
 	u64 count = 0;
 
 	for (node_t n = 0; n < pool_2m.mm->nodes; n++)
-		for (u32 index = pool_2m.node[n].free.head; index != BLOCK_NONE;
-		     index = block_at(pool_2m.mm, index)->next) {
+		block_list_foreach(pool_2m.mm, index, &pool_2m.node[n].free) {
 			if (!block_at(pool_2m.mm, index)->zero)
 				continue;
 			EXPECT(is_zero(index));
@@ -133,7 +137,8 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	for (unsigned i = 0; i < PAGES; i++) {
 		*(volatile char *)(addr + i * SIZE) = 0;
 		huge_usage(&after);
-		if (pool_2m.mm->nodes == 1 || i + 1 == PAGES) /* a near page goes before a zero one far away */
+		/* a near page goes before a zero one far away */
+		if (pool_2m.mm->nodes == 1 || i + 1 == PAGES)
 			EXPECT_EQ(after.zeroed - before.zeroed, MIN(i + 1, BOUND));
 	}
 	for (u64 at = 0; at < PAGES * SIZE; at += 8)

@@ -1,6 +1,7 @@
 /*
- * Provokers: cases in which several CPUs try to make a race happen until their time is up. Each run of the suite gives them a little
- * (provoke_ms=); a soak gives them a minute each (provoke_ms=60000).
+ * Provokers: cases in which several CPUs try to make a race happen until their time is up. Each run
+ * of the suite gives them a little (provoke_ms=); a soak gives them a minute each
+ * (provoke_ms=60000).
  *
  *	const struct provoke p = provoke_begin();
  *	while (provoke_goes_on(&p) && !test_failed())
@@ -8,7 +9,7 @@
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct provoke {
 	u64 end; /* clock_ns() */

@@ -1,15 +1,19 @@
 /*
- * Provokers for block records: CPUs that own records change them while others, who do not, look and decide. On phantom memory.
+ * Provokers for block records: CPUs that own records change them while others, who do not, look and
+ * decide. On phantom memory.
  */
 #include <arch/clock.h>
 
-#include "kernel/test.h"
-#include "mm/buddy.h"
-#include "mm/hvo.h"
-#include "mm/isolate.h"
-#include "mm/pcp.h"
-#include "mm/section.h"
-#include "mm/transit.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
@@ -23,7 +27,10 @@ struct records {
 	u32 roles, changed, taken;
 };
 
-/* The first CPU goes on until it has had its turn once: while others are at it, on a busy host, it may not have come to it. */
+/*
+ * The first CPU goes on until it has had its turn once: while others are at it, on a busy host, it
+ * may not have come to it.
+ */
 static bool goes_on(const struct provoke *p, u32 role, u32 had)
 {
 	return provoke_goes_on(p) || (role == 0 && had == 0 && clock_ns() < p->end + PATIENCE);
@@ -58,7 +65,8 @@ static void take_and_give(struct records *r)
 	const u32 first = arena_phantom_block(r->a);
 
 	for (u32 at = first; at < first + 2 * GIB_BLOCKS; at += SECTION_BLOCKS / 2) {
-		const u32 index = block_take_in(zone, at, SECTION_BLOCKS / 2, 1u << FREE_BARE | 1u << FREE_FULL, BLOCK_FULL);
+		const u32 index = block_take_in(zone, at, SECTION_BLOCKS / 2,
+						1u << FREE_BARE | 1u << FREE_FULL, BLOCK_FULL);
 
 		if (index == BLOCK_NONE)
 			continue;
@@ -167,7 +175,8 @@ struct isolators {
 static void isolate_one_range(struct isolators *s, u32 role)
 {
 	struct zone *zone = arena_phantom_zone(s->a);
-	const u32 first = arena_phantom_block(s->a) + (role % 2 ? SECTION_BLOCKS - ISOLATED / 2 : 0);
+	const u32 first =
+		arena_phantom_block(s->a) + (role % 2 ? SECTION_BLOCKS - ISOLATED / 2 : 0);
 	struct isolation token;
 
 	if (isolate_range(zone, first, ISOLATED, &token) < 0)

@@ -1,12 +1,13 @@
 /*
  * Numbers that are alike in every run: Marsaglia, "Xorshift RNGs", 2003-07. The state is any but 0.
  *
- * And where random operations get their choices: from such numbers, or, for fuzzing, from bytes that somebody else thought of
- * (tests/fuzz/ops_fuzz.c). The operations and what is checked are the same.
+ * And where random operations get their choices: from such numbers, or, for fuzzing, from bytes
+ * that somebody else thought of (tests/fuzz/ops_fuzz.c). The operations and what is checked are the
+ * same.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 static inline u64 next_random(u64 *state)
 {
@@ -41,8 +42,9 @@ static inline bool random_is_used_up(const struct random_source *r)
 }
 
 /*
- * As many operations as these bytes choose, inside a running case: pages, pools and sections of an arena against the reference
- * allocator (mm_random_test.c); huge mappings of the machine (huge_map_random_test.c), this CPU alone. What is wrong fails the case.
+ * As many operations as these bytes choose, inside a running case: pages, pools and sections of an
+ * arena against the reference allocator (mm_random_test.c); huge mappings of the machine
+ * (huge_map_random_test.c), this CPU alone. What is wrong fails the case.
  */
 void random_allocations(const u8 *data, size_t len);
 void random_mappings(const u8 *data, size_t len);

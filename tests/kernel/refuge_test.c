@@ -1,8 +1,8 @@
 /* Refuges: where single pages go that stand in the way of 1 GiB pages. */
-#include "mm/refuge.h"
+#include "mm/page/refuge.h"
 
-#include "kernel/test.h"
-#include "mm/page_alloc.h"
+#include "kernel/run/test.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/listed.h"
 
@@ -52,7 +52,10 @@ TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
 	arena_return(a);
 }
 
-/* A block that cannot be split for lack of struct pages is passed over; with none at all there is no refuge, and nothing has changed. */
+/*
+ * A block that cannot be split for lack of struct pages is passed over; with none at all there is
+ * no refuge, and nothing has changed.
+ */
 TEST(mm_refuge, without_struct_pages_there_is_none)
 {
 	struct refuge refuge;

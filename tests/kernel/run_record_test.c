@@ -1,7 +1,7 @@
 /* The record that tells whether the run before this one ended. */
-#include "kernel/run_record.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
+#include "kernel/core/run_record.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 TEST(kernel_run_record, memory_that_holds_anything_begins_a_first_run)
 {
@@ -16,7 +16,8 @@ TEST(kernel_run_record, memory_that_holds_anything_begins_a_first_run)
 
 TEST(kernel_run_record, runs_are_counted_and_ends_noted)
 {
-	const struct run_record nothing = {0}, first = run_record_next(&nothing), second = run_record_next(&first);
+	const struct run_record nothing = {0}, first = run_record_next(&nothing),
+				second = run_record_next(&first);
 	const struct run_record closed = run_record_closed(&second, 0x10);
 
 	EXPECT(run_record_valid(&first) && first.state == RUN_RUNNING);

@@ -1,9 +1,10 @@
 /* Commands run by cases: see said.h. */
 #include "tests/kernel/said.h"
 
-#include "kernel/command.h"
-#include "kernel/printk.h"
-#include "kernel/string.h"
+#include "kernel/console/command.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/glob.h"
+#include "kernel/lib/string.h"
 
 char said_text[32768];
 

@@ -1,7 +1,10 @@
-/* What was printed while a case ran, also by commands of the monitor that it ran: read back from the RAM log. */
+/*
+ * What was printed while a case ran, also by commands of the monitor that it ran: read back from
+ * the RAM log.
+ */
 #pragma once
 
-#include "kernel/test.h"
+#include "kernel/run/test.h"
 
 extern char said_text[32768];
 
@@ -15,9 +18,9 @@ unsigned said_run(const char *text);
 /* Does it contain this (a glob)? */
 bool said_says(const char *what);
 
-#define EXPECT_REFUSED(text, ...)                                                                                      \
-	do {                                                                                                           \
-		EXPECT_EQ(said_run(text), 1);                                                                          \
-		if (!said_says(__VA_ARGS__))                                                                           \
-			test_fail(__FILE__, __LINE__, "\"%s\" says: %s", text, said_text);                             \
+#define EXPECT_REFUSED(text, ...)                                                                  \
+	do {                                                                                       \
+		EXPECT_EQ(said_run(text), 1);                                                      \
+		if (!said_says(__VA_ARGS__))                                                       \
+			test_fail(__FILE__, __LINE__, "\"%s\" says: %s", text, said_text);         \
 	} while (0)

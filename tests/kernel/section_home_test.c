@@ -3,19 +3,23 @@
  */
 #include <arch/stream.h>
 
-#include "kernel/percpu.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
-#include "mm/memmap.h"
-#include "mm/page_alloc.h"
-#include "mm/section.h"
-#include "mm/transit.h"
-#include "mm/vmemmap.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/section_memmap.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-/* Every section that has a home: one inside the zone, no two the same. Returns how many have one. */
+/*
+ * Every section that has a home: one inside the zone, no two the same. Returns how many have one.
+ */
 static unsigned check_homes(const struct zone *zone, u64 first, u64 end)
 {
 	unsigned found = 0;
@@ -26,11 +30,13 @@ static unsigned check_homes(const struct zone *zone, u64 first, u64 end)
 		if (home == BLOCK_NONE)
 			continue;
 		found++;
-		EXPECT(block_pfn(home) >= zone->start_pfn && block_pfn(home) + BLOCK_FRAMES <= zone->end_pfn);
+		EXPECT(block_pfn(home) >= zone->start_pfn &&
+		       block_pfn(home) + BLOCK_FRAMES <= zone->end_pfn);
 		for (u64 other = first; other < section; other++)
 			if (section_home(zone, other) == home)
-				test_fail(__FILE__, __LINE__, "sections %llu and %llu share block %u",
-					  (unsigned long long)other, (unsigned long long)section, home);
+				test_fail(__FILE__, __LINE__,
+					  "sections %llu and %llu share block %u", other, section,
+					  home);
 	}
 	return found;
 }
@@ -45,20 +51,22 @@ TEST(mm_section, every_section_has_a_home_of_its_own)
 	first = arena_phantom_block(a) / SECTION_BLOCKS;
 	end = first + 4 * GIB_SECTIONS;
 	EXPECT_EQ(check_homes(arena_phantom_zone(a), first, end), 4 * GIB_SECTIONS);
-	EXPECT_EQ(section_home(arena_phantom_zone(a), first - 1), BLOCK_NONE); /* no section of this zone */
+	/* no section of this zone */
+	EXPECT_EQ(section_home(arena_phantom_zone(a), first - 1), BLOCK_NONE);
 	EXPECT_EQ(section_home(arena_phantom_zone(a), end), BLOCK_NONE);
 	arena_return(a);
 }
 
-struct opening {
+struct opener {
 	struct arena *a;
 	u32 opened;
 };
 
 static void open_mapped_from_both_ends(void *arg)
 {
-	struct opening *o = arg;
-	const u64 first = arena_block(o->a) / SECTION_BLOCKS, count = o->a->options.bytes / (PAGE_SIZE * SECTION_FRAMES);
+	struct opener *o = arg;
+	const u64 first = arena_block(o->a) / SECTION_BLOCKS,
+		  count = o->a->options.bytes / (PAGE_SIZE * SECTION_FRAMES);
 
 	for (u64 i = 0; i < count; i++) {
 		const u64 section = first + (cpu_id() % 2 ? i : count - 1 - i);
@@ -68,11 +76,14 @@ static void open_mapped_from_both_ends(void *arg)
 	}
 }
 
-/* The zone's last section is open already or, with its end broken up, is the home of all and opened by whoever comes first. */
+/*
+ * The zone's last section is open already or, with its end broken up, is the home of all and opened
+ * by whoever comes first.
+ */
 static void check_reopening(struct arena *a, u64 sections)
 {
 	const u64 first = arena_block(a) / SECTION_BLOCKS;
-	struct opening o = {.a = a};
+	struct opener o = {.a = a};
 
 	EXPECT_EQ(check_homes(arena_zone(a, 0), first, first + sections), sections);
 	for (unsigned turn = 0; turn < 4; turn++) {
@@ -82,7 +93,8 @@ static void check_reopening(struct arena *a, u64 sections)
 		for (u64 section = first; section < first + sections; section++) {
 			if (section_style(&a->mm, section) != SECTION_MAPPED)
 				continue; /* open since start-up, for META */
-			EXPECT_EQ(section_memmap(&a->mm, section), section_home(arena_zone(a, 0), section));
+			EXPECT_EQ(section_memmap(&a->mm, section),
+				  section_home(arena_zone(a, 0), section));
 		}
 		EXPECT(o.opened > 0);
 		EXPECT(arena_accounted(a));
@@ -118,7 +130,10 @@ TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
 	arena_return(a);
 }
 
-/* Moved inwards they are other blocks, all of them, and opening ends; moved back they are the same again. */
+/*
+ * Moved inwards they are other blocks, all of them, and opening ends; moved back they are the same
+ * again.
+ */
 TEST(mm_section, homes_can_be_moved_and_moved_back)
 {
 	struct arena *a = arena_borrow(MIB(512));
@@ -159,7 +174,10 @@ static u16 turns_at(const struct spinlock *lock)
 	return atomic_load_relaxed(&lock->next);
 }
 
-/* The baselines free a section in pieces of 4 MiB, each with a turn at the zone's lock; ours takes one turn for all neighbours. */
+/*
+ * The baselines free a section in pieces of 4 MiB, each with a turn at the zone's lock; ours takes
+ * one turn for all neighbours.
+ */
 TEST(mm_section, the_baselines_free_pieces_of_max_order)
 {
 	for (const struct memmap_make *make = memmap_makes; make->name; make++) {
@@ -175,7 +193,8 @@ TEST(mm_section, the_baselines_free_pieces_of_max_order)
 		if (make == &memmap_makes[MAKE_STREAM])
 			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) < 16);
 		else
-			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) >= SECTION_FRAMES >> MAKE_STEP_ORDER);
+			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) >=
+			       SECTION_FRAMES >> MAKE_STEP_ORDER);
 		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
@@ -185,7 +204,8 @@ TEST(mm_section, the_baselines_free_pieces_of_max_order)
 TEST(mm_section, struct_pages_are_the_same_whoever_writes_them)
 {
 	enum { COUNT = 63, ORDER = 0 };
-	struct page *page = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE), *other = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct page *page = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE),
+		    *other = page_alloc(ORDER, USE_MOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page && other);
 	memset(page_address(page), 0xa5, PAGE_SIZE);
@@ -257,7 +277,8 @@ TEST(mm_section, a_home_in_use_is_replaced)
 	zone = arena_zone(a, 0);
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	home = section_home(zone, section);
-	REQUIRE(home != BLOCK_NONE && block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META) == home);
+	REQUIRE(home != BLOCK_NONE &&
+		block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META) == home);
 	EXPECT_EQ(block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META), BLOCK_NONE);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
 	EXPECT(vmemmap_is_leaf(&a->mm, section));

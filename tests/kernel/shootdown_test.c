@@ -1,18 +1,18 @@
 /*
- * TLB shootdown: rounds, tags, who is interrupted and who flushes when he wakes. What a flush does to a TLB is seen in
- * arch_test.c and by the hosted machine's watcher.
+ * TLB shootdown: rounds, tags, who is interrupted and who flushes when he wakes. What a flush does
+ * to a TLB is seen in arch_test.c and by the hosted machine's watcher.
  */
-#include "kernel/shootdown.h"
+#include "kernel/core/shootdown.h"
 
 #include <arch/barrier.h>
 #include <arch/memory.h>
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
 static struct shootdown_stats stats_now(void)
@@ -49,7 +49,10 @@ TEST(kernel_shootdown, waiting_for_a_tag_starts_one_round_or_none)
 	EXPECT_EQ(stats_now().flushes, before + 1);
 }
 
-/* A CPU that dropped a few pages has not flushed all: its round raises G, but neither `done` nor what CPUs publish. */
+/*
+ * A CPU that dropped a few pages has not flushed all: its round raises G, but neither `done` nor
+ * what CPUs publish.
+ */
 TEST(kernel_shootdown, a_ranged_round_completes_no_tag)
 {
 	struct shootdown_batch batch = {0};
@@ -68,7 +71,8 @@ TEST(kernel_shootdown, a_ranged_round_completes_no_tag)
 	EXPECT(tag > done);
 	EXPECT_EQ(shootdown_tag(), tag + 2);
 	cpumask_foreach(cpu, &cpus_online)
-		EXPECT(cpu_data(cpu)->tlb_published <= published + 1); /* sleepers that woke may have seen G */
+		/* sleepers that woke may have seen G */
+		EXPECT(cpu_data(cpu)->tlb_published <= published + 1);
 	EXPECT_EQ(this_cpu()->tlb_published, published);
 }
 
@@ -77,14 +81,16 @@ TEST(kernel_shootdown, more_than_33_pages_or_8_ranges_are_a_full_flush)
 	static const struct {
 		unsigned ranges, pages_each;
 		bool full;
-	} rows[] = {{1, 33, false}, {1, 34, true}, {3, 11, false}, {3, 12, true}, {8, 1, false}, {9, 1, true}, {1, 1, false}};
+	} rows[] = {{1, 33, false}, {1, 34, true}, {3, 11, false}, {3, 12, true},
+		    {8, 1, false},  {9, 1, true},  {1, 1, false}};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct shootdown_stats before = stats_now();
 		struct shootdown_batch batch = {0};
 
 		for (unsigned r = 0; r < rows[i].ranges; r++)
-			shootdown_batch_add(&batch, some_address() + r * MIB(2), rows[i].pages_each);
+			shootdown_batch_add(&batch, some_address() + r * MIB(2),
+					    rows[i].pages_each);
 		shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
 		EXPECT_EQ(batch.pages, 0);
 		EXPECT_EQ(stats_now().ops, before.ops + 1);
@@ -152,7 +158,7 @@ TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
 	EXPECT_EQ(after.skipped - before.skipped, 2 * others);
 	EXPECT_EQ(after.ipis, before.ipis);
 	EXPECT_EQ(cpu_data(one)->flushes_full, flushed); /* asleep */
-	EXPECT_EQ(flushes_on_waking(one), 1); /* once, for both rounds */
+	EXPECT_EQ(flushes_on_waking(one), 1);            /* once, for both rounds */
 	EXPECT(cpu_data(one)->tlb_published >= shootdown_done());
 }
 

@@ -1,6 +1,10 @@
-/* Memory and string functions at every alignment and length that a loop by words could get wrong, and glob matching. */
-#include "kernel/string.h"
-#include "kernel/test.h"
+/*
+ * Memory and string functions at every alignment and length that a loop by words could get wrong,
+ * glob matching, and what every file uses.
+ */
+#include "kernel/lib/glob.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 
 enum { AREA = 64, SPAN = 24 };
 
@@ -22,7 +26,8 @@ static void check_move(unsigned from, unsigned to, unsigned n)
 		u8 want = i >= to && i < to + n ? before[from + i - to] : before[i];
 
 		if (area[i] != want)
-			test_fail(__FILE__, __LINE__, "memmove %u bytes %u -> %u: byte %u is %u, want %u", n, from, to,
+			test_fail(__FILE__, __LINE__,
+				  "memmove %u bytes %u -> %u: byte %u is %u, want %u", n, from, to,
 				  i, area[i], want);
 	}
 }
@@ -85,10 +90,30 @@ TEST(kernel_string, glob)
 {
 	EXPECT(glob_match("*", "") && glob_match("*", "abc") && glob_match("", ""));
 	EXPECT(!glob_match("", "a") && !glob_match("a", "") && !glob_match("?", ""));
-	EXPECT(glob_match("mm.buddy.*", "mm.buddy.merge") && !glob_match("mm.buddy.*", "mm.hvo.merge"));
+	EXPECT(glob_match("mm.buddy.*", "mm.buddy.merge") &&
+	       !glob_match("mm.buddy.*", "mm.hvo.merge"));
 	EXPECT(!glob_match("mm.buddy", "mm.buddy.merge") && !glob_match("buddy", "mm.buddy"));
 	EXPECT(glob_match("*merge", "mm.merge.merge") && glob_match("*.*.*", "mm.buddy.merge"));
 	EXPECT(glob_match("m?.b*y.m*e", "mm.buddy.merge") && !glob_match("*x*", "mm.buddy"));
 	EXPECT(glob_match("a*b*c", "a-b-b-c") && !glob_match("a*b*c", "a-b-b-c-"));
 	EXPECT(glob_match("**a**", "a") && glob_match("*?", "a") && !glob_match("*??", "a"));
+}
+
+static u64 looks;
+
+/* What another CPU may change between two looks. */
+static u64 changing(void)
+{
+	return ++looks * 10;
+}
+
+TEST(kernel_string, the_smaller_of_two_is_looked_at_once)
+{
+	looks = 0;
+	EXPECT_EQ(MIN(changing(), 100u), 10);
+	EXPECT_EQ(MIN(5, changing()), 5);
+	EXPECT_EQ(MAX(changing(), 7u), 30);
+	EXPECT_EQ(MAX(1000, changing()), 1000);
+	EXPECT_EQ(MIN(MIN(changing(), changing()), MAX(changing(), 3u)), 50);
+	EXPECT_EQ(looks, 7);
 }

@@ -1,7 +1,10 @@
-/* How benchmarks compare two ways by turns (tests/bench/turns.h): what disturbs one of them now and then is no reason. */
+/*
+ * How benchmarks compare two ways by turns (tests/bench/turns.h): what disturbs one of them now and
+ * then is no reason.
+ */
 #include "tests/bench/turns.h"
 
-#include "kernel/test.h"
+#include "kernel/run/test.h"
 
 /* Turns of a way that takes `ns`, except each `every`-th, which takes `late`; 0: none. */
 static struct turns *turns_of(struct turns *t, u64 ns, unsigned every, u64 late)
@@ -19,7 +22,8 @@ TEST(bench_turns, a_way_that_is_slower_in_every_turn_is_behind)
 	EXPECT_EQ(turns_behind(turns_of(&ours, 1100, 0, 0), turns_of(&other, 1000, 0, 0)), 100);
 	EXPECT_EQ(turns_behind(&other, &ours), 0);
 	EXPECT_EQ(turns_behind(&ours, &ours), 0);
-	EXPECT_EQ(turns_behind(turns_of(&ours, 1100, 3, 90000), turns_of(&other, 1000, 4, 70000)), 100);
+	EXPECT_EQ(turns_behind(turns_of(&ours, 1100, 3, 90000), turns_of(&other, 1000, 4, 70000)),
+		  100);
 }
 
 TEST(bench_turns, one_quick_turn_of_the_other_is_no_reason)

@@ -1,19 +1,19 @@
 /*
  * Waits that are late: the CPU waited for is named, and shows where it is.
  */
-#include "kernel/wait.h"
+#include "kernel/core/wait.h"
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
 
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/shootdown.h"
-#include "kernel/string.h"
-#include "kernel/test.h"
-#include "kernel/wait.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
 enum { PERIOD_MS = 500 };
@@ -53,7 +53,10 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 	EXPECT(seen_in(report, "cpus_be_deaf"));
 }
 
-/* A soft wait says so again and again: nothing goes on because of that, and the watchdog must see it. */
+/*
+ * A soft wait says so again and again: nothing goes on because of that, and the watchdog must see
+ * it.
+ */
 TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "nothing, in a test");
@@ -90,7 +93,8 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
 	atomic_store_release(&busy.stop, 1);
 	work_wait(other, 0);
-	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0); /* oneself one need not ask */
+	/* oneself one need not ask */
+	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0);
 	EXPECT_EQ(cpu_where(cpu_count, where, ARRAY_LEN(where), 0), 0);
 }
 
@@ -102,7 +106,10 @@ TEST(kernel_wait, each_level_is_waited_for_twice_as_long_as_the_one_below)
 		EXPECT(wait_bound(level) >= 2 * wait_bound(level - 1));
 }
 
-/* Longer than the bound of the wait, for a CPU that finishes one thing after the other: it is no hang. */
+/*
+ * Longer than the bound of the wait, for a CPU that finishes one thing after the other: it is no
+ * hang.
+ */
 static void outlast(cpu_t culprit)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU that goes on");
@@ -141,7 +148,10 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_queue_moves)
 	EXPECT(wait.extended);
 }
 
-/* A request for memory that found none looks again between two turns, and may wait for ranges or memory there. */
+/*
+ * A request for memory that found none looks again between two turns, and may wait for ranges or
+ * memory there.
+ */
 TEST(kernel_wait, a_soft_one_may_begin_others_of_its_level_and_above)
 {
 	struct wait outer = wait_begin(WAIT_MEMORY, "memory, in a case"), inner;

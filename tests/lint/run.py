@@ -6,7 +6,7 @@
     tidy       clang-tidy: the clang analyzer and checks for mistakes (tests/lint/clang-tidy.yaml)
     cppcheck   cppcheck (tests/lint/cppcheck.txt)
     sparse     a function that returns with a lock held, interrupts off or inside the allocator on some path and does not say so
-               (__acquires(), __releases()), and device registers read as if they were memory (__iomem): kernel/types.h
+               (__acquires(), __releases()), and device registers read as if they were memory (__iomem): kernel/lib/types.h
 
 Each must first report the mistakes meant for it in canary.c. What is no mistake is silenced beside the code with a reason, or
 in the tool's file here for all of it.
@@ -40,7 +40,7 @@ def flags(kind):
 
 
 def sources(folders):
-    return [str(p.relative_to(ROOT)) for folder in folders for p in sorted((ROOT / folder).glob("*.c"))]
+    return [str(p.relative_to(ROOT)) for folder in folders for p in sorted((ROOT / folder).rglob("*.c"))]
 
 
 def everything():
@@ -75,7 +75,7 @@ def gcc(files, folder):
         name, kind = file
         extra = NOT_HOST if kind == "HOST" else []
         # At -O1: what is inlined deeper takes the analyzer's paths away.
-        return run([os.environ["CC"], *flags(kind), "-O1", "-fanalyzer", *extra, "-c", name, "-o", f"{folder}/{Path(name).name}.o"])[1]
+        return run([os.environ["CC"], *flags(kind), "-O1", "-fanalyzer", *extra, "-c", name, "-o", folder + "/" + name.replace("/", "-") + ".o"])[1]
 
     return reports(in_parallel(one, files))
 
@@ -181,10 +181,35 @@ def stack(files, folder):
     return found
 
 
-TOOLS = {"gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
+COLUMNS = 100
+
+
+def too_long(name):
+    """Lines over COLUMNS, comments too: clang-format leaves those alone, for they hold tables."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    wide = [(number, len(line.expandtabs(8))) for number, line in enumerate(lines, 1)]
+    return [f"{name}:{number}: error: {width} columns, more than {COLUMNS}" for number, width in wide if width > COLUMNS]
+
+
+def style(files, folder):
+    """Every C file there is: broken as .clang-format says, and no line too long."""
+    del folder
+    names = [name for name, _ in files]
+    if names != [CANARY]:
+        names = run(["git", "ls-files", "*.c", "*.h"])[1].split()
+        names.remove(CANARY)
+
+    def one(name):
+        return run(["clang-format", "--dry-run", name])[1].replace(f"{ROOT}/", "")
+
+    return reports(in_parallel(one, names)) + [line for name in names for line in too_long(name)]
+
+
+TOOLS = {"style": style, "gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
 
 # What a tool that looks for several things must say of the canary.
 CANARIES = {
+    "style": ("clang-formatted", "columns, more than"),
     "gcc": ("-Wanalyzer-",),
     "stack": ("is larger than", "a chain of calls", "endless: error: its frame has no bound"),
     "sparse": ("'left_locked'", "different address spaces", "dereference of noderef"),

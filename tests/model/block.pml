@@ -1,6 +1,6 @@
 /*
- * Blocks, their struct pages and the section's page table: mm/block_state.c, mm/hvo.c, mm/hvo_take.c, mm/vmemmap.c,
- * mm/section_close.c, mm/meta.c.
+ * Blocks, their struct pages and the section's page table: mm/memmap/block_state.c, mm/hvo/hvo.c, mm/hvo/hvo_take.c, mm/memmap/vmemmap.c,
+ * mm/zone/section_close.c, mm/memmap/meta.c.
  *
  *   section (one PMD entry):  none | leaf over frames L0..L3 | table of four PTEs
  *   block b                   two PTEs: 2b for the frame of its head, 2b + 1 for all other frames of struct pages

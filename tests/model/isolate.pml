@@ -1,5 +1,5 @@
 /*
- * Whose an isolation is: mm/isolate.c against mm/section_close.c, mm/section.c and those who take blocks (mm/transit.c, contig.c).
+ * Whose an isolation is: mm/zone/isolate.c against mm/zone/section_close.c, mm/zone/section.c and those who take blocks (mm/zone/transit.c, contig.c).
  *
  *   isolator 0, 1  claims a range, 0 both blocks and 1 the second: token on the zone's list, then bit by bit; waits for what is in
  *                  transit; undoes it, or takes all of it if all is free, which ends the isolation block by block, then its token

@@ -1,5 +1,5 @@
 /*
- * One job over many CPUs: kernel/padata.c, and of kernel/call.c the work that is given to an idle CPU.
+ * One job over many CPUs: kernel/core/padata.c, and of kernel/core/call.c the work that is given to an idle CPU.
  *
  *   caller   makes a run on its stack, deals its chunks into shares, gives padata_help() to every CPU whose work slot is free, takes
  *            the chunks of share 0 and then of the others, waits until no helper is left, returns: the stack is somebody else's from then on. Does it JOBS times, so that helpers of the job

@@ -1,5 +1,5 @@
 /*
- * Per-CPU lists against drains, disabling and isolation: mm/pcp.c, pcp_drain.c, page_fast.h, isolate.c, kernel/call.c.
+ * Per-CPU lists against drains, disabling and isolation: mm/page/pcp.c, pcp_drain.c, page_fast.h, isolate.c, kernel/core/call.c.
  *
  *   owner      takes and frees pages of one block: from its list and to it, or under the zone's lock. Between any two steps its
  *              interrupt may come: the drain that another CPU asks for. Or has a turn at the lock for something else (zone_unlock())

@@ -1,5 +1,5 @@
 /*
- * A touch of a huge mapping against its unmapping and against taking writing away: mm/huge_map.c, huge_fault.c, huge_unmap.c.
+ * A touch of a huge mapping against its unmapping and against taking writing away: mm/mapping/huge_map.c, huge_fault.c, huge_unmap.c.
  *
  *   toucher    pins the mapping that it finds in the slot: notes it, fence, looks again; brings a page if there is none, with the rights
  *              that it reads after it has claimed the entry; unpins

@@ -1,5 +1,5 @@
 /*
- * The generation rule of kernel/shootdown.c: who may reuse a frame, and when.
+ * The generation rule of kernel/core/shootdown.c: who may reuse a frame, and when.
  *
  *   CPU 0   unmaps page 0, gates its frame under a tag, then waits for the tag: for a full round that serves it, its own or not
  *   CPU 1   unmaps page 1, then the same, or a ranged round of its own

@@ -43,7 +43,7 @@ def bare(text):
 
 
 def words(text):
-    return re.sub(r"\s+", " ", text).strip()
+    return re.sub(r"(?<=[(]) ", "", re.sub(r"(?:\s|\\\n)+", " ", text)).strip()
 
 
 def read(path=HERE / "steps.txt"):

@@ -5,8 +5,10 @@ a test of its own, at once, so a long run shows its progress and its first failu
 `N passed, N failed, N skipped`.
 """
 
+import os
 import shutil
 import sys
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -14,7 +16,10 @@ import pytest
 from _pytest.reports import TestReport
 
 import pins
+from background import Background
+from guest import run
 from machine import ROOT
+from matrix import deadline
 
 
 def pytest_addoption(parser):
@@ -54,6 +59,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
+    items.sort(key=lambda item: bool(item.get_closest_marker("machine")))  # the machines last: they run in the background until then
     if not config.getoption("--select"):
         return
     ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
@@ -79,7 +85,7 @@ def kernel(build):
     return path
 
 
-SOURCES = ("Makefile", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+SOURCES = ("Makefile", "VERSION", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +98,27 @@ def copy(tmp_path_factory):
         else:
             shutil.copy2(ROOT / name, folder / name)
     return folder
+
+
+SAN_SLOWER = 5  # a kernel that looks at every access
+
+
+@pytest.fixture(scope="session", autouse=True)
+def guests(request):
+    """Every machine of the matrix that is to be tested, begun as soon as there is a CPU for it."""
+    option = request.config.getoption
+    slower = SAN_SLOWER if option("--san") else 1
+
+    def start(machine, on_line):
+        chosen = replace(machine, cmdline=f"test={option('--select') or '*'}")
+        return run(chosen, Path(option("--build")).resolve() / "ashlar.elf", slower * deadline(machine), on_line)
+
+    background = Background(start)
+    for item in request.session.items if os.cpu_count() > 1 else ():
+        if item.get_closest_marker("machine"):
+            background.add(item.callspec.params["machine"])
+    yield background
+    background.close()
 
 
 class Cases:

@@ -1,7 +1,8 @@
 """Runs a machine, watches its console, and judges how it ended.
 
-A guest that is not through at its deadline hangs: it is ended, and its console so far is kept. Everything else about
-how a run ended is judged in verdict.py.
+A guest that prints nothing for its deadline hangs: it is ended, and its console so far is kept. One that goes on printing
+may be slow, because its host is; it hangs only after several times that. Everything else about how a run ended is judged in
+verdict.py.
 """
 
 import os
@@ -14,6 +15,9 @@ import pexpect
 
 from machine import command, make_iso
 from verdict import Outcome, clean, judge
+
+
+SLOW_NOT_HUNG = 4  # times its deadline that a guest may take, if it is never silent for that long
 
 
 class Guest:
@@ -78,15 +82,16 @@ class Guest:
         self.child.send(text)
 
     def finish(self, seconds):
-        """Run to the end, at most until `seconds` after the start."""
-        problem = ""
+        """Run to the end. It hangs if it prints nothing for `seconds`, or takes SLOW_NOT_HUNG times that in all."""
+        end, problem = self.started + SLOW_NOT_HUNG * seconds, ""
         try:
-            while self.read_line(self.started + seconds) is not None:
+            while self.read_line(min(end, time.monotonic() + seconds)) is not None:
                 pass
             self.child.wait()
         except pexpect.TIMEOUT:
             self._take(self.child.buffer)
-            problem = f"it hung: not finished after {seconds:.0f} s"
+            silent = time.monotonic() < end
+            problem = f"it hung: silent for {seconds:.0f} s" if silent else f"it hung: not finished after {end - self.started:.0f} s"
         self._end()
         status = self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
         verdict, wrong = judge(self.lines, status)

@@ -64,6 +64,6 @@ def all_pairs():
 
 
 def deadline(machine):
-    """Seconds after which a guest counts as hung: its start and the tests, several times over."""
+    """Seconds of silence after which a guest counts as hung: longer than its start or any case takes on a slow host."""
     start = {"bios": 10, "uefi": 40, "pvh": 5, "microvm": 5}[machine.firmware]
     return start + 120 + machine.cpus * 1.2 + machine.ram_bytes / (1 << 40) * 60

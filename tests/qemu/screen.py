@@ -16,7 +16,7 @@ from pathlib import Path
 from machine import ROOT, command, make_iso
 
 FONTS = [ROOT / f"arch/x86_64/font/spleen-{size}.psfu" for size in ("16x32", "8x16")]
-COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves as many (kernel/console_fb.c)
+COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves as many (kernel/console/console_fb.c)
 
 
 class Font:

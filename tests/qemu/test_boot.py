@@ -109,6 +109,22 @@ def test_what_fails_on_command_is_counted_and_survived(kernel):
     what_was_asked_for_failed(outcome.text)
 
 
+def test_pages_born_optimised_come_before_the_memmap(kernel):
+    """hvo=preinit: their sections get no other struct pages, all else does, and no round was needed; the same with off needs all."""
+    words = "memmap=parallel hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=8"
+    made = {}
+    for mode in ("preinit", "off"):
+        outcome = boot(kernel, cpus=2, mem="6G", cmdline=f'{words} hvo={mode} run="machine; mem check; pool 1G 0; pool 1G 2; mem check"')
+        ends(outcome, "pass")
+        record = next(line for line in outcome.text.splitlines() if line.startswith("BENCH boot"))
+        made[mode] = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", record)}
+        says(outcome, r"1G: 2 pages, 2 free")
+        pool, memmap = outcome.text.index("pool: 2 pages of 1024 MiB"), outcome.text.index("memmap: node 0:")
+        assert (pool < memmap) == (mode == "preinit"), outcome.report()
+    assert made["preinit"]["pool_1g_pages"] == made["off"]["pool_1g_pages"] == 2 and made["preinit"]["pool_pages"] == 8
+    assert made["off"]["memmap_pages"] - made["preinit"]["memmap_pages"] >= 2 << 18, made
+
+
 def test_panic_names_the_reason_and_the_callers(kernel):
     outcome = boot(kernel, cpus=4, cmdline="payload=panic")
     ends(outcome, "crash")

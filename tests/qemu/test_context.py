@@ -1,4 +1,4 @@
-"""Calls are made where they may be, or the machine ends and says so (kernel/context.h): what headers say of each call, what its code
+"""Calls are made where they may be, or the machine ends and says so (kernel/core/context.h): what headers say of each call, what its code
 asserts, and what a kernel of the ordinary build does when a program breaks the rule."""
 
 import re
@@ -9,7 +9,7 @@ from guest import run
 from machine import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = {"mm/mm.h": "mm", "mm/pool.h": "mm", "arch/x86_64/include/arch/irq.h": "arch/x86_64"}
+HEADERS = {"mm/mm.h": "mm", "mm/hugetlb/pool.h": "mm", "arch/x86_64/include/arch/irq.h": "arch/x86_64"}
 SECONDS = 60
 
 ASSERTED = {
@@ -41,7 +41,7 @@ def calls_of(header):
 
 
 def body_of(name, folder):
-    for path in sorted((ROOT / folder).glob("*.c")):
+    for path in sorted((ROOT / folder).rglob("*.c")):
         text = path.read_text(encoding="utf-8")
         found = re.search(rf"^(?!static)[a-z][^\n;]*\b{name}\([^;{{]*\)\n{{\n(.*?)^}}", text, re.M | re.S)
         if found:

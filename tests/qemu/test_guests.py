@@ -1,18 +1,17 @@
-"""The matrix: each machine boots, runs every kernel test, and ends with a verdict that its exit status confirms."""
+"""The matrix: each machine boots, runs every kernel test, and ends with a verdict that its exit status confirms.
+
+Most cases keep one CPU busy, so on a host of several the machines run in the background, one after the other, while other tests go on in
+front; these tests come last, and take what is not started by then to the front.
+"""
 
 from fnmatch import fnmatchcase
 
 import kunit
 import pytest
 from conftest import skip_machine
-from dataclasses import replace
 from ktap import Ktap
-from guest import run
 from machine import Unavailable
-from matrix import CHOSEN, HUGE, SANITIZED, all_pairs, deadline
-
-
-SAN_SLOWER = 5  # a kernel that looks at every access
+from matrix import CHOSEN, HUGE, SANITIZED, all_pairs
 
 
 def pytest_generate_tests(metafunc):
@@ -31,8 +30,7 @@ def just_one(machine):
 
 @pytest.mark.machine
 @pytest.mark.ktap
-def test_guest(machine, kernel, cases, request):
-    machine = replace(machine, cmdline=f"test={request.config.getoption('--select') or '*'}")
+def test_guest(machine, guests, cases):
     ktap, reporter = Ktap(), cases(machine.name, just_one(machine))
 
     def on_line(line):
@@ -41,8 +39,7 @@ def test_guest(machine, kernel, cases, request):
             reporter.add(case)
 
     try:
-        slower = SAN_SLOWER if request.config.getoption("--san") else 1
-        outcome = run(machine, kernel, slower * deadline(machine), on_line)
+        outcome = guests.take(machine, on_line)
     except Unavailable as why:
         skip_machine(machine, why)
     assert not outcome.problem, outcome.report()

@@ -14,7 +14,7 @@ ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", PAGE, re.M) i
 def case_names():
     """All TEST()s of the tree, as the runner names them."""
     texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
-    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+), (\w+)\)", text, re.M)}
+    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)\)", text, re.M)}
 
 
 @functools.cache

@@ -12,11 +12,13 @@ from machine import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/report"))
 
+import bench_linux  # noqa: E402
 import legs  # noqa: E402
 import pictures  # noqa: E402
 import sweep  # noqa: E402
 from document import make  # noqa: E402
 from paper import to_html, to_markdown  # noqa: E402
+import cachegrind  # noqa: E402
 from records import Spread, parse  # noqa: E402
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
@@ -299,7 +301,7 @@ def test_each_kernel_beside_what_it_has(without_pictures):
     """HVO on: 6.1 is unbatched, 6.12 and 7.3 are batched. Faults: 7.3 clears by extents, 6.1 by pages. 1 GiB: 7.3 steps."""
     def linux(series, pools, fault, giga):
         head = f"BENCH linux kernel={series}.4+deb13-cloud-amd64 cpus=8 ram_bytes=12000000000 what="
-        return parse((f"{head}hvo optimise=1 op=alloc pages=64 done=64 run=1 ns={pools}\n{head}fault optimise=0 size=2M pages=4 done=4 run=1 ns={fault} unmap_ns=5\n"
+        return parse((f"{head}hvo optimise=1 op=alloc pages=64 done=64 run=1 ns={pools}\n{head}fault optimise=1 size=2M pages=4 done=4 run=1 ns={fault} unmap_ns=5\n"
                       f"{head}giga optimise=0 op=alloc pages=10 done=10 total=10 ns={giga}\n{head}boot_pool optimise=1 pages=64 done=64 ns=9000000 ready_ns=20000000\n"
                       "# capture ended linux\n# capture where tcg\n").encode(), f"peer-{series}")  # fmt: skip
 
@@ -316,12 +318,152 @@ def test_each_kernel_beside_what_it_has(without_pictures):
     text = to_markdown(make([linux("6.1", 640000 * 64, 16000, 8000), linux("6.12", 64000, 16000, 8000), linux("7.3", 32000, 8000, 4000)] + ours))
     pools = {row[0]: row[8].split()[0] for row in cells(text, r"^\| Linux .*\| on \| alloc")}
     assert pools == {"Linux 6.1": "unbatched", "Linux 6.12": "batched", "Linux 7.3": "batched"}, text
-    faults = {row[0]: (row[6], row[7], row[9]) for row in cells(text, r"^\| Linux [0-9.]+ \| 2M")}
+    faults = {row[0]: (row[7], row[8], row[10]) for row in cells(text, r"^\| Linux [0-9.]+ \| on \| 2M")}
     assert faults == {"Linux 6.1": ("page 2.00", "2.00x", "8.00x"), "Linux 6.12": ("page 2.00", "2.00x", "8.00x"), "Linux 7.3": ("multi 1.00", "2.00x", "4.00x")}
     giga = {row[0]: (row[5].split()[0], row[6], row[8]) for row in cells(text, r"^\| Linux .*\| off \| 10 \|")}
     assert giga == {"Linux 6.1": ("skip", "2.00x", "4.00x"), "Linux 6.12": ("skip", "2.00x", "4.00x"), "Linux 7.3": ("step", "2.00x", "2.00x")}
     boots = {row[0]: (row[7], row[8]) for row in cells(text, r"^\| Linux .*\| 64 \| on \| 1 \| 9")}
     assert boots == {f"Linux {series}": ("3.00x" if series != "6.1" else "-", "9.00x") for series in ("6.1", "6.12", "7.3")}
+
+
+def table(text, caption):
+    """Rows of the table with this caption, as {its column: cell}."""
+    lines = text.replace("\\", "").partition(f"**{caption}**")[2].strip().split("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    return [dict(zip(rows[0], row)) for row in rows[2:]]
+
+
+def of_linux(series, *records):
+    head = f"BENCH linux kernel={series}.4+deb13-cloud-amd64 cpus=2 ram_bytes=68718944256 what="
+    return "".join(f"{head}{record}\n" for record in records) + "# capture ended linux\n# capture where tcg\n"
+
+
+PASSED = "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
+
+
+def ready_boot(name, ms, **more):
+    """Ashlar's, on the machine of of_linux()."""
+    text = made_at_boot("lazy", 0, ready=ms * 1000000, **more).replace("=12884369408", "=68718944256")
+    return parse((text.replace("started=8", "started=2") + PASSED).encode(), f"peer-ready-2-{name}")
+
+
+def ready_boots():
+    """Three turns: each kernel without a pool, with 4 pages of 1 GiB and with 64 of 2 MiB. The host is slower in each turn."""
+    boots = []
+
+    def add(name, text):
+        boots.append(parse(text.encode(), f"peer-ready-2-linux-{name}"))
+
+    for turn in (1, 2, 3):
+        for series, later in (("6.1", 400), ("6.12", 200), ("7.3", 100)):
+            slow = 5000 + 1000 * turn
+            add(f"none-{turn}-{series}", of_linux(series, f"ready ns={slow}000000 hugetlb_ns={slow - 1000}000000 size=2M pages=0 done=0 optimise=0"))
+            for size, pages in (("1G", 4), ("2M", 64)):
+                for on in (0, 1):
+                    ready = (f"ready ns={slow + 2 * later}000000 hugetlb_ns={slow - 1000 + later * (1 + on) + turn}000000"
+                             f" size={size} pages={pages} done={pages} optimise={on}")  # fmt: skip
+                    pool = f"boot_pool optimise={on} size={size} pages={pages} done={pages} ns=7000000 ready_ns=9"
+                    add(f"{size}-{on}-{turn}-{series}", of_linux(series, ready, pool))
+        for name, ms, more in (
+            ("none", 0, {"hvo": "on"}),
+            *((f"giga-{mode}", ms, {"hvo": mode, "pool_1g_pages": 4, "pool_1g_ns": 3000000})
+              for mode, ms in (("off", 50), ("batched", 40), ("preinit", 20), ("on", 10))),
+            *((f"full-{mode}", ms, {"hvo": mode, "pool_pages": 64, "pool_ns": 2000000}) for mode, ms in (("off", 25), ("batched", 80), ("on", 5))),
+        ):  # fmt: skip
+            boots.append(ready_boot(f"{name}-{turn}", 100 * turn + ms, **more))
+    return boots
+
+
+def test_how_much_later_a_pool_makes_it_ready(without_pictures):
+    """The difference is that of the same turns; each Linux stands beside the mode that it has, 1 GiB pages since 6.15 beside preinit."""
+    text = to_markdown(make(ready_boots()))
+    rows = table(text, "Ready with a pool made at boot and without")
+    one = next(row for row in rows if (row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G"))
+    assert (one["ready ms, with the pool"], one["without"]) == ("7,400 (6,400 to 8,400)", "7,000 (6,000 to 8,000)")
+    assert (one["boots"], one["memory"], one["later by ms"]) == ("3", "64 GiB", "400 (400 to 400)")
+    assert one["later by the end of hugetlb_init"] == "202 (201 to 203)"
+    assert one["hugetlb_init, or making the pool, ms"] == "7.00 (7.00 to 7.00)"
+    ratios = {
+        (row["kernel"], row["HVO"], row["pool"]): (row["Linux : same technique"], row["Linux : ours"])
+        for row in rows
+        if row["kernel"].startswith("Linux")
+    }
+    assert ratios == {
+        ("Linux 6.1", "off", "4 x 1G"): ("8.04x", "40.2x"),
+        ("Linux 6.1", "on", "4 x 1G"): ("-", "80.2x"),
+        ("Linux 6.12", "off", "4 x 1G"): ("4.04x", "20.2x"),
+        ("Linux 6.12", "on", "4 x 1G"): ("10.1x", "40.2x"),
+        ("Linux 7.3", "off", "4 x 1G"): ("2.04x", "10.2x"),
+        ("Linux 7.3", "on", "4 x 1G"): ("10.1x", "20.2x"),
+        ("Linux 6.1", "off", "64 x 2M"): ("16.1x", "80.4x"),
+        ("Linux 6.1", "on", "64 x 2M"): ("-", "160x"),
+        ("Linux 6.12", "off", "64 x 2M"): ("8.08x", "40.4x"),
+        ("Linux 6.12", "on", "64 x 2M"): ("5.03x", "80.4x"),
+        ("Linux 7.3", "off", "64 x 2M"): ("4.08x", "20.4x"),
+        ("Linux 7.3", "on", "64 x 2M"): ("2.52x", "40.4x"),
+    }
+    ours = {(row["HVO"], row["pool"]): row["later by ms"] for row in rows if row["kernel"] == "Ashlar"}
+    assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
+    assert "The newest is 7.3" in text
+    assert "made at boot (`hugepages=`)" not in text and "Start (S1)" not in text, "these boots have a table of their own"
+
+
+def test_a_pool_that_was_not_made_has_no_time(without_pictures):
+    """A pool of fewer pages is another pool; without boots that lack it, and within the noise, there is no ratio."""
+    boots = ready_boots()
+    short = [parse(of_linux("6.12", "ready ns=9000000 hugetlb_ns=9000000 size=1G pages=4 done=3 optimise=0").encode(), f"peer-ready-2-linux-1G-0-{turn}-6.12")
+             for turn in (1, 2, 3)]  # fmt: skip
+    rest = [boot for boot in boots if not re.search("linux-1G-0-.-6.12|linux-none-.-7.3|full-on-1", boot.name)]
+    noisy = ready_boot("full-on-1", 1, hvo="on", pool_pages=64, pool_ns=2)
+    rows = table(to_markdown(make(rest + short + [noisy])), "Ready with a pool made at boot and without")
+    assert not any((row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G") for row in rows)
+    found = {row["kernel"]: row for row in rows if (row["HVO"], row["pool"]) == ("off", "64 x 2M")}
+    assert (found["Linux 7.3"]["without"], found["Linux 7.3"]["later by ms"], found["Linux 7.3"]["Linux : same technique"]) == ("-", "-", "-")
+    assert (found["Linux 6.12"]["Linux : same technique"], found["Linux 6.12"]["Linux : ours"]) == ("8.08x", "noise")
+
+
+def test_page_fault1_beside_linux(without_pictures):
+    """6.1 caches types, 6.12 and 7.3 look them up; the same instruction is one leg of Ashlar's, ours the other."""
+    fault = "BENCH page_fault type_cache={} cpus={} run=1 region_bytes=134217728 touched=32768 ns={} ops=1 lookups=1 drain_lookups=0 drained=0\n"
+
+    def ashlar(leg, slower):
+        ns = {"on": 100000000, "first": 120000000, "each": 80000000, "off": 50000000}
+        records = "".join(fault.format(way, cpus, ns[way] * slower) for way in ns for cpus in (1, 2))
+        return parse((BOOT + records + PASSED).encode(), f"peer-page_fault1-2-fault1-{leg}-1")
+
+    linux = [
+        parse(of_linux(series, *(f"page_fault1 tasks={tasks} run=1 touched=32768 ns=800000000" for tasks in (1, 2))).encode(), f"peer-page_fault1-2-linux-1-{series}")
+        for series in ("6.1", "6.12", "7.3")
+    ]  # fmt: skip
+    text = to_markdown(make([ashlar("erms", 2), ashlar("own", 1), *linux]))
+    rows = table(text, "page_fault1 (S3): pages a second")
+    beside = [tuple(row.values()) for row in rows if row["kernel"].startswith("Linux")]
+    assert beside[:3] == [
+        ("Linux 6.1", "1", "1", "40,960", "on 163,840", "4.00x", "655,360", "16.0x"),
+        ("Linux 6.12", "1", "1", "40,960", "each 204,800", "5.00x", "655,360", "16.0x"),
+        ("Linux 7.3", "1", "1", "40,960", "each 204,800", "5.00x", "655,360", "16.0x"),
+    ]
+    assert [row[1] for row in beside] == ["1"] * 3 + ["2"] * 3
+    ways = {row["kernel"]: row["pages a second"] for row in rows if row["kernel"].startswith("Ashlar") and row["tasks"] == "2"}
+    assert ways == {"Ashlar, on (before)": "327,680", "Ashlar, first (the first patch)": "273,067", "Ashlar, each (the series)": "409,600", "Ashlar, off (ours)": "655,360"}
+    assert "S3: per-CPU page lists" not in text, "what ran with another instruction is not taken for the seed's table"
+
+
+def test_each_table_of_linux_has_both_sides():
+    """Every leg of a turn: each kernel there is, Ashlar beside it, and HVO off and on where pools are made."""
+    had = [("6.12", "k", "i"), ("7.3", "k", "i")]
+    for name in bench_linux.TABLES:
+        made = list(bench_linux.legs_of(name, 2, had))
+        assert {leg.kernel for leg in made} == {"", "k"} and len({leg.name for leg in made}) == len(made)
+        assert [leg.name for leg in made if leg.name.endswith("-1-7.3")], name
+    words = {leg.name: leg.cmdline for leg in bench_linux.legs_of("ready-2", 1, had, "tsc_early_khz=1")}
+    assert all(cmdline.endswith(" tsc_early_khz=1") == ("linux" in name) for name, cmdline in words.items())
+    for pool in ("giga", "full"):
+        assert "hugetlb_free_vmemmap=off hugepages" in words[f"peer-ready-2-linux-{pool}-off-1-7.3"]
+        assert "hugetlb_free_vmemmap=on hugepages" in words[f"peer-ready-2-linux-{pool}-on-1-7.3"]
+        for mode in ("off", "batched", "on"):
+            assert f"hvo={mode} run=machine" in words[f"peer-ready-2-{pool}-{mode}-1"]
+    assert "hugepages" not in words["peer-ready-2-none-1"] + words["peer-ready-2-linux-none-1-7.3"]
 
 
 def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
@@ -347,6 +489,46 @@ def test_the_seeds_columns_of_s1(without_pictures):
     assert one[6] == "noise" and one[3] == "-" and one[5] == "-3.3 to 1.4 %"
     assert both[3:5] == ["49.8 %", "101 (1.00)"] and both[6] == "50.0 %" and both[8] == "55.9 to 91.9 %" and both[11] == "3 / 7"
     assert (template[6], eager[6], eager[9]) == ("11.1 %", "66.7 %", "6.00")
+
+
+def test_a_rep_instruction_is_one_to_the_model():
+    """Eight pages of 2 MiB more, by the byte: a page is 1,000 instructions and 200 branches beside its stores; by eight bytes, too."""
+    zero = dict.fromkeys("Ir Bc Bi Bcm Bim Dr Dw D1mr D1mw I1mr DLmr DLmw ILmr".split(), 0)
+    for insn, stores in (("erms", 2 << 20), ("rep", 2 << 17), ("orig", 0)):
+        many = {**zero, "Ir": 8 * (1000 + stores), "Bc": 8 * (150 + stores), "Bi": 8 * 50, "Bcm": 16, "Dr": 80, "Dw": 8 * stores, "D1mw": 24, "DLmw": 8}
+        events = cachegrind.events_of(cachegrind.Way("extents", insn), zero, many)
+        assert (events["instructions"], events["branches"], events["branch_misses"]) == (8000, 1600, 16)
+        assert (events["l1d_loads"], events["l1d_misses"], events["llc_loads"], events["llc_misses"]) == (80 + 8 * stores, 24, 24, 8)
+
+
+def test_what_cachegrind_did_not_write_is_said():
+    assert cachegrind.totals("events: Ir Dr\nfn=(1) a\n1 2 3\nsummary: 20 30\n") == {"Ir": 20, "Dr": 30}
+    for torn in ("events: Ir Dr\n", "events: Ir Dr\nsummary: 20\n"):
+        with pytest.raises(cachegrind.Failed):
+            cachegrind.totals(torn)
+
+
+def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
+    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of S1's. Two threads of three fill it fastest."""
+    end = "ASHLAR-END verdict=pass code=0x10\n"
+    boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
+    boots += [made_at_boot("parallel", 40, ready=300000000, hvo="batched", pool_1g_pages=4, pool_1g_ns=200000000) for _ in range(3)]
+    console = "# capture boots 6\n# capture where tcg\n" + end.join(boots) + end
+    fill = "".join(
+        f"BENCH fill mode=on size=2M cpus=4 threads={threads} pages=1000 percent=98 run={run} ns={ns}\n"
+        for threads, ns in ((1, 4000000), (2, 2000000), (4, 3000000)) for run in (1, 2, 3)
+    )
+    text = to_markdown(make([parse(console.encode(), "pools-64"), parse((fill + end).encode(), "fill-32")]))
+    assert [row[3:] for row in cells(text, r"memmap=parallel \|")] == [
+        ["memmap=parallel", "-", "none", "3", "-", "100 (90.0 to 110)", "-"],
+        ["memmap=parallel", "hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
+    ]
+    assert [row[5:] for row in cells(text, r"\| 2M \| 1,000 \|")] == [
+        ["1", "3", "4.00 (4.00 to 4.00)", "4.00", "1.00x"],
+        ["2", "3", "2.00 (2.00 to 2.00)", "2.00", "0.500x"],
+        ["4", "3", "3.00 (3.00 to 3.00)", "3.00", "0.750x"],
+    ]
+    assert "S1:" not in text
 
 
 def test_boots_that_did_not_come(without_pictures):

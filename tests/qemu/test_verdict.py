@@ -62,8 +62,18 @@ def test_a_guest_that_ends_well(script):
 
 def test_a_guest_that_hangs(script):
     outcome = finish(script(f"echo {BEGIN}; echo so far; printf unfinished; exec sleep 60"), seconds=1.5)
-    assert "hung" in outcome.problem and outcome.seconds < 20
+    assert "hung: silent" in outcome.problem and outcome.seconds < 20
     assert "so far" in outcome.report() and "unfinished" in outcome.report()
+
+
+def test_a_guest_that_is_slow(script):
+    outcome = finish(script(f"echo {BEGIN}; for i in 1 2 3; do sleep 0.7; echo $i; done; echo {PASS}; exit 33"), seconds=1.5)
+    assert (outcome.verdict, outcome.problem) == ("pass", "") and outcome.seconds > 2
+
+
+def test_a_guest_that_never_stops_printing(script):
+    outcome = finish(script(f"echo {BEGIN}; while sleep 0.3; do echo more; done"), seconds=1)
+    assert "hung: not finished" in outcome.problem and outcome.seconds < 20
 
 
 def test_a_guest_that_dies(script):

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """`make bench-linux`: the distribution's own kernels in the same QEMU, beside Ashlar, in one report.
 
-fetch.sh unpacks the kernels (6.1: before S0's batching; 6.12: with it; the newest: S2 merged, S4 done again), linux/init and linux/touch.c
-are all that runs in them. A table is measured in turns: each turn boots every kernel once and Ashlar as often as the table has rows of
-it, so that all met the same host. 6.1 makes fewer pages where each costs a shootdown of many CPUs. A kernel that cannot be had or
-does not start is named, and the rest goes on. Linux under emulation sometimes stops while it starts, when its timer came
-late: each leg is tried three times.
+fetch.sh unpacks the kernels (6.1: before S0's batching; 6.12: with it; the newest: S2 merged, S4 done again), linux/init
+and the programs beside it are all that runs in them. A table is measured in turns: each turn boots every kernel once and
+Ashlar as often as the table has rows of it, so that all met the same host. 6.1 makes fewer pages where each costs a
+shootdown of many CPUs. A kernel that cannot be had or does not start is named, and the rest goes on. Linux under
+emulation sometimes stops while it starts, when its timer came late: each leg is tried three times.
 
     make bench-linux BENCH=fault,pools        these tables; the others keep what they measured before
 """
 
 import argparse
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,11 @@ OFF = f"{WORDS} hugetlb_free_vmemmap=off"
 TRIES, SECONDS, RUNS, TURNS = 3, 300, 3, 3
 MANY, FEW = 4096, 128  # pages of 2 MiB; for unbatched shootdowns of many CPUs
 TOUCHED = 64  # pages of 2 MiB
+FAULT1_MS = 100  # what a sample of page_fault1 takes at least; one region takes longer under emulation
+BOOT_MODES = ("off", "batched", "on")  # Ashlar's hvo= for pools made at boot
+GIGA_BOOT_MODES = (*BOOT_MODES, "preinit")  # and for those of 1 GiB: born optimised, as in Linux since 6.15
+READY_MEM, GIGA_POOL = "64G", 56
+FULL_POOL = 31_600  # pages of 2 MiB: over 98% of what Linux counts as memory in 64 GiB, which is without its struct pages
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Side:
     name: str
     cmdline: str = ""
     linux: object = None
+    early_clock: bool = False  # Linux's clock begins with the kernel
 
 
 def hvo_words(cpus):
@@ -66,7 +73,7 @@ def giga():
 def fault():
     """S2: a region of huge pages is touched by one task. Linux clears with `rep stosb` here; so does the first of Ashlar's sides."""
     return [
-        Side("linux", linux=lambda series: f"{OFF} bench_touch={TOUCHED} bench_runs={RUNS}"),
+        Side("linux", linux=lambda series: f"{OFF} bench_touch={TOUCHED} bench_runs=1"),
         Side("fault-erms", f"bench=fault fault_bytes={TOUCHED * 2}M clear_insn=erms"),
         Side("fault-own", f"bench=fault fault_bytes={TOUCHED * 2}M"),
     ]
@@ -78,8 +85,35 @@ def pools():
     return [
         Side("linux-off", linux=lambda series: f"{linux} hugetlb_free_vmemmap=off"),
         Side("linux-on", linux=lambda series: f"{linux} hugetlb_free_vmemmap=on"),
-        *(Side(f"pool-{mode}", f"hugepages={MANY} hvo={mode} run=machine") for mode in ("off", "batched", "on")),
+        *(Side(f"pool-{mode}", f"hugepages={MANY} hvo={mode} run=machine") for mode in BOOT_MODES),
     ]
+
+
+def page_fault1():
+    """S3: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as in S2."""
+    ours = f"bench=page_fault1 fault1_ms={FAULT1_MS} fault1_samples=1"
+    return [
+        Side("linux", linux=lambda series: f"{OFF} bench_page_fault1={FAULT1_MS} bench_runs=1"),
+        Side("fault1-erms", f"{ours} clear_insn=erms"),
+        Side("fault1-own", ours),
+    ]
+
+
+def ready():
+    """How much later each is ready for a pool made at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
+    linux = f"{WORDS} initcall_debug log_buf_len=8M"
+    pools_of = {
+        "giga": (f"hugepagesz=1G hugepages={GIGA_POOL}", GIGA_BOOT_MODES),
+        "full": (f"hugepages={FULL_POOL}", BOOT_MODES),
+    }
+    none = f"{linux} hugetlb_free_vmemmap=off"
+    sides = [Side("linux-none", linux=lambda series: none, early_clock=True), Side("none", "run=machine")]
+    for name, (pool, modes) in pools_of.items():
+        for state in ("off", "on"):
+            words = f"{linux} hugetlb_free_vmemmap={state} {pool}"
+            sides.append(Side(f"linux-{name}-{state}", linux=lambda series, words=words: words, early_clock=True))
+        sides += [Side(f"{name}-{mode}", f"{pool} hvo={mode} run=machine") for mode in modes]
+    return sides
 
 
 # name: (CPUs, memory, sides)
@@ -91,6 +125,8 @@ TABLES = {
     "fault-2": (2, "6G", fault()),
     "pools-2": (2, "12G", pools()),
     "pools-32": (32, "12G", pools()),
+    "page_fault1-2": (2, "8G", page_fault1()),
+    "ready-2": (2, READY_MEM, ready()),
 }
 
 
@@ -105,8 +141,18 @@ def kernels(tools):
     return [tuple(line.split()) for line in done.stdout.splitlines() if len(line.split()) == 3]
 
 
-def legs_of(table, turns, had):
-    """Every turn of a table: each kernel, then Ashlar's sides, all on the same machine."""
+def early_clock(tools):
+    """Linux's word for a clock from its beginning, or nothing if the rate of the time stamp counter is not known."""
+    try:
+        done = subprocess.run([str(tools / "linux/tsc_khz")], stdout=subprocess.PIPE, text=True, timeout=10, check=False)
+        return f"tsc_early_khz={int(done.stdout)}"
+    except (OSError, ValueError, subprocess.TimeoutExpired) as why:
+        print(f"bench-linux: Linux's clock begins late: {why}", file=sys.stderr)
+        return ""
+
+
+def legs_of(table, turns, had, clock=""):
+    """Every turn of a table: each kernel, then Ashlar's sides, all on the same machine. `clock` is early_clock()'s word."""
     cpus, mem, sides = TABLES[table]
     base = Leg("", "", cpus, mem, seconds=SECONDS)
     for turn in range(1, turns + 1):
@@ -116,10 +162,18 @@ def legs_of(table, turns, had):
                 yield replace(base, name=name, cmdline=side.cmdline)
                 continue
             for series, kernel, initrd in had:
-                words = side.linux(series)
+                words = f"{side.linux(series)} {clock}" if side.early_clock else side.linux(series)
                 yield replace(
                     base, name=f"{name}-{series}", cmdline=words, kernel=kernel, initrd=initrd, tries=TRIES
                 )
+
+
+def print_times(tables, folder):
+    """What each table took, as its consoles say."""
+    for table in tables:
+        texts = [path.read_bytes() for path in folder.glob(f"peer-{table}-*.console")]
+        seconds = sum(int(taken) for text in texts for taken in re.findall(rb"^# capture seconds (\d+)$", text, re.M))
+        print(f"  {table:<14} {len(texts):3} runs {seconds:5} s")
 
 
 def main():
@@ -140,11 +194,13 @@ def main():
     had = kernels(args.tools)
     if not had:
         print("bench-linux: no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
-    legs = [leg for table in tables for leg in legs_of(table, args.turns, had)]
+    clock = early_clock(args.tools)
+    legs = [leg for table in tables for leg in legs_of(table, args.turns, had, clock)]
     for table in tables:  # what an earlier session measured is of another day's host
         for old in folder.glob(f"peer-{table}-*.console"):
             old.unlink()
     failed = run_all(legs, args.build.resolve(), folder)
+    print_times(tables, folder)
     return 1 if report(folder) or failed else 0
 
 

@@ -4,6 +4,7 @@ import re
 
 import clear
 import contig
+import fill
 import hvo
 import memmap
 import pcp
@@ -18,6 +19,7 @@ LOADED = 0.5  # of a CPU: what a system does by itself, and a little
 SECTIONS = (
     sweeps.section,
     hvo.section,
+    fill.section,
     memmap.section,
     clear.section,
     pcp.section,

@@ -35,7 +35,7 @@ class Leg:
     cmdline: str
     cpus: int = 2
     mem: str = "2G"
-    build: str = ""  # "": in QEMU; native or fast: that hosted build
+    build: str = ""  # "": in QEMU; native or fast: that hosted build; model: under cachegrind.py
     seconds: int = 180
     nodes: int = 1
     firmware: str = "pvh"
@@ -66,6 +66,16 @@ def memmap_boots(cpus):
     return tuple(f"{row} run=machine" for row in rows)
 
 
+# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, and with and without struct pages for all else; 98% of 4 TiB.
+POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
+POOLS_64G = tuple(
+    f"memmap={memmap} {words} run=machine"
+    for memmap in ("parallel", "lazy")
+    for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
+)
+POOLS_4T = tuple(f"{words} run=machine" for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208"))
+
+
 def native_cpus():
     return min(os.cpu_count() or 1, 64)
 
@@ -85,6 +95,7 @@ LEGS = (
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
     Leg("fault-native", "bench=fault", 2, "5G", "native"),
     Leg("fault-4", "bench=fault fault_bytes=256M fault_size=2M", 4, "4G"),
+    Leg("fault-model", "faults under cachegrind", 1, build="model", seconds=300),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
     Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
@@ -96,12 +107,17 @@ LEGS = (
 )
 
 
-# What runs only where BENCH= names it: the seed's own rows, of 1 TiB. All struct pages of that are 16 GiB of the host.
+# What runs only where BENCH= names it: the seed's own rows, of 1 TiB, all struct pages of which are 16 GiB of the host; and pools over
+# nearly all of 4 TiB, heads of which are 8 GiB.
 ON_REQUEST = (
     Leg("s0-rows-252", "bench=hvo pages=524288 pages_unbatched=256", 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-252-1", "bench=hvo pages=524288 modes=off,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-252-1", "bench=hvo pages=524288 modes=off,batched,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-32", "bench=hvo pages=500000 pages_unbatched=512", 32, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-32-1", "bench=hvo pages=500000 modes=off,on hvo_threads=1", 32, "2T", seconds=900, group="s0-rows"),
+    Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
+    Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
+    Leg("fill-32", "bench=fill runs=5", 32, "4T", seconds=900, group="pools"),
+    Leg("fill-32-giga", "bench=fill runs=5 size=1G", 32, "4T", seconds=900, group="pools"),
+    Leg("s0-rows-32-1", "bench=hvo pages=500000 modes=off,batched,on hvo_threads=1", 32, "2T", seconds=900, group="s0-rows"),
 )
 
 
@@ -134,6 +150,8 @@ def busy_cpus(seconds=0.3):
 
 def argv_of(leg, build):
     """(argv, what a user types for the same run, where it runs if the console does not tell)."""
+    if leg.build == "model":
+        return [sys.executable, str(ROOT / "tests/report/cachegrind.py"), "--build", str(build)], "tests/report/cachegrind.py", "native"
     if leg.build:
         cpus = leg.cpus or native_cpus()
         path = build / "host" / leg.build / "ashlar-host"

@@ -46,6 +46,8 @@ def boots(captures):
     """{(where, cpus, ram): {(mode, asked): records of the boots}}: of consoles with many boots in turn, and only of those."""
     found = {}
     for record in of_kind([c for c in captures if c.boots > 1], "boot"):
+        if record.get("pool_pages") or record.get("pool_1g_pages") or record.capture.name.startswith("pools"):
+            continue  # fill.py's
         if record.get("memmap") in MEANS:
             key = (record["memmap"], asked_of(record["memmap"], record.get("memmap_asked", "")))
             found.setdefault(machine_of(record), {}).setdefault(key, []).append(record)

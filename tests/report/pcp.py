@@ -128,9 +128,9 @@ def headline_pcp(captures):
 
 
 def fault_rows(captures):
-    """{(where, cpus): {way: Spread of pages a second}}, with the records of one sample of each."""
+    """{(where, cpus): {way: records}}. What ran in turn with Linux stands beside it (peer.py)."""
     found = {}
-    for r in of_kind(captures, "page_fault"):
+    for r in of_kind([c for c in captures if not c.name.startswith("peer-")], "page_fault"):
         found.setdefault((r.capture.where, r["cpus"]), {}).setdefault(r["type_cache"], []).append(r)
     return {key: ways for key, ways in sorted(found.items()) if WAYS.keys() <= ways.keys()}
 

@@ -5,8 +5,10 @@ in the same emulator. Each kernel has a row; beside it Ashlar with the technique
 """
 
 import re
+from dataclasses import dataclass
 
 import hvo
+import pcp
 import pictures
 import words
 from contig import overall
@@ -54,12 +56,19 @@ def ours(captures, wheres):
 
 
 # What is merged since when.
-S0_SINCE, S2_SINCE, S4_STEP_SINCE = "6.7", "7.0", "7.0"
+S0_SINCE, S2_SINCE, S3_SINCE, S4_STEP_SINCE = "6.7", "7.0", "6.10", "7.0"
+BORN_OPTIMISED_SINCE = "6.15"  # pages of 1 GiB made at boot
 
 
 def alike(series, optimise):
     """Ashlar's mode that does what this kernel does."""
     return "off" if not optimise else "batched" if merged(series, S0_SINCE) else "unbatched"
+
+
+def alike_at_boot(series, size, optimise):
+    """The same for a pool made at boot."""
+    born = optimise and size == "1G" and merged(series, BORN_OPTIMISED_SINCE)
+    return "preinit" if born else alike(series, optimise)
 
 
 def pool_table(linux, here):
@@ -101,11 +110,11 @@ def pool_table(linux, here):
     return Table(head, rows, "A pool of 2 MiB pages (S0): microseconds a page")
 
 
-def newest(linux):
-    return max((series for _, series, _, _ in linux), key=ordered)
+def newest(captures):
+    return max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
 
 
-def pool_picture(linux, here, op):
+def pool_picture(linux, here, op, new):
     def line(label, colour, values, dashed=False):
         return Series(label, [(cpus, s.median, s.low, s.high) for cpus, s in values], colour, dashed)
 
@@ -115,7 +124,6 @@ def pool_picture(linux, here, op):
     def of_ours(mode):
         return [(key[0], value) for key, value in here.items() if key[1:] == (mode, op)]
 
-    new = newest(linux)
     lines = [
         line("Linux 6.1, HVO on", "red", of_linux("6.1", 1)),
         line("Ashlar unbatched", "red", of_ours("unbatched"), True),
@@ -186,7 +194,7 @@ def name_key(kernel):
 def boots(captures):
     """{(GiB, cpus, kernel): [(ms for all struct pages or None, ms to ready or to the first program)]}: boots without pools."""
     found = {}
-    for r in of_kind(captures, "linux", what="ready"):
+    for r in of_kind([c for c in captures if not c.name.startswith(READY)], "linux", what="ready"):
         if not r.get("pages"):
             made = of_kind([r.capture], "linux", what="memmap")
             key = (gib_of(r), r["cpus"], f"Linux {series_of(r)}")
@@ -199,6 +207,9 @@ def boots(captures):
                 found.setdefault(key, []).append((ms, r["ns_to_ready"] / 1e6))
     return found
 
+
+# Consoles of boots with a pool and without, which have a table of their own.
+READY = "peer-ready-"
 
 # memmap= of those that are shown: the series' technique, ours at boot, ours.
 SAME_OR_OURS = ("parallel", "eager", "lazy")
@@ -249,6 +260,7 @@ def boot_pools(captures):
     def add(r, cpus, pages, side, pool_ns, ready_ns):
         found.setdefault((gib_of(r), cpus, pages), {}).setdefault(side, []).append((pool_ns / 1e6, ready_ns / 1e6))
 
+    captures = [c for c in captures if not c.name.startswith(READY)]
     for r in of_kind(captures, "linux", what="boot_pool"):
         if r.get("done") == r.get("pages") and r.get("ready_ns"):
             add(r, r["cpus"], r["pages"], (f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"), r["ns"], r["ready_ns"])
@@ -297,11 +309,12 @@ def boot_pool_table(captures):
 
 
 def faults(captures):
-    """{(side, size): [ns a page, its pages]}: one task touches a region. Ashlar's sides: (clear_insn's leg, mode)."""
+    """{(side, size): [ns a page, its pages]}: one task touches a region. Sides: (Linux, HVO); (Ashlar, its leg, mode)."""
     found = {}
     for r in of_kind(captures, "linux", what="fault"):
         if r.get("done"):
-            found.setdefault(((f"Linux {series_of(r)}",), r.get("size")), []).append((r["ns"] / r["done"], r["done"]))
+            side = (f"Linux {series_of(r)}", "on" if r.get("optimise") else "off")
+            found.setdefault((side, r.get("size")), []).append((r["ns"] / r["done"], r["done"]))
     for r in of_kind([c for c in captures if c.name.startswith("peer-fault")], "fault", cpus=1):
         leg = "erms" if "fault-erms" in r.capture.name else "own"
         found.setdefault((("Ashlar", leg, r["mode"]), r["size"]), []).append((r["ns"] / r["faults"], r["faults"]))
@@ -315,7 +328,8 @@ def fault_table(captures):
     found = faults(captures)
     spread = {key: Spread([one[0] for one in measured]) for key, measured in found.items()}
     rows = []
-    for (side, size), measured in sorted(found.items(), key=lambda i: (str(i[0][1]) == "1G", ordered(i[0][0][0].split()[-1]))):
+    order = sorted(found.items(), key=lambda i: (str(i[0][1]) == "1G", ordered(i[0][0][0].split()[-1]), i[0][0]))
+    for (side, size), measured in order:
         if size not in BYTES or not side[0].startswith("Linux"):
             continue
         mode = "multi" if merged(side[0].split()[-1], S2_SINCE) else "page"
@@ -323,6 +337,7 @@ def fault_table(captures):
         rows.append(
             [
                 side[0],
+                side[1],
                 size,
                 measured[0][1],
                 this.runs,
@@ -336,6 +351,7 @@ def fault_table(captures):
         )
     head = [
         "kernel",
+        "HVO",
         "page",
         "pages",
         "runs",
@@ -346,7 +362,250 @@ def fault_table(captures):
         "Ashlar, ours",
         "Linux : ours",
     ]
-    return Table(head, rows, "A region of huge pages is touched by one task (S2): microseconds a fault", left=2) if rows else None
+    return Table(head, rows, "A region of huge pages is touched by one task (S2): microseconds a fault", left=3) if rows else None
+
+
+# ---- ready, with a pool made at boot and without ----
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of the medians of boots with something and without; the range is that of the turns."""
+
+    runs: int
+    median: float
+    low: float
+    high: float
+
+    @property
+    def is_noise(self):
+        return self.low <= 0
+
+
+def difference(having, lacking):
+    """Of {turn: ms} and {turn: ms}, in the turns that have both; None if there is no such turn."""
+    turns = having.keys() & lacking.keys()
+    if not turns:
+        return None
+    each = [having[turn] - lacking[turn] for turn in turns]
+    medians = [Spread([side[turn] for turn in turns]).median for side in (having, lacking)]
+    return Difference(len(each), medians[0] - medians[1], min(each), max(each))
+
+
+def turn_of(name):
+    """2 of peer-ready-2-linux-full-on-2-6.12 and of peer-ready-2-full-on-2."""
+    found = re.search(r"-(\d+)(-\d+\.\d+)?$", name)
+    return int(found[1]) if found else 0
+
+
+NO_POOL = ("none", 0)
+
+
+@dataclass(frozen=True)
+class Boot:
+    """Milliseconds from the kernel's beginning until it is ready and until its pools are made, and for making them."""
+
+    ready: float
+    made: float
+    making: float  # or None: not known
+
+
+def linux_boot(capture):
+    """(GiB, CPUs, (size, pages), (kernel, HVO), Boot) of one boot, or None."""
+    ready = [r for r in of_kind([capture], "linux", what="ready") if r.get("hugetlb_ns")]
+    if not ready or ready[0].get("done") != ready[0].get("pages"):
+        return None
+    r = ready[0]
+    made = [record["ns"] / 1e6 for record in of_kind([capture], "linux", what="boot_pool")]
+    pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
+    side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
+    return gib_of(r), r["cpus"], pool, side, Boot(r["ns"] / 1e6, r["hugetlb_ns"] / 1e6, made[0] if made else None)
+
+
+def ashlar_boot(capture):
+    """The same of Ashlar."""
+    records = of_kind([capture], "boot")
+    if not records:
+        return None
+    r = records[0]
+    pool, ns = NO_POOL, None
+    for size, prefix in (("1G", "pool_1g"), ("2M", "pool")):
+        if r.get(f"{prefix}_pages"):
+            pool, ns = (size, r[f"{prefix}_pages"]), r.get(f"{prefix}_ns")
+    side = "Ashlar", str(r.get("hvo"))
+    ready = r["ns_to_ready"] / 1e6
+    return gib_of(r), r["cpus_started"], pool, side, Boot(ready, ready, ns / 1e6 if ns else None)
+
+
+def readies(captures):
+    """{(GiB, CPUs): {(size, pages): {(kernel, HVO): {turn: Boot}}}}"""
+    found = {}
+    for capture in captures:
+        one = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
+        if one:
+            gib, cpus, pool, side, measured = one
+            sides = found.setdefault((gib, cpus), {}).setdefault(pool, {})
+            sides.setdefault(side, {})[turn_of(capture.name)] = measured
+    return found
+
+
+def ready_spread(measured):
+    return words.spread(Spread([boot.ready for boot in measured.values()])) if measured else "-"
+
+
+def lacking_pool(sides, kernel):
+    """Boots of a kernel without a pool: HVO has nothing to do in them."""
+    return next((measured for (name, _), measured in sides.items() if name == kernel), {})
+
+
+def later(having, lacking, what):
+    """How much later `what` is with the pool than without."""
+    return difference(*({turn: getattr(boot, what) for turn, boot in side.items()} for side in (having, lacking)))
+
+
+def longer(this, that):
+    """How many times as much later Linux is ready; noise where a range reaches down to nothing."""
+    if this is None or that is None:
+        return "-"
+    return "noise" if this.is_noise or that.is_noise else words.times(this.median / that.median)
+
+
+def ready_rows(memory, cpus, pool, sides, lacking):
+    """A row for each kernel and state of HVO: how much later it is ready for this pool."""
+    size, pages = pool
+    cost = {side: later(measured, lacking_pool(lacking, side[0]), "made") for side, measured in sides.items()}
+    rows = []
+    for (kernel, state), measured in sorted(sides.items(), key=lambda i: (name_key(i[0][0]), i[0][1])):
+        same = mine = None
+        if kernel.startswith("Linux"):
+            same = cost.get(("Ashlar", alike_at_boot(kernel.split()[-1], size, state == "on")))
+            mine = cost.get(("Ashlar", "on"))
+        without = lacking_pool(lacking, kernel)
+        ready, made = later(measured, without, "ready"), cost[kernel, state]
+        making = [boot.making for boot in measured.values() if boot.making is not None]
+        rows.append(
+            [
+                kernel,
+                state,
+                f"{pages:,} x {size}",
+                cpus,
+                f"{memory} GiB",
+                len(measured),
+                ready_spread(measured),
+                ready_spread(without),
+                words.spread(ready) if ready else "-",
+                words.spread(made) if made else "-",
+                longer(made, same),
+                longer(made, mine),
+                words.spread(Spread(making)) if making else "-",
+            ]
+        )
+    return rows
+
+
+READY_HEAD = [
+    "kernel",
+    "HVO",
+    "pool",
+    "CPUs",
+    "memory",
+    "boots",
+    "ready ms, with the pool",
+    "without",
+    "later by ms",
+    "later by the end of hugetlb_init",
+    "Linux : same technique",
+    "Linux : ours",
+    "hugetlb_init, or making the pool, ms",
+]
+READY_NOTE = (
+    "Ready is Linux's first program and the end of Ashlar's start-up, both counted from the kernel's beginning: compare"
+    " how much later each is ready for the pool, not the two columns before. That is the difference of the medians, with"
+    " its range over the turns. All that a pool costs Linux is done by the end of hugetlb_init, before its drivers start;"
+    " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
+    " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
+    " free (born optimised; Ashlar's `hvo=preinit`). The pool of 2 MiB pages is over 98% of what Linux counts as memory;"
+    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started."
+)
+
+
+def ready_blocks(captures):
+    rows = []
+    for (memory, cpus), of_pool in sorted(readies(captures).items()):
+        lacking = of_pool.get(NO_POOL, {})
+        for pool, sides in sorted(of_pool.items(), key=str):
+            rows += ready_rows(memory, cpus, pool, sides, lacking) if pool != NO_POOL else []
+    if not any(row[0].startswith("Linux") for row in rows):
+        return []
+    return [Table(READY_HEAD, rows, "Ready with a pool made at boot and without", left=3), Text(READY_NOTE, "note")]
+
+
+# ---- page_fault1 ----
+
+
+def fault1_rates(captures):
+    """{(side, tasks): Spread of pages a second}. Sides: (Linux,), or (Ashlar, clear_insn's leg, pcp_type_cache)."""
+    found = {}
+    for r in of_kind(captures, "linux", what="page_fault1"):
+        if r.get("touched") and r.get("tasks"):
+            found.setdefault(((f"Linux {series_of(r)}",), r["tasks"]), []).append(r["touched"] * 1e9 / r["ns"])
+    for r in of_kind([c for c in captures if c.name.startswith("peer-page_fault1-")], "page_fault"):
+        leg = "erms" if "fault1-erms" in r.capture.name else "own"
+        found.setdefault((("Ashlar", leg, r["type_cache"]), r["cpus"]), []).append(r["touched"] * 1e9 / r["ns"])
+    return {key: Spread(rates) for key, rates in found.items()}
+
+
+def fault1_linux_row(series, tasks, rates):
+    way = "each" if merged(series, S3_SINCE) else "on"
+    this = rates[(f"Linux {series}",), tasks]
+    same, mine = rates.get((("Ashlar", "erms", way), tasks)), rates.get((("Ashlar", "own", "off"), tasks))
+    return [
+        f"Linux {series}",
+        tasks,
+        this.runs,
+        words.spread(this),
+        f"{way} {words.figure(same.median)}" if same else "-",
+        words.times(same and same.median / this.median),
+        words.figure(mine and mine.median),
+        words.times(mine and mine.median / this.median),
+    ]
+
+
+FAULT1_HEAD = [
+    "kernel",
+    "tasks",
+    "runs",
+    "pages a second",
+    "Ashlar, same technique, rep stosb",
+    "Linux : that",
+    "Ashlar, ours",
+    "Linux : ours",
+]
+FAULT1_NOTE = (
+    "The same: each task has a CPU, maps 128 MiB, writes to each 4 KiB page and unmaps them, and both clear each page as it"
+    " is faulted in. Huge pages are switched off in Linux. Not the same: a task of Linux is a process with page tables of"
+    " its own, and enters the kernel from ring 3 for each page. Linux charges each page, has it in its reverse map and on"
+    " its LRU list, and counts it for the process. A task of Ashlar is a CPU in the kernel; all mappings are in one address"
+    " space, so that unmapping tells the other CPUs. Types: 6.10 and later look them up, as `each` does; earlier ones cache"
+    " them, as `on` does. HVO has no part in it. Ratios are of times: above 1, Linux takes longer."
+)
+
+
+def fault1_blocks(captures):
+    rates = fault1_rates(captures)
+    rows = [
+        fault1_linux_row(side[0].split()[-1], tasks, rates)
+        for side, tasks in sorted(rates, key=lambda i: (i[1], ordered(i[0][0].split()[-1])))
+        if side[0].startswith("Linux")
+    ]
+    if not rows:
+        return []
+    for tasks in sorted({tasks for _, tasks in rates}):
+        for way, name in pcp.WAYS.items():
+            measured = rates.get((("Ashlar", "own", way), tasks))
+            if measured:
+                rows.append([f"Ashlar, {name}", tasks, measured.runs, words.spread(measured), "-", "-", "-", "-"])
+    return [Table(FAULT1_HEAD, rows, "page_fault1 (S3): pages a second"), Text(FAULT1_NOTE, "note")]
 
 
 def section(paper, captures):
@@ -355,13 +614,14 @@ def section(paper, captures):
         return
     wheres = {r.capture.where for r in of_kind(captures, "linux")}
     session = of_the_session(captures)
-    here = ours(session, wheres)
+    here, new = ours(session, wheres), newest(captures)
     paper.add(Heading("Linux beside Ashlar"))
     paper.add(
         Text(
             "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, before the batching of S0;"
             " 6.12, with it; and the newest of the backports, since 7.0 with S2 and with S4 done again. Each kernel has a row of"
-            " its own. A ratio above 1 means that Linux takes longer."
+            f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
+            " A ratio above 1 means that Linux takes longer."
         )
     )
     paper.add(
@@ -377,5 +637,6 @@ def section(paper, captures):
         )
     )
     if linux:
-        paper.add(pool_table(linux, here), pool_picture(linux, here, "alloc"), pool_picture(linux, here, "free"))
-    paper.add(giga_table(session, wheres), boot_table(captures), boot_pool_table(captures), fault_table(captures))
+        paper.add(pool_table(linux, here), *(pool_picture(linux, here, op, new) for op in ("alloc", "free")))
+    paper.add(giga_table(session, wheres), boot_table(captures), boot_pool_table(captures))
+    paper.add(*ready_blocks(captures), fault_table(captures), *fault1_blocks(captures))

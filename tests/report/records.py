@@ -46,6 +46,7 @@ NEEDED = {
     "clear_extent": "insn:w size:w extent:w bytes:t ns:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
+    "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
     "alloc": "test:w threads:t op:w ns:t",
     "probe": "name:w threads:t ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
@@ -53,7 +54,10 @@ NEEDED = {
 
 
 # What counts something wherever it stands.
-NUMBERS = ("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "threads", "total")
+NUMBERS = (
+    *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched"),
+    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "hugetlb_ns"),
+)
 
 
 @dataclass

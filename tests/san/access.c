@@ -1,39 +1,49 @@
 /*
- * What gcc calls before each load and store (-fsanitize=kernel-address, outlined), and clear_with() before it clears: nobody touches a
- * free frame through the direct map, nor what lies on a stack below the function that runs. `make SAN=1` links it.
+ * What gcc calls before each load and store (-fsanitize=kernel-address, outlined), and clear_with()
+ * before it clears: nobody touches a free frame through the direct map, nor what lies on a stack
+ * below the function that runs. `make SAN=1` links it.
  *
- *   direct map    blocks      under a record that heads a run on a zone's list, or a page that lies free in a pool
+ *   direct map    blocks      under a record that heads a run on a zone's list, or a page that
+ *                             lies free in a pool
  *                 huge        a 2 MiB page on a CPU's list
- *                 small       under a struct page that heads a chunk of the buddy's, or in the map of a CPU's list
- *                 META        a frame that is not in use; stores also to one that is gated (who walks tables may still read it)
- *   stack         between the end of the CPU's stack and the caller's frame: a variable of a function that has returned
+ *                 small       under a struct page that heads a chunk of the buddy's, or in the map
+ *                             of a CPU's list
+ *                 META        a frame that is not in use; stores also to one that is gated (who
+ *                             walks tables may still read it)
+ *   stack         between the end of the CPU's stack and the caller's frame: a variable of a
+ *                 function that has returned
  *
  * Every frame of the range is looked at, however long that is.
  *
- * Not seen: accesses by any other address (huge mappings, struct pages through the vmemmap); by assembly, and by C in arch/, boot/ and
- * tests/san, but for clearing; by mm/page_poison.c, which fills free frames on purpose; what is free in an arena, as that is in use
- * to the machine; what is in transit, and memory of sections that were never opened. prezero= takes a page out of its pool while
- * it clears it, which is why that is no mistake. Arrays on the stack are the stack protector's and UBSan's.
+ * Not seen: accesses by any other address (huge mappings, struct pages through the vmemmap); by
+ * assembly, and by C in arch/, boot/ and tests/san, but for clearing; by mm/page/page_poison.c,
+ * which fills free frames on purpose; what is free in an arena, as that is in use to the machine;
+ * what is in transit, and memory of sections that were never opened. prezero= takes a page out of
+ * its pool while it clears it, which is why that is no mistake. Arrays on the stack are the stack
+ * protector's and UBSan's.
  *
- * No shadow is kept: who owns a frame already stands in block records, struct pages and the maps of CPUs and META, and reading those is
- * slower but cannot disagree with the allocator. Nothing here may be instrumented, nor call what is: records are found by hand.
+ * No shadow is kept: who owns a frame already stands in block records, struct pages and the maps of
+ * CPUs and META, and reading those is slower but cannot disagree with the allocator. Nothing here
+ * may be instrumented, nor call what is: records are found by hand.
  *
- * Races: the frames of a block in use do not change hands while somebody rightly uses one of them; who uses it wrongly may be told so
- * or not. A record is looked at once (block_look()), and what it says is believed of that look alone. A CPU's slot may pass to
- * another block under the eyes of another CPU: what is seen there is believed when seen twice.
+ * Races: the frames of a block in use do not change hands while somebody rightly uses one of them;
+ * who uses it wrongly may be told so or not. A record is looked at once (block_look()), and what it
+ * says is believed of that look alone. A CPU's slot may pass to another block under the eyes of
+ * another CPU: what is seen there is believed when seen twice.
  *
- * Source: Konovalov and Ryabinin, "The Kernel Address Sanitizer" (Linux, 2014-07) for the interface.
+ * Source: Konovalov and Ryabinin, "The Kernel Address Sanitizer" (Linux, 2014-07) for the
+ * interface.
  */
 #include <arch/check.h>
 #include <arch/memory.h>
 #include <arch/percpu.h>
 
-#include "kernel/panic.h"
-#include "kernel/percpu.h"
-#include "mm/meta.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
-#include "mm/zone.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
 
 #define STACK_BYTES KIB(16) /* of every CPU: arch/x86_64/smp.c, descriptors.h */
 
@@ -44,7 +54,8 @@ static const char *const verbs[] = {[LOAD] = "load", [STORE] = "store"};
 static const struct block *record_of(pfn_t pfn)
 {
 	const u64 index = pfn >> BLOCK_ORDER, gib = index / GIB_BLOCKS - mm_kernel.first_gib;
-	const struct block *blocks = gib < mm_kernel.gibs ? atomic_load_acquire(&mm_kernel.gib[gib].blocks) : NULL;
+	const struct block *blocks =
+		gib < mm_kernel.gibs ? atomic_load_acquire(&mm_kernel.gib[gib].blocks) : NULL;
 
 	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
 }
@@ -103,7 +114,8 @@ static bool held_by_a_cpu(struct block_word word, pfn_t pfn, bool huge)
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
 		const struct pcp_zone *list = list_of(cpu, word);
 
-		if (list && (huge ? on_huge_list(list, (u32)(pfn >> BLOCK_ORDER)) : in_map(list, pfn)))
+		if (list &&
+		    (huge ? on_huge_list(list, (u32)(pfn >> BLOCK_ORDER)) : in_map(list, pfn)))
 			return true;
 	}
 	return false;
@@ -111,7 +123,10 @@ static bool held_by_a_cpu(struct block_word word, pfn_t pfn, bool huge)
 
 /* ---- frames ---- */
 
-/* Its page has references, or is none of the allocator's. The head of a tail that was freed may be another page by now. */
+/*
+ * Its page has references, or is none of the allocator's. The head of a tail that was freed may be
+ * another page by now.
+ */
 static bool in_used_page(pfn_t pfn)
 {
 	const struct page *page = pfn_page(&mm_kernel, pfn), *head = page_head(page);
@@ -120,13 +135,15 @@ static bool in_used_page(pfn_t pfn)
 	if (page_kind(page).flags & (PAGE_RESERVED | PAGE_BAD))
 		return true;
 	return atomic_load_relaxed(&head->refcount) > 0 &&
-	       (head == page || (kind.flags & PAGE_COMPOUND && pfn - page_to_pfn(head) < order_pages(kind.order)));
+	       (head == page ||
+		(kind.flags & PAGE_COMPOUND && pfn - page_to_pfn(head) < order_pages(kind.order)));
 }
 
 static bool in_free_page(struct block_word word, pfn_t pfn)
 {
 	for (unsigned order = 0; order < BLOCK_ORDER; order++) {
-		const struct page_kind kind = page_kind(pfn_page(&mm_kernel, ALIGN_DOWN(pfn, 1ULL << order)));
+		const struct page_kind kind =
+			page_kind(pfn_page(&mm_kernel, ALIGN_DOWN(pfn, 1ULL << order)));
 
 		if (kind.flags & PAGE_BUDDY && kind.order >= order)
 			return true;
@@ -136,24 +153,29 @@ static bool in_free_page(struct block_word word, pfn_t pfn)
 
 static bool in_used_huge(pfn_t pfn)
 {
-	return atomic_load_relaxed(&pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES))->refcount) > 0;
+	return atomic_load_relaxed(&pfn_page(&mm_kernel, ALIGN_DOWN(pfn, BLOCK_FRAMES))->refcount) >
+	       0;
 }
 
 static bool in_free_huge(struct block_word word, pfn_t pfn)
 {
-	return !(word.flags & (BLOCK_TRANSIT | BLOCK_POOL)) && word.order == BLOCK_ORDER && held_by_a_cpu(word, pfn, true);
+	return !(word.flags & (BLOCK_TRANSIT | BLOCK_POOL)) && word.order == BLOCK_ORDER &&
+	       held_by_a_cpu(word, pfn, true);
 }
 
 /* A block that has just become META has no maps yet: what stands in their place is anything. */
-static bool is_free_meta(const struct block *block, struct block_word word, pfn_t pfn, enum access access)
+static bool is_free_meta(const struct block *block, struct block_word word, pfn_t pfn,
+			 enum access access)
 {
 	const struct meta_block *maps = atomic_load_relaxed(&block->meta);
-	const struct block *home = (virt_t)maps - DIRECT_MAP_BASE < DIRECT_MAP_SIZE && IS_ALIGNED((virt_t)maps, sizeof(u64)) ?
-					   record_of(virt_to_phys(maps) >> PAGE_SHIFT) :
-					   NULL;
+	const struct block *home = (virt_t)maps - DIRECT_MAP_BASE < DIRECT_MAP_SIZE &&
+						   IS_ALIGNED((virt_t)maps, sizeof(u64))
+					   ? record_of(virt_to_phys(maps) >> PAGE_SHIFT)
+					   : NULL;
 	const unsigned bit = pfn % BLOCK_FRAMES;
 
-	if (word.flags & BLOCK_TRANSIT || !home || block_look(home).state != BLOCK_META || maps->block != pfn >> BLOCK_ORDER)
+	if (word.flags & BLOCK_TRANSIT || !home || block_look(home).state != BLOCK_META ||
+	    maps->block != pfn >> BLOCK_ORDER)
 		return false;
 	return !(atomic_load_relaxed(&maps->used_map[bit / 64]) >> bit % 64 & 1) ||
 	       (access == STORE && atomic_load_relaxed(&maps->gated_map[bit / 64]) >> bit % 64 & 1);
@@ -170,7 +192,8 @@ static const char *why_not(pfn_t pfn, enum access access)
 	word = block_look(block);
 	switch (word.state) {
 	case BLOCK_META:
-		return is_free_meta(block, word, pfn, access) ? "in a frame that META does not use" : NULL;
+		return is_free_meta(block, word, pfn, access) ? "in a frame that META does not use"
+							      : NULL;
 	case BLOCK_RESERVED:
 	case BLOCK_FULL:
 		if (in_used_page(pfn))
@@ -192,24 +215,27 @@ static bool is_below(virt_t addr, virt_t frame)
 {
 	const virt_t top = (virt_t)this_cpu()->arch.stack_top;
 
-	return frame - (top - STACK_BYTES) < STACK_BYTES && addr >= top - STACK_BYTES && addr < frame;
+	return frame - (top - STACK_BYTES) < STACK_BYTES && addr >= top - STACK_BYTES &&
+	       addr < frame;
 }
 
 static __noreturn void report(virt_t addr, u64 size, enum access access, const char *where)
 {
 	mm_kernel.ready = false; /* once: the way down touches what it must */
-	panic("KASAN: %s of %llu bytes at %llx, %s", verbs[access], (unsigned long long)size, (unsigned long long)addr, where);
+	panic("KASAN: %s of %llu bytes at %llx, %s", verbs[access], size, addr, where);
 }
 
 static void check_frames(virt_t addr, u64 size, enum access access)
 {
-	const pfn_t first = (addr - DIRECT_MAP_BASE) >> PAGE_SHIFT, last = (addr + size - 1 - DIRECT_MAP_BASE) >> PAGE_SHIFT;
+	const pfn_t first = (addr - DIRECT_MAP_BASE) >> PAGE_SHIFT,
+		    last = (addr + size - 1 - DIRECT_MAP_BASE) >> PAGE_SHIFT;
 
 	for (pfn_t pfn = first; pfn <= last; pfn++) {
 		const char *where = why_not(pfn, access);
 
 		if (where)
-			report(pfn == first ? addr : DIRECT_MAP_BASE + (pfn << PAGE_SHIFT), size, access, where);
+			report(pfn == first ? addr : DIRECT_MAP_BASE + (pfn << PAGE_SHIFT), size,
+			       access, where);
 	}
 }
 
@@ -226,16 +252,16 @@ static void check(virt_t addr, u64 size, enum access access, virt_t frame)
 /* Our own frame begins where the caller's ends. */
 #define FRAME ((virt_t)__builtin_frame_address(0))
 
-#define ACCESS(name, size)                                                                                             \
-	void __asan_load##name##_noabort(virt_t addr);                                                                 \
-	void __asan_load##name##_noabort(virt_t addr)                                                                  \
-	{                                                                                                              \
-		check(addr, size, LOAD, FRAME);                                                                      \
-	}                                                                                                              \
-	void __asan_store##name##_noabort(virt_t addr);                                                                \
-	void __asan_store##name##_noabort(virt_t addr)                                                                 \
-	{                                                                                                              \
-		check(addr, size, STORE, FRAME);                                                                     \
+#define ACCESS(name, size)                                                                         \
+	void __asan_load##name##_noabort(virt_t addr);                                             \
+	void __asan_load##name##_noabort(virt_t addr)                                              \
+	{                                                                                          \
+		check(addr, size, LOAD, FRAME);                                                    \
+	}                                                                                          \
+	void __asan_store##name##_noabort(virt_t addr);                                            \
+	void __asan_store##name##_noabort(virt_t addr)                                             \
+	{                                                                                          \
+		check(addr, size, STORE, FRAME);                                                   \
 	}
 
 ACCESS(1, 1)

@@ -1,13 +1,14 @@
 /*
- * What gcc calls where a program does what C does not define (-fsanitize=undefined): each report is put into words, with file, line, kind
- * and values, and ends the run. `make SAN=1` links it.
+ * What gcc calls where a program does what C does not define (-fsanitize=undefined): each report is
+ * put into words, with file, line, kind and values, and ends the run. `make SAN=1` links it.
  *
- * The compiler passes a description of the place, whose layout is its interface: LLVM, "compiler-rt/lib/ubsan/ubsan_handlers.h" and
- * "ubsan_value.h"; gcc has the same. Values of up to 64 bits come in the argument, larger ones by address.
+ * The compiler passes a description of the place, whose layout is its interface: LLVM,
+ * "compiler-rt/lib/ubsan/ubsan_handlers.h" and "ubsan_value.h"; gcc has the same. Values of up to
+ * 64 bits come in the argument, larger ones by address.
  */
-#include "kernel/panic.h"
-#include "kernel/printk.h"
-#include "kernel/types.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/types.h"
 
 struct place {
 	const char *file;
@@ -49,8 +50,12 @@ struct builtin {
 enum { VALUE_MAX = 32, TYPE_INTEGER = 0 };
 
 static const char *const accesses[] = {
-	"load of", "store to", "reference to", "member access in", "member call on", "constructor call on", "downcast of",
-	"downcast of", "upcast of", "cast to virtual base of", "null check of", "load of",
+	"load of",        "store to",
+	"reference to",   "member access in",
+	"member call on", "constructor call on",
+	"downcast of",    "downcast of",
+	"upcast of",      "cast to virtual base of",
+	"null check of",  "load of",
 };
 
 static __noreturn __printf(2, 3) void report(const struct place *at, const char *fmt, ...)
@@ -78,22 +83,23 @@ static const char *value_text(const struct type *type, u64 value, char buf[VALUE
 	if (type->kind != TYPE_INTEGER || bits > 64)
 		format(buf, VALUE_MAX, "(no integer)");
 	else if (is_negative(type, value))
-		format(buf, VALUE_MAX, "%lld", (long long)(value | (bits < 64 ? ~0ULL << bits : 0)));
+		format(buf, VALUE_MAX, "%lld", (value | (bits < 64 ? ~0ULL << bits : 0)));
 	else
-		format(buf, VALUE_MAX, "%llu", (unsigned long long)(bits < 64 ? value & ((1ULL << bits) - 1) : value));
+		format(buf, VALUE_MAX, "%llu", (bits < 64 ? value & ((1ULL << bits) - 1) : value));
 	return buf;
 }
 
-static __noreturn void overflowed(const struct overflow *o, u64 left, const char *operation, u64 right)
+static __noreturn void overflowed(const struct overflow *o, u64 left, const char *operation,
+				  u64 right)
 {
 	char a[VALUE_MAX], b[VALUE_MAX];
 
-	report(&o->at, "%s %s %s does not fit type %s", value_text(o->type, left, a), operation, value_text(o->type, right, b),
-	       o->type->name);
+	report(&o->at, "%s %s %s does not fit type %s", value_text(o->type, left, a), operation,
+	       value_text(o->type, right, b), o->type->name);
 }
 
-#define HANDLER(name, ...)                                                                                             \
-	void __ubsan_handle_##name(__VA_ARGS__);                                                                       \
+#define HANDLER(name, ...)                                                                         \
+	void __ubsan_handle_##name(__VA_ARGS__);                                                   \
 	void __ubsan_handle_##name(__VA_ARGS__)
 
 HANDLER(add_overflow, const struct overflow *o, u64 left, u64 right)
@@ -125,14 +131,16 @@ HANDLER(shift_out_of_bounds, const struct shift *s, u64 value, u64 count)
 {
 	char a[VALUE_MAX], b[VALUE_MAX];
 
-	report(&s->at, "shift of %s, type %s, by %s", value_text(s->value, value, a), s->value->name, value_text(s->count, count, b));
+	report(&s->at, "shift of %s, type %s, by %s", value_text(s->value, value, a),
+	       s->value->name, value_text(s->count, count, b));
 }
 
 HANDLER(out_of_bounds, const struct bounds *b, u64 index)
 {
 	char text[VALUE_MAX];
 
-	report(&b->at, "index %s outside of type %s", value_text(b->index, index, text), b->array->name);
+	report(&b->at, "index %s outside of type %s", value_text(b->index, index, text),
+	       b->array->name);
 }
 
 HANDLER(type_mismatch_v1, const struct mismatch *m, u64 address)
@@ -143,22 +151,23 @@ HANDLER(type_mismatch_v1, const struct mismatch *m, u64 address)
 	if (!address)
 		report(&m->at, "%s NULL, type %s", access, m->type->name);
 	if (!IS_ALIGNED(address, alignment))
-		report(&m->at, "%s address %llx, which is not aligned to %llu as type %s is", access, (unsigned long long)address,
-		       (unsigned long long)alignment, m->type->name);
-	report(&m->at, "%s address %llx, where there is too little room for type %s", access, (unsigned long long)address,
-	       m->type->name);
+		report(&m->at, "%s address %llx, which is not aligned to %llu as type %s is",
+		       access, address, alignment, m->type->name);
+	report(&m->at, "%s address %llx, where there is too little room for type %s", access,
+	       address, m->type->name);
 }
 
 HANDLER(pointer_overflow, const struct place *at, u64 base, u64 result)
 {
-	report(at, "pointer %llx with an offset becomes %llx", (unsigned long long)base, (unsigned long long)result);
+	report(at, "pointer %llx with an offset becomes %llx", base, result);
 }
 
 HANDLER(load_invalid_value, const struct overflow *o, u64 value)
 {
 	char text[VALUE_MAX];
 
-	report(&o->at, "load of %s, which is no value of type %s", value_text(o->type, value, text), o->type->name);
+	report(&o->at, "load of %s, which is no value of type %s", value_text(o->type, value, text),
+	       o->type->name);
 }
 
 HANDLER(vla_bound_not_positive, const struct overflow *o, u64 bound)

@@ -32,6 +32,8 @@ needs() {
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test spin spin checks the models of the protocols
+	test gdb gdb shows the kernel's structures
+	bench valgrind valgrind counts the events of a fault by a model
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
 	fuzz clang clang compiles for the fuzzer
@@ -41,6 +43,7 @@ needs() {
 	msan llvm llvm-symbolizer names the lines of what it finds
 	fuzz llvm llvm-symbolizer names the lines of what it finds
 	lint clang-tidy clang-tidy looks for mistakes
+	lint clang-format clang-format says how lines are broken
 	lint cppcheck cppcheck looks for others
 	lint sparse sparse counts locks
 	lint python3 python3 runs them

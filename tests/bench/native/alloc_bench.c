@@ -1,32 +1,45 @@
 /*
- * The page allocator at native speed: the rows that page-frame allocators are compared by, one and two threads, fresh and aged
- * memory, for the allocator, for itself without per-CPU lists (the plain locked buddy it would be), and for probes
- * (probe.h), which say how fast this machine is.
+ * The page allocator at native speed, in the rows by which page-frame allocators are compared, with
+ * one and two threads, in fresh and aged memory. The rows are measured for the allocator, for the
+ * allocator without per-CPU lists (the plain locked buddy that remains), and for probes (probe.h),
+ * which show how fast this machine is.
  *
- *   pair     allocate and free, again and again          bulk     10,000 pages (512 of 2 MiB): all allocated, then all freed
- *   xfree    each frees what the other allocated         aged     half of all pages, at random, are in use for ever
+ *   pair     allocate and free, again and again
+ *   bulk     10,000 pages (512 of 2 MiB): all allocated, then all freed
+ *   xfree    each thread frees the pages that the other allocated
+ *   aged     half of all pages, at random, stay in use throughout
  *   bulkapi  page_alloc_bulk(), page_free_bulk()
  *
- * Nanoseconds a call (a page), the median of up to ROUNDS rounds within ROW_MS; rounds in which a thread was switched away from are
- * left out, and rows without an undisturbed round are "-". All allocators get the same frames in the same states; the
- * allocator's are phantom RAM of an arena, whose struct pages are real.
+ * Values are nanoseconds per call (per page), the median of up to ROUNDS rounds within ROW_MS.
+ * Rounds in which a thread was switched away from are left out, and rows without an undisturbed
+ * round are "-". All allocators get the same number of frames in the same states. The allocator's
+ * are phantom RAM of an arena, whose struct pages are real.
  *
- * Source of the rows: Wrenger et al., "LLFree", USENIX ATC 2023, and the harness that compares it with others.
+ * Source of the rows: Wrenger et al., "LLFree", USENIX ATC 2023, and the harness that compares it
+ * with others.
  */
 #include <stdlib.h>
 
 #include <arch/clock.h>
 
-#include "kernel/bench.h"
-#include "kernel/cmdline.h"
-#include "kernel/input.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "mm/pcp.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/run/bench.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"
 
-enum { ROUNDS = 9, PAIRS = 20000, BULK = ALLOC_BULK_MAX, BULK9 = 512, THREADS = ALLOC_THREADS, ROW_MS = 500 };
+enum {
+	ROUNDS = 9,
+	PAIRS = 20000,
+	BULK = ALLOC_BULK_MAX,
+	BULK9 = 512,
+	THREADS = ALLOC_THREADS,
+	ROW_MS = 500
+};
 
 static u64 gib = 8;
 OPTION_U64(alloc_gib, gib, 4, 64, "GiB of frames that bench=alloc allocates from");
@@ -49,21 +62,19 @@ static const struct subject {
 	bool ours, lists;
 	enum probe_kind probe;
 } subjects[] = {
-	{"ashlar", .ours = true, .lists = true},
-	{"without-lists", .ours = true},
-	{"ring", .probe = PROBE_RING},
-	{"pcp-list", .probe = PROBE_LIST},
+	{"ashlar", .ours = true, .lists = true}, {"without-lists", .ours = true},
+	{"ring", .probe = PROBE_RING},           {"pcp-list", .probe = PROBE_LIST},
 	{"buddy", .probe = PROBE_BUDDY},
 };
 
 enum { SUBJECTS = ARRAY_LEN(subjects), ROWS = ARRAY_LEN(rows) };
 
 static struct result {
-	u64 ps[2]; /* alloc or pair, free; 0: not measured */
+	u64 ps[2]; /* picoseconds: alloc or pair, free; 0: not measured */
 } results[SUBJECTS][ROWS][THREADS + 1];
 
 static const struct subject *subject;
-static struct arena *arena; /* NULL: it is a probe */
+static struct arena *arena; /* NULL: the subject is a probe */
 
 /* ---- rounds ---- */
 
@@ -86,7 +97,8 @@ static void run_row(unsigned s, unsigned r, unsigned threads)
 	u64 ps[2][ROUNDS], one[2];
 	unsigned good = 0;
 
-	for (unsigned attempt = 0; attempt < 2 * ROUNDS && good < ROUNDS && clock_ns() < until; attempt++) {
+	for (unsigned attempt = 0; attempt < 2 * ROUNDS && good < ROUNDS && clock_ns() < until;
+	     attempt++) {
 		if (!alloc_round(&rows[r], threads, one))
 			continue;
 		ps[0][good] = one[0];
@@ -102,12 +114,13 @@ static void run_rows(unsigned s, bool aged)
 	for (unsigned r = 0; r < ROWS && !input_stop_asked(); r++) {
 		if (rows[r].aged != aged || (rows[r].ours_only && !subjects[s].ours))
 			continue;
-		for (unsigned threads = rows[r].two_only ? 2 : 1; threads <= MIN(cpu_count, THREADS); threads++)
+		for (unsigned threads = rows[r].two_only ? 2 : 1;
+		     threads <= MIN(cpu_count, THREADS); threads++)
 			run_row(s, r, threads);
 	}
 }
 
-/* All pages taken, a random half given back. */
+/* Take all pages and free a random half of them. */
 static void age(u64 frames)
 {
 	u64 *all = malloc(frames * sizeof(*all)), count = 0;
@@ -142,7 +155,8 @@ static bool run_subject(unsigned s)
 	subject = &subjects[s];
 	arena = NULL;
 	if (subject->ours) {
-		arena = arena_borrow_with(&(const struct arena_options){.bytes = real_memory(bytes), .phantom = bytes});
+		arena = arena_borrow_with(&(const struct arena_options){.bytes = real_memory(bytes),
+									.phantom = bytes});
 		if (!arena)
 			return false;
 		arena_open_all(arena);
@@ -171,12 +185,12 @@ static void print_cell(const struct result *result, bool pair)
 	if (result->ps[0] == 0)
 		format(text, sizeof(text), "-");
 	else if (pair)
-		format(text, sizeof(text), "%llu.%llu", (unsigned long long)(result->ps[0] / 1000),
-		       (unsigned long long)(result->ps[0] % 1000 / 100));
+		format(text, sizeof(text), "%llu.%llu", (result->ps[0] / 1000),
+		       (result->ps[0] % 1000 / 100));
 	else
-		format(text, sizeof(text), "%llu.%llu / %llu.%llu", (unsigned long long)(result->ps[0] / 1000),
-		       (unsigned long long)(result->ps[0] % 1000 / 100), (unsigned long long)(result->ps[1] / 1000),
-		       (unsigned long long)(result->ps[1] % 1000 / 100));
+		format(text, sizeof(text), "%llu.%llu / %llu.%llu", (result->ps[0] / 1000),
+		       (result->ps[0] % 1000 / 100), (result->ps[1] / 1000),
+		       (result->ps[1] % 1000 / 100));
 	print(" %15s", text);
 }
 
@@ -192,8 +206,9 @@ static void print_records(unsigned s, unsigned r, unsigned threads)
 			print("BENCH alloc test=%s", rows[r].name);
 		else
 			print("BENCH probe name=%s test=%s", subjects[s].name, rows[r].name);
-		print(" threads=%u op=%s ns=%llu.%03llu\n", threads, rows[r].kind == PAIR ? "pair" : names[i],
-		      (unsigned long long)(result->ps[i] / 1000), (unsigned long long)(result->ps[i] % 1000));
+		print(" threads=%u op=%s ns=%llu.%03llu\n", threads,
+		      rows[r].kind == PAIR ? "pair" : names[i], (result->ps[i] / 1000),
+		      (result->ps[i] % 1000));
 	}
 }
 
@@ -222,8 +237,8 @@ static void print_table(void)
 
 static bool alloc_bench(void)
 {
-	print("\nThe page allocator, %llu GiB of frames: allocate / free, medians of %u rounds\n", (unsigned long long)gib,
-	      ROUNDS);
+	print("\nThe page allocator, %llu GiB of frames: allocate / free, medians of %u rounds\n",
+	      gib, ROUNDS);
 	for (unsigned s = 0; s < SUBJECTS && !input_stop_asked(); s++)
 		if (!run_subject(s))
 			return false;

@@ -1,7 +1,8 @@
 /*
- * One round of a row: see alloc_round.h.
+ * One round of a row; see alloc_round.h.
  *
- * Threads are pinned, and meet before and after what is timed; the time of a call is the mean over theirs.
+ * Threads are pinned, and synchronise before and after each timed part. The time of a call is the
+ * mean over the threads.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -9,14 +10,14 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "kernel/call.h"
-#include "kernel/percpu.h"
-#include "mm/page_alloc.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "mm/page/page_alloc.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"
 #include "tests/kernel/random.h"
 
-/* ---- what is measured ---- */
+/* ---- the allocator under test ---- */
 
 static struct arena *arena; /* NULL: the probe */
 
@@ -115,8 +116,8 @@ static void take_all(cpu_t me, u64 *taken)
 	const struct alloc_row *row = job.row;
 
 	if (row->kind == BULK_API) {
-		if (mm_page_alloc_bulk(&arena->mm, USE_MOVABLE, PAGE_NODE, arena->options.nodes, (struct page **)taken,
-				       row->count) != row->count)
+		if (mm_page_alloc_bulk(&arena->mm, USE_MOVABLE, PAGE_NODE, arena->options.nodes,
+				       (struct page **)taken, row->count) != row->count)
 			abort();
 		return;
 	}

@@ -1,8 +1,9 @@
 /*
- * Probes: the least code that allocates frames, so that a row of the allocator can be read on any machine.
+ * Probes: the least code that allocates frames, as a scale for the allocator's rows on any machine.
  *
- * A 64-byte descriptor per frame as the allocator has, a buddy up to order 10 threaded through them under one spin lock, and in
- * front of it nothing, a list, or a ring per CPU. No zone, no type, no watermark, no check.
+ * Each frame has a 64-byte descriptor, as the allocator's frames have. A buddy up to order 10 is
+ * threaded through the descriptors under one spin lock. In front of it there is nothing, or a list
+ * per CPU, or a ring per CPU. There are no zones, types, watermarks or checks.
  */
 #include "tests/bench/native/probe.h"
 
@@ -97,7 +98,8 @@ static void give(struct frame *frame, unsigned order)
 	for (; order < ORDERS - 1; order++) {
 		const u64 other = (u64)(frame - frames) ^ (1u << order);
 
-		if (other >= frame_count || frames[other].state != STATE_BUDDY || frames[other].order != order)
+		if (other >= frame_count || frames[other].state != STATE_BUDDY ||
+		    frames[other].order != order)
 			break;
 		list_remove(&frames[other]);
 		frame = MIN(frame, &frames[other]);
@@ -246,7 +248,8 @@ void probe_free(cpu_t cpu, u64 number, unsigned order)
 void probe_drain(cpu_t cpus)
 {
 	for (cpu_t cpu = 0; cpu < cpus; cpu++) {
-		drain(&held_by[cpu], kind == PROBE_RING ? held_by[cpu].head - held_by[cpu].tail : held_by[cpu].count);
+		drain(&held_by[cpu], kind == PROBE_RING ? held_by[cpu].head - held_by[cpu].tail
+							: held_by[cpu].count);
 		while (held_by[cpu].huge_count > 0) {
 			lock();
 			give(&frames[held_by[cpu].huge[--held_by[cpu].huge_count]], 9);

@@ -1,22 +1,27 @@
 /*
- * The allocator behind the symbols of an outside benchmark harness (allocbench's peer.h): the hosted machine on the fast
- * backend, driven by the harness's own threads.
+ * The allocator behind the symbols of an outside benchmark harness (allocbench's peer.h). It is the
+ * hosted machine on the fast backend, driven by the harness's own threads.
  *
- *   harness thread t   plays CPU t while it is in a call; the thread that the machine has for that CPU sleeps
- *   frame numbers      0 is the first frame of phantom RAM (tests/kernel/arena.h): exactly as many as asked for, all free.
- *                      Struct pages are real, in META of borrowed memory
+ *   harness thread t   acts as CPU t while it is in a call; the thread that the machine has for
+ *                      that CPU sleeps
+ *   frame numbers      0 is the first frame of phantom RAM (tests/kernel/arena.h), which has
+ *                      exactly the number of frames asked for, all free; struct pages are real, in
+ *                      META of borrowed memory
  *
- * peer_init() starts the machine as kernel_main() does and comes back from its payload. peer_drain() may be called while no other
- * thread is in a call, as the harness does: remote CPUs' lists are drained by the sleeping threads.
+ * peer_init() starts the machine as kernel_main() does and returns from its payload. peer_drain()
+ * may be called while no other thread is in a call, as the harness does; the sleeping threads drain
+ * remote CPUs' lists.
  *
- *   make host-peer && gcc -O2 -pthread -I ALLOCBENCH ALLOCBENCH/harness.c build/host/fast/ashlar-peer.o -o ours && ./ours 7
+ *   make host-peer && gcc -O2 -pthread -I ALLOCBENCH ALLOCBENCH/harness.c \
+ *       build/host/fast/ashlar-peer.o -o ours && ./ours 7
  */
 #include <setjmp.h>
 
+#include "kernel/core/percpu.h"
 #include "kernel/main.h"
-#include "kernel/percpu.h"
-#include "mm/page_alloc.h"
-#include "mm/pcp.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/host/host.h"
 #include "tests/kernel/arena.h"
 
@@ -30,20 +35,20 @@ void peer_free(int cpu, unsigned long pfn, unsigned order);
 void peer_drain(int ncpu);
 
 const char *peer_name = "ashlar";
-const int peer_mt = 1; /* from several threads */
+const int peer_mt = 1; /* may be called from several threads */
 
 static struct mm *mm;
 static pfn_t base;
 static node_t node;
 static jmp_buf started;
 
-/* In place of tests/bench/payload.c: the machine is up. */
+/* Replaces tests/bench/payload.c; when it is called the machine is up. */
 void payload_run(void)
 {
 	longjmp(started, 1);
 }
 
-/* Real memory for the struct pages of `bytes`, and as much again as META needs to grow. */
+/* Real memory for the struct pages of `bytes`, and room for META to grow. */
 static u64 real_memory(u64 bytes)
 {
 	u64 real = MIB(32);
@@ -94,7 +99,7 @@ unsigned long peer_alloc(int cpu, unsigned order)
 
 void peer_free(int cpu, unsigned long pfn, unsigned order)
 {
-	(void)order; /* the page knows */
+	(void)order; /* the page knows its order */
 	play(cpu);
 	mm_page_free(mm, pfn_page(mm, base + pfn));
 }

@@ -1,11 +1,13 @@
 /*
- * What a program may rely on besides memory: device registers, a device's interrupt, the CPU's timer, and vector registers that
- * survive interrupts on every CPU. An example of each, and the test that it is true.
+ * What a program may rely on besides memory: device registers, a device's interrupt, the CPU's
+ * timer, and vector registers that survive interrupts on every CPU. An example of each, and the
+ * test that it is true.
  *
  *	make run PAYLOAD=tests/payload/devices
  *
- * The devices are a PC's: the first I/O APIC for its registers, and the 8254 timer, which interrupts on line 2 (Intel, "82093AA
- * I/O Advanced Programmable Interrupt Controller", 1996; Intel, "8254 Programmable Interval Timer", 1993).
+ * The devices are a PC's: the first I/O APIC for its registers, and the 8254 timer, which
+ * interrupts on line 2 (Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996;
+ * Intel, "8254 Programmable Interval Timer", 1993).
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -13,16 +15,22 @@
 #include <arch/irq.h>
 #include <arch/mmio.h>
 
-#include "kernel/call.h"
+#include "kernel/core/call.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
 #include "mm/mm.h"
 
 #define IO_APIC 0xfec00000ULL
-enum { PIT_LINE = 2, PIT_DATA = 0x40, PIT_COMMAND = 0x43, PIT_CHANNEL0_MODE2 = 0x34, PIT_1KHZ = 1193 };
+enum {
+	PIT_LINE = 2,
+	PIT_DATA = 0x40,
+	PIT_COMMAND = 0x43,
+	PIT_CHANNEL0_MODE2 = 0x34,
+	PIT_1KHZ = 1193
+};
 enum { WANTED = 20 };
 
 static void outb(u16 port, u8 value)
@@ -102,7 +110,8 @@ static void timer(void)
 		cpu_relax();
 	ns = clock_ns() - start;
 	print("  asked for 2 ms, came after %llu us\n", (unsigned long long)(ns / NS_PER_US));
-	report("the CPU's timer (timer_once), not early", ok && atomic_load_relaxed(&came) == 1 && ns >= 2 * NS_PER_MS);
+	report("the CPU's timer (timer_once), not early",
+	       ok && atomic_load_relaxed(&came) == 1 && ns >= 2 * NS_PER_MS);
 }
 
 /* ---- vector registers, under interrupts, on every CPU ---- */
@@ -149,7 +158,8 @@ static void vectors(void)
 	timer_once(50 * NS_PER_US, disturb, &interrupts);
 	padata_run(&job);
 	atomic_store_relaxed(&running, 0);
-	print("  %u CPUs summed; the first was interrupted %u times meanwhile\n", job.threads, interrupts);
+	print("  %u CPUs summed; the first was interrupted %u times meanwhile\n", job.threads,
+	      interrupts);
 	report("vector registers survive interrupts", wrong == 0 && interrupts > 0);
 }
 

@@ -1,15 +1,19 @@
 /*
- * GUPS: giga-updates per second, the HPC Challenge's random access benchmark, by the size of the pages the table is mapped with.
+ * GUPS: giga-updates per second, the HPC Challenge's random access benchmark, by the size of the
+ * pages the table is mapped with.
  *
  *	make run PAYLOAD=tests/payload/gups
  *	make run PAYLOAD=tests/payload/gups CMDLINE='gups_mib=512 gups_updates=1000000'
  *
- * A table of 64-bit words; each update picks a word by a pseudo-random number and XORs the number into it. Nothing is near anything, so
- * each update needs a translation of its own: a table of 256 MiB has 65536 pages of 4 KiB, more than any TLB holds, 128 of
- * 2 MiB, and lies in one of 1 GiB. The same updates a second time undo the first, which is how the result is checked: every word is zero again.
+ * A table of 64-bit words; each update picks a word by a pseudo-random number and XORs the number
+ * into it. Nothing is near anything, so each update needs a translation of its own: a table of 256
+ * MiB has 65536 pages of 4 KiB, more than any TLB holds, 128 of 2 MiB, and lies in one of 1 GiB.
+ * The same updates a second time undo the first, which is how the result is checked: every word is
+ * zero again.
  *
- * What to look at when you write your own: payload_run() is the program; OPTION_U64 makes a word of the command line;
- * page_alloc() and page_map() are mm/mm.h; padata_run() uses the other CPUs; verdict_count() decides how the run ends.
+ * What to look at when you write your own: payload_run() is the program; OPTION_U64 makes a word of
+ * the command line; page_alloc() and page_map() are mm/mm.h; padata_run() uses the other CPUs;
+ * verdict_count() decides how the run ends.
  *
  * Source: HPC Challenge, "RandomAccess", rules of 2005; the polynomial is that of its reference.
  */
@@ -17,12 +21,12 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/cmdline.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
 #include "mm/mm.h"
 
 #define POLYNOMIAL 7ULL
@@ -31,7 +35,10 @@ static u64 gups_mib = 256, gups_updates = 1 << 22;
 OPTION_U64(gups_mib, gups_mib, 2, 1024, "size of the table, a power of two");
 OPTION_U64(gups_updates, gups_updates, 1, 1ULL << 40, "updates of each run");
 
-/* The table is shared out: each chunk has the words [start, end) to itself, so nothing is locked and nothing lost. */
+/*
+ * The table is shared out: each chunk has the words [start, end) to itself, so nothing is locked
+ * and nothing lost.
+ */
 struct gups {
 	u64 *table;
 	u64 words;   /* of one chunk: a power of two */
@@ -68,7 +75,9 @@ static u64 power_below(u64 n)
 /* All updates, by `threads` CPUs. Returns ns. */
 static u64 update_all(u64 *table, u64 chunks)
 {
-	struct gups gups = {.table = table, .words = MIB(gups_mib) / sizeof(u64) / chunks, .updates = gups_updates / chunks};
+	struct gups gups = {.table = table,
+			    .words = MIB(gups_mib) / sizeof(u64) / chunks,
+			    .updates = gups_updates / chunks};
 	struct padata_mt_job job = {.thread_fn = update_chunk,
 				    .arg = &gups,
 				    .size = chunks,
@@ -105,11 +114,14 @@ static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 	ns = update_all(table, chunks);
 	ok = all_zero(table);
 	rate = (double)updates * 1000.0 / (double)ns; /* millions a second */
-	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name, (unsigned long long)chunks,
-	      (unsigned long long)updates, (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000),
-	      (unsigned long long)rate, (unsigned long long)(rate * 100.0) % 100, ok ? "every word is zero again" : "WRONG");
-	print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name, (unsigned long long)chunks,
-	      (unsigned long long)MIB(gups_mib), (unsigned long long)updates, (unsigned long long)ns);
+	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name,
+	      (unsigned long long)chunks, (unsigned long long)updates,
+	      (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000),
+	      (unsigned long long)rate, (unsigned long long)(rate * 100.0) % 100,
+	      ok ? "every word is zero again" : "WRONG");
+	print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name,
+	      (unsigned long long)chunks, (unsigned long long)MIB(gups_mib),
+	      (unsigned long long)updates, (unsigned long long)ns);
 	page_unmap(table);
 	return ok;
 }
@@ -127,18 +139,22 @@ void payload_run(void)
 	gups_mib = power_below(gups_mib);
 	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!page) {
-		pr_err("gups: no free run of %s", order == 18 ? "1 GiB: give the machine more memory, or gups_mib=2" : "2 MiB");
+		pr_err("gups: no free run of %s",
+		       order == 18 ? "1 GiB: give the machine more memory, or gups_mib=2"
+				   : "2 MiB");
 		verdict_count(0, 1, 0);
 		return;
 	}
-	print("\nRandom updates of a table of %llu MiB, by the size of the pages that map it\n\n  %-4s %4s %12s %12s %13s\n",
+	print("\nRandom updates of a table of %llu MiB, by the size of the pages that map it\n\n  "
+	      "%-4s %4s %12s %12s %13s\n",
 	      (unsigned long long)gups_mib, "page", "CPUs", "updates", "time ms", "million/s");
 	clear_pages(page_address(page), MIB(gups_mib) / PAGE_SIZE);
 	for (u64 chunks = 1;; chunks = most) {
 		for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
 			const bool fits = leaves[i].bytes <= PAGE_SIZE << order &&
 					  (leaves[i].bytes < GIB(1) || cpu_has_1g_mappings());
-			const bool ok = !fits || run_one(page, leaves[i].bytes, leaves[i].name, chunks);
+			const bool ok =
+				!fits || run_one(page, leaves[i].bytes, leaves[i].name, chunks);
 
 			verdict_count(fits && ok, !ok, 0);
 		}

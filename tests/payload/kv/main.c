@@ -1,27 +1,33 @@
 /*
- * What a page size is worth to a key-value table: the same table, filled and asked once through pages of 4 KiB, of 2 MiB and of 1 GiB.
+ * What a page size is worth to a key-value table: the same table, filled and asked once through
+ * pages of 4 KiB, of 2 MiB and of 1 GiB.
  *
  *	make run PAYLOAD=tests/payload/kv
  *	make run PAYLOAD=tests/payload/kv CMDLINE='kv_keys=1000000'
  *
- * The memory is one page of the pool of 1 GiB pages (or of 2 MiB ones where there is no free GiB): taken as a server would take it, mapped three
- * times in turn. Every answer is checked.
+ * The memory is one page of the pool of 1 GiB pages (or of 2 MiB ones where there is no free GiB):
+ * taken as a server would take it, mapped three times in turn. Every answer is checked.
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/cmdline.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
-#include "mm/pool.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
 #include "table.h"
 
 static u64 kv_keys = 1 << 20;
 OPTION_U64(kv_keys, kv_keys, 1, 1ULL << 26, "keys that are put and asked for");
 
-/* Keys in no order that memory could like; never 0, all different: an odd multiplier is a permutation. */
+/*
+ * Keys in no order that memory could like; never 0, all different: an odd multiplier is a
+ * permutation.
+ */
 static u64 key_of(u64 i)
 {
 	return (i + 1) * 0xd1342543de82ef95ULL;
@@ -75,10 +81,12 @@ static bool run_one(struct page *page, u64 leaf, const char *name)
 	start = clock_ns();
 	ok = ask(&kv) && ok;
 	get_ns = clock_ns() - start;
-	print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, (unsigned long long)kv_keys, ok ? "right" : "WRONG",
-	      (unsigned long long)(put_ns / kv_keys), (unsigned long long)(get_ns / kv_keys));
-	print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name, (unsigned long long)kv_keys,
-	      (unsigned long long)table_bytes(page), (unsigned long long)put_ns, (unsigned long long)get_ns);
+	print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, (unsigned long long)kv_keys,
+	      ok ? "right" : "WRONG", (unsigned long long)(put_ns / kv_keys),
+	      (unsigned long long)(get_ns / kv_keys));
+	print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name,
+	      (unsigned long long)kv_keys, (unsigned long long)table_bytes(page),
+	      (unsigned long long)put_ns, (unsigned long long)get_ns);
 	page_unmap(memory);
 	return ok;
 }
@@ -111,12 +119,15 @@ void payload_run(void)
 		return;
 	}
 	kv_keys = MIN(kv_keys, (PAGE_SIZE << page_order(page)) / sizeof(struct kv_slot) / 2);
-	print("\nA table of %llu keys in %llu MiB, by the size of the pages that map it\n\n  %-4s %9s %10s %10s %10s\n",
-	      (unsigned long long)kv_keys, (unsigned long long)(table_bytes(page) >> 20), "page", "keys", "answers", "put", "get");
+	print("\nA table of %llu keys in %llu MiB, by the size of the pages that map it\n\n  %-4s "
+	      "%9s %10s %10s %10s\n",
+	      (unsigned long long)kv_keys, (unsigned long long)(table_bytes(page) >> 20), "page",
+	      "keys", "answers", "put", "get");
 	for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
 		bool ok;
 
-		if (leaves[i].bytes > PAGE_SIZE << page_order(page) || (leaves[i].bytes == GIB(1) && !cpu_has_1g_mappings()))
+		if (leaves[i].bytes > PAGE_SIZE << page_order(page) ||
+		    (leaves[i].bytes == GIB(1) && !cpu_has_1g_mappings()))
 			continue;
 		ok = run_one(page, leaves[i].bytes, leaves[i].name);
 		verdict_count(ok, !ok, 0);

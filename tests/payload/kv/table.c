@@ -1,4 +1,7 @@
-/* See table.h. The hash is a multiplication by 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4). */
+/*
+ * See table.h. The hash is a multiplication by 2^64 divided by the golden ratio (Knuth, TAOCP vol.
+ * 3, 6.4).
+ */
 #include "table.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15ULL

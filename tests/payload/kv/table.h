@@ -1,10 +1,11 @@
 /*
- * A key-value table in memory: 64-bit keys to 64-bit values, open addressing with linear probing, in memory that the caller gives it.
- * Nothing here knows the kernel: the same file compiles in any C program.
+ * A key-value table in memory: 64-bit keys to 64-bit values, open addressing with linear probing,
+ * in memory that the caller gives it. Nothing here knows the kernel: the same file compiles in any
+ * C program.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct kv_slot {
 	u64 key; /* 0: empty */

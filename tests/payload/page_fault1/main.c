@@ -1,21 +1,21 @@
 /*
- * will-it-scale's page_fault1 as a program: the test knows nothing of the kernel (testcase.c), this file runs it on 1, 2, 4 ... all CPUs
- * and gives it memory, a huge mapping of 4 KiB pages.
+ * will-it-scale's page_fault1 as a program: the test knows nothing of the kernel (testcase.c), this
+ * file runs it on 1, 2, 4 ... all CPUs and gives it memory, a huge mapping of 4 KiB pages.
  *
  *	make run PAYLOAD=tests/payload/page_fault1
  *	make run PAYLOAD=tests/payload/page_fault1 CMDLINE='page_fault1_ms=1000 pcp_type_cache=on'
  *
- * The figure is pages a second, all CPUs together. Each CPU has a region of its own, as a process there. How the
- * ways to know a page's type compare: bench=page_fault1, where they take turns.
+ * The figure is pages a second, all CPUs together. Each CPU has a region of its own, as a process
+ * there. How the ways to know a page's type compare: bench=page_fault1, where they take turns.
  */
 #include <arch/clock.h>
 
-#include "kernel/cmdline.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/main.h"
-#include "kernel/padata.h"
-#include "kernel/percpu.h"
-#include "kernel/printk.h"
-#include "kernel/verdict.h"
 #include "mm/mm.h"
 #include "testcase.h"
 
@@ -59,8 +59,12 @@ static void one_cpu(u64 first, u64 last, void *arg)
 static bool run_on(unsigned cpus)
 {
 	struct row row = {.failed = 0};
-	struct padata_mt_job job = {
-		.thread_fn = one_cpu, .arg = &row, .size = cpus, .min_chunk = 1, .max_threads = cpus, .node = NODE_NONE};
+	struct padata_mt_job job = {.thread_fn = one_cpu,
+				    .arg = &row,
+				    .size = cpus,
+				    .min_chunk = 1,
+				    .max_threads = cpus,
+				    .node = NODE_NONE};
 	const u64 start = clock_ns();
 	u64 ns;
 
@@ -68,16 +72,20 @@ static bool run_on(unsigned cpus)
 	padata_run(&job);
 	ns = clock_ns() - start;
 	print("  %4u %14llu %12llu%s\n", cpus, row.iterations,
-	      (unsigned long long)(row.iterations * 1000 / MAX(ns / NS_PER_MS, 1)), row.failed ? "  no memory" : "");
-	print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations, (unsigned long long)ns);
-	return row.failed == 0 && row.iterations % (MEMSIZE / PAGE_BYTES) == 0 && row.iterations > 0;
+	      (unsigned long long)(row.iterations * 1000 / MAX(ns / NS_PER_MS, 1)),
+	      row.failed ? "  no memory" : "");
+	print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations,
+	      (unsigned long long)ns);
+	return row.failed == 0 && row.iterations % (MEMSIZE / PAGE_BYTES) == 0 &&
+	       row.iterations > 0;
 }
 
 void payload_run(void)
 {
 	const unsigned all = cpumask_weight(&cpus_online);
 
-	print("\nwill-it-scale page_fault1, regions of %u MiB\n\n  %4s %14s %12s\n", MEMSIZE >> 20, "CPUs", "pages", "a second");
+	print("\nwill-it-scale page_fault1, regions of %u MiB\n\n  %4s %14s %12s\n", MEMSIZE >> 20,
+	      "CPUs", "pages", "a second");
 	for (unsigned cpus = 1;; cpus = MIN(cpus * 2, all)) {
 		const bool ok = run_on(cpus);
 

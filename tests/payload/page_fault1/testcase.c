@@ -1,6 +1,6 @@
 /*
- * page_fault1, as will-it-scale defines it (Blanchard, "anonymous memory page fault"): a region is mapped, each of its pages
- * is written to, and it is unmapped. It knows nothing of the kernel.
+ * page_fault1, as will-it-scale defines it (Blanchard, "anonymous memory page fault"): a region is
+ * mapped, each of its pages is written to, and it is unmapped. It knows nothing of the kernel.
  */
 #include "testcase.h"
 

@@ -9,5 +9,8 @@ void *map_anonymous(unsigned long bytes);
 void unmap(void *memory, unsigned long bytes);
 bool stop_asked(void);
 
-/* Until it is asked to stop: pages touched are counted in *iterations. False if there was no memory. */
+/*
+ * Until it is asked to stop: pages touched are counted in *iterations. False if there was no
+ * memory.
+ */
 bool testcase(unsigned long long *iterations);

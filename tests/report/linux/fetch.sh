@@ -94,19 +94,20 @@ have() {
 	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || return 1; done
 }
 
-# What a program of ours does in the Linux that is measured (touch.c): no library, so any compiler that makes programs for this CPU will do.
-make_touch() {
-	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -o "$dir/touch-huge" "$here/touch.c" ||
-		say "touch.c cannot be compiled: no faults are measured"
+# make_program NAME FOLDER: one of our programs. They use no library, so any compiler for this CPU will do.
+make_program() {
+	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -o "$2/$1" "$here/$1.c" ||
+		say "$1.c cannot be compiled: what it measures is missing"
 }
 
-# A busybox, our init, our program and nothing else.
+# A busybox, our init, our programs and nothing else.
 make_initrd() {
 	root=$dir/initrd
-	rm -rf "$root" "$dir/touch-huge"
+	rm -rf "$root"
 	mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev"
 	cp "$dir/busybox" "$root/bin/busybox"
-	make_touch && cp "$dir/touch-huge" "$root/touch-huge"
+	make_program touch "$root"
+	make_program page_fault1 "$root"
 	cp "$here/init" "$root/init"
 	chmod 755 "$root/init" "$root/bin/busybox"
 	(cd "$root" && find . | "$dir/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$dir/initrd.gz"
@@ -125,6 +126,7 @@ if ! have; then
 fi
 [ -x "$dir/busybox" ] || exit 1
 make_initrd
+make_program tsc_khz "$dir"
 found=1
 for one in $series; do
 	for kernel in "$dir/$one"/vmlinuz-*; do

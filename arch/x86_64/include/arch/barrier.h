@@ -1,6 +1,7 @@
 /*
- * Fences. On x86 stores are not reordered with stores nor loads with loads (Intel SDM vol. 3A, 9.2 "Memory ordering");
- * the one reordering that needs an instruction is a store followed by a load: fence_full().
+ * Fences. On x86 stores are not reordered with stores, nor loads with loads (Intel SDM vol. 3A, 9.2
+ * "Memory ordering"). The one reordering that takes an instruction to prevent is that of a store
+ * with a later load; fence_full() prevents it.
  */
 #pragma once
 
@@ -15,7 +16,10 @@ static inline void fence_full(void)
 	__asm__ volatile("lock; addl $0, -4(%%rsp)" ::: "memory", "cc");
 }
 
-/* Earlier stores are visible before later ones: a page table's content before the entry that points to it. */
+/*
+ * Make earlier stores visible before later ones, for example a page table's content before the
+ * entry that points to the table.
+ */
 static inline void fence_store(void)
 {
 	fence_compiler();

@@ -1,38 +1,49 @@
-/* What the start-up sequence (kernel/main.c) asks of the architecture, in the order it asks. */
+/* Calls that the start-up sequence (kernel/main.c) makes into the architecture, in their order. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct boot_info;
 
-void arch_early_init(void);                         /* boot CPU: per-CPU base, descriptors, traps, features */
-void arch_console_init(const struct boot_info *);   /* consoles; each first prints the log so far */
-void arch_reserve_memory(void);                     /* memblock_reserve() the image, trampoline page, and what else is ours */
-void arch_page_tables_init(void);                   /* root table with the image mapped W^X; not yet loaded */
-void arch_page_tables_load(void);                   /* this CPU moves to the kernel's tables */
-void arch_firmware_init(const struct boot_info *);  /* ACPI: sets cpu_count, node_count, nodes of RAM; without it one CPU */
-node_t arch_cpu_node(cpu_t cpu);                    /* node of a CPU, once firmware is read */
-u32 arch_cpu_hardware_id(cpu_t cpu);                /* the same in firmware's tables and registers: its APIC ID */
-unsigned arch_node_distance(node_t from, node_t to);    /* as SLIT has it: 10 is local */
-void arch_cpus_start(void);                         /* all of them, in parallel; those that do not come are named */
-void arch_machine_print(void);                      /* CPU name and the features in use, for people */
+/* boot CPU: set up the per-CPU base, descriptors, traps and features */
+void arch_early_init(void);
+/* start consoles; each prints the log so far first */
+void arch_console_init(const struct boot_info *);
+/* memblock_reserve() the image, the trampoline page and the kernel's other memory */
+void arch_reserve_memory(void);
+/* make a root table that maps the image W^X; it is not loaded yet */
+void arch_page_tables_init(void);
+void arch_page_tables_load(void); /* switch this CPU to the kernel's tables */
+/* ACPI: set cpu_count, node_count and the nodes of RAM; without ACPI there is one CPU */
+void arch_firmware_init(const struct boot_info *);
+node_t arch_cpu_node(cpu_t cpu); /* node of a CPU, once the firmware tables are read */
+/* the CPU's APIC ID, which names it in firmware's tables and in registers */
+u32 arch_cpu_hardware_id(cpu_t cpu);
+unsigned arch_node_distance(node_t from, node_t to); /* the distance in SLIT's units: 10 is local */
+/* start all CPUs in parallel; the log names those that do not start */
+void arch_cpus_start(void);
+/* print the CPU's name and the features in use, for people */
+void arch_machine_print(void);
 
 /*
- * Physical range of the image's read-only part (entry code, text, constants), whole pages: the direct map must not make it
- * writable. False if there is none (hosted).
+ * Physical range of the image's read-only part (entry code, text, constants) in whole pages. The
+ * direct map must not make it writable. False if there is no such part (hosted).
  */
 bool arch_image_range(phys_t *start, phys_t *end_readonly);
 
 /*
- * CPUs, caches, clocks and errors for kernel/machine_page.c, CPUs idle: measured where they can be, with records; then as lines of the
- * page (page_line()).
+ * CPUs, caches, clocks and errors, for the sheet that kernel/run/machine_page.c prints, with all
+ * other CPUs idle. arch_machine_measure() takes the measurements that this machine allows and
+ * writes records; arch_machine_page() then calls `line` for each line of the sheet.
  */
+typedef void sheet_line_fn(const char *name, const char *fmt, ...) __printf(2, 3);
 void arch_machine_measure(void);
-void arch_machine_page(void);
+void arch_machine_page(sheet_line_fn *line);
 
 /*
- * A few bytes of memory that a reset leaves alone (kernel/run_record.c). Boot CPU: load once, when direct map and RAM are
- * known; false if there is no such memory. Store: any time after; at once in memory, past all caches.
+ * A few bytes of memory that survive a reset (kernel/core/run_record.c). The boot CPU loads them
+ * once, when the direct map and RAM are known; false if there is no such memory. They may be stored
+ * at any time after that; each store is flushed through the caches to memory at once.
  */
 bool arch_record_load(void *record, size_t size);
 void arch_record_store(const void *record, size_t size);

@@ -1,27 +1,34 @@
 /*
- * Hooks by which the hosted arch watches mm/ for broken rules (tests/host/check.c). Nothing on hardware.
+ * Hooks through which the hosted arch checks that mm/ obeys its rules (tests/host/check.c). They do
+ * nothing on hardware.
  */
 #pragma once
 
 #include <arch/check_event.h>
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Before a function that compares memory with what it should be, whoever wrote it and whether or not it is free. */
+/*
+ * Put before a function that compares memory with its expected content, whether or not the memory
+ * is free and regardless of which code wrote it.
+ */
 #ifdef ASHLAR_SAN
 #define CHECK_READS_ANYTHING __attribute__((no_sanitize("kernel-address"), noinline))
 #else
 #define CHECK_READS_ANYTHING
 #endif
 
-/* These frames are about to get new contents or a new owner: no CPU may still hold a translation to them that changed. */
+/*
+ * These frames are about to get new contents or a new owner. No CPU may still hold a translation to
+ * them that has been changed.
+ */
 static inline void check_frames_reused(pfn_t pfn, u64 count)
 {
 	(void)pfn;
 	(void)count;
 }
 
-/* Write down a step of this CPU. Any context. */
+/* Record a step of this CPU. Any context. */
 static inline void check_event(enum check_event event, u64 a, u64 b)
 {
 	(void)event;
@@ -29,7 +36,10 @@ static inline void check_event(enum check_event event, u64 a, u64 b)
 	(void)b;
 }
 
-/* Before assembly clears so much, where a sanitizer that instruments C would not see it. */
+/*
+ * Call before assembly clears `bytes` at `addr`, which a sanitizer that instruments C would not
+ * see.
+ */
 #ifdef ASHLAR_SAN
 void check_cleared(const void *addr, u64 bytes);
 #else

@@ -1,13 +1,17 @@
-/* Time since the kernel's entry, in nanoseconds. Monotonic on one CPU; between CPUs good to about a microsecond. */
+/*
+ * Time since the kernel's entry, in nanoseconds. Monotonic on one CPU; two CPUs agree to about a
+ * microsecond.
+ */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 u64 clock_ns(void);
 
 /*
- * The time for which this CPU has worked for the caller, to measure intervals on one CPU. In a kernel that is clock_ns(). Hosted, it
- * leaves out the time that the host gave to other processes, and costs a system call.
+ * Time that this CPU has spent on the caller, for measuring intervals on one CPU. In a kernel this
+ * is clock_ns(). Hosted, it leaves out the time that the host gave to other processes, and costs a
+ * system call.
  */
 u64 clock_cpu_ns(void);
 

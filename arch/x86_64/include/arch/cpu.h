@@ -1,7 +1,7 @@
-/* What a CPU can be told: interrupts, halting, interrupting others. */
+/* Control of CPUs: interrupts, halting, interrupting other CPUs. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct cpumask;
 
@@ -40,37 +40,51 @@ static inline void irq_disable(void)
 	__asm__ volatile("cli" ::: "memory");
 }
 
-/* With interrupts off: enable them and halt until one arrives, in one step that no interrupt can slip between. May return early. */
+/*
+ * Called with interrupts off. Enables interrupts and halts until one arrives; no interrupt can slip
+ * in between the two. May return early.
+ */
 void cpu_halt_until_interrupt(void);
 
 /*
- * While waiting for another CPU, after some spinning: under a hypervisor halt for `length` times about 0.1 ms (at most
- * 1000), or until an interrupt, so that the CPU waited for can run; on hardware, or with interrupts off, just relax.
+ * Call while waiting for another CPU, after some spinning. Under a hypervisor this CPU halts for
+ * `length` times about 0.1 ms (at most 1000 times), or until an interrupt, so that the CPU it waits
+ * for can run. On hardware, or with interrupts off, it only relaxes.
  */
 void cpu_nap(u32 length);
 
 /*
- * Interrupt one CPU, or every CPU of a set but the caller, so that it serves its mailbox (call_serve()) or leaves its halt.
- * Returns messages sent; a broadcast to n CPUs counts n. Any context; acknowledgement is the mailbox's business.
+ * Interrupt one CPU, or every CPU of a set except the caller's, so that it serves its mailbox
+ * (call_serve()) or leaves its halt. Returns the number of messages sent; a broadcast to n CPUs
+ * counts n. Any context. Acknowledgement is left to the mailbox.
  */
 u64 ipi_send(cpu_t cpu);
 u64 ipi_send_mask(const struct cpumask *targets);
 
-/* Stop all other CPUs for good, whatever they do (NMI): panic. Bounded. */
+/*
+ * Stop all other CPUs for good by NMI, whatever they are doing, for a panic. The wait is bounded.
+ */
 void cpus_stop_others(void);
 
 /*
- * Where another CPU is just now, innermost return address first, whatever it does (NMI): up to `max` of them into `out`. 0 if
- * it does not answer within `limit_ns`, or another CPU is asking just now. Serves the mailbox meanwhile, but in an NMI.
- * Of the calling CPU itself: what the exception or NMI being handled has interrupted; 0 outside of one.
+ * Where another CPU is executing now, found by NMI whatever that CPU is doing: up to `max` return
+ * addresses into `out`, innermost first. Returns their number; 0 if the CPU does not answer within
+ * `limit_ns`, or if a third CPU is asking at the same time. While it waits the caller serves its
+ * mailbox, except in an NMI.
+ *
+ * For the calling CPU itself: the code that the exception or NMI being handled has interrupted; 0
+ * outside of one.
  */
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns);
 
 /* Stop this CPU for good. */
 __noreturn void cpu_halt_forever(void);
 
-/* Largest mapping the CPU supports for memory: true if 1 GiB pages exist. */
+/* True if the CPU supports mappings of 1 GiB. */
 bool cpu_has_1g_mappings(void);
 
-/* A reason in a few words if something makes CPUs slow to answer ("TCG", "252 vCPUs"), to scale deadlines; else 1. */
+/*
+ * Factor for deadlines: greater than 1 where something makes CPUs slow to answer (a hypervisor, or
+ * more so an emulator such as TCG), else 1.
+ */
 unsigned cpu_deadline_scale(void);

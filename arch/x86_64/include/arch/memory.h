@@ -3,33 +3,40 @@
  *
  *   0xffff888000000000  direct map: all RAM at its physical address, never executable
  *   0xffffc90000000000  stacks and MMIO, each between guard pages
- *   0xffffda0000000000  huge mappings of programs (mm/huge_map.h)
- *   0xffffea0000000000  vmemmap windows of 1 TiB each: window 0 is the machine's, the others are for private
- *                       allocators of tests. struct page of frame n of window w at BASE + w * 1 TiB + n * 64.
+ *   0xffffda0000000000  huge mappings of programs (mm/mapping/huge_map.h)
+ *   0xffffea0000000000  vmemmap windows of 1 TiB each: window 0 is the machine's, the others are
+ *                       for private allocators of tests. The struct page of frame n of window w
+ *                       is at BASE + w * 1 TiB + n * 64.
  *   0xffffffff80000000  kernel image (physical address + base)
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-#define DIRECT_MAP_BASE 0xffff888000000000ULL
-#define DIRECT_MAP_SIZE TIB(64)
-#define VMALLOC_BASE 0xffffc90000000000ULL
-#define VMALLOC_SIZE TIB(16)
-#define HUGE_MAP_BASE 0xffffda0000000000ULL
-#define HUGE_MAP_SIZE TIB(16)
-#define VMEMMAP_BASE 0xffffea0000000000ULL
+#define DIRECT_MAP_BASE     0xffff888000000000ULL
+#define DIRECT_MAP_SIZE     TIB(64)
+#define VMALLOC_BASE        0xffffc90000000000ULL
+#define VMALLOC_SIZE        TIB(16)
+#define HUGE_MAP_BASE       0xffffda0000000000ULL
+#define HUGE_MAP_SIZE       TIB(16)
+#define VMEMMAP_BASE        0xffffea0000000000ULL
 #define VMEMMAP_WINDOW_SIZE TIB(1)
-#define VMEMMAP_WINDOWS 4
-#define IMAGE_BASE 0xffffffff80000000ULL
+#define VMEMMAP_WINDOWS     4
+#define IMAGE_BASE          0xffffffff80000000ULL
 
-/* RAM is used up to here: the direct map and a vmemmap window cover it (46 bits). */
+/* RAM is used only below this limit, which the direct map and a vmemmap window cover (46 bits). */
 #define PHYS_LIMIT TIB(64)
 
-/* Can an entry of a page table say that address? Physical ones of firmware and of people are asked here before they are mapped. */
+/*
+ * Can a page-table entry hold these addresses? Physical addresses given by firmware or by people
+ * are checked here before they are mapped.
+ */
 bool phys_is_possible(phys_t phys, u64 size);
 
-/* RAM below this is reachable through phys_to_virt() on the boot page tables, before the direct map exists. */
+/*
+ * RAM below this is reachable through phys_to_virt() on the boot page tables, before the direct map
+ * exists.
+ */
 #define EARLY_PHYS_LIMIT GIB(4)
 
 static inline void *phys_to_virt(phys_t phys)

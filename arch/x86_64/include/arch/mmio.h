@@ -1,16 +1,20 @@
 /*
- * Registers of devices in memory, by their offset in bytes from what mmio_map() returned: one MOV of the register's width each, which is
- * what devices expect, and of a form that every hypervisor decodes.
+ * Access to device registers in memory, by their offset in bytes from the address that mmio_map()
+ * returned. Each access is one MOV of the register's width, as devices expect, in a form that every
+ * hypervisor decodes.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 static inline u8 mmio_read8(const volatile void __iomem *regs, unsigned reg)
 {
 	u8 value;
 
-	__asm__ volatile("movb %1, %0" : "=q"(value) : "m"(*(const volatile u8 __force *)(regs + reg)) : "memory");
+	__asm__ volatile("movb %1, %0"
+			 : "=q"(value)
+			 : "m"(*(const volatile u8 __force *)(regs + reg))
+			 : "memory");
 	return value;
 }
 
@@ -18,16 +22,25 @@ static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
 {
 	u32 value;
 
-	__asm__ volatile("movl %1, %0" : "=r"(value) : "m"(*(const volatile u32 __force *)(regs + reg)) : "memory");
+	__asm__ volatile("movl %1, %0"
+			 : "=r"(value)
+			 : "m"(*(const volatile u32 __force *)(regs + reg))
+			 : "memory");
 	return value;
 }
 
 static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 value)
 {
-	__asm__ volatile("movb %1, %0" : "=m"(*(volatile u8 __force *)(regs + reg)) : "q"(value) : "memory");
+	__asm__ volatile("movb %1, %0"
+			 : "=m"(*(volatile u8 __force *)(regs + reg))
+			 : "q"(value)
+			 : "memory");
 }
 
 static inline void mmio_write32(volatile void __iomem *regs, unsigned reg, u32 value)
 {
-	__asm__ volatile("movl %1, %0" : "=m"(*(volatile u32 __force *)(regs + reg)) : "r"(value) : "memory");
+	__asm__ volatile("movl %1, %0"
+			 : "=m"(*(volatile u32 __force *)(regs + reg))
+			 : "r"(value)
+			 : "memory");
 }

@@ -1,7 +1,7 @@
 /* This CPU's data: the GS base points at struct percpu, whose first field is its own address. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct trap_frame;
 
@@ -12,10 +12,10 @@ struct timer {
 	u64 at; /* clock_ns() */
 };
 
-/* What this CPU found itself to be: arch/x86_64/cpu_check.c. */
+/* This CPU's own findings about itself: arch/x86_64/cpu_check.c. */
 struct cpu_picture {
 	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
-	u32 microcode;    /* revision; 0: not told */
+	u32 microcode;    /* revision; 0: unknown */
 	u8 kind;          /* enum core_kind */
 	bool taken;
 };
@@ -26,25 +26,27 @@ struct arch_percpu {
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
 	struct timer timer;
 	struct cpu_picture picture;
-	struct trap_frame *trap; /* innermost exception or NMI being handled, for panics; NULL if none */
-	u32 stopped; /* for good, by a panic's NMI */
-	u32 sampled; /* by others: the next NMI asks where this CPU is */
+	/* innermost exception or NMI being handled, for panics; NULL if none */
+	struct trap_frame *trap;
+	u32 stopped; /* stopped for good by a panic's NMI */
+	u32 sampled; /* set by other CPUs: the next NMI is to report where this CPU is */
 };
 
 struct percpu;
 
 /*
- * Is any of `bits` set in a u32 of this CPU's struct percpu? One instruction, where this_cpu() needs two. The compiler moves no store
- * of its own across.
+ * Is any of `bits` set in a u32 of this CPU's struct percpu? One instruction, where this_cpu()
+ * needs two. The compiler does not move stores across it.
  */
-#define this_cpu_has_any(field, bits)                                                                                  \
-	({                                                                                                             \
-		bool _any;                                                                                             \
-		__asm__ volatile("testl %[mask], %%gs:%c[at]"                                                          \
-				 : "=@ccnz"(_any)                                                                      \
-				 : [mask] "ri"((u32)(bits)), [at] "i"(offsetof(struct percpu, field))                  \
-				 : "memory");                                                                          \
-		_any;                                                                                                  \
+#define this_cpu_has_any(field, bits)                                                              \
+	({                                                                                         \
+		bool _any;                                                                         \
+		__asm__ volatile(                                                                  \
+			"testl %[mask], %%gs:%c[at]"                                               \
+			: "=@ccnz"(_any)                                                           \
+			: [mask] "ri"((u32)(bits)), [at] "i"(offsetof(struct percpu, field))       \
+			: "memory");                                                               \
+		_any;                                                                              \
 	})
 
 static inline struct percpu *this_cpu(void)

@@ -1,33 +1,38 @@
 /*
- * Page-table entries: four levels of 512, one format (Intel SDM vol. 3A, 4.5).
+ * Page-table entries: four levels of 512 entries, one format (Intel SDM vol. 3A, 4.5).
  *
- * Choices: everything of the kernel is global; accessed and dirty are preset so that no walk writes, except that read-only
- * entries have dirty clear (W=0, D=1 would mean shadow stack); everything is no-execute but the image's text.
+ * Choices:
+ * - All kernel mappings are global.
+ * - Accessed and dirty are preset so that no walk writes, except that dirty is clear in read-only
+ *   entries (W=0, D=1 would mean shadow stack).
+ * - Everything but the image's text is no-execute.
  */
 #pragma once
 
 #include <arch/atomic.h>
 #include <arch/memory.h>
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 typedef u64 pte_t; /* an entry of any level */
 
-enum pt_level { PT_PAGE = 0, PT_PMD = 1, PT_PUD = 2, PT_PGD = 3 }; /* what an entry maps: 4K, 2M, 1G, 512G */
+/* The level of an entry decides how much it maps: 4 KiB, 2 MiB, 1 GiB or 512 GiB. */
+enum pt_level { PT_PAGE = 0, PT_PMD = 1, PT_PUD = 2, PT_PGD = 3 };
 enum { PTRS_PER_TABLE = 512, PTES_PER_LINE = 8 };
 
 enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
 
-#define PTE_PRESENT (1ULL << 0)
-#define PTE_WRITE (1ULL << 1)
-#define PTE_PWT (1ULL << 3)
-#define PTE_PCD (1ULL << 4)
+#define PTE_PRESENT  (1ULL << 0)
+#define PTE_WRITE    (1ULL << 1)
+#define PTE_PWT      (1ULL << 3)
+#define PTE_PCD      (1ULL << 4)
 #define PTE_ACCESSED (1ULL << 5)
-#define PTE_DIRTY (1ULL << 6)
-#define PTE_LARGE (1ULL << 7)
-#define PTE_GLOBAL (1ULL << 8)
-#define PTE_NX (1ULL << 63)
-#define PTE_CLAIMED (1ULL << 9) /* ours: bits 9 to 11 mean nothing to the processor, present or not */
+#define PTE_DIRTY    (1ULL << 6)
+#define PTE_LARGE    (1ULL << 7)
+#define PTE_GLOBAL   (1ULL << 8)
+#define PTE_NX       (1ULL << 63)
+/* for the kernel's use: the processor ignores bits 9 to 11, present or not */
+#define PTE_CLAIMED  (1ULL << 9)
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 static inline u64 pt_prot_bits(enum pt_prot prot)
@@ -49,7 +54,10 @@ static inline u64 pt_prot_bits(enum pt_prot prot)
 	return base | PTE_WRITE | PTE_DIRTY | PTE_NX;
 }
 
-/* An entry that maps memory: a 4 KiB page at PT_PAGE, a large one above. `pfn` aligned to the size. */
+/*
+ * An entry that maps memory: a 4 KiB page at PT_PAGE, a large page above. `pfn` must be aligned to
+ * the page's size.
+ */
 static inline pte_t pte_make(pfn_t pfn, enum pt_level level, enum pt_prot prot)
 {
 	return pfn << PAGE_SHIFT | pt_prot_bits(prot) | (level == PT_PAGE ? 0 : PTE_LARGE);
@@ -81,13 +89,16 @@ static inline bool pte_executable(pte_t pte)
 	return (pte & (PTE_PRESENT | PTE_NX)) == PTE_PRESENT;
 }
 
-/* Maps a device: even reading may change something there. */
+/* The entry maps a device, where even a read may have an effect. */
 static inline bool pte_uncached(pte_t pte)
 {
 	return pte_present(pte) && (pte & PTE_PCD);
 }
 
-/* Addresses have 48 bits, sign-extended (Intel SDM vol. 1, 3.3.7.1): others cannot be walked, and fault when used. */
+/*
+ * Addresses have 48 bits, sign-extended (Intel SDM vol. 1, 3.3.7.1). Any other address cannot be
+ * walked and faults when it is used.
+ */
 static inline bool virt_is_canonical(virt_t virt)
 {
 	return (virt_t)((s64)(virt << 16) >> 16) == virt;
@@ -115,8 +126,9 @@ static inline unsigned pt_index(virt_t virt, enum pt_level level)
 }
 
 /*
- * Read and write entries. A store is one 8-byte write; ordering and flushing are the caller's. `virt` is the first
- * address the entry translates: the hosted arch needs it, the hardware does not.
+ * Read and write entries. A store is one 8-byte write; the caller is responsible for ordering and
+ * flushing. `virt` is the first address that the entry translates; the hosted arch needs it, the
+ * hardware does not.
  */
 static inline pte_t pte_load(const pte_t *entry)
 {
@@ -131,8 +143,8 @@ static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte
 }
 
 /*
- * Claim an entry: of several CPUs that found it as `old`, one succeeds and may change it; its pte_store() ends the claim. What the
- * entry translates stays as it was meanwhile.
+ * Claim an entry. Of several CPUs that read it as `old`, one succeeds and may change the entry; its
+ * pte_store() ends the claim. The translation is unchanged while the claim lasts.
  */
 static inline bool pte_claimed(pte_t pte)
 {
@@ -144,5 +156,5 @@ static inline bool pte_claim(pte_t *entry, pte_t old)
 	return !pte_claimed(old) && atomic_cas(entry, old, old | PTE_CLAIMED);
 }
 
-/* Root table of the kernel's address space (physical frame). */
+/* Root table of the kernel's address space, as a physical frame number. */
 pfn_t pgtable_root(void);

@@ -1,14 +1,16 @@
 /*
- * Writing whole cache lines that will not be read soon: past the caches, without reading them first.
+ * Writing whole cache lines that will not be read soon. The writes bypass the caches and do not
+ * read the lines first.
  *
- * On x86, MOVNTI of all 64 bytes of a line fills one write-combining buffer and leaves as one burst (Intel Optimization
- * Reference Manual, "Non-temporal stores"). Weakly ordered: fence_store_nt() before anybody is shown the result.
+ * On x86, MOVNTI of all 64 bytes of a line fills one write-combining buffer, which leaves as one
+ * burst (Intel Optimization Reference Manual, "Non-temporal stores"). These stores are weakly
+ * ordered: call fence_store_nt() before the result is published.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Write a 64-byte, 64-byte aligned line: two words and six zeros. */
+/* Write a 64-byte, 64-byte-aligned line: two given words and six zeros. */
 static inline void stream_line(void *line, u64 word0, u64 word1)
 {
 	__asm__ volatile("movnti %1, (%0)\n\t"

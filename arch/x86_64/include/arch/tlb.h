@@ -1,14 +1,18 @@
-/* This CPU's TLB. How CPUs are told to flush: kernel/shootdown.h. */
+/* This CPU's TLB. kernel/core/shootdown.h describes how other CPUs are told to flush. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Drop every translation, global ones and paging-structure caches included (SDM vol. 3A, 4.10.4.1: toggling CR4.PGE). */
+/*
+ * Drop every translation, including global ones, and the paging-structure caches (SDM vol. 3A,
+ * 4.10.4.1, by toggling CR4.PGE).
+ */
 void tlb_flush_local_all(void);
 
 /*
- * The same on every CPU of the machine, sleeping ones too, without interrupting any: complete when it returns (AMD APM vol. 3,
- * INVLPGB and TLBSYNC). Only where tlb_can_broadcast(). UNTESTED: written from the manual, no machine at hand has it.
+ * Drop every translation on every CPU of the machine, including sleeping ones, without interrupting
+ * any. The flush is complete on return (AMD APM vol. 3, INVLPGB and TLBSYNC). Call only if
+ * tlb_can_broadcast(). UNTESTED: written from the manual; no machine at hand has it.
  */
 bool tlb_can_broadcast(void);
 void tlb_broadcast_flush_all(void);

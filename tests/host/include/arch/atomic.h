@@ -1,4 +1,6 @@
-/* Atomic operations: the compiler's, the same everywhere. The contract is the one of the real interface. */
+/*
+ * Atomic operations: the compiler's, as everywhere. The contract is the one of the real interface.
+ */
 #pragma once
 
 #include "arch/x86_64/include/arch/atomic.h"

@@ -1,6 +1,6 @@
 /*
- * Fences, hosted. gcc's thread sanitizer knows no bare fences, so under it a fence is an exchange on a dummy of the
- * thread's own: the instruction orders memory just the same.
+ * Fences, hosted. gcc's thread sanitizer does not support bare fences. Under it a fence is an
+ * exchange on a dummy variable of the thread's own, whose instruction orders memory just the same.
  */
 #pragma once
 
@@ -28,8 +28,12 @@ static inline void fence_store(void)
 
 static inline void fence_store_nt(void)
 {
-	__asm__ volatile("sfence" ::: "memory"); /* a locked instruction would do, at 60 us instead of 60 ns */
+	/* a locked instruction would do, but takes 60 us instead of 60 ns */
+	__asm__ volatile("sfence" ::: "memory");
 }
 
-/* Also where a simulated CPU notices interrupts that its thread was not signalled for in time, and lets others run. */
+/*
+ * Relax the CPU. A simulated CPU also notices here any interrupt whose signal is late, and lets
+ * others run.
+ */
 void cpu_relax(void);

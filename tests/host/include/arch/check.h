@@ -1,13 +1,17 @@
 /*
- * The watcher, tests/host/check.c, and the trace, tests/host/trace.c. Only the checked backend watches.
+ * The watcher (tests/host/check.c) and the trace (tests/host/trace.c). Only the checked backend
+ * watches.
  */
 #pragma once
 
 #include <arch/check_event.h>
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-/* Before a function that compares memory with what it should be, whoever wrote it: what it reads counts as written. */
+/*
+ * Put before a function that compares memory with its expected content, regardless of which code
+ * wrote it. All that it reads counts as written.
+ */
 #ifdef __SANITIZE_MEMORY__
 #define CHECK_READS_ANYTHING __attribute__((no_sanitize("memory"), noinline))
 #else
@@ -29,16 +33,17 @@ static inline void check_event(enum check_event event, u64 a, u64 b)
 }
 #else
 /*
- * These frames are about to get new contents or a new owner: no CPU may still hold a translation to them that changed.
- * Aborts the run with the CPU, the frame, the address and the place of the change otherwise.
+ * These frames are about to get new contents or a new owner. No CPU may still hold a translation to
+ * them that has been changed. Otherwise the run ends, and the report names the CPU, the frame, the
+ * address and the place of the change.
  */
 void check_frames_reused(pfn_t pfn, u64 count);
 
-/* Write down a step of this CPU, if a trace was asked for (ashlar-host -e). Any context. */
+/* Record a step of this CPU, if a trace was requested (ashlar-host -e). Any context. */
 void check_event(enum check_event event, u64 a, u64 b);
 #endif
 
-/* Hosted, what clears is C, and looked at by the sanitizers. */
+/* Empty when hosted, because clearing there is C code that the sanitizers see. */
 static inline void check_cleared(const void *addr, u64 bytes)
 {
 	(void)addr;

@@ -1,10 +1,10 @@
 /*
- * Simulated CPUs: each is a thread, its interrupt flag a variable of the thread, an interrupt a pending bit and a
- * signal. The contracts are those of the real interface.
+ * Simulated CPUs. Each is a thread; its interrupt flag is a variable of the thread, and an
+ * interrupt is a pending bit and a signal. The contracts are those of the real interface.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct cpumask;
 

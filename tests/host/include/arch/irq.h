@@ -1,4 +1,7 @@
-/* Device interrupts and timers: tests/host/console.c, which has none. The contract is the one of the real interface. */
+/*
+ * Device interrupts and timers: tests/host/console.c; the hosted machine has none. The contract is
+ * the one of the real interface.
+ */
 #pragma once
 
 #include "arch/x86_64/include/arch/irq.h"

@@ -1,26 +1,31 @@
 /*
- * The address space of the hosted machine. "Physical memory" is a memfd, mapped whole as the direct map; the vmemmap
- * windows and the vmap region are reserved ranges of this process. Their places are fixed: below where Linux puts
- * libraries and stacks at its most random (28 bits of pages below 128 TiB), inside what both the address and the thread
- * sanitizer of gcc 12 leave to applications.
+ * The address space of the hosted machine. "Physical memory" is a memfd, mapped whole as the direct
+ * map; the vmemmap windows and the vmap region are reserved ranges of this process.
+ *
+ * Their addresses are fixed. They lie below the lowest addresses at which Linux puts libraries and
+ * stacks (28 bits of pages below 128 TiB), and inside the ranges that both the address and the
+ * thread sanitizer of gcc 12 leave to applications.
  */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
-#define DIRECT_MAP_BASE 0x7eb000000000ULL
-#define DIRECT_MAP_SIZE GIB(256)
-#define VMALLOC_BASE 0x7e9000000000ULL
-#define VMALLOC_SIZE GIB(32)
-#define HUGE_MAP_BASE 0x7e8000000000ULL
-#define HUGE_MAP_SIZE GIB(64)
-#define VMEMMAP_BASE 0x7ea000000000ULL
+#define DIRECT_MAP_BASE     0x7eb000000000ULL
+#define DIRECT_MAP_SIZE     GIB(256)
+#define VMALLOC_BASE        0x7e9000000000ULL
+#define VMALLOC_SIZE        GIB(32)
+#define HUGE_MAP_BASE       0x7e8000000000ULL
+#define HUGE_MAP_SIZE       GIB(64)
+#define VMEMMAP_BASE        0x7ea000000000ULL
 #define VMEMMAP_WINDOW_SIZE GIB(16)
-#define VMEMMAP_WINDOWS 4
-#define IMAGE_BASE 0xffffffff80000000ULL
+#define VMEMMAP_WINDOWS     4
+#define IMAGE_BASE          0xffffffff80000000ULL
 
-/* What one window describes: 64 bytes per 4 KiB. A TiB, of which only so much is RAM as the direct map has room for. */
-#define PHYS_LIMIT (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
+/*
+ * Limit of what one window describes, with 64 bytes per 4 KiB: a TiB, of which at most the direct
+ * map's size is RAM.
+ */
+#define PHYS_LIMIT       (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
 #define EARLY_PHYS_LIMIT GIB(4)
 
 static inline bool phys_is_possible(phys_t phys, u64 size)

@@ -1,10 +1,10 @@
-/* This CPU's data: a variable of the thread that plays it. */
+/* This CPU's data, a variable of the thread that simulates it. */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 struct arch_percpu {
-	u8 unused; /* threads keep theirs in struct host_cpu (tests/host/host.h) */
+	u8 unused; /* threads have theirs in struct host_cpu (tests/host/host.h) */
 };
 
 struct percpu;

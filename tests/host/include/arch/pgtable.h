@@ -1,13 +1,14 @@
 /*
- * Page-table entries, hosted: the format is the real one and entries are ordinary data. What differs is the store. In
- * the checked backend it also makes the mapping real (tests/host/pages.c) and tells the watcher (tests/host/check.c);
- * in the fast one it copies the frame to where it is mapped. Loads acquire and stores release, as every access does on x86.
+ * Page-table entries, hosted. The format is the real one and entries are ordinary data; only the
+ * store differs. In the checked backend it also makes the mapping real (tests/host/pages.c) and
+ * tells the watcher (tests/host/check.c). In the fast one it copies the frame to the address where
+ * it is mapped. Loads acquire and stores release, as every access does on x86.
  */
 #pragma once
 
 #include <arch/memory.h>
 
-#define pte_load x86_pte_load
+#define pte_load  x86_pte_load
 #define pte_store x86_pte_store
 #include "arch/x86_64/include/arch/pgtable.h"
 #undef pte_load

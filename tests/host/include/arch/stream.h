@@ -1,7 +1,10 @@
-/* The hosted build runs on x86-64 too: the same instructions, except where a sanitizer has to see the stores. */
+/*
+ * The hosted build runs on x86-64 too and uses the same instructions, except where a sanitizer has
+ * to see the stores.
+ */
 #pragma once
 
-#include "kernel/types.h"
+#include "kernel/lib/types.h"
 
 #ifdef HOST_SANITIZED
 static inline void stream_line(void *line, u64 word0, u64 word1)

@@ -1,0 +1,111 @@
+/*
+ * The small tables: HPET, FADT, SPCR, MCFG. See acpi_tables.h.
+ *
+ * Tables have grown over the years, so a field is read only if the table is long enough to contain
+ * it.
+ *
+ * Source: ACPI 6.5, 5.2.9 "Fixed ACPI Description Table"; Intel, "IA-PC HPET Specification" 1.0a,
+ * 2004-10, 3.2.4; Microsoft, "Serial Port Console Redirection Table" 1.08, 2021; PCI-SIG, "PCI
+ * Firmware Specification" 3.2, 4.1.2.
+ */
+#include "arch/x86_64/acpi/acpi_devices.h"
+
+#include "kernel/lib/string.h"
+
+enum { HPET_ADDRESS = 40 };
+enum {
+	FADT_PM_TIMER = 76,
+	FADT_PM_TIMER_LEN = 91,
+	FADT_FLAGS = 112,
+	FADT_RESET = 116,
+	FADT_RESET_VALUE = 128,
+	FADT_X_PM_TIMER = 208,
+	FADT_FLAG_TIMER_32BIT = 1 << 8,
+	FADT_FLAG_RESET = 1 << 10,
+};
+enum { SPCR_INTERFACE = 36, SPCR_ADDRESS = 40, SPCR_BAUD = 58 };
+enum { MCFG_ENTRIES = 44, MCFG_ENTRY_SIZE = 16 };
+
+/* Copy a field. If the table is too short for it, zero *out and return false. */
+static bool field(const struct acpi_table *table, size_t at, void *out, size_t size)
+{
+	memset(out, 0, size);
+	if (at + size > table->len)
+		return false;
+	memcpy(out, table->data + at, size);
+	return true;
+}
+
+int acpi_hpet_parse(const struct acpi_table *table, phys_t *base)
+{
+	struct acpi_address address;
+
+	*base = 0;
+	if (!field(table, HPET_ADDRESS, &address, sizeof(address)) ||
+	    address.space != ACPI_SPACE_MEMORY || !address.addr)
+		return -EINVAL;
+	*base = address.addr;
+	return 0;
+}
+
+/*
+ * The extended address is used if it is present and is a port; some firmware fills in only the old
+ * field.
+ */
+static u32 pm_timer_port(const struct acpi_table *table)
+{
+	struct acpi_address extended;
+	u32 port;
+	u8 len;
+
+	if (field(table, FADT_X_PM_TIMER, &extended, sizeof(extended)) && extended.addr &&
+	    extended.space == ACPI_SPACE_IO && extended.addr <= 0xffff)
+		return (u32)extended.addr;
+	field(table, FADT_PM_TIMER, &port, sizeof(port));
+	field(table, FADT_PM_TIMER_LEN, &len, sizeof(len));
+	return len == 4 && port <= 0xffff ? port : 0;
+}
+
+int acpi_fadt_parse(const struct acpi_table *table, struct acpi_fadt *out)
+{
+	u32 flags;
+
+	*out = (struct acpi_fadt){0};
+	if (!field(table, FADT_FLAGS, &flags, sizeof(flags)))
+		return -EINVAL;
+	out->pm_timer_port = pm_timer_port(table);
+	out->pm_timer_32bit = flags & FADT_FLAG_TIMER_32BIT;
+	out->reset_supported =
+		(flags & FADT_FLAG_RESET) &&
+		field(table, FADT_RESET, &out->reset, sizeof(out->reset)) &&
+		field(table, FADT_RESET_VALUE, &out->reset_value, sizeof(out->reset_value));
+	return 0;
+}
+
+int acpi_spcr_parse(const struct acpi_table *table, struct acpi_spcr *out)
+{
+	*out = (struct acpi_spcr){0};
+	if (!field(table, SPCR_ADDRESS, &out->base, sizeof(out->base)) || out->base.addr == 0)
+		return -EINVAL;
+	field(table, SPCR_INTERFACE, &out->interface, sizeof(out->interface));
+	field(table, SPCR_BAUD, &out->baud, sizeof(out->baud));
+	return 0;
+}
+
+size_t acpi_mcfg_count(const struct acpi_table *table)
+{
+	return table->len < MCFG_ENTRIES ? 0 : (table->len - MCFG_ENTRIES) / MCFG_ENTRY_SIZE;
+}
+
+int acpi_mcfg_entry(const struct acpi_table *table, size_t index, struct acpi_mcfg_entry *out)
+{
+	const size_t at = MCFG_ENTRIES + index * MCFG_ENTRY_SIZE;
+
+	if (index >= acpi_mcfg_count(table))
+		return -EINVAL;
+	field(table, at, &out->base, sizeof(out->base));
+	field(table, at + 8, &out->segment, sizeof(out->segment));
+	field(table, at + 10, &out->bus_first, sizeof(out->bus_first));
+	field(table, at + 11, &out->bus_last, sizeof(out->bus_last));
+	return 0;
+}

@@ -1,0 +1,246 @@
+/*
+ * MADT: the CPUs of the machine, by APIC ID. See acpi_tables.h.
+ *
+ *   header | local APIC address, flags | type len ... | type len ... | ...
+ *
+ * Firmware is careless here. Known cases are IDs 0xFF for empty sockets, the same CPU once as type
+ * 0 and once as type 9, and entries of length zero. So only enabled entries count, impossible IDs
+ * are ignored, duplicates merge, a length shorter than the entry's own header ends the table, and
+ * unknown types are skipped.
+ *
+ * The list is sorted by APIC ID. IDs encode the topology (package, core, thread), so neighbours in
+ * the list are neighbours in the machine, whatever order the firmware chose.
+ *
+ * Source: ACPI 6.5, 5.2.12 "Multiple APIC Description Table".
+ */
+#include "arch/x86_64/acpi/acpi_madt.h"
+
+#include "arch/x86_64/acpi/acpi_sort.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+
+enum madt_type {
+	MADT_LOCAL_APIC = 0,
+	MADT_IO_APIC = 1,
+	MADT_OVERRIDE = 2,
+	MADT_NMI = 4,
+	MADT_ADDRESS = 5,
+	MADT_X2APIC = 9,
+	MADT_X2APIC_NMI = 10,
+};
+
+enum { MADT_ENTRIES = 44, MADT_ENABLED = 1, APIC_ID_NONE8 = 0xff };
+
+#define APIC_ID_NONE32 0xffffffffu
+
+struct madt_local_apic {
+	u8 type, length, uid, apic_id;
+	u32 flags;
+} __packed;
+
+struct madt_io_apic {
+	u8 type, length, id, reserved;
+	u32 phys, gsi_base;
+} __packed;
+
+struct madt_nmi {
+	u8 type, length, uid;
+	u16 flags;
+	u8 lint;
+} __packed;
+
+struct madt_address {
+	u8 type, length;
+	u16 reserved;
+	u64 phys;
+} __packed;
+
+struct madt_x2apic {
+	u8 type, length;
+	u16 reserved;
+	u32 apic_id, flags, uid;
+} __packed;
+
+struct madt_x2apic_nmi {
+	u8 type, length;
+	u16 flags;
+	u32 uid;
+	u8 lint, reserved[3];
+} __packed;
+
+/* Bytes of an entry that are read here; 0 for types that are not read. */
+static size_t entry_size(u8 type)
+{
+	static const u8 size[] = {
+		[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
+		[MADT_IO_APIC] = sizeof(struct madt_io_apic),
+		[MADT_OVERRIDE] = 10,
+		[MADT_NMI] = sizeof(struct madt_nmi),
+		[MADT_ADDRESS] = sizeof(struct madt_address),
+		[MADT_X2APIC] = sizeof(struct madt_x2apic),
+		[MADT_X2APIC_NMI] = sizeof(struct madt_x2apic_nmi),
+	};
+
+	return type < ARRAY_LEN(size) ? size[type] : 0;
+}
+
+/*
+ * Next entry that is long enough for its type, or NULL at the end; *at advances past it. If `bad`
+ * is given, *bad is set when the table ends in an impossible entry.
+ */
+static const u8 *madt_next(const struct acpi_table *madt, size_t *at, bool *bad)
+{
+	while (*at + 2 <= madt->len) {
+		const u8 *entry = madt->data + *at;
+
+		if (entry[1] < 2 || entry[1] > madt->len - *at) {
+			if (bad)
+				*bad = true;
+			return NULL;
+		}
+		*at += entry[1];
+		if (entry[1] >= entry_size(entry[0]))
+			return entry;
+	}
+	return NULL;
+}
+
+static size_t count_types(const struct acpi_table *madt, u8 type, u8 other)
+{
+	size_t at = MADT_ENTRIES, n = 0;
+	const u8 *entry;
+
+	while ((entry = madt_next(madt, &at, NULL)))
+		n += entry[0] == type || entry[0] == other;
+	return n;
+}
+
+size_t acpi_madt_cpus_max(const struct acpi_table *madt)
+{
+	return count_types(madt, MADT_LOCAL_APIC, MADT_X2APIC);
+}
+
+size_t acpi_madt_io_apics_max(const struct acpi_table *madt)
+{
+	return count_types(madt, MADT_IO_APIC, MADT_IO_APIC);
+}
+
+/* Set *apic_id to the CPU of an entry that is enabled and valid; else false. */
+static bool entry_cpu(const u8 *entry, u32 *apic_id, struct acpi_madt *out)
+{
+	const struct madt_local_apic *local = (const void *)entry;
+	const struct madt_x2apic *x2apic = (const void *)entry;
+	bool valid, enabled;
+
+	if (entry[0] == MADT_LOCAL_APIC) {
+		*apic_id = local->apic_id;
+		valid = local->apic_id != APIC_ID_NONE8;
+		enabled = local->flags & MADT_ENABLED;
+	} else if (entry[0] == MADT_X2APIC) {
+		*apic_id = x2apic->apic_id;
+		valid = x2apic->apic_id != APIC_ID_NONE32;
+		enabled = x2apic->flags & MADT_ENABLED;
+	} else {
+		return false;
+	}
+	out->disabled += !enabled;
+	out->ignored += enabled && !valid;
+	return enabled && valid;
+}
+
+/*
+ * Record the local pin for NMIs. If two entries name different pins, neither can be trusted for all
+ * CPUs.
+ */
+static void note_nmi(struct acpi_madt *out, u8 lint, bool *seen)
+{
+	if (*seen && out->nmi_lint != lint)
+		out->nmi_lint = -1;
+	else
+		out->nmi_lint = lint <= 1 ? lint : -1;
+	*seen = true;
+}
+
+static void note_other(const u8 *entry, struct acpi_madt *out, bool *nmi_seen)
+{
+	if (entry[0] == MADT_OVERRIDE)
+		out->overrides++;
+	else if (entry[0] == MADT_ADDRESS)
+		out->local_apic = ((const struct madt_address *)entry)->phys;
+	else if (entry[0] == MADT_NMI)
+		note_nmi(out, ((const struct madt_nmi *)entry)->lint, nmi_seen);
+	else if (entry[0] == MADT_X2APIC_NMI)
+		note_nmi(out, ((const struct madt_x2apic_nmi *)entry)->lint, nmi_seen);
+}
+
+static u64 apic_id_key(const void *record)
+{
+	return ((const struct cpu_desc *)record)->apic_id;
+}
+
+static size_t drop_duplicates(struct cpu_desc *cpus, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (kept == 0 || cpus[kept - 1].apic_id != cpus[i].apic_id)
+			cpus[kept++] = cpus[i];
+	return kept;
+}
+
+size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, size_t max,
+		       struct acpi_madt *out)
+{
+	size_t at = MADT_ENTRIES, count = 0, kept;
+	bool nmi_seen = false;
+	const u8 *entry;
+	u32 apic_id, local_apic = 0;
+
+	*out = (struct acpi_madt){.nmi_lint = -1};
+	if (madt->len < MADT_ENTRIES)
+		return 0;
+	memcpy(&local_apic, madt->data + ACPI_HEADER_SIZE, sizeof(local_apic));
+	out->local_apic = local_apic;
+	while ((entry = madt_next(madt, &at, &out->truncated))) {
+		note_other(entry, out, &nmi_seen);
+		if (entry_cpu(entry, &apic_id, out) && count < max)
+			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
+	}
+	if (out->truncated)
+		pr_warn("ACPI: MADT entry at byte %zu states the impossible length %u, the rest is "
+			"not read",
+			at, madt->data[at + 1]);
+	acpi_sort(&(struct acpi_order){cpus, sizeof(*cpus), apic_id_key}, count);
+	kept = drop_duplicates(cpus, count);
+	out->ignored += count - kept;
+	return kept;
+}
+
+size_t acpi_madt_io_apics(const struct acpi_table *madt, struct acpi_io_apic *out, size_t max)
+{
+	size_t at = MADT_ENTRIES, n = 0;
+	const u8 *entry;
+
+	while (n < max && (entry = madt_next(madt, &at, NULL))) {
+		const struct madt_io_apic *io = (const void *)entry;
+
+		if (entry[0] == MADT_IO_APIC)
+			out[n++] =
+				(struct acpi_io_apic){.phys = io->phys, .gsi_base = io->gsi_base};
+	}
+	return n;
+}
+
+bool cpu_list_boot_first(struct cpu_desc *cpus, size_t count, u32 boot_apic_id)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct cpu_desc boot = cpus[i];
+
+		if (boot.apic_id != boot_apic_id)
+			continue;
+		memmove(&cpus[1], &cpus[0], i * sizeof(*cpus));
+		cpus[0] = boot;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,293 @@
+/*
+ * SRAT and SLIT: the node of each CPU and of each range of RAM, and the distances between nodes.
+ * See acpi_tables.h.
+ *
+ *   proximity domains of the firmware (any 32-bit numbers)   7      19        300
+ *   nodes of the kernel (dense, by rising domain)            0      1         2
+ *
+ * A domain with CPUs and no RAM, or with RAM and no CPUs, is a node like any other. A table that
+ * contradicts itself is rejected as a whole, because wrong node numbers are worse than none. The
+ * machine then becomes one node, and the contradiction is logged.
+ *
+ * Source: ACPI 6.5, 5.2.16 "System Resource Affinity Table", 5.2.17 "System Locality Information
+ * Table".
+ */
+#include "arch/x86_64/acpi/acpi_srat.h"
+
+#include "arch/x86_64/acpi/acpi_sort.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+
+enum { SRAT_CPU = 0, SRAT_MEMORY = 1, SRAT_X2APIC = 2 };
+enum { SRAT_ENTRIES = 48, SRAT_ENABLED = 1, SLIT_MATRIX = 44 };
+
+struct srat_cpu {
+	u8 type, length, domain_low, apic_id;
+	u32 flags;
+	u8 eid, domain_high[3];
+	u32 clock_domain;
+} __packed;
+
+struct srat_memory {
+	u8 type, length;
+	u32 domain;
+	u16 reserved;
+	u64 base, size;
+	u32 reserved2, flags;
+	u64 reserved3;
+} __packed;
+
+struct srat_x2apic {
+	u8 type, length;
+	u16 reserved;
+	u32 domain, apic_id, flags, clock_domain, reserved2;
+} __packed;
+
+/*
+ * Next entry that is long enough for its type, or NULL at the end or at an impossible length; in
+ * the latter case *bad is set, if given.
+ */
+static const u8 *srat_next(const struct acpi_table *table, size_t *at, bool *bad)
+{
+	static const u8 size[] = {sizeof(struct srat_cpu), sizeof(struct srat_memory),
+				  sizeof(struct srat_x2apic)};
+
+	while (*at + 2 <= table->len) {
+		const u8 *entry = table->data + *at;
+
+		if (entry[1] < 2 || entry[1] > table->len - *at) {
+			if (bad)
+				*bad = true;
+			return NULL;
+		}
+		*at += entry[1];
+		if (entry[0] < ARRAY_LEN(size) && entry[1] >= size[entry[0]])
+			return entry;
+	}
+	return NULL;
+}
+
+void acpi_srat_count(const struct acpi_table *srat, size_t *mem, size_t *cpu)
+{
+	size_t at = SRAT_ENTRIES;
+	const u8 *entry;
+
+	*mem = *cpu = 0;
+	while ((entry = srat_next(srat, &at, NULL)))
+		*(entry[0] == SRAT_MEMORY ? mem : cpu) += 1;
+}
+
+/* Before revision 2 domains had 8 bits, and the other bits were reserved. */
+static u32 domain_of(const struct acpi_table *table, u32 domain)
+{
+	return ((const struct acpi_header *)table->data)->revision < 2 ? domain & 0xff : domain;
+}
+
+static void add_memory(const struct acpi_table *table, const u8 *entry, struct acpi_srat *srat)
+{
+	const struct srat_memory *m = (const void *)entry;
+
+	if (!(m->flags & SRAT_ENABLED) || m->size == 0)
+		return;
+	if (m->base + m->size < m->base) {
+		pr_warn("ACPI: SRAT memory at %llx wraps around, ignored", m->base);
+		return;
+	}
+	srat->mem[srat->mem_count++] = (struct acpi_mem_affinity){
+		.start = m->base, .end = m->base + m->size, .domain = domain_of(table, m->domain)};
+}
+
+static void add_cpu(const struct acpi_table *table, const u8 *entry, struct acpi_srat *srat)
+{
+	const struct srat_cpu *local = (const void *)entry;
+	const struct srat_x2apic *x2apic = (const void *)entry;
+	struct acpi_cpu_affinity cpu;
+	u32 flags;
+
+	if (entry[0] == SRAT_CPU) {
+		cpu.apic_id = local->apic_id;
+		cpu.domain = local->domain_low | (u32)local->domain_high[0] << 8 |
+			     (u32)local->domain_high[1] << 16 | (u32)local->domain_high[2] << 24;
+		flags = local->flags;
+	} else {
+		cpu.apic_id = x2apic->apic_id;
+		cpu.domain = x2apic->domain;
+		flags = x2apic->flags;
+	}
+	cpu.domain = domain_of(table, cpu.domain);
+	cpu.node = 0;
+	if (flags & SRAT_ENABLED)
+		srat->cpu[srat->cpu_count++] = cpu;
+}
+
+static u64 mem_key(const void *record)
+{
+	return ((const struct acpi_mem_affinity *)record)->start;
+}
+
+static u64 cpu_key(const void *record)
+{
+	return ((const struct acpi_cpu_affinity *)record)->apic_id;
+}
+
+static u64 domain_key(const void *record)
+{
+	return *(const u32 *)record;
+}
+
+static bool memory_contradicts(const struct acpi_srat *srat)
+{
+	const struct acpi_mem_affinity *far = NULL; /* the range that reaches furthest so far */
+
+	for (size_t i = 0; i < srat->mem_count; i++) {
+		const struct acpi_mem_affinity *m = &srat->mem[i];
+
+		if (far && m->start < far->end && m->domain != far->domain) {
+			pr_warn("ACPI: SRAT puts %llx-%llx in domain %u and %llx-%llx in domain %u",
+				far->start, far->end, far->domain, m->start, m->end, m->domain);
+			return true;
+		}
+		if (!far || m->end > far->end)
+			far = m;
+	}
+	return false;
+}
+
+static bool cpus_contradict(const struct acpi_srat *srat)
+{
+	for (size_t i = 1; i < srat->cpu_count; i++) {
+		const struct acpi_cpu_affinity *a = &srat->cpu[i - 1], *b = &srat->cpu[i];
+
+		if (a->apic_id == b->apic_id && a->domain != b->domain) {
+			pr_warn("ACPI: SRAT puts the CPU with APIC ID %u in domains %u and %u",
+				a->apic_id, a->domain, b->domain);
+			return true;
+		}
+	}
+	return false;
+}
+
+static node_t node_of_domain(const struct acpi_srat *srat, u32 domain)
+{
+	size_t low = 0, high = srat->nodes;
+
+	while (low + 1 < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (srat->domain[mid] <= domain)
+			low = mid;
+		else
+			high = mid;
+	}
+	return (node_t)low;
+}
+
+static void number_domains(struct acpi_srat *srat)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < srat->mem_count; i++)
+		srat->domain[n++] = srat->mem[i].domain;
+	for (size_t i = 0; i < srat->cpu_count; i++)
+		srat->domain[n++] = srat->cpu[i].domain;
+	acpi_sort(&(struct acpi_order){srat->domain, sizeof(u32), domain_key}, n);
+	srat->nodes = 0;
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || srat->domain[i] != srat->domain[srat->nodes - 1])
+			srat->domain[srat->nodes++] = srat->domain[i];
+
+	for (size_t i = 0; i < srat->mem_count; i++)
+		srat->mem[i].node = node_of_domain(srat, srat->mem[i].domain);
+	for (size_t i = 0; i < srat->cpu_count; i++)
+		srat->cpu[i].node = node_of_domain(srat, srat->cpu[i].domain);
+}
+
+int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
+{
+	size_t at = SRAT_ENTRIES;
+	bool bad = false;
+	const u8 *entry;
+
+	srat->mem_count = srat->cpu_count = 0;
+	srat->nodes = 0;
+	if (table->len < SRAT_ENTRIES)
+		return -EINVAL;
+	while ((entry = srat_next(table, &at, &bad))) {
+		if (entry[0] == SRAT_MEMORY)
+			add_memory(table, entry, srat);
+		else
+			add_cpu(table, entry, srat);
+	}
+	if (bad)
+		pr_warn("ACPI: SRAT entry at byte %zu states the impossible length %u, the rest is "
+			"not read",
+			at, table->data[at + 1]);
+	acpi_sort(&(struct acpi_order){srat->mem, sizeof(*srat->mem), mem_key}, srat->mem_count);
+	acpi_sort(&(struct acpi_order){srat->cpu, sizeof(*srat->cpu), cpu_key}, srat->cpu_count);
+	if (memory_contradicts(srat) || cpus_contradict(srat))
+		return -EINVAL;
+	number_domains(srat);
+	return srat->nodes ? 0 : -EINVAL;
+}
+
+node_t acpi_srat_cpu_node(const struct acpi_srat *srat, u32 apic_id)
+{
+	size_t low = 0, high = srat->cpu_count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (srat->cpu[mid].apic_id == apic_id)
+			return srat->cpu[mid].node;
+		if (srat->cpu[mid].apic_id < apic_id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return 0;
+}
+
+static bool slit_row_sane(const struct acpi_slit *slit, u64 row)
+{
+	for (u64 column = 0; column < slit->size; column++) {
+		u8 distance = slit->matrix[row * slit->size + column];
+
+		if (row == column ? distance != ACPI_DISTANCE_LOCAL
+				  : distance < ACPI_DISTANCE_LOCAL) {
+			pr_warn("ACPI: SLIT has distance %u from domain %llu to %llu, not used",
+				distance, row, column);
+			return false;
+		}
+	}
+	return true;
+}
+
+int acpi_slit_parse(const struct acpi_table *table, struct acpi_slit *slit)
+{
+	u64 size;
+
+	*slit = (struct acpi_slit){0};
+	if (table->len < SLIT_MATRIX)
+		return -EINVAL;
+	memcpy(&size, table->data + ACPI_HEADER_SIZE, sizeof(size));
+	if (size == 0 || size > table->len || size * size > table->len - SLIT_MATRIX) {
+		pr_warn("ACPI: SLIT of %llu domains does not fit its %zu bytes, not used", size,
+			table->len);
+		return -EINVAL;
+	}
+	*slit = (struct acpi_slit){.matrix = table->data + SLIT_MATRIX, .size = size};
+	for (u64 row = 0; row < size; row++) {
+		if (!slit_row_sane(slit, row)) {
+			*slit = (struct acpi_slit){0};
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+unsigned acpi_slit_distance(const struct acpi_slit *slit, u32 from_domain, u32 to_domain)
+{
+	if (from_domain < slit->size && to_domain < slit->size)
+		return slit->matrix[from_domain * slit->size + to_domain];
+	return from_domain == to_domain ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;
+}

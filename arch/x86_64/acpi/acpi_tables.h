@@ -1,0 +1,152 @@
+/*
+ * ACPI tables as bytes: pure parsers over (pointer, length).
+ *
+ *   RSDP -> XSDT (64-bit pointers) or RSDT (32-bit)
+ *             MADT: CPUs and APICs      FADT: PM timer, reset
+ *             SRAT: nodes of CPUs, RAM  HPET: timer block
+ *             SLIT: distances           SPCR, MCFG: console, PCI
+ *
+ * The parsers follow no pointer found in a table, allocate nothing, and do not read past the given
+ * length. All of them compile hosted, where the tests and the fuzzer run. Lists have no upper
+ * limit; a caller counts first and then fills memory of that size. Errors in a table are logged,
+ * and the wrong part is skipped.
+ *
+ * Source: UEFI Forum, "Advanced Configuration and Power Interface Specification" 6.5, 2022-08,
+ * chapter 5.2.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+/* A generic address (5.2.3.2). */
+struct acpi_address {
+	u8 space, bits, offset, access;
+	u64 addr;
+} __packed;
+
+enum { ACPI_SPACE_MEMORY = 0, ACPI_SPACE_IO = 1 };
+
+/* The header that every table but the RSDP starts with (5.2.6). */
+struct acpi_header {
+	char signature[4];
+	u32 length;
+	u8 revision, checksum;
+	char oem_id[6], oem_table[8];
+	u32 oem_revision, creator, creator_revision;
+} __packed;
+
+enum { ACPI_HEADER_SIZE = 36, ACPI_RSDP_V1_SIZE = 20, ACPI_RSDP_V2_SIZE = 36 };
+
+/* A table cut to the length its header states. data NULL: absent. */
+struct acpi_table {
+	const u8 *data;
+	size_t len;
+};
+
+/* ---- roots: acpi_root.c ---- */
+
+struct acpi_rsdp {
+	phys_t xsdt, rsdt; /* 0: none */
+	u8 revision;
+};
+
+/* ---- sorting: acpi_sort.c ---- */
+
+/* Records of any kind, in rising order of a key. */
+struct acpi_order {
+	void *base;
+	size_t size; /* of a record */
+	u64 (*key)(const void *record);
+};
+
+/* ---- MADT: acpi_madt.c ---- */
+
+struct cpu_desc {
+	u32 apic_id;
+	node_t node;
+	bool enabled; /* will be started; cleared for a CPU whose ID the APIC mode cannot address */
+};
+
+struct acpi_io_apic {
+	u32 phys, gsi_base;
+};
+
+struct acpi_madt {
+	phys_t local_apic; /* address of the local APICs; a type 5 entry overrides the header's */
+	size_t disabled;   /* entries of CPUs that are absent or not to be used */
+	size_t ignored;    /* entries with impossible IDs, duplicates */
+	size_t overrides;  /* interrupt source overrides (type 2) */
+	int nmi_lint;      /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
+	bool truncated;    /* ended early by an impossible entry */
+};
+
+/* ---- SRAT, SLIT: acpi_srat.c ---- */
+
+struct acpi_mem_affinity {
+	phys_t start, end;
+	u32 domain;
+	node_t node;
+};
+
+struct acpi_cpu_affinity {
+	u32 apic_id, domain;
+	node_t node;
+};
+
+/*
+ * The lists belong to the caller. The caller counts the entries first and then calls the parser,
+ * which fills the lists. They are sorted by address and by APIC ID, and `domain` ascends.
+ */
+struct acpi_srat {
+	struct acpi_mem_affinity *mem;
+	struct acpi_cpu_affinity *cpu;
+	/* domain[node] is the node's proximity domain; room for mem_count + cpu_count */
+	u32 *domain;
+	size_t mem_count, cpu_count;
+	node_t nodes;
+};
+
+enum { ACPI_DISTANCE_LOCAL = 10, ACPI_DISTANCE_REMOTE = 20, ACPI_DISTANCE_UNREACHABLE = 255 };
+
+struct acpi_slit {
+	const u8 *matrix; /* NULL: none */
+	u64 size;         /* rows, and as many columns */
+};
+
+/* ---- the small tables: acpi_devices.c ---- */
+
+struct acpi_fadt {
+	u32 pm_timer_port;   /* 0: none */
+	bool pm_timer_32bit; /* else it wraps at 24 bits */
+	bool reset_supported;
+	struct acpi_address reset;
+	u8 reset_value;
+};
+int acpi_fadt_parse(const struct acpi_table *table, struct acpi_fadt *out);
+
+struct acpi_spcr {
+	u8 interface; /* 0: 16550, 1: 16450-compatible subset; others are not UARTs of this kind */
+	struct acpi_address base;
+	u8 baud; /* 3: 9600, 4: 19200, 6: 57600, 7: 115200, 0: as firmware set it */
+};
+int acpi_spcr_parse(const struct acpi_table *table, struct acpi_spcr *out);
+
+struct acpi_mcfg_entry {
+	u64 base;
+	u16 segment;
+	u8 bus_first, bus_last;
+};
+size_t acpi_mcfg_count(const struct acpi_table *table);
+int acpi_mcfg_entry(const struct acpi_table *table, size_t index, struct acpi_mcfg_entry *out);
+
+/* ---- text of acpidump: acpi_dump.c ---- */
+
+/*
+ * The text that is left to read, and the room for bytes; a third of the text's length is always
+ * enough.
+ */
+struct acpi_dump {
+	const char *at, *end;
+	u8 *room;
+	size_t left;
+};

@@ -1,0 +1,293 @@
+/*
+ * Commands: finding, checking, running and completing them. See command.h.
+ *
+ * The words typed are checked against the command's own description before it runs, so that a
+ * command sees only words it has asked for. A superfluous word, an unknown key and a malformed
+ * number are all reported here, in one form.
+ */
+#include "kernel/console/command.h"
+
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+
+enum { CANDIDATE_MAX = 128, LISTED_MAX = 60, LIST_WIDTH = 78 };
+
+const struct command *command_find(const char *name)
+{
+	const struct command *cmd;
+
+	TABLE_FOREACH(cmd, command_table)
+	{
+		if (strcmp(cmd->name, name) == 0)
+			return cmd;
+	}
+	return NULL;
+}
+
+const struct command *command_after(const char *name)
+{
+	const struct command *cmd, *best = NULL;
+
+	TABLE_FOREACH(cmd, command_table)
+	{
+		if (name && strcmp(cmd->name, name) <= 0)
+			continue;
+		/*
+		 * NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg): every entry of the table has
+		 * a name
+		 */
+		if (!best || strcmp(cmd->name, best->name) < 0)
+			best = cmd;
+	}
+	return best;
+}
+
+int cmd_error(const struct words *words, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(text, sizeof(text), fmt, args);
+	va_end(args);
+	print("%s: %s\n", words->count ? words->word[0] : "monitor", text);
+	return -EINVAL;
+}
+
+/* ---- numbers and choices ---- */
+
+static int parse_word(const struct words *words, const char *word, const char *what, u64 min,
+		      u64 max, u64 *out)
+{
+	const char *p = word;
+	u64 number;
+	const int err = parse_u64(&p, &number);
+
+	if (err == -EINVAL || *p)
+		return cmd_error(words, "\"%s\" is not a number (%s)", word, what);
+	if (err || number < min || number > max)
+		return cmd_error(words, "%s \"%s\" is out of range (%llu to %llu)", what, word, min,
+				 max);
+	*out = number;
+	return 0;
+}
+
+int cmd_u64(const struct words *words, unsigned which, const char *what, u64 min, u64 max, u64 *out)
+{
+	const char *word = words_plain(words, which);
+
+	if (!word)
+		return cmd_error(words, "%s is missing", what);
+	return parse_word(words, word, what, min, max, out);
+}
+
+int cmd_key_u64(const struct words *words, const char *key, u64 min, u64 max, u64 *out)
+{
+	const char *value = words_value(words, key);
+
+	return value ? parse_word(words, value, key, min, max, out) : 0;
+}
+
+int cmd_choice(const struct words *words, unsigned which, const char *what, const char *choices)
+{
+	const char *word = words_plain(words, which);
+	int index;
+
+	if (!word)
+		return cmd_error(words, "%s is missing: %s", what, choices);
+	index = choice_index(choices, word);
+	return index >= 0 ? index : cmd_error(words, "\"%s\" is no %s: %s", word, what, choices);
+}
+
+/* ---- running ---- */
+
+/* The first word KEY=VALUE whose key the command does not take, or NULL. */
+static const char *unknown_key(const struct command *cmd, const struct words *words)
+{
+	char key[CANDIDATE_MAX];
+
+	if (cmd->keys && strcmp(cmd->keys, "*") == 0)
+		return NULL;
+	for (unsigned i = 1; i < words->count; i++) {
+		bool known = !strchr(words->word[i], '=');
+
+		for (unsigned n = 0;
+		     !known && cmd->keys && choice_name(cmd->keys, n, key, sizeof(key)); n++)
+			known = words_value(words, key) == words->word[i] + strlen(key) + 1;
+		if (!known)
+			return words->word[i];
+	}
+	return NULL;
+}
+
+static int usage_error(const struct command *cmd, const struct words *words, const char *what,
+		       const char *word)
+{
+	return cmd_error(words, "%s%s%s%s. Usage: %s%s%s", what, word ? " \"" : "",
+			 word ? word : "", word ? "\"" : "", cmd->name, cmd->usage ? " " : "",
+			 cmd->usage ? cmd->usage : "");
+}
+
+static int run_words(const struct words *words, const struct command **found)
+{
+	const struct command *cmd = command_find(words->word[0]);
+	const unsigned plain = words_plain_count(words);
+	const char *unknown;
+
+	*found = cmd;
+	if (!cmd) {
+		print("monitor: there is no command \"%s\"; help lists them\n", words->word[0]);
+		return -ENOENT;
+	}
+	unknown = unknown_key(cmd, words);
+	if (unknown)
+		return usage_error(cmd, words, "does not take", unknown);
+	if (plain - 1 > cmd->max)
+		return usage_error(cmd, words, "unexpected", words_plain(words, cmd->max + 1));
+	if (plain - 1 < cmd->min)
+		return usage_error(cmd, words, "too few words", NULL);
+	return cmd->run(words);
+}
+
+static int run_one(const char *text, size_t len, size_t *used, unsigned *good)
+{
+	struct words words;
+	const int err = words_cut(&words, text, len, used);
+	const struct command *cmd = NULL;
+	int result;
+
+	if (words.count == 0)
+		return 0;
+	if (err)
+		result = cmd_error(&words,
+				   err == -EINVAL ? "unfinished quote in \"%s\""
+						  : "too long a command, at \"%s\"",
+				   words.word[words.count - 1]);
+	else
+		result = run_words(&words, &cmd);
+	*good += result >= 0 && cmd && !cmd->counts;
+	return result;
+}
+
+static bool leaving;
+
+void commands_leave(void)
+{
+	leaving = true;
+}
+
+bool commands_left(void)
+{
+	return leaving;
+}
+
+unsigned commands_run(const char *text, size_t len, unsigned *good)
+{
+	unsigned failed = 0, count = 0;
+	size_t used;
+
+	while (len > 0 && !leaving) {
+		if (run_one(text, len, &used, &count) < 0)
+			failed++;
+		text += used;
+		len -= used;
+		if (len > 0 && input_stop_asked()) {
+			print("the rest was stopped by Ctrl-C\n");
+			break;
+		}
+	}
+	if (good)
+		*good = count;
+	return failed;
+}
+
+/* ---- completion ---- */
+
+static bool command_candidate(unsigned n, char *buf, size_t size)
+{
+	const struct command *cmd = command_after(NULL);
+
+	while (cmd && n-- > 0)
+		cmd = command_after(cmd->name);
+	if (cmd)
+		format(buf, size, "%s", cmd->name);
+	return cmd;
+}
+
+static bool candidate(const struct command *cmd, const struct words *words, unsigned at, unsigned n,
+		      char *buf, size_t size)
+{
+	if (at == 0)
+		return command_candidate(n, buf, size);
+	return cmd && cmd->candidate && cmd->candidate(words, at, n, buf, size);
+}
+
+/* Print one candidate, several to a row, each after two blanks. Returns the column reached. */
+static size_t list_one(const char *word, size_t column)
+{
+	if (column + strlen(word) + 2 > LIST_WIDTH) {
+		print("\n");
+		column = 0;
+	}
+	print("  %s", word);
+	return column + strlen(word) + 2;
+}
+
+static size_t common(const char *a, const char *b)
+{
+	size_t n = 0;
+
+	while (a[n] && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* The last command on the line is the one that is being typed. */
+static void last_command(const char *text, size_t len, struct words *words)
+{
+	size_t used;
+
+	do {
+		words_cut(words, text, len, &used);
+		text += used;
+		len -= used;
+	} while (len > 0);
+}
+
+unsigned command_complete(const char *text, size_t len, char *found, size_t size, bool list)
+{
+	char word[CANDIDATE_MAX], shared[CANDIDATE_MAX] = "";
+	struct words words = {.count = 0};
+	const struct command *cmd;
+	const char *typed = "";
+	unsigned at, count = 0;
+	size_t column = 0;
+
+	last_command(text, len, &words);
+	if (len > 0 && text[len - 1] == ';')
+		words.count = 0;
+	at = words.count > 0 && words.open_end ? words.count - 1 : words.count;
+	if (at < words.count)
+		typed = words.word[at];
+	cmd = at > 0 ? command_find(words.word[0]) : NULL;
+	for (unsigned n = 0; candidate(cmd, &words, at, n, word, sizeof(word)); n++) {
+		if (strncmp(word, typed, strlen(typed)) != 0)
+			continue;
+		if (count++ == 0)
+			format(shared, sizeof(shared), "%s", word);
+		shared[common(shared, word)] = '\0';
+		if (list && count <= LISTED_MAX)
+			column = list_one(word, column);
+	}
+	if (list && count > LISTED_MAX)
+		print("\n  and %u more", count - LISTED_MAX);
+	if (list && count > 0)
+		print("\n");
+	format(found, size, "%s%s", count ? shared + strlen(typed) : "",
+	       count == 1 && shared[strlen(shared) - 1] != '=' && shared[strlen(shared) - 1] != '.'
+		       ? " "
+		       : "");
+	return count;
+}

@@ -1,0 +1,126 @@
+/*
+ * The text screen on a framebuffer of any pitch, size and order of colours: see console_screen.h.
+ *
+ * A stretch of characters is drawn one scan line after the other, so that stores run upwards
+ * without gaps. A write-combining mapping turns such stores into bursts.
+ *
+ * Wide screens get the large font if that leaves 100 columns or more, so that the text can be read
+ * from a photo.
+ */
+#include "kernel/console/console_fb.h"
+
+#include "boot/boot_info.h"
+#include "kernel/console/console_screen.h"
+#include "kernel/lib/string.h"
+
+enum { SIDE_MAX = 32768, COLUMNS_ENOUGH = 100, INK_PERCENT = 80 };
+
+u64 fb_size(const struct boot_framebuffer *fb)
+{
+	const u32 bytes = DIV_ROUND_UP(fb->bpp, 8u);
+
+	if (fb->type != BOOT_FB_RGB || fb->addr == 0 || fb->bpp < 15 || fb->bpp > 32)
+		return 0;
+	if (fb->width == 0 || fb->height == 0 || fb->width > SIDE_MAX || fb->height > SIDE_MAX)
+		return 0;
+	if (fb->pitch / bytes < fb->width || fb->pitch > SIDE_MAX * 8u)
+		return 0;
+	return (u64)fb->pitch * (fb->height - 1) + (u64)fb->width * bytes;
+}
+
+static u32 channel(u8 shift, u8 bits)
+{
+	if (bits == 0 || bits > 16 || shift + bits > 32)
+		return 0;
+	return (u32)(((1ULL << bits) - 1) * INK_PERCENT / 100 << shift);
+}
+
+/* Light grey; white in all bits if the layout makes no sense. */
+static u32 ink_of(const struct boot_framebuffer *fb)
+{
+	const u32 ink = channel(fb->red_shift, fb->red_bits) |
+			channel(fb->green_shift, fb->green_bits) |
+			channel(fb->blue_shift, fb->blue_bits);
+
+	return ink ? ink : ~0u;
+}
+
+static u8 *put_pixel(u8 *at, unsigned bytes, u32 value)
+{
+	if (bytes == 4) /* one store, at any alignment */
+		__builtin_memcpy(at, &value, 4);
+	else
+		for (unsigned i = 0; i < bytes; i++)
+			at[i] = (u8)(value >> 8 * i);
+	return at + bytes;
+}
+
+static u8 *put_glyph_row(u8 *at, const struct fb_screen *fb, char c, unsigned y)
+{
+	const struct surface *surface = &fb->surface;
+	const u8 *bits = font_row(&fb->font, c, y);
+
+	for (unsigned x = 0; x < fb->font.width; x++) {
+		const bool on = bits && bits[x / 8] >> (7 - x % 8) & 1;
+
+		at = put_pixel(at, surface->bytes, on ? surface->ink : surface->paper);
+	}
+	return at;
+}
+
+static void fb_draw(struct screen *screen, unsigned row, unsigned first, unsigned last,
+		    const char *text)
+{
+	const struct fb_screen *fb = container_of(screen, struct fb_screen, screen);
+	const struct surface *surface = &fb->surface;
+
+	for (unsigned y = 0; y < fb->font.height; y++) {
+		u8 *at = surface->pixels + (size_t)(row * fb->font.height + y) * surface->pitch +
+			 (size_t)first * fb->font.width * surface->bytes;
+
+		for (unsigned column = first; column <= last; column++)
+			at = put_glyph_row(at, fb, text[column], y);
+	}
+}
+
+/* Clear what the loader left around and behind the text. */
+static void clear_surface(const struct surface *surface)
+{
+	for (u32 y = 0; y < surface->height; y++) {
+		u8 *at = surface->pixels + (size_t)y * surface->pitch;
+
+		for (u32 x = 0; x < surface->width; x++)
+			at = put_pixel(at, surface->bytes, surface->paper);
+	}
+}
+
+static bool choose_font(struct fb_screen *fb)
+{
+	struct font *font = &fb->font;
+
+	if (font_open(font_large_start, (size_t)(font_large_end - font_large_start), font) == 0 &&
+	    fb->surface.width / font->width >= COLUMNS_ENOUGH)
+		return true;
+	return font_open(font_small_start, (size_t)(font_small_end - font_small_start), font) ==
+		       0 &&
+	       fb->surface.width >= font->width && fb->surface.height >= font->height;
+}
+
+bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *pixels)
+{
+	fb->surface = (struct surface){
+		.pixels = pixels,
+		.pitch = boot->pitch,
+		.width = boot->width,
+		.height = boot->height,
+		.bytes = DIV_ROUND_UP(boot->bpp, 8u),
+		.ink = ink_of(boot),
+	};
+	if (fb_size(boot) == 0 || !choose_font(fb))
+		return false;
+	fb->screen.console.name = "screen";
+	fb->screen.draw = fb_draw;
+	clear_surface(&fb->surface);
+	screen_start(&fb->screen, boot->width / fb->font.width, boot->height / fb->font.height);
+	return true;
+}

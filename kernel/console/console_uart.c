@@ -1,0 +1,108 @@
+/*
+ * 16550 driver: see console_uart.h.
+ *
+ * Every wait is bounded in time, or in polls while the clock is not running. A poll is an access of
+ * about a microsecond; a byte at 115200 takes 87 us. A device that stays full beyond the limit is
+ * dead, and the list of consoles drops it. The limit is generous because an emulator's port stays
+ * full while the host's reader sleeps, and a dead port costs it only once.
+ */
+#include "kernel/console/console_uart.h"
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+
+enum { REG_DATA = 0, REG_IRQ = 1, REG_FIFO = 2, REG_LINE = 3, REG_MODEM = 4, REG_STATUS = 5 };
+enum { LINE_8N1 = 0x03, LINE_DIVISOR = 0x80, FIFO_ON_CLEARED = 0x07, FIFO_WORKS = 0xc0 };
+enum {
+	STATUS_READY = 0x01,
+	STATUS_EMPTY = 0x20,
+	STATUS_ABSENT = 0xff,
+	MODEM_LOOP = 0x1b,
+	MODEM_NORMAL = 0x03
+};
+enum { UART_POLLS = 2000000, PROBE_POLLS = 20000, UART_FIFO = 16, LOOP_BYTE = 0xa5 };
+
+#define UART_LIMIT_NS (10 * NS_PER_S)
+
+static bool wait_empty(const struct uart *uart)
+{
+	const u64 start = clock_ns(), limit = uart->limit_ns ? uart->limit_ns : UART_LIMIT_NS;
+
+	for (u64 polls = 0; start ? clock_ns() - start <= limit : polls < UART_POLLS; polls++) {
+		if (uart->in(uart, REG_STATUS) & STATUS_EMPTY)
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+/* One wait for each FIFO's worth of bytes. */
+static bool put_byte(const struct uart *uart, unsigned *room, u8 byte)
+{
+	if (*room == 0 && !wait_empty(uart))
+		return false;
+	*room = (*room ? *room : uart->fifo) - 1;
+	uart->out(uart, REG_DATA, byte);
+	return true;
+}
+
+static bool uart_write(struct console *console, const char *text, size_t len)
+{
+	const struct uart *uart = container_of(console, struct uart, console);
+	unsigned room = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\n' && !put_byte(uart, &room, '\r'))
+			return false;
+		if (!put_byte(uart, &room, (u8)text[i]))
+			return false;
+	}
+	return true;
+}
+
+static int uart_read(struct console *console)
+{
+	const struct uart *uart = container_of(console, struct uart, console);
+	const u8 status = uart->in(uart, REG_STATUS);
+
+	return status != STATUS_ABSENT && (status & STATUS_READY) ? uart->in(uart, REG_DATA) : -1;
+}
+
+static void set_speed(const struct uart *uart)
+{
+	uart->out(uart, REG_IRQ, 0);
+	if (uart->divisor) {
+		uart->out(uart, REG_LINE, LINE_DIVISOR);
+		uart->out(uart, REG_DATA, (u8)uart->divisor);
+		uart->out(uart, REG_IRQ, (u8)(uart->divisor >> 8));
+	}
+	uart->out(uart, REG_LINE, LINE_8N1);
+}
+
+/* Send a byte in loopback; only a UART returns it. */
+static bool answers(const struct uart *uart)
+{
+	bool ok = false;
+
+	uart->out(uart, REG_MODEM, MODEM_LOOP);
+	uart->out(uart, REG_DATA, LOOP_BYTE);
+	for (unsigned i = 0; i < PROBE_POLLS && !ok; i++)
+		ok = uart->in(uart, REG_STATUS) & STATUS_READY;
+	ok = ok && uart->in(uart, REG_DATA) == LOOP_BYTE;
+	uart->out(uart, REG_MODEM, MODEM_NORMAL);
+	return ok;
+}
+
+bool uart_start(struct uart *uart)
+{
+	if (uart->in(uart, REG_STATUS) == STATUS_ABSENT) /* nothing drives the bus */
+		return false;
+	set_speed(uart);
+	uart->out(uart, REG_FIFO, FIFO_ON_CLEARED);
+	if (!uart->trusted && !answers(uart))
+		return false;
+	uart->fifo = (uart->in(uart, REG_FIFO) & FIFO_WORKS) == FIFO_WORKS ? UART_FIFO : 1;
+	uart->console.write = uart_write;
+	uart->console.read = uart_read;
+	return uart_write(&uart->console, "\n", 1); /* the cursor may be anywhere */
+}

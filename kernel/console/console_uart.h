@@ -1,0 +1,34 @@
+/*
+ * 16550 serial ports, wherever their registers are; 8N1, polled.
+ *
+ * Source: National Semiconductor, "PC16550D Universal Asynchronous Receiver/Transmitter with
+ * FIFOs", 1995.
+ */
+#pragma once
+
+#include "kernel/console/console.h"
+#include "kernel/lib/types.h"
+
+struct uart {
+	struct console console;
+	/*
+	 * How the registers are reached: set by the architecture, or by a test that plays the
+	 * device.
+	 */
+	u8 (*in)(const struct uart *uart, unsigned reg);
+	void (*out)(const struct uart *uart, unsigned reg, u8 value);
+	u64 base;        /* argument of in and out: port, or virtual address */
+	unsigned stride; /* bytes from one register to the next */
+	unsigned width;  /* bytes per access: 1 or 4 */
+	u16 divisor;     /* of the 115200 clock; 0: keep the speed that firmware set */
+	/* firmware names it as a UART: skip the loopback test, which a few remote consoles fail */
+	bool trusted;
+	unsigned fifo; /* bytes it takes at once; found by uart_start() */
+	u64 limit_ns;  /* how long it may stay full; 0: the default limit */
+};
+
+/*
+ * Check whether a UART answers, and set it up. False, with the device left alone as far as
+ * possible, if there is none, or one that does not send. The time is bounded. Boot CPU.
+ */
+bool uart_start(struct uart *uart);

@@ -1,0 +1,27 @@
+/*
+ * Keyboard input: bytes from the consoles are queued while a command runs, and Ctrl-C is noticed
+ * meanwhile.
+ *
+ * The consoles are polled by code that waits for a key, and by long operations at points where they
+ * could stop. The consoles' own buffers hold the bytes between two polls (16 in a UART).
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+/*
+ * Start to read input. Before this call, and in runs without a user, noise on the line has no
+ * effect. Boot CPU.
+ */
+void input_enable(void);
+
+/* Next byte, or -1 if there is none. Boot CPU. */
+int input_key(void);
+
+/*
+ * True if Ctrl-C was typed since input_stop_clear(). Polls the consoles; other keys are kept for
+ * input_key() (64 of them, later ones are lost). Boot CPU; on other CPUs it returns what is known
+ * without polling.
+ */
+bool input_stop_asked(void);
+void input_stop_clear(void);

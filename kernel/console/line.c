@@ -1,0 +1,291 @@
+/*
+ * Line editing: see line.h.
+ *
+ * The terminal's cursor is always at line->cursor. Every function that moves one also moves the
+ * other, by sending characters (right) or backspaces (left).
+ */
+#include "kernel/console/line.h"
+
+#include "kernel/lib/string.h"
+
+enum { KEY_CTRL = 0x1f, BELL = 0x07 };
+
+static void emit(struct line *line, const char *text, size_t len)
+{
+	line->emit(line->ctx, text, len);
+}
+
+static void bell(struct line *line)
+{
+	emit(line, "\a", 1);
+}
+
+static void move_left(struct line *line, size_t n)
+{
+	static const char backspaces[] = "\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b";
+
+	line->cursor -= n;
+	for (; n > 0; n -= MIN(n, sizeof(backspaces) - 1))
+		emit(line, backspaces, MIN(n, sizeof(backspaces) - 1));
+}
+
+static void move_right(struct line *line, size_t n)
+{
+	emit(line, line->text + line->cursor, n);
+	line->cursor += n;
+}
+
+/* Send the text right of the cursor and `blanks` more blanks, and move the cursor back. */
+static void show_rest(struct line *line, size_t blanks)
+{
+	const size_t at = line->cursor, rest = line->len - at;
+
+	emit(line, line->text + at, rest);
+	for (size_t i = 0; i < blanks; i++)
+		emit(line, " ", 1);
+	line->cursor += rest + blanks;
+	move_left(line, rest + blanks);
+}
+
+bool line_insert(struct line *line, const char *text, size_t len)
+{
+	if (len > LINE_SIZE - line->len) {
+		bell(line);
+		return false;
+	}
+	memmove(line->text + line->cursor + len, line->text + line->cursor,
+		line->len - line->cursor + 1);
+	memcpy(line->text + line->cursor, text, len);
+	line->len += len;
+	move_right(line, len);
+	if (line->cursor < line->len)
+		show_rest(line, 0);
+	return true;
+}
+
+/* Delete `n` characters right of the cursor. */
+static void delete_right(struct line *line, size_t n)
+{
+	if (n == 0)
+		return;
+	memmove(line->text + line->cursor, line->text + line->cursor + n,
+		line->len - line->cursor - n + 1);
+	line->len -= n;
+	show_rest(line, n);
+}
+
+static void delete_left(struct line *line, size_t n)
+{
+	move_left(line, n);
+	delete_right(line, n);
+}
+
+static void replace(struct line *line, const char *text)
+{
+	move_left(line, line->cursor);
+	delete_right(line, line->len);
+	line_insert(line, text, strlen(text));
+}
+
+static size_t word_left(const struct line *line)
+{
+	size_t at = line->cursor;
+
+	while (at > 0 && line->text[at - 1] == ' ')
+		at--;
+	while (at > 0 && line->text[at - 1] != ' ')
+		at--;
+	return line->cursor - at;
+}
+
+/* ---- history ---- */
+
+static void history_add(struct line *line)
+{
+	const char *newest = line->entered ? line->history[(line->entered - 1) % LINE_HISTORY] : "";
+
+	if (line->len == 0 || strcmp(newest, line->text) == 0)
+		return;
+	memcpy(line->history[line->entered % LINE_HISTORY], line->text, line->len + 1);
+	line->entered++;
+}
+
+static void history_go(struct line *line, unsigned back)
+{
+	if (back > MIN(line->entered, (unsigned)LINE_HISTORY)) {
+		bell(line);
+		return;
+	}
+	if (line->back == 0)
+		memcpy(line->draft, line->text, line->len + 1);
+	line->back = back;
+	replace(line, back ? line->history[(line->entered - back) % LINE_HISTORY] : line->draft);
+}
+
+static void history_older(struct line *line)
+{
+	history_go(line, line->back + 1);
+}
+
+static void history_newer(struct line *line)
+{
+	if (line->back > 0)
+		history_go(line, line->back - 1);
+	else
+		bell(line);
+}
+
+/* ---- keys ---- */
+
+static void key_left(struct line *line)
+{
+	if (line->cursor > 0)
+		move_left(line, 1);
+}
+
+static void key_right(struct line *line)
+{
+	if (line->cursor < line->len)
+		move_right(line, 1);
+}
+
+static void key_delete(struct line *line)
+{
+	if (line->cursor < line->len)
+		delete_right(line, 1);
+}
+
+static void cursor_key(struct line *line, int key)
+{
+	switch (key) {
+	case KEY_UP:
+		history_older(line);
+		break;
+	case KEY_DOWN:
+		history_newer(line);
+		break;
+	case KEY_RIGHT:
+		key_right(line);
+		break;
+	case KEY_LEFT:
+		key_left(line);
+		break;
+	case KEY_HOME:
+		move_left(line, line->cursor);
+		break;
+	case KEY_END:
+		move_right(line, line->len - line->cursor);
+		break;
+	case KEY_DELETE:
+		key_delete(line);
+		break;
+	}
+}
+
+static enum line_event finish(struct line *line, enum line_event event)
+{
+	move_right(line, line->len - line->cursor);
+	emit(line, event == LINE_CANCELLED ? "^C\n" : "\n", event == LINE_CANCELLED ? 3 : 1);
+	if (event == LINE_READY)
+		history_add(line);
+	return event;
+}
+
+static enum line_event control_key(struct line *line, u8 byte)
+{
+	switch (byte) {
+	case '\r':
+	case '\n':
+		return finish(line, LINE_READY);
+	case '\t':
+		return LINE_TAB;
+	case 'C' & KEY_CTRL:
+		return finish(line, LINE_CANCELLED);
+	case 'D' & KEY_CTRL:
+		if (line->len == 0)
+			return LINE_END;
+		key_delete(line);
+		break;
+	case 'A' & KEY_CTRL:
+		move_left(line, line->cursor);
+		break;
+	case 'E' & KEY_CTRL:
+		move_right(line, line->len - line->cursor);
+		break;
+	case 'B' & KEY_CTRL:
+		key_left(line);
+		break;
+	case 'F' & KEY_CTRL:
+		key_right(line);
+		break;
+	case 'H' & KEY_CTRL:
+	case BYTE_DEL:
+		if (line->cursor > 0)
+			delete_left(line, 1);
+		break;
+	case 'K' & KEY_CTRL:
+		delete_right(line, line->len - line->cursor);
+		break;
+	case 'U' & KEY_CTRL:
+		delete_left(line, line->cursor);
+		break;
+	case 'W' & KEY_CTRL:
+		delete_left(line, word_left(line));
+		break;
+	case 'P' & KEY_CTRL:
+		history_older(line);
+		break;
+	case 'N' & KEY_CTRL:
+		history_newer(line);
+		break;
+	case 0: /* line noise, or a break */
+		break;
+	default:
+		bell(line);
+	}
+	return LINE_MORE;
+}
+
+enum line_event line_key(struct line *line, u8 byte)
+{
+	const bool after_cr = line->after_cr;
+	const int key = keys_feed(&line->keys, byte);
+	char c = (char)byte;
+
+	line->after_cr = key == '\r';
+	if (key == '\n' && after_cr)
+		return LINE_MORE;
+	if (key != byte) {
+		cursor_key(line, key);
+		return LINE_MORE;
+	}
+	if (byte < ' ' || byte >= BYTE_DEL)
+		return control_key(line, byte);
+	line_insert(line, &c, 1);
+	return LINE_MORE;
+}
+
+void line_begin(struct line *line)
+{
+	line->text[0] = '\0';
+	line->len = line->cursor = 0;
+	line->back = 0;
+	line->keys = (struct keys){0};
+}
+
+void line_init(struct line *line, void (*emit_fn)(void *ctx, const char *text, size_t len),
+	       void *ctx)
+{
+	memset(line, 0, sizeof(*line));
+	line->emit = emit_fn;
+	line->ctx = ctx;
+}
+
+void line_show(struct line *line)
+{
+	const size_t at = line->cursor;
+
+	line->cursor = 0;
+	move_right(line, line->len);
+	move_left(line, line->len - at);
+}

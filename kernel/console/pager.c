@@ -1,0 +1,172 @@
+/*
+ * Paging the log: see pager.h. The log is read from its beginning for every page. It is 64 KiB, and
+ * reading it is less work than showing a page.
+ */
+#include "kernel/console/pager.h"
+
+#include <arch/clock.h>
+
+#include "kernel/console/console.h"
+#include "kernel/console/keys.h"
+#include "kernel/core/printk.h"
+
+enum { COLUMNS_MIN = 20, COLUMNS_MAX = 256, ROWS_MIN = 3, ROWS_MAX = 128 };
+#define LOOK_NS (5 * NS_PER_MS)
+
+/* Rows first..end - 1 are sent to `out`; `row` counts all rows. */
+struct walk {
+	u64 first, end, row;
+	void (*out)(const char *text, size_t len);
+	unsigned columns, x;
+	char text[COLUMNS_MAX];
+};
+
+static void end_row(struct walk *w)
+{
+	static const char end[] = "\033[K\n";
+
+	if (w->row >= w->first && w->row < w->end) {
+		w->out(w->text, w->x);
+		w->out(end, sizeof(end) - 1);
+	}
+	w->row++;
+	w->x = 0;
+}
+
+static void put(struct walk *w, char c)
+{
+	if (c == '\n') {
+		end_row(w);
+		return;
+	}
+	if (w->x == w->columns)
+		end_row(w);
+	w->text[w->x++] = c >= ' ' && c < 0x7f ? c : ' ';
+}
+
+static void walk_log(struct walk *w)
+{
+	char buf[256];
+	u64 pos = 0;
+	size_t len;
+
+	while ((len = log_read(&pos, buf, sizeof(buf))) > 0)
+		for (size_t i = 0; i < len; i++)
+			put(w, buf[i]);
+	if (w->x > 0)
+		end_row(w);
+}
+
+static u64 count_rows(const struct pager *pager)
+{
+	struct walk w = {.columns = pager->columns};
+
+	walk_log(&w);
+	return w.row;
+}
+
+static u64 last_top(const struct pager *pager)
+{
+	const u64 rows = count_rows(pager), page = pager->rows - 1;
+
+	return rows > page ? rows - page : 0;
+}
+
+struct pager pager_begin(unsigned columns, unsigned rows)
+{
+	struct pager pager = {
+		.columns = MIN(MAX(columns, (unsigned)COLUMNS_MIN), (unsigned)COLUMNS_MAX),
+		.rows = MIN(MAX(rows, (unsigned)ROWS_MIN), (unsigned)ROWS_MAX)};
+
+	pager.top = last_top(&pager);
+	return pager;
+}
+
+static void move(struct pager *pager, s64 rows)
+{
+	const u64 last = last_top(pager);
+
+	if (rows < 0)
+		pager->top -= MIN(pager->top, (u64)-rows);
+	else
+		pager->top = MIN(pager->top + (u64)rows, last);
+}
+
+bool pager_key(struct pager *pager, int key)
+{
+	const s64 page = (s64)pager->rows - 2; /* one row of the old page stays */
+
+	switch (key) {
+	case ' ':
+	case 'f':
+	case KEY_PAGE_DOWN:
+		move(pager, page);
+		break;
+	case 'b':
+	case KEY_PAGE_UP:
+		move(pager, -page);
+		break;
+	case '\r':
+	case '\n':
+	case 'j':
+	case KEY_DOWN:
+		move(pager, 1);
+		break;
+	case 'k':
+	case KEY_UP:
+		move(pager, -1);
+		break;
+	case 'g':
+	case KEY_HOME:
+		pager->top = 0;
+		break;
+	case 'G':
+	case KEY_END:
+		pager->top = last_top(pager);
+		break;
+	case 'q':
+		return false;
+	}
+	return true;
+}
+
+void pager_paint(const struct pager *pager, void (*out)(const char *text, size_t len))
+{
+	struct walk w = {.first = pager->top,
+			 .end = pager->top + pager->rows - 1,
+			 .columns = pager->columns,
+			 .out = out};
+	char line[128];
+	int len;
+
+	out("\033[H", 3);
+	walk_log(&w);
+	len = format(line, sizeof(line),
+		     "-- %llu to %llu of %llu -- Space, b, Enter, k, g, G; q leaves",
+		     pager->top + 1, MIN(w.end, w.row), w.row);
+	/* on some terminals, writing the last cell would scroll the screen */
+	out(line, MIN((size_t)len, pager->columns - 1));
+	out("\033[J", 3);
+}
+
+void pager_run(void)
+{
+	struct keys keys = {0};
+	struct pager pager;
+	unsigned columns, rows;
+
+	console_size(&columns, &rows);
+	pager = pager_begin(columns, rows);
+	for (;;) {
+		const int byte = console_read();
+		const int key = byte < 0 ? KEY_NONE : keys_feed(&keys, (u8)byte);
+
+		if (byte < 0)
+			clock_delay_ns(LOOK_NS);
+		if (key == KEY_NONE)
+			continue;
+		if (!pager_key(&pager, key))
+			return;
+		pager_paint(&pager, echo);
+	}
+}

@@ -1,0 +1,97 @@
+/*
+ * Asking other CPUs to do something.
+ *
+ *   call_cpus()   now, in their interrupt handler. The caller waits until all are done. Used for
+ *                 flushes, drains and register reads. The function must be short, must not call
+ *                 another CPU, and must not wait for a lock that is ever held with interrupts on,
+ *                 unless locks_none() is true.
+ *   work_start()  when they are idle. One function runs to completion in the CPU's idle loop (a
+ *                 padata chunk loop, a test's thread, a payload). There is no scheduler; a CPU that
+ *                 is busy refuses.
+ *
+ * Mailbox: each CPU owns one call slot, so it has at most one outstanding request. Every CPU also
+ * has a set of the CPUs whose slots wait for it. Nothing is allocated and nothing can overflow, at
+ * any number of CPUs.
+ *
+ *   CPU 3: slot{fn,arg,pending=2}          CPU 7: call_from = {3}  -> runs slot 3, clears bit,
+ *                                          pending--
+ *
+ * A CPU that waits, or that spins for a lock with interrupts off, serves its own mailbox meanwhile,
+ * so two CPUs that call each other do not deadlock.
+ */
+#pragma once
+
+#include "kernel/lib/cpumask.h"
+#include "kernel/lib/types.h"
+
+typedef void call_fn(void *arg);
+
+struct call_slot {
+	call_fn *fn;
+	void *arg;
+	u32 pending; /* targets that have not finished */
+	bool busy;   /* between begin and the last acknowledgement */
+};
+
+struct work_slot {
+	u32 claimed; /* 1 from the moment a caller gives work until the work is done */
+	call_fn *fn; /* NULL: none */
+	void *arg;
+};
+
+/*
+ * Run fn(arg) on every CPU of `targets` but the caller, with interrupts off (in the interrupt
+ * handler or in a wait of that CPU), and wait for all of them. Returns the number of interrupt
+ * messages sent. Interrupts may be on or off in the caller. Context: ordinary (mm/mm.h).
+ */
+u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg);
+
+/* The same on one CPU, if it is online and not the caller. Context: ordinary. */
+void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
+
+/*
+ * Serve this CPU's mailbox: pending calls and a pending TLB flush. Called from the IPI handler and
+ * from waits.
+ */
+void call_serve(void);
+
+/*
+ * Give an idle CPU a function to run to completion in its idle loop, with interrupts on. Returns 0,
+ * -EBUSY if the CPU has work already, or -EINVAL for the calling CPU or one that is not online.
+ *
+ * work_wait() waits for the end of that work. With a `limit_ns`, the wait is reported late after
+ * that time and given up after ten times that time. With 0, it is reported late from time to time
+ * and given up after hang= seconds. With WORK_ENDLESS, it lasts as long as the work does.
+ */
+#define WORK_ENDLESS ((u64)-1)
+int work_start(cpu_t cpu, call_fn *fn, void *arg);
+bool work_done(cpu_t cpu);
+void work_wait(cpu_t cpu, u64 limit_ns);
+
+/*
+ * Work for idle CPUs to do before they halt. The function does a bounded piece and returns true if
+ * there may be more. Work given by work_start() waits until the function returns, so a long piece
+ * should look at work_waits() in between. ipi_send() wakes an idle CPU to run the function again.
+ * There is one idle task, set once.
+ */
+typedef bool idle_task_fn(void);
+void idle_task_set(idle_task_fn *fn);
+bool work_waits(void);
+
+/*
+ * The loop of a CPU that has nothing to do: runs work and the idle task, and halts. Never returns.
+ */
+__noreturn void cpu_idle_loop(void);
+
+/*
+ * Leave the idle state: clear the flag, fence, and flush if a generation was missed. This is the
+ * first call in every interrupt entry and after every halt, and must precede any access to a struct
+ * page. It does nothing on a CPU that is not idle.
+ */
+void cpu_leave_idle(void);
+
+/*
+ * Body of the IPI interrupt. Arch code calls it with interrupts off, once it has acknowledged the
+ * interrupt.
+ */
+void interrupt_ipi(void);

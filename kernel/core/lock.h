@@ -1,0 +1,102 @@
+/*
+ * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many
+ * contend.
+ *
+ * Interrupt handlers take no locks of this kind: they neither allocate nor free. Locking therefore
+ * does not mask interrupts, and a CPU that spins keeps serving its mailbox. The exception is a
+ * drain of per-CPU lists: it only tries a lock, or asks locks_none() before it waits for one. No
+ * lock is held across a shootdown round or any wait. A CPU counts the locks it holds or queues for,
+ * in every build (kernel/core/context.h).
+ *
+ * Every lock has a rank. Debug builds assert that locks are taken in rising rank, which makes the
+ * documented lock order the real one. lock_holds=on keeps the longest hold of each rank, in every
+ * build; off, the default, costs a branch that is never taken.
+ */
+#pragma once
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/lib/types.h"
+
+/*
+ * Lock order, outermost first. zone -> META -> tables is the order of mm/; the other ranks nest
+ * with these only as shown here.
+ */
+enum lock_rank {
+	LOCK_POOL,  /* huge page pool: its counts and list */
+	LOCK_ZONE,  /* zone: free lists, block records on them, types and isolation bits */
+	LOCK_META,  /* node: META bitmaps */
+	LOCK_TABLE, /* section: vmemmap PMD install, split, clear */
+	LOCK_LEAF,  /* takes no other lock while held: console, arenas of tests */
+	LOCK_RANKS
+};
+
+/*
+ * Two u16 tickets serve up to 65,535 CPUs. Together they are one u32, so that spin_try() can check
+ * both halves in one compare-and-swap.
+ */
+struct spinlock {
+	union {
+		struct {
+			u16 next, owner; /* next ticket to draw; ticket being served */
+		};
+		u32 tickets;
+	};
+	u8 rank;
+	cpu_t holder; /* for debugging, and for reports of late waits */
+	/* lock_holds=on; written by the holder. */
+	virt_t taken_at; /* address in the function that took it; 0: not measured */
+	u64 since, work; /* when it was taken, and lock_work() of the CPU until then */
+};
+
+#define SPINLOCK_INIT(r) ((struct spinlock){.rank = (r), .holder = CPU_NONE})
+
+void spin_lock(struct spinlock *lock) __acquires(lock);
+#define spin_trylock(lock) __acquires_if(lock, spin_try(lock))
+void spin_unlock(struct spinlock *lock) __releases(lock);
+bool spin_try(struct spinlock *lock);
+/* The second half of spin_try(), after `tickets` was read as `seen`; for tests. */
+bool spin_try_seen(struct spinlock *lock, u32 seen);
+bool spin_held(const struct spinlock *lock); /* by any CPU; for assertions */
+
+/*
+ * In an interrupt or a call: true if the code it interrupted on this CPU neither holds a lock nor
+ * queues for one. Only then may the handler wait for a lock, because every CPU ahead of it in the
+ * queue can go on.
+ */
+bool locks_none(void);
+
+/*
+ * lock_holds=on: the longest holds of the locks of a rank by any CPU since lock_holds_forget(),
+ * both in time and in records handled (lock_work()). Each comes with an address in the function
+ * that took the lock; 0 if there was no hold. Time is CPU time that the holder was given
+ * (clock_cpu_ns()). Any context. The figures may change while they are read if other CPUs hold
+ * locks.
+ */
+struct lock_longest {
+	u64 most;
+	virt_t taken_at;
+};
+
+struct lock_holds {
+	struct lock_longest ns, work;
+};
+
+/* For lock.c and lock_work() only. */
+extern bool lock_holds_measured; /* atomic */
+void lock_hold_begin(struct spinlock *lock, virt_t from);
+void lock_hold_end(struct spinlock *lock);
+void lock_work_count(u64 records);
+
+static inline bool lock_holds_wanted(void)
+{
+	return atomic_load_relaxed(&lock_holds_measured);
+}
+
+/* Count `records` more as handled by this CPU, under the locks that it holds. */
+static inline void lock_work(u64 records)
+{
+	if (unlikely(lock_holds_wanted()))
+		lock_work_count(records);
+}

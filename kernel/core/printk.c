@@ -1,0 +1,233 @@
+/*
+ * The log: a ring in RAM that exists before anything else, and the consoles fed from it.
+ *
+ *        oldest kept                     log_end
+ *            v                              v
+ *   [....====================================....]   position p lives at ring[p % LOG_SIZE]
+ *
+ * Positions only grow, so a reader can tell how much it missed.
+ *
+ * One lock covers the ring and the consoles. It is not a struct spinlock, because a CPU must be
+ * able to print from interrupt handlers, inside lock checks, and before there is per-CPU data worth
+ * checking. It must not serve its mailbox while it waits either, because a served call may print
+ * too.
+ *
+ * So the lock is one word that names the CPU inside. If that CPU itself is nested by an NMI or a
+ * fault, it goes ahead without waiting. Every other CPU waits a bounded time and then goes ahead as
+ * well, because garbled output is better than none. The holder waits only for the consoles, which
+ * are bounded.
+ */
+#include "kernel/core/printk.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/upward.h"
+#include "kernel/lib/string.h"
+
+enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
+
+static char ring[LOG_SIZE];
+/* the first ones, each written once by the CPU that counted it */
+static char warning[WARNINGS_KEPT][WARNING_SIZE];
+static u32 warnings;
+static u64 log_end;        /* position after the newest byte; written inside the lock */
+static cpu_t output_owner; /* number of the CPU inside + 1, 0: none */
+static u64 progress;       /* pieces printed that are not complaints; atomic */
+
+static u64 loglevel = LOG_INFO;
+OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
+	   "0 errors .. 3 everything; the rest stays in the RAM log");
+
+/*
+ * How long to wait for another CPU's output: seconds, or much less in a panic. A number of spins
+ * bounds the wait before a clock runs.
+ */
+#define OUTPUT_WAIT_NS       (5 * NS_PER_S)
+#define OUTPUT_WAIT_PANIC_NS (50 * NS_PER_MS)
+#define OUTPUT_WAIT_SPINS    (1U << 28)
+
+struct output {
+	irq_flags_t flags;
+	bool owned; /* this caller took the lock and must release it */
+};
+
+static struct output output_begin(void) __acquires(irq)
+{
+	struct output out = {.flags = irq_save()};
+	cpu_t me = cpu_id() + 1;
+	u64 start;
+
+	if (atomic_load_relaxed(&output_owner) == me)
+		return out;
+	if (atomic_cas(&output_owner, 0, me)) {
+		out.owned = true;
+		return out;
+	}
+	start = clock_ns();
+	for (u32 spins = 0; spins < OUTPUT_WAIT_SPINS; spins++) {
+		bool panicking = atomic_load_relaxed(&panic_in_progress);
+
+		cpu_relax();
+		if (atomic_load_relaxed(&output_owner) == 0 && atomic_cas(&output_owner, 0, me)) {
+			out.owned = true;
+			break;
+		}
+		if (clock_ns() - start > (panicking ? OUTPUT_WAIT_PANIC_NS : OUTPUT_WAIT_NS))
+			break;
+	}
+	return out;
+}
+
+static void output_finish(struct output out) __releases(irq)
+{
+	if (out.owned)
+		atomic_store_release(&output_owner, 0);
+	irq_restore(out.flags);
+}
+
+/* Copy into the ring in at most two pieces. len <= LOG_SIZE. */
+static void ring_append(const char *text, size_t len)
+{
+	u64 end = atomic_load_relaxed(&log_end);
+	size_t at = end % LOG_SIZE;
+	size_t first = MIN(len, LOG_SIZE - at);
+
+	memcpy(ring + at, text, first);
+	memcpy(ring, text + first, len - first);
+	atomic_store_relaxed(&log_end, end + len);
+}
+
+enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
+
+static void emit(const char *text, size_t len, unsigned where)
+{
+	struct output out = output_begin();
+
+	if (where & TO_LOG)
+		ring_append(text, len);
+	if ((where & TO_LOG) && this_cpu()->complaining == 0)
+		atomic_add_relaxed(&progress, 1);
+	if (where & TO_CONSOLES)
+		kernel_upward.console_write(text, len);
+	output_finish(out);
+}
+
+void echo(const char *text, size_t len)
+{
+	emit(text, len, TO_CONSOLES);
+}
+
+void log_line(const char *fmt, ...)
+{
+	char line[LINE_MAX];
+	va_list args;
+	size_t len;
+
+	va_start(args, fmt);
+	len = MIN((size_t)vformat(line, sizeof(line) - 1, fmt, args), sizeof(line) - 2);
+	va_end(args);
+	line[len++] = '\n';
+	emit(line, len, TO_LOG);
+}
+
+void vprint(const char *fmt, va_list args)
+{
+	char line[LINE_MAX];
+	int len = vformat(line, sizeof(line), fmt, args);
+
+	emit(line, MIN((size_t)len, sizeof(line) - 1), TO_LOG | TO_CONSOLES);
+}
+
+void print(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vprint(fmt, args);
+	va_end(args);
+}
+
+/* Keep the first few warnings, without their time stamps. */
+static void keep_warning(const char *text, size_t len)
+{
+	const u32 n = atomic_fetch_add(&warnings, 1);
+
+	if (n >= WARNINGS_KEPT)
+		return;
+	len = MIN(len, (size_t)WARNING_SIZE - 1);
+	memcpy(warning[n], text, len);
+	warning[n][len - (len > 0 && text[len - 1] == '\n')] = '\0';
+}
+
+unsigned log_warnings(void)
+{
+	return atomic_load_relaxed(&warnings);
+}
+
+const char *log_warning(unsigned n)
+{
+	return n < MIN(log_warnings(), (unsigned)WARNINGS_KEPT) ? warning[n] : NULL;
+}
+
+void printk(enum log_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX];
+	u64 now_us = clock_ns() / NS_PER_US;
+	va_list args;
+	size_t len, stamp;
+
+	len = stamp = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", (now_us / 1000000),
+				     (now_us % 1000000));
+	va_start(args, fmt);
+	len += (size_t)vformat(line + len, sizeof(line) - len, fmt, args);
+	va_end(args);
+
+	len = MIN(len, sizeof(line) - 2); /* room for the newline, even if the text was cut */
+	if (line[len - 1] != '\n')
+		line[len++] = '\n';
+	if (level <= LOG_WARN)
+		keep_warning(line + stamp, len - stamp);
+	emit(line, len, TO_LOG | (level <= loglevel ? TO_CONSOLES : 0));
+}
+
+size_t log_read(u64 *pos, char *buf, size_t size)
+{
+	struct output out = output_begin();
+	u64 end = atomic_load_relaxed(&log_end);
+	size_t n, at, first;
+
+	if (end > LOG_SIZE && *pos < end - LOG_SIZE)
+		*pos = end - LOG_SIZE;
+	if (*pos > end)
+		*pos = end;
+	n = MIN(size, (size_t)(end - *pos));
+	at = *pos % LOG_SIZE;
+	first = MIN(n, LOG_SIZE - at);
+	memcpy(buf, ring + at, first);
+	memcpy(buf + first, ring, n - first);
+	*pos += n;
+	output_finish(out);
+	return n;
+}
+
+u64 log_progress(void)
+{
+	return atomic_load_relaxed(&progress);
+}
+
+void log_complaint_begin(void)
+{
+	this_cpu()->complaining++;
+}
+
+void log_complaint_end(void)
+{
+	this_cpu()->complaining--;
+}

@@ -1,0 +1,82 @@
+/* The record of the previous run: see run_record.h. */
+#include "kernel/core/run_record.h"
+
+#include <arch/boot.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+
+#define RUN_MAGIC 0x52414c4853410001ULL
+
+enum { UNFINISHED_FAILS, UNFINISHED_OK };
+
+static unsigned unfinished_choice;
+OPTION_CHOICE(unfinished, unfinished_choice, "fails|ok",
+	      "whether a run may pass after one that ended in a reset", .boot_only = true);
+
+static struct run_record ours;
+static bool unfinished;
+
+static u32 sum_of(const struct run_record *r)
+{
+	return (u32)r->magic ^ (u32)(r->magic >> 32) ^ r->boots * 3 ^ r->state * 5 ^ r->verdict * 7;
+}
+
+bool run_record_valid(const struct run_record *found)
+{
+	return found->magic == RUN_MAGIC && found->sum == sum_of(found) &&
+	       (found->state == RUN_RUNNING || found->state == RUN_ENDED);
+}
+
+struct run_record run_record_next(const struct run_record *found)
+{
+	struct run_record next = {.magic = RUN_MAGIC, .boots = 1, .state = RUN_RUNNING};
+
+	if (run_record_valid(found) && found->boots < ~0u)
+		next.boots = found->boots + 1;
+	next.sum = sum_of(&next);
+	return next;
+}
+
+struct run_record run_record_closed(const struct run_record *record, u32 verdict)
+{
+	struct run_record closed = *record;
+
+	closed.state = RUN_ENDED;
+	closed.verdict = verdict;
+	closed.sum = sum_of(&closed);
+	return closed;
+}
+
+void run_record_begin(void)
+{
+	struct run_record found = {0};
+
+	if (!arch_record_load(&found, sizeof(found)))
+		return;
+	ours = run_record_next(&found);
+	arch_record_store(&ours, sizeof(ours));
+	if (ours.boots == 1)
+		return;
+	unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
+	if (found.state == RUN_RUNNING)
+		pr_warn("run %u since memory was last cleared; the one before began and never "
+			"ended: a reset",
+			ours.boots);
+	else
+		pr_info("run %u since memory was last cleared; the one before ended, code 0x%x",
+			ours.boots, found.verdict);
+}
+
+void run_record_end(u32 verdict)
+{
+	if (!ours.magic)
+		return;
+	ours = run_record_closed(&ours, verdict);
+	arch_record_store(&ours, sizeof(ours));
+}
+
+bool run_record_unfinished(void)
+{
+	return unfinished;
+}

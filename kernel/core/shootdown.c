@@ -1,0 +1,353 @@
+/*
+ * TLB shootdown rounds: see shootdown.h for the names and the rule.
+ *
+ *   initiator                              other CPU
+ *   clear PTE                              (busy)                  (idle)
+ *   full fence, tag = G + 1
+ *   g = ++G; full = max(full, g)                                   idle = 1
+ *   read online mask, idle flags                                   ...
+ *   interrupt those not idle ----------->  load G; flush all;      ...
+ *                                          publish
+ *   wait: each published >= g,                                     wakes: idle = 0; full fence;
+ *         or seen idle                                             G != published: flush all;
+ *   done = max(done, g)                                            publish
+ *
+ * Why a skipped CPU is safe: the increment of G (a locked instruction) precedes the initiator's
+ * look at the idle flag, and the sleeper's clearing of its flag and full fence precede its look at
+ * G. One of the two must see the other (the store-buffering pattern, SDM vol. 3A, 9.2.3.4), so the
+ * sleeper either is interrupted or flushes before it goes on.
+ *
+ * Why every CPU may trust `done`: a CPU publishes the G it had loaded *before* its flush. published
+ * >= g therefore means that it flushed after G became g, hence after every PTE change whose tag is
+ * <= g.
+ *
+ * Rounds are shared. A CPU that waits for a tag waits for any full round with g >= tag that has
+ * been started, and starts one only if there is none. One CPU at a time may start such a round
+ * (round_claim). If many CPUs wait at once, one of them starts a round and the others wait for it.
+ * They cost two rounds at most: one that had started too early for their tags, and one for all of
+ * them.
+ *
+ * A ranged round takes a generation of its own so that sleepers notice it. But a CPU that drops a
+ * few pages has not flushed everything: it acknowledges in the mailbox and publishes nothing, and
+ * `done` stays. That is why an interrupted CPU compares with the last *full* round, and only a CPU
+ * that wakes compares with G.
+ *
+ * Sources: Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09 (what batching buys);
+ * nanos src/kernel/flush.c and Linux arch/x86 lazy TLB generations for the idea of numbered rounds;
+ * SDM vol. 3A, 4.10.5.
+ */
+#include "kernel/core/shootdown.h"
+
+#include <arch/barrier.h>
+#include <arch/check.h>
+#include <arch/cpu.h>
+#include <arch/tlb.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/context.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/upward.h"
+#include "kernel/core/wait.h"
+
+static __cacheline_aligned u64 generation; /* G */
+/* highest g of a full round; an interrupted CPU must have flushed for this generation */
+static u64 generation_full;
+static __cacheline_aligned u64 generation_done;
+/* number + 1 of the CPU that may start a round for all CPUs that wait for a tag; 0: none */
+static u32 round_claim;
+
+static __cacheline_aligned struct shootdown_stats stats;
+static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
+
+bool tlb_skip_idle = true;
+OPTION_BOOL(tlb_skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
+
+/*
+ * invlpgb=on: one instruction flushes every CPU, sleeping ones too. No CPU is interrupted or waited
+ * for, and only the initiator publishes. `done` may rise because the instruction follows the
+ * increment of G. A sleeper that wakes flushes once more than it needs to.
+ */
+bool tlb_broadcast;
+static bool want_broadcast;
+OPTION_BOOL(invlpgb, want_broadcast,
+	    "flush all CPUs with INVLPGB and TLBSYNC where the CPU has them: UNTESTED",
+	    .boot_only = true);
+
+/* Raise *value to at least `to`; it never falls. */
+static void raise_to(u64 *value, u64 to)
+{
+	u64 old = atomic_load_relaxed(value);
+
+	while (old < to && !atomic_cas(value, old, to))
+		old = atomic_load_relaxed(value);
+}
+
+u64 shootdown_tag(void)
+{
+	u64 tag;
+
+	fence_full();
+	tag = atomic_load_relaxed(&generation) + 1;
+	check_event(CHECK_TAG, tag, 0);
+	return tag;
+}
+
+u64 shootdown_done(void)
+{
+	return atomic_load_acquire(&generation_done);
+}
+
+/*
+ * Load G, flush all, and publish the loaded value, in this order. The published value never falls.
+ */
+static void flush_and_publish(struct percpu *self)
+{
+	u64 g = atomic_load_acquire(&generation);
+
+	tlb_flush_local_all();
+	atomic_store_relaxed(&self->flushes_full, self->flushes_full + 1);
+	check_event(CHECK_PUBLISH, g, 0);
+	raise_to(&self->tlb_published, g);
+}
+
+void shootdown_serve(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (atomic_load_relaxed(&self->tlb_published) < atomic_load_acquire(&generation_full))
+		flush_and_publish(self);
+}
+
+void shootdown_leave_idle(void)
+{
+	struct percpu *self = this_cpu();
+
+	check_event(CHECK_AWAKE, 0, 0);
+	if (atomic_load_relaxed(&self->tlb_published) != atomic_load_acquire(&generation))
+		flush_and_publish(self);
+}
+
+void shootdown_join(void (*load_tables)(void))
+{
+	struct percpu *self = this_cpu();
+	u64 g;
+
+	cpumask_set_atomic(&cpus_online, self->id);
+	fence_full();
+	g = atomic_load_acquire(&generation);
+	load_tables();
+	check_event(CHECK_PUBLISH, g, 0);
+	raise_to(&self->tlb_published, g);
+}
+
+/*
+ * Choose the CPUs to interrupt for this round: online, not this CPU, and not idle if idle CPUs may
+ * be skipped.
+ */
+static void round_choose_targets(struct percpu *self, bool skip_idle)
+{
+	struct cpumask *targets = &self->round_targets;
+	u64 skipped = 0;
+	cpu_t cpu;
+
+	cpumask_copy(targets, &cpus_online);
+	cpumask_clear(targets, self->id);
+	if (skip_idle) {
+		cpumask_foreach(cpu, targets) {
+			if (atomic_load_acquire(&cpu_data(cpu)->idle)) {
+				cpumask_clear(targets, cpu);
+				skipped++;
+			}
+		}
+	}
+	atomic_add_relaxed(&stats.skipped, skipped);
+	for (size_t i = 0; i < cpu_mask_words(); i++)
+		if (targets->words[i])
+			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);
+}
+
+static void round_wait(struct percpu *self, u64 g, bool skip_idle)
+{
+	struct wait wait = wait_begin(WAIT_ANSWER, "a TLB shootdown");
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &self->round_targets) {
+		const struct percpu *other = cpu_data(cpu);
+
+		while (atomic_load_acquire(&other->tlb_published) < g &&
+		       !(skip_idle && atomic_load_acquire(&other->idle)))
+			wait_spin(&wait, cpu);
+	}
+}
+
+void shootdown_full(enum shootdown_idle idle)
+{
+	struct percpu *self = this_cpu();
+	const bool skip_idle = idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle;
+	u64 g;
+
+	context_assert(CONTEXT_ORDINARY);
+	atomic_add_relaxed(&stats.flushes, 1);
+	atomic_add_relaxed(&stats.full, 1);
+	g = atomic_fetch_add(&generation, 1) + 1;
+	check_event(skip_idle ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
+	if (tlb_broadcast) {
+		flush_and_publish(self);
+		tlb_broadcast_flush_all();
+		check_event(CHECK_DONE, g, 0);
+		raise_to(&generation_done, g);
+		return;
+	}
+	raise_to(&generation_full, g);
+	flush_and_publish(self);
+	if (cpu_count > 1) {
+		round_choose_targets(self, skip_idle);
+		atomic_add_relaxed(&stats.ipis, ipi_send_mask(&self->round_targets));
+		round_wait(self, g, skip_idle);
+	}
+	check_event(CHECK_DONE, g, 0);
+	raise_to(&generation_done, g);
+	wait_moved(WAIT_ROUND);
+}
+
+/*
+ * Start a round, unless one that serves the tag was started while the caller took the claim. The
+ * caller holds the claim; it is released here.
+ */
+static void round_for(u64 tag)
+{
+	if (atomic_load_acquire(&generation_full) < tag)
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	atomic_store_release(&round_claim, 0);
+}
+
+/*
+ * Try to take the claim. True if no round serves the tag and the caller now has the right to start
+ * one.
+ */
+static bool claim_round(u64 tag)
+{
+	return atomic_load_acquire(&generation_full) < tag &&
+	       atomic_load_relaxed(&round_claim) == 0 &&
+	       atomic_cas(&round_claim, 0, this_cpu()->id + 1);
+}
+
+/*
+ * The claim is held until the round is done. CPUs whose tags came too late for that round gather
+ * meanwhile, and the next round serves them all. A round whose g is high enough is only waited for,
+ * whichever CPU started it and for whatever reason.
+ */
+void shootdown_wait(u64 tag)
+{
+	struct wait wait;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (shootdown_done() >= tag)
+		return;
+	ASSERT(tag <= atomic_load_relaxed(&generation) + 1,
+	       "tag %llu is ahead of every round (done %llu)", tag, shootdown_done());
+	wait = wait_begin(WAIT_ROUND, "another CPU's TLB shootdown");
+	wait.soft = true; /* the round has its own deadlines */
+	while (shootdown_done() < tag) {
+		if (claim_round(tag))
+			round_for(tag);
+		else
+			wait_spin(&wait, CPU_NONE);
+	}
+}
+
+void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
+{
+	if (pages == 0)
+		return;
+	batch->pages += pages;
+	if (batch->ranges > 0) {
+		__typeof__(batch->range[0]) *last = &batch->range[batch->ranges - 1];
+
+		if (last->start + last->pages * PAGE_SIZE == start) {
+			last->pages += pages;
+			return;
+		}
+	}
+	if (batch->ranges == SHOOTDOWN_RANGES_MAX) {
+		batch->pages = SHOOTDOWN_PAGES_MAX + 1; /* too many ranges: a full flush */
+		return;
+	}
+	batch->range[batch->ranges].start = start;
+	batch->range[batch->ranges].pages = pages;
+	batch->ranges++;
+}
+
+static void flush_ranges(void *arg)
+{
+	const struct shootdown_batch *batch = arg;
+	struct percpu *self = this_cpu();
+
+	for (unsigned i = 0; i < batch->ranges; i++)
+		for (u64 page = 0; page < batch->range[i].pages; page++)
+			tlb_flush_local_page(batch->range[i].start + page * PAGE_SIZE);
+	atomic_store_relaxed(&self->flushes_page, self->flushes_page + batch->pages);
+}
+
+static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
+{
+	struct percpu *self = this_cpu();
+	u64 g;
+
+	context_assert(CONTEXT_ORDINARY);
+	atomic_add_relaxed(&stats.flushes, 1);
+	atomic_add_relaxed(&stats.ranged, 1);
+	g = atomic_fetch_add(&generation, 1) + 1;
+	check_event(CHECK_ROUND_RANGED, g, 0);
+	flush_ranges(batch);
+	if (tlb_broadcast) {
+		tlb_broadcast_flush_all();
+	} else if (cpu_count > 1) {
+		round_choose_targets(self, skip_idle);
+		atomic_add_relaxed(&stats.ipis,
+				   call_cpus(&self->round_targets, flush_ranges, batch));
+	}
+}
+
+void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle idle)
+{
+	if (batch->pages == 0)
+		return;
+	atomic_add_relaxed(&stats.ops, 1);
+	if (batch->pages > SHOOTDOWN_PAGES_MAX)
+		shootdown_full(idle);
+	else
+		shootdown_ranged(batch, idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle);
+	*batch = (struct shootdown_batch){0};
+}
+
+void shootdown_stats_read(struct shootdown_stats *out)
+{
+	*out = (struct shootdown_stats){
+		.ops = atomic_load_relaxed(&stats.ops),
+		.flushes = atomic_load_relaxed(&stats.flushes),
+		.ipis = atomic_load_relaxed(&stats.ipis),
+		.skipped = atomic_load_relaxed(&stats.skipped),
+		.full = atomic_load_relaxed(&stats.full),
+		.ranged = atomic_load_relaxed(&stats.ranged),
+	};
+	out->interrupted = cpumask_weight(&interrupted_cpus);
+}
+
+void shootdown_stats_reset_interrupted(void)
+{
+	cpumask_zero(&interrupted_cpus);
+}
+
+void shootdown_init(void)
+{
+	interrupted_cpus.words = kernel_upward.early_alloc(
+		cpu_mask_words() * sizeof(u64), NODE_NONE, "the mask of interrupted CPUs");
+	tlb_broadcast = want_broadcast && tlb_can_broadcast();
+	if (want_broadcast && !tlb_broadcast)
+		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted as without it");
+	if (tlb_broadcast)
+		pr_info("TLB shootdowns by INVLPGB and TLBSYNC: UNTESTED");
+}

@@ -1,0 +1,84 @@
+/*
+ * The end of a run. The verdict is printed in the last two lines on every machine, because hardware
+ * has no exit status. Where a host takes an exit status, machine_end() passes the verdict to it.
+ */
+#include "kernel/core/verdict.h"
+
+#include <arch/atomic.h>
+#include <arch/console.h>
+
+#include "kernel/core/printk.h"
+#include "kernel/core/run_record.h"
+#include "kernel/core/watchdog.h"
+
+static unsigned total_pass, total_fail, total_skip;
+static verdict_check_fn *last_check;
+
+void verdict_check(verdict_check_fn *check)
+{
+	last_check = check;
+}
+
+/*
+ * The check is removed before it is called, so that one that ends the run itself is not run again.
+ */
+static bool check_passes(void)
+{
+	verdict_check_fn *check = last_check;
+
+	last_check = NULL;
+	return !check || check();
+}
+
+void verdict_count(unsigned pass, unsigned fail, unsigned skip)
+{
+	atomic_add_relaxed(&total_pass, pass);
+	atomic_add_relaxed(&total_fail, fail);
+	atomic_add_relaxed(&total_skip, skip);
+}
+
+static const char *verdict_name(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_PASS:
+		return "pass";
+	case VERDICT_FAIL:
+		return "fail";
+	case VERDICT_SKIPPED:
+		return "skipped";
+	case VERDICT_CRASH:
+		break;
+	}
+	return "crash";
+}
+
+static __noreturn void end(enum verdict verdict)
+{
+	watchdog_stop();
+	if (verdict == VERDICT_PASS && run_record_unfinished()) {
+		print("# the run before this one never ended: a reset. No pass; unfinished=ok says "
+		      "it was on purpose.\n");
+		verdict = VERDICT_CRASH;
+	}
+	run_record_end(verdict);
+	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass),
+	      atomic_load_relaxed(&total_fail), atomic_load_relaxed(&total_skip));
+	print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict), (unsigned)verdict);
+	machine_end(verdict);
+}
+
+void verdict_end_with(enum verdict verdict)
+{
+	if ((verdict == VERDICT_PASS || verdict == VERDICT_SKIPPED) && !check_passes())
+		verdict = VERDICT_FAIL;
+	end(verdict);
+}
+
+void verdict_end(void)
+{
+	const bool passes = check_passes();
+
+	if (atomic_load_relaxed(&total_fail) || !passes)
+		end(VERDICT_FAIL);
+	end(atomic_load_relaxed(&total_pass) ? VERDICT_PASS : VERDICT_SKIPPED);
+}

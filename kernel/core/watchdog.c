@@ -1,0 +1,102 @@
+/* The watchdog: see watchdog.h. */
+#include "kernel/core/watchdog.h"
+
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+
+enum on_hang { HANG_CRASH, HANG_REBOOT, HANG_HALT, HANG_GO };
+enum { BACKTRACES_MAX = 8, FRAMES_MAX = 16 };
+
+#define PATIENCE_NS (100 * NS_PER_MS)
+
+u64 hang_seconds = 600;
+OPTION_U64(hang, hang_seconds, 0, 1000000,
+	   "seconds without a line or a request for input after which the run hangs; 0: never",
+	   .boot_only = true);
+
+static unsigned on_hang;
+OPTION_CHOICE(onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
+
+static u64 touches;
+static bool stopped;
+static u64 seen, since; /* of the boot CPU, in watchdog_tick() */
+
+void watchdog_touch(void)
+{
+	atomic_store_relaxed(&touches, atomic_load_relaxed(&touches) + 1);
+}
+
+void watchdog_stop(void)
+{
+	atomic_store_relaxed(&stopped, true);
+}
+
+bool watchdog_wanted(void)
+{
+	return hang_seconds > 0;
+}
+
+static void print_where(cpu_t cpu)
+{
+	virt_t where[FRAMES_MAX];
+
+	wait_print_where(cpu, where,
+			 cpu_where(cpu, where, FRAMES_MAX, PATIENCE_NS * cpu_deadline_scale()));
+}
+
+/* Print the positions of CPUs that are not idle, as many as fit a screen. */
+static void print_others(void)
+{
+	const cpu_t self = cpu_id();
+	unsigned left = BACKTRACES_MAX;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu == self || atomic_load_relaxed(&cpu_data(cpu)->idle))
+			continue;
+		if (left-- == 0) {
+			print("more CPUs are busy; they are not shown\n");
+			return;
+		}
+		print_where(cpu);
+	}
+}
+
+static void report(u64 seconds)
+{
+	print("\nwatchdog: no progress for %llu s\n", seconds);
+	print_others();
+	if (on_hang == HANG_CRASH)
+		panic("the run hangs: no line, but of late waits, and no request for input in %llu "
+		      "s",
+		      seconds);
+	print_where(cpu_id());
+	if (on_hang == HANG_REBOOT)
+		machine_reset();
+	if (on_hang == HANG_HALT)
+		cpu_halt_forever();
+}
+
+void watchdog_tick(void)
+{
+	const u64 now = clock_ns(), progress = atomic_load_relaxed(&touches) + log_progress();
+
+	if (progress != seen || since == 0) {
+		seen = progress;
+		since = now;
+		return;
+	}
+	if (now - since < hang_seconds * NS_PER_S || atomic_load_relaxed(&stopped) ||
+	    atomic_load_relaxed(&panic_in_progress))
+		return;
+	report((now - since) / NS_PER_S);
+	since = now;
+}

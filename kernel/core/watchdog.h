@@ -1,0 +1,32 @@
+/*
+ * A run that hangs must say where, and end.
+ *
+ * Progress means that something is printed other than a report of a late wait, or that the program
+ * asks for input. After hang= seconds without progress, the watchdog prints where every busy CPU
+ * is. onhang= chooses the consequence: crash (a panic with its verdict, the default), reboot, halt,
+ * or go (report again after as long).
+ *
+ * CPUs that wait for each other rarely end here, because those waits are bounded and name the
+ * culprit (kernel/core/wait.h). A soft wait, for work without a known duration, ends the machine by
+ * itself after hang= seconds, whatever else is printed meanwhile.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+extern u64 hang_seconds; /* hang=; 0: never */
+
+/* Report progress that is not printed. Any context. */
+void watchdog_touch(void);
+
+/*
+ * Called about once a second on the boot CPU, in an NMI. The CPU may be anywhere, with locks held
+ * and interrupts off. Ends the run if it hangs and onhang= says so.
+ */
+void watchdog_tick(void);
+
+/* The run is over: a machine that halts from now on does not hang. */
+void watchdog_stop(void);
+
+/* True if watchdog_tick() must be called at all. */
+bool watchdog_wanted(void);

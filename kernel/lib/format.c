@@ -1,0 +1,317 @@
+/*
+ * printf-style formatting into a buffer: the conversions of C that a kernel needs (ISO C11,
+ * 7.21.6.1), integers only.
+ *
+ * Invariants: it never writes past `size`, always terminates when size > 0, and always returns the
+ * length the whole text would have had. An unknown conversion is copied as it stands, so a mistake
+ * is visible instead of fatal. There is no state. Any context, NMI included.
+ */
+#include "kernel/lib/format.h"
+
+#include "kernel/lib/string.h"
+
+struct sink {
+	char *buf;
+	size_t size;
+	size_t len; /* of the whole text, including what did not fit the buffer */
+};
+
+struct spec {
+	bool left, plus, space, alt, zero;
+	bool has_precision;
+	int width, precision;
+	unsigned bytes; /* size of an integer argument */
+};
+
+/* Digits of a 64-bit number in octal. */
+enum { DIGITS_MAX = 22 };
+
+static void put(struct sink *s, char c)
+{
+	if (s->len + 1 < s->size)
+		s->buf[s->len] = c;
+	s->len++;
+}
+
+static void pad(struct sink *s, char c, int n)
+{
+	while (n-- > 0)
+		put(s, c);
+}
+
+static void put_text(struct sink *s, const struct spec *spec, const char *text, size_t len)
+{
+	int fill = spec->width > (int)len ? spec->width - (int)len : 0;
+
+	if (!spec->left)
+		pad(s, ' ', fill);
+	for (size_t i = 0; i < len; i++)
+		put(s, text[i]);
+	if (spec->left)
+		pad(s, ' ', fill);
+}
+
+/*
+ * Digits of `value`, most significant first; none for zero (the precision adds the 0 where needed).
+ */
+static size_t digits_of(u64 value, unsigned base, bool upper, char *out)
+{
+	const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
+	char reversed[DIGITS_MAX];
+	size_t n = 0;
+
+	for (; value; value /= base)
+		reversed[n++] = set[value % base];
+	for (size_t i = 0; i < n; i++)
+		out[i] = reversed[n - 1 - i];
+	return n;
+}
+
+/* sign or base prefix, then zeros up to precision (or width with the 0 flag), then digits. */
+static void put_number(struct sink *s, const struct spec *spec, u64 value, unsigned base,
+		       bool upper, const char *prefix)
+{
+	char digits[DIGITS_MAX];
+	int n = (int)digits_of(value, base, upper, digits);
+	int prefix_len = (int)strlen(prefix);
+	int zeros = (spec->has_precision ? spec->precision : 1) - n;
+	int fill;
+
+	if (zeros < 0)
+		zeros = 0;
+	if (base == 8 && spec->alt && !zeros && (!n || digits[0] != '0'))
+		zeros = 1;
+	fill = spec->width - prefix_len - zeros - n;
+	if (spec->zero && !spec->left && !spec->has_precision && fill > 0) {
+		zeros += fill;
+		fill = 0;
+	}
+	if (!spec->left)
+		pad(s, ' ', fill);
+	for (int i = 0; i < prefix_len; i++)
+		put(s, prefix[i]);
+	pad(s, '0', zeros);
+	for (int i = 0; i < n; i++)
+		put(s, digits[i]);
+	if (spec->left)
+		pad(s, ' ', fill);
+}
+
+static void put_signed(struct sink *s, const struct spec *spec, s64 value)
+{
+	const char *sign = value < 0 ? "-" : spec->plus ? "+" : spec->space ? " " : "";
+
+	put_number(s, spec, value < 0 ? 0 - (u64)value : (u64)value, 10, false, sign);
+}
+
+/* A decimal number within the format string. It is bounded, so that no width can run away. */
+static int parse_count(const char **p)
+{
+	int n = 0;
+
+	while (**p >= '0' && **p <= '9') {
+		n = MIN(n * 10 + (**p - '0'), 4096);
+		(*p)++;
+	}
+	return n;
+}
+
+static void parse_flags(const char **p, struct spec *spec)
+{
+	for (;; (*p)++) {
+		switch (**p) {
+		case '-':
+			spec->left = true;
+			continue;
+		case '+':
+			spec->plus = true;
+			continue;
+		case ' ':
+			spec->space = true;
+			continue;
+		case '#':
+			spec->alt = true;
+			continue;
+		case '0':
+			spec->zero = true;
+			continue;
+		default:
+			return;
+		}
+	}
+}
+
+/* h and l may occur once or twice; j, z and t mean 8 bytes here (LP64). */
+static void parse_length(const char **p, struct spec *spec)
+{
+	spec->bytes = 4;
+	switch (**p) {
+	case 'h':
+		(*p)++;
+		spec->bytes = 2;
+		if (**p == 'h') {
+			(*p)++;
+			spec->bytes = 1;
+		}
+		return;
+	case 'l':
+		(*p)++;
+		spec->bytes = 8;
+		if (**p == 'l')
+			(*p)++;
+		return;
+	case 'j':
+	case 'z':
+	case 't':
+		(*p)++;
+		spec->bytes = 8;
+	}
+}
+
+/* va_list may be an array type, so it is wrapped in a struct to be passed by address. */
+struct args {
+	va_list list;
+};
+
+static void parse_width_and_precision(const char **p, struct spec *spec, struct args *args)
+{
+	if (**p == '*') {
+		(*p)++;
+		spec->width = va_arg(args->list, int);
+		if (spec->width < 0) {
+			spec->left = true;
+			spec->width = spec->width < -4096 ? 4096 : -spec->width;
+		}
+		spec->width = MIN(spec->width, 4096);
+	} else {
+		spec->width = parse_count(p);
+	}
+	if (**p != '.')
+		return;
+	(*p)++;
+	spec->has_precision = true;
+	if (**p == '*') {
+		(*p)++;
+		spec->precision = va_arg(args->list, int);
+		spec->has_precision = spec->precision >= 0; /* negative: as if omitted */
+		spec->precision = MIN(spec->precision, 4096);
+	} else {
+		spec->precision = parse_count(p);
+	}
+}
+
+static u64 arg_unsigned(const struct spec *spec, struct args *args)
+{
+	u64 value = spec->bytes == 8 ? va_arg(args->list, u64) : va_arg(args->list, u32);
+
+	return spec->bytes >= 4 ? value : spec->bytes == 2 ? (u16)value : (u8)value;
+}
+
+static s64 arg_signed(const struct spec *spec, struct args *args)
+{
+	u64 value = arg_unsigned(spec, args);
+
+	switch (spec->bytes) {
+	case 1:
+		return (int8_t)value;
+	case 2:
+		return (int16_t)value;
+	case 4:
+		return (s32)value;
+	}
+	return (s64)value;
+}
+
+static void put_string(struct sink *s, const struct spec *spec, const char *text)
+{
+	if (!text)
+		text = "(null)";
+	put_text(s, spec, text,
+		 spec->has_precision ? strnlen(text, (size_t)spec->precision) : strlen(text));
+}
+
+static void put_hex(struct sink *s, const struct spec *spec, u64 value, bool upper)
+{
+	put_number(s, spec, value, 16, upper, spec->alt && value ? (upper ? "0X" : "0x") : "");
+}
+
+/* Print one conversion; false if it is not known. */
+static bool convert(struct sink *s, const struct spec *spec, char conversion, struct args *args)
+{
+	char c;
+
+	switch (conversion) {
+	case 'd':
+	case 'i':
+		put_signed(s, spec, arg_signed(spec, args));
+		return true;
+	case 'u':
+		put_number(s, spec, arg_unsigned(spec, args), 10, false, "");
+		return true;
+	case 'o':
+		put_number(s, spec, arg_unsigned(spec, args), 8, false, "");
+		return true;
+	case 'x':
+	case 'X':
+		put_hex(s, spec, arg_unsigned(spec, args), conversion == 'X');
+		return true;
+	case 'p':
+		put_number(s, spec, (u64)(virt_t)va_arg(args->list, void *), 16, false, "0x");
+		return true;
+	case 'c':
+		c = (char)va_arg(args->list, int);
+		put_text(s, spec, &c, 1);
+		return true;
+	case 's':
+		put_string(s, spec, va_arg(args->list, const char *));
+		return true;
+	case '%':
+		put(s, '%');
+		return true;
+	}
+	return false;
+}
+
+/* `p` is just after the %. Returns where the text goes on. */
+static const char *put_conversion(struct sink *s, const char *p, struct args *args)
+{
+	const char *start = p;
+	struct spec spec = {0};
+
+	parse_flags(&p, &spec);
+	parse_width_and_precision(&p, &spec, args);
+	parse_length(&p, &spec);
+	if (*p && convert(s, &spec, *p, args))
+		return p + 1;
+	put(s, '%');
+	return start;
+}
+
+int vformat(char *buf, size_t size, const char *fmt, va_list list)
+{
+	struct sink s = {.buf = buf, .size = size};
+	struct args args;
+
+	va_copy(args.list, list);
+	while (*fmt) {
+		if (*fmt++ == '%')
+			fmt = put_conversion(&s, fmt, &args);
+		else
+			put(&s, fmt[-1]);
+	}
+	va_end(args.list);
+	if (size)
+		buf[MIN(s.len, size - 1)] = '\0';
+	return (int)s.len;
+}
+
+int format(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vformat(buf, size, fmt, args);
+	va_end(args);
+	return len;
+}

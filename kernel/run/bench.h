@@ -1,0 +1,24 @@
+/*
+ * Benchmarks: payloads that print a table for people and BENCH records for programs. Selected with
+ * bench=NAME, or by `bench NAME` in the monitor.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+struct bench {
+	const char *name, *help;
+	bool (*run)(void); /* false: it did not do what it claims to measure, and the run fails */
+};
+
+TABLE_DECLARE(const struct bench, bench_table);
+
+#define BENCH(ident, what, fn)                                                                     \
+	static const struct bench bench_entry_##ident TABLE_ENTRY(bench_table) = {                 \
+		.name = #ident, .help = what, .run = fn}
+
+/*
+ * Run the named benchmarks (commas between the names), in order. Each counts as a pass or a failure
+ * of the run. False if one failed.
+ */
+bool bench_run(const char *names);

@@ -1,0 +1,280 @@
+/*
+ * The monitor's own commands: help, switches, the log, CPUs, and the commands that end the session.
+ */
+#include <arch/barrier.h>
+#include <arch/boot.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+
+#include "kernel/console/command.h"
+#include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/lock_holds.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/run_record.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+
+enum { VALUE_MAX = 64, VALUES_MAX = 160, LOG_CHUNK = 512 };
+
+/* ---- help ---- */
+
+static int help_one(const struct words *words, const char *name)
+{
+	const struct command *cmd = command_find(name);
+
+	if (!cmd)
+		return cmd_error(words, "there is no command \"%s\"", name);
+	print("%s%s%s\n  %s\n", cmd->name, cmd->usage ? " " : "", cmd->usage ? cmd->usage : "",
+	      cmd->help);
+	if (cmd->more)
+		print("%s", cmd->more);
+	return 0;
+}
+
+static int cmd_help(const struct words *words)
+{
+	const char *name = words_plain(words, 1);
+
+	if (name)
+		return help_one(words, name);
+	for (const struct command *cmd = command_after(NULL); cmd; cmd = command_after(cmd->name))
+		print("  %-9s %s\n", cmd->name, cmd->help);
+	print("help NAME says more about one. Several on a line: apart by ; and \"...\" keeps "
+	      "blanks together.\n");
+	return 0;
+}
+
+static bool help_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			   size_t size)
+{
+	const struct command *cmd = command_after(NULL);
+
+	(void)words;
+	while (cmd && n-- > 0)
+		cmd = command_after(cmd->name);
+	if (!cmd || at != 1)
+		return false;
+	format(buf, size, "%s", cmd->name);
+	return true;
+}
+
+COMMAND(help, .usage = "[NAME]", .help = "this list, or more about one command", .max = 1,
+	.run = cmd_help, .candidate = help_candidate);
+
+/* ---- switches ---- */
+
+static void print_option(const struct option *opt)
+{
+	char value[VALUE_MAX], values[VALUES_MAX];
+
+	option_show(opt, value, sizeof(value));
+	option_values(opt, values, sizeof(values));
+	print("  %-16s %-10s %s%s: %s\n", opt->name, value, opt->boot_only ? "(boot) " : "", values,
+	      opt->help);
+}
+
+/* Options in the order of their names: the first one after `after`. */
+static const struct option *option_after(const struct option *after)
+{
+	const struct option *opt, *best = NULL;
+
+	TABLE_FOREACH(opt, option_table)
+	{
+		if (after && strcmp(opt->name, after->name) <= 0)
+			continue;
+		if (!best || strcmp(opt->name, best->name) < 0)
+			best = opt;
+	}
+	return best;
+}
+
+static int cmd_get(const struct words *words)
+{
+	const char *name = words_plain(words, 1);
+	const struct option *opt;
+
+	if (name) {
+		opt = option_find(name);
+		if (!opt)
+			return cmd_error(words, "there is no switch \"%s\"", name);
+		print_option(opt);
+		return 0;
+	}
+	for (opt = option_after(NULL); opt; opt = option_after(opt))
+		print_option(opt);
+	return 0;
+}
+
+/* Set the switch of a word NAME=VALUE. */
+static int set_word(const struct words *words, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	char name[VALUE_MAX], why[256];
+	const struct option *opt;
+	int err;
+
+	format(name, sizeof(name), "%.*s", (int)(equals - word), word);
+	opt = option_find(name);
+	if (!opt)
+		return cmd_error(words, "there is no switch \"%s\"", name);
+	err = option_set(opt, equals + 1);
+	if (err == 0)
+		return 0;
+	option_explain(opt, equals + 1, err, why, sizeof(why));
+	cmd_error(words, "%s", why);
+	return err;
+}
+
+static int cmd_set(const struct words *words)
+{
+	int err = 0;
+
+	if (words->count < 2)
+		return cmd_error(words,
+				 "nothing to set: set NAME=VALUE ...; get lists the switches");
+	for (unsigned i = 1; i < words->count && !err; i++)
+		err = set_word(words, words->word[i]);
+	return err;
+}
+
+static bool get_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			  size_t size)
+{
+	const struct option *opt = option_after(NULL);
+
+	(void)words;
+	while (opt && n-- > 0)
+		opt = option_after(opt);
+	if (!opt || at != 1)
+		return false;
+	format(buf, size, "%s", opt->name);
+	return true;
+}
+
+/* NAME= of every switch that can be set now; once a name is typed, NAME=VALUE of its choices. */
+static bool set_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			  size_t size)
+{
+	const char *typed = at < words->count ? words->word[at] : "";
+	const bool with_value = strchr(typed, '=') != NULL;
+	char value[VALUE_MAX];
+
+	for (const struct option *opt = option_after(NULL); opt; opt = option_after(opt)) {
+		if (opt->boot_only ||
+		    (with_value && strncmp(opt->name, typed, strlen(opt->name)) != 0))
+			continue;
+		for (unsigned i = 0;
+		     with_value ? option_choice(opt, i, value, sizeof(value)) : i == 0; i++) {
+			if (n-- > 0)
+				continue;
+			format(buf, size, "%s=%s", opt->name, with_value ? value : "");
+			return true;
+		}
+	}
+	return false;
+}
+
+COMMAND(get, .usage = "[NAME]",
+	.help = "switches and their values; (boot): only on the command line", .max = 1,
+	.run = cmd_get, .candidate = get_candidate);
+COMMAND(set, .usage = "NAME=VALUE ...",
+	.help = "change switches that can change while the machine runs", .keys = "*",
+	.run = cmd_set, .candidate = set_candidate);
+
+/* ---- log ---- */
+
+static int cmd_log(const struct words *words)
+{
+	char buf[LOG_CHUNK];
+	u64 pos = 0, bytes = 0, end = 0;
+	size_t len;
+	int err = words_plain_count(words) > 1 ? cmd_u64(words, 1, "BYTES", 1, MIB(1), &bytes) : 0;
+
+	if (err)
+		return err;
+	while (log_read(&end, buf, sizeof(buf)) > 0)
+		;
+	if (bytes > 0 && end > bytes)
+		pos = end - bytes;
+	while (pos < end &&
+	       (len = log_read(&pos, buf, MIN(sizeof(buf), (size_t)(end - pos)))) > 0) {
+		echo(buf, len); /* to the consoles only, not into the log again */
+		if (input_stop_asked())
+			return -EINTR;
+	}
+	return 0;
+}
+
+COMMAND(log, .usage = "[BYTES]", .help = "the RAM log again, or its last BYTES", .max = 1,
+	.run = cmd_log);
+
+/* ---- CPUs ---- */
+
+static int cmd_cpus(const struct words *words)
+{
+	(void)words;
+	print("  %u CPUs, %u online, %u node%s; shootdown generations: done %llu\n", cpu_count,
+	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s",
+	      shootdown_done());
+	print("  %5s %5s %-8s %12s %12s %12s %8s\n", "cpu", "node", "state", "published",
+	      "full flushes", "page flushes", "id");
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct percpu *data = cpu_data(cpu);
+		const bool online = cpu_online(cpu);
+
+		if (!data)
+			continue;
+		print("  %5u %5u %-8s %12llu %12llu %12llu %8u\n", cpu, data->node,
+		      !online                            ? "absent"
+		      : cpu == cpu_id()                  ? "this one"
+		      : atomic_load_relaxed(&data->idle) ? "idle"
+							 : "busy",
+		      atomic_load_relaxed(&data->tlb_published),
+		      atomic_load_relaxed(&data->flushes_full),
+		      atomic_load_relaxed(&data->flushes_page), arch_cpu_hardware_id(cpu));
+		if (input_stop_asked())
+			return -EINTR;
+	}
+	return 0;
+}
+
+COMMAND(cpus,
+	.help = "every CPU: node, state, TLB generation, flushes, its ID in firmware's tables",
+	.run = cmd_cpus);
+
+/* ---- ending the session ---- */
+
+static int cmd_poweroff(const struct words *words)
+{
+	(void)words;
+	commands_leave();
+	return 0;
+}
+
+static int cmd_reboot(const struct words *words)
+{
+	(void)words;
+	print("rebooting\n");
+	run_record_end(0); /* the reset is on purpose */
+	machine_reset();
+}
+
+COMMAND(poweroff, .help = "end the run: totals, verdict, power off or halt", .run = cmd_poweroff);
+COMMAND(reboot, .help = "start over, without a verdict", .run = cmd_reboot);
+
+static int cmd_locks(const struct words *words)
+{
+	(void)words;
+	if (!lock_holds_wanted())
+		print("  lock_holds=on measures how long locks are held (`set lock_holds=on`)\n");
+	lock_holds_print();
+	return 0;
+}
+
+COMMAND(locks,
+	.help = "the longest time each kind of lock was held, and who held it (lock_holds=on)",
+	.run = cmd_locks);

@@ -1,0 +1,393 @@
+/*
+ * Taking bad frames out of use: see bad_frames.h.
+ */
+#include "mm/contig/bad_frames.h"
+
+#include "kernel/core/context.h"
+#include "kernel/core/printk.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_split.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+/*
+ * frees to let pass after an attempt in vain, because an attempt asks all CPUs for what they hold
+ */
+enum { SETTLE_AGAIN = 256 };
+
+/* ---- the frame itself ---- */
+
+/* The zone that owns a frame of an open block. A block that straddles zones has several. */
+static struct zone *frame_zone(struct mm *mm, pfn_t pfn)
+{
+	const struct block_word word = block_look(block_of(mm, pfn));
+
+	return word.state == BLOCK_RESERVED ? &mm->zone[pfn_page(mm, pfn)->zone]
+					    : &mm->zone[word.zone];
+}
+
+static bool has_small_pages(struct block_word word)
+{
+	return (word.state == BLOCK_FULL || word.state == BLOCK_RESERVED) &&
+	       !(word.flags & (BLOCK_TRANSIT | BLOCK_POOL));
+}
+
+/* Take a frame off the small lists for good. False if it is not there. */
+static bool take_from_lists(struct mm *mm, pfn_t pfn)
+{
+	struct zone *zone = frame_zone(mm, pfn);
+	bool taken;
+
+	zone_lock(zone);
+	taken = has_small_pages(block_look(block_of(mm, pfn))) &&
+		buddy_take_frame(zone, pfn_page(mm, pfn));
+	if (taken) {
+		page_set_kind(pfn_page(mm, pfn), PAGE_BAD | PAGE_RESERVED, 0);
+		counter_add(&zone->bad, 1);
+	}
+	zone_unlock(zone);
+	return taken;
+}
+
+bool bad_frame_is_out(struct mm *mm, pfn_t pfn)
+{
+	struct page page;
+
+	return mm_page_peek(mm, pfn, &page) && page.flags & PAGE_BAD;
+}
+
+/* ---- its block ---- */
+
+/*
+ * Isolate the block, so that pages freed from now on are not given out. A 1 GiB page is isolated
+ * whole, because it has one type.
+ */
+static void isolate(struct mm *mm, struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	struct zone *zone = frame_zone(mm, bad->pfn);
+	struct block_word head;
+	u8 state;
+
+	zone_lock(zone);
+	state = block_look_at(mm, index).state;
+	block_run_head(mm, index, &head);
+	if (state == BLOCK_BARE || state == BLOCK_HUGE || state == BLOCK_NOHEAD ||
+	    state == BLOCK_FULL || state == BLOCK_META)
+		if (isolate_now(zone, index, 1, &bad->isolation) == -EBUSY &&
+		    head.order == GIGA_ORDER)
+			isolate_now(zone, ALIGN_DOWN(index, GIB_BLOCKS), GIB_BLOCKS,
+				    &bad->isolation);
+	zone_unlock(zone);
+}
+
+static bool is_isolated(const struct bad_frame *bad)
+{
+	return bad->isolation.count > 0;
+}
+
+/* End the isolation, or hand it on to another pending frame of the same blocks. */
+static void end_isolation(struct mm *mm, struct bad_frame *bad)
+{
+	struct isolation *token = &bad->isolation;
+	struct zone *zone = block_zone(mm, token->first);
+
+	for (unsigned i = 0; i < mm->bad.count; i++) {
+		struct bad_frame *other = &mm->bad.frame[i];
+
+		if (other == bad || is_isolated(other) ||
+		    (other->pfn >> BLOCK_ORDER) - token->first >= token->count)
+			continue;
+		isolate_move(zone, token, &other->isolation);
+		return;
+	}
+	isolate_undo(zone, token);
+}
+
+/*
+ * If the block is free, take it off its list and into transit: the block alone, or the 1 GiB page
+ * that it is part of. BLOCK_NONE if it is not free.
+ */
+static u32 take_free(struct zone *zone, u32 index)
+{
+	struct mm *mm = zone->mm;
+	u32 run;
+
+	zone_lock(zone);
+	run = buddy_find_run(mm, index);
+	if (run != BLOCK_NONE) {
+		const struct block_word word = block_look_at(mm, run);
+		const bool huge = block_free_class(word) == FREE_HUGE;
+		const unsigned order = huge ? word.order : BLOCK_ORDER;
+
+		if (!huge)
+			run = index;
+		buddy_unlink_within(zone, buddy_find_run(mm, index), run,
+				    run + order_blocks(order));
+		block_begin(zone, run, order, huge ? BLOCK_BARE : BLOCK_FULL);
+	}
+	zone_unlock(zone);
+	return run;
+}
+
+/* Make a free huge run bare, or full in a mapped section. It stays free. */
+static void unmake_huge(struct zone *zone, u32 index)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run != BLOCK_NONE && block_look_at(zone->mm, run).state == BLOCK_HUGE)
+		hvo_bare_run(zone, run);
+	else if (run != BLOCK_NONE)
+		block_publish_free(zone, run, BLOCK_ORDER);
+}
+
+/*
+ * Split a free full block into small pages. False if it is something else or not free; it is then
+ * unchanged.
+ */
+static bool split_full(struct zone *zone, u32 index)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run == index && block_look_at(zone->mm, index).state == BLOCK_FULL) {
+		block_publish_split(zone, index, PAGE_ORDERS);
+		return true;
+	}
+	if (run != BLOCK_NONE)
+		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
+	return false;
+}
+
+/* Split a free bare block into small pages. Its struct pages are reserved. */
+static bool split_bare(struct zone *zone, u32 index, struct node *node, enum meta_kind kind)
+{
+	const u32 run = take_free(zone, index);
+
+	if (run == index && block_look_at(zone->mm, index).state == BLOCK_BARE) {
+		block_full_from_bare(zone, node, kind, index);
+		block_publish_split(zone, index, PAGE_ORDERS);
+		return true;
+	}
+	if (run != BLOCK_NONE)
+		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
+	return false;
+}
+
+/*
+ * Split a free block into small pages. Returns 0; -EBUSY if the block is not free; -ENOMEM if there
+ * are no frames for its struct pages.
+ */
+static int split_free_block(struct mm *mm, u32 index)
+{
+	struct zone *zone = block_zone(mm, index);
+	struct node *node = zone_meta_node(zone);
+	enum meta_kind kind;
+	u8 state;
+
+	if (buddy_find_run(mm, index) == BLOCK_NONE)
+		return -EBUSY;
+	state = block_look_at(mm, index).state;
+	if (state == BLOCK_HUGE || state == BLOCK_NOHEAD) {
+		unmake_huge(zone, index);
+		state = block_look_at(mm, index).state;
+	}
+	if (state == BLOCK_FULL)
+		return split_full(zone, index) ? 0 : -EBUSY;
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+		return -ENOMEM;
+	if (split_bare(zone, index, node, kind))
+		return 0;
+	meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
+	return -EBUSY;
+}
+
+/*
+ * Returns 0 if the frame is out of use. -EBUSY means that it is in use or META's; its block is
+ * isolated if that is possible. -ENOMEM means that the block is free and isolated, but could not be
+ * split.
+ */
+static int take_out(struct mm *mm, struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	int err;
+
+	if (!is_isolated(bad))
+		isolate(mm, bad);
+	pcp_drain_all(mm);
+	err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
+	if (err && is_isolated(bad)) {
+		err = split_free_block(mm, index);
+		if (!err)
+			err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
+	}
+	if (!err && is_isolated(bad))
+		end_isolation(mm, bad);
+	return err;
+}
+
+/* ---- pending frames ---- */
+
+/* Only one CPU at a time settles frames; the others see that it is being done. */
+static bool settling_begins(struct mm *mm)
+{
+	return atomic_cas(&mm->bad.settling, 0u, 1u);
+}
+
+static void settling_ends(struct mm *mm)
+{
+	if (mm->bad.count == 0)
+		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
+	atomic_store_release(&mm->bad.settling, 0u);
+}
+
+/* Does the frame look free? Only then is it worth asking all CPUs for what they hold. */
+static bool looks_free(struct mm *mm, const struct bad_frame *bad)
+{
+	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	struct page page, head;
+
+	if (buddy_find_run(mm, index) != BLOCK_NONE)
+		return true;
+	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
+		return false;
+	return mm_page_peek(mm,
+			    page_to_pfn((struct page *)((virt_t)pfn_page(mm, bad->pfn) &
+							page.head_mask)),
+			    &head) &&
+	       head.refcount == 0;
+}
+
+/* The last pending frame takes the slot of one that is settled, and its isolation moves with it. */
+static void move_slot(struct mm *mm, struct bad_frame *from, struct bad_frame *to)
+{
+	if (from != to && is_isolated(from))
+		isolate_move(block_zone(mm, from->isolation.first), &from->isolation,
+			     &to->isolation);
+	atomic_store_relaxed(&to->pfn, from->pfn);
+}
+
+/*
+ * Look at each pending frame once. Returns how many are out of use now. *failed is set if some look
+ * free but could not be taken.
+ */
+static unsigned settle_once(struct mm *mm, bool *failed)
+{
+	struct bad_frames *bad = &mm->bad;
+	unsigned done = 0;
+
+	*failed = false;
+	for (unsigned i = bad->count; i-- > 0;) {
+		if (!looks_free(mm, &bad->frame[i]))
+			continue;
+		if (take_out(mm, &bad->frame[i]) != 0) {
+			*failed = true;
+			continue;
+		}
+		pr_warn("memory: bad frame %llx was freed and is out of use now",
+			bad->frame[i].pfn);
+		move_slot(mm, &bad->frame[bad->count - 1], &bad->frame[i]);
+		atomic_store_relaxed(&bad->count, bad->count - 1);
+		done++;
+	}
+	return done;
+}
+
+unsigned bad_frames_settle(struct mm *mm)
+{
+	bool failed;
+	unsigned left;
+
+	if (!settling_begins(mm))
+		return atomic_load_relaxed(&mm->bad.count);
+	/* other frames of a block wait for the frame that isolated it */
+	while (settle_once(mm, &failed) > 0 && failed)
+		;
+	left = mm->bad.count;
+	atomic_store_relaxed(&mm->bad.wait, failed ? SETTLE_AGAIN : 0);
+	settling_ends(mm);
+	return left;
+}
+
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames)
+{
+	for (unsigned i = 0; i < atomic_load_relaxed(&mm->bad.count); i++)
+		if (atomic_load_relaxed(&mm->bad.frame[i].pfn) - pfn < frames)
+			return true;
+	return false;
+}
+
+void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
+{
+	const u32 wait = atomic_load_relaxed(&mm->bad.wait);
+
+	if (bad_frames_pending(mm, pfn, order_pages(order)))
+		/* not free yet; it will be at the next free */
+		atomic_store_relaxed(&mm->bad.wait, 0);
+	else if (wait > 0) /* the count may lose a race; it sets a pace and guarantees nothing */
+		atomic_store_relaxed(&mm->bad.wait, wait - 1);
+	else
+		bad_frames_settle(mm);
+}
+
+/* WATCH_BAD is set before the look at who has the frame, so that no free in between goes unseen. */
+static int mark(struct mm *mm, pfn_t pfn)
+{
+	struct bad_frames *bad = &mm->bad;
+	struct bad_frame *slot = &bad->frame[bad->count];
+	int err;
+
+	if (bad_frame_is_out(mm, pfn))
+		return 0;
+	for (unsigned i = 0; i < bad->count; i++)
+		if (bad->frame[i].pfn == pfn)
+			return -EBUSY;
+	if (bad->count == BAD_PENDING_MAX)
+		return -ENOMEM;
+	slot->isolation = (struct isolation){.count = 0};
+	atomic_store_relaxed(&slot->pfn, pfn);
+	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
+	err = take_out(mm, slot);
+	if (err)
+		atomic_store_relaxed(&bad->count, bad->count + 1);
+	return err ? -EBUSY : 0;
+}
+
+int mm_mark_bad(struct mm *mm, pfn_t pfn)
+{
+	const u64 section = pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
+	enum frame_kind kind;
+	int err;
+	u8 zone;
+
+	kind = memmap_frame_kind(mm, pfn, &zone);
+	if (kind == FRAME_BAD)
+		return 0;
+	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
+		return -EINVAL;
+	if (section_state(mm, section) == SECTION_UNOPENED) {
+		err = section_open(mm, section, mm->style);
+		if (err == -ENOMEM)
+			return err;
+	}
+	if (section_state(mm, section) != SECTION_OPEN || !settling_begins(mm))
+		return -EAGAIN;
+	err = mark(mm, pfn);
+	settling_ends(mm);
+	return err;
+}
+
+int page_mark_bad(pfn_t pfn)
+{
+	context_assert(CONTEXT_ORDINARY);
+	return mm_mark_bad(&mm_kernel, pfn);
+}

@@ -1,0 +1,55 @@
+/*
+ * Bad frames: memory that is known to be faulty is kept out of use, one 4 KiB frame at a time, and
+ * accounted as bad.
+ *
+ *   badram=START[+SIZE],...    at boot: reserved before anybody can have it
+ *   page_mark_bad(pfn)         at run time: a memory test, a misused page
+ *   mm_report_bad()            the same from any context: a machine check. Done by the next CPU
+ *                              that allocates or frees pages
+ *
+ *   where the frame is    what is done                                                    result
+ *   in the buddy          its block is made full and split around it                      bad now
+ *   in use                its block is isolated, so that the frame can only come back     pending
+ *                         to a list that is never given out; it is taken from there
+ *                         after it was freed (bad_frames_settle())
+ *   META's                the same; META uses the frame until it lets the block go,       pending
+ *                         which may be never
+ *
+ * The struct page of a bad frame says PAGE_BAD | PAGE_RESERVED, and its block is never wholly free
+ * again. The block therefore never merges and never becomes huge, bare or META, and its section is
+ * never closed.
+ *
+ * Isolation: a pending frame holds the isolation of its block (of all 512 blocks of a 1 GiB page)
+ * until it is settled, and then hands it on to another pending frame of these blocks. A frame is
+ * pending without an isolation if somebody else holds the isolation of its block, if its section is
+ * opening or closing, or if its block belongs to several zones (RESERVED). In these cases a frame
+ * in use may be given out once more before it is settled.
+ *
+ * Source: Linux documentation, "hwpoison", 2009-09; memtest86+ and GRUB for the option's purpose.
+ */
+#pragma once
+
+#include "mm/map/memblock.h"
+#include "mm/memmap/zone.h"
+
+/* page_mark_bad() for any struct mm. */
+int mm_mark_bad(struct mm *mm, pfn_t pfn);
+
+/*
+ * bad_frame_is_out(): is the frame out of use? bad_frames_pending(): is one of these frames
+ * pending? Any context.
+ */
+bool bad_frame_is_out(struct mm *mm, pfn_t pfn);
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
+
+/*
+ * Take pending frames that were freed meanwhile out of use. Returns how many are still pending. No
+ * lock held.
+ */
+unsigned bad_frames_settle(struct mm *mm);
+
+/*
+ * The same, called before every free while any frame is pending, for frames freed earlier. It is
+ * tried less often after an attempt in vain.
+ */
+void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order);

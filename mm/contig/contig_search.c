@@ -1,0 +1,346 @@
+/*
+ * Where to look for a range: the table of the searches in contig.h, our own search, and the 1 GiB
+ * pages made of the ranges found. The searches that read struct pages are in contig_read.c.
+ */
+#include "mm/contig/contig_search.h"
+
+#include "kernel/core/cmdline.h"
+#include "kernel/lib/string.h"
+#include "mm/contig/contig.h"
+#include "mm/contig/contig_read.h"
+#include "mm/hvo/hvo_gather.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_fast.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/refuge.h"
+#include "mm/zone/memmap_open.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+/* ---- by the summary of each GiB ---- */
+
+/*
+ * Frames of a GiB that were never opened. *mapped says how many of its sections are open and
+ * mapped.
+ */
+static u32 unopened_frames(const struct mm *mm, u64 gib, unsigned *mapped)
+{
+	u32 frames = 0;
+
+	*mapped = 0;
+	for (u64 section = gib * GIB_SECTIONS; section < (gib + 1) * GIB_SECTIONS; section++) {
+		if (section_state(mm, section) == SECTION_UNOPENED)
+			frames += SECTION_BLOCKS * BLOCK_FRAMES;
+		else
+			*mapped += section_style(mm, section) == SECTION_MAPPED;
+	}
+	return frames;
+}
+
+/*
+ * The cost of emptying a GiB, in frames to move. False if something in it can be neither moved nor
+ * drained. Racy by design; isolation finds out exactly.
+ */
+static bool gib_cost(const struct contig_scan *scan, u64 number, u64 *cost)
+{
+	const struct mm *mm = scan->zone->mm;
+	const struct gib *gib = &mm->gib[number - mm->first_gib];
+	const u32 movable = atomic_load_relaxed(&gib->movable);
+	unsigned mapped;
+	u32 unopened;
+
+	if (!gib->whole)
+		return false;
+	unopened = unopened_frames(mm, number, &mapped);
+	*cost = movable;
+	if (mapped != 0 && mapped + unopened / (SECTION_BLOCKS * BLOCK_FRAMES) != GIB_SECTIONS)
+		return false; /* two styles in one page */
+	if (scan->mapped ? mapped == 0 : mapped != 0 && unopened != 0)
+		return false;
+	return atomic_load_relaxed(&gib->free) + movable + unopened == order_pages(GIGA_ORDER);
+}
+
+/* The cheapest GiB after the one tried last. `after` is 1 + (cost, number) of that one. */
+static u32 cheapest_gib(struct contig_scan *scan)
+{
+	const u64 first = DIV_ROUND_UP(scan->zone->start_pfn, order_pages(GIGA_ORDER));
+	const u64 end = scan->zone->end_pfn / order_pages(GIGA_ORDER);
+	u64 best = ~0ULL, cost;
+
+	for (u64 gib = first; gib < end; gib++)
+		if (gib_cost(scan, gib, &cost) && (cost << 32 | gib) >= scan->after)
+			best = MIN(best, cost << 32 | gib);
+	if (best == ~0ULL)
+		return BLOCK_NONE;
+	scan->after = best + 1;
+	return (u32)(best & ~0U) * GIB_BLOCKS;
+}
+
+/* Is the block, as far as its record says, free or full of pages that may be movable? */
+static bool block_may_move(const struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index);
+	struct block_word head, word;
+	u32 at;
+
+	if (!block || section_state(mm, index / SECTION_BLOCKS) != SECTION_OPEN)
+		return false;
+	at = block_run_head(mm, index, &head);
+	word = at == index ? head : block_look(block);
+	if (block_word_is_isolated(word))
+		return false;
+	if (head.flags & BLOCK_FREE)
+		return true;
+	return !(head.flags & BLOCK_TRANSIT) && head.order <= BLOCK_ORDER &&
+	       block_word_type(word) != MIGRATE_UNMOVABLE &&
+	       (word.state == BLOCK_FULL || word.state == BLOCK_HUGE);
+}
+
+/* Smaller ranges: block records say enough. Returns the first range that may be suitable. */
+static u32 next_by_records(struct contig_scan *scan)
+{
+	const struct mm *mm = scan->zone->mm;
+	const u32 blocks = order_blocks(scan->order);
+	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
+
+	scan->after = MAX(scan->after,
+			  ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks));
+	while (scan->after + blocks <= end) {
+		const u32 first = (u32)scan->after;
+		bool suits = true;
+
+		scan->after += blocks;
+		for (u32 index = first; suits && index < first + blocks; index++)
+			suits = block_may_move(mm, index);
+		if (suits)
+			return first;
+	}
+	return BLOCK_NONE;
+}
+
+/*
+ * Frames on per-CPU lists are neither free nor movable. If there is no other way the lists are
+ * drained, once, and the cost is computed again.
+ */
+static u32 next_by_summary(struct contig_scan *scan, const struct contig_search *search)
+{
+	u32 first;
+
+	(void)search;
+	if (scan->order < GIGA_ORDER)
+		return next_by_records(scan);
+	first = cheapest_gib(scan);
+	if (first == BLOCK_NONE && !scan->drained) {
+		scan->drained = true;
+		scan->after = 0;
+		pcp_drain_all(scan->zone->mm);
+		first = cheapest_gib(scan);
+	}
+	return first;
+}
+
+enum { SEARCH_INDEX = 5 };
+
+const struct contig_search contig_searches[] = {
+	{.name = "vanilla", .reads = true, .counts = true, .next = contig_next_by_reading},
+	{.name = "revert",
+	 .reads = true,
+	 .counts = true,
+	 .skips_used = true,
+	 .skips_huge = true,
+	 .next = contig_next_by_reading},
+	{.name = "skip",
+	 .reads = true,
+	 .counts = true,
+	 .skips_same = true,
+	 .next = contig_next_by_reading},
+	{.name = "strict",
+	 .reads = true,
+	 .counts = true,
+	 .skips_huge = true,
+	 .next = contig_next_by_reading},
+	{.name = "step", .reads = true, .next = contig_next_by_steps},
+	[SEARCH_INDEX] = {.name = "index", .gathers = true, .next = next_by_summary},
+	{.name = NULL},
+};
+
+static unsigned search_selected = SEARCH_INDEX;
+OPTION_ROW(contig, search_selected, contig_searches, "how contiguous ranges are searched for");
+
+const struct contig_search *contig_search_selected(void)
+{
+	return &contig_searches[search_selected];
+}
+
+const struct contig_search *contig_search_select(const struct contig_search *search)
+{
+	const struct contig_search *was = contig_search_selected();
+
+	search_selected = (unsigned)(search - contig_searches);
+	return was;
+}
+
+const struct contig_search *contig_search_find(const char *name)
+{
+	for (const struct contig_search *search = contig_searches; search->name; search++)
+		if (strcmp(search->name, name) == 0)
+			return search;
+	return NULL;
+}
+
+/* ---- 1 GiB pages ---- */
+
+/*
+ * Turn 512 pieces in transit into one page: HUGE, or FULL if all sections are mapped. Returns 0;
+ * after -EBUSY or -ENOMEM they are still pieces.
+ */
+static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first,
+		     struct block_list *pieces)
+{
+	struct mm *mm = zone->mm;
+	struct node *node = zone_meta_node(zone);
+	int err;
+
+	if (contig_unhuge(mm, pieces) < 0)
+		return -ENOMEM;
+	if (!(block_look_at(mm, first).flags & BLOCK_MAPPED))
+		return mode->mapped ? -EBUSY : hvo_gather(mm, first);
+	if (mode->new_head && meta_reserve(node, META_LONG, 1) < 0)
+		return -ENOMEM;
+	err = block_join(zone, first);
+	if (err && mode->new_head)
+		meta_unreserve(node, META_LONG, 1);
+	return err;
+}
+
+/*
+ * A GiB with blocks set aside for movable pages (CMA) may not go to a pool, so it is not worth
+ * emptying. block_join() checks again.
+ */
+static bool has_cma(const struct mm *mm, u32 first)
+{
+	for (u32 index = first; index < first + GIB_BLOCKS; index++)
+		if (block_type(block_at(mm, index)) == MIGRATE_CMA)
+			return true;
+	return false;
+}
+
+/* Returns 0 with one more page in `list`, or -EBUSY or -ENOMEM if this candidate failed. */
+static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode, u32 first,
+			  struct block_list *list)
+{
+	struct refuge refuge = refuge_beside(scan->zone, first / GIB_BLOCKS);
+	const struct migrate_how how = {.refuge =
+						contig_search_selected()->gathers ? &refuge : NULL};
+	struct block_list pieces = BLOCK_LIST_INIT;
+	struct mm *mm = scan->zone->mm;
+	int err = section_open_range(mm, first, GIB_BLOCKS,
+				     scan->mapped ? SECTION_MAPPED : SECTION_ON_DEMAND);
+
+	if (err || has_cma(mm, first))
+		return -EBUSY;
+	err = contig_take(scan->zone, first, GIB_BLOCKS, &how, &pieces, scan->stats);
+	if (err)
+		return err;
+	if (contig_search_selected()->counts)
+		scan->stats->counted += contig_count_and_freeze(mm, first, GIB_BLOCKS);
+	err = make_giga(scan->zone, mode, first, &pieces);
+	if (err)
+		block_list_publish_free(mm, &pieces);
+	else
+		block_list_push(mm, list, first);
+	return err;
+}
+
+/* Take a range of single pages. */
+static struct page *take_range(struct zone *zone, unsigned order, struct contig_stats *stats)
+{
+	const struct contig_search *search = contig_search_selected();
+	u32 first;
+
+	do {
+		struct contig_scan scan = {.zone = zone, .order = order, .stats = stats};
+
+		while ((first = search->next(&scan, search)) != BLOCK_NONE)
+			if (contig_take_range(zone, first, order_blocks(order), MIGRATE_KEEP_GIGA,
+					      stats) == 0)
+				return block_page(zone->mm, first);
+	} while (section_open_next(zone, zone->mm->style) == 0);
+	return NULL;
+}
+
+static void add_stats(const struct contig_stats *stats)
+{
+	atomic_add_relaxed(&contig_totals.scanned, stats->scanned);
+	atomic_add_relaxed(&contig_totals.candidates, stats->candidates);
+	atomic_add_relaxed(&contig_totals.counted, stats->counted);
+	atomic_add_relaxed(&contig_totals.moved.pages, stats->moved.pages);
+	atomic_add_relaxed(&contig_totals.moved.pooled, stats->moved.pooled);
+	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
+}
+
+/*
+ * The pages of a GiB must find room in memory that is free elsewhere. Together with the free frames
+ * of the GiB itself that is 1 GiB, whichever GiB it is.
+ */
+static bool a_gigabyte_is_free(const struct mm *mm)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += zone_free(&mm->zone[z]) + atomic_load_relaxed(&mm->zone[z].unopened);
+	return frames >= order_pages(GIGA_ORDER);
+}
+
+u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
+		     struct block_list *list)
+{
+	const struct contig_search *search = contig_search_selected();
+	struct contig_stats stats = {0};
+	struct contig_scan scan = {
+		.zone = zone, .order = GIGA_ORDER, .mapped = mode->mapped, .stats = &stats};
+	u64 taken = 0, failed = 0;
+	u32 first;
+
+	/*
+	 * Other CPUs change the cost of a GiB, so one that failed may come up again, but not
+	 * forever.
+	 */
+	while (taken < count && failed < 2 * zone->mm->gibs &&
+	       (first = search->next(&scan, search)) != BLOCK_NONE) {
+		const u64 kept = list->count * order_pages(GIGA_ORDER);
+		int err;
+
+		/* nobody must wait for the pages kept in `list`, this CPU least of all */
+		atomic_fetch_add(&zone->mm->transit_kept, kept);
+		err = take_candidate(&scan, mode, first, list);
+		atomic_fetch_sub(&zone->mm->transit_kept, kept);
+		if (err == -ENOMEM && !a_gigabyte_is_free(zone->mm))
+			break;
+		taken += !err;
+		failed = err ? failed + 1 : 0;
+		if (!err) /* each page is searched for from the start, as in Linux */
+			scan.after = scan.passed_huge = scan.admits_huge = 0;
+	}
+	add_stats(&stats);
+	return taken;
+}
+
+struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
+{
+	const struct node *near = &mm->node[page_first_node(mm, node)];
+	struct contig_stats stats = {0};
+	struct page *page = NULL;
+
+	if (order <= BLOCK_ORDER || order >= GIGA_ORDER)
+		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
+	for (node_t i = 0; i < mm->nodes && !page; i++)
+		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--)
+			if (mm->node[near->fallback[i]].zone[kind] != ZONE_NONE)
+				page = take_range(&mm->zone[mm->node[near->fallback[i]].zone[kind]],
+						  order, &stats);
+	add_stats(&stats);
+	return page;
+}

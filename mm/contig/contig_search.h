@@ -1,0 +1,20 @@
+/* The selected search for a range, and the 1 GiB pages that it finds. */
+#pragma once
+
+#include "mm/contig/contig.h"
+
+/*
+ * The search chosen with contig=, index by default. contig_search_select() is for benchmarks and
+ * tests and returns the previous one.
+ */
+const struct contig_search *contig_search_selected(void);
+const struct contig_search *contig_search_select(const struct contig_search *search);
+const struct contig_search *contig_search_find(const char *name);
+
+/*
+ * Find up to `count` 1 GiB pages with the selected search, for hvo_optimise() in the same mode.
+ * They are in transit and already HUGE, or FULL where the mode or the sections require it; for a
+ * FULL page a head is reserved if the mode wants one. Returns how many were found.
+ */
+u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
+		     struct block_list *list);

@@ -1,0 +1,27 @@
+/*
+ * Accounting: every 4 KiB frame of RAM has one owner, and a walk proves that the counters agree.
+ *
+ *   free + unopened + per-CPU + pool free + in use + META + gated + in transit + bad + reserved
+ *   = RAM
+ */
+#pragma once
+
+#include "mm/mm.h"
+
+struct pool;
+
+/*
+ * Read the counters, which is cheap. Exact when all other CPUs are parked. `pools` ends with NULL,
+ * or is NULL.
+ */
+void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage);
+
+/*
+ * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, META maps), owner
+ * by owner, and compare the result with the counters. Prints every difference. Returns true if all
+ * agree. Other CPUs must be parked or idle.
+ */
+bool mm_account(struct mm *mm, const struct pool *const pools[]);
+
+/* The machine's pools, for use with mm_kernel. */
+extern const struct pool *const machine_pools[];

@@ -1,0 +1,271 @@
+/*
+ * Accounting, META: see account.h. Two counts are made, as for all other memory. Maps: the blocks'
+ * maps must hold what the node's counters say. Users: every frame in use must be reached from its
+ * user, exactly once.
+ *
+ *   descriptors of META blocks, in lists and spare   -> the frame they lie in
+ *   a GiB's block records                            -> their frames
+ *   a section's PMD entry                            -> its page table, or all of the block under a
+ *                                                    2 MiB leaf
+ *   a page table's entries that can be written       -> the frames of struct pages: heads, and
+ *                                                    tails that are private
+ *   a zone's shared tail pages, upper page tables    -> themselves
+ *   the gated map                                    -> frames that wait for a round
+ *
+ * A frame in use that nothing reaches is lost. A frame that is reached twice, or reached but not in
+ * use, will be used twice. Frames that were reached are recorded in the descriptor's `seen_map`,
+ * which belongs to the audit. Other CPUs are parked.
+ */
+#include "mm/debug/account_meta.h"
+
+#include "kernel/core/printk.h"
+#include "mm/debug/account_pools.h"
+#include "mm/map/pgtable.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/zone/section.h"
+
+enum { LINES_MAX = 8 }; /* lines printed in all; further faults are only counted */
+
+struct audit {
+	struct mm *mm;
+	unsigned faults;
+};
+
+static void fault(struct audit *audit, const char *what, const char *user, pfn_t pfn)
+{
+	if (audit->faults++ < LINES_MAX)
+		pr_err("accounting: META frame %llx %s%s", pfn, what, user);
+}
+
+/* Record that a frame was reached. `user` names its use. */
+static void reach(struct audit *audit, pfn_t pfn, const char *user)
+{
+	const struct block *block = block_of(audit->mm, pfn);
+	const u64 bit = 1ULL << pfn % 64;
+	u64 *seen;
+
+	if (!block || block_look(block).state != BLOCK_META || !block->meta) {
+		fault(audit, "is not META's, but used for ", user, pfn);
+		return;
+	}
+	seen = &block->meta->seen_map[pfn % BLOCK_FRAMES / 64];
+	if (*seen & bit)
+		fault(audit, "is reached once more, from ", user, pfn);
+	*seen |= bit;
+}
+
+static void reach_range(struct audit *audit, pfn_t first, u64 frames, const char *user)
+{
+	for (pfn_t pfn = first; pfn < first + frames; pfn++)
+		reach(audit, pfn, user);
+}
+
+/* ---- users ---- */
+
+/* Each frame of descriptors is reached from its first descriptor. All descriptors must be there. */
+static void reach_descriptors(struct audit *audit, const struct meta_block *list, u64 *count)
+{
+	for (; list; list = list->next) {
+		++*count;
+		if (IS_ALIGNED((virt_t)list, PAGE_SIZE))
+			reach(audit, virt_to_phys(list) >> PAGE_SHIFT,
+			      "descriptors of META blocks");
+	}
+}
+
+static bool walk_descriptors(struct audit *audit)
+{
+	const u64 per_frame = PAGE_SIZE / sizeof(struct meta_block);
+	u64 count = 0, frames = 0;
+
+	for (node_t n = 0; n < audit->mm->nodes; n++) {
+		const struct meta *meta = &audit->mm->node[n].meta;
+
+		for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+			reach_descriptors(audit, meta->list[kind], &count);
+		reach_descriptors(audit, meta->spare, &count);
+		frames += meta->spare_frames;
+	}
+	return account_said("descriptors of META blocks", frames * per_frame, count);
+}
+
+static void walk_records(struct audit *audit)
+{
+	const struct mm *mm = audit->mm;
+
+	for (u64 gib = 0; gib < mm->gibs; gib++)
+		if (mm->gib[gib].blocks)
+			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT,
+				    GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE, "block records");
+}
+
+static void walk_shared_tails(struct audit *audit)
+{
+	for (unsigned i = 0; i < audit->mm->zones * TAIL_ORDERS; i++)
+		reach(audit, audit->mm->shared_tail[i], "a shared tail page");
+}
+
+static void walk_table(struct audit *audit, pfn_t table)
+{
+	const pte_t *ptes = phys_to_virt(table << PAGE_SHIFT);
+
+	reach(audit, table, "a section's page table");
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&ptes[i]);
+
+		if (pte_writable(pte))
+			reach(audit, pte_pfn(pte),
+			      i % PTES_PER_LINE ? "private struct pages"
+						: "a block's first struct pages");
+	}
+}
+
+static void walk_section(struct audit *audit, u64 section)
+{
+	const virt_t virt = vmemmap_of_block(audit->mm, (u32)(section * SECTION_BLOCKS));
+	const pte_t *entry = pgtable_entry(audit->mm->root, virt, PT_PMD, NULL, NULL, NULL);
+	const pte_t pmd = entry ? pte_load(entry) : 0;
+
+	if (!pte_present(pmd))
+		return;
+	if (pte_is_leaf(pmd, PT_PMD))
+		reach_range(audit, pte_pfn(pmd), BLOCK_FRAMES,
+			    "the struct pages of a mapped section");
+	else
+		walk_table(audit, pte_pfn(pmd));
+}
+
+/*
+ * Reach the table that holds a section's entry at `level`. A table from other code that made the
+ * window is not META's.
+ */
+static void walk_upper_table(struct audit *audit, u64 section, enum pt_level level, pfn_t *last)
+{
+	const virt_t virt = vmemmap_of_block(audit->mm, (u32)(section * SECTION_BLOCKS));
+	const pte_t *entry = pgtable_entry(audit->mm->root, virt, level, NULL, NULL, NULL);
+	const struct block *block;
+
+	if (!entry || !pte_present(pte_load(entry)) || pte_pfn(pte_load(entry)) == *last)
+		return;
+	*last = pte_pfn(pte_load(entry));
+	block = block_of(audit->mm, *last);
+	if (block && block_look(block).state == BLOCK_META)
+		reach(audit, *last, "an upper page table");
+}
+
+static void walk_users(struct audit *audit)
+{
+	const struct mm *mm = audit->mm;
+	pfn_t pmd_table = PFN_NONE, pud_table = PFN_NONE;
+
+	walk_records(audit);
+	walk_shared_tails(audit);
+	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+		walk_section(audit, section);
+		walk_upper_table(audit, section, PT_PUD, &pmd_table);
+		walk_upper_table(audit, section, PT_PGD, &pud_table);
+	}
+}
+
+/* ---- maps ---- */
+
+static void begin_block(struct meta_block *block)
+{
+	for (unsigned w = 0; w < ARRAY_LEN(block->seen_map); w++)
+		block->seen_map[w] = 0;
+}
+
+static void end_block(struct audit *audit, const struct meta_block *block)
+{
+	for (unsigned w = 0; w < ARRAY_LEN(block->seen_map); w++) {
+		const u64 used = block->used_map[w], gated = block->gated_map[w],
+			  seen = block->seen_map[w];
+		const pfn_t first = block_pfn(block->block) + w * 64;
+
+		for (u64 bits = used & ~gated & ~seen; bits; bits &= bits - 1)
+			fault(audit, "is in use and reached from nothing: lost", "",
+			      first + (u64)__builtin_ctzll(bits));
+		for (u64 bits = seen & (~used | gated); bits; bits &= bits - 1)
+			fault(audit,
+			      seen & gated ? "is gated, and in use all the same"
+					   : "is in use, and free for its map",
+			      "", first + (u64)__builtin_ctzll(bits));
+		for (u64 bits = gated & ~used; bits; bits &= bits - 1)
+			fault(audit, "is gated, and free for its map", "",
+			      first + (u64)__builtin_ctzll(bits));
+	}
+}
+
+static void each_block(struct audit *audit, bool begin)
+{
+	for (node_t n = 0; n < audit->mm->nodes; n++)
+		for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
+			for (struct meta_block *block = audit->mm->node[n].meta.list[kind]; block;
+			     block = block->next)
+				begin ? begin_block(block) : end_block(audit, block);
+}
+
+static bool account_users(struct mm *mm)
+{
+	struct audit audit = {.mm = mm};
+	bool ok;
+
+	each_block(&audit, true);
+	ok = walk_descriptors(&audit);
+	walk_users(&audit);
+	each_block(&audit, false);
+	if (audit.faults > LINES_MAX)
+		pr_err("accounting: %u more META frames are not what they should be",
+		       audit.faults - LINES_MAX);
+	return ok && audit.faults == 0;
+}
+
+/* ---- counters ---- */
+
+static bool account_kinds(node_t node, const struct meta *meta, const struct meta *walked)
+{
+	bool ok = true;
+
+	for (unsigned kind = 0; kind < META_KINDS; kind++) {
+		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == 0)
+			continue;
+		pr_err("accounting: META of node %u, kind %u: counted %llu frames free, %llu "
+		       "reserved; walked %llu, 0",
+		       node, kind, meta->free[kind], meta->reserved[kind], walked->free[kind]);
+		ok = false;
+	}
+	return ok;
+}
+
+static bool account_node(const struct node *node)
+{
+	const struct meta *meta = &node->meta;
+	struct meta walked;
+	bool ok = true;
+
+	if (!meta_walk(node, &walked)) {
+		pr_err("accounting: META of node %u: its blocks, or its gated frames, are not in "
+		       "order",
+		       node->id);
+		ok = false;
+	}
+	ok &= account_kinds(node->id, meta, &walked);
+	if (walked.blocks == meta->blocks && walked.used == meta->used &&
+	    walked.gated == meta->gated)
+		return ok;
+	pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked "
+	       "%llu, %llu, %llu",
+	       node->id, meta->blocks, meta->used, meta->gated, walked.blocks, walked.used,
+	       walked.gated);
+	return false;
+}
+
+bool account_meta(struct mm *mm)
+{
+	bool ok = true;
+
+	for (node_t n = 0; n < mm->nodes; n++)
+		ok &= account_node(&mm->node[n]);
+	return account_users(mm) && ok;
+}

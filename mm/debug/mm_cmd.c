@@ -1,0 +1,258 @@
+/*
+ * Monitor commands that show memory as the allocator sees it: by owner, by node, by zone and by
+ * free run, and the counts of its work.
+ *
+ * Figures are read as they are, without stopping any CPU. `mem check` proves them; it needs the
+ * other CPUs idle, as they are whenever a command runs.
+ */
+#include "kernel/console/command.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/lock_holds.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "mm/debug/account.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/watermark.h"
+
+#include <arch/boot.h>
+
+/* Print a number of 4 KiB frames, also in MiB with one decimal. */
+static void print_frames(const char *what, u64 frames)
+{
+	const u64 tenths = frames * 10 / 256;
+
+	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, (tenths / 10),
+	      (tenths % 10));
+}
+
+static int cmd_mem(const struct words *words)
+{
+	struct mm_usage u;
+
+	if (words_plain_count(words) > 1) {
+		if (cmd_choice(words, 1, "kind of output", "check") < 0)
+			return -EINVAL;
+		if (!mm_account(&mm_kernel, machine_pools))
+			return -EIO;
+		print("  every frame accounted for, owner by owner\n");
+		return 0;
+	}
+	mm_usage(&u);
+	print_frames("free", u.free);
+	print_frames("unopened", u.unopened);
+	print_frames("per-cpu", u.per_cpu);
+	print_frames("pool", u.pool_free);
+	print_frames("in use", u.in_use);
+	print_frames("meta", u.meta);
+	print_frames("gated", u.gated);
+	print_frames("transit", u.transit);
+	print_frames("bad", u.bad);
+	print_frames("reserved", u.reserved);
+	print_frames("= RAM", u.ram);
+	print("  struct pages and their tables take %llu KiB of meta\n", (u.memmap_bytes >> 10));
+	return 0;
+}
+
+static bool mem_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			  size_t size)
+{
+	(void)words;
+	if (at != 1 || n > 0)
+		return false;
+	format(buf, size, "check");
+	return true;
+}
+
+COMMAND(mem, .usage = "[check]", .help = "all RAM by owner; check: walk everything and prove it",
+	.max = 1, .run = cmd_mem, .candidate = mem_candidate);
+
+/* ---- nodes ---- */
+
+static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
+{
+	u64 ram = 0;
+
+	*free = 0;
+	for (unsigned z = 0; z < mm->zones; z++) {
+		const struct zone *zone = &mm->zone[z];
+
+		if (zone->node != node)
+			continue;
+		ram += zone->ram;
+		*free += zone->free_small + zone->unopened;
+		for (unsigned class = 0; class < FREE_CLASSES; class ++)
+			*free += zone->free_class[class];
+	}
+	return ram;
+}
+
+static bool is_of(cpu_t cpu, node_t node)
+{
+	return cpu < cpu_count && cpu_data(cpu) && cpu_data(cpu)->node == node;
+}
+
+/* Print the number of CPUs and the runs of them: "5 CPUs (0 to 3, 8 to 8)". */
+static void print_cpus_of(node_t node)
+{
+	cpu_t count = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		count += is_of(cpu, node);
+	if (count == 0) {
+		print(", no CPU");
+		return;
+	}
+	print(", %u CPU%s", count, count == 1 ? "" : "s");
+	for (cpu_t cpu = 0, shown = 0; cpu < cpu_count; cpu++) {
+		const cpu_t first = cpu;
+
+		while (is_of(cpu, node))
+			cpu++;
+		if (cpu > first)
+			print("%s%u to %u", shown++ ? ", " : " (", first, cpu - 1);
+	}
+	print(")");
+}
+
+static void print_ram_of(const struct mm *mm, node_t node)
+{
+	for (size_t i = 0; i < mm->memory->count; i++)
+		if (mm->memory->range[i].node == node)
+			print("    RAM 0x%llx to 0x%llx\n", mm->memory->range[i].start,
+			      mm->memory->range[i].end);
+}
+
+static int cmd_nodes(const struct words *words)
+{
+	const struct mm *mm = &mm_kernel;
+
+	(void)words;
+	for (node_t n = 0; n < mm->nodes; n++) {
+		const struct meta *meta = &mm->node[n].meta;
+		u64 free, ram = node_frames(mm, n, &free);
+
+		print("  node %u: %llu MiB, %llu MiB free", n, (ram >> 8), (free >> 8));
+		print_cpus_of(n);
+		print("\n    META of node %u: %llu blocks, %llu frames used, %llu of them gated\n  "
+		      "  distance:",
+		      mm->node[n].meta_node, meta->blocks, meta->used, meta->gated);
+		for (node_t to = 0; to < mm->nodes; to++)
+			print(" %u", arch_node_distance(n, to));
+		print("\n");
+		print_ram_of(mm, n);
+	}
+	return 0;
+}
+
+COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, META, distances", .run = cmd_nodes);
+
+/* ---- zones and free lists ---- */
+
+static int cmd_zones(const struct words *words)
+{
+	(void)words;
+	zones_print(&mm_kernel, mm_kernel.zones);
+	print("  frames; huge, bare, full, mapped: free in whole blocks, by what their struct "
+	      "pages are like\n");
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		const struct zone *zone = &mm_kernel.zone[z];
+
+		print("  zone %u: frames 0x%llx to 0x%llx, max_order %u\n"
+		      "    huge %llu, bare %llu, full %llu, mapped %llu, small %llu\n"
+		      "    per-cpu %llu, transit %llu, bad %llu, reserved %llu, boot %llu\n",
+		      z, zone->start_pfn, zone->end_pfn, zone->max_order,
+		      zone->free_class[FREE_HUGE], zone->free_class[FREE_BARE],
+		      zone->free_class[FREE_FULL], zone->free_class[FREE_MAPPED], zone->free_small,
+		      pcp_count(&mm_kernel, zone), zone->transit, zone->bad, zone->reserved,
+		      zone->boot);
+	}
+	return 0;
+}
+
+COMMAND(zones, .help = "zones: what is free by type, net of opening, what is kept back",
+	.run = cmd_zones);
+
+/* Count free runs of `order`, all types together. Takes the zone's lock. */
+static u64 count_runs(struct zone *zone, unsigned order)
+{
+	u64 n = 0;
+
+	zone_lock(zone);
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+		if (order < PAGE_ORDERS) {
+			for (const struct page *page = zone->page_list[type][order]; page;
+			     page = page->next)
+				n++;
+			continue;
+		}
+		for (unsigned class = 0; class < FREE_CLASSES; class ++)
+			n += buddy_count_runs(zone, class, type, order);
+	}
+	zone_unlock(zone);
+	return n;
+}
+
+static int cmd_buddy(const struct words *words)
+{
+	(void)words;
+	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB); memory never opened "
+	      "is not among them\n  %-14s",
+	      "order");
+	for (unsigned order = 0; order <= MAX_ORDER; order++)
+		print(" %5u", order);
+	print("\n");
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		struct zone *zone = &mm_kernel.zone[z];
+
+		print("  node %-2u %-6s", zone->node, zone_name(zone));
+		for (unsigned order = 0; order <= MAX_ORDER; order++)
+			print(" %5llu", count_runs(zone, order));
+		print("\n");
+	}
+	return 0;
+}
+
+COMMAND(buddy, .help = "free runs of every order, zone by zone", .run = cmd_buddy);
+
+/* ---- work done since boot ---- */
+
+static void print_changes(const struct mm *mm)
+{
+	for (unsigned from = 0; from < BLOCK_STATES; from++)
+		for (unsigned to = 0; to < BLOCK_STATES; to++)
+			if (block_changes(mm, from, to) > 0)
+				print("  %-9s -> %-9s %12llu\n", block_state_name(from),
+				      block_state_name(to), block_changes(mm, from, to));
+}
+
+static int cmd_stats(const struct words *words)
+{
+	struct shootdown_stats s;
+
+	(void)words;
+	shootdown_stats_read(&s);
+	print("  shootdown: %llu asked for, %llu rounds (%llu full, %llu ranged), %llu messages, "
+	      "%llu CPUs skipped idle\n",
+	      s.ops, s.flushes, s.full, s.ranged, s.ipis, s.skipped);
+	print("  drains of per-CPU lists: %llu, %llu messages\n",
+	      atomic_load_relaxed(&mm_kernel.drains),
+	      atomic_load_relaxed(&mm_kernel.drain_messages));
+	print("  sections: %llu opened, %llu closed; PMDs split: %llu\n",
+	      mm_counted(&mm_kernel, COUNT_SECTIONS_OPENED),
+	      mm_counted(&mm_kernel, COUNT_SECTIONS_CLOSED),
+	      mm_counted(&mm_kernel, COUNT_PMD_SPLITS));
+	lock_holds_print();
+	print("  blocks of 2 MiB that changed their state:\n");
+	print_changes(&mm_kernel);
+	return 0;
+}
+
+COMMAND(stats, .help = "what was done since boot: flushes, splits, changes of block states",
+	.run = cmd_stats);

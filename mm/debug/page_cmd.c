@@ -1,0 +1,355 @@
+/*
+ * Monitor commands for single pages: decode one, walk the tables to an address, look at memory,
+ * allocate and free.
+ *
+ * Only pages that the monitor allocated can be freed; they are chained through their private words.
+ * For an address that somebody else uses, the refusal says what is there.
+ */
+#include "kernel/console/command.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "mm/map/pgtable.h"
+#include "mm/mapping/map.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/zone.h"
+
+enum { PEEK_WORDS_MAX = 64, FLAGS_TEXT = 96 };
+
+/* ---- the meaning of a word ---- */
+
+/*
+ * The frame behind a kernel address: computed in the direct map and the vmemmap, looked up in the
+ * page tables elsewhere.
+ */
+static int frame_of_address(const struct words *words, const char *word, u64 addr, pfn_t *pfn)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t entry;
+
+	if (addr >= DIRECT_MAP_BASE && addr < DIRECT_MAP_BASE + PHYS_LIMIT)
+		*pfn = virt_to_phys((void *)(virt_t)addr) >> PAGE_SHIFT;
+	else if (addr >= VMEMMAP_BASE && addr < VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE)
+		*pfn = page_to_pfn((const struct page *)(virt_t)addr);
+	else if (virt_is_canonical(addr) &&
+		 pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
+		*pfn = phys >> PAGE_SHIFT;
+	else
+		return cmd_error(words, "\"%s\" is neither a frame number nor a mapped address",
+				 word);
+	return 0;
+}
+
+/* Accepts a PFN, a kernel address, or phys=ADDRESS. */
+static int frame_of_words(const struct words *words, pfn_t *pfn)
+{
+	u64 value = PHYS_LIMIT;
+	int err = cmd_key_u64(words, "phys", 0, PHYS_LIMIT - 1, &value);
+
+	if (err)
+		return err;
+	*pfn = value >> PAGE_SHIFT;
+	if (value < PHYS_LIMIT)
+		return 0;
+	err = cmd_u64(words, 1, "PFN or ADDRESS", 0, ~0ULL, &value);
+	if (err)
+		return err;
+	*pfn = value;
+	return value < PHYS_LIMIT >> PAGE_SHIFT
+		       ? 0
+		       : frame_of_address(words, words_plain(words, 1), value, pfn);
+}
+
+/* ---- page ---- */
+
+static const char *names_of_bits(u32 bits, const char *names, char *buf, size_t size)
+{
+	char name[24];
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; choice_name(names, i, name, sizeof(name)); i++)
+		if (bits >> i & 1 && at < size)
+			at += (size_t)format(buf + at, size - at, " %s", name);
+	return bits ? buf : " none";
+}
+
+static void print_block(const struct block *block, u32 index)
+{
+	static const char *const types[] = {"unmovable", "movable", "reclaimable", "CMA"};
+	char flags[FLAGS_TEXT];
+	struct block_word word;
+
+	if (!block) {
+		print("  block %u: no RAM in its GiB was ever opened\n", index);
+		return;
+	}
+	word = block_look(block);
+	print("  block %u: %s%s%s, order %u, type %s%s, zone %u, %u small frames free, flags%s\n",
+	      index, block_state_name(word.state), word.flags & BLOCK_TRANSIT ? " becoming " : "",
+	      word.flags & BLOCK_TRANSIT ? block_state_name(word.target) : "", word.order,
+	      block_word_type(word) < ARRAY_LEN(types) ? types[block_word_type(word)] : "?",
+	      block_word_is_isolated(word) ? " isolated" : "", word.zone, word.free_pages,
+	      names_of_bits(word.flags, "free|transit|pool|pool-free|mapped|memmap|poisoned", flags,
+			    sizeof(flags)));
+}
+
+static void print_struct(pfn_t pfn, const struct page *page)
+{
+	const struct page *where = pfn_page(&mm_kernel, pfn);
+	const u64 head =
+		pfn - ((virt_t)where - ((virt_t)where & page->head_mask)) / sizeof(struct page);
+	char flags[FLAGS_TEXT];
+
+	print("  struct page at 0x%llx: refcount %u, order %u, zone %u, flags%s\n", (virt_t)where,
+	      page->refcount, page->order, page->zone,
+	      names_of_bits(page->flags & ~PAGE_MAPPINGS,
+			    "buddy|pcp|compound|tail|reserved|boot|hugetlb|optimised|movable|bad",
+			    flags, sizeof(flags)));
+	if (page->flags & PAGE_MAPPINGS)
+		print("    mapped %u times, at 0x%llx\n", state_mappings(page->state),
+		      map_find(pfn));
+	if (page->flags & PAGE_TAIL)
+		print("    a tail of frame 0x%llx\n", head);
+	print("    owner 0x%llx, private 0x%llx 0x%llx 0x%llx\n", page->owner, page->private[0],
+	      page -> private[1], page -> private[2]);
+}
+
+static int cmd_page(const struct words *words)
+{
+	static const char *const kinds[] = {"no RAM", "reserved", "RAM, named bad",
+					    "RAM, given out at boot", "RAM"};
+	u8 zone = ZONE_NONE;
+	struct page copy;
+	pfn_t pfn;
+	const int err = frame_of_words(words, &pfn);
+
+	if (err)
+		return err;
+	print("  frame 0x%llx: %s, physical 0x%llx\n", pfn,
+	      kinds[memmap_frame_kind(&mm_kernel, pfn, &zone)], (pfn << PAGE_SHIFT));
+	print_block(block_of(&mm_kernel, pfn), (u32)(pfn >> BLOCK_ORDER));
+	if (page_peek(pfn, &copy))
+		print_struct(pfn, &copy);
+	else
+		print("  no struct page: none was needed so far\n");
+	return 0;
+}
+
+COMMAND(page, .usage = "PFN | ADDRESS | phys=ADDRESS",
+	.help = "decode one frame: its block and its struct page", .max = 1, .keys = "phys",
+	.run = cmd_page);
+
+/* ---- walk ---- */
+
+static const char *const level_names[] = {"4K", "2M", "1G", "512G"};
+
+static void print_entry(pte_t entry, enum pt_level level, unsigned index)
+{
+	print("  %-4s [%3u] %016llx", level_names[level], index, entry);
+	if (!pte_present(entry))
+		print("  not present\n");
+	else if (level != PT_PGD && pte_is_leaf(entry, level))
+		print("  maps frame 0x%llx, %s%s%s%s\n", pte_pfn(entry),
+		      pte_writable(entry) ? "rw" : "ro", pte_executable(entry) ? " x" : " nx",
+		      pte_dirty(entry) ? " dirty" : "", pte_uncached(entry) ? " uncached" : "");
+	else
+		print("  table at frame 0x%llx\n", pte_pfn(entry));
+}
+
+static void walk_print(virt_t addr)
+{
+	const pte_t *table = phys_to_virt(pgtable_root() << PAGE_SHIFT);
+
+	for (enum pt_level level = PT_PGD;; level--) {
+		const unsigned index = pt_index(addr, level);
+		const pte_t entry = pte_load(&table[index]);
+
+		print_entry(entry, level, index);
+		if (!pte_present(entry) || level == PT_PAGE ||
+		    (level != PT_PGD && pte_is_leaf(entry, level)))
+			return;
+		table = phys_to_virt(pte_pfn(entry) << PAGE_SHIFT);
+	}
+}
+
+static int cmd_walk(const struct words *words)
+{
+	u64 addr;
+	const int err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
+
+	if (err)
+		return err;
+	if (!virt_is_canonical(addr))
+		return cmd_error(words, "\"%s\" is not canonical: no table translates it",
+				 words_plain(words, 1));
+	walk_print(addr);
+	return 0;
+}
+
+COMMAND(walk, .usage = "ADDRESS", .help = "page tables on the way to a kernel address", .min = 1,
+	.max = 1, .run = cmd_walk);
+
+/* ---- peek ---- */
+
+/*
+ * May the address be read, that is, can reading not change it? Returns 0, or a negative error after
+ * printing the reason.
+ */
+static int may_read(const struct words *words, u64 addr)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t entry;
+
+	if (!virt_is_canonical(addr) ||
+	    !pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
+		return cmd_error(words, "0x%llx is not mapped", addr);
+	if (!pte_uncached(entry))
+		return 0;
+	print("peek: refused: 0x%llx is a device's register; reading may change it\n", addr);
+	return -EPERM;
+}
+
+static int cmd_peek(const struct words *words)
+{
+	u64 addr, count = 1;
+	int err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
+
+	if (!err && words_plain_count(words) > 2)
+		err = cmd_u64(words, 2, "COUNT", 1, PEEK_WORDS_MAX, &count);
+	if (!err && !IS_ALIGNED(addr, sizeof(u64)))
+		return cmd_error(words, "\"%s\" is no multiple of 8", words_plain(words, 1));
+	for (u64 i = 0; i < count && !err; i++, addr += sizeof(u64)) {
+		u64 value;
+
+		err = may_read(words, addr);
+		if (err)
+			break;
+		if (!peek_u64((const void *)(virt_t)addr, &value))
+			return cmd_error(words, "0x%llx faults", addr);
+		print("  0x%016llx  %016llx\n", addr, value);
+	}
+	return err;
+}
+
+COMMAND(peek, .usage = "ADDRESS [COUNT]", .help = "8-byte words of memory at a kernel address",
+	.min = 1, .max = 2, .run = cmd_peek);
+
+/* ---- alloc and free ---- */
+
+static struct page *ours; /* the monitor's pages, newest first, chained through private[0] */
+
+static int cmd_alloc(const struct words *words)
+{
+	u64 order, count = 1, done = 0, node = NODE_NONE;
+	int use = 1, err = cmd_u64(words, 1, "ORDER", 0, MAX_ORDER, &order);
+
+	if (!err)
+		err = cmd_key_u64(words, "count", 1, 1 << 20, &count);
+	if (!err)
+		err = cmd_key_u64(words, "node", 0, mm_kernel.nodes - 1, &node);
+	if (!err && words_plain_count(words) > 2)
+		use = cmd_choice(words, 2, "use", "unmovable|movable|reclaimable");
+	if (err || use < 0)
+		return err ? err : use;
+	for (; done < count; done++) {
+		struct page *page =
+			page_alloc((unsigned)order, (enum page_use)use, 0, (node_t)node);
+
+		if (!page)
+			break;
+		page->private[0] = (u64)(virt_t)ours;
+		ours = page;
+		if (done < 4)
+			print("  frame 0x%llx, order %llu\n", page_pfn(page), order);
+	}
+	if (done > 4)
+		print("  and %llu more\n", (done - 4));
+	if (done < count)
+		print("  %llu of %llu: no memory%s\n", done, count,
+		      order > BLOCK_ORDER && order < GIGA_ORDER ? " is given out in orders 10 to 17"
+								: "");
+	return done < count ? -ENOMEM : 0;
+}
+
+static void free_all(void)
+{
+	u64 n = 0;
+
+	for (; ours; n++) {
+		struct page *page = ours;
+
+		ours = (struct page *)(virt_t)page->private[0];
+		page_free(page);
+	}
+	print("  %llu pages freed\n", n);
+}
+
+static const char *whose(pfn_t pfn)
+{
+	const struct block *block = block_of(&mm_kernel, pfn);
+	u8 zone = ZONE_NONE;
+	struct page copy;
+
+	if (memmap_frame_kind(&mm_kernel, pfn, &zone) == FRAME_HOLE)
+		return "there is no RAM";
+	if (block && block_look(block).state == BLOCK_META)
+		return "it holds struct pages or tables";
+	if (!page_peek(pfn, &copy))
+		return "it is free: it does not even have a struct page";
+	if (copy.flags & PAGE_TAIL)
+		return "it is a tail of a larger page";
+	if (copy.flags & PAGE_RESERVED)
+		return "it is reserved for firmware or the kernel's image";
+	if ((copy.flags & (PAGE_BUDDY | PAGE_PCP)) || copy.refcount == 0)
+		return "it is free already, or a pool's";
+	return "somebody else is using it";
+}
+
+static int cmd_free(const struct words *words)
+{
+	struct page **link = &ours, *page;
+	pfn_t pfn;
+	int err;
+
+	if (words_plain(words, 1) && choice_index("all", words_plain(words, 1)) == 0) {
+		free_all();
+		return 0;
+	}
+	err = frame_of_words(words, &pfn);
+	if (err)
+		return err;
+	while (*link && page_pfn(*link) != pfn)
+		link = (struct page **)&(*link)->private[0];
+	if (!*link) {
+		print("free: refused: frame 0x%llx was not allocated here: %s\n", pfn, whose(pfn));
+		return -EPERM;
+	}
+	page = *link;
+	*link = (struct page *)(virt_t)page->private[0];
+	page_free(page);
+	return 0;
+}
+
+static bool alloc_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			    size_t size)
+{
+	(void)words;
+	return (at == 2 && choice_name("unmovable|movable|reclaimable", n, buf, size)) ||
+	       (at > 2 && choice_name("count=|node=", n, buf, size));
+}
+
+static bool free_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			   size_t size)
+{
+	(void)words;
+	return at == 1 && choice_name("all", n, buf, size);
+}
+
+COMMAND(alloc, .usage = "ORDER [unmovable|movable|reclaimable] [count=N] [node=N]",
+	.help = "allocate pages of 2^ORDER frames, for `page` to look at", .min = 1, .max = 2,
+	.keys = "count|node", .run = cmd_alloc, .candidate = alloc_candidate);
+COMMAND(free, .usage = "PFN | ADDRESS | all", .help = "give back what alloc gave", .min = 0,
+	.max = 1, .keys = "phys", .run = cmd_free, .candidate = free_candidate);

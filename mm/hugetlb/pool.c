@@ -1,0 +1,557 @@
+/* Huge page pools: see pool.h. pool_use.c takes pages, reserves them and counts what is saved. */
+#include "mm/hugetlb/pool.h"
+
+#include "kernel/core/context.h"
+#include "kernel/core/panic.h"
+#include "mm/hugetlb/prezero.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/zone/transit.h"
+
+struct pool pool_2m, pool_1g;
+
+void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes)
+{
+	*pool = (struct pool){
+		.mm = mm, .order = order, .lock = SPINLOCK_INIT(LOCK_POOL), .node = nodes};
+	for (node_t n = 0; n < mm->nodes; n++)
+		nodes[n] = (struct pool_node){.free = BLOCK_LIST_INIT};
+	pool->next = mm->pools;
+	mm->pools = pool;
+}
+
+struct pool *pool_with_order(struct mm *mm, unsigned order)
+{
+	struct pool *pool = mm->pools;
+
+	while (pool && pool->order != order)
+		pool = pool->next;
+	return pool;
+}
+
+static struct pool_node *node_of_block(struct pool *pool, u32 index)
+{
+	return &pool->node[block_zone(pool->mm, index)->node];
+}
+
+/* ---- into the pool ---- */
+
+/* Persistent, surplus, or surplus and promised the moment they can be found. */
+enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
+
+/*
+ * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
+ */
+static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
+{
+	const u64 count = list->count, surplus = kept != POOL_KEPT;
+	u32 index;
+
+	spin_lock(&pool->lock);
+	for (index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+		block_set_pool_free(pool->mm, index, true);
+	if (pool->mm->nodes == 1) {
+		block_list_splice(pool->mm, &pool->node[0].free, list);
+		pool->node[0].pages += count;
+		pool->node[0].surplus += surplus * count;
+	}
+	while ((index = block_list_pop(pool->mm, list)) != BLOCK_NONE) {
+		struct pool_node *node = node_of_block(pool, index);
+
+		block_list_push(pool->mm, &node->free, index);
+		node->pages++;
+		node->surplus += surplus;
+	}
+	pool->surplus += surplus * count;
+	pool->pages += count;
+	pool->free += count;
+	if (kept == POOL_PROMISED) {
+		pool->reserved += count;
+		pool->making -= count;
+	}
+	spin_unlock(&pool->lock);
+}
+
+/*
+ * Enqueue runs in transit that are already huge. They are marked as the pool's before anybody can
+ * find them in it.
+ */
+static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
+{
+	const u64 count = list->count;
+	struct block_list slice;
+
+	while (list->count > 0) {
+		block_list_cut(pool->mm, list, LOCK_SLICE, &slice);
+		/* this also brings the records into the cache before the pool writes them */
+		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
+		enqueue_slice(pool, &slice, kept);
+	}
+	prezero_wake(pool);
+	return count;
+}
+
+/* Take runs of one node, NORMAL before DMA32, and append them to the batch. */
+static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
+			   struct block_list *list)
+{
+	const u64 before = list->count;
+
+	for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
+		const u8 zone = pool->mm->node[node].zone[kind];
+		const u64 taken = list->count - before;
+
+		if (zone != ZONE_NONE && taken < count)
+			hvo_take_blocks(&pool->mm->zone[zone], mode, pool->order, count - taken,
+					list);
+	}
+}
+
+/* Round up without a sum that could overflow; a user may ask for any absurd count. */
+static u64 share_of(u64 count, node_t nodes)
+{
+	return count / nodes + (count % nodes != 0);
+}
+
+/*
+ * Take equal shares from all nodes, with the odd pages from each node in turn. What some nodes
+ * could not give is then taken from any.
+ */
+static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 count,
+			  struct block_list *list)
+{
+	const node_t nodes = pool->mm->nodes;
+	const node_t first = (node_t)(atomic_fetch_add(&pool->turn, count) % nodes);
+
+	for (node_t i = 0; i < nodes && list->count < count; i++)
+		take_from_node(pool, mode, (first + i) % nodes,
+			       share_of(count - list->count, nodes - i), list);
+	for (node_t i = 0; i < nodes && list->count < count; i++)
+		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
+}
+
+/* A run that cannot be optimised becomes a page like any other, with all its struct pages. */
+static void optimise_all(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+{
+	struct block_list left = BLOCK_LIST_INIT;
+
+	if (hvo_optimise(pool->mm, mode, list, &left) == 0)
+		return;
+	hvo_form(pool->mm, mode, &left);
+	block_list_splice(pool->mm, list, &left);
+}
+
+u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
+	      struct block_list *list)
+{
+	context_assert(CONTEXT_ORDINARY);
+	if (node == NODE_NONE)
+		take_from_all(pool, mode, count, list);
+	else
+		take_from_node(pool, mode, node, count, list);
+	optimise_all(pool, mode, list);
+	return list->count;
+}
+
+u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+{
+	u64 grown = 0, before;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (node != NODE_NONE && node >= pool->mm->nodes)
+		return 0;
+	do { /* repeat while it helps: frames freed by one batch may serve the next */
+		struct block_list list = BLOCK_LIST_INIT;
+
+		before = grown;
+		pool_make(pool, mode, node, count - grown, &list);
+		grown += pool_enqueue(pool, &list, POOL_KEPT);
+		meta_settle_all(pool->mm);
+	} while (grown < count && grown > before);
+	return grown;
+}
+
+u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count)
+{
+	context_assert(CONTEXT_ORDINARY);
+	return pool_grow_on(pool, mode, NODE_NONE, count);
+}
+
+u64 pool_add_promised(struct pool *pool, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 made;
+
+	context_assert(CONTEXT_ORDINARY);
+	pool_make(pool, hvo_mode_selected(), NODE_NONE, count, &list);
+	made = pool_enqueue(pool, &list, POOL_PROMISED);
+	spin_lock(&pool->lock);
+	pool->making -= count - made;
+	spin_unlock(&pool->lock);
+	meta_settle_all(pool->mm);
+	return made;
+}
+
+/* ---- out of the pool ---- */
+
+/*
+ * Pool lock held. Dequeue up to `count` free pages of one node. A node's surplus is attributed to
+ * its pages in use first; if some free pages are surplus beyond that, they leave first.
+ */
+static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count,
+			      struct block_list *list)
+{
+	const u64 in_use = node->pages - node->free.count, before = list->count;
+	const u64 surplus = node->surplus - MIN(node->surplus, in_use);
+	u64 taken;
+
+	if (node->free.count <= count)
+		block_list_splice(pool->mm, list, &node->free);
+	while (list->count - before < count && node->free.count > 0)
+		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
+	taken = list->count - before;
+	node->pages -= taken;
+	node->surplus -= MIN(taken, surplus);
+	pool->surplus -= MIN(taken, surplus);
+}
+
+/* Pool lock held. Account for pages that are already off the free lists. */
+static void leave_pool(struct pool *pool, const struct block_list *list)
+{
+	block_list_foreach(pool->mm, index, list) {
+		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
+		block_set_pool_free(pool->mm, index, false);
+	}
+	pool->pages -= list->count;
+	pool->free -= list->count;
+}
+
+/*
+ * Pool lock held. Dequeue equal shares from all nodes, with the odd pages from each node in turn.
+ * What some nodes do not have is then taken from any.
+ */
+static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
+{
+	const node_t nodes = pool->mm->nodes, first = (node_t)(pool->free_turn % nodes);
+
+	for (node_t i = 0; i < nodes; i++)
+		dequeue_from_node(pool, &pool->node[(first + i) % nodes],
+				  share_of(count - list->count, nodes - i), list);
+	for (node_t i = 0; i < nodes; i++)
+		dequeue_from_node(pool, &pool->node[(first + i) % nodes], count - list->count,
+				  list);
+	pool->free_turn += list->count;
+}
+
+/* Dequeue up to `count` free, unreserved pages in one turn at the lock. */
+static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct block_list *list)
+{
+	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	if (only == NODE_NONE)
+		dequeue_from_all(pool, count, list);
+	else if (only < pool->mm->nodes)
+		dequeue_from_node(pool, &pool->node[only], count, list);
+	leave_pool(pool, list);
+	spin_unlock(&pool->lock);
+}
+
+/* The same, but only from nodes that have surplus pages, and as surplus. */
+static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *list)
+{
+	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		struct pool_node *node = &pool->node[n];
+		const u64 most = MIN(count - list->count, MIN(node->surplus, node->free.count));
+
+		for (u64 i = 0; i < most; i++)
+			block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
+		node->pages -= most;
+		node->surplus -= most;
+		pool->surplus -= most;
+	}
+	leave_pool(pool, list);
+	spin_unlock(&pool->lock);
+}
+
+/*
+ * The same for any number of pages, into an empty list. Slices are whole shares, so the odd pages
+ * come last.
+ */
+static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
+{
+	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
+	u64 wanted, taken;
+
+	do {
+		struct block_list slice = BLOCK_LIST_INIT;
+
+		wanted = MIN(count - list->count, most);
+		dequeue_slice(pool, only, wanted, &slice);
+		taken = slice.count;
+		block_list_splice(pool->mm, list, &slice);
+	} while (taken == wanted && list->count < count);
+}
+
+/*
+ * Pages with all their struct pages are ordinary memory again. Huge ones keep a formed, frozen head
+ * on the free list too.
+ */
+static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
+{
+	if (mode->keep)
+		return; /* buddy_split_block() takes the head apart if it is ever needed */
+	block_list_foreach(mm, index, list)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
+			page_set_kind(block_page(mm, index), 0, 0);
+}
+
+/*
+ * Release runs in transit that need restoring. The contract is that of the HVO series (Kravetz
+ * 2023): restore the runs there are frames for, free those runs, which brings frames, and try the
+ * rest again as long as that helps. Runs that cannot be restored stay in the pool, usable, as
+ * surplus. Returns how many were given back.
+ */
+static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+{
+	struct mm *mm = pool->mm;
+	u64 given = 0, restored;
+
+	do {
+		struct block_list done = BLOCK_LIST_INIT;
+
+		hvo_restore(mm, mode, list, &done, &restored);
+		given += done.count;
+		forget_heads(mm, mode, &done);
+		block_list_publish_free(mm, &done);
+	} while (list->count > 0 && restored > 0);
+	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
+	return given;
+}
+
+/* Move the huge pages of mapped sections from `list` to `restore`. */
+static void take_restorable(struct mm *mm, struct block_list *list, struct block_list *restore)
+{
+	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
+		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look(block);
+
+		next = block->next;
+		if (word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED)) {
+			block_list_remove(mm, list, index);
+			block_list_push(mm, restore, index);
+		}
+	}
+}
+
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
+{
+	struct block_list restore = BLOCK_LIST_INIT;
+	u64 given;
+
+	context_assert(CONTEXT_ORDINARY);
+	take_restorable(pool->mm, list, &restore);
+	given = list->count;
+	forget_heads(pool->mm, mode, list);
+	block_list_free(pool->mm, list);
+	if (restore.count > 0) {
+		block_list_begin(pool->mm, &restore, BLOCK_FULL);
+		given += release_restored(pool, mode, &restore);
+	}
+	meta_settle_all(pool->mm);
+	return given;
+}
+
+u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	context_assert(CONTEXT_ORDINARY);
+	pool_dequeue(pool, node, count, &list);
+	return pool_release(pool, mode, &list);
+}
+
+u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
+{
+	u64 shed = 0, tried = 0, taken;
+
+	context_assert(CONTEXT_ORDINARY);
+	do {
+		struct block_list list = BLOCK_LIST_INIT;
+
+		dequeue_surplus(pool, MIN(count - tried, LOCK_SLICE), &list);
+		taken = list.count;
+		tried += taken;
+		shed += taken ? pool_release(pool, mode, &list) : 0;
+	} while (taken == LOCK_SLICE &&
+		 tried < count); /* limits attempts: pages not restored came back */
+	return shed;
+}
+
+u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
+{
+	context_assert(CONTEXT_ORDINARY);
+	return pool_shrink_on(pool, mode, NODE_NONE, count);
+}
+
+/*
+ * Turn surplus pages, which are as good as new ones, into persistent pages, up to `target`. Returns
+ * the persistent number.
+ */
+static u64 adopt_surplus(struct pool *pool, u64 target)
+{
+	u64 persistent;
+
+	spin_lock(&pool->lock);
+	persistent = pool->pages - pool->surplus;
+	for (node_t n = 0; n < pool->mm->nodes && persistent < target; n++) {
+		const u64 adopted = MIN(target - persistent, pool->node[n].surplus);
+
+		pool->node[n].surplus -= adopted;
+		pool->surplus -= adopted;
+		persistent += adopted;
+	}
+	spin_unlock(&pool->lock);
+	return persistent;
+}
+
+static u64 persistent_pages(struct pool *pool)
+{
+	u64 pages;
+
+	spin_lock(&pool->lock);
+	pages = pool->pages - pool->surplus;
+	spin_unlock(&pool->lock);
+	return pages;
+}
+
+/* Count surplus pages that are not even in use. */
+static u64 free_surplus(struct pool *pool)
+{
+	u64 count = 0;
+
+	spin_lock(&pool->lock);
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		const struct pool_node *node = &pool->node[n];
+
+		count += node->surplus - MIN(node->surplus, node->pages - node->free.count);
+	}
+	spin_unlock(&pool->lock);
+	return count;
+}
+
+/*
+ * Pool lock held. Make up to `count` more of a node's first `pages` pages surplus. Returns how many
+ * became so.
+ */
+static u64 add_surplus(struct pool *pool, struct pool_node *node, u64 pages, u64 count)
+{
+	const u64 added = MIN(count, pages - MIN(pages, node->surplus));
+
+	node->surplus += added;
+	pool->surplus += added;
+	return added;
+}
+
+/*
+ * Make persistent pages beyond `target` surplus, starting with pages in use. Returns the persistent
+ * number.
+ */
+static u64 mark_surplus(struct pool *pool, u64 target)
+{
+	u64 persistent;
+
+	spin_lock(&pool->lock);
+	persistent = pool->pages - pool->surplus;
+	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++) {
+		struct pool_node *node = &pool->node[n];
+
+		persistent -= add_surplus(pool, node, node->pages - node->free.count,
+					  persistent - target);
+	}
+	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++)
+		persistent -=
+			add_surplus(pool, &pool->node[n], pool->node[n].pages, persistent - target);
+	spin_unlock(&pool->lock);
+	return persistent;
+}
+
+u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
+{
+	u64 persistent, shrunk = 1, surplus;
+
+	context_assert(CONTEXT_ORDINARY);
+	persistent = adopt_surplus(pool, target);
+	if (target > persistent)
+		pool_grow(pool, mode, target - persistent);
+	while (shrunk > 0 && (persistent = persistent_pages(pool)) > target)
+		/*
+		 * pages that cannot be restored become surplus, so the count does not fall below
+		 * the target
+		 */
+		shrunk = pool_shrink(pool, mode, persistent - target);
+	surplus = free_surplus(pool);
+	if (surplus > 0)
+		pool_shed_surplus(pool, mode, surplus);
+	/* pages in use, promised or not restorable leave the pool when they come back */
+	return mark_surplus(pool, target);
+}
+
+void pool_set_overcommit(struct pool *pool, u64 count)
+{
+	spin_lock(&pool->lock);
+	pool->overcommit = count;
+	spin_unlock(&pool->lock);
+}
+
+/* ---- between pools ---- */
+
+/* Demote 1 GiB pages that have all their struct pages to 2 MiB pages, which the mode makes huge. */
+static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct block_list *list,
+			struct block_list *done)
+{
+	struct mm *mm = pool->mm;
+	/* no new heads were reserved, so the heads stay where they are */
+	struct hvo_mode in_place = *mode;
+	struct block_list pieces = BLOCK_LIST_INIT;
+	u32 index;
+
+	in_place.new_head = false;
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
+		block_cut(block_zone(mm, index), index, &pieces);
+	optimise_all(pool, &in_place, &pieces);
+	block_list_splice(mm, done, &pieces);
+}
+
+u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
+{
+	struct mm *mm = from->mm;
+	struct block_list list = BLOCK_LIST_INIT, full = BLOCK_LIST_INIT, huge = BLOCK_LIST_INIT;
+	struct block_list done = BLOCK_LIST_INIT;
+	struct block_list restorable = BLOCK_LIST_INIT;
+	u64 restored, demoted;
+	u32 index;
+
+	context_assert(CONTEXT_ORDINARY);
+	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
+	       "demotion between wrong pools");
+	pool_dequeue(from, NODE_NONE, count, &list);
+	block_list_begin(mm, &list, BLOCK_HUGE);
+	while ((index = block_list_pop(mm, &list)) != BLOCK_NONE)
+		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,
+				index);
+	demoted = hvo_demote(mm, &huge, &done);
+	hvo_restore(mm, mode, &full, &restorable, &restored);
+	demoted += restorable.count;
+	forget_heads(mm, mode, &restorable);
+	demote_full(from, mode, &restorable, &done);
+
+	pool_enqueue(to, &done, POOL_KEPT);
+	/* pages that could not be changed go back as they are */
+	pool_enqueue(from, &huge, POOL_KEPT);
+	pool_enqueue(from, &full, POOL_KEPT);
+	meta_settle_all(mm);
+	return demoted;
+}

@@ -1,0 +1,140 @@
+/*
+ * Pools of huge pages (hstates): memory set aside as 2 MiB or 1 GiB pages, grown and shrunk while
+ * the machine runs.
+ *
+ *   grow    buddy --take--> in transit --optimise--> [a turn at the lock for each slice] --> free
+ *           list of the node
+ *   shrink  free list --[a turn at the lock for each slice]--> restore if need be --> buddy
+ *
+ * Counts, in pages, per node and in all, as Linux has them:
+ *
+ *   pages       free + in use
+ *   surplus     pages beyond the number asked for: a surplus page goes to the buddy instead of
+ *               the pool when its user gives it back
+ *   reserved    free pages promised to somebody; nobody else gets them
+ *   persistent  pages - surplus: the number that resizing sets
+ *   overcommit  how many surplus pages may be made when a page is wanted and none is free
+ *
+ * A node's surplus never exceeds its pages. A free page is surplus only where restoring failed or a
+ * promise held the page.
+ *
+ * The flag BLOCK_POOL_FREE says that a page is on its node's list; it changes under the pool's
+ * lock. A page may be replaced by another (migrate.h): a free page by the pool alone, a used page
+ * through its holder's mover. The counts stay the same.
+ *
+ * Free pool pages live in the block table, linked through their records. They are frozen (refcount
+ * 0) and marked PAGE_HUGETLB before anybody can find them. Making a run a huge page, and the
+ * reverse, is the business of hvo.h and happens outside the pool's lock.
+ *
+ * Context: ordinary (mm.h), for each call that does not name another. Any CPU; rounds may be
+ * started.
+ */
+#pragma once
+
+#include "mm/hvo/hvo.h"
+
+struct migrate_stats;
+
+/*
+ * Lock keys of the fields of struct pool_node and struct pool:
+ *
+ *   (c)   constant after start-up, or after pool_init() for a private pool
+ *   (p)   pool->lock, to read and to write
+ *   (a)   atomic, read and written by anybody without a lock
+ *   (pa)  written under pool->lock by an atomic store, read by anybody without it
+ *   (ph)  written under pool->lock; a reader without the lock gets a hint that may be stale
+ *
+ * Accounting reads all of them without the lock, while the other CPUs are parked.
+ */
+struct pool_node {
+	struct block_list free; /* (ph) free pages of the node; hint: the count only */
+	u64 pages, surplus;     /* (ph, p) pages: free and in use */
+};
+
+struct pool {
+	struct mm *mm;        /* (c) */
+	struct pool *next;    /* (c) next pool of the same mm */
+	unsigned order;       /* (c) */
+	struct spinlock lock; /* the lock of key (p) */
+	/* (ph) */
+	u64 pages, free, in_use, surplus, reserved, overcommit;
+	u64 making;        /* (p) surplus pages being made, claimed against overcommit */
+	u64 boot, boot_ns; /* (c) pages made at boot (pool_boot.h), and the ns it took */
+	/* (pa) free pages known to be zero: marked in their records, first in their lists */
+	u64 zeroed;
+	u64 clearing; /* (p) pages in use because an idle CPU clears them; back in a moment */
+	u64 turn;     /* (a) pages asked for so far; shows where equal shares begin */
+	/* (p) pages given back in equal shares so far; shows where the next shares begin */
+	u64 free_turn;
+	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
+};
+
+/* The machine's pools. */
+extern struct pool pool_2m, pool_1g;
+
+/*
+ * Initialise an empty pool of pages of `order` (9 or 18) over `mm`. `nodes` has room for mm->nodes
+ * entries. Context: handler.
+ */
+void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes);
+
+/*
+ * Add up to `count` pages made huge as `mode` says, either from one node or, with NODE_NONE, in
+ * equal shares from all nodes; what some nodes cannot give is taken from the others. Returns how
+ * many were added, as many as fit. Nothing is lost.
+ */
+u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count);
+u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
+
+/*
+ * Give back up to `count` free pages that are not reserved. Returns how many were given back. The
+ * number is smaller than `count` if the rest are in use or reserved, or could not be restored for
+ * lack of frames; these stay in the pool, usable, as surplus.
+ */
+u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count);
+u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
+
+/*
+ * Set the number of persistent pages. Pages in use beyond `target` become surplus and go back to
+ * the buddy when their holders give them back. Returns the persistent number reached.
+ */
+u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target);
+
+/*
+ * Set how many surplus pages there may be from now on. Existing ones stay until they are given
+ * back. Context: handler.
+ */
+void pool_set_overcommit(struct pool *pool, u64 count);
+
+/*
+ * Split up to `count` free 1 GiB pages into 2 MiB pages of `to`, in one batch. Returns how many
+ * were split.
+ */
+u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count);
+
+/*
+ * For pool_use.c. pool_make() makes up to `count` pages, huge and in transit, from `node`, or from
+ * any node that can give them if `node` is NODE_NONE.
+ *
+ * pool_release() returns pages that have left the pool to the buddy. Pages that cannot be restored
+ * stay in the pool as surplus. Returns how many went.
+ */
+u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
+	      struct block_list *list);
+u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list);
+
+/*
+ * For pool_use.c. pool_add_promised() makes and promises up to `count` surplus pages, which the
+ * caller has claimed in pool->making, and drops the claim. Returns how many were made.
+ *
+ * pool_shed_surplus() returns up to `count` free, unpromised surplus pages to the buddy. Returns
+ * how many went.
+ */
+u64 pool_add_promised(struct pool *pool, u64 count);
+u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count);
+
+/*
+ * The pool over `mm` with pages of `order`, or NULL. At most one exists for each order. Context:
+ * any.
+ */
+struct pool *pool_with_order(struct mm *mm, unsigned order);

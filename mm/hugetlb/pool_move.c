@@ -1,0 +1,199 @@
+/*
+ * Moving pool pages that stand in the way: another page takes their place. See migrate.h.
+ *
+ *   free   [old] on its node's list  ->  [new] on its node's list, old to the buddy,
+ *          in one cycle of the pool's lock
+ *   used   the holder is asked to take [new]; one of the two leaves the pool then
+ *
+ * The new page is made before anything changes. It lies outside the range, because nothing isolated
+ * is given out. The pool's counts are the same before and after; in between a used page is counted
+ * twice.
+ */
+#include "mm/hugetlb/pool_move.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+
+static struct pool_node *pool_node_of(struct pool *pool, u32 index)
+{
+	return &pool->node[block_zone(pool->mm, index)->node];
+}
+
+/*
+ * Pool lock held. One page joins the pool and another leaves. If a node has more surplus than pages
+ * after that, the excess moves to the node of the page that stays.
+ */
+static void count_in(struct pool *pool, u32 index)
+{
+	pool_node_of(pool, index)->pages++;
+	pool->pages++;
+}
+
+static void count_out(struct pool *pool, u32 index, u32 stays)
+{
+	struct pool_node *node = pool_node_of(pool, index);
+
+	node->pages--;
+	pool->pages--;
+	if (node->surplus > node->pages) {
+		node->surplus--;
+		pool_node_of(pool, stays)->surplus++;
+	}
+}
+
+/*
+ * Return a page that has left the pool and is in no count to the buddy. -EBUSY if it could not be
+ * restored and stays in the pool.
+ */
+static int release(struct pool *pool, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(pool->mm, &list, index);
+	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
+}
+
+/* Pool lock held. `old` is free in the pool. */
+static void replace_free(struct pool *pool, u32 old, u32 new)
+{
+	counter_sub(&pool->zeroed, block_forget_zero(pool->mm, old));
+	block_set_pool_free(pool->mm, old, false);
+	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
+	count_in(pool, new);
+	count_out(pool, old, new);
+	block_list_push(pool->mm, &pool_node_of(pool, new)->free, new);
+	block_set_pool_free(pool->mm, new, true);
+}
+
+enum page_now { IN_USE, FREE_NOW };
+
+/*
+ * Pool lock held. Determine the present state of the page that `index` heads. It may have become
+ * pages of another pool, because a 1 GiB page can be demoted at any time; it belongs to this pool
+ * if its record says so under the lock. IN_USE means that its holder can move it, -EBUSY that its
+ * holder cannot, and -EAGAIN that it is changing hands.
+ */
+static int look(struct pool *pool, u32 index)
+{
+	const struct block_word word = block_look_at(pool->mm, index);
+	struct page head;
+
+	if (!(word.flags & BLOCK_POOL) || (word.flags & BLOCK_TRANSIT) || word.order != pool->order)
+		return -EAGAIN;
+	if (word.flags & BLOCK_POOL_FREE)
+		return FREE_NOW;
+	if (!mm_page_peek(pool->mm, block_pfn(index), &head) || head.refcount == 0)
+		return -EAGAIN;
+	return (head.flags & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE ? IN_USE : -EBUSY;
+}
+
+static int look_first(struct pool *pool, u32 index)
+{
+	int what;
+
+	spin_lock(&pool->lock);
+	what = look(pool, index);
+	spin_unlock(&pool->lock);
+	return what;
+}
+
+/*
+ * Returns FREE_NOW if `old` was free and `new` has taken its place, IN_USE if this CPU now holds a
+ * reference to `old`, and an error otherwise.
+ */
+static int replace_or_hold(struct pool *pool, u32 old, u32 new)
+{
+	int what;
+
+	spin_lock(&pool->lock);
+	what = look(pool, old);
+	if (what == FREE_NOW)
+		replace_free(pool, old, new);
+	/*
+	 * A page that is given back needs the pool's lock to go anywhere, so the head that look()
+	 * saw stays as long as this CPU holds the lock.
+	 */
+	else if (what == IN_USE && !page_get_movable(block_page(pool->mm, old)))
+		what = -EAGAIN;
+	spin_unlock(&pool->lock);
+	return what;
+}
+
+/*
+ * One of the two pages has served its purpose, and this CPU holds a reference to it. If another CPU
+ * holds it as well, to see whether it can move, the page leaves with that CPU's put. Until then the
+ * pool has one page too many, which counts as surplus. The reference is dropped under the pool's
+ * lock, which that put also takes, so the put finds the surplus counted.
+ */
+static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
+{
+	bool last;
+
+	spin_lock(&pool->lock);
+	last = state_references(page_drop(page)) == 1;
+	if (last) {
+		pool->in_use--;
+		count_out(pool, index, stays);
+	} else {
+		pool_node_of(pool, index)->surplus++;
+		pool->surplus++;
+	}
+	spin_unlock(&pool->lock);
+	if (!last)
+		return -EBUSY;
+	page_forget_mover(pool->mm, page);
+	return release(pool, index);
+}
+
+/* The caller holds a reference to `old`. */
+static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats)
+{
+	struct page *from = block_page(pool->mm, old), *to = block_page(pool->mm, new);
+	int err;
+
+	spin_lock(&pool->lock);
+	count_in(pool, new);
+	pool->in_use++;
+	spin_unlock(&pool->lock);
+	hvo_settle(pool->mm, new);
+	atomic_store_release(&to->refcount, 1);
+	err = page_move(pool->mm, from, to);
+	if (err) {
+		stats->failed++;
+		leave(pool, to, new, old);
+		/* drops only the reference that this function took, unless the holder has gone */
+		pool_page_give(pool, from);
+		return -EBUSY;
+	}
+	stats->pages += order_pages(pool->order);
+	page_drop(from); /* the reference that the holder handed over; one of ours is left */
+	return leave(pool, from, old, new);
+}
+
+int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats)
+{
+	const int what = replace_or_hold(pool, old, new);
+
+	if (what == IN_USE)
+		return move_used(pool, old, new, stats);
+	if (what == FREE_NOW) {
+		stats->pooled += order_pages(pool->order);
+		return release(pool, old);
+	}
+	release(pool, new);
+	return what;
+}
+
+int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)
+{
+	struct pool *pool = pool_with_order(mm, order);
+	const int what = pool ? look_first(pool, index) : -EBUSY;
+	u32 new = BLOCK_NONE;
+
+	if (what < 0)
+		return what; /* before a page is made for nothing */
+	if (!fail_here(&mm->fail, FAIL_MOVE))
+		new = pool_make_near(pool, block_zone(mm, index)->node);
+	return new == BLOCK_NONE ? -ENOMEM : pool_move_to(pool, index, new, stats);
+}

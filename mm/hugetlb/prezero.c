@@ -1,0 +1,93 @@
+/*
+ * Clearing ahead of need: see prezero.h. FreeBSD's vm_zeroidle.c did it for small pages. It spends
+ * bandwidth and power before anybody has asked for a page, so it is off by default.
+ */
+#include "mm/hugetlb/prezero.h"
+
+#include <arch/cpu.h>
+
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "mm/clear/clear.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/page.h"
+
+static u64 prezero;
+OPTION_U64(prezero, prezero, 0, 1ULL << 30,
+	   "free pool pages of each size that idle CPUs clear ahead of need");
+
+u64 prezero_set(u64 pages)
+{
+	const u64 before = atomic_exchange(&prezero, pages);
+
+	prezero_wake(&pool_2m);
+	prezero_wake(&pool_1g);
+	return before;
+}
+
+/* Returns false if work for this CPU arrived before the page was clear. */
+static bool clear_unless_work_waits(void *addr, u64 bytes, node_t node)
+{
+	struct clear_how how = clear_how_selected();
+
+	how.threads = 1;
+	for (u64 at = 0; at < bytes; at += CLEAR_EXTENT) {
+		if (work_waits())
+			return false;
+		clear_huge(&how, (char *)addr + at, MIN(bytes - at, CLEAR_EXTENT), CLEAR_NO_HINT,
+			   node);
+	}
+	return true;
+}
+
+static bool clear_one(struct pool *pool)
+{
+	const node_t node = this_cpu()->node;
+	u32 index;
+	bool done;
+
+	if (atomic_load_relaxed(&pool->zeroed) >= atomic_load_relaxed(&prezero))
+		return false;
+	index = pool_take_to_clear(pool, node, atomic_load_relaxed(&prezero));
+	if (index == BLOCK_NONE)
+		return false;
+	done = clear_unless_work_waits(phys_to_virt(block_pfn(index) << PAGE_SHIFT),
+				       PAGE_SIZE << pool->order, node);
+	pool_give_cleared(pool, index, done);
+	return true;
+}
+
+static bool prezero_idle(void)
+{
+	if (atomic_load_relaxed(&prezero) == 0)
+		return false;
+	return clear_one(&pool_2m) || clear_one(&pool_1g);
+}
+
+void prezero_wake(struct pool *pool)
+{
+	u64 wanted = atomic_load_relaxed(&prezero);
+	cpu_t cpu;
+
+	if (wanted == 0 || (pool != &pool_2m && pool != &pool_1g))
+		return;
+	spin_lock(&pool->lock);
+	wanted = MIN(wanted - MIN(wanted, pool->zeroed), pool->free - pool->zeroed);
+	spin_unlock(&pool->lock);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (wanted == 0)
+			return;
+		if (cpu != cpu_id() && atomic_load_acquire(&cpu_data(cpu)->idle)) {
+			ipi_send(cpu);
+			wanted--;
+		}
+	}
+}
+
+void prezero_init(void)
+{
+	idle_task_set(prezero_idle);
+	prezero_wake(&pool_2m);
+	prezero_wake(&pool_1g);
+}

@@ -1,0 +1,37 @@
+/*
+ * Clearing ahead of need: CPUs that have nothing to do clear free pages of the machine's pools, at
+ * most prezero=N of each size (0: none), so that a touch of a huge mapping finds a zero page and
+ * clears nothing.
+ *
+ *   free list of a node   [zero][zero] ... [zero][not known] ... [not known]
+ *                          taken first                            cleared from the end
+ *
+ * The block record notes that a page is zero while the page lies free in the pool; the fact is
+ * recorded nowhere else. Code that takes the page out, for whatever purpose, removes the note, and
+ * a page that enters the pool has none. The note is therefore never older than the clearing.
+ *
+ * The bound also limits waste, because a user who does not want zeros gets them all the same. When
+ * work arrives for a CPU that is clearing a 1 GiB page, the CPU gives the page back half cleared,
+ * not known to be zero.
+ */
+#pragma once
+
+#include "mm/hugetlb/pool.h"
+
+/*
+ * Start-up, once the pools exist. Idle CPUs look at the pages that are there, and from now on at
+ * pages that come in.
+ */
+void prezero_init(void);
+
+/*
+ * Pages have entered the pool, so idle CPUs may look. No lock held. Costs one load when switched
+ * off.
+ */
+void prezero_wake(struct pool *pool);
+
+/*
+ * Set another bound from now on, for tests and benchmarks. Zero pages beyond a lower bound stay.
+ * Returns the bound before.
+ */
+u64 prezero_set(u64 pages);

@@ -1,0 +1,246 @@
+/*
+ * HVO, the way back: private struct pages for pages of mapped sections, and 2 MiB pages out of 1
+ * GiB pages. See hvo.h; hvo.c says why each order of steps is safe.
+ */
+#include "mm/hvo/hvo_restore.h"
+
+#include "kernel/core/panic.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/hvo/hvo_steps.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+/*
+ * The source of a run's struct pages: META of the node that has the memmap of the run's section, or
+ * META of the run's own node. The record keeps it (in `owner`) from the reservation of the frames
+ * until they are taken.
+ */
+enum tails_from { FROM_HOME = 1, FROM_TAILS, FROM_MEMMAP };
+struct tails_source {
+	struct node *node;
+	enum meta_kind kind;
+};
+
+static struct node *home_of_run(struct mm *mm, u32 index)
+{
+	return block_at(mm, section_memmap(mm, index / SECTION_BLOCKS))->meta->node;
+}
+
+static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_from from)
+{
+	return (struct tails_source){.node = from == FROM_HOME ? home_of_run(mm, index)
+							       : block_meta_node(mm, index),
+				     .kind = from == FROM_TAILS ? META_TAILS : META_MEMMAP};
+}
+
+/*
+ * Reserve all frames of a run: those in META_MEMMAP of the node that has its section's memmap, or
+ * else any that serve as tails. If a node's META could not grow for an earlier page, the node is in
+ * *starved and is not asked again, because the frames that this batch gives back come later.
+ */
+static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
+{
+	const u64 count =
+		(u64)order_blocks(block_look_at(mm, index).order) * MEMMAP_FRAMES_PER_BLOCK - 1;
+	struct node *node = block_meta_node(mm, index);
+	enum meta_kind kind;
+
+	if (meta_reserve_now(home_of_run(mm, index), META_MEMMAP, count) == 0) {
+		block_at(mm, index)->owner = FROM_HOME;
+		return 0;
+	}
+	if (node == *starved)
+		return -ENOMEM;
+	if (meta_reserve_tails(node, count, &kind) < 0) {
+		*starved = node;
+		return -ENOMEM;
+	}
+	block_at(mm, index)->owner = kind == META_TAILS ? FROM_TAILS : FROM_MEMMAP;
+	return 0;
+}
+
+/*
+ * Take reserved frames [from, 8) of a block and fill them with free struct pages. Frames of kind
+ * MEMMAP come from the memmap of the block's own section as far as it has any.
+ */
+static void fill_tails(struct mm *mm, const struct tails_source *source, u32 index, unsigned from,
+		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const u8 zone = block_look_at(mm, index).zone;
+	const u32 memmap = source->kind == META_MEMMAP ? section_memmap(mm, index / SECTION_BLOCKS)
+						       : BLOCK_NONE;
+
+	meta_take_many_from(source->node, source->kind, memmap, frames + from,
+			    MEMMAP_FRAMES_PER_BLOCK - from);
+	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++)
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
+}
+
+/* Restore a run. All its frames are reserved. */
+static void restore_run(struct mm *mm, u32 index)
+{
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
+	const struct tails_source source =
+		tails_source(mm, index, (enum tails_from)block_at(mm, index)->owner);
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	block_at(mm, index)->owner = 0;
+	for (u32 i = blocks; i-- > 1;) {
+		fill_tails(mm, &source, index + i, 0, frames);
+		vmemmap_set_full(mm, index + i, frames);
+		block_set_state(mm, index + i, BLOCK_FULL);
+	}
+	fill_tails(mm, &source, index, 1, frames);
+	vmemmap_unshare_tails(mm, index, frames);
+	/* The head's frame stays in place; it is written again as 64 free struct pages. */
+	memmap_init_pages(block_page(mm, index), STRUCTS_PER_FRAME, block_look_at(mm, index).zone);
+	block_set_state(mm, index, BLOCK_FULL);
+}
+
+static bool is_optimised(const struct mm *mm, u32 index)
+{
+	const struct block_word word = block_look_at(mm, index);
+
+	return word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED);
+}
+
+/*
+ * Reserve the frames for every page of the list. Pages for which there are none go to `kept`, so
+ * each page is restored whole or not at all. Returns the number of pages with reserved frames.
+ */
+static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list *kept)
+{
+	struct node *starved = NULL;
+	u64 reserved = 0;
+
+	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
+		next = block_at(mm, index)->next;
+		if (!is_optimised(mm, index))
+			continue;
+		if (reserve_tails(mm, index, &starved) == 0) {
+			reserved++;
+		} else {
+			block_list_remove(mm, list, index);
+			block_list_push(mm, kept, index);
+		}
+	}
+	return reserved;
+}
+
+static void restore_stretch(struct stretch *s)
+{
+	block_list_foreach(s->mm, index, &s->list) {
+		if (!is_optimised(s->mm, index))
+			continue;
+		restore_run(s->mm, index);
+		if (s->mode->remap_each)
+			hvo_round_of_page(s->mode, s->mm, index, block_look_at(s->mm, index).order);
+	}
+}
+
+int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
+		struct block_list *done, u64 *restored)
+{
+	struct block_list kept = BLOCK_LIST_INIT;
+	struct stretch whole = {.mm = mm, .mode = mode};
+
+	*restored = reserve_all(mm, list, &kept);
+	whole.list = *list;
+	hvo_share(&whole, *restored, restore_stretch);
+	if (*restored > 0 && !mode->remap_each)
+		hvo_round(mode);
+	block_list_splice(mm, done, &whole.list);
+	*list = kept;
+	return kept.count ? -ENOMEM : 0;
+}
+
+void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index)
+{
+	struct mm *mm = zone->mm;
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
+	u64 restored;
+
+	block_list_push(mm, &list, index);
+	block_list_begin(mm, &list, BLOCK_FULL);
+	hvo_restore(mm, mode, &list, &done, &restored);
+	if (restored > 0)
+		page_set_kind(block_page(mm, index), 0, 0);
+	block_list_publish_free(mm, &done);
+	block_list_publish_free(mm, &list);
+}
+
+/* ---- demotion ---- */
+
+/*
+ * Phase 1: clear all lines. The head's frame is kept for the first of the new pages and returned.
+ */
+static pfn_t demote_clear(struct mm *mm, u32 index)
+{
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
+
+	vmemmap_clear(mm, index, frames);
+	head = frames[0];
+	for (u32 i = 1; i < GIB_BLOCKS; i++)
+		vmemmap_clear(mm, index + i, frames);
+	return head;
+}
+
+/* Take a reserved frame for one of the `left` heads that the page still needs. */
+static pfn_t next_head(struct mm *mm, struct head_stash *stash, u32 index, u32 left)
+{
+	if (stash->at == stash->count) {
+		stash->at = 0;
+		stash->count = MIN(left, HEADS_AT_ONCE);
+		meta_take_many(block_meta_node(mm, index), META_LONG, stash->frame, stash->count);
+	}
+	return stash->frame[stash->at++];
+}
+
+/* Phase 2, after the round: map 512 heads with tails of order 9. */
+static void demote_map(struct mm *mm, u32 index, struct block_list *done)
+{
+	struct zone *zone = block_zone(mm, index);
+	const pfn_t tail = vmemmap_shared_tail(mm, zone, BLOCK_ORDER),
+		    first = block_at(mm, index)->owner;
+	struct head_stash stash = {.count = 0};
+
+	block_at(mm, index)->owner = 0;
+	block_cut(zone, index, done);
+	for (u32 i = 0; i < GIB_BLOCKS; i++) {
+		if (i == 0) {
+			vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first),
+					 tail);
+		} else {
+			const pfn_t head = next_head(mm, &stash, index, GIB_BLOCKS - i);
+
+			vmemmap_set_huge(mm, index + i,
+					 form_head_frame(mm, index, BLOCK_ORDER, head), tail);
+			block_set_state(mm, index + i, BLOCK_HUGE);
+		}
+	}
+}
+
+u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
+{
+	struct block_list cleared = BLOCK_LIST_INIT, kept = BLOCK_LIST_INIT;
+	u64 demoted;
+	u32 index;
+
+	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+		if (meta_reserve(block_meta_node(mm, index), META_LONG, GIB_BLOCKS - 1) < 0) {
+			block_list_push(mm, &kept, index);
+			continue;
+		}
+		block_at(mm, index)->owner = demote_clear(mm, index);
+		block_list_push(mm, &cleared, index);
+	}
+	*list = kept;
+	demoted = cleared.count;
+	if (demoted > 0)
+		shootdown_wait(shootdown_tag());
+	while ((index = block_list_pop(mm, &cleared)) != BLOCK_NONE)
+		demote_map(mm, index, done);
+	return demoted;
+}

@@ -1,0 +1,34 @@
+/*
+ * HVO, the way back: private struct pages for the pages of mapped sections, and 2 MiB pages out of
+ * 1 GiB pages.
+ */
+#pragma once
+
+#include "mm/hvo/hvo.h"
+
+/*
+ * The opposite of hvo_optimise(), before pages of mapped sections go back to the buddy: all their
+ * struct pages become private again. Pages that have all their struct pages already are just moved
+ * to `done`.
+ *
+ * A page for which there are no frames does not stop the others. Returns 0 or -ENOMEM. *restored
+ * counts the pages that were restored, which moved to `done`; pages without frames stay in `list`,
+ * still huge and whole (the contract of the HVO series: error *and* count).
+ */
+int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
+		struct block_list *done, u64 *restored);
+
+/*
+ * Free one huge page of a mapped section that is not in use. When this returns it is free with all
+ * its struct pages, or still huge if there are no frames for them. At the call the page must be
+ * counted nowhere in its zone: no longer as in use, not yet as free or in transit. No lock held.
+ */
+void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index);
+
+/*
+ * Demote 1 GiB pages of `list` (in transit) to 512 pages of 2 MiB each, which go to `done`, in
+ * transit. Two phases: all lines are cleared, one round covers all pages, then the lines are mapped
+ * anew. 511 heads per page are reserved first; pages for which there are none stay in `list`,
+ * unchanged. Returns how many were demoted.
+ */
+u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done);

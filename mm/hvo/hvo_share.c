@@ -1,0 +1,139 @@
+/*
+ * HVO, batches divided among CPUs: see hvo_share.h.
+ *
+ * The useful number of CPUs is limited. Idle CPUs must be woken, so each one needs enough work to
+ * pay for that. Virtual CPUs share few real ones, and a virtual CPU that its host does not run at
+ * the moment makes all others wait for its stretch.
+ */
+#include "mm/hvo/hvo_share.h"
+
+#include <arch/cpu.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "mm/memmap/enter.h"
+
+enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 32 };
+
+static u64 hvo_threads;
+OPTION_U64(
+	hvo_threads, hvo_threads, 0, 64,
+	"CPUs that make or restore the huge pages of one request, every mode; 0: as many as pay");
+
+static u64 hvo_threads_pages = 1024;
+OPTION_U64(hvo_threads_pages, hvo_threads_pages, 1, 1ULL << 20,
+	   "huge pages of one request for which one CPU more pays");
+
+static u32 cpus_most; /* the most CPUs that one batch was divided among; atomic */
+
+static void raise_cpus(u32 cpus)
+{
+	u32 most = atomic_load_relaxed(&cpus_most);
+
+	while (most < cpus && !atomic_cas(&cpus_most, most, cpus))
+		most = atomic_load_relaxed(&cpus_most);
+}
+
+unsigned hvo_cpus_most(void)
+{
+	return MAX(atomic_load_relaxed(&cpus_most), 1);
+}
+
+void hvo_cpus_forget(void)
+{
+	atomic_store_relaxed(&cpus_most, 0);
+}
+
+/*
+ * In a mode with a round for each page, CPUs that share a batch have their rounds under way at the
+ * same time. The round of a 2 MiB page is ranged, a call that each CPU answers separately, so there
+ * are as many rounds and messages as with one CPU. The round of a 1 GiB page is a full one. A CPU
+ * that is asked for two full rounds at once flushes once for both, so pages would share rounds;
+ * therefore one CPU makes all 1 GiB pages.
+ */
+static bool may_divide(const struct stretch *whole)
+{
+	return !whole->mode->remap_each ||
+	       block_look_at(whole->mm, whole->list.head).order == BLOCK_ORDER;
+}
+
+unsigned hvo_threads_for(u64 pages)
+{
+	const u64 auto_most = cpu_deadline_scale() > 1 ? THREADS_VIRTUAL : THREADS_AUTO;
+	const u64 most = hvo_threads ? hvo_threads : auto_most;
+
+	if (pages / 2 < hvo_threads_pages)
+		return 1;
+	return (unsigned)MIN(MIN(most, pages / hvo_threads_pages), cpumask_weight(&cpus_online));
+}
+
+struct share {
+	struct stretch stretch[STRETCHES_MAX];
+	stretch_fn *fn;
+	cpu_t asker;
+};
+
+static void do_stretches(u64 start, u64 end, void *arg)
+{
+	struct share *share = arg;
+
+	for (u64 i = start; i < end; i++) {
+		struct stretch *stretch = &share->stretch[i];
+
+		share->fn(stretch);
+		stretch->cpu = cpu_id();
+		if (stretch->cpu != share->asker)
+			mm_count(stretch->mm, COUNT_STRETCHES_HELPED, 1);
+	}
+}
+
+/* Number of different CPUs among those that did the first `count` stretches. */
+static u32 cpus_among(const struct stretch *stretch, u64 count)
+{
+	u32 cpus = 0;
+
+	for (u64 i = 0; i < count; i++) {
+		u64 first = 0;
+
+		while (stretch[first].cpu != stretch[i].cpu)
+			first++;
+		cpus += first == i;
+	}
+	return cpus;
+}
+
+static void divide(struct stretch *whole, stretch_fn *fn, unsigned threads)
+{
+	const u64 count = MIN(threads * STRETCHES_PER_THREAD, STRETCHES_MAX);
+	struct share share = {.fn = fn, .asker = cpu_id()};
+	struct padata_mt_job job = {.thread_fn = do_stretches,
+				    .arg = &share,
+				    .size = count,
+				    .max_threads = threads,
+				    .node = NODE_NONE};
+
+	for (u64 i = 0; i < count; i++) {
+		share.stretch[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode};
+		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i),
+			       &share.stretch[i].list);
+	}
+	mm_count(whole->mm, COUNT_STRETCHES, count);
+	padata_run(&job);
+	for (u64 i = 0; i < count; i++) {
+		block_list_splice(whole->mm, &whole->list, &share.stretch[i].list);
+		whole->remapped |= share.stretch[i].remapped;
+	}
+	raise_cpus(cpus_among(share.stretch, count));
+}
+
+void hvo_share(struct stretch *whole, u64 to_do, stretch_fn *fn)
+{
+	const unsigned threads =
+		whole->list.count > 0 && may_divide(whole) ? hvo_threads_for(to_do) : 1;
+
+	if (threads > 1)
+		divide(whole, fn, threads);
+	else
+		fn(whole);
+}

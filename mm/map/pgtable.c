@@ -1,0 +1,115 @@
+/*
+ * Walking and building page tables: see pgtable.h. One walker serves the direct map, stacks, MMIO,
+ * vmemmap and dumps.
+ */
+#include "mm/map/pgtable.h"
+
+#include <arch/barrier.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
+
+pfn_t pgtable_alloc_boot(void *ctx)
+{
+	(void)ctx;
+	phys_t phys = memblock_alloc(PAGE_SIZE, PAGE_SIZE, 0, NODE_NONE);
+
+	return phys ? phys >> PAGE_SHIFT : PFN_NONE;
+}
+
+static pte_t *table_of(pfn_t pfn)
+{
+	return phys_to_virt(pfn << PAGE_SHIFT);
+}
+
+/*
+ * Make the table under `entry`. If two CPUs tried at once, one of the two tables would be lost, so
+ * callers that race must serialise. vmemmap takes the section's table lock, page_map() is called by
+ * one CPU at a time, and all other callers run on the boot CPU.
+ */
+static bool table_add(pte_t *entry, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
+		      void *ctx)
+{
+	pfn_t pfn = alloc ? alloc(ctx) : PFN_NONE;
+
+	if (pfn == PFN_NONE)
+		return false;
+	fence_store(); /* the table must be zero before any entry points to it */
+	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level, pte_make_table(pfn));
+	return true;
+}
+
+pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
+		     void *ctx, enum pt_level *leaf_level)
+{
+	pte_t *table = table_of(root);
+
+	for (enum pt_level at = PT_PGD; at > level; at--) {
+		pte_t *entry = &table[pt_index(virt, at)];
+
+		if (!pte_present(pte_load(entry)) && !table_add(entry, virt, at, alloc, ctx))
+			return NULL;
+		if (at != PT_PGD && pte_is_leaf(pte_load(entry), at)) {
+			if (leaf_level)
+				*leaf_level = at;
+			return NULL;
+		}
+		table = table_of(pte_pfn(pte_load(entry)));
+	}
+	return &table[pt_index(virt, level)];
+}
+
+bool pgtable_translate(pfn_t root, virt_t virt, phys_t *phys, pte_t *entry, enum pt_level *level)
+{
+	pte_t *table = table_of(root);
+
+	for (enum pt_level at = PT_PGD;; at--) {
+		pte_t pte = pte_load(&table[pt_index(virt, at)]);
+
+		if (!pte_present(pte))
+			return false;
+		if (at != PT_PGD && pte_is_leaf(pte, at)) {
+			*phys = (pte_pfn(pte) << PAGE_SHIFT) + virt % pt_level_size(at);
+			*entry = pte;
+			*level = at;
+			return true;
+		}
+		if (at == PT_PAGE)
+			return false;
+		table = table_of(pte_pfn(pte));
+	}
+}
+
+/* Largest leaf that the alignment of `virt` and `phys` and the remaining size allow. */
+static enum pt_level leaf_fitting(virt_t virt, phys_t phys, u64 size, enum pt_level largest)
+{
+	enum pt_level level = largest;
+
+	while (level > PT_PAGE &&
+	       (!IS_ALIGNED(virt | phys, pt_level_size(level)) || size < pt_level_size(level)))
+		level--;
+	return level;
+}
+
+int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_prot prot,
+		      enum pt_level largest, pgtable_alloc_fn *alloc, void *ctx,
+		      struct pgtable_counts *counts)
+{
+	ASSERT(IS_ALIGNED(virt | phys | size, PAGE_SIZE),
+	       "mapping of %llx at %llx is not of whole pages", phys, virt);
+	while (size > 0) {
+		enum pt_level level = leaf_fitting(virt, phys, size, largest);
+		pte_t *entry = pgtable_entry(root, virt, level, alloc, ctx, NULL);
+
+		if (!entry)
+			return -ENOMEM;
+		pte_store(entry, virt, level, pte_make(phys >> PAGE_SHIFT, level, prot));
+		if (counts)
+			counts->leaf[level]++;
+		virt += pt_level_size(level);
+		phys += pt_level_size(level);
+		size -= pt_level_size(level);
+	}
+	return 0;
+}

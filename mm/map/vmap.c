@@ -1,0 +1,131 @@
+/*
+ * Stacks and device mappings: see vmap.h.
+ *
+ *   VMALLOC_BASE + n * STACK_SLOT   |......guard......|== stack ==|     n-th stack; the guard is
+ *                                                                       the rest of its slot
+ *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, never
+ *                                                                       reused
+ *
+ * Addresses are never reused, so unmapping needs no shootdown to protect a new owner. A stale
+ * translation can only show the old contents to code that should no longer use the address.
+ */
+#include "mm/map/vmap.h"
+
+#include "kernel/core/panic.h"
+#include "mm/map/memblock.h"
+#include "mm/map/pgtable.h"
+
+#define STACK_SLOT     KIB(64)
+#define DEVICES_OFFSET (VMALLOC_SIZE / 16)
+
+static unsigned stacks;
+/* pages of each stack, to decode guard hits; stacks beyond this number are not decoded */
+static u64 stack_pages[4096];
+static virt_t devices_next = VMALLOC_BASE + DEVICES_OFFSET;
+static pgtable_alloc_fn *table_alloc = pgtable_alloc_boot;
+static void *table_ctx;
+static u64 tables; /* atomic */
+
+static pfn_t make_table(void *ctx)
+{
+	const pfn_t pfn = table_alloc(ctx);
+
+	if (pfn != PFN_NONE)
+		atomic_fetch_add(&tables, 1);
+	return pfn;
+}
+
+void vmap_table_freed(void)
+{
+	atomic_fetch_sub(&tables, 1);
+}
+
+u64 vmap_tables(void)
+{
+	return atomic_load_relaxed(&tables);
+}
+
+void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
+{
+	table_alloc = alloc;
+	table_ctx = ctx;
+}
+
+virt_t vmap_reserve(u64 size, u64 align)
+{
+	virt_t virt;
+
+	if (size > VMALLOC_SIZE)
+		return 0;
+	virt = ALIGN_UP(atomic_fetch_add(&devices_next, size + PAGE_SIZE + (align - PAGE_SIZE)),
+			align);
+	return virt + size > VMALLOC_BASE + VMALLOC_SIZE ? 0 : virt;
+}
+
+struct vmap_span vmap_reserved(void)
+{
+	const virt_t next = atomic_load_relaxed(&devices_next);
+
+	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET,
+				  .end = MIN(next, VMALLOC_BASE + VMALLOC_SIZE)};
+}
+
+int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
+{
+	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, make_table,
+				 table_ctx, NULL);
+}
+
+void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
+{
+	const phys_t first = ALIGN_DOWN(phys, PAGE_SIZE);
+	const u64 bytes = ALIGN_UP(phys + size, PAGE_SIZE) - first;
+	virt_t virt;
+
+	if (size == 0 || !phys_is_possible(phys, size))
+		return NULL;
+	virt = vmap_reserve(bytes, PAGE_SIZE);
+	if (!virt || vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
+		return NULL;
+	return (char *)virt + (phys - first);
+}
+
+void vmap_unmap(void *virt, u64 size)
+{
+	const virt_t end = ALIGN_UP((virt_t)virt + size, PAGE_SIZE);
+
+	for (virt_t at = ALIGN_DOWN((virt_t)virt, PAGE_SIZE); at < end; at += PAGE_SIZE) {
+		pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PAGE, NULL, NULL, NULL);
+
+		if (entry)
+			pte_store(entry, at, PT_PAGE, 0);
+	}
+}
+
+void *vmap_stack(u64 size, node_t node)
+{
+	const virt_t top = VMALLOC_BASE + (stacks + 1) * STACK_SLOT;
+	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, node);
+
+	ASSERT(size < STACK_SLOT && VMALLOC_BASE + DEVICES_OFFSET > top, "stack of %llu bytes",
+	       size);
+	if (!phys)
+		return NULL;
+	if (pgtable_map_range(pgtable_root(), top - size, phys, size, PT_RW, PT_PAGE, table_alloc,
+			      table_ctx, NULL) < 0)
+		return NULL;
+	if (stacks < ARRAY_LEN(stack_pages))
+		stack_pages[stacks] = size / PAGE_SIZE;
+	stacks++;
+	return (void *)top;
+}
+
+bool vmap_guard_hit(virt_t virt, unsigned *stack_index)
+{
+	const u64 slot = (virt - VMALLOC_BASE) / STACK_SLOT;
+
+	if (virt < VMALLOC_BASE || slot >= stacks || slot >= ARRAY_LEN(stack_pages))
+		return false;
+	*stack_index = (unsigned)slot;
+	return virt % STACK_SLOT < STACK_SLOT - stack_pages[slot] * PAGE_SIZE;
+}

@@ -1,0 +1,267 @@
+/*
+ * Touching huge mappings: find a page for the entry and clear it around the touch. See huge_map.h.
+ *
+ *   entry    0 --claim--> claimed --find, clear--> present        others wait while it is claimed
+ *                            |
+ *                            '----- no page: 0 again, or a table of smaller pages
+ *
+ * Source of the order of clearing: mm/clear/clear.h.
+ */
+#include "mm/mapping/huge_fault.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/core/wait.h"
+#include "mm/clear/clear.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/mapping/huge_map.h"
+#include "mm/memmap/zone.h"
+
+pte_t huge_settled(const pte_t *entry)
+{
+	pte_t pte = pte_load(entry);
+	struct wait wait;
+
+	if (!pte_claimed(pte))
+		return pte;
+	wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
+	wait.soft = true;
+	atomic_add_relaxed(&huge_counts.waited, 1);
+	while (pte_claimed(pte = pte_load(entry)))
+		wait_spin(&wait, CPU_NONE);
+	return pte;
+}
+
+static pte_t *table_at(pte_t pte)
+{
+	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
+}
+
+/* ---- tables ---- */
+
+/* Turn the claimed entry into a table, or release it as it was, absent. */
+static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
+{
+	struct page *page = NULL;
+
+	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
+		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	fence_store(); /* the table is zero before any entry points to it */
+	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
+		  page ? pte_make_table(page_pfn(page)) : 0);
+	if (page && level == PT_PGD)
+		atomic_add_relaxed(&huge_counts.tables_kept, 1);
+	return page;
+}
+
+/* The table under an entry that is no leaf, made if necessary. NULL if there is no memory. */
+static pte_t *table_below(pte_t *entry, virt_t virt, enum pt_level level)
+{
+	for (;;) {
+		const pte_t pte = huge_settled(entry);
+
+		if (pte_present(pte))
+			return table_at(pte);
+		if (pte_claim(entry, pte) && !store_table(entry, virt, level))
+			return NULL;
+	}
+}
+
+/* The entry for a page of the mapping's own size. */
+static pte_t *entry_of(const struct huge_map *map, virt_t addr)
+{
+	pte_t *table = phys_to_virt(pgtable_root() << PAGE_SHIFT);
+
+	for (enum pt_level level = PT_PGD; table && level > map->level; level--)
+		table = table_below(&table[pt_index(addr, level)], addr, level);
+	return table ? &table[pt_index(addr, map->level)] : NULL;
+}
+
+/* ---- pages ---- */
+
+/* Use one promised page, if any is left. */
+static bool use_promise(struct huge_map *map)
+{
+	u64 left = atomic_load_relaxed(&map->promised);
+
+	while (left > 0 && !atomic_cas(&map->promised, left, left - 1))
+		left = atomic_load_relaxed(&map->promised);
+	return left > 0;
+}
+
+static struct page *find_page(struct huge_map *map, enum pt_level level, bool *zeroed)
+{
+	const node_t node = this_cpu()->node;
+	struct page *page;
+
+	*zeroed = false;
+	if (level == PT_PAGE)
+		return page_alloc(0, USE_UNMOVABLE, 0, node);
+	if (level == map->level && use_promise(map)) {
+		page = pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
+		if (!page) /* the promised page is still the pool's */
+			atomic_fetch_add(&map->promised, 1);
+		return page;
+	}
+	page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
+	if (page || (map->flags & HUGE_POOL))
+		return page;
+	*zeroed = false;
+	return page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, 0, node);
+}
+
+static void clear_page(struct page *page, enum pt_level level, u64 hint)
+{
+	struct clear_how how;
+
+	if (level == PT_PAGE) {
+		clear_pages(page_address(page), 1);
+		return;
+	}
+	how = clear_how_selected();
+	clear_huge(&how, page_address(page), pt_level_size(level), hint,
+		   mm_kernel.zone[page->zone].node);
+}
+
+/* Find a page for an entry that the caller has claimed, clear it and map it. */
+static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_level level,
+		       bool is_hint)
+{
+	const virt_t virt = ALIGN_DOWN(addr, pt_level_size(level));
+	bool zeroed;
+	struct page *page = find_page(map, level, &zeroed);
+
+	if (!page)
+		return false;
+	if (zeroed)
+		atomic_add_relaxed(&huge_counts.zeroed, 1);
+	else
+		clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
+	atomic_add_relaxed(&huge_counts.faults[level], 1);
+	atomic_add_relaxed(&huge_counts.mapped[level], 1);
+	pte_store(entry, virt, level,
+		  pte_make(page_pfn(page), level,
+			   atomic_load_relaxed(&map->read_only) ? PT_RO : PT_RW));
+	return true;
+}
+
+bool huge_touch(struct huge_map *map, virt_t addr, bool is_hint)
+{
+	enum pt_level level = map->level;
+	pte_t *entry = entry_of(map, addr);
+
+	while (entry) {
+		const pte_t pte = huge_settled(entry);
+
+		if (pte_is_leaf(pte, level))
+			return true;
+		if (pte_present(pte)) { /* smaller pages are mapped here */
+			level--;
+			entry = &table_at(pte)[pt_index(addr, level)];
+			continue;
+		}
+		if (!pte_claim(entry, pte))
+			continue;
+		if (bring_page(map, entry, addr, level, is_hint))
+			return true;
+		if (level == PT_PAGE || !(map->flags & HUGE_FALLBACK)) {
+			pte_store(entry, ALIGN_DOWN(addr, pt_level_size(level)), level, 0);
+			break;
+		}
+		if (!store_table(entry, addr, level))
+			break;
+	}
+	atomic_add_relaxed(&huge_counts.exhausted, 1);
+	return false;
+}
+
+/* ---- a fault ---- */
+
+/*
+ * The mapping is no longer pinned, so the callback may do anything, including touching and
+ * unmapping mappings.
+ */
+static void exhausted(huge_exhausted_fn *fn, void *ctx, virt_t addr)
+{
+	if (fn && fn(ctx, (void *)addr))
+		return;
+	pr_err("no page for the touch of %llx in a huge mapping: the run ends", addr);
+	verdict_end_with(VERDICT_FAIL);
+}
+
+enum fault_result huge_fault(virt_t addr, bool write, bool interruptible)
+{
+	huge_exhausted_fn *fn;
+	struct huge_pin pin;
+	bool there;
+	void *ctx;
+
+	if (!context_may(CONTEXT_ORDINARY))
+		return FAULT_BUG;
+	pin = huge_pin(addr);
+	if (!pin.map)
+		return FAULT_BUG;
+	if (write && atomic_load_relaxed(&pin.map->read_only)) {
+		huge_unpin(pin);
+		return FAULT_BUG;
+	}
+	if (interruptible)
+		irq_enable();
+	there = huge_touch(pin.map, addr, true);
+	fn = pin.map->exhausted;
+	ctx = pin.map->ctx;
+	huge_unpin(pin);
+	if (!there)
+		exhausted(fn, ctx, addr);
+	if (interruptible)
+		irq_disable();
+	return FAULT_RETRY;
+}
+
+/* ---- populating ---- */
+
+struct populate {
+	struct huge_map *map;
+	virt_t start;
+	u32 failed;
+};
+
+static void populate_pages(u64 first, u64 last, void *arg)
+{
+	struct populate *p = arg;
+	const u64 bytes = huge_page_bytes(p->map);
+
+	for (u64 i = first; i < last && !atomic_load_relaxed(&p->failed); i++)
+		if (!huge_touch(p->map, p->start + i * bytes, false))
+			atomic_store_relaxed(&p->failed, 1);
+}
+
+/* The caller's pin also serves its helpers, because the caller waits for them. */
+int huge_populate(void *addr, u64 size)
+{
+	const struct huge_pin pin = huge_pin_range(addr, size);
+	struct populate p = {.map = pin.map, .start = (virt_t)addr};
+	struct padata_mt_job job = {.thread_fn = populate_pages,
+				    .arg = &p,
+				    .max_threads = cpumask_weight(&cpus_online),
+				    .node = NODE_NONE};
+	const u64 bytes = pin.map ? huge_page_bytes(pin.map) : 1;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!pin.map || size == 0) {
+		huge_unpin(pin);
+		return -EINVAL;
+	}
+	job.size = size / bytes;
+	job.min_chunk = MAX(CLEAR_EXTENT / bytes, 1);
+	padata_run(&job);
+	huge_unpin(pin);
+	return p.failed ? -ENOMEM : 0;
+}

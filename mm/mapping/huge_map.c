@@ -1,0 +1,352 @@
+/*
+ * Huge mappings: their addresses, and the calls that make, grow and end them. See huge_map.h.
+ *
+ * Slots change under slots_lock. A touch reads them without the lock, through a pin: the touching
+ * CPU notes the mapping in its own struct percpu, executes a fence, and reads the slot again. The
+ * CPU that unmaps takes the slots away, executes a fence, and reads all notes. This is the
+ * store-buffering pattern of kernel/core/shootdown.c: one of the two sees the other.
+ */
+#include "mm/mapping/huge_map.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/lock.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+
+enum { SLOTS = HUGE_MAP_SIZE / HUGE_SLOT };
+
+static struct huge_map *slot[SLOTS]; /* slot 0 stays empty: a guard below the first mapping */
+/* stands in the slots of a mapping that is gone and may still be in some TLB */
+static struct huge_map leaving;
+static struct spinlock slots_lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
+static u64 next_slot = 1; /* addresses are reused as late as possible */
+
+struct huge_usage huge_counts;
+
+void huge_usage(struct huge_usage *usage)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(usage->mapped); i++) {
+		usage->mapped[i] = atomic_load_relaxed(&huge_counts.mapped[i]);
+		usage->faults[i] = atomic_load_relaxed(&huge_counts.faults[i]);
+	}
+	usage->zeroed = atomic_load_relaxed(&huge_counts.zeroed);
+	usage->waited = atomic_load_relaxed(&huge_counts.waited);
+	usage->exhausted = atomic_load_relaxed(&huge_counts.exhausted);
+	usage->tables_kept = atomic_load_relaxed(&huge_counts.tables_kept);
+}
+
+/* ---- pins ---- */
+
+static u64 slot_of(virt_t addr)
+{
+	return (addr - HUGE_MAP_BASE) / HUGE_SLOT;
+}
+
+struct huge_pin huge_pin(virt_t addr)
+{
+	struct percpu *self = this_cpu();
+	struct huge_pin pin = {.before = self->pinned};
+	struct huge_map *map;
+
+	do {
+		map = atomic_load_acquire(&slot[slot_of(addr)]);
+		if (!map || map == &leaving)
+			break;
+		atomic_store_relaxed(&self->pinned, map);
+		fence_full(); /* pairs with wait_unpinned() */
+	} while (atomic_load_acquire(&slot[slot_of(addr)]) != map);
+	if (map && map != &leaving && huge_map_has(map, addr, 1))
+		pin.map = map;
+	else
+		atomic_store_relaxed(&self->pinned, pin.before);
+	return pin;
+}
+
+struct huge_pin huge_pin_range(const void *addr, u64 size)
+{
+	const virt_t start = (virt_t)addr;
+	struct huge_pin pin = {.before = this_cpu()->pinned};
+
+	if (!huge_map_covers(start))
+		return pin;
+	pin = huge_pin(start);
+	if (pin.map && size > 0 &&
+	    (!IS_ALIGNED(start | size, huge_page_bytes(pin.map)) ||
+	     !huge_map_has(pin.map, start, size))) {
+		huge_unpin(pin);
+		pin.map = NULL;
+	}
+	return pin;
+}
+
+void huge_unpin(struct huge_pin pin)
+{
+	atomic_store_release(&this_cpu()->pinned, pin.before);
+}
+
+static void wait_unpinned(const struct huge_map *map)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "a touch of a mapping that goes away");
+	cpu_t cpu;
+
+	wait.soft = true; /* a touch of a 1 GiB page lasts as long as clearing it takes */
+	fence_full();
+	cpumask_foreach(cpu, &cpus_online)
+		while (atomic_load_acquire(&cpu_data(cpu)->pinned) == map)
+			wait_spin(&wait, cpu);
+}
+
+struct huge_map *huge_map_at(virt_t addr)
+{
+	struct huge_map *map = atomic_load_acquire(&slot[slot_of(addr)]);
+
+	return map == &leaving ? NULL : map;
+}
+
+struct huge_map *huge_map_next(const struct huge_map *after)
+{
+	for (u64 i = after ? slot_of(after->start) + after->slots : 0; i < SLOTS; i++)
+		if (slot[i] && slot[i] != &leaving)
+			return slot[i];
+	return NULL;
+}
+
+/* ---- addresses ---- */
+
+static bool slots_are_free(u64 first, u64 count)
+{
+	if (first + count > SLOTS)
+		return false;
+	for (u64 i = first; i < first + count; i++)
+		if (slot[i])
+			return false;
+	return true;
+}
+
+/*
+ * slots_lock held. The first of `count` free slots with a guard on both sides, from `from` on; 0 if
+ * there are none.
+ */
+static u64 find_slots(u64 from, u64 count)
+{
+	for (u64 first = from; first + count <= SLOTS; first++)
+		if (slots_are_free(first - 1, count + 2) ||
+		    (first + count == SLOTS && slots_are_free(first - 1, count + 1)))
+			return first;
+	return 0;
+}
+
+static void set_slots(u64 first, u64 count, struct huge_map *map)
+{
+	for (u64 i = first; i < first + count; i++)
+		atomic_store_release(&slot[i], map);
+}
+
+static bool take_addresses(struct huge_map *map)
+{
+	u64 first;
+
+	spin_lock(&slots_lock);
+	first = find_slots(next_slot, map->slots);
+	if (!first)
+		first = find_slots(1, map->slots);
+	if (first) {
+		map->start = HUGE_MAP_BASE + first * HUGE_SLOT;
+		set_slots(first, map->slots, map);
+		next_slot = first + map->slots + 1;
+	}
+	spin_unlock(&slots_lock);
+	return first != 0;
+}
+
+/* Release the addresses. Only from now on may other mappings have them. */
+static void free_addresses(virt_t start, u64 slots)
+{
+	spin_lock(&slots_lock);
+	set_slots(slot_of(start), slots, NULL);
+	spin_unlock(&slots_lock);
+}
+
+/* ---- promises ---- */
+
+struct pool *huge_pool(enum pt_level level)
+{
+	return level == PT_PUD ? &pool_1g : &pool_2m;
+}
+
+static u64 to_promise(const struct huge_map *map, u64 pages)
+{
+	return map->flags & HUGE_RESERVE ? pages : 0;
+}
+
+int huge_promise(struct huge_map *map, u64 pages)
+{
+	pages = to_promise(map, pages);
+	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
+		return -ENOMEM;
+	atomic_fetch_add(&map->promised, pages);
+	return 0;
+}
+
+/* ---- the calls ---- */
+
+/* -1: no such page size. */
+static int level_of(const struct huge_request *request)
+{
+	if (request->page == GIB(1))
+		return cpu_has_1g_mappings()            ? PT_PUD
+		       : request->flags & HUGE_FALLBACK ? PT_PMD
+							: -1;
+	if (request->page == MIB(2))
+		return PT_PMD;
+	return request->page == PAGE_SIZE && !(request->flags & HUGE_RESERVE) ? PT_PAGE : -1;
+}
+
+static bool map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
+{
+	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE)
+		return false;
+	*map = (struct huge_map){.level = level,
+				 .flags = request->flags |
+					  (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
+				 .exhausted = request->exhausted,
+				 .ctx = request->ctx};
+	map->size = ALIGN_UP(request->size, pt_level_size(level));
+	map->slots = DIV_ROUND_UP(MAX(map->size, request->room), HUGE_SLOT);
+	return true;
+}
+
+/* Free everything that belongs to a mapping except its addresses and pages. */
+static void end(struct huge_map *map)
+{
+	if (map->promised)
+		pool_unreserve(huge_pool(map->level), map->promised);
+	page_free(pfn_to_page(virt_to_phys(map) >> PAGE_SHIFT));
+}
+
+void *huge_map_with(const struct huge_request *request)
+{
+	const int level = level_of(request);
+	struct page *frame;
+	struct huge_map *map;
+	void *addr;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (level < 0 || !(frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)))
+		return NULL;
+	map = page_address(frame);
+	if (!map_init(map, request, level)) {
+		page_free(frame);
+		return NULL;
+	}
+	if (huge_promise(map, map->size / huge_page_bytes(map)) < 0 || !take_addresses(map)) {
+		end(map);
+		return NULL;
+	}
+	addr = (void *)map->start;
+	if ((map->flags & HUGE_POPULATE) && huge_populate(addr, map->size) < 0) {
+		huge_unmap(addr);
+		return NULL;
+	}
+	return addr;
+}
+
+void *huge_map(u64 size, u64 page, unsigned flags)
+{
+	context_assert(CONTEXT_ORDINARY);
+	return huge_map_with(&(struct huge_request){.size = size, .page = page, .flags = flags});
+}
+
+void huge_unmap(void *addr)
+{
+	const virt_t start = (virt_t)addr;
+	struct huge_taken taken = {.pages = NULL};
+	struct huge_map *map;
+	u64 slots;
+
+	context_assert(CONTEXT_ORDINARY);
+	ASSERT(huge_map_covers(start), "unmapping of %llx, which is no huge mapping", start);
+	spin_lock(&slots_lock);
+	map = slot[slot_of(start)];
+	ASSERT(map && map->start == start, "unmapping of %llx, where no huge mapping begins",
+	       start);
+	slots = map->slots;
+	set_slots(slot_of(start), slots, &leaving);
+	spin_unlock(&slots_lock);
+	wait_unpinned(map);
+
+	huge_take_range(start, ALIGN_UP(map->size, HUGE_SLOT), HUGE_TAKE_TABLES, &taken);
+	huge_flush_and_give(&taken);
+	free_addresses(start, slots);
+	end(map);
+}
+
+/*
+ * Pages promised for the new part become the mapping's only once there is room, because a touch in
+ * between must not use up the promise.
+ */
+static int grow(struct huge_map *map, u64 size)
+{
+	const u64 slots = MAX(DIV_ROUND_UP(size, HUGE_SLOT), map->slots),
+		  first = slot_of(map->start);
+	const u64 more = slots - map->slots,
+		  pages = to_promise(map, (size - map->size) / huge_page_bytes(map));
+	bool room;
+
+	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
+		return -ENOMEM;
+	/* the slot behind the mapping is a guard already; the new slots need another behind them */
+	spin_lock(&slots_lock);
+	room = more == 0 || slots_are_free(first + map->slots, more + (first + slots < SLOTS));
+	if (room) {
+		atomic_fetch_add(&map->promised, pages);
+		set_slots(first + map->slots, more, map);
+		map->slots = slots;
+		atomic_store_release(&map->size, size);
+	}
+	spin_unlock(&slots_lock);
+	if (!room && pages > 0)
+		pool_unreserve(huge_pool(map->level), pages);
+	return room ? 0 : -ENOMEM;
+}
+
+int huge_grow(void *addr, u64 size)
+{
+	const struct huge_pin pin = huge_pin_range(addr, 0);
+	int err = -EINVAL;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (pin.map && pin.map->start == (virt_t)addr && size >= pin.map->size &&
+	    size <= HUGE_MAP_SIZE)
+		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
+	huge_unpin(pin);
+	return err;
+}
+
+void huge_fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
+{
+	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
+	const struct huge_pin pin = huge_pin(addr);
+	const u64 at = slot_of(addr);
+	char reason[CONTEXT_REASON_MAX];
+
+	context_reason(reason, sizeof(reason));
+	if (!pin.map)
+		format(buf, size, "%s %llx, %s", verb, addr,
+		       slot[at] == &leaving ? "in a huge mapping that was given back"
+		       : slot[at] || (at > 0 && slot[at - 1] && slot[at - 1] != &leaving)
+			       ? "beyond the end of a huge mapping"
+			       : "where no huge mapping is");
+	else if (!context_may(CONTEXT_ORDINARY))
+		format(buf, size, "first touch of a page of a huge mapping %s", reason);
+	else
+		format(buf, size, "%s a huge mapping%s", verb, write ? " that is read-only" : "");
+	huge_unpin(pin);
+}

@@ -1,0 +1,230 @@
+/*
+ * Taking pages of huge mappings away, or rights to them: first all entries change, then comes one
+ * round, then the pages are freed. See huge_map.h.
+ *
+ * The round comes between the last entry and the first page freed (the generation rule of
+ * kernel/core/shootdown.h, kept by waiting). It flushes single pages by their addresses and many by
+ * a full flush. If page tables are freed too, all CPUs take part, sleeping ones included.
+ */
+#include <arch/barrier.h>
+#include <arch/check.h>
+
+#include "kernel/core/context.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/mapping/huge_fault.h"
+#include "mm/mapping/huge_map.h"
+#include "mm/memmap/page.h"
+
+struct visit {
+	virt_t start, end;
+	huge_leaf_fn *leaf;
+	struct huge_taken *tables; /* takes the tables that are left empty; NULL: they stay */
+	void *arg;
+};
+
+static void chain(struct page **list, pfn_t pfn)
+{
+	struct page *page = pfn_to_page(pfn);
+
+	page->private[0] = (u64)(virt_t)*list;
+	*list = page;
+}
+
+/*
+ * Visit the entries of a table that lie in the range. `base` is the address that its first entry
+ * translates.
+ */
+static void visit_table(const struct visit *v, pte_t *table, enum pt_level level, virt_t base)
+{
+	const u64 size = pt_level_size(level);
+
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const virt_t virt = base + i * size;
+		pte_t pte;
+
+		if (virt + size <= v->start || virt >= v->end)
+			continue;
+		pte = huge_settled(&table[i]);
+		if (!pte_present(pte))
+			continue;
+		if (level != PT_PGD && pte_is_leaf(pte, level)) {
+			v->leaf(v->arg, &table[i], virt, level);
+			continue;
+		}
+		visit_table(v, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), level - 1, virt);
+		if (v->tables && level != PT_PGD) {
+			pte_store(&table[i], virt, level, 0);
+			chain(&v->tables->tables, pte_pfn(pte));
+		}
+	}
+}
+
+static void visit(const struct visit *v)
+{
+	const u64 upper = pt_level_size(PT_PGD) * PTRS_PER_TABLE;
+
+	visit_table(v, phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD,
+		    ALIGN_DOWN(v->start, upper));
+}
+
+void huge_visit(huge_leaf_fn *leaf, void *arg)
+{
+	visit(&(struct visit){.start = HUGE_MAP_BASE,
+			      .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
+			      .leaf = leaf,
+			      .arg = arg});
+}
+
+/* ---- taking pages away ---- */
+
+/* Claim the leaf, unless another CPU took it in between. */
+static pte_t claim_leaf(pte_t *entry, enum pt_level level)
+{
+	pte_t pte;
+
+	do {
+		pte = huge_settled(entry);
+		if (!pte_is_leaf(pte, level))
+			return 0;
+	} while (!pte_claim(entry, pte));
+	return pte;
+}
+
+static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+{
+	const pte_t pte = claim_leaf(entry, level);
+	struct huge_taken *taken = arg;
+
+	if (!pte)
+		return;
+	pte_store(entry, virt, level, 0);
+	shootdown_batch_add(&taken->batch, virt, 1);
+	chain(&taken->pages, pte_pfn(pte));
+	atomic_add_relaxed(&huge_counts.mapped[level], -1ULL);
+}
+
+void huge_take_range(virt_t start, u64 size, enum huge_tables tables, struct huge_taken *taken)
+{
+	const struct visit v = {.start = start,
+				.end = start + size,
+				.leaf = take_leaf,
+				.tables = tables == HUGE_TAKE_TABLES ? taken : NULL,
+				.arg = taken};
+
+	visit(&v);
+}
+
+/* Single pages are freed many at once. */
+enum { SINGLES_MAX = 64 };
+
+struct singles {
+	size_t count;
+	struct page *page[SINGLES_MAX];
+};
+
+static void give_singles(struct singles *singles)
+{
+	page_free_bulk(singles->page, singles->count);
+	singles->count = 0;
+}
+
+static void give_page(struct page *page, struct huge_taken *taken, struct singles *singles)
+{
+	check_frames_reused(page_pfn(page), 1);
+	if (!(page->flags & PAGE_HUGETLB)) {
+		singles->page[singles->count++] = page;
+		if (singles->count == SINGLES_MAX)
+			give_singles(singles);
+		return;
+	}
+	taken->pool_pages[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
+	pool_page_give(page_order(page) == GIGA_ORDER ? &pool_1g : &pool_2m, page);
+}
+
+void huge_flush_and_give(struct huge_taken *taken)
+{
+	struct singles singles = {.count = 0};
+	struct page *next;
+
+	if (taken->tables)
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+	else
+		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
+	for (struct page *page = taken->pages; page; page = next) {
+		next = (struct page *)(virt_t)page->private[0];
+		give_page(page, taken, &singles);
+	}
+	give_singles(&singles);
+	for (struct page *page = taken->tables; page; page = next) {
+		next = (struct page *)(virt_t)page->private[0];
+		page_free(page);
+	}
+	taken->pages = taken->tables = NULL;
+}
+
+/* ---- calls ---- */
+
+int huge_release(void *addr, u64 size)
+{
+	const struct huge_pin pin = huge_pin_range(addr, size);
+	struct huge_taken taken = {.pages = NULL};
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!pin.map || size == 0) {
+		huge_unpin(pin);
+		return -EINVAL;
+	}
+	huge_take_range((virt_t)addr, size, HUGE_KEEP_TABLES, &taken);
+	huge_flush_and_give(&taken);
+	err = huge_promise(pin.map, taken.pool_pages[pin.map->level]);
+	huge_unpin(pin);
+	return err;
+}
+
+struct rights {
+	const struct huge_map *map;
+	struct shootdown_batch batch; /* pages that can no longer be written */
+};
+
+static void set_rights(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+{
+	const pte_t pte = claim_leaf(entry, level);
+	struct rights *rights = arg;
+	enum pt_prot prot;
+
+	if (!pte)
+		return;
+	prot = atomic_load_relaxed(&rights->map->read_only) ? PT_RO : PT_RW;
+	pte_store(entry, virt, level, pte_make(pte_pfn(pte), level, prot));
+	if (prot == PT_RO)
+		shootdown_batch_add(&rights->batch, virt, 1);
+}
+
+/*
+ * A CPU that brings a page or changes an entry reads the rights after it has claimed the entry. The
+ * CPU that runs this call writes the rights before it looks at the entries. One of the two
+ * therefore sees the other. If two calls run at once, the rights of one stay recorded, and every
+ * entry ends up as recorded, whichever call visits it last.
+ */
+int huge_protect(void *addr, enum huge_access access)
+{
+	const struct huge_pin pin = huge_pin_range(addr, 0);
+	struct rights rights = {.map = pin.map};
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!pin.map || pin.map->start != (virt_t)addr) {
+		huge_unpin(pin);
+		return -EINVAL;
+	}
+	atomic_store_relaxed(&pin.map->read_only, access == HUGE_READ_ONLY);
+	fence_full();
+	visit(&(struct visit){.start = pin.map->start,
+			      .end = pin.map->start + atomic_load_relaxed(&pin.map->size),
+			      .leaf = set_rights,
+			      .arg = &rights});
+	shootdown_batch_flush(&rights.batch, SHOOTDOWN_SKIP_IDLE);
+	huge_unpin(pin);
+	return 0;
+}

@@ -1,0 +1,149 @@
+/* Block records: finding them and chaining them. See block.h. */
+#include "mm/memmap/block.h"
+
+#include "kernel/core/panic.h"
+#include "mm/memmap/zone.h"
+
+struct block *block_at(const struct mm *mm, u32 index)
+{
+	const u64 gib = (u64)index / GIB_BLOCKS - mm->first_gib;
+	struct block *blocks;
+
+	if (gib >= mm->gibs) /* a block below the first GiB wraps to a large number */
+		return NULL;
+	blocks = atomic_load_acquire(&mm->gib[gib].blocks);
+	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
+}
+
+struct block *block_of(const struct mm *mm, pfn_t pfn)
+{
+	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
+}
+
+struct block_word block_look_at(const struct mm *mm, u32 index)
+{
+	return block_look(block_at(mm, index));
+}
+
+u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
+{
+	const struct block_word own = block_look_at(mm, index);
+	struct block_word found = own;
+	u32 head = index;
+
+	*word = own;
+	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
+		const u32 at = ALIGN_DOWN(index, order_blocks(order));
+		const struct block *block = at == head ? NULL : block_at(mm, at);
+
+		if (block) {
+			head = at;
+			found = block_look(block);
+		}
+		if (head == at && found.order >= order) {
+			*word = found;
+			return at;
+		}
+	}
+	return index;
+}
+
+/*
+ * Record of a block that is, or will be, on a list. It exists: the block was found through its
+ * table, and tables are never closed.
+ */
+static struct block *listed(const struct mm *mm, u32 index)
+{
+	struct block *block = block_at(mm, index);
+
+	ASSERT(block, "block %u is on a list and has no record", index);
+	return block;
+}
+
+void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = listed(mm, index);
+
+	block->next = BLOCK_NONE;
+	block->prev = list->tail;
+	if (list->tail == BLOCK_NONE)
+		list->head = index;
+	else
+		listed(mm, list->tail)->next = index;
+	list->tail = index;
+	list->count++;
+}
+
+void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = listed(mm, index);
+
+	block->prev = BLOCK_NONE;
+	block->next = list->head;
+	if (list->head == BLOCK_NONE)
+		list->tail = index;
+	else
+		listed(mm, list->head)->prev = index;
+	list->head = index;
+	list->count++;
+}
+
+void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
+{
+	struct block *block = listed(mm, index);
+
+	if (block->prev == BLOCK_NONE)
+		list->head = block->next;
+	else
+		listed(mm, block->prev)->next = block->next;
+	if (block->next == BLOCK_NONE)
+		list->tail = block->prev;
+	else
+		listed(mm, block->next)->prev = block->prev;
+	block->next = block->prev = BLOCK_NONE;
+	list->count--;
+}
+
+u32 block_list_pop(const struct mm *mm, struct block_list *list)
+{
+	const u32 index = list->head;
+
+	if (index != BLOCK_NONE)
+		block_list_remove(mm, list, index);
+	return index;
+}
+
+void block_list_splice(const struct mm *mm, struct block_list *list, struct block_list *from)
+{
+	if (from->count == 0)
+		return;
+	if (list->count == 0) {
+		*list = *from;
+	} else {
+		listed(mm, list->tail)->next = from->head;
+		listed(mm, from->head)->prev = list->tail;
+		list->tail = from->tail;
+		list->count += from->count;
+	}
+	*from = BLOCK_LIST_INIT;
+}
+
+void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
+		    struct block_list *first)
+{
+	u32 last = list->head;
+
+	*first = BLOCK_LIST_INIT;
+	if (count == 0 || list->count <= count) {
+		if (count > 0)
+			block_list_splice(mm, first, list);
+		return;
+	}
+	for (u64 i = 1; i < count; i++)
+		last = listed(mm, last)->next;
+	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
+	list->head = listed(mm, last)->next;
+	list->count -= count;
+	listed(mm, last)->next = BLOCK_NONE;
+	listed(mm, list->head)->prev = BLOCK_NONE;
+}

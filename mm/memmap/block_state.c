@@ -1,0 +1,171 @@
+/*
+ * States of a 2 MiB block, and every legal change between them. Every pair that is not listed
+ * asserts.
+ *
+ * Beside each state, its 8 vmemmap PTEs: one cache line, owned with the block.
+ *
+ *   UNOPENED  none            section never used
+ *   ABSENT    none            no RAM
+ *   RESERVED  8 private       contains non-RAM, image or firmware; free memory in it goes to the
+ *                             buddy up to order 8
+ *   BARE      none present    wholly free
+ *   HUGE      [head RW][shared tail RO x7]
+ *                             the head frame holds the head and 63 preformatted tails
+ *   NOHEAD    [shared tail RO x8]
+ *                             blocks 1..511 of a 1 GiB page, tail page of order 18
+ *   FULL      8 private RW    split, once split, boot allocations; in a mapped section also one
+ *                             2 MiB leaf over 64 blocks
+ *   META      none present    frames for others; or the struct pages of a mapped section
+ *                             (section_memmap.c)
+ *
+ *   from      to        owner, lock       PTEs                flush              on failure
+ *   --------  --------  ----------------  ------------------  -----------------  ------------------
+ *   UNOPENED  any but   opener (OPENING   table installed;    none: not present  frames are
+ *             HUGE,     by CAS)           RESERVED, FULL: 8   -> present         reserved first;
+ *             NOHEAD                      private                                else UNOPENED
+ *                                                                                again
+ *   BARE      HUGE      taker, in         1 head, 7 shared    none               heads reserved
+ *                       transit                                                  before the block
+ *                                                                                is unlinked
+ *   BARE      NOHEAD    the same, order   8 shared            none               the same
+ *                       18
+ *   BARE      FULL      taker, in         8 private, final    none               8 reserved before
+ *                       transit
+ *   BARE      META      META grower       -                   none               -
+ *   META      BARE      META              -                   none; done >= tag  refused while in
+ *                                                             first              use
+ *   FULL      META      META grower,      as they are         none               -
+ *                       mapped
+ *   META      FULL      META, mapped      as they are         none; done >= tag  refused while in
+ *                                                             first              use
+ *   HUGE      BARE      taker, in         cleared, head       1 full round per   -
+ *                       transit           gated               batch
+ *   NOHEAD    BARE      the same          cleared             the same           -
+ *   FULL      HUGE      taker, in         private -> shared,  1 full round per   heads stay in
+ *             (on)      transit           head in place, no   batch, 7 frames    place: nothing to
+ *                                         window              gated              reserve
+ *   FULL      HUGE      taker, mapped     split on first      2 rounds per page  roll back the
+ *             (base-                      need, head to a     or per batch       walked prefix,
+ *             line)                       new frame                              flush, stays FULL
+ *   HUGE      FULL      taker, mapped     8 allocated frames  1 round per page   stays HUGE,
+ *                                                             or per batch       surplus
+ *   FULL      NOHEAD    the same two, 1   all 8 shared        the same           the same
+ *                       GiB
+ *   NOHEAD    FULL      the same,         8 allocated frames  the same           the same
+ *                       restoring
+ *   NOHEAD    HUGE      demoter           cleared, round,     1 per batch        partial, count
+ *                                         remapped                               returned
+ *   BARE,     UNOPENED  closer (CLOSING)  PMD cleared         1 full round,      -EBUSY before
+ *   FULL,                                                     idle CPUs          anything is
+ *   META                                                      included           unlinked
+ *
+ * FULL <-> META is for mapped sections only. Where everything was opened mapped (memmap=serial,
+ * parallel) there is no BARE block that META could grow into. Going through HUGE and BARE would
+ * cost a PMD split and two rounds to clear struct pages that nobody will read.
+ *
+ * FULL <-> NOHEAD is the same step for blocks 1..511 of a 1 GiB page in mapped sections. A huge
+ * block of a mapped section never becomes BARE: it is restored to FULL. FULL -> HUGE (on) leaves
+ * the head in its frame, which is one of META's TAILS frames. This is the one case where a head
+ * lives among tails, until the block is bare or full again.
+ *
+ * Freeing a HUGE block is no change of state: it stays HUGE. Counters: block_changes(from, to),
+ * printed by the benchmarks.
+ *
+ * Locking: the caller owns the record (block.h).
+ */
+#include "mm/memmap/block_state.h"
+
+#include <arch/check.h>
+
+#include "kernel/core/panic.h"
+#include "mm/memmap/enter.h"
+#include "mm/memmap/vmemmap.h"
+
+#define TO(state) (1u << BLOCK_##state)
+
+static const u16 legal[BLOCK_STATES] = {
+	[BLOCK_UNOPENED] = TO(ABSENT) | TO(RESERVED) | TO(BARE) | TO(FULL) | TO(META),
+	[BLOCK_BARE] = TO(HUGE) | TO(NOHEAD) | TO(FULL) | TO(META) | TO(UNOPENED),
+	[BLOCK_HUGE] = TO(BARE) | TO(FULL),
+	[BLOCK_NOHEAD] = TO(BARE) | TO(HUGE) | TO(FULL),
+	[BLOCK_FULL] = TO(HUGE) | TO(NOHEAD) | TO(META) | TO(UNOPENED),
+	[BLOCK_META] = TO(BARE) | TO(FULL) | TO(UNOPENED),
+};
+
+static const char *const names[BLOCK_STATES] = {
+	[BLOCK_UNOPENED] = "unopened", [BLOCK_ABSENT] = "absent", [BLOCK_RESERVED] = "reserved",
+	[BLOCK_BARE] = "bare",         [BLOCK_HUGE] = "huge",     [BLOCK_NOHEAD] = "nohead",
+	[BLOCK_FULL] = "full",         [BLOCK_META] = "meta",
+};
+
+const char *block_state_name(enum block_state state)
+{
+	return state < BLOCK_STATES ? names[state] : "?";
+}
+
+bool block_change_legal(enum block_state from, enum block_state to)
+{
+	return from < BLOCK_STATES && to < BLOCK_STATES && (legal[from] >> to & 1);
+}
+
+enum block_state block_state_without_use(const struct mm *mm, u32 index)
+{
+	return block_look_at(mm, index).flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
+}
+
+static void check_change(const struct mm *mm, u32 index, enum block_state from, enum block_state to)
+{
+	ASSERT(block_change_legal(from, to), "block %u goes from %s to %s", index,
+	       block_state_name(from), block_state_name(to));
+	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)from * 16 + to);
+}
+
+/*
+ * Counted per CPU, so that CPUs that share a batch never write a cache line that another one
+ * writes.
+ */
+static void count_changes(struct mm *mm, enum block_state from, enum block_state to, u32 count)
+{
+	counter_add(&pcp_of_this_cpu(mm)->counts->change[from][to], count);
+}
+
+void block_set_state(struct mm *mm, u32 index, enum block_state to)
+{
+	const struct block_word clear = {.state = 0xff, .flags = BLOCK_POISONED},
+				set = {.state = (u8)to};
+	struct block *block = block_at(mm, index);
+	const enum block_state from = block_look(block).state;
+
+	check_change(mm, index, from, to);
+	block_change(block, clear, set);
+	count_changes(mm, from, to, 1);
+}
+
+void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones)
+{
+	const enum block_state from = block_look_at(mm, first).state;
+
+	for (u32 index = first; index < first + count; index++) {
+		struct block *block = block_at(mm, index);
+		const struct block_word was = block_look(block);
+
+		ASSERT(was.state == from, "block %u is %s beside %s ones", index,
+		       block_state_name(was.state), block_state_name(from));
+		ASSERT(!block_word_is_isolated(was),
+		       "block %u opens or closes while it is isolated", index);
+		check_change(mm, index, from, word.state);
+		if (zones)
+			word.zone = zones[index - first];
+		block_put(block, word);
+	}
+	count_changes(mm, from, word.state, count);
+}
+
+u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)
+{
+	u64 sum = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		sum += atomic_load_relaxed(&mm->pcp[cpu]->counts->change[from][to]);
+	return sum;
+}

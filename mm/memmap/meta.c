@@ -1,0 +1,335 @@
+/*
+ * META frames: maps and reservations. See meta.h; growing and shrinking: meta_grow.c; the queue of
+ * gated frames: meta_gate.c.
+ */
+#include "mm/memmap/meta.h"
+
+#include <arch/check.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta_gate.h"
+#include "mm/memmap/upward.h"
+
+static bool map_test(const u64 *map, unsigned bit)
+{
+	return map[bit / 64] >> (bit % 64) & 1;
+}
+
+static void map_set(u64 *map, unsigned bit)
+{
+	map[bit / 64] |= 1ULL << (bit % 64);
+}
+
+static void map_clear(u64 *map, unsigned bit)
+{
+	map[bit / 64] &= ~(1ULL << (bit % 64));
+}
+
+/* Are `count` frames free, not counting reserved frames and `keep` others? */
+static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 count, u64 keep)
+{
+	return meta->free[kind] >= meta->reserved[kind] + keep + count;
+}
+
+static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep)
+{
+	struct meta *meta = &node->meta;
+	int err = -ENOMEM;
+
+	if (fail_here(&node->mm->fail, FAIL_META))
+		return err;
+	spin_lock(&meta->lock);
+	if (meta_available(meta, kind, count, keep)) {
+		meta->reserved[kind] += count;
+		err = 0;
+	}
+	spin_unlock(&meta->lock);
+	return err;
+}
+
+int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count)
+{
+	return reserve_keeping(node, kind, count, kind == META_LONG ? META_EMERGENCY : 0);
+}
+
+int meta_reserve_emergency(struct node *node, u64 count)
+{
+	return reserve_keeping(node, META_LONG, count, 0);
+}
+
+int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
+{
+	int err;
+
+	if (fail_here(&node->mm->fail, FAIL_META))
+		return -ENOMEM;
+	while ((err = meta_reserve_now(node, kind, count)) < 0) {
+		/* fails too if this CPU is growing it already: such a CPU gets what META has now */
+		if (mm_upward.meta_grow(node, kind, count) < 0)
+			/* frames may have been given back meanwhile */
+			return meta_reserve_now(node, kind, count);
+	}
+	return err;
+}
+
+void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
+{
+	struct meta *meta = &node->meta;
+
+	spin_lock(&meta->lock);
+	ASSERT(meta->reserved[kind] >= count, "META of node %u: %llu frames unreserved, %llu are",
+	       node->id, count, meta->reserved[kind]);
+	meta->reserved[kind] -= count;
+	spin_unlock(&meta->lock);
+}
+
+static pfn_t block_take_frame(struct meta *meta, struct meta_block *block)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+		if (block->used_map[i] == ~0ULL)
+			continue;
+		const unsigned bit = i * 64 + (unsigned)__builtin_ctzll(~block->used_map[i]);
+
+		map_set(block->used_map, bit);
+		meta_count_used(meta, block, 1);
+		return block_pfn(block->block) + bit;
+	}
+	panic("META block %u counts %u used frames but its map is full", block->block, block->used);
+}
+
+/* First block of the kind with a free frame; META lock held. */
+static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind)
+{
+	struct meta_block *block = meta->hint[kind] ? meta->hint[kind] : meta->list[kind];
+
+	while (block->used == BLOCK_FRAMES)
+		block = block->next;
+	meta->hint[kind] = block;
+	return block;
+}
+
+/* META lock held. One of `kind`, reserved, from `block` if it can give one. */
+static pfn_t take_locked(struct node *node, enum meta_kind kind, struct meta_block *block)
+{
+	struct meta *meta = &node->meta;
+
+	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0,
+	       "META frame of node %u taken without a reservation", node->id);
+	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
+		block = find_free_block(meta, kind);
+	meta->reserved[kind]--;
+	return block_take_frame(meta, block);
+}
+
+void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
+			 unsigned count)
+{
+	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
+
+	spin_lock(&node->meta.lock);
+	for (unsigned i = 0; i < count; i++)
+		pfn[i] = take_locked(node, kind, block);
+	spin_unlock(&node->meta.lock);
+	for (unsigned i = 0; i < count; i++)
+		check_frames_reused(pfn[i], 1);
+}
+
+void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count)
+{
+	meta_take_many_from(node, kind, BLOCK_NONE, pfn, count);
+}
+
+pfn_t meta_take(struct node *node, enum meta_kind kind)
+{
+	pfn_t pfn;
+
+	meta_take_many(node, kind, &pfn, 1);
+	return pfn;
+}
+
+int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind)
+{
+	*kind = META_TAILS;
+	if (meta_reserve(node, META_TAILS, count) == 0)
+		return 0;
+	*kind = META_MEMMAP;
+	return meta_reserve_now(node, META_MEMMAP, count);
+}
+
+static unsigned map_find_run(const u64 *map, unsigned count)
+{
+	for (unsigned bit = 0; bit + count <= BLOCK_FRAMES; bit++) {
+		unsigned run = 0;
+
+		while (run < count && !map_test(map, bit + run))
+			run++;
+		if (run == count)
+			return bit;
+		bit += run;
+	}
+	return BLOCK_FRAMES;
+}
+
+pfn_t meta_take_contiguous(struct node *node, unsigned count)
+{
+	struct meta *meta = &node->meta;
+	pfn_t pfn = PFN_NONE;
+
+	if (fail_here(&node->mm->fail, FAIL_META))
+		return pfn;
+	spin_lock(&meta->lock);
+	if (meta_available(meta, META_LONG, count, 0)) {
+		for (struct meta_block *block = meta->list[META_LONG]; block && pfn == PFN_NONE;
+		     block = block->next) {
+			const unsigned bit = map_find_run(block->used_map, count);
+
+			if (bit == BLOCK_FRAMES)
+				continue;
+			for (unsigned i = 0; i < count; i++)
+				map_set(block->used_map, bit + i);
+			meta_count_used(meta, block, (int)count);
+			pfn = block_pfn(block->block) + bit;
+		}
+	}
+	spin_unlock(&meta->lock);
+	if (pfn != PFN_NONE) {
+		check_frames_reused(pfn, count);
+		memset(phys_to_virt(pfn << PAGE_SHIFT), 0, count * PAGE_SIZE);
+	}
+	return pfn;
+}
+
+static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
+{
+	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit),
+	       "META frame %llx freed twice", (block_pfn(block->block) + bit));
+	if (tag == 0) {
+		map_clear(block->used_map, bit);
+		meta_count_used(meta, block, -1);
+		return;
+	}
+	gate_add(meta, block, bit, tag);
+}
+
+/* Descriptor of the META block that a frame came from. */
+static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
+{
+	const struct block *record = block_of(mm, pfn);
+	const enum block_state state = record ? block_look(record).state : BLOCK_ABSENT;
+
+	ASSERT(state == BLOCK_META, "frame %llx given back to META lies in a block that is %s", pfn,
+	       block_state_name(state));
+	return record->meta;
+}
+
+/*
+ * The same for the first frame that is not PFN_NONE from pfn[*at] on, with *at moved there; NULL if
+ * there is none.
+ */
+static struct meta_block *next_home(struct mm *mm, const pfn_t *pfn, unsigned count, unsigned *at)
+{
+	while (*at < count && pfn[*at] == PFN_NONE)
+		++*at;
+	return *at < count ? home_of(mm, pfn[*at]) : NULL;
+}
+
+void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
+{
+	unsigned i = 0;
+	struct meta_block *home = next_home(mm, pfn, count, &i);
+
+	while (home) {
+		struct meta *meta = &home->node->meta;
+
+		spin_lock(&meta->lock);
+		do {
+			check_event(CHECK_GIVE, pfn[i], tag);
+			block_give_frame(meta, home, (unsigned)(pfn[i++] % BLOCK_FRAMES), tag);
+			home = next_home(mm, pfn, count, &i);
+		} while (home && &home->node->meta == meta);
+		spin_unlock(&meta->lock);
+	}
+}
+
+void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
+{
+	meta_give_many(mm, &pfn, 1, tag);
+}
+
+static u64 gated_bound(const struct node *node)
+{
+	u64 ram = 0;
+
+	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
+		if (node->zone[kind] != ZONE_NONE)
+			ram += node->mm->zone[node->zone[kind]].ram;
+	return MAX(512, ram / 256);
+}
+
+void meta_flush_gated(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	u64 tag;
+
+	spin_lock(&meta->lock);
+	tag = gate_last_tag(meta);
+	spin_unlock(&meta->lock);
+	if (tag)
+		shootdown_wait(tag);
+	meta_release_done(node);
+}
+
+/* One slice in each turn at the lock, because a large batch gates many frames. */
+void meta_release_done(struct node *node)
+{
+	const u64 done = shootdown_done();
+	bool more;
+
+	do {
+		spin_lock(&node->meta.lock);
+		more = gate_release(&node->meta, done);
+		spin_unlock(&node->meta.lock);
+	} while (more);
+}
+
+void meta_settle(struct node *node)
+{
+	meta_release_done(node);
+	if (atomic_load_relaxed(&node->meta.gated) > gated_bound(node))
+		meta_flush_gated(node);
+	mm_upward.meta_trim(node);
+}
+
+void meta_settle_all(struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_settle(&mm->node[n]);
+}
+
+bool meta_walk(const struct node *node, struct meta *walked)
+{
+	bool agree = gate_walk(&node->meta);
+
+	*walked = (struct meta){.blocks = 0};
+	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
+		for (const struct meta_block *block = node->meta.list[kind]; block;
+		     block = block->next) {
+			walked->blocks++;
+			walked->unused[kind] += block->used == 0;
+			agree &= !block->next || block->block < block->next->block;
+			walked->free[kind] += BLOCK_FRAMES;
+			for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+				const u64 used = (u64)__builtin_popcountll(block->used_map[i]);
+
+				walked->used += used;
+				walked->free[kind] -= used;
+				walked->gated += (u64)__builtin_popcountll(block->gated_map[i]);
+			}
+		}
+		agree &= walked->unused[kind] == node->meta.unused[kind];
+	}
+	return agree;
+}

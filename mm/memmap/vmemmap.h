@@ -1,0 +1,106 @@
+/*
+ * vmemmap: the page tables behind struct page, and the few ways they change.
+ *
+ *   section (128 MiB) = one PMD entry = 2 MiB of struct pages
+ *
+ *     on demand   PMD -> table of 512 PTEs = 64 lines of 8
+ *                 line n belongs to block n of the section
+ *     mapped      PMD leaf -> one 2 MiB block of struct pages
+ *                 split into a table when a huge page is optimised
+ *
+ *   block        its line of 8 PTEs
+ *     BARE         [ -  -  -  -  -  -  -  - ]
+ *     HUGE         [ H  t  t  t  t  t  t  t ]     H: head frame, RW
+ *     NOHEAD       [ t  t  t  t  t  t  t  t ]     t: the shared tail page of (zone, order), RO
+ *     FULL         [ p0 p1 p2 p3 p4 p5 p6 p7 ]    private, RW
+ *
+ * A line is one cache line and belongs to the owner of the block, so two CPUs never write the same
+ * line of a table at once. The PMD entry changes under the section's table lock.
+ *
+ * These functions never flush. Each comment states which translations its caller must flush. Where
+ * it asks for a round or says "Gate them", stale translations may exist, so frames that were mapped
+ * may only be reused after a round.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+
+#include "mm/memmap/zone.h"
+
+/* Address of the struct pages of block `index`. */
+static inline virt_t vmemmap_of_block(const struct mm *mm, u32 index)
+{
+	return mm->vmemmap + ((virt_t)block_pfn(index) << PAGE_STRUCT_SHIFT);
+}
+
+/*
+ * The block's line of 8 PTEs, or NULL if its section has no table (unopened, or one 2 MiB leaf). No
+ * lock is needed while the section is open.
+ */
+pte_t *vmemmap_line(const struct mm *mm, u32 index);
+
+/* The shared tail page of a zone for order 9 or 18. */
+pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order);
+
+/*
+ * Install an empty PTE table for a section that has none. `table` is a zeroed frame. Missing tables
+ * of higher levels come from META. Returns 0, or -ENOMEM with nothing changed for the section.
+ */
+int vmemmap_install_table(struct mm *mm, struct node *node, u64 section, pfn_t table);
+
+/*
+ * Install a 2 MiB leaf for a mapped section. `frame` is the first of 512, whose struct pages are
+ * all initialised. Returns as vmemmap_install_table() does.
+ */
+int vmemmap_install_leaf(struct mm *mm, struct node *node, u64 section, pfn_t frame);
+
+/*
+ * Replace a section's leaf by a table with the same 512 translations. Returns 1 if this call split
+ * it. Returns 0 if it was split already; `table` then still belongs to the caller, and its contents
+ * are undefined.
+ *
+ * After 1 the caller completes a full round of all CPUs and then lowers mm->splits_unflushed by
+ * one. While that counter is not 0, no CPU may change an entry of a table (SDM vol. 3A, 4.10.5: not
+ * size and frame in one step; AMD family 10h erratum 383).
+ */
+int vmemmap_split(struct mm *mm, u64 section, pfn_t table);
+
+/* True if the section is mapped by one leaf. */
+bool vmemmap_is_leaf(const struct mm *mm, u64 section);
+
+/*
+ * Clear a section's PMD entry and return the entry that was there. The caller completes a full
+ * round of all CPUs before it frees the frames.
+ */
+pte_t vmemmap_clear_section(struct mm *mm, u64 section);
+
+/*
+ * Fill a line. Not present -> present: no flush. Where vmemmap_set_full() replaces shared tails, as
+ * the restore of a NOHEAD block does, the caller completes a round before any CPU writes a tail.
+ */
+void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail);
+void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail);
+void vmemmap_set_full(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/*
+ * Clear a line. `frames` receives the private frames that it mapped (PFN_NONE for shared or absent
+ * ones). Gate them.
+ */
+void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/*
+ * Private to shared: the tails now read the shared page. `head` replaces frame 0, unless it is
+ * PFN_NONE; then the head stays in place and there is never a second copy of it. `frames` receives
+ * the replaced frames. Gate them.
+ */
+void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
+			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/* The same for blocks 1..511 of a 1 GiB page, which hold no head. */
+void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/*
+ * Shared to private. frames[0] is ignored, because the head stays. The contents of the frames must
+ * be ready before the call. The caller completes a round before any CPU writes a tail.
+ */
+void vmemmap_unshare_tails(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

@@ -1,0 +1,245 @@
+/*
+ * Moving pages out of a range: see migrate.h.
+ *
+ * The range is isolated, so nothing in it is given out while this runs. A free page stays free, a
+ * full block stays full, and its struct pages may be read without a lock. A page in use may be
+ * freed at any moment, unless this code holds a reference to it.
+ */
+#include "mm/page/migrate.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "mm/hvo/hvo.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_free.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/refuge.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+
+enum { PASSES = 5 };
+
+/* 1 GiB pages make no room for others of their size, so they are not counted. */
+static void count_movable(struct mm *mm, const struct page *page, unsigned order, s64 sign)
+{
+	if (order <= BLOCK_ORDER)
+		/* cppcheck-suppress signConversion; both are s64 */
+		gib_count_movable(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER),
+				  sign * (s64)order_pages(order));
+}
+
+static unsigned order_of(struct page_kind kind)
+{
+	return kind.flags & PAGE_COMPOUND ? kind.order : 0;
+}
+
+void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+{
+	const struct page_kind kind = page_kind(page);
+
+	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
+	       "frame %llx cannot be made movable: it is not the head of a page in use",
+	       page_to_pfn(page));
+	page->mover = mover;
+	if (kind.flags & PAGE_MOVABLE)
+		return;
+	page_set_kind_release(page, kind.flags | PAGE_MOVABLE, kind.order);
+	count_movable(mm, page, order_of(kind), 1);
+}
+
+void page_forget_mover(struct mm *mm, struct page *page)
+{
+	const struct page_kind kind = page_kind(page);
+
+	count_movable(mm, page, order_of(kind), -1);
+	page_set_kind(page, kind.flags & (u16)~PAGE_MOVABLE, kind.order);
+}
+
+void page_set_movable(struct page *page, const struct page_mover *mover)
+{
+	mm_page_set_movable(&mm_kernel, page, mover);
+}
+
+/* ---- one page ---- */
+
+int page_move(struct mm *mm, struct page *from, struct page *to)
+{
+	const struct page_mover *mover = from->mover;
+
+	mm_page_set_movable(mm, to, mover);
+	return mover->move(from, to);
+}
+
+bool page_get_movable(struct page *page)
+{
+	u64 state = atomic_load_acquire(&page->state);
+
+	/*
+	 * Check the flag and take the reference in one step. If the page was freed and given out
+	 * again meanwhile, it may have a holder that shares it with nobody.
+	 */
+	while ((state & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE &&
+	       state_references(state) > 0) {
+		if (atomic_cas(&page->state, state, state + PAGE_REFERENCE))
+			return true;
+		state = atomic_load_acquire(&page->state);
+	}
+	return false;
+}
+
+void page_copy(struct page *to, const struct page *from)
+{
+	const u64 pages = order_pages(page_order(from));
+
+	memcpy(page_address(to), page_address(from), pages * PAGE_SIZE);
+	for (unsigned i = 0; i < ARRAY_LEN(to->private); i++)
+		to->private[i] = from->private[i];
+}
+
+/* Allocate the page to move to: of the same order, and on the same node if possible. */
+static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
+				    const struct migrate_how *how)
+{
+	struct page *to = NULL;
+
+	if (fail_here(&mm->fail, FAIL_MOVE))
+		return NULL;
+	if (how->refuge && order_of(kind) == 0)
+		to = refuge_take(how->refuge);
+	return to ? to
+		  : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+}
+
+/* Move a page that does not belong to a pool. */
+static int move_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+		     struct migrate_stats *stats)
+{
+	const struct page_kind kind = page_kind(from);
+	struct page *to;
+	int err;
+
+	if (!page_get_movable(from))
+		/* 0: the page was freed just now */
+		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0;
+	to = page_to_move_to(mm, kind, how);
+	if (!to) {
+		mm_page_put(mm, from);
+		return -ENOMEM;
+	}
+	err = page_move(mm, from, to);
+	if (err) {
+		stats->failed++;
+		mm_page_put(mm, to);
+	} else {
+		stats->pages += order_pages(order_of(kind));
+		mm_page_put(mm, from); /* the holder's reference, handed over */
+	}
+	mm_page_put(mm, from);
+	return err ? -EBUSY : 0;
+}
+
+/* ---- a range ---- */
+
+/*
+ * Move every chunk of a full block that is in use. -ENOMEM ends the loop; a page that merely
+ * refuses to move now does not.
+ */
+static int move_pages(struct mm *mm, u32 index, const struct migrate_how *how,
+		      struct migrate_stats *stats)
+{
+	struct page *pages = block_page(mm, index);
+	int result = 0;
+
+	for (u64 i = 0; i < BLOCK_FRAMES;) {
+		const struct page_kind kind = page_kind(&pages[i]);
+		int err = 0;
+
+		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
+		    atomic_load_relaxed(&pages[i].refcount) > 0)
+			err = move_page(mm, &pages[i], how, stats);
+		if (err == -ENOMEM)
+			return err;
+		result = err ? err : result;
+		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+	}
+	return result;
+}
+
+/*
+ * Move the page or pages that block `index` is part of. *blocks is set to the number of blocks from
+ * `index` to their end.
+ */
+static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u32 *blocks,
+		      struct migrate_stats *stats)
+{
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
+
+	*blocks = word.order > BLOCK_ORDER ? head + order_blocks(word.order) - index : 1;
+	if (word.flags & BLOCK_FREE)
+		return 0;
+	if (word.flags & BLOCK_TRANSIT)
+		return -EAGAIN;
+	if (word.order == GIGA_ORDER && how->giga == MIGRATE_KEEP_GIGA)
+		return -EBUSY;
+	if (word.flags & BLOCK_POOL)
+		return mm_upward.pool_move_page(mm, head, word.order, stats);
+	switch (word.state) {
+	case BLOCK_HUGE:
+		return move_page(mm, block_page(mm, head), how, stats);
+	case BLOCK_FULL:
+		return move_pages(mm, index, how, stats);
+	default:
+		return -EBUSY;
+	}
+}
+
+/*
+ * Returns 0 if nothing stood in the way, -EAGAIN if something was changing hands, -EBUSY if the
+ * only obstacles were pages that would not move, or -ENOMEM.
+ */
+static int one_pass(struct zone *zone, u32 first, u32 end, const struct migrate_how *how,
+		    struct migrate_stats *stats)
+{
+	int result = 0;
+	u32 blocks;
+
+	for (u32 index = first; index < end; index += blocks) {
+		const int err = move_block(zone->mm, index, how, &blocks, stats);
+
+		if (err == -ENOMEM)
+			return err;
+		if (err && result != -EAGAIN)
+			result = err;
+	}
+	return result;
+}
+
+/*
+ * Blocks that are changing hands are waited for. Pages that cannot be moved are tried in up to
+ * PASSES passes.
+ */
+int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_how *how,
+		  struct migrate_stats *stats)
+{
+	struct wait wait = wait_begin(WAIT_RANGE, "blocks in transit in a range to be emptied");
+	bool empty = false;
+	unsigned pass = 0;
+	int err = 0;
+
+	wait.soft = true;
+	while (pass < PASSES && !empty && err != -ENOMEM) {
+		err = one_pass(zone, first, first + count, how, stats);
+		if (pass > 0 && err != -EAGAIN)
+			/* pages that were on their way to a list when the range was isolated */
+			pcp_drain_all(zone->mm);
+		empty = isolate_test(zone, first, count);
+		if (!empty && err == -EAGAIN && wait.late == 0)
+			wait_spin(&wait, CPU_NONE);
+		else
+			pass++;
+	}
+	return empty ? 0 : err == -ENOMEM ? err : -EBUSY;
+}

@@ -1,0 +1,375 @@
+/*
+ * Allocating pages: where memory is looked for when none is at hand (page_fast.h).
+ *
+ *   per-CPU list -> small lists of the zone -> a whole block, split -> the next zone
+ *                -> the next node
+ *
+ * Splitting is in page_split.c, freeing in page_free.c. A zone that is short keeps its remaining
+ * memory for callers that cannot wait (watermark.h). When nothing is left anywhere, the allocator
+ * waits, once, for memory that other CPUs are changing or hold.
+ */
+#include <arch/check.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "mm/clear/clear.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_fast.h"
+#include "mm/page/page_split.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/pcp_huge.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+#include "mm/zone/watermark.h"
+
+static void page_prepare(struct page *page, unsigned order)
+{
+	memmap_form_compound(page, order);
+	check_frames_reused(page_to_pfn(page), order_pages(order));
+}
+
+static struct page *take_from_others(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct page *page;
+
+	zone_lock(zone);
+	page = migratetype_take(zone, order, type);
+	zone_unlock(zone);
+	if (page)
+		pcp_count_in_use(zone, (s64)order_pages(order));
+	return page;
+}
+
+static struct page *take_small(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct page *page;
+	struct pcp *pcp;
+
+	if (order < PCP_ORDERS) {
+		pcp = pcp_enter(zone->mm);
+		page = pcp_alloc(zone, order, type);
+		pcp_leave(zone->mm, pcp);
+		return page;
+	}
+	zone_lock(zone);
+	page = buddy_take_pages(zone, order, type);
+	zone_unlock(zone);
+	if (page)
+		pcp_count_in_use(zone, (s64)order_pages(order));
+	return page;
+}
+
+static struct page *take_or_split(struct zone *zone, unsigned order, enum migratetype type,
+				  bool may_wait)
+{
+	struct page *page;
+
+	do {
+		page = take_small(zone, order, type);
+	} while (!page && page_split_some(zone, order, type, may_wait));
+	return page;
+}
+
+static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type,
+				unsigned request)
+{
+	const bool may_wait = !(request & PAGE_NOFLUSH),
+		   admitted = zone_admits(zone, order, request);
+	struct page *page = admitted ? take_or_split(zone, order, type, may_wait) : NULL;
+
+	/* CMA blocks are kept for ranges, but movable pages may live there meanwhile. */
+	if (!page && type == MIGRATE_MOVABLE &&
+	    atomic_load_relaxed(&zone->free_type[MIGRATE_CMA]) > 0)
+		page = take_or_split(zone, order, MIGRATE_CMA, may_wait);
+	if (may_wait && zone_ready(zone) < zone->ready)
+		page_split_ahead(zone, type);
+	if (!page && admitted)
+		page = take_from_others(zone, order, type);
+	if (page)
+		page_prepare(page, order);
+	return page;
+}
+
+/*
+ * Change one run into a 2 MiB or 1 GiB page, from memory that `mode` accepts and with the rounds
+ * that `mode` needs. A run that cannot be optimised becomes a page with all its struct pages, as in
+ * a pool.
+ */
+static u32 make_huge(struct zone *zone, const struct hvo_mode *mode, unsigned order)
+{
+	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
+
+	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0)
+		return BLOCK_NONE;
+	if (hvo_optimise(zone->mm, mode, &list, &left) > 0) {
+		hvo_form(zone->mm, mode, &left);
+		list = left;
+	}
+	hvo_settle(zone->mm, list.head);
+	block_list_publish_used(zone->mm, &list, 0);
+	pcp_count_in_use(zone, (s64)order_pages(order));
+	return list.head;
+}
+
+/* Take a block that is huge and free from this CPU's list, filling the list if necessary. */
+static u32 take_huge(struct zone *zone, bool may_wait)
+{
+	struct pcp *pcp = pcp_enter(zone->mm);
+	const u32 index = pcp_alloc_huge(zone, may_wait);
+
+	pcp_leave(zone->mm, pcp);
+	return index;
+}
+
+/*
+ * Find a run for a page as a pool would have it with hvo=. The baselines make each page anew, in
+ * mapped sections; a page that is free and already huge does not have the form they require. Memory
+ * in any other state is free all the same, so if a baseline finds nothing the page is made as
+ * hvo=on makes it, before the search moves to the next zone. A caller that cannot wait gets only
+ * pages that need no making.
+ */
+static u32 find_huge(struct zone *zone, unsigned order, bool may_wait)
+{
+	const struct hvo_mode *mode = hvo_mode_selected();
+	u32 index = BLOCK_NONE;
+
+	if (mode->mapped && may_wait)
+		index = make_huge(zone, mode, order);
+	if (index == BLOCK_NONE && order == BLOCK_ORDER)
+		index = take_huge(zone, may_wait);
+	if (index == BLOCK_NONE && may_wait)
+		index = make_huge(zone, &hvo_modes[HVO_ON], order);
+	return index;
+}
+
+static struct page *alloc_huge(struct zone *zone, unsigned order, bool may_wait)
+{
+	const u32 index = find_huge(zone, order, may_wait);
+	struct page *head;
+
+	if (index == BLOCK_NONE)
+		return NULL;
+	check_frames_reused(block_pfn(index), order_pages(order));
+	head = block_page(zone->mm, index);
+	page_set_kind(head, head->flags & (u16)~PAGE_HUGETLB, order);
+	atomic_store_release(&head->refcount, 1);
+	return head;
+}
+
+static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type,
+				    unsigned request)
+{
+	const bool may_wait = !(request & PAGE_NOFLUSH);
+
+	if (order < BLOCK_ORDER)
+		return alloc_small(zone, order, type, request);
+	return zone_admits(zone, order, request) ? alloc_huge(zone, order, may_wait) : NULL;
+}
+
+static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type,
+				    unsigned request)
+{
+	struct page *page = NULL;
+
+	for (int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL; kind >= 0 && !page; kind--)
+		if (node->zone[kind] != ZONE_NONE)
+			page = alloc_from_zone(&node->mm->zone[node->zone[kind]], order, type,
+					       request);
+	return page;
+}
+
+static struct page *alloc_from_nodes(struct mm *mm, node_t first, unsigned order,
+				     enum migratetype type, unsigned request)
+{
+	struct page *page = NULL;
+
+	for (node_t i = 0; i < mm->nodes && !page; i++) {
+		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type,
+				       request);
+		if (request & PAGE_NODE)
+			break;
+	}
+	return page;
+}
+
+/*
+ * Sections are being opened or blocks are in transit, so memory that is missing now may be there in
+ * a moment.
+ */
+static bool memory_is_moving(const struct mm *mm)
+{
+	u64 transit = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		transit += atomic_load_relaxed(&mm->zone[z].transit);
+	return transit > atomic_load_relaxed(&mm->transit_kept) || sections_moving(mm) > 0;
+}
+
+static void page_clear(struct mm *mm, const struct page *page, unsigned order)
+{
+	void *addr = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
+	struct clear_how how;
+
+	if (order < BLOCK_ORDER) {
+		clear_pages(addr, order_pages(order));
+		return;
+	}
+	how = clear_how_selected();
+	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
+		   mm->zone[page->zone].node);
+}
+
+static u64 held_by_cpus(const struct mm *mm)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += pcp_count(mm, &mm->zone[z]);
+	return frames;
+}
+
+/* Nothing is free anywhere. Try again if other CPUs are changing memory just now, or hold some. */
+static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, node_t first,
+								unsigned order,
+								enum migratetype type,
+								unsigned request)
+{
+	struct page *page = NULL;
+	struct wait wait;
+
+	if (request & PAGE_NOFLUSH)
+		return NULL;
+	wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
+	wait.soft = true;
+	while (!page && memory_is_moving(mm) && wait.late == 0) {
+		wait_spin(&wait, CPU_NONE);
+		page = alloc_from_nodes(mm, first, order, type, request);
+	}
+	if (!page && held_by_cpus(mm) > 0) {
+		pcp_drain_all(mm);
+		page = alloc_from_nodes(mm, first, order, type, request);
+	}
+	return page;
+}
+
+_Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&
+		       (int)USE_MOVABLE == (int)MIGRATE_MOVABLE &&
+		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
+	       "what a page is used for is the type of the block it comes from");
+
+/* Form a 2 MiB page of this CPU's. The head is written, not read. Entered. */
+static inline struct page *form_huge(struct mm *mm, u32 index, u8 zone)
+{
+	struct page *head = block_page(mm, index);
+
+	check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+	atomic_store_release(&head->state,
+			     page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1));
+	return head;
+}
+
+/* Take a page from this CPU's list of the first zone, filling the list if necessary. */
+static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
+{
+	const u8 zone = page_first_zone(mm, request, node);
+	u32 index = BLOCK_NONE;
+	struct page *head;
+	struct pcp *pcp;
+
+	if (zone == ZONE_NONE)
+		return NULL;
+	pcp = pcp_enter(mm);
+	if (pcp->zone[zone]->huge_count > 0 || zone_admits(&mm->zone[zone], BLOCK_ORDER, request))
+		index = pcp_alloc_huge(&mm->zone[zone], !(request & PAGE_NOFLUSH));
+	head = index == BLOCK_NONE ? NULL : form_huge(mm, index, zone);
+	pcp_leave(mm, pcp);
+	return head;
+}
+
+/* The same if nothing has to be filled, waited for or watched. */
+static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, node_t node)
+{
+	const u8 zone = page_first_zone(mm, request, node);
+	struct page *head;
+	struct pcp *pcp;
+	u32 index;
+
+	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || zone == ZONE_NONE ||
+		     atomic_load_relaxed(&mm->watch) || atomic_load_relaxed(&mm->fail.armed) ||
+		     hvo_mode_selected()->mapped))
+		return NULL;
+	pcp = pcp_enter(mm);
+	index = pcp_pop_huge(mm, pcp->zone[zone]);
+	head = likely(index != BLOCK_NONE) ? form_huge(mm, index, zone) : NULL;
+	pcp_leave(mm, pcp);
+	return head;
+}
+
+struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request,
+			       node_t node, virt_t caller)
+{
+	const node_t first = page_first_node(mm, node);
+	const enum migratetype type = (enum migratetype)use;
+	struct page *page = NULL;
+
+	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
+	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC))
+		return NULL;
+	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
+		/* settle reported bad frames before they can be given out */
+		mm_upward.take_reported(mm);
+	if (order == BLOCK_ORDER && !(request & PAGE_DMA32) && !hvo_mode_selected()->mapped)
+		page = huge_at_hand(mm, node, request);
+	if (!page)
+		page = alloc_from_nodes(mm, first, order, type, request);
+	if (!page)
+		page = alloc_last_resort(mm, first, order, type, request);
+	if (page && unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_allocated(mm, page, order, caller);
+	if (page && (request & PAGE_ZERO))
+		page_clear(mm, page, order);
+	return page;
+}
+
+/* Always inline, so that CALLER is the caller of the function that contains this code. */
+static inline __attribute__((always_inline)) struct page *
+alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	struct page *page = NULL;
+
+	if (likely(order == 0))
+		page = page_alloc_quickly(mm, use, request, node);
+	else if (order == BLOCK_ORDER && use <= USE_RECLAIMABLE)
+		page = huge_alloc_quickly(mm, request, node);
+	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
+}
+
+struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request,
+			   node_t node)
+{
+	return alloc_pages(mm, order, use, request, node);
+}
+
+/* ---- mm.h ---- */
+
+/* Kept out of page_alloc(), which would otherwise need more registers. */
+static __attribute__((noinline)) struct page *
+alloc_in_context(unsigned order, enum page_use use, unsigned request, node_t node, virt_t caller)
+{
+	context_assert_for("page_alloc",
+			   request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
+	return page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
+}
+
+struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	if (unlikely(!context_may(CONTEXT_ORDINARY)))
+		return alloc_in_context(order, use, request, node, CALLER);
+	return alloc_pages(&mm_kernel, order, use, request, node);
+}

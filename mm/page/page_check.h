@@ -1,0 +1,91 @@
+/*
+ * Is this page what its user takes it for? Checks on freeing and on references, and the hooks for
+ * debugging.
+ *
+ * The fast path pays one look at words that it reads anyway: the struct page's place, its head mask
+ * and its flags. Everything else happens only when mm->watch says so, or when something is wrong.
+ *
+ * A failed check is a caught bug: the report names the frame, its last owner and a backtrace. With
+ * bad_free=panic (the default) the run ends there. With bad_free=keep nothing is freed, the frame
+ * is kept out of use where that is possible, and the machine goes on. In both cases no list and no
+ * count is touched, so the damage does not spread.
+ *
+ * Source: Linux documentation, "Page owner: tracking about who allocated each page", 2014-12; the
+ * checks are those that bad_page() is known for.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "mm/memmap/zone.h"
+
+enum {
+	PAGE_NEVER_FREED = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_HUGETLB |
+			   PAGE_BAD | PAGE_MAPPINGS,
+};
+
+/* Address of the code that called the current function. */
+#define CALLER ((virt_t)__builtin_return_address(0))
+
+/*
+ * Slow half of page_check_free(): report what is wrong. Returns false; does not return with
+ * bad_free=panic.
+ */
+bool page_refuse_free(struct mm *mm, struct page *page);
+
+/* Is a compound page's order one that exists, and do its place and its first tail agree with it? */
+bool page_order_fits(const struct page *page, unsigned order);
+
+/* Does `page` lie where the mm has struct pages? If not, nothing may be read there. */
+bool page_has_place(const struct mm *mm, const struct page *page);
+
+/* The same, and report a page that does not. */
+bool page_check_place(struct mm *mm, const struct page *page);
+
+/* Report a bad place; also used for a place that holds no struct page at the moment. */
+void page_refuse_place(const struct page *page);
+
+/* May this page be freed, as far as its struct page tells? The caller checks the references. */
+static inline bool page_check_free(struct mm *mm, struct page *page)
+{
+	const u64 offset = (virt_t)page - mm->vmemmap;
+	struct page_kind kind;
+
+	if (likely((offset >> (PAGE_STRUCT_SHIFT + GIGA_ORDER)) - mm->first_gib < mm->gibs &&
+		   IS_ALIGNED(offset, sizeof(*page)))) {
+		kind = page_kind(page);
+		if (likely(!(kind.flags & PAGE_NEVER_FREED) && page_head(page) == page &&
+			   (!(kind.flags & PAGE_COMPOUND) || page_order_fits(page, kind.order))))
+			return true;
+	}
+	return page_refuse_free(mm, page);
+}
+
+/*
+ * Report that a frame was misused, with what is known of it; `fmt` says how. Then panic, or return
+ * with bad_free=keep. Nothing is freed; page_refuse_free() takes the frame of a double free out of
+ * use. No lock held.
+ */
+void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
+
+/*
+ * The same for an address that is not what its user takes it for, where there is no struct page to
+ * name. Nothing was done. No lock held.
+ */
+void address_misused(const char *fmt, ...) __printf(1, 2);
+
+/* The initial mm->watch of the machine's memory, as page_owner= and poison= ask. */
+u32 page_watch_at_boot(void);
+
+/* How many misuses were reported. */
+u64 page_misuses(void);
+
+/* Set bad_free=; returns the previous setting. For tests. */
+bool page_misuse_panics(bool panics);
+
+/*
+ * The extra work when mm->watch is not 0. page_watch_allocated() runs after a page was taken from
+ * the allocator and before its user sees it. page_watch_freed() runs before a page without
+ * references goes back. No lock held.
+ */
+void page_watch_allocated(struct mm *mm, struct page *page, unsigned order, virt_t caller);
+void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller);

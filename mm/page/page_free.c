@@ -1,0 +1,225 @@
+/*
+ * Freeing pages: the cases that page_fast.h leaves over. Any order, pages that others can find,
+ * boot pages, debugging, and misuse.
+ *
+ *   page_free()  drops the only reference by a plain store, or with care if the page carries a flag
+ *   page_put()   drops one of several references by one subtraction; its result (page_drop())
+ *                decides everything that follows
+ *
+ * The last reference sends the page where it belongs. Orders 0..3 stay with this CPU (pcp.c), and
+ * so do 2 MiB pages that are huge (pcp_huge.c). A pool's page goes to its pool (upward.h).
+ * Everything else goes to the zone.
+ */
+#include "mm/page/page_free.h"
+
+#include <arch/check.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/panic.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_fast.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/transit.h"
+
+/* The flags of a free page's head. hvo=off-keep leaves the head formed. */
+static u16 free_huge_flags(struct block_word word)
+{
+	if (word.state == BLOCK_HUGE)
+		return PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB;
+	return hvo_mode_selected()->keep ? PAGE_COMPOUND | PAGE_HUGETLB : 0;
+}
+
+static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *page)
+{
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const struct block_word word = block_look_at(zone->mm, index);
+	const unsigned order = word.order;
+
+	ASSERT(word.state == BLOCK_HUGE || word.state == BLOCK_FULL,
+	       "huge page at frame %llx in a block that is %s", page_to_pfn(page),
+	       block_state_name(word.state));
+	page_set_kind(page, free_huge_flags(word), order);
+	if (order == BLOCK_ORDER && word.state == BLOCK_HUGE && !hvo_mode_selected()->mapped &&
+	    pcp_free_huge(zone, mine, index, word))
+		return;
+	block_free(zone, index, order);
+	pcp_add_in_use(zone, -(s64)order_pages(order));
+}
+
+/*
+ * Is this a page that a baseline has made or would make, that is, a huge page in a mapped section?
+ * Then it is freed as from a pool, with all its struct pages restored and the rounds that this
+ * takes.
+ */
+static bool is_restored(const struct mm *mm, const struct page *page)
+{
+	const struct block_word word = block_look_at(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+
+	return hvo_mode_selected()->mapped && word.state == BLOCK_HUGE &&
+	       (word.flags & BLOCK_MAPPED);
+}
+
+/* Not entered: no CPU is inside the allocator while a round is waited for. */
+static void free_restored(struct zone *zone, struct page *page)
+{
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const unsigned order = page_kind(page).order;
+
+	page_set_kind(page, PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, order);
+	pcp_count_in_use(zone, -(s64)order_pages(order));
+	hvo_free_restored(zone, hvo_mode_selected(), index);
+}
+
+/* Pages given out by memblock were never in this CPU's count; they enter it now. */
+static void count_boot(struct zone *zone, unsigned order)
+{
+	atomic_fetch_sub(&zone->boot, order_pages(order));
+	pcp_add_in_use(zone, (s64)order_pages(order));
+}
+
+/* Free a checked page whose last reference was just dropped. */
+static void page_free_unreferenced(struct mm *mm, struct page *page, virt_t caller)
+{
+	const struct page_kind kind = page_kind(page);
+	const unsigned order = kind.flags & PAGE_COMPOUND ? kind.order : 0;
+	struct zone *zone = &mm->zone[kind.zone];
+	struct pcp *pcp;
+
+	if (unlikely(page->flags & PAGE_MOVABLE))
+		page_forget_mover(mm, page);
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_freed(mm, page, order, caller);
+	if (order >= BLOCK_ORDER && unlikely(is_restored(mm, page))) {
+		free_restored(zone, page);
+		return;
+	}
+	pcp = pcp_enter(mm);
+	if (unlikely(kind.flags & PAGE_BOOT))
+		count_boot(zone, order);
+	if (order < PCP_ORDERS) {
+		page_set_kind(page, PAGE_PCP, 0); /* its frames may be given out one by one */
+		pcp_free(zone, pcp->zone[kind.zone], block_of_used(mm, page_to_pfn(page)),
+			 page_to_pfn(page), order);
+	} else if (order < BLOCK_ORDER) {
+		pcp_give_back(zone, page, order);
+	} else {
+		free_huge(zone, pcp->zone[kind.zone], page);
+	}
+	pcp_leave(mm, pcp);
+}
+
+/*
+ * The last reference was dropped, so the page is this CPU's alone. `state` is its state before
+ * that.
+ */
+static void page_put_last(struct mm *mm, struct page *head, u64 state, virt_t caller)
+{
+	if (unlikely((state & (PAGE_HUGETLB | PAGE_MAPPINGS)) == PAGE_HUGETLB) && mm->pools)
+		mm_upward.pool_put_last(mm, head, state);
+	else if (likely(page_check_free(mm, head)))
+		page_free_unreferenced(mm, head, caller);
+	else
+		page_undrop(head); /* the misuse was reported; the reference stays */
+}
+
+void page_put_head(struct mm *mm, struct page *head, virt_t caller)
+{
+	const u64 state = page_drop(head);
+
+	if (state_references(state) > 1)
+		return;
+	if (likely(state_references(state) == 1)) {
+		page_put_last(mm, head, state, caller);
+		return;
+	}
+	page_undrop(head);
+	page_misused(mm, head, "reference underflow of frame %llx", page_to_pfn(head));
+}
+
+/*
+ * Free a 2 MiB page whose struct page tells all that is needed, as the fast path does for a single
+ * page.
+ */
+static inline bool free_huge_quickly(struct mm *mm, struct page *page)
+{
+	const u64 state = atomic_load_relaxed(&page->state);
+	const pfn_t pfn = page_to_pfn(page);
+	const u8 zone = (u8)(state >> 24);
+	struct block_word word;
+	struct pcp *pcp;
+
+	if ((state & ~page_state(0, 0, 0xff, 0)) !=
+		    page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, 0, 1) ||
+	    pfn % BLOCK_FRAMES || atomic_load_relaxed(&mm->watch))
+		return false;
+	word = block_look(block_of_used(mm, pfn));
+	if (word.state != BLOCK_HUGE || word.order != BLOCK_ORDER ||
+	    unlikely(hvo_mode_selected()->mapped))
+		return false;
+	pcp = pcp_enter(mm);
+	atomic_store_relaxed(&page->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB,
+						      BLOCK_ORDER, zone, 0));
+	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), word)) {
+		block_free(&mm->zone[zone], (u32)(pfn >> BLOCK_ORDER), BLOCK_ORDER);
+		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
+	}
+	pcp_leave(mm, pcp);
+	return true;
+}
+
+/*
+ * The caller of page_free() states that nobody else has a reference. If others can find the page,
+ * one of them may be checking at this moment whether it can move; such a page is put. For any other
+ * page further references are a mistake, and the page is not touched.
+ */
+void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
+{
+	u64 state;
+
+	if (page_is_of(mm, page) && free_huge_quickly(mm, page))
+		return;
+	if (!page_check_free(mm, page))
+		return;
+	state = atomic_load_relaxed(&page->state);
+	if (unlikely(state & PAGE_MOVABLE))
+		page_put_head(mm, page, caller);
+	else if (likely(state_references(state) == 1 &&
+			atomic_cas(&page->state, state, state - PAGE_REFERENCE)))
+		page_free_unreferenced(mm, page, caller);
+	else
+		page_misused(mm, page, "free of frame %llx with %u references", page_to_pfn(page),
+			     atomic_load_relaxed(&page->refcount));
+}
+
+struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp)
+{
+	pcp_leave(mm, pcp);
+	return page;
+}
+
+void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp)
+{
+	pcp_free(&mm->zone[zone], pcp->zone[zone], block_of_used(mm, pfn), pfn, 0);
+	pcp_leave(mm, pcp);
+}
+
+void mm_page_free(struct mm *mm, struct page *page)
+{
+	page_free_quickly(mm, page, CALLER);
+}
+
+void mm_page_put(struct mm *mm, struct page *page)
+{
+	page_put_head(mm, page_head(page), CALLER);
+}
+
+void page_free(struct page *page)
+{
+	context_assert(CONTEXT_ORDINARY);
+	page_free_quickly(&mm_kernel, page, CALLER);
+}

@@ -1,0 +1,141 @@
+/*
+ * Blocks become small pages: see page_split.h.
+ *
+ * The order of preference for a block to split is full, mapped, bare, unopened, huge. Blocks that
+ * are cheapest to give struct pages come first, and huge blocks stay huge as long as anything else
+ * is left. A whole block taken for another type is claimed for that type: its type is changed
+ * before it is split, so the free-list type always equals the block's type.
+ *
+ * The frames that a change of state needs are reserved before the block is unlinked, and no lock is
+ * held during the change.
+ */
+#include "mm/page/page_split.h"
+
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/upward.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/page_poison.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+#include "mm/zone/watermark.h"
+
+/*
+ * Which blocks may be claimed. Blocks of unmovable pages are kept together as long as there are
+ * others.
+ */
+enum claim { CLAIM_MOVABLE, CLAIM_ANY };
+
+static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type,
+		      enum claim claim)
+{
+	u32 index;
+
+	zone_lock(zone);
+	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+	/* Claim another type's block whole. CMA keeps its own blocks and claims none. */
+	for (unsigned other = claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
+	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
+		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
+	if (index != BLOCK_NONE) {
+		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
+		migratetype_set_one(zone, index, type);
+	}
+	zone_unlock(zone);
+	return index;
+}
+
+void block_publish_split(struct zone *zone, u32 index, unsigned order)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word;
+
+	page_poison_split(zone->mm, index);
+	zone_lock(zone);
+	word = block_look(block);
+	word.flags &= (u8)~BLOCK_TRANSIT;
+	word.order = 0;
+	block_put(block, word);
+	counter_sub(&zone->transit, BLOCK_FRAMES);
+	if (zone->page_orders[type_list(word.type)] >> order)
+		buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(word));
+	else
+		buddy_split_block(zone, index);
+	zone_unlock(zone);
+}
+
+void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
+{
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+		frames[i] = meta_take(node, kind);
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME,
+				  zone->index);
+	}
+	vmemmap_set_full(zone->mm, index, frames);
+	block_set_state(zone->mm, index, BLOCK_FULL);
+}
+
+static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type,
+			     enum claim claim)
+{
+	struct node *node = zone_meta_node(zone);
+	enum meta_kind kind;
+	u32 index;
+
+	/* META must not grow for nothing */
+	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+		return false;
+	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+		return false;
+	index = take_block(zone, FREE_BARE, type, claim);
+	if (index == BLOCK_NONE) {
+		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
+		return false;
+	}
+	block_full_from_bare(zone, node, kind, index);
+	block_publish_split(zone, index, order);
+	return true;
+}
+
+static bool split_free_block(struct zone *zone, unsigned order, enum migratetype type,
+			     bool may_wait, enum claim claim)
+{
+	u32 index = take_block(zone, FREE_FULL, type, claim);
+
+	if (index == BLOCK_NONE)
+		index = take_block(zone, FREE_MAPPED, type, claim);
+	if (index == BLOCK_NONE)
+		return may_wait && split_bare_block(zone, order, type, claim);
+	block_publish_split(zone, index, order);
+	return true;
+}
+
+bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+{
+	if (split_free_block(zone, order, type, may_wait, CLAIM_MOVABLE))
+		return true;
+	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
+		return true; /* the caller looks again: the section's blocks are bare or full now */
+	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+		return true;
+	return may_wait && hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
+}
+
+void page_split_ahead(struct zone *zone, enum migratetype type)
+{
+	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1;
+	     blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
+		if (!split_bare_block(zone, 0, type, CLAIM_MOVABLE) &&
+		    section_open_next(zone, zone->mm->style) < 0 &&
+		    hvo_bare_free_huge(zone, HVO_BARE_BATCH) == 0)
+			return;
+}

@@ -1,0 +1,39 @@
+/*
+ * Whole blocks become single frames on a zone's small lists, with struct pages of their own.
+ *
+ *   full, mapped   [512 struct pages] -> two chunks of order 8 on the small lists
+ *   bare           eight frames of META, written once -> [512 struct pages] -> the same
+ *   unopened, huge opened, or made bare, first
+ *
+ * No lock held, unless said otherwise.
+ */
+#pragma once
+
+#include "mm/memmap/zone.h"
+
+/*
+ * Put another block's worth of frames on the zone's small lists, for a request of `order`. Returns
+ * false if the zone has no block left. With may_wait, rounds and openings are allowed; without it
+ * only a block that already has its struct pages is split.
+ */
+bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
+
+/*
+ * Split ahead of need, up to zone->ready, for callers that may not wait. The work is bounded; the
+ * next caller tries what could not be done now.
+ */
+void page_split_ahead(struct zone *zone, enum migratetype type);
+
+/*
+ * Turn a bare block into a full one: eight frames of struct pages are written once and mapped when
+ * they are ready. The frames are reserved, of `kind`. The block is in transit and the caller's.
+ */
+void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index);
+
+/*
+ * Put a full block in transit on the small lists. If another CPU has meanwhile split a block for
+ * the same need, so that a chunk of at least `order` is there, the block stays whole and free,
+ * because two halves of it would keep its section from ever being closed. With `order` PAGE_ORDERS
+ * the block is split in any case.
+ */
+void block_publish_split(struct zone *zone, u32 index, unsigned order);

@@ -1,0 +1,394 @@
+/*
+ * Per-CPU lists, orders 0..3: see pcp.h. Draining and disabling are in pcp_drain.c, order 9 in
+ * pcp_huge.c.
+ */
+#include "mm/page/pcp.h"
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/page/pcp_slot.h"
+#include "mm/page/pcp_types.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+
+enum { SEARCH_SLOTS = 8 }; /* slots searched for a run of order 1..3 before one is fetched */
+
+static u64 high_max = PCP_HIGH_MAX;
+OPTION_U64(pcp_high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
+	   "frames that a CPU may hold of a zone at most");
+
+u64 pcp_set_high(u64 frames)
+{
+	const u64 was = high_max;
+
+	high_max = frames;
+	return was;
+}
+
+u64 pcp_bytes(unsigned zones)
+{
+	return ALIGN_UP(sizeof(struct pcp) + zones * sizeof(struct pcp_zone *), CACHE_LINE) +
+	       zones * sizeof(struct pcp_zone) + sizeof(struct pcp_counts);
+}
+
+void pcp_init(struct pcp *pcp, unsigned zones)
+{
+	struct pcp_counts *counts = (struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones)) - 1;
+	struct pcp_zone *first = (struct pcp_zone *)counts - zones;
+
+	pcp->counts = counts;
+	for (unsigned z = 0; z < zones; z++) {
+		pcp->zone[z] = &first[z];
+		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+			first[z].word[type] = &first[z].none;
+	}
+}
+
+/* ---- slots ---- */
+
+bool pcp_slot_is_empty(struct pcp_zone *mine, u32 slot)
+{
+	for (unsigned w = 0; w < PCP_WORDS && mine->words[slot]; w++)
+		if ((mine->words[slot] & 1u << w) && !mine->map[slot][w])
+			mine->words[slot] &= (u8) ~(1u << w);
+	return !mine->words[slot];
+}
+
+void pcp_slot_unuse(struct pcp_zone *mine, u32 slot)
+{
+	mine->used[mine->type[slot]][slot / 64] &= ~(1ULL << slot % 64);
+}
+
+static void slot_use(struct pcp_zone *mine, u32 slot)
+{
+	mine->used[mine->type[slot]][slot / 64] |= 1ULL << slot % 64;
+}
+
+/* Pages of this slot are no longer the next ones of any type. */
+static void slot_leave(struct pcp_zone *mine, u32 slot)
+{
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+		if (mine->word[type] >= mine->map[slot] && mine->word[type] < mine->map[slot + 1])
+			mine->word[type] = &mine->none;
+}
+
+/*
+ * The slot's block was retyped. Frames freed from now on are of the new type, and so are those in
+ * the slot.
+ */
+static void slot_retype(struct pcp_zone *mine, u32 slot, enum migratetype type)
+{
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->type[slot] = (u8)type;
+	if (mine->words[slot])
+		slot_use(mine, slot);
+}
+
+/* Claim a slot for a block that has none: an empty one of its set, or the next to be evicted. */
+static u32 slot_claim(struct zone *zone, struct pcp_zone *mine, u32 index, enum migratetype type)
+{
+	const u32 set = index % PCP_SETS * PCP_WAYS;
+	u32 slot = set;
+
+	while (slot < set + PCP_WAYS && !pcp_slot_is_empty(mine, slot))
+		slot++;
+	if (slot == set + PCP_WAYS) {
+		slot = set + mine->hand++ % PCP_WAYS;
+		pcp_evict(zone, mine, slot);
+	}
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->tag[slot] = mine->last_tag = index + 1;
+	mine->last_slot = slot;
+	mine->fast_tag = 0;
+	mine->type[slot] = (u8)type;
+	return slot;
+}
+
+/* Add the bits of one word. */
+static void slot_add(struct pcp_zone *mine, u32 slot, unsigned w, u64 bits)
+{
+	if (!mine->map[slot][w]) {
+		mine->words[slot] |= (u8)(1u << w);
+		slot_use(mine, slot);
+	}
+	mine->map[slot][w] |= bits;
+}
+
+/* ---- taking frames that are held ---- */
+
+/* The lowest aligned run of 2^order frames in a word; 64 if there is none. */
+static unsigned find_run(u64 bits, unsigned order)
+{
+	if (order > 0)
+		bits &= bits >> 1 & 0x5555555555555555ULL;
+	if (order > 1)
+		bits &= bits >> 2 & 0x1111111111111111ULL;
+	if (order > 2)
+		bits &= bits >> 4 & 0x0101010101010101ULL;
+	return bits ? (unsigned)__builtin_ctzll(bits) : 64;
+}
+
+/* Make the first word of the slot that has such a run the word of its type. */
+static bool slot_offers(struct zone *zone, struct pcp_zone *mine, u32 slot, unsigned order)
+{
+	const unsigned type = mine->type[slot];
+
+	if (pcp_slot_is_empty(mine, slot)) {
+		pcp_slot_unuse(mine, slot);
+		return false;
+	}
+	for (unsigned words = mine->words[slot]; words; words &= words - 1) {
+		const unsigned w = (unsigned)__builtin_ctz(words);
+
+		if (find_run(mine->map[slot][w], order) == 64)
+			continue;
+		mine->word[type] = &mine->map[slot][w];
+		mine->word_page[type] = pfn_page(zone->mm, block_pfn(mine->tag[slot] - 1) + w * 64);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Point word[type] at a word that has such a run. The slot where pages were freed last comes first,
+ * because they are the hottest.
+ */
+static bool find_word(struct zone *zone, struct pcp_zone *mine, unsigned order,
+		      enum migratetype type)
+{
+	unsigned looked = 0;
+
+	if (mine->last_tag && mine->type[mine->last_slot] == type &&
+	    slot_offers(zone, mine, mine->last_slot, order))
+		return true;
+	for (unsigned i = 0; i < PCP_SLOTS / 64; i++) {
+		for (u64 used = mine->used[type][i]; used; used &= used - 1) {
+			if (slot_offers(zone, mine, i * 64 + (u32)__builtin_ctzll(used), order))
+				return true;
+			if (order > 0 && ++looked == SEARCH_SLOTS)
+				return false;
+		}
+	}
+	return false;
+}
+
+/* Take a run from the word at hand. */
+static struct page *take_run(struct pcp_zone *mine, unsigned order, enum migratetype type)
+{
+	u64 *word = mine->word[type];
+	const unsigned at = find_run(*word, order);
+
+	if (at == 64)
+		return NULL;
+	*word &= ~pcp_run_mask(at, order);
+	pcp_add_held(mine, -(s64)order_pages(order));
+	return mine->word_page[type] + at;
+}
+
+/* ---- fetching from the zone ---- */
+
+/*
+ * Called before the first page is kept after a drain: see pcp.h. Drains begun so far have nothing
+ * to find here.
+ */
+static __attribute__((noinline)) void begin_to_hold(const struct mm *mm, struct pcp *pcp)
+{
+	atomic_store_relaxed(&pcp->holding, 1);
+	fence_full(); /* pairs with the increment of mm->drains */
+	atomic_store_relaxed(&pcp->drained, atomic_load_acquire(&mm->drains));
+}
+
+s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
+{
+	const s64 share = (s64)(zone->ram / PCP_SHARE / cpu_count);
+	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
+
+	if (!pcp->holding)
+		begin_to_hold(zone->mm, pcp);
+	if (atomic_load_acquire(&zone->pcp_disabled))
+		mine->high = 0;
+	else if (mine->high == 0)
+		mine->high = MAX(MIN(share, (s64)high_max), PCP_HIGH_MIN);
+	return mine->high;
+}
+
+/* Keep frames that were just taken from the zone, given as bits of one block. */
+static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index,
+			 const u64 map[PCP_WORDS], enum migratetype type)
+{
+	u32 slot = pcp_find(mine, index);
+	s64 frames = 0;
+
+	if (slot == PCP_SLOTS)
+		slot = slot_claim(zone, mine, index, type);
+	if (mine->type[slot] != type)
+		slot_retype(mine, slot, type);
+	for (unsigned w = 0; w < PCP_WORDS; w++) {
+		if (map[w])
+			slot_add(mine, slot, w, map[w]);
+		frames += __builtin_popcountll(map[w]);
+	}
+	if (unlikely(zone->mm->pcp_types->by_page))
+		pcp_note_fetched(zone, mine, index, map, type);
+	pcp_add_held(mine, frames);
+	atomic_store_relaxed(&mine->moved, mine->moved + frames);
+	counter_add(&mine->refills, 1);
+}
+
+/* Take one run from the zone, as bits. */
+static u32 fetch_run(struct zone *zone, unsigned order, enum migratetype type, u64 map[PCP_WORDS])
+{
+	struct page *page = buddy_take_pages(zone, order, type);
+	const pfn_t pfn = page ? page_to_pfn(page) : 0;
+
+	if (!page)
+		return BLOCK_NONE;
+	if (order < 6)
+		map[pfn % BLOCK_FRAMES / 64] = ((1ULL << (1u << order)) - 1) << pfn % 64;
+	else
+		for (unsigned w = 0; w < 1u << (order - 6); w++)
+			map[pfn % BLOCK_FRAMES / 64 + w] = ~0ULL;
+	return (u32)(pfn >> BLOCK_ORDER);
+}
+
+/*
+ * Bring the struct pages of a block into the cache before the lock is taken to walk them; a walk of
+ * cold ones takes microseconds.
+ */
+static void warm_block(struct zone *zone, u32 index)
+{
+	const struct page *pages = block_page(zone->mm, index);
+
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
+		page_prefetch(&pages[i]);
+}
+
+/*
+ * Fetch one large run or, if the zone has only pieces, all pieces of one block. Returns true if
+ * there is more at hand than before. When the lists are disabled the run has the order asked for
+ * and goes straight to the caller, in *direct.
+ */
+static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum migratetype type,
+		  struct page **direct)
+{
+	const s64 high = pcp_high(zone, mine);
+	u64 map[PCP_WORDS] = {0};
+	unsigned orders, want = order;
+	u32 index, pieces = BLOCK_NONE;
+
+	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= high / 2)
+		want++;
+	zone_lock(zone);
+	orders = zone->page_orders[type] >> order;
+	if (!high || !orders) {
+		*direct = orders ? buddy_take_pages(zone, order, type) : NULL;
+		zone_unlock(zone);
+		return false;
+	}
+	if (!(zone->page_orders[type] >> want)) {
+		want = order + 31 - (unsigned)__builtin_clz(orders);
+		pieces =
+			buddy_block_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0));
+	}
+	if (pieces != BLOCK_NONE) {
+		zone_unlock(zone);
+		warm_block(zone, pieces);
+		zone_lock(zone);
+		buddy_take_pieces(zone, pieces, type, map);
+	}
+	index = pieces;
+	if (pieces == BLOCK_NONE ||
+	    !(map[0] | map[1] | map[2] | map[3] | map[4] | map[5] | map[6] | map[7]))
+		index = fetch_run(zone, zone->page_orders[type] >> want ? want : order, type, map);
+	zone_unlock(zone);
+	if (index == BLOCK_NONE)
+		return false;
+	keep_fetched(zone, mine, index, map, type);
+	return true;
+}
+
+struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct pcp_zone *mine = pcp_mine(zone);
+	struct page *page, *direct = NULL;
+
+	while (!(page = take_run(mine, order, type))) {
+		if (find_word(zone, mine, order, type))
+			continue;
+		if (fetch(zone, mine, order, type, &direct))
+			continue;
+		if (direct)
+			atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
+		return direct;
+	}
+	return page;
+}
+
+unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,
+			u64 *bits)
+{
+	struct pcp_zone *mine = pcp_mine(zone);
+	u64 *word = mine->word[type], left;
+	unsigned count;
+
+	if (!*word && !find_word(zone, mine, 0, type))
+		return 0;
+	word = mine->word[type];
+	for (left = *word, count = 0; left && count < max; count++)
+		left &= left - 1;
+	*bits = *word ^ left;
+	*word = left;
+	*first = mine->word_page[type];
+	pcp_add_held(mine, -(s64)count);
+	return count;
+}
+
+/* ---- keeping frames that are freed ---- */
+
+/*
+ * Evict slots in turn until enough frames are gone. The slot that was just freed to goes only if
+ * all others are empty.
+ */
+static __attribute__((noinline)) void held_too_much(struct zone *zone, struct pcp_zone *mine,
+						    u32 slot)
+{
+	for (unsigned turn = 0; mine->held > mine->high; turn++) {
+		const u32 victim = mine->hand++ % PCP_SLOTS;
+
+		if (!pcp_slot_is_empty(mine, victim) && (victim != slot || turn >= PCP_SLOTS))
+			pcp_evict(zone, mine, victim);
+	}
+}
+
+void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *block, pfn_t pfn,
+	      unsigned order)
+{
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	const unsigned w = pfn % BLOCK_FRAMES / 64;
+	const bool may_hold = likely(mine->high != 0) || pcp_high(zone, mine) != 0;
+	const u8 type = block_look(block).type; /* after pcp_high(): see pcp.h */
+	u32 slot;
+
+	counter_add(&mine->lookups, 1);
+	if (unlikely(type & BLOCK_ISOLATED) || unlikely(!may_hold)) {
+		pcp_give_back(zone, pfn_page(zone->mm, pfn), order);
+		return;
+	}
+	slot = pcp_find(mine, index);
+	if (unlikely(slot == PCP_SLOTS))
+		slot = slot_claim(zone, mine, index, type);
+	if (unlikely(mine->type[slot] != type))
+		slot_retype(mine, slot, type);
+	slot_add(mine, slot, w, pcp_run_mask(pfn, order));
+	mine->word[type] = &mine->map[slot][w]; /* the hottest page is given out first */
+	mine->word_page[type] = pfn_page(zone->mm, ALIGN_DOWN(pfn, 64));
+	mine->fast_tag = index + 1;
+	if (unlikely(zone->mm->pcp_types->by_page))
+		pcp_note_freed(zone, mine, pfn_page(zone->mm, pfn), order, type);
+	pcp_add_held(mine, (s64)order_pages(order));
+	if (unlikely(mine->held > mine->high))
+		held_too_much(zone, mine, slot);
+}

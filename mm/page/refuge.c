@@ -1,0 +1,165 @@
+/*
+ * Taking single pages of a given GiB: see refuge.h.
+ *
+ *   blocks that are in pieces   their free frames, lowest first
+ *   then blocks that are free   split, one at a time
+ *
+ * Only blocks of type MOVABLE are used. Blocks kept for pages that cannot move stay so, and blocks
+ * that another CPU isolates are not touched.
+ */
+#include "mm/page/refuge.h"
+
+#include <arch/check.h>
+
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/page/page_check.h"
+#include "mm/page/page_split.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
+#include "mm/zone/transit.h"
+
+/*
+ * How well a GiB serves as a refuge: first, that it can never become a 1 GiB page; then, how much
+ * emptying it would cost. 0 if it has no room.
+ */
+static u64 rank(const struct refuge *refuge, u64 number)
+{
+	const struct mm *mm = refuge->zone->mm;
+	const struct gib *gib = &mm->gib[number - mm->first_gib];
+	const u64 movable = atomic_load_relaxed(&gib->movable);
+
+	if (!gib->whole || number == refuge->avoid || atomic_load_relaxed(&gib->free) == 0)
+		return 0;
+	return 1 + movable + (atomic_load_relaxed(&gib->meta) > 0 ? order_pages(GIGA_ORDER) : 0);
+}
+
+/* Choose the best GiB after the one chosen last. */
+static bool choose(struct refuge *refuge)
+{
+	const struct zone *zone = refuge->zone;
+	const u64 first = DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
+	const u64 end = zone->end_pfn / order_pages(GIGA_ORDER);
+	u64 best = 0;
+
+	for (u64 gib = first; gib < end; gib++) {
+		const u64 of_gib = rank(refuge, gib), key = of_gib << 32 | gib;
+
+		if (of_gib > 0 && key < refuge->before)
+			best = MAX(best, key);
+	}
+	if (best == 0)
+		return false;
+	refuge->before = best;
+	refuge->at = (best & ~0U) * order_pages(GIGA_ORDER);
+	refuge->end = refuge->at + order_pages(GIGA_ORDER);
+	return true;
+}
+
+/* Zone lock held. Is the block in pieces and meant for pages that can move? */
+static bool has_pieces(const struct block *block, const struct zone *zone)
+{
+	const struct block_word word =
+		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+
+	return word.zone == zone->index && word.state == BLOCK_FULL && word.free_pages > 0 &&
+	       word.type == MIGRATE_MOVABLE;
+}
+
+/*
+ * Take the next free frame of the block in which `at` lies. `at` is then behind that frame, or
+ * behind the block. One cycle of the lock.
+ */
+static struct page *take_frame(struct refuge *refuge)
+{
+	struct zone *zone = refuge->zone;
+	const pfn_t end = ALIGN_DOWN(refuge->at, BLOCK_FRAMES) + BLOCK_FRAMES;
+	struct page *page = NULL;
+
+	zone_lock(zone);
+	if (!has_pieces(block_of(zone->mm, refuge->at), zone))
+		refuge->at = end;
+	while (!page && refuge->at < end) {
+		page = pfn_page(zone->mm, refuge->at++);
+		if (!buddy_take_frame(zone, page))
+			page = NULL;
+	}
+	zone_unlock(zone);
+	return page;
+}
+
+/*
+ * Split a free block, which was full or bare a moment ago, into small pages. The struct pages of a
+ * bare one are reserved first.
+ */
+static bool split(struct zone *zone, u32 index, enum block_state state)
+{
+	const unsigned ready = 1u << FREE_FULL | 1u << FREE_MAPPED;
+	struct node *node = zone_meta_node(zone);
+	enum meta_kind kind;
+
+	if (state == BLOCK_FULL) {
+		if (block_take_in(zone, index, 1, ready, BLOCK_FULL) == BLOCK_NONE)
+			return false;
+	} else {
+		if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
+			return false;
+		if (block_take_in(zone, index, 1, 1u << FREE_BARE, BLOCK_FULL) == BLOCK_NONE) {
+			meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
+			return false;
+		}
+		block_full_from_bare(zone, node, kind, index);
+	}
+	block_publish_split(zone, index, PAGE_ORDERS);
+	return true;
+}
+
+/* Split any free block of the GiB; `at` is then its first frame. */
+static bool split_any(struct refuge *refuge)
+{
+	struct zone *zone = refuge->zone;
+	const u32 first = (u32)((refuge->end >> BLOCK_ORDER) - GIB_BLOCKS);
+
+	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
+		const struct block *block = block_at(zone->mm, index);
+		const struct block_word word =
+			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+
+		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) ||
+		    word.type != MIGRATE_MOVABLE || buddy_find_run(zone->mm, index) == BLOCK_NONE ||
+		    !split(zone, index, word.state))
+			continue;
+		refuge->at = block_pfn(index);
+		return true;
+	}
+	return false;
+}
+
+static struct page *find(struct refuge *refuge)
+{
+	struct page *page;
+
+	do {
+		while (refuge->at < refuge->end)
+			if ((page = take_frame(refuge)))
+				return page;
+	} while ((refuge->end > 0 && split_any(refuge)) || choose(refuge));
+	return NULL;
+}
+
+struct page *refuge_take(struct refuge *refuge)
+{
+	struct mm *mm = refuge->zone->mm;
+	struct page *page = find(refuge);
+
+	if (!page)
+		return NULL;
+	pcp_count_in_use(refuge->zone, 1);
+	check_frames_reused(page_to_pfn(page), 1);
+	memmap_form_compound(page, 0);
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_allocated(mm, page, 0, CALLER);
+	return page;
+}

@@ -1,0 +1,268 @@
+/*
+ * The buddy for whole blocks, orders 9..18: see buddy.h. Small orders: buddy_small.c.
+ *
+ *   order 11 run   [head: order 11, FREE][order 0][order 0][order 0]
+ *                  only the head's record says "free"
+ *
+ * The interior records keep their state, type and zone, so splitting or merging a run writes one
+ * record only. Neighbours merge if their class and type are equal. Huge pages never merge, because
+ * the shared tails depend on the order.
+ */
+#include "mm/zone/buddy.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/enter.h"
+#include "mm/zone/buddy_huge.h"
+
+/* The zone lock owns the record: it was taken off a list, or is being given back under the lock. */
+static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+	const unsigned list = buddy_list_of(class, index, order), type = type_list(word.type);
+	u32 *head = &zone->block_list[class][type][list];
+
+	block->prev = BLOCK_NONE;
+	block->next = *head;
+	if (*head != BLOCK_NONE)
+		block_at(zone->mm, *head)->prev = index;
+	*head = index;
+	word.order = (u8)order;
+	word.flags |= BLOCK_FREE;
+	block_put(block, word);
+	zone->block_lists[class][type] |= (u16)(1u << list);
+	counter_add(&zone->free_class[class], order_pages(order));
+	counter_add(&zone->free_type[type], order_pages(order));
+	gib_count_free(zone->mm, index, (s64)order_pages(order));
+}
+
+static void list_remove(struct zone *zone, u32 index, enum free_class class)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+	const unsigned list = buddy_list_of(class, index, word.order), type = type_list(word.type);
+	const u64 pages = order_pages(word.order);
+	u32 *head = &zone->block_list[class][type][list];
+
+	if (block->prev == BLOCK_NONE)
+		*head = block->next;
+	else
+		block_at(zone->mm, block->prev)->next = block->next;
+	if (block->next != BLOCK_NONE)
+		block_at(zone->mm, block->next)->prev = block->prev;
+	if (*head == BLOCK_NONE)
+		zone->block_lists[class][type] &= (u16) ~(1u << list);
+	counter_sub(&zone->free_class[class], pages);
+	counter_sub(&zone->free_type[type], pages);
+	gib_count_free(zone->mm, index, -(s64)pages);
+	block->next = block->prev = BLOCK_NONE;
+	word.order = 0;
+	word.flags &= (u8)~BLOCK_FREE;
+	block_put(block, word);
+}
+
+u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order)
+{
+	u64 runs = 0;
+
+	for (unsigned list = 0; list < BLOCK_ORDERS; list++)
+		if (buddy_list_order(class, list) == order)
+			for (u32 i = zone->block_list[class][type][list]; i != BLOCK_NONE;
+			     i = block_at(zone->mm, i)->next)
+				runs++;
+	return runs;
+}
+
+enum free_class block_free_class(struct block_word word)
+{
+	switch (word.state) {
+	case BLOCK_BARE:
+		return FREE_BARE;
+	case BLOCK_HUGE:
+		return FREE_HUGE;
+	case BLOCK_FULL:
+		return word.flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
+	default:
+		return FREE_CLASSES;
+	}
+}
+
+/*
+ * May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to any
+ * CPU, so one load of the word decides.
+ */
+static bool can_merge(const struct zone *zone, u32 index, unsigned order, enum free_class class,
+		      u8 type)
+{
+	const struct block *block = block_at(zone->mm, index);
+	struct block_word word;
+
+	if (!block)
+		return false;
+	word = block_look(block);
+	return (word.flags & BLOCK_FREE) && word.order == order && word.zone == zone->index &&
+	       word.type == type && block_free_class(word) == class;
+}
+
+void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+
+	ASSERT(spin_held(&zone->lock), "block %u freed without the zone lock", index);
+	ASSERT(class < FREE_CLASSES, "block %u freed in state %s: it cannot be free", index,
+	       block_state_name(word.state));
+	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
+	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
+	       word.flags);
+	word.order = 0; /* the block may become the interior of a run */
+	block_put(block, word);
+	/* max_order was lowered while the run was in transit */
+	if (unlikely(class != FREE_HUGE && order > zone->max_order)) {
+		buddy_free_range(zone, index, order_blocks(order), class);
+		return;
+	}
+	DEBUG_ASSERT(buddy_find_run(zone->mm, index) == BLOCK_NONE,
+		     "block %u lies in a run that is free", index);
+	while (class != FREE_HUGE && order < zone->max_order) {
+		const u32 buddy = index ^ order_blocks(order);
+
+		if (!can_merge(zone, buddy, order, class, word.type))
+			break;
+		list_remove(zone, buddy, class);
+		index = MIN(index, buddy);
+		order++;
+	}
+	list_add(zone, index, order, class);
+}
+
+void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class)
+{
+	while (count > 0) {
+		unsigned order = BLOCK_ORDER;
+
+		while (class != FREE_HUGE && order < zone->max_order &&
+		       IS_ALIGNED(index, 2u << (order - BLOCK_ORDER)) &&
+		       count >= 2u << (order - BLOCK_ORDER))
+			order++;
+		buddy_free_blocks(zone, index, order, class);
+		index += 1u << (order - BLOCK_ORDER);
+		count -= 1u << (order - BLOCK_ORDER);
+	}
+}
+
+u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
+		      enum migratetype type)
+{
+	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
+	unsigned found;
+	u32 index;
+
+	if (class == FREE_HUGE)
+		return buddy_take_huge(zone, order, type, &index, 1) ? index : BLOCK_NONE;
+	if (!orders)
+		return BLOCK_NONE;
+	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);
+	index = zone->block_list[class][type][found - BLOCK_ORDER];
+	list_remove(zone, index, class);
+	while (found > order) {
+		found--;
+		list_add(zone, index + (1u << (found - BLOCK_ORDER)), found, class);
+	}
+	return index;
+}
+
+void buddy_unlink_blocks(struct zone *zone, u32 index)
+{
+	const struct block_word word = block_look_at(zone->mm, index);
+
+	ASSERT(word.flags & BLOCK_FREE, "block %u heads no free run", index);
+	list_remove(zone, index, block_free_class(word));
+}
+
+u32 buddy_find_run(struct mm *mm, u32 index)
+{
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
+
+	return word.flags & BLOCK_FREE ? head : BLOCK_NONE;
+}
+
+/*
+ * Put back the parts of a run of `count` blocks that lie outside [first, end). They keep their
+ * class and type.
+ */
+static void put_back_outside(struct zone *zone, u32 head, u32 count, u32 first, u32 end,
+			     enum free_class class)
+{
+	if (head < first)
+		buddy_free_range(zone, head, first - head, class);
+	if (head + count > end)
+		buddy_free_range(zone, end, head + count - end, class);
+}
+
+u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
+{
+	const struct block_word word = block_look_at(zone->mm, head);
+	const enum free_class class = block_free_class(word);
+	const u32 count = order_blocks(word.order);
+
+	ASSERT(class != FREE_HUGE || (head >= first && head + count <= end),
+	       "a free huge page at block %u is cut", head);
+	buddy_unlink_blocks(zone, head);
+	/* cannot merge with the part that was taken, because that is not free now */
+	put_back_outside(zone, head, count, first, end, class);
+	return MIN(head + count, end);
+}
+
+/*
+ * Adapt the free runs in one slice of a GiB, in one turn at the lock. Runs above max_order are cut.
+ * Runs of `old`, the highest order until now, merge as far as they may now. Huge pages stay as they
+ * are.
+ */
+static void settle_runs(struct zone *zone, u32 first, unsigned old)
+{
+	zone_lock(zone);
+	for (u32 index = first, blocks; index < first + LOCK_SLICE; index += blocks) {
+		const struct block_word word = block_look_at(zone->mm, index);
+		const enum free_class class = block_free_class(word);
+		const bool is_run =
+			(word.flags & BLOCK_FREE) && word.zone == zone->index && class != FREE_HUGE;
+
+		lock_work(1);
+		blocks = is_run ? order_blocks(word.order) : 1;
+		if (!is_run || (word.order <= zone->max_order && word.order != old))
+			continue;
+		list_remove(zone, index, class);
+		buddy_free_blocks(zone, index, word.order, class);
+	}
+	zone_unlock(zone);
+}
+
+/*
+ * Set the limit up to which runs merge from now on. Runs that exist already are adapted a slice in
+ * each turn at the lock.
+ */
+static void zone_set_max_order(struct zone *zone, unsigned order)
+{
+	const u32 first = (u32)(zone->start_pfn >> GIGA_ORDER) * GIB_BLOCKS;
+	unsigned old;
+
+	zone_lock(zone);
+	old = zone->max_order;
+	zone->max_order = order;
+	zone_unlock(zone);
+	for (u32 index = first; order != old && block_pfn(index) < zone->end_pfn;
+	     index += LOCK_SLICE)
+		if (block_at(zone->mm, index))
+			settle_runs(zone, index, old);
+}
+
+void buddy_set_max_order(struct mm *mm, unsigned order)
+{
+	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u", order);
+	for (unsigned z = 0; z < mm->zones; z++)
+		zone_set_max_order(&mm->zone[z], order);
+}

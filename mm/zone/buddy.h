@@ -1,0 +1,82 @@
+/*
+ * The buddy: free runs of frames in powers of two.
+ *
+ *   orders 9..18  whole blocks, lists in the block table, one set per class of struct pages and
+ *                 type
+ *   orders 0..8   inside one FULL or RESERVED block, lists through its struct pages, one set per
+ *                 type
+ *
+ * All functions: the caller holds zone->lock, except where a comment says otherwise. None
+ * allocates, waits or flushes. The buddy keeps the zone's counts of free frames.
+ */
+#pragma once
+
+#include "mm/memmap/zone.h"
+
+/*
+ * Put a wholly free run of `order` (9..18) on its list, merging it with free neighbours of equal
+ * class and type. A run above max_order goes to the lists in pieces.
+ */
+void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class);
+
+/* The same for any number of blocks, cut into the largest aligned runs. */
+void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class);
+
+/*
+ * Take one run of exactly `order` of this class and type, splitting a larger one if necessary.
+ * BLOCK_NONE if there is none.
+ */
+u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
+		      enum migratetype type);
+
+/* Take the free run headed by `index` off its list, whatever its order. */
+void buddy_unlink_blocks(struct zone *zone, u32 index);
+
+/*
+ * The same for a run that reaches into [first, end); the parts outside go back to the lists.
+ * Returns the first block after the part that was taken. A free huge page cannot be cut: it must
+ * lie inside.
+ */
+u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end);
+
+/* Head of the free run that contains block `index`, or BLOCK_NONE if the block is not free. */
+u32 buddy_find_run(struct mm *mm, u32 index);
+
+/*
+ * The list of its class that a run is on, and the order of the runs on a list. List k usually holds
+ * the runs of order 9 + k. Huge runs exist in orders 9 and 18 only, so eight of their lists hold 2
+ * MiB pages by place: those of every eighth GiB.
+ *
+ * A CPU takes from the list of its own place first, and a freed page goes to the list of its own
+ * GiB. So CPUs meet less often on records, list heads and counts.
+ */
+enum { HUGE_PLACES = 8 };
+
+static inline unsigned buddy_list_of(enum free_class class, u32 index, unsigned order)
+{
+	return class == FREE_HUGE && order == BLOCK_ORDER ? index / GIB_BLOCKS % HUGE_PLACES
+							  : order - BLOCK_ORDER;
+}
+
+static inline unsigned buddy_list_order(enum free_class class, unsigned list)
+{
+	return class == FREE_HUGE && list < HUGE_PLACES ? BLOCK_ORDER : BLOCK_ORDER + list;
+}
+
+/*
+ * Number of runs of one order on the lists of a class and type. It walks, so for reports and tests.
+ */
+u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order);
+
+/*
+ * The class that a wholly free block would have, according to its record, or FREE_CLASSES if a
+ * block in that state cannot be free.
+ */
+enum free_class block_free_class(struct block_word word);
+
+/*
+ * Lower or raise max_order. Free runs are split or merged again, in the block table only, in turns
+ * at the zone's lock. Until this returns, runs of the old and the new limit exist side by side. No
+ * lock held.
+ */
+void buddy_set_max_order(struct mm *mm, unsigned order);

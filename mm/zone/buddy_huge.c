@@ -1,0 +1,92 @@
+/*
+ * The buddy for huge pages: free pages of exactly 2 MiB or 1 GiB, which never merge, on lists by
+ * place. Functions handle many pages at a time, because two CPUs that give and take 2 MiB pages
+ * meet on the zone's lock and wait for as long as it is held. See buddy.h.
+ */
+#include "mm/zone/buddy_huge.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "mm/zone/buddy.h"
+
+/*
+ * The list to take from: that of this CPU's place, or the next one that is not empty. CPUs with
+ * consecutive numbers start at places that lie far apart.
+ */
+static unsigned choose_list(const struct zone *zone, unsigned order, enum migratetype type)
+{
+	static const u8 place_of_cpu[HUGE_PLACES] = {0, 4, 2, 6, 1, 5, 3, 7};
+	const unsigned places =
+		order == BLOCK_ORDER ? (1u << HUGE_PLACES) - 1 : 1u << (order - BLOCK_ORDER);
+	const unsigned lists = zone->block_lists[FREE_HUGE][type] & places;
+	const unsigned mine = lists & ~0u << place_of_cpu[cpu_id() % HUGE_PLACES];
+
+	return lists ? (unsigned)__builtin_ctz(mine ? mine : lists) : BLOCK_ORDERS;
+}
+
+/* Take the first pages of one list, in its order. Returns how many. */
+static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u32 *pages,
+		      u32 count)
+{
+	u32 *head = &zone->block_list[FREE_HUGE][type][list];
+	u32 index = *head, taken = 0;
+
+	while (index != BLOCK_NONE && taken < count) {
+		struct block *block = block_of_used(zone->mm, block_pfn(index));
+		struct block_word word = block_look(block);
+
+		pages[taken++] = index;
+		gib_count_free(zone->mm, index, -(s64)order_pages(word.order));
+		index = block->next;
+		block->next = block->prev = BLOCK_NONE;
+		word.flags &= (u8)~BLOCK_FREE;
+		block_put(block, word);
+	}
+	*head = index;
+	if (index == BLOCK_NONE)
+		zone->block_lists[FREE_HUGE][type] &= (u16) ~(1u << list);
+	else
+		block_of_used(zone->mm, block_pfn(index))->prev = BLOCK_NONE;
+	return taken;
+}
+
+u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages, u32 count)
+{
+	u32 taken = 0;
+	unsigned list;
+
+	while (taken < count && (list = choose_list(zone, order, type)) < BLOCK_ORDERS)
+		taken += take_first(zone, type, list, pages + taken, count - taken);
+	counter_sub(&zone->free_class[FREE_HUGE], taken * order_pages(order));
+	counter_sub(&zone->free_type[type], taken * order_pages(order));
+	return taken;
+}
+
+void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
+{
+	ASSERT(spin_held(&zone->lock), "huge pages freed without the zone lock");
+	for (u32 i = 0; i < count; i++) {
+		struct block *block = block_of_used(zone->mm, block_pfn(pages[i]));
+		struct block_word word = block_look(block);
+		const unsigned type = type_list(word.type),
+			       list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER);
+		u32 *head = &zone->block_list[FREE_HUGE][type][list];
+
+		ASSERT(word.state == BLOCK_HUGE && word.order == BLOCK_ORDER &&
+			       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
+		       "block %u freed as a huge page while its flags are %x", pages[i],
+		       word.flags);
+		block->prev = BLOCK_NONE;
+		block->next = *head;
+		if (*head != BLOCK_NONE)
+			block_of_used(zone->mm, block_pfn(*head))->prev = pages[i];
+		*head = pages[i];
+		word.flags |= BLOCK_FREE;
+		block_put(block, word);
+		zone->block_lists[FREE_HUGE][type] |= (u16)(1u << list);
+		counter_add(&zone->free_type[type], BLOCK_FRAMES);
+		gib_count_free(zone->mm, pages[i], BLOCK_FRAMES);
+	}
+	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
+	lock_work(count);
+}

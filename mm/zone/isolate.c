@@ -1,0 +1,277 @@
+/*
+ * Isolation of ranges of blocks: see isolate.h.
+ */
+#include "mm/zone/isolate.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/wait.h"
+#include "mm/memmap/enter.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/migratetype.h"
+
+/* ---- tokens. Zone lock held ---- */
+
+static bool overlaps(const struct isolation *token, u32 first, u32 count)
+{
+	return first < token->first + token->count && token->first < first + count;
+}
+
+bool isolate_covers(const struct zone *zone, u32 first, u32 count)
+{
+	for (const struct isolation *token = zone->isolations; token; token = token->next)
+		if (overlaps(token, first, count))
+			return true;
+	return false;
+}
+
+static bool token_begin(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	if (isolate_covers(zone, first, count))
+		return false;
+	*token = (struct isolation){.next = zone->isolations,
+				    .first = first,
+				    .count = count,
+				    .generation = ++zone->isolations_begun};
+	zone->isolations = token;
+	return true;
+}
+
+/*
+ * The link that points to a token. Asserts if the token is not on the list: the caller then ends an
+ * isolation that it does not hold.
+ */
+static struct isolation **token_find(struct zone *zone, const struct isolation *token)
+{
+	struct isolation **at = &zone->isolations;
+
+	ASSERT(spin_held(&zone->lock), "an isolation of zone %u ends without the zone lock",
+	       zone->index);
+	while (*at && *at != token)
+		at = &(*at)->next;
+	ASSERT(*at,
+	       "isolation %llu, of %u blocks from %u, is ended by somebody who does not hold it, "
+	       "or twice",
+	       token->generation, token->count, token->first);
+	return at;
+}
+
+void isolate_end(struct zone *zone, struct isolation *token)
+{
+	struct isolation **at = token_find(zone, token);
+
+	*at = token->next;
+	*token = (struct isolation){.count = 0};
+}
+
+void isolate_move(struct zone *zone, struct isolation *from, struct isolation *to)
+{
+	zone_lock(zone);
+	ASSERT(to->count == 0, "an isolation is moved to a place that holds another one, %llu",
+	       to->generation);
+	*token_find(zone, from) = to;
+	*to = *from;
+	*from = (struct isolation){.count = 0};
+	zone_unlock(zone);
+}
+
+/* ---- which blocks can be isolated ---- */
+
+/* May a page in use be moved, by its holder or, for a pool's page, by the pool? */
+static bool page_can_move(struct page_kind kind)
+{
+	return kind.flags & (PAGE_MOVABLE | PAGE_HUGETLB);
+}
+
+/*
+ * Is every chunk of a full block free, on a per-CPU list, or movable? Zone lock held, so the block
+ * stays full.
+ */
+static bool pages_can_move(const struct mm *mm, u32 index)
+{
+	const struct page *pages = block_page(mm, index);
+
+	for (u64 i = 0; i < BLOCK_FRAMES;) {
+		const struct page_kind kind = page_kind(&pages[i]);
+
+		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
+		    atomic_load_relaxed(&pages[i].refcount) > 0 && !page_can_move(kind))
+			return false;
+		i += kind.flags & (PAGE_BUDDY | PAGE_PCP | PAGE_COMPOUND) ? order_pages(kind.order)
+									  : 1;
+	}
+	return true;
+}
+
+/* Does the block's section open or close? Opening gives the block a new type. */
+static bool comes_or_goes(struct block_word word)
+{
+	return word.state == BLOCK_UNOPENED ||
+	       ((word.flags & BLOCK_TRANSIT) && word.target == BLOCK_UNOPENED);
+}
+
+/*
+ * Zone lock held. A block in transit is still changing, so its contents are checked after it was
+ * published.
+ */
+static bool can_isolate(struct zone *zone, u32 index)
+{
+	const struct mm *mm = zone->mm;
+	struct block_word head;
+	const u32 at = block_run_head(mm, index, &head);
+	const struct block_word word = at == index ? head : block_look_at(mm, index);
+
+	if (word.zone != zone->index || block_word_is_isolated(word) || comes_or_goes(word))
+		return false;
+	if (head.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
+		return word.state != BLOCK_META;
+	switch (head.state) {
+	case BLOCK_HUGE:
+		return page_can_move(page_kind(block_page(mm, at)));
+	case BLOCK_FULL:
+		return pages_can_move(mm, index);
+	default:
+		return false; /* META, firmware, no RAM */
+	}
+}
+
+/* Isolate one run, page or block. Returns the number of blocks; -EAGAIN: ask again; -EBUSY. */
+static int isolate_some(struct zone *zone, u32 index, u32 end)
+{
+	int done = -EBUSY;
+
+	if (fail_here(&zone->mm->fail, FAIL_ISOLATE))
+		return -EBUSY;
+	zone_lock(zone);
+	if (can_isolate(zone, index))
+		done = migratetype_change(zone, index, end, 0, BLOCK_ISOLATED);
+	zone_unlock(zone);
+	return done;
+}
+
+/* Does `is_so` hold for any block of [first, end)? Called under the lock, a slice in each turn. */
+static bool any_block(struct zone *zone, u32 first, u32 end,
+		      bool (*is_so)(struct mm *mm, u32 index))
+{
+	bool any = false;
+
+	for (u32 index = first; index < end && !any;) {
+		const u32 stop = MIN(index + LOCK_SLICE, end);
+
+		zone_lock(zone);
+		for (; index < stop && !any; index++) {
+			any = is_so(zone->mm, index);
+			lock_work(1);
+		}
+		zone_unlock(zone);
+	}
+	return any;
+}
+
+/*
+ * Called under the lock: a block that is not in transit any more is already where it was published
+ * to.
+ */
+static bool is_in_transit(struct mm *mm, u32 index)
+{
+	struct block_word head;
+
+	block_run_head(mm, index, &head);
+	return head.flags & BLOCK_TRANSIT;
+}
+
+static bool is_not_free(struct mm *mm, u32 index)
+{
+	return buddy_find_run(mm, index) == BLOCK_NONE;
+}
+
+static struct wait wait_for_transit(void)
+{
+	struct wait wait =
+		wait_begin(WAIT_TRANSIT, "blocks in transit to be published before isolation");
+
+	wait.soft = true;
+	return wait;
+}
+
+/*
+ * Put the token on the zone's list. From here on the range is the token's: no other CPU isolates a
+ * part of it or closes one of its sections, even before the bits are set.
+ */
+static bool claim(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	bool claimed;
+
+	zone_lock(zone);
+	claimed = token_begin(zone, first, count, token);
+	zone_unlock(zone);
+	return claimed;
+}
+
+int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	const u32 end = first + count;
+	struct wait wait = wait_for_transit();
+	u32 index = first;
+	int done = 0;
+
+	if (!claim(zone, first, count, token))
+		return -EBUSY;
+	while (index < end && wait.late == 0) {
+		done = isolate_some(zone, index, end);
+		if (done == -EAGAIN)
+			wait_spin(&wait, CPU_NONE);
+		else if (done < 0)
+			break;
+		else
+			index += (u32)done;
+	}
+	while (done > 0 && wait.late == 0 && any_block(zone, first, end, is_in_transit))
+		wait_spin(&wait, CPU_NONE);
+	if (done > 0 && wait.late == 0)
+		return 0;
+	isolate_undo(zone, token);
+	return -EBUSY;
+}
+
+int isolate_now(struct zone *zone, u32 first, u32 count, struct isolation *token)
+{
+	int done;
+
+	ASSERT(spin_held(&zone->lock), "block %u is isolated without the zone lock", first);
+	for (u32 index = first; index < first + count; index++)
+		if (comes_or_goes(block_look_at(zone->mm, index)))
+			return -EBUSY;
+	if (!token_begin(zone, first, count, token))
+		return -EBUSY;
+	done = migratetype_change(zone, first, first + count, 0, BLOCK_ISOLATED);
+	ASSERT(done < 0 || (u32)done == count, "%d of %u blocks from %u were isolated at once",
+	       done, count, first);
+	if (done < 0)
+		isolate_end(zone, token);
+	return MIN(done, 0);
+}
+
+void isolate_undo(struct zone *zone, struct isolation *token)
+{
+	const u32 end = token->first + token->count;
+	u32 index = token->first;
+
+	zone_lock(zone);
+	token_find(zone, token);
+	while (index < end) {
+		u32 done = 1;
+
+		if (block_is_isolated(block_at(zone->mm, index)))
+			done = migratetype_unisolate(zone, index, end);
+		index += done;
+		zone_unlock(zone); /* one run or block in each turn at the lock: ranges are long */
+		zone_lock(zone);
+	}
+	isolate_end(zone, token);
+	zone_unlock(zone);
+}
+
+bool isolate_test(struct zone *zone, u32 first, u32 count)
+{
+	return !any_block(zone, first, first + count, is_not_free);
+}

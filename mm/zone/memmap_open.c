@@ -1,0 +1,286 @@
+/*
+ * Making all struct pages at once: see memmap_open.h.
+ */
+#include "mm/zone/memmap_open.h"
+
+#include <arch/clock.h>
+
+#include "kernel/core/call.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/padata.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+
+const struct memmap_way memmap_ways[] = {
+	[WAY_SERIAL] = {.name = "serial",
+			.style = SECTION_MAPPED,
+			.make = &memmap_makes[MAKE_PLAIN]},
+	[WAY_PARALLEL] = {.name = "parallel",
+			  .style = SECTION_MAPPED,
+			  .make = &memmap_makes[MAKE_PLAIN],
+			  .job = true},
+	[WAY_TEMPLATE] = {.name = "template",
+			  .style = SECTION_MAPPED,
+			  .make = &memmap_makes[MAKE_TEMPLATE]},
+	[WAY_EAGER] = {.name = "eager",
+		       .style = SECTION_MAPPED,
+		       .make = &memmap_makes[MAKE_STREAM],
+		       .job = true},
+	[WAY_LAZY] = {.name = "lazy",
+		      .style = SECTION_ON_DEMAND,
+		      .make = &memmap_makes[MAKE_STREAM],
+		      .job = true},
+	{.name = NULL},
+};
+
+static unsigned memmap_way = WAY_LAZY;
+OPTION_CHOICE(memmap, memmap_way, "serial|parallel|template|eager|lazy",
+	      "when struct pages are made: all at boot in one of four ways, or on demand",
+	      .boot_only = true);
+
+static struct memmap_threads boot_threads = {.value = 100, .percent = true};
+
+static int parse_threads(const struct option *opt, const char *value)
+{
+	struct memmap_threads *threads = opt->target;
+	u64 number;
+
+	if (parse_u64(&value, &number) < 0 || (value[0] && (value[0] != '%' || value[1])))
+		return -EINVAL;
+	if (number > (value[0] ? 100 : 65535))
+		return -ERANGE;
+	*threads = (struct memmap_threads){.value = (unsigned)number, .percent = value[0] == '%'};
+	return 0;
+}
+
+static void show_threads(const struct option *opt, char *buf, size_t size)
+{
+	const struct memmap_threads *threads = opt->target;
+
+	format(buf, size, "%u%s", threads->value, threads->percent ? "%" : "");
+}
+
+OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads,
+       .show = show_threads, .target = &boot_threads,
+       .help = "threads per node for memmap=parallel and eager; 0: one CPU alone",
+       .boot_only = true);
+
+enum section_style memmap_style(void)
+{
+	return memmap_ways[memmap_way].style;
+}
+
+unsigned memmap_threads_on(node_t node, struct memmap_threads threads)
+{
+	unsigned cpus = 0;
+	cpu_t cpu;
+
+	if (!threads.percent || threads.value == 0)
+		return threads.value;
+	cpumask_foreach(cpu, &cpus_online)
+		cpus += cpu_data(cpu)->node == node;
+	return MAX(cpus * threads.value / 100, 1);
+}
+
+/*
+ * A walk over the node's sections in order of address, which leaves out holes and sections of other
+ * nodes. So chunks of equal length are equal shares of the work.
+ */
+struct section_walk {
+	const struct mm *mm;
+	node_t node;
+	size_t range;  /* of mm->memory: the next range to look at */
+	u64 next, end; /* sections left in the range before it */
+};
+
+static struct section_walk walk_begin(const struct mm *mm, node_t node)
+{
+	return (struct section_walk){.mm = mm, .node = node};
+}
+
+/*
+ * Number of sections left in the present range, after going on to the next one if there were none.
+ * 0 behind the last range.
+ */
+static u64 walk_run(struct section_walk *walk)
+{
+	const struct memblock_list *memory = walk->mm->memory;
+
+	while (walk->next == walk->end && walk->range < memory->count) {
+		const struct memblock_range *range = &memory->range[walk->range++];
+
+		if (range->node != walk->node)
+			continue;
+		walk->end = DIV_ROUND_UP(range->end, SECTION_BYTES);
+		/* a section that two ranges share is visited once */
+		walk->next = MAX(range->start / SECTION_BYTES, walk->next);
+		walk->next = MIN(walk->next, walk->end);
+	}
+	return walk->end - walk->next;
+}
+
+/* Step over up to `count` sections; returns how many there were. */
+static u64 walk_skip(struct section_walk *walk, u64 count)
+{
+	u64 skipped = 0, run;
+
+	while (skipped < count && (run = walk_run(walk)) != 0) {
+		run = MIN(run, count - skipped);
+		walk->next += run;
+		skipped += run;
+	}
+	return skipped;
+}
+
+/*
+ * Count the node's sections, and in *open those that are open. Done before and after the work, so
+ * that counting costs nothing while the work is done.
+ */
+static u64 count_sections(const struct mm *mm, node_t node, u64 *open)
+{
+	struct section_walk walk = walk_begin(mm, node);
+	u64 sections = 0;
+
+	*open = 0;
+	for (; walk_run(&walk) != 0; walk.next++) {
+		sections++;
+		*open += section_state(mm, walk.next) == SECTION_OPEN;
+	}
+	return sections;
+}
+
+struct open_job {
+	struct mm *mm;
+	const struct memmap_way *way;
+	node_t helpers_from;
+	unsigned threads;
+	struct memmap_opened *result;
+};
+
+static void open_chunk(u64 start, u64 end, void *arg)
+{
+	const struct open_job *job = arg;
+	struct section_walk walk = walk_begin(job->mm, job->result->node);
+
+	walk_skip(&walk, start);
+	for (u64 n = start; n < end && walk_run(&walk) != 0; n++)
+		section_open_by(job->mm, walk.next++, job->way->style, job->way->make);
+}
+
+/*
+ * Before the deferred-memmap series (Jordan 2020): one CPU goes from the node's first section to
+ * its last.
+ */
+static void open_in_order(struct open_job *job)
+{
+	struct section_walk walk = walk_begin(job->mm, job->result->node);
+
+	for (; walk_run(&walk) != 0; walk.next++)
+		section_open_by(job->mm, walk.next, job->way->style, job->way->make);
+	job->result->threads = 1;
+}
+
+/*
+ * The deferred-memmap series, as its review asks: one job over all of the node's sections, whose
+ * chunks share nothing.
+ */
+static void open_by_chunks(struct open_job *job, u64 sections)
+{
+	struct padata_mt_job padata = {.thread_fn = open_chunk,
+				       .arg = job,
+				       .size = sections,
+				       .min_chunk = 1,
+				       .max_threads = MAX(job->threads, 1u),
+				       .node = job->helpers_from};
+
+	padata_run(&padata);
+	job->result->threads = padata.threads;
+	job->result->chunks_min = padata.chunks_min;
+	job->result->chunks_max = padata.chunks_max;
+}
+
+static void open_node(void *arg)
+{
+	struct open_job *job = arg;
+	u64 before, after, began;
+	const u64 sections = count_sections(job->mm, job->result->node, &before);
+
+	if (sections == 0)
+		return; /* a node without memory */
+	began = clock_ns();
+	if (job->way->job)
+		open_by_chunks(job, sections);
+	else
+		open_in_order(job);
+	job->result->ns = clock_ns() - began;
+	count_sections(job->mm, job->result->node, &after);
+	job->result->sections = after - before;
+}
+
+/* A node without CPUs is done by the CPUs of the nearest node that has some. */
+static node_t node_with_cpus(const struct mm *mm, node_t node)
+{
+	for (node_t i = 0; i < mm->nodes; i++)
+		if (cpu_first_of_node(mm->node[node].fallback[i]) != CPU_NONE)
+			return mm->node[node].fallback[i];
+	return cpu_data(cpu_id())->node;
+}
+
+void memmap_open_all(struct mm *mm, const struct memmap_way *way, struct memmap_threads threads,
+		     struct memmap_opened *opened)
+{
+	static struct open_job jobs[ZONES_MAX];
+	static bool remote[ZONES_MAX];
+
+	for (node_t n = 0; n < mm->nodes; n++) {
+		const node_t helpers = node_with_cpus(mm, n);
+		const cpu_t leader = cpu_first_of_node(helpers);
+
+		opened[n] = (struct memmap_opened){.node = n};
+		jobs[n] = (struct open_job){
+			.mm = mm, .way = way, .helpers_from = helpers, .result = &opened[n]};
+		jobs[n].threads = memmap_threads_on(helpers, threads);
+		remote[n] =
+			helpers != this_cpu()->node && work_start(leader, open_node, &jobs[n]) == 0;
+	}
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (!remote[n])
+			open_node(&jobs[n]);
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (remote[n])
+			work_wait(cpu_first_of_node(jobs[n].helpers_from), 0);
+}
+
+struct memmap_opened memmap_slowest(const struct mm *mm, const struct memmap_opened *opened)
+{
+	struct memmap_opened slowest = opened[0];
+
+	for (node_t n = 1; n < mm->nodes; n++)
+		if (opened[n].ns > slowest.ns)
+			slowest = opened[n];
+	return slowest;
+}
+
+static struct memmap_boot at_boot;
+
+struct memmap_boot memmap_boot(void)
+{
+	return at_boot;
+}
+
+void memmap_open_at_boot(struct mm *mm)
+{
+	static struct memmap_opened opened[ZONES_MAX];
+
+	at_boot = (struct memmap_boot){.way = &memmap_ways[memmap_way], .asked = boot_threads};
+	if (memmap_way == WAY_LAZY)
+		return;
+	memmap_open_all(mm, at_boot.way, boot_threads, opened);
+	at_boot.slowest = memmap_slowest(mm, opened);
+	for (node_t n = 0; n < mm->nodes; n++)
+		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to "
+			"%llu chunks each",
+			n, opened[n].sections, (opened[n].ns / NS_PER_MS),
+			(opened[n].ns / NS_PER_US % 1000), opened[n].threads, opened[n].chunks_min,
+			opened[n].chunks_max);
+}

@@ -1,0 +1,508 @@
+/*
+ * META grows and shrinks by whole blocks: see meta.h.
+ *
+ * A new block comes from the first of these sources that has one:
+ *
+ * 1. a bare block in a GiB that has META already, so that memory that can never move stays
+ *    together;
+ * 2. a block of a section opened for META, at the far end (opening needs a few frames, for which
+ *    META_EMERGENCY is kept);
+ * 3. any bare block;
+ * 4. a free full block of a mapped section, as it is;
+ * 5. a free huge block, made bare with a round;
+ * 6. a free full block, made huge and then bare.
+ *
+ * So a split succeeds while a node has two free blocks in any state.
+ *
+ * A section that is opened for one node may take its frames from another node's META, where borders
+ * of nodes lie inside sections. So a CPU that grows one node's META may need the META of a second
+ * node while another CPU grows that. With three stretches of memory that belong to nodes A, B, A,
+ * each node can need the other.
+ *
+ * The rule against deadlock: a CPU that grows META of any node never waits for growth of another.
+ * It goes without that section and remembers the node that it needed. If its own growth then came
+ * to nothing, it gives up its claim, waits without any claim until the other CPU's growth has
+ * ended, and tries again.
+ *
+ * A descriptor (maps and lots) costs 608 bytes in a META frame. Spare ones are kept, so a block of
+ * tails can always be added.
+ */
+#include "mm/zone/meta_grow.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/enter.h"
+#include "mm/memmap/memmap.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/meta_gate.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+enum {
+	DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block),
+	TRIM_KEEP = 128,
+	FLUSHES_MAX = 8,
+	MEETINGS_MAX = 8
+};
+
+static void add_spares(struct meta *meta, pfn_t pfn)
+{
+	struct meta_block *descriptors = phys_to_virt(pfn << PAGE_SHIFT);
+
+	for (unsigned i = 0; i < DESCRIPTORS_PER_FRAME; i++) {
+		descriptors[i].next = meta->spare;
+		meta->spare = &descriptors[i];
+	}
+	meta->spare_frames++;
+}
+
+/*
+ * Descriptor of the block below `index` if both hold sections' struct pages for this node, else
+ * NULL. Homes lie side by side (section_memmap.c), so the descriptor exists if sections are opened
+ * upwards. META lock held.
+ */
+static struct meta_block *memmap_below(const struct node *node, u32 index)
+{
+	const struct block *below = block_at(node->mm, index - 1); /* for block 0 there is none */
+
+	/*
+	 * The mark is set and cleared under the META lock of its node. If that is this node, the
+	 * mark stays while we look.
+	 */
+	if (!below || !(block_look(below).flags & BLOCK_MEMMAP) ||
+	    block_meta_node(node->mm, index - 1) != node)
+		return NULL;
+	return below->meta;
+}
+
+/*
+ * The link to the block, or the link where it belongs: lists are in order of address. The list of
+ * META_MEMMAP has one block for each section, 8192 in 1 TiB, and all CPUs open sections at once. So
+ * that list is searched only if the block below is not on it. META lock held.
+ */
+static struct meta_block **place_of(struct node *node, enum meta_kind kind, u32 index)
+{
+	struct meta_block *below = kind == META_MEMMAP ? memmap_below(node, index) : NULL;
+	struct meta_block **at = below ? &below->next : &node->meta.list[kind];
+
+	while (*at && (*at)->block < index)
+		at = &(*at)->next;
+	return at;
+}
+
+/* META lock held. */
+static void insert_block(struct meta *meta, struct meta_block *new)
+{
+	struct meta_block **at = place_of(new->node, new->kind, new->block);
+
+	new->next = *at;
+	*at = new;
+	meta->hint[new->kind] = NULL;
+	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
+	meta->blocks++;
+	meta->used += new->used;
+	meta->free[new->kind] += BLOCK_FRAMES - new->used;
+	meta->unused[new->kind] += new->used == 0;
+}
+
+/* Turn one reserved frame into spare descriptors. No lock held. */
+static int get_spares(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	pfn_t pfn;
+
+	if (meta_reserve_emergency(node, 1) < 0)
+		return -ENOMEM;
+	pfn = meta_take(node, META_LONG);
+	spin_lock(&meta->lock);
+	add_spares(meta, pfn);
+	spin_unlock(&meta->lock);
+	return 0;
+}
+
+/* Take a descriptor for a new block; NULL if there is none, and no frame for more. No lock held. */
+static struct meta_block *take_spare(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	struct meta_block *spare;
+
+	spin_lock(&meta->lock);
+	/* again if other CPUs took the descriptors that this CPU has added */
+	while (!meta->spare) {
+		spin_unlock(&meta->lock);
+		if (get_spares(node) < 0)
+			return NULL;
+		spin_lock(&meta->lock);
+	}
+	spare = meta->spare;
+	meta->spare = spare->next;
+	spin_unlock(&meta->lock);
+	return spare;
+}
+
+static void give_spare(struct meta *meta, struct meta_block *spare)
+{
+	spin_lock(&meta->lock);
+	spare->next = meta->spare;
+	meta->spare = spare;
+	spin_unlock(&meta->lock);
+}
+
+static void add_block(struct node *node, struct meta_block *new, u32 index, enum meta_kind kind,
+		      unsigned used)
+{
+	struct meta *meta = &node->meta;
+
+	spin_lock(&meta->lock);
+	*new = (struct meta_block){
+		.node = node, .block = index, .kind = (u16)kind, .used = (u16)used};
+	for (unsigned i = 0; i < used; i++)
+		new->used_map[i / 64] |= 1ULL << (i % 64);
+	block_at(node->mm, index)->meta = new;
+	if (kind == META_MEMMAP)
+		block_set_flags(block_at(node->mm, index), BLOCK_MEMMAP);
+	insert_block(meta, new);
+	spin_unlock(&meta->lock);
+}
+
+int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
+{
+	struct meta_block *new = take_spare(node);
+
+	if (!new)
+		return -ENOMEM;
+	add_block(node, new, index, kind, used);
+	return 0;
+}
+
+/* META lock held. */
+static void unlink_block(struct meta *meta, struct meta_block *old)
+{
+	struct meta_block **at = place_of(old->node, old->kind, old->block);
+
+	ASSERT(*at == old, "META block %u is not where its address says", old->block);
+	*at = old->next;
+	meta->hint[old->kind] = NULL;
+	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
+	meta->blocks--;
+	meta->used -= old->used;
+	meta->free[old->kind] -= (u64)(BLOCK_FRAMES - old->used);
+	meta->unused[old->kind] -= old->used == 0;
+	gate_forget_block(meta, old);
+	old->next = meta->spare;
+	meta->spare = old;
+}
+
+int meta_remove_block(struct node *node, u32 index, unsigned own)
+{
+	struct meta *meta = &node->meta;
+	struct meta_block *block = block_at(node->mm, index)->meta;
+	int err = -EBUSY;
+
+	spin_lock(&meta->lock);
+	if (block->used == own + block->gated &&
+	    meta->free[block->kind] - (u64)(BLOCK_FRAMES - block->used) >=
+		    meta->reserved[block->kind]) {
+		unlink_block(meta, block);
+		block_clear_flags(block_at(node->mm, index), BLOCK_MEMMAP);
+		block_at(node->mm, index)->owner = 0;
+		err = 0;
+	}
+	spin_unlock(&meta->lock);
+	return err;
+}
+
+/*
+ * Take a block near existing META blocks: a GiB without any META can become a 1 GiB page some day.
+ */
+static u32 take_near_meta(struct zone *zone)
+{
+	const struct mm *mm = zone->mm;
+	u32 index = BLOCK_NONE;
+
+	for (u64 gib = 0; gib < mm->gibs && index == BLOCK_NONE; gib++) {
+		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
+		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
+
+		if (meta > 0 && meta < GIB_BLOCKS && block_pfn((u32)first) < zone->end_pfn &&
+		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
+			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE,
+					      BLOCK_META);
+	}
+	return index;
+}
+
+/*
+ * No GiB with META has room left, so begin another, at the far end from where other callers open
+ * sections. The rest of the new section is kept for other memory that cannot move, as long as
+ * movable requests find anything else.
+ */
+static bool open_for_meta(struct zone *zone)
+{
+	const u64 section_frames = (u64)SECTION_BLOCKS * BLOCK_FRAMES;
+
+	for (u64 section = DIV_ROUND_UP(zone->end_pfn, section_frames);
+	     section-- > zone->start_pfn / section_frames;) {
+		if (section_state(zone->mm, section) != SECTION_UNOPENED)
+			continue;
+		if (section_open(zone->mm, section, SECTION_ON_DEMAND) < 0)
+			continue;
+		migratetype_set(zone->mm, (u32)(section * SECTION_BLOCKS), SECTION_BLOCKS,
+				MIGRATE_UNMOVABLE);
+		return true;
+	}
+	return false;
+}
+
+static u32 take_for_meta(struct zone *zone)
+{
+	u32 index = BLOCK_NONE;
+
+	while (index == BLOCK_NONE && open_for_meta(zone))
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	if (index == BLOCK_NONE)
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	if (index == BLOCK_NONE)
+		index = block_take_one(zone, FREE_MAPPED, BLOCK_META);
+	if (index == BLOCK_NONE && mm_upward.bare_free_huge(zone, HVO_BARE_BATCH) > 0)
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	if (index == BLOCK_NONE && mm_upward.huge_free_full(zone, 1) > 0 &&
+	    mm_upward.bare_free_huge(zone, 1) > 0)
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	return index;
+}
+
+void meta_leave_block(struct zone *zone, u32 index)
+{
+	const enum block_state to = block_state_without_use(zone->mm, index);
+
+	zone_lock(zone);
+	block_begin(zone, index, BLOCK_ORDER, to);
+	block_set_state(zone->mm, index, to);
+	zone_unlock(zone);
+	block_publish_free(zone, index, BLOCK_ORDER);
+}
+
+static u32 take_anywhere(struct node *node)
+{
+	u32 index = BLOCK_NONE;
+
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
+		if (node->zone[k] != ZONE_NONE)
+			index = take_near_meta(&node->mm->zone[node->zone[k]]);
+	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
+		if (node->zone[k] != ZONE_NONE)
+			index = take_for_meta(&node->mm->zone[node->zone[k]]);
+	return index;
+}
+
+/*
+ * The descriptor comes first. If the block came first and had to go back, other CPUs would for a
+ * moment believe that memory is used up.
+ */
+static int grow(struct node *node, enum meta_kind kind)
+{
+	struct meta_block *new = take_spare(node);
+	u32 index;
+
+	if (!new)
+		return -ENOMEM;
+	index = take_anywhere(node);
+	if (index == BLOCK_NONE) {
+		give_spare(&node->meta, new);
+		return -ENOMEM;
+	}
+	block_set_state(node->mm, index, BLOCK_META);
+	block_publish_used(block_zone(node->mm, index), index, BLOCK_ORDER);
+	/* not earlier: other CPUs may use up the block, or trim it, at once */
+	add_block(node, new, index, kind, 0);
+	return 0;
+}
+
+/*
+ * Are `count` frames available beside the emergency ones? With 0: are the emergency frames
+ * themselves complete?
+ */
+static bool has_frames(struct node *node, enum meta_kind kind, u64 count)
+{
+	if (meta_reserve_now(node, kind, count) < 0)
+		return false;
+	meta_unreserve(node, kind, count);
+	return true;
+}
+
+/* The caller holds the claim `growing`. */
+static int grow_to(struct node *node, enum meta_kind kind, u64 count)
+{
+	int err = 0;
+
+	meta_release_done(node);
+	if (!has_frames(node, kind, count)) /* else another CPU's round, or growth, was enough */
+		err = grow(node, kind);
+	/*
+	 * No block is left, so complete a round to get back the gated frames. Repeat while other
+	 * CPUs take and gate them again before this one gets any.
+	 */
+	for (unsigned turn = 0;
+	     err && turn < FLUSHES_MAX && atomic_load_relaxed(&node->meta.gated) > 0; turn++) {
+		meta_flush_gated(node);
+		err = has_frames(node, kind, count) ? 0 : -ENOMEM;
+	}
+	return err;
+}
+
+static bool grows(const struct node *node)
+{
+	return atomic_load_relaxed(&node->meta.growing) == cpu_id() + 1;
+}
+
+static bool grows_any(const struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (grows(&mm->node[n]))
+			return true;
+	return false;
+}
+
+static bool claim(struct node *node)
+{
+	return atomic_load_relaxed(&node->meta.growing) == 0 &&
+	       atomic_cas(&node->meta.growing, 0, cpu_id() + 1);
+}
+
+/*
+ * The caller holds the claim; this function gives it up. *met: a node that growth needed and could
+ * not wait for; NULL: none.
+ */
+static int grow_claimed(struct node *node, enum meta_kind kind, u64 count, struct node **met)
+{
+	struct meta *meta = &node->meta;
+	int err;
+
+	meta->met = NULL;
+	err = grow_to(node, kind, count);
+	*met = meta->met;
+	atomic_store_release(&meta->growing, 0);
+	wait_moved(WAIT_GROWTH);
+	return err;
+}
+
+/* Note, for every node that this CPU grows, that it needs `node`, which another CPU grows. */
+static void note_meeting(struct node *node)
+{
+	struct mm *mm = node->mm;
+
+	for (node_t n = 0; n < mm->nodes; n++)
+		if (grows(&mm->node[n]))
+			mm->node[n].meta.met = node;
+}
+
+/* Wait until the CPU that grows the node has finished. This CPU must not be growing any node. */
+static void wait_for_growth(const struct node *node)
+{
+	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows META");
+	const u32 growing = atomic_load_acquire(&node->meta.growing);
+
+	while (growing && atomic_load_acquire(&node->meta.growing) == growing)
+		wait_spin(&wait, growing - 1);
+}
+
+int meta_grow(struct node *node, enum meta_kind kind, u64 count)
+{
+	const bool inside = grows_any(node->mm);
+	struct node *met = node;
+	int err = -ENOMEM;
+
+	if (grows(node))
+		return -ENOMEM;
+	for (unsigned turn = 0; turn < MEETINGS_MAX && err && met; turn++) {
+		if (!claim(node)) {
+			if (inside) {
+				note_meeting(node);
+				return -ENOMEM;
+			}
+			wait_for_growth(node);
+			return 0;
+		}
+		err = grow_claimed(node, kind, count, &met);
+		if (inside)
+			return err;
+		if (err && met)
+			wait_for_growth(met);
+	}
+	/* the node that was met has grown since, so the caller should look again */
+	return err && met ? 0 : err;
+}
+
+void meta_top_up(struct node *node)
+{
+	struct node *met;
+
+	/* otherwise the CPU that grows it restores them */
+	if (!has_frames(node, META_LONG, 0) && claim(node))
+		grow_claimed(node, META_LONG, 1, &met);
+}
+
+/* An unused block that META does not need, or NULL. */
+static struct meta_block *find_unused(struct meta *meta)
+{
+	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
+		if (meta->unused[kind] == 0 ||
+		    meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
+			continue;
+		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
+			if (block->used == 0)
+				return block;
+	}
+	return NULL;
+}
+
+void meta_trim(struct node *node)
+{
+	struct meta *meta = &node->meta;
+	struct mm *mm = node->mm;
+
+	if (atomic_load_relaxed(&meta->growing))
+		return;
+	for (;;) {
+		struct meta_block *unused;
+		u32 index;
+
+		spin_lock(&meta->lock);
+		unused = find_unused(meta);
+		index = unused ? unused->block : BLOCK_NONE;
+		if (index != BLOCK_NONE) {
+			unlink_block(meta, unused);
+			block_at(mm, index)->owner = 0;
+		}
+		spin_unlock(&meta->lock);
+		if (index == BLOCK_NONE)
+			return;
+		meta_leave_block(block_zone(mm, index), index);
+	}
+}
+
+bool meta_init_node(struct node *node, phys_t phys)
+{
+	struct mm *mm = node->mm;
+	const u32 index = (u32)(phys >> BLOCK_SHIFT);
+	const pfn_t pfn = block_pfn(index);
+	struct gib *gib = &mm->gib[index / GIB_BLOCKS - mm->first_gib];
+	unsigned used = 1;
+
+	add_spares(&node->meta, pfn);
+	if (!gib->blocks) {
+		gib->blocks = phys_to_virt((pfn + 1) << PAGE_SHIFT);
+		used += GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
+	}
+	block_put_states(mm, index, 1,
+			 BLOCK_WORD(.state = BLOCK_META, .type = MIGRATE_MOVABLE,
+				    .zone = memmap_zone_of(mm, pfn, node->id)),
+			 NULL);
+	return meta_add_block(node, index, META_LONG, used) == 0;
+}

@@ -1,0 +1,253 @@
+/*
+ * Closing a section: it becomes as if it had never been opened, so that a benchmark's leg starts
+ * from a known state and memory can change its style. See section.h.
+ *
+ *   before                free huge blocks become BARE (one round for all), per-CPU lists are
+ *                         drained; sections_close_all() does both
+ *   under the zone lock   is every block free? split runs that reach beyond, unlink all 64, mark
+ *                         them in transit
+ *   no lock               clear the PMD; full round of all CPUs, idle included, because a
+ *                         page-table page is freed
+ *   then                  frames, table and struct pages back to META; blocks UNOPENED; section
+ *                         UNOPENED
+ */
+#include "mm/zone/section_close.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/shootdown.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/enter.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "mm/zone/meta_grow.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+struct closing {
+	struct mm *mm;
+	struct zone *zone;
+	u32 first, memmap;
+	bool inside; /* the memmap block is one of the section's own */
+};
+
+/*
+ * True if every block is free in this zone, or absent, or holds the section's own struct pages, and
+ * no isolation covers any of them. Zone lock held.
+ */
+static bool section_is_free(const struct closing *c)
+{
+	if (isolate_covers(c->zone, c->first, SECTION_BLOCKS))
+		return false;
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		const struct block_word word = block_look_at(c->mm, i);
+
+		if (word.state == BLOCK_HUGE || word.state == BLOCK_NOHEAD)
+			return false;
+		if (block_word_type(word) == MIGRATE_CMA)
+			return false; /* opening the section again would lose its type */
+		if (word.state != BLOCK_ABSENT && i != c->memmap &&
+		    (word.zone != c->zone->index || buddy_find_run(c->mm, i) == BLOCK_NONE))
+			return false;
+	}
+	return true;
+}
+
+static void unlink_all(struct closing *c)
+{
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		const u32 head = buddy_find_run(c->mm, i);
+
+		if (head != BLOCK_NONE)
+			i = buddy_unlink_within(c->zone, head, c->first,
+						c->first + SECTION_BLOCKS) -
+			    1;
+	}
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		struct block *block = block_at(c->mm, i);
+		struct block_word word = block_look(block);
+
+		if (word.state == BLOCK_ABSENT)
+			continue;
+		word.flags |= BLOCK_TRANSIT;
+		word.target = BLOCK_UNOPENED;
+		block_put(block, word);
+		counter_add(&c->zone->transit, BLOCK_FRAMES);
+	}
+}
+
+/*
+ * Number of frames of the section's own memmap block that its lines still use: all 512 under a
+ * leaf.
+ */
+static unsigned own_memmap_frames(const struct closing *c)
+{
+	const pte_t *line = vmemmap_line(c->mm, c->first);
+	unsigned own = 0;
+
+	if (!line)
+		return BLOCK_FRAMES;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&line[i]);
+
+		if (pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER == c->memmap)
+			own++;
+	}
+	return own;
+}
+
+static struct node *memmap_node(const struct closing *c)
+{
+	return block_at(c->mm, c->memmap)->meta->node;
+}
+
+/* Under the zone lock: take all blocks, or change nothing. */
+static int take_section(struct closing *c)
+{
+	int err = -EBUSY;
+
+	zone_lock(c->zone);
+	if (section_is_free(c))
+		err = c->memmap == BLOCK_NONE
+			      ? 0
+			      : meta_remove_block(memmap_node(c), c->memmap, own_memmap_frames(c));
+	if (!err)
+		unlink_all(c);
+	zone_unlock(c->zone);
+	return err;
+}
+
+/*
+ * Free the frames that the lines of a dismantled table mapped, and the table itself. The round is
+ * complete, so no frame is gated.
+ */
+static void free_table(struct closing *c, pte_t pmd)
+{
+	const pte_t *ptes = phys_to_virt(pte_pfn(pmd) << PAGE_SHIFT);
+
+	if (pte_is_leaf(pmd, PT_PMD))
+		return; /* the frames are those of the memmap block, which goes with the section */
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&ptes[i]);
+
+		if (pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER != c->memmap)
+			meta_give(c->mm, pte_pfn(pte), 0);
+	}
+	meta_give(c->mm, pte_pfn(pmd), 0);
+	mm_count(c->mm, COUNT_TABLES, (u64)-1);
+}
+
+static void forget_blocks(struct closing *c)
+{
+	u64 frames = 0;
+
+	zone_lock(c->zone);
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS; i++) {
+		const struct block_word word = block_look_at(c->mm, i);
+
+		if (word.state == BLOCK_ABSENT)
+			continue;
+		block_put_states(
+			c->mm, i, 1,
+			BLOCK_WORD(.state = BLOCK_UNOPENED, .type = word.type, .zone = word.zone),
+			NULL);
+		frames += BLOCK_FRAMES;
+	}
+	counter_sub(&c->zone->transit, frames);
+	counter_add(&c->zone->unopened, frames);
+	zone_unlock(c->zone);
+}
+
+/* A memmap block that lies in another section becomes free there. */
+static void free_memmap(struct closing *c)
+{
+	meta_leave_block(block_zone(c->mm, c->memmap), c->memmap);
+}
+
+/*
+ * The next sections to be opened are the lowest, so that memory that was in use returns before
+ * memory that was never touched. The cursor is a hint, so races cost little.
+ */
+static void lower_open_cursor(struct zone *zone, u64 section)
+{
+	if (section < atomic_load_relaxed(&zone->open_cursor))
+		atomic_store_relaxed(&zone->open_cursor, section);
+}
+
+/* The caller holds the state CLOSING. */
+static int close_claimed(struct mm *mm, u64 section, u8 was)
+{
+	struct closing c = {
+		.mm = mm, .first = (u32)(section * SECTION_BLOCKS), .memmap = BLOCK_NONE};
+	pte_t pmd;
+	int err;
+
+	if (was & SECTION_MAPPED)
+		c.memmap = section_memmap(mm, section);
+	c.inside = c.memmap >= c.first && c.memmap < c.first + SECTION_BLOCKS;
+	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
+		if (block_look_at(mm, i).state != BLOCK_ABSENT)
+			c.zone = block_zone(mm, i);
+	if (!c.zone)
+		return -EBUSY; /* no block of it was ever free */
+	err = take_section(&c);
+	if (err)
+		return err;
+	pmd = vmemmap_clear_section(mm, section);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	free_table(&c, pmd);
+	forget_blocks(&c);
+	if (c.memmap != BLOCK_NONE && !c.inside)
+		free_memmap(&c);
+	lower_open_cursor(c.zone, section);
+	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
+	return 0;
+}
+
+int section_close(struct mm *mm, u64 section)
+{
+	u8 *slot = section_slot(mm, section);
+	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	int err;
+
+	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT ||
+	    (was & SECTION_STATE_MASK) == SECTION_UNOPENED)
+		return -ENODEV;
+	if ((was & SECTION_STATE_MASK) != SECTION_OPEN ||
+	    !atomic_cas(slot, was, (u8)SECTION_CLOSING))
+		return -EAGAIN;
+	err = close_claimed(mm, section, was);
+	atomic_store_release(slot, err ? was : (u8)SECTION_UNOPENED);
+	return err;
+}
+
+/*
+ * Make free blocks give up their struct pages, so that META shrinks to the frames in use and keeps
+ * as few sections open as possible.
+ */
+static void bare_all_free(struct mm *mm)
+{
+	for (unsigned z = 0; z < mm->zones; z++) {
+		mm_upward.huge_free_full(&mm->zone[z], ~0ULL);
+		mm_upward.bare_free_huge(&mm->zone[z], ~0ULL);
+	}
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_flush_gated(&mm->node[n]);
+	meta_settle_all(mm);
+}
+
+u64 sections_close_all(struct mm *mm)
+{
+	u64 closed = 0, before;
+
+	mm_upward.drain_all(mm);
+	bare_all_free(mm);
+	do { /* a section that holds the struct pages of others can close only after them */
+		before = closed;
+		for (u64 section = section_first(mm); section < section_end(mm); section++)
+			closed += section_close(mm, section) == 0;
+	} while (closed > before);
+	meta_settle_all(mm);
+	return closed;
+}

@@ -1,0 +1,15 @@
+/* Closing sections whose memory is free. A closed section has no struct pages. */
+#pragma once
+
+#include "mm/zone/section.h"
+
+/*
+ * Close a section all of whose blocks are free (and hold no META except the section's own struct
+ * pages): one full round of all CPUs, idle ones too. 0; -EBUSY with nothing changed if something is
+ * in use or isolated (isolate.h); -ENODEV if it has no RAM or is not open; -EAGAIN as
+ * section_open() says. No lock held.
+ */
+int section_close(struct mm *mm, u64 section);
+
+/* Close every section that can be closed; returns how many. */
+u64 sections_close_all(struct mm *mm);

@@ -1,0 +1,369 @@
+/*
+ * Blocks in transit: see transit.h.
+ */
+#include "mm/zone/transit.h"
+
+#include <arch/check.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/core/shootdown.h"
+#include "mm/memmap/enter.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/poison.h"
+
+void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+
+	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
+	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
+	       "block %u begins a change while flags are %x", index, word.flags);
+	word.flags |= BLOCK_TRANSIT;
+	word.target = (u8)to;
+	word.order = (u8)order;
+	block_put(block, word);
+	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
+		poison_forget(zone->mm, index, order_blocks(order));
+	counter_add(&zone->transit, order_pages(order));
+	lock_work(1);
+}
+
+/*
+ * Take a run that supplies up to `count` pieces of `order`: the smallest run that there is, and all
+ * of it unless it is too large, so that taking many pieces splits few runs. *taken_order receives
+ * its order. Huge runs are never split, so they have exactly `order`.
+ */
+static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order,
+		    u64 count, unsigned *taken_order)
+{
+	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
+	unsigned wanted = order;
+
+	if (!orders)
+		return BLOCK_NONE;
+	while (class != FREE_HUGE && wanted < GIGA_ORDER &&
+	       order_pages(wanted + 1 - order) <= count &&
+	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) &&
+	       !(orders & 1u << (wanted - BLOCK_ORDER)))
+		wanted++;
+	*taken_order = wanted;
+	return buddy_take_blocks(zone, wanted, class, type);
+}
+
+/*
+ * The types from which blocks are taken, in this order. META never moves, so it prefers blocks
+ * whose contents do not move either; all other callers take movable blocks first. CMA blocks are
+ * for movable pages only, so the only change that takes them is one that leaves them free (BARE).
+ */
+struct take_types {
+	u8 count, type[MIGRATE_TYPES];
+};
+
+static const struct take_types *types_to_take(enum block_state to)
+{
+	static const struct take_types
+		for_meta = {3, {MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE}},
+		for_use = {3, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE}},
+		to_stay_free = {
+			4, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE, MIGRATE_CMA}};
+
+	if (to == BLOCK_META)
+		return &for_meta;
+	return to == BLOCK_BARE ? &to_stay_free : &for_use;
+}
+
+/*
+ * One turn at the lock: take a slice of the blocks asked for, of the types in their order. A result
+ * below `count` means that no more are free.
+ */
+static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u64 count,
+		     enum block_state to, const struct take_types *types, struct block_list *list)
+{
+	const u32 step = order_blocks(order);
+	unsigned run_order;
+	u64 taken = 0;
+
+	zone_lock(zone);
+	for (unsigned i = 0; i < types->count; i++) {
+		const enum migratetype type = types->type[i];
+
+		while (taken < count) {
+			const u32 index =
+				take_run(zone, class, type, order, count - taken, &run_order);
+
+			if (index == BLOCK_NONE)
+				break;
+			for (u32 piece = index; piece < index + order_blocks(run_order);
+			     piece += step) {
+				block_begin(zone, piece, order, to);
+				block_list_push(zone->mm, list, piece);
+				taken++;
+			}
+		}
+	}
+	zone_unlock(zone);
+	return taken;
+}
+
+static u64 take_of(struct zone *zone, enum free_class class, unsigned order, u64 count,
+		   enum block_state to, const struct take_types *types, struct block_list *list)
+{
+	u64 taken = 0, wanted, got;
+
+	do {
+		wanted = MIN(count - taken, MAX(LOCK_SLICE / order_blocks(order), 1));
+		got = take_turn(zone, class, order, wanted, to, types, list);
+		taken += got;
+	} while (got == wanted && taken < count);
+	return taken;
+}
+
+u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count,
+	       enum block_state to, struct block_list *list)
+{
+	return take_of(zone, class, order, count, to, types_to_take(to), list);
+}
+
+u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order, u64 count,
+		       enum block_state to, struct block_list *list)
+{
+	static const struct take_types movable = {2, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE}};
+
+	return take_of(zone, class, order, count, to, &movable, list);
+}
+
+u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_take(zone, class, BLOCK_ORDER, 1, to, &list);
+	return block_list_pop(zone->mm, &list);
+}
+
+/*
+ * A record says which class its block would be free in, even inside a run. This check rules out
+ * most blocks.
+ */
+static bool may_be_free_in(struct block_word word, const struct zone *zone, unsigned classes)
+{
+	return word.zone == zone->index && (classes >> block_free_class(word) & 1) &&
+	       word.type < MIGRATE_CMA;
+}
+
+/* Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. */
+static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
+{
+	const struct block *block = block_at(zone->mm, index);
+
+	if (!block || !may_be_free_in(block_look(block), zone, classes))
+		return BLOCK_NONE;
+	return buddy_find_run(zone->mm, index);
+}
+
+u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to)
+{
+	u32 index = first, head = BLOCK_NONE;
+
+	zone_lock(zone);
+	while (index < first + count && (head = takeable_run(zone, index, classes)) == BLOCK_NONE)
+		index++;
+	if (head != BLOCK_NONE) {
+		buddy_unlink_within(zone, head, index, index + 1);
+		block_begin(zone, index, BLOCK_ORDER, to);
+	}
+	zone_unlock(zone);
+	return head == BLOCK_NONE ? BLOCK_NONE : index;
+}
+
+/*
+ * May 512 pieces in transit become one run? Zone lock held, so a CPU that isolates one of them does
+ * so either before this or after the pieces have become one.
+ */
+static int can_join(struct zone *zone, u32 first)
+{
+	const u8 style = block_look_at(zone->mm, first).flags & BLOCK_MAPPED;
+
+	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
+		const struct block_word word = block_look_at(zone->mm, index);
+
+		ASSERT((word.flags & BLOCK_TRANSIT) && word.order == BLOCK_ORDER,
+		       "block %u joined, but no piece in transit", index);
+		if (word.type >= MIGRATE_CMA || (word.flags & BLOCK_MAPPED) != style)
+			return -EBUSY;
+	}
+	return 0;
+}
+
+int block_join(struct zone *zone, u32 first)
+{
+	int err;
+
+	zone_lock(zone);
+	err = can_join(zone, first);
+	for (u32 index = first; !err && index < first + GIB_BLOCKS; index++) {
+		struct block *block = block_at(zone->mm, index);
+		struct block_word word = block_look(block);
+
+		word.type = MIGRATE_MOVABLE; /* none of them is isolated */
+		word.order = index == first ? GIGA_ORDER : 0;
+		if (index > first)
+			word.flags &= (u8)~BLOCK_TRANSIT; /* the head's mark covers it */
+		block_put(block, word);
+		lock_work(1);
+	}
+	zone_unlock(zone);
+	return err;
+}
+
+void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
+{
+	struct block_word head;
+
+	zone_lock(zone);
+	head = block_look_at(zone->mm, first);
+	ASSERT(head.flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
+	for (u32 index = first; index < first + order_blocks(head.order); index++) {
+		struct block *block = block_at(zone->mm, index);
+		struct block_word word = block_look(block);
+
+		word.flags |= BLOCK_TRANSIT;
+		word.order = BLOCK_ORDER;
+		block_put(block, word);
+		block_list_push(zone->mm, pieces, index);
+		lock_work(1);
+	}
+	zone_unlock(zone);
+}
+
+/*
+ * End the transit of a run. `clear` and `set` are the flags that change with it. Zone lock held.
+ * Returns the new contents of the record's word.
+ */
+static struct block_word transit_end(struct zone *zone, u32 index, unsigned order, u8 clear, u8 set)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+
+	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
+	/* otherwise hvo_settle() reports this, before the page is used */
+	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
+		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
+			    order_pages(order - BLOCK_ORDER));
+	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
+	block_put(block, word);
+	counter_sub(&zone->transit, order_pages(order));
+	lock_work(1);
+	return word;
+}
+
+void block_publish_used(struct zone *zone, u32 index, unsigned order)
+{
+	zone_lock(zone);
+	transit_end(zone, index, order, 0, 0);
+	zone_unlock(zone);
+}
+
+void block_publish_free(struct zone *zone, u32 index, unsigned order)
+{
+	zone_lock(zone);
+	buddy_free_blocks(zone, index, order,
+			  block_free_class(transit_end(zone, index, order, 0, 0)));
+	zone_unlock(zone);
+}
+
+void block_free(struct zone *zone, u32 index, unsigned order)
+{
+	zone_lock(zone);
+	buddy_free_blocks(zone, index, order, block_free_class(block_look_at(zone->mm, index)));
+	zone_unlock(zone);
+}
+
+/*
+ * Decides whether the block at `index` belongs to the present turn. A list is processed in its
+ * order, with turns at a zone's lock for all neighbours in the list that lie in that zone, a slice
+ * in each. `*left` is the number of blocks that the turn may still handle. A run counts with all
+ * its blocks, and a large one has a turn of its own.
+ */
+static bool in_this_turn(struct zone *zone, u32 index, u32 *left)
+{
+	u32 blocks;
+
+	if (index == BLOCK_NONE || *left == 0 || block_zone(zone->mm, index) != zone)
+		return false;
+	blocks = order_blocks(block_look_at(zone->mm, index).order);
+	if (blocks > *left && *left < LOCK_SLICE)
+		return false;
+	*left -= MIN(blocks, *left);
+	return true;
+}
+
+void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
+{
+	for (u32 index = list->head; index != BLOCK_NONE;) {
+		struct zone *zone = block_zone(mm, index);
+		u32 left = LOCK_SLICE;
+
+		zone_lock(zone);
+		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next)
+			block_begin(zone, index, block_look_at(mm, index).order, to);
+		zone_unlock(zone);
+	}
+}
+
+void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
+{
+	for (u32 index = list->head; index != BLOCK_NONE;) {
+		struct zone *zone = block_zone(mm, index);
+		u32 left = LOCK_SLICE;
+
+		zone_lock(zone);
+		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next) {
+			transit_end(zone, index, block_look_at(mm, index).order, 0, flags);
+			if (flags) /* the run goes to a pool, which does not check the poison */
+				poison_forget(mm, index, 1);
+		}
+		zone_unlock(zone);
+	}
+}
+
+static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
+{
+	struct block *block = block_at(zone->mm, index);
+	struct block_word word = block_look(block);
+	const unsigned order = word.order;
+
+	if (in_transit) {
+		word = transit_end(zone, index, order, BLOCK_POOL, 0);
+	} else {
+		word.flags &= (u8)~BLOCK_POOL;
+		block_put(block, word);
+		lock_work(1);
+	}
+	buddy_free_blocks(zone, index, order, block_free_class(word));
+}
+
+static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
+{
+	while (list->head != BLOCK_NONE) {
+		struct zone *zone = block_zone(mm, list->head);
+		u32 left = LOCK_SLICE;
+
+		zone_lock(zone);
+		while (in_this_turn(zone, list->head, &left))
+			block_to_buddy(zone, block_list_pop(mm, list), in_transit);
+		zone_unlock(zone);
+	}
+}
+
+void block_list_publish_free(struct mm *mm, struct block_list *list)
+{
+	list_to_buddy(mm, list, true);
+}
+
+void block_list_free(struct mm *mm, struct block_list *list)
+{
+	list_to_buddy(mm, list, false);
+}

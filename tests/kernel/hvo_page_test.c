@@ -1,0 +1,309 @@
+/*
+ * page_alloc() of order 9 and 18 in every mode of hvo_modes[]: the page is as hvo= says, goes back
+ * as that mode has it, and is there whatever state free memory is in.
+ *
+ *   off, off-keep   FULL, formed to its last tail       no round
+ *   the others      HUGE, shared tails, mapped section  a round each; restored when it is freed,
+ *                   with one more
+ *   on              HUGE, as it is found                no round where it was bare; stays HUGE
+ */
+#include "kernel/core/cmdline.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
+#include "tests/kernel/pool_check.h"
+
+enum { FAULTS_MAX = 40 };
+
+/*
+ * Head and every tail of a page in use; of tails that are not the shared one the first 16 bytes
+ * mean something.
+ */
+static void expect_struct_pages(const struct page *page, unsigned order, bool shared, u8 zone)
+{
+	const struct page tail = {.head_mask = head_mask_of(order),
+				  .flags = PAGE_TAIL,
+				  .order = (u8)order,
+				  .zone = zone};
+	const struct page head = {.head_mask = head_mask_of(0),
+				  .order = (u8)order,
+				  .zone = zone,
+				  .refcount = 1,
+				  .flags = shared ? PAGE_COMPOUND | PAGE_OPTIMISED : PAGE_COMPOUND};
+
+	if (!struct_page_says(page, head, MEANT))
+		return;
+	for (u64 i = 1; i < order_pages(order); i++)
+		if (!struct_page_says(page + i, tail,
+				      shared && i >= STRUCTS_PER_FRAME ? WHOLE : MEANT))
+			return;
+}
+
+static void expect_as_mode_has_it(struct mm *mm, const struct hvo_mode *mode, struct page *page,
+				  unsigned order)
+{
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const struct block_word word = block_look_at(mm, index);
+
+	EXPECT_EQ(word.state, mode->optimise ? BLOCK_HUGE : BLOCK_FULL);
+	EXPECT_EQ(word.order, order);
+	EXPECT_EQ(!!(word.flags & BLOCK_MAPPED), mode->mapped);
+	expect_struct_pages(page, order, mode->optimise, word.zone);
+	if (mode->optimise)
+		EXPECT(huge_line_right(mm, index, order));
+}
+
+/* hvo= for a part of a case: there are more modes than switches that a case may choose. */
+static void choose(const struct hvo_mode *mode, struct option_saved *saved)
+{
+	EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, saved), 0);
+}
+
+/* ---- 2 MiB ---- */
+
+/* May a CPU keep one? Not where there are so many that the share of each is less than a page. */
+static bool cpus_keep_pages(const struct zone *zone)
+{
+	return zone->ram / PCP_SHARE / cpu_count >= BLOCK_FRAMES;
+}
+
+/* One page in an arena, twice: the first one splits the PMD. */
+static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
+{
+	for (u64 turn = 0; turn < 2 && !test_failed(); turn++) {
+		const u64 splits = mode->mapped && mode->optimise && turn == 0;
+		u64 before = rounds_so_far();
+		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+		u32 index;
+
+		REQUIRE(page);
+		index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+		EXPECT_EQ(rounds_so_far() - before,
+			  mode->mapped && mode->optimise ? 1 + splits : 0);
+		EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), mode->mapped && mode->optimise);
+		expect_as_mode_has_it(&a->mm, mode, page, BLOCK_ORDER);
+		EXPECT_EQ(arena_usage(a).in_use, BLOCK_FRAMES);
+		EXPECT(arena_accounted(a));
+		before = rounds_so_far();
+		mm_page_free(&a->mm, page);
+		EXPECT_EQ(rounds_so_far() - before, mode->mapped && mode->optimise);
+		EXPECT_EQ(block_look_at(&a->mm, index).state,
+			  mode->mapped ? BLOCK_FULL : BLOCK_HUGE);
+		EXPECT_EQ(arena_usage(a).in_use, 0);
+		EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)) > 0,
+			  !mode->mapped && cpus_keep_pages(arena_zone(a, 0)));
+		EXPECT(arena_accounted(a));
+	}
+}
+
+TEST(mm_hvo, a_page_is_allocated_as_its_mode_has_it)
+{
+	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
+		struct arena *a = arena_borrow(MIB(256));
+		struct option_saved saved;
+
+		if (!a)
+			return;
+		choose(mode, &saved);
+		one_page_each_turn(a, mode);
+		option_put_back(&saved, 1);
+		if (test_failed())
+			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+		arena_return(a);
+	}
+}
+
+/*
+ * off-keep finds it formed, as a pool does; off forms it again, and a word that the last holder
+ * left in a tail is no matter.
+ */
+TEST(mm_hvo, a_page_freed_formed_is_not_formed_again)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct page *page, *again;
+
+	if (!a)
+		return;
+	test_option("hvo", "off-keep");
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	REQUIRE(page);
+	page[100].order = 77; /* which forming would write */
+	mm_page_free(&a->mm, page);
+	again = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	EXPECT(again == page);
+	EXPECT_EQ(page[100].order, 77);
+	page[100].order = BLOCK_ORDER;
+	mm_page_free(&a->mm, page);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * Pages until there are none, as a chain; all memory is in sections opened on demand. Returns how
+ * many.
+ */
+static u64 take_all_on_demand(struct arena *a, unsigned request, struct page **chain)
+{
+	u64 count = 0;
+	struct page *page;
+
+	while ((page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, request, 0))) {
+		EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)).state,
+			  BLOCK_HUGE);
+		page->private[0] = (u64)(virt_t)*chain;
+		*chain = page;
+		count++;
+	}
+	return count;
+}
+
+static void give_all(struct arena *a, struct page *chain)
+{
+	while (chain) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		mm_page_free(&a->mm, chain);
+		chain = next;
+	}
+}
+
+/*
+ * Where nothing is as a baseline would have it, its pages are made as hvo=on makes them, and no CPU
+ * keeps them when they are freed.
+ */
+static void expect_pages_on_demand(struct arena *a)
+{
+	const u64 free = arena_available(a);
+	struct page *chain = NULL;
+	u64 taken;
+
+	taken = take_all_on_demand(a, 0, &chain);
+	EXPECT(taken >= SECTION_BLOCKS);
+	EXPECT(free - taken * BLOCK_FRAMES < 2 * BLOCK_FRAMES);
+	give_all(a, chain);
+	EXPECT_EQ(arena_zone(a, 0)->free_class[FREE_HUGE], taken * BLOCK_FRAMES);
+	chain = NULL;
+	EXPECT_EQ(take_all_on_demand(a, PAGE_NOFLUSH, &chain), taken); /* now they need no making */
+	give_all(a, chain);
+	EXPECT(arena_accounted(a));
+}
+
+TEST(mm_hvo, memory_in_any_state_serves_a_page_in_every_mode)
+{
+	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
+		struct arena *a;
+		struct option_saved saved;
+
+		if (!mode->mapped)
+			continue;
+		a = arena_borrow(MIB(256));
+		if (!a)
+			return;
+		arena_open_all(a);
+		choose(mode, &saved);
+		expect_pages_on_demand(a);
+		option_put_back(&saved, 1);
+		if (test_failed())
+			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+		arena_return(a);
+	}
+}
+
+/*
+ * One failure while a page is allocated, then one while it is freed. *full: it could not be
+ * optimised. True if either was met.
+ */
+static bool page_with_fault(struct arena *a, u32 fault, bool *full)
+{
+	struct page *page;
+	bool met;
+
+	fail_arm(&a->mm.fail, FAIL_META, fault, FAIL_ONCE);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	met = fail_disarm(&a->mm.fail);
+	if (!page) {
+		test_fail(__FILE__, __LINE__, "no page with failure %u", fault);
+		return false;
+	}
+	*full |= block_look_at(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)).state == BLOCK_FULL;
+	expect_struct_pages(page, BLOCK_ORDER, page->flags & PAGE_OPTIMISED, page->zone);
+	EXPECT(arena_accounted(a));
+	fail_arm(&a->mm.fail, FAIL_META, fault, FAIL_ONCE);
+	mm_page_free(&a->mm, page);
+	met |= fail_disarm(&a->mm.fail);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	return met;
+}
+
+/*
+ * Without a frame for a page table it has all its struct pages; freed without frames for them it is
+ * huge and free.
+ */
+TEST(mm_hvo, a_page_is_there_whatever_reservation_fails)
+{
+	bool met = true, full = false;
+	u32 fault;
+
+	test_option("hvo", "batched");
+	for (fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault++) {
+		struct arena *a = arena_borrow(MIB(256));
+
+		if (!a)
+			return;
+		met = page_with_fault(a, fault, &full);
+		arena_return(a);
+	}
+	EXPECT(!met);
+	EXPECT(fault > 3);
+	EXPECT(full);
+}
+
+/* ---- 1 GiB, of the machine's own memory: no arena is that large ---- */
+
+static void giga_as_mode_has_it(const struct hvo_mode *mode)
+{
+	struct page *page;
+	u32 index;
+
+	sections_close_all(&mm_kernel);
+	page = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	REQUIRE(page);
+	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	expect_as_mode_has_it(&mm_kernel, mode, page, GIGA_ORDER);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
+	page_free(page);
+	EXPECT_EQ(block_look_at(&mm_kernel, index).state, mode->mapped ? BLOCK_FULL : BLOCK_HUGE);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
+}
+
+TEST(mm_giga, one_is_allocated_as_its_mode_has_it)
+{
+	const struct hvo_mode *off = hvo_mode_find("off");
+
+	if (pool_1g.boot + pool_2m.boot > 0)
+		SKIP("the machine's pools have boot pages");
+	sections_close_all(&mm_kernel);
+	if (pool_grow(&pool_1g, off, 1) == 0)
+		SKIP("needs 1024 MiB of free memory in one piece");
+	EXPECT_EQ(pool_shrink(&pool_1g, off, 1), 1);
+	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
+		struct option_saved saved;
+
+		choose(mode, &saved);
+		giga_as_mode_has_it(mode);
+		option_put_back(&saved, 1);
+		if (test_failed())
+			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+	}
+	sections_close_all(&mm_kernel);
+	EXPECT(mm_account(&mm_kernel, machine_pools));
+}

@@ -1,0 +1,255 @@
+/*
+ * Batches divided among CPUs, in every mode and on both ways: what comes of it is what one CPU
+ * would have made, to the byte, and costs as many rounds.
+ *
+ * Of the tails in a head's frame, and of those that a compound page has of its own, the first 16
+ * bytes mean something; of all other struct pages all 64.
+ */
+#include "mm/hvo/hvo.h"
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/run/test.h"
+#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+#include "tests/kernel/pool_check.h"
+
+enum {
+	MAPPED_PAGES = 60,
+	BARE_AND_MAPPED = 110,
+	STARVED_PAGES = 40,
+	RESTORED = 17,
+	STRETCHES_EACH = 4
+};
+
+/* FNV-1a. */
+static u64 digest(u64 hash, const void *data, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ ((const u8 *)data)[i]) * 0x100000001b3;
+	return hash;
+}
+
+static u64 digest_block(u64 hash, const struct arena *a, u32 index)
+{
+	const struct block_word word = block_look_at(&a->mm, index);
+	const struct page *pages = block_page(&a->mm, index);
+	bool formed;
+
+	hash = digest(hash, &word.state, sizeof(word.state));
+	if (word.state != BLOCK_HUGE && word.state != BLOCK_FULL)
+		return hash;
+	formed = page_kind(pages).flags & PAGE_COMPOUND;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+		const bool part = word.state == BLOCK_FULL ? formed : i < STRUCTS_PER_FRAME;
+
+		hash = digest(hash, &pages[i], i > 0 && part ? MEANT : WHOLE);
+	}
+	return hash;
+}
+
+/*
+ * The pool's pages in the order of its list, all their struct pages, and the state of every other
+ * block.
+ */
+static u64 digest_all(struct arena *a)
+{
+	const u32 first = arena_block(a);
+	u64 hash = 0xcbf29ce484222325;
+
+	block_list_foreach(&a->mm, index, &a->pool.node[0].free) {
+		const u32 at = index - first;
+
+		hash = digest(hash, &at, sizeof(at));
+	}
+	for (u32 index = first; index < first + (a->options.bytes >> BLOCK_SHIFT); index++)
+		hash = digest_block(hash, a, index);
+	return hash;
+}
+
+/* What growing and shrinking came to. */
+struct outcome {
+	bool made;                                        /* there was an arena */
+	u64 grown, shrunk;                                /* digests */
+	u64 rounds[2], messages[2], stretches[2], splits; /* of each way */
+};
+
+static void count(struct arena *a, struct outcome *o, unsigned way, u64 sign)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	o->rounds[way] += sign * stats.flushes;
+	o->messages[way] += sign * stats.ipis;
+	o->stretches[way] += sign * mm_counted(&a->mm, COUNT_STRETCHES);
+}
+
+/* hvo=on takes bare blocks first: more pages than the section with META has blocks. */
+static u64 pages_for(const struct hvo_mode *mode)
+{
+	return mode->mapped ? MAPPED_PAGES : BARE_AND_MAPPED;
+}
+
+static struct outcome grow_and_shrink(const struct hvo_mode *mode)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct outcome o = {.made = a != NULL};
+
+	if (!a)
+		return o;
+	if (!mode->mapped) /* where there is something to restore */
+		while (section_open_next(arena_zone(a, 0), SECTION_MAPPED) == 0)
+			;
+	count(a, &o, 0, -1ULL);
+	EXPECT_EQ(pool_grow(&a->pool, mode, pages_for(mode)), pages_for(mode));
+	count(a, &o, 0, 1);
+	o.splits = mm_counted(&a->mm, COUNT_PMD_SPLITS);
+	o.grown = digest_all(a);
+	EXPECT(arena_accounted(a));
+	count(a, &o, 1, -1ULL);
+	EXPECT_EQ(pool_shrink(&a->pool, mode, pages_for(mode)), pages_for(mode));
+	count(a, &o, 1, 1);
+	o.shrunk = digest_all(a);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+	return o;
+}
+
+/* As many as the table of modes says: hvo_modes[]. */
+static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
+{
+	u64 grow = 0, shrink = 0;
+
+	if (!mode->mapped)
+		return; /* deferred, and of those pages only that were in mapped sections */
+	if (mode->optimise) {
+		grow = (mode->split_each ? o->splits : 1) + (mode->remap_each ? MAPPED_PAGES : 1);
+		shrink = mode->remap_each ? MAPPED_PAGES : 1;
+	}
+	EXPECT_EQ(o->rounds[0], grow);
+	EXPECT_EQ(o->rounds[1], shrink);
+}
+
+static void expect_the_same(const struct hvo_mode *mode, const struct outcome *alone,
+			    unsigned threads)
+{
+	const u64 cpus = MIN(threads, cpumask_weight(&cpus_online)),
+		  stretches = cpus > 1 ? cpus * STRETCHES_EACH : 0;
+	const struct outcome o = grow_and_shrink(mode);
+
+	EXPECT_EQ(o.grown, alone->grown);
+	EXPECT_EQ(o.shrunk, alone->shrunk);
+	EXPECT_EQ(o.stretches[0], stretches);
+	EXPECT_EQ(o.stretches[1] > 0, stretches > 0 && mode->optimise);
+	if (mode->mapped) {
+		EXPECT_EQ(o.messages[0], alone->messages[0]);
+		EXPECT_EQ(o.messages[1], alone->messages[1]);
+	}
+	expect_rounds(mode, &o);
+	EXPECT(hvo_cpus_most() <= MAX(cpus, 1));
+	if (test_failed())
+		test_fail(__FILE__, __LINE__, "hvo=%s with %u threads", mode->name, threads);
+}
+
+TEST(mm_hvo, every_mode_makes_the_same_with_any_number_of_cpus)
+{
+	static struct outcome alone[8];
+	static const char *const threads[] = {"2", "4"};
+
+	test_option("hvo_threads_pages", "1");
+	test_option("hvo_threads", "1");
+	for (unsigned m = 0; hvo_modes[m].name && !test_failed(); m++) {
+		alone[m] = grow_and_shrink(&hvo_modes[m]);
+		if (!alone[m].made)
+			return;
+		EXPECT_EQ(alone[m].stretches[0] + alone[m].stretches[1], 0);
+		expect_rounds(&hvo_modes[m], &alone[m]);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++) {
+		test_option("hvo_threads", threads[i]);
+		for (unsigned m = 0; hvo_modes[m].name && !test_failed(); m++) {
+			hvo_cpus_forget();
+			expect_the_same(&hvo_modes[m], &alone[m], i == 0 ? 2 : 4);
+		}
+	}
+}
+
+/* ---- frames that run out ---- */
+
+/* Of `list`, the blocks at both ends and all between, in order; relative to the arena. */
+static u64 digest_list(const struct arena *a, const struct block_list *list)
+{
+	u64 hash = list->count;
+
+	block_list_foreach(&a->mm, index, list) {
+		const u32 at = index - arena_block(a);
+
+		hash = digest(hash, &at, sizeof(at));
+	}
+	return hash;
+}
+
+static bool all_are(const struct arena *a, const struct block_list *list, enum block_state state)
+{
+	block_list_foreach(&a->mm, index, list)
+		if (block_look_at(&a->mm, index).state != state)
+			return false;
+	return true;
+}
+
+/*
+ * Pages in transit are restored with frames for some of them, then with enough. What was restored,
+ * and in which order: a digest.
+ */
+static u64 restore_in_two(const struct hvo_mode *mode)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, left;
+	struct famine famine;
+	u64 before, restored, order;
+
+	if (!a)
+		return 0;
+	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), mode, BLOCK_ORDER, STARVED_PAGES, &list),
+		  STARVED_PAGES);
+	EXPECT_EQ(hvo_optimise(&a->mm, mode, &list, &left), 0);
+	famine_begin(&famine, a, META_MEMMAP, RESTORED * (MEMMAP_FRAMES_PER_BLOCK - 1) + 3);
+	before = rounds_so_far();
+	EXPECT_EQ(hvo_restore(&a->mm, mode, &list, &done, &restored), -ENOMEM);
+	EXPECT_EQ(rounds_so_far() - before, mode->remap_each ? RESTORED : 1);
+	EXPECT_EQ(restored, RESTORED);
+	EXPECT_EQ(done.count, RESTORED);
+	EXPECT_EQ(list.count, STARVED_PAGES - RESTORED);
+	EXPECT(all_are(a, &done, BLOCK_FULL) && all_are(a, &list, BLOCK_HUGE));
+	order = digest_list(a, &done) ^ digest_list(a, &list) << 1;
+	famine_end(&famine);
+	EXPECT_EQ(hvo_restore(&a->mm, mode, &list, &done, &restored), 0);
+	EXPECT_EQ(restored, STARVED_PAGES - RESTORED);
+	EXPECT(all_are(a, &done, BLOCK_FULL));
+	order ^= digest_list(a, &done) << 2;
+	block_list_publish_free(&a->mm, &done);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+	return order;
+}
+
+TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
+{
+	static const char *const names[] = {"batched", "unbatched"};
+	u64 alone[ARRAY_LEN(names)];
+
+	test_option("hvo_threads_pages", "1");
+	test_option("hvo_threads", "1");
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (!(alone[i] = restore_in_two(hvo_mode_find(names[i]))))
+			return;
+	test_option("hvo_threads", "4");
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		EXPECT_EQ(restore_in_two(hvo_mode_find(names[i])), alone[i]);
+}

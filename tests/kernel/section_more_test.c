@@ -1,0 +1,274 @@
+/*
+ * Many sections opened at once, and what a large pool leaves to META.
+ */
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/page/pcp.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_more.h"
+#include "mm/zone/transit.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/cpus.h"
+
+enum { PHANTOM_GIB = 8 };
+
+static u64 open_sections_of(struct arena *a)
+{
+	const u64 first = arena_phantom_block(a) / SECTION_BLOCKS;
+	u64 open = 0;
+
+	for (u64 section = first; section < first + PHANTOM_GIB * GIB_SECTIONS; section++)
+		open += section_state(&a->mm, section) == SECTION_OPEN;
+	return open;
+}
+
+static bool gib_is_open(struct arena *a, unsigned gib)
+{
+	const u64 first = arena_phantom_block(a) / SECTION_BLOCKS + gib * GIB_SECTIONS;
+	unsigned open = 0;
+
+	while (open < GIB_SECTIONS && section_state(&a->mm, first + open) == SECTION_OPEN)
+		open++;
+	return open == GIB_SECTIONS;
+}
+
+TEST(mm_section, opened_ahead_as_many_as_asked_for_by_any_number_of_cpus)
+{
+	static const unsigned threads[] = {1, 2, 4, 64};
+
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++) {
+		struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
+
+		if (!a)
+			return;
+		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND,
+				    20 * SECTION_BLOCKS, threads[i]);
+		EXPECT_EQ(open_sections_of(a), 20);
+		EXPECT(gib_is_open(a, 0) && gib_is_open(a, 1));
+		EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 20 * (u64)SECTION_FRAMES);
+		EXPECT(arena_accounted(a));
+		/* the next one, not the first again */
+		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
+		EXPECT_EQ(open_sections_of(a), 21);
+		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND, ~0ULL,
+				    threads[i]);
+		EXPECT_EQ(open_sections_of(a), PHANTOM_GIB * GIB_SECTIONS);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+TEST(mm_section, opened_ahead_for_1g_pages_are_gigabytes_that_nobody_used)
+{
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
+
+	if (!a)
+		return;
+	EXPECT_EQ(section_open(&a->mm, arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS,
+			       SECTION_ON_DEMAND),
+		  0);
+	sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 3, 4);
+	EXPECT_EQ(open_sections_of(a), 2 * GIB_SECTIONS + 1);
+	EXPECT(gib_is_open(a, 0) && !gib_is_open(a, 1) && gib_is_open(a, 2) && !gib_is_open(a, 3));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * Two nodes share 8 GiB, and their border lies 320 MiB above the fourth: in the middle of a
+ * section, inside a GiB. Sections and GiBs that are not one zone's own are left to
+ * section_open_next().
+ */
+TEST(mm_section, opened_ahead_up_to_the_zones_borders)
+{
+	enum { LOWER, UPPER };
+	static const struct {
+		unsigned node, order;
+		u64 open;
+	} expected[] = {
+		{LOWER, GIGA_ORDER, 4 * GIB_SECTIONS},
+		{LOWER, BLOCK_ORDER, 4 * GIB_SECTIONS + 2},
+		{UPPER, GIGA_ORDER, 3 * GIB_SECTIONS},
+		{UPPER, BLOCK_ORDER, 4 * GIB_SECTIONS - 3},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(expected); i++) {
+		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB),
+					       .phantom_nodes = 2, .phantom_skew = MIB(320));
+		struct zone *zone;
+
+		if (!a)
+			return;
+		zone = arena_zone(a, (node_t)(a->options.nodes + expected[i].node));
+		sections_open_ahead(zone, expected[i].order, SECTION_ON_DEMAND, ~0ULL, 2);
+		EXPECT_EQ(open_sections_of(a), expected[i].open);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+TEST(mm_section, after_gigabytes_opened_ahead_the_next_section_is_theirs)
+{
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
+	u64 first;
+
+	if (!a)
+		return;
+	first = arena_phantom_block(a) / SECTION_BLOCKS;
+	sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 2, 2);
+	EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(section_state(&a->mm, first + 2 * GIB_SECTIONS), SECTION_OPEN);
+	EXPECT_EQ(open_sections_of(a), 2 * GIB_SECTIONS + 1);
+	arena_return(a);
+}
+
+/* Sections that CPUs other than this one have opened. */
+static u64 opened_by_others(const struct mm *mm)
+{
+	u64 blocks = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		if (cpu != cpu_id())
+			blocks += mm->pcp[cpu]->counts->change[BLOCK_UNOPENED][BLOCK_BARE];
+	return blocks / SECTION_BLOCKS;
+}
+
+/*
+ * A large pool opens what it lacks, and no more, and idle CPUs help. One that its host does not run
+ * then helps nobody: several attempts.
+ */
+TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
+{
+	enum { OPEN = 10, PAGES = 32 * SECTION_BLOCKS, ATTEMPTS = 20 };
+	const bool several = cpus_find_other() != CPU_NONE;
+	u64 helped = 0;
+
+	test_option("hvo_threads", "4");
+	test_option("hvo_threads_pages", "64");
+	for (unsigned attempt = 0; attempt < ATTEMPTS && helped == 0 && !test_failed(); attempt++) {
+		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB));
+		const struct hvo_mode *on = hvo_mode_find("on");
+
+		if (!a)
+			return;
+		for (unsigned i = 0; i < OPEN; i++)
+			EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
+		EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, PAGES), PAGES);
+		EXPECT_EQ(open_sections_of(a), PAGES / SECTION_BLOCKS);
+		helped = opened_by_others(&a->mm);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+		if (!several)
+			break;
+	}
+	EXPECT((helped > 0) == several || test_failed());
+}
+
+/* Each pass in turn: the others are opened, a GiB that lacks one is closed again. */
+TEST(mm_section, opened_ahead_all_but_the_one_that_fails)
+{
+	for (u32 nth = 1; nth <= GIB_SECTIONS + 1; nth++) {
+		struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
+		u64 before;
+
+		if (!a)
+			return;
+		fail_arm(&a->mm.fail, FAIL_OPEN, nth, FAIL_ONCE);
+		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND,
+				    GIB_BLOCKS, 2);
+		EXPECT_EQ(fail_disarm(&a->mm.fail), nth <= GIB_SECTIONS);
+		EXPECT_EQ(open_sections_of(a), GIB_SECTIONS - (nth <= GIB_SECTIONS));
+		before = open_sections_of(a);
+		fail_arm(&a->mm.fail, FAIL_OPEN, nth, FAIL_ONCE);
+		sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 3, 2);
+		EXPECT(fail_disarm(&a->mm.fail));
+		EXPECT_EQ(open_sections_of(a), before + 2 * GIB_SECTIONS);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+/* Blocks of a section that are in use as huge pages. */
+static u32 huge_in(const struct mm *mm, u64 section)
+{
+	u32 huge = 0;
+
+	for (u32 index = (u32)(section * SECTION_BLOCKS); index < (section + 1) * SECTION_BLOCKS;
+	     index++)
+		huge += block_look_at(mm, index).state == BLOCK_HUGE;
+	return huge;
+}
+
+/* As META opens one for itself: the section at the far end, what is free in it unmovable. */
+TEST(mm_pool, what_meta_opened_is_taken_last)
+{
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
+	const struct hvo_mode *on = hvo_mode_find("on");
+	u64 last;
+
+	if (!a)
+		return;
+	last = arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS - 1;
+	REQUIRE(section_open(&a->mm, last, SECTION_ON_DEMAND) == 0);
+	REQUIRE(section_open(&a->mm, last - 1, SECTION_ON_DEMAND) == 0);
+	migratetype_set(&a->mm, (u32)(last * SECTION_BLOCKS), SECTION_BLOCKS, MIGRATE_UNMOVABLE);
+	/* before any other is opened */
+	migratetype_set(&a->mm, (u32)((last - 1) * SECTION_BLOCKS), SECTION_BLOCKS,
+			MIGRATE_RECLAIMABLE);
+	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, SECTION_BLOCKS),
+		  SECTION_BLOCKS);
+	EXPECT_EQ(huge_in(&a->mm, last - 1), SECTION_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node,
+			       GIB_BLOCKS - 2 * SECTION_BLOCKS),
+		  GIB_BLOCKS - 2 * SECTION_BLOCKS);
+	EXPECT_EQ(huge_in(&a->mm, last), 0);
+	/* there is nothing else */
+	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, 1), 1);
+	EXPECT_EQ(huge_in(&a->mm, last), 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * At boot it makes them as `on` does; given back they are free and huge, and it finds them again
+ * before it has to remap any.
+ */
+TEST(mm_hvo, preinit_takes_again_what_was_born_at_boot)
+{
+	enum { PAGES = 100 };
+	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
+	u64 recycled;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
+	recycled = block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), recycled);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Pages of 1 GiB that were born at boot and given back serve whoever wants smaller ones. */
+TEST(mm_giga, preinit_takes_apart_what_was_born_at_boot)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	const struct hvo_mode *preinit = hvo_mode_find("preinit");
+	struct block_list giga = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
+
+	if (!a)
+		return;
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), GIGA_ORDER, 2, &giga),
+		  2);
+	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &giga, &left), 0);
+	block_list_publish_free(&a->mm, &giga);
+	EXPECT_EQ(pool_grow_on(&a->pool, preinit, arena_phantom_zone(a)->node, GIB_BLOCKS),
+		  GIB_BLOCKS);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

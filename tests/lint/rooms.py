@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""The order of rooms, and what breaks it: `make lint` runs this, and so does `make test`.
+
+A room is a folder. A file may use its own room and those before it in ORDER: an #include and a symbol of another object are both
+arrows. Where a lower room needs an upper one it calls through a table (kernel/core/upward.h, mm/memmap/upward.h), which only the file
+that fills it in depends on. What a header declares is defined in the file of its own name, or is listed in ELSEWHERE with the reason.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# From the bottom to the top. arch/x86_64 stands beside them: everything sees it through <arch/...>, and start-up ties it together.
+ORDER = (
+    "kernel/lib", "kernel/core", "kernel/console",
+    "mm/map", "mm/clear", "mm/memmap", "mm/zone", "mm/hvo", "mm/page", "mm/contig", "mm/hugetlb", "mm/mapping", "mm/debug", "mm",
+    "kernel/run", "kernel",
+)
+# Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define what they declare.
+TABLES = {"kernel_upward", "mm_upward"}
+FACADES = {"mm/mm.h": "the public API in one header", "kernel/main.h": "what the program defines, not the kernel"}
+
+FLOORS_MOST = 6
+ELSEWHERE_MOST_PERCENT = 5
+ELSEWHERE = {
+    "mm/page/page_fast.h": "what the inline fast paths leave to others",
+    "mm/page/pcp.h": "what its inline calls leave to others; a structure of all files",
+    "mm/page/page_alloc.h": "the calls of mm.h for any struct mm, in one place",
+    "mm/mapping/huge_map.h": "what the three files of huge mappings share",
+    "mm/contig/contig.h": "the calls of mm.h for any struct mm, in one place",
+    "mm/zone/section.h": "a look at a section, beside the others",
+    "mm/zone/section_memmap.h": "steps of opening that both styles share",
+    "kernel/core/lock.h": "what its inline calls leave to others",
+    "arch/x86_64/traps.h": "what the entry code calls",
+    "arch/x86_64/apic.h": "the one look at both kinds of APIC",
+    "arch/x86_64/acpi/acpi_tables.h": "a structure and the parser that fills it in",
+}
+
+
+def tracked():
+    for folder in ("kernel", "mm", "arch/x86_64"):
+        for path in sorted((ROOT / folder).rglob("*.[ch]")):
+            yield path.relative_to(ROOT).as_posix()
+
+
+def room(name):
+    return name.rpartition("/")[0]
+
+
+def module(name):
+    return name.rpartition(".")[0]
+
+
+def objects(build):
+    """Of each object of the kernel: its source, and the symbols it defines and uses."""
+    for folder in ("kernel", "mm", "arch/x86_64"):
+        for path in sorted((build / "kernel" / folder).rglob("*.o")):
+            source = path.relative_to(build / "kernel").as_posix().removesuffix(".o")
+            if not (ROOT / source).exists():
+                continue
+            lines = subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout.splitlines()
+            words = [line.split() for line in lines]
+            yield source, {w[-1] for w in words if w[-2] in "TDBRVWSC"}, {w[-1] for w in words if w[-2] == "U"}
+
+
+def arrows(found):
+    """(from, to, why): every file that uses another one."""
+    owner = {symbol: source for source, defined, _ in found for symbol in defined}
+    for source, _, used in found:
+        for symbol in used - TABLES:
+            if symbol in owner:
+                yield source, owner[symbol], symbol
+    for name in tracked():
+        for header in re.findall(r'^#include "((?:mm|kernel|arch)/[^"]+)"', (ROOT / name).read_text(encoding="utf-8"), re.M):
+            if header not in FACADES:
+                yield name, header, "#include"
+
+
+def upward(every):
+    place = {name: i for i, name in enumerate(ORDER)}
+    return sorted({arrow for arrow in every if place.get(room(arrow[1]), 0) > place.get(room(arrow[0]), len(ORDER))})
+
+
+def past_the_interface(every):
+    """Hardware is seen through <arch/...> alone, which is what lets these rooms run hosted."""
+    return sorted(arrow for arrow in every if arrow[2] == "#include" and room(arrow[0]) in ORDER and arrow[1].startswith("arch/"))
+
+
+def floors(every):
+    """Of each room: the longest way down from one of its files to another. Files that need each other share a floor."""
+    inside = defaultdict(lambda: defaultdict(set))
+    for source, target, _ in every:
+        if room(source) == room(target) and module(source) != module(target):
+            inside[room(source)][module(source)].add(module(target))
+    return {name: height(graph) for name, graph in sorted(inside.items())}
+
+
+def reach(graph, start):
+    seen, todo = set(), [start]
+    while todo:
+        for target in graph.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen
+
+
+def height(graph):
+    graph = dict(graph)
+    nodes = set(graph) | {target for targets in graph.values() for target in targets}
+    below = {node: reach(graph, node) for node in nodes}
+    together = {node: frozenset({other for other in below[node] if node in below[other]} | {node}) for node in nodes}
+    known = {}
+
+    def floor(group):
+        if group not in known:
+            lower = {together[target] for node in group for target in graph.get(node, ())} - {group}
+            known[group] = 1 + max((floor(other) for other in lower), default=0)
+        return known[group]
+
+    return max(floor(together[node]) for node in nodes)
+
+
+def declared(header):
+    """Names of the functions that a header declares; those it defines inline are gone."""
+    text = re.sub(r"/\*[\s\S]*?\*/|^#define(?:.*\\\n)*.*$", "", (ROOT / header).read_text(encoding="utf-8"), flags=re.M)
+    while re.search(r"\{[^{}]*\}", text):
+        text = re.sub(r"\{[^{}]*\}", ";", text)
+    return re.findall(r"^(?!static|typedef|#|\s)[^;()#]*?\b(\w+)\s*\([^;]*?\)[^;()]*(?:\([^;]*\))?;", text, re.M)
+
+
+def elsewhere(found):
+    """(header, function, file): prototypes of functions that a file of another name defines; and how many there are in all."""
+    owner = {symbol: source for source, defined, _ in found for symbol in defined}
+    wrong, count = [], 0
+    for header in tracked():
+        if not header.endswith(".h") or header in FACADES or "/include/" in header:
+            continue
+        for name in declared(header):
+            if name in owner:
+                count += 1
+                if module(owner[name]) != module(header):
+                    wrong.append((header, name, owner[name]))
+    return wrong, count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build", type=Path)
+    build = (ROOT / parser.parse_args().build).resolve()
+    found = list(objects(build))
+    if len(found) < 100:
+        print("rooms: the kernel is not built: make")
+        return 2
+    every, bad = list(arrows(found)), 0
+    for source, target, why in upward(every):
+        print(f"{source}: {why}: goes up to {target}")
+        bad += 1
+    for source, target, _ in past_the_interface(every):
+        print(f"{source}: includes {target} instead of a header of <arch/...>")
+        bad += 1
+    for name, number in floors(every).items():
+        if number > FLOORS_MOST and name in ORDER:
+            print(f"{name}: {number} floors, more than {FLOORS_MOST}")
+            bad += 1
+    wrong, count = elsewhere(found)
+    for header, name, source in wrong:
+        if header not in ELSEWHERE:
+            print(f"{header}: {name}() is defined in {source}")
+            bad += 1
+    for header in sorted(set(ELSEWHERE) - {header for header, _, _ in wrong}):
+        print(f"{header}: is listed and declares nothing that is defined elsewhere")
+        bad += 1
+    if len(wrong) * 100 > count * ELSEWHERE_MOST_PERCENT:
+        print(f"{len(wrong)} of {count} functions are declared in a header of another name, more than {ELSEWHERE_MOST_PERCENT}%")
+        bad += 1
+    ups = {(room(source), room(target)) for source, target, _ in every}
+    print(f"rooms: {len(ORDER)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, {bad} wrong; "
+          f"{len(wrong)} of {count} functions declared elsewhere; floors: "
+          + ", ".join(f"{name} {number}" for name, number in floors(every).items()))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""What a fault on a huge page costs in events, by a model and not by this machine: valgrind's cachegrind over the hosted one.
+
+    tests/report/cachegrind.py                after make host-native; part of make bench BENCH=fault
+
+bench=fault touches a region, once of a few pages and once of more: the difference, divided, is what one page costs, and start-up falls out
+of it. One CPU; caches of Milan's sizes. Each way differs from the one before it in one thing: the pieces, or the instruction.
+
+Cachegrind executes a rep instruction as a loop and counts an instruction and a branch for each store it makes. They are taken out again: by
+its definition it is one. Non-temporal stores and CLZERO mean nothing to a model that knows no way past a cache, and are left out.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+# Registers are exact wherever memory is touched: the handler of a page fault goes back to the instruction that faulted.
+VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs-at-mem-access --tool=cachegrind --cache-sim=yes --branch-sim=yes"
+CACHES = "--I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
+REP_BYTES = {"erms": 1, "rep": 8}  # that a store of the instruction writes
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Way:
+    pieces: str  # as fault_pieces= has them
+    insn: str
+    size: str = "2M"
+
+    @property
+    def mode(self):
+        return "page" if self.pieces == "4K" else "multi"
+
+    @property
+    def extent(self):
+        return {"4K": "4K", "extents": "32M", "whole": "whole"}[self.pieces]
+
+    @property
+    def bytes(self):
+        return 2 << 20 if self.size == "2M" else 1 << 30
+
+    @property
+    def counts(self):
+        """Pages of the two runs. By the byte, 1 GiB would take a minute."""
+        return (4, 12) if self.size == "2M" else (1, 2)
+
+
+WAYS = (
+    *(Way(pieces, insn) for insn in ("erms", "rep", "orig") for pieces in ("4K", "extents")),
+    *(Way(pieces, "rep", "1G") for pieces in ("4K", "extents", "whole")),
+)
+
+
+class Failed(Exception):
+    """Why there are no figures."""
+
+
+def totals(text):
+    """{event: count} of cachegrind's file."""
+    events = re.search(r"^events: (.+)$", text, re.M)
+    summary = re.search(r"^summary: (.+)$", text, re.M)
+    if not events or not summary or len(events[1].split()) != len(summary[1].split()):
+        raise Failed("cachegrind wrote no totals")
+    return dict(zip(events[1].split(), map(int, summary[1].split())))
+
+
+def events_of(way, few, many):
+    """Events of as many pages as the second run has more, under the names of the counters' (clear.py)."""
+    more = {name: many[name] - few[name] for name in many}
+    stores = way.bytes * (way.counts[1] - way.counts[0]) // REP_BYTES[way.insn] if way.insn in REP_BYTES else 0
+    return {
+        "instructions": more["Ir"] - stores,
+        "branches": more["Bc"] + more["Bi"] - stores,
+        "branch_misses": more["Bcm"] + more["Bim"],
+        "l1d_loads": more["Dr"] + more["Dw"],
+        "l1d_misses": more["D1mr"] + more["D1mw"],
+        "llc_loads": more["D1mr"] + more["D1mw"] + more["I1mr"],
+        "llc_misses": more["DLmr"] + more["DLmw"] + more["ILmr"],
+    }
+
+
+def argv_of(way, pages, machine, out):
+    cmdline = (
+        f"bench=fault fault_bytes={way.bytes * pages} fault_size={way.size} fault_pieces={way.pieces} fault_insn={way.insn}"
+        f" fault_runs=1 fault_warm=off"
+    )
+    memory = "512M" if way.size == "2M" else "5G"
+    return [*VALGRIND.split(), *CACHES.split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]
+
+
+def run(way, pages, machine, folder):
+    """Totals of one run that touched so many pages that way."""
+    out = Path(folder) / "out"
+    try:
+        done = subprocess.run(argv_of(way, pages, machine, out), capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as why:
+        raise Failed(f"valgrind: {why}") from why
+    did = rf"^BENCH fault mode={way.mode} insn={way.insn} size={way.size} .*\bpages={pages} .*\bfaults={pages} "
+    if "ASHLAR-END verdict=pass" not in done.stdout or not re.search(did, done.stdout, re.M):
+        raise Failed(f"the hosted machine did not touch {pages} pages of {way.size}, {way.mode}, {way.insn}: {done.stdout[-400:]}")
+    return totals(out.read_text(encoding="ascii"))
+
+
+def record_of(way, events):
+    count = way.counts[1] - way.counts[0]
+    words = " ".join(f"{name}={value}" for name, value in events.items())
+    return f"BENCH cachegrind mode={way.mode} insn={way.insn} size={way.size} extent={way.extent} pages={count} {words}"
+
+
+def measure_all(machine):
+    names = list(events_of(WAYS[0], *[dict.fromkeys("Ir Bc Bi Bcm Bim Dr Dw D1mr D1mw I1mr DLmr DLmw ILmr".split(), 0)] * 2))
+    records = []
+    print("Events of a fault on a huge page, by a model (cachegrind)\n\n  size  pieces  insn ", *(f"{name.replace('_', ' '):>15}" for name in names))
+    for way in WAYS:
+        with tempfile.TemporaryDirectory() as folder:
+            events = events_of(way, *(run(way, pages, machine, folder) for pages in way.counts))
+        count = way.counts[1] - way.counts[0]
+        print(f"  {way.size:<5} {way.pieces:<7} {way.insn:<5}", *(f"{events[name] / count:15,.1f}" for name in names), flush=True)
+        records.append(record_of(way, events))
+    print("", *records, sep="\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Count the events of a huge page fault with cachegrind.")
+    parser.add_argument("--build", type=Path, default=Path("build"))
+    args = parser.parse_args()
+    try:
+        measure_all(str(args.build / "host/native/ashlar-host"))
+    except Failed as why:
+        print(f"cachegrind: {why}\nASHLAR-END verdict=fail code=0x11")
+        return 1
+    print("ASHLAR-END verdict=pass code=0x10")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
