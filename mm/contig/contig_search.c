@@ -8,7 +8,6 @@
 #include "kernel/lib/string.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
-#include "mm/hvo/hvo_gather.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
@@ -199,20 +198,7 @@ const struct contig_search *contig_search_find(const char *name)
 static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first,
 		     struct block_list *pieces)
 {
-	struct mm *mm = zone->mm;
-	struct node *node = zone_meta_node(zone);
-	int err;
-
-	if (contig_unhuge(mm, pieces) < 0)
-		return -ENOMEM;
-	if (!(block_look_at(mm, first).flags & BLOCK_MAPPED))
-		return mode->mapped ? -EBUSY : hvo_gather(mm, first);
-	if (mode->new_head && meta_reserve(node, META_LONG, 1) < 0)
-		return -ENOMEM;
-	err = block_join(zone, first);
-	if (err && mode->new_head)
-		meta_unreserve(node, META_LONG, 1);
-	return err;
+	return contig_unhuge(zone->mm, pieces) < 0 ? -ENOMEM : mode->join(zone, first);
 }
 
 /*

@@ -131,17 +131,6 @@ static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 co
 		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
 }
 
-/* A run that cannot be optimised becomes a page like any other, with all its struct pages. */
-static void optimise_all(struct pool *pool, const struct hvo_mode *mode, struct block_list *list)
-{
-	struct block_list left = BLOCK_LIST_INIT;
-
-	if (hvo_optimise(pool->mm, mode, list, &left) == 0)
-		return;
-	hvo_form(pool->mm, mode, &left);
-	block_list_splice(pool->mm, list, &left);
-}
-
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
 	      struct block_list *list)
 {
@@ -150,7 +139,7 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 		take_from_all(pool, mode, count, list);
 	else
 		take_from_node(pool, mode, node, count, list);
-	optimise_all(pool, mode, list);
+	hvo_make_all(pool->mm, mode, list);
 	return list->count;
 }
 
@@ -295,17 +284,11 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	} while (taken == wanted && list->count < count);
 }
 
-/*
- * Pages with all their struct pages are ordinary memory again. Huge ones keep a formed, frozen head
- * on the free list too.
- */
+/* Before pages of `list` are freed. */
 static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
 {
-	if (mode->keep)
-		return; /* buddy_split_block() takes the head apart if it is ever needed */
-	block_list_foreach(mm, index, list)
-		if (block_look_at(mm, index).state == BLOCK_FULL)
-			page_set_kind(block_page(mm, index), 0, 0);
+	if (mode->forget)
+		mode->forget(mm, list);
 }
 
 /*
@@ -513,15 +496,12 @@ static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct b
 			struct block_list *done)
 {
 	struct mm *mm = pool->mm;
-	/* no new heads were reserved, so the heads stay where they are */
-	struct hvo_mode in_place = *mode;
 	struct block_list pieces = BLOCK_LIST_INIT;
 	u32 index;
 
-	in_place.new_head = false;
 	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
 		block_cut(block_zone(mm, index), index, &pieces);
-	optimise_all(pool, &in_place, &pieces);
+	hvo_make_in_place(mm, mode, &pieces);
 	block_list_splice(mm, done, &pieces);
 }
 

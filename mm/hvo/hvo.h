@@ -16,48 +16,71 @@
  *               off         struct pages as they are, all tails written
  *               off-keep    as off, and freed pages stay formed for the next use
  *
- * The modes are rows of one table and share every function. They differ in the blocks they take and
- * in the places of the flushes. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
- * and 511 NOHEAD).
+ * The modes are rows of one table. hvo.c shows each of them from top to bottom, as a sequence of steps
+ * that all modes share. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE and 511
+ * NOHEAD).
  */
 #pragma once
 
 #include "kernel/core/shootdown.h"
 #include "mm/memmap/zone.h"
 
+struct hvo_batch;
+
 struct hvo_mode {
 	const char *name;
-	bool optimise; /* share the tails; else all struct pages stay */
-	bool mapped;   /* take blocks of mapped sections only: the baselines */
+
+	/* ---- its sequences ---- */
+
 	/*
-	 * a round for each split instead of one for a batch, as before the HVO series' 10th patch
+	 * Append up to `count` free runs of `order` of one zone to `list`, in transit. Returns how
+	 * many.
 	 */
-	bool split_each;
-	/* a round for each page remapped or restored, as before its 11th and 12th patches */
-	bool remap_each;
+	u64 (*take)(struct zone *zone, unsigned order, u64 count, struct block_list *list);
 	/*
-	 * some patches of a series without the others, or another series' boot; run only when named
+	 * Join the 512 blocks from `first`, in transit, to a run of GIGA_ORDER. 0, -EBUSY or -ENOMEM;
+	 * the blocks are separate after an error.
 	 */
-	bool part;
+	int (*join)(struct zone *zone, u32 first);
+	/* make every run of the batch a page: hvo_make.h */
+	void (*make)(struct hvo_batch *batch);
+	/* build the tails again of every page of the batch: hvo_restore.h */
+	void (*restore)(struct hvo_batch *batch);
+	/*
+	 * Before pages that have all their struct pages are freed: their heads are heads no more. NULL
+	 * if freed pages stay formed, for the next time a pool grows.
+	 */
+	void (*forget)(struct mm *mm, const struct block_list *list);
+
+	/* ---- facts about it ---- */
+
+	bool optimise; /* its pages share their tails; else all struct pages stay */
+	bool mapped;   /* it works on blocks of mapped sections: the baselines */
 	/*
 	 * 1 GiB pages of pools at boot are made before the memmap and never had more struct pages
 	 * (pool_boot.h)
 	 */
 	bool born;
-	/* the head moves to a frame of its own, as in the HVO series; else it stays in place */
+	/*
+	 * A frame for its head is reserved for each run that is taken, and the head moves there, as in
+	 * the HVO series. Otherwise only a bare run has one, and other heads stay in place.
+	 */
 	bool new_head;
 	/*
-	 * freed pages that have all their struct pages stay formed, for the next time a pool grows
+	 * some patches of a series without the others, or another series' boot; benchmarks run it only
+	 * when it is named
 	 */
-	bool keep;
-	/* the round after a remap may wait until the page is given to a user: see hvo_settle() */
-	bool defer;
-	/* baselines interrupt every CPU and never join another CPU's round (hvo_steps.h) */
-	enum shootdown_idle idle;
+	bool part;
+	/* it has a round or more for each page, so benchmarks give it fewer pages */
+	bool page_rounds;
 };
 
 extern const struct hvo_mode hvo_modes[]; /* ends with a NULL name */
 enum { HVO_ON = 3 };                      /* the place of ours */
+
+/* The mode chosen with hvo=, `on` by default; a mode by its name, or NULL if there is none. */
+const struct hvo_mode *hvo_mode_selected(void);
+const struct hvo_mode *hvo_mode_find(const char *name);
 
 /*
  * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB,
@@ -71,8 +94,14 @@ enum { HVO_ON = 3 };                      /* the place of ours */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left);
 
-/* Make FULL runs of `list`, in transit, huge pages with all their struct pages, as hvo=off does. */
-void hvo_form(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
+/*
+ * The same for runs of which each becomes a page: those that cannot be optimised are pages with all
+ * their struct pages.
+ */
+void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
+
+/* The same for FULL runs for which no frames were reserved: their heads stay in place. */
+void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 
 /*
  * Complete the round that the remap of a page left due, unless one was completed since. Code that

@@ -129,31 +129,52 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 	return reserved;
 }
 
-static void restore_stretch(struct stretch *s)
+static void restore_stretch(struct hvo_batch *s)
+{
+	block_list_foreach(s->mm, index, &s->list)
+		if (is_optimised(s->mm, index))
+			restore_run(s->mm, index);
+}
+
+static void restore_each_stretch(struct hvo_batch *s)
 {
 	block_list_foreach(s->mm, index, &s->list) {
 		if (!is_optimised(s->mm, index))
 			continue;
 		restore_run(s->mm, index);
-		if (s->mode->remap_each)
-			hvo_round_of_page(s->mode, s->mm, index, block_look_at(s->mm, index).order);
+		hvo_round_of_page(s->mm, index, block_look_at(s->mm, index).order);
 	}
+}
+
+void hvo_restore_tails(struct hvo_batch *batch)
+{
+	hvo_share(batch, batch->to_do, restore_stretch);
+	batch->round_due = batch->to_do > 0;
+}
+
+void hvo_restore_tails_each(struct hvo_batch *batch)
+{
+	hvo_share(batch, hvo_to_do_each(batch), restore_each_stretch);
 }
 
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		struct block_list *done, u64 *restored)
 {
-	struct block_list kept = BLOCK_LIST_INIT;
-	struct stretch whole = {.mm = mm, .mode = mode};
+	struct hvo_batch batch = {.mm = mm, .list = *list, .left_out = BLOCK_LIST_INIT};
 
-	*restored = reserve_all(mm, list, &kept);
-	whole.list = *list;
-	hvo_share(&whole, *restored, restore_stretch);
-	if (*restored > 0 && !mode->remap_each)
-		hvo_round(mode);
-	block_list_splice(mm, done, &whole.list);
-	*list = kept;
-	return kept.count ? -ENOMEM : 0;
+	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
+	mode->restore(&batch);
+	*restored = batch.to_do;
+	block_list_splice(mm, done, &batch.list);
+	*list = batch.left_out;
+	return list->count ? -ENOMEM : 0;
+}
+
+void hvo_forget_heads(struct mm *mm, const struct block_list *list)
+{
+	block_list_foreach(mm, index, list)
+		if (block_look_at(mm, index).state == BLOCK_FULL)
+			page_set_kind(block_page(mm, index), 0, 0);
 }
 
 void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index)

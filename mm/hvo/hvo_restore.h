@@ -19,6 +19,20 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		struct block_list *done, u64 *restored);
 
 /*
+ * The steps of the modes: build the tails of every page of the batch, for which frames are reserved.
+ * A round is due afterwards, or each page has a round of its own.
+ */
+void hvo_restore_tails(struct hvo_batch *batch);
+void hvo_restore_tails_each(struct hvo_batch *batch);
+
+/*
+ * Pages of `list` that have all their struct pages are ordinary memory again. Huge ones keep a
+ * formed, frozen head on the free list too. Where a mode leaves this out, buddy_split_block() takes
+ * the head apart if it is ever needed.
+ */
+void hvo_forget_heads(struct mm *mm, const struct block_list *list);
+
+/*
  * Free one huge page of a mapped section that is not in use. When this returns it is free with all
  * its struct pages, or still huge if there are no frames for them. At the call the page must be
  * counted nowhere in its zone: no longer as in use, not yet as free or in transit. No lock held.

@@ -45,19 +45,6 @@ void hvo_cpus_forget(void)
 	atomic_store_relaxed(&cpus_most, 0);
 }
 
-/*
- * In a mode with a round for each page, CPUs that share a batch have their rounds under way at the
- * same time. The round of a 2 MiB page is ranged, a call that each CPU answers separately, so there
- * are as many rounds and messages as with one CPU. The round of a 1 GiB page is a full one. A CPU
- * that is asked for two full rounds at once flushes once for both, so pages would share rounds;
- * therefore one CPU makes all 1 GiB pages.
- */
-static bool may_divide(const struct stretch *whole)
-{
-	return !whole->mode->remap_each ||
-	       block_look_at(whole->mm, whole->list.head).order == BLOCK_ORDER;
-}
-
 unsigned hvo_threads_for(u64 pages)
 {
 	const u64 auto_most = cpu_deadline_scale() > 1 ? THREADS_VIRTUAL : THREADS_AUTO;
@@ -69,8 +56,9 @@ unsigned hvo_threads_for(u64 pages)
 }
 
 struct share {
-	struct stretch stretch[STRETCHES_MAX];
-	stretch_fn *fn;
+	struct hvo_batch stretch[STRETCHES_MAX];
+	cpu_t cpu[STRETCHES_MAX]; /* the CPU that did it */
+	hvo_step_fn *fn;
 	cpu_t asker;
 };
 
@@ -79,31 +67,29 @@ static void do_stretches(u64 start, u64 end, void *arg)
 	struct share *share = arg;
 
 	for (u64 i = start; i < end; i++) {
-		struct stretch *stretch = &share->stretch[i];
-
-		share->fn(stretch);
-		stretch->cpu = cpu_id();
-		if (stretch->cpu != share->asker)
-			mm_count(stretch->mm, COUNT_STRETCHES_HELPED, 1);
+		share->fn(&share->stretch[i]);
+		share->cpu[i] = cpu_id();
+		if (share->cpu[i] != share->asker)
+			mm_count(share->stretch[i].mm, COUNT_STRETCHES_HELPED, 1);
 	}
 }
 
 /* Number of different CPUs among those that did the first `count` stretches. */
-static u32 cpus_among(const struct stretch *stretch, u64 count)
+static u32 cpus_among(const cpu_t *cpu, u64 count)
 {
 	u32 cpus = 0;
 
 	for (u64 i = 0; i < count; i++) {
 		u64 first = 0;
 
-		while (stretch[first].cpu != stretch[i].cpu)
+		while (cpu[first] != cpu[i])
 			first++;
 		cpus += first == i;
 	}
 	return cpus;
 }
 
-static void divide(struct stretch *whole, stretch_fn *fn, unsigned threads)
+static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
 {
 	const u64 count = MIN(threads * STRETCHES_PER_THREAD, STRETCHES_MAX);
 	struct share share = {.fn = fn, .asker = cpu_id()};
@@ -114,7 +100,7 @@ static void divide(struct stretch *whole, stretch_fn *fn, unsigned threads)
 				    .node = NODE_NONE};
 
 	for (u64 i = 0; i < count; i++) {
-		share.stretch[i] = (struct stretch){.mm = whole->mm, .mode = whole->mode};
+		share.stretch[i] = (struct hvo_batch){.mm = whole->mm, .new_head = whole->new_head};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i),
 			       &share.stretch[i].list);
 	}
@@ -122,15 +108,14 @@ static void divide(struct stretch *whole, stretch_fn *fn, unsigned threads)
 	padata_run(&job);
 	for (u64 i = 0; i < count; i++) {
 		block_list_splice(whole->mm, &whole->list, &share.stretch[i].list);
-		whole->remapped |= share.stretch[i].remapped;
+		whole->round_due |= share.stretch[i].round_due;
 	}
-	raise_cpus(cpus_among(share.stretch, count));
+	raise_cpus(cpus_among(share.cpu, count));
 }
 
-void hvo_share(struct stretch *whole, u64 to_do, stretch_fn *fn)
+void hvo_share(struct hvo_batch *whole, u64 to_do, hvo_step_fn *fn)
 {
-	const unsigned threads =
-		whole->list.count > 0 && may_divide(whole) ? hvo_threads_for(to_do) : 1;
+	const unsigned threads = whole->list.count > 0 ? hvo_threads_for(to_do) : 1;
 
 	if (threads > 1)
 		divide(whole, fn, threads);

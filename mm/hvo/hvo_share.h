@@ -14,27 +14,20 @@
  *
  * Frames are reserved before the batch is divided. So a stretch cannot fail, no helper waits for
  * META to grow, and the set of runs that have frames does not depend on the number of CPUs.
- * hvo_share() is for hvo.c and hvo_restore.c only.
+ * hvo_share() is for hvo_make.c and hvo_restore.c only.
  */
 #pragma once
 
-#include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_steps.h"
 
-struct stretch {
-	struct mm *mm;
-	const struct hvo_mode *mode;
-	struct block_list list;
-	bool remapped; /* a round is due */
-	cpu_t cpu;     /* the CPU that did it */
-};
-
-typedef void stretch_fn(struct stretch *stretch);
+/* A step over all runs of a batch, or of a stretch of one. */
+typedef void hvo_step_fn(struct hvo_batch *stretch);
 
 /*
- * Call fn() for all of `whole`, in which `to_do` runs need work: as one stretch, or as several
- * stretches on several CPUs. No lock held.
+ * Call fn() for all of `whole`, in which `to_do` runs need work: once, or for several stretches on
+ * several CPUs. A round is due for the whole if it is due for a stretch. No lock held.
  */
-void hvo_share(struct stretch *whole, u64 to_do, stretch_fn *fn);
+void hvo_share(struct hvo_batch *whole, u64 to_do, hvo_step_fn *fn);
 
 /*
  * The number of CPUs that work on a request for so many pages, in every mode and for each step.

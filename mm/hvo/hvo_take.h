@@ -1,14 +1,9 @@
 /*
- * The selected mode, the free runs that a mode takes, and changes of free runs between huge, bare
- * and full.
+ * The free runs that a mode takes, and changes of free runs between huge, bare and full.
  */
 #pragma once
 
 #include "mm/hvo/hvo.h"
-
-/* The mode chosen with hvo=, `on` by default; a mode by its name, or NULL if there is none. */
-const struct hvo_mode *hvo_mode_selected(void);
-const struct hvo_mode *hvo_mode_find(const char *name);
 
 /*
  * Append up to `count` free runs of `order` of one zone that suit the mode to `list`, in transit,

@@ -98,31 +98,32 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 
 /*
  * Change one run into a 2 MiB or 1 GiB page, from memory that `mode` accepts and with the rounds
- * that `mode` needs. A run that cannot be optimised becomes a page with all its struct pages, as in
- * a pool.
+ * that `mode` needs.
  */
 static u32 make_huge(struct zone *zone, const struct hvo_mode *mode, unsigned order)
 {
-	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
+	struct block_list list = BLOCK_LIST_INIT;
 
 	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0)
 		return BLOCK_NONE;
-	if (hvo_optimise(zone->mm, mode, &list, &left) > 0) {
-		hvo_form(zone->mm, mode, &left);
-		list = left;
-	}
+	hvo_make_all(zone->mm, mode, &list);
 	hvo_settle(zone->mm, list.head);
 	block_list_publish_used(zone->mm, &list, 0);
 	pcp_count_in_use(zone, (s64)order_pages(order));
 	return list.head;
 }
 
-/* Take a block that is huge and free from this CPU's list, filling the list if necessary. */
-static u32 take_huge(struct zone *zone, bool may_wait)
+/*
+ * Take a block that is huge and free from this CPU's list, filling the list if it is empty and the
+ * zone may give memory.
+ */
+static u32 take_huge(struct zone *zone, bool admitted, bool may_wait)
 {
 	struct pcp *pcp = pcp_enter(zone->mm);
-	const u32 index = pcp_alloc_huge(zone, may_wait);
+	u32 index = BLOCK_NONE;
 
+	if (admitted || pcp->zone[zone->index]->huge_count > 0)
+		index = pcp_alloc_huge(zone, may_wait);
 	pcp_leave(zone->mm, pcp);
 	return index;
 }
@@ -134,23 +135,25 @@ static u32 take_huge(struct zone *zone, bool may_wait)
  * hvo=on makes it, before the search moves to the next zone. A caller that cannot wait gets only
  * pages that need no making.
  */
-static u32 find_huge(struct zone *zone, unsigned order, bool may_wait)
+static u32 find_huge(struct zone *zone, unsigned order, unsigned request)
 {
 	const struct hvo_mode *mode = hvo_mode_selected();
+	const bool admitted = zone_admits(zone, order, request),
+		   may_wait = !(request & PAGE_NOFLUSH);
 	u32 index = BLOCK_NONE;
 
-	if (mode->mapped && may_wait)
+	if (mode->mapped && may_wait && admitted)
 		index = make_huge(zone, mode, order);
 	if (index == BLOCK_NONE && order == BLOCK_ORDER)
-		index = take_huge(zone, may_wait);
-	if (index == BLOCK_NONE && may_wait)
+		index = take_huge(zone, admitted, may_wait);
+	if (index == BLOCK_NONE && may_wait && admitted)
 		index = make_huge(zone, &hvo_modes[HVO_ON], order);
 	return index;
 }
 
-static struct page *alloc_huge(struct zone *zone, unsigned order, bool may_wait)
+static struct page *alloc_huge(struct zone *zone, unsigned order, unsigned request)
 {
-	const u32 index = find_huge(zone, order, may_wait);
+	const u32 index = find_huge(zone, order, request);
 	struct page *head;
 
 	if (index == BLOCK_NONE)
@@ -165,11 +168,9 @@ static struct page *alloc_huge(struct zone *zone, unsigned order, bool may_wait)
 static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type,
 				    unsigned request)
 {
-	const bool may_wait = !(request & PAGE_NOFLUSH);
-
 	if (order < BLOCK_ORDER)
 		return alloc_small(zone, order, type, request);
-	return zone_admits(zone, order, request) ? alloc_huge(zone, order, may_wait) : NULL;
+	return alloc_huge(zone, order, request);
 }
 
 static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type,
@@ -263,40 +264,14 @@ _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&
 		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
 	       "what a page is used for is the type of the block it comes from");
 
-/* Form a 2 MiB page of this CPU's. The head is written, not read. Entered. */
-static inline struct page *form_huge(struct mm *mm, u32 index, u8 zone)
-{
-	struct page *head = block_page(mm, index);
-
-	check_frames_reused(block_pfn(index), BLOCK_FRAMES);
-	atomic_store_release(&head->state,
-			     page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1));
-	return head;
-}
-
-/* Take a page from this CPU's list of the first zone, filling the list if necessary. */
-static struct page *huge_at_hand(struct mm *mm, node_t node, unsigned request)
-{
-	const u8 zone = page_first_zone(mm, request, node);
-	u32 index = BLOCK_NONE;
-	struct page *head;
-	struct pcp *pcp;
-
-	if (zone == ZONE_NONE)
-		return NULL;
-	pcp = pcp_enter(mm);
-	if (pcp->zone[zone]->huge_count > 0 || zone_admits(&mm->zone[zone], BLOCK_ORDER, request))
-		index = pcp_alloc_huge(&mm->zone[zone], !(request & PAGE_NOFLUSH));
-	head = index == BLOCK_NONE ? NULL : form_huge(mm, index, zone);
-	pcp_leave(mm, pcp);
-	return head;
-}
-
-/* The same if nothing has to be filled, waited for or watched. */
+/*
+ * Take a 2 MiB page from this CPU's list of the first zone, if nothing has to be filled, waited for
+ * or watched. The head is written, not read.
+ */
 static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, node_t node)
 {
 	const u8 zone = page_first_zone(mm, request, node);
-	struct page *head;
+	struct page *head = NULL;
 	struct pcp *pcp;
 	u32 index;
 
@@ -306,7 +281,12 @@ static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, n
 		return NULL;
 	pcp = pcp_enter(mm);
 	index = pcp_pop_huge(mm, pcp->zone[zone]);
-	head = likely(index != BLOCK_NONE) ? form_huge(mm, index, zone) : NULL;
+	if (likely(index != BLOCK_NONE)) {
+		head = block_page(mm, index);
+		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+		atomic_store_release(&head->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED,
+							      BLOCK_ORDER, zone, 1));
+	}
 	pcp_leave(mm, pcp);
 	return head;
 }
@@ -316,7 +296,7 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 {
 	const node_t first = page_first_node(mm, node);
 	const enum migratetype type = (enum migratetype)use;
-	struct page *page = NULL;
+	struct page *page;
 
 	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
 	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC))
@@ -324,10 +304,7 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
 		/* settle reported bad frames before they can be given out */
 		mm_upward.take_reported(mm);
-	if (order == BLOCK_ORDER && !(request & PAGE_DMA32) && !hvo_mode_selected()->mapped)
-		page = huge_at_hand(mm, node, request);
-	if (!page)
-		page = alloc_from_nodes(mm, first, order, type, request);
+	page = alloc_from_nodes(mm, first, order, type, request);
 	if (!page)
 		page = alloc_last_resort(mm, first, order, type, request);
 	if (page && unlikely(atomic_load_relaxed(&mm->watch)))

@@ -31,7 +31,7 @@ static u16 free_huge_flags(struct block_word word)
 {
 	if (word.state == BLOCK_HUGE)
 		return PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB;
-	return hvo_mode_selected()->keep ? PAGE_COMPOUND | PAGE_HUGETLB : 0;
+	return hvo_mode_selected()->forget ? 0 : PAGE_COMPOUND | PAGE_HUGETLB;
 }
 
 static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *page)

@@ -196,7 +196,7 @@ static u64 pages_for(const struct hvo_mode *mode)
 {
 	const u64 pages = mode->mapped && hvo_pages_off ? hvo_pages_off : hvo_pages;
 
-	if (mode->remap_each)
+	if (mode->page_rounds)
 		return hvo_pages_unbatched ? hvo_pages_unbatched : MAX(pages / UNBATCHED_SHARE, 1);
 	return pages;
 }
@@ -226,9 +226,9 @@ static bool mode_wanted(const struct hvo_mode *mode)
  */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	if (!mode_wanted(mode) || (mode->remap_each && (hvo_busy > 0 || source != SOURCE_FRESH)))
+	if (!mode_wanted(mode) || (mode->page_rounds && (hvo_busy > 0 || source != SOURCE_FRESH)))
 		return false;
-	return !mode->keep || source == SOURCE_AGAIN;
+	return mode->forget || source == SOURCE_AGAIN;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <arch/clock.h>
 #include <arch/tlb.h>
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
@@ -45,13 +46,14 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct block_list list = BLOCK_LIST_INIT;
-	struct hvo_mode at_once = *hvo_mode_find("on");
+	struct option_saved saved;
 	u64 before;
 
 	if (!a)
 		return;
-	at_once.defer = false;
-	EXPECT_EQ(rounds_to_convert(a, 24, &at_once, &list), 1);
+	EXPECT_EQ(option_set_for_now(option_find("hvo_defer"), "off", &saved), 0);
+	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
+	option_put_back(&saved, 1);
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
 	before = rounds_so_far();
 	meta_settle(&a->mm.node[0]);
@@ -247,16 +249,17 @@ TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 {
 	struct arena *a;
 	struct block_list list = BLOCK_LIST_INIT;
-	struct hvo_mode at_once = *hvo_mode_find("on");
+	struct option_saved saved;
 
 	if (!tlb_can_broadcast())
 		SKIP("this CPU has no INVLPGB");
 	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
-	at_once.defer = false;
+	EXPECT_EQ(option_set_for_now(option_find("hvo_defer"), "off", &saved), 0);
 	tlb_broadcast = true;
-	EXPECT_EQ(rounds_to_convert(a, 24, &at_once, &list), 1);
+	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
+	option_put_back(&saved, 1);
 	meta_settle(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	block_list_publish_free(&a->mm, &list);

@@ -144,7 +144,8 @@ static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 			print("  # mode %s takes what is not opened first, of which there is too "
 			      "much here\n",
 			      mode->name);
-		else if (op->run == demote && mode->remap_each && cpumask_weight(&cpus_online) > 64)
+		else if (op->run == demote && mode->page_rounds &&
+			 cpumask_weight(&cpus_online) > 64)
 			print("  # mode %s has a round for each of 512 pages, which takes too long "
 			      "with so many CPUs\n",
 			      mode->name);

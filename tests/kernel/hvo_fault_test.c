@@ -276,7 +276,7 @@ static u64 pages_for(const struct hvo_mode *mode)
 {
 	if (!mode->mapped)
 		return BARE_AND_MAPPED;
-	return mode->remap_each ? UNBATCHED_PAGES : MAPPED_PAGES;
+	return mode->page_rounds ? UNBATCHED_PAGES : MAPPED_PAGES;
 }
 
 /*

@@ -9,6 +9,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_share.h"
@@ -121,7 +122,17 @@ static struct outcome grow_and_shrink(const struct hvo_mode *mode)
 	return o;
 }
 
-/* As many as the table of modes says: hvo_modes[]. */
+/* The modes with a round for each split, or for each page. All others have one for a batch. */
+static bool splits_alone(const struct hvo_mode *mode)
+{
+	return strcmp(mode->name, "unbatched") == 0 || strcmp(mode->name, "remap-only") == 0;
+}
+
+static bool remaps_alone(const struct hvo_mode *mode)
+{
+	return strcmp(mode->name, "unbatched") == 0 || strcmp(mode->name, "split-only") == 0;
+}
+
 static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
 {
 	u64 grow = 0, shrink = 0;
@@ -129,8 +140,9 @@ static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
 	if (!mode->mapped)
 		return; /* deferred, and of those pages only that were in mapped sections */
 	if (mode->optimise) {
-		grow = (mode->split_each ? o->splits : 1) + (mode->remap_each ? MAPPED_PAGES : 1);
-		shrink = mode->remap_each ? MAPPED_PAGES : 1;
+		grow = (splits_alone(mode) ? o->splits : 1) +
+		       (remaps_alone(mode) ? MAPPED_PAGES : 1);
+		shrink = remaps_alone(mode) ? MAPPED_PAGES : 1;
 	}
 	EXPECT_EQ(o->rounds[0], grow);
 	EXPECT_EQ(o->rounds[1], shrink);
@@ -222,7 +234,7 @@ static u64 restore_in_two(const struct hvo_mode *mode)
 	famine_begin(&famine, a, META_MEMMAP, RESTORED * (MEMMAP_FRAMES_PER_BLOCK - 1) + 3);
 	before = rounds_so_far();
 	EXPECT_EQ(hvo_restore(&a->mm, mode, &list, &done, &restored), -ENOMEM);
-	EXPECT_EQ(rounds_so_far() - before, mode->remap_each ? RESTORED : 1);
+	EXPECT_EQ(rounds_so_far() - before, remaps_alone(mode) ? RESTORED : 1);
 	EXPECT_EQ(restored, RESTORED);
 	EXPECT_EQ(done.count, RESTORED);
 	EXPECT_EQ(list.count, STARVED_PAGES - RESTORED);
@@ -252,4 +264,26 @@ TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
 	test_option("hvo_threads", "4");
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 		EXPECT_EQ(restore_in_two(hvo_mode_find(names[i])), alone[i]);
+}
+
+/* The rounds of 2 MiB pages are ranged, those of 1 GiB pages are full: hvo_to_do_each(). */
+TEST(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	const unsigned orders[] = {BLOCK_ORDER, GIGA_ORDER};
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		struct hvo_batch batch = {.mm = &a->mm, .list = BLOCK_LIST_INIT, .to_do = 1};
+
+		EXPECT_EQ(hvo_to_do_each(&batch), 0); /* an empty batch */
+		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), orders[i], 1,
+					&batch.list) == 1);
+		EXPECT_EQ(hvo_to_do_each(&batch), orders[i] == BLOCK_ORDER);
+		hvo_make_all(&a->mm, hvo_mode_find("on"), &batch.list);
+		block_list_publish_free(&a->mm, &batch.list);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

@@ -1,0 +1,353 @@
+/*
+ * HVO: the passes over a batch. hvo.c says why they are safe, and which mode runs which.
+ */
+#include "mm/hvo/hvo_make.h"
+
+#include "kernel/core/panic.h"
+#include "kernel/core/wait.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/enter.h"
+#include "mm/memmap/vmemmap.h"
+
+/* ---- pass 1 and 2: split ---- */
+
+/*
+ * Split the leaf over one section, if it is under a leaf. 1 if this call split it, 0 if there was
+ * nothing to do, -ENOMEM.
+ */
+static int split_section(struct mm *mm, struct node *node, u64 section)
+{
+	pfn_t table;
+	int split;
+
+	if (!vmemmap_is_leaf(mm, section))
+		return 0;
+	if (meta_reserve(node, META_LONG, 1) < 0)
+		return -ENOMEM;
+	table = meta_take(node, META_LONG);
+	split = vmemmap_split(mm, section, table);
+	if (split)
+		mm_count(mm, COUNT_TABLES, 1);
+	else
+		meta_give(mm, table, 0); /* another CPU was first */
+	return split;
+}
+
+/*
+ * Split every section that a run reaches into, and add the number of splits to *split. 0, or
+ * -ENOMEM; *split then counts the splits made before the failure.
+ */
+static int split_run(struct mm *mm, u32 index, u32 *split)
+{
+	const u32 end = index + order_blocks(block_look_at(mm, index).order);
+
+	for (u64 section = index / SECTION_BLOCKS; section * SECTION_BLOCKS < end; section++) {
+		const int one = split_section(mm, block_meta_node(mm, index), section);
+
+		if (one < 0)
+			return one;
+		*split += (u32)one;
+	}
+	return 0;
+}
+
+/*
+ * Complete the round that `split` splits need, then wait for the rounds of other CPUs that split a
+ * leaf which this CPU found split.
+ */
+static void split_round(struct mm *mm, u32 split)
+{
+	struct wait wait = wait_begin(WAIT_TRANSIT, "another CPU's round after a PMD split");
+
+	wait.soft = true; /* the round has deadlines of its own */
+	if (split > 0) {
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+		atomic_fetch_sub(&mm->splits_unflushed, split);
+	}
+	while (atomic_load_acquire(&mm->splits_unflushed) != 0)
+		wait_spin(&wait, CPU_NONE);
+}
+
+static bool run_has_leaf(const struct mm *mm, u32 index)
+{
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
+
+	for (u32 i = 0; i < blocks; i += SECTION_BLOCKS)
+		if (!vmemmap_line(mm, index + i))
+			return true;
+	return false;
+}
+
+/*
+ * Split all sections of the batch, with a round after `each` split or one at the end. If there is no
+ * frame for a table, the runs that are under the leaf are left out, and this turn does not look at
+ * them again. Another CPU may split the leaf at any time, and the remap pass would then find a table
+ * without having waited for its round. Runs that are under tables already may owe that to another
+ * CPU's split: the wait at the end covers those as well.
+ */
+static void split_pass(struct hvo_batch *batch, bool each)
+{
+	struct mm *mm = batch->mm;
+	u64 starved = ~0ULL;
+	u32 split = 0;
+
+	for (u32 index = batch->list.head, next; index != BLOCK_NONE; index = next) {
+		const u64 section = index / SECTION_BLOCKS;
+
+		next = block_at(mm, index)->next;
+		if (section != starved && split_run(mm, index, &split) < 0)
+			starved = section;
+		if (section == starved && run_has_leaf(mm, index)) {
+			block_list_remove(mm, &batch->list, index);
+			block_list_push(mm, &batch->left_out, index);
+		}
+		if (split > 0 && each) {
+			split_round(mm, split);
+			split = 0;
+		}
+	}
+	split_round(mm, split);
+}
+
+/*
+ * Count the runs that are not huge yet. Returns true if leaves may have to be split for them.
+ */
+static bool survey(struct hvo_batch *batch)
+{
+	bool mapped = false;
+
+	batch->to_do = 0;
+	block_list_foreach(batch->mm, index, &batch->list) {
+		const struct block_word word = block_look_at(batch->mm, index);
+
+		batch->to_do += word.state != BLOCK_HUGE;
+		mapped |= (word.flags & BLOCK_MAPPED) && word.state == BLOCK_FULL;
+	}
+	return mapped;
+}
+
+void hvo_split(struct hvo_batch *batch)
+{
+	if (survey(batch))
+		split_pass(batch, false);
+}
+
+void hvo_split_each(struct hvo_batch *batch)
+{
+	if (survey(batch))
+		split_pass(batch, true);
+}
+
+/* ---- pass 3: remap ---- */
+
+/*
+ * Take a reserved frame for the head of block `index`. If the stash is empty, fill it with frames
+ * for this block and for the blocks after it in its list, as long as they are in the same state and
+ * use the same META.
+ */
+static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
+{
+	const enum block_state state = block_look_at(mm, index).state;
+	struct node *node = block_meta_node(mm, index);
+
+	if (stash->at == stash->count) {
+		stash->at = stash->count = 0;
+		for (u32 i = index; i != BLOCK_NONE && stash->count < HEADS_AT_ONCE;
+		     i = block_at(mm, i)->next) {
+			if (block_look_at(mm, i).state != state || block_meta_node(mm, i) != node)
+				break;
+			stash->count++;
+		}
+		meta_take_many(node, META_LONG, stash->frame, stash->count);
+	}
+	return stash->frame[stash->at++];
+}
+
+/* Optimise a bare run: one head frame, lines of shared tails, no flush. */
+static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
+{
+	const unsigned order = block_look_at(mm, index).order;
+	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
+
+	for (u32 i = 1; i < order_blocks(order); i++) {
+		vmemmap_set_nohead(mm, index + i, tail);
+		block_set_state(mm, index + i, BLOCK_NOHEAD);
+	}
+	vmemmap_set_huge(mm, index, form_head_frame(mm, index, order, stash_take(mm, stash, index)),
+			 tail);
+	block_set_state(mm, index, BLOCK_HUGE);
+}
+
+/*
+ * Give back the frames that a line no longer maps; they wait for the next round. Returns the
+ * generation of that round.
+ */
+static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const u64 tag = shootdown_tag();
+
+	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, tag);
+	return tag;
+}
+
+/*
+ * Share the tails of the first block of a run that has private struct pages. `frames` are those that
+ * its line no longer maps.
+ */
+static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index, pfn_t tail,
+			pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const struct block_word word = block_look_at(s->mm, index);
+	pfn_t head = PFN_NONE;
+
+	if (s->new_head)
+		head = form_head_frame(s->mm, index, word.order, stash_take(s->mm, stash, index));
+	else
+		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
+	vmemmap_share_tails(s->mm, index, head, tail, frames);
+}
+
+/*
+ * Optimise a run with private struct pages: share the tails and gate their frames. The record keeps
+ * the tag of the round that is due.
+ */
+static void remap_and_gate(struct hvo_batch *s, struct head_stash *stash, u32 index)
+{
+	struct mm *mm = s->mm;
+	const unsigned order = block_look_at(mm, index).order;
+	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	share_first(s, stash, index, tail, frames);
+	block_at(mm, index)->tag = gate_frames(mm, frames);
+	block_set_state(mm, index, BLOCK_HUGE);
+	for (u32 i = 1; i < order_blocks(order); i++) {
+		vmemmap_share_all(mm, index + i, tail, frames);
+		block_at(mm, index)->tag = gate_frames(mm, frames);
+		block_set_state(mm, index + i, BLOCK_NOHEAD);
+	}
+	s->round_due = true;
+}
+
+/*
+ * The same with a round for this page alone, after which its frames are free. A 1 GiB page has too
+ * many entries for a ranged round.
+ */
+static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 index)
+{
+	struct mm *mm = s->mm;
+	const unsigned order = block_look_at(mm, index).order;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+
+	if (order > BLOCK_ORDER) {
+		remap_and_gate(s, stash, index);
+		hvo_round(s);
+		return;
+	}
+	share_first(s, stash, index, vmemmap_shared_tail(mm, block_zone(mm, index), order), frames);
+	hvo_round_of_page(mm, index, order);
+	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
+	block_at(mm, index)->tag = 0;
+	block_set_state(mm, index, BLOCK_HUGE);
+}
+
+typedef void remap_fn(struct hvo_batch *s, struct head_stash *stash, u32 index);
+
+static void optimise_runs(struct hvo_batch *s, remap_fn *remap)
+{
+	struct head_stash stash = {.count = 0};
+
+	block_list_foreach(s->mm, index, &s->list) {
+		const struct block_word word = block_look_at(s->mm, index);
+
+		switch (word.state) {
+		case BLOCK_HUGE: /* unchanged since it was last huge: not even touched */
+			break;
+		case BLOCK_BARE:
+			huge_from_bare(s->mm, &stash, index);
+			break;
+		case BLOCK_FULL:
+			remap(s, &stash, index);
+			break;
+		default:
+			panic("block %u is %s, not one that can become huge", index,
+			      block_state_name(word.state));
+		}
+	}
+}
+
+static void remap_stretch(struct hvo_batch *s)
+{
+	optimise_runs(s, remap_and_gate);
+}
+
+static void remap_each_stretch(struct hvo_batch *s)
+{
+	optimise_runs(s, remap_and_flush);
+}
+
+void hvo_remap(struct hvo_batch *batch)
+{
+	if (batch->to_do > 0)
+		hvo_share(batch, MIN(batch->to_do, batch->list.count), remap_stretch);
+}
+
+void hvo_remap_each(struct hvo_batch *batch)
+{
+	if (batch->to_do > 0)
+		hvo_share(batch, MIN(hvo_to_do_each(batch), batch->list.count), remap_each_stretch);
+}
+
+/* ---- pages with all their struct pages ---- */
+
+/*
+ * Is the page still formed as an earlier page of the same kind left it (hvo=off-keep)?
+ * Blocks of a 1 GiB page may have been used otherwise in between. Any user of a block writes all
+ * its struct pages, so checking the first one of each block is enough.
+ */
+static bool is_formed(const struct page *head, unsigned order)
+{
+	const struct page_kind kind = page_kind(head);
+
+	if (kind.flags != (PAGE_COMPOUND | PAGE_HUGETLB) || kind.order != order)
+		return false;
+	for (u64 i = BLOCK_FRAMES; i < order_pages(order); i += BLOCK_FRAMES)
+		if (!(page_kind(&head[i]).flags & PAGE_TAIL) ||
+		    head[i].head_mask != head_mask_of(order))
+			return false;
+	return true;
+}
+
+static void form(struct mm *mm, u32 index)
+{
+	struct page *head = block_page(mm, index);
+	const unsigned order = block_look_at(mm, index).order;
+
+	memmap_form_compound(head, order);
+	page_set_kind(head, head->flags | PAGE_HUGETLB, order);
+	atomic_store_release(&head->refcount, 0);
+}
+
+static void form_stretch(struct hvo_batch *s)
+{
+	block_list_foreach(s->mm, index, &s->list)
+		form(s->mm, index);
+}
+
+static void form_missing_stretch(struct hvo_batch *s)
+{
+	block_list_foreach(s->mm, index, &s->list)
+		if (!is_formed(block_page(s->mm, index), block_look_at(s->mm, index).order))
+			form(s->mm, index);
+}
+
+void hvo_form(struct hvo_batch *batch)
+{
+	hvo_share(batch, batch->list.count, form_stretch);
+}
+
+void hvo_form_missing(struct hvo_batch *batch)
+{
+	hvo_share(batch, batch->list.count, form_missing_stretch);
+}

@@ -1,0 +1,166 @@
+/*
+ * HVO: the free runs that modes take. See hvo_runs.h.
+ */
+#include "mm/hvo/hvo_runs.h"
+
+#include "mm/hvo/hvo_gather.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_more.h"
+#include "mm/zone/transit.h"
+
+enum { HEADS_BATCH = BLOCK_FRAMES };
+
+/*
+ * Take free runs of one class, opening sections until there are enough or none is left. Blocks that
+ * META opened for itself come last. One such section holds the heads of 500 others, and if META has
+ * to look for room in every GiB, it looks longer with each page made.
+ */
+static u64 take_opening(struct zone *zone, enum free_class class, unsigned order,
+			enum section_style style, u64 count, struct block_list *list)
+{
+	u64 taken = block_take_movable(zone, class, order, count, BLOCK_HUGE, list);
+
+	while (taken < count && section_open_more(zone, order, style) == 0)
+		taken += block_take_movable(zone, class, order, count - taken, BLOCK_HUGE, list);
+	return taken + (taken < count
+				? block_take(zone, class, order, count - taken, BLOCK_HUGE, list)
+				: 0);
+}
+
+/*
+ * The most runs that could still be taken. So callers reserve no more heads, and grow META no
+ * further, than blocks can use.
+ */
+static u64 takeable(const struct zone *zone, enum free_class class, unsigned order)
+{
+	return (atomic_load_relaxed(&zone->free_class[class]) +
+		atomic_load_relaxed(&zone->unopened)) /
+	       order_pages(order);
+}
+
+/*
+ * Take runs that will need a head frame each. The frame is reserved before the run is unlinked.
+ * Heads are reserved a batch at a time, so that META never grows into the blocks that were asked
+ * for.
+ */
+static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned order,
+			   enum section_style style, u64 count, struct block_list *list)
+{
+	struct node *node = zone_meta_node(zone);
+	u64 total = 0, wanted, taken;
+
+	do {
+		wanted = MIN(MIN(count - total, HEADS_BATCH), takeable(zone, class, order));
+		while (wanted > 0 && meta_reserve(node, META_LONG, wanted) < 0)
+			wanted /= 2;
+		taken = wanted ? take_opening(zone, class, order, style, wanted, list) : 0;
+		meta_unreserve(node, META_LONG, wanted - taken);
+		total += taken;
+	} while (taken > 0 && taken == wanted && total < count);
+	return total;
+}
+
+/*
+ * If many runs must come out of sections that are not open yet, let idle CPUs open those sections
+ * first. The runs are taken afterwards, one by one.
+ */
+static void open_ahead(struct zone *zone, enum free_class class, unsigned order,
+		       enum section_style style, u64 count)
+{
+	const u64 there = atomic_load_relaxed(&zone->free_class[class]) / order_pages(order);
+	const unsigned threads =
+		count > there ? hvo_threads_for((count - there) * order_blocks(order)) : 1;
+
+	if (threads > 1)
+		sections_open_ahead(zone, order, style, count - there, threads);
+}
+
+/* A run larger than the buddy's max_order exists only as a huge page. */
+static bool may_exist(const struct zone *zone, unsigned order)
+{
+	return order <= zone->max_order;
+}
+
+u64 hvo_take_huge(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	return block_take(zone, FREE_HUGE, order, count, BLOCK_HUGE, list);
+}
+
+u64 hvo_take_mapped(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	if (!may_exist(zone, order))
+		return 0;
+	open_ahead(zone, FREE_MAPPED, order, SECTION_MAPPED, count);
+	return take_opening(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+}
+
+u64 hvo_take_mapped_and_heads(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	if (!may_exist(zone, order))
+		return 0;
+	open_ahead(zone, FREE_MAPPED, order, SECTION_MAPPED, count);
+	return take_with_heads(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+}
+
+u64 hvo_take_bare(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	if (!may_exist(zone, order))
+		return 0;
+	open_ahead(zone, FREE_BARE, order, SECTION_ON_DEMAND, count);
+	return take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, count, list);
+}
+
+u64 hvo_take_bare_there(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	const u64 there = atomic_load_relaxed(&zone->free_class[FREE_BARE]) / order_pages(order);
+
+	if (!may_exist(zone, order))
+		return 0;
+	return take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, MIN(count, there), list);
+}
+
+u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	u64 taken;
+
+	if (!may_exist(zone, order))
+		return 0;
+	taken = block_take(zone, FREE_FULL, order, count, BLOCK_HUGE, list);
+	return taken + block_take(zone, FREE_MAPPED, order, count - taken, BLOCK_HUGE, list);
+}
+
+/* ---- runs of 1 GiB that were emptied for the purpose ---- */
+
+static bool is_mapped(const struct zone *zone, u32 index)
+{
+	return block_look_at(zone->mm, index).flags & BLOCK_MAPPED;
+}
+
+int hvo_join_mapped(struct zone *zone, u32 first)
+{
+	return is_mapped(zone, first) ? block_join(zone, first) : -EBUSY;
+}
+
+int hvo_join_mapped_and_head(struct zone *zone, u32 first)
+{
+	struct node *node = zone_meta_node(zone);
+	int err;
+
+	if (!is_mapped(zone, first))
+		return -EBUSY;
+	if (meta_reserve(node, META_LONG, 1) < 0)
+		return -ENOMEM;
+	err = block_join(zone, first);
+	if (err)
+		meta_unreserve(node, META_LONG, 1);
+	return err;
+}
+
+int hvo_join_any(struct zone *zone, u32 first)
+{
+	return is_mapped(zone, first) ? block_join(zone, first) : hvo_gather(zone->mm, first);
+}

@@ -1,0 +1,37 @@
+/*
+ * HVO: the free runs that modes take, by class.
+ *
+ *   huge     shared tails, as an earlier page left them
+ *   bare     no struct pages; a head frame is reserved for each run
+ *   full     all struct pages, where no mode has to look for them
+ *   mapped   all struct pages, in mapped sections: the baselines work on these
+ *
+ * Each call appends up to `count` runs of `order` of one zone to `list`, in transit, and returns how
+ * many. A head frame is reserved before its run is unlinked. No lock held.
+ */
+#pragma once
+
+#include "mm/memmap/zone.h"
+
+u64 hvo_take_huge(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+
+/* Sections are opened mapped as needed, and a head frame is reserved for each run if asked for. */
+u64 hvo_take_mapped(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+u64 hvo_take_mapped_and_heads(struct zone *zone, unsigned order, u64 count,
+			      struct block_list *list);
+
+/* Sections are opened on demand as needed; or only runs are taken that are there already. */
+u64 hvo_take_bare(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+u64 hvo_take_bare_there(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+
+/* Runs with struct pages of either kind of section. None is opened, and no head is reserved. */
+u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+
+/*
+ * Join 512 blocks in transit, from `first`, to a run of GIGA_ORDER: in mapped sections
+ * only, the same with a head frame reserved, or wherever they are. The run is HUGE, or FULL in
+ * mapped sections. 0, -EBUSY or -ENOMEM; after an error they are still pieces.
+ */
+int hvo_join_mapped(struct zone *zone, u32 first);
+int hvo_join_mapped_and_head(struct zone *zone, u32 first);
+int hvo_join_any(struct zone *zone, u32 first);
