@@ -3,8 +3,8 @@
  * contain every awkward case: firmware and boot ranges, a hole that ends inside a block, a node
  * border inside a block, and RAM that ends inside a block.
  *
- *   0    60M 70M 168M  173M       half + 3M      end - 100K
- *   [META|firmware| |boot|     |hole|    node 0 |META      node 1     |
+ *   0    60M        70M        168M  173M       half + 3M                    end - 100K
+ *   [META|firmware| |boot|     |hole|    node 0 |META      node 1            |
  *
  * Sections with META or firmware are open from the start. The other sections are opened by each way
  * and number of threads. The comparison covers the fields that say what a page is (head_mask,
