@@ -22,7 +22,7 @@
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
 
-enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns: many passes over a range */ };
+enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns, many passes over a range */ };
 
 static struct page *slots[HOLDER_SLOTS];
 static struct holder holder;
