@@ -33,9 +33,13 @@ struct arena_range {
 };
 
 struct arena_options {
-	u64 bytes;    /* real memory: a power of two, at least 2 MiB, aligned to its size */
-	node_t nodes; /* nodes that share it evenly; 0 means 1. Each begins with its META block */
-	u64 skew;     /* node borders lie this much higher than even shares */
+	u64 bytes; /* real memory: a power of two, at least 2 MiB, aligned to its size */
+	/*
+	 * number of nodes that share the real memory evenly; 0 means 1. Each begins with its META
+	 * block
+	 */
+	node_t nodes;
+	u64 skew; /* node borders lie this much higher than even shares */
 	/*
 	 * the last `again` bytes belong to the first node: two nodes A and B form the stretches A,
 	 * B, A
@@ -47,7 +51,7 @@ struct arena_options {
 	/* bytes of RAM that does not exist, in whole GiB, above all memory; its node is the last */
 	u64 phantom;
 	unsigned (*distance)(node_t from, node_t to); /* NULL: all nodes are equally far */
-	/* nodes that share the phantom evenly; 0 means 1 if there is a phantom */
+	/* number of nodes that share the phantom evenly; 0 means 1 if there is a phantom */
 	node_t phantom_nodes;
 	u64 phantom_skew;                              /* the same for the phantom's nodes */
 	struct arena_range hole[ARENA_RANGES_MAX];     /* no RAM */

@@ -1,7 +1,7 @@
 /*
- * One word says what runs on a CPU, and therefore what may be done there. Misuse that ends the
- * machine is tested in the hosted runner, where each case has a machine of its own, and in a kernel
- * by tests/qemu/test_context.py.
+ * One word per CPU records the kind of code that runs there, and therefore what that code may do.
+ * Misuse that ends the machine is tested in the hosted runner, where each case has a machine of its
+ * own, and in a kernel by tests/qemu/test_context.py.
  */
 #include "kernel/core/context.h"
 

@@ -1,6 +1,6 @@
 /*
- * Contiguous ranges while other CPUs work on the same memory: which states are waited for, which
- * are not, and what cannot use a declared range.
+ * Contiguous ranges while other CPUs work on the same memory: the states that are waited for, those
+ * that are not, and the allocations that a declared range keeps out.
  */
 #include <arch/clock.h>
 

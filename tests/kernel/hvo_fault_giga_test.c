@@ -36,7 +36,7 @@ static u64 demote(const struct hvo_mode *mode)
 	return pool_demote(&pool_1g, &pool_2m, mode, 1);
 }
 
-/* Undo what the operation did. */
+/* Undo the operation. */
 static void put_back(const struct hvo_mode *mode)
 {
 	const u64 giga = pool_1g.pages, small = pool_2m.pages;

@@ -151,7 +151,7 @@ TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 	arena_return(a);
 }
 
-/* ---- many CPUs that need what they gate ---- */
+/* ---- many CPUs that need the frames that they gate ---- */
 
 struct recycling {
 	struct arena *a;

@@ -1,7 +1,8 @@
 /*
- * Dropping references. Whoever drops the last one, the page goes back to where it belongs, and code
- * that has dropped another reference does not look at the page any more. Pool pages are the hard
- * case, because their holder gives them back while movers hold them for a moment.
+ * Dropping references. The page goes back to where it belongs, whichever code drops the last
+ * reference, and code that has dropped another reference does not look at the page any more. Pool
+ * pages are the hard case, because their holder gives them back while movers hold them for a
+ * moment.
  */
 #include <arch/cpu.h>
 

@@ -213,7 +213,7 @@ TEST(mm_pcp, a_bulk_call_returns_what_there_was)
 	arena_return(a);
 }
 
-/* ---- a CPU without memory gets what another CPU holds ---- */
+/* ---- a CPU without memory gets the pages that another CPU holds ---- */
 
 static void hold_all(void *arg)
 {

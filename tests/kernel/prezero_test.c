@@ -1,7 +1,7 @@
 /*
  * Pages cleared ahead of need: they are zero, no more are cleared than asked for, they are used
- * first and never cleared again. The note that a page is zero is never wrong, whoever had the page
- * in between.
+ * first and never cleared again. The note that a page is zero is never wrong, whichever code used
+ * the page in between.
  */
 #include "mm/hugetlb/prezero.h"
 

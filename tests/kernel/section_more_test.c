@@ -1,5 +1,5 @@
 /*
- * Opening many sections at once, and what a large pool leaves to META.
+ * Opening many sections at once, and the sections that a large pool leaves to META.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
