@@ -39,8 +39,8 @@ bool arena_accounted_with(struct arena *a, const struct pool *other);
 bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step);
 
 /*
- * Check its PTEs: the head's frame is writable; all others map the shared tail page of the zone and
- * order, read-only and clean.
+ * Check the PTEs of such a page: the head's frame is writable; all others map the shared tail page
+ * of the zone and order, read-only and clean.
  */
 bool huge_line_right(struct mm *mm, u32 index, unsigned order);
 

@@ -71,7 +71,10 @@ static u64 power_below(u64 n)
 	return n;
 }
 
-/* Do all updates with `threads` CPUs, one for each chunk. Returns the time in nanoseconds. */
+/*
+ * Do all updates, each chunk on a CPU of its own if there are enough. Returns the time in
+ * nanoseconds.
+ */
 static u64 update_all(u64 *table, u64 chunks)
 {
 	struct gups gups = {.table = table,
