@@ -379,7 +379,7 @@ static bool room_begin(struct room *room, u64 bytes)
 {
 	room->a = arena_borrow(bytes);
 	if (room->a)
-		/* the first two blocks hold META */
+		/* block 0 holds META */
 		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
 	return room->a != NULL;
 }
@@ -594,8 +594,8 @@ static void clear_extents_until_told(void *arg)
 }
 
 /*
- * The help for clear_extent=whole relies on this: with interrupts on, an extent of any length can
- * be interrupted.
+ * clear.h promises that an extent can be interrupted, even with clear_extent=whole: with interrupts
+ * on, its length then delays no other CPU.
  */
 TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 {

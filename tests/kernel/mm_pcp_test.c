@@ -22,8 +22,8 @@ static struct page *alloc_one(struct arena *a)
 }
 
 /*
- * Take all 512 pages of one block, and no others. Refills take 32 pages at a time, so the rings are
- * empty afterwards.
+ * Take all 512 pages of one block, and no others. A refill takes up to 256 pages of the block at
+ * once, and the last page empties the rings.
  */
 static struct page *take_whole_block(struct arena *a)
 {
