@@ -360,7 +360,7 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 	STILL_THERE();
 }
 
-#ifndef HOST_FAST /* not where no mapping is real */
+#ifndef HOST_FAST /* with HOST_FAST no mapping is real */
 TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
 {
 	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);

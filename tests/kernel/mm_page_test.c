@@ -297,7 +297,7 @@ TEST(mm_page, references_keep_a_page)
 	EXPECT(!page_try_get(page)); /* the page is free */
 }
 
-#ifndef HOST_FAST /* not in builds where struct pages are never shared */
+#ifndef HOST_FAST /* with HOST_FAST no struct page is shared */
 /*
  * page_try_get() reads the struct page before it writes, because the tail lies on a page that is
  * read-only for every CPU.

@@ -570,7 +570,7 @@ void random_allocations(const u8 *data, size_t len)
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
 	/*
-	 * The modes apply to the places that pages move to as well, and a phantom cannot hold
+	 * Pages that replace moved pool pages are made as hvo= says, and a phantom cannot hold
 	 * struct pages.
 	 */
 	pool_makes_on_demand();

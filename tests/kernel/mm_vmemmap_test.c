@@ -187,9 +187,9 @@ static u64 made_huge(const struct arena *a)
 
 /*
  * The other CPU finds no frame for a table. It sets the block under the leaf aside and changes the
- * bare blocks first. Meanwhile this CPU splits the leaf but makes no round yet. The other CPU must
- * then leave the block unchanged, both in its first turn and when it tries the block again after
- * the split.
+ * bare blocks first. Meanwhile this CPU splits the leaf but makes no round yet. Until that round
+ * the other CPU must leave the block unchanged, both in its first turn and when it tries the block
+ * again after the split.
  */
 static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 {
@@ -353,7 +353,7 @@ TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
 	arena_return(a);
 }
 
-#ifndef HOST_FAST /* not where page tables are only bookkeeping and every load succeeds */
+#ifndef HOST_FAST /* with HOST_FAST page tables are only bookkeeping, and every load succeeds */
 TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
