@@ -1,6 +1,7 @@
 /*
  * TLB shootdown: rounds, tags, the CPUs that are interrupted, and the CPUs that flush when they
- * wake. arch_test.c and the hosted machine's watcher check the effect of a flush on a TLB.
+ * wake. hvo_defer_test.c and the hosted machine's watcher check the effect of a flush on the TLBs
+ * of other CPUs.
  */
 #include "kernel/core/shootdown.h"
 
