@@ -1,12 +1,12 @@
 /*
- * Fuzzer for the ACPI parsers. The first byte chooses the table; the rest is the table, taken as it
- * is and once more with signature, length and checksum made right so that the inside is reached
- * too.
+ * Fuzzer for the ACPI parsers. The first byte chooses the kind of table, and the rest is the table.
+ * It is parsed as it is, and once more with signature, length and checksum corrected, so that the
+ * inside is reached, too.
  *
- * Checked beyond memory errors: counts are kept, lists come out sorted and without duplicates,
- * nodes are dense.
+ * Beyond memory errors it checks that counts are kept, that lists are sorted and have no
+ * duplicates, and that nodes are dense.
  *
- * Builds alone:
+ * The file can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/acpi_fuzz.c -o acpi_fuzz
  */
@@ -133,7 +133,7 @@ static void fuzz_devices(const struct acpi_table *table)
 		require((acpi_mcfg_entry(table, i, &entry) == 0) == (i < acpi_mcfg_count(table)));
 }
 
-/* As text: no byte is made up, tables follow each other in the room. */
+/* Parse the input as text. No byte may be made up, and tables follow each other in the room. */
 static void fuzz_dump(const u8 *data, size_t len)
 {
 	u8 *room = malloc(len / 3 + 1);
@@ -162,7 +162,7 @@ static void fuzz_table(unsigned kind, const struct acpi_table *table)
 	fuzz[kind](table);
 }
 
-/* Make the header right, open it the way the kernel does, and look inside. */
+/* Correct the header, open the table as the kernel does, and look inside. */
 static void fuzz_whole(unsigned kind, u8 *copy, size_t len)
 {
 	struct acpi_table table;

@@ -1,6 +1,6 @@
 /*
- * For harnesses of what loaders hand over: a machine that is told, and what holds of boot_info
- * whatever came in.
+ * For the harnesses of loaders' data: a printk() that prints nothing, and the conditions that hold
+ * for boot_info, whatever the input.
  */
 #pragma once
 

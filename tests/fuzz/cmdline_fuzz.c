@@ -1,11 +1,11 @@
 /*
- * libFuzzer harness for the command line. Builds alone:
+ * libFuzzer harness for the command line. It can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
  *		-I. tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
  *
  * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies
- * in a block of its exact size, so that a read of one byte too much is seen.
+ * in a block of its exact size, so that a read of one byte too many is detected.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ OPTION_CHOICE(pick_one, choice, "a|bb|abc", "a choice");
 OPTION_BOOL(flag, flag, "a flag");
 OPTION_TEXT(text, text, "some text");
 
-/* What is said must be terminated text without control bytes. */
+/* Every message must be terminated text without control bytes. */
 void printk(enum log_level level, const char *fmt, ...)
 {
 	char line[2 * CMDLINE_MAX];
@@ -54,8 +54,8 @@ int format(char *buf, size_t size, const char *fmt, ...)
 }
 
 /*
- * Whatever came in: every value is one that its option allows, and text lies in the kernel's own
- * copy.
+ * Whatever the input, every value must be one that its option allows, and text must lie in the
+ * kernel's own copy.
  */
 static void check(void)
 {

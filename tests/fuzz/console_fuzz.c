@@ -1,9 +1,9 @@
 /*
- * Fuzzer for what consoles take: fonts, the words of console=, text with escape sequences for the
- * screen, scan codes. The first byte chooses.
+ * Fuzzer for the inputs of consoles: fonts, the words of console=, text with escape sequences for
+ * the screen, and scan codes. The first byte chooses the kind.
  *
- * Checked beyond memory errors: a font that is accepted has all its glyphs inside; the screen draws
- * inside itself, and shows in the end what it wants to show.
+ * Beyond memory errors it checks that an accepted font has all its glyphs inside, that the screen
+ * draws inside itself, and that in the end it shows what it wants to show.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 
 enum { KIND_FONT, KIND_WISH, KIND_SCREEN, KIND_KEYS, KINDS };
 
-/* The kernel's, from kernel/core/cmdline.c, for numbers without suffix. */
+/* Stands in for the function in kernel/core/cmdline.c, for numbers without a suffix. */
 int parse_u64(const char **p, u64 *out)
 {
 	char *end;
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	copy = malloc(size); /* exactly as long as the input */
+	copy = malloc(size - 1); /* not a byte more than what is parsed */
 	memcpy(copy, data + 1, size - 1);
 	fuzz[data[0] % KINDS](copy, size - 1);
 	free(copy);

@@ -1,6 +1,6 @@
 /*
- * What every harness has: the function that libFuzzer, or replay.c, calls with an input, and a way
- * to say that it failed.
+ * Declarations for every harness: the function that libFuzzer, or replay.c, calls with an input,
+ * and a check that reports a failure.
  */
 #pragma once
 

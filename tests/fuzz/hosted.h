@@ -1,4 +1,6 @@
-/* What a harness has whose inputs drive the hosted machine; once in a program. */
+/*
+ * Definitions for a harness whose inputs drive the hosted machine; include it once in a program.
+ */
 #pragma once
 
 #include "kernel/lib/types.h"
@@ -6,7 +8,10 @@
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const u8 *data, size_t size));
 
-/* As the runner's: faults belong to the machine; its CPUs are threads with stacks of their own. */
+/*
+ * The options of the hosted runner: faults belong to the machine, and its CPUs are threads with
+ * stacks of their own.
+ */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

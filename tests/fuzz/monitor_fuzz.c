@@ -1,12 +1,12 @@
 /*
- * libFuzzer harness for what is typed at the monitor: the bytes go through the line editor, each
- * finished line is cut into words. Builds alone:
+ * libFuzzer harness for input typed at the monitor. The bytes go through the line editor, and each
+ * finished line is cut into words. It can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
  *		-I. tests/fuzz/monitor_fuzz.c -o monitor_fuzz
  *
- * Required: the terminal's cursor and the editor's never come apart, lines stay terminated, words
- * are printable and lie in the copy, and cutting always ends.
+ * It requires that the cursors of the terminal and of the editor always agree, that lines stay
+ * terminated, that words are printable and lie in the copy, and that cutting always ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void emit_to_terminal(void *ctx, const char *text, size_t len)
 	}
 }
 
-/* In a block of its exact size, so that a read of one byte too much is seen. */
+/* The text lies in a block of its exact size, so that a read of one byte too many is detected. */
 static void cut_all(const char *text, size_t len)
 {
 	char *exact = malloc(len ? len : 1);

@@ -1,11 +1,11 @@
 /*
- * libFuzzer harness for the multiboot2 parser. Builds alone:
+ * libFuzzer harness for the multiboot2 parser. It can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
  *		-I. tests/fuzz/multiboot2_fuzz.c -o multiboot2_fuzz
  *
- * The input is copied into a block of its exact size, so that the address sanitizer sees a read of
- * one byte too much.
+ * The input is copied into a block of its exact size, so that the address sanitizer detects a read
+ * of one byte too many.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,23 +1,23 @@
 /*
- * libFuzzer harness for sequences of operations: the hosted machine boots once, and each input is a
- * case of its own, with everything that is checked after a case (every frame has one owner, by
- * counters and by walking; nothing is kept; pools as at boot).
+ * libFuzzer harness for sequences of operations. The hosted machine boots once, and each input is a
+ * case of its own, with all checks that follow a case: every frame has one owner, by counters and
+ * by walking; no page is kept; the pools are as at boot.
  *
  *	input   byte 0: how much of the rest, in 256ths, chooses operations on pages, pools,
  *	        sections and ranges of an arena against a reference allocator; the others choose
  *	        operations on huge mappings of the machine (tests/kernel/random.h)
  *
- * Beside what the random cases do: every search of contig= (the arena's first byte), every mode of
- * hvo= (in arenas that may have sections mapped), a pool of 1 GiB pages and its demotion, CMA, bad
- * frames, mappings that are populated, grown, protected, promised, and for some operations one pass
- * of one site that fails.
+ * In addition to the operations of the random cases, it uses every search of contig= (by the
+ * arena's first byte), every mode of hvo= (in arenas that may have mapped sections), a pool of 1
+ * GiB pages and its demotion, CMA and bad frames. Mappings are populated, grown, protected and
+ * promised. For some operations one pass of one site fails.
  *
- * The machine goes on from input to input. What it keeps is little (page tables of mappings), but
- * what one input breaks another may show: replay a crash with the inputs before it if it does not
- * show alone.
+ * The machine goes on from input to input. It keeps little (page tables of mappings), but an error
+ * of one input may show in a later one. If a crash does not show alone, replay it together with the
+ * inputs before it.
  *
- * Linked with the hosted machine's objects and libFuzzer, or with replay.c in its place:
- * tests/host/host.mk.
+ * The harness is linked with the hosted machine's objects and libFuzzer, or with replay.c in its
+ * place: tests/host/host.mk.
  */
 #include <stdlib.h>
 
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	return 0;
 }
 
-/* In place of tests/bench/payload.c: the machine is up. */
+/* Takes the place of the function in tests/bench/payload.c. The machine is up. */
 void payload_run(void)
 {
 	exit(LLVMFuzzerRunDriver(&input.argc, &input.argv, LLVMFuzzerTestOneInput));
@@ -77,7 +77,10 @@ int main(int argc, char **argv)
 {
 	input.argc = argc;
 	input.argv = argv;
-	/* an input does the same each time, and nobody waits for a thread to be scheduled */
+	/*
+	 * With one CPU, an input does the same each time, and no time is lost to the scheduling of
+	 * threads.
+	 */
 	host_config.cpus = 1;
 	host_config.ram = MIB(768);
 	host_machine_init();

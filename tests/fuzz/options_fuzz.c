@@ -1,18 +1,18 @@
 /*
- * libFuzzer harness for the options that there are: every OPTION() of kernel/, mm/, tests and
- * benchmarks, with the parser it has. The splitting of the command line into words is
- * cmdline_fuzz.c's.
+ * libFuzzer harness for all existing options: every OPTION() of kernel/, mm/, tests and benchmarks,
+ * with its own parser. cmdline_fuzz.c covers the splitting of the command line into words.
  *
  *	input   lines "name=value" or "name"; or, because a fuzzer guesses no names, a byte from
  *	        128 on that is an option's number and its value
  *
- * After each line: whatever was refused is named, and no option has another value than before (but
- * hugepagesz=: a size that does not exist makes the counts after it nobody's); what was taken
- * changed no other option, lies within its bounds, and is shown as a text that the option takes
- * again and shows the same. badram= is read as start-up reads it.
+ * After a line that was refused, a message names the option, and no option has changed. (The
+ * exception is hugepagesz=: a size that does not exist takes the counts after it away.) After a
+ * line that was accepted, no other option has changed, and the value lies within its bounds. The
+ * value is shown as text that the option accepts and shows the same again. badram= is read as
+ * start-up reads it.
  *
- * Linked as ops_fuzz is. arch/x86_64/console.c (console=) is not part of the hosted machine; its
- * parser is console_fuzz.c's.
+ * The harness is linked as ops_fuzz is. arch/x86_64/console.c (console=) is not part of the hosted
+ * machine; console_fuzz.c covers its parser.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void show_all(char shown[OPTIONS_MAX][SHOWN_MAX])
 		require(option_show(&__start_option_table[i], shown[i], SHOWN_MAX));
 }
 
-/* ---- as before each input ---- */
+/* ---- restoring values before each input ---- */
 
 static size_t target_bytes(const struct option *opt)
 {
@@ -83,13 +83,13 @@ static void put_back_values(void)
 	require(option_find("clear_insn")->parse(option_find("clear_insn"), "auto") == 0);
 }
 
-/* Its value is that of the size which hugepagesz= chose last. */
+/* Does the option's value belong to the size that hugepagesz= chose last? */
 static bool belongs_to_a_size(const struct option *opt)
 {
 	return strcmp(opt->name, "overcommit") == 0 || strncmp(opt->name, "hugepages", 9) == 0;
 }
 
-/* ---- what was taken ---- */
+/* ---- checks of an accepted value ---- */
 
 static void take_bad(phys_t start, phys_t end, void *ctx)
 {
@@ -101,7 +101,7 @@ static void take_bad(phys_t start, phys_t end, void *ctx)
 static void check_text(const char *text, const char *name)
 {
 	if (!*text)
-		return; /* without a value: a constant */
+		return; /* an option without a value points to a constant */
 	require(text >= own.words && text < own.words + CMDLINE_MAX);
 	require(memchr(text, '\0', (size_t)(own.words + CMDLINE_MAX - text)) != NULL);
 	if (strcmp(name, "badram") == 0) {
@@ -131,7 +131,7 @@ static void check_bounds(const struct option *opt)
 			require(clear_insn_selected(CLEAR_SMALL) != insn || insn->supported());
 }
 
-/* What it shows is another way to say the same. */
+/* The text that the option shows must be accepted again and give the same value. */
 static void check_shown(const struct option *opt, const char *shown)
 {
 	char again[SHOWN_MAX];
@@ -166,8 +166,8 @@ static u64 log_end(u64 from)
 }
 
 /*
- * Quoted, so that blanks are part of the value; without quotes and bytes that end the text it is
- * one word.
+ * The value is quoted, so that blanks are part of it. If it has no quotes and no bytes that end the
+ * text, the line is one word.
  */
 static void check_line(unsigned chosen, const char *value, size_t len)
 {
@@ -206,7 +206,7 @@ static void check_line(unsigned chosen, const char *value, size_t len)
 	}
 }
 
-/* Lines that name no option are cmdline_fuzz.c's business. */
+/* Lines that name no option are left to cmdline_fuzz.c. */
 static void read_line(const char *at, size_t len)
 {
 	const char *equals = memchr(at, '=', len);
@@ -242,7 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* In place of tests/bench/payload.c: the machine is up. */
+/* Takes the place of the function in tests/bench/payload.c. The machine is up. */
 void payload_run(void)
 {
 	require(options() > 30 && options() < OPTIONS_MAX);

@@ -1,11 +1,11 @@
 /*
- * libFuzzer harness for the PVH parser. Builds alone:
+ * libFuzzer harness for the PVH parser. It can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/pvh_fuzz.c -o pvh_fuzz
  *
- * The input is physical memory from BASE on, starting with the start info block. What the parser
- * maps is handed out as a copy of exactly the bytes it asked for, gone at its next request: it may
- * neither read more nor keep a pointer.
+ * The input is physical memory from BASE on, beginning with the start info block. For each request
+ * the parser gets a copy of exactly the bytes that it asked for, and the copy is freed at its next
+ * request. The parser may therefore neither read more nor keep a pointer.
  */
 #include <stdlib.h>
 #include <string.h>

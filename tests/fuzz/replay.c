@@ -1,6 +1,6 @@
 /*
- * Replays saved inputs through a fuzz harness, without libFuzzer: link with one of the *_fuzz.c
- * files and name the inputs. For debuggers, and for compilers that have no libFuzzer.
+ * Replays saved inputs through a fuzz harness, without libFuzzer: link it with one of the *_fuzz.c
+ * files and name the inputs. It is meant for debuggers, and for compilers without libFuzzer.
  *
  *	gcc -g -fsanitize=address,undefined \
  *		-I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerRunDriver(int *argc, char ***argv,
 			int (*one_input)(const uint8_t *data, size_t size));
 
-/* The whole file, or NULL with a message. */
+/* Read the whole file. Returns NULL, after a message, if it cannot be opened. */
 static uint8_t *read_file(const char *name, size_t *size)
 {
 	FILE *file = fopen(name, "rb");
@@ -38,7 +38,7 @@ static uint8_t *read_file(const char *name, size_t *size)
 	return data;
 }
 
-/* libFuzzer's own name for this, for harnesses that call it. */
+/* libFuzzer's own name for this function, for harnesses that call it. */
 int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*one_input)(const uint8_t *data, size_t size))
 {
 	for (int i = 1; i < *argc; i++) {

@@ -1,7 +1,7 @@
 /*
- * The account of META (mm/debug/account_meta.c): a frame that is lost, used twice, or used and free
- * is noticed even where every counter agrees with every map. What is broken is an arena's, and
- * mended again.
+ * The account of META (mm/debug/account_meta.c). It must notice a frame that is lost, used twice,
+ * or used and free, even if every counter agrees with every map. The cases break the state of an
+ * arena and restore it.
  */
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
@@ -10,7 +10,7 @@
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
 
-/* An arena with a block of small pages, a huge page, and META of both kinds. */
+/* Borrow an arena with a block of small pages, a huge page, and META of both kinds. */
 static struct arena *borrow_with_pages(struct page **small, struct page **huge)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -50,7 +50,8 @@ TEST(mm_account, a_meta_frame_that_nothing_uses_is_noticed)
 }
 
 /*
- * One entry shows the frame of another: of the same block, and a head's frame among private tails.
+ * One entry maps the frame of another: first a frame of the same block, then a head's frame among
+ * private tails.
  */
 TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 {
@@ -70,7 +71,7 @@ TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 	line[5] = kept;
 	EXPECT(arena_accounted(a));
 
-	/* META's own: nothing is mapped there, so nothing is lost either */
+	/* No frame is mapped in the line of META's own block, so none is lost. */
 	line = vmemmap_line(&a->mm, arena_block(a));
 	REQUIRE(line && block_look_at(&a->mm, arena_block(a)).state == BLOCK_META);
 	line[0] = line_of(a, huge)[0];
@@ -80,10 +81,7 @@ TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 	arena_return(a);
 }
 
-/*
- * Of the frames that the maps call free or gated one is in use all the same; the counters say what
- * the maps say.
- */
+/* A frame is in use although the maps call it free or gated. The counters agree with the maps. */
 TEST(mm_account, a_meta_frame_in_use_that_is_free_or_gated_is_noticed)
 {
 	struct page *small, *huge;

@@ -1,7 +1,7 @@
 /*
- * The account of references and promises (mm/debug/account_refs.c) and of what zones keep back
- * (mm/debug/account_marks.c): each of them that is one off, or leads elsewhere, must be noticed.
- * What is broken is mended again.
+ * The account of references and promises (mm/debug/account_refs.c) and of the reserves of zones
+ * (mm/debug/account_marks.c). It must notice each value that is one off and each reference that
+ * leads elsewhere. The cases restore what they break.
  */
 #include <arch/pgtable.h>
 
@@ -27,7 +27,7 @@ static bool machine_accounted(void)
 	return mm_account(&mm_kernel, machine_pools);
 }
 
-/* `value` is one more, then one less, and as it was: `accounted` notices both. */
+/* Make `value` one more and then one less than it was. `accounted` must notice both. */
 static void expect_watched(u64 *value, const char *what, bool (*accounted)(void))
 {
 	for (int by = 1; by >= -1; by -= 2) {
@@ -51,7 +51,7 @@ static void store(pte_t *entry, const char *addr, enum pt_level level, pte_t pte
 	pte_store(entry, (virt_t)addr, level, pte);
 }
 
-/* A mapping of three pages of which two are there. */
+/* Check a mapping of three pages, of which two are present. */
 static void expect_mapping_watched(u64 size, enum pt_level level)
 {
 	char *start = huge_map(3 * size, size, 0);
@@ -60,7 +60,7 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	struct huge_map *map;
 
 	if (!start || huge_populate(start, 2 * size) < 0)
-		goto out; /* no memory for it: nothing to look at */
+		goto out; /* no memory, so nothing to check */
 	page = mapped_at(start, &entry[0], level);
 	mapped_at(start + size, &entry[1], level);
 	second = pte_load(entry[1]);
@@ -93,7 +93,7 @@ TEST(mm_account, a_huge_mapping_that_lies_is_noticed)
 	expect_mapping_watched(MIB(2), PT_PMD);
 }
 
-/* Pages that mappings have and are promised are the pool's to count, too. */
+/* The pool counts the pages that mappings have or are promised, too. */
 TEST(mm_account, what_a_pool_does_not_know_of_is_noticed)
 {
 	const u64 pages = pool_2m.pages;
@@ -146,7 +146,7 @@ TEST(mm_account, a_movable_page_without_a_mover_is_noticed)
 	arena_return(a);
 }
 
-/* Of any size, and however it came. */
+/* The pages have any size and come from any call. */
 TEST(mm_account, a_page_that_nobody_took_is_noticed)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -190,7 +190,7 @@ TEST(mm_account, a_reference_that_nobody_drops_is_noticed)
 		EXPECT(account_unshared(&a->mm));
 		page_get(page);
 		EXPECT(!account_unshared(&a->mm));
-		EXPECT(arena_accounted(a)); /* two holders are allowed while there are any */
+		EXPECT(arena_accounted(a)); /* a page in use may have two holders */
 		page_put(page);
 		EXPECT(account_unshared(&a->mm));
 		mm_page_free(&a->mm, page);
@@ -227,7 +227,7 @@ TEST(mm_account, what_a_zone_keeps_back_is_recounted)
 	arena_return(watched);
 }
 
-/* The machine's own, which says what reserve= asked for. */
+/* Check the machine's own reserve, which is known from reserve=. */
 TEST(mm_account, a_reserve_that_was_not_asked_for_is_noticed)
 {
 	EXPECT(cpus_wait_idle() && machine_accounted());

@@ -1,7 +1,7 @@
 /*
- * The account itself (mm/debug/account.h): what every case relies on must notice each owner's count
- * that is one off, and each list, record and line of PTEs that does not say what it should. What is
- * broken is an arena's, and mended again.
+ * The account itself (mm/debug/account.h), on which every case relies. It must notice each owner's
+ * count that is one off, and each list, record and line of PTEs that is wrong. The cases break the
+ * state of an arena and restore it.
  */
 #include "mm/debug/account.h"
 
@@ -18,7 +18,10 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/listed.h"
 
-/* Memory of every kind: free in small pieces and in whole blocks, in use, huge. */
+/*
+ * Borrow an arena with memory of every kind: free in small pieces and in whole blocks, in use,
+ * huge.
+ */
 static struct arena *borrow_with_all_kinds(struct page **small, struct page **huge)
 {
 	struct arena *a = arena_borrow(MIB(16), .boot = {{MIB(5), KIB(8)}});
@@ -37,7 +40,7 @@ static void expect_noticed(struct arena *a, const char *what)
 		test_fail(__FILE__, __LINE__, "%s: the account does not notice", what);
 }
 
-/* The record says something else, in these bits, for as long as it takes to be noticed. */
+/* Flip these bits of the record until the account has looked at it. */
 static void lie(struct arena *a, struct block *block, struct block_word bits, const char *what)
 {
 	const u64 truth = block->word;
@@ -75,7 +78,7 @@ static void count(const struct counter *c, s64 by)
 	}
 }
 
-/* One too high, one too low, and as it was. */
+/* Try each counter one too high, one too low, and then as it was. */
 static void expect_watched(struct arena *a, const struct counter *counters, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -97,8 +100,8 @@ static void expect_watched(struct arena *a, const struct counter *counters, unsi
 		       sizeof((const struct counter[]){__VA_ARGS__}) / sizeof(struct counter))
 
 /*
- * Not among them: statistics since the start, and hints (hint, open_cursor, high), which count
- * nothing that is there.
+ * Statistics since the start are not among the counters, and neither are hints (hint, open_cursor,
+ * high), because they count nothing that exists.
  */
 TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 {
@@ -132,7 +135,7 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 	arena_return(a);
 }
 
-/* Of a zone so large that a CPU may hold a huge page, if there are not very many CPUs. */
+/* The zone is so large that a CPU may hold a huge page, unless there are very many CPUs. */
 TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -158,8 +161,8 @@ TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
 }
 
 /*
- * What was promised (but to huge mappings), and how much more may be made is the pool's word alone:
- * reserved, overcommit, boot, turn.
+ * The account cannot check reserved (but for huge mappings), overcommit, boot and turn, because
+ * only the pool itself knows them.
  */
 TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 {
@@ -173,7 +176,7 @@ TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 3), 3);
 	page = pool_page_take(pool, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
-	pool_resize(pool, hvo_mode_find("on"), 0); /* the page in use is surplus */
+	pool_resize(pool, hvo_mode_find("on"), 0); /* the page in use becomes surplus */
 	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 2), 2);
 	EXPECT_EQ(pool->surplus, 1);
 	EXPECT(arena_accounted(a));
@@ -228,8 +231,8 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 }
 
 /*
- * Where no type noted earlier was ever believed (pcp_type_cache=) each free page lies on the list
- * of its block's type.
+ * If no cached type was ever believed (pcp_type_cache=), each free page lies on the list of its
+ * block's type.
  */
 TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)
 {
@@ -284,8 +287,8 @@ TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 }
 
 /*
- * A frame of the firmware's is given out as a movable page, and every counter follows: reserved, in
- * use, movable. The ranges of the boot still say whose it is.
+ * A frame of the firmware is given out as a movable page, and every counter (reserved, in use,
+ * movable) agrees with that. The ranges of the boot still say that the frame is the firmware's.
  */
 TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 {
@@ -313,7 +316,7 @@ TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 	arena_return(a);
 }
 
-/* The summaries of GiB, from which ranges are chosen, are kept for whole ones only. */
+/* The summaries, by which ranges are chosen, exist for whole GiB only. */
 TEST(mm_account, a_summary_that_lies_is_noticed)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));

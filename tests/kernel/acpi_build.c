@@ -1,4 +1,6 @@
-/* Tables for tests, built byte by byte: see acpi_build.h. */
+/*
+ * Building tables for tests byte by byte: see acpi_build.h.
+ */
 #include "tests/kernel/acpi_build.h"
 
 #include "kernel/lib/string.h"
@@ -40,7 +42,7 @@ u8 build_sum(const u8 *bytes, size_t len)
 	return n;
 }
 
-/* State the length, make the checksum right. */
+/* Write the length and correct the checksum. */
 void build_finish(void)
 {
 	build_poke(4, build.len, 4);
@@ -48,7 +50,7 @@ void build_finish(void)
 	build.bytes[9] = (u8)-build_sum(build.bytes, build.len);
 }
 
-/* The first `len` bytes of what was built, at the very end of the other buffer. */
+/* Copy the first `len` bytes of the table to the very end of the other buffer. */
 const u8 *build_at_end(size_t len)
 {
 	return memcpy(place + sizeof(place) - len, build.bytes, len);

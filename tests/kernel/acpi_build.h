@@ -1,8 +1,8 @@
 /*
  * Building ACPI tables for tests, byte by byte.
  *
- * Every table is parsed from the very end of a buffer, so that under the address sanitizer one byte
- * too far is caught.
+ * Every table is parsed from the very end of a buffer, so that the address sanitizer detects a read
+ * of one byte too many.
  */
 #pragma once
 
@@ -19,17 +19,20 @@ extern struct build {
 /* Start a table: a header without length and checksum. */
 void build_begin(const char *signature, u8 revision);
 
-/* Append the low `size` bytes of a value; zeros. */
+/* Append the low `size` bytes of a value; append `n` zeros. */
 void build_put(u64 value, size_t size);
 void build_zeros(size_t n);
 
-/* Overwrite at an offset. */
+/* Overwrite bytes at an offset. */
 void build_poke(size_t at, u64 value, size_t size);
 
-/* State the length, make the checksum right. */
+/* Write the length and correct the checksum. */
 void build_finish(void);
 
-/* The first `len` bytes of it, at the very end of another buffer: a pointer, or as a table. */
+/*
+ * The first `len` bytes of the table, copied to the very end of another buffer, as a pointer or as
+ * a table.
+ */
 const u8 *build_at_end(size_t len);
 struct acpi_table build_view(size_t len);
 

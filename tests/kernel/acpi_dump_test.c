@@ -1,4 +1,6 @@
-/* acpidump's text back into tables: whole, damaged, and cut off anywhere. */
+/*
+ * Tables read back from acpidump's text: whole, damaged, and cut off anywhere.
+ */
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_root.h"
@@ -44,7 +46,7 @@ TEST(acpi_dump, tables_come_back)
 	EXPECT(!acpi_dump_next(&dump, &text));
 }
 
-/* The text at the end of its buffer, so that a sanitizer sees a byte too far. */
+/* The text ends at the end of its buffer, so that a sanitizer detects any read beyond it. */
 TEST(acpi_dump, cut_at_every_length)
 {
 	static char place[sizeof(good)];

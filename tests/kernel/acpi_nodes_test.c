@@ -1,5 +1,5 @@
 /*
- * ACPI parsers: nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR, MCFG).
+ * The ACPI parsers for nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR, MCFG).
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
@@ -59,7 +59,7 @@ TEST(acpi_srat, domains_become_dense_nodes)
 	srat_mem(0, GIB(3), 7, 1);
 	srat_mem(GIB(32), GIB(1), 5, 0); /* disabled */
 	srat_cpu(0, 7, 1);
-	srat_cpu(1, 0x10203, 1); /* CPUs without memory */
+	srat_cpu(1, 0x10203, 1); /* a CPU without memory */
 	srat_x2(999, 300, 1);
 	srat_x2(1000, 4, 0); /* disabled */
 	EXPECT_EQ(parse_srat(&srat), 0);
@@ -94,20 +94,20 @@ TEST(acpi_srat, contradictions_are_refused)
 
 	begin_srat(3);
 	srat_mem(0, GIB(4), 0, 1);
-	srat_mem(GIB(1), MIB(1), 0, 1); /* inside, same domain: fine */
-	/* overlaps the first, not its neighbour in the list */
+	srat_mem(GIB(1), MIB(1), 0, 1); /* inside the first range, in the same domain: allowed */
+	/* This range overlaps the first one, not its neighbour in the list. */
 	srat_mem(GIB(4) - PAGE_SIZE, GIB(1), 1, 1);
 	EXPECT_EQ(parse_srat(&srat), -EINVAL);
 
 	begin_srat(3);
 	srat_cpu(5, 0, 1);
-	srat_x2(5, 0, 1); /* twice the same: fine */
+	srat_x2(5, 0, 1); /* twice the same: allowed */
 	EXPECT_EQ(parse_srat(&srat), 0);
 	srat_x2(5, 1, 1);
 	EXPECT_EQ(parse_srat(&srat), -EINVAL);
 
 	begin_srat(3);
-	EXPECT_EQ(parse_srat(&srat), -EINVAL); /* names no domain */
+	EXPECT_EQ(parse_srat(&srat), -EINVAL); /* the table names no domain */
 }
 
 TEST(acpi_srat, impossible_entries_are_left_out)
@@ -121,7 +121,7 @@ TEST(acpi_srat, impossible_entries_are_left_out)
 	build.bytes[build.len-- - 39] = 39; /* a byte short */
 	srat_x2(9, 9, 1);
 	build.bytes[build.len-- - 23] = 23;                 /* likewise */
-	build_put(5, 1), build_put(32, 1), build_zeros(30); /* type 5 */
+	build_put(5, 1), build_put(32, 1), build_zeros(30); /* an entry of type 5 */
 	srat_cpu(0, 0, 1);
 	build_put(0, 1), build_put(0, 1); /* length 0 */
 	srat_cpu(1, 1, 1);
@@ -172,20 +172,20 @@ TEST(acpi_slit, distances_and_nonsense)
 	EXPECT_EQ(acpi_slit_distance(&slit, 1, 1), ACPI_DISTANCE_LOCAL);
 	EXPECT_EQ(acpi_slit_distance(&slit, 0, 2), ACPI_DISTANCE_REMOTE);
 
-	table = slit_of(2, "\12\25\26\13", 4); /* not 10 from itself */
+	table = slit_of(2, "\12\25\26\13", 4); /* a node is not 10 from itself */
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
 	EXPECT_EQ(acpi_slit_distance(&slit, 0, 1), ACPI_DISTANCE_REMOTE);
-	table = slit_of(2, "\12\11\26\12", 4); /* nearer than itself */
+	table = slit_of(2, "\12\11\26\12", 4); /* nearer than the node itself */
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
 	table = slit_of(2, "\12\25\26", 3); /* a byte short */
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
-	table = slit_of(1ULL << 32, "\12\25\26\12", 4); /* its square is 0 in 64 bits */
+	table = slit_of(1ULL << 32, "\12\25\26\12", 4); /* the square of the size is 0 in 64 bits */
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
 	table = slit_of(0, "", 0);
 	EXPECT_EQ(acpi_slit_parse(&table, &slit), -EINVAL);
 }
 
-/* ---- the small ones ---- */
+/* ---- the small tables ---- */
 
 static void address(size_t at, u8 space, u64 addr)
 {
@@ -239,8 +239,8 @@ TEST(acpi_devices, fadt_of_any_age)
 	table = build_view(244);
 	acpi_fadt_parse(&table, &fadt);
 	EXPECT_EQ(fadt.pm_timer_port, 0x408);
-	address(208, ACPI_SPACE_MEMORY, 0xfe000000); /* not a port: the old field counts */
-	build_poke(91, 0, 1);                        /* which says there is none */
+	address(208, ACPI_SPACE_MEMORY, 0xfe000000); /* not a port, so the old field counts */
+	build_poke(91, 0, 1);                        /* the old field says that there is no timer */
 	table = build_view(244);
 	acpi_fadt_parse(&table, &fadt);
 	EXPECT_EQ(fadt.pm_timer_port, 0);

@@ -1,5 +1,5 @@
 /*
- * ACPI parsers: roots, table headers, CPUs. Nodes and devices: acpi_nodes_test.c.
+ * The ACPI parsers for roots, table headers and CPUs. acpi_nodes_test.c covers nodes and devices.
  */
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
@@ -103,7 +103,7 @@ TEST(acpi_rsdp, bad_extended_checksum_leaves_the_rsdt)
 	EXPECT_EQ(rsdp.xsdt, 0);
 	EXPECT_EQ(rsdp.rsdt, 0x1000);
 	build_rsdp(2);
-	build_poke(20, 0xffffffff, 4); /* length beyond the bytes at hand */
+	build_poke(20, 0xffffffff, 4); /* a length beyond the bytes at hand */
 	EXPECT_EQ(acpi_rsdp_parse(build_at_end(36), 36, &rsdp), 0);
 	EXPECT_EQ(rsdp.xsdt, 0);
 }
@@ -117,7 +117,7 @@ TEST(acpi_rsdp, scan_finds_the_first_valid_on_a_border)
 	memcpy(area + 24, build.bytes, 20); /* not on a border */
 	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area)), (s64)-ENOENT);
 	memcpy(area + 64, build.bytes, 20);
-	area[64 + 9] ^= 1; /* checksum */
+	area[64 + 9] ^= 1; /* wrong checksum */
 	memcpy(area + 128, build.bytes, 20);
 	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area)), 128);
 	EXPECT_EQ(acpi_rsdp_scan(area, 147), (s64)-ENOENT); /* cut off */
@@ -217,7 +217,8 @@ TEST(acpi_madt, more_cpus_than_eight_bits)
 
 	begin_madt();
 	for (u32 i = 0; i < 320; i++)
-		madt_x2((i * 7919) % 320 * 4, 1); /* sparse, in no order: 7919 is prime to 320 */
+		/* sparse and unordered, because 7919 and 320 have no common factor */
+		madt_x2((i * 7919) % 320 * 4, 1);
 	EXPECT_EQ(parse_madt(&info), 320);
 	for (u32 i = 0; i < 320; i++)
 		EXPECT_EQ(cpus[i].apic_id, i * 4);
@@ -244,22 +245,26 @@ TEST(acpi_madt, entry_that_leaves_the_table_ends_it)
 	begin_madt();
 	madt_local(1, 1);
 	madt_local(2, 1);
-	build.bytes[build.len - 7] = 9; /* length of the last: one byte too many */
+	build.bytes[build.len - 7] = 9; /* length of the last entry: one byte too many */
 	EXPECT_EQ(parse_madt(&info), 1);
 	EXPECT(info.truncated);
 }
 
-/* The bytes behind the short ones are such that, read as their own, they would say "enabled". */
+/*
+ * The bytes behind each short entry are chosen so that they would say "enabled" if they were read
+ * as part of it.
+ */
 TEST(acpi_madt, short_and_unknown_entries_are_stepped_over)
 {
 	struct acpi_madt info;
 
 	begin_madt();
-	/* type 0, no ID, no flags */
+	/* type 0 without ID and flags */
 	build_put(0, 1), build_put(3, 1), build_put(5, 1);
-	build_put(0x80, 1), build_put(5, 1), build_zeros(3);                /* OEM's */
-	build_put(9, 1), build_put(8, 1), build_put(0, 2), build_put(7, 4); /* type 9, no flags */
-	build_put(0x81, 1), build_put(80, 1), build_zeros(78);              /* OEM's */
+	build_put(0x80, 1), build_put(5, 1), build_zeros(3); /* an OEM's entry */
+	/* type 9 without flags */
+	build_put(9, 1), build_put(8, 1), build_put(0, 2), build_put(7, 4);
+	build_put(0x81, 1), build_put(80, 1), build_zeros(78); /* an OEM's entry */
 	madt_local(9, 1);
 	build_put(9, 1), build_put(12, 1), build_put(0, 2), build_put(7, 4),
 		build_put(1, 4); /* no UID, at the very end */
@@ -293,7 +298,7 @@ TEST(acpi_madt, other_entries_are_understood)
 	EXPECT_EQ(io[0].phys, 0xfec00000);
 	EXPECT_EQ(io[0].gsi_base, 24);
 
-	/* CPU 3 differs */
+	/* CPU 3 differs from the others. */
 	build_put(4, 1), build_put(6, 1), build_put(3, 1), build_put(0, 2), build_put(0, 1);
 	parse_madt(&info);
 	EXPECT_EQ(info.nmi_lint, -1);

@@ -1,7 +1,7 @@
 /*
- * What must be true after every case (kernel/run/test.h calls it): the other CPUs are idle, no
- * arena is left, and every frame of the machine has one owner, by the counters and by walking. A
- * case may not keep pages either, and leaves the machine's pools as they were made at boot.
+ * Conditions that hold after every case (kernel/run/test.h calls these functions): the other CPUs
+ * are idle, no arena is left, and every frame of the machine has one owner, by counters and by
+ * walking. A case may not keep pages, and it leaves the machine's pools as they were made at boot.
  */
 #include <arch/clock.h>
 
@@ -18,7 +18,7 @@
 
 enum { LEAK_LINES = 8 };
 
-/* Before the case: frames in use, and the time. */
+/* Frames in use and the time, before the case. */
 static struct {
 	u64 in_use, ns;
 } before;
@@ -33,7 +33,10 @@ void test_before_case(void)
 	before.ns = clock_ns();
 }
 
-/* Who kept them is named: the pages given out since the case began. */
+/*
+ * Did the case give all frames back? If not, the message names the holders of pages allocated since
+ * the case began.
+ */
 static bool nothing_was_kept(void)
 {
 	const u64 now = leaks_in_use();
@@ -54,7 +57,7 @@ static bool pool_is_as_at_boot(const struct pool *pool)
 	return false;
 }
 
-/* In the monitor anything may have been done before. */
+/* Commands of the monitor may have changed the pools before. */
 bool test_before_run(void)
 {
 	if (!pool_2m.mm || (pool_is_as_at_boot(&pool_2m) && pool_is_as_at_boot(&pool_1g)))
@@ -73,7 +76,7 @@ bool test_after_case(void)
 
 	if (!mm_kernel.ready || !pool_2m.mm)
 		return ok;
-	if (had_arena && !test_failed()) { /* a failed one has an excuse */
+	if (had_arena && !test_failed()) { /* a failed case may have ended early */
 		pr_err("after the case: it did not return its arena");
 		ok = false;
 	}

@@ -20,7 +20,7 @@ static u64 frame_number(const struct alloc_model *m, pfn_t pfn)
 		return pfn - real;
 	if (pfn - phantom < m->frames - m->real_frames)
 		return m->real_frames + pfn - phantom;
-	return m->frames; /* none of the arena's */
+	return m->frames; /* the frame is not the arena's */
 }
 
 static pfn_t frame_at(const struct alloc_model *m, u64 number)
@@ -77,7 +77,7 @@ void model_drop(struct alloc_model *m)
 	page_free(m->memory);
 }
 
-/* ---- changing hands ---- */
+/* ---- changing holders ---- */
 
 bool model_move(struct alloc_model *m, pfn_t pfn, u64 frames, u16 from, u16 to)
 {
@@ -117,7 +117,10 @@ void model_lose(struct alloc_model *m, pfn_t pfn)
 
 /* ---- should there have been a page? ---- */
 
-/* Free blocks of each node that are not META's, whole; and those that have their struct pages. */
+/*
+ * Per node, the wholly free blocks that are not META's, and those of them that have their struct
+ * pages.
+ */
 struct room {
 	u64 whole[2 * ARENA_NODES_MAX], full[2 * ARENA_NODES_MAX];
 };
@@ -127,7 +130,7 @@ static bool node_is_meant(node_t wanted, node_t node)
 	return wanted == NODE_NONE || wanted == node;
 }
 
-/* A free aligned chunk in a block that has struct pages, of one zone of the node. */
+/* Is there a free aligned chunk in this block with struct pages, in one zone of the node? */
 static bool block_has_chunk(const struct alloc_model *m, u64 b, unsigned order, node_t node)
 {
 	const struct mm *mm = &m->a->mm;
@@ -146,7 +149,7 @@ static bool block_has_chunk(const struct alloc_model *m, u64 b, unsigned order, 
 	return false;
 }
 
-/* What the record says; of a GiB without records, that it is unopened. */
+/* The block's record; in a GiB without records, the block is unopened. */
 static struct block_word look(const struct mm *mm, u32 index)
 {
 	const struct block *block = block_at(mm, index);
@@ -154,7 +157,10 @@ static struct block_word look(const struct mm *mm, u32 index)
 	return block ? block_look(block) : BLOCK_WORD(.state = BLOCK_UNOPENED);
 }
 
-/* What one block has to offer: a chunk at once (true), or itself, counted in `room`. */
+/*
+ * Check what one block can offer. Returns true if it has a chunk. A wholly free block is counted in
+ * `room`.
+ */
 static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, node_t node,
 			  struct room *room)
 {
@@ -175,7 +181,10 @@ static bool look_at_block(const struct alloc_model *m, u64 b, unsigned order, no
 	       block_has_chunk(m, b, order, node);
 }
 
-/* All of a GiB is free and alike: never opened, or bare and of one type, so that it merged. */
+/*
+ * Is all of the GiB free and alike, that is, never opened, or bare and of one type, so that it
+ * merged?
+ */
 static bool gib_is_one(const struct alloc_model *m, u64 b)
 {
 	const u32 index = (u32)(frame_at(m, b * BLOCK_FRAMES) >> BLOCK_ORDER);
@@ -216,15 +225,16 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 		if (look_at_block(m, b, order, node, &room))
 			return true;
 	for (node_t n = 0; n < mm->nodes; n++) {
-		const node_t meta = mm->node[n].meta_node; /* whose blocks pay for struct pages */
+		/* the node whose blocks pay for struct pages */
+		const node_t meta = mm->node[n].meta_node;
 
 		if (!node_is_meant(node, n))
 			continue;
 		if (order <= BLOCK_ORDER && room.full[n] > 0)
 			return true;
 		/*
-		 * "Splitting succeeds while a node has two free blocks": one to split, one for META
-		 * to grow into.
+		 * "Splitting succeeds while a node has two free blocks": one block to split, and
+		 * one for META to grow into.
 		 */
 		if (order <= BLOCK_ORDER && room.whole[n] >= 1 &&
 		    room.whole[meta] >= 1u + (n == meta))
@@ -235,7 +245,9 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 	return false;
 }
 
-/* Blocks of each state and type, and how many of them hold something: one line each. */
+/*
+ * Print a line for each run of blocks of one state and type, with the number of frames held in it.
+ */
 void model_print(const struct alloc_model *m)
 {
 	for (u64 b = 0; b < m->frames / BLOCK_FRAMES;) {
@@ -258,7 +270,7 @@ void model_print(const struct alloc_model *m)
 	}
 }
 
-/* ---- does every record agree? ---- */
+/* ---- comparing every record ---- */
 
 static bool record_agrees(const struct alloc_model *m, u64 b, u32 index)
 {

@@ -1,4 +1,6 @@
-/* The calls of mm.h that are thin: over the machine's own memory, as a program makes them. */
+/*
+ * The thin calls of mm.h, over the machine's own memory, as a program makes them.
+ */
 #include <arch/check.h>
 
 #include "kernel/core/cmdline.h"
@@ -23,11 +25,11 @@ TEST(mm_api, many_pages_at_once_are_each_somebodys)
 		many[i]->private[0] = i;
 	}
 	for (unsigned i = 0; i < MANY; i++)
-		EXPECT_EQ(many[i]->private[0], i); /* none was given out twice */
+		EXPECT_EQ(many[i]->private[0], i); /* no page was given out twice */
 	page_free_bulk(many, MANY);
 }
 
-/* In machines with more than 4 GiB other memory comes first, unless it is asked for. */
+/* In machines with more than 4 GiB, other memory comes first unless this memory is asked for. */
 TEST(mm_api, pages_below_4_gib_are_below_it)
 {
 	static const u8 orders[] = {0, 3, 8, BLOCK_ORDER};
@@ -37,7 +39,7 @@ TEST(mm_api, pages_below_4_gib_are_below_it)
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		page = page_alloc(orders[i], USE_UNMOVABLE, PAGE_DMA32, NODE_NONE);
 		if (!page)
-			continue; /* all of it may be in use */
+			continue; /* all of this memory may be in use */
 		EXPECT(page_pfn(page) + order_pages(orders[i]) <= GIB(4) / PAGE_SIZE);
 		page_free(page);
 	}
@@ -52,20 +54,20 @@ static u64 bytes_of(const struct page *page)
 	return PAGE_SIZE << page_order(page);
 }
 
-/* What is there until it is cleared: every byte. */
+/* Fill every byte of the page, so that clearing it shows. */
 static void soil(struct page *page)
 {
 	pattern_fill(page_address(page), bytes_of(page), page_to_pfn(page) << PAGE_SHIFT, 1);
 }
 
 /*
- * Many at once, where some lie at hand as they were freed (the machine's own go the long way while
- * cases run: page_owner.h).
+ * Allocate many pages at once, some of which lie on the CPU's lists as they were freed. (The
+ * machine's own pages take the slow path while cases run: page_owner.h.)
  */
 static void expect_zero_in_bulk(struct arena *a)
 {
 	for (unsigned turn = 0; turn < 2; turn++) {
-		/* and others come to hand */
+		/* This call fetches other pages to the lists. */
 		struct page *first = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, 0, 0);
 		const size_t got =
 			mm_page_alloc_bulk(&a->mm, USE_UNMOVABLE, PAGE_ZERO, 0, many, MANY);
@@ -81,8 +83,8 @@ static void expect_zero_in_bulk(struct arena *a)
 }
 
 /*
- * Of any size, one at a time or many at once: what was there before, in memory that is likely to be
- * given out again, is gone.
+ * Pages of any size, allocated singly or in bulk, are zero although the same memory probably held
+ * other data before.
  */
 TEST(mm_api, pages_that_shall_be_zero_are)
 {
@@ -102,7 +104,7 @@ TEST(mm_api, pages_that_shall_be_zero_are)
 	arena_return(a);
 }
 
-/* The words before and behind a page, if they are the arena's: a copy must leave them alone. */
+/* The words before and behind a page, if they belong to the arena. A copy must not change them. */
 CHECK_READS_ANYTHING
 static u64 words_around(const struct arena *a, const struct page *page)
 {
@@ -149,10 +151,10 @@ TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
 	arena_return(a);
 }
 
-/* In one page, by a touch of a byte in the middle. */
+/* Map 1 GiB in one page and touch a byte in its middle. */
 static void expect_mapped_zero(void)
 {
-	/* 2 MiB pages where the CPU has no larger ones */
+	/* The CPU maps 2 MiB pages if it has no larger ones. */
 	char *addr = huge_map(GIB(1), GIB(1), HUGE_FALLBACK);
 
 	REQUIRE(addr);
@@ -162,8 +164,8 @@ static void expect_mapped_zero(void)
 }
 
 /*
- * Zeroed as it is given out, written, copied, mapped. Where a GiB is a small part of the machine:
- * each byte of two is written.
+ * Check 1 GiB that is cleared on allocation, written, copied and mapped. Each byte of two gigabytes
+ * is written, so the case runs only where 1 GiB is a small part of the machine.
  */
 TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
 {
@@ -181,7 +183,7 @@ TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
 		page_copy(to, from);
 		EXPECT_PATTERN(page_address(to), GIB(1), page_pfn(from) << PAGE_SHIFT, 1);
 		page_free(to);
-		expect_mapped_zero(); /* that one */
+		expect_mapped_zero(); /* maps the freed page */
 		to = NULL;
 	}
 	if (to)
@@ -197,7 +199,7 @@ static int refuse(struct page *from, struct page *to)
 	return -EBUSY;
 }
 
-/* Set twice it counts once: the account after the case would say so. */
+/* A mover that is set twice counts once. Otherwise the account after the case would fail. */
 TEST(mm_api, a_mover_can_be_changed)
 {
 	static const struct page_mover first = {.name = "first", .move = refuse},
@@ -231,7 +233,7 @@ TEST(mm_api, impossible_frames_are_refused)
 	EXPECT(!contig_alloc(GIGA_ORDER + 1, NODE_NONE));
 }
 
-/* memmap_threads= decides at boot only, so trying it later changes nothing. */
+/* memmap_threads= has an effect at boot only, so setting it later changes nothing. */
 TEST(mm_api, counts_of_threads_are_numbers_or_percentages)
 {
 	static const char *const good[] = {"0", "7", "65535", "0%", "50%", "100%"};

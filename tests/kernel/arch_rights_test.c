@@ -1,7 +1,7 @@
 /*
- * What the page tables and the processor forbid, tried: each access must fault, and each kind of
- * try is seen to succeed where it may. The kernel only: there a fault can be taken and forgotten,
- * and the rights are its own.
+ * Accesses that the page tables and the processor forbid: each must fault, and each kind of access
+ * must succeed where it is allowed. The cases exist in the kernel only, where a fault can be caught
+ * and the page tables are the kernel's own.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -20,14 +20,14 @@
 enum { STACK_PAGES_MOST = 16 };
 
 static const u8 constant = 0xc3;
-static u8 variable = 0xc3; /* what would return, if it could be called */
+static u8 variable = 0xc3; /* it would return if it could be called */
 
 static u8 byte_at(virt_t at)
 {
 	return *(const volatile u8 *)at;
 }
 
-/* Where the same memory is in the direct map. */
+/* The address of the same memory in the direct map. */
 static virt_t alias_of(const void *addr)
 {
 	enum pt_level level;
@@ -74,7 +74,7 @@ TEST(arch_rights, there_is_nothing_at_null)
 	EXPECT(!attempt_call(0));
 }
 
-/* The first address below the stack that ends at `top`; 0 if it has no end. */
+/* The first unmapped address below the stack that ends at `top`, or 0 if none is found. */
 static virt_t below_stack(const void *top)
 {
 	virt_t at = (virt_t)top - 1;
@@ -111,7 +111,10 @@ TEST(arch_rights, below_each_stack_is_a_guard)
 	}
 }
 
-/* Ours and executable: it runs. As a page of user mode it does not, and cannot be read either. */
+/*
+ * An executable page of the kernel can be called. The same page can neither be called nor read when
+ * it belongs to user mode.
+ */
 TEST(arch_rights, pages_of_user_mode_are_not_executed_or_read)
 {
 	void *page = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
@@ -129,12 +132,12 @@ TEST(arch_rights, pages_of_user_mode_are_not_executed_or_read)
 	huge_unmap(page);
 }
 
-/* ---- what each CPU has to set for itself: write protection, NX, SMEP, SMAP ---- */
+/* ---- settings that each CPU makes for itself: write protection, NX, SMEP, SMAP ---- */
 
 static struct {
 	virt_t user;
 	u32 wrong;
-	cpu_t on; /* one of those that got it wrong */
+	cpu_t on; /* one of the CPUs that failed */
 } tries;
 
 static void try_all(void *unused)

@@ -1,5 +1,5 @@
 /*
- * The arch interface, as the rest of the kernel relies on it: peeking, time, names, and no memory
+ * The arch interface as the rest of the kernel relies on it: peeking, time, names, and no memory
  * that is both writable and executable. The same cases hold for the hosted arch.
  */
 #include <arch/clock.h>
@@ -25,9 +25,9 @@ TEST(arch_peek, refuses_what_is_not)
 {
 	u64 value;
 
-	/* the first page is never mapped */
+	/* The first page is never mapped. */
 	EXPECT(!peek_u64((void *)8, &value));
-	EXPECT(!peek_u64((void *)(virt_t)0x1122334455667788, &value)); /* not an address at all */
+	EXPECT(!peek_u64((void *)(virt_t)0x1122334455667788, &value)); /* not a valid address */
 }
 
 TEST(arch_clock, goes_forward_and_delays_last)
@@ -44,7 +44,7 @@ TEST(arch_clock, goes_forward_and_delays_last)
 	}
 	last = clock_ns();
 	clock_delay_ns(2 * NS_PER_MS);
-	/* two roundings of the TSC's rate */
+	/* The TSC's rate is rounded twice. */
 	EXPECT(clock_ns() - last >= 2 * NS_PER_MS - NS_PER_MS / 10);
 }
 
@@ -69,11 +69,11 @@ TEST(arch_symbols, backtrace_finds_its_callers)
 	EXPECT(symbol_lookup(ret[0], &offset) != NULL);
 }
 
-/* ---- what the kernel's page tables allow ---- */
+/* ---- the rights in the kernel's page tables ---- */
 
 struct rights {
 	u64 leaves, write_execute, dirty_read_only, writable_constants;
-	phys_t constant[2]; /* a function and a constant of the image */
+	phys_t constant[2]; /* the addresses of a function and a constant of the image */
 };
 
 static bool covers(phys_t start, enum pt_level level, phys_t addr)
@@ -107,7 +107,7 @@ static void check_table(struct rights *r, pfn_t table, enum pt_level level)
 }
 
 /*
- * Physical address of something in the image; 0 where the image is not in our page tables (hosted).
+ * Physical address of an object in the image, or 0 if the image is not in our page tables (hosted).
  */
 static phys_t image_phys(const void *addr)
 {
@@ -128,5 +128,6 @@ TEST(arch_pgtable, nothing_is_writable_and_executable)
 	EXPECT(r.leaves > 0);
 	EXPECT_EQ(r.write_execute, 0);
 	EXPECT_EQ(r.dirty_read_only, 0);
-	EXPECT_EQ(r.writable_constants, 0); /* under no address, the direct map's included */
+	/* under no address, including those of the direct map */
+	EXPECT_EQ(r.writable_constants, 0);
 }

@@ -1,8 +1,8 @@
 /*
  * Borrowing memory and building private machines: see arena.h.
  *
- * The run is taken from the machine's buddy as one piece of a power of two, which keeps its blocks
- * in the state they are in: giving it back restores the machine exactly, merges included.
+ * The run is taken from the machine's buddy as one piece of a power of two. Its blocks keep their
+ * state, so giving the run back restores the machine exactly, merges included.
  */
 #include "tests/kernel/arena.h"
 
@@ -25,7 +25,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
 
-static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 is the machine's */
+static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 belongs to the machine */
 
 /* ---- a run of the machine's blocks ---- */
 
@@ -60,8 +60,8 @@ static bool take_run(struct arena *a)
 }
 
 /*
- * Open sections until the run can be had; at last, once, have free blocks of all kinds become
- * alike, so that they merge.
+ * Open sections until the run can be had. As a last resort, once, close all sections, so that free
+ * blocks of all kinds become alike and merge.
  */
 static bool take_run_somehow(struct arena *a)
 {
@@ -118,7 +118,10 @@ static pfn_t table_alloc(void *ctx)
 	return page_pfn(page);
 }
 
-/* Addresses of the window's struct pages for a range, widened to whole sections. */
+/*
+ * The start and the end of the window's struct pages for a range. The start is rounded down to a
+ * whole section.
+ */
 static virt_t window_start(const struct arena *a, const struct memblock_range *range)
 {
 	return ALIGN_DOWN(a->window + (range->start >> PAGE_SHIFT << PAGE_STRUCT_SHIFT),
@@ -131,8 +134,8 @@ static virt_t window_end(const struct arena *a, const struct memblock_range *ran
 }
 
 /*
- * Tables down to the sections' own entries, from the machine: those the arena would make of its
- * META would go with it.
+ * Make tables down to the sections' own entries, from the machine's memory. Tables made from the
+ * arena's META would disappear with it.
  */
 static bool make_upper_tables(struct arena *a)
 {
@@ -160,10 +163,10 @@ static void empty_window(struct arena *a)
 				pte_store(entry, at, PT_PMD, 0);
 		}
 	}
-	shootdown_full(SHOOTDOWN_ALL_CPUS); /* page tables go away: sleepers too */
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* page tables go away, so idle CPUs must flush, too */
 }
 
-/* ---- its boot ranges ---- */
+/* ---- the boot ranges of an arena ---- */
 
 static void add(struct memblock_list *list, phys_t start, u64 bytes, node_t node,
 		enum memblock_owner owner)
@@ -175,7 +178,7 @@ static void add(struct memblock_list *list, phys_t start, u64 bytes, node_t node
 		panic("an arena with too many ranges");
 }
 
-/* `nodes` even shares, the borders shifted by `skew`, as nodes first, first + 1, ... */
+/* Add `nodes` even shares, with borders shifted by `skew`, as nodes first, first + 1, ... */
 static void add_shares(struct arena *a, phys_t start, u64 bytes, node_t nodes, u64 skew,
 		       node_t first)
 {
@@ -319,7 +322,7 @@ bool arena_return_leftovers(void)
 	return any;
 }
 
-/* ---- looking at it ---- */
+/* ---- the state of an arena ---- */
 
 bool arena_accounted(struct arena *a)
 {

@@ -1,5 +1,5 @@
 /*
- * The word of a block record: what a snapshot says, and several writers of one record.
+ * The word of a block record: what a snapshot shows, and several writers of one record.
  */
 #include "kernel/run/test.h"
 #include "mm/zone/buddy.h"
@@ -21,7 +21,7 @@ TEST(mm_block, a_snapshot_says_whether_the_block_can_be_free)
 		  FREE_MAPPED);
 }
 
-/* Another zone's pages were counted since this one looked. */
+/* Pages of another zone were counted since this zone's look. */
 TEST(mm_block, pages_of_a_reserved_block_are_counted_whatever_was_read)
 {
 	struct block block = {0};
@@ -50,7 +50,8 @@ struct writers {
 };
 
 /*
- * On a busy host the others' turns come seldom: the time is over when it was enough of them, too.
+ * On a busy host the other CPUs seldom get a turn, so the loop may go on beyond its time, until it
+ * has met them often enough.
  */
 static bool goes_on(const struct writers *w, const struct provoke *p, u32 met)
 {
@@ -61,8 +62,8 @@ static bool goes_on(const struct writers *w, const struct provoke *p, u32 met)
 }
 
 /*
- * Each has fields of its own and finds in them what it wrote last, also when others have written
- * meanwhile.
+ * Each CPU has fields of its own. It finds in them what it wrote last, even if other CPUs have
+ * written other fields meanwhile.
  */
 static void change_own_fields(void *arg)
 {
@@ -80,7 +81,7 @@ static void change_own_fields(void *arg)
 	u32 met = 0;
 
 	if (role >= ARRAY_LEN(own))
-		return; /* every field has its writer */
+		return; /* every field has its writer already */
 	mine = own[role];
 	mask = block_word_bits(mine);
 	for (u32 turn = 0; goes_on(w, &p, met); turn++) {

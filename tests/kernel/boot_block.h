@@ -1,6 +1,6 @@
 /*
- * Building a loader's block by hand, for the cases of the boot parsers: a buffer and a place to
- * write at.
+ * Building a loader's block by hand, for the cases of the boot parsers, in a buffer with a position
+ * to write at.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "kernel/run/test.h"
 
 /*
- * Faults beyond this many are counted but not named: cases about many bad blocks start here to keep
- * the console readable.
+ * Faults beyond this many are counted but not named. Cases about many bad blocks start here, to
+ * keep the console readable.
  */
 #define QUIET BOOT_FAULTS_SAID
 

@@ -1,9 +1,9 @@
 /*
  * Boot information: the multiboot2 parser.
  *
- * Good blocks are built by hand, then cut at every length, and lied in. "Never reads beyond" is
- * shown by parsing every truncated block twice, with different bytes after its end: the results
- * must not differ by a bit.
+ * Good blocks are built by hand, then truncated at every length, and then given wrong words. To
+ * show that the parser never reads beyond the end, every truncated block is parsed twice, with
+ * different bytes after its end. The results must be identical to the bit.
  */
 #include "tests/kernel/boot_block.h"
 
@@ -55,7 +55,7 @@ static void tag_module(u32 start, u32 end)
 	tag_end();
 }
 
-/* Entries of `size` bytes, at least 24. */
+/* Add a memory map with entries of `size` bytes, at least 24. */
 static void tag_memory_map(u32 size, const struct mem_range *range, const u32 *type, size_t count)
 {
 	tag_begin(6);
@@ -206,7 +206,7 @@ TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 }
 
 /*
- * Put `value` over one 32-bit word of the good block; whatever comes out must be well formed and
+ * Overwrite one 32-bit word of the good block with `value`. The result must be well formed and
  * bounded.
  */
 static void lie(size_t at, u32 value)

@@ -1,7 +1,7 @@
 /*
  * Boot information: the PVH parser, and the list of ranges that both parsers fill. Blocks are built
- * by hand, cut at every length and lied in; what they point to is reached through a map that ends
- * where the block does.
+ * by hand, truncated at every length and given wrong words. The parser reaches the data that they
+ * point to through a map that ends where the block ends.
  */
 #include "tests/kernel/boot_block.h"
 
@@ -108,8 +108,8 @@ TEST(boot_pvh, truncated_at_every_length_is_survived)
 TEST(boot_pvh, lying_counts_are_cut)
 {
 	pvh_good(1);
-	set_u32(12, 0xffffffff); /* modules */
-	set_u32(48, 0xffffffff); /* memory map entries */
+	set_u32(12, 0xffffffff); /* number of modules */
+	set_u32(48, 0xffffffff); /* number of memory map entries */
 	reset(&info, QUIET);
 	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
 	EXPECT(info.faults >= QUIET + 4);
@@ -128,7 +128,8 @@ TEST(boot_ranges, empty_and_wrapping_ranges)
 	REQUIRE(info.ranges == 1);
 	EXPECT_EQ(info.range[0].end, ~0ULL);
 	EXPECT_EQ(info.faults, QUIET + 1);
-	boot_info_add_range(&info, ~0ULL, 1, MEM_RAM); /* cut to nothing; found by the fuzzer */
+	/* the length is cut to 0; the fuzzer found this */
+	boot_info_add_range(&info, ~0ULL, 1, MEM_RAM);
 	EXPECT_EQ(info.ranges, 1);
 }
 

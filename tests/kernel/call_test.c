@@ -1,6 +1,6 @@
 /*
- * CPUs as they must be: running at the same time, interruptible whatever they do, and served while
- * they wait. Each case needs more than one CPU and skips without.
+ * CPUs run at the same time, can be interrupted whatever they do, and are served while they wait. A
+ * case that needs more than one CPU is skipped if there is only one.
  */
 #include "kernel/core/call.h"
 
@@ -17,10 +17,10 @@
 
 enum {
 	HANDOVERS = 200,
-	LATE_LIMIT = 8, /* periods without any progress until a case gives up */
+	LATE_LIMIT = 8, /* periods without any progress after which a case gives up */
 	CALLERS_MAX = 32,
 	ROUNDS = 20,
-	/* about how many answers are awaited, however many CPUs there are */
+	/* the approximate number of answers to wait for, however many CPUs there are */
 	DELIVERIES = 6 * CALLERS_MAX * CALLERS_MAX,
 };
 
@@ -36,13 +36,13 @@ static cpu_t other_cpu(void)
 }
 
 struct handover {
-	u32 turn; /* even: the case's, odd: the other CPU's */
+	u32 turn; /* even: the case's turn; odd: the other CPU's turn */
 	bool late;
 };
 
 /*
- * Wait for a turn: what counts is progress, so a slow host is no failure. False when the other side
- * stands still.
+ * Wait for a turn. The wait goes by progress, so a slow host is no failure. Returns false when the
+ * other CPU makes no progress.
  */
 static bool wait_for_turn(struct handover *h, u32 turn)
 {
@@ -58,8 +58,8 @@ static bool wait_for_turn(struct handover *h, u32 turn)
 }
 
 /*
- * Take every other turn. A machine that runs one CPU to its end before the other fails here instead
- * of hanging.
+ * Take every other turn. On a machine that runs one CPU to its end before the other, this fails
+ * instead of hanging.
  */
 static void take_turns(struct handover *h, u32 first)
 {
@@ -78,8 +78,8 @@ static void take_odd_turns(void *arg)
 }
 
 /*
- * Two CPUs hand a flag to and fro, neither returning before the other: impossible if they are
- * serialised.
+ * Two CPUs hand a flag to and fro, and neither returns before the other. That is impossible if the
+ * CPUs are serialised.
  */
 TEST(kernel_call, cpus_run_at_the_same_time)
 {
@@ -111,7 +111,7 @@ TEST(kernel_call, every_target_is_called_once)
 	}
 }
 
-/* Busy with interrupts off, polling as the rules demand. */
+/* Be busy with interrupts off and poll the mailbox, as the rules demand. */
 static void be_busy_masked(void *arg)
 {
 	struct cpus_busy *b = arg;
@@ -159,7 +159,7 @@ TEST(kernel_call, cpus_with_interrupts_off_answer)
 
 struct crossfire {
 	u32 calls;
-	u32 callers, arrived; /* nobody calls before all callers are there */
+	u32 callers, arrived; /* no CPU calls before all callers have arrived */
 	u32 rounds;
 	bool late;
 };
@@ -191,9 +191,9 @@ static void fire(void *arg)
 }
 
 /*
- * Everybody calls everybody: nobody may wait for somebody who waits for him. On large machines 32
- * CPUs do, and all must answer: an emulator needs seconds for each call that hundreds of busy CPUs
- * answer.
+ * Each caller calls all CPUs at once, and none may wait for a CPU that waits for the caller. On
+ * large machines only 32 CPUs call, though all must answer, because an emulator needs seconds for
+ * each call that hundreds of busy CPUs answer.
  */
 TEST(kernel_call, everybody_calls_everybody)
 {
@@ -222,8 +222,8 @@ TEST(kernel_call, everybody_calls_everybody)
 }
 
 /*
- * A poll looks at one word, however many CPUs there are: what stands in the set without it is
- * nobody's call yet.
+ * A poll looks at one word, however many CPUs there are. A bit in the set does not count as a call
+ * until that word is set, too.
  */
 TEST(kernel_call, a_poll_looks_at_one_word)
 {
@@ -245,17 +245,17 @@ TEST(kernel_call, a_poll_looks_at_one_word)
 	irq_restore(flags);
 }
 
-/* ---- a call that comes while others are served ---- */
+/* ---- a call that comes while other calls are served ---- */
 
 struct latecomer {
 	cpu_t callee, late;
 	u32 go, calls;
-	bool seen; /* the late call was there when the first one ended */
+	bool seen; /* the late call had come when the first one ended */
 };
 
 /*
- * On the callee, as a call: until the late one has come, which this turn at the mailbox does not
- * serve any more.
+ * Runs on the callee, as a call, until the late call has come. The current turn at the mailbox does
+ * not serve the late call any more.
  */
 static void outlast(void *arg)
 {
@@ -308,7 +308,7 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 	while (atomic_load_acquire(&l.calls) == 0 && clock_ns() < until)
 		call_serve();
 	EXPECT(l.seen);
-	/* not forgotten by the turn that it was too late for */
+	/* The turn that came too early for this call did not forget it. */
 	EXPECT(atomic_load_relaxed(&this_cpu()->call_words) != 0);
 	call_serve();
 	EXPECT_EQ(atomic_load_acquire(&l.calls), 2);

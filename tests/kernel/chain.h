@@ -1,6 +1,6 @@
 /*
- * Pages that a case holds, chained through private[0] of their heads: any number of them, with no
- * memory of its own.
+ * Pages that a case holds, chained through private[0] of their heads. A chain may have any number
+ * of pages and needs no memory of its own.
  *
  *	struct page *chain = NULL;
  *	u64 count = chain_take_all(&chain, mm, 0, 0, NODE_NONE);
@@ -11,7 +11,7 @@
 
 #include "mm/mm.h"
 
-/* `page` becomes the first of the chain. */
+/* Make `page` the first of the chain. */
 static inline void chain_push(struct page **chain, struct page *page)
 {
 	page->private[0] = (u64)(virt_t)*chain;
@@ -23,7 +23,10 @@ static inline struct page *chain_next(const struct page *page)
 	return (struct page *)(virt_t)page->private[0];
 }
 
-/* Movable pages of this order onto the chain, until there are none; how many. */
+/*
+ * Allocate movable pages of this order onto the chain until there are none. Returns the number of
+ * pages.
+ */
 static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order,
 				 unsigned request, node_t node)
 {
@@ -35,7 +38,7 @@ static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned or
 	return count;
 }
 
-/* Free all of it. */
+/* Free all pages of the chain. */
 static inline void chain_give(struct page **chain, struct mm *mm)
 {
 	struct page *page;

@@ -1,8 +1,10 @@
 /*
- * Clearing: every instruction clears exactly what it was given; huge pages are cleared in the order
- * that mm/clear/clear.h promises, each page once; CPUs that wait for one that clears are answered
- * meanwhile. The order is seen by instructions of the test's own, which write down what they are
- * asked for and touch nothing.
+ * Clearing. Every instruction clears exactly the range that it was given. Huge pages are cleared in
+ * the order that mm/clear/clear.h promises, each page once. A CPU that clears still answers the
+ * CPUs that wait for it.
+ *
+ * The tests observe the order with instructions of their own, which record each range that they are
+ * given and touch no memory.
  */
 #include "mm/clear/clear.h"
 
@@ -37,9 +39,7 @@ static void fill(u64 *area, size_t words)
 		area[i] = PATTERN;
 }
 
-/*
- * Words of the area that are not what they should be after [from, from + len) bytes were cleared.
- */
+/* The number of words of the area that are wrong after `len` bytes from `from` on were cleared. */
 static size_t wrong_words(const u64 *area, size_t words, size_t from, size_t len)
 {
 	size_t wrong = 0;
@@ -107,7 +107,7 @@ TEST(arch_clear, every_size_has_a_variant_that_this_cpu_supports)
 	}
 }
 
-/* The rule, asked about other CPUs than this one. */
+/* Apply the rule to CPUs other than this one. */
 TEST(arch_clear, the_rule_knows_each_kind_of_cpu)
 {
 	static const struct {
@@ -185,7 +185,7 @@ static const struct clear_mode *mode_named(const char *name)
 	return mode;
 }
 
-/* "Clear" a page that is not there. */
+/* "Clear" a page that does not exist. */
 static void watch_clear(const char *mode, u64 bytes, u64 hint, unsigned threads)
 {
 	const struct clear_how how = {
@@ -195,7 +195,10 @@ static void watch_clear(const char *mode, u64 bytes, u64 hint, unsigned threads)
 	clear_huge(&how, (void *)bytes, bytes, hint, NODE_NONE);
 }
 
-/* Event `i` is this range of the page of `bytes`, in 4 KiB pages. */
+/*
+ * Is event `i` this range of the page, in 4 KiB pages? `bytes` is both the page's address and its
+ * size.
+ */
 static bool event_is(u32 i, u64 bytes, u64 first, u64 end, enum clear_class class)
 {
 	return i < seen.used && seen.event[i].addr == bytes + first * PAGE_SIZE &&
@@ -228,7 +231,7 @@ TEST(mm_clear, without_a_fault_one_extent)
 	EXPECT(event_is(0, MIB(2), 0, BLOCK_FRAMES, CLEAR_LARGE));
 }
 
-/* Distance of the event's page from the fault. */
+/* Distance between the event's page and the fault, in pages. */
 static u64 distance(u32 i, u64 fault)
 {
 	const u64 number = (seen.event[i].addr - MIB(2)) / PAGE_SIZE;
@@ -258,7 +261,7 @@ TEST(mm_clear, page_by_page_the_farthest_first)
 	}
 }
 
-/* Whoever helps: whole extents, each once, none smaller than 32 MiB. */
+/* However many CPUs help, they clear whole extents of 32 MiB, and each extent once. */
 TEST(mm_clear, a_giant_page_in_slices_each_once)
 {
 	for (unsigned threads = 1; threads <= 8; threads *= 2) {
@@ -280,8 +283,8 @@ TEST(mm_clear, a_giant_page_in_slices_each_once)
 }
 
 /*
- * "Clear" a page that is not there as the switches say, by one CPU in extents. Its pieces must
- * follow each other and be `extent` long.
+ * "Clear" a page that does not exist as the switches say, with one CPU, in extents. The pieces must
+ * follow each other and be `extent` bytes long.
  */
 static void expect_extents(u64 bytes, u64 extent)
 {
@@ -309,15 +312,16 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 		       {"256M", MIB(256)}, {"1G", GIB(1)},   {"whole", GIB(1)}};
 
 	REQUIRE(option_find("clear_extent"));
-	test_option("clear_extent", "32M"); /* put back when the case ends */
+	test_option("clear_extent", "32M"); /* the old value returns when the case ends */
 	for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
 		REQUIRE(option_set(option_find("clear_extent"), extents[i].value) == 0);
 		expect_extents(MIB(2), MIN(extents[i].extent, MIB(2)));
-		if (extents[i].extent >= MIB(2)) /* as many events as can be noted */
+		/* smaller extents would need more events than can be noted */
+		if (extents[i].extent >= MIB(2))
 			expect_extents(GIB(1), extents[i].extent);
 	}
 	REQUIRE(option_set(option_find("clear_extent"), "whole") == 0);
-	watch_clear("page", MIB(2), 0, 1); /* steps of 4 KiB are what the mode is */
+	watch_clear("page", MIB(2), 0, 1); /* this mode always works in steps of 4 KiB */
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
 }
 
@@ -364,8 +368,7 @@ TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 enum { LINE = 64 };
 
 /*
- * Real memory of its own for a case, as one piece: `start` has a block before it and is aligned to
- * 2 MiB.
+ * Real memory for one case, in one piece. `start` is aligned to 2 MiB, and a block lies before it.
  */
 struct room {
 	struct arena *a;
@@ -376,14 +379,14 @@ static bool room_begin(struct room *room, u64 bytes)
 {
 	room->a = arena_borrow(bytes);
 	if (room->a)
-		/* behind META */
+		/* block 0 holds META */
 		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
 	return room->a != NULL;
 }
 
 /*
- * The page and a line before and behind it are full; then it is cleared so: it is zero, the lines
- * are not.
+ * Fill the page and one line before and behind it with a pattern, then clear the page. The page
+ * must be zero, and the lines must be unchanged.
  */
 static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u64 hint, u64 use)
 {
@@ -401,8 +404,8 @@ static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u
 }
 
 /*
- * Each instruction in each mode: the byte that is wanted first is the page's first, its last, in
- * the middle, beside an extent's border.
+ * Clear with hints at the first and the last byte of the page, in its middle, beside the borders of
+ * the neighbourhoods, and without a hint.
  */
 static void expect_all_hints(struct clear_how *how, char *page, u64 bytes)
 {
@@ -415,7 +418,7 @@ static void expect_all_hints(struct clear_how *how, char *page, u64 bytes)
 		expect_cleared(how, page, bytes, hints[i], i);
 }
 
-/* True if this CPU has it; `how` uses it for all sizes. */
+/* Let `how` use this instruction for all sizes. Returns true if this CPU supports it. */
 static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
 {
 	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
@@ -440,8 +443,8 @@ TEST(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint)
 }
 
 /*
- * Extents that do not divide what is cleared; sizes beyond 32 MiB, which CPUs share, whole extents
- * and not.
+ * Clear with extents that do not divide the cleared length, and clear sizes beyond 32 MiB, which
+ * CPUs share, in whole extents and with a remainder.
  */
 TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
 {
@@ -465,10 +468,7 @@ TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
 	arena_return(room.a);
 }
 
-/*
- * Any number of single pages, where small ones and large ones are cleared by different
- * instructions: 64 pages.
- */
+/* Clear any number of pages up to 80. From 64 pages on another instruction is used. */
 TEST(mm_clear, all_bytes_of_any_number_of_pages)
 {
 	struct room room;
@@ -488,7 +488,7 @@ TEST(mm_clear, all_bytes_of_any_number_of_pages)
 	arena_return(room.a);
 }
 
-/* ---- being answered meanwhile ---- */
+/* ---- answering while a CPU clears ---- */
 
 static struct {
 	cpu_t caller;
@@ -501,7 +501,7 @@ static void answer(void *arg)
 	atomic_store_release(&answering.answered, 1);
 }
 
-/* The first extent lasts until somebody waits for this CPU, at most until the deadline. */
+/* The first extent lasts until the caller waits for this CPU, or at most until the deadline. */
 static void slow_extent(void *addr, size_t bytes)
 {
 	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
@@ -546,13 +546,14 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 	EXPECT(answering.answered_before_the_second);
 }
 
-/* ---- being interrupted meanwhile ---- */
+/* ---- interrupts while a CPU clears ---- */
 
-enum { SAMPLES = 64 }; /* words of the extent that are looked at */
+enum { SAMPLES = 64 }; /* words of the extent that the handler reads */
 
 static struct {
 	u64 *page;
-	u32 met, stop; /* an interrupt found the extent half done; nobody wants more */
+	/* met: an interrupt found the extent half cleared; stop: the test wants no more extents */
+	u32 met, stop;
 } middle;
 
 static u64 *sample(unsigned i)
@@ -583,7 +584,8 @@ static void clear_extents_until_told(void *arg)
 
 	(void)arg;
 	while (!atomic_load_acquire(&middle.stop)) {
-		const irq_flags_t flags = irq_save(); /* half written is not half cleared */
+		/* an interrupt must not see half-written samples */
+		const irq_flags_t flags = irq_save();
 
 		write_samples();
 		irq_restore(flags);
@@ -592,8 +594,8 @@ static void clear_extents_until_told(void *arg)
 }
 
 /*
- * What is said of clear_extent=whole: with interrupts on, an extent of any length is no time
- * without them.
+ * clear.h promises that an extent can be interrupted, even with clear_extent=whole: with interrupts
+ * on, its length then delays no other CPU.
  */
 TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 {
@@ -613,7 +615,7 @@ TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 #endif
 	__builtin_memset(&middle, 0, sizeof(middle));
 	middle.page = page_address(page);
-	write_samples(); /* the CPU may be asked to look before it begins */
+	write_samples(); /* the CPU may be interrupted before it begins */
 	REQUIRE(work_start(cpu, clear_extents_until_told, NULL) == 0);
 	while (!atomic_load_relaxed(&middle.met) && clock_ns() < end)
 		call_cpu(cpu, look_at_extent, NULL);

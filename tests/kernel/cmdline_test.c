@@ -1,7 +1,7 @@
 /*
- * The command line: numbers and values are parsed as documented, whatever is refused changes
- * nothing, and no text from a loader can make it read beyond its length. The options used here
- * exist for these cases only.
+ * The command line: numbers and values are parsed as documented, a refused value changes nothing,
+ * and no text from a loader is read beyond its length. The options used here exist for these cases
+ * only.
  */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -26,7 +26,7 @@ OPTION_ROW(selftest_row, a_row, a_table, "used by the tests of the command line"
 	   .values = "none|any");
 OPTION_TEXT(selftest_text, a_text, "used by the tests of the command line");
 
-/* The machine's own command line stays as it is: options in use point into it. */
+/* The machine's own command line stays as it is, because the values of options point into it. */
 static struct cmdline own;
 
 static unsigned apply(const char *text)
@@ -100,8 +100,8 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 }
 
 /*
- * Choices of their own first, then the table's: parsed, shown, named in order, and no more than
- * there are.
+ * The option's own choices come first, then those of the table. All are parsed, shown and named in
+ * order, and there are no more.
  */
 TEST(kernel_cmdline, rows_of_a_table_are_choices)
 {
@@ -139,7 +139,10 @@ TEST(kernel_cmdline, quotes)
 	EXPECT(strcmp(a_text, "x") == 0);
 }
 
-/* What a reader of the console must find: the name of what was wrong. */
+/*
+ * Does the log from `from` on contain this text? A reader of the console must find the name of the
+ * wrong word there.
+ */
 static bool log_says(u64 from, const char *what)
 {
 	static char text[2048];

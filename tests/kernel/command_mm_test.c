@@ -1,6 +1,6 @@
 /*
- * Commands that look into memory and change it: what they say is so, and what they were given they
- * give back.
+ * Commands that look into memory and change it: their output is true, and they give back what they
+ * took.
  */
 #include "kernel/console/command.h"
 #include "kernel/core/cmdline.h"
@@ -14,7 +14,7 @@
 
 enum { LINE = 96, MAPS = 8 };
 
-/* The first number after `what` in what was said; 0: none. */
+/* The first number after `what` in the output, or 0. */
 static u64 number_after(const char *what)
 {
 	const size_t len = strlen(what);
@@ -51,7 +51,7 @@ TEST(mm_command, memory_is_mapped_touched_and_given_back)
 	EXPECT_EQ(after.mapped[0], before.mapped[0] + 2);
 	EXPECT_EQ(run_at("touch 0x%llx", addr + KIB(28)), 0);
 	EXPECT(said_says("1 pages of 4 KiB"));
-	EXPECT_EQ(run_at("touch 0x%llx", addr + KIB(32)), 1); /* behind its end */
+	EXPECT_EQ(run_at("touch 0x%llx", addr + KIB(32)), 1); /* beyond the end of the mapping */
 	EXPECT(said_says("refused"));
 	EXPECT_EQ(said_run("map"), 0);
 	EXPECT(said_says("0 MiB in pages of 4 KiB"));
@@ -81,8 +81,8 @@ TEST(mm_command, so_many_mappings_and_no_more)
 }
 
 /*
- * Asked for one page more than it can spare, a pool names the reason. What it has besides that one
- * page is in use meanwhile.
+ * If a pool is asked for one page more than it can spare, the message names the reason. All its
+ * free pages but one are in use meanwhile.
  */
 TEST(mm_command, a_pool_says_why_it_stops_short)
 {
@@ -107,7 +107,7 @@ TEST(mm_command, a_pool_says_why_it_stops_short)
 	EXPECT_EQ(said_run("pool 2M shrink 1"), 0);
 }
 
-/* The baselines' pages need frames to go, and are made where struct pages are mapped only. */
+/* The baselines need frames to remove a page, and make pages only where struct pages are mapped. */
 TEST(mm_command, a_pool_of_a_baseline_says_why_it_stops_short)
 {
 	test_option("hvo", "batched");
@@ -137,10 +137,11 @@ TEST(mm_command, a_frame_is_found_by_any_of_its_addresses)
 
 	REQUIRE(page);
 	format(frame, sizeof(frame), "frame 0x%llx: RAM", page_pfn(page) + 1);
-	/* in the direct map */
+	/* An address in the direct map. */
 	EXPECT_EQ(run_at("page 0x%llx", (virt_t)page_address(page) + PAGE_SIZE + 8), 0);
 	EXPECT(said_says(frame) && said_says("a tail of frame"));
-	EXPECT_EQ(run_at("page 0x%llx", (virt_t)(page + 1)), 0); /* its struct page */
+	/* the address of its struct page */
+	EXPECT_EQ(run_at("page 0x%llx", (virt_t)(page + 1)), 0);
 	EXPECT(said_says(frame));
 	EXPECT_EQ(run_at("page phys=0x%llx", (page_pfn(page) + 1) << PAGE_SHIFT), 0);
 	EXPECT(said_says(frame));
@@ -167,7 +168,7 @@ TEST(mm_command, what_alloc_gave_free_takes)
 	REQUIRE(pfn);
 	EXPECT_EQ(said_run("alloc 0 count=6"), 0);
 	EXPECT(said_says("and 2 more"));
-	EXPECT_EQ(run_at("free 0x%llx", pfn), 0); /* the oldest of them */
+	EXPECT_EQ(run_at("free 0x%llx", pfn), 0); /* the oldest page */
 	EXPECT_EQ(run_at("free 0x%llx", pfn), 1);
 	EXPECT(said_says("refused"));
 	EXPECT_EQ(said_run("free all"), 0);
@@ -196,11 +197,11 @@ TEST(mm_command, what_can_follow_is_offered)
 	EXPECT_EQ(complete("unmap "), 0);
 	EXPECT_EQ(said_run("map 4K 4K"), 0);
 	addr = number_after("mapped at ");
-	EXPECT_EQ(complete("unmap "), 1); /* the one there is */
+	EXPECT_EQ(complete("unmap "), 1); /* the one mapping that exists */
 	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
 }
 
-/* every variant that there is: 20 MiB, which take long where CPUs are emulated */
+/* This clears 20 MiB with every variant, which takes long where CPUs are emulated. */
 #ifdef ASHLAR_HOSTED
 TEST(mm_command, a_page_is_cleared_in_every_way)
 {

@@ -1,6 +1,6 @@
 /*
- * Commands: what is wrong is named, what would harm is refused with its reason and changes nothing.
- * What a command prints is read back from the RAM log.
+ * Commands: a wrong word is named, and a harmful command is refused with the reason and changes
+ * nothing. The output of a command is read back from the RAM log.
  */
 #include "kernel/console/command.h"
 #include "kernel/core/cmdline.h"
@@ -72,7 +72,7 @@ TEST(kernel_command, every_command_has_its_line_of_help)
 	}
 }
 
-/* Those that only look run as they are, on any machine. */
+/* Commands that only look work on any machine. */
 TEST(kernel_command, those_that_only_look_work)
 {
 	static const char *const lines[] = {"mem",    "mem check",     "zones", "buddy",
@@ -114,8 +114,8 @@ static bool bench_selftest(void)
 BENCH(selftest, "used by the tests of the monitor", bench_selftest);
 
 /*
- * A benchmark's switches are set for its run and put back. (Counts one pass more for the verdict,
- * which is true.)
+ * The options of a benchmark are set for its run and then restored. (The benchmark counts as one
+ * more pass in the verdict, which is correct.)
  */
 TEST(kernel_command, switches_given_to_a_benchmark_last_as_long_as_it)
 {
@@ -155,7 +155,7 @@ TEST(kernel_command, pages_in_use_are_not_shrunk)
 	EXPECT_EQ(pool_2m.pages, 2);
 	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, the pool has no free page");
 	EXPECT_EQ(said_run("pool 2M give 2"), 0);
-	EXPECT_EQ(pool_2m.pages, 0); /* surplus goes when it is given back */
+	EXPECT_EQ(pool_2m.pages, 0); /* a surplus page goes when it is given back */
 	EXPECT_REFUSED("pool 2M give 1", "not the monitor's");
 	said_run("pool 2M 0");
 	pool_resize(&pool_2m, hvo_mode_selected(), pool_2m.boot);
@@ -179,7 +179,7 @@ TEST(kernel_command, pages_of_others_are_not_freed)
 	EXPECT_REFUSED("alloc 13", "orders 10 to 17");
 }
 
-/* The steps check themselves: the block must be in the state that the text promises. */
+/* The steps check themselves: after each, the block must be in the state that the text promises. */
 TEST(kernel_command, the_tour_goes_through_every_step)
 {
 	const unsigned failed = said_run("tour");

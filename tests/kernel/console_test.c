@@ -1,8 +1,8 @@
 /*
- * Consoles: what console= may say, UARTs that answer, lie or die, the text screen and what it draws
- * on a framebuffer, fonts that are cut off anywhere, and a keyboard.
+ * Consoles: the values of console=, UARTs that answer, answer wrongly or die, the text screen and
+ * its drawing on a framebuffer, fonts that are cut off anywhere, and a keyboard.
  *
- * The devices are played by this file: a UART is an array of registers behind two functions, a
+ * This file plays the devices: a UART is an array of registers behind two functions, and a
  * framebuffer is memory.
  */
 #include "boot/boot_info.h"
@@ -78,7 +78,7 @@ TEST(kernel_console, a_console_that_dies_is_dropped_and_the_others_go_on)
 	EXPECT(dies.dead && !lives.dead && !input.dead);
 	EXPECT_EQ(console_list_write(&list, "long enough", 11), 0);
 	dies.next = NULL;
-	EXPECT_EQ(console_list_read(&list), -1); /* nor is a dead one listened to */
+	EXPECT_EQ(console_list_read(&list), -1); /* a dead console is not read, either */
 	list.first = &lives;
 	EXPECT_EQ(console_list_read(&list), 'x');
 }
@@ -87,7 +87,7 @@ TEST(kernel_console, a_console_that_dies_is_dropped_and_the_others_go_on)
 
 struct toy {
 	u8 reg[8];
-	/* deaf: no loopback; stuck: never empty again once it has `room` bytes */
+	/* deaf: has no loopback; stuck: never becomes empty again after `room` bytes */
 	bool absent, deaf, stuck;
 	bool no_fifo;
 	unsigned room, sent, divisor_writes;
@@ -159,7 +159,7 @@ TEST(kernel_console, what_is_no_uart_is_left_alone)
 	toy = (struct toy){.deaf = true};
 	EXPECT(!uart_start(&uart));
 	EXPECT_EQ(toy.sent, 0);
-	uart.trusted = true; /* firmware named it: remote consoles may lack the loopback */
+	uart.trusted = true; /* firmware named it, and remote consoles may lack the loopback */
 	EXPECT(uart_start(&uart));
 }
 
@@ -176,7 +176,7 @@ TEST(kernel_console, a_uart_that_stays_full_fails_after_its_bound)
 /* ---- the text screen ---- */
 
 static char shown[8][16];
-static unsigned drawn; /* characters */
+static unsigned drawn; /* number of characters drawn */
 static struct screen screen;
 
 static void record(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
@@ -245,7 +245,7 @@ TEST(kernel_console, escape_sequences_are_obeyed_or_swallowed)
 	EXPECT(row_is(1, "foo") && row_is(2, ""));
 }
 
-/* ---- on a framebuffer ---- */
+/* ---- the screen on a framebuffer ---- */
 
 enum { FB_WIDTH = 100, FB_HEIGHT = 40, FB_PITCH = 100 * 4 + 12 };
 
@@ -276,7 +276,7 @@ static bool lit(unsigned x, unsigned y, unsigned bytes)
 	return any != 0;
 }
 
-/* The character at a place, found by comparing all glyphs; 0: none of them. */
+/* Find the character at a place by comparing all glyphs. Returns 0 if none fits. */
 static char read_glyph(unsigned column, unsigned row, unsigned bytes)
 {
 	for (char c = ' '; c < 0x7f; c++) {
@@ -312,9 +312,11 @@ TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
 			EXPECT_EQ(read_glyph(c, 0, bytes), "Hi, {World}!"[c]);
 		EXPECT_EQ(read_glyph(0, 1, bytes), 'q');
 		EXPECT_EQ(read_glyph(1, 1, bytes), '~');
-		EXPECT_EQ(pixels[FB_WIDTH * bytes], 0xee); /* between the lines nothing is ours */
+		/* the bytes between two lines are not ours */
+		EXPECT_EQ(pixels[FB_WIDTH * bytes], 0xee);
 		EXPECT_EQ(pixels[fb_size(&boot)], 0xee);
-		EXPECT(!lit(FB_WIDTH - 1, FB_HEIGHT - 1, bytes)); /* beside the text it is clear */
+		/* beside the text the screen is clear */
+		EXPECT(!lit(FB_WIDTH - 1, FB_HEIGHT - 1, bytes));
 	}
 }
 
@@ -354,7 +356,9 @@ TEST(kernel_console, both_fonts_have_all_of_ascii)
 	}
 }
 
-/* Copied to the very end of a buffer, so that a sanitizer sees a byte too far. */
+/*
+ * The font is copied to the very end of a buffer, so that a sanitizer detects any read beyond it.
+ */
 TEST(kernel_console, a_font_cut_off_anywhere_is_read_no_further)
 {
 	static u8 room[40000];

@@ -1,6 +1,7 @@
 /*
- * One word says what runs on a CPU, and so what may be done there. What ends the machine is tried
- * hosted, where a case has a machine to lose, and in a kernel by tests/qemu/test_context.py.
+ * One word per CPU records the kind of code that runs there, and therefore what that code may do.
+ * Misuse that ends the machine is tested in the hosted runner, where each case has a machine of its
+ * own, and in a kernel by tests/qemu/test_context.py.
  */
 #include "kernel/core/context.h"
 
@@ -27,7 +28,7 @@ static struct {
 	u32 done;
 } seen;
 
-/* What the code that calls this is allowed. */
+/* Record what the calling code is allowed to do. */
 static void look(void *arg)
 {
 	(void)arg;
@@ -71,7 +72,7 @@ TEST(kernel_context, locks_are_counted_in_every_build)
 	REQUIRE(seen.untouched);
 	spin_lock(&pool);
 	EXPECT(spin_trylock(&leaf));
-	EXPECT(!spin_trylock(&leaf)); /* counts no longer than the try */
+	EXPECT(!spin_trylock(&leaf)); /* a failed try does not stay counted */
 	look(NULL);
 	EXPECT(context_may(CONTEXT_LOCKED));
 	spin_unlock(&leaf);
@@ -86,7 +87,7 @@ TEST(kernel_context, locks_are_counted_in_every_build)
 	huge_unmap(seen.untouched);
 }
 
-/* With PAGE_NOFLUSH a page can be had while a lock is held. */
+/* With PAGE_NOFLUSH a holder of a lock can allocate pages. */
 TEST(kernel_context, a_holder_of_a_lock_gets_pages_without_a_flush)
 {
 	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
@@ -125,7 +126,7 @@ static void call_back(void *arg)
 	call_cpu(*(const cpu_t *)arg, look, NULL);
 }
 
-/* No interrupt brings it here: a wait serves the mailbox. */
+/* The call does not arrive by an interrupt, but is served by a wait. */
 TEST(kernel_context, nor_is_one_that_a_wait_serves)
 {
 	const cpu_t other = cpus_find_other(), self = cpu_id();
@@ -166,7 +167,7 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 	EXPECT_REASON("in an interrupt handler");
 }
 
-/* ---- each call's end: hosted, in a build with or without checks ---- */
+/* ---- each misuse ends the machine: hosted only, in builds with and without checks ---- */
 
 #ifdef ASHLAR_HOSTED
 

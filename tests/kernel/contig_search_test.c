@@ -1,6 +1,6 @@
 /*
- * Where contiguous ranges are searched for: 1 GiB pages made of scattered memory, and what each
- * search sees.
+ * Searches for contiguous ranges: 1 GiB pages made of scattered memory, and which ranges and pages
+ * each search looks at.
  */
 #include "kernel/core/printk.h"
 #include "kernel/run/machine_page.h"
@@ -25,13 +25,13 @@
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 
 static struct page *slots[HOLDER_SLOTS];
-static struct holder holder; /* of the case that runs */
+static struct holder holder; /* the holder of the case that runs */
 
 /* ---- 1 GiB pages ---- */
 
 /*
- * Two phantom GiB full of 2 MiB pages, of which every eighth stays. Nothing large is left in one
- * piece.
+ * Fill two phantom GiB with 2 MiB pages and keep every eighth of them. No large piece of free
+ * memory is left.
  */
 static bool scatter_huge(struct arena *a)
 {
@@ -62,7 +62,7 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 
 	if (!a)
 		return;
-	test_option("contig", "index"); /* the others read mapped sections only */
+	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter_huge(a));
 	EXPECT(arena_accounted(a));
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
@@ -80,7 +80,7 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
 	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
-	/* the other one holds the rest */
+	/* The pages that were moved fill part of the other GiB. */
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
@@ -90,8 +90,8 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 }
 
 /*
- * One run with one failure, in an arena where nothing was moved before: that is in nobody's way any
- * more. True if it was met.
+ * Empty the GiB once with one failure, in an arena where no page was moved before, because a page
+ * that has moved is no longer in the way. Returns true if the failure was met.
  */
 static bool empty_gigabyte_with_fault(struct arena *a, u32 fault)
 {
@@ -126,7 +126,7 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 
 	for (u32 fault = 1; met && fault < FAULTS_MAX && !test_failed();
 	     fault = sweep_next(fault)) {
-		if (a && holder.moved > 0) { /* else all is as it was */
+		if (a && holder.moved > 0) { /* otherwise the arena is as it was */
 			arena_return(a);
 			a = NULL;
 		}
@@ -141,11 +141,13 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 	}
 	arena_return(a);
 	EXPECT(!met || test_failed());
-	EXPECT(places > GIB_BLOCKS / 8); /* it failed while isolating, and while moving */
+	EXPECT(places > GIB_BLOCKS / 8); /* it failed both while isolating and while moving */
 	print("  # emptying a gigabyte: the last of the places that failed was the %uth\n", places);
 }
 
-/* Movable pages in two blocks of a phantom GiB, that many in each; the rest of it is free. */
+/*
+ * Hold `pages` movable pages in each of two blocks of a phantom GiB. The rest of the GiB is free.
+ */
 static void sprinkle(struct arena *a, u32 gib, unsigned pages)
 {
 	const u32 at[] = {3, 100};
@@ -166,8 +168,8 @@ static void sprinkle(struct arena *a, u32 gib, unsigned pages)
 enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
 
 /*
- * What stands in the way of two 1 GiB pages goes to the third GiB, the dearest to empty: once, not
- * to the next one and on.
+ * The pages in the way of two 1 GiB pages move to the third GiB, which costs most to empty. Each
+ * page moves once, and not to the GiB that is emptied next.
  */
 TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 {
@@ -177,7 +179,7 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 
 	if (!a)
 		return;
-	test_option("contig", "index"); /* the one that gathers */
+	test_option("contig", "index"); /* the only search that gathers */
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
 	sprinkle(a, 2, DEAR);
@@ -198,9 +200,9 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 	arena_return(a);
 }
 
-/* ---- what searches see ---- */
+/* ---- the pages that searches look at ---- */
 
-/* First range that a search would try, and how many struct pages it read. */
+/* The first range that a search would try; *scanned is how many struct pages it read. */
 static u32 first_candidate(struct zone *zone, const char *name, unsigned order, u64 *scanned)
 {
 	const struct contig_search *search = contig_search_find(name);
@@ -212,11 +214,11 @@ static u32 first_candidate(struct zone *zone, const char *name, unsigned order, 
 	return first;
 }
 
-enum { SMALL_ORDER = 13, SMALL_RANGES = 4 }; /* 32 MiB, of which a section has four */
+enum { SMALL_ORDER = 13, SMALL_RANGES = 4 }; /* 32 MiB; a section has four such ranges */
 
 /*
- * A used 2 MiB page with all its struct pages in each range of the arena's one mapped section; all
- * else is free.
+ * Hold a used 2 MiB page with all its struct pages in each range of the arena's only mapped
+ * section. All other memory is free.
  */
 static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 {
@@ -271,7 +273,7 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 
 	if (!a)
 		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first one holds META */
+	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first section holds META */
 	buddy_set_max_order(&a->mm, 10);
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
@@ -292,8 +294,8 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 }
 
 /*
- * What S4 is about: a huge page as large as the request is proposed by vanilla, after all of it was
- * read; skip sees its head.
+ * The point of series S4: vanilla proposes a huge page as large as the request after reading all of
+ * it, and skip stops at its head.
  */
 TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 {
@@ -314,9 +316,9 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	EXPECT_EQ(first_candidate(zone, "vanilla", BLOCK_ORDER, &scanned), huge);
 	EXPECT_EQ(scanned, BLOCK_FRAMES);
 	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), BLOCK_NONE);
-	EXPECT_EQ(scanned, a->pool.pages); /* one struct page each */
+	EXPECT_EQ(scanned, a->pool.pages); /* one struct page of each huge page */
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
-	/* CMA is always tried */
+	/* CMA blocks are always tried */
 	EXPECT_EQ(first_candidate(zone, "skip", BLOCK_ORDER, &scanned), huge);
 	EXPECT_EQ(first_candidate(zone, "strict", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(first_candidate(zone, "revert", BLOCK_ORDER, &scanned), BLOCK_NONE);
@@ -326,7 +328,10 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	arena_return(a);
 }
 
-/* In each range of a mapped section all is free but its second page, which can move. */
+/*
+ * In each range of a mapped section, hold the second page, which can move. All other pages are
+ * free.
+ */
 static bool one_page_in_each_range(struct arena *a, u32 section_first)
 {
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
@@ -347,8 +352,8 @@ static bool one_page_in_each_range(struct arena *a, u32 section_first)
 }
 
 /*
- * S4's reference is not the simpler fix that it mentions: a page that could be moved ends the look,
- * too, if it has a reference.
+ * The reference of S4 differs from the simpler fix that the series mentions: a page with a
+ * reference ends the look at a range, too, even if it could be moved.
  */
 TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 {
@@ -372,20 +377,20 @@ TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 	EXPECT_EQ(holder.moved, 0);
 	holder_give_all(&holder);
 	pcp_drain_all(&a->mm);
-	/* nothing is in use now */
+	/* No page is in use now. */
 	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
 /*
- * What Linux 7.0 does: what is free or belongs together is one step, and what cannot move ends the
- * look.
+ * Linux 7.0 passes a free run or a compound page in one step, and a page that cannot move ends the
+ * look at a range.
  */
 TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 {
 	struct arena *a = arena_borrow(MIB(256));
-	const u64 runs = order_blocks(SMALL_ORDER) / order_blocks(10); /* of a free range */
+	const u64 runs = order_blocks(SMALL_ORDER) / order_blocks(10); /* in a free range */
 	struct zone *zone;
 	u64 scanned;
 	u32 first;
@@ -401,8 +406,8 @@ TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 	REQUIRE(one_page_in_each_range(a, first));
 	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
 	/*
-	 * The first block: pages 0, 1, 2 to 3, 4 to 7 ... 256 to 511; its neighbour, which has lost
-	 * its buddy; the rest.
+	 * The steps are pages 0, 1, 2 to 3, 4 to 7, ... 256 to 511 of the first block, then the
+	 * neighbouring block, whose buddy is split, and then the other runs.
 	 */
 	EXPECT_EQ(scanned, 1 + BLOCK_ORDER + 1 + runs - 1);
 	page_forget_mover(&a->mm, holder.page[0]);
@@ -437,8 +442,8 @@ TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
 }
 
 /*
- * Struct pages read of ranges of an order, in all of the machine's zone; *inside: ranges of the GiB
- * at `first` that were proposed.
+ * The number of struct pages that a search reads in all ranges of an order in a zone of the
+ * machine. *inside counts the proposed ranges in the GiB at `first`.
  */
 static u64 read_of_all(struct zone *zone, const char *name, unsigned order, u32 first, u64 *inside)
 {
@@ -454,8 +459,8 @@ static u64 read_of_all(struct zone *zone, const char *name, unsigned order, u32 
 }
 
 /*
- * A request smaller than a page in its way meets nothing but tails: they are as much part of that
- * page as its head.
+ * A range smaller than the page in its way may contain nothing but tails. A tail ends the look at
+ * the range just as a head does.
  */
 TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 {
@@ -482,8 +487,9 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 
 		EXPECT_EQ(inside, 0);
 		/*
-		 * One of each range; elsewhere as many, but that pages in use end the look of
-		 * revert there, too.
+		 * The search reads one struct page in each range of the GiB. Elsewhere it reads as
+		 * many as vanilla does, except that a page in use ends the look of revert there,
+		 * too.
 		 */
 		if (contig_search_find(names[i])->skips_used)
 			EXPECT(all - read >= order_pages(GIGA_ORDER) - ranges);
@@ -508,10 +514,10 @@ TEST(mm_contig, the_index_reads_no_struct_page)
 		return;
 	zone = arena_phantom_zone(a);
 	REQUIRE(scatter_huge(a));
-	/* make one GiB cheaper than the other */
+	/* Make one GiB cheaper than the other. */
 	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2)
 		holder_give(&holder, slot);
-	/* a GiB of which a CPU holds a page is taken only if there is no other */
+	/* A GiB of which a CPU holds a page is taken only if there is no other. */
 	pcp_drain_all(&a->mm);
 	first = first_candidate(zone, "index", GIGA_ORDER, &scanned);
 	EXPECT_EQ(scanned, 0);
@@ -524,8 +530,8 @@ TEST(mm_contig, the_index_reads_no_struct_page)
 }
 
 /*
- * A range may be asked for where a whole 1 GiB page of a pool lies: the pool takes another. Pieces
- * of one are refused.
+ * A caller may ask for a range where a whole 1 GiB page of a pool lies, and the pool then takes
+ * another page. A range that is only part of such a page is refused.
  */
 TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 {

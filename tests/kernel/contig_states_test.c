@@ -1,6 +1,6 @@
 /*
- * Ranges and bad frames among blocks of every state: bare, full, and huge ones of mapped sections,
- * whose struct pages have to be restored first. Each step fails once, and then the range is as it
+ * Ranges and bad frames among blocks of every state: bare, full, and huge in mapped sections, where
+ * struct pages have to be restored first. Each step fails once, and then the range must be as it
  * was.
  */
 #include "kernel/core/printk.h"
@@ -20,8 +20,8 @@
 enum { RANGE = 4, BARE_AT = 32, FAULTS_MAX = 200 };
 
 /*
- * 256 MiB, the second half mapped; free huge pages there, made while the first half has nothing to
- * give.
+ * Borrow 256 MiB, of which the second half is mapped and has free huge pages. They are made while
+ * the first half has no free memory.
  */
 static struct arena *borrow_with_huge_mapped(u32 *mapped)
 {
@@ -31,7 +31,7 @@ static struct arena *borrow_with_huge_mapped(u32 *mapped)
 
 	if (!a)
 		return NULL;
-	/* and huge pages stay huge: the baselines restore what is freed there */
+	/* Huge pages must stay huge, and the baselines restore freed ones. */
 	pool_makes_on_demand();
 	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
 	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
@@ -73,7 +73,10 @@ static bool is_isolated(struct arena *a, u32 first)
 	return false;
 }
 
-/* One run with one failure. True if it was met; what failed is done again. */
+/*
+ * Take the range once with one failure. If the call failed, it is repeated. Returns true if the
+ * failure was met.
+ */
 static bool take_with_fault(struct arena *a, u32 first, u32 fault)
 {
 	bool met;
@@ -95,7 +98,7 @@ static bool take_with_fault(struct arena *a, u32 first, u32 fault)
 	return met;
 }
 
-/* How many places failed, until a run met no failure. */
+/* Repeat until a run meets no failure. Returns the number of places that failed. */
 static u32 sweep(struct arena *(*borrow)(u32 *first))
 {
 	bool met = true;
@@ -106,7 +109,7 @@ static u32 sweep(struct arena *(*borrow)(u32 *first))
 		struct arena *a = borrow(&first);
 
 		if (!a)
-			return ~0U; /* said why */
+			return ~0U; /* the skip message says why */
 		met = take_with_fault(a, first, fault);
 		arena_return(a);
 	}
@@ -118,15 +121,16 @@ static u32 sweep(struct arena *(*borrow)(u32 *first))
 
 TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)
 {
-	EXPECT(sweep(borrow_with_bare) >= 3); /* isolating, taking, and struct pages for all */
+	/* isolating, taking, and making struct pages for all blocks */
+	EXPECT(sweep(borrow_with_bare) >= 3);
 }
 
 TEST(mm_contig, every_failure_in_huge_memory_of_a_mapped_section_leaves_no_trace)
 {
-	EXPECT(sweep(borrow_with_huge_mapped) >= 3); /* and restoring */
+	EXPECT(sweep(borrow_with_huge_mapped) >= 3); /* also restoring */
 }
 
-/* Its struct pages come back, and all but the frame is free as before. */
+/* The block's struct pages come back, and all frames but the bad one are free as before. */
 TEST(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it)
 {
 	u32 mapped;
@@ -148,7 +152,7 @@ TEST(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it)
 	arena_return(a);
 }
 
-/* No frames to restore them with: the range stays as it is, huge and free. */
+/* Without frames to restore its struct pages, the range stays huge and free. */
 TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
 {
 	u32 mapped;
@@ -169,8 +173,8 @@ TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
 }
 
 /*
- * The head's block is full, all others are bare: it keeps its struct pages' first frame, and shares
- * the rest.
+ * The head's block is full, and all others are bare. The head's block keeps the first frame of its
+ * struct pages and shares the rest.
  */
 TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 {
@@ -180,7 +184,7 @@ TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 
 	if (!a)
 		return;
-	test_option("contig", "index"); /* the others read mapped sections only */
+	test_option("contig", "index"); /* the other searches read mapped sections only */
 	arena_open_all(a);
 	first = arena_phantom_block(a);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(first), BLOCK_FRAMES), 0);
@@ -205,7 +209,10 @@ static int stay(struct page *from, struct page *to)
 	return -EBUSY;
 }
 
-/* A page of it was made movable meanwhile: that one's count goes with it. */
+/*
+ * A page of the range was made movable meanwhile. The count of movable pages must drop with the
+ * page.
+ */
 TEST(mm_contig, a_range_with_a_movable_page_in_it_is_given_back)
 {
 	static const struct page_mover mover = {.name = "stays", .move = stay};
@@ -224,7 +231,9 @@ TEST(mm_contig, a_range_with_a_movable_page_in_it_is_given_back)
 	arena_return(a);
 }
 
-/* A second CPU settles bad frames just now: nothing is changed, the caller may try again. */
+/*
+ * Another CPU is settling bad frames at this moment. Nothing changes, and the caller may try again.
+ */
 TEST(mm_bad, while_another_cpu_settles_nothing_is_marked)
 {
 	struct arena *a = arena_borrow(MIB(8));

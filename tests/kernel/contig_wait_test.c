@@ -1,6 +1,6 @@
 /*
- * Contiguous ranges and what others are doing there: what is waited for, what is not, and what a
- * declared range keeps out.
+ * Contiguous ranges while other CPUs work on the same memory: the states that are waited for, those
+ * that are not, and the allocations that a declared range keeps out.
  */
 #include <arch/clock.h>
 
@@ -22,7 +22,7 @@
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
 
-enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns: many passes over a range */ };
+enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns, many passes over a range */ };
 
 static struct page *slots[HOLDER_SLOTS];
 static struct holder holder;
@@ -89,8 +89,8 @@ struct opener {
 };
 
 /*
- * As a CPU looks that opens the section and finds no memory: it is opening, and then unopened
- * again.
+ * Act as a CPU that opens the section and finds no memory: the section is opening, and then
+ * unopened again.
  */
 static void open_slowly(void *arg)
 {
@@ -134,8 +134,8 @@ static void publish_slowly(void *arg)
 }
 
 /*
- * A pool page in the range is on its way back to the buddy: restoring takes a while, five passes
- * over a range do not.
+ * A pool page in the range is on its way back to the buddy. Restoring it takes longer than five
+ * passes over the range.
  */
 TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 {
@@ -154,7 +154,7 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 	zone = arena_phantom_zone(a);
 	index = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, index, 4, &token), 0);
-	spin_lock(&zone->lock); /* as who gives a page back has it: not on a list, being changed */
+	spin_lock(&zone->lock); /* a page that is being given back is off its list and in transit */
 	buddy_unlink_within(zone, buddy_find_run(&a->mm, index), index, index + 1);
 	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
@@ -170,8 +170,8 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
 }
 
 /*
- * One free GiB, one that is full: the first is taken, and then nothing can be moved, nor will be by
- * waiting for oneself.
+ * One GiB is free, and one is full. After the free one is taken, nothing can be moved, and the CPU
+ * must not wait for the GiB that it holds itself.
  */
 TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 {
@@ -182,7 +182,7 @@ TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 
 	if (!a)
 		return;
-	test_option("contig", "index"); /* the others read mapped sections only */
+	test_option("contig", "index"); /* the other searches read mapped sections only */
 	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
@@ -192,7 +192,7 @@ TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		if ((page_to_pfn(holder.page[slot]) >> BLOCK_ORDER) - full >= GIB_BLOCKS)
 			holder_give(&holder, slot);
-	/* nor on the other node */
+	/* The other node has no free memory, either. */
 	while (mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 0))
 		;
 	pcp_drain_all(&a->mm);

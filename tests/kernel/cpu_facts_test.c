@@ -1,4 +1,6 @@
-/* What CPUID says of other machines' topologies, and machine checks in words. */
+/*
+ * The topologies of other machines as CPUID reports them, and machine checks described in words.
+ */
 #include "arch/x86_64/caches.h"
 #include "arch/x86_64/mce.h"
 #include "arch/x86_64/mce_decode.h"
@@ -55,7 +57,7 @@ TEST(arch_topology, leaf_b_and_what_is_older)
 	static const struct answer zen1[] = {
 		{0x80000008, 0, {0, 0, 0x600f, 0}},
 		{0x80000001, 0, {0, 0, 1 << 22, 0}},
-		{0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads a core */
+		{0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads in each core */
 	static const struct answer opteron[] = {{0x80000008, 0, {0, 0, 3, 0}}};
 	static const struct answer prescott[] = {{1, 0, {0, 2 << 16, 0, 1 << 28}}};
 	static const struct answer core2[] = {{1, 0, {0, 4 << 16, 0, 1 << 28}},
@@ -160,7 +162,7 @@ TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
 	EXPECT(!mce_names_page(&error)); /* segment offset */
 	error.misc = 2 << 6 | 6;
 	EXPECT(mce_names_page(&error));
-	error.misc = 2 << 6 | 30; /* good to a GiB only */
+	error.misc = 2 << 6 | 30; /* precise only to a GiB */
 	EXPECT(!mce_names_page(&error));
 	error.status = VALID | ADDRV | 0x9f;
 	EXPECT(!mce_names_page(&error));

@@ -1,6 +1,6 @@
 /*
- * Sets of CPUs, at the number of CPUs this machine has: the boot matrix runs these with one word
- * and with many.
+ * Sets of CPUs, for the number of CPUs that this machine has. The boot matrix runs these cases with
+ * one word and with many.
  */
 #include "kernel/lib/cpumask.h"
 #include "kernel/run/test.h"

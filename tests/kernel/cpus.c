@@ -1,5 +1,5 @@
 /*
- * Cases on several CPUs: see cpus.h.
+ * Cases that run on several CPUs: see cpus.h.
  */
 #include "tests/kernel/cpus.h"
 
@@ -43,7 +43,7 @@ static void arrive_and_run(void *arg)
 	struct wait wait = wait_begin(WAIT_WORK, "all CPUs to begin a case");
 
 	wait.soft = true;
-	wait.ahead = 1; /* short naps: whoever oversleeps the beginning misses the race */
+	wait.ahead = 1; /* short naps, because a CPU that oversleeps the start misses the race */
 	atomic_fetch_add(&g->arrived, 1);
 	while (atomic_load_acquire(&g->arrived) < atomic_load_acquire(&g->expected)) {
 		wait_spin(&wait, CPU_NONE);
@@ -112,8 +112,8 @@ void cpus_be_deaf(void *arg)
 
 	atomic_store_release(&deaf->running, 1);
 	/*
-	 * Mostly here and seldom in the clock, which as a leaf has no frame: a backtrace taken
-	 * there misses its caller.
+	 * Spend most time here and little in the clock. The clock is a leaf function without a
+	 * frame, so a backtrace taken there misses its caller.
 	 */
 	while ((deaf->for_ever || atomic_load_acquire(&wait_last_report.reports) == reports) &&
 	       clock_ns() < until)

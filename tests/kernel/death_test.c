@@ -1,6 +1,6 @@
 /*
- * Rules broken on purpose: the machine must end, and say which. Only the hosted runner gives each
- * case a machine of its own to lose, so these do not exist in the kernel.
+ * Cases that break rules on purpose: the machine must end and name the rule. Only the hosted runner
+ * gives each case a machine of its own, so the kernel does not contain these cases.
  */
 #ifdef ASHLAR_HOSTED
 
@@ -25,7 +25,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-/* Announce the end that is due; a case that is still there afterwards has failed. */
+/* Announce the end that must come. A case that still runs afterwards has failed. */
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
 #define STILL_THERE()         test_fail(__FILE__, __LINE__, "the announced end did not come")
 
@@ -51,7 +51,8 @@ TEST(mm_buddy, a_block_freed_twice_is_caught)
 	arena_open_all(a);
 	zone = arena_phantom_zone(a);
 	index = block_take_one(zone, FREE_BARE, BLOCK_HUGE);
-	block_take_one(zone, FREE_BARE, BLOCK_HUGE); /* its neighbour, so that it does not merge */
+	/* its neighbour, so that the block does not merge */
+	block_take_one(zone, FREE_BARE, BLOCK_HUGE);
 	block_publish_free(zone, index, BLOCK_ORDER);
 	MUST_END_SAYING("twice, or by one who does not own it");
 	block_free(zone, index, BLOCK_ORDER);
@@ -146,7 +147,7 @@ TEST(mm_page, what_is_no_struct_page_cannot_be_freed)
 	STILL_THERE();
 }
 
-/* Reserved: frame 0 is the firmware's. */
+/* Frame 0 is reserved because it belongs to the firmware. */
 TEST(mm_page, a_reserved_page_cannot_be_freed)
 {
 	MUST_END_SAYING("which is reserved");
@@ -194,7 +195,8 @@ TEST(mm_page, a_free_page_cannot_be_referenced)
 }
 
 /*
- * Nothing is reused on the strength of a timeout: ten periods, then the machine is declared broken.
+ * Nothing is reused merely because time has passed. After ten periods the machine is declared
+ * broken.
  */
 TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 {
@@ -210,7 +212,10 @@ TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 	STILL_THERE();
 }
 
-/* What takes as long as it takes is bounded as well, though other lines are printed meanwhile. */
+/*
+ * A wait for work without a known duration is bounded as well, although other messages are printed
+ * meanwhile.
+ */
 TEST(kernel_wait, a_soft_wait_ends_the_machine_after_hang_seconds)
 {
 	struct wait wait = wait_begin(WAIT_JOB, "a chunk that never ends");
@@ -229,19 +234,21 @@ TEST(kernel_wait, a_soft_wait_ends_the_machine_after_hang_seconds)
 
 /* ---- levels of waits ---- */
 
-/* For some seconds, or until the machine ends. */
+/* Wait for some seconds, or until the machine ends. */
 static void wait_in_vain(enum wait_level level, const char *what, cpu_t culprit)
 {
 	const u64 start = clock_ns();
 	struct wait wait = wait_begin(level, what);
 
-	/* in which the other CPU is run, however busy the host */
+	/* The host runs the other CPU within this time, however busy it is. */
 	wait.deadline_ns = 100 * NS_PER_MS;
 	while (clock_ns() - start < 10 * NS_PER_S)
 		wait_spin(&wait, culprit);
 }
 
-/* Else two that wait for each other, each again and again, would never end. */
+/*
+ * Two CPUs that wait for each other, again and again, must not extend each other's waits for ever.
+ */
 TEST(kernel_wait, waits_of_one_level_do_not_keep_each_other_alive)
 {
 	static struct cpus_moving moving = {.level = WAIT_ANSWER};
@@ -255,7 +262,7 @@ TEST(kernel_wait, waits_of_one_level_do_not_keep_each_other_alive)
 	STILL_THERE();
 }
 
-/* What goes on elsewhere may have nothing to do with it. */
+/* The activity elsewhere may have nothing to do with this wait. */
 TEST(kernel_wait, one_that_was_extended_ends_after_hang_seconds)
 {
 	static struct cpus_moving moving = {.level = WAIT_LOCK};
@@ -273,7 +280,7 @@ TEST(kernel_wait, one_that_was_extended_ends_after_hang_seconds)
 enum { INNER_PERIODS = 5 };
 #define INNER_PERIOD_NS (100 * NS_PER_MS)
 
-/* First this CPU works, which nobody sees; then it waits for something that never comes. */
+/* This CPU first works without any visible event, and then waits for something that never comes. */
 static void work_and_hang(void *unused)
 {
 	const u64 start = clock_ns();
@@ -289,8 +296,8 @@ static void work_and_hang(void *unused)
 }
 
 /*
- * The outer one is begun before, for a CPU of which nothing is seen: its bound leaves time for the
- * inner one to end.
+ * The outer wait begins earlier and is for a CPU without visible activity. Its bound leaves enough
+ * time for the inner wait to end.
  */
 TEST(kernel_wait, of_two_that_hang_the_inner_one_is_named)
 {
@@ -319,7 +326,7 @@ TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
 	wait_spin(&outer, CPU_NONE);
 	inner = wait_begin(WAIT_ANSWER, "the inner event");
 	wait_spin(&inner, CPU_NONE);
-	wait_spin(&outer, CPU_NONE); /* the order that is right */
+	wait_spin(&outer, CPU_NONE); /* this order is right */
 	inner = wait_begin(WAIT_DRAIN, "the inner event");
 	wait_spin(&inner, CPU_NONE);
 	MUST_END_SAYING("a wait for the outer event began another of its level or above");
@@ -353,7 +360,7 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 	STILL_THERE();
 }
 
-#ifndef HOST_FAST /* where no mapping is real */
+#ifndef HOST_FAST /* with HOST_FAST no mapping is real */
 TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
 {
 	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
@@ -426,7 +433,7 @@ TEST(kernel_lock, locks_taken_against_their_rank_are_caught)
 	struct spinlock zone = SPINLOCK_INIT(LOCK_ZONE), meta = SPINLOCK_INIT(LOCK_META);
 
 	spin_lock(&zone);
-	spin_lock(&meta); /* the order that is right */
+	spin_lock(&meta); /* this order is right */
 	spin_unlock(&meta);
 	spin_unlock(&zone);
 	spin_lock(&meta);

@@ -1,6 +1,6 @@
 /*
- * Fault injection itself (kernel/core/fail.h), and tables of the kernel's own region. The sweeps
- * are in hvo_fault_test.c, hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c,
+ * Fault injection itself (kernel/core/fail.h), and the page tables of the kernel's own region. The
+ * sweeps are in hvo_fault_test.c, hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c,
  * contig_states_test.c, contig_search_test.c, meta_grow_test.c and mm_isolate_test.c.
  */
 #include "kernel/core/fail.h"
@@ -17,7 +17,7 @@ enum { FAULTS_MAX = 200 };
 
 static struct fail_plan plan;
 
-/* Which of `passes` passes fail, a bit for each. */
+/* Pass the site `passes` times. Returns a bit for each pass that fails. */
 static u32 failing(enum fail_site site, unsigned passes)
 {
 	u32 failed = 0;
@@ -32,7 +32,7 @@ TEST(kernel_fail, the_nth_pass_fails_once)
 	plan = (struct fail_plan){0};
 	EXPECT_EQ(failing(FAIL_META, 8), 0);
 	fail_arm(&plan, FAIL_META, 3, FAIL_ONCE);
-	EXPECT_EQ(failing(FAIL_MOVE, 4), 0); /* another site does not count */
+	EXPECT_EQ(failing(FAIL_MOVE, 4), 0); /* a pass of another site does not count */
 	EXPECT_EQ(failing(FAIL_META, 8), 1u << 2);
 	EXPECT_EQ(plan.passed[FAIL_META], 8);
 	EXPECT_EQ(plan.failed[FAIL_META], 1);
@@ -61,8 +61,8 @@ TEST(kernel_fail, a_sweep_fails_whatever_comes)
 }
 
 /*
- * As start-up does it, which is over: what was asked for before may go, but a delay of messages
- * ends with it.
+ * Arm the plan as start-up does, though start-up is over. An earlier request may be replaced, but a
+ * delay of messages ends with that.
  */
 TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 {
@@ -93,8 +93,8 @@ TEST(kernel_fail, words_that_make_no_sense_are_refused)
 }
 
 /*
- * Addresses with no tables yet: each that is needed fails once, and what was made before it goes
- * back.
+ * Map at addresses without tables. Each table that is needed fails once, and the tables made before
+ * it go back.
  */
 TEST(mm_fault, mapping_devices)
 {
@@ -113,5 +113,5 @@ TEST(mm_fault, mapping_devices)
 		EXPECT_EQ(err, met ? -ENOMEM : 0);
 		map_clear(at);
 	}
-	EXPECT_EQ(fault - 2, 2); /* a table of 2 MiB entries, one of 4 KiB entries */
+	EXPECT_EQ(fault - 2, 2); /* a table of 2 MiB entries and one of 4 KiB entries */
 }

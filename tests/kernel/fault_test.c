@@ -1,4 +1,6 @@
-/* What an access that faulted was, in words, and whether it may simply be done again. */
+/*
+ * The description of an access that faulted, and whether the access may simply be repeated.
+ */
 #include "mm/mapping/fault.h"
 
 #include <arch/memory.h>
@@ -34,8 +36,8 @@ TEST(mm_faults, each_kind_of_address_is_told_apart)
 }
 
 /*
- * Another CPU made it legal between the fault and the look: the tables decide, and nothing is
- * executed from memory.
+ * Another CPU may have made the access legal between the fault and the look, so the tables decide.
+ * Execution from memory is never legal.
  */
 TEST(mm_faults, what_is_legal_by_now_is_done_again)
 {

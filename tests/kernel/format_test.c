@@ -1,13 +1,13 @@
 /*
- * printf conversions: each against the text that ISO C11, 7.21.6.1 prescribes; hosted, many more
- * against the C library.
+ * printf conversions, each compared with the text that ISO C11, 7.21.6.1 prescribes. The hosted
+ * runner compares many more with the C library.
  */
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/machine_page.h"
 #include "kernel/run/test.h"
 
-/* What is expected stands as text; hosted, the C library must agree with it too. */
+/* The expected result is given as text. In the hosted runner the C library must produce it, too. */
 #ifdef ASHLAR_HOSTED
 int snprintf(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
 #define LIBC_AGREES(...)                                                                           \
@@ -85,7 +85,7 @@ TEST(kernel_format, text)
 	EXPECT_FORMAT("", "%s", "");
 }
 
-/* A precision bounds how far a string is read: this one has no terminator. */
+/* A precision limits how far a string is read. This one has no terminator. */
 TEST(kernel_format, precision_bounds_the_read)
 {
 	const char raw[3] = {'a', 'b', 'c'};
@@ -123,7 +123,7 @@ TEST(kernel_format, never_writes_beyond_size)
 	}
 }
 
-/* A width nobody can mean is bounded instead of writing for ever. */
+/* An absurd width is bounded, so that it does not write for ever. */
 TEST(kernel_format, absurd_width_is_bounded)
 {
 	const char *volatile in_format = "%999999999999d", *volatile in_argument = "%*d";
@@ -135,8 +135,8 @@ TEST(kernel_format, absurd_width_is_bounded)
 
 #ifdef ASHLAR_HOSTED
 /*
- * Every combination of flags, width, precision and conversion over values at the edges, against the
- * C library.
+ * Compare every combination of flags, width, precision and conversion with the C library, for
+ * values at the edges.
  */
 static void compare_one(const char *fmt, unsigned long long value)
 {
@@ -173,8 +173,8 @@ TEST(kernel_format, all_combinations_as_libc)
 #endif
 
 /*
- * The machine page's rows: broken at blanks, never longer than the screen is wide, never empty
- * while there is text.
+ * Rows of the machine page are broken at blanks. They are never longer than the screen is wide, and
+ * never empty while there is text.
  */
 TEST(kernel_format, rows_are_broken_at_blanks)
 {

@@ -9,8 +9,8 @@
 #include "tests/kernel/pattern.h"
 
 /*
- * Of a page's bytes, those that are looked at; and what the pattern is for: the slot it is known
- * by, wherever it moves.
+ * bytes_of(): how many of a page's bytes are checked. place_of(): the place for which the pattern
+ * is written; it names the slot, wherever the page moves.
  */
 static u64 bytes_of(const struct holder *h, const struct page *page)
 {

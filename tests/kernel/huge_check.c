@@ -1,5 +1,6 @@
 /*
- * What cases see of huge mappings: huge_check.h. One case runs at a time, so the state is one.
+ * What cases can see of huge mappings: see huge_check.h. Only one case runs at a time, so there is
+ * only one state.
  */
 #include "tests/kernel/huge_check.h"
 

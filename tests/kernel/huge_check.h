@@ -1,6 +1,5 @@
 /*
- * Looking at huge mappings: what was brought and flushed for them, and what lies in them. For
- * cases.
+ * Observing huge mappings, for cases: the pages brought and flushed for them, and their contents.
  */
 #pragma once
 
@@ -8,12 +7,15 @@
 
 #include "mm/mapping/huge_map.h"
 
-/* Pages of a size brought, and mapped now beyond what was, since huge_count_from_here(). */
+/*
+ * Pages of a size that were brought since huge_count_from_here(), and those mapped now beyond the
+ * number mapped then.
+ */
 void huge_count_from_here(void);
 u64 huge_faults(enum pt_level level);
 u64 huge_mapped(enum pt_level level);
 
-/* Rounds of shootdown since the last time it was asked. */
+/* Shootdown rounds since the last call. */
 u64 huge_rounds(void);
 
 static inline volatile u64 *word_at(void *addr, u64 offset)
@@ -21,8 +23,8 @@ static inline volatile u64 *word_at(void *addr, u64 offset)
 	return (volatile u64 *)((char *)addr + offset);
 }
 
-/* Words of `bytes` from `offset` on that are not zero. Touches them. */
+/* The number of non-zero words in `bytes` from `offset` on. Touches them. */
 u64 dirty_words(void *addr, u64 offset, u64 bytes);
 
-/* Something is mapped there that can be written to. Touches nothing. */
+/* Is a page mapped there that can be written to? Touches nothing. */
 bool huge_writable(const void *addr);

@@ -1,14 +1,14 @@
 /*
- * Fault injection, huge mappings: every frame, page and table that a call or a touch asks for fails
- * once, singly.
+ * Fault injection for huge mappings: every frame, page and table that a call or a touch asks for
+ * fails once, one at a time.
  *
- * A step is repeated with the first, second, third ... of them failing, until one run meets no
- * failure. After each: every frame has one owner, the usage counted is what the page tables show,
- * promises are exact; then the same step done again succeeds, all pages can be used, and unmapped,
- * nothing is left but the upper tables that are kept.
+ * A step is repeated with the first, second, third ... request failing, until a run meets no
+ * failure. After each run every frame must have one owner, the counted usage must match the page
+ * tables, and promises must be exact. The same step must then succeed when it is repeated, and all
+ * pages must be usable. After unmapping, only the upper tables that are kept may remain.
  *
- * 1 GiB pages are cleared in samples only: what is asked here is who has them. Pools and the
- * memmap: hvo_fault_test.c.
+ * 1 GiB pages are cleared in samples only, because these cases check who owns the pages.
+ * hvo_fault_test.c covers pools and the memmap.
  */
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
@@ -27,24 +27,25 @@ enum { FAULTS_MAX = 200, LEVELS = PT_PUD + 1 };
 
 struct mapping {
 	const struct step *step;
-	char *volatile addr; /* NULL: not mapped. Volatile: a touch comes between instructions */
-	u64 pages;           /* of its own size, now */
-	volatile u64 asked;  /* how often a touch found no page */
-	u64 kept;            /* pages that hold a mark */
+	/* NULL: not mapped. Volatile, because a touch happens between two instructions */
+	char *volatile addr;
+	u64 pages;          /* number of pages now, of the mapping's own size */
+	volatile u64 asked; /* how often a touch found no page */
+	u64 kept;           /* pages that hold a mark */
 };
 
 struct step {
 	const char *name;
 	u64 page, pages;
 	unsigned flags;
-	u64 pool;                           /* pages of its size in the pool */
-	bool (*prepare)(struct mapping *m); /* NULL: not even mapped before */
+	u64 pool;                           /* pages of this size in the pool */
+	bool (*prepare)(struct mapping *m); /* NULL: nothing is mapped before the step */
 	bool (*run)(struct mapping *m);
 };
 
 /* ---- steps ---- */
 
-/* Nothing is made free: the failure was for once. */
+/* Nothing has to be freed, because the injected failure happens only once. */
 static bool ask_again(void *ctx, void *addr)
 {
 	struct mapping *m = ctx;
@@ -82,7 +83,7 @@ static bool populate(struct mapping *m)
 	return huge_populate(m->addr, m->pages * m->step->page) == 0;
 }
 
-/* Mapped here, not before: what is asked for in between fails too. */
+/* The mapping is made in this step and not in `prepare`, so that its own requests can fail, too. */
 static bool touch_all(struct mapping *m)
 {
 	if (!m->addr && !map_only(m))
@@ -102,7 +103,7 @@ static bool mark_all(struct mapping *m)
 	return true;
 }
 
-/* Twice as large; the new half comes by touch or at once. */
+/* Double the size of the mapping and populate the new half. */
 static bool grow(struct mapping *m)
 {
 	const u64 pages = m->step->pages * 2;
@@ -121,7 +122,7 @@ static bool release(struct mapping *m)
 	return populate(m);
 }
 
-/* What comes while writing is taken away. */
+/* Pages that a touch brings while the mapping is read-only must be read-only. */
 static bool protect(struct mapping *m)
 {
 	if (huge_protect(m->addr, HUGE_READ_ONLY) < 0 || !touch_all(m))
@@ -132,9 +133,12 @@ static bool protect(struct mapping *m)
 	return huge_protect(m->addr, HUGE_READ_WRITE) == 0;
 }
 
-/* ---- what must be true after each ---- */
+/* ---- the state after each step ---- */
 
-/* An entry that translates it belongs to somebody who is at it: nobody is. */
+/*
+ * Is an entry that translates this address claimed? A claimed entry belongs to a CPU that is
+ * working on it, and here none is.
+ */
 static bool is_claimed(virt_t virt)
 {
 	bool claimed = false;
@@ -147,7 +151,7 @@ static bool is_claimed(virt_t virt)
 	return claimed;
 }
 
-/* Pages of each size that the tables show. */
+/* Count the pages of each size that the tables show. */
 static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 {
 	const u64 size = m->addr ? m->pages * m->step->page : 0;
@@ -177,7 +181,7 @@ static bool is_mapped(const char *addr)
 	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level);
 }
 
-/* What succeeded brought every page, or what stands in for it. */
+/* After success every page, or smaller ones in its place, must be mapped. */
 static void expect_all_there(const struct mapping *m)
 {
 	for (u64 i = 0; i < m->pages; i++) {
@@ -192,7 +196,7 @@ static struct pool *pool_of(const struct step *step)
 	return step->page == GIB(1) ? &pool_1g : &pool_2m;
 }
 
-/* `before`: the usage when nothing of the case was mapped. */
+/* `before` is the usage when the case had mapped nothing. */
 static void expect_sound(const struct mapping *m, const struct huge_usage *before)
 {
 	const struct step *step = m->step;
@@ -212,7 +216,7 @@ static void expect_sound(const struct mapping *m, const struct huge_usage *befor
 	EXPECT(mm_account(&mm_kernel, machine_pools));
 }
 
-/* Every page comes and is written to; what was kept still has its mark. */
+/* Touch and write every page. Pages that were kept must still have their marks. */
 static void expect_usable(struct mapping *m)
 {
 	const u64 half = m->step->page / 2;
@@ -224,7 +228,7 @@ static void expect_usable(struct mapping *m)
 	}
 }
 
-/* One run with one failure. True if it was met. */
+/* Run the step once with one failure. Returns true if the failure was met. */
 static bool run_with_fault(const struct step *step, u32 fault)
 {
 	struct mapping m = {.step = step};
@@ -259,7 +263,7 @@ static bool run_with_fault(const struct step *step, u32 fault)
 	return met;
 }
 
-/* At least `least` places must have failed, or the sweep has not been where it was meant to go. */
+/* At least `least` places must have failed; otherwise the sweep missed its target. */
 static void sweep(const struct step *step, u32 least)
 {
 	u32 fault = 1;
@@ -294,7 +298,7 @@ TEST(mm_fault, mapping_small_pages)
 	sweep(&step, 2);
 }
 
-/* The program is asked, and the touch is done again. */
+/* The touch asks the program, and is then tried again. */
 TEST(mm_fault, touching)
 {
 	static const struct step steps[] = {
@@ -307,8 +311,8 @@ TEST(mm_fault, touching)
 }
 
 /*
- * The pages are the pool's: what fails is a table or the record of the mapping, and promises come
- * and go with it.
+ * The pages come from the pool, so only tables and the record of the mapping can fail. Promises are
+ * made and withdrawn with the mapping.
  */
 TEST(mm_fault, mapping_promised_pages)
 {
@@ -346,8 +350,8 @@ TEST(mm_fault, mapping_promised_pages)
 }
 
 /*
- * A page that cannot be had is no failure: smaller ones do. Where only those are left, a table and
- * a page for each may fail.
+ * A missing page is no failure, because smaller pages take its place. Where only smaller pages are
+ * left, a table and each page may fail.
  */
 TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 {
@@ -379,7 +383,7 @@ TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 		sweep(&steps[i], 3);
 }
 
-/* Marks stay in what was there before. */
+/* Pages that were there before keep their marks. */
 TEST(mm_fault, growing_a_mapping)
 {
 	static const struct step steps[] = {
@@ -431,8 +435,8 @@ TEST(mm_fault, releasing_and_protecting)
 /* ---- 1 GiB ---- */
 
 /*
- * A gigabyte of the host's memory takes seconds: of each large extent only the beginning, where the
- * case will look.
+ * Clearing a gigabyte of the host's memory would take seconds. Of each large extent, only the
+ * beginning is cleared, where the case looks.
  */
 static void clear_samples(void *addr, size_t bytes)
 {
@@ -456,7 +460,7 @@ TEST(mm_fault_giga, mapping_1g_pages_or_smaller)
 		 .pages = 1,
 		 .flags = HUGE_POOL | HUGE_FALLBACK,
 		 .run = touch_all},
-#ifdef ASHLAR_HOSTED /* one of the page allocator takes seconds where CPUs are emulated */
+#ifdef ASHLAR_HOSTED /* this page allocation takes seconds where CPUs are emulated */
 		{.name = "touching a 1G page, or smaller",
 		 .page = GIB(1),
 		 .pages = 1,

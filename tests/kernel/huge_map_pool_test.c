@@ -1,6 +1,6 @@
 /*
- * Huge mappings and pools: what is promised is kept; what cannot be had is a defined answer: the
- * program is asked, or smaller pages do. Mappings of 4 KiB and 1 GiB pages too.
+ * Huge mappings and pools: promises are kept, and if there is no page, the result is defined: the
+ * program is asked, or smaller pages take its place. Some cases map 4 KiB and 1 GiB pages.
  */
 #include <arch/cpu.h>
 
@@ -23,7 +23,8 @@ TEST(mm_huge_map, pages_of_the_pool_go_back_to_it)
 		return;
 	addr = huge_map(3 * SIZE, SIZE, 0);
 	REQUIRE(addr);
-	EXPECT_EQ(dirty_words(addr, 0, 3 * SIZE), 0); /* the third is the page allocator's */
+	/* the third page comes from the page allocator */
+	EXPECT_EQ(dirty_words(addr, 0, 3 * SIZE), 0);
 	EXPECT_EQ(pool_2m.free, 0);
 	EXPECT_EQ(pool_2m.in_use, 2);
 	huge_unmap(addr);
@@ -39,7 +40,7 @@ TEST(mm_huge_map, promised_pages_are_kept_for_the_mapping)
 		return;
 	addr = huge_map(2 * SIZE, SIZE, HUGE_RESERVE);
 	REQUIRE(addr);
-	EXPECT(!huge_map(2 * SIZE, SIZE, HUGE_RESERVE)); /* one is left */
+	EXPECT(!huge_map(2 * SIZE, SIZE, HUGE_RESERVE)); /* one page is left */
 	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), 3), 1);
 	EXPECT(!pool_page_take(&pool_2m, NODE_NONE, POOL_ANY));
 	EXPECT_EQ(dirty_words(addr, 0, 2 * SIZE), 0);
@@ -52,14 +53,14 @@ TEST(mm_huge_map, promised_pages_are_kept_for_the_mapping)
 	pool_return(&pool_2m, 2);
 }
 
-/* Volatile: the callback comes between the instructions of who touches. */
+/* Volatile, because the callback runs between two instructions of the touching code. */
 struct program {
 	void *addr;
 	volatile u64 asked;
 	void *volatile last;
 };
 
-/* Gives the first page back: there is one again. */
+/* Give the first page back, so that the pool has one again. */
 static bool give_one_back(void *ctx, void *addr)
 {
 	struct program *program = ctx;
@@ -103,10 +104,11 @@ TEST(mm_huge_map, smaller_pages_where_there_is_none)
 	huge_count_from_here();
 	addr = huge_map(GIB(1), GIB(1), HUGE_POOL | HUGE_FALLBACK);
 	REQUIRE(addr);
-	*word_at(addr, SIZE) = 1; /* no page of 1 GiB, but of 2 MiB */
+	*word_at(addr, SIZE) = 1; /* there is a page of 2 MiB, but none of 1 GiB */
 	EXPECT_EQ(huge_faults(PT_PMD), 1);
 	for (unsigned i = 0; i < 3; i++)
-		*word_at(addr, 5 * SIZE + i * PAGE_SIZE) = i + 1; /* nor that */
+		/* there is no page of 2 MiB, either */
+		*word_at(addr, 5 * SIZE + i * PAGE_SIZE) = i + 1;
 	EXPECT_EQ(huge_faults(PT_PAGE), 3);
 	EXPECT_EQ(huge_faults(PT_PUD), 0);
 	EXPECT_EQ(dirty_words(addr, SIZE + 64, SIZE - 64), 0);
@@ -141,7 +143,7 @@ TEST(mm_huge_map, small_pages_too)
 
 /* ---- 1 GiB ---- */
 
-#ifndef ASHLAR_HOSTED /* a sanitizer's shadow of a GiB is several */
+#ifndef ASHLAR_HOSTED /* the shadow of 1 GiB in a sanitizer takes several GiB */
 TEST(mm_giga, a_mapping_of_a_1_gib_page)
 {
 	char *addr;
@@ -150,7 +152,7 @@ TEST(mm_giga, a_mapping_of_a_1_gib_page)
 		SKIP("this CPU maps no 1 GiB pages");
 	if (!pool_borrow(&pool_1g, 1))
 		return;
-	/* an emulated rep stosb takes seconds */
+	/* An emulated rep stosb takes seconds. */
 	clear_insn_choose(CLEAR_GIANT, clear_insn_by_cpuid(CLEAR_LARGE));
 	huge_count_from_here();
 	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);

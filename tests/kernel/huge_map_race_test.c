@@ -1,6 +1,6 @@
 /*
- * Huge mappings that several CPUs work on at once: what is recorded of a mapping, its rights and
- * its promises, is what its entries and its pool have.
+ * Huge mappings that several CPUs work on at once: the recorded rights and promises of a mapping
+ * must match its entries and its pool.
  */
 #include <arch/cpu.h>
 
@@ -20,15 +20,15 @@ enum { SMALL_PAGES = 512, ROUNDS = 12, PAGES = 8 };
 
 static u32 turn;
 
-/* Half of the CPUs each way. */
+/* Half of the CPUs protect the mapping, and the other half allow writing. */
 static void protect(void *addr)
 {
 	huge_protect(addr, atomic_fetch_add(&turn, 1) & 1 ? HUGE_READ_ONLY : HUGE_READ_WRITE);
 }
 
 /*
- * Entries that do not have the recorded rights. A write to one that is recorded writable and is not
- * would fault for ever.
+ * The number of entries that do not have the recorded rights. If an entry is read-only although the
+ * mapping is recorded as writable, a write would fault for ever.
  */
 static unsigned wrong_entries(char *addr)
 {
@@ -59,7 +59,7 @@ TEST(mm_huge_map, of_two_who_protect_at_once_one_is_obeyed_everywhere)
 
 /* ---- promises ---- */
 
-/* The mapping's promises are gone, as after a release whose pages others took in between. */
+/* Drop the mapping's promises, as after a release whose pages other users took in between. */
 static void lose_promises(void *addr, struct pool *pool)
 {
 	const struct huge_pin pin = huge_pin((virt_t)addr);
@@ -68,7 +68,10 @@ static void lose_promises(void *addr, struct pool *pool)
 	huge_unpin(pin);
 }
 
-/* As if it had grown, without the pages: the next page needs the slot behind. */
+/*
+ * Set the size as if the mapping had grown, without any pages. The next page would need the slot
+ * behind it.
+ */
 static void set_size(void *addr, u64 size)
 {
 	const struct huge_pin pin = huge_pin((virt_t)addr);
@@ -79,7 +82,7 @@ static void set_size(void *addr, u64 size)
 
 static u32 attempts, brought;
 
-/* Until the other is at it. */
+/* Wait until the other CPU has tried to grow the mapping. */
 static void await_attempt(void)
 {
 	const u32 seen = atomic_load_relaxed(&attempts);
@@ -89,7 +92,7 @@ static void await_attempt(void)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/* One CPU tries to grow the mapping, in vain, while another touches its pages. */
+/* One CPU tries in vain to grow the mapping while another touches its pages. */
 static void grow_or_touch(void *arg)
 {
 	char *addr = arg;
@@ -133,8 +136,8 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 
 #ifndef ASHLAR_HOSTED
 /*
- * Where pages of 2 MiB stand in for one of 1 GiB, none of 1 GiB was promised: giving them back
- * promises none.
+ * Where 2 MiB pages take the place of a 1 GiB page, the 1 GiB page was not promised, so giving them
+ * back must not promise one.
  */
 TEST(mm_giga, pages_that_stand_in_for_a_larger_one_were_not_promised)
 {

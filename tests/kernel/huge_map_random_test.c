@@ -1,14 +1,14 @@
 /*
- * Random operations on huge mappings, by several CPUs at once: nothing is brought twice, nothing is
- * lost.
+ * Random operations on huge mappings, by several CPUs at once. No page may be brought twice, and
+ * none may be lost.
  *
- * Each CPU has mappings of its own, of which it knows every page: a first touch shows zero, a later
- * one what was written. One mapping is everybody's: each CPU has its own word in every page, and
- * releases pages under the others, so the word is what it wrote or zero. `make soak` does a
- * million.
+ * Each CPU has mappings of its own and knows the state of each page: a first touch shows zero, and
+ * a later touch shows what was written. All CPUs share one mapping, where each has its own word in
+ * every page and releases pages that others use. The word is therefore zero or what the CPU wrote.
+ * `make soak` does a million operations.
  *
- * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: mappings with promised pages, that
- * grow, that are read-only for a while, and failures of whatever may be refused.
+ * A fuzzer (tests/fuzz/ops_fuzz.c) chooses from more operations: mappings with promised pages,
+ * growing them, making them read-only for a while, and failures of every call that may be refused.
  */
 #include <arch/atomic.h>
 
@@ -70,7 +70,7 @@ static void expect_word(volatile u64 *word, u64 value)
 		atomic_fetch_add(&soak.wrong, 1);
 }
 
-/* Mostly small pages: what is tested is the same, and clearing takes less. */
+/* Use mostly small pages, which test the same code and take less time to clear. */
 static void map_mine(struct worker *w, struct mapping *m)
 {
 	const u64 page = pick(w, 8) ? PAGE_SIZE : MIB(2),
@@ -78,13 +78,13 @@ static void map_mine(struct worker *w, struct mapping *m)
 	struct huge_request request = {.size = pages * page, .page = page};
 
 	if (w->random.data) {
-		/* HUGE_POOL alone may find none */
+		/* With HUGE_POOL alone there may be no page. */
 		request.flags = page > PAGE_SIZE && pick(w, 2) ? HUGE_RESERVE : 0;
 		request.room = pick(w, 2) * PAGES_MAX * page;
 	}
 	*m = (struct mapping){.addr = huge_map_with(&request), .page = page, .pages = pages};
 	if (!m->addr)
-		atomic_fetch_add(&soak.refused, 1); /* out of addresses, where there are few */
+		atomic_fetch_add(&soak.refused, 1); /* no addresses are left, where there are few */
 }
 
 static void touch_mine(struct worker *w, struct mapping *m)
@@ -115,7 +115,8 @@ static void release_mine(struct worker *w, struct mapping *m)
 }
 
 /*
- * Larger or refused, read-only or not, or all there: what was written stays, what was not is zero.
+ * Grow or populate the mapping, or change its rights; any of these may be refused. Pages keep what
+ * was written, and others are zero.
  */
 static void change_mine(struct worker *w, struct mapping *m)
 {
@@ -143,7 +144,7 @@ static void touch_shared(struct worker *w)
 {
 	volatile u64 *word =
 		word_of(soak.shared, PAGE_SIZE, pick(w, SHARED_PAGES), (u64)(w - soak.worker));
-	const u64 was = *word; /* read once: the page may be another's the next moment */
+	const u64 was = *word; /* read once, because the page may be another one the next moment */
 
 	if (was != 0 && was != (virt_t)w)
 		atomic_fetch_add(&soak.wrong, 1);

@@ -1,7 +1,7 @@
 /*
- * Huge mappings: pages come on the first touch, zero, once; they go with one round. With pools, and
- * where there is no page: huge_map_pool_test.c. What must end the machine is in death_test.c,
- * random operations in huge_map_random_test.c.
+ * Huge mappings: pages come on the first touch, zeroed, and once; they go with one round.
+ * huge_map_pool_test.c has the cases with pools and without free pages, death_test.c those that
+ * must end the machine, and huge_map_random_test.c random operations.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -19,7 +19,7 @@
 enum { PAGES = 4 };
 #define SIZE MIB(2)
 
-/* Free memory is full of something: what a mapping shows as zero was cleared. */
+/* Fill free memory with a pattern, so that zeros in a mapping show that it was cleared. */
 static bool dirty_free_memory(void)
 {
 	struct page *page[PAGES];
@@ -52,7 +52,7 @@ TEST(mm_huge_map, pages_come_zero_when_they_are_touched)
 	REQUIRE(addr);
 	EXPECT_EQ(huge_mapped(PT_PMD), 0);
 	for (unsigned i = PAGES; i-- > 0;) {
-		/* the touch, in the middle of nowhere */
+		/* A touch in the middle of the page. */
 		*word_at(addr, i * SIZE + 5 * PAGE_SIZE) = i + 1;
 		EXPECT_EQ(huge_mapped(PT_PMD), PAGES - i);
 	}
@@ -83,8 +83,8 @@ TEST(mm_huge_map, populating_brings_all_and_touching_then_none)
 }
 
 /*
- * Pages of one size: each is zero when it comes, keeps each byte while others come and go, and is
- * zero when it comes again.
+ * Pages of one size are zero when they come, keep each byte while others come and go, and are zero
+ * when they come again.
  */
 static void expect_contents(u64 size)
 {
@@ -102,7 +102,8 @@ static void expect_contents(u64 size)
 	EXPECT_EQ(huge_protect(addr, HUGE_READ_WRITE), 0);
 	EXPECT_EQ(huge_release(addr + size, 2 * size), 0);
 	EXPECT_PATTERN(addr, size, 0, 3);
-	addr[size + size / 2] = 0; /* a touch in the middle; the other page by its first byte */
+	/* this touch is in the middle of the page; the other page is touched at its first byte */
+	addr[size + size / 2] = 0;
 	EXPECT_ZERO(addr + size, 2 * size);
 	EXPECT_PATTERN(addr, size, 0, 3);
 	EXPECT_PATTERN(addr + 3 * size, size, 3 * size, 3);
@@ -118,7 +119,7 @@ TEST(mm_huge_map, each_byte_is_zero_first_and_then_as_it_was_written)
 
 TEST(mm_huge_map, pages_go_with_one_round_however_many)
 {
-	pool_makes_on_demand(); /* the baselines have more rounds, for struct pages */
+	pool_makes_on_demand(); /* the baselines need more rounds, for struct pages */
 	for (unsigned pages = 1; pages <= PAGES; pages++) {
 		void *addr;
 
@@ -152,7 +153,7 @@ TEST(mm_huge_map, released_pages_come_back_zero)
 	huge_unmap(addr);
 }
 
-/* Nothing is ever mapped right before a mapping or behind it. */
+/* Nothing is ever mapped directly before or behind a mapping. */
 TEST(mm_huge_map, guards_stand_on_both_sides)
 {
 	void *a, *b;
@@ -195,7 +196,7 @@ TEST(mm_huge_map, what_cannot_be_is_refused)
 static u64 waited_before;
 static u32 overlapped;
 
-/* The first page of a run takes until another CPU waits for it, or half a second. */
+/* Clearing the first page of a run lasts until another CPU waits for the page, or half a second. */
 static void slow_clear(void *addr, size_t bytes)
 {
 	const u64 end = clock_ns() + NS_PER_S / 2;
@@ -264,7 +265,7 @@ TEST(mm_huge_map, protecting_takes_one_round_and_allowing_none)
 	EXPECT_EQ(huge_rounds(), 1);
 	EXPECT(!huge_writable(addr) && !huge_writable(addr + SIZE));
 	EXPECT_EQ(*word_at(addr, SIZE), 8);
-	EXPECT_EQ(*word_at(addr, 2 * SIZE), 0); /* comes read-only */
+	EXPECT_EQ(*word_at(addr, 2 * SIZE), 0); /* the page comes read-only */
 	EXPECT(!huge_writable(addr + 2 * SIZE));
 	huge_rounds();
 	EXPECT_EQ(huge_protect(addr, HUGE_READ_WRITE), 0);
@@ -295,7 +296,7 @@ TEST(mm_huge_map, growing_keeps_address_and_contents)
 	*word_at(addr, GIB(3) - 8) = 6;
 	EXPECT_EQ(*word_at(addr, 0), 5);
 	EXPECT(!peek_u64((char *)addr + GIB(3), &value));
-	if ((virt_t)next > (virt_t)addr) /* it stands in the way */
+	if ((virt_t)next > (virt_t)addr) /* `next` is in the way */
 		EXPECT_EQ(huge_grow(addr, GIB(5)), (u64)-ENOMEM);
 	EXPECT_EQ(huge_grow(addr, SIZE), (u64)-EINVAL);
 	huge_unmap(next);

@@ -8,7 +8,7 @@
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
 
-/* All free blocks of one class of the phantom change their state. */
+/* Change the state of all free blocks of one class in the phantom. */
 static void change_all(struct arena *a, enum free_class class, enum block_state to)
 {
 	struct block_list list = BLOCK_LIST_INIT;
@@ -19,7 +19,7 @@ static void change_all(struct arena *a, enum free_class class, enum block_state 
 	block_list_publish_free(&a->mm, &list);
 }
 
-/* Memory for the records and for the page tables of open sections, twice over. */
+/* Twice the memory for the records and for the page tables of open sections. */
 static u64 bytes_for(u64 pages)
 {
 	const u64 frames = pages / SECTION_BLOCKS + pages * sizeof(struct block) / PAGE_SIZE;

@@ -1,17 +1,20 @@
 /*
- * Free huge pages that are block records and nothing else, so that as many as a machine of a TiB
- * has cost 32 bytes each. A pool of mode `on` takes them and gives them back as they are; nobody
- * may use one, because no struct page describes it.
+ * Free huge pages that are block records and nothing else, so each costs only 32 bytes, even as
+ * many as a machine with a TiB has. A pool of mode `on` takes them and gives them back unchanged.
+ * No page may be used, because no struct page describes it.
  */
 #pragma once
 
 #include "tests/kernel/arena.h"
 
 /*
- * An arena with `pages` free huge pages of 2 MiB or more, whole GiB, in its phantom. NULL as
- * arena_borrow().
+ * Borrow an arena with `pages` free huge pages of 2 MiB in its phantom, rounded up to whole GiB.
+ * Returns NULL as arena_borrow() does.
  */
 struct arena *huge_records_borrow(u64 pages);
 
-/* They are bare again, all of them: the pool has none. The arena is accounted for, and returned. */
+/*
+ * Make all pages bare again, check the account of the arena, and return it. The pool must have no
+ * pages.
+ */
 void huge_records_return(struct arena *a);

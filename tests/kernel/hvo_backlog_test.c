@@ -1,6 +1,6 @@
 /*
- * Gated frames: never many at the end of a batch, never for ever, and what it costs an allocation
- * that must wait for a round.
+ * Gated frames: they are few at the end of a batch and never stay gated for ever. Also the cost for
+ * an allocation that must wait for a round.
  */
 #include <arch/clock.h>
 
@@ -21,7 +21,7 @@ static u64 bound(struct arena *a)
 	return MAX(BOUND, a->options.bytes / PAGE_SIZE / 256);
 }
 
-/* 840 frames are replaced at once: more than may be left waiting. */
+/* A batch replaces 840 frames at once, which is more than may stay gated. */
 TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 {
 	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(1));
@@ -45,7 +45,10 @@ TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 	arena_return(a);
 }
 
-/* Frames whose round nobody has started: META, in transit, and given back with a tag. */
+/*
+ * Gate frames for a round that no CPU has started: take them from META and give them back with a
+ * tag.
+ */
 static void gate(struct arena *a, unsigned count)
 {
 	struct node *node = &a->mm.node[0];
@@ -58,7 +61,7 @@ static void gate(struct arena *a, unsigned count)
 		meta_give(&a->mm, frame[i], shootdown_tag());
 }
 
-/* Up to the bound they wait for somebody's round; one more, and the batch starts it. */
+/* Up to the bound, frames wait for any CPU's round. With one more, the batch starts a round. */
 TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -80,8 +83,8 @@ TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 }
 
 /*
- * Nobody flushes, nothing is left to grow into: the allocation that needs the frames starts the
- * round itself.
+ * No CPU flushes, and META has nothing to grow into. The allocation that needs the frames starts
+ * the round itself.
  */
 TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 {
@@ -91,7 +94,7 @@ TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 
 	if (!a)
 		return;
-	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) == 0); /* a block of tails */
+	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) == 0); /* META gets a block for tails */
 	meta_unreserve(&a->mm.node[0], META_TAILS, 1);
 	famine_begin(&famine, a, META_TAILS, 100);
 	gate(a, 100);
@@ -107,8 +110,7 @@ TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 }
 
 /*
- * All free memory is huge pages: small ones can only be had with a round, and one round serves a
- * batch of blocks.
+ * All free memory is huge pages, so small pages need a round. One round serves a batch of blocks.
  */
 TEST(mm_hvo, allocations_that_must_flush_share_the_round)
 {

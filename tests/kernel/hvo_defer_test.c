@@ -1,6 +1,6 @@
 /*
- * Pages made of blocks that were split before: one round for a batch, at once or when somebody
- * wants the first of them. And batches that several CPUs share.
+ * Huge pages made of blocks that were split before: a batch takes one round, either at once or when
+ * its first page is wanted. Also batches that several CPUs share.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -25,7 +25,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
-/* `count` full blocks of the phantom are made huge; the rounds that takes. */
+/* Make `count` full blocks of the phantom huge. Returns the number of rounds that this takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode,
 			     struct block_list *list)
 {
@@ -38,7 +38,7 @@ static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *
 		count);
 	before = rounds_so_far();
 	EXPECT_EQ(hvo_optimise(&a->mm, mode, list, &left), 0);
-	EXPECT_EQ(arena_usage(a).gated, count * 7); /* seven frames of each */
+	EXPECT_EQ(arena_usage(a).gated, count * 7); /* seven frames of each block */
 	return rounds_so_far() - before;
 }
 
@@ -57,7 +57,7 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
 	before = rounds_so_far();
 	meta_settle(&a->mm.node[0]);
-	EXPECT_EQ(arena_usage(a).gated, 0); /* the round was theirs too */
+	EXPECT_EQ(arena_usage(a).gated, 0); /* the round served these frames, too */
 	hvo_settle(&a->mm, list.head);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	block_list_publish_free(&a->mm, &list);
@@ -90,8 +90,8 @@ TEST(mm_hvo, the_round_waits_until_a_page_is_wanted_and_serves_the_whole_batch)
 }
 
 /*
- * Two batches, put into the pool and the buddy: whoever takes the first page starts the one round
- * for both.
+ * Two batches go to the pool and to the buddy. The CPU that takes the first page starts one round,
+ * which serves both.
  */
 TEST(mm_hvo, a_page_is_given_out_after_its_round)
 {
@@ -105,7 +105,7 @@ TEST(mm_hvo, a_page_is_given_out_after_its_round)
 	test_option("hvo_defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
-	/* the full ones last: these are huge now */
+	/* The pool takes the full blocks last, and they are huge now. */
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), 30);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
@@ -146,7 +146,7 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 	arena_return(a);
 }
 
-/* ---- what other CPUs see ---- */
+/* ---- the view of other CPUs ---- */
 
 enum { WATCHED_BLOCKS = 12, WATCHERS_MAX = 7, PASSES = 3, PATIENCE_S = 20 };
 
@@ -159,8 +159,8 @@ struct watchers {
 };
 
 /*
- * Struct pages of all blocks are read over and over, so that this CPU's TLB knows where they were
- * before.
+ * Read the struct pages of all blocks over and over, so that this CPU's TLB holds their old
+ * translations.
  */
 static void watch(void *arg)
 {
@@ -193,7 +193,7 @@ static cpu_t watchers_start(struct watchers *w)
 	return started;
 }
 
-/* Until there were so many more passes, over all watchers. */
+/* Wait until the watchers together have made `passes` more passes. */
 static void watchers_pass(struct watchers *w, u64 passes)
 {
 	const u64 from = atomic_load_relaxed(&w->passes),
@@ -228,7 +228,7 @@ TEST(mm_hvo, every_cpu_sees_the_tails_of_a_page_given_out)
 		const u32 block = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 
 		if (block - w.first >= WATCHED_BLOCKS)
-			continue; /* was never split */
+			continue; /* this block was never split */
 		atomic_store_release(&w.held, block);
 		watchers_pass(&w, PASSES * watchers);
 	}
@@ -242,8 +242,8 @@ TEST(mm_hvo, every_cpu_sees_the_tails_of_a_page_given_out)
 }
 
 /*
- * With one instruction for everybody, where there is one: the hosted machine's watcher believes it,
- * and nothing else.
+ * A broadcast round uses one instruction for all CPUs, where the CPU has it. The hosted machine's
+ * watcher relies on that instruction alone.
  */
 TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 {
@@ -263,7 +263,7 @@ TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 	meta_settle(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	block_list_publish_free(&a->mm, &list);
-	EXPECT(full_blocks_make(a, 30)); /* takes the frames again */
+	EXPECT(full_blocks_make(a, 30)); /* allocates the frames again */
 	tlb_broadcast = false;
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -276,8 +276,8 @@ enum { SHARED_MAX = 16 * GIB_BLOCKS, ATTEMPTS = 20 };
 #define NOBODY (~0ULL)
 
 /*
- * Pages for as many threads as there are heads for, at 1024 pages a thread; hosted each is eight
- * mappings of 65530, or sixteen.
+ * The number of pages for as many threads as can get heads, at 1024 pages for each thread. In the
+ * hosted runner each page takes 8 or 16 of the host's 65530 mappings.
  */
 static u64 shared_pages(void)
 {
@@ -301,8 +301,8 @@ static struct arena *borrow_shared(void)
 }
 
 /*
- * The pool's free pages in the order of their list, from the phantom's first block on. Heads and
- * tails are looked at.
+ * Record the pool's free pages in the order of their list, relative to the phantom's first block,
+ * and check their heads and tails. Returns the number of pages.
  */
 static u64 list_pages(struct arena *a, u32 *order)
 {
@@ -321,7 +321,10 @@ static u64 list_pages(struct arena *a, u32 *order)
 	return pages;
 }
 
-/* Blocks that other CPUs than this one have counted as made huge: each in a line of its own. */
+/*
+ * The number of blocks that CPUs other than this one have counted as made huge. Each CPU counts in
+ * a cache line of its own.
+ */
 static u64 counted_by_others(const struct arena *a)
 {
 	u64 counted = 0;
@@ -333,8 +336,8 @@ static u64 counted_by_others(const struct arena *a)
 }
 
 /*
- * All pages made in an arena of their own, and in which order. How many stretches helpers did;
- * NOBODY: no arena, skipped.
+ * Make all pages in a new arena and record their order. Returns how many stretches helpers did, or
+ * NOBODY if the case was skipped without an arena.
  */
 static u64 make_shared(u32 *order)
 {
@@ -346,7 +349,7 @@ static u64 make_shared(u32 *order)
 	if (!a)
 		return NOBODY;
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
-		; /* else many CPUs do, and whose sections come first is chance */
+		; /* otherwise many CPUs open sections, and the order is left to chance */
 	hvo_cpus_forget();
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, pages), pages);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
@@ -354,7 +357,7 @@ static u64 make_shared(u32 *order)
 	EXPECT(arena_accounted(a));
 	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);
 	EXPECT_EQ(counted_by_others(a) > 0, helped > 0);
-	/* one may be a helper, that did all while the host ran nobody else */
+	/* A single CPU may be a helper that did everything while the host ran no other CPU. */
 	EXPECT(helped > 0 || hvo_cpus_most() == 1);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, pages), pages);
 	EXPECT(arena_accounted(a));
@@ -363,9 +366,9 @@ static u64 make_shared(u32 *order)
 }
 
 /*
- * Many pages are divided among CPUs; what comes of it is the same list. A CPU that the host does
- * not run until all is done did nothing: hence several attempts, of which one must have been
- * shared.
+ * However many CPUs share a batch, the resulting list is the same. A CPU that the host runs too
+ * late does no work, so the case makes several attempts. In one of them CPUs must have shared the
+ * batch.
  */
 TEST(mm_hvo, a_batch_divided_among_cpus_is_complete_and_in_order)
 {

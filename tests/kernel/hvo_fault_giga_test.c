@@ -1,7 +1,7 @@
 /*
- * Fault injection, 1 GiB pages of mapped sections: as hvo_fault_test.c, but in the machine's own
- * memory, because no arena is that large. Every reservation, table and section opening of an
- * operation fails once, singly, in each mode.
+ * Fault injection for 1 GiB pages of mapped sections. It works like hvo_fault_test.c but in the
+ * machine's own memory, because no arena is that large. Every reservation, table and section
+ * opening of an operation fails once, one at a time, in each mode.
  */
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
@@ -13,12 +13,12 @@
 
 enum { FAULTS_MAX = 200 };
 
-#define ALL_MAPPED_MAX GIB(6) /* of RAM: struct pages for all of it are made once a failure */
+#define ALL_MAPPED_MAX GIB(6) /* of RAM: for each failure, struct pages are made for all of it */
 
 struct giga_operation {
 	const char *name;
-	bool grown;                              /* a 1 GiB page is there before */
-	u64 (*run)(const struct hvo_mode *mode); /* how much was done, of 1 */
+	bool grown;                              /* a 1 GiB page exists before */
+	u64 (*run)(const struct hvo_mode *mode); /* returns how much was done, at most 1 */
 };
 
 static u64 grow(const struct hvo_mode *mode)
@@ -36,7 +36,7 @@ static u64 demote(const struct hvo_mode *mode)
 	return pool_demote(&pool_1g, &pool_2m, mode, 1);
 }
 
-/* Nothing is left of what the operation did, and every frame has one owner. */
+/* Undo the operation. */
 static void put_back(const struct hvo_mode *mode)
 {
 	const u64 giga = pool_1g.pages, small = pool_2m.pages;
@@ -53,7 +53,7 @@ static void expect_sound(void)
 	EXPECT(mm_account(&mm_kernel, machine_pools));
 }
 
-/* The page of the case is one of a mapped section. */
+/* Does the pool's first free page lie in a mapped section? */
 static bool has_mapped(const struct pool *pool)
 {
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
@@ -63,7 +63,7 @@ static bool has_mapped(const struct pool *pool)
 	return false;
 }
 
-/* Those that open sections on demand would take what is not opened first. */
+/* Modes that open sections on demand would take unopened memory first, so open all of it. */
 static void open_all_mapped(void)
 {
 	for (unsigned z = 0; z < mm_kernel.zones; z++)
@@ -71,7 +71,7 @@ static void open_all_mapped(void)
 			;
 }
 
-/* One run with one failure. True if it was met. */
+/* Run the operation once with one failure. Returns true if the failure was met. */
 static bool run_with_fault(const struct giga_operation *op, const struct hvo_mode *mode, u32 fault)
 {
 	bool met;
@@ -90,12 +90,15 @@ static bool run_with_fault(const struct giga_operation *op, const struct hvo_mod
 		EXPECT_EQ(pool_1g.pages, done);
 	if (op->run == shrink)
 		EXPECT_EQ(pool_1g.pages, 1 - done);
-	/* what could not be demoted or made huge is in one of the pools, or free and counted */
+	/*
+	 * Pages that could not be demoted or made huge are in one of the pools, or free and
+	 * counted.
+	 */
 	if (op->run == demote)
 		EXPECT(pool_1g.pages * GIB_BLOCKS + pool_2m.pages <= pages);
 	expect_sound();
 	if (done == 0)
-		EXPECT_EQ(op->run(mode), 1); /* the same again succeeds */
+		EXPECT_EQ(op->run(mode), 1); /* the same operation succeeds now */
 	EXPECT(has_mapped(&pool_1g) || op->run != grow);
 	expect_sound();
 	put_back(mode);
@@ -103,8 +106,8 @@ static bool run_with_fault(const struct giga_operation *op, const struct hvo_mod
 }
 
 /*
- * At least `least` places must have failed, or the sweep has not been where it was meant to go; 0:
- * there is none that can.
+ * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
+ * may have failed.
  */
 static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *mode, u32 least)
 {
@@ -128,7 +131,10 @@ static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *m
 	expect_sound();
 }
 
-/* Every mode; with those that optimise at least `least` places fail, with the others `plain`. */
+/*
+ * Sweep in every mode. At least `least` places fail in the modes that optimise, and `plain` in the
+ * others.
+ */
 static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 {
 	const struct hvo_mode *off = hvo_mode_find("off");
@@ -155,8 +161,8 @@ static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 }
 
 /*
- * Sections are opened, unless they are; then leaves are split; the batched ones reserve a head
- * beside.
+ * Sections are opened if they are not open yet, and then leaves are split. The batched modes
+ * reserve a head as well.
  */
 TEST(mm_fault_giga, growing_mapped_in_every_mode)
 {
@@ -166,8 +172,8 @@ TEST(mm_fault_giga, growing_mapped_in_every_mode)
 }
 
 /*
- * All 4095 frames of struct pages are reserved at once; where they never went away nothing is asked
- * for, so nothing can fail.
+ * All 4095 frames of struct pages are reserved at once. Where they never went away nothing is
+ * reserved, so nothing can fail.
  */
 TEST(mm_fault_giga, shrinking_mapped_in_every_mode)
 {

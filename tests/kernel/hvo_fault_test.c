@@ -1,12 +1,12 @@
 /*
- * Fault injection: every reservation and section opening of an operation fails once, singly, in
- * each mode.
+ * Fault injection for HVO: every reservation and section opening of an operation fails once, one at
+ * a time, in each mode.
  *
- * An operation is repeated on a new private machine with the first, second, third ... of them
- * failing (struct mm, fail), until one run meets no failure. After each: no frame without an owner,
- * no PTE that does not fit its block's state, the pool's counts exact, what was reported is what
- * happened, and the same operation done again succeeds completely. 1 GiB pages of mapped sections:
- * hvo_fault_giga_test.c.
+ * An operation is repeated on a new private machine with the first, second, third ... request
+ * failing (struct mm, fail), until a run meets no failure. After each run every frame must have an
+ * owner, every PTE must fit its block's state, and the pool's counts must be exact. The operation
+ * must have reported what it did, and it must succeed completely when it is repeated.
+ * hvo_fault_giga_test.c covers 1 GiB pages of mapped sections.
  */
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
@@ -31,21 +31,21 @@ struct sweep {
 	struct pool giga;
 	struct pool_node nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode;
-	u32 fault;    /* which one fails */
-	u64 expected; /* what all of it amounts to */
+	u32 fault;    /* number of the request that fails */
+	u64 expected; /* result of complete success */
 	struct page *page[2 * SPLITS];
 };
 
 struct operation {
 	const char *name;
-	u64 real, phantom; /* memory */
+	u64 real, phantom; /* memory of the arena, in bytes */
 	u64 all;           /* result of complete success */
 	bool (*prepare)(struct sweep *s);
-	u64 (*run)(struct sweep *s); /* how much was done */
+	u64 (*run)(struct sweep *s); /* returns how much was done */
 	void (*undo)(struct sweep *s);
 };
 
-/* Node that the operations work on: the phantom's where there is one. */
+/* The node that the operations work on: the phantom's node if there is a phantom. */
 static node_t node_of(const struct sweep *s)
 {
 	return s->a->options.phantom ? 1 : 0;
@@ -89,7 +89,7 @@ static void split_free(struct sweep *s)
 		s->page[i] = NULL;
 }
 
-/* Halves of blocks: bare ones become full. */
+/* Allocate halves of blocks, for which bare blocks become full. */
 static u64 split(struct sweep *s)
 {
 	u64 count = 0;
@@ -103,7 +103,7 @@ static u64 split(struct sweep *s)
 	return count;
 }
 
-/* All free memory of the node is huge: splitting starts with a round. */
+/* Make all free memory of the node huge, so that splitting starts with a round. */
 static bool all_is_huge(struct sweep *s)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
@@ -112,7 +112,7 @@ static bool all_is_huge(struct sweep *s)
 	       pool_shrink(&s->a->pool, on, ~0ULL) > 0;
 }
 
-/* Full blocks on demand, to be made huge with a round. */
+/* Leave full blocks in on-demand sections; making them huge takes a round. */
 static bool recycle_first(struct sweep *s)
 {
 	const bool all = split(s) == ARRAY_LEN(s->page);
@@ -179,7 +179,7 @@ static void check_after(struct sweep *s)
 	EXPECT(arena_accounted_with(s->a, &s->giga));
 }
 
-/* One run with one failure. True if it was met. */
+/* Run the operation once with one failure. Returns true if the failure was met. */
 static bool run_with_fault(struct sweep *s, const struct operation *op)
 {
 	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->giga.pages;
@@ -200,7 +200,7 @@ static bool run_with_fault(struct sweep *s, const struct operation *op)
 		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->giga.pages, before);
 	check_after(s);
 	if (op->run == split)
-		done = 0; /* it says what there is, not what it added */
+		done = 0; /* split() returns how many pages there are, not how many it added */
 	EXPECT_EQ(done + (done < op->all ? op->run(s) : 0), op->all);
 	check_after(s);
 	op->undo(s);
@@ -224,8 +224,8 @@ static bool run_one(struct sweep *s, const struct operation *op, bool *met)
 }
 
 /*
- * At least `least` places must have failed, or the sweep has not been where it was meant to go; 0:
- * there is none that can.
+ * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
+ * may have failed.
  */
 static void sweep(const struct hvo_mode *mode, const struct operation *op, u32 least)
 {
@@ -254,11 +254,11 @@ static void sweep_on(const struct operation *op, u32 least)
 	sweep(hvo_mode_find("on"), op, least);
 }
 
-/* ---- every mode, in memory that has mapped sections ---- */
+/* ---- every mode, in memory with mapped sections ---- */
 
 /*
- * hvo=on takes bare blocks first, then those of mapped sections: more pages than the section with
- * META has blocks.
+ * hvo=on takes bare blocks first, and mapped sections after that. The operation therefore needs
+ * more pages than the section with META has blocks.
  */
 static bool open_all_mapped(struct sweep *s)
 {
@@ -280,8 +280,8 @@ static u64 pages_for(const struct hvo_mode *mode)
 }
 
 /*
- * The baselines open the section themselves, and fail there; what makes no struct pages go away has
- * nothing else to ask for.
+ * The baselines open the section themselves, so that can fail. A mode that keeps all struct pages
+ * requests nothing else.
  */
 TEST(mm_fault, growing_in_every_mode)
 {
@@ -298,7 +298,7 @@ TEST(mm_fault, growing_in_every_mode)
 }
 
 /*
- * Each page's struct pages are reserved; where they never went away nothing is asked for, so
+ * The struct pages of each page are reserved. Where they never went away nothing is reserved, so
  * nothing can fail.
  */
 TEST(mm_fault, shrinking_in_every_mode)
@@ -316,7 +316,7 @@ TEST(mm_fault, shrinking_in_every_mode)
 	}
 }
 
-/* ---- what only on-demand sections have: hvo=on ---- */
+/* ---- cases for on-demand sections only: hvo=on ---- */
 
 TEST(mm_fault, growing_with_hvo_on)
 {
@@ -370,7 +370,7 @@ TEST(mm_fault, making_1g_pages)
 	sweep_on(&making_1g, 16);
 }
 
-/* They go back with the head they have: there is no place that can fail. */
+/* The pages go back with the heads that they have, so no place can fail. */
 TEST(mm_fault, taking_bare_1g_pages_apart)
 {
 	static const struct operation op = {.name = "shrink 1G",
@@ -384,14 +384,17 @@ TEST(mm_fault, taking_bare_1g_pages_apart)
 	sweep_on(&op, 0);
 }
 
-/* What failed half way must be as it was: the other searches see open sections only. */
+/*
+ * A half-done attempt must be undone completely, because the searches other than `index` see open
+ * sections only.
+ */
 TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 {
 	test_option("contig", "vanilla");
 	sweep_on(&making_1g, 16);
 }
 
-/* Sections of the phantom that are open. */
+/* The number of open sections of the phantom. */
 static unsigned phantom_sections_open(const struct arena *a)
 {
 	const u64 first = arena_phantom_block(a) / SECTION_BLOCKS;
@@ -402,7 +405,7 @@ static unsigned phantom_sections_open(const struct arena *a)
 	return open;
 }
 
-/* One 1 GiB page out of memory that was never used, with one failure. True if it was met. */
+/* Make one 1 GiB page from unused memory, with one failure. Returns true if the failure was met. */
 static bool open_giga_with_fault(struct sweep *s)
 {
 	const u64 available = arena_available(s->a);
@@ -424,15 +427,15 @@ static bool open_giga_with_fault(struct sweep *s)
 }
 
 /*
- * Whichever of its eight sections cannot be opened, those before it are closed again: a GiB that is
- * open in part would be no page for long.
+ * Whichever of the eight sections cannot be opened, those before it are closed again, because a GiB
+ * that is partly open could never become a page.
  */
 TEST(mm_fault, a_gigabyte_that_cannot_be_opened_whole_is_not_opened_at_all)
 {
 	struct sweep s = {.mode = hvo_mode_find("on"), .expected = 1};
 	bool met = true;
 
-	test_option("contig", "vanilla"); /* the search does not open the rest */
+	test_option("contig", "vanilla"); /* this search does not open the rest */
 	for (s.fault = 1; met && s.fault < FAULTS_MAX && !test_failed(); s.fault++) {
 		s.a = arena_borrow(MIB(16), .phantom = GIB(1));
 		if (!s.a)

@@ -1,6 +1,6 @@
 /*
- * 1 GiB pages: one head frame and eight tables where others need 4096 frames; made, freed, used for
- * small pages, split into 512 pages of 2 MiB.
+ * 1 GiB pages, which need one head frame and eight tables where other pages need 4096 frames. They
+ * are made, freed, used for small pages, and split into 512 pages of 2 MiB.
  *
  *   HUGE      [head RW][shared tail of order 18, RO, x7]
  *   NOHEAD    [the same tail x8]  x511
@@ -21,11 +21,11 @@
 #include "tests/kernel/pool_check.h"
 
 enum {
-	/* 4096 frames, less a head and eight tables */
+	/* 4096 frames, less one head and eight tables */
 	SAVED_1G = 4087,
 	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS, /* the same GiB as 512 pages of 2 MiB */
-	HEADS = GIB_BLOCKS - 1,                    /* new ones for a demotion */
-	/* of the tails looked at beyond each block's first 64 */
+	HEADS = GIB_BLOCKS - 1,                    /* new heads that a demotion needs */
+	/* step between the tails that are checked beyond each block's first 64 */
 	STEP = 37,
 };
 
@@ -50,7 +50,7 @@ static bool giga_accounted(struct giga *g)
 	return arena_accounted_with(g->a, &g->pool);
 }
 
-/* First page of whichever node has one. */
+/* The first free page of the first node that has one. */
 static u32 first_free(const struct pool *pool)
 {
 	for (node_t n = 0; n < pool->mm->nodes; n++)
@@ -95,13 +95,13 @@ TEST(mm_giga, unopened_memory_becomes_one_without_a_round)
 
 	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
 		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 3), 2); /* more than fits */
+	EXPECT_EQ(pool_grow(&g.pool, on, 3), 2); /* one more than fits */
 	EXPECT_EQ(pool_frames_saved(&g.pool), 2 * SAVED_1G);
 	expect_giga(&g.a->mm, first_free(&g.pool));
 	EXPECT(giga_accounted(&g));
 	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
 	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* again: as they are */
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* the pages are taken as they are */
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_BARE, BLOCK_HUGE), 2);
 	EXPECT(giga_accounted(&g));
@@ -131,8 +131,8 @@ TEST(mm_giga, one_can_be_allocated_and_freed)
 }
 
 /*
- * A free 1 GiB page is the last resort of small pages: its lines are cleared, one round, and it is
- * bare.
+ * A free 1 GiB page is the last resort of small pages. Its lines are cleared, which takes one
+ * round, and it becomes bare.
  */
 TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
 {
@@ -154,8 +154,8 @@ TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
 		  (u64)(GIB_BLOCKS - 1) * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_BARE), GIB_BLOCKS - 1);
 	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0);              /* a half is in use */
-	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 500), 500); /* and the rest is whole blocks */
+	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0);              /* half a block is in use */
+	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 500), 500); /* all other blocks are whole */
 	EXPECT_EQ(pool_shrink(&g.a->pool, on, 500), 500);
 	mm_page_free(&g.a->mm, small);
 	EXPECT(giga_accounted(&g));
@@ -184,7 +184,7 @@ TEST(mm_giga, a_batch_is_demoted_with_one_round)
 	EXPECT(giga_accounted(&g));
 	EXPECT_EQ(pool_shrink(&g.a->pool, on, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(g.a), ~0ULL), 2 * GIB_BLOCKS);
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* bare blocks are one piece again */
+	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* the bare blocks are one piece again */
 	expect_giga(&g.a->mm, first_free(&g.pool));
 	EXPECT(giga_accounted(&g));
 	arena_return(g.a);
@@ -202,7 +202,7 @@ TEST(mm_giga, free_ones_are_taken_apart_for_2m_pages)
 	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
 	page = mm_page_alloc(&g.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
-	/* one was enough */
+	/* One 1 GiB page was enough. */
 	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER));
 	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
 	expect_small_pages_right(&g.a->pool);
@@ -212,7 +212,7 @@ TEST(mm_giga, free_ones_are_taken_apart_for_2m_pages)
 	arena_return(g.a);
 }
 
-/* 510 heads are one too few: the page stays as it is and usable. 511 do. */
+/* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
 TEST(mm_giga, demotion_does_what_heads_reach_for)
 {
 	struct giga g;
@@ -223,7 +223,7 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
 		return;
 	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
-	/* META grows now, not then */
+	/* META grows now and not during the demotions. */
 	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0);
 	meta_unreserve(&g.a->mm.node[0], META_LONG, 2 * HEADS);
 
@@ -236,7 +236,7 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	famine_end(&famine);
 	EXPECT(giga_accounted(&g));
 
-	/* for one and, but for one head, another */
+	/* There are heads for one page and, but for one head, for another. */
 	famine_begin(&famine, g.a, META_LONG, 2 * HEADS - 1);
 	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
@@ -253,8 +253,8 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 }
 
 /*
- * ---- in the machine's own memory: the baselines, in mapped sections; no arena is larger than 1
- * GiB ----
+ * ---- the baselines, in the machine's own mapped sections, since no arena is larger than 1 GiB
+ * ----
  */
 
 static bool machine_accounted(void)
@@ -265,8 +265,8 @@ static bool machine_accounted(void)
 }
 
 /*
- * One page in the machine's empty pool, made in `mode` of memory that is unopened. BLOCK_NONE:
- * skipped, or not empty.
+ * Make one page in the machine's empty pool with `mode`, from unopened memory. Returns its first
+ * block, or BLOCK_NONE if the case was skipped.
  */
 static u32 machine_grow(const struct hvo_mode *mode)
 {
@@ -288,13 +288,13 @@ static void expect_restored(struct mm *mm, u32 index)
 	for (u64 i = 1; i < order_pages(GIGA_ORDER); i += STEP) {
 		struct page *page = pfn_page(mm, block_pfn(index) + i);
 
-		page->private[2] = i; /* faults if it is still shared */
+		page->private[2] = i; /* this write faults if the tail is still shared */
 	}
 }
 
 /*
- * Rounds of making one and of giving it back. What the machine does beside it is nothing, so the
- * counts are exact.
+ * Count the rounds that making a page and giving it back take. Nothing else on the machine starts
+ * rounds, so the counts are exact.
  */
 static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s64 saved)
 {
@@ -338,7 +338,10 @@ TEST(mm_giga, batched_needs_two_rounds_and_one)
 	check_mapped("batched", 2, 1, SAVED_1G);
 }
 
-/* Restored whole, then 512 pages optimised: two rounds for one page or for many. */
+/*
+ * The page is restored as a whole, and then 512 pages are optimised. That takes two rounds, for one
+ * page or for many.
+ */
 static void check_mapped_demotion(const char *name, u64 rounds, s64 saved)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
@@ -371,8 +374,8 @@ TEST(mm_giga, demotion_without_hvo)
 }
 
 /*
- * What was kept formed may have been taken apart in the middle, and be one free GiB again: it is
- * formed anew.
+ * A page that was kept formed may have been taken apart in the middle and be one free GiB again. It
+ * must then be formed anew.
  */
 TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 {
@@ -385,7 +388,7 @@ TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
 	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
 	contig_free_range(middle, BLOCK_FRAMES);
-	pcp_drain_all(&mm_kernel); /* debugging frees page by page */
+	pcp_drain_all(&mm_kernel); /* with debugging on, pages are freed singly */
 	REQUIRE(pool_grow_on(&pool_1g, keep,
 			     mm_kernel.zone[block_look_at(&mm_kernel, index).zone].node, 1) == 1);
 	EXPECT_EQ(first_free(&pool_1g), index);
@@ -395,7 +398,10 @@ TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
 	sections_close_all(&mm_kernel);
 }
 
-/* On demand. It would stay huge on the free list, in the way of arenas. */
+/*
+ * In mode `on`, sections are opened on demand. The page would stay huge on the free list, where it
+ * is in the way of arenas, so the sections are closed.
+ */
 TEST(mm_giga, the_machines_own_pool_grows_and_shrinks)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");

@@ -1,6 +1,6 @@
 /*
- * page_alloc() of order 9 and 18 in every mode of hvo_modes[]: the page is as hvo= says, goes back
- * as that mode has it, and is there whatever state free memory is in.
+ * page_alloc() of order 9 and 18 in every mode of hvo_modes[]: the page is made as hvo= says, is
+ * freed as that mode does it, and can be had in whatever state free memory is.
  *
  *   off, off-keep   FULL, formed to its last tail       no round
  *   the others      HUGE, shared tails, mapped section  a round each; restored when it is freed,
@@ -24,8 +24,8 @@
 enum { FAULTS_MAX = 40 };
 
 /*
- * Head and every tail of a page in use; of tails that are not the shared one the first 16 bytes
- * mean something.
+ * Check the head and every tail of a page in use. In tails outside the shared page, the first 16
+ * bytes are defined.
  */
 static void expect_struct_pages(const struct page *page, unsigned order, bool shared, u8 zone)
 {
@@ -61,7 +61,7 @@ static void expect_as_mode_has_it(struct mm *mm, const struct hvo_mode *mode, st
 		EXPECT(huge_line_right(mm, index, order));
 }
 
-/* hvo= for a part of a case: there are more modes than switches that a case may choose. */
+/* Set hvo= for a part of a case, because there are more modes than options that a case may set. */
 static void choose(const struct hvo_mode *mode, struct option_saved *saved)
 {
 	EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, saved), 0);
@@ -69,13 +69,13 @@ static void choose(const struct hvo_mode *mode, struct option_saved *saved)
 
 /* ---- 2 MiB ---- */
 
-/* May a CPU keep one? Not where there are so many that the share of each is less than a page. */
+/* May a CPU keep a huge page? With very many CPUs, the share of each is less than a page. */
 static bool cpus_keep_pages(const struct zone *zone)
 {
 	return zone->ram / PCP_SHARE / cpu_count >= BLOCK_FRAMES;
 }
 
-/* One page in an arena, twice: the first one splits the PMD. */
+/* Allocate one page twice in an arena. The first one splits the PMD. */
 static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
 {
 	for (u64 turn = 0; turn < 2 && !test_failed(); turn++) {
@@ -122,8 +122,8 @@ TEST(mm_hvo, a_page_is_allocated_as_its_mode_has_it)
 }
 
 /*
- * off-keep finds it formed, as a pool does; off forms it again, and a word that the last holder
- * left in a tail is no matter.
+ * off-keep finds the page formed, as a pool does. off forms it again, so a word that the last
+ * holder left in a tail does not matter.
  */
 TEST(mm_hvo, a_page_freed_formed_is_not_formed_again)
 {
@@ -135,7 +135,7 @@ TEST(mm_hvo, a_page_freed_formed_is_not_formed_again)
 	test_option("hvo", "off-keep");
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
 	REQUIRE(page);
-	page[100].order = 77; /* which forming would write */
+	page[100].order = 77; /* forming would overwrite this */
 	mm_page_free(&a->mm, page);
 	again = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
 	EXPECT(again == page);
@@ -147,8 +147,8 @@ TEST(mm_hvo, a_page_freed_formed_is_not_formed_again)
 }
 
 /*
- * Pages until there are none, as a chain; all memory is in sections opened on demand. Returns how
- * many.
+ * Allocate pages until there are none, as a chain. All memory is in sections opened on demand.
+ * Returns the number of pages.
  */
 static u64 take_all_on_demand(struct arena *a, unsigned request, struct page **chain)
 {
@@ -176,8 +176,8 @@ static void give_all(struct arena *a, struct page *chain)
 }
 
 /*
- * Where nothing is as a baseline would have it, its pages are made as hvo=on makes them, and no CPU
- * keeps them when they are freed.
+ * Where no memory is in the state that a baseline needs, its pages are made as hvo=on makes them.
+ * No CPU keeps them when they are freed.
  */
 static void expect_pages_on_demand(struct arena *a)
 {
@@ -191,7 +191,8 @@ static void expect_pages_on_demand(struct arena *a)
 	give_all(a, chain);
 	EXPECT_EQ(arena_zone(a, 0)->free_class[FREE_HUGE], taken * BLOCK_FRAMES);
 	chain = NULL;
-	EXPECT_EQ(take_all_on_demand(a, PAGE_NOFLUSH, &chain), taken); /* now they need no making */
+	/* the pages are formed already */
+	EXPECT_EQ(take_all_on_demand(a, PAGE_NOFLUSH, &chain), taken);
 	give_all(a, chain);
 	EXPECT(arena_accounted(a));
 }
@@ -218,8 +219,8 @@ TEST(mm_hvo, memory_in_any_state_serves_a_page_in_every_mode)
 }
 
 /*
- * One failure while a page is allocated, then one while it is freed. *full: it could not be
- * optimised. True if either was met.
+ * One failure happens while a page is allocated, then one while it is freed. *full is set if the
+ * page could not be optimised. Returns true if either failure was met.
  */
 static bool page_with_fault(struct arena *a, u32 fault, bool *full)
 {
@@ -245,8 +246,8 @@ static bool page_with_fault(struct arena *a, u32 fault, bool *full)
 }
 
 /*
- * Without a frame for a page table it has all its struct pages; freed without frames for them it is
- * huge and free.
+ * If there is no frame for a page table, the page has all its struct pages. If there are no frames
+ * for its struct pages when it is freed, the page is free and stays huge.
  */
 TEST(mm_hvo, a_page_is_there_whatever_reservation_fails)
 {
@@ -267,7 +268,7 @@ TEST(mm_hvo, a_page_is_there_whatever_reservation_fails)
 	EXPECT(full);
 }
 
-/* ---- 1 GiB, of the machine's own memory: no arena is that large ---- */
+/* ---- 1 GiB, from the machine's own memory, because no arena is that large ---- */
 
 static void giga_as_mode_has_it(const struct hvo_mode *mode)
 {

@@ -1,9 +1,9 @@
 /*
- * Batches divided among CPUs, in every mode and on both ways: what comes of it is what one CPU
- * would have made, to the byte, and costs as many rounds.
+ * Batches that are divided among CPUs, in every mode, both growing and shrinking. The result must
+ * be the same as with one CPU, to the byte, and must take as many rounds.
  *
- * Of the tails in a head's frame, and of those that a compound page has of its own, the first 16
- * bytes mean something; of all other struct pages all 64.
+ * In the tails of a head's frame, and in a compound page's own tails, the first 16 bytes are
+ * defined. In all other struct pages all 64 are.
  */
 #include "mm/hvo/hvo.h"
 
@@ -56,8 +56,8 @@ static u64 digest_block(u64 hash, const struct arena *a, u32 index)
 }
 
 /*
- * The pool's pages in the order of its list, all their struct pages, and the state of every other
- * block.
+ * A digest of the order of the pool's pages, of all their struct pages, and of the state of every
+ * other block.
  */
 static u64 digest_all(struct arena *a)
 {
@@ -74,11 +74,11 @@ static u64 digest_all(struct arena *a)
 	return hash;
 }
 
-/* What growing and shrinking came to. */
+/* The result of growing and shrinking. */
 struct outcome {
 	bool made;                                        /* there was an arena */
 	u64 grown, shrunk;                                /* digests */
-	u64 rounds[2], messages[2], stretches[2], splits; /* of each way */
+	u64 rounds[2], messages[2], stretches[2], splits; /* of growing and of shrinking */
 };
 
 static void count(struct arena *a, struct outcome *o, unsigned way, u64 sign)
@@ -91,7 +91,10 @@ static void count(struct arena *a, struct outcome *o, unsigned way, u64 sign)
 	o->stretches[way] += sign * mm_counted(&a->mm, COUNT_STRETCHES);
 }
 
-/* hvo=on takes bare blocks first: more pages than the section with META has blocks. */
+/*
+ * hvo=on takes bare blocks first, so there must be more pages than the section with META has
+ * blocks.
+ */
 static u64 pages_for(const struct hvo_mode *mode)
 {
 	return mode->mapped ? MAPPED_PAGES : BARE_AND_MAPPED;
@@ -104,7 +107,7 @@ static struct outcome grow_and_shrink(const struct hvo_mode *mode)
 
 	if (!a)
 		return o;
-	if (!mode->mapped) /* where there is something to restore */
+	if (!mode->mapped) /* so that there is something to restore */
 		while (section_open_next(arena_zone(a, 0), SECTION_MAPPED) == 0)
 			;
 	count(a, &o, 0, -1ULL);
@@ -138,7 +141,7 @@ static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
 	u64 grow = 0, shrink = 0;
 
 	if (!mode->mapped)
-		return; /* deferred, and of those pages only that were in mapped sections */
+		return; /* rounds are deferred, and only pages in mapped sections need one */
 	if (mode->optimise) {
 		grow = (splits_alone(mode) ? o->splits : 1) +
 		       (remaps_alone(mode) ? MAPPED_PAGES : 1);
@@ -194,7 +197,7 @@ TEST(mm_hvo, every_mode_makes_the_same_with_any_number_of_cpus)
 
 /* ---- frames that run out ---- */
 
-/* Of `list`, the blocks at both ends and all between, in order; relative to the arena. */
+/* A digest of the blocks of `list` in their order, relative to the arena. */
 static u64 digest_list(const struct arena *a, const struct block_list *list)
 {
 	u64 hash = list->count;
@@ -216,8 +219,8 @@ static bool all_are(const struct arena *a, const struct block_list *list, enum b
 }
 
 /*
- * Pages in transit are restored with frames for some of them, then with enough. What was restored,
- * and in which order: a digest.
+ * Restore pages in transit, first with frames for some of them and then with enough frames. Returns
+ * a digest of the pages restored and their order.
  */
 static u64 restore_in_two(const struct hvo_mode *mode)
 {
@@ -264,6 +267,34 @@ TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
 	test_option("hvo_threads", "4");
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 		EXPECT_EQ(restore_in_two(hvo_mode_find(names[i])), alone[i]);
+}
+
+/* The pages lie in two sections, so two splits have a round each, or share one. */
+static void expect_rounds_of_two_splits(const struct hvo_mode *mode)
+{
+	const u64 pages = SECTION_BLOCKS + SECTION_BLOCKS / 2;
+	struct arena *a = arena_borrow(MIB(512));
+	u64 before;
+
+	if (!a)
+		return;
+	before = rounds_so_far();
+	EXPECT_EQ(pool_grow(&a->pool, mode, pages), pages);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 2);
+	EXPECT_EQ(rounds_so_far() - before,
+		  (splits_alone(mode) ? 2 : 1) + (remaps_alone(mode) ? pages : 1));
+	EXPECT_EQ(pool_shrink(&a->pool, mode, pages), pages);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+	if (test_failed())
+		test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+}
+
+TEST(mm_hvo, each_half_of_the_series_batches_what_it_says)
+{
+	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++)
+		if (mode->mapped && mode->optimise)
+			expect_rounds_of_two_splits(mode);
 }
 
 /* The rounds of 2 MiB pages are ranged, those of 1 GiB pages are full: hvo_to_do_each(). */

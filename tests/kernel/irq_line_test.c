@@ -1,10 +1,11 @@
 /*
- * Lines of devices: a handler is not called after its line was given back, on whatever CPU and at
- * whatever moment; lines come and go on several CPUs at once; and an interrupt that nobody expects
- * holds no other one back.
+ * Lines of devices. A handler is never called after its line was given back, on any CPU or at any
+ * moment. Lines come and go on several CPUs at once. An unexpected interrupt holds no other one
+ * back.
  *
  * The device is the PC's timer chip on line 2 (Intel, "8254 Programmable Interval Timer", 1993).
- * Where none answers, its cases are skipped. The hosted machine has neither lines nor an APIC.
+ * Where no such chip answers, its cases are skipped. The hosted machine has neither lines nor an
+ * APIC.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -31,7 +32,7 @@ enum {
 	PIT_1KHZ = 1193,
 	PIT_20KHZ = 60
 };
-enum { VECTOR_LOW = 0x30, VECTOR_HIGH = 0xaf, VECTOR_NONE = 0 }; /* those that lines have */
+enum { VECTOR_LOW = 0x30, VECTOR_HIGH = 0xaf, VECTOR_NONE = 0 }; /* the vectors of lines */
 #define LIMIT (2 * NS_PER_S)
 
 static void pit_set(u32 count)
@@ -43,10 +44,10 @@ static void pit_set(u32 count)
 
 static void pit_slow(void)
 {
-	pit_set(0); /* the longest there is: as the clock leaves it */
+	pit_set(0); /* the longest count, as the clock leaves it */
 }
 
-/* Vector of a line that is in that state here. */
+/* The vector of a line that is in this state on this CPU. */
 static unsigned vector_that_is(bool (*state)(unsigned vector))
 {
 	for (unsigned vector = VECTOR_LOW; vector <= VECTOR_HIGH; vector++)
@@ -64,16 +65,16 @@ static bool wait_until(const u32 *flag, u64 limit)
 	return atomic_load_acquire(flag);
 }
 
-/* ---- the last interrupt waits while the line is given back ---- */
+/* ---- an interrupt is pending while its line is given back ---- */
 
 static struct {
 	int err;
-	/* the destination's steps, and `answering` the other CPU's */
+	/* the steps of the destination CPU, and `answering` of the other CPU */
 	u32 waits, asked, answering, over;
 	u32 inside, gone, late;
 } end;
 
-/* A handler that takes long: is it still at it when the line is gone? */
+/* A slow handler that checks whether its line disappears while it runs. */
 static void stay_inside(void *arg)
 {
 	(void)arg;
@@ -83,7 +84,7 @@ static void stay_inside(void *arg)
 	atomic_store_release(&end.inside, 0);
 }
 
-/* Interrupts stay off until the line's interrupt and the other CPU's question both wait. */
+/* Keep interrupts off until both the line's interrupt and the other CPU's question are pending. */
 static void hold_back(void *arg)
 {
 	const irq_flags_t flags = irq_save();
@@ -109,7 +110,7 @@ static void hold_back(void *arg)
 	atomic_store_release(&end.over, 1);
 }
 
-/* Keeps its CPU, which gives the line back, from going on after its question was answered. */
+/* Stop the CPU that gives the line back from going on after its question was answered. */
 static void hold_asker(void *arg)
 {
 	const u64 start = clock_ns();
@@ -144,7 +145,7 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 	EXPECT_EQ(end.late, 0);
 }
 
-/* ---- the same, by luck ---- */
+/* ---- the same by chance ---- */
 
 static struct {
 	int err;
@@ -164,7 +165,8 @@ static void take_line(void *arg)
 {
 	(void)arg;
 	while (!atomic_load_acquire(&turn.stop)) {
-		if (atomic_load_acquire(&turn.here)) { /* interrupts off and on: one often waits */
+		/* toggling interrupts often leaves one pending */
+		if (atomic_load_acquire(&turn.here)) {
 			const irq_flags_t flags = irq_save();
 
 			clock_delay_ns(20 * NS_PER_US);
@@ -218,7 +220,9 @@ static void nothing(void *arg)
 	(void)arg;
 }
 
-/* A line's entry must say what its owner wrote last, whatever other CPUs write into theirs. */
+/*
+ * A line's entry must be as its owner wrote it last, whatever other CPUs write into their entries.
+ */
 static void take_and_give(void *arg)
 {
 	const u32 n = atomic_fetch_add(&both.claimed, 1);
@@ -234,7 +238,7 @@ static void take_and_give(void *arg)
 	}
 }
 
-/* Lines that nobody has, the highest ones. */
+/* Find the highest lines that are not in use. */
 static unsigned find_lines(void)
 {
 	unsigned n = 0;
@@ -276,9 +280,9 @@ TEST(kernel_irq, a_line_has_one_handler)
 	irq_unregister(both.gsi[0]);
 }
 
-/* ---- what nobody expects ---- */
+/* ---- unexpected interrupts ---- */
 
-/* both more urgent than the timer's, 0xe0 */
+/* Both have a higher priority than the timer's vector, 0xe0. */
 enum { VECTOR_UNKNOWN = 0xe5, VECTOR_BY_INSTRUCTION = 0xe6 };
 
 static u32 came;
@@ -301,12 +305,12 @@ TEST(kernel_irq, one_that_nobody_expects_holds_no_other_back)
 	REQUIRE(timer_once(NS_PER_MS, note, NULL) == 0);
 	EXPECT(wait_until(&came, LIMIT));
 	while (apic_in_service(VECTOR_UNKNOWN))
-		apic_eoi(); /* the cases to come need their timer */
+		apic_eoi(); /* later cases need their timer */
 }
 
 /*
- * An INT instruction is no interrupt of the APIC's: acknowledging it would end whatever is being
- * served.
+ * An INT instruction is no interrupt of the APIC. Acknowledging it would end the interrupt that is
+ * in service.
  */
 static unsigned served[2];
 

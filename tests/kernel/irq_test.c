@@ -1,6 +1,6 @@
 /*
- * The CPU's timer and the lines of devices: not early, not lost by naps, one at a time. What needs
- * a device: tests/payload/devices.
+ * The CPU's timer and the lines of devices: a timer never comes early, is not lost in naps, and is
+ * one at a time. tests/payload/devices has the cases that need a device.
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -12,10 +12,10 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 
-#define SOON  (20 * NS_PER_MS) /* many naps */
+#define SOON  (20 * NS_PER_MS) /* long enough for many naps */
 #define LIMIT (5 * NS_PER_S)
 
-/* a nap ends at the latest with its own interrupt: seconds, if they are all slept through */
+/* A nap ends at the latest with its own interrupt, so this many naps may last for seconds. */
 enum { NAPS = 10000 };
 
 static u64 came_at;
@@ -27,8 +27,8 @@ static void note(void *arg)
 }
 
 /*
- * It has come, before long: both by the clock and by the naps taken, so that the time for which the
- * host runs neither this CPU nor the timer is not counted against it.
+ * Wait for the timer. The limit applies to both the clock and the number of naps, so that time does
+ * not count in which the host runs neither this CPU nor the timer.
  */
 static bool timer_comes(void)
 {
@@ -41,8 +41,8 @@ static bool timer_comes(void)
 }
 
 /*
- * Interrupts are off between the first call and the second: however late the host lets the second
- * come, the timer has not come.
+ * Interrupts are off between the two calls. However late the host lets the second call happen, the
+ * timer has not come yet.
  */
 TEST(kernel_irq, the_timer_comes_once_and_not_early)
 {

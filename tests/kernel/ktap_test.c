@@ -1,7 +1,7 @@
 /*
- * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind;
- * what it prints is compared line by line. Durations are the one thing that differs from run to
- * run; the comparison drops those lines.
+ * The KTAP runner, run on private tables of cases that pass, fail, skip and leave things behind.
+ * Its output is compared line by line, without the lines with durations, which alone differ from
+ * run to run.
  */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -179,7 +179,7 @@ TEST(kernel_ktap, a_plan_not_kept_is_a_failure)
 	EXPECT_EQ(run.fail, 1);
 }
 
-/* ---- switches that a case chooses ---- */
+/* ---- options that a case sets ---- */
 
 static void chooses(void)
 {
@@ -198,7 +198,7 @@ static const struct test_case choosers[] = {
 	{.suite = "bb_two", .name = "in_vain", .file = "x.c", .run = chooses_what_is_not_there},
 };
 
-/* And the run within takes back what its own cases chose, no more. */
+/* The inner run restores only the options that its own cases set. */
 TEST(kernel_ktap, what_a_case_chooses_ends_with_it)
 {
 	static struct transcript t;

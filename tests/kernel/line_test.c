@@ -1,6 +1,6 @@
 /*
- * Words and line editing: the pure half of the monitor. What a terminal shows is replayed from what
- * the editor sends.
+ * Words and line editing, the part of the monitor that needs no device. The row of a terminal is
+ * reconstructed from the editor's output.
  */
 #include "kernel/console/line.h"
 #include "kernel/lib/string.h"
@@ -121,7 +121,7 @@ static void screen_emit(void *ctx, const char *text, size_t len)
 	screen->bytes += len;
 }
 
-/* What the row shows, without blanks at its end, and the cursor are what the editor believes. */
+/* Do the row, without blanks at its end, and the cursor match the editor's state? */
 static bool screen_agrees(const struct screen *screen, const struct line *line)
 {
 	size_t shown = strlen(screen->row);
@@ -141,7 +141,7 @@ static enum line_event type(struct line *line, const char *keys)
 	return event;
 }
 
-static struct line line; /* large */
+static struct line line; /* too large for the stack */
 static struct screen screen;
 
 static void fresh(void)
@@ -150,7 +150,7 @@ static void fresh(void)
 	line_init(&line, screen_emit, &screen);
 }
 
-/* Next line: Enter was typed, the terminal has moved on. */
+/* Begin the next line: Enter was typed, and the terminal has moved on. */
 static void next(void)
 {
 	memset(&screen, 0, sizeof(screen));
@@ -216,7 +216,7 @@ TEST(kernel_line, history_goes_back_and_forth_and_keeps_the_draft)
 	next();
 	type(&line, "two\r");
 	next();
-	type(&line, "two\r"); /* not kept twice */
+	type(&line, "two\r"); /* a repeated line is not kept twice */
 	next();
 	type(&line, "dra" UP);
 	EXPECT(strcmp(line.text, "two") == 0);
@@ -269,7 +269,7 @@ TEST(kernel_line, control_c_and_control_d_are_events)
 	EXPECT_EQ(type(&line, "\004"), LINE_END);
 }
 
-/* A fixed sequence of all kinds of bytes: the editor and its terminal never come apart. */
+/* A fixed sequence of all kinds of bytes never makes the editor and its terminal disagree. */
 TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
 {
 	u64 state = 88172645463325252ULL;

@@ -1,4 +1,6 @@
-/* Free memory of an arena by list, for cases of migratetypes and isolation. */
+/*
+ * Lists of an arena's free memory, for cases of migratetypes and isolation.
+ */
 #pragma once
 
 #include "mm/page/page_alloc.h"
@@ -6,9 +8,9 @@
 #include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
 
-enum { RANGE = 96, AT = 40 }; /* blocks: reaches over a section's border */
+enum { RANGE = 96, AT = 40 }; /* in blocks; the range reaches over a section's border */
 
-/* A gigabyte of phantom memory, open, nothing taken. */
+/* Borrow a gigabyte of phantom memory, open and free. */
 static inline struct arena *borrow_gigabyte(void)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -23,7 +25,7 @@ static inline struct page *alloc_on_phantom(struct arena *a, unsigned order, enu
 	return mm_page_alloc(&a->mm, order, use, PAGE_NODE, a->options.nodes);
 }
 
-/* A block's type, by itself: what is free in it stays where it is listed. */
+/* Change only a block's type; its free pages stay on their lists. */
 static inline void retype(struct zone *zone, u32 index, u8 type)
 {
 	spin_lock(&zone->lock);
@@ -31,7 +33,7 @@ static inline void retype(struct zone *zone, u32 index, u8 type)
 	spin_unlock(&zone->lock);
 }
 
-/* One block, at once, whatever is in it. */
+/* Isolate one block at once, whatever its state. */
 static inline int isolate_block(struct zone *zone, u32 index, struct isolation *token)
 {
 	int err;
@@ -54,7 +56,7 @@ static inline u64 listed_small(const struct zone *zone, enum migratetype list)
 	return frames;
 }
 
-/* Small and large. */
+/* The same, with whole blocks. */
 static inline u64 listed(const struct zone *zone, enum migratetype list)
 {
 	u64 frames = listed_small(zone, list);

@@ -1,5 +1,5 @@
 /*
- * Spin locks: one holder, first come first served.
+ * Spin locks: there is one holder at a time, and waiters are served in their order.
  */
 #include "kernel/core/lock.h"
 
@@ -18,7 +18,7 @@ enum { TURNS = 200 };
 
 static struct contest {
 	struct spinlock lock;
-	u64 plain; /* not atomic: only the lock protects it */
+	u64 plain; /* not atomic, protected by the lock alone */
 	u32 inside, broken;
 } contest;
 
@@ -28,10 +28,11 @@ static void increment(void *arg)
 
 	for (unsigned i = 0; i < TURNS; i++) {
 		spin_lock(&c->lock);
-		c->plain++; /* before the atomic ones, which would order it */
+		c->plain++; /* before the atomic operations, which would order it */
 		if (atomic_fetch_add(&c->inside, 1) != 0)
 			atomic_fetch_add(&c->broken, 1);
-		cpu_relax(); /* on a machine with few real CPUs, let others see us inside */
+		/* on a machine with few real CPUs, let other CPUs see this one inside */
+		cpu_relax();
 		atomic_fetch_sub(&c->inside, 1);
 		spin_unlock(&c->lock);
 	}
@@ -78,7 +79,8 @@ TEST(kernel_lock, tickets_survive_their_wrap)
 }
 
 /*
- * Between the look and the swap of a try, 65,535 turns have passed and the 65,536th holds the lock.
+ * Between the look and the swap of a try, 65,535 turns have passed, and the 65,536th turn holds the
+ * lock.
  */
 TEST(kernel_lock, a_lock_whose_tickets_came_round_is_not_taken_for_free)
 {
@@ -127,7 +129,7 @@ TEST(kernel_lock, first_come_first_served)
 	if (cpumask_weight(&cpus_online) < 3)
 		SKIP("needs three CPUs");
 	spin_lock(&queue.lock);
-	/* highest first: not the order of the numbers */
+	/* The highest CPU is first, so that the order differs from that of the numbers. */
 	for (cpu = cpu_count; cpu-- > 0 && queued < QUEUE_MAX;) {
 		if (cpu == cpu_id() || !cpu_online(cpu) || work_start(cpu, queue_up, &queue) < 0)
 			continue;
@@ -171,7 +173,10 @@ TEST(kernel_lock, the_longest_hold_is_kept_with_who_held_it)
 	u64 ns = 3 * NS_PER_MS;
 
 	test_option("lock_holds", "on");
-	/* A busy host may stop this CPU in the short hold, which is then the longer one. */
+	/*
+	 * A busy host may stop this CPU during the short hold, which then lasts longer than the
+	 * other.
+	 */
 	do {
 		lock_holds_forget();
 		holds = hold_long_and_short(&lock, ns);
@@ -184,7 +189,8 @@ TEST(kernel_lock, the_longest_hold_is_kept_with_who_held_it)
 	lock_holds_forget();
 	EXPECT_EQ(lock_holds_read(LOCK_POOL).ns.taken_at, 0);
 	spin_lock(&lock);
-	test_option("lock_holds", "off"); /* a hold that was measured ends: it counts */
+	/* a hold that was being measured still counts when it ends */
+	test_option("lock_holds", "off");
 	spin_unlock(&lock);
 	EXPECT(lock_holds_read(LOCK_POOL).ns.taken_at);
 	lock_holds_forget();

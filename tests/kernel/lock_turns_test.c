@@ -1,7 +1,8 @@
 /*
- * Turns at the locks of zones and pools: however many blocks a call is for, no turn handles more
- * records than a slice has (LOCK_SLICE, mm/memmap/zone.h), so that nobody waits longer for more
- * pages. Records are counted, times are printed: they are the machine's.
+ * Turns at the locks of zones and pools. However many blocks a call handles, no turn handles more
+ * records than a slice has (LOCK_SLICE, mm/memmap/zone.h), so a larger call does not make other
+ * CPUs wait longer. The cases check the numbers of records. They only print the times, which depend
+ * on the machine.
  */
 #include <arch/clock.h>
 
@@ -18,7 +19,7 @@
 
 enum { PAGES = 16 * GIB_BLOCKS, RUNS_GIB = 4 };
 
-/* Since lock_holds_forget(), or the last look. */
+/* Check the turns since lock_holds_forget() or the last call. */
 static void expect_slices(const char *what, enum lock_rank rank)
 {
 	const struct lock_holds holds = lock_holds_read(rank);
@@ -58,8 +59,8 @@ TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
 }
 
 /*
- * Node 0 has none: its share is the last node's. What each node gives is what it would give in one
- * turn; promised pages stay.
+ * Node 0 has no pages, so the other nodes give its share as well. Each node gives what it would
+ * give in one turn, and promised pages stay.
  */
 TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 {
@@ -73,7 +74,7 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 		REQUIRE(pool_grow_on(&a->pool, on, node, OF_EACH) == OF_EACH);
 	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 3 * LOCK_SLICE - 3), 3 * LOCK_SLICE - 3);
-	/* node 0 has none: the others share what it lacks */
+	/* Node 0 has none, and the other nodes share what it lacks. */
 	EXPECT_EQ(a->pool.node[1].free.count, OF_EACH - 3 * (LOCK_SLICE / 2));
 	EXPECT_EQ(a->pool.node[2].free.count, OF_EACH - 3 * (LOCK_SLICE / 2 - 1));
 	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 2 * OF_EACH - (3 * LOCK_SLICE - 3) - PROMISED);
@@ -84,10 +85,7 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 	arena_return(a);
 }
 
-/*
- * A range that begins and ends inside of free runs of a gigabyte, of as many blocks as no slice
- * has.
- */
+/* The range begins and ends inside free runs of a gigabyte and has more blocks than a slice. */
 TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
 {
 	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF };

@@ -1,6 +1,6 @@
 /*
- * The RAM log: what is printed can be read back, a reader that falls behind goes on with the oldest
- * byte kept.
+ * The RAM log: printed text can be read back, and a reader that falls behind goes on with the
+ * oldest byte kept.
  */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -18,8 +18,8 @@ static u64 log_end_now(void)
 }
 
 /*
- * pr_debug() is above the usual level, so these lines stay off the console; KTAP is not disturbed
- * either way.
+ * pr_debug() is above the usual level, so these lines do not reach the console. They would not
+ * disturb KTAP, either.
  */
 TEST(kernel_log, lines_are_kept_with_a_time_stamp)
 {

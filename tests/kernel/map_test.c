@@ -1,6 +1,6 @@
 /*
- * Mappings for programs: the same memory through leaves of either size, and nothing once it is
- * unmapped. Mappings that are misused: refused by name, and nothing is done.
+ * Mappings for programs: they show the same memory through leaves of either size, and nothing after
+ * unmapping. A misuse of mappings is refused by name and changes nothing.
  */
 #include <arch/peek.h>
 
@@ -38,7 +38,7 @@ TEST(mm_map, a_page_is_the_same_through_every_leaf)
 	EXPECT_EQ(large[MIB(2) / 8 - 1], 22);
 	small[4096] = 33;
 	EXPECT_EQ(large[4096], 33);
-	EXPECT(!peek_u64(large + MIB(2) / 8, &value)); /* nothing behind */
+	EXPECT(!peek_u64(large + MIB(2) / 8, &value)); /* nothing is mapped behind the page */
 	page_unmap(small);
 	page_unmap(large);
 	EXPECT(!peek_u64(small, &value));
@@ -60,7 +60,10 @@ TEST(mm_map, impossible_leaves_are_refused)
 
 /* ---- misuse ---- */
 
-/* What follows is refused, and no more: the machine goes on. Returns what bad_free= was. */
+/*
+ * From now on a misuse is only refused, and the machine goes on. Returns the previous value of
+ * bad_free=.
+ */
 static u64 refused;
 
 static bool refusals_begin(void)
@@ -69,7 +72,7 @@ static bool refusals_begin(void)
 	return page_misuse_panics(false);
 }
 
-/* One refusal more than at the last look, and said was `what` (a glob). */
+/* Expect one more refusal than at the last look, with a message that matches `what` (a glob). */
 static void expect_refused(const char *what)
 {
 	said_end();
@@ -79,7 +82,7 @@ static void expect_refused(const char *what)
 		test_fail(__FILE__, __LINE__, "not said: %s; but: %s", what, said_text);
 }
 
-/* Refused with the frame and the mapping named. */
+/* Expect a refusal that names the frame and the mapping. */
 static void expect_not_freed(struct page *page, const void *mapping, u32 references)
 {
 	char what[128];
@@ -99,7 +102,7 @@ static int never_moves(struct page *from, struct page *to)
 
 static const struct page_mover stays = {.name = "a page that stays", .move = never_moves};
 
-/* Freed by either call while it is mapped; then in the order that mm.h asks for. */
+/* Free the page by either call while it is mapped, and then in the order that mm.h asks for. */
 static void free_mapped(unsigned order, bool movable)
 {
 	struct page *page = page_alloc(order, USE_MOVABLE, 0, NODE_NONE);
@@ -108,7 +111,7 @@ static void free_mapped(unsigned order, bool movable)
 	if (!mapping) {
 		if (page)
 			page_free(page);
-		return; /* no memory for it: nothing to look at */
+		return; /* no memory, so nothing to check */
 	}
 	if (movable)
 		page_set_movable(page, &stays);
@@ -116,7 +119,7 @@ static void free_mapped(unsigned order, bool movable)
 	page_free(page);
 	expect_not_freed(page, mapping, 2);
 	if (test_failed())
-		return; /* it is somebody else's page now */
+		return; /* the page may belong to another user now */
 	said_begin();
 	page_free_bulk(&page, 1);
 	expect_not_freed(page, mapping, 2);
@@ -138,8 +141,8 @@ TEST(mm_map, a_mapped_page_is_not_freed)
 }
 
 /*
- * The mapping has a reference: the page outlives its holder's, and is freed when it is unmapped,
- * and only then.
+ * A mapping has a reference. When the holder drops its own, the page lives on until it is unmapped,
+ * and is freed then.
  */
 TEST(mm_map, a_mapping_keeps_its_page)
 {
@@ -153,7 +156,7 @@ TEST(mm_map, a_mapping_keeps_its_page)
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(mapping[PAGE_SIZE / 8], 77);
 	said_begin();
-	page_put(page); /* once too often */
+	page_put(page); /* one time too many */
 	expect_not_freed(page, mapping, 1);
 	page_unmap(mapping);
 	EXPECT_EQ(page->refcount, 0);
@@ -162,8 +165,8 @@ TEST(mm_map, a_mapping_keeps_its_page)
 }
 
 /*
- * A pool's page goes back to its pool when it is unmapped, if its holder has given it already;
- * once.
+ * A page of a pool that its holder gave back while it was mapped returns to the pool, once, when it
+ * is unmapped.
  */
 TEST(mm_map, a_mapping_keeps_a_page_of_a_pool)
 {
@@ -189,7 +192,7 @@ out:
 	page_misuse_panics(panics);
 }
 
-/* Its holder could move it; but not while it is seen at another address. */
+/* The holder could move its page, but not while the page is also mapped at another address. */
 TEST(mm_map, a_mapped_page_is_not_moved)
 {
 	struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
@@ -245,8 +248,8 @@ TEST(mm_map, what_is_not_mapped_is_not_unmapped)
 
 	REQUIRE(mapping);
 	page_unmap(mapping);
-	expect_not_unmapped(mapping); /* twice */
-	if (!test_failed()) {         /* else it would take whatever there is away */
+	expect_not_unmapped(mapping); /* a second time */
+	if (!test_failed()) {         /* otherwise it would unmap some other page */
 		mapping = page_map(page, PAGE_SIZE);
 		REQUIRE(mapping);
 		expect_not_unmapped(mapping + PAGE_SIZE);
@@ -294,7 +297,10 @@ static void expect_no_registers(phys_t phys, u64 size)
 			  said_text);
 }
 
-/* In use or free, all of it or a byte: RAM has no registers. Frame 0 is firmware's. */
+/*
+ * RAM has no registers, whether it is in use or free, in whole or by a byte. Frame 0 belongs to the
+ * firmware.
+ */
 TEST(mm_map, ram_is_not_mapped_as_registers)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
@@ -320,8 +326,8 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
 }
 
 /*
- * Three pages of registers, all or nothing of them, and once. In place of a device that every
- * machine has: a page, by vmap_phys().
+ * Three pages of registers are unmapped as a whole, and once. As no device exists on every machine,
+ * vmap_phys() maps a page in place of registers.
  */
 TEST(mm_map, registers_are_unmapped_whole_and_once)
 {

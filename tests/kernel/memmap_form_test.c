@@ -1,13 +1,13 @@
 /*
- * What struct pages say, byte by byte: as each function of memmap.h writes them, and as each form
- * of a block has them, over META frames that were full of something else.
+ * The contents of struct pages, byte by byte: as each function of memmap.h writes them, and as each
+ * form of a block has them. The META frames were full of other data before.
  *
  *   HUGE     [head][63 tails written][64 x 7 tails of the shared page]
  *   NOHEAD   [64 x 8 tails of the shared page]
  *   FULL     [512 of their own]
  *
- * Of a tail in the head's frame, and of the tails of small compound pages, the first 16 bytes mean
- * something; of all others all 64.
+ * In a tail of the head's frame, and in the tails of small compound pages, the first 16 bytes are
+ * defined. In all other struct pages all 64 are.
  */
 #include "mm/memmap/memmap.h"
 
@@ -57,7 +57,10 @@ static bool all_say(const struct page *pages, u64 count, struct page want, unsig
 
 /* ---- the functions ---- */
 
-/* Struct pages of no frame, where each order's mask leads to the first of its own. */
+/*
+ * Struct pages that describe no frames. The array is aligned so that each order's mask leads from a
+ * tail to its head.
+ */
 static struct page room[ROOM] __attribute__((aligned(ROOM * sizeof(struct page))));
 
 static void soil_room(u64 use)
@@ -65,7 +68,7 @@ static void soil_room(u64 use)
 	pattern_fill(room, sizeof(room), 0, use);
 }
 
-/* All but [first, first + count) is as it was. */
+/* Everything outside [first, first + count) must be as it was. */
 static void expect_rest(u64 first, u64 count, u64 use)
 {
 	EXPECT_PATTERN(room, first * WHOLE, 0, use);
@@ -121,7 +124,7 @@ TEST(mm_memmap, a_compound_page_is_formed_to_its_last_tail_and_no_further)
 
 /* ---- blocks ---- */
 
-/* What META gives out next was full of something else. */
+/* Fill the frames that META gives out next with other data. */
 static void soil_meta(struct arena *a)
 {
 	static pfn_t frames[SOILED];
@@ -147,7 +150,7 @@ static struct arena *borrow_soiled(u64 phantom)
 	return a;
 }
 
-/* Head and tails of a page of 2 MiB or 1 GiB. */
+/* Check the head and the tails of a page of 2 MiB or 1 GiB. */
 static void expect_huge(const struct arena *a, u32 index, unsigned order, u16 flags, u32 references)
 {
 	const struct page *page = block_page(&a->mm, index);
@@ -159,7 +162,7 @@ static void expect_huge(const struct arena *a, u32 index, unsigned order, u16 fl
 		WHOLE);
 }
 
-/* Side by side, so that the last tail of one stands before the head of the next. */
+/* The pages lie side by side, so that the last tail of one stands before the head of the next. */
 TEST(mm_memmap, huge_pages_are_described_to_their_last_tails)
 {
 	struct arena *a = borrow_soiled(GIB(1));
@@ -174,7 +177,7 @@ TEST(mm_memmap, huge_pages_are_described_to_their_last_tails)
 			    PAGE_COMPOUND | PAGE_OPTIMISED, 1);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		mm_page_free(&a->mm, page[i]);
-	for (unsigned i = 0; i < ARRAY_LEN(page); i++) /* and stay so */
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) /* they stay formed */
 		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
 			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
 	arena_return(a);
@@ -207,8 +210,8 @@ TEST(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts)
 }
 
 /*
- * A page of its own each: in use, or free, which the links of lists and the chunk's order say;
- * nothing else is in them.
+ * Each frame is a page of its own, in use or free. A free page has only the links of its list and
+ * the order of its chunk; all other bytes are as in a single page.
  */
 static void expect_split(const struct arena *a, u32 index, const struct page *used)
 {
@@ -221,7 +224,7 @@ static void expect_split(const struct arena *a, u32 index, const struct page *us
 
 		want.next = pages[i].next;
 		want.prev = pages[i].prev;
-		/* the type of the list it is on, or was on */
+		/* The type of the list that the page is on, or was on. */
 		want.private[0] = pages[i].private[0];
 		if (!struct_page_says(&pages[i], want, WHOLE))
 			return;
@@ -240,7 +243,7 @@ TEST(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own)
 	REQUIRE(page);
 	expect_split(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER), page);
 	mm_page_free(&a->mm, page);
-	/* of a block that was split, or of another: it is whole */
+	/* Whether or not the block of this page was split before, the page is whole. */
 	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge);
 	expect_huge(a, (u32)(page_to_pfn(huge) >> BLOCK_ORDER), BLOCK_ORDER, huge->flags, 1);
@@ -249,7 +252,7 @@ TEST(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own)
 }
 
 /*
- * A mapped section: written by streaming, optimised, restored into frames that were something else
+ * Check a mapped section that was streamed, optimised, or restored into frames that held other data
  * meanwhile.
  */
 static void expect_section(const struct arena *a, u64 section)
@@ -292,8 +295,8 @@ TEST(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored)
 /* ---- records ---- */
 
 /*
- * Those of a GiB that is opened in META frames that were something else: none says anything but
- * that it was never opened, or what it became.
+ * The records of a GiB lie in META frames that held other data before. When the GiB is opened, each
+ * record is zero or says what its block has become.
  */
 TEST(mm_memmap, records_of_blocks_are_clean_when_their_gigabyte_is_opened)
 {

@@ -1,6 +1,6 @@
 /*
- * Struct pages where things are awkward: made over memory full of garbage, and made when META has
- * nothing left.
+ * Struct pages in awkward conditions: made over memory full of garbage, and made when META has no
+ * frames left.
  */
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -36,8 +36,8 @@ static void spoil_meta(const struct arena *a, u32 index)
 }
 
 /*
- * What struct pages will lie in: the homes of mapped sections, META's free frames, blocks that META
- * finds to grow into.
+ * Spoil the memory where struct pages will lie: the homes of mapped sections, META's free frames,
+ * and blocks into which META may grow.
  */
 static void spoil_arena(struct arena *a)
 {
@@ -62,10 +62,10 @@ static void spoil_arena(struct arena *a)
 		}
 }
 
-/* One struct page against what the boot ranges say about its frame. */
+/* Compare a struct page with what the boot ranges say about its frame. */
 static bool is_right(struct arena *a, pfn_t pfn, const struct page *page)
 {
-	u8 zone = page->zone; /* a hole's is its block's, which nobody asks for */
+	u8 zone = page->zone; /* a hole keeps the zone of its block, which no code uses */
 
 	switch (memmap_frame_kind(&a->mm, pfn, &zone)) {
 	case FRAME_HOLE:
@@ -79,7 +79,7 @@ static bool is_right(struct arena *a, pfn_t pfn, const struct page *page)
 	}
 }
 
-/* Struct pages lie in frames: if the first of a frame can be read all can. */
+/* Struct pages lie in frames: if the first one of a frame can be read, all of them can. */
 static bool is_there(struct arena *a, pfn_t pfn)
 {
 	struct page page;
@@ -88,7 +88,7 @@ static bool is_there(struct arena *a, pfn_t pfn)
 }
 
 /*
- * Frames of a block that has struct pages of its own. Returns how many are not as they should be.
+ * Check the frames of a block that has struct pages of its own. Returns the number of wrong ones.
  */
 static u64 check_block(struct arena *a, u32 index)
 {
@@ -123,7 +123,7 @@ static void check_all(struct arena *a)
 	EXPECT(arena_accounted(a));
 }
 
-/* Every page out and back: lists that were built on garbage would not survive it. */
+/* Allocate every page and free it. Lists that were built on garbage would not survive that. */
 static void use_all(struct arena *a)
 {
 	struct page *chain = NULL;
@@ -134,8 +134,8 @@ static void use_all(struct arena *a)
 }
 
 /*
- * A hole and a firmware range off the block grid, boot memory, a node border inside a block, RAM
- * that ends inside one.
+ * The arena has a hole and a firmware range off the block grid, boot memory, a node border inside a
+ * block, and RAM that ends inside a block.
  */
 static void over_garbage(unsigned way)
 {
@@ -168,7 +168,7 @@ TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
 	over_garbage(WAY_LAZY);
 }
 
-/* ---- META has nothing left ---- */
+/* ---- META has no frames left ---- */
 
 enum { PATIENCE_MS = 300 };
 
@@ -190,8 +190,8 @@ static void relieve(struct node *node, const u64 reserved[META_KINDS])
 }
 
 /*
- * The only free memory is one GiB in one piece and one block: the block becomes META, the GiB is
- * split down to one page. With not even that block it is refused, and nothing has changed.
+ * The only free memory is one GiB in one piece and one block. The block becomes META, and the GiB
+ * is split down to one page. Without that block the request is refused and changes nothing.
  */
 TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides)
 {
@@ -207,7 +207,7 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	exhaust(&a->mm.node[0], reserved);
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
-	wait_ms = PATIENCE_MS; /* the block is in our hands, so nothing comes of waiting for it */
+	wait_ms = PATIENCE_MS; /* this test holds the block, so waiting for it is useless */
 	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1));
 	wait_ms = patience_ms;
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));

@@ -1,14 +1,14 @@
 /*
- * When struct pages are made, and by how many CPUs, must not show in them. Arenas with what is
- * awkward: firmware and boot ranges, a hole that ends inside a page's block, a node border inside a
- * block, RAM that ends inside one.
+ * The struct pages must not depend on when they are made or on how many CPUs make them. The arenas
+ * contain every awkward case: firmware and boot ranges, a hole that ends inside a block, a node
+ * border inside a block, and RAM that ends inside a block.
  *
  *   0    60M        70M        168M  173M       half + 3M                    end - 100K
  *   [META|firmware| |boot|     |hole|    node 0 |META      node 1            |
  *
- * Sections with META or firmware are open from the start; the others are what a style and a number
- * of threads open. Compared are the fields that say what a page is (head_mask, flags, order, zone,
- * refcount); list links are addresses.
+ * Sections with META or firmware are open from the start. The other sections are opened by each way
+ * and number of threads. The comparison covers the fields that say what a page is (head_mask,
+ * flags, order, zone, refcount), but no list links, because those are addresses.
  */
 #include "mm/zone/memmap_open.h"
 
@@ -43,7 +43,7 @@ enum {
 
 #define PER_PIECE ((PAGE_SIZE << PIECE_ORDER) / FIELDS_SIZE)
 
-/* What a page is. Absent: it has no struct page. */
+/* The fields that say what a page is. ABSENT means that the frame has no struct page. */
 struct fields {
 	u64 head_mask;
 	u16 flags;
@@ -53,11 +53,11 @@ struct fields {
 
 _Static_assert(sizeof(struct fields) == FIELDS_SIZE, "pieces hold a whole number of them");
 
-enum { ABSENT = 0xffff }; /* in flags: no page has them all */
+enum { ABSENT = 0xffff }; /* a value of `flags`: no page has all flags */
 
 struct picture {
 	struct page *piece[PIECES];
-	u64 frames, present; /* present: those that have a struct page */
+	u64 frames, present; /* present: frames that have a struct page */
 	struct mm_usage usage;
 };
 
@@ -73,8 +73,11 @@ static struct fields fields_of(struct arena *a, u64 i)
 	if (!mm_page_peek(&a->mm, (a->start >> PAGE_SHIFT) + i, &page))
 		return (struct fields){.flags = ABSENT};
 	if (!(page.flags & (PAGE_BUDDY | PAGE_COMPOUND | PAGE_TAIL)))
-		page.order = 0; /* says something only where a chunk or a larger page begins */
-	/* left from when a CPU held it; inside a chunk it says nothing */
+		/* the order is meaningful only where a chunk or a compound page begins */
+		page.order = 0;
+	/*
+	 * The flag is left over from when a CPU held the page, and inside a chunk it means nothing.
+	 */
 	page.flags &= (u16)~PAGE_PCP;
 	return (struct fields){page.head_mask, page.flags, page.order, page.zone, page.refcount};
 }
@@ -87,7 +90,7 @@ static void picture_drop(struct picture *picture)
 	*picture = (struct picture){0};
 }
 
-/* False if this machine has no memory for it. */
+/* Returns false if this machine has no memory for the picture. */
 static bool picture_take(struct picture *picture, struct arena *a)
 {
 	*picture =
@@ -107,8 +110,8 @@ static bool picture_take(struct picture *picture, struct arena *a)
 }
 
 /*
- * Pages that differ, of those that exist in both; the first is shown. `compared` counts the pages
- * looked at.
+ * Count the frames whose pages differ, among those that have a struct page in both, and show the
+ * first. *compared counts the pages looked at.
  */
 static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *compared)
 {
@@ -132,13 +135,16 @@ static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *
 	return different;
 }
 
-/* More sections where the machine can spare them. */
+/* Use more sections where the machine can spare the memory. */
 static u64 arena_bytes(void)
 {
 	return memblock_totals().ram_bytes >= GIB(4) ? GIB(1) : MIB(512);
 }
 
-/* `nodes`: each has sections of its own; of 512 MiB, two have one each that is not open yet. */
+/*
+ * Each of the `nodes` has sections of its own. With 512 MiB and two nodes, each node has one
+ * section that is not open yet.
+ */
 static struct arena *borrow_awkward(node_t nodes)
 {
 	return arena_borrow(arena_bytes(), .nodes = nodes, .skew = nodes > 1 ? MIB(3) : 0,
@@ -146,7 +152,7 @@ static struct arena *borrow_awkward(node_t nodes)
 			    .firmware = {{MIB(60) + KIB(4), KIB(20)}}, .boot = {{MIB(70), MIB(2)}});
 }
 
-/* What opening all of it took, by node. */
+/* The results of the last open_all(), by node. */
 static struct memmap_opened opened_last[ARENA_NODES_MAX * 2];
 
 static void open_all(struct arena *a, unsigned way, unsigned threads)
@@ -170,7 +176,7 @@ static struct arena *borrow_opened(unsigned way)
 	return a;
 }
 
-/* Every page out once, one by one, and back: then all blocks are FULL that are not META. */
+/* Allocate every page singly and free them all. Then every block that is not META is FULL. */
 static void use_every_page(struct arena *a)
 {
 	struct page *chain = NULL;
@@ -203,9 +209,10 @@ static unsigned node_cpus(node_t node)
 }
 
 /*
- * Opening a section takes a millisecond, waking a helper too: the caller would open all. So a third
- * CPU keeps the lock of the node's META, which every opening needs, until another of the node's
- * CPUs is at work, and long enough for that one to have a section in hand.
+ * Opening a section takes as long as waking a helper, about a millisecond, so the caller would open
+ * all sections itself. A third CPU therefore keeps the lock of the node's META, which every opening
+ * needs. It waits until another of the node's CPUs is at work, and long enough for that CPU to have
+ * taken a section.
  */
 struct keeper {
 	struct spinlock *lock;
@@ -236,7 +243,10 @@ static void keep_shut(void *arg)
 	spin_unlock(k->lock);
 }
 
-/* Who keeps it: the last CPU, if this one's node has another one besides. CPU_NONE: nobody can. */
+/*
+ * The last CPU keeps the lock, if this CPU's node then still has another CPU to help. Returns
+ * CPU_NONE if no CPU can keep it.
+ */
 static cpu_t find_keeper(void)
 {
 	const node_t node = this_cpu()->node;
@@ -248,7 +258,7 @@ static cpu_t find_keeper(void)
 											 : CPU_NONE;
 }
 
-/* Threads of the job that had most. */
+/* The number of threads of the job that had most. */
 static unsigned most_threads(node_t nodes)
 {
 	unsigned threads = 0;
@@ -258,7 +268,7 @@ static unsigned most_threads(node_t nodes)
 	return threads;
 }
 
-/* By one CPU, or shared by two at least, if there are three. */
+/* Open all sections with one CPU, or with two at least if there are three CPUs. */
 static void open_shared(struct arena *a, unsigned way, unsigned threads)
 {
 	const node_t node = this_cpu()->node;
@@ -306,8 +316,8 @@ static void check_same(const struct picture *serial, unsigned way, unsigned thre
 }
 
 /*
- * Serially, then in each other way that makes them at once, by 1, 2, 3 ... threads. Every job has
- * two sections to share out.
+ * Open all sections serially, then in each other way that opens them at once, with 1, 2, 3 ...
+ * threads. Every job has two sections to share out.
  */
 static void check_any_number(node_t nodes)
 {
@@ -322,7 +332,7 @@ static void check_any_number(node_t nodes)
 	for (node_t n = 0; n < nodes; n++) {
 		EXPECT(opened_last[n].sections >= 2);
 		EXPECT_EQ(opened_last[n].threads, 1);
-		EXPECT_EQ(opened_last[n].chunks_max, 0); /* no job: what was there before S1 */
+		EXPECT_EQ(opened_last[n].chunks_max, 0); /* no job, as before series S1 */
 	}
 	taken = picture_take(&serial, a);
 	arena_return(a);
@@ -341,7 +351,7 @@ TEST(mm_memmap_open, any_number_of_threads_makes_the_same_memmap)
 	check_any_number(arena_bytes() >= GIB(1) ? 2 : 1);
 }
 
-/* Before S1: one CPU of the node goes through its sections, and there is no job. */
+/* Before series S1, one CPU of the node opens all its sections, without a job. */
 TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
 {
 	for (unsigned way = WAY_SERIAL; way <= WAY_EAGER; way++) {
@@ -358,8 +368,8 @@ TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
 }
 
 /*
- * Lazily, then used once: the struct pages of all blocks that are FULL, against those made at once
- * and used likewise.
+ * Open lazily and use every page once, then compare the struct pages of all FULL blocks with those
+ * that were made at once and used in the same way.
  */
 TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 {
@@ -402,7 +412,7 @@ TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 
 /* ---- the machine's own sections, shared out ---- */
 
-/* Open what can be opened of the machine with up to `threads` per node. */
+/* Open as much as possible of the machine's memory with up to `threads` threads per node. */
 static const struct memmap_opened *open_machine(unsigned threads)
 {
 	static struct memmap_opened opened[ZONES_MAX];
@@ -414,8 +424,8 @@ static const struct memmap_opened *open_machine(unsigned threads)
 }
 
 /*
- * Two, if a node has four chunks for each: more than two may find the host has no CPU for them
- * before all is done.
+ * Two threads, if a node has four chunks for each. With more threads the host may have no CPU for
+ * one of them before all sections are open.
  */
 static unsigned threads_with_chunks(const struct memmap_opened *opened)
 {
@@ -426,7 +436,10 @@ static unsigned threads_with_chunks(const struct memmap_opened *opened)
 	return (unsigned)MIN(threads, 2);
 }
 
-/* A node where as many as asked for took part, and each did something but none did all. */
+/*
+ * Is there a node where `threads` threads took part, and each did some of the work but none did
+ * all?
+ */
 static bool all_took_part(const struct memmap_opened *opened, unsigned threads)
 {
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
@@ -437,9 +450,9 @@ static bool all_took_part(const struct memmap_opened *opened, unsigned threads)
 }
 
 /*
- * With four chunks a thread there is one for everybody who comes. A helper that the host does not
- * run until all is done had none available: hence several attempts, of which one must find
- * everybody at work.
+ * With four chunks for each thread, every CPU that takes part finds one. A helper finds none if the
+ * host runs it too late, so the case makes several attempts. In one of them every thread must have
+ * had work.
  */
 TEST(mm_memmap_open, every_helper_takes_a_chunk)
 {

@@ -1,6 +1,6 @@
 /*
- * Gated frames: each waits for its own generation, whatever else of its block is gated; many CPUs
- * that gate and settle at once get their frames back, and share their rounds.
+ * Gated frames: each frame waits for its own generation, whatever other frames of its block are
+ * gated. Many CPUs that gate and settle at once get their frames back and share their rounds.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -20,7 +20,7 @@
 
 enum { SETTLERS_MAX = 31, PATIENCE_MS = 100, RECYCLED = 8, GENERATIONS = 10 };
 
-/* `count` frames of tails, all of one block. */
+/* Take `count` frames for tails. Returns true if all are of one block. */
 static bool take_frames(struct arena *a, pfn_t *frame, unsigned count)
 {
 	if (meta_reserve(&a->mm.node[0], META_TAILS, count) < 0)
@@ -67,8 +67,8 @@ TEST(mm_gate, a_late_frame_holds_no_early_one_up)
 }
 
 /*
- * Tags come from many CPUs, in no order: a frame that comes late with a low tag is late, never
- * early.
+ * Tags come from many CPUs, in no order. A frame that is gated later with a lower tag is released
+ * late, never early.
  */
 TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
 {
@@ -92,8 +92,8 @@ TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
 }
 
 /*
- * More generations than a block has lots: none of its frames is free early, and the earliest are
- * not late.
+ * A block waits for more generations than it has lots. None of its frames is free early, and the
+ * earliest are not late.
  */
 TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for)
 {
@@ -122,8 +122,8 @@ TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_fo
 }
 
 /*
- * Closing a section takes a block out of META whose frames are gated: nothing of it may stay in the
- * queue.
+ * Closing a section takes a block with gated frames out of META. None of those frames may stay in
+ * the queue.
  */
 TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 {
@@ -151,7 +151,7 @@ TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 	arena_return(a);
 }
 
-/* ---- many CPUs that need what they gate ---- */
+/* ---- many CPUs that need the frames that they gate ---- */
 
 struct recycling {
 	struct arena *a;
@@ -177,8 +177,8 @@ static void recycle(void *arg)
 }
 
 /*
- * Each CPU needs 8 frames, and there are 8 for each and 8 more: what is not free or in use is
- * gated.
+ * Each CPU needs 8 frames. There are 8 for each CPU and 8 more, so every frame that is neither free
+ * nor in use is gated.
  */
 TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 {
@@ -189,7 +189,7 @@ TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 
 	if (!r.a)
 		return;
-	REQUIRE(take_frames(r.a, &frame, 1)); /* a block of tails */
+	REQUIRE(take_frames(r.a, &frame, 1)); /* META gets a block for tails */
 	meta_give(&r.a->mm, frame, 0);
 	famine_begin(&famine, r.a, META_TAILS, RECYCLED * (CPUS_TOGETHER + 1));
 	before = rounds_so_far();
@@ -232,7 +232,10 @@ static u64 full_rounds(void)
 	return stats.full;
 }
 
-/* Look, without serving anybody, whether so many rounds have been started; gives up after `ns`. */
+/*
+ * Check, without serving the mailbox, whether this many rounds have been started. Gives up after
+ * `ns`.
+ */
 static bool rounds_reach(u64 rounds, u64 ns)
 {
 	const u64 until = clock_ns() + ns;
@@ -251,7 +254,7 @@ static void wait_for_gaters(struct settling *s, u32 count)
 	EXPECT_EQ(atomic_load_acquire(&s->gated), count);
 }
 
-/* Idle CPUs begin to settle, up to `count`. Returns how many. */
+/* Let up to `count` idle CPUs settle. Returns the number of CPUs. */
 static u32 start_settlers(struct settling *s, u32 count)
 {
 	u32 started = 0;
@@ -266,8 +269,8 @@ static u32 start_settlers(struct settling *s, u32 count)
 }
 
 /*
- * This CPU passes nothing, so a round that one CPU has started cannot end. The others gate frames
- * that it is too early for, and settle. They start one round together.
+ * This CPU answers nothing, so a round that another CPU has started cannot end. The other CPUs gate
+ * frames for which that round began too early, and settle. They must share one round.
  */
 TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 {
@@ -294,7 +297,7 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 	settlers = start_settlers(&s, SETTLERS_MAX - 1);
 	wait_for_gaters(&s, settlers);
 	atomic_store_release(&s.go, 1);
-	/* as many as there would be if each started its own */
+	/* This is the number of rounds if each CPU started its own. */
 	rounds_reach(before + 1 + settlers, PATIENCE_MS * NS_PER_MS);
 	irq_restore(flags);
 

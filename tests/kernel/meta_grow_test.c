@@ -1,6 +1,6 @@
 /*
- * META in need of everything at once: blocks, sections to find them in, descriptors for them; asked
- * by one CPU, by all, and with each step failing.
+ * META that needs everything at once: blocks, sections with free blocks, and descriptors for them.
+ * One CPU asks, all CPUs ask, and each step fails once.
  */
 #include "mm/zone/meta_grow.h"
 
@@ -22,7 +22,7 @@ enum {
 	NEARLY_ALL = (SECTION_BLOCKS - 2) * BLOCK_FRAMES
 };
 
-/* A section whose blocks become META, and one that has to be opened for more. */
+/* The arena has a section whose blocks become META, and one that has to be opened for more. */
 static struct arena *borrow_two_sections(struct node **node)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -47,7 +47,7 @@ TEST(mm_meta, it_opens_a_section_at_the_far_end_when_it_needs_more)
 	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
 	EXPECT(node->meta.blocks > SECTION_BLOCKS);
 	EXPECT_EQ(section_state(&a->mm, far), SECTION_OPEN);
-	/* what is left there is for what cannot move either */
+	/* The rest of that section is for other unmovable pages. */
 	EXPECT(block_type(block_at(&a->mm, last)) == MIGRATE_UNMOVABLE);
 	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
 	meta_settle(node);
@@ -67,13 +67,16 @@ TEST(mm_meta, more_than_there_is_memory_for_is_refused_and_nothing_kept)
 	EXPECT_EQ(node->meta.reserved[META_LONG], 0);
 	meta_settle(node);
 	EXPECT(arena_accounted(a));
-	/* less can be had after it as before */
+	/* Afterwards less can be had, as before. */
 	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
 	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
 	arena_return(a);
 }
 
-/* Each reservation and opening on the way fails once: what is refused leaves nothing behind. */
+/*
+ * Each reservation and opening on the way fails once. A request that is refused leaves nothing
+ * behind.
+ */
 TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 {
 	bool met = true;
@@ -99,10 +102,10 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 	}
 	print("  # growing META: %u places failed, one at a time\n", fault - 2);
 	EXPECT(!met || test_failed());
-	EXPECT(fault - 2 >= 3); /* the request, the section, its table */
+	EXPECT(fault - 2 >= 3); /* the request, the section and its table */
 }
 
-/* Descriptors that were hidden are spare again. */
+/* Make the hidden descriptors spare again. */
 static void show_spares(struct node *node, struct meta_block *hidden)
 {
 	struct meta_block **last = &node->meta.spare;
@@ -113,8 +116,8 @@ static void show_spares(struct node *node, struct meta_block *hidden)
 }
 
 /*
- * No descriptor is left and none can be had: neither META nor a mapped section gets the block,
- * which goes back whole.
+ * No descriptor is left and none can be made. Neither META nor a mapped section gets the block, and
+ * it goes back whole.
  */
 TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 {
@@ -135,7 +138,7 @@ TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 	fail_disarm(&a->mm.fail);
 	EXPECT_EQ(arena_usage(a).meta, before.meta);
 	EXPECT_EQ(arena_usage(a).free + arena_usage(a).unopened, before.free + before.unopened);
-	/* a frame of descriptors is made */
+	/* A frame of descriptors is made. */
 	EXPECT_EQ(meta_grow(node, META_TAILS, BLOCK_FRAMES), 0);
 	EXPECT(node->meta.spare);
 	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), 0);
@@ -145,7 +148,7 @@ TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 	arena_return(a);
 }
 
-/* ---- many at once ---- */
+/* ---- many CPUs at once ---- */
 
 static struct {
 	struct node *node;
@@ -160,7 +163,7 @@ static void reserve_some(void *unused)
 			atomic_fetch_add(&all.served, 1);
 }
 
-/* One grows, the others wait for it and look again. */
+/* One CPU grows META. The others wait for it and look again. */
 TEST(mm_meta, cpus_that_need_more_at_once_get_it)
 {
 	struct arena *a = borrow_two_sections(&all.node);
@@ -185,18 +188,18 @@ TEST(mm_meta, cpus_that_need_more_at_once_get_it)
  *             [A        |A   |B   |B        |B   |A   ]   META: A's in section 0, B's in section 2
  *   META of    A         A         B         B               pays
  *
- * Both nodes have used up META and all that is open. To grow, A opens section 3, for which B pays,
- * and B section 1, for which A pays.
+ * Both nodes have used up META and all open memory. To grow, A opens section 3, for which B pays,
+ * and B opens section 1, for which A pays.
  */
 struct needy {
 	struct arena *a;
 	struct node *node[2];
 	u64 reserved[2][META_KINDS];
 	struct block_list taken[2];
-	u64 straddling[2]; /* sections that the node opens to grow, at the other's cost */
+	u64 straddling[2]; /* the section that each node opens to grow, at the other's cost */
 };
 
-/* All but `left` of its long-lived frames. */
+/* Reserve all but `left` of the node's long-lived frames, and all frames of the other kinds. */
 static void exhaust(struct needy *n, node_t i, u64 left)
 {
 	struct node *node = n->node[i];
@@ -241,7 +244,10 @@ static bool borrow_needy(struct needy *n)
 	return true;
 }
 
-/* Whatever became of it: with META at hand both nodes can grow, and all of memory is there. */
+/*
+ * Whatever the outcome, both nodes can grow once META has frames again, and all memory is accounted
+ * for.
+ */
 static void return_needy(struct needy *n)
 {
 	for (node_t i = 0; i < 2; i++) {
@@ -271,8 +277,8 @@ static void grow_one(void *arg)
 }
 
 /*
- * This CPU grows B. The other one, which grows A and needs B, must not hold A while it waits, and
- * must get what B has afterwards.
+ * This CPU is growing B. The other CPU grows A and needs B. While it waits it must not be growing
+ * A, and afterwards it must get what B has.
  */
 TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 {
@@ -312,7 +318,9 @@ static void await_growth(const struct node *node, cpu_t cpu)
 		wait_spin(&wait, cpu);
 }
 
-/* A's grower stands at A's lock until B is being grown, too: then each needs the other node. */
+/*
+ * A's grower is stopped at A's lock until another CPU grows B, too. Then each node needs the other.
+ */
 TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 {
 	static struct needy n;
@@ -337,13 +345,14 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 	spin_unlock(&n.node[0]->meta.lock);
 	for (node_t i = 0; i < 2; i++)
 		work_wait(cpu[i], 0);
-	EXPECT(g[0].err <= 0 && g[1].err <= 0); /* there is nothing: look again, or no */
+	/* nothing can be had: the result is "look again" or -ENOMEM */
+	EXPECT(g[0].err <= 0 && g[1].err <= 0);
 	return_needy(&n);
 }
 
 /*
- * The first node has one frame left, and a second section of which 1 MiB is RAM: nothing in it can
- * become META.
+ * The first node has one frame left, and a second section in which 1 MiB is RAM. No block of that
+ * section can become META.
  */
 TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
 {

@@ -1,6 +1,6 @@
 /*
- * Bad frames: whatever they are when they are named, free in any form or in use in any form, they
- * end up out of use and counted.
+ * Bad frames end up out of use and counted, whatever state they are in when they are marked: free
+ * in any form, or in use in any form.
  */
 #include "mm/contig/bad_frames.h"
 
@@ -59,7 +59,7 @@ TEST(mm_bad, nonsense_in_badram_is_refused)
 	EXPECT_EQ(bad_ram_parse("0xffffffffffffffff", note, &r), -ERANGE);
 	EXPECT_EQ(bad_ram_parse("1M+0xffffffffffffffff", note, &r), -ERANGE);
 	EXPECT_EQ(bad_ram_parse("99999999999999999999", note, &r), -ERANGE);
-	EXPECT_EQ(r.count, 1); /* the good beginning of 1M,,2M */
+	EXPECT_EQ(r.count, 1); /* the range of "1M,,2M" before the error */
 }
 
 /* ---- never given out again ---- */
@@ -70,7 +70,7 @@ static struct page *alloc(struct arena *a, unsigned order, node_t node)
 }
 
 /*
- * Take all of a node's memory, large pieces first, and see that the frame is not among it; give it
+ * Take all of a node's memory, large pieces first, expect that the frame is not in it, and give it
  * back.
  */
 static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
@@ -99,7 +99,7 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 	EXPECT(!block_is_isolated(block_of(&a->mm, pfn)));
 	EXPECT(arena_accounted(a));
 	expect_never_given_out(a, node, pfn);
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0); /* once more: it is */
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0); /* the frame is marked already */
 	EXPECT_EQ(arena_usage(a).bad, bad);
 	EXPECT(arena_accounted(a));
 }
@@ -133,7 +133,7 @@ TEST(mm_bad, a_frame_never_opened_is_taken_out)
 	arena_return(a);
 }
 
-/* Its neighbours can be had as before, each of them. */
+/* The neighbours of the frame can still be allocated, each of them. */
 TEST(mm_bad, only_the_frame_is_lost)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -159,7 +159,7 @@ TEST(mm_bad, a_free_small_page_is_taken_out_of_its_chunk_or_ring)
 	page = alloc(a, 0, 0);
 	REQUIRE(page);
 	ring = page_to_pfn(page);
-	chunk = ring ^ 256; /* in the other half of its block */
+	chunk = ring ^ 256; /* a frame in the other half of the block */
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(mm_mark_bad(&a->mm, ring), 0);
 	EXPECT_EQ(mm_mark_bad(&a->mm, chunk), 0);
@@ -179,7 +179,7 @@ static void check_free_huge(unsigned order, u64 offset)
 	page = alloc(a, order, 1);
 	REQUIRE(page);
 	pfn = page_to_pfn(page) + offset;
-	mm_page_free(&a->mm, page); /* stays huge */
+	mm_page_free(&a->mm, page); /* the block stays huge */
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
 	expect_out_of_use(a, 1, pfn, 1);
 	arena_return(a);
@@ -212,17 +212,19 @@ static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	EXPECT_EQ(arena_usage(a).bad, 0);
-	EXPECT_EQ(page_order(page), order); /* its holder notices nothing */
+	EXPECT_EQ(page_order(page), order); /* the holder notices nothing */
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	if (exhaust) {
-		expect_never_given_out(a, 1, pfn);             /* from the moment it is free */
-		hvo_huge_free_full(arena_phantom_zone(a), 64); /* frames for struct pages again */
+		/* the frame must not be given out once it is free */
+		expect_never_given_out(a, 1, pfn);
+		/* META gets frames for struct pages again */
+		hvo_huge_free_full(arena_phantom_zone(a), 64);
 		meta_flush_gated(&a->mm.node[0]);
 	} else {
-		mm_page_free(&a->mm, other); /* the first free after it settles it */
+		mm_page_free(&a->mm, other); /* this first free after it settles the frame */
 		EXPECT_EQ(arena_usage(a).bad, 1);
 	}
 	expect_out_of_use(a, 1, pfn, 1);
@@ -272,7 +274,9 @@ TEST(mm_bad, a_pool_page_is_taken_out_when_it_leaves_the_pool)
 	arena_return(a);
 }
 
-/* META goes on using it; but once it has let the block go nobody else gets it. */
+/*
+ * META goes on using its block. Once META has released the block, nobody else gets the bad frame.
+ */
 TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 {
 	struct arena *a = arena_borrow(MIB(32));
@@ -296,7 +300,10 @@ TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 	arena_return(a);
 }
 
-/* Two frames of one block, held by two: the block is watched until both are out. */
+/*
+ * Two frames of one block have different holders. The block stays isolated until both frames are
+ * out of use.
+ */
 TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -323,8 +330,8 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 }
 
 /*
- * Pending frames stand side by side: the last one takes the place of one that is settled, with its
- * isolation.
+ * Pending frames stand in an array. When one is settled, the last one moves into its place and must
+ * keep its isolation.
  */
 TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_settled)
 {
@@ -353,7 +360,8 @@ TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_settled)
 }
 
 /*
- * An isolation there would be lost when the section opens again: the frame is pending without one.
+ * A section that opens again would lose an isolation, so a frame whose section is closing is
+ * pending without one.
  */
 TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
 {
@@ -374,7 +382,7 @@ TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
 	arena_return(a);
 }
 
-/* ---- what cannot be ---- */
+/* ---- frames that cannot be taken out ---- */
 
 TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
 {
@@ -386,19 +394,20 @@ TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
 		return;
 	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL); /* a hole */
-	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* the firmware's */
-	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(16) / PAGE_SIZE), -EINVAL); /* behind the end */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* a firmware range */
+	/* beyond the end of RAM */
+	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(16) / PAGE_SIZE), -EINVAL);
 	EXPECT_EQ(mm_mark_bad(&a->mm, ~0ULL >> PAGE_SHIFT), -EINVAL);
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + 5), -EBUSY); /* struct pages lie there */
-	/* free, beside the firmware's */
+	/* This frame beside the firmware range is free. */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE + 2), 0);
 	EXPECT_EQ(arena_usage(a).bad, 1);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* More than can be watched at once: the next is refused, and nothing has happened to it. */
+/* If all places for pending frames are taken, the next frame is refused and stays as it was. */
 TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -418,7 +427,7 @@ TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 	arena_return(a);
 }
 
-/* ---- reported by those who can do nothing about it ---- */
+/* ---- reports from contexts that cannot act on them ---- */
 
 TEST(mm_bad, a_reported_frame_is_out_before_anything_is_given_out)
 {
@@ -429,7 +438,7 @@ TEST(mm_bad, a_reported_frame_is_out_before_anything_is_given_out)
 		return;
 	pfn = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
 	for (unsigned i = 0; i < 3; i++)
-		mm_report_bad(&a->mm, pfn); /* the second and third are of the same error */
+		mm_report_bad(&a->mm, pfn); /* the second and third report the same error */
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	expect_never_given_out(a, 0, pfn);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
@@ -452,15 +461,15 @@ TEST(mm_bad, a_reported_frame_in_use_is_out_once_it_is_freed)
 	mm_report_bad(&a->mm, pfn);
 	mm_page_free(&a->mm, page);
 	expect_out_of_use(a, 0, pfn, 1);
-	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address that is no memory's */
+	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address where there is no memory */
 	bad_frames_take_reported(&a->mm);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
 	arena_return(a);
 }
 
 /*
- * More frames than can be noted: those that were are taken out, and the list is free for others
- * again.
+ * More frames are reported than can be noted. Those that were noted are taken out of use, and then
+ * there is room for new reports.
  */
 TEST(mm_bad, a_storm_of_reports_is_survived)
 {
@@ -474,7 +483,7 @@ TEST(mm_bad, a_storm_of_reports_is_survived)
 	for (unsigned i = 0; i < KNOWN; i++)
 		EXPECT_EQ(mm_mark_bad(&a->mm, pfn + i), 0);
 	for (unsigned i = 0; i <= KNOWN; i++)
-		mm_report_bad(&a->mm, pfn + i); /* the last one is lost */
+		mm_report_bad(&a->mm, pfn + i); /* the last report is lost */
 	bad_frames_take_reported(&a->mm);
 	EXPECT_EQ(arena_usage(a).bad, KNOWN);
 	for (unsigned i = 0; i < 1000; i++)

@@ -1,5 +1,5 @@
 /*
- * The block table: what may become what, and finding records.
+ * The block table: which state may become which, and how records are found.
  */
 #include "kernel/core/panic.h"
 #include "kernel/run/test.h"
@@ -8,7 +8,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 
-/* The design's table once more, pair by pair, so that neither list can drift alone. */
+/* The table of the design, repeated pair by pair, so that neither list can drift alone. */
 static const struct {
 	u8 from, to;
 } changes[] = {
@@ -76,7 +76,7 @@ TEST(mm_block, records_exist_where_memory_was_opened)
 		return;
 	phantom = arena_phantom_block(a);
 	EXPECT(block_at(&a->mm, arena_block(a)) != NULL);
-	EXPECT(block_at(&a->mm, phantom) == NULL); /* nothing of its GiB was opened */
+	EXPECT(block_at(&a->mm, phantom) == NULL); /* no section of its GiB was opened */
 	EXPECT(section_open(&a->mm, phantom / SECTION_BLOCKS, SECTION_ON_DEMAND) == 0);
 	REQUIRE(block_at(&a->mm, phantom) != NULL);
 	EXPECT(block_at(&a->mm, phantom + gib_blocks - 1) ==

@@ -1,6 +1,6 @@
 /*
- * The buddy for whole blocks, orders 9..18: splitting, merging, and where merging stops. On phantom
- * memory: block records are all it needs.
+ * The buddy for whole blocks, orders 9 to 18: splitting, merging, and where merging stops. Phantom
+ * memory is enough, because the buddy needs nothing but block records.
  */
 #include "mm/zone/buddy.h"
 
@@ -14,7 +14,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 
-/* Free runs of one order and class in a zone, of any type. */
+/* The number of free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)
 {
 	u64 runs = 0;
@@ -41,7 +41,7 @@ static void give(struct zone *zone, u32 index, unsigned order)
 	spin_unlock(&zone->lock);
 }
 
-/* Two gigabytes, all open, nothing taken. */
+/* Borrow two gigabytes, all open and all free. */
 static struct arena *borrow_two_gigabytes(void)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(2));
@@ -122,7 +122,7 @@ TEST(mm_buddy, merging_stops_at_another_type)
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
 	EXPECT_EQ(zone->block_list[FREE_BARE][MIGRATE_UNMOVABLE][0], index);
 	EXPECT(arena_accounted(a));
-	buddy_set_max_order(&a->mm, BLOCK_ORDER); /* raising must not merge them either */
+	buddy_set_max_order(&a->mm, BLOCK_ORDER); /* raising must not merge them, either */
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
 	EXPECT(arena_accounted(a));
@@ -189,7 +189,7 @@ TEST(mm_buddy, huge_blocks_never_merge)
 
 struct places {
 	struct zone *zone;
-	u32 base, seen; /* bit k: somebody got a page of GiB base + k */
+	u32 base, seen; /* bit k: a CPU got a page of GiB base + k */
 };
 
 static void take_huge_and_give(void *arg)
@@ -235,7 +235,7 @@ TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
 	}
 	take_huge_and_give(&places);
 	if (asked == HUGE_PLACES - 1)
-		/* whoever's place is the second GiB's does not ask the first */
+		/* A CPU whose place belongs to the second GiB does not ask the first one. */
 		EXPECT_EQ(places.seen, 3);
 	else
 		EXPECT(places.seen != 0);
@@ -244,8 +244,8 @@ TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
 }
 
 /*
- * Retyped while nobody had them listed, as a CPU's pages may be: each goes to the list of what it
- * is now.
+ * The types change while the pages are on no list of the zone, as a CPU's own pages may be. Each
+ * page must go to the list of its new type.
  */
 TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 {
@@ -277,7 +277,9 @@ TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 	arena_return(a);
 }
 
-/* Two nodes with the border in the middle of a gigabyte: buddies across it stay apart. */
+/*
+ * Two nodes have their border in the middle of a gigabyte. Buddies on both sides of it stay apart.
+ */
 TEST(mm_buddy, merging_stops_at_a_zone_border)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2);
@@ -327,7 +329,7 @@ TEST(mm_buddy, max_order_lowered_splits_and_raised_merges)
 	EXPECT_EQ(take(zone, 11), BLOCK_NONE);
 	index = take(zone, BLOCK_ORDER);
 	give(zone, index, BLOCK_ORDER);
-	/* no further than it may */
+	/* Merging stops at max_order. */
 	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
 	EXPECT(arena_accounted(a));
 	buddy_set_max_order(&a->mm, 14);

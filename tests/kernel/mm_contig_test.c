@@ -1,5 +1,6 @@
 /*
- * Contiguous ranges: emptied with everything that was in them intact, or left as they were.
+ * Contiguous ranges: a range is emptied and the contents of its pages survive, or everything stays
+ * as it was.
  */
 #include "mm/contig/contig.h"
 
@@ -21,12 +22,13 @@
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 
-enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 }; /* blocks of a small arena's real memory */
+/* AT, RANGE: blocks of a small arena's real memory */
+enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };
 
 enum { HOLDER_SLOTS = 2048 };
 
 static struct page *slots[HOLDER_SLOTS];
-static struct holder holder; /* of the case that runs */
+static struct holder holder; /* the holder of the case that runs */
 
 static pfn_t range_start(const struct arena *a)
 {
@@ -45,7 +47,7 @@ static bool nothing_isolated(struct arena *a)
 }
 
 /*
- * Small movable pages all over the first blocks of an arena: a sixteenth of what was taken stays.
+ * Allocate small movable pages all over the first blocks of an arena and hold a sixteenth of them.
  */
 static bool scatter(struct arena *a, u64 pages)
 {
@@ -90,7 +92,8 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	EXPECT(holder_intact(&holder));
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + 5)); /* one by one, or as ranges */
+	/* Pages of a range may be freed singly or as ranges. */
+	mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + 5));
 	for (u64 i = 0; i < BLOCK_FRAMES; i++)
 		if (i != 5)
 			mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + i));
@@ -104,8 +107,8 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 }
 
 /*
- * One page of each order, each in a range that is emptied: it arrives with all its bytes and its
- * three private words.
+ * Hold one page of each order in a range that is emptied. The page must arrive with all its bytes
+ * and its three private words.
  */
 TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
 {
@@ -152,14 +155,14 @@ TEST(mm_contig, impossible_ranges_are_refused)
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, 0, BLOCK_FRAMES), (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ~0ULL - BLOCK_FRAMES + 1, BLOCK_FRAMES),
 		  (u64)-EINVAL);
-	/* two zones */
+	/* the range has two zones */
 	EXPECT_EQ(
 		mm_contig_alloc_range(&a->mm, first + MIB(14) / PAGE_SIZE, MIB(2) / PAGE_SIZE * 4),
 		(u64)-EINVAL);
-	/* a hole */
+	/* the range contains a hole */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE),
 		  (u64)-EINVAL);
-	/* META */
+	/* META lies in the range */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));
@@ -182,7 +185,7 @@ TEST(mm_contig, a_holder_that_refuses_keeps_its_pages)
 	EXPECT(holder_intact(&holder));
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
-	holder.refuse = 3; /* busy for a moment: another pass succeeds */
+	holder.refuse = 3; /* the holder is busy for a moment, and another pass succeeds */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	EXPECT(holder_intact(&holder));
 	EXPECT(arena_accounted(a));
@@ -190,7 +193,7 @@ TEST(mm_contig, a_holder_that_refuses_keeps_its_pages)
 	arena_return(a);
 }
 
-/* Somebody holds a second reference to a page, or a page has no mover: the range cannot be had. */
+/* A page without a mover cannot be moved, so its range cannot be had. */
 TEST(mm_contig, a_page_without_a_mover_stays)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -209,8 +212,8 @@ TEST(mm_contig, a_page_without_a_mover_stays)
 }
 
 /*
- * One run with one failure, in an arena of its own: what an earlier one moved would be in nobody's
- * way. True if it was met.
+ * Empty the range once with one failure. Each run has an arena of its own, because pages that an
+ * earlier run moved are no longer in the way. Returns true if the failure was met.
  */
 static bool empty_with_fault(struct arena *a, u32 fault)
 {
@@ -250,7 +253,8 @@ TEST(mm_contig, every_failure_point_leaves_no_trace)
 		arena_return(a);
 	}
 	EXPECT(!met);
-	EXPECT(fault - 2 > RANGE + 2); /* each step of isolating, a page to move to, taking */
+	/* Each step of isolating can fail, allocating a destination can, and taking can. */
+	EXPECT(fault - 2 > RANGE + 2);
 	print("  # emptying a range: %u places failed, one at a time\n", fault - 2);
 }
 
@@ -261,7 +265,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	struct arena *a = arena_borrow(MIB(32));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	static struct pool other; /* of 1 GiB pages: not theirs */
+	static struct pool other; /* a pool of 1 GiB pages, not of the pages that move */
 	struct contig_stats stats = {0};
 	struct page *used;
 	pfn_t first;
@@ -290,7 +294,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	stats = (struct contig_stats){0};
 	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1,
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
-	EXPECT_EQ(stats.moved.pages, 0); /* nothing to copy */
+	EXPECT_EQ(stats.moved.pages, 0); /* there was nothing to copy */
 	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
 	pool_expect_consistent(&a->pool);
 	EXPECT_EQ(a->pool.pages, 6);
@@ -304,7 +308,7 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	arena_return(a);
 }
 
-/* Its node is full, so it goes to the other, and is surplus there. */
+/* The node of the page is full, so the page moves to the other node and is surplus there. */
 TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 {
 	struct arena *a = arena_borrow(MIB(32), .nodes = 2);
@@ -321,7 +325,7 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	used = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(used);
 	index = (u32)(page_to_pfn(used) >> BLOCK_ORDER);
-	/* by nobody who could */
+	/* the page has no holder that could move it */
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY);
 	REQUIRE(holder_adopt(&holder, used));
 	EXPECT_EQ(a->pool.node[1].surplus, 1);
@@ -381,10 +385,11 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 		return;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
-	while (holder_take(&holder, 5, 0)) /* movable pages go there when all else is full */
+	/* movable pages use the range when all other memory is full */
+	while (holder_take(&holder, 5, 0))
 		taken++;
 	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
-	/* no room elsewhere */
+	/* there is no room elsewhere */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES),
 		  (u64)-ENOMEM);
 	EXPECT(holder_intact(&holder));
@@ -394,7 +399,7 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	EXPECT(holder_intact(&holder));
-	/* the type outlives its use */
+	/* The block keeps its type while it is used. */
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
@@ -402,14 +407,14 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	arena_return(a);
 }
 
-/* ---- several at once ---- */
+/* ---- several CPUs at once ---- */
 
 struct crowd {
 	struct arena *a;
 	u32 made, refused;
 };
 
-/* Everybody empties overlapping ranges of pages that one holder has, and gives them back. */
+/* Each CPU empties overlapping ranges of pages that one holder has, and gives the ranges back. */
 static void claim_ranges(void *arg)
 {
 	struct crowd *c = arg;
@@ -447,7 +452,7 @@ TEST(mm_contig, overlapping_requests_leave_one_winner_and_no_leak)
 	arena_return(c.a);
 }
 
-/* The holder gives pages back and takes new ones while others empty ranges. */
+/* One CPU frees pages of the holder and takes new ones while the other CPUs empty ranges. */
 struct mixed {
 	struct arena *a;
 	u32 roles, stop;

@@ -1,6 +1,6 @@
 /*
- * The direct map, as the page tables have it: all RAM, nothing else, never executable, in the
- * largest pages that fit.
+ * The direct map in the page tables: it has all RAM and nothing else, is never executable, and uses
+ * the largest pages that fit.
  */
 #include "mm/map/directmap.h"
 
@@ -18,7 +18,7 @@ static virt_t mapped_at(phys_t phys)
 	return DIRECT_MAP_BASE + phys;
 }
 
-#ifndef ASHLAR_HOSTED /* there the direct map is one host mapping, without tables */
+#ifndef ASHLAR_HOSTED /* in the hosted machine the direct map is one host mapping, without tables */
 
 static phys_t image_start, image_end;
 
@@ -27,7 +27,7 @@ static bool read_only(phys_t phys)
 	return phys >= image_start && phys < image_end;
 }
 
-/* Whether all of [start, end) is RAM, of whichever nodes. */
+/* Is all of [start, end) RAM, on any nodes? */
 static bool is_ram(phys_t start, phys_t end)
 {
 	for (size_t i = 0; i < memblock_memory.count && start < end; i++)
@@ -36,7 +36,7 @@ static bool is_ram(phys_t start, phys_t end)
 	return start >= end;
 }
 
-/* Size of the leaf that `phys` could have: all of it RAM and of one kind. */
+/* The largest leaf that `phys` could have: it contains RAM of one kind only. */
 static enum pt_level largest_fitting(phys_t phys)
 {
 	for (enum pt_level level = cpu_has_1g_mappings() ? PT_PUD : PT_PMD; level > PT_PAGE;
@@ -113,10 +113,7 @@ TEST(mm_directmap, holes_are_not_mapped)
 
 #endif
 
-/*
- * What was written through one address is read through it, at both ends of every range that is ours
- * to read.
- */
+/* Both ends of every range of RAM can be read through the direct map. */
 TEST(mm_directmap, every_range_of_ram_answers)
 {
 	for (size_t i = 0; i < memblock_memory.count; i++) {

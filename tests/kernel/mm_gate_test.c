@@ -1,9 +1,9 @@
 /*
- * Frames that backed tails, and CPUs that may still see them: nothing is reused before every CPU
- * has passed.
+ * Frames that backed tails, and CPUs that may still see them: no frame is reused before every CPU
+ * has flushed.
  *
- * The CPU that has not passed is the one that runs the case, with interrupts off and no mailbox
- * served; another does the conversion and waits for it in its round.
+ * The CPU that has not flushed is the one that runs the case, with interrupts off and without
+ * serving its mailbox. Another CPU does the conversion and waits for it in its round.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -30,7 +30,9 @@ struct conversion {
 	u32 returned;
 };
 
-/* One split and freed block of the phantom, taken, and the frames of its struct pages noted. */
+/*
+ * Take one block of the phantom that was split and freed, and note the frames of its struct pages.
+ */
 static bool take_full_block(struct conversion *c)
 {
 	struct page *halves[2];
@@ -64,7 +66,10 @@ static void convert(void *arg)
 	atomic_store_release(&c->returned, 1);
 }
 
-/* How many of the frames META gives to whoever asks for every frame it has. All are put back. */
+/*
+ * Take every frame that META gives out and put all back. Returns how many of them are among the
+ * frames noted.
+ */
 static unsigned reusable(const struct conversion *c)
 {
 	struct node *node = &c->a->mm.node[0];
@@ -82,7 +87,10 @@ static unsigned reusable(const struct conversion *c)
 	return found;
 }
 
-/* Without ever spinning for the lock: who spins serves calls, and this CPU is to pass nothing. */
+/*
+ * Read the counter without spinning for the lock. A CPU that spins serves calls, and this CPU must
+ * answer none.
+ */
 static u64 gated_frames(struct arena *a)
 {
 	struct meta *meta = &a->mm.node[0].meta;
@@ -118,15 +126,15 @@ TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
 	if (!c.a)
 		return;
 	REQUIRE(take_full_block(&c));
-	EXPECT_EQ(reusable(&c), 0); /* in use */
+	EXPECT_EQ(reusable(&c), 0); /* the frames are in use */
 
-	flags = irq_save(); /* from here on this CPU passes nothing */
+	flags = irq_save(); /* from here on this CPU answers nothing */
 	EXPECT(work_start(other, convert, &c) == 0);
 	gated = wait_for_gated(c.a, MEMMAP_FRAMES_PER_BLOCK - 1);
 	EXPECT(gated);
 	EXPECT_EQ(reusable(&c), 0);
 	EXPECT(shootdown_done() < c.a->mm.node[0].meta.gate_first->tag);
-	EXPECT(!atomic_load_acquire(&c.returned)); /* nor is the page handed out */
+	EXPECT(!atomic_load_acquire(&c.returned)); /* the page is not handed out, either */
 	irq_restore(flags);
 
 	work_wait(other, 0);
@@ -136,7 +144,9 @@ TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
 	arena_return(c.a);
 }
 
-/* ---- writers that do not know: heads stay writable, whatever happens to the tails ---- */
+/*
+ * ---- writers that know nothing of this: heads stay writable, whatever happens to the tails ----
+ */
 
 struct stress {
 	struct arena *a;
@@ -146,8 +156,8 @@ struct stress {
 enum { STRESS_TURNS = 12 };
 
 /*
- * Split a block, write every struct page, free it, make it huge, write the head: over and over, on
- * all CPUs at once.
+ * Split a block, write every struct page, free the block, make it huge and check its heads, over
+ * and over, on several CPUs at once.
  */
 static void split_and_share(void *arg)
 {
@@ -188,7 +198,7 @@ TEST(mm_hvo, all_cpus_split_and_share_at_once)
 	arena_return(s.a);
 }
 
-/* The end of a batch releases what is gated on every node, not only on the first. */
+/* The end of a batch releases gated frames on every node, not only on the first. */
 TEST(mm_gate, the_end_of_a_batch_settles_every_node)
 {
 	struct arena *a = arena_borrow(MIB(16), .nodes = 2);

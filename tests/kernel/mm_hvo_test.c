@@ -1,8 +1,8 @@
 /*
- * HVO: what each mode costs in rounds, counted exactly, and what it leaves behind.
+ * HVO: the exact number of rounds that each mode takes, and the state that it leaves behind.
  *
- * Rounds are the machine's, and nothing else of it runs, so the difference of two readings belongs
- * to the case.
+ * Rounds are counted for the whole machine. Nothing else runs, so the difference of two readings
+ * belongs to the case.
  */
 #include "mm/hvo/hvo.h"
 
@@ -33,8 +33,8 @@ static u64 rounds(void)
 }
 
 /*
- * Every struct page of a 2 MiB page finds its head, whether it is shared, private or the head
- * itself.
+ * Does every struct page of a 2 MiB page find its head, whether it is shared, private or the head
+ * itself?
  */
 static bool all_tails_find_their_head(struct arena *a, u32 index)
 {
@@ -46,7 +46,7 @@ static bool all_tails_find_their_head(struct arena *a, u32 index)
 	return true;
 }
 
-/* First block of the pool's free list. */
+/* The first block of the pool's free list. */
 static u32 pool_block(struct arena *a, node_t node)
 {
 	return a->pool.node[node].free.head;
@@ -85,7 +85,7 @@ TEST(mm_hvo, a_freed_huge_page_stays_huge_and_comes_back_as_it_is)
 	before = arena_usage(a).memmap_bytes;
 	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
-	EXPECT_EQ(arena_usage(a).memmap_bytes, before); /* not one frame more */
+	EXPECT_EQ(arena_usage(a).memmap_bytes, before); /* not one more frame */
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 20);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -119,7 +119,7 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 
 enum { BASELINE_PAGES = 40 };
 
-/* Grow and shrink once; the rounds of both. */
+/* Grow and shrink the pool once and count the rounds of each. */
 static void count_rounds(struct arena *a, const char *name, u64 *grow, u64 *shrink)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
@@ -144,19 +144,19 @@ TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
 	if (!a)
 		return;
 	count_rounds(a, "batched", &grow, &shrink);
-	EXPECT_EQ(grow, 2); /* after all splits, after all remaps */
+	EXPECT_EQ(grow, 2); /* one after all splits, one after all remaps */
 	EXPECT_EQ(shrink, 1);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
 	count_rounds(a, "batched", &grow, &shrink);
-	EXPECT_EQ(grow, 1); /* split already */
+	EXPECT_EQ(grow, 1); /* the section is split already */
 	EXPECT_EQ(shrink, 1);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
 	arena_return(a);
 }
 
 /*
- * As in Linux: of the eight pages of its struct pages; only a split needs a full one. Frames wait
- * for nothing afterwards.
+ * As in Linux, the round of a page flushes only the eight pages of its struct pages, and only a
+ * split needs a full round. Afterwards no frame is gated.
  */
 TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 {
@@ -206,8 +206,8 @@ TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
 }
 
 /*
- * off-keep, the reference for pages grown again: formed pages stay formed, until somebody wants
- * small ones.
+ * off-keep is the reference for pages that are grown again. Formed pages stay formed until small
+ * pages are wanted.
  */
 TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 {
@@ -220,7 +220,7 @@ TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 		return;
 	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
 	index = pool_block(a, 0);
-	/* a holder's word in a tail: stays if nobody forms it again */
+	/* A holder's word in a tail survives unless the page is formed again. */
 	pfn_page(&a->mm, block_pfn(index) + 100)->private[1] = 42;
 	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
 	EXPECT(all_tails_find_their_head(a, index));
@@ -228,14 +228,14 @@ TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 	EXPECT_EQ(pfn_page(&a->mm, block_pfn(index) + 100)->private[1], 42);
 	EXPECT(all_tails_find_their_head(a, index));
 	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
-	/* halves, until one is of this block */
+	/* Take halves until one belongs to this block. */
 	while (block_look_at(&a->mm, index).free_pages == 0) {
 		page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
 		REQUIRE(page);
 		EXPECT(page_head(page + 255) == page);
 	}
 	page = block_page(&a->mm, index);
-	/* one half is in use, the other free: nothing of the huge page is left */
+	/* One half is in use and the other is free. Nothing of the huge page is left. */
 	for (unsigned i = 1; i < BLOCK_FRAMES / 2; i++) {
 		const struct page *half =
 			page[0].flags & PAGE_BUDDY ? page : page + BLOCK_FRAMES / 2;
@@ -249,7 +249,7 @@ TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
 }
 
 /*
- * Restored blocks are ordinary memory: every frame can be had, and its struct page is private
+ * Restored blocks are ordinary memory: every frame can be allocated, and its struct page is private
  * again.
  */
 TEST(mm_hvo, restored_blocks_can_be_split)
@@ -269,15 +269,15 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 		if (page->refcount != 0 || page->flags != 0 || page_head(page) != page)
 			test_fail(__FILE__, __LINE__, "struct page %u is not that of a free page",
 				  i);
-		page->private[2] = i; /* faults if it is still shared */
+		page->private[2] = i; /* this write faults if the struct page is still shared */
 	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
 /*
- * Everything META could give or grow into is held, so that nothing can be restored; and given up
- * again.
+ * Hold everything that META could give or grow into, so that nothing can be restored; famine_end()
+ * gives it back.
  */
 struct famine {
 	u64 kept[META_KINDS];
@@ -305,7 +305,7 @@ static void famine_end(struct arena *a, struct famine *f)
 	block_list_publish_free(&a->mm, &f->blocks);
 }
 
-/* What cannot be restored stays in the pool, usable, and comes out when there are frames again. */
+/* Pages that cannot be restored stay in the pool, usable, and leave when there are frames again. */
 TEST(mm_hvo, without_frames_pages_cannot_be_restored_and_stay)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -332,8 +332,8 @@ TEST(mm_hvo, without_frames_pages_cannot_be_restored_and_stay)
 }
 
 /*
- * Frames for three pages: the error comes with the count of what was done, and the rest is as it
- * was.
+ * There are frames for three pages. The error comes with the number of pages done, and the rest
+ * stay as they were.
  */
 TEST(mm_hvo, with_few_frames_some_pages_are_restored)
 {

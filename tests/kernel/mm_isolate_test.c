@@ -1,6 +1,6 @@
 /*
- * Isolation: nothing isolated is given out, and taking it back, whole or after a failure, leaves
- * everything as it was. On phantom memory: nothing is written to.
+ * Isolation: isolated memory is not given out, and ending an isolation, whole or after a failure,
+ * leaves everything as it was. Phantom memory is enough, because nothing is written to it.
  */
 #include "mm/zone/isolate.h"
 
@@ -80,10 +80,10 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(isolate_range(zone, first - AT, RANGE, &other), (u64)-EBUSY);
-	/* the first one's, untouched */
+	/* The first isolation is unchanged. */
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
-	/* neighbours may be isolated by two */
+	/* Neighbouring ranges may have different isolations. */
 	EXPECT_EQ(isolate_range(zone, first + RANGE, 8, &other), 0);
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
@@ -122,7 +122,7 @@ TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
 	arena_return(a);
 }
 
-/* What a GiB's records say of each block: state, type, isolation, how runs are cut. */
+/* A digest of all records of a GiB: state, type, isolation, and how the runs are cut. */
 static u64 records_digest(struct arena *a, u32 first)
 {
 	u64 digest = 0;
@@ -137,7 +137,10 @@ static u64 records_digest(struct arena *a, u32 first)
 	return digest;
 }
 
-/* One run with one failure; isolated or not, everything is as before. True if it was met. */
+/*
+ * Isolate once with one failure. Whether or not it succeeds, everything must be as before. Returns
+ * true if the failure was met.
+ */
 static bool isolate_with_fault(struct arena *a, u32 first, u32 fault, u64 digest)
 {
 	struct isolation token;
@@ -159,7 +162,9 @@ static bool isolate_with_fault(struct arena *a, u32 first, u32 fault, u64 digest
 	return met;
 }
 
-/* Every step of isolating fails once; each time all is as before, so one arena does. */
+/*
+ * Every step of isolating fails once. Afterwards everything is as before, so one arena is enough.
+ */
 TEST(mm_isolate, every_failure_point_rolls_back)
 {
 	struct arena *a = borrow_gigabyte();
@@ -169,7 +174,7 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	if (!a)
 		return;
 	first = arena_phantom_block(a);
-	/* Runs of many sizes, so that there are many steps. */
+	/* Runs of many sizes make many steps. */
 	for (u32 i = 1; i < GIB_BLOCKS; i += 24)
 		EXPECT_EQ(migratetype_set(&a->mm, first + i, 1 + i % 3, MIGRATE_UNMOVABLE), 0);
 	digest = records_digest(a, first);
@@ -182,7 +187,7 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	arena_return(a);
 }
 
-/* ---- whose it is ---- */
+/* ---- the owner of an isolation ---- */
 
 TEST(mm_isolate, an_isolation_goes_with_its_token)
 {
@@ -207,7 +212,7 @@ TEST(mm_isolate, an_isolation_goes_with_its_token)
 	arena_return(a);
 }
 
-/* Opening it again would give the isolated blocks a type of their own. */
+/* If such a section was opened again, the isolated blocks would get a new type. */
 TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 {
 	struct arena *a = borrow_gigabyte();
@@ -221,7 +226,7 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a);
 	section = first / SECTION_BLOCKS;
-	/* reaches into the next */
+	/* The range reaches into the next section. */
 	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0);
 	digest = records_digest(a, first);
 	for (unsigned i = 0; i < 2; i++) {
@@ -233,13 +238,13 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 	isolate_undo(zone, &token);
 	for (unsigned i = 0; i < 2; i++)
 		EXPECT_EQ(section_close(&a->mm, section + i), 0);
-	/* what is not open is nobody's to isolate */
+	/* A section that is not open cannot be isolated. */
 	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* ---- with others at work ---- */
+/* ---- with other CPUs at work ---- */
 
 struct publisher {
 	struct arena *a;
@@ -247,7 +252,7 @@ struct publisher {
 	u32 stop;
 };
 
-/* Holds a block in transit until somebody has isolated it, or nobody is going to. */
+/* Keep a block in transit until it is isolated, or until the test gives up. */
 static void publish_when_isolated(void *arg)
 {
 	struct publisher *p = arg;
@@ -285,8 +290,8 @@ TEST(mm_isolate, a_block_in_transit_is_waited_for_and_published_isolated)
 }
 
 /*
- * What is in transit is waited for, but not what is in transit to UNOPENED, because it comes back
- * as another block.
+ * Isolation waits for blocks in transit, except for those that are on their way to UNOPENED,
+ * because they come back as different blocks.
  */
 TEST(mm_isolate, a_block_whose_section_closes_is_not_isolated)
 {
@@ -312,7 +317,7 @@ TEST(mm_isolate, a_block_whose_section_closes_is_not_isolated)
 	arena_return(p.a);
 }
 
-/* Pages come and go on all CPUs while ranges are isolated and given back. */
+/* Pages come and go on all CPUs while ranges are isolated and released. */
 struct churn {
 	struct arena *a;
 	u32 done, isolated;

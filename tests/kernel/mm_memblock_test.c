@@ -1,5 +1,5 @@
 /*
- * Boot memory: maps as bad as firmware makes them, into private lists.
+ * Boot memory: memory maps as bad as firmware makes them, sorted into private lists.
  */
 #include "mm/map/memblock.h"
 
@@ -23,7 +23,7 @@ static void begin(void)
 	reserved = (struct memblock_list){.range = reserved_ranges, .max = LIST_MAX};
 }
 
-/* As firmware would say it: not through boot_info_add_range(), which refuses nonsense. */
+/* Add a range as firmware would, and not through boot_info_add_range(), which refuses nonsense. */
 static void say(phys_t start, phys_t end, enum mem_kind kind)
 {
 	info.range[info.ranges++] = (struct mem_range){.start = start, .end = end, .kind = kind};
@@ -104,7 +104,7 @@ TEST(mm_memblock, what_the_loader_left_is_ram_but_kept)
 	EXPECT_EQ(memory.count, 1);
 	expect_range(0, MIB(1), MIB(16));
 	REQUIRE(reserved.count == 2);
-	EXPECT_EQ(reserved.range[0].end, PAGE_SIZE); /* frame 0 is nobody's */
+	EXPECT_EQ(reserved.range[0].end, PAGE_SIZE); /* frame 0 is always reserved */
 	EXPECT_EQ(reserved.range[1].start, MIB(8));
 	EXPECT_EQ(reserved.range[1].end, MIB(9));
 	EXPECT_EQ(reserved.range[1].owner, OWNER_LOADER);
@@ -115,7 +115,10 @@ TEST(mm_memblock, three_hundred_ranges_all_count)
 	u64 bytes = 0;
 
 	begin();
-	/* backwards, each with a hole behind it and a reserved page in the middle */
+	/*
+	 * The ranges are listed backwards, each with a hole behind it, every third with a reserved
+	 * page in its middle.
+	 */
 	for (unsigned i = 0; i < 300; i++) {
 		const phys_t start = MIB(1) + (299 - i) * MIB(3);
 
@@ -168,7 +171,7 @@ TEST(mm_memblock, ram_beyond_what_can_be_mapped_is_cut_off)
 	say(PHYS_LIMIT - MIB(1), PHYS_LIMIT + MIB(1), MEM_RAM);
 	say(PHYS_LIMIT + GIB(1), PHYS_LIMIT + GIB(2), MEM_RAM);
 	say(~0ULL - 5000, ~0ULL, MEM_RAM);
-	say(~0ULL - 100, ~0ULL, MEM_RAM); /* rounding up must not come out at 0 */
+	say(~0ULL - 100, ~0ULL, MEM_RAM); /* rounding up must not wrap to 0 */
 	say(~0ULL - 50, ~0ULL, MEM_RESERVED);
 	EXPECT_EQ(sort_out(), 0);
 	EXPECT_EQ(memory.count, 2);
@@ -230,8 +233,8 @@ TEST(mm_memblock, given_back_it_is_found_again)
 }
 
 /*
- * RAM and nothing else, but what firmware keeps and what is known to be bad: there registers may be
- * looked for.
+ * Registers may be looked for where there is no RAM, in ranges that firmware keeps, and in ranges
+ * that are known to be bad.
  */
 TEST(mm_memblock, the_first_frame_of_its_own_is_found)
 {
@@ -275,5 +278,5 @@ TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)
 	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, TIB(1), 1),
 		  MIB(32) - KIB(4));
 	memblock_list_set_node(&memory, 0, GIB(4), 0);
-	EXPECT_EQ(memory.count, 1); /* alike again: joined */
+	EXPECT_EQ(memory.count, 1); /* all nodes are alike again, so the ranges are joined */
 }

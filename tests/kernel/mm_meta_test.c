@@ -1,6 +1,6 @@
 /*
- * META: frames for struct pages and tables, reserved before they are needed and gated after they
- * were used.
+ * META: frames for struct pages and tables are reserved before they are needed, and gated after
+ * they were used.
  */
 #include "mm/memmap/meta.h"
 
@@ -68,8 +68,8 @@ TEST(mm_meta, the_lowest_frame_goes_first)
 }
 
 /*
- * Of two blocks the first has a frame free, and nothing says where to look, as after a block has
- * come or gone.
+ * The first of two blocks has a free frame, and the hint is empty, as after a block was added or
+ * removed. A frame given back to the second block must not hide the one in the first.
  */
 TEST(mm_meta, a_frame_given_back_hides_none_below_it)
 {
@@ -93,7 +93,7 @@ TEST(mm_meta, a_frame_given_back_hides_none_below_it)
 	arena_return(a);
 }
 
-/* Take all frames of a kind; was `wanted` among them? All are put back. */
+/* Take all frames of a kind and put them back. Was `wanted` among them? */
 static bool can_take(struct arena *a, enum meta_kind kind, pfn_t wanted)
 {
 	static pfn_t taken[2 * BLOCK_FRAMES];
@@ -128,7 +128,7 @@ TEST(mm_meta, a_frame_waits_for_the_generation_of_its_tag)
 	meta_release_done(node);
 	EXPECT_EQ(arena_usage(a).gated, 1);
 	EXPECT(!can_take(a, META_LONG, pfn));
-	EXPECT(arena_accounted(a)); /* gated is an owner of its own */
+	EXPECT(arena_accounted(a)); /* gated frames have an owner of their own */
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	meta_release_done(node);
 	EXPECT_EQ(arena_usage(a).gated, 0);
@@ -229,7 +229,7 @@ TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
 	REQUIRE(meta_reserve_now(node, META_LONG, 6) == 0);
 	for (unsigned i = 0; i < 6; i++)
 		single[i] = meta_take(node, META_LONG);
-	meta_give(&a->mm, single[1], 0); /* holes too small for the run */
+	meta_give(&a->mm, single[1], 0); /* the holes are too small for the run */
 	meta_give(&a->mm, single[3], 0);
 	meta_give(&a->mm, single[4], 0);
 	memset(phys_to_virt((single[5] + 1) << PAGE_SHIFT), 0xff, 4 * PAGE_SIZE);
@@ -240,7 +240,8 @@ TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
 		if (word[i] != 0)
 			test_fail(__FILE__, __LINE__, "word %u is not zero", i);
 	EXPECT_EQ(meta_take_contiguous(node, BLOCK_FRAMES), PFN_NONE);
-	EXPECT_EQ(meta_take_contiguous(node, 2), single[3]); /* first that fits */
+	/* the first hole that is large enough */
+	EXPECT_EQ(meta_take_contiguous(node, 2), single[3]);
 	arena_return(a);
 }
 
@@ -253,7 +254,7 @@ struct rivalry {
 	u32 stolen, refused;
 };
 
-/* Each frame taken is marked, and must still be ours when it is given back. */
+/* Mark each frame taken; it must still have the mark when it is given back. */
 static void take_mark_and_give(void *arg)
 {
 	struct rivalry *r = arg;

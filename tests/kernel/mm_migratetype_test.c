@@ -1,6 +1,6 @@
 /*
- * Migratetypes: free lists always hold what their blocks' types say, and changes are whole or not
- * at all. On phantom memory: nothing is written to.
+ * Migratetypes: the pages on a free list always have the type of that list, and a change of type is
+ * complete or not made at all. Phantom memory is enough, because nothing is written to it.
  */
 #include "mm/zone/migratetype.h"
 
@@ -25,7 +25,7 @@ TEST(mm_migratetype, a_range_changes_type_with_all_that_is_free_in_it)
 		  order_pages(GIGA_ORDER) - (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(migratetype_set(&a->mm, first, RANGE, MIGRATE_MOVABLE), 0);
-	EXPECT(one_free_gigabyte(zone)); /* merged again as if nothing had been */
+	EXPECT(one_free_gigabyte(zone)); /* merged again as if nothing had happened */
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -40,13 +40,13 @@ TEST(mm_migratetype, small_free_pages_move_with_their_block)
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	page = alloc_on_phantom(a, 4, USE_MOVABLE); /* no per-CPU list for this order */
+	page = alloc_on_phantom(a, 4, USE_MOVABLE); /* there is no per-CPU list for this order */
 	REQUIRE(page);
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	EXPECT_EQ(migratetype_set(&a->mm, index, 1, MIGRATE_UNMOVABLE), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_UNMOVABLE), BLOCK_FRAMES - 16);
 	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, page); /* freeing reads the type anew */
+	mm_page_free(&a->mm, page); /* freeing reads the type again */
 	EXPECT_EQ(listed(zone, MIGRATE_UNMOVABLE), BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -62,11 +62,11 @@ TEST(mm_migratetype, impossible_ranges_are_refused)
 	arena_open_all(a);
 	first = arena_phantom_block(a);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 0, MIGRATE_CMA), (u64)-EINVAL);
-	/* beyond RAM */
+	/* The range ends beyond RAM. */
 	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, first - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, 0, ~0U, MIGRATE_CMA), (u64)-EINVAL);
-	/* two zones */
+	/* The range has two zones. */
 	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA),
 		  (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 1, MIGRATE_TYPES), (u64)-EINVAL);
@@ -97,7 +97,7 @@ TEST(mm_migratetype, cma_serves_movable_pages_only)
 	arena_return(a);
 }
 
-/* All memory is small movable pages but what is given back of one block. */
+/* Fill all memory with small movable pages, except for `chunks_left` chunks of one block. */
 static struct page *fill_but(struct arena *a, unsigned chunks_left)
 {
 	struct page *page, *first = NULL;

@@ -1,6 +1,6 @@
 /*
- * Page owner and poison: what is written down about a page, and what happens to one that is written
- * to while it is free.
+ * Page owner and poison: the notes about a page, and what happens to a page that is written to
+ * while it is free.
  */
 #include "mm/page/page_owner.h"
 
@@ -17,7 +17,7 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 
-/* An arena whose memory is real throughout: its pages may be written to. */
+/* Borrow an arena that has only real memory, so that its pages may be written to. */
 static struct arena *borrow_watched(u32 watch)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -61,7 +61,7 @@ TEST(mm_owner, a_page_says_who_holds_it_and_who_freed_it)
 	page_owner_text(page->owner, who, sizeof(who));
 	EXPECT(who[0] && page_owner_code(page->owner) != 0);
 	mm_page_free(&a->mm, page);
-	EXPECT(page->owner != 0); /* the last one */
+	EXPECT(page->owner != 0); /* the last owner */
 	EXPECT(page_owner_code(page->private[2]) != 0);
 	EXPECT(page_owner_code(page->private[2]) != page_owner_code(page->owner));
 	arena_return(a);
@@ -99,7 +99,7 @@ TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
 	huge = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(huge);
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 1 + 32 + 512);
-	/* those not listed are counted too */
+	/* Pages that are not listed are counted, too. */
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 1), 1 + 32 + 512);
 	EXPECT_EQ(page_owner_summary(&a->mm, since, 4), 512);
 	mm_page_free(&a->mm, middle);
@@ -125,7 +125,7 @@ TEST(mm_owner, free_pages_are_poisoned_and_come_back_so)
 		contents(page)[order_pages(order) * PAGE_SIZE / 8 - 1] = 1;
 		mm_page_free(&a->mm, page);
 		EXPECT(poison_broken(page_to_pfn(page), order_pages(order)) == NULL);
-		page = alloc_one(a, order); /* the same, or another of this kind */
+		page = alloc_one(a, order); /* the same page, or another one of this order */
 		REQUIRE(page);
 		mm_page_free(&a->mm, page);
 	}
@@ -133,7 +133,7 @@ TEST(mm_owner, free_pages_are_poisoned_and_come_back_so)
 	arena_return(a);
 }
 
-/* A misused page is named and counted, and nothing else happens to the lists. */
+/* A misused page is named and counted, and the lists do not change otherwise. */
 TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 {
 	const unsigned orders[] = {0, 3, 6, BLOCK_ORDER};
@@ -147,9 +147,9 @@ TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 		if (!page)
 			break;
 		mm_page_free(&a->mm, page);
-		contents(page)[words - 1] ^= 1; /* one bit of its last word */
+		contents(page)[words - 1] ^= 1; /* one bit of the page's last word */
 		again = alloc_one(a, orders[i]);
-		EXPECT(again == page); /* last in, first out */
+		EXPECT(again == page); /* the page freed last is allocated first */
 		EXPECT_EQ(page_misuses() - before, 1);
 		if (again)
 			mm_page_free(&a->mm, again);
@@ -159,7 +159,7 @@ TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 		arena_return(a);
 }
 
-/* Also when its block was wholly free in between, and was split again. */
+/* The write is also caught if the block was wholly free in between and was split again. */
 TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 {
 	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
@@ -176,7 +176,7 @@ TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 		EXPECT_EQ(page_misuses() - before, 1);
 		if (page)
 			mm_page_free(&a->mm, page);
-		page = alloc_one(a, 4); /* said once */
+		page = alloc_one(a, 4); /* the message comes only once */
 		EXPECT_EQ(page_misuses() - before, 1);
 		if (page)
 			mm_page_free(&a->mm, page);
@@ -201,7 +201,8 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
 	index = a->pool.node[0].free.head;
-	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER); /* the same block: still huge */
+	/* the same block, which is still huge */
+	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER);
 	*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
 	page = alloc_one(a, BLOCK_ORDER);
@@ -211,7 +212,7 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 	arena_return(a);
 }
 
-/* A range is made of blocks that were never filled: what lies in them was written before. */
+/* The blocks of a range were never filled with poison, so they may have any contents. */
 TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
 {
 	struct arena *a = borrow_watched(WATCH_POISON);
@@ -221,7 +222,7 @@ TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
 
 	if (!a)
 		goto out;
-	test_option("contig", "index"); /* the others read mapped sections only */
+	test_option("contig", "index"); /* the other searches read mapped sections only */
 	for (u32 index = arena_block(a); block_at(&a->mm, index); index++)
 		if (block_look_at(&a->mm, index).state == BLOCK_BARE)
 			*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
@@ -237,11 +238,11 @@ out:
 		arena_return(a);
 }
 
-/* ---- misuse without an end ---- */
+/* ---- misuse that does not end the machine ---- */
 
 /*
- * What the kinds of misuse do to an arena's lists and counts: nothing, but that what was freed
- * twice is kept out of use.
+ * No kind of misuse changes an arena's lists and counts, except that a page freed twice is kept out
+ * of use.
  */
 TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 {
@@ -259,11 +260,11 @@ TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 	mm_page_free(&a->mm, &page[1]); /* a tail */
 	EXPECT_EQ(page_misuses() - before, 1);
 	page->refcount = 2;
-	mm_page_free(&a->mm, page); /* with a reference left */
+	mm_page_free(&a->mm, page); /* a reference is left */
 	EXPECT_EQ(page_misuses() - before, 2);
 	EXPECT_EQ(page->refcount, 2);
 	page->refcount = 1;
-	page_set_kind(page, PAGE_COMPOUND, 4); /* of the wrong order */
+	page_set_kind(page, PAGE_COMPOUND, 4); /* the order is wrong */
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(page_misuses() - before, 3);
 	page_set_kind(page, PAGE_COMPOUND, 3);
@@ -272,12 +273,13 @@ TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 	EXPECT_EQ(page_misuses() - before, 5);
 	EXPECT_EQ(arena_usage(a).in_use, 8 + 16);
 	mm_page_free(&a->mm, page);
-	mm_page_free(&a->mm, page); /* twice */
+	mm_page_free(&a->mm, page); /* a second time */
 	mm_page_free(&a->mm, two);
 	EXPECT_EQ(page_misuses() - before, 6);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT_EQ(arena_usage(a).bad, 1); /* two may think that it is theirs: nobody gets it */
-	mm_page_free(&a->mm, two);        /* once more */
+	/* two users may believe that it is theirs, so nobody gets it */
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	mm_page_free(&a->mm, two); /* also a second time */
 	EXPECT_EQ(page_misuses() - before, 7);
 	EXPECT_EQ(arena_usage(a).bad, 2);
 	EXPECT(arena_accounted(a));

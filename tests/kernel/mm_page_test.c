@@ -1,5 +1,6 @@
 /*
- * Pages: what an allocation is, what it may be, and that all of memory can be had and given back.
+ * Pages: which allocations are possible, what an allocated page looks like, and that all memory can
+ * be allocated and given back.
  */
 #include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
@@ -57,8 +58,8 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
 }
 
 /*
- * "This node or nothing", whatever lies ready of other nodes; as a mere wish such a node means this
- * CPU's.
+ * PAGE_NODE with such a node finds nothing, even if pages of other nodes lie ready. Without
+ * PAGE_NODE, such a node means this CPU's own.
  */
 TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 {
@@ -71,7 +72,7 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, a->mm.nodes - 1);
 		REQUIRE(page);
-		mm_page_free(&a->mm, page); /* one lies ready */
+		mm_page_free(&a->mm, page); /* one page lies ready */
 		for (node_t node = a->mm.nodes; node != NODE_NONE && node >= a->mm.nodes;
 		     node = node * 2 + 1) {
 			page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, node);
@@ -93,7 +94,10 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 	arena_return(a);
 }
 
-/* Everything free again that was, less what META and its kinds of block keep: nothing lost. */
+/*
+ * Allocate all memory and free it. Everything that was free must be free again, less what META and
+ * its kinds of blocks keep.
+ */
 static void check_all_memory(unsigned order)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -104,7 +108,7 @@ static void check_all_memory(unsigned order)
 		return;
 	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
 	count = chain_take_all(&chain, &a->mm, order, 0, 0);
-	/* the rest is META */
+	/* META has the rest. */
 	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES);
 	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
 	EXPECT(arena_available(a) < BLOCK_FRAMES);
@@ -137,7 +141,9 @@ TEST(mm_page, all_memory_can_be_had_as_huge_pages)
 
 /* ---- edges of RAM ---- */
 
-/* Take everything and see that each frame of [from, to) was among it as often as `times` says. */
+/*
+ * Allocate everything and expect each frame of the `bytes` from `from` on to occur `times` times.
+ */
 static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigned times)
 {
 	struct page *chain = NULL, *page;
@@ -183,8 +189,8 @@ TEST(mm_page, what_surrounds_a_hole_is_used_and_the_hole_is_not)
 }
 
 /*
- * Two nodes that meet in the middle of a block: its pages belong to two zones and merge in neither
- * across the border.
+ * Two nodes meet in the middle of a block. Its pages belong to two zones and never merge across the
+ * border.
  */
 TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
 {
@@ -243,7 +249,7 @@ TEST(mm_page, a_node_or_nothing)
 		count++;
 	}
 	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);
-	/* without the request, the other node */
+	/* Without PAGE_NODE, the page comes from the other node. */
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 1);
 	REQUIRE(page);
 	EXPECT_EQ(a->mm.zone[page->zone].node, 0);
@@ -265,7 +271,8 @@ TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
 	page_free(page);
 	page = page_alloc(3, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	REQUIRE(page);
-	EXPECT(word == page_address(page)); /* last in, first out: the dirty one */
+	/* the page freed last is allocated first, and it is the dirty one */
+	EXPECT(word == page_address(page));
 	word = page_address(page);
 	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
 		wrong += word[i] != 0;
@@ -278,7 +285,7 @@ TEST(mm_page, references_keep_a_page)
 	struct page *page = page_alloc(2, USE_UNMOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page);
-	page_get(&page[3]); /* through a tail */
+	page_get(&page[3]); /* a reference through a tail */
 	EXPECT_EQ(page->refcount, 2);
 	EXPECT(page_try_get(page));
 	EXPECT_EQ(page->refcount, 3);
@@ -287,13 +294,13 @@ TEST(mm_page, references_keep_a_page)
 	page_put(page);
 	EXPECT_EQ(page->refcount, 1);
 	page_put(page);
-	EXPECT(!page_try_get(page)); /* free */
+	EXPECT(!page_try_get(page)); /* the page is free */
 }
 
-#ifndef HOST_FAST /* where no page is shared */
+#ifndef HOST_FAST /* with HOST_FAST no struct page is shared */
 /*
- * A speculative getter looks before it writes: the tail lies on a page that is read-only for
- * everybody.
+ * page_try_get() reads the struct page before it writes, because the tail lies on a page that is
+ * read-only for every CPU.
  */
 TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
 {
@@ -308,7 +315,7 @@ TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
 }
 #endif
 
-/* ---- random work, one CPU and all ---- */
+/* ---- random work, by one CPU and by all ---- */
 
 enum { HELD = 64, TURNS = 400 };
 
@@ -317,7 +324,7 @@ struct work {
 	u32 workers, mixed_up;
 };
 
-/* Allocate and free at random; every page carries its holder's mark while it is held. */
+/* Allocate and free pages at random. Each page carries its holder's mark while it is held. */
 static void allocate_at_random(void *arg)
 {
 	struct work *w = arg;
@@ -378,7 +385,7 @@ TEST(mm_page, counters_equal_walks_after_random_work_of_all_cpus)
 	check_random_work(&w);
 }
 
-/* ---- freed while somebody else has a reference ---- */
+/* ---- freeing a page to which there are references ---- */
 
 static void expect_kept(struct arena *a, unsigned order)
 {
@@ -390,7 +397,7 @@ static void expect_kept(struct arena *a, unsigned order)
 	page_get(page);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(page_misuses(), before + 1);
-	mm_page_free_bulk(&a->mm, many, ARRAY_LEN(many)); /* the others are free */
+	mm_page_free_bulk(&a->mm, many, ARRAY_LEN(many)); /* the other pages are freed */
 	EXPECT_EQ(page_misuses(), before + 2);
 	EXPECT(page->refcount == 2 && page_order(page) == order);
 	EXPECT(many[0]->refcount == 0 && many[2]->refcount == 0);
@@ -402,8 +409,8 @@ static void expect_kept(struct arena *a, unsigned order)
 }
 
 /*
- * Of any order, by itself or among many, whichever way pages of its order are freed: quickly, and
- * while owners are written down.
+ * Pages of any order are kept, freed singly or in bulk, on the fast path and on the path that
+ * records owners.
  */
 TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 {

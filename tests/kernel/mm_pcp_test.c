@@ -1,5 +1,6 @@
 /*
- * Per-CPU lists: what enters, where it drains to, and drains that somebody else asks for.
+ * Per-CPU lists: which pages enter them, where the pages drain to, and drains that another CPU
+ * requests.
  */
 #include "mm/page/pcp.h"
 
@@ -21,8 +22,8 @@ static struct page *alloc_one(struct arena *a)
 }
 
 /*
- * All 512 pages of one block, and of nothing else: refills take 32 at a time, so rings are empty
- * afterwards.
+ * Take all 512 pages of one block, and no others. A refill takes up to 256 pages of the block at
+ * once, and the last page empties the rings.
  */
 static struct page *take_whole_block(struct arena *a)
 {
@@ -38,7 +39,7 @@ static struct page *take_whole_block(struct arena *a)
 	return first;
 }
 
-/* A block of which every page is ours. */
+/* A block whose pages all belong to the test. */
 struct whole {
 	struct arena *a;
 	struct zone *zone;
@@ -46,7 +47,7 @@ struct whole {
 	u32 index;
 };
 
-/* False: it could not be had, and the case has been skipped, or failed. */
+/* Returns false if the block could not be had; the case is then skipped already, or has failed. */
 static bool borrow_whole_block(struct whole *w)
 {
 	w->a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -63,7 +64,10 @@ static bool borrow_whole_block(struct whole *w)
 
 enum { SINGLES = 20 };
 
-/* Pages none of which may merge with another; and the rest of the block. */
+/*
+ * free_singles() frees pages of which no two can merge; free_the_rest() frees the rest of the
+ * block.
+ */
 static void free_singles(struct whole *w)
 {
 	for (unsigned i = 0; i < SINGLES; i++)
@@ -87,7 +91,7 @@ TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 		return;
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
 	free_singles(&w);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES); /* on the list of movable ones */
+	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES); /* on the list for movable pages */
 
 	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
 	pcp_drain_all(&w.a->mm);
@@ -97,14 +101,14 @@ TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 	EXPECT(arena_accounted(w.a));
 
 	free_the_rest(&w);
-	/* wholly free: the block left the small lists, under its new type */
+	/* The block is wholly free: it left the small lists, under its new type. */
 	EXPECT_EQ(w.zone->free_small, 0);
 	EXPECT_EQ(w.zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], w.index);
 	EXPECT(arena_accounted(w.a));
 	arena_return(w.a);
 }
 
-/* What pcp_type_cache=on restores: the type found on freeing is believed on draining. */
+/* pcp_type_cache=on restores the old rule: draining believes the type that was found on freeing. */
 TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 {
 	struct whole w;
@@ -118,7 +122,8 @@ TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
-	EXPECT(arena_accounted(w.a));             /* all there, if not where they belong */
+	/* all pages are there, though on the wrong list */
+	EXPECT(arena_accounted(w.a));
 	retype(w.zone, w.index, MIGRATE_MOVABLE); /* lists and types agree again */
 	EXPECT(arena_accounted(w.a));
 	free_the_rest(&w);
@@ -129,8 +134,8 @@ TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 }
 
 /*
- * As in Linux before the series: it is a page's type that is cached, not a block's, and it is what
- * the block had when that page was freed.
+ * Linux before the series cached the type of each page, not of each block. The cached type is the
+ * one that the block had when that page was freed.
  */
 TEST(mm_pcp, a_cached_type_is_that_of_each_page)
 {
@@ -145,19 +150,22 @@ TEST(mm_pcp, a_cached_type_is_that_of_each_page)
 		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + 2 * i]);
 	pcp_drain_all(&w.a->mm);
 	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
-	EXPECT_EQ(pcp_stats(&w.a->mm).drain_lookups, 0); /* which is what it is there to save */
+	EXPECT_EQ(pcp_stats(&w.a->mm).drain_lookups, 0); /* the cache exists to save these */
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), SINGLES);
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (i % 2 || i >= 4 * SINGLES)
 			mm_page_free(&w.a->mm, &w.pages[i]);
 	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(w.zone->free_small, 0); /* merged across lists */
+	EXPECT_EQ(w.zone->free_small, 0); /* the pages merged across lists */
 	EXPECT(arena_accounted(w.a));
 	arena_return(w.a);
 }
 
-/* It may be stale, but what was isolated meanwhile is not given out: the frame may be a bad one. */
+/*
+ * A cached type may be stale, but pages of a block that was isolated meanwhile are not given out,
+ * because the isolated frame may be a bad one.
+ */
 TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
 {
 	struct isolation token;
@@ -201,8 +209,8 @@ TEST(mm_pcp, each_page_freed_is_looked_up_once)
 }
 
 /*
- * Look-ups of 512 pages that come and go once, in bulk or not: fetched, freed, drained. Of pages
- * fetched and drained at least.
+ * Count the look-ups for 512 pages that are allocated and freed once, in bulk or singly, as they
+ * are fetched, freed and drained. At least 512 pages are fetched and drained.
  */
 static struct pcp_stats look_ups(const char *types, bool bulk)
 {
@@ -229,14 +237,14 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 	return stats;
 }
 
-/* The table at the head of pcp_types.c, by counting. */
+/* Check the table at the head of pcp_types.c by counting look-ups. */
 TEST(mm_pcp, each_way_looks_types_up_where_it_says)
 {
 	for (unsigned bulk = 0; bulk < 2; bulk++) {
 		struct pcp_stats s = look_ups("on", bulk);
 
 		if (s.lookups == 0)
-			return; /* no arena */
+			return; /* there was no arena */
 		EXPECT_EQ(s.lookups, BLOCK_FRAMES);
 		EXPECT_EQ(s.fetch_lookups + s.drain_lookups, 0);
 		s = look_ups("first", bulk);
@@ -251,13 +259,13 @@ TEST(mm_pcp, each_way_looks_types_up_where_it_says)
 		EXPECT_EQ(s.lookups, BLOCK_FRAMES);
 		EXPECT_EQ(s.fetch_lookups, 0);
 		EXPECT(s.drained >= BLOCK_FRAMES);
-		EXPECT_EQ(s.drain_lookups, s.evictions); /* once for a block */
+		EXPECT_EQ(s.drain_lookups, s.evictions); /* one look-up for each block */
 	}
 }
 
 /*
- * What lies on the lists was noted as the old way has it: the lists are emptied before there is
- * another.
+ * The notes on the pages that lie on the lists follow the old rule, so the lists are emptied before
+ * a new rule takes effect.
  */
 TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 {
@@ -267,13 +275,14 @@ TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 	if (!borrow_whole_block(&w))
 		return;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		w.pages[i].private[0] = MIGRATE_UNMOVABLE; /* the holder's: what it pleases */
+		/* this word belongs to the holder of the page */
+		w.pages[i].private[0] = MIGRATE_UNMOVABLE;
 	free_singles(&w);
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
 	EXPECT(pcp_set_types(&w.a->mm, pcp_types_find("on")) == pcp_types_find("off"));
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
-	/* each of them has its type stored: none goes the short way */
+	/* The type of each page is stored, so no page takes the fast path. */
 	for (unsigned i = 0; i < SINGLES; i++)
 		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + i]);
 	pcp_drain_all(&w.a->mm);
@@ -299,7 +308,7 @@ TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 	arena_return(w.a);
 }
 
-/* Allocate `count` pages into a chain. NULL, all given back, if there are not so many. */
+/* Allocate `count` pages into a chain. Returns NULL if there are too few; the case then fails. */
 static struct page *alloc_chain(struct arena *a, u64 count)
 {
 	struct page *chain = NULL;
@@ -348,13 +357,13 @@ TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 	EXPECT((s64)pcp_count(&a->mm, zone) > high / 2 - BLOCK_FRAMES);
 	EXPECT(pcp_stats(&a->mm).evictions > 0);
 	mm_page_free(&a->mm, last);
-	/* the hottest goes out first */
+	/* the page freed last goes out first */
 	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
-/* ---- drains asked for by another CPU ---- */
+/* ---- drains that another CPU requests ---- */
 
 static void leave_some_on_the_rings(void *arg)
 {
@@ -391,8 +400,8 @@ struct insider {
 };
 
 /*
- * A CPU that is just inside the allocator, with pages on its ring: its interrupt must leave the
- * ring alone.
+ * A CPU that is inside the allocator, with pages on its ring. The interrupt that requests a drain
+ * must leave the ring alone.
  */
 static void stay_inside(void *arg)
 {
@@ -431,9 +440,9 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 		wait_spin(&wait, owner);
 	asker = cpus_find_other();
 	REQUIRE(work_start(asker, drain, &in.a->mm) == 0);
-	while (atomic_load_acquire(&in.a->mm.drain_messages) == 0) /* the owner has been asked */
+	while (atomic_load_acquire(&in.a->mm.drain_messages) == 0) /* until the owner was asked */
 		wait_spin(&wait, owner);
-	EXPECT(!work_done(asker)); /* it waits */
+	EXPECT(!work_done(asker)); /* the CPU that asked is waiting */
 	EXPECT(pcp_count(&in.a->mm, arena_phantom_zone(in.a)) >= 10);
 	atomic_store_release(&in.leave, 1);
 	work_wait(asker, 0);
@@ -443,7 +452,10 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 	arena_return(in.a);
 }
 
-/* One CPU holds something: it alone is asked. After that none does, and none is. */
+/*
+ * At first one CPU holds pages, and that CPU alone is interrupted. Afterwards no CPU holds any, and
+ * no CPU is interrupted.
+ */
 TEST(mm_pcp, only_cpus_that_hold_something_are_interrupted)
 {
 	const cpu_t owner = cpus_find_other();
@@ -487,8 +499,8 @@ static void ask(void *arg)
 }
 
 /*
- * Idle CPUs ask for a drain, up to `count`: they have taken their tags when this returns. Returns
- * how many.
+ * Let up to `count` idle CPUs ask for a drain, and wait until they have taken their tags. Returns
+ * the number of CPUs.
  */
 static u32 start_askers(struct asking *s, u32 count)
 {
@@ -508,8 +520,8 @@ static u32 start_askers(struct asking *s, u32 count)
 }
 
 /*
- * This CPU is inside and keeps a drain from ending. Those that ask meanwhile came too late for it,
- * and share the next.
+ * This CPU is inside the allocator and keeps a drain from ending. The CPUs that ask meanwhile come
+ * too late for that drain and share the next one.
  */
 TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
 {
@@ -531,7 +543,7 @@ TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
 		wait_spin(&wait, CPU_NONE);
 	late = start_askers(&asking, ASKERS_MAX - 1);
 	EXPECT(late >= 2);
-	/* the drain goes on: its CPU may still write both */
+	/* The drain goes on, and the CPU that runs it may still write both counters. */
 	EXPECT_EQ(atomic_load_relaxed(&asking.a->mm.drains), 1);
 	EXPECT_EQ(atomic_load_relaxed(&asking.a->mm.drain_messages), 1);
 	pcp_leave(&asking.a->mm, pcp);
@@ -550,12 +562,13 @@ TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
 struct queuer {
 	struct arena *a;
 	u32 locked;
-	s64 left; /* frames it held when it had given the lock back */
+	s64 left; /* frames that the CPU held after it had released the lock */
 };
 
 /*
- * A CPU that has the zone's lock when the interrupt asks, and is not inside: nothing of the kind
- * may come between when it looks.
+ * A CPU that is not inside the allocator but has the zone's lock when the interrupt asks for a
+ * drain. It reads its lists with interrupts off, so that no interrupt drains them after the lock
+ * was released.
  */
 static void ask_while_locked(void *arg)
 {
@@ -600,10 +613,10 @@ TEST(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back)
 struct holder {
 	struct arena *a;
 	u32 locked;
-	bool queued; /* somebody waits for the lock, before it was given back */
+	bool queued; /* another CPU queued for the lock before it was released */
 };
 
-/* The lock is not free until somebody queues for it. */
+/* Hold the lock until another CPU queues for it. */
 static void hold_until_queued(void *arg)
 {
 	struct holder *h = arg;
@@ -650,8 +663,8 @@ TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
 }
 
 /*
- * Asked for while this CPU was inside the allocator: on its fast paths too the drain is done on
- * leaving.
+ * A drain may be requested while this CPU is inside the allocator. On the fast paths too, the CPU
+ * does that drain as it leaves.
  */
 TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
 {
@@ -685,7 +698,8 @@ TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
 }
 
 /*
- * Pages of more blocks than a set of slots has ways: the oldest go back to the zone, none is lost.
+ * Pages of more blocks than a set of slots has ways: one slot goes back to the zone, and no page is
+ * lost.
  */
 TEST(mm_pcp, a_full_set_of_slots_evicts_one)
 {
@@ -705,7 +719,7 @@ TEST(mm_pcp, a_full_set_of_slots_evicts_one)
 		mm_page_free(&a->mm, pfn_page(&a->mm, pfn[i] + 9));
 	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS);
 	mm_page_free(&a->mm, pfn_page(&a->mm, pfn[PCP_WAYS] + 9));
-	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS); /* one more, and one was evicted */
+	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS); /* one page came in, and one was evicted */
 	EXPECT_EQ(zone->free_small, 1);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

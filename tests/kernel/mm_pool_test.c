@@ -1,5 +1,5 @@
 /*
- * The pool: as many pages as fit, none lost, whoever grows and shrinks it.
+ * The pool: it has as many pages as fit, and no page is lost, whichever CPU grows or shrinks it.
  */
 #include "mm/hugetlb/pool.h"
 
@@ -23,8 +23,8 @@ TEST(mm_pool, more_than_fits_gives_as_many_as_fit)
 	EXPECT_EQ(a->pool.pages, grown);
 	EXPECT_EQ(a->pool.free, grown);
 	/*
-	 * One META block and no way to get another: its frames are heads, but for tables, records
-	 * and what is kept.
+	 * There is one META block and no way to get another. Its frames become heads, except for
+	 * tables, records and those that are kept.
 	 */
 	EXPECT(grown >= BLOCK_FRAMES - META_EMERGENCY - 24);
 	EXPECT(grown < BLOCK_FRAMES);
@@ -36,7 +36,9 @@ TEST(mm_pool, more_than_fits_gives_as_many_as_fit)
 	arena_return(a);
 }
 
-/* 15/16 of a machine with memory of its own: META takes what it must and no more. */
+/*
+ * Grow the pool over all blocks of an arena with real memory. META takes what it needs and no more.
+ */
 static void check_nearly_all_memory(const char *name, u64 bytes)
 {
 	struct arena *a = arena_borrow(bytes);
@@ -48,7 +50,7 @@ static void check_nearly_all_memory(const char *name, u64 bytes)
 		return;
 	grown = pool_grow(&a->pool, mode, blocks);
 	EXPECT(grown < blocks);
-	/* baselines use mapped sections: here the second */
+	/* The baselines use mapped sections, which here means the second one. */
 	EXPECT(grown >= (mode->mapped ? blocks / 2 - 4 : blocks - 3));
 	EXPECT_EQ(a->pool.pages, grown);
 	EXPECT(arena_accounted(a));
@@ -112,12 +114,12 @@ TEST(mm_pool, free_pages_are_frozen_and_marked)
 	}
 	page = pfn_page(&a->mm, block_pfn(a->pool.node[1].free.head));
 	EXPECT_EQ(pool_shrink(&a->pool, on, 3), 3);
-	/* still huge, no longer the pool's */
+	/* The block is still huge but no longer the pool's. */
 	EXPECT(!(block_look(block_of(&a->mm, page_to_pfn(page))).flags & BLOCK_POOL));
 	EXPECT_EQ(page->refcount, 0);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 1);
 	REQUIRE(page);
-	/* whoever takes it for himself has an ordinary compound page */
+	/* A user who allocates it has an ordinary compound page. */
 	EXPECT(!(page->flags & PAGE_HUGETLB));
 	EXPECT_EQ(page->refcount, 1);
 	mm_page_free(&a->mm, page);

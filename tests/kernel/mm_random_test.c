@@ -1,16 +1,17 @@
 /*
- * Random work against a reference allocator (alloc_model.h): every answer is compared, and all
- * invariants are walked now and then. One CPU, so that a difference can be had again from its seed.
+ * Random operations against a reference allocator (alloc_model.h). Every answer is compared, and
+ * all invariants are walked now and then. Only one CPU works, so that its seed reproduces any
+ * difference.
  *
- * Work comes in waves: a level is drawn, memory is taken or given back until it is reached, then
- * the next one. Between pages the pool is resized, rings drained, gated frames released, sections
- * closed, huge blocks made bare and full ones huge.
+ * Work comes in waves: a level is drawn, pages are taken or given back until the level is reached,
+ * and then the next level is drawn. Between pages the pool is resized, rings are drained, gated
+ * frames are released, sections are closed, huge blocks become bare, and full blocks become huge.
  *
- * What a fuzzer chose (tests/fuzz/ops_fuzz.c) comes to more: any mode and search, a pool of 1 GiB
- * pages, CMA, bad frames, and failures.
+ * A fuzzer (tests/fuzz/ops_fuzz.c) chooses from more operations: any mode and search, a pool of 1
+ * GiB pages, CMA, bad frames, and failures.
  *
- * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5;
- * test runs do fewer.
+ * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5.
+ * Test runs do fewer.
  */
 #include <arch/clock.h>
 
@@ -40,7 +41,7 @@ enum {
 	RUNS = GIB_BLOCKS + 2 * POOL_PAGES,
 	BAD_MAX = 4
 };
-/* whoever finds nothing asks every CPU */
+/* With many CPUs fewer operations run, because an allocation that finds no page asks every CPU. */
 enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 };
 
 static u64 soak_operations;
@@ -58,7 +59,7 @@ struct hold {
 struct soak {
 	struct alloc_model model;
 	struct arena *a;
-	struct hold *hold; /* [HOLDERS]; those in use come first */
+	struct hold *hold; /* [HOLDERS]; the entries in use come first */
 	struct page *memory;
 	struct random_source random;
 	u64 level, operations, found_none, walks;
@@ -66,15 +67,16 @@ struct soak {
 	struct {
 		u32 block;
 		unsigned order;
-	} run[RUNS]; /* free in the pools */
+	} run[RUNS]; /* the free pages of the pools */
 	unsigned runs;
 
-	/* Chosen by a fuzzer, else as they are without it. */
+	/* Fields that a fuzzer chooses; without a fuzzer they keep their defaults. */
 	struct pool giga;
 	struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode; /* NULL: any */
-	bool excused;                /* that there is room does not mean that it is found */
-	/* a frame in use is to be bad: the model does not know when it is */
+	/* room in the model does not oblige the allocator to find it */
+	bool excused;
+	/* a frame in use was marked bad, and the model does not know when it will be withdrawn */
 	bool pending;
 	unsigned bad;
 };
@@ -86,7 +88,10 @@ static u64 draw(struct soak *s, u64 below)
 
 /* ---- pages ---- */
 
-/* What a wave asks for: small ones mostly, all sizes alike, or 2 MiB and more. */
+/*
+ * The kind of page that a wave asks for: mostly small ones, all sizes alike, or mostly 2 MiB and
+ * more.
+ */
 static unsigned draw_order(struct soak *s)
 {
 	switch (s->style) {
@@ -144,8 +149,8 @@ static void runs_change_hands(struct soak *s, u16 from, u16 to)
 }
 
 /*
- * Between these two the pools may take other blocks: what they have afterwards was free, or their
- * own, before.
+ * The pools may take other blocks between pool_forget() and pool_learn(). The blocks that they have
+ * afterwards were free before, or were their own.
  */
 static void pool_forget(struct soak *s)
 {
@@ -184,7 +189,7 @@ static u64 frames_in_pools(const struct soak *s)
 	return frames;
 }
 
-/* Free pages of the pool make room for 1 GiB, elsewhere; some may have moved in vain. */
+/* Free pages of the pool may move elsewhere to make room for 1 GiB, and some may move in vain. */
 static struct page *ask(struct soak *s, unsigned order, enum page_use use, unsigned request,
 			node_t node)
 {
@@ -197,7 +202,10 @@ static struct page *ask(struct soak *s, unsigned order, enum page_use use, unsig
 	return page;
 }
 
-/* "None" is right only if there is none when everything that lies about was put back. */
+/*
+ * The answer "none" is right only if there is still no page after rings and gated frames were put
+ * back.
+ */
 static struct page *ask_again(struct soak *s, unsigned order, enum page_use use, node_t node)
 {
 	struct page *page;
@@ -225,7 +233,7 @@ static void take_page(struct soak *s)
 
 	if (!page && !(request & PAGE_NOFLUSH)) {
 		page = ask_again(s, order, use, node);
-		if (!page) /* the wave turns: asking again and again teaches nothing */
+		if (!page) /* the wave turns, because asking again would teach nothing */
 			s->level = draw(s, s->model.total + 1);
 	}
 	if (!page)
@@ -255,7 +263,7 @@ static void give_page(struct soak *s)
 	*hold = s->hold[--s->held];
 }
 
-/* References: a tail has none to give, a head counts. */
+/* Take a reference: a tail must refuse it, and a head must count it. */
 static void refer_to_page(struct soak *s)
 {
 	struct hold *hold = &s->hold[draw(s, s->held)];
@@ -267,7 +275,7 @@ static void refer_to_page(struct soak *s)
 	hold->references += which == 0;
 }
 
-/* ---- everything else ---- */
+/* ---- operations other than on pages ---- */
 
 static u64 hvo_mode_count(void)
 {
@@ -287,8 +295,8 @@ static void resize_pool(struct soak *s)
 }
 
 /*
- * Blocks for a range of their own, and back at once: the real memory's only, the rest cannot be
- * written to.
+ * Take a range of whole blocks and give it back at once. The range lies in the real memory, because
+ * phantom memory cannot be written to.
  */
 static void borrow_range(struct soak *s)
 {
@@ -297,7 +305,7 @@ static void borrow_range(struct soak *s)
 	const u64 frames = (1 + draw(s, MIN(blocks - first, 4))) * BLOCK_FRAMES;
 	const pfn_t pfn = (a->start >> PAGE_SHIFT) + first * BLOCK_FRAMES;
 
-	pool_forget(s); /* its pages in the range move elsewhere */
+	pool_forget(s); /* the pool's pages in the range move elsewhere */
 	if (mm_contig_alloc_range(&a->mm, pfn, frames) == 0) {
 		if (model_move(&s->model, pfn, frames, MODEL_FREE, 1))
 			model_move(&s->model, pfn, frames, 1, MODEL_FREE);
@@ -306,7 +314,7 @@ static void borrow_range(struct soak *s)
 	pool_learn(s);
 }
 
-/* ---- what only a fuzzer chooses ---- */
+/* ---- operations that only a fuzzer chooses ---- */
 
 static void resize_giga(struct soak *s)
 {
@@ -323,7 +331,8 @@ static void resize_giga(struct soak *s)
 }
 
 /*
- * Movable pages only from now on, there; soak's own have no mover, so it is refused where they lie.
+ * Set a block aside for movable pages (CMA). The pages that this test holds have no mover, so the
+ * call is refused where they lie.
  */
 static void declare_cma(struct soak *s)
 {
@@ -405,7 +414,7 @@ static void do_something_else(struct soak *s)
 
 static void one_operation(struct soak *s)
 {
-	if (draw(s, s->random.data ? 16 : 512) == 0) { /* inputs of a fuzzer are short */
+	if (draw(s, s->random.data ? 16 : 512) == 0) { /* a fuzzer's inputs are short */
 		do_something_else(s);
 		return;
 	}
@@ -426,7 +435,10 @@ static void one_operation(struct soak *s)
 		next_wave(s);
 }
 
-/* One pass of some site fails in it, or none if it does not come by so often. */
+/*
+ * For a fuzzer, one pass of some site may fail during the operation. None fails if the operation
+ * passes the site less often.
+ */
 static void operate(struct soak *s)
 {
 	const bool fails = s->random.data && draw(s, 16) == 0;
@@ -439,7 +451,7 @@ static void operate(struct soak *s)
 		fail_disarm(&s->a->mm.fail);
 }
 
-/* ---- looking at all of it ---- */
+/* ---- checking all invariants ---- */
 
 static void walk(struct soak *s)
 {
@@ -507,7 +519,7 @@ static void soak(struct arena *a, struct random_source random, const struct hvo_
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!s.memory)
-		/* for the list of pages held */
+		/* The list of held pages needs this memory. */
 		test_skip("needs 1 MiB of free memory in one piece");
 	if (s.memory && model_make(&s.model, a)) {
 		s.hold = page_address(s.memory);
@@ -529,8 +541,8 @@ static struct random_source seeded(void)
 }
 
 /*
- * By the first byte: a search, and an arena of real memory, where a mode may need sections mapped,
- * or one with a phantom GiB, which has none that are.
+ * The first byte chooses a search and an arena. One arena has real memory, where a mode may need
+ * mapped sections. The other has a phantom GiB, where no section is mapped.
  */
 void random_allocations(const u8 *data, size_t len)
 {
@@ -552,18 +564,22 @@ void random_allocations(const u8 *data, size_t len)
 }
 
 /*
- * Gigabytes to split, merge and convert; the little real memory of node 0 must pay for all struct
+ * Gigabytes are split, merged and converted. The little real memory of node 0 must hold all struct
  * pages.
  */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	/* where its pages move to as well: a phantom holds no struct pages */
+	/*
+	 * Pages that replace moved pool pages are made as hvo= says, and a phantom cannot hold
+	 * struct pages.
+	 */
 	pool_makes_on_demand();
 	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_mode_find("on"));
 }
 
 /*
- * Two nodes that share a block, holes, firmware, boot pages, and an end in the middle of a block.
+ * An arena of two nodes that share a block, with holes, firmware ranges, boot pages, and an end in
+ * the middle of a block.
  */
 TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 {

@@ -1,5 +1,5 @@
 /*
- * Sections: opened in two styles, by one CPU or all, closed again without a trace.
+ * Sections: they are opened in two styles, by one CPU or by all, and closed again without a trace.
  */
 #include "mm/zone/section.h"
 
@@ -74,8 +74,8 @@ TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
 }
 
 /*
- * Whatever their order: META's list of their struct pages stays in that of addresses, which the
- * account checks.
+ * In whatever order sections are opened, META's list of their struct pages stays sorted by address.
+ * The account checks this.
  */
 TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 {
@@ -86,10 +86,10 @@ TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 		return;
 	first = arena_block(a) / SECTION_BLOCKS + 1;
 	EXPECT_EQ(section_open(&a->mm, first, SECTION_MAPPED), 0);
-	/* open already if struct pages begin there */
+	/* The section is open already if it holds the first struct pages. */
 	EXPECT(section_open(&a->mm, first + 2, SECTION_MAPPED) <= 0);
 	EXPECT(arena_accounted(a));
-	/* whose struct pages lie between */
+	/* The struct pages of this section lie between those of the other two. */
 	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
 	EXPECT(arena_accounted(a));
 	sections_close_all(&a->mm);
@@ -111,7 +111,7 @@ TEST(mm_section, what_cannot_be_opened_says_why)
 	EXPECT_EQ(section_open(&a->mm, section - 1, SECTION_ON_DEMAND), -ENODEV); /* a hole */
 	EXPECT_EQ(section_open(&a->mm, section + GIB_SECTIONS, SECTION_ON_DEMAND), -ENODEV);
 	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
-	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* never opened */
+	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* it was never opened */
 	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -128,14 +128,14 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 	node = &a->mm.node[0];
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
 	frames = node->meta.free[META_LONG];
-	/* 4 frames of records and 1 table are what it takes */
+	/* Opening the section takes 4 frames for records and 1 for a table. */
 	for (u64 left = 0; left < 5; left++) {
 		REQUIRE(meta_reserve_emergency(node, frames - left) == 0);
 		EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -ENOMEM);
 		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
 		meta_unreserve(node, META_LONG, frames - left);
 		if (left < 4)
-			/* records, once there, stay */
+			/* The records stay once they exist. */
 			EXPECT_EQ(node->meta.free[META_LONG], frames);
 		EXPECT(arena_accounted(a));
 	}
@@ -145,8 +145,8 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 }
 
 /*
- * RAM of 4 MiB and, a section further, of 1 MiB that needs private struct pages when META has one
- * frame left, for the table, and nothing to grow into.
+ * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. META has one
+ * frame left, which the table needs, and nothing to grow into.
  */
 TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 {
@@ -177,8 +177,8 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 }
 
 /*
- * All but the META block is bad: more struct pages than META has frames, and nothing to grow into.
- * What gets none stays counted as bad.
+ * All memory but the META block is bad. It needs more struct pages than META has frames, and META
+ * has nothing to grow into. The memory that gets no struct pages stays counted as bad.
  */
 TEST(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad)
 {
@@ -237,7 +237,7 @@ TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
 	if (!a)
 		return;
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
-	/* the records of its gigabyte stay */
+	/* The records of the gigabyte stay, so an earlier section makes them. */
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	before = picture_of(a);
 	EXPECT_EQ(section_open(&a->mm, section + 1, SECTION_ON_DEMAND), 0);
@@ -267,7 +267,7 @@ TEST(mm_section, in_the_middle_of_a_gigabyte_run_it_can_be_closed)
 		  2 * order_pages(GIGA_ORDER) - SECTION_FRAMES);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	/* one run again */
+	/* All blocks are one run again. */
 	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -289,7 +289,8 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
 	expect_same_picture(a, before);
-	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY); /* holds META */
+	/* this section holds META */
+	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(section_close(&a->mm, section), 0); /* full blocks close as well as bare ones */
 	EXPECT(arena_accounted(a));
@@ -297,7 +298,7 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 }
 
 /*
- * Blocks that are not there do not keep a section open; what somebody isolated or set aside does.
+ * Absent blocks do not keep a section open, but a block that is isolated or set aside (CMA) does.
  */
 TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
 {
@@ -403,8 +404,8 @@ TEST(mm_section, all_cpus_open_each_section_once)
 }
 
 /*
- * Every CPU tries every section, all in the same order: of each, one opens it and the others are
- * told so.
+ * Every CPU tries every section, all in the same order. One CPU opens each section, and the others
+ * learn that it is open.
  */
 static void open_the_same(void *arg)
 {
@@ -434,7 +435,7 @@ TEST(mm_section, of_many_openers_one_wins)
 	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.refused, 0);
-	/* and the section with META */
+	/* The sum includes the table of the section with META. */
 	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1);
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);

@@ -1,6 +1,6 @@
 /*
- * Runs in transit: 512 pieces become one and one becomes 512, while other CPUs isolate pieces of
- * them. On phantom memory.
+ * Runs in transit: 512 pieces become one run, and one run becomes 512 pieces, while other CPUs
+ * isolate some of the pieces. Phantom memory is enough.
  */
 #include "mm/zone/transit.h"
 
@@ -20,7 +20,7 @@
 
 enum { PIECE = 5, BUILDS = 2 };
 
-/* The arena's gigabyte, in pieces in transit. */
+/* Take the arena's gigabyte as pieces in transit. */
 static bool take_pieces(struct arena *a, struct block_list *pieces)
 {
 	struct contig_stats stats = {0};
@@ -34,8 +34,8 @@ static bool take_pieces(struct arena *a, struct block_list *pieces)
 }
 
 /*
- * It, in one piece, for a change to a huge page; it is in transit. NULL: it cannot be had, and the
- * case is skipped.
+ * Borrow a gigabyte and take it in one piece, in transit, for a change to a huge page. Returns NULL
+ * if the case was skipped.
  */
 static struct arena *take_gigabyte(struct block_list *run)
 {
@@ -48,7 +48,7 @@ static struct arena *take_gigabyte(struct block_list *run)
 	return a;
 }
 
-/* At the end it is as it was. */
+/* Expect that the gigabyte is as it was, and return the arena. */
 static void return_whole(struct arena *a)
 {
 	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
@@ -74,7 +74,10 @@ static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
 	spin_unlock(&zone->lock);
 }
 
-/* Another CPU may isolate a piece, or declare it CMA, at any time between taking and joining. */
+/*
+ * Another CPU may isolate a piece, or declare it CMA, at any time between taking the pieces and
+ * joining them.
+ */
 TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 {
 	struct arena *a = borrow_gigabyte();
@@ -99,7 +102,7 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 	}
 	block_list_publish_free(&a->mm, &pieces);
-	/* published as what it was declared to be */
+	/* The piece was published with its new type. */
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	isolate_undo(zone, &token);
@@ -124,7 +127,7 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 	EXPECT_EQ(block_run_head(&a->mm, first + PIECE, &head), first);
 	EXPECT_EQ(head.order, GIGA_ORDER);
 	EXPECT_EQ(block_type(block_at(&a->mm, first + PIECE)), MIGRATE_MOVABLE);
-	EXPECT_EQ(zone->transit, order_pages(GIGA_ORDER)); /* as before */
+	EXPECT_EQ(zone->transit, order_pages(GIGA_ORDER)); /* this is as before */
 	block_cut(zone, first, &again);
 	EXPECT_EQ(again.count, GIB_BLOCKS);
 	expect_pieces(a);
@@ -134,7 +137,7 @@ TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
 }
 
 /*
- * Whatever became of the blocks meanwhile, their isolation ends at once: this CPU holds them itself
+ * The isolation ends at once, whatever happened to its blocks meanwhile. This CPU holds them itself
  * and would wait for ever.
  */
 TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
@@ -149,7 +152,7 @@ TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 	zone = arena_phantom_zone(a);
 	first = arena_phantom_block(a);
 	EXPECT_EQ(isolate_range(zone, first, GIB_BLOCKS, &token), 0);
-	spin_lock(&zone->lock); /* as a pool whose page was isolated gives it back */
+	spin_lock(&zone->lock); /* a pool gives back a page that was isolated in this way */
 	buddy_unlink_blocks(zone, first);
 	block_begin(zone, first, GIGA_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
@@ -161,7 +164,7 @@ TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 	return_whole(a);
 }
 
-/* max_order is lowered while a run is away: it comes back in pieces of that size. */
+/* max_order is lowered while a run is in transit. The run comes back in pieces of that size. */
 TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
 {
 	struct block_list run = BLOCK_LIST_INIT;
@@ -180,7 +183,7 @@ TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
 	return_whole(a);
 }
 
-/* ---- with others at work ---- */
+/* ---- with other CPUs at work ---- */
 
 struct builders {
 	struct arena *a;
@@ -189,8 +192,8 @@ struct builders {
 };
 
 /*
- * One CPU makes a 1 GiB page of scattered blocks and takes it apart; the others isolate a block of
- * it now and then.
+ * One CPU makes a 1 GiB page of scattered blocks and takes it apart. The other CPUs isolate one of
+ * its blocks now and then.
  */
 static void build_or_isolate(void *arg)
 {
@@ -214,7 +217,7 @@ static void build_or_isolate(void *arg)
 			atomic_fetch_add(&b->isolated, 1);
 			isolate_undo(zone, &token);
 		}
-		clock_delay_ns(100 * 1000); /* the lock is the builder's too */
+		clock_delay_ns(100 * 1000); /* the builder needs the lock, too */
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * The page tables behind struct page, entry by entry.
+ * The page tables that map the struct pages, checked entry by entry.
  */
 #include "mm/memmap/vmemmap.h"
 
@@ -33,10 +33,10 @@ TEST(mm_vmemmap, windows_are_aligned_to_the_structs_of_a_gigabyte)
 	EXPECT(PHYS_LIMIT / PAGE_SIZE * sizeof(struct page) <= VMEMMAP_WINDOW_SIZE);
 }
 
-/* A mapped section of real memory; its number, or 0. */
+/* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)
 {
-	/* the first has META and is open */
+	/* The first section holds META and is open. */
 	const u64 section = arena_block(a) / SECTION_BLOCKS + 1;
 
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
@@ -100,14 +100,15 @@ static void try_split(void *arg)
 	if (vmemmap_split(&s->a->mm, s->section, table)) {
 		atomic_fetch_add(&s->won, 1);
 	} else {
-		meta_give(&s->a->mm, table, 0); /* untouched by anybody else: still the loser's */
+		/* nobody else used the table, so it still belongs to the loser */
+		meta_give(&s->a->mm, table, 0);
 		atomic_fetch_add(&s->lost, 1);
 	}
 }
 
 /*
- * Have up to three CPUs build their tables for one leaf and queue for its lock, then let them go.
- * Returns how many.
+ * Have up to three CPUs build their tables for one leaf and queue for its lock, then release the
+ * lock. Returns the number of CPUs.
  */
 static cpu_t split_at_once(struct splitting *s)
 {
@@ -174,7 +175,7 @@ static void optimise_unsplit(void *arg)
 {
 	struct unsplit *u = arg;
 
-	fail_arm(&u->a->mm.fail, FAIL_META, 1, FAIL_AGAIN); /* each of them */
+	fail_arm(&u->a->mm.fail, FAIL_META, 1, FAIL_AGAIN); /* every request for a frame fails */
 	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
 	atomic_store_release(&u->done, 1);
 }
@@ -185,9 +186,10 @@ static u64 made_huge(const struct arena *a)
 }
 
 /*
- * The other CPU finds no frame for a table, waits for the splits of others, and changes bare blocks
- * first. Meanwhile this CPU splits that leaf. It has made no round when the other one comes to the
- * block under it, then, and if that is tried again after the leaf was split.
+ * The other CPU finds no frame for a table. It sets the block under the leaf aside and changes the
+ * bare blocks first. Meanwhile this CPU splits the leaf but makes no round yet. Until that round
+ * the other CPU must leave the block unchanged, both in its first turn and when it tries the block
+ * again after the split.
  */
 static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 {
@@ -199,13 +201,13 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 	EXPECT_EQ(work_start(other, optimise_unsplit, u), 0);
 	while (made_huge(u->a) == before && !atomic_load_acquire(&u->done)) {
 		wait_spin(&wait, other);
-		wait.spins = 0; /* no nap: what is waited for takes microseconds */
+		wait.spins = 0; /* no nap, because the event comes within microseconds */
 	}
 	EXPECT_EQ(vmemmap_split(mm, section, table), 1);
 	for (const u64 end = clock_ns() + UNSPLIT_NS;
 	     clock_ns() < end && !atomic_load_acquire(&u->done);)
 		cpu_relax();
-	/* nobody may change an entry of the table before this round */
+	/* No CPU may change an entry of the table before this round. */
 	EXPECT(!u->done || u->failed == 1);
 	EXPECT_EQ(block_look_at(mm, u->under_leaf).state, BLOCK_FULL);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
@@ -251,7 +253,8 @@ TEST(mm_vmemmap,
 }
 
 /*
- * Entry by entry: the head writable and its own, every tail read-only, clean, on the shared page.
+ * Check the line entry by entry: the head's frame is its own and writable, and every tail is
+ * read-only, clean and on the shared page.
  */
 static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
 {
@@ -299,8 +302,8 @@ TEST(mm_vmemmap, tails_in_a_split_section_are_read_only_and_shared)
 }
 
 /*
- * The page that stands for all tails is one of 64 equal structs, and nobody may count on more than
- * the first bytes.
+ * The page that stands for all tails contains 64 equal struct pages. Only their first bytes are
+ * guaranteed.
  */
 TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
 {
@@ -322,8 +325,8 @@ TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
 }
 
 /*
- * Blocks 1..511 of a gigabyte: eight shared entries, and the mask leads to the head half a gigabyte
- * away.
+ * Blocks 1 to 511 of a gigabyte have eight shared entries, and the mask leads to the head half a
+ * gigabyte away.
  */
 TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
 {
@@ -346,11 +349,11 @@ TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
 		EXPECT(!pte_writable(pte_load(&vmemmap_line(&a->mm, index)[i])));
 	vmemmap_clear(&a->mm, index, frames);
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		EXPECT_EQ(frames[i], PFN_NONE); /* nothing in it was its own */
+		EXPECT_EQ(frames[i], PFN_NONE); /* no frame of the line was its own */
 	arena_return(a);
 }
 
-#ifndef HOST_FAST /* where page tables are only bookkeeping, every load succeeds */
+#ifndef HOST_FAST /* with HOST_FAST page tables are only bookkeeping, and every load succeeds */
 TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));

@@ -1,5 +1,6 @@
 /*
- * Watermarks: what ordinary requests leave, who gets it, and that "net" is what can really be had.
+ * Watermarks: how much ordinary requests leave, which requests may take it, and that "net" counts
+ * memory that can really be had.
  */
 #include "mm/zone/watermark.h"
 
@@ -32,7 +33,7 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 	pcp_drain_all(&a->mm);
 	left = zone_net(zone, 0);
 	EXPECT(ordinary > 4 * BLOCK_FRAMES);
-	/* what rings held came back */
+	/* The pages on the rings came back. */
 	EXPECT(left >= RESERVE - 64 && left < RESERVE + 2 * BLOCK_FRAMES);
 	EXPECT(zone_ready(zone) >= zone->ready);
 	EXPECT(arena_accounted(a));
@@ -45,8 +46,8 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 }
 
 /*
- * One page of each order, and the next ordinary request would eat into the reserve: none of them is
- * served.
+ * Take pages of each order until the next ordinary request would eat into the reserve. No order may
+ * break into it.
  */
 TEST(mm_watermark, no_order_breaks_into_the_reserve)
 {
@@ -78,7 +79,8 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 		return;
 	zones_set_reserve(&a->mm, RESERVE);
 	EXPECT_EQ(zone_ready(arena_zone(a, 0)), 0);
-	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NOFLUSH, 0); /* may not open anything */
+	/* this request may not open anything */
+	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NOFLUSH, 0);
 	EXPECT(page == NULL);
 	page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, 0, 0); /* half a block */
 	REQUIRE(page);
@@ -92,8 +94,8 @@ TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
 }
 
 /*
- * Freed huge pages owe a round before their tails are anything else: one for a batch of them,
- * whoever asks.
+ * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
+ * whichever request needs it.
  */
 TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 {
@@ -117,15 +119,16 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 		chain_push(&chain, page);
 	}
 	shootdown_stats_read(&after);
-	EXPECT(after.flushes - before.flushes <= PAGES / HVO_BARE_BATCH + 4); /* and META's own */
+	/* META has rounds of its own */
+	EXPECT(after.flushes - before.flushes <= PAGES / HVO_BARE_BATCH + 4);
 	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
 /*
- * The promise of "net": opening and splitting everything yields so many pages, give or take META's
- * granularity.
+ * The promise of "net": opening and splitting everything yields this many pages, give or take a
+ * block of META.
  */
 TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
 {
@@ -155,7 +158,7 @@ TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
 	EXPECT_EQ(zone->unopened, frames);
 	EXPECT_EQ(zone_net(zone, 0), frames - records - tables - 8 * GIB_BLOCKS);
 	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - records - tables - GIB_BLOCKS);
-	arena_open_all(a); /* tables and records are paid now */
+	arena_open_all(a); /* tables and records are paid for now */
 	EXPECT_EQ(zone->unopened, 0);
 	EXPECT_EQ(zone_net(zone, 0), frames - 8 * GIB_BLOCKS);
 	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - GIB_BLOCKS);
@@ -170,10 +173,10 @@ TEST(mm_watermark, the_default_grows_with_the_root_of_the_zone)
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
-	EXPECT_EQ(zone->reserve, 0); /* arenas have none of themselves */
+	EXPECT_EQ(zone->reserve, 0); /* an arena has no reserve by default */
 	zones_set_reserve(&a->mm, RESERVE_DEFAULT);
-	EXPECT_EQ(zone->reserve, 1024);                          /* of 2^20 frames */
-	EXPECT_EQ(arena_zone(a, 0)->reserve, BLOCK_FRAMES / 64); /* a small zone keeps a 64th */
+	EXPECT_EQ(zone->reserve, 1024);                          /* the root of 2^20 frames */
+	EXPECT_EQ(arena_zone(a, 0)->reserve, BLOCK_FRAMES / 64); /* a small zone keeps 1/64 */
 	arena_return(a);
 }
 
@@ -196,8 +199,8 @@ TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
 }
 
 /*
- * The machine's own: every zone has a reserve, and what is ready covers what was promised, once a
- * page was asked for.
+ * Every zone of the machine has a reserve. Once a page was requested, the ready memory covers what
+ * was promised.
  */
 TEST(mm_watermark, the_machine_keeps_a_reserve)
 {
@@ -220,8 +223,8 @@ static unsigned ring_distance(node_t from, node_t to)
 }
 
 /*
- * Nodes are asked from the nearest to the farthest; of two that are equally far, the one behind
- * comes first.
+ * Nodes are tried from the nearest to the farthest. Of two that are equally far, the one that
+ * follows in the ring comes first.
  */
 TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 {
@@ -243,7 +246,7 @@ TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 		EXPECT(i < 4);
 		chain_push(&chain, page);
 	}
-	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest, last */
+	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest node comes last */
 	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

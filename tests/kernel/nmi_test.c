@@ -1,7 +1,7 @@
 /*
- * NMIs come anywhere: before a halt, between the two writes of a message, and one after the other
- * although the first one's handler has met a fault. What they do there is seen in frames and
- * registers of the test's own, and on real NMIs to oneself.
+ * NMIs come at any moment: before a halt, between the two writes of a message, and in a row
+ * although the handler of the first one has met a fault. Frames and registers of the test's own
+ * show the effect, and so do real NMIs that a CPU sends to itself.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -24,15 +24,15 @@
 #define LIMIT (5 * NS_PER_S)
 
 /*
- * STI holds interrupts back until after HLT, an NMI in between lets them in: it must not go back to
- * the HLT.
+ * STI holds interrupts back until after the HLT, but an NMI in between lets them in. The NMI must
+ * therefore not return to the HLT.
  */
 TEST(arch_nmi, one_that_comes_before_a_halt_ends_it)
 {
 	struct trap_frame frame = {.vector = TRAP_NMI, .rip = (u64)halt_insn};
 	const irq_flags_t flags = irq_save();
 
-	this_cpu()->arch.sampled = 1; /* somebody asked, and gave up: nothing to do */
+	this_cpu()->arch.sampled = 1; /* another CPU asked and gave up, so there is nothing to do */
 	EXPECT(!trap_dispatch(&frame));
 	EXPECT_EQ(frame.rip, (u64)halt_insn + 1);
 	this_cpu()->arch.sampled = 1;
@@ -62,7 +62,7 @@ static bool send_to_self(void)
 	return apic_send(this_cpu()->arch.apic_id, ICR_NMI | ICR_ASSERT);
 }
 
-/* The first one faults, and then has the next sent: that must wait until this one is over. */
+/* The first NMI faults and then sends the next one, which must wait until the first is over. */
 static void fault_and_send(struct trap_frame *frame)
 {
 	u64 value;
@@ -98,9 +98,8 @@ TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
 }
 
 /*
- * Between a page fault and its handler's look at CR2 nothing but an NMI or a machine check can
- * come: the address that a fault has left there must be there afterwards, although their handlers
- * fault too.
+ * Between a page fault and the moment when its handler reads CR2, only an NMI or a machine check
+ * can come. Their handlers may fault, too, but must leave the address of the first fault in CR2.
  */
 enum { FAULTED_AT = 0x123450 };
 
@@ -152,7 +151,7 @@ TEST(arch_nmi, a_machine_check_keeps_the_address_of_a_page_fault)
 	EXPECT_EQ(value, FAULTED_AT);
 }
 
-/* mm.h: page_peek() in any context. */
+/* mm.h allows page_peek() in any context. */
 static pfn_t known;
 static struct page copies[2];
 static bool copied[2];
@@ -188,7 +187,7 @@ TEST(arch_nmi, struct_pages_can_be_looked_at_in_one)
 static u32 word;
 static bool may;
 
-/* A fault inside does not change what runs. */
+/* A fault inside the handler does not change the context. */
 static void look_at_context(struct trap_frame *frame)
 {
 	u64 value;
@@ -229,7 +228,7 @@ static bool says(u8 status, u8 stuck, const char *begin)
 
 TEST(arch_nmi, the_board_is_believed_but_for_bits_that_stick)
 {
-	EXPECT(!nmi_board_says(0xff, 0)); /* no such port */
+	EXPECT(!nmi_board_says(0xff, 0)); /* there is no such port */
 	EXPECT(!nmi_board_says(0x3f, 0));
 	EXPECT(says(0x90, 0, "the board reports a memory parity error"));
 	EXPECT(says(0x40, 0x80, "an expansion card"));

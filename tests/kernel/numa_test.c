@@ -1,6 +1,7 @@
 /*
- * Nodes: every promise about locality, on whatever nodes this machine has, one included. Memoryless
- * and CPU-less nodes are among them on the guests that the suite makes for this.
+ * Nodes: every promise about locality, on whatever nodes this machine has, even if there is only
+ * one. The guests that the suite starts for this include nodes without memory and nodes without
+ * CPUs.
  */
 #include <arch/boot.h>
 #include <arch/pgtable.h>
@@ -28,7 +29,10 @@ static u64 node_available(node_t node)
 	return frames;
 }
 
-/* Where memory for `node` comes from while nothing is exhausted: the nearest that has any. */
+/*
+ * The node from which memory for `node` comes while nothing is exhausted: the nearest node that has
+ * any.
+ */
 static node_t nearest_with_memory(node_t node)
 {
 	const node_t *fallback = mm_kernel.node[node].fallback;
@@ -53,7 +57,7 @@ static node_t frame_node(pfn_t pfn)
 	return NODE_NONE;
 }
 
-/* ---- what firmware said ---- */
+/* ---- the nodes that firmware describes ---- */
 
 TEST(mm_numa, all_ram_and_all_cpus_belong_to_a_node)
 {
@@ -90,7 +94,7 @@ TEST(mm_numa, distance_to_itself_is_least)
 	}
 }
 
-/* ---- who helps out ---- */
+/* ---- fallback ---- */
 
 static unsigned times_in(const node_t *list, node_t node)
 {
@@ -121,7 +125,7 @@ TEST(mm_numa, meta_is_the_nodes_own_or_the_nearest_ones)
 		const struct node *node = &mm_kernel.node[n];
 		node_t i = 0;
 
-		/* what is smaller may not have had a free block */
+		/* A smaller node may not have had a free block. */
 		if (memblock_node_bytes(n) >= MIB(64))
 			EXPECT_EQ(node->meta_node, n);
 		while (mm_kernel.node[node->fallback[i]].meta.blocks == 0)
@@ -188,7 +192,7 @@ TEST(mm_numa, struct_pages_lie_with_what_they_describe)
 		struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, n);
 
 		if (!page)
-			continue; /* memoryless, or too small */
+			continue; /* the node has no memory, or too little */
 		EXPECT_EQ(frame_node(head_frame(page)), mm_kernel.node[n].meta_node);
 		page_free(page);
 	}
@@ -199,7 +203,7 @@ static void allocate_here(void *arg)
 	*(struct page **)arg = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
 }
 
-/* One CPU of each node allocates without saying where. */
+/* One CPU of each node allocates without naming a node. */
 TEST(mm_numa, a_cpu_allocates_on_its_own_node)
 {
 	cpu_t cpu;

@@ -1,5 +1,5 @@
 /*
- * padata: the chunk rule, and that every chunk is done once, whoever helps.
+ * padata: the chunk rule, and that every chunk is done once, whichever CPUs help.
  */
 #include "kernel/core/padata.h"
 
@@ -121,10 +121,10 @@ TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
 
 struct together {
 	u32 inside, most;
-	u64 cpus; /* bit by CPU, of the first 64 */
+	u64 cpus; /* a bit for each of the first 64 CPUs */
 };
 
-/* Long enough for a helper to arrive: chunks are then shared out, which is all that is asked. */
+/* A chunk lasts long enough for a helper to arrive, so the chunks are shared out. */
 static void linger(u64 start, u64 end, void *arg)
 {
 	struct together *t = arg;
@@ -162,14 +162,14 @@ TEST(kernel_padata, helpers_work_at_the_same_time)
 }
 
 /*
- * Chunks are dealt out before the work begins: whoever comes starts with a share of his own, far
- * from the others' chunks. Each participant stays in its first chunk until all are there.
+ * Chunks are dealt out before the work begins, so each participant starts with a share of its own,
+ * far from the others' chunks. Each stays in its first chunk until all have arrived.
  */
 enum { DEALT = 4, DEALT_CHUNKS = 4 * DEALT };
 
 struct dealing {
 	u32 here, wanted;
-	/* chunks begun while somebody was still awaited: a first chunk each */
+	/* Chunks that were begun before all participants had arrived: the first chunk of each. */
 	u32 begun[DEALT_CHUNKS];
 };
 
@@ -208,7 +208,7 @@ TEST(kernel_padata, each_thread_begins_with_a_share_of_its_own)
 		EXPECT_EQ(d.begun[chunk], chunk % 4 == 0);
 }
 
-/* A share whose participant never comes, because its CPU has other work, is done by the others. */
+/* A share is done by the others if its participant never comes because its CPU has other work. */
 static void keep_cpu(void *arg)
 {
 	const u32 *release = arg;
@@ -262,5 +262,5 @@ TEST(kernel_padata, one_thread_is_the_caller_alone)
 	EXPECT_EQ(t.most, 1);
 	EXPECT_EQ(t.cpus, 1ULL << cpu_id());
 	EXPECT_EQ(job.threads, 1);
-	EXPECT_EQ(job.chunks_max, 4); /* size / (4 * 1) each */
+	EXPECT_EQ(job.chunks_max, 4); /* each chunk is size / (4 * 1) */
 }

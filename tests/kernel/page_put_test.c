@@ -1,7 +1,8 @@
 /*
- * References that are dropped: whoever drops the last one, the page goes where it belongs, and
- * those who dropped another one look at nothing of it any more. Pool pages are the hard case: their
- * holder gives them back while movers hold them for a moment.
+ * Dropping references. The page goes back to where it belongs, whichever code drops the last
+ * reference, and code that has dropped another reference does not look at the page any more. Pool
+ * pages are the hard case, because their holder gives them back while movers hold them for a
+ * moment.
  */
 #include <arch/cpu.h>
 
@@ -34,7 +35,7 @@ TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
 	REQUIRE(page);
 	page_get(page);
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(a->pool.in_use, 1); /* the other reference holds it */
+	EXPECT_EQ(a->pool.in_use, 1); /* the other reference keeps the page in use */
 	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
 	mm_page_put(&a->mm, page);
 	EXPECT_EQ(a->pool.in_use, 0);
@@ -50,12 +51,12 @@ TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
 
 /* ---- a page that moves ---- */
 
-/* One page behind a lock, as its holder's table has it. */
+/* One page behind a lock, like an entry in a holder's table. */
 static struct slot {
 	struct arena *a;
 	struct spinlock lock;
 	struct page *page;
-	u32 index; /* block of the page that was there last; atomic */
+	u32 index; /* block of the page that was in the slot last; atomic */
 	struct provoke until;
 	u32 turn, gave, moved, held;
 	bool waits; /* the holder waits for a mover before it gives the page back */
@@ -121,8 +122,8 @@ static void slot_empty(void)
 }
 
 /*
- * Another mover has a reference to the page that moves: the page leaves the pool when that one
- * drops it, and not one page less or more is left.
+ * Another mover has a reference to the page that moves. The page leaves the pool when that
+ * reference is dropped, and the pool has neither a page more nor a page less than before.
  */
 TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
 {
@@ -150,7 +151,8 @@ TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
 }
 
 /*
- * A range over the page that was taken last: it moves, or its holder gives it back in the middle.
+ * Empty a range over the page that was taken last. The page moves, or its holder gives it back
+ * meanwhile.
  */
 static void move_without_end(void)
 {
@@ -163,7 +165,7 @@ static void move_without_end(void)
 	}
 }
 
-/* Until a mover holds it, or for a while. No page may leave the pool meanwhile. */
+/* Wait until a mover holds the page, or for a while. No page may leave the pool meanwhile. */
 static void await_mover(const struct page *page)
 {
 	for (unsigned i = 0; i < SPINS && atomic_load_relaxed(&page->refcount) == 1; i++)
@@ -174,7 +176,7 @@ static void give_without_end(void)
 {
 	while (provoke_goes_on(&slot.until) && !test_failed()) {
 		if (!slot_fill())
-			continue; /* a page of it is being replaced just now */
+			continue; /* one of the pool's pages is being replaced at this moment */
 		if (slot.waits)
 			await_mover(slot.page);
 		slot_empty();
@@ -183,7 +185,8 @@ static void give_without_end(void)
 }
 
 /*
- * What a mover does whose page does not move, and nothing else: no page of the pool ever leaves it.
+ * Act as a mover whose page does not move, and do nothing else, so that no page ever leaves the
+ * pool.
  */
 static void hold_without_end(void)
 {
@@ -194,7 +197,7 @@ static void hold_without_end(void)
 		if (!page || !page_get_movable(page))
 			continue;
 		for (unsigned i = 0; i < SPINS && atomic_load_relaxed(&page->refcount) > 1; i++)
-			cpu_relax(); /* its holder is about to give it back */
+			cpu_relax(); /* the holder is about to give the page back */
 		pool_page_give(&slot.a->pool, page);
 		atomic_fetch_add(&slot.held, 1);
 	}
@@ -209,7 +212,7 @@ static void move_or_give(void *unused)
 		move_without_end();
 }
 
-/* Two would wait for each other. */
+/* Only one CPU holds pages, because two would wait for each other. */
 static void hold_or_give(void *unused)
 {
 	const u32 turn = atomic_fetch_add(&slot.turn, 1);
@@ -222,8 +225,8 @@ static void hold_or_give(void *unused)
 }
 
 /*
- * Provoked: a mover drops the last reference between the drop of the holder's and what the holder
- * does next.
+ * Provoke a mover to drop the last reference between the moment when the holder drops its own and
+ * the holder's next step.
  */
 static void check_giving(call_fn *fn, bool waits)
 {
@@ -265,7 +268,7 @@ struct misuse {
 	u64 before;
 };
 
-/* Given to `pool` and refused, by name; no count has changed. */
+/* Give the page to `pool`. The call must be refused and change no count. */
 static void refuse(struct misuse *m, struct pool *pool, struct page *page)
 {
 	pool_page_give(pool, page);
@@ -288,20 +291,20 @@ static void check_misuse(struct misuse *m)
 	REQUIRE(page && plain && machine);
 	while (block_at(&a->mm, bare) && block_look_at(&a->mm, bare).state != BLOCK_BARE)
 		bare++;
-	refuse(m, &m->giga, page); /* of the other size */
+	refuse(m, &m->giga, page); /* a page of the other size */
 	refuse(m, &m->giga, plain);
-	refuse(m, &a->pool, plain);    /* no pool's */
+	refuse(m, &a->pool, plain);    /* a page of no pool */
 	refuse(m, &a->pool, page + 7); /* a tail */
-	refuse(m, &a->pool, machine);  /* of another machine */
+	refuse(m, &a->pool, machine);  /* a page of another machine */
 	refuse(m, &a->pool, NULL);
-	if (block_at(&a->mm, bare)) /* in mapped sections there is none */
+	if (block_at(&a->mm, bare)) /* mapped sections have no bare blocks */
 		refuse(m, &a->pool, block_page(&a->mm, bare));
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(plain->refcount, 1);
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(page_misuses(), m->before);
-	refuse(m, &a->pool, page); /* twice */
+	refuse(m, &a->pool, page); /* a second time */
 	EXPECT_EQ(a->pool.free, 1);
 	EXPECT_EQ(a->pool.in_use, 0);
 	mm_page_free(&a->mm, plain);

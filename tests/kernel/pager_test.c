@@ -1,4 +1,6 @@
-/* The pager: the log's own lines, in rows of the screen, wherever keys lead. */
+/*
+ * The pager shows the log's own lines in rows of the screen, wherever keys lead.
+ */
 #include "kernel/console/console_screen.h"
 #include "kernel/console/keys.h"
 #include "kernel/console/pager.h"
@@ -21,7 +23,7 @@ static void to_screen(const char *text, size_t len)
 	screen.console.write(&screen.console, text, len);
 }
 
-/* Rows of the page, as a screen shows them. */
+/* Does the row of the page begin with this text on the screen? */
 static bool shows(const struct pager *pager, unsigned row, const char *text)
 {
 	const size_t len = strlen(text);
@@ -48,7 +50,7 @@ TEST(kernel_pager, keys_lead_through_the_log)
 	EXPECT(shows(&pager, 0, "line 13"));
 	EXPECT(shows(&pager, ROWS - 2, "line 19"));
 	EXPECT(pager_key(&pager, 'b'));
-	EXPECT(shows(&pager, 0, "line 7")); /* one row stays */
+	EXPECT(shows(&pager, 0, "line 7")); /* one row stays visible */
 	EXPECT(pager_key(&pager, KEY_UP));
 	EXPECT(shows(&pager, 0, "line 6"));
 	EXPECT(pager_key(&pager, KEY_PAGE_UP));
@@ -71,7 +73,7 @@ TEST(kernel_pager, keys_lead_through_the_log)
 	EXPECT(!pager_key(&pager, 'q'));
 }
 
-/* Whatever size a screen says it has. */
+/* A screen may claim any size. */
 TEST(kernel_pager, odd_screens_do_no_harm)
 {
 	const struct pager usual = begin();

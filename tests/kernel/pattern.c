@@ -1,11 +1,11 @@
 /*
- * A pattern by address and use: see pattern.h.
+ * A pattern that depends on address and use: see pattern.h.
  */
 #include "tests/kernel/pattern.h"
 
 /*
- * Every bit of the place and of the use changes about half of the word's (Steele, Lea, Flood, "Fast
- * splittable pseudorandom number generators", 2014).
+ * Every bit of the place and of the use changes about half of the word's bits (Steele, Lea, Flood,
+ * "Fast splittable pseudorandom number generators", 2014).
  */
 static inline u64 word_of(u64 place, u64 use)
 {

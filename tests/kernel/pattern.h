@@ -1,13 +1,13 @@
 /*
- * A pattern for memory that is moved, copied, cleared or handed on: each 8-byte word is a function
- * of where it is (`place`, the address the pattern was written for) and of what for (`use`), so
- * that no byte may be lost, doubled, shifted or another's without being noticed.
+ * A pattern for memory that is moved, copied, cleared or handed on. Each 8-byte word is a function
+ * of its place (`place`, the address for which the pattern was written) and of its use (`use`). Any
+ * byte that is lost, doubled, shifted or overwritten by another user is therefore noticed.
  *
  *	pattern_fill(from, bytes, (virt_t)from, 7);
  *	page_copy(to, from);
  *	EXPECT_PATTERN(to, bytes, (virt_t)from, 7);
  *
- * All sizes are multiples of 8, all addresses too.
+ * All sizes and addresses are multiples of 8.
  */
 #pragma once
 
@@ -16,11 +16,14 @@
 
 void pattern_fill(void *start, u64 bytes, u64 place, u64 use);
 
-/* Offset of the first byte that is not the pattern's, or not 0; `bytes` if there is none. */
+/*
+ * Offset of the first byte that differs from the pattern, or that is not 0; `bytes` if there is
+ * none.
+ */
 u64 pattern_wrong(const void *start, u64 bytes, u64 place, u64 use);
 u64 pattern_nonzero(const void *start, u64 bytes);
 
-/* The first wrong byte fails the case, by name. What these return is whether there was none. */
+/* The first wrong byte fails the case and is named. Returns true if there is none. */
 bool pattern_expect(const void *start, u64 bytes, u64 place, u64 use, const char *file, int line);
 bool pattern_expect_zero(const void *start, u64 bytes, const char *file, int line);
 

@@ -1,6 +1,6 @@
 /*
  * Per-CPU lists: orders that share words, disabling, huge entries, bulk calls, and CPUs that do all
- * that to each other.
+ * this to each other.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
@@ -35,7 +35,8 @@ TEST(mm_pcp, freed_neighbours_are_one_larger_page)
 	mm_page_free(&a->mm, large);
 	for (unsigned i = 0; i < 8; i++) {
 		eight[i] = alloc_order(a, 0);
-		REQUIRE(eight[i] == large + i); /* lowest first, out of what was freed last */
+		/* the lowest page of those freed last comes first */
+		REQUIRE(eight[i] == large + i);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		mm_page_free(&a->mm, eight[(i * 3) % 8]);
@@ -46,7 +47,7 @@ TEST(mm_pcp, freed_neighbours_are_one_larger_page)
 	EXPECT_EQ(pcp_stats(&a->mm).refills, refills);
 	mm_page_free(&a->mm, large);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(zone->free_small, 0); /* all of its block went back, and merged */
+	EXPECT_EQ(zone->free_small, 0); /* the whole block went back and merged */
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -77,7 +78,7 @@ TEST(mm_pcp, nothing_is_held_while_disabled)
 	}
 	pcp_enable(zone);
 	mm_page_free(&a->mm, pages[0]);
-	EXPECT_EQ(pcp_count(&a->mm, zone), 0); /* the other one still stands */
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0); /* one of the two calls is still in effect */
 	pcp_enable(zone);
 	mm_page_free(&a->mm, pages[1]);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 2);
@@ -107,18 +108,18 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	}
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
-	/* May not wait for it. */
+	/* With PAGE_NOFLUSH the call may not wait for the round. */
 	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH,
 			     a->options.nodes) != huge);
 	EXPECT(shootdown_done() < tag);
 	huge = alloc_order(a, BLOCK_ORDER);
-	/* it went back to the zone's list, and comes again */
+	/* The page went back to the zone's list and comes from there. */
 	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index);
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
-	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* from the CPU's own list */
+	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* the page comes from the CPU's own list */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	EXPECT(arena_accounted(a));
@@ -126,9 +127,9 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 }
 
 /*
- * A CPU that holds nothing frees a huge page: it has read the type of its block, and another
- * isolates the block and drains, which leaves a CPU alone that does not say that it holds
- * something. What was read is of no use any more.
+ * A CPU that holds nothing frees a huge page. After it has read the type of the page's block,
+ * another CPU isolates the block and drains. The drain passes over this CPU, because it is not
+ * marked as holding anything. The type that was read is out of date then.
  */
 TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
 {
@@ -159,7 +160,7 @@ TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
 	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	isolate_undo(zone, &token);
 	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, huge); /* the same, and nobody isolates */
+	mm_page_free(&a->mm, huge); /* the same without an isolation */
 	EXPECT_EQ(pcp_count(&a->mm, zone), pcp_mine(zone)->high >= BLOCK_FRAMES ? BLOCK_FRAMES : 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -185,7 +186,7 @@ TEST(mm_pcp, bulk_calls_give_what_single_ones_would)
 		bulk[i]->private[0] = i;
 	}
 	for (unsigned i = 0; i < BULK; i++)
-		ok &= bulk[i]->private[0] == i; /* each is there once */
+		ok &= bulk[i]->private[0] == i; /* each page is there once */
 	EXPECT(ok);
 	EXPECT_EQ(pcp_in_use(&a->mm, arena_phantom_zone(a)), BULK);
 	mm_page_free_bulk(&a->mm, bulk, BULK);
@@ -204,7 +205,7 @@ TEST(mm_pcp, a_bulk_call_returns_what_there_was)
 		return;
 	got = mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
 	EXPECT(got > 0 && got <= all && got < ARRAY_LEN(bulk));
-	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE)); /* and not one more */
+	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE)); /* not one page more */
 	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, 0), 0);
 	EXPECT(arena_accounted(a));
 	mm_page_free_bulk(&a->mm, bulk, got);
@@ -212,7 +213,7 @@ TEST(mm_pcp, a_bulk_call_returns_what_there_was)
 	arena_return(a);
 }
 
-/* ---- a CPU in want gets what another holds ---- */
+/* ---- a CPU without memory gets the pages that another CPU holds ---- */
 
 static void hold_all(void *arg)
 {
@@ -253,7 +254,7 @@ static struct swap {
 	struct page *table[TABLE];
 } swap;
 
-/* Pages of all orders wander between CPUs: freed by another than took them. */
+/* Pages of all orders wander between CPUs, and a CPU frees pages that another CPU has allocated. */
 static void swap_pages(void *arg)
 {
 	struct swap *s = arg;
@@ -294,7 +295,7 @@ TEST(mm_pcp, cpus_swap_pages_while_one_drains_and_disables)
 	arena_return(swap.a);
 }
 
-/* ---- CPUs that begin to hold while another disables lists ---- */
+/* ---- CPUs that begin to hold pages while another CPU disables lists ---- */
 
 static struct disabling {
 	struct arena *a;
@@ -303,8 +304,8 @@ static struct disabling {
 } disabling;
 
 /*
- * Each drain makes the others begin to hold anew, which is when one of them may be taken for a CPU
- * that holds nothing.
+ * After each drain the other CPUs begin to hold pages again. At that moment one of them may be
+ * mistaken for a CPU that holds nothing.
  */
 static void hold_or_disable(void *arg)
 {

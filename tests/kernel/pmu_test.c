@@ -1,4 +1,6 @@
-/* Which events are counted where, of CPUs that are not here (arch/x86_64/pmu_plan.h). */
+/*
+ * The choice of events and counters, for CPUs other than this one (arch/x86_64/pmu_plan.h).
+ */
 #include "arch/x86_64/pmu_plan.h"
 
 #include "kernel/lib/string.h"
@@ -13,7 +15,8 @@ static const struct pmu_slot *slot_of(const struct pmu_plan *plan, const char *n
 }
 
 /*
- * Each counter counts one event in a turn, each event is counted once, each turn counts something.
+ * Does each counter count one event in a turn, is each event counted once, and does each turn count
+ * something?
  */
 static bool is_sound(const struct pmu_plan *plan, const struct pmu_cpu *cpu)
 {
@@ -69,7 +72,7 @@ TEST(arch_pmu, every_event_of_the_tables_is_counted_once_with_any_number_of_coun
 	}
 }
 
-/* A number that means something else on another model would be worse than none. */
+/* A number that means something else on another model would be worse than no number. */
 TEST(arch_pmu, models_that_are_not_known_count_what_all_have)
 {
 	static const struct pmu_cpu strange = {
@@ -99,7 +102,7 @@ TEST(arch_pmu, models_that_are_not_known_count_what_all_have)
 	EXPECT(plan.events == 0 && plan.turns == 0);
 }
 
-/* Icelake-X and Milan, which the tables are of. */
+/* Icelake-X and Milan, the CPUs that the tables describe. */
 TEST(arch_pmu, events_are_those_of_the_manuals)
 {
 	static const struct pmu_cpu icelake = {

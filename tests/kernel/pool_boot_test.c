@@ -1,6 +1,6 @@
 /*
- * Pools asked for on the command line: what the words mean, what is refused, and what is made of
- * them.
+ * Pools requested on the command line: the meaning of the words, the words that are refused, and
+ * the pools that are made.
  */
 #include "mm/hugetlb/pool_boot.h"
 
@@ -68,7 +68,7 @@ TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
 }
 
-/* A count that follows a size that does not exist is for no other size. */
+/* A count after a size that does not exist must not apply to another size. */
 TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 {
 	static const char *const unknown[] = {
@@ -102,7 +102,10 @@ TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
 }
 
-/* Absent nodes are passed over and the rest is done; what does not fit is not made, and counted. */
+/*
+ * Absent nodes are skipped, and the other nodes get their pages. Pages that do not fit are not
+ * made, and the count says so.
+ */
 TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 {
 	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
@@ -122,7 +125,7 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 
 	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551615"), 0);
 	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
-	/* of 32 blocks, two of them META from the start, and what META grew by */
+	/* There are 32 blocks. Two are META from the start, and META has grown by some. */
 	EXPECT(made >= 24);
 	EXPECT(made <= 30);
 	EXPECT_EQ(a->pool.pages, made);

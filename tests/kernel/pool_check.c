@@ -1,5 +1,5 @@
 /*
- * Pools and huge pages looked at from all sides: see pool_check.h.
+ * Checks of pools and huge pages from all sides: see pool_check.h.
  */
 #include "tests/kernel/pool_check.h"
 
@@ -59,11 +59,11 @@ void pool_expect_consistent(struct pool *pool)
 
 void pool_makes_on_demand(void)
 {
-	if (hvo_mode_selected()->mapped) /* options that can be put back are few */
+	if (hvo_mode_selected()->mapped) /* a case can set only few options */
 		test_option("hvo", "on");
 }
 
-/* A whole GiB may be in pieces because others opened some of it. */
+/* A free GiB may be in pieces because some of its sections are open. */
 bool pool_borrow(struct pool *pool, u64 count)
 {
 	const struct hvo_mode *mode = hvo_mode_selected();

@@ -1,5 +1,5 @@
 /*
- * What must be true of any pool, and of any huge page, whatever happened to it. For cases of pools
+ * Conditions that hold for any pool and any huge page, whatever happened to it. For cases of pools
  * and HVO.
  */
 #pragma once
@@ -8,44 +8,45 @@
 #include "tests/kernel/arena.h"
 
 /*
- * Counts agree with each other, per node and in all, and with the lists; free pages are frozen,
- * marked and huge. No other CPU uses it. What is wrong fails the case, by name.
+ * Expect that the counts agree with each other, per node and in all, and with the lists, and that
+ * free pages are frozen, marked and huge. No other CPU may use the pool. A violation fails the case
+ * and is named.
  */
 void pool_expect_consistent(struct pool *pool);
 
 /*
- * For cases where pages are made without a mode being named, by the pool (surplus ones, or such as
- * take another's place) or by page_alloc(): that is done as hvo= says. The baselines open sections
- * mapped, which phantom memory must not be, and restore what is freed there. It is "on" then,
- * whatever was chosen. An arena with a phantom calls this itself.
+ * For cases in which pages are made without naming a mode: by the pool, as surplus pages or as
+ * replacements, or by page_alloc(). Such pages are made as hvo= says. The baselines open sections
+ * mapped, which must not happen to phantom memory, and restore pages that are freed there. This
+ * call sets hvo=on instead of a baseline. An arena with a phantom calls it itself.
  */
 void pool_makes_on_demand(void);
 
 /*
- * The machine's own pool has `count` pages more until pool_return(), which expects them all to be
- * free. False: there is no such memory, and the case is skipped.
+ * Give the machine's own pool `count` more pages until pool_return(), which expects all of them to
+ * be free. Returns false if there is no such memory; the case is then skipped.
  */
 bool pool_borrow(struct pool *pool, u64 count);
 void pool_return(struct pool *pool, u64 count);
 
-/* Every frame has one owner (mm_account), with a second pool beside the arena's own. */
+/* Does every frame have one owner (mm_account), with a second pool beside the arena's own? */
 bool arena_accounted_with(struct arena *a, const struct pool *other);
 
 /*
- * Struct pages of a huge page of `order` whose head is block `index`: each finds its head, and says
- * tail or not. Every `step`th, and the first 64 of each block.
+ * Check the struct pages of a huge page of `order` whose head is block `index`: each must find its
+ * head and say whether it is a tail. Every `step`th one is checked, and the first 64 of each block.
  */
 bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step);
 
 /*
- * Its PTEs: head frame writable; all else read-only, clean, the shared tail page of its zone and
- * order.
+ * Check the PTEs of such a page: the head's frame is writable; all others map the shared tail page
+ * of the zone and order, read-only and clean.
  */
 bool huge_line_right(struct mm *mm, u32 index, unsigned order);
 
 /*
- * `count` blocks of the phantom are split and freed: full, one by one on their list. False if that
- * could not be done.
+ * Split and free `count` blocks of the phantom, so that they are full and free, each by itself on
+ * its list. Returns false if that could not be done.
  */
 bool full_blocks_make(struct arena *a, u64 count);
 
@@ -53,8 +54,8 @@ bool full_blocks_make(struct arena *a, u64 count);
 u64 rounds_so_far(void);
 
 /*
- * META has nothing to give and nothing to grow into on node 0: its free blocks and frames are held.
- * `spare` frames of `kind` are left beside those that META_EMERGENCY keeps.
+ * On node 0, META has nothing to give and nothing to grow into, because its free blocks and frames
+ * are held. `spare` frames of `kind` are left beside those that META_EMERGENCY keeps.
  */
 struct famine {
 	struct arena *a;
@@ -65,8 +66,9 @@ void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 sp
 void famine_end(struct famine *f);
 
 /*
- * The first `bytes` of a struct page are these, else the case fails by the byte: MEANT ones mean
- * something in every tail, of WHOLE ones the rest is zero.
+ * The first `bytes` of a struct page must be those of `want`; otherwise the case fails and names
+ * the byte. The first MEANT bytes are defined in every tail; where all WHOLE bytes are checked, the
+ * rest is zero.
  */
 enum { MEANT = 16, WHOLE = sizeof(struct page) };
 bool struct_page_says(const struct page *page, struct page want, unsigned bytes);

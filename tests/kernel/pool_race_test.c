@@ -1,6 +1,6 @@
 /*
- * Pools while everybody uses them: resized in both directions, taken from and given to by all CPUs
- * at once. Those who only look: pool_readers_test.c.
+ * Pools that all CPUs use at once: they are resized in both directions, and pages are taken and
+ * given back. pool_readers_test.c has the CPUs that only read.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
@@ -20,7 +20,7 @@ struct users {
 	u32 taken, mixed_up, miscounted;
 };
 
-/* Whoever takes the lock finds the counts agreeing, whatever others are in the middle of. */
+/* The counts agree whenever a CPU has the lock, whatever the other CPUs are doing. */
 static void check_counts(struct users *u)
 {
 	struct pool *pool = &u->a->pool;
@@ -32,7 +32,7 @@ static void check_counts(struct users *u)
 	spin_unlock(&pool->lock);
 }
 
-/* A page of ours: nobody else's mark may appear on it while we hold it. */
+/* Take a page and mark it as this CPU's. */
 static struct page *take_marked(struct users *u, u64 mark)
 {
 	struct page *page = pool_page_take(&u->a->pool, 0, POOL_ANY);
@@ -61,17 +61,18 @@ static void use_and_resize(void *arg)
 	u64 state = 88172645463325252ULL + cpu_id();
 
 	for (unsigned turn = 0; turn < TURNS; turn++) {
-		struct page *held[HELD];
+		const u64 mark = next_random(&state);
 		const bool promised = pool_reserve(&u->a->pool, 1) == 0;
+		struct page *held[HELD];
 
 		for (u64 i = 0; i < HELD; i++)
-			held[i] = take_marked(u, state + i);
+			held[i] = take_marked(u, mark + i);
 		if (promised)
 			pool_unreserve(&u->a->pool, 1);
 		pool_resize(&u->a->pool, u->mode, next_random(&state) % u->most);
 		check_counts(u);
 		for (u64 i = 0; i < HELD; i++)
-			give_marked(u, held[i], held[i] ? held[i]->private[0] : 0);
+			give_marked(u, held[i], mark + i);
 	}
 }
 
@@ -93,7 +94,8 @@ static void check_users(const char *mode, struct arena *a, u64 overcommit)
 	EXPECT_EQ(a->pool.reserved, 0);
 	pool_expect_consistent(&a->pool);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(pool_resize(&a->pool, u.mode, 5), 5); /* whatever the race left: exact again */
+	/* whatever the race left, the counts are exact again */
+	EXPECT_EQ(pool_resize(&a->pool, u.mode, 5), 5);
 	EXPECT_EQ(a->pool.pages, 5);
 	EXPECT_EQ(pool_resize(&a->pool, u.mode, 0), 0);
 	EXPECT_EQ(a->pool.pages, 0);
@@ -122,7 +124,7 @@ TEST(mm_pool, users_and_resizers_race_without_hvo)
 	check_users("off", arena_borrow(MIB(256)), 6);
 }
 
-/* ---- half made ---- */
+/* ---- pages that are half made ---- */
 
 static void take_one(void *arg)
 {
@@ -135,8 +137,8 @@ static void take_one(void *arg)
 }
 
 /*
- * Whether a page is on its way or counted. Only tried: the caller holds a zone's lock, which ranks
- * below the pool's.
+ * Is a surplus page being made, or counted already? The lock is only tried, because the caller
+ * holds a zone's lock, which ranks below the pool's.
  */
 static bool is_begun(struct pool *pool)
 {
@@ -155,8 +157,8 @@ static bool is_begun(struct pool *pool)
 }
 
 /*
- * A CPU is held up in the middle of making a surplus page: its memory cannot be had. None is
- * counted before it is there.
+ * A CPU is stopped in the middle of making a surplus page, because it cannot get the memory. No
+ * page is counted before it exists.
  */
 TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 {
@@ -168,7 +170,7 @@ TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	u.a = arena_borrow(MIB(2), .phantom = GIB(1)); /* one zone with blocks to give */
+	u.a = arena_borrow(MIB(2), .phantom = GIB(1)); /* only one zone has blocks to give */
 	if (!u.a)
 		return;
 	pool = &u.a->pool;

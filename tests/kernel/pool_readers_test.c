@@ -1,6 +1,6 @@
 /*
- * CPUs that read struct pages of any block through page_peek() while pools grow, shrink and are
- * demoted. What they see is absent or right, never something else.
+ * CPUs read struct pages of any block through page_peek() while pools grow, shrink and are demoted.
+ * Each struct page that they read is absent or right, never anything else.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>
@@ -18,18 +18,18 @@ enum { TURNS = 60, READERS_MAX = 31, READ_BATCH = 64, READ_S = 2 };
 
 struct readers {
 	const struct mm *mm;
-	u32 first, blocks;  /* that are looked at */
-	u32 held;           /* a 2 MiB page in use all the time, or BLOCK_NONE */
-	bool split_allowed; /* struct pages of small pages may be seen */
-	bool giga_allowed;  /* tails of 1 GiB pages too */
+	u32 first, blocks;  /* the blocks that are read */
+	u32 held;           /* a 2 MiB page that is in use all the time, or BLOCK_NONE */
+	bool split_allowed; /* struct pages of small pages are right, too */
+	bool giga_allowed;  /* tails of 1 GiB pages are right, too */
 	u32 begun, stop;
 	u64 seen, absent, wrong, of_held, vanished;
-	u64 example[3]; /* frame, mask, flags of something wrong */
+	u64 example[3]; /* frame, mask and flags of the first wrong struct page */
 };
 
 /*
- * A tail of a 2 MiB or 1 GiB page or, where pages may be private, one of its own. Words may be of
- * two moments: judged apart.
+ * Is this a tail of a 2 MiB or 1 GiB page or, where pages may be private, a struct page of its own?
+ * The words may have been read at two moments, so each is judged by itself.
  */
 static bool tail_is_right(const struct readers *r, const struct page *page)
 {
@@ -53,7 +53,7 @@ static void note_wrong(struct readers *r, pfn_t pfn, const struct page *page)
 	r->example[2] = page->flags;
 }
 
-/* A tail anywhere: never the first struct page of a block, which may be a head in any state. */
+/* Read any tail, but never the first struct page of a block, which may be a head in any state. */
 static void read_any(struct readers *r, u64 *state)
 {
 	const u64 random = next_random(state);
@@ -70,7 +70,9 @@ static void read_any(struct readers *r, u64 *state)
 		note_wrong(r, pfn, &copy);
 }
 
-/* A tail of the page in use: there, and right, whatever becomes of its neighbours. */
+/*
+ * Read a tail of the page in use. It must exist and be right, whatever happens to its neighbours.
+ */
 static void read_held(struct readers *r, u64 *state)
 {
 	const u64 i = 1 + next_random(state) % (BLOCK_FRAMES - 1);
@@ -135,7 +137,10 @@ static void readers_stop(struct readers *r)
 			  r->wrong, r->example[0], r->example[1], r->example[2]);
 }
 
-/* Until there was enough to see: in turns, but no longer than some seconds. */
+/*
+ * Have readers seen enough? The limit is a number of turns and of reads, but no longer than some
+ * seconds.
+ */
 static bool seen_enough(const struct readers *r, unsigned turn, u64 until)
 {
 	return (turn >= TURNS && atomic_load_relaxed(&r->seen) > 20000) || clock_ns() > until;
@@ -204,7 +209,10 @@ TEST(mm_pool, readers_see_right_tails_without_hvo)
 	check_readers_mapped("off", 24);
 }
 
-/* Where a busy host runs few CPUs at a time: until one of the readers has seen something more. */
+/*
+ * Wait until one of the readers has read something more, because a busy host runs few CPUs at a
+ * time.
+ */
 static void let_them_look(const struct readers *r, u64 until)
 {
 	const u64 before = atomic_load_relaxed(&r->seen);
@@ -213,7 +221,7 @@ static void let_them_look(const struct readers *r, u64 until)
 		cpu_relax();
 }
 
-/* The whole way of a GiB: bare, 1 GiB page, 512 pages of 2 MiB, bare. */
+/* Take a GiB through all its forms: bare, a 1 GiB page, 512 pages of 2 MiB, bare. */
 static void turn_a_gib(struct arena *a, struct pool *giga, const struct readers *r, u64 until)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");

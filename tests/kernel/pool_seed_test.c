@@ -1,7 +1,7 @@
 /*
- * What S0 and the pools before it do at the edges (Kravetz, "Batch hugetlb vmemmap modification
- * operations", 2023-09): a node that has no frames, odd pages, promises that make surplus, page
- * tables that can not be had.
+ * Edge cases of series S0 and the pools before it (Kravetz, "Batch hugetlb vmemmap modification
+ * operations", 2023-09): a node without frames, odd pages, promises that make surplus pages, and
+ * page tables that cannot be had.
  */
 #include <arch/cpu.h>
 
@@ -18,8 +18,8 @@
 enum { EACH = 10, PER_PAGE = 7 };
 
 /*
- * A pool with as many pages on each of two nodes, and node 0 has frames to restore none of them.
- * NULL: the case is skipped.
+ * Borrow an arena with a pool that has as many pages on each of two nodes. Node 0 has no frames to
+ * restore any of them. Returns NULL if the case is skipped.
  */
 static struct arena *borrow_half_starved(struct famine *famine)
 {
@@ -32,7 +32,7 @@ static struct arena *borrow_half_starved(struct famine *famine)
 	return a;
 }
 
-/* The pages of node 1 go, those of node 0 stay, as surplus. */
+/* The pages of node 1 go, and those of node 0 stay as surplus pages. */
 TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
 {
 	const struct hvo_mode *batched = hvo_mode_find("batched");
@@ -53,7 +53,10 @@ TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
 	arena_return(a);
 }
 
-/* Of pages that should go some cannot: the others make up for no more than was asked. */
+/*
+ * Some of the pages that should go cannot. The other pages make up for them, but the total is no
+ * more than was asked for.
+ */
 TEST(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target)
 {
 	const struct hvo_mode *batched = hvo_mode_find("batched");
@@ -72,7 +75,7 @@ TEST(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target)
 	arena_return(a);
 }
 
-/* Which node gave the last odd page is remembered, as it is for growing. */
+/* The pool remembers which node gave the last odd page, as it does for growing. */
 TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
 {
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
@@ -92,8 +95,8 @@ TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
 }
 
 /*
- * What a promise lacks is made as surplus, and goes when the promise is given back; what is
- * persistent stays.
+ * Pages that a promise lacks are made as surplus and go when the promise is given back. Persistent
+ * pages stay.
  */
 TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
 {
@@ -128,7 +131,9 @@ TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
 	arena_return(a);
 }
 
-/* Room for some of the pages only: nothing is promised, and what was made is gone. */
+/*
+ * If there is room for some of the pages only, nothing is promised, and the pages already made go.
+ */
 TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -147,8 +152,8 @@ TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
 }
 
 /*
- * A pool of `pages` where META refuses its `nth` request: how many of them have all their struct
- * pages. ~0 if there is no such request.
+ * Grow a pool by `pages` while META refuses its `nth` request. Returns how many of the pages have
+ * all their struct pages, or ~0 if there is no such request.
  */
 static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 {
@@ -171,7 +176,7 @@ static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 	return full;
 }
 
-/* Never a frame for a page table: the pages are pages all the same, with all their struct pages. */
+/* Without a frame for a page table the pages are still made, with all their struct pages. */
 TEST(mm_pool, pages_that_can_not_be_optimised_are_pages)
 {
 	u64 full = 0, most = 0;
@@ -189,8 +194,8 @@ TEST(mm_pool, pages_that_can_not_be_optimised_are_pages)
 }
 
 /*
- * No frame for one page table at first: the pages of the other section are done, their frames
- * flushed, and one of them becomes the table.
+ * At first there is no frame for one page table. The pages of the other section are made, their
+ * frames are flushed, and one of the frames becomes the table.
  */
 TEST(mm_pool, frames_of_one_section_split_the_next)
 {

@@ -1,6 +1,6 @@
 /*
- * Pools as their users see them: promises, surplus, shares of nodes, and pages that cannot be
- * restored.
+ * Pools as their users see them: promises, surplus pages, the shares of nodes, and pages that
+ * cannot be restored.
  */
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
@@ -38,12 +38,12 @@ TEST(mm_pool, pages_beyond_the_target_go_when_they_are_given_back)
 	for (unsigned i = 0; i < 4; i++)
 		REQUIRE((page[i] = take(a, 0)));
 	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
-	expect_counts(a, 4, 4, 3); /* two were free and are gone */
+	expect_counts(a, 4, 4, 3); /* two pages were free and are gone */
 	for (unsigned i = 0; i < 3; i++) {
 		pool_page_give(&a->pool, page[i]);
 		expect_counts(a, 3 - i, 3 - i, 2 - i);
 	}
-	pool_page_give(&a->pool, page[3]); /* the persistent one stays */
+	pool_page_give(&a->pool, page[3]); /* the persistent page stays */
 	expect_counts(a, 1, 0, 0);
 	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
 	expect_counts(a, 0, 0, 0);
@@ -94,7 +94,7 @@ TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 	pool_page_give(&a->pool, page[0]);
 	expect_counts(a, 2, 2, 1);
 	REQUIRE((page[0] = take(a, 0)));
-	a->pool.overcommit = 0; /* what is there stays until it is given back */
+	a->pool.overcommit = 0; /* existing surplus pages stay until they are given back */
 	EXPECT(take(a, 0) == NULL);
 	for (unsigned i = 0; i < 3; i++)
 		pool_page_give(&a->pool, page[i]);
@@ -123,7 +123,7 @@ TEST(mm_pool, an_overcommitted_page_comes_from_the_nearest_node)
 	arena_return(a);
 }
 
-/* Promised pages are neither another's nor shrunk away. */
+/* Promised pages are not given to other callers and are not removed by shrinking. */
 TEST(mm_pool, promises_are_kept)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
@@ -145,14 +145,15 @@ TEST(mm_pool, promises_are_kept)
 	EXPECT_EQ(a->pool.reserved, 2);
 	EXPECT(take(a, 0) == NULL);
 	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	expect_counts(a, 4, 2, 4); /* two promised, two in use: all surplus now */
+	expect_counts(a, 4, 2, 4); /* two are promised and two in use, so all are surplus now */
 	REQUIRE((page[2] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
 	pool_unreserve(&a->pool, 1);
 	EXPECT_EQ(a->pool.reserved, 0);
 	for (unsigned i = 0; i < 3; i++)
 		pool_page_give(&a->pool, page[i]);
 	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0); /* the one whose promise was taken back */
+	/* the free page whose promise was withdrawn goes */
+	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
 	expect_counts(a, 0, 0, 0);
 	arena_return(a);
 }
@@ -170,7 +171,7 @@ TEST(mm_pool, nodes_have_equal_shares)
 	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
 	for (node_t n = 0; n < 4; n++)
 		EXPECT_EQ(a->pool.node[n].pages, 5);
-	for (unsigned i = 0; i < 10; i++) /* one at a time: from each in turn */
+	for (unsigned i = 0; i < 10; i++) /* pages grown singly come from each node in turn */
 		EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
 	for (node_t n = 0; n < 4; n++) {
 		most = MAX(most, a->pool.node[n].pages);
@@ -213,14 +214,14 @@ TEST(mm_pool, nodes_are_resized_one_by_one)
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 0, 2), 2);
 	EXPECT_EQ(a->pool.node[0].pages, 2);
 	EXPECT_EQ(a->pool.node[1].pages, 7);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 2, 5), 0); /* no such node */
+	EXPECT_EQ(pool_grow_on(&a->pool, on, 2, 5), 0); /* there is no such node */
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 2, 5), 0);
 	EXPECT_EQ(pool_grow_on(&a->pool, on, NODE_NONE - 1, 5), 0);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 4), 4);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 0, 5), 2);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	EXPECT_EQ(a->pool.node[1].pages, 3);
-	/* 16 blocks, one META, three in the pool */
+	/* The node has 16 blocks, one of them META and three in the pool. */
 	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	pool_expect_consistent(&a->pool);
@@ -230,9 +231,11 @@ TEST(mm_pool, nodes_are_resized_one_by_one)
 	arena_return(a);
 }
 
-/* ---- nearly all memory ---- */
+/* ---- pools of nearly all memory ---- */
 
-/* All there is, and all back again: META grows and shrinks with it. */
+/*
+ * Grow the pool as far as possible and shrink it to nothing. META grows and shrinks with the pool.
+ */
 static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
@@ -243,7 +246,7 @@ static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
 	grown = pool_resize(&a->pool, mode, blocks);
 	EXPECT(grown >= at_least);
 	expect_counts(a, grown, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* no more is to be had */
+	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* no more pages can be had */
 	EXPECT_EQ(pool_resize(&a->pool, mode, 0), 0);
 	expect_counts(a, 0, 0, 0);
 	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* nothing was lost */
@@ -258,8 +261,8 @@ TEST(mm_pool, it_can_have_98_percent_of_memory)
 }
 
 /*
- * Three sections of four: the first holds META, was opened on demand, and has the struct pages of
- * the others.
+ * Three sections of four can be had. The first section was opened on demand, and it holds META and
+ * the struct pages of the others.
  */
 TEST(mm_pool, it_can_have_all_mapped_memory_batched)
 {
@@ -274,9 +277,9 @@ TEST(mm_pool, it_can_have_all_mapped_memory_batched)
 enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };
 
 /*
- * Restoring stops at the first page there are no frames for and says both: the error and how many
- * were done. Those are given back, which may bring frames for the rest; what still fails stays in
- * the pool, whole and usable, and is surplus.
+ * Restoring stops at the first page for which there are no frames, and reports both the error and
+ * the number of pages done. The pool gives those pages back, which may bring frames for the rest.
+ * Pages that still cannot be restored stay in the pool, whole and usable, as surplus pages.
  */
 TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 {
@@ -289,7 +292,7 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 
 	if (!a)
 		return;
-	/* The call: error and count. */
+	/* hvo_restore() returns the error and the count. */
 	EXPECT_EQ(pool_make(&a->pool, batched, 0, PAGES, &list), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
 	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), -ENOMEM);
@@ -310,8 +313,8 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT(arena_accounted(a));
 
 	/*
-	 * The pool, frames for three: these are given back, META grows into one of them, and the
-	 * rest can be restored.
+	 * The pool has frames for three pages. It gives these pages back, META grows into one of
+	 * them, and the other pages can be restored.
 	 */
 	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
@@ -319,7 +322,10 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	famine_end(&famine);
 	expect_counts(a, 0, 0, 0);
 
-	/* Frames for none: all stay, surplus and usable, and come out when there are frames. */
+	/*
+	 * The pool has frames for no page. All pages stay, as usable surplus pages, and leave when
+	 * there are frames.
+	 */
 	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
@@ -338,8 +344,9 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 }
 
 /*
- * While another page is made to take its place, a 1 GiB page is demoted: its first block heads a
- * page of the other pool, free or in use. It stays there, and the new page is free again.
+ * A 1 GiB page is demoted while another page is made to take its place. Its first block now heads a
+ * page of the other pool, free or in use. The block must stay there, and the new page must become
+ * free again.
  */
 TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
 {

@@ -1,5 +1,5 @@
 /*
- * A pool whose last free page is being cleared by an idle CPU: whoever wants it waits for it
+ * An idle CPU is clearing the last free page of a pool. A CPU that wants the page must wait for it
  * instead of being refused. The case plays the CPU that clears.
  */
 #include <arch/clock.h>
@@ -45,8 +45,8 @@ static void wait_for(const u32 *flag)
 }
 
 /*
- * `fn` on another CPU while the only page is out to be cleared; it must not be served before it is
- * back.
+ * Run `fn` on another CPU while the only page is out to be cleared. The other CPU must not be
+ * served before the page is back.
  */
 static struct arena *want_while_it_is_cleared(call_fn *fn, bool cleared)
 {
@@ -87,7 +87,7 @@ TEST(mm_pool, who_takes_a_page_waits_for_the_one_that_is_being_cleared)
 		if (!a)
 			return;
 		REQUIRE(want.page);
-		EXPECT_EQ(a->pool.zeroed, 0); /* out, it is not known to be zero any more */
+		EXPECT_EQ(a->pool.zeroed, 0); /* a page in use is no longer known to be zero */
 		EXPECT_EQ(a->pool.in_use, 1);
 		pool_page_give(&a->pool, want.page);
 		pool_expect_consistent(&a->pool);
@@ -118,7 +118,7 @@ static struct tug {
 	u32 turn, refused, wanted, surplus;
 } tug;
 
-/* The clearer: takes the page out and gives it back, as an idle CPU does. */
+/* Take the page out and give it back, over and over, as an idle CPU that clears does. */
 static void clear_without_end(void)
 {
 	while (provoke_goes_on(&tug.until)) {
@@ -129,14 +129,14 @@ static void clear_without_end(void)
 	}
 }
 
-/* The only one that wants the only page: it is free, or on its way back. */
+/* Only this CPU wants the only page, which is either free or on its way back. */
 static void want_without_end(void)
 {
 	while (provoke_goes_on(&tug.until)) {
 		struct page *page = pool_page_take(tug.pool, 0, POOL_ANY);
 
 		tug.wanted++;
-		tug.surplus += tug.pool->pages > 1; /* only this CPU changes that */
+		tug.surplus += tug.pool->pages > 1; /* only this CPU changes the number of pages */
 		if (page)
 			pool_page_give(tug.pool, page);
 		else
@@ -160,7 +160,7 @@ static void tug_at_a_page(void *unused)
 }
 
 /*
- * Provoked: the page comes back after the look for a free one and before the look whether one is
+ * Provoke the page to come back after the look for a free page and before the look for one that is
  * being cleared.
  */
 static void check_tug(u64 overcommit)
@@ -190,13 +190,13 @@ TEST(mm_pool, a_page_that_comes_back_between_two_looks_is_not_missed)
 	check_tug(0);
 }
 
-/* A page that is made beyond the pool's instead would be one too many. */
+/* A surplus page made in its place would be one too many. */
 TEST(mm_pool, no_surplus_page_is_made_for_one_that_comes_back)
 {
 	check_tug(1);
 }
 
-/* Nobody clears anything: no page is no page, at once. */
+/* If no page is being cleared, an empty pool refuses at once. */
 TEST(mm_pool, an_empty_pool_refuses_without_waiting)
 {
 	struct arena *a = arena_borrow(MIB(4));

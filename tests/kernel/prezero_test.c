@@ -1,6 +1,7 @@
 /*
- * Pages cleared ahead of need: they are zero, no more than asked for, used first, never cleared
- * again; and what is known of a page is never wrong, whoever had it in between.
+ * Pages cleared ahead of need: they are zero, no more are cleared than asked for, they are used
+ * first and never cleared again. The note that a page is zero is never wrong, whichever code used
+ * the page in between.
  */
 #include "mm/hugetlb/prezero.h"
 
@@ -21,7 +22,7 @@ enum { PAGES = 6, BOUND = 4 };
 #define SIZE   MIB(2)
 #define POISON 0x5a5a5a5a5a5a5a5aULL
 
-/* Every page of the pool has been used: nothing in it is zero. */
+/* Borrow pool pages and fill all of them with the poison, as if they had been used. */
 static bool poisoned_pool(void)
 {
 	struct page *page[PAGES];
@@ -44,7 +45,10 @@ static void pool_away(void)
 	EXPECT_EQ(pool_2m.zeroed, 0);
 }
 
-/* True once as many pages are known to be zero, and every CPU is idle again. */
+/*
+ * Wait until `count` pages are known to be zero and every CPU is idle again. Returns true on
+ * success.
+ */
 static bool wait_zeroed(u64 count)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "pages to be cleared ahead");
@@ -55,7 +59,7 @@ static bool wait_zeroed(u64 count)
 	return cpus_wait_idle() && pool_2m.zeroed == count;
 }
 
-/* As many as BOUND are cleared, and no more from then on. */
+/* Let idle CPUs clear BOUND pages, and no more from then on. */
 static void clear_ahead(void)
 {
 	prezero_set(BOUND);
@@ -63,10 +67,7 @@ static void clear_ahead(void)
 	prezero_set(0);
 }
 
-/*
- * A pool that was poisoned, BOUND of its pages zero by now. False: it could not be had, and the
- * case is skipped.
- */
+/* Make a poisoned pool of which BOUND pages are zero. Returns false if the case was skipped. */
 static bool cleared_pool(void)
 {
 	if (cpus_find_other() == CPU_NONE) {
@@ -90,7 +91,7 @@ static bool is_zero(u32 index)
 	return dirty == 0;
 }
 
-/* Notes of the free pages, each looked at: how many, all true. */
+/* Count the free pages noted as zero, and check each of them. */
 static u64 notes(void)
 {
 	u64 count = 0;
@@ -137,7 +138,7 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	for (unsigned i = 0; i < PAGES; i++) {
 		*(volatile char *)(addr + i * SIZE) = 0;
 		huge_usage(&after);
-		/* a near page goes before a zero one far away */
+		/* A nearby page is used before a zero page that is far away. */
 		if (pool_2m.mm->nodes == 1 || i + 1 == PAGES)
 			EXPECT_EQ(after.zeroed - before.zeroed, MIN(i + 1, BOUND));
 	}
@@ -149,14 +150,14 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	pool_away();
 }
 
-/* Each of the ways out of the pool and back takes the note away. */
+/* Every way out of the pool and back removes the note. */
 TEST(mm_prezero, a_page_that_was_out_is_not_known)
 {
 	struct page *page[PAGES];
 
 	if (!cleared_pool())
 		return;
-	for (unsigned i = 0; i < PAGES; i++) { /* used and given back */
+	for (unsigned i = 0; i < PAGES; i++) { /* the page is used and given back */
 		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
 		*(volatile u64 *)page_address(page[i]) = POISON;
 	}
@@ -166,7 +167,7 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 	EXPECT_EQ(notes(), 0);
 
 	clear_ahead();
-	pool_away(); /* to the buddy, used there, and into a pool again */
+	pool_away(); /* the pages go to the buddy, are used there, and return to a pool */
 	for (unsigned i = 0; i < BOUND; i++)
 		page[i] = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	for (unsigned i = 0; i < BOUND; i++) {
@@ -180,7 +181,7 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 	pool_away();
 }
 
-/* Users that take, write, give and map, while other CPUs clear behind them. */
+/* This CPU takes, writes, gives back and maps pages while other CPUs clear behind it. */
 TEST(mm_prezero, clearing_behind_the_users_back_is_never_wrong)
 {
 	u64 dirty = 0, missing = 0;

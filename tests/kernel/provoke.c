@@ -1,5 +1,5 @@
 /*
- * How long provokers go on: see provoke.h.
+ * The time for which provokers go on: see provoke.h.
  */
 #include "tests/kernel/provoke.h"
 

@@ -12,7 +12,7 @@
 #include "kernel/lib/types.h"
 
 struct provoke {
-	u64 end; /* clock_ns() */
+	u64 end; /* as clock_ns() counts */
 };
 
 struct provoke provoke_begin(void);

@@ -1,6 +1,6 @@
 /*
- * Provokers for block records: CPUs that own records change them while others, who do not, look and
- * decide. On phantom memory.
+ * Provokers for block records: CPUs that own records change them while other CPUs, which do not own
+ * them, read them and decide by them. Phantom memory is enough.
  */
 #include <arch/clock.h>
 
@@ -28,15 +28,15 @@ struct records {
 };
 
 /*
- * The first CPU goes on until it has had its turn once: while others are at it, on a busy host, it
- * may not have come to it.
+ * The first CPU goes on until it has had its turn once. On a busy host the other CPUs may have kept
+ * it from that until the time was up.
  */
 static bool goes_on(const struct provoke *p, u32 role, u32 had)
 {
 	return provoke_goes_on(p) || (role == 0 && had == 0 && clock_ns() < p->end + PATIENCE);
 }
 
-/* ---- sections close and 1 GiB pages are made, while others take blocks ---- */
+/* ---- sections close and 1 GiB pages are made while other CPUs take blocks ---- */
 
 static void close_and_open(struct records *r, u64 section)
 {
@@ -46,7 +46,7 @@ static void close_and_open(struct records *r, u64 section)
 	}
 }
 
-/* Bare blocks become the inside of a page, without the zone's lock. */
+/* Bare blocks become parts of a page, without the zone's lock. */
 static void make_and_unmake_giga(struct records *r)
 {
 	struct zone *zone = arena_phantom_zone(r->a);
@@ -169,8 +169,8 @@ struct isolators {
 };
 
 /*
- * Every other CPU wants the same range, which reaches over the border of two sections; the rest one
- * beside it.
+ * CPUs with odd roles isolate a range that reaches over the border of two sections, and the other
+ * CPUs a range beside it.
  */
 static void isolate_one_range(struct isolators *s, u32 role)
 {

@@ -1,9 +1,9 @@
 /*
- * Numbers that are alike in every run: Marsaglia, "Xorshift RNGs", 2003-07. The state is any but 0.
+ * Random numbers that are the same in every run: Marsaglia, "Xorshift RNGs", 2003-07. The state may
+ * be anything but 0.
  *
- * And where random operations get their choices: from such numbers, or, for fuzzing, from bytes
- * that somebody else thought of (tests/fuzz/ops_fuzz.c). The operations and what is checked are the
- * same.
+ * Also the source from which random operations get their choices: these numbers or, for fuzzing,
+ * bytes from a fuzzer (tests/fuzz/ops_fuzz.c). The operations and the checks are the same.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ static inline u64 next_random(u64 *state)
 
 struct random_source {
 	u64 state;
-	const u8 *data; /* if not NULL, these bytes are the choices, 0 when they are used up */
+	const u8 *data; /* if not NULL, these bytes are the choices, followed by zeros */
 	size_t len, at;
 };
 
@@ -34,7 +34,7 @@ static inline u64 random_below(struct random_source *r, u64 below)
 	return value % below;
 }
 
-extern u64 soak_seed; /* seed= */
+extern u64 soak_seed; /* the option seed= */
 
 static inline bool random_is_used_up(const struct random_source *r)
 {
@@ -42,9 +42,10 @@ static inline bool random_is_used_up(const struct random_source *r)
 }
 
 /*
- * As many operations as these bytes choose, inside a running case: pages, pools and sections of an
- * arena against the reference allocator (mm_random_test.c); huge mappings of the machine
- * (huge_map_random_test.c), this CPU alone. What is wrong fails the case.
+ * Do as many operations as these bytes choose, inside a running case, on this CPU alone.
+ * random_allocations() compares pages, pools and sections of an arena with the reference allocator
+ * (mm_random_test.c). random_mappings() works on huge mappings of the machine
+ * (huge_map_random_test.c). Errors fail the case.
  */
 void random_allocations(const u8 *data, size_t len);
 void random_mappings(const u8 *data, size_t len);

@@ -1,4 +1,6 @@
-/* Refuges: where single pages go that stand in the way of 1 GiB pages. */
+/*
+ * Refuges: the places to which single pages move if they are in the way of 1 GiB pages.
+ */
 #include "mm/page/refuge.h"
 
 #include "kernel/run/test.h"
@@ -8,7 +10,10 @@
 
 enum { TAKEN = BLOCK_FRAMES + 3 };
 
-/* Two GiB of phantom memory; the case empties the second, which would be the first choice. */
+/*
+ * Borrow two GiB of phantom memory. The case empties the second one, which would be the first
+ * choice.
+ */
 static struct arena *borrow_two(struct refuge *refuge)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
@@ -53,8 +58,8 @@ TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
 }
 
 /*
- * A block that cannot be split for lack of struct pages is passed over; with none at all there is
- * no refuge, and nothing has changed.
+ * A block that cannot be split for lack of struct pages is passed over. If no block can be split,
+ * there is no refuge, and nothing has changed.
  */
 TEST(mm_refuge, without_struct_pages_there_is_none)
 {

@@ -1,4 +1,6 @@
-/* The record that tells whether the run before this one ended. */
+/*
+ * The record that shows whether the previous run ended.
+ */
 #include "kernel/core/run_record.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
@@ -27,7 +29,7 @@ TEST(kernel_run_record, runs_are_counted_and_ends_noted)
 	EXPECT_EQ(run_record_next(&closed).boots, 3);
 }
 
-/* A reset in the middle of a store, or a bit that decayed: not a record. */
+/* A record that was half written at a reset, or has a decayed bit, is invalid. */
 TEST(kernel_run_record, any_changed_bit_is_noticed)
 {
 	const struct run_record nothing = {0}, good = run_record_next(&nothing);

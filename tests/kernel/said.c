@@ -1,4 +1,6 @@
-/* Commands run by cases: see said.h. */
+/*
+ * Reading back what cases print: see said.h.
+ */
 #include "tests/kernel/said.h"
 
 #include "kernel/console/command.h"

@@ -1,6 +1,6 @@
 /*
- * What was printed while a case ran, also by commands of the monitor that it ran: read back from
- * the RAM log.
+ * The output of a case, including that of the monitor's commands which it runs, read back from the
+ * RAM log.
  */
 #pragma once
 
@@ -8,14 +8,14 @@
 
 extern char said_text[32768];
 
-/* What is printed between the two is in said_text after the second. */
+/* After said_end(), said_text contains everything printed since said_begin(). */
 void said_begin(void);
 void said_end(void);
 
-/* Run a line; what it printed is in said_text. Returns how many commands failed. */
+/* Run a line of commands and leave its output in said_text. Returns how many commands failed. */
 unsigned said_run(const char *text);
 
-/* Does it contain this (a glob)? */
+/* Does said_text contain a match for this glob? */
 bool said_says(const char *what);
 
 #define EXPECT_REFUSED(text, ...)                                                                  \

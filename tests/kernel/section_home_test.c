@@ -1,5 +1,6 @@
 /*
- * Where the struct pages of mapped sections lie: by arithmetic, whoever opens them.
+ * The places of mapped sections' struct pages follow from arithmetic, whichever CPU opens the
+ * sections.
  */
 #include <arch/stream.h>
 
@@ -18,7 +19,8 @@
 #include "tests/kernel/cpus.h"
 
 /*
- * Every section that has a home: one inside the zone, no two the same. Returns how many have one.
+ * Check every section that has a home: the home lies inside the zone, and no two homes are the
+ * same. Returns how many sections have one.
  */
 static unsigned check_homes(const struct zone *zone, u64 first, u64 end)
 {
@@ -51,7 +53,7 @@ TEST(mm_section, every_section_has_a_home_of_its_own)
 	first = arena_phantom_block(a) / SECTION_BLOCKS;
 	end = first + 4 * GIB_SECTIONS;
 	EXPECT_EQ(check_homes(arena_phantom_zone(a), first, end), 4 * GIB_SECTIONS);
-	/* no section of this zone */
+	/* These are not sections of this zone. */
 	EXPECT_EQ(section_home(arena_phantom_zone(a), first - 1), BLOCK_NONE);
 	EXPECT_EQ(section_home(arena_phantom_zone(a), end), BLOCK_NONE);
 	arena_return(a);
@@ -77,8 +79,8 @@ static void open_mapped_from_both_ends(void *arg)
 }
 
 /*
- * The zone's last section is open already or, with its end broken up, is the home of all and opened
- * by whoever comes first.
+ * The zone's last section is either open already or, if its end is broken up, the home of all
+ * struct pages; then the first CPU that needs it opens it.
  */
 static void check_reopening(struct arena *a, u64 sections)
 {
@@ -92,7 +94,7 @@ static void check_reopening(struct arena *a, u64 sections)
 		EXPECT_EQ(arena_usage(a).unopened, 0);
 		for (u64 section = first; section < first + sections; section++) {
 			if (section_style(&a->mm, section) != SECTION_MAPPED)
-				continue; /* open since start-up, for META */
+				continue; /* it has been open since start-up, for META */
 			EXPECT_EQ(section_memmap(&a->mm, section),
 				  section_home(arena_zone(a, 0), section));
 		}
@@ -131,8 +133,8 @@ TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
 }
 
 /*
- * Moved inwards they are other blocks, all of them, and opening ends; moved back they are the same
- * again.
+ * If homes move inwards, all of them become other blocks, and all sections can be opened. If homes
+ * move back, they are the same blocks as before.
  */
 TEST(mm_section, homes_can_be_moved_and_moved_back)
 {
@@ -166,17 +168,17 @@ TEST(mm_section, homes_can_be_moved_and_moved_back)
 	arena_return(a);
 }
 
-/* ---- how they are made ---- */
+/* ---- how struct pages are made ---- */
 
-/* Turns at a lock so far: its tickets. */
+/* The number of turns at a lock so far, which its tickets count. */
 static u16 turns_at(const struct spinlock *lock)
 {
 	return atomic_load_relaxed(&lock->next);
 }
 
 /*
- * The baselines free a section in pieces of 4 MiB, each with a turn at the zone's lock; ours takes
- * one turn for all neighbours.
+ * The baselines free a section in pieces of 4 MiB, each with a turn at the zone's lock. Ours takes
+ * one turn for all neighbouring blocks.
  */
 TEST(mm_section, the_baselines_free_pieces_of_max_order)
 {
@@ -200,7 +202,7 @@ TEST(mm_section, the_baselines_free_pieces_of_max_order)
 	}
 }
 
-/* All 64 bytes of each, and nothing beyond. */
+/* Each way must write all 64 bytes of each struct page and nothing beyond. */
 TEST(mm_section, struct_pages_are_the_same_whoever_writes_them)
 {
 	enum { COUNT = 63, ORDER = 0 };
@@ -221,7 +223,7 @@ TEST(mm_section, struct_pages_are_the_same_whoever_writes_them)
 	page_free(other);
 }
 
-/* ---- what is under way ---- */
+/* ---- sections that are being opened ---- */
 
 struct slow_opening {
 	struct arena *a;
@@ -264,7 +266,7 @@ TEST(mm_section, one_that_is_being_opened_counts_as_moving)
 	arena_return(o.a);
 }
 
-/* One taken by somebody else is no reason to fail. */
+/* If the home is in use, another block takes its place and opening succeeds. */
 TEST(mm_section, a_home_in_use_is_replaced)
 {
 	struct arena *a = arena_borrow(MIB(256));

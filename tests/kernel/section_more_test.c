@@ -1,5 +1,5 @@
 /*
- * Many sections opened at once, and what a large pool leaves to META.
+ * Opening many sections at once, and the sections that a large pool leaves to META.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
@@ -51,7 +51,7 @@ TEST(mm_section, opened_ahead_as_many_as_asked_for_by_any_number_of_cpus)
 		EXPECT(gib_is_open(a, 0) && gib_is_open(a, 1));
 		EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 20 * (u64)SECTION_FRAMES);
 		EXPECT(arena_accounted(a));
-		/* the next one, not the first again */
+		/* This opens the next section, not the first one again. */
 		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
 		EXPECT_EQ(open_sections_of(a), 21);
 		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND, ~0ULL,
@@ -79,8 +79,8 @@ TEST(mm_section, opened_ahead_for_1g_pages_are_gigabytes_that_nobody_used)
 }
 
 /*
- * Two nodes share 8 GiB, and their border lies 320 MiB above the fourth: in the middle of a
- * section, inside a GiB. Sections and GiBs that are not one zone's own are left to
+ * Two nodes share 8 GiB. Their border lies 320 MiB above the fourth GiB, inside a GiB and in the
+ * middle of a section. Sections and GiB that do not belong to one zone alone are left to
  * section_open_next().
  */
 TEST(mm_section, opened_ahead_up_to_the_zones_borders)
@@ -126,7 +126,7 @@ TEST(mm_section, after_gigabytes_opened_ahead_the_next_section_is_theirs)
 	arena_return(a);
 }
 
-/* Sections that CPUs other than this one have opened. */
+/* The number of sections that CPUs other than this one have opened. */
 static u64 opened_by_others(const struct mm *mm)
 {
 	u64 blocks = 0;
@@ -138,8 +138,8 @@ static u64 opened_by_others(const struct mm *mm)
 }
 
 /*
- * A large pool opens what it lacks, and no more, and idle CPUs help. One that its host does not run
- * then helps nobody: several attempts.
+ * A large pool opens the sections that it lacks, and no more, and idle CPUs help. A CPU that the
+ * host does not run cannot help, so the case makes several attempts.
  */
 TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
 {
@@ -168,7 +168,9 @@ TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
 	EXPECT((helped > 0) == several || test_failed());
 }
 
-/* Each pass in turn: the others are opened, a GiB that lacks one is closed again. */
+/*
+ * Each pass fails in turn. The other sections are opened, and a GiB that lacks one is closed again.
+ */
 TEST(mm_section, opened_ahead_all_but_the_one_that_fails)
 {
 	for (u32 nth = 1; nth <= GIB_SECTIONS + 1; nth++) {
@@ -192,7 +194,7 @@ TEST(mm_section, opened_ahead_all_but_the_one_that_fails)
 	}
 }
 
-/* Blocks of a section that are in use as huge pages. */
+/* The number of blocks of a section that are in use as huge pages. */
 static u32 huge_in(const struct mm *mm, u64 section)
 {
 	u32 huge = 0;
@@ -203,7 +205,10 @@ static u32 huge_in(const struct mm *mm, u64 section)
 	return huge;
 }
 
-/* As META opens one for itself: the section at the far end, what is free in it unmovable. */
+/*
+ * META opens sections for itself in this way: the section at the far end, with its free blocks
+ * unmovable.
+ */
 TEST(mm_pool, what_meta_opened_is_taken_last)
 {
 	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
@@ -216,7 +221,7 @@ TEST(mm_pool, what_meta_opened_is_taken_last)
 	REQUIRE(section_open(&a->mm, last, SECTION_ON_DEMAND) == 0);
 	REQUIRE(section_open(&a->mm, last - 1, SECTION_ON_DEMAND) == 0);
 	migratetype_set(&a->mm, (u32)(last * SECTION_BLOCKS), SECTION_BLOCKS, MIGRATE_UNMOVABLE);
-	/* before any other is opened */
+	/* These are taken before another section is opened. */
 	migratetype_set(&a->mm, (u32)((last - 1) * SECTION_BLOCKS), SECTION_BLOCKS,
 			MIGRATE_RECLAIMABLE);
 	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, SECTION_BLOCKS),
@@ -226,7 +231,7 @@ TEST(mm_pool, what_meta_opened_is_taken_last)
 			       GIB_BLOCKS - 2 * SECTION_BLOCKS),
 		  GIB_BLOCKS - 2 * SECTION_BLOCKS);
 	EXPECT_EQ(huge_in(&a->mm, last), 0);
-	/* there is nothing else */
+	/* No other memory is left. */
 	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, 1), 1);
 	EXPECT_EQ(huge_in(&a->mm, last), 1);
 	EXPECT(arena_accounted(a));
@@ -234,8 +239,8 @@ TEST(mm_pool, what_meta_opened_is_taken_last)
 }
 
 /*
- * At boot it makes them as `on` does; given back they are free and huge, and it finds them again
- * before it has to remap any.
+ * At boot, preinit makes pages as `on` does. Pages that were given back are free and huge, and
+ * preinit finds them again before it has to remap any.
  */
 TEST(mm_hvo, preinit_takes_again_what_was_born_at_boot)
 {
@@ -254,7 +259,7 @@ TEST(mm_hvo, preinit_takes_again_what_was_born_at_boot)
 	arena_return(a);
 }
 
-/* Pages of 1 GiB that were born at boot and given back serve whoever wants smaller ones. */
+/* 1 GiB pages that were born at boot and given back serve requests for smaller ones. */
 TEST(mm_giga, preinit_takes_apart_what_was_born_at_boot)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));

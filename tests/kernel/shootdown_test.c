@@ -1,6 +1,7 @@
 /*
- * TLB shootdown: rounds, tags, who is interrupted and who flushes when he wakes. What a flush does
- * to a TLB is seen in arch_test.c and by the hosted machine's watcher.
+ * TLB shootdown: rounds, tags, the CPUs that are interrupted, and the CPUs that flush when they
+ * wake. hvo_defer_test.c and the hosted machine's watcher check the effect of a flush on the TLBs
+ * of other CPUs.
  */
 #include "kernel/core/shootdown.h"
 
@@ -23,7 +24,7 @@ static struct shootdown_stats stats_now(void)
 	return stats;
 }
 
-/* An address nobody uses, to be flushed: in the last window, above any RAM. */
+/* An address to be flushed that no code uses, in the last window, above any RAM. */
 static virt_t some_address(void)
 {
 	return VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - GIB(1);
@@ -50,8 +51,8 @@ TEST(kernel_shootdown, waiting_for_a_tag_starts_one_round_or_none)
 }
 
 /*
- * A CPU that dropped a few pages has not flushed all: its round raises G, but neither `done` nor
- * what CPUs publish.
+ * A CPU that dropped a few pages has not flushed everything. Its round raises G, but neither `done`
+ * nor the generations that CPUs publish.
  */
 TEST(kernel_shootdown, a_ranged_round_completes_no_tag)
 {
@@ -71,7 +72,7 @@ TEST(kernel_shootdown, a_ranged_round_completes_no_tag)
 	EXPECT(tag > done);
 	EXPECT_EQ(shootdown_tag(), tag + 2);
 	cpumask_foreach(cpu, &cpus_online)
-		/* sleepers that woke may have seen G */
+		/* A CPU that woke meanwhile may have seen the new G. */
 		EXPECT(cpu_data(cpu)->tlb_published <= published + 1);
 	EXPECT_EQ(this_cpu()->tlb_published, published);
 }
@@ -125,7 +126,7 @@ TEST(kernel_shootdown, an_empty_batch_is_no_round)
 
 /* ---- idle CPUs ---- */
 
-/* Wake a CPU for nothing and see how often it flushes; gives up in time. */
+/* Wake a CPU without giving it work and count its flushes. Gives up after a while. */
 static u64 flushes_on_waking(cpu_t cpu)
 {
 	const u64 before = atomic_load_relaxed(&cpu_data(cpu)->flushes_full);
@@ -157,12 +158,14 @@ TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
 	after = stats_now();
 	EXPECT_EQ(after.skipped - before.skipped, 2 * others);
 	EXPECT_EQ(after.ipis, before.ipis);
-	EXPECT_EQ(cpu_data(one)->flushes_full, flushed); /* asleep */
-	EXPECT_EQ(flushes_on_waking(one), 1);            /* once, for both rounds */
+	EXPECT_EQ(cpu_data(one)->flushes_full, flushed); /* the CPU is still asleep */
+	EXPECT_EQ(flushes_on_waking(one), 1);            /* one flush for both rounds */
 	EXPECT(cpu_data(one)->tlb_published >= shootdown_done());
 }
 
-/* Nobody tells a sleeper which pages a ranged round was about: on waking it drops everything. */
+/*
+ * An idle CPU is not told which pages a ranged round flushes, so it drops everything when it wakes.
+ */
 TEST(kernel_shootdown, an_idle_cpu_that_missed_a_ranged_round_flushes_all)
 {
 	const cpu_t one = cpus_find_other();
@@ -230,7 +233,7 @@ TEST(kernel_shootdown, a_busy_cpu_has_flushed_when_the_round_returns)
 	work_wait(one, 0);
 }
 
-/* ---- everybody at once ---- */
+/* ---- all CPUs at once ---- */
 
 enum { ROUNDS_EACH = 12 };
 
@@ -298,7 +301,7 @@ TEST(kernel_shootdown, broadcast_rounds_interrupt_nobody_and_complete_tags)
 	EXPECT(shootdown_done() >= tag);
 	shootdown_batch_add(&batch, some_address(), 1);
 	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
-	EXPECT_EQ(shootdown_done(), tag); /* ranged ones complete nothing, as ever */
+	EXPECT_EQ(shootdown_done(), tag); /* as always, a ranged round completes no tag */
 	tlb_broadcast = false;
 	EXPECT_EQ(stats_now().flushes, before.flushes + 2);
 	EXPECT_EQ(stats_now().ipis, before.ipis);

@@ -1,6 +1,6 @@
 /*
- * Memory and string functions at every alignment and length that a loop by words could get wrong,
- * glob matching, and what every file uses.
+ * Memory and string functions, at every alignment and length that a loop over words could get
+ * wrong, glob matching, and the macros that every file uses.
  */
 #include "kernel/lib/glob.h"
 #include "kernel/lib/string.h"
@@ -14,7 +14,9 @@ static void fill(u8 *area)
 		area[i] = (u8)(i * 7 + 1);
 }
 
-/* memmove() from `from` to `to` inside one area, against the definition: as if through a copy. */
+/*
+ * Check memmove() from `from` to `to` inside one area against its definition: as if through a copy.
+ */
 static void check_move(unsigned from, unsigned to, unsigned n)
 {
 	u8 area[AREA], before[AREA];
@@ -101,7 +103,7 @@ TEST(kernel_string, glob)
 
 static u64 looks;
 
-/* What another CPU may change between two looks. */
+/* A value that another CPU may change between two reads. */
 static u64 changing(void)
 {
 	return ++looks * 10;

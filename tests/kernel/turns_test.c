@@ -1,12 +1,15 @@
 /*
- * How benchmarks compare two ways by turns (tests/bench/turns.h): what disturbs one of them now and
- * then is no reason.
+ * How benchmarks compare two ways by turns (tests/bench/turns.h). Occasional disturbance of one of
+ * them must not decide the comparison.
  */
 #include "tests/bench/turns.h"
 
 #include "kernel/run/test.h"
 
-/* Turns of a way that takes `ns`, except each `every`-th, which takes `late`; 0: none. */
+/*
+ * Turns of a way that takes `ns`, except that each `every`-th turn takes `late`. With `every` 0
+ * there are no late turns.
+ */
 static struct turns *turns_of(struct turns *t, u64 ns, unsigned every, u64 late)
 {
 	t->count = 0;
@@ -37,7 +40,7 @@ TEST(bench_turns, a_machine_that_was_busy_most_of_the_time_is_no_reason)
 {
 	static struct turns ours, other;
 
-	turns_of(&ours, 5000, 7, 1000); /* as fast where nobody disturbed */
+	turns_of(&ours, 5000, 7, 1000); /* as fast in the turns without disturbance */
 	EXPECT_EQ(turns_behind(&ours, turns_of(&other, 1000, 0, 0)), 0);
 }
 

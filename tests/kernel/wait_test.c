@@ -1,5 +1,5 @@
 /*
- * Waits that are late: the CPU waited for is named, and shows where it is.
+ * Waits that are late: the report names the CPU that is waited for and shows where that CPU is.
  */
 #include "kernel/core/wait.h"
 
@@ -54,8 +54,8 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 }
 
 /*
- * A soft wait says so again and again: nothing goes on because of that, and the watchdog must see
- * it.
+ * A soft wait reports again and again. A report is no progress, and the watchdog must not take it
+ * for progress.
  */
 TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 {
@@ -73,7 +73,7 @@ TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 	EXPECT(log_progress() > progress);
 }
 
-/* Whatever a CPU does, it goes on with it afterwards; also asleep. */
+/* A CPU that was asked where it is goes on with its work, or sleeps on. */
 TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 {
 	static struct cpus_busy busy;
@@ -84,7 +84,7 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 		SKIP("needs two CPUs");
 	busy = (struct cpus_busy){0};
 	cpus_wait_idle();
-#ifndef __SANITIZE_THREAD__ /* it holds signals back from threads that sleep */
+#ifndef __SANITIZE_THREAD__ /* the sanitizer holds signals back from threads that sleep */
 	for (unsigned i = 0; i < 20; i++)
 		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
 #endif
@@ -93,7 +93,7 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
 	atomic_store_release(&busy.stop, 1);
 	work_wait(other, 0);
-	/* oneself one need not ask */
+	/* A CPU need not ask itself. */
 	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0);
 	EXPECT_EQ(cpu_where(cpu_count, where, ARRAY_LEN(where), 0), 0);
 }
@@ -107,8 +107,8 @@ TEST(kernel_wait, each_level_is_waited_for_twice_as_long_as_the_one_below)
 }
 
 /*
- * Longer than the bound of the wait, for a CPU that finishes one thing after the other: it is no
- * hang.
+ * Wait for longer than the bound. The CPU waited for finishes one thing after the other, so the
+ * wait is no hang.
  */
 static void outlast(cpu_t culprit)
 {
@@ -149,8 +149,8 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_queue_moves)
 }
 
 /*
- * A request for memory that found none looks again between two turns, and may wait for ranges or
- * memory there.
+ * A request for memory that found none looks again between two turns, and may then wait for ranges
+ * or memory.
  */
 TEST(kernel_wait, a_soft_one_may_begin_others_of_its_level_and_above)
 {

@@ -1,35 +1,38 @@
 /*
- * What gcc calls before each load and store (-fsanitize=kernel-address, outlined), and clear_with()
- * before it clears: nobody touches a free frame through the direct map, nor what lies on a stack
- * below the function that runs. `make SAN=1` links it.
+ * Functions that gcc calls before each load and store (-fsanitize=kernel-address, outlined), and
+ * that clear_with() calls before it clears. They check that no code touches a free frame through
+ * the direct map, or the stack below the running function. `make SAN=1` links this file.
  *
  *   direct map    blocks      under a record that heads a run on a zone's list, or a page that
  *                             lies free in a pool
  *                 huge        a 2 MiB page on a CPU's list
  *                 small       under a struct page that heads a chunk of the buddy's, or in the map
  *                             of a CPU's list
- *                 META        a frame that is not in use; stores also to one that is gated (who
- *                             walks tables may still read it)
+ *                 META        a frame that is not in use; for stores, also one that is gated (a CPU
+ *                             that walks tables may still read it)
  *   stack         between the end of the CPU's stack and the caller's frame: a variable of a
  *                 function that has returned
  *
- * Every frame of the range is looked at, however long that is.
+ * Every frame of the range is checked, however long the range is.
  *
- * Not seen: accesses by any other address (huge mappings, struct pages through the vmemmap); by
- * assembly, and by C in arch/, boot/ and tests/san, but for clearing; by mm/page/page_poison.c,
- * which fills free frames on purpose; what is free in an arena, as that is in use to the machine;
- * what is in transit, and memory of sections that were never opened. prezero= takes a page out of
- * its pool while it clears it, which is why that is no mistake. Arrays on the stack are the stack
- * protector's and UBSan's.
+ * These accesses are not checked:
  *
- * No shadow is kept: who owns a frame already stands in block records, struct pages and the maps of
- * CPUs and META, and reading those is slower but cannot disagree with the allocator. Nothing here
- * may be instrumented, nor call what is: records are found by hand.
+ * - Accesses by any other address (huge mappings, struct pages through the vmemmap).
+ * - Accesses by assembly, except for clearing, and by C in arch/, boot/ and tests/san.
+ * - Accesses by mm/page/page_poison.c, which fills free frames on purpose.
+ * - Free memory of an arena, because it is in use for the machine.
+ * - Memory in transit, and memory of sections that were never opened. prezero= takes a page out of
+ *   its pool while it clears it, so that is no error.
+ * - Arrays on the stack, which the stack protector and UBSan check.
  *
- * Races: the frames of a block in use do not change hands while somebody rightly uses one of them;
- * who uses it wrongly may be told so or not. A record is looked at once (block_look()), and what it
- * says is believed of that look alone. A CPU's slot may pass to another block under the eyes of
- * another CPU: what is seen there is believed when seen twice.
+ * There is no shadow memory. The owner of a frame is known from block records, struct pages and the
+ * maps of CPUs and META. Reading those is slower but cannot disagree with the allocator. Code here
+ * may neither be instrumented nor call instrumented code, so it finds records by itself.
+ *
+ * Races: the frames of a block in use do not change hands while some code rightly uses one of them.
+ * An access that is wrong may or may not be reported. A record is read once (block_look()), and its
+ * contents are believed for that read alone. A CPU's slot may pass to another block while another
+ * CPU reads it, so its contents are believed if two reads agree.
  *
  * Source: Konovalov and Ryabinin, "The Kernel Address Sanitizer" (Linux, 2014-07) for the
  * interface.
@@ -45,7 +48,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 
-#define STACK_BYTES KIB(16) /* of every CPU: arch/x86_64/smp.c, descriptors.h */
+#define STACK_BYTES KIB(16) /* stack of every CPU: arch/x86_64/smp.c, descriptors.h */
 
 enum access { LOAD, STORE };
 
@@ -60,7 +63,10 @@ static const struct block *record_of(pfn_t pfn)
 	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
 }
 
-/* In a run of blocks that is free in its zone or in a pool: its head says so. */
+/*
+ * Is the frame in a run of blocks that is free in its zone or in a pool? The head of the run says
+ * so.
+ */
 static bool in_free_run(pfn_t pfn)
 {
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
@@ -73,7 +79,7 @@ static bool in_free_run(pfn_t pfn)
 	return false;
 }
 
-/* ---- what CPUs hold ---- */
+/* ---- frames that CPUs hold ---- */
 
 static const struct pcp_zone *list_of(cpu_t cpu, struct block_word word)
 {
@@ -124,8 +130,8 @@ static bool held_by_a_cpu(struct block_word word, pfn_t pfn, bool huge)
 /* ---- frames ---- */
 
 /*
- * Its page has references, or is none of the allocator's. The head of a tail that was freed may be
- * another page by now.
+ * Is the frame in a page with references, or in one that the allocator does not manage? The head of
+ * a freed tail may belong to another page by now.
  */
 static bool in_used_page(pfn_t pfn)
 {
@@ -163,7 +169,10 @@ static bool in_free_huge(struct block_word word, pfn_t pfn)
 	       held_by_a_cpu(word, pfn, true);
 }
 
-/* A block that has just become META has no maps yet: what stands in their place is anything. */
+/*
+ * A block that has just become META has no maps yet, and the words in their place may have any
+ * value.
+ */
 static bool is_free_meta(const struct block *block, struct block_word word, pfn_t pfn,
 			 enum access access)
 {
@@ -181,7 +190,7 @@ static bool is_free_meta(const struct block *block, struct block_word word, pfn_
 	       (access == STORE && atomic_load_relaxed(&maps->gated_map[bit / 64]) >> bit % 64 & 1);
 }
 
-/* What is most often the case is looked at first: it is in use. */
+/* The most frequent case, a frame in use, is checked first. */
 static const char *why_not(pfn_t pfn, enum access access)
 {
 	const struct block *block = record_of(pfn);
@@ -221,7 +230,7 @@ static bool is_below(virt_t addr, virt_t frame)
 
 static __noreturn void report(virt_t addr, u64 size, enum access access, const char *where)
 {
-	mm_kernel.ready = false; /* once: the way down touches what it must */
+	mm_kernel.ready = false; /* report only once, because a panic touches whatever it must */
 	panic("KASAN: %s of %llu bytes at %llx, %s", verbs[access], size, addr, where);
 }
 
@@ -249,7 +258,7 @@ static void check(virt_t addr, u64 size, enum access access, virt_t frame)
 		report(addr, size, access, "on this CPU's stack below all that is alive");
 }
 
-/* Our own frame begins where the caller's ends. */
+/* Our own frame begins where the caller's frame ends. */
 #define FRAME ((virt_t)__builtin_frame_address(0))
 
 #define ACCESS(name, size)                                                                         \
@@ -287,7 +296,7 @@ void __asan_handle_no_return(void)
 {
 }
 
-/* What is cleared by assembly: all of it, as a store. */
+/* Assembly that clears counts as one store to all of the range. */
 void check_cleared(const void *addr, u64 bytes)
 {
 	check((virt_t)addr, bytes, STORE, FRAME);

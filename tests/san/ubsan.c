@@ -1,10 +1,11 @@
 /*
- * What gcc calls where a program does what C does not define (-fsanitize=undefined): each report is
- * put into words, with file, line, kind and values, and ends the run. `make SAN=1` links it.
+ * Functions that gcc calls where a program does something that C does not define
+ * (-fsanitize=undefined). Each report describes it in words, with file, line, kind and values, and
+ * ends the run. `make SAN=1` links this file.
  *
- * The compiler passes a description of the place, whose layout is its interface: LLVM,
- * "compiler-rt/lib/ubsan/ubsan_handlers.h" and "ubsan_value.h"; gcc has the same. Values of up to
- * 64 bits come in the argument, larger ones by address.
+ * The compiler passes a description of the place. The layout of the description is the compiler's
+ * interface: LLVM, "compiler-rt/lib/ubsan/ubsan_handlers.h" and "ubsan_value.h"; gcc has the same.
+ * Values of up to 64 bits come in the argument, larger ones by address.
  */
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
@@ -17,7 +18,7 @@ struct place {
 
 struct type {
 	u16 kind; /* 0: an integer */
-	u16 info; /* bit 0: signed; the rest: log2 of its bits */
+	u16 info; /* bit 0: signed; the other bits: log2 of its size in bits */
 	char name[];
 };
 

@@ -1,11 +1,11 @@
 /*
- * What a program may rely on besides memory: device registers, a device's interrupt, the CPU's
- * timer, and vector registers that survive interrupts on every CPU. An example of each, and the
- * test that it is true.
+ * Besides memory, a program may rely on device registers, a device's interrupt, the CPU's timer,
+ * and vector registers that survive interrupts on every CPU. This payload is an example of each,
+ * and it tests that each works.
  *
  *	make run PAYLOAD=tests/payload/devices
  *
- * The devices are a PC's: the first I/O APIC for its registers, and the 8254 timer, which
+ * The devices are those of a PC: the first I/O APIC for its registers, and the 8254 timer, which
  * interrupts on line 2 (Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996;
  * Intel, "8254 Programmable Interval Timer", 1993).
  */
@@ -73,7 +73,7 @@ static IRQ_HANDLER void count_tick(void *arg)
 	atomic_store_relaxed(counter, atomic_load_relaxed(counter) + 1);
 }
 
-/* Bounded: a second is fifty times what is expected. */
+/* The wait is bounded: one second is fifty times the expected time. */
 static void device(void)
 {
 	const int err = irq_register(PIT_LINE, IRQ_EDGE, count_tick, &ticks);

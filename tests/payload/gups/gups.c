@@ -1,19 +1,19 @@
 /*
- * GUPS: giga-updates per second, the HPC Challenge's random access benchmark, by the size of the
- * pages the table is mapped with.
+ * GUPS (giga-updates per second), the random access benchmark of the HPC Challenge, by the size of
+ * the pages that map the table.
  *
  *	make run PAYLOAD=tests/payload/gups
  *	make run PAYLOAD=tests/payload/gups CMDLINE='gups_mib=512 gups_updates=1000000'
  *
- * A table of 64-bit words; each update picks a word by a pseudo-random number and XORs the number
- * into it. Nothing is near anything, so each update needs a translation of its own: a table of 256
- * MiB has 65536 pages of 4 KiB, more than any TLB holds, 128 of 2 MiB, and lies in one of 1 GiB.
- * The same updates a second time undo the first, which is how the result is checked: every word is
- * zero again.
+ * The table consists of 64-bit words. Each update picks a word by a pseudo-random number and XORs
+ * the number into it. The accesses have no locality, so each update needs a translation of its own.
+ * A table of 256 MiB has 65536 pages of 4 KiB, more than any TLB holds, or 128 of 2 MiB, or lies in
+ * one of 1 GiB. Running the same updates a second time undoes the first run. This checks the
+ * result: every word must be zero again.
  *
- * What to look at when you write your own: payload_run() is the program; OPTION_U64 makes a word of
- * the command line; page_alloc() and page_map() are mm/mm.h; padata_run() uses the other CPUs;
- * verdict_count() decides how the run ends.
+ * Parts to look at before you write your own program: payload_run() is the program; OPTION_U64
+ * defines a word of the command line; page_alloc() and page_map() are in mm/mm.h; padata_run() uses
+ * the other CPUs; verdict_count() decides how the run ends.
  *
  * Source: HPC Challenge, "RandomAccess", rules of 2005; the polynomial is that of its reference.
  */
@@ -36,13 +36,12 @@ OPTION_U64(gups_mib, gups_mib, 2, 1024, "size of the table, a power of two");
 OPTION_U64(gups_updates, gups_updates, 1, 1ULL << 40, "updates of each run");
 
 /*
- * The table is shared out: each chunk has the words [start, end) to itself, so nothing is locked
- * and nothing lost.
+ * The table is divided: each chunk has its own words, so no lock is needed and no update is lost.
  */
 struct gups {
 	u64 *table;
-	u64 words;   /* of one chunk: a power of two */
-	u64 updates; /* of one chunk */
+	u64 words;   /* words of one chunk, a power of two */
+	u64 updates; /* updates of one chunk */
 };
 
 static u64 next_random(u64 x)
@@ -64,7 +63,7 @@ static void update_chunk(u64 start, u64 end, void *arg)
 	}
 }
 
-/* Largest power of two that is not above n. */
+/* The largest power of two that is not above n. */
 static u64 power_below(u64 n)
 {
 	while (n & (n - 1))
@@ -72,7 +71,10 @@ static u64 power_below(u64 n)
 	return n;
 }
 
-/* All updates, by `threads` CPUs. Returns ns. */
+/*
+ * Do all updates, each chunk on a CPU of its own if there are enough. Returns the time in
+ * nanoseconds.
+ */
 static u64 update_all(u64 *table, u64 chunks)
 {
 	struct gups gups = {.table = table,
@@ -113,7 +115,7 @@ static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 	update_all(table, chunks);
 	ns = update_all(table, chunks);
 	ok = all_zero(table);
-	rate = (double)updates * 1000.0 / (double)ns; /* millions a second */
+	rate = (double)updates * 1000.0 / (double)ns; /* millions per second */
 	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name,
 	      (unsigned long long)chunks, (unsigned long long)updates,
 	      (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000),

@@ -1,12 +1,12 @@
 /*
- * What a page size is worth to a key-value table: the same table, filled and asked once through
- * pages of 4 KiB, of 2 MiB and of 1 GiB.
+ * The effect of the page size on a key-value table: the same table is filled once and queried once
+ * through pages of 4 KiB, of 2 MiB and of 1 GiB.
  *
  *	make run PAYLOAD=tests/payload/kv
  *	make run PAYLOAD=tests/payload/kv CMDLINE='kv_keys=1000000'
  *
- * The memory is one page of the pool of 1 GiB pages (or of 2 MiB ones where there is no free GiB):
- * taken as a server would take it, mapped three times in turn. Every answer is checked.
+ * The memory is one page of the pool of 1 GiB pages, or of 2 MiB pages if there is no free GiB. The
+ * program takes it as a server would and maps it three times in turn. Every answer is checked.
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
@@ -25,8 +25,8 @@ static u64 kv_keys = 1 << 20;
 OPTION_U64(kv_keys, kv_keys, 1, 1ULL << 26, "keys that are put and asked for");
 
 /*
- * Keys in no order that memory could like; never 0, all different: an odd multiplier is a
- * permutation.
+ * Keys in an order without locality. They are never 0 and all different, because multiplying by an
+ * odd number is a permutation.
  */
 static u64 key_of(u64 i)
 {
@@ -41,7 +41,7 @@ static bool fill(struct kv *kv)
 	return true;
 }
 
-/* In another order than they were put. False if an answer is wrong. */
+/* Query the keys in another order than they were put in. Returns false if an answer is wrong. */
 static bool ask(const struct kv *kv)
 {
 	bool ok = true;
@@ -54,7 +54,7 @@ static bool ask(const struct kv *kv)
 	return ok && !kv_get(kv, key_of(kv_keys));
 }
 
-/* Bytes of the table: a power of two, at most half full, in one page. */
+/* Size of the table in bytes: a power of two, at most one page, and at most half full. */
 static u64 table_bytes(const struct page *page)
 {
 	u64 bytes = PAGE_SIZE << page_order(page);
@@ -91,7 +91,7 @@ static bool run_one(struct page *page, u64 leaf, const char *name)
 	return ok;
 }
 
-/* A page of the largest size there is, made and taken. */
+/* Make and take a page of the largest size that is available. */
 static struct page *take(struct pool **pool)
 {
 	struct pool *const pools[] = {&pool_1g, &pool_2m};

@@ -1,6 +1,6 @@
 /*
- * See table.h. The hash is a multiplication by 2^64 divided by the golden ratio (Knuth, TAOCP vol.
- * 3, 6.4).
+ * A key-value table: see table.h. The hash multiplies by 2^64 divided by the golden ratio (Knuth,
+ * TAOCP vol. 3, 6.4).
  */
 #include "table.h"
 

@@ -1,12 +1,13 @@
 /*
- * will-it-scale's page_fault1 as a program: the test knows nothing of the kernel (testcase.c), this
+ * will-it-scale's page_fault1 as a program. The test knows nothing of the kernel (testcase.c). This
  * file runs it on 1, 2, 4 ... all CPUs and gives it memory, a huge mapping of 4 KiB pages.
  *
  *	make run PAYLOAD=tests/payload/page_fault1
  *	make run PAYLOAD=tests/payload/page_fault1 CMDLINE='page_fault1_ms=1000 pcp_type_cache=on'
  *
- * The figure is pages a second, all CPUs together. Each CPU has a region of its own, as a process
- * there. How the ways to know a page's type compare: bench=page_fault1, where they take turns.
+ * The figure is pages per second of all CPUs together. Each CPU has a region of its own, as each
+ * process has in will-it-scale. bench=page_fault1 compares the settings of pcp_type_cache=, which
+ * take turns there.
  */
 #include <arch/clock.h>
 
@@ -31,7 +32,7 @@ void *map_anonymous(unsigned long bytes)
 
 void unmap(void *memory, unsigned long bytes)
 {
-	(void)bytes; /* huge_unmap() gives back all of it */
+	(void)bytes; /* huge_unmap() unmaps all of it */
 	huge_unmap(memory);
 }
 
@@ -42,7 +43,7 @@ bool stop_asked(void)
 
 struct row {
 	unsigned long long iterations; /* atomic */
-	u32 failed;                    /* CPUs; atomic */
+	u32 failed;                    /* number of CPUs; atomic */
 };
 
 static void one_cpu(u64 first, u64 last, void *arg)

@@ -1,6 +1,6 @@
 /*
- * page_fault1, as will-it-scale defines it (Blanchard, "anonymous memory page fault"): a region is
- * mapped, each of its pages is written to, and it is unmapped. It knows nothing of the kernel.
+ * page_fault1 as will-it-scale defines it (Blanchard, "anonymous memory page fault"): map a region,
+ * write to each of its pages, and unmap it. The code knows nothing of the kernel.
  */
 #include "testcase.h"
 

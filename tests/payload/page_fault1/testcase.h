@@ -1,4 +1,7 @@
-/* What the test knows of the world: memory that appears when it is touched, and when to stop. */
+/*
+ * The interface to the test's environment: memory that appears when it is touched, and when to
+ * stop.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +13,7 @@ void unmap(void *memory, unsigned long bytes);
 bool stop_asked(void);
 
 /*
- * Until it is asked to stop: pages touched are counted in *iterations. False if there was no
- * memory.
+ * Run until stop_asked(), adding the number of pages touched to *iterations. Returns false if there
+ * was no memory.
  */
 bool testcase(unsigned long long *iterations);
