@@ -180,7 +180,7 @@ def test_the_page_is_whole(without_pictures):
     assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
     assert len(page.ids) == len(set(page.ids))
     text = " ".join(page.text)
-    for word in ("S0:", "S1:", "S2:", "S3:", "S4:", "The page allocator", "Not comparable", "No pictures"):
+    for word in ("HVO series:", "Memmap series:", "Clearing series:", "Per-CPU list series:", "Contiguous-range series:", "The page allocator", "Not comparable", "No pictures"):
         assert word in text, word
     assert text.count("published") > 10 and "100x" in text  # unbatched against off
     assert to_markdown(paper).count("\n## ") == page.tags.count("h2")
@@ -205,12 +205,12 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
     assert ["`nt`", "1G", "-", "10.7", "-", "21.5", "-"] in rows
     assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in [row[:5] for row in rows]
     assert cells_of(text, "| model (cachegrind)")[0][1:7] == ["`erms`, 4K", "2M", "-", "10,000", "2,000", "1.00"]
-    assert cells_of(text, "| S2 ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
+    assert cells_of(text, "| Clearing series, ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
 
 
 def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
     text = to_markdown(make([parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode())]))
-    assert "Clearing alone" in text and "12.2" not in text and "S2 fault" not in text
+    assert "Clearing alone" in text and "12.2" not in text and "Clearing series, fault" not in text
 
 
 def test_runs_of_other_sizes_are_not_mixed(without_pictures):
@@ -405,7 +405,7 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
     ours = {(row["HVO"], row["pool"]): row["later by ms"] for row in rows if row["kernel"] == "Ashlar"}
     assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
     assert "The newest is 7.3" in text
-    assert "made at boot (`hugepages=`)" not in text and "Start (S1)" not in text, "these boots have a table of their own"
+    assert "made at boot (`hugepages=`)" not in text and "Start (memmap series)" not in text, "these boots have a table of their own"
 
 
 def test_a_pool_that_was_not_made_has_no_time(without_pictures):
@@ -436,7 +436,7 @@ def test_page_fault1_beside_linux(without_pictures):
         for series in ("6.1", "6.12", "7.3")
     ]  # fmt: skip
     text = to_markdown(make([ashlar("erms", 2), ashlar("own", 1), *linux]))
-    rows = table(text, "page_fault1 (S3): pages a second")
+    rows = table(text, "page_fault1 (per-CPU list series): pages a second")
     beside = [tuple(row.values()) for row in rows if row["kernel"].startswith("Linux")]
     assert beside[:3] == [
         ("Linux 6.1", "1", "1", "40,960", "on 163,840", "4.00x", "655,360", "16.0x"),
@@ -446,7 +446,7 @@ def test_page_fault1_beside_linux(without_pictures):
     assert [row[1] for row in beside] == ["1"] * 3 + ["2"] * 3
     ways = {row["kernel"]: row["pages a second"] for row in rows if row["kernel"].startswith("Ashlar") and row["tasks"] == "2"}
     assert ways == {"Ashlar, on (before)": "327,680", "Ashlar, first (the first patch)": "273,067", "Ashlar, each (the series)": "409,600", "Ashlar, off (ours)": "655,360"}
-    assert "S3: per-CPU page lists" not in text, "what ran with another instruction is not taken for the seed's table"
+    assert "Per-CPU list series: per-CPU page lists" not in text, "what ran with another instruction is not taken for the seed's table"
 
 
 def test_each_table_of_linux_has_both_sides():
@@ -474,7 +474,7 @@ def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
         ["0.00010 (0.00001)", "ns per page opened", "0.100", "-", "7"],
         ["0.0250 (0.00070)", "ns per struct page", "25.0", "70.0", "7"],
     ]
-    summary = cells(text, "S1 make all struct pages")[0]
+    summary = cells(text, "Memmap series, make all struct pages")[0]
     assert summary[3:6] == ["18.0", "9.00", "6.00"], "ours is what makes as many struct pages"
 
 
@@ -509,7 +509,7 @@ def test_what_cachegrind_did_not_write_is_said():
 
 
 def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
-    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of S1's. Two threads of three fill it fastest."""
+    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of the memmap series'. Two threads of three fill it fastest."""
     end = "ASHLAR-END verdict=pass code=0x10\n"
     boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
     boots += [made_at_boot("parallel", 40, ready=300000000, hvo="batched", pool_1g_pages=4, pool_1g_ns=200000000) for _ in range(3)]
@@ -528,7 +528,7 @@ def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
         ["2", "3", "2.00 (2.00 to 2.00)", "2.00", "0.500x"],
         ["4", "3", "3.00 (3.00 to 3.00)", "3.00", "0.750x"],
     ]
-    assert "S1:" not in text
+    assert "Memmap series:" not in text
 
 
 def test_boots_that_did_not_come(without_pictures):

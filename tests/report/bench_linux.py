@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench-linux`: the distribution's own kernels in the same QEMU, beside Ashlar, in one report.
 
-fetch.sh unpacks the kernels (6.1: before S0's batching; 6.12: with it; the newest: S2 merged, S4 done again), linux/init
+fetch.sh unpacks the kernels (6.1 is before the batching of the HVO series, 6.12 has it, and the newest has the clearing series and a new solution for contiguous ranges), linux/init
 and the programs beside it are all that runs in them. A table is measured in turns: each turn boots every kernel once and
 Ashlar as often as the table has rows of it, so that all met the same host. 6.1 makes fewer pages where each costs a
 shootdown of many CPUs. A kernel that cannot be had or does not start is named, and the rest goes on. Linux under

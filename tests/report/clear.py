@@ -258,7 +258,7 @@ def headline(captures):
         return None
     _, _, before, after = seeds.CLEAR[2]
     return [
-        "S2 fault in 2 MiB pages, `rep stosb`: GB/s",
+        "Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s",
         words.figure(before),
         words.figure(after),
         words.figure(middle(ways, "page", "erms")),
@@ -274,7 +274,7 @@ def section(paper, captures):
     counted = counted_table(captures)
     if not found and not faults and not counted:
         return
-    paper.add(Heading("S2: huge pages are cleared"))
+    paper.add(Heading("Clearing series: huge pages are cleared"))
     paper.add(
         Text(
             'Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: telling the CPU the whole extent instead of'

@@ -201,7 +201,7 @@ def headline(captures):
     ]
     _, _, vanilla, _, fix = seeds.CONTIG[-1]
     return [
-        "S4 make a 1 GiB page: mean ms",
+        "Contiguous-range series, make a 1 GiB page: mean ms",
         words.figure(vanilla[0]),
         words.figure(fix[0]),
         *cells,
@@ -213,7 +213,7 @@ def section(paper, captures):
     found = tables(captures)
     if not found:
         return
-    paper.add(Heading("S4: pages of 1 GiB are made at run time"))
+    paper.add(Heading("Contiguous-range series: pages of 1 GiB are made at run time"))
     paper.add(
         Text(
             'Gorman, "Assume huge tail pages are valid when allocating contiguous pages", 2023-04. Vanilla reads every'

@@ -271,7 +271,7 @@ def headline(captures):
     cells = [words.times(against_off(modes, mode, "alloc")) for mode in ("unbatched", "batched", "on")]
     _, _, _, off0, on0, off1, on1 = seeds.HVO[1]
     return [
-        "S0 grow a pool of 2 MiB pages: time per page, off = 1",
+        "HVO series, grow a pool of 2 MiB pages: time per page, off = 1",
         words.times(on0[0] / off0[0]),
         words.times(on1[0] / off1[0]),
         *cells,
@@ -284,7 +284,7 @@ def section(paper, captures):
     rows = seed_rows(captures)
     if not found and not rows:
         return
-    paper.add(Heading("S0: a pool of huge pages grows and shrinks"))
+    paper.add(Heading("HVO series: a pool of huge pages grows and shrinks"))
     paper.add(
         Text(
             'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. *off* keeps all struct pages of a huge'

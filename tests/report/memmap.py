@@ -251,7 +251,7 @@ def headline(captures):
     scale = 1e6 / (seeds.MEMMAP[0][2] * 2**30 / 4096)
     after = best_of(rows, "parallel")
     return [
-        "S1 make all struct pages: ns per page",
+        "Memmap series, make all struct pages: ns per page",
         words.figure(table[0][INIT] * scale),
         words.figure(table[-1][INIT] * scale),
         words.figure(serial_of(rows)["ns"] / serial_of(rows)["pages"]),
@@ -265,7 +265,7 @@ def section(paper, captures):
     found = tables(captures)
     if not found:
         return
-    paper.add(Heading("S1: all struct pages are made at boot"))
+    paper.add(Heading("Memmap series: all struct pages are made at boot"))
     paper.add(
         Text(
             'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'

@@ -1,4 +1,4 @@
-"""S3: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
+"""Per-CPU list series: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
 
 import pictures
 import seeds
@@ -114,7 +114,7 @@ def headline_pcp(captures):
         way: Spread([both(run[way]) / both(run["on"]) for run in found[where]]).median for way in ("first", "off")
     }
     return [
-        "S3 batches of 10,000 pages: time elapsed, before = 1",
+        "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1",
         f"1 ({before} s)",
         f"{number(after) / number(before):.4f} ({after} s)",
         "1",
@@ -174,7 +174,7 @@ def section(paper, captures):
     found, faulted = rounds(captures), fault_rows(captures)
     if not found and not faulted:
         return
-    paper.add(Heading("S3: per-CPU page lists that cache no type"))
+    paper.add(Heading("Per-CPU list series: per-CPU page lists that cache no type"))
     paper.add(
         Text(
             'Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09: looking a page\'s type up when it is'

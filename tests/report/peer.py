@@ -107,7 +107,7 @@ def pool_table(linux, here):
         "Ashlar, ours",
         "Linux : ours",
     ]
-    return Table(head, rows, "A pool of 2 MiB pages (S0): microseconds a page")
+    return Table(head, rows, "A pool of 2 MiB pages (HVO series): microseconds a page")
 
 
 def newest(captures):
@@ -172,7 +172,7 @@ def giga_table(captures, wheres):
         "Ashlar, index (ours)",
         "Linux : ours",
     ]
-    return Table(head, rows, "Pages of 1 GiB at run time (S4): milliseconds a page") if rows else None
+    return Table(head, rows, "Pages of 1 GiB at run time (contiguous-range series): milliseconds a page") if rows else None
 
 
 def fresh_steps(captures, wheres):
@@ -249,7 +249,7 @@ def boot_table(captures):
         "Linux : eager (ours)",
         "ms to its first program, or ready",
     ]
-    title = "Start (S1): all struct pages at boot; memory that QEMU's host gives for the first time, to both"
+    title = "Start (memmap series): all struct pages at boot; memory that QEMU's host gives for the first time, to both"
     return Table(head, rows, title) if any(row[0].startswith("Linux") for row in rows) else None
 
 
@@ -362,7 +362,7 @@ def fault_table(captures):
         "Ashlar, ours",
         "Linux : ours",
     ]
-    return Table(head, rows, "A region of huge pages is touched by one task (S2): microseconds a fault", left=3) if rows else None
+    return Table(head, rows, "A region of huge pages is touched by one task (clearing series): microseconds a fault", left=3) if rows else None
 
 
 # ---- ready, with a pool made at boot and without ----
@@ -605,7 +605,7 @@ def fault1_blocks(captures):
             measured = rates.get((("Ashlar", "own", way), tasks))
             if measured:
                 rows.append([f"Ashlar, {name}", tasks, measured.runs, words.spread(measured), "-", "-", "-", "-"])
-    return [Table(FAULT1_HEAD, rows, "page_fault1 (S3): pages a second"), Text(FAULT1_NOTE, "note")]
+    return [Table(FAULT1_HEAD, rows, "page_fault1 (per-CPU list series): pages a second"), Text(FAULT1_NOTE, "note")]
 
 
 def section(paper, captures):
@@ -618,8 +618,9 @@ def section(paper, captures):
     paper.add(Heading("Linux beside Ashlar"))
     paper.add(
         Text(
-            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, before the batching of S0;"
-            " 6.12, with it; and the newest of the backports, since 7.0 with S2 and with S4 done again. Each kernel has a row of"
+            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
+            " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
+            " the contiguous-range series done again. Each kernel has a row of"
             f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
             " A ratio above 1 means that Linux takes longer."
         )
