@@ -1,4 +1,4 @@
-"""The report: what counts as a record, that any console makes a whole page, that the page needs nothing but itself."""
+"""The report: the lines that count as records, whole pages from any console, pages that need nothing but themselves."""
 
 import os
 import random
@@ -106,13 +106,13 @@ def test_torn_lines_are_no_records(line):
 
 
 def test_two_records_on_one_line():
-    """The first lost its end, the second is whole."""
+    """The first line lost its end, the second is whole."""
     capture = parse((HVO.format("off", "alloc", 8, 1, 6400)[:90] + BOOT).encode())
     assert (kinds(capture), capture.torn) == (["boot"], 1)
 
 
 def test_the_last_line_may_go_on():
-    """ns=132 may have been ns=132194: without its newline a line is not whole."""
+    """ns=132 may have been ns=132194, so a line without its newline is not whole."""
     capture = parse(("BENCH alloc test=pair0 threads=1 op=pair ns=18\n" + "BENCH alloc test=pair0 threads=1 op=pair ns=1").encode())
     assert (len(capture.records), capture.torn) == (1, 1)
 
@@ -214,7 +214,7 @@ def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
 
 
 def test_runs_of_other_sizes_are_not_mixed(without_pictures):
-    """off with 128 pages takes ten times as long each: another row, and no part of this one's median."""
+    """off with 128 pages takes ten times as long for each page. This is another row, and no part of the median of this row."""
     slow = "".join(line.replace("pages=64 done=64", "pages=128 done=128") for line in CONSOLE.splitlines(True) if "hvo" in line)
     slow = slow.replace("ns=6400 ", "ns=128000 ").replace("ns=12800 ", "ns=128000 ") + "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
     text = to_markdown(make([parse(CONSOLE.encode(), "a"), parse(slow.encode(), "b")]))
@@ -223,7 +223,8 @@ def test_runs_of_other_sizes_are_not_mixed(without_pictures):
 
 
 def test_the_seeds_own_rows_stand_beside_the_published_ones(without_pictures):
-    """Seconds where all pages were made, microseconds a page always; a run with other threads is a row of its own, and in no other table."""
+    """Rows have seconds if all pages were made, and always microseconds a page. A run with other threads is a row of its own and in no
+    other table."""
     hvo = [line for line in CONSOLE.splitlines(True) if "BENCH hvo" in line]
     whole = "".join(hvo).replace("pages=64 done=64", "pages=524288 done=524288").replace("mode=on", "mode=on")
     whole = "".join(
@@ -252,7 +253,8 @@ def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):
 
 
 def test_s3_stands_in_its_own_unit(without_pictures):
-    """perf stat as printed, ratios beside ratios; nothing is made into nanoseconds a page that the seed did not measure so."""
+    """perf stat is repeated as printed, and ratios stand beside ratios. No published figure is converted to nanoseconds a page unless it
+    was measured so."""
     lines = to_markdown(make([parse(CONSOLE.encode())])).splitlines()
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
     assert ["seconds time elapsed", "0.0869148 (+- 0.0000302)", "0.0846799 (+- 0.0000412)", "0.9743"] in cells
@@ -327,7 +329,7 @@ def test_each_kernel_beside_what_it_has(without_pictures):
 
 
 def table(text, caption):
-    """Rows of the table with this caption, as {its column: cell}."""
+    """Rows of the table with this caption, as {column: cell}."""
     lines = text.replace("\\", "").partition(f"**{caption}**")[2].strip().split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     return [dict(zip(rows[0], row)) for row in rows[2:]]
@@ -342,7 +344,7 @@ PASSED = "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
 
 
 def ready_boot(name, ms, **more):
-    """Ashlar's, on the machine of of_linux()."""
+    """A boot of Ashlar on the machine of of_linux()."""
     text = made_at_boot("lazy", 0, ready=ms * 1000000, **more).replace("=12884369408", "=68718944256")
     return parse((text.replace("started=8", "started=2") + PASSED).encode(), f"peer-ready-2-{name}")
 
@@ -375,7 +377,8 @@ def ready_boots():
 
 
 def test_how_much_later_a_pool_makes_it_ready(without_pictures):
-    """The difference is that of the same turns; each Linux stands beside the mode that it has, 1 GiB pages since 6.15 beside preinit."""
+    """The difference is taken within the same turns. Each Linux stands beside the mode that it has, and 1 GiB pages since 6.15 beside
+    preinit."""
     text = to_markdown(make(ready_boots()))
     rows = table(text, "Ready with a pool made at boot and without")
     one = next(row for row in rows if (row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G"))
@@ -409,7 +412,7 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
 
 
 def test_a_pool_that_was_not_made_has_no_time(without_pictures):
-    """A pool of fewer pages is another pool; without boots that lack it, and within the noise, there is no ratio."""
+    """A pool of fewer pages is another pool. There is no ratio without boots that lack the pool, or within the noise."""
     boots = ready_boots()
     short = [parse(of_linux("6.12", "ready ns=9000000 hugetlb_ns=9000000 size=1G pages=4 done=3 optimise=0").encode(), f"peer-ready-2-linux-1G-0-{turn}-6.12")
              for turn in (1, 2, 3)]  # fmt: skip
@@ -450,7 +453,7 @@ def test_page_fault1_beside_linux(without_pictures):
 
 
 def test_each_table_of_linux_has_both_sides():
-    """Every leg of a turn: each kernel there is, Ashlar beside it, and HVO off and on where pools are made."""
+    """Every leg of a turn: each available kernel, Ashlar beside it, and HVO off and on where pools are made."""
     had = [("6.12", "k", "i"), ("7.3", "k", "i")]
     for name in bench_linux.TABLES:
         made = list(bench_linux.legs_of(name, 2, had))
@@ -467,7 +470,7 @@ def test_each_table_of_linux_has_both_sides():
 
 
 def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
-    """Opening has its own unit; making all after all stands beside it, with its deviation."""
+    """Opening has its own unit. Making all struct pages in the end stands beside it, with its deviation."""
     text = to_markdown(make([parse(CONSOLE.encode())]))
     rows = cells(text, "ns per page opened|ns per struct page .*7 ")
     assert [row[3:8] for row in rows] == [
@@ -479,7 +482,8 @@ def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
 
 
 def test_the_seeds_columns_of_s1(without_pictures):
-    """`kernel boot` and first touch are of boots; a speedup within the noise is none; published ones are those of the same share."""
+    """`kernel boot` and first touch come from boots. A speedup within the noise is not printed. Published speedups are for the same
+    share."""
     boots = "# capture boots 6\n" + "".join(
         made_at_boot("serial", 30 + n, ready=200000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n"
         + made_at_boot("parallel", 10 + n, ready=100000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n" for n in range(3))  # fmt: skip
@@ -539,7 +543,7 @@ def test_boots_that_did_not_come(without_pictures):
 
 
 def test_other_work_is_told(without_pictures):
-    """What was busy just before a run, not the runs themselves."""
+    """The work on the host just before a run, without the runs themselves."""
     assert 0 <= legs.busy_cpus(0.05) <= (os.cpu_count() or 1)
     for busy, told in (("0.10", False), ("1.50", True)):
         text = to_markdown(make([parse((CONSOLE + f"# capture busy {busy}\n").encode())]))
@@ -547,7 +551,7 @@ def test_other_work_is_told(without_pictures):
 
 
 def test_words_of_a_console_are_no_markup(without_pictures):
-    """What comes from a machine is shown, never obeyed."""
+    """Text from a machine is shown, never obeyed."""
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
     paper = make([parse(evil.encode(), "<i>name")])
     page = Page(to_html(paper))
@@ -579,7 +583,7 @@ def test_a_run_that_failed_is_named(without_pictures):
 
 
 def test_the_command(tmp_path):
-    """With pictures where they can be drawn, and why not where they cannot."""
+    """The report has pictures if they can be drawn, and else the reason why they cannot."""
     console = tmp_path / "serial.log"
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
     done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)
