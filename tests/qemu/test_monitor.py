@@ -96,7 +96,7 @@ def test_editing_history_and_completion(session):
 
 
 def test_map_touch_unmap(session):
-    """Use an address from the output of the first command, and names that Tab completes."""
+    """Use an address from the output of the first command, and let Tab complete it."""
     address = re.search(r"mapped at (0x\w+)", session.command("map 64M 2M"))[1]
     assert "32 pages of 2048 KiB are there and zero" in session.command(f"touch {address} 64M")
     assert "32 of 2M" in session.command("map")
