@@ -2,11 +2,11 @@
 #
 # One ELF for every loader, linked twice: the first link has an empty symbol table, `nm` of it fills the second one's
 # (boot/symbols.awk). Nothing in the ELF depends on the folder, the user or the time: two builds are identical.
-# What a goal needs is found, and installed after asking, by tests/setup/deps.sh before anything else runs.
+# Before anything else runs, tests/setup/deps.sh looks for everything that a goal needs and installs missing packages after asking.
 
 #: Variables
-#: BUILD      where everything built goes [build; build/san with SAN=1, build/cov with COV=1]
-#: SAN        1: the kernel under UBSan and a checker of frames and stacks; make test SAN=1 runs every case in it [0]
+#: BUILD      folder for everything that is built [build; build/san with SAN=1, build/cov with COV=1]
+#: SAN        1: build the kernel with UBSan and a checker of frames and stacks; make test SAN=1 runs every case in it [0]
 SAN ?= 0
 #: COV        1: the kernel counts which lines of mm/ and kernel/ run; make coverage builds and reads it [0]
 COV ?= 0
@@ -15,47 +15,47 @@ BUILD ?= build$(if $(filter 1,$(SAN)),/san)$(if $(filter 1,$(COV)),/cov)
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-#: DEBUG      1: lock-order and other expensive checks compiled in [0]
+#: DEBUG      1: compile in the check of the lock order and other expensive checks [0]
 DEBUG ?= 0
 #: CPUS       CPUs of the guest [32]
 CPUS ?= 32
 #: MEM        RAM of the guest; the host backs only what is touched [12G]
 MEM ?= 12G
-#: NODES      NUMA nodes of the guest, CPUs and RAM shared out evenly [1]
+#: NODES      NUMA nodes of the guest, with equal shares of CPUs and RAM [1]
 NODES ?= 1
 #: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
-#: ACCEL      kvm, tcg, icount (its clock counts instructions), or auto: KVM where CPU and /dev/kvm allow it [auto]
+#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where CPU and /dev/kvm allow it [auto]
 ACCEL ?= auto
-#: CPU        CPU model and flags as QEMU has them [max]
+#: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
 #: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
 CMDLINE ?=
-#: DEV        make usb: the stick, a whole disk such as /dev/sdb []
+#: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
 DEV ?=
 #: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
 QEMU ?= auto
-#: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0, tests: each its own]
+#: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0; each test has its own]
 TIMEOUT ?= 0
-#: PAYLOAD    a folder with your own program in C, linked instead of tests and benchmarks, e.g. tests/payload/gups []
+#: PAYLOAD    folder with your own program in C, linked instead of tests and benchmarks, e.g. tests/payload/gups []
 PAYLOAD ?=
-#: T          make test: only cases that match, e.g. T='mm.hvo.*' []
+#: T          make test: run only cases that match, e.g. T='mm.hvo.*' []
 T ?=
-#: M          make test-machines: only rows of boot/metal.md whose name matches, e.g. M='cpu-*' []
+#: M          make test-machines: run only rows of boot/metal.md whose names match, e.g. M='cpu-*' []
 M ?=
-#: BENCH      make bench: only these, e.g. BENCH=hvo,clear; make sweep: the one to run []
+#: BENCH      make bench: run only these, e.g. BENCH=hvo,clear; make sweep: the benchmark to run []
 BENCH ?=
 #: YES        1: install missing packages without asking (CI=true does the same) []
 YES ?=
-#: TOOLS      where QEMU 10 is unpacked when the distribution's own is older; kept by make clean [build/tools]
+#: TOOLS      folder for QEMU 10 if the distribution's own QEMU is older; make clean keeps it [build/tools]
 TOOLS ?= build/tools
-#: FUZZ_SECONDS  make fuzz: how long each fuzzer runs [600]
+#: FUZZ_SECONDS  make fuzz: seconds that each fuzzer runs [600]
 FUZZ_SECONDS ?= 600
-#: HOURS      make soak: how long, parts too [0.1]
+#: HOURS      make soak: hours that it runs; fractions are allowed [0.1]
 HOURS ?= 0.1
 #: SOAK       make soak-alloc: operations of each case [100000000]
 SOAK ?= 100000000
-#: SEED       make soak, make soak-alloc: where their random numbers begin [1]
+#: SEED       make soak, make soak-alloc: seed of the random numbers [1]
 SEED ?= 1
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -75,12 +75,12 @@ ifeq ($(origin AR),default)
 AR := ar
 endif
 OBJ := $(BUILD)/kernel
-# Where what is linked goes: with PAYLOAD elsewhere, so that neither disturbs the other; objects of the kernel are shared.
+# Folder for linked files. With PAYLOAD it is another one, so that the two links do not disturb each other; they share the kernel's objects.
 OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
-# A folder and its rooms, which are one level below it.
+# A folder and its rooms, which lie one level below it.
 with_rooms = $(foreach dir,$(1),$(dir) $(patsubst %/,%,$(wildcard $(dir)/*/)))
 LIB_SOURCES := $(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
 PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
@@ -96,13 +96,14 @@ VERSION := $(shell cat VERSION)
 INCLUDES := -I. -Iarch/x86_64/include
 # Paths are mapped away so that the folder leaves no trace in the ELF.
 COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSION) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
-# No frame takes more than a quarter of a CPU's stack of 16 KiB (the longest chain of calls: make lint). Arrays on it are guarded by
-# a word (arch/x86_64/stack_guard.c). No vector registers: interrupts save none. No red zone: interrupts use the stack. Frame pointers: backtraces.
+# No frame takes more than a quarter of a CPU's stack of 16 KiB (make lint finds the longest chain of calls). A word guards the arrays on
+# the stack (arch/x86_64/stack_guard.c). Vector registers are off because interrupts save none, and the red zone is off because interrupts
+# use the stack. Backtraces need frame pointers.
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
-# Under sanitizers (gcc's): what looks must not be looked at, nor must what fills free frames and those that walk stacks. The checks take
-# warnings of gcc's flow analysis with them.
+# Under gcc's sanitizers some code must not be checked: the checkers themselves, and the code that fills free frames or walks stacks. The
+# checks cause false warnings of gcc's flow analysis, so -Wmaybe-uninitialized is off.
 ifeq ($(SAN),1)
 KERNEL_CFLAGS += -DASHLAR_SAN -fsanitize=undefined -Wno-maybe-uninitialized
 SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 --param asan-stack=0 \
@@ -111,20 +112,21 @@ $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): 
 $(addprefix $(BUILD)/kernel/,mm/zone/poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
 endif
-# Counts of executed lines (gcc's), in a table for tests/coverage/coverage.c. The macro is there for $(OBJ)/flags to see.
+# gcc's counts of executed lines, in a table for tests/coverage/coverage.c. The macro makes $(OBJ)/flags differ.
 ifeq ($(COV),1)
 KERNEL_CFLAGS += -DASHLAR_COVERAGE
 $(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=atomic \
 	-fprofile-info-section=coverage_table
 KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
-# Programs of users may: nobody else runs on their CPU, and what interrupts them keeps its hands off (arch/x86_64/vector.c).
+# Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
+# (arch/x86_64/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
 	-z max-page-size=0x1000 -T linker.ld
 
-# ---- what is missing is installed before any rule runs -----------------------------------------------------------
+# ---- missing packages are installed before any rule runs ---------------------------------------------------------
 
 NEEDS_clean :=
 NEEDS_proof :=
@@ -179,8 +181,8 @@ kernel: $(KERNEL)
 
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
-# Changes only when compiler or flags do, or the folder is spelled another way (the dependency files name it): then
-# everything is built again.
+# This file changes only if the compiler or the flags change, or if the folder is spelled in another way (the dependency files name it).
+# Then everything is built again.
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D)
 	@{ $(CC) --version | head -n 1; echo '$(OBJ): $(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
@@ -225,8 +227,8 @@ $(KERNEL): $(OBJECTS) $(OUT)/objects linker.ld boot/symbols.awk
 
 # ---- the library -------------------------------------------------------------------------------------------------
 
-# For programs that are built elsewhere: library, linker script, headers and a description for pkg-config, in a folder that can be
-# moved. Such a link has no table of symbols: backtraces show addresses, and addr2line names them.
+# Library, linker script, headers and a description for pkg-config, in a folder that can be moved, for programs that are built elsewhere.
+# A program linked in this way has no table of symbols: its backtraces show addresses, and addr2line names them.
 SDK := $(BUILD)/sdk
 SDK_HEADERS := $(wildcard kernel/*.h kernel/*/*.h mm/*.h mm/*/*.h boot/boot_info.h)
 ARCH_HEADERS := $(wildcard arch/x86_64/include/arch/*.h)
@@ -258,15 +260,15 @@ $(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) $(
 
 -include $(OBJECTS:.o=.d)
 
-# The same sources as an ordinary process: targets host-asan, host-tsan, host-fast.
+# Targets host-asan, host-tsan and host-fast: the same sources as an ordinary process.
 -include tests/host/host.mk
 
-# The protocol models: target models.
+# Target models: the protocol models.
 -include tests/model/model.mk
 
 .PHONY: deps
-deps: ## install what every target needs; after it no network is needed
-	@tests/setup/qemu10.sh $(TOOLS) || echo 'What needs it will be skipped.'
+deps: ## install everything that any target needs; after this no network is needed
+	@tests/setup/qemu10.sh $(TOOLS) || echo 'Targets that need QEMU 10 will be skipped.'
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
@@ -279,21 +281,21 @@ $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmd
 	@echo '  ISO     $@'
 	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5
 
-usb: $(OUT)/ashlar.iso ## write that image to a USB stick: DEV=/dev/sdX; refuses disks that are no stick, and asks
+usb: $(OUT)/ashlar.iso ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh $< '$(DEV)'
 
 $(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
 
-run: $(KERNEL) ## boot it in QEMU: bring up the machine, resize the pool in every mode, print the verdict
+run: $(KERNEL) ## boot the kernel in QEMU, resize a pool in four modes, print the verdict
 	@$(LAUNCH)
 
 monitor: override CMDLINE := monitor $(CMDLINE)
-monitor: $(KERNEL) ## boot it in QEMU and type commands: help lists them, poweroff ends
+monitor: $(KERNEL) ## boot the kernel in QEMU and type commands: help lists them, poweroff ends the session
 	@$(LAUNCH)
 
-debug: $(KERNEL) ## boot it halted, with gdb attached, symbols loaded and a breakpoint at kernel_main
+debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded and a breakpoint at kernel_main
 	@$(LAUNCH) --debug
 
 # ---- test --------------------------------------------------------------------------------------------------------
@@ -302,68 +304,68 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 .PHONY: check test test-matrix test-machines test-huge test-bare test-msan soak mutants proof fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## all tests: 12 machines, the hosted build under sanitizers, the build itself
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
-test-matrix: $(KERNEL) ## all pairs of firmware, CPUs and RAM
+test-matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix
 
-test-machines: $(KERNEL) ## boards, CPU models, screens and shapes of boot/metal.md
+test-machines: $(KERNEL) ## run the cases on the boards, CPU models, screens and shapes of boot/metal.md
 	@$(PYTEST) --machines --machine '$(M)'
 
-test-huge: $(KERNEL) ## 1024 CPUs, and 4 TiB of RAM (needs QEMU 10)
+test-huge: $(KERNEL) ## run the cases with 1024 CPUs and with 4 TiB of RAM (needs QEMU 10)
 	@$(PYTEST) --huge
 
-test-bare: ## make test inside fresh Debian 12 and 13 (root, network; an hour)
+test-bare: ## run make test inside a fresh Debian 12 and 13 (needs root and network; an hour)
 	@tests/bare/run.sh
 
-test-msan: host-msan ## every case hosted under the memory sanitizer, or T: minutes
+test-msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
-soak: host-native $(KERNEL) ## random operations on pages, ranges, mappings, pools for HOURS: threads, 64 CPUs and 2 CPUs at the same time; faults, audits
+soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for HOURS, with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
 	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL) $(SEED)
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
-# Seldom: before what was proven is said again. Each part stands for itself, too.
-proof: ## all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+# Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
+proof: ## prove all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
 	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
 		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
 
-# What to run before a commit: what fails here fails most often.
-check: $(KERNEL) host-asan ## three minutes before a commit: the order of rooms, style, every case hosted under asan and in one guest, docs and promises
+# Run this before a commit: it contains the checks that fail most often.
+check: $(KERNEL) host-asan ## check before a commit, in three minutes: the order of rooms, style, every case hosted under asan and in one guest, docs, promises
 	@tests/lint/rooms.py --build $(BUILD)
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py style
 	@/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/qemu --build $(BUILD) --select '' \
 		-k 'host-asan-4cpu or pvh-3cpu or test_context or test_promises or test_steps or test_run or (test_docs and not writes)'
 
-lint: $(KERNEL) ## the order of rooms; gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack, over all but the tests; minutes
+lint: $(KERNEL) ## check the order of rooms; gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack over all but the tests; minutes
 	@tests/lint/rooms.py --build $(BUILD)
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py
 
 # ---- measure ----------------------------------------------------------------------------------------------------
 
-# 8 GiB, less where the host has less to spare.
+# 8 GiB, or less if the host has less to spare.
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
 .PHONY: bench sweep bench-linux bench-native bench-icount
-bench: $(KERNEL) host-native host-fast ## run the benchmarks, in QEMU and natively, and write $(BUILD)/bench/report.html; BENCH
+bench: $(KERNEL) host-native host-fast ## run the benchmarks, or those of BENCH, in QEMU and natively, and write $(BUILD)/bench/report.html
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
 
-# MAKEOVERRIDES: what was typed, KEY=a,b,c among it.
+# MAKEOVERRIDES has the words that were typed, with KEY=a,b,c among them.
 sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plot it: make sweep CPUS=2,8,32 BENCH=hvo
 	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(BENCH)' -- $(MAKEOVERRIDES)
 
-bench-linux: $(KERNEL) ## the distribution's kernels, unpacked under TOOLS, measured in the same QEMU and put into that report
+bench-linux: $(KERNEL) ## unpack the distribution's kernels under TOOLS, measure them in the same QEMU and add them to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(BENCH)'
 
-bench-native: host-native host-fast ## the S1, S0, S2 and S3 tables and the allocator beside its probes at native speed; fails if the default clears over 5% slower than the best; CPUS [2]
+bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear,fault clear_gate=5'
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'
 
-bench-icount: $(KERNEL) ## instructions per struct page, per huge fault, per small page: S1, S2 and S3 with one CPU, ns that are instructions
+bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
 		--cmdline bench=memmap | tee $(BUILD)/icount.console
 	@grep -m 1 '^BENCH memmap mode=serial' $(BUILD)/icount.console | tr ' ' '\n' | awk -F = '$$1 == "pages" { pages = $$2 } \
@@ -379,7 +381,7 @@ bench-icount: $(KERNEL) ## instructions per struct page, per huge fault, per sma
 		$(BUILD)/icount.console | grep .
 
 .PHONY: soak-alloc
-soak-alloc: host-native ## random allocator work compared with a model, natively: SOAK operations from SEED
+soak-alloc: host-native ## compare random allocator work with a model, natively: SOAK operations from SEED
 	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'soak=$(SOAK) seed=$(SEED)' 'mm.random.*'
 
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
@@ -388,8 +390,8 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c
 	@echo '  FUZZER  $<'
 	@clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -MMD -MP $< -o $@
 
-# A run starts from what is committed and what runs before it found, and keeps what it finds under $(BUILD)/fuzz; a crash is named and
-# ends the goal.
+# A run starts from the committed inputs and from those that earlier runs found, and keeps new ones under $(BUILD)/fuzz. A crash is named
+# and ends the goal.
 fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for FUZZ_SECONDS each
 	@for fuzzer in $(FUZZERS); do \
 		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(FUZZ_SECONDS) s" && \
@@ -399,7 +401,7 @@ fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for FUZZ_SECONDS each
 		sed -n 's/^stat::number_of_executed_units:/         inputs tried:/p' $$fuzzer.log; \
 	done
 
-fuzz-keep: $(FUZZERS) ## the fewest of the inputs found that reach what all of them reach, into tests/fuzz/corpus
+fuzz-keep: $(FUZZERS) ## copy to tests/fuzz/corpus the fewest of the inputs found that reach the same code as all of them
 	@for fuzzer in $(FUZZERS); do \
 		mkdir -p $$fuzzer.corpus && echo "  KEEP    $$fuzzer" && \
 		$$fuzzer -set_cover_merge=1 -use_counters=0 -max_len=1500 tests/fuzz/corpus/$$(basename $$fuzzer) $$fuzzer.corpus \
@@ -411,17 +413,17 @@ fuzz-keep: $(FUZZERS) ## the fewest of the inputs found that reach what all of t
 # ---- the rest ----------------------------------------------------------------------------------------------------
 
 .PHONY: clean help FORCE
-compile_commands.json: FORCE ## the compilation database for editors and clang tools
+compile_commands.json: FORCE ## write the compilation database for editors and clang tools
 	@{ echo '['; sep=''; for f in $(filter %.c,$(SOURCES)); do \
 		printf '%s{ "directory": "%s", "file": "%s", "command": "%s" }' "$$sep" '$(CURDIR)' "$$f" \
 			"$(CC) $(KERNEL_CFLAGS) -c $$f"; sep=",\n"; \
 	done | sed 's/,\\n/,\n/g'; echo; echo ']'; } > $@
 
-clean: ## remove what was built; TOOLS stays
+clean: ## remove everything that was built, except TOOLS
 	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -path '$(TOOLS)' -exec rm -rf {} +
 	@rm -f compile_commands.json
 
-help: ## this list
+help: ## print this list
 	@sed -n -e 's/^#: \([A-Z][a-z]*\)$$/\n\1:/p' -e 's/^#: \([A-Z_]\{1,\} .*\)/  \1/p' \
 		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk tests/model/model.mk | \
 		sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \

@@ -598,5 +598,6 @@ static bool bench_clear(void)
 }
 
 BENCH(clear,
-      "clear 4 KiB, 2 MiB and 1 GiB pages in steps and in extents with every instruction (S2)",
+      "clear 4 KiB, 2 MiB and 1 GiB pages in steps and in extents with every instruction "
+      "(clearing series)",
       bench_clear);

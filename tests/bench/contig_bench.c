@@ -480,5 +480,7 @@ static bool bench_contig(void)
 	return ok;
 }
 
-BENCH(contig, "make 1 GiB pages at run time, with the searches of S4 and by an index",
+BENCH(contig,
+      "make 1 GiB pages at run time, with the searches of the contiguous-range series and by an "
+      "index",
       bench_contig);

@@ -481,5 +481,5 @@ static bool bench_fault(void)
 
 BENCH(fault,
       "touch a region of 2 MiB and 1 GiB pages, cleared in steps and in extents, with 1 to all "
-      "CPUs (S2)",
+      "CPUs (clearing series)",
       bench_fault);

@@ -335,4 +335,4 @@ static bool bench_hvo(void)
 	return ok;
 }
 
-BENCH(hvo, "grow and shrink a pool of huge pages in every HVO mode (S0)", bench_hvo);
+BENCH(hvo, "grow and shrink a pool of huge pages in every HVO mode (HVO series)", bench_hvo);

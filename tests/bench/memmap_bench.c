@@ -266,4 +266,5 @@ static bool bench_memmap(void)
 	return true;
 }
 
-BENCH(memmap, "make all struct pages with 0 to all CPUs of every node (S1)", bench_memmap);
+BENCH(memmap, "make all struct pages with 0 to all CPUs of every node (memmap series)",
+      bench_memmap);

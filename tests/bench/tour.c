@@ -276,7 +276,8 @@ static bool remap_tails(struct tour *tour, struct block_list *list)
 	if (!next_step(tour,
 		       "The remap (hvo=batched): a new frame for the head, the shared page for the "
 		       "tails, one flush for the whole batch,\n"
-		       "     here of one page. Before S0 every page of a pool had two of its own."))
+		       "     here of one page. Before the HVO series every page of a pool had two "
+		       "flushes of its own."))
 		return false;
 	show(tour, "before");
 	if (hvo_optimise(mm, hvo_mode_find("batched"), list, &left) > 0)

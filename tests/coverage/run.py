@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Part of `make coverage`: boots a kernel that counts its lines (COV=1), runs cases, and leaves the sums where gcov looks for them."""
+"""Part of `make coverage`: boots a kernel that counts its lines (COV=1), runs cases, and writes the sums to the files that gcov reads."""
 
 import argparse
 import shutil
@@ -20,7 +20,7 @@ SECONDS = 900
 
 
 def files(stream):
-    """(name, bytes) of everything in a stream of coverage.c's. ValueError if it was cut off."""
+    """(name, bytes) of every file in a stream that coverage.c wrote. ValueError if the stream was cut off."""
     at = 0
     while at < len(stream):
         end = stream.index(b"\0", at)
@@ -37,7 +37,7 @@ def files(stream):
         yield name, content
 
 
-# As they come, and with what only words at boot choose.
+# Machines with default switches, and with switches that only words at boot can choose.
 MACHINES = [
     Machine("pvh", 8, "3G", nodes=2, cmdline='run="test *; coverage"'),
     Machine(
@@ -51,7 +51,7 @@ MACHINES = [
 
 
 def counts_of(machine, build, folder):
-    """Run it; [(file, counts)] that it left. ValueError, OSError or Unavailable if there is nothing."""
+    """Run a machine; returns the [(file, counts)] that it left. ValueError, OSError or Unavailable if there are none."""
     path = folder / "counts"
     device = ("-chardev", f"file,id=counts,path={path}", "-device", "isa-debugcon,iobase=0xe9,chardev=counts")
     outcome = run(replace(machine, extra=device), build / "ashlar.elf", SECONDS)
@@ -65,7 +65,7 @@ def counts_of(machine, build, folder):
 
 
 def write(found, build, folder):
-    """The counts of a run below `folder`, at the places that they name below `build`. ValueError for any other."""
+    """Write the counts of a run below `folder`, at the places that they name below `build`. ValueError for any other place."""
     for name, content in found:
         target = (ROOT / name).resolve()
         if build not in target.parents or target.suffix != ".gcda":

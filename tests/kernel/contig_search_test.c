@@ -294,8 +294,8 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 }
 
 /*
- * The point of series S4: vanilla proposes a huge page as large as the request after reading all of
- * it, and skip stops at its head.
+ * The point of the contiguous-range series: vanilla proposes a huge page as large as the request
+ * after reading all of it, and skip stops at its head.
  */
 TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 {
@@ -352,8 +352,8 @@ static bool one_page_in_each_range(struct arena *a, u32 section_first)
 }
 
 /*
- * The reference of S4 differs from the simpler fix that the series mentions: a page with a
- * reference ends the look at a range, too, even if it could be moved.
+ * The reference of the contiguous-range series differs from the simpler fix that the series
+ * mentions: a page with a reference ends the look at a range, too, even if it could be moved.
  */
 TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 {

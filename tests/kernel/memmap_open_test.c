@@ -332,7 +332,7 @@ static void check_any_number(node_t nodes)
 	for (node_t n = 0; n < nodes; n++) {
 		EXPECT(opened_last[n].sections >= 2);
 		EXPECT_EQ(opened_last[n].threads, 1);
-		EXPECT_EQ(opened_last[n].chunks_max, 0); /* no job, as before series S1 */
+		EXPECT_EQ(opened_last[n].chunks_max, 0); /* no job, as before the memmap series */
 	}
 	taken = picture_take(&serial, a);
 	arena_return(a);
@@ -351,7 +351,7 @@ TEST(mm_memmap_open, any_number_of_threads_makes_the_same_memmap)
 	check_any_number(arena_bytes() >= GIB(1) ? 2 : 1);
 }
 
-/* Before series S1, one CPU of the node opens all its sections, without a job. */
+/* Before the memmap series, one CPU of the node opens all its sections, without a job. */
 TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
 {
 	for (unsigned way = WAY_SERIAL; way <= WAY_EAGER; way++) {

@@ -1,7 +1,7 @@
 /*
- * Edge cases of series S0 and the pools before it (Kravetz, "Batch hugetlb vmemmap modification
- * operations", 2023-09): a node without frames, odd pages, promises that make surplus pages, and
- * page tables that cannot be had.
+ * Edge cases of the HVO series and the pools before it (Kravetz, "Batch hugetlb vmemmap
+ * modification operations", 2023-09): a node without frames, odd pages, promises that make surplus
+ * pages, and page tables that cannot be had.
  */
 #include <arch/cpu.h>
 

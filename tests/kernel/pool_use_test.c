@@ -270,8 +270,8 @@ TEST(mm_pool, it_can_have_all_mapped_memory_batched)
 }
 
 /*
- * ---- S0's restore contract (Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09)
- * ----
+ * ---- The HVO series' restore contract (Kravetz, "Batch hugetlb vmemmap modification operations",
+ * 2023-09) ----
  */
 
 enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The order of rooms, and what breaks it: `make lint` runs this, and so does `make test`.
+"""Checks the order of rooms and names each use that breaks it. `make lint` runs this program, and so does `make test`.
 
-A room is a folder. A file may use its own room and those before it in ORDER: an #include and a symbol of another object are both
-arrows. Where a lower room needs an upper one it calls through a table (kernel/core/upward.h, mm/memmap/upward.h), which only the file
-that fills it in depends on. What a header declares is defined in the file of its own name, or is listed in ELSEWHERE with the reason.
+A room is a folder. A file may use its own room and the rooms before it in ORDER. An #include and a symbol of another object are both
+arrows. Where a lower room needs an upper one, it calls through a table (kernel/core/upward.h, mm/memmap/upward.h); only the file that fills
+in the table depends on the upper room. A function that a header declares is defined in the file of the same name, or is listed in ELSEWHERE
+with the reason.
 """
 
 import argparse
@@ -15,13 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# From the bottom to the top. arch/x86_64 stands beside them: everything sees it through <arch/...>, and start-up ties it together.
+# The rooms from the bottom to the top. arch/x86_64 stands beside them: all rooms see it through <arch/...>, and start-up ties it together.
 ORDER = (
     "kernel/lib", "kernel/core", "kernel/console",
     "mm/map", "mm/clear", "mm/memmap", "mm/zone", "mm/hvo", "mm/page", "mm/contig", "mm/hugetlb", "mm/mapping", "mm/debug", "mm",
     "kernel/run", "kernel",
 )
-# Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define what they declare.
+# Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define their functions.
 TABLES = {"kernel_upward", "mm_upward"}
 FACADES = {"mm/mm.h": "the public API in one header", "kernel/main.h": "what the program defines, not the kernel"}
 
@@ -57,7 +58,7 @@ def module(name):
 
 
 def objects(build):
-    """Of each object of the kernel: its source, and the symbols it defines and uses."""
+    """For each object of the kernel: its source, and the symbols that it defines and uses."""
     for folder in ("kernel", "mm", "arch/x86_64"):
         for path in sorted((build / "kernel" / folder).rglob("*.o")):
             source = path.relative_to(build / "kernel").as_posix().removesuffix(".o")
@@ -87,12 +88,12 @@ def upward(every):
 
 
 def past_the_interface(every):
-    """Hardware is seen through <arch/...> alone, which is what lets these rooms run hosted."""
+    """The rooms see hardware through <arch/...> alone, so they can also run hosted."""
     return sorted(arrow for arrow in every if arrow[2] == "#include" and room(arrow[0]) in ORDER and arrow[1].startswith("arch/"))
 
 
 def floors(every):
-    """Of each room: the longest way down from one of its files to another. Files that need each other share a floor."""
+    """For each room, the longest way down from one of its files to another. Files that need each other share a floor."""
     inside = defaultdict(lambda: defaultdict(set))
     for source, target, _ in every:
         if room(source) == room(target) and module(source) != module(target):
@@ -127,7 +128,7 @@ def height(graph):
 
 
 def declared(header):
-    """Names of the functions that a header declares; those it defines inline are gone."""
+    """Names of the functions that a header declares, without those that it defines inline."""
     text = re.sub(r"/\*[\s\S]*?\*/|^#define(?:.*\\\n)*.*$", "", (ROOT / header).read_text(encoding="utf-8"), flags=re.M)
     while re.search(r"\{[^{}]*\}", text):
         text = re.sub(r"\{[^{}]*\}", ";", text)
@@ -135,7 +136,7 @@ def declared(header):
 
 
 def elsewhere(found):
-    """(header, function, file): prototypes of functions that a file of another name defines; and how many there are in all."""
+    """(header, function, file) for each prototype whose function is defined in a file of another name; and the number of all prototypes."""
     owner = {symbol: source for source, defined, _ in found for symbol in defined}
     wrong, count = [], 0
     for header in tracked():

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""`make lint`: what compilers and checkers can say without running anything, over mm/ kernel/ arch/ boot/ and tests/host.
+"""`make lint`: compilers and checkers, which run nothing, over mm/ kernel/ arch/ boot/ and tests/host.
 
-    gcc        -fanalyzer: paths through a file on which a pointer is NULL, memory leaks
+    gcc        -fanalyzer: paths through a file on which a pointer is NULL or memory leaks
     stack      frames (-Wframe-larger-than) and the longest chain of direct calls (-fcallgraph-info) against a CPU's stack
     tidy       clang-tidy: the clang analyzer and checks for mistakes (tests/lint/clang-tidy.yaml)
     cppcheck   cppcheck (tests/lint/cppcheck.txt)
     sparse     a function that returns with a lock held, interrupts off or inside the allocator on some path and does not say so
                (__acquires(), __releases()), and device registers read as if they were memory (__iomem): kernel/lib/types.h
 
-Each must first report the mistakes meant for it in canary.c. What is no mistake is silenced beside the code with a reason, or
-in the tool's file here for all of it.
+Each tool must first report the mistakes that canary.c contains for it. A report that is no mistake is silenced beside the code with a
+reason, or in the tool's file in this folder for all code.
 
-The flags are those of the build, from the environment: KERNEL_CFLAGS, HOST_CFLAGS, CC.
+The flags are the flags of the build, from the environment: KERNEL_CFLAGS, HOST_CFLAGS, CC.
 """
 
 import argparse
@@ -29,8 +29,8 @@ KERNEL = ("mm", "kernel", "arch/x86_64", "boot")
 HOST = ("tests/host",)
 CANARY = "tests/lint/canary.c"
 STACK_BYTES = 16384  # arch/x86_64: AP_STACK_SIZE, BOOT_STACK_SIZE
-# What a chain of direct calls may take. The longest begins with a page fault, on the stack of a program that touches a huge
-# mapping; the rest of the stack is the program's, and that of functions called through pointers.
+# The bytes that a chain of direct calls may take. The longest begins with a page fault, on the stack of a program that touches a huge
+# mapping. The rest of the stack is left for the program and for functions called through pointers.
 CHAIN_MOST = STACK_BYTES * 3 // 4
 GCC_ONLY = re.compile(r"^-(fno-stack-clash|mstack-protector|ffile-prefix-map|Wframe-larger-than|fno-delete|O\d|g$)")
 
@@ -47,7 +47,7 @@ def everything():
     return [(f, "KERNEL") for f in sources(KERNEL)] + [(f, "HOST") for f in sources(HOST)]
 
 
-# A gcc that is ccache gives the object that it kept, but not the call graph that is to lie beside it.
+# If gcc is ccache, it returns a stored object without the call graph that must lie beside the object.
 ENVIRONMENT = {**os.environ, "CCACHE_DISABLE": "1"}
 
 
@@ -57,7 +57,7 @@ def run(command):
 
 
 def reports(text):
-    """Lines that name a file, a line and a complaint, each once."""
+    """Lines that name a file, a line and a complaint; each line once."""
     return sorted({line for line in text.splitlines() if re.search(r"^\S+:\d+:.*(warning|error|portability|performance): ", line)})
 
 
@@ -66,7 +66,7 @@ def in_parallel(one, files):
         return "\n".join(pool.map(one, files))
 
 
-# gcc 12 takes a pointer in a structure that is returned by value, or stored in an array, for lost.
+# gcc 12 takes a pointer for lost if it is in a structure that is returned by value or stored in an array.
 NOT_HOST = ["-Wno-analyzer-malloc-leak"]
 
 
@@ -74,7 +74,7 @@ def gcc(files, folder):
     def one(file):
         name, kind = file
         extra = NOT_HOST if kind == "HOST" else []
-        # At -O1: what is inlined deeper takes the analyzer's paths away.
+        # At -O1, because deeper inlining removes paths that the analyzer needs.
         return run([os.environ["CC"], *flags(kind), "-O1", "-fanalyzer", *extra, "-c", name, "-o", folder + "/" + name.replace("/", "-") + ".o"])[1]
 
     return reports(in_parallel(one, files))
@@ -104,7 +104,7 @@ def cppcheck(files, folder):
     return reports(text)
 
 
-# Casts here are meant to cut; and a mutex of pthread.h begins with a plain zero for a pointer.
+# Casts here cut values on purpose, and a mutex of pthread.h is initialised with a plain zero for a pointer.
 SPARSE = ["-Wno-cast-truncate", "-Wno-non-pointer-null"]
 
 
@@ -122,7 +122,7 @@ def sparse(files, folder):
 
 
 class Graph:
-    """Functions, their frames and whom they call directly: gcc's -fcallgraph-info=su, one file for each source."""
+    """Functions, their frames and their direct calls, from gcc's -fcallgraph-info=su: one file for each source."""
 
     def __init__(self):
         self.frame, self.calls, self.dynamic = {}, {}, []
@@ -138,7 +138,7 @@ class Graph:
             self.calls.setdefault(source, set()).add(target)
 
     def deepest(self):
-        """(bytes, names) of the longest chain; a call back into the chain ends it: recursion is bounded by the code that recurses."""
+        """(bytes, names) of the longest chain. A call back into the chain ends it, because the code that recurses bounds its recursion."""
         known = {}
 
         def depth(name, above):
@@ -185,14 +185,14 @@ COLUMNS = 100
 
 
 def too_long(name):
-    """Lines over COLUMNS, comments too: clang-format leaves those alone, for they hold tables."""
+    """Lines over COLUMNS, also in comments, which clang-format leaves alone because they contain tables."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     wide = [(number, len(line.expandtabs(8))) for number, line in enumerate(lines, 1)]
     return [f"{name}:{number}: error: {width} columns, more than {COLUMNS}" for number, width in wide if width > COLUMNS]
 
 
 def style(files, folder):
-    """Every C file there is: broken as .clang-format says, and no line too long."""
+    """Checks every C file: lines are broken as .clang-format says, and no line is too long."""
     del folder
     names = [name for name, _ in files]
     if names != [CANARY]:
@@ -207,7 +207,7 @@ def style(files, folder):
 
 TOOLS = {"style": style, "gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
 
-# What a tool that looks for several things must say of the canary.
+# The reports on the canary that each tool with several checks must make.
 CANARIES = {
     "style": ("clang-formatted", "columns, more than"),
     "gcc": ("-Wanalyzer-",),

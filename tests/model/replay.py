@@ -3,24 +3,25 @@
 
     replay.py [--print] trace ...
 
-The monitor takes the same steps as shootdown.pml and block.pml (the other models have no events), from what the CPUs wrote down
-(arch/check_event.h), and names the first step that the rules do not allow. That a ranged round satisfies its own caller it does not know:
-traces of single pages that are unmapped, as mm.huge_map.* does, are not for it. Exit status 0 if every trace obeys, 1 if one does not, 2 if one cannot be read.
+The program takes the same steps as shootdown.pml and block.pml (the other models have no events), from the events that the CPUs recorded
+(arch/check_event.h), and names the first step that the rules do not allow. It does not know that a ranged round satisfies its own caller,
+so it cannot judge traces in which single pages are unmapped, as mm.huge_map.* does. Exit status: 0 if every trace obeys the rules, 1 if one
+does not, 2 if one cannot be read.
 
-What the order of events proves. An event is placed at the moment of the call, so the order agrees with each CPU's own
-order, and if CPU B saw the effect of a step of CPU A whose event stands before the step, A's event is before B's next one.
-`publish`, `done`, `idle` and `give` stand before their step; `round`, `tag`, `awake` and `pte` after it. From this:
+The order of events proves the following. An event is placed at the moment of the call, so the order agrees with each CPU's own order. If
+CPU B saw the effect of a step of CPU A, and the event of this step stands before the step, then A's event is before B's next one.
+`publish`, `done`, `idle` and `give` stand before their step; `round`, `tag`, `awake` and `pte` stand after it. These rules follow:
 
-  round    generations are given once each, none is left out (at the end: others may be written down late)
-  need     what a CPU's next tag or round after a PTE change says is the generation that change needs; a change of a table
+  round    each generation is given once, and none is left out (checked at the end, because others may be recorded late)
+  need     the next tag or round of a CPU after a PTE change gives the generation that this change needs; a change of a table
            needs it from a round of all CPUs
-  done     of a full round only, by its initiator; every CPU that had joined before the round began has published at
-           least that, or, if idle CPUs may be skipped, was idle at some time since
-  awake    an idle CPU does nothing before; after it, the first thing is to publish the last round
-           that was written down before
-  give     with a tag: not less than any change of that frame needs; with none: what they need is done
-  reused   of a frame: what its changes need is done
-  settled  of a block: what the changes of its struct pages' addresses need is done
+  done     only the initiator of a full round says it; every CPU that had joined before the round began has published at
+           least that generation, or, if idle CPUs may be skipped, was idle at some time since
+  awake    an idle CPU does nothing before it; after it, the CPU first publishes the last round
+           that was recorded before
+  give     with a tag: the tag is not less than any change of that frame needs; with none: the needed rounds are done
+  reused   for a frame: the rounds that its changes need are done
+  settled  for a block: the rounds that the changes of its struct pages' addresses need are done
   state    the change is in the table of block_state.c, and begins where the last one ended
 """
 
@@ -47,11 +48,11 @@ PAGE, BLOCK_BYTES = 4096, 512 * 64
 
 
 class Broken(Exception):
-    """A rule, in words."""
+    """A broken rule, in words."""
 
 
 class Unreadable(Exception):
-    """Not a whole trace."""
+    """The file is not a whole trace."""
 
 
 def load(path):
@@ -72,13 +73,13 @@ def load(path):
     for cpu, event, a, b in EVENT.iter_unpack(data):
         if event > len(NAMES):
             raise Unreadable(f"event {event} is not known")
-        if event:  # 0: the machine ended between taking the place and filling it
+        if event:  # 0: the machine ended after taking this place and before filling it
             events.append((cpu, NAMES[event - 1], a, b))
     return events
 
 
 class Change:
-    """A translation that was taken away: what must be done before the frame, or the address, is used again."""
+    """A translation that was taken away, with the round that must be done before the frame, or the address, is used again."""
 
     def __init__(self, cpu, virt, frame, table):
         self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
@@ -134,7 +135,7 @@ class Monitor:
         self.need(cpu, tag)
 
     def on_publish(self, _place, _cpu_id, cpu, _name, g, _):
-        cpu.published = max(cpu.published, g)  # a flush that was interrupted by another publishes less: it only raises
+        cpu.published = max(cpu.published, g)  # a flush that another flush interrupted publishes less, because publishing only raises the value
         cpu.joined = True
 
     def on_done(self, _place, cpu_id, cpu, _name, g, _):
@@ -177,7 +178,7 @@ class Monitor:
         return change.need is not None and (self.done_all if change.table else self.done) >= change.need
 
     def require(self, table, keys, words):
-        """What was changed under these keys must be done; then it may be forgotten."""
+        """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""
         for key in keys:
             for change in table.get(key, ()):
                 if not self.passed(change):
@@ -231,7 +232,7 @@ def words(event):
 
 
 def replay(path, show):
-    """"" if the trace obeys, else the broken rule with the events before it."""
+    """"" if the trace obeys the rules, else the broken rule with the events before it."""
     events, monitor = load(path), Monitor()
     for place, event in enumerate(events):
         if show:

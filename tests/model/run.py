@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the models in this folder with spin: the correct ones exhaustively, and every planted bug must be found.
+"""Checks the models in this folder with spin: the correct models exhaustively, and spin must find every planted bug.
 
     run.py [--build folder] [--select glob] [--keep]
 
-A run is one line. `ok` for a correct model means: the search was complete, found no error, and the states are printed. For a
-bug it means: spin found a counterexample, of the length printed. Exit status 0 if all are ok, 1 if one is not, 2 for
-wrong use. With --keep the folder of a failed run is named, with the trail in it (spin -t -p model.pml).
+A run is one line. For a correct model `ok` means that the search was complete and found no error; the number of states is printed. For a
+bug `ok` means that spin found a counterexample, whose length is printed. Exit status: 0 if all are ok, 1 if one is not, 2 for wrong use.
+With --keep the folder of a failed run is named; it contains the trail (spin -t -p model.pml).
 """
 
 import argparse
@@ -31,7 +31,7 @@ LARGE = ("shootdown", "block", "pcp")
 class Run:
     model: str
     defines: tuple = ()
-    cycles: bool = False  # look for cycles instead of safety: any cycle at all is one too many
+    cycles: bool = False  # look for cycles instead of safety: every cycle is an error
     note: str = ""
 
     @property
@@ -140,7 +140,7 @@ BUGS = (
     ap("STACK_GIVEN_BACK"),
     ap("ASKED_BEFORE_PREPARED"),
     pcp("DRAINED_WHILE_INSIDE"),
-    Run("pcp", ("BUG_WAITS_BEHIND_ITSELF",)),  # needs two operations
+    Run("pcp", ("BUG_WAITS_BEHIND_ITSELF",)),  # this bug needs two operations
     pcp("LATE_COUNTS_AS_DRAINED"),
     pcp("TYPE_READ_OUTSIDE"),
     pcp("HOLDS_UNFENCED"),
@@ -176,7 +176,7 @@ def search(run, folder):
     if made.returncode != 0 or not (folder / "pan.c").exists():
         raise RuntimeError("spin: " + (made.stdout + made.stderr).strip())
     kind = ("-DNP", "-DNOFAIR") if run.cycles else ("-DSAFETY",)
-    level = ("-O1" if run.bug else "-O2") if run.model in LARGE else "-O0"  # small ones are through before the compiler is
+    level = ("-O1" if run.bug else "-O2") if run.model in LARGE else "-O0"  # a small search is done before the compiler would be
     made = command(folder, "gcc", level, "-w", *kind, f"-DMEMLIM={MEGABYTES}", "-o", "pan", "pan.c")
     if made.returncode != 0:
         raise RuntimeError("gcc: " + made.stderr.strip()[-400:])
@@ -184,7 +184,7 @@ def search(run, folder):
 
 
 def planted(run):
-    """A bug that the model does not know would prove nothing."""
+    """Check that the model knows the bug: a run with an unknown bug would prove nothing."""
     return not run.bug or re.search(rf"\b{run.bug}\b", (HERE / f"{run.model}.pml").read_text(encoding="utf-8"))
 
 

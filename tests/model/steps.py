@@ -1,10 +1,10 @@
-"""Which code each step of a model stands for: reads steps.txt and looks whether the code says it. For tests/qemu/test_steps.py
-and tests/mutants/run.py; by hand, for a tree: tests/model/steps.py [folder].
+"""Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees. tests/qemu/test_steps.py and
+tests/mutants/run.py use this module; by hand, for a tree: tests/model/steps.py [folder].
 
-A row is a function, and phrases of its body that matter. The function's definition is looked for in the file that the row names;
-comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from
-top to bottom, must be the row: so a statement that is gone, weakened, moved past another of the row or said once more is noticed. What
-stands between them is not looked at.
+A row is a function and the phrases of its body that matter. The definition of the function is looked for in the file that the row names.
+Comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from
+top to bottom, must be exactly the row. A statement is therefore noticed if it is gone, weakened, moved past another statement of the row,
+or repeated. The code between the phrases is not checked.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ANY = "any"  # in the place of a model's name: the row is every model's
+ANY = "any"  # in the place of a model's name: the row belongs to every model
 NO_CODE = "no code: "
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)
 
@@ -31,7 +31,7 @@ class Row:
 
 
 def bare(text):
-    """Code alone: no comments, strings empty."""
+    """The code without comments and with empty strings."""
 
     def token(match):
         if match[0].startswith("/"):
@@ -76,14 +76,14 @@ def rows():
 
 
 def named(model):
-    """Names of a model's steps, as the table has them; those of rows that are several models' may be another's."""
+    """Names of a model's steps in the table. A step in a row of several models may belong to another of them."""
     own = {name for models, step in read()[0] if models == (model,) for name in re.findall(r"(\w+)\(\)", step)}
     shared = {name for models, step in read()[0] if model in models for name in re.findall(r"(\w+)\(\)", step)}
     return own, shared
 
 
 def closing(text, at):
-    """Behind the bracket that closes the one at `at`."""
+    """The position after the bracket that closes the bracket at `at`."""
     depth = 0
     for match in re.finditer(r"[(){}]", text[at:]):
         depth += 1 if match[0] in "({" else -1
@@ -93,7 +93,7 @@ def closing(text, at):
 
 
 def bodies(text, name, assembly):
-    """What every definition of `name` consists of: a function, a table, a macro, or what follows a label."""
+    """The text of every definition of `name`: a function, a table, a macro, or the code after a label."""
     if assembly:
         return re.findall(rf"^{name}:(.*?)(?=^[A-Za-z_]\w*:|^\s*\.section\b|\Z)", text, re.M | re.S)
     found = re.findall(rf"^#define {name}\(((?:[^\n]*\\\n)*[^\n]*)", text, re.M)
@@ -108,12 +108,12 @@ def bodies(text, name, assembly):
 
 
 def bounded(phrase):
-    """No part of a longer word."""
+    """A pattern for the phrase that matches no part of a longer word."""
     return (r"(?<!\w)" if re.match(r"\w", phrase) else "") + re.escape(phrase) + (r"(?!\w)" if re.search(r"\w$", phrase) else "")
 
 
 def difference(wanted, body):
-    """"" if the phrases stand in the body in this order, each as often as here; else the first that does not, in words."""
+    """"" if the phrases stand in the body in this order, each as often as here; else the first phrase that does not, in words."""
     pattern = "|".join(bounded(phrase) for phrase in sorted(set(wanted), key=len, reverse=True))
     found = re.findall(pattern, body)
     for n, phrase in enumerate(wanted):
@@ -139,7 +139,8 @@ def complaint(root, row):
 
 
 def complaints(root, model=None):
-    """What the code under `root` does not say of the steps of a model, or of all: model step, function and phrase, a line for each."""
+    """The steps of a model, or of all models, with which the code under `root` does not agree: a line with step, function and phrase
+    each."""
     chosen = [row for row in rows() if model is None or model in row.models or ANY in row.models]
     return [f"{row}: {wrong}" for row in chosen if (wrong := complaint(root, row))]
 

@@ -8,14 +8,17 @@ A mutant is a patch in this folder, with a header of `Name: value` lines above t
     Case: mm.hvo.frame_is_gated_until_every_cpu_passed
     Build: host-asan
 
-`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`: then `Case` is a run of
-tests/model/run.py, and the patch breaks the model and the code alike (what x86 does with a missing fence is luck; what the model
-does is not). Both halves must be noticed: spin finds an error in the broken model, and the broken code does not say any more what
-tests/model/steps.txt has of that model's steps. Else the case must pass on the unbroken tree and fail on the broken one: a result `not ok`,
-or an end of the run while it was running. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Of several
-cases, commas between, each must. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`.
 
-As many mutants at a time as there are CPUs, each in a copy of the tree of its own.
+With `spin`, `Case` is a run of tests/model/run.py, and the patch breaks the model and the code alike: the effect of a missing fence on x86
+depends on luck, and its effect in the model does not. Both halves must be noticed. Spin must find an error in the broken model, and the
+broken code must no longer contain the statements that tests/model/steps.txt lists for the steps of that model.
+
+With any other build, the case must pass on the unbroken tree and fail on the broken one: its result is `not ok`, or the run ends while the
+case runs. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Several cases are separated by commas, and each
+of them must fail. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+
+As many mutants run at a time as there are CPUs, each in its own copy of the tree.
 """
 
 import argparse
@@ -75,7 +78,7 @@ class Mutant:
 
     @property
     def make_target(self):
-        """Broken code must build, also where a model shows what is wrong with it: else the patch is a slip."""
+        """Broken code must build, even where a model shows the error; otherwise the patch itself is wrong."""
         return "kernel" if self.target == "spin" else self.target
 
     @property
@@ -84,12 +87,12 @@ class Mutant:
 
 
 class Tree:
-    """One copy of the sources, patched and mended again, so that each mutant builds only what it changes."""
+    """One copy of the sources, which is patched and restored, so that each mutant builds only the files that it changes."""
 
     def __init__(self, folder, like=None):
         self.folder = folder
         shutil.rmtree(folder, ignore_errors=True)
-        if like:  # what is built there need not be built again
+        if like:  # objects that are built in that tree need not be built again
             shutil.copytree(like.folder, folder)
             return
         folder.mkdir(parents=True)
@@ -129,7 +132,7 @@ def hosted_lines(tree, target, case):
 
 
 def guest_lines(tree, described, case):
-    from guest import run  # pexpect is needed for these only
+    from guest import run  # only these need pexpect
 
     firmware, cpus, mem = described.split()[:3]
     machine = Machine(firmware, int(cpus), mem, cmdline=f"hang={RUN_SECONDS // 3} test={case}")
@@ -137,7 +140,8 @@ def guest_lines(tree, described, case):
 
 
 def both_halves(tree, mutant, case):
-    """failed if spin finds an error in the model and the code is not as its steps; passed if neither; else which of them."""
+    """failed if spin finds an error in the model and the code does not agree with its steps; passed if neither is so; else which of the
+    two."""
     model = searched(tree, case)
     complaints = steps.complaints(tree.folder, mutant.model)
     if (model == "failed") == bool(complaints):
@@ -146,20 +150,20 @@ def both_halves(tree, mutant, case):
 
 
 def searched(tree, case):
-    """What the models of the tree say: passed, failed, or absent if there is no such run or no result of it."""
+    """The result of the models in the tree: passed, failed, or absent if there is no such run or it has no result."""
     argv = [sys.executable, str(tree.folder / "tests/model/run.py"), "--build", str(tree.folder / "build/models"), "--select", case]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return "absent"
-    # An error that spin found; a model that cannot be translated or searched to its end is none.
+    # Only an error that spin found counts; a model that cannot be translated or searched to its end does not.
     if re.search(r"^not ok .*: (assertion violated|invalid end state)", done.stdout, re.M):
         return "failed"
     return "passed" if done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M) else "absent"
 
 
 def pytest_outcome(tree, test):
-    """A test of tests/qemu, that of the tree, on what was built there."""
+    """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree."""
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
     try:
         done = subprocess.run(argv, cwd=tree.folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
@@ -169,7 +173,7 @@ def pytest_outcome(tree, test):
 
 
 def outcome(tree, mutant, case):
-    """passed, failed, died (the run ended inside the suite of the case), absent, or in words what half of it."""
+    """passed, failed, died (the run ended inside the suite of the case), absent, or in words the half that was noticed."""
     if "::" in case:
         return pytest_outcome(tree, case)
     if mutant.target == "spin":
@@ -190,7 +194,7 @@ def outcome(tree, mutant, case):
 
 
 def unbroken(tree, mutant, known):
-    """"" if the cases pass on the unbroken tree, else what is wrong. All trees are the same one, so once is enough."""
+    """"" if the cases pass on the unbroken tree, else what is wrong. All unbroken trees are alike, so one check is enough."""
     for case in mutant.cases:
         key = (mutant.target, mutant.field.get("Machine"), case)
         if key not in known:
@@ -220,7 +224,7 @@ def attempt(tree, mutant, known):
 
 
 def attempt_in_any(trees, mutant, known):
-    """(why not, seconds), in a tree that nobody uses."""
+    """(reason why the mutant was not caught, seconds), in a free tree."""
     started, tree = time.monotonic(), trees.get()
     try:
         return attempt(tree, mutant, known), time.monotonic() - started
@@ -240,14 +244,14 @@ def main():
     mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
     if not mutants:
         raise SystemExit("no mutant selected")
-    mutants.sort(key=lambda mutant: mutant.target)  # stable: each tree builds each target as seldom as can be
+    mutants.sort(key=lambda mutant: mutant.target)  # the sort is stable, so each tree changes its target as seldom as possible
     at_once = max(1, min(args.jobs or os.cpu_count(), len(mutants)))
     trees = queue.SimpleQueue()
     first = Tree(Path(args.build).resolve() / "tree0")
     trees.put(first)
     if at_once > 1:
         for target in sorted({mutant.make_target for mutant in mutants}):
-            first.make(target)  # a failure is told with the mutants
+            first.make(target)  # a failure is reported with the mutants
     for n in range(1, at_once):
         trees.put(Tree(Path(args.build).resolve() / f"tree{n}", like=first))
     failed, known = 0, {}

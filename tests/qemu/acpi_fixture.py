@@ -6,7 +6,7 @@ from machine import ROOT
 
 
 def compile_table(name, folder):
-    """The bytes of tests/acpi/NAME.asl; one in iasl's generic form (OEMx) is called what its file's name ends with."""
+    """The bytes of tests/acpi/NAME.asl. A table in iasl's generic form (OEMx) is named by the end of its file's name."""
     out = folder / name
     done = subprocess.run(
         ["iasl", "-p", str(out), str(ROOT / f"tests/acpi/{name}.asl")], capture_output=True, text=True, timeout=60, check=False
@@ -19,7 +19,7 @@ def compile_table(name, folder):
 
 
 def sum_right(table):
-    """Length and checksum as they must be for these bytes."""
+    """The table with the right length and checksum for these bytes."""
     table[4:8] = len(table).to_bytes(4, "little")
     table[9] = 0
     table[9] = -sum(table) & 0xFF
@@ -27,7 +27,7 @@ def sum_right(table):
 
 
 def dump(tables):
-    """What acpidump prints of them."""
+    """The tables in the format that acpidump prints."""
     lines = []
     for number, table in enumerate(tables):
         lines.append(f"{table[:4].decode()} @ 0x{0x7FFE0000 + number * 0x1000:016X}")

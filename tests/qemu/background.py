@@ -1,7 +1,7 @@
 """Machines of the matrix that run while other tests go on.
 
-Most cases keep one CPU busy, and a host has several. So the machines run one after the other in the background, and their tests, which
-come last, find them done; what has not been started by then is run in front.
+Most cases keep one CPU busy, and a host has several. So the machines run one after the other in the background, and their tests, which come
+last, find them done. A machine that has not been started by then is run in front.
 """
 
 import queue
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 class Background:
-    """Machines that run ahead of their tests: one at a time, its lines kept until they are asked for."""
+    """Machines that run ahead of their tests, one at a time. The lines of a machine are kept until a test asks for them."""
 
     def __init__(self, start):
         self.start, self.pool, self.waiting = start, ThreadPoolExecutor(1), {}
@@ -25,7 +25,7 @@ class Background:
             lines.put(None)
 
     def take(self, machine, on_line):
-        """The outcome of a machine, its lines first; run here and now if it waits for its turn still."""
+        """The outcome of a machine, after its lines. A machine that still waits for its turn is run at once, in front."""
         lines, future = self.waiting.pop(machine.name, (None, None))
         if future is None or future.cancel():
             return self.start(machine, on_line)

@@ -1,8 +1,7 @@
 """Options, and how the cases that a guest prints become cases of this suite.
 
-A test that runs a machine gets the fixture `cases` and hands it each KTAP case as it appears; every one is reported as
-a test of its own, at once, so a long run shows its progress and its first failure. At the end stands one plain line,
-`N passed, N failed, N skipped`.
+A test that runs a machine gets the fixture `cases` and hands it each KTAP case as the case appears. Every case is reported as a test of its
+own, at once, so a long run shows its progress and its first failure. The last line of the output is `N passed, N failed, N skipped`.
 """
 
 import os
@@ -38,12 +37,12 @@ def selected(config, name):
 
 
 def case_name(item):
-    """build.reproducible for tests/qemu/test_build.py::test_reproducible."""
+    """The name build.reproducible for tests/qemu/test_build.py::test_reproducible."""
     return item.path.stem.removeprefix("test_") + "." + item.name.removeprefix("test_")
 
 
 def row_name(item):
-    """board-pc-bios for test_row[board-pc-bios] of test_machines.py, no_hypervisor_bit for test_no_hypervisor_bit."""
+    """The name board-pc-bios for test_row[board-pc-bios] of test_machines.py, and no_hypervisor_bit for test_no_hypervisor_bit."""
     return item.callspec.params["row"].name if item.originalname == "test_row" else item.name.removeprefix("test_")
 
 
@@ -59,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
-    items.sort(key=lambda item: bool(item.get_closest_marker("machine")))  # the machines last: they run in the background until then
+    items.sort(key=lambda item: bool(item.get_closest_marker("machine")))  # the machines come last, because they run in the background until then
     if not config.getoption("--select"):
         return
     ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
@@ -90,7 +89,7 @@ SOURCES = ("Makefile", "VERSION", "linker.ld", "boot", "arch", "kernel", "mm", "
 
 @pytest.fixture(scope="session")
 def copy(tmp_path_factory):
-    """The tree in a folder with another name and another length of name."""
+    """A copy of the tree in a folder whose name has another length."""
     folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
     for name in SOURCES:
         if (ROOT / name).is_dir():
@@ -100,12 +99,12 @@ def copy(tmp_path_factory):
     return folder
 
 
-SAN_SLOWER = 5  # a kernel that looks at every access
+SAN_SLOWER = 5  # a kernel that checks every access
 
 
 @pytest.fixture(scope="session", autouse=True)
 def guests(request):
-    """Every machine of the matrix that is to be tested, begun as soon as there is a CPU for it."""
+    """Every machine of the matrix that is to be tested; each is started as soon as there is a CPU for it."""
     option = request.config.getoption
     slower = SAN_SLOWER if option("--san") else 1
 
@@ -157,7 +156,7 @@ class Cases:
             self.item.ihook.pytest_runtest_logreport(report=report)
 
     def check_pins(self):
-        """A skip that is pinned and did not happen is a change nobody has looked at."""
+        """A pinned skip that did not happen is a failure: it is a change that nobody has checked."""
         if self.item.config.getoption("--select"):
             return
         gone = pins.vanished(self.pins, self.machine, self.skips)
@@ -166,12 +165,12 @@ class Cases:
 
 @pytest.fixture
 def cases(request):
-    """Makes the reporter of a machine: cases(name, the command line that runs just one {case} of it)."""
+    """Makes the reporter of a machine: cases(name, the command line that runs one {case} of the machine alone)."""
     return lambda machine, how: Cases(request.node, machine, how)
 
 
 def skip_machine(machine, reason):
-    """The host cannot run it: a skip if that is expected, else a failure."""
+    """The host cannot run the machine: this is a skip if the skip is expected, else a failure."""
     reason = str(reason)
     if pins.expected(pins.load(), machine.name, "-", reason):
         pytest.skip(reason)

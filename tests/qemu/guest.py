@@ -1,8 +1,8 @@
 """Runs a machine, watches its console, and judges how it ended.
 
-A guest that prints nothing for its deadline hangs: it is ended, and its console so far is kept. One that goes on printing
-may be slow, because its host is; it hangs only after several times that. Everything else about how a run ended is judged in
-verdict.py.
+A guest that prints nothing for its deadline hangs. The guest is ended, and its console so far is kept. A guest that goes on printing may be
+slow because its host is slow, so it counts as hung only after several times its deadline. verdict.py judges everything else about the end
+of a run.
 """
 
 import os
@@ -17,11 +17,11 @@ from machine import command, make_iso
 from verdict import Outcome, clean, judge
 
 
-SLOW_NOT_HUNG = 4  # times its deadline that a guest may take, if it is never silent for that long
+SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this many times as long
 
 
 class Guest:
-    """One running machine. Use as a context manager: it never outlives the block."""
+    """One running machine. Use it as a context manager: the machine never outlives the block."""
 
     def __init__(self, machine, kernel, on_line=None):
         self.machine, self.kernel, self.on_line = machine, kernel, on_line
@@ -45,7 +45,7 @@ class Guest:
         self.scratch.cleanup()
 
     def _end(self):
-        """However long a busy host takes to bury it: close() alone gives up after a tenth of a second."""
+        """End the guest, however long a busy host takes to end it: close() alone gives up after a tenth of a second."""
         if self.child.isalive():
             self.child.kill(signal.SIGKILL)
             self.child.wait()
@@ -68,7 +68,7 @@ class Guest:
         return self.lines[-1]
 
     def wait_for(self, pattern, seconds):
-        """True once a line matches; False if the console ends or the time is over first."""
+        """True when a line matches; False if the console ends or the time is over first."""
         deadline = time.monotonic() + seconds
         try:
             while (line := self.read_line(deadline)) is not None:
@@ -82,7 +82,7 @@ class Guest:
         self.child.send(text)
 
     def finish(self, seconds):
-        """Run to the end. It hangs if it prints nothing for `seconds`, or takes SLOW_NOT_HUNG times that in all."""
+        """Run to the end. The guest hangs if it prints nothing for `seconds`, or if it takes SLOW_NOT_HUNG times `seconds` in all."""
         end, problem = self.started + SLOW_NOT_HUNG * seconds, ""
         try:
             while self.read_line(min(end, time.monotonic() + seconds)) is not None:

@@ -1,8 +1,8 @@
 """Reads KTAP as the kernel and the hosted runner print it: suites at the top, their cases nested by two spaces.
 
-Lines that are not KTAP (the log, tables, records) may stand anywhere between. A case is named "suite.case". What the
-text promises and does not keep (plans, numbers, a suite's own result) is collected in problems(): a guest that dies
-in the middle must not look like a pass.
+Lines that are not KTAP (the log, tables, records) may stand anywhere between. A case is named "suite.case". problems() collects the
+promises that the text does not keep (plans, numbers, the result of a suite), because a guest that dies in the middle must not look like a
+pass.
 
 Source: "The Kernel Test Anything Protocol", version 1, Linux documentation, 2021-12.
 """
@@ -19,12 +19,12 @@ DIAGNOSTIC_LINES = 60
 class Case:
     name: str
     outcome: str  # passed, failed, skipped
-    detail: str  # why it failed, or the reason of the skip
+    detail: str  # the reason of a failure or of a skip
     ns: int = 0
 
 
 class Ktap:
-    """Feed it lines; each finished case comes back from feed()."""
+    """A reader of lines: feed() takes a line and returns a case when it is finished."""
 
     def __init__(self):
         self.cases = []
@@ -101,7 +101,7 @@ class Ktap:
         self.suite = None
 
     def problems(self):
-        """What was promised and not kept, once the text has ended."""
+        """The promises that were not kept, after the text has ended."""
         found = list(self.broken)
         if self.planned[0] is None:
             found.append("no plan: no test ran")

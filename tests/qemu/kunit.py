@@ -1,8 +1,8 @@
-"""The rules by which Linux's kunit parser reads KTAP, as its documentation states them: what it would complain about.
+"""The rules by which Linux's kunit parser reads KTAP, as its documentation states them, and the complaints that the parser would make.
 
-Recursive, as there: a test is an optional version line, an optional `# Subtest:` header and a plan, that many tests below it, and a
-result line of its own; the outermost has no result. Anything that is none of these is a diagnostic and may stand anywhere. Indentation
-means nothing to it, order does.
+The rules are recursive, as in the documentation. A test is an optional version line, an optional `# Subtest:` header and a plan, that many
+tests below it, and a result line of its own. The outermost test has no result. Any other line is a diagnostic and may stand anywhere.
+Indentation has no meaning, but order has.
 
 Source: "The Kernel Test Anything Protocol", version 1, Linux documentation, 2021-12; "kunit_tool", 2020, on parsing results.
 """
@@ -28,7 +28,7 @@ class Reader:
         return None
 
     def test(self, number):
-        """One test and what is below it; number 0: the outermost."""
+        """One test and the tests below it. Number 0 is the outermost test."""
         version, header, plan = self.take(VERSION), self.take(HEADER), self.take(PLAN)
         if version and version[1] != "1":
             self.problems.append(f"KTAP version {version[1]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Boots the kernel on a terminal: `make run` and `make debug`. Needs nothing but the standard library.
+"""Boots the kernel on a terminal, for `make run` and `make debug`. The program needs only the standard library.
 
-Exit status: 0 if the kernel's verdict is pass and QEMU's status agrees, else 1, and 2 if the machine cannot be made.
+Exit status: 0 if the kernel's verdict is pass and QEMU's status agrees, 2 if the machine cannot be made, else 1.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def arguments():
 
 
 def pump(child, lines):
-    """Show the console as it comes, and keep its lines for the verdict."""
+    """Shows the console while it is printed, and keeps its lines for the verdict."""
     rest = b""
     while chunk := os.read(child.stdout.fileno(), 65536):
         sys.stdout.buffer.write(chunk)
@@ -46,7 +46,7 @@ def pump(child, lines):
 
 
 def run(argv, timeout):
-    """The whole run: (console lines, exit status, seconds). The terminal stays the guest's keyboard."""
+    """Run the machine to its end: (console lines, exit status, seconds). The terminal stays the keyboard of the guest."""
     lines, started = [], time.monotonic()
     child = subprocess.Popen(argv, stdout=subprocess.PIPE)
     killer = threading.Timer(timeout, child.kill) if timeout else None
@@ -66,7 +66,7 @@ def run(argv, timeout):
 
 
 def debug(argv, kernel, build):
-    """QEMU halted behind its gdb stub, gdb in front; the console goes to a file."""
+    """Run gdb on a QEMU that is halted behind its gdb stub; the console goes to a file."""
     console, socket = build / "debug.console", build / "debug.gdb.sock"
     socket.unlink(missing_ok=True)
     at = argv.index("-nographic")

@@ -1,8 +1,7 @@
 """A virtual machine as the tests and `make run` see it, and the QEMU command line that makes it.
 
-Guests are larger than the host: their RAM is reserved by nobody (reserve=off) and costs what is touched. KVM is used
-only where /proc/cpuinfo has vmx or svm and /dev/kvm opens: elsewhere a /dev/kvm may exist and fail on common
-instructions.
+Guests are larger than the host. Their RAM is not reserved (reserve=off), so it costs only what is touched. KVM is used only where
+/proc/cpuinfo has vmx or svm and /dev/kvm can be opened, because elsewhere a /dev/kvm may exist and fail on common instructions.
 """
 
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
 UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
-X2APIC_FROM = 256  # that many CPUs need x2APIC, which TCG has since QEMU 9
+X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
 TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
 
 
@@ -34,15 +33,15 @@ class Machine:
     cpu: str = "max"
     qemu: str = "auto"
     board: str = ""  # "": q35, or microvm
-    words: str = ""  # what every command line of this machine begins with
-    reboots: bool = False  # a reset starts it over instead of ending QEMU
+    words: str = ""  # every command line of this machine begins with this text
+    reboots: bool = False  # a reset restarts the machine instead of ending QEMU
     image: str = ""  # boots this ISO instead of one made for the command line
     stick: bool = False  # the image is a USB stick instead of a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
-    layout: tuple = ()  # for each node its RAM and its number of CPUs, ("256M", 3); (): even shares
-    host: str = ""  # memory that the host must have for QEMU itself
+    layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
+    host: str = ""  # memory of the host that QEMU itself needs
     extra: tuple = ()
 
     @property
@@ -86,7 +85,7 @@ def kvm_usable():
 
 
 def version_of(tool):
-    """(2, 12) of a tool that says 2.12 when asked for its version; (0, 0) where it cannot be asked."""
+    """(2, 12) for a tool whose version is 2.12; (0, 0) if the tool cannot be asked."""
     try:
         text = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except OSError:
@@ -99,7 +98,7 @@ _qemu10 = None
 
 
 def qemu10():
-    """Path of a QEMU 10, fetched if need be and possible."""
+    """Path of a QEMU 10, which is fetched if necessary and possible."""
     global _qemu10
     if _qemu10 is None:
         script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
@@ -161,7 +160,7 @@ def distance_args(machine):
 
 
 def memory_args(machine):
-    """RAM by backends of our own, one per node, so that it can be left unreserved."""
+    """Give the guest RAM through explicit backends, one per node, so that the RAM can be left unreserved."""
     if machine.nodes == 1:
         return ["-object", f"memory-backend-ram,id=r,size={machine.ram_bytes},reserve=off"], ",memory-backend=r"
     args = []
@@ -184,7 +183,7 @@ def uefi_image():
 
 
 def display_args(machine):
-    """No window anywhere. Without ports named, the first serial one is the terminal, as `make run` needs it."""
+    """The guest never opens a window. If no ports are named, the first serial port is the terminal, as `make run` needs it."""
     vga = ["-vga", "none", "-device", "ramfb"] if machine.display == "ramfb" else ["-vga", machine.display]
     if machine.serial:
         return ["-display", "none", "-monitor", "none"] + vga + list(machine.serial)
@@ -192,13 +191,14 @@ def display_args(machine):
 
 
 def require_room_for_grub(machine):
-    """From 2.12 on, GRUB takes 32 MiB at once before it reads its menu: under OVMF it stops at 72 MiB and works at 80."""
+    """From 2.12 on, GRUB takes 32 MiB at once before it reads its menu. Under OVMF it stops at 72 MiB and works at 80."""
     if machine.ram_bytes < 80 << 20 and version_of("grub-mkrescue") >= (2, 12):
         raise Unavailable("GRUB 2.12 does not start under UEFI in less than 80 MiB")
 
 
 def require_host_memory(machine):
-    """QEMU 10 keeps the address space once for each CPU: 7 GiB for 512 CPUs with 4 TiB on 8 nodes, four times that for 1024."""
+    """QEMU 10 keeps the address space once for each CPU, which takes 7 GiB for 512 CPUs with 4 TiB on 8 nodes and four times as much for
+    1024."""
     total = re.search(r"^MemTotal:\s*(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)
     if machine.host and int(total[1]) * 1024 < parse_size(machine.host):
         raise Unavailable(f"QEMU itself needs a host with {machine.host} of memory")
@@ -228,7 +228,7 @@ def command(machine, kernel, iso=None):
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
         cpu = "max,phys-bits=46"
     memory, backend = memory_args(machine)
-    # Counting instructions: one CPU at a time, a nanosecond of the guest's clock for each instruction.
+    # To count instructions, QEMU runs one CPU at a time, and each instruction takes a nanosecond of the guest's clock.
     accel_args = ["-accel", {"tcg": "tcg,thread=multi", "icount": "tcg,thread=single"}.get(accel, accel)]
     accel_args += ["-icount", "shift=0"] if accel == "icount" else []
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:

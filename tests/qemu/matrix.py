@@ -1,10 +1,10 @@
-"""Which machines the suite boots.
+"""The machines that the suite boots.
 
-`make test` boots the twelve below: every firmware, CPU count and RAM size of the full product occurs, the extremes in
-several combinations, every way to make struct pages at boot, and every baseline, chosen on the command line: cases that
-need another choose it themselves. The first runs the default payload, as `make run` does; the others every kernel test.
-`make test-matrix` boots all pairs: every two values of different columns meet in some machine. Only what cannot exist is
-left out: OVMF does not reach GRUB with many CPUs in 64 MiB.
+`make test` boots the twelve machines below. Every firmware, CPU count and RAM size of the full product occurs, and the extremes occur in
+several combinations. Every way to make struct pages at boot and every baseline occurs, too, chosen on the command line; cases that need
+another choice make it themselves. The first machine runs the default payload, as `make run` does, and the others run every kernel test.
+`make test-matrix` boots all pairs: every two values of different columns meet in some machine. Only impossible machines are left out: OVMF
+does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools
@@ -30,7 +30,7 @@ CHOSEN = (
     Machine("microvm", 8, "128M", words="memmap=parallel memmap_threads=0 hvo=unbatched contig=strict clear=page"),
 )
 
-# With a kernel built with SAN=1, whose every access is looked at.
+# Machines for a kernel built with SAN=1, which checks every access.
 SANITIZED = (Machine("pvh", 2, "3G"), Machine("bios", 8, "5G"))
 
 HUGE = (
@@ -55,7 +55,7 @@ def pairs(machine):
 
 
 def all_pairs():
-    """A small set of machines that covers every pair: greedily, the one that adds most first."""
+    """A small set of machines that covers every pair, chosen greedily: the machine that adds most comes first."""
     left, chosen = set().union(*map(pairs, product())), []
     while left:
         chosen.append(max(product(), key=lambda machine: len(pairs(machine) & left)))
@@ -64,6 +64,6 @@ def all_pairs():
 
 
 def deadline(machine):
-    """Seconds of silence after which a guest counts as hung: longer than its start or any case takes on a slow host."""
+    """Seconds of silence after which a guest counts as hung. Its start and every case take less, even on a slow host."""
     start = {"bios": 10, "uefi": 40, "pvh": 5, "microvm": 5}[machine.firmware]
     return start + 120 + machine.cpus * 1.2 + machine.ram_bytes / (1 << 40) * 60

@@ -1,7 +1,7 @@
-"""The skips that are expected (expected-skips.txt): a new one fails, and so does one that no longer happens.
+"""The expected skips (expected-skips.txt). A new skip is a failure, and so is an expected skip that no longer happens.
 
-A line is `when machine case reason`, globs, fields apart by two spaces or more. `always`: happens on each such machine;
-`maybe`: depends on the host (a tool that its distribution does not have). The case `-` is the machine as a whole.
+A line is `when machine case reason`, with globs; two spaces or more separate the fields. `always` means that the skip happens on each such
+machine. `maybe` means that it depends on the host (a tool that its distribution does not have). The case `-` is the machine as a whole.
 """
 
 import re
@@ -42,6 +42,6 @@ def expected(pins, machine, case, reason):
 
 
 def vanished(pins, machine, skips):
-    """Pins of this machine that no skip (case, reason) of its run matches."""
+    """The pins of this machine that match no skip (case, reason) of its run."""
     mine = [pin for pin in pins if pin.when == "always" and fnmatchcase(machine, pin.machine)]
     return [pin for pin in mine if not any(pin.covers(machine, case, reason) for case, reason in skips)]

@@ -1,4 +1,4 @@
-"""gdb: a struct page, a block record, a zone and a CPU's data as one line each. `make debug` loads it.
+"""Printers for gdb: a struct page, a block record, a zone and the data of a CPU, as one line each. `make debug` loads this file.
 
     (gdb) p *pfn_page(&mm_kernel, 0x1234)
     $1 = page: PAGE_BUDDY, order 8, zone 1, refcount 0
@@ -30,7 +30,7 @@ BLOCK_FLAGS = ("BLOCK_FREE", "BLOCK_TRANSIT", "BLOCK_POOL", "BLOCK_POOL_FREE", "
 
 
 class Page:
-    """What kind of page it heads or is part of, and who counts on it."""
+    """A struct page: the kind of page that it heads or belongs to, and its references."""
 
     def __init__(self, value):
         self.value = value
@@ -44,7 +44,7 @@ class Page:
 
 
 class Block:
-    """State, flags, type and links of a record."""
+    """A block record: state, flags, type and links."""
 
     def __init__(self, value):
         self.value = value
@@ -60,7 +60,7 @@ class Block:
 
 
 class Zone:
-    """Where it is and what it has."""
+    """A zone: its place and its pages."""
 
     def __init__(self, value):
         self.value = value
@@ -77,7 +77,7 @@ class Zone:
 
 
 class Percpu:
-    """Which CPU it is, and where it stands in shootdowns."""
+    """The data of a CPU: its number, and its progress in shootdowns."""
 
     def __init__(self, value):
         self.value = value

@@ -1,7 +1,7 @@
-"""What a guest shows on its screen, read back: QMP screendumps, decoded glyph by glyph with the kernel's own font.
+"""Reads the screen of a guest: QMP screendumps, decoded glyph by glyph with the kernel's own font.
 
-A character is taken for read only if every pixel of its cell is the glyph's: a shifted line, a wrong pitch or a torn
-glyph is no character.
+A character counts as read only if every pixel of its cell agrees with the glyph. A shifted line, a wrong pitch or a torn glyph gives no
+character.
 """
 
 import json
@@ -16,11 +16,11 @@ from pathlib import Path
 from machine import ROOT, command, make_iso
 
 FONTS = [ROOT / f"arch/x86_64/font/spleen-{size}.psfu" for size in ("16x32", "8x16")]
-COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves as many (kernel/console/console_fb.c)
+COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves this many (kernel/console/console_fb.c)
 
 
 class Font:
-    """The ASCII glyphs of a PSF file, each as its rows of bits."""
+    """The ASCII glyphs of a PSF file, each as a list of rows of bits."""
 
     def __init__(self, path):
         data = path.read_bytes()
@@ -42,7 +42,7 @@ class Font:
 
 
 class Picture:
-    """A screendump: which pixels are lit."""
+    """A screendump as a table of lit pixels."""
 
     def __init__(self, ppm):
         _, size, _, self.pixels = ppm.split(b"\n", 3)
@@ -57,7 +57,7 @@ class Picture:
         return value
 
     def text(self):
-        """The lines of text, without blanks at their ends. What is no glyph of the font is a NUL."""
+        """The lines of text, without blanks at their ends. A cell that shows no glyph of the font is a NUL."""
         for path in FONTS:
             font = Font(path)
             if self.width // font.width >= COLUMNS_ENOUGH:
@@ -74,7 +74,7 @@ class Picture:
 
 
 class Shown:
-    """A running machine whose screen can be looked at. Use as a context manager."""
+    """A running machine whose screen can be read. Use it as a context manager."""
 
     def __init__(self, machine, kernel):
         self.machine, self.kernel = machine, kernel
@@ -127,22 +127,22 @@ class Shown:
 
     def picture(self):
         """
-        What is on the screen; true of a guest that does not draw at the same time: QEMU draws anew what was written since the last
-        time, and may miss what is written while it finds out what that is.
+        The contents of the screen. They are right only if the guest does not draw at the same time: QEMU redraws the parts that were
+        written since the last time, and may miss writes that happen while it looks for these parts.
         """
         path = self.folder / "screen.ppm"
         self.ask("screendump", filename=str(path))
         return Picture(path.read_bytes())
 
     def vga_text(self):
-        """The characters in VGA text memory: that mode's glyphs are the card's own."""
+        """The characters in VGA text memory; the glyphs of that mode belong to the card."""
         path = self.folder / "cells"
         self.ask("pmemsave", val=0xB8000, size=80 * 25 * 2, filename=str(path))
         cells = path.read_bytes()[::2].decode("latin-1")
         return [cells[at : at + 80].rstrip() for at in range(0, len(cells), 80)]
 
     def wait_halted(self, seconds):
-        """Until the first CPU has halted with interrupts off: at the end of a run with onend=halt, or of a panic."""
+        """Wait until the first CPU has halted with interrupts off, at the end of a run with onend=halt or of a panic."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             registers = self.ask("human-monitor-command", **{"command-line": "info registers"})
@@ -153,7 +153,7 @@ class Shown:
         raise AssertionError("the guest did not end; its screen shows:\n" + "\n".join(self.picture().text()))
 
     def wait(self, pattern, seconds, look):
-        """Lines on the screen once one matches `pattern`; what it shows at the end of the time if none does."""
+        """The lines on the screen when one of them matches `pattern`, or at the end of the time if none does."""
         deadline = time.monotonic() + seconds
         lines = []
         while time.monotonic() < deadline:

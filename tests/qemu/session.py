@@ -1,4 +1,4 @@
-"""Types into the monitor of a running guest, as a person at its serial line would."""
+"""Types into the monitor of a running guest, like a person at its serial line."""
 
 import re
 
@@ -8,7 +8,7 @@ PROMPT = "ashlar> "
 
 
 class Session(Guest):
-    """A guest that stands at the monitor's prompt. Use as a context manager."""
+    """A guest that waits at the monitor's prompt. Use it as a context manager."""
 
     def __enter__(self):
         super().__enter__()
@@ -17,14 +17,14 @@ class Session(Guest):
         return self
 
     def prompt(self, seconds=60):
-        """What was printed until the next prompt."""
+        """The text that was printed until the next prompt."""
         self.child.expect_exact(PROMPT, timeout=seconds)
         before = self.child.before.replace("\r", "")
         self.text += before + PROMPT
         return before
 
     def command(self, line, seconds=60):
-        """Type a line; what it printed, without the echo."""
+        """Type a line; returns the text that it printed, without the echo."""
         self.send(line + "\r")
         return self.prompt(seconds).partition("\n")[2]
 
@@ -34,7 +34,7 @@ class Session(Guest):
         return self.child.match
 
     def poweroff(self):
-        """End the run; its outcome."""
+        """End the run; returns its outcome."""
         self.send("poweroff\r")
         self.lines = self.text.split("\n")
         return self.finish(600)

@@ -1,7 +1,6 @@
-"""Boots that must not go well, and must say why: small machines with something wrong in each.
+"""Boots that must fail and give the reason: small machines, each with something wrong.
 
-The kernel's side of every promise here is a line on the console in words; these tests pin the words that people would
-search for, no more.
+The kernel answers each of these mistakes with a line in words on the console. The tests pin only the words for which people would search.
 """
 
 import re
@@ -36,7 +35,7 @@ def test_bad_words_are_named_and_ignored(kernel):
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_grub_hands_over_every_character(kernel, firmware):
-    """What GRUB's own script language might take for itself arrives whole."""
+    """Characters that have a meaning in GRUB's own script language arrive unchanged."""
     outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' test=kernel.string.*")
     ends(outcome, "pass")
     says(outcome, r'unknown option "no\$such"')
@@ -50,7 +49,7 @@ def test_selecting_no_test_is_a_failure(kernel):
 
 @pytest.mark.parametrize("cpu, what", [("qemu32", "long mode"), ("max,nx=off", "NX")])
 def test_a_cpu_that_cannot(kernel, cpu, what):
-    """A message and an end, no triple fault: QEMU would reset and, with -no-reboot, leave with status 0."""
+    """The machine prints a message and ends. After a triple fault QEMU would reset and, with -no-reboot, leave with status 0."""
     outcome = boot(kernel, cpu=cpu)
     says(outcome, what)
     assert outcome.verdict == "fail" and outcome.status == 35, outcome.report()
@@ -86,13 +85,13 @@ def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
     says(outcome, r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
-# Passes of every site of memory but page tables: alloc, meta, take, and open and isolate, which nothing is asked of.
+# Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
 FAILING = "fail=alloc:2+,meta:5+,take:1 hvo=batched"
 COMMANDS = "alloc 3; alloc 3; free all; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; contig 12; contig 12; mem check; pool 2M"
 
 
 def what_was_asked_for_failed(text):
-    """Counts are printed at the end; the commands went on after it, and memory is accounted for and all there."""
+    """Counts are printed at the end. The commands went on after the failure, and all memory is there and accounted for."""
     counts = {site: (int(n), int(bad)) for site, n, bad in re.findall(r"fail +(\w+) +passed (\d+) times, failed (\d+)", text)}
     assert set(counts) == {"alloc", "meta", "open", "isolate", "take"}, counts
     for site, each in (("alloc", 2), ("meta", 5)):
@@ -110,7 +109,8 @@ def test_what_fails_on_command_is_counted_and_survived(kernel):
 
 
 def test_pages_born_optimised_come_before_the_memmap(kernel):
-    """hvo=preinit: their sections get no other struct pages, all else does, and no round was needed; the same with off needs all."""
+    """With hvo=preinit the sections of the pool's pages get no other struct pages, all other sections do, and no round is needed. With off
+    all sections get all struct pages."""
     words = "memmap=parallel hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=8"
     made = {}
     for mode in ("preinit", "off"):
@@ -152,21 +152,21 @@ def test_a_write_to_a_shared_tail_is_decoded(kernel):
 
 
 def test_only_boot_memory_breaks_up_a_gib(kernel):
-    """RAM at 0-2 and 4-7 GiB: the first two hold the kernel and ACPI tables, the last what start-up allocated."""
+    """RAM is at 0-2 and 4-7 GiB. The first two GiB hold the kernel and ACPI tables, the last one the memory that start-up allocated."""
     outcome = boot(kernel, mem="5G", cpus=2, cmdline="hugepagesz=1G hugepages=4 test=kernel.string.*")
     ends(outcome, "pass")
     says(outcome, r"pool: 2 pages of 1024 MiB: 4 were asked for")
 
 
 def test_invlpgb_asked_for_where_there_is_none(kernel):
-    """The instruction is not used, and the rounds are as without it."""
+    """The instruction is not used, and the rounds are the same as without it."""
     outcome = boot(kernel, mem="256M", cpus=2, cmdline="invlpgb=on test=kernel.shootdown.*")
     ends(outcome, "pass")
     says(outcome, r"invlpgb=on: this CPU has no INVLPGB")
 
 
 def test_more_huge_pages_than_fit(kernel):
-    """As many as fit, said so; the verdict includes that nothing leaked."""
+    """The kernel makes as many pages as fit and says so. The verdict includes that nothing leaked."""
     outcome = boot(kernel, mem="1G", cpus=2)
     ends(outcome, "pass")
     says(outcome, r"4096 pages were asked for, \d+ fit")

@@ -1,4 +1,4 @@
-"""The build itself: reproducible, incremental, taken by another compiler, and set up by asking first."""
+"""The build itself: it is reproducible and incremental, works with another compiler, and asks before it installs packages."""
 
 import os
 import re
@@ -12,7 +12,7 @@ MINUTES = 6
 
 
 def make(folder, *args):
-    """Output of make; it must succeed and print no warning."""
+    """The output of make, which must succeed and print no warning."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
     done = subprocess.run(
         ["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False
@@ -23,13 +23,13 @@ def make(folder, *args):
 
 
 def test_reproducible(copy, kernel):
-    """Two folders, one ELF: byte for byte."""
+    """Two folders give the same ELF, byte for byte."""
     make(copy, "kernel")
     assert (copy / "build/ashlar.elf").read_bytes() == kernel.read_bytes()
 
 
 def test_incremental(copy):
-    """Nothing is built twice; a touched header rebuilds what includes it and no more."""
+    """Nothing is built twice. A touched header rebuilds the files that include it and no others."""
     make(copy, "kernel")
     assert "CC" not in make(copy, "kernel")
     users = sum("kernel/core/padata.h" in d.read_text() for d in (copy / "build/kernel").rglob("*.d"))
@@ -38,7 +38,7 @@ def test_incremental(copy):
 
 
 def test_clang(copy):
-    """Another compiler takes the code, without a warning."""
+    """Another compiler compiles the code without a warning."""
     make(copy, "kernel", "CC=clang", "BUILD=build-clang")
     assert (copy / "build-clang/ashlar.elf").exists()
 
@@ -55,7 +55,7 @@ def test_help_names_everything():
 
 @pytest.fixture
 def bare(tmp_path):
-    """A PATH with the basic tools only, and an apt-get that writes down what it is asked."""
+    """A PATH with only the basic tools, and an apt-get that records its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("sh", "awk", "cat", "mktemp", "tail", "rm", "env", "touch"):

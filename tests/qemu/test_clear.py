@@ -1,6 +1,6 @@
-"""Clearing on CPU models with and without what the choice depends on, and with every instruction forced.
+"""Clearing on CPU models with and without the features on which the choice depends, and with every instruction forced.
 
-CLZERO is in no emulated CPU: forcing it must be refused and leave the default.
+No emulated CPU has CLZERO, so forcing it must be refused and must leave the default.
 """
 
 from dataclasses import replace
@@ -15,9 +15,9 @@ CASES = "arch.clear.*,mm.clear.*"
 BASE = Machine("pvh", 2, "512M")
 INSNS = ("erms", "orig", "rep", "nt")  # of the emulated CPU
 
-# CPU model, word on the command line, what the machine page must say below 256 KiB and beyond 32 MiB.
+# CPU model, word on the command line, and the words of the machine page for sizes below 256 KiB and beyond 32 MiB.
 CHOICES = (
-    ("max", "", "erms", "erms"),  # it calls itself AMD's
+    ("max", "", "erms", "erms"),  # the model calls itself AMD's
     ("max,vendor=GenuineIntel", "", "erms", "nt"),
     ("max,-erms,-fsrm", "", "rep", "nt"),
     ("max,-pdpe1gb", "", "erms", "erms"),
@@ -47,7 +47,7 @@ def test_calibration(kernel):
 
 @pytest.mark.parametrize("insn,verdict", [("nt", "pass"), ("erms", "fail")])
 def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict):
-    """QEMU stores the bytes of a rep stosb one by one: several times slower than words, always."""
+    """QEMU stores the bytes of a rep stosb one by one, which is always several times slower than storing words."""
     words = f"bench=clear clear_ms=60 clear_gate=250 clear_insn={insn}"
     outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
@@ -55,7 +55,7 @@ def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict)
 
 
 def test_extents_are_varied_with_one_instruction(kernel):
-    """Each pair of columns is the same instruction; what is varied is said in every record."""
+    """Each pair of columns uses the same instruction, and every record says what was varied."""
     outcome = run(replace(BASE, cmdline="bench=clear clear_ms=60"), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     seen = {(r["mode"], r["insn"], r["extent"]) for r in records(outcome.text, "clear") if r["size"] == "2M"}

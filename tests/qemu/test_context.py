@@ -1,5 +1,5 @@
-"""Calls are made where they may be, or the machine ends and says so (kernel/core/context.h): what headers say of each call, what its code
-asserts, and what a kernel of the ordinary build does when a program breaks the rule."""
+"""Contexts of calls (kernel/core/context.h): a call from a wrong context ends the machine with a message. The tests compare the comments of
+headers with the assertions of the code, and run a kernel of the ordinary build with programs that break the rule."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ ASSERTED = {
     "ordinary": {"context_assert(CONTEXT_ORDINARY);"},
     "ordinary; locked with PAGE_NOFLUSH": {
         "context_assert(request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);",
-        "return alloc_in_context(order, use, request, node, CALLER);",  # page_alloc(): the same, off its fast path
+        "return alloc_in_context(order, use, request, node, CALLER);",  # page_alloc(): the same assertion, off its fast path
     },
     "handler": set(),
     "any": set(),
@@ -29,7 +29,7 @@ def context_in(comment):
 
 
 def calls_of(header):
-    """Each function declared, and the context that the comment before it names, or the header's first."""
+    """Each declared function, with the context that the comment before it names, or else the first comment of the header."""
     text = (ROOT / header).read_text(encoding="utf-8")
     default = context_in(text[: text.index("*/") + 2])
     named = default

@@ -1,6 +1,7 @@
-"""Making 1 GiB pages at run time (S4): what each search reads, and what aged memory still gives.
+"""Making 1 GiB pages at run time (the contiguous-range series): the struct pages that each search reads, and the pages that aged memory
+still gives.
 
-What is read and moved is exact; of the times only the ratio that holds with a wide margin is required.
+The counts of reads and moves are exact. Of the times, only a ratio that holds with a wide margin is required.
 """
 
 import pytest
@@ -65,7 +66,7 @@ def test_the_index_pays(legs):
 
 
 def test_step_reads_what_is_free_in_runs(legs):
-    """256 runs of 4 MiB in a free GiB, one read for each page before it, and what lies between GiB that are whole."""
+    """The search reads 256 runs of 4 MiB in a free GiB, one struct page for each page before it, and the memory between whole GiB."""
     fresh = legs["step", "fresh"]
     assert fresh["scanned_pages"] < (fresh["total"] + 1) * 512
     assert legs["step", "aged"]["scanned_pages"] * 10 < legs["skip", "aged"]["scanned_pages"]
@@ -81,7 +82,7 @@ def test_every_column_of_the_table(columns, legs):
 
 
 def test_ours_moves_no_page_twice(columns):
-    """What stands in the way of a 1 GiB page gathers where it stays; by the order of addresses it is in the way again."""
+    """Pages in the way of a 1 GiB page gather in a place where they stay. A search by the order of addresses meets them again."""
     ours, step = columns["index", "aged"], columns["step", "aged"]
     assert ours["pages"] >= step["pages"]
     assert ours["migrated_pages"] < step["migrated_pages"]

@@ -1,7 +1,7 @@
-"""What the pages say is true: links lead somewhere, commands shown are commands that work, the example of "Try your own" works.
+"""The pages are true: links lead somewhere, the commands that are shown work, and so do the examples of "Try your own".
 
-Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run; of other `make` lines make itself says whether it
-knows target and variables (the suite that this file belongs to runs the long ones).
+Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. For other `make` lines, make itself checks that it knows the
+target and the variables; other tests of this suite run the long ones.
 """
 
 import re
@@ -23,14 +23,14 @@ SECONDS = 180
 
 
 def shown(page):
-    """Lines of its code blocks, indented or fenced."""
+    """Lines of the page's code blocks, indented or fenced."""
     text = page.read_text(encoding="utf-8")
     fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
     return re.findall(r"^    (\S.*)$", text, re.M) + [line.strip() for block in fenced for line in block.splitlines()]
 
 
 def commands(page, pattern):
-    """Commands that begin so, without the explanation that follows two blanks or more."""
+    """Commands that begin with the pattern, without the explanation that follows two blanks or more."""
     lines = [re.split(r"  +", line)[0] for line in shown(page)]
     return [line for line in lines if re.match(pattern, line)]
 
@@ -57,7 +57,8 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_figures_of_the_readme_are_those_of_its_runs():
-    """Growing, on against off: median and range of at least seven runs each, by how many CPUs make the pages of `on`."""
+    """Growing in mode `on` against `off`: median and range of at least seven runs each, by the number of CPUs that make the pages of
+    `on`."""
     off, ratios = None, {}
     for record in records.parse((ROOT / "tests/report/readme.record").read_bytes()).records:
         if record["op"] == "alloc" and record["mode"] == "off":
@@ -72,7 +73,7 @@ def test_the_figures_of_the_readme_are_those_of_its_runs():
 
 
 def test_the_monitors_session(kernel):
-    """In one run, unattended: a line that is refused or unknown would be a failure."""
+    """The session in one unattended run, in which a refused or unknown line would be a failure."""
     lines = [line.removeprefix("ashlar> ") for line in commands(ROOT / "kernel/MONITOR.md", "ashlar> ")]
     assert len(lines) > 15
     outcome = run(Machine("pvh", 4, "6G", cmdline=f'run="{"; ".join(lines)}"'), kernel, SECONDS)
@@ -84,13 +85,13 @@ def test_runs_that_are_shown(kernel, page):
     for line in commands(ROOT / page, "make run CMDLINE="):
         cmdline = shlex.split(line)[-1].partition("=")[2]
         if "mm.example" in cmdline or "inplace" in cmdline or "blind" in cmdline:
-            continue  # these need what the page has the reader write: below
+            continue  # these need code that the page tells the reader to write: see below
         outcome = run(Machine("pvh", 4, "6G", cmdline=cmdline), kernel, SECONDS)
         assert (outcome.verdict, outcome.problem) == ("pass", ""), f"{line}\n{outcome.report()}"
 
 
 def written(text, copy):
-    """What the page has the reader write, put into the tree: C files, named by their first line, and diffs."""
+    """Put into the tree the code that the page tells the reader to write: C files, named by their first line, and diffs."""
     for code in re.findall(r"^```c\n(.*?)^```", text, re.M | re.S):
         name = re.match(r"/\* (\S+\.c):", code)
         (copy / (name[1] if name else "tests/kernel/mm_example_test.c")).write_text(code)
@@ -99,7 +100,7 @@ def written(text, copy):
 
 
 def test_what_the_reader_writes_works(copy):
-    """The example case and the examples of "Try your own" in tests/README.md, in a copy of the tree as they stand there."""
+    """The example case and the examples of "Try your own" in tests/README.md, unchanged, in a copy of the tree."""
     written((ROOT / "tests/README.md").read_text(encoding="utf-8"), copy)
     make(copy, "kernel")
     kernel = copy / "build/ashlar.elf"

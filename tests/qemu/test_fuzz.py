@@ -1,4 +1,4 @@
-"""The inputs that fuzzing found worth keeping (tests/fuzz/corpus), through each harness once more, under sanitizers."""
+"""Runs the inputs that fuzzing found and that were kept (tests/fuzz/corpus) through each harness again, under sanitizers."""
 
 import subprocess
 
@@ -12,7 +12,7 @@ FLAGS = "-g -O1 -std=gnu11 -fsanitize=address,undefined -fno-sanitize-recover=al
 
 
 def replay_program(harness, build, tmp_path):
-    """Harness and replay.c; some need the whole hosted machine."""
+    """Build a harness with replay.c; some harnesses need the whole hosted machine."""
     if harness in ("ops_fuzz", "options_fuzz"):
         program = build / "host/asan" / harness.replace("_fuzz", "_replay")
         assert program.exists(), f"{program} is not built: run make host-replay"

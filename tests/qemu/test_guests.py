@@ -1,7 +1,7 @@
 """The matrix: each machine boots, runs every kernel test, and ends with a verdict that its exit status confirms.
 
-Most cases keep one CPU busy, so on a host of several the machines run in the background, one after the other, while other tests go on in
-front; these tests come last, and take what is not started by then to the front.
+Most cases keep one CPU busy, so on a host with several CPUs the machines run in the background, one after the other, while other tests go
+on in front. These tests come last, and run in front the machines that have not been started by then.
 """
 
 from fnmatch import fnmatchcase
@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc):
 
 
 def just_one(machine):
-    """What a person types to run one case on this machine."""
+    """The command that a person types to run one case on this machine."""
     how = f"make run FIRMWARE={machine.firmware} CPUS={machine.cpus} MEM={machine.mem}"
     how += f" NODES={machine.nodes}" if machine.nodes > 1 else ""
     return f"{how} CMDLINE='{(machine.words + ' ').lstrip()}test={{case}}'"
@@ -48,6 +48,6 @@ def test_guest(machine, guests, cases):
     assert f"started {machine.cpus} of {machine.cpus} CPUs" in outcome.text, outcome.report()
     failed = sum(1 for case in ktap.cases if case.outcome == "failed")
     passed = any(case.outcome == "passed" for case in ktap.cases)
-    verdict = "fail" if failed else "pass" if passed else "skipped"  # T= may select what this machine cannot run
+    verdict = "fail" if failed else "pass" if passed else "skipped"  # T= may select only cases that this machine cannot run
     assert outcome.verdict == verdict, f"{failed} cases failed, yet " + outcome.report()
     reporter.check_pins()

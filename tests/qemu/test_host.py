@@ -18,7 +18,7 @@ class Hosted:
     cpus: int
     nodes: int = 1
     patterns: str = "*"
-    mem: str = "3G"  # what is not touched costs nothing
+    mem: str = "3G"  # memory that is not touched costs nothing
 
     @property
     def name(self):
@@ -33,7 +33,7 @@ RUNS = (
 )
 
 
-# A build in which its sanitizer is silent would pass everything.
+# A build whose sanitizer is silent would pass every case.
 MUST_REPORT = {
     "asan": {"host.sanitizers.address", "host.sanitizers.undefined_behaviour"},
     "tsan": {"host.sanitizers.thread"},
@@ -54,7 +54,7 @@ def test_hosted(hosted, build, cases, request):
 
 
 def test_run_by_hand_it_exits_as_programs_do(build):
-    """0 for a pass, which make and sh go on after; 1 for all else."""
+    """The exit status is 0 for a pass, so that make and sh go on, and 1 for every other verdict."""
     argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k"]
     passed = subprocess.run([*argv, "test=kernel.string.*"], capture_output=True, text=True, timeout=SECONDS, check=False)
     failed = subprocess.run([*argv, "bench=nonsense"], capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -1,4 +1,4 @@
-"""Huge mappings on whole machines: what a fault costs, counted; an end in order when no page is left; CPUs without 1 GiB pages."""
+"""Huge mappings on whole machines: the counted cost of a fault, an orderly end when no page is left, CPUs without 1 GiB pages."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from test_payload import records
 
 SECONDS = 90
 COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline="bench=fault fault_bytes=16M fault_runs=3")
-FAULT_INSTRUCTIONS = 4000  # of a 2 MiB fault, besides clearing
+FAULT_INSTRUCTIONS = 4000  # instructions of a 2 MiB fault, besides clearing
 
 
 def test_instructions_of_a_fault(kernel):
@@ -22,7 +22,7 @@ def test_instructions_of_a_fault(kernel):
 
 
 def test_ways_take_turns_and_change_one_thing(kernel):
-    """Each round has every way once, another one first; steps and extents of a row take the same stores."""
+    """Each round has every way once and begins with another one. The steps and the extents of a row use the same stores."""
     outcome = run(COUNTED, kernel, SECONDS)
     legs = sorted((leg for leg in records(outcome.text, "fault") if leg["size"] == "2M"), key=lambda leg: leg["turn"])
     ways = {(leg["mode"], leg["insn"], leg["extent"]) for leg in legs}

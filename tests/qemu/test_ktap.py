@@ -1,4 +1,4 @@
-"""The KTAP reader: what it reports, and what it must not let through."""
+"""The KTAP reader: the cases that it reports, and the texts that it must not accept."""
 
 from ktap import Ktap
 

@@ -1,4 +1,4 @@
-"""The end of a program: pages and work that it leaves behind make its run fail, and are named. The programs: tests/bench/leaks.c."""
+"""The end of a program: pages and work that it leaves behind make its run fail and are named. tests/bench/leaks.c has the programs."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from machine import Machine
 
 SECONDS = 60
 
-# Program, what must be said of it, and the functions that page_owner=on must name.
+# Program, the words that the kernel must print about it, and the functions that page_owner=on must name.
 LEFT = (
     ("leak-page", [r"11 frames are in use"], {"take_pages"}),
     ("leak-huge", [r"1538 frames are in use", r"huge mappings: 0 of 4 KiB, 3 of 2 MiB"], {"huge_touch", "huge_map_with"}),
@@ -67,7 +67,8 @@ def test_a_program_that_means_it_passes(kernel):
 
 
 def test_a_program_that_gives_all_back_passes(kernel):
-    """Free pages of a pool that it leaves grown are none that it has; the page tables of its mappings are the kernel's."""
+    """Free pages of a pool that the program leaves grown do not count as its pages, and the page tables of its mappings belong to the
+    kernel."""
     verdict, text = boot(kernel, "payload=leak-none page_owner=on")
     assert verdict == "pass" and "leaks:" not in text, text
 

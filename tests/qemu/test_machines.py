@@ -1,6 +1,6 @@
 """make test-machines: boards, CPU models and shapes that the twelve machines of make test do not have.
 
-Each is a row of boot/metal.md. They run the cases that depend on the machine; what mm/ does with them is the matrix's business.
+Each machine is a row of boot/metal.md and runs the cases that depend on the machine. The matrix tests mm/.
 """
 
 import shutil
@@ -22,7 +22,7 @@ CASES = "test=arch.*,acpi.*,boot.*,kernel.*,mm.directmap.*,mm.memblock.*,mm.vmem
 class Row:
     name: str
     machine: Machine
-    says: str = ""  # what the console must show
+    says: str = ""  # the console must show this
 
 
 def cpu_row(model, says="", **more):
@@ -61,7 +61,7 @@ ROWS = [
 
 
 def failures(lines):
-    """The cases that failed, with what they said."""
+    """The cases that failed, with their messages."""
     ktap = Ktap()
     cases = [case for line in lines if (case := ktap.feed(line)) and case.outcome == "failed"]
     return [f"{case.name}:\n{case.detail}" for case in cases] + ktap.problems()
@@ -81,7 +81,7 @@ def test_row(row, kernel):
 
 @pytest.mark.metal
 def test_no_hypervisor_bit(kernel):
-    """As on hardware: deadlines are short, no port of an emulator is touched, the end is a halt."""
+    """The machine behaves as on hardware: deadlines are short, no port of an emulator is touched, and the run ends in a halt."""
     machine = Machine("pvh", 2, "1G", cpu="max,hypervisor=off", cmdline=f"wait_ms=2000 page=on {CASES}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for(END.pattern, SECONDS), "no end"
@@ -101,10 +101,10 @@ def test_uefi_screens(kernel, display):
 
 @pytest.mark.metal
 def test_a_dead_uart_is_dropped(kernel, tmp_path):
-    """COM1 leads into a pipe that nobody reads; COM2 hears that it was dropped, and the run passes."""
+    """COM1 leads into a pipe that nobody reads. COM2 reports that COM1 was dropped, and the run passes."""
     fifo = tmp_path / "dead"
     subprocess.run(["mkfifo", str(fifo)], check=True)
-    with open(fifo, "r+b", buffering=0):  # somebody holds it open, nobody reads
+    with open(fifo, "r+b", buffering=0):  # the pipe is held open, but nobody reads it
         machine = Machine("pvh", 2, "512M", cmdline=f"console=com1,com2 loglevel=3 {CASES}", serial=(
             "-chardev", f"pipe,id=d,path={fifo}", "-serial", "chardev:d", "-serial", "stdio"))
         outcome = run(machine, kernel, SECONDS)
@@ -114,7 +114,7 @@ def test_a_dead_uart_is_dropped(kernel, tmp_path):
 
 @pytest.mark.metal
 def test_a_map_of_hundreds_of_entries(kernel, tmp_path):
-    """GRUB cuts 300 pages out of RAM, here and there: a memory map of 600 entries; around the cuts pages are mapped singly."""
+    """GRUB cuts 300 scattered pages out of RAM, which gives a memory map of 600 entries. Around the cuts pages are mapped singly."""
     cuts = "\n".join(f"\tcutmem {0x4000000 + n * 0x21000:#x} {0x4000000 + n * 0x21000 + 0x1000:#x}" for n in range(300))
     tree = tmp_path / "tree/boot/grub"
     tree.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Consoles as real machines have them: any subset must do, none included."""
+"""The consoles of real machines: any subset must do, also no console at all."""
 
 import os
 import re
@@ -27,7 +27,8 @@ def passes(outcome, *texts):
     ids=lambda m: f"{m.firmware}-{m.display}",
 )
 def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
-    """No serial port: all there is to see is on the screen, down to the verdict; with memory beyond what the boot tables reach."""
+    """Without a serial port, all output is on the screen, down to the verdict. The machine has memory beyond the reach of the boot
+    tables."""
     machine = machine.with_words(f"onend=halt {WORDS}", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:
         guest.wait_halted(SECONDS)
@@ -37,7 +38,8 @@ def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
 
 
 def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
-    """The verdict stays until somebody types; then the first page has the first line, and the last one the verdict again."""
+    """The verdict stays on the screen until a key is pressed. Then the first page has the first line, and the last page has the verdict
+    again."""
     machine = Machine("pvh", 1, "5G", display="std", serial=("-serial", "none"), cmdline=f"onend=page {WORDS}")
 
     def press(name):
@@ -67,14 +69,14 @@ def test_another_com_port_only(kernel, port, name):
 
 
 def test_no_console_at_all(kernel):
-    """Only the exit status speaks."""
+    """Only the exit status gives the verdict."""
     machine = Machine("pvh", 2, "128M", serial=("-serial", "none"), cmdline=WORDS)
     outcome = run(machine, kernel, SECONDS)
     assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()
 
 
 def test_a_console_that_is_not_there_is_named(kernel):
-    """Nor is there one at an address that no CPU has."""
+    """There is no console either at an address that no CPU can reach."""
     wanted = "com1,com3,mmio:0xfe000000,mmio:0x8000000000000,spcr,screen"
     outcome = run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel, SECONDS)
     missing = (f"no UART answers at {place}" for place in ("COM3", "fe000000", "8000000000000"))
@@ -87,7 +89,7 @@ def test_boots_from_a_usb_stick(kernel, firmware):
 
 
 def test_safe_mode(kernel):
-    """What GRUB's safe entry asks for: one CPU, no firmware tables, text."""
+    """The words of GRUB's safe entry: one CPU, no firmware tables, text."""
     words = "maxcpus=1 acpi=off x2apic=off memmap=serial test=kernel.string.*"
     passes(run(Machine("bios", 4, "256M", cmdline=words), kernel, SECONDS), "ACPI: not used", "started 1 of 1 CPUs")
     assert words.split("test=")[0] in (ROOT / "boot/grub.cfg").read_text(encoding="utf-8")
@@ -98,7 +100,7 @@ STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000"
 
 @pytest.fixture
 def usb(tmp_path):
-    """mkusb.sh on a system whose disks are made up: (exit status, output, what was written to the stick)."""
+    """Run mkusb.sh on a system with simulated disks: (exit status, output, bytes written to the stick)."""
 
     def write(answer, stick="", parts="disk\npart", mounts="", **changes):
         disk = STICK | changes
@@ -186,7 +188,7 @@ def test_another_machines_tables(replay, tmp_path):
 
 
 def test_damaged_tables(replay, tmp_path):
-    """An entry of length zero ends the MADT and no more; a node table with a wrong sum is not believed."""
+    """An entry of length zero ends the MADT and nothing else. A node table with a wrong checksum is not believed."""
     madt, srat = compile_table("odd-madt", tmp_path), compile_table("sparse-srat", tmp_path)
     madt[44 + 2 * 8 + 1] = 0  # the third CPU's length
     srat[9] ^= 0x55
@@ -197,7 +199,7 @@ def test_damaged_tables(replay, tmp_path):
 
 
 def test_a_hang_is_ended_and_says_where(kernel):
-    """The boot CPU waits softly for another, and says so again and again: that is no progress."""
+    """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
     outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient wait_ms=300 hang=2"), kernel, SECONDS)
     assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
     assert "still waiting for work on another CPU from CPU 1" in outcome.text, outcome.report()
@@ -205,7 +207,7 @@ def test_a_hang_is_ended_and_says_where(kernel):
 
 
 def test_a_run_that_is_over_does_not_hang(kernel):
-    """It halts for longer than the watchdog waits, and its last line stays the last."""
+    """The machine halts for longer than the watchdog waits, and its last line stays the last one."""
     machine = Machine("pvh", 1, "128M", cmdline=f"onend=halt hang=1 {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS)
@@ -219,30 +221,30 @@ def test_a_stuck_cpu_says_where_it_is(kernel):
 
 
 def test_an_nmi_does_not_stop_a_panic(kernel):
-    """Questions of CPUs that wait come to the CPU that panics too, after it has told all others to stop."""
-    for _ in range(4):  # every other one comes while it matters
+    """A CPU that panics also gets the NMIs of CPUs that wait, after it has told all other CPUs to stop."""
+    for _ in range(4):  # in about every second run the NMI comes while it matters
         outcome = run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel, SECONDS)
         assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
         assert "PANIC on CPU 0: while others ask" in outcome.text, outcome.report()
 
 
 def test_a_reset_never_looks_like_a_pass(kernel):
-    """The first run hangs and is reset by the watchdog; the second, the same kernel, must know."""
+    """The first run hangs and is reset by the watchdog. The second run, with the same kernel, must know this."""
     machine = Machine("pvh", 2, "256M", cmdline="payload=hang hang=2 onhang=reboot", reboots=True)
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("run 2 since memory was last cleared; the one before began and never ended", SECONDS)
 
 
 def test_a_pass_after_a_reset_is_no_pass(kernel):
-    """Somebody presses reset while the tests run; those of the next run pass, its verdict must not."""
-    words = "onend=halt test=mm.random.giga* soak=400000"  # takes seconds: the reset comes in time
+    """The machine is reset while the tests run. The tests of the next run pass, but its verdict must not be a pass."""
+    words = "onend=halt test=mm.random.giga* soak=400000"  # takes seconds, so the reset comes in time
     machine = Machine("pvh", 2, "1G", cmdline=words, display="std", serial=("-serial", "none"), reboots=True)
     with Shown(machine, kernel) as guest:
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
         guest.ask("system_reset")
         lines = guest.wait("ASHLAR-END verdict=crash", SECONDS, guest.vga_text)
         assert any("the run before this one never ended" in line for line in lines), "\n".join(lines)
-        guest.ask("system_reset")  # that one did end
+        guest.ask("system_reset")  # that run did end
         lines = guest.wait("ASHLAR-END verdict=pass", SECONDS, guest.vga_text)
 
 
@@ -253,7 +255,7 @@ def test_onend_reboot_goes_round_and_says_so(kernel):
 
 
 def test_machine_page(kernel):
-    """CPUs as they are put together, clocks compared, every pair of nodes measured, oddities repeated."""
+    """The page shows the topology of the CPUs, the comparison of clocks, a measurement for every pair of nodes, and all oddities again."""
     machine = Machine("pvh", 8, "1G", nodes=2, cmdline=f"page=on nosuch=1 {WORDS}")
     machine = machine.with_words(machine.cmdline, extra=("-smp", "8,sockets=2,cores=2,threads=2"))
     outcome = run(machine, kernel, SECONDS)
@@ -265,8 +267,8 @@ def test_machine_page(kernel):
 
 
 def test_machine_checks_are_named_and_counted(kernel):
-    """A corrected error is found when somebody looks; an uncorrected one that names a page is survived and the page taken out of use."""
-    words = "page=on onend=halt test=mm.random.giga* soak=400000"  # takes seconds: both come in time
+    """A corrected error is found at the next look. An uncorrected error that names a page is survived, and the page is taken out of use."""
+    words = "page=on onend=halt test=mm.random.giga* soak=400000"  # takes seconds, so both errors come in time
     with Shown(Machine("pvh", 2, "256M", cmdline=words, display="std", serial=("-serial", "none")), kernel) as guest:
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
         guest.ask("human-monitor-command", **{"command-line": "mce 1 4 0x8c0000000000009f 0 0x5000 0"})

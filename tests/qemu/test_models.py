@@ -1,4 +1,4 @@
-"""The models of tests/model: spin finds no error in them and every bug planted in them, and what the hosted build does obeys them."""
+"""The models of tests/model: spin finds no error in them and every bug planted in them, and the hosted build obeys them."""
 
 import importlib.util
 import re
@@ -11,7 +11,7 @@ from machine import ROOT
 MODELS = ROOT / "tests/model"
 MODEL_SECONDS, CASE_SECONDS = 900, 200
 
-# Cases in which CPUs compete. What each must at least have done is the proof that its trace shows something.
+# Cases in which CPUs compete. Each must have at least these events, which proves that its trace shows something.
 TRACED = {
     "kernel.shootdown.concurrent_initiators_all_return": {"round_skipping": 10, "round_ranged": 10, "done": 20},
     "kernel.shootdown.concurrent_initiators_with_interrupts_off_all_return": {"round_all": 8, "publish": 20},
@@ -23,10 +23,10 @@ TRACED = {
     "mm.section.closed_it_leaves_no_trace_and_takes_one_round": {"table": 1, "round_all": 1, "done": 1},
 }
 
-# Rounds that may wait serve many turns at once: without waiting each has its own.
+# Rounds that may wait serve many turns at once. Without waiting, each turn has its own round.
 OPTIONS = {"mm.hvo.all_cpus_split_and_share_at_once": "hvo_defer=off"}
 
-# Broken builds (tests/mutants) whose traces must be rejected, and the rule that says so.
+# Broken builds (tests/mutants) whose traces must be rejected, and the rule that rejects them.
 REJECTED = {
     "45-page-given-before-its-round": ("mm.hvo.the_pool_gives_a_page_out_after_its_round", "publishes the block"),
     "04-tag-too-early": ("mm.hvo.all_cpus_split_and_share_at_once", r"frame 0x\w+ (at once|under tag)"),
@@ -39,7 +39,7 @@ REJECTED = {
 
 
 def test_spin(tmp_path):
-    """The correct models exhaustively, and each planted bug found."""
+    """Search the correct models exhaustively, and find each planted bug."""
     argv = [sys.executable, str(MODELS / "run.py"), "--build", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
@@ -47,7 +47,7 @@ def test_spin(tmp_path):
 
 
 def record(program, case, trace, cpus=4):
-    """Run one case; its own verdict is somebody else's business."""
+    """Run one case; other tests judge its verdict."""
     argv = [str(program), "-c", str(cpus), "-m", "3G", "-k", OPTIONS.get(case, ""), "-e", str(trace), case]
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=CASE_SECONDS, check=False)
 
@@ -59,7 +59,7 @@ def replay(trace):
 
 @pytest.mark.parametrize("case", TRACED, ids=lambda case: case.split(".", 1)[1])
 def test_replay(case, build, tmp_path):
-    """A run of competing CPUs, step by step against the rules."""
+    """Check a run of competing CPUs against the rules, step by step."""
     program = build / "host/asan/ashlar-host"
     assert program.exists(), f"{program} is not built: run make host-asan"
     ran = record(program, case, tmp_path / "trace")
@@ -73,7 +73,7 @@ def test_replay(case, build, tmp_path):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of the sources to break: the one that make mutants uses."""
+    """A copy of the sources to break, made in the same way as for make mutants."""
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
     mutants = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mutants)
@@ -84,7 +84,7 @@ def tree(tmp_path_factory):
 
 @pytest.mark.parametrize("mutant", REJECTED)
 def test_replay_rejects(mutant, tree, tmp_path):
-    """The trace of a build with a broken rule is rejected, by that rule; that of the same build unbroken is not."""
+    """The trace of a build with a broken rule is rejected by that rule. The trace of the same build without the break is not rejected."""
     case, rule = REJECTED[mutant]
     program, patch = tree.folder / "build/host/native/ashlar-host", ROOT / f"tests/mutants/{mutant}.patch"
     record(program, case, tmp_path / "sound")

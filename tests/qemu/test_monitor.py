@@ -1,4 +1,4 @@
-"""The monitor, typed at over a pty: every command, editing, completion, Ctrl-C, any bytes; and the same from the command line."""
+"""Types at the monitor over a pty: every command, editing, completion, Ctrl-C, any bytes; and runs the same from the command line."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from guest import run
 from machine import Machine
 from session import Session, names_in_help
 
-# What each command must answer, in the order typed. Every command of `help` has a line here, or this file is incomplete.
+# The answer that each command must give, in the order of typing. Every command of `help` needs a line here.
 COMMANDS = (
     ("help", r"help +this list"),
     ("help pool", r"grow, shrink"),
@@ -96,7 +96,7 @@ def test_editing_history_and_completion(session):
 
 
 def test_map_touch_unmap(session):
-    """Addresses are what the first command says; Tab knows them."""
+    """Use an address from the output of the first command, and let Tab complete it."""
     address = re.search(r"mapped at (0x\w+)", session.command("map 64M 2M"))[1]
     assert "32 pages of 2048 KiB are there and zero" in session.command(f"touch {address} 64M")
     assert "32 of 2M" in session.command("map")
@@ -117,7 +117,7 @@ def test_ctrl_c_stops_what_runs(session):
     assert "every frame accounted for" in session.command("pool 2M 0; mem check")
 
 
-# What to type, when to press Ctrl-C, and what only a run to its end would print.
+# The line to type, the output after which to press Ctrl-C, and the output that only a complete run would print.
 STOPPED = [
     ("bench memmap", r"ways in turn", r"beside a plain clear|what=all"),
     ("bench clear", r"size insn", r"size=1G"),
@@ -128,7 +128,8 @@ STOPPED = [
 
 
 def test_ctrl_c_stops_benchmarks_between_rows(session):
-    """What they hold is given back, what they set is as it was, and what they had measured is recorded."""
+    """Stopped benchmarks give back the memory that they hold, restore the switches that they set, and record the figures that they
+    measured."""
     for line, when, rest in STOPPED:
         session.send(line + "\r")
         session.expect(when)
@@ -141,7 +142,7 @@ def test_ctrl_c_stops_benchmarks_between_rows(session):
 
 
 def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
-    """One flush round for each page takes long enough to be stopped; what was grown until then is a sound pool."""
+    """One flush round for each page takes long enough to be stopped. The part that was grown until then is a sound pool."""
     with Session(Machine("pvh", 8, "256G", cmdline="monitor hvo=unbatched"), kernel) as session:
         session.send("pool 2M grow 100000\r")
         session.expect(r"grow: \d+ of 100000 pages, \d+/s, \d+\.\d s left")
@@ -157,7 +158,7 @@ def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
 
 
 def test_any_bytes(session):
-    """Nothing that comes over the line crashes or hangs it. Line ends are left out: they might run `poweroff`."""
+    """No bytes from the line crash or hang the monitor. Line ends are left out, because they might run `poweroff`."""
     noise = random.Random(20261121)
     for _ in range(40):
         line = bytes(noise.choice([b for b in range(256) if b not in (1, 4, 10, 13)]) for _ in range(100))

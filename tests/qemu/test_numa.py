@@ -1,4 +1,4 @@
-"""Nodes as the kernel has them, CPU by CPU and range by range, against the machine as QEMU's command line makes it."""
+"""Compares the kernel's nodes, CPU by CPU and range by range, with the machine that QEMU's command line describes."""
 
 import re
 
@@ -29,7 +29,7 @@ def name(machine):
 
 
 def numa(argv):
-    """The nodes as QEMU is told: {node: (CPU indices, bytes)}."""
+    """The nodes on QEMU's command line: {node: (CPU indices, bytes)}."""
     sizes = {m[1]: int(m[2]) for m in re.finditer(r"memory-backend-ram,id=(\w+),size=(\d+)", " ".join(argv))}
     nodes = {}
     for words in [argv[i + 1] for i, word in enumerate(argv) if word == "-numa"]:
@@ -49,7 +49,7 @@ def apic_id(machine, index):
 
 
 def ranges(nodes):
-    """Where the RAM of each node lies: one after the other, but for the hole below 4 GiB."""
+    """The ranges of each node's RAM, which lie one after the other, except for the hole below 4 GiB."""
     total, at, found = sum(size for _, size in nodes.values()), 0, {}
     low = LOW if total >= LOW_LIMIT else total
     for node, (_, size) in sorted(nodes.items()):

@@ -1,6 +1,6 @@
-"""The default payload on the default machine: what `make run` shows must be true.
+"""The default payload on the default machine: the output of `make run` must be true.
 
-Counts are exact promises (../../README.md); of the times only those ratios are required that hold with a wide margin.
+Counts are exact promises (../../README.md). Of the times, only those ratios are required that hold with a wide margin.
 """
 
 import re
@@ -53,7 +53,8 @@ def test_every_mode_is_measured(payload):
 
 
 def test_flush_rounds(payload):
-    """Whatever the page count: batched 2 to grow and 1 to shrink, on 0 and 1; unbatched at least one for each page."""
+    """Whatever the number of pages, batched needs 2 rounds to grow and 1 to shrink, on needs 0 and 1, and unbatched needs at least one for
+    each page."""
     assert leg(payload, "batched", "alloc")["flushes"] <= 2
     assert leg(payload, "batched", "free")["flushes"] <= 1
     assert leg(payload, "on", "alloc")["flushes"] == 0

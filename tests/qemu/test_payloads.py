@@ -1,4 +1,4 @@
-"""Programs of users: the examples do what they say, and the library builds one elsewhere. The commands are those of
+"""Programs of users: the examples do what they say, and the library builds a program elsewhere. The commands are from
 tests/payload/README.md."""
 
 import os
@@ -21,7 +21,7 @@ def end(kernel, cmdline="", mem="5G", cpus=4, cpu="max"):
 
 
 def spelled(build):
-    """As `make test` spells it: another way would build everything again."""
+    """The path in the spelling of `make test`, because another spelling would build everything again."""
     return f"BUILD={os.path.relpath(build, ROOT)}"
 
 
@@ -61,7 +61,7 @@ def test_monitor_with_a_program(build):
 
 
 def test_built_elsewhere(build, tmp_path):
-    """Nothing of this tree is used but the folder that `make lib` has made, moved; with vector instructions where the CPU has them."""
+    """The program uses only the folder that `make lib` made, in another place, and vector instructions if the CPU has them."""
     make(ROOT, spelled(build), "lib")
     assert (build / "libashlar.a").exists()
     shutil.copytree(build / "sdk", tmp_path / "moved")

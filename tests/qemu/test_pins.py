@@ -47,7 +47,7 @@ def test_the_real_file_is_well_formed():
 
 
 def test_a_loader_that_needs_more_memory_is_named(monkeypatch):
-    """Newer GRUB takes 32 MiB at once: such a machine is not made, and the skip this gives is a pinned one."""
+    """Newer GRUB takes 32 MiB at once. Such a machine is not made, and the resulting skip is a pinned one."""
     small = machine.Machine("uefi", 2, "64M")
     monkeypatch.setattr(machine, "version_of", lambda tool: (2, 12))
     with pytest.raises(machine.Unavailable) as why:

@@ -1,4 +1,4 @@
-"""What gdb prints of the structures that a person looks at first."""
+"""The output of gdb for the structures that a person looks at first."""
 
 import re
 import subprocess

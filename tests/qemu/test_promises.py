@@ -1,4 +1,5 @@
-"""tests/PROMISES.md names cases, model runs, tests and mutants that exist, all mutants, and for each test one beside it that it catches."""
+"""tests/PROMISES.md names cases, model runs, tests and mutants that exist. It names all mutants, and each test stands beside a mutant that
+it catches."""
 
 import functools
 import re
@@ -25,12 +26,12 @@ def model_runs():
 
 
 def caught_by(number):
-    """What catches the one patch with this number, as PROMISES.md names it."""
+    """The cases, runs and tests that catch the one patch with this number, by their names in PROMISES.md."""
     paths = list((ROOT / "tests/mutants").glob(f"{number}-*.patch"))
     assert len(paths) == 1, f"mutant {number}: {paths}"
     header = dict(re.findall(r"^([A-Z][a-z]+): (.+)$", paths[0].read_text(encoding="utf-8").split("\n--- ")[0], re.M))
     cases = set(header["Case"].split(", "))
-    if header["Build"] == "spin":  # of which tests/mutants/run.py requires that steps.txt notices the code half
+    if header["Build"] == "spin":  # tests/mutants/run.py requires that steps.txt notices the code half of these
         return {"model/" + case for case in cases} | {"test_steps.py::test_the_code_says_each_step"}
     return cases
 
@@ -52,7 +53,7 @@ def test_what_is_named_exists(row):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"\W+", "_", row[0])[:60])
 def test_each_test_catches_a_mutant_of_its_row(row):
-    """But those behind the word "also"; and no mutant stands beside tests of which none catches it."""
+    """Tests behind the word "also" are exempt. No mutant stands beside tests of which none catches it."""
     named, shown = names(re.split(r"\balso\b", row[1])[0]), set()
     for number in row[2].split(", "):
         assert caught_by(number) & named, f"mutant {number} is caught by {caught_by(number)}, which is not named beside it"

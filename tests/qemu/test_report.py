@@ -1,4 +1,4 @@
-"""The report: what counts as a record, that any console makes a whole page, that the page needs nothing but itself."""
+"""The report: the lines that count as records, whole pages from any console, pages that need nothing but themselves."""
 
 import os
 import random
@@ -106,13 +106,13 @@ def test_torn_lines_are_no_records(line):
 
 
 def test_two_records_on_one_line():
-    """The first lost its end, the second is whole."""
+    """The first line lost its end, the second is whole."""
     capture = parse((HVO.format("off", "alloc", 8, 1, 6400)[:90] + BOOT).encode())
     assert (kinds(capture), capture.torn) == (["boot"], 1)
 
 
 def test_the_last_line_may_go_on():
-    """ns=132 may have been ns=132194: without its newline a line is not whole."""
+    """ns=132 may have been ns=132194, so a line without its newline is not whole."""
     capture = parse(("BENCH alloc test=pair0 threads=1 op=pair ns=18\n" + "BENCH alloc test=pair0 threads=1 op=pair ns=1").encode())
     assert (len(capture.records), capture.torn) == (1, 1)
 
@@ -180,7 +180,7 @@ def test_the_page_is_whole(without_pictures):
     assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
     assert len(page.ids) == len(set(page.ids))
     text = " ".join(page.text)
-    for word in ("S0:", "S1:", "S2:", "S3:", "S4:", "The page allocator", "Not comparable", "No pictures"):
+    for word in ("HVO series:", "Memmap series:", "Clearing series:", "Per-CPU list series:", "Contiguous-range series:", "The page allocator", "Not comparable", "No pictures"):
         assert word in text, word
     assert text.count("published") > 10 and "100x" in text  # unbatched against off
     assert to_markdown(paper).count("\n## ") == page.tags.count("h2")
@@ -205,16 +205,16 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
     assert ["`nt`", "1G", "-", "10.7", "-", "21.5", "-"] in rows
     assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in [row[:5] for row in rows]
     assert cells_of(text, "| model (cachegrind)")[0][1:7] == ["`erms`, 4K", "2M", "-", "10,000", "2,000", "1.00"]
-    assert cells_of(text, "| S2 ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
+    assert cells_of(text, "| Clearing series, ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
 
 
 def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
     text = to_markdown(make([parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode())]))
-    assert "Clearing alone" in text and "12.2" not in text and "S2 fault" not in text
+    assert "Clearing alone" in text and "12.2" not in text and "Clearing series, fault" not in text
 
 
 def test_runs_of_other_sizes_are_not_mixed(without_pictures):
-    """off with 128 pages takes ten times as long each: another row, and no part of this one's median."""
+    """off with 128 pages takes ten times as long for each page. This is another row, and no part of the median of this row."""
     slow = "".join(line.replace("pages=64 done=64", "pages=128 done=128") for line in CONSOLE.splitlines(True) if "hvo" in line)
     slow = slow.replace("ns=6400 ", "ns=128000 ").replace("ns=12800 ", "ns=128000 ") + "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
     text = to_markdown(make([parse(CONSOLE.encode(), "a"), parse(slow.encode(), "b")]))
@@ -223,7 +223,8 @@ def test_runs_of_other_sizes_are_not_mixed(without_pictures):
 
 
 def test_the_seeds_own_rows_stand_beside_the_published_ones(without_pictures):
-    """Seconds where all pages were made, microseconds a page always; a run with other threads is a row of its own, and in no other table."""
+    """Rows have seconds if all pages were made, and always microseconds a page. A run with other threads is a row of its own and in no
+    other table."""
     hvo = [line for line in CONSOLE.splitlines(True) if "BENCH hvo" in line]
     whole = "".join(hvo).replace("pages=64 done=64", "pages=524288 done=524288").replace("mode=on", "mode=on")
     whole = "".join(
@@ -252,7 +253,8 @@ def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):
 
 
 def test_s3_stands_in_its_own_unit(without_pictures):
-    """perf stat as printed, ratios beside ratios; nothing is made into nanoseconds a page that the seed did not measure so."""
+    """perf stat is repeated as printed, and ratios stand beside ratios. No published figure is converted to nanoseconds a page unless it
+    was measured so."""
     lines = to_markdown(make([parse(CONSOLE.encode())])).splitlines()
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
     assert ["seconds time elapsed", "0.0869148 (+- 0.0000302)", "0.0846799 (+- 0.0000412)", "0.9743"] in cells
@@ -327,7 +329,7 @@ def test_each_kernel_beside_what_it_has(without_pictures):
 
 
 def table(text, caption):
-    """Rows of the table with this caption, as {its column: cell}."""
+    """Rows of the table with this caption, as {column: cell}."""
     lines = text.replace("\\", "").partition(f"**{caption}**")[2].strip().split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     return [dict(zip(rows[0], row)) for row in rows[2:]]
@@ -342,7 +344,7 @@ PASSED = "ASHLAR-END verdict=pass code=0x10\n# capture where tcg\n"
 
 
 def ready_boot(name, ms, **more):
-    """Ashlar's, on the machine of of_linux()."""
+    """A boot of Ashlar on the machine of of_linux()."""
     text = made_at_boot("lazy", 0, ready=ms * 1000000, **more).replace("=12884369408", "=68718944256")
     return parse((text.replace("started=8", "started=2") + PASSED).encode(), f"peer-ready-2-{name}")
 
@@ -375,7 +377,8 @@ def ready_boots():
 
 
 def test_how_much_later_a_pool_makes_it_ready(without_pictures):
-    """The difference is that of the same turns; each Linux stands beside the mode that it has, 1 GiB pages since 6.15 beside preinit."""
+    """The difference is taken within the same turns. Each Linux stands beside the mode that it has, and 1 GiB pages since 6.15 beside
+    preinit."""
     text = to_markdown(make(ready_boots()))
     rows = table(text, "Ready with a pool made at boot and without")
     one = next(row for row in rows if (row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G"))
@@ -405,11 +408,11 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
     ours = {(row["HVO"], row["pool"]): row["later by ms"] for row in rows if row["kernel"] == "Ashlar"}
     assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
     assert "The newest is 7.3" in text
-    assert "made at boot (`hugepages=`)" not in text and "Start (S1)" not in text, "these boots have a table of their own"
+    assert "made at boot (`hugepages=`)" not in text and "Start (memmap series)" not in text, "these boots have a table of their own"
 
 
 def test_a_pool_that_was_not_made_has_no_time(without_pictures):
-    """A pool of fewer pages is another pool; without boots that lack it, and within the noise, there is no ratio."""
+    """A pool of fewer pages is another pool. There is no ratio without boots that lack the pool, or within the noise."""
     boots = ready_boots()
     short = [parse(of_linux("6.12", "ready ns=9000000 hugetlb_ns=9000000 size=1G pages=4 done=3 optimise=0").encode(), f"peer-ready-2-linux-1G-0-{turn}-6.12")
              for turn in (1, 2, 3)]  # fmt: skip
@@ -436,7 +439,7 @@ def test_page_fault1_beside_linux(without_pictures):
         for series in ("6.1", "6.12", "7.3")
     ]  # fmt: skip
     text = to_markdown(make([ashlar("erms", 2), ashlar("own", 1), *linux]))
-    rows = table(text, "page_fault1 (S3): pages a second")
+    rows = table(text, "page_fault1 (per-CPU list series): pages a second")
     beside = [tuple(row.values()) for row in rows if row["kernel"].startswith("Linux")]
     assert beside[:3] == [
         ("Linux 6.1", "1", "1", "40,960", "on 163,840", "4.00x", "655,360", "16.0x"),
@@ -446,11 +449,11 @@ def test_page_fault1_beside_linux(without_pictures):
     assert [row[1] for row in beside] == ["1"] * 3 + ["2"] * 3
     ways = {row["kernel"]: row["pages a second"] for row in rows if row["kernel"].startswith("Ashlar") and row["tasks"] == "2"}
     assert ways == {"Ashlar, on (before)": "327,680", "Ashlar, first (the first patch)": "273,067", "Ashlar, each (the series)": "409,600", "Ashlar, off (ours)": "655,360"}
-    assert "S3: per-CPU page lists" not in text, "what ran with another instruction is not taken for the seed's table"
+    assert "Per-CPU list series: per-CPU page lists" not in text, "what ran with another instruction is not taken for the seed's table"
 
 
 def test_each_table_of_linux_has_both_sides():
-    """Every leg of a turn: each kernel there is, Ashlar beside it, and HVO off and on where pools are made."""
+    """Every leg of a turn: each available kernel, Ashlar beside it, and HVO off and on where pools are made."""
     had = [("6.12", "k", "i"), ("7.3", "k", "i")]
     for name in bench_linux.TABLES:
         made = list(bench_linux.legs_of(name, 2, had))
@@ -467,19 +470,20 @@ def test_each_table_of_linux_has_both_sides():
 
 
 def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
-    """Opening has its own unit; making all after all stands beside it, with its deviation."""
+    """Opening has its own unit. Making all struct pages in the end stands beside it, with its deviation."""
     text = to_markdown(make([parse(CONSOLE.encode())]))
     rows = cells(text, "ns per page opened|ns per struct page .*7 ")
     assert [row[3:8] for row in rows] == [
         ["0.00010 (0.00001)", "ns per page opened", "0.100", "-", "7"],
         ["0.0250 (0.00070)", "ns per struct page", "25.0", "70.0", "7"],
     ]
-    summary = cells(text, "S1 make all struct pages")[0]
+    summary = cells(text, "Memmap series, make all struct pages")[0]
     assert summary[3:6] == ["18.0", "9.00", "6.00"], "ours is what makes as many struct pages"
 
 
 def test_the_seeds_columns_of_s1(without_pictures):
-    """`kernel boot` and first touch are of boots; a speedup within the noise is none; published ones are those of the same share."""
+    """`kernel boot` and first touch come from boots. A speedup within the noise is not printed. Published speedups are for the same
+    share."""
     boots = "# capture boots 6\n" + "".join(
         made_at_boot("serial", 30 + n, ready=200000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n"
         + made_at_boot("parallel", 10 + n, ready=100000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n" for n in range(3))  # fmt: skip
@@ -509,7 +513,7 @@ def test_what_cachegrind_did_not_write_is_said():
 
 
 def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
-    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of S1's. Two threads of three fill it fastest."""
+    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of the memmap series'. Two threads of three fill it fastest."""
     end = "ASHLAR-END verdict=pass code=0x10\n"
     boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
     boots += [made_at_boot("parallel", 40, ready=300000000, hvo="batched", pool_1g_pages=4, pool_1g_ns=200000000) for _ in range(3)]
@@ -528,7 +532,7 @@ def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
         ["2", "3", "2.00 (2.00 to 2.00)", "2.00", "0.500x"],
         ["4", "3", "3.00 (3.00 to 3.00)", "3.00", "0.750x"],
     ]
-    assert "S1:" not in text
+    assert "Memmap series:" not in text
 
 
 def test_boots_that_did_not_come(without_pictures):
@@ -539,7 +543,7 @@ def test_boots_that_did_not_come(without_pictures):
 
 
 def test_other_work_is_told(without_pictures):
-    """What was busy just before a run, not the runs themselves."""
+    """The work on the host just before a run, without the runs themselves."""
     assert 0 <= legs.busy_cpus(0.05) <= (os.cpu_count() or 1)
     for busy, told in (("0.10", False), ("1.50", True)):
         text = to_markdown(make([parse((CONSOLE + f"# capture busy {busy}\n").encode())]))
@@ -547,7 +551,7 @@ def test_other_work_is_told(without_pictures):
 
 
 def test_words_of_a_console_are_no_markup(without_pictures):
-    """What comes from a machine is shown, never obeyed."""
+    """Text from a machine is shown, never obeyed."""
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
     paper = make([parse(evil.encode(), "<i>name")])
     page = Page(to_html(paper))
@@ -579,7 +583,7 @@ def test_a_run_that_failed_is_named(without_pictures):
 
 
 def test_the_command(tmp_path):
-    """With pictures where they can be drawn, and why not where they cannot."""
+    """The report has pictures if they can be drawn, and else the reason why they cannot."""
     console = tmp_path / "serial.log"
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
     done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)

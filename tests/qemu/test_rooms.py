@@ -1,4 +1,4 @@
-"""The order of rooms holds, and what breaks it is noticed."""
+"""The order of rooms holds, and a use that breaks it is noticed."""
 
 import subprocess
 import sys

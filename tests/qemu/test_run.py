@@ -52,8 +52,8 @@ def test_cases_over_a_serial_line(serial, tmp_path):
     for line in ktap.read_text().splitlines():
         again.feed(line)
     assert len(again.cases) == len(suite) and not again.problems()
-    assert not kunit.problems(record.read_text(errors="replace").replace("\r", "").splitlines())  # as the kernel prints it
-    assert not kunit.problems(ktap.read_text().splitlines())  # as tests/run writes it
+    assert not kunit.problems(record.read_text(errors="replace").replace("\r", "").splitlines())  # the kernel's words
+    assert not kunit.problems(ktap.read_text().splitlines())  # the words of tests/run
     nothing = drive("--serial", device, "no.such.case")
     assert nothing.returncode == 1 and "no plan" in nothing.stdout or "0 passed" in nothing.stdout
 
@@ -122,7 +122,7 @@ def test_a_console_that_ends_in_the_middle_is_no_pass(tmp_path):
 
 @pytest.mark.parametrize("end, says", [(None, "1 passed, 1 failed, 1 skipped"), (6, "silent for 1 s after mm.x.good")])
 def test_a_machine_that_runs_the_cases_by_itself(end, says):
-    """--listen types nothing; a machine that falls silent is named with the last case it finished."""
+    """--listen types nothing. If a machine falls silent, the last case that it finished is named."""
     master, slave = pty.openpty()
     text = "".join(FAILING.splitlines(keepends=True)[: end and end + 2])
     child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The same result for any number of CPUs: all that is counted but messages between them."""
+"""The same result for any number of CPUs: every count is the same, except messages between CPUs."""
 
 import pytest
 from guest import run
@@ -8,7 +8,7 @@ from test_payload import records
 SECONDS = 120
 CPUS = (1, 2, 8, 32)
 WORDS = "bench=hvo pages=128 runs=1 source=all"
-# Of the number of CPUs by their nature, or times.
+# Keys that depend on the number of CPUs by their nature, and times.
 OF_CPUS = {"cpus", "cpus_found", "cpus_started", "ipis", "interrupted", "skipped"}
 
 

@@ -1,6 +1,6 @@
-"""Boot does not depend on how much RAM there is, and nodes are used as firmware describes them.
+"""Boot does not depend on the amount of RAM, and nodes are used as the firmware describes them.
 
-The 4 TiB guest is larger than any host: only what the kernel touches is ever backed, and that is what is measured.
+The 4 TiB guest is larger than any host. The host backs only memory that the kernel touches, and the tests measure this memory.
 """
 
 import re
@@ -15,7 +15,7 @@ from machine import Machine, command
 from test_payload import records
 
 SECONDS = 90
-SMALL = Machine("pvh", 8, "4G", cmdline="onend=halt test=kernel.string.*")  # it is looked at while it runs
+SMALL = Machine("pvh", 8, "4G", cmdline="onend=halt test=kernel.string.*")  # the test looks at the machine while it runs
 LARGE = replace(SMALL, mem="4T")
 UNEVEN = Machine("pvh", 32, "12G", nodes=8, uneven=True)
 BEYOND = Machine("pvh", 8, "2T", nodes=8, uneven=True)
@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 def process_bytes(pid, field):
-    """VmRSS or VmHWM of a process: what it holds now, or has held at most."""
+    """VmRSS or VmHWM of a process: the memory that it holds now, or has held at most."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return int(re.search(rf"^{field}:\s*(\d+) kB$", text, re.M)[1]) * 1024
 
@@ -38,7 +38,7 @@ def boot(machine, kernel):
 
 
 def halted_bytes(machine, kernel):
-    """What the same QEMU holds before the first instruction, once it has stopped growing."""
+    """The memory that the same QEMU holds before the first instruction, after it has stopped growing."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     argv = command(machine, kernel)
     argv[argv.index("-nographic") : argv.index("-nographic") + 1] = ["-display", "none", "-serial", "none"]
@@ -58,7 +58,7 @@ def halted_bytes(machine, kernel):
 
 @pytest.fixture(scope="module")
 def boots(kernel):
-    """Interleaved, so that a slow moment of the host meets both."""
+    """The runs are interleaved, so that a slow moment of the host meets both machines."""
     found = {SMALL: [], LARGE: []}
     for _ in range(PAIRS):
         for machine in found:
@@ -67,7 +67,7 @@ def boots(kernel):
 
 
 def test_ready_does_not_wait_for_ram(boots):
-    """The fastest of each: what is left when the host was busy with nothing else."""
+    """The fastest run of each machine, in which the host was busy with nothing else."""
     small, large = (min(ns for ns, _ in boots[machine]) for machine in (SMALL, LARGE))
     assert abs(large - small) <= 0.2 * small, f"4 TiB: {large / 1e6:.1f} ms, 4 GiB: {small / 1e6:.1f} ms"
 
@@ -86,7 +86,7 @@ def test_a_thousand_huge_pages_of_4_tib(kernel):
 
 @pytest.mark.parametrize("bench", ["memmap", "hvo"])
 def test_uneven_nodes(kernel, bench):
-    """A memoryless node, a CPU-less one, distances of a ring: the tables come out whole."""
+    """The tables are whole on a machine with a node without memory, a node without CPUs, and the distances of a ring."""
     outcome = run(replace(UNEVEN, cmdline=f"bench={bench} pages=1024"), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     found = records(outcome.text, bench)

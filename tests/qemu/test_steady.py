@@ -1,11 +1,12 @@
-"""Lazy start-up costs nothing later: the allocator's rows with memmap=lazy and memmap=parallel, counted in instructions."""
+"""Lazy start-up costs nothing later. The test compares the allocator's rows with memmap=lazy and memmap=parallel, counted in
+instructions."""
 
 from guest import run
 from machine import Machine
 from test_payload import records
 
 SECONDS = 90
-NOISE = 0.01  # the same instructions, but for where blocks and frames happen to lie
+NOISE = 0.01  # the same instructions, except for the effect of the places of blocks and frames
 
 
 def rows(kernel, mode):

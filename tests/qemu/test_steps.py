@@ -1,4 +1,4 @@
-"""tests/model/steps.txt: the code says what each step of a model stands for, each step is named, and what breaks the code is noticed."""
+"""tests/model/steps.txt agrees with the code, names each step of a model, and notices changes that break the code."""
 
 import importlib.util
 import re
@@ -29,7 +29,7 @@ static void give(struct frame *frame)
 """
 ROW = ("ASSERT(frame->used", "frame->tag = next;", "fence_full();", "atomic_store_release(&frame->free, 1);")
 
-# What is done to the code, and what is said of it.
+# Changes of the code, and the messages about them.
 BROKEN = {
     "nothing": (("then", "later"), ""),
     "fence_gone": (("\tfence_full();\n", ""), "no `fence_full();`"),
@@ -64,7 +64,7 @@ def test_the_code_says_each_step():
 
 @pytest.mark.parametrize("model", sorted(path.stem for path in MODELS.glob("*.pml")))
 def test_each_step_is_named(model):
-    """Every inline and process of a model, and nothing that it does not have."""
+    """The table names every inline and process of a model, and nothing that the model does not have."""
     text = steps.bare((MODELS / f"{model}.pml").read_text(encoding="utf-8"))
     there = set(re.findall(r"^(?:inline|(?:active )?proctype) (\w+)\(", text, re.M))
     own, shared = steps.named(model)
@@ -75,7 +75,7 @@ def test_each_step_is_named(model):
 
 
 def spin_mutants():
-    """Those of tests/mutants that break a model and the code, and the module that applies them."""
+    """The patches of tests/mutants that break a model and the code, and the module that applies them."""
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
     mutants = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mutants)
@@ -84,7 +84,7 @@ def spin_mutants():
 
 
 def test_the_code_half_of_each_mutant_is_noticed(tmp_path):
-    """By the table alone, whatever spin says of the other half."""
+    """The table alone notices the code half, whatever spin says of the other half."""
     mutants, every = spin_mutants()
     files = {row.file for row in steps.rows()} | {name for mutant in every for name in mutant.files}
     for name in files:

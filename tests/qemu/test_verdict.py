@@ -1,4 +1,4 @@
-"""The judge of runs: every way to end badly must be told from a pass. Guests are shell scripts here."""
+"""The judge of runs must distinguish every bad end from a pass. The guests are shell scripts here."""
 
 import stat
 

@@ -1,6 +1,6 @@
-"""How a run ended: the kernel's end marker and QEMU's exit status must say the same.
+"""Judges how a run ended: the kernel's end marker and QEMU's exit status must agree.
 
-A second begin marker is a reboot; any exit status but the four of isa-debug-exit is a death.
+A second begin marker means a reboot. Any exit status except the four of isa-debug-exit means that QEMU died.
 """
 
 import re

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`make bench-linux`: the distribution's own kernels in the same QEMU, beside Ashlar, in one report.
+"""`make bench-linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report.
 
-fetch.sh unpacks the kernels (6.1: before S0's batching; 6.12: with it; the newest: S2 merged, S4 done again), linux/init
-and the programs beside it are all that runs in them. A table is measured in turns: each turn boots every kernel once and
-Ashlar as often as the table has rows of it, so that all met the same host. 6.1 makes fewer pages where each costs a
-shootdown of many CPUs. A kernel that cannot be had or does not start is named, and the rest goes on. Linux under
-emulation sometimes stops while it starts, when its timer came late: each leg is tried three times.
+fetch.sh unpacks the kernels: 6.1 is from before the batching of the HVO series, 6.12 has the batching, and the newest has the clearing
+series and a new solution for contiguous ranges. In them only linux/init and the programs beside it run. A table is measured in turns. Each
+turn boots every kernel once, and Ashlar once for each of its rows in the table, so that all of them meet the same host. 6.1 makes fewer
+pages where each page costs a shootdown of many CPUs. A kernel that is not available or does not start is named, and the measurement goes
+on. Linux under emulation sometimes stops while it starts, because its timer came late, so each leg is tried three times.
 
-    make bench-linux BENCH=fault,pools        these tables; the others keep what they measured before
+    make bench-linux BENCH=fault,pools        measure these tables; the others keep what they measured before
 """
 
 import argparse
@@ -23,27 +23,27 @@ from legs import ROOT, Leg, report, run_all
 WORDS = "console=ttyS0 panic=-1 quiet init_on_alloc=0"
 OFF = f"{WORDS} hugetlb_free_vmemmap=off"
 TRIES, SECONDS, RUNS, TURNS = 3, 300, 3, 3
-MANY, FEW = 4096, 128  # pages of 2 MiB; for unbatched shootdowns of many CPUs
+MANY, FEW = 4096, 128  # pages of 2 MiB; the second for unbatched shootdowns of many CPUs
 TOUCHED = 64  # pages of 2 MiB
-FAULT1_MS = 100  # what a sample of page_fault1 takes at least; one region takes longer under emulation
+FAULT1_MS = 100  # the least time of a sample of page_fault1; one region takes longer under emulation
 BOOT_MODES = ("off", "batched", "on")  # Ashlar's hvo= for pools made at boot
-GIGA_BOOT_MODES = (*BOOT_MODES, "preinit")  # and for those of 1 GiB: born optimised, as in Linux since 6.15
+GIGA_BOOT_MODES = (*BOOT_MODES, "preinit")  # hvo= for pools of 1 GiB pages made at boot: born optimised, as in Linux since 6.15
 READY_MEM, GIGA_POOL = "64G", 56
-FULL_POOL = 31_600  # pages of 2 MiB: over 98% of what Linux counts as memory in 64 GiB, which is without its struct pages
+FULL_POOL = 31_600  # pages of 2 MiB: over 98% of the memory that Linux counts in 64 GiB, which does not include its struct pages
 
 
 @dataclass(frozen=True)
 class Side:
-    """One boot of a turn: Ashlar with this command line, or each Linux with what `linux` makes of its series."""
+    """One boot of a turn: Ashlar with this command line, or each Linux with the words that `linux` returns for its series."""
 
     name: str
     cmdline: str = ""
     linux: object = None
-    early_clock: bool = False  # Linux's clock begins with the kernel
+    early_clock: bool = False  # the clock of Linux begins with the kernel
 
 
 def hvo_words(cpus):
-    """6.1's optimised pages cost a shootdown each: fewer of them, once, where there are many CPUs."""
+    """Each optimised page of 6.1 costs a shootdown, so 6.1 makes fewer pages, and only once, where there are many CPUs."""
 
     def words(series):
         old = series == "6.1" and cpus > 2
@@ -54,7 +54,7 @@ def hvo_words(cpus):
 
 
 def hvo(cpus):
-    """S0, and in the same boots S1: all struct pages at start, by as many threads as the node has CPUs."""
+    """The HVO series, and in the same boots the memmap series: all struct pages at start, by as many threads as the node has CPUs."""
     return [
         Side("linux", linux=hvo_words(cpus)),
         Side("hvo", f"bench=hvo runs={RUNS} pages={MANY}"),
@@ -63,7 +63,7 @@ def hvo(cpus):
 
 
 def giga():
-    """S4: pages of 1 GiB at run time, ten more at a time."""
+    """The contiguous-range series: pages of 1 GiB at run time, ten more at a time."""
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_giga=60"),
         *(Side(f"contig-{search}", f"bench=contig memory=fresh total=60 searches={search}") for search in ("skip", "step", "index")),
@@ -71,7 +71,7 @@ def giga():
 
 
 def fault():
-    """S2: a region of huge pages is touched by one task. Linux clears with `rep stosb` here; so does the first of Ashlar's sides."""
+    """The clearing series: one task touches a region of huge pages. Linux clears with `rep stosb` here, and so does Ashlar's first side."""
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_touch={TOUCHED} bench_runs=1"),
         Side("fault-erms", f"bench=fault fault_bytes={TOUCHED * 2}M clear_insn=erms"),
@@ -90,7 +90,7 @@ def pools():
 
 
 def page_fault1():
-    """S3: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as in S2."""
+    """The per-CPU list series: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as above."""
     ours = f"bench=page_fault1 fault1_ms={FAULT1_MS} fault1_samples=1"
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_page_fault1={FAULT1_MS} bench_runs=1"),
@@ -100,7 +100,7 @@ def page_fault1():
 
 
 def ready():
-    """How much later each is ready for a pool made at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
+    """How much later each kernel is ready if it makes a pool at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
     linux = f"{WORDS} initcall_debug log_buf_len=8M"
     pools_of = {
         "giga": (f"hugepagesz=1G hugepages={GIGA_POOL}", GIGA_BOOT_MODES),
@@ -131,7 +131,7 @@ TABLES = {
 
 
 def kernels(tools):
-    """[(series, kernel, initrd)] of what there is."""
+    """[(series, kernel, initrd)] of the kernels that are there."""
     script = [str(ROOT / "tests/report/linux/fetch.sh"), str(tools)]
     try:
         done = subprocess.run(script, stdout=subprocess.PIPE, text=True, timeout=900, check=False)
@@ -142,7 +142,7 @@ def kernels(tools):
 
 
 def early_clock(tools):
-    """Linux's word for a clock from its beginning, or nothing if the rate of the time stamp counter is not known."""
+    """The word that gives Linux a clock from its beginning, or "" if the rate of the time stamp counter is not known."""
     try:
         done = subprocess.run([str(tools / "linux/tsc_khz")], stdout=subprocess.PIPE, text=True, timeout=10, check=False)
         return f"tsc_early_khz={int(done.stdout)}"
@@ -169,7 +169,7 @@ def legs_of(table, turns, had, clock=""):
 
 
 def print_times(tables, folder):
-    """What each table took, as its consoles say."""
+    """Print the time that each table took, as its consoles say."""
     for table in tables:
         texts = [path.read_bytes() for path in folder.glob(f"peer-{table}-*.console")]
         seconds = sum(int(taken) for text in texts for taken in re.findall(rb"^# capture seconds (\d+)$", text, re.M))
@@ -196,7 +196,7 @@ def main():
         print("bench-linux: no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
     clock = early_clock(args.tools)
     legs = [leg for table in tables for leg in legs_of(table, args.turns, had, clock)]
-    for table in tables:  # what an earlier session measured is of another day's host
+    for table in tables:  # an earlier session met another state of the host
         for old in folder.glob(f"peer-{table}-*.console"):
             old.unlink()
     failed = run_all(legs, args.build.resolve(), folder)

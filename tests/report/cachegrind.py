@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What a fault on a huge page costs in events, by a model and not by this machine: valgrind's cachegrind over the hosted one.
+"""The events that a fault on a huge page costs in a model, not on this machine: valgrind's cachegrind over the hosted machine.
 
-    tests/report/cachegrind.py                after make host-native; part of make bench BENCH=fault
+    tests/report/cachegrind.py                run it after make host-native; it is part of make bench BENCH=fault
 
-bench=fault touches a region, once of a few pages and once of more: the difference, divided, is what one page costs, and start-up falls out
-of it. One CPU; caches of Milan's sizes. Each way differs from the one before it in one thing: the pieces, or the instruction.
+bench=fault touches a region twice, once of a few pages and once of more. The difference, divided by the number of pages, is the cost of one
+page, and start-up cancels out. There is one CPU, with caches of Milan's sizes. Each way differs from the way before it in one thing: the
+pieces, or the instruction.
 
-Cachegrind executes a rep instruction as a loop and counts an instruction and a branch for each store it makes. They are taken out again: by
-its definition it is one. Non-temporal stores and CLZERO mean nothing to a model that knows no way past a cache, and are left out.
+Cachegrind executes a rep instruction as a loop and counts an instruction and a branch for each store. This program takes these counts out
+again, because by its own definition a rep instruction is one instruction. Non-temporal stores and CLZERO are left out, because they mean
+nothing to a model that has no way past a cache.
 """
 
 import argparse
@@ -18,10 +20,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Registers are exact wherever memory is touched: the handler of a page fault goes back to the instruction that faulted.
+# Registers must be exact at every access to memory, because the handler of a page fault goes back to the instruction that faulted.
 VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs-at-mem-access --tool=cachegrind --cache-sim=yes --branch-sim=yes"
 CACHES = "--I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
-REP_BYTES = {"erms": 1, "rep": 8}  # that a store of the instruction writes
+REP_BYTES = {"erms": 1, "rep": 8}  # bytes that one store of the instruction writes
 SECONDS = 300
 
 
@@ -45,7 +47,7 @@ class Way:
 
     @property
     def counts(self):
-        """Pages of the two runs. By the byte, 1 GiB would take a minute."""
+        """Numbers of pages of the two runs. An instruction that stores single bytes would need a minute for 1 GiB."""
         return (4, 12) if self.size == "2M" else (1, 2)
 
 
@@ -56,11 +58,11 @@ WAYS = (
 
 
 class Failed(Exception):
-    """Why there are no figures."""
+    """The reason why there are no figures."""
 
 
 def totals(text):
-    """{event: count} of cachegrind's file."""
+    """{event: count} from cachegrind's file."""
     events = re.search(r"^events: (.+)$", text, re.M)
     summary = re.search(r"^summary: (.+)$", text, re.M)
     if not events or not summary or len(events[1].split()) != len(summary[1].split()):
@@ -69,7 +71,7 @@ def totals(text):
 
 
 def events_of(way, few, many):
-    """Events of as many pages as the second run has more, under the names of the counters' (clear.py)."""
+    """Events of the pages that only the second run has, under the names of the performance counters (clear.py)."""
     more = {name: many[name] - few[name] for name in many}
     stores = way.bytes * (way.counts[1] - way.counts[0]) // REP_BYTES[way.insn] if way.insn in REP_BYTES else 0
     return {
@@ -93,7 +95,7 @@ def argv_of(way, pages, machine, out):
 
 
 def run(way, pages, machine, folder):
-    """Totals of one run that touched so many pages that way."""
+    """Totals of one run that touched `pages` pages in this way."""
     out = Path(folder) / "out"
     try:
         done = subprocess.run(argv_of(way, pages, machine, out), capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)

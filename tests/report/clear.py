@@ -1,7 +1,7 @@
-"""S2: clearing huge pages, in steps of 4 KiB and in whole extents; and bringing them by faults.
+"""The clearing series: clearing huge pages, in steps of 4 KiB and in whole extents, and faulting them in.
 
-A comparison changes one thing: the pieces that an instruction is given. Published rates are of demand faults, and stand in the
-table of faults only. Events per page come from counters of the CPU where it has them, and from a model (cachegrind.py).
+A comparison changes one thing: the pieces that an instruction is given. Published rates are rates of demand faults, so they stand only in
+the table of faults. Events per page come from the CPU's counters where it has them, and from a model (cachegrind.py).
 """
 
 import pictures
@@ -14,11 +14,11 @@ from records import Spread, grouped, of_kind
 SIZES = ("4K", "2M", "1G")
 BYTES = {"4K": 4096, "2M": 2 << 20, "1G": 1 << 30}
 EXTENT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-NO_ROWS = ("default", "all-cpus")  # what is chosen, compared with nothing
+NO_ROWS = ("default", "all-cpus")  # the default choice, which is compared with nothing
 
 
 def column(record):
-    """In what pieces: page, multi (extents of 32 MiB at most), whole (1 GiB as one instruction), or plain."""
+    """The pieces in which a page is cleared: page, multi (extents of 32 MiB at most), whole (1 GiB as one instruction), or plain."""
     if record["mode"] == "multi" and record["size"] == "1G" and record.get("extent") == "whole":
         return "whole"
     return record["mode"]
@@ -48,7 +48,7 @@ def fault_rates(captures):
 
 
 def instructions(ways):
-    """In the order of the records: rep stosb first."""
+    """Instructions in the order of the records, with rep stosb first."""
     return [insn for key, insn in ways if key == "multi" and insn not in NO_ROWS]
 
 
@@ -185,7 +185,7 @@ def fault_picture(captures):
     return Figure("fault-cpus", svg, "Rate of demand faults against the CPUs that touch the region.")
 
 
-# ---- what is counted ----
+# ---- events ----
 
 EVENTS = (
     "instructions",
@@ -201,7 +201,7 @@ EVENTS = (
 
 
 def events_of(text):
-    """"cycles:5,branches:2" as numbers; what is torn is left out."""
+    """"cycles:5,branches:2" as numbers; torn parts are left out."""
     pairs = (pair.partition(":") for pair in str(text).split(","))
     return {name: int(value) for name, _, value in pairs if value.isdigit() and len(value) < 20}
 
@@ -214,7 +214,7 @@ def counted_row(machine, what, size, events, pages):
 
 
 def counted_table(captures):
-    """Per page: published, by the CPU's counters, by the model."""
+    """Events per page: published, from the CPU's counters, from the model."""
     rows = []
     names = {"page": "4K", "multi": "extents", "whole": "as one"}
     for r in of_kind(captures, "fault"):
@@ -250,7 +250,7 @@ COUNTED = (
 
 
 def headline(captures):
-    """The series' own measure, with its own instruction: demand faults by one CPU."""
+    """The measure of the series, with its own instruction: demand faults by one CPU."""
     found = fault_rates(captures)
     where = next((w for w in words.WHERE if (w, "2M", 1) in found), None)
     ways = found.get((where, "2M", 1), {})
@@ -258,7 +258,7 @@ def headline(captures):
         return None
     _, _, before, after = seeds.CLEAR[2]
     return [
-        "S2 fault in 2 MiB pages, `rep stosb`: GB/s",
+        "Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s",
         words.figure(before),
         words.figure(after),
         words.figure(middle(ways, "page", "erms")),
@@ -274,7 +274,7 @@ def section(paper, captures):
     counted = counted_table(captures)
     if not found and not faults and not counted:
         return
-    paper.add(Heading("S2: huge pages are cleared"))
+    paper.add(Heading("Clearing series: huge pages are cleared"))
     paper.add(
         Text(
             'Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: telling the CPU the whole extent instead of'

@@ -1,4 +1,4 @@
-"""S4: finding 1 GiB pages at run time."""
+"""The contiguous-range series: finding 1 GiB pages at run time."""
 
 import pictures
 import seeds
@@ -44,7 +44,7 @@ def grouped_by_run(captures):
 
 
 def overall(steps):
-    """(pages, fastest, mean, slowest) in ms, of all steps together: exact, as each step says how many pages it had."""
+    """(pages, fastest, mean, slowest) in ms, of all steps together. The mean is exact, because each step says how many pages it had."""
     pages, total, previous = 0, 0.0, 0
     for step in sorted(steps, key=lambda r: r["total"]):
         count = step["total"] - previous if step["total"] > previous else step["step"]
@@ -59,12 +59,12 @@ def saved(value, vanilla):
 
 
 def ms(ns, vanilla_ns):
-    """As the seed prints a cell: the value, and what of vanilla's it saves."""
+    """A cell in the format of the published table: the value, and the percentage that it saves of vanilla's."""
     return f"{words.figure(ns / 1e6)} {saved(ns, vanilla_ns)}".strip()
 
 
 def columns(captures):
-    """{(where, cpus, ram, memory): {mode: the record of its column, of the run with the most pages}}."""
+    """{(where, cpus, ram, memory): {mode: the record of its column, from the run with the most pages}}."""
     found = {}
     for r in of_kind(captures, "contig_table"):
         facts = r.capture.facts
@@ -76,7 +76,7 @@ def columns(captures):
 
 
 def seeds_table(key, modes):
-    """The seed's rows; its three columns beside the ones that do the same work here, then the others."""
+    """The published rows: the three published columns beside ours that do the same work, then our other columns."""
     where, cpus, ram, memory = key
     mine = [mode for mode in MEANS if mode in modes]
     vanilla = modes.get("vanilla")
@@ -201,7 +201,7 @@ def headline(captures):
     ]
     _, _, vanilla, _, fix = seeds.CONTIG[-1]
     return [
-        "S4 make a 1 GiB page: mean ms",
+        "Contiguous-range series, make a 1 GiB page: mean ms",
         words.figure(vanilla[0]),
         words.figure(fix[0]),
         *cells,
@@ -213,7 +213,7 @@ def section(paper, captures):
     found = tables(captures)
     if not found:
         return
-    paper.add(Heading("S4: pages of 1 GiB are made at run time"))
+    paper.add(Heading("Contiguous-range series: pages of 1 GiB are made at run time"))
     paper.add(
         Text(
             'Gorman, "Assume huge tail pages are valid when allocating contiguous pages", 2023-04. Vanilla reads every'

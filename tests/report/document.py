@@ -1,4 +1,4 @@
-"""The whole report: what was run and where, the five techniques on one table, a section for each, what else was recorded."""
+"""The whole report: the runs and their machines, a table of the five techniques, a section for each, and the other records."""
 
 import re
 
@@ -15,7 +15,7 @@ import words
 from paper import Heading, Paper, Table, Text
 from records import NEEDED
 
-LOADED = 0.5  # of a CPU: what a system does by itself, and a little
+LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
     sweeps.section,
     hvo.section,
@@ -30,7 +30,7 @@ SECTIONS = (
 
 
 def summary(captures):
-    """Before, after and ours for each series, published and here: in one measure each."""
+    """Before, after and ours for each series, published and measured here, in one measure for each series."""
     lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
     rows = [row for row in (line(captures) for line in lines) if row]
     head = ["what", "published: before", "after", "here: before", "after", "ours", "measured on"]
@@ -38,7 +38,7 @@ def summary(captures):
 
 
 def hosts(captures):
-    """The machines: what the host says, and what each kind of guest saw."""
+    """The machines: what the host says of itself, and what each kind of guest saw."""
     found = []
     for capture in captures:
         for key in ("host", "cpu"):
@@ -50,7 +50,7 @@ def hosts(captures):
 
 
 def loaded(captures):
-    """Others at work on the host: the most of what it said of itself just before a run."""
+    """Other work on the host: the largest figure that the host gave just before a run."""
     busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d+", c.facts.get("busy", ""))]
     if not busy or max(busy) < LOADED:
         return None

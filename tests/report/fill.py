@@ -1,6 +1,7 @@
-"""Pools over much of the memory: what they cost at boot, and with how many CPUs filling one is fastest.
+"""Pools over much of the memory: their cost at boot, and the number of CPUs that fills one fastest.
 
-Boots are those of the legs pools-*: each row booted as often, in turn; a boot with a pool stands beside the same boot without one.
+The boots are those of the legs pools-*. Each row is booted as often, in turn, and a boot with a pool stands beside the same boot without
+one.
 """
 
 import words
@@ -11,7 +12,7 @@ GIGA = 1 << 30
 
 
 def booted(captures):
-    """{(where, cpus, ram, memmap): {(hvo, pages of 2 MiB, of 1 GiB): records}}: of consoles with many boots in turn."""
+    """{(where, cpus, ram, memmap): {(hvo, pages of 2 MiB, of 1 GiB): records}}, from consoles with many boots in turn."""
     found = {}
     for r in of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot"):
         machine = (r.capture.where, r["cpus_started"], r["ram_bytes"], r.get("memmap"))

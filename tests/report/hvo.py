@@ -1,4 +1,4 @@
-"""S0: growing and shrinking a pool of huge pages. Times per page, and what they are of those without HVO."""
+"""The HVO series: growing and shrinking a pool of huge pages. Times per page, and their ratios to the times without HVO."""
 
 import pictures
 import seeds
@@ -18,8 +18,8 @@ def per_page(records):
 
 def legs(captures):
     """
-    {(where, cpus, size, source, busy, pages): {(mode, op): records}}: what can be compared with each other. `pages`: the most that a
-    mode of the run was asked for; unbatched has a part of it.
+    {(where, cpus, size, source, busy, pages): {(mode, op): records}}. The records of one key can be compared with each other.
+    `pages` is the largest number that a mode of the run was asked for; unbatched makes only a part of it.
     """
     result = {}
     for capture in captures:
@@ -37,12 +37,12 @@ def legs(captures):
 
 
 def largest(found):
-    """Of each machine and state only the run with the most pages: {(where, cpus, size, source, busy): modes}."""
+    """For each machine and state, only the run with the most pages: {(where, cpus, size, source, busy): modes}."""
     return {key[:5]: modes for key, modes in found.items()}  # in ascending order of pages: the last one stays
 
 
 def against_off(modes, mode, op):
-    """Median time per page over that of off, in one and the same state."""
+    """Median time per page divided by the median of off, in the same state."""
     if (mode, op) not in modes or ("off", op) not in modes:
         return None
     return words.ratio(per_page(modes[mode, op]).median, per_page(modes["off", op]).median)
@@ -80,12 +80,12 @@ SEED = {"unbatched": "before", "batched": "after", "on": "ours"}
 
 
 def of_seed(capture):
-    """Is it of `make bench BENCH=s0-rows`? Some of those differ in their threads only."""
+    """Whether the capture is from `make bench BENCH=s0-rows`, the published rows of this series. Some of these differ in threads only."""
     return capture.name.startswith("s0-rows")
 
 
 def our_rows(captures, pages):
-    """Ours of one of the seed's rows: a line for each console and mode."""
+    """Our figures for one published row: a line for each console and mode."""
     for capture in captures:
         for (where, cpus, size, source, busy, most), modes in legs([capture]).items():
             if most != pages or size != "2M" or busy or ("off", "alloc") not in modes:
@@ -102,7 +102,7 @@ def our_rows(captures, pages):
 
 
 def seed_rows(captures):
-    """The seed's own rows, ours beside the published ones: seconds of all pages, where a mode made all, and microseconds a page."""
+    """The published rows with ours beside them: seconds for all pages, if a mode made all of them, and microseconds a page."""
     rows, ours = [], []
     for machine, pages, cpus, off0, on0, off1, on1 in seeds.HVO:
         for when, off, on in (("before", off0, on0), ("after", off1, on1)):
@@ -122,7 +122,7 @@ def seed_rows(captures):
 
 
 def beside(found):
-    """Published and ours in one measure: times of what the same machine needs without HVO."""
+    """Published figures and ours in one measure: multiples of the time that the same machine needs without HVO."""
     rows, ours = [], []
     for machine, count, cpus, off0, on0, off1, on1 in seeds.HVO:
         pairs = [words.times(on[i] / off[i]) for on, off in ((on0, off0), (on1, off1)) for i in (0, 1)]
@@ -190,7 +190,7 @@ def all_legs(found):
 
 
 def cpus_picture(found, op, name):
-    """Time per page over that of off against CPUs, one line for each mode; the published VM at its place."""
+    """Time per page, divided by that of off, against CPUs; one line for each mode, and the published VM at its number of CPUs."""
     series, marks = [], [252]
     for mode in ("unbatched", "batched", "on"):
         points = []
@@ -228,7 +228,7 @@ def cpus_picture(found, op, name):
 
 
 def pages_picture(captures):
-    """Time of a whole grow against the number of pages, where several were measured on one machine."""
+    """Time of a whole grow against the number of pages, if several numbers were measured on one machine."""
     groups = grouped(
         [r for r in of_kind(captures, "hvo", op="alloc", size="2M", source="fresh") if r["done"]], "cpus", "mode"
     )
@@ -256,7 +256,7 @@ def pages_picture(captures):
 
 
 def headline(captures):
-    """One line of the summary: before, after and ours as multiples of off, growing, at the most CPUs measured."""
+    """One line of the summary: before, after and ours as multiples of off, for growing with the largest number of CPUs measured."""
     best = None
     for key, modes in largest(legs(captures)).items():
         if (
@@ -271,7 +271,7 @@ def headline(captures):
     cells = [words.times(against_off(modes, mode, "alloc")) for mode in ("unbatched", "batched", "on")]
     _, _, _, off0, on0, off1, on1 = seeds.HVO[1]
     return [
-        "S0 grow a pool of 2 MiB pages: time per page, off = 1",
+        "HVO series, grow a pool of 2 MiB pages: time per page, off = 1",
         words.times(on0[0] / off0[0]),
         words.times(on1[0] / off1[0]),
         *cells,
@@ -284,7 +284,7 @@ def section(paper, captures):
     rows = seed_rows(captures)
     if not found and not rows:
         return
-    paper.add(Heading("S0: a pool of huge pages grows and shrinks"))
+    paper.add(Heading("HVO series: a pool of huge pages grows and shrinks"))
     paper.add(
         Text(
             'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. *off* keeps all struct pages of a huge'

@@ -1,9 +1,9 @@
 """Runs benchmarks and keeps their consoles: `make bench` and `make sweep`.
 
-A leg is one machine with one command line: a guest in QEMU, or the hosted machine at native speed. Its console is kept under
-BUILD/bench with a head that says how it was made (lines `# capture KEY TEXT`), and the report is made of all of them. A leg that
-fails, hangs or is stopped is named there and the others go on; Ctrl-C ends the leg that runs and makes the report of what
-there is.
+A leg is one machine with one command line: a guest in QEMU, or the hosted machine at native speed. The console of a leg is kept under
+BUILD/bench with a head that says how it was made (lines `# capture KEY TEXT`), and the report is made of all consoles. A leg that fails,
+hangs or is stopped is named in the report, and the others go on. Ctrl-C ends the leg that runs and makes the report of the legs that are
+done.
 """
 
 import argparse
@@ -43,20 +43,20 @@ class Leg:
     kernel: str = ""  # another kernel, with its initrd
     initrd: str = ""
     tries: int = 1
-    boots: tuple = ()  # the machine is booted with each of these command lines in turn, `turns` times, instead of once with `cmdline`
+    boots: tuple = ()  # if given, the machine is booted with each of these command lines in turn, `turns` times, instead of once with `cmdline`
     turns: int = 1
-    group: str = ""  # what BENCH= calls it; "": its name up to the first dash
+    group: str = ""  # the name of the leg in BENCH=; "": its name up to the first dash
 
     def machines(self):
         """One leg for each boot, in order."""
         return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
 
 
-BOOTS = 7  # of each row
+BOOTS = 7  # boots of each row
 
 
 def memmap_boots(cpus):
-    """The rows of S1 for so many CPUs: shares that are as many threads as the row before are left out."""
+    """The rows of the memmap series for so many CPUs. A share is left out if it gives as many threads as the row before."""
     rows, threads = ["memmap=serial", "memmap=parallel memmap_threads=1"], 1
     for percent in (12, 25, 37, 50, 75, 100):
         if max(cpus * percent // 100, 1) > threads:
@@ -66,7 +66,7 @@ def memmap_boots(cpus):
     return tuple(f"{row} run=machine" for row in rows)
 
 
-# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, and with and without struct pages for all else; 98% of 4 TiB.
+# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, with and without struct pages for all other memory; 98% of 4 TiB.
 POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
 POOLS_64G = tuple(
     f"memmap={memmap} {words} run=machine"
@@ -80,7 +80,7 @@ def native_cpus():
     return min(os.cpu_count() or 1, 64)
 
 
-# What `make bench` runs: where the table means something. Names are those of the consoles.
+# The legs that `make bench` runs, on the machines where the table means something. The names are those of the consoles.
 LEGS = (
     Leg("hvo-2", "bench=hvo runs=5", 2, "12G"),
     Leg("hvo-8", "bench=hvo runs=5", 8, "12G"),
@@ -89,9 +89,9 @@ LEGS = (
     Leg("hvo-32-1024", "bench=hvo runs=5 pages=1024", 32, "12G"),
     Leg("hvo-native", "bench=hvo runs=5 pages=1024", 2, "4G", "native"),
     Leg("memmap-8", "bench=memmap", 8, "12G", seconds=300),
-    Leg("memmap-boots-8", "S1's rows, each booted", 8, "12G", boots=memmap_boots(8), turns=BOOTS),
+    Leg("memmap-boots-8", "rows of the memmap series, each booted", 8, "12G", boots=memmap_boots(8), turns=BOOTS),
     Leg("memmap-native", "bench=memmap", 0, "16G", "native", seconds=300),
-    Leg("memmap-boots-native", "S1's rows, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
+    Leg("memmap-boots-native", "rows of the memmap series, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
     Leg("fault-native", "bench=fault", 2, "5G", "native"),
     Leg("fault-4", "bench=fault fault_bytes=256M fault_size=2M", 4, "4G"),
@@ -107,8 +107,8 @@ LEGS = (
 )
 
 
-# What runs only where BENCH= names it: the seed's own rows, of 1 TiB, all struct pages of which are 16 GiB of the host; and pools over
-# nearly all of 4 TiB, heads of which are 8 GiB.
+# Legs that run only if BENCH= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
+# pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
 ON_REQUEST = (
     Leg("s0-rows-252", "bench=hvo pages=524288 pages_unbatched=256", 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-252-1", "bench=hvo pages=524288 modes=off,batched,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
@@ -126,7 +126,7 @@ def group_of(leg):
 
 
 def host_name():
-    """The machine under it all, as its own files describe it."""
+    """The host, as its own files describe it."""
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)
@@ -135,7 +135,7 @@ def host_name():
 
 
 def busy_cpus(seconds=0.3):
-    """How many of the host's CPUs others keep busy now. Its load average would still count the run before."""
+    """How many of the host's CPUs other work keeps busy now. The load average would still count the previous run."""
 
     def jiffies():
         words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
@@ -149,7 +149,7 @@ def busy_cpus(seconds=0.3):
 
 
 def argv_of(leg, build):
-    """(argv, what a user types for the same run, where it runs if the console does not tell)."""
+    """(argv, the command that a user types for the same run, the place of the run if the console does not tell)."""
     if leg.build == "model":
         return [sys.executable, str(ROOT / "tests/report/cachegrind.py"), "--build", str(build)], "tests/report/cachegrind.py", "native"
     if leg.build:
@@ -168,7 +168,7 @@ def argv_of(leg, build):
 
 
 def head(leg, shown, where):
-    """Where a program finds how this console was made."""
+    """The head of a console, from which programs read how the console was made."""
     accel, _, qemu = where.partition(" ")
     facts = {
         "name": leg.name,
@@ -184,7 +184,7 @@ def head(leg, shown, where):
 
 
 def follow(child, file, deadline):
-    """Copy its console into the file until it ends. What went wrong, or nothing."""
+    """Copy the console into the file until it ends. Returns what went wrong, or ""."""
     try:
         child.wait(timeout=max(deadline - time.monotonic(), 0.1))
     except subprocess.TimeoutExpired:
@@ -199,7 +199,7 @@ def follow(child, file, deadline):
 
 
 def boot(leg, build, file):
-    """One machine, its console appended. What went wrong, or nothing."""
+    """Run one machine and append its console. Returns what went wrong, or ""."""
     child = subprocess.Popen(
         argv_of(leg, build)[0], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -207,7 +207,7 @@ def boot(leg, build, file):
 
 
 def run_leg(leg, build, folder):
-    """Runs it, leaves FOLDER/NAME.console. What went wrong, or nothing."""
+    """Run the leg and leave FOLDER/NAME.console. Returns what went wrong, or ""."""
     path = folder / f"{leg.name}.console"
     started = time.monotonic()
     problem = ""
@@ -230,7 +230,7 @@ def run_leg(leg, build, folder):
 
 
 def run_all(legs, build, folder):
-    """All legs in order, a line for each. How many failed; stops early when asked to."""
+    """Run all legs in order and print a line for each. Returns how many failed; stops early if asked to."""
     failed = 0
     print(f"{len(legs)} runs; consoles in {folder}. Ctrl-C ends here and reports what there is.", flush=True)
     for number, leg in enumerate(legs, 1):
@@ -249,7 +249,7 @@ def run_all(legs, build, folder):
 
 
 def consoles_in(folder):
-    """Those of `make bench` first, in its order; then what other targets left there."""
+    """The consoles of `make bench` first, in its order, then those that other targets left there."""
     names = [leg.name for leg in LEGS + ON_REQUEST]
     found = {path.stem: path for path in sorted(folder.glob("*.console"))}
     return [found[name] for name in names if name in found] + [
@@ -258,7 +258,7 @@ def consoles_in(folder):
 
 
 def report(folder):
-    """Makes the report of all consoles there; pictures need the distribution's own Python."""
+    """Make the report of all consoles in the folder; pictures need the distribution's own Python."""
     script = [str(ROOT / "tests/bench/report"), "--out", str(folder), *map(str, consoles_in(folder))]
     return subprocess.run(script, check=False).returncode
 

@@ -1,8 +1,9 @@
-"""S1: making all struct pages with 0 to all CPUs of a node.
+"""The memmap series: making all struct pages with 0 to all CPUs of a node.
 
-A row of ours is put together from two kinds of runs. bench=memmap makes them again and again in one boot, in memory that is there: `memmap
-init`, and the warm figure. Machines booted that many times (the legs memmap-boots) give `kernel boot`, and, as each of them meets its
-memory for the first time, the figure at first touch. A speedup stands only where it is beyond the noise (words.saved).
+A row of ours is put together from two kinds of runs. bench=memmap makes the struct pages again and again in one boot, in memory that is
+already there. It gives `memmap init` and the warm figure. Machines that are booted many times (the legs memmap-boots) give `kernel boot`
+and, because each of them meets its memory for the first time, the figure at first touch. A speedup is printed only if it is beyond the
+noise (words.saved).
 """
 
 import pictures
@@ -12,7 +13,7 @@ from paper import Figure, Heading, Table, Text
 from pictures import Series
 from records import Spread, grouped, of_kind
 
-INIT = 6  # of a published row: ms of deferred init
+INIT = 6  # index in a published row: ms of deferred init
 WAYS = ("serial", "parallel", "template", "eager")
 MEANS = {
     "serial": "before",
@@ -24,7 +25,7 @@ MEANS = {
 
 
 def asked_of(mode, asked):
-    """Threads or share asked for, where the way has any."""
+    """Threads or share asked for, if the way has any."""
     return str(asked) if mode in ("parallel", "eager") else "0" if mode == "serial" else ""
 
 
@@ -43,11 +44,11 @@ def tables(captures):
 
 
 def boots(captures):
-    """{(where, cpus, ram): {(mode, asked): records of the boots}}: of consoles with many boots in turn, and only of those."""
+    """{(where, cpus, ram): {(mode, asked): records of the boots}}, only from consoles with many boots in turn."""
     found = {}
     for record in of_kind([c for c in captures if c.boots > 1], "boot"):
         if record.get("pool_pages") or record.get("pool_1g_pages") or record.capture.name.startswith("pools"):
-            continue  # fill.py's
+            continue  # these belong to fill.py
         if record.get("memmap") in MEANS:
             key = (record["memmap"], asked_of(record["memmap"], record.get("memmap_asked", "")))
             found.setdefault(machine_of(record), {}).setdefault(key, []).append(record)
@@ -63,7 +64,7 @@ def best_of(rows, mode):
 
 
 def first_touch(record, booted):
-    """ns per struct page in memory that nobody touched before: Spread over boots, or of the one time in the bench."""
+    """ns per struct page in memory that nobody touched before: a Spread over boots, or the one time in the bench."""
     of_boots = [b["memmap_ns"] / b["memmap_pages"] for b in booted if b.get("memmap_pages") and b.get("memmap_ns")]
     if of_boots:
         return Spread(of_boots)
@@ -71,7 +72,7 @@ def first_touch(record, booted):
 
 
 def published(percent, threads):
-    """(kernel boot, memmap init) saved in the published rows of such a share or thread: lowest to highest of the machines."""
+    """(kernel boot, memmap init) saved in the published rows with this share or number of threads: lowest to highest of the machines."""
     found = ([], [])
     for _, _, _, table in seeds.MEMMAP:
         for row in table[1:]:
@@ -82,7 +83,7 @@ def published(percent, threads):
 
 
 def our_rows(rows, booted):
-    """The table of one machine, its rows in the seed's order."""
+    """The table of one machine, with its rows in the published order."""
     keys = [key for mode in (*WAYS, "lazy") for key in {**rows, **booted} if key[0] == mode]
     base = serial_of(rows)
     base_boot = Spread([b["ns_to_ready"] for b in booted[("serial", "0")]]) if ("serial", "0") in booted else None
@@ -137,7 +138,7 @@ def ours(found, booted):
 
 
 def published_full():
-    """The seed's tables, its own columns."""
+    """The published tables, with their own columns."""
     rows = []
     for machine, nodes, gib, table in seeds.MEMMAP:
         for i, (percent, threads, boot_saved, boot, boot_sd, init_saved, init, init_sd) in enumerate(table):
@@ -164,7 +165,7 @@ LAZY = {
 
 
 def lazy(captures):
-    """What lazy puts off: opening is not making, so each has a row and a unit of its own."""
+    """The work that lazy puts off. Opening is not making, so each has a row and a unit of its own."""
     rows = []
     for r in of_kind(captures, "memmap_lazy"):
         if r["what"] not in LAZY:
@@ -189,7 +190,7 @@ def lazy(captures):
 
 
 def threads_picture(found):
-    """How many times as fast as without helper threads."""
+    """How many times as fast as without helper threads, against the number of threads."""
     series = []
     for (where, cpus, _), rows in found.items():
         by_threads = {}
@@ -251,7 +252,7 @@ def headline(captures):
     scale = 1e6 / (seeds.MEMMAP[0][2] * 2**30 / 4096)
     after = best_of(rows, "parallel")
     return [
-        "S1 make all struct pages: ns per page",
+        "Memmap series, make all struct pages: ns per page",
         words.figure(table[0][INIT] * scale),
         words.figure(table[-1][INIT] * scale),
         words.figure(serial_of(rows)["ns"] / serial_of(rows)["pages"]),
@@ -265,7 +266,7 @@ def section(paper, captures):
     found = tables(captures)
     if not found:
         return
-    paper.add(Heading("S1: all struct pages are made at boot"))
+    paper.add(Heading("Memmap series: all struct pages are made at boot"))
     paper.add(
         Text(
             'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'

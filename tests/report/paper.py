@@ -1,7 +1,7 @@
-"""A report as a list of blocks, and the two ways to write it down: one HTML file that needs nothing else, and Markdown.
+"""A report as a list of blocks, and the two ways to write it: one HTML file that needs nothing else, and Markdown.
 
-Everything that came from a console is escaped here and nowhere else. In text, `so` is code. Figures are SVG text made by
-pictures.py; HTML has them inline, in the reader's colours, Markdown refers to files beside it.
+All text that came from a console is escaped here and nowhere else. In text, `so` is code. Figures are SVG text made by pictures.py. HTML
+has them inline, in the reader's colours; Markdown refers to files beside it.
 """
 
 import html
@@ -26,12 +26,12 @@ class Heading:
 @dataclass
 class Text:
     text: str
-    kind: str = ""  # "", "note": what is not comparable, "bad": a run that failed
+    kind: str = ""  # "", "note": a text on what is not comparable, "bad": a run that failed
 
 
 @dataclass
 class Table:
-    """Rows of cells. The first `left` columns are words, the rest numbers; cells of rows in `ours` are set off."""
+    """Rows of cells. The first `left` columns are words, the others are numbers. Cells of rows in `ours` are set off."""
 
     head: list
     rows: list
@@ -100,7 +100,7 @@ def html_block(block):
 
 
 def to_html(paper):
-    """Figures that follow each other stand side by side where there is room."""
+    """Figures that follow each other stand side by side if there is room."""
     parts, row = [], []
     for block in paper.blocks + [None]:
         if isinstance(block, Figure):

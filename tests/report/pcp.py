@@ -1,4 +1,4 @@
-"""S3: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
+"""The per-CPU list series: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
 
 import pictures
 import seeds
@@ -20,7 +20,7 @@ def both(record):
 
 
 def rounds(captures):
-    """{where: [{way: record} of each round in which all ways took their turn]}."""
+    """{where: [{way: record}, one for each round in which every way had its turn]}."""
     found = {}
     for capture in captures:
         runs = {}
@@ -114,7 +114,7 @@ def headline_pcp(captures):
         way: Spread([both(run[way]) / both(run["on"]) for run in found[where]]).median for way in ("first", "off")
     }
     return [
-        "S3 batches of 10,000 pages: time elapsed, before = 1",
+        "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1",
         f"1 ({before} s)",
         f"{number(after) / number(before):.4f} ({after} s)",
         "1",
@@ -128,7 +128,7 @@ def headline_pcp(captures):
 
 
 def fault_rows(captures):
-    """{(where, cpus): {way: records}}. What ran in turn with Linux stands beside it (peer.py)."""
+    """{(where, cpus): {way: records}}. Runs in turn with Linux are left out: they stand beside Linux (peer.py)."""
     found = {}
     for r in of_kind([c for c in captures if not c.name.startswith("peer-")], "page_fault"):
         found.setdefault((r.capture.where, r["cpus"]), {}).setdefault(r["type_cache"], []).append(r)
@@ -174,7 +174,7 @@ def section(paper, captures):
     found, faulted = rounds(captures), fault_rows(captures)
     if not found and not faulted:
         return
-    paper.add(Heading("S3: per-CPU page lists that cache no type"))
+    paper.add(Heading("Per-CPU list series: per-CPU page lists that cache no type"))
     paper.add(
         Text(
             'Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09: looking a page\'s type up when it is'
@@ -287,7 +287,7 @@ def headline_alloc(captures):
 
 
 def boots(captures):
-    """The runs that this report is made of."""
+    """The runs from which this report is made."""
     rows = []
     for capture in captures:
         facts = capture.facts

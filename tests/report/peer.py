@@ -1,7 +1,8 @@
-"""Linux beside Ashlar: what `make bench-linux` measured, as ratios. A ratio above 1: Linux takes longer.
+"""Linux beside Ashlar: the measurements of `make bench-linux` as ratios. A ratio above 1 means that Linux takes longer.
 
-Ashlar's side is of the same session, in turn with Linux (consoles peer-*), if there are any of those; else of what `make bench` measured
-in the same emulator. Each kernel has a row; beside it Ashlar with the technique that this kernel has, and Ashlar as it is.
+Ashlar's side comes from the same session, in turn with Linux (consoles peer-*), if there are any such consoles. Otherwise it comes from the
+measurements of `make bench` in the same emulator. Each kernel has a row. Beside the kernel stand Ashlar with the technique that this kernel
+has, and Ashlar as it is by default.
 """
 
 import re
@@ -18,17 +19,17 @@ from records import Spread, of_kind
 
 
 def series_of(record):
-    """6.12 of 6.12.107+deb13-cloud-amd64."""
+    """6.12 for 6.12.107+deb13-cloud-amd64."""
     return ".".join(re.split(r"[.+-]", record["kernel"])[:2])
 
 
 def ordered(series):
-    """6.1 before 6.12."""
+    """A key that sorts 6.1 before 6.12."""
     return tuple(int(part) if part.isdigit() else 0 for part in series.split("."))
 
 
 def merged(series, since):
-    """Whether a series has what was merged in another one."""
+    """Whether a series of kernels contains a change that was merged in another series."""
     return ordered(series) >= ordered(since)
 
 
@@ -46,7 +47,7 @@ def pools(captures):
 
 
 def ours(captures, wheres):
-    """{(cpus, mode, op): Spread of us per page}, fresh memory, of the emulator that Linux ran in."""
+    """{(cpus, mode, op): Spread of us per page}, on fresh memory, in the emulator in which Linux ran."""
     found = {}
     for (where, cpus, size, source, busy), modes in hvo.largest(hvo.legs(captures)).items():
         if where in wheres and (size, source, busy) == ("2M", "fresh", 0):
@@ -55,7 +56,7 @@ def ours(captures, wheres):
     return found
 
 
-# What is merged since when.
+# The series of kernels in which each technique was merged.
 S0_SINCE, S2_SINCE, S3_SINCE, S4_STEP_SINCE = "6.7", "7.0", "6.10", "7.0"
 BORN_OPTIMISED_SINCE = "6.15"  # pages of 1 GiB made at boot
 
@@ -107,7 +108,7 @@ def pool_table(linux, here):
         "Ashlar, ours",
         "Linux : ours",
     ]
-    return Table(head, rows, "A pool of 2 MiB pages (S0): microseconds a page")
+    return Table(head, rows, "A pool of 2 MiB pages (HVO series): microseconds a page")
 
 
 def newest(captures):
@@ -172,7 +173,7 @@ def giga_table(captures, wheres):
         "Ashlar, index (ours)",
         "Linux : ours",
     ]
-    return Table(head, rows, "Pages of 1 GiB at run time (S4): milliseconds a page") if rows else None
+    return Table(head, rows, "Pages of 1 GiB at run time (contiguous-range series): milliseconds a page") if rows else None
 
 
 def fresh_steps(captures, wheres):
@@ -192,7 +193,7 @@ def name_key(kernel):
 
 
 def boots(captures):
-    """{(GiB, cpus, kernel): [(ms for all struct pages or None, ms to ready or to the first program)]}: boots without pools."""
+    """{(GiB, cpus, kernel): [(ms for all struct pages or None, ms to ready or to the first program)]}, for boots without pools."""
     found = {}
     for r in of_kind([c for c in captures if not c.name.startswith(READY)], "linux", what="ready"):
         if not r.get("pages"):
@@ -208,10 +209,10 @@ def boots(captures):
     return found
 
 
-# Consoles of boots with a pool and without, which have a table of their own.
+# Consoles of boots with and without a pool, which have a table of their own.
 READY = "peer-ready-"
 
-# memmap= of those that are shown: the series' technique, ours at boot, ours.
+# memmap= of the rows shown: the technique of the series, ours at boot, ours.
 SAME_OR_OURS = ("parallel", "eager", "lazy")
 
 
@@ -249,12 +250,12 @@ def boot_table(captures):
         "Linux : eager (ours)",
         "ms to its first program, or ready",
     ]
-    title = "Start (S1): all struct pages at boot; memory that QEMU's host gives for the first time, to both"
+    title = "Start (memmap series): all struct pages at boot; memory that QEMU's host gives for the first time, to both"
     return Table(head, rows, title) if any(row[0].startswith("Linux") for row in rows) else None
 
 
 def boot_pools(captures):
-    """{(GiB, cpus, pages): {(kernel, HVO): [(ms for the pool, ms to ready)]}}: pools of 2 MiB pages made at boot."""
+    """{(GiB, cpus, pages): {(kernel, HVO): [(ms for the pool, ms to ready)]}}, for pools of 2 MiB pages made at boot."""
     found = {}
 
     def add(r, cpus, pages, side, pool_ns, ready_ns):
@@ -309,7 +310,7 @@ def boot_pool_table(captures):
 
 
 def faults(captures):
-    """{(side, size): [ns a page, its pages]}: one task touches a region. Sides: (Linux, HVO); (Ashlar, its leg, mode)."""
+    """{(side, size): [ns a page, its pages]}, where one task touches a region. Sides: (Linux, HVO); (Ashlar, its leg, mode)."""
     found = {}
     for r in of_kind(captures, "linux", what="fault"):
         if r.get("done"):
@@ -362,15 +363,15 @@ def fault_table(captures):
         "Ashlar, ours",
         "Linux : ours",
     ]
-    return Table(head, rows, "A region of huge pages is touched by one task (S2): microseconds a fault", left=3) if rows else None
+    return Table(head, rows, "A region of huge pages is touched by one task (clearing series): microseconds a fault", left=3) if rows else None
 
 
-# ---- ready, with a pool made at boot and without ----
+# ---- ready, with and without a pool made at boot ----
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Of the medians of boots with something and without; the range is that of the turns."""
+    """The difference of the medians of boots with and without something. The range is the range over the turns."""
 
     runs: int
     median: float
@@ -383,7 +384,7 @@ class Difference:
 
 
 def difference(having, lacking):
-    """Of {turn: ms} and {turn: ms}, in the turns that have both; None if there is no such turn."""
+    """The difference of {turn: ms} and {turn: ms} in the turns that have both; None if there is no such turn."""
     turns = having.keys() & lacking.keys()
     if not turns:
         return None
@@ -393,7 +394,7 @@ def difference(having, lacking):
 
 
 def turn_of(name):
-    """2 of peer-ready-2-linux-full-on-2-6.12 and of peer-ready-2-full-on-2."""
+    """2 for peer-ready-2-linux-full-on-2-6.12 and for peer-ready-2-full-on-2."""
     found = re.search(r"-(\d+)(-\d+\.\d+)?$", name)
     return int(found[1]) if found else 0
 
@@ -403,7 +404,7 @@ NO_POOL = ("none", 0)
 
 @dataclass(frozen=True)
 class Boot:
-    """Milliseconds from the kernel's beginning until it is ready and until its pools are made, and for making them."""
+    """Milliseconds from the start of the kernel until it is ready and until its pools are made, and the time for making the pools."""
 
     ready: float
     made: float
@@ -423,7 +424,7 @@ def linux_boot(capture):
 
 
 def ashlar_boot(capture):
-    """The same of Ashlar."""
+    """The same for a boot of Ashlar."""
     records = of_kind([capture], "boot")
     if not records:
         return None
@@ -454,24 +455,24 @@ def ready_spread(measured):
 
 
 def lacking_pool(sides, kernel):
-    """Boots of a kernel without a pool: HVO has nothing to do in them."""
+    """Boots of a kernel without a pool, in which HVO has nothing to do."""
     return next((measured for (name, _), measured in sides.items() if name == kernel), {})
 
 
 def later(having, lacking, what):
-    """How much later `what` is with the pool than without."""
+    """How much later `what` happens with the pool than without it."""
     return difference(*({turn: getattr(boot, what) for turn, boot in side.items()} for side in (having, lacking)))
 
 
 def longer(this, that):
-    """How many times as much later Linux is ready; noise where a range reaches down to nothing."""
+    """The ratio of Linux's delay to Ashlar's; "noise" if a range reaches down to zero."""
     if this is None or that is None:
         return "-"
     return "noise" if this.is_noise or that.is_noise else words.times(this.median / that.median)
 
 
 def ready_rows(memory, cpus, pool, sides, lacking):
-    """A row for each kernel and state of HVO: how much later it is ready for this pool."""
+    """A row for each kernel and state of HVO: how much later the kernel is ready because of this pool."""
     size, pages = pool
     cost = {side: later(measured, lacking_pool(lacking, side[0]), "made") for side, measured in sides.items()}
     rows = []
@@ -605,7 +606,7 @@ def fault1_blocks(captures):
             measured = rates.get((("Ashlar", "own", way), tasks))
             if measured:
                 rows.append([f"Ashlar, {name}", tasks, measured.runs, words.spread(measured), "-", "-", "-", "-"])
-    return [Table(FAULT1_HEAD, rows, "page_fault1 (S3): pages a second"), Text(FAULT1_NOTE, "note")]
+    return [Table(FAULT1_HEAD, rows, "page_fault1 (per-CPU list series): pages a second"), Text(FAULT1_NOTE, "note")]
 
 
 def section(paper, captures):
@@ -618,8 +619,9 @@ def section(paper, captures):
     paper.add(Heading("Linux beside Ashlar"))
     paper.add(
         Text(
-            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, before the batching of S0;"
-            " 6.12, with it; and the newest of the backports, since 7.0 with S2 and with S4 done again. Each kernel has a row of"
+            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
+            " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
+            " the contiguous-range series done again. Each kernel has a row of"
             f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
             " A ratio above 1 means that Linux takes longer."
         )

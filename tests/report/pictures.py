@@ -1,8 +1,8 @@
-"""Plots as SVG text, by matplotlib (the distribution's python3-matplotlib); without it there are tables only.
+"""Plots as SVG text, by matplotlib (the distribution's python3-matplotlib). Without matplotlib there are tables only.
 
-A picture is drawn in one colour for text and lines, which becomes `currentColor`: inline in HTML it is the reader's, light or dark;
-a file of its own brings a style that asks the same. Text stays text. Names inside are made unique, so that many pictures
-fit one page, and nothing depends on when or where it was drawn.
+Text and lines of a picture are drawn in one colour, which becomes `currentColor`. Inline in HTML it is the reader's colour, light or dark;
+a picture in a file of its own brings a style that does the same. Text stays text. Names inside a picture are made unique, so that many
+pictures fit on one page, and no part of a picture depends on when or where it was drawn.
 """
 
 import io
@@ -78,7 +78,7 @@ def svg_of(figure, name, alone=False):
 
 
 def standalone(svg):
-    """The same as a file of its own."""
+    """The same drawing as a file of its own."""
     at = svg.index(">") + 1
     return svg[:at] + ALONE + svg[at:]
 
@@ -112,7 +112,7 @@ class Series:
 
 
 def plain(value, _position=None):
-    """1, 2, 1000, 0.5: no powers, no exponents."""
+    """Label an axis with 1, 2, 1000, 0.5: no powers, no exponents."""
     return f"{value:,.0f}" if value >= 1 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
@@ -151,7 +151,7 @@ def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None)
 
 
 def legend(axes, entries):
-    """Above the plot, where it covers nothing."""
+    """Put the legend above the plot, where it covers nothing."""
     columns = 2 if entries > 1 else 1
     axes.legend(
         loc="lower left",

@@ -1,9 +1,9 @@
-"""BENCH records out of any captured console: pure functions over bytes.
+"""BENCH records from any captured console: pure functions over bytes.
 
-A console may hold anything beside them: escape sequences, what firmware left, CRLF, the kernel's log, another run, bytes lost or
-added by a serial line. A line counts as a record only if it is whole: it ended with a newline, every word is `key=value`,
-no key comes twice, and the keys this report computes with are there and are what they should be. Lines that begin as a
-record and are not whole are counted as torn and used for nothing: a figure is right or it is missing.
+A console may hold anything beside records: escape sequences, remains of the firmware's output, CRLF, the kernel's log, another run, bytes
+that a serial line lost or added. A line counts as a record only if it is whole: it ended with a newline, every word is `key=value`, no key
+comes twice, and the keys with which this report computes are there and have values of the right kind. A line that begins as a record and is
+not whole is counted as torn and used for nothing, so a figure is either right or missing.
 
 The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept.
 """
@@ -24,7 +24,7 @@ SWEEP = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}")
 END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
 CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 
-# What this report computes with: "n" a number of at least 0, "t" a time of more than 0, "i" any number, "w" a word.
+# Keys with which this report computes: "n" a number of at least 0, "t" a time of more than 0, "i" any number, "w" a word.
 NEEDED = {
     "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
     "memmap": "mode:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
@@ -53,7 +53,7 @@ NEEDED = {
 }
 
 
-# What counts something wherever it stands.
+# Keys that are counts in every record.
 NUMBERS = (
     *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched"),
     *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "hugetlb_ns"),
@@ -75,12 +75,12 @@ class Record:
 
 @dataclass
 class Capture:
-    """One console. facts: what is known about the machine and the run; `where` is tcg, kvm, icount, native or hardware."""
+    """One console. `facts` are the facts known about the machine and the run; `where` is tcg, kvm, icount, native or hardware."""
 
     name: str
     records: list = field(default_factory=list)
     facts: dict = field(default_factory=dict)
-    verdict: str = ""  # of several boots the first that is not good, else the last
+    verdict: str = ""  # of several boots, the first bad one, else the last one
     ended: int = 0  # boots that came to a verdict
     torn: int = 0
 
@@ -90,15 +90,15 @@ class Capture:
 
     @property
     def boots(self):
-        """How many boots were meant to be in it."""
+        """How many boots were meant to be in this console."""
         return int(self.facts["boots"]) if re.fullmatch(r"\d{1,6}", self.facts.get("boots", "")) else 1
 
     @property
     def problem(self):
-        """Why this run is not to be trusted as a whole, or nothing."""
+        """The reason not to trust this run as a whole, or ""."""
         if "failed" in self.facts:
             return self.facts["failed"]
-        if self.facts.get("ended"):  # another kernel than ours, which has its own last word
+        if self.facts.get("ended"):  # a kernel other than Ashlar has a last word of its own
             return ""
         if self.verdict not in ("pass", "skipped"):
             return f"verdict {self.verdict}" if self.verdict else "it ended without a verdict"
@@ -108,7 +108,7 @@ class Capture:
 
 
 def value_of(text):
-    """A number where it is one, else the text itself."""
+    """The number if the text is one, else the text itself."""
     if not NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
@@ -143,7 +143,7 @@ def parse_record(text):
 
 
 def learn(capture, line):
-    """Facts that stand in lines which are no records."""
+    """Facts from lines that are not records."""
     facts = capture.facts
     if match := LAUNCHER.match(line):
         accel = match[2].partition(",")[0]
@@ -159,7 +159,7 @@ def learn(capture, line):
 
 
 def settle(capture):
-    """Where it ran, if no line says so: the hosted machine names its loader, a hypervisor shows in CPUID."""
+    """The place of the run, if no line states it: the hosted machine names its loader, and a hypervisor shows in CPUID."""
     facts = capture.facts
     for record in capture.records:
         if record.kind == "boot":
@@ -169,7 +169,7 @@ def settle(capture):
             facts.setdefault("cpus", record["cpus"])
             if "ram_bytes" in record.values:
                 facts.setdefault("ram_bytes", record["ram_bytes"])
-    # These become names of files and labels: only what they should be.
+    # These become names of files and labels, so other characters are refused.
     if facts.get("where", "unknown") not in WHERES:
         facts.pop("where", None)
     if not SWEEP.fullmatch(facts.get("sweep", "")):
@@ -187,7 +187,7 @@ def parse(data, name="console"):
     capture = Capture(name)
     text = ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\x00", "")
     lines = re.split(r"\r*\n", text)
-    for line in lines[:-1]:  # the last one has no newline: it may go on
+    for line in lines[:-1]:  # the last line has no newline, so it may be incomplete
         at = line.rfind("BENCH ")
         if at < 0:
             learn(capture, line.rstrip("\r"))
@@ -214,7 +214,7 @@ def of_kind(captures, kind, **wanted):
 
 
 def grouped(records, *keys):
-    """{(where, values of keys ...): records}, in the order of their first."""
+    """{(where, values of keys ...): records}, in the order of the first records."""
     groups = {}
     for record in records:
         groups.setdefault((record.capture.where, *(record.get(key) for key in keys)), []).append(record)
@@ -241,7 +241,7 @@ class Spread:
 
     @property
     def sd(self):
-        """Of a sample, as the published tables have it."""
+        """The deviation of a sample, as in the published tables."""
         return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
     @property

@@ -1,11 +1,11 @@
-"""The tables that were published with the five patch series: figures, and on what they were measured.
+"""The tables that were published with the five patch series: the figures, and the machines on which they were measured.
 
 Sources, in order:
-  S0  Kravetz, "[PATCH v3 00/12] Batch hugetlb vmemmap modification operations", 2023-09-16 (cover letter)
-  S1  Jordan, "[PATCH v2 5/7] mm: parallelize deferred_init_memmap()", 2020-05-20
-  S2  Arora, "[PATCH 6/9] mm/clear_huge_page: use multi-page clearing", 2023-04-03
-  S3  Weiner, "[PATCH 1/6] mm: page_alloc: remove pcppage migratetype caching", 2023-09-11
-  S4  Gorman, "[PATCH] mm: page_alloc: Assume huge tail pages are valid when allocating contiguous pages", 2023-04-14
+  HVO series               Kravetz, "[PATCH v3 00/12] Batch hugetlb vmemmap modification operations", 2023-09-16 (cover letter)
+  memmap series            Jordan, "[PATCH v2 5/7] mm: parallelize deferred_init_memmap()", 2020-05-20
+  clearing series          Arora, "[PATCH 6/9] mm/clear_huge_page: use multi-page clearing", 2023-04-03
+  per-CPU list series      Weiner, "[PATCH 1/6] mm: page_alloc: remove pcppage migratetype caching", 2023-09-11
+  contiguous-range series  Gorman, "[PATCH] mm: page_alloc: Assume huge tail pages are valid when allocating contiguous pages", 2023-04-14
 """
 
 # machine, pages of 2 MiB, CPUs (0: not given); seconds (alloc, free) with HVO off and on, before and after the series
@@ -55,7 +55,7 @@ CLEAR = [
     ("Milan, EPYC 7J13", "1G", 17.98, 37.24),
 ]
 
-# What perf counted there, over 64 GiB (32768 pages of 2 MiB, 64 of 1 GiB), of user and kernel, multiplexed: before, after. "seconds": elapsed.
+# Events that perf counted there, over 64 GiB (32768 pages of 2 MiB, 64 of 1 GiB), of user and kernel, multiplexed: before, after. "seconds": elapsed.
 # On Icelake-X "L1-dcache-load-misses" are lines brought to L1D; on Milan "dTLB-loads" are misses of its first level.
 CLEAR_COUNTED = {
     ("Icelake-X, Platinum 8358", "2M"): (
@@ -85,7 +85,7 @@ CLEAR_COUNTED = {
 }  # fmt: skip
 CLEAR_REGION = 64 << 30
 
-# perf stat of batches of 10,000 pages, as printed: row, before, after, each with what it may be off
+# perf stat of batches of 10,000 pages, as printed: row, before, after, each with its error
 PCP = [
     ("msec task-clock", ("8,668.48", "2.90%"), ("8,444.81", "2.90%")),
     ("context-switches", ("19", "3.24%"), ("22", "3.23%")),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`make sweep KEY=a,b,c BENCH=name`: one benchmark with one switch varied, and a report with time against the switch.
+"""`make sweep KEY=a,b,c BENCH=name` runs one benchmark with one switch varied, and reports time against the switch.
 
-The words are those of make's command line. The one whose value has commas is varied; CPUS, MEM, NODES, FIRMWARE and ACCEL
-are the machine's, other words are switches of the kernel's command line and hold for every run:
+The words come from make's command line. The word whose value has commas is varied. CPUS, MEM, NODES, FIRMWARE and ACCEL describe the
+machine. All other words are switches of the kernel's command line and hold for every run:
 
     make sweep CPUS=2,8,32 BENCH=hvo
     make sweep pages=256,1024,4096 BENCH=hvo CPUS=8 runs=5
 
-Consoles and report: BUILD/bench/sweep.
+The consoles and the report are in BUILD/bench/sweep.
 """
 
 import argparse
@@ -24,7 +24,7 @@ VALUES_MAX = 32
 
 
 class Wrong(Exception):
-    """What was typed makes no sweep; the text says why."""
+    """The words that were typed make no sweep; the text says why."""
 
 
 def split(words):
@@ -51,12 +51,12 @@ def split(words):
 
 
 def on_machine(leg, key, value):
-    """The leg on another machine."""
+    """The same leg on another machine."""
     return replace(leg, **{MACHINE[key]: int(value) if key in ("CPUS", "NODES") else value})
 
 
 def legs_of(bench, words):
-    """The legs of the sweep: like the first of `make bench` with this benchmark, but for what was typed."""
+    """The legs of the sweep: like the first leg of `make bench` with this benchmark, except for the words that were typed."""
     key, values, machine, fixed = split(words)
     first = next((leg for leg in LEGS if leg.name.partition("-")[0] == bench), None)
     if not first:

@@ -1,4 +1,4 @@
-"""What `make sweep` measured: each benchmark's figure against the switch that was varied."""
+"""The measurements of `make sweep`: the figure of each benchmark against the switch that was varied."""
 
 import re
 
@@ -12,7 +12,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def measures(capture):
-    """{(what, unit): [values]} of one run, whichever benchmark it was."""
+    """{(what, unit): [values]} from one run of any benchmark."""
     found = {}
 
     def add(what, unit, value):
@@ -52,7 +52,7 @@ def order(text):
 
 
 def picture(key, unit, rows, values):
-    """Lines where the switch is a number, bars where it is a word; at most six, the first."""
+    """Lines if the switch is a number, bars if it is a word; the first six at most."""
     name = f"sweep-{re.sub(r'[^a-z]+', '-', unit.lower())}"
     shown = list(rows.items())[:6]
     numbers = [number(value) for value in values]

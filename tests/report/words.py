@@ -1,6 +1,6 @@
-"""How numbers and places are written in every section of the report."""
+"""The format of numbers and places in every section of the report."""
 
-# Best first: where a time means most.
+# Places in order, beginning with the place where a time means most.
 WHERE = {
     "hardware": "real machine",
     "native": "hosted, native",
@@ -59,14 +59,14 @@ def ratio(value, base):
 
 
 def spread(measured, scale=1.0):
-    """ "12.3 (11.9 to 14.0)", or one figure where there was one run."""
+    """ "12.3 (11.9 to 14.0)", or one figure if there was one run."""
     if measured.runs == 1:
         return figure(measured.median * scale)
     return f"{figure(measured.median * scale)} ({figure(measured.low * scale)} to {figure(measured.high * scale)})"
 
 
 def size(count):
-    """Bytes as people say them."""
+    """Bytes in the units that people use."""
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 1 << shift:
             return f"{figure(count / (1 << shift))} {unit}"

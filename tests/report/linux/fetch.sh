@@ -1,11 +1,12 @@
 #!/bin/sh
-# Kernels of the distribution to measure beside: fetch.sh [DIR] unpacks them and a static busybox in DIR/linux, nothing is installed,
-# and prints a line "VERSION KERNEL INITRD" for each that is there.
+# Kernels of the distribution for comparison. `fetch.sh [DIR]` unpacks them and a static busybox in DIR/linux, installs nothing, and
+# prints a line "VERSION KERNEL INITRD" for each kernel that is there.
 #
-# Wanted, in the small build for virtual machines: the newest 6.1 (before S0's batching), the newest 6.12 (with it), and the newest kernel
-# of all, which Debian has in its backports. They belong to several releases, so all of these are asked for, on the mirror of this
-# system's apt sources, with private apt directories and the system's keys. Each lies in a folder of its own; VERSION is that of the
-# kernel found there. What cannot be had is named on stderr. Exit status: 0 if there is at least one, else 1.
+# The kernels are, in the small build for virtual machines, the newest 6.1 (before the batching of the HVO series), the newest 6.12 (with
+# the batching), and the newest kernel of all, which Debian has in its backports. They belong to several releases, so the script asks for
+# all of these releases on the mirror of this system's apt sources, with private apt directories and the system's keys. Each kernel lies in
+# a folder of its own; VERSION is the version of the kernel found there. A package that is not available is named on stderr. Exit status:
+# 0 if there is at least one kernel, else 1.
 #
 # A package linux-image-* has its kernel under boot/. Since 7.x the kernel is in linux-binary-*, under usr/lib/modules/.
 set -u
