@@ -16,9 +16,9 @@
  *               off         struct pages as they are, all tails written
  *               off-keep    as off, and freed pages stay formed for the next use
  *
- * The modes are rows of one table. hvo.c shows each of them from top to bottom, as a sequence of steps
- * that all modes share. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE and 511
- * NOHEAD).
+ * The modes are rows of one table. hvo.c shows each of them from top to bottom, as a sequence of
+ * steps that all modes share. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
+ * and 511 NOHEAD).
  */
 #pragma once
 
@@ -38,8 +38,8 @@ struct hvo_mode {
 	 */
 	u64 (*take)(struct zone *zone, unsigned order, u64 count, struct block_list *list);
 	/*
-	 * Join the 512 blocks from `first`, in transit, to a run of GIGA_ORDER. 0, -EBUSY or -ENOMEM;
-	 * the blocks are separate after an error.
+	 * Join the 512 blocks from `first`, in transit, to a run of GIGA_ORDER. 0, -EBUSY or
+	 * -ENOMEM; the blocks are separate after an error.
 	 */
 	int (*join)(struct zone *zone, u32 first);
 	/* make every run of the batch a page: hvo_make.h */
@@ -47,8 +47,8 @@ struct hvo_mode {
 	/* build the tails again of every page of the batch: hvo_restore.h */
 	void (*restore)(struct hvo_batch *batch);
 	/*
-	 * Before pages that have all their struct pages are freed: their heads are heads no more. NULL
-	 * if freed pages stay formed, for the next time a pool grows.
+	 * Before pages that have all their struct pages are freed: their heads are heads no more.
+	 * NULL if freed pages stay formed, for the next time a pool grows.
 	 */
 	void (*forget)(struct mm *mm, const struct block_list *list);
 
@@ -62,13 +62,13 @@ struct hvo_mode {
 	 */
 	bool born;
 	/*
-	 * A frame for its head is reserved for each run that is taken, and the head moves there, as in
-	 * the HVO series. Otherwise only a bare run has one, and other heads stay in place.
+	 * A frame for its head is reserved for each run that is taken, and the head moves there, as
+	 * in the HVO series. Otherwise only a bare run has one, and other heads stay in place.
 	 */
 	bool new_head;
 	/*
-	 * some patches of a series without the others, or another series' boot; benchmarks run it only
-	 * when it is named
+	 * some patches of a series without the others, or another series' boot; benchmarks run it
+	 * only when it is named
 	 */
 	bool part;
 	/* it has a round or more for each page, so benchmarks give it fewer pages */

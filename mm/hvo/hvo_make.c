@@ -80,11 +80,11 @@ static bool run_has_leaf(const struct mm *mm, u32 index)
 }
 
 /*
- * Split all sections of the batch, with a round after `each` split or one at the end. If there is no
- * frame for a table, the runs that are under the leaf are left out, and this turn does not look at
- * them again. Another CPU may split the leaf at any time, and the remap pass would then find a table
- * without having waited for its round. Runs that are under tables already may owe that to another
- * CPU's split: the wait at the end covers those as well.
+ * Split all sections of the batch, with a round after `each` split or one at the end. If there is
+ * no frame for a table, the runs that are under the leaf are left out, and this turn does not look
+ * at them again. Another CPU may split the leaf at any time, and the remap pass would then find a
+ * table without having waited for its round. Runs that are under tables already may owe that to
+ * another CPU's split: the wait at the end covers those as well.
  */
 static void split_pass(struct hvo_batch *batch, bool each)
 {
@@ -192,8 +192,8 @@ static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK
 }
 
 /*
- * Share the tails of the first block of a run that has private struct pages. `frames` are those that
- * its line no longer maps.
+ * Share the tails of the first block of a run that has private struct pages. `frames` are those
+ * that its line no longer maps.
  */
 static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index, pfn_t tail,
 			pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])

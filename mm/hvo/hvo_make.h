@@ -16,8 +16,8 @@ void hvo_split_each(struct hvo_batch *batch);
 
 /*
  * Pass 3, after a split. Every run becomes a huge page that shares its tails. The frames of private
- * struct pages are gated, and a round is due, or each page has a round of its own and its frames are
- * free after it.
+ * struct pages are gated, and a round is due, or each page has a round of its own and its frames
+ * are free after it.
  */
 void hvo_remap(struct hvo_batch *batch);
 void hvo_remap_each(struct hvo_batch *batch);

@@ -19,8 +19,8 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		struct block_list *done, u64 *restored);
 
 /*
- * The steps of the modes: build the tails of every page of the batch, for which frames are reserved.
- * A round is due afterwards, or each page has a round of its own.
+ * The steps of the modes: build the tails of every page of the batch, for which frames are
+ * reserved. A round is due afterwards, or each page has a round of its own.
  */
 void hvo_restore_tails(struct hvo_batch *batch);
 void hvo_restore_tails_each(struct hvo_batch *batch);

@@ -6,8 +6,8 @@
  *   full     all struct pages, where no mode has to look for them
  *   mapped   all struct pages, in mapped sections: the baselines work on these
  *
- * Each call appends up to `count` runs of `order` of one zone to `list`, in transit, and returns how
- * many. A head frame is reserved before its run is unlinked. No lock held.
+ * Each call appends up to `count` runs of `order` of one zone to `list`, in transit, and returns
+ * how many. A head frame is reserved before its run is unlinked. No lock held.
  */
 #pragma once
 
