@@ -107,10 +107,11 @@ void clear_calibrate(void)
 
 	if (!calibrate)
 		return;
-	while (s.count < BLOCKS &&
-	       (page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node))) {
+	for (; s.count < BLOCKS; s.count++) {
+		page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node);
+		if (!page[s.count])
+			break;
 		s.buffer[s.count] = page_address(page[s.count]);
-		s.count++;
 	}
 	if (s.count == 0)
 		return;

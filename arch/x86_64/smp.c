@@ -180,7 +180,7 @@ static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 	u64 since = clock_ns(), spins = 0;
 	cpu_t cpu;
 
-	while ((cpu = next_underway(from)) < cpu_count) {
+	for (cpu = next_underway(from); cpu < cpu_count; cpu = next_underway(from)) {
 		if (cpu != from) {
 			from = cpu;
 			since = clock_ns();
@@ -200,7 +200,7 @@ static void give_up(cpu_t cpu)
 	struct wait wait;
 	u8 stage;
 
-	while ((stage = (u8)stage_of(cpu)) < AP_JOINING) {
+	for (stage = (u8)stage_of(cpu); stage < AP_JOINING; stage = (u8)stage_of(cpu)) {
 		if (!atomic_cas(&ap_stages[cpu], stage, (u8)AP_GIVEN_UP))
 			continue;
 		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id,

@@ -34,7 +34,7 @@ pte_t huge_settled(const pte_t *entry)
 	wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
 	wait.soft = true;
 	atomic_add_relaxed(&huge_counts.waited, 1);
-	while (pte_claimed(pte = pte_load(entry)))
+	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);
 	return pte;
 }

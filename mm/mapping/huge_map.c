@@ -239,7 +239,10 @@ void *huge_map_with(const struct huge_request *request)
 	void *addr;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (level < 0 || !(frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)))
+	if (level < 0)
+		return NULL;
+	frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	if (!frame)
 		return NULL;
 	map = page_address(frame);
 	if (!map_init(map, request, level)) {

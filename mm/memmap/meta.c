@@ -62,17 +62,15 @@ int meta_reserve_emergency(struct node *node, u64 count)
 
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 {
-	int err;
-
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return -ENOMEM;
-	while ((err = meta_reserve_now(node, kind, count)) < 0) {
+	do {
+		if (meta_reserve_now(node, kind, count) == 0)
+			return 0;
 		/* fails too if this CPU is growing it already: such a CPU gets what META has now */
-		if (mm_upward.meta_grow(node, kind, count) < 0)
-			/* frames may have been given back meanwhile */
-			return meta_reserve_now(node, kind, count);
-	}
-	return err;
+	} while (mm_upward.meta_grow(node, kind, count) >= 0);
+	/* frames may have been given back meanwhile */
+	return meta_reserve_now(node, kind, count);
 }
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)

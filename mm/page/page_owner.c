@@ -191,7 +191,10 @@ u64 page_owner_summary(struct mm *mm, u64 since, unsigned lines)
 		frames += frames_of(&table[i]);
 	frames += rest;
 	rest = frames;
-	for (; lines > 0 && (holder = largest()); lines--) {
+	for (; lines > 0; lines--) {
+		holder = largest();
+		if (!holder)
+			break;
 		print_holder(holder);
 		rest -= frames_of(holder);
 		holder->pages = 0;

@@ -139,12 +139,13 @@ static bool split_any(struct refuge *refuge)
 
 static struct page *find(struct refuge *refuge)
 {
-	struct page *page;
-
 	do {
-		while (refuge->at < refuge->end)
-			if ((page = take_frame(refuge)))
+		while (refuge->at < refuge->end) {
+			struct page *page = take_frame(refuge);
+
+			if (page)
 				return page;
+		}
 	} while ((refuge->end > 0 && split_any(refuge)) || choose(refuge));
 	return NULL;
 }

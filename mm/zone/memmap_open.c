@@ -122,10 +122,13 @@ static u64 walk_run(struct section_walk *walk)
 /* Step over up to `count` sections; returns how many there were. */
 static u64 walk_skip(struct section_walk *walk, u64 count)
 {
-	u64 skipped = 0, run;
+	u64 skipped = 0;
 
-	while (skipped < count && (run = walk_run(walk)) != 0) {
-		run = MIN(run, count - skipped);
+	while (skipped < count) {
+		const u64 run = MIN(walk_run(walk), count - skipped);
+
+		if (run == 0)
+			break;
 		walk->next += run;
 		skipped += run;
 	}

@@ -386,9 +386,13 @@ static int open_planned(struct opening *o)
 {
 	int err = -ENOMEM;
 
-	for (unsigned turn = 0; turn < OPEN_TURNS && (err = open_once(o)) == -ENOMEM; turn++) {
-		const u64 all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
+	for (unsigned turn = 0; turn < OPEN_TURNS; turn++) {
+		u64 all;
 
+		err = open_once(o);
+		if (err != -ENOMEM)
+			break;
+		all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
 		if (meta_grow(o->node, META_LONG, turn < OPEN_TURNS / 2 ? 1 : all + 1) < 0)
 			break;
 	}
