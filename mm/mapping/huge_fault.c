@@ -196,21 +196,31 @@ static void exhausted(huge_exhausted_fn *fn, void *ctx, virt_t addr)
 	verdict_end_with(VERDICT_FAIL);
 }
 
-enum fault_result huge_fault(virt_t addr, bool write, bool interruptible)
+/* Why the access is illegal, or FAULT_RETRY if a page may be brought for it. */
+static enum fault_result judge(const struct huge_map *map, virt_t addr, bool write, bool exec)
 {
+	if (!map)
+		return huge_map_missing(addr);
+	if (exec)
+		return FAULT_HUGE_EXEC;
+	if (!context_may(CONTEXT_ORDINARY))
+		return FAULT_HUGE_CONTEXT;
+	if (write && atomic_load_relaxed(&map->read_only))
+		return FAULT_HUGE_READ_ONLY;
+	return FAULT_RETRY;
+}
+
+enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
+{
+	const struct huge_pin pin = huge_pin(addr);
+	const enum fault_result why = judge(pin.map, addr, write, exec);
 	huge_exhausted_fn *fn;
-	struct huge_pin pin;
 	bool there;
 	void *ctx;
 
-	if (!context_may(CONTEXT_ORDINARY))
-		return FAULT_BUG;
-	pin = huge_pin(addr);
-	if (!pin.map)
-		return FAULT_BUG;
-	if (write && atomic_load_relaxed(&pin.map->read_only)) {
+	if (why != FAULT_RETRY) {
 		huge_unpin(pin);
-		return FAULT_BUG;
+		return why;
 	}
 	if (interruptible)
 		irq_enable();
