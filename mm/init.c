@@ -356,7 +356,7 @@ static pfn_t vmap_table_alloc(void *ctx)
 	(void)ctx;
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
 		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	return page ? page_pfn(page) : PFN_NONE;
+	return page ? page_to_pfn(page) : PFN_NONE;
 }
 
 static bool lies_on_node(phys_t phys, node_t node)

@@ -239,11 +239,6 @@ static int blocks_of_range(pfn_t first, u64 frames, u32 *index, u32 *count)
 	return 0;
 }
 
-static void settle(struct mm *mm)
-{
-	meta_settle_all(mm);
-}
-
 int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 {
 	struct contig_stats stats = {0};
@@ -257,7 +252,7 @@ int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 	if (err)
 		return err;
 	err = contig_take_range(zone, index, count, MIGRATE_MOVE_GIGA, &stats);
-	settle(mm);
+	meta_settle_all(mm);
 	return err;
 }
 

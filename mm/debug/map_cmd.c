@@ -228,7 +228,7 @@ static int cmd_contig(const struct words *words)
 		      order);
 		return -ENOMEM;
 	}
-	pfn = page_pfn(page);
+	pfn = page_to_pfn(page);
 	print("  frames 0x%llx to 0x%llx, given back again\n", pfn,
 	      (pfn + order_pages((unsigned)order)));
 	if (order > BLOCK_ORDER && order < GIGA_ORDER)

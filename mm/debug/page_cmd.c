@@ -263,7 +263,7 @@ static int cmd_alloc(const struct words *words)
 		page->private[0] = (u64)(virt_t)ours;
 		ours = page;
 		if (done < 4)
-			print("  frame 0x%llx, order %llu\n", page_pfn(page), order);
+			print("  frame 0x%llx, order %llu\n", page_to_pfn(page), order);
 	}
 	if (done > 4)
 		print("  and %llu more\n", (done - 4));
@@ -321,7 +321,7 @@ static int cmd_free(const struct words *words)
 	err = frame_of_words(words, &pfn);
 	if (err)
 		return err;
-	while (*link && page_pfn(*link) != pfn)
+	while (*link && page_to_pfn(*link) != pfn)
 		link = (struct page **)&(*link)->private[0];
 	if (!*link) {
 		print("free: refused: frame 0x%llx was not allocated here: %s\n", pfn, whose(pfn));

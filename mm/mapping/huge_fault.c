@@ -55,7 +55,7 @@ static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	fence_store(); /* the table is zero before any entry points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
-		  page ? pte_make_table(page_pfn(page)) : 0);
+		  page ? pte_make_table(page_to_pfn(page)) : 0);
 	if (page && level == PT_PGD)
 		atomic_add_relaxed(&huge_counts.tables_kept, 1);
 	return page;
@@ -147,7 +147,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	pte_store(entry, virt, level,
-		  pte_make(page_pfn(page), level,
+		  pte_make(page_to_pfn(page), level,
 			   atomic_load_relaxed(&map->read_only) ? PT_RO : PT_RW));
 	return true;
 }
