@@ -204,9 +204,9 @@ static bool meta_init(struct mm *mm, const phys_t *first_meta)
 	for (node_t n = 0; n < mm->nodes && any; n++) {
 		node_t i = 0;
 
-		while (!first_meta[mm->node[n].fallback[i]])
+		while (!first_meta[node_near(&mm->node[n], i)->id])
 			i++;
-		mm->node[n].meta_node = mm->node[n].fallback[i];
+		mm->node[n].meta_node = node_near(&mm->node[n], i)->id;
 	}
 	return any;
 }

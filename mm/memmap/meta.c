@@ -262,8 +262,8 @@ static u64 gated_bound(const struct node *node)
 	u64 ram = 0;
 
 	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
-		if (node->zone[kind] != ZONE_NONE)
-			ram += node->mm->zone[node->zone[kind]].ram;
+		if (node_zone(node, kind))
+			ram += node_zone(node, kind)->ram;
 	return MAX(512, ram / 256);
 }
 

@@ -223,9 +223,12 @@ static void open_node(void *arg)
 /* A node without CPUs is done by the CPUs of the nearest node that has some. */
 static node_t node_with_cpus(const struct mm *mm, node_t node)
 {
-	for (node_t i = 0; i < mm->nodes; i++)
-		if (cpu_first_of_node(mm->node[node].fallback[i]) != CPU_NONE)
-			return mm->node[node].fallback[i];
+	for (node_t i = 0; i < mm->nodes; i++) {
+		const node_t near = node_near(&mm->node[node], i)->id;
+
+		if (cpu_first_of_node(near) != CPU_NONE)
+			return near;
+	}
 	return cpu_data(cpu_id())->node;
 }
 

@@ -292,12 +292,12 @@ static u32 take_anywhere(struct node *node)
 {
 	u32 index = BLOCK_NONE;
 
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
-		if (node->zone[k] != ZONE_NONE)
-			index = take_near_meta(&node->mm->zone[node->zone[k]]);
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
-		if (node->zone[k] != ZONE_NONE)
-			index = take_for_meta(&node->mm->zone[node->zone[k]]);
+	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_near_meta(node_zone(node, kind));
+	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_for_meta(node_zone(node, kind));
 	return index;
 }
 

@@ -179,7 +179,7 @@ static struct node *reserve_private(struct node *node, enum meta_kind *kind)
 		return node;
 	*kind = META_LONG;
 	for (node_t i = 0; i < node->mm->nodes; i++) {
-		struct node *from = &node->mm->node[node->fallback[i]];
+		struct node *from = node_near(node, i);
 
 		if (meta_reserve_emergency(from, MEMMAP_FRAMES_PER_BLOCK) == 0)
 			return from;
