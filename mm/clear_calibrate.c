@@ -80,8 +80,7 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 			fastest = i;
 	}
 	print("  clear    %s: %s is fastest, CPUID's %s takes %llu%% of its time%s\n", names[class],
-	      clear_insns[fastest].name, clear_insns[cpuid].name,
-	      (best[cpuid] * 100 / best[fastest]),
+	      clear_insns[fastest].name, clear_insns[cpuid].name, best[cpuid] * 100 / best[fastest],
 	      clear_insn_choose(class, &clear_insns[fastest]) ? "" : "; clear_insn= decides");
 }
 

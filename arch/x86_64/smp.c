@@ -216,7 +216,7 @@ static void report(cpu_t started, u64 ns)
 {
 	u32 seen16, seen32;
 
-	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, (ns / NS_PER_MS),
+	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, ns / NS_PER_MS,
 		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 	smp_page_seen(&seen16, &seen32);
 	if (seen16 != started - 1 || seen32 != started - 1)

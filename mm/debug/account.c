@@ -272,7 +272,7 @@ static bool account_gib(const struct mm *mm, u64 number, struct sums before, str
 		return true;
 	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u blocks META; walked "
 	       "%llu, %llu, %llu",
-	       (mm->first_gib + number), gib->free, gib->movable, gib->meta, free, movable, meta);
+	       mm->first_gib + number, gib->free, gib->movable, gib->meta, free, movable, meta);
 	return false;
 }
 
@@ -349,7 +349,7 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 		return true;
 	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu META; the walk "
 	       "%llu, %llu, %llu",
-	       usage.in_use, usage.pool_free, (usage.meta + usage.gated), in_use, pool_free, meta);
+	       usage.in_use, usage.pool_free, usage.meta + usage.gated, in_use, pool_free, meta);
 	return false;
 }
 

@@ -134,7 +134,7 @@ static bool nothing_is_left(void)
 
 	if (in_use > before.in_use) {
 		pr_err("leaks: %llu frames are in use that were not before the run",
-		       (in_use - before.in_use));
+		       in_use - before.in_use);
 		ok = false;
 	}
 	for (const struct pool *const *pool = machine_pools; *pool; pool++)
@@ -142,7 +142,7 @@ static bool nothing_is_left(void)
 	ok &= no_page_is_mapped();
 	if (pages > before.promised) {
 		pr_err("leaks: %llu pages of pools are promised and were never taken",
-		       (pages - before.promised));
+		       pages - before.promised);
 		ok = false;
 	}
 	return ok;

@@ -28,8 +28,7 @@ static void print_frames(const char *what, u64 frames)
 {
 	const u64 tenths = frames * 10 / 256;
 
-	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, (tenths / 10),
-	      (tenths % 10));
+	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, tenths / 10, tenths % 10);
 }
 
 static int cmd_mem(const struct words *words)
@@ -56,7 +55,7 @@ static int cmd_mem(const struct words *words)
 	print_frames("bad", u.bad);
 	print_frames("reserved", u.reserved);
 	print_frames("= RAM", u.ram);
-	print("  struct pages and their tables take %llu KiB of meta\n", (u.memmap_bytes >> 10));
+	print("  struct pages and their tables take %llu KiB of meta\n", u.memmap_bytes >> 10);
 	return 0;
 }
 
@@ -138,7 +137,7 @@ static int cmd_nodes(const struct words *words)
 		const struct meta *meta = &mm->node[n].meta;
 		u64 free, ram = node_frames(mm, n, &free);
 
-		print("  node %u: %llu MiB, %llu MiB free", n, (ram >> 8), (free >> 8));
+		print("  node %u: %llu MiB, %llu MiB free", n, ram >> 8, free >> 8);
 		print_cpus_of(n);
 		print("\n    META of node %u: %llu blocks, %llu frames used, %llu of them gated\n  "
 		      "  distance:",

@@ -128,7 +128,7 @@ static int cmd_page(const struct words *words)
 	if (err)
 		return err;
 	print("  frame 0x%llx: %s, physical 0x%llx\n", pfn,
-	      kinds[memmap_frame_kind(&mm_kernel, pfn, &zone)], (pfn << PAGE_SHIFT));
+	      kinds[memmap_frame_kind(&mm_kernel, pfn, &zone)], pfn << PAGE_SHIFT);
 	print_block(block_of(&mm_kernel, pfn), (u32)(pfn >> BLOCK_ORDER));
 	if (page_peek(pfn, &copy))
 		print_struct(pfn, &copy);
@@ -266,7 +266,7 @@ static int cmd_alloc(const struct words *words)
 			print("  frame 0x%llx, order %llu\n", page_to_pfn(page), order);
 	}
 	if (done > 4)
-		print("  and %llu more\n", (done - 4));
+		print("  and %llu more\n", done - 4);
 	if (done < count)
 		print("  %llu of %llu: no memory%s\n", done, count,
 		      order > BLOCK_ORDER && order < GIGA_ORDER ? " is given out in orders 10 to 17"

@@ -50,7 +50,7 @@ static int pool_take_pages(struct pool *pool, node_t node, u64 count)
 	}
 	print("  %llu pages of %s taken into use\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: %llu more, the pool has no free page\n", (count - done));
+		print("  refused: %llu more, the pool has no free page\n", count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -66,7 +66,7 @@ static int pool_give_pages(struct pool *pool, u64 count)
 	}
 	print("  %llu pages of %s given back\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: the other %llu in use are not the monitor's\n", (count - done));
+		print("  refused: the other %llu in use are not the monitor's\n", count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -145,7 +145,7 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 	} while (done < count && !stopped);
 	ns = clock_ns() - start;
 	print("  %s %s: %llu pages in %llu.%03llu ms, hvo=%s\n", names[verb], size_name(pool), done,
-	      (ns / NS_PER_MS), (ns / NS_PER_US % 1000), hvo_mode_selected()->name);
+	      ns / NS_PER_MS, ns / NS_PER_US % 1000, hvo_mode_selected()->name);
 	if (stopped)
 		return -EINTR;
 	if (done < count)

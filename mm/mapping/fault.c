@@ -85,7 +85,7 @@ void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, c
 		describe_vmemmap(addr, write, buf, size);
 	else if (addr >= DIRECT_MAP_BASE && addr < DIRECT_MAP_BASE + DIRECT_MAP_SIZE)
 		format(buf, size, "%s physical address %llx through the direct map: %s", verb,
-		       (addr - DIRECT_MAP_BASE),
+		       addr - DIRECT_MAP_BASE,
 		       exec ? "nothing in it is executable" : "no RAM, or read-only there");
 	else if (huge_map_covers(addr))
 		describe_huge(why, addr, verb, buf, size);

@@ -203,7 +203,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
 {
 	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit),
-	       "META frame %llx freed twice", (block_pfn(block->block) + bit));
+	       "META frame %llx freed twice", block_pfn(block->block) + bit);
 	if (tag == 0) {
 		map_clear(block->used_map, bit);
 		meta_count_used(meta, block, -1);

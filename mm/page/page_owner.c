@@ -172,8 +172,8 @@ static void print_holder(const struct holder *holder)
 	print("  # owner %8llu frames %6llu pages of order %2u  %s", frames_of(holder),
 	      holder->pages, holder->order, who);
 	if (holder->youngest)
-		print(", last at %llu.%06llu s", (holder->youngest / NS_PER_S),
-		      (holder->youngest % NS_PER_S / NS_PER_US));
+		print(", last at %llu.%06llu s", holder->youngest / NS_PER_S,
+		      holder->youngest % NS_PER_S / NS_PER_US);
 	print("\n");
 }
 

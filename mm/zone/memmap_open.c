@@ -286,7 +286,7 @@ void memmap_open_at_boot(struct mm *mm)
 	for (node_t n = 0; n < mm->nodes; n++)
 		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to "
 			"%llu chunks each",
-			n, opened[n].sections, (opened[n].ns / NS_PER_MS),
-			(opened[n].ns / NS_PER_US % 1000), opened[n].threads, opened[n].chunks_min,
+			n, opened[n].sections, opened[n].ns / NS_PER_MS,
+			opened[n].ns / NS_PER_US % 1000, opened[n].threads, opened[n].chunks_min,
 			opened[n].chunks_max);
 }
