@@ -51,7 +51,7 @@ static u64 promised(void)
 	u64 pages = 0;
 
 	for (const struct pool *const *pool = machine_pools; *pool; pool++)
-		pages += (*pool)->reserved;
+		pages += atomic_load_relaxed(&(*pool)->reserved);
 	return pages;
 }
 
@@ -107,10 +107,12 @@ static bool others_are_idle(void)
 
 static bool no_pool_page_is_left(const struct pool *pool)
 {
-	if (pool->in_use == 0)
+	const u64 in_use = atomic_load_relaxed(&pool->in_use);
+
+	if (in_use == 0)
 		return true;
 	pr_err("leaks: of them pages of the pool of %llu MiB pages: %llu",
-	       order_pages(pool->order) >> 8, pool->in_use);
+	       order_pages(pool->order) >> 8, in_use);
 	return false;
 }
 

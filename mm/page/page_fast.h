@@ -146,7 +146,7 @@ static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t ca
 		page_keep_and_leave(mm, pcp, zone, pfn);
 		return;
 	}
-	mine->lookups_fast++;
+	counter_add(&mine->lookups_fast, 1);
 	*word |= 1ULL << pfn % 64;
 	pcp_add_held(mine, 1);
 	fence_compiler();
