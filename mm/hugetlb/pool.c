@@ -46,17 +46,16 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count, surplus = kept != POOL_KEPT;
-	u32 index;
 
 	spin_lock(&pool->lock);
-	for (index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+	block_list_foreach(pool->mm, index, list)
 		block_set_pool_free(pool->mm, index, true);
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += count;
 		pool->node[0].surplus += surplus * count;
 	}
-	while ((index = block_list_pop(pool->mm, list)) != BLOCK_NONE) {
+	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
 		block_list_push(pool->mm, &node->free, index);
@@ -516,10 +515,9 @@ static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct b
 	/* no new heads were reserved, so the heads stay where they are */
 	struct hvo_mode in_place = *mode;
 	struct block_list pieces = BLOCK_LIST_INIT;
-	u32 index;
 
 	in_place.new_head = false;
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
+	block_list_drain(mm, index, list)
 		block_cut(block_zone(mm, index), index, &pieces);
 	optimise_all(pool, &in_place, &pieces);
 	block_list_splice(mm, done, &pieces);
@@ -532,14 +530,13 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
-	u32 index;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
 	pool_dequeue(from, NODE_NONE, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
-	while ((index = block_list_pop(mm, &list)) != BLOCK_NONE)
+	block_list_drain(mm, index, &list)
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,
 				index);
 	demoted = hvo_demote(mm, &huge, &done);

@@ -193,7 +193,7 @@ def too_long(name):
 
 TOKEN = re.compile(r"/\*[\s\S]*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'")
 # Files that still have conditions that assign.
-ASSIGN_STILL = {"mm/contig/contig_search.c", "mm/hugetlb/pool.c", "mm/hugetlb/pool_use.c", "mm/hvo/hvo_restore.c", "mm/hvo/hvo_take.c"}
+ASSIGN_STILL = {"mm/contig/contig_search.c", "mm/hugetlb/pool.c", "mm/hugetlb/pool_use.c"}
 
 
 def parts(text, at):
