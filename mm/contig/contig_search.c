@@ -338,9 +338,9 @@ struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
 		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
 	for (node_t i = 0; i < mm->nodes && !page; i++)
 		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--)
-			if (mm->node[near->fallback[i]].zone[kind] != ZONE_NONE)
-				page = take_range(&mm->zone[mm->node[near->fallback[i]].zone[kind]],
-						  order, &stats);
+			if (node_zone(node_near(near, i), kind))
+				page = take_range(node_zone(node_near(near, i), kind), order,
+						  &stats);
 	add_stats(&stats);
 	return page;
 }

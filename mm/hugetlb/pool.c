@@ -98,12 +98,11 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 	const u64 before = list->count;
 
 	for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
-		const u8 zone = pool->mm->node[node].zone[kind];
+		struct zone *zone = node_zone(&pool->mm->node[node], kind);
 		const u64 taken = list->count - before;
 
-		if (zone != ZONE_NONE && taken < count)
-			hvo_take_blocks(&pool->mm->zone[zone], mode, pool->order, count - taken,
-					list);
+		if (zone && taken < count)
+			hvo_take_blocks(zone, mode, pool->order, count - taken, list);
 	}
 }
 

@@ -101,7 +101,7 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
 	struct page *page;
 
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++)
-		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
+		index = block_list_pop(pool->mm, &pool->node[node_near(from, i)->id].free);
 	if (index == BLOCK_NONE)
 		return NULL;
 	*zeroed = block_forget_zero(pool->mm, index);
@@ -172,7 +172,7 @@ u32 pool_make_near(struct pool *pool, node_t near)
 
 	context_assert(CONTEXT_ORDINARY);
 	for (node_t i = 0; i < pool->mm->nodes; i++)
-		if (pool_make(pool, hvo_mode_selected(), from->fallback[i], 1, &list) > 0)
+		if (pool_make(pool, hvo_mode_selected(), node_near(from, i)->id, 1, &list) > 0)
 			break;
 	block_list_publish_used(pool->mm, &list, BLOCK_POOL);
 	return block_list_pop(pool->mm, &list);
@@ -256,7 +256,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
-		struct block_list *free = &pool->node[from->fallback[i]].free;
+		struct block_list *free = &pool->node[node_near(from, i)->id].free;
 
 		if (pool->free <= pool->reserved || pool->zeroed + pool->clearing >= limit)
 			break;
