@@ -80,8 +80,7 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 			fastest = i;
 	}
 	print("  clear    %s: %s is fastest, CPUID's %s takes %llu%% of its time%s\n", names[class],
-	      clear_insns[fastest].name, clear_insns[cpuid].name,
-	      (best[cpuid] * 100 / best[fastest]),
+	      clear_insns[fastest].name, clear_insns[cpuid].name, best[cpuid] * 100 / best[fastest],
 	      clear_insn_choose(class, &clear_insns[fastest]) ? "" : "; clear_insn= decides");
 }
 
@@ -107,10 +106,11 @@ void clear_calibrate(void)
 
 	if (!calibrate)
 		return;
-	while (s.count < BLOCKS &&
-	       (page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node))) {
+	for (; s.count < BLOCKS; s.count++) {
+		page[s.count] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, cpu_data(0)->node);
+		if (!page[s.count])
+			break;
 		s.buffer[s.count] = page_address(page[s.count]);
-		s.count++;
 	}
 	if (s.count == 0)
 		return;

@@ -204,9 +204,9 @@ static bool meta_init(struct mm *mm, const phys_t *first_meta)
 	for (node_t n = 0; n < mm->nodes && any; n++) {
 		node_t i = 0;
 
-		while (!first_meta[mm->node[n].fallback[i]])
+		while (!first_meta[node_near(&mm->node[n], i)->id])
 			i++;
-		mm->node[n].meta_node = mm->node[n].fallback[i];
+		mm->node[n].meta_node = node_near(&mm->node[n], i)->id;
 	}
 	return any;
 }
@@ -356,7 +356,7 @@ static pfn_t vmap_table_alloc(void *ctx)
 	(void)ctx;
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
 		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	return page ? page_pfn(page) : PFN_NONE;
+	return page ? page_to_pfn(page) : PFN_NONE;
 }
 
 static bool lies_on_node(phys_t phys, node_t node)

@@ -68,7 +68,7 @@ static void print_code(const char *prefix, virt_t addr, u64 back)
 	const char *name = symbol_lookup(addr - back, &offset);
 
 	if (name)
-		print("%s%016llx  %s+0x%llx\n", prefix, addr, name, (offset + back));
+		print("%s%016llx  %s+0x%llx\n", prefix, addr, name, offset + back);
 	else
 		print("%s%016llx\n", prefix, addr);
 }

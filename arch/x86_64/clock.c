@@ -212,13 +212,13 @@ void clock_init(void)
 
 	if (hz) {
 		set_rate(hz, how);
-		pr_info("clock: TSC at %llu kHz, by %s", (hz / 1000), source);
+		pr_info("clock: TSC at %llu kHz, by %s", hz / 1000, source);
 		return;
 	}
 	hz = hz_from_pit();
 	if (hz) {
 		set_rate(hz, TRUST_MEASURED);
-		pr_info("clock: TSC at %llu kHz, measured with the PIT", (hz / 1000));
+		pr_info("clock: TSC at %llu kHz, measured with the PIT", hz / 1000);
 		return;
 	}
 	set_rate(ASSUMED_HZ, TRUST_ASSUMED);
@@ -237,16 +237,16 @@ static void check_against(const struct counter *c)
 	}
 	difference = hz > tsc_hz ? hz - tsc_hz : tsc_hz - hz;
 	if (difference <= tsc_hz * DISAGREE_PERCENT / 100) {
-		pr_info("clock: %s agrees: %llu kHz", c->name, (hz / 1000));
+		pr_info("clock: %s agrees: %llu kHz", c->name, hz / 1000);
 		return;
 	}
 	if (trust == TRUST_CPUID) {
 		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID is kept", c->name,
-			(hz / 1000), (tsc_hz / 1000));
+			hz / 1000, tsc_hz / 1000);
 		return;
 	}
-	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; it is taken", c->name,
-		(hz / 1000), (tsc_hz / 1000));
+	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; it is taken", c->name, hz / 1000,
+		tsc_hz / 1000);
 	set_rate(hz, TRUST_MEASURED);
 }
 

@@ -163,5 +163,5 @@ void arch_machine_print(void)
 	      *brand ? " (" : "", *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
 	cpu_features_text(text, sizeof(text));
 	print("  features %s\n", text);
-	print("  clock    TSC at %llu kHz\n", (clock_tsc_hz() / 1000));
+	print("  clock    TSC at %llu kHz\n", clock_tsc_hz() / 1000);
 }

@@ -93,7 +93,7 @@ static cpu_t clocks_measured;
 static void print_clocks(sheet_line_fn *line)
 {
 	line("clocks", "TSC %llu kHz%s; worst of %u others: CPU %u, %lld ns +- %llu",
-	     (clock_tsc_hz() / 1000), cpu_features.invariant_tsc ? "" : ", not invariant",
+	     clock_tsc_hz() / 1000, cpu_features.invariant_tsc ? "" : ", not invariant",
 	     clocks_measured, worst.cpu, worst.offset_ns, worst.within_ns);
 }
 
@@ -112,7 +112,7 @@ static void print_machine_checks(sheet_line_fn *line)
 	line("errors", "%llu corrected, %llu uncorrected, %zu pages named by them",
 	     totals.corrected, totals.uncorrected, totals.pages);
 	for (size_t i = 0; i < PAGES_SHOWN && mce_page(i) != PFN_NONE; i++)
-		line("", "page at %llx: %s", (mce_page(i) << PAGE_SHIFT), page_fate(mce_page(i)));
+		line("", "page at %llx: %s", mce_page(i) << PAGE_SHIFT, page_fate(mce_page(i)));
 }
 
 static void print_cpu(sheet_line_fn *line)

@@ -180,7 +180,7 @@ static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 	u64 since = clock_ns(), spins = 0;
 	cpu_t cpu;
 
-	while ((cpu = next_underway(from)) < cpu_count) {
+	for (cpu = next_underway(from); cpu < cpu_count; cpu = next_underway(from)) {
 		if (cpu != from) {
 			from = cpu;
 			since = clock_ns();
@@ -200,7 +200,7 @@ static void give_up(cpu_t cpu)
 	struct wait wait;
 	u8 stage;
 
-	while ((stage = (u8)stage_of(cpu)) < AP_JOINING) {
+	for (stage = (u8)stage_of(cpu); stage < AP_JOINING; stage = (u8)stage_of(cpu)) {
 		if (!atomic_cas(&ap_stages[cpu], stage, (u8)AP_GIVEN_UP))
 			continue;
 		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id,
@@ -216,7 +216,7 @@ static void report(cpu_t started, u64 ns)
 {
 	u32 seen16, seen32;
 
-	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, (ns / NS_PER_MS),
+	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, ns / NS_PER_MS,
 		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 	smp_page_seen(&seen16, &seen32);
 	if (seen16 != started - 1 || seen32 != started - 1)

@@ -144,6 +144,7 @@ static void handle_page_fault(struct trap_frame *frame)
 	const virt_t addr = read_cr2();
 	const bool write = frame->error & PF_WRITE, exec = frame->error & PF_EXEC;
 	const char *stack, *image;
+	enum fault_result result;
 	char text[256];
 
 	if (extable_fixup(frame))
@@ -152,14 +153,15 @@ static void handle_page_fault(struct trap_frame *frame)
 	if (frame->error & PF_RESERVED)
 		panic("page fault at %llx: a page-table entry on the way has reserved bits set",
 		      addr);
-	if (fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS) == FAULT_RETRY)
+	result = fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS);
+	if (result == FAULT_RETRY)
 		return;
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", addr, stack);
 	image = image_fault_describe(addr, write, exec);
 	if (image)
 		panic("page fault at %llx: %s", addr, image);
-	fault_describe(addr, write, exec, text, sizeof(text));
+	fault_describe(result, addr, write, exec, text, sizeof(text));
 	panic("page fault at %llx: %s", addr, text);
 }
 

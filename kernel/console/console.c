@@ -74,7 +74,8 @@ void console_register(struct console *console)
 	u64 pos = 0;
 	size_t len;
 
-	while ((len = log_read(&pos, buf, sizeof(buf))) > 0)
+	for (len = log_read(&pos, buf, sizeof(buf)); len > 0;
+	     len = log_read(&pos, buf, sizeof(buf)))
 		feed(console, buf, len);
 	console->next = consoles.first;
 	consoles.first = console;

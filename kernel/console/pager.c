@@ -50,7 +50,8 @@ static void walk_log(struct walk *w)
 	u64 pos = 0;
 	size_t len;
 
-	while ((len = log_read(&pos, buf, sizeof(buf))) > 0)
+	for (len = log_read(&pos, buf, sizeof(buf)); len > 0;
+	     len = log_read(&pos, buf, sizeof(buf)))
 		for (size_t i = 0; i < len; i++)
 			put(w, buf[i]);
 	if (w->x > 0)

@@ -25,7 +25,7 @@ bool progress_stopped(struct progress *progress, u64 done)
 
 		progress->shown = now;
 		print("  %s: %llu of %llu %s, %llu/s, %llu.%llu s left\n", progress->what, done,
-		      progress->total, progress->unit, rate, (left / 1000), (left / 100 % 10));
+		      progress->total, progress->unit, rate, left / 1000, left / 100 % 10);
 	}
 	if (!input_stop_asked())
 		return false;

@@ -122,8 +122,8 @@ void lock_holds_print(void)
 		if (holds.ns.taken_at)
 			print("  longest hold of a lock: %-5s %6llu.%03llu us in %s, %llu records "
 			      "in %s\n",
-			      lock_rank_name(rank), (holds.ns.most / NS_PER_US),
-			      (holds.ns.most % NS_PER_US), lock_function(holds.ns.taken_at),
+			      lock_rank_name(rank), holds.ns.most / NS_PER_US,
+			      holds.ns.most % NS_PER_US, lock_function(holds.ns.taken_at),
 			      holds.work.most, lock_function(holds.work.taken_at));
 	}
 }

@@ -77,7 +77,8 @@ static u64 padata_take_chunks(struct padata_run *run, struct padata_share *share
 
 	if (atomic_load_relaxed(&share->next) >= share->end)
 		return 0;
-	while ((n = atomic_fetch_add(&share->next, 1)) < share->end) {
+	for (n = atomic_fetch_add(&share->next, 1); n < share->end;
+	     n = atomic_fetch_add(&share->next, 1)) {
 		u64 start = MAX(run->base + n * run->chunk, job->start);
 		u64 end = MIN(run->base + (n + 1) * run->chunk, job->start + job->size);
 

@@ -183,8 +183,8 @@ void printk(enum log_level level, const char *fmt, ...)
 	va_list args;
 	size_t len, stamp;
 
-	len = stamp = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", (now_us / 1000000),
-				     (now_us % 1000000));
+	len = stamp = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", now_us / 1000000,
+				     now_us % 1000000);
 	va_start(args, fmt);
 	len += (size_t)vformat(line + len, sizeof(line) - len, fmt, args);
 	va_end(args);

@@ -186,7 +186,7 @@ void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
 		const char *name = symbol_lookup(where[i] - (i > 0), &offset);
 
 		print("  CPU %u %s %016llx  %s+0x%llx\n", cpu, i ? "from" : "at  ", where[i],
-		      name ? name : "?", (offset + (i > 0)));
+		      name ? name : "?", offset + (i > 0));
 	}
 }
 

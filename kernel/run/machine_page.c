@@ -224,7 +224,7 @@ static void print_nodes(void)
 
 			len += (size_t)format(text + len, sizeof(text) - len, "%s%u %llu.%llu %llu",
 					      to ? ", " : "", arch_node_distance(from, to),
-					      (p->tenths_ns / 10), (p->tenths_ns % 10), p->mb);
+					      p->tenths_ns / 10, p->tenths_ns % 10, p->mb);
 			len = MIN(len, sizeof(text) - 1);
 		}
 		format(name, sizeof(name), "node %u", from);

@@ -200,8 +200,10 @@ static int cmd_log(const struct words *words)
 		;
 	if (bytes > 0 && end > bytes)
 		pos = end - bytes;
-	while (pos < end &&
-	       (len = log_read(&pos, buf, MIN(sizeof(buf), (size_t)(end - pos)))) > 0) {
+	while (pos < end) {
+		len = log_read(&pos, buf, MIN(sizeof(buf), (size_t)(end - pos)));
+		if (len == 0)
+			break;
 		echo(buf, len); /* to the consoles only, not into the log again */
 		if (input_stop_asked())
 			return -EINTR;

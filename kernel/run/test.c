@@ -217,7 +217,7 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	put_options_back(options);
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the machine is not as it was before the case (said above)");
-	emit(run, "  # time_ns %llu\n", (clock_ns() - start));
+	emit(run, "  # time_ns %llu\n", clock_ns() - start);
 
 	if (test_failed()) {
 		run->fail++;

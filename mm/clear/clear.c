@@ -138,11 +138,11 @@ void clear_extent_name(u64 extent, char *buf, size_t size)
 	if (extent == CLEAR_WHOLE)
 		format(buf, size, "whole");
 	else if (extent >= GIB(1))
-		format(buf, size, "%lluG", (extent / GIB(1)));
+		format(buf, size, "%lluG", extent / GIB(1));
 	else if (extent >= MIB(1))
-		format(buf, size, "%lluM", (extent / MIB(1)));
+		format(buf, size, "%lluM", extent / MIB(1));
 	else
-		format(buf, size, "%lluK", (extent / KIB(1)));
+		format(buf, size, "%lluK", extent / KIB(1));
 }
 
 static const struct clear_how *forced;

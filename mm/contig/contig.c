@@ -56,14 +56,19 @@ static void begin_piece(struct zone *zone, u32 index, unsigned order, struct blo
 static u32 take_slice(struct zone *zone, u32 index, u32 end, struct block_list *list)
 {
 	const u32 stop = MIN(index + LOCK_SLICE, end);
-	u32 head;
 
 	zone_lock(zone);
-	while (index < stop && (head = buddy_find_run(zone->mm, index)) != BLOCK_NONE) {
-		const struct block_word word = block_look_at(zone->mm, head);
-		const bool giga = word.state == BLOCK_HUGE && word.order == GIGA_ORDER;
-		const u32 next = buddy_unlink_within(zone, head, index, giga ? end : stop);
+	while (index < stop) {
+		const u32 head = buddy_find_run(zone->mm, index);
+		struct block_word word;
+		bool giga;
+		u32 next;
 
+		if (head == BLOCK_NONE)
+			break;
+		word = block_look_at(zone->mm, head);
+		giga = word.state == BLOCK_HUGE && word.order == GIGA_ORDER;
+		next = buddy_unlink_within(zone, head, index, giga ? end : stop);
 		if (giga)
 			begin_piece(zone, index, GIGA_ORDER, list);
 		for (; !giga && index < next; index++)
@@ -90,13 +95,15 @@ static int take_all(struct zone *zone, struct isolation *token, struct block_lis
 {
 	const u32 end = token->first + token->count;
 	struct block_list taken = BLOCK_LIST_INIT;
-	u32 index = token->first, next;
+	u32 index, next = token->first;
 
 	if (!isolate_test(zone, token->first, token->count))
 		return -EBUSY;
-	while (index < end && (next = take_slice(zone, index, end, &taken)) > index)
+	do {
 		index = next;
-	if (index < end) { /* a block with a bad frame was withdrawn from the range meanwhile */
+		next = take_slice(zone, index, end, &taken);
+	} while (next > index && next < end);
+	if (next < end) { /* a block with a bad frame was withdrawn from the range meanwhile */
 		block_list_publish_free(zone->mm, &taken);
 		return -EBUSY;
 	}
@@ -128,9 +135,7 @@ int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_ho
 /* Cut pages that are no longer huge into the blocks they consist of. */
 static void cut_all(struct mm *mm, struct block_list *from, struct block_list *list)
 {
-	u32 index;
-
-	while ((index = block_list_pop(mm, from)) != BLOCK_NONE) {
+	block_list_drain(mm, index, from) {
 		if (block_look_at(mm, index).state == BLOCK_FULL)
 			page_set_kind(block_page(mm, index), 0, 0);
 		block_cut(block_zone(mm, index), index, list);
@@ -142,9 +147,8 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 	struct block_list bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
 	struct block_list rest = BLOCK_LIST_INIT;
 	u64 restored;
-	u32 index;
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+	block_list_drain(mm, index, list) {
 		const struct block_word word = block_look_at(mm, index);
 
 		if (word.state != BLOCK_HUGE)
@@ -189,10 +193,9 @@ static void hand_out(struct zone *zone, struct block_list *list)
 {
 	struct mm *mm = zone->mm;
 	const bool watched = atomic_load_relaxed(&mm->watch);
-	u32 index;
 
 	pcp_count_in_use(zone, (s64)(list->count * BLOCK_FRAMES));
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+	block_list_drain(mm, index, list) {
 		struct page *pages = block_page(mm, index);
 
 		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
@@ -236,11 +239,6 @@ static int blocks_of_range(pfn_t first, u64 frames, u32 *index, u32 *count)
 	return 0;
 }
 
-static void settle(struct mm *mm)
-{
-	meta_settle_all(mm);
-}
-
 int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 {
 	struct contig_stats stats = {0};
@@ -254,7 +252,7 @@ int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 	if (err)
 		return err;
 	err = contig_take_range(zone, index, count, MIGRATE_MOVE_GIGA, &stats);
-	settle(mm);
+	meta_settle_all(mm);
 	return err;
 }
 

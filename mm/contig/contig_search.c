@@ -249,7 +249,8 @@ static struct page *take_range(struct zone *zone, unsigned order, struct contig_
 	do {
 		struct contig_scan scan = {.zone = zone, .order = order, .stats = stats};
 
-		while ((first = search->next(&scan, search)) != BLOCK_NONE)
+		for (first = search->next(&scan, search); first != BLOCK_NONE;
+		     first = search->next(&scan, search))
 			if (contig_take_range(zone, first, order_blocks(order), MIGRATE_KEEP_GIGA,
 					      stats) == 0)
 				return block_page(zone->mm, first);
@@ -288,17 +289,18 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 	struct contig_scan scan = {
 		.zone = zone, .order = GIGA_ORDER, .mapped = mode->mapped, .stats = &stats};
 	u64 taken = 0, failed = 0;
-	u32 first;
 
 	/*
 	 * Other CPUs change the cost of a GiB, so one that failed may come up again, but not
 	 * forever.
 	 */
-	while (taken < count && failed < 2 * zone->mm->gibs &&
-	       (first = search->next(&scan, search)) != BLOCK_NONE) {
+	while (taken < count && failed < 2 * zone->mm->gibs) {
 		const u64 kept = list->count * order_pages(GIGA_ORDER);
+		const u32 first = search->next(&scan, search);
 		int err;
 
+		if (first == BLOCK_NONE)
+			break;
 		/* nobody must wait for the pages kept in `list`, this CPU least of all */
 		atomic_fetch_add(&zone->mm->transit_kept, kept);
 		err = take_candidate(&scan, mode, first, list);
@@ -324,9 +326,9 @@ struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
 		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
 	for (node_t i = 0; i < mm->nodes && !page; i++)
 		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--)
-			if (mm->node[near->fallback[i]].zone[kind] != ZONE_NONE)
-				page = take_range(&mm->zone[mm->node[near->fallback[i]].zone[kind]],
-						  order, &stats);
+			if (node_zone(node_near(near, i), kind))
+				page = take_range(node_zone(node_near(near, i), kind), order,
+						  &stats);
 	add_stats(&stats);
 	return page;
 }

@@ -272,7 +272,7 @@ static bool account_gib(const struct mm *mm, u64 number, struct sums before, str
 		return true;
 	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u blocks META; walked "
 	       "%llu, %llu, %llu",
-	       (mm->first_gib + number), gib->free, gib->movable, gib->meta, free, movable, meta);
+	       mm->first_gib + number, gib->free, gib->movable, gib->meta, free, movable, meta);
 	return false;
 }
 
@@ -349,7 +349,7 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 		return true;
 	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu META; the walk "
 	       "%llu, %llu, %llu",
-	       usage.in_use, usage.pool_free, (usage.meta + usage.gated), in_use, pool_free, meta);
+	       usage.in_use, usage.pool_free, usage.meta + usage.gated, in_use, pool_free, meta);
 	return false;
 }
 
@@ -382,22 +382,27 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 
 		usage->ram += zone->ram;
 		usage->free += zone_free(zone);
-		usage->unopened += zone->unopened;
+		usage->unopened += atomic_load_relaxed(&zone->unopened);
 		usage->per_cpu += pcp_count(mm, zone);
-		usage->in_use += (u64)pcp_in_use(mm, zone) + zone->boot;
-		usage->transit += zone->transit;
-		usage->bad += zone->bad;
-		usage->reserved += zone->reserved;
+		usage->in_use += (u64)pcp_in_use(mm, zone) + atomic_load_relaxed(&zone->boot);
+		usage->transit += atomic_load_relaxed(&zone->transit);
+		usage->bad += atomic_load_relaxed(&zone->bad);
+		usage->reserved += atomic_load_relaxed(&zone->reserved);
 	}
 	for (node_t n = 0; n < mm->nodes; n++) {
-		blocks += mm->node[n].meta.blocks;
-		usage->gated += mm->node[n].meta.gated;
-		usage->memmap_bytes += (mm->node[n].meta.used - mm->node[n].meta.gated) * PAGE_SIZE;
+		const struct meta *meta = &mm->node[n].meta;
+		const u64 gated = atomic_load_relaxed(&meta->gated);
+
+		blocks += atomic_load_relaxed(&meta->blocks);
+		usage->gated += gated;
+		usage->memmap_bytes += (atomic_load_relaxed(&meta->used) - gated) * PAGE_SIZE;
 	}
 	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
 	for (; pools && *pools; pools++) {
-		usage->pool_free += (*pools)->free * order_pages((*pools)->order);
-		usage->in_use += (*pools)->in_use * order_pages((*pools)->order);
+		usage->pool_free +=
+			atomic_load_relaxed(&(*pools)->free) * order_pages((*pools)->order);
+		usage->in_use +=
+			atomic_load_relaxed(&(*pools)->in_use) * order_pages((*pools)->order);
 	}
 }
 

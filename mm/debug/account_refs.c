@@ -115,7 +115,7 @@ static void count_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level leve
 	mapped->of_pool[level] += (page->flags & PAGE_HUGETLB) != 0;
 	if (page->private[1]++ == 0)
 		return;
-	pr_err("accounting: frame %llx is mapped twice, at %llx too", page_pfn(page), virt);
+	pr_err("accounting: frame %llx is mapped twice, at %llx too", page_to_pfn(page), virt);
 	mapped->ok = false;
 }
 

@@ -46,7 +46,7 @@ static bool print_way(const struct clear_mode *mode, const struct clear_insn *in
 		how.insn[class] = insn;
 	ok = clear_and_check(&how, memory, bytes, &ns);
 	print("  %s %-6s %-7s %8llu.%03llu us %8llu MB/s%s\n", in_use ? "*" : " ", mode->name,
-	      insn->name, (ns / NS_PER_US), (ns % NS_PER_US), (bytes * 1000 / MAX(ns, 1)),
+	      insn->name, ns / NS_PER_US, ns % NS_PER_US, bytes * 1000 / MAX(ns, 1),
 	      ok ? "" : "  NOT CLEARED");
 	return ok;
 }

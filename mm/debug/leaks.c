@@ -51,7 +51,7 @@ static u64 promised(void)
 	u64 pages = 0;
 
 	for (const struct pool *const *pool = machine_pools; *pool; pool++)
-		pages += (*pool)->reserved;
+		pages += atomic_load_relaxed(&(*pool)->reserved);
 	return pages;
 }
 
@@ -107,10 +107,12 @@ static bool others_are_idle(void)
 
 static bool no_pool_page_is_left(const struct pool *pool)
 {
-	if (pool->in_use == 0)
+	const u64 in_use = atomic_load_relaxed(&pool->in_use);
+
+	if (in_use == 0)
 		return true;
 	pr_err("leaks: of them pages of the pool of %llu MiB pages: %llu",
-	       order_pages(pool->order) >> 8, pool->in_use);
+	       order_pages(pool->order) >> 8, in_use);
 	return false;
 }
 
@@ -134,7 +136,7 @@ static bool nothing_is_left(void)
 
 	if (in_use > before.in_use) {
 		pr_err("leaks: %llu frames are in use that were not before the run",
-		       (in_use - before.in_use));
+		       in_use - before.in_use);
 		ok = false;
 	}
 	for (const struct pool *const *pool = machine_pools; *pool; pool++)
@@ -142,7 +144,7 @@ static bool nothing_is_left(void)
 	ok &= no_page_is_mapped();
 	if (pages > before.promised) {
 		pr_err("leaks: %llu pages of pools are promised and were never taken",
-		       (pages - before.promised));
+		       pages - before.promised);
 		ok = false;
 	}
 	return ok;

@@ -41,7 +41,7 @@ static int show_maps(void)
 	for (unsigned i = 0; i < MAPS_MAX; i++)
 		if (maps[i].start)
 			print("  0x%llx: %llu MiB in pages of %llu KiB\n", (virt_t)maps[i].start,
-			      (maps[i].size >> 20), (maps[i].page >> 10));
+			      maps[i].size >> 20, maps[i].page >> 10);
 	return 0;
 }
 
@@ -123,8 +123,8 @@ static int cmd_touch(const struct words *words)
 		print("touch: no page left: what was touched until then stays\n");
 		return err;
 	}
-	print("  %llu pages of %llu KiB are there and zero, after %llu us\n", (bytes / map->page),
-	      (map->page >> 10), (start / NS_PER_US));
+	print("  %llu pages of %llu KiB are there and zero, after %llu us\n", bytes / map->page,
+	      map->page >> 10, start / NS_PER_US);
 	return 0;
 }
 
@@ -201,8 +201,8 @@ COMMAND(unmap, .usage = "ADDRESS | all", .help = "give a mapping back, in one fl
 static void print_search(const struct contig_stats *before, u64 ns)
 {
 	print("  search %s: %llu struct pages read, %llu ranges tried, %llu us\n",
-	      contig_search_selected()->name, (contig_totals.scanned - before->scanned),
-	      (contig_totals.candidates - before->candidates), (ns / NS_PER_US));
+	      contig_search_selected()->name, contig_totals.scanned - before->scanned,
+	      contig_totals.candidates - before->candidates, ns / NS_PER_US);
 }
 
 /* The range is made and given back at once; the command shows the search for it. */
@@ -228,9 +228,9 @@ static int cmd_contig(const struct words *words)
 		      order);
 		return -ENOMEM;
 	}
-	pfn = page_pfn(page);
+	pfn = page_to_pfn(page);
 	print("  frames 0x%llx to 0x%llx, given back again\n", pfn,
-	      (pfn + order_pages((unsigned)order)));
+	      pfn + order_pages((unsigned)order));
 	if (order > BLOCK_ORDER && order < GIGA_ORDER)
 		contig_free_range(pfn, order_pages((unsigned)order));
 	else

@@ -28,8 +28,7 @@ static void print_frames(const char *what, u64 frames)
 {
 	const u64 tenths = frames * 10 / 256;
 
-	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, (tenths / 10),
-	      (tenths % 10));
+	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, tenths / 10, tenths % 10);
 }
 
 static int cmd_mem(const struct words *words)
@@ -56,7 +55,7 @@ static int cmd_mem(const struct words *words)
 	print_frames("bad", u.bad);
 	print_frames("reserved", u.reserved);
 	print_frames("= RAM", u.ram);
-	print("  struct pages and their tables take %llu KiB of meta\n", (u.memmap_bytes >> 10));
+	print("  struct pages and their tables take %llu KiB of meta\n", u.memmap_bytes >> 10);
 	return 0;
 }
 
@@ -86,9 +85,7 @@ static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
 		if (zone->node != node)
 			continue;
 		ram += zone->ram;
-		*free += zone->free_small + zone->unopened;
-		for (unsigned class = 0; class < FREE_CLASSES; class ++)
-			*free += zone->free_class[class];
+		*free += zone_free(zone) + atomic_load_relaxed(&zone->unopened);
 	}
 	return ram;
 }
@@ -138,11 +135,12 @@ static int cmd_nodes(const struct words *words)
 		const struct meta *meta = &mm->node[n].meta;
 		u64 free, ram = node_frames(mm, n, &free);
 
-		print("  node %u: %llu MiB, %llu MiB free", n, (ram >> 8), (free >> 8));
+		print("  node %u: %llu MiB, %llu MiB free", n, ram >> 8, free >> 8);
 		print_cpus_of(n);
 		print("\n    META of node %u: %llu blocks, %llu frames used, %llu of them gated\n  "
 		      "  distance:",
-		      mm->node[n].meta_node, meta->blocks, meta->used, meta->gated);
+		      mm->node[n].meta_node, atomic_load_relaxed(&meta->blocks),
+		      atomic_load_relaxed(&meta->used), atomic_load_relaxed(&meta->gated));
 		for (node_t to = 0; to < mm->nodes; to++)
 			print(" %u", arch_node_distance(n, to));
 		print("\n");
@@ -163,15 +161,19 @@ static int cmd_zones(const struct words *words)
 	      "pages are like\n");
 	for (unsigned z = 0; z < mm_kernel.zones; z++) {
 		const struct zone *zone = &mm_kernel.zone[z];
+		const u64 *class = zone->free_class;
 
 		print("  zone %u: frames 0x%llx to 0x%llx, max_order %u\n"
 		      "    huge %llu, bare %llu, full %llu, mapped %llu, small %llu\n"
 		      "    per-cpu %llu, transit %llu, bad %llu, reserved %llu, boot %llu\n",
 		      z, zone->start_pfn, zone->end_pfn, zone->max_order,
-		      zone->free_class[FREE_HUGE], zone->free_class[FREE_BARE],
-		      zone->free_class[FREE_FULL], zone->free_class[FREE_MAPPED], zone->free_small,
-		      pcp_count(&mm_kernel, zone), zone->transit, zone->bad, zone->reserved,
-		      zone->boot);
+		      atomic_load_relaxed(&class[FREE_HUGE]),
+		      atomic_load_relaxed(&class[FREE_BARE]),
+		      atomic_load_relaxed(&class[FREE_FULL]),
+		      atomic_load_relaxed(&class[FREE_MAPPED]),
+		      atomic_load_relaxed(&zone->free_small), pcp_count(&mm_kernel, zone),
+		      atomic_load_relaxed(&zone->transit), atomic_load_relaxed(&zone->bad),
+		      atomic_load_relaxed(&zone->reserved), atomic_load_relaxed(&zone->boot));
 	}
 	return 0;
 }

@@ -128,7 +128,7 @@ static int cmd_page(const struct words *words)
 	if (err)
 		return err;
 	print("  frame 0x%llx: %s, physical 0x%llx\n", pfn,
-	      kinds[memmap_frame_kind(&mm_kernel, pfn, &zone)], (pfn << PAGE_SHIFT));
+	      kinds[memmap_frame_kind(&mm_kernel, pfn, &zone)], pfn << PAGE_SHIFT);
 	print_block(block_of(&mm_kernel, pfn), (u32)(pfn >> BLOCK_ORDER));
 	if (page_peek(pfn, &copy))
 		print_struct(pfn, &copy);
@@ -263,10 +263,10 @@ static int cmd_alloc(const struct words *words)
 		page->private[0] = (u64)(virt_t)ours;
 		ours = page;
 		if (done < 4)
-			print("  frame 0x%llx, order %llu\n", page_pfn(page), order);
+			print("  frame 0x%llx, order %llu\n", page_to_pfn(page), order);
 	}
 	if (done > 4)
-		print("  and %llu more\n", (done - 4));
+		print("  and %llu more\n", done - 4);
 	if (done < count)
 		print("  %llu of %llu: no memory%s\n", done, count,
 		      order > BLOCK_ORDER && order < GIGA_ORDER ? " is given out in orders 10 to 17"
@@ -321,7 +321,7 @@ static int cmd_free(const struct words *words)
 	err = frame_of_words(words, &pfn);
 	if (err)
 		return err;
-	while (*link && page_pfn(*link) != pfn)
+	while (*link && page_to_pfn(*link) != pfn)
 		link = (struct page **)&(*link)->private[0];
 	if (!*link) {
 		print("free: refused: frame 0x%llx was not allocated here: %s\n", pfn, whose(pfn));

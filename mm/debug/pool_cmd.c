@@ -50,7 +50,7 @@ static int pool_take_pages(struct pool *pool, node_t node, u64 count)
 	}
 	print("  %llu pages of %s taken into use\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: %llu more, the pool has no free page\n", (count - done));
+		print("  refused: %llu more, the pool has no free page\n", count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -66,7 +66,7 @@ static int pool_give_pages(struct pool *pool, u64 count)
 	}
 	print("  %llu pages of %s given back\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: the other %llu in use are not the monitor's\n", (count - done));
+		print("  refused: the other %llu in use are not the monitor's\n", count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -76,11 +76,13 @@ static void show_pool(const struct pool *pool)
 {
 	print("  %s: %llu pages, %llu free, %llu in use, %llu promised, %llu surplus (of at most "
 	      "%llu)\n",
-	      size_name(pool), pool->pages, pool->free, pool->in_use, pool->reserved, pool->surplus,
-	      pool->overcommit);
+	      size_name(pool), atomic_load_relaxed(&pool->pages), atomic_load_relaxed(&pool->free),
+	      atomic_load_relaxed(&pool->in_use), atomic_load_relaxed(&pool->reserved),
+	      atomic_load_relaxed(&pool->surplus), atomic_load_relaxed(&pool->overcommit));
 	for (node_t n = 0; n < pool->mm->nodes && pool->mm->nodes > 1; n++)
-		print("    node %u: %llu pages, %llu free\n", n, pool->node[n].pages,
-		      pool->node[n].free.count);
+		print("    node %u: %llu pages, %llu free\n", n,
+		      atomic_load_relaxed(&pool->node[n].pages),
+		      atomic_load_relaxed(&pool->node[n].free.count));
 }
 
 /* ---- changing ---- */
@@ -105,6 +107,8 @@ static u64 change_batch(struct pool *pool, enum pool_verb verb, node_t node, u64
 /* Explain why a change stopped short. */
 static void explain_short(const struct pool *pool, enum pool_verb verb, u64 missing)
 {
+	const u64 free = atomic_load_relaxed(&pool->free);
+
 	print("  %s: %llu pages fewer than asked for: ", verb == VERB_GROW ? "memory" : "refused",
 	      missing);
 	if (verb == VERB_GROW && hvo_mode_selected()->mapped)
@@ -113,10 +117,10 @@ static void explain_short(const struct pool *pool, enum pool_verb verb, u64 miss
 		      hvo_mode_selected()->name);
 	else if (verb == VERB_GROW)
 		print("no more run of this size is free\n");
-	else if (pool->free == 0)
-		print("%llu pages are in use, none is free\n", pool->in_use);
-	else if (pool->free <= pool->reserved)
-		print("the %llu free pages are promised\n", pool->free);
+	else if (free == 0)
+		print("%llu pages are in use, none is free\n", atomic_load_relaxed(&pool->in_use));
+	else if (free <= atomic_load_relaxed(&pool->reserved))
+		print("the %llu free pages are promised\n", free);
 	else
 		print("no frames for their struct pages\n");
 }
@@ -145,7 +149,7 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 	} while (done < count && !stopped);
 	ns = clock_ns() - start;
 	print("  %s %s: %llu pages in %llu.%03llu ms, hvo=%s\n", names[verb], size_name(pool), done,
-	      (ns / NS_PER_MS), (ns / NS_PER_US % 1000), hvo_mode_selected()->name);
+	      ns / NS_PER_MS, ns / NS_PER_US % 1000, hvo_mode_selected()->name);
 	if (stopped)
 		return -EINTR;
 	if (done < count)
@@ -159,13 +163,15 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
  */
 static int resize(struct pool *pool, u64 target)
 {
-	const u64 spare = pool->free - MIN(pool->free, pool->reserved);
+	const u64 free = atomic_load_relaxed(&pool->free);
+	const u64 pages = atomic_load_relaxed(&pool->pages);
+	const u64 spare = free - MIN(free, atomic_load_relaxed(&pool->reserved));
 	int err = 0;
 
-	if (target > pool->pages)
-		err = change(pool, VERB_GROW, NODE_NONE, target - pool->pages);
-	else if (target < pool->pages && spare > 0)
-		err = change(pool, VERB_SHRINK, NODE_NONE, MIN(pool->pages - target, spare));
+	if (target > pages)
+		err = change(pool, VERB_GROW, NODE_NONE, target - pages);
+	else if (target < pages && spare > 0)
+		err = change(pool, VERB_SHRINK, NODE_NONE, MIN(pages - target, spare));
 	if (err != -EINTR)
 		pool_resize(pool, hvo_mode_selected(), target);
 	show_pool(pool);

@@ -46,17 +46,16 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count, surplus = kept != POOL_KEPT;
-	u32 index;
 
 	spin_lock(&pool->lock);
-	for (index = list->head; index != BLOCK_NONE; index = block_at(pool->mm, index)->next)
+	block_list_foreach(pool->mm, index, list)
 		block_set_pool_free(pool->mm, index, true);
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += count;
 		pool->node[0].surplus += surplus * count;
 	}
-	while ((index = block_list_pop(pool->mm, list)) != BLOCK_NONE) {
+	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
 		block_list_push(pool->mm, &node->free, index);
@@ -99,12 +98,11 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 	const u64 before = list->count;
 
 	for (int kind = ZONE_NORMAL; kind >= 0; kind--) {
-		const u8 zone = pool->mm->node[node].zone[kind];
+		struct zone *zone = node_zone(&pool->mm->node[node], kind);
 		const u64 taken = list->count - before;
 
-		if (zone != ZONE_NONE && taken < count)
-			hvo_take_blocks(&pool->mm->zone[zone], mode, pool->order, count - taken,
-					list);
+		if (zone && taken < count)
+			hvo_take_blocks(zone, mode, pool->order, count - taken, list);
 	}
 }
 
@@ -469,11 +467,9 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
-	while (shrunk > 0 && (persistent = persistent_pages(pool)) > target)
-		/*
-		 * pages that cannot be restored become surplus, so the count does not fall below
-		 * the target
-		 */
+	/* pages that cannot be restored become surplus, so the count does not fall below the target */
+	for (persistent = persistent_pages(pool); shrunk > 0 && persistent > target;
+	     persistent = persistent_pages(pool))
 		shrunk = pool_shrink(pool, mode, persistent - target);
 	surplus = free_surplus(pool);
 	if (surplus > 0)
@@ -497,9 +493,8 @@ static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct b
 {
 	struct mm *mm = pool->mm;
 	struct block_list pieces = BLOCK_LIST_INIT;
-	u32 index;
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE)
+	block_list_drain(mm, index, list)
 		block_cut(block_zone(mm, index), index, &pieces);
 	hvo_make_in_place(mm, mode, &pieces);
 	block_list_splice(mm, done, &pieces);
@@ -512,14 +507,13 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
-	u32 index;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
 	pool_dequeue(from, NODE_NONE, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
-	while ((index = block_list_pop(mm, &list)) != BLOCK_NONE)
+	block_list_drain(mm, index, &list)
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,
 				index);
 	demoted = hvo_demote(mm, &huge, &done);

@@ -67,8 +67,10 @@ int pool_reserve(struct pool *pool, u64 count)
 	err = reserve(pool, count, &missing);
 	if (err == -EAGAIN) {
 		wait = wait_for_cleared();
-		while ((err = reserve(pool, count, &missing)) == -EAGAIN)
+		do {
 			wait_spin(&wait, CPU_NONE);
+			err = reserve(pool, count, &missing);
+		} while (err == -EAGAIN);
 	}
 	if (missing == 0)
 		return err;
@@ -101,7 +103,7 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
 	struct page *page;
 
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++)
-		index = block_list_pop(pool->mm, &pool->node[from->fallback[i]].free);
+		index = block_list_pop(pool->mm, &pool->node[node_near(from, i)->id].free);
 	if (index == BLOCK_NONE)
 		return NULL;
 	*zeroed = block_forget_zero(pool->mm, index);
@@ -172,7 +174,7 @@ u32 pool_make_near(struct pool *pool, node_t near)
 
 	context_assert(CONTEXT_ORDINARY);
 	for (node_t i = 0; i < pool->mm->nodes; i++)
-		if (pool_make(pool, hvo_mode_selected(), from->fallback[i], 1, &list) > 0)
+		if (pool_make(pool, hvo_mode_selected(), node_near(from, i)->id, 1, &list) > 0)
 			break;
 	block_list_publish_used(pool->mm, &list, BLOCK_POOL);
 	return block_list_pop(pool->mm, &list);
@@ -211,8 +213,10 @@ static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_ta
 	if (look != LOOK_CLEARING)
 		return look;
 	wait = wait_for_cleared();
-	while ((look = look_for_page(pool, node, how, page, zeroed)) == LOOK_CLEARING)
+	do {
 		wait_spin(&wait, CPU_NONE);
+		look = look_for_page(pool, node, how, page, zeroed);
+	} while (look == LOOK_CLEARING);
 	return look;
 }
 
@@ -256,7 +260,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
-		struct block_list *free = &pool->node[from->fallback[i]].free;
+		struct block_list *free = &pool->node[node_near(from, i)->id].free;
 
 		if (pool->free <= pool->reserved || pool->zeroed + pool->clearing >= limit)
 			break;

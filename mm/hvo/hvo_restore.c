@@ -247,9 +247,8 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
 {
 	struct block_list cleared = BLOCK_LIST_INIT, kept = BLOCK_LIST_INIT;
 	u64 demoted;
-	u32 index;
 
-	while ((index = block_list_pop(mm, list)) != BLOCK_NONE) {
+	block_list_drain(mm, index, list) {
 		if (meta_reserve(block_meta_node(mm, index), META_LONG, GIB_BLOCKS - 1) < 0) {
 			block_list_push(mm, &kept, index);
 			continue;
@@ -261,7 +260,7 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
 	demoted = cleared.count;
 	if (demoted > 0)
 		shootdown_wait(shootdown_tag());
-	while ((index = block_list_pop(mm, &cleared)) != BLOCK_NONE)
+	block_list_drain(mm, index, &cleared)
 		demote_map(mm, index, done);
 	return demoted;
 }

@@ -110,11 +110,10 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 	struct mm *mm = zone->mm;
 	struct block_list huge = BLOCK_LIST_INIT, bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
 	const u64 rest = count - block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
-	u32 index;
 
 	block_take(zone, FREE_HUGE, GIGA_ORDER, rest / GIB_BLOCKS + (rest % GIB_BLOCKS > 0),
 		   BLOCK_BARE, &huge);
-	while ((index = block_list_pop(mm, &huge)) != BLOCK_NONE)
+	block_list_drain(mm, index, &huge)
 		block_list_push(mm,
 				block_look_at(mm, index).flags & BLOCK_MAPPED ? &restore : &bare,
 				index);

@@ -116,7 +116,7 @@ static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 
 	if (range->end > PHYS_LIMIT) {
 		pr_warn("memory: RAM %llx-%llx lies above %llu TiB, the part above is not used",
-			range->start, range->end, (PHYS_LIMIT >> 40));
+			range->start, range->end, PHYS_LIMIT >> 40);
 		end = MIN(end, PHYS_LIMIT);
 	}
 	if (start < end &&
@@ -248,7 +248,7 @@ void memblock_free(phys_t start, u64 size)
 {
 	if (!memblock_list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
 		pr_warn("memory: reserved list full, %llx-%llx is not given back", start,
-			(start + size));
+			start + size);
 }
 
 void *memblock_alloc_or_die(u64 size, node_t node, const char *what)
@@ -286,12 +286,12 @@ void memblock_too_little(const char *what)
 	const u64 ram = memblock_totals().ram_bytes, bad = reserved_ram(OWNER_BAD);
 
 	if (reserved_ram(ANY_OWNER) == ram)
-		pr_err("no usable RAM: all %llu MiB are taken", (ram >> 20));
+		pr_err("no usable RAM: all %llu MiB are taken", ram >> 20);
 	pr_err("memory: %llu MiB of RAM are too few, there is no room for %s: a node needs 16 MiB, "
 	       "and each CPU some more",
-	       (ram >> 20), what);
+	       ram >> 20, what);
 	if (bad)
-		pr_err("memory: badram= keeps %llu MiB of them out of use", (bad >> 20));
+		pr_err("memory: badram= keeps %llu MiB of them out of use", bad >> 20);
 	verdict_end_with(VERDICT_FAIL);
 }
 

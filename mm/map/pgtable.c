@@ -25,8 +25,14 @@ static pte_t *table_of(pfn_t pfn)
 
 /*
  * Make the table under `entry`. If two CPUs tried at once, one of the two tables would be lost, so
- * callers that race must serialise. vmemmap takes the section's table lock, page_map() is called by
- * one CPU at a time, and all other callers run on the boot CPU.
+ * callers that race must serialise:
+ *
+ *   vmemmap.c     holds upper_lock, for the tables of all sections
+ *   vmap.c        has one caller at a time: page_map() and mmio_map() on any CPU, which mm.h asks
+ *                 of programs, and stacks and devices of the kernel, which the boot CPU maps
+ *   start-up      is the boot CPU alone
+ *
+ * The three make no table in each other's addresses.
  */
 static bool table_add(pte_t *entry, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
 		      void *ctx)

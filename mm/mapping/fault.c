@@ -3,6 +3,7 @@
 
 #include <arch/pgtable.h>
 
+#include "kernel/core/context.h"
 #include "kernel/core/printk.h"
 #include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
@@ -16,8 +17,8 @@ enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interru
 	phys_t phys;
 	pte_t entry;
 
-	if (huge_map_covers(addr) && !exec)
-		return huge_fault(addr, write, interruptible);
+	if (huge_map_covers(addr))
+		return huge_fault(addr, write, exec, interruptible);
 	/*
 	 * Another CPU may have finished the change that this access ran into, in which case the
 	 * tables allow the access now.
@@ -52,7 +53,27 @@ static void describe_vmemmap(virt_t addr, bool write, char *buf, size_t size)
 		       write ? "write to" : "read of", pfn, state);
 }
 
-void fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
+static void describe_huge(enum fault_result why, virt_t addr, const char *verb, char *buf,
+			  size_t size)
+{
+	char context[CONTEXT_REASON_MAX];
+
+	if (why == FAULT_HUGE_CONTEXT) {
+		context_reason(context, sizeof(context));
+		format(buf, size, "first touch of a page of a huge mapping %s", context);
+	} else if (why == FAULT_HUGE_READ_ONLY || why == FAULT_HUGE_EXEC) {
+		format(buf, size, "%s a huge mapping%s", verb,
+		       why == FAULT_HUGE_READ_ONLY ? " that is read-only" : "");
+	} else {
+		format(buf, size, "%s %llx, %s", verb, addr,
+		       why == FAULT_HUGE_GIVEN_BACK ? "in a huge mapping that was given back"
+		       : why == FAULT_HUGE_BEYOND   ? "beyond the end of a huge mapping"
+						    : "where no huge mapping is");
+	}
+}
+
+void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, char *buf,
+		    size_t size)
 {
 	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
 	unsigned stack;
@@ -64,10 +85,10 @@ void fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
 		describe_vmemmap(addr, write, buf, size);
 	else if (addr >= DIRECT_MAP_BASE && addr < DIRECT_MAP_BASE + DIRECT_MAP_SIZE)
 		format(buf, size, "%s physical address %llx through the direct map: %s", verb,
-		       (addr - DIRECT_MAP_BASE),
+		       addr - DIRECT_MAP_BASE,
 		       exec ? "nothing in it is executable" : "no RAM, or read-only there");
 	else if (huge_map_covers(addr))
-		huge_fault_describe(addr, write, exec, buf, size);
+		describe_huge(why, addr, verb, buf, size);
 	else if (addr < PAGE_SIZE)
 		format(buf, size, "%s address %llx: a NULL pointer and an offset", verb, addr);
 	else

@@ -8,7 +8,15 @@
 
 enum fault_result {
 	FAULT_RETRY, /* the access is legal by now; repeat it */
-	FAULT_BUG,   /* the access is illegal; panic with fault_describe() */
+	/* the access is illegal; panic with fault_describe() */
+	FAULT_BUG, /* for a reason that the address shows */
+	/* among the addresses of huge mappings */
+	FAULT_HUGE_NOWHERE,    /* where no mapping is */
+	FAULT_HUGE_BEYOND,     /* beyond the end of one */
+	FAULT_HUGE_GIVEN_BACK, /* in one that was unmapped */
+	FAULT_HUGE_EXEC,       /* an instruction was fetched */
+	FAULT_HUGE_CONTEXT,    /* a first touch, and not in ordinary code */
+	FAULT_HUGE_READ_ONLY,  /* a write, and the mapping is read-only */
 };
 
 /*
@@ -20,6 +28,8 @@ enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interru
 
 /*
  * Describe the access in words, for example "write to a read-only tail of the huge page ..." or
- * "read of the guard below stack ...". The text is always terminated.
+ * "read of the guard below stack ...". `why` is what fault_resolve() returned for it. The text is
+ * always terminated.
  */
-void fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size);
+void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, char *buf,
+		    size_t size);

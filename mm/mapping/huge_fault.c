@@ -34,7 +34,7 @@ pte_t huge_settled(const pte_t *entry)
 	wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
 	wait.soft = true;
 	atomic_add_relaxed(&huge_counts.waited, 1);
-	while (pte_claimed(pte = pte_load(entry)))
+	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);
 	return pte;
 }
@@ -55,7 +55,7 @@ static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	fence_store(); /* the table is zero before any entry points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
-		  page ? pte_make_table(page_pfn(page)) : 0);
+		  page ? pte_make_table(page_to_pfn(page)) : 0);
 	if (page && level == PT_PGD)
 		atomic_add_relaxed(&huge_counts.tables_kept, 1);
 	return page;
@@ -147,7 +147,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	pte_store(entry, virt, level,
-		  pte_make(page_pfn(page), level,
+		  pte_make(page_to_pfn(page), level,
 			   atomic_load_relaxed(&map->read_only) ? PT_RO : PT_RW));
 	return true;
 }
@@ -196,21 +196,31 @@ static void exhausted(huge_exhausted_fn *fn, void *ctx, virt_t addr)
 	verdict_end_with(VERDICT_FAIL);
 }
 
-enum fault_result huge_fault(virt_t addr, bool write, bool interruptible)
+/* Why the access is illegal, or FAULT_RETRY if a page may be brought for it. */
+static enum fault_result judge(const struct huge_map *map, virt_t addr, bool write, bool exec)
 {
+	if (!map)
+		return huge_map_missing(addr);
+	if (exec)
+		return FAULT_HUGE_EXEC;
+	if (!context_may(CONTEXT_ORDINARY))
+		return FAULT_HUGE_CONTEXT;
+	if (write && atomic_load_relaxed(&map->read_only))
+		return FAULT_HUGE_READ_ONLY;
+	return FAULT_RETRY;
+}
+
+enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
+{
+	const struct huge_pin pin = huge_pin(addr);
+	const enum fault_result why = judge(pin.map, addr, write, exec);
 	huge_exhausted_fn *fn;
-	struct huge_pin pin;
 	bool there;
 	void *ctx;
 
-	if (!context_may(CONTEXT_ORDINARY))
-		return FAULT_BUG;
-	pin = huge_pin(addr);
-	if (!pin.map)
-		return FAULT_BUG;
-	if (write && atomic_load_relaxed(&pin.map->read_only)) {
+	if (why != FAULT_RETRY) {
 		huge_unpin(pin);
-		return FAULT_BUG;
+		return why;
 	}
 	if (interruptible)
 		irq_enable();

@@ -69,6 +69,19 @@ struct huge_pin huge_pin(virt_t addr)
 	return pin;
 }
 
+enum fault_result huge_map_missing(virt_t addr)
+{
+	const u64 at = slot_of(addr);
+	const struct huge_map *here = atomic_load_relaxed(&slot[at]);
+	const struct huge_map *below = at > 0 ? atomic_load_relaxed(&slot[at - 1]) : NULL;
+
+	if (here == &leaving)
+		return FAULT_HUGE_GIVEN_BACK;
+	if (here || (below && below != &leaving))
+		return FAULT_HUGE_BEYOND;
+	return FAULT_HUGE_NOWHERE;
+}
+
 struct huge_pin huge_pin_range(const void *addr, u64 size)
 {
 	const virt_t start = (virt_t)addr;
@@ -239,7 +252,10 @@ void *huge_map_with(const struct huge_request *request)
 	void *addr;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (level < 0 || !(frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)))
+	if (level < 0)
+		return NULL;
+	frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	if (!frame)
 		return NULL;
 	map = page_address(frame);
 	if (!map_init(map, request, level)) {
@@ -328,25 +344,4 @@ int huge_grow(void *addr, u64 size)
 		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
 	huge_unpin(pin);
 	return err;
-}
-
-void huge_fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size)
-{
-	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
-	const struct huge_pin pin = huge_pin(addr);
-	const u64 at = slot_of(addr);
-	char reason[CONTEXT_REASON_MAX];
-
-	context_reason(reason, sizeof(reason));
-	if (!pin.map)
-		format(buf, size, "%s %llx, %s", verb, addr,
-		       slot[at] == &leaving ? "in a huge mapping that was given back"
-		       : slot[at] || (at > 0 && slot[at - 1] && slot[at - 1] != &leaving)
-			       ? "beyond the end of a huge mapping"
-			       : "where no huge mapping is");
-	else if (!context_may(CONTEXT_ORDINARY))
-		format(buf, size, "first touch of a page of a huge mapping %s", reason);
-	else
-		format(buf, size, "%s a huge mapping%s", verb, write ? " that is read-only" : "");
-	huge_unpin(pin);
 }

@@ -49,8 +49,10 @@ static inline bool huge_map_has(const struct huge_map *map, virt_t start, u64 si
 }
 
 /* Handle a touch, called from fault_resolve(). Interrupts off. */
-enum fault_result huge_fault(virt_t addr, bool write, bool interruptible);
-void huge_fault_describe(virt_t addr, bool write, bool exec, char *buf, size_t size);
+enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible);
+
+/* Why huge_pin() finds no mapping at `addr`. */
+enum fault_result huge_map_missing(virt_t addr);
 
 /*
  * huge_map.c: pin the mapping at an address. `map` is NULL if there is none; otherwise it stays

@@ -131,7 +131,7 @@ static void give_singles(struct singles *singles)
 
 static void give_page(struct page *page, struct huge_taken *taken, struct singles *singles)
 {
-	check_frames_reused(page_pfn(page), 1);
+	check_frames_reused(page_to_pfn(page), 1);
 	if (!(page->flags & PAGE_HUGETLB)) {
 		singles->page[singles->count++] = page;
 		if (singles->count == SINGLES_MAX)

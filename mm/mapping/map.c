@@ -138,7 +138,7 @@ void *page_map(struct page *page, u64 leaf)
 		return NULL;
 	virt = vmap_reserve(GIB(1), GIB(1));
 	if (virt &&
-	    vmap_map(virt, page_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
+	    vmap_map(virt, page_to_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
 		return (void *)virt;
 	if (virt)
 		map_clear(virt);

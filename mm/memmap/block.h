@@ -167,6 +167,14 @@ struct block_list {
 #define block_list_foreach(mm, index, list)                                                        \
 	for (u32 index = (list)->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
 
+/*
+ * `index` is each block in turn, taken off the list; the list is empty afterwards. A body that
+ * leaves the loop leaves the rest on the list.
+ */
+#define block_list_drain(mm, index, list)                                                          \
+	for (u32 index = block_list_pop(mm, list); index != BLOCK_NONE;                            \
+	     index = block_list_pop(mm, list))
+
 struct mm;
 
 /* A word from named fields; fields that are not named are 0. */

@@ -62,17 +62,15 @@ int meta_reserve_emergency(struct node *node, u64 count)
 
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 {
-	int err;
-
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return -ENOMEM;
-	while ((err = meta_reserve_now(node, kind, count)) < 0) {
+	do {
+		if (meta_reserve_now(node, kind, count) == 0)
+			return 0;
 		/* fails too if this CPU is growing it already: such a CPU gets what META has now */
-		if (mm_upward.meta_grow(node, kind, count) < 0)
-			/* frames may have been given back meanwhile */
-			return meta_reserve_now(node, kind, count);
-	}
-	return err;
+	} while (mm_upward.meta_grow(node, kind, count) >= 0);
+	/* frames may have been given back meanwhile */
+	return meta_reserve_now(node, kind, count);
 }
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
@@ -205,7 +203,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
 {
 	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit),
-	       "META frame %llx freed twice", (block_pfn(block->block) + bit));
+	       "META frame %llx freed twice", block_pfn(block->block) + bit);
 	if (tag == 0) {
 		map_clear(block->used_map, bit);
 		meta_count_used(meta, block, -1);
@@ -264,8 +262,8 @@ static u64 gated_bound(const struct node *node)
 	u64 ram = 0;
 
 	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
-		if (node->zone[kind] != ZONE_NONE)
-			ram += node->mm->zone[node->zone[kind]].ram;
+		if (node_zone(node, kind))
+			ram += node_zone(node, kind)->ram;
 	return MAX(512, ram / 256);
 }
 

@@ -393,6 +393,20 @@ static inline struct node *zone_node(struct zone *zone)
 	return &zone->mm->node[zone->node];
 }
 
+/* The nodes in order of distance from `node`: number 0 is itself, mm->nodes - 1 the farthest. */
+static inline struct node *node_near(const struct node *node, node_t number)
+{
+	return &node->mm->node[node->fallback[number]];
+}
+
+/* The node's zone of that kind, or NULL if it has no such memory. */
+static inline struct zone *node_zone(const struct node *node, enum zone_kind kind)
+{
+	const u8 zone = node->zone[kind];
+
+	return zone == ZONE_NONE ? NULL : &node->mm->zone[zone];
+}
+
 /* The node whose META supplies frames for the zone's struct pages. */
 static inline struct node *zone_meta_node(struct zone *zone)
 {

@@ -179,9 +179,8 @@ static struct page *alloc_from_node(struct node *node, unsigned order, enum migr
 	struct page *page = NULL;
 
 	for (int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL; kind >= 0 && !page; kind--)
-		if (node->zone[kind] != ZONE_NONE)
-			page = alloc_from_zone(&node->mm->zone[node->zone[kind]], order, type,
-					       request);
+		if (node_zone(node, kind))
+			page = alloc_from_zone(node_zone(node, kind), order, type, request);
 	return page;
 }
 
@@ -191,8 +190,7 @@ static struct page *alloc_from_nodes(struct mm *mm, node_t first, unsigned order
 	struct page *page = NULL;
 
 	for (node_t i = 0; i < mm->nodes && !page; i++) {
-		page = alloc_from_node(&mm->node[mm->node[first].fallback[i]], order, type,
-				       request);
+		page = alloc_from_node(node_near(&mm->node[first], i), order, type, request);
 		if (request & PAGE_NODE)
 			break;
 	}

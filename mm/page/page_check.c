@@ -60,7 +60,7 @@ static void print_owners(const struct page *page)
 	else if (!page->owner)
 		pr_err("page: its last owner is not known (page_owner=on writes it down)");
 	else if (page->refcount > 0)
-		pr_err("page: held by %s since %llu us", held, (page->held_since / NS_PER_US));
+		pr_err("page: held by %s since %llu us", held, page->held_since / NS_PER_US);
 	else
 		pr_err("page: last held by %s, freed by %s", held, freed);
 }

@@ -128,9 +128,9 @@ static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t ca
 	u32 slot;
 	u8 zone;
 
-	if (unlikely(!page_is_of(mm, page) ||
-		     !page_is_plain(mm, page, state = atomic_load_relaxed(&page->state)) ||
-		     atomic_load_relaxed(&mm->watch))) {
+	/* 0 is no plain page's state */
+	state = page_is_of(mm, page) ? atomic_load_relaxed(&page->state) : 0;
+	if (unlikely(!page_is_plain(mm, page, state) || atomic_load_relaxed(&mm->watch))) {
 		page_free_slowly(mm, page, caller);
 		return;
 	}
@@ -146,7 +146,7 @@ static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t ca
 		page_keep_and_leave(mm, pcp, zone, pfn);
 		return;
 	}
-	mine->lookups_fast++;
+	counter_add(&mine->lookups_fast, 1);
 	*word |= 1ULL << pfn % 64;
 	pcp_add_held(mine, 1);
 	fence_compiler();

@@ -172,8 +172,8 @@ static void print_holder(const struct holder *holder)
 	print("  # owner %8llu frames %6llu pages of order %2u  %s", frames_of(holder),
 	      holder->pages, holder->order, who);
 	if (holder->youngest)
-		print(", last at %llu.%06llu s", (holder->youngest / NS_PER_S),
-		      (holder->youngest % NS_PER_S / NS_PER_US));
+		print(", last at %llu.%06llu s", holder->youngest / NS_PER_S,
+		      holder->youngest % NS_PER_S / NS_PER_US);
 	print("\n");
 }
 
@@ -191,7 +191,10 @@ u64 page_owner_summary(struct mm *mm, u64 since, unsigned lines)
 		frames += frames_of(&table[i]);
 	frames += rest;
 	rest = frames;
-	for (; lines > 0 && (holder = largest()); lines--) {
+	for (; lines > 0; lines--) {
+		holder = largest();
+		if (!holder)
+			break;
 		print_holder(holder);
 		rest -= frames_of(holder);
 		holder->pages = 0;

@@ -9,8 +9,7 @@ CHECK_READS_ANYTHING
 static void report(struct mm *mm, struct page *page, const u64 *broken)
 {
 	page_misused(mm, page, "write after free: frame %llx has %llx at offset 0x%llx",
-		     (virt_to_phys(broken) >> PAGE_SHIFT), *broken,
-		     (virt_to_phys(broken) % PAGE_SIZE));
+		     virt_to_phys(broken) >> PAGE_SHIFT, *broken, virt_to_phys(broken) % PAGE_SIZE);
 }
 
 void page_poison_split(struct mm *mm, u32 index)

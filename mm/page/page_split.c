@@ -33,15 +33,24 @@
  */
 enum claim { CLAIM_MOVABLE, CLAIM_ANY };
 
-static u32 take_block(struct zone *zone, enum free_class class, enum migratetype type,
-		      enum claim claim)
+/* The block to split: this one, or, with BLOCK_NONE, any that may be claimed for `type`. */
+struct wanted {
+	u32 index;
+	enum migratetype type;
+	enum claim claim;
+};
+
+static u32 take_block(struct zone *zone, enum free_class class, const struct wanted *want)
 {
+	const enum migratetype type = want->type;
 	u32 index;
 
+	if (want->index != BLOCK_NONE)
+		return block_take_in(zone, want->index, 1, 1u << class, BLOCK_FULL);
 	zone_lock(zone);
 	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
 	/* Claim another type's block whole. CMA keeps its own blocks and claims none. */
-	for (unsigned other = claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
+	for (unsigned other = want->claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
 	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
 		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
 	if (index != BLOCK_NONE) {
@@ -84,8 +93,7 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
 
-static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype type,
-			     enum claim claim)
+static bool split_bare_block(struct zone *zone, unsigned order, const struct wanted *want)
 {
 	struct node *node = zone_meta_node(zone);
 	enum meta_kind kind;
@@ -96,7 +104,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 		return false;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return false;
-	index = take_block(zone, FREE_BARE, type, claim);
+	index = take_block(zone, FREE_BARE, want);
 	if (index == BLOCK_NONE) {
 		meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
 		return false;
@@ -106,17 +114,34 @@ static bool split_bare_block(struct zone *zone, unsigned order, enum migratetype
 	return true;
 }
 
+/* Split a block that has its struct pages. */
+static bool split_full_block(struct zone *zone, unsigned order, const struct wanted *want)
+{
+	u32 index = take_block(zone, FREE_FULL, want);
+
+	if (index == BLOCK_NONE)
+		index = take_block(zone, FREE_MAPPED, want);
+	if (index == BLOCK_NONE)
+		return false;
+	block_publish_split(zone, index, order);
+	return true;
+}
+
 static bool split_free_block(struct zone *zone, unsigned order, enum migratetype type,
 			     bool may_wait, enum claim claim)
 {
-	u32 index = take_block(zone, FREE_FULL, type, claim);
+	const struct wanted want = {.index = BLOCK_NONE, .type = type, .claim = claim};
 
-	if (index == BLOCK_NONE)
-		index = take_block(zone, FREE_MAPPED, type, claim);
-	if (index == BLOCK_NONE)
-		return may_wait && split_bare_block(zone, order, type, claim);
-	block_publish_split(zone, index, order);
-	return true;
+	return split_full_block(zone, order, &want) ||
+	       (may_wait && split_bare_block(zone, order, &want));
+}
+
+bool page_split_block(struct zone *zone, u32 index, enum block_state state)
+{
+	const struct wanted want = {.index = index};
+
+	return state == BLOCK_BARE ? split_bare_block(zone, PAGE_ORDERS, &want)
+				   : split_full_block(zone, PAGE_ORDERS, &want);
 }
 
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
@@ -132,9 +157,11 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 
 void page_split_ahead(struct zone *zone, enum migratetype type)
 {
+	const struct wanted want = {.index = BLOCK_NONE, .type = type, .claim = CLAIM_MOVABLE};
+
 	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1;
 	     blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
-		if (!split_bare_block(zone, 0, type, CLAIM_MOVABLE) &&
+		if (!split_bare_block(zone, 0, &want) &&
 		    section_open_next(zone, zone->mm->style) < 0 &&
 		    hvo_bare_free_huge(zone, HVO_BARE_BATCH) == 0)
 			return;

@@ -25,6 +25,12 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 void page_split_ahead(struct zone *zone, enum migratetype type);
 
 /*
+ * Split one block, which was free and full or bare (`state`) a moment ago. Returns false if it is
+ * not any more, or if META has no frames for the struct pages of a bare one.
+ */
+bool page_split_block(struct zone *zone, u32 index, enum block_state state);
+
+/*
  * Turn a bare block into a full one: eight frames of struct pages are written once and mapped when
  * they are ready. The frames are reserved, of `kind`. The block is in transit and the caller's.
  */

@@ -315,16 +315,14 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 	struct pcp_zone *mine = pcp_mine(zone);
 	struct page *page, *direct = NULL;
 
-	while (!(page = take_run(mine, order, type))) {
-		if (find_word(zone, mine, order, type))
-			continue;
-		if (fetch(zone, mine, order, type, &direct))
-			continue;
-		if (direct)
-			atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
-		return direct;
-	}
-	return page;
+	do {
+		page = take_run(mine, order, type);
+		if (page)
+			return page;
+	} while (find_word(zone, mine, order, type) || fetch(zone, mine, order, type, &direct));
+	if (direct)
+		atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
+	return direct;
 }
 
 unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,

@@ -239,7 +239,7 @@ static inline bool pcp_push_huge(struct pcp_zone *mine, u32 index, struct block_
 	if (unlikely(count == PCP_HUGE_MAX || (s64)(count + 1) * BLOCK_FRAMES > mine->high ||
 		     word.type >= MIGRATE_CMA))
 		return false;
-	mine->lookups_fast++;
+	counter_add(&mine->lookups_fast, 1);
 	mine->huge[count] = index;
 	atomic_store_relaxed(&mine->huge_count, count + 1);
 	return true;

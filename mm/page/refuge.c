@@ -12,14 +12,12 @@
 #include <arch/check.h>
 
 #include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
-#include "mm/zone/transit.h"
 
 /*
  * How well a GiB serves as a refuge: first, that it can never become a 1 GiB page; then, how much
@@ -90,32 +88,6 @@ static struct page *take_frame(struct refuge *refuge)
 	return page;
 }
 
-/*
- * Split a free block, which was full or bare a moment ago, into small pages. The struct pages of a
- * bare one are reserved first.
- */
-static bool split(struct zone *zone, u32 index, enum block_state state)
-{
-	const unsigned ready = 1u << FREE_FULL | 1u << FREE_MAPPED;
-	struct node *node = zone_meta_node(zone);
-	enum meta_kind kind;
-
-	if (state == BLOCK_FULL) {
-		if (block_take_in(zone, index, 1, ready, BLOCK_FULL) == BLOCK_NONE)
-			return false;
-	} else {
-		if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
-			return false;
-		if (block_take_in(zone, index, 1, 1u << FREE_BARE, BLOCK_FULL) == BLOCK_NONE) {
-			meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
-			return false;
-		}
-		block_full_from_bare(zone, node, kind, index);
-	}
-	block_publish_split(zone, index, PAGE_ORDERS);
-	return true;
-}
-
 /* Split any free block of the GiB; `at` is then its first frame. */
 static bool split_any(struct refuge *refuge)
 {
@@ -129,7 +101,7 @@ static bool split_any(struct refuge *refuge)
 
 		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) ||
 		    word.type != MIGRATE_MOVABLE || buddy_find_run(zone->mm, index) == BLOCK_NONE ||
-		    !split(zone, index, word.state))
+		    !page_split_block(zone, index, word.state))
 			continue;
 		refuge->at = block_pfn(index);
 		return true;
@@ -139,12 +111,13 @@ static bool split_any(struct refuge *refuge)
 
 static struct page *find(struct refuge *refuge)
 {
-	struct page *page;
-
 	do {
-		while (refuge->at < refuge->end)
-			if ((page = take_frame(refuge)))
+		while (refuge->at < refuge->end) {
+			struct page *page = take_frame(refuge);
+
+			if (page)
 				return page;
+		}
 	} while ((refuge->end > 0 && split_any(refuge)) || choose(refuge));
 	return NULL;
 }

@@ -53,10 +53,14 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages, u32 count)
 {
 	u32 taken = 0;
-	unsigned list;
 
-	while (taken < count && (list = choose_list(zone, order, type)) < BLOCK_ORDERS)
+	while (taken < count) {
+		const unsigned list = choose_list(zone, order, type);
+
+		if (list >= BLOCK_ORDERS)
+			break;
 		taken += take_first(zone, type, list, pages + taken, count - taken);
+	}
 	counter_sub(&zone->free_class[FREE_HUGE], taken * order_pages(order));
 	counter_sub(&zone->free_type[type], taken * order_pages(order));
 	return taken;

@@ -122,10 +122,13 @@ static u64 walk_run(struct section_walk *walk)
 /* Step over up to `count` sections; returns how many there were. */
 static u64 walk_skip(struct section_walk *walk, u64 count)
 {
-	u64 skipped = 0, run;
+	u64 skipped = 0;
 
-	while (skipped < count && (run = walk_run(walk)) != 0) {
-		run = MIN(run, count - skipped);
+	while (skipped < count) {
+		const u64 run = MIN(walk_run(walk), count - skipped);
+
+		if (run == 0)
+			break;
 		walk->next += run;
 		skipped += run;
 	}
@@ -220,9 +223,12 @@ static void open_node(void *arg)
 /* A node without CPUs is done by the CPUs of the nearest node that has some. */
 static node_t node_with_cpus(const struct mm *mm, node_t node)
 {
-	for (node_t i = 0; i < mm->nodes; i++)
-		if (cpu_first_of_node(mm->node[node].fallback[i]) != CPU_NONE)
-			return mm->node[node].fallback[i];
+	for (node_t i = 0; i < mm->nodes; i++) {
+		const node_t near = node_near(&mm->node[node], i)->id;
+
+		if (cpu_first_of_node(near) != CPU_NONE)
+			return near;
+	}
 	return cpu_data(cpu_id())->node;
 }
 
@@ -280,7 +286,7 @@ void memmap_open_at_boot(struct mm *mm)
 	for (node_t n = 0; n < mm->nodes; n++)
 		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to "
 			"%llu chunks each",
-			n, opened[n].sections, (opened[n].ns / NS_PER_MS),
-			(opened[n].ns / NS_PER_US % 1000), opened[n].threads, opened[n].chunks_min,
+			n, opened[n].sections, opened[n].ns / NS_PER_MS,
+			opened[n].ns / NS_PER_US % 1000, opened[n].threads, opened[n].chunks_min,
 			opened[n].chunks_max);
 }

@@ -106,7 +106,7 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
 	meta->blocks++;
 	meta->used += new->used;
-	meta->free[new->kind] += BLOCK_FRAMES - new->used;
+	counter_add(&meta->free[new->kind], BLOCK_FRAMES - new->used);
 	meta->unused[new->kind] += new->used == 0;
 }
 
@@ -191,7 +191,7 @@ static void unlink_block(struct meta *meta, struct meta_block *old)
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
 	meta->blocks--;
 	meta->used -= old->used;
-	meta->free[old->kind] -= (u64)(BLOCK_FRAMES - old->used);
+	counter_sub(&meta->free[old->kind], (u64)(BLOCK_FRAMES - old->used));
 	meta->unused[old->kind] -= old->used == 0;
 	gate_forget_block(meta, old);
 	old->next = meta->spare;
@@ -292,12 +292,12 @@ static u32 take_anywhere(struct node *node)
 {
 	u32 index = BLOCK_NONE;
 
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
-		if (node->zone[k] != ZONE_NONE)
-			index = take_near_meta(&node->mm->zone[node->zone[k]]);
-	for (int k = ZONE_KINDS; index == BLOCK_NONE && k-- > 0;)
-		if (node->zone[k] != ZONE_NONE)
-			index = take_for_meta(&node->mm->zone[node->zone[k]]);
+	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_near_meta(node_zone(node, kind));
+	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_for_meta(node_zone(node, kind));
 	return index;
 }
 

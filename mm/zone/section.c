@@ -179,7 +179,7 @@ static struct node *reserve_private(struct node *node, enum meta_kind *kind)
 		return node;
 	*kind = META_LONG;
 	for (node_t i = 0; i < node->mm->nodes; i++) {
-		struct node *from = &node->mm->node[node->fallback[i]];
+		struct node *from = node_near(node, i);
 
 		if (meta_reserve_emergency(from, MEMMAP_FRAMES_PER_BLOCK) == 0)
 			return from;
@@ -386,9 +386,13 @@ static int open_planned(struct opening *o)
 {
 	int err = -ENOMEM;
 
-	for (unsigned turn = 0; turn < OPEN_TURNS && (err = open_once(o)) == -ENOMEM; turn++) {
-		const u64 all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
+	for (unsigned turn = 0; turn < OPEN_TURNS; turn++) {
+		u64 all;
 
+		err = open_once(o);
+		if (err != -ENOMEM)
+			break;
+		all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
 		if (meta_grow(o->node, META_LONG, turn < OPEN_TURNS / 2 ? 1 : all + 1) < 0)
 			break;
 	}
@@ -436,6 +440,21 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	return section_open_by(mm, section, style, &memmap_makes[MAKE_STREAM]);
 }
 
+/* Open a section, or wait while another CPU opens or closes it. Returns 0 once it is open. */
+static int open_or_wait(struct mm *mm, u64 section, enum section_style style, struct wait *wait)
+{
+	while (section_state(mm, section) != SECTION_OPEN) {
+		const int err = section_open(mm, section, style);
+
+		if (err == -EEXIST)
+			return 0;
+		if (err != -EAGAIN || wait->late > 0)
+			return err;
+		wait_spin(wait, CPU_NONE);
+	}
+	return 0;
+}
+
 int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style)
 {
 	struct wait wait = wait_begin(WAIT_RANGE, "another CPU that opens or closes a section");
@@ -443,12 +462,8 @@ int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style s
 
 	wait.soft = true;
 	for (u64 section = first / SECTION_BLOCKS; !err && section * SECTION_BLOCKS < first + count;
-	     section++) {
-		while (section_state(mm, section) != SECTION_OPEN &&
-		       (err = section_open(mm, section, style)) == -EAGAIN && wait.late == 0)
-			wait_spin(&wait, CPU_NONE);
-		err = err == -EEXIST ? 0 : err;
-	}
+	     section++)
+		err = open_or_wait(mm, section, style, &wait);
 	return err == -ENODEV ? -EINVAL : err;
 }
 

@@ -165,11 +165,14 @@ static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
 
 u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to)
 {
-	u32 index = first, head = BLOCK_NONE;
+	u32 index, head = BLOCK_NONE;
 
 	zone_lock(zone);
-	while (index < first + count && (head = takeable_run(zone, index, classes)) == BLOCK_NONE)
-		index++;
+	for (index = first; index < first + count; index++) {
+		head = takeable_run(zone, index, classes);
+		if (head != BLOCK_NONE)
+			break;
+	}
 	if (head != BLOCK_NONE) {
 		buddy_unlink_within(zone, head, index, index + 1);
 		block_begin(zone, index, BLOCK_ORDER, to);

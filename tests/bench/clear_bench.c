@@ -266,7 +266,7 @@ static const struct way *find_way(const struct series *s, const char *mode, cons
 
 static void print_rate(const char *what, u64 hundredths)
 {
-	print("%s%5llu.%02llu", what, (hundredths / 100), (hundredths % 100));
+	print("%s%5llu.%02llu", what, hundredths / 100, hundredths % 100);
 }
 
 /* Print a rate and its change against steps of 4 KiB; blanks if there is no rate. */
@@ -312,8 +312,8 @@ static void note_gain(const struct series *s, const struct way *chosen)
 		return;
 	format(name, sizeof(name), "clear %s", s->size);
 	sheet_gain(name, "by default %llu.%02llu GB/s, in steps of 4 KiB at best %llu.%02llu",
-		   (rate(s, chosen) / 100), (rate(s, chosen) % 100), (rate(s, page) / 100),
-		   (rate(s, page) % 100));
+		   rate(s, chosen) / 100, rate(s, chosen) % 100, rate(s, page) / 100,
+		   rate(s, page) % 100);
 }
 
 /* Is this one of the ways with one CPU, other than the default and the limit? */
@@ -348,7 +348,7 @@ static void print_choice(const struct series *s)
 	print_rate("       default ", rate(s, chosen));
 	if (best) {
 		clear_extent_name(best->how.extent, extent, sizeof(extent));
-		print(" (%llu.%llu%% behind %s, %s, %s)", (behind / 10), (behind % 10), best->insn,
+		print(" (%llu.%llu%% behind %s, %s, %s)", behind / 10, behind % 10, best->insn,
 		      best->mode, extent);
 	} else {
 		print(" (none is faster)");
@@ -413,7 +413,7 @@ static bool passes_gate(struct series *s)
 	}
 	print("       # FAILED: clearing %s by default takes at least %llu.%llu%% longer than by "
 	      "%s, clear_gate=%llu\n",
-	      s->size, (behind / 10), (behind % 10), best->insn, gate);
+	      s->size, behind / 10, behind % 10, best->insn, gate);
 	return false;
 }
 

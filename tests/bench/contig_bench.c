@@ -223,7 +223,7 @@ static bool run_leg(struct leg *leg)
 /* Milliseconds with three decimals. */
 static void print_ms(u64 ns)
 {
-	print(" %7llu.%03llu", (ns / NS_PER_MS), (ns / NS_PER_US % 1000));
+	print(" %7llu.%03llu", ns / NS_PER_MS, ns / NS_PER_US % 1000);
 }
 
 /* Smallest of the sorted values that `percent` of them do not exceed, by the nearest rank. */
@@ -267,7 +267,7 @@ static void print_saved(u64 value, u64 vanilla)
 	const s64 saved = vanilla ? ((s64)vanilla - (s64)value) * 10000 / (s64)vanilla : 0;
 	const u64 size = (u64)(saved < 0 ? -saved : saved);
 
-	print(" (%c%3llu.%02llu%%)", saved < 0 ? '-' : ' ', (size / 100), (size % 100));
+	print(" (%c%3llu.%02llu%%)", saved < 0 ? '-' : ' ', size / 100, size % 100);
 }
 
 static void print_row(const char *name, u64 (*value)(const struct leg *leg, unsigned arg),
@@ -378,7 +378,7 @@ static void print_counts(void)
 		print(" %11llu", legs[i].all.moved.pages);
 	print("\n  %-18s", "copying, percent");
 	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", (copy_ns(&legs[i]) * 100 / MAX(legs[i].ns_system, 1)));
+		print(" %11llu", copy_ns(&legs[i]) * 100 / MAX(legs[i].ns_system, 1));
 	print("\n\n");
 }
 
@@ -409,7 +409,7 @@ static void record_step(const struct leg *leg, u64 first)
 	      " ns_p75=%llu ns_p90=%llu ns_p95=%llu ns_p99=%llu ns_max=%llu scanned_pages=%llu "
 	      "migrated_pages=%llu"
 	      " candidates=%llu verified=%u\n",
-	      leg->search->name, memory_names[leg->memory], STEP, (first + count), sorted[0],
+	      leg->search->name, memory_names[leg->memory], STEP, first + count, sorted[0],
 	      mean(sorted, count), quantile(sorted, count, 25), quantile(sorted, count, 50),
 	      quantile(sorted, count, 75), quantile(sorted, count, 90), quantile(sorted, count, 95),
 	      quantile(sorted, count, 99), sorted[count - 1], stats->scanned, stats->moved.pages,
@@ -427,8 +427,8 @@ static void note_gain(void)
 	if (ours != before && before->pages > 0 && ours->pages > 0)
 		sheet_gain("contig", "1 GiB in %s memory: %s %llu us, %s %llu us",
 			   memory_names[ours->memory], ours->search->name,
-			   (mean(ours->ns, ours->pages) / NS_PER_US), before->search->name,
-			   (mean(before->ns, before->pages) / NS_PER_US));
+			   mean(ours->ns, ours->pages) / NS_PER_US, before->search->name,
+			   mean(before->ns, before->pages) / NS_PER_US);
 }
 
 static bool run_memory(unsigned memory)

@@ -50,13 +50,13 @@ void counters_print(const struct counters *c, u64 units)
 	u64 cycles = 0, instructions = 0;
 
 	for (unsigned i = 0; i < events; i++) {
-		print("%s%s %llu", i ? ", " : "", names[i], (c->value[i] / units));
+		print("%s%s %llu", i ? ", " : "", names[i], c->value[i] / units);
 		if (strcmp(names[i], "cycles") == 0)
 			cycles = c->value[i];
 		if (strcmp(names[i], "instructions") == 0)
 			instructions = c->value[i];
 	}
 	if (cycles)
-		print(", IPC %llu.%02llu", (instructions / cycles),
-		      (instructions * 100 / cycles % 100));
+		print(", IPC %llu.%02llu", instructions / cycles,
+		      instructions * 100 / cycles % 100);
 }

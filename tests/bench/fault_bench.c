@@ -317,7 +317,7 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 
 static void print_fixed(const char *before, u64 thousandths, const char *behind)
 {
-	print("%s%llu.%03llu%s", before, (thousandths / 1000), (thousandths % 1000), behind);
+	print("%s%llu.%03llu%s", before, thousandths / 1000, thousandths % 1000, behind);
 }
 
 static u64 rate(u64 bytes, u64 ns)
@@ -350,7 +350,7 @@ static void print_change(const struct way *from, const struct way *to)
 	const s64 change = (s64)(median(from) * 1000 / MAX(median(to), 1)) - 1000;
 	const u64 size = (u64)(change < 0 ? -change : change);
 
-	print(" %c%llu.%llu%%", change < 0 ? '-' : '+', (size / 10), (size % 10));
+	print(" %c%llu.%llu%%", change < 0 ? '-' : '+', size / 10, size % 10);
 }
 
 static void print_way(const struct rows *rows, const struct way *way, u64 page, u64 pages,

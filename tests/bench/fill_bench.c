@@ -113,8 +113,8 @@ static void print_row(const struct row *row, u64 one)
 	const unsigned long long ratio = one ? ns.median * 100 / one : 0;
 
 	print("  %7llu %9llu %12llu %7llu %9llu %5llu.%02llux\n", row->threads, row->pages,
-	      (ns.median / NS_PER_US), (ns.sd / NS_PER_US), (ns.median / MAX(row->pages, 1)),
-	      ratio / 100, ratio % 100);
+	      ns.median / NS_PER_US, ns.sd / NS_PER_US, ns.median / MAX(row->pages, 1), ratio / 100,
+	      ratio % 100);
 }
 
 static void record_row(const struct row *row)

@@ -44,8 +44,8 @@ static void turn_end(struct turn *turn)
 
 static void print_lock(const char *lock, const struct lock_holds *holds)
 {
-	print("  %s %5llu.%03llu us, %6llu records in %-16s", lock, (holds->ns.most / NS_PER_US),
-	      (holds->ns.most % NS_PER_US), holds->work.most, lock_function(holds->ns.taken_at));
+	print("  %s %5llu.%03llu us, %6llu records in %-16s", lock, holds->ns.most / NS_PER_US,
+	      holds->ns.most % NS_PER_US, holds->work.most, lock_function(holds->ns.taken_at));
 }
 
 static void record_lock(const char *lock, const struct lock_holds *holds)
@@ -56,8 +56,8 @@ static void record_lock(const char *lock, const struct lock_holds *holds)
 
 static void print_turn(const struct turn *turn, const char *op, u64 run)
 {
-	print("  %-6s %7llu %7llu.%03llu ms", op, turn->done, (turn->ns / NS_PER_MS),
-	      (turn->ns / NS_PER_US % 1000));
+	print("  %-6s %7llu %7llu.%03llu ms", op, turn->done, turn->ns / NS_PER_MS,
+	      turn->ns / NS_PER_US % 1000);
 	print_lock("zone", &turn->zone);
 	print_lock("pool", &turn->pool);
 	print("\nBENCH holds op=%s pages=%llu done=%llu run=%llu ns=%llu", op, turn->pages,

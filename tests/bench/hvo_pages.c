@@ -95,8 +95,8 @@ static void print_hist(const char *mode, const char *op, const u64 *ns, u64 coun
 			continue;
 		memset(bar, '#', length);
 		bar[length] = 0;
-		print("  below %9llu.%03llu us %6llu  %s\n", ((1ULL << b) / 1000),
-		      ((1ULL << b) % 1000), bucket[b], bar);
+		print("  below %9llu.%03llu us %6llu  %s\n", (1ULL << b) / 1000, (1ULL << b) % 1000,
+		      bucket[b], bar);
 	}
 }
 
@@ -120,7 +120,7 @@ static void record(const struct leg *leg, const char *op, const u64 *ns, u64 cou
 	      "ns_min=%llu ns_mean=%llu ns_p50=%llu"
 	      " ns_p99=%llu ns_max=%llu flushes=%llu\n",
 	      leg->mode->name, leg->source, op, hvo_size_name(), count,
-	      cpumask_weight(&cpus_online), hvo_busy, sorted[0], (sum / count), sorted[count / 2],
+	      cpumask_weight(&cpus_online), hvo_busy, sorted[0], sum / count, sorted[count / 2],
 	      sorted[count * 99 / 100], sorted[count - 1], leg->stats.flushes);
 }
 

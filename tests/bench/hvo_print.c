@@ -37,18 +37,18 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 	char debt[40], relative[24] = "-";
 
 	if (off_ps)
-		format(relative, sizeof(relative), "%llu.%02llux", (ratio / 100), (ratio % 100));
+		format(relative, sizeof(relative), "%llu.%02llux", ratio / 100, ratio % 100);
 
 	if (op[0] == 'g')
-		format(debt, sizeof(debt), "%llu.%03llu before", (leg->debt_open_ns / NS_PER_MS),
-		       (leg->debt_open_ns / NS_PER_US % 1000));
+		format(debt, sizeof(debt), "%llu.%03llu before", leg->debt_open_ns / NS_PER_MS,
+		       leg->debt_open_ns / NS_PER_US % 1000);
 	else
-		format(debt, sizeof(debt), "%llu.%03llu after", (leg->debt_split_ns / NS_PER_MS),
-		       (leg->debt_split_ns / NS_PER_US % 1000));
+		format(debt, sizeof(debt), "%llu.%03llu after", leg->debt_split_ns / NS_PER_MS,
+		       leg->debt_split_ns / NS_PER_US % 1000);
 	print("  %-10s %-6s %6llu %4u %7llu.%03llu %5llu.%03llu %7llu %7llu %5llu %6llu %7lld %8s  "
 	      "%s\n",
-	      leg->mode->name, op, leg->done, leg->threads, (leg->ns / NS_PER_MS),
-	      (leg->ns / NS_PER_US % 1000), (ps / 1000000), (ps / 1000 % 1000), leg->stats.flushes,
+	      leg->mode->name, op, leg->done, leg->threads, leg->ns / NS_PER_MS,
+	      leg->ns / NS_PER_US % 1000, ps / 1000000, ps / 1000 % 1000, leg->stats.flushes,
 	      leg->stats.ipis, leg->stats.interrupted, leg->splits, leg->saved, relative, debt);
 }
 
@@ -83,7 +83,7 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	print_leg(grow, "grow", off->grow_ps);
 	if (strcmp(grow->mode->name, "on") == 0 && off->grow_ps)
 		sheet_gain("hvo", "%s pages grown, on: %llu ns each, off: %llu; frames saved %lld",
-			   hvo_size_name(), (hvo_ps_per_page(grow) / 1000), (off->grow_ps / 1000),
+			   hvo_size_name(), hvo_ps_per_page(grow) / 1000, off->grow_ps / 1000,
 			   grow->saved);
 	print_leg(shrink, "shrink", off->shrink_ps);
 	print_holds(grow, "grow");

@@ -74,8 +74,8 @@ void machine_print(void)
 	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s");
 	arch_machine_print();
 	print("  memory   %llu MiB RAM, span %llu MiB, holes %llu MiB, memmap in use %llu KiB\n",
-	      (totals.ram_bytes >> 20), (totals.span_bytes >> 20), (totals.hole_bytes >> 20),
-	      (usage.memmap_bytes >> 10));
+	      totals.ram_bytes >> 20, totals.span_bytes >> 20, totals.hole_bytes >> 20,
+	      usage.memmap_bytes >> 10);
 	print("  map      direct map of %llu x 1G, %llu x 2M, %llu x 4K pages\n",
 	      direct_map_counts.leaf[PT_PUD], direct_map_counts.leaf[PT_PMD],
 	      direct_map_counts.leaf[PT_PAGE]);
@@ -83,8 +83,8 @@ void machine_print(void)
 	print_clear();
 	print_owners();
 	zones_print(&mm_kernel, ZONES_SHOWN);
-	print("  ready    %llu.%03llu ms after entry\n\n", (ready / NS_PER_MS),
-	      (ready / NS_PER_US % 1000));
+	print("  ready    %llu.%03llu ms after entry\n\n", ready / NS_PER_MS,
+	      ready / NS_PER_US % 1000);
 	print("BENCH boot firmware=%s cpus_found=%u cpus_started=%u nodes=%u ram_bytes=%llu "
 	      "ns_to_ready=%llu"
 	      " memmap_bytes=%llu memmap=%s memmap_asked=%u%s memmap_threads=%u memmap_pages=%llu "

@@ -152,7 +152,7 @@ static void choose_rows(void)
 
 void memmap_bench_print_fixed(u64 thousandths)
 {
-	print("%4llu.%03llu", (thousandths / 1000), (thousandths % 1000));
+	print("%4llu.%03llu", thousandths / 1000, thousandths % 1000);
 }
 
 void memmap_bench_print_ms(struct spread ns)
@@ -176,7 +176,7 @@ static void print_speedup(struct spread base, struct spread now)
 	if (!spread_differ(base, now))
 		print("    noise");
 	else
-		print(" %5lld.%lld%%", (tenths / 10), ((tenths < 0 ? -tenths : tenths) % 10));
+		print(" %5lld.%lld%%", tenths / 10, (tenths < 0 ? -tenths : tenths) % 10);
 }
 
 static void print_row(const struct row *row)
@@ -222,8 +222,8 @@ static void note_gain(void)
 		if (rows[i].runs > 0 && rows[i].spread.median < best->spread.median)
 			best = &rows[i];
 	sheet_gain("memmap", "one CPU %llu us, %s by %u threads %llu us, lazy: nothing at boot",
-		   (rows[0].spread.median / NS_PER_US), best->way->name, best->last.threads,
-		   (best->spread.median / NS_PER_US));
+		   rows[0].spread.median / NS_PER_US, best->way->name, best->last.threads,
+		   best->spread.median / NS_PER_US);
 }
 
 static void print_rows(void)

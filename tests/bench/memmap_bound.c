@@ -69,7 +69,7 @@ static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn
 
 static void print_ps(u64 ps)
 {
-	print("%llu.%03llu", (ps / 1000), (ps % 1000));
+	print("%llu.%03llu", ps / 1000, ps % 1000);
 }
 
 static void print_bound(struct by_threads by[2], unsigned turns)

@@ -159,9 +159,9 @@ static void print_row(unsigned row, unsigned cpus)
 			  change = rate * 10000 / MAX(before, 1);
 
 		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus,
-		      pcp_types[way].name, rate, (change / 100), (change % 100),
-		      (sample->stats.lookups / sample->touched),
-		      (sample->stats.lookups * 1000 / sample->touched % 1000),
+		      pcp_types[way].name, rate, change / 100, change % 100,
+		      sample->stats.lookups / sample->touched,
+		      sample->stats.lookups * 1000 / sample->touched % 1000,
 		      sample->stats.drain_lookups, sample->stats.drained);
 	}
 }
@@ -232,7 +232,7 @@ static bool page_fault1_bench(void)
 	      "samples of %llu ms\n\n"
 	      "   CPUs types      pages/s    : on  look-ups freed  given back: look-ups     "
 	      "pages\n",
-	      (region_for(cpumask_weight(&cpus_online)) / MIB(1)), sample_count, sample_ms);
+	      region_for(cpumask_weight(&cpus_online)) / MIB(1), sample_count, sample_ms);
 	ok = rows();
 	pcp_set_types(&mm_kernel, types);
 	if (!ok)

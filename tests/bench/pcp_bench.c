@@ -176,7 +176,7 @@ static bool counts_right(const struct leg *leg, const struct pcp_types *types)
 
 static void print_thousandths(u64 value)
 {
-	print(" %5llu.%03llu", (value / 1000), (value % 1000));
+	print(" %5llu.%03llu", value / 1000, value % 1000);
 }
 
 static void print_record(const struct leg *leg, const struct pcp_types *types, unsigned run)
@@ -184,8 +184,8 @@ static void print_record(const struct leg *leg, const struct pcp_types *types, u
 	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu "
 	      "lookups=%llu freed=%llu "
 	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu\n",
-	      types->name, BATCH, run, (leg->ps_alloc / 1000), (leg->ps_alloc % 1000),
-	      (leg->ps_free / 1000), (leg->ps_free % 1000), leg->stats.lookups, leg->freed,
+	      types->name, BATCH, run, leg->ps_alloc / 1000, leg->ps_alloc % 1000,
+	      leg->ps_free / 1000, leg->ps_free % 1000, leg->stats.lookups, leg->freed,
 	      leg->stats.fetch_lookups, leg->stats.drain_lookups, leg->stats.drained, leg->stale);
 }
 
@@ -253,11 +253,11 @@ static void print_ratio(const char *after, const char *before, const char *what)
 		ratio[r] = (s64)(both(&legs[a][r]) * 100000 / MAX(both(&legs[b][r]), 1));
 	interval(ratio, &mean, &half);
 	sheet_gain("pcp", "a page %s / %s: %lld.%04lld +- %lld.%04lld", after, before,
-		   (mean / 100000), (mean % 100000 / 10), (half / 100000), (half % 100000 / 10));
+		   mean / 100000, mean % 100000 / 10, half / 100000, half % 100000 / 10);
 	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after,
-	      before, (mean / 100000), (mean % 100000 / 10), ((mean - half) / 100000),
-	      ((mean - half) % 100000 / 10), ((mean + half) / 100000),
-	      ((mean + half) % 100000 / 10), what);
+	      before, mean / 100000, mean % 100000 / 10, (mean - half) / 100000,
+	      (mean - half) % 100000 / 10, (mean + half) / 100000, (mean + half) % 100000 / 10,
+	      what);
 }
 
 /* ---- rounds ---- */

@@ -72,8 +72,8 @@ static void print_op(const struct row *row, const char *op, u64 ns)
 {
 	const u64 tenths = ns * 10 / row->count;
 
-	print("  %-6s %-6s %8llu %10llu.%llu\n", row->name, op, row->count, (tenths / 10),
-	      (tenths % 10));
+	print("  %-6s %-6s %8llu %10llu.%llu\n", row->name, op, row->count, tenths / 10,
+	      tenths % 10);
 	print("BENCH alloc test=%s threads=1 op=%s ns=%llu operations=%llu style=%s\n", row->name,
 	      op, ns, row->count, memmap_style() == SECTION_MAPPED ? "mapped" : "on-demand");
 }

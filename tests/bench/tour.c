@@ -125,7 +125,7 @@ static bool state_is(const struct tour *tour, enum block_state state)
 static bool step_done(const struct tour *tour, enum block_state expected)
 {
 	show(tour, "after");
-	print("      flush rounds: %llu\n", (rounds_now() - tour->rounds));
+	print("      flush rounds: %llu\n", rounds_now() - tour->rounds);
 	return state_is(tour, expected);
 }
 
@@ -329,7 +329,7 @@ static int run_part(struct tour *tour, const struct arena_options *options,
 	tour->a = arena_borrow_with(options);
 	if (!tour->a) {
 		print("  this machine has no %llu MiB free in one piece to show it on\n",
-		      (options->bytes >> 20));
+		      options->bytes >> 20);
 		return -ENOMEM;
 	}
 	ok = part(tour);

@@ -334,7 +334,7 @@ void arch_cpus_start(void)
 			wait_spin(&wait, i);
 	}
 	pr_info("started %u of %u CPUs in %llu ms", cpumask_weight(&cpus_online), cpu_count,
-		((clock_ns() - start) / NS_PER_MS));
+		(clock_ns() - start) / NS_PER_MS);
 	irq_enable();
 }
 

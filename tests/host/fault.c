@@ -59,6 +59,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	const bool write = error & ERROR_WRITE, exec = error & ERROR_FETCH;
 	const virt_t addr = (virt_t)info->si_addr;
 	char what[DESCRIPTION_MAX];
+	enum fault_result result;
 	u64 flags;
 
 	(void)signal;
@@ -69,11 +70,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	if (!host_me) /* the runner itself */
 		host_die("fault at %p", info->si_addr);
 	flags = host_irq_save_quiet();
-	if (fault_resolve(addr, write, exec, flags) == FAULT_RETRY) {
+	result = fault_resolve(addr, write, exec, flags);
+	if (result == FAULT_RETRY) {
 		host_irq_restore_quiet(flags);
 		return;
 	}
-	fault_describe(addr, write, exec, what, sizeof(what));
+	fault_describe(result, addr, write, exec, what, sizeof(what));
 	if (addr - (virt_t)uc->uc_mcontext.gregs[REG_RSP] + STACK_NEAR < 2 * STACK_NEAR)
 		panic("CPU %u ran off its stack at 0x%llx", host_me->id, addr);
 	panic("page fault: %s (%s 0x%llx from 0x%llx)", what,

@@ -64,7 +64,7 @@ static void reserve(virt_t start, u64 bytes, int prot)
 
 	if (got != (long)start)
 		host_die("addresses 0x%llx..0x%llx are taken in this process", start,
-			 (start + bytes));
+			 start + bytes);
 }
 
 void host_memory_init(u64 bytes)

@@ -43,7 +43,7 @@ static bool nothing_was_kept(void)
 
 	if (now <= before.in_use)
 		return true;
-	pr_err("after the case: %llu frames more are in use than before it", (now - before.in_use));
+	pr_err("after the case: %llu frames more are in use than before it", now - before.in_use);
 	page_owner_summary(&mm_kernel, before.ns, LEAK_LINES);
 	return false;
 }

@@ -265,8 +265,8 @@ void model_print(const struct alloc_model *m)
 				break;
 			held += m->held[b];
 		}
-		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", (b - from),
-		      from, block_state_name(first.state), first.type, held);
+		print("  # %4llu blocks from %llu: %s, type %x, %llu frames held\n", b - from, from,
+		      block_state_name(first.state), first.type, held);
 	}
 }
 

@@ -287,7 +287,7 @@ struct arena *arena_borrow_with(const struct arena_options *options)
 		a->run_order++;
 	if (!take_run_somehow(a)) {
 		a->taken = false;
-		test_skip("needs %llu MiB of free memory in one piece", (options->bytes >> 20));
+		test_skip("needs %llu MiB of free memory in one piece", options->bytes >> 20);
 		return NULL;
 	}
 	a->start = block_pfn(a->run) << PAGE_SHIFT;

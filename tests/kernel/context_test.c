@@ -34,8 +34,8 @@ static void look(void *arg)
 	(void)arg;
 	seen.word = this_cpu()->context;
 	seen.may = context_may(CONTEXT_ORDINARY);
-	seen.may_touch =
-		seen.untouched && huge_fault((virt_t)seen.untouched, true, false) != FAULT_BUG;
+	seen.may_touch = seen.untouched &&
+			 huge_fault((virt_t)seen.untouched, true, false, false) == FAULT_RETRY;
 	context_reason(seen.reason, sizeof(seen.reason));
 	atomic_store_release(&seen.done, 1);
 }

@@ -18,7 +18,7 @@ static bool described(virt_t addr, enum access access, const char *glob)
 {
 	char text[160];
 
-	fault_describe(addr, access == WRITE, access == FETCH, text, sizeof(text));
+	fault_describe(FAULT_BUG, addr, access == WRITE, access == FETCH, text, sizeof(text));
 	return glob_match(glob, text);
 }
 

@@ -139,7 +139,7 @@ TEST(mm_hvo, allocations_that_must_flush_share_the_round)
 	EXPECT(most_rounds <= 1);
 	print("  # allocation of 1 MiB when all memory is huge pages: worst %llu ns, mean %llu ns, "
 	      "%llu rounds for %u\n",
-	      worst, (sum / ALLOCATIONS), (rounds_so_far() - before), ALLOCATIONS);
+	      worst, sum / ALLOCATIONS, rounds_so_far() - before, ALLOCATIONS);
 	for (unsigned i = 0; i < ALLOCATIONS; i++)
 		mm_page_free(&a->mm, page[i]);
 	EXPECT(arena_accounted(a));

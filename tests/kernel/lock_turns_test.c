@@ -25,7 +25,7 @@ static void expect_slices(const char *what, enum lock_rank rank)
 	const struct lock_holds holds = lock_holds_read(rank);
 
 	print("  # %s: %s lock: %llu us at most, %llu records\n", what, lock_rank_name(rank),
-	      (holds.ns.most / NS_PER_US), holds.work.most);
+	      holds.ns.most / NS_PER_US, holds.work.most);
 	if (holds.work.most == 0 || holds.work.most > LOCK_SLICE)
 		test_fail(__FILE__, __LINE__,
 			  "%s: a turn at the %s lock handled %llu records, a slice has %u (%s)",

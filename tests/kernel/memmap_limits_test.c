@@ -99,7 +99,7 @@ static u64 check_block(struct arena *a, u32 index)
 			return wrong + BLOCK_FRAMES;
 		if (!is_right(a, pfn, pfn_page(&a->mm, pfn)) && wrong++ == 0)
 			test_fail(__FILE__, __LINE__, "frame %llx: flags %x refcount %u zone %u",
-				  (pfn - block_pfn(arena_block(a))), pfn_page(&a->mm, pfn)->flags,
+				  pfn - block_pfn(arena_block(a)), pfn_page(&a->mm, pfn)->flags,
 				  pfn_page(&a->mm, pfn)->refcount, pfn_page(&a->mm, pfn)->zone);
 	}
 	return wrong;

@@ -481,7 +481,7 @@ static void check_share(struct arena *a, u64 before, const char *what)
 	if (bytes == 0 || bytes * 400 > ram)
 		test_fail(__FILE__, __LINE__,
 			  "%s: %llu bytes of memmap for %llu MiB, over 0.25%% or nothing", what,
-			  bytes, (ram >> 20));
+			  bytes, ram >> 20);
 }
 
 TEST(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent)

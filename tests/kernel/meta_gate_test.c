@@ -195,7 +195,7 @@ TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 	before = rounds_so_far();
 	cpus_run_together(recycle, &r);
 	EXPECT_EQ(r.refused, 0);
-	print("  # %u turns, %llu rounds\n", r.turns, (rounds_so_far() - before));
+	print("  # %u turns, %llu rounds\n", r.turns, rounds_so_far() - before);
 	meta_flush_gated(&r.a->mm.node[0]);
 	EXPECT_EQ(arena_usage(r.a).gated, 0);
 	famine_end(&famine);
@@ -307,7 +307,7 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 	}
 	EXPECT(full_rounds() - before <= 2);
 	EXPECT_EQ(settlers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)SETTLERS_MAX - 1));
-	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, (full_rounds() - before));
+	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, full_rounds() - before);
 	for (u32 i = settlers; i < SETTLERS_MAX - 1; i++, skipped++)
 		meta_give(&s.a->mm, s.frame[i], 0);
 	EXPECT_EQ(settlers + skipped, SETTLERS_MAX - 1);

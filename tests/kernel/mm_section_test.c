@@ -4,6 +4,7 @@
 #include "mm/zone/section.h"
 
 #include <arch/barrier.h>
+#include <arch/clock.h>
 
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
@@ -437,6 +438,52 @@ TEST(mm_section, of_many_openers_one_wins)
 	EXPECT_EQ(o.refused, 0);
 	/* The sum includes the table of the section with META. */
 	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1);
+	EXPECT(arena_accounted(o.a));
+	arena_return(o.a);
+}
+
+struct late_opening {
+	struct arena *a;
+	u8 *slot; /* of a section that seems to be opening until the first CPU says otherwise */
+	u32 cpus, waiting, opened;
+};
+
+static void open_late(void *arg)
+{
+	struct late_opening *o = arg;
+	const u32 first = arena_phantom_block(o->a);
+	u64 since;
+
+	if (atomic_fetch_add(&o->cpus, 1) > 0) {
+		atomic_fetch_add(&o->waiting, 1);
+		if (section_open_range(&o->a->mm, first, SECTION_BLOCKS, SECTION_ON_DEMAND) == 0)
+			atomic_fetch_add(&o->opened, 1);
+		return;
+	}
+	while (atomic_load_relaxed(&o->waiting) + 1 < cpumask_weight(&cpus_online))
+		cpu_relax();
+	since = clock_ns();
+	while (clock_ns() - since < 5 * NS_PER_MS)
+		cpu_relax();
+	atomic_store_release(o->slot, (u8)(SECTION_OPEN | SECTION_ON_DEMAND));
+}
+
+TEST(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open)
+{
+	struct late_opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+	u64 section;
+	cpu_t cpus;
+
+	if (!o.a)
+		return;
+	section = arena_phantom_block(o.a) / SECTION_BLOCKS;
+	if (section_state(&o.a->mm, section) != SECTION_OPEN)
+		REQUIRE(section_open(&o.a->mm, section, SECTION_ON_DEMAND) == 0);
+	o.slot = &o.a->mm.gib[section / GIB_SECTIONS - o.a->mm.first_gib]
+			  .section[section % GIB_SECTIONS];
+	atomic_store_release(o.slot, (u8)SECTION_OPENING);
+	cpus = cpus_run_together(open_late, &o);
+	EXPECT_EQ(o.opened, cpus - 1);
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);
 }

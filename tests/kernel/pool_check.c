@@ -77,7 +77,7 @@ bool pool_borrow(struct pool *pool, u64 count)
 		return true;
 	pool_shrink(pool, mode, grown);
 	test_skip("needs %llu MiB of free memory in one piece",
-		  (count * order_pages(pool->order) * PAGE_SIZE >> 20));
+		  count * order_pages(pool->order) * PAGE_SIZE >> 20);
 	return false;
 }
 

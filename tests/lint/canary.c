@@ -67,5 +67,15 @@ int endless(int size)
 	return room[size / 3];
 }
 
+/* style: a condition that assigns. */
+int assigned(int *at)
+{
+	int sum = 0, next;
+
+	while ((next = *at++) != 0)
+		sum += next;
+	return sum;
+}
+
 /* style: a line that is broken otherwise than .clang-format says, and one that is too long, as this one is. */
 int unformatted( int a ) { return a; }

@@ -191,25 +191,64 @@ def too_long(name):
     return [f"{name}:{number}: error: {width} columns, more than {COLUMNS}" for number, width in wide if width > COLUMNS]
 
 
+TOKEN = re.compile(r"/\*[\s\S]*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'")
+
+
+def parts(text, at):
+    """The parts, at its semicolons, of what stands in the parentheses that open at text[at]. Statements in ({}) are passed over."""
+    depth, begin, found = 0, at + 1, []
+    while True:
+        if text.startswith("({", at):
+            at = text.index("})", at) + 1
+        elif text[at] == "(":
+            depth += 1
+        elif text[at] == ")":
+            depth -= 1
+        if depth == 0 or (depth == 1 and text[at] == ";"):
+            found.append(text[begin:at])
+            begin = at + 1
+        if depth == 0:
+            return found
+        at += 1
+
+
+def assigned(name):
+    """Conditions of if, while and for that assign: a reader looks there for a question."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), text)
+    found = []
+    for word in re.finditer(r"\b(if|while|for) ?(?=\()", text):
+        inside = parts(text, word.end())
+        condition = inside[0] if word[1] != "for" else inside[1] if len(inside) == 3 else ""
+        # an initialiser in braces names fields
+        if re.search(r"(?<![=!<>])=(?!=)|<<=|>>=", re.sub(r"\{[^{}]*\}", "", condition)):
+            line = text.count("\n", 0, word.start()) + 1
+            found.append(f"{name}:{line}: error: a condition assigns")
+    return found
+
+
 def style(files, folder):
-    """Checks every C file: lines are broken as .clang-format says, and no line is too long."""
+    """Checks every C file: lines are broken as .clang-format says, no line is too long, and no condition of the kernel assigns."""
     del folder
     names = [name for name, _ in files]
+    kernel = names
     if names != [CANARY]:
         names = run(["git", "ls-files", "*.c", "*.h"])[1].split()
         names.remove(CANARY)
+        kernel = [name for name in names if name.startswith(("mm/", "kernel/", "arch/", "boot/"))]
 
     def one(name):
         return run(["clang-format", "--dry-run", name])[1].replace(f"{ROOT}/", "")
 
-    return reports(in_parallel(one, names)) + [line for name in names for line in too_long(name)]
+    own = [line for name in names for line in too_long(name)] + [line for name in kernel for line in assigned(name)]
+    return reports(in_parallel(one, names)) + own
 
 
 TOOLS = {"style": style, "gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
 
 # The reports on the canary that each tool with several checks must make.
 CANARIES = {
-    "style": ("clang-formatted", "columns, more than"),
+    "style": ("clang-formatted", "columns, more than", "a condition assigns"),
     "gcc": ("-Wanalyzer-",),
     "stack": ("is larger than", "a chain of calls", "endless: error: its frame has no bound"),
     "sparse": ("'left_locked'", "different address spaces", "dereference of noderef"),

@@ -169,11 +169,12 @@ static bool replay_module(const struct boot_info *info)
 {
 	const struct boot_module *module = &info->module[0];
 	struct acpi_table text, table;
-	struct acpi_dump dump;
+	struct acpi_dump dump = {0};
 	size_t found = 0;
 
-	if (info->modules == 0 || module->size > DUMP_MAX ||
-	    !(dump.at = map(module->start, module->size))) {
+	if (info->modules > 0 && module->size <= DUMP_MAX)
+		dump.at = map(module->start, module->size);
+	if (!dump.at) {
 		pr_warn("ACPI: acpi=module, but the loader passed no module that could be read");
 		return false;
 	}

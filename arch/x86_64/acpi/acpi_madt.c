@@ -110,7 +110,7 @@ static size_t count_types(const struct acpi_table *madt, u8 type, u8 other)
 	size_t at = MADT_ENTRIES, n = 0;
 	const u8 *entry;
 
-	while ((entry = madt_next(madt, &at, NULL)))
+	for (entry = madt_next(madt, &at, NULL); entry; entry = madt_next(madt, &at, NULL))
 		n += entry[0] == type || entry[0] == other;
 	return n;
 }
@@ -201,7 +201,8 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 		return 0;
 	memcpy(&local_apic, madt->data + ACPI_HEADER_SIZE, sizeof(local_apic));
 	out->local_apic = local_apic;
-	while ((entry = madt_next(madt, &at, &out->truncated))) {
+	for (entry = madt_next(madt, &at, &out->truncated); entry;
+	     entry = madt_next(madt, &at, &out->truncated)) {
 		note_other(entry, out, &nmi_seen);
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
@@ -221,7 +222,8 @@ size_t acpi_madt_io_apics(const struct acpi_table *madt, struct acpi_io_apic *ou
 	size_t at = MADT_ENTRIES, n = 0;
 	const u8 *entry;
 
-	while (n < max && (entry = madt_next(madt, &at, NULL))) {
+	for (entry = madt_next(madt, &at, NULL); entry && n < max;
+	     entry = madt_next(madt, &at, NULL)) {
 		const struct madt_io_apic *io = (const void *)entry;
 
 		if (entry[0] == MADT_IO_APIC)

@@ -25,12 +25,13 @@ static u64 sort_key(const struct acpi_order *order, size_t i)
 
 static void sort_sift_down(const struct acpi_order *order, size_t at, size_t count)
 {
-	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+	for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
 		if (child + 1 < count && sort_key(order, child + 1) > sort_key(order, child))
 			child++;
 		if (sort_key(order, at) >= sort_key(order, child))
 			return;
 		sort_swap(order, at, child);
+		at = child;
 	}
 }
 

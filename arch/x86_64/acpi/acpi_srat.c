@@ -73,7 +73,7 @@ void acpi_srat_count(const struct acpi_table *srat, size_t *mem, size_t *cpu)
 	const u8 *entry;
 
 	*mem = *cpu = 0;
-	while ((entry = srat_next(srat, &at, NULL)))
+	for (entry = srat_next(srat, &at, NULL); entry; entry = srat_next(srat, &at, NULL))
 		*(entry[0] == SRAT_MEMORY ? mem : cpu) += 1;
 }
 
@@ -212,7 +212,7 @@ int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 	srat->nodes = 0;
 	if (table->len < SRAT_ENTRIES)
 		return -EINVAL;
-	while ((entry = srat_next(table, &at, &bad))) {
+	for (entry = srat_next(table, &at, &bad); entry; entry = srat_next(table, &at, &bad)) {
 		if (entry[0] == SRAT_MEMORY)
 			add_memory(table, entry, srat);
 		else

@@ -185,12 +185,12 @@ static void print_cell(const struct result *result, bool pair)
 	if (result->ps[0] == 0)
 		format(text, sizeof(text), "-");
 	else if (pair)
-		format(text, sizeof(text), "%llu.%llu", (result->ps[0] / 1000),
-		       (result->ps[0] % 1000 / 100));
+		format(text, sizeof(text), "%llu.%llu", result->ps[0] / 1000,
+		       result->ps[0] % 1000 / 100);
 	else
-		format(text, sizeof(text), "%llu.%llu / %llu.%llu", (result->ps[0] / 1000),
-		       (result->ps[0] % 1000 / 100), (result->ps[1] / 1000),
-		       (result->ps[1] % 1000 / 100));
+		format(text, sizeof(text), "%llu.%llu / %llu.%llu", result->ps[0] / 1000,
+		       result->ps[0] % 1000 / 100, result->ps[1] / 1000,
+		       result->ps[1] % 1000 / 100);
 	print(" %15s", text);
 }
 
@@ -207,8 +207,8 @@ static void print_records(unsigned s, unsigned r, unsigned threads)
 		else
 			print("BENCH probe name=%s test=%s", subjects[s].name, rows[r].name);
 		print(" threads=%u op=%s ns=%llu.%03llu\n", threads,
-		      rows[r].kind == PAIR ? "pair" : names[i], (result->ps[i] / 1000),
-		      (result->ps[i] % 1000));
+		      rows[r].kind == PAIR ? "pair" : names[i], result->ps[i] / 1000,
+		      result->ps[i] % 1000);
 	}
 }
 

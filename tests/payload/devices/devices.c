@@ -109,7 +109,7 @@ static void timer(void)
 	while (ok && !atomic_load_relaxed(&came) && clock_ns() - start < NS_PER_S)
 		cpu_relax();
 	ns = clock_ns() - start;
-	print("  asked for 2 ms, came after %llu us\n", (unsigned long long)(ns / NS_PER_US));
+	print("  asked for 2 ms, came after %llu us\n", ns / NS_PER_US);
 	report("the CPU's timer (timer_once), not early",
 	       ok && atomic_load_relaxed(&came) == 1 && ns >= 2 * NS_PER_MS);
 }

@@ -116,14 +116,11 @@ static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 	ns = update_all(table, chunks);
 	ok = all_zero(table);
 	rate = (double)updates * 1000.0 / (double)ns; /* millions per second */
-	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name,
-	      (unsigned long long)chunks, (unsigned long long)updates,
-	      (unsigned long long)(ns / NS_PER_MS), (unsigned long long)(ns / NS_PER_US % 1000),
-	      (unsigned long long)rate, (unsigned long long)(rate * 100.0) % 100,
+	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name, chunks, updates,
+	      ns / NS_PER_MS, ns / NS_PER_US % 1000, (u64)rate, (u64)(rate * 100.0) % 100,
 	      ok ? "every word is zero again" : "WRONG");
-	print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name,
-	      (unsigned long long)chunks, (unsigned long long)MIB(gups_mib),
-	      (unsigned long long)updates, (unsigned long long)ns);
+	print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name, chunks,
+	      MIB(gups_mib), updates, ns);
 	page_unmap(table);
 	return ok;
 }
@@ -149,7 +146,7 @@ void payload_run(void)
 	}
 	print("\nRandom updates of a table of %llu MiB, by the size of the pages that map it\n\n  "
 	      "%-4s %4s %12s %12s %13s\n",
-	      (unsigned long long)gups_mib, "page", "CPUs", "updates", "time ms", "million/s");
+	      gups_mib, "page", "CPUs", "updates", "time ms", "million/s");
 	clear_pages(page_address(page), MIB(gups_mib) / PAGE_SIZE);
 	for (u64 chunks = 1;; chunks = most) {
 		for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {

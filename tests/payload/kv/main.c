@@ -81,12 +81,10 @@ static bool run_one(struct page *page, u64 leaf, const char *name)
 	start = clock_ns();
 	ok = ask(&kv) && ok;
 	get_ns = clock_ns() - start;
-	print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, (unsigned long long)kv_keys,
-	      ok ? "right" : "WRONG", (unsigned long long)(put_ns / kv_keys),
-	      (unsigned long long)(get_ns / kv_keys));
-	print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name,
-	      (unsigned long long)kv_keys, (unsigned long long)table_bytes(page),
-	      (unsigned long long)put_ns, (unsigned long long)get_ns);
+	print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, kv_keys, ok ? "right" : "WRONG",
+	      put_ns / kv_keys, get_ns / kv_keys);
+	print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name, kv_keys,
+	      table_bytes(page), put_ns, get_ns);
 	page_unmap(memory);
 	return ok;
 }
@@ -121,8 +119,7 @@ void payload_run(void)
 	kv_keys = MIN(kv_keys, (PAGE_SIZE << page_order(page)) / sizeof(struct kv_slot) / 2);
 	print("\nA table of %llu keys in %llu MiB, by the size of the pages that map it\n\n  %-4s "
 	      "%9s %10s %10s %10s\n",
-	      (unsigned long long)kv_keys, (unsigned long long)(table_bytes(page) >> 20), "page",
-	      "keys", "answers", "put", "get");
+	      kv_keys, table_bytes(page) >> 20, "page", "keys", "answers", "put", "get");
 	for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
 		bool ok;
 

@@ -73,10 +73,8 @@ static bool run_on(unsigned cpus)
 	padata_run(&job);
 	ns = clock_ns() - start;
 	print("  %4u %14llu %12llu%s\n", cpus, row.iterations,
-	      (unsigned long long)(row.iterations * 1000 / MAX(ns / NS_PER_MS, 1)),
-	      row.failed ? "  no memory" : "");
-	print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations,
-	      (unsigned long long)ns);
+	      row.iterations * 1000 / MAX(ns / NS_PER_MS, 1), row.failed ? "  no memory" : "");
+	print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations, ns);
 	return row.failed == 0 && row.iterations % (MEMSIZE / PAGE_BYTES) == 0 &&
 	       row.iterations > 0;
 }
