@@ -1,7 +1,7 @@
 /*
  * mm start-up: see init.h.
  *
- *   ranges, nodes -> zones -> each node's first META block -> shared tail pages
+ *   ranges, nodes -> zones -> each node's first metadata block -> shared tail pages
  *                 -> sections with boot memory -> all sections, unless memmap=lazy -> pools
  *
  * With hvo=preinit, pools of 1 GiB pages come before the memmap.
@@ -183,9 +183,9 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 	}
 }
 
-/* ---- META and shared tails ---- */
+/* ---- metadata memory and shared tails ---- */
 
-/* Returns false if no node has a META block because there is too little memory. */
+/* Returns false if no node has a metadata block because there is too little memory. */
 static bool meta_init(struct mm *mm, const phys_t *first_meta)
 {
 	bool any = false;
@@ -196,11 +196,12 @@ static bool meta_init(struct mm *mm, const phys_t *first_meta)
 				&mm->zone[block_look(block_of(mm, first_meta[n] >> PAGE_SHIFT))
 						  .zone];
 
-			zone->boot -= BLOCK_FRAMES; /* counted as META, no longer as in use */
+			zone->boot -=
+				BLOCK_FRAMES; /* counted as metadata memory, no longer as in use */
 			any = true;
 		}
 	}
-	/* small and memoryless nodes are served by the nearest node with META */
+	/* small and memoryless nodes are served by the nearest node with metadata memory */
 	for (node_t n = 0; n < mm->nodes && any; n++) {
 		node_t i = 0;
 
@@ -231,9 +232,9 @@ static int shared_tails_init(struct mm *mm)
 
 /*
  * Boot allocations and firmware ranges can be described, and boot memory freed, only in open
- * sections. They are opened from the top down. The first section opened on a node makes META grow,
- * into memory that it finds open or opens for the purpose, and boot memory lies at the top, in a
- * GiB that is broken up anyway.
+ * sections. They are opened from the top down. The first section opened on a node makes metadata
+ * memory grow, into memory that it finds open or opens for the purpose, and boot memory lies at the
+ * top, in a GiB that is broken up anyway.
  */
 static void open_boot_sections(struct mm *mm)
 {
@@ -369,8 +370,8 @@ static bool lies_on_node(phys_t phys, node_t node)
 
 void mm_init(void)
 {
-	phys_t *first_meta =
-		memblock_alloc_or_die(node_count * sizeof(*first_meta), NODE_NONE, "META");
+	phys_t *first_meta = memblock_alloc_or_die(node_count * sizeof(*first_meta), NODE_NONE,
+						   "metadata memory");
 	const u64 size = 1ULL << BLOCK_SHIFT;
 	struct mm_plan plan = {.memory = &memblock_memory,
 			       .reserved = &memblock_reserved,
@@ -386,7 +387,7 @@ void mm_init(void)
 
 	for (node_t n = 0; n < node_count; n++) {
 		if (memblock_node_bytes(n) < MIB(16))
-			continue; /* served by the META of another node */
+			continue; /* served by the metadata memory of another node */
 		first_meta[n] = memblock_alloc(size, size, 0, n);
 		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
 			memblock_free(first_meta[n], size);

@@ -17,8 +17,8 @@ void mm_init(void);
 
 /*
  * Build any struct mm. The caller sets the ranges, the number of nodes, the root and the vmemmap
- * window. `first_meta` gives each node's first META block (2 MiB aligned, zeroed, in `reserved`; 0
- * if the node has none). Descriptors come from `zalloc`. Returns 0 or -ENOMEM.
+ * window. `first_meta` gives each node's first metadata block (2 MiB aligned, zeroed, in
+ * `reserved`; 0 if the node has none). Descriptors come from `zalloc`. Returns 0 or -ENOMEM.
  */
 typedef unsigned node_distance_fn(node_t from, node_t to);
 

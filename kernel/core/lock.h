@@ -20,13 +20,13 @@
 #include "kernel/lib/types.h"
 
 /*
- * Lock order, outermost first. zone -> META -> tables is the order of mm/; the other ranks nest
- * with these only as shown here.
+ * Lock order, outermost first. zone -> metadata memory -> tables is the order of mm/; the other
+ * ranks nest with these only as shown here.
  */
 enum lock_rank {
 	LOCK_POOL,  /* huge page pool: its counts and list */
 	LOCK_ZONE,  /* zone: free lists, block records on them, types and isolation bits */
-	LOCK_META,  /* node: META bitmaps */
+	LOCK_META,  /* node: metadata bitmaps */
 	LOCK_TABLE, /* section: vmemmap PMD install, split, clear */
 	LOCK_LEAF,  /* takes no other lock while held: console, arenas of tests */
 	LOCK_RANKS

@@ -99,7 +99,7 @@ const char *lock_rank_name(enum lock_rank rank)
 {
 	static const char *const names[LOCK_RANKS] = {[LOCK_POOL] = "pool",
 						      [LOCK_ZONE] = "zone",
-						      [LOCK_META] = "META",
+						      [LOCK_META] = "metadata",
 						      [LOCK_TABLE] = "table",
 						      [LOCK_LEAF] = "other"};
 

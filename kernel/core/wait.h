@@ -61,12 +61,13 @@ enum wait_level {
 	WAIT_DRAIN,
 	WAIT_DRAINED, /* a drain of all CPUs that another CPU has begun */
 	/*
-	 * META that another CPU grows, with rounds and sections opened for it (mm/zone/meta_grow.c)
+	 * Metadata memory that another CPU grows, with rounds and sections opened for it
+	 * (mm/zone/meta_grow.c)
 	 */
 	WAIT_GROWTH,
-	WAIT_OPENING, /* a section that another CPU opens or closes; META grows for it */
+	WAIT_OPENING, /* a section that another CPU opens or closes; metadata memory grows for it */
 	WAIT_JOB,     /* helpers of a job: they open sections, make huge pages, clear */
-	/* blocks and pages in transit, whose owner may reserve META and start jobs */
+	/* blocks and pages in transit, whose owner may reserve metadata memory and start jobs */
 	WAIT_TRANSIT,
 	WAIT_MEMORY, /* memory of any kind that other CPUs are changing */
 	WAIT_RANGE,  /* a range that is opened, or emptied into other memory */

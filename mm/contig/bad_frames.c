@@ -23,7 +23,7 @@
 /*
  * frees to let pass after an attempt in vain, because an attempt asks all CPUs for what they hold
  */
-enum { SETTLE_AGAIN = 256 };
+enum { WITHDRAW_AGAIN = 256 };
 
 /* ---- the frame itself ---- */
 
@@ -212,9 +212,9 @@ static int split_free_block(struct mm *mm, u32 index)
 }
 
 /*
- * Returns 0 if the frame is out of use. -EBUSY means that it is in use or META's; its block is
- * isolated if that is possible. -ENOMEM means that the block is free and isolated, but could not be
- * split.
+ * Returns 0 if the frame is out of use. -EBUSY means that it is in use or metadata memory's; its
+ * block is isolated if that is possible. -ENOMEM means that the block is free and isolated, but
+ * could not be split.
  */
 static int take_out(struct mm *mm, struct bad_frame *bad)
 {
@@ -237,17 +237,17 @@ static int take_out(struct mm *mm, struct bad_frame *bad)
 
 /* ---- pending frames ---- */
 
-/* Only one CPU at a time settles frames; the others see that it is being done. */
-static bool settling_begins(struct mm *mm)
+/* Only one CPU at a time withdraws frames; the others see that it is being done. */
+static bool withdrawing_begins(struct mm *mm)
 {
-	return atomic_cas(&mm->bad.settling, 0u, 1u);
+	return atomic_cas(&mm->bad.withdrawing, 0u, 1u);
 }
 
-static void settling_ends(struct mm *mm)
+static void withdrawing_ends(struct mm *mm)
 {
 	if (mm->bad.count == 0)
 		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
-	atomic_store_release(&mm->bad.settling, 0u);
+	atomic_store_release(&mm->bad.withdrawing, 0u);
 }
 
 /* Does the frame look free? Only then is it worth asking all CPUs for what they hold. */
@@ -267,7 +267,9 @@ static bool looks_free(struct mm *mm, const struct bad_frame *bad)
 	       head.refcount == 0;
 }
 
-/* The last pending frame takes the slot of one that is settled, and its isolation moves with it. */
+/*
+ * The last pending frame takes the slot of one that is withdrawn, and its isolation moves with it.
+ */
 static void move_slot(struct mm *mm, struct bad_frame *from, struct bad_frame *to)
 {
 	if (from != to && is_isolated(from))
@@ -280,7 +282,7 @@ static void move_slot(struct mm *mm, struct bad_frame *from, struct bad_frame *t
  * Look at each pending frame once. Returns how many are out of use now. *failed is set if some look
  * free but could not be taken.
  */
-static unsigned settle_once(struct mm *mm, bool *failed)
+static unsigned withdraw_once(struct mm *mm, bool *failed)
 {
 	struct bad_frames *bad = &mm->bad;
 	unsigned done = 0;
@@ -302,19 +304,19 @@ static unsigned settle_once(struct mm *mm, bool *failed)
 	return done;
 }
 
-unsigned bad_frames_settle(struct mm *mm)
+unsigned bad_frames_withdraw(struct mm *mm)
 {
 	bool failed;
 	unsigned left;
 
-	if (!settling_begins(mm))
+	if (!withdrawing_begins(mm))
 		return atomic_load_relaxed(&mm->bad.count);
 	/* other frames of a block wait for the frame that isolated it */
-	while (settle_once(mm, &failed) > 0 && failed)
+	while (withdraw_once(mm, &failed) > 0 && failed)
 		;
 	left = mm->bad.count;
-	atomic_store_relaxed(&mm->bad.wait, failed ? SETTLE_AGAIN : 0);
-	settling_ends(mm);
+	atomic_store_relaxed(&mm->bad.wait, failed ? WITHDRAW_AGAIN : 0);
+	withdrawing_ends(mm);
 	return left;
 }
 
@@ -336,7 +338,7 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 	else if (wait > 0) /* the count may lose a race; it sets a pace and guarantees nothing */
 		atomic_store_relaxed(&mm->bad.wait, wait - 1);
 	else
-		bad_frames_settle(mm);
+		bad_frames_withdraw(mm);
 }
 
 /* WATCH_BAD is set before the look at who has the frame, so that no free in between goes unseen. */
@@ -379,10 +381,10 @@ int mm_mark_bad(struct mm *mm, pfn_t pfn)
 		if (err == -ENOMEM)
 			return err;
 	}
-	if (section_state(mm, section) != SECTION_OPEN || !settling_begins(mm))
+	if (section_state(mm, section) != SECTION_OPEN || !withdrawing_begins(mm))
 		return -EAGAIN;
 	err = mark(mm, pfn);
-	settling_ends(mm);
+	withdrawing_ends(mm);
 	return err;
 }
 

@@ -11,19 +11,19 @@
  *   in the buddy          its block is made full and split around it                      bad now
  *   in use                its block is isolated, so that the frame can only come back     pending
  *                         to a list that is never given out; it is taken from there
- *                         after it was freed (bad_frames_settle())
- *   META's                the same; META uses the frame until it lets the block go,       pending
+ *                         after it was freed (bad_frames_withdraw())
+ *   metadata              the same; metadata memory uses it until it lets the block go,    pending
  *                         which may be never
  *
  * The struct page of a bad frame says PAGE_BAD | PAGE_RESERVED, and its block is never wholly free
- * again. The block therefore never merges and never becomes huge, bare or META, and its section is
- * never closed.
+ * again. The block therefore never merges and never becomes huge, bare or metadata memory, and its
+ * section is never closed.
  *
  * Isolation: a pending frame holds the isolation of its block (of all 512 blocks of a 1 GiB page)
- * until it is settled, and then hands it on to another pending frame of these blocks. A frame is
+ * until it is withdrawn, and then hands it on to another pending frame of these blocks. A frame is
  * pending without an isolation if somebody else holds the isolation of its block, if its section is
  * opening or closing, or if its block belongs to several zones (RESERVED). In these cases a frame
- * in use may be given out once more before it is settled.
+ * in use may be given out once more before it is withdrawn.
  *
  * Source: Linux documentation, "hwpoison", 2009-09; memtest86+ and GRUB for the option's purpose.
  */
@@ -46,7 +46,7 @@ bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
  * Take pending frames that were freed meanwhile out of use. Returns how many are still pending. No
  * lock held.
  */
-unsigned bad_frames_settle(struct mm *mm);
+unsigned bad_frames_withdraw(struct mm *mm);
 
 /*
  * The same, called before every free while any frame is pending, for frames freed earlier. It is

@@ -252,7 +252,7 @@ int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames)
 	if (err)
 		return err;
 	err = contig_take_range(zone, index, count, MIGRATE_MOVE_GIGA, &stats);
-	meta_settle_all(mm);
+	meta_end_batch_all(mm);
 	return err;
 }
 

@@ -270,7 +270,8 @@ static bool account_gib(const struct mm *mm, u64 number, struct sums before, str
 
 	if ((!gib->whole || gib->free == free) && gib->movable == movable && gib->meta == meta)
 		return true;
-	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u blocks META; walked "
+	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u metadata blocks; "
+	       "walked "
 	       "%llu, %llu, %llu",
 	       mm->first_gib + number, gib->free, gib->movable, gib->meta, free, movable, meta);
 	return false;
@@ -347,7 +348,8 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 	if (usage.in_use == in_use && usage.pool_free == pool_free &&
 	    usage.meta + usage.gated == meta)
 		return true;
-	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu META; the walk "
+	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu metadata memory; "
+	       "the walk "
 	       "%llu, %llu, %llu",
 	       usage.in_use, usage.pool_free, usage.meta + usage.gated, in_use, pool_free, meta);
 	return false;

@@ -1,7 +1,7 @@
 /*
  * Accounting: every 4 KiB frame of RAM has one owner, and a walk proves that the counters agree.
  *
- *   free + unopened + per-CPU + pool free + in use + META + gated + in transit + bad + reserved
+ *   free + unopened + per-CPU + pool free + in use + metadata + gated + in transit + bad + reserved
  *   = RAM
  */
 #pragma once
@@ -17,9 +17,9 @@ struct pool;
 void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage);
 
 /*
- * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, META maps), owner
- * by owner, and compare the result with the counters. Prints every difference. Returns true if all
- * agree. Other CPUs must be parked or idle.
+ * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, metadata maps),
+ * owner by owner, and compare the result with the counters. Prints every difference. Returns true
+ * if all agree. Other CPUs must be parked or idle.
  */
 bool mm_account(struct mm *mm, const struct pool *const pools[]);
 

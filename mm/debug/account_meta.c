@@ -1,9 +1,9 @@
 /*
- * Accounting, META: see account.h. Two counts are made, as for all other memory. Maps: the blocks'
- * maps must hold what the node's counters say. Users: every frame in use must be reached from its
- * user, exactly once.
+ * Accounting, metadata memory: see account.h. Two counts are made, as for all other memory. Maps:
+ * the blocks' maps must hold what the node's counters say. Users: every frame in use must be
+ * reached from its user, exactly once.
  *
- *   descriptors of META blocks, in lists and spare   -> the frame they lie in
+ *   descriptors of metadata blocks, in lists and spare -> the frame they lie in
  *   a GiB's block records                            -> their frames
  *   a section's PMD entry                            -> its page table, or all of the block under a
  *                                                    2 MiB leaf
@@ -35,7 +35,7 @@ struct audit {
 static void fault(struct audit *audit, const char *what, const char *user, pfn_t pfn)
 {
 	if (audit->faults++ < LINES_MAX)
-		pr_err("accounting: META frame %llx %s%s", pfn, what, user);
+		pr_err("accounting: metadata frame %llx %s%s", pfn, what, user);
 }
 
 /* Record that a frame was reached. `user` names its use. */
@@ -46,7 +46,7 @@ static void reach(struct audit *audit, pfn_t pfn, const char *user)
 	u64 *seen;
 
 	if (!block || block_look(block).state != BLOCK_META || !block->meta) {
-		fault(audit, "is not META's, but used for ", user, pfn);
+		fault(audit, "is not metadata memory's, but used for ", user, pfn);
 		return;
 	}
 	seen = &block->meta->seen_map[pfn % BLOCK_FRAMES / 64];
@@ -70,7 +70,7 @@ static void reach_descriptors(struct audit *audit, const struct meta_block *list
 		++*count;
 		if (IS_ALIGNED((virt_t)list, PAGE_SIZE))
 			reach(audit, virt_to_phys(list) >> PAGE_SHIFT,
-			      "descriptors of META blocks");
+			      "descriptors of metadata blocks");
 	}
 }
 
@@ -87,7 +87,7 @@ static bool walk_descriptors(struct audit *audit)
 		reach_descriptors(audit, meta->spare, &count);
 		frames += meta->spare_frames;
 	}
-	return account_said("descriptors of META blocks", frames * per_frame, count);
+	return account_said("descriptors of metadata blocks", frames * per_frame, count);
 }
 
 static void walk_records(struct audit *audit)
@@ -138,7 +138,7 @@ static void walk_section(struct audit *audit, u64 section)
 
 /*
  * Reach the table that holds a section's entry at `level`. A table from other code that made the
- * window is not META's.
+ * window is not metadata memory's.
  */
 static void walk_upper_table(struct audit *audit, u64 section, enum pt_level level, pfn_t *last)
 {
@@ -216,7 +216,7 @@ static bool account_users(struct mm *mm)
 	walk_users(&audit);
 	each_block(&audit, false);
 	if (audit.faults > LINES_MAX)
-		pr_err("accounting: %u more META frames are not what they should be",
+		pr_err("accounting: %u more metadata frames are not what they should be",
 		       audit.faults - LINES_MAX);
 	return ok && audit.faults == 0;
 }
@@ -230,7 +230,8 @@ static bool account_kinds(node_t node, const struct meta *meta, const struct met
 	for (unsigned kind = 0; kind < META_KINDS; kind++) {
 		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == 0)
 			continue;
-		pr_err("accounting: META of node %u, kind %u: counted %llu frames free, %llu "
+		pr_err("accounting: metadata memory of node %u, kind %u: counted %llu frames free, "
+		       "%llu "
 		       "reserved; walked %llu, 0",
 		       node, kind, meta->free[kind], meta->reserved[kind], walked->free[kind]);
 		ok = false;
@@ -245,7 +246,8 @@ static bool account_node(const struct node *node)
 	bool ok = true;
 
 	if (!meta_walk(node, &walked)) {
-		pr_err("accounting: META of node %u: its blocks, or its gated frames, are not in "
+		pr_err("accounting: metadata memory of node %u: its blocks, or its gated frames, "
+		       "are not in "
 		       "order",
 		       node->id);
 		ok = false;
@@ -254,7 +256,8 @@ static bool account_node(const struct node *node)
 	if (walked.blocks == meta->blocks && walked.used == meta->used &&
 	    walked.gated == meta->gated)
 		return ok;
-	pr_err("accounting: META of node %u: counted %llu blocks, %llu used, %llu gated; walked "
+	pr_err("accounting: metadata memory of node %u: counted %llu blocks, %llu used, %llu "
+	       "gated; walked "
 	       "%llu, %llu, %llu",
 	       node->id, meta->blocks, meta->used, meta->gated, walked.blocks, walked.used,
 	       walked.gated);

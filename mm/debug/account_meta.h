@@ -1,6 +1,6 @@
 /*
- * The walk over META, by its maps and by the users of its frames. Returns true if both agree with
- * the counters; prints each difference.
+ * The walk over metadata memory, by its maps and by the users of its frames. Returns true if both
+ * agree with the counters; prints each difference.
  */
 #pragma once
 

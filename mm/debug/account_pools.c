@@ -93,8 +93,8 @@ bool account_pools(struct mm *mm, const struct pool *const pools[])
 /* ---- tables ---- */
 
 /*
- * Tables above those of the sections come from META or from other code that made the window; the
- * latter are not counted here.
+ * Tables above those of the sections come from metadata memory or from other code that made the
+ * window; the latter are not counted here.
  */
 static u64 upper_table(const struct mm *mm, u64 section, enum pt_level level, pfn_t *last)
 {

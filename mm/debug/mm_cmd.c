@@ -137,7 +137,8 @@ static int cmd_nodes(const struct words *words)
 
 		print("  node %u: %llu MiB, %llu MiB free", n, ram >> 8, free >> 8);
 		print_cpus_of(n);
-		print("\n    META of node %u: %llu blocks, %llu frames used, %llu of them gated\n  "
+		print("\n    metadata memory of node %u: %llu blocks, %llu frames used, %llu of "
+		      "them gated\n  "
 		      "  distance:",
 		      mm->node[n].meta_node, atomic_load_relaxed(&meta->blocks),
 		      atomic_load_relaxed(&meta->used), atomic_load_relaxed(&meta->gated));
@@ -149,7 +150,7 @@ static int cmd_nodes(const struct words *words)
 	return 0;
 }
 
-COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, META, distances", .run = cmd_nodes);
+COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, metadata memory, distances", .run = cmd_nodes);
 
 /* ---- zones and free lists ---- */
 

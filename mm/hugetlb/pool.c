@@ -154,7 +154,7 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		before = grown;
 		pool_make(pool, mode, node, count - grown, &list);
 		grown += pool_enqueue(pool, &list, POOL_KEPT);
-		meta_settle_all(pool->mm);
+		meta_end_batch_all(pool->mm);
 	} while (grown < count && grown > before);
 	return grown;
 }
@@ -176,7 +176,7 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 	spin_lock(&pool->lock);
 	pool->making -= count - made;
 	spin_unlock(&pool->lock);
-	meta_settle_all(pool->mm);
+	meta_end_batch_all(pool->mm);
 	return made;
 }
 
@@ -341,7 +341,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
 		given += release_restored(pool, mode, &restore);
 	}
-	meta_settle_all(pool->mm);
+	meta_end_batch_all(pool->mm);
 	return given;
 }
 
@@ -467,7 +467,9 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
-	/* pages that cannot be restored become surplus, so the count does not fall below the target */
+	/*
+	 * pages that cannot be restored become surplus, so the count does not fall below the target
+	 */
 	for (persistent = persistent_pages(pool); shrunk > 0 && persistent > target;
 	     persistent = persistent_pages(pool))
 		shrunk = pool_shrink(pool, mode, persistent - target);
@@ -526,6 +528,6 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	/* pages that could not be changed go back as they are */
 	pool_enqueue(from, &huge, POOL_KEPT);
 	pool_enqueue(from, &full, POOL_KEPT);
-	meta_settle_all(mm);
+	meta_end_batch_all(mm);
 	return demoted;
 }

@@ -156,7 +156,7 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 	count_in(pool, new);
 	pool->in_use++;
 	spin_unlock(&pool->lock);
-	hvo_settle(pool->mm, new);
+	hvo_complete_round(pool->mm, new);
 	atomic_store_release(&to->refcount, 1);
 	err = page_move(pool->mm, from, to);
 	if (err) {

@@ -200,7 +200,7 @@ static struct page *take_surplus(struct pool *pool, node_t near)
 		atomic_store_release(&page->refcount, 1);
 	}
 	spin_unlock(&pool->lock);
-	meta_settle_all(pool->mm);
+	meta_end_batch_all(pool->mm);
 	return page;
 }
 
@@ -220,8 +220,8 @@ static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_ta
 	return look;
 }
 
-static struct page *take_settled(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
-				 virt_t caller)
+static struct page *take_complete(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
+				  virt_t caller)
 {
 	struct page *page;
 	const enum pool_look look = look_and_wait(pool, node, how, &page, zeroed);
@@ -232,7 +232,7 @@ static struct page *take_settled(struct pool *pool, node_t node, enum pool_take 
 	}
 	/* the page is already this caller's, so nobody changes it during the wait for a round */
 	if (page)
-		hvo_settle(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+		hvo_complete_round(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	if (page && unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
 		page_owner_allocated(page, caller);
 	return page;
@@ -241,7 +241,7 @@ static struct page *take_settled(struct pool *pool, node_t node, enum pool_take 
 struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
 {
 	context_assert(CONTEXT_ORDINARY);
-	return take_settled(pool, node, how, zeroed, CALLER);
+	return take_complete(pool, node, how, zeroed, CALLER);
 }
 
 struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
@@ -249,7 +249,7 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 	bool zeroed;
 
 	context_assert(CONTEXT_ORDINARY);
-	return take_settled(pool, node, how, &zeroed, CALLER);
+	return take_complete(pool, node, how, &zeroed, CALLER);
 }
 
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)

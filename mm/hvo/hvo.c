@@ -32,13 +32,13 @@
  * 2. The old frames are gated, so nothing new is written to them.
  * 3. A block that changes state again does so with a round of its own, whose generation is higher.
  *
- * So the round is due when the page is given to a user: the record keeps its tag, and hvo_settle()
- * waits for it. One round serves every batch before it. The frames' wait is bounded by
- * meta_settle() at the end of a batch, and by any CPU that runs short of frames.
+ * So the round is due when the page is given to a user: the record keeps its tag, and
+ * hvo_complete_round() waits for it. One round serves every batch before it. The frames' wait is
+ * bounded by meta_end_batch() at the end of a batch, and by any CPU that runs short of frames.
  *
  * Why pass 3 may be divided among CPUs (hvo_share.h): a line of PTEs is one cache line and belongs
  * to the block, and the struct pages of a run belong to the run. Frames are taken and given under
- * META's lock. The round, one for all stretches, follows when every helper has finished.
+ * metadata memory's lock. The round, one for all stretches, follows when every helper has finished.
  *
  * Restoring is the mirror image: frames first, filled, then mapped, then a round, because a tail
  * may only be written once no CPU still has the read-only translation.
@@ -149,7 +149,7 @@ static void make_on(struct hvo_batch *batch)
 	hvo_split(batch);
 	hvo_remap(batch);
 	if (!hvo_defer)
-		hvo_join_round(batch); /* otherwise hvo_settle() does */
+		hvo_join_round(batch); /* otherwise hvo_complete_round() does */
 }
 
 static void restore_on(struct hvo_batch *batch)
@@ -321,7 +321,7 @@ void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_
 	*list = batch.list;
 }
 
-void hvo_settle(struct mm *mm, u32 index)
+void hvo_complete_round(struct mm *mm, u32 index)
 {
 	const struct block *head = block_at(mm, index);
 	const struct block_word word = block_look(head);

@@ -86,10 +86,10 @@ const struct hvo_mode *hvo_mode_find(const char *name);
  * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB,
  * tails as the mode has them.
  *
- * If META has no frame for the table that splits a section, the other runs are done first, the
- * frames that they gave up are flushed, and the rest is tried again, as long as that helps. Runs
- * that remain undone go to `left`, in transit, with all their struct pages as they were; the result
- * is their number.
+ * If metadata memory has no frame for the table that splits a section, the other runs are done
+ * first, the frames that they gave up are flushed, and the rest is tried again, as long as that
+ * helps. Runs that remain undone go to `left`, in transit, with all their struct pages as they
+ * were; the result is their number.
  */
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left);
@@ -108,4 +108,4 @@ void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_
  * gives a page to a user must call this first: until the round is done, a CPU may still see the
  * struct pages that described the tails before. No lock held. Usually there is nothing to do.
  */
-void hvo_settle(struct mm *mm, u32 index);
+void hvo_complete_round(struct mm *mm, u32 index);

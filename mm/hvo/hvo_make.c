@@ -144,7 +144,7 @@ void hvo_split_each(struct hvo_batch *batch)
 /*
  * Take a reserved frame for the head of block `index`. If the stash is empty, fill it with frames
  * for this block and for the blocks after it in its list, as long as they are in the same state and
- * use the same META.
+ * use the same metadata memory.
  */
 static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 {

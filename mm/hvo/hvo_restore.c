@@ -13,9 +13,9 @@
 #include "mm/zone/transit.h"
 
 /*
- * The source of a run's struct pages: META of the node that has the memmap of the run's section, or
- * META of the run's own node. The record keeps it (in `owner`) from the reservation of the frames
- * until they are taken.
+ * The source of a run's struct pages: metadata memory of the node that has the memmap of the run's
+ * section, or metadata memory of the run's own node. The record keeps it (in `owner`) from the
+ * reservation of the frames until they are taken.
  */
 enum tails_from { FROM_HOME = 1, FROM_TAILS, FROM_MEMMAP };
 struct tails_source {
@@ -37,8 +37,9 @@ static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_fro
 
 /*
  * Reserve all frames of a run: those in META_MEMMAP of the node that has its section's memmap, or
- * else any that serve as tails. If a node's META could not grow for an earlier page, the node is in
- * *starved and is not asked again, because the frames that this batch gives back come later.
+ * else any that serve as tails. If a node's metadata memory could not grow for an earlier page, the
+ * node is in *starved and is not asked again, because the frames that this batch gives back come
+ * later.
  */
 static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
 {

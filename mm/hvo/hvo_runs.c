@@ -16,8 +16,8 @@ enum { HEADS_BATCH = BLOCK_FRAMES };
 
 /*
  * Take free runs of one class, opening sections until there are enough or none is left. Blocks that
- * META opened for itself come last. One such section holds the heads of 500 others, and if META has
- * to look for room in every GiB, it looks longer with each page made.
+ * metadata memory opened for itself come last. One such section holds the heads of 500 others, and
+ * if metadata memory has to look for room in every GiB, it looks longer with each page made.
  */
 static u64 take_opening(struct zone *zone, enum free_class class, unsigned order,
 			enum section_style style, u64 count, struct block_list *list)
@@ -32,8 +32,8 @@ static u64 take_opening(struct zone *zone, enum free_class class, unsigned order
 }
 
 /*
- * The most runs that could still be taken. So callers reserve no more heads, and grow META no
- * further, than blocks can use.
+ * The most runs that could still be taken. So callers reserve no more heads, and grow metadata
+ * memory no further, than blocks can use.
  */
 static u64 takeable(const struct zone *zone, enum free_class class, unsigned order)
 {
@@ -44,8 +44,8 @@ static u64 takeable(const struct zone *zone, enum free_class class, unsigned ord
 
 /*
  * Take runs that will need a head frame each. The frame is reserved before the run is unlinked.
- * Heads are reserved a batch at a time, so that META never grows into the blocks that were asked
- * for.
+ * Heads are reserved a batch at a time, so that metadata memory never grows into the blocks that
+ * were asked for.
  */
 static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned order,
 			   enum section_style style, u64 count, struct block_list *list)

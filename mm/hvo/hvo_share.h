@@ -10,11 +10,11 @@
  *   a run in transit, its records, its lines and its struct pages   the CPU that has its stretch
  *   the list, and the results                                       the CPU that asked, before and
  *                                                                   after
- *   frames                                                          META, under its lock
+ *   frames                                                          metadata memory, under its lock
  *
  * Frames are reserved before the batch is divided. So a stretch cannot fail, no helper waits for
- * META to grow, and the set of runs that have frames does not depend on the number of CPUs.
- * hvo_share() is for hvo_make.c and hvo_restore.c only.
+ * metadata memory to grow, and the set of runs that have frames does not depend on the number of
+ * CPUs. hvo_share() is for hvo_make.c and hvo_restore.c only.
  */
 #pragma once
 

@@ -24,7 +24,7 @@
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
 
-pte_t huge_settled(const pte_t *entry)
+pte_t huge_unclaimed(const pte_t *entry)
 {
 	pte_t pte = pte_load(entry);
 	struct wait wait;
@@ -65,7 +65,7 @@ static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 static pte_t *table_below(pte_t *entry, virt_t virt, enum pt_level level)
 {
 	for (;;) {
-		const pte_t pte = huge_settled(entry);
+		const pte_t pte = huge_unclaimed(entry);
 
 		if (pte_present(pte))
 			return table_at(pte);
@@ -158,7 +158,7 @@ bool huge_touch(struct huge_map *map, virt_t addr, bool is_hint)
 	pte_t *entry = entry_of(map, addr);
 
 	while (entry) {
-		const pte_t pte = huge_settled(entry);
+		const pte_t pte = huge_unclaimed(entry);
 
 		if (pte_is_leaf(pte, level))
 			return true;

@@ -11,4 +11,4 @@
 bool huge_touch(struct huge_map *map, virt_t addr, bool is_hint);
 
 /* Read an entry, after waiting until no CPU has it claimed. */
-pte_t huge_settled(const pte_t *entry);
+pte_t huge_unclaimed(const pte_t *entry);

@@ -45,7 +45,7 @@ static void visit_table(const struct visit *v, pte_t *table, enum pt_level level
 
 		if (virt + size <= v->start || virt >= v->end)
 			continue;
-		pte = huge_settled(&table[i]);
+		pte = huge_unclaimed(&table[i]);
 		if (!pte_present(pte))
 			continue;
 		if (level != PT_PGD && pte_is_leaf(pte, level)) {
@@ -84,7 +84,7 @@ static pte_t claim_leaf(pte_t *entry, enum pt_level level)
 	pte_t pte;
 
 	do {
-		pte = huge_settled(entry);
+		pte = huge_unclaimed(entry);
 		if (!pte_is_leaf(pte, level))
 			return 0;
 	} while (!pte_claim(entry, pte));

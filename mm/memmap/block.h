@@ -77,7 +77,7 @@ enum block_flags {
 	BLOCK_POOL_FREE = 1 << 3,
 	/* in a mapped section: its vmemmap is, or once was, one 2 MiB mapping */
 	BLOCK_MAPPED = 1 << 4,
-	BLOCK_MEMMAP = 1 << 5, /* META: holds the struct pages of a mapped section */
+	BLOCK_MEMMAP = 1 << 5, /* Metadata memory: holds the struct pages of a mapped section */
 	/* a huge page freed with poison=on: its contents are the poison pattern (page_poison.h) */
 	BLOCK_POISONED = 1 << 6,
 };
@@ -99,7 +99,7 @@ enum { BLOCK_FREE_PAGES_SHIFT = 48 }; /* position of free_pages in the word */
 /*
  * Keys of the fields:
  *   (z) zone->lock
- *   (m) META's lock
+ *   (m) lock of metadata memory
  *   (p) pool->lock
  *   (a) atomic, read by any CPU without a lock
  *   (o) the owner of the record, while it is on no list (see "Owners" above)
@@ -110,7 +110,9 @@ struct block {
 	u32 next, prev;
 	u64 tag; /* (o) the block must not be used before this generation is done */
 	union {
-		/* (m) META: its maps; constant while any of the block's frames is in use */
+		/*
+		 * (m) metadata memory: its maps; constant while any of the block's frames is in use
+		 */
 		struct meta_block *meta;
 		/* (p) free in a pool: 1 if all of the page is known to be zero (prezero.c) */
 		u64 zero;
@@ -148,7 +150,7 @@ struct gib {
 	u32 free;
 	/* frames in use that their holder can move, plus free 2 MiB pages of pools; atomic */
 	u32 movable;
-	u16 meta;   /* blocks that are META; atomic */
+	u16 meta;   /* blocks that are metadata memory; atomic */
 	bool whole; /* all of it is RAM of one node, so it can become a 1 GiB page */
 };
 
@@ -217,7 +219,8 @@ static inline void block_put(struct block *block, struct block_word word)
 /*
  * Clear the bits of `clear` and set those of `set` in one atomic step; all other bits keep what
  * other CPUs write meanwhile. The caller must own the fields it changes: as the record's owner, or
- * as holder of zone->lock (type), of the pool's lock (POOL_FREE) or of META's lock (MEMMAP).
+ * as holder of zone->lock (type), of the pool's lock (POOL_FREE) or of metadata memory's lock
+ * (MEMMAP).
  */
 static inline void block_change(struct block *block, struct block_word clear, struct block_word set)
 {

@@ -59,14 +59,15 @@
  *   FULL,                                                     idle CPUs          anything is
  *   META                                                      included           unlinked
  *
- * FULL <-> META is for mapped sections only. Where everything was opened mapped (memmap=serial,
- * parallel) there is no BARE block that META could grow into. Going through HUGE and BARE would
- * cost a PMD split and two rounds to clear struct pages that nobody will read.
+ * FULL <-> metadata memory is for mapped sections only. Where everything was opened mapped
+ * (memmap=serial, parallel) there is no BARE block that metadata memory could grow into. Going
+ * through HUGE and BARE would cost a PMD split and two rounds to clear struct pages that nobody
+ * will read.
  *
  * FULL <-> NOHEAD is the same step for blocks 1..511 of a 1 GiB page in mapped sections. A huge
  * block of a mapped section never becomes BARE: it is restored to FULL. FULL -> HUGE (on) leaves
- * the head in its frame, which is one of META's TAILS frames. This is the one case where a head
- * lives among tails, until the block is bare or full again.
+ * the head in its frame, which is one of metadata memory's TAILS frames. This is the one case where
+ * a head lives among tails, until the block is bare or full again.
  *
  * Freeing a HUGE block is no change of state: it stays HUGE. Counters: block_changes(from, to),
  * printed by the benchmarks.

@@ -18,8 +18,8 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to);
 void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones);
 
 /*
- * The state that a META block gets when it has been emptied: full in a mapped section, where its
- * struct pages still exist, else bare.
+ * The state that a metadata block gets when it has been emptied: full in a mapped section, where
+ * its struct pages still exist, else bare.
  */
 enum block_state block_state_without_use(const struct mm *mm, u32 index);
 

@@ -1,6 +1,6 @@
 /*
- * META frames: maps and reservations. See meta.h; growing and shrinking: meta_grow.c; the queue of
- * gated frames: meta_gate.c.
+ * Metadata frames: maps and reservations. See meta.h; growing and shrinking: meta_grow.c; the queue
+ * of gated frames: meta_gate.c.
  */
 #include "mm/memmap/meta.h"
 
@@ -67,7 +67,10 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 	do {
 		if (meta_reserve_now(node, kind, count) == 0)
 			return 0;
-		/* fails too if this CPU is growing it already: such a CPU gets what META has now */
+		/*
+		 * fails too if this CPU is growing it already: such a CPU gets what metadata memory
+		 * has now
+		 */
 	} while (mm_upward.meta_grow(node, kind, count) >= 0);
 	/* frames may have been given back meanwhile */
 	return meta_reserve_now(node, kind, count);
@@ -78,8 +81,9 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	struct meta *meta = &node->meta;
 
 	spin_lock(&meta->lock);
-	ASSERT(meta->reserved[kind] >= count, "META of node %u: %llu frames unreserved, %llu are",
-	       node->id, count, meta->reserved[kind]);
+	ASSERT(meta->reserved[kind] >= count,
+	       "metadata memory of node %u: %llu frames unreserved, %llu are", node->id, count,
+	       meta->reserved[kind]);
 	meta->reserved[kind] -= count;
 	spin_unlock(&meta->lock);
 }
@@ -95,10 +99,11 @@ static pfn_t block_take_frame(struct meta *meta, struct meta_block *block)
 		meta_count_used(meta, block, 1);
 		return block_pfn(block->block) + bit;
 	}
-	panic("META block %u counts %u used frames but its map is full", block->block, block->used);
+	panic("metadata block %u counts %u used frames but its map is full", block->block,
+	      block->used);
 }
 
-/* First block of the kind with a free frame; META lock held. */
+/* First block of the kind with a free frame; metadata lock held. */
 static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind)
 {
 	struct meta_block *block = meta->hint[kind] ? meta->hint[kind] : meta->list[kind];
@@ -109,13 +114,13 @@ static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind
 	return block;
 }
 
-/* META lock held. One of `kind`, reserved, from `block` if it can give one. */
+/* Metadata lock held. One of `kind`, reserved, from `block` if it can give one. */
 static pfn_t take_locked(struct node *node, enum meta_kind kind, struct meta_block *block)
 {
 	struct meta *meta = &node->meta;
 
 	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0,
-	       "META frame of node %u taken without a reservation", node->id);
+	       "metadata frame of node %u taken without a reservation", node->id);
 	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
 		block = find_free_block(meta, kind);
 	meta->reserved[kind]--;
@@ -203,7 +208,7 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
 {
 	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit),
-	       "META frame %llx freed twice", block_pfn(block->block) + bit);
+	       "metadata frame %llx freed twice", block_pfn(block->block) + bit);
 	if (tag == 0) {
 		map_clear(block->used_map, bit);
 		meta_count_used(meta, block, -1);
@@ -212,13 +217,14 @@ static void block_give_frame(struct meta *meta, struct meta_block *block, unsign
 	gate_add(meta, block, bit, tag);
 }
 
-/* Descriptor of the META block that a frame came from. */
+/* Descriptor of the metadata block that a frame came from. */
 static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
 {
 	const struct block *record = block_of(mm, pfn);
 	const enum block_state state = record ? block_look(record).state : BLOCK_ABSENT;
 
-	ASSERT(state == BLOCK_META, "frame %llx given back to META lies in a block that is %s", pfn,
+	ASSERT(state == BLOCK_META,
+	       "frame %llx given back to metadata memory lies in a block that is %s", pfn,
 	       block_state_name(state));
 	return record->meta;
 }
@@ -293,7 +299,7 @@ void meta_release_done(struct node *node)
 	} while (more);
 }
 
-void meta_settle(struct node *node)
+void meta_end_batch(struct node *node)
 {
 	meta_release_done(node);
 	if (atomic_load_relaxed(&node->meta.gated) > gated_bound(node))
@@ -301,10 +307,10 @@ void meta_settle(struct node *node)
 	mm_upward.meta_trim(node);
 }
 
-void meta_settle_all(struct mm *mm)
+void meta_end_batch_all(struct mm *mm)
 {
 	for (node_t n = 0; n < mm->nodes; n++)
-		meta_settle(&mm->node[n]);
+		meta_end_batch(&mm->node[n]);
 }
 
 bool meta_walk(const struct node *node, struct meta *walked)

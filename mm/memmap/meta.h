@@ -1,13 +1,13 @@
 /*
- * META: blocks that hold frames for struct pages and page tables, so that describing memory never
- * depends on pages that are themselves described.
+ * Metadata memory: blocks that hold frames for struct pages and page tables, so that describing
+ * memory never depends on pages that are themselves described.
  *
- *   META block   [frame 0][frame 1] ... [frame 511]
- *                used map, gated map, lots of the gated frames by tag
+ *   metadata block   [frame 0][frame 1] ... [frame 511]
+ *                    used map, gated map, lots of the gated frames by tag
  *
  * Kinds are never mixed in one block. LONG is for frames with a long life: heads of huge pages,
- * tables, block records and META's own maps. TAILS is for the private struct pages of split blocks.
- * Both kinds use the lowest block first, so that high blocks empty out.
+ * tables, block records and metadata memory's own maps. TAILS is for the private struct pages of
+ * split blocks. Both kinds use the lowest block first, so that high blocks empty out.
  *
  * MEMMAP is a block that holds the struct pages of a mapped section. Frames that HVO frees in such
  * a block wait for the restore of that section. They serve as tails elsewhere only when nothing
@@ -18,8 +18,8 @@
  * then a CPU may still write through a stale translation.
  *
  * Callers reserve frames before they begin the work that needs them, so no work fails half way.
- * META_EMERGENCY frames of kind LONG are left to the code that makes META grow: opening a section,
- * and a new block's maps.
+ * META_EMERGENCY frames of kind LONG are left to the code that makes metadata memory grow: opening
+ * a section, and a new block's maps.
  *
  * Locks: node->meta.lock, taken by the functions here; it ranks above zone->lock.
  */
@@ -30,27 +30,27 @@
 enum { META_EMERGENCY = 24 };
 
 /*
- * Make `count` frames of `kind` available to meta_take(), growing META if necessary. Growing may
- * take zone locks, open sections, start a round, or wait for another CPU that grows this META
- * (never if this CPU is growing META itself). The caller holds no lock. Returns 0, or -ENOMEM with
- * nothing reserved.
+ * Make `count` frames of `kind` available to meta_take(), growing metadata memory if necessary.
+ * Growing may take zone locks, open sections, start a round, or wait for another CPU that grows
+ * this metadata memory (never if this CPU is growing metadata memory itself). The caller holds no
+ * lock. Returns 0, or -ENOMEM with nothing reserved.
  */
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count);
 
 /*
- * The same from the frames that META has now: -ENOMEM instead of growing. Any lock of lower rank
- * may be held.
+ * The same from the frames that metadata memory has now: -ENOMEM instead of growing. Any lock of
+ * lower rank may be held.
  */
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count);
 
-/* The same for code that makes META grow: it may use the emergency frames too. */
+/* The same for code that makes metadata memory grow: it may use the emergency frames too. */
 int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
 
 /*
- * Reserve frames for private struct pages: TAILS, or MEMMAP if META cannot supply TAILS. *kind says
- * which kind was reserved. Otherwise as meta_reserve().
+ * Reserve frames for private struct pages: TAILS, or MEMMAP if metadata memory cannot supply TAILS.
+ * *kind says which kind was reserved. Otherwise as meta_reserve().
  */
 int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind);
 
@@ -61,8 +61,8 @@ pfn_t meta_take(struct node *node, enum meta_kind kind);
 void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count);
 
 /*
- * The same from META block `index`, as far as it is of this node and kind and has free frames; the
- * rest from any block. BLOCK_NONE: all from any block.
+ * The same from metadata block `index`, as far as it is of this node and kind and has free frames;
+ * the rest from any block. BLOCK_NONE: all from any block.
  */
 void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
 			 unsigned count);
@@ -74,8 +74,8 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 pfn_t meta_take_contiguous(struct node *node, unsigned count);
 
 /*
- * Give a frame back to the META that it came from. With tag 0 it is free at once; otherwise it is
- * gated until the generation `tag` is done.
+ * Give a frame back to the metadata memory that it came from. With tag 0 it is free at once;
+ * otherwise it is gated until the generation `tag` is done.
  */
 void meta_give(struct mm *mm, pfn_t pfn, u64 tag);
 
@@ -85,10 +85,10 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
 /*
  * End of a batch. Releases gated frames whose generation is done, brings the rest below the node's
  * bound (max(512 frames, 1/256 of the node)), with a round if necessary, and gives back blocks that
- * META no longer needs. No lock held.
+ * metadata memory no longer needs. No lock held.
  */
-void meta_settle(struct node *node);
-void meta_settle_all(struct mm *mm); /* of all nodes */
+void meta_end_batch(struct node *node);
+void meta_end_batch_all(struct mm *mm); /* of all nodes */
 
 /* Release gated frames whose generation is done: no round, no wait. */
 void meta_release_done(struct node *node);

@@ -1,4 +1,4 @@
-/* Gated META frames: see meta_gate.h. */
+/* Gated metadata frames: see meta_gate.h. */
 #include "mm/memmap/meta_gate.h"
 
 #include "kernel/core/panic.h"

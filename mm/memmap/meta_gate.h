@@ -1,14 +1,14 @@
 /*
- * Gated frames: a queue per node, in order of tag. Inside META only.
+ * Gated frames: a queue per node, in order of tag. Inside metadata memory only.
  *
  *   node's queue   [lot: tag 7, block 40] -> [lot: tag 7, block 12] -> [lot: tag 8, block 40] ->
  *                  [lot: tag 9, block 12]
  *   block 40       its own lots    1: tag 7, 3 frames    2: tag 8, 500 frames    3, 4: unused
  *
- * A lot is a map of the frames of one META block that wait for one generation. Lots are part of the
- * block's descriptor, so gating a frame never needs memory and never fails. Lots leave the front of
- * the queue as soon as shootdown_done() has reached their tag. So a frame that is gated later never
- * delays an earlier one, and the cost of a release is proportional to what it releases.
+ * A lot is a map of the frames of one metadata block that wait for one generation. Lots are part of
+ * the block's descriptor, so gating a frame never needs memory and never fails. Lots leave the
+ * front of the queue as soon as shootdown_done() has reached their tag. So a frame that is gated
+ * later never delays an earlier one, and the cost of a release is proportional to what it releases.
  *
  * Tags in the queue never fall from front to back. A frame whose tag is lower than that of the last
  * lot waits for the higher tag, which is late and safe. The same happens to the latest lot of a
@@ -16,13 +16,13 @@
  * generation. Only the latest lot is ever delayed this way. The earlier ones leave on time, and
  * each one that leaves makes room.
  *
- * Locks: the node's META lock, for everything here.
+ * Locks: the node's metadata lock, for everything here.
  */
 #pragma once
 
 #include "mm/memmap/zone.h"
 
-/* Frame `bit` of a block of this META, in use until now, waits for `tag` from now on. */
+/* Frame `bit` of a block of this metadata memory, in use until now, waits for `tag` from now on. */
 void gate_add(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag);
 
 /*
@@ -32,7 +32,10 @@ void gate_add(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag
 enum { GATE_SLICE = 32 };
 bool gate_release(struct meta *meta, u64 done);
 
-/* A block leaves META: its lots leave the queue, and its gated frames stay with the block. */
+/*
+ * A block leaves metadata memory: its lots leave the queue, and its gated frames stay with the
+ * block.
+ */
 void gate_forget_block(struct meta *meta, struct meta_block *block);
 
 /* The highest generation that any gated frame waits for now; 0 if no frame is gated. */
@@ -46,7 +49,7 @@ bool gate_walk(const struct meta *meta);
 
 /*
  * Count `frames` of a block that came into use, or, if negative, that became free again, in the
- * block and in its META.
+ * block and in its metadata memory.
  */
 static inline void meta_count_used(struct meta *meta, struct meta_block *block, int frames)
 {

@@ -4,9 +4,9 @@
  *   vmemmap window   [page 0][page 1] ... [page 511][page 512] ...
  *                    512 of them (8 frames) per 2 MiB block
  *
- * A struct page may not exist: frames of a BARE or META block have none, and 7 of the 8 frames that
- * would describe a HUGE block are one shared read-only page (mm/memmap/block_state.c). Code that is
- * not sure whether a struct page exists uses page_peek().
+ * A struct page may not exist: frames of a BARE or metadata block have none, and 7 of the 8 frames
+ * that would describe a HUGE block are one shared read-only page (mm/memmap/block_state.c). Code
+ * that is not sure whether a struct page exists uses page_peek().
  *
  * compound_head is a mask: head = address & head_mask. A page that is not a tail has all ones, so
  * page_head() has no branch. All tails of one order are the same 64 bytes, and therefore one

@@ -20,8 +20,8 @@ enum { HVO_BARE_BATCH = 64 };
 
 struct mm_upward {
 	/*
-	 * memmap/ to zone/: META gets its frames from blocks of memory, and gives unneeded blocks
-	 * back. meta_grow.h
+	 * memmap/ to zone/: metadata memory gets its frames from blocks of memory, and gives
+	 * unneeded blocks back. meta_grow.h
 	 */
 	int (*meta_grow)(struct node *node, enum meta_kind kind, u64 count);
 	void (*meta_trim)(struct node *node);

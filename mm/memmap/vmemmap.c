@@ -77,8 +77,8 @@ static pfn_t upper_table_alloc(void *ctx)
 
 /*
  * Upper tables cover many sections, whose table locks differ, so one lock serves all of them. It
- * ranks outermost, because frames are taken from META while it is held. A CPU that opens a section
- * holds no other lock.
+ * ranks outermost, because frames are taken from metadata memory while it is held. A CPU that opens
+ * a section holds no other lock.
  */
 static pte_t *section_entry_make(struct mm *mm, struct node *node, u64 section)
 {

@@ -44,7 +44,8 @@ pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned
 
 /*
  * Install an empty PTE table for a section that has none. `table` is a zeroed frame. Missing tables
- * of higher levels come from META. Returns 0, or -ENOMEM with nothing changed for the section.
+ * of higher levels come from metadata memory. Returns 0, or -ENOMEM with nothing changed for the
+ * section.
  */
 int vmemmap_install_table(struct mm *mm, struct node *node, u64 section, pfn_t table);
 

@@ -12,8 +12,8 @@
  * the machine's own (mm_kernel, its pools, its huge mappings and mapped pages, the owners table of
  * page_owner=on), the choices of options, and counters for reports.
  *
- * Lock order: zone -> META -> table (one per section group). No round, no waiting and no allocation
- * while any of them is held.
+ * Lock order: zone -> metadata memory -> table (one per section group). No round, no waiting and no
+ * allocation while any of them is held.
  *
  * Work on many blocks is done in turns at the lock of a zone or pool. A turn handles at most
  * LOCK_SLICE records, so that waiting CPUs get the lock in between. After each turn everything that
@@ -71,7 +71,7 @@ struct isolation {
  * Keys of the fields, here and in the structs below. A field may have more than one:
  *   (c) constant after start-up
  *   (z) zone->lock: zone_lock()
- *   (m) META's lock: node->meta.lock
+ *   (m) lock of metadata memory: node->meta.lock
  *   (a) atomic, written and read by any CPU; with another key: written as that key says, read
  *       without it
  *   (o) written by its owner CPU only; the comment names the owner
@@ -123,12 +123,14 @@ struct zone {
 	u32 pcp_disabled;
 };
 
-/* META: see meta.h. */
+/* Metadata memory: see meta.h. */
 enum meta_kind { META_LONG, META_TAILS, META_MEMMAP, META_KINDS };
 
 struct meta_block;
 
-/* Frames of one META block that wait for the same generation: see meta_gate.h. All fields: (m). */
+/*
+ * Frames of one metadata block that wait for the same generation: see meta_gate.h. All fields: (m).
+ */
 enum { GATE_LOTS = 4 };
 
 struct gate_lot {
@@ -138,10 +140,10 @@ struct gate_lot {
 	u64 map[BLOCK_FRAMES / 64];
 };
 
-/* Descriptor of a META block. All fields: (m). */
+/* Descriptor of a metadata block. All fields: (m). */
 struct meta_block {
 	struct meta_block *next; /* same node and kind, lowest block first */
-	/* the node whose META counts it, not always the node that the block lies on */
+	/* the node whose metadata memory counts it, not always the node that the block lies on */
 	struct node *node;
 	u32 block;
 	u16 kind;
@@ -152,7 +154,7 @@ struct meta_block {
 	struct gate_lot lot[GATE_LOTS];
 };
 
-/* META of a node: see meta.h. Keys: see struct zone. */
+/* Metadata memory of a node: see meta.h. Keys: see struct zone. */
 struct meta {
 	struct spinlock lock;                /* rank: LOCK_META */
 	struct meta_block *list[META_KINDS]; /* (m) in order of address */
@@ -166,10 +168,10 @@ struct meta {
 	u64 free[META_KINDS], reserved[META_KINDS];
 	u64 unused[META_KINDS];                  /* (m) blocks none of whose frames is used */
 	struct gate_lot *gate_first, *gate_last; /* (m) gated frames, in order of tag */
-	u32 growing; /* (a) number + 1 of the one CPU that makes this META grow; 0: none */
+	u32 growing; /* (a) number + 1 of the one CPU that makes it grow; 0: none */
 	/*
-	 * (o) owner: the CPU in `growing`. A node whose META that CPU needed meanwhile, and which
-	 * another CPU was growing
+	 * (o) owner: the CPU in `growing`. A node whose metadata memory that CPU needed meanwhile,
+	 * and which another CPU was growing
 	 */
 	struct node *met;
 };
@@ -179,7 +181,10 @@ struct node {
 	struct mm *mm;       /* (c) */
 	node_t id;           /* (c) */
 	u8 zone[ZONE_KINDS]; /* (c) indices, ZONE_NONE if the node has no such memory */
-	/* (c) the node whose META serves this one: itself, or the nearest with enough memory */
+	/*
+	 * (c) the node whose metadata memory serves this one: itself, or the nearest with enough
+	 * memory
+	 */
 	node_t meta_node;
 	node_t *fallback; /* (c) all nodes, nearest first */
 	struct meta meta; /* has its own lock */
@@ -204,8 +209,8 @@ enum mm_count {
 	/* those of them that another CPU did than the one that divided the batch */
 	COUNT_STRETCHES_HELPED,
 	/*
-	 * frames used as vmemmap page tables, less those given back; each of them is a META or boot
-	 * frame as well
+	 * frames used as vmemmap page tables, less those given back; each of them is a metadata
+	 * memory or boot frame as well
 	 */
 	COUNT_TABLES,
 	MM_COUNTS
@@ -235,7 +240,7 @@ struct bad_frame {
 };
 
 struct bad_frames {
-	u32 settling; /* 1: a CPU is settling frames and owns the rest of this struct; atomic */
+	u32 withdrawing; /* 1: a CPU withdraws frames and owns the rest of this struct; atomic */
 	u32 count;
 	u32 wait; /* number of frees until the next attempt; atomic */
 	struct bad_frame frame[BAD_PENDING_MAX];
@@ -273,7 +278,7 @@ struct mm {
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */
-	struct bad_frames bad; /* owned by the CPU that has set bad.settling */
+	struct bad_frames bad; /* owned by the CPU that has set bad.withdrawing */
 	/* (a) frames in transit that CPUs hold while they look for more: none come back soon */
 	u64 transit_kept;
 };
@@ -407,7 +412,7 @@ static inline struct zone *node_zone(const struct node *node, enum zone_kind kin
 	return zone == ZONE_NONE ? NULL : &node->mm->zone[zone];
 }
 
-/* The node whose META supplies frames for the zone's struct pages. */
+/* The node whose metadata memory supplies frames for the zone's struct pages. */
 static inline struct node *zone_meta_node(struct zone *zone)
 {
 	return &zone->mm->node[zone_node(zone)->meta_node];

@@ -107,7 +107,7 @@ static u32 make_huge(struct zone *zone, const struct hvo_mode *mode, unsigned or
 	if (hvo_take_blocks(zone, mode, order, 1, &list) == 0)
 		return BLOCK_NONE;
 	hvo_make_all(zone->mm, mode, &list);
-	hvo_settle(zone->mm, list.head);
+	hvo_complete_round(zone->mm, list.head);
 	block_list_publish_used(zone->mm, &list, 0);
 	pcp_count_in_use(zone, (s64)order_pages(order));
 	return list.head;
@@ -300,7 +300,7 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC))
 		return NULL;
 	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
-		/* settle reported bad frames before they can be given out */
+		/* withdraw reported bad frames before they can be given out */
 		mm_upward.take_reported(mm);
 	page = alloc_from_nodes(mm, first, order, type, request);
 	if (!page)

@@ -210,7 +210,7 @@ void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t c
 	if (watch & WATCH_REPORTED)
 		mm_upward.take_reported(mm);
 	if (watch & WATCH_BAD)
-		/* settles frames that were freed before this one */
+		/* withdraws bad frames that were freed before this one */
 		mm_upward.freed_near_bad(mm, page_to_pfn(page), order);
 	if (watch & WATCH_OWNERS)
 		page_owner_freed(page, caller);

@@ -99,7 +99,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, const struct wan
 	enum meta_kind kind;
 	u32 index;
 
-	/* META must not grow for nothing */
+	/* Metadata memory must not grow for nothing */
 	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
 		return false;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)

@@ -2,7 +2,7 @@
  * Whole blocks become single frames on a zone's small lists, with struct pages of their own.
  *
  *   full, mapped   [512 struct pages] -> two chunks of order 8 on the small lists
- *   bare           eight frames of META, written once -> [512 struct pages] -> the same
+ *   bare           eight frames of metadata memory, written once -> [512 struct pages] -> the same
  *   unopened, huge opened, or made bare, first
  *
  * No lock held, unless said otherwise.
@@ -26,7 +26,7 @@ void page_split_ahead(struct zone *zone, enum migratetype type);
 
 /*
  * Split one block, which was free and full or bare (`state`) a moment ago. Returns false if it is
- * not any more, or if META has no frames for the struct pages of a bare one.
+ * not any more, or if metadata memory has no frames for the struct pages of a bare one.
  */
 bool page_split_block(struct zone *zone, u32 index, enum block_state state);
 

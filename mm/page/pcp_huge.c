@@ -78,7 +78,7 @@ u32 pcp_alloc_huge(struct zone *zone, bool may_wait)
 	if (index == BLOCK_NONE || likely(!pcp_huge_is_due(zone->mm, index)))
 		return index;
 	if (may_wait) {
-		hvo_settle(zone->mm, index);
+		hvo_complete_round(zone->mm, index);
 		return index;
 	}
 	block_free(zone, index, BLOCK_ORDER); /* a caller that can wait will find it */

@@ -8,9 +8,9 @@
  *   GiB 5 [. . x .]  --+                                  where they would be moved again, and
  *                                                         again
  *
- * The refuge is chosen by the summaries (struct gib). A GiB with META comes first, because nobody
- * can empty it; after that the GiB that costs most to empty, which would be tried last. When the
- * refuge is full, the next one in that order follows.
+ * The refuge is chosen by the summaries (struct gib). A GiB with metadata memory comes first,
+ * because nobody can empty it; after that the GiB that costs most to empty, which would be tried
+ * last. When the refuge is full, the next one in that order follows.
  */
 #pragma once
 
@@ -30,6 +30,6 @@ static inline struct refuge refuge_beside(struct zone *zone, u64 gib)
 
 /*
  * Take a single page, refcount 1, as from mm_page_alloc(). NULL if no refuge has any. No lock held;
- * may grow META.
+ * may grow metadata memory.
  */
 struct page *refuge_take(struct refuge *refuge);

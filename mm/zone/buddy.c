@@ -222,7 +222,7 @@ u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
  * Runs of `old`, the highest order until now, merge as far as they may now. Huge pages stay as they
  * are.
  */
-static void settle_runs(struct zone *zone, u32 first, unsigned old)
+static void place_runs(struct zone *zone, u32 first, unsigned old)
 {
 	zone_lock(zone);
 	for (u32 index = first, blocks; index < first + LOCK_SLICE; index += blocks) {
@@ -257,7 +257,7 @@ static void zone_set_max_order(struct zone *zone, unsigned order)
 	for (u32 index = first; order != old && block_pfn(index) < zone->end_pfn;
 	     index += LOCK_SLICE)
 		if (block_at(zone->mm, index))
-			settle_runs(zone, index, old);
+			place_runs(zone, index, old);
 }
 
 void buddy_set_max_order(struct mm *mm, unsigned order)

@@ -130,7 +130,7 @@ static bool can_isolate(struct zone *zone, u32 index)
 	case BLOCK_FULL:
 		return pages_can_move(mm, index);
 	default:
-		return false; /* META, firmware, no RAM */
+		return false; /* Metadata memory, firmware, no RAM */
 	}
 }
 

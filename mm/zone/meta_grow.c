@@ -1,12 +1,12 @@
 /*
- * META grows and shrinks by whole blocks: see meta.h.
+ * Metadata memory grows and shrinks by whole blocks: see meta.h.
  *
  * A new block comes from the first of these sources that has one:
  *
- * 1. a bare block in a GiB that has META already, so that memory that can never move stays
- *    together;
- * 2. a block of a section opened for META, at the far end (opening needs a few frames, for which
- *    META_EMERGENCY is kept);
+ * 1. a bare block in a GiB that has metadata memory already, so that memory that can never move
+ *    stays together;
+ * 2. a block of a section opened for metadata memory, at the far end (opening needs a few frames,
+ *    for which META_EMERGENCY is kept);
  * 3. any bare block;
  * 4. a free full block of a mapped section, as it is;
  * 5. a free huge block, made bare with a round;
@@ -14,18 +14,18 @@
  *
  * So a split succeeds while a node has two free blocks in any state.
  *
- * A section that is opened for one node may take its frames from another node's META, where borders
- * of nodes lie inside sections. So a CPU that grows one node's META may need the META of a second
- * node while another CPU grows that. With three stretches of memory that belong to nodes A, B, A,
- * each node can need the other.
+ * A section that is opened for one node may take its frames from another node's metadata memory,
+ * where borders of nodes lie inside sections. So a CPU that grows one node's metadata memory may
+ * need the metadata memory of a second node while another CPU grows that. With three stretches of
+ * memory that belong to nodes A, B, A, each node can need the other.
  *
- * The rule against deadlock: a CPU that grows META of any node never waits for growth of another.
- * It goes without that section and remembers the node that it needed. If its own growth then came
- * to nothing, it gives up its claim, waits without any claim until the other CPU's growth has
- * ended, and tries again.
+ * The rule against deadlock: a CPU that grows metadata memory of any node never waits for growth of
+ * another. It goes without that section and remembers the node that it needed. If its own growth
+ * then came to nothing, it gives up its claim, waits without any claim until the other CPU's growth
+ * has ended, and tries again.
  *
- * A descriptor (maps and lots) costs 608 bytes in a META frame. Spare ones are kept, so a block of
- * tails can always be added.
+ * A descriptor (maps and lots) costs 608 bytes in a metadata frame. Spare ones are kept, so a block
+ * of tails can always be added.
  */
 #include "mm/zone/meta_grow.h"
 
@@ -64,15 +64,15 @@ static void add_spares(struct meta *meta, pfn_t pfn)
 /*
  * Descriptor of the block below `index` if both hold sections' struct pages for this node, else
  * NULL. Homes lie side by side (section_memmap.c), so the descriptor exists if sections are opened
- * upwards. META lock held.
+ * upwards. Metadata lock held.
  */
 static struct meta_block *memmap_below(const struct node *node, u32 index)
 {
 	const struct block *below = block_at(node->mm, index - 1); /* for block 0 there is none */
 
 	/*
-	 * The mark is set and cleared under the META lock of its node. If that is this node, the
-	 * mark stays while we look.
+	 * The mark is set and cleared under the metadata lock of its node. If that is this node,
+	 * the mark stays while we look.
 	 */
 	if (!below || !(block_look(below).flags & BLOCK_MEMMAP) ||
 	    block_meta_node(node->mm, index - 1) != node)
@@ -83,7 +83,7 @@ static struct meta_block *memmap_below(const struct node *node, u32 index)
 /*
  * The link to the block, or the link where it belongs: lists are in order of address. The list of
  * META_MEMMAP has one block for each section, 8192 in 1 TiB, and all CPUs open sections at once. So
- * that list is searched only if the block below is not on it. META lock held.
+ * that list is searched only if the block below is not on it. Metadata lock held.
  */
 static struct meta_block **place_of(struct node *node, enum meta_kind kind, u32 index)
 {
@@ -95,7 +95,7 @@ static struct meta_block **place_of(struct node *node, enum meta_kind kind, u32 
 	return at;
 }
 
-/* META lock held. */
+/* Metadata lock held. */
 static void insert_block(struct meta *meta, struct meta_block *new)
 {
 	struct meta_block **at = place_of(new->node, new->kind, new->block);
@@ -180,12 +180,12 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 	return 0;
 }
 
-/* META lock held. */
+/* Metadata lock held. */
 static void unlink_block(struct meta *meta, struct meta_block *old)
 {
 	struct meta_block **at = place_of(old->node, old->kind, old->block);
 
-	ASSERT(*at == old, "META block %u is not where its address says", old->block);
+	ASSERT(*at == old, "metadata block %u is not where its address says", old->block);
 	*at = old->next;
 	meta->hint[old->kind] = NULL;
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
@@ -218,7 +218,8 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 }
 
 /*
- * Take a block near existing META blocks: a GiB without any META can become a 1 GiB page some day.
+ * Take a block near existing metadata blocks: a GiB without any metadata memory can become a 1 GiB
+ * page some day.
  */
 static u32 take_near_meta(struct zone *zone)
 {
@@ -238,9 +239,9 @@ static u32 take_near_meta(struct zone *zone)
 }
 
 /*
- * No GiB with META has room left, so begin another, at the far end from where other callers open
- * sections. The rest of the new section is kept for other memory that cannot move, as long as
- * movable requests find anything else.
+ * No GiB with metadata memory has room left, so begin another, at the far end from where other
+ * callers open sections. The rest of the new section is kept for other memory that cannot move, as
+ * long as movable requests find anything else.
  */
 static bool open_for_meta(struct zone *zone)
 {
@@ -405,7 +406,7 @@ static void note_meeting(struct node *node)
 /* Wait until the CPU that grows the node has finished. This CPU must not be growing any node. */
 static void wait_for_growth(const struct node *node)
 {
-	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows META");
+	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows metadata memory");
 	const u32 growing = atomic_load_acquire(&node->meta.growing);
 
 	while (growing && atomic_load_acquire(&node->meta.growing) == growing)
@@ -448,7 +449,7 @@ void meta_top_up(struct node *node)
 		grow_claimed(node, META_LONG, 1, &met);
 }
 
-/* An unused block that META does not need, or NULL. */
+/* An unused block that metadata memory does not need, or NULL. */
 static struct meta_block *find_unused(struct meta *meta)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {

@@ -45,9 +45,9 @@ void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type);
 /*
  * Give `count` blocks from `first` on a type, whatever they contain. 0; -EINVAL: the range is empty
  * or not all RAM of one zone, or the type is not valid; -EBUSY: a 1 GiB page would be cut, or a
- * block has a type that may not change (firmware, META, isolated, in transit); -EAGAIN, -ENOMEM as
- * section_open_range(). Nothing has changed after an error, except that sections may have been
- * opened.
+ * block has a type that may not change (firmware, metadata memory, isolated, in transit); -EAGAIN,
+ * -ENOMEM as section_open_range(). Nothing has changed after an error, except that sections may
+ * have been opened.
  *
  * Frames of the range that lie on per-CPU lists stay there under the old type, unless the lists are
  * disabled. No lock held.

@@ -8,7 +8,7 @@
  * 2. The table of PTEs.
  * 3. The free blocks are published.
  * 4. The blocks that need private struct pages. This must come last, because those frames come from
- *    META, which may have to grow into one of the blocks just published.
+ *    metadata memory, which may have to grow into one of the blocks just published.
  */
 #include "mm/zone/section_memmap.h"
 
@@ -170,8 +170,8 @@ static void free_special_pages(struct mm *mm, u32 index)
 
 /*
  * Reserve frames for private struct pages: TAILS of this node, or else LONG ones of the nearest
- * node that has any. A block that got none would be lost for good. So if a node's META is short, or
- * cannot be waited for (meta_grow.c), other nodes help out. NULL: no node has any.
+ * node that has any. A block that got none would be lost for good. So if a node's metadata memory
+ * is short, or cannot be waited for (meta_grow.c), other nodes help out. NULL: no node has any.
  */
 static struct node *reserve_private(struct node *node, enum meta_kind *kind)
 {
@@ -250,7 +250,7 @@ static void give_up_block(struct opening *o, u32 index)
 
 /*
  * Publish the blocks with holes or boot allocations, one by one. Blocks that were given up before,
- * and the node's first META block, stay as they are.
+ * and the node's first metadata block, stay as they are.
  */
 static void publish_special(struct opening *o)
 {
@@ -378,9 +378,9 @@ static int open_once(struct opening *o)
 }
 
 /*
- * Retry with more META. Many CPUs that open sections at once can use up the emergency frames before
- * one of them has restored them. The record table of a GiB needs contiguous frames; if META has
- * only scattered ones, one more block provides them.
+ * Retry with more metadata memory. Many CPUs that open sections at once can use up the emergency
+ * frames before one of them has restored them. The record table of a GiB needs contiguous frames;
+ * if metadata memory has only scattered ones, one more block provides them.
  */
 static int open_planned(struct opening *o)
 {

@@ -5,7 +5,7 @@
  *   UNOPENED --CAS--> OPENING --> OPEN --> CLOSING --> UNOPENED
  *
  *   on demand   table of PTEs; whole free blocks become BARE: no struct page is written
- *   mapped      a META block holds all 32768 struct pages, written now, under one 2 MiB leaf;
+ *   mapped      a metadata block holds all 32768 struct pages, written now, under one 2 MiB leaf;
  *               blocks are FULL
  *
  * In either style, blocks with holes, firmware ranges or boot allocations get private struct pages

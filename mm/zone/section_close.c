@@ -8,8 +8,8 @@
  *                         them in transit
  *   no lock               clear the PMD; full round of all CPUs, idle included, because a
  *                         page-table page is freed
- *   then                  frames, table and struct pages back to META; blocks UNOPENED; section
- *                         UNOPENED
+ *   then                  frames, table and struct pages back to metadata memory; blocks and
+ *                         section UNOPENED
  */
 #include "mm/zone/section_close.h"
 
@@ -223,8 +223,8 @@ int section_close(struct mm *mm, u64 section)
 }
 
 /*
- * Make free blocks give up their struct pages, so that META shrinks to the frames in use and keeps
- * as few sections open as possible.
+ * Make free blocks give up their struct pages, so that metadata memory shrinks to the frames in use
+ * and keeps as few sections open as possible.
  */
 static void bare_all_free(struct mm *mm)
 {
@@ -234,7 +234,7 @@ static void bare_all_free(struct mm *mm)
 	}
 	for (node_t n = 0; n < mm->nodes; n++)
 		meta_flush_gated(&mm->node[n]);
-	meta_settle_all(mm);
+	meta_end_batch_all(mm);
 }
 
 u64 sections_close_all(struct mm *mm)
@@ -248,6 +248,6 @@ u64 sections_close_all(struct mm *mm)
 		for (u64 section = section_first(mm); section < section_end(mm); section++)
 			closed += section_close(mm, section) == 0;
 	} while (closed > before);
-	meta_settle_all(mm);
+	meta_end_batch_all(mm);
 	return closed;
 }

@@ -4,9 +4,9 @@
 #include "mm/zone/section.h"
 
 /*
- * Close a section all of whose blocks are free (and hold no META except the section's own struct
- * pages): one full round of all CPUs, idle ones too. 0; -EBUSY with nothing changed if something is
- * in use or isolated (isolate.h); -ENODEV if it has no RAM or is not open; -EAGAIN as
+ * Close a section all of whose blocks are free (and hold no metadata memory except the section's
+ * own struct pages): one full round of all CPUs, idle ones too. 0; -EBUSY with nothing changed if
+ * something is in use or isolated (isolate.h); -ENODEV if it has no RAM or is not open; -EAGAIN as
  * section_open() says. No lock held.
  */
 int section_close(struct mm *mm, u64 section);

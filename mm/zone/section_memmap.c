@@ -120,7 +120,7 @@ static bool lies_inside(const struct opening *o, u32 index)
 
 /*
  * Choose the home, else any free block of the zone, else the first whole free block of the section
- * itself. Its state becomes META.
+ * itself. Its state becomes metadata memory.
  */
 bool section_choose_memmap(struct opening *o)
 {
@@ -184,7 +184,7 @@ static void init_memmap(const struct opening *o)
 
 int section_open_mapped(struct opening *o)
 {
-	/* the block is counted by the META of the node that it lies on */
+	/* the block is counted by the metadata memory of the node that it lies on */
 	struct node *node = block_meta_node(o->mm, o->memmap);
 
 	init_memmap(o);
@@ -194,7 +194,7 @@ int section_open_mapped(struct opening *o)
 	}
 	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
 		ASSERT(meta_remove_block(node, o->memmap, BLOCK_FRAMES) == 0,
-		       "new META block %u is in use", o->memmap);
+		       "new metadata block %u is in use", o->memmap);
 		forget_memmap(o);
 		return -ENOMEM;
 	}

@@ -16,7 +16,7 @@ struct opening {
 	enum section_style style;
 	/* mapped: how the section's struct pages are written and its blocks freed */
 	const struct memmap_make *make;
-	struct node *node; /* its META supplies the frames */
+	struct node *node; /* its metadata memory supplies the frames */
 	u32 first;         /* the section's first block */
 	u8 plan[SECTION_BLOCKS], zone[SECTION_BLOCKS];
 	bool mapped;

@@ -54,9 +54,10 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
 }
 
 /*
- * The types from which blocks are taken, in this order. META never moves, so it prefers blocks
- * whose contents do not move either; all other callers take movable blocks first. CMA blocks are
- * for movable pages only, so the only change that takes them is one that leaves them free (BARE).
+ * The types from which blocks are taken, in this order. Metadata memory never moves, so it prefers
+ * blocks whose contents do not move either; all other callers take movable blocks first. CMA blocks
+ * are for movable pages only, so the only change that takes them is one that leaves them free
+ * (BARE).
  */
 struct take_types {
 	u8 count, type[MIGRATE_TYPES];
@@ -251,7 +252,7 @@ static struct block_word transit_end(struct zone *zone, u32 index, unsigned orde
 	struct block_word word = block_look(block);
 
 	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
-	/* otherwise hvo_settle() reports this, before the page is used */
+	/* otherwise hvo_complete_round() reports this, before the page is used */
 	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
 			    order_pages(order - BLOCK_ORDER));

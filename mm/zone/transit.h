@@ -32,8 +32,8 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 	       enum block_state to, struct block_list *list);
 
 /*
- * The same, but of movable and reclaimable runs only: for callers that leave the blocks META has
- * opened to META while there are any others.
+ * The same, but of movable and reclaimable runs only: for callers that leave the blocks metadata
+ * memory has opened to metadata memory while there are any others.
  */
 u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		       enum block_state to, struct block_list *list);

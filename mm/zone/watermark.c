@@ -113,7 +113,10 @@ bool zone_admits(const struct zone *zone, unsigned order, unsigned request)
 	if (kept == 0 || request & PAGE_NOFLUSH)
 		return true;
 	kept += order_pages(order);
-	/* Memory that must be opened makes META grow, and META grows by whole blocks. */
+	/*
+	 * Memory that must be opened makes metadata memory grow, and metadata memory grows by whole
+	 * blocks.
+	 */
 	return zone_ready(zone) >= kept || zone_net(zone, 0) >= kept + BLOCK_FRAMES;
 }
 

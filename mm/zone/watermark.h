@@ -10,7 +10,7 @@
  *
  *   reserve   other requests leave that many frames. They are counted net: unopened and bare
  *             memory counts less the cost of opening it (struct pages, tables, records: those
- *             frames become META's).
+ *             frames become metadata memory's).
  *   ready     of the reserve, up to 256 frames have struct pages already. An allocation that may
  *             wait and finds fewer splits a block, for the sake of those that may not.
  *

@@ -3,9 +3,9 @@
  * `hugepages=` at boot, with more and more CPUs.
  *
  * Each measurement first gives the pool back and closes every section that can be closed, untimed.
- * Then, timed, sections are opened, META grows for the heads, and pages are made. One unmeasured
- * run comes first, so that the host behind a virtual machine has backed the memory. Rows,
- * hvo_threads= of 1, 2, 4, up to all CPUs, take turns, runs= times.
+ * Then, timed, sections are opened, metadata memory grows for the heads, and pages are made. One
+ * unmeasured run comes first, so that the host behind a virtual machine has backed the memory.
+ * Rows, hvo_threads= of 1, 2, 4, up to all CPUs, take turns, runs= times.
  *
  * size=, runs=: those of bench=hvo.
  */

@@ -80,7 +80,7 @@ static bool leg_reset(struct leg *leg)
 	leg->debt_open_ns = clock_ns() - start;
 	leg->source = leg_source(leg->mode);
 	if (free_of_class(class) < leg->pages)
-		leg->pages = free_of_class(class) * 15 / 16; /* leaves what META needs */
+		leg->pages = free_of_class(class) * 15 / 16; /* leaves what metadata memory needs */
 	if (leg->pages == 0 && hvo_pool()->order == GIGA_ORDER)
 		leg->pages = free_of_class(class);
 	return leg->pages > 0;

@@ -4,7 +4,7 @@
  *
  * The table of the HVO series' benchmark divides a batch's time by its pages. Here every page is a
  * request of its own, so each pays for a mode's rounds, and one that starts a deferred round, opens
- * a section or makes META grow stands out.
+ * a section or makes metadata memory grow stands out.
  *
  * `take` is a user's request for a page of the pool. With hvo=on and recycled memory the first one
  * starts the round that growing left due, which is the longest wait of an allocation. The round is

@@ -91,7 +91,8 @@ static void clear_free_huge(void)
 }
 
 /*
- * A frame that META had in use and that was given back under a tag; with tag 0 it is free at once.
+ * A frame that metadata memory had in use and that was given back under a tag; with tag 0 it is
+ * free at once.
  */
 static void *meta_given(u64 tag)
 {

@@ -206,16 +206,18 @@ static bool full_becomes_huge(struct tour *tour, struct page *chain)
 		chain = next;
 	}
 	pcp_drain_all(&tour->a->mm);
-	if (!next_step(tour, "Full to huge again: every page was freed. The head stays where it "
-			     "is, seven private frames are replaced by\n"
-			     "     the shared one in place. This time CPUs may have the old ones "
-			     "cached: one flush,\n"
-			     "     put off until somebody gets the page (hvo_settle(), called here "
-			     "at once)."))
+	if (!next_step(
+		    tour,
+		    "Full to huge again: every page was freed. The head stays where it "
+		    "is, seven private frames are replaced by\n"
+		    "     the shared one in place. This time CPUs may have the old ones "
+		    "cached: one flush,\n"
+		    "     put off until somebody gets the page (hvo_complete_round(), called here "
+		    "at once)."))
 		return false;
 	show(tour, "before");
 	hvo_huge_free_full(block_zone(&tour->a->mm, tour->block), ON_DEMAND_BLOCKS);
-	hvo_settle(&tour->a->mm, tour->block);
+	hvo_complete_round(&tour->a->mm, tour->block);
 	return step_done(tour, BLOCK_HUGE);
 }
 
@@ -228,8 +230,8 @@ static bool tour_block(struct tour *tour)
 	print("\nOne block of 2 MiB and its eight frames of struct pages "
 	      "(mm/memmap/block_state.c)\n\n");
 	/*
-	 * The first split ever turns a block into META for private struct pages. Let that happen to
-	 * a block other than the watched one.
+	 * The first split ever turns a block into metadata memory for private struct pages. Let
+	 * that happen to a block other than the watched one.
 	 */
 	if (!mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0))
 		return false;

@@ -1,7 +1,7 @@
 /*
- * The account of META (mm/debug/account_meta.c). It must notice a frame that is lost, used twice,
- * or used and free, even if every counter agrees with every map. The cases break the state of an
- * arena and restore it.
+ * The account of metadata memory (mm/debug/account_meta.c). It must notice a frame that is lost,
+ * used twice, or used and free, even if every counter agrees with every map. The cases break the
+ * state of an arena and restore it.
  */
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
@@ -10,7 +10,7 @@
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
 
-/* Borrow an arena with a block of small pages, a huge page, and META of both kinds. */
+/* Borrow an arena with a block of small pages, a huge page, and metadata memory of both kinds. */
 static struct arena *borrow_with_pages(struct page **small, struct page **huge)
 {
 	struct arena *a = arena_borrow(MIB(16));
@@ -71,7 +71,7 @@ TEST(mm_account, a_meta_frame_that_two_use_is_noticed)
 	line[5] = kept;
 	EXPECT(arena_accounted(a));
 
-	/* No frame is mapped in the line of META's own block, so none is lost. */
+	/* No frame is mapped in the line of metadata memory's own block, so none is lost. */
 	line = vmemmap_line(&a->mm, arena_block(a));
 	REQUIRE(line && block_look_at(&a->mm, arena_block(a)).state == BLOCK_META);
 	line[0] = line_of(a, huge)[0];

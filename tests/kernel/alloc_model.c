@@ -118,8 +118,8 @@ void model_lose(struct alloc_model *m, pfn_t pfn)
 /* ---- should there have been a page? ---- */
 
 /*
- * Per node, the wholly free blocks that are not META's, and those of them that have their struct
- * pages.
+ * Per node, the wholly free blocks that are not metadata memory's, and those of them that have
+ * their struct pages.
  */
 struct room {
 	u64 whole[2 * ARENA_NODES_MAX], full[2 * ARENA_NODES_MAX];
@@ -234,7 +234,7 @@ bool model_has_room(struct alloc_model *m, unsigned order, node_t node)
 			return true;
 		/*
 		 * "Splitting succeeds while a node has two free blocks": one block to split, and
-		 * one for META to grow into.
+		 * one for metadata memory to grow into.
 		 */
 		if (order <= BLOCK_ORDER && room.whole[n] >= 1 &&
 		    room.whole[meta] >= 1u + (n == meta))

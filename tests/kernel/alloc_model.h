@@ -8,7 +8,8 @@
  * The model cannot foretell which page the allocator will return, but it can judge each answer. The
  * frames of a page must have been free RAM of the zone that was asked for, and where the answer was
  * "none", there must have been no such page. The model never asks the allocator whether a frame is
- * free. It must ask only which blocks META took, because META may take any block.
+ * free. It must ask only which blocks metadata memory took, because metadata memory may take any
+ * block.
  */
 #pragma once
 

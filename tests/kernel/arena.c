@@ -135,7 +135,7 @@ static virt_t window_end(const struct arena *a, const struct memblock_range *ran
 
 /*
  * Make tables down to the sections' own entries, from the machine's memory. Tables made from the
- * arena's META would disappear with it.
+ * arena's metadata memory would disappear with it.
  */
 static bool make_upper_tables(struct arena *a)
 {

@@ -4,14 +4,14 @@
  *   the machine   [...|###### borrowed: one free run of blocks #####|...]     (nothing)
  *   the arena         [META|  node 0    |META|  node 1  |hole| ...  ]  ..  [ phantom RAM, last ]
  *
- * An arena is a whole struct mm with its own zones, lists, META and block table, in a vmemmap
- * window of its own. A case may do anything to it and cannot disturb the machine. The machine
- * counts the borrowed memory as "in transit".
+ * An arena is a whole struct mm with its own zones, lists, metadata memory and block table, in a
+ * vmemmap window of its own. A case may do anything to it and cannot disturb the machine. The
+ * machine counts the borrowed memory as "in transit".
  *
  * Phantom RAM lies above all real memory. The code in mm/ never touches the contents of a free or
- * huge block, only its struct pages. Those come from META, which grows only on a node's own memory.
- * Gigabytes can therefore be split, merged and converted on a machine of 64 MiB. A case must not
- * clear or write phantom pages, or open phantom sections mapped.
+ * huge block, only its struct pages. Those come from metadata memory, which grows only on a node's
+ * own memory. Gigabytes can therefore be split, merged and converted on a machine of 64 MiB. A case
+ * must not clear or write phantom pages, or open phantom sections mapped.
  *
  * Nothing has to be freed before an arena is returned: the window is emptied, every CPU flushes,
  * and the run goes back. The two upper levels of a window's page tables belong to the machine and
@@ -35,8 +35,8 @@ struct arena_range {
 struct arena_options {
 	u64 bytes; /* real memory: a power of two, at least 2 MiB, aligned to its size */
 	/*
-	 * number of nodes that share the real memory evenly; 0 means 1. Each begins with its META
-	 * block
+	 * number of nodes that share the real memory evenly; 0 means 1. Each begins with its
+	 * metadata block
 	 */
 	node_t nodes;
 	u64 skew; /* node borders lie this much higher than even shares */
@@ -45,7 +45,7 @@ struct arena_options {
 	 * B, A
 	 */
 	u64 again;
-	/* META blocks of nodes other than the first lie this much above the node's start */
+	/* Metadata blocks of nodes other than the first lie this much above the node's start */
 	u64 meta_at;
 	u64 short_by; /* RAM ends this much before the end of the borrowed run */
 	/* bytes of RAM that does not exist, in whole GiB, above all memory; its node is the last */

@@ -379,7 +379,7 @@ static bool room_begin(struct room *room, u64 bytes)
 {
 	room->a = arena_borrow(bytes);
 	if (room->a)
-		/* block 0 holds META */
+		/* block 0 holds metadata memory */
 		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
 	return room->a != NULL;
 }

@@ -273,7 +273,7 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 
 	if (!a)
 		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first section holds META */
+	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first section holds metadata memory */
 	buddy_set_max_order(&a->mm, 10);
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
@@ -364,7 +364,7 @@ TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 	if (!a)
 		return;
 	buddy_set_max_order(&a->mm, 10);
-	/* the first section holds META */
+	/* the first section holds metadata memory */
 	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
 	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
 	REQUIRE(one_page_in_each_range(a, first));

@@ -232,20 +232,21 @@ TEST(mm_contig, a_range_with_a_movable_page_in_it_is_given_back)
 }
 
 /*
- * Another CPU is settling bad frames at this moment. Nothing changes, and the caller may try again.
+ * Another CPU is withdrawing bad frames at this moment. Nothing changes, and the caller may try
+ * again.
  */
-TEST(mm_bad, while_another_cpu_settles_nothing_is_marked)
+TEST(mm_bad, while_another_cpu_withdraws_nothing_is_marked)
 {
 	struct arena *a = arena_borrow(MIB(8));
 	const pfn_t bad = a ? block_pfn(arena_block(a) + 2) + 5 : 0;
 
 	if (!a)
 		return;
-	atomic_store_relaxed(&a->mm.bad.settling, 1u);
+	atomic_store_relaxed(&a->mm.bad.withdrawing, 1u);
 	EXPECT_EQ(mm_mark_bad(&a->mm, bad), -EAGAIN);
-	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
 	EXPECT_EQ(arena_usage(a).bad, 0);
-	atomic_store_relaxed(&a->mm.bad.settling, 0u);
+	atomic_store_relaxed(&a->mm.bad.withdrawing, 0u);
 	EXPECT_EQ(mm_mark_bad(&a->mm, bad), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -38,7 +38,7 @@ TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 		EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), (turn + 1) * FULL_BLOCKS);
 		EXPECT_EQ(pool_shrink(&a->pool, on, GIB_BLOCKS), GIB_BLOCKS);
 		EXPECT(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL) > 0);
-		meta_settle(&a->mm.node[0]);
+		meta_end_batch(&a->mm.node[0]);
 		EXPECT(arena_usage(a).gated <= bound(a));
 	}
 	EXPECT(arena_accounted(a));
@@ -46,8 +46,8 @@ TEST(mm_hvo, few_frames_are_gated_at_the_end_of_a_batch)
 }
 
 /*
- * Gate frames for a round that no CPU has started: take them from META and give them back with a
- * tag.
+ * Gate frames for a round that no CPU has started: take them from metadata memory and give them
+ * back with a tag.
  */
 static void gate(struct arena *a, unsigned count)
 {
@@ -71,11 +71,11 @@ TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 		return;
 	before = rounds_so_far();
 	gate(a, BOUND);
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, BOUND);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	gate(a, 1);
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT(arena_accounted(a));
@@ -83,8 +83,8 @@ TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 }
 
 /*
- * No CPU flushes, and META has nothing to grow into. The allocation that needs the frames starts
- * the round itself.
+ * No CPU flushes, and metadata memory has nothing to grow into. The allocation that needs the
+ * frames starts the round itself.
  */
 TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 {
@@ -94,7 +94,8 @@ TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 
 	if (!a)
 		return;
-	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) == 0); /* META gets a block for tails */
+	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) ==
+		0); /* Metadata memory gets a block for tails */
 	meta_unreserve(&a->mm.node[0], META_TAILS, 1);
 	famine_begin(&famine, a, META_TAILS, 100);
 	gate(a, 100);

@@ -56,9 +56,9 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 	option_put_back(&saved, 1);
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
 	before = rounds_so_far();
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0); /* the round served these frames, too */
-	hvo_settle(&a->mm, list.head);
+	hvo_complete_round(&a->mm, list.head);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	block_list_publish_free(&a->mm, &list);
 	EXPECT(arena_accounted(a));
@@ -77,11 +77,11 @@ TEST(mm_hvo, the_round_waits_until_a_page_is_wanted_and_serves_the_whole_batch)
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 0);
 	before = rounds_so_far();
 	block_list_foreach(&a->mm, index, &list) {
-		hvo_settle(&a->mm, index);
+		hvo_complete_round(&a->mm, index);
 		EXPECT_EQ(rounds_so_far() - before, 1);
 		EXPECT(huge_tails_right(&a->mm, index, BLOCK_ORDER, 1));
 	}
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	block_list_publish_free(&a->mm, &list);
@@ -260,7 +260,7 @@ TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 	tlb_broadcast = true;
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
 	option_put_back(&saved, 1);
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	block_list_publish_free(&a->mm, &list);
 	EXPECT(full_blocks_make(a, 30)); /* allocates the frames again */

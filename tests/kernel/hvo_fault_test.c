@@ -173,7 +173,7 @@ static void close_again(struct sweep *s)
 static void check_after(struct sweep *s)
 {
 	for (node_t n = 0; n < s->a->mm.nodes; n++)
-		meta_settle(&s->a->mm.node[n]);
+		meta_end_batch(&s->a->mm.node[n]);
 	pool_expect_consistent(&s->a->pool);
 	pool_expect_consistent(&s->giga);
 	EXPECT(arena_accounted_with(s->a, &s->giga));
@@ -258,7 +258,7 @@ static void sweep_on(const struct operation *op, u32 least)
 
 /*
  * hvo=on takes bare blocks first, and mapped sections after that. The operation therefore needs
- * more pages than the section with META has blocks.
+ * more pages than the section with metadata memory has blocks.
  */
 static bool open_all_mapped(struct sweep *s)
 {

@@ -223,7 +223,7 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
 		return;
 	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
-	/* META grows now and not during the demotions. */
+	/* Metadata memory grows now and not during the demotions. */
 	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0);
 	meta_unreserve(&g.a->mm.node[0], META_LONG, 2 * HEADS);
 

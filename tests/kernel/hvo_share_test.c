@@ -92,8 +92,8 @@ static void count(struct arena *a, struct outcome *o, unsigned way, u64 sign)
 }
 
 /*
- * hvo=on takes bare blocks first, so there must be more pages than the section with META has
- * blocks.
+ * hvo=on takes bare blocks first, so there must be more pages than the section with metadata memory
+ * has blocks.
  */
 static u64 pages_for(const struct hvo_mode *mode)
 {

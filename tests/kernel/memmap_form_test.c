@@ -1,6 +1,6 @@
 /*
  * The contents of struct pages, byte by byte: as each function of memmap.h writes them, and as each
- * form of a block has them. The META frames were full of other data before.
+ * form of a block has them. The metadata frames were full of other data before.
  *
  *   HUGE     [head][63 tails written][64 x 7 tails of the shared page]
  *   NOHEAD   [64 x 8 tails of the shared page]
@@ -124,7 +124,7 @@ TEST(mm_memmap, a_compound_page_is_formed_to_its_last_tail_and_no_further)
 
 /* ---- blocks ---- */
 
-/* Fill the frames that META gives out next with other data. */
+/* Fill the frames that metadata memory gives out next with other data. */
 static void soil_meta(struct arena *a)
 {
 	static pfn_t frames[SOILED];
@@ -295,8 +295,8 @@ TEST(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored)
 /* ---- records ---- */
 
 /*
- * The records of a GiB lie in META frames that held other data before. When the GiB is opened, each
- * record is zero or says what its block has become.
+ * The records of a GiB lie in metadata frames that held other data before. When the GiB is opened,
+ * each record is zero or says what its block has become.
  */
 TEST(mm_memmap, records_of_blocks_are_clean_when_their_gigabyte_is_opened)
 {

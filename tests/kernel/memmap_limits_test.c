@@ -1,6 +1,6 @@
 /*
- * Struct pages in awkward conditions: made over memory full of garbage, and made when META has no
- * frames left.
+ * Struct pages in awkward conditions: made over memory full of garbage, and made when metadata
+ * memory has no frames left.
  */
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -36,8 +36,8 @@ static void spoil_meta(const struct arena *a, u32 index)
 }
 
 /*
- * Spoil the memory where struct pages will lie: the homes of mapped sections, META's free frames,
- * and blocks into which META may grow.
+ * Spoil the memory where struct pages will lie: the homes of mapped sections, metadata memory's
+ * free frames, and blocks into which metadata memory may grow.
  */
 static void spoil_arena(struct arena *a)
 {
@@ -168,7 +168,7 @@ TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
 	over_garbage(WAY_LAZY);
 }
 
-/* ---- META has no frames left ---- */
+/* ---- metadata memory has no frames left ---- */
 
 enum { PATIENCE_MS = 300 };
 
@@ -190,8 +190,9 @@ static void relieve(struct node *node, const u64 reserved[META_KINDS])
 }
 
 /*
- * The only free memory is one GiB in one piece and one block. The block becomes META, and the GiB
- * is split down to one page. Without that block the request is refused and changes nothing.
+ * The only free memory is one GiB in one piece and one block. The block becomes metadata memory,
+ * and the GiB is split down to one page. Without that block the request is refused and changes
+ * nothing.
  */
 TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides)
 {

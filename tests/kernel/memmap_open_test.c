@@ -6,9 +6,9 @@
  *   0    60M        70M        168M  173M       half + 3M                    end - 100K
  *   [META|firmware| |boot|     |hole|    node 0 |META      node 1            |
  *
- * Sections with META or firmware are open from the start. The other sections are opened by each way
- * and number of threads. The comparison covers the fields that say what a page is (head_mask,
- * flags, order, zone, refcount), but no list links, because those are addresses.
+ * Sections with metadata memory or firmware are open from the start. The other sections are opened
+ * by each way and number of threads. The comparison covers the fields that say what a page is
+ * (head_mask, flags, order, zone, refcount), but no list links, because those are addresses.
  */
 #include "mm/zone/memmap_open.h"
 
@@ -176,7 +176,10 @@ static struct arena *borrow_opened(unsigned way)
 	return a;
 }
 
-/* Allocate every page singly and free them all. Then every block that is not META is FULL. */
+/*
+ * Allocate every page singly and free them all. Then every block that is not metadata memory is
+ * FULL.
+ */
 static void use_every_page(struct arena *a)
 {
 	struct page *chain = NULL;
@@ -210,9 +213,9 @@ static unsigned node_cpus(node_t node)
 
 /*
  * Opening a section takes as long as waking a helper, about a millisecond, so the caller would open
- * all sections itself. A third CPU therefore keeps the lock of the node's META, which every opening
- * needs. It waits until another of the node's CPUs is at work, and long enough for that CPU to have
- * taken a section.
+ * all sections itself. A third CPU therefore keeps the lock of the node's metadata memory, which
+ * every opening needs. It waits until another of the node's CPUs is at work, and long enough for
+ * that CPU to have taken a section.
  */
 struct keeper {
 	struct spinlock *lock;
@@ -278,7 +281,7 @@ static void open_shared(struct arena *a, unsigned way, unsigned threads)
 
 	if (cpu != CPU_NONE)
 		REQUIRE(cpus_wait_idle() && work_start(cpu, keep_shut, &k) == 0);
-	wait = wait_begin(WAIT_ANSWER, "the CPU that keeps META's lock");
+	wait = wait_begin(WAIT_ANSWER, "the CPU that keeps metadata memory's lock");
 	while (cpu != CPU_NONE && !atomic_load_acquire(&k.shut))
 		wait_spin(&wait, cpu);
 	open_all(a, way, threads);

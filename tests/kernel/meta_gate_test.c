@@ -1,6 +1,7 @@
 /*
  * Gated frames: each frame waits for its own generation, whatever other frames of its block are
- * gated. Many CPUs that gate and settle at once get their frames back and share their rounds.
+ * gated. Many CPUs that gate frames and end a batch at once get their frames back and share their
+ * rounds.
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
@@ -18,7 +19,7 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
 
-enum { SETTLERS_MAX = 31, PATIENCE_MS = 100, RECYCLED = 8, GENERATIONS = 10 };
+enum { FINISHERS_MAX = 31, PATIENCE_MS = 100, RECYCLED = 8, GENERATIONS = 10 };
 
 /* Take `count` frames for tails. Returns true if all are of one block. */
 static bool take_frames(struct arena *a, pfn_t *frame, unsigned count)
@@ -122,8 +123,8 @@ TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_fo
 }
 
 /*
- * Closing a section takes a block with gated frames out of META. None of those frames may stay in
- * the queue.
+ * Closing a section takes a block with gated frames out of metadata memory. None of those frames
+ * may stay in the queue.
  */
 TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 {
@@ -189,7 +190,7 @@ TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 
 	if (!r.a)
 		return;
-	REQUIRE(take_frames(r.a, &frame, 1)); /* META gets a block for tails */
+	REQUIRE(take_frames(r.a, &frame, 1)); /* Metadata memory gets a block for tails */
 	meta_give(&r.a->mm, frame, 0);
 	famine_begin(&famine, r.a, META_TAILS, RECYCLED * (CPUS_TOGETHER + 1));
 	before = rounds_so_far();
@@ -203,18 +204,18 @@ TEST(mm_gate, recyclers_in_need_all_get_their_frames_back)
 	arena_return(r.a);
 }
 
-/* ---- many CPUs that settle at once ---- */
+/* ---- many CPUs that end a batch at once ---- */
 
-struct settling {
+struct finishing {
 	struct arena *a;
-	pfn_t frame[SETTLERS_MAX];
+	pfn_t frame[FINISHERS_MAX];
 	u32 next, gated, go;
 };
 
-static void settle(void *arg)
+static void finish(void *arg)
 {
-	struct settling *s = arg;
-	struct wait wait = wait_begin(WAIT_GROWTH, "the other CPUs that settle");
+	struct finishing *s = arg;
+	struct wait wait = wait_begin(WAIT_GROWTH, "the other CPUs that end a batch");
 
 	wait.soft = true;
 	meta_give(&s->a->mm, s->frame[atomic_fetch_add(&s->next, 1)], shootdown_tag());
@@ -245,7 +246,7 @@ static bool rounds_reach(u64 rounds, u64 ns)
 	return full_rounds() >= rounds;
 }
 
-static void wait_for_gaters(struct settling *s, u32 count)
+static void wait_for_gaters(struct finishing *s, u32 count)
 {
 	const u64 until = clock_ns() + wait_deadline_cpus();
 
@@ -254,15 +255,15 @@ static void wait_for_gaters(struct settling *s, u32 count)
 	EXPECT_EQ(atomic_load_acquire(&s->gated), count);
 }
 
-/* Let up to `count` idle CPUs settle. Returns the number of CPUs. */
-static u32 start_settlers(struct settling *s, u32 count)
+/* Let up to `count` idle CPUs end a batch. Returns the number of CPUs. */
+static u32 start_finishers(struct finishing *s, u32 count)
 {
 	u32 started = 0;
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, &cpus_online) {
 		if (started < count && cpu != cpu_id() && work_done(cpu) &&
-		    work_start(cpu, settle, s) == 0)
+		    work_start(cpu, finish, s) == 0)
 			started++;
 	}
 	return started;
@@ -270,14 +271,14 @@ static u32 start_settlers(struct settling *s, u32 count)
 
 /*
  * This CPU answers nothing, so a round that another CPU has started cannot end. The other CPUs gate
- * frames for which that round began too early, and settle. They must share one round.
+ * frames for which that round began too early, and end a batch. They must share one round.
  */
-TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
+TEST(mm_gate, cpus_that_end_a_batch_at_once_share_a_round)
 {
-	struct settling first = {0}, s = {.a = NULL};
+	struct finishing first = {0}, s = {.a = NULL};
 	u64 before, skipped = 0;
 	irq_flags_t flags;
-	u32 settlers;
+	u32 finishers;
 	cpu_t cpu;
 
 	if (cpumask_weight(&cpus_online) < 4)
@@ -285,20 +286,20 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 	s.a = first.a = arena_borrow(MIB(16));
 	if (!s.a)
 		return;
-	REQUIRE(take_frames(s.a, s.frame, SETTLERS_MAX));
-	first.frame[0] = s.frame[SETTLERS_MAX - 1];
+	REQUIRE(take_frames(s.a, s.frame, FINISHERS_MAX));
+	first.frame[0] = s.frame[FINISHERS_MAX - 1];
 	first.go = 1;
 	cpus_wait_idle();
 	before = full_rounds();
 
 	flags = irq_save();
-	EXPECT_EQ(start_settlers(&first, 1), 1);
+	EXPECT_EQ(start_finishers(&first, 1), 1);
 	EXPECT(rounds_reach(before + 1, wait_deadline_cpus()));
-	settlers = start_settlers(&s, SETTLERS_MAX - 1);
-	wait_for_gaters(&s, settlers);
+	finishers = start_finishers(&s, FINISHERS_MAX - 1);
+	wait_for_gaters(&s, finishers);
 	atomic_store_release(&s.go, 1);
 	/* This is the number of rounds if each CPU started its own. */
-	rounds_reach(before + 1 + settlers, PATIENCE_MS * NS_PER_MS);
+	rounds_reach(before + 1 + finishers, PATIENCE_MS * NS_PER_MS);
 	irq_restore(flags);
 
 	cpumask_foreach(cpu, &cpus_online) {
@@ -306,11 +307,11 @@ TEST(mm_gate, cpus_that_settle_at_once_share_a_round)
 			work_wait(cpu, 0);
 	}
 	EXPECT(full_rounds() - before <= 2);
-	EXPECT_EQ(settlers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)SETTLERS_MAX - 1));
-	print("  # 1 + %u CPUs settled: %llu rounds\n", settlers, full_rounds() - before);
-	for (u32 i = settlers; i < SETTLERS_MAX - 1; i++, skipped++)
+	EXPECT_EQ(finishers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)FINISHERS_MAX - 1));
+	print("  # 1 + %u CPUs ended a batch: %llu rounds\n", finishers, full_rounds() - before);
+	for (u32 i = finishers; i < FINISHERS_MAX - 1; i++, skipped++)
 		meta_give(&s.a->mm, s.frame[i], 0);
-	EXPECT_EQ(settlers + skipped, SETTLERS_MAX - 1);
+	EXPECT_EQ(finishers + skipped, FINISHERS_MAX - 1);
 	EXPECT_EQ(arena_usage(s.a).gated, 0);
 	EXPECT(arena_accounted(s.a));
 	arena_return(s.a);

@@ -1,6 +1,6 @@
 /*
- * META that needs everything at once: blocks, sections with free blocks, and descriptors for them.
- * One CPU asks, all CPUs ask, and each step fails once.
+ * Metadata memory that needs everything at once: blocks, sections with free blocks, and descriptors
+ * for them. One CPU asks, all CPUs ask, and each step fails once.
  */
 #include "mm/zone/meta_grow.h"
 
@@ -22,7 +22,10 @@ enum {
 	NEARLY_ALL = (SECTION_BLOCKS - 2) * BLOCK_FRAMES
 };
 
-/* The arena has a section whose blocks become META, and one that has to be opened for more. */
+/*
+ * The arena has a section whose blocks become metadata memory, and one that has to be opened for
+ * more.
+ */
 static struct arena *borrow_two_sections(struct node **node)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -50,7 +53,7 @@ TEST(mm_meta, it_opens_a_section_at_the_far_end_when_it_needs_more)
 	/* The rest of that section is for other unmovable pages. */
 	EXPECT(block_type(block_at(&a->mm, last)) == MIGRATE_UNMOVABLE);
 	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
-	meta_settle(node);
+	meta_end_batch(node);
 	EXPECT(node->meta.blocks < 4);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
@@ -65,7 +68,7 @@ TEST(mm_meta, more_than_there_is_memory_for_is_refused_and_nothing_kept)
 		return;
 	EXPECT_EQ(meta_reserve(node, META_LONG, 2 * ALL_OF_A_SECTION), -ENOMEM);
 	EXPECT_EQ(node->meta.reserved[META_LONG], 0);
-	meta_settle(node);
+	meta_end_batch(node);
 	EXPECT(arena_accounted(a));
 	/* Afterwards less can be had, as before. */
 	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
@@ -100,7 +103,7 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 		meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
 		arena_return(a);
 	}
-	print("  # growing META: %u places failed, one at a time\n", fault - 2);
+	print("  # growing metadata memory: %u places failed, one at a time\n", fault - 2);
 	EXPECT(!met || test_failed());
 	EXPECT(fault - 2 >= 3); /* the request, the section and its table */
 }
@@ -116,8 +119,8 @@ static void show_spares(struct node *node, struct meta_block *hidden)
 }
 
 /*
- * No descriptor is left and none can be made. Neither META nor a mapped section gets the block, and
- * it goes back whole.
+ * No descriptor is left and none can be made. Neither metadata memory nor a mapped section gets the
+ * block, and it goes back whole.
  */
 TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 {
@@ -163,7 +166,7 @@ static void reserve_some(void *unused)
 			atomic_fetch_add(&all.served, 1);
 }
 
-/* One CPU grows META. The others wait for it and look again. */
+/* One CPU grows metadata memory. The others wait for it and look again. */
 TEST(mm_meta, cpus_that_need_more_at_once_get_it)
 {
 	struct arena *a = borrow_two_sections(&all.node);
@@ -176,7 +179,7 @@ TEST(mm_meta, cpus_that_need_more_at_once_get_it)
 	EXPECT_EQ(all.served, 8 * cpus);
 	EXPECT_EQ(all.node->meta.reserved[META_TAILS], 8 * cpus * BLOCK_FRAMES);
 	meta_unreserve(all.node, META_TAILS, 8 * cpus * BLOCK_FRAMES);
-	meta_settle(all.node);
+	meta_end_batch(all.node);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -188,8 +191,8 @@ TEST(mm_meta, cpus_that_need_more_at_once_get_it)
  *             [A        |A   |B   |B        |B   |A   ]   META: A's in section 0, B's in section 2
  *   META of    A         A         B         B               pays
  *
- * Both nodes have used up META and all open memory. To grow, A opens section 3, for which B pays,
- * and B opens section 1, for which A pays.
+ * Both nodes have used up metadata memory and all open memory. To grow, A opens section 3, for
+ * which B pays, and B opens section 1, for which A pays.
  */
 struct needy {
 	struct arena *a;
@@ -245,8 +248,8 @@ static bool borrow_needy(struct needy *n)
 }
 
 /*
- * Whatever the outcome, both nodes can grow once META has frames again, and all memory is accounted
- * for.
+ * Whatever the outcome, both nodes can grow once metadata memory has frames again, and all memory
+ * is accounted for.
  */
 static void return_needy(struct needy *n)
 {
@@ -258,7 +261,7 @@ static void return_needy(struct needy *n)
 		EXPECT_EQ(n->node[i]->meta.growing, 0);
 		EXPECT_EQ(meta_reserve(n->node[i], META_LONG, NEARLY_ALL / 4), 0);
 		meta_unreserve(n->node[i], META_LONG, NEARLY_ALL / 4);
-		meta_settle(n->node[i]);
+		meta_end_batch(n->node[i]);
 	}
 	EXPECT(arena_accounted(n->a));
 	arena_return(n->a);
@@ -312,7 +315,7 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 
 static void await_growth(const struct node *node, cpu_t cpu)
 {
-	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to begin to grow META");
+	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to begin to grow metadata memory");
 
 	while (!atomic_load_acquire(&node->meta.growing) && !work_done(cpu))
 		wait_spin(&wait, cpu);
@@ -352,7 +355,7 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 
 /*
  * The first node has one frame left, and a second section in which 1 MiB is RAM. No block of that
- * section can become META.
+ * section can become metadata memory.
  */
 TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
 {

@@ -93,7 +93,7 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 {
 	struct page copy;
 
-	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
 	EXPECT_EQ(arena_usage(a).bad, bad);
 	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
 	EXPECT(!block_is_isolated(block_of(&a->mm, pfn)));
@@ -214,17 +214,17 @@ static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	EXPECT_EQ(page_order(page), order); /* the holder notices nothing */
 	EXPECT_EQ(page->refcount, 1);
-	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	if (exhaust) {
 		/* the frame must not be given out once it is free */
 		expect_never_given_out(a, 1, pfn);
-		/* META gets frames for struct pages again */
+		/* Metadata memory gets frames for struct pages again */
 		hvo_huge_free_full(arena_phantom_zone(a), 64);
 		meta_flush_gated(&a->mm.node[0]);
 	} else {
-		mm_page_free(&a->mm, other); /* this first free after it settles the frame */
+		mm_page_free(&a->mm, other); /* this first free after it withdraws the frame */
 		EXPECT_EQ(arena_usage(a).bad, 1);
 	}
 	expect_out_of_use(a, 1, pfn, 1);
@@ -275,7 +275,8 @@ TEST(mm_bad, a_pool_page_is_taken_out_when_it_leaves_the_pool)
 }
 
 /*
- * META goes on using its block. Once META has released the block, nobody else gets the bad frame.
+ * Metadata memory goes on using its block. Once metadata memory has released the block, nobody else
+ * gets the bad frame.
  */
 TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 {
@@ -291,7 +292,7 @@ TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 	index = node->meta.list[META_TAILS]->block;
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(index) + 7), -EBUSY);
 	meta_unreserve(node, META_TAILS, 2 * BLOCK_FRAMES);
-	meta_settle(node);
+	meta_end_batch(node);
 	REQUIRE(block_look_at(&a->mm, index).state != BLOCK_META);
 	EXPECT(block_is_isolated(block_at(&a->mm, index)));
 	EXPECT(arena_accounted(a));
@@ -321,7 +322,7 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
 	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
 	mm_page_free(&a->mm, first);
-	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
 	EXPECT(block_is_isolated(block_of(&a->mm, two)));
 	mm_page_free(&a->mm, second);
 	expect_out_of_use(a, 1, one, 2);
@@ -330,10 +331,10 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 }
 
 /*
- * Pending frames stand in an array. When one is settled, the last one moves into its place and must
- * keep its isolation.
+ * Pending frames stand in an array. When one is withdrawn, the last one moves into its place and
+ * must keep its isolation.
  */
-TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_settled)
+TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_withdrawn)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *first, *second;
@@ -350,7 +351,7 @@ TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_settled)
 	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, first);
-	EXPECT_EQ(bad_frames_settle(&a->mm), 1);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
 	EXPECT(block_is_isolated(block_of(&a->mm, two)));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, second);
@@ -421,7 +422,7 @@ TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
 	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_PENDING_MAX), -ENOMEM);
 	mm_page_free(&a->mm, page);
-	EXPECT_EQ(bad_frames_settle(&a->mm), 0);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
 	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -358,6 +358,6 @@ TEST(mm_buddy, a_block_finds_the_run_it_lies_in)
 	EXPECT_EQ(buddy_find_run(&a->mm, index + 3), index + 2);
 	EXPECT_EQ(buddy_find_run(&a->mm, index + 300), index + 256);
 	give(zone, index, BLOCK_ORDER);
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_block(a)), BLOCK_NONE); /* META */
+	EXPECT_EQ(buddy_find_run(&a->mm, arena_block(a)), BLOCK_NONE); /* Metadata memory */
 	arena_return(a);
 }

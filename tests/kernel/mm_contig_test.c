@@ -162,7 +162,7 @@ TEST(mm_contig, impossible_ranges_are_refused)
 	/* the range contains a hole */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE),
 		  (u64)-EINVAL);
-	/* META lies in the range */
+	/* Metadata memory lies in the range */
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));

@@ -62,13 +62,13 @@ static void convert(void *arg)
 	struct block_list left;
 
 	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list, &left);
-	hvo_settle(&c->a->mm, c->list.head);
+	hvo_complete_round(&c->a->mm, c->list.head);
 	atomic_store_release(&c->returned, 1);
 }
 
 /*
- * Take every frame that META gives out and put all back. Returns how many of them are among the
- * frames noted.
+ * Take every frame that metadata memory gives out and put all back. Returns how many of them are
+ * among the frames noted.
  */
 static unsigned reusable(const struct conversion *c)
 {
@@ -199,7 +199,7 @@ TEST(mm_hvo, all_cpus_split_and_share_at_once)
 }
 
 /* The end of a batch releases gated frames on every node, not only on the first. */
-TEST(mm_gate, the_end_of_a_batch_settles_every_node)
+TEST(mm_gate, the_end_of_a_batch_covers_every_node)
 {
 	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
 
@@ -211,7 +211,7 @@ TEST(mm_gate, the_end_of_a_batch_settles_every_node)
 	}
 	EXPECT_EQ(arena_usage(a).gated, a->mm.nodes);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	meta_settle_all(&a->mm);
+	meta_end_batch_all(&a->mm);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -108,7 +108,7 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 30);
 	EXPECT_EQ(rounds() - before, 1);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes); /* every head came back */
 	EXPECT(arena_accounted(a));
@@ -276,8 +276,8 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 }
 
 /*
- * Hold everything that META could give or grow into, so that nothing can be restored; famine_end()
- * gives it back.
+ * Hold everything that metadata memory could give or grow into, so that nothing can be restored;
+ * famine_end() gives it back.
  */
 struct famine {
 	u64 kept[META_KINDS];
@@ -347,7 +347,7 @@ TEST(mm_hvo, with_few_frames_some_pages_are_restored)
 		return;
 	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 10, &list), 10);
 	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
-	meta_settle(&a->mm.node[0]);
+	meta_end_batch(&a->mm.node[0]);
 	famine_begin(a, &famine);
 	REQUIRE(famine.kept[META_MEMMAP] >= 3 * 7 + 6);
 	meta_unreserve(&a->mm.node[0], META_MEMMAP, 3 * 7 + 6);

@@ -1,6 +1,6 @@
 /*
- * META: frames for struct pages and tables are reserved before they are needed, and gated after
- * they were used.
+ * Metadata memory: frames for struct pages and tables are reserved before they are needed, and
+ * gated after they were used.
  */
 #include "mm/memmap/meta.h"
 
@@ -188,7 +188,7 @@ TEST(mm_meta, it_grows_by_a_block_and_gives_it_back)
 	EXPECT_EQ(node->meta.blocks, blocks + 1);
 	EXPECT_EQ(arena_available(a), available - BLOCK_FRAMES);
 	meta_unreserve(node, META_LONG, 700);
-	meta_settle(node);
+	meta_end_batch(node);
 	EXPECT_EQ(node->meta.blocks, blocks);
 	EXPECT_EQ(arena_available(a), available);
 	EXPECT(arena_accounted(a));
@@ -279,7 +279,7 @@ static void take_mark_and_give(void *arg)
 			meta_give(&r->a->mm, held[i], i % 4 ? 0 : shootdown_tag());
 		}
 		if (turn % 16 == 0)
-			meta_settle(node);
+			meta_end_batch(node);
 	}
 }
 

@@ -70,7 +70,8 @@ TEST(mm_migratetype, impossible_ranges_are_refused)
 	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA),
 		  (u64)-EINVAL);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 1, MIGRATE_TYPES), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA), (u64)-EBUSY); /* META */
+	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA),
+		  (u64)-EBUSY); /* Metadata memory */
 	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);

@@ -95,8 +95,8 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 }
 
 /*
- * Allocate all memory and free it. Everything that was free must be free again, less what META and
- * its kinds of blocks keep.
+ * Allocate all memory and free it. Everything that was free must be free again, less what metadata
+ * memory and its kinds of blocks keep.
  */
 static void check_all_memory(unsigned order)
 {
@@ -108,7 +108,7 @@ static void check_all_memory(unsigned order)
 		return;
 	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
 	count = chain_take_all(&chain, &a->mm, order, 0, 0);
-	/* META has the rest. */
+	/* Metadata memory has the rest. */
 	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES);
 	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
 	EXPECT(arena_available(a) < BLOCK_FRAMES);

@@ -23,8 +23,8 @@ TEST(mm_pool, more_than_fits_gives_as_many_as_fit)
 	EXPECT_EQ(a->pool.pages, grown);
 	EXPECT_EQ(a->pool.free, grown);
 	/*
-	 * There is one META block and no way to get another. Its frames become heads, except for
-	 * tables, records and those that are kept.
+	 * There is one metadata block and no way to get another. Its frames become heads, except
+	 * for tables, records and those that are kept.
 	 */
 	EXPECT(grown >= BLOCK_FRAMES - META_EMERGENCY - 24);
 	EXPECT(grown < BLOCK_FRAMES);
@@ -37,7 +37,8 @@ TEST(mm_pool, more_than_fits_gives_as_many_as_fit)
 }
 
 /*
- * Grow the pool over all blocks of an arena with real memory. META takes what it needs and no more.
+ * Grow the pool over all blocks of an arena with real memory. Metadata memory takes what it needs
+ * and no more.
  */
 static void check_nearly_all_memory(const char *name, u64 bytes)
 {

@@ -131,10 +131,10 @@ static void check_new_page(struct soak *s, struct page *page, unsigned order, no
 	if (node != NODE_NONE && s->a->mm.zone[page->zone].node != node)
 		test_fail(__FILE__, __LINE__, "frame %llx is not of node %u", pfn, node);
 	if (block_look(block_of(&s->a->mm, pfn)).state == BLOCK_META)
-		test_fail(__FILE__, __LINE__, "frame %llx is META's", pfn);
+		test_fail(__FILE__, __LINE__, "frame %llx is metadata memory's", pfn);
 }
 
-static void settle(struct soak *s)
+static void end_batches(struct soak *s)
 {
 	pcp_drain_all(&s->a->mm);
 	for (node_t n = 0; n < s->a->mm.nodes; n++)
@@ -211,7 +211,7 @@ static struct page *ask_again(struct soak *s, unsigned order, enum page_use use,
 	struct page *page;
 
 	s->found_none++;
-	settle(s);
+	end_batches(s);
 	page = ask(s, order, use, node == NODE_NONE ? 0 : PAGE_NODE, node);
 	if (!page && !s->excused && !s->a->mm.fail.armed &&
 	    model_has_room(&s->model, order, node)) {
@@ -368,10 +368,10 @@ static void do_something_else(struct soak *s)
 
 	switch (draw(s, 16)) {
 	case 0:
-		settle(s);
+		end_batches(s);
 		break;
 	case 1:
-		meta_settle(&mm->node[0]);
+		meta_end_batch(&mm->node[0]);
 		break;
 	case 2:
 		hvo_bare_free_huge(&mm->zone[draw(s, mm->zones)], draw(s, 8));
@@ -499,7 +499,7 @@ static void give_everything(struct soak *s)
 	pool_forget(s);
 	pool_resize(&s->giga, hvo_mode_find("on"), 0);
 	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
-	settle(s);
+	end_batches(s);
 	EXPECT_EQ(s->model.total, 0);
 	EXPECT_EQ(arena_usage(s->a).in_use, arena_zone(s->a, 0)->boot);
 	EXPECT(s->pending || model_agrees(&s->model));

@@ -75,8 +75,8 @@ TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
 }
 
 /*
- * In whatever order sections are opened, META's list of their struct pages stays sorted by address.
- * The account checks this.
+ * In whatever order sections are opened, metadata memory's list of their struct pages stays sorted
+ * by address. The account checks this.
  */
 TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 {
@@ -146,8 +146,8 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 }
 
 /*
- * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. META has one
- * frame left, which the table needs, and nothing to grow into.
+ * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. Metadata memory
+ * has one frame left, which the table needs, and nothing to grow into.
  */
 TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 {
@@ -178,8 +178,9 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 }
 
 /*
- * All memory but the META block is bad. It needs more struct pages than META has frames, and META
- * has nothing to grow into. The memory that gets no struct pages stays counted as bad.
+ * All memory but the metadata block is bad. It needs more struct pages than metadata memory has
+ * frames, and metadata memory has nothing to grow into. The memory that gets no struct pages stays
+ * counted as bad.
  */
 TEST(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad)
 {
@@ -290,7 +291,7 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
 	expect_same_picture(a, before);
-	/* this section holds META */
+	/* this section holds metadata memory */
 	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(section_close(&a->mm, section), 0); /* full blocks close as well as bare ones */
@@ -436,7 +437,7 @@ TEST(mm_section, of_many_openers_one_wins)
 	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
 	EXPECT_EQ(o.refused, 0);
-	/* The sum includes the table of the section with META. */
+	/* The sum includes the table of the section with metadata memory. */
 	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1);
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);

@@ -36,7 +36,7 @@ TEST(mm_vmemmap, windows_are_aligned_to_the_structs_of_a_gigabyte)
 /* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)
 {
-	/* The first section holds META and is open. */
+	/* The first section holds metadata memory and is open. */
 	const u64 section = arena_block(a) / SECTION_BLOCKS + 1;
 
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
@@ -365,7 +365,7 @@ TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
 	arena_open_all(a);
 	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));            /* bare */
 	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy)); /* no RAM */
-	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy));              /* META */
+	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy)); /* Metadata memory */
 	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	small = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge && small);

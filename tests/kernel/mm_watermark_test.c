@@ -119,7 +119,7 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 		chain_push(&chain, page);
 	}
 	shootdown_stats_read(&after);
-	/* META has rounds of its own */
+	/* Metadata memory has rounds of its own */
 	EXPECT(after.flushes - before.flushes <= PAGES / HVO_BARE_BATCH + 4);
 	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
@@ -128,7 +128,7 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 
 /*
  * The promise of "net": opening and splitting everything yields this many pages, give or take a
- * block of META.
+ * block of metadata memory.
  */
 TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
 {
@@ -193,7 +193,7 @@ TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
 	EXPECT(zone_admits(zone, 0, PAGE_DMA32));
 	EXPECT(zone_admits(zone, 0, PAGE_NOFLUSH));
 	EXPECT(mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0) == NULL);
-	zone->lowmem -= BLOCK_FRAMES + 1; /* a page, and META may grow by a block */
+	zone->lowmem -= BLOCK_FRAMES + 1; /* a page, and metadata memory may grow by a block */
 	EXPECT(zone_admits(zone, 0, 0));
 	arena_return(a);
 }

@@ -125,7 +125,10 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 
 	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551615"), 0);
 	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
-	/* There are 32 blocks. Two are META from the start, and META has grown by some. */
+	/*
+	 * There are 32 blocks. Two are metadata memory from the start, and metadata memory has
+	 * grown by some.
+	 */
 	EXPECT(made >= 24);
 	EXPECT(made <= 30);
 	EXPECT_EQ(a->pool.pages, made);

@@ -179,7 +179,8 @@ void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 sp
 	}
 	spare += kind == META_LONG ? META_EMERGENCY : 0;
 	if (f->kept[kind] < spare) {
-		test_fail(__FILE__, __LINE__, "META has %llu frames, the case wants to leave %llu",
+		test_fail(__FILE__, __LINE__,
+			  "metadata memory has %llu frames, the case wants to leave %llu",
 			  f->kept[kind], spare);
 		return;
 	}

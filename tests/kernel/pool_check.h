@@ -54,8 +54,8 @@ bool full_blocks_make(struct arena *a, u64 count);
 u64 rounds_so_far(void);
 
 /*
- * On node 0, META has nothing to give and nothing to grow into, because its free blocks and frames
- * are held. `spare` frames of `kind` are left beside those that META_EMERGENCY keeps.
+ * On node 0, metadata memory has nothing to give and nothing to grow into, because its free blocks
+ * and frames are held. `spare` frames of `kind` are left beside those that META_EMERGENCY keeps.
  */
 struct famine {
 	struct arena *a;

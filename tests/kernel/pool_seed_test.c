@@ -152,8 +152,8 @@ TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
 }
 
 /*
- * Grow a pool by `pages` while META refuses its `nth` request. Returns how many of the pages have
- * all their struct pages, or ~0 if there is no such request.
+ * Grow a pool by `pages` while metadata memory refuses its `nth` request. Returns how many of the
+ * pages have all their struct pages, or ~0 if there is no such request.
  */
 static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 {

@@ -221,7 +221,7 @@ TEST(mm_pool, nodes_are_resized_one_by_one)
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 0, 5), 2);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	EXPECT_EQ(a->pool.node[1].pages, 3);
-	/* The node has 16 blocks, one of them META and three in the pool. */
+	/* The node has 16 blocks, one of them metadata memory and three in the pool. */
 	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13);
 	EXPECT_EQ(a->pool.node[0].pages, 0);
 	pool_expect_consistent(&a->pool);
@@ -234,7 +234,8 @@ TEST(mm_pool, nodes_are_resized_one_by_one)
 /* ---- pools of nearly all memory ---- */
 
 /*
- * Grow the pool as far as possible and shrink it to nothing. META grows and shrinks with the pool.
+ * Grow the pool as far as possible and shrink it to nothing. Metadata memory grows and shrinks with
+ * the pool.
  */
 static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
 {
@@ -261,8 +262,8 @@ TEST(mm_pool, it_can_have_98_percent_of_memory)
 }
 
 /*
- * Three sections of four can be had. The first section was opened on demand, and it holds META and
- * the struct pages of the others.
+ * Three sections of four can be had. The first section was opened on demand, and it holds metadata
+ * memory and the struct pages of the others.
  */
 TEST(mm_pool, it_can_have_all_mapped_memory_batched)
 {
@@ -313,8 +314,8 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT(arena_accounted(a));
 
 	/*
-	 * The pool has frames for three pages. It gives these pages back, META grows into one of
-	 * them, and the other pages can be restored.
+	 * The pool has frames for three pages. It gives these pages back, metadata memory grows
+	 * into one of them, and the other pages can be restored.
 	 */
 	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);

@@ -94,7 +94,7 @@ static void check_reopening(struct arena *a, u64 sections)
 		EXPECT_EQ(arena_usage(a).unopened, 0);
 		for (u64 section = first; section < first + sections; section++) {
 			if (section_style(&a->mm, section) != SECTION_MAPPED)
-				continue; /* it has been open since start-up, for META */
+				continue; /* it has been open since start-up, for metadata memory */
 			EXPECT_EQ(section_memmap(&a->mm, section),
 				  section_home(arena_zone(a, 0), section));
 		}
@@ -238,7 +238,7 @@ static void open_slowly(void *arg)
 	o->err = section_open(&o->a->mm, o->section, SECTION_ON_DEMAND);
 }
 
-/* Opening needs META's lock, which this CPU keeps meanwhile. */
+/* Opening needs metadata memory's lock, which this CPU keeps meanwhile. */
 TEST(mm_section, one_that_is_being_opened_counts_as_moving)
 {
 	const cpu_t cpu = cpus_find_other();

@@ -1,5 +1,5 @@
 /*
- * Opening many sections at once, and the sections that a large pool leaves to META.
+ * Opening many sections at once, and the sections that a large pool leaves to metadata memory.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
@@ -206,8 +206,8 @@ static u32 huge_in(const struct mm *mm, u64 section)
 }
 
 /*
- * META opens sections for itself in this way: the section at the far end, with its free blocks
- * unmovable.
+ * Metadata memory opens sections for itself in this way: the section at the far end, with its free
+ * blocks unmovable.
  */
 TEST(mm_pool, what_meta_opened_is_taken_last)
 {

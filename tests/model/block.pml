@@ -5,7 +5,7 @@
  *   section (one PMD entry):  none | leaf over frames L0..L3 | table of four PTEs
  *   block b                   two PTEs: 2b for the frame of its head, 2b + 1 for all other frames of struct pages
  *
- * Two CPUs run operations on two blocks of one section, so that they meet in splitting, closing and META. A third, the observer,
+ * Two CPUs run operations on two blocks of one section, so that they meet in splitting, closing and metadata memory. A third, the observer,
  * stands for any CPU: it is busy or idle, caches what it likes of what it walks (a translation of the whole section, the pointer to
  * the table, and one PTE, any one but always the same) and forgets only when it flushes (Intel SDM vol. 3A, 4.10.2
  * and 4.10.3; AMD APM vol. 2, 5.5). Also an idle CPU may walk, from what it has cached, before its flush; it does not write.
@@ -16,8 +16,8 @@
  * that is not in transit is what the tables say (so a huge page has one head); every change of state is in the table of
  * block_state.c. That waits end is shootdown.pml's business.
  *
- * -DMAPPED: the section is opened mapped (a leaf), else on demand. -DPOOL=n: frames of META at the start; few of them make the
- * operators use blocks as META. -DBUG_... plants a bug: run.py has the list.
+ * -DMAPPED: the section is opened mapped (a leaf), else on demand. -DPOOL=n: frames of metadata memory at the start; few of them make the
+ * operators use blocks as metadata memory. -DBUG_... plants a bug: run.py has the list.
  */
 #define BLOCKS 2
 
@@ -36,7 +36,7 @@
 #define L(k) (1 + (k))
 #define SHARED 5
 #define POOL_FIRST 6
-#define IN_META(b) (11 + (b)) /* one that block b holds while it is META */
+#define IN_META(b) (11 + (b)) /* one that block b holds while it is metadata memory */
 #define FRAMES 13
 
 #define RW(f) (2 * (f) + 1)
@@ -109,7 +109,7 @@ end:	do
 	od
 }
 
-/* ---- META ---- */
+/* ---- metadata memory ---- */
 
 /* block_release_gated(), then the lowest free frame. 0 if there is none. */
 inline take_frame(f, owner)
@@ -417,7 +417,7 @@ inline open_section()
 #define CLOSABLE (section == OPEN && !transit[0] && !transit[1] && (state[0] == BARE || state[0] == FULL) && \
 	(state[1] == BARE || state[1] == FULL) && OWN_FRAMES(0) && OWN_FRAMES(1) && OWN_FRAMES(2) && OWN_FRAMES(3))
 
-/* A frame that a PTE of the dismantled table mapped: back to META, or away with the section's memmap block. */
+/* A frame that a PTE of the dismantled table mapped: back to metadata memory, or away with the section's memmap block. */
 inline free_mapped(kk)
 {
 	if
@@ -458,7 +458,7 @@ inline close_section()
 /* Under the zone lock: off its list, in transit. */
 #define take_block(b, from) d_step { section == OPEN && !transit[b] && state[b] == from -> transit[b] = true }
 
-/* META -> BARE: nothing in it in use or waiting. Its frame is then anybody's. */
+/* Metadata memory -> BARE: nothing in it in use or waiting. Its frame is then anybody's. */
 #ifdef BUG_META_LEFT_WHILE_GATED
 #define META_EMPTY(b) (frame[IN_META(b)] == FREE || frame[IN_META(b)] == GATED)
 #else
@@ -489,7 +489,7 @@ inline operations_on(b)
 	:: take_block(b, HUGE) -> huge_to_bare(b)
 	:: take_block(b, HUGE) -> hand_out(b)
 	:: take_block(b, FULL) -> full_to_huge_on(b)
-	:: d_step { /* meta_trim(): taken out of META under its lock; its frame's next life begins */
+	:: d_step { /* meta_trim(): taken out of metadata memory under its lock; its frame's next life begins */
 		state[b] == META && META_EMPTY(b) -> transit[b] = true;
 		frame[IN_META(b)] = USED; purpose[IN_META(b)] = 0; assert(SAFE);
 		frame[IN_META(b)] = ABSENT; frame_tag[IN_META(b)] = 0 } ->

@@ -75,7 +75,7 @@ CORRECT = (
     Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
     Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
     Run("block", note="on demand"),
-    Run("block", ("POOL=1",), note="on demand, META made of blocks"),
+    Run("block", ("POOL=1",), note="on demand, metadata memory made of blocks"),
     Run("block", ("MAPPED", "OPERATIONS_1=2"), note="mapped"),
     Run("block", ("MAPPED", "POOL=1", "OPERATIONS=2"), note="mapped, one frame for a table that two want"),
     Run("padata", note="two jobs after each other, two helpers"),

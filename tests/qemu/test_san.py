@@ -23,8 +23,8 @@ SECONDS = 120
         ("clear-free", r"KASAN: store of 4096 bytes at [0-9a-f]{16}, in a free frame"),
         ("clear-past-end", r"KASAN: store of 8192 bytes at [0-9a-f]{16}, in a free frame"),
         ("clear-huge", r"KASAN: store of 2097152 bytes at [0-9a-f]{16}, in a huge page that a CPU holds free"),
-        ("free-meta", r"KASAN: load of 4 bytes at [0-9a-f]{16}, in a frame that META does not use"),
-        ("gated-meta", r"KASAN: store of 8 bytes at [0-9a-f]{16}, in a frame that META does not use"),
+        ("free-meta", r"KASAN: load of 4 bytes at [0-9a-f]{16}, in a frame that metadata memory does not use"),
+        ("gated-meta", r"KASAN: store of 8 bytes at [0-9a-f]{16}, in a frame that metadata memory does not use"),
         ("dead-variable", r"KASAN: store of 8 bytes at [0-9a-f]{16}, on this CPU's stack below all that is alive"),
     ],
 )

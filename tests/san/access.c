@@ -26,8 +26,8 @@
  * - Arrays on the stack, which the stack protector and UBSan check.
  *
  * There is no shadow memory. The owner of a frame is known from block records, struct pages and the
- * maps of CPUs and META. Reading those is slower but cannot disagree with the allocator. Code here
- * may neither be instrumented nor call instrumented code, so it finds records by itself.
+ * maps of CPUs and metadata memory. Reading those is slower but cannot disagree with the allocator.
+ * Code here may neither be instrumented nor call instrumented code, so it finds records by itself.
  *
  * Races: the frames of a block in use do not change hands while some code rightly uses one of them.
  * An access that is wrong may or may not be reported. A record is read once (block_look()), and its
@@ -170,8 +170,8 @@ static bool in_free_huge(struct block_word word, pfn_t pfn)
 }
 
 /*
- * A block that has just become META has no maps yet, and the words in their place may have any
- * value.
+ * A block that has just become metadata memory has no maps yet, and the words in their place may
+ * have any value.
  */
 static bool is_free_meta(const struct block *block, struct block_word word, pfn_t pfn,
 			 enum access access)
@@ -201,8 +201,9 @@ static const char *why_not(pfn_t pfn, enum access access)
 	word = block_look(block);
 	switch (word.state) {
 	case BLOCK_META:
-		return is_free_meta(block, word, pfn, access) ? "in a frame that META does not use"
-							      : NULL;
+		return is_free_meta(block, word, pfn, access)
+			       ? "in a frame that metadata memory does not use"
+			       : NULL;
 	case BLOCK_RESERVED:
 	case BLOCK_FULL:
 		if (in_used_page(pfn))

@@ -6,7 +6,7 @@
  *                      that CPU sleeps
  *   frame numbers      0 is the first frame of phantom RAM (tests/kernel/arena.h), which has
  *                      exactly the number of frames asked for, all free; struct pages are real, in
- *                      META of borrowed memory
+ *                      metadata memory of borrowed memory
  *
  * peer_init() starts the machine as kernel_main() does and returns from its payload. peer_drain()
  * may be called while no other thread is in a call, as the harness does; the sleeping threads drain
@@ -48,7 +48,7 @@ void payload_run(void)
 	longjmp(started, 1);
 }
 
-/* Real memory for the struct pages of `bytes`, and room for META to grow. */
+/* Real memory for the struct pages of `bytes`, and room for metadata memory to grow. */
 static u64 real_memory(u64 bytes)
 {
 	u64 real = MIB(32);

@@ -16,7 +16,7 @@ enum check_event {
 	CHECK_TAG,   /* a tag was taken */
 	CHECK_IDLE,  /* this CPU is about to be idle */
 	CHECK_AWAKE, /* this CPU is no longer idle and has not flushed yet */
-	CHECK_GIVE,  /* a frame goes back to META: frame, tag or 0 */
+	CHECK_GIVE,  /* a frame goes back to metadata memory: frame, tag or 0 */
 	/* a block's state changes: its struct pages' address, from * 16 + to */
 	CHECK_STATE,
 	/* blocks are no longer in transit: their struct pages' address, how many */
