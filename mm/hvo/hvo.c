@@ -70,9 +70,9 @@ OPTION_BOOL(hvo_defer, hvo_defer,
 
 static void make_batched(struct hvo_batch *batch)
 {
-	hvo_split(batch);
-	hvo_remap(batch);
-	hvo_round(batch);
+	hvo_split(batch); /* passes 1 and 2 */
+	hvo_remap(batch); /* pass 3 */
+	hvo_round(batch); /* pass 4 */
 }
 
 static void restore_batched(struct hvo_batch *batch)
