@@ -117,14 +117,19 @@ void arena_open_all(struct arena *a);
 bool arena_return_leftovers(void);
 
 /*
- * Which place fails next in a sweep over all of them. Hosted it is the one after; where that would
- * take minutes, emulated with many CPUs or under the thread sanitizer, they grow ever fewer.
+ * Which place fails next in a sweep over all of them. Hosted on few CPUs it is the one after; where
+ * that would take minutes, emulated, on many CPUs or under the thread sanitizer, they grow ever
+ * fewer.
  */
 static inline u32 sweep_next(u32 fault)
 {
+	const u32 cpus = cpumask_weight(&cpus_online);
+
 #if defined(ASHLAR_HOSTED) && !defined(__SANITIZE_THREAD__)
-	return fault + 1;
-#else
-	return fault + 1 + (cpumask_weight(&cpus_online) > 64 || fault > 32 ? fault / 4 : 0);
+	if (cpus <= 4)
+		return fault + 1;
 #endif
+	if (cpus > 64)
+		return fault + 1 + fault / 2;
+	return fault + 1 + (fault > 8 ? fault / 4 : 0);
 }
