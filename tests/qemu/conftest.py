@@ -5,11 +5,13 @@ a test of its own, at once, so a long run shows its progress and its first failu
 `N passed, N failed, N skipped`.
 """
 
+import math
 import os
 import shutil
 import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from _pytest.reports import TestReport
 import pins
 from background import Background
 from guest import run
+from hosted import run_hosted
 from machine import ROOT
 from matrix import deadline
 
@@ -47,6 +50,12 @@ def row_name(item):
     return item.callspec.params["row"].name if item.originalname == "test_row" else item.name.removeprefix("test_")
 
 
+def length(item):
+    """Of a run in the background: those that take longer have less. The hosted ones are the longest."""
+    machine = item.callspec.params.get("machine")
+    return -deadline(machine) if machine else -1e6
+
+
 def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
     metal = config.getoption("--machines")
@@ -59,7 +68,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
-    items.sort(key=lambda item: bool(item.get_closest_marker("machine")))  # the machines last: they run in the background until then
+    items.sort(key=lambda item: length(item) if item.get_closest_marker("aside") else -math.inf)
     if not config.getoption("--select"):
         return
     ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
@@ -68,6 +77,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: boots one of the matrix")
+    config.addinivalue_line("markers", "aside: what it runs is begun in the background, before its turn")
     config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "san: only with --san")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
@@ -103,9 +113,9 @@ def copy(tmp_path_factory):
 SAN_SLOWER = 5  # a kernel that looks at every access
 
 
-@pytest.fixture(scope="session", autouse=True)
-def guests(request):
-    """Every machine of the matrix that is to be tested, begun as soon as there is a CPU for it."""
+@pytest.fixture(scope="session")
+def start_of(request):
+    """How a machine of the matrix is run: start_of(machine)(on_line) returns its outcome."""
     option = request.config.getoption
     slower = SAN_SLOWER if option("--san") else 1
 
@@ -113,10 +123,20 @@ def guests(request):
         chosen = replace(machine, cmdline=f"test={option('--select') or '*'}")
         return run(chosen, Path(option("--build")).resolve() / "ashlar.elf", slower * deadline(machine), on_line)
 
-    background = Background(start)
+    return lambda machine: partial(start, machine)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def guests(request, build, start_of):
+    """Every machine of the matrix and every hosted run that is to be tested, begun as soon as there is a CPU for it."""
+    background = Background()
     for item in request.session.items if os.cpu_count() > 1 else ():
+        if not item.get_closest_marker("aside"):
+            continue
         if item.get_closest_marker("machine"):
-            background.add(item.callspec.params["machine"])
+            background.add(item.callspec.params["machine"].name, start_of(item.callspec.params["machine"]))
+        elif (hosted := item.callspec.params["hosted"]).program(build).exists():
+            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))))
     yield background
     background.close()
 
