@@ -1,12 +1,13 @@
 """Options, and how the cases that a guest prints become cases of this suite.
 
 A test that runs a machine gets the fixture `cases` and hands it each KTAP case as it appears; every one is reported as
-a test of its own, at once, so a long run shows its progress and its first failure. At the end stands one plain line,
+a test of its own, at once, so a long run shows its progress and its first failure. At the end stand what took longest, and one plain line,
 `N passed, N failed, N skipped`.
 """
 
 import math
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -198,10 +199,31 @@ def skip_machine(machine, reason):
     pytest.fail(f"{machine.name} cannot run: {reason}")
 
 
+SLOWEST = 10
+
+
+def name_and_place(nodeid):
+    """What ran and on which machine; what this suite does itself has its own name, and no machine."""
+    case = re.search(r"\[(.*)\]::(.+)$", nodeid)
+    return (case[2], case[1]) if case else (re.sub(r"^.*?test_(\w+)\.py::test_", r"\1.", nodeid), "")
+
+
+def print_slowest(reporter):
+    """Cases, and tests that are none, with what was made ready for them: a run's own time is that of its cases."""
+    seconds = {}
+    for report in (report for key in ("", "passed", "failed") for report in reporter.stats.get(key, [])):
+        if report.when != "teardown" and "aside" not in report.keywords:
+            seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
+    print("slowest:")
+    for nodeid in sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]:
+        print(f"{seconds[nodeid]:8.1f} s  {'  '.join(name_and_place(nodeid)).rstrip()}")
+
+
 def pytest_unconfigure(config):
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
+    print_slowest(reporter)
     count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
     print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
     sys.stdout.flush()
