@@ -122,14 +122,19 @@ void arena_open_all(struct arena *a);
 bool arena_return_leftovers(void);
 
 /*
- * The next place to fail in a sweep over all places. In the hosted runner it is the next one. Where
- * that would take minutes (emulation with many CPUs, or the thread sanitizer), the steps grow.
+ * The next place to fail in a sweep over all places. In the hosted runner with few CPUs it is the
+ * next one. Where that would take minutes (in emulation, with many CPUs, under the thread
+ * sanitizer), the steps grow.
  */
 static inline u32 sweep_next(u32 fault)
 {
+	const u32 cpus = cpumask_weight(&cpus_online);
+
 #if defined(ASHLAR_HOSTED) && !defined(__SANITIZE_THREAD__)
-	return fault + 1;
-#else
-	return fault + 1 + (cpumask_weight(&cpus_online) > 64 || fault > 32 ? fault / 4 : 0);
+	if (cpus <= 4)
+		return fault + 1;
 #endif
+	if (cpus > 64)
+		return fault + 1 + fault / 2;
+	return fault + 1 + (fault > 8 ? fault / 4 : 0);
 }

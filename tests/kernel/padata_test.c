@@ -120,11 +120,14 @@ TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
 /* ---- helpers ---- */
 
 struct together {
-	u32 inside, most;
+	u32 inside, most, wanted;
 	u64 cpus; /* a bit for each of the first 64 CPUs */
 };
 
-/* A chunk lasts long enough for a helper to arrive, so the chunks are shared out. */
+/*
+ * A chunk lasts until all helpers have been inside at once, or long enough for a helper to arrive.
+ * So the chunks are shared out.
+ */
 static void linger(u64 start, u64 end, void *arg)
 {
 	struct together *t = arg;
@@ -136,14 +139,14 @@ static void linger(u64 start, u64 end, void *arg)
 		atomic_fetch_or(&t->cpus, 1ULL << cpu_id());
 	while (atomic_load_relaxed(&t->most) < now)
 		atomic_cas(&t->most, atomic_load_relaxed(&t->most), now);
-	for (unsigned i = 0; i < 20000; i++)
+	for (unsigned i = 0; i < 20000 && atomic_load_relaxed(&t->most) < t->wanted; i++)
 		cpu_relax();
 	atomic_fetch_sub(&t->inside, 1);
 }
 
 TEST(kernel_padata, helpers_work_at_the_same_time)
 {
-	struct together t = {0};
+	struct together t = {.wanted = MIN(4, cpumask_weight(&cpus_online))};
 	struct padata_mt_job job = {.thread_fn = linger,
 				    .arg = &t,
 				    .size = 64,
@@ -249,7 +252,7 @@ TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 
 TEST(kernel_padata, one_thread_is_the_caller_alone)
 {
-	struct together t = {0};
+	struct together t = {.wanted = 2};
 	struct padata_mt_job job = {.thread_fn = linger,
 				    .arg = &t,
 				    .size = 8,

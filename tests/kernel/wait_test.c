@@ -114,7 +114,7 @@ static void outlast(cpu_t culprit)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU that goes on");
 
-	wait.deadline_ns = 20 * NS_PER_MS * cpu_deadline_scale();
+	wait.deadline_ns = 5 * NS_PER_MS * cpu_deadline_scale();
 	while (wait.late < wait.bound + 3)
 		wait_spin(&wait, culprit);
 	EXPECT(wait.extended);

@@ -108,11 +108,11 @@ class Tree:
         outside = dict(os.environ, GIT_DIR="/nonexistent")
         return subprocess.run(argv, cwd=self.folder, env=outside, check=False).returncode == 0
 
-    def make(self, target):
+    def make(self, target, *words):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
         try:
             done = subprocess.run(
-                ["make", target], cwd=self.folder, env=environment, capture_output=True, text=True,
+                ["make", target, *words], cwd=self.folder, env=environment, capture_output=True, text=True,
                 timeout=BUILD_SECONDS, check=False,
             )
         except subprocess.TimeoutExpired:

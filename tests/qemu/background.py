@@ -1,39 +1,53 @@
-"""Machines of the matrix that run while other tests go on.
+"""Long runs, of machines of the matrix and of hosted ones, that go on while other tests do.
 
-Most cases keep one CPU busy, and a host has several. So the machines run one after the other in the background, and their tests, which come
-last, find them done. A machine that has not been started by then is run in front.
+Most cases keep one CPU busy, and a host has several. So these runs go on in the background, one at a time, while other tests go on in front.
+Their own tests come last. From then on the front only waits, and two of them run at a time. The longest begin first, so the last are short.
 """
 
 import queue
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Background:
-    """Machines that run ahead of their tests, one at a time. The lines of a machine are kept until a test asks for them."""
+    """Runs that are ahead of their tests. The lines of a run are kept until a test asks for them."""
 
-    def __init__(self, start):
-        self.start, self.pool, self.waiting = start, ThreadPoolExecutor(1), {}
+    def __init__(self):
+        self.pool, self.waiting, self.order = ThreadPoolExecutor(2), {}, deque()
+        self.room, self.front_waits, self.closed = threading.Semaphore(1), False, False
 
-    def add(self, machine):
-        lines = queue.SimpleQueue()
-        self.waiting[machine.name] = lines, self.pool.submit(self._run, machine, lines)
+    def add(self, name, start):
+        """start(on_line) does the run, hands each line on, and returns its outcome."""
+        self.waiting[name] = queue.SimpleQueue(), Future()
+        self.order.append((start, *self.waiting[name]))
+        self.pool.submit(self._next)
 
-    def _run(self, machine, lines):
-        try:
-            return self.start(machine, lines.put)
-        finally:
-            lines.put(None)
+    def _next(self):
+        """Run the first that has not begun."""
+        with self.room:
+            if self.closed:
+                return
+            start, lines, future = self.order.popleft()
+            try:
+                future.set_result(start(lines.put))
+            except Exception as why:  # its test says so
+                future.set_exception(why)
+            finally:
+                lines.put(None)
 
-    def take(self, machine, on_line):
-        """The outcome of a machine, after its lines. A machine that still waits for its turn is run at once, in front."""
-        lines, future = self.waiting.pop(machine.name, (None, None))
-        if future is None or future.cancel():
-            return self.start(machine, on_line)
+    def take(self, name, start, on_line):
+        """The outcome of a run, after its lines. A run that was never added is run here and now."""
+        lines, future = self.waiting.pop(name, (None, None))
+        if future is None:
+            return start(on_line)
+        if not self.front_waits:
+            self.front_waits = True
+            self.room.release()
         for line in iter(lines.get, None):
             on_line(line)
         return future.result()
 
     def close(self):
-        for _, future in self.waiting.values():
-            future.cancel()
-        self.pool.shutdown()
+        self.closed = True
+        self.pool.shutdown(cancel_futures=True)

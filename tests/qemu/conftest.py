@@ -1,14 +1,18 @@
 """Options, and how the cases that a guest prints become cases of this suite.
 
 A test that runs a machine gets the fixture `cases` and hands it each KTAP case as the case appears. Every case is reported as a test of its
-own, at once, so a long run shows its progress and its first failure. The last line of the output is `N passed, N failed, N skipped`.
+own, at once, so a long run shows its progress and its first failure. At the end stand the cases that took longest, and one plain line,
+`N passed, N failed, N skipped`.
 """
 
+import math
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,7 @@ from _pytest.reports import TestReport
 import pins
 from background import Background
 from guest import run
+from hosted import run_hosted
 from machine import ROOT
 from matrix import deadline
 
@@ -46,6 +51,12 @@ def row_name(item):
     return item.callspec.params["row"].name if item.originalname == "test_row" else item.name.removeprefix("test_")
 
 
+def length(item):
+    """A key for the order of runs in the background: the longest come first. Hosted runs are the longest."""
+    machine = item.callspec.params.get("machine")
+    return -deadline(machine) if machine else -1e6
+
+
 def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
     metal = config.getoption("--machines")
@@ -58,7 +69,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
     if config.getoption("--matrix") or config.getoption("--huge"):
         items[:] = [item for item in items if item.get_closest_marker("machine")]
-    items.sort(key=lambda item: bool(item.get_closest_marker("machine")))  # the machines come last, because they run in the background until then
+    items.sort(key=lambda item: length(item) if item.get_closest_marker("aside") else -math.inf)
     if not config.getoption("--select"):
         return
     ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
@@ -67,6 +78,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: boots one of the matrix")
+    config.addinivalue_line("markers", "aside: the run of this test begins in the background, before the test's turn")
     config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "san: only with --san")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
@@ -102,9 +114,9 @@ def copy(tmp_path_factory):
 SAN_SLOWER = 5  # a kernel that checks every access
 
 
-@pytest.fixture(scope="session", autouse=True)
-def guests(request):
-    """Every machine of the matrix that is to be tested; each is started as soon as there is a CPU for it."""
+@pytest.fixture(scope="session")
+def start_of(request):
+    """The way to run a machine of the matrix: start_of(machine)(on_line) returns its outcome."""
     option = request.config.getoption
     slower = SAN_SLOWER if option("--san") else 1
 
@@ -112,10 +124,20 @@ def guests(request):
         chosen = replace(machine, cmdline=f"test={option('--select') or '*'}")
         return run(chosen, Path(option("--build")).resolve() / "ashlar.elf", slower * deadline(machine), on_line)
 
-    background = Background(start)
+    return lambda machine: partial(start, machine)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def guests(request, build, start_of):
+    """Every machine of the matrix and every hosted run that is to be tested, begun as soon as there is a CPU for it."""
+    background = Background()
     for item in request.session.items if os.cpu_count() > 1 else ():
+        if not item.get_closest_marker("aside"):
+            continue
         if item.get_closest_marker("machine"):
-            background.add(item.callspec.params["machine"])
+            background.add(item.callspec.params["machine"].name, start_of(item.callspec.params["machine"]))
+        elif (hosted := item.callspec.params["hosted"]).program(build).exists():
+            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))))
     yield background
     background.close()
 
@@ -177,10 +199,31 @@ def skip_machine(machine, reason):
     pytest.fail(f"{machine.name} cannot run: {reason}")
 
 
+SLOWEST = 10
+
+
+def name_and_place(nodeid):
+    """The case and its machine. A test of this suite that is no case has its own name, and no machine."""
+    case = re.search(r"\[(.*)\]::(.+)$", nodeid)
+    return (case[2], case[1]) if case else (re.sub(r"^.*?test_(\w+)\.py::test_", r"\1.", nodeid), "")
+
+
+def print_slowest(reporter):
+    """Print the slowest cases and tests, their fixtures included. The time of a whole run is left out, because its cases have it."""
+    seconds = {}
+    for report in (report for key in ("", "passed", "failed") for report in reporter.stats.get(key, [])):
+        if report.when != "teardown" and "aside" not in report.keywords:
+            seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
+    print("slowest:")
+    for nodeid in sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]:
+        print(f"{seconds[nodeid]:8.1f} s  {'  '.join(name_and_place(nodeid)).rstrip()}")
+
+
 def pytest_unconfigure(config):
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
+    print_slowest(reporter)
     count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
     print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
     sys.stdout.flush()

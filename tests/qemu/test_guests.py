@@ -1,7 +1,7 @@
 """The matrix: each machine boots, runs every kernel test, and ends with a verdict that its exit status confirms.
 
-Most cases keep one CPU busy, so on a host with several CPUs the machines run in the background, one after the other, while other tests go
-on in front. These tests come last, and run in front the machines that have not been started by then.
+Most cases keep one CPU busy, so on a host with several CPUs the machines run in the background while other tests go on in front. These
+tests come last (background.py).
 """
 
 from fnmatch import fnmatchcase
@@ -28,9 +28,10 @@ def just_one(machine):
     return f"{how} CMDLINE='{(machine.words + ' ').lstrip()}test={{case}}'"
 
 
+@pytest.mark.aside
 @pytest.mark.machine
 @pytest.mark.ktap
-def test_guest(machine, guests, cases):
+def test_guest(machine, guests, start_of, cases):
     ktap, reporter = Ktap(), cases(machine.name, just_one(machine))
 
     def on_line(line):
@@ -39,7 +40,7 @@ def test_guest(machine, guests, cases):
             reporter.add(case)
 
     try:
-        outcome = guests.take(machine, on_line)
+        outcome = guests.take(machine.name, start_of(machine), on_line)
     except Unavailable as why:
         skip_machine(machine, why)
     assert not outcome.problem, outcome.report()

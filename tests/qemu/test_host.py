@@ -1,37 +1,12 @@
 """The same kernel cases as an ordinary process under sanitizers; simulated CPUs are threads."""
 
 import subprocess
-import threading
-from dataclasses import dataclass
 
 import kunit
 import pytest
+from hosted import RUNS, SECONDS, run_hosted
 from ktap import Ktap
 from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
-
-SECONDS = 400
-
-
-@dataclass(frozen=True)
-class Hosted:
-    sanitizer: str
-    cpus: int
-    nodes: int = 1
-    patterns: str = "*"
-    mem: str = "3G"  # memory that is not touched costs nothing
-
-    @property
-    def name(self):
-        nodes = f"-{self.nodes}node" if self.nodes > 1 else ""
-        return f"host-{self.sanitizer}-{self.cpus}cpu{nodes}"
-
-
-RUNS = (
-    Hosted("asan", 4),
-    Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*", mem="6G"),
-    Hosted("tsan", 4, patterns="host.sanitizers.*,kernel.*,mm.*"),
-)
-
 
 # A build whose sanitizer is silent would pass every case.
 MUST_REPORT = {
@@ -40,17 +15,34 @@ MUST_REPORT = {
 }
 
 
+@pytest.mark.aside
 @pytest.mark.ktap
 @pytest.mark.parametrize("hosted", RUNS, ids=lambda hosted: hosted.name)
-def test_hosted(hosted, build, cases, request):
-    program = build / f"host/{hosted.sanitizer}/ashlar-host"
-    assert program.exists(), f"{program} is not built: run make host-{hosted.sanitizer}"
-    patterns = request.config.getoption("--select") or hosted.patterns
-    argv = [str(program), "-c", str(hosted.cpus), "-n", str(hosted.nodes), "-m", hosted.mem, patterns]
-    just_one = f"make host-{hosted.sanitizer} && {' '.join([str(program), *argv[1:-1]])} '{{case}}'"
-    ktap = run_hosted(argv, cases(hosted.name, just_one))
-    if "host.sanitizers.*" in patterns.split(",") or patterns == "*":
+def test_hosted(hosted, build, cases, guests, request):
+    assert hosted.program(build).exists(), f"{hosted.program(build)} is not built: run make host-{hosted.sanitizer}"
+    argv = hosted.argv(build, request.config.getoption("--select"))
+    reporter = cases(hosted.name, f"make host-{hosted.sanitizer} && {' '.join(argv[:-1])} '{{case}}'")
+    ktap, lines = Ktap(), []
+
+    def on_line(line):
+        lines.append(line)
+        case = ktap.feed(line)
+        if case:
+            reporter.add(case)
+
+    status = guests.take(hosted.name, lambda to: run_hosted(argv, to), on_line)
+    judge(ktap, lines, status)
+    reporter.check_pins()
+    if "host.sanitizers.*" in argv[-1].split(",") or argv[-1] == "*":
         assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
+
+
+def judge(ktap, lines, status):
+    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(lines[-60:])
+    assert not kunit.problems(lines), "; ".join(kunit.problems(lines)) + "\n" + end
+    assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
+    failed = any(case.outcome == "failed" for case in ktap.cases)
+    assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
 
 
 def test_run_by_hand_it_exits_as_programs_do(build):
@@ -67,26 +59,3 @@ def test_what_fails_on_command_is_counted_and_survived(build):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert "verdict=fail" in done.stdout and done.returncode == 1, done.stdout[-2000:]
     what_was_asked_for_failed(done.stdout)
-
-
-def run_hosted(argv, reporter):
-    ktap, lines = Ktap(), []
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    killer = threading.Timer(SECONDS, child.kill)
-    killer.start()
-    try:
-        for line in child.stdout:
-            lines.append(line.rstrip("\n"))
-            case = ktap.feed(line)
-            if case:
-                reporter.add(case)
-        status = child.wait()
-    finally:
-        killer.cancel()
-    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(lines[-60:])
-    assert not kunit.problems(lines), "; ".join(kunit.problems(lines)) + "\n" + end
-    assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
-    failed = any(case.outcome == "failed" for case in ktap.cases)
-    assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
-    reporter.check_pins()
-    return ktap

