@@ -198,10 +198,10 @@ static cpu_t wait_underway(cpu_t from, u64 limit_ns)
 static void give_up(cpu_t cpu)
 {
 	struct wait wait;
-	u8 stage;
+	int stage;
 
-	for (stage = (u8)stage_of(cpu); stage < AP_JOINING; stage = (u8)stage_of(cpu)) {
-		if (!atomic_cas(&ap_stages[cpu], stage, (u8)AP_GIVEN_UP))
+	for (stage = stage_of(cpu); stage < AP_JOINING; stage = stage_of(cpu)) {
+		if (!atomic_cas(&ap_stages[cpu], (u8)stage, (u8)AP_GIVEN_UP))
 			continue;
 		pr_err("CPU %u (APIC ID %u) did not start: %s", cpu, cpu_descs[cpu].apic_id,
 		       stage_text[stage]);

@@ -34,10 +34,8 @@ const struct command *command_after(const char *name)
 	{
 		if (name && strcmp(cmd->name, name) <= 0)
 			continue;
-		/*
-		 * NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg): every entry of the table has
-		 * a name
-		 */
+		/* every entry of the table has a name */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg) */
 		if (!best || strcmp(cmd->name, best->name) < 0)
 			best = cmd;
 	}

@@ -34,7 +34,8 @@ static unsigned type_text(const char *text, char out[KEY_BYTES_MAX])
 {
 	const unsigned len = (unsigned)strlen(text);
 
-	/* NOLINT(bugprone-not-null-terminated-result): bytes and their number */
+	/* the caller gets bytes and their number */
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(out, text, len);
 	return len;
 }

@@ -75,10 +75,10 @@ static u64 last_top(const struct pager *pager)
 
 struct pager pager_begin(unsigned columns, unsigned rows)
 {
-	struct pager pager = {
-		.columns = MIN(MAX(columns, (unsigned)COLUMNS_MIN), (unsigned)COLUMNS_MAX),
-		.rows = MIN(MAX(rows, (unsigned)ROWS_MIN), (unsigned)ROWS_MAX)};
+	struct pager pager = {.top = 0};
 
+	pager.columns = MIN(MAX(columns, (unsigned)COLUMNS_MIN), (unsigned)COLUMNS_MAX);
+	pager.rows = MIN(MAX(rows, (unsigned)ROWS_MIN), (unsigned)ROWS_MAX);
 	pager.top = last_top(&pager);
 	return pager;
 }

@@ -299,9 +299,8 @@ void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t e
 {
 	for (size_t i = 0; i < memory->count; i++) {
 		struct memblock_range *range = &memory->range[i];
-		struct memblock_range inside = {.start = MAX(range->start, start),
-						.end = MIN(range->end, end),
-						.node = node};
+		const phys_t first = MAX(range->start, start), last = MIN(range->end, end);
+		struct memblock_range inside = {.start = first, .end = last, .node = node};
 		struct memblock_range above = {
 			.start = inside.end, .end = range->end, .node = range->node};
 

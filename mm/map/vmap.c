@@ -65,9 +65,9 @@ virt_t vmap_reserve(u64 size, u64 align)
 struct vmap_span vmap_reserved(void)
 {
 	const virt_t next = atomic_load_relaxed(&devices_next);
+	const virt_t end = MIN(next, VMALLOC_BASE + VMALLOC_SIZE);
 
-	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET,
-				  .end = MIN(next, VMALLOC_BASE + VMALLOC_SIZE)};
+	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET, .end = end};
 }
 
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)

@@ -25,8 +25,8 @@ enum { PASSES = 5 };
 static void count_movable(struct mm *mm, const struct page *page, unsigned order, s64 sign)
 {
 	if (order <= BLOCK_ORDER)
-		/* cppcheck-suppress signConversion; both are s64 */
 		gib_count_movable(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER),
+				  /* cppcheck-suppress signConversion; both are s64 */
 				  sign * (s64)order_pages(order));
 }
 

@@ -189,11 +189,12 @@ static void open_in_order(struct open_job *job)
  */
 static void open_by_chunks(struct open_job *job, u64 sections)
 {
+	const unsigned threads = MAX(job->threads, 1u);
 	struct padata_mt_job padata = {.thread_fn = open_chunk,
 				       .arg = job,
 				       .size = sections,
 				       .min_chunk = 1,
-				       .max_threads = MAX(job->threads, 1u),
+				       .max_threads = threads,
 				       .node = job->helpers_from};
 
 	padata_run(&padata);
