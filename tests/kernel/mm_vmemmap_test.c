@@ -252,6 +252,52 @@ TEST(mm_vmemmap,
 	arena_return(u->a);
 }
 
+static void optimise(void *arg)
+{
+	struct unsplit *u = arg;
+
+	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
+	atomic_store_release(&u->done, 1);
+}
+
+/* This CPU has split the leaf and makes no round yet. The other CPU finds it split, and waits. */
+TEST(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_split_it)
+{
+	struct wait wait = wait_begin(WAIT_GROWTH, "a CPU that makes a huge page");
+	const cpu_t other = cpus_find_other();
+	struct unsplit *u = &unsplit;
+	u64 section, end;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	*u = (struct unsplit){.a = arena_borrow(MIB(256)), .list = BLOCK_LIST_INIT};
+	if (!u->a)
+		return;
+	section = open_mapped_section(u->a);
+	REQUIRE(section);
+	EXPECT_EQ(
+		block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list),
+		1);
+	u->under_leaf = u->list.head;
+	EXPECT_EQ(vmemmap_split(&u->a->mm, u->under_leaf / SECTION_BLOCKS, take_table(u->a)), 1);
+	EXPECT_EQ(work_start(other, optimise, u), 0);
+	for (end = clock_ns() + UNSPLIT_NS; clock_ns() < end && !atomic_load_acquire(&u->done);)
+		cpu_relax();
+	EXPECT_EQ(atomic_load_acquire(&u->done), 0);
+	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, BLOCK_FULL);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	atomic_fetch_sub(&u->a->mm.splits_unflushed, 1);
+	mm_count(&u->a->mm, COUNT_TABLES, 1);
+	while (!atomic_load_acquire(&u->done))
+		wait_spin(&wait, other);
+	work_wait(other, 0);
+	EXPECT_EQ(u->failed, 0);
+	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, BLOCK_HUGE);
+	block_list_publish_free(&u->a->mm, &u->list);
+	EXPECT(arena_accounted(u->a));
+	arena_return(u->a);
+}
+
 /*
  * Check the line entry by entry: the head's frame is its own and writable, and every tail is
  * read-only, clean and on the shared page.

@@ -339,6 +339,8 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT_EQ(a->pool.pages, PAGES);
 	EXPECT_EQ(a->pool.surplus, PAGES);
 	famine_end(&famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 1), 1); /* a surplus page, for no other is there */
+	expect_counts(a, PAGES - 1, 0, PAGES - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	expect_counts(a, 0, 0, 0);
 	arena_return(a);
