@@ -289,7 +289,8 @@ static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 	const unsigned zones = count_zones(plan);
 	node_t *fallback;
 
-	ASSERT(zones < ZONES_MAX, "%u zones: the records have room for %u", zones, ZONES_MAX - 1);
+	ASSERT(zones < ZONES_MAX, "there are %u zones, but the records have room for %u", zones,
+	       ZONES_MAX - 1);
 	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), NODE_NONE, plan->ctx);
 	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), NODE_NONE, plan->ctx);
 	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), NODE_NONE, plan->ctx);

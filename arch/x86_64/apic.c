@@ -159,7 +159,7 @@ enum apic_mode apic_choose_mode(u32 highest_id)
 
 	if (mode == APIC_X2APIC) {
 		if (!use_x2apic)
-			pr_warn("APIC: firmware left x2APIC mode on, x2apic=off is not possible");
+			pr_warn("APIC: firmware left x2APIC mode on, so x2apic=off is ignored");
 		return mode;
 	}
 	if (mode == APIC_XAPIC && available && (use_x2apic || highest_id > XAPIC_ID_MAX))

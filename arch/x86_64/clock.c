@@ -241,12 +241,12 @@ static void check_against(const struct counter *c)
 		return;
 	}
 	if (trust == TRUST_CPUID) {
-		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID is kept", c->name,
-			hz / 1000, tsc_hz / 1000);
+		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID's rate is kept",
+			c->name, hz / 1000, tsc_hz / 1000);
 		return;
 	}
-	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; it is taken", c->name, hz / 1000,
-		tsc_hz / 1000);
+	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; the measured rate is used",
+		c->name, hz / 1000, tsc_hz / 1000);
 	set_rate(hz, TRUST_MEASURED);
 }
 
@@ -285,6 +285,6 @@ void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_
 				     .port = pm_timer_port};
 		check_against(&c);
 	} else if (!have_hpet && trust == TRUST_ASSUMED) {
-		pr_warn("clock: no HPET or PM timer either; the assumption stands");
+		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
 	}
 }

@@ -145,7 +145,7 @@ static void read_nodes(void)
 		return;
 	if (read_srat(table) < 0) {
 		srat.nodes = 0;
-		pr_warn("ACPI: SRAT is not used, the machine is taken for one node");
+		pr_warn("ACPI: SRAT is not used, the machine is treated as one node");
 		return;
 	}
 	node_count = srat.nodes;

@@ -251,11 +251,12 @@ static void answer(void *arg)
 static void wait_for_handler(const struct irq *irq)
 {
 	struct question q = {.vector = VECTOR_FIRST + (u32)(irq - irqs)};
-	struct wait wait = wait_begin(WAIT_DRAIN, "an interrupt handler to return");
+	struct wait wait = wait_begin(WAIT_DRAIN, "the end of an interrupt handler");
 
 	if (irq->cpu == cpu_id()) {
 		answer(&q);
-		ASSERT(!q.in_service, "irq_unregister(%u) in that line's own handler", irq->gsi);
+		ASSERT(!q.in_service, "irq_unregister(%u) is called in the handler of that line",
+		       irq->gsi);
 		return;
 	}
 	for (;;) {

@@ -67,7 +67,7 @@ static void print_caches(sheet_line_fn *line)
 	const struct tlb_sizes tlb = tlb_read(own_leaf, NULL);
 	struct cache_level cache[CACHES_MAX];
 	const unsigned n = caches_read(own_leaf, NULL, cache);
-	char text[256] = "not told";
+	char text[256] = "unknown";
 	size_t len = 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -84,7 +84,7 @@ static void print_caches(sheet_line_fn *line)
 		len = MIN(len, sizeof(text) - 1);
 	}
 	line("cache", "%s", text);
-	line("tlb", "4K %u, 2M %u, 1G %u entries (0: not told)", tlb.small, tlb.large, tlb.huge);
+	line("tlb", "4K %u, 2M %u, 1G %u entries (0: unknown)", tlb.small, tlb.large, tlb.huge);
 }
 
 static struct clock_skew worst;
@@ -101,8 +101,8 @@ static const char *page_fate(pfn_t pfn)
 {
 	if (bad_frame_is_out(&mm_kernel, pfn))
 		return "out of use";
-	return bad_frames_pending(&mm_kernel, pfn, 1) ? "in use, out of use when it is freed"
-						      : "not memory that is given out";
+	return bad_frames_pending(&mm_kernel, pfn, 1) ? "to be withdrawn when it is free"
+						      : "not memory that the allocator gives out";
 }
 
 static void print_machine_checks(sheet_line_fn *line)

@@ -149,7 +149,7 @@ void mce_handle(struct trap_frame *frame)
 			((error.status & STATUS_CONTEXT) || !mce_names_page(&error));
 	}
 	if (!(status & MCG_RIPV) || lost)
-		panic("machine check: what the CPU was doing cannot be continued");
+		panic("machine check: the interrupted code cannot continue");
 	/* a further machine check before this would shut the CPU down */
 	wrmsr_safe(MSR_MCG_STATUS, 0);
 }

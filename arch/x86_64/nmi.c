@@ -80,7 +80,7 @@ static void clear_board(void)
 	outb(NMI_STATUS, status & WRITABLE);
 	board_stuck = inb(NMI_STATUS) & (NMI_PARITY | NMI_CHANNEL);
 	pr_warn("NMI: port 61h said %02x at start: %s%s", status, nmi_board_says(status, 0),
-		board_stuck ? "; it cannot be cleared and is not listened to" : "");
+		board_stuck ? "; the bit cannot be cleared and is ignored from now on" : "");
 }
 
 /*
@@ -178,7 +178,7 @@ bool nmi_tick_start(volatile void __iomem *hpet)
 		return false;
 	timer = fs ? find_timer(hpet, io_apic_lines(), &route) : 0;
 	if (!timer || FS_PER_S / fs > 0xffffffff || !io_apic_route_nmi(route)) {
-		pr_info("watchdog: off, no HPET and I/O APIC that could tick");
+		pr_info("watchdog: off, because no HPET timer can send NMIs through an I/O APIC");
 		return false;
 	}
 	ticking = true;

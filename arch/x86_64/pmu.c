@@ -91,7 +91,7 @@ static void find_counters(void)
 	pmu_plan(&plan, &cpu);
 	missing = plan.events
 			  ? "there"
-			  : "this CPU has none that are known here, or its hypervisor hides them";
+			  : "this CPU has none that the kernel knows, or its hypervisor hides them";
 	for (unsigned i = 0; i < plan.events; i++) {
 		if (start(&plan.slot[i]))
 			continue;

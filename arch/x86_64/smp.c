@@ -65,7 +65,7 @@ u32 ap_x2apic;
 volatile void __iomem *ap_apic;
 
 static const char *const stage_text[] = {
-	[AP_SILENT] = "nothing was heard of it",
+	[AP_SILENT] = "it was never heard from",
 	[AP_CLAIMED] = "it reached 64-bit code but not its descriptor tables",
 	[AP_DESCRIPTORS] = "it stopped while setting its control registers",
 	[AP_FEATURES] = "it stopped while setting up its APIC",
@@ -207,7 +207,7 @@ static void give_up(cpu_t cpu)
 		       stage_text[stage]);
 		return;
 	}
-	wait = wait_begin(WAIT_ANSWER, "a CPU that joins");
+	wait = wait_begin(WAIT_ANSWER, "the last start-up step");
 	while (stage_of(cpu) != AP_ONLINE)
 		wait_spin(&wait, cpu);
 }
@@ -220,8 +220,8 @@ static void report(cpu_t started, u64 ns)
 		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 	smp_page_seen(&seen16, &seen32);
 	if (seen16 != started - 1 || seen32 != started - 1)
-		pr_warn("%u other CPUs reached 16-bit code, %u 32-bit code; %u of them are not in "
-			"the firmware's list",
+		pr_warn("%u other CPUs reached 16-bit code, %u reached 32-bit code; %u of them are "
+			"not in the firmware's list",
 			seen16, seen32, atomic_load_relaxed(&ap_unknown));
 }
 
@@ -252,7 +252,8 @@ void arch_cpus_start(void)
 		if (smp_page_make(acpi_ebda()) == 0)
 			start_all();
 		else
-			pr_err("no page below 1 MiB to start CPUs from: 1 of %u CPUs runs",
+			pr_err("no page below 1 MiB is free to start CPUs from: only 1 of %u CPUs "
+			       "runs",
 			       cpu_count);
 	}
 	cpu_data(0)->arch.picture = cpu_picture_take();

@@ -94,9 +94,10 @@ int cmd_choice(const struct words *words, unsigned which, const char *what, cons
 	int index;
 
 	if (!word)
-		return cmd_error(words, "%s is missing: %s", what, choices);
+		return cmd_error(words, "%s is missing (expected %s)", what, choices);
 	index = choice_index(choices, word);
-	return index >= 0 ? index : cmd_error(words, "\"%s\" is no %s: %s", word, what, choices);
+	return index >= 0 ? index
+			  : cmd_error(words, "\"%s\" is no %s (expected %s)", word, what, choices);
 }
 
 /* ---- running ---- */
@@ -161,7 +162,7 @@ static int run_one(const char *text, size_t len, size_t *used, unsigned *good)
 	if (err)
 		result = cmd_error(&words,
 				   err == -EINVAL ? "unfinished quote in \"%s\""
-						  : "too long a command, at \"%s\"",
+						  : "the command is too long, at \"%s\"",
 				   words.word[words.count - 1]);
 	else
 		result = run_words(&words, &cmd);
@@ -192,7 +193,7 @@ unsigned commands_run(const char *text, size_t len, unsigned *good)
 		text += used;
 		len -= used;
 		if (len > 0 && input_stop_asked()) {
-			print("the rest was stopped by Ctrl-C\n");
+			print("the remaining commands were stopped by Ctrl-C\n");
 			break;
 		}
 	}

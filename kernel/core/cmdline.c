@@ -231,8 +231,8 @@ void option_explain(const struct option *opt, const char *value, int err, char *
 		format(buf, size, "%s is read once, at boot: give it on the command line",
 		       opt->name);
 	else if (err == -ERANGE && opt->parse == option_parse_u64)
-		format(buf, size, "%s=%s is impossible (%llu to %llu)", opt->name, value, opt->min,
-		       opt->max);
+		format(buf, size, "%s=%s is out of range (%llu to %llu)", opt->name, value,
+		       opt->min, opt->max);
 	else if (err == -ERANGE)
 		format(buf, size, "%s=%s is impossible", opt->name, value);
 	else

@@ -148,5 +148,6 @@ static void show_holds(const struct option *opt, char *buf, size_t size)
 }
 
 OPTION(lock_holds, .values = "on|off",
-       .help = "keep the longest hold of each kind of lock, with who held it: `locks` shows them",
+       .help = "measure the longest hold of each kind of lock and where it was taken; `locks` "
+	       "shows them",
        .parse = parse_holds, .show = show_holds);

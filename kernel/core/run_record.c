@@ -60,11 +60,11 @@ void run_record_begin(void)
 		return;
 	unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
 	if (found.state == RUN_RUNNING)
-		pr_warn("run %u since memory was last cleared; the one before began and never "
-			"ended: a reset",
+		pr_warn("run %u since memory was last cleared; the run before it ended in a reset",
 			ours.boots);
 	else
-		pr_info("run %u since memory was last cleared; the one before ended, code 0x%x",
+		pr_info("run %u since memory was last cleared; the run before it ended with code "
+			"0x%x",
 			ours.boots, found.verdict);
 }
 

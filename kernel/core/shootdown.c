@@ -347,7 +347,7 @@ void shootdown_init(void)
 		cpu_mask_words() * sizeof(u64), NODE_NONE, "the mask of interrupted CPUs");
 	tlb_broadcast = want_broadcast && tlb_can_broadcast();
 	if (want_broadcast && !tlb_broadcast)
-		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted as without it");
+		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted instead");
 	if (tlb_broadcast)
 		pr_info("TLB shootdowns by INVLPGB and TLBSYNC: UNTESTED");
 }

@@ -56,8 +56,8 @@ static __noreturn void end(enum verdict verdict)
 {
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
-		print("# the run before this one never ended: a reset. No pass; unfinished=ok says "
-		      "it was on purpose.\n");
+		print("# the run before this one ended in a reset, so this run cannot pass "
+		      "(unfinished=ok allows it)\n");
 		verdict = VERDICT_CRASH;
 	}
 	run_record_end(verdict);

@@ -38,7 +38,7 @@ struct wait_report wait_last_report;
 
 u64 wait_ms;
 OPTION_U64(wait_ms, wait_ms, 0, 3600000,
-	   "milliseconds until a wait for other CPUs is called late; 0: by their number");
+	   "milliseconds until a wait for other CPUs is reported as late; 0: by their number");
 
 /* How long one CPU may take to answer: less than for all CPUs. */
 static u64 patience_ns(void)
@@ -180,7 +180,7 @@ static void count_period(struct wait *wait, cpu_t culprit)
 void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
 {
 	if (frames == 0)
-		pr_warn("CPU %u does not say where it is", cpu);
+		pr_warn("CPU %u does not report where it is", cpu);
 	for (size_t i = 0; i < frames; i++) {
 		u64 offset = 0;
 		const char *name = symbol_lookup(where[i] - (i > 0), &offset);
@@ -269,7 +269,7 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 	if (wait->spins == 0)
 		first_look(wait, culprit);
 	ASSERT(wait->soft || wait->endless || wait->begun == begun_from(wait->level),
-	       "a wait for %s began another of its level or above", wait->what);
+	       "another wait of its level or above began during a wait for %s", wait->what);
 	if (wait->spins < SPINS_BEFORE_NAP)
 		cpu_relax();
 	else

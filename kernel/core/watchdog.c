@@ -18,9 +18,10 @@ enum { BACKTRACES_MAX = 8, FRAMES_MAX = 16 };
 #define PATIENCE_NS (100 * NS_PER_MS)
 
 u64 hang_seconds = 600;
-OPTION_U64(hang, hang_seconds, 0, 1000000,
-	   "seconds without a line or a request for input after which the run hangs; 0: never",
-	   .boot_only = true);
+OPTION_U64(
+	hang, hang_seconds, 0, 1000000,
+	"seconds without a line or a request for input after which a run counts as hung; 0: never",
+	.boot_only = true);
 
 static unsigned on_hang;
 OPTION_CHOICE(onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
@@ -75,8 +76,8 @@ static void report(u64 seconds)
 	print("\nwatchdog: no progress for %llu s\n", seconds);
 	print_others();
 	if (on_hang == HANG_CRASH)
-		panic("the run hangs: no line, but of late waits, and no request for input in %llu "
-		      "s",
+		panic("the run hangs: no line, except about late waits, and no request for input "
+		      "in %llu s",
 		      seconds);
 	print_where(cpu_id());
 	if (on_hang == HANG_REBOOT)

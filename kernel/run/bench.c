@@ -71,7 +71,7 @@ static int set_for_now(const struct words *words, const char *word, struct optio
 		return cmd_error(words, "there is no switch \"%s\"", name);
 	err = option_set_for_now(opt, value, saved);
 	if (err == -ENOTSUP)
-		return cmd_error(words, "%s could not be put back afterwards: use set", name);
+		return cmd_error(words, "%s cannot be restored after the run; use set", name);
 	if (err == 0)
 		return 0;
 	option_explain(opt, value, err, why, sizeof(why));

@@ -104,8 +104,8 @@ static void session(void)
 {
 	bool more = true;
 
-	print("Commands: help. Keys: Tab completes, arrows edit and recall, Ctrl-C stops what "
-	      "runs, Ctrl-D ends.\n");
+	print("Commands: help. Keys: Tab completes, arrows edit and recall, Ctrl-C stops a "
+	      "command, Ctrl-D ends.\n");
 	line_init(&editor, emit, NULL);
 	prompt();
 	while (more) {

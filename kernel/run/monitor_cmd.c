@@ -43,8 +43,8 @@ static int cmd_help(const struct words *words)
 		return help_one(words, name);
 	for (const struct command *cmd = command_after(NULL); cmd; cmd = command_after(cmd->name))
 		print("  %-9s %s\n", cmd->name, cmd->help);
-	print("help NAME says more about one. Several on a line: apart by ; and \"...\" keeps "
-	      "blanks together.\n");
+	print("help NAME says more about a command. A ; separates commands, \"...\" keeps blanks "
+	      "in a word.\n");
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static int cmd_log(const struct words *words)
 	return 0;
 }
 
-COMMAND(log, .usage = "[BYTES]", .help = "the RAM log again, or its last BYTES", .max = 1,
+COMMAND(log, .usage = "[BYTES]", .help = "print the RAM log again, or its last BYTES", .max = 1,
 	.run = cmd_log);
 
 /* ---- CPUs ---- */
@@ -278,5 +278,6 @@ static int cmd_locks(const struct words *words)
 }
 
 COMMAND(locks,
-	.help = "the longest time each kind of lock was held, and who held it (lock_holds=on)",
+	.help = "the longest time each kind of lock was held, and by which function "
+		"(lock_holds=on)",
 	.run = cmd_locks);

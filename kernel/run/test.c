@@ -216,7 +216,7 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	tc->run();
 	put_options_back(options);
 	if (test_after_case && !test_after_case())
-		test_fail(tc->file, 0, "the machine is not as it was before the case (said above)");
+		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");
 	emit(run, "  # time_ns %llu\n", clock_ns() - start);
 
 	if (test_failed()) {

@@ -131,7 +131,8 @@ static void clear_extent_show(const struct option *opt, char *buf, size_t size)
 
 OPTION(clear_extent, .values = "4K..1G|whole", .parse = clear_extent_parse,
        .show = clear_extent_show,
-       .help = "most of a huge page that one instruction clears, a power of two; whole: all of it");
+       .help = "largest part of a huge page that one instruction clears, a power of two; whole: "
+	       "all of it");
 
 void clear_extent_name(u64 extent, char *buf, size_t size)
 {

@@ -36,14 +36,14 @@ int bad_ram_parse(const char *text, void (*take)(phys_t start, phys_t end, void 
 static void reserve(phys_t start, phys_t end, void *ctx)
 {
 	(void)ctx;
-	pr_warn("memory: %llx-%llx is kept out of use: named bad", start, end);
+	pr_warn("memory: %llx-%llx is named by badram= and is kept out of use", start, end);
 	memblock_reserve(start, end, OWNER_BAD);
 }
 
 void bad_ram_reserve(void)
 {
 	if (bad_ram && bad_ram_parse(bad_ram, reserve, NULL) < 0)
-		pr_err("command line: badram=%s is malformed (START[+SIZE],...): what follows the "
-		       "mistake is ignored",
+		pr_err("command line: badram=%s is malformed (expected START[+SIZE],...): ignored "
+		       "from the mistake on",
 		       bad_ram);
 }

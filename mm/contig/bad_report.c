@@ -73,9 +73,10 @@ static bool take(struct report *report)
 		return false;
 	pr_warn("memory: frame %llx failed: %s", report->pfn,
 		err == 0         ? "it is out of use"
-		: err == -EBUSY  ? "it is in use, and out of use when it is freed"
-		: err == -EINVAL ? "it is not memory that is given out"
-				 : "too many have: it stays in use");
+		: err == -EBUSY  ? "it will be withdrawn when it is free"
+		: err == -EINVAL ? "it is not memory that the allocator gives out"
+				 : "it stays in use, because too many frames are pending or memory "
+				   "is short");
 	return true;
 }
 

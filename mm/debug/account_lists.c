@@ -31,8 +31,8 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 		if (!(word.flags & BLOCK_FREE) || word.order != order || block->prev != prev ||
 		    type_list(word.type) != type || block_free_class(word) != class ||
 		    word.zone != zone->index || buddy_list_of(class, index, order) != list) {
-			pr_err("accounting: block %u on the free list of order %u is not what the "
-			       "list says",
+			pr_err("accounting: block %u on the free list of order %u does not match "
+			       "that list",
 			       index, order);
 			return false;
 		}
@@ -63,8 +63,8 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 		    page->private[0] != type ||
 		    (type_list(word.type) != type && !types_were_believed(zone->mm)) ||
 		    page->zone != zone->index) {
-			pr_err("accounting: frame %llx on the free list of order %u is not what "
-			       "the list says",
+			pr_err("accounting: frame %llx on the free list of order %u does not match "
+			       "that list",
 			       page_to_pfn(page), order);
 			return false;
 		}
@@ -78,8 +78,8 @@ static bool bit_agrees(const struct zone *zone, u16 bits, unsigned bit, bool any
 {
 	if ((bits >> bit & 1) == any)
 		return true;
-	pr_err("accounting: zone %u: free list %u has %s, its bit says otherwise", zone->index, bit,
-	       any ? "some" : "none");
+	pr_err("accounting: zone %u: free list %u has %s, but its bit says the opposite",
+	       zone->index, bit, any ? "entries" : "no entries");
 	return false;
 }
 
@@ -149,8 +149,8 @@ bool account_isolations(struct zone *zone)
 		const unsigned held = word.zone == zone->index ? holders(zone, index) : 0;
 
 		if (word.zone == zone->index && held != block_word_is_isolated(word)) {
-			pr_err("accounting: block %u is %sisolated, and held so by %u", index,
-			       block_word_is_isolated(word) ? "" : "not ", held);
+			pr_err("accounting: block %u is %sisolated, but %u isolations cover it",
+			       index, block_word_is_isolated(word) ? "" : "not ", held);
 			ok = false;
 		}
 	}

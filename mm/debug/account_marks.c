@@ -113,8 +113,8 @@ static bool account_reserve(const struct zone *zone)
 	if (ok && zone->ready == MIN(zone->reserve, READY_MOST) &&
 	    (zone->lowmem == lowmem || zone->lowmem + zone->reserve == 0))
 		return true;
-	pr_err("accounting: zone %u (node %u) of %llu frames keeps back %llu, %llu ready, %llu for "
-	       "requests below 4 GiB",
+	pr_err("accounting: zone %u (node %u) of %llu frames has wrong reserves: %llu kept back, "
+	       "%llu ready, %llu for requests below 4 GiB",
 	       zone->index, zone->node, zone->ram, zone->reserve, zone->ready, zone->lowmem);
 	return false;
 }

@@ -46,12 +46,12 @@ static void reach(struct audit *audit, pfn_t pfn, const char *user)
 	u64 *seen;
 
 	if (!block || block_look(block).state != BLOCK_META || !block->meta) {
-		fault(audit, "is not metadata memory's, but used for ", user, pfn);
+		fault(audit, "is outside metadata memory, but is used for ", user, pfn);
 		return;
 	}
 	seen = &block->meta->seen_map[pfn % BLOCK_FRAMES / 64];
 	if (*seen & bit)
-		fault(audit, "is reached once more, from ", user, pfn);
+		fault(audit, "is used a second time, for ", user, pfn);
 	*seen |= bit;
 }
 
@@ -184,15 +184,15 @@ static void end_block(struct audit *audit, const struct meta_block *block)
 		const pfn_t first = block_pfn(block->block) + w * 64;
 
 		for (u64 bits = used & ~gated & ~seen; bits; bits &= bits - 1)
-			fault(audit, "is in use and reached from nothing: lost", "",
+			fault(audit, "is marked used, but nothing refers to it", "",
 			      first + (u64)__builtin_ctzll(bits));
 		for (u64 bits = seen & (~used | gated); bits; bits &= bits - 1)
 			fault(audit,
-			      seen & gated ? "is gated, and in use all the same"
-					   : "is in use, and free for its map",
+			      (bits & -bits) & gated ? "is gated, but is still referred to"
+						     : "is in use, but its map says free",
 			      "", first + (u64)__builtin_ctzll(bits));
 		for (u64 bits = gated & ~used; bits; bits &= bits - 1)
-			fault(audit, "is gated, and free for its map", "",
+			fault(audit, "is gated, but its map says free", "",
 			      first + (u64)__builtin_ctzll(bits));
 	}
 }
@@ -216,7 +216,7 @@ static bool account_users(struct mm *mm)
 	walk_users(&audit);
 	each_block(&audit, false);
 	if (audit.faults > LINES_MAX)
-		pr_err("accounting: %u more metadata frames are not what they should be",
+		pr_err("accounting: %u more metadata frames are wrong and are not listed",
 		       audit.faults - LINES_MAX);
 	return ok && audit.faults == 0;
 }
@@ -246,9 +246,8 @@ static bool account_node(const struct node *node)
 	bool ok = true;
 
 	if (!meta_walk(node, &walked)) {
-		pr_err("accounting: metadata memory of node %u: its blocks, or its gated frames, "
-		       "are not in "
-		       "order",
+		pr_err("accounting: metadata memory of node %u: its lists of blocks or of gated "
+		       "frames are inconsistent",
 		       node->id);
 		ok = false;
 	}

@@ -42,8 +42,8 @@ static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct s
 		if (!(word.flags & BLOCK_POOL_FREE) || word.order != pool->order ||
 		    block->prev != prev || block_zone(mm, index)->node != n ||
 		    ++count > list->count) {
-			pr_err("accounting: block %u in the pool of order %u is not what its list "
-			       "says",
+			pr_err("accounting: block %u in the pool of order %u does not match its "
+			       "list",
 			       index, pool->order);
 			return false;
 		}
@@ -122,10 +122,11 @@ bool account_tables(const struct mm *mm)
 			  upper_table(mm, section, PT_PGD, &pud);
 	}
 	ok = account_said("page tables of the vmemmap", mm_counted(mm, COUNT_TABLES), tables);
-	ok &= account_said("splits without their round", mm->splits_unflushed, 0);
+	ok &= account_said("PMD splits that still need a flush round", mm->splits_unflushed, 0);
 	ok &= account_said("sections being opened or closed", sections_moving(mm), 0);
 	ok &= account_said("frames that CPUs keep in transit", mm->transit_kept, 0);
 	for (unsigned z = 0; z < mm->zones; z++)
-		ok &= account_said("who wants no CPU to hold frames", mm->zone[z].pcp_disabled, 0);
+		ok &= account_said("pcp_disable() calls that are still in effect",
+				   mm->zone[z].pcp_disabled, 0);
 	return ok;
 }

@@ -23,7 +23,7 @@ static void check_mover(const struct page *page, pfn_t pfn, unsigned order, void
 {
 	if (!(page->flags & PAGE_MOVABLE) || (page->mover && page->mover->move))
 		return;
-	pr_err("accounting: frame %llx, order %u, is movable and has no mover", pfn, order);
+	pr_err("accounting: frame %llx, order %u, is movable but has no mover", pfn, order);
 	*(bool *)ok = false;
 }
 
@@ -33,7 +33,7 @@ static void check_caller(const struct page *page, pfn_t pfn, unsigned order, voi
 
 	if (page->owner && symbol_lookup(page_owner_code(page->owner) - 1, &offset))
 		return;
-	pr_err("accounting: frame %llx, order %u, is in use and nobody knows who took it", pfn,
+	pr_err("accounting: frame %llx, order %u, is in use, but its owner is not known", pfn,
 	       order);
 	*(bool *)ok = false;
 }
@@ -42,8 +42,8 @@ static void check_single(const struct page *page, pfn_t pfn, unsigned order, voi
 {
 	if (page->refcount == 1)
 		return;
-	pr_err("accounting: frame %llx, order %u, has %u references, of which one is known", pfn,
-	       order, page->refcount);
+	pr_err("accounting: frame %llx, order %u, has %u references, expected 1", pfn, order,
+	       page->refcount);
 	*(bool *)ok = false;
 }
 
@@ -99,8 +99,8 @@ static void forget_entries(void *arg, pte_t *entry, virt_t virt, enum pt_level l
 	if (page && map && huge_map_has(map, virt, pt_level_size(level)))
 		return;
 	pr_err("accounting: the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte_load(entry)),
-	       page ? "where no huge mapping is"
-		    : "which is no page in use of its size with one reference");
+	       page ? "where there is no huge mapping"
+		    : "which is not a page of that size in use with one reference");
 	mapped->ok = false;
 }
 
@@ -115,7 +115,7 @@ static void count_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level leve
 	mapped->of_pool[level] += (page->flags & PAGE_HUGETLB) != 0;
 	if (page->private[1]++ == 0)
 		return;
-	pr_err("accounting: frame %llx is mapped twice, at %llx too", page_to_pfn(page), virt);
+	pr_err("accounting: frame %llx is mapped a second time, at %llx", page_to_pfn(page), virt);
 	mapped->ok = false;
 }
 
@@ -145,8 +145,8 @@ static bool account_mappings(void)
 		if (!pool ||
 		    (pool->in_use >= mapped.of_pool[level] && pool->reserved >= promised(level)))
 			continue;
-		pr_err("accounting: a pool has %llu pages in use and %llu promised; mappings have "
-		       "%llu, and were promised %llu",
+		pr_err("accounting: a pool has %llu pages in use and %llu promised, but mappings "
+		       "hold %llu and were promised %llu",
 		       pool->in_use, pool->reserved, mapped.of_pool[level], promised(level));
 		mapped.ok = false;
 	}

@@ -83,5 +83,5 @@ static bool clear_candidate(const struct words *words, unsigned at, unsigned n, 
 }
 
 COMMAND(clear, .usage = "[SIZE]",
-	.help = "clear a page of 2M or 1G every way there is; * marks the one in use", .max = 1,
+	.help = "clear a page of 2M or 1G in every way; * marks the way in use", .max = 1,
 	.run = cmd_clear, .candidate = clear_candidate);

@@ -23,7 +23,7 @@ enum { HOLDER_LINES = 24 };
 enum { LEAKS_FAIL, LEAKS_OK };
 static unsigned choice;
 OPTION_CHOICE(leaks, choice, "fail|ok",
-	      "whether a run may pass whose program still has pages at its end");
+	      "whether a run may pass although its program still holds pages at the end");
 
 static u64 kept; /* frames that stay in use for good; atomic */
 
@@ -87,7 +87,7 @@ static void name_work(cpu_t cpu)
  */
 static bool others_are_idle(void)
 {
-	struct wait wait = wait_begin(WAIT_WORK, "a CPU to be idle at the end of the run");
+	struct wait wait = wait_begin(WAIT_WORK, "the end of the work of this run");
 	bool ok = true;
 	cpu_t cpu;
 
@@ -111,7 +111,7 @@ static bool no_pool_page_is_left(const struct pool *pool)
 
 	if (in_use == 0)
 		return true;
-	pr_err("leaks: of them pages of the pool of %llu MiB pages: %llu",
+	pr_err("leaks: among them, the pool of %llu MiB pages has %llu pages in use",
 	       order_pages(pool->order) >> 8, in_use);
 	return false;
 }
@@ -123,7 +123,8 @@ static bool no_page_is_mapped(void)
 	huge_usage(&huge);
 	if (huge.mapped[0] + huge.mapped[1] + huge.mapped[2] == 0)
 		return true;
-	pr_err("leaks: of them pages of huge mappings: %llu of 4 KiB, %llu of 2 MiB, %llu of 1 GiB",
+	pr_err("leaks: among them, huge mappings hold %llu pages of 4 KiB, %llu of 2 MiB, %llu of "
+	       "1 GiB",
 	       huge.mapped[0], huge.mapped[1], huge.mapped[2]);
 	return false;
 }
@@ -135,7 +136,7 @@ static bool nothing_is_left(void)
 	bool ok = true;
 
 	if (in_use > before.in_use) {
-		pr_err("leaks: %llu frames are in use that were not before the run",
+		pr_err("leaks: %llu frames are in use that were not in use before the run",
 		       in_use - before.in_use);
 		ok = false;
 	}
@@ -176,9 +177,8 @@ bool leaks_check(void)
 	if (idle && nothing)
 		return accounted;
 	if (choice == LEAKS_OK)
-		print("# leaks=ok: the program means to leave that behind\n");
+		print("# leaks=ok: what the program left behind does not fail the run\n");
 	else
-		pr_err("leaks: the run fails; leaks=ok says that the program means to leave that "
-		       "behind");
+		pr_err("leaks: the run fails; leaks=ok would accept what the program left behind");
 	return accounted && choice == LEAKS_OK;
 }

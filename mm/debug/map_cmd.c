@@ -76,28 +76,29 @@ static int cmd_map(const struct words *words)
 	if (err)
 		return err;
 	if (page != KIB(4) && page != MIB(2) && page != GIB(1))
-		return cmd_error(words, "\"%s\" is no page size: 4K, 2M or 1G",
+		return cmd_error(words, "\"%s\" is no page size (expected 4K, 2M or 1G)",
 				 words_plain(words, 2));
 	while (slot < maps + MAPS_MAX && slot->start)
 		slot++;
 	if (slot == maps + MAPS_MAX) {
-		print("map: refused: %u mappings are all the monitor keeps: unmap one\n", MAPS_MAX);
+		print("map: refused: the monitor keeps at most %u mappings; unmap one first\n",
+		      MAPS_MAX);
 		return -ENOSPC;
 	}
 	size = ALIGN_UP(size, page);
 	*slot = (struct mapping){.start = huge_map(size, page, flags), .size = size, .page = page};
 	if (!slot->start) {
-		print("map: no addresses, no memory, or not that many pages to promise\n");
+		print("map: failed: no free addresses, no memory, or too few pages to promise\n");
 		return -ENOMEM;
 	}
-	print("  mapped at 0x%llx, nothing there yet: touch it\n", (virt_t)slot->start);
+	print("  mapped at 0x%llx; its pages appear when they are touched\n", (virt_t)slot->start);
 	return 0;
 }
 
-static int not_ours(const struct words *words)
+static int not_ours(const struct words *words, const char *verb)
 {
-	print("%s: refused: %s begins no mapping of the monitor's; map lists them\n",
-	      words->word[0], words_plain(words, 1));
+	print("%s: refused: no mapping of the monitor %s %s; map lists them\n", words->word[0],
+	      verb, words_plain(words, 1));
 	return -EPERM;
 }
 
@@ -113,14 +114,14 @@ static int cmd_touch(const struct words *words)
 		return err;
 	map = mapping_of(addr);
 	if (!map)
-		return not_ours(words);
+		return not_ours(words, "contains");
 	addr = ALIGN_DOWN(addr, map->page);
 	bytes = MIN(ALIGN_UP(MAX(bytes, 1), map->page), (virt_t)map->start + map->size - addr);
 	start = clock_ns();
 	err = huge_populate((void *)(virt_t)addr, bytes);
 	start = clock_ns() - start;
 	if (err) {
-		print("touch: no page left: what was touched until then stays\n");
+		print("touch: no page is left; the pages touched until then stay\n");
 		return err;
 	}
 	print("  %llu pages of %llu KiB are there and zero, after %llu us\n", bytes / map->page,
@@ -157,7 +158,7 @@ static int cmd_unmap(const struct words *words)
 		return err;
 	map = mapping_of(addr);
 	if (!map || (virt_t)map->start != addr)
-		return not_ours(words);
+		return not_ours(words, "begins at");
 	huge_unmap(map->start);
 	map->start = NULL;
 	return 0;
@@ -186,12 +187,13 @@ static bool address_candidate(const struct words *words, unsigned at, unsigned n
 }
 
 COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback]]]",
-	.help = "map memory that appears when it is touched; alone: what is mapped",
-	.more = "  pool: pages from the pool only; reserve: promised now; fallback: smaller pages "
-		"where there is none of the size.\n",
+	.help = "map memory whose pages appear when they are touched; without a word, list the "
+		"mappings",
+	.more = "  pool: take pages from the pool only; reserve: promise them now;\n"
+		"  fallback: use smaller pages where none of this size is free.\n",
 	.max = 5, .run = cmd_map, .candidate = map_candidate);
 COMMAND(touch, .usage = "ADDRESS [BYTES]",
-	.help = "have the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
+	.help = "bring in the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
 	.run = cmd_touch, .candidate = address_candidate);
 COMMAND(unmap, .usage = "ADDRESS | all", .help = "give a mapping back, in one flush round",
 	.min = 1, .max = 1, .run = cmd_unmap, .candidate = address_candidate);
@@ -223,8 +225,8 @@ static int cmd_contig(const struct words *words)
 	start = clock_ns() - start;
 	print_search(&before, start);
 	if (!page) {
-		print("  no range of 2^%llu frames: too much that cannot be moved, or too little "
-		      "memory\n",
+		print("  found no range of 2^%llu frames: too many pages cannot be moved, or too "
+		      "little memory\n",
 		      order);
 		return -ENOMEM;
 	}
@@ -239,6 +241,6 @@ static int cmd_contig(const struct words *words)
 }
 
 COMMAND(contig, .usage = "ORDER [node=N]",
-	.help = "make room for 2^ORDER frames in one piece, as contig= searches, and give them "
-		"back",
+	.help = "make room for 2^ORDER frames in one piece, with the search of contig=, and give "
+		"them back",
 	.min = 1, .max = 1, .keys = "node", .run = cmd_contig);

@@ -158,8 +158,8 @@ static int cmd_zones(const struct words *words)
 {
 	(void)words;
 	zones_print(&mm_kernel, mm_kernel.zones);
-	print("  frames; huge, bare, full, mapped: free in whole blocks, by what their struct "
-	      "pages are like\n");
+	print("  in frames; huge, bare, full, mapped: free in whole blocks, by the form of their "
+	      "struct pages\n");
 	for (unsigned z = 0; z < mm_kernel.zones; z++) {
 		const struct zone *zone = &mm_kernel.zone[z];
 		const u64 *class = zone->free_class;
@@ -205,8 +205,8 @@ static u64 count_runs(struct zone *zone, unsigned order)
 static int cmd_buddy(const struct words *words)
 {
 	(void)words;
-	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB); memory never opened "
-	      "is not among them\n  %-14s",
+	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB), without memory never "
+	      "opened\n  %-14s",
 	      "order");
 	for (unsigned order = 0; order <= MAX_ORDER; order++)
 		print(" %5u", order);
@@ -257,5 +257,5 @@ static int cmd_stats(const struct words *words)
 	return 0;
 }
 
-COMMAND(stats, .help = "what was done since boot: flushes, splits, changes of block states",
+COMMAND(stats, .help = "work done since boot: flushes, splits, changes of block states",
 	.run = cmd_stats);

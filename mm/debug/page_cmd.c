@@ -118,8 +118,8 @@ static void print_struct(pfn_t pfn, const struct page *page)
 
 static int cmd_page(const struct words *words)
 {
-	static const char *const kinds[] = {"no RAM", "reserved", "RAM, named bad",
-					    "RAM, given out at boot", "RAM"};
+	static const char *const kinds[] = {
+		"no RAM", "reserved", "RAM, named by badram=", "RAM, given out at boot", "RAM"};
 	u8 zone = ZONE_NONE;
 	struct page copy;
 	pfn_t pfn;
@@ -133,7 +133,7 @@ static int cmd_page(const struct words *words)
 	if (page_peek(pfn, &copy))
 		print_struct(pfn, &copy);
 	else
-		print("  no struct page: none was needed so far\n");
+		print("  no struct page, because none was needed so far\n");
 	return 0;
 }
 
@@ -268,9 +268,10 @@ static int cmd_alloc(const struct words *words)
 	if (done > 4)
 		print("  and %llu more\n", done - 4);
 	if (done < count)
-		print("  %llu of %llu: no memory%s\n", done, count,
-		      order > BLOCK_ORDER && order < GIGA_ORDER ? " is given out in orders 10 to 17"
-								: "");
+		print("  allocated %llu of %llu: %s\n", done, count,
+		      order > BLOCK_ORDER && order < GIGA_ORDER
+			      ? "orders 10 to 17 are never given out"
+			      : "no memory is left");
 	return done < count ? -ENOMEM : 0;
 }
 
@@ -298,14 +299,14 @@ static const char *whose(pfn_t pfn)
 	if (block && block_look(block).state == BLOCK_META)
 		return "it holds struct pages or tables";
 	if (!page_peek(pfn, &copy))
-		return "it is free: it does not even have a struct page";
+		return "it is free and does not even have a struct page";
 	if (copy.flags & PAGE_TAIL)
 		return "it is a tail of a larger page";
 	if (copy.flags & PAGE_RESERVED)
 		return "it is reserved for firmware or the kernel's image";
 	if ((copy.flags & (PAGE_BUDDY | PAGE_PCP)) || copy.refcount == 0)
-		return "it is free already, or a pool's";
-	return "somebody else is using it";
+		return "it is free already, or belongs to a pool";
+	return "it has another owner";
 }
 
 static int cmd_free(const struct words *words)
@@ -324,7 +325,7 @@ static int cmd_free(const struct words *words)
 	while (*link && page_to_pfn(*link) != pfn)
 		link = (struct page **)&(*link)->private[0];
 	if (!*link) {
-		print("free: refused: frame 0x%llx was not allocated here: %s\n", pfn, whose(pfn));
+		print("free: refused: frame 0x%llx did not come from alloc: %s\n", pfn, whose(pfn));
 		return -EPERM;
 	}
 	page = *link;
@@ -349,7 +350,7 @@ static bool free_candidate(const struct words *words, unsigned at, unsigned n, c
 }
 
 COMMAND(alloc, .usage = "ORDER [unmovable|movable|reclaimable] [count=N] [node=N]",
-	.help = "allocate pages of 2^ORDER frames, for `page` to look at", .min = 1, .max = 2,
+	.help = "allocate pages of 2^ORDER frames, to look at with `page`", .min = 1, .max = 2,
 	.keys = "count|node", .run = cmd_alloc, .candidate = alloc_candidate);
-COMMAND(free, .usage = "PFN | ADDRESS | all", .help = "give back what alloc gave", .min = 0,
+COMMAND(free, .usage = "PFN | ADDRESS | all", .help = "free pages that alloc allocated", .min = 0,
 	.max = 1, .keys = "phys", .run = cmd_free, .candidate = free_candidate);

@@ -50,7 +50,9 @@ static int pool_take_pages(struct pool *pool, node_t node, u64 count)
 	}
 	print("  %llu pages of %s taken into use\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: %llu more, the pool has no free page\n", count - done);
+		print("  refused: %llu more, because the pool has no free page that is not "
+		      "promised\n",
+		      count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -66,7 +68,8 @@ static int pool_give_pages(struct pool *pool, u64 count)
 	}
 	print("  %llu pages of %s given back\n", done, size_name(pool));
 	if (done < count)
-		print("  refused: the other %llu in use are not the monitor's\n", count - done);
+		print("  refused: %llu more, because the monitor has taken no others\n",
+		      count - done);
 	return done < count ? -EBUSY : 0;
 }
 
@@ -112,17 +115,17 @@ static void explain_short(const struct pool *pool, enum pool_verb verb, u64 miss
 	print("  %s: %llu pages fewer than asked for: ", verb == VERB_GROW ? "memory" : "refused",
 	      missing);
 	if (verb == VERB_GROW && hvo_mode_selected()->mapped)
-		print("no more run of this size is free in mapped sections, and hvo=%s takes no "
+		print("no further run of this size is free in mapped sections, and hvo=%s takes no "
 		      "other\n",
 		      hvo_mode_selected()->name);
 	else if (verb == VERB_GROW)
-		print("no more run of this size is free\n");
+		print("no further run of this size is free\n");
 	else if (free == 0)
 		print("%llu pages are in use, none is free\n", atomic_load_relaxed(&pool->in_use));
 	else if (free <= atomic_load_relaxed(&pool->reserved))
 		print("the %llu free pages are promised\n", free);
 	else
-		print("no frames for their struct pages\n");
+		print("there are no frames for their struct pages\n");
 }
 
 /* Make the change in batches; the batch doubles as long as it is done quickly. */
@@ -188,7 +191,7 @@ static int verb_with_count(const struct words *words, struct pool *pool, enum po
 	if (err)
 		return err;
 	if (verb != VERB_GROW && verb != VERB_SHRINK && verb != VERB_TAKE && node != NODE_NONE)
-		return cmd_error(words, "node= goes with grow, shrink or take");
+		return cmd_error(words, "node= is valid only with grow, shrink or take");
 	if (verb == VERB_DEMOTE && pool->order != GIGA_ORDER)
 		return cmd_error(words, "only 1G pages can be demoted");
 	if (verb == VERB_OVERCOMMIT) {
@@ -228,7 +231,7 @@ static int cmd_pool(const struct words *words)
 		return which < 0 ? which : verb_with_count(words, pool, (enum pool_verb)which);
 	}
 	if (words_value(words, "node"))
-		return cmd_error(words, "node= goes with grow, shrink or take");
+		return cmd_error(words, "node= is valid only with grow, shrink or take");
 	err = choice_index(POOL_VERBS, words_plain(words, 2)) >= 0
 		      ? cmd_error(words, "COUNT is missing")
 		      : cmd_u64(words, 2, "COUNT", 0, 1ULL << 34, &target);
@@ -251,11 +254,12 @@ COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|take|give|overcommit C
 	.help = "huge page pools: show, set to COUNT pages, change",
 	.more = "  SIZE is 2M or 1G. grow, shrink: by COUNT pages, on one node or all; demote: 1G "
 		"pages into 2M ones;\n"
-		"  take, give: pages into use by the monitor, and back. COUNT alone: so many "
-		"persistent pages; what is in use beyond them is\n"
-		"  surplus and goes when it is given back. overcommit: surplus pages that may be "
-		"made when none is free.\n"
-		"  HVO as hvo= says (set hvo=...).\n",
+		"  take, give: the monitor takes pages into use, or gives them back. COUNT alone: "
+		"keep so many\n"
+		"  persistent pages; pages in use beyond them become surplus and are freed when "
+		"they are given back.\n"
+		"  overcommit: surplus pages that may be made when none is free. hvo= selects the "
+		"HVO mode.\n",
 	.max = 3, .keys = "node", .run = cmd_pool, .candidate = pool_candidate);
 
 /* ---- HVO ---- */

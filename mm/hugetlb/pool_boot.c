@@ -115,8 +115,8 @@ static void report(const struct pool *pool, const char *where, u64 asked, u64 ma
 	if (made == asked)
 		pr_info("pool: %llu pages of %llu MiB%s", made, mib, where);
 	else
-		pr_warn("pool: %llu pages of %llu MiB%s: %llu were asked for, more do not fit",
-			made, mib, where, asked);
+		pr_warn("pool: %llu pages of %llu MiB%s: %llu were asked for, no more fit", made,
+			mib, where, asked);
 }
 
 static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64 count)
@@ -125,8 +125,9 @@ static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64
 	u64 made;
 
 	if (node >= pool->mm->nodes) {
-		pr_warn("pool: %llu pages on node %llu, which does not exist: ignored", count,
-			node);
+		pr_warn("pool: a request for %llu pages on node %llu is ignored: there is no such "
+			"node",
+			count, node);
 		return 0;
 	}
 	made = pool_grow_on(pool, mode, (node_t)node, count);

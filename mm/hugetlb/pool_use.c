@@ -87,7 +87,8 @@ void pool_unreserve(struct pool *pool, u64 count)
 
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
-	ASSERT(pool->reserved >= count, "%llu pages unreserved, %llu are", count, pool->reserved);
+	ASSERT(pool->reserved >= count, "%llu pages are unreserved, but only %llu are reserved",
+	       count, pool->reserved);
 	pool->reserved -= count;
 	surplus = pool->surplus;
 	spin_unlock(&pool->lock);
@@ -124,7 +125,7 @@ static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_ta
 
 	if (how != POOL_RESERVED)
 		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : NULL;
-	ASSERT(pool->reserved > 0, "a reserved page taken, but none is");
+	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
 	page = take_free(pool, node, zeroed);
 	pool->reserved -= page != NULL;
 	return page;
@@ -333,7 +334,7 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 	struct pool *pool = pool_with_order(mm, state_kind(state).order);
 	struct block_list list = BLOCK_LIST_INIT;
 
-	ASSERT(pool, "frame %llx is a page of a pool of order %u, and there is none",
+	ASSERT(pool, "frame %llx belongs to a pool of order %u, which does not exist",
 	       page_to_pfn(page), state_kind(state).order);
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
@@ -364,7 +365,7 @@ static const char *wrong_page(const struct pool *pool, const struct page *page)
 	if ((word.flags & BLOCK_POOL_FREE) || state_references(state) == 0)
 		return "free already";
 	if (state_references(state) == state_mappings(state))
-		return "given already, and mapped";
+		return "given back already, and still mapped";
 	return state & PAGE_HUGETLB ? NULL : "no page of a pool";
 }
 
@@ -383,7 +384,7 @@ void pool_page_give(struct pool *pool, struct page *page)
 		page_refuse_place(page);
 	else
 		page_misused(pool->mm, page,
-			     "frame %llx given to the pool of order %u, but it is %s",
+			     "frame %llx given back to the pool of order %u, but it is %s",
 			     page_to_pfn(page), pool->order, what);
 }
 

@@ -63,8 +63,9 @@
 #include "mm/memmap/vmemmap.h"
 
 static bool hvo_defer = true;
-OPTION_BOOL(hvo_defer, hvo_defer,
-	    "hvo=on: the round after a remap waits until a page is given out or frames are short");
+OPTION_BOOL(
+	hvo_defer, hvo_defer,
+	"hvo=on: put off the round after a remap until a page is given out or frames are short");
 
 /* ---- batched: the HVO series ---- */
 

@@ -271,7 +271,7 @@ static void optimise_runs(struct hvo_batch *s, remap_fn *remap)
 			remap(s, &stash, index);
 			break;
 		default:
-			panic("block %u is %s, not one that can become huge", index,
+			panic("block %u is %s, which cannot become huge", index,
 			      block_state_name(word.state));
 		}
 	}

@@ -115,13 +115,14 @@ static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 	       end = ALIGN_DOWN(range->end, PAGE_SIZE);
 
 	if (range->end > PHYS_LIMIT) {
-		pr_warn("memory: RAM %llx-%llx lies above %llu TiB, the part above is not used",
+		pr_warn("memory: RAM %llx-%llx reaches above %llu TiB, the part above is not used",
 			range->start, range->end, PHYS_LIMIT >> 40);
 		end = MIN(end, PHYS_LIMIT);
 	}
 	if (start < end &&
 	    !memblock_list_add(memory, (struct memblock_range){.start = start, .end = end}))
-		pr_err("memory: map too fragmented, RAM %llx-%llx is not used", start, end);
+		pr_err("memory: the firmware's map is too fragmented, RAM %llx-%llx is not used",
+		       start, end);
 }
 
 static void reserve(struct memblock_list *reserved, phys_t start, phys_t end,
@@ -184,7 +185,8 @@ void memblock_freeze(void)
 
 void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner)
 {
-	ASSERT(!frozen, "boot memory %llx-%llx taken after the buddy has it", start, end);
+	ASSERT(!frozen, "boot memory %llx-%llx is taken after the buddy allocator took it over",
+	       start, end);
 	reserve(&memblock_reserved, start, end, owner);
 }
 
@@ -232,7 +234,8 @@ phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 
 	size = ALIGN_UP(size, PAGE_SIZE);
 	limit = limit ? MIN(limit, alloc_limit) : alloc_limit;
-	ASSERT(align >= PAGE_SIZE && (align & (align - 1)) == 0, "alignment %llx", align);
+	ASSERT(align >= PAGE_SIZE && (align & (align - 1)) == 0,
+	       "boot memory is asked for with the impossible alignment %llx", align);
 	start = memblock_find(&memblock_memory, &memblock_reserved, size, align, limit, node);
 	if (!start && node != NODE_NONE)
 		start = memblock_find(&memblock_memory, &memblock_reserved, size, align, limit,
@@ -247,8 +250,8 @@ phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 void memblock_free(phys_t start, u64 size)
 {
 	if (!memblock_list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
-		pr_warn("memory: reserved list full, %llx-%llx is not given back", start,
-			start + size);
+		pr_warn("memory: the list of reserved ranges is full, %llx-%llx is not given back",
+			start, start + size);
 }
 
 void *memblock_alloc_or_die(u64 size, node_t node, const char *what)

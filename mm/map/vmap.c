@@ -107,8 +107,8 @@ void *vmap_stack(u64 size, node_t node)
 	const virt_t top = VMALLOC_BASE + (stacks + 1) * STACK_SLOT;
 	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, node);
 
-	ASSERT(size < STACK_SLOT && VMALLOC_BASE + DEVICES_OFFSET > top, "stack of %llu bytes",
-	       size);
+	ASSERT(size < STACK_SLOT && VMALLOC_BASE + DEVICES_OFFSET > top,
+	       "no slot fits a stack of %llu bytes", size);
 	if (!phys)
 		return NULL;
 	if (pgtable_map_range(pgtable_root(), top - size, phys, size, PT_RW, PT_PAGE, table_alloc,

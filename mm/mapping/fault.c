@@ -68,7 +68,7 @@ static void describe_huge(enum fault_result why, virt_t addr, const char *verb, 
 		format(buf, size, "%s %llx, %s", verb, addr,
 		       why == FAULT_HUGE_GIVEN_BACK ? "in a huge mapping that was given back"
 		       : why == FAULT_HUGE_BEYOND   ? "beyond the end of a huge mapping"
-						    : "where no huge mapping is");
+						    : "where there is no huge mapping");
 	}
 }
 
@@ -86,7 +86,8 @@ void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, c
 	else if (addr >= DIRECT_MAP_BASE && addr < DIRECT_MAP_BASE + DIRECT_MAP_SIZE)
 		format(buf, size, "%s physical address %llx through the direct map: %s", verb,
 		       addr - DIRECT_MAP_BASE,
-		       exec ? "nothing in it is executable" : "no RAM, or read-only there");
+		       exec ? "nothing in it is executable"
+			    : "there is no RAM, or it is read-only there");
 	else if (huge_map_covers(addr))
 		describe_huge(why, addr, verb, buf, size);
 	else if (addr < PAGE_SIZE)

@@ -106,7 +106,7 @@ void huge_unpin(struct huge_pin pin)
 
 static void wait_unpinned(const struct huge_map *map)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "a touch of a mapping that goes away");
+	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in a mapping being unmapped");
 	cpu_t cpu;
 
 	wait.soft = true; /* a touch of a 1 GiB page lasts as long as clearing it takes */

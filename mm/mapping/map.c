@@ -238,6 +238,7 @@ void mmio_unmap(volatile void __iomem *address, u64 size)
 	if (is_mapping_of_registers(ALIGN_DOWN(virt, PAGE_SIZE), ALIGN_UP(virt + size, PAGE_SIZE)))
 		vmap_unmap((void __force *)address, size);
 	else
-		address_misused("mmio_unmap() of %llu bytes at %p, where nothing is mapped so",
-				size, (void __force *)address);
+		address_misused(
+			"mmio_unmap() of %llu bytes at %p, which is no mapping of mmio_map()", size,
+			(void __force *)address);
 }

@@ -150,7 +150,7 @@ void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word wor
 		struct block *block = block_at(mm, index);
 		const struct block_word was = block_look(block);
 
-		ASSERT(was.state == from, "block %u is %s beside %s ones", index,
+		ASSERT(was.state == from, "block %u is %s in a range of %s blocks", index,
 		       block_state_name(was.state), block_state_name(from));
 		ASSERT(!block_word_is_isolated(was),
 		       "block %u opens or closes while it is isolated", index);

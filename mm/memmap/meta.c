@@ -82,8 +82,8 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 
 	spin_lock(&meta->lock);
 	ASSERT(meta->reserved[kind] >= count,
-	       "metadata memory of node %u: %llu frames unreserved, %llu are", node->id, count,
-	       meta->reserved[kind]);
+	       "metadata memory of node %u: %llu frames are unreserved, but only %llu are reserved",
+	       node->id, count, meta->reserved[kind]);
 	meta->reserved[kind] -= count;
 	spin_unlock(&meta->lock);
 }

@@ -260,7 +260,7 @@ static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, n
 _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&
 		       (int)USE_MOVABLE == (int)MIGRATE_MOVABLE &&
 		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
-	       "what a page is used for is the type of the block it comes from");
+	       "the use of a page is the type of the block that it comes from");
 
 /*
  * Take a 2 MiB page from this CPU's list of the first zone, if nothing has to be filled, waited for

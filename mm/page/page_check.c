@@ -18,12 +18,13 @@ enum { REASON_MAX = 200, NAME_MAX = 96, BACKTRACE_MAX = 16 };
 enum { BAD_FREE_PANIC, BAD_FREE_KEEP };
 static unsigned bad_free = BAD_FREE_PANIC;
 OPTION_CHOICE(bad_free, bad_free, "panic|keep",
-	      "a misused page ends the run, or is kept out of use and named");
+	      "a misused page ends the run, or is reported and kept out of use");
 
 static bool owners_at_boot, poison_at_boot;
-OPTION_BOOL(page_owner, owners_at_boot, "write down who holds which page, and print it at the end",
-	    .boot_only = true);
-OPTION_BOOL(poison, poison_at_boot, "fill free pages and look whether they were written to",
+OPTION_BOOL(page_owner, owners_at_boot,
+	    "record the holder of each page, and print the holders at the end", .boot_only = true);
+OPTION_BOOL(poison, poison_at_boot,
+	    "fill free pages with a pattern and check later that nothing wrote to them",
 	    .boot_only = true);
 
 static u64 misuses;
@@ -56,11 +57,12 @@ static void print_owners(const struct page *page)
 	page_owner_text(page->owner, held, sizeof(held));
 	page_owner_text(page->owner ? page->private[2] : 0, freed, sizeof(freed));
 	if (kind.flags & PAGE_BOOT)
-		pr_err("page: given out before the allocator was there");
+		pr_err("page: given out at boot, before the allocator existed");
 	else if (!page->owner)
-		pr_err("page: its last owner is not known (page_owner=on writes it down)");
+		pr_err("page: its last owner is not known (page_owner=on records owners)");
 	else if (page->refcount > 0)
-		pr_err("page: held by %s since %llu us", held, page->held_since / NS_PER_US);
+		pr_err("page: held by %s since %llu us after boot", held,
+		       page->held_since / NS_PER_US);
 	else
 		pr_err("page: last held by %s, freed by %s", held, freed);
 }
@@ -177,7 +179,7 @@ bool page_refuse_free(struct mm *mm, struct page *page)
 	else if (kind.flags & PAGE_RESERVED)
 		what = ", which is reserved";
 	else if (kind.flags & PAGE_HUGETLB)
-		what = ", which is a pool's";
+		what = ", which belongs to a pool";
 	else if (kind.flags & PAGE_COMPOUND)
 		what = ", whose order is wrong";
 	if (what == mapped)

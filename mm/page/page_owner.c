@@ -45,7 +45,7 @@ void page_owner_text(u64 owner, char *buf, size_t size)
 	if (name)
 		format(buf, size, "%s+0x%llx on CPU %u", name, offset + 1, page_owner_cpu(owner));
 	else
-		format(buf, size, "nobody known");
+		format(buf, size, "an unknown owner");
 }
 
 /* ---- counting ---- */

@@ -16,7 +16,7 @@ enum { SEARCH_SLOTS = 8 }; /* slots searched for a run of order 1..3 before one 
 
 static u64 high_max = PCP_HIGH_MAX;
 OPTION_U64(pcp_high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
-	   "frames that a CPU may hold of a zone at most");
+	   "the most frames of a zone that a CPU may hold");
 
 u64 pcp_set_high(u64 frames)
 {

@@ -112,10 +112,10 @@ void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_c
 	struct block_word word = block_look(block);
 
 	ASSERT(spin_held(&zone->lock), "block %u freed without the zone lock", index);
-	ASSERT(class < FREE_CLASSES, "block %u freed in state %s: it cannot be free", index,
+	ASSERT(class < FREE_CLASSES, "block %u freed in state %s, in which no block is free", index,
 	       block_state_name(word.state));
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
-	       "block %u freed while its flags are %x: twice, or by one who does not own it", index,
+	       "block %u freed with flags %x: a double free, or the caller does not own it", index,
 	       word.flags);
 	word.order = 0; /* the block may become the interior of a run */
 	block_put(block, word);
@@ -262,7 +262,7 @@ static void zone_set_max_order(struct zone *zone, unsigned order)
 
 void buddy_set_max_order(struct mm *mm, unsigned order)
 {
-	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u", order);
+	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u is out of range", order);
 	for (unsigned z = 0; z < mm->zones; z++)
 		zone_set_max_order(&mm->zone[z], order);
 }

@@ -49,8 +49,8 @@ static struct isolation **token_find(struct zone *zone, const struct isolation *
 	while (*at && *at != token)
 		at = &(*at)->next;
 	ASSERT(*at,
-	       "isolation %llu, of %u blocks from %u, is ended by somebody who does not hold it, "
-	       "or twice",
+	       "isolation %llu, of %u blocks from %u, is ended twice, or by a caller that does not "
+	       "hold it",
 	       token->generation, token->count, token->first);
 	return at;
 }
@@ -244,8 +244,8 @@ int isolate_now(struct zone *zone, u32 first, u32 count, struct isolation *token
 	if (!token_begin(zone, first, count, token))
 		return -EBUSY;
 	done = migratetype_change(zone, first, first + count, 0, BLOCK_ISOLATED);
-	ASSERT(done < 0 || (u32)done == count, "%d of %u blocks from %u were isolated at once",
-	       done, count, first);
+	ASSERT(done < 0 || (u32)done == count, "only %d of %u blocks from %u were isolated", done,
+	       count, first);
 	if (done < 0)
 		isolate_end(zone, token);
 	return MIN(done, 0);

@@ -406,7 +406,7 @@ static void note_meeting(struct node *node)
 /* Wait until the CPU that grows the node has finished. This CPU must not be growing any node. */
 static void wait_for_growth(const struct node *node)
 {
-	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that grows metadata memory");
+	struct wait wait = wait_begin(WAIT_GROWTH, "the growth of metadata memory");
 	const u32 growing = atomic_load_acquire(&node->meta.growing);
 
 	while (growing && atomic_load_acquire(&node->meta.growing) == growing)

@@ -194,7 +194,7 @@ static int can_join(struct zone *zone, u32 first)
 		const struct block_word word = block_look_at(zone->mm, index);
 
 		ASSERT((word.flags & BLOCK_TRANSIT) && word.order == BLOCK_ORDER,
-		       "block %u joined, but no piece in transit", index);
+		       "block %u is joined, but is no piece in transit", index);
 		if (word.type >= MIGRATE_CMA || (word.flags & BLOCK_MAPPED) != style)
 			return -EBUSY;
 	}
@@ -228,7 +228,7 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 
 	zone_lock(zone);
 	head = block_look_at(zone->mm, first);
-	ASSERT(head.flags & BLOCK_TRANSIT, "block %u cut while nobody changes it", first);
+	ASSERT(head.flags & BLOCK_TRANSIT, "block %u is cut while it is not in transit", first);
 	for (u32 index = first; index < first + order_blocks(head.order); index++) {
 		struct block *block = block_at(zone->mm, index);
 		struct block_word word = block_look(block);

@@ -26,8 +26,8 @@ enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };
 
 static u64 touch_bytes;
 OPTION_U64(aged_touch, touch_bytes, 0, TIB(1),
-	   "bytes of aged memory that are written first, as after long use all are: else an "
-	   "emulated machine has much of it yet to get from its host");
+	   "bytes of aged memory to write first, as all memory is after long use; else an emulated "
+	   "machine must still get much of it from its host");
 
 static struct holder holder;
 static struct page *table;

@@ -244,8 +244,8 @@ static void print_names(const char *head, const char *space)
 
 static void print_steps(u64 pages)
 {
-	print("\n  mean ms per page in each batch of %u; for what it moved and read see the "
-	      "records\n\n",
+	print("\n  mean ms per page in each batch of %u; the records tell what each batch moved "
+	      "and read\n\n",
 	      STEP);
 	print_names("pages", "");
 	for (u64 first = 0; first < pages; first += STEP) {

@@ -63,8 +63,9 @@ OPTION_CHOICE(fault_pieces, fault_pieces, "all|4K|extents|whole",
 OPTION(fault_insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
        .parse = option_parse_choice, .target = &fault_insn,
        .help = "which instruction the fault benchmark measures");
-OPTION_BOOL(fault_warm, fault_warm,
-	    "have the host back all memory before the fault benchmark, and measure clearing alone");
+OPTION_BOOL(
+	fault_warm, fault_warm,
+	"make the host provide all memory before the fault benchmark, and measure clearing alone");
 
 /* One way of clearing, for one size and number of CPUs. */
 struct way {

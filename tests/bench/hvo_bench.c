@@ -54,9 +54,9 @@ u64 hvo_pages = 4096, hvo_runs = 1, hvo_busy;
 static u64 hvo_pages_off, hvo_pages_unbatched;
 OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark");
 OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30,
-	   "the same for the modes that need a whole memmap; 0: as many");
+	   "pages for the modes that need a whole memmap; 0: as pages=");
 OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
-	   "the same for the modes with a round for each page; 0: a sixteenth");
+	   "pages for the modes with a round for each page; 0: a sixteenth of the others");
 OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX,
 	   "times each mode of the hvo benchmark is measured, in turns; the table shows medians");
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");

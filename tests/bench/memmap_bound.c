@@ -78,8 +78,8 @@ static void print_bound(struct by_threads by[2], unsigned turns)
 
 	print("  beside a plain clear of as many bytes, in turn, medians of %u:\n", turns);
 	if (mm_kernel.nodes > 1)
-		print("    (all nodes are made at once, so many threads on each: not comparable "
-		      "with a clear by so many in all)\n");
+		print("    (not comparable: the nodes are made at once, each by this many threads; "
+		      "a clear uses this many in all)\n");
 	for (unsigned i = 0; i < 2; i++) {
 		sort_u64(by[i].make_ns, turns);
 		sort_u64(by[i].clear_ns, turns);

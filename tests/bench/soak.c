@@ -41,7 +41,7 @@ enum {
 };
 
 static u64 soak_seconds = 60, soak_round = 60;
-OPTION_U64(soak_seconds, soak_seconds, 1, 1ULL << 32, "how long bench=soak works");
+OPTION_U64(soak_seconds, soak_seconds, 1, 1ULL << 32, "seconds that bench=soak works");
 OPTION_U64(soak_round, soak_round, 1, 3600, "seconds between two audits of bench=soak");
 
 enum held_as { HELD_PAGE, HELD_RANGE, HELD_POOL };

@@ -101,5 +101,5 @@ static bool bench_steady(void)
 	return true;
 }
 
-BENCH(steady, "the allocator when all it needs is open: memmap=lazy against parallel",
+BENCH(steady, "the allocator when all the memory it needs is open: memmap=lazy against parallel",
       bench_steady);

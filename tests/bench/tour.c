@@ -206,14 +206,13 @@ static bool full_becomes_huge(struct tour *tour, struct page *chain)
 		chain = next;
 	}
 	pcp_drain_all(&tour->a->mm);
-	if (!next_step(
-		    tour,
-		    "Full to huge again: every page was freed. The head stays where it "
-		    "is, seven private frames are replaced by\n"
-		    "     the shared one in place. This time CPUs may have the old ones "
-		    "cached: one flush,\n"
-		    "     put off until somebody gets the page (hvo_complete_round(), called here "
-		    "at once)."))
+	if (!next_step(tour,
+		       "Full to huge again: every page was freed. The head stays where it is, "
+		       "seven private frames are replaced by\n"
+		       "     the shared one in place. This time CPUs may have the old ones cached: "
+		       "one flush,\n"
+		       "     put off until the page is handed out (hvo_complete_round(), called "
+		       "here at once)."))
 		return false;
 	show(tour, "before");
 	hvo_huge_free_full(block_zone(&tour->a->mm, tour->block), ON_DEMAND_BLOCKS);

@@ -175,7 +175,7 @@ TEST(kernel_cmdline, unknown_and_impossible_are_named)
 
 	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue"), 3);
 	EXPECT(log_says(start, "unknown option \"selftest_nonsense\""));
-	EXPECT(log_says(start, "selftest_number=3 is impossible (5 to 1048576)"));
+	EXPECT(log_says(start, "selftest_number=3 is out of range (5 to 1048576)"));
 	EXPECT(log_says(start, "selftest_choice=blue is malformed (expected red|green|greener)"));
 }
 

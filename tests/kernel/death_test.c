@@ -54,7 +54,7 @@ TEST(mm_buddy, a_block_freed_twice_is_caught)
 	/* its neighbour, so that the block does not merge */
 	block_take_one(zone, FREE_BARE, BLOCK_HUGE);
 	block_publish_free(zone, index, BLOCK_ORDER);
-	MUST_END_SAYING("twice, or by one who does not own it");
+	MUST_END_SAYING("a double free, or the caller does not own it");
 	block_free(zone, index, BLOCK_ORDER);
 	STILL_THERE();
 }
@@ -69,7 +69,7 @@ TEST(mm_isolate, an_isolation_is_ended_by_its_holder_only)
 	arena_open_all(a);
 	REQUIRE(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 4, &token) == 0);
 	copy = token;
-	MUST_END_SAYING("is ended by somebody who does not hold it");
+	MUST_END_SAYING("or by a caller that does not hold it");
 	isolate_undo(arena_phantom_zone(a), &copy);
 	STILL_THERE();
 }
@@ -329,7 +329,8 @@ TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
 	wait_spin(&outer, CPU_NONE); /* this order is right */
 	inner = wait_begin(WAIT_DRAIN, "the inner event");
 	wait_spin(&inner, CPU_NONE);
-	MUST_END_SAYING("a wait for the outer event began another of its level or above");
+	MUST_END_SAYING(
+		"another wait of its level or above began during a wait for the outer event");
 	wait_spin(&outer, CPU_NONE);
 	STILL_THERE();
 }
@@ -412,7 +413,7 @@ TEST(mm_huge_map, a_touch_after_unmapping_is_caught)
 
 	REQUIRE(addr);
 	huge_unmap(addr);
-	MUST_END_SAYING("where no huge mapping is");
+	MUST_END_SAYING("where there is no huge mapping");
 	*(volatile char *)addr = 1;
 	STILL_THERE();
 }

@@ -30,7 +30,7 @@ TEST(mm_faults, each_kind_of_address_is_told_apart)
 	EXPECT(described(DIRECT_MAP_BASE + 0x123000, FETCH,
 			 "execution of physical address 123000*nothing in it is executable"));
 	EXPECT(described(DIRECT_MAP_BASE + 0x123000, WRITE,
-			 "write to physical address 123000*no RAM, or read-only*"));
+			 "write to physical address 123000*there is no RAM, or it is read-only*"));
 	EXPECT(described(VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE - sizeof(struct page), READ,
 			 "read of the struct page*does not exist*"));
 }

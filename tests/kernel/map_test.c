@@ -183,7 +183,8 @@ TEST(mm_map, a_mapping_keeps_a_page_of_a_pool)
 	EXPECT_EQ(pool_2m.in_use, 1);
 	said_begin();
 	pool_page_give(&pool_2m, page);
-	expect_refused("given to the pool of order 9, but it is given already, and mapped");
+	expect_refused("given back to the pool of order 9, but it is given back already, and still "
+		       "mapped");
 	EXPECT_EQ(pool_2m.in_use, 1);
 	page_unmap(mapping);
 	EXPECT_EQ(pool_2m.in_use, 0);
@@ -322,7 +323,7 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
 {
 	said_begin();
 	mmio_unmap(address, size);
-	expect_refused("mmio_unmap() of * bytes at *, where nothing is mapped so");
+	expect_refused("mmio_unmap() of * bytes at *, which is no mapping of mmio_map()");
 }
 
 /*

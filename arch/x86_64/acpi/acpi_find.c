@@ -39,8 +39,8 @@ enum acpi_source { ACPI_FIRMWARE, ACPI_OFF, ACPI_MODULE };
 
 static unsigned acpi_source;
 OPTION_CHOICE(acpi, acpi_source, "on|off|module",
-	      "whose tables are believed: the firmware's; nobody's (one CPU, one node); those of "
-	      "an acpidump loaded as module",
+	      "tables to use: the firmware's; none (one CPU, one node); those of an acpidump "
+	      "loaded as a module",
 	      .boot_only = true);
 
 static struct acpi_table tables[ACPI_KINDS];
@@ -54,7 +54,7 @@ const struct acpi_table *acpi_get(enum acpi_kind kind)
 static const void *map(phys_t phys, u64 size)
 {
 	if (phys == 0 || phys >= phys_limit || size > phys_limit - phys) {
-		pr_warn("ACPI: pointer to %llx, where nothing can be", phys);
+		pr_warn("ACPI: a pointer to the impossible address %llx is ignored", phys);
 		return NULL;
 	}
 	return vmap_phys(phys, size, PT_RO);
@@ -103,7 +103,7 @@ static const char *find_rsdp(const struct boot_info *info, struct acpi_rsdp *rsd
 	if (info->rsdp && rsdp_at(info->rsdp, rsdp))
 		return "the loader";
 	if (copied || info->rsdp)
-		pr_warn("ACPI: the loader's RSDP is not one, searching");
+		pr_warn("ACPI: the loader's RSDP is invalid, memory is searched for another");
 	return rsdp_legacy(rsdp) ? "legacy search" : NULL;
 }
 
@@ -115,7 +115,8 @@ static int open_table(phys_t phys, const u8 *header, const char *signature, stru
 
 	*out = (struct acpi_table){0};
 	if (length == 0 || length > TABLE_MAX) {
-		pr_warn("ACPI: %s at %llx states an impossible length, not used", signature, phys);
+		pr_warn("ACPI: %s at %llx states an impossible length and is not used", signature,
+			phys);
 		return -EINVAL;
 	}
 	data = map(phys, length);
@@ -146,7 +147,7 @@ static void take_table(const struct acpi_table *table, int err, enum acpi_kind k
 		tables[kind] = *table;
 	if (err == -EIO)
 		pr_warn("ACPI: %s is %s", signatures[kind],
-			kind == ACPI_MADT ? "used all the same" : "not used");
+			kind == ACPI_MADT ? "used in spite of that" : "not used");
 }
 
 static void visit_table(phys_t phys)
@@ -202,7 +203,7 @@ bool acpi_find_tables(const struct boot_info *info, phys_t limit)
 
 	phys_limit = limit;
 	if (acpi_source == ACPI_OFF) {
-		pr_info("ACPI: not used, as asked");
+		pr_info("ACPI: not used, because of acpi=off");
 		return false;
 	}
 	if (acpi_source == ACPI_MODULE)

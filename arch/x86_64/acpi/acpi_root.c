@@ -101,7 +101,7 @@ int acpi_table_open(const void *data, size_t len, const char *signature, struct 
 	if (!acpi_has_signature(data, len, signature))
 		return -EINVAL;
 	if (length == 0 || length > len) {
-		pr_warn("ACPI: %s states an impossible length, not used", signature);
+		pr_warn("ACPI: %s states an impossible length and is not used", signature);
 		return -EINVAL;
 	}
 	*out = (struct acpi_table){.data = data, .len = length};
