@@ -97,8 +97,8 @@ INCLUDES := -I. -Iarch/x86_64/include
 # Paths are mapped away so that the folder leaves no trace in the ELF.
 COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSION) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
 # No frame takes more than a quarter of a CPU's stack of 16 KiB (make lint finds the longest chain of calls). A word guards the arrays on
-# the stack (arch/x86_64/stack_guard.c). Vector registers are off because interrupts save none, and the red zone is off because interrupts
-# use the stack. Backtraces need frame pointers.
+# the stack (arch/x86_64/cpu/stack_guard.c). Vector registers are off because interrupts save none, and the red zone is off because
+# interrupts use the stack. Backtraces need frame pointers.
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
@@ -120,7 +120,7 @@ $(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofil
 KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
-# (arch/x86_64/vector.c).
+# (arch/x86_64/cpu/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
@@ -205,7 +205,7 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@echo '  AS      $<'
 	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
 
-$(OBJ)/arch/x86_64/font.S.o: $(wildcard arch/x86_64/font/*.psfu)
+$(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
 link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) $(KERNEL_LIBS) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o

@@ -1,4 +1,4 @@
-# Turns `nm -n` of a linked kernel into the symbol table that backtraces read (arch/x86_64/symbols.c).
+# Turns `nm -n` of a linked kernel into the symbol table that backtraces read (arch/x86_64/cpu/symbols.c).
 #
 # Input: lines "address type name", sorted by address. Only text symbols are kept, the first name of each address.
 # Output: assembly for section .rodata.symbols:

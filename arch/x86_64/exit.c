@@ -22,9 +22,9 @@
 #include <arch/mmio.h>
 
 #include "arch/x86_64/acpi/acpi.h"
-#include "arch/x86_64/cpuid.h"
+#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"
-#include "arch/x86_64/io.h"
 #include "kernel/console/pager.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -57,12 +57,6 @@ static const struct {
 
 static struct acpi_fadt reset_fadt;
 static volatile void __iomem *reset_memory;
-
-void cpu_halt_forever(void)
-{
-	for (;;)
-		__asm__ volatile("cli; hlt" ::: "memory");
-}
 
 void exit_set_reset(const struct acpi_fadt *fadt)
 {

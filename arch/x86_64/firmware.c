@@ -11,14 +11,15 @@
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
-#include "arch/x86_64/apic.h"
-#include "arch/x86_64/clock.h"
-#include "arch/x86_64/clock_sources.h"
-#include "arch/x86_64/console.h"
-#include "arch/x86_64/consoles.h"
-#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/consoles/console.h"
+#include "arch/x86_64/consoles/consoles.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/exit.h"
-#include "arch/x86_64/nmi.h"
+#include "arch/x86_64/interrupts/irq.h"
+#include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/time/clock.h"
+#include "arch/x86_64/time/clock_sources.h"
+#include "arch/x86_64/traps/apic.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -27,9 +28,6 @@
 #include "mm/mm.h"
 
 enum { HPET_SIZE = 1024 };
-
-static struct cpu_desc boot_cpu_desc = {.enabled = true};
-struct cpu_desc *cpu_descs = &boot_cpu_desc;
 
 static u64 max_cpus = ~0ULL;
 OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",
@@ -96,7 +94,7 @@ static void read_cpus(void)
 		apic_choose_mode(0);
 		pic_mask_all();
 		apic_init_cpu();
-		boot_cpu_desc.apic_id = apic_id();
+		cpu_descs[0].apic_id = apic_id();
 		return;
 	}
 	list = list_cpus(madt, &count);

@@ -3,14 +3,14 @@
 #include <arch/console.h>
 
 #include "arch/x86_64/acpi/acpi.h"
-#include "arch/x86_64/caches.h"
-#include "arch/x86_64/clock.h"
-#include "arch/x86_64/clock_skew.h"
-#include "arch/x86_64/clock_sources.h"
-#include "arch/x86_64/cpu.h"
-#include "arch/x86_64/cpu_check.h"
-#include "arch/x86_64/mce.h"
-#include "arch/x86_64/topology.h"
+#include "arch/x86_64/cpu/caches.h"
+#include "arch/x86_64/cpu/cpu.h"
+#include "arch/x86_64/cpu/cpu_check.h"
+#include "arch/x86_64/cpu/topology.h"
+#include "arch/x86_64/time/clock.h"
+#include "arch/x86_64/time/clock_skew.h"
+#include "arch/x86_64/time/clock_sources.h"
+#include "arch/x86_64/traps/mce.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -145,4 +145,19 @@ void arch_machine_page(sheet_line_fn *line)
 	print_caches(line);
 	print_clocks(line);
 	print_machine_checks(line);
+}
+
+void arch_machine_print(void)
+{
+	const struct cpu_features *f = &cpu_features;
+	const char *brand = f->brand;
+	char text[160];
+
+	while (*brand == ' ')
+		brand++;
+	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor,
+	      *brand ? " (" : "", *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
+	cpu_features_text(text, sizeof(text));
+	print("  features %s\n", text);
+	print("  clock    TSC at %llu kHz\n", clock_tsc_hz() / 1000);
 }

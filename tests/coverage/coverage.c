@@ -13,7 +13,7 @@
 
 #include <arch/cpu.h>
 
-#include "arch/x86_64/io.h"
+#include "arch/x86_64/cpu/io.h"
 #include "kernel/console/command.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"

@@ -11,8 +11,8 @@
  * value is shown as text that the option accepts and shows the same again. badram= is read as
  * start-up reads it.
  *
- * The harness is linked as ops_fuzz is. arch/x86_64/console.c (console=) is not part of the hosted
- * machine; console_fuzz.c covers its parser.
+ * The harness is linked as ops_fuzz is. arch/x86_64/consoles/console.c (console=) is not
+ * part of the hosted machine; console_fuzz.c covers its parser.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear.c,
+ * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear/clear.c,
  * clear_insns.S) with the features of this process's CPU. `make bench-native` therefore measures
  * them.
  *
@@ -11,7 +11,7 @@
 
 #include <arch/clear.h>
 
-#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "tests/host/host.h"
 
 struct cpu_features cpu_features;

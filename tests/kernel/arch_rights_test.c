@@ -7,9 +7,9 @@
 
 #include <arch/memory.h>
 
-#include "arch/x86_64/attempt.h"
-#include "arch/x86_64/cpu.h"
-#include "arch/x86_64/descriptors.h"
+#include "arch/x86_64/cpu/cpu.h"
+#include "arch/x86_64/paging/attempt.h"
+#include "arch/x86_64/traps/descriptors.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"

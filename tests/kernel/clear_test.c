@@ -12,8 +12,8 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "arch/x86_64/clear.h"
-#include "arch/x86_64/cpu.h"
+#include "arch/x86_64/clear/clear.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"

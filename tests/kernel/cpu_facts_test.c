@@ -1,10 +1,10 @@
 /*
  * The topologies of other machines as CPUID reports them, and machine checks described in words.
  */
-#include "arch/x86_64/caches.h"
-#include "arch/x86_64/mce.h"
-#include "arch/x86_64/mce_decode.h"
-#include "arch/x86_64/topology.h"
+#include "arch/x86_64/cpu/caches.h"
+#include "arch/x86_64/cpu/topology.h"
+#include "arch/x86_64/traps/mce.h"
+#include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 

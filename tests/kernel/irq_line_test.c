@@ -15,9 +15,9 @@
 #include <arch/cpu.h>
 #include <arch/irq.h>
 
-#include "arch/x86_64/apic.h"
-#include "arch/x86_64/io.h"
-#include "arch/x86_64/irq.h"
+#include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/interrupts/irq.h"
+#include "arch/x86_64/traps/apic.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"

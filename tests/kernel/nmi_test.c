@@ -10,10 +10,10 @@
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "arch/x86_64/apic.h"
-#include "arch/x86_64/msr.h"
-#include "arch/x86_64/nmi.h"
-#include "arch/x86_64/traps.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/traps/apic.h"
+#include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"

@@ -1,5 +1,5 @@
 /*
- * Starting CPUs: arch/x86_64/smp.c, trampoline.S, kernel/core/shootdown.c's shootdown_join().
+ * Starting CPUs: arch/x86_64/smp/smp.c, trampoline.S, kernel/core/shootdown.c's shootdown_join().
  *
  *   boot CPU   stacks and IDs, then the messages; waits until all have come or it has waited enough; gives up who has not come by
  *              compare-and-swap of its stage, or sees it through if it joins this very moment; returns

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from machine import ROOT, command, make_iso
 
-FONTS = [ROOT / f"arch/x86_64/font/spleen-{size}.psfu" for size in ("16x32", "8x16")]
+FONTS = [ROOT / f"arch/x86_64/consoles/font/spleen-{size}.psfu" for size in ("16x32", "8x16")]
 COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves this many (kernel/console/console_fb.c)
 
 

@@ -48,7 +48,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 
-#define STACK_BYTES KIB(16) /* stack of every CPU: arch/x86_64/smp.c, descriptors.h */
+#define STACK_BYTES KIB(16) /* stack of every CPU: arch/x86_64/smp/smp.c, descriptors.h */
 
 enum access { LOAD, STORE };
 

@@ -5,14 +5,14 @@
 
 struct trap_frame;
 
-/* timer_once() of this CPU: arch/x86_64/timer.c. */
+/* timer_once() of this CPU: arch/x86_64/time/timer.c. */
 struct timer {
 	void (*fn)(void *arg); /* NULL: none */
 	void *arg;
 	u64 at; /* clock_ns() */
 };
 
-/* This CPU's own findings about itself: arch/x86_64/cpu_check.c. */
+/* This CPU's own findings about itself: arch/x86_64/cpu/cpu_check.c. */
 struct cpu_picture {
 	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
 	u32 microcode;    /* revision; 0: unknown */
@@ -23,7 +23,7 @@ struct cpu_picture {
 struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
-	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/descriptors.c */
+	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer;
 	struct cpu_picture picture;
 	/* innermost exception or NMI being handled, for panics; NULL if none */

@@ -46,7 +46,7 @@ static inline u64 pt_prot_bits(enum pt_prot prot)
 		return base;
 	case PT_UNCACHED:
 		return base | PTE_WRITE | PTE_DIRTY | PTE_NX | PTE_PCD | PTE_PWT;
-	case PT_WRITE_COMBINING: /* PAT entry 1 is set to WC: arch/x86_64/cpu.c */
+	case PT_WRITE_COMBINING: /* PAT entry 1 is set to WC: arch/x86_64/cpu/cpu.c */
 		return base | PTE_WRITE | PTE_DIRTY | PTE_NX | PTE_PWT;
 	case PT_RW:
 		break;

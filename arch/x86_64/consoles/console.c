@@ -1,0 +1,268 @@
+/*
+ * The consoles of this machine. console= chooses them; without it they are
+ *
+ *   a UART      COM1..COM4, the first that answers; the one that ACPI's SPCR names; a PCI card if
+ *               there is neither
+ *   a screen    if the loader or the BIOS left one that can be written
+ *   a keyboard  if there is a PS/2 controller
+ *
+ * Any subset will do, including none, because the log stays in RAM. See kernel/console/console.h.
+ * The screen is in console_screen.c.
+ */
+#include "arch/x86_64/consoles/console.h"
+
+#include <arch/boot.h>
+#include <arch/mmio.h>
+
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/consoles/console_screen.h"
+#include "arch/x86_64/consoles/consoles.h"
+#include "arch/x86_64/consoles/keyboard.h"
+#include "arch/x86_64/consoles/pci.h"
+#include "arch/x86_64/cpu/io.h"
+#include "kernel/console/console_uart.h"
+#include "kernel/console/console_wish.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "mm/mm.h"
+
+static struct console_wish wish[CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
+static unsigned wishes = 1;
+
+static int parse_wishes(const struct option *opt, const char *value)
+{
+	struct console_wish list[CONSOLE_WISHES_MAX];
+	const int n = console_wishes_parse(value, list);
+
+	(void)opt;
+	if (n < 0)
+		return -EINVAL;
+	for (int i = 0; i < n; i++)
+		wish[i] = list[i];
+	wishes = (unsigned)n;
+	return 0;
+}
+
+OPTION(console,
+       .values = "auto|none|com1..4:BAUD|port:ADDR:BAUD|mmio:ADDR:STRIDE:BAUD|spcr|pci|screen|kbd, "
+		 "commas between",
+       .help = "where the log goes besides memory", .parse = parse_wishes, .boot_only = true);
+
+enum {
+	SPCR_16550 = 0,
+	SPCR_16450 = 1,
+	SPCR_16550_GAS = 0x12,
+	BAUD_MAX = 115200,
+	ACCESS_DWORD = 3,
+	UART_BYTES = 8
+};
+
+static const u16 com_port[] = {0x3f8, 0x2f8, 0x3e8, 0x2e8};
+static const char *const com_name[] = {"COM1", "COM2", "COM3", "COM4"};
+
+static struct uart uarts[CONSOLE_WISHES_MAX + 1];
+static unsigned uart_count;
+
+/* ---- registers ---- */
+
+static u8 port_in(const struct uart *uart, unsigned reg)
+{
+	return inb((u16)(uart->base + reg));
+}
+
+static void port_out(const struct uart *uart, unsigned reg, u8 value)
+{
+	outb((u16)(uart->base + reg), value);
+}
+
+static u8 memory_in(const struct uart *uart, unsigned reg)
+{
+	const volatile void __iomem *regs = (const volatile void __iomem *)uart->base;
+	const unsigned at = reg * uart->stride;
+
+	return uart->width == 4 ? (u8)mmio_read32(regs, at) : mmio_read8(regs, at);
+}
+
+static void memory_out(const struct uart *uart, unsigned reg, u8 value)
+{
+	volatile void __iomem *regs = (volatile void __iomem *)uart->base;
+	const unsigned at = reg * uart->stride;
+
+	if (uart->width == 4)
+		mmio_write32(regs, at, value);
+	else
+		mmio_write8(regs, at, value);
+}
+
+void uart_at_port(struct uart *uart, u16 port)
+{
+	uart->in = port_in;
+	uart->out = port_out;
+	uart->base = port;
+	uart->stride = uart->width = 1;
+}
+
+void uart_in_memory(struct uart *uart, volatile void __iomem *regs, unsigned stride, unsigned width)
+{
+	uart->in = memory_in;
+	uart->out = memory_out;
+	uart->base = (__force virt_t)regs;
+	uart->stride = stride;
+	uart->width = width;
+}
+
+/* ---- finding UARTs ---- */
+
+/* Start the next UART of the list. Its registers and speed are already set. */
+static bool take_uart(const char *name)
+{
+	struct uart *uart = &uarts[uart_count];
+
+	uart->console.name = name;
+	if (!uart_start(uart))
+		return false;
+	uart_count++;
+	console_register(&uart->console);
+	pr_info("console: %s", name);
+	return true;
+}
+
+static bool port_in_use(u16 port)
+{
+	for (unsigned i = 0; i < uart_count; i++)
+		if (uarts[i].in == port_in && uarts[i].base == port)
+			return true;
+	return false;
+}
+
+static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
+{
+	struct uart *uart = &uarts[uart_count];
+
+	if (uart_count == ARRAY_LEN(uarts) || port_in_use(port))
+		return false;
+	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
+	uart_at_port(uart, port);
+	return take_uart(name);
+}
+
+static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud,
+			bool trusted)
+{
+	struct uart *uart = &uarts[uart_count];
+	volatile void __iomem *regs;
+
+	if (uart_count == ARRAY_LEN(uarts))
+		return false;
+	regs = mmio_map(phys, (u64)UART_BYTES * stride);
+	if (!regs)
+		return false;
+	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
+	uart_in_memory(uart, regs, stride, width);
+	return take_uart(name);
+}
+
+/* The first of a PC's four ports that answers. */
+static void take_any_com(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(com_port); i++)
+		if (take_port(com_name[i], com_port[i], BAUD_MAX, false))
+			return;
+}
+
+static void take_wished_ports(void)
+{
+	for (unsigned i = 0; i < wishes; i++) {
+		const u32 baud = wish[i].baud ? wish[i].baud : BAUD_MAX;
+
+		if (wish[i].kind == CON_COM &&
+		    !take_port(com_name[wish[i].addr - 1], com_port[wish[i].addr - 1], baud, false))
+			pr_warn("console: no UART answers at %s", com_name[wish[i].addr - 1]);
+		if (wish[i].kind == CON_PORT && !take_port("port", (u16)wish[i].addr, baud, false))
+			pr_warn("console: no UART answers at port %llx", wish[i].addr);
+	}
+}
+
+static bool wished(enum console_kind kind)
+{
+	return console_wished(wish, wishes, kind) || console_wished(wish, wishes, CON_AUTO);
+}
+
+void arch_console_init(const struct boot_info *info)
+{
+	struct console *keyboard;
+
+	if (console_wished(wish, wishes, CON_NONE))
+		return;
+	if (console_wished(wish, wishes, CON_AUTO))
+		take_any_com();
+	take_wished_ports();
+	if (wished(CON_SCREEN) && !console_screen_init(info) &&
+	    console_wished(wish, wishes, CON_SCREEN))
+		pr_warn("console: no screen that can be written");
+	keyboard = wished(CON_KEYBOARD) ? keyboard_probe() : NULL;
+	if (keyboard)
+		console_register(keyboard);
+}
+
+/*
+ * The UART that SPCR names. Firmware has set its speed, from a clock that may be unknown, so the
+ * speed is left alone.
+ */
+static bool take_spcr(void)
+{
+	const struct acpi_table *table = acpi_get(ACPI_SPCR);
+	struct acpi_spcr spcr;
+	bool wide;
+
+	if (!table || acpi_spcr_parse(table, &spcr) < 0)
+		return false;
+	if (spcr.interface != SPCR_16550 && spcr.interface != SPCR_16450 &&
+	    spcr.interface != SPCR_16550_GAS) {
+		pr_info("console: SPCR names a UART of type %u, which is not driven here",
+			spcr.interface);
+		return false;
+	}
+	if (spcr.base.space == ACPI_SPACE_IO && spcr.base.addr <= 0xfff8)
+		return port_in_use((u16)spcr.base.addr) ||
+		       take_port("SPCR", (u16)spcr.base.addr, 0, true);
+	if (spcr.base.space != ACPI_SPACE_MEMORY)
+		return false;
+	/* some tables state only one of the two, some both */
+	wide = spcr.base.bits >= 32 || spcr.base.access == ACCESS_DWORD;
+	return take_memory("SPCR", spcr.base.addr, wide ? 4 : 1,
+			   spcr.base.access == ACCESS_DWORD ? 4 : 1, 0, true);
+}
+
+static bool take_pci(void)
+{
+	struct pci_uart found;
+
+	if (!pci_find_uart(&found))
+		return false;
+	pr_info("console: PCI UART %02x:%02x.%u at %s %llx", found.bus, found.device,
+		found.function, found.in_memory ? "memory" : "port", found.base);
+	return found.in_memory ? take_memory("PCI", found.base, 1, 1, 0, true)
+			       : take_port("PCI", (u16)found.base, BAUD_MAX, false);
+}
+
+void console_firmware_init(void)
+{
+	const bool automatic = console_wished(wish, wishes, CON_AUTO);
+
+	if (console_wished(wish, wishes, CON_NONE))
+		return;
+	if (wished(CON_SPCR) && !take_spcr() && !automatic)
+		pr_warn("console: no SPCR, or its UART does not answer");
+	for (unsigned i = 0; i < wishes; i++)
+		if (wish[i].kind == CON_MMIO &&
+		    !take_memory("mmio", wish[i].addr, wish[i].stride, wish[i].stride == 4 ? 4 : 1,
+				 wish[i].baud, false))
+			pr_warn("console: no UART answers at %llx", wish[i].addr);
+	if (console_wished(wish, wishes, CON_PCI) || (automatic && uart_count == 0))
+		if (!take_pci() && !automatic)
+			pr_warn("console: no UART on the PCI bus");
+	if (!consoles.first)
+		pr_warn("console: none; the log is in memory only");
+}

@@ -1,0 +1,88 @@
+/* Caches and TLBs by CPUID; see caches.h. Pure. */
+#include "arch/x86_64/cpu/caches.h"
+
+enum {
+	TYPE_NONE = 0,
+	TYPE_DATA = 1,
+	TYPE_CODE = 2,
+	CPUID_80000001_ECX_TOPOLOGY = 1 << 22,
+	TLB_LEAVES_MAX = 16
+};
+enum { TLB_4K = 1, TLB_2M = 2, TLB_1G = 8, TLB_TYPE_CODE = 2 };
+
+/* AMD CPUs without leaf 8000_001Dh: sizes and lines are in 8000_0005h and 8000_0006h. */
+static unsigned from_sizes(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
+{
+	const struct cpuid first = leaf(0x80000005, 0, ctx), more = leaf(0x80000006, 0, ctx);
+	const struct cache_level found[] = {
+		{.level = 1, .kind = 'd', .kib = first.ecx >> 24, .line = first.ecx & 0xff},
+		{.level = 1, .kind = 'i', .kib = first.edx >> 24, .line = first.edx & 0xff},
+		{.level = 2, .kind = 'u', .kib = more.ecx >> 16, .line = more.ecx & 0xff},
+		{.level = 3, .kind = 'u', .kib = (more.edx >> 18) * 512, .line = more.edx & 0xff},
+	};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(found); i++)
+		if (found[i].kib)
+			out[n++] = found[i];
+	return n;
+}
+
+unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
+{
+	const bool amd = leaf(0x80000001, 0, ctx).ecx & CPUID_80000001_ECX_TOPOLOGY;
+	unsigned n = 0;
+
+	for (u32 i = 0; i < CACHES_MAX; i++) {
+		const struct cpuid id = leaf(amd ? 0x8000001d : 4, i, ctx);
+		const u32 type = id.eax & 0x1f, ways = (id.ebx >> 22) + 1,
+			  line = (id.ebx & 0xfff) + 1;
+		const u64 size =
+			(u64)ways * ((id.ebx >> 12 & 0x3ff) + 1) * line * ((u64)id.ecx + 1);
+
+		if (type == TYPE_NONE)
+			break;
+		out[n++] = (struct cache_level){.level = id.eax >> 5 & 7,
+						.kind = type == TYPE_DATA   ? 'd'
+							: type == TYPE_CODE ? 'i'
+									    : 'u',
+						.kib = (u32)(size >> 10),
+						.ways = ways,
+						.line = line,
+						.sharing = (id.eax >> 14 & 0xfff) + 1};
+	}
+	return n ? n : from_sizes(leaf, ctx, out);
+}
+
+/*
+ * Leaf 18h lists TLBs; those for code alone are skipped. The largest TLB for a page size is the
+ * last level's.
+ */
+static bool from_list(cpuid_fn *leaf, const void *ctx, struct tlb_sizes *out)
+{
+	for (u32 i = 0; i < TLB_LEAVES_MAX; i++) {
+		const struct cpuid id = leaf(0x18, i, ctx);
+		const u32 type = id.edx & 0x1f, entries = (id.ebx >> 16) * id.ecx;
+
+		if (type == TYPE_NONE || type == TLB_TYPE_CODE)
+			continue;
+		if (id.ebx & TLB_4K)
+			out->small = MAX(out->small, entries);
+		if (id.ebx & TLB_2M)
+			out->large = MAX(out->large, entries);
+		if (id.ebx & TLB_1G)
+			out->huge = MAX(out->huge, entries);
+	}
+	return out->small || out->large || out->huge;
+}
+
+struct tlb_sizes tlb_read(cpuid_fn *leaf, const void *ctx)
+{
+	struct tlb_sizes sizes = {0};
+
+	if (from_list(leaf, ctx, &sizes))
+		return sizes;
+	return (struct tlb_sizes){.small = leaf(0x80000006, 0, ctx).ebx >> 16 & 0xfff,
+				  .large = leaf(0x80000006, 0, ctx).eax >> 16 & 0xfff,
+				  .huge = leaf(0x80000019, 0, ctx).ebx >> 16 & 0xfff};
+}

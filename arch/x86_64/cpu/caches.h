@@ -1,0 +1,27 @@
+/*
+ * Caches and TLBs as CPUID describes them. Pure functions of CPUID's answers (topology.h).
+ *
+ * Sources: Intel SDM vol. 2A, "CPUID", leaves 4 and 18h; AMD APM vol. 3, E.4.5, E.4.6, E.4.15
+ * (8000_0005h, 8000_0006h, 8000_001Dh).
+ */
+#pragma once
+
+#include "arch/x86_64/cpu/topology.h"
+
+struct cache_level {
+	unsigned level;
+	char kind; /* 'd' data, 'i' instructions, 'u' both */
+	/* `sharing`: number of CPU IDs that may share it; 0 in ways and sharing: unknown */
+	u32 kib, ways, line, sharing;
+};
+
+enum { CACHES_MAX = 8 };
+
+/* Fill in the caches, at most CACHES_MAX. Returns their number. */
+unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX]);
+
+/* Entries of the last-level data TLB for 4 KiB, 2 MiB and 1 GiB pages; 0: unknown. */
+struct tlb_sizes {
+	u32 small, large, huge;
+};
+struct tlb_sizes tlb_read(cpuid_fn *leaf, const void *ctx);

@@ -1,0 +1,168 @@
+/*
+ * CPU features, control registers, halting for good, and how late a CPU may answer.
+ *
+ * CR4 is written whole, with the same value on every CPU, so that no setting of firmware's survives
+ * and no CPU differs (boot/entry.S has done the first half). PAT entry 1 becomes write-combining;
+ * the other entries keep their reset meaning (Intel SDM vol. 3A, 12.12 "Page attribute table").
+ */
+#include "arch/x86_64/cpu/cpu.h"
+
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+#include <arch/tlb.h>
+
+#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/extable.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/vector.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+
+/* Entries 7..0; 6 = WB, 4 = WT, 7 = UC-, 0 = UC, 1 = WC. Reset value is 0x0007040600070406. */
+#define PAT_VALUE 0x0007040600070106ULL
+
+enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
+
+struct cpu_features cpu_features;
+
+static bool bit(u32 reg, unsigned n)
+{
+	return reg >> n & 1;
+}
+
+static void put_u32(char *dst, u32 value)
+{
+	memcpy(dst, &value, sizeof(value));
+}
+
+static void detect_names(struct cpu_features *f)
+{
+	const struct cpuid id = cpuid_raw(0, 0);
+
+	put_u32(f->vendor, id.ebx);
+	put_u32(f->vendor + 4, id.edx);
+	put_u32(f->vendor + 8, id.ecx);
+	for (u32 i = 0; i < 3; i++) {
+		const struct cpuid part = cpuid(0x80000002 + i, 0);
+
+		put_u32(f->brand + 16 * i, part.eax);
+		put_u32(f->brand + 16 * i + 4, part.ebx);
+		put_u32(f->brand + 16 * i + 8, part.ecx);
+		put_u32(f->brand + 16 * i + 12, part.edx);
+	}
+}
+
+/*
+ * Firmware can switch fast REP MOVS and STOS off, ERMS included (Intel SDM vol. 1, 7.3.9.3). AMD
+ * has no such switch.
+ */
+static bool strings_are_slow(const struct cpu_features *f)
+{
+	u64 misc;
+
+	return strcmp(f->vendor, "AuthenticAMD") != 0 && rdmsr_safe(MSR_MISC_ENABLE, &misc) &&
+	       !(misc & MISC_ENABLE_FAST_STRINGS);
+}
+
+void cpu_features_detect(void)
+{
+	const struct cpuid basic = cpuid(1, 0), leaf7 = cpuid(7, 0),
+			   extended = cpuid(0x80000001, 0);
+	struct cpu_features *f = &cpu_features;
+
+	detect_names(f);
+	f->hypervisor = cpuid_hypervisor();
+	f->x2apic = bit(basic.ecx, 21);
+	f->smep = bit(leaf7.ebx, 7);
+	f->smap = bit(leaf7.ebx, 20);
+	f->umip = bit(leaf7.ecx, 2);
+	f->slow_strings = strings_are_slow(f);
+	f->erms = bit(leaf7.ebx, 9) && !f->slow_strings;
+	f->fsrm = bit(leaf7.edx, 4) && f->erms;
+	f->pages_1g = bit(extended.edx, 26);
+	f->invariant_tsc = bit(cpuid(0x80000007, 0).edx, 8);
+	f->clzero = bit(cpuid(0x80000008, 0).ebx, 0);
+	f->phys_bits = cpuid(0x80000008, 0).eax & 0xff;
+	if (f->phys_bits == 0)
+		f->phys_bits = 36;
+}
+
+void cpu_features_init(void)
+{
+	const struct cpu_features *f = &cpu_features;
+	u64 cr4 = CR4_PAE | CR4_MCE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT;
+
+	if (f->smep)
+		cr4 |= CR4_SMEP;
+	if (f->smap)
+		cr4 |= CR4_SMAP;
+	if (f->umip)
+		cr4 |= CR4_UMIP;
+	if (vector_has_xsave())
+		cr4 |= CR4_OSXSAVE;
+	write_cr4(cr4);
+	vector_init_cpu();
+	wrmsr(MSR_PAT, PAT_VALUE);
+	tlb_flush_local_all();
+}
+
+bool phys_is_possible(phys_t phys, u64 size)
+{
+	const phys_t end = 1ULL << MIN(cpu_features.phys_bits, 52);
+
+	return phys < end && size <= end - phys;
+}
+
+bool cpu_has_1g_mappings(void)
+{
+	return cpu_features.pages_1g;
+}
+
+void cpu_features_text(char *buf, size_t size)
+{
+	const struct cpu_features *f = &cpu_features;
+
+	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "",
+	       f->smap ? " smap" : "", f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "",
+	       f->erms ? " erms" : "", f->fsrm ? " fsrm" : "",
+	       f->slow_strings ? " slow-strings" : "", f->clzero ? " clzero" : "",
+	       f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
+	       f->hypervisor ? " hypervisor" : "");
+}
+
+void cpu_halt_forever(void)
+{
+	for (;;)
+		__asm__ volatile("cli; hlt" ::: "memory");
+}
+
+/*
+ * A virtual CPU runs only when its host lets it. Under KVM that is usually at once. Under an
+ * emulator with many CPUs on few real ones, it is after all the others had their turn
+ * (measurements: kernel/core/wait.c).
+ */
+static unsigned find_scale(void)
+{
+	struct cpuid id;
+	char name[12];
+
+	if (!cpuid_hypervisor())
+		return SCALE_HARDWARE;
+	/* the hypervisor leaves exist if the hypervisor bit is set */
+	id = cpuid_raw(0x40000000, 0);
+	memcpy(name, &id.ebx, 4);
+	memcpy(name + 4, &id.ecx, 4);
+	memcpy(name + 8, &id.edx, 4);
+	return memcmp(name, "TCGTCGTCGTCG", 12) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
+}
+
+unsigned cpu_deadline_scale(void)
+{
+	/* CPUID is slow under a hypervisor; racing CPUs write the same value */
+	static unsigned scale;
+
+	if (atomic_load_relaxed(&scale) == 0)
+		atomic_store_relaxed(&scale, find_scale());
+	return atomic_load_relaxed(&scale);
+}

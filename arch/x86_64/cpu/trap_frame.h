@@ -1,0 +1,28 @@
+/* What the CPU and the entry code (traps.S) say of a trap: vector, error code and registers. */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+enum trap_vector {
+	TRAP_DIVIDE = 0,
+	TRAP_NMI = 2,
+	TRAP_BREAKPOINT = 3,
+	TRAP_INVALID_OPCODE = 6,
+	TRAP_DOUBLE_FAULT = 8,
+	TRAP_STACK = 12,
+	TRAP_GP = 13,
+	TRAP_PAGE_FAULT = 14,
+	TRAP_MACHINE_CHECK = 18,
+	TRAP_FIRST_INTERRUPT = 32,
+};
+
+enum { PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 }; /* error code of a page fault */
+
+#define RFLAGS_INTERRUPTS (1ULL << 9)
+
+/* The frame that traps.S pushes, lowest address first. */
+struct trap_frame {
+	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
+	u64 vector, error;
+	u64 rip, cs, rflags, rsp, ss; /* pushed by the CPU */
+};

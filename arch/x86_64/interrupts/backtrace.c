@@ -1,0 +1,130 @@
+/*
+ * Backtraces from frame pointers, and a panic's report on this CPU.
+ *
+ *	rbp -> | caller's rbp | return address |     frames lie at rising addresses
+ *
+ * A frame chain may be garbage when it is needed most. Every word is therefore read with
+ * peek_u64(). Frames must rise, be 8-aligned and lie in the kernel's half, and return addresses
+ * must lie in the text. The first frame that breaks a rule ends the walk.
+ */
+#include "arch/x86_64/interrupts/backtrace.h"
+
+#include <arch/console.h>
+#include <arch/cpu.h>
+#include <arch/peek.h>
+#include <arch/percpu.h>
+
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/trap_frame.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+
+#define KERNEL_HALF 0xffff800000000000ULL
+
+enum { BACKTRACE_MAX = 24 };
+
+extern const char text_start[], text_end[];
+
+static bool in_text(virt_t addr)
+{
+	return addr >= (virt_t)text_start && addr < (virt_t)text_end;
+}
+
+static size_t walk_frames(virt_t frame, virt_t *out, size_t max)
+{
+	virt_t last = KERNEL_HALF;
+	size_t n = 0;
+	u64 next, ret;
+
+	while (n < max && frame > last && IS_ALIGNED(frame, sizeof(u64))) {
+		if (!peek_u64((void *)frame, &next) ||
+		    !peek_u64((void *)(frame + sizeof(u64)), &ret) || !in_text(ret))
+			break;
+		out[n++] = ret;
+		last = frame;
+		frame = next;
+	}
+	return n;
+}
+
+size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max)
+{
+	if (max == 0)
+		return 0;
+	out[0] = frame->rip;
+	return 1 + walk_frames(frame->rbp, out + 1, max - 1);
+}
+
+size_t backtrace_capture(virt_t *out, size_t max)
+{
+	return walk_frames((virt_t)__builtin_frame_address(0), out, max);
+}
+
+/*
+ * Print `addr` with its symbol. `back` is 1 for a return address, which belongs to the call before
+ * it.
+ */
+static void print_code(const char *prefix, virt_t addr, u64 back)
+{
+	u64 offset = 0;
+	const char *name = symbol_lookup(addr - back, &offset);
+
+	if (name)
+		print("%s%016llx  %s+0x%llx\n", prefix, addr, name, offset + back);
+	else
+		print("%s%016llx\n", prefix, addr);
+}
+
+static void print_registers(const struct trap_frame *f)
+{
+	typedef unsigned long long ull;
+
+	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", (ull)f->rax, (ull)f->rbx,
+	      (ull)f->rcx, (ull)f->rdx);
+	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", (ull)f->rsi, (ull)f->rdi,
+	      (ull)f->rbp, (ull)f->rsp);
+	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", (ull)f->r8, (ull)f->r9,
+	      (ull)f->r10, (ull)f->r11);
+	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", (ull)f->r12, (ull)f->r13,
+	      (ull)f->r14, (ull)f->r15);
+	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", (ull)f->rflags, (ull)f->cs,
+	      (ull)f->ss, (ull)f->vector, (ull)f->error);
+}
+
+/*
+ * A jump to an address outside the text leaves no frame of its own, but the caller's return address
+ * is on top of the stack.
+ */
+static void print_caller(const struct trap_frame *trap)
+{
+	u64 ret;
+
+	if (!in_text(trap->rip) && peek_u64((void *)trap->rsp, &ret) && in_text(ret))
+		print_code("called from ", ret, 1);
+}
+
+static void print_backtrace(const virt_t *ret, size_t n)
+{
+	print("backtrace:\n");
+	for (size_t i = 0; i < n; i++)
+		print_code("  ", ret[i], 1);
+}
+
+void panic_arch(void)
+{
+	const struct trap_frame *trap = this_cpu()->arch.trap;
+	virt_t ret[BACKTRACE_MAX];
+
+	cpus_stop_others();
+	if (trap) {
+		print_code("rip ", trap->rip, 0);
+		print_caller(trap);
+		print_registers(trap);
+	}
+	print("cr0 %llx cr2 %llx cr3 %llx cr4 %llx\n", read_cr0(), read_cr2(), read_cr3(),
+	      read_cr4());
+	if (trap)
+		print_backtrace(ret, walk_frames(trap->rbp, ret, BACKTRACE_MAX));
+	else
+		print_backtrace(ret, backtrace_capture(ret, BACKTRACE_MAX));
+}

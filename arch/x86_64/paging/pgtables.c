@@ -1,0 +1,99 @@
+/*
+ * The kernel's own page tables for the image. Each part has its own permissions, in 4 KiB pages.
+ *
+ *	text_start    text      read, execute
+ *	rodata_start  rodata    read
+ *	data_start    data+bss  read, write, no execute; the guard pages below the boot
+ *	                        CPU's stacks are not mapped
+ *	image_end
+ *
+ * The entry code below the text (.boot) is not mapped here. It runs only on the boot page tables,
+ * which stay unchanged in .data.
+ */
+#include <arch/boot.h>
+#include <arch/memory.h>
+#include <arch/pgtable.h>
+#include <arch/tlb.h>
+
+#include "arch/x86_64/consoles/console_screen.h"
+#include "arch/x86_64/consoles/consoles.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/traps/descriptors.h"
+#include "mm/map/memblock.h"
+#include "mm/map/pgtable.h"
+
+/* linker.ld */
+extern const char image_phys_start[], text_start[], text_end[], rodata_start[], rodata_end[],
+	data_start[], image_end[];
+
+static pfn_t root = PFN_NONE;
+
+pfn_t pgtable_root(void)
+{
+	return root;
+}
+
+static phys_t image_phys(const void *addr)
+{
+	return (virt_t)addr - IMAGE_BASE;
+}
+
+static void map_image(virt_t start, virt_t end, enum pt_prot prot)
+{
+	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE,
+			      pgtable_alloc_boot, NULL, NULL) < 0)
+		memblock_too_little("the page tables of the kernel image");
+}
+
+/* Map the data in pieces between the guard pages. */
+static void map_data(void)
+{
+	virt_t start = (virt_t)data_start, guard;
+
+	for (unsigned i = 0; boot_guard_page(i, &guard); i++) {
+		map_image(start, guard, PT_RW);
+		start = guard + PAGE_SIZE;
+	}
+	map_image(start, (virt_t)image_end, PT_RW);
+}
+
+void arch_page_tables_init(void)
+{
+	root = pgtable_alloc_boot(NULL);
+	if (root == PFN_NONE)
+		memblock_too_little("the root page table");
+	map_image((virt_t)text_start, (virt_t)text_end, PT_RX);
+	map_image((virt_t)rodata_start, (virt_t)rodata_end, PT_RO);
+	map_data();
+}
+
+/*
+ * The screen cannot be written between console_screen_leave() and console_screen_map(). It is
+ * mapped only on the new tables, because the frames for its page tables may come from any memory by
+ * now, and the boot tables do not reach above EARLY_PHYS_LIMIT.
+ */
+void arch_page_tables_load(void)
+{
+	console_screen_leave();
+	write_cr3(root << PAGE_SHIFT);
+	tlb_flush_local_all();
+	console_screen_map();
+}
+
+/*
+ * Reserve the image, the first MiB (real-mode vectors, BIOS data, trampoline page, legacy devices)
+ * and the screen.
+ */
+void arch_reserve_memory(void)
+{
+	memblock_reserve((phys_t)(virt_t)image_phys_start, image_phys(image_end), OWNER_IMAGE);
+	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
+	console_screen_reserve();
+}
+
+bool arch_image_range(phys_t *start, phys_t *end_readonly)
+{
+	*start = (phys_t)(virt_t)image_phys_start;
+	*end_readonly = image_phys(rodata_end);
+	return true;
+}

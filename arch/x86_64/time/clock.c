@@ -1,0 +1,290 @@
+/*
+ * Time from the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter"):
+ *
+ *   ns = base_ns + (TSC - base_tsc) * mult / 2^32
+ *
+ * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h); without these it
+ * is measured against the PIT. Once the firmware tables are known, the HPET and the ACPI PM timer
+ * check the rate. Where they disagree with it, their rate replaces it unless CPUID gave it exactly.
+ * Every measurement is bounded in polls, so a dead device is detected instead of waited for.
+ *
+ * Monotonic on one CPU. Two CPUs agree as well as their TSCs are synchronised; firmware
+ * synchronises them at reset, and every CPU with an invariant TSC keeps them so.
+ */
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/mmio.h>
+
+#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/time/clock.h"
+#include "kernel/core/printk.h"
+
+#define PIT_HZ      1193182ULL
+#define PM_TIMER_HZ 3579545ULL
+#define FS_PER_S    1000000000000000ULL
+#define ASSUMED_HZ  1000000000ULL
+#define FASTEST_HZ  8000000000ULL /* upper bound: early delays are too long, not too short */
+
+enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
+enum {
+	MEASURE_MS = 10,
+	POLLS_MAX = 5000000,
+	POLLS_STILL = 20000,
+	DISAGREE_PERCENT = 2,
+	SAMPLE_TRIES = 8
+};
+
+enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_MEASURED, TRUST_CPUID };
+
+extern u64 boot_entry_tsc; /* boot/entry.S */
+
+static u64 tsc_hz, mult, base_ns, base_tsc;
+static enum trust trust;
+
+u64 clock_tsc_hz(void)
+{
+	return tsc_hz;
+}
+
+static u64 ticks_to_ns(u64 ticks)
+{
+	return (u64)(((unsigned __int128)ticks * mult) >> 32);
+}
+
+u64 clock_ns(void)
+{
+	const u64 ticks = rdtsc() - base_tsc;
+
+	if (!mult)
+		return 0;
+	return base_ns + ((s64)ticks > 0 ? ticks_to_ns(ticks) : 0);
+}
+
+u64 clock_cpu_ns(void)
+{
+	return clock_ns();
+}
+
+void clock_delay_ns(u64 ns)
+{
+	const u64 hz = tsc_hz ? tsc_hz : FASTEST_HZ;
+	const u64 start = rdtsc();
+	const u64 ticks = ns / NS_PER_S * hz + ns % NS_PER_S * (hz / 1000) / (NS_PER_S / 1000) + 1;
+
+	while (rdtsc() - start < ticks)
+		cpu_relax();
+}
+
+/* Change the rate. The time itself does not jump. */
+static void set_rate(u64 hz, enum trust how)
+{
+	const u64 now = rdtsc();
+
+	base_ns +=
+		mult ? ticks_to_ns(now - base_tsc)
+		     : (u64)((unsigned __int128)(now - boot_entry_tsc) * ((NS_PER_S << 32) / hz) >>
+			     32);
+	base_tsc = now;
+	tsc_hz = hz;
+	mult = (NS_PER_S << 32) / hz;
+	trust = how;
+}
+
+/*
+ * The TSC's rate from CPUID, 0 if CPUID does not state it. Leaf 16h is the nominal rate, a whole
+ * number of MHz, and serves until a measurement is better.
+ */
+static u64 hz_from_cpuid(const char **source, enum trust *how)
+{
+	const struct cpuid ratio = cpuid(0x15, 0), base = cpuid(0x16, 0);
+
+	*how = TRUST_CPUID;
+	if (ratio.eax && ratio.ebx && ratio.ecx) {
+		*source = "CPUID 15h";
+		return (u64)ratio.ecx * ratio.ebx / ratio.eax;
+	}
+	if (cpuid_hypervisor()) {
+		const u32 khz = cpuid(0x40000010, 0).eax;
+
+		*source = "hypervisor CPUID";
+		if (khz)
+			return khz * 1000ULL;
+	}
+	*source = "CPUID 16h";
+	*how = TRUST_MEASURED;
+	return (base.eax & 0xffff) * 1000000ULL; /* base frequency, MHz */
+}
+
+/* A free-running counter to measure against. */
+struct counter {
+	const char *name;
+	u64 hz, mask;
+	u64 (*read)(const struct counter *c);
+	volatile void __iomem *hpet;
+	u16 port;
+};
+
+static u64 hpet_read(const struct counter *c)
+{
+	return mmio_read32(c->hpet, HPET_COUNTER);
+}
+
+static u64 pm_timer_read(const struct counter *c)
+{
+	return inl(c->port);
+}
+
+/*
+ * Channel 0 counts down from 65536 and starts again (Intel 8254 data sheet, mode 2). Its interrupt
+ * is not used.
+ */
+static u64 pit_read(const struct counter *c)
+{
+	u8 low;
+
+	(void)c;
+	outb(PIT_COMMAND, PIT_LATCH0);
+	low = inb(PIT_CHANNEL0);
+	return -(u64)(low | inb(PIT_CHANNEL0) << 8);
+}
+
+static void pit_start(void)
+{
+	outb(PIT_COMMAND, PIT_FREE_RUNNING0);
+	outb(PIT_CHANNEL0, 0);
+	outb(PIT_CHANNEL0, 0);
+}
+
+/* Counter and TSC at the same moment, from the least disturbed of a few tries. */
+static u64 counter_sample(const struct counter *c, u64 *tsc)
+{
+	u64 value = 0, best = ~0ULL;
+
+	for (int i = 0; i < SAMPLE_TRIES; i++) {
+		const u64 before = rdtsc(), now = c->read(c), after = rdtsc();
+
+		if (after - before < best) {
+			best = after - before;
+			value = now;
+			*tsc = before + (after - before) / 2;
+		}
+	}
+	return value & c->mask;
+}
+
+/*
+ * TSC rate measured over MEASURE_MS of the counter, or 0 if the counter stands still. A pause of
+ * the whole machine longer than the counter's range (55 ms for the PIT) spoils the result, so two
+ * sources are compared.
+ */
+static u64 hz_from_counter(const struct counter *c)
+{
+	const u64 want = c->hz * MEASURE_MS / 1000;
+	u64 tsc0 = 0, tsc1 = 0, polls = 0, ticks;
+	const u64 start = counter_sample(c, &tsc0);
+
+	while (((c->read(c) - start) & c->mask) < want) {
+		if (++polls == POLLS_MAX ||
+		    (polls == POLLS_STILL && ((c->read(c) - start) & c->mask) == 0))
+			return 0;
+	}
+	ticks = (counter_sample(c, &tsc1) - start) & c->mask;
+	/* does not overflow below 3 minutes with both at 1 GHz */
+	return ticks ? (tsc1 - tsc0) * c->hz / ticks : 0;
+}
+
+static u64 hz_from_pit(void)
+{
+	static const struct counter pit = {
+		.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
+
+	pit_start();
+	return hz_from_counter(&pit);
+}
+
+void clock_init(void)
+{
+	const char *source;
+	enum trust how;
+	u64 hz = hz_from_cpuid(&source, &how);
+
+	if (hz) {
+		set_rate(hz, how);
+		pr_info("clock: TSC at %llu kHz, by %s", hz / 1000, source);
+		return;
+	}
+	hz = hz_from_pit();
+	if (hz) {
+		set_rate(hz, TRUST_MEASURED);
+		pr_info("clock: TSC at %llu kHz, measured with the PIT", hz / 1000);
+		return;
+	}
+	set_rate(ASSUMED_HZ, TRUST_ASSUMED);
+	pr_warn("clock: CPUID does not tell the TSC's rate and no PIT answers: assuming 1 GHz, "
+		"times may be wrong");
+}
+
+static void check_against(const struct counter *c)
+{
+	const u64 hz = hz_from_counter(c);
+	u64 difference;
+
+	if (!hz) {
+		pr_warn("clock: %s does not count", c->name);
+		return;
+	}
+	difference = hz > tsc_hz ? hz - tsc_hz : tsc_hz - hz;
+	if (difference <= tsc_hz * DISAGREE_PERCENT / 100) {
+		pr_info("clock: %s agrees: %llu kHz", c->name, hz / 1000);
+		return;
+	}
+	if (trust == TRUST_CPUID) {
+		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID's rate is kept",
+			c->name, hz / 1000, tsc_hz / 1000);
+		return;
+	}
+	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; the measured rate is used",
+		c->name, hz / 1000, tsc_hz / 1000);
+	set_rate(hz, TRUST_MEASURED);
+}
+
+/*
+ * The period in femtoseconds is the upper half of the capabilities; at most 100 ns (IA-PC HPET
+ * specification 1.0a, 2.3.4).
+ */
+static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
+{
+	const u64 period = mmio_read32(hpet, HPET_PERIOD);
+
+	if (period == 0 || period > 100000000)
+		return false;
+	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
+	*c = (struct counter){.name = "HPET",
+			      .hz = FS_PER_S / period,
+			      .mask = 0xffffffff,
+			      .read = hpet_read,
+			      .hpet = hpet};
+	return true;
+}
+
+void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
+{
+	struct counter c;
+
+	const bool have_hpet = hpet && hpet_start(hpet, &c);
+
+	if (have_hpet)
+		check_against(&c);
+	if (pm_timer_port) {
+		c = (struct counter){.name = "ACPI PM timer",
+				     .hz = PM_TIMER_HZ,
+				     .mask = pm_timer_32bit ? 0xffffffff : 0xffffff,
+				     .read = pm_timer_read,
+				     .port = pm_timer_port};
+		check_against(&c);
+	} else if (!have_hpet && trust == TRUST_ASSUMED) {
+		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
+	}
+}

@@ -1,0 +1,308 @@
+/*
+ * Local APICs; see apic.h.
+ *
+ * The kernel itself uses only interprocessor interrupts and the timer. It masks the legacy PICs,
+ * LINT0 (to which they are wired) and all pins of the I/O APICs, which firmware may have left
+ * routed. A program opens the pins that it wants (irq.c).
+ *
+ * Memory order: in xAPIC mode a write to the ICR is a store to uncached memory and stays behind
+ * earlier stores. The WRMSR of x2APIC mode is not ordered, so the message could overtake the
+ * mailbox it announces. "MFENCE;LFENCE" therefore precedes it (Intel SDM vol. 3A, 11.12.3 "MSR
+ * Access in x2APIC Mode").
+ */
+#include "arch/x86_64/traps/apic.h"
+
+#include <arch/barrier.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+#include <arch/mmio.h>
+
+#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "kernel/core/cmdline.h"
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "mm/mm.h"
+
+enum {
+	APIC_ID = 0x20,
+	APIC_VERSION = 0x30,
+	APIC_TPR = 0x80,
+	APIC_EOI = 0xb0,
+	APIC_SVR = 0xf0,
+	APIC_ISR = 0x100,
+	APIC_IRR = 0x200,
+	APIC_ESR = 0x280,
+	APIC_LVT_CMCI = 0x2f0,
+	APIC_ICR = 0x300,
+	APIC_ICR_HIGH = 0x310,
+	APIC_LVT_TIMER = 0x320,
+	APIC_LVT_THERMAL = 0x330,
+	APIC_LVT_PERF = 0x340,
+	APIC_LVT_LINT0 = 0x350,
+	APIC_LVT_LINT1 = 0x360,
+	APIC_LVT_ERROR = 0x370,
+	APIC_TIMER_COUNT = 0x380,
+	APIC_TIMER_LEFT = 0x390,
+	APIC_TIMER_DIVIDE = 0x3e0,
+};
+
+enum {
+	SVR_ENABLE = 1 << 8,
+	LVT_MASKED = 1 << 16,
+	LVT_MODE = 7 << 8,
+	LVT_MODE_SMI = 2 << 8,
+	LVT_MODE_NMI = 4 << 8,
+	ICR_PENDING = 1 << 12,
+	CPUID_1_EDX_APIC = 1 << 9,
+	CPUID_1_ECX_X2APIC = 1 << 21,
+};
+
+#define MSR_X2APIC        0x800
+#define MSR_X2APIC_ICR    0x830
+#define APIC_BASE_ENABLE  (1ULL << 11)
+#define APIC_BASE_EXTD    (1ULL << 10)
+#define APIC_BASE_ADDRESS 0x000ffffffffff000ULL
+
+enum { PIC1_DATA = 0x21, PIC2_DATA = 0xa1 };
+enum { SEND_POLLS = 1000000 }; /* a second or more; an ICR is busy for microseconds */
+
+static enum apic_mode mode;
+static volatile void __iomem *regs; /* xAPIC mode */
+static int nmi_pin = -1;
+
+static bool use_x2apic = true;
+OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it", .boot_only = true);
+
+static u32 apic_read(unsigned reg)
+{
+	return mode == APIC_X2APIC ? (u32)rdmsr(MSR_X2APIC + reg / 16) : mmio_read32(regs, reg);
+}
+
+static void apic_write(unsigned reg, u32 value)
+{
+	if (mode == APIC_X2APIC)
+		wrmsr(MSR_X2APIC + reg / 16, value);
+	else
+		mmio_write32(regs, reg, value);
+}
+
+enum apic_mode apic_mode(void)
+{
+	return mode;
+}
+
+void apic_timer_once(u32 ticks)
+{
+	enum { DIVIDE_BY_1 = 0xb };
+
+	apic_write(APIC_TIMER_DIVIDE, DIVIDE_BY_1);
+	apic_write(APIC_LVT_TIMER, VECTOR_TIMER); /* one-shot, unmasked */
+	apic_write(APIC_TIMER_COUNT, ticks);
+}
+
+u32 apic_timer_left(void)
+{
+	return apic_read(APIC_TIMER_LEFT);
+}
+
+volatile void __iomem *apic_registers(void)
+{
+	return mode == APIC_XAPIC ? regs : NULL;
+}
+
+void apic_silence_others(void)
+{
+	const u32 command = ICR_ALL_BUT_SELF | ICR_INIT | ICR_ASSERT;
+	u64 base;
+
+	if (!(cpuid(1, 0).edx & CPUID_1_EDX_APIC))
+		return;
+	base = rdmsr(MSR_APIC_BASE);
+	if (base & APIC_BASE_EXTD) {
+		wrmsr(MSR_X2APIC_ICR, command);
+	} else if ((base & APIC_BASE_ENABLE) && (base & APIC_BASE_ADDRESS) < EARLY_PHYS_LIMIT) {
+		volatile void __iomem *early =
+			(volatile void __iomem *)phys_to_virt(base & APIC_BASE_ADDRESS);
+
+		mmio_write32(early, APIC_ICR_HIGH, 0);
+		mmio_write32(early, APIC_ICR, command);
+	}
+}
+
+enum apic_mode apic_probe(void)
+{
+	u64 base;
+
+	if (!(cpuid(1, 0).edx & CPUID_1_EDX_APIC))
+		return APIC_NONE;
+	base = rdmsr(MSR_APIC_BASE);
+	if (!(base & APIC_BASE_ENABLE)) {
+		base |= APIC_BASE_ENABLE;
+		wrmsr(MSR_APIC_BASE, base);
+	}
+	if (base & APIC_BASE_EXTD) {
+		mode = APIC_X2APIC;
+		return mode;
+	}
+	regs = mmio_map(base & APIC_BASE_ADDRESS, PAGE_SIZE);
+	if (regs)
+		mode = APIC_XAPIC;
+	return mode;
+}
+
+enum apic_mode apic_choose_mode(u32 highest_id)
+{
+	const bool available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC;
+
+	if (mode == APIC_X2APIC) {
+		if (!use_x2apic)
+			pr_warn("APIC: firmware left x2APIC mode on, so x2apic=off is ignored");
+		return mode;
+	}
+	if (mode == APIC_XAPIC && available && (use_x2apic || highest_id > XAPIC_ID_MAX))
+		mode = APIC_X2APIC; /* entered by apic_init_cpu() */
+	return mode;
+}
+
+void apic_set_nmi_pin(int pin)
+{
+	nmi_pin = pin;
+}
+
+u32 apic_id(void)
+{
+	if (mode == APIC_NONE)
+		return cpuid(1, 0).ebx >> 24;
+	return mode == APIC_X2APIC ? apic_read(APIC_ID) : apic_read(APIC_ID) >> 24;
+}
+
+/*
+ * Mask a local source. A source that raises SMIs belongs to firmware (thermal management) and is
+ * left as it is.
+ */
+static void mask_source(unsigned reg)
+{
+	const u32 value = apic_read(reg);
+
+	if ((value & LVT_MODE) != LVT_MODE_SMI)
+		apic_write(reg, value | LVT_MASKED);
+}
+
+static void mask_sources(void)
+{
+	const unsigned last = apic_read(APIC_VERSION) >> 16 & 0xff;
+
+	mask_source(APIC_LVT_TIMER);
+	mask_source(APIC_LVT_ERROR);
+	apic_write(APIC_LVT_LINT0, nmi_pin == 0 ? LVT_MODE_NMI : LVT_MASKED);
+	apic_write(APIC_LVT_LINT1, nmi_pin == 1 ? LVT_MODE_NMI : LVT_MASKED);
+	if (last >= 4)
+		mask_source(APIC_LVT_PERF);
+	if (last >= 5)
+		mask_source(APIC_LVT_THERMAL);
+	if (last >= 6)
+		mask_source(APIC_LVT_CMCI);
+}
+
+/*
+ * Firmware may have left interrupts in service, which would hold back the kernel's. Acknowledge
+ * each of them; there are at most 256.
+ */
+static void finish_in_service(void)
+{
+	for (unsigned n = 0; n < 256; n++) {
+		u32 any = 0;
+
+		for (unsigned word = 0; word < 8; word++)
+			any |= apic_read(APIC_ISR + word * 16);
+		if (!any)
+			return;
+		apic_eoi();
+	}
+}
+
+void apic_init_cpu(void)
+{
+	if (mode == APIC_NONE)
+		return;
+	if (mode == APIC_X2APIC)
+		wrmsr(MSR_APIC_BASE, rdmsr(MSR_APIC_BASE) | APIC_BASE_ENABLE | APIC_BASE_EXTD);
+	apic_write(APIC_TPR, 0);
+	mask_sources();
+	apic_write(APIC_SVR, SVR_ENABLE | VECTOR_SPURIOUS);
+	finish_in_service();
+	apic_write(APIC_ESR, 0);
+}
+
+void apic_eoi(void)
+{
+	apic_write(APIC_EOI, 0);
+}
+
+/* The bit of `vector` in an array of 256 bits, which lies in 32-bit registers 16 bytes apart. */
+static bool read_bit(unsigned first, unsigned vector)
+{
+	return mode != APIC_NONE && (apic_read(first + vector / 32 * 16) >> vector % 32 & 1);
+}
+
+bool apic_requested(unsigned vector)
+{
+	return read_bit(APIC_IRR, vector);
+}
+
+bool apic_in_service(unsigned vector)
+{
+	return read_bit(APIC_ISR, vector);
+}
+
+static bool xapic_idle(const volatile void __iomem *at)
+{
+	for (unsigned polls = 0; polls < SEND_POLLS; polls++) {
+		if (!(mmio_read32(at, APIC_ICR) & ICR_PENDING))
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+/*
+ * A message takes two register writes. Interrupts are off, because an interrupt between the writes
+ * might send a message of its own.
+ */
+bool xapic_send(volatile void __iomem *at, u32 to, u32 command, bool nested)
+{
+	irq_flags_t flags = irq_save();
+	const bool idle = xapic_idle(at);
+	const u32 high = nested ? mmio_read32(at, APIC_ICR_HIGH) : 0;
+
+	if (idle) {
+		mmio_write32(at, APIC_ICR_HIGH, to << 24);
+		mmio_write32(at, APIC_ICR, command);
+	}
+	if (nested) {
+		xapic_idle(at); /* the interrupted sender has already polled */
+		mmio_write32(at, APIC_ICR_HIGH, high);
+	}
+	irq_restore(flags);
+	return idle;
+}
+
+bool apic_send(u32 to, u32 command)
+{
+	if (mode == APIC_XAPIC)
+		return xapic_send(regs, to, command, context_in(CONTEXT_NMIS));
+	if (mode == APIC_NONE)
+		return false;
+	__asm__ volatile("mfence; lfence" ::: "memory");
+	wrmsr(MSR_X2APIC_ICR, (u64)to << 32 | command);
+	return true;
+}
+
+void pic_mask_all(void)
+{
+	outb(PIC1_DATA, 0xff);
+	outb(PIC2_DATA, 0xff);
+}
