@@ -177,6 +177,28 @@ TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 	arena_return(a);
 }
 
+/* hvo=on restores pages of mapped sections for other users of their blocks. */
+TEST(mm_hvo, restoring_with_hvo_on_takes_one_round)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, left;
+	u64 before, restored;
+
+	if (!a)
+		return;
+	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 4, &list), 4);
+	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
+	before = rounds();
+	EXPECT_EQ(hvo_restore(&a->mm, hvo_mode_find("on"), &list, &done, &restored), 0);
+	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(restored, 4);
+	hvo_forget_heads(&a->mm, &done);
+	block_list_publish_free(&a->mm, &done);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 TEST(mm_hvo, off_takes_no_round_and_shares_nothing)
 {
 	struct arena *a = arena_borrow(MIB(256));

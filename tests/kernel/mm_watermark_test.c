@@ -5,6 +5,7 @@
 #include "mm/zone/watermark.h"
 
 #include "kernel/core/shootdown.h"
+#include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_take.h"
@@ -250,4 +251,36 @@ TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+}
+
+/*
+ * With a reserve of all that is free, no mode may give out a 2 MiB page: not one that is huge and
+ * free, and not one that it would have to make.
+ */
+TEST(mm_watermark, huge_pages_are_kept_back_in_every_mode)
+{
+	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
+		struct arena *a = arena_borrow(MIB(256));
+		struct option_saved saved;
+		struct page *page;
+
+		if (!a)
+			return;
+		EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, &saved), 0);
+		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+		EXPECT(page);
+		mm_page_free(&a->mm, page);
+		pcp_drain_all(&a->mm);
+		zones_set_reserve(&a->mm, MIB(256) / PAGE_SIZE);
+		EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
+		zones_set_reserve(&a->mm, 0);
+		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+		EXPECT(page);
+		mm_page_free(&a->mm, page);
+		option_put_back(&saved, 1);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+		if (test_failed())
+			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+	}
 }
