@@ -220,7 +220,7 @@ static int shared_tails_init(struct mm *mm)
 		if (meta_reserve_emergency(node, TAIL_ORDERS) < 0)
 			return -ENOMEM;
 		for (unsigned i = 0; i < TAIL_ORDERS; i++) {
-			const pfn_t pfn = meta_take(node, META_LONG);
+			const pfn_t pfn = meta_take(node, META_LASTING);
 
 			memmap_init_tail_frame(phys_to_virt(pfn << PAGE_SHIFT),
 					       i ? GIGA_ORDER : BLOCK_ORDER, (u8)z);

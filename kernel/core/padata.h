@@ -5,7 +5,7 @@
  *   chunk  = roundup(max(size / (4 * nworks), min_chunk, 1), align)
  *
  * Helpers end on chunk borders. The caller works too, so a job makes progress without any helper.
- * One job covers the whole range, and chunks share nothing (Duyck's review of the deferred-memmap
+ * One job covers the whole range, and chunks share nothing (Duyck's review of the memmap
  * series (Jordan 2020), 2020-05, asks for both):
  *
  *   chunks   0 1 2 3 | 4 5 6 7 | 8 9 10 11    one share, with its own cursor, for each participant

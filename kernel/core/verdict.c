@@ -52,7 +52,7 @@ static const char *verdict_name(enum verdict verdict)
 	return "crash";
 }
 
-static __noreturn void end(enum verdict verdict)
+static __noreturn void print_and_end(enum verdict verdict)
 {
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
@@ -71,7 +71,7 @@ void verdict_end_with(enum verdict verdict)
 {
 	if ((verdict == VERDICT_PASS || verdict == VERDICT_SKIPPED) && !check_passes())
 		verdict = VERDICT_FAIL;
-	end(verdict);
+	print_and_end(verdict);
 }
 
 void verdict_end(void)
@@ -79,6 +79,6 @@ void verdict_end(void)
 	const bool passes = check_passes();
 
 	if (atomic_load_relaxed(&total_fail) || !passes)
-		end(VERDICT_FAIL);
-	end(atomic_load_relaxed(&total_pass) ? VERDICT_PASS : VERDICT_SKIPPED);
+		print_and_end(VERDICT_FAIL);
+	print_and_end(atomic_load_relaxed(&total_pass) ? VERDICT_PASS : VERDICT_SKIPPED);
 }

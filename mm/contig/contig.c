@@ -170,7 +170,7 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 int contig_make_full(struct zone *zone, struct block_list *list)
 {
 	struct mm *mm = zone->mm;
-	enum meta_kind kind = META_LONG;
+	enum meta_kind kind = META_LASTING;
 	u64 bare = 0;
 
 	if (contig_unhuge(mm, list) < 0)

@@ -74,7 +74,7 @@ enum page_now { IN_USE, FREE_NOW };
  * if its record says so under the lock. IN_USE means that its holder can move it, -EBUSY that its
  * holder cannot, and -EAGAIN that it is changing hands.
  */
-static int look(struct pool *pool, u32 index)
+static int page_standing(struct pool *pool, u32 index)
 {
 	const struct block_word word = block_look_at(pool->mm, index);
 	struct page head;
@@ -93,7 +93,7 @@ static int look_first(struct pool *pool, u32 index)
 	int what;
 
 	spin_lock(&pool->lock);
-	what = look(pool, index);
+	what = page_standing(pool, index);
 	spin_unlock(&pool->lock);
 	return what;
 }
@@ -107,12 +107,12 @@ static int replace_or_hold(struct pool *pool, u32 old, u32 new)
 	int what;
 
 	spin_lock(&pool->lock);
-	what = look(pool, old);
+	what = page_standing(pool, old);
 	if (what == FREE_NOW)
 		replace_free(pool, old, new);
 	/*
-	 * A page that is given back needs the pool's lock to go anywhere, so the head that look()
-	 * saw stays as long as this CPU holds the lock.
+	 * A page that is given back needs the pool's lock to go anywhere, so the head that
+	 * page_standing() saw stays as long as this CPU holds the lock.
 	 */
 	else if (what == IN_USE && !page_get_movable(block_page(pool->mm, old)))
 		what = -EAGAIN;

@@ -288,7 +288,7 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	make(mode, &batch);
 	if (mode->new_head)
 		block_list_foreach(mm, index, &batch.left_out)
-			meta_unreserve(block_meta_node(mm, index), META_LONG, 1);
+			meta_unreserve(block_meta_node(mm, index), META_LASTING, 1);
 	*list = batch.list;
 	*left = batch.left_out;
 	return left->count;

@@ -58,7 +58,7 @@ static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
 		vmemmap_share_tails(mm, index, PFN_NONE, tail, frames);
 		gate(mm, frames);
 	} else {
-		const pfn_t head = meta_take(node, META_LONG);
+		const pfn_t head = meta_take(node, META_LASTING);
 
 		memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, word.zone);
 		vmemmap_set_huge(mm, index, head, tail);
@@ -75,11 +75,11 @@ int hvo_gather(struct mm *mm, u32 first)
 	const u64 heads = block_look_at(mm, first).state == BLOCK_BARE;
 	bool round_due;
 
-	if (heads && meta_reserve(node, META_LONG, heads) < 0)
+	if (heads && meta_reserve(node, META_LASTING, heads) < 0)
 		return -ENOMEM;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
 	if (block_join(zone, first) < 0) {
-		meta_unreserve(node, META_LONG, heads);
+		meta_unreserve(node, META_LASTING, heads);
 		return -EBUSY;
 	}
 	round_due = gather_head(mm, node, first, tail);

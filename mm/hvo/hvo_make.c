@@ -23,9 +23,9 @@ static int split_section(struct mm *mm, struct node *node, u64 section)
 
 	if (!vmemmap_is_leaf(mm, section))
 		return 0;
-	if (meta_reserve(node, META_LONG, 1) < 0)
+	if (meta_reserve(node, META_LASTING, 1) < 0)
 		return -ENOMEM;
-	table = meta_take(node, META_LONG);
+	table = meta_take(node, META_LASTING);
 	split = vmemmap_split(mm, section, table);
 	if (split)
 		mm_count(mm, COUNT_TABLES, 1);
@@ -159,7 +159,7 @@ static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 				break;
 			stash->count++;
 		}
-		meta_take_many(node, META_LONG, stash->frame, stash->count);
+		meta_take_many(node, META_LASTING, stash->frame, stash->count);
 	}
 	return stash->frame[stash->at++];
 }

@@ -55,10 +55,10 @@ static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned or
 
 	do {
 		wanted = MIN(MIN(count - total, HEADS_BATCH), takeable(zone, class, order));
-		while (wanted > 0 && meta_reserve(node, META_LONG, wanted) < 0)
+		while (wanted > 0 && meta_reserve(node, META_LASTING, wanted) < 0)
 			wanted /= 2;
 		taken = wanted ? take_opening(zone, class, order, style, wanted, list) : 0;
-		meta_unreserve(node, META_LONG, wanted - taken);
+		meta_unreserve(node, META_LASTING, wanted - taken);
 		total += taken;
 	} while (taken > 0 && taken == wanted && total < count);
 	return total;
@@ -152,11 +152,11 @@ int hvo_join_mapped_and_head(struct zone *zone, u32 first)
 
 	if (!is_mapped(zone, first))
 		return -EBUSY;
-	if (meta_reserve(node, META_LONG, 1) < 0)
+	if (meta_reserve(node, META_LASTING, 1) < 0)
 		return -ENOMEM;
 	err = block_join(zone, first);
 	if (err)
-		meta_unreserve(node, META_LONG, 1);
+		meta_unreserve(node, META_LASTING, 1);
 	return err;
 }
 

@@ -237,7 +237,7 @@ static bool map_init(struct huge_map *map, const struct huge_request *request, e
 }
 
 /* Free everything that belongs to a mapping except its addresses and pages. */
-static void end(struct huge_map *map)
+static void free_mapping(struct huge_map *map)
 {
 	if (map->promised)
 		pool_unreserve(huge_pool(map->level), map->promised);
@@ -263,7 +263,7 @@ void *huge_map_with(const struct huge_request *request)
 		return NULL;
 	}
 	if (huge_promise(map, map->size / huge_page_bytes(map)) < 0 || !take_addresses(map)) {
-		end(map);
+		free_mapping(map);
 		return NULL;
 	}
 	addr = (void *)map->start;
@@ -301,7 +301,7 @@ void huge_unmap(void *addr)
 	huge_take_range(start, ALIGN_UP(map->size, HUGE_SLOT), HUGE_TAKE_TABLES, &taken);
 	huge_flush_and_give(&taken);
 	free_addresses(start, slots);
-	end(map);
+	free_mapping(map);
 }
 
 /*

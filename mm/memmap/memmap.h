@@ -21,7 +21,7 @@ void memmap_copy_pages(struct page *pages, u64 count, u8 zone);
 /*
  * How the struct pages of a mapped section are written and its free blocks given to the buddy:
  *
- *   plain      Linux's deferred_init_memmap(), before and after the deferred-memmap series (Jordan
+ *   plain      Linux's deferred_init_memmap(), before and after the memmap series (Jordan
  *              2020): each struct page by itself, in the cache; memory is freed in pieces of
  *              MAX_ORDER, 4 MiB, each with a turn at the zone's lock
  *   template   the same with one struct page copied (Li, "mm: device memmap by template copying",

@@ -52,12 +52,12 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count)
 {
-	return reserve_keeping(node, kind, count, kind == META_LONG ? META_EMERGENCY : 0);
+	return reserve_keeping(node, kind, count, kind == META_LASTING ? META_EMERGENCY : 0);
 }
 
 int meta_reserve_emergency(struct node *node, u64 count)
 {
-	return reserve_keeping(node, META_LONG, count, 0);
+	return reserve_keeping(node, META_LASTING, count, 0);
 }
 
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
@@ -184,8 +184,8 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return pfn;
 	spin_lock(&meta->lock);
-	if (meta_available(meta, META_LONG, count, 0)) {
-		for (struct meta_block *block = meta->list[META_LONG]; block && pfn == PFN_NONE;
+	if (meta_available(meta, META_LASTING, count, 0)) {
+		for (struct meta_block *block = meta->list[META_LASTING]; block && pfn == PFN_NONE;
 		     block = block->next) {
 			const unsigned bit = map_find_run(block->used_map, count);
 

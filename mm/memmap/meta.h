@@ -5,7 +5,7 @@
  *   metadata block   [frame 0][frame 1] ... [frame 511]
  *                    used map, gated map, lots of the gated frames by tag
  *
- * Kinds are never mixed in one block. LONG is for frames with a long life: heads of huge pages,
+ * Kinds are never mixed in one block. LASTING is for frames with a long life: heads of huge pages,
  * tables, block records and metadata memory's own maps. TAILS is for the private struct pages of
  * split blocks. Both kinds use the lowest block first, so that high blocks empty out.
  *
@@ -18,8 +18,8 @@
  * then a CPU may still write through a stale translation.
  *
  * Callers reserve frames before they begin the work that needs them, so no work fails half way.
- * META_EMERGENCY frames of kind LONG are left to the code that makes metadata memory grow: opening
- * a section, and a new block's maps.
+ * META_EMERGENCY frames of kind LASTING are left to the code that makes metadata memory grow:
+ * opening a section, and a new block's maps.
  *
  * Locks: node->meta.lock, taken by the functions here; it ranks above zone->lock.
  */
@@ -68,7 +68,7 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 			 unsigned count);
 
 /*
- * Take `count` contiguous zeroed frames of kind LONG that were not reserved before. PFN_NONE if
+ * Take `count` contiguous zeroed frames of kind LASTING that were not reserved before. PFN_NONE if
  * there are none.
  */
 pfn_t meta_take_contiguous(struct node *node, unsigned count);

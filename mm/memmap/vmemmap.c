@@ -69,7 +69,7 @@ static pfn_t upper_table_alloc(void *ctx)
 
 	if (meta_reserve_emergency(node, 1) < 0)
 		return PFN_NONE;
-	pfn = meta_take(node, META_LONG);
+	pfn = meta_take(node, META_LASTING);
 	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, PAGE_SIZE);
 	mm_count(node->mm, COUNT_TABLES, 1);
 	return pfn;

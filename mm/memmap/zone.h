@@ -93,7 +93,7 @@ struct zone {
 	 * of the zone is open mapped (section_place_memmaps()).
 	 */
 	u32 first_home;
-	bool homes_up; /* (c) that end is the lower one */
+	bool homes_from_below; /* (c) that end is the lower one */
 
 	__cacheline_aligned struct spinlock lock; /* rank: LOCK_ZONE */
 	/* (z) list k: buddy_list_of() */
@@ -124,7 +124,7 @@ struct zone {
 };
 
 /* Metadata memory: see meta.h. */
-enum meta_kind { META_LONG, META_TAILS, META_MEMMAP, META_KINDS };
+enum meta_kind { META_LASTING, META_TAILS, META_MEMMAP, META_KINDS };
 
 struct meta_block;
 

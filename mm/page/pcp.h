@@ -23,7 +23,7 @@
  * of that type comes from. Returning frames to the buddy reads it again under zone->lock, once per
  * block, so pages of a block that was retyped meanwhile get to the right list (Weiner, "mm:
  * page_alloc: remove pcppage migratetype caching", 2023-09). pcp_type_cache=on|first|each selects
- * the state before the pcp migratetype series, its first patch, and all of it: pcp_types.c. Pages
+ * the state before the per-CPU list series, its first patch, and all of it: pcp_types.c. Pages
  * of isolated blocks never enter a list.
  *
  * Nothing is locked and no interrupt is masked, for these reasons:

@@ -1,6 +1,6 @@
 /*
  * What stands for the type of a page's block while the page lies on a per-CPU list: as Linux had it
- * before the pcp migratetype series (Weiner 2023), as the first patch of the series and all of it
+ * before the per-CPU list series (Weiner 2023), as the first patch of the series and all of it
  * have it, and ours.
  *
  *              a page is fetched   freed                      drained

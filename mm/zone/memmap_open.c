@@ -171,7 +171,7 @@ static void open_chunk(u64 start, u64 end, void *arg)
 }
 
 /*
- * Before the deferred-memmap series (Jordan 2020): one CPU goes from the node's first section to
+ * Before the memmap series (Jordan 2020): one CPU goes from the node's first section to
  * its last.
  */
 static void open_in_order(struct open_job *job)
@@ -184,7 +184,7 @@ static void open_in_order(struct open_job *job)
 }
 
 /*
- * The deferred-memmap series, as its review asks: one job over all of the node's sections, whose
+ * The memmap series, as its review asks: one job over all of the node's sections, whose
  * chunks share nothing.
  */
 static void open_by_chunks(struct open_job *job, u64 sections)

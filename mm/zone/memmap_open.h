@@ -1,13 +1,13 @@
 /*
  * When and how struct pages are made: memmap=
  *
- *   serial     before the deferred-memmap series (Jordan 2020): one CPU of each node goes through
+ *   serial     before the memmap series (Jordan 2020): one CPU of each node goes through
  *              its sections; no job, no chunks
  *   parallel   that series: a job per node whose chunks all CPUs of the node take, by default;
  *              struct pages made as before
  *   template   as serial, with one struct page copied, as Linux's series of 2026 does it for
  *              devices
- *   eager      ours, at boot: the job of the deferred-memmap series, struct pages streamed past
+ *   eager      ours, at boot: the job of the memmap series, struct pages streamed past
  *              the caches, memory freed a section at a time
  *   lazy       ours: nothing at boot; the allocator opens sections on demand
  *

@@ -118,7 +118,7 @@ static int get_spares(struct node *node)
 
 	if (meta_reserve_emergency(node, 1) < 0)
 		return -ENOMEM;
-	pfn = meta_take(node, META_LONG);
+	pfn = meta_take(node, META_LASTING);
 	spin_lock(&meta->lock);
 	add_spares(meta, pfn);
 	spin_unlock(&meta->lock);
@@ -445,8 +445,8 @@ void meta_top_up(struct node *node)
 	struct node *met;
 
 	/* otherwise the CPU that grows it restores them */
-	if (!has_frames(node, META_LONG, 0) && claim(node))
-		grow_claimed(node, META_LONG, 1, &met);
+	if (!has_frames(node, META_LASTING, 0) && claim(node))
+		grow_claimed(node, META_LASTING, 1, &met);
 }
 
 /* An unused block that metadata memory does not need, or NULL. */
@@ -505,5 +505,5 @@ bool meta_init_node(struct node *node, phys_t phys)
 			 BLOCK_WORD(.state = BLOCK_META, .type = MIGRATE_MOVABLE,
 				    .zone = memmap_zone_of(mm, pfn, node->id)),
 			 NULL);
-	return meta_add_block(node, index, META_LONG, used) == 0;
+	return meta_add_block(node, index, META_LASTING, used) == 0;
 }

@@ -169,7 +169,7 @@ static void free_special_pages(struct mm *mm, u32 index)
 }
 
 /*
- * Reserve frames for private struct pages: TAILS of this node, or else LONG ones of the nearest
+ * Reserve frames for private struct pages: TAILS of this node, or else LASTING ones of the nearest
  * node that has any. A block that got none would be lost for good. So if a node's metadata memory
  * is short, or cannot be waited for (meta_grow.c), other nodes help out. NULL: no node has any.
  */
@@ -177,7 +177,7 @@ static struct node *reserve_private(struct node *node, enum meta_kind *kind)
 {
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, kind) == 0)
 		return node;
-	*kind = META_LONG;
+	*kind = META_LASTING;
 	for (node_t i = 0; i < node->mm->nodes; i++) {
 		struct node *from = node_near(node, i);
 
@@ -314,7 +314,7 @@ static int open_on_demand(struct opening *o)
 
 	if (meta_reserve_emergency(o->node, 1) < 0)
 		return -ENOMEM;
-	table = meta_take(o->node, META_LONG);
+	table = meta_take(o->node, META_LASTING);
 	memset(phys_to_virt(table << PAGE_SHIFT), 0, PAGE_SIZE);
 	if (vmemmap_install_table(o->mm, o->node, o->section, table) < 0) {
 		meta_give(o->mm, table, 0);
@@ -346,7 +346,7 @@ static int open_claimed(struct opening *o)
 }
 
 /* Returns 0 if the section is unopened, else the error that its state means. */
-static int look(u8 was)
+static int unopened_or_why(u8 was)
 {
 	switch (was & SECTION_STATE_MASK) {
 	case SECTION_ABSENT:
@@ -365,7 +365,7 @@ static int open_once(struct opening *o)
 	struct mm *mm = o->mm;
 	u8 *slot = section_slot(mm, o->section);
 	u8 was = atomic_load_acquire(slot);
-	int err = look(was);
+	int err = unopened_or_why(was);
 
 	if (err)
 		return err;
@@ -392,8 +392,8 @@ static int open_planned(struct opening *o)
 		err = open_once(o);
 		if (err != -ENOMEM)
 			break;
-		all = atomic_load_relaxed(&o->node->meta.free[META_LONG]);
-		if (meta_grow(o->node, META_LONG, turn < OPEN_TURNS / 2 ? 1 : all + 1) < 0)
+		all = atomic_load_relaxed(&o->node->meta.free[META_LASTING]);
+		if (meta_grow(o->node, META_LASTING, turn < OPEN_TURNS / 2 ? 1 : all + 1) < 0)
 			break;
 	}
 	return err;
@@ -403,9 +403,10 @@ static int plan(struct opening *o, struct mm *mm, u64 section, enum section_styl
 		const struct memmap_make *make)
 {
 	const u8 *slot = section_slot(mm, section);
-	const int err = fail_here(&mm->fail, FAIL_OPEN)
-				? -ENOMEM
-				: look(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
+	const int err =
+		fail_here(&mm->fail, FAIL_OPEN)
+			? -ENOMEM
+			: unopened_or_why(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
 
 	*o = (struct opening){.mm = mm, .section = section, .style = style, .make = make};
 	if (!err)

@@ -10,7 +10,7 @@
  *   home                                     [... 3 2 1 0][boot memory]
  *                                                       ^ zone->first_home
  *
- *   homes_up would mirror it; skip moves it inwards.
+ *   homes_from_below would mirror it; skip moves it inwards.
  *
  * So a section that is closed and opened again gets the same frames, whichever CPU opens it and in
  * whatever order. The memory that the host backs, that the caches hold and that a benchmark
@@ -61,10 +61,10 @@ void section_place_memmaps(struct zone *zone, u32 skip)
 	const u32 first = (u32)(zone->start_pfn / BLOCK_FRAMES),
 		  end = (u32)DIV_ROUND_UP(zone->end_pfn, BLOCK_FRAMES);
 
-	zone->homes_up = free_in_zone(zone, end - 1) && !free_in_zone(zone, first);
+	zone->homes_from_below = free_in_zone(zone, end - 1) && !free_in_zone(zone, first);
 	zone->first_home = BLOCK_NONE;
 	for (u32 i = 0; i < end - first && zone->first_home == BLOCK_NONE; i++) {
-		const u32 index = zone->homes_up ? first + i : end - 1 - i;
+		const u32 index = zone->homes_from_below ? first + i : end - 1 - i;
 
 		if (free_in_zone(zone, index) && skip-- == 0)
 			zone->first_home = index;
@@ -75,8 +75,8 @@ u32 section_home(const struct zone *zone, u64 section)
 {
 	const u64 first = zone->start_pfn / SECTION_FRAMES,
 		  last = (zone->end_pfn - 1) / SECTION_FRAMES;
-	const u64 home = zone->homes_up ? zone->first_home + (section - first)
-					: zone->first_home - (last - section);
+	const u64 home = zone->homes_from_below ? zone->first_home + (section - first)
+						: zone->first_home - (last - section);
 
 	if (zone->first_home == BLOCK_NONE || section < first || section > last ||
 	    home < zone->start_pfn / BLOCK_FRAMES || home >= zone->end_pfn / BLOCK_FRAMES ||

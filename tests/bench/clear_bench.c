@@ -1,5 +1,5 @@
 /*
- * The table of the multi-page clearing series (Arora, "mm/clear_huge_page: use multi-page
+ * The table of the clearing series (Arora, "mm/clear_huge_page: use multi-page
  * clearing", 2023-04). It compares the same instruction in steps of 4 KiB and in whole extents, for
  * every instruction that this CPU has, rep stosb first.
  *

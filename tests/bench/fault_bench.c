@@ -1,5 +1,5 @@
 /*
- * Demand faults over a large region of huge pages, the test of the multi-page clearing series
+ * Demand faults over a large region of huge pages, the test of the clearing series
  * (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04). There it is mmap(MAP_HUGETLB) of
  * 64 GiB, touched page by page by one task (here fault_bytes=64G). It runs with 1, 2, 4 ... all
  * CPUs.

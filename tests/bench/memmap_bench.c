@@ -1,5 +1,5 @@
 /*
- * The table of the deferred-memmap series (Jordan, "mm: parallelize deferred_init_memmap()" v2,
+ * The table of the memmap series (Jordan, "mm: parallelize deferred_init_memmap()" v2,
  * 2020-05): making all struct pages with more and more threads per node.
  *
  *   (   0)     before the series: one CPU of each node, no job

@@ -1,5 +1,5 @@
 /*
- * The benchmark of the deferred-memmap series (Jordan 2020), in parts: the rows (memmap_bench.c),
+ * The benchmark of the memmap series (Jordan 2020), in parts: the rows (memmap_bench.c),
  * the work that lazy postpones (memmap_lazy.c), the bound (memmap_bound.c).
  */
 #pragma once

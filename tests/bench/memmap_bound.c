@@ -1,5 +1,5 @@
 /*
- * The bound of the table of the deferred-memmap series (Jordan 2020): clearing as many bytes (up to
+ * The bound of the table of the memmap series (Jordan 2020): clearing as many bytes (up to
  * 1 GiB), by one thread and by all. See memmap_bench.h.
  *
  * Making and clearing take turns, because the speed of memory changes during a measurement. A host

@@ -1,5 +1,5 @@
 /*
- * The table of the pcp migratetype series (Weiner, "mm: page_alloc: remove pcppage migratetype
+ * The table of the per-CPU list series (Weiner, "mm: page_alloc: remove pcppage migratetype
  * caching", 2023-09, and the thread below it). Batches of 10,000 pages are allocated and freed in
  * four ways: with the type cached while pages lie on per-CPU lists (before), with the series' first
  * patch, with all of it, and with this kernel's own way (mm/page/pcp_types.c).

@@ -97,8 +97,8 @@ static void clear_free_huge(void)
 static void *meta_given(u64 tag)
 {
 	struct node *node = &mm_kernel.node[0];
-	const bool reserved = meta_reserve(node, META_LONG, 1) == 0;
-	const pfn_t pfn = reserved ? meta_take(node, META_LONG) : 0;
+	const bool reserved = meta_reserve(node, META_LASTING, 1) == 0;
+	const pfn_t pfn = reserved ? meta_take(node, META_LASTING) : 0;
 
 	if (reserved)
 		meta_give(&mm_kernel, pfn, tag);

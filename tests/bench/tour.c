@@ -256,9 +256,9 @@ static bool split_leaf(struct tour *tour, u64 section)
 			     "anything else does."))
 		return false;
 	show(tour, "before");
-	if (meta_reserve(node, META_LONG, 1) < 0)
+	if (meta_reserve(node, META_LASTING, 1) < 0)
 		return false;
-	table = meta_take(node, META_LONG);
+	table = meta_take(node, META_LASTING);
 	if (!vmemmap_split(mm, section, table)) {
 		meta_give(mm, table, 0);
 		return false;

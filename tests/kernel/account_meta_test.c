@@ -31,7 +31,7 @@ static pte_t *line_of(struct arena *a, const struct page *page)
 
 TEST(mm_account, a_meta_frame_that_nothing_uses_is_noticed)
 {
-	static const enum meta_kind kinds[] = {META_LONG, META_TAILS};
+	static const enum meta_kind kinds[] = {META_LASTING, META_TAILS};
 	struct page *small, *huge;
 	struct arena *a = borrow_with_pages(&small, &huge);
 

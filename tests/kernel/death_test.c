@@ -342,7 +342,7 @@ TEST(mm_meta, a_frame_needs_a_reservation)
 	if (!a)
 		return;
 	MUST_END_SAYING("taken without a reservation");
-	meta_take(&a->mm.node[0], META_LONG);
+	meta_take(&a->mm.node[0], META_LASTING);
 	STILL_THERE();
 }
 
@@ -353,8 +353,8 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 
 	if (!a)
 		return;
-	REQUIRE(meta_reserve(&a->mm.node[0], META_LONG, 1) == 0);
-	pfn = meta_take(&a->mm.node[0], META_LONG);
+	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0);
+	pfn = meta_take(&a->mm.node[0], META_LASTING);
 	meta_give(&a->mm, pfn, shootdown_tag());
 	MUST_END_SAYING("freed twice");
 	meta_give(&a->mm, pfn, shootdown_tag());

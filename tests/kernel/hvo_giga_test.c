@@ -224,10 +224,10 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 		return;
 	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
 	/* Metadata memory grows now and not during the demotions. */
-	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LONG, 2 * HEADS) == 0);
-	meta_unreserve(&g.a->mm.node[0], META_LONG, 2 * HEADS);
+	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LASTING, 2 * HEADS) == 0);
+	meta_unreserve(&g.a->mm.node[0], META_LASTING, 2 * HEADS);
 
-	famine_begin(&famine, g.a, META_LONG, HEADS - 1);
+	famine_begin(&famine, g.a, META_LASTING, HEADS - 1);
 	before = rounds_so_far();
 	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 0);
 	EXPECT_EQ(rounds_so_far() - before, 0);
@@ -237,7 +237,7 @@ TEST(mm_giga, demotion_does_what_heads_reach_for)
 	EXPECT(giga_accounted(&g));
 
 	/* There are heads for one page and, but for one head, for another. */
-	famine_begin(&famine, g.a, META_LONG, 2 * HEADS - 1);
+	famine_begin(&famine, g.a, META_LASTING, 2 * HEADS - 1);
 	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(g.pool.free, 1);

@@ -131,8 +131,8 @@ static void soil_meta(struct arena *a)
 	struct node *node = &a->mm.node[0];
 	unsigned count = 0;
 
-	while (count < SOILED && meta_reserve_now(node, META_LONG, 1) == 0)
-		frames[count++] = meta_take(node, META_LONG);
+	while (count < SOILED && meta_reserve_now(node, META_LASTING, 1) == 0)
+		frames[count++] = meta_take(node, META_LASTING);
 	EXPECT(count > 0);
 	while (count-- > 0) {
 		pattern_fill(phys_to_virt(frames[count] << PAGE_SHIFT), PAGE_SIZE, frames[count],

@@ -176,7 +176,7 @@ static void exhaust(struct node *node, u64 reserved[META_KINDS])
 {
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
 		reserved[kind] = node->meta.free[kind] - node->meta.reserved[kind];
-		if (kind == META_LONG)
+		if (kind == META_LASTING)
 			EXPECT_EQ(meta_reserve_emergency(node, reserved[kind]), 0);
 		else
 			EXPECT_EQ(meta_reserve_now(node, kind, reserved[kind]), 0);

@@ -47,12 +47,12 @@ TEST(mm_meta, it_opens_a_section_at_the_far_end_when_it_needs_more)
 	far = arena_block(a) / SECTION_BLOCKS + 1;
 	last = (u32)(far + 1) * SECTION_BLOCKS - 1;
 	REQUIRE(section_state(&a->mm, far) == SECTION_UNOPENED);
-	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
+	EXPECT_EQ(meta_reserve(node, META_LASTING, ALL_OF_A_SECTION), 0);
 	EXPECT(node->meta.blocks > SECTION_BLOCKS);
 	EXPECT_EQ(section_state(&a->mm, far), SECTION_OPEN);
 	/* The rest of that section is for other unmovable pages. */
 	EXPECT(block_type(block_at(&a->mm, last)) == MIGRATE_UNMOVABLE);
-	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
+	meta_unreserve(node, META_LASTING, ALL_OF_A_SECTION);
 	meta_end_batch(node);
 	EXPECT(node->meta.blocks < 4);
 	EXPECT(arena_accounted(a));
@@ -66,13 +66,13 @@ TEST(mm_meta, more_than_there_is_memory_for_is_refused_and_nothing_kept)
 
 	if (!a)
 		return;
-	EXPECT_EQ(meta_reserve(node, META_LONG, 2 * ALL_OF_A_SECTION), -ENOMEM);
-	EXPECT_EQ(node->meta.reserved[META_LONG], 0);
+	EXPECT_EQ(meta_reserve(node, META_LASTING, 2 * ALL_OF_A_SECTION), -ENOMEM);
+	EXPECT_EQ(node->meta.reserved[META_LASTING], 0);
 	meta_end_batch(node);
 	EXPECT(arena_accounted(a));
 	/* Afterwards less can be had, as before. */
-	EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
-	meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
+	EXPECT_EQ(meta_reserve(node, META_LASTING, ALL_OF_A_SECTION), 0);
+	meta_unreserve(node, META_LASTING, ALL_OF_A_SECTION);
 	arena_return(a);
 }
 
@@ -92,15 +92,15 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 
 		if (!a)
 			return;
-		EXPECT_EQ(meta_reserve(node, META_LONG, NEARLY_ALL), 0);
+		EXPECT_EQ(meta_reserve(node, META_LASTING, NEARLY_ALL), 0);
 		fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
-		err = meta_reserve(node, META_LONG, ALL_OF_A_SECTION - NEARLY_ALL);
+		err = meta_reserve(node, META_LASTING, ALL_OF_A_SECTION - NEARLY_ALL);
 		met = fail_disarm(&a->mm.fail);
-		EXPECT_EQ(node->meta.reserved[META_LONG], err ? NEARLY_ALL : ALL_OF_A_SECTION);
-		meta_unreserve(node, META_LONG, err ? NEARLY_ALL : ALL_OF_A_SECTION);
+		EXPECT_EQ(node->meta.reserved[META_LASTING], err ? NEARLY_ALL : ALL_OF_A_SECTION);
+		meta_unreserve(node, META_LASTING, err ? NEARLY_ALL : ALL_OF_A_SECTION);
 		EXPECT(arena_accounted(a));
-		EXPECT_EQ(meta_reserve(node, META_LONG, ALL_OF_A_SECTION), 0);
-		meta_unreserve(node, META_LONG, ALL_OF_A_SECTION);
+		EXPECT_EQ(meta_reserve(node, META_LASTING, ALL_OF_A_SECTION), 0);
+		meta_unreserve(node, META_LASTING, ALL_OF_A_SECTION);
 		arena_return(a);
 	}
 	print("  # growing metadata memory: %u places failed, one at a time\n", fault - 2);
@@ -211,7 +211,7 @@ static void exhaust(struct needy *n, node_t i, u64 left)
 	block_take(arena_zone(n->a, i), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &n->taken[i]);
 	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
 		n->reserved[i][kind] = node->meta.free[kind] - node->meta.reserved[kind];
-		if (kind == META_LONG)
+		if (kind == META_LASTING)
 			EXPECT_EQ(meta_reserve_emergency(node, n->reserved[i][kind] -= left), 0);
 		else
 			EXPECT_EQ(meta_reserve_now(node, kind, n->reserved[i][kind]), 0);
@@ -259,8 +259,8 @@ static void return_needy(struct needy *n)
 	}
 	for (node_t i = 0; i < 2; i++) {
 		EXPECT_EQ(n->node[i]->meta.growing, 0);
-		EXPECT_EQ(meta_reserve(n->node[i], META_LONG, NEARLY_ALL / 4), 0);
-		meta_unreserve(n->node[i], META_LONG, NEARLY_ALL / 4);
+		EXPECT_EQ(meta_reserve(n->node[i], META_LASTING, NEARLY_ALL / 4), 0);
+		meta_unreserve(n->node[i], META_LASTING, NEARLY_ALL / 4);
 		meta_end_batch(n->node[i]);
 	}
 	EXPECT(arena_accounted(n->a));
@@ -276,7 +276,7 @@ static void grow_one(void *arg)
 {
 	struct grower *g = arg;
 
-	g->err = meta_grow(g->node, META_LONG, 1);
+	g->err = meta_grow(g->node, META_LASTING, 1);
 }
 
 /*

@@ -206,8 +206,8 @@ TEST(mm_gate, the_end_of_a_batch_covers_every_node)
 	if (!a)
 		return;
 	for (node_t n = 0; n < a->mm.nodes; n++) {
-		REQUIRE(meta_reserve(&a->mm.node[n], META_LONG, 1) == 0);
-		meta_give(&a->mm, meta_take(&a->mm.node[n], META_LONG), shootdown_tag());
+		REQUIRE(meta_reserve(&a->mm.node[n], META_LASTING, 1) == 0);
+		meta_give(&a->mm, meta_take(&a->mm.node[n], META_LASTING), shootdown_tag());
 	}
 	EXPECT_EQ(arena_usage(a).gated, a->mm.nodes);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);

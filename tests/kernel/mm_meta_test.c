@@ -31,17 +31,17 @@ TEST(mm_meta, frames_are_reserved_taken_and_given)
 		return;
 	node = &a->mm.node[0];
 	used = node->meta.used;
-	available = node->meta.free[META_LONG];
-	EXPECT_EQ(meta_reserve_now(node, META_LONG, 3), 0);
-	EXPECT_EQ(node->meta.reserved[META_LONG], 3);
-	pfn = meta_take(node, META_LONG);
+	available = node->meta.free[META_LASTING];
+	EXPECT_EQ(meta_reserve_now(node, META_LASTING, 3), 0);
+	EXPECT_EQ(node->meta.reserved[META_LASTING], 3);
+	pfn = meta_take(node, META_LASTING);
 	EXPECT_EQ(pfn >> BLOCK_ORDER, arena_block(a));
 	EXPECT_EQ(node->meta.used, used + 1);
-	EXPECT_EQ(node->meta.reserved[META_LONG], 2);
-	meta_unreserve(node, META_LONG, 2);
+	EXPECT_EQ(node->meta.reserved[META_LASTING], 2);
+	meta_unreserve(node, META_LASTING, 2);
 	meta_give(&a->mm, pfn, 0);
 	EXPECT_EQ(node->meta.used, used);
-	EXPECT_EQ(node->meta.free[META_LONG], available);
+	EXPECT_EQ(node->meta.free[META_LASTING], available);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -55,15 +55,15 @@ TEST(mm_meta, the_lowest_frame_goes_first)
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	REQUIRE(meta_reserve_now(node, META_LONG, 8) == 0);
+	REQUIRE(meta_reserve_now(node, META_LASTING, 8) == 0);
 	for (unsigned i = 0; i < 8; i++)
-		pfn[i] = meta_take(node, META_LONG);
+		pfn[i] = meta_take(node, META_LASTING);
 	for (unsigned i = 1; i < 8; i++)
 		EXPECT(pfn[i] > pfn[i - 1]);
 	meta_give(&a->mm, pfn[5], 0);
 	meta_give(&a->mm, pfn[2], 0);
-	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
-	EXPECT_EQ(meta_take(node, META_LONG), pfn[2]);
+	REQUIRE(meta_reserve_now(node, META_LASTING, 1) == 0);
+	EXPECT_EQ(meta_take(node, META_LASTING), pfn[2]);
 	arena_return(a);
 }
 
@@ -82,14 +82,14 @@ TEST(mm_meta, a_frame_given_back_hides_none_below_it)
 		return;
 	node = &a->mm.node[0];
 	do {
-		REQUIRE(count < ARRAY_LEN(pfn) && meta_reserve(node, META_LONG, 1) == 0);
-		pfn[count++] = meta_take(node, META_LONG);
+		REQUIRE(count < ARRAY_LEN(pfn) && meta_reserve(node, META_LASTING, 1) == 0);
+		pfn[count++] = meta_take(node, META_LASTING);
 	} while (pfn[count - 1] >> BLOCK_ORDER == pfn[0] >> BLOCK_ORDER);
 	meta_give(&a->mm, pfn[0], 0);
-	node->meta.hint[META_LONG] = NULL;
+	node->meta.hint[META_LASTING] = NULL;
 	meta_give(&a->mm, pfn[count - 1], 0);
-	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
-	EXPECT_EQ(meta_take(node, META_LONG), pfn[0]);
+	REQUIRE(meta_reserve_now(node, META_LASTING, 1) == 0);
+	EXPECT_EQ(meta_take(node, META_LASTING), pfn[0]);
 	arena_return(a);
 }
 
@@ -119,20 +119,20 @@ TEST(mm_meta, a_frame_waits_for_the_generation_of_its_tag)
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	REQUIRE(meta_reserve_now(node, META_LONG, 1) == 0);
-	pfn = meta_take(node, META_LONG);
+	REQUIRE(meta_reserve_now(node, META_LASTING, 1) == 0);
+	pfn = meta_take(node, META_LASTING);
 	tag = shootdown_tag();
 	EXPECT(tag > shootdown_done());
 	meta_give(&a->mm, pfn, tag);
 	EXPECT_EQ(arena_usage(a).gated, 1);
 	meta_release_done(node);
 	EXPECT_EQ(arena_usage(a).gated, 1);
-	EXPECT(!can_take(a, META_LONG, pfn));
+	EXPECT(!can_take(a, META_LASTING, pfn));
 	EXPECT(arena_accounted(a)); /* gated frames have an owner of their own */
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	meta_release_done(node);
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT(can_take(a, META_LONG, pfn));
+	EXPECT(can_take(a, META_LASTING, pfn));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -145,7 +145,7 @@ TEST(mm_meta, too_many_frames_reserve_none)
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	EXPECT_EQ(meta_reserve(node, META_LONG, BLOCK_FRAMES), -ENOMEM);
+	EXPECT_EQ(meta_reserve(node, META_LASTING, BLOCK_FRAMES), -ENOMEM);
 	EXPECT_EQ(meta_reserve(node, META_TAILS, 1), -ENOMEM);
 	EXPECT_EQ(reserved_frames(&node->meta), 0);
 	EXPECT_EQ(node->meta.blocks, 1);
@@ -162,13 +162,13 @@ TEST(mm_meta, the_last_frames_are_kept_for_growing)
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	available = node->meta.free[META_LONG];
-	EXPECT_EQ(meta_reserve_now(node, META_LONG, available - META_EMERGENCY + 1), -ENOMEM);
-	EXPECT_EQ(meta_reserve_now(node, META_LONG, available - META_EMERGENCY), 0);
-	EXPECT_EQ(meta_reserve_now(node, META_LONG, 1), -ENOMEM);
+	available = node->meta.free[META_LASTING];
+	EXPECT_EQ(meta_reserve_now(node, META_LASTING, available - META_EMERGENCY + 1), -ENOMEM);
+	EXPECT_EQ(meta_reserve_now(node, META_LASTING, available - META_EMERGENCY), 0);
+	EXPECT_EQ(meta_reserve_now(node, META_LASTING, 1), -ENOMEM);
 	EXPECT_EQ(meta_reserve_emergency(node, META_EMERGENCY), 0);
 	EXPECT_EQ(meta_reserve_emergency(node, 1), -ENOMEM);
-	meta_unreserve(node, META_LONG, available);
+	meta_unreserve(node, META_LASTING, available);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -184,10 +184,10 @@ TEST(mm_meta, it_grows_by_a_block_and_gives_it_back)
 	node = &a->mm.node[0];
 	blocks = node->meta.blocks;
 	available = arena_available(a);
-	EXPECT_EQ(meta_reserve(node, META_LONG, 700), 0);
+	EXPECT_EQ(meta_reserve(node, META_LASTING, 700), 0);
 	EXPECT_EQ(node->meta.blocks, blocks + 1);
 	EXPECT_EQ(arena_available(a), available - BLOCK_FRAMES);
-	meta_unreserve(node, META_LONG, 700);
+	meta_unreserve(node, META_LASTING, 700);
 	meta_end_batch(node);
 	EXPECT_EQ(node->meta.blocks, blocks);
 	EXPECT_EQ(arena_available(a), available);
@@ -206,9 +206,9 @@ TEST(mm_meta, kinds_do_not_mix)
 		return;
 	node = &a->mm.node[0];
 	REQUIRE(meta_reserve(node, META_TAILS, 1) == 0);
-	REQUIRE(meta_reserve(node, META_LONG, 1) == 0);
+	REQUIRE(meta_reserve(node, META_LASTING, 1) == 0);
 	tail = meta_take(node, META_TAILS);
-	head = meta_take(node, META_LONG);
+	head = meta_take(node, META_LASTING);
 	EXPECT(tail >> BLOCK_ORDER != head >> BLOCK_ORDER);
 	meta_give(&a->mm, tail, 0);
 	meta_give(&a->mm, head, 0);
@@ -226,9 +226,9 @@ TEST(mm_meta, contiguous_frames_are_zeroed_neighbours)
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	REQUIRE(meta_reserve_now(node, META_LONG, 6) == 0);
+	REQUIRE(meta_reserve_now(node, META_LASTING, 6) == 0);
 	for (unsigned i = 0; i < 6; i++)
-		single[i] = meta_take(node, META_LONG);
+		single[i] = meta_take(node, META_LASTING);
 	meta_give(&a->mm, single[1], 0); /* the holes are too small for the run */
 	meta_give(&a->mm, single[3], 0);
 	meta_give(&a->mm, single[4], 0);
@@ -262,7 +262,7 @@ static void take_mark_and_give(void *arg)
 	pfn_t held[HELD];
 
 	for (u64 turn = 0; turn < TURNS; turn++) {
-		const enum meta_kind kind = turn % 2 ? META_TAILS : META_LONG;
+		const enum meta_kind kind = turn % 2 ? META_TAILS : META_LASTING;
 		const u64 mark = (u64)(virt_t)&held ^ turn;
 
 		if (meta_reserve(node, kind, HELD) < 0) {

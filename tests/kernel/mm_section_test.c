@@ -128,16 +128,16 @@ TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
 		return;
 	node = &a->mm.node[0];
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
-	frames = node->meta.free[META_LONG];
+	frames = node->meta.free[META_LASTING];
 	/* Opening the section takes 4 frames for records and 1 for a table. */
 	for (u64 left = 0; left < 5; left++) {
 		REQUIRE(meta_reserve_emergency(node, frames - left) == 0);
 		EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -ENOMEM);
 		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
-		meta_unreserve(node, META_LONG, frames - left);
+		meta_unreserve(node, META_LASTING, frames - left);
 		if (left < 4)
 			/* The records stay once they exist. */
-			EXPECT_EQ(node->meta.free[META_LONG], frames);
+			EXPECT_EQ(node->meta.free[META_LASTING], frames);
 		EXPECT(arena_accounted(a));
 	}
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
@@ -162,10 +162,10 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 	node = &a->mm.node[0];
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
-	frames = node->meta.free[META_LONG] - 1;
+	frames = node->meta.free[META_LASTING] - 1;
 	REQUIRE(meta_reserve_emergency(node, frames) == 0);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	meta_unreserve(node, META_LONG, frames);
+	meta_unreserve(node, META_LASTING, frames);
 	block_list_publish_free(&a->mm, &taken);
 	EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) - 1).state,
 		  BLOCK_ABSENT);
@@ -452,6 +452,7 @@ struct late_opening {
 static void open_late(void *arg)
 {
 	struct late_opening *o = arg;
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU that waits for a section");
 	const u32 first = arena_phantom_block(o->a);
 	u64 since;
 
@@ -461,8 +462,8 @@ static void open_late(void *arg)
 			atomic_fetch_add(&o->opened, 1);
 		return;
 	}
-	while (atomic_load_relaxed(&o->waiting) + 1 < cpumask_weight(&cpus_online))
-		cpu_relax();
+	while (atomic_load_relaxed(&o->waiting) == 0 && cpumask_weight(&cpus_online) > 1)
+		wait_spin(&wait, CPU_NONE);
 	since = clock_ns();
 	while (clock_ns() - since < 5 * NS_PER_MS)
 		cpu_relax();

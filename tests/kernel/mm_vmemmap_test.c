@@ -50,8 +50,8 @@ static virt_t page_of_section(const struct arena *a, u64 section, unsigned i)
 
 static pfn_t take_table(struct arena *a)
 {
-	return meta_reserve(&a->mm.node[0], META_LONG, 1) == 0
-		       ? meta_take(&a->mm.node[0], META_LONG)
+	return meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0
+		       ? meta_take(&a->mm.node[0], META_LASTING)
 		       : PFN_NONE;
 }
 

@@ -178,7 +178,7 @@ void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 sp
 		f->kept[k] = node->meta.free[k] - node->meta.reserved[k];
 		node->meta.reserved[k] += f->kept[k];
 	}
-	spare += kind == META_LONG ? META_EMERGENCY : 0;
+	spare += kind == META_LASTING ? META_EMERGENCY : 0;
 	if (f->kept[kind] < spare) {
 		test_fail(__FILE__, __LINE__,
 			  "metadata memory has %llu frames, the case wants to leave %llu",

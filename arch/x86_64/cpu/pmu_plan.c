@@ -10,7 +10,7 @@
  *                          accesses), 60h (requests of L1D to L2), 45h (misses of the L1 DTLB: all,
  *                          and those that missed in L2 too) (PPR for family 17h and 19h, 2.1.15)
  *
- * perf prints these events under the same names in the tables of the multi-page clearing series
+ * perf prints these events under the same names in the tables of the clearing series
  * (Arora 2023). On AMD an L1 load is any access, and a TLB load is a miss of the first level.
  */
 #include "arch/x86_64/cpu/pmu_plan.h"
