@@ -236,13 +236,8 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = NULL},
 };
 
-static unsigned hvo_selected = HVO_ON;
+unsigned hvo_selected = HVO_ON;
 OPTION_ROW(hvo, hvo_selected, hvo_modes, "huge page vmemmap optimisation");
-
-const struct hvo_mode *hvo_mode_selected(void)
-{
-	return &hvo_modes[hvo_selected];
-}
 
 const struct hvo_mode *hvo_mode_find(const char *name)
 {
