@@ -20,7 +20,7 @@
 struct page;
 struct mm;
 
-/* What the holder will do with a page. This decides which block the page comes from. */
+/* The use that the holder will make of a page. It decides which block the page comes from. */
 enum page_use {
 	USE_UNMOVABLE,   /* kernel objects; never moved */
 	USE_MOVABLE,     /* the holder has registered a way to move it */

@@ -14,7 +14,7 @@ enum { IPI_DELAY_MAX_US = 1000000 };
 static const char *const names[FAIL_SITES] = {"alloc", "meta", "open", "isolate",
 					      "take",  "move", "pte"};
 
-/* What the command line asks for. Only the last two fields have any effect before fail_begin(). */
+/* The failures that the command line asks for. Before fail_begin(), only the last two act. */
 struct wishes {
 	struct fail_count count[FAIL_SITES];
 	u64 ap, ipi_us; /* 0: none; CPU 0 starts the others */

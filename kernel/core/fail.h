@@ -62,8 +62,8 @@ static inline bool fail_here(struct fail_plan *plan, enum fail_site site)
 }
 
 /*
- * What the command line asks for. fail_ap(): true if that CPU must hang at its start.
- * fail_delay_ipi(): wait as long as the answer to a message must be delayed.
+ * Failures that the command line asks for. fail_ap() returns true if that CPU must hang at its
+ * start. fail_delay_ipi() waits for as long as the answer to a message must be delayed.
  */
 bool fail_ap(cpu_t cpu);
 void fail_delay_ipi(void);

@@ -16,10 +16,10 @@
 enum { LOCKS_HELD_MAX = 8 };
 
 struct percpu {
-	struct percpu *self; /* first: what this_cpu() loads */
+	struct percpu *self; /* must be the first field, because this_cpu() loads it */
 	cpu_t id;
 	node_t node;
-	u32 context; /* what this CPU is in the middle of: kernel/core/context.h */
+	u32 context; /* the kind of code that this CPU runs now: kernel/core/context.h */
 	/* > 0: output of this CPU is not progress (kernel/core/printk.h) */
 	unsigned complaining;
 

@@ -207,8 +207,8 @@ static void report_keep(const struct wait_report *report)
 	if (!atomic_cas(&writing, 0, 1))
 		return;
 	/*
-	 * Of a wait that goes on, only the first and the last report ask the CPU. What the CPU
-	 * answered then is kept.
+	 * A wait that goes on makes many reports. Only the first and the last of them ask the late
+	 * CPU where it is, and the answer is kept for the others.
 	 */
 	unseen = report->frames == 0 && wait_last_report.culprit == report->culprit &&
 		 wait_last_report.what == report->what;

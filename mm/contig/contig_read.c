@@ -60,7 +60,7 @@ static u32 next_that(struct contig_scan *scan, const struct contig_search *searc
 
 /* ---- page by page ---- */
 
-/* What the search may know of the block in which the page lies. */
+/* The facts that the search may use about the block in which the page lies. */
 struct block_seen {
 	bool cma, free; /* free: tails in it may be left over from a page that no longer exists */
 };

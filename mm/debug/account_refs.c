@@ -65,7 +65,7 @@ bool account_unshared(struct mm *mm)
 
 /* ---- huge mappings ---- */
 
-/* What the walk of all huge mappings found, by page size. */
+/* The result of the walk over all huge mappings, by page size. */
 struct mapped {
 	u64 leaves[3], of_pool[3];
 	bool ok;

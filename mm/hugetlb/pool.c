@@ -216,7 +216,7 @@ static void leave_pool(struct pool *pool, const struct block_list *list)
 
 /*
  * Pool lock held. Dequeue equal shares from all nodes, with the odd pages from each node in turn.
- * What some nodes do not have is then taken from any.
+ * Pages that some nodes lack are then taken from any node.
  */
 static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
 {

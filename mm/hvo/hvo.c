@@ -54,7 +54,6 @@
 #include <arch/check.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_restore.h"
@@ -90,11 +89,6 @@ static void make_unbatched(struct hvo_batch *batch)
 	hvo_remap_each(batch);
 }
 
-static void restore_unbatched(struct hvo_batch *batch)
-{
-	hvo_restore_tails_each(batch);
-}
-
 /* ---- split-only and remap-only: one half of the series each ---- */
 
 static void make_split_only(struct hvo_batch *batch)
@@ -118,20 +112,6 @@ static u64 take_preinit(struct zone *zone, unsigned order, u64 count, struct blo
 
 	taken += hvo_take_mapped_and_heads(zone, order, count - taken, list);
 	return taken + hvo_take_bare_there(zone, order, count - taken, list);
-}
-
-/* ---- off: every tail is written ---- */
-
-static void make_off(struct hvo_batch *batch)
-{
-	hvo_form(batch);
-}
-
-/* ---- off-keep: off, for pages that were formed before ---- */
-
-static void make_off_keep(struct hvo_batch *batch)
-{
-	hvo_form_missing(batch);
 }
 
 /* ---- on: ours ---- */
@@ -159,13 +139,18 @@ static void restore_on(struct hvo_batch *batch)
 	hvo_join_round(batch);
 }
 
-/* ---- the table ---- */
+/*
+ * ---- the table ----
+ *
+ * off writes every tail, and off-keep only those of pages that are not formed any more. Where a
+ * sequence is one step, its row names the step.
+ */
 
 const struct hvo_mode hvo_modes[] = {
 	{.name = "off",
 	 .take = hvo_take_mapped,
 	 .join = hvo_join_mapped,
-	 .make = make_off,
+	 .make = hvo_form,
 	 .restore = restore_batched,
 	 .forget = hvo_forget_heads,
 	 .mapped = true},
@@ -173,7 +158,7 @@ const struct hvo_mode hvo_modes[] = {
 	 .take = hvo_take_mapped_and_heads,
 	 .join = hvo_join_mapped_and_head,
 	 .make = make_unbatched,
-	 .restore = restore_unbatched,
+	 .restore = hvo_restore_tails_each,
 	 .forget = hvo_forget_heads,
 	 .optimise = true,
 	 .mapped = true,
@@ -199,7 +184,7 @@ const struct hvo_mode hvo_modes[] = {
 	 .take = hvo_take_mapped_and_heads,
 	 .join = hvo_join_mapped_and_head,
 	 .make = make_split_only,
-	 .restore = restore_unbatched,
+	 .restore = hvo_restore_tails_each,
 	 .forget = hvo_forget_heads,
 	 .optimise = true,
 	 .mapped = true,
@@ -230,7 +215,7 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "off-keep",
 	 .take = hvo_take_mapped,
 	 .join = hvo_join_mapped,
-	 .make = make_off_keep,
+	 .make = hvo_form_missing,
 	 .restore = restore_batched,
 	 .mapped = true},
 	{.name = NULL},
@@ -256,36 +241,34 @@ static void free_gathered(struct mm *mm)
 		meta_flush_gated(&mm->node[n]);
 }
 
-/* Run the mode's sequence as often as it helps. Runs that remain are in batch->left_out. */
-static void make(const struct hvo_mode *mode, struct hvo_batch *batch)
+/* Run the mode's sequence as often as it helps. Runs that remain undone go to `left`. */
+static void make(struct mm *mm, const struct hvo_mode *mode, bool new_head, struct block_list *list,
+		 struct block_list *left)
 {
-	struct block_list done = BLOCK_LIST_INIT;
+	struct hvo_batch batch = {.mm = mm, .left_out = *list, .new_head = new_head};
 	u64 before;
 
+	*list = BLOCK_LIST_INIT;
 	for (;;) {
-		before = batch->list.count;
-		batch->left_out = BLOCK_LIST_INIT;
-		mode->make(batch);
-		block_list_splice(batch->mm, &done, &batch->list);
-		if (batch->left_out.count == 0 || batch->left_out.count == before)
+		before = batch.left_out.count;
+		batch.list = batch.left_out;
+		batch.left_out = BLOCK_LIST_INIT;
+		mode->make(&batch);
+		block_list_splice(mm, list, &batch.list);
+		if (batch.left_out.count == 0 || batch.left_out.count == before)
 			break;
-		free_gathered(batch->mm);
-		batch->list = batch->left_out;
+		free_gathered(mm);
 	}
-	batch->list = done;
+	*left = batch.left_out;
 }
 
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left)
 {
-	struct hvo_batch batch = {.mm = mm, .list = *list, .new_head = mode->new_head};
-
-	make(mode, &batch);
+	make(mm, mode, mode->new_head, list, left);
 	if (mode->new_head)
-		block_list_foreach(mm, index, &batch.left_out)
+		block_list_foreach(mm, index, left)
 			meta_unreserve(block_meta_node(mm, index), META_LASTING, 1);
-	*list = batch.list;
-	*left = batch.left_out;
 	return left->count;
 }
 
@@ -310,11 +293,10 @@ void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list 
 
 void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct hvo_batch batch = {.mm = mm, .list = *list};
+	struct block_list left;
 
-	make(mode, &batch);
-	form_rest(mm, &batch.list, &batch.left_out);
-	*list = batch.list;
+	make(mm, mode, false, list, &left);
+	form_rest(mm, list, &left);
 }
 
 void hvo_complete_round(struct mm *mm, u32 index)

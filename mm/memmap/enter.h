@@ -17,7 +17,7 @@
 struct pcp_zone;
 
 /*
- * What one CPU has counted, in cache lines of its own; readers add the CPUs' counts up. Keys:
+ * The counts of one CPU, in cache lines of its own. Readers add up the counts of all CPUs. Keys:
  *   (c) constant after start-up
  *   (o) written by its owner CPU only, read by that CPU only
  *   (oa) written by its owner CPU only, atomic, read by any CPU
@@ -28,7 +28,7 @@ struct pcp_counts {
 	u64 count[MM_COUNTS]; /* (oa) enum mm_count; one CPU's share may fall below 0 */
 };
 
-/* What a CPU keeps for an mm. Keys: see struct pcp_counts. */
+/* The state of one CPU in one struct mm. Keys: see struct pcp_counts. */
 struct pcp {
 	u8 inside; /* (o) between pcp_enter() and pcp_leave() */
 	/* (o) set in the interrupt by which another CPU asks for a drain: drain on leaving */

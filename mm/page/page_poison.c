@@ -53,7 +53,7 @@ void page_poison_allocated(struct mm *mm, struct page *page, unsigned order)
 	broken = poison_broken(pfn, order_pages(order));
 	if (!broken)
 		return;
-	/* nobody's yet, so that the report names the last owner */
+	/* no new owner is noted yet, so the report names the last one */
 	atomic_store_relaxed(&page->refcount, 0);
 	report(mm, page, broken);
 	atomic_store_release(&page->refcount, 1);

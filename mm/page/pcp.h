@@ -125,7 +125,7 @@ struct pcp_zone {
 	__cacheline_aligned u64 map[PCP_SLOTS][PCP_WORDS];
 };
 
-/* What stands for the type of a page on a list: see pcp_types.c. */
+/* A way to know the type of a page on a list: see pcp_types.c. */
 struct pcp_types {
 	const char *name;
 	/*

@@ -1,7 +1,7 @@
 /*
- * What stands for the type of a page's block while the page lies on a per-CPU list: as Linux had it
- * before the per-CPU list series (Weiner 2023), as the first patch of the series and all of it
- * have it, and ours.
+ * The ways to know the type of a page's block while the page lies on a per-CPU list: those of Linux
+ * before the per-CPU list series (Weiner 2023), after its first patch and after all of it, and
+ * ours.
  *
  *              a page is fetched   freed                      drained
  *   on         its type stored     looked up, stored          the stored type believed, unless the

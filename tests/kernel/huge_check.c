@@ -1,5 +1,5 @@
 /*
- * What cases can see of huge mappings: see huge_check.h. Only one case runs at a time, so there is
+ * Checks of huge mappings: see huge_check.h. Only one case runs at a time, so there is
  * only one state.
  */
 #include "tests/kernel/huge_check.h"

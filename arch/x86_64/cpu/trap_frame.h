@@ -1,4 +1,4 @@
-/* What the CPU and the entry code (traps.S) say of a trap: vector, error code and registers. */
+/* The record that the CPU and the entry code (traps.S) make of a trap. */
 #pragma once
 
 #include "kernel/lib/types.h"

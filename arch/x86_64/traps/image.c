@@ -1,4 +1,4 @@
-/* What a page fault inside the kernel image was; see image.h. */
+/* The description of a page fault inside the kernel image; see image.h. */
 #include "arch/x86_64/traps/image.h"
 
 /* linker.ld */
