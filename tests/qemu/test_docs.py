@@ -41,6 +41,20 @@ def test_links_lead_somewhere(page):
         assert "://" in target or (page.parent / target).exists(), target
 
 
+def cells(row):
+    """Number of cells in a line of a table; `\\|` is part of a cell's text."""
+    assert row.startswith("|") and re.search(r"(?<!\\)\|$", row), f"the row is not whole: {row}"
+    return len(re.findall(r"(?<!\\)\|", row)) - 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_rows_of_tables_are_whole(page):
+    for table in re.split(r"\n\s*\n", page.read_text(encoding="utf-8")):
+        rows = table.splitlines()
+        if rows and rows[0].startswith("|") and len(rows) > 1:
+            assert {row: cells(row) for row in rows} == {row: cells(rows[0]) for row in rows}
+
+
 def test_make_knows_what_is_shown():
     for page in PAGES:
         for line in commands(page, r"make( |$)"):
