@@ -50,6 +50,7 @@ const struct mm_upward mm_upward = {
 	.drain_all = pcp_drain_all,
 	.bare_free_huge = hvo_bare_free_huge,
 	.huge_free_full = hvo_huge_free_full,
+	.open_deferred = pools_open_deferred,
 	.take_giga = contig_take_giga,
 	.mark_bad = mm_mark_bad,
 	.take_reported = bad_frames_take_reported,

@@ -312,6 +312,16 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 /* ---- sums ---- */
 
+/* Frames of the pages that a pool has deferred. */
+static u64 deferred_frames(const struct pool *pool)
+{
+	u64 pages = 0;
+
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		pages += atomic_load_relaxed(&pool->node[n].deferred);
+	return pages * order_pages(pool->order);
+}
+
 static bool account_zone(struct zone *zone, const struct walk *walk)
 {
 	const struct mm *mm = zone->mm;
@@ -328,7 +338,8 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 	ok &= account_agree("bad frames", zone, zone->bad, walk->bad);
 	ok &= account_agree("in transit", zone, zone->transit, walk->transit);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use +
-	      walk->meta + walk->reserved + walk->boot + walk->transit + walk->bad + zone->unopened;
+	      walk->meta + walk->reserved + walk->boot + walk->transit + walk->bad +
+	      zone->unopened + zone->deferred;
 	ok &= account_agree("all owners together", zone, zone->ram, sum);
 	return ok;
 }
@@ -343,7 +354,11 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 	for (unsigned z = 0; z < mm->zones; z++) {
 		in_use += walks[z].in_use + mm->zone[z].boot;
 		pool_free += walks[z].pool_free;
-		meta += walks[z].meta;
+		meta += walks[z].meta + mm->zone[z].deferred;
+	}
+	for (const struct pool *const *pool = pools; pool && *pool; pool++) {
+		pool_free += deferred_frames(*pool);
+		meta -= deferred_frames(*pool);
 	}
 	if (usage.in_use == in_use && usage.pool_free == pool_free &&
 	    usage.meta + usage.gated == meta)
@@ -400,6 +415,11 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 		usage->memmap_bytes += (atomic_load_relaxed(&meta->used) - gated) * PAGE_SIZE;
 	}
 	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
+	/* the part of deferred GiB that becomes metadata memory */
+	for (unsigned z = 0; z < mm->zones; z++)
+		usage->meta += atomic_load_relaxed(&mm->zone[z].deferred);
+	for (const struct pool *const *pool = pools; pool && *pool; pool++)
+		usage->meta -= deferred_frames(*pool);
 	for (; pools && *pools; pools++) {
 		usage->pool_free +=
 			atomic_load_relaxed(&(*pools)->free) * order_pages((*pools)->order);

@@ -94,10 +94,16 @@ static void walk_records(struct audit *audit)
 {
 	const struct mm *mm = audit->mm;
 
-	for (u64 gib = 0; gib < mm->gibs; gib++)
+	const u64 frames = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
+
+	for (u64 gib = 0; gib < mm->gibs; gib++) {
 		if (mm->gib[gib].blocks)
-			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT,
-				    GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE, "block records");
+			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT, frames,
+				    "block records");
+		if (mm->gib[gib].kept)
+			reach_range(audit, mm->gib[gib].kept, frames,
+				    "block records of a deferred GiB");
+	}
 }
 
 static void walk_shared_tails(struct audit *audit)
@@ -223,17 +229,32 @@ static bool account_users(struct mm *mm)
 
 /* ---- counters ---- */
 
-static bool account_kinds(node_t node, const struct meta *meta, const struct meta *walked)
+/* Frames reserved in the node's metadata memory to open deferred GiB. */
+static u64 kept_to_open(const struct node *node)
 {
+	struct mm *mm = node->mm;
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		if (zone_meta_node(&mm->zone[z]) == node)
+			frames += mm->zone[z].kept_to_open;
+	return frames;
+}
+
+static bool account_kinds(const struct node *node, const struct meta *walked)
+{
+	const struct meta *meta = &node->meta;
 	bool ok = true;
 
 	for (unsigned kind = 0; kind < META_KINDS; kind++) {
-		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == 0)
+		const u64 reserved = kind == META_LASTING ? kept_to_open(node) : 0;
+
+		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == reserved)
 			continue;
 		pr_err("accounting: metadata memory of node %u, kind %u: counted %llu frames free, "
-		       "%llu "
-		       "reserved; walked %llu, 0",
-		       node, kind, meta->free[kind], meta->reserved[kind], walked->free[kind]);
+		       "%llu reserved; walked %llu, %llu",
+		       node->id, kind, meta->free[kind], meta->reserved[kind], walked->free[kind],
+		       reserved);
 		ok = false;
 	}
 	return ok;
@@ -251,7 +272,7 @@ static bool account_node(const struct node *node)
 		       node->id);
 		ok = false;
 	}
-	ok &= account_kinds(node->id, meta, &walked);
+	ok &= account_kinds(node, &walked);
 	if (walked.blocks == meta->blocks && walked.used == meta->used &&
 	    walked.gated == meta->gated)
 		return ok;

@@ -14,6 +14,7 @@
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/map/vmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_owner.h"
@@ -164,10 +165,13 @@ static void print_holders(bool leaked)
 
 bool leaks_check(void)
 {
-	const bool idle = others_are_idle();
+	bool idle, accounted, nothing;
+
+	prezero_pause(); /* clearing ahead is no work of the run */
+	idle = others_are_idle();
 	/* no other CPU may change what mm_account() walks */
-	const bool accounted = !idle || mm_account(&mm_kernel, machine_pools);
-	bool nothing = nothing_is_left();
+	accounted = !idle || mm_account(&mm_kernel, machine_pools);
+	nothing = nothing_is_left();
 
 	/* only the kernel's own pages are left, and nobody shares those */
 	if (nothing && idle && !account_unshared(&mm_kernel))

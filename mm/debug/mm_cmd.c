@@ -12,6 +12,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "mm/debug/account.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
@@ -31,6 +32,16 @@ static void print_frames(const char *what, u64 frames)
 	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, tenths / 10, tenths % 10);
 }
 
+/* Pages that idle CPUs clear are nobody's for a moment. */
+static bool account_at_rest(void)
+{
+	const u64 before = prezero_pause();
+	const bool ok = mm_account(&mm_kernel, machine_pools);
+
+	prezero_set(before);
+	return ok;
+}
+
 static int cmd_mem(const struct words *words)
 {
 	struct mm_usage u;
@@ -38,7 +49,7 @@ static int cmd_mem(const struct words *words)
 	if (words_plain_count(words) > 1) {
 		if (cmd_choice(words, 1, "kind of output", "check") < 0)
 			return -EINVAL;
-		if (!mm_account(&mm_kernel, machine_pools))
+		if (!account_at_rest())
 			return -EIO;
 		print("  every frame accounted for, owner by owner\n");
 		return 0;

@@ -3,10 +3,14 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/wait.h"
+#include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
+#include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
 struct pool pool_2m, pool_1g;
@@ -37,37 +41,45 @@ static struct pool_node *node_of_block(struct pool *pool, u32 index)
 
 /* ---- into the pool ---- */
 
-/* Persistent, surplus, or surplus and promised the moment they can be found. */
-enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
+/*
+ * New persistent pages; surplus; surplus and promised the moment they can be found; or pages that
+ * were deferred, and are counted as pages already.
+ */
+enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERRED };
 
 /*
  * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count, surplus = kept != POOL_KEPT;
+	const u64 count = list->count, new = kept != POOL_WAS_DEFERRED;
+	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
 
 	spin_lock(&pool->lock);
 	block_list_foreach(pool->mm, index, list)
 		block_set_pool_free(pool->mm, index, true);
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
-		pool->node[0].pages += count;
+		pool->node[0].pages += new *count;
 		pool->node[0].surplus += surplus * count;
 	}
 	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
 		block_list_push(pool->mm, &node->free, index);
-		node->pages++;
+		node->pages += new;
 		node->surplus += surplus;
 	}
 	pool->surplus += surplus * count;
-	pool->pages += count;
+	pool->pages += new *count;
 	pool->free += count;
 	if (kept == POOL_PROMISED) {
 		pool->reserved += count;
 		pool->making -= count;
+	}
+	if (kept == POOL_WAS_DEFERRED) {
+		pool->in_use -= count;
+		pool->opening -= count;
 	}
 	spin_unlock(&pool->lock);
 }
@@ -180,6 +192,155 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 	return made;
 }
 
+/* ---- deferred pages ---- */
+
+/* Claim the pages of one GiB. While they are made they are in use. */
+static bool claim_deferred(struct pool *pool, struct pool_node *node)
+{
+	const u64 count = pool_gib_pages(pool);
+	bool claimed;
+
+	spin_lock(&pool->lock);
+	claimed = !node->opening && node->deferred > 0;
+	if (claimed) {
+		node->opening = true;
+		node->deferred -= count;
+		pool->free -= count;
+		pool->in_use += count;
+		pool->opening += count;
+	}
+	spin_unlock(&pool->lock);
+	return claimed;
+}
+
+/* Of the pages claimed, those not enqueued are deferred again, or leave the pool. */
+static void end_claim(struct pool *pool, struct pool_node *node, u64 count, bool deferred)
+{
+	spin_lock(&pool->lock);
+	node->opening = false;
+	pool->opening -= count;
+	pool->in_use -= count;
+	if (deferred) {
+		node->deferred += count;
+		pool->free += count;
+	} else {
+		node->pages -= count;
+		pool->pages -= count;
+		pool->surplus -= node->surplus - MIN(node->surplus, node->pages);
+		node->surplus = MIN(node->surplus, node->pages);
+	}
+	spin_unlock(&pool->lock);
+}
+
+bool pool_make_deferred(struct pool *pool, node_t n, u64 gib)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	struct pool_node *node = &pool->node[n];
+	u64 missing = pool_gib_pages(pool);
+	bool opened;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (!claim_deferred(pool, node))
+		return false;
+	opened = pool_open_gib(pool, n, gib, &list);
+	missing -= pool_enqueue(pool, &list, POOL_WAS_DEFERRED);
+	if (opened && missing > 0)
+		pr_warn("pool: %llu deferred pages of order %u on node %u could not be made",
+			missing, pool->order, n);
+	end_claim(pool, node, missing, !opened);
+	return opened;
+}
+
+void pool_make_all_deferred(struct pool *pool)
+{
+	context_assert(CONTEXT_ORDINARY);
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		while (pool_make_deferred(pool, n, GIB_ANY))
+			;
+}
+
+/* The pool of small pages first: its pages can be moved. */
+void pools_open_deferred(struct mm *mm, u64 gib)
+{
+	static const unsigned orders[] = {BLOCK_ORDER, GIGA_ORDER};
+
+	context_assert(CONTEXT_ORDINARY);
+	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+		struct pool *pool = pool_with_order(mm, orders[i]);
+
+		for (node_t n = 0; pool && n < mm->nodes; n++)
+			if (pool_make_deferred(pool, n, gib))
+				return;
+	}
+}
+
+/*
+ * Has the node deferred pages to make, and fewer than `count` pages are listed: on the node, or on
+ * all nodes?
+ */
+static bool wants_deferred(struct pool *pool, const struct pool_node *node, bool all, u64 count)
+{
+	u64 listed = 0;
+	bool wants;
+
+	spin_lock(&pool->lock);
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		if (all || &pool->node[n] == node)
+			listed += pool->node[n].free.count;
+	wants = listed < count && (node->deferred > 0 || node->opening);
+	spin_unlock(&pool->lock);
+	return wants;
+}
+
+static void make_listed_on(struct pool *pool, node_t n, bool all, u64 count)
+{
+	struct wait wait = wait_begin(WAIT_TRANSIT, "deferred pages that another CPU makes");
+
+	wait.soft = true;
+	while (wants_deferred(pool, &pool->node[n], all, count))
+		if (!pool_make_deferred(pool, n, GIB_ANY))
+			wait_spin(&wait, CPU_NONE);
+}
+
+/*
+ * How many of `count` pages may leave: none that is reserved. The node in *first gives the first of
+ * the odd ones.
+ */
+static u64 may_leave(struct pool *pool, u64 count, node_t *first)
+{
+	spin_lock(&pool->lock);
+	*first = (node_t)(pool->free_turn % pool->mm->nodes);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	spin_unlock(&pool->lock);
+	return count;
+}
+
+/*
+ * Make deferred pages until as many are listed as dequeue_slice() will find for this count: on one
+ * node, or on each its share, and in all as many as may leave.
+ */
+static void make_listed(struct pool *pool, node_t only, u64 count)
+{
+	const node_t nodes = pool->mm->nodes;
+	node_t first;
+	u64 left = may_leave(pool, count, &first);
+
+	if (only != NODE_NONE) {
+		if (only < nodes)
+			make_listed_on(pool, only, false, left);
+		return;
+	}
+	count = left;
+	for (node_t i = 0; i < nodes; i++) {
+		const u64 share = share_of(left, nodes - i);
+
+		make_listed_on(pool, (first + i) % nodes, false, share);
+		left -= share;
+	}
+	for (node_t n = 0; n < nodes; n++)
+		make_listed_on(pool, n, true, count);
+}
+
 /* ---- out of the pool ---- */
 
 /*
@@ -189,8 +350,7 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count,
 			      struct block_list *list)
 {
-	const u64 in_use = node->pages - node->free.count, before = list->count;
-	const u64 surplus = node->surplus - MIN(node->surplus, in_use);
+	const u64 surplus = pool_node_free_surplus(node), before = list->count;
 	u64 taken;
 
 	if (node->free.count <= count)
@@ -263,6 +423,20 @@ static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *lis
 	spin_unlock(&pool->lock);
 }
 
+/* Make deferred pages where surplus ones are free and not made. */
+static void list_surplus(struct pool *pool, u64 count)
+{
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
+		u64 surplus;
+
+		spin_lock(&pool->lock);
+		surplus = MIN(pool_node_free_surplus(&pool->node[n]),
+			      pool->free - MIN(pool->free, pool->reserved));
+		spin_unlock(&pool->lock);
+		make_listed_on(pool, n, false, MIN(count, surplus));
+	}
+}
+
 /*
  * The same for any number of pages, into an empty list. Slices are whole shares, so the odd pages
  * come last.
@@ -272,6 +446,7 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
 	u64 wanted, taken;
 
+	make_listed(pool, only, count);
 	do {
 		struct block_list slice = BLOCK_LIST_INIT;
 
@@ -348,17 +523,19 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
+	const u64 given = pool_undefer(pool, node, count);
 
 	context_assert(CONTEXT_ORDINARY);
-	pool_dequeue(pool, node, count, &list);
-	return pool_release(pool, mode, &list);
+	pool_dequeue(pool, node, count - given, &list);
+	return given + pool_release(pool, mode, &list);
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
-	u64 shed = 0, tried = 0, taken;
+	u64 shed = pool_undefer_surplus(pool, count), tried = shed, taken;
 
 	context_assert(CONTEXT_ORDINARY);
+	list_surplus(pool, count - shed);
 	do {
 		struct block_list list = BLOCK_LIST_INIT;
 
@@ -417,7 +594,7 @@ static u64 free_surplus(struct pool *pool)
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		const struct pool_node *node = &pool->node[n];
 
-		count += node->surplus - MIN(node->surplus, node->pages - node->free.count);
+		count += pool_node_free_surplus(node);
 	}
 	spin_unlock(&pool->lock);
 	return count;
@@ -449,8 +626,7 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++) {
 		struct pool_node *node = &pool->node[n];
 
-		persistent -= add_surplus(pool, node, node->pages - node->free.count,
-					  persistent - target);
+		persistent -= add_surplus(pool, node, pool_node_in_use(node), persistent - target);
 	}
 	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++)
 		persistent -=

@@ -9,6 +9,7 @@
  * Counts, in pages, per node and in all, as Linux has them:
  *
  *   pages       free + in use
+ *   deferred    free pages that are not made yet: pool_defer.h
  *   surplus     pages beyond the number asked for: a surplus page goes to the buddy instead of
  *               the pool when its user gives it back
  *   reserved    free pages promised to somebody; nobody else gets them
@@ -49,6 +50,8 @@ struct migrate_stats;
 struct pool_node {
 	struct block_list free; /* (ph) free pages of the node; hint: the count only */
 	u64 pages, surplus;     /* (ph, p) pages: free and in use */
+	u64 deferred;           /* (ph) free pages that are not made yet (pool_defer.h) */
+	bool opening;           /* (p) a CPU opens a deferred GiB of the node */
 };
 
 struct pool {
@@ -58,16 +61,30 @@ struct pool {
 	struct spinlock lock; /* the lock of key (p) */
 	/* (ph) */
 	u64 pages, free, in_use, surplus, reserved, overcommit;
-	u64 making;        /* (p) surplus pages being made, claimed against overcommit */
-	u64 boot, boot_ns; /* (c) pages made at boot (pool_boot.h), and the ns it took */
+	u64 making; /* (p) surplus pages being made, claimed against overcommit */
+	/* (c) pages made or deferred at boot (pool_boot.h); the latter; the ns it took */
+	u64 boot, boot_deferred, boot_ns;
 	/* (pa) free pages known to be zero: marked in their records, first in their lists */
 	u64 zeroed;
-	u64 clearing; /* (p) pages in use because an idle CPU clears them; back in a moment */
-	u64 turn;     /* (a) pages asked for so far; shows where equal shares begin */
+	/* (p) pages in use because a CPU clears them, or makes deferred ones; back in a moment */
+	u64 clearing, opening;
+	u64 turn; /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
 };
+
+/* Pool lock held. Pages of a node in use, with those that are being cleared or made. */
+static inline u64 pool_node_in_use(const struct pool_node *node)
+{
+	return node->pages - node->free.count - node->deferred;
+}
+
+/* Pool lock held. Pages of a node that are surplus and free. */
+static inline u64 pool_node_free_surplus(const struct pool_node *node)
+{
+	return node->surplus - MIN(node->surplus, pool_node_in_use(node));
+}
 
 /* The machine's pools. */
 extern struct pool pool_2m, pool_1g;
@@ -132,6 +149,22 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
  */
 u64 pool_add_promised(struct pool *pool, u64 count);
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count);
+
+/*
+ * Make the pages of one deferred GiB of the node (number `gib`, or GIB_ANY) and put them onto its
+ * free list. False if another CPU is doing that for this node now, the node has no deferred pages,
+ * or none in that GiB. Pages for which metadata memory has no frames leave the pool.
+ */
+bool pool_make_deferred(struct pool *pool, node_t node, u64 gib);
+
+/* Make all deferred pages: for benchmarks, which are not to time that. */
+void pool_make_all_deferred(struct pool *pool);
+
+/*
+ * Let pools of `mm` make the pages of GiB `gib`, if it is deferred. It may still be deferred, or be
+ * under way on another CPU, when this returns.
+ */
+void pools_open_deferred(struct mm *mm, u64 gib);
 
 /*
  * The pool over `mm` with pages of `order`, or NULL. At most one exists for each order. Context:

@@ -10,7 +10,7 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hugetlb/pool_defer.h"
 
 static const unsigned orders[POOL_BOOT_SIZES] = {BLOCK_ORDER, GIGA_ORDER};
 
@@ -108,21 +108,37 @@ int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value)
 
 /* ---- making the pages ---- */
 
-static void report(const struct pool *pool, const char *where, u64 asked, u64 made)
+static void report(const struct pool *pool, const char *where, u64 asked, u64 made, u64 deferred)
 {
 	const unsigned long long mib = order_pages(pool->order) * PAGE_SIZE / MIB(1);
 
-	if (made == asked)
+	if (made == asked && deferred > 0)
+		pr_info("pool: %llu pages of %llu MiB%s, %llu of them deferred: made when first "
+			"wanted",
+			made, mib, where, deferred);
+	else if (made == asked)
 		pr_info("pool: %llu pages of %llu MiB%s", made, mib, where);
 	else
 		pr_warn("pool: %llu pages of %llu MiB%s: %llu were asked for, no more fit", made,
 			mib, where, asked);
 }
 
-static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64 count)
+/* Defer what may be deferred, and make the rest. */
+static u64 make_pages(const struct pool_boot_request *request, struct pool *pool,
+		      const struct hvo_mode *mode, node_t node, u64 count, const char *where)
+{
+	const u64 deferred = request->defer ? pool_defer(pool, node, count) : 0;
+	const u64 made = deferred + pool_grow_on(pool, mode, node, count - deferred);
+
+	report(pool, where, count, made, deferred);
+	pool->boot_deferred += deferred;
+	return made;
+}
+
+static u64 make_on(const struct pool_boot_request *request, struct pool *pool,
+		   const struct hvo_mode *mode, u64 node, u64 count)
 {
 	char where[32];
-	u64 made;
 
 	if (node >= pool->mm->nodes) {
 		pr_warn("pool: a request for %llu pages on node %llu is ignored: there is no such "
@@ -130,10 +146,8 @@ static u64 make_on(struct pool *pool, const struct hvo_mode *mode, u64 node, u64
 			count, node);
 		return 0;
 	}
-	made = pool_grow_on(pool, mode, (node_t)node, count);
 	format(where, sizeof(where), " on node %llu", node);
-	report(pool, where, count, made);
-	return made;
+	return make_pages(request, pool, mode, (node_t)node, count, where);
 }
 
 u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool,
@@ -143,11 +157,9 @@ u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool,
 	u64 made = 0;
 
 	for (unsigned i = 0; i < request->nodes; i++)
-		made += make_on(pool, mode, request->on[i].node, request->on[i].count);
-	if (request->total > 0) {
-		made = pool_grow(pool, mode, request->total);
-		report(pool, "", request->total, made);
-	}
+		made += make_on(request, pool, mode, request->on[i].node, request->on[i].count);
+	if (request->total > 0)
+		made = make_pages(request, pool, mode, NODE_NONE, request->total, "");
 	pool->boot = made;
 	pool->boot_ns = made ? clock_ns() - began : 0;
 	return made;
@@ -212,6 +224,17 @@ OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that ex
        .help = "huge pages to make at boot, in all or per node", .parse = parse_count,
        .show = show_count, .boot_only = true);
 
+static unsigned defer = 1;
+OPTION_CHOICE(hugepages_defer, defer, "off|on",
+	      "with hvo=on, pages made at boot are made when they are first wanted",
+	      .boot_only = true);
+
+static void make_machine_pool(unsigned size, struct pool *pool, const struct hvo_mode *mode)
+{
+	machine.request[size].defer = defer && mode == &hvo_modes[HVO_ON];
+	pool_boot_make(&machine.request[size], pool, mode);
+}
+
 void pools_init(void)
 {
 	static struct pool_node nodes_2m[ZONES_MAX], nodes_1g[ZONES_MAX];
@@ -227,6 +250,6 @@ void pools_init(void)
 void pools_make_at_boot(void)
 {
 	if (!hvo_mode_selected()->born)
-		pool_boot_make(&machine.request[POOL_BOOT_1G], &pool_1g, hvo_mode_selected());
-	pool_boot_make(&machine.request[POOL_BOOT_2M], &pool_2m, hvo_mode_selected());
+		make_machine_pool(POOL_BOOT_1G, &pool_1g, hvo_mode_selected());
+	make_machine_pool(POOL_BOOT_2M, &pool_2m, hvo_mode_selected());
 }

@@ -17,12 +17,16 @@
 #include "mm/page/page_fast.h"
 #include "mm/page/page_owner.h"
 #include "mm/zone/section.h"
+#include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
-/* A page that an idle CPU is clearing comes back in a moment; no request fails because of it. */
-static struct wait wait_for_cleared(void)
+/*
+ * A page that another CPU is clearing or making comes back in a moment; no request fails because of
+ * it.
+ */
+static struct wait wait_for_page(void)
 {
-	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that an idle CPU clears");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU clears or makes");
 
 	wait.soft = true;
 	return wait;
@@ -30,9 +34,9 @@ static struct wait wait_for_cleared(void)
 
 /*
  * Look once at the free pages, the pages that will come back and the surplus that is allowed.
- * -EAGAIN means that there will be enough when the pages being cleared are back. -ENOMEM with
- * *missing not 0 means that the other pages are promised and room for *missing surplus pages is
- * claimed; the caller is to make them.
+ * -EAGAIN means that there will be enough when the pages being cleared or made are back. -ENOMEM
+ * with *missing not 0 means that the other pages are promised and room for *missing surplus pages
+ * is claimed; the caller is to make them.
  */
 static int reserve(struct pool *pool, u64 count, u64 *missing)
 {
@@ -41,7 +45,8 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free + pool->clearing - MIN(pool->free + pool->clearing, pool->reserved);
+	there = pool->free + pool->clearing + pool->opening;
+	there -= MIN(there, pool->reserved);
 	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
 		pool->reserved += count;
@@ -66,7 +71,7 @@ int pool_reserve(struct pool *pool, u64 count)
 	context_assert(CONTEXT_ORDINARY);
 	err = reserve(pool, count, &missing);
 	if (err == -EAGAIN) {
-		wait = wait_for_cleared();
+		wait = wait_for_page();
 		do {
 			wait_spin(&wait, CPU_NONE);
 			err = reserve(pool, count, &missing);
@@ -96,17 +101,39 @@ void pool_unreserve(struct pool *pool, u64 count)
 		pool_shed_surplus(pool, hvo_mode_selected(), count);
 }
 
-/* Pool lock held. Take the first page of the nearest node that has one. Zero pages stand first. */
-static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
+/*
+ * Pool lock held. The nearest node that has free pages, made or deferred; NODE_NONE if none has.
+ */
+static node_t nearest_free(const struct pool *pool, node_t node)
 {
 	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
-	u32 index = BLOCK_NONE;
-	struct page *page;
 
-	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++)
-		index = block_list_pop(pool->mm, &pool->node[node_near(from, i)->id].free);
-	if (index == BLOCK_NONE)
+	for (node_t i = 0; i < pool->mm->nodes; i++) {
+		const node_t n = node_near(from, i)->id;
+
+		if (pool->node[n].free.count > 0 || pool->node[n].deferred > 0)
+			return n;
+	}
+	return NODE_NONE;
+}
+
+/*
+ * Pool lock held. Take the first page of the nearest node that has any. Zero pages stand first. If
+ * the pages of that node must be made first, return NULL and the node in *deferred.
+ */
+static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node_t *deferred)
+{
+	const node_t near = nearest_free(pool, node);
+	struct page *page;
+	u32 index;
+
+	if (near == NODE_NONE)
 		return NULL;
+	index = block_list_pop(pool->mm, &pool->node[near].free);
+	if (index == BLOCK_NONE) {
+		*deferred = near;
+		return NULL;
+	}
 	*zeroed = block_forget_zero(pool->mm, index);
 	counter_sub(&pool->zeroed, *zeroed);
 	block_set_pool_free(pool->mm, index, false);
@@ -119,14 +146,15 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed)
 
 /* Pool lock held. Take a promised page, or one that is promised to nobody, as `how` says. */
 static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how,
-				    bool *zeroed)
+				    bool *zeroed, node_t *deferred)
 {
 	struct page *page;
 
+	*deferred = NODE_NONE;
 	if (how != POOL_RESERVED)
-		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : NULL;
+		return pool->free > pool->reserved ? take_free(pool, node, zeroed, deferred) : NULL;
 	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
-	page = take_free(pool, node, zeroed);
+	page = take_free(pool, node, zeroed, deferred);
 	pool->reserved -= page != NULL;
 	return page;
 }
@@ -134,29 +162,33 @@ static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_ta
 /* Pool lock held. Will pages come back that the caller may have? */
 static bool comes_back(const struct pool *pool, enum pool_take how)
 {
-	return pool->clearing > 0 &&
-	       (how == POOL_RESERVED || pool->free + pool->clearing > pool->reserved);
+	const u64 coming = pool->clearing + pool->opening;
+
+	return coming > 0 && (how == POOL_RESERVED || pool->free + coming > pool->reserved);
 }
 
-enum pool_look { LOOK_TAKEN, LOOK_CLEARING, LOOK_SURPLUS, LOOK_NOTHING };
+enum pool_look { LOOK_TAKEN, LOOK_DEFERRED, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTHING };
 
 /*
- * Look under one hold of the lock at free pages, pages being cleared and allowed surplus; between
+ * Look under one hold of the lock at free pages, pages that come back and allowed surplus; between
  * two separate looks a page could come back and be missed. LOOK_TAKEN means that *page belongs to
- * the caller. LOOK_CLEARING means that a page will come back. LOOK_SURPLUS means that room for one
- * more surplus page is claimed (`making`) and the caller is to make it.
+ * the caller. LOOK_DEFERRED means that the caller is to make deferred pages of node *deferred.
+ * LOOK_COMING means that a page will come back. LOOK_SURPLUS means that room for one more surplus
+ * page is claimed (`making`) and the caller is to make it.
  */
 static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how,
-				    struct page **page, bool *zeroed)
+				    struct page **page, bool *zeroed, node_t *deferred)
 {
 	enum pool_look look = LOOK_NOTHING;
 
 	spin_lock(&pool->lock);
-	*page = take_if_allowed(pool, node, how, zeroed);
+	*page = take_if_allowed(pool, node, how, zeroed, deferred);
 	if (*page) {
 		look = LOOK_TAKEN;
+	} else if (*deferred != NODE_NONE) {
+		look = pool->node[*deferred].opening ? LOOK_COMING : LOOK_DEFERRED;
 	} else if (comes_back(pool, how)) {
-		look = LOOK_CLEARING;
+		look = LOOK_COMING;
 	} else if (how != POOL_RESERVED && pool->surplus + pool->making < pool->overcommit) {
 		pool->making++;
 		look = LOOK_SURPLUS;
@@ -208,16 +240,20 @@ static struct page *take_surplus(struct pool *pool, node_t near)
 static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how,
 				    struct page **page, bool *zeroed)
 {
-	enum pool_look look = look_for_page(pool, node, how, page, zeroed);
+	node_t deferred;
+	enum pool_look look = look_for_page(pool, node, how, page, zeroed, &deferred);
 	struct wait wait;
 
-	if (look != LOOK_CLEARING)
+	while (look == LOOK_DEFERRED && pool_make_deferred(pool, deferred, GIB_ANY))
+		look = look_for_page(pool, node, how, page, zeroed, &deferred);
+	if (look != LOOK_DEFERRED && look != LOOK_COMING)
 		return look;
-	wait = wait_for_cleared();
-	do {
-		wait_spin(&wait, CPU_NONE);
-		look = look_for_page(pool, node, how, page, zeroed);
-	} while (look == LOOK_CLEARING);
+	wait = wait_for_page();
+	do { /* another CPU clears or makes pages; if that is not enough, this one makes some */
+		if (look == LOOK_COMING || !pool_make_deferred(pool, deferred, GIB_ANY))
+			wait_spin(&wait, CPU_NONE);
+		look = look_for_page(pool, node, how, page, zeroed, &deferred);
+	} while (look == LOOK_DEFERRED || look == LOOK_COMING);
 	return look;
 }
 
@@ -278,6 +314,20 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 	}
 	spin_unlock(&pool->lock);
 	return index;
+}
+
+bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
+{
+	node_t near;
+
+	context_assert(CONTEXT_ORDINARY);
+	spin_lock(&pool->lock);
+	near = nearest_free(pool, node);
+	if (near != NODE_NONE && (pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
+				  pool->zeroed + pool->clearing + pool->opening >= limit))
+		near = NODE_NONE;
+	spin_unlock(&pool->lock);
+	return near != NODE_NONE && pool_make_deferred(pool, near, GIB_ANY);
 }
 
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
@@ -439,9 +489,19 @@ static s64 section_saved(struct pool *pool, u64 section)
 	return saved;
 }
 
+/* Deferred pages have no struct pages at all yet. */
+static s64 deferred_saved(struct pool *pool)
+{
+	u64 pages = 0;
+
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		pages += atomic_load_relaxed(&pool->node[n].deferred);
+	return (s64)(pages * order_blocks(pool->order) * MEMMAP_FRAMES_PER_BLOCK);
+}
+
 s64 pool_frames_saved(struct pool *pool)
 {
-	s64 saved = 0;
+	s64 saved = deferred_saved(pool);
 
 	context_assert(CONTEXT_ORDINARY);
 	for (u64 section = section_first(pool->mm); section < section_end(pool->mm); section++)

@@ -48,6 +48,13 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state);
  * back, cleared or not. Returns BLOCK_NONE if there is none to clear.
  */
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
+
+/*
+ * For prezero.c, where pool_take_to_clear() found none: make deferred pages of the nearest node
+ * that has free ones, if those are not made yet and the limit leaves room. Returns true if pages
+ * were made.
+ */
+bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit);
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed);
 
 /*

@@ -8,7 +8,9 @@
 
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
+#include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/page.h"
@@ -23,6 +25,28 @@ u64 prezero_set(u64 pages)
 
 	prezero_wake(&pool_2m);
 	prezero_wake(&pool_1g);
+	return before;
+}
+
+static bool is_clearing(struct pool *pool)
+{
+	bool clearing;
+
+	spin_lock(&pool->lock);
+	clearing = pool->clearing > 0;
+	spin_unlock(&pool->lock);
+	return clearing;
+}
+
+u64 prezero_pause(void)
+{
+	const u64 before = prezero_set(0);
+	struct wait wait = wait_begin(WAIT_TRANSIT, "idle CPUs that clear pages ahead of need");
+
+	context_assert(CONTEXT_ORDINARY);
+	wait.soft = true;
+	while (is_clearing(&pool_2m) || is_clearing(&pool_1g))
+		wait_spin(&wait, CPU_NONE);
 	return before;
 }
 
@@ -51,7 +75,7 @@ static bool clear_one(struct pool *pool)
 		return false;
 	index = pool_take_to_clear(pool, node, atomic_load_relaxed(&prezero));
 	if (index == BLOCK_NONE)
-		return false;
+		return pool_make_to_clear(pool, node, atomic_load_relaxed(&prezero));
 	done = clear_unless_work_waits(phys_to_virt(block_pfn(index) << PAGE_SHIFT),
 				       PAGE_SIZE << pool->order, node);
 	pool_give_cleared(pool, index, done);

@@ -35,3 +35,9 @@ void prezero_wake(struct pool *pool);
  * Returns the bound before.
  */
 u64 prezero_set(u64 pages);
+
+/*
+ * Let idle CPUs clear nothing more, and wait until those at work have given their pages back: for
+ * audits. Returns the bound before, for prezero_set(). Context: ordinary.
+ */
+u64 prezero_pause(void);

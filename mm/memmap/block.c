@@ -4,27 +4,6 @@
 #include "kernel/core/panic.h"
 #include "mm/memmap/zone.h"
 
-struct block *block_at(const struct mm *mm, u32 index)
-{
-	const u64 gib = (u64)index / GIB_BLOCKS - mm->first_gib;
-	struct block *blocks;
-
-	if (gib >= mm->gibs) /* a block below the first GiB wraps to a large number */
-		return NULL;
-	blocks = atomic_load_acquire(&mm->gib[gib].blocks);
-	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
-}
-
-struct block *block_of(const struct mm *mm, pfn_t pfn)
-{
-	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
-}
-
-struct block_word block_look_at(const struct mm *mm, u32 index)
-{
-	return block_look(block_at(mm, index));
-}
-
 u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
 {
 	const struct block_word own = block_look_at(mm, index);

@@ -132,7 +132,8 @@ enum section_state {
 	SECTION_UNOPENED,
 	SECTION_OPENING,
 	SECTION_OPEN,
-	SECTION_CLOSING
+	SECTION_CLOSING,
+	SECTION_DEFERRED
 };
 enum section_style { SECTION_ON_DEMAND = 0, SECTION_MAPPED = 0x80 }; /* a bit beside the state */
 enum { SECTION_STATE_MASK = 0x7f };
@@ -141,6 +142,11 @@ enum { SECTION_STATE_MASK = 0x7f };
 struct gib {
 	/* GIB_BLOCKS records, or NULL; set once, by an atomic operation with release semantics */
 	struct block *blocks;
+	/*
+	 * first of the frames kept for them, or 0; owned by the CPU that defers the GiB, or has
+	 * claimed it (section_defer.c)
+	 */
+	pfn_t kept;
 	u8 section[GIB_SECTIONS];
 	/* mapped sections: the block that holds the section's struct pages */
 	u32 memmap[GIB_SECTIONS];
@@ -277,16 +283,6 @@ static inline bool block_is_isolated(const struct block *block)
 {
 	return block_word_is_isolated(block_look(block));
 }
-
-/*
- * Record of block number `index` (pfn / 512), or NULL if its GiB holds no RAM or was never opened.
- * Any context, no lock. The answer stays valid: tables are opened, never closed.
- */
-struct block *block_at(const struct mm *mm, u32 index);
-struct block *block_of(const struct mm *mm, pfn_t pfn);
-
-/* The word of the record of block `index`, which must exist. */
-struct block_word block_look_at(const struct mm *mm, u32 index);
 
 /*
  * Head of whatever covers block `index`: a free run, a 1 GiB page or a run in transit. A block that

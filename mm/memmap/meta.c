@@ -34,6 +34,12 @@ static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 cou
 	return meta->free[kind] >= meta->reserved[kind] + keep + count;
 }
 
+/* Frames that stay for the code that makes metadata memory grow. */
+static u64 kept_back(enum meta_kind kind)
+{
+	return kind == META_LASTING ? META_EMERGENCY : 0;
+}
+
 static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep)
 {
 	struct meta *meta = &node->meta;
@@ -52,7 +58,17 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count)
 {
-	return reserve_keeping(node, kind, count, kind == META_LASTING ? META_EMERGENCY : 0);
+	return reserve_keeping(node, kind, count, kept_back(kind));
+}
+
+bool meta_has(struct node *node, enum meta_kind kind, u64 count)
+{
+	bool has;
+
+	spin_lock(&node->meta.lock);
+	has = meta_available(&node->meta, kind, count, kept_back(kind));
+	spin_unlock(&node->meta.lock);
+	return has;
 }
 
 int meta_reserve_emergency(struct node *node, u64 count)
@@ -167,6 +183,10 @@ static unsigned map_find_run(const u64 *map, unsigned count)
 	for (unsigned bit = 0; bit + count <= BLOCK_FRAMES; bit++) {
 		unsigned run = 0;
 
+		if (map[bit / 64] == ~0ULL) {
+			bit |= 63;
+			continue;
+		}
 		while (run < count && !map_test(map, bit + run))
 			run++;
 		if (run == count)
@@ -176,7 +196,7 @@ static unsigned map_find_run(const u64 *map, unsigned count)
 	return BLOCK_FRAMES;
 }
 
-pfn_t meta_take_contiguous(struct node *node, unsigned count)
+pfn_t meta_take_run(struct node *node, unsigned count)
 {
 	struct meta *meta = &node->meta;
 	pfn_t pfn = PFN_NONE;
@@ -187,8 +207,10 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 	if (meta_available(meta, META_LASTING, count, 0)) {
 		for (struct meta_block *block = meta->list[META_LASTING]; block && pfn == PFN_NONE;
 		     block = block->next) {
-			const unsigned bit = map_find_run(block->used_map, count);
+			unsigned bit = BLOCK_FRAMES;
 
+			if (block->used + count <= BLOCK_FRAMES)
+				bit = map_find_run(block->used_map, count);
 			if (bit == BLOCK_FRAMES)
 				continue;
 			for (unsigned i = 0; i < count; i++)
@@ -198,10 +220,8 @@ pfn_t meta_take_contiguous(struct node *node, unsigned count)
 		}
 	}
 	spin_unlock(&meta->lock);
-	if (pfn != PFN_NONE) {
+	if (pfn != PFN_NONE)
 		check_frames_reused(pfn, count);
-		memset(phys_to_virt(pfn << PAGE_SHIFT), 0, count * PAGE_SIZE);
-	}
 	return pfn;
 }
 

@@ -49,6 +49,12 @@ int meta_reserve_emergency(struct node *node, u64 count);
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
 
 /*
+ * Could meta_reserve_now() reserve `count` frames at this moment? With 0 and kind LASTING: are the
+ * emergency frames complete? Any lock of lower rank may be held.
+ */
+bool meta_has(struct node *node, enum meta_kind kind, u64 count);
+
+/*
  * Reserve frames for private struct pages: TAILS, or MEMMAP if metadata memory cannot supply TAILS.
  * *kind says which kind was reserved. Otherwise as meta_reserve().
  */
@@ -68,10 +74,10 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 			 unsigned count);
 
 /*
- * Take `count` contiguous zeroed frames of kind LASTING that were not reserved before. PFN_NONE if
- * there are none.
+ * Take `count` contiguous frames of kind LASTING that were not reserved before, contents undefined.
+ * PFN_NONE if there are none.
  */
-pfn_t meta_take_contiguous(struct node *node, unsigned count);
+pfn_t meta_take_run(struct node *node, unsigned count);
 
 /*
  * Give a frame back to the metadata memory that it came from. With tag 0 it is free at once;

@@ -111,6 +111,8 @@ struct zone {
 	u64 transit;                  /* (za) in transit (transit.h) */
 	u64 bad;                      /* (za) withheld as bad (bad_frames.h) */
 	u64 unopened;                 /* (za) that opening sections would bring */
+	u64 deferred;                 /* (za) kept unopened for pools (section_defer.h) */
+	u64 kept_to_open;             /* (za) reserved in metadata memory for opening them */
 
 	struct isolation *isolations; /* (z) those under way; no two overlap */
 	u64 isolations_begun;         /* (z) ever */
@@ -174,6 +176,7 @@ struct meta {
 	 * and which another CPU was growing
 	 */
 	struct node *met;
+	u64 near; /* (o) the same owner: the GiB, of mm->gib[], where it last found a block */
 };
 
 /* A node. Keys: see struct zone. */
@@ -292,6 +295,32 @@ enum { TABLE_LOCKS = 64 };
 enum { LOCK_SLICE = 256 };
 
 extern struct mm mm_kernel;
+
+/*
+ * Record of block number `index` (pfn / 512), or NULL if its GiB holds no RAM or was never opened.
+ * Any context, no lock. The answer stays valid: tables are opened, never closed.
+ */
+static inline struct block *block_at(const struct mm *mm, u32 index)
+{
+	const u64 gib = (u64)index / GIB_BLOCKS - mm->first_gib;
+	struct block *blocks;
+
+	if (gib >= mm->gibs) /* a block below the first GiB wraps to a large number */
+		return NULL;
+	blocks = atomic_load_acquire(&mm->gib[gib].blocks);
+	return blocks ? &blocks[index % GIB_BLOCKS] : NULL;
+}
+
+static inline struct block *block_of(const struct mm *mm, pfn_t pfn)
+{
+	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
+}
+
+/* The word of the record of block `index`, which must exist. */
+static inline struct block_word block_look_at(const struct mm *mm, u32 index)
+{
+	return block_look(block_at(mm, index));
+}
 
 static inline struct page *pfn_page(const struct mm *mm, pfn_t pfn)
 {

@@ -154,7 +154,7 @@ static void give_spare(struct meta *meta, struct meta_block *spare)
 }
 
 static void add_block(struct node *node, struct meta_block *new, u32 index, enum meta_kind kind,
-		      unsigned used)
+		      unsigned used, unsigned reserve)
 {
 	struct meta *meta = &node->meta;
 
@@ -167,7 +167,18 @@ static void add_block(struct node *node, struct meta_block *new, u32 index, enum
 	if (kind == META_MEMMAP)
 		block_set_flags(block_at(node->mm, index), BLOCK_MEMMAP);
 	insert_block(meta, new);
+	meta->reserved[kind] += reserve;
 	spin_unlock(&meta->lock);
+}
+
+int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve)
+{
+	struct meta_block *new = take_spare(node);
+
+	if (!new)
+		return -ENOMEM;
+	add_block(node, new, index, META_LASTING, 0, reserve);
+	return 0;
 }
 
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
@@ -176,7 +187,7 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 
 	if (!new)
 		return -ENOMEM;
-	add_block(node, new, index, kind, used);
+	add_block(node, new, index, kind, used, 0);
 	return 0;
 }
 
@@ -219,14 +230,15 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 
 /*
  * Take a block near existing metadata blocks: a GiB without any metadata memory can become a 1 GiB
- * page some day.
+ * page some day. The search begins where the last one ended.
  */
-static u32 take_near_meta(struct zone *zone)
+static u32 take_near_meta(struct node *node, struct zone *zone)
 {
 	const struct mm *mm = zone->mm;
+	u64 gib = node->meta.near;
 	u32 index = BLOCK_NONE;
 
-	for (u64 gib = 0; gib < mm->gibs && index == BLOCK_NONE; gib++) {
+	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
 		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
 
@@ -234,6 +246,9 @@ static u32 take_near_meta(struct zone *zone)
 		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
 			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE,
 					      BLOCK_META);
+		if (index != BLOCK_NONE)
+			node->meta.near = gib;
+		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
 	}
 	return index;
 }
@@ -295,7 +310,7 @@ static u32 take_anywhere(struct node *node)
 
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
-			index = take_near_meta(node_zone(node, kind));
+			index = take_near_meta(node, node_zone(node, kind));
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
 			index = take_for_meta(node_zone(node, kind));
@@ -321,20 +336,8 @@ static int grow(struct node *node, enum meta_kind kind)
 	block_set_state(node->mm, index, BLOCK_META);
 	block_publish_used(block_zone(node->mm, index), index, BLOCK_ORDER);
 	/* not earlier: other CPUs may use up the block, or trim it, at once */
-	add_block(node, new, index, kind, 0);
+	add_block(node, new, index, kind, 0, 0);
 	return 0;
-}
-
-/*
- * Are `count` frames available beside the emergency ones? With 0: are the emergency frames
- * themselves complete?
- */
-static bool has_frames(struct node *node, enum meta_kind kind, u64 count)
-{
-	if (meta_reserve_now(node, kind, count) < 0)
-		return false;
-	meta_unreserve(node, kind, count);
-	return true;
 }
 
 /* The caller holds the claim `growing`. */
@@ -343,7 +346,7 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	int err = 0;
 
 	meta_release_done(node);
-	if (!has_frames(node, kind, count)) /* else another CPU's round, or growth, was enough */
+	if (!meta_has(node, kind, count)) /* else another CPU's round, or growth, was enough */
 		err = grow(node, kind);
 	/*
 	 * No block is left, so complete a round to get back the gated frames. Repeat while other
@@ -352,7 +355,7 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	for (unsigned turn = 0;
 	     err && turn < FLUSHES_MAX && atomic_load_relaxed(&node->meta.gated) > 0; turn++) {
 		meta_flush_gated(node);
-		err = has_frames(node, kind, count) ? 0 : -ENOMEM;
+		err = meta_has(node, kind, count) ? 0 : -ENOMEM;
 	}
 	return err;
 }
@@ -445,7 +448,7 @@ void meta_top_up(struct node *node)
 	struct node *met;
 
 	/* otherwise the CPU that grows it restores them */
-	if (!has_frames(node, META_LASTING, 0) && claim(node))
+	if (!meta_has(node, META_LASTING, 0) && claim(node))
 		grow_claimed(node, META_LASTING, 1, &met);
 }
 

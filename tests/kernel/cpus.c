@@ -131,6 +131,15 @@ void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu)
 		wait_spin(&wait, cpu);
 }
 
+bool cpus_try_again(u64 *since)
+{
+	const u64 now = clock_ns();
+
+	if (*since == 0)
+		*since = now;
+	return now - *since < 20 * NS_PER_S && !test_failed();
+}
+
 void cpus_move(void *arg)
 {
 	struct cpus_moving *moving = arg;

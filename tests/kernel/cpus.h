@@ -20,6 +20,13 @@ enum { CPUS_TOGETHER = 4 }; /* unless together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /*
+ * For cases that need several CPUs to take part in something short, and make it happen again and
+ * again because the host may run some of them too late: is there time for one more attempt? The
+ * first call starts the clock; `since` is 0 before. False after 20 s, or when the case has failed.
+ */
+bool cpus_try_again(u64 *since);
+
+/*
  * Work for one CPU, with interrupts on, that serves no mailbox by itself. It sets `running` and
  * ends when `stop` is set.
  */

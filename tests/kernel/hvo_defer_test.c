@@ -271,7 +271,7 @@ TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 
 /* ---- shared by CPUs ---- */
 
-enum { SHARED_MAX = 16 * GIB_BLOCKS, ATTEMPTS = 20 };
+enum { SHARED_MAX = 16 * GIB_BLOCKS };
 
 /*
  * The number of pages for as many threads as can get heads, at 1024 pages for each thread. In the
@@ -384,13 +384,13 @@ TEST(mm_hvo, a_batch_divided_among_cpus_is_complete_and_in_order)
 		return;
 	EXPECT_EQ(cpus, 1);
 	for (unsigned i = 0; i < ARRAY_LEN(threads); i++) {
-		unsigned attempt = 0;
+		u64 since = 0;
 
 		test_option("hvo_threads", threads[i]);
 		do {
 			cpus = make_shared(shared, true);
 			EXPECT_EQ(memcmp(alone, shared, shared_pages() * sizeof(alone[0])), 0);
-		} while (cpus == 1 && several && ++attempt < ATTEMPTS && !test_failed());
+		} while (cpus == 1 && several && cpus_try_again(&since));
 		EXPECT((cpus > 1) == several || test_failed());
 	}
 }

@@ -32,14 +32,7 @@
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 
-enum {
-	FIELDS_SIZE = 16,
-	PIECE_ORDER = BLOCK_ORDER,
-	PIECES = 2,
-	ATTEMPTS = 20,
-	PATIENCE_S = 5,
-	IN_HAND_MS = 5
-};
+enum { FIELDS_SIZE = 16, PIECE_ORDER = BLOCK_ORDER, PIECES = 2, PATIENCE_S = 5, IN_HAND_MS = 5 };
 
 #define PER_PIECE ((PAGE_SIZE << PIECE_ORDER) / FIELDS_SIZE)
 
@@ -459,15 +452,17 @@ static bool all_took_part(const struct memmap_opened *opened, unsigned threads)
  */
 TEST(mm_memmap_open, every_helper_takes_a_chunk)
 {
-	unsigned threads, attempt = 0;
+	unsigned threads;
+	bool all = false;
+	u64 since = 0;
 
 	if (memblock_totals().ram_bytes > GIB(64))
 		SKIP("opening all of it would take over 1 GiB of the host");
 	threads = threads_with_chunks(open_machine(0));
 	if (threads >= 2) {
-		while (attempt < ATTEMPTS && !all_took_part(open_machine(threads), threads))
-			attempt++;
-		EXPECT(attempt < ATTEMPTS);
+		while (!all && cpus_try_again(&since))
+			all = all_took_part(open_machine(threads), threads);
+		EXPECT(all);
 	}
 	if (memmap_style() != SECTION_MAPPED)
 		sections_close_all(&mm_kernel);

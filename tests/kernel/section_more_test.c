@@ -143,13 +143,13 @@ static u64 opened_by_others(const struct mm *mm)
  */
 TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
 {
-	enum { OPEN = 10, PAGES = 32 * SECTION_BLOCKS, ATTEMPTS = 20 };
+	enum { OPEN = 10, PAGES = 32 * SECTION_BLOCKS };
 	const bool several = cpus_find_other() != CPU_NONE;
-	u64 helped = 0;
+	u64 helped = 0, since = 0;
 
 	test_option("hvo_threads", "4");
 	test_option("hvo_threads_pages", "64");
-	for (unsigned attempt = 0; attempt < ATTEMPTS && helped == 0 && !test_failed(); attempt++) {
+	while (helped == 0 && cpus_try_again(&since)) {
 		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB));
 		const struct hvo_mode *on = hvo_mode_find("on");
 

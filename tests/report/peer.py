@@ -15,7 +15,7 @@ import words
 from contig import overall
 from paper import Figure, Heading, Table, Text
 from pictures import Series
-from records import Spread, of_kind
+from records import Spread, mode_at_boot, of_kind
 
 
 def series_of(record):
@@ -267,7 +267,7 @@ def boot_pools(captures):
             add(r, r["cpus"], r["pages"], (f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"), r["ns"], r["ready_ns"])
     for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
         if r.get("pool_pages") and r.get("pool_ns"):
-            add(r, r["cpus_started"], r["pool_pages"], ("Ashlar", str(r.get("hvo"))), r["pool_ns"], r["ns_to_ready"])
+            add(r, r["cpus_started"], r["pool_pages"], ("Ashlar", mode_at_boot(r)), r["pool_ns"], r["ns_to_ready"])
     return found
 
 
@@ -433,7 +433,7 @@ def ashlar_boot(capture):
     for size, prefix in (("1G", "pool_1g"), ("2M", "pool")):
         if r.get(f"{prefix}_pages"):
             pool, ns = (size, r[f"{prefix}_pages"]), r.get(f"{prefix}_ns")
-    side = "Ashlar", str(r.get("hvo"))
+    side = "Ashlar", mode_at_boot(r)
     ready = r["ns_to_ready"] / 1e6
     return gib_of(r), r["cpus_started"], pool, side, Boot(ready, ready, ns / 1e6 if ns else None)
 
@@ -526,7 +526,8 @@ READY_NOTE = (
     " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
     " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
     " free (born optimised; Ashlar's `hvo=preinit`). The pool of 2 MiB pages is over 98% of what Linux counts as memory;"
-    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started."
+    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started. deferred: the pool has the memory, its"
+    " pages are made when they are first taken; Linux has nothing alike, so no ratio is to that row."
 )
 
 

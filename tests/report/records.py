@@ -56,7 +56,7 @@ NEEDED = {
 # Keys that are counts in every record.
 NUMBERS = (
     *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched"),
-    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "hugetlb_ns"),
+    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_deferred", "hugetlb_ns"),
 )
 
 
@@ -201,6 +201,11 @@ def parse(data, name="console"):
     capture.torn += "BENCH " in lines[-1]
     settle(capture)
     return capture
+
+
+def mode_at_boot(boot):
+    """hvo= of a boot's pools. Pages that are deferred are not made, which is no other mode but other work."""
+    return f"{boot.get('hvo')}, deferred" if boot.get("pool_deferred") else str(boot.get("hvo"))
 
 
 def of_kind(captures, kind, **wanted):
