@@ -16,7 +16,7 @@
 #include "mm/debug/account_meta.h"
 #include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
-#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_defer.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
@@ -312,16 +312,6 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 /* ---- sums ---- */
 
-/* Frames of the pages that a pool has deferred. */
-static u64 deferred_frames(const struct pool *pool)
-{
-	u64 pages = 0;
-
-	for (node_t n = 0; n < pool->mm->nodes; n++)
-		pages += atomic_load_relaxed(&pool->node[n].deferred);
-	return pages * order_pages(pool->order);
-}
-
 static bool account_zone(struct zone *zone, const struct walk *walk)
 {
 	const struct mm *mm = zone->mm;
@@ -357,8 +347,8 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 		meta += walks[z].meta + mm->zone[z].deferred;
 	}
 	for (const struct pool *const *pool = pools; pool && *pool; pool++) {
-		pool_free += deferred_frames(*pool);
-		meta -= deferred_frames(*pool);
+		pool_free += pool_deferred_frames(*pool);
+		meta -= pool_deferred_frames(*pool);
 	}
 	if (usage.in_use == in_use && usage.pool_free == pool_free &&
 	    usage.meta + usage.gated == meta)
@@ -419,7 +409,7 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 	for (unsigned z = 0; z < mm->zones; z++)
 		usage->meta += atomic_load_relaxed(&mm->zone[z].deferred);
 	for (const struct pool *const *pool = pools; pool && *pool; pool++)
-		usage->meta -= deferred_frames(*pool);
+		usage->meta -= pool_deferred_frames(*pool);
 	for (; pools && *pools; pools++) {
 		usage->pool_free +=
 			atomic_load_relaxed(&(*pools)->free) * order_pages((*pools)->order);

@@ -52,7 +52,7 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERR
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count, new = kept != POOL_WAS_DEFERRED;
+	const u64 count = list->count, added = kept == POOL_WAS_DEFERRED ? 0 : 1;
 	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
 
 	spin_lock(&pool->lock);
@@ -60,18 +60,18 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		block_set_pool_free(pool->mm, index, true);
 	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
-		pool->node[0].pages += new *count;
+		pool->node[0].pages += added * count;
 		pool->node[0].surplus += surplus * count;
 	}
 	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
 		block_list_push(pool->mm, &node->free, index);
-		node->pages += new;
+		node->pages += added;
 		node->surplus += surplus;
 	}
 	pool->surplus += surplus * count;
-	pool->pages += new *count;
+	pool->pages += added * count;
 	pool->free += count;
 	if (kept == POOL_PROMISED) {
 		pool->reserved += count;
@@ -118,12 +118,6 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 	}
 }
 
-/* Round up without a sum that could overflow; a user may ask for any absurd count. */
-static u64 share_of(u64 count, node_t nodes)
-{
-	return count / nodes + (count % nodes != 0);
-}
-
 /*
  * Take equal shares from all nodes, with the odd pages from each node in turn. What some nodes
  * could not give is then taken from any.
@@ -136,7 +130,7 @@ static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 co
 
 	for (node_t i = 0; i < nodes && list->count < count; i++)
 		take_from_node(pool, mode, (first + i) % nodes,
-			       share_of(count - list->count, nodes - i), list);
+			       pool_share_of(count - list->count, nodes - i), list);
 	for (node_t i = 0; i < nodes && list->count < count; i++)
 		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
 }
@@ -332,7 +326,7 @@ static void make_listed(struct pool *pool, node_t only, u64 count)
 	}
 	count = left;
 	for (node_t i = 0; i < nodes; i++) {
-		const u64 share = share_of(left, nodes - i);
+		const u64 share = pool_share_of(left, nodes - i);
 
 		make_listed_on(pool, (first + i) % nodes, false, share);
 		left -= share;
@@ -384,7 +378,7 @@ static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *li
 
 	for (node_t i = 0; i < nodes; i++)
 		dequeue_from_node(pool, &pool->node[(first + i) % nodes],
-				  share_of(count - list->count, nodes - i), list);
+				  pool_share_of(count - list->count, nodes - i), list);
 	for (node_t i = 0; i < nodes; i++)
 		dequeue_from_node(pool, &pool->node[(first + i) % nodes], count - list->count,
 				  list);

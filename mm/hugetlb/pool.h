@@ -86,6 +86,12 @@ static inline u64 pool_node_free_surplus(const struct pool_node *node)
 	return node->surplus - MIN(node->surplus, pool_node_in_use(node));
 }
 
+/* Equal shares, rounded up without a sum that could overflow: a user may ask for any count. */
+static inline u64 pool_share_of(u64 count, node_t nodes)
+{
+	return count / nodes + (count % nodes != 0);
+}
+
 /* The machine's pools. */
 extern struct pool pool_2m, pool_1g;
 

@@ -12,9 +12,18 @@ u64 pool_gib_pages(const struct pool *pool)
 	return pool->order == GIGA_ORDER ? 1 : GIB_BLOCKS - META_BLOCKS;
 }
 
+u64 pool_deferred_frames(const struct pool *pool)
+{
+	u64 pages = 0;
+
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		pages += atomic_load_relaxed(&pool->node[n].deferred);
+	return pages * order_pages(pool->order);
+}
+
 /*
- * What the pool does with deferred GiB of the zone. Blocks become metadata memory only for their
- * own node.
+ * How the pool uses the zone's deferred GiB. Some blocks of each become metadata memory, unless the
+ * metadata memory of their node is on another node.
  */
 static struct gib_use use_of(const struct pool *pool, struct zone *zone)
 {
@@ -139,9 +148,9 @@ struct change {
 };
 
 /*
- * Change whole GiB of each node's equal share. Nodes that have less than their share leave the rest
- * to the others. What is left of a share is less than a GiB; the caller goes on with that page by
- * page.
+ * Change as many whole GiB as fit into each node's equal share. A node that has less than its share
+ * leaves the rest to the nodes after it. The remainders, each less than a GiB, are left to the
+ * caller, who handles them page by page.
  */
 static u64 change(struct pool *pool, node_t node, u64 count, const struct change *how)
 {
@@ -152,8 +161,7 @@ static u64 change(struct pool *pool, node_t node, u64 count, const struct change
 	if (node != NODE_NONE)
 		return node < nodes ? how->on(pool, node, count) : 0;
 	for (node_t n = 0; n < nodes; n++) {
-		const u64 share = count / (nodes - n) + (count % (nodes - n) != 0);
-		const u64 own = MIN(share, how->pages(pool, n));
+		const u64 own = MIN(pool_share_of(count, nodes - n), how->pages(pool, n));
 
 		done += how->on(pool, n, own);
 		count -= own;

@@ -37,6 +37,9 @@ u64 pool_undefer(struct pool *pool, node_t node, u64 count);
 /* The same, up to `count` of the deferred pages that are surplus. */
 u64 pool_undefer_surplus(struct pool *pool, u64 count);
 
+/* Frames of the pages that the pool has deferred. Context: any; a hint without the pool's lock. */
+u64 pool_deferred_frames(const struct pool *pool);
+
 /* Deferred pages in one GiB. */
 u64 pool_gib_pages(const struct pool *pool);
 

@@ -6,7 +6,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
-#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
@@ -489,19 +489,10 @@ static s64 section_saved(struct pool *pool, u64 section)
 	return saved;
 }
 
-/* Deferred pages have no struct pages at all yet. */
-static s64 deferred_saved(struct pool *pool)
-{
-	u64 pages = 0;
-
-	for (node_t n = 0; n < pool->mm->nodes; n++)
-		pages += atomic_load_relaxed(&pool->node[n].deferred);
-	return (s64)(pages * order_blocks(pool->order) * MEMMAP_FRAMES_PER_BLOCK);
-}
-
 s64 pool_frames_saved(struct pool *pool)
 {
-	s64 saved = deferred_saved(pool);
+	/* deferred pages have no struct pages at all yet */
+	s64 saved = (s64)(pool_deferred_frames(pool) / BLOCK_FRAMES * MEMMAP_FRAMES_PER_BLOCK);
 
 	context_assert(CONTEXT_ORDINARY);
 	for (u64 section = section_first(pool->mm); section < section_end(pool->mm); section++)

@@ -62,6 +62,17 @@ u32 section_memmap(const struct mm *mm, u64 section);
 /* Number of sections that are being opened or closed now, found by a look at each. Any context. */
 u64 sections_moving(const struct mm *mm);
 
+/* The GiB that lie wholly in the span of the zone: the first one, and the end of the range. */
+static inline u64 zone_first_gib(const struct zone *zone)
+{
+	return DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
+}
+
+static inline u64 zone_end_gib(const struct zone *zone)
+{
+	return zone->end_pfn / order_pages(GIGA_ORDER);
+}
+
 u64 section_first(const struct mm *mm);
 u64 section_end(const struct mm *mm);
 

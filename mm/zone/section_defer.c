@@ -18,16 +18,6 @@ enum { OTHERS = 4, RECORDS_AT_ONCE = 64 };
 
 #define NO_GIB (~0ULL)
 
-static u64 first_gib(const struct zone *zone)
-{
-	return DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
-}
-
-static u64 end_gib(const struct zone *zone)
-{
-	return MAX(zone->end_pfn / order_pages(GIGA_ORDER), first_gib(zone));
-}
-
 static struct gib *gib_at(const struct zone *zone, u64 gib)
 {
 	return &zone->mm->gib[gib - zone->mm->first_gib];
@@ -189,7 +179,7 @@ u64 section_defer_gibs(struct zone *zone, u64 count, const struct gib_use *use)
 	struct run run = {.left = 0};
 	u64 deferred = 0;
 
-	for (u64 gib = first_gib(zone); gib < end_gib(zone) && deferred < wanted; gib++) {
+	for (u64 gib = zone_first_gib(zone); gib < zone_end_gib(zone) && deferred < wanted; gib++) {
 		if (run.left == 0 && !take_records(zone, wanted - deferred, &run))
 			break;
 		deferred += defer_gib(zone, gib, &run);
@@ -218,7 +208,7 @@ static bool claim_deferred(const struct zone *zone, u64 gib)
 /* Claim that GiB, or the first one that is deferred. Returns its number, or NO_GIB. */
 static u64 claim_wanted(const struct zone *zone, u64 wanted)
 {
-	for (u64 gib = first_gib(zone); gib < end_gib(zone); gib++)
+	for (u64 gib = zone_first_gib(zone); gib < zone_end_gib(zone); gib++)
 		if ((wanted == GIB_ANY || wanted == gib) && claim_deferred(zone, gib))
 			return gib;
 	return NO_GIB;
@@ -228,7 +218,7 @@ u64 section_undefer_gibs(struct zone *zone, u64 count, const struct gib_use *use
 {
 	u64 done = 0;
 
-	for (u64 gib = first_gib(zone); gib < end_gib(zone) && done < count; gib++) {
+	for (u64 gib = zone_first_gib(zone); gib < zone_end_gib(zone) && done < count; gib++) {
 		pfn_t records;
 
 		if (!claim_deferred(zone, gib))

@@ -38,20 +38,10 @@ static bool gib_is_unopened(const struct mm *mm, u64 gib)
 	return unopened == GIB_SECTIONS;
 }
 
-static u64 first_gib_of(const struct zone *zone)
-{
-	return DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
-}
-
-static u64 end_gib_of(const struct zone *zone)
-{
-	return zone->end_pfn / order_pages(GIGA_ORDER);
-}
-
 /* Open an unused GiB, whose blocks then merge into one run. */
 static int open_unopened_gib(struct zone *zone, enum section_style style)
 {
-	for (u64 gib = first_gib_of(zone); gib < end_gib_of(zone); gib++)
+	for (u64 gib = zone_first_gib(zone); gib < zone_end_gib(zone); gib++)
 		if (gib_is_unopened(zone->mm, gib) && open_gib(zone->mm, gib * GIB_SECTIONS, style))
 			return 0;
 	return -ENOENT;
@@ -102,10 +92,10 @@ static void plan_sections(const struct zone *zone, struct padata_mt_job *job)
 static void plan_gibs(const struct zone *zone, struct padata_mt_job *job)
 {
 	job->thread_fn = open_gibs;
-	job->start = first_gib_of(zone);
-	while (job->start < end_gib_of(zone) && !gib_is_unopened(zone->mm, job->start))
+	job->start = zone_first_gib(zone);
+	while (job->start < zone_end_gib(zone) && !gib_is_unopened(zone->mm, job->start))
 		job->start++;
-	job->size = MIN(job->size, end_gib_of(zone) - MIN(job->start, end_gib_of(zone)));
+	job->size = MIN(job->size, zone_end_gib(zone) - MIN(job->start, zone_end_gib(zone)));
 }
 
 void sections_open_ahead(struct zone *zone, unsigned order, enum section_style style, u64 runs,

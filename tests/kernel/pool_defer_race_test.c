@@ -140,7 +140,7 @@ static void steal_or_take(void *arg)
 	}
 }
 
-/* What a GiB needs for its tables and heads is its own, before it is opened and meanwhile. */
+/* Nobody else gets the frames for a GiB's tables and heads, before or while it is opened. */
 TEST(mm_defer, frames_of_a_gib_can_not_be_had_by_others)
 {
 	struct arena *a;

@@ -268,7 +268,7 @@ static bool take_while_failing(u32 nth, enum fail_again again)
 	return failed;
 }
 
-/* Every place where making deferred pages can lack memory: what cannot be made is free memory. */
+/* Memory may be lacking at any step: where pages cannot be made, their memory becomes free. */
 TEST(mm_defer, pages_that_can_not_be_made_are_not_lost)
 {
 	struct arena *a = deferred_arena(1);
