@@ -1,0 +1,46 @@
+/*
+ * Files of a program: what its descriptors refer to. In memory only: the read-only files of FILES=
+ * (a cpio module), files that the program creates, devices, pipes, eventfds and texts of /proc.
+ *
+ * A struct file is an open file with an offset and a count of references. It is freed when the last
+ * one is dropped. Mappings hold a reference to the file they show.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "kernel/program/user_copy.h"
+
+struct page;
+struct file;
+
+/*
+ * The open file of a descriptor, with one reference more, or NULL if there is none. Any thread may
+ * close the descriptor meanwhile. Context: ordinary.
+ */
+struct file *file_of(int descriptor);
+void file_get(struct file *file);
+void file_put(struct file *file);
+
+/* May the file be mapped, and (for a shared mapping) be written through the mapping? */
+bool file_can_map(const struct file *file, bool write_shared);
+
+u64 file_size(const struct file *file); /* bytes, now */
+
+/* For /proc/self/maps and messages; at most size - 1 characters. */
+void file_name(const struct file *file, char *buf, size_t size);
+
+/*
+ * The page that holds bytes [index * 4096, + 4096) of the file, with one reference more that the
+ * caller drops with page_put(); always the same page for an index while the file exists. Bytes
+ * beyond the end of the file are zero. *err receives -ENXIO if the page lies wholly beyond the end
+ * (a touch is then SIGBUS), -ENOMEM if there is no memory; NULL is returned. Context: ordinary.
+ */
+struct page *file_page(struct file *file, u64 index, int *err);
+
+/*
+ * Before the program starts: descriptors 0, 1 and 2 are the console. `cpio` is the image of FILES=
+ * (format "newc"), NULL for none; it stays in place while the program runs. After the program has
+ * ended: everything that it left open or created is freed.
+ */
+int files_begin(const void *cpio, u64 size);
+void files_end(void);

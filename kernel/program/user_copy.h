@@ -1,0 +1,30 @@
+/*
+ * The one checked copy between the kernel and a program's memory.
+ *
+ * The kernel never follows a program's pointer. It looks the address up in the page tables, brings
+ * the page as a touch would, and copies through the direct map. While it copies, the thread pins
+ * the page (thread.h), so that no other thread's munmap() frees it. SMAP stays on throughout.
+ *
+ * All functions return 0 or -EFAULT, and check the whole range against USER_START and USER_END
+ * first. After -EFAULT a prefix may have been copied. Context: ordinary.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+typedef u64 user_t; /* an address that a program supplied */
+
+int user_read(void *to, user_t from, u64 size);
+int user_write(user_t to, const void *from, u64 size);
+int user_zero(user_t to, u64 size);
+
+/*
+ * A text of at most size - 1 bytes and its end. Returns its length, -EFAULT, or -ENAMETOOLONG if it
+ * does not end in time.
+ */
+s64 user_read_text(char *to, user_t from, u64 size);
+
+/* One atomic access to an aligned word, for futexes. */
+int user_load_u32(user_t from, u32 *value);
+/* Replace `old` by `new`; *found receives what was there. */
+int user_cas_u32(user_t at, u32 old, u32 new, u32 *found);
