@@ -97,3 +97,14 @@ int timer_once(u64 ns, irq_fn *fn, void *arg)
 	irq_restore(flags);
 	return err;
 }
+
+bool timer_cancel(void)
+{
+	struct timer *timer = &this_cpu()->arch.timer;
+	const irq_flags_t flags = irq_save();
+	const bool was = timer->fn;
+
+	timer->fn = NULL;
+	irq_restore(flags);
+	return was;
+}

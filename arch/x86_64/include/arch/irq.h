@@ -44,3 +44,9 @@ void irq_unregister(u32 gsi);
  * Context: handler.
  */
 int timer_once(u64 ns, irq_fn *fn, void *arg);
+
+/*
+ * Forget the timer of this CPU. Returns true if it had not fired yet; it then does not fire. The
+ * same contexts.
+ */
+bool timer_cancel(void);
