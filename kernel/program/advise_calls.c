@@ -25,40 +25,6 @@ static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
 
 /* ---- mprotect ---- */
 
-/* May the area have these rights? A shared mapping of a file that cannot be written may not. */
-static int may_have(const struct area *area, u8 rights)
-{
-	if (area->file && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
-	    !file_can_map(area->file, true))
-		return -EACCES;
-	return 0;
-}
-
-static s64 protect(u64 start, u64 end, u8 rights)
-{
-	struct pages_taken taken = {.tables = NULL};
-	struct area area;
-	s64 err;
-
-	if (!areas_cover(&program_areas, start, end))
-		return -ENOMEM;
-	for (;;) {
-		err = areas_take(&program_areas, &start, end, &area);
-		if (err <= 0)
-			break;
-		err = may_have(&area, rights);
-		if (err == 0)
-			err = pages_protect(area.start, area.end, rights, &taken);
-		if (err == 0)
-			area.rights = rights;
-		areas_put_back(&program_areas, &area);
-		if (err < 0)
-			break;
-	}
-	pages_finish(&taken);
-	return err;
-}
-
 static s64 call_mprotect(const struct call_args *args)
 {
 	enum { GROWS = 0x03000000 };
@@ -67,7 +33,7 @@ static s64 call_mprotect(const struct call_args *args)
 
 	if (args->arg[2] & ~(u64)(7 | GROWS))
 		return -EINVAL;
-	return go <= 0 ? go : protect(start, end, (u8)(args->arg[2] & 7));
+	return go <= 0 ? go : mapping_protect(start, end, (u8)(args->arg[2] & 7));
 }
 CALL(mprotect, 10);
 
@@ -160,7 +126,7 @@ static s64 call_madvise(const struct call_args *args)
 	case MADV_POPULATE_WRITE:
 		return mapping_populate(start, end, advice == MADV_POPULATE_WRITE);
 	case MADV_REMOVE:
-		return -EOPNOTSUPP;
+		return -ENOTSUP;
 	default:
 		/* advice that asks for nothing that a program could notice */
 		if (advice > MADV_LAST_IGNORED)

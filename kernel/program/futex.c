@@ -257,19 +257,28 @@ static s64 wake_op(const struct call_args *args)
 
 /* ---- the call ---- */
 
-/* The time limit of a wait, on clock_ns(); 0: none. */
+/*
+ * The time limit of a wait, on clock_ns(); 0: none. FUTEX_WAIT takes an interval,
+ * FUTEX_WAIT_BITSET a time.
+ */
 static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 {
-	struct user_timespec time;
+	u64 ns, ahead;
+	int err;
 
 	*until_ns = 0;
 	if (args->arg[3] == 0)
 		return 0;
-	if (user_read(&time, args->arg[3], sizeof(time)) < 0)
-		return -EFAULT;
-	return clocks_deadline(&time, op == FUTEX_WAIT_BITSET,
-			       args->arg[1] & FUTEX_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC,
-			       until_ns);
+	err = clock_read_interval(args->arg[3], &ns);
+	if (err < 0)
+		return err;
+	if (op == FUTEX_WAIT) {
+		*until_ns = clock_until(ns);
+		return 0;
+	}
+	ahead = args->arg[1] & FUTEX_REALTIME ? clock_date_ns() : 0;
+	*until_ns = ns > ahead ? ns - ahead : 1;
+	return 0;
 }
 
 static s64 cmp_requeue(const struct call_args *args, bool compare)
@@ -307,8 +316,9 @@ static s64 call_futex(const struct call_args *args)
 	case FUTEX_WAKE:
 		return futex_wake(at, (u32)args->arg[2], ~0u);
 	case FUTEX_WAKE_BITSET:
-		return args->arg[5] == 0 ? -EINVAL
-					 : futex_wake(at, (u32)args->arg[2], (u32)args->arg[5]);
+		if ((u32)args->arg[5] == 0)
+			return -EINVAL;
+		return futex_wake(at, (u32)args->arg[2], (u32)args->arg[5]);
 	case FUTEX_REQUEUE:
 	case FUTEX_CMP_REQUEUE:
 		return cmp_requeue(args, op == FUTEX_CMP_REQUEUE);
@@ -370,12 +380,3 @@ void futex_release_robust(struct thread *thread)
 	if (head.pending)
 		release_word(thread, (head.pending & ~1ULL) + (u64)head.offset);
 }
-
-static s64 call_set_robust_list(const struct call_args *args)
-{
-	if (args->arg[1] != ROBUST_HEAD_BYTES)
-		return -EINVAL;
-	thread_current()->robust_list = args->arg[0];
-	return 0;
-}
-CALL(set_robust_list, 273);

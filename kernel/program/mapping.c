@@ -154,6 +154,42 @@ s64 mapping_make(struct area *area, enum mapping_place place)
 	return start;
 }
 
+/* ---- changing ---- */
+
+/* May the area have these rights? A shared mapping of a file that cannot be written may not. */
+static int may_have(const struct area *area, u8 rights)
+{
+	if (area->file && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
+	    !file_can_map(area->file, true))
+		return -EACCES;
+	return 0;
+}
+
+s64 mapping_protect(u64 start, u64 end, u8 rights)
+{
+	struct pages_taken taken = {.tables = NULL};
+	struct area area;
+	s64 err;
+
+	if (!areas_cover(&program_areas, start, end))
+		return -ENOMEM;
+	for (;;) {
+		err = areas_take(&program_areas, &start, end, &area);
+		if (err <= 0)
+			break;
+		err = may_have(&area, rights);
+		if (err == 0)
+			err = pages_protect(area.start, area.end, rights, &taken);
+		if (err == 0)
+			area.rights = rights;
+		areas_put_back(&program_areas, &area);
+		if (err < 0)
+			break;
+	}
+	pages_finish(&taken);
+	return err;
+}
+
 s64 mapping_populate(u64 start, u64 end, bool write)
 {
 	struct thread *self = thread_current();

@@ -25,6 +25,12 @@ s64 mapping_remove(u64 start, u64 end);
 /* Unmap everything, when the program has ended and no thread is left. Frees the areas, too. */
 void mapping_remove_all(void);
 
+/*
+ * Give a range other rights. Returns 0, -ENOMEM for a hole (nothing was changed) or for lack of
+ * memory, or -EACCES for a file that may not be written; what comes before is then changed.
+ */
+s64 mapping_protect(u64 start, u64 end, u8 rights);
+
 /* Touch every page of the range: 0, or -ENOMEM as soon as a page cannot be brought. */
 s64 mapping_populate(u64 start, u64 end, bool write);
 

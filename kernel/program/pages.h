@@ -55,6 +55,7 @@ struct pages_taken {
 	u32 count;           /* in `few` */
 	u64 leaves[3];       /* taken and not freed yet, by level */
 	u64 total[3];        /* freed since the beginning */
+	u64 pool_pages[3];   /* of those, pages that went back to a pool */
 	bool sizes_changed;  /* a large leaf became a table */
 };
 

@@ -7,12 +7,14 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
+#include <arch/memory.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/cpumask.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
 #include "mm/mm.h"
@@ -330,6 +332,8 @@ void thread_exit(void)
 	futex_release_robust(self);
 	if (self->clear_child_tid && user_write(self->clear_child_tid, &zero, sizeof(zero)) == 0)
 		futex_wake(self->clear_child_tid, 1, ~0u);
+	signal_thread_ended(self);
+	clocks_thread_ended(self);
 	atomic_store_release(&self->id, 0);
 	user_leave();
 }
