@@ -25,10 +25,21 @@ struct thread {
 	u64 alt_stack_size;
 	u32 alt_stack_flags;
 	bool ending; /* the thread leaves at the next attend() */
+	/* clocks.c: clock_ns() when it began, and how long it was in thread_sleep() */
+	u64 began_ns, slept_ns;
+	char name[16]; /* PR_SET_NAME */
 };
 
 /* The thread that runs on this CPU, or NULL. */
 struct thread *thread_current(void);
+
+/*
+ * The thread of that id, or NULL; and all threads, one after the other (NULL first, NULL at the
+ * end). Records stay readable until the program ends, also those of threads that have ended.
+ * Context: handler.
+ */
+struct thread *thread_by_id(u32 id);
+struct thread *thread_next(const struct thread *after);
 
 /*
  * True if a wait inside a call must end with -EINTR, because the thread is to end or has a signal

@@ -11,6 +11,7 @@
 #define MSR_PAT         0x277
 #define MSR_EFER        0xc0000080
 #define MSR_GS_BASE     0xc0000101
+#define MSR_TSC_AUX     0xc0000103
 
 #define MISC_ENABLE_FAST_STRINGS (1ULL << 0)
 
