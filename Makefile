@@ -102,6 +102,13 @@ COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSIO
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
+# The vDSO runs in ring 3: a shared object that kernel/program/vdso.c includes as it is. The assembler looks for it in its folder.
+VDSO := $(BUILD)/vdso/vdso.so
+VDSO_CFLAGS := -std=gnu11 -O2 -ffreestanding -fPIC -fvisibility=hidden -mgeneral-regs-only -fno-stack-protector \
+	-fno-asynchronous-unwind-tables -fcf-protection=none -Wall -Wextra -Werror -I.
+VDSO_LDFLAGS := -m elf_x86_64 -shared -s -soname=linux-vdso.so.1 --hash-style=both --build-id=none --fatal-warnings -z noexecstack \
+	-z norelro -z max-page-size=0x1000 -T kernel/program/vdso/vdso.lds
+KERNEL_CFLAGS += -Wa,-I$(dir $(VDSO))
 # Under gcc's sanitizers some code must not be checked: the checkers themselves, and the code that fills free frames or walks stacks. The
 # checks cause false warnings of gcc's flow analysis, so -Wmaybe-uninitialized is off.
 ifeq ($(SAN),1)
@@ -204,6 +211,14 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@mkdir -p $(@D)
 	@echo '  AS      $<'
 	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
+
+$(VDSO): kernel/program/vdso/vdso.c $(wildcard kernel/program/vdso/*.h kernel/program/vdso/*.lds) kernel/lib/types.h Makefile
+	@mkdir -p $(@D)
+	@echo '  VDSO    $@'
+	@$(CC) $(VDSO_CFLAGS) -c $< -o $@.o
+	@$(LD) $(VDSO_LDFLAGS) $@.o -o $@
+
+$(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 

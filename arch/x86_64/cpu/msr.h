@@ -18,6 +18,7 @@
 #define MSR_FS_BASE      0xc0000100
 #define MSR_GS_BASE      0xc0000101
 #define MSR_GS_BASE_USER 0xc0000102 /* what SWAPGS exchanges with the GS base */
+#define MSR_TSC_AUX      0xc0000103
 
 #define EFER_SCE (1ULL << 0)
 

@@ -68,6 +68,11 @@ static u64 enabled_components(void)
 	return (u64)high << 32 | low;
 }
 
+u64 user_vectors_features(void)
+{
+	return has_xsave() ? enabled_components() : 0;
+}
+
 static void fxsave(struct fxsave *area)
 {
 	__asm__ volatile("fxsave64 (%0)" ::"r"(area) : "memory");

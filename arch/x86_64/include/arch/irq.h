@@ -45,8 +45,5 @@ void irq_unregister(u32 gsi);
  */
 int timer_once(u64 ns, irq_fn *fn, void *arg);
 
-/*
- * Forget the timer of this CPU. Returns true if it had not fired yet; it then does not fire. The
- * same contexts.
- */
-bool timer_cancel(void);
+/* Forget this CPU's timer_once(), if it has not fired. Context: handler. */
+void timer_cancel(void);
