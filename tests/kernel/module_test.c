@@ -1,10 +1,16 @@
-/* The program among modules, which lie in pages of the kernel here. */
+/*
+ * The program among modules, which lie in pages of the kernel here; and the machine's own, if its
+ * loader passed one.
+ */
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
+#include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
+#include "kernel/program/cpio.h"
+#include "kernel/program/elf.h"
 #include "kernel/program/module.h"
 #include "kernel/run/test.h"
 #include "mm/mm.h"
@@ -128,4 +134,46 @@ TEST(program_module, a_module_that_is_not_in_ram_is_ignored)
 	boot_info_add_module(&info, virt_to_phys(bytes), PHYS_LIMIT);
 	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
 	page_free(page);
+}
+
+static void print_words(const char *what, const struct arguments *words)
+{
+	for (unsigned i = 0; i < words->count; i++)
+		pr_info("%s %u: %s", what, i, arguments_word(words, i));
+}
+
+static void print_files(const struct program_source *source)
+{
+	struct cpio_reader reader = cpio_reader(source->cpio, source->cpio_size);
+	struct cpio_entry entry;
+
+	while (cpio_next(&reader, &entry))
+		pr_info("file %o %llu %s", entry.mode, entry.size, entry.name);
+	EXPECT(!reader.error);
+}
+
+/* tests/qemu/test_program.py reads these lines. Without a module the case has nothing to check. */
+TEST(program_module, the_machines_own_program_is_whole)
+{
+	static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+	static struct arguments args, environment;
+	static struct elf_image elf;
+	struct program_source source;
+	const char *why;
+	u64 value;
+
+	if (module_program(&source) == -ENOENT)
+		return;
+	REQUIRE(module_program(&source) == 0);
+	REQUIRE(module_arguments(&source, &args, &environment) == 0);
+	why = elf_parse(source.elf, source.elf_size, limits, &elf, &value);
+	if (why)
+		test_fail(__FILE__, __LINE__, "%s: %s (0x%llx)", source.name, why, value);
+	else
+		pr_info("program %s: %llu bytes, %s, entry 0x%llx, headers at 0x%llx", source.name,
+			source.elf_size, elf.pie ? "pie" : "fixed", elf.entry, elf.phdr_virt);
+	print_words("argument", &args);
+	print_words("environment", &environment);
+	if (source.cpio)
+		print_files(&source);
 }
