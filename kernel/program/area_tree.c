@@ -197,7 +197,7 @@ static bool leaf_area(const struct path *path, u32 at, struct area *area)
 	return true;
 }
 
-/* 1: found. 0: there is none. -1: the tree was changed meanwhile. */
+/* 1: found. 0: there is none. -1: the tree was changed meanwhile. *area may change in any case. */
 static int try_from(const struct area_tree *tree, u64 seq, u64 addr, struct area *area)
 {
 	struct path path;
@@ -233,26 +233,50 @@ static int try_below(const struct area_tree *tree, u64 seq, u64 addr, struct are
 	return unchanged(tree, seq) ? found : -1;
 }
 
+/* Store what was found, if anything. */
+static bool give(int found, const struct area *from, struct area *to)
+{
+	if (found > 0)
+		*to = *from;
+	return found > 0;
+}
+
 bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area)
 {
+	struct area copy;
 	int found;
 
 	do
-		found = try_from(tree, read_begin(tree), addr, area);
+		found = try_from(tree, read_begin(tree), addr, &copy);
 	while (found < 0);
-	return found;
+	return give(found, &copy, area);
 }
 
 bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area)
 {
+	struct area copy;
 	int found;
 
 	if (addr == 0)
 		return false;
 	do
-		found = try_below(tree, read_begin(tree), addr, area);
+		found = try_below(tree, read_begin(tree), addr, &copy);
 	while (found < 0);
-	return found;
+	return give(found, &copy, area);
+}
+
+bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area)
+{
+	struct area copy;
+
+	return give(try_from(tree, tree->seq, addr, &copy), &copy, area);
+}
+
+bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area)
+{
+	struct area copy;
+
+	return addr > 0 && give(try_below(tree, tree->seq, addr, &copy), &copy, area);
 }
 
 /* ---- nodes ---- */

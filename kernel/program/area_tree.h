@@ -77,8 +77,12 @@ void area_tree_remove(struct area_tree *tree, u64 start);
 void area_tree_replace(struct area_tree *tree, u64 start, const struct area *area);
 
 /*
- * Copy the first area that ends above `addr`, or the last one that begins below it. False if there
- * is none. Any context; no lock needed.
+ * Copy the first area that ends above `addr`, or the last one that begins below it. False, and
+ * nothing is copied, if there is none. Any context; no lock needed.
  */
 bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area);
+
+/* The same for the holder of the caller's lock, who may be in the middle of a change. */
+bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
+bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);

@@ -144,14 +144,14 @@ static void join(struct areas *areas, u64 start)
 {
 	struct area area, other;
 
-	if (!area_tree_from(&areas->tree, start, &area))
+	if (!area_tree_own_from(&areas->tree, start, &area))
 		return;
-	if (area_tree_from(&areas->tree, area.end, &other) && alike(&area, &other)) {
+	if (area_tree_own_from(&areas->tree, area.end, &other) && alike(&area, &other)) {
 		area_tree_remove(&areas->tree, other.start);
 		area.end = other.end;
 		area_tree_replace(&areas->tree, area.start, &area);
 	}
-	if (area_tree_below(&areas->tree, area.start, &other) && alike(&other, &area)) {
+	if (area_tree_own_below(&areas->tree, area.start, &other) && alike(&other, &area)) {
 		area_tree_remove(&areas->tree, area.start);
 		other.end = area.end;
 		area_tree_replace(&areas->tree, other.start, &other);
@@ -177,7 +177,7 @@ static bool is_free(const struct areas *areas, u64 start, u64 end)
 {
 	struct area area;
 
-	return !area_tree_from(&areas->tree, start, &area) || area.start >= end;
+	return !area_tree_own_from(&areas->tree, start, &area) || area.start >= end;
 }
 
 /* The highest free range of that size below areas->top; 0: there is none. */
@@ -187,7 +187,7 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 
 	for (;;) {
 		struct area below = {.end = USER_START};
-		const bool any = area_tree_below(&areas->tree, top, &below);
+		const bool any = area_tree_own_below(&areas->tree, top, &below);
 		const u64 bottom = MAX(below.end, USER_START);
 
 		if (top >= size && top > bottom) {
@@ -260,8 +260,8 @@ static struct hull space_around(const struct areas *areas, u64 start, u64 end)
 {
 	struct area below = {.end = 0}, above = {.start = ALIGN_UP(USER_END, GIB(512))};
 
-	area_tree_below(&areas->tree, start, &below);
-	area_tree_from(&areas->tree, end, &above);
+	area_tree_own_below(&areas->tree, start, &below);
+	area_tree_own_from(&areas->tree, end, &above);
 	return (struct hull){.start = hull_start(start, MIN(below.end, start)),
 			     .end = hull_end(end, MAX(above.start, end))};
 }
@@ -330,7 +330,7 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		err = lock_ready(areas, 2);
 		if (err < 0)
 			break;
-		more = area_tree_from(&areas->tree, own.end, &area) && area.start < end;
+		more = area_tree_own_from(&areas->tree, own.end, &area) && area.start < end;
 		if (more && (area.flags & AREA_BUSY)) {
 			spin_unlock(&areas->lock);
 			wait_settled(areas, MAX(area.start, own.end));
@@ -389,7 +389,7 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 
 		if (err < 0)
 			return err;
-		if (!area_tree_from(&areas->tree, *at, area) || area->start >= end) {
+		if (!area_tree_own_from(&areas->tree, *at, area) || area->start >= end) {
 			spin_unlock(&areas->lock);
 			return 0;
 		}
@@ -406,7 +406,7 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 		area_tree_change(&areas->tree);
 		if (area->start < *at) {
 			cut(areas, area, *at);
-			area_tree_from(&areas->tree, *at, area);
+			area_tree_own_from(&areas->tree, *at, area);
 		}
 		if (area->end > end) {
 			cut(areas, area, end);

@@ -157,7 +157,7 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->fs_base = request->fs_base;
 	thread->clear_child_tid = request->clear_child_tid;
 	thread->robust_list = 0;
-	thread->ending = false;
+	thread->ending = thread->leaving = false;
 	thread->woken = 0;
 	thread->blocked = parent->blocked;
 	thread->pending = 0;
@@ -202,7 +202,10 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	return id;
 }
 
-/* Is there a CPU that has no thread but is busy, as a helper that will soon be done? */
+/*
+ * Is there a CPU that will soon be idle? It has no thread and helps somebody, or its thread is about
+ * to leave. A thread that was joined a moment ago is.
+ */
 static bool any_free(void)
 {
 	cpu_t cpu;
@@ -210,7 +213,8 @@ static bool any_free(void)
 	cpumask_foreach(cpu, &cpus_online) {
 		const struct thread *thread = thread_on(cpu);
 
-		if (cpu != first_cpu && (!thread || atomic_load_acquire(&thread->id) == 0))
+		if (cpu != first_cpu && (!thread || atomic_load_acquire(&thread->id) == 0 ||
+					 atomic_load_acquire(&thread->leaving)))
 			return true;
 	}
 	return false;
@@ -329,6 +333,7 @@ void thread_exit(void)
 	struct thread *self = thread_current();
 	const u32 zero = 0;
 
+	atomic_store_release(&self->leaving, true);
 	futex_release_robust(self);
 	if (self->clear_child_tid && user_write(self->clear_child_tid, &zero, sizeof(zero)) == 0)
 		futex_wake(self->clear_child_tid, 1, ~0u);

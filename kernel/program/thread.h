@@ -20,6 +20,7 @@ struct thread {
 	u32 woken;    /* set by thread_wake(), any CPU */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
 	bool ending;  /* the thread leaves at the next attend() */
+	bool leaving; /* its CPU will soon be idle */
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
 	user_t robust_list;
 	/* clocks.c: clock_ns() when it began, and how long it was in thread_sleep() */
