@@ -102,6 +102,7 @@ def test_make_run_names_what_it_cannot_pass(tmp_path, built):
         (["--program", str(tmp_path)], "no such file"),
         (["--args", "x"], "ARGS is given without PROGRAM"),
         (["--program", str(SOURCE), "--files", "/no/such"], "FILES=/no/such: no such folder"),
+        (["--program", str(SOURCE), "--args", "it's"], "ARGS=it's: No closing quotation"),
         (["--program", str(SOURCE), "--args", "\u00e4"], "only printable ASCII"),
         (["--program", str(SOURCE), "--args", "x" * 5000], "the kernel reads 4095"),
     ):
