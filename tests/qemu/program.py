@@ -8,6 +8,7 @@ shell does (kernel/program/arguments.h).
 """
 
 import argparse
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,11 @@ class Program:
         """Write the module. Raises Unusable."""
         if not Path(self.path).is_file():
             raise Unusable(f"PROGRAM={self.path}: no such file")
+        for key in ("args", "env"):
+            try:
+                shlex.split(getattr(self, key))
+            except ValueError as why:
+                raise Unusable(f"{key.upper()}={getattr(self, key)}: {why}") from why
         if self.files and not Path(self.files).is_dir():
             raise Unusable(f"FILES={self.files}: no such folder")
         try:
