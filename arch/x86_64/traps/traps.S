@@ -7,6 +7,8 @@
  * that the NMI being handled still uses. An exception inside an NMI therefore returns without
  * IRETQ. Privilege and segments are unchanged, so only RIP, RSP and RFLAGS have to be restored. RIP
  * and RFLAGS are written below the interrupted stack pointer, where the exception's own frame was.
+ * One gap is left. A machine check that comes in the entry or exit code of an NMI, where the NMI is
+ * not counted, and that lets the run go on, returns by IRETQ.
  *
  * Vectors that push an error code: Intel SDM vol. 3A, table 6-1.
  *

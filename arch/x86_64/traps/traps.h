@@ -5,7 +5,7 @@
  * run on stacks of their own (IST). Interrupts (vector 32 and up) leave the idle state before
  * anything else (kernel/core/shootdown.h).
  *
- * Exceptions of a program in ring 3, and its calls, belong to the room above (arch/x86_64/user). Its
+ * Exceptions of a program in ring 3, and its calls, belong to a room above (arch/x86_64/user). Its
  * interrupts are handled as the kernel's are.
  */
 #pragma once
