@@ -1,4 +1,4 @@
-/* The stand-in for ring 3: a program is a function, and its registers come back as a CPU's would. */
+/* The stand-in for ring 3: a function is the program. */
 #include <arch/user.h>
 
 #include <arch/pgtable.h>
