@@ -1,15 +1,37 @@
 /*
  * Ring 3. Small programs in machine code (user_programs.S) run in pages that the cases map by hand.
- * The table of user_ops notes what comes. The cases exist in the kernel only, because the hosted
+ * The table of user_ops notes what comes. These cases exist in the kernel only, because the hosted
  * machine has no ring 3.
  */
+#include <arch/pgtable.h>
+
+#include "kernel/run/test.h"
+
+TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
+{
+	const unsigned all = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC;
+
+	for (unsigned rights = 0; rights <= all; rights++) {
+		const pte_t page = pte_make_user(512, PT_PAGE, rights),
+			    large = pte_make_user(512, PT_PMD, rights);
+
+		EXPECT_EQ(pte_rights(page), rights ? rights | USER_RIGHT_READ : 0);
+		EXPECT_EQ(pte_rights(large), pte_rights(page));
+		EXPECT(pte_present(page) && pte_pfn(page) == 512 && pte_user(page) == (rights > 0));
+		EXPECT(pte_is_leaf(large, PT_PMD) && !(page & PTE_GLOBAL));
+		EXPECT_EQ(pte_writable(page), pte_dirty(page));
+	}
+	EXPECT(pte_user(pte_make_table_user(1)) && !pte_user(pte_make_table(1)));
+	EXPECT_EQ(pte_rights(pte_make(1, PT_PAGE, PT_RW)), 0);
+	EXPECT_EQ(pte_rights(0), 0);
+}
+
 #ifndef ASHLAR_HOSTED
 
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
-#include <arch/pgtable.h>
 #include <arch/tlb.h>
 #include <arch/user.h>
 
@@ -26,7 +48,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
@@ -748,8 +769,8 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 	}
 	EXPECT(wait_for_count(word(DATA_COUNT)));
 	nmi_init();
-	trap_set_handler(TRAP_MACHINE_CHECK, NULL);
 	end_remote(other);
+	trap_set_handler(TRAP_MACHINE_CHECK, NULL);
 	EXPECT_EQ(checks, (nmis + 3) / 4);
 	pr_info("%u NMIs, %u of them in ring 3 and %u in its entry code; %llu rounds", nmis,
 		nmis_in_ring3, nmis_in_entry, word(DATA_COUNT));

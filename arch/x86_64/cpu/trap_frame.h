@@ -18,7 +18,8 @@ enum trap_vector {
 	TRAP_CALL = 256, /* no vector: SYSCALL */
 };
 
-enum { PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 }; /* error code of a page fault */
+/* error code of a page fault; PF_PRESENT: the access is mapped and not allowed */
+enum { PF_PRESENT = 1 << 0, PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 };
 
 #define RFLAGS_TRAP       (1ULL << 8)
 #define RFLAGS_INTERRUPTS (1ULL << 9)

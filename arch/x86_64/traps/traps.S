@@ -25,7 +25,7 @@
  *     mapped. IRETQ and SYSRETQ load what user_regs_make_safe() has checked: selectors of ring 3,
  *     RFLAGS with neither VM nor IOPL, and a canonical RIP, which is at most USER_END. (SYSRETQ to
  *     another address would fault in ring 0 on the program's stack, hence USER_END leaves the last
- *     page of the lower half unused.) Debug registers are unused, so no #DB comes there either;
+ *     page of the lower half unused.) Breakpoints are disabled, so no #DB comes there either;
  *     SFMASK clears TF for SYSCALL, and gates clear it.
  *  4. An exception or interrupt that comes by a gate without IST therefore finds the kernel's base
  *     if its frame names ring 0, and the program's if it names ring 3. trap_common looks at the

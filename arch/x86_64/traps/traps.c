@@ -176,6 +176,8 @@ static void handle_page_fault(struct trap_frame *frame)
 			 : fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS);
 	if (result == FAULT_RETRY)
 		return;
+	if (addr < USER_END && frame->error & PF_PRESENT)
+		panic("page fault at %llx: the kernel used the memory of a program", addr);
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", addr, stack);
 	image = image_fault_describe(addr, write, exec);

@@ -61,6 +61,8 @@ _Static_assert(sizeof(struct user_regs) == sizeof(struct trap_frame) &&
 		       (int)USER_VECTOR_CALL == (int)TRAP_CALL,
 	       "struct user_regs is struct trap_frame under another name");
 
+enum { DR7_RESET = 0x400 }; /* no breakpoint is enabled */
+
 static const struct user_ops *ops;
 
 /* ---- traps of ring 3 ---- */
@@ -125,11 +127,13 @@ const struct user_ops *user_ops_set(void)
 
 /*
  * SYSRET's and SYSCALL's selectors, the entry, and the flags that SYSCALL clears: all. After a
- * reset the LDT covers the first 64 KiB of memory, and firmware may have set up SYSENTER.
+ * reset the LDT covers the first 64 KiB of memory. Firmware may have set up SYSENTER and
+ * breakpoints.
  */
 void user_init_cpu(void)
 {
 	__asm__ volatile("lldt %w0" ::"r"(0));
+	__asm__ volatile("mov %0, %%db7" ::"r"((u64)DR7_RESET));
 	wrmsr(MSR_SYSENTER_CS, 0);
 	wrmsr(MSR_STAR, (u64)SELECTOR_SYSRET << 48 | (u64)SELECTOR_CODE << 32);
 	wrmsr(MSR_LSTAR, (u64)trap_syscall);
