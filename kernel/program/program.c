@@ -68,6 +68,12 @@ void program_end(int status)
 	threads_end_all();
 }
 
+bool program_ended(int *status)
+{
+	*status = program.status;
+	return atomic_load_acquire(&program.ended);
+}
+
 void program_symbol(u64 addr, char *buf, size_t size)
 {
 	const char *name;
@@ -246,9 +252,9 @@ static s64 load_and_run(const struct program_request *request)
 	return program.status;
 }
 
-int program_run(const struct program_request *request)
+int program_begin(const struct program_request *request)
 {
-	s64 result = -ENOMEM;
+	int err;
 
 	calls_init();
 	user_set_ops(&ops);
@@ -258,14 +264,28 @@ int program_run(const struct program_request *request)
 		return -ENOMEM;
 	signals_begin();
 	clocks_begin();
-	result = files_begin(request->files, request->files_size);
-	if (result == 0) {
-		result = load_and_run(request);
-		mapping_remove_all();
-		files_end();
-	}
+	err = files_begin(request->files, request->files_size);
+	if (err < 0)
+		threads_end();
+	return err;
+}
+
+void program_finish(void)
+{
+	mapping_remove_all();
+	files_end();
 	threads_end();
 	program.image = NULL;
+}
+
+int program_run(const struct program_request *request)
+{
+	s64 result = program_begin(request);
+
+	if (result == 0) {
+		result = load_and_run(request);
+		program_finish();
+	}
 	return (int)result;
 }
 

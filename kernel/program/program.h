@@ -19,6 +19,16 @@ struct program_request {
 };
 int program_run(const struct program_request *request);
 
+/*
+ * The parts of program_run() around the run itself, for tests: afterwards the calling CPU has a
+ * thread, and there is no memory mapped. program_finish() frees everything.
+ */
+int program_begin(const struct program_request *request);
+void program_finish(void);
+
+/* Has the program ended, or been told to? *status receives its status. Context: handler. */
+bool program_ended(int *status);
+
 /* End the program: every thread leaves. The first status counts. Returns. Context: ordinary. */
 void program_end(int status);
 

@@ -72,8 +72,7 @@ static void free_record(struct thread *thread)
 	page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
 }
 
-/* The record of a CPU; made when its first thread starts. */
-static struct thread *record_of(cpu_t cpu)
+struct thread *thread_record(cpu_t cpu)
 {
 	struct thread *thread = thread_on(cpu);
 	struct page *page;
@@ -111,7 +110,7 @@ struct thread *threads_begin(void)
 	all_end = false;
 	last_id = THREAD_FIRST_ID;
 	first_cpu = cpu_id();
-	first = record_of(cpu_id());
+	first = thread_record(cpu_id());
 	if (!first) {
 		threads_end();
 		return NULL;
@@ -174,7 +173,7 @@ enum { TRIES_MS = 100 };
 
 static s64 start_on(cpu_t cpu, const struct thread_request *request)
 {
-	struct thread *thread = record_of(cpu);
+	struct thread *thread = thread_record(cpu);
 	u32 id;
 
 	if (!thread)

@@ -62,6 +62,9 @@ struct thread *thread_next(const struct thread *after);
  */
 struct thread *thread_on(cpu_t cpu);
 
+/* The same; a record without a thread is made if there is none. NULL: no memory. */
+struct thread *thread_record(cpu_t cpu);
+
 /*
  * True if a wait inside a call must end with -EINTR, because the thread is to end or has a signal
  * that is not blocked. Waits check this each time they are woken.

@@ -126,6 +126,11 @@ size_t user_vectors_size(void)
 	return VECTORS_SIZE;
 }
 
+u64 user_vectors_features(void)
+{
+	return 0; /* as a CPU without XSAVE */
+}
+
 void user_vectors_save(void *area)
 {
 	memcpy(area, me.vectors, VECTORS_SIZE);
