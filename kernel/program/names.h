@@ -64,7 +64,7 @@ struct inode *names_replace(struct entry *entry, struct inode *inode);
 bool names_is_above(const struct inode *directory, const struct inode *inner);
 
 /*
- * The absolute path of an inode, or its label if it has no name; " (deleted)" follows if it had one.
+ * The absolute path of an inode, or its label if it has no name, and " (deleted)" if it had one.
  * Returns the length it would have without a limit of size - 1 characters.
  */
 size_t names_path(const struct inode *inode, char *buf, size_t size);

@@ -912,9 +912,9 @@ TEST(program_file, no_call_follows_a_bad_address)
 		"mkdir", "rmdir", "unlink", "rename", "link",        "symlink",  "truncate",
 		"chmod", "chown", "lchown", "statfs", "memfd_create"};
 	static const char *const with_path_at[] = {
-		"openat",   "mkdirat",    "unlinkat",   "renameat",   "renameat2",
-		"linkat",   "readlinkat", "faccessat",  "faccessat2", "fchmodat",
-		"fchownat", "utimensat",  "newfstatat", "statx"};
+		"openat",    "mkdirat",    "unlinkat",   "renameat", "renameat2",
+		"linkat",    "faccessat",  "faccessat2", "fchmodat", "fchownat",
+		"utimensat", "newfstatat", "statx"};
 	u64 buf[4] = {0};
 	int fd[2];
 
@@ -1097,7 +1097,11 @@ TEST(program_file, records_appended_by_all_cpus_stay_whole)
 	files_end();
 }
 
-/* Writers, cutters and mappers of one file. What a file shows beyond a cut is zero. */
+/*
+ * Writers, cutters and mappers of one file. What a file shows beyond a cut is zero. Bytes that two
+ * CPUs write at once are a race of the program, which the thread sanitizer would report.
+ */
+#ifndef __SANITIZE_THREAD__
 static void write_and_cut(void *arg)
 {
 	struct race *race = arg;
@@ -1155,6 +1159,8 @@ TEST(program_file, writers_and_cutters_race)
 	EXPECT_EQ(other, 0);
 	files_end();
 }
+
+#endif
 
 /* All CPUs open, duplicate, close, rename and remove the same few things. */
 static void use_names(void *arg)
