@@ -214,9 +214,14 @@ u64 contents_size(const struct contents *c)
 	return atomic_load_relaxed(&c->size);
 }
 
-u64 contents_pages(const struct contents *c)
+u64 contents_stored(struct contents *c)
 {
-	return atomic_load_relaxed(&c->pages);
+	u64 bytes;
+
+	spin_lock(&c->lock);
+	bytes = MAX(c->pages * PAGE_SIZE, c->source_size);
+	spin_unlock(&c->lock);
+	return bytes;
 }
 
 /* ---- reading ---- */

@@ -38,8 +38,9 @@ void contents_init(struct contents *contents, const void *source, u64 size);
 /* Drop all pages. Nobody may use the file. Context: ordinary. */
 void contents_end(struct contents *contents);
 
-u64 contents_size(const struct contents *contents);  /* bytes; any context */
-u64 contents_pages(const struct contents *contents); /* pages that exist; any context */
+u64 contents_size(const struct contents *contents); /* bytes; any context */
+/* Bytes that the pages take, or that the image has for the file, whichever is more. */
+u64 contents_stored(struct contents *contents);
 
 /*
  * Read or write the bytes from `at` on. Both return the number of bytes, which is less than

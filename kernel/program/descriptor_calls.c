@@ -289,7 +289,10 @@ static s64 call_ioctl(const struct call_args *args)
 
 	if (!file)
 		return -EBADF;
-	result = device_control(file, (u32)args->arg[1], args->arg[2]);
+	if (atomic_load_relaxed(&file->flags) & OPEN_PATH)
+		result = -EBADF;
+	else
+		result = device_control(file, (u32)args->arg[1], args->arg[2]);
 	file_put(file);
 	return result;
 }
@@ -301,11 +304,13 @@ CALL(ioctl, 16);
 static int writable_file(u64 descriptor, struct file **file)
 {
 	int err = 0;
+	u32 flags;
 
 	*file = file_of((int)descriptor);
 	if (!*file)
 		return -EBADF;
-	if (((*file)->flags & OPEN_ACCESS) == 0 || (*file)->flags & OPEN_PATH ||
+	flags = atomic_load_relaxed(&(*file)->flags);
+	if ((flags & OPEN_ACCESS) == 0 || flags & OPEN_PATH ||
 	    (*file)->inode->kind != INODE_REGULAR)
 		err = -EINVAL;
 	if (err)

@@ -497,7 +497,7 @@ static s64 call_getdents64(const struct call_args *args)
 
 	if (!file)
 		return -EBADF;
-	if (file->flags & OPEN_PATH)
+	if (atomic_load_relaxed(&file->flags) & OPEN_PATH)
 		result = -EBADF;
 	else if (file->inode->kind == INODE_DIRECTORY)
 		result = list_file(file, args->arg[1], (u32)args->arg[2]);

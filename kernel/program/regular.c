@@ -31,8 +31,11 @@ static s64 regular_write(struct file *file, struct span *from, u64 at)
 static s64 regular_waiting(struct file *file)
 {
 	const u64 size = contents_size(&file->inode->contents);
-	const u64 at = file->offset;
+	u64 at;
 
+	spin_lock(&file->lock);
+	at = file->offset;
+	spin_unlock(&file->lock);
 	return (s64)(size > at ? size - at : 0);
 }
 

@@ -34,17 +34,24 @@ struct program_stat {
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
 
 /* A file of FILES= counts as a whole, though most of it needs no memory. */
-static u64 sectors(const struct inode *inode)
+static u64 sectors(struct inode *inode)
 {
-	u64 bytes = 0;
-
-	if (inode->kind == INODE_REGULAR)
-		bytes = MAX(contents_pages(&inode->contents) * PAGE_SIZE,
-			    ALIGN_UP(inode->contents.source_size, SECTOR));
-	return bytes / SECTOR;
+	return inode->kind == INODE_REGULAR
+		       ? DIV_ROUND_UP(contents_stored(&inode->contents), SECTOR)
+		       : 0;
 }
 
-static struct program_stat stat_of(const struct inode *inode)
+static u32 links_of(const struct inode *inode)
+{
+	u32 links;
+
+	names_lock();
+	links = inode->links + (inode->kind == INODE_DIRECTORY ? 1u : 0u);
+	names_unlock();
+	return links;
+}
+
+static struct program_stat stat_of(struct inode *inode)
 {
 	const u64 ns = atomic_load_relaxed(&inode->mtime_ns);
 	const struct program_time time = {(s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S)};
@@ -52,7 +59,7 @@ static struct program_stat stat_of(const struct inode *inode)
 	return (struct program_stat){
 		.device = DEVICE_NUMBER,
 		.number = inode->number,
-		.links = inode->links + (inode->kind == INODE_DIRECTORY ? 1u : 0u),
+		.links = links_of(inode),
 		.mode = atomic_load_relaxed(&inode->mode),
 		.node = inode->kind == INODE_DEVICE ? inode->device->device : 0,
 		.size = (s64)inode_size(inode),
@@ -238,8 +245,8 @@ static s64 change_mode(u64 directory, user_t path, u64 flags, u64 mode)
 
 	if (err)
 		return err;
-	atomic_store_relaxed(&inode->mode,
-			     (inode->mode & MODE_TYPE) | ((u32)mode & MODE_PERMISSIONS));
+	atomic_store_relaxed(&inode->mode, (atomic_load_relaxed(&inode->mode) & MODE_TYPE) |
+						   ((u32)mode & MODE_PERMISSIONS));
 	inode_put(inode);
 	return 0;
 }

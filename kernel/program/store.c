@@ -35,6 +35,8 @@ struct class
 
 static struct class classes[CLASSES] = {CLASS_INIT, CLASS_INIT, CLASS_INIT, CLASS_INIT, CLASS_INIT};
 
+static u64 objects; /* in use; atomic */
+
 static u32 fail_in; /* requests until one fails; 0: none does */
 static bool failed;
 
@@ -124,8 +126,10 @@ void *store_alloc(size_t size)
 	/* another CPU may take all objects of the new page */
 	while (!object && grow(class, (size_t)SMALLEST << n))
 		object = take(class);
-	if (object)
+	if (object) {
 		memset(object, 0, size);
+		atomic_add_relaxed(&objects, 1);
+	}
 	return object;
 }
 
@@ -134,10 +138,16 @@ void store_free(void *object, size_t size)
 	struct class *class = &classes[class_of(size)];
 	struct chained *chained = object;
 
+	atomic_add_relaxed(&objects, (u64)-1);
 	spin_lock(&class->lock);
 	chained->next = class->free;
 	class->free = chained;
 	spin_unlock(&class->lock);
+}
+
+u64 store_objects(void)
+{
+	return atomic_load_relaxed(&objects);
 }
 
 void store_end(void)

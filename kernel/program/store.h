@@ -32,6 +32,9 @@ void store_free(void *object, size_t size);
 /* Free the pages of all objects. No object may be in use. Context: ordinary. */
 void store_end(void);
 
+/* Objects in use now. Any context. */
+u64 store_objects(void);
+
 /* For tests: the `nth` request for a page from now on fails, once. 0: none does. */
 void store_fail(u32 nth);
 bool store_has_failed(void); /* Has it failed since store_fail()? */

@@ -17,9 +17,10 @@ enum { AT_OFFSET = -1 };
 
 static bool may(const struct file *file, enum direction direction)
 {
-	const u32 access = file->flags & OPEN_ACCESS;
+	const u32 flags = atomic_load_relaxed(&file->flags);
+	const u32 access = flags & OPEN_ACCESS;
 
-	if (file->flags & OPEN_PATH)
+	if (flags & OPEN_PATH)
 		return false;
 	return direction == READ ? access != OPEN_WRITE : access != 0;
 }

@@ -83,6 +83,13 @@ static struct stat_words stat_of(const char *path)
 	return stat;
 }
 
+/* The program has ended. Nothing that it left open or created may stay. */
+static void end_files(void)
+{
+	files_end();
+	EXPECT_EQ(store_objects(), 0);
+}
+
 /* ---- descriptors ---- */
 
 TEST(program_file, descriptors_are_the_lowest_free_ones)
@@ -109,7 +116,7 @@ TEST(program_file, descriptors_are_the_lowest_free_ones)
 	EXPECT_EQ(CALL_OF("fcntl", 4, 3), 0100002 | NONBLOCK);
 	EXPECT_EQ(CALL_OF("fcntl", 4, 1), 0);
 	EXPECT_EQ(CALL_OF("fcntl", 4, 999), (u64)-EINVAL);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, descriptors_run_out)
@@ -127,7 +134,7 @@ TEST(program_file, descriptors_run_out)
 	EXPECT_EQ(do_close(500), 0);
 	EXPECT_EQ(CALL_OF("pipe", U(&count)), (u64)-EMFILE);
 	EXPECT_EQ(do_open("/dev/null", RDWR), 500);
-	files_end();
+	end_files();
 }
 
 /* ---- regular files ---- */
@@ -172,7 +179,7 @@ TEST(program_file, a_file_keeps_what_is_written)
 	EXPECT_EQ(CALL_OF("unlink", U("/tmp/a")), (u64)-ENOENT);
 	EXPECT_EQ(do_write(fd, "X"), 1);
 	EXPECT_EQ(do_close(fd), 0);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, access_follows_the_mode_of_open)
@@ -191,6 +198,7 @@ TEST(program_file, access_follows_the_mode_of_open)
 	do_close(fd);
 	fd = do_open("/tmp/a", OPATH);
 	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 4), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x541b, U(buf)), (u64)-EBADF);
 	do_close(fd);
 	fd = do_open("/tmp/a", RDWR | APPEND);
 	EXPECT_EQ(do_write(fd, "def"), 3);
@@ -205,7 +213,7 @@ TEST(program_file, access_follows_the_mode_of_open)
 	EXPECT_EQ(do_open("/tmp/a", 3), (u64)-EINVAL);
 	fd = do_open("/tmp", RDWR | TMPFILE);
 	EXPECT_EQ(do_write(fd, "abc"), 3);
-	files_end();
+	end_files();
 }
 
 /* Places on each side of the borders between nodes of the tree. */
@@ -242,7 +250,7 @@ TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
 	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
 	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 3, 0, 1), (u64)-ENOTSUP);
 	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 0, 0, 0), (u64)-EINVAL);
-	files_end();
+	end_files();
 }
 
 /* Random writes and cuts, beside a plain array. */
@@ -274,7 +282,7 @@ TEST(program_file, random_writes_and_cuts_agree_with_an_array)
 		EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), MOST, 0), size);
 		EXPECT_EQ(memcmp(buf, model, size), 0);
 	}
-	files_end();
+	end_files();
 }
 
 struct iov {
@@ -314,7 +322,7 @@ TEST(program_file, vectors_are_transferred_as_one)
 	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4), 0);
 	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(b), 4, 0), 4);
 	EXPECT_EQ(memcmp(b, "\0\0\0\0", 4), 0);
-	files_end();
+	end_files();
 }
 
 /* ---- FILES= ---- */
@@ -390,7 +398,7 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 5000), 0);
 	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 4, 4096), 4);
 	EXPECT_EQ(memcmp(buf, "yy\0\0", 4), 0);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, a_broken_image_is_refused)
@@ -400,6 +408,7 @@ TEST(program_file, a_broken_image_is_refused)
 	EXPECT_EQ(files_begin(image, image_size), (u64)-EINVAL);
 	image_make();
 	EXPECT_EQ(files_begin(image, 200), (u64)-EINVAL);
+	EXPECT_EQ(store_objects(), 0);
 }
 
 TEST(program_file, pages_of_a_file_are_the_same_for_all)
@@ -456,7 +465,7 @@ TEST(program_file, pages_of_a_file_are_the_same_for_all)
 	file = file_of(0);
 	EXPECT(!file_can_map(file, false));
 	file_put(file);
-	files_end();
+	end_files();
 }
 
 /* ---- paths and names ---- */
@@ -523,7 +532,7 @@ TEST(program_file, paths_are_walked)
 	EXPECT_EQ(CALL_OF("getcwd", U(long_name), 100), (u64)-ENOENT);
 	EXPECT_EQ(do_open("x", RDWR | CREAT), (u64)-ENOENT);
 	EXPECT_EQ(CALL_OF("access", U(".."), 0), (u64)-ENOENT);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, names_are_made_moved_and_removed)
@@ -576,7 +585,7 @@ TEST(program_file, names_are_made_moved_and_removed)
 	EXPECT_EQ(stat_of("/tmp/s").size, 1);
 	EXPECT_EQ(CALL_OF("chmod", U("/tmp/s"), 0111), 0);
 	EXPECT_EQ(stat_of("/tmp/h2").mode, 0100111);
-	files_end();
+	end_files();
 }
 
 /* Gather a directory's names through a buffer of `size` bytes: "[.][..][a]". */
@@ -627,7 +636,7 @@ TEST(program_file, directories_are_listed)
 	fd = do_open("/tmp", RDONLY);
 	list(fd, 100, names, sizeof(names));
 	EXPECT_EQ(strcmp(names, wanted), 0);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, attributes_have_the_layout_of_the_abi)
@@ -663,7 +672,7 @@ TEST(program_file, attributes_have_the_layout_of_the_abi)
 	EXPECT_EQ(CALL_OF("chown", U("/none"), 5, 5), (u64)-ENOENT);
 	EXPECT_EQ(CALL_OF("utimensat", (u64)HERE, U("/dir"), 0, 0), 0);
 	EXPECT_EQ(CALL_OF("utimensat", 0, 0, 0, 0), 0);
-	files_end();
+	end_files();
 }
 
 /* ---- devices and texts ---- */
@@ -689,7 +698,7 @@ TEST(program_file, devices_do_what_they_are_for)
 	EXPECT_EQ(CALL_OF("read", (u64)fd, U(again), sizeof(buf)), sizeof(buf));
 	EXPECT(memcmp(buf, again, sizeof(buf)) != 0);
 	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x5401, U(buf)), (u64)-ENOTTY);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, texts_are_made_when_they_are_opened)
@@ -715,7 +724,7 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	fd = do_open("/proc/self/cmdline", RDONLY);
 	EXPECT_EQ(CALL_OF("read", (u64)fd, U(text), 64), sizeof(words));
 	EXPECT_EQ(memcmp(text, words, sizeof(words)), 0);
-	files_end();
+	end_files();
 }
 
 static void type(const char *keys)
@@ -762,7 +771,7 @@ TEST(program_file, the_console_is_read_by_lines)
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5413, U(words)), 0);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), (u64)-ENOTTY);
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), (u64)-ESPIPE);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, output_goes_to_the_console)
@@ -779,7 +788,7 @@ TEST(program_file, output_goes_to_the_console)
 	said_end();
 	EXPECT(said_says("*# begin\n# xxx*xxxend\n# ab\n*"));
 	EXPECT_EQ(CALL_OF("write", 1, BAD_ADDRESS, 1), (u64)-EFAULT);
-	files_end();
+	end_files();
 }
 
 /* ---- pipes and events ---- */
@@ -821,7 +830,7 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	do_close(fd[1]);
 	EXPECT_EQ(CALL_OF("pipe", BAD_ADDRESS), (u64)-EFAULT);
 	EXPECT_EQ(do_open("/dev/null", RDONLY), 3);
-	files_end();
+	end_files();
 }
 
 TEST(program_file, events_count)
@@ -847,7 +856,7 @@ TEST(program_file, events_count)
 	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), 8);
 	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), (u64)-EAGAIN);
 	EXPECT_EQ(CALL_OF("eventfd2", 2, 64), (u64)-EINVAL);
-	files_end();
+	end_files();
 }
 
 struct pollfd_words {
@@ -900,7 +909,7 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 	EXPECT_EQ(CALL_OF("poll", U(files), 1, 15), 0);
 	type("x\n");
 	EXPECT_EQ(CALL_OF("poll", U(files), 1, (u64)-1), 1);
-	files_end();
+	end_files();
 }
 
 /* ---- bad addresses ---- */
@@ -943,7 +952,7 @@ TEST(program_file, no_call_follows_a_bad_address)
 	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
 	EXPECT_EQ(CALL_OF("write", (u64)fd[1], BAD_ADDRESS, 1), (u64)-EFAULT);
 	EXPECT_EQ(CALL_OF("write", (u64)CALL_OF("eventfd", 0), BAD_ADDRESS, 8), (u64)-EFAULT);
-	files_end();
+	end_files();
 }
 
 /* ---- several CPUs ---- */
@@ -999,7 +1008,7 @@ TEST(program_file, a_pipe_between_two_cpus_loses_nothing)
 	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
 	cpus_run_together(stream, &race);
 	EXPECT_EQ(race.wrong, 0);
-	files_end();
+	end_files();
 }
 
 /* The first CPU reads whole messages; the others write them. */
@@ -1048,7 +1057,7 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 	cpus_run_together(send_messages, &race);
 	EXPECT_EQ(race.wrong, 0);
 	EXPECT_EQ(race.sum, MESSAGES * (u64)race.event);
-	files_end();
+	end_files();
 }
 
 /* All CPUs append records through descriptors of their own and through a shared one. */
@@ -1094,7 +1103,7 @@ TEST(program_file, records_appended_by_all_cpus_stay_whole)
 	cpus_run_together(share_records, &race);
 	EXPECT_EQ(race.sum, cpus * RECORDS);
 	EXPECT_EQ(race.wrong, 0);
-	files_end();
+	end_files();
 }
 
 /*
@@ -1157,7 +1166,7 @@ TEST(program_file, writers_and_cutters_race)
 	for (unsigned i = 0; i < PAGE_SIZE; i++)
 		other += zeros[i] != 0;
 	EXPECT_EQ(other, 0);
-	files_end();
+	end_files();
 }
 
 #endif
@@ -1223,7 +1232,7 @@ TEST(program_file, names_and_descriptors_race)
 	for (unsigned turn = 0; turn < 5; turn++) {
 		REQUIRE(files_begin(NULL, 0) == 0);
 		cpus_run_together(use_names, &race);
-		files_end();
+		end_files();
 	}
 }
 
@@ -1266,7 +1275,7 @@ TEST(program_file, no_wake_is_lost_between_poll_and_write)
 	race.event = CALL_OF("eventfd", 0);
 	cpus_run_together(play, &race);
 	EXPECT_EQ(race.wrong, 0);
-	files_end();
+	end_files();
 }
 
 /* ---- lack of memory ---- */
@@ -1321,10 +1330,11 @@ TEST(program_file, each_allocation_may_fail)
 		err = files_begin(image, image_size);
 		if (err) {
 			EXPECT_EQ(err, (u64)-ENOMEM);
+			EXPECT_EQ(store_objects(), 0);
 			continue;
 		}
 		EXPECT_EQ(use_everything(), 0);
-		files_end();
+		end_files();
 	} while (store_has_failed() && !test_failed());
 	store_fail(0);
 	EXPECT(nth > 20);
@@ -1364,6 +1374,6 @@ TEST(program_file, a_wait_ends_when_the_thread_is_wanted)
 		if (result != -EINTR)
 			test_fail(__FILE__, __LINE__, "%s: %lld", calls[i], result);
 	}
-	files_end();
+	end_files();
 }
 #endif
