@@ -1117,7 +1117,7 @@ static void write_and_cut(void *arg)
 	const u32 me = atomic_fetch_add(&race->cpus, 1) + 1;
 	struct file *file = file_of(race->fd[0]);
 	u64 state = 99 + me;
-	u8 buf[5000];
+	u8 buf[2500];
 
 	memset(buf, (int)me, sizeof(buf));
 	for (unsigned i = 0; i < RECORDS; i++) {
