@@ -200,13 +200,20 @@ static bool leaf_area(const struct path *path, u32 at, struct area *area)
 /* 1: found. 0: there is none. -1: the tree was changed meanwhile. *area may change in any case. */
 static int try_from(const struct area_tree *tree, u64 seq, u64 addr, struct area *area)
 {
-	struct path path;
+	struct path path, left;
 	bool found;
 
 	if (!descend(tree, seq, addr, &path))
 		return -1;
 	found = path.levels > 0 && path.at[0] > 0 && leaf_area(&path, path.at[0] - 1, area) &&
 		area->end > addr;
+	if (!found && path.levels > 0 && path.at[0] == 0 && path.left != 0) {
+		/* the last area of the leaf before may reach beyond the key that divides the two */
+		if (!descend(tree, seq, path.left, &left))
+			return -1;
+		found = left.at[0] > 0 && leaf_area(&left, left.at[0] - 1, area) &&
+			area->end > addr;
+	}
 	if (!found)
 		found = leaf_area(&path, path.at[0], area);
 	if (!found && path.right != 0) {

@@ -383,7 +383,8 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 
 int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 {
-	for (;;) {
+	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
+	while (*at < end) {
 		const int err = lock_ready(areas, 2);
 		struct area busy;
 
@@ -421,6 +422,7 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 		wait_unpinned(area->start, area->end);
 		return 1;
 	}
+	return 0;
 }
 
 void areas_put_back(struct areas *areas, const struct area *area)

@@ -5,6 +5,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/heap.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
 
@@ -58,4 +59,9 @@ s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg
 	regs->r9 = arg[5];
 	calls_serve(regs);
 	return (s64)regs->rax;
+}
+
+void program_box_heap(u64 start)
+{
+	heap_begin(start);
 }

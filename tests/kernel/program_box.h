@@ -26,6 +26,9 @@ void program_box_end(void);
 /* A record of one more thread of the program, on CPU 1, where nothing runs. Ends with the box. */
 struct thread *program_box_second(void);
 
+/* The heap begins here. */
+void program_box_heap(u64 start);
+
 /* The signal that program_die() was last called for, or 0. */
 int program_box_died(void);
 

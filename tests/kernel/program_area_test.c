@@ -1,0 +1,661 @@
+/*
+ * Areas and pages of a program (kernel/program/area_tree.h, areas.h, pages.h), compared with models
+ * that have one entry per page, and raced.
+ */
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/pgtable.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/area_tree.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
+#include "mm/mm.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/program_box.h"
+#include "tests/kernel/random.h"
+
+/* ---- the tree ---- */
+
+enum { SLOTS = 6000, TREE_PAGES = 400 };
+
+/* A tree over borrowed pages, and what should be in it: end of the area that begins at a slot. */
+struct tree_model {
+	struct area_tree tree;
+	struct page *end_page; /* u16 for each slot; 0: no area begins there */
+	u16 *end;
+	u64 pages;
+};
+
+static bool tree_begin(struct tree_model *m)
+{
+	*m = (struct tree_model){.pages = 0};
+	m->end_page = page_alloc(2, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (m->end_page)
+		m->end = page_address(m->end_page);
+	return m->end_page;
+}
+
+static void tree_ready(struct tree_model *m)
+{
+	while (area_tree_short(&m->tree, 1) > 0) {
+		struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+		if (!page)
+			return;
+		area_tree_give_node(&m->tree, page_address(page));
+		m->pages++;
+	}
+}
+
+static void tree_end(struct tree_model *m)
+{
+	void *node = area_tree_take_node(&m->tree);
+
+	for (; node; node = area_tree_take_node(&m->tree)) {
+		page_free(pfn_to_page(virt_to_phys(node) >> PAGE_SHIFT));
+		m->pages--;
+	}
+	EXPECT_EQ(m->pages, 0);
+	page_free(m->end_page);
+}
+
+static u64 slot_addr(u64 slot)
+{
+	return MIB(1) + slot * PAGE_SIZE;
+}
+
+static void tree_insert(struct tree_model *m, u64 slot, u64 end)
+{
+	const struct area area = {.start = slot_addr(slot), .end = slot_addr(end), .rights = 1};
+
+	tree_ready(m);
+	area_tree_change(&m->tree);
+	area_tree_insert(&m->tree, &area);
+	area_tree_changed(&m->tree);
+	m->end[slot] = (u16)end;
+}
+
+static void tree_remove(struct tree_model *m, u64 slot)
+{
+	area_tree_change(&m->tree);
+	area_tree_remove(&m->tree, slot_addr(slot));
+	area_tree_changed(&m->tree);
+	m->end[slot] = 0;
+}
+
+/* The answers of the model. SLOTS: none. */
+static u64 model_from(const struct tree_model *m, u64 slot)
+{
+	u64 first = slot;
+
+	while (first > 0 && m->end[first] == 0)
+		first--;
+	if (m->end[first] > slot)
+		return first;
+	for (first = slot; first < SLOTS && m->end[first] == 0;)
+		first++;
+	return first;
+}
+
+static u64 model_below(const struct tree_model *m, u64 slot)
+{
+	while (slot > 0)
+		if (m->end[--slot] != 0)
+			return slot;
+	return SLOTS;
+}
+
+static void tree_compare(const struct tree_model *m, u64 slot)
+{
+	struct area area;
+	const u64 from = model_from(m, slot), below = model_below(m, slot);
+
+	EXPECT_EQ(area_tree_from(&m->tree, slot_addr(slot), &area), from < SLOTS);
+	if (from < SLOTS) {
+		EXPECT_EQ(area.start, slot_addr(from));
+		EXPECT_EQ(area.end, slot_addr(m->end[from]));
+	}
+	EXPECT_EQ(area_tree_below(&m->tree, slot_addr(slot), &area), below < SLOTS);
+	if (below < SLOTS)
+		EXPECT_EQ(area.start, slot_addr(below));
+}
+
+/* Grow to thousands of areas, which takes three levels, and shrink to none; in order or not. */
+static void tree_grow_and_shrink(struct tree_model *m, u64 step)
+{
+	u64 slot = 0;
+
+	for (u64 i = 0; i < SLOTS; i++, slot = (slot + step) % SLOTS) {
+		tree_insert(m, slot, slot + 1);
+		if (i % 97 == 0)
+			tree_compare(m, (slot * 7 + 3) % SLOTS);
+	}
+	EXPECT_EQ(m->tree.count, SLOTS);
+	for (u64 i = 0; i < SLOTS; i++, slot = (slot + step) % SLOTS) {
+		tree_remove(m, slot);
+		if (i % 89 == 0)
+			tree_compare(m, (slot * 5 + 1) % SLOTS);
+	}
+	EXPECT_EQ(m->tree.count, 0);
+}
+
+TEST(program_area, the_tree_grows_and_shrinks_in_any_order)
+{
+	struct tree_model m;
+
+	REQUIRE(tree_begin(&m));
+	tree_grow_and_shrink(&m, 1);
+	tree_grow_and_shrink(&m, SLOTS - 1);
+	tree_grow_and_shrink(&m, 1009);
+	tree_end(&m);
+}
+
+TEST(program_area, the_tree_agrees_with_a_model)
+{
+	u64 seed = 20261123;
+	struct tree_model m;
+
+	REQUIRE(tree_begin(&m));
+	for (unsigned i = 0; i < 20000 && !test_failed(); i++) {
+		const u64 slot = next_random(&seed) % SLOTS;
+		const u64 from = model_from(&m, slot);
+
+		if (from <= slot) {
+			tree_remove(&m, from);
+		} else {
+			const u64 room = MIN(from, SLOTS) - slot;
+
+			tree_insert(&m, slot, slot + 1 + next_random(&seed) % MIN(room, 9));
+		}
+		tree_compare(&m, next_random(&seed) % SLOTS);
+	}
+	for (u64 slot = 0; slot < SLOTS; slot++)
+		if (m.end[slot] != 0)
+			tree_remove(&m, slot);
+	tree_end(&m);
+}
+
+/* Readers see each area whole, while a writer moves the border between two neighbours. */
+struct border {
+	struct tree_model *m;
+	u32 wrong, stop, readers;
+};
+
+static void watch_border(void *arg)
+{
+	struct border *border = arg;
+	u64 seed = 99 + cpu_id();
+
+	atomic_fetch_add(&border->readers, 1);
+	while (!atomic_load_acquire(&border->stop)) {
+		const u64 at = slot_addr(next_random(&seed) % SLOTS);
+		struct area area;
+
+		if (!area_tree_from(&border->m->tree, at, &area) || area.start > at ||
+		    area.end <= at || area.rights != 1)
+			atomic_fetch_add(&border->wrong, 1);
+	}
+}
+
+static void move_border(void *arg)
+{
+	struct border *border = arg;
+	struct area_tree *tree = &border->m->tree;
+	u64 seed = 7;
+
+	if (cpu_id() != 0) {
+		watch_border(arg);
+		return;
+	}
+	for (unsigned i = 0; i < 4000; i++) {
+		const u64 at = slot_addr(1 + next_random(&seed) % (SLOTS - 2));
+		struct area low, high;
+
+		area_tree_own_from(tree, at, &low);
+		tree_ready(border->m);
+		area_tree_change(tree);
+		if (low.start < at) { /* cut it in two */
+			high = low;
+			low.end = high.start = at;
+			area_tree_replace(tree, low.start, &low);
+			area_tree_insert(tree, &high);
+		} else if (area_tree_own_below(tree, at, &high)) { /* join the two */
+			area_tree_remove(tree, low.start);
+			high.end = low.end;
+			area_tree_replace(tree, high.start, &high);
+		}
+		area_tree_changed(tree);
+	}
+	atomic_store_release(&border->stop, 1);
+}
+
+TEST(program_area, readers_see_areas_whole_while_borders_move)
+{
+	struct tree_model m;
+	struct border border = {.m = &m};
+	struct area area;
+
+	REQUIRE(tree_begin(&m));
+	tree_ready(&m);
+	area_tree_insert(
+		&m.tree,
+		&(struct area){.start = slot_addr(0), .end = slot_addr(SLOTS), .rights = 1});
+	cpus_run_together(move_border, &border);
+	EXPECT_EQ(border.wrong, 0);
+	while (area_tree_from(&m.tree, 0, &area))
+		area_tree_remove(&m.tree, area.start);
+	tree_end(&m);
+}
+
+/* ---- calls on ranges ---- */
+
+enum {
+	NR_MMAP = 9,
+	NR_MPROTECT = 10,
+	NR_MUNMAP = 11,
+	NR_BRK = 12,
+	NR_MREMAP = 25,
+	NR_MINCORE = 27,
+	NR_MADVISE = 28,
+};
+enum { PRIVATE = 0x22, FIXED = 0x32, POPULATE = 0x8022, HUGETLB = 0x40022, NORESERVE = 0x4022 };
+enum { R = 1, W = 2, RW = 3, DONTNEED = 4, NOHUGEPAGE = 15, MAYMOVE = 1, MOVE_FIXED = 3 };
+
+#define NO_FILE (~0ULL)
+
+static s64 map_at(u64 at, u64 size, u64 rights, u64 flags)
+{
+	return program_box_call(NR_MMAP, at, size, rights, flags, NO_FILE, 0);
+}
+
+static s64 unmap(u64 at, u64 size)
+{
+	return program_box_call(NR_MUNMAP, at, size);
+}
+
+static int put(u64 at, u64 value)
+{
+	return user_write(at, &value, sizeof(value));
+}
+
+/* The word at an address; ~0: it cannot be read. */
+static u64 get(u64 at)
+{
+	u64 value;
+
+	return user_read(&value, at, sizeof(value)) < 0 ? ~0ULL : value;
+}
+
+TEST(program_area, memory_is_zero_at_first_and_gone_at_last)
+{
+	s64 at;
+
+	REQUIRE(program_box_begin());
+	at = map_at(0, MIB(4) + PAGE_SIZE, RW, PRIVATE);
+	EXPECT(at > 0);
+	for (u64 i = 0; i < MIB(4); i += KIB(64)) {
+		EXPECT_EQ(get((u64)at + i), 0);
+		EXPECT_EQ(put((u64)at + i, i + 1), 0);
+	}
+	for (u64 i = 0; i < MIB(4); i += KIB(64))
+		EXPECT_EQ(get((u64)at + i), i + 1);
+	EXPECT_EQ(unmap((u64)at, MIB(4) + PAGE_SIZE), 0);
+	for (u64 i = 0; i < MIB(4); i += KIB(64))
+		EXPECT_EQ(get((u64)at + i), ~0ULL);
+	program_box_end();
+}
+
+TEST(program_area, impossible_requests_are_refused)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(map_at(0, 0, RW, PRIVATE), -EINVAL);
+	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, 0x20), -EINVAL); /* neither private nor shared */
+	EXPECT_EQ(map_at(GIB(1) + 1, PAGE_SIZE, RW, FIXED), -EINVAL);
+	EXPECT_EQ(map_at(USER_END, PAGE_SIZE, RW, FIXED), -ENOMEM);
+	EXPECT_EQ(map_at(USER_END - PAGE_SIZE, 2 * PAGE_SIZE, RW, FIXED), -ENOMEM);
+	EXPECT_EQ(map_at(0xffff888000000000ULL, PAGE_SIZE, RW, FIXED), -ENOMEM);
+	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
+	EXPECT_EQ(map_at(0, ~0ULL, RW, PRIVATE), -ENOMEM);
+	EXPECT_EQ(map_at(0, USER_END, RW, PRIVATE), -ENOMEM);
+	EXPECT_EQ(program_box_call(NR_MMAP, 0, PAGE_SIZE, RW, 2, 77, 0), -EBADF);
+	EXPECT_EQ(unmap(1, PAGE_SIZE), -EINVAL);
+	EXPECT_EQ(unmap(MIB(1), 0), -EINVAL);
+	EXPECT_EQ(unmap(MIB(1), ~0ULL), -EINVAL);
+	EXPECT_EQ(unmap(USER_END, PAGE_SIZE), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, R), -ENOMEM);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, 64), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(4), PAGE_SIZE, DONTNEED), -ENOMEM);
+	EXPECT_EQ(program_box_call(NR_MADVISE, PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MREMAP, GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
+	program_box_end();
+}
+
+TEST(program_area, terabytes_can_be_reserved)
+{
+	s64 at;
+
+	REQUIRE(program_box_begin());
+	at = map_at(0, TIB(16), 0, NORESERVE);
+	EXPECT(at > 0);
+	EXPECT_EQ(get((u64)at), ~0ULL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at + TIB(8), MIB(4), RW), 0);
+	EXPECT_EQ(put((u64)at + TIB(8) + MIB(3), 5), 0);
+	EXPECT_EQ(get((u64)at + TIB(8) + MIB(3)), 5);
+	EXPECT_EQ(get((u64)at + TIB(8) + MIB(4)), ~0ULL);
+	EXPECT_EQ(unmap((u64)at, TIB(16)), 0);
+	EXPECT_EQ(get((u64)at + TIB(8) + MIB(3)), ~0ULL);
+	program_box_end();
+}
+
+/* Rounds of one call. */
+static u64 rounds_of(unsigned number, u64 a, u64 b, u64 c, s64 *result)
+{
+	struct shootdown_stats before, after;
+
+	shootdown_stats_read(&before);
+	*result = program_box_call(number, a, b, c);
+	shootdown_stats_read(&after);
+	return after.flushes - before.flushes;
+}
+
+TEST(program_area, a_call_makes_at_most_one_round)
+{
+	s64 at, result;
+
+	REQUIRE(program_box_begin());
+	at = map_at(0, MIB(64), RW, PRIVATE);
+	REQUIRE(at > 0);
+	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at, MIB(64), NOHUGEPAGE), 0);
+	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
+		put((u64)at + i, i);
+	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), R, &result) <= 1);
+	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
+	EXPECT(rounds_of(NR_MADVISE, (u64)at, MIB(2), DONTNEED, &result) <= 1);
+	EXPECT(rounds_of(NR_MUNMAP, (u64)at, MIB(64), 0, &result) <= 1);
+	EXPECT_EQ(result, 0);
+	program_box_end();
+}
+
+TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
+{
+	pte_t pte;
+	enum pt_level level;
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	at = (u64)map_at(GIB(8), MIB(4), RW, FIXED);
+	REQUIRE(at == GIB(8));
+	EXPECT_EQ(put(at + 8, 1), 0);
+	if (!pages_find(at, &pte, &level) || level != PT_PMD) {
+		program_box_end();
+		SKIP("no 2 MiB page was to be had");
+	}
+	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
+		EXPECT_EQ(put(at + i, i + 3), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT(pages_find(at, &pte, &level) && level == PT_PAGE);
+	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
+	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
+		EXPECT_EQ(get(at + i), i + 3);
+	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
+	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
+	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
+	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
+	EXPECT_EQ(unmap(at, MIB(4)), 0);
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+TEST(program_area, a_move_takes_the_contents_along)
+{
+	u64 from, to;
+
+	REQUIRE(program_box_begin());
+	from = (u64)map_at(GIB(8), MIB(6), RW, FIXED);
+	for (u64 i = 0; i < MIB(6); i += PAGE_SIZE)
+		put(from + i, i + 1);
+	/* something behind it, so that it cannot grow where it is */
+	EXPECT_EQ(map_at(GIB(8) + MIB(6), PAGE_SIZE, RW, FIXED), (s64)(GIB(8) + MIB(6)));
+	EXPECT_EQ(program_box_call(NR_MREMAP, from, MIB(6), MIB(8), 0), -ENOMEM);
+	to = (u64)program_box_call(NR_MREMAP, from, MIB(6), MIB(8), MAYMOVE);
+	EXPECT(to < USER_END && to != from);
+	for (u64 i = 0; i < MIB(6); i += PAGE_SIZE)
+		EXPECT_EQ(get(to + i), i + 1);
+	EXPECT_EQ(get(to + MIB(7)), 0);
+	EXPECT_EQ(get(from), ~0ULL);
+	/* to an address that shares no alignment with the old one, over what is mapped there */
+	EXPECT_EQ(program_box_call(NR_MREMAP, to, MIB(6), MIB(3), MOVE_FIXED,
+				   GIB(8) + MIB(5) + PAGE_SIZE),
+		  (s64)(GIB(8) + MIB(5) + PAGE_SIZE));
+	for (u64 i = 0; i < MIB(3); i += PAGE_SIZE)
+		EXPECT_EQ(get(GIB(8) + MIB(5) + PAGE_SIZE + i), i + 1);
+	EXPECT_EQ(get(to), ~0ULL);
+	EXPECT_EQ(get(to + MIB(6)), 0);
+	program_box_end();
+}
+
+TEST(program_area, the_heap_grows_and_shrinks)
+{
+	REQUIRE(program_box_begin());
+	program_box_heap(GIB(4));
+	EXPECT_EQ(program_box_call(NR_BRK, 0), (s64)GIB(4));
+	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + 100), (s64)(GIB(4) + 100));
+	EXPECT_EQ(put(GIB(4) + 8, 3), 0);
+	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + MIB(5)), (s64)(GIB(4) + MIB(5)));
+	EXPECT_EQ(get(GIB(4) + 8), 3);
+	EXPECT_EQ(put(GIB(4) + MIB(4), 4), 0);
+	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + 100), (s64)(GIB(4) + 100));
+	EXPECT_EQ(get(GIB(4) + MIB(4)), ~0ULL);
+	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + MIB(5)), (s64)(GIB(4) + MIB(5)));
+	EXPECT_EQ(get(GIB(4) + MIB(4)), 0); /* what was given back comes back as zeros */
+	EXPECT_EQ(program_box_call(NR_BRK, GIB(3)), (s64)(GIB(4) + MIB(5)));
+	program_box_end();
+}
+
+TEST(program_area, pool_pages_are_promised_and_given_back)
+{
+	const u64 free = atomic_load_relaxed(&pool_2m.free);
+	s64 at;
+
+	REQUIRE(program_box_begin());
+	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
+		pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+		program_box_end();
+		SKIP("no memory for a pool of four pages");
+	}
+	at = map_at(0, MIB(6), RW, HUGETLB);
+	EXPECT(at > 0 && IS_ALIGNED((u64)at, MIB(2)));
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 3);
+	EXPECT_EQ(map_at(0, MIB(2) * (free + 8), RW, HUGETLB), -ENOMEM);
+	EXPECT_EQ(put((u64)at + MIB(3), 9), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
+	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 3);
+	EXPECT_EQ(get((u64)at + MIB(3)), 0);
+	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 0);
+	program_box_end();
+	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
+}
+
+/* ---- random calls and a model ---- */
+
+enum { MODEL_PAGES = 2048, MODEL_OPS = 6000 };
+#define MODEL_START GIB(16)
+
+struct page_model {
+	u8 mapped, rights;
+	u64 word;
+};
+
+static u64 model_addr(u64 page)
+{
+	return MODEL_START + page * PAGE_SIZE;
+}
+
+static void model_check(const struct page_model *model, u64 page)
+{
+	const struct page_model *m = &model[page];
+	const u64 want = m->mapped && m->rights ? m->word : ~0ULL;
+
+	EXPECT_EQ(get(model_addr(page)), want);
+}
+
+static void model_op(struct page_model *model, u64 *seed)
+{
+	const u64 first = next_random(seed) % MODEL_PAGES,
+		  count = 1 + next_random(seed) % (next_random(seed) % 8 == 0 ? 1100 : 20),
+		  pages = MIN(count, MODEL_PAGES - first), value = next_random(seed) | 1;
+	static const u8 rights_of[] = {RW, RW, R, 0, RW};
+	const u8 rights = rights_of[next_random(seed) % 5];
+	bool whole = true;
+
+	for (u64 i = first; i < first + pages; i++)
+		whole = whole && model[i].mapped;
+	switch (next_random(seed) % 8) {
+	case 0:
+	case 1:
+		EXPECT_EQ(map_at(model_addr(first), pages * PAGE_SIZE, rights, FIXED),
+			  (s64)model_addr(first));
+		for (u64 i = first; i < first + pages; i++)
+			model[i] = (struct page_model){1, rights, 0};
+		return;
+	case 2:
+		EXPECT_EQ(unmap(model_addr(first), pages * PAGE_SIZE), 0);
+		for (u64 i = first; i < first + pages; i++)
+			model[i].mapped = 0;
+		return;
+	case 3:
+		EXPECT_EQ(
+			program_box_call(NR_MPROTECT, model_addr(first), pages * PAGE_SIZE, rights),
+			whole ? 0 : -ENOMEM);
+		for (u64 i = first; whole && i < first + pages; i++)
+			model[i].rights = rights;
+		return;
+	case 4:
+		EXPECT_EQ(program_box_call(NR_MADVISE, model_addr(first), pages * PAGE_SIZE,
+					   DONTNEED),
+			  whole ? 0 : -ENOMEM);
+		for (u64 i = first; i < first + pages; i++)
+			model[i].word = 0;
+		return;
+	default:
+		for (u64 i = first; i < first + MIN(pages, 40); i++) {
+			const bool may = model[i].mapped && (model[i].rights & W);
+
+			EXPECT_EQ(put(model_addr(i), value + i), may ? 0 : -EFAULT);
+			if (may)
+				model[i].word = value + i;
+		}
+		return;
+	}
+}
+
+TEST(program_area, random_calls_agree_with_a_model)
+{
+	struct page *memory = page_alloc(4, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	struct page_model *model;
+	u64 seed = 4711;
+
+	_Static_assert(sizeof(*model) * MODEL_PAGES <= PAGE_SIZE << 4, "the model's memory");
+	REQUIRE(memory);
+	model = page_address(memory);
+	if (!program_box_begin()) {
+		page_free(memory);
+		SKIP("no memory");
+	}
+	for (unsigned i = 0; i < MODEL_OPS && !test_failed(); i++) {
+		model_op(model, &seed);
+		for (unsigned n = 0; n < 4; n++)
+			model_check(model, next_random(&seed) % MODEL_PAGES);
+	}
+	for (u64 i = 0; i < MODEL_PAGES; i++)
+		model_check(model, i);
+	program_box_end();
+	page_free(memory);
+}
+
+/* ---- races ---- */
+
+/*
+ * Every CPU is a thread. Each writes only words that say where they are, and reads words anywhere:
+ * zero, a word of that place, or nothing. A page that serves two addresses at once, or is freed
+ * while a thread writes to it, shows as a foreign word.
+ */
+enum { RACE_PAGES = 1100 };
+#define RACE_START GIB(24)
+
+struct race {
+	u32 wrong;
+	u64 ops;
+};
+
+static void race_op(struct race *race, u64 *seed)
+{
+	const u64 page = next_random(seed) % RACE_PAGES,
+		  count = MIN(1 + next_random(seed) % 300, RACE_PAGES - page),
+		  at = RACE_START + page * PAGE_SIZE;
+	u64 word;
+
+	switch (next_random(seed) % 16) {
+	case 0:
+		map_at(at, count * PAGE_SIZE, RW, FIXED);
+		return;
+	case 1:
+		unmap(at, count * PAGE_SIZE);
+		return;
+	case 2:
+		program_box_call(NR_MPROTECT, at, count * PAGE_SIZE,
+				 next_random(seed) % 2 ? R : RW);
+		return;
+	case 3:
+		program_box_call(NR_MADVISE, at, count * PAGE_SIZE, DONTNEED);
+		return;
+	case 4: /* there and back again */
+		word = (u64)program_box_call(NR_MREMAP, at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
+		if (word < USER_END)
+			unmap(word, 2 * PAGE_SIZE);
+		return;
+	default:
+		break;
+	}
+	for (u64 i = 0; i < MIN(count, 16); i++) {
+		put(at + i * PAGE_SIZE, at + i * PAGE_SIZE);
+		word = get(at + i * PAGE_SIZE);
+		if (word != 0 && word != ~0ULL && word != at + i * PAGE_SIZE)
+			atomic_fetch_add(&race->wrong, 1);
+	}
+}
+
+static void race_thread(void *arg)
+{
+	struct race *race = arg;
+	u64 seed = 1 + cpu_id();
+
+	if (!thread_record(cpu_id()))
+		return;
+	for (u64 i = 0; i < race->ops; i++)
+		race_op(race, &seed);
+}
+
+TEST(program_area, touches_race_with_all_calls)
+{
+	struct race race = {.ops = 400};
+
+	REQUIRE(program_box_begin());
+	cpus_run_together(race_thread, &race);
+	EXPECT_EQ(race.wrong, 0);
+	program_box_end();
+}
