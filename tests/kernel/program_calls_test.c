@@ -115,7 +115,7 @@ TEST(program_calls, affinity_is_the_machines)
 
 	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 0, KIB(1), RESULTS), bytes);
-	EXPECT_EQ(load_u64(RESULTS), cpus_online.words[0]);
+	EXPECT_EQ(load_u64(RESULTS), atomic_load_relaxed(&cpus_online.words[0]));
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 0, 4, RESULTS), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 0, KIB(1), NOWHERE), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 12345, KIB(1), RESULTS), -ESRCH);

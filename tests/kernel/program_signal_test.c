@@ -3,12 +3,17 @@
  * offsets are written out as numbers here, as the ABI's documents have them
  * (kernel/program/signal_abi.h).
  */
+#include <arch/atomic.h>
+
+#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/program_ids.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/signal_pending.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 enum {
@@ -827,5 +832,79 @@ TEST(program_signal, senders_are_checked)
 	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
 	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
 	EXPECT(!signal_is_deliverable(thread_current()));
+	program_box_end();
+}
+
+/*
+ * CPUs that send queued signals to one thread, while its CPU takes them: each arrives once, and
+ * those of one sender in their order. A sender stops when there is no room. Values are
+ * sender << 32 | count.
+ */
+enum { RACE_SENDS = 2000, RACE_SENDERS = 64 };
+
+struct race {
+	struct thread *target;
+	cpu_t receiver;
+	u32 begun, ended; /* senders */
+	u64 sent, taken, wrong;
+	u64 next[RACE_SENDERS];
+};
+
+static void race_take(struct race *race)
+{
+	struct signal_info info;
+	u64 sender;
+
+	while (signal_pending_take(race->target, BIT(40), &info)) {
+		sender = info.value >> 32;
+		race->taken++;
+		if (info.code != SI_QUEUE || sender >= RACE_SENDERS ||
+		    (u32)info.value != race->next[sender]++)
+			race->wrong++;
+	}
+}
+
+static void race_send(struct race *race)
+{
+	const u64 sender = atomic_fetch_add(&race->begun, 1);
+	u64 count = 0;
+
+	while (sender < RACE_SENDERS && count < RACE_SENDS) {
+		const struct signal_info info = {
+			.signal = 40, .code = SI_QUEUE, .value = sender << 32 | count};
+
+		if (signal_pending_add(race->target, &info))
+			break;
+		count++;
+	}
+	atomic_add_relaxed(&race->sent, count);
+	atomic_fetch_add(&race->ended, 1);
+}
+
+static void race_run(void *arg)
+{
+	struct race *race = arg;
+
+	if (cpu_id() != race->receiver) {
+		race_send(race);
+		return;
+	}
+	for (int i = 0; i < RACE_SENDS; i++)
+		race_take(race);
+	while (atomic_load_acquire(&race->ended) != atomic_load_acquire(&race->begun))
+		race_take(race);
+}
+
+TEST(program_signal, queued_signals_arrive_once_whoever_sends_them)
+{
+	struct thread target = {.id = 77};
+	struct race race = {.target = &target, .receiver = cpu_id()};
+
+	REQUIRE(program_box_begin());
+	cpus_run_together(race_run, &race);
+	race_take(&race);
+	EXPECT_EQ(race.taken, race.sent);
+	EXPECT_EQ(race.wrong, 0);
+	EXPECT_EQ(target.pending, 0);
 	program_box_end();
 }
