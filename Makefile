@@ -31,6 +31,16 @@ ACCEL ?= auto
 CPU ?= max
 #: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
 CMDLINE ?=
+#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, e.g. PROGRAM=./a.out []
+PROGRAM ?=
+#: ARGS       its arguments, quoted as for a shell, e.g. ARGS="-v 'a b'" []
+ARGS ?=
+#: FILES      a folder with files that it can open []
+FILES ?=
+#: ENV        its environment, on make's command line only, e.g. ENV="HOME=/ LANG=C" []
+ifneq ($(origin ENV),command line)
+override ENV :=
+endif
 #: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
 DEV ?=
 #: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
@@ -287,21 +297,25 @@ deps: ## install everything that any target needs; after this no network is need
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
+# A text as one word of the shell.
+quote = '$(subst ','\'',$(1))'
+WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --args $(call quote,$(ARGS)) --files $(call quote,$(FILES)) --env $(call quote,$(ENV))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
-	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
+	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
 
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
-$(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline
+$(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@echo '  ISO     $@'
-	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5
+	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
+		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
 usb: $(OUT)/ashlar.iso ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh $< '$(DEV)'
 
 $(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
+	@echo '$(CMDLINE)' $(call quote,$(PROGRAM)) | cmp -s - $@ || echo '$(CMDLINE)' $(call quote,$(PROGRAM)) > $@
 
 run: $(KERNEL) ## boot the kernel in QEMU, resize a pool in four modes, print the verdict
 	@$(LAUNCH)

@@ -44,3 +44,30 @@ struct page *file_page(struct file *file, u64 index, int *err);
  */
 int files_begin(const void *cpio, u64 size);
 void files_end(void);
+
+/*
+ * After files_begin(): what /proc/self/exe and /proc/self/cmdline say. `words` are the arguments,
+ * each with a zero byte after it. Returns 0 or -ENOMEM. Context: ordinary.
+ */
+int files_name_program(const char *path, const void *words, u64 size);
+
+/*
+ * A new open file with one reference; the reference to `inode` passes to it. NULL if there is no
+ * memory, and the reference stays the caller's. `flags` are those of open(2). Context: ordinary.
+ */
+struct file_ops;
+struct inode;
+struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags);
+
+/*
+ * Give a file the lowest free descriptor from `from` on. The reference passes to the descriptor.
+ * Returns the descriptor, or -EMFILE; the reference then stays the caller's. Context: ordinary.
+ */
+enum { DESCRIPTORS_MAX = 1024 };
+int descriptor_give(struct file *file, int from);
+
+/*
+ * Let a descriptor (0..DESCRIPTORS_MAX - 1) refer to `file`, whose reference passes to it; NULL
+ * closes it. Returns the file it referred to, whose reference passes to the caller, or NULL.
+ */
+struct file *descriptor_set(int descriptor, struct file *file);

@@ -1,0 +1,527 @@
+/* Contents of regular files: see contents.h. */
+#include "kernel/program/contents.h"
+
+#include <arch/atomic.h>
+
+#include "kernel/lib/string.h"
+#include "kernel/program/store.h"
+#include "mm/mm.h"
+
+enum {
+	FANOUT_SHIFT = 9,
+	FANOUT = 1 << FANOUT_SHIFT,
+	HEIGHT_MAX = 4, /* covers 2^36 pages, more than CONTENTS_MAX */
+	/* nodes for a tree that grows to HEIGHT_MAX, the nodes on the way down, a page */
+	SPARES_MAX = 2 * HEIGHT_MAX + 1,
+	TRIES_MAX = 8, /* of a writer whose page is cut off again and again */
+};
+
+/* Pages allocated before the lock is taken. */
+struct spares {
+	unsigned count;
+	struct page *page[SPARES_MAX];
+};
+
+static bool spares_add(struct spares *spares)
+{
+	struct page *page = store_page();
+
+	if (page)
+		spares->page[spares->count++] = page;
+	return page != NULL;
+}
+
+static struct page *spares_take(struct spares *spares)
+{
+	return spares->count > 0 ? spares->page[--spares->count] : NULL;
+}
+
+static void spares_end(struct spares *spares)
+{
+	while (spares->count > 0)
+		page_put(spares->page[--spares->count]);
+}
+
+/* ---- the tree ---- */
+
+static struct page **children(struct page *node)
+{
+	return page_address(node);
+}
+
+/* The slot in a node of `height` on the way to a page. */
+static unsigned slot_of(u64 index, unsigned height)
+{
+	return (unsigned)(index >> (FANOUT_SHIFT * (height - 1))) % FANOUT;
+}
+
+static bool covers(unsigned height, u64 index)
+{
+	return index >> (FANOUT_SHIFT * height) == 0;
+}
+
+/* The page, or NULL if it does not exist. Caller holds the lock. */
+static struct page *look_up(const struct contents *c, u64 index)
+{
+	struct page *page = c->root;
+
+	if (!covers(c->height, index))
+		return NULL;
+	for (unsigned height = c->height; height > 0 && page; height--)
+		page = children(page)[slot_of(index, height)];
+	return page;
+}
+
+/* Make the tree high enough. False if `spares` ran out. */
+static bool raise(struct contents *c, u64 index, struct spares *spares)
+{
+	while (!covers(c->height, index)) {
+		if (c->root) {
+			struct page *node = spares_take(spares);
+
+			if (!node)
+				return false;
+			children(node)[0] = c->root;
+			c->root = node;
+		}
+		c->height++;
+	}
+	return true;
+}
+
+/* Bytes that the image has for a page. */
+static u64 source_bytes(const struct contents *c, u64 index)
+{
+	const u64 at = index << PAGE_SHIFT;
+
+	return at < c->source_size ? MIN(c->source_size - at, PAGE_SIZE) : 0;
+}
+
+/*
+ * The page, made of `spares` if it does not exist. NULL if the spares ran out; nodes that were
+ * added stay. Caller holds the lock.
+ */
+static struct page *bring(struct contents *c, u64 index, struct spares *spares)
+{
+	struct page **slot = &c->root;
+
+	if (!raise(c, index, spares))
+		return NULL;
+	for (unsigned height = c->height; height > 0; height--) {
+		if (!*slot)
+			*slot = spares_take(spares);
+		if (!*slot)
+			return NULL;
+		slot = &children(*slot)[slot_of(index, height)];
+	}
+	if (!*slot) {
+		struct page *page = spares_take(spares);
+		const u64 bytes = source_bytes(c, index);
+
+		if (!page)
+			return NULL;
+		if (bytes > 0)
+			memcpy(page_address(page), c->source + (index << PAGE_SHIFT), bytes);
+		*slot = page;
+		c->pages++;
+	}
+	return *slot;
+}
+
+/*
+ * The page with one reference more, brought if need be. NULL if there is no memory. *cuts receives
+ * the count as of then. With `within`, the page must not lie wholly beyond the end: *beyond is then
+ * set, and NULL is returned.
+ */
+static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *beyond)
+{
+	struct spares spares = {0};
+	struct page *page = NULL;
+
+	do {
+		spin_lock(&c->lock);
+		if (beyond && index >= DIV_ROUND_UP(c->size, PAGE_SIZE))
+			*beyond = true;
+		else
+			page = bring(c, index, &spares);
+		if (page)
+			page_get(page);
+		*cuts = c->cuts;
+		spin_unlock(&c->lock);
+	} while (!page && !(beyond && *beyond) && spares.count < SPARES_MAX && spares_add(&spares));
+	spares_end(&spares);
+	return page;
+}
+
+/* Drop a tree. Returns how many pages it had, without its nodes. */
+static u64 drop_tree(struct page *root, unsigned height)
+{
+	struct page *node[HEIGHT_MAX + 1];
+	unsigned next[HEIGHT_MAX + 1];
+	unsigned depth = 0;
+	u64 pages = 0;
+
+	if (!root)
+		return 0;
+	if (height == 0) {
+		page_put(root);
+		return 1;
+	}
+	node[0] = root;
+	next[0] = 0;
+	for (;;) {
+		struct page *child;
+
+		if (next[depth] == FANOUT) {
+			page_put(node[depth]);
+			if (depth == 0)
+				return pages;
+			depth--;
+			continue;
+		}
+		child = children(node[depth])[next[depth]++];
+		if (!child)
+			continue;
+		if (depth + 1 == height) {
+			page_put(child);
+			pages++;
+		} else {
+			depth++;
+			node[depth] = child;
+			next[depth] = 0;
+		}
+	}
+}
+
+void contents_init(struct contents *c, const void *source, u64 size)
+{
+	*c = (struct contents){
+		.lock = SPINLOCK_INIT(LOCK_LEAF),
+		.source = source,
+		.source_size = source ? size : 0,
+		.size = source ? size : 0,
+	};
+}
+
+void contents_end(struct contents *c)
+{
+	drop_tree(c->root, c->height);
+	c->root = NULL;
+}
+
+u64 contents_size(const struct contents *c)
+{
+	return atomic_load_relaxed(&c->size);
+}
+
+u64 contents_stored(struct contents *c)
+{
+	u64 bytes;
+
+	spin_lock(&c->lock);
+	bytes = MAX(c->pages * PAGE_SIZE, c->source_size);
+	spin_unlock(&c->lock);
+	return bytes;
+}
+
+/* ---- reading ---- */
+
+/* Copy a part of one page that lies in the file. */
+static int read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
+{
+	const u64 offset = at % PAGE_SIZE;
+	const u8 *source = NULL;
+	u64 from_source = 0;
+	struct page *page;
+	int err;
+
+	spin_lock(&c->lock);
+	page = look_up(c, at >> PAGE_SHIFT);
+	if (page) {
+		page_get(page);
+	} else if (at < c->source_size) {
+		source = c->source + at;
+		from_source = MIN(bytes, c->source_size - at);
+	}
+	spin_unlock(&c->lock);
+	if (page) {
+		err = span_write(to, (const u8 *)page_address(page) + offset, bytes);
+		page_put(page);
+		return err;
+	}
+	err = from_source > 0 ? span_write(to, source, from_source) : 0;
+	return err ? err : span_zero(to, bytes - from_source);
+}
+
+s64 contents_read(struct contents *c, struct span *to, u64 at)
+{
+	u64 done = 0;
+
+	while (to->total > 0) {
+		const u64 size = contents_size(c);
+		u64 part;
+		int err;
+
+		if (at >= size)
+			break;
+		part = MIN(MIN(to->total, PAGE_SIZE - at % PAGE_SIZE), size - at);
+		err = read_part(c, to, at, part);
+		if (err)
+			return done > 0 ? (s64)done : err;
+		at += part;
+		done += part;
+	}
+	return (s64)done;
+}
+
+/* ---- writing ---- */
+
+/*
+ * After a copy into [at, at + bytes): count it as written, unless the file has lost pages since
+ * `cuts` was noted.
+ */
+static bool publish(struct contents *c, u64 end, u32 cuts)
+{
+	bool same;
+
+	spin_lock(&c->lock);
+	same = c->cuts == cuts;
+	if (same && end > c->size)
+		atomic_store_relaxed(&c->size, end);
+	spin_unlock(&c->lock);
+	return same;
+}
+
+/*
+ * After a copy that failed: the bytes beyond the end are zero again. Other CPUs that write there
+ * now do so again.
+ */
+static void retract(struct contents *c, struct page *page, u64 at, u64 bytes)
+{
+	u64 keep;
+
+	spin_lock(&c->lock);
+	keep = c->size > at ? MIN(c->size - at, bytes) : 0;
+	if (keep < bytes) {
+		memset((u8 *)page_address(page) + at % PAGE_SIZE + keep, 0, bytes - keep);
+		c->cuts++;
+	}
+	spin_unlock(&c->lock);
+}
+
+/* Write a part of one page. 0 or an error. */
+static int write_part(struct contents *c, struct span *from, u64 at, u64 bytes)
+{
+	const struct span again = *from;
+
+	for (unsigned tries = 0;; tries++) {
+		u32 cuts;
+		struct page *page = get_page(c, at >> PAGE_SHIFT, &cuts, NULL);
+		bool done;
+		int err;
+
+		if (!page)
+			return -ENOSPC;
+		err = span_read(from, (u8 *)page_address(page) + at % PAGE_SIZE, bytes);
+		if (err)
+			retract(c, page, at, bytes);
+		page_put(page);
+		if (err)
+			return err;
+		done = publish(c, at + bytes, cuts);
+		if (done || tries == TRIES_MAX)
+			return 0;
+		*from = again;
+	}
+}
+
+s64 contents_write(struct contents *c, struct span *from, u64 at)
+{
+	u64 done = 0;
+
+	if (from->total > 0 && at >= CONTENTS_MAX)
+		return -EFBIG;
+	from->total = MIN(from->total, CONTENTS_MAX - MIN(at, CONTENTS_MAX));
+	while (from->total > 0) {
+		const u64 part = MIN(from->total, PAGE_SIZE - at % PAGE_SIZE);
+		const int err = write_part(c, from, at, part);
+
+		if (err)
+			return done > 0 ? (s64)done : err;
+		at += part;
+		done += part;
+	}
+	return (s64)done;
+}
+
+/* Zero what the page at the end of the file has beyond it. Caller holds the lock. */
+static void clear_tail(struct contents *c, u64 size)
+{
+	struct page *page = look_up(c, size >> PAGE_SHIFT);
+
+	if (page)
+		memset((u8 *)page_address(page) + size % PAGE_SIZE, 0,
+		       PAGE_SIZE - size % PAGE_SIZE);
+}
+
+s64 contents_append(struct contents *c, struct span *from, u64 *at)
+{
+	const u64 bytes = from->total;
+	u64 place;
+	s64 done;
+
+	spin_lock(&c->lock);
+	place = c->size;
+	if (bytes <= CONTENTS_MAX - place)
+		atomic_store_relaxed(&c->size, place + bytes);
+	spin_unlock(&c->lock);
+	*at = place;
+	if (bytes > CONTENTS_MAX - place)
+		return -EFBIG;
+	done = contents_write(c, from, place);
+	if (done == (s64)bytes)
+		return done;
+	/* give the rest of the place back, unless another CPU has appended behind it */
+	spin_lock(&c->lock);
+	if (c->size == place + bytes) {
+		atomic_store_relaxed(&c->size, place + (done > 0 ? (u64)done : 0));
+		clear_tail(c, c->size);
+		c->cuts++;
+	}
+	spin_unlock(&c->lock);
+	return done;
+}
+
+int contents_add(struct contents *c, const void *from, u64 size)
+{
+	const u8 *byte = from;
+
+	while (size > 0) {
+		const u64 at = c->size;
+		const u64 part = MIN(size, PAGE_SIZE - at % PAGE_SIZE);
+		u32 cuts;
+		struct page *page = get_page(c, at >> PAGE_SHIFT, &cuts, NULL);
+
+		if (!page)
+			return -ENOMEM;
+		memcpy((u8 *)page_address(page) + at % PAGE_SIZE, byte, part);
+		page_put(page);
+		publish(c, at + part, cuts);
+		byte += part;
+		size -= part;
+	}
+	return 0;
+}
+
+/* ---- size ---- */
+
+/* Trees that a cut took off: at most one of each height. */
+struct cut_off {
+	struct page *tree[HEIGHT_MAX + 1];
+};
+
+/*
+ * Take all pages from index `first` on off the tree. A node of which only a part goes gives this
+ * part to a spare node. The spares must be enough for the height. Caller holds the lock.
+ */
+static void take_off(struct contents *c, u64 first, struct spares *spares, struct cut_off *off)
+{
+	struct page *node = c->root;
+
+	if (first == 0) {
+		off->tree[c->height] = c->root;
+		c->root = NULL;
+		c->height = 0;
+		return;
+	}
+	if (!covers(c->height, first - 1))
+		return;
+	for (unsigned height = c->height; height > 0 && node; height--) {
+		const unsigned last = slot_of(first - 1, height);
+		struct page **from = children(node);
+
+		if (last + 1 < FANOUT) {
+			const size_t bytes = (FANOUT - last - 1) * sizeof(*from);
+
+			off->tree[height] = spares_take(spares);
+			memcpy(children(off->tree[height]), from + last + 1, bytes);
+			memset(from + last + 1, 0, bytes);
+		}
+		node = from[last];
+	}
+}
+
+/* One attempt: false if `spares` is not enough for the tree as it is now. Any size is taken. */
+static bool try_resize(struct contents *c, u64 size, struct spares *spares, struct cut_off *off)
+{
+	const u64 first = DIV_ROUND_UP(size, PAGE_SIZE);
+	bool done = true;
+
+	spin_lock(&c->lock);
+	if (size >= c->size) {
+		atomic_store_relaxed(&c->size, size);
+	} else if (first > 0 && spares->count < c->height) {
+		done = false;
+	} else {
+		take_off(c, first, spares, off);
+		atomic_store_relaxed(&c->size, size);
+		c->source_size = MIN(c->source_size, size);
+		c->cuts++;
+		clear_tail(c, size);
+	}
+	spin_unlock(&c->lock);
+	return done;
+}
+
+int contents_resize(struct contents *c, u64 size)
+{
+	struct spares spares = {0};
+	struct cut_off off = {0};
+	u64 dropped = 0;
+	bool done;
+
+	if (size > CONTENTS_MAX)
+		return -EFBIG;
+	do
+		done = try_resize(c, size, &spares, &off);
+	while (!done && spares_add(&spares));
+	for (unsigned height = 0; height <= HEIGHT_MAX; height++)
+		dropped += drop_tree(off.tree[height], height);
+	spares_end(&spares);
+	spin_lock(&c->lock);
+	c->pages -= dropped;
+	spin_unlock(&c->lock);
+	return done ? 0 : -ENOMEM;
+}
+
+int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)
+{
+	if (at > CONTENTS_MAX || size > CONTENTS_MAX - at)
+		return -EFBIG;
+	for (u64 index = at >> PAGE_SHIFT; index < DIV_ROUND_UP(at + size, PAGE_SIZE); index++) {
+		u32 cuts;
+		struct page *page = get_page(c, index, &cuts, NULL);
+
+		if (!page)
+			return -ENOSPC;
+		page_put(page);
+	}
+	if (extend == CONTENTS_EXTEND) {
+		spin_lock(&c->lock);
+		if (at + size > c->size)
+			atomic_store_relaxed(&c->size, at + size);
+		spin_unlock(&c->lock);
+	}
+	return 0;
+}
+
+struct page *contents_page(struct contents *c, u64 index, int *err)
+{
+	bool beyond = false;
+	u32 cuts;
+	struct page *page = get_page(c, index, &cuts, &beyond);
+
+	if (!page)
+		*err = beyond ? -ENXIO : -ENOMEM;
+	return page;
+}

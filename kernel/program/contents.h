@@ -1,0 +1,76 @@
+/*
+ * Contents of a regular file: pages found by their index in a tree, as in a page table.
+ *
+ *	height 0   root = the page with index 0
+ *	height 1   root = a node of 512 pages
+ *	height h   root = a node of 512 trees of height h - 1
+ *
+ * A file of FILES= starts with `source`, its bytes in the cpio image. A page gets a copy of them
+ * when it is first written or mapped; until then, reads come from the image. Bytes beyond the end
+ * of the file are zero in every page. A page without source that nobody has written does not exist.
+ *
+ * `lock` guards all fields. Pages are copied without the lock, by a holder of a reference. A writer
+ * notes `cuts` before it copies and looks again afterwards, so that no byte written to a page that
+ * the file has lost meanwhile counts as written.
+ */
+#pragma once
+
+#include "kernel/core/lock.h"
+#include "kernel/program/span.h"
+
+struct page;
+
+#define CONTENTS_MAX (1ULL << 47) /* bytes of a file */
+
+struct contents {
+	struct spinlock lock;
+	u32 cuts;        /* how often the file became shorter */
+	unsigned height; /* of the tree */
+	struct page *root;
+	u64 size;  /* bytes */
+	u64 pages; /* that exist */
+	const u8 *source;
+	u64 source_size;
+};
+
+void contents_init(struct contents *contents, const void *source, u64 size);
+
+/* Drop all pages. Nobody may use the file. Context: ordinary. */
+void contents_end(struct contents *contents);
+
+u64 contents_size(const struct contents *contents); /* bytes; any context */
+/* Bytes that the pages take, or that the image has for the file, whichever is more. */
+u64 contents_stored(struct contents *contents);
+
+/*
+ * Read or write the bytes from `at` on. Both return the number of bytes, which is less than
+ * to->total at the end of the file and where memory runs out, or an error if there were none:
+ * -EFAULT, -ENOSPC if there is no memory, -EFBIG beyond CONTENTS_MAX. Context: ordinary.
+ */
+s64 contents_read(struct contents *contents, struct span *to, u64 at);
+s64 contents_write(struct contents *contents, struct span *from, u64 at);
+
+/*
+ * Write at the end. The place is chosen before the bytes are copied, so that two CPUs never write
+ * to the same place. Another CPU that reads meanwhile may find zeros there. *at receives the place.
+ */
+s64 contents_append(struct contents *contents, struct span *from, u64 *at);
+
+/* The same, for bytes of the kernel. Returns 0 or an error. One caller at a time. */
+int contents_add(struct contents *contents, const void *from, u64 size);
+
+/*
+ * Set the size. Pages beyond the end are dropped; a mapping keeps its own references. Returns 0,
+ * -EFBIG, or -ENOMEM, and then nothing has changed. Context: ordinary.
+ */
+int contents_resize(struct contents *contents, u64 size);
+
+/*
+ * Let all pages of [at, at + size) exist. With `extend`, the file ends at at + size at least.
+ * Returns 0, -EFBIG or -ENOSPC. Context: ordinary.
+ */
+enum contents_extend { CONTENTS_KEEP_SIZE, CONTENTS_EXTEND };
+int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_extend extend);
+
+/* As file_page() (file.h). */
+struct page *contents_page(struct contents *contents, u64 index, int *err);

@@ -1,0 +1,68 @@
+/*
+ * The devices null, zero, full and random (open_file.h). random and urandom are the same: they
+ * never wait.
+ */
+#include "kernel/program/open_file.h"
+#include "kernel/program/random.h"
+
+static s64 read_nothing(struct file *file, struct span *to, u64 at)
+{
+	(void)file;
+	(void)to;
+	(void)at;
+	return 0;
+}
+
+static s64 read_zeros(struct file *file, struct span *to, u64 at)
+{
+	const u64 bytes = to->total;
+	const int err = span_zero(to, bytes);
+
+	(void)file;
+	(void)at;
+	return err ? err : (s64)bytes;
+}
+
+static s64 read_random(struct file *file, struct span *to, u64 at)
+{
+	u64 done = 0;
+	u8 part[256];
+
+	(void)file;
+	(void)at;
+	while (to->total > 0) {
+		const u64 bytes = MIN(to->total, sizeof(part));
+		int err;
+
+		random_fill(part, bytes);
+		err = span_write(to, part, bytes);
+		if (err)
+			return done > 0 ? (s64)done : err;
+		done += bytes;
+	}
+	return (s64)done;
+}
+
+static s64 write_nowhere(struct file *file, struct span *from, u64 at)
+{
+	(void)file;
+	(void)at;
+	return (s64)from->total;
+}
+
+static s64 write_full(struct file *file, struct span *from, u64 at)
+{
+	(void)file;
+	(void)at;
+	return from->total > 0 ? -ENOSPC : 0;
+}
+
+/* The numbers are those of Linux (Documentation/admin-guide/devices.txt). */
+#define DEVICE(minor) (1u << 8 | (minor))
+
+const struct file_ops null_ops = {
+	.read = read_nothing, .write = write_nowhere, .device = DEVICE(3)};
+const struct file_ops zero_ops = {.read = read_zeros, .write = write_nowhere, .device = DEVICE(5)};
+const struct file_ops full_ops = {.read = read_zeros, .write = write_full, .device = DEVICE(7)};
+const struct file_ops random_ops = {
+	.read = read_random, .write = write_nowhere, .device = DEVICE(9)};

@@ -1,0 +1,80 @@
+/*
+ * Inodes: what names and open files refer to. An inode is freed with its last reference. Each name,
+ * each open file and the current directory hold one.
+ */
+#pragma once
+
+#include "kernel/program/contents.h"
+
+enum inode_kind {
+	INODE_DIRECTORY,
+	INODE_REGULAR,
+	INODE_LINK,   /* symbolic */
+	INODE_DEVICE, /* what it does: file_ops of device.h */
+	INODE_TEXT,   /* generated when it is opened: proc_text.h */
+	INODE_STREAM, /* a pipe or an eventfd; it has no name */
+};
+
+/* Type and permission bits of stat(2). */
+enum {
+	MODE_TYPE = 0170000,
+	MODE_STREAM = 0010000,
+	MODE_CHARACTER = 0020000,
+	MODE_DIRECTORY = 0040000,
+	MODE_REGULAR = 0100000,
+	MODE_LINK = 0120000,
+	MODE_EXECUTE = 0111,
+	MODE_PERMISSIONS = 07777,
+};
+
+struct entry;
+struct file_ops;
+struct proc_text;
+
+struct directory {
+	struct inode *parent;       /* itself for the root; NULL after rmdir() */
+	struct entry *first, *last; /* in the order in which they were added */
+	u64 cookie;                 /* of the newest entry */
+};
+
+enum { INODE_LABEL_MAX = 64 };
+
+struct inode {
+	u32 refs; /* atomic */
+	u32 mode; /* type and permissions */
+	enum inode_kind kind;
+	u32 links;           /* names; names.c */
+	u64 number;          /* for st_ino; not used again */
+	u64 mtime_ns;        /* since 1970, or since boot for what the program creates; atomic */
+	struct entry *entry; /* one of its names, or NULL; names.c */
+	union {
+		struct contents contents;   /* INODE_REGULAR */
+		struct directory directory; /* names.c */
+		struct {
+			const char *text; /* not terminated; in the cpio image, or an object */
+			u32 length, object;
+		} link;
+		const struct file_ops *device;
+		const struct proc_text *text;
+	};
+	char label[INODE_LABEL_MAX]; /* of an inode without a name: "/memfd:x", "pipe:[3]" */
+};
+
+/*
+ * A new inode with one reference and no name, or NULL if there is no memory. The type in `mode`
+ * follows from the kind. Context: ordinary.
+ */
+struct inode *inode_new(enum inode_kind kind, u32 permissions);
+
+void inode_get(struct inode *inode);
+void inode_put(struct inode *inode); /* NULL: does nothing. Context: ordinary. */
+
+/*
+ * A new symbolic link. The text stays the caller's with LINK_BORROW, which must live as long as
+ * the inode; with LINK_COPY it is copied. At most STORE_OBJECT_MAX bytes; -ENAMETOOLONG or -ENOMEM.
+ */
+enum link_text { LINK_BORROW, LINK_COPY };
+int inode_new_link(const char *text, size_t length, enum link_text how, struct inode **inode);
+
+u64 inode_size(const struct inode *inode); /* bytes, as in st_size */
+void inode_touch(struct inode *inode);     /* it was changed now */

@@ -1,0 +1,257 @@
+/* The name space: see names.h. */
+#include "kernel/program/names.h"
+
+#include "kernel/lib/string.h"
+#include "kernel/program/store.h"
+#include "mm/mm.h"
+
+enum { TABLE_ORDER = 2, HASH_START = 2166136261u, HASH_STEP = 16777619u };
+enum { BUCKETS = (PAGE_SIZE << TABLE_ORDER) / sizeof(struct entry *) };
+
+static struct spinlock lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
+static struct page *table_page;
+static struct entry **table; /* BUCKETS lists */
+static struct inode *root, *current;
+
+void names_lock(void) __acquires(&lock)
+{
+	spin_lock(&lock);
+}
+
+void names_unlock(void) __releases(&lock)
+{
+	spin_unlock(&lock);
+}
+
+/* FNV-1a (Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm", 1991). */
+static u32 hash_of(const struct inode *directory, const char *name, size_t length)
+{
+	u32 hash = (HASH_START ^ (u32)directory->number) * HASH_STEP;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (u8)name[i]) * HASH_STEP;
+	return hash;
+}
+
+static struct entry **bucket_of(u32 hash)
+{
+	return &table[(hash ^ hash >> 16) % BUCKETS];
+}
+
+int names_begin(void)
+{
+	table_page = store_pages(TABLE_ORDER, PAGE_ZERO);
+	if (!table_page)
+		return -ENOMEM;
+	root = inode_new(INODE_DIRECTORY, 0755);
+	if (!root) {
+		page_put(table_page);
+		table_page = NULL;
+		return -ENOMEM;
+	}
+	table = page_address(table_page);
+	root->directory.parent = root;
+	root->links = 1;
+	inode_get(root);
+	current = root;
+	return 0;
+}
+
+void names_end(void)
+{
+	struct inode *directory = root;
+
+	if (!root)
+		return;
+	inode_put(current);
+	/* go down to a name that is no directory, or an empty one, and remove it */
+	for (;;) {
+		struct entry *entry = directory->directory.first;
+		struct inode *inode = entry ? entry->inode : NULL;
+
+		if (inode && inode->kind == INODE_DIRECTORY && inode->directory.first) {
+			directory = inode;
+		} else if (inode) {
+			names_remove(entry);
+			entry_free(entry);
+			inode_put(inode);
+		} else if (directory == root) {
+			break;
+		} else {
+			directory = directory->directory.parent;
+		}
+	}
+	inode_put(root);
+	page_put(table_page);
+	root = NULL;
+	current = NULL;
+	table = NULL;
+	table_page = NULL;
+}
+
+struct entry *entry_new(size_t room)
+{
+	struct entry *entry = store_alloc(sizeof(*entry) + room);
+
+	if (entry)
+		entry->room = (u16)room;
+	return entry;
+}
+
+void entry_set_name(struct entry *entry, const char *name, size_t length)
+{
+	entry->length = (u16)length;
+	memcpy(entry->name, name, length);
+}
+
+void entry_free(struct entry *entry)
+{
+	if (entry)
+		store_free(entry, sizeof(*entry) + entry->room);
+}
+
+struct inode *names_root(void)
+{
+	return root;
+}
+
+struct inode *names_current(void)
+{
+	return current;
+}
+
+struct inode *names_set_current(struct inode *directory)
+{
+	struct inode *former = current;
+
+	current = directory;
+	return former;
+}
+
+struct entry *names_find(const struct inode *directory, const char *name, size_t length)
+{
+	const u32 hash = hash_of(directory, name, length);
+	struct entry *entry = *bucket_of(hash);
+
+	while (entry && !(entry->hash == hash && entry->directory == directory &&
+			  entry->length == length && memcmp(entry->name, name, length) == 0))
+		entry = entry->chain;
+	return entry;
+}
+
+bool names_add(struct inode *directory, struct entry *entry, struct inode *inode)
+{
+	struct directory *dir = &directory->directory;
+	struct entry **bucket;
+
+	if (!dir->parent)
+		return false;
+	entry->hash = hash_of(directory, entry->name, entry->length);
+	entry->directory = directory;
+	entry->inode = inode;
+	entry->cookie = ++dir->cookie;
+	entry->next = NULL;
+	entry->before = dir->last;
+	*(dir->last ? &dir->last->next : &dir->first) = entry;
+	dir->last = entry;
+	bucket = bucket_of(entry->hash);
+	entry->chain = *bucket;
+	*bucket = entry;
+	inode->links++;
+	inode->entry = entry;
+	if (inode->kind == INODE_DIRECTORY)
+		inode->directory.parent = directory;
+	return true;
+}
+
+/* The inode loses a name. */
+static void lose(struct inode *inode, const struct entry *entry)
+{
+	const size_t length = MIN(entry->length, sizeof(inode->label) - 2);
+
+	inode->links--;
+	if (inode->entry == entry) {
+		inode->entry = NULL;
+		inode->label[0] = '/';
+		memcpy(inode->label + 1, entry->name, length);
+		inode->label[1 + length] = 0;
+	}
+	if (inode->kind == INODE_DIRECTORY)
+		inode->directory.parent = NULL;
+}
+
+void names_remove(struct entry *entry)
+{
+	struct directory *dir = &entry->directory->directory;
+	struct entry **link = bucket_of(entry->hash);
+
+	while (*link != entry)
+		link = &(*link)->chain;
+	*link = entry->chain;
+	*(entry->before ? &entry->before->next : &dir->first) = entry->next;
+	*(entry->next ? &entry->next->before : &dir->last) = entry->before;
+	lose(entry->inode, entry);
+}
+
+struct inode *names_replace(struct entry *entry, struct inode *inode)
+{
+	struct inode *former = entry->inode;
+
+	lose(former, entry);
+	entry->inode = inode;
+	inode->links++;
+	inode->entry = entry;
+	if (inode->kind == INODE_DIRECTORY)
+		inode->directory.parent = entry->directory;
+	return former;
+}
+
+bool names_is_above(const struct inode *directory, const struct inode *inner)
+{
+	while (inner != directory && inner != root && inner->directory.parent)
+		inner = inner->directory.parent;
+	return inner == directory;
+}
+
+/* A text that may be longer than its buffer. */
+struct joined {
+	char *buf;
+	size_t size, length;
+};
+
+static void join(struct joined *joined, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++, joined->length++)
+		if (joined->length + 1 < joined->size)
+			joined->buf[joined->length] = text[i];
+}
+
+/* The path is put together from its end: first its length, then each part in its place. */
+size_t names_path(const struct inode *inode, char *buf, size_t size)
+{
+	struct joined joined = {.buf = buf, .size = size};
+	const struct entry *entry;
+	size_t length = 0, end;
+
+	if (size == 0)
+		return 0;
+	if (inode == root)
+		join(&joined, "/", 1);
+	if (inode != root && !inode->entry) {
+		join(&joined, inode->label, strnlen(inode->label, sizeof(inode->label)));
+		if (inode->kind == INODE_REGULAR || inode->kind == INODE_DIRECTORY)
+			join(&joined, " (deleted)", 10);
+	}
+	for (entry = inode->entry; entry; entry = entry->directory->entry)
+		length += entry->length + 1u;
+	end = length;
+	for (entry = inode->entry; entry; entry = entry->directory->entry) {
+		end -= entry->length + 1u;
+		joined.length = end;
+		join(&joined, "/", 1);
+		join(&joined, entry->name, entry->length);
+	}
+	joined.length = MAX(joined.length, length);
+	buf[MIN(joined.length, size - 1)] = 0;
+	return joined.length;
+}

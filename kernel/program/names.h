@@ -1,0 +1,70 @@
+/*
+ * The name space: directories and the names in them. One lock guards all names, the links of every
+ * inode, the tree of directories and the current directory. A table finds a name by its directory
+ * and its hash; a list per directory has its names in the order in which they were added.
+ *
+ * Under the lock nothing is allocated, freed or copied to the program. Callers make entries before
+ * and free them afterwards.
+ */
+#pragma once
+
+#include "kernel/program/inode.h"
+
+enum { NAME_LENGTH_MAX = 255 };
+
+struct entry {
+	struct inode *directory, *inode;
+	struct entry *next, *before; /* in the directory */
+	struct entry *chain;         /* with the same hash */
+	u64 cookie;                  /* rises along the directory; where getdents() goes on */
+	u32 hash;
+	u16 length, room; /* of the name */
+	char name[];      /* not terminated */
+};
+
+/* Make an empty root, which is the current directory. 0 or -ENOMEM. Context: ordinary. */
+int names_begin(void);
+/* Remove all names. No call may be in progress. Context: ordinary. */
+void names_end(void);
+
+void names_lock(void);
+void names_unlock(void);
+
+/*
+ * An entry with room for a name of `room` bytes (at most NAME_LENGTH_MAX), or NULL if there is no
+ * memory. entry_set_name() may be called with the lock held. No lock held for the others.
+ */
+struct entry *entry_new(size_t room);
+void entry_set_name(struct entry *entry, const char *name, size_t length);
+void entry_free(struct entry *entry); /* NULL: does nothing */
+
+/* The lock is held in all the rest. References are not taken unless it is said. */
+
+struct inode *names_root(void);
+struct inode *names_current(void);
+/* Returns the former one; the reference to `directory` passes here, that to the former one back. */
+struct inode *names_set_current(struct inode *directory);
+
+/* The entry of a name, or NULL. */
+struct entry *names_find(const struct inode *directory, const char *name, size_t length);
+
+/*
+ * Add a name that is not there yet. The entry takes over a reference to `inode`. False, and nothing
+ * is done, if the directory was removed.
+ */
+bool names_add(struct inode *directory, struct entry *entry, struct inode *inode);
+
+/* Take a name away. The entry and its reference to the inode pass to the caller. */
+void names_remove(struct entry *entry);
+
+/* Let a name mean another inode. Returns the former one, whose reference passes to the caller. */
+struct inode *names_replace(struct entry *entry, struct inode *inode);
+
+/* Is `directory` the same as `inner`, or a directory above it? */
+bool names_is_above(const struct inode *directory, const struct inode *inner);
+
+/*
+ * The absolute path of an inode, or its label if it has no name, and " (deleted)" if it had one.
+ * Returns the length it would have without a limit of size - 1 characters.
+ */
+size_t names_path(const struct inode *inode, char *buf, size_t size);

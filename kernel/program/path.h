@@ -1,0 +1,76 @@
+/*
+ * Paths: from a text to an inode. A path is absolute, or relative to a directory. "." and ".." are
+ * understood in every place, and at most PATH_LINKS_MAX symbolic links are followed.
+ *
+ *	struct path_text text;
+ *	struct path path;
+ *
+ *	err = path_text_begin(&text, AT_FDCWD, user);       the text, and where it starts
+ *	names_lock();
+ *	err = path_walk(&path, text.start, text.text, PATH_FOLLOW);
+ *	(path.inode, or path.directory and path.last for a new name)
+ *	names_unlock();
+ *	path_text_end(&text);
+ */
+#pragma once
+
+#include "kernel/program/names.h"
+#include "kernel/program/user_copy.h"
+
+enum { PATH_LINKS_MAX = 8, PATH_TEXT_MAX = 4096 };
+
+enum path_link { PATH_FOLLOW, PATH_NO_FOLLOW }; /* a symbolic link as the last part */
+
+/* A path read from the program. */
+struct path_text {
+	struct page *page;
+	const char *text;
+	struct inode *start; /* of a relative path; one reference */
+};
+
+/*
+ * Read the text at `path`, to be seen from the directory that `descriptor` refers to (PATH_CURRENT:
+ * the current directory). Returns 0, -EFAULT, -ENAMETOOLONG, -ENOMEM, -EBADF or -ENOTDIR. After 0
+ * the caller calls path_text_end(). No lock held. Context: ordinary.
+ */
+enum { PATH_CURRENT = -100 }; /* AT_FDCWD */
+int path_text_begin(struct path_text *text, int descriptor, user_t path);
+void path_text_end(struct path_text *text);
+
+struct path {
+	struct inode
+		*directory; /* that holds the last part; NULL for "/", "." and ".." at the end */
+	const char *last;   /* the last part, in the text or in a link */
+	size_t length;
+	struct inode *inode; /* NULL if there is no such name in the directory */
+	struct entry *entry; /* its name there; NULL as well for "/", "." and ".." */
+	bool slash;          /* a slash follows the last part: it must be a directory */
+};
+
+/*
+ * Walk along a text. References are not taken. Returns 0 also if only the last part is missing;
+ * -ENOENT if another part is missing or the text is empty, -ENOTDIR, -ELOOP or -ENAMETOOLONG. The
+ * caller holds names_lock(), and uses the result under it.
+ */
+int path_walk(struct path *path, struct inode *start, const char *text, enum path_link link);
+
+/*
+ * The inode that the text at `path` names, with one reference. Returns 0 or a negative errno. No
+ * lock held. Context: ordinary.
+ */
+int path_find(int descriptor, user_t path, enum path_link link, struct inode **inode);
+
+/*
+ * Give an inode a new name. The reference passes to the name if 0 is returned. -EEXIST: there is
+ * such a name, and *there (if not NULL) receives its inode, with one reference. No lock held.
+ * Context: ordinary.
+ */
+int path_add(const struct path_text *text, enum path_link link, struct inode *inode,
+	     struct inode **there);
+
+/*
+ * Let a path mean an inode, whose reference passes here, and make the directories above it. For
+ * the files that are there before the program starts. A name that exists is replaced, except that a
+ * directory stays. 0 or a negative errno. No lock held. Context: ordinary.
+ */
+int path_make(const char *text, struct inode *inode);

@@ -1,0 +1,85 @@
+/* Texts under /proc and /sys: see proc_text.h. Here are those about the machine. */
+#include "kernel/program/proc_text.h"
+
+#include "kernel/core/percpu.h"
+#include "kernel/lib/format.h"
+#include "kernel/program/contents.h"
+#include "mm/mm.h"
+
+void text_add(struct text_sink *sink, const void *bytes, u64 size)
+{
+	if (!sink->err)
+		sink->err = contents_add(sink->contents, bytes, size);
+}
+
+void text_print(struct text_sink *sink, const char *fmt, ...)
+{
+	char line[TEXT_LINE_MAX];
+	va_list args;
+	int length;
+
+	va_start(args, fmt);
+	length = vformat(line, sizeof(line), fmt, args);
+	va_end(args);
+	text_add(sink, line, MIN((u64)length, sizeof(line) - 1));
+}
+
+static void kib_line(struct text_sink *sink, const char *name, u64 frames)
+{
+	text_print(sink, "%-15s %8llu kB\n", name, frames * (PAGE_SIZE / KIB(1)));
+}
+
+static void write_meminfo(struct text_sink *sink)
+{
+	struct mm_usage usage;
+	u64 free;
+
+	mm_usage(&usage);
+	free = usage.free + usage.unopened + usage.per_cpu;
+	kib_line(sink, "MemTotal:", usage.ram);
+	kib_line(sink, "MemFree:", free);
+	kib_line(sink, "MemAvailable:", free);
+	kib_line(sink, "Buffers:", 0);
+	kib_line(sink, "Cached:", 0);
+	kib_line(sink, "SwapTotal:", 0);
+	kib_line(sink, "SwapFree:", 0);
+	kib_line(sink, "Hugepagesize:", MIB(2) / PAGE_SIZE);
+}
+PROC_TEXT(meminfo, "/proc/meminfo", write_meminfo);
+
+static void write_cpuinfo(struct text_sink *sink)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		text_print(sink, "processor\t: %u\n\n", cpu);
+}
+PROC_TEXT(cpuinfo, "/proc/cpuinfo", write_cpuinfo);
+
+/* Ranges of CPUs, as in "0-3,6". */
+static void write_online(struct text_sink *sink)
+{
+	cpu_t first = cpumask_next(&cpus_online, 0);
+	const char *comma = "";
+
+	while (first != CPU_NONE) {
+		cpu_t last = first;
+
+		while (last + 1 < cpu_count && cpumask_test(&cpus_online, last + 1))
+			last++;
+		text_print(sink, first == last ? "%s%u" : "%s%u-%u", comma, first, last);
+		comma = ",";
+		first = last + 1 < cpu_count ? cpumask_next(&cpus_online, last + 1) : CPU_NONE;
+	}
+	text_print(sink, "\n");
+}
+PROC_TEXT(cpu_online, "/sys/devices/system/cpu/online", write_online);
+PROC_TEXT(cpu_possible, "/sys/devices/system/cpu/possible", write_online);
+PROC_TEXT(cpu_present, "/sys/devices/system/cpu/present", write_online);
+
+/* 1: reservations of address space are not counted as memory. */
+static void write_overcommit(struct text_sink *sink)
+{
+	text_print(sink, "1\n");
+}
+PROC_TEXT(overcommit, "/proc/sys/vm/overcommit_memory", write_overcommit);

@@ -1,0 +1,57 @@
+/* Operations of regular files and of directories (open_file.h). */
+#include "kernel/program/open_file.h"
+
+#include <arch/atomic.h>
+
+static s64 regular_read(struct file *file, struct span *to, u64 at)
+{
+	return contents_read(&file->inode->contents, to, at);
+}
+
+/* O_APPEND writes at the end, whatever the offset is, and leaves the offset behind its bytes. */
+static s64 regular_write(struct file *file, struct span *from, u64 at)
+{
+	struct contents *contents = &file->inode->contents;
+	s64 done;
+
+	if (!(atomic_load_relaxed(&file->flags) & OPEN_APPEND)) {
+		done = contents_write(contents, from, at);
+	} else {
+		done = contents_append(contents, from, &at);
+		spin_lock(&file->lock);
+		if (done > 0)
+			file->offset = at + (u64)done;
+		spin_unlock(&file->lock);
+	}
+	if (done > 0)
+		inode_touch(file->inode);
+	return done;
+}
+
+static s64 regular_waiting(struct file *file)
+{
+	const u64 size = contents_size(&file->inode->contents);
+	u64 at;
+
+	spin_lock(&file->lock);
+	at = file->offset;
+	spin_unlock(&file->lock);
+	return (s64)(size > at ? size - at : 0);
+}
+
+const struct file_ops regular_ops = {
+	.read = regular_read,
+	.write = regular_write,
+	.seeks = true,
+	.waiting = regular_waiting,
+};
+
+static s64 directory_read(struct file *file, struct span *to, u64 at)
+{
+	(void)file;
+	(void)to;
+	(void)at;
+	return -EISDIR;
+}
+
+const struct file_ops directory_ops = {.read = directory_read, .seeks = true};

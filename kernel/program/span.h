@@ -1,0 +1,37 @@
+/*
+ * A range of the program's memory that a call transfers: one buffer, or the buffers of readv() and
+ * writev() one after the other. Each transfer consumes the front of the span.
+ *
+ * The vector is read when the span is made, and each element again when the transfer comes to it.
+ * A program that changes it meanwhile gets -EFAULT or a transfer to the new place.
+ */
+#pragma once
+
+#include "kernel/program/user_copy.h"
+
+enum { SPAN_VECTOR_MAX = 1024 };
+#define SPAN_BYTES_MAX 0x7ffff000ULL /* a longer transfer is cut, as on Linux */
+
+struct span {
+	u64 total;   /* bytes left */
+	user_t at;   /* the present buffer */
+	u64 size;    /* bytes left of it */
+	user_t next; /* the following element of the vector */
+	u32 left;    /* elements left */
+};
+
+struct span span_of(user_t at, u64 size);
+
+/*
+ * The span of a struct iovec array. Returns 0, -EINVAL if there are too many elements or bytes, or
+ * -EFAULT.
+ */
+int span_of_vector(struct span *span, user_t vector, u64 count);
+
+/*
+ * Copy `size` bytes from or to the front of the span, or zero them there. `size` is at most
+ * span->total. Return 0 or -EFAULT; then a prefix may have been copied. Context: ordinary.
+ */
+int span_read(struct span *span, void *to, u64 size);
+int span_write(struct span *span, const void *from, u64 size);
+int span_zero(struct span *span, u64 size);

@@ -1,0 +1,223 @@
+/*
+ * Calls that transfer bytes: read, write and their relatives, lseek.
+ *
+ * A transfer at the offset of an open file first takes its range from the offset, and gives back
+ * what it did not transfer, if no other thread has used the offset meanwhile.
+ */
+#include <arch/atomic.h>
+
+#include "kernel/program/calls.h"
+#include "kernel/program/file.h"
+#include "kernel/program/open_file.h"
+
+enum direction { READ, WRITE };
+
+/* Where a transfer happens. */
+enum { AT_OFFSET = -1 };
+
+static bool may(const struct file *file, enum direction direction)
+{
+	const u32 flags = atomic_load_relaxed(&file->flags);
+	const u32 access = flags & OPEN_ACCESS;
+
+	if (flags & OPEN_PATH)
+		return false;
+	return direction == READ ? access != OPEN_WRITE : access != 0;
+}
+
+static s64 transfer_at(struct file *file, enum direction direction, struct span *span, u64 at)
+{
+	const struct file_ops *ops = file->ops;
+
+	if (direction == READ)
+		return ops->read ? ops->read(file, span, at) : -EINVAL;
+	return ops->write ? ops->write(file, span, at) : -EINVAL;
+}
+
+static s64 transfer_here(struct file *file, enum direction direction, struct span *span)
+{
+	const u64 size = file_size(file);
+	s64 done;
+	u64 at, end;
+
+	if (!file->ops->seeks ||
+	    (direction == WRITE && atomic_load_relaxed(&file->flags) & OPEN_APPEND))
+		return transfer_at(file, direction, span, 0);
+	spin_lock(&file->lock);
+	at = file->offset;
+	if (direction == READ)
+		span->total = MIN(span->total, size > at ? size - at : 0);
+	end = at + span->total;
+	file->offset = end;
+	spin_unlock(&file->lock);
+	done = transfer_at(file, direction, span, at);
+	if (at + (u64)MAX(done, 0) != end) {
+		spin_lock(&file->lock);
+		if (file->offset == end)
+			file->offset = at + (u64)MAX(done, 0);
+		spin_unlock(&file->lock);
+	}
+	return done;
+}
+
+static s64 transfer(u64 descriptor, enum direction direction, struct span *span, s64 at)
+{
+	struct file *file = file_of((int)descriptor);
+	s64 result;
+
+	if (!file)
+		return -EBADF;
+	if (!may(file, direction))
+		result = -EBADF;
+	else if (at == AT_OFFSET)
+		result = transfer_here(file, direction, span);
+	else if (!file->ops->seeks)
+		result = -ESPIPE;
+	else
+		result = at < 0 ? -EINVAL : transfer_at(file, direction, span, (u64)at);
+	file_put(file);
+	return result;
+}
+
+static s64 transfer_one(const struct call_args *args, enum direction direction, s64 at)
+{
+	struct span span = span_of(args->arg[1], args->arg[2]);
+
+	if ((s64)args->arg[2] < 0)
+		return -EINVAL;
+	return transfer(args->arg[0], direction, &span, at);
+}
+
+static s64 transfer_vector(const struct call_args *args, enum direction direction, s64 at)
+{
+	struct span span;
+	const int err = span_of_vector(&span, args->arg[1], args->arg[2]);
+
+	return err ? err : transfer(args->arg[0], direction, &span, at);
+}
+
+/* A place that a call names. AT_OFFSET is no place. */
+static s64 place(u64 argument)
+{
+	return (s64)argument < 0 ? AT_OFFSET - 1 : (s64)argument;
+}
+
+static s64 call_read(const struct call_args *args)
+{
+	return transfer_one(args, READ, AT_OFFSET);
+}
+CALL(read, 0);
+
+static s64 call_write(const struct call_args *args)
+{
+	return transfer_one(args, WRITE, AT_OFFSET);
+}
+CALL(write, 1);
+
+static s64 call_pread64(const struct call_args *args)
+{
+	return transfer_one(args, READ, place(args->arg[3]));
+}
+CALL(pread64, 17);
+
+static s64 call_pwrite64(const struct call_args *args)
+{
+	return transfer_one(args, WRITE, place(args->arg[3]));
+}
+CALL(pwrite64, 18);
+
+static s64 call_readv(const struct call_args *args)
+{
+	return transfer_vector(args, READ, AT_OFFSET);
+}
+CALL(readv, 19);
+
+static s64 call_writev(const struct call_args *args)
+{
+	return transfer_vector(args, WRITE, AT_OFFSET);
+}
+CALL(writev, 20);
+
+static s64 call_preadv(const struct call_args *args)
+{
+	return transfer_vector(args, READ, place(args->arg[3]));
+}
+CALL(preadv, 295);
+
+static s64 call_pwritev(const struct call_args *args)
+{
+	return transfer_vector(args, WRITE, place(args->arg[3]));
+}
+CALL(pwritev, 296);
+
+/* The place -1 means the offset. No flag is known. */
+static s64 transfer_vector2(const struct call_args *args, enum direction direction)
+{
+	if (args->arg[5] != 0)
+		return -ENOTSUP;
+	return transfer_vector(args, direction,
+			       (s64)args->arg[3] == -1 ? AT_OFFSET : place(args->arg[3]));
+}
+
+static s64 call_preadv2(const struct call_args *args)
+{
+	return transfer_vector2(args, READ);
+}
+CALL(preadv2, 327);
+
+static s64 call_pwritev2(const struct call_args *args)
+{
+	return transfer_vector2(args, WRITE);
+}
+CALL(pwritev2, 328);
+
+enum whence { SEEK_SET, SEEK_CURRENT, SEEK_END, SEEK_DATA, SEEK_HOLE };
+
+/* The new offset. All of a file counts as data, and its end as the only hole. Lock held. */
+static s64 sought(const struct file *file, s64 by, u64 whence)
+{
+	const s64 size = (s64)inode_size(file->inode);
+
+	switch (whence) {
+	case SEEK_SET:
+		return by < 0 ? -EINVAL : by;
+	case SEEK_CURRENT:
+	case SEEK_END: {
+		const s64 from = whence == SEEK_END ? size : (s64)file->offset;
+		s64 to;
+
+		if (__builtin_add_overflow(from, by, &to))
+			return -EOVERFLOW;
+		return to < 0 ? -EINVAL : to;
+	}
+	case SEEK_DATA:
+	case SEEK_HOLE:
+		if (by < 0 || by >= size)
+			return -ENXIO;
+		return whence == SEEK_DATA ? by : size;
+	default:
+		return -EINVAL;
+	}
+}
+
+static s64 call_lseek(const struct call_args *args)
+{
+	struct file *file = file_of((int)args->arg[0]);
+	s64 to;
+
+	if (!file)
+		return -EBADF;
+	if (!file->ops->seeks) {
+		/* devices without an offset are always at 0 */
+		to = file->inode->kind == INODE_DEVICE && !file->ops->terminal ? 0 : -ESPIPE;
+	} else {
+		spin_lock(&file->lock);
+		to = sought(file, (s64)args->arg[1], args->arg[2]);
+		if (to >= 0)
+			file->offset = (u64)to;
+		spin_unlock(&file->lock);
+	}
+	file_put(file);
+	return to;
+}
+CALL(lseek, 8);

@@ -1,0 +1,1379 @@
+/*
+ * Files of a program: kernel/program/file.h and the calls behind it. Hosted, the program's memory
+ * is the process's own, so the cases pass addresses of their variables.
+ */
+#ifdef ASHLAR_HOSTED
+#include "kernel/program/file.h"
+
+#include <arch/atomic.h>
+#include <arch/clock.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/console_file.h"
+#include "kernel/program/contents.h"
+#include "kernel/program/store.h"
+#include "kernel/program/thread.h"
+#include "kernel/run/test.h"
+#include "mm/mm.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/random.h"
+#include "tests/kernel/said.h"
+
+enum { BAD_ADDRESS = 1, HERE = -100 };
+enum { RDONLY = 0, WRONLY = 1, RDWR = 2, CREAT = 0100, EXCL = 0200, TRUNC = 01000 };
+enum { APPEND = 02000, NONBLOCK = 04000, DIRECTORY = 0200000, NOFOLLOW = 0400000 };
+enum { OPATH = 010000000, TMPFILE = 020000000 | DIRECTORY };
+
+#define U(p) ((u64)(uintptr_t)(p))
+
+/* Make a call by its name. The names keep the cases readable. */
+static s64 make_call(const char *name, const u64 *arg)
+{
+	struct call_args args = {0};
+	const struct call *row;
+
+	memcpy(args.arg, arg, sizeof(args.arg));
+	TABLE_FOREACH(row, call_table)
+	if (strcmp(row->name, name) == 0)
+		return row->run(&args);
+	test_fail(__FILE__, __LINE__, "no call %s", name);
+	return -ENOSYS;
+}
+
+#define CALL_OF(name, ...) make_call(name, (const u64[6]){__VA_ARGS__})
+
+static s64 do_open(const char *path, u64 flags)
+{
+	return CALL_OF("open", U(path), flags, 0644);
+}
+
+static s64 do_write(s64 fd, const char *text)
+{
+	return CALL_OF("write", (u64)fd, U(text), strlen(text));
+}
+
+static s64 do_close(s64 fd)
+{
+	return CALL_OF("close", (u64)fd);
+}
+
+/* Read a text from an offset and compare it. */
+static bool reads(s64 fd, u64 at, const char *text)
+{
+	char buf[256] = {0};
+	const s64 length = CALL_OF("pread64", (u64)fd, U(buf), sizeof(buf) - 1, at);
+
+	return length == (s64)strlen(text) && strcmp(buf, text) == 0;
+}
+
+struct stat_words {
+	u64 device, number, links;
+	u32 mode, user, group, pad;
+	u64 node, size, block_size, blocks, rest[9];
+};
+
+static struct stat_words stat_of(const char *path)
+{
+	struct stat_words stat = {0};
+
+	EXPECT_EQ(CALL_OF("stat", U(path), U(&stat)), 0);
+	return stat;
+}
+
+/* The program has ended. Nothing that it left open or created may stay. */
+static void end_files(void)
+{
+	files_end();
+	EXPECT_EQ(store_objects(), 0);
+}
+
+/* ---- descriptors ---- */
+
+TEST(program_file, descriptors_are_the_lowest_free_ones)
+{
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(do_open("/dev/null", RDWR), 3);
+	EXPECT_EQ(do_open("/dev/null", RDWR), 4);
+	EXPECT_EQ(CALL_OF("dup", 3), 5);
+	EXPECT_EQ(do_close(3), 0);
+	EXPECT_EQ(do_close(3), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("fcntl", 4, 0, 10), 10); /* F_DUPFD */
+	EXPECT_EQ(CALL_OF("dup", 4), 3);
+	EXPECT_EQ(CALL_OF("dup2", 4, 100), 100);
+	EXPECT_EQ(CALL_OF("dup2", 4, 4), 4);
+	EXPECT_EQ(CALL_OF("dup2", 4, 5000), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("dup2", 77, 4), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("dup3", 4, 4, 0), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("dup3", 4, 6, 02000000), 6);
+	EXPECT_EQ(CALL_OF("close_range", 5, (u64)-1, 0), 0);
+	EXPECT_EQ(do_close(100), (u64)-EBADF);
+	EXPECT_EQ(do_close(-1), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("fcntl", 4, 3), 0100002); /* F_GETFL: O_RDWR, O_LARGEFILE */
+	EXPECT_EQ(CALL_OF("fcntl", 4, 4, NONBLOCK), 0);
+	EXPECT_EQ(CALL_OF("fcntl", 4, 3), 0100002 | NONBLOCK);
+	EXPECT_EQ(CALL_OF("fcntl", 4, 1), 0);
+	EXPECT_EQ(CALL_OF("fcntl", 4, 999), (u64)-EINVAL);
+	end_files();
+}
+
+TEST(program_file, descriptors_run_out)
+{
+	int count = 3;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	while (do_open("/dev/null", RDWR) == count)
+		count++;
+	EXPECT_EQ(count, DESCRIPTORS_MAX);
+	EXPECT_EQ(do_open("/dev/null", RDWR), (u64)-EMFILE);
+	EXPECT_EQ(CALL_OF("pipe", U(&count)), (u64)-EMFILE);
+	EXPECT_EQ(CALL_OF("memfd_create", U("x"), 0), (u64)-EMFILE);
+	EXPECT_EQ(CALL_OF("eventfd2", 0, 0), (u64)-EMFILE);
+	EXPECT_EQ(do_close(500), 0);
+	EXPECT_EQ(CALL_OF("pipe", U(&count)), (u64)-EMFILE);
+	EXPECT_EQ(do_open("/dev/null", RDWR), 500);
+	end_files();
+}
+
+/* ---- regular files ---- */
+
+TEST(program_file, a_file_keeps_what_is_written)
+{
+	char buf[16];
+	s64 fd;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(do_open("/tmp/a", RDONLY), (u64)-ENOENT);
+	fd = do_open("/tmp/a", RDWR | CREAT | EXCL);
+	REQUIRE(fd == 3);
+	EXPECT_EQ(do_open("/tmp/a", RDWR | CREAT | EXCL), (u64)-EEXIST);
+	EXPECT_EQ(do_write(fd, "hello, world"), 12);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 5), 0);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 7, 0), 7);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 16), 5);
+	EXPECT_EQ(memcmp(buf, "world", 5), 0);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, (u64)-2, 1), 10);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, (u64)-20, 1), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 2), 12);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 3, 3), 3);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 3, 4), 12);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 12, 3), (u64)-ENXIO);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 9), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("HE"), 2, 0), 2);
+	EXPECT(reads(fd, 0, "HEllo, world"));
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 2, (u64)-1), (u64)-EINVAL);
+	EXPECT_EQ(stat_of("/tmp/a").size, 12);
+	EXPECT_EQ(stat_of("/tmp/a").mode, 0100644);
+	/* shorter, and longer again: zeros */
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 3), 0);
+	EXPECT_EQ(CALL_OF("truncate", U("/tmp/a"), 6), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 16, 0), 6);
+	EXPECT_EQ(memcmp(buf, "HEl\0\0\0", 6), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, (u64)-1), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 1ULL << 60), (u64)-EFBIG);
+	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("x"), 1, 1ULL << 60), (u64)-EFBIG);
+	/* a file without a name lives as long as it is open */
+	EXPECT_EQ(CALL_OF("unlink", U("/tmp/a")), 0);
+	EXPECT_EQ(CALL_OF("unlink", U("/tmp/a")), (u64)-ENOENT);
+	EXPECT_EQ(do_write(fd, "X"), 1);
+	EXPECT_EQ(do_close(fd), 0);
+	end_files();
+}
+
+TEST(program_file, access_follows_the_mode_of_open)
+{
+	char buf[4];
+	s64 fd;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	fd = do_open("/tmp/a", WRONLY | CREAT);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 4), (u64)-EBADF);
+	EXPECT_EQ(do_write(fd, "abc"), 3);
+	do_close(fd);
+	fd = do_open("/tmp/a", RDONLY);
+	EXPECT_EQ(do_write(fd, "abc"), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), (u64)-EINVAL);
+	do_close(fd);
+	fd = do_open("/tmp/a", OPATH);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 4), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x541b, U(buf)), (u64)-EBADF);
+	do_close(fd);
+	fd = do_open("/tmp/a", RDWR | APPEND);
+	EXPECT_EQ(do_write(fd, "def"), 3);
+	EXPECT(reads(fd, 0, "abcdef"));
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 1), 6);
+	do_close(fd);
+	fd = do_open("/tmp/a", RDWR | TRUNC);
+	EXPECT_EQ(stat_of("/tmp/a").size, 0);
+	EXPECT_EQ(do_open("/tmp/a", RDONLY | DIRECTORY), (u64)-ENOTDIR);
+	EXPECT_EQ(do_open("/tmp", RDWR), (u64)-EISDIR);
+	EXPECT_EQ(do_open("/tmp", RDONLY | CREAT), (u64)-EISDIR);
+	EXPECT_EQ(do_open("/tmp/a", 3), (u64)-EINVAL);
+	fd = do_open("/tmp", RDWR | TMPFILE);
+	EXPECT_EQ(do_write(fd, "abc"), 3);
+	end_files();
+}
+
+/* Places on each side of the borders between nodes of the tree. */
+static const u64 places[] = {0, 511, 512, 513, 262143, 262144, 1ULL << 27, (1ULL << 35) - 1};
+
+TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
+{
+	const s64 fd = files_begin(NULL, 0) ? -1 : do_open("/tmp/sparse", RDWR | CREAT);
+	char text[16], found[8], zeros[8] = {1};
+
+	REQUIRE(fd == 3);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		format(text, sizeof(text), "place %zu", i);
+		EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U(text), 7, places[i] * PAGE_SIZE), 7);
+	}
+	EXPECT_EQ(stat_of("/tmp/sparse").blocks, ARRAY_LEN(places) * 8);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(zeros), 8, 100 * PAGE_SIZE), 8);
+	EXPECT_EQ(memcmp(zeros, "\0\0\0\0\0\0\0\0", 8), 0);
+	for (size_t i = ARRAY_LEN(places); i-- > 0;) {
+		format(text, sizeof(text), "place %zu", i);
+		EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(found), 7, places[i] * PAGE_SIZE), 7);
+		EXPECT_EQ(memcmp(found, text, 7), 0);
+		/* cut in the middle of the text */
+		EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, places[i] * PAGE_SIZE + 5), 0);
+		EXPECT_EQ(stat_of("/tmp/sparse").blocks, (i + 1) * 8);
+		EXPECT(reads(fd, places[i] * PAGE_SIZE, "place"));
+		EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, places[i] * PAGE_SIZE), 0);
+		EXPECT_EQ(stat_of("/tmp/sparse").blocks, i * 8);
+	}
+	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 0, PAGE_SIZE - 1, 2), 0);
+	EXPECT_EQ(stat_of("/tmp/sparse").blocks, 16);
+	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
+	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 1, 4 * PAGE_SIZE, 1), 0);
+	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
+	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 3, 0, 1), (u64)-ENOTSUP);
+	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 0, 0, 0), (u64)-EINVAL);
+	end_files();
+}
+
+/* Random writes and cuts, beside a plain array. */
+TEST(program_file, random_writes_and_cuts_agree_with_an_array)
+{
+	enum { MOST = 65536, TURNS = 2000 };
+	static u8 model[MOST], buf[MOST];
+	const s64 fd = files_begin(NULL, 0) ? -1 : do_open("/tmp/random", RDWR | CREAT);
+	u64 state = 88172645463325252ULL, size = 0;
+
+	REQUIRE(fd == 3);
+	memset(model, 0, sizeof(model));
+	for (unsigned turn = 0; turn < TURNS && !test_failed(); turn++) {
+		const u64 at = next_random(&state) % MOST;
+		const u64 bytes = next_random(&state) % (MOST - at) % 10000;
+
+		if (next_random(&state) % 4 == 0) {
+			EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, at), 0);
+			if (at < size)
+				memset(model + at, 0, size - at);
+			size = at;
+		} else {
+			memset(buf, (int)turn, bytes);
+			memcpy(model + at, buf, bytes);
+			EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U(buf), bytes, at), bytes);
+			if (bytes > 0)
+				size = MAX(size, at + bytes);
+		}
+		EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), MOST, 0), size);
+		EXPECT_EQ(memcmp(buf, model, size), 0);
+	}
+	end_files();
+}
+
+struct iov {
+	u64 base, size;
+};
+
+TEST(program_file, vectors_are_transferred_as_one)
+{
+	char a[3], b[4];
+	const struct iov out[] = {{U("one "), 4}, {BAD_ADDRESS, 0}, {U("two"), 3}};
+	const struct iov in[] = {{U(a), 3}, {U(b), 4}};
+	const struct iov bad[] = {{U("one "), 4}, {BAD_ADDRESS, 5}};
+	s64 fd;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	fd = do_open("/tmp/v", RDWR | CREAT);
+	EXPECT_EQ(CALL_OF("writev", (u64)fd, U(out), 3), 7);
+	EXPECT_EQ(CALL_OF("preadv", (u64)fd, U(in), 2, 0), 7);
+	EXPECT_EQ(memcmp(a, "one", 3), 0);
+	EXPECT_EQ(memcmp(b, " two", 4), 0);
+	EXPECT_EQ(CALL_OF("pwritev", (u64)fd, U(out), 1, 4), 4);
+	EXPECT(reads(fd, 0, "one one "));
+	EXPECT_EQ(CALL_OF("preadv2", (u64)fd, U(in), 2, (u64)-1, 0, 0), 1);
+	EXPECT_EQ(CALL_OF("preadv2", (u64)fd, U(in), 2, 0, 0, 8), (u64)-ENOTSUP);
+	EXPECT_EQ(CALL_OF("readv", (u64)fd, U(in), 1025), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("readv", (u64)fd, BAD_ADDRESS, 1), (u64)-EFAULT);
+	/* what cannot be read leaves no trace beyond the end */
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
+	EXPECT_EQ(CALL_OF("pwritev", (u64)fd, U(bad), 2, 0), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(b), 4, 0), 4);
+	EXPECT_EQ(memcmp(b, "\0\0\0\0", 4), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
+	EXPECT_EQ(CALL_OF("fcntl", (u64)fd, 4, APPEND), 0);
+	EXPECT_EQ(CALL_OF("writev", (u64)fd, U(bad), 2), (u64)-EFAULT);
+	EXPECT_EQ(stat_of("/tmp/v").size, 0);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(b), 4, 0), 4);
+	EXPECT_EQ(memcmp(b, "\0\0\0\0", 4), 0);
+	end_files();
+}
+
+/* ---- FILES= ---- */
+
+static char image[16384];
+static size_t image_size;
+
+static void image_add(const char *name, u32 mode, const char *data, size_t size)
+{
+	const size_t name_size = strlen(name) + 1;
+
+	image_size +=
+		(size_t)format(image + image_size, sizeof(image) - image_size,
+			       "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", 0,
+			       mode, 0, 0, 1, 1000, (u32)size, 0, 0, 0, 0, (u32)name_size, 0);
+	memcpy(image + image_size, name, name_size);
+	image_size = ALIGN_UP(image_size + name_size, 4);
+	memcpy(image + image_size, data, size);
+	image_size = ALIGN_UP(image_size + size, 4);
+}
+
+static void image_make(void)
+{
+	static char long_text[5000];
+
+	memset(image, 0, sizeof(image));
+	memset(long_text, 'y', sizeof(long_text));
+	image_size = 0;
+	image_add("dir", 0040755, "", 0);
+	image_add("dir/a.txt", 0100755, "contents of a", 13);
+	image_add("long", 0100644, long_text, sizeof(long_text));
+	image_add("deep/er/b", 0100600, "b", 1);
+	image_add("dir/up", 0120777, "../dir/a.txt", 12);
+	image_add("abs", 0120777, "/dir", 4);
+	image_add("loop", 0120777, "loop", 4);
+	image_add("TRAILER!!!", 0, "", 0);
+}
+
+TEST(program_file, files_of_the_image_are_there)
+{
+	static char before[sizeof(image)];
+	struct stat_words stat;
+	char buf[32] = {0};
+	s64 fd;
+
+	image_make();
+	memcpy(before, image, sizeof(image));
+	REQUIRE(files_begin(image, image_size) == 0);
+	stat = stat_of("/dir/a.txt");
+	EXPECT_EQ(stat.mode, 0100755);
+	EXPECT_EQ(stat.size, 13);
+	EXPECT_EQ(stat.rest[2], 1000); /* st_mtime */
+	fd = do_open("dir/a.txt", RDWR);
+	EXPECT(reads(fd, 0, "contents of a"));
+	EXPECT(reads(fd, 9, "of a"));
+	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("CON"), 3, 0), 3);
+	EXPECT(reads(fd, 0, "CONtents of a"));
+	EXPECT_EQ(memcmp(image, before, image_size), 0); /* the image itself stays as it is */
+	do_close(fd);
+	fd = do_open("/abs/up", RDONLY);
+	EXPECT(reads(fd, 0, "CONtents of a"));
+	do_close(fd);
+	EXPECT_EQ(CALL_OF("readlink", U("/abs"), U(buf), sizeof(buf)), 4);
+	EXPECT_EQ(strcmp(buf, "/dir"), 0);
+	EXPECT_EQ(CALL_OF("readlink", U("/abs"), U(buf), 2), 2);
+	EXPECT_EQ(CALL_OF("readlink", U("/dir"), U(buf), 2), (u64)-EINVAL);
+	EXPECT_EQ(do_open("/loop", RDONLY), (u64)-ELOOP);
+	EXPECT_EQ(do_open("/abs", RDONLY | NOFOLLOW), (u64)-ELOOP);
+	EXPECT_EQ(do_open("/deep/er/b/", RDONLY), (u64)-ENOTDIR);
+	/* a shorter file does not get the bytes of the image back */
+	fd = do_open("/long", RDWR);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4098), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 5000), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 4, 4096), 4);
+	EXPECT_EQ(memcmp(buf, "yy\0\0", 4), 0);
+	end_files();
+}
+
+TEST(program_file, a_broken_image_is_refused)
+{
+	image_make();
+	memcpy(image, "broken", 6);
+	EXPECT_EQ(files_begin(image, image_size), (u64)-EINVAL);
+	image_make();
+	EXPECT_EQ(files_begin(image, 200), (u64)-EINVAL);
+	EXPECT_EQ(store_objects(), 0);
+}
+
+TEST(program_file, pages_of_a_file_are_the_same_for_all)
+{
+	struct page *page, *again;
+	struct file *file;
+	char name[32];
+	int err = 0;
+	s64 fd;
+
+	image_make();
+	REQUIRE(files_begin(image, image_size) == 0);
+	fd = do_open("/long", RDWR);
+	file = file_of((int)fd);
+	REQUIRE(file);
+	EXPECT_EQ(file_size(file), 5000);
+	EXPECT(file_can_map(file, true));
+	file_name(file, name, sizeof(name));
+	EXPECT_EQ(strcmp(name, "/long"), 0);
+	file_name(file, name, 4);
+	EXPECT_EQ(strcmp(name, "/lo"), 0);
+	page = file_page(file, 1, &err);
+	again = file_page(file, 1, &err);
+	REQUIRE(page && page == again);
+	EXPECT_EQ(memcmp(page_address(page), "yyyy", 4), 0);
+	EXPECT_EQ(((u8 *)page_address(page))[5000 - 4096 - 1], 'y');
+	EXPECT_EQ(((u8 *)page_address(page))[5000 - 4096], 0);
+	/* a store through a mapping is seen by read() */
+	memcpy(page_address(page), "MAP", 3);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(name), 3, 4096), 3);
+	EXPECT_EQ(memcmp(name, "MAP", 3), 0);
+	EXPECT(!file_page(file, 2, &err));
+	EXPECT_EQ(err, (u64)-ENXIO);
+	store_fail(1);
+	EXPECT(!file_page(file, 0, &err));
+	EXPECT_EQ(err, (u64)-ENOMEM);
+	store_fail(0);
+	page_put(again);
+	/* a mapping keeps its page when the file loses it */
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
+	EXPECT_EQ(memcmp(page_address(page), "MAP", 3), 0);
+	page_put(page);
+	CALL_OF("unlink", U("/long"));
+	file_name(file, name, sizeof(name));
+	EXPECT_EQ(strcmp(name, "/long (deleted)"), 0);
+	file_put(file);
+	file = file_of((int)do_open("/dev/zero", RDWR));
+	REQUIRE(file);
+	EXPECT(file_can_map(file, false) && !file_can_map(file, true));
+	page = file_page(file, 12345, &err);
+	REQUIRE(page);
+	page_put(page);
+	file_put(file);
+	file = file_of(0);
+	EXPECT(!file_can_map(file, false));
+	file_put(file);
+	end_files();
+}
+
+/* ---- paths and names ---- */
+
+static bool is_here(const char *path)
+{
+	char buf[64];
+
+	return CALL_OF("getcwd", U(buf), sizeof(buf)) == (s64)strlen(path) + 1 &&
+	       strcmp(buf, path) == 0;
+}
+
+TEST(program_file, paths_are_walked)
+{
+	static char long_name[PAGE_SIZE + 300];
+	char buf[4];
+	s64 fd;
+
+	image_make();
+	REQUIRE(files_begin(image, image_size) == 0);
+	EXPECT(is_here("/"));
+	EXPECT_EQ(CALL_OF("chdir", U("deep//er/.")), 0);
+	EXPECT(is_here("/deep/er"));
+	EXPECT_EQ(CALL_OF("getcwd", U(buf), sizeof(buf)), (u64)-ERANGE);
+	EXPECT_EQ(CALL_OF("access", U("b"), 0), 0);
+	EXPECT_EQ(CALL_OF("access", U("b"), 1), (u64)-EACCES);
+	EXPECT_EQ(CALL_OF("access", U("b"), 6), 0);
+	EXPECT_EQ(CALL_OF("access", U("../../dir/a.txt"), 1), 0);
+	EXPECT_EQ(CALL_OF("access", U("../../../../dir/../abs/./up"), 4), 0);
+	EXPECT_EQ(CALL_OF("access", U("b/x"), 0), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("access", U("b/.."), 0), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("access", U("none/x"), 0), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("access", U(""), 0), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("access", U("b"), 8), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("chdir", U("b")), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("chdir", U("/abs/")), 0);
+	EXPECT(is_here("/dir"));
+	fd = do_open("/deep", RDONLY | DIRECTORY);
+	EXPECT_EQ(CALL_OF("faccessat", (u64)fd, U("er/b"), 0), 0);
+	EXPECT_EQ(CALL_OF("faccessat", (u64)fd, U("../long"), 0), 0);
+	EXPECT_EQ(CALL_OF("faccessat2", (u64)fd, U(""), 0, 0x1000), 0);
+	EXPECT_EQ(CALL_OF("faccessat", 99, U("er/b"), 0), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("faccessat", 99, U("/long"), 0), 0);
+	EXPECT_EQ(CALL_OF("openat", (u64)fd, U("er/new"), RDWR | CREAT, 0600), fd + 1);
+	EXPECT_EQ(CALL_OF("faccessat", (u64)fd + 1, U("x"), 0), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("fchdir", (u64)fd), 0);
+	EXPECT(is_here("/deep"));
+	EXPECT_EQ(CALL_OF("fchdir", (u64)fd + 1), (u64)-ENOTDIR);
+	memset(long_name, 'n', 256);
+	EXPECT_EQ(do_open(long_name, RDWR | CREAT), (u64)-ENAMETOOLONG);
+	long_name[255] = 0;
+	EXPECT_EQ(do_open(long_name, RDWR | CREAT), fd + 2);
+	memset(long_name, '/', PAGE_SIZE);
+	EXPECT_EQ(do_open(long_name, RDONLY), (u64)-ENAMETOOLONG);
+	/* the target of a dangling link is created, under a name longer than the link's */
+	EXPECT_EQ(CALL_OF("symlink", U("/tmp/a-rather-long-name"), U("/tmp/l")), 0);
+	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT | EXCL), (u64)-EEXIST);
+	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT), fd + 3);
+	EXPECT_EQ(CALL_OF("access", U("/tmp/a-rather-long-name"), 0), 0);
+	/* a directory that is gone has nothing in it and nothing above it */
+	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/gone"), 0777), 0);
+	EXPECT_EQ(CALL_OF("chdir", U("/tmp/gone")), 0);
+	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/gone")), 0);
+	EXPECT_EQ(CALL_OF("getcwd", U(long_name), 100), (u64)-ENOENT);
+	EXPECT_EQ(do_open("x", RDWR | CREAT), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("access", U(".."), 0), (u64)-ENOENT);
+	end_files();
+}
+
+TEST(program_file, names_are_made_moved_and_removed)
+{
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/d"), 0777), 0);
+	EXPECT_EQ(stat_of("/tmp/d").mode, 0040755);
+	EXPECT_EQ(CALL_OF("umask", 0), 022);
+	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/d/"), 0777), (u64)-EEXIST);
+	EXPECT_EQ(CALL_OF("mkdirat", (u64)HERE, U("/tmp/e/"), 0777), 0);
+	EXPECT_EQ(CALL_OF("mkdir", U("/"), 0777), (u64)-EEXIST);
+	EXPECT_EQ(CALL_OF("mkdir", U("/none/d"), 0777), (u64)-ENOENT);
+	EXPECT_EQ(do_open("/tmp/d/f", RDWR | CREAT), 3);
+	EXPECT_EQ(do_write(3, "f"), 1);
+	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/d")), (u64)-ENOTEMPTY);
+	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/d/f")), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("unlink", U("/tmp/d")), (u64)-EISDIR);
+	EXPECT_EQ(CALL_OF("unlinkat", (u64)HERE, U("/tmp/e"), 0x200), 0);
+	EXPECT_EQ(CALL_OF("unlinkat", (u64)HERE, U("/tmp/e"), 0x201), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/d"), U("/tmp/d/x")), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/d"), U("/tmp/m")), 0);
+	EXPECT_EQ(CALL_OF("access", U("/tmp/d"), 0), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/m/f"), U("/tmp/g")), 0);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/m/f"), U("/tmp/g")), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/g"), U("/tmp/m")), (u64)-EISDIR);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/m"), U("/tmp/g")), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/g"), U("/tmp/g")), 0);
+	EXPECT_EQ(do_open("/tmp/h", RDWR | CREAT), 4);
+	EXPECT_EQ(CALL_OF("renameat2", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h"), 1),
+		  (u64)-EEXIST);
+	EXPECT_EQ(CALL_OF("renameat2", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h"), 2),
+		  (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("renameat", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h")), 0);
+	EXPECT_EQ(stat_of("/tmp/h").size, 1);
+	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/empty"), 0700), 0);
+	EXPECT_EQ(CALL_OF("rename", U("/tmp/m"), U("/tmp/empty")), 0);
+	EXPECT_EQ(CALL_OF("chdir", U("/tmp/empty/..")), 0);
+	EXPECT(is_here("/tmp"));
+	EXPECT_EQ(CALL_OF("link", U("h"), U("h2")), 0);
+	EXPECT_EQ(stat_of("/tmp/h").links, 2);
+	EXPECT_EQ(stat_of("/tmp/h").number, stat_of("h2").number);
+	EXPECT_EQ(CALL_OF("unlink", U("h")), 0);
+	EXPECT_EQ(stat_of("/tmp/h2").links, 1);
+	EXPECT_EQ(CALL_OF("linkat", (u64)HERE, U("empty"), (u64)HERE, U("e2"), 0), (u64)-EPERM);
+	EXPECT_EQ(CALL_OF("rmdir", U("/")), (u64)-ENOTEMPTY);
+	EXPECT_EQ(CALL_OF("chdir", U("empty")), 0);
+	EXPECT_EQ(CALL_OF("rmdir", U(".")), (u64)-EBUSY);
+	EXPECT_EQ(CALL_OF("symlink", U(""), U("s")), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("symlinkat", U("h2"), (u64)HERE, U("../s")), 0);
+	EXPECT_EQ(stat_of("/tmp/s").size, 1);
+	EXPECT_EQ(CALL_OF("chmod", U("/tmp/s"), 0111), 0);
+	EXPECT_EQ(stat_of("/tmp/h2").mode, 0100111);
+	end_files();
+}
+
+/* Gather a directory's names through a buffer of `size` bytes: "[.][..][a]". */
+static void list(s64 fd, u64 size, char *names, size_t room)
+{
+	u8 buf[512];
+	size_t length = 0;
+	s64 got;
+
+	names[0] = 0;
+	do {
+		got = CALL_OF("getdents64", (u64)fd, U(buf), size);
+		for (s64 at = 0; at < got;) {
+			length += (size_t)format(names + length, room - length, "[%s]",
+						 (char *)buf + at + 19);
+			at += buf[at + 16] | buf[at + 17] << 8;
+		}
+	} while (got > 0);
+	EXPECT_EQ(got, 0);
+}
+
+TEST(program_file, directories_are_listed)
+{
+	char names[512], wanted[512];
+	size_t length;
+	s64 fd;
+
+	image_make();
+	REQUIRE(files_begin(image, image_size) == 0);
+	fd = do_open("/dir", RDONLY);
+	list(fd, 512, names, sizeof(names));
+	EXPECT_EQ(strcmp(names, "[.][..][a.txt][up]"), 0);
+	list(fd, 512, names, sizeof(names));
+	EXPECT_EQ(strcmp(names, ""), 0);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 0), 0);
+	list(fd, 32, names, sizeof(names));
+	EXPECT_EQ(strcmp(names, "[.][..][a.txt][up]"), 0);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 0), 0);
+	EXPECT_EQ(CALL_OF("getdents64", (u64)fd, U(names), 8), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("getdents64", 0, U(names), 80), (u64)-ENOTDIR);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(names), 8), (u64)-EISDIR);
+	length = (size_t)format(wanted, sizeof(wanted), "[.][..]");
+	for (unsigned i = 0; i < 30; i++) {
+		format(names, sizeof(names), "/tmp/%u", i);
+		EXPECT_EQ(CALL_OF("mkdir", U(names), 0777), 0);
+		length += (size_t)format(wanted + length, sizeof(wanted) - length, "[%u]", i);
+	}
+	fd = do_open("/tmp", RDONLY);
+	list(fd, 100, names, sizeof(names));
+	EXPECT_EQ(strcmp(names, wanted), 0);
+	end_files();
+}
+
+TEST(program_file, attributes_have_the_layout_of_the_abi)
+{
+	u8 statx[256];
+	u64 statfs[15];
+	struct stat_words stat;
+	u64 size;
+	u16 mode;
+
+	image_make();
+	REQUIRE(files_begin(image, image_size) == 0);
+	EXPECT_EQ(CALL_OF("statx", (u64)HERE, U("/dir/a.txt"), 0, 0x7ff, U(statx)), 0);
+	memcpy(&mode, statx + 28, sizeof(mode));
+	memcpy(&size, statx + 40, sizeof(size));
+	EXPECT_EQ(mode, 0100755);
+	EXPECT_EQ(size, 13);
+	EXPECT_EQ(CALL_OF("statx", 0, U(""), 0x1000, 0x7ff, U(statx)), 0);
+	EXPECT_EQ(CALL_OF("statx", 0, U(""), 0, 0x7ff, U(statx)), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("fstat", 1, U(&stat)), 0);
+	EXPECT_EQ(stat.mode & 0170000, 0020000);
+	EXPECT_EQ(stat.node, 5 << 8 | 1);
+	EXPECT_EQ(CALL_OF("fstat", 9, U(&stat)), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("lstat", U("/abs"), U(&stat)), 0);
+	EXPECT_EQ(stat.mode, 0120777);
+	EXPECT_EQ(CALL_OF("newfstatat", (u64)HERE, U("/abs"), U(&stat), 0), 0);
+	EXPECT_EQ(stat.mode, 0040755);
+	EXPECT_EQ(CALL_OF("statfs", U("/"), U(statfs)), 0);
+	EXPECT_EQ(statfs[0], 0x01021994);
+	EXPECT(statfs[3] <= statfs[2]);
+	EXPECT_EQ(CALL_OF("fstatfs", 0, U(statfs)), 0);
+	EXPECT_EQ(CALL_OF("chown", U("/dir"), 5, 5), 0);
+	EXPECT_EQ(CALL_OF("chown", U("/none"), 5, 5), (u64)-ENOENT);
+	EXPECT_EQ(CALL_OF("utimensat", (u64)HERE, U("/dir"), 0, 0), 0);
+	EXPECT_EQ(CALL_OF("utimensat", 0, 0, 0, 0), 0);
+	end_files();
+}
+
+/* ---- devices and texts ---- */
+
+TEST(program_file, devices_do_what_they_are_for)
+{
+	u8 buf[300], again[300];
+	s64 fd;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	memset(buf, 1, sizeof(buf));
+	fd = do_open("/dev/zero", RDWR);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), sizeof(buf));
+	EXPECT(buf[0] == 0 && buf[299] == 0);
+	fd = do_open("/dev/null", RDWR);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), 0);
+	EXPECT_EQ(do_write(fd, "abc"), 3);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 1), 0);
+	fd = do_open("/dev/full", RDWR);
+	EXPECT_EQ(do_write(fd, "abc"), (u64)-ENOSPC);
+	fd = do_open("/dev/urandom", RDONLY);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), sizeof(buf));
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(again), sizeof(buf)), sizeof(buf));
+	EXPECT(memcmp(buf, again, sizeof(buf)) != 0);
+	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x5401, U(buf)), (u64)-ENOTTY);
+	end_files();
+}
+
+TEST(program_file, texts_are_made_when_they_are_opened)
+{
+	const char words[] = "prog\0-x";
+	char text[64] = {0};
+	s64 fd;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(files_name_program("/bin/prog", words, sizeof(words)), 0);
+	fd = do_open("/proc/meminfo", RDONLY);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(text), 9), 9);
+	EXPECT_EQ(strcmp(text, "MemTotal:"), 0);
+	EXPECT_EQ(do_open("/proc/meminfo", RDWR), (u64)-EACCES);
+	fd = do_open("/proc/sys/vm/overcommit_memory", RDONLY);
+	EXPECT(reads(fd, 0, "1\n"));
+	fd = do_open("/sys/devices/system/cpu/online", RDONLY);
+	format(text, sizeof(text), cpu_count > 1 ? "0-%u\n" : "0\n", cpu_count - 1);
+	if (cpumask_weight(&cpus_online) == cpu_count)
+		EXPECT(reads(fd, 0, text));
+	EXPECT_EQ(CALL_OF("readlink", U("/proc/self/exe"), U(text), 64), 9);
+	EXPECT_EQ(memcmp(text, "/bin/prog", 9), 0);
+	fd = do_open("/proc/self/cmdline", RDONLY);
+	EXPECT_EQ(CALL_OF("read", (u64)fd, U(text), 64), sizeof(words));
+	EXPECT_EQ(memcmp(text, words, sizeof(words)), 0);
+	end_files();
+}
+
+static void type(const char *keys)
+{
+	while (*keys)
+		console_file_key((u8)*keys++);
+}
+
+TEST(program_file, the_console_is_read_by_lines)
+{
+	char buf[64];
+	u32 words[9];
+	int waiting;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(CALL_OF("fcntl", 0, 4, NONBLOCK), 0);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), (u64)-EAGAIN);
+	type("abx\b");
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), (u64)-EAGAIN);
+	type("c\rdone\n\b\b\b");
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x541b, U(&waiting)), 0);
+	EXPECT_EQ(waiting, 9);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 4);
+	EXPECT_EQ(memcmp(buf, "abc\n", 4), 0);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 2), 2);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf + 2), 64), 3);
+	EXPECT_EQ(memcmp(buf, "done\n", 5), 0);
+	type("\x04");
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 0);
+	type("wrong\x15ri\x04");
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 2);
+	EXPECT_EQ(memcmp(buf, "ri", 2), 0);
+	for (unsigned i = 0; i < 3000; i++)
+		type("x");
+	type("\n");
+	for (u64 got = 0; got < 1024;) {
+		const s64 part = CALL_OF("read", 0, U(buf), 64);
+
+		REQUIRE(part > 0);
+		got += (u64)part;
+	}
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5401, U(words)), 0);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5413, U(words)), 0);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), (u64)-ENOTTY);
+	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), (u64)-ESPIPE);
+	end_files();
+}
+
+TEST(program_file, output_goes_to_the_console)
+{
+	static char text[700];
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "# begin\n# ", 10);
+	memcpy(text + 690, "end\n", 4);
+	said_begin();
+	EXPECT_EQ(CALL_OF("write", 1, U(text), 694), 694);
+	EXPECT_EQ(CALL_OF("write", 2, U("# a\0b\n"), 6), 6);
+	said_end();
+	EXPECT(said_says("*# begin\n# xxx*xxxend\n# ab\n*"));
+	EXPECT_EQ(CALL_OF("write", 1, BAD_ADDRESS, 1), (u64)-EFAULT);
+	end_files();
+}
+
+/* ---- pipes and events ---- */
+
+TEST(program_file, a_pipe_keeps_order_and_bounds)
+{
+	static u8 big[70000];
+	char buf[16];
+	int fd[2], waiting;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(CALL_OF("pipe2", U(fd), 1), (u64)-EINVAL);
+	REQUIRE(CALL_OF("pipe2", U(fd), NONBLOCK) == 0);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 16), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[1], U(buf), 16), (u64)-EBADF);
+	EXPECT_EQ(do_write(fd[0], "x"), (u64)-EBADF);
+	EXPECT_EQ(do_write(fd[1], "hello"), 5);
+	EXPECT_EQ(CALL_OF("ioctl", (u64)fd[0], 0x541b, U(&waiting)), 0);
+	EXPECT_EQ(waiting, 5);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 2), 2);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], BAD_ADDRESS, 2), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 16), 3);
+	EXPECT_EQ(memcmp(buf, "llo", 3), 0);
+	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), sizeof(big)), 65536);
+	EXPECT_EQ(do_write(fd[1], "x"), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), 4000), 4000);
+	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), 4096), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), 5000), 4000);
+	EXPECT_EQ(CALL_OF("lseek", (u64)fd[0], 0, 0), (u64)-ESPIPE);
+	EXPECT_EQ(CALL_OF("pread64", (u64)fd[0], U(buf), 1, 0), (u64)-ESPIPE);
+	EXPECT_EQ(CALL_OF("fcntl", (u64)fd[0], 1032), 65536);
+	do_close(fd[1]);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), sizeof(big)), 65536);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), sizeof(big)), 0);
+	do_close(fd[0]);
+	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
+	do_close(fd[0]);
+	EXPECT_EQ(do_write(fd[1], "x"), (u64)-EPIPE);
+	do_close(fd[1]);
+	EXPECT_EQ(CALL_OF("pipe", BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(do_open("/dev/null", RDONLY), 3);
+	end_files();
+}
+
+TEST(program_file, events_count)
+{
+	u64 value = 5;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	EXPECT_EQ(CALL_OF("eventfd2", 3, NONBLOCK), 3);
+	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), 8);
+	EXPECT_EQ(CALL_OF("write", 3, U(&value), 4), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("read", 3, U(&value), 8), 8);
+	EXPECT_EQ(value, 8);
+	EXPECT_EQ(CALL_OF("read", 3, U(&value), 8), (u64)-EAGAIN);
+	value = ~0ULL;
+	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), (u64)-EINVAL);
+	value = ~1ULL;
+	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), 8);
+	value = 1;
+	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("eventfd2", 2, NONBLOCK | 1), 4);
+	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), 8);
+	EXPECT_EQ(value, 1);
+	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), 8);
+	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("eventfd2", 2, 64), (u64)-EINVAL);
+	end_files();
+}
+
+struct pollfd_words {
+	s32 fd;
+	u16 events, found;
+};
+
+TEST(program_file, poll_and_select_tell_what_is_ready)
+{
+	struct pollfd_words files[4];
+	u64 in, out, time[2] = {0, 1000};
+	int fd[2];
+	u64 since;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
+	files[0] = (struct pollfd_words){.fd = fd[0], .events = 1};
+	files[1] = (struct pollfd_words){.fd = fd[1], .events = 4};
+	files[2] = (struct pollfd_words){.fd = 99, .events = 1};
+	files[3] = (struct pollfd_words){.fd = -5, .events = 1, .found = 7};
+	EXPECT_EQ(CALL_OF("poll", U(files), 4, 0), 2);
+	EXPECT_EQ(files[0].found, 0);
+	EXPECT_EQ(files[1].found, 4);
+	EXPECT_EQ(files[2].found, 0x20);
+	EXPECT_EQ(files[3].found, 0);
+	since = clock_ns();
+	EXPECT_EQ(CALL_OF("poll", U(files), 1, 20), 0);
+	EXPECT(clock_ns() - since >= 20 * NS_PER_MS);
+	EXPECT_EQ(do_write(fd[1], "x"), 1);
+	EXPECT_EQ(CALL_OF("ppoll", U(files), 1, 0, 0, 0), 1);
+	EXPECT_EQ(files[0].found, 1);
+	in = 1ULL << fd[0] | 1ULL << 63;
+	out = 1ULL << fd[1];
+	EXPECT_EQ(CALL_OF("select", (u64)fd[1] + 1, U(&in), U(&out), 0, U(time)), 2);
+	EXPECT_EQ(in, 1ULL << fd[0]);
+	in = 1ULL << 20;
+	EXPECT_EQ(CALL_OF("select", 21, U(&in), 0, 0, U(time)), (u64)-EBADF);
+	in = 1ULL << fd[1];
+	EXPECT_EQ(CALL_OF("pselect6", 64, 0, 0, U(&in), U(time), 0), 0);
+	EXPECT_EQ(in, 0);
+	EXPECT_EQ(CALL_OF("select", 0, 0, 0, 0, U(time)), 0);
+	time[1] = NS_PER_S;
+	EXPECT_EQ(CALL_OF("pselect6", 0, 0, 0, 0, U(time), 0), (u64)-EINVAL);
+	do_close(fd[1]);
+	EXPECT_EQ(CALL_OF("poll", U(files), 1, (u64)-1), 1);
+	EXPECT_EQ(files[0].found, 0x11);
+	EXPECT_EQ(CALL_OF("poll", U(files), 5000, 0), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("poll", BAD_ADDRESS, 1, 0), (u64)-EFAULT);
+	files[0] = (struct pollfd_words){.fd = 0, .events = 1};
+	EXPECT_EQ(CALL_OF("poll", U(files), 1, 15), 0);
+	type("x\n");
+	EXPECT_EQ(CALL_OF("poll", U(files), 1, (u64)-1), 1);
+	end_files();
+}
+
+/* ---- bad addresses ---- */
+
+TEST(program_file, no_call_follows_a_bad_address)
+{
+	static const char *const with_path[] = {
+		"open",  "creat", "stat",   "lstat",  "access",      "readlink", "chdir",
+		"mkdir", "rmdir", "unlink", "rename", "link",        "symlink",  "truncate",
+		"chmod", "chown", "lchown", "statfs", "memfd_create"};
+	static const char *const with_path_at[] = {
+		"openat",    "mkdirat",    "unlinkat",   "renameat", "renameat2",
+		"linkat",    "faccessat",  "faccessat2", "fchmodat", "fchownat",
+		"utimensat", "newfstatat", "statx"};
+	u64 buf[4] = {0};
+	int fd[2];
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	for (size_t i = 0; i < ARRAY_LEN(with_path); i++)
+		if (CALL_OF(with_path[i], BAD_ADDRESS, 4, 4) != -EFAULT)
+			test_fail(__FILE__, __LINE__, "%s", with_path[i]);
+	for (size_t i = 0; i < ARRAY_LEN(with_path_at); i++)
+		if (CALL_OF(with_path_at[i], (u64)HERE, BAD_ADDRESS) != -EFAULT)
+			test_fail(__FILE__, __LINE__, "%s", with_path_at[i]);
+	EXPECT_EQ(CALL_OF("readlinkat", (u64)HERE, BAD_ADDRESS, U(buf), 8), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("stat", U("/"), BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("fstat", 0, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("statx", (u64)HERE, U("/"), 0, 0, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("statfs", U("/"), BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("getcwd", BAD_ADDRESS, 100), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("fcntl", 0, 5, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5401, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5421, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("ppoll", U(buf), 0, BAD_ADDRESS), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("select", 1, BAD_ADDRESS, 0, 0, 0), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("getdents64", (u64)do_open("/", RDONLY), BAD_ADDRESS, 100), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("read", (u64)do_open("/dev/zero", RDONLY), BAD_ADDRESS, 1), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("read", (u64)do_open("/dev/random", RDONLY), BAD_ADDRESS, 1),
+		  (u64)-EFAULT);
+	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
+	EXPECT_EQ(CALL_OF("write", (u64)fd[1], BAD_ADDRESS, 1), (u64)-EFAULT);
+	EXPECT_EQ(CALL_OF("write", (u64)CALL_OF("eventfd", 0), BAD_ADDRESS, 8), (u64)-EFAULT);
+	end_files();
+}
+
+/* ---- several CPUs ---- */
+
+enum { BYTES = 1 << 20, MESSAGES = 200, MESSAGE = 4096, RECORDS = 300 };
+
+struct race {
+	int fd[2];
+	s64 event;
+	u32 wrong, cpus, writers;
+	u64 sum;
+};
+
+static u8 byte_at(u64 place)
+{
+	return (u8)(place * 7 + (place >> 8));
+}
+
+/* The first CPU reads, the second writes, the others watch. */
+static void stream(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1);
+	u64 state = 1234567 + me;
+	u8 buf[3000];
+
+	for (u64 at = 0; me < 2 && at < BYTES;) {
+		const u64 bytes = MIN(1 + next_random(&state) % sizeof(buf), BYTES - at);
+		s64 done;
+
+		for (u64 i = 0; me == 1 && i < bytes; i++)
+			buf[i] = byte_at(at + i);
+		done = me == 1 ? CALL_OF("write", (u64)race->fd[1], U(buf), bytes)
+			       : CALL_OF("read", (u64)race->fd[0], U(buf), bytes);
+		for (s64 i = 0; me == 0 && i < done; i++)
+			if (buf[i] != byte_at(at + (u64)i))
+				atomic_fetch_add(&race->wrong, 1);
+		if (done <= 0) {
+			atomic_fetch_add(&race->wrong, 1);
+			break;
+		}
+		at += (u64)done;
+	}
+}
+
+TEST(program_file, a_pipe_between_two_cpus_loses_nothing)
+{
+	struct race race = {0};
+
+	if (cpumask_weight(&cpus_online) < 2)
+		SKIP("needs two CPUs");
+	REQUIRE(files_begin(NULL, 0) == 0);
+	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
+	cpus_run_together(stream, &race);
+	EXPECT_EQ(race.wrong, 0);
+	end_files();
+}
+
+/* The first CPU reads whole messages; the others write them. */
+static void send_messages(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1);
+	static u8 out[64][MESSAGE], in[MESSAGE];
+
+	if (me > 0) {
+		memset(out[me % 64], (int)me, MESSAGE);
+		for (unsigned i = 0; i < MESSAGES; i++)
+			if (CALL_OF("write", (u64)race->fd[1], U(out[me % 64]), MESSAGE) != MESSAGE)
+				atomic_fetch_add(&race->wrong, 1);
+		atomic_fetch_add(&race->writers, 1);
+		return;
+	}
+	for (;;) {
+		u64 got = 0;
+
+		while (got < MESSAGE) {
+			const s64 part =
+				CALL_OF("read", (u64)race->fd[0], U(in + got), MESSAGE - got);
+
+			if (part <= 0)
+				return;
+			got += (u64)part;
+		}
+		for (unsigned i = 1; i < MESSAGE; i++)
+			race->wrong += in[i] != in[0];
+		race->sum++;
+		if (race->sum == (u64)MESSAGES * race->event)
+			return;
+	}
+}
+
+TEST(program_file, messages_in_a_pipe_stay_whole)
+{
+	struct race race = {0};
+
+	race.event = (s64)MIN(cpumask_weight(&cpus_online), (cpu_t)CPUS_TOGETHER) - 1;
+	if (race.event < 1)
+		SKIP("needs two CPUs");
+	REQUIRE(files_begin(NULL, 0) == 0);
+	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
+	cpus_run_together(send_messages, &race);
+	EXPECT_EQ(race.wrong, 0);
+	EXPECT_EQ(race.sum, MESSAGES * (u64)race.event);
+	end_files();
+}
+
+/* All CPUs append records through descriptors of their own and through a shared one. */
+static void append_records(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1) + 1;
+	const s64 fd = do_open("/tmp/log", WRONLY | APPEND);
+	u8 record[100];
+
+	memset(record, (int)me, sizeof(record));
+	for (unsigned i = 0; i < RECORDS; i++)
+		if (CALL_OF("write", (u64)(i % 2 ? fd : race->fd[0]), U(record), sizeof(record)) !=
+		    sizeof(record))
+			atomic_fetch_add(&race->wrong, 1);
+	do_close(fd);
+}
+
+/* All CPUs read through one descriptor. Each record goes to one of them. */
+static void share_records(void *arg)
+{
+	struct race *race = arg;
+	u8 record[100];
+
+	while (CALL_OF("read", (u64)race->fd[0], U(record), sizeof(record)) == sizeof(record)) {
+		for (unsigned i = 1; i < sizeof(record); i++)
+			if (record[i] != record[0])
+				atomic_fetch_add(&race->wrong, 1);
+		atomic_fetch_add(&race->sum, 1);
+	}
+}
+
+TEST(program_file, records_appended_by_all_cpus_stay_whole)
+{
+	struct race race = {0};
+	cpu_t cpus;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	race.fd[0] = (int)do_open("/tmp/log", RDWR | CREAT | APPEND);
+	cpus = cpus_run_together(append_records, &race);
+	EXPECT_EQ(stat_of("/tmp/log").size, cpus * RECORDS * 100);
+	EXPECT_EQ(CALL_OF("lseek", (u64)race.fd[0], 0, 0), 0);
+	cpus_run_together(share_records, &race);
+	EXPECT_EQ(race.sum, cpus * RECORDS);
+	EXPECT_EQ(race.wrong, 0);
+	end_files();
+}
+
+/*
+ * Writers, cutters and mappers of one file. What a file shows beyond a cut is zero. Bytes that two
+ * CPUs write at once are a race of the program, which the thread sanitizer would report.
+ */
+#ifndef __SANITIZE_THREAD__
+static void write_and_cut(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1) + 1;
+	struct file *file = file_of(race->fd[0]);
+	u64 state = 99 + me;
+	u8 buf[2500];
+
+	memset(buf, (int)me, sizeof(buf));
+	for (unsigned i = 0; i < RECORDS; i++) {
+		const u64 at = next_random(&state) % 100000;
+		struct page *page;
+		int err = 0;
+
+		switch (next_random(&state) % 4) {
+		case 0:
+			CALL_OF("ftruncate", (u64)race->fd[0], at);
+			break;
+		case 1:
+			page = file_page(file, at / PAGE_SIZE, &err);
+			if (page)
+				page_put(page);
+			else if (err != -ENXIO)
+				atomic_fetch_add(&race->wrong, 1);
+			break;
+		case 2:
+			CALL_OF("pread64", (u64)race->fd[0], U(buf), sizeof(buf), at);
+			memset(buf, (int)me, sizeof(buf));
+			break;
+		default:
+			if (CALL_OF("pwrite64", (u64)race->fd[0], U(buf), sizeof(buf), at) !=
+			    sizeof(buf))
+				atomic_fetch_add(&race->wrong, 1);
+		}
+	}
+	file_put(file);
+}
+
+TEST(program_file, writers_and_cutters_race)
+{
+	static u8 zeros[PAGE_SIZE];
+	struct race race = {0};
+	u64 size, other = 0;
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	race.fd[0] = (int)do_open("/tmp/cut", RDWR | CREAT);
+	cpus_run_together(write_and_cut, &race);
+	EXPECT_EQ(race.wrong, 0);
+	/* the bytes beyond the end are zero */
+	size = stat_of("/tmp/cut").size;
+	EXPECT_EQ(CALL_OF("ftruncate", (u64)race.fd[0], size + PAGE_SIZE), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)race.fd[0], U(zeros), PAGE_SIZE, size), PAGE_SIZE);
+	for (unsigned i = 0; i < PAGE_SIZE; i++)
+		other += zeros[i] != 0;
+	EXPECT_EQ(other, 0);
+	end_files();
+}
+
+#endif
+
+/* All CPUs open, duplicate, close, rename and remove the same few things. */
+static void use_names(void *arg)
+{
+	struct race *race = arg;
+	u64 state = 4242 + atomic_fetch_add(&race->cpus, 1);
+	char a[32], b[32], text[300];
+
+	for (unsigned i = 0; i < 400; i++) {
+		const u64 fd = 3 + next_random(&state) % 12;
+
+		format(a, sizeof(a), "/tmp/%llu", next_random(&state) % 6);
+		format(b, sizeof(b), "/tmp/%llu/%llu", next_random(&state) % 6,
+		       next_random(&state) % 3);
+		switch (next_random(&state) % 12) {
+		case 0:
+			CALL_OF("mkdir", U(a), 0777);
+			break;
+		case 1:
+			CALL_OF("rename", U(a), U(b));
+			break;
+		case 2:
+			CALL_OF("rename", U(b), U(a));
+			break;
+		case 3:
+			CALL_OF("unlink", U(b));
+			break;
+		case 4:
+			CALL_OF("rmdir", U(a));
+			break;
+		case 5:
+			CALL_OF("dup2", fd, fd + 1);
+			break;
+		case 6:
+			CALL_OF("write", fd, U(text), sizeof(text));
+			break;
+		case 7:
+			CALL_OF("read", fd, U(text), sizeof(text));
+			break;
+		case 8:
+			CALL_OF("getdents64", fd, U(text), sizeof(text));
+			break;
+		case 9:
+			CALL_OF("chdir", U(a));
+			CALL_OF("getcwd", U(text), sizeof(text));
+			break;
+		default:
+			memset(text, 'z', sizeof(text));
+			do_open(next_random(&state) % 2 ? a : b,
+				next_random(&state) % 2 ? RDWR | CREAT : RDONLY);
+			do_close((s64)fd);
+		}
+	}
+}
+
+TEST(program_file, names_and_descriptors_race)
+{
+	struct race race = {0};
+
+	for (unsigned turn = 0; turn < 5; turn++) {
+		REQUIRE(files_begin(NULL, 0) == 0);
+		cpus_run_together(use_names, &race);
+		end_files();
+	}
+}
+
+/* One CPU polls for what the other writes, and answers through an eventfd. */
+static void play(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1);
+	struct pollfd_words file = {.fd = race->fd[0], .events = 1};
+	u64 one = 1;
+	u8 byte;
+
+	for (unsigned i = 0; me < 2 && i < RECORDS; i++) {
+		s64 result;
+
+		if (me == 0) {
+			result = CALL_OF("poll", U(&file), 1, 20000);
+			if (result == 1)
+				result = CALL_OF("read", (u64)race->fd[0], U(&byte), 1);
+			if (result == 1)
+				result = CALL_OF("write", (u64)race->event, U(&one), 8) / 8;
+		} else {
+			result = CALL_OF("write", (u64)race->fd[1], U("x"), 1);
+			if (result == 1)
+				result = CALL_OF("read", (u64)race->event, U(&one), 8) / 8;
+		}
+		if (result != 1)
+			atomic_fetch_add(&race->wrong, 1);
+	}
+}
+
+TEST(program_file, no_wake_is_lost_between_poll_and_write)
+{
+	struct race race = {0};
+
+	if (cpumask_weight(&cpus_online) < 2)
+		SKIP("needs two CPUs");
+	REQUIRE(files_begin(NULL, 0) == 0);
+	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
+	race.event = CALL_OF("eventfd", 0);
+	cpus_run_together(play, &race);
+	EXPECT_EQ(race.wrong, 0);
+	end_files();
+}
+
+/* ---- lack of memory ---- */
+
+/* A session that needs memory in every way. Each call succeeds or says that there is none. */
+static unsigned use_everything(void)
+{
+	static u8 big[3 * PAGE_SIZE];
+	char path[200] = "/tmp/", buf[64];
+	unsigned wrong = 0;
+	int fd[2] = {-1, -1};
+	s64 file;
+
+#define FITS(call)                                                                                 \
+	({                                                                                         \
+		const s64 _result = (call);                                                        \
+		wrong += _result < 0 && _result != -ENOMEM && _result != -ENOSPC &&                \
+			 !(store_has_failed() && (_result == -ENOENT || _result == -EBADF));       \
+		_result;                                                                           \
+	})
+	memset(path + 5, 'l', 150);
+	file = FITS(do_open("/long", RDWR));
+	FITS(CALL_OF("pwrite64", (u64)file, U(big), sizeof(big), 100));
+	FITS(CALL_OF("pwrite64", (u64)file, U(big), sizeof(big), MIB(40)));
+	FITS(CALL_OF("ftruncate", (u64)file, MIB(30) + 1));
+	FITS(CALL_OF("fallocate", (u64)file, 0, GIB(3), 1));
+	FITS(do_open(path, RDWR | CREAT));
+	FITS(CALL_OF("mkdir", U("/tmp/d"), 0777));
+	FITS(CALL_OF("symlink", U("/long"), U("/tmp/d/s")));
+	FITS(CALL_OF("rename", U("/tmp/d/s"), U("/tmp/t")));
+	FITS(CALL_OF("stat", U("/tmp/t"), U(big)));
+	FITS(CALL_OF("pipe", U(fd)));
+	FITS(CALL_OF("eventfd", 0));
+	FITS(CALL_OF("memfd_create", U("m"), 0));
+	FITS(do_open("/proc/meminfo", RDONLY));
+	FITS(CALL_OF("getcwd", U(buf), sizeof(buf)));
+	FITS(CALL_OF("getdents64", (u64)do_open("/tmp", RDONLY), U(big), sizeof(big)));
+	FITS(CALL_OF("unlink", U("/tmp/t")));
+#undef FITS
+	return wrong;
+}
+
+TEST(program_file, each_allocation_may_fail)
+{
+	u32 nth = 0;
+
+	image_make();
+	do {
+		int err;
+
+		store_fail(++nth);
+		err = files_begin(image, image_size);
+		if (err) {
+			EXPECT_EQ(err, (u64)-ENOMEM);
+			EXPECT_EQ(store_objects(), 0);
+			continue;
+		}
+		EXPECT_EQ(use_everything(), 0);
+		end_files();
+	} while (store_has_failed() && !test_failed());
+	store_fail(0);
+	EXPECT(nth > 20);
+}
+
+/* ---- interruption ---- */
+
+static void end_soon(void *arg)
+{
+	clock_delay_ns(20 * NS_PER_MS);
+	atomic_store_relaxed(&((struct thread *)arg)->ending, true);
+}
+
+TEST(program_file, a_wait_ends_when_the_thread_is_wanted)
+{
+	struct pollfd_words file = {.fd = 0, .events = 1};
+	struct thread *self = thread_current();
+	const cpu_t other = cpus_find_other();
+	static const char *const calls[] = {"read", "poll", "console"};
+	int fd[2];
+	char byte;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(self && files_begin(NULL, 0) == 0);
+	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(calls); i++) {
+		s64 result;
+
+		EXPECT_EQ(work_start(other, end_soon, self), 0);
+		if (i == 1)
+			result = CALL_OF("poll", U(&file), 1, (u64)-1);
+		else
+			result = CALL_OF("read", i == 0 ? (u64)fd[0] : 0, U(&byte), 1);
+		work_wait(other, 0);
+		self->ending = false;
+		if (result != -EINTR)
+			test_fail(__FILE__, __LINE__, "%s: %lld", calls[i], result);
+	}
+	end_files();
+}
+#endif
