@@ -30,7 +30,7 @@ bool signal_is_deliverable(const struct thread *thread)
 
 /* ---- sending ---- */
 
-/* The message interrupts ring 3, or ends a halt in thread_sleep(), which finds the thread wanted. */
+/* The message interrupts ring 3, or ends a halt in thread_sleep(), which looks again. */
 static void call_attention(const struct thread *thread)
 {
 	user_attend(thread->cpu);
