@@ -4,7 +4,9 @@
 #include <arch/atomic.h>
 
 #include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/program/signal.h"
 
 static const struct call *by_number[CALLS_MAX];
 static u32 missed[CALLS_MAX + 1]; /* said once; the last counts numbers beyond the table */
@@ -44,5 +46,8 @@ void calls_serve(struct user_regs *regs)
 		.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},
 		.regs = regs};
 
+	regs->error = regs->rax; /* for a call that is made again (signal.h) */
 	regs->rax = (u64)(call ? call->run(&args) : miss(regs));
+	if ((s64)regs->rax == -ERESTARTSYS)
+		user_attend(cpu_id());
 }

@@ -1,4 +1,7 @@
-/* Limits, what was used, and what the machine has. Sources: getrlimit(2), getrusage(2), sysinfo(2). */
+/*
+ * Limits, what was used, and what the machine has. Sources: Linux man-pages, getrlimit(2),
+ * getrusage(2), sysinfo(2).
+ */
 #include "kernel/program/limits.h"
 
 #include <arch/clock.h>

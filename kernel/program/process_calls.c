@@ -1,6 +1,6 @@
 /*
- * Calls about the process: its names, its users, its limits in what it may do. There is one process,
- * of user 0, in a group and a session of its own. It starts no other.
+ * Calls about the process: its names, its users, and what it may not do. There is one process, of
+ * user 0, in a group and a session of its own. It starts no other.
  *
  * Sources: Linux man-pages, section 2.
  */

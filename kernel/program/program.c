@@ -13,6 +13,7 @@
 #include "kernel/program/arguments.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/limits.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/file.h"
@@ -26,6 +27,7 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/start_stack.h"
 #include "kernel/program/thread.h"
+#include "kernel/program/timers.h"
 #include "kernel/program/touch.h"
 #include "kernel/program/vdso.h"
 #include "mm/mm.h"
@@ -264,6 +266,7 @@ int program_begin(const struct program_request *request)
 		return -ENOMEM;
 	signals_begin();
 	clocks_begin();
+	limits_begin();
 	err = files_begin(request->files, request->files_size);
 	if (err < 0)
 		threads_end();
@@ -272,6 +275,7 @@ int program_begin(const struct program_request *request)
 
 void program_finish(void)
 {
+	timers_end();
 	mapping_remove_all();
 	files_end();
 	threads_end();

@@ -1,6 +1,6 @@
 /*
- * The sequence without RDRAND is splitmix64 (Guy Steele, Doug Lea, Christine Flood, "Fast splittable
- * pseudorandom number generators", 2014), with the time mixed into each step.
+ * The sequence without RDRAND is splitmix64 (Guy Steele, Doug Lea, Christine Flood, "Fast
+ * splittable pseudorandom number generators", 2014), with the time mixed into each step.
  */
 #include "kernel/program/random.h"
 

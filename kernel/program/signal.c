@@ -30,9 +30,9 @@ bool signal_is_deliverable(const struct thread *thread)
 
 /* ---- sending ---- */
 
-static void call_attention(struct thread *thread)
+/* The message interrupts ring 3, or ends a halt in thread_sleep(), which looks again. */
+static void call_attention(const struct thread *thread)
 {
-	thread_wake(thread);
 	user_attend(thread->cpu);
 }
 

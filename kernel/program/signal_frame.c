@@ -66,7 +66,7 @@ struct signal_stack signal_alt_stack_of(const struct thread *thread, u64 sp)
 static void alt_stack_none(struct thread *thread)
 {
 	thread->alt_stack = thread->alt_stack_size = 0;
-	thread->alt_stack_flags = 0;
+	thread->alt_stack_flags = SS_DISABLE;
 }
 
 int signal_alt_stack_set(struct thread *thread, u64 sp, const struct signal_stack *stack)
@@ -194,8 +194,6 @@ int signal_frame_push(struct user_regs *regs, struct thread *thread, const struc
 	frame.context.stack = (struct signal_stack){.sp = thread->alt_stack,
 						    .flags = thread->alt_stack_flags,
 						    .size = thread->alt_stack_size};
-	if (!thread->alt_stack_size)
-		frame.context.stack.flags = SS_DISABLE;
 	frame.context.mask = call->mask;
 	page_free(area.page);
 	if (!err)

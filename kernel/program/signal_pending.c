@@ -123,7 +123,8 @@ static struct note *note_oldest(const struct thread *target, int signal, unsigne
 		if (!note_is_of(&notes[i], target, signal))
 			continue;
 		(*count)++;
-		if (!oldest || atomic_load_relaxed(&notes[i].order) < oldest->order)
+		if (!oldest ||
+		    atomic_load_relaxed(&notes[i].order) < atomic_load_relaxed(&oldest->order))
 			oldest = &notes[i];
 	}
 	return oldest;
@@ -143,7 +144,8 @@ static bool note_take(const struct thread *target, int signal, struct signal_inf
 			return false;
 		if (!atomic_cas(&note->state, NOTE_READY, NOTE_HELD))
 			continue;
-		if (note->target == target && note->signal == signal) {
+		if (atomic_load_relaxed(&note->target) == target &&
+		    atomic_load_relaxed(&note->signal) == signal) {
 			*info = note->info;
 			note_free(note);
 			(*left)--;
@@ -191,12 +193,14 @@ bool signal_pending_take(struct thread *thread, u64 set, struct signal_info *inf
 	return take_from(thread, set, info) || take_from(NULL, set, info);
 }
 
+/* Looks before it claims a note, so that the notes of others are never out of their reach. */
 static void notes_forget(bool (*match)(const struct note *note, const void *key), const void *key)
 {
 	for (size_t i = 0; i < SIGNAL_NOTES && atomic_load_acquire(&notes_used); i++) {
 		struct note *note = &notes[i];
 
-		if (!atomic_cas(&note->state, NOTE_READY, NOTE_HELD))
+		if (atomic_load_acquire(&note->state) != NOTE_READY || !match(note, key) ||
+		    !atomic_cas(&note->state, NOTE_READY, NOTE_HELD))
 			continue;
 		if (match(note, key))
 			note_free(note);
@@ -207,17 +211,17 @@ static void notes_forget(bool (*match)(const struct note *note, const void *key)
 
 static bool is_of_signal(const struct note *note, const void *key)
 {
-	return note->signal == *(const int *)key;
+	return atomic_load_relaxed(&note->signal) == *(const int *)key;
 }
 
 static bool is_of_thread(const struct note *note, const void *key)
 {
-	return note->target == key;
+	return atomic_load_relaxed(&note->target) == key;
 }
 
 void signal_pending_forget(int signal)
 {
-	struct thread *thread = NULL;
+	struct thread *thread;
 
 	atomic_fetch_and(&shared, ~signal_bit(signal));
 	for (thread = thread_next(NULL); thread; thread = thread_next(thread))

@@ -17,6 +17,7 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/timers.h"
 #include "mm/mm.h"
 
 /* One record per CPU that ever ran a thread, a page each. */
@@ -278,12 +279,6 @@ void thread_sleep_begin(struct thread *thread)
 	fence_full();
 }
 
-/* The interrupt has woken the CPU, which is all that is wanted. */
-static void wake_up(void *unused)
-{
-	(void)unused;
-}
-
 static bool must_stay(const struct thread *self, u64 until_ns)
 {
 	return atomic_load_acquire(&self->woken) == 0 && !thread_is_wanted(self) &&
@@ -300,13 +295,13 @@ int thread_sleep(struct thread *self, u64 until_ns)
 		bool timed = true;
 
 		if (until_ns != 0 && now < until_ns)
-			timed = timer_once(until_ns - now, wake_up, NULL) == 0;
+			timed = timers_sleep_until(until_ns) == 0;
 		irq_disable();
 		if (timed && must_stay(self, until_ns))
 			cpu_halt_idle();
 		irq_enable();
 		if (until_ns != 0)
-			timer_cancel();
+			timers_sleep_end();
 		if (!timed) {
 			call_serve();
 			cpu_relax();

@@ -8,7 +8,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/thread.h"
 
 /* All atomic; written under the lock, and `at_ns` also by the interrupt. */
 static struct {
@@ -35,15 +34,12 @@ void interval_timer_look(void)
 		signal_send(NULL, SIGALRM, &info);
 }
 
+/* A thread that sleeps on this CPU looks at the clock, because the interrupt ends its halt. */
 static void fired(void *arg)
 {
-	struct thread *thread = thread_current();
-
 	(void)arg;
 	interval_timer_look();
 	arm(0);
-	if (thread)
-		thread_wake(thread);
 }
 
 /* Set this CPU's timer for the earlier of `until_ns` (0: none) and ITIMER_REAL, if that is here. */
@@ -63,6 +59,11 @@ static int arm(u64 until_ns)
 int timers_sleep_until(u64 until_ns)
 {
 	return arm(MAX(until_ns, 1ULL));
+}
+
+void timers_sleep_end(void)
+{
+	arm(0);
 }
 
 struct interval_timer interval_timer_of(void)

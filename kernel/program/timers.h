@@ -2,8 +2,8 @@
  * The timer of a CPU, shared by a thread's sleep and by ITIMER_REAL.
  *
  * A CPU has one timer (arch/irq.h). ITIMER_REAL belongs to the CPU that set it, even when the
- * thread there ends. The timer of a CPU is set to the earlier of the two times. When it fires it
- * wakes the thread, which looks at the clock itself, and sends SIGALRM if that is due.
+ * thread there ends. The timer of a CPU is set to the earlier of the two times. Its interrupt ends
+ * a halt, after which the thread looks at the clock itself, and sends SIGALRM if that is due.
  *
  * Locks: calls that set ITIMER_REAL take turns at a lock. The interrupt takes none; it claims each
  * expiry by compare-and-swap.
@@ -13,11 +13,12 @@
 #include "kernel/lib/types.h"
 
 /*
- * Have the thread of this CPU woken at `until_ns` (clock_ns()) or earlier. For thread_sleep(),
- * which calls it again if the time has not come. Returns 0, or -ENODEV if the CPU has no timer.
- * Context: handler.
+ * Have this CPU interrupted at `until_ns` (clock_ns()) or earlier. For thread_sleep(), which calls
+ * it again if the time has not come, and timers_sleep_end() when it halts no longer. Returns 0, or
+ * -ENODEV if the CPU has no timer. Context: handler.
  */
 int timers_sleep_until(u64 until_ns);
+void timers_sleep_end(void);
 
 /* ITIMER_REAL: time until it expires next (0: it does not) and time between expiries (0: once). */
 struct interval_timer {
