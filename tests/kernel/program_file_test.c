@@ -1149,6 +1149,39 @@ static void write_and_cut(void *arg)
 	file_put(file);
 }
 
+/* The first CPU writes a page and reads it; the others cut the file to nothing. */
+static void write_or_cut(void *arg)
+{
+	struct race *race = arg;
+	const u32 me = atomic_fetch_add(&race->cpus, 1);
+	static u8 out[PAGE_SIZE], in[PAGE_SIZE];
+
+	memset(out, 'w', sizeof(out));
+	while (me > 0 && !atomic_load_acquire(&race->writers))
+		CALL_OF("ftruncate", (u64)race->fd[0], 0);
+	for (unsigned i = 0; me == 0 && i < 5000; i++) {
+		s64 there;
+
+		CALL_OF("pwrite64", (u64)race->fd[0], U(out), sizeof(out), 0);
+		there = CALL_OF("pread64", (u64)race->fd[0], U(in), sizeof(in), 0);
+		if (there != 0 && (there != sizeof(in) || memcmp(in, out, sizeof(in)) != 0))
+			race->wrong++;
+	}
+	if (me == 0)
+		atomic_store_release(&race->writers, 1);
+}
+
+TEST(program_file, a_write_is_whole_or_cut_off)
+{
+	struct race race = {0};
+
+	REQUIRE(files_begin(NULL, 0) == 0);
+	race.fd[0] = (int)do_open("/tmp/cut", RDWR | CREAT);
+	cpus_run_together(write_or_cut, &race);
+	EXPECT_EQ(race.wrong, 0);
+	end_files();
+}
+
 TEST(program_file, writers_and_cutters_race)
 {
 	static u8 zeros[PAGE_SIZE];
