@@ -1159,7 +1159,7 @@ static void write_or_cut(void *arg)
 	memset(out, 'w', sizeof(out));
 	while (me > 0 && !atomic_load_acquire(&race->writers))
 		CALL_OF("ftruncate", (u64)race->fd[0], 0);
-	for (unsigned i = 0; me == 0 && i < 5000; i++) {
+	for (unsigned i = 0; me == 0 && i < 20000; i++) {
 		s64 there;
 
 		CALL_OF("pwrite64", (u64)race->fd[0], U(out), sizeof(out), 0);
