@@ -31,6 +31,16 @@ ACCEL ?= auto
 CPU ?= max
 #: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
 CMDLINE ?=
+#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, e.g. PROGRAM=./a.out []
+PROGRAM ?=
+#: ARGS       its arguments, quoted as for a shell, e.g. ARGS="-v 'a b'" []
+ARGS ?=
+#: FILES      a folder with files that it can open []
+FILES ?=
+#: ENV        its environment, on make's command line only, e.g. ENV="HOME=/ LANG=C" []
+ifneq ($(origin ENV),command line)
+override ENV :=
+endif
 #: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
 DEV ?=
 #: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
@@ -102,6 +112,13 @@ COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSIO
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
 	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
+# The vDSO runs in ring 3: a shared object that kernel/program/vdso.c includes as it is. The assembler looks for it in its folder.
+VDSO := $(BUILD)/vdso/vdso.so
+VDSO_CFLAGS := -std=gnu11 -O2 -ffreestanding -fPIC -fvisibility=hidden -mgeneral-regs-only -fno-stack-protector \
+	-fno-asynchronous-unwind-tables -fcf-protection=none -Wall -Wextra -Werror -I.
+VDSO_LDFLAGS := -m elf_x86_64 -shared -s -soname=linux-vdso.so.1 --hash-style=both --build-id=none --fatal-warnings -z noexecstack \
+	-z norelro -z max-page-size=0x1000 -T kernel/program/vdso/vdso.lds
+KERNEL_CFLAGS += -Wa,-I$(dir $(VDSO))
 # Under gcc's sanitizers some code must not be checked: the checkers themselves, and the code that fills free frames or walks stacks. The
 # checks cause false warnings of gcc's flow analysis, so -Wmaybe-uninitialized is off.
 ifeq ($(SAN),1)
@@ -205,6 +222,14 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@echo '  AS      $<'
 	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
 
+$(VDSO): kernel/program/vdso/vdso.c $(wildcard kernel/program/vdso/*.h kernel/program/vdso/*.lds) kernel/lib/types.h Makefile
+	@mkdir -p $(@D)
+	@echo '  VDSO    $@'
+	@$(CC) $(VDSO_CFLAGS) -c $< -o $@.o
+	@$(LD) $(VDSO_LDFLAGS) $@.o -o $@
+
+$(OBJ)/kernel/program/vdso.c.o: $(VDSO)
+
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
 link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) $(KERNEL_LIBS) -o $(2)
@@ -272,21 +297,25 @@ deps: ## install everything that any target needs; after this no network is need
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
+# A text as one word of the shell.
+quote = '$(subst ','\'',$(1))'
+WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --args $(call quote,$(ARGS)) --files $(call quote,$(FILES)) --env $(call quote,$(ENV))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
-	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)'
+	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
 
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
-$(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline
+$(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@echo '  ISO     $@'
-	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5
+	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
+		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
 usb: $(OUT)/ashlar.iso ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh $< '$(DEV)'
 
 $(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CMDLINE)' | cmp -s - $@ || echo '$(CMDLINE)' > $@
+	@echo '$(CMDLINE)' $(call quote,$(PROGRAM)) | cmp -s - $@ || echo '$(CMDLINE)' $(call quote,$(PROGRAM)) > $@
 
 run: $(KERNEL) ## boot the kernel in QEMU, resize a pool in four modes, print the verdict
 	@$(LAUNCH)

@@ -62,9 +62,16 @@ enum mem_kind mem_kind_of_e820(u32 type)
 	}
 }
 
-void boot_info_add_module(struct boot_info *info, phys_t start, u64 size)
+struct boot_module *boot_info_add_module(struct boot_info *info, phys_t start, u64 size)
 {
+	struct boot_module *module;
+
 	boot_info_add_range(info, start, size, MEM_LOADER);
-	if (info->modules < BOOT_MODULES_MAX && start + size >= start)
-		info->module[info->modules++] = (struct boot_module){.start = start, .size = size};
+	if (info->modules == BOOT_MODULES_MAX || start + size < start)
+		return NULL;
+	module = &info->module[info->modules++];
+	module->start = start;
+	module->size = size;
+	module->text[0] = '\0';
+	return module;
 }

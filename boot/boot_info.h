@@ -36,12 +36,15 @@ struct boot_framebuffer {
 	u8 red_shift, red_bits, green_shift, green_bits, blue_shift, blue_bits;
 };
 
+enum { BOOT_MODULE_TEXT_MAX = 256 };
+
 /*
  * A file that the loader put into memory beside the kernel. Its range is also listed as MEM_LOADER.
  */
 struct boot_module {
 	phys_t start;
 	u64 size;
+	char text[BOOT_MODULE_TEXT_MAX]; /* what people wrote behind the file's name; "": nothing */
 };
 
 enum {
@@ -82,8 +85,11 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
  */
 enum mem_kind mem_kind_of_e820(u32 type);
 
-/* Record a module and keep its memory. Beyond BOOT_MODULES_MAX only the memory is kept. */
-void boot_info_add_module(struct boot_info *info, phys_t start, u64 size);
+/*
+ * Record a module and keep its memory. Returns its record, whose text is empty. Beyond
+ * BOOT_MODULES_MAX only the memory is kept, and NULL is returned.
+ */
+struct boot_module *boot_info_add_module(struct boot_info *info, phys_t start, u64 size);
 
 /*
  * Count an oddity, and print the parser that found it, the oddity and the offending value. At

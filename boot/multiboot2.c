@@ -90,8 +90,11 @@ static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size
 	return len;
 }
 
+/* Where the module is, and then its text. */
 static void parse_module(struct boot_info *info, struct span tag)
 {
+	struct boot_module *module;
+	struct span text;
 	u32 start, end;
 
 	if (tag.len < 8) {
@@ -104,7 +107,11 @@ static void parse_module(struct boot_info *info, struct span tag)
 		fault(info, "module ends before it starts", start);
 		return;
 	}
-	boot_info_add_module(info, start, end - start);
+	text = (struct span){tag.data + 8, tag.len - 8};
+	module = boot_info_add_module(info, start, end - start);
+	if (module && text.len)
+		copy_text(info, text, module->text, sizeof(module->text),
+			  "module's text is not terminated");
 }
 
 static void parse_framebuffer(struct boot_info *info, struct span tag)

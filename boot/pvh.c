@@ -59,24 +59,54 @@ static void fault(const struct reader *r, const char *what, u64 value)
 	boot_info_fault(r->info, "PVH start info", what, value);
 }
 
-static void read_cmdline(const struct reader *r, phys_t addr)
+/* What is said when a text is too long, or runs out of reach. */
+struct text_faults {
+	const char *too_long, *out_of_reach;
+};
+
+/* Copy the text at `addr` (0: none) into buf, always terminated. Returns its length. */
+static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t size,
+			const struct text_faults *faults)
 {
-	struct boot_info *info = r->info;
+	size_t i;
 	char c;
 
+	buf[0] = '\0';
 	if (!addr)
-		return;
-	for (size_t i = 0; read_bytes(r, addr + i, &c, 1); i++) {
+		return 0;
+	for (i = 0; read_bytes(r, addr + i, &c, 1); i++) {
 		if (!c)
-			return;
-		if (i == BOOT_CMDLINE_MAX - 1) {
-			fault(r, "command line is too long and was cut at its address", addr);
-			return;
+			return i;
+		if (i == size - 1) {
+			fault(r, faults->too_long, addr);
+			return i;
 		}
-		info->cmdline[i] = c;
-		info->cmdline_len = i + 1;
+		buf[i] = c;
+		buf[i + 1] = '\0';
 	}
-	fault(r, "command line runs out of reach", addr);
+	fault(r, faults->out_of_reach, addr);
+	return i;
+}
+
+static void read_cmdline(const struct reader *r, phys_t addr)
+{
+	static const struct text_faults faults = {
+		"command line is too long and was cut at its address",
+		"command line runs out of reach"};
+
+	r->info->cmdline_len =
+		read_text(r, addr, r->info->cmdline, sizeof(r->info->cmdline), &faults);
+}
+
+static void add_module(const struct reader *r, const struct start_info_module *from)
+{
+	static const struct text_faults faults = {
+		"module's text is too long and was cut at its address",
+		"module's text runs out of reach"};
+	struct boot_module *module = boot_info_add_module(r->info, from->addr, from->size);
+
+	if (module)
+		read_text(r, from->cmdline, module->text, sizeof(module->text), &faults);
 }
 
 static void read_modules(const struct reader *r, const struct start_info *start)
@@ -94,7 +124,7 @@ static void read_modules(const struct reader *r, const struct start_info *start)
 			fault(r, "module list is out of reach", start->module_list);
 			return;
 		}
-		boot_info_add_module(r->info, module.addr, module.size);
+		add_module(r, &module);
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "kernel/core/verdict.h"
 #include "kernel/run/machine_page.h"
 #include "kernel/run/monitor.h"
+#include "kernel/run/payload.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/bad_ram.h"
 #include "mm/debug/leaks.h"
@@ -73,7 +74,8 @@ void kernel_main(const struct boot_info *info)
 	 */
 	leaks_begin();
 	fail_begin(&mm_kernel.fail); /* failures from now on are those that fail= asks for */
-	if (!monitor_run())          /* commands, if the command line asks for them */
+	/* Commands, if the command line asks for them; a room's payload, if one is wanted. */
+	if (!monitor_run() && !payload_run_wanted())
 		payload_run();
 	fail_print(&mm_kernel.fail);
 	machine_page();

@@ -11,6 +11,7 @@
 #include "arch/x86_64/traps/descriptors.h"
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/traps.h"
+#include "arch/x86_64/user/user.h"
 #include "kernel/core/percpu.h"
 
 void arch_early_init(void)
@@ -21,6 +22,7 @@ void arch_early_init(void)
 	descriptors_init_cpu(&boot_percpu);
 	cpu_features_detect();
 	cpu_features_init();
+	user_init_cpu();
 	mce_init_cpu();
 	clock_init();
 }

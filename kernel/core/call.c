@@ -241,6 +241,14 @@ static bool idle_task_run(void)
 	return fn && fn();
 }
 
+void cpu_halt_idle(void)
+{
+	check_event(CHECK_IDLE, 0, 0);
+	atomic_store_release(&this_cpu()->idle, 1);
+	cpu_halt_until_interrupt();
+	cpu_leave_idle();
+}
+
 __noreturn void cpu_idle_loop(void)
 {
 	struct percpu *self = this_cpu();
@@ -256,9 +264,6 @@ __noreturn void cpu_idle_loop(void)
 			 * arrives later ends the halt.
 			 */
 			continue;
-		check_event(CHECK_IDLE, 0, 0);
-		atomic_store_release(&self->idle, 1);
-		cpu_halt_until_interrupt();
-		cpu_leave_idle();
+		cpu_halt_idle();
 	}
 }

@@ -84,6 +84,13 @@ bool work_waits(void);
 __noreturn void cpu_idle_loop(void);
 
 /*
+ * Halt as an idle CPU until an interrupt, whatever it is for: rounds skip this CPU, and it flushes
+ * when it wakes. Called and left with interrupts off. The caller has looked, with interrupts off,
+ * whether what it waits for has come, and is interrupted (ipi_send()) when it comes.
+ */
+void cpu_halt_idle(void);
+
+/*
  * Leave the idle state: clear the flag, fence, and flush if a generation was missed. This is the
  * first call in every interrupt entry and after every halt, and must precede any access to a struct
  * page. It does nothing on a CPU that is not idle.

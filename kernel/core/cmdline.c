@@ -1,7 +1,7 @@
 /*
  * The command line: split into words, each given to the option it names.
  *
- *	hvo=batched   quiet   run="pool 2M 4096"   "run=pool 2M 4096"
+ *	hvo=batched   quiet   run="pool 2M 4096"   "run=pool 2M 4096"   args="-c \"a b\""
  *
  * The text comes from a loader and may be anything. It is copied once into a bounded buffer that
  * lives for ever (text options point into it), and nothing beyond its length is read. A word that
@@ -311,7 +311,8 @@ static bool is_space(char c)
 
 /*
  * Terminate the word at `p`, dropping its quotes, and return the text after it. *closed is false if
- * a quote was left open.
+ * a quote was left open. A backslash before a quote or a backslash is dropped, and the character
+ * behind it stays as it is, because GRUB inserts these backslashes.
  */
 static char *cut_word(char *p, bool *closed)
 {
@@ -319,7 +320,9 @@ static char *cut_word(char *p, bool *closed)
 	char *out = p;
 
 	for (; *p && (quoted || !is_space(*p)); p++) {
-		if (*p == '"')
+		if (*p == '\\' && (p[1] == '\\' || p[1] == '"' || p[1] == '\''))
+			*out++ = *++p;
+		else if (*p == '"')
 			quoted = !quoted;
 		else
 			*out++ = *p;

@@ -1,5 +1,6 @@
 /*
  * Command line: `name[=value]` words, as Linux has them. Values may be quoted: run="pool 2M 4096".
+ * A backslash before ", ' or \ takes that character as it is.
  *
  * Options are declared beside the code they steer and gathered by the linker. An unknown name, or a
  * value that the option refuses, is reported by name and ignored; the default stays.

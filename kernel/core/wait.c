@@ -17,6 +17,7 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
+#include <arch/user.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
@@ -184,9 +185,10 @@ void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
 	for (size_t i = 0; i < frames; i++) {
 		u64 offset = 0;
 		const char *name = symbol_lookup(where[i] - (i > 0), &offset);
+		const char *unknown = where[i] < USER_END ? "ring 3" : "?";
 
 		print("  CPU %u %s %016llx  %s+0x%llx\n", cpu, i ? "from" : "at  ", where[i],
-		      name ? name : "?", offset + (i > 0));
+		      name ? name : unknown, offset + (i > 0));
 	}
 }
 

@@ -34,7 +34,7 @@ static s64 read_random(struct file *file, struct span *to, u64 at)
 		const u64 bytes = MIN(to->total, sizeof(part));
 		int err;
 
-		random_bytes(part, bytes);
+		random_fill(part, bytes);
 		err = span_write(to, part, bytes);
 		if (err)
 			return done > 0 ? (s64)done : err;

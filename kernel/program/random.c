@@ -1,37 +1,39 @@
 /*
- * Random bytes: see random.h. Each word is a step of SplitMix64 from a state of its own, so CPUs
- * need no lock. Source: Guy L. Steele Jr., Doug Lea, Christine H. Flood, "Fast Splittable
- * Pseudorandom Number Generators" (OOPSLA 2014).
+ * The sequence without RDRAND is splitmix64 (Guy Steele, Doug Lea, Christine Flood, "Fast splittable
+ * pseudorandom number generators", 2014), with the time mixed into each step.
  */
 #include "kernel/program/random.h"
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
+#include <arch/random.h>
 
 #include "kernel/lib/string.h"
 
-#define GOLDEN_GAMMA 0x9e3779b97f4a7c15ULL
+static u64 sequence;
 
-static u64 state; /* atomic */
-
-static u64 mixed(u64 z)
+static u64 random_step(void)
 {
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
+	const u64 step = 0x9e3779b97f4a7c15ULL;
+	u64 x = (atomic_fetch_add(&sequence, step) + step) ^ (clock_ns() << 20);
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
 }
 
-void random_bytes(void *to, size_t size)
+void random_fill(void *to, size_t size)
 {
-	u8 *byte = to;
+	u8 *at = to;
 
-	atomic_fetch_add(&state, mixed(clock_ns()));
-	while (size > 0) {
-		const u64 word = mixed(atomic_fetch_add(&state, GOLDEN_GAMMA));
-		const size_t part = MIN(size, sizeof(word));
+	while (size) {
+		const size_t part = MIN(size, sizeof(u64));
+		u64 value;
 
-		memcpy(byte, &word, part);
-		byte += part;
+		if (!random_hardware(&value))
+			value = random_step();
+		memcpy(at, &value, part);
+		at += part;
 		size -= part;
 	}
 }

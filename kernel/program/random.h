@@ -1,10 +1,10 @@
-/*
- * Random bytes for programs. They differ from run to run and pass for random, but they are derived
- * from the clock and a counter: no secret may depend on them.
- */
+/* Random numbers for programs. */
 #pragma once
 
 #include "kernel/lib/types.h"
 
-/* Fill `size` bytes. Any CPU, any context. */
-void random_bytes(void *to, size_t size);
+/*
+ * Fill memory of the kernel with random bytes: the CPU's own (RDRAND), or without these a sequence
+ * that begins with the time and is good for tests only. Context: any.
+ */
+void random_fill(void *to, size_t size);

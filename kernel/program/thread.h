@@ -10,25 +10,60 @@
 #include "kernel/program/user_copy.h"
 
 struct thread {
-	u32 id; /* what gettid() returns */
+	u32 id; /* what gettid() returns; 0: no thread has this CPU */
 	cpu_t cpu;
 	/*
 	 * The page that this CPU brings or copies: its address, and its level in the low bits
 	 * (areas.h). 0: none. Other CPUs read it.
 	 */
 	u64 pin;
+	u32 woken;    /* set by thread_wake(), any CPU */
+	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
+	bool ending;  /* the thread leaves at the next attend() */
+	bool leaving; /* its CPU will soon be idle */
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
 	user_t robust_list;
-	/* signals.c */
-	u64 blocked, pending; /* signal n is bit n - 1; pending is written by any CPU, atomically */
+	/* clocks.c: clock_ns() when it began, and how long it was in thread_sleep() */
+	u64 began_ns, slept_ns;
+	char name[16]; /* PR_SET_NAME */
+	/* futex.c: the queue it waits in; changed under that queue's lock */
+	struct futex_wait {
+		struct thread *next;
+		u64 key;
+		u32 bits;
+		u32 queue; /* index + 1; 0: in none */
+	} futex;
+	/* signal*.c */
+	/* signal n is bit n - 1; `pending` is written by any CPU, atomically */
+	u64 blocked, pending;
 	user_t alt_stack;
 	u64 alt_stack_size;
 	u32 alt_stack_flags;
-	bool ending; /* the thread leaves at the next attend() */
+	/* how it starts */
+	struct user_regs start;
+	u64 fs_base;
+	void *vectors; /* user_vectors_save(); NULL: none */
 };
 
 /* The thread that runs on this CPU, or NULL. */
 struct thread *thread_current(void);
+
+/*
+ * The thread of that id, or NULL; and all threads, one after the other (NULL first, NULL at the
+ * end). Records stay readable until the program ends, also those of threads that have ended.
+ * Context: handler.
+ */
+struct thread *thread_by_id(u32 id);
+struct thread *thread_next(const struct thread *after);
+
+/*
+ * The record of a CPU's threads, or NULL if none ever ran there. It stays allocated while the program runs,
+ * so that other threads may look at its pin. Context: any.
+ */
+struct thread *thread_on(cpu_t cpu);
+
+/* The same; a record without a thread is made if there is none. NULL: no memory. */
+struct thread *thread_record(cpu_t cpu);
 
 /*
  * True if a wait inside a call must end with -EINTR, because the thread is to end or has a signal
@@ -48,3 +83,35 @@ bool thread_is_wanted(const struct thread *thread);
 void thread_sleep_begin(struct thread *thread);
 int thread_sleep(struct thread *thread, u64 until_ns);
 void thread_wake(struct thread *thread); /* Context: handler. */
+
+/*
+ * Make the records, before the program starts: the calling CPU becomes its first thread, which has
+ * the id THREAD_FIRST_ID. Returns it, or NULL without memory. threads_end() frees the records,
+ * after all threads have ended.
+ */
+enum { THREAD_FIRST_ID = 1000 };
+struct thread *threads_begin(void);
+void threads_end(void);
+
+/*
+ * Start a thread on an idle CPU. `request` has its registers, TLS and words. Returns the id of the
+ * thread, -EAGAIN if no CPU is idle, or -ENOMEM.
+ */
+struct thread_request {
+	const struct user_regs *regs;
+	u64 fs_base;
+	user_t clear_child_tid, child_tid, parent_tid; /* 0: none */
+};
+s64 thread_start(const struct thread_request *request);
+
+/* The calling thread ends: words are cleared, waiters woken, and its CPU leaves ring 3. */
+__noreturn void thread_exit(void);
+
+/* Every thread ends at its next attend(). Any thread may call this; it returns. */
+void threads_end_all(void);
+
+/* Wait for the end of all threads but the caller's. */
+void threads_wait(void);
+
+/* user_ops.attend(): the thread ends, or gets its signals. */
+void thread_attend(struct user_regs *regs);

@@ -83,6 +83,12 @@ u64 clock_ns(void)
 	return monotonic_ns() - clock_start;
 }
 
+bool clock_tsc(struct clock_tsc *out)
+{
+	*out = (struct clock_tsc){0};
+	return false;
+}
+
 u64 clock_cpu_ns(void)
 {
 	struct timespec ts;
@@ -143,6 +149,10 @@ int timer_once(u64 ns, irq_fn *fn, void *arg)
 	(void)fn;
 	(void)arg;
 	return -ENODEV;
+}
+
+void timer_cancel(void)
+{
 }
 
 /* Nothing outlives the process. */

@@ -31,6 +31,7 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
+#include <arch/random.h>
 #include <arch/tlb.h>
 
 #include "kernel/core/context.h"
@@ -276,6 +277,17 @@ void cpus_stop_others(void)
 bool cpu_has_1g_mappings(void)
 {
 	return true;
+}
+
+bool cpu_number_publish(void)
+{
+	return false;
+}
+
+bool random_hardware(u64 *value)
+{
+	(void)value;
+	return false;
 }
 
 /* Simulated CPUs share a few real ones, possibly with sanitizers, and with other processes. */

@@ -12,7 +12,7 @@ HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(filter %.c,$(call sources
 HOST_ASSEMBLY := arch/x86_64/clear/clear_insns.S
 
 HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED -DASHLAR_VERSION=$(VERSION) \
-	-Itests/host/include -I.
+	-Itests/host/include -I. -Wa,-I$(dir $(VDSO))
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
@@ -37,6 +37,8 @@ $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo '  HOSTCC  $(1) $$<'
 	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+
+$$(BUILD)/host/$(1)/kernel/program/vdso.o: $$(VDSO)
 
 $$(BUILD)/host/$(1)/%.o: %.S $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)

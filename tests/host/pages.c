@@ -102,6 +102,7 @@ static bool is_huge_map(virt_t virt)
 	return virt - HUGE_MAP_BASE < HUGE_MAP_SIZE;
 }
 
+/* Addresses of programs are not real: their entries are data, and the kernel walks them itself. */
 static bool is_real(virt_t virt)
 {
 	return virt - VMALLOC_BASE < VMALLOC_SIZE || is_huge_map(virt) || host_is_window(virt);

@@ -46,12 +46,12 @@ static void tag_text(u32 type, const char *text)
 	tag_end();
 }
 
-static void tag_module(u32 start, u32 end)
+static void tag_module(u32 start, u32 end, const char *text)
 {
 	tag_begin(3);
 	put_u32(start);
 	put_u32(end);
-	put("m", 2);
+	put(text, strlen(text) + 1);
 	tag_end();
 }
 
@@ -107,7 +107,7 @@ static void mb2_good(void)
 	mb2_begin();
 	tag_text(1, "loglevel=3 test=*");
 	tag_text(2, "GRUB 2.06");
-	tag_module(0x800000, 0x801234);
+	tag_module(0x800000, 0x801234, "m");
 	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
 	tag_begin(15);
 	put(rsdp, sizeof(rsdp));
@@ -130,6 +130,10 @@ TEST(boot_multiboot2, good_block)
 	REQUIRE(info.ranges == 4);
 	EXPECT_EQ(info.range[0].kind, MEM_LOADER);
 	EXPECT_EQ(info.range[0].end, 0x801234);
+	REQUIRE(info.modules == 1);
+	EXPECT_EQ(info.module[0].start, 0x800000);
+	EXPECT_EQ(info.module[0].size, 0x1234);
+	EXPECT(strcmp(info.module[0].text, "m") == 0);
 	EXPECT_EQ(info.range[1].kind, MEM_RAM);
 	EXPECT_EQ(info.range[2].kind, MEM_RESERVED);
 	EXPECT_EQ(info.range[3].start, 0x100000);
@@ -260,4 +264,33 @@ TEST(boot_multiboot2, first_of_duplicate_tags_counts)
 	EXPECT(strcmp(info.cmdline, "first") == 0);
 	EXPECT_EQ(info.ranges, ARRAY_LEN(pc_map));
 	EXPECT_EQ(info.faults, QUIET + 2);
+}
+
+TEST(boot_multiboot2, texts_of_modules_are_bounded)
+{
+	static char text[BOOT_MODULE_TEXT_MAX + 9];
+
+	memset(text, 'x', sizeof(text) - 1);
+	mb2_begin();
+	tag_module(0x800000, 0x801000, "a.out one two");
+	tag_module(0x802000, 0x803000, text);
+	tag_module(0x804000, 0x805000, "");
+	tag_begin(3); /* without a text */
+	put_u32(0x806000);
+	put_u32(0x807000);
+	tag_end();
+	tag_begin(3); /* its text does not end */
+	put_u32(0x808000);
+	put_u32(0x809000);
+	put("abc", 3);
+	tag_end();
+	mb2_end();
+	reset(&info, QUIET);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	REQUIRE(info.modules == 5);
+	EXPECT(strcmp(info.module[0].text, "a.out one two") == 0);
+	EXPECT_EQ(strlen(info.module[1].text), BOOT_MODULE_TEXT_MAX - 1);
+	EXPECT(info.module[2].text[0] == '\0' && info.module[3].text[0] == '\0');
+	EXPECT(strcmp(info.module[4].text, "abc") == 0);
+	EXPECT_EQ(info.faults, QUIET + 3); /* a text cut, one without its end, no memory map */
 }

@@ -18,7 +18,7 @@ static const void *pvh_map(phys_t addr, size_t len, void *ctx)
 	return (u8 *)ctx + (addr - PVH_BASE);
 }
 
-/* Start info (56 bytes) | memory map (2 x 24) | module (32) | command line. */
+/* Start info (56 bytes) | memory map (2 x 24) | module (32) | command line | module's text. */
 static void pvh_good(u32 version)
 {
 	memset(block, 0, sizeof(block));
@@ -41,9 +41,10 @@ static void pvh_good(u32 version)
 	put_u64(3);
 	put_u64(0x800000);
 	put_u64(0x1000);
-	put_u64(0);
+	put_u64(PVH_BASE + 140);
 	put_u64(0);
 	put("a=b", 4);
+	put("m 1", 4);
 	pvh_len = used;
 }
 
@@ -70,6 +71,10 @@ TEST(boot_pvh, good_block)
 	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
 	EXPECT(has_range(0x4000000, 0x4010000, MEM_ACPI));
 	EXPECT(has_range(0x800000, 0x801000, MEM_LOADER));
+	REQUIRE(info.modules == 1);
+	EXPECT_EQ(info.module[0].start, 0x800000);
+	EXPECT_EQ(info.module[0].size, 0x1000);
+	EXPECT(strcmp(info.module[0].text, "m 1") == 0);
 	EXPECT(has_range(PVH_BASE, PVH_BASE + 56, MEM_LOADER));
 }
 
@@ -103,6 +108,36 @@ TEST(boot_pvh, truncated_at_every_length_is_survived)
 		EXPECT(info.faults > QUIET);
 		EXPECT(has_range(0x100000, 0x4000000, MEM_RAM) == (pvh_len >= 56 + 24));
 	}
+}
+
+TEST(boot_pvh, texts_of_modules_are_bounded)
+{
+	enum { AT_TEXT_ADDRESS = 104 + 16 };
+
+	pvh_good(1);
+	memset(block + used, 'x', BOOT_MODULE_TEXT_MAX);
+	block[used - 1] = 'x';
+	pvh_len = used + BOOT_MODULE_TEXT_MAX;
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	REQUIRE(info.modules == 1);
+	EXPECT_EQ(strlen(info.module[0].text), BOOT_MODULE_TEXT_MAX - 1);
+	EXPECT_EQ(info.faults, QUIET + 1);
+
+	pvh_good(1);
+	set_u32(AT_TEXT_ADDRESS, PVH_BASE + 0x100000);
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	REQUIRE(info.modules == 1);
+	EXPECT(info.module[0].text[0] == '\0');
+	EXPECT_EQ(info.faults, QUIET + 1);
+
+	set_u32(AT_TEXT_ADDRESS, 0); /* QEMU's -initrd */
+	reset(&info, QUIET);
+	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
+	REQUIRE(info.modules == 1);
+	EXPECT(info.module[0].text[0] == '\0');
+	EXPECT_EQ(info.faults, QUIET);
 }
 
 TEST(boot_pvh, lying_counts_are_cut)

@@ -169,6 +169,18 @@ static u64 log_end_now(void)
 	return pos;
 }
 
+/* GRUB passes \, ' and " inside a word with a backslash before them. */
+TEST(kernel_cmdline, backslashes_before_quotes)
+{
+	EXPECT_EQ(apply("selftest_text=\"-c \\\"a b\\\" \\'c\\' \\\\ \\n\""), 0);
+	EXPECT(strcmp(a_text, "-c \"a b\" 'c' \\ \\n") == 0);
+	EXPECT_EQ(apply("selftest_text=a\\\"b selftest_flag=off"), 0);
+	EXPECT(strcmp(a_text, "a\"b") == 0);
+	EXPECT(!a_flag);
+	EXPECT_EQ(apply("selftest_text=a\\"), 0);
+	EXPECT(strcmp(a_text, "a\\") == 0);
+}
+
 TEST(kernel_cmdline, unknown_and_impossible_are_named)
 {
 	u64 start = log_end_now();

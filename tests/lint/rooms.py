@@ -25,7 +25,7 @@ ORDER = (
 # The rooms of arch/x86_64, also from the bottom to the top. They stand beside the others: all rooms see hardware through <arch/...>, the
 # rooms here use mm and kernel, and start-up ties them together.
 ARCH = tuple(f"arch/x86_64/{name}" for name in (
-    "cpu", "acpi", "clear", "traps", "time", "interrupts", "consoles", "paging", "smp",
+    "cpu", "acpi", "clear", "traps", "time", "interrupts", "user", "consoles", "paging", "smp",
 )) + ("arch/x86_64",)
 # Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define their functions.
 TABLES = {"kernel_upward", "mm_upward"}

@@ -31,7 +31,7 @@ class Guest:
     def __enter__(self):
         iso = self.machine.image or None
         if self.machine.firmware in ("bios", "uefi") and not iso:
-            iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"))
+            iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"), self.machine.module)
         argv = command(self.machine, self.kernel, iso)
         self.started = time.monotonic()
         self.child = pexpect.spawn(

@@ -13,7 +13,8 @@ import threading
 import time
 from pathlib import Path
 
-from machine import FIRMWARES, Machine, Unavailable, command, make_iso, version_of
+import program
+from machine import CMDLINE_MOST, FIRMWARES, Machine, Unavailable, command, make_iso, version_of
 from verdict import clean, judge
 
 
@@ -28,6 +29,7 @@ def arguments():
     parser.add_argument("--cpu", default="max")
     parser.add_argument("--qemu", default="auto")
     parser.add_argument("--cmdline", default="")
+    program.add_arguments(parser)
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")
     parser.add_argument("--debug", action="store_true", help="halted, with gdb attached")
     parser.add_argument("--print", action="store_true", help="print QEMU's command line and stop")
@@ -92,19 +94,31 @@ def debug(argv, kernel, build):
         socket.unlink(missing_ok=True)
 
 
+def machine_of(args, build):
+    """The machine, with the module of the program if there is one."""
+    machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
+    chosen = program.program_of(args)
+    if chosen:
+        words = f"{chosen.words} {args.cmdline}".strip()
+        machine = machine.with_words(words, module=str(chosen.write(build / "program.cpio")))
+    if len(machine.kernel_words) > CMDLINE_MOST:
+        raise program.Unusable(f"the command line has {len(machine.kernel_words)} characters; the kernel reads {CMDLINE_MOST}")
+    return machine
+
+
 def main():
     args = arguments()
     build = Path(args.build).resolve()
     kernel, iso = build / "ashlar.elf", build / "run.iso"
-    machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
     try:
+        machine = machine_of(args, build)
         argv = command(machine, kernel, iso)
         if args.print:
             print(shlex.join(argv))
             return 0
         if machine.firmware in ("bios", "uefi"):
-            make_iso(kernel, machine.kernel_words, iso)
-    except (Unavailable, ValueError, RuntimeError) as why:
+            make_iso(kernel, machine.kernel_words, iso, machine.module)
+    except (Unavailable, ValueError, RuntimeError, program.Unusable) as why:
         print(why, file=sys.stderr)
         return 2
     if args.debug:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
 UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
+CMDLINE_MOST = 4095  # characters that the kernel reads (kernel/core/cmdline.h)
 TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
 
 
@@ -35,6 +36,7 @@ class Machine:
     board: str = ""  # "": q35, or microvm
     words: str = ""  # every command line of this machine begins with this text
     reboots: bool = False  # a reset restarts the machine instead of ending QEMU
+    module: str = ""  # a file that the loader passes to the kernel, such as a program's (program.py)
     image: str = ""  # boots this ISO instead of one made for the command line
     stick: bool = False  # the image is a USB stick instead of a CD
     display: str = "none"  # -vga std, or "ramfb"
@@ -206,7 +208,8 @@ def require_host_memory(machine):
 
 def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
-        return ["-kernel", str(kernel), "-append", machine.kernel_words]
+        module = ["-initrd", machine.module] if machine.module else []
+        return ["-kernel", str(kernel), "-append", machine.kernel_words, *module]
     if machine.stick:
         drive = ["-drive", f"if=none,id=stick,format=raw,readonly=on,file={iso}"]
         args = drive + ["-device", "qemu-xhci", "-device", "usb-storage,drive=stick,removable=on,bootindex=0"]
@@ -247,9 +250,9 @@ def command(machine, kernel, iso=None):
     )
 
 
-def make_iso(kernel, cmdline, out):
-    """The bootable image with this command line. Raises with the tool's own words if it cannot be made."""
-    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out)]
+def make_iso(kernel, cmdline, out, module=""):
+    """The bootable image with this command line and module. Raises with the tool's own words if it cannot be made."""
+    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), "0", module]
     done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")

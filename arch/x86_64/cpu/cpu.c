@@ -16,12 +16,14 @@
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/vector.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
 /* Entries 7..0; 6 = WB, 4 = WT, 7 = UC-, 0 = UC, 1 = WC. Reset value is 0x0007040600070406. */
 #define PAT_VALUE 0x0007040600070106ULL
 
+enum { CPU_NUMBER_BITS = 12 };
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 
 struct cpu_features cpu_features;
@@ -165,4 +167,16 @@ unsigned cpu_deadline_scale(void)
 	if (atomic_load_relaxed(&scale) == 0)
 		atomic_store_relaxed(&scale, find_scale());
 	return atomic_load_relaxed(&scale);
+}
+
+/* Intel SDM vol. 2B, "RDTSCP". The value is laid out as Linux lays it out for its own vDSO. */
+bool cpu_number_publish(void)
+{
+	const struct percpu *self = this_cpu();
+	const bool rdtscp = cpuid(0x80000001, 0).edx >> 27 & 1;
+
+	if (!rdtscp || self->id >= 1u << CPU_NUMBER_BITS)
+		return false;
+	wrmsr(MSR_TSC_AUX, (u64)self->node << CPU_NUMBER_BITS | self->id);
+	return true;
 }

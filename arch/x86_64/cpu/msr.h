@@ -6,11 +6,21 @@
 
 #include "kernel/lib/types.h"
 
-#define MSR_APIC_BASE   0x1b
-#define MSR_MISC_ENABLE 0x1a0
-#define MSR_PAT         0x277
-#define MSR_EFER        0xc0000080
-#define MSR_GS_BASE     0xc0000101
+#define MSR_APIC_BASE    0x1b
+#define MSR_SYSENTER_CS  0x174
+#define MSR_MISC_ENABLE  0x1a0
+#define MSR_PAT          0x277
+#define MSR_EFER         0xc0000080
+#define MSR_STAR         0xc0000081
+#define MSR_LSTAR        0xc0000082
+#define MSR_CSTAR        0xc0000083
+#define MSR_SFMASK       0xc0000084
+#define MSR_FS_BASE      0xc0000100
+#define MSR_GS_BASE      0xc0000101
+#define MSR_GS_BASE_USER 0xc0000102 /* what SWAPGS exchanges with the GS base */
+#define MSR_TSC_AUX      0xc0000103
+
+#define EFER_SCE (1ULL << 0)
 
 #define MISC_ENABLE_FAST_STRINGS (1ULL << 0)
 

@@ -5,6 +5,7 @@
 
 enum trap_vector {
 	TRAP_DIVIDE = 0,
+	TRAP_DEBUG = 1,
 	TRAP_NMI = 2,
 	TRAP_BREAKPOINT = 3,
 	TRAP_INVALID_OPCODE = 6,
@@ -14,11 +15,15 @@ enum trap_vector {
 	TRAP_PAGE_FAULT = 14,
 	TRAP_MACHINE_CHECK = 18,
 	TRAP_FIRST_INTERRUPT = 32,
+	TRAP_CALL = 256, /* no vector: SYSCALL */
 };
 
-enum { PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 }; /* error code of a page fault */
+/* error code of a page fault; PF_PRESENT: the access is mapped and not allowed */
+enum { PF_PRESENT = 1 << 0, PF_WRITE = 1 << 1, PF_RESERVED = 1 << 3, PF_EXEC = 1 << 4 };
 
+#define RFLAGS_TRAP       (1ULL << 8)
 #define RFLAGS_INTERRUPTS (1ULL << 9)
+#define RFLAGS_RESUME     (1ULL << 16)
 
 /* The frame that traps.S pushes, lowest address first. */
 struct trap_frame {
@@ -26,3 +31,9 @@ struct trap_frame {
 	u64 vector, error;
 	u64 rip, cs, rflags, rsp, ss; /* pushed by the CPU */
 };
+
+/* Did the trap interrupt a program in ring 3? */
+static inline bool trap_from_ring3(const struct trap_frame *frame)
+{
+	return frame->cs & 3;
+}

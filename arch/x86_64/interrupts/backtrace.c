@@ -6,6 +6,9 @@
  * A frame chain may be garbage when it is needed most. Every word is therefore read with
  * peek_u64(). Frames must rise, be 8-aligned and lie in the kernel's half, and return addresses
  * must lie in the text. The first frame that breaks a rule ends the walk.
+ *
+ * A program in ring 3 sets RBP and RSP as it likes. They are not followed where they may be the
+ * program's; RIP alone is reported there.
  */
 #include "arch/x86_64/interrupts/backtrace.h"
 
@@ -16,6 +19,7 @@
 
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/trap_frame.h"
+#include "arch/x86_64/traps/traps.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 
@@ -47,11 +51,19 @@ static size_t walk_frames(virt_t frame, virt_t *out, size_t max)
 	return n;
 }
 
+/* May RBP and RSP in the frame be followed? */
+static bool is_kernel(const struct trap_frame *frame)
+{
+	return !trap_from_ring3(frame) && !trap_is_entry(frame->rip);
+}
+
 size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max)
 {
 	if (max == 0)
 		return 0;
 	out[0] = frame->rip;
+	if (!is_kernel(frame))
+		return 1;
 	return 1 + walk_frames(frame->rbp, out + 1, max - 1);
 }
 
@@ -117,14 +129,16 @@ void panic_arch(void)
 
 	cpus_stop_others();
 	if (trap) {
-		print_code("rip ", trap->rip, 0);
-		print_caller(trap);
+		print_code(trap_from_ring3(trap) ? "ring 3, rip " : "rip ", trap->rip, 0);
+		if (is_kernel(trap))
+			print_caller(trap);
 		print_registers(trap);
 	}
 	print("cr0 %llx cr2 %llx cr3 %llx cr4 %llx\n", read_cr0(), read_cr2(), read_cr3(),
 	      read_cr4());
 	if (trap)
-		print_backtrace(ret, walk_frames(trap->rbp, ret, BACKTRACE_MAX));
+		print_backtrace(ret,
+				is_kernel(trap) ? walk_frames(trap->rbp, ret, BACKTRACE_MAX) : 0);
 	else
 		print_backtrace(ret, backtrace_capture(ret, BACKTRACE_MAX));
 }

@@ -14,8 +14,6 @@
 
 enum { INSN_RET = 0xc3 };
 
-#define PTE_USER (1ULL << 2) /* no other code here maps anything for user mode */
-
 bool attempt_write(virt_t at, u8 value)
 {
 	u32 faulted = 1;

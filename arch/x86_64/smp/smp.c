@@ -41,6 +41,7 @@
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "arch/x86_64/traps/mce.h"
+#include "arch/x86_64/user/user.h"
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
@@ -104,6 +105,7 @@ void ap_start(cpu_t cpu)
 	reach(cpu, AP_CLAIMED, AP_DESCRIPTORS);
 	hang_if_asked(cpu);
 	cpu_features_init();
+	user_init_cpu();
 	mce_init_cpu();
 	cpu_data(cpu)->arch.picture = cpu_picture_take();
 	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);

@@ -62,6 +62,12 @@ u64 clock_ns(void)
 	return base_ns + ((s64)ticks > 0 ? ticks_to_ns(ticks) : 0);
 }
 
+bool clock_tsc(struct clock_tsc *out)
+{
+	*out = (struct clock_tsc){.base_tsc = base_tsc, .base_ns = base_ns, .mult = mult};
+	return mult != 0;
+}
+
 u64 clock_cpu_ns(void)
 {
 	return clock_ns();

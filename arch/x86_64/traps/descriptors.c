@@ -12,6 +12,7 @@
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 #include "mm/map/vmap.h"
 
@@ -27,7 +28,7 @@ struct __packed tss {
 };
 
 struct cpu_tables {
-	u64 gdt[5];
+	u64 gdt[SELECTOR_USER_CODE / 8 + 1];
 	struct tss tss;
 	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
 };
@@ -107,16 +108,25 @@ void *descriptors_stack_top(const struct percpu *cpu, enum ist which)
 	return tables->stack_top[which];
 }
 
+void *descriptors_user_trap_stack(void)
+{
+	struct cpu_tables *tables = this_cpu()->arch.tables;
+
+	return (u8 *)&tables->tss + offsetof(struct tss, rsp);
+}
+
 static void tables_fill(struct cpu_tables *tables)
 {
 	const u64 base = (u64)&tables->tss, limit = sizeof(tables->tss) - 1;
 
-	tables->gdt[0] = 0;
+	memset(tables->gdt, 0, sizeof(tables->gdt));
 	tables->gdt[SELECTOR_CODE / 8] = 0x00af9b000000ffff; /* 64-bit code, accessed */
 	tables->gdt[SELECTOR_DATA / 8] = 0x00cf93000000ffff; /* data, accessed */
 	tables->gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | (u64)TSS_AVAILABLE << 40 |
 					(base >> 24 & 0xff) << 56;
 	tables->gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
+	tables->gdt[SELECTOR_USER_DATA / 8] = 0x00cff3000000ffff; /* the same for ring 3 */
+	tables->gdt[SELECTOR_USER_CODE / 8] = 0x00affb000000ffff;
 	tables->tss = (struct tss){.io_map = sizeof(struct tss)};
 	for (unsigned i = 1; i < IST_COUNT; i++)
 		tables->tss.ist[i - 1] = (u64)tables->stack_top[i];

@@ -1,20 +1,17 @@
 /*
  * Descriptor tables of one CPU: GDT, TSS, and the stacks for NMI, double fault and machine check.
  *
- *	GDT  0x00 null  0x08 code  0x10 data  0x18 TSS (two slots)
+ *	GDT  0x00 null  0x08 code  0x10 data  0x18 TSS (two slots)  0x28 user data  0x30 user code
  *
  * Each stack has a guard page below it. The boot CPU's stacks are in the image (boot/entry.S);
  * those of other CPUs come from vmap_stack().
  */
 #pragma once
 
+#include "arch/x86_64/traps/selectors.h"
 #include "kernel/lib/types.h"
 
 struct percpu;
-
-#define SELECTOR_CODE 0x08
-#define SELECTOR_DATA 0x10
-#define SELECTOR_TSS  0x18
 
 enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
 enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
@@ -34,6 +31,12 @@ void descriptors_init_cpu(struct percpu *cpu);
 
 /* Top of a CPU's stack for double faults, NMIs or machine checks. */
 void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
+
+/*
+ * Where this CPU's TSS keeps the stack on which traps from ring 3 begin (RSP0): 8 bytes, not
+ * aligned.
+ */
+void *descriptors_user_trap_stack(void);
 
 /*
  * True if `addr` lies in a guard page of one of the boot CPU's stacks; *what is then the stack's

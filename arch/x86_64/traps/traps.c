@@ -6,12 +6,17 @@
  * that a shootdown may have moved. Exceptions never happen on an idle CPU (it executes HLT and
  * nothing else), so their handlers skip that call. NMIs and machine checks may happen there, so
  * their handlers do not access struct pages (kernel/core/shootdown.c).
+ *
+ * A trap from ring 3 interrupts no code of the kernel. Its exceptions are no mistakes of the kernel
+ * and never cause a panic, except NMI, double fault, machine check and a page table with reserved
+ * bits. On the way back, a CPU in ring 3 is in the ordinary context.
  */
 #include "arch/x86_64/traps/traps.h"
 
 #include <arch/atomic.h>
 #include <arch/console.h>
 #include <arch/percpu.h>
+#include <arch/user.h>
 
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
@@ -28,6 +33,7 @@
 #include "mm/mapping/fault.h"
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
+enum { GATE_USER = 0xee }; /* INT3 of ring 3 may use it */
 
 struct gate {
 	u16 offset0, selector;
@@ -36,11 +42,12 @@ struct gate {
 	u32 offset32, reserved;
 };
 
-extern const u8 trap_stubs[];
+extern const u8 trap_stubs[], trap_entry_end[];
 
 static struct gate idt[VECTORS] __cacheline_aligned;
 static trap_handler_fn *handlers[VECTORS];
 static u32 unexpected[VECTORS];
+static const struct trap_ring3 *ring3;
 
 static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
 	"divide error",
@@ -69,7 +76,7 @@ static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
 
 static u8 ist_of(unsigned vector)
 {
-	switch (vector) {
+	switch (vector) { /* traps.S knows these vectors, too */
 	case TRAP_NMI:
 		return IST_NMI;
 	case TRAP_DOUBLE_FAULT:
@@ -89,7 +96,7 @@ void traps_init(void)
 		idt[i] = (struct gate){.offset0 = (u16)stub,
 				       .selector = SELECTOR_CODE,
 				       .ist = ist_of(i),
-				       .type = GATE_INTERRUPT,
+				       .type = i == TRAP_BREAKPOINT ? GATE_USER : GATE_INTERRUPT,
 				       .offset16 = (u16)(stub >> 16),
 				       .offset32 = (u32)(stub >> 32)};
 	}
@@ -103,6 +110,16 @@ void traps_load(void)
 	} pointer = {sizeof(idt) - 1, (u64)idt};
 
 	__asm__ volatile("lidt %0" ::"m"(pointer));
+}
+
+/* The offsets that traps.S uses, as symbols of the linker. */
+__attribute__((used, noinline)) static void define_offsets(void)
+{
+	__asm__ volatile(
+		".globl percpu_user_stack, percpu_user_rsp\n"
+		".set percpu_user_stack, %c0\n"
+		".set percpu_user_rsp, %c1\n" ::"i"(offsetof(struct percpu, arch.user_stack)),
+		"i"(offsetof(struct percpu, arch.user_rsp)));
 }
 
 void trap_set_handler(unsigned vector, trap_handler_fn *fn)
@@ -153,9 +170,14 @@ static void handle_page_fault(struct trap_frame *frame)
 	if (frame->error & PF_RESERVED)
 		panic("page fault at %llx: a page-table entry on the way has reserved bits set",
 		      addr);
-	result = fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS);
+	/* The kernel never follows a program's address. SMAP and SMEP refuse even mapped ones. */
+	result = addr < USER_END
+			 ? FAULT_BUG
+			 : fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS);
 	if (result == FAULT_RETRY)
 		return;
+	if (addr < USER_END && frame->error & PF_PRESENT)
+		panic("page fault at %llx: the kernel used the memory of a program", addr);
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", addr, stack);
 	image = image_fault_describe(addr, write, exec);
@@ -243,11 +265,56 @@ static void handle_anywhere(struct trap_frame *frame)
 	skip_halt(frame);
 }
 
+void trap_set_ring3(const struct trap_ring3 *functions)
+{
+	atomic_store_release(&ring3, functions);
+}
+
+bool trap_is_entry(u64 rip)
+{
+	return rip - (u64)trap_stubs < (u64)(trap_entry_end - trap_stubs);
+}
+
+static void dispatch_ring3(struct trap_frame *frame)
+{
+	struct arch_percpu *arch = &this_cpu()->arch;
+
+	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
+		handle_interrupt(frame);
+	} else if (frame->vector == TRAP_PAGE_FAULT && (frame->error & PF_RESERVED)) {
+		arch->trap = frame;
+		panic("page fault of a program at %llx: a page-table entry on the way has reserved "
+		      "bits set",
+		      read_cr2());
+	} else {
+		ring3->exception(frame);
+	}
+	ring3->before_return(frame);
+}
+
+bool trap_call(struct trap_frame *frame)
+{
+	ring3->call(frame);
+	ring3->before_return(frame);
+	return frame->rcx == frame->rip && frame->r11 == frame->rflags &&
+	       !(frame->rflags & (RFLAGS_TRAP | RFLAGS_RESUME));
+}
+
+static bool runs_anywhere(const struct trap_frame *frame)
+{
+	return frame->vector == TRAP_NMI || frame->vector == TRAP_MACHINE_CHECK ||
+	       frame->vector == TRAP_DOUBLE_FAULT;
+}
+
 bool trap_dispatch(struct trap_frame *frame)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
 	struct trap_frame *outer = arch->trap;
 
+	if (trap_from_ring3(frame) && !runs_anywhere(frame)) {
+		dispatch_ring3(frame);
+		return false;
+	}
 	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
 		handle_interrupt(frame);
 		return context_in(CONTEXT_NMIS);

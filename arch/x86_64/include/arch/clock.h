@@ -17,3 +17,13 @@ u64 clock_cpu_ns(void);
 
 /* Spin for at least this long, relaxing the CPU. Any context. */
 void clock_delay_ns(u64 ns);
+
+/*
+ * How clock_ns() reads the TSC: base_ns + (TSC - base_tsc) * mult / 2^32, and base_ns before
+ * base_tsc. Constant once CPUs are started. clock_tsc() returns false if the clock is not the TSC,
+ * or not one that code outside of the kernel can read.
+ */
+struct clock_tsc {
+	u64 base_tsc, base_ns, mult;
+};
+bool clock_tsc(struct clock_tsc *out);

@@ -84,6 +84,13 @@ __noreturn void cpu_halt_forever(void);
 bool cpu_has_1g_mappings(void);
 
 /*
+ * Store the number and the node of this CPU where a program reads them with RDTSCP: the number in
+ * bits 0 to 11, the node above. Returns false if the CPU has no RDTSCP or its number is too large.
+ * Context: handler.
+ */
+bool cpu_number_publish(void);
+
+/*
  * Factor for deadlines: greater than 1 where something makes CPUs slow to answer (a hypervisor, or
  * more so an emulator such as TCG), else 1.
  */

@@ -44,3 +44,6 @@ void irq_unregister(u32 gsi);
  * Context: handler.
  */
 int timer_once(u64 ns, irq_fn *fn, void *arg);
+
+/* Forget this CPU's timer_once(), if it has not fired. Context: handler. */
+void timer_cancel(void);

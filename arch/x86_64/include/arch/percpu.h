@@ -30,6 +30,10 @@ struct arch_percpu {
 	struct trap_frame *trap;
 	u32 stopped; /* stopped for good by a panic's NMI */
 	u32 sampled; /* set by other CPUs: the next NMI is to report where this CPU is */
+	/* ring 3 (<arch/user.h>, arch/x86_64/user) */
+	u64 user_stack;   /* where traps and calls begin on the normal stack; 0: none can come */
+	u64 user_rsp;     /* the program's RSP, in the first instructions of a call */
+	u32 user_attends; /* set by any CPU: attend() is to be called */
 };
 
 struct percpu;

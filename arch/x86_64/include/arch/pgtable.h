@@ -2,10 +2,12 @@
  * Page-table entries: four levels of 512 entries, one format (Intel SDM vol. 3A, 4.5).
  *
  * Choices:
- * - All kernel mappings are global.
+ * - All kernel mappings are global. Those of a program (ring 3, <arch/user.h>) are not.
  * - Accessed and dirty are preset so that no walk writes, except that dirty is clear in read-only
  *   entries (W=0, D=1 would mean shadow stack).
- * - Everything but the image's text is no-execute.
+ * - Everything of the kernel but the image's text is no-execute.
+ * - Every entry on the way to a program's page has the user bit. The page's own entry lacks it if
+ *   the program has no right to the page at all, which thus stays in place.
  */
 #pragma once
 
@@ -24,6 +26,7 @@ enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
 
 #define PTE_PRESENT  (1ULL << 0)
 #define PTE_WRITE    (1ULL << 1)
+#define PTE_USER     (1ULL << 2)
 #define PTE_PWT      (1ULL << 3)
 #define PTE_PCD      (1ULL << 4)
 #define PTE_ACCESSED (1ULL << 5)
@@ -33,6 +36,9 @@ enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
 #define PTE_NX       (1ULL << 63)
 /* for the kernel's use: the processor ignores bits 9 to 11, present or not */
 #define PTE_CLAIMED  (1ULL << 9)
+/* in entries of programs (kernel/program/pages.h): a piece of a large page; a page of a file */
+#define PTE_PIECE (1ULL << 10)
+#define PTE_FILE  (1ULL << 11)
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 static inline u64 pt_prot_bits(enum pt_prot prot)
@@ -69,9 +75,51 @@ static inline pte_t pte_make_table(pfn_t pfn)
 	return pfn << PAGE_SHIFT | PTE_PRESENT | PTE_WRITE | PTE_ACCESSED | PTE_DIRTY;
 }
 
+/* What a program may do with a page; the values of PROT_READ, PROT_WRITE and PROT_EXEC. */
+enum user_rights { USER_RIGHT_READ = 1, USER_RIGHT_WRITE = 2, USER_RIGHT_EXEC = 4 };
+
+/*
+ * An entry that maps memory of a program with these rights (bits of enum user_rights). The format
+ * cannot refuse reads alone, so any right includes USER_RIGHT_READ. With no rights the entry is
+ * present, and ring 3 faults on each access. `pfn` is aligned as for pte_make().
+ */
+static inline pte_t pte_make_user(pfn_t pfn, enum pt_level level, unsigned rights)
+{
+	pte_t pte = pfn << PAGE_SHIFT | PTE_PRESENT | PTE_ACCESSED;
+
+	if (rights & (USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC))
+		pte |= PTE_USER;
+	if (rights & USER_RIGHT_WRITE)
+		pte |= PTE_WRITE | PTE_DIRTY;
+	if (!(rights & USER_RIGHT_EXEC))
+		pte |= PTE_NX;
+	return pte | (level == PT_PAGE ? 0 : PTE_LARGE);
+}
+
+/* An entry that points to the next table, on the way to pages of a program. */
+static inline pte_t pte_make_table_user(pfn_t pfn)
+{
+	return pte_make_table(pfn) | PTE_USER;
+}
+
 static inline bool pte_present(pte_t pte)
 {
 	return pte & PTE_PRESENT;
+}
+
+/* May ring 3 use this entry, as far as the entry itself decides it? */
+static inline bool pte_user(pte_t pte)
+{
+	return (pte & (PTE_PRESENT | PTE_USER)) == (PTE_PRESENT | PTE_USER);
+}
+
+/* The rights (enum user_rights) that a leaf gives to ring 3; 0 if it gives none. */
+static inline unsigned pte_rights(pte_t pte)
+{
+	if (!pte_user(pte))
+		return 0;
+	return USER_RIGHT_READ | (pte & PTE_WRITE ? USER_RIGHT_WRITE : 0) |
+	       (pte & PTE_NX ? 0 : USER_RIGHT_EXEC);
 }
 
 static inline bool pte_writable(pte_t pte)

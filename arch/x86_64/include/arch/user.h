@@ -85,6 +85,7 @@ u64 user_gs_base(void);
 size_t user_vectors_size(void);
 void user_vectors_save(void *area);
 bool user_vectors_load(const void *area);
+u64 user_vectors_features(void); /* XCR0: the registers that are in the area; 0 without XSAVE */
 
 /* Make registers that a program supplied harmless: selectors, flags, an address beyond USER_END. */
 void user_regs_make_safe(struct user_regs *regs);

@@ -24,4 +24,5 @@ void cpus_stop_others(void);
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns);
 __noreturn void cpu_halt_forever(void);
 bool cpu_has_1g_mappings(void);
+bool cpu_number_publish(void);
 unsigned cpu_deadline_scale(void);

@@ -3,6 +3,9 @@
  * store differs. In the checked backend it also makes the mapping real (tests/host/pages.c) and
  * tells the watcher (tests/host/check.c). In the fast one it copies the frame to the address where
  * it is mapped. Loads acquire and stores release, as every access does on x86.
+ *
+ * Entries for addresses of programs (below USER_END, <arch/user.h>) are data only. Such addresses
+ * belong to the process itself, and no code follows them.
  */
 #pragma once
 

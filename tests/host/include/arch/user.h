@@ -1,4 +1,29 @@
-/* Ring 3: the hosted machine has none. The contract is the one of the real interface. */
+/*
+ * Ring 3, hosted: there is none. A "program" is a C function of a test, which user_enter() calls.
+ * It makes calls and faults by means of the functions below, which do what the entry code of a real
+ * CPU does.
+ *
+ * The kernel's own regions lie in the lower half here (arch/memory.h), so a program's addresses end
+ * below them. Nothing is ever mapped at a program's addresses: the page tables are data.
+ */
 #pragma once
 
 #include "arch/x86_64/include/arch/user.h"
+
+#undef USER_END
+#define USER_END 0x7e0000000000ULL
+
+/*
+ * The program. user_enter() calls it with a copy of its registers, and returns when the function
+ * returns or user_leave() is called. NULL: user_enter() returns at once. Every CPU calls the same
+ * function.
+ */
+extern void (*host_user_program)(struct user_regs *regs);
+
+/* A call, a page fault and an exception of the program, each with its return to ring 3. */
+void host_user_call(struct user_regs *regs);
+void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access);
+void host_user_exception(struct user_regs *regs);
+
+/* A return to ring 3: attend() is called if user_attend() was, and the registers are made safe. */
+void host_user_return(struct user_regs *regs);

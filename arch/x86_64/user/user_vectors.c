@@ -1,0 +1,149 @@
+/*
+ * The vector and x87 registers of a program; see <arch/user.h>.
+ *
+ *	byte 0     FXSAVE's 512 bytes: x87, MXCSR (byte 24), SSE
+ *	    512    header of XSAVE: which components follow, and zeros
+ *	    576    AVX and AVX-512, where the CPU has them
+ *
+ * XRSTOR refuses some contents with a general protection fault (Intel SDM vol. 1, 13.8.1 "Standard
+ * Form of XRSTOR"; for MXCSR 11.6.6). user_vectors_load() looks for all of them first, so that it
+ * need not undo anything. The exception table is there for a refusal that the manuals do not
+ * mention.
+ *
+ * Components whose bit is clear in the header get their initial state. MXCSR has no bit and is
+ * always loaded.
+ */
+#include "arch/x86_64/user/user_vectors.h"
+
+#include <arch/atomic.h>
+#include <arch/user.h>
+
+#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/extable.h"
+#include "arch/x86_64/cpu/vector.h"
+#include "kernel/lib/string.h"
+
+enum { FXSAVE_SIZE = 512, HEADER_SIZE = 64, ALIGNMENT = 64 };
+enum { CONTROL_RESET = 0x37f, MXCSR_RESET = 0x1f80, MXCSR_MASK_DEFAULT = 0xffbf };
+
+struct fxsave {
+	u16 control, status;
+	u32 tags;
+	u64 ip, dp;
+	u32 mxcsr, mxcsr_mask;
+	u8 registers[FXSAVE_SIZE - 32];
+};
+
+struct vectors {
+	struct fxsave legacy;
+	/* with XSAVE */
+	u64 components, compact, zeros[6];
+};
+
+_Static_assert(sizeof(struct vectors) == FXSAVE_SIZE + HEADER_SIZE, "an area of XSAVE");
+
+static const struct vectors reset __attribute__((aligned(ALIGNMENT))) = {
+	.legacy = {.control = CONTROL_RESET, .mxcsr = MXCSR_RESET}};
+
+/* CPUID is slow under a hypervisor; racing CPUs write the same value. */
+size_t user_vectors_size(void)
+{
+	static u32 size;
+
+	if (atomic_load_relaxed(&size) == 0)
+		atomic_store_relaxed(&size, vector_has_xsave() ? cpuid(0xd, 0).ebx : FXSAVE_SIZE);
+	return atomic_load_relaxed(&size);
+}
+
+static bool has_xsave(void)
+{
+	return user_vectors_size() > FXSAVE_SIZE;
+}
+
+static u64 enabled_components(void)
+{
+	u32 low, high;
+
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return (u64)high << 32 | low;
+}
+
+u64 user_vectors_features(void)
+{
+	return has_xsave() ? enabled_components() : 0;
+}
+
+static void fxsave(struct fxsave *area)
+{
+	__asm__ volatile("fxsave64 (%0)" ::"r"(area) : "memory");
+}
+
+/* The bits of MXCSR that may be set. */
+static u32 mxcsr_mask(void)
+{
+	static u32 mask;
+
+	if (atomic_load_relaxed(&mask) == 0) {
+		struct fxsave area __attribute__((aligned(16))) = {0};
+
+		fxsave(&area);
+		atomic_store_relaxed(&mask, area.mxcsr_mask ? area.mxcsr_mask : MXCSR_MASK_DEFAULT);
+	}
+	return atomic_load_relaxed(&mask);
+}
+
+/* XSAVE leaves gaps and most of the header as they are, and the area goes to the program. */
+void user_vectors_save(void *area)
+{
+	memset(area, 0, user_vectors_size());
+	if (has_xsave())
+		__asm__ volatile("xsave64 (%0)" ::"r"(area), "a"(~0u), "d"(~0u) : "memory");
+	else
+		fxsave(area);
+}
+
+static bool restore(const struct vectors *from)
+{
+	u32 faulted = 1;
+
+	if (has_xsave())
+		__asm__ volatile("1: xrstor64 (%[from])\n"
+				 "   xor %[faulted], %[faulted]\n"
+				 "2:\n" EXTABLE(1b, 2b)
+				 : [faulted] "+r"(faulted)
+				 : [from] "r"(from), "a"(~0u), "d"(~0u)
+				 : "cc", "memory");
+	else
+		__asm__ volatile("1: fxrstor64 (%[from])\n"
+				 "   xor %[faulted], %[faulted]\n"
+				 "2:\n" EXTABLE(1b, 2b)
+				 : [faulted] "+r"(faulted)
+				 : [from] "r"(from)
+				 : "cc", "memory");
+	return !faulted;
+}
+
+static bool header_is_possible(const struct vectors *from)
+{
+	u64 others = from->compact;
+
+	for (size_t i = 0; i < ARRAY_LEN(from->zeros); i++)
+		others |= from->zeros[i];
+	return others == 0 && (from->components & ~enabled_components()) == 0;
+}
+
+bool user_vectors_load(const void *area)
+{
+	const struct vectors *from = area;
+
+	if (from->legacy.mxcsr & ~mxcsr_mask())
+		return false;
+	if (has_xsave() && !header_is_possible(from))
+		return false;
+	return restore(from);
+}
+
+void user_vectors_reset(void)
+{
+	restore(&reset);
+}

@@ -1,0 +1,236 @@
+/*
+ * Calls that change or describe what is mapped: mprotect, madvise, mincore, msync, mlock. Numbers:
+ * madvise(2).
+ */
+#include "kernel/program/areas.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/file.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "mm/hugetlb/pool_use.h"
+
+/* The range of a call: start and size of its arguments. 1: go on. 0: empty. */
+static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
+{
+	*start = args->arg[0];
+	*end = ALIGN_UP(*start + args->arg[1], PAGE_SIZE);
+	if (!IS_ALIGNED(*start, PAGE_SIZE))
+		return -EINVAL;
+	if (args->arg[1] == 0)
+		return 0;
+	return args->arg[1] <= USER_END && mapping_range_ok(*start, *end) ? 1 : -ENOMEM;
+}
+
+/* ---- mprotect ---- */
+
+static s64 call_mprotect(const struct call_args *args)
+{
+	enum { GROWS = 0x03000000 };
+	u64 start, end;
+	const s64 go = range_of(args, &start, &end);
+
+	if (args->arg[2] & ~(u64)(7 | GROWS))
+		return -EINVAL;
+	return go <= 0 ? go : mapping_protect(start, end, (u8)(args->arg[2] & 7));
+}
+CALL(mprotect, 10);
+
+/* ---- madvise ---- */
+
+enum advice {
+	MADV_NORMAL = 0,
+	MADV_WILLNEED = 3,
+	MADV_DONTNEED = 4,
+	MADV_FREE = 8,
+	MADV_REMOVE = 9,
+	MADV_HUGEPAGE = 14,
+	MADV_NOHUGEPAGE = 15,
+	MADV_POPULATE_READ = 22,
+	MADV_POPULATE_WRITE = 23,
+	MADV_DONTNEED_LOCKED = 24,
+	MADV_LAST_IGNORED = 25,
+};
+
+static bool cuts_pool_page(const struct area *area)
+{
+	return ((area->flags & AREA_POOL_2M) && !IS_ALIGNED(area->start | area->end, MIB(2))) ||
+	       ((area->flags & AREA_POOL_1G) && !IS_ALIGNED(area->start | area->end, GIB(1)));
+}
+
+/* Pages that went back to their pool are promised anew; others may have taken them in between. */
+static void promise_again(const struct pages_taken *taken)
+{
+	if (taken->pool_pages[PT_PMD] > 0)
+		pool_reserve(&pool_2m, taken->pool_pages[PT_PMD]);
+	if (taken->pool_pages[PT_PUD] > 0)
+		pool_reserve(&pool_1g, taken->pool_pages[PT_PUD]);
+}
+
+static void advise_area(struct area *area, unsigned advice, struct pages_taken *taken, s64 *err)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+		*err = cuts_pool_page(area) ? -EINVAL
+					    : pages_take(area->start, area->end, NULL, taken);
+		break;
+	case MADV_HUGEPAGE:
+		area->flags = (u16)((area->flags & ~AREA_SMALL) | AREA_HUGE);
+		break;
+	case MADV_NOHUGEPAGE:
+		area->flags = (u16)((area->flags & ~AREA_HUGE) | AREA_SMALL);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Holes are skipped, and reported at the end, as Linux does. */
+static s64 advise(u64 start, u64 end, unsigned advice)
+{
+	const s64 holes = areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
+	struct pages_taken taken = {.tables = NULL};
+	struct area area;
+	s64 err, failed = 0;
+
+	while ((err = areas_take(&program_areas, &start, end, &area)) > 0) {
+		advise_area(&area, advice, &taken, &failed);
+		areas_put_back(&program_areas, &area);
+		if (failed < 0)
+			break;
+	}
+	pages_finish(&taken);
+	promise_again(&taken);
+	return failed < 0 ? failed : err < 0 ? err : holes;
+}
+
+static s64 call_madvise(const struct call_args *args)
+{
+	const u64 advice = args->arg[2];
+	u64 start, end;
+	const s64 go = range_of(args, &start, &end);
+
+	if (go <= 0)
+		return go;
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_HUGEPAGE:
+	case MADV_NOHUGEPAGE:
+		return advise(start, end, (unsigned)advice);
+	case MADV_POPULATE_READ:
+	case MADV_POPULATE_WRITE:
+		return mapping_populate(start, end, advice == MADV_POPULATE_WRITE);
+	case MADV_REMOVE:
+		return -ENOTSUP;
+	default:
+		/* advice that asks for nothing that a program could notice */
+		if (advice > MADV_LAST_IGNORED)
+			return -EINVAL;
+		return areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
+	}
+}
+CALL(madvise, 28);
+
+/* ---- looking ---- */
+
+static bool is_present(struct thread *self, u64 addr)
+{
+	enum pt_level level;
+	struct area area;
+	bool present;
+	pte_t pte;
+
+	if (!areas_pin(&program_areas, self, addr, PT_PAGE, &area))
+		return false;
+	present = pages_find(addr, &pte, &level);
+	pin_drop(self);
+	return present;
+}
+
+static s64 call_mincore(const struct call_args *args)
+{
+	u64 start, end;
+	const s64 go = range_of(args, &start, &end);
+
+	if (go <= 0)
+		return go;
+	if (!areas_cover(&program_areas, start, end))
+		return -ENOMEM;
+	for (u64 at = start, to = args->arg[2]; at < end; at += PAGE_SIZE, to++) {
+		const u8 present = is_present(thread_current(), at);
+
+		if (user_write(to, &present, sizeof(present)) < 0)
+			return -EFAULT;
+	}
+	return 0;
+}
+CALL(mincore, 27);
+
+/* Memory is never written out, so there is nothing to wait for. */
+static s64 call_msync(const struct call_args *args)
+{
+	u64 start, end;
+	const s64 go = range_of(args, &start, &end);
+
+	if (go <= 0)
+		return go;
+	return areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
+}
+CALL(msync, 26);
+
+/* ---- mlock: pages never leave, so locking is bringing them ---- */
+
+static s64 lock_range(u64 start, u64 size)
+{
+	const u64 first = ALIGN_DOWN(start, PAGE_SIZE), end = ALIGN_UP(start + size, PAGE_SIZE);
+	s64 err;
+
+	if (size == 0)
+		return 0;
+	if (size > USER_END || !mapping_range_ok(first, end) ||
+	    !areas_cover(&program_areas, first, end))
+		return -ENOMEM;
+	err = mapping_populate(first, end, false);
+	return err == -EFAULT ? -ENOMEM : err;
+}
+
+static s64 call_mlock(const struct call_args *args)
+{
+	return lock_range(args->arg[0], args->arg[1]);
+}
+CALL(mlock, 149);
+
+static s64 call_mlock2(const struct call_args *args)
+{
+	enum { ON_FAULT = 1 };
+
+	if (args->arg[2] & ~(u64)ON_FAULT)
+		return -EINVAL;
+	return args->arg[2] & ON_FAULT ? 0 : lock_range(args->arg[0], args->arg[1]);
+}
+CALL(mlock2, 325);
+
+static s64 call_munlock(const struct call_args *args)
+{
+	(void)args;
+	return 0;
+}
+CALL(munlock, 150);
+
+static s64 call_mlockall(const struct call_args *args)
+{
+	return args->arg[0] == 0 || args->arg[0] > 7 ? -EINVAL : 0;
+}
+CALL(mlockall, 151);
+
+static s64 call_munlockall(const struct call_args *args)
+{
+	(void)args;
+	return 0;
+}
+CALL(munlockall, 152);

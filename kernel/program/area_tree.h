@@ -1,0 +1,88 @@
+/*
+ * The ordered structure of a program's areas: a B+-tree whose nodes are pages.
+ *
+ *	inner node   [first address, child] x up to 253
+ *	leaf         [area] x up to 101, in the order of addresses; areas do not overlap
+ *
+ * A node is removed when it is empty, and neighbours are never joined. That keeps deletion short,
+ * and in practice the tree hardly grows by it (Johnson and Shasha, "B-trees with inserts and
+ * deletes: why free-at-empty is better than merge-at-half", 1993).
+ *
+ * Readers take no lock. A writer makes `seq` odd, changes nodes, and makes it even again; a reader
+ * that finds another value than at its beginning starts anew. Nodes stay nodes of this tree until
+ * area_tree_free(), so a reader that is overtaken may read wrong contents, but never another
+ * owner's memory: it checks `seq` before it follows a pointer. Writers are serialised by their
+ * caller's lock (areas.c).
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+struct file;
+
+enum area_flags {
+	AREA_SHARED = 1 << 0,    /* MAP_SHARED: writes reach the file */
+	AREA_BUSY = 1 << 1,      /* being changed: its owner is the call that set this */
+	AREA_POOL_2M = 1 << 2,   /* pages from the pool of 2 MiB pages */
+	AREA_POOL_1G = 1 << 3,   /* and of 1 GiB */
+	AREA_HUGE = 1 << 4,      /* madvise(MADV_HUGEPAGE) */
+	AREA_SMALL = 1 << 5,     /* madvise(MADV_NOHUGEPAGE) */
+	AREA_NO_RESERVE = 1 << 6 /* MAP_NORESERVE, for /proc/self/smaps only */
+};
+
+struct area {
+	u64 start, end;    /* bytes, whole pages; [start, end) */
+	struct file *file; /* the source of contents, with a reference; NULL: zero pages */
+	u64 offset;        /* of `start` in the file, in bytes */
+	u16 flags;         /* enum area_flags */
+	u8 rights;         /* enum user_rights */
+	u8 policy;         /* mbind(): enum area_policy (areas.h) */
+	node_t node;       /* for that policy */
+};
+
+struct area_node;
+
+struct area_tree {
+	u64 seq;                 /* odd: being changed */
+	struct area_node *root;  /* NULL: empty, before the first insertion */
+	struct area_node *spare; /* nodes that area_tree_reserve() keeps ready */
+	size_t spares;
+	u64 count; /* areas */
+};
+
+/* Enough spare nodes for this many insertions. */
+enum { AREA_TREE_HEIGHT_MAX = 5, AREA_TREE_COUNT_MAX = 65530 };
+
+/*
+ * Hand a page to the tree as a spare node, zeroed; the tree's until area_tree_free(). Caller's lock
+ * held. area_tree_short(): how many more are needed before `insertions` insertions cannot fail.
+ */
+void area_tree_give_node(struct area_tree *tree, void *page);
+size_t area_tree_short(const struct area_tree *tree, unsigned insertions);
+
+/* A page of the tree, taken out, or NULL when there is none left. Only when no reader is left. */
+void *area_tree_take_node(struct area_tree *tree);
+
+/*
+ * Writers, caller's lock held. Between area_tree_change() and area_tree_changed() readers wait, so
+ * that a change of several steps is seen whole.
+ *
+ * insert: the area overlaps none. remove: the area that begins at `start`. replace: the same, with
+ * `area` in its place, which may begin later and end anywhere before the next.
+ */
+void area_tree_change(struct area_tree *tree);
+void area_tree_changed(struct area_tree *tree);
+void area_tree_insert(struct area_tree *tree, const struct area *area);
+void area_tree_remove(struct area_tree *tree, u64 start);
+void area_tree_replace(struct area_tree *tree, u64 start, const struct area *area);
+
+/*
+ * Copy the first area that ends above `addr`, or the last one that begins below it. False, and
+ * nothing is copied, if there is none. Any context; no lock needed.
+ */
+bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area);
+bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area);
+
+/* The same for the holder of the caller's lock, who may be in the middle of a change. */
+bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
+bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);

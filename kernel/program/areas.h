@@ -1,0 +1,108 @@
+/*
+ * The areas of a program: what is mapped where, and how calls change it while other threads touch
+ * the memory.
+ *
+ * Two words decide every race:
+ *
+ *   BUSY   A flag of an area. The call that set it alone may change the area, its page-table entries
+ *          and its page tables, until it clears the flag or removes the area. A touch that meets a
+ *          busy area waits.
+ *   pin    A word of each thread: the page that it brings or copies at this moment. The thread
+ *          writes its pin, executes a fence, and then looks for the area.
+ *
+ * A call sets BUSY, executes a fence, and waits until no thread's pin lies in the range. This is the
+ * store-buffering pattern: either the thread sees BUSY, or the call sees the pin. From then on
+ * nobody but the call uses entries of the range, so it needs no lock while it changes them, starts
+ * its one round, and frees pages. `lock` is held for steps that take no longer than a change of
+ * the tree.
+ *
+ * Neighbours with equal attributes become one area as soon as neither is busy, unless they show a
+ * file.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/lock.h"
+#include "kernel/lib/types.h"
+#include "kernel/program/area_tree.h"
+
+struct thread;
+
+/* Where pages of an area come from (mbind()). */
+enum area_policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND };
+
+struct areas {
+	struct spinlock lock;
+	struct area_tree tree;
+	u64 bytes; /* in areas, busy ones included; changed under the lock */
+	u64 top;   /* areas_place() chooses addresses below this */
+};
+
+void areas_init(struct areas *areas, u64 top);
+
+/* Free the nodes. No area is left, and no thread. Context: ordinary. */
+void areas_free(struct areas *areas);
+
+/* ---- touching ---- */
+
+/*
+ * Pin the page of `level` that contains `addr`, and find its area. A busy area is waited for.
+ * Returns false, with no pin, if there is no area. pin_drop() ends the pin. A thread has one pin at
+ * a time. Context: ordinary.
+ */
+bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level level,
+	       struct area *area);
+void pin_page(struct thread *self, u64 addr, enum pt_level level);
+void pin_drop(struct thread *self);
+
+/* ---- making areas ---- */
+
+/*
+ * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area there:
+ * at area->start if that is not 0 and the range is free, else as high as possible. Returns the
+ * start, or -ENOMEM. The area keeps the caller's reference to its file.
+ */
+s64 areas_place(struct areas *areas, const struct area *area, u64 align);
+
+/*
+ * Make [start, end) one busy area without contents, so that the range is the caller's. Areas that
+ * were there are removed (their pages stay mapped), and busy ones are waited for. No thread has a
+ * pin in the range afterwards.
+ *
+ *   0         success
+ *   -EEXIST   AREAS_MUST_BE_FREE, and there is an area; nothing was changed
+ *   -ENOMEM   *hull is the part that was claimed until then. The caller unmaps and releases it,
+ *             unless it is empty
+ *
+ * The claim extends over the free space around the range as far as page tables reach that then
+ * serve nobody: *hull receives it. The caller may free those tables.
+ *
+ * areas_release() gives the range back. areas_settle() puts an area in place of it, which lies
+ * inside the range; the rest is given back.
+ */
+enum areas_claim { AREAS_REPLACE, AREAS_MUST_BE_FREE };
+struct hull {
+	u64 start, end;
+	u64 promised[3]; /* pages that removed areas had promised by pools, by level */
+};
+int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, struct hull *hull);
+void areas_release(struct areas *areas, const struct hull *hull);
+void areas_settle(struct areas *areas, const struct hull *hull, const struct area *area);
+
+/* ---- changing areas ---- */
+
+/*
+ * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
+ * Returns 1 and moves *at to its end; 0 if there is no more; -ENOMEM. No thread has a pin in it
+ * afterwards. areas_put_back() stores it with other attributes and clears BUSY.
+ */
+int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area);
+void areas_put_back(struct areas *areas, const struct area *area);
+
+/* Is all of [start, end) covered by areas? */
+bool areas_cover(const struct areas *areas, u64 start, u64 end);
+
+/* Rights that an access needs. */
+u8 area_rights_for(enum user_access access);

@@ -1,0 +1,43 @@
+/*
+ * The clocks of programs.
+ *
+ * There is no clock of the calendar. CLOCK_REALTIME is the time since the kernel's entry plus
+ * date=, in seconds since 1970. All other clocks count from the kernel's entry; the coarse ones are
+ * as fine as the others. CPU time of a thread is the time that it had its CPU: all of it since it
+ * began, except in thread_sleep().
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/user_copy.h"
+
+struct user_timespec {
+	s64 sec, nsec;
+};
+
+struct user_timeval {
+	s64 sec, usec;
+};
+
+/* Before a program starts. A thread has ended: its CPU time stays the program's. */
+void clocks_begin(void);
+void clocks_thread_ended(const struct thread *thread);
+
+/* What CLOCK_REALTIME is ahead of clock_ns(), in nanoseconds. */
+u64 clock_date_ns(void);
+
+u64 clock_thread_ns(const struct thread *thread); /* CPU time */
+u64 clock_program_ns(void);                       /* CPU time of all threads, ended ones too */
+
+/*
+ * An interval or time in a program's memory, in nanoseconds; more than 2^62 becomes 2^62. Returns
+ * 0, -EFAULT, or -EINVAL for a negative number or a second's part that is none.
+ */
+int clock_read_interval(user_t from, u64 *ns);
+
+/* The time `ns` from now, for thread_sleep(); never 0. */
+u64 clock_until(u64 ns);
+
+struct user_timespec clock_timespec(u64 ns);
+struct user_timeval clock_timeval(u64 ns);

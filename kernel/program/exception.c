@@ -1,0 +1,120 @@
+/*
+ * Which signal an exception becomes. Exceptions without a fault address have the code SI_KERNEL and
+ * the address 0, as on Linux; the others have the address of the instruction.
+ *
+ * Sources: Intel SDM vol. 3A, table 6-1; vol. 1, 8.5 and 11.5 for floating point.
+ */
+#include "kernel/program/exception.h"
+
+#include "kernel/lib/string.h"
+#include "kernel/program/signal.h"
+#include "mm/mm.h"
+
+enum vector {
+	VECTOR_DIVIDE = 0,
+	VECTOR_DEBUG = 1,
+	VECTOR_BREAKPOINT = 3,
+	VECTOR_OVERFLOW = 4,
+	VECTOR_BOUND = 5,
+	VECTOR_OPCODE = 6,
+	VECTOR_SEGMENT = 11,
+	VECTOR_STACK = 12,
+	VECTOR_PROTECTION = 13,
+	VECTOR_X87 = 16,
+	VECTOR_ALIGNMENT = 17,
+	VECTOR_SIMD = 19,
+};
+
+#define RFLAGS_TF (1ULL << 8)
+
+/* Bits of the x87 status word and of MXCSR; the bit that masks each is the same one elsewhere. */
+enum {
+	FLOAT_INVALID = 1 << 0,
+	FLOAT_DENORMAL = 1 << 1,
+	FLOAT_DIVIDE = 1 << 2,
+	FLOAT_OVERFLOW = 1 << 3,
+	FLOAT_UNDERFLOW = 1 << 4,
+	FLOAT_INEXACT = 1 << 5,
+};
+enum { MXCSR_MASKS_SHIFT = 7 };
+
+/* The exception with the highest priority of those that happened and are not masked. */
+static int float_code(u32 happened)
+{
+	if (happened & FLOAT_INVALID)
+		return FPE_FLTINV;
+	if (happened & FLOAT_DIVIDE)
+		return FPE_FLTDIV;
+	if (happened & FLOAT_OVERFLOW)
+		return FPE_FLTOVF;
+	if (happened & (FLOAT_UNDERFLOW | FLOAT_DENORMAL))
+		return FPE_FLTUND;
+	if (happened & FLOAT_INEXACT)
+		return FPE_FLTRES;
+	return SI_KERNEL;
+}
+
+static u32 unmasked(const u8 *area, bool x87)
+{
+	u16 control, status;
+	u32 mxcsr;
+
+	memcpy(&control, area + FXSAVE_FCW, sizeof(control));
+	memcpy(&status, area + FXSAVE_FSW, sizeof(status));
+	memcpy(&mxcsr, area + FXSAVE_MXCSR, sizeof(mxcsr));
+	return x87 ? status & ~(u32)control : mxcsr & ~(mxcsr >> MXCSR_MASKS_SHIFT);
+}
+
+/* Without memory for a look at the registers the code says nothing. */
+static int float_code_of(bool x87)
+{
+	unsigned order = 0;
+	struct page *page;
+	int code;
+
+	while (PAGE_SIZE << order < user_vectors_size())
+		order++;
+	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
+	if (!page)
+		return SI_KERNEL;
+	user_vectors_save(page_address(page));
+	code = float_code(unmasked(page_address(page), x87));
+	page_free(page);
+	return code;
+}
+
+void program_exception(struct user_regs *regs)
+{
+	switch (regs->vector) {
+	case VECTOR_DIVIDE:
+		signal_raise_fault(regs, SIGFPE, FPE_INTDIV, regs->rip);
+		break;
+	case VECTOR_DEBUG:
+		signal_raise_fault(regs, SIGTRAP,
+				   regs->rflags & RFLAGS_TF ? TRAP_TRACE : TRAP_BRKPT, regs->rip);
+		break;
+	case VECTOR_BREAKPOINT:
+		signal_raise_fault(regs, SIGTRAP, SI_KERNEL, 0);
+		break;
+	case VECTOR_OPCODE:
+		signal_raise_fault(regs, SIGILL, ILL_ILLOPN, regs->rip);
+		break;
+	case VECTOR_SEGMENT:
+	case VECTOR_STACK:
+		signal_raise_fault(regs, SIGBUS, SI_KERNEL, 0);
+		break;
+	case VECTOR_X87:
+	case VECTOR_SIMD:
+		signal_raise_fault(regs, SIGFPE, float_code_of(regs->vector == VECTOR_X87),
+				   regs->rip);
+		break;
+	case VECTOR_ALIGNMENT:
+		signal_raise_fault(regs, SIGBUS, BUS_ADRALN, 0);
+		break;
+	case VECTOR_OVERFLOW:
+	case VECTOR_BOUND:
+	case VECTOR_PROTECTION:
+	default:
+		signal_raise_fault(regs, SIGSEGV, SI_KERNEL, 0);
+	}
+}

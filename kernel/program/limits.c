@@ -1,0 +1,133 @@
+/* Limits, what was used, and what the machine has. Sources: getrlimit(2), getrusage(2), sysinfo(2). */
+#include "kernel/program/limits.h"
+
+#include <arch/clock.h>
+
+#include "kernel/core/lock.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
+#include "kernel/program/program_ids.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/user_copy.h"
+#include "mm/mm.h"
+
+enum { FILES_SOFT = 1024, FILES_HARD = 4096 };
+
+static struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+static struct limit_pair limits[RLIMITS];
+
+void limits_begin(void)
+{
+	spin_lock(&lock);
+	for (unsigned i = 0; i < RLIMITS; i++)
+		limits[i] = (struct limit_pair){.soft = RLIMIT_NONE, .hard = RLIMIT_NONE};
+	limits[RLIMIT_STACK].soft = MIB(8);
+	limits[RLIMIT_NOFILE] = (struct limit_pair){.soft = FILES_SOFT, .hard = FILES_HARD};
+	limits[RLIMIT_CORE].soft = 0;
+	limits[RLIMIT_NICE] = limits[RLIMIT_RTPRIO] = (struct limit_pair){0};
+	spin_unlock(&lock);
+}
+
+struct limit_pair limit_of(enum limit limit)
+{
+	struct limit_pair pair;
+
+	spin_lock(&lock);
+	pair = limits[limit];
+	spin_unlock(&lock);
+	return pair;
+}
+
+/* The old limit goes to `old_at`, a new one comes from `new_at`; either may be 0. */
+static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
+{
+	struct limit_pair pair, old;
+
+	if (limit >= RLIMITS)
+		return -EINVAL;
+	old = limit_of((enum limit)limit);
+	if (new_at) {
+		if (user_read(&pair, new_at, sizeof(pair)))
+			return -EFAULT;
+		if (pair.soft > pair.hard)
+			return -EINVAL;
+		spin_lock(&lock);
+		limits[limit] = pair;
+		spin_unlock(&lock);
+	}
+	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
+}
+
+static s64 call_getrlimit(const struct call_args *args)
+{
+	return limit_exchange(args->arg[0], 0, args->arg[1]);
+}
+CALL(getrlimit, 97);
+
+static s64 call_setrlimit(const struct call_args *args)
+{
+	return args->arg[1] ? limit_exchange(args->arg[0], args->arg[1], 0) : -EFAULT;
+}
+CALL(setrlimit, 160);
+
+static s64 call_prlimit64(const struct call_args *args)
+{
+	const s32 pid = (s32)args->arg[0];
+
+	if (pid != 0 && (u32)pid != program_pid())
+		return -ESRCH;
+	return limit_exchange(args->arg[1], args->arg[2], args->arg[3]);
+}
+CALL(prlimit64, 302);
+
+/* struct rusage; the counts after the first are zero here. */
+struct user_rusage {
+	struct user_timeval user, system;
+	s64 resident_most_kib, counts[13];
+};
+
+enum { RUSAGE_SELF = 0, RUSAGE_CHILDREN = -1, RUSAGE_THREAD = 1 };
+
+static s64 call_getrusage(const struct call_args *args)
+{
+	struct user_rusage usage = {0};
+
+	switch ((s32)args->arg[0]) {
+	case RUSAGE_SELF:
+		usage.user = clock_timeval(clock_program_ns());
+		break;
+	case RUSAGE_THREAD:
+		usage.user = clock_timeval(clock_thread_ns(thread_current()));
+		break;
+	case RUSAGE_CHILDREN:
+		return user_write(args->arg[1], &usage, sizeof(usage));
+	default:
+		return -EINVAL;
+	}
+	usage.resident_most_kib = (s64)(program_resident_most() / KIB(1));
+	return user_write(args->arg[1], &usage, sizeof(usage));
+}
+CALL(getrusage, 98);
+
+/* struct sysinfo */
+struct user_sysinfo {
+	s64 uptime_s;
+	u64 loads[3], total, free, shared, buffers, swap_total, swap_free;
+	u16 threads, gap[3];
+	u64 high_total, high_free;
+	u32 unit, end;
+};
+
+static s64 call_sysinfo(const struct call_args *args)
+{
+	struct user_sysinfo info = {.unit = 1, .uptime_s = (s64)(clock_ns() / NS_PER_S)};
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	info.total = usage.ram * PAGE_SIZE;
+	info.free = (usage.free + usage.unopened + usage.per_cpu + usage.pool_free) * PAGE_SIZE;
+	for (struct thread *thread = thread_next(NULL); thread; thread = thread_next(thread))
+		info.threads++;
+	return user_write(args->arg[0], &info, sizeof(info));
+}
+CALL(sysinfo, 99);

@@ -1,0 +1,215 @@
+/* Ranges of the program's memory: see mapping.h. */
+#include "kernel/program/mapping.h"
+
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/program/areas.h"
+#include "kernel/program/file.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "mm/hugetlb/pool_use.h"
+
+bool mapping_range_ok(u64 start, u64 end)
+{
+	return start < end && start >= USER_START && end <= USER_END &&
+	       IS_ALIGNED(start | end, PAGE_SIZE);
+}
+
+/* ---- promises of pools ---- */
+
+static u64 page_bytes(const struct area *area)
+{
+	return area->flags & AREA_POOL_1G   ? GIB(1)
+	       : area->flags & AREA_POOL_2M ? MIB(2)
+					    : PAGE_SIZE;
+}
+
+static struct pool *pool_for(const struct area *area)
+{
+	if (area->flags & AREA_NO_RESERVE)
+		return NULL;
+	return area->flags & AREA_POOL_1G ? &pool_1g : area->flags & AREA_POOL_2M ? &pool_2m : NULL;
+}
+
+static int promise(const struct area *area)
+{
+	struct pool *pool = pool_for(area);
+
+	return pool ? pool_reserve(pool, (area->end - area->start) / page_bytes(area)) : 0;
+}
+
+static void unpromise(const struct area *area)
+{
+	struct pool *pool = pool_for(area);
+
+	if (pool)
+		pool_unreserve(pool, (area->end - area->start) / page_bytes(area));
+}
+
+/* A page that was touched has used its promise; the others' are given back. */
+static void unpromise_untouched(const struct hull *hull, const struct pages_taken *taken)
+{
+	if (hull->promised[PT_PMD] > taken->pool_pages[PT_PMD])
+		pool_unreserve(&pool_2m, hull->promised[PT_PMD] - taken->pool_pages[PT_PMD]);
+	if (hull->promised[PT_PUD] > taken->pool_pages[PT_PUD])
+		pool_unreserve(&pool_1g, hull->promised[PT_PUD] - taken->pool_pages[PT_PUD]);
+}
+
+/* ---- removing ---- */
+
+/* Pages of pools are never cut. */
+static bool cuts_pool_page(u64 at)
+{
+	struct area area;
+
+	return area_tree_from(&program_areas.tree, at, &area) && area.start < at &&
+	       !IS_ALIGNED(at, page_bytes(&area));
+}
+
+/* The claimed part is unmapped, in one round. The claim stays. */
+static s64 empty_claim(u64 start, u64 end, const struct hull *hull)
+{
+	struct pages_taken taken = {.tables = NULL};
+	const int err = pages_take(start, end, hull, &taken);
+
+	pages_finish(&taken);
+	unpromise_untouched(hull, &taken);
+	return err;
+}
+
+static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
+{
+	s64 err = -EINVAL, emptied;
+
+	if (cuts_pool_page(start) || cuts_pool_page(end))
+		return err;
+	err = areas_claim(&program_areas, start, end, AREAS_REPLACE, hull);
+	if (hull->end == hull->start)
+		return err;
+	emptied = empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull);
+	if (err == 0)
+		err = emptied;
+	if (err < 0)
+		areas_release(&program_areas, hull);
+	return err;
+}
+
+s64 mapping_remove(u64 start, u64 end)
+{
+	struct hull hull;
+	const s64 err = claim_and_empty(start, end, &hull);
+
+	if (err == 0)
+		areas_release(&program_areas, &hull);
+	return err;
+}
+
+void mapping_remove_all(void)
+{
+	mapping_remove(USER_START, USER_END);
+	areas_free(&program_areas);
+}
+
+/* ---- making ---- */
+
+static s64 make_fixed(struct area *area, enum mapping_place place)
+{
+	struct hull hull;
+	s64 err;
+
+	if (place == MAPPING_NO_REPLACE)
+		err = areas_claim(&program_areas, area->start, area->end, AREAS_MUST_BE_FREE,
+				  &hull);
+	else
+		err = claim_and_empty(area->start, area->end, &hull);
+	if (err < 0)
+		return err;
+	areas_settle(&program_areas, &hull, area);
+	return (s64)area->start;
+}
+
+static u64 align_for(const struct area *area)
+{
+	const u64 bytes = page_bytes(area);
+
+	/* room for 2 MiB pages, if they are to be had */
+	return !area->file && area->end - area->start >= MIB(2) ? MAX(bytes, MIB(2)) : bytes;
+}
+
+s64 mapping_make(struct area *area, enum mapping_place place)
+{
+	s64 start = promise(area);
+
+	if (start == 0) {
+		start = place == MAPPING_ANYWHERE
+				? areas_place(&program_areas, area, align_for(area))
+				: make_fixed(area, place);
+		if (start < 0)
+			unpromise(area);
+	}
+	if (start < 0 && area->file)
+		file_put(area->file);
+	return start;
+}
+
+/* ---- changing ---- */
+
+/* May the area have these rights? A shared mapping of a file that cannot be written may not. */
+static int may_have(const struct area *area, u8 rights)
+{
+	if (area->file && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
+	    !file_can_map(area->file, true))
+		return -EACCES;
+	return 0;
+}
+
+s64 mapping_protect(u64 start, u64 end, u8 rights)
+{
+	struct pages_taken taken = {.tables = NULL};
+	struct area area;
+	s64 err;
+
+	if (!areas_cover(&program_areas, start, end))
+		return -ENOMEM;
+	for (;;) {
+		err = areas_take(&program_areas, &start, end, &area);
+		if (err <= 0)
+			break;
+		err = may_have(&area, rights);
+		if (err == 0)
+			err = pages_protect(area.start, area.end, rights, &taken);
+		if (err == 0)
+			area.rights = rights;
+		areas_put_back(&program_areas, &area);
+		if (err < 0)
+			break;
+	}
+	pages_finish(&taken);
+	return err;
+}
+
+s64 mapping_populate(u64 start, u64 end, bool write)
+{
+	struct thread *self = thread_current();
+
+	for (u64 at = start; at < end; at += PAGE_SIZE) {
+		enum pt_level level = PT_PAGE;
+		struct area area;
+		pte_t pte;
+		const enum touch touch = program_touch(self, at, write ? USER_WRITE : USER_READ);
+
+		if (touch != TOUCH_DONE)
+			return touch == TOUCH_NO_MEMORY ? -ENOMEM : -EFAULT;
+		if (thread_is_wanted(self))
+			return -EINTR;
+		if (!areas_pin(&program_areas, self, at, PT_PAGE, &area))
+			return -EFAULT;
+		if (pages_find(at, &pte, &level))
+			at = ALIGN_DOWN(at, pt_level_size(level)) + pt_level_size(level) -
+			     PAGE_SIZE;
+		pin_drop(self);
+	}
+	return 0;
+}

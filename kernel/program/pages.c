@@ -1,0 +1,588 @@
+/* The program's part of the page tables: see pages.h. */
+#include "kernel/program/pages.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clear.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/file.h"
+#include "mm/clear/clear.h"
+#include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/page.h"
+#include "mm/mm.h"
+
+enum thp { THP_ALWAYS, THP_MADVISE, THP_NEVER };
+static unsigned thp;
+OPTION_CHOICE(
+	thp, thp, "always|madvise|never",
+	"2 MiB pages for programs: wherever an area has room, where madvise() asks, or never");
+
+static struct pages_count counts;
+
+void pages_count(struct pages_count *count)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(counts.leaves); i++)
+		count->leaves[i] = atomic_load_relaxed(&counts.leaves[i]);
+}
+
+static pte_t *table_at(pte_t pte)
+{
+	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
+}
+
+static pte_t *root_table(void)
+{
+	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
+}
+
+/* The entry once no other CPU claims it. */
+static pte_t unclaimed(const pte_t *entry)
+{
+	pte_t pte = pte_load(entry);
+	struct wait wait;
+
+	if (!pte_claimed(pte))
+		return pte;
+	wait = wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");
+	wait.soft = true;
+	for (; pte_claimed(pte); pte = pte_load(entry))
+		wait_spin(&wait, CPU_NONE);
+	return pte;
+}
+
+bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
+{
+	const pte_t *table = root_table();
+
+	for (*level = PT_PGD;; (*level)--) {
+		*pte = pte_load(&table[pt_index(addr, *level)]);
+		if (!pte_present(*pte))
+			return false;
+		if (*level != PT_PGD && pte_is_leaf(*pte, *level))
+			return true;
+		table = table_at(*pte);
+	}
+}
+
+/* ---- pages by touch ---- */
+
+static bool has_room(const struct area *area, u64 addr, u64 size)
+{
+	const u64 start = ALIGN_DOWN(addr, size);
+
+	return start >= area->start && start + size <= area->end;
+}
+
+enum pt_level pages_level(const struct area *area, u64 addr)
+{
+	const unsigned mode = atomic_load_relaxed(&thp);
+
+	if (area->flags & AREA_POOL_1G)
+		return PT_PUD;
+	if (area->flags & AREA_POOL_2M)
+		return PT_PMD;
+	if (area->file || (area->flags & AREA_SMALL) || mode == THP_NEVER ||
+	    (mode == THP_MADVISE && !(area->flags & AREA_HUGE)))
+		return PT_PAGE;
+	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
+}
+
+static node_t node_for(const struct area *area)
+{
+	return area->policy == POLICY_NEAR ? this_cpu()->node : area->node;
+}
+
+static unsigned request_for(const struct area *area)
+{
+	return area->policy == POLICY_BIND ? PAGE_NODE : 0;
+}
+
+static struct pool *pool_of(enum pt_level level)
+{
+	return level == PT_PUD ? &pool_1g : &pool_2m;
+}
+
+/* A huge page with zeros in it, or NULL. */
+static struct page *huge_page(const struct area *area, u64 addr, enum pt_level level)
+{
+	const node_t node = node_for(area);
+	const struct clear_how how = clear_how_selected();
+	struct page *page;
+	bool zeroed = false;
+
+	if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
+		page = pool_page_take_zero(pool_of(level), node,
+					   area->flags & AREA_NO_RESERVE ? POOL_ANY : POOL_RESERVED,
+					   &zeroed);
+	else
+		page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, request_for(area), node);
+	if (page && !zeroed)
+		clear_huge(&how, page_address(page), pt_level_size(level),
+			   addr % pt_level_size(level), node);
+	return page;
+}
+
+/*
+ * Put a huge page into an entry that was absent. True if the entry is no longer absent, whoever
+ * changed it; false if there was no page.
+ */
+static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_level level)
+{
+	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
+	struct page *page;
+
+	if (!pte_claim(entry, 0))
+		return true;
+	page = huge_page(area, addr, level);
+	fence_store();
+	pte_store(entry, virt, level,
+		  page ? pte_make_user(page_pfn(page), level, area->rights) : 0);
+	if (page)
+		atomic_add_relaxed(&counts.leaves[level], 1);
+	return page;
+}
+
+/* The page for 4 KiB of the area, with a reference that its entry will hold. */
+static struct page *small_page(const struct area *area, u64 addr, int *err)
+{
+	struct page *page, *source;
+
+	*err = -ENOMEM;
+	if (area->file && (area->flags & AREA_SHARED))
+		return file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT,
+				 err);
+	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area));
+	if (!page)
+		return NULL;
+	if (!area->file) {
+		clear_pages(page_address(page), 1);
+		return page;
+	}
+	source = file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT, err);
+	if (!source) {
+		page_free(page);
+		return NULL;
+	}
+	memcpy(page_address(page), page_address(source), PAGE_SIZE);
+	page_put(source);
+	return page;
+}
+
+static void drop_small(const struct area *area, struct page *page)
+{
+	if (area->file && (area->flags & AREA_SHARED))
+		page_put(page);
+	else
+		page_free(page);
+}
+
+static int bring_small(const struct area *area, pte_t *entry, u64 addr)
+{
+	int err;
+	struct page *page = small_page(area, ALIGN_DOWN(addr, PAGE_SIZE), &err);
+	pte_t pte;
+
+	if (!page)
+		return err;
+	pte = pte_make_user(page_pfn(page), PT_PAGE, area->rights);
+	if (area->file && (area->flags & AREA_SHARED))
+		pte |= PTE_FILE;
+	fence_store();
+	if (atomic_cas(entry, 0, pte))
+		atomic_add_relaxed(&counts.leaves[PT_PAGE], 1);
+	else
+		drop_small(area, page); /* another thread was first */
+	return 0;
+}
+
+/* Put a table below an entry that was absent, unless another CPU does. False: no memory. */
+static bool bring_table(pte_t *entry)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	if (!page)
+		return false;
+	fence_store(); /* the table is zero before any entry points to it */
+	if (!atomic_cas(entry, 0, pte_make_table_user(page_pfn(page))))
+		page_free(page);
+	return true;
+}
+
+int pages_touch(const struct area *area, u64 addr)
+{
+	enum pt_level want = pages_level(area, addr), level = PT_PGD;
+	pte_t *entry = &root_table()[pt_index(addr, level)];
+
+	for (;;) {
+		const pte_t pte = unclaimed(entry);
+
+		if (level != PT_PGD && pte_is_leaf(pte, level))
+			return 0;
+		if (pte_present(pte)) {
+			level--;
+			entry = &table_at(pte)[pt_index(addr, level)];
+			continue;
+		}
+		if (level == PT_PAGE)
+			return bring_small(area, entry, addr);
+		if (level == want) {
+			if (bring_huge(area, entry, addr, level))
+				continue;
+			if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
+				return -ENOMEM;
+			want = PT_PAGE;
+		}
+		if (!bring_table(entry))
+			return -ENOMEM;
+	}
+}
+
+/* ---- taken pages ---- */
+
+/* What pages_finish() does with a page; the low bits of its word. */
+enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_HOW = 3 };
+
+enum { MORE_WORDS = PAGE_SIZE / sizeof(u64) - 2 };
+
+struct more_taken {
+	struct more_taken *next;
+	u64 count;
+	u64 word[MORE_WORDS];
+};
+
+_Static_assert(sizeof(struct more_taken) == PAGE_SIZE, "a frame of words");
+
+static struct page *page_of_table(const void *table)
+{
+	return pfn_to_page(virt_to_phys(table) >> PAGE_SHIFT);
+}
+
+/* Room for one more page in `few`: the words move to a frame, or all pages are freed now. */
+static void make_room(struct pages_taken *taken)
+{
+	struct more_taken *more = taken->more;
+
+	if (!more || more->count + PAGES_FEW > MORE_WORDS) {
+		struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+		if (!page) {
+			pages_finish(taken);
+			return;
+		}
+		more = page_address(page);
+		more->next = taken->more;
+		more->count = 0;
+		taken->more = more;
+	}
+	memcpy(&more->word[more->count], taken->few, sizeof(taken->few));
+	more->count += taken->count;
+	taken->count = 0;
+}
+
+static void take_page(struct pages_taken *taken, pte_t pte)
+{
+	struct page *page = pfn_to_page(pte_pfn(pte));
+	unsigned how = TAKEN_WHOLE;
+
+	if (pte & PTE_PIECE) {
+		page = page_head(page);
+		how = TAKEN_PIECE;
+	} else if (pte & PTE_FILE) {
+		how = TAKEN_REFERENCE;
+	}
+	if (taken->count == PAGES_FEW)
+		make_room(taken);
+	taken->few[taken->count++] = (u64)(virt_t)page | how;
+}
+
+static void take_table(struct pages_taken *taken, pte_t pte)
+{
+	struct page *page = pfn_to_page(pte_pfn(pte));
+
+	page->private[0] = (u64)(virt_t)taken->tables;
+	taken->tables = page;
+}
+
+/* ---- visits ---- */
+
+struct visit {
+	u64 start, end;
+	const struct hull *hull; /* tables that serve only this are taken; NULL: none */
+	u64 move_by;
+	u8 rights;
+	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
+	struct pages_taken *taken;
+	int err;
+};
+
+/*
+ * A large leaf of which only a part lies in the range becomes a table of pieces. The translation
+ * stays the same, so nothing is flushed before the call's own round. That round flushes everything,
+ * because INVLPG need not drop all translations of a page whose size has changed (SDM vol. 3A,
+ * 4.10.2.3).
+ */
+static bool split_leaf(struct visit *v, pte_t *entry, pte_t pte)
+{
+	struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE),
+		    *head = pfn_to_page(pte_pfn(pte));
+	pte_t *table;
+
+	if (!frame) {
+		v->err = -ENOMEM;
+		return false;
+	}
+	table = page_address(frame);
+	atomic_store_relaxed(&head->private[0], PTRS_PER_TABLE);
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		table[i] = pte_make_user(pte_pfn(pte) + i, PT_PAGE, pte_rights(pte)) | PTE_PIECE;
+	fence_store();
+	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
+	v->taken->sizes_changed = true;
+	atomic_add_relaxed(&counts.leaves[PT_PMD], -1ULL);
+	atomic_add_relaxed(&counts.leaves[PT_PAGE], PTRS_PER_TABLE);
+	return true;
+}
+
+static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 base)
+{
+	const u64 size = pt_level_size(level);
+	const u64 first = MAX(v->start, base), last = MIN(v->end, base + PTRS_PER_TABLE * size);
+
+	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
+		pte_t *entry = &table[pt_index(virt, level)];
+		pte_t pte = pte_load(entry);
+
+		if (!pte_present(pte))
+			continue;
+		if (level == PT_PAGE) {
+			v->leaf(v, entry, pte, virt, level);
+			continue;
+		}
+		if (level != PT_PGD && pte_is_leaf(pte, level)) {
+			if (virt >= v->start && virt + size <= v->end) {
+				v->leaf(v, entry, pte, virt, level);
+				continue;
+			}
+			if (!split_leaf(v, entry, pte))
+				continue;
+			pte = pte_load(entry);
+		}
+		visit_table(v, table_at(pte), level - 1, virt);
+		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
+		    level != PT_PGD + 1) {
+			pte_store(entry, virt, level, 0);
+			take_table(v->taken, pte);
+		}
+	}
+}
+
+static int visit(struct visit *v)
+{
+	visit_table(v, root_table(), PT_PGD, 0);
+	return v->err;
+}
+
+static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	pte_store(entry, virt, level, 0);
+	shootdown_batch_add(&v->taken->batch, virt, 1);
+	take_page(v->taken, pte);
+	v->taken->leaves[level]++;
+}
+
+int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
+{
+	struct visit v = {
+		.start = start, .end = end, .hull = hull, .leaf = take_leaf, .taken = taken};
+
+	return visit(&v);
+}
+
+static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	const pte_t kept = pte & (PTE_PIECE | PTE_FILE);
+
+	pte_store(entry, virt, level, pte_make_user(pte_pfn(pte), level, v->rights) | kept);
+	if (pte_rights(pte) & ~(unsigned)v->rights)
+		shootdown_batch_add(&v->taken->batch, virt, 1);
+}
+
+int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
+{
+	struct visit v = {
+		.start = start, .end = end, .rights = rights, .leaf = protect_leaf, .taken = taken};
+
+	return visit(&v);
+}
+
+/* ---- moving ---- */
+
+/* The entry of `level` for `addr`, with the tables above it. NULL: no memory. */
+static pte_t *entry_for(u64 addr, enum pt_level want)
+{
+	enum pt_level level = PT_PGD;
+	pte_t *entry = &root_table()[pt_index(addr, level)];
+
+	while (level > want) {
+		const pte_t pte = pte_load(entry);
+
+		if (!pte_present(pte)) {
+			if (!bring_table(entry))
+				return NULL;
+			continue;
+		}
+		level--;
+		entry = &table_at(pte)[pt_index(addr, level)];
+	}
+	return entry;
+}
+
+static void move_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	pte_t *to = entry_for(virt + v->move_by, level);
+
+	ASSERT(to && pte_load(to) == 0, "moving a page of the program to %llx, where there is one",
+	       virt + v->move_by);
+	pte_store(entry, virt, level, 0);
+	shootdown_batch_add(&v->taken->batch, virt, 1);
+	pte_store(to, virt + v->move_by, level, pte);
+}
+
+/* Can a 2 MiB leaf stand at this address? Not where an empty table has been left. */
+static bool leaf_fits(u64 addr)
+{
+	const pte_t *table = root_table();
+
+	if (!IS_ALIGNED(addr, MIB(2)))
+		return false;
+	for (enum pt_level level = PT_PGD; level > PT_PMD; level--) {
+		const pte_t pte = pte_load(&table[pt_index(addr, level)]);
+
+		if (!pte_present(pte))
+			return true;
+		table = table_at(pte);
+	}
+	return pte_load(&table[pt_index(addr, PT_PMD)]) == 0;
+}
+
+/* A leaf that fits at its new place moves whole; all others are split first. */
+static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	if (level == PT_PMD && !leaf_fits(virt + v->move_by))
+		split_leaf(v, entry, pte);
+}
+
+static bool tables_ready(u64 from, u64 to, u64 size)
+{
+	const u64 move_by = to - from;
+
+	for (u64 addr = ALIGN_DOWN(from, MIB(2)); addr < from + size; addr += MIB(2)) {
+		const u64 first = MAX(addr, from), last = MIN(addr + MIB(2), from + size) - 1;
+		enum pt_level level;
+		pte_t pte;
+
+		/* whole leaves need the table above only */
+		if (pages_find(first, &pte, &level) && level == PT_PMD) {
+			if (!entry_for(first + move_by, PT_PMD))
+				return false;
+			continue;
+		}
+		if (!entry_for(first + move_by, PT_PAGE) || !entry_for(last + move_by, PT_PAGE))
+			return false;
+	}
+	return true;
+}
+
+int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
+{
+	struct visit v = {.start = from,
+			  .end = from + size,
+			  .move_by = to - from,
+			  .leaf = split_for_move,
+			  .taken = taken};
+
+	if (visit(&v) < 0 || !tables_ready(from, to, size))
+		return -ENOMEM;
+	v.leaf = move_leaf;
+	return visit(&v);
+}
+
+/* ---- the end ---- */
+
+enum { SINGLES_MAX = 64 };
+
+struct singles {
+	struct page *page[SINGLES_MAX];
+	size_t count;
+};
+
+static void free_singles(struct singles *singles)
+{
+	page_free_bulk(singles->page, singles->count);
+	singles->count = 0;
+}
+
+static void free_taken(struct pages_taken *taken, u64 word, struct singles *singles)
+{
+	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
+
+	switch (word & TAKEN_HOW) {
+	case TAKEN_PIECE:
+		if (atomic_fetch_sub(&page->private[0], 1) == 1)
+			page_free(page);
+		return;
+	case TAKEN_REFERENCE:
+		page_put(page);
+		return;
+	default:
+		break;
+	}
+	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
+		if (page_kind(page).flags & PAGE_HUGETLB)
+			taken->pool_pages[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
+		page_put(page);
+		return;
+	}
+	singles->page[singles->count++] = page;
+	if (singles->count == SINGLES_MAX)
+		free_singles(singles);
+}
+
+void pages_finish(struct pages_taken *taken)
+{
+	struct singles singles = {.count = 0};
+
+	if (taken->tables || taken->sizes_changed)
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+	else
+		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
+	for (u32 i = 0; i < taken->count; i++)
+		free_taken(taken, taken->few[i], &singles);
+	while (taken->more) {
+		struct more_taken *more = taken->more;
+
+		for (u64 i = 0; i < more->count; i++)
+			free_taken(taken, more->word[i], &singles);
+		taken->more = more->next;
+		page_free(page_of_table(more));
+	}
+	free_singles(&singles);
+	while (taken->tables) {
+		struct page *table = taken->tables;
+
+		taken->tables = (struct page *)(virt_t)table->private[0];
+		page_free(table);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {
+		atomic_add_relaxed(&counts.leaves[i], -taken->leaves[i]);
+		taken->total[i] += taken->leaves[i];
+		taken->leaves[i] = 0;
+	}
+	taken->count = 0;
+	taken->sizes_changed = false;
+}

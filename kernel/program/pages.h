@@ -1,0 +1,77 @@
+/*
+ * The pages of a program: its part of the page tables.
+ *
+ * An entry of a program is absent, a table, a leaf, or claimed (the CPU that claimed it brings a
+ * huge page). Leaves of 2 MiB and 1 GiB stand where an area has pages from a pool; leaves of 2 MiB
+ * also where an anonymous area has room for one and thp= allows it. A 2 MiB leaf that a call covers
+ * in part becomes 512 entries of the same page. Each of these pieces is counted in the page, and
+ * the page is freed with its last piece.
+ *
+ * Concurrency: a touch works under its thread's pin, and puts an entry in place by compare-and-swap.
+ * All other functions belong to a call that has made the range busy (areas.h).
+ *
+ * Pages belong to the program from the touch that brings them to the call that takes them; tables
+ * to the first touch below them, until a claim covers all that they serve.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/types.h"
+#include "kernel/program/areas.h"
+
+struct page;
+
+/* Leaves of the program that are present now, by level, all threads together. */
+struct pages_count {
+	u64 leaves[3];
+};
+void pages_count(struct pages_count *count);
+
+/* The level of the leaf that a touch of `addr` may bring. */
+enum pt_level pages_level(const struct area *area, u64 addr);
+
+/*
+ * Make the page of `addr` present. The thread's pin covers it at pages_level(). Returns 0, -ENOMEM,
+ * or -ENXIO beyond the end of a file. Context: ordinary.
+ */
+int pages_touch(const struct area *area, u64 addr);
+
+/* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
+bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
+
+/*
+ * Pages and tables that were unmapped and may still be in some TLB. pages_finish() makes the one
+ * round, then frees them. A range too long for the memory at hand is freed in several rounds.
+ */
+enum { PAGES_FEW = 64 };
+struct pages_taken {
+	struct shootdown_batch batch;
+	struct page *tables; /* chained through private[0] */
+	void *more;          /* frames full of the words below, chained */
+	u64 few[PAGES_FEW];  /* struct page *, with what is to be done in the low bits */
+	u32 count;           /* in `few` */
+	u64 leaves[3];       /* taken and not freed yet, by level */
+	u64 total[3];        /* freed since the beginning */
+	u64 pool_pages[3];   /* of those, pages that went back to a pool */
+	bool sizes_changed;  /* a large leaf became a table */
+};
+
+/*
+ * Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). Returns 0, or
+ * -ENOMEM if a large leaf could not be split; the rest is then unmapped, and that leaf is not.
+ */
+int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken);
+
+/* Give the leaves of [start, end) these rights. Returns as pages_take(). */
+int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);
+
+/*
+ * Move the leaves of [from, from + size) to [to, to + size). Both ranges are busy, and nothing is
+ * mapped at `to`. Returns 0, or -ENOMEM with nothing moved.
+ */
+int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken);
+
+void pages_finish(struct pages_taken *taken);

@@ -1,0 +1,414 @@
+/* One program: see program.h. */
+#include "kernel/program/program.h"
+
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/lib/format.h"
+#include "kernel/run/payload.h"
+#include "kernel/program/arguments.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
+#include "kernel/program/exception.h"
+#include "kernel/program/elf.h"
+#include "kernel/program/file.h"
+#include "kernel/program/heap.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/module.h"
+#include "kernel/program/program_death.h"
+#include "kernel/program/program_ids.h"
+#include "kernel/program/random.h"
+#include "kernel/program/signal.h"
+#include "kernel/program/start_stack.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "kernel/program/vdso.h"
+#include "mm/mm.h"
+
+/*
+ *	USER_START   programs at fixed addresses, usually from 4 MiB on
+ *	PIE_BASE     programs that run anywhere; then their heap
+ *	...          mappings, from the top down
+ *	STACK_TOP    the first thread's stack, above a gap
+ *	VDSO_BASE    the vDSO and its data
+ *
+ * The addresses are the same in every run, so that runs can be compared.
+ */
+#define PIE_BASE     0x555555554000ULL
+#define STACK_TOP    (USER_END - MIB(16))
+#define VDSO_BASE    (USER_END - MIB(8))
+#define STACK_BYTES  MIB(8)
+#define STACK_GAP    MIB(1)
+#define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)
+
+enum { START_BYTES = 32 << 10 }; /* of the first stack's texts and pairs */
+
+static struct program {
+	const void *image;
+	u64 size, bias;
+	struct elf_image elf;
+	int status;
+	u32 ended; /* the status is set */
+} program;
+
+u32 program_pid(void)
+{
+	return THREAD_FIRST_ID;
+}
+
+void program_end(int status)
+{
+	if (atomic_exchange(&program.ended, 1) == 0)
+		program.status = status;
+	threads_end_all();
+}
+
+bool program_ended(int *status)
+{
+	*status = program.status;
+	return atomic_load_acquire(&program.ended);
+}
+
+void program_symbol(u64 addr, char *buf, size_t size)
+{
+	const char *name;
+	u64 offset;
+
+	buf[0] = '\0';
+	if (program.image &&
+	    elf_symbol(program.image, program.size, addr - program.bias, &name, &offset))
+		format(buf, size, "%s+0x%llx", name, offset);
+}
+
+/* ---- loading ---- */
+
+/* Map a segment, fill it in, and give it its rights. */
+static s64 load_segment(const struct elf_segment *segment)
+{
+	const u64 at = segment->virt + program.bias;
+	struct area area = {.start = ALIGN_DOWN(at, PAGE_SIZE),
+			    .end = ALIGN_UP(at + segment->memory_bytes, PAGE_SIZE),
+			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
+	const u8 rights = (segment->rights & ELF_R ? USER_RIGHT_READ : 0) |
+			  (segment->rights & ELF_W ? USER_RIGHT_WRITE : 0) |
+			  (segment->rights & ELF_X ? USER_RIGHT_EXEC : 0);
+	s64 err = mapping_make(&area, MAPPING_NO_REPLACE);
+
+	if (err >= 0)
+		err = user_write(at, (const char *)program.image + segment->file_offset,
+				 segment->file_bytes);
+	if (err >= 0 && rights != area.rights)
+		err = mapping_protect(area.start, area.end, rights);
+	return err;
+}
+
+static s64 load_image(void)
+{
+	const struct elf_limits limits = {USER_START, MAPPINGS_TOP - GIB(1)};
+	u64 value;
+	const char *why = elf_parse(program.image, program.size, limits, &program.elf, &value);
+
+	if (why) {
+		pr_err("program: %s (%llx)", why, value);
+		return -ENOEXEC;
+	}
+	program.bias = program.elf.pie ? ALIGN_UP(PIE_BASE, program.elf.align) : 0;
+	for (size_t i = 0; i < program.elf.segments; i++) {
+		const s64 err = load_segment(&program.elf.segment[i]);
+
+		if (err < 0) {
+			pr_err("program: no memory for the segment at %llx",
+			       program.elf.segment[i].virt);
+			return err;
+		}
+	}
+	heap_begin(ALIGN_UP(program.elf.high + program.bias, PAGE_SIZE));
+	return 0;
+}
+
+/* Map the stack and write its first contents. Returns rsp, or a negative errno. */
+static s64 load_stack(const struct program_request *request, u64 vdso)
+{
+	struct area area = {.start = STACK_TOP - STACK_BYTES,
+			    .end = STACK_TOP,
+			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
+	struct start_stack start = {.args = request->args,
+				    .environment = request->environment,
+				    .entry = program.elf.entry + program.bias,
+				    .phdr = program.elf.phdr_virt + program.bias,
+				    .phdr_count = program.elf.phdr_count,
+				    .phdr_size = program.elf.phdr_size,
+				    .hwcap = user_hwcap(),
+				    .hwcap2 = user_hwcap2(),
+				    .vdso = vdso,
+				    .signal_stack_min = 4096 + user_vectors_size()};
+	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+	s64 err = -ENOMEM;
+	u64 rsp;
+
+	_Static_assert(START_BYTES == PAGE_SIZE << 3, "the order of the buffer");
+	if (!page)
+		return -ENOMEM;
+	if (program.elf.stack_exec)
+		area.rights |= USER_RIGHT_EXEC;
+	random_fill(start.random, sizeof(start.random));
+	rsp = start_stack_build(&start, page_address(page), START_BYTES, STACK_TOP);
+	if (rsp == 0) {
+		pr_err("program: its arguments and environment are larger than %u KiB",
+		       START_BYTES >> 10);
+		err = -E2BIG;
+	} else {
+		err = mapping_make(&area, MAPPING_NO_REPLACE);
+	}
+	if (err >= 0)
+		err = user_write(rsp, (char *)page_address(page) + START_BYTES - (STACK_TOP - rsp),
+				 STACK_TOP - rsp);
+	page_free(page);
+	return err < 0 ? err : (s64)rsp;
+}
+
+/* Map the vDSO's data and, behind it, the vDSO. *at receives its address. */
+static s64 load_vdso(u64 *at)
+{
+	u64 size;
+	const void *image = vdso_image(&size);
+	struct area area = {.start = VDSO_BASE,
+			    .end = VDSO_BASE + PAGE_SIZE + size,
+			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
+	struct page *data = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	s64 err = data ? mapping_make(&area, MAPPING_NO_REPLACE) : -ENOMEM;
+
+	if (data)
+		vdso_fill_data(page_address(data));
+	*at = VDSO_BASE + PAGE_SIZE;
+	if (err >= 0)
+		err = user_write(VDSO_BASE, page_address(data), PAGE_SIZE);
+	if (err >= 0)
+		err = user_write(*at, image, size);
+	if (err >= 0)
+		err = mapping_protect(VDSO_BASE, *at, USER_RIGHT_READ);
+	if (err >= 0)
+		err = mapping_protect(*at, area.end, USER_RIGHT_READ | USER_RIGHT_EXEC);
+	if (data)
+		page_free(data);
+	return err;
+}
+
+/* ---- running ---- */
+
+static void fault(struct user_regs *regs, virt_t addr, enum user_access access)
+{
+	switch (program_touch(thread_current(), addr, access)) {
+	case TOUCH_DONE:
+		return;
+	case TOUCH_NO_AREA:
+		signal_raise_fault(regs, SIGSEGV, SEGV_MAPERR, addr);
+		return;
+	case TOUCH_NO_RIGHT:
+		signal_raise_fault(regs, SIGSEGV, SEGV_ACCERR, addr);
+		return;
+	case TOUCH_BEYOND:
+	case TOUCH_NO_MEMORY:
+		signal_raise_fault(regs, SIGBUS, BUS_ADRERR, addr);
+		return;
+	}
+}
+
+static const struct user_ops ops = {.call = calls_serve,
+				    .fault = fault,
+				    .exception = program_exception,
+				    .attend = thread_attend};
+
+static s64 load(const struct program_request *request, struct user_regs *regs)
+{
+	s64 err = load_image(), rsp;
+	u64 vdso = 0;
+
+	if (err == 0)
+		err = load_vdso(&vdso);
+	if (err < 0)
+		return err;
+	rsp = load_stack(request, vdso);
+	if (rsp < 0)
+		return rsp;
+	*regs = (struct user_regs){.rip = program.elf.entry + program.bias, .rsp = (u64)rsp};
+	return 0;
+}
+
+static s64 load_and_run(const struct program_request *request)
+{
+	struct user_regs regs;
+	s64 err = load(request, &regs);
+
+	if (err < 0)
+		return err;
+	user_enter(&regs, 0, NULL);
+	threads_wait();
+	return program.status;
+}
+
+int program_begin(const struct program_request *request)
+{
+	int err;
+
+	calls_init();
+	user_set_ops(&ops);
+	program = (struct program){.image = request->image, .size = request->size};
+	areas_init(&program_areas, MAPPINGS_TOP);
+	if (!threads_begin())
+		return -ENOMEM;
+	signals_begin();
+	clocks_begin();
+	err = files_begin(request->files, request->files_size);
+	if (err < 0)
+		threads_end();
+	return err;
+}
+
+void program_finish(void)
+{
+	mapping_remove_all();
+	files_end();
+	threads_end();
+	program.image = NULL;
+}
+
+int program_run(const struct program_request *request)
+{
+	s64 result = program_begin(request);
+
+	if (result == 0) {
+		result = load_and_run(request);
+		program_finish();
+	}
+	return (int)result;
+}
+
+/* ---- death ---- */
+
+/* Where a fault hit: the area there, or the nearest below. */
+static void say_area(u64 addr)
+{
+	char name[64] = "anonymous memory";
+	struct area area;
+
+	if (addr < PAGE_SIZE) {
+		print("  %llx is a NULL pointer and an offset\n", addr);
+		return;
+	}
+	if (!area_tree_below(&program_areas.tree, addr + 1, &area)) {
+		print("  nothing is mapped at %llx or below\n", addr);
+		return;
+	}
+	if (addr >= STACK_TOP - STACK_BYTES - STACK_GAP && addr < STACK_TOP - STACK_BYTES)
+		print("  %llx is in the gap below the first thread's stack: stack overflow\n",
+		      addr);
+	if (area.file)
+		file_name(area.file, name, sizeof(name));
+	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
+	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
+	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',
+	      area.rights & USER_RIGHT_EXEC ? 'x' : '-', name);
+}
+
+static void say_registers(const struct user_regs *regs)
+{
+	print("  rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", regs->rax, regs->rbx,
+	      regs->rcx, regs->rdx);
+	print("  rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", regs->rsi, regs->rdi,
+	      regs->rbp, regs->rsp);
+	print("  r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", regs->r8, regs->r9, regs->r10,
+	      regs->r11);
+	print("  r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", regs->r12, regs->r13,
+	      regs->r14, regs->r15);
+}
+
+/* Callers, by the chain of frame pointers, as far as it makes sense. */
+static void say_callers(const struct user_regs *regs)
+{
+	enum { CALLERS_MAX = 16 };
+	u64 frame[2] = {regs->rbp, regs->rip}, at;
+	char name[96];
+
+	for (unsigned i = 0; i < CALLERS_MAX; i++) {
+		program_symbol(frame[1], name, sizeof(name));
+		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
+		at = frame[0];
+		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) ||
+		    user_read(frame, at, sizeof(frame)) < 0 || frame[0] <= at)
+			break;
+	}
+}
+
+void program_die(int signal, const struct signal_info *info, struct user_regs *regs)
+{
+	const bool fault = signal == SIGSEGV || signal == SIGBUS;
+
+	if (atomic_exchange(&program.ended, 1) != 0)
+		return;
+	program.status = 128 + signal;
+	pr_err("program: signal %d ends it, thread %u, rip %llx", signal, thread_current()->id,
+	       regs->rip);
+	if (fault && info->code > 0 && info->code != SI_KERNEL)
+		say_area(info->addr);
+	say_registers(regs);
+	say_callers(regs);
+	threads_end_all();
+}
+
+u64 program_resident_most(void)
+{
+	struct pages_count count;
+
+	pages_count(&count);
+	return count.leaves[0] * PAGE_SIZE + count.leaves[1] * MIB(2) + count.leaves[2] * GIB(1);
+}
+
+/* ---- as a payload ---- */
+
+static void run_as_payload(void)
+{
+	static struct arguments args, environment;
+	struct program_source source;
+	int status;
+
+	if (module_program(&source) < 0 || module_arguments(&source, &args, &environment) < 0) {
+		verdict_count(0, 1, 0);
+		return;
+	}
+	status = program_run(&(struct program_request){.image = source.elf,
+						       .size = source.elf_size,
+						       .files = source.cpio,
+						       .files_size = source.cpio_size,
+						       .args = &args,
+						       .environment = &environment});
+	if (status < 0)
+		pr_err("program: %s was not started (%d)", source.name, status);
+	else
+		print("PROGRAM name=%s status=%d\n", source.name, status);
+	verdict_count(status == 0, status != 0, 0);
+}
+PAYLOAD(program, module_wanted, run_as_payload);
+
+/* ---- calls ---- */
+
+static s64 call_exit_group(const struct call_args *args)
+{
+	program_end((int)(args->arg[0] & 0xff));
+	return 0;
+}
+CALL(exit_group, 231);
+
+/* The status of the program is that of its first thread. */
+static s64 call_exit(const struct call_args *args)
+{
+	if (thread_current()->id == THREAD_FIRST_ID && atomic_exchange(&program.ended, 1) == 0)
+		program.status = (int)(args->arg[0] & 0xff);
+	thread_exit();
+}
+CALL(exit, 60);

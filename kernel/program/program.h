@@ -1,0 +1,36 @@
+/* One program: loading it, running it, and its end. */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+/*
+ * Load the ELF image and run it on the calling CPU until it ends, with `args` (the first is its
+ * name) and `environment`. Returns its exit status (0 to 255, or 128 + signal), or a negative errno
+ * if it could not be started, with the reason in the log. Afterwards every frame is free again.
+ * Context: ordinary.
+ */
+struct arguments;
+struct program_request {
+	const void *image;
+	u64 size;
+	const void *files; /* cpio image, NULL: none */
+	u64 files_size;
+	const struct arguments *args, *environment;
+};
+int program_run(const struct program_request *request);
+
+/*
+ * The parts of program_run() around the run itself, for tests: afterwards the calling CPU has a
+ * thread, and there is no memory mapped. program_finish() frees everything.
+ */
+int program_begin(const struct program_request *request);
+void program_finish(void);
+
+/* Has the program ended, or been told to? *status receives its status. Context: handler. */
+bool program_ended(int *status);
+
+/* End the program: every thread leaves. The first status counts. Returns. Context: ordinary. */
+void program_end(int status);
+
+/* What the log says of a place in the program: "main+0x12", or "" without symbols. */
+void program_symbol(u64 addr, char *buf, size_t size);

@@ -1,0 +1,193 @@
+/*
+ * The calls for scheduling. There is no scheduler: a thread has its CPU for itself and never moves.
+ *
+ * Sources: Linux man-pages, sched_setaffinity(2), sched_setscheduler(2), getpriority(2).
+ */
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/user_copy.h"
+
+enum { SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE = 5 };
+enum { REALTIME_LOWEST = 1, REALTIME_HIGHEST = 99 };
+enum { NICE_NONE = 20 }; /* what getpriority() returns for a nice value of 0 */
+
+static bool affinity_said; /* atomic */
+
+static struct thread *thread_named(u64 id)
+{
+	return (s32)id ? thread_by_id((u32)id) : thread_current();
+}
+
+static s64 call_sched_yield(const struct call_args *args)
+{
+	(void)args;
+	cpu_relax();
+	return 0;
+}
+CALL(sched_yield, 24);
+
+/* The mask has the CPUs that take part. Returns the number of bytes written. */
+static s64 call_sched_getaffinity(const struct call_args *args)
+{
+	const u64 words = DIV_ROUND_UP(cpu_count, 64), bytes = words * sizeof(u64);
+
+	if ((u32)args->arg[1] * 8ULL < cpu_count || args->arg[1] % sizeof(u64))
+		return -EINVAL;
+	if (!thread_named(args->arg[0]))
+		return -ESRCH;
+	for (u64 i = 0; i < words; i++) {
+		const u64 word = atomic_load_relaxed(&cpus_online.words[i]);
+
+		if (user_write(args->arg[2] + i * sizeof(word), &word, sizeof(word)))
+			return -EFAULT;
+	}
+	return (s64)bytes;
+}
+CALL(sched_getaffinity, 204);
+
+static void say_affinity(const struct thread *thread)
+{
+	if (!atomic_exchange(&affinity_said, true))
+		pr_info("program: sched_setaffinity() leaves out CPU %u of thread %u, which stays "
+			"there: threads never move",
+			thread->cpu, thread->id);
+}
+
+/* Word `i` of the mask; bits and words that the program did not pass are 0. */
+static int affinity_word(user_t mask, u64 bytes, u64 i, u64 *word)
+{
+	const u64 from = i * sizeof(*word);
+
+	*word = 0;
+	return from < bytes ? user_read(word, mask + from, MIN(bytes - from, sizeof(*word))) : 0;
+}
+
+static s64 call_sched_setaffinity(const struct call_args *args)
+{
+	const struct thread *thread = thread_named(args->arg[0]);
+	const u64 bytes = (u32)args->arg[1];
+	bool some = false, here = false;
+
+	if (!thread)
+		return -ESRCH;
+	for (u64 i = 0; i < DIV_ROUND_UP(cpu_count, 64); i++) {
+		u64 word;
+
+		if (affinity_word(args->arg[2], bytes, i, &word))
+			return -EFAULT;
+		some |= (word & atomic_load_relaxed(&cpus_online.words[i])) != 0;
+		if (thread->cpu / 64 == i)
+			here = word >> thread->cpu % 64 & 1;
+	}
+	if (!some)
+		return -EINVAL;
+	if (!here)
+		say_affinity(thread);
+	return 0;
+}
+CALL(sched_setaffinity, 203);
+
+static s64 call_getcpu(const struct call_args *args)
+{
+	const struct percpu *self = this_cpu();
+	const u32 cpu = self->id, node = self->node;
+
+	if (args->arg[0] && user_write(args->arg[0], &cpu, sizeof(cpu)))
+		return -EFAULT;
+	return args->arg[1] ? user_write(args->arg[1], &node, sizeof(node)) : 0;
+}
+CALL(getcpu, 309);
+
+static s64 call_sched_getscheduler(const struct call_args *args)
+{
+	return thread_named(args->arg[0]) ? SCHED_OTHER : -ESRCH;
+}
+CALL(sched_getscheduler, 145);
+
+static s64 call_sched_getparam(const struct call_args *args)
+{
+	const u32 priority = 0;
+
+	if (!thread_named(args->arg[0]))
+		return -ESRCH;
+	return user_write(args->arg[1], &priority, sizeof(priority));
+}
+CALL(sched_getparam, 143);
+
+/* A priority of 0, which all policies but the two real-time policies require. */
+static s64 set_priority(u64 id, user_t at)
+{
+	u32 priority;
+
+	if (user_read(&priority, at, sizeof(priority)))
+		return -EFAULT;
+	if (!thread_named(id))
+		return -ESRCH;
+	return priority == 0 ? 0 : -EINVAL;
+}
+
+static s64 call_sched_setparam(const struct call_args *args)
+{
+	return set_priority(args->arg[0], args->arg[1]);
+}
+CALL(sched_setparam, 142);
+
+static s64 call_sched_setscheduler(const struct call_args *args)
+{
+	switch (args->arg[1]) {
+	case SCHED_FIFO:
+	case SCHED_RR:
+		return -EPERM;
+	case SCHED_OTHER:
+	case SCHED_BATCH:
+	case SCHED_IDLE:
+		return set_priority(args->arg[0], args->arg[2]);
+	}
+	return -EINVAL;
+}
+CALL(sched_setscheduler, 144);
+
+static s64 priority_of(u64 policy, s64 realtime)
+{
+	switch (policy) {
+	case SCHED_FIFO:
+	case SCHED_RR:
+		return realtime;
+	case SCHED_OTHER:
+	case SCHED_BATCH:
+	case SCHED_IDLE:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static s64 call_sched_get_priority_max(const struct call_args *args)
+{
+	return priority_of(args->arg[0], REALTIME_HIGHEST);
+}
+CALL(sched_get_priority_max, 146);
+
+static s64 call_sched_get_priority_min(const struct call_args *args)
+{
+	return priority_of(args->arg[0], REALTIME_LOWEST);
+}
+CALL(sched_get_priority_min, 147);
+
+static s64 call_getpriority(const struct call_args *args)
+{
+	(void)args;
+	return NICE_NONE;
+}
+CALL(getpriority, 140);
+
+static s64 call_setpriority(const struct call_args *args)
+{
+	(void)args;
+	return 0;
+}
+CALL(setpriority, 141);

@@ -1,0 +1,242 @@
+#include "kernel/program/signal.h"
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/program/program_death.h"
+#include "kernel/program/signal_action.h"
+#include "kernel/program/signal_frame.h"
+#include "kernel/program/signal_pending.h"
+
+enum { VECTOR_PAGE_FAULT = 14 };
+
+static u64 stops_said; /* stop signals that the log has mentioned; atomic */
+
+void signals_begin(void)
+{
+	signal_actions_reset();
+	signal_pending_reset();
+	atomic_store_relaxed(&stops_said, 0);
+}
+
+static u64 blocked_by(const struct thread *thread)
+{
+	return atomic_load_relaxed(&thread->blocked);
+}
+
+bool signal_is_deliverable(const struct thread *thread)
+{
+	return signal_pending_for(thread) & ~blocked_by(thread);
+}
+
+/* ---- sending ---- */
+
+static void call_attention(struct thread *thread)
+{
+	thread_wake(thread);
+	user_attend(thread->cpu);
+}
+
+static bool would_take(const struct thread *thread, u64 set)
+{
+	return !atomic_load_relaxed(&thread->ending) && set & ~blocked_by(thread);
+}
+
+/* Have one thread look at signals for the program, best the one that runs here. */
+static void route(u64 set)
+{
+	struct thread *self = thread_current(), *thread;
+
+	if (self && would_take(self, set)) {
+		call_attention(self);
+		return;
+	}
+	for (thread = thread_next(NULL); thread; thread = thread_next(thread)) {
+		if (would_take(thread, set)) {
+			call_attention(thread);
+			return;
+		}
+	}
+}
+
+static bool is_blocked_by_any(u64 bit)
+{
+	struct thread *thread;
+
+	for (thread = thread_next(NULL); thread; thread = thread_next(thread)) {
+		if (blocked_by(thread) & bit)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A signal that does nothing is not even made pending. The exception is a thread that blocks the
+ * signal, because it may wait for it.
+ */
+static bool is_pointless(const struct thread *thread, u64 bit)
+{
+	if (!(signals_ignored() & bit))
+		return false;
+	return thread ? !(blocked_by(thread) & bit) : !is_blocked_by_any(bit);
+}
+
+int signal_send(struct thread *thread, int signal, const struct signal_info *info)
+{
+	int err;
+
+	if (signal < 1 || signal > SIGNALS_MAX)
+		return -EINVAL;
+	if (is_pointless(thread, signal_bit(signal)))
+		return 0;
+	err = signal_pending_add(thread, info);
+	if (err)
+		return err;
+	if (!thread)
+		route(signal_bit(signal));
+	else if (would_take(thread, signal_bit(signal)))
+		call_attention(thread);
+	return 0;
+}
+
+static void route_shared(u64 set)
+{
+	const u64 waiting = signal_pending_shared() & set;
+
+	if (waiting)
+		route(waiting);
+}
+
+void signal_mask_set(struct thread *thread, u64 mask)
+{
+	const u64 old = blocked_by(thread);
+
+	mask &= ~SIGNALS_FORCED;
+	atomic_exchange(&thread->blocked, mask);
+	if (signal_is_deliverable(thread))
+		user_attend(thread->cpu);
+	route_shared(mask & ~old);
+}
+
+void signal_thread_ended(struct thread *thread)
+{
+	atomic_exchange(&thread->blocked, ~0ULL);
+	signal_pending_forget_thread(thread);
+	route_shared(~0ULL);
+}
+
+/* ---- delivering ---- */
+
+static void say_stop(int signal)
+{
+	if (!(atomic_fetch_or(&stops_said, signal_bit(signal)) & signal_bit(signal)))
+		pr_warn("program: signal %d would stop the program; nothing is stopped here",
+			signal);
+}
+
+/* Give a call that is to be restarted its result, or have it made again. */
+static void settle_call(struct user_regs *regs, bool again)
+{
+	if (regs->vector != USER_VECTOR_CALL || regs->error == SIGNAL_NO_CALL ||
+	    (s64)regs->rax != -ERESTARTSYS)
+		return;
+	if (again) {
+		regs->rax = regs->error;
+		regs->rip -= 2; /* the length of SYSCALL */
+	} else {
+		regs->rax = (u64)-EINTR;
+	}
+}
+
+/* Begin a handler. If its frame does not fit, that is a SIGSEGV; for SIGSEGV itself, the end. */
+static void run_handler(struct user_regs *regs, struct thread *thread,
+			const struct signal_call *call)
+{
+	const int signal = call->info->signal;
+	const u64 now = call->action->flags & SA_NODEFER ? 0 : signal_bit(signal);
+
+	if (signal_frame_push(regs, thread, call) == 0)
+		signal_mask_set(thread, blocked_by(thread) | call->action->mask | now);
+	else if (signal == SIGSEGV)
+		program_die(signal, call->info, regs);
+	else
+		signal_raise_fault(regs, SIGSEGV, SI_KERNEL, 0);
+}
+
+void signal_raise_fault(struct user_regs *regs, int signal, int code, u64 addr)
+{
+	struct thread *thread = thread_current();
+	const struct signal_info info = {.signal = signal, .code = code, .addr = addr};
+	const struct signal_action action = signal_action_use(signal);
+	const struct signal_call call = {.action = &action,
+					 .info = &info,
+					 .mask = blocked_by(thread),
+					 .cr2 = regs->vector == VECTOR_PAGE_FAULT ? addr : 0};
+
+	if (action.handler <= SIG_IGN || call.mask & signal_bit(signal))
+		program_die(signal, &info, regs);
+	else
+		run_handler(regs, thread, &call);
+}
+
+/* Deliver one signal; `mask` is what its handler's return restores. */
+static void deliver(struct user_regs *regs, struct thread *thread, const struct signal_info *info,
+		    u64 mask)
+{
+	const int signal = info->signal;
+	const struct signal_action action = signal_action_use(signal);
+	const struct signal_call call = {.action = &action, .info = info, .mask = mask};
+
+	if (action.handler == SIG_IGN)
+		return;
+	if (action.handler == SIG_DFL) {
+		if (signal_default_stops(signal))
+			say_stop(signal);
+		else if (!signal_default_ignores(signal))
+			program_die(signal, info, regs);
+		return;
+	}
+	settle_call(regs, action.flags & SA_RESTART);
+	run_handler(regs, thread, &call);
+}
+
+/* Deliver all there is. The first frame restores `mask`, each later one the mask it found. */
+static void deliver_all(struct user_regs *regs, struct thread *thread, u64 mask)
+{
+	const u64 rsp = regs->rsp;
+	struct signal_info info;
+
+	while (!atomic_load_relaxed(&thread->ending) &&
+	       signal_pending_take(thread, ~blocked_by(thread), &info))
+		deliver(regs, thread, &info, regs->rsp == rsp ? mask : blocked_by(thread));
+}
+
+void signal_deliver(struct user_regs *regs)
+{
+	struct thread *thread = thread_current();
+
+	deliver_all(regs, thread, blocked_by(thread));
+	settle_call(regs, true);
+}
+
+u64 signal_mask_begin(struct thread *thread, u64 mask)
+{
+	const u64 old = blocked_by(thread);
+
+	signal_mask_set(thread, mask);
+	return old;
+}
+
+s64 signal_mask_end(struct user_regs *regs, u64 old, s64 result)
+{
+	struct thread *thread = thread_current();
+	const u64 rsp = regs->rsp;
+
+	if (result == -EINTR) {
+		regs->rax = (u64)result;
+		deliver_all(regs, thread, old);
+	}
+	if (regs->rsp != rsp)
+		return (s64)regs->rax; /* of the handler; `old` is in its frame */
+	signal_mask_set(thread, old);
+	return result;
+}

@@ -1,0 +1,69 @@
+/*
+ * Signals: sending them, and running a program's handlers.
+ *
+ *   signal_send()         makes a signal pending and has the thread's CPU attend to it
+ *   signal_deliver()      before the return to ring 3: takes what is pending and not blocked, and
+ *                         pushes a frame for each handler (signal_frame.h)
+ *   signal_raise_fault()  a signal of the instruction that has just faulted
+ *
+ * A signal for the whole program goes to one thread that does not block it. If that thread blocks
+ * it, or ends, before it is delivered, another thread is asked (signal_mask_set(),
+ * signal_thread_ended()).
+ *
+ * Restarted calls: a call that a signal interrupts may return -ERESTARTSYS. Programs never see that
+ * number: signal_deliver() replaces it by -EINTR if the handler that runs lacks SA_RESTART, and
+ * otherwise has the program make the call again. For this user_regs.error holds the number of the
+ * call while user_regs.vector is USER_VECTOR_CALL; calls_serve() puts it there, and has this CPU
+ * attend whenever a call returns -ERESTARTSYS.
+ */
+#pragma once
+
+#include <arch/user.h>
+
+#include "kernel/program/signal_abi.h"
+#include "kernel/program/thread.h"
+
+enum { ERESTARTSYS = 512 };
+
+/* In user_regs.error: no call is to be restarted. */
+#define SIGNAL_NO_CALL (~0ULL)
+
+/* Before a program starts: default actions, nothing pending. */
+void signals_begin(void);
+
+/*
+ * Send a signal to a thread, or with NULL to the program. `info` has its number. Returns 0, or
+ * -EAGAIN (signal_pending_add()), or -EINVAL for a number that is not 1 to 64. Context: handler.
+ */
+int signal_send(struct thread *thread, int signal, const struct signal_info *info);
+
+/*
+ * The calling thread has faulted. Its handler runs now. If the signal is blocked, ignored or has no
+ * handler, or the frame does not fit, the program dies (program_death.h). `addr` is si_addr, and 0
+ * for SI_KERNEL. Context: ordinary.
+ */
+void signal_raise_fault(struct user_regs *regs, int signal, int code, u64 addr);
+
+/*
+ * Deliver what is pending and not blocked, if anything, and settle a call that is to be restarted.
+ * To be called in user_ops.attend(). Context: ordinary.
+ */
+void signal_deliver(struct user_regs *regs);
+
+/* Does a signal wait that the thread does not block? Context: handler. */
+bool signal_is_deliverable(const struct thread *thread);
+
+/* Change the mask of the calling thread. Signals are delivered at its next return to ring 3. */
+void signal_mask_set(struct thread *thread, u64 mask);
+
+/*
+ * For calls that have a mask while they wait (rt_sigsuspend, ppoll, pselect6). Begin sets the mask
+ * and returns the old one. End restores it and returns what the call is to return. If `result` is
+ * -EINTR, end first pushes the frames of what may be delivered under the temporary mask; the
+ * program finds -EINTR when its handlers have returned.
+ */
+u64 signal_mask_begin(struct thread *thread, u64 mask);
+s64 signal_mask_end(struct user_regs *regs, u64 old, s64 result);
+
+/* A thread is no longer there to receive signals. Context: handler. */
+void signal_thread_ended(struct thread *thread);

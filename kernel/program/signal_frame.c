@@ -1,0 +1,303 @@
+/*
+ * The vector registers go through a page of the kernel's, because only the checked copy
+ * (user_copy.h) writes to the program's stack. The page is allocated for each frame: a frame costs
+ * some microseconds anyway, and no thread holds memory for signals that it may never receive.
+ */
+#include "kernel/program/signal_frame.h"
+
+#include "kernel/lib/string.h"
+#include "kernel/program/user_copy.h"
+#include "mm/mm.h"
+
+enum { RED_ZONE = 128, VECTORS_ALIGN = 64, STACK_ALIGN = 16 };
+
+/* Flags that a handler may change in its frame: AC, RF, OF, DF, TF, SF, ZF, AF, PF, CF. */
+#define RFLAGS_PROGRAM 0x50dd5ULL
+#define RFLAGS_DF      (1ULL << 10)
+#define RFLAGS_TF      (1ULL << 8)
+#define RFLAGS_RF      (1ULL << 16)
+
+/* Values after a reset (Intel SDM vol. 1, 8.1.5 and 11.6.4); the features of the same two. */
+enum { FCW_RESET = 0x37f, MXCSR_RESET = 0x1f80, FEATURES_X87_SSE = 3 };
+
+/* An area for vector registers in kernel memory. */
+struct area {
+	struct page *page;
+	u8 *bytes;
+	u64 size;  /* of the registers */
+	u64 extra; /* of the magic number behind them; 0 without XSAVE */
+};
+
+static int area_get(struct area *area)
+{
+	unsigned order = 0;
+
+	area->size = user_vectors_size();
+	area->extra = area->size > FXSAVE_BYTES ? sizeof(u32) : 0;
+	while (PAGE_SIZE << order < area->size + area->extra)
+		order++;
+	area->page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (!area->page)
+		return -ENOMEM;
+	area->bytes = page_address(area->page);
+	return 0;
+}
+
+bool signal_on_alt_stack(const struct thread *thread, u64 sp)
+{
+	if (thread->alt_stack_flags & SS_AUTODISARM)
+		return false;
+	return sp > thread->alt_stack && sp - thread->alt_stack <= thread->alt_stack_size;
+}
+
+struct signal_stack signal_alt_stack_of(const struct thread *thread, u64 sp)
+{
+	struct signal_stack stack = {.sp = thread->alt_stack,
+				     .flags = thread->alt_stack_flags,
+				     .size = thread->alt_stack_size};
+
+	if (!thread->alt_stack_size)
+		stack.flags = SS_DISABLE;
+	else if (signal_on_alt_stack(thread, sp))
+		stack.flags |= SS_ONSTACK;
+	return stack;
+}
+
+static void alt_stack_none(struct thread *thread)
+{
+	thread->alt_stack = thread->alt_stack_size = 0;
+	thread->alt_stack_flags = 0;
+}
+
+int signal_alt_stack_set(struct thread *thread, u64 sp, const struct signal_stack *stack)
+{
+	const u32 mode = stack->flags & ~SS_AUTODISARM;
+
+	if (signal_on_alt_stack(thread, sp))
+		return -EPERM;
+	if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+		return -EINVAL;
+	if (mode == SS_DISABLE) {
+		alt_stack_none(thread);
+		return 0;
+	}
+	if (stack->size < MINSIGSTKSZ)
+		return -ENOMEM;
+	thread->alt_stack = stack->sp;
+	thread->alt_stack_size = stack->size;
+	thread->alt_stack_flags = stack->flags & SS_AUTODISARM;
+	return 0;
+}
+
+/* Addresses of the parts of a frame. */
+struct place {
+	user_t vectors, frame;
+};
+
+static int place_find(struct place *place, const struct thread *thread, u64 rsp,
+		      const struct signal_action *action, const struct area *area)
+{
+	const bool stays = signal_on_alt_stack(thread, rsp);
+	const bool enters = action->flags & SA_ONSTACK && thread->alt_stack_size && !stays;
+	const u64 top = enters ? thread->alt_stack + thread->alt_stack_size : rsp - RED_ZONE;
+
+	place->vectors = ALIGN_DOWN(top - area->size - area->extra, VECTORS_ALIGN);
+	place->frame = ALIGN_DOWN(place->vectors - sizeof(struct signal_frame), STACK_ALIGN) - 8;
+	if (place->frame > top) /* there are no addresses left */
+		return -EFAULT;
+	if ((stays || enters) && place->frame < thread->alt_stack)
+		return -EFAULT;
+	return 0;
+}
+
+static int push_vectors(struct area *area, user_t to)
+{
+	const u32 magic2 = FP_XSTATE_MAGIC2;
+	struct vectors_note note = {.magic = FP_XSTATE_MAGIC1,
+				    .extended_size = (u32)(area->size + area->extra),
+				    .features = user_vectors_features(),
+				    .size = (u32)area->size};
+
+	user_vectors_save(area->bytes);
+	if (area->extra) {
+		memcpy(area->bytes + FXSAVE_NOTE, &note, sizeof(note));
+		memcpy(area->bytes + area->size, &magic2, sizeof(magic2));
+	} else {
+		memset(area->bytes + FXSAVE_NOTE, 0, sizeof(note));
+	}
+	return user_write(to, area->bytes, area->size + area->extra);
+}
+
+static void fill_registers(struct signal_registers *to, const struct user_regs *regs)
+{
+	const bool exception = regs->vector < 32;
+
+	*to = (struct signal_registers){
+		.r8 = regs->r8,
+		.r9 = regs->r9,
+		.r10 = regs->r10,
+		.r11 = regs->r11,
+		.r12 = regs->r12,
+		.r13 = regs->r13,
+		.r14 = regs->r14,
+		.r15 = regs->r15,
+		.rdi = regs->rdi,
+		.rsi = regs->rsi,
+		.rbp = regs->rbp,
+		.rbx = regs->rbx,
+		.rdx = regs->rdx,
+		.rax = regs->rax,
+		.rcx = regs->rcx,
+		.rsp = regs->rsp,
+		.rip = regs->rip,
+		.rflags = regs->rflags,
+		.cs = (u16)regs->cs,
+		.ss = (u16)regs->ss,
+		.error = exception ? regs->error : 0,
+		.vector = exception ? regs->vector : 0,
+	};
+}
+
+static void begin_handler(struct user_regs *regs, const struct signal_call *call, user_t frame)
+{
+	regs->rax = 0;
+	regs->rdi = (u64)call->info->signal;
+	regs->rsi = frame + offsetof(struct signal_frame, info);
+	regs->rdx = frame + offsetof(struct signal_frame, context);
+	regs->rsp = frame;
+	regs->rip = call->action->handler;
+	regs->rflags &= ~(RFLAGS_DF | RFLAGS_TF | RFLAGS_RF);
+}
+
+int signal_frame_push(struct user_regs *regs, struct thread *thread, const struct signal_call *call)
+{
+	struct signal_frame frame = {.restorer = call->action->restorer, .info = *call->info};
+	struct place place;
+	struct area area;
+	int err;
+
+	if (!(call->action->flags & SA_RESTORER))
+		return -EFAULT;
+	err = area_get(&area);
+	if (err)
+		return err;
+	err = place_find(&place, thread, regs->rsp, call->action, &area);
+	if (!err)
+		err = push_vectors(&area, place.vectors);
+	fill_registers(&frame.context.registers, regs);
+	frame.context.registers.oldmask = call->mask;
+	frame.context.registers.cr2 = call->cr2;
+	frame.context.registers.vectors = place.vectors;
+	frame.context.flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	if (area.extra)
+		frame.context.flags |= UC_FP_XSTATE;
+	frame.context.stack = (struct signal_stack){.sp = thread->alt_stack,
+						    .flags = thread->alt_stack_flags,
+						    .size = thread->alt_stack_size};
+	if (!thread->alt_stack_size)
+		frame.context.stack.flags = SS_DISABLE;
+	frame.context.mask = call->mask;
+	page_free(area.page);
+	if (!err)
+		err = user_write(place.frame, &frame, sizeof(frame));
+	if (err)
+		return err;
+	if (thread->alt_stack_flags & SS_AUTODISARM)
+		alt_stack_none(thread);
+	begin_handler(regs, call, place.frame);
+	return 0;
+}
+
+static void take_registers(struct user_regs *regs, const struct signal_registers *from)
+{
+	regs->r8 = from->r8;
+	regs->r9 = from->r9;
+	regs->r10 = from->r10;
+	regs->r11 = from->r11;
+	regs->r12 = from->r12;
+	regs->r13 = from->r13;
+	regs->r14 = from->r14;
+	regs->r15 = from->r15;
+	regs->rdi = from->rdi;
+	regs->rsi = from->rsi;
+	regs->rbp = from->rbp;
+	regs->rbx = from->rbx;
+	regs->rdx = from->rdx;
+	regs->rax = from->rax;
+	regs->rcx = from->rcx;
+	regs->rsp = from->rsp;
+	regs->rip = from->rip;
+	regs->rflags = (regs->rflags & ~RFLAGS_PROGRAM) | (from->rflags & RFLAGS_PROGRAM);
+	user_regs_make_safe(regs);
+}
+
+/* Registers as after a reset, in an area that is all zero otherwise. */
+static void area_reset(u8 *bytes)
+{
+	const u16 fcw = FCW_RESET;
+	const u32 mxcsr = MXCSR_RESET;
+
+	memcpy(bytes + FXSAVE_FCW, &fcw, sizeof(fcw));
+	memcpy(bytes + FXSAVE_MXCSR, &mxcsr, sizeof(mxcsr));
+}
+
+/*
+ * Everything is read if both magic numbers and the size are ours. A program may also have built an
+ * area that has the first 512 bytes only; the registers beyond x87 and SSE are then as after a
+ * reset.
+ */
+static int read_vectors(const struct area *area, user_t from)
+{
+	const u64 features = FEATURES_X87_SSE;
+	struct vectors_note note;
+	u32 magic2 = 0;
+	int err = user_read(area->bytes, from, FXSAVE_BYTES);
+
+	if (err || !area->extra)
+		return err;
+	memcpy(&note, area->bytes + FXSAVE_NOTE, sizeof(note));
+	if (note.magic == FP_XSTATE_MAGIC1 && note.size == area->size &&
+	    note.extended_size >= area->size + area->extra)
+		err = user_read(&magic2, from + area->size, sizeof(magic2));
+	if (err)
+		return err;
+	if (magic2 == FP_XSTATE_MAGIC2)
+		return user_read(area->bytes + FXSAVE_BYTES, from + FXSAVE_BYTES,
+				 area->size - FXSAVE_BYTES);
+	memcpy(area->bytes + FXSAVE_BYTES, &features, sizeof(features));
+	return 0;
+}
+
+static int take_vectors(user_t from)
+{
+	struct area area;
+	int err = area_get(&area);
+
+	if (err)
+		return err;
+	if (from)
+		err = read_vectors(&area, from);
+	else
+		area_reset(area.bytes);
+	if (!err && !user_vectors_load(area.bytes))
+		err = -EFAULT;
+	page_free(area.page);
+	return err;
+}
+
+int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask)
+{
+	struct signal_context context;
+	/* The handler's return instruction has taken the restorer from the stack. */
+	int err = user_read(&context, regs->rsp, sizeof(context));
+
+	if (err)
+		return err;
+	err = take_vectors(context.registers.vectors);
+	if (err)
+		return err;
+	take_registers(regs, &context.registers);
+	signal_alt_stack_set(thread, regs->rsp, &context.stack); /* as it was, or left alone */
+	*mask = context.mask;
+	return 0;
+}

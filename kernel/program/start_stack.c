@@ -1,0 +1,141 @@
+/*
+ * The stack with which a program starts: see start_stack.h.
+ *
+ * Texts are put first, from the top down. The number of words below them is known then, so rsp is
+ * computed and the words are put from rsp up.
+ */
+#include "kernel/program/start_stack.h"
+
+#include "kernel/lib/string.h"
+
+/* Keys of the pairs, by their numbers in Linux. */
+enum {
+	AT_NULL = 0,
+	AT_PHDR = 3,
+	AT_PHENT = 4,
+	AT_PHNUM = 5,
+	AT_PAGESZ = 6,
+	AT_BASE = 7,
+	AT_FLAGS = 8,
+	AT_ENTRY = 9,
+	AT_UID = 11,
+	AT_EUID = 12,
+	AT_GID = 13,
+	AT_EGID = 14,
+	AT_PLATFORM = 15,
+	AT_HWCAP = 16,
+	AT_CLKTCK = 17,
+	AT_SECURE = 23,
+	AT_RANDOM = 25,
+	AT_HWCAP2 = 26,
+	AT_EXECFN = 31,
+	AT_SYSINFO_EHDR = 33,
+	AT_MINSIGSTKSZ = 51,
+};
+
+enum { PAIRS_MAX = 24, CLOCK_TICKS = 100, STACK_ALIGNMENT = 16 };
+
+struct pair {
+	u64 key, value;
+};
+
+struct stack {
+	u8 *buffer;
+	u64 size, bottom; /* bottom: the address of the buffer's first byte */
+	u64 at;           /* the lowest byte in use; bottom + size: none */
+};
+
+/* Take `bytes` below what is in use, and copy. Returns the address, or 0 if they do not fit. */
+static u64 push(struct stack *stack, const void *from, u64 bytes)
+{
+	if (bytes > stack->at - stack->bottom)
+		return 0;
+	stack->at -= bytes;
+	memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
+	return stack->at;
+}
+
+static void put_word(struct stack *stack, u64 *addr, u64 value)
+{
+	memcpy(stack->buffer + (*addr - stack->bottom), &value, sizeof(value));
+	*addr += sizeof(value);
+}
+
+/* The address of word i of a list whose texts were pushed at once to `texts`, then the final 0. */
+static void put_list(struct stack *stack, u64 *addr, const struct arguments *list, u64 texts)
+{
+	for (unsigned i = 0; i < list->count; i++)
+		put_word(stack, addr, texts + list->at[i]);
+	put_word(stack, addr, 0);
+}
+
+static void add_pair(struct pair *pairs, unsigned *count, u64 key, u64 value)
+{
+	pairs[(*count)++] = (struct pair){key, value};
+}
+
+/* The pairs whose values are no addresses on the stack, without the last one. */
+static unsigned known_pairs(const struct start_stack *start, struct pair *pairs)
+{
+	unsigned n = 0;
+
+	if (start->vdso)
+		add_pair(pairs, &n, AT_SYSINFO_EHDR, start->vdso);
+	if (start->signal_stack_min)
+		add_pair(pairs, &n, AT_MINSIGSTKSZ, start->signal_stack_min);
+	add_pair(pairs, &n, AT_HWCAP, start->hwcap);
+	add_pair(pairs, &n, AT_PAGESZ, PAGE_SIZE);
+	add_pair(pairs, &n, AT_CLKTCK, CLOCK_TICKS);
+	add_pair(pairs, &n, AT_PHDR, start->phdr);
+	add_pair(pairs, &n, AT_PHENT, start->phdr_size);
+	add_pair(pairs, &n, AT_PHNUM, start->phdr_count);
+	add_pair(pairs, &n, AT_BASE, start->base);
+	add_pair(pairs, &n, AT_FLAGS, 0);
+	add_pair(pairs, &n, AT_ENTRY, start->entry);
+	add_pair(pairs, &n, AT_UID, 0);
+	add_pair(pairs, &n, AT_EUID, 0);
+	add_pair(pairs, &n, AT_GID, 0);
+	add_pair(pairs, &n, AT_EGID, 0);
+	add_pair(pairs, &n, AT_SECURE, 0);
+	add_pair(pairs, &n, AT_HWCAP2, start->hwcap2);
+	return n;
+}
+
+u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u64 top)
+{
+	static const char platform[] = "x86_64";
+	const struct arguments *args = start->args, *environment = start->environment;
+	const char *name = args->count ? arguments_word(args, 0) : "";
+	struct stack stack = {buffer, size, top - size, top};
+	struct pair pairs[PAIRS_MAX];
+	unsigned count = known_pairs(start, pairs);
+	const u64 end = push(&stack, &(u64){0}, sizeof(u64));
+	const u64 name_at = push(&stack, name, strlen(name) + 1);
+	const u64 environment_at = push(&stack, environment->text, environment->used);
+	const u64 args_at = push(&stack, args->text, args->used);
+	const u64 platform_at = push(&stack, platform, sizeof(platform));
+	const u64 random_at = push(&stack, start->random, START_RANDOM_BYTES);
+	u64 rsp, at, bytes;
+
+	if (!end || !name_at || !environment_at || !args_at || !platform_at || !random_at)
+		return 0;
+	add_pair(pairs, &count, AT_RANDOM, random_at);
+	add_pair(pairs, &count, AT_EXECFN, name_at);
+	add_pair(pairs, &count, AT_PLATFORM, platform_at);
+	add_pair(pairs, &count, AT_NULL, 0);
+
+	bytes = count * sizeof(struct pair) +
+		(1 + (u64)args->count + 1 + environment->count + 1) * sizeof(u64);
+	if (bytes + STACK_ALIGNMENT > stack.at - stack.bottom)
+		return 0;
+	rsp = at = ALIGN_DOWN(stack.at - bytes, STACK_ALIGNMENT);
+	memset(stack.buffer + (rsp - stack.bottom), 0, stack.at - rsp);
+	put_word(&stack, &at, args->count);
+	put_list(&stack, &at, args, args_at);
+	put_list(&stack, &at, environment, environment_at);
+	for (unsigned i = 0; i < count; i++) {
+		put_word(&stack, &at, pairs[i].key);
+		put_word(&stack, &at, pairs[i].value);
+	}
+	return rsp;
+}

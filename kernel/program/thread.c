@@ -1,0 +1,372 @@
+/* Threads of a program: see thread.h. */
+#include "kernel/program/thread.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/boot.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/irq.h>
+#include <arch/memory.h>
+
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/cpumask.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/clocks.h"
+#include "kernel/program/futex.h"
+#include "kernel/program/signal.h"
+#include "mm/mm.h"
+
+/* One record per CPU that ever ran a thread, a page each. */
+static struct thread **records;
+static struct page *records_page;
+static cpu_t first_cpu; /* of the first thread; it is never idle */
+static u32 last_id;
+static bool all_end;
+
+struct thread *thread_on(cpu_t cpu)
+{
+	return records ? atomic_load_acquire(&records[cpu]) : NULL;
+}
+
+struct thread *thread_current(void)
+{
+	return thread_on(cpu_id());
+}
+
+struct thread *thread_next(const struct thread *after)
+{
+	for (cpu_t cpu = after ? after->cpu + 1 : 0; cpu < cpu_count; cpu++) {
+		struct thread *thread = thread_on(cpu);
+
+		if (thread && atomic_load_acquire(&thread->id) != 0)
+			return thread;
+	}
+	return NULL;
+}
+
+struct thread *thread_by_id(u32 id)
+{
+	for (struct thread *t = thread_next(NULL); t; t = thread_next(t))
+		if (atomic_load_acquire(&t->id) == id)
+			return t;
+	return NULL;
+}
+
+/* ---- records ---- */
+
+static unsigned order_for(u64 bytes)
+{
+	unsigned order = 0;
+
+	while ((PAGE_SIZE << order) < bytes)
+		order++;
+	return order;
+}
+
+static void free_record(struct thread *thread)
+{
+	page_free(pfn_to_page(virt_to_phys(thread->vectors) >> PAGE_SHIFT));
+	page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
+}
+
+struct thread *thread_record(cpu_t cpu)
+{
+	struct thread *thread = thread_on(cpu);
+	struct page *page;
+
+	if (thread)
+		return thread;
+	page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, arch_cpu_node(cpu));
+	if (!page)
+		return NULL;
+	thread = page_address(page);
+	thread->cpu = cpu;
+	page = page_alloc(order_for(user_vectors_size()), USE_UNMOVABLE, PAGE_ZERO,
+			  arch_cpu_node(cpu));
+	if (!page) {
+		page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
+		return NULL;
+	}
+	thread->vectors = page_address(page);
+	if (!atomic_cas(&records[cpu], NULL, thread)) { /* another thread starts one there, too */
+		free_record(thread);
+		return thread_on(cpu);
+	}
+	return thread;
+}
+
+struct thread *threads_begin(void)
+{
+	struct thread *first;
+
+	records_page = page_alloc(order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE, PAGE_ZERO,
+				  NODE_NONE);
+	if (!records_page)
+		return NULL;
+	records = page_address(records_page);
+	all_end = false;
+	last_id = THREAD_FIRST_ID;
+	first_cpu = cpu_id();
+	first = thread_record(cpu_id());
+	if (!first) {
+		threads_end();
+		return NULL;
+	}
+	first->began_ns = clock_ns();
+	atomic_store_release(&first->id, THREAD_FIRST_ID);
+	return first;
+}
+
+void threads_end(void)
+{
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		if (records[cpu])
+			free_record(records[cpu]);
+	}
+	records = NULL;
+	page_free(records_page);
+}
+
+/* ---- the start ---- */
+
+/*
+ * What a CPU does while it is a thread. If the program ends at this moment, either this CPU sees
+ * it here, or the CPU that ends the program sees the thread, and has it attend.
+ */
+static void run_thread(void *arg)
+{
+	struct thread *thread = arg;
+
+	fence_full();
+	if (atomic_load_acquire(&all_end))
+		atomic_store_release(&thread->id, 0);
+	else
+		user_enter(&thread->start, thread->fs_base, thread->vectors);
+}
+
+/* Prepare the record of a CPU that has no thread, for one that nobody sees yet. */
+static void prepare(struct thread *thread, const struct thread_request *request)
+{
+	const struct thread *parent = thread_current();
+
+	thread->start = *request->regs;
+	thread->fs_base = request->fs_base;
+	thread->clear_child_tid = request->clear_child_tid;
+	thread->robust_list = 0;
+	thread->ending = thread->leaving = false;
+	thread->woken = 0;
+	thread->blocked = parent->blocked;
+	thread->pending = 0;
+	thread->alt_stack = 0;
+	thread->alt_stack_size = 0;
+	thread->alt_stack_flags = 0;
+	thread->slept_ns = 0;
+	thread->began_ns = clock_ns();
+	memcpy(thread->name, parent->name, sizeof(thread->name));
+	user_vectors_save(thread->vectors);
+}
+
+enum { TRIES_MS = 100 };
+
+static s64 start_on(cpu_t cpu, const struct thread_request *request)
+{
+	struct thread *thread = thread_record(cpu);
+	u32 id;
+
+	if (!thread)
+		return -ENOMEM;
+	/* one starter at a time per CPU; the id is set last, because it makes the thread visible */
+	if (!atomic_cas(&thread->starting, 0, 1))
+		return -EBUSY;
+	if (atomic_load_acquire(&thread->id) != 0 || !work_done(cpu)) {
+		atomic_store_release(&thread->starting, 0);
+		return -EBUSY;
+	}
+	id = atomic_fetch_add(&last_id, 1) + 1;
+	prepare(thread, request);
+	if (request->parent_tid)
+		user_write(request->parent_tid, &id, sizeof(id));
+	if (request->child_tid)
+		user_write(request->child_tid, &id, sizeof(id));
+	atomic_store_release(&thread->id, id);
+	if (work_start(cpu, run_thread, thread) < 0) {
+		atomic_store_release(&thread->id, 0);
+		atomic_store_release(&thread->starting, 0);
+		return -EBUSY;
+	}
+	atomic_store_release(&thread->starting, 0);
+	return id;
+}
+
+/*
+ * Is there a CPU that will soon be idle? It has no thread and helps somebody, or its thread is about
+ * to leave. A thread that was joined a moment ago is.
+ */
+static bool any_free(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct thread *thread = thread_on(cpu);
+
+		if (cpu != first_cpu && (!thread || atomic_load_acquire(&thread->id) == 0 ||
+					 atomic_load_acquire(&thread->leaving)))
+			return true;
+	}
+	return false;
+}
+
+/* CPUs of this node first. */
+static s64 try_start(const struct thread_request *request)
+{
+	const node_t near = this_cpu()->node;
+	s64 id = -EBUSY;
+	cpu_t cpu;
+
+	for (unsigned far = 0; far < 2 && id == -EBUSY; far++) {
+		cpumask_foreach(cpu, &cpus_online) {
+			if (cpu == cpu_id() || cpu == first_cpu ||
+			    (arch_cpu_node(cpu) != near) != far)
+				continue;
+			id = start_on(cpu, request);
+			if (id != -EBUSY)
+				break;
+		}
+	}
+	return id;
+}
+
+s64 thread_start(const struct thread_request *request)
+{
+	static u32 said;
+	const u64 until = clock_ns() + TRIES_MS * NS_PER_MS * cpu_deadline_scale();
+	s64 id;
+
+	for (;;) {
+		if (atomic_load_acquire(&all_end))
+			return -EAGAIN;
+		id = try_start(request);
+		if (id != -EBUSY)
+			return id;
+		if (!any_free() || clock_ns() >= until)
+			break;
+		call_serve();
+		cpu_relax();
+	}
+	if (atomic_exchange(&said, 1) == 0)
+		pr_warn("program: no CPU is idle for another thread: clone() gives EAGAIN (%u "
+			"CPUs, "
+			"a thread is a CPU)",
+			cpumask_weight(&cpus_online));
+	return -EAGAIN;
+}
+
+/* ---- sleep ---- */
+
+bool thread_is_wanted(const struct thread *thread)
+{
+	return atomic_load_acquire(&thread->ending) || atomic_load_acquire(&all_end) ||
+	       signal_is_deliverable(thread);
+}
+
+void thread_sleep_begin(struct thread *thread)
+{
+	atomic_store_relaxed(&thread->woken, 0);
+	fence_full();
+}
+
+/* The interrupt has woken the CPU, which is all that is wanted. */
+static void wake_up(void *unused)
+{
+	(void)unused;
+}
+
+static bool must_stay(const struct thread *self, u64 until_ns)
+{
+	return atomic_load_acquire(&self->woken) == 0 && !thread_is_wanted(self) &&
+	       (until_ns == 0 || clock_ns() < until_ns);
+}
+
+int thread_sleep(struct thread *self, u64 until_ns)
+{
+	const u64 began = clock_ns();
+	int err = 0;
+
+	while (must_stay(self, until_ns)) {
+		const u64 now = clock_ns();
+		bool timed = true;
+
+		if (until_ns != 0 && now < until_ns)
+			timed = timer_once(until_ns - now, wake_up, NULL) == 0;
+		irq_disable();
+		if (timed && must_stay(self, until_ns))
+			cpu_halt_idle();
+		irq_enable();
+		if (until_ns != 0)
+			timer_cancel();
+		if (!timed) {
+			call_serve();
+			cpu_relax();
+		}
+	}
+	if (atomic_load_acquire(&self->woken) == 0)
+		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
+	self->slept_ns += clock_ns() - began;
+	return err;
+}
+
+void thread_wake(struct thread *thread)
+{
+	atomic_store_release(&thread->woken, 1);
+	if (thread->cpu != cpu_id())
+		ipi_send(thread->cpu);
+}
+
+/* ---- the end ---- */
+
+void thread_exit(void)
+{
+	struct thread *self = thread_current();
+	const u32 zero = 0;
+
+	atomic_store_release(&self->leaving, true);
+	futex_release_robust(self);
+	if (self->clear_child_tid && user_write(self->clear_child_tid, &zero, sizeof(zero)) == 0)
+		futex_wake(self->clear_child_tid, 1, ~0u);
+	signal_thread_ended(self);
+	clocks_thread_ended(self);
+	atomic_store_release(&self->id, 0);
+	user_leave();
+}
+
+void threads_end_all(void)
+{
+	atomic_store_release(&all_end, true);
+	fence_full(); /* pairs with run_thread() */
+	for (struct thread *t = thread_next(NULL); t; t = thread_next(t)) {
+		user_attend(t->cpu);
+		thread_wake(t);
+	}
+}
+
+void threads_wait(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id() && thread_on(cpu))
+			work_wait(cpu, WORK_ENDLESS);
+	}
+}
+
+void thread_attend(struct user_regs *regs)
+{
+	const struct thread *self = thread_current();
+
+	if (atomic_load_acquire(&all_end) || atomic_load_acquire(&self->ending))
+		thread_exit();
+	signal_deliver(regs);
+}

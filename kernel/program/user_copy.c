@@ -1,0 +1,144 @@
+/* The one checked copy: see user_copy.h. */
+#include "kernel/program/user_copy.h"
+
+#include <arch/atomic.h>
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/lib/string.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+
+static bool is_possible(user_t start, u64 size)
+{
+	return start >= USER_START && start <= USER_END && size <= USER_END - start;
+}
+
+/*
+ * Pin the page of `addr` and find it in the direct map; bring it if it is absent. NULL, without a
+ * pin, if the program may not access it so. The page tables are walked only under a pin that no
+ * busy area contradicts.
+ */
+static void *pin_bytes(struct thread *self, u64 addr, enum user_access access)
+{
+	for (;;) {
+		enum pt_level level;
+		struct area area;
+		pte_t pte;
+
+		if (!areas_pin(&program_areas, self, addr, PT_PAGE, &area))
+			return NULL;
+		if (!(area.rights & area_rights_for(access))) {
+			pin_drop(self);
+			return NULL;
+		}
+		if (pages_find(addr, &pte, &level))
+			return (char *)phys_to_virt(pte_pfn(pte) << PAGE_SHIFT) +
+			       addr % pt_level_size(level);
+		pin_drop(self);
+		if (program_touch(self, addr, access) != TOUCH_DONE)
+			return NULL;
+	}
+}
+
+enum copy { COPY_IN, COPY_OUT, COPY_ZERO };
+
+static void copy_bytes(enum copy how, void *kernel, void *user, u64 size)
+{
+	switch (how) {
+	case COPY_IN:
+		memcpy(kernel, user, size);
+		return;
+	case COPY_OUT:
+		memcpy(user, kernel, size);
+		return;
+	case COPY_ZERO:
+		memset(user, 0, size);
+		return;
+	}
+}
+
+static int copy(enum copy how, char *kernel, user_t at, u64 size)
+{
+	struct thread *self = thread_current();
+
+	if (!is_possible(at, size))
+		return -EFAULT;
+	while (size > 0) {
+		const u64 part = MIN(size, PAGE_SIZE - at % PAGE_SIZE);
+		void *bytes = pin_bytes(self, at, how == COPY_IN ? USER_READ : USER_WRITE);
+
+		if (!bytes)
+			return -EFAULT;
+		copy_bytes(how, kernel, bytes, part);
+		pin_drop(self);
+		at += part;
+		size -= part;
+		if (kernel)
+			kernel += part;
+	}
+	return 0;
+}
+
+int user_read(void *to, user_t from, u64 size)
+{
+	return copy(COPY_IN, to, from, size);
+}
+
+int user_write(user_t to, const void *from, u64 size)
+{
+	return copy(COPY_OUT, (char *)from, to, size);
+}
+
+int user_zero(user_t to, u64 size)
+{
+	return copy(COPY_ZERO, NULL, to, size);
+}
+
+s64 user_read_text(char *to, user_t from, u64 size)
+{
+	for (u64 got = 0; got < size;) {
+		const u64 part = MIN(size - got, PAGE_SIZE - (from + got) % PAGE_SIZE);
+		const int err = user_read(to + got, from + got, part);
+		const u64 length = err < 0 ? 0 : strnlen(to + got, part);
+
+		if (err < 0)
+			return err;
+		if (length < part)
+			return (s64)(got + length);
+		got += part;
+	}
+	return -ENAMETOOLONG;
+}
+
+static u32 *pin_word(user_t at, enum user_access access)
+{
+	if (!is_possible(at, sizeof(u32)) || !IS_ALIGNED(at, sizeof(u32)))
+		return NULL;
+	return pin_bytes(thread_current(), at, access);
+}
+
+int user_load_u32(user_t from, u32 *value)
+{
+	const u32 *word = pin_word(from, USER_READ);
+
+	if (!word)
+		return -EFAULT;
+	*value = atomic_load_acquire(word);
+	pin_drop(thread_current());
+	return 0;
+}
+
+int user_cas_u32(user_t at, u32 old, u32 new, u32 *found)
+{
+	u32 *word = pin_word(at, USER_WRITE);
+
+	if (!word)
+		return -EFAULT;
+	*found = old;
+	if (!atomic_cas(word, old, new))
+		*found = atomic_load_relaxed(word);
+	pin_drop(thread_current());
+	return 0;
+}

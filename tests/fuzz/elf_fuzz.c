@@ -1,0 +1,70 @@
+/*
+ * libFuzzer harness for the parser of programs and their symbols. It can be built alone:
+ *
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/elf_fuzz.c -o elf_fuzz
+ *
+ * The image lies in a block of its exact size, so that a read of one byte too many is detected.
+ * Each promise of elf.h is checked for each image that is taken.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/program/elf.c"
+#include "tests/fuzz/fuzz.h"
+
+static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+
+static void check_segment(const struct elf_image *elf, const struct elf_segment *s, u64 size)
+{
+	const u64 end = s->virt + s->memory_bytes;
+
+	require(s->memory_bytes > 0 && s->file_bytes <= s->memory_bytes);
+	require(end > s->virt && s->rights < 8);
+	require(s->virt >= elf->low && end <= elf->high);
+	if (s->file_bytes) {
+		require(s->file_offset <= size && s->file_bytes <= size - s->file_offset);
+		require((s->virt - s->file_offset) % PAGE_SIZE == 0);
+	}
+}
+
+static void check_image(const struct elf_image *elf, u64 size)
+{
+	bool entry_found = false;
+
+	require(elf->segments > 0 && elf->segments <= ELF_SEGMENTS_MAX);
+	require(elf->low % PAGE_SIZE == 0 && elf->high % PAGE_SIZE == 0 && elf->low < elf->high);
+	require(elf->high - elf->low <= limits.end - limits.start);
+	require(elf->pie || (elf->low >= limits.start && elf->high <= limits.end));
+	require(elf->align >= PAGE_SIZE && (elf->align & (elf->align - 1)) == 0);
+	for (size_t i = 0; i < elf->segments; i++) {
+		const struct elf_segment *s = &elf->segment[i];
+
+		check_segment(elf, s, size);
+		require(i == 0 || page_start(s->virt) >= page_end(segment_end(s - 1)));
+		if (s->rights & ELF_X && elf->entry >= s->virt && elf->entry < segment_end(s))
+			entry_found = true;
+	}
+	require(entry_found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const u64 addrs[] = {0, 0x401000, 0x401004, ~0ULL};
+	u8 *exact = malloc(size ? size : 1);
+	struct elf_image elf;
+	const char *name;
+	u64 value = 0;
+
+	memcpy(exact, data, size);
+	if (!elf_parse(exact, size, limits, &elf, &value))
+		check_image(&elf, size);
+	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {
+		if (!elf_symbol(exact, size, addrs[i], &name, &value))
+			continue;
+		require(strlen(name) > 0 && name >= (char *)exact);
+		require(name + strlen(name) < (char *)exact + size);
+		require(value <= addrs[i]);
+	}
+	free(exact);
+	return 0;
+}

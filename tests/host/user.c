@@ -1,0 +1,168 @@
+/* Ring 3, hosted: a stand-in without one (arch/user.h). */
+#include <setjmp.h>
+#include <string.h>
+
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+#include <arch/user.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "tests/host/host.h"
+
+enum { VECTORS_SIZE = 512, USER_CODE = 0x33, USER_DATA = 0x2b };
+enum { FLAGS_FREE = 0x254dd5, FLAGS_FIXED = 0x202 };
+
+void (*host_user_program)(struct user_regs *regs);
+
+static const struct user_ops *ops;
+static u32 attends[HOST_CPUS_MAX];
+
+static _Thread_local struct {
+	jmp_buf back;
+	bool running;
+	u64 fs_base, gs_base;
+	u8 vectors[VECTORS_SIZE];
+} me;
+
+void user_set_ops(const struct user_ops *new_ops)
+{
+	ops = new_ops;
+}
+
+void host_user_return(struct user_regs *regs)
+{
+	while (atomic_exchange(&attends[cpu_id()], 0))
+		ops->attend(regs);
+	user_regs_make_safe(regs);
+}
+
+void host_user_call(struct user_regs *regs)
+{
+	regs->vector = USER_VECTOR_CALL;
+	ops->call(regs);
+	host_user_return(regs);
+}
+
+void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access)
+{
+	ops->fault(regs, addr, access);
+	host_user_return(regs);
+}
+
+void host_user_exception(struct user_regs *regs)
+{
+	ops->exception(regs);
+	host_user_return(regs);
+}
+
+void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
+{
+	struct user_regs first = *regs;
+
+	context_assert(CONTEXT_ORDINARY);
+	ASSERT(ops, "user_enter() without user_set_ops()");
+	ASSERT(!me.running, "user_enter() inside of user_enter()");
+	me.fs_base = me.gs_base = 0;
+	user_set_fs_base(fs_base);
+	if (!vectors || !user_vectors_load(vectors))
+		memset(me.vectors, 0, sizeof(me.vectors));
+	me.running = true;
+	if (_setjmp(me.back) == 0) {
+		host_user_return(&first);
+		if (host_user_program)
+			host_user_program(&first);
+	}
+	me.running = false;
+}
+
+void user_leave(void)
+{
+	context_assert(CONTEXT_ORDINARY);
+	ASSERT(me.running, "user_leave() outside of user_enter()");
+	_longjmp(me.back, 1);
+}
+
+bool user_is_running(void)
+{
+	return me.running;
+}
+
+void user_attend(cpu_t cpu)
+{
+	atomic_store_release(&attends[cpu], 1);
+	ipi_send(cpu);
+}
+
+bool user_set_fs_base(u64 base)
+{
+	if (base >= USER_END)
+		return false;
+	me.fs_base = base;
+	return true;
+}
+
+bool user_set_gs_base(u64 base)
+{
+	if (base >= USER_END)
+		return false;
+	me.gs_base = base;
+	return true;
+}
+
+u64 user_fs_base(void)
+{
+	return me.fs_base;
+}
+
+u64 user_gs_base(void)
+{
+	return me.gs_base;
+}
+
+size_t user_vectors_size(void)
+{
+	return VECTORS_SIZE;
+}
+
+u64 user_vectors_features(void)
+{
+	return 0; /* as a CPU without XSAVE */
+}
+
+void user_vectors_save(void *area)
+{
+	memcpy(area, me.vectors, VECTORS_SIZE);
+}
+
+/* Byte 24 is MXCSR, whose upper half is reserved. */
+bool user_vectors_load(const void *area)
+{
+	u32 mxcsr;
+
+	memcpy(&mxcsr, (const u8 *)area + 24, sizeof(mxcsr));
+	if (mxcsr > 0xffff)
+		return false;
+	memcpy(me.vectors, area, VECTORS_SIZE);
+	return true;
+}
+
+void user_regs_make_safe(struct user_regs *regs)
+{
+	regs->rip = MIN(regs->rip, USER_END);
+	regs->cs = USER_CODE;
+	regs->ss = USER_DATA;
+	regs->rflags = (regs->rflags & FLAGS_FREE) | FLAGS_FIXED;
+}
+
+/* A CPU of the first generation of x86-64. */
+u64 user_hwcap(void)
+{
+	return 0x078bfbff;
+}
+
+u64 user_hwcap2(void)
+{
+	return 0;
+}

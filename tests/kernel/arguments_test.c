@@ -1,0 +1,83 @@
+/* Words of args= and env=: split as a shell splits them, or refused whole. */
+#include "kernel/lib/string.h"
+#include "kernel/program/arguments.h"
+#include "kernel/run/test.h"
+
+static struct arguments words;
+
+static bool word_is(unsigned i, const char *expected)
+{
+	return i < words.count && strcmp(arguments_word(&words, i), expected) == 0;
+}
+
+/* Split a text that must be one word. */
+static bool is_one(const char *text, const char *expected)
+{
+	arguments_clear(&words);
+	return arguments_split(&words, text) == 0 && words.count == 1 && word_is(0, expected);
+}
+
+TEST(program_arguments, words_are_split_as_a_shell_splits_them)
+{
+	arguments_clear(&words);
+	REQUIRE(arguments_split(&words, " -c  'a b'\t\"say \\\"x\\\"\" two\\ words\n") == 0);
+	REQUIRE(words.count == 4);
+	EXPECT(word_is(0, "-c"));
+	EXPECT(word_is(1, "a b"));
+	EXPECT(word_is(2, "say \"x\""));
+	EXPECT(word_is(3, "two words"));
+	EXPECT(is_one("a'b'\"c\"d", "abcd"));
+	EXPECT(is_one("''", ""));
+	EXPECT(is_one("\"\"", ""));
+	EXPECT(is_one("'a\\b\"'", "a\\b\""));
+	EXPECT(is_one("\"it's\"", "it's"));
+	EXPECT(is_one("\"a\\b \\$x \\\\\"", "a\\b $x \\"));
+	EXPECT(is_one("\\'\\\"\\\\", "'\"\\"));
+	EXPECT(is_one("a\\\nb", "ab"));
+	EXPECT(is_one("$HOME*#", "$HOME*#"));
+}
+
+TEST(program_arguments, no_words)
+{
+	arguments_clear(&words);
+	EXPECT_EQ(arguments_split(&words, ""), 0);
+	EXPECT_EQ(arguments_split(&words, " \t\n "), 0);
+	EXPECT_EQ(words.count, 0);
+}
+
+TEST(program_arguments, what_is_left_open_is_refused)
+{
+	static const char *const open[] = {"a 'b", "a \"b", "a \"b\\", "a b\\", "\"\\\""};
+
+	arguments_clear(&words);
+	REQUIRE(arguments_add(&words, "first") == 0);
+	for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+		EXPECT_EQ(arguments_split(&words, open[i]), -EINVAL);
+		EXPECT(words.count == 1 && words.used == 6 && word_is(0, "first"));
+	}
+}
+
+TEST(program_arguments, what_does_not_fit_is_refused)
+{
+	static char text[ARGUMENTS_TEXT + 1];
+
+	memset(text, 'x', ARGUMENTS_TEXT);
+	arguments_clear(&words);
+	EXPECT_EQ(arguments_split(&words, text), -E2BIG);
+	EXPECT_EQ(arguments_add(&words, text), -E2BIG);
+	EXPECT(words.count == 0 && words.used == 0);
+	text[ARGUMENTS_TEXT - 1] = '\0';
+	EXPECT_EQ(arguments_split(&words, text), 0);
+	EXPECT_EQ(words.used, ARGUMENTS_TEXT);
+	EXPECT_EQ(arguments_add(&words, ""), -E2BIG);
+
+	for (unsigned i = 0; i < ARGUMENTS_MAX + 1; i++)
+		memcpy(text + (size_t)i * 2, "y ", 2);
+	text[(ARGUMENTS_MAX + 1) * 2] = '\0';
+	arguments_clear(&words);
+	EXPECT_EQ(arguments_split(&words, text), -E2BIG);
+	text[ARGUMENTS_MAX * 2] = '\0';
+	EXPECT_EQ(arguments_split(&words, text), 0);
+	EXPECT_EQ(words.count, ARGUMENTS_MAX);
+	EXPECT_EQ(arguments_add(&words, "one more"), -E2BIG);
+}

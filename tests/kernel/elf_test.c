@@ -1,0 +1,460 @@
+/*
+ * The parser of programs. A good image is built by hand, and each case breaks one field of it.
+ *
+ *	0x0000  header, program headers      0x400000  r
+ *	0x1000  text                         0x401000  r x
+ *	0x2000  data                         0x402080  r w, then zero bytes up to 0x404080
+ *	0x2100  symbols, texts, section headers
+ */
+#include "kernel/lib/string.h"
+#include "kernel/program/elf.h"
+#include "kernel/run/test.h"
+
+struct image_header {
+	u8 magic[4], class, data, version, abi, pad[8];
+	u16 type, machine;
+	u32 file_version;
+	u64 entry, phdrs, sections;
+	u32 flags;
+	u16 size, phdr_size, phdr_count, section_size, section_count, section_names;
+};
+
+struct image_phdr {
+	u32 type, flags;
+	u64 offset, virt, phys, file_bytes, memory_bytes, align;
+};
+
+struct image_section {
+	u32 name, type;
+	u64 flags, virt, offset, size;
+	u32 link, info;
+	u64 align, entry_size;
+};
+
+struct image_symbol {
+	u32 name;
+	u8 info, other;
+	u16 section;
+	u64 value, size;
+};
+
+enum { READ, TEXT, DATA, STACK, PHDRS = 40, SYMBOLS = 6, SECTIONS = 3 };
+enum { PT_LOAD = 1, PT_INTERP = 3, PT_GNU_STACK = 0x6474e551 };
+
+static struct {
+	struct image_header header;
+	struct image_phdr phdr[PHDRS];
+	u8 text[0x2000 - sizeof(struct image_header) - PHDRS * sizeof(struct image_phdr)];
+	u8 data[0x100];
+	struct image_symbol symbol[SYMBOLS];
+	char texts[64];
+	struct image_section section[SECTIONS];
+} image __attribute__((aligned(8)));
+
+static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+static struct elf_image elf;
+
+static void good(void)
+{
+	memset(&image, 0, sizeof(image));
+	memcpy(image.header.magic, "\177ELF", 4);
+	image.header.class = 2;
+	image.header.data = image.header.version = 1;
+	image.header.type = 2;
+	image.header.machine = 62;
+	image.header.entry = 0x401000;
+	image.header.phdrs = sizeof(image.header);
+	image.header.phdr_size = sizeof(struct image_phdr);
+	image.header.phdr_count = 4;
+	image.phdr[READ] =
+		(struct image_phdr){PT_LOAD, 4, 0, 0x400000, 0x400000, 0x800, 0x800, 0x1000};
+	image.phdr[TEXT] =
+		(struct image_phdr){PT_LOAD, 5, 0x1000, 0x401000, 0x401000, 0x180, 0x180, 0x1000};
+	image.phdr[DATA] =
+		(struct image_phdr){PT_LOAD, 6, 0x2080, 0x402080, 0x402080, 0x80, 0x2000, 0x1000};
+	image.phdr[STACK] = (struct image_phdr){.type = PT_GNU_STACK, .flags = 6};
+}
+
+/* The image must be taken. */
+static void taken(void)
+{
+	u64 value = 0;
+	const char *why = elf_parse(&image, sizeof(image), limits, &elf, &value);
+
+	if (why)
+		test_fail(__FILE__, __LINE__, "refused: %s (0x%llx)", why, value);
+}
+
+static bool contains(const char *text, const char *words)
+{
+	for (; *text; text++) {
+		if (strncmp(text, words, strlen(words)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The image's first `size` bytes must be refused, with these words and this value. */
+static void refused_at(u64 size, const char *words, u64 expected)
+{
+	u64 value = ~0ULL;
+	const char *why = elf_parse(&image, size, limits, &elf, &value);
+
+	REQUIRE(why);
+	if (!contains(why, words))
+		test_fail(__FILE__, __LINE__, "refused with \"%s\", without \"%s\"", why, words);
+	EXPECT_EQ(value, expected);
+}
+
+static void refused(const char *words, u64 value)
+{
+	refused_at(sizeof(image), words, value);
+	good();
+}
+
+TEST(program_elf, a_good_program_is_described)
+{
+	good();
+	taken();
+	EXPECT(!elf.pie && !elf.stack_exec);
+	EXPECT_EQ(elf.entry, 0x401000);
+	EXPECT_EQ(elf.low, 0x400000);
+	EXPECT_EQ(elf.high, 0x405000);
+	EXPECT_EQ(elf.align, PAGE_SIZE);
+	EXPECT_EQ(elf.phdr_virt, 0x400040);
+	EXPECT_EQ(elf.phdr_count, 4);
+	EXPECT_EQ(elf.phdr_size, 56);
+	REQUIRE(elf.segments == 3);
+	EXPECT_EQ(elf.segment[TEXT].rights, ELF_R | ELF_X);
+	EXPECT_EQ(elf.segment[DATA].rights, ELF_R | ELF_W);
+	EXPECT_EQ(elf.segment[DATA].virt, 0x402080);
+	EXPECT_EQ(elf.segment[DATA].file_offset, 0x2080);
+	EXPECT_EQ(elf.segment[DATA].file_bytes, 0x80);
+	EXPECT_EQ(elf.segment[DATA].memory_bytes, 0x2000);
+}
+
+TEST(program_elf, a_pie_program_may_begin_at_zero)
+{
+	good();
+	image.header.type = 3;
+	image.header.entry -= 0x400000;
+	for (unsigned i = 0; i < 3; i++)
+		image.phdr[i].virt -= 0x400000;
+	image.phdr[DATA].align = MIB(2);
+	taken();
+	EXPECT(elf.pie);
+	EXPECT_EQ(elf.low, 0);
+	EXPECT_EQ(elf.high, 0x5000);
+	EXPECT_EQ(elf.phdr_virt, 0x40);
+	EXPECT_EQ(elf.align, MIB(2));
+	image.phdr[DATA].memory_bytes = limits.end - limits.start;
+	refused("above the addresses", 0x2080);
+}
+
+TEST(program_elf, the_image_may_lie_at_any_address)
+{
+	static u8 moved[sizeof(image) + 8];
+	u64 value;
+
+	good();
+	for (unsigned by = 1; by < 8; by++) {
+		memcpy(moved + by, &image, sizeof(image));
+		EXPECT(!elf_parse(moved + by, sizeof(image), limits, &elf, &value));
+	}
+}
+
+TEST(program_elf, other_files_are_refused)
+{
+	good();
+	image.header.magic[3] = 'G';
+	EXPECT(!elf_is(&image, sizeof(image)));
+	refused("not an ELF", sizeof(image));
+	EXPECT(elf_is(&image, 4) && !elf_is(&image, 3));
+	image.header.class = 1;
+	refused("64-bit", 1);
+	image.header.data = 2;
+	refused("byte order", 2);
+	image.header.version = 2;
+	refused("version", 2);
+	image.header.machine = 183;
+	refused("another machine", 183);
+	image.header.type = 1;
+	refused("not a program", 1);
+	image.phdr[STACK] = (struct image_phdr){.type = PT_INTERP, .offset = 0x300};
+	refused("dynamically", 0x300);
+}
+
+TEST(program_elf, wrong_program_headers_are_refused)
+{
+	good();
+	image.header.phdr_size = 32;
+	refused("56 bytes", 32);
+	image.header.phdr_count = 0;
+	refused("no program headers", 0);
+	image.header.phdr_count = 0xffff;
+	refused("more than 128", 0xffff);
+	image.header.phdrs = sizeof(image) - 56 * 4 + 1;
+	refused("truncated", sizeof(image) - 56 * 4 + 1);
+	image.header.phdrs = ~0ULL - 8;
+	refused("truncated", ~0ULL - 8);
+	for (unsigned i = 0; i < 3; i++)
+		image.phdr[i].type = 0;
+	refused("no segments", 0);
+}
+
+TEST(program_elf, truncated_at_every_length_is_refused)
+{
+	u64 value;
+
+	good();
+	refused_at(3, "not an ELF", 3);
+	refused_at(63, "inside its header", 63);
+	refused_at(64 + 56 * 4 - 1, "program headers lie beyond", 64);
+	refused_at(0x17f, "segment lies beyond", 0);
+	refused_at(0x117f, "segment lies beyond", 0x1000);
+	refused_at(0x20ff, "segment lies beyond", 0x2080);
+	for (u64 size = 0; size < 0x2100; size++)
+		EXPECT(elf_parse(&image, size, limits, &elf, &value));
+	EXPECT(!elf_parse(&image, 0x2100, limits, &elf, &value));
+}
+
+TEST(program_elf, impossible_segments_are_refused)
+{
+	good();
+	image.phdr[DATA].file_bytes = 0x2001;
+	refused("more bytes in the file", 0x2001);
+	image.phdr[DATA].offset = ~0ULL - 0xf7f;
+	refused("beyond its end", ~0ULL - 0xf7f);
+	image.phdr[READ].virt = 0xf000;
+	refused("below the addresses", 0xf000);
+	image.phdr[DATA].virt = 0xffffffff80000080;
+	refused("above the addresses", 0xffffffff80000080);
+	image.phdr[DATA].memory_bytes = ~0ULL - 0x402080;
+	refused("above the addresses", 0x402080);
+	image.phdr[DATA].memory_bytes = ~0ULL;
+	refused("above the addresses", 0x402080);
+	image.phdr[DATA].memory_bytes = limits.end - 0x402080 + 1;
+	refused("above the addresses", 0x402080);
+	image.phdr[DATA].memory_bytes = limits.end - 0x402080;
+	taken();
+	EXPECT_EQ(elf.high, limits.end);
+	image.phdr[DATA].virt += 0x10;
+	image.phdr[DATA].memory_bytes = 0x100;
+	refused("differ within a page", 0x402090);
+	image.phdr[DATA].align = 0x3000;
+	refused("power of two", 0x3000);
+	image.phdr[DATA].align = GIB(2);
+	refused("over 1 GiB", GIB(2));
+}
+
+TEST(program_elf, the_entry_must_be_executable)
+{
+	good();
+	image.header.entry = 0x400000;
+	refused("entry", 0x400000);
+	image.header.entry = 0x401180;
+	refused("entry", 0x401180);
+	image.header.entry = 0;
+	refused("entry", 0);
+	image.phdr[TEXT].flags = 6;
+	refused("entry", 0x401000);
+}
+
+TEST(program_elf, segments_come_in_order_and_apart)
+{
+	good();
+	image.phdr[DATA].virt = 0x3ff080;
+	refused("ascending order", 0x3ff080);
+	image.phdr[TEXT].virt = 0x400000;
+	refused("overlap", 0x400000);
+	image.phdr[READ].file_bytes = image.phdr[READ].memory_bytes = 0x1001;
+	refused("overlap", 0x401000);
+}
+
+TEST(program_elf, too_many_segments_are_refused)
+{
+	good();
+	image.header.phdr_count = PHDRS;
+	for (unsigned i = 3; i < PHDRS; i++)
+		image.phdr[i] = (struct image_phdr){.type = PT_LOAD,
+						    .flags = 4,
+						    .virt = 0x500000 + i * PAGE_SIZE,
+						    .memory_bytes = 8};
+	refused("more than 32", 33);
+	image.phdr[3] = (struct image_phdr){.type = PT_LOAD, .virt = 0, .memory_bytes = 0};
+	taken(); /* an empty segment is none */
+	EXPECT_EQ(elf.segments, 3);
+}
+
+/* As in Linux: the later segment's rights, and the file's bytes of both. */
+TEST(program_elf, a_page_of_the_file_goes_to_the_later_of_two_segments)
+{
+	good();
+	image.phdr[READ].file_bytes = image.phdr[READ].memory_bytes = 0x1080;
+	image.phdr[TEXT].virt += 0x80;
+	image.phdr[TEXT].offset += 0x80;
+	image.header.entry = 0x401080;
+	taken();
+	REQUIRE(elf.segments == 3);
+	EXPECT_EQ(elf.segment[READ].memory_bytes, 0x1000);
+	EXPECT_EQ(elf.segment[READ].file_bytes, 0x1000);
+	EXPECT_EQ(elf.segment[TEXT].virt, 0x401000);
+	EXPECT_EQ(elf.segment[TEXT].file_offset, 0x1000);
+	EXPECT_EQ(elf.segment[TEXT].memory_bytes, 0x200);
+	EXPECT_EQ(elf.segment[TEXT].rights, ELF_R | ELF_X);
+
+	/* The first segment has no other page, so nothing of it is left. */
+	image.phdr[READ].virt = 0x401000;
+	image.phdr[READ].offset = 0x1000;
+	image.phdr[READ].file_bytes = image.phdr[READ].memory_bytes = 0x80;
+	taken();
+	REQUIRE(elf.segments == 2);
+	EXPECT_EQ(elf.low, 0x401000);
+	EXPECT_EQ(elf.phdr_virt, 0);
+}
+
+TEST(program_elf, other_shared_pages_are_refused)
+{
+	good();
+	image.phdr[READ].memory_bytes = 0x1010; /* zero bytes follow those of the file */
+	image.phdr[TEXT].virt += 0x80;
+	image.phdr[TEXT].offset += 0x80;
+	refused("share a page", 0x401000);
+	image.phdr[TEXT].virt = 0x400800;
+	image.phdr[TEXT].offset = 0x1800; /* another page of the file */
+	refused("share a page", 0x400000);
+	image.phdr[3] = (struct image_phdr){
+		.type = PT_LOAD, .flags = 4, .virt = 0x404080, .memory_bytes = 0x1000};
+	refused("share a page", 0x404000);
+}
+
+TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
+{
+	good();
+	image.phdr[3] = (struct image_phdr){.type = PT_LOAD,
+					    .flags = 6,
+					    .virt = 0x404080,
+					    .memory_bytes = 0x1000,
+					    .offset = ~0ULL};
+	taken();
+	REQUIRE(elf.segments == 3);
+	EXPECT_EQ(elf.segment[DATA].memory_bytes, 0x3000);
+	EXPECT_EQ(elf.high, 0x406000);
+}
+
+TEST(program_elf, an_executable_stack_is_told)
+{
+	good();
+	image.phdr[STACK].flags = 7;
+	taken();
+	EXPECT(elf.stack_exec);
+}
+
+/* Overwrite each 32-bit word of the headers. What is taken must keep its promises. */
+TEST(program_elf, lying_words_are_harmless)
+{
+	static const u32 lies[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xfffff000, 0xffffffff};
+	u64 value;
+
+	for (size_t at = 0; at < 64 + 56 * 4; at += 4) {
+		for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+			good();
+			memcpy((u8 *)&image + at, &lies[i], 4);
+			if (elf_parse(&image, sizeof(image), limits, &elf, &value))
+				continue;
+			EXPECT(elf.low < elf.high && elf.high <= limits.end);
+			for (size_t s = 0; s < elf.segments; s++)
+				EXPECT(elf.segment[s].file_offset + elf.segment[s].file_bytes <=
+					       sizeof(image) ||
+				       elf.segment[s].file_bytes == 0);
+		}
+	}
+}
+
+/* ---- symbols ---- */
+
+static void add_symbol(unsigned i, u32 name, u8 info, u64 value, u64 size)
+{
+	image.symbol[i] = (struct image_symbol){
+		.name = name, .info = info, .section = 1, .value = value, .size = size};
+}
+
+static void with_symbols(void)
+{
+	enum { NOTYPE = 0, OBJECT = 1, FUNC = 2 };
+
+	good();
+	memcpy(image.texts, "\0_start\0main\0table\0label\0", 25);
+	add_symbol(1, 1, NOTYPE, 0x401000, 0);
+	add_symbol(2, 8, FUNC, 0x401040, 0x20);
+	add_symbol(3, 13, OBJECT, 0x401030, 0x100);
+	add_symbol(4, 19, NOTYPE, 0x401040, 0);
+	image.section[1] =
+		(struct image_section){.type = 2,
+				       .offset = (u64)((u8 *)image.symbol - (u8 *)&image),
+				       .size = sizeof(image.symbol),
+				       .link = 2,
+				       .entry_size = sizeof(image.symbol[0])};
+	image.section[2] = (struct image_section){
+		.type = 3, .offset = (u64)((u8 *)image.texts - (u8 *)&image), .size = 25};
+	image.header.sections = (u64)((u8 *)image.section - (u8 *)&image);
+	image.header.section_size = sizeof(struct image_section);
+	image.header.section_count = SECTIONS;
+}
+
+/* The symbol of an address must be `name`; NULL: none. Returns the offset. */
+static u64 look_up(u64 addr, const char *name)
+{
+	const char *found = NULL;
+	u64 offset = 0;
+
+	if (!elf_symbol(&image, sizeof(image), addr, &found, &offset)) {
+		EXPECT(!name);
+		return 0;
+	}
+	if (!name || strcmp(found, name) != 0)
+		test_fail(__FILE__, __LINE__, "%llx is in %s", addr, found);
+	return offset;
+}
+
+TEST(program_elf, symbols_name_addresses)
+{
+	with_symbols();
+	EXPECT_EQ(look_up(0x401000, "_start"), 0);
+	EXPECT_EQ(look_up(0x401035, "_start"), 0x35);
+	EXPECT_EQ(look_up(0x401040, "main"), 0);
+	EXPECT_EQ(look_up(0x40105f, "main"), 0x1f);
+	EXPECT_EQ(look_up(0x401060, "label"), 0x20); /* behind main, which has a size */
+	look_up(0x400fff, NULL);
+	look_up(0x401040 + KIB(64), NULL);
+}
+
+TEST(program_elf, a_bad_symbol_table_names_nothing)
+{
+	with_symbols();
+	image.section[1].entry_size = 23;
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.section[1].offset = sizeof(image);
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.section[1].size = ~0ULL;
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.section[1].link = SECTIONS;
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.header.sections = ~0ULL - 64;
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.symbol[1].name = 25;
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.section[2].size = 7; /* the text of _start does not end in it */
+	look_up(0x401000, NULL);
+	with_symbols();
+	image.symbol[1].section = 0xfff1; /* an absolute value */
+	look_up(0x401000, NULL);
+	good();
+	look_up(0x401000, NULL);
+}

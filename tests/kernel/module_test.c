@@ -1,0 +1,179 @@
+/*
+ * The program among modules, which lie in pages of the kernel here; and the machine's own, if its
+ * loader passed one.
+ */
+#include <arch/memory.h>
+
+#include "boot/boot_info.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/arguments.h"
+#include "kernel/program/cpio.h"
+#include "kernel/program/elf.h"
+#include "kernel/program/module.h"
+#include "kernel/run/test.h"
+#include "mm/mm.h"
+
+static struct boot_info info;
+static struct page *page;
+static char *bytes;
+static size_t used;
+
+static bool begin(void)
+{
+	memset(&info, 0, offsetof(struct boot_info, range));
+	page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (!page)
+		return false;
+	bytes = page_address(page);
+	used = 0;
+	return true;
+}
+
+static void add_module(size_t start, const char *text)
+{
+	struct boot_module *module =
+		boot_info_add_module(&info, virt_to_phys(bytes + start), used - start);
+
+	format(module->text, sizeof(module->text), "%s", text);
+}
+
+static void add_file(const char *name, unsigned mode, const char *contents)
+{
+	used += (size_t)format(bytes + used, PAGE_SIZE - used,
+			       "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s", 0,
+			       mode, 0, 0, 1, 0, (unsigned)strlen(contents), 0, 0, 0, 0,
+			       (unsigned)strlen(name) + 1, 0, name);
+	used = ALIGN_UP(used + 1, 4);
+	memcpy(bytes + used, contents, strlen(contents));
+	used = ALIGN_UP(used + strlen(contents), 4);
+}
+
+static void add_files(void)
+{
+	const size_t start = used;
+
+	add_file("script", 0100755, "#!/bin/sh");
+	add_file("lib.o", 0100644, "\177ELF object");
+	add_file("a.out", 0100755, "\177ELF one");
+	add_file("dir/b", 0100755, "\177ELF two");
+	add_file("TRAILER!!!", 0, "");
+	add_module(start, "");
+}
+
+TEST(program_module, no_module_is_no_program)
+{
+	struct program_source source;
+
+	REQUIRE(begin());
+	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
+	EXPECT_EQ(module_find(&info, "", &source), -ENOENT);
+	EXPECT_EQ(module_find(&info, "a.out", &source), -EINVAL);
+	used = 16;
+	add_module(0, "a.out"); /* neither an ELF nor a cpio image */
+	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
+	page_free(page);
+}
+
+TEST(program_module, a_program_is_found_among_files)
+{
+	struct program_source source;
+
+	REQUIRE(begin());
+	add_files();
+	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT(strcmp(source.name, "a.out") == 0);
+	EXPECT(source.elf_size == 8 && memcmp(source.elf, "\177ELF one", 8) == 0);
+	EXPECT(source.cpio == bytes && source.cpio_size == used);
+	EXPECT_EQ(module_find(&info, "dir/b", &source), 0);
+	EXPECT(strcmp(source.name, "dir/b") == 0);
+	EXPECT(memcmp(source.elf, "\177ELF two", 8) == 0);
+	EXPECT_EQ(module_find(&info, "script", &source), 0); /* the parser refuses it later */
+	EXPECT_EQ(module_find(&info, "c", &source), -EINVAL);
+	bytes[used - 124] = 'x'; /* the last header */
+	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
+	page_free(page);
+}
+
+TEST(program_module, a_program_may_be_a_module_itself)
+{
+	static struct arguments args, environment;
+	struct program_source source;
+
+	REQUIRE(begin());
+	add_files();
+	memcpy(bytes + used, "\177ELF", 4);
+	used += 4;
+	add_module(used - 4, " prog one \"two three\"");
+	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT(strcmp(source.name, "prog") == 0);
+	EXPECT_EQ(source.elf_size, 4);
+	EXPECT(source.cpio == bytes);
+	EXPECT_EQ(module_arguments(&source, &args, &environment), 0);
+	REQUIRE(args.count == 3);
+	EXPECT(strcmp(arguments_word(&args, 0), "prog") == 0);
+	EXPECT(strcmp(arguments_word(&args, 1), "one") == 0);
+	EXPECT(strcmp(arguments_word(&args, 2), "two three") == 0);
+	EXPECT_EQ(environment.count, 0);
+	source.text = "it's";
+	EXPECT_EQ(module_arguments(&source, &args, &environment), -EINVAL);
+
+	info.module[1].text[0] = '\0';
+	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT(strcmp(source.name, "program") == 0);
+	page_free(page);
+}
+
+TEST(program_module, a_module_that_is_not_in_ram_is_ignored)
+{
+	struct program_source source;
+
+	REQUIRE(begin());
+	boot_info_add_module(&info, PHYS_LIMIT - PAGE_SIZE, PAGE_SIZE);
+	boot_info_add_module(&info, virt_to_phys(bytes), PHYS_LIMIT);
+	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
+	page_free(page);
+}
+
+static void print_words(const char *what, const struct arguments *words)
+{
+	for (unsigned i = 0; i < words->count; i++)
+		pr_info("%s %u: %s", what, i, arguments_word(words, i));
+}
+
+static void print_files(const struct program_source *source)
+{
+	struct cpio_reader reader = cpio_reader(source->cpio, source->cpio_size);
+	struct cpio_entry entry;
+
+	while (cpio_next(&reader, &entry))
+		pr_info("file %o %llu %s", entry.mode, entry.size, entry.name);
+	EXPECT(!reader.error);
+}
+
+/* tests/qemu/test_program.py reads these lines. Without a module the case has nothing to check. */
+TEST(program_module, the_machines_own_program_is_whole)
+{
+	static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+	static struct arguments args, environment;
+	static struct elf_image elf;
+	struct program_source source;
+	const char *why;
+	u64 value;
+
+	if (module_program(&source) == -ENOENT)
+		return;
+	REQUIRE(module_program(&source) == 0);
+	REQUIRE(module_arguments(&source, &args, &environment) == 0);
+	why = elf_parse(source.elf, source.elf_size, limits, &elf, &value);
+	if (why)
+		test_fail(__FILE__, __LINE__, "%s: %s (0x%llx)", source.name, why, value);
+	else
+		pr_info("program %s: %llu bytes, %s, entry 0x%llx, headers at 0x%llx", source.name,
+			source.elf_size, elf.pie ? "pie" : "fixed", elf.entry, elf.phdr_virt);
+	print_words("argument", &args);
+	print_words("environment", &environment);
+	if (source.cpio)
+		print_files(&source);
+}

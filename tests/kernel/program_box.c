@@ -1,0 +1,61 @@
+/* A program for tests of calls: see program_box.h. */
+#include "tests/kernel/program_box.h"
+
+#include <arch/pgtable.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/program.h"
+
+bool program_box_begin(void)
+{
+	struct area memory = {.start = PROGRAM_BOX_MEMORY,
+			      .end = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES,
+			      .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
+
+	if (program_begin(&(struct program_request){.image = NULL}) < 0)
+		return false;
+	if (mapping_make(&memory, MAPPING_FIXED) >= 0)
+		return true;
+	program_finish();
+	return false;
+}
+
+void program_box_end(void)
+{
+	program_finish();
+}
+
+struct thread *program_box_second(void)
+{
+	struct thread *second = cpu_count > 1 ? thread_record(1) : NULL;
+
+	if (second)
+		second->id = THREAD_FIRST_ID + 1;
+	return second;
+}
+
+int program_box_died(void)
+{
+	int status;
+
+	return program_ended(&status) && status > 128 ? status - 128 : 0;
+}
+
+s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6])
+{
+	struct user_regs zero = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
+
+	if (!regs)
+		regs = &zero;
+	regs->rax = number;
+	regs->rdi = arg[0];
+	regs->rsi = arg[1];
+	regs->rdx = arg[2];
+	regs->r10 = arg[3];
+	regs->r8 = arg[4];
+	regs->r9 = arg[5];
+	calls_serve(regs);
+	return (s64)regs->rax;
+}

@@ -1,0 +1,38 @@
+/*
+ * A program for tests of calls: no code, but a thread on this CPU and some memory.
+ *
+ *	REQUIRE(program_box_begin());
+ *	program_box_call(13, SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
+ *	program_box_end();
+ */
+#pragma once
+
+#include <arch/user.h>
+
+#include "kernel/lib/types.h"
+#include "kernel/program/thread.h"
+
+/* Readable and writable; the pages before and after it are not there. */
+#define PROGRAM_BOX_MEMORY 0x100000ULL
+#define PROGRAM_BOX_BYTES  KIB(64)
+
+/*
+ * Begin: this CPU has a thread with id program_pid(), nothing is blocked or pending, no handler is
+ * set, and the memory is zero. Returns false for lack of memory.
+ */
+bool program_box_begin(void);
+void program_box_end(void);
+
+/* A record of one more thread of the program, on CPU 1, where nothing runs. Ends with the box. */
+struct thread *program_box_second(void);
+
+/* The signal that program_die() was last called for, or 0. */
+int program_box_died(void);
+
+/*
+ * Make a call as this CPU's thread: the row's function with these registers, whose rax receives the
+ * result. Without `regs`, registers that are zero but for rsp, in the middle of the memory.
+ */
+s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6]);
+#define program_box_call(number, ...)                                                              \
+	program_box_call_with(NULL, number, (const u64[6]){__VA_ARGS__})

@@ -1,0 +1,828 @@
+/*
+ * Signals of programs: what is pending, which handler runs, and every byte of its frame. The offsets
+ * are written out as numbers here, as the ABI's documents have them (kernel/program/signal_abi.h).
+ */
+#include "kernel/lib/string.h"
+#include "kernel/program/exception.h"
+#include "kernel/program/program_ids.h"
+#include "kernel/program/signal.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/program_box.h"
+
+enum {
+	NR_SIGACTION = 13,
+	NR_SIGPROCMASK = 14,
+	NR_SIGRETURN = 15,
+	NR_KILL = 62,
+	NR_SIGPENDING = 127,
+	NR_SIGTIMEDWAIT = 128,
+	NR_SIGQUEUEINFO = 129,
+	NR_SIGSUSPEND = 130,
+	NR_SIGALTSTACK = 131,
+	NR_TKILL = 200,
+	NR_TGKILL = 234,
+};
+enum { SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK };
+
+#define ARGUMENTS PROGRAM_BOX_MEMORY                 /* what calls point to */
+#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))      /* what they write */
+#define ALT_STACK (PROGRAM_BOX_MEMORY + KIB(8))      /* 8 KiB */
+#define STACK     (PROGRAM_BOX_MEMORY + KIB(48) + 8) /* a stack pointer inside of a function */
+#define HANDLER   0x401000ULL
+#define RESTORER  0x402000ULL
+#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
+#define BIT(n)    (1ULL << ((n)-1))
+
+static u64 load_u64(user_t from)
+{
+	u64 value = 0;
+
+	EXPECT_EQ(user_read(&value, from, sizeof(value)), 0);
+	return value;
+}
+
+static u32 load_u32(user_t from)
+{
+	u32 value = 0;
+
+	EXPECT_EQ(user_read(&value, from, sizeof(value)), 0);
+	return value;
+}
+
+static void store_u64(user_t to, u64 value)
+{
+	EXPECT_EQ(user_write(to, &value, sizeof(value)), 0);
+}
+
+static s64 set_action(int signal, u64 handler, u64 flags, u64 mask)
+{
+	const u64 action[4] = {handler, flags | SA_RESTORER, RESTORER, mask};
+
+	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
+	return program_box_call(NR_SIGACTION, (u64)signal, ARGUMENTS, 0, 8);
+}
+
+static s64 set_mask(u64 how, u64 set)
+{
+	store_u64(ARGUMENTS, set);
+	return program_box_call(NR_SIGPROCMASK, how, ARGUMENTS, 0, 8);
+}
+
+static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
+{
+	const u64 stack[3] = {sp, flags, size};
+
+	EXPECT_EQ(user_write(ARGUMENTS, stack, sizeof(stack)), 0);
+	return program_box_call(NR_SIGALTSTACK, ARGUMENTS, 0);
+}
+
+/* Registers that all differ, as a timer's interrupt finds them. */
+static struct user_regs some_registers(void)
+{
+	return (struct user_regs){
+		.r8 = 8,
+		.r9 = 9,
+		.r10 = 10,
+		.r11 = 11,
+		.r12 = 12,
+		.r13 = 13,
+		.r14 = 14,
+		.r15 = 15,
+		.rdi = 16,
+		.rsi = 17,
+		.rbp = 18,
+		.rbx = 19,
+		.rdx = 20,
+		.rax = 21,
+		.rcx = 22,
+		.rsp = STACK,
+		.rip = 0x400123,
+		.rflags = 0x246 | 1 << 10, /* with DF, which a handler must not see */
+		.cs = 0x33,
+		.ss = 0x2b,
+		.vector = 0xf0,
+	};
+}
+
+static s64 raise_here(int signal)
+{
+	return program_box_call(NR_TGKILL, program_pid(), program_pid(), (u64)signal);
+}
+
+/* ---- the frame ---- */
+
+TEST(program_signal, a_handler_begins_as_the_abi_says)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, BIT(SIGUSR2)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	EXPECT(signal_is_deliverable(thread_current()));
+	signal_deliver(&regs);
+
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(regs.rdi, SIGUSR1);
+	EXPECT_EQ(regs.rsi, regs.rsp + 312);
+	EXPECT_EQ(regs.rdx, regs.rsp + 8);
+	EXPECT_EQ(regs.rax, 0);
+	EXPECT_EQ(regs.rflags & 1 << 10, 0);
+	EXPECT_EQ((regs.rsp + 8) % 16, 0);
+	EXPECT_EQ(load_u64(regs.rsp), RESTORER);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
+	EXPECT(!signal_is_deliverable(thread_current()));
+	program_box_end();
+}
+
+/* gregs of ucontext_t, in the order of REG_R8 and so on, are at 40 of ucontext_t. */
+TEST(program_signal, the_frame_has_every_register_where_the_abi_has_it)
+{
+	static const u64 general[] = {8,  9,  10, 11, 12, 13, 14,    15,      16,
+				      17, 18, 19, 20, 21, 22, STACK, 0x400123};
+	struct user_regs regs = some_registers();
+	user_t context, vectors;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	context = regs.rdx;
+	for (unsigned i = 0; i < ARRAY_LEN(general); i++)
+		EXPECT_EQ(load_u64(context + 40 + 8 * i), general[i]);
+	EXPECT_EQ(load_u64(context + 40 + 8 * 17), 0x646);                /* REG_EFL */
+	EXPECT_EQ(load_u64(context + 40 + 8 * 18), 0x33 | 0x2bULL << 48); /* REG_CSGSFS */
+	EXPECT_EQ(load_u64(context + 40 + 8 * 19), 0);                    /* REG_ERR */
+	EXPECT_EQ(load_u64(context + 40 + 8 * 20), 0);                    /* REG_TRAPNO */
+	EXPECT_EQ(load_u64(context + 40 + 8 * 21), BIT(SIGTERM));         /* REG_OLDMASK */
+	EXPECT_EQ(load_u64(context + 40 + 8 * 22), 0);                    /* REG_CR2 */
+	EXPECT_EQ(load_u64(context + 296), BIT(SIGTERM));                 /* uc_sigmask */
+	EXPECT_EQ(load_u32(context + 16 + 8), SS_DISABLE);                /* uc_stack.ss_flags */
+	EXPECT_EQ(load_u64(context + 8), 0);                              /* uc_link */
+	EXPECT_EQ(load_u64(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+
+	vectors = load_u64(context + 40 + 8 * 23);
+	EXPECT_EQ(vectors % 64, 0);
+	EXPECT(vectors >= regs.rsp + 440);
+	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
+	EXPECT_EQ(load_u64(context) & 1, user_vectors_size() > 512);
+	if (user_vectors_size() > 512) {
+		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
+		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
+		EXPECT_EQ(load_u64(vectors + 472), user_vectors_features());
+		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
+		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
+	}
+	program_box_end();
+}
+
+TEST(program_signal, the_information_says_who_sent_it)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(load_u32(regs.rsi), SIGUSR1);
+	EXPECT_EQ(load_u32(regs.rsi + 4), 0);
+	EXPECT_EQ(load_u32(regs.rsi + 8), (u32)SI_TKILL);
+	EXPECT_EQ(load_u32(regs.rsi + 16), program_pid());
+	EXPECT_EQ(load_u32(regs.rsi + 20), 0);
+
+	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_SIGINFO, 0), 0);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGUSR2), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(load_u32(regs.rsi), SIGUSR2);
+	EXPECT_EQ(load_u32(regs.rsi + 8), SI_USER);
+	program_box_end();
+}
+
+/* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
+static s64 sigreturn(struct user_regs *regs)
+{
+	regs->rsp += 8;
+	return program_box_call_with(regs, NR_SIGRETURN, (const u64[6]){0});
+}
+
+TEST(program_signal, sigreturn_restores_what_was_interrupted)
+{
+	const struct user_regs before = some_registers();
+	struct user_regs regs = before;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	regs.rbx = regs.r15 = regs.r8 = 0;
+	EXPECT_EQ(sigreturn(&regs), before.rax);
+	regs.vector = before.vector;
+	regs.error = before.error;
+	EXPECT_EQ(memcmp(&regs, &before, sizeof(regs)), 0);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGTERM));
+	program_box_end();
+}
+
+TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
+{
+	const u64 everything = ~0ULL;
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
+	regs.vector = 14;
+	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0x1234);
+	store_u64(regs.rdx + 40 + 8 * 16, 0x405000);   /* REG_RIP */
+	store_u64(regs.rdx + 40 + 8 * 17, everything); /* REG_EFL */
+	store_u64(regs.rdx + 296, everything);         /* uc_sigmask */
+	store_u64(regs.rdx + 40 + 8 * 18, 0);          /* selectors */
+	sigreturn(&regs);
+	EXPECT_EQ(regs.rip, 0x405000);
+	EXPECT_EQ(regs.rflags & (3 << 12 | 1 << 17), 0); /* no right to ports, no virtual mode */
+	EXPECT_EQ(regs.cs, 0x33);
+	EXPECT_EQ(thread_current()->blocked, ~(BIT(SIGKILL) | BIT(SIGSTOP)));
+	EXPECT_EQ(program_box_died(), 0);
+	program_box_end();
+}
+
+/* Vector registers come back, and a frame whose registers end after 512 bytes is taken, too. */
+TEST(program_signal, sigreturn_restores_vector_registers)
+{
+	struct user_regs regs = some_registers();
+	u8 area[512];
+	user_t vectors;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	EXPECT_EQ(user_read(area, vectors, sizeof(area)), 0);
+	area[0] = 0x7f;
+	area[1] = 0x02; /* FCW: double precision */
+	area[464] = 0;  /* the first magic number */
+	EXPECT_EQ(user_write(vectors, area, sizeof(area)), 0);
+	sigreturn(&regs);
+	EXPECT_EQ(program_box_died(), 0);
+
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	EXPECT_EQ(load_u32(vectors) & 0xffff, 0x27f);
+	store_u64(regs.rdx + 40 + 8 * 23, 0); /* none: as after a reset */
+	sigreturn(&regs);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(load_u32(load_u64(regs.rdx + 40 + 8 * 23)) & 0xffff, 0x37f);
+	program_box_end();
+}
+
+TEST(program_signal, sigreturn_without_a_frame_is_a_fault)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	regs.rsp = NOWHERE;
+	sigreturn(&regs);
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	program_box_end();
+}
+
+/* ---- handlers and masks ---- */
+
+TEST(program_signal, handlers_nest_and_return_in_order)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_action(SIGUSR2, HANDLER + 16, 0, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR2), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER + 16); /* pushed last, runs first */
+	sigreturn(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(regs.rdi, SIGUSR1);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1));
+	sigreturn(&regs);
+	EXPECT_EQ(regs.rip, 0x400123);
+	EXPECT_EQ(thread_current()->blocked, 0);
+	program_box_end();
+}
+
+TEST(program_signal, nodefer_and_resethand)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_NODEFER | SA_RESETHAND, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(thread_current()->blocked, 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(program_box_died(), SIGUSR1);
+	program_box_end();
+}
+
+TEST(program_signal, default_actions)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(raise_here(SIGCHLD), 0);
+	EXPECT_EQ(raise_here(SIGWINCH), 0);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	EXPECT_EQ(raise_here(SIGTSTP), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(program_box_died(), 0);
+	EXPECT_EQ(regs.rip, 0x400123);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGKILL), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(program_box_died(), SIGKILL);
+	program_box_end();
+}
+
+TEST(program_signal, ignoring_a_signal_forgets_it)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM) | BIT(SIGINT)), 0);
+	EXPECT_EQ(raise_here(SIGTERM), 0);
+	EXPECT_EQ(program_box_call(NR_KILL, 0, SIGINT), 0);
+	EXPECT_EQ(set_action(SIGTERM, SIG_IGN, 0, 0), 0);
+	EXPECT_EQ(set_action(SIGINT, SIG_IGN, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_SETMASK, 0), 0);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	signal_deliver(&regs);
+	EXPECT_EQ(program_box_died(), 0);
+	program_box_end();
+}
+
+TEST(program_signal, actions_are_reported_and_checked)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, ~0ULL), 0);
+	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, RESULTS, 8), 0);
+	EXPECT_EQ(load_u64(RESULTS), HANDLER);
+	EXPECT_EQ(load_u64(RESULTS + 8), SA_ONSTACK | SA_RESTORER);
+	EXPECT_EQ(load_u64(RESULTS + 16), RESTORER);
+	EXPECT_EQ(load_u64(RESULTS + 24), ~(BIT(SIGKILL) | BIT(SIGSTOP)));
+	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(set_action(SIGSTOP, SIG_IGN, 0, 0), -EINVAL);
+	EXPECT_EQ(set_action(0, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, 0, 16), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, NOWHERE, 0, 8), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, NOWHERE, 8), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 3, ARGUMENTS, 0, 8), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, NOWHERE, 0, 8), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, 0, NOWHERE, 8), -EFAULT);
+	program_box_end();
+}
+
+/* ---- stacks ---- */
+
+TEST(program_signal, handlers_run_on_the_alternate_stack)
+{
+	struct user_regs regs = some_registers();
+	u64 first;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, 1024), -ENOMEM);
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 4, KIB(8)), -EINVAL);
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
+	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_ONSTACK, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	first = regs.rsp;
+	EXPECT(first > ALT_STACK && first < ALT_STACK + KIB(8));
+	EXPECT_EQ(load_u64(regs.rdx + 16), ALT_STACK);
+	EXPECT_EQ(load_u32(regs.rdx + 24), 0);
+	EXPECT_EQ(load_u64(regs.rdx + 32), KIB(8));
+	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){ARGUMENTS}), -EPERM);
+	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){0, RESULTS}), 0);
+	EXPECT_EQ(load_u32(RESULTS + 8), SS_ONSTACK);
+	EXPECT_EQ(raise_here(SIGUSR2), 0);
+	signal_deliver(&regs); /* goes on below the first */
+	EXPECT(regs.rsp < first && regs.rsp > ALT_STACK);
+	sigreturn(&regs);
+	EXPECT_EQ(regs.rsp, first);
+	sigreturn(&regs);
+	EXPECT_EQ(regs.rsp, STACK);
+	EXPECT_EQ(thread_current()->alt_stack, ALT_STACK);
+	program_box_end();
+}
+
+TEST(program_signal, a_disarmed_stack_returns_with_the_frame)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_alt_stack(ALT_STACK, SS_AUTODISARM, KIB(8)), 0);
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT(regs.rsp > ALT_STACK && regs.rsp < ALT_STACK + KIB(8));
+	EXPECT_EQ(thread_current()->alt_stack_size, 0);
+	sigreturn(&regs);
+	EXPECT_EQ(thread_current()->alt_stack, ALT_STACK);
+	EXPECT_EQ(thread_current()->alt_stack_size, KIB(8));
+	EXPECT_EQ(thread_current()->alt_stack_flags, SS_AUTODISARM);
+	program_box_end();
+}
+
+TEST(program_signal, a_frame_that_overflows_the_alternate_stack_ends_the_program)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
+	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_ONSTACK, 0), 0);
+	regs.rsp = ALT_STACK + 256;
+	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0);
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	program_box_end();
+}
+
+TEST(program_signal, a_frame_that_does_not_fit_is_a_fault)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_action(SIGSEGV, HANDLER + 16, SA_ONSTACK, 0), 0);
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	regs.rsp = NOWHERE;
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER + 16); /* of SIGSEGV, which has a stack of its own */
+	EXPECT_EQ(load_u32(regs.rsi + 8), SI_KERNEL);
+	EXPECT_EQ(program_box_died(), 0);
+	program_box_end();
+}
+
+TEST(program_signal, a_stack_pointer_near_0_is_survived)
+{
+	for (u64 rsp = 0; rsp < 1024; rsp += 56) {
+		struct user_regs regs = some_registers();
+
+		REQUIRE(program_box_begin());
+		EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		regs.rsp = rsp;
+		signal_deliver(&regs);
+		EXPECT_EQ(program_box_died(), SIGSEGV);
+		program_box_end();
+	}
+}
+
+/* Without a restorer the handler could not return. */
+TEST(program_signal, a_handler_without_a_restorer_is_not_run)
+{
+	const u64 action[4] = {HANDLER, SA_SIGINFO, 0, 0};
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
+	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, ARGUMENTS, 0, 8), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	program_box_end();
+}
+
+/* ---- faults ---- */
+
+TEST(program_signal, a_fault_tells_its_handler_where)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
+	regs.vector = 14;
+	regs.error = 6;
+	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, 0xdeadb000);
+	EXPECT_EQ(load_u32(regs.rsi), SIGSEGV);
+	EXPECT_EQ(load_u32(regs.rsi + 8), 2);
+	EXPECT_EQ(load_u64(regs.rsi + 16), 0xdeadb000);
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 19), 6);          /* REG_ERR */
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 20), 14);         /* REG_TRAPNO */
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 22), 0xdeadb000); /* REG_CR2 */
+	EXPECT_EQ(program_box_died(), 0);
+	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0); /* in its own handler */
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	program_box_end();
+}
+
+static int died_by_fault(u64 handler)
+{
+	struct user_regs regs = some_registers();
+	int died;
+
+	if (!program_box_begin())
+		return 0;
+	set_action(SIGBUS, handler, 0, 0);
+	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, 0x1000);
+	died = program_box_died();
+	program_box_end();
+	return died;
+}
+
+TEST(program_signal, a_fault_without_a_handler_ends_the_program)
+{
+	EXPECT_EQ(died_by_fault(SIG_DFL), SIGBUS);
+	EXPECT_EQ(died_by_fault(SIG_IGN), SIGBUS);
+	EXPECT_EQ(died_by_fault(HANDLER), 0);
+}
+
+TEST(program_signal, exceptions_become_signals)
+{
+	static const struct {
+		u64 vector;
+		int signal, code;
+		bool has_address;
+	} rows[] = {
+		{0, SIGFPE, FPE_INTDIV, true},   {1, SIGTRAP, TRAP_BRKPT, true},
+		{3, SIGTRAP, SI_KERNEL, false},  {4, SIGSEGV, SI_KERNEL, false},
+		{5, SIGSEGV, SI_KERNEL, false},  {6, SIGILL, ILL_ILLOPN, true},
+		{12, SIGBUS, SI_KERNEL, false},  {13, SIGSEGV, SI_KERNEL, false},
+		{17, SIGBUS, BUS_ADRALN, false},
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct user_regs regs = some_registers();
+
+		REQUIRE(program_box_begin());
+		set_action(rows[i].signal, HANDLER, 0, 0);
+		regs.vector = rows[i].vector;
+		program_exception(&regs);
+		EXPECT_EQ(regs.rip, HANDLER);
+		EXPECT_EQ(load_u32(regs.rsi), rows[i].signal);
+		EXPECT_EQ(load_u32(regs.rsi + 8), (u32)rows[i].code);
+		EXPECT_EQ(load_u64(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
+		program_box_end();
+	}
+}
+
+/* Exceptions of floating point: what happened and is not masked decides. */
+static u32 float_code(u64 vector, u16 control, u16 status, u32 mxcsr)
+{
+	static u8 area[KIB(16)] __attribute__((aligned(64)));
+	struct user_regs regs = some_registers();
+	u32 code = 0;
+
+	if (user_vectors_size() > sizeof(area) || !program_box_begin())
+		return 0;
+	user_vectors_save(area);
+	memcpy(area, &control, sizeof(control));
+	memcpy(area + 2, &status, sizeof(status));
+	memcpy(area + 24, &mxcsr, sizeof(mxcsr));
+	if (user_vectors_size() > 512)
+		area[512] |= 3; /* both are in the area */
+	EXPECT(user_vectors_load(area));
+	set_action(SIGFPE, HANDLER, 0, 0);
+	regs.vector = vector;
+	program_exception(&regs);
+	code = load_u32(regs.rsi + 8);
+	program_box_end();
+	return code;
+}
+
+TEST(program_signal, floating_point_exceptions_have_their_codes)
+{
+#ifdef ASHLAR_HOSTED /* in a kernel the registers would raise the exception here and now */
+	EXPECT_EQ(float_code(16, 0x37f & ~4, 4, 0x1f80), FPE_FLTDIV);
+	EXPECT_EQ(float_code(16, 0x37f & ~1, 5, 0x1f80), FPE_FLTINV);
+	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8), FPE_FLTOVF);
+	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10), FPE_FLTUND);
+	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20), FPE_FLTRES);
+#else
+	(void)float_code;
+	SKIP("the registers are this CPU's own");
+#endif
+}
+
+/* ---- interrupted calls ---- */
+
+static struct user_regs in_a_call(s64 result)
+{
+	struct user_regs regs = some_registers();
+
+	regs.vector = USER_VECTOR_CALL;
+	regs.error = 202;
+	regs.rax = (u64)result;
+	return regs;
+}
+
+TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
+{
+	struct user_regs regs = in_a_call(-ERESTARTSYS);
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), 202);          /* REG_RAX */
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123 - 2); /* REG_RIP */
+
+	regs = in_a_call(-ERESTARTSYS);
+	EXPECT_EQ(set_action(SIGUSR2, HANDLER, 0, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR2), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), (u64)-EINTR);
+	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123);
+
+	regs = in_a_call(-ERESTARTSYS); /* no handler at all */
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rax, 202);
+	EXPECT_EQ(regs.rip, 0x400123 - 2);
+
+	regs = in_a_call(-EINTR);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rax, (u64)-EINTR);
+	EXPECT_EQ(regs.rip, 0x400123);
+	program_box_end();
+}
+
+/* The number 512 in rax is the program's own business if no call returned it. */
+TEST(program_signal, sigreturn_does_not_restart_a_call)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	regs.rax = (u64)-ERESTARTSYS;
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	sigreturn(&regs);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rax, (u64)-ERESTARTSYS);
+	EXPECT_EQ(regs.rip, 0x400123);
+	program_box_end();
+}
+
+TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
+{
+	struct user_regs regs = in_a_call(0);
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, 0x400123);
+	store_u64(ARGUMENTS, BIT(SIGUSR2));
+	program_box_call_with(&regs, NR_SIGSUSPEND, (const u64[6]){ARGUMENTS, 8});
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
+	EXPECT_EQ(load_u64(regs.rdx + 296), BIT(SIGUSR1) | BIT(SIGTERM));
+	EXPECT_EQ(sigreturn(&regs), -EINTR);
+	EXPECT_EQ(regs.rip, 0x400123);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGTERM));
+	program_box_end();
+}
+
+/* ---- pending signals ---- */
+
+TEST(program_signal, blocked_signals_wait)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, 0x400123);
+	EXPECT_EQ(program_box_call(NR_SIGPENDING, RESULTS, 8), 0);
+	EXPECT_EQ(load_u64(RESULTS), BIT(SIGUSR1));
+	EXPECT_EQ(set_mask(SIG_UNBLOCK, BIT(SIGUSR1)), 0);
+	EXPECT(thread_is_wanted(thread_current()));
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	sigreturn(&regs);
+	signal_deliver(&regs); /* two have become one */
+	EXPECT_EQ(regs.rip, 0x400123);
+	program_box_end();
+}
+
+static s64 queue(int signal, u64 value)
+{
+	const u64 info[16] = {(u64)signal, (u32)SI_QUEUE, program_pid(), value};
+
+	EXPECT_EQ(user_write(ARGUMENTS, info, sizeof(info)), 0);
+	return program_box_call(NR_SIGQUEUEINFO, program_pid(), (u64)signal, ARGUMENTS);
+}
+
+static s64 take(u64 set, u64 seconds)
+{
+	const u64 time[2] = {seconds, 0};
+
+	store_u64(ARGUMENTS, set);
+	EXPECT_EQ(user_write(ARGUMENTS + 64, time, sizeof(time)), 0);
+	return program_box_call(NR_SIGTIMEDWAIT, ARGUMENTS, RESULTS, ARGUMENTS + 64, 8);
+}
+
+TEST(program_signal, signals_from_32_on_queue_with_their_values)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(34) | BIT(35) | BIT(SIGUSR1)), 0);
+	for (u64 i = 0; i < 5; i++)
+		EXPECT_EQ(queue(34, 100 + i), 0);
+	EXPECT_EQ(queue(35, 7), 0);
+	EXPECT_EQ(queue(SIGUSR1, 1), 0);
+	EXPECT_EQ(queue(SIGUSR1, 2), 0); /* is lost: one is pending */
+	for (u64 i = 0; i < 5; i++) {
+		EXPECT_EQ(take(BIT(34) | BIT(35), 10), 34);
+		EXPECT_EQ(load_u32(RESULTS + 8), (u32)SI_QUEUE);
+		EXPECT_EQ(load_u64(RESULTS + 24), 100 + i);
+	}
+	EXPECT_EQ(take(BIT(34) | BIT(35), 10), 35);
+	EXPECT_EQ(take(BIT(34) | BIT(35), 0), -EAGAIN);
+	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
+	EXPECT_EQ(load_u64(RESULTS + 24), 1);
+	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);
+	EXPECT_EQ(thread_current()->blocked, BIT(34) | BIT(35) | BIT(SIGUSR1));
+	program_box_end();
+}
+
+TEST(program_signal, a_full_queue_refuses)
+{
+	unsigned taken = 0, queued = 0;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(40) | BIT(41)), 0);
+	while (queued < 10000 && queue(40, queued) == 0)
+		queued++;
+	EXPECT(queued > 100 && queued < 10000);
+	EXPECT_EQ(raise_here(41), 0); /* carries nothing that could be lost */
+	EXPECT_EQ(take(BIT(41), 0), 41);
+	while (take(BIT(40), 0) == 40)
+		taken++;
+	EXPECT_EQ(taken, queued);
+	EXPECT_EQ(queue(40, 1), 0);
+	program_box_end();
+}
+
+TEST(program_signal, a_signal_for_the_program_goes_to_a_thread_that_takes_it)
+{
+	struct user_regs regs = some_registers();
+	struct thread *second;
+
+	REQUIRE(program_box_begin());
+	second = program_box_second();
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGUSR1), 0);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	EXPECT(signal_is_deliverable(second));
+	second->blocked = BIT(SIGUSR1);
+	EXPECT(!signal_is_deliverable(second));
+	EXPECT_EQ(set_mask(SIG_SETMASK, 0), 0);
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	second->blocked = 0;
+	EXPECT(!signal_is_deliverable(second));
+	program_box_end();
+}
+
+TEST(program_signal, a_signal_for_a_thread_stays_with_it)
+{
+	struct user_regs regs = some_registers();
+	struct thread *second;
+
+	REQUIRE(program_box_begin());
+	second = program_box_second();
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(program_box_call(NR_TKILL, second->id, SIGUSR1), 0);
+	EXPECT(signal_is_deliverable(second));
+	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, 0x400123);
+	signal_thread_ended(second);
+	EXPECT_EQ(second->pending, 0);
+	EXPECT(!signal_is_deliverable(second));
+	program_box_end();
+}
+
+TEST(program_signal, senders_are_checked)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 0), 0);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 65), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), -1ULL), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_KILL, program_pid() + 1000, SIGTERM), -ESRCH);
+	EXPECT_EQ(program_box_call(NR_TKILL, program_pid() + 1000, SIGTERM), -ESRCH);
+	EXPECT_EQ(program_box_call(NR_TKILL, 0, SIGTERM), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
+	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	program_box_end();
+}

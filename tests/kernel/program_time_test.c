@@ -1,0 +1,353 @@
+/* Clocks, sleeps and timers of programs, and the vDSO. */
+#include <arch/atomic.h>
+#include <arch/clock.h>
+
+#include "kernel/lib/string.h"
+#include "kernel/program/clocks.h"
+#include "kernel/program/program_ids.h"
+#include "kernel/program/signal.h"
+#include "kernel/program/timers.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/program/vdso.h"
+#include "kernel/program/vdso/vdso_data.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/program_box.h"
+
+enum {
+	NR_NANOSLEEP = 35,
+	NR_GETITIMER = 36,
+	NR_ALARM = 37,
+	NR_SETITIMER = 38,
+	NR_GETTIMEOFDAY = 96,
+	NR_TIMES = 100,
+	NR_TIME = 201,
+	NR_CLOCK_SETTIME = 227,
+	NR_CLOCK_GETTIME = 228,
+	NR_CLOCK_GETRES = 229,
+	NR_CLOCK_NANOSLEEP = 230,
+};
+enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
+
+#define ARGUMENTS PROGRAM_BOX_MEMORY
+#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))
+#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
+
+static u64 result_ns(user_t from)
+{
+	struct user_timespec time = {0};
+
+	EXPECT_EQ(user_read(&time, from, sizeof(time)), 0);
+	EXPECT((u64)time.nsec < NS_PER_S);
+	return (u64)time.sec * NS_PER_S + (u64)time.nsec;
+}
+
+static u64 clock_of(s32 clock)
+{
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)clock, RESULTS), 0);
+	return result_ns(RESULTS);
+}
+
+static void store_time(s64 sec, s64 part)
+{
+	const s64 time[2] = {sec, part};
+
+	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+}
+
+TEST(program_time, clocks_agree)
+{
+	static const s32 uptime[] = {1, 4, 6, 7, 9};
+	static const s32 calendar[] = {0, 5, 8, 11};
+	struct user_timeval time;
+	u64 before, after;
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
+		before = clock_ns();
+		after = clock_of(uptime[i]);
+		EXPECT(before <= after && after <= clock_ns());
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(calendar); i++) {
+		before = clock_ns() + clock_date_ns();
+		after = clock_of(calendar[i]);
+		EXPECT(before <= after && after <= clock_ns() + clock_date_ns());
+	}
+	before = clock_of(REALTIME);
+	EXPECT_EQ(program_box_call(NR_GETTIMEOFDAY, RESULTS, 0), 0);
+	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
+	EXPECT((u64)time.sec * NS_PER_S + (u64)time.usec * NS_PER_US + NS_PER_US > before);
+	EXPECT((u64)program_box_call(NR_TIME, 0) >= before / NS_PER_S);
+	program_box_end();
+}
+
+TEST(program_time, cpu_time_leaves_out_sleep)
+{
+	u64 thread, program;
+
+	REQUIRE(program_box_begin());
+	clock_delay_ns(NS_PER_MS);
+	thread = clock_of(THREAD_CPUTIME);
+	EXPECT(thread >= NS_PER_MS);
+	program = clock_of(PROCESS_CPUTIME);
+	EXPECT(program >= thread);
+	EXPECT_EQ(clock_of(~(s32)program_pid() * 8 | 6) >= program, true);
+	store_time(0, 50 * (s64)NS_PER_MS);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	EXPECT(thread_current()->slept_ns >= 45 * NS_PER_MS);
+	clocks_thread_ended(thread_current());
+	EXPECT(clock_program_ns() >= program + thread);
+	program_box_end();
+}
+
+TEST(program_time, clock_arguments_are_checked)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, 10, RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, 99, RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)(~999 * 8 | 6), RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)(~1 * 8 | 3), RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, MONOTONIC, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, MONOTONIC, 0), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETRES, MONOTONIC, RESULTS), 0);
+	EXPECT_EQ(result_ns(RESULTS), 1);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETRES, MONOTONIC, 0), 0);
+	EXPECT_EQ(program_box_call(NR_CLOCK_SETTIME, REALTIME, ARGUMENTS), -EPERM);
+	EXPECT_EQ(program_box_call(NR_TIMES, NOWHERE), -EFAULT);
+	EXPECT(program_box_call(NR_TIMES, 0) >= 0);
+	program_box_end();
+}
+
+TEST(program_time, sleeps_last_as_long_as_they_should)
+{
+	u64 start;
+
+	REQUIRE(program_box_begin());
+	start = clock_ns();
+	store_time(0, 20 * (s64)NS_PER_MS);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() - start >= 20 * NS_PER_MS);
+
+	start = clock_ns() + 20 * NS_PER_MS;
+	store_time((s64)(start / NS_PER_S), (s64)(start % NS_PER_S));
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() >= start);
+
+	start = clock_ns() + 20 * NS_PER_MS;
+	store_time((s64)((start + clock_date_ns()) / NS_PER_S),
+		   (s64)((start + clock_date_ns()) % NS_PER_S));
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, REALTIME, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() >= start);
+	EXPECT(clock_ns() < start + NS_PER_S * 5);
+
+	store_time(0, 0);
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	program_box_end();
+}
+
+TEST(program_time, sleep_arguments_are_checked)
+{
+	static const s64 bad[][2] = {{-1, 0}, {0, -1}, {0, 1000000000}};
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		store_time(bad[i][0], bad[i][1]);
+		EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), -EINVAL);
+	}
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, NOWHERE, 0), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, THREAD_CPUTIME, 0, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, 99, 0, ARGUMENTS, 0), -EINVAL);
+	program_box_end();
+}
+
+/* A signal that is there already ends a sleep at once; the rest is told. */
+TEST(program_time, a_signal_ends_a_sleep)
+{
+	const struct signal_info info = {.signal = SIGTERM, .code = SI_USER};
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(signal_send(thread_current(), SIGTERM, &info), 0);
+	store_time(1ULL << 40, 0);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, RESULTS), -EINTR);
+	EXPECT(result_ns(RESULTS) > 1000 * NS_PER_S);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, NOWHERE), -EFAULT);
+	program_box_end();
+}
+
+/* struct itimerval: interval and time left, in seconds and microseconds. */
+static s64 set_timer(s64 interval_us, s64 left_us)
+{
+	const s64 timer[4] = {interval_us / 1000000, interval_us % 1000000, left_us / 1000000,
+			      left_us % 1000000};
+
+	EXPECT_EQ(user_write(ARGUMENTS, timer, sizeof(timer)), 0);
+	return program_box_call(NR_SETITIMER, 0, ARGUMENTS, RESULTS);
+}
+
+static u64 timer_left_us(void)
+{
+	s64 timer[4] = {0};
+
+	EXPECT_EQ(program_box_call(NR_GETITIMER, 0, RESULTS), 0);
+	EXPECT_EQ(user_read(timer, RESULTS, sizeof(timer)), 0);
+	return (u64)(timer[2] * 1000000 + timer[3]);
+}
+
+/* Wait for SIGALRM as the interrupt would send it, and take it. */
+static bool alarm_came(void)
+{
+	const u64 limit = clock_ns() + 10 * NS_PER_S;
+	bool came;
+
+	do
+		interval_timer_look();
+	while (!(came = signal_is_deliverable(thread_current())) && clock_ns() < limit);
+	atomic_exchange(&thread_current()->pending, 0);
+	return came;
+}
+
+TEST(program_time, the_interval_timer_sends_sigalrm)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(timer_left_us(), 0);
+	EXPECT_EQ(set_timer(0, 3600 * 1000000LL), 0);
+	EXPECT(timer_left_us() > 3000 * 1000000ULL);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	EXPECT_EQ(set_timer(0, 2000), 0);
+	EXPECT(alarm_came());
+	EXPECT_EQ(timer_left_us(), 0);
+	program_box_end();
+}
+
+TEST(program_time, the_interval_timer_repeats)
+{
+	struct interval_timer timer;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_timer(5000000, 1000), 0);
+	EXPECT(alarm_came());
+	timer = interval_timer_of();
+	EXPECT_EQ(timer.interval_ns, 5 * NS_PER_S);
+	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
+	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
+	EXPECT_EQ(timer_left_us(), 0);
+	program_box_end();
+}
+
+TEST(program_time, alarm_tells_whole_seconds)
+{
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(program_box_call(NR_ALARM, 100), 0);
+	EXPECT_EQ(program_box_call(NR_ALARM, 0), 100);
+	EXPECT_EQ(program_box_call(NR_ALARM, 0), 0);
+	EXPECT_EQ(program_box_call(NR_SETITIMER, 1, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_SETITIMER, 0, NOWHERE, 0), -EFAULT);
+	EXPECT_EQ(set_timer(0, -1), -EINVAL);
+	program_box_end();
+}
+
+/* ---- the vDSO, as a C library reads it ---- */
+
+/* Tables of the dynamic section (System V ABI, "Dynamic Linking"). */
+enum { DT_HASH = 4, DT_STRTAB = 5, DT_SYMTAB = 6, DT_VERSYM = 0x6ffffff0, DT_VERDEF = 0x6ffffffc };
+
+struct elf_symbol {
+	u32 name;
+	u8 info, other;
+	u16 section;
+	u64 value, size;
+};
+
+struct vdso_tables {
+	const u8 *base;
+	const u32 *hash;
+	const char *names;
+	const struct elf_symbol *symbols;
+	const u16 *versions;
+};
+
+static u64 image_u64(const u8 *at)
+{
+	u64 value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/* The dynamic section is that of the second program header, at byte 64 + 56 of the file. */
+static struct vdso_tables vdso_tables(const u8 *base)
+{
+	struct vdso_tables tables = {.base = base};
+	const u8 *at = base + image_u64(base + 64 + 56 + 8);
+
+	for (; image_u64(at); at += 16) {
+		const u8 *table = base + image_u64(at + 8);
+
+		switch (image_u64(at)) {
+		case DT_HASH:
+			tables.hash = (const u32 *)table;
+			break;
+		case DT_STRTAB:
+			tables.names = (const char *)table;
+			break;
+		case DT_SYMTAB:
+			tables.symbols = (const struct elf_symbol *)table;
+			break;
+		case DT_VERSYM:
+			tables.versions = (const u16 *)table;
+			break;
+		}
+	}
+	return tables;
+}
+
+/* The function of that name, in the version that is defined (index 2; 1 is the object itself). */
+static u64 vdso_function(const struct vdso_tables *tables, const char *name)
+{
+	for (u32 i = 1; i < tables->hash[1]; i++) {
+		const struct elf_symbol *symbol = &tables->symbols[i];
+
+		if (strcmp(tables->names + symbol->name, name) == 0 && tables->versions[i] == 2)
+			return symbol->value;
+	}
+	return 0;
+}
+
+TEST(program_time, the_vdso_has_its_functions)
+{
+	static const char *const names[] = {"__vdso_clock_gettime", "__vdso_gettimeofday",
+					    "__vdso_time", "__vdso_getcpu"};
+	u64 size;
+	const u8 *base = vdso_image(&size);
+	struct vdso_tables tables;
+
+	EXPECT(size >= PAGE_SIZE && IS_ALIGNED(size, PAGE_SIZE));
+	EXPECT(IS_ALIGNED((virt_t)base, PAGE_SIZE));
+	REQUIRE(memcmp(base, "\177ELF\2\1\1", 7) == 0);
+	EXPECT_EQ(image_u64(base + 64 + 16), 0); /* the segment begins at address 0 of the object */
+	tables = vdso_tables(base);
+	REQUIRE(tables.hash && tables.names && tables.symbols && tables.versions);
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		const u64 at = vdso_function(&tables, names[i]);
+
+		EXPECT(at > 0 && at < size);
+	}
+}
+
+TEST(program_time, the_vdso_is_told_the_clock)
+{
+	static u64 page[PAGE_SIZE / sizeof(u64)];
+	const struct vdso_data *data = (const struct vdso_data *)page;
+	struct clock_tsc tsc;
+
+	memset(page, 0, sizeof(page));
+	vdso_fill_data(page);
+	EXPECT_EQ(data->date_ns, clock_date_ns());
+	if (clock_tsc(&tsc)) {
+		EXPECT_EQ(data->mult, tsc.mult);
+		EXPECT_EQ(data->base_tsc, tsc.base_tsc);
+		EXPECT_EQ(data->base_ns, tsc.base_ns);
+	} else {
+		EXPECT_EQ(data->mult, 0);
+	}
+}

@@ -1,0 +1,199 @@
+/*
+ * The stack with which a program starts. The cases read it as a program's start code does: from rsp
+ * up, through the addresses that they find there.
+ */
+#include "kernel/lib/string.h"
+#include "kernel/program/start_stack.h"
+#include "kernel/run/test.h"
+
+#define TOP 0x7fffffffe000ULL
+
+enum { SIZE = 16384, GUARD = 0xa5 };
+
+static u8 memory[SIZE] __attribute__((aligned(16)));
+static struct arguments args, environment;
+
+static const struct start_stack plain = {
+	.args = &args,
+	.environment = &environment,
+	.entry = 0x401000,
+	.phdr = 0x400040,
+	.phdr_count = 10,
+	.phdr_size = 56,
+	.hwcap = 0xbfebfbff,
+	.hwcap2 = 2,
+	.random = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+};
+
+static u64 build(const struct start_stack *start, u64 size)
+{
+	memset(memory, GUARD, sizeof(memory));
+	return start_stack_build(start, memory + SIZE - size, size, TOP);
+}
+
+static u64 word(u64 addr)
+{
+	u64 value = 0;
+
+	if (addr < TOP - SIZE || addr > TOP - 8)
+		test_fail(__FILE__, __LINE__, "%llx is not on the stack", addr);
+	else
+		memcpy(&value, memory + SIZE - (TOP - addr), sizeof(value));
+	return value;
+}
+
+static const char *text(u64 addr)
+{
+	if (addr < TOP - SIZE || addr >= TOP) {
+		test_fail(__FILE__, __LINE__, "%llx is not on the stack", addr);
+		return "";
+	}
+	return (const char *)memory + SIZE - (TOP - addr);
+}
+
+/* The address behind the environment, where the pairs begin. */
+static u64 pairs_at(u64 rsp)
+{
+	u64 at = rsp + 8 * (1 + word(rsp) + 1);
+
+	while (word(at))
+		at += 8;
+	return at + 8;
+}
+
+/* The value of a pair; *found says whether there is one. */
+static u64 pair(u64 rsp, u64 key, bool *found)
+{
+	for (u64 at = pairs_at(rsp); word(at); at += 16) {
+		if (word(at) != key)
+			continue;
+		*found = true;
+		return word(at + 8);
+	}
+	*found = false;
+	return 0;
+}
+
+static void pair_is(u64 rsp, u64 key, u64 expected)
+{
+	bool found;
+	const u64 value = pair(rsp, key, &found);
+
+	if (!found || value != expected)
+		test_fail(__FILE__, __LINE__, "pair %llu is %llx, expected %llx", key, value,
+			  expected);
+}
+
+static void fill(void)
+{
+	arguments_clear(&args);
+	arguments_clear(&environment);
+	arguments_add(&args, "./a.out");
+	arguments_add(&args, "");
+	arguments_add(&args, "two words");
+	arguments_add(&environment, "A=1");
+	arguments_add(&environment, "HOME=/");
+}
+
+TEST(program_start_stack, a_program_finds_its_arguments)
+{
+	u64 rsp;
+
+	fill();
+	rsp = build(&plain, SIZE);
+	REQUIRE(rsp && IS_ALIGNED(rsp, 16));
+	EXPECT_EQ(word(rsp), 3);
+	EXPECT(strcmp(text(word(rsp + 8)), "./a.out") == 0);
+	EXPECT(strcmp(text(word(rsp + 16)), "") == 0);
+	EXPECT(strcmp(text(word(rsp + 24)), "two words") == 0);
+	EXPECT_EQ(word(rsp + 32), 0);
+	EXPECT(strcmp(text(word(rsp + 40)), "A=1") == 0);
+	EXPECT(strcmp(text(word(rsp + 48)), "HOME=/") == 0);
+	EXPECT_EQ(word(rsp + 56), 0);
+	EXPECT_EQ(word(TOP - 8), 0);
+	for (u64 at = 0; at < SIZE - (TOP - rsp); at++)
+		EXPECT(memory[at] == GUARD);
+}
+
+TEST(program_start_stack, a_library_finds_its_pairs)
+{
+	struct start_stack start = plain;
+	bool found;
+	u64 rsp;
+
+	fill();
+	rsp = build(&start, SIZE);
+	REQUIRE(rsp);
+	pair_is(rsp, 3, 0x400040);
+	pair_is(rsp, 4, 56);
+	pair_is(rsp, 5, 10);
+	pair_is(rsp, 6, 4096);
+	pair_is(rsp, 7, 0);
+	pair_is(rsp, 8, 0);
+	pair_is(rsp, 9, 0x401000);
+	for (u64 key = 11; key <= 14; key++) /* user and group */
+		pair_is(rsp, key, 0);
+	pair_is(rsp, 16, 0xbfebfbff);
+	pair_is(rsp, 17, 100);
+	pair_is(rsp, 23, 0);
+	pair_is(rsp, 26, 2);
+	EXPECT(strcmp(text(pair(rsp, 15, &found)), "x86_64") == 0);
+	EXPECT(strcmp(text(pair(rsp, 31, &found)), "./a.out") == 0);
+	EXPECT(memcmp(text(pair(rsp, 25, &found)), plain.random, 16) == 0);
+	pair(rsp, 33, &found);
+	EXPECT(!found);
+	pair(rsp, 51, &found);
+	EXPECT(!found);
+
+	start.vdso = 0x7ffff7fc0000;
+	start.signal_stack_min = 3632;
+	rsp = build(&start, SIZE);
+	REQUIRE(rsp);
+	pair_is(rsp, 33, 0x7ffff7fc0000);
+	pair_is(rsp, 51, 3632);
+}
+
+TEST(program_start_stack, a_program_may_have_no_arguments)
+{
+	u64 rsp;
+
+	arguments_clear(&args);
+	arguments_clear(&environment);
+	rsp = build(&plain, SIZE);
+	REQUIRE(rsp && IS_ALIGNED(rsp, 16));
+	EXPECT_EQ(word(rsp), 0);
+	EXPECT_EQ(word(rsp + 8), 0);
+	EXPECT_EQ(word(rsp + 16), 0);
+	pair_is(rsp, 6, 4096);
+}
+
+/* A buffer of each size: the stack fits or is refused, and no byte in front of it is written. */
+TEST(program_start_stack, what_does_not_fit_is_refused)
+{
+	u64 needed;
+
+	fill();
+	needed = TOP - build(&plain, SIZE);
+	for (u64 size = 0; size < needed + 32; size++) {
+		const u64 rsp = build(&plain, size);
+
+		EXPECT(rsp == 0 ? size < needed + 16 : rsp == TOP - needed && size >= needed);
+		EXPECT(memory[SIZE - size - 1] == GUARD && memory[0] == GUARD);
+	}
+}
+
+TEST(program_start_stack, the_largest_arguments_keep_the_alignment)
+{
+	static u8 large[4 * ARGUMENTS_TEXT];
+
+	for (unsigned n = ARGUMENTS_MAX - 3; n <= ARGUMENTS_MAX; n++) {
+		u64 rsp;
+
+		arguments_clear(&args);
+		arguments_clear(&environment);
+		for (unsigned i = 0; i < n; i++)
+			REQUIRE(arguments_add(&args, "an argument of 30 characters..") == 0);
+		rsp = start_stack_build(&plain, large, sizeof(large), TOP);
+		EXPECT(rsp && IS_ALIGNED(rsp, 16));
+	}
+}

@@ -1,0 +1,931 @@
+/*
+ * Ring 3. Small programs in machine code (user_programs.S) run in pages that the cases map by hand.
+ * The table of user_ops notes what comes. These cases exist in the kernel only, because the hosted
+ * machine has no ring 3.
+ */
+#include <arch/pgtable.h>
+
+#include "kernel/run/test.h"
+
+TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
+{
+	const unsigned all = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC;
+
+	for (unsigned rights = 0; rights <= all; rights++) {
+		const pte_t page = pte_make_user(512, PT_PAGE, rights),
+			    large = pte_make_user(512, PT_PMD, rights);
+
+		EXPECT_EQ(pte_rights(page), rights ? rights | USER_RIGHT_READ : 0);
+		EXPECT_EQ(pte_rights(large), pte_rights(page));
+		EXPECT(pte_present(page) && pte_pfn(page) == 512 && pte_user(page) == (rights > 0));
+		EXPECT(pte_is_leaf(large, PT_PMD) && !(page & PTE_GLOBAL));
+		EXPECT_EQ(pte_writable(page), pte_dirty(page));
+	}
+	EXPECT(pte_user(pte_make_table_user(1)) && !pte_user(pte_make_table(1)));
+	EXPECT_EQ(pte_rights(pte_make(1, PT_PAGE, PT_RW)), 0);
+	EXPECT_EQ(pte_rights(0), 0);
+}
+
+#ifndef ASHLAR_HOSTED
+
+#include <arch/barrier.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/irq.h>
+#include <arch/tlb.h>
+#include <arch/user.h>
+
+#include "arch/x86_64/cpu/cpu.h"
+#include "arch/x86_64/cpu/trap_frame.h"
+#include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/paging/attempt.h"
+#include "arch/x86_64/traps/apic.h"
+#include "arch/x86_64/traps/traps.h"
+#include "arch/x86_64/user/user.h"
+#include "kernel/core/call.h"
+#include "kernel/core/context.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "mm/mm.h"
+#include "mm/page/page_alloc.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/user_test.h"
+
+#define LIMIT       (10 * NS_PER_S)
+#define HAMMER_TIME (700 * NS_PER_MS)
+
+enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
+
+extern const u8 user_programs[], user_programs_end[], user_program_at_end[];
+extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
+	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
+	user_program_vectors[], user_program_vectors_at_start[], user_program_stack_beyond[],
+	user_program_elsewhere[], user_program_step[], user_program_step_call[];
+
+/* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
+extern const struct refusal {
+	u64 offset, vector;
+	const char *name;
+} user_refusals[];
+extern const u32 user_refusal_count, user_refusals_without_umip;
+
+/* ---- the pages ---- */
+
+enum { FRAMES_MAX = 16 };
+
+static struct {
+	struct page *frames[FRAMES_MAX]; /* tables and pages, to be freed */
+	unsigned count;
+	u8 *code, *data;
+	struct page *far;
+	const struct user_ops *ops_before;
+} space;
+
+static struct page *new_frame(void)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	if (page && space.count < FRAMES_MAX)
+		space.frames[space.count++] = page;
+	return page;
+}
+
+/* Store the entry of a 4 KiB page, and make the tables above it. */
+static bool map(virt_t virt, pte_t value)
+{
+	pfn_t table = pgtable_root();
+
+	for (int level = PT_PGD; level >= PT_PAGE; level--) {
+		pte_t *entry = (pte_t *)phys_to_virt(table << PAGE_SHIFT) + pt_index(virt, level);
+
+		if (level == PT_PAGE) {
+			pte_store(entry, virt, level, value);
+			break;
+		}
+		if (!pte_present(pte_load(entry))) {
+			struct page *page = new_frame();
+
+			if (!page)
+				return false;
+			pte_store(entry, virt, level, pte_make_table_user(page_pfn(page)));
+		}
+		table = pte_pfn(pte_load(entry));
+	}
+	return true;
+}
+
+static struct page *map_new(virt_t virt, unsigned rights)
+{
+	struct page *page = new_frame();
+
+	return page && map(virt, pte_make_user(page_pfn(page), PT_PAGE, rights)) ? page : NULL;
+}
+
+/* Remove what the cases have mapped: one entry of the root at each end of the lower half. */
+static void space_close(void)
+{
+	const virt_t roots[] = {USER_CODE_AT, USER_END - PAGE_SIZE};
+
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+		pte_store((pte_t *)phys_to_virt(pgtable_root() << PAGE_SHIFT) +
+				  pt_index(roots[i], PT_PGD),
+			  roots[i], PT_PGD, 0);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	while (space.count > 0)
+		page_free(space.frames[--space.count]);
+	user_set_ops(space.ops_before);
+}
+
+static bool space_open(const struct user_ops *ops)
+{
+	struct page *code, *data, *none;
+
+	memset(&space, 0, sizeof(space));
+	space.ops_before = user_ops_set();
+	user_set_ops(ops);
+	code = map_new(USER_CODE_AT, USER_RIGHT_READ | USER_RIGHT_EXEC);
+	data = map_new(USER_DATA_AT, USER_RIGHT_READ | USER_RIGHT_WRITE);
+	none = map_new(USER_NONE_AT, 0);
+	space.far = new_frame();
+	if (!code || !data || !none || !space.far ||
+	    !map_new(USER_STACK_AT, USER_RIGHT_READ | USER_RIGHT_WRITE)) {
+		space_close();
+		return false;
+	}
+	space.code = page_address(code);
+	space.data = page_address(data);
+	memcpy(space.code, user_programs, (size_t)(user_programs_end - user_programs));
+	return true;
+}
+
+static u64 word(unsigned offset)
+{
+	return atomic_load_acquire((u64 *)(space.data + offset));
+}
+
+static void set_word(unsigned offset, u64 value)
+{
+	atomic_store_release((u64 *)(space.data + offset), value);
+}
+
+/* ---- what comes from ring 3 ---- */
+
+enum { NOTES = 8 };
+
+struct note {
+	struct user_regs regs;
+	virt_t addr;
+	enum user_access access;
+};
+
+struct notes {
+	struct note note[NOTES];
+	unsigned count;
+};
+
+/* Of the CPU that began the case. A program on another CPU is only counted. */
+static struct notes calls, faults, exceptions;
+static cpu_t noting;
+static u64 ring0_flags; /* all that were set in one of the functions */
+static u32 wrong, attended;
+static bool resolve_far;
+
+static void look(void)
+{
+	u64 flags;
+
+	__asm__ volatile("pushfq; pop %0" : "=r"(flags));
+	ring0_flags |= flags;
+	if (!irq_enabled() || this_cpu()->context != 0 || !user_is_running())
+		atomic_fetch_add(&wrong, 1);
+}
+
+static void note(struct notes *notes, const struct user_regs *regs, virt_t addr,
+		 enum user_access access)
+{
+	look();
+	if (cpu_id() == noting && notes->count < NOTES)
+		notes->note[notes->count++] =
+			(struct note){.regs = *regs, .addr = addr, .access = access};
+}
+
+static void on_call(struct user_regs *regs)
+{
+	note(&calls, regs, 0, 0);
+	switch (regs->rax) {
+	case CALL_SLOW_ANSWER:
+		regs->rcx = 0x7171717171717171;
+		regs->r11 = 0x7272727272727272;
+		regs->rax = ANSWER;
+		break;
+	case CALL_ANSWER:
+	case CALL_LOOK:
+		regs->rax = ANSWER;
+		break;
+	case CALL_ODD_STACK:
+		regs->rsp = 1ULL << 63;
+		break;
+	case CALL_ODD_RIP:
+		regs->rip = (u64)user_leave;
+		regs->rcx = (u64)user_leave;
+		break;
+	default:
+		user_leave();
+	}
+}
+
+/* The first touch of the far page brings it. Other faults go on at R15, or end the program. */
+static void on_fault(struct user_regs *regs, virt_t addr, enum user_access access)
+{
+	note(&faults, regs, addr, access);
+	if (ALIGN_DOWN(addr, PAGE_SIZE) == USER_FAR_AT && resolve_far) {
+		map(USER_FAR_AT, pte_make_user(page_pfn(space.far), PT_PAGE,
+					       USER_RIGHT_READ | USER_RIGHT_WRITE));
+		return;
+	}
+	if (!regs->r15)
+		user_leave();
+	regs->rip = regs->r15;
+}
+
+static void on_exception(struct user_regs *regs)
+{
+	note(&exceptions, regs, 0, 0);
+	if (!regs->r15)
+		user_leave();
+	regs->rip = regs->r15;
+}
+
+static bool leave_attending;
+
+static void on_attend(struct user_regs *regs)
+{
+	(void)regs;
+	look();
+	atomic_fetch_add(&attended, 1);
+	if (atomic_load_acquire(&leave_attending))
+		user_leave();
+}
+
+static const struct user_ops test_ops = {
+	.call = on_call, .fault = on_fault, .exception = on_exception, .attend = on_attend};
+
+static struct user_regs start_at(const u8 *program)
+{
+	return (struct user_regs){.rip = USER_CODE_AT + (u64)(program - user_programs),
+				  .rsp = USER_STACK_AT + PAGE_SIZE};
+}
+
+/* Run a program on this CPU, and note what comes from it. */
+static void run(const struct user_regs *regs)
+{
+	memset(&calls, 0, sizeof(calls));
+	memset(&faults, 0, sizeof(faults));
+	memset(&exceptions, 0, sizeof(exceptions));
+	ring0_flags = 0;
+	wrong = attended = 0;
+	noting = cpu_id();
+	user_enter(regs, 0, NULL);
+	EXPECT(!user_is_running());
+	EXPECT_EQ(wrong, 0);
+	EXPECT(irq_enabled() && this_cpu()->context == 0);
+}
+
+static void run_program(const u8 *program)
+{
+	const struct user_regs regs = start_at(program);
+
+	run(&regs);
+}
+
+/* ---- calls ---- */
+
+TEST(arch_user, a_program_enters_and_leaves_ring_3)
+{
+	REQUIRE(space_open(&test_ops));
+	for (unsigned i = 0; i < 1000; i++)
+		run_program(user_program_leave);
+	EXPECT_EQ(calls.count, 1);
+	EXPECT_EQ(calls.note[0].regs.vector, USER_VECTOR_CALL);
+	EXPECT_EQ(calls.note[0].regs.rax, CALL_LEAVE);
+	EXPECT_EQ(calls.note[0].regs.rsp, USER_STACK_AT + PAGE_SIZE);
+	EXPECT_EQ(calls.note[0].regs.cs & 3, 3);
+	EXPECT_EQ(calls.note[0].regs.ss & 3, 3);
+	space_close();
+}
+
+/* Registers that a program keeps in a call, as a list of their names. */
+#define FOR_KEPT_REGISTERS(X)                                                                      \
+	X(rbx, 1)                                                                                  \
+	X(rdx, 3)                                                                                  \
+	X(rsi, 4)                                                                                  \
+	X(rdi, 5)                                                                                  \
+	X(rbp, 6)                                                                                  \
+	X(r8, 7)                                                                                   \
+	X(r9, 8)                                                                                   \
+	X(r10, 9)                                                                                  \
+	X(r12, 11)                                                                                 \
+	X(r13, 12)                                                                                 \
+	X(r14, 13)                                                                                 \
+	X(r15, 14)
+
+static void expect_kept(const struct user_regs *at)
+{
+#define EXPECT_KEPT(name, n) EXPECT_EQ(at->name, 0x0101010101010101ULL * n);
+	FOR_KEPT_REGISTERS(EXPECT_KEPT)
+#undef EXPECT_KEPT
+	EXPECT_EQ(at->rsp, USER_STACK_AT + PAGE_SIZE);
+}
+
+/* SYSCALL itself puts RIP and RFLAGS into RCX and R11. */
+TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
+{
+	const struct user_regs *first = &calls.note[0].regs;
+
+	REQUIRE(space_open(&test_ops));
+	run_program(user_program_registers);
+	EXPECT_EQ(calls.count, 2);
+	expect_kept(first);
+	expect_kept(&calls.note[1].regs);
+	EXPECT_EQ(first->rcx, first->rip);
+	EXPECT_EQ(first->r11, first->rflags);
+	EXPECT(first->rflags & RFLAGS_INTERRUPTS);
+	EXPECT(first->rflags & 1); /* carry */
+	EXPECT_EQ(word(DATA_RAX), ANSWER);
+	EXPECT_EQ(word(DATA_RCX), first->rip);
+	EXPECT_EQ(word(DATA_R11), first->rflags);
+	EXPECT_EQ(word(DATA_FLAGS), first->rflags);
+	space_close();
+}
+
+static void call_otherwise(struct user_regs *regs)
+{
+	if (regs->rax == CALL_ANSWER)
+		regs->rax = CALL_SLOW_ANSWER;
+	on_call(regs);
+}
+
+TEST(arch_user, a_call_may_change_rcx_and_r11)
+{
+	struct user_ops ops = test_ops;
+
+	ops.call = call_otherwise;
+	REQUIRE(space_open(&ops));
+	run_program(user_program_registers);
+	EXPECT_EQ(calls.count, 2);
+	expect_kept(&calls.note[0].regs);
+	expect_kept(&calls.note[1].regs);
+	EXPECT_EQ(word(DATA_RAX), ANSWER);
+	EXPECT_EQ(word(DATA_RCX), 0x7171717171717171);
+	EXPECT_EQ(word(DATA_R11), 0x7272727272727272);
+	EXPECT_EQ(word(DATA_FLAGS), calls.note[0].regs.rflags);
+	space_close();
+}
+
+TEST(arch_user, registers_of_a_program_are_made_safe)
+{
+	struct user_regs regs = {.rip = ~0ULL, .cs = 8, .ss = 0x10, .rflags = ~0ULL, .rsp = ~0ULL};
+
+	user_regs_make_safe(&regs);
+	EXPECT_EQ(regs.rip, USER_END);
+	EXPECT_EQ(regs.cs, 0x33);
+	EXPECT_EQ(regs.ss, 0x2b);
+	EXPECT_EQ(regs.rsp, ~0ULL);
+	EXPECT_EQ(regs.rflags, 0x254fd7); /* no IOPL, no VM, VIF or VIP */
+	regs.rflags = 0;
+	regs.rip = 0x1234;
+	user_regs_make_safe(&regs);
+	EXPECT_EQ(regs.rflags, 0x202);
+	EXPECT_EQ(regs.rip, 0x1234);
+}
+
+/* IRETQ and SYSRET accept any RSP; the program's next use of it fails. */
+TEST(arch_user, a_stack_pointer_that_is_no_address_hurts_only_the_program)
+{
+	REQUIRE(space_open(&test_ops));
+	run_program(user_program_stack_beyond);
+	EXPECT_EQ(exceptions.count, 1);
+	/* QEMU 7.2 without KVM raises the other one */
+	EXPECT(exceptions.note[0].regs.vector == TRAP_STACK ||
+	       exceptions.note[0].regs.vector == TRAP_GP);
+	EXPECT_EQ(exceptions.note[0].regs.rsp, 1ULL << 63);
+	space_close();
+}
+
+TEST(arch_user, nothing_returns_to_an_address_of_the_kernel)
+{
+	REQUIRE(space_open(&test_ops));
+	run_program(user_program_elsewhere);
+	EXPECT_EQ(calls.count, 1);
+	EXPECT_EQ(faults.count, 1);
+	EXPECT_EQ(faults.note[0].addr, USER_END);
+	EXPECT_EQ(faults.note[0].access, USER_EXEC);
+	space_close();
+}
+
+/* RCX is then USER_END, and SYSRET must accept it. */
+TEST(arch_user, a_call_at_the_very_end_of_the_lower_half_returns)
+{
+	enum { SYSCALL_SIZE = 2 };
+	struct user_regs regs = start_at(user_program_leave);
+	struct page *last;
+
+	REQUIRE(space_open(&test_ops));
+	last = map_new(USER_END - PAGE_SIZE, USER_RIGHT_EXEC);
+	if (last) {
+		memcpy((u8 *)page_address(last) + PAGE_SIZE - SYSCALL_SIZE, user_program_at_end,
+		       SYSCALL_SIZE);
+		regs.rip = USER_END - SYSCALL_SIZE;
+		regs.rax = CALL_ANSWER;
+		run(&regs);
+		EXPECT_EQ(calls.count, 1);
+		EXPECT_EQ(calls.note[0].regs.rip, USER_END);
+		EXPECT_EQ(faults.count, 1);
+		EXPECT_EQ(faults.note[0].addr, USER_END);
+		EXPECT_EQ(faults.note[0].regs.rax, ANSWER);
+	}
+	EXPECT(last);
+	space_close();
+}
+
+/* ---- faults and exceptions ---- */
+
+static void expect_fault(unsigned n, virt_t addr, enum user_access access)
+{
+	EXPECT_EQ(faults.note[n].addr, addr);
+	EXPECT_EQ(faults.note[n].access, access);
+}
+
+TEST(arch_user, faults_are_resolved_or_refused)
+{
+	static u64 variable = 5;
+	struct user_regs regs = start_at(user_program_faults);
+
+	REQUIRE(space_open(&test_ops));
+	resolve_far = true;
+	regs.r13 = (u64)&variable;
+	regs.r12 = (u64)tests_run;
+	run(&regs);
+	EXPECT_EQ(faults.count, 8);
+	expect_fault(0, USER_FAR_AT + 8, USER_WRITE);
+	expect_fault(1, USER_NONE_AT, USER_READ);
+	expect_fault(2, USER_NONE_AT + 16, USER_EXEC);
+	expect_fault(3, (u64)&variable, USER_WRITE);
+	expect_fault(4, (u64)tests_run, USER_READ);
+	expect_fault(5, (u64)tests_run, USER_EXEC);
+	EXPECT_EQ(faults.note[6].access, USER_WRITE);
+	expect_fault(7, USER_DATA_AT, USER_EXEC);
+	EXPECT_EQ(variable, 5);
+	EXPECT_EQ(*(u64 *)((u8 *)page_address(space.far) + 8), 0x1122334455667788);
+	EXPECT_EQ(calls.note[0].regs.r14, 0x1122334455667788);
+	space_close();
+}
+
+/* The kernel itself does not reach a program's pages. */
+TEST(arch_user, smap_and_smep_hold_for_programs_pages)
+{
+	REQUIRE(space_open(&test_ops));
+	if (cpu_features.smap) {
+		EXPECT(!attempt_read(USER_DATA_AT));
+		EXPECT(!attempt_write(USER_DATA_AT, 1));
+	}
+	if (cpu_features.smep)
+		EXPECT(!attempt_call(USER_CODE_AT));
+	space_close();
+}
+
+TEST(arch_user, forbidden_instructions_raise_their_exceptions)
+{
+	const u32 count = cpu_features.umip ? user_refusal_count : user_refusals_without_umip;
+
+	REQUIRE(space_open(&test_ops));
+	for (u32 i = 0; i < count; i++) {
+		const struct refusal *refusal = &user_refusals[i];
+		const struct user_regs regs = start_at(user_programs + refusal->offset);
+
+		run(&regs);
+		if (calls.count == 0 && exceptions.count + faults.count == 1 &&
+		    (refusal->vector == ANY_VECTOR ||
+		     (exceptions.count == 1 && refusal->vector == exceptions.note[0].regs.vector)))
+			continue;
+		test_fail(__FILE__, __LINE__,
+			  "%s: %u exceptions, vector %llu, %u calls, %u faults (at %llx)",
+			  refusal->name, exceptions.count, exceptions.note[0].regs.vector,
+			  calls.count, faults.count, faults.note[0].addr);
+	}
+	space_close();
+}
+
+TEST(arch_user, single_steps_end_in_ring_3)
+{
+	REQUIRE(space_open(&test_ops));
+	run_program(user_program_step);
+	EXPECT_EQ(exceptions.count, 1);
+	EXPECT_EQ(exceptions.note[0].regs.vector, TRAP_DEBUG);
+	run_program(user_program_step_call);
+	EXPECT_EQ(calls.count, 1);
+	EXPECT_EQ(exceptions.count, 1);
+	EXPECT_EQ(exceptions.note[0].regs.vector, TRAP_DEBUG);
+	EXPECT_EQ(exceptions.note[0].regs.cs & 3, 3);
+	EXPECT(!(ring0_flags & RFLAGS_TRAP));
+	space_close();
+}
+
+/* ---- segments and flags ---- */
+
+static void bases_call(struct user_regs *regs)
+{
+	EXPECT_EQ(user_fs_base(), 0);
+	on_call(regs);
+}
+
+TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
+{
+	struct user_ops ops = test_ops;
+	const struct user_regs regs = start_at(user_program_bases);
+
+	ops.call = bases_call;
+	REQUIRE(space_open(&ops));
+	set_word(DATA_BASE + 8, 0x1111);
+	set_word(16, 0x2222);
+	for (unsigned i = 0; i < 2; i++) { /* the second one meets what the first one left */
+		memset(&calls, 0, sizeof(calls));
+		faults.count = 0;
+		noting = cpu_id();
+		/* GS begins at 0, where nothing is */
+		user_enter(&regs, USER_DATA_AT + DATA_BASE, NULL);
+		EXPECT_EQ(word(DATA_RAX), 0x1111);
+		EXPECT_EQ(faults.count, 1);
+		EXPECT_EQ(faults.note[0].addr, 16);
+	}
+	EXPECT(!user_set_fs_base(USER_END) && !user_set_gs_base(USER_END));
+	EXPECT(!user_set_fs_base((u64)this_cpu()) && !user_set_gs_base((u64)this_cpu()));
+	EXPECT(user_set_fs_base(USER_END - 1) && user_fs_base() == USER_END - 1);
+	EXPECT(user_set_gs_base(USER_END - 1) && user_gs_base() == USER_END - 1);
+	EXPECT(user_set_fs_base(0) && user_set_gs_base(0));
+	EXPECT_EQ(this_cpu()->id, cpu_id());
+	space_close();
+}
+
+/* The other CPU, or a timer, asks until the program has been attended to. */
+static void attend_soon(void *unused)
+{
+	(void)unused;
+	user_attend(cpu_id());
+}
+
+TEST(arch_user, flags_of_a_program_are_not_the_kernels)
+{
+	REQUIRE(space_open(&test_ops));
+	resolve_far = true;
+	atomic_store_release(&leave_attending, true);
+	REQUIRE(timer_once(20 * NS_PER_MS, attend_soon, NULL) == 0);
+	run_program(user_program_flags);
+	EXPECT_EQ(attended, 1);
+	EXPECT_EQ(calls.count, 2);
+	EXPECT_EQ(calls.note[0].regs.rflags & (ALIGNMENT | DIRECTION | NESTED),
+		  ALIGNMENT | DIRECTION | NESTED);
+	EXPECT_EQ(calls.note[1].regs.rflags, calls.note[0].regs.rflags);
+	EXPECT_EQ(ring0_flags & (ALIGNMENT | DIRECTION | NESTED), 0);
+	space_close();
+}
+
+/* ---- attend ---- */
+
+TEST(arch_user, a_request_before_the_program_begins_is_kept)
+{
+	REQUIRE(space_open(&test_ops));
+	atomic_store_release(&leave_attending, true);
+	user_attend(cpu_id());
+	run_program(user_program_spin);
+	EXPECT_EQ(attended, 1);
+	EXPECT_EQ(word(DATA_COUNT), 0);
+	space_close();
+}
+
+TEST(arch_user, a_request_by_this_cpus_interrupt_ends_a_loop)
+{
+	REQUIRE(space_open(&test_ops));
+	atomic_store_release(&leave_attending, true);
+	for (unsigned i = 0; i < 10; i++) {
+		REQUIRE(timer_once(NS_PER_MS, attend_soon, NULL) == 0);
+		run_program(user_program_spin);
+		EXPECT_EQ(attended, 1);
+	}
+	space_close();
+}
+
+/* ---- programs on another CPU ---- */
+
+static void run_remote(void *arg)
+{
+	const struct user_regs *regs = arg;
+
+	user_enter(regs, 0, NULL);
+}
+
+/* Wait until the program's count passes `count`; false if it does not. */
+static bool wait_for_count(u64 count)
+{
+	const u64 start = clock_ns();
+
+	while (word(DATA_COUNT) <= count && clock_ns() - start < LIMIT)
+		cpu_relax();
+	return word(DATA_COUNT) > count;
+}
+
+static void end_remote(cpu_t cpu)
+{
+	atomic_store_release(&leave_attending, true);
+	user_attend(cpu);
+	work_wait(cpu, LIMIT);
+}
+
+static bool start_remote(cpu_t cpu, struct user_regs *remote, const u8 *program)
+{
+	*remote = start_at(program);
+	noting = CPU_NONE;
+	wrong = attended = 0;
+	atomic_store_release(&leave_attending, false);
+	return work_start(cpu, run_remote, remote) == 0;
+}
+
+TEST(arch_user, a_request_of_another_cpu_ends_a_loop)
+{
+	static struct user_regs remote;
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(space_open(&test_ops));
+	for (unsigned i = 0; i < 50; i++) {
+		set_word(DATA_COUNT, 0);
+		EXPECT(start_remote(other, &remote, user_program_spin));
+		if (i % 2)
+			EXPECT(wait_for_count(0));
+		end_remote(other);
+		EXPECT_EQ(attended, 1);
+	}
+	EXPECT_EQ(wrong, 0);
+	space_close();
+}
+
+/* Each request must be seen although the program makes calls and faults all the time. */
+TEST(arch_user, no_request_is_lost)
+{
+	static struct user_regs remote;
+	const cpu_t other = cpus_find_other();
+	u64 start;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(space_open(&test_ops));
+	set_word(16, GS_MAGIC);
+	EXPECT(start_remote(other, &remote, user_program_spin));
+	EXPECT(wait_for_count(0));
+	start = clock_ns();
+	for (u32 i = 0; i < 20000 && clock_ns() - start < HAMMER_TIME; i++) {
+		const u64 asked = clock_ns();
+
+		user_attend(other);
+		while (atomic_load_acquire(&attended) == i && clock_ns() - asked < LIMIT)
+			cpu_relax();
+		if (atomic_load_acquire(&attended) == i) {
+			test_fail(__FILE__, __LINE__, "request %u was lost", i);
+			break;
+		}
+	}
+	end_remote(other);
+	EXPECT_EQ(wrong, 0);
+	space_close();
+}
+
+/* ---- NMIs ---- */
+
+static u32 nmis, nmis_in_entry, nmis_in_ring3, checks;
+
+static void count_check(struct trap_frame *frame)
+{
+	checks++;
+	if (trap_from_ring3(frame) || this_cpu()->self != this_cpu())
+		atomic_fetch_add(&wrong, 1);
+}
+
+/* In some NMIs a machine check comes; the instruction uses the same gate. */
+static void count_nmi(struct trap_frame *frame)
+{
+	if (nmis++ % 4 == 0)
+		__asm__ volatile("int %0" ::"i"(TRAP_MACHINE_CHECK) : "memory");
+	if (trap_from_ring3(frame))
+		nmis_in_ring3++;
+	else if (trap_is_entry(frame->rip))
+		nmis_in_entry++;
+	if (this_cpu()->self != this_cpu())
+		atomic_fetch_add(&wrong, 1);
+}
+
+/* The program's GS base, set in its first call. */
+static void call_with_base(struct user_regs *regs)
+{
+	if (user_gs_base() == 0)
+		user_set_gs_base(USER_DATA_AT + DATA_BASE);
+	if (regs->rax == CALL_LEAVE)
+		atomic_fetch_add(&wrong, 1); /* a register or the base has changed */
+	on_call(regs);
+}
+
+/*
+ * A program calls, faults and reads through GS, while NMIs and IPIs come at any moment. The NMIs
+ * hit every instruction of the entry code sooner or later; how many did is printed.
+ */
+TEST(arch_user, nmis_find_the_kernels_base_everywhere)
+{
+	static struct user_regs remote;
+	const cpu_t other = cpus_find_other();
+	struct user_ops ops = test_ops;
+	u64 start;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	ops.call = call_with_base;
+	REQUIRE(space_open(&ops));
+	set_word(DATA_BASE + 16, GS_MAGIC);
+	nmis = nmis_in_entry = nmis_in_ring3 = checks = 0;
+	EXPECT(start_remote(other, &remote, user_program_hammer));
+	EXPECT(wait_for_count(0));
+	trap_set_handler(TRAP_MACHINE_CHECK, count_check);
+	trap_set_handler(TRAP_NMI, count_nmi);
+	start = clock_ns();
+	for (u32 i = 0; clock_ns() - start < HAMMER_TIME ||
+			(atomic_load_relaxed(&nmis_in_ring3) == 0 && clock_ns() - start < LIMIT);
+	     i++) {
+		apic_send(cpu_data(other)->arch.apic_id, ICR_NMI | ICR_ASSERT);
+		if (i % 16 == 0)
+			user_attend(other);
+		for (u32 spins = i % 61; spins > 0; spins--)
+			cpu_relax();
+	}
+	EXPECT(wait_for_count(word(DATA_COUNT)));
+	nmi_init();
+	end_remote(other);
+	trap_set_handler(TRAP_MACHINE_CHECK, NULL);
+	EXPECT_EQ(checks, (nmis + 3) / 4);
+	pr_info("%u NMIs, %u of them in ring 3 and %u in its entry code; %llu rounds", nmis,
+		nmis_in_ring3, nmis_in_entry, word(DATA_COUNT));
+	EXPECT(nmis_in_ring3 > 0);
+	EXPECT_EQ(wrong, 0);
+	space_close();
+}
+
+TEST(arch_user, where_a_program_is_can_be_asked)
+{
+	static struct user_regs remote;
+	const cpu_t other = cpus_find_other();
+	virt_t where[8];
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(space_open(&test_ops));
+	EXPECT(start_remote(other, &remote, user_program_spin));
+	EXPECT(wait_for_count(0));
+	for (unsigned i = 0; i < 100; i++) {
+		const size_t frames = cpu_where(other, where, ARRAY_LEN(where), LIMIT);
+
+		EXPECT(frames == 1 || (frames > 1 && where[0] >= USER_END));
+		if (frames == 1 && where[0] < USER_END)
+			EXPECT(where[0] - USER_CODE_AT < PAGE_SIZE);
+	}
+	end_remote(other);
+	space_close();
+}
+
+/* ---- vector registers ---- */
+
+static u8 vectors[8192] __attribute__((aligned(64)));
+
+TEST(arch_user, vector_registers_survive_calls_and_interrupts)
+{
+	static struct user_regs remote;
+	const cpu_t other = cpus_find_other();
+	u8 pattern[32];
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(space_open(&test_ops));
+	for (unsigned i = 0; i < sizeof(pattern); i++)
+		pattern[i] = (u8)(i * 7 + 1);
+	memcpy(space.data + DATA_VECTOR, pattern, sizeof(pattern));
+	EXPECT(start_remote(other, &remote, user_program_vectors));
+	for (unsigned i = 0; i < 200; i++) {
+		user_attend(other);
+		EXPECT(wait_for_count(word(DATA_COUNT)));
+	}
+	set_word(DATA_STOP, 1);
+	work_wait(other, LIMIT);
+	EXPECT(memcmp(space.data + DATA_VECTOR + 32, pattern, sizeof(pattern)) == 0);
+	EXPECT_EQ(word(DATA_RAX), 0x400921fb54442d18); /* pi */
+	EXPECT_EQ(wrong, 0);
+	space_close();
+}
+
+TEST(arch_user, vector_registers_begin_as_after_a_reset)
+{
+	REQUIRE(space_open(&test_ops));
+	set_word(DATA_STOP, 1);
+	memset(space.data + DATA_VECTOR, 0x77, 64);
+	run_program(user_program_vectors);
+	memset(space.data + DATA_VECTOR, 0x77, 64);
+	run_program(user_program_vectors_at_start);
+	for (unsigned i = 0; i < 32; i++)
+		EXPECT_EQ(space.data[DATA_VECTOR + i], 0);
+	EXPECT_EQ((u32)word(DATA_RAX), 0x1f80);
+	EXPECT_EQ((u16)word(DATA_RCX), 0x37f);
+	space_close();
+}
+
+static void call_saving(struct user_regs *regs)
+{
+	if (regs->rax == CALL_ANSWER)
+		user_vectors_save(vectors);
+	on_call(regs);
+}
+
+TEST(arch_user, saved_vector_registers_can_be_loaded)
+{
+	struct user_ops ops = test_ops;
+	const struct user_regs regs = start_at(user_program_vectors_at_start);
+
+	ops.call = call_saving;
+	REQUIRE(user_vectors_size() <= sizeof(vectors));
+	REQUIRE(space_open(&ops));
+	set_word(DATA_STOP, 1);
+	memset(space.data + DATA_VECTOR, 0x55, 32);
+	run_program(user_program_vectors);
+	memset(space.data + DATA_VECTOR, 0, 64);
+	noting = cpu_id();
+	user_enter(&regs, 0, vectors);
+	for (unsigned i = 0; i < 32; i++)
+		EXPECT_EQ(space.data[DATA_VECTOR + i], 0x55);
+	space_close();
+}
+
+/* What XRSTOR and FXRSTOR refuse is refused before anything is loaded. */
+TEST(arch_user, impossible_vector_registers_are_refused)
+{
+	enum { MXCSR = 24, COMPONENTS = 512 };
+	static u8 before[8192] __attribute__((aligned(64)));
+	const bool header = user_vectors_size() > COMPONENTS;
+
+	REQUIRE(user_vectors_size() <= sizeof(vectors));
+	user_vectors_save(before);
+	EXPECT(user_vectors_load(before));
+	for (unsigned bit = 16; bit < 32; bit++) {
+		memcpy(vectors, before, sizeof(vectors));
+		vectors[MXCSR + bit / 8] |= (u8)(1 << bit % 8);
+		/* AMD has bit 17; all others are reserved */
+		EXPECT(bit == 17 || !user_vectors_load(vectors));
+	}
+	for (unsigned byte = 0; byte < 64 && header; byte++) {
+		memcpy(vectors, before, sizeof(vectors));
+		vectors[COMPONENTS + byte] |= 0x80;
+		if (byte != 0) /* bit 7 may be a part of AVX-512 */
+			EXPECT(!user_vectors_load(vectors));
+	}
+	user_vectors_save(vectors);
+	EXPECT(memcmp(vectors, before, user_vectors_size()) == 0);
+	memset(vectors, 0xff, sizeof(vectors));
+	EXPECT(!user_vectors_load(vectors));
+}
+
+/* ---- every way out ---- */
+
+static void fault_and_leave(struct user_regs *regs, virt_t addr, enum user_access access)
+{
+	note(&faults, regs, addr, access);
+	user_leave();
+}
+
+TEST(arch_user, a_program_can_be_left_from_each_function)
+{
+	struct user_ops ops = test_ops;
+
+	ops.fault = fault_and_leave;
+	REQUIRE(space_open(&ops));
+	for (unsigned i = 0; i < 100; i++) {
+		run_program(user_program_leave);
+		EXPECT_EQ(calls.count, 1);
+		run_program(user_program_faults);
+		EXPECT_EQ(faults.count, 1);
+		run_program(user_program_step);
+		EXPECT_EQ(exceptions.count, 1);
+		atomic_store_release(&leave_attending, true);
+		REQUIRE(timer_once(NS_PER_MS / 10, attend_soon, NULL) == 0);
+		run_program(user_program_spin);
+		EXPECT_EQ(attended, 1);
+	}
+	space_close();
+}
+
+#endif

@@ -1,0 +1,135 @@
+"""Programs of users: what `make run PROGRAM=` passes to the kernel arrives there, under every firmware, and bad input gets a clear error."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from guest import run
+from machine import ROOT, Machine
+from program import Program, Unusable, word
+
+SECONDS = 120
+SOURCE = ROOT / "tests/programs/hello.c"
+# With quotes of both kinds and backslashes, which GRUB, the kernel's command line and the program's start each treat in their own way.
+ARGS = r"""one 'two  three' "fo\"ur" fi\ ve \\ '\"' $x ; it\'s "" '{a}'"""
+ENV = r"""HOME=/ 'TEXT=a "b" c'"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Returns a function that builds hello.c with flags of the compiler."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def build(*flags):
+        out = folder / ("hello" + "".join(flags))
+        subprocess.run(["gcc", "-O1", *flags, str(SOURCE), "-o", str(out)], check=True, timeout=60)
+        return out
+
+    return build
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "files"
+    (folder / "dir/empty").mkdir(parents=True)
+    (folder / "dir/text").write_text("text\n")
+    (folder / "dir/text").chmod(0o644)
+    (folder / "link").symlink_to("dir/text")
+    return folder
+
+
+def passed(program, tmp_path, firmware, mem, kernel, cmdline="run=\"test program.module.the_machines_*\""):
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine(firmware, 2, mem, module=str(module), cmdline=f"{program.words} {cmdline}"), kernel, SECONDS)
+    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    return outcome.text
+
+
+def numbered(text, what):
+    return re.findall(rf"{what} \d+: (.*)$", text, re.M)
+
+
+@pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("pvh", "5G")])
+def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, mem):
+    path = built("-static")
+    text = passed(Program(str(path), ARGS, str(files), ENV), tmp_path, firmware, mem, kernel)
+    assert numbered(text, "argument") == [path.name, *shlex.split(ARGS)]
+    assert numbered(text, "environment") == shlex.split(ENV)
+    assert f"program {path.name}: {path.stat().st_size} bytes, fixed" in text
+    found = re.findall(r"file (\d+) (\d+) (.*)$", text, re.M)
+    assert found == [
+        ("100755", str(path.stat().st_size), path.name),
+        ("40755", "0", "dir"),
+        ("120777", "8", "link"),
+        ("40755", "0", "dir/empty"),
+        ("100644", "5", "dir/text"),
+    ]
+
+
+def test_a_static_pie_program_is_taken(built, kernel, tmp_path):
+    path = built("-static-pie", "-fPIE")
+    text = passed(Program(str(path)), tmp_path, "pvh", "64M", kernel)
+    assert f"program {path.name}: {path.stat().st_size} bytes, pie" in text
+    assert numbered(text, "argument") == [path.name]
+
+
+def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
+    path = built()
+    program = Program(str(path))
+    module = program.write(tmp_path / "program.cpio")
+    words = program.words + ' run="test program.module.the_machines_*"'
+    outcome = run(Machine("pvh", 1, "64M", module=str(module), cmdline=words), kernel, SECONDS)
+    assert outcome.verdict == "fail" and "it is linked dynamically (link it with -static)" in outcome.text, outcome.report()
+
+
+def test_a_bare_elf_is_a_module_too(built, kernel):
+    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline='args=x run="test program.module.the_machines_*"'), kernel, SECONDS)
+    assert outcome.verdict == "pass" and numbered(outcome.text, "argument") == ["program", "x"], outcome.report()
+
+
+def launch(*args):
+    argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--print", "--firmware", "pvh", *args]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_make_run_names_what_it_cannot_pass(tmp_path, built):
+    for args, says in (
+        (["--program", "/no/such"], "PROGRAM=/no/such: no such file"),
+        (["--program", str(tmp_path)], "no such file"),
+        (["--args", "x"], "ARGS is given without PROGRAM"),
+        (["--program", str(SOURCE), "--files", "/no/such"], "FILES=/no/such: no such folder"),
+        (["--program", str(SOURCE), "--args", "it's"], "ARGS=it's: No closing quotation"),
+        (["--program", str(SOURCE), "--args", "\u00e4"], "only printable ASCII"),
+        (["--program", str(SOURCE), "--args", "x" * 5000], "the kernel reads 4095"),
+    ):
+        done = launch("--build", str(tmp_path), *args)
+        assert done.returncode == 2 and says in done.stderr, done
+    (tmp_path / SOURCE.name).write_text("another")
+    with pytest.raises(Unusable, match="same name"):
+        Program(str(SOURCE), files=str(tmp_path)).write(tmp_path / "out.cpio")
+
+
+def test_words_of_the_command_line():
+    assert Program("./a.out").words == "program=a.out"
+    assert Program("a b", "x 'y'", env="A=1").words == """program="a b" args="x 'y'" env="A=1\""""
+    assert word("args", r"\"") == r'args="\\\""'
+
+
+def runs_programs(kernel):
+    """Does this kernel have ring 3? Its payload is registered by kernel/program/program.c."""
+    symbols = subprocess.run(["nm", str(kernel)], capture_output=True, text=True, check=True, timeout=60).stdout
+    return re.search(r" payload_program$", symbols, re.M)
+
+
+def test_hello(built, kernel, tmp_path):
+    if not runs_programs(kernel):
+        pytest.skip("the kernel has no payload that runs programs")
+    path = built("-static")
+    program = Program(str(path), "one 'two three'", env="HOME=/")
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=program.words), kernel, SECONDS)
+    lines = ["hello from ring 3", "argc 3", f"argv[0] {path.name}", "argv[1] one", "argv[2] two three", "env HOME=/"]
+    assert [line for line in outcome.lines if line in lines] == lines, outcome.report()
+    assert re.search(r"exit\w*.*\b7\b", outcome.text), outcome.report()
