@@ -226,8 +226,8 @@ u64 contents_stored(struct contents *c)
 
 /* ---- reading ---- */
 
-/* Copy a part of one page that lies in the file. */
-static int read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
+/* Copy at most `bytes` of one page. Returns how many lie in the file, or -EFAULT. */
+static s64 read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 {
 	const u64 offset = at % PAGE_SIZE;
 	const u8 *source = NULL;
@@ -236,7 +236,8 @@ static int read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 	int err;
 
 	spin_lock(&c->lock);
-	page = look_up(c, at >> PAGE_SHIFT);
+	bytes = at < c->size ? MIN(bytes, c->size - at) : 0;
+	page = bytes > 0 ? look_up(c, at >> PAGE_SHIFT) : NULL;
 	if (page) {
 		page_get(page);
 	} else if (at < c->source_size) {
@@ -247,10 +248,12 @@ static int read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 	if (page) {
 		err = span_write(to, (const u8 *)page_address(page) + offset, bytes);
 		page_put(page);
-		return err;
+	} else {
+		err = from_source > 0 ? span_write(to, source, from_source) : 0;
+		if (!err)
+			err = span_zero(to, bytes - from_source);
 	}
-	err = from_source > 0 ? span_write(to, source, from_source) : 0;
-	return err ? err : span_zero(to, bytes - from_source);
+	return err ? err : (s64)bytes;
 }
 
 s64 contents_read(struct contents *c, struct span *to, u64 at)
@@ -258,18 +261,15 @@ s64 contents_read(struct contents *c, struct span *to, u64 at)
 	u64 done = 0;
 
 	while (to->total > 0) {
-		const u64 size = contents_size(c);
-		u64 part;
-		int err;
+		const u64 most = MIN(to->total, PAGE_SIZE - at % PAGE_SIZE);
+		const s64 part = read_part(c, to, at, most);
 
-		if (at >= size)
+		if (part == 0)
 			break;
-		part = MIN(MIN(to->total, PAGE_SIZE - at % PAGE_SIZE), size - at);
-		err = read_part(c, to, at, part);
-		if (err)
-			return done > 0 ? (s64)done : err;
-		at += part;
-		done += part;
+		if (part < 0)
+			return done > 0 ? (s64)done : part;
+		at += (u64)part;
+		done += (u64)part;
 	}
 	return (s64)done;
 }
