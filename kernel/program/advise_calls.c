@@ -96,7 +96,10 @@ static s64 advise(u64 start, u64 end, unsigned advice)
 	struct area area;
 	s64 err, failed = 0;
 
-	while ((err = areas_take(&program_areas, &start, end, &area)) > 0) {
+	for (;;) {
+		err = areas_take(&program_areas, &start, end, &area);
+		if (err <= 0)
+			break;
 		advise_area(&area, advice, &taken, &failed);
 		areas_put_back(&program_areas, &area);
 		if (failed < 0)

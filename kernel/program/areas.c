@@ -112,7 +112,7 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 
 /* ---- steps under the lock ---- */
 
-/* Take the lock with nodes ready for that many insertions. Returns 0, or -ENOMEM without the lock. */
+/* Take the lock, with nodes for that many insertions. Returns 0, or -ENOMEM without the lock. */
 static int lock_ready(struct areas *areas, unsigned insertions)
 {
 	for (;;) {

@@ -4,17 +4,17 @@
  *
  * Two words decide every race:
  *
- *   BUSY   A flag of an area. The call that set it alone may change the area, its page-table entries
- *          and its page tables, until it clears the flag or removes the area. A touch that meets a
- *          busy area waits.
+ *   BUSY   A flag of an area. The call that set it alone may change the area, its page-table
+ *          entries and its page tables, until it clears the flag or removes the area. A touch that
+ *          meets a busy area waits.
  *   pin    A word of each thread: the page that it brings or copies at this moment. The thread
  *          writes its pin, executes a fence, and then looks for the area.
  *
- * A call sets BUSY, executes a fence, and waits until no thread's pin lies in the range. This is the
- * store-buffering pattern: either the thread sees BUSY, or the call sees the pin. From then on
+ * A call sets BUSY, executes a fence, and waits until no thread's pin lies in the range. This is
+ * the store-buffering pattern: either the thread sees BUSY, or the call sees the pin. From then on
  * nobody but the call uses entries of the range, so it needs no lock while it changes them, starts
- * its one round, and frees pages. `lock` is held for steps that take no longer than a change of
- * the tree.
+ * its one round, and frees pages. `lock` is held for steps that take no longer than a change of the
+ * tree.
  *
  * Neighbours with equal attributes become one area as soon as neither is busy, unless they show a
  * file.
@@ -60,9 +60,9 @@ void pin_drop(struct thread *self);
 /* ---- making areas ---- */
 
 /*
- * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area there:
- * at area->start if that is not 0 and the range is free, else as high as possible. Returns the
- * start, or -ENOMEM. The area keeps the caller's reference to its file.
+ * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area
+ * there: at area->start if that is not 0 and the range is free, else as high as possible. Returns
+ * the start, or -ENOMEM. The area keeps the caller's reference to its file.
  */
 s64 areas_place(struct areas *areas, const struct area *area, u64 align);
 

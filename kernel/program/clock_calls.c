@@ -8,7 +8,6 @@
 
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/program_ids.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 

@@ -11,6 +11,7 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/file.h"
+#include "kernel/program/thread.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/page.h"
@@ -22,13 +23,61 @@ OPTION_CHOICE(
 	thp, thp, "always|madvise|never",
 	"2 MiB pages for programs: wherever an area has room, where madvise() asks, or never");
 
-static struct pages_count counts;
+/* ---- counts ---- */
+
+static u64 resident_most;
+
+/* Only the CPU itself writes its counts. */
+static void count_leaves(enum pt_level level, u64 more)
+{
+	u64 *leaves = &thread_current()->leaves[level];
+
+	atomic_store_relaxed(leaves, *leaves + more);
+}
 
 void pages_count(struct pages_count *count)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(counts.leaves); i++)
-		count->leaves[i] = atomic_load_relaxed(&counts.leaves[i]);
+	*count = (struct pages_count){.leaves = {0}};
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct thread *thread = thread_on(cpu);
+
+		for (unsigned i = 0; thread && i < ARRAY_LEN(count->leaves); i++)
+			count->leaves[i] += atomic_load_relaxed(&thread->leaves[i]);
+	}
 }
+
+static u64 bytes_of(const u64 leaves[3])
+{
+	return leaves[PT_PAGE] * PAGE_SIZE + leaves[PT_PMD] * MIB(2) + leaves[PT_PUD] * GIB(1);
+}
+
+u64 pages_resident(void)
+{
+	struct pages_count count;
+
+	pages_count(&count);
+	return bytes_of(count.leaves);
+}
+
+/* Two CPUs that note at once may lose one of the values, which differ little. */
+static void note_resident(u64 bytes)
+{
+	if (bytes > atomic_load_relaxed(&resident_most))
+		atomic_store_relaxed(&resident_most, bytes);
+}
+
+u64 pages_resident_most(void)
+{
+	note_resident(pages_resident());
+	return atomic_load_relaxed(&resident_most);
+}
+
+void pages_begin(void)
+{
+	resident_most = 0;
+}
+
+/* ---- tables ---- */
 
 static pte_t *table_at(pte_t pte)
 {
@@ -143,7 +192,7 @@ static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_
 	pte_store(entry, virt, level,
 		  page ? pte_make_user(page_pfn(page), level, area->rights) : 0);
 	if (page)
-		atomic_add_relaxed(&counts.leaves[level], 1);
+		count_leaves(level, 1);
 	return page;
 }
 
@@ -194,7 +243,7 @@ static int bring_small(const struct area *area, pte_t *entry, u64 addr)
 		pte |= PTE_FILE;
 	fence_store();
 	if (atomic_cas(entry, 0, pte))
-		atomic_add_relaxed(&counts.leaves[PT_PAGE], 1);
+		count_leaves(PT_PAGE, 1);
 	else
 		drop_small(area, page); /* another thread was first */
 	return 0;
@@ -343,8 +392,8 @@ static bool split_leaf(struct visit *v, pte_t *entry, pte_t pte)
 	fence_store();
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
 	v->taken->sizes_changed = true;
-	atomic_add_relaxed(&counts.leaves[PT_PMD], -1ULL);
-	atomic_add_relaxed(&counts.leaves[PT_PAGE], PTRS_PER_TABLE);
+	count_leaves(PT_PMD, -1ULL);
+	count_leaves(PT_PAGE, PTRS_PER_TABLE);
 	return true;
 }
 
@@ -555,8 +604,11 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 
 void pages_finish(struct pages_taken *taken)
 {
+	enum { MANY = 512 };
 	struct singles singles = {.count = 0};
 
+	if (taken->leaves[PT_PAGE] >= MANY || taken->leaves[PT_PMD] + taken->leaves[PT_PUD] > 0)
+		note_resident(pages_resident());
 	if (taken->tables || taken->sizes_changed)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 	else
@@ -579,7 +631,7 @@ void pages_finish(struct pages_taken *taken)
 		page_free(table);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {
-		atomic_add_relaxed(&counts.leaves[i], -taken->leaves[i]);
+		count_leaves(i, -taken->leaves[i]);
 		taken->total[i] += taken->leaves[i];
 		taken->leaves[i] = 0;
 	}

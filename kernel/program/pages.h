@@ -7,8 +7,8 @@
  * in part becomes 512 entries of the same page. Each of these pieces is counted in the page, and
  * the page is freed with its last piece.
  *
- * Concurrency: a touch works under its thread's pin, and puts an entry in place by compare-and-swap.
- * All other functions belong to a call that has made the range busy (areas.h).
+ * Concurrency: a touch works under its thread's pin, and puts an entry in place by
+ * compare-and-swap. All other functions belong to a call that has made the range busy (areas.h).
  *
  * Pages belong to the program from the touch that brings them to the call that takes them; tables
  * to the first touch below them, until a claim covers all that they serve.
@@ -29,6 +29,14 @@ struct pages_count {
 	u64 leaves[3];
 };
 void pages_count(struct pages_count *count);
+
+/*
+ * Bytes that are present, and the most that were when somebody looked: this call, and calls that
+ * unmap more than a few pages, look. pages_begin(): a program starts.
+ */
+u64 pages_resident(void);
+u64 pages_resident_most(void);
+void pages_begin(void);
 
 /* The level of the leaf that a touch of `addr` may bring. */
 enum pt_level pages_level(const struct area *area, u64 addr);

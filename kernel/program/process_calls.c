@@ -10,7 +10,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/program_ids.h"
 #include "kernel/program/random.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"

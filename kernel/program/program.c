@@ -18,11 +18,10 @@
 #include "kernel/program/elf.h"
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
-#include "kernel/program/pages.h"
+#include "kernel/program/layout.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/module.h"
-#include "kernel/program/program_death.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/pages.h"
 #include "kernel/program/random.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/start_stack.h"
@@ -31,22 +30,6 @@
 #include "kernel/program/touch.h"
 #include "kernel/program/vdso.h"
 #include "mm/mm.h"
-
-/*
- *	USER_START   programs at fixed addresses, usually from 4 MiB on
- *	PIE_BASE     programs that run anywhere; then their heap
- *	...          mappings, from the top down
- *	STACK_TOP    the first thread's stack, above a gap
- *	VDSO_BASE    the vDSO and its data
- *
- * The addresses are the same in every run, so that runs can be compared.
- */
-#define PIE_BASE     0x555555554000ULL
-#define STACK_TOP    (USER_END - MIB(16))
-#define VDSO_BASE    (USER_END - MIB(8))
-#define STACK_BYTES  MIB(8)
-#define STACK_GAP    MIB(1)
-#define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)
 
 enum { START_BYTES = 32 << 10 }; /* of the first stack's texts and pairs */
 
@@ -58,16 +41,14 @@ static struct program {
 	u32 ended; /* the status is set */
 } program;
 
-u32 program_pid(void)
+bool program_end(int status)
 {
-	return THREAD_FIRST_ID;
-}
+	const bool first = atomic_exchange(&program.ended, 1) == 0;
 
-void program_end(int status)
-{
-	if (atomic_exchange(&program.ended, 1) == 0)
+	if (first)
 		program.status = status;
 	threads_end_all();
+	return first;
 }
 
 bool program_ended(int *status)
@@ -262,6 +243,7 @@ int program_begin(const struct program_request *request)
 	user_set_ops(&ops);
 	program = (struct program){.image = request->image, .size = request->size};
 	areas_init(&program_areas, MAPPINGS_TOP);
+	pages_begin();
 	if (!threads_begin())
 		return -ENOMEM;
 	signals_begin();
@@ -291,86 +273,6 @@ int program_run(const struct program_request *request)
 		program_finish();
 	}
 	return (int)result;
-}
-
-/* ---- death ---- */
-
-/* Where a fault hit: the area there, or the nearest below. */
-static void say_area(u64 addr)
-{
-	char name[64] = "anonymous memory";
-	struct area area;
-
-	if (addr < PAGE_SIZE) {
-		print("  %llx is a NULL pointer and an offset\n", addr);
-		return;
-	}
-	if (!area_tree_below(&program_areas.tree, addr + 1, &area)) {
-		print("  nothing is mapped at %llx or below\n", addr);
-		return;
-	}
-	if (addr >= STACK_TOP - STACK_BYTES - STACK_GAP && addr < STACK_TOP - STACK_BYTES)
-		print("  %llx is in the gap below the first thread's stack: stack overflow\n",
-		      addr);
-	if (area.file)
-		file_name(area.file, name, sizeof(name));
-	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
-	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
-	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',
-	      area.rights & USER_RIGHT_EXEC ? 'x' : '-', name);
-}
-
-static void say_registers(const struct user_regs *regs)
-{
-	print("  rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", regs->rax, regs->rbx,
-	      regs->rcx, regs->rdx);
-	print("  rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", regs->rsi, regs->rdi,
-	      regs->rbp, regs->rsp);
-	print("  r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", regs->r8, regs->r9, regs->r10,
-	      regs->r11);
-	print("  r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", regs->r12, regs->r13,
-	      regs->r14, regs->r15);
-}
-
-/* Callers, by the chain of frame pointers, as far as it makes sense. */
-static void say_callers(const struct user_regs *regs)
-{
-	enum { CALLERS_MAX = 16 };
-	u64 frame[2] = {regs->rbp, regs->rip}, at;
-	char name[96];
-
-	for (unsigned i = 0; i < CALLERS_MAX; i++) {
-		program_symbol(frame[1], name, sizeof(name));
-		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
-		at = frame[0];
-		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) ||
-		    user_read(frame, at, sizeof(frame)) < 0 || frame[0] <= at)
-			break;
-	}
-}
-
-void program_die(int signal, const struct signal_info *info, struct user_regs *regs)
-{
-	const bool fault = signal == SIGSEGV || signal == SIGBUS;
-
-	if (atomic_exchange(&program.ended, 1) != 0)
-		return;
-	program.status = 128 + signal;
-	pr_err("program: signal %d ends it, thread %u, rip %llx", signal, thread_current()->id,
-	       regs->rip);
-	if (fault && info->code > 0 && info->code != SI_KERNEL)
-		say_area(info->addr);
-	say_registers(regs);
-	say_callers(regs);
-	threads_end_all();
-}
-
-u64 program_resident_most(void)
-{
-	struct pages_count count;
-
-	pages_count(&count);
-	return count.leaves[0] * PAGE_SIZE + count.leaves[1] * MIB(2) + count.leaves[2] * GIB(1);
 }
 
 /* ---- as a payload ---- */

@@ -29,8 +29,11 @@ void program_finish(void);
 /* Has the program ended, or been told to? *status receives its status. Context: handler. */
 bool program_ended(int *status);
 
-/* End the program: every thread leaves. The first status counts. Returns. Context: ordinary. */
-void program_end(int status);
+/*
+ * End the program: every thread leaves. The first status counts: true if it is this one. Context:
+ * ordinary.
+ */
+bool program_end(int status);
 
 /* What the log says of a place in the program: "main+0x12", or "" without symbols. */
 void program_symbol(u64 addr, char *buf, size_t size);

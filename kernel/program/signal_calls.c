@@ -2,7 +2,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_action.h"
 #include "kernel/program/signal_frame.h"

@@ -3,7 +3,7 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/thread.h"
 
 enum { NOTE_FREE, NOTE_HELD, NOTE_READY };
 

@@ -203,8 +203,8 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 }
 
 /*
- * Is there a CPU that will soon be idle? It has no thread and helps somebody, or its thread is about
- * to leave. A thread that was joined a moment ago is.
+ * Is there a CPU that will soon be idle? It has no thread and helps somebody, or its thread is
+ * about to leave, as a thread that was joined a moment ago.
  */
 static bool any_free(void)
 {

@@ -42,8 +42,20 @@ struct thread {
 	/* how it starts */
 	struct user_regs start;
 	u64 fs_base;
-	void *vectors; /* user_vectors_save(); NULL: none */
+	void *vectors; /* user_vectors_save() */
+	/*
+	 * pages.c: leaves that this CPU brought less those that it took, by level. The sum over all
+	 * records is what is present.
+	 */
+	u64 leaves[3];
 };
+
+/* The id of the program's first thread, which is that of the program, too. */
+enum { THREAD_FIRST_ID = 1000 };
+static inline u32 program_pid(void)
+{
+	return THREAD_FIRST_ID;
+}
 
 /* The thread that runs on this CPU, or NULL. */
 struct thread *thread_current(void);
@@ -57,8 +69,8 @@ struct thread *thread_by_id(u32 id);
 struct thread *thread_next(const struct thread *after);
 
 /*
- * The record of a CPU's threads, or NULL if none ever ran there. It stays allocated while the program runs,
- * so that other threads may look at its pin. Context: any.
+ * The record of a CPU's threads, or NULL if none ever ran there. It stays allocated while the
+ * program runs, so that other threads may look at its pin. Context: any.
  */
 struct thread *thread_on(cpu_t cpu);
 
@@ -89,7 +101,6 @@ void thread_wake(struct thread *thread); /* Context: handler. */
  * the id THREAD_FIRST_ID. Returns it, or NULL without memory. threads_end() frees the records,
  * after all threads have ended.
  */
-enum { THREAD_FIRST_ID = 1000 };
 struct thread *threads_begin(void);
 void threads_end(void);
 

@@ -2,7 +2,8 @@
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/limits.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
@@ -97,7 +98,7 @@ TEST(program_calls, what_was_used_and_what_there_is)
 	REQUIRE(program_box_begin());
 	EXPECT_EQ(user_zero(RESULTS, KIB(1)), 0); /* the page is there from now on */
 	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 0, RESULTS), 0);
-	EXPECT_EQ(load_u64(RESULTS + 32), program_resident_most() / KIB(1));
+	EXPECT_EQ(load_u64(RESULTS + 32), pages_resident_most() / KIB(1));
 	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 1, RESULTS), 0);
 	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 2, RESULTS), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 0, NOWHERE), -EFAULT);

@@ -8,7 +8,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/exception.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
 #include "kernel/program/user_copy.h"

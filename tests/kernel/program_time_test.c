@@ -4,7 +4,7 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/program_ids.h"
+#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/timers.h"
 #include "kernel/program/user_copy.h"

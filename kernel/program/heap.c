@@ -1,0 +1,51 @@
+/* The heap of a program: brk(2). */
+#include "kernel/program/heap.h"
+
+#include <arch/atomic.h>
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/wait.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/mapping.h"
+
+static struct heap {
+	u64 start, end; /* what brk() says; bytes */
+	u32 busy;       /* a call is changing it */
+} heap;
+
+void heap_begin(u64 start)
+{
+	heap = (struct heap){.start = start, .end = start};
+}
+
+static void set_heap_end(u64 wish)
+{
+	const u64 old = ALIGN_UP(heap.end, PAGE_SIZE), new = ALIGN_UP(wish, PAGE_SIZE);
+	struct area more = {.start = old, .end = new, .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
+	s64 err = 0;
+
+	if (new > old)
+		err = mapping_range_ok(old, new) ? mapping_make(&more, MAPPING_NO_REPLACE)
+						 : -ENOMEM;
+	else if (new < old)
+		err = mapping_remove(new, old);
+	if (err >= 0)
+		heap.end = wish;
+}
+
+static s64 call_brk(const struct call_args *args)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "another thread's brk()");
+	u64 end;
+
+	wait.soft = true;
+	while (!atomic_cas(&heap.busy, 0, 1))
+		wait_spin(&wait, CPU_NONE);
+	if (args->arg[0] >= heap.start && args->arg[0] < USER_END)
+		set_heap_end(args->arg[0]);
+	end = heap.end;
+	atomic_store_release(&heap.busy, 0);
+	return (s64)end;
+}
+CALL(brk, 12);

@@ -1,0 +1,22 @@
+/* Where things are in a program's addresses. */
+#pragma once
+
+#include <arch/user.h>
+
+#include "kernel/lib/types.h"
+
+/*
+ *	USER_START   programs at fixed addresses, usually from 4 MiB on
+ *	PIE_BASE     programs that run anywhere; then their heap
+ *	...          mappings, from the top down
+ *	STACK_TOP    the first thread's stack, above a gap
+ *	VDSO_BASE    the vDSO and its data
+ *
+ * The addresses are the same in every run, so that runs can be compared.
+ */
+#define PIE_BASE     0x555555554000ULL
+#define STACK_TOP    (USER_END - MIB(16))
+#define VDSO_BASE    (USER_END - MIB(8))
+#define STACK_BYTES  MIB(8)
+#define STACK_GAP    MIB(1)
+#define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)

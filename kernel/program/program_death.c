@@ -1,0 +1,82 @@
+/* The end of a program by a signal, in words: see program_death.h. */
+#include "kernel/program/program_death.h"
+
+#include "kernel/core/printk.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/file.h"
+#include "kernel/program/layout.h"
+#include "kernel/program/program.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "kernel/program/user_copy.h"
+
+enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
+
+/* Where a fault hit: the area there, or the nearest below. */
+static void say_area(u64 addr)
+{
+	char name[64] = "anonymous memory";
+	struct area area;
+
+	if (addr < PAGE_SIZE) {
+		print("  %llx is a NULL pointer and an offset\n", addr);
+		return;
+	}
+	if (!area_tree_below(&program_areas.tree, addr + 1, &area)) {
+		print("  nothing is mapped at %llx or below\n", addr);
+		return;
+	}
+	if (addr >= STACK_TOP - STACK_BYTES - STACK_GAP && addr < STACK_TOP - STACK_BYTES)
+		print("  %llx is in the gap below the first thread's stack: stack overflow\n",
+		      addr);
+	if (area.file)
+		file_name(area.file, name, sizeof(name));
+	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
+	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
+	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',
+	      area.rights & USER_RIGHT_EXEC ? 'x' : '-', name);
+}
+
+static void say_registers(const struct user_regs *regs)
+{
+	print("  rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", regs->rax, regs->rbx,
+	      regs->rcx, regs->rdx);
+	print("  rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", regs->rsi, regs->rdi,
+	      regs->rbp, regs->rsp);
+	print("  r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", regs->r8, regs->r9, regs->r10,
+	      regs->r11);
+	print("  r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", regs->r12, regs->r13,
+	      regs->r14, regs->r15);
+}
+
+/* Callers, by the chain of frame pointers, as far as it makes sense. */
+static void say_callers(const struct user_regs *regs)
+{
+	enum { CALLERS_MAX = 16 };
+	u64 frame[2] = {regs->rbp, regs->rip}, at;
+	char name[96];
+
+	for (unsigned i = 0; i < CALLERS_MAX; i++) {
+		program_symbol(frame[1], name, sizeof(name));
+		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
+		at = frame[0];
+		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) ||
+		    user_read(frame, at, sizeof(frame)) < 0 || frame[0] <= at)
+			break;
+	}
+}
+
+void program_die(int signal, const struct signal_info *info, struct user_regs *regs)
+{
+	const bool fault = signal == SIGSEGV || signal == SIGBUS;
+
+	/* several threads may fault at once: the first is told */
+	if (!program_end(SIGNAL_STATUS + signal))
+		return;
+	pr_err("program: signal %d ends it, thread %u, rip %llx", signal, thread_current()->id,
+	       regs->rip);
+	if (fault && info->code > 0 && info->code != SI_KERNEL)
+		say_area(info->addr);
+	say_registers(regs);
+	say_callers(regs);
+}
