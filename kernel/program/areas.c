@@ -136,7 +136,7 @@ static bool alike(const struct area *low, const struct area *high)
 {
 	return low->end == high->start && !low->file && !high->file && low->flags == high->flags &&
 	       !(low->flags & AREA_BUSY) && low->rights == high->rights &&
-	       low->policy == high->policy && low->node == high->node;
+	       low->policy.how == high->policy.how && low->policy.nodes == high->policy.nodes;
 }
 
 /* Join the area that begins at `start` with its neighbours where they are alike. */
@@ -221,7 +221,7 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 		area_tree_insert(&areas->tree, &placed);
 		join(areas, placed.start);
 		area_tree_changed(&areas->tree);
-		areas->bytes += size;
+		atomic_store_relaxed(&areas->bytes, areas->bytes + size);
 	}
 	spin_unlock(&areas->lock);
 	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
@@ -266,6 +266,13 @@ static struct hull space_around(const struct areas *areas, u64 start, u64 end)
 			     .end = hull_end(end, MAX(above.start, end))};
 }
 
+/* The claim's own area. It may be settled, which takes one insertion that must not fail. */
+static void begin_claim(struct areas *areas, const struct area *own)
+{
+	area_tree_insert(&areas->tree, own);
+	areas->tree.promised++;
+}
+
 /*
  * One step of a claim, lock held: `area` gives way to `own`, which has come to own->end, or is cut
  * at a border of the range. Returns the file of a removed area, or NULL.
@@ -284,7 +291,7 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 		return NULL;
 	}
 	area_tree_remove(&areas->tree, area->start);
-	areas->bytes -= area->end - area->start;
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
 	if (!(area->flags & AREA_NO_RESERVE)) {
 		const u64 bytes = area->end - area->start;
 
@@ -295,7 +302,7 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 	if (placed)
 		area_tree_replace(&areas->tree, own->start, own);
 	else
-		area_tree_insert(&areas->tree, own);
+		begin_claim(areas, own);
 	return area->file;
 }
 
@@ -305,11 +312,13 @@ static void claim_space(struct areas *areas, struct area *own, u64 end)
 	const bool placed = own->end > own->start;
 	const struct hull hull = space_around(areas, own->start, end);
 
-	if (placed)
+	if (placed) {
 		area_tree_remove(&areas->tree, own->start);
+		areas->tree.promised--;
+	}
 	own->start = hull.start;
 	own->end = hull.end;
-	area_tree_insert(&areas->tree, own);
+	begin_claim(areas, own);
 }
 
 /*
@@ -327,7 +336,7 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		struct file *file = NULL;
 		bool more;
 
-		err = lock_ready(areas, 2);
+		err = lock_ready(areas, 3); /* two, and the one to settle */
 		if (err < 0)
 			break;
 		more = area_tree_own_from(&areas->tree, own.end, &area) && area.start < end;
@@ -365,6 +374,7 @@ void areas_release(struct areas *areas, const struct hull *hull)
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
+	areas->tree.promised--;
 	spin_unlock(&areas->lock);
 }
 
@@ -372,10 +382,12 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 {
 	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
-	area_tree_replace(&areas->tree, hull->start, area);
+	area_tree_remove(&areas->tree, hull->start);
+	areas->tree.promised--;
+	area_tree_insert(&areas->tree, area);
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
-	areas->bytes += area->end - area->start;
+	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 	spin_unlock(&areas->lock);
 }
 

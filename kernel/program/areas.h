@@ -30,9 +30,6 @@
 
 struct thread;
 
-/* Where pages of an area come from (mbind()). */
-enum area_policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND };
-
 struct areas {
 	struct spinlock lock;
 	struct area_tree tree;

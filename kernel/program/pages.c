@@ -141,14 +141,37 @@ enum pt_level pages_level(const struct area *area, u64 addr)
 	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
 }
 
-static node_t node_for(const struct area *area)
+static struct memory_policy policy_for(const struct area *area)
 {
-	return area->policy == POLICY_NEAR ? this_cpu()->node : area->node;
+	return area->policy.how == POLICY_NEAR ? thread_current()->policy : area->policy;
+}
+
+/* The n-th node of a set that is not empty. */
+static node_t nth_node(u32 nodes, unsigned n)
+{
+	for (n %= (unsigned)__builtin_popcount(nodes); n > 0; n--)
+		nodes &= nodes - 1;
+	return (node_t)__builtin_ctz(nodes);
+}
+
+static node_t node_for(const struct area *area, u64 addr)
+{
+	const struct memory_policy policy = policy_for(area);
+
+	switch (policy.how) {
+	case POLICY_NEAR:
+		return this_cpu()->node;
+	case POLICY_INTERLEAVE:
+		return nth_node(policy.nodes, (unsigned)(addr >> PAGE_SHIFT));
+	default:
+		return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
+								   : nth_node(policy.nodes, 0);
+	}
 }
 
 static unsigned request_for(const struct area *area)
 {
-	return area->policy == POLICY_BIND ? PAGE_NODE : 0;
+	return policy_for(area).how == POLICY_BIND ? PAGE_NODE : 0;
 }
 
 static struct pool *pool_of(enum pt_level level)
@@ -159,7 +182,7 @@ static struct pool *pool_of(enum pt_level level)
 /* A huge page with zeros in it, or NULL. */
 static struct page *huge_page(const struct area *area, u64 addr, enum pt_level level)
 {
-	const node_t node = node_for(area);
+	const node_t node = node_for(area, addr);
 	const struct clear_how how = clear_how_selected();
 	struct page *page;
 	bool zeroed = false;
@@ -205,7 +228,7 @@ static struct page *small_page(const struct area *area, u64 addr, int *err)
 	if (area->file && (area->flags & AREA_SHARED))
 		return file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT,
 				 err);
-	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area));
+	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area, addr));
 	if (!page)
 		return NULL;
 	if (!area->file) {
@@ -366,6 +389,7 @@ struct visit {
 	u8 rights;
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
 	struct pages_taken *taken;
+	struct pages_count *count;
 	int err;
 };
 
@@ -450,6 +474,21 @@ int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *
 		.start = start, .end = end, .hull = hull, .leaf = take_leaf, .taken = taken};
 
 	return visit(&v);
+}
+
+static void count_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	(void)entry;
+	(void)pte;
+	(void)virt;
+	v->count->leaves[level]++;
+}
+
+void pages_count_range(u64 start, u64 end, struct pages_count *count)
+{
+	struct visit v = {.start = start, .end = end, .leaf = count_leaf, .count = count};
+
+	visit(&v);
 }
 
 static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)

@@ -76,6 +76,9 @@ int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *
 /* Give the leaves of [start, end) these rights. Returns as pages_take(). */
 int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);
 
+/* Count the leaves of [start, end), which cuts no large leaf; added to *count. */
+void pages_count_range(u64 start, u64 end, struct pages_count *count);
+
 /*
  * Move the leaves of [from, from + size) to [to, to + size). Both ranges are busy, and nothing is
  * mapped at `to`. Returns 0, or -ENOMEM with nothing moved.

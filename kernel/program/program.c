@@ -223,11 +223,27 @@ static s64 load(const struct program_request *request, struct user_regs *regs)
 	return 0;
 }
 
+/* What /proc/self/exe, cmdline and status say. */
+static s64 name_program(const struct arguments *args)
+{
+	const char *name = arguments_word(args, 0);
+	char path[256];
+
+	format(path, sizeof(path), "%s%s", name[0] == '/' ? "" : "/", name);
+	for (const char *c = name; *c; c++)
+		if (*c == '/')
+			name = c + 1;
+	format(thread_current()->name, sizeof(thread_current()->name), "%s", name);
+	return files_name_program(path, args->text, args->used);
+}
+
 static s64 load_and_run(const struct program_request *request)
 {
 	struct user_regs regs;
 	s64 err = load(request, &regs);
 
+	if (err == 0)
+		err = name_program(request->args);
 	if (err < 0)
 		return err;
 	user_enter(&regs, 0, NULL);

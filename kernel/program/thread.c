@@ -160,6 +160,7 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->ending = thread->leaving = false;
 	thread->woken = 0;
 	thread->blocked = parent->blocked;
+	thread->policy = parent->policy;
 	thread->pending = 0;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
