@@ -55,6 +55,15 @@ def test_rows_of_tables_are_whole(page):
             assert {row: cells(row) for row in rows} == {row: cells(rows[0]) for row in rows}
 
 
+def test_the_page_of_programs_lists_the_calls_that_are_there():
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "kernel/program").glob("*.c"))
+    there = set(re.findall(r"^CALL\w*\((\w+), \d+\);", sources, re.M))
+    page = (ROOT / "kernel/PROGRAMS.md").read_text(encoding="utf-8")
+    rows = [row.split("|") for row in page.splitlines() if row.startswith("| ") and not row.startswith("| calls")]
+    listed = {name.strip() for row in rows for name in row[1].split(",")}
+    assert len(there) > 150 and there == listed
+
+
 def test_make_knows_what_is_shown():
     for page in PAGES:
         for line in commands(page, r"make( |$)"):
