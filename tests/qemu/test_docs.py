@@ -72,7 +72,7 @@ def test_make_knows_what_is_shown():
                 continue
             done = subprocess.run(words[:1] + ["-n"] + words[1:], cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"{page.name}: {line}: {done.stderr}"
-            unknown = [w.partition("=")[0] for w in words[1:] if "=" in w and not re.search(rf"^{w.partition('=')[0]} \?=", MAKEFILE, re.M)]
+            unknown = [w.partition("=")[0] for w in words[1:] if "=" in w and not re.search(rf"^(override )?{w.partition('=')[0]} [?:]=", MAKEFILE, re.M)]
             assert not unknown, f"{page.name}: {line}: no variable {unknown}"
 
 
