@@ -408,12 +408,32 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(2), MIB(2), RW), 0);
 	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
 	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
 	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
 	EXPECT_EQ(unmap(at, MIB(4)), 0);
 	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+TEST(program_area, pieces_of_a_leaf_keep_its_rights)
+{
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
+	EXPECT_EQ(put(at, 1), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + KIB(64), PAGE_SIZE, RW), 0);
+	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE) {
+		enum pt_level level;
+		pte_t pte;
+
+		EXPECT(!pages_find(at + i, &pte, &level) ||
+		       pte_rights(pte) == (i == KIB(64) ? RW : R));
+	}
+	program_box_end();
 }
 
 TEST(program_area, a_move_takes_the_contents_along)
