@@ -17,6 +17,38 @@ void areas_init(struct areas *areas, u64 top)
 	*areas = (struct areas){.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top};
 }
 
+u64 area_page_bytes(const struct area *area)
+{
+	return area->flags & AREA_POOL_1G   ? GIB(1)
+	       : area->flags & AREA_POOL_2M ? MIB(2)
+					    : PAGE_SIZE;
+}
+
+static void count_promises(struct hull *hull, const struct area *area)
+{
+	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+
+	if (area->flags & AREA_NO_RESERVE)
+		return;
+	hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? pages : 0;
+	hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? pages : 0;
+}
+
+void areas_forget(struct areas *areas, struct hull *hull)
+{
+	struct area area;
+
+	*hull = (struct hull){.end = ALIGN_UP(USER_END, GIB(512))};
+	while (area_tree_own_from(&areas->tree, 0, &area)) {
+		area_tree_change(&areas->tree);
+		area_tree_remove(&areas->tree, area.start);
+		area_tree_changed(&areas->tree);
+		count_promises(hull, &area);
+		if (area.file)
+			file_put(area.file);
+	}
+}
+
 void areas_free(struct areas *areas)
 {
 	void *node;
@@ -171,6 +203,15 @@ static void cut(struct areas *areas, const struct area *area, u64 at)
 	area_tree_insert(&areas->tree, &high);
 }
 
+/* Would a cut of the area at the borders of [start, end) cut one of its pages? */
+static bool cuts_page(const struct area *area, u64 start, u64 end)
+{
+	const u64 bytes = area_page_bytes(area);
+
+	return (area->start < start && !IS_ALIGNED(start, bytes)) ||
+	       (area->end > end && !IS_ALIGNED(end, bytes));
+}
+
 /* ---- making areas ---- */
 
 static bool is_free(const struct areas *areas, u64 start, u64 end)
@@ -206,13 +247,14 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	const int err = lock_ready(areas, 1);
+	/* one, and what a claim takes: a program without memory can still unmap */
+	const int err = lock_ready(areas, 4);
 
 	if (err < 0)
 		return err;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
-	else if (area->start < USER_START || area->end > USER_END ||
+	else if (area->start < USER_START || area->end > USER_END || area->end <= area->start ||
 		 !is_free(areas, area->start, area->end))
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
@@ -292,12 +334,7 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 	}
 	area_tree_remove(&areas->tree, area->start);
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
-	if (!(area->flags & AREA_NO_RESERVE)) {
-		const u64 bytes = area->end - area->start;
-
-		hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? bytes / MIB(2) : 0;
-		hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? bytes / GIB(1) : 0;
-	}
+	count_promises(hull, area);
 	own->end = area->end;
 	if (placed)
 		area_tree_replace(&areas->tree, own->start, own);
@@ -348,6 +385,11 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		if (more && how == AREAS_MUST_BE_FREE) {
 			spin_unlock(&areas->lock);
 			err = -EEXIST;
+			break;
+		}
+		if (more && cuts_page(&area, own.end, end)) {
+			spin_unlock(&areas->lock);
+			err = -EINVAL;
 			break;
 		}
 		area_tree_change(&areas->tree);
@@ -411,6 +453,10 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 			wait_settled(areas, MAX(area->start, *at));
 			continue;
 		}
+		if (cuts_page(area, *at, end)) {
+			spin_unlock(&areas->lock);
+			return -EINVAL;
+		}
 		if ((area->start < *at || area->end > end) &&
 		    areas->tree.count >= AREA_TREE_COUNT_MAX) {
 			spin_unlock(&areas->lock);
@@ -445,6 +491,26 @@ void areas_put_back(struct areas *areas, const struct area *area)
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
 	spin_unlock(&areas->lock);
+}
+
+int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull)
+{
+	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
+	const int err = lock_ready(areas, 3);
+
+	*hull = (struct hull){.start = area->start, .end = area->start};
+	if (err < 0)
+		return err;
+	area_tree_change(&areas->tree);
+	area_tree_remove(&areas->tree, area->start);
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
+	claim_space(areas, &own, area->end);
+	area_tree_changed(&areas->tree);
+	spin_unlock(&areas->lock);
+	hull->start = own.start;
+	hull->end = own.end;
+	wait_unpinned(own.start, own.end);
+	return 0;
 }
 
 bool areas_cover(const struct areas *areas, u64 start, u64 end)
