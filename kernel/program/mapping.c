@@ -73,7 +73,8 @@ static s64 split_border(u64 at, struct pages_taken *taken)
 
 	if (IS_ALIGNED(at, MIB(2)) || !areas_pin(&program_areas, self, at, PT_PAGE, &area))
 		return 0;
-	err = pages_split(at, taken);
+	/* another thread may have mapped a pool's page there just now; the claim will refuse */
+	err = area_page_bytes(&area) == PAGE_SIZE ? pages_split(at, taken) : 0;
 	pin_drop(self);
 	return err;
 }

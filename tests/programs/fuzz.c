@@ -37,6 +37,8 @@ enum { THREADS_MAX = 64, PAGES = 2048, COMMON_PAGES = 4096 };
 #define BASE      0x100000000000UL
 #define RANGE_GAP (1UL << 30)
 #define COMMON    0x200000000000UL
+#define SCRATCHES 0x300000000000UL
+#define SCRATCH   32768
 
 struct page {
 	uint8_t mapped, rights;
@@ -51,13 +53,13 @@ struct worker {
 	sigjmp_buf back;
 	volatile int looking;
 	volatile int refused;
-	char stack[32768];
+	char *scratch; /* with nothing near it */
 };
 
 static struct worker *workers;
 static __thread struct worker *me;
 static struct timespec deadline;
-static uint32_t words[16];
+static uint32_t *words;
 
 static void die(const char *form, ...)
 {
@@ -379,7 +381,7 @@ static uint64_t argument(void)
 	case 3:
 		return COMMON + below(COMMON_PAGES * PAGE);
 	case 4:
-		return (uint64_t)me->stack + below(sizeof(me->stack));
+		return (uint64_t)me->scratch + below(SCRATCH);
 	case 5:
 		return PAGE * below(1024);
 	case 6:
@@ -502,7 +504,7 @@ static void step_common(void)
 		    -1, 0);
 		break;
 	case 6:
-		raw(SYS_mincore, at, size, (uint64_t)me->stack, 0, 0, 0);
+		raw(SYS_mincore, at, size, (uint64_t)me->scratch, 0, 0, 0);
 		break;
 	case 7: {
 		const uint64_t where = (below(2) ? common() : (uint64_t)words) + 4 * below(8);
@@ -529,6 +531,7 @@ static void *nothing(void *unused)
 static void step_other(void)
 {
 	pthread_t thread;
+	size_t size;
 	char *p;
 
 	switch (below(6)) {
@@ -553,10 +556,11 @@ static void step_other(void)
 		break;
 	}
 	case 3:
-		p = mmap((void *)argument(), 1 + below(1 << 22), PROT_READ | PROT_WRITE,
+		size = 1 + below(1 << 22);
+		p = mmap((void *)argument(), size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p != MAP_FAILED)
-			munmap(p, 1 + below(1 << 22) / 2);
+			munmap(p, size - below(2) * size / 2);
 		break;
 	case 4:
 		p = malloc(1 + below(1 << 20));
@@ -600,6 +604,12 @@ static void handle(int signal, void *handler)
 	sigaction(signal, &action, NULL);
 }
 
+static void *scratch(int number)
+{
+	return mmap((char *)SCRATCHES + (uint64_t)number * RANGE_GAP, SCRATCH,
+		    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -613,10 +623,12 @@ int main(int argc, char **argv)
 	handle(SIGUSR1, on_signal);
 	handle(34 + 1, on_signal);
 	signal(34, on_signal);
+	words = scratch(THREADS_MAX);
 	workers = calloc(THREADS_MAX, sizeof(*workers));
 	for (int i = 0; i < threads && i < THREADS_MAX; i++) {
 		workers[i].random = seed * 0x9e3779b97f4a7c15UL + (uint64_t)i * 77777 + 1;
 		workers[i].base = (char *)BASE + (uint64_t)i * RANGE_GAP;
+		workers[i].scratch = scratch(i);
 		if (i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
 			workers[i].base = NULL;
 	}
