@@ -3,6 +3,7 @@
  * that have one entry per page, and raced.
  */
 #include <arch/atomic.h>
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
@@ -515,6 +516,7 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 
 enum { MODEL_PAGES = 2048, MODEL_OPS = 6000 };
 #define MODEL_START GIB(16)
+#define RACE_START  GIB(24)
 
 struct page_model {
 	u8 mapped, rights;
@@ -530,8 +532,12 @@ static void model_check(const struct page_model *model, u64 page)
 {
 	const struct page_model *m = &model[page];
 	const u64 want = m->mapped && m->rights ? m->word : ~0ULL;
+	enum pt_level level;
+	pte_t pte;
 
 	EXPECT_EQ(get(model_addr(page)), want);
+	if (pages_find(model_addr(page), &pte, &level))
+		EXPECT_EQ(pte_rights(pte), m->mapped ? m->rights : ~0u);
 }
 
 static void model_op(struct page_model *model, u64 *seed)
@@ -608,6 +614,79 @@ TEST(program_area, random_calls_agree_with_a_model)
 	page_free(memory);
 }
 
+/* ---- busy areas and pins, one at a time ---- */
+
+struct elsewhere {
+	u32 begun, done;
+};
+
+static void write_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	put(RACE_START, 1);
+	atomic_store_release(&state->done, 1);
+}
+
+static void unmap_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	unmap(RACE_START, MIB(1));
+	atomic_store_release(&state->done, 1);
+}
+
+/* Start work on another CPU, and give it time to do what it must not do. */
+static bool start_elsewhere(cpu_t cpu, call_fn *fn, struct elsewhere *state)
+{
+	if (!thread_record(cpu) || work_start(cpu, fn, state) < 0)
+		return false;
+	while (atomic_load_acquire(&state->begun) == 0)
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
+	return true;
+}
+
+TEST(program_area, a_touch_of_a_busy_area_waits)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+	u64 at = RACE_START;
+	struct area area;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
+	EXPECT(start_elsewhere(other, write_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	areas_put_back(&program_areas, &area);
+	work_wait(other, 0);
+	EXPECT_EQ(get(RACE_START), 1);
+	program_box_end();
+}
+
+TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
+	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	pin_drop(thread_current());
+	work_wait(other, 0);
+	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
+	program_box_end();
+}
+
 /* ---- races ---- */
 
 /*
@@ -616,7 +695,6 @@ TEST(program_area, random_calls_agree_with_a_model)
  * while a thread writes to it, shows as a foreign word.
  */
 enum { RACE_PAGES = 1100 };
-#define RACE_START GIB(24)
 
 struct race {
 	u32 wrong;
