@@ -40,8 +40,8 @@ struct areas {
 void areas_init(struct areas *areas, u64 top);
 
 /*
- * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and tables.
- * No thread is left. Context: ordinary.
+ * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and
+ * tables. No thread is left. Context: ordinary.
  */
 struct hull;
 void areas_forget(struct areas *areas, struct hull *hull);

@@ -413,8 +413,8 @@ struct visit {
  * because INVLPG need not drop all translations of a page whose size has changed (SDM vol. 3A,
  * 4.10.2.3).
  *
- * Two calls may cut one leaf at different places at the same time, and each owns only its range. The
- * one that claims the entry splits the leaf.
+ * Two calls may cut one leaf at different places at the same time, and each owns only its range.
+ * The one that claims the entry splits the leaf.
  */
 static int split_leaf(pte_t *entry, struct pages_taken *taken)
 {
@@ -675,7 +675,6 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 {
 	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
 
-	check_frames_reused(page_pfn(page), 1);
 	switch (word & TAKEN_HOW) {
 	case TAKEN_PIECE:
 		if (atomic_fetch_sub(&page->private[0], 1) == 1) {
@@ -693,6 +692,7 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 	default:
 		break;
 	}
+	check_frames_reused(page_pfn(page), 1);
 	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
 		page_put(page);
 		return;
