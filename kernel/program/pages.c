@@ -412,8 +412,8 @@ struct visit {
  * because INVLPG need not drop all translations of a page whose size has changed (SDM vol. 3A,
  * 4.10.2.3).
  *
- * Two calls may cut one leaf at different places at the same time, and each owns only its range. The
- * one that claims the entry splits the leaf.
+ * Two calls may cut one leaf at different places at the same time, and each owns only its range.
+ * The one that claims the entry splits the leaf.
  */
 static int split_leaf(pte_t *entry, struct pages_taken *taken)
 {

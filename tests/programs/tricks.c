@@ -4,8 +4,8 @@
  *	gcc -static -O1 tests/programs/tricks.c -o tricks
  *	make run PROGRAM=./tricks
  *
- * With the argument `far` it also tries far returns. Where QEMU emulates the CPU, it reads the stack
- * for those as ring 0 would, and SMAP refuses that for ever (QEMU 7; CPU=max,-smap helps).
+ * With the argument `far` it also tries far returns. Where QEMU emulates the CPU, it reads the
+ * stack for those as ring 0 would, and SMAP refuses that for ever (QEMU 7; CPU=max,-smap helps).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
