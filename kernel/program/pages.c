@@ -3,6 +3,7 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/check.h>
 #include <arch/clear.h>
 
 #include "kernel/core/cmdline.h"
@@ -674,10 +675,13 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 {
 	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
 
+	check_frames_reused(page_pfn(page), 1);
 	switch (word & TAKEN_HOW) {
 	case TAKEN_PIECE:
-		if (atomic_fetch_sub(&page->private[0], 1) == 1)
+		if (atomic_fetch_sub(&page->private[0], 1) == 1) {
+			check_frames_reused(page_pfn(page), PTRS_PER_TABLE);
 			page_free(page);
+		}
 		return;
 	case TAKEN_PROMISED:
 		taken->kept_promises[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
@@ -724,6 +728,7 @@ void pages_finish(struct pages_taken *taken)
 		struct page *table = taken->tables;
 
 		taken->tables = (struct page *)(virt_t)table->private[0];
+		check_frames_reused(page_pfn(table), 1);
 		page_free(table);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {

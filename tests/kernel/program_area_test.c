@@ -3,6 +3,7 @@
  * that have one entry per page, and raced.
  */
 #include <arch/atomic.h>
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
@@ -409,12 +410,32 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(2), MIB(2), RW), 0);
 	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
 	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
 	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
 	EXPECT_EQ(unmap(at, MIB(4)), 0);
 	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+TEST(program_area, pieces_of_a_leaf_keep_its_rights)
+{
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
+	EXPECT_EQ(put(at, 1), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + KIB(64), PAGE_SIZE, RW), 0);
+	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE) {
+		enum pt_level level;
+		pte_t pte;
+
+		EXPECT(!pages_find(at + i, &pte, &level) ||
+		       pte_rights(pte) == (i == KIB(64) ? RW : R));
+	}
+	program_box_end();
 }
 
 TEST(program_area, a_move_takes_the_contents_along)
@@ -481,7 +502,7 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(put((u64)at + MIB(3), 9), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
-	/* the page stays, so that nobody else takes it */
+	/* the page stays, with zeros, because the promise must hold */
 	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
@@ -630,6 +651,7 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 
 enum { MODEL_PAGES = 2048, MODEL_OPS = 6000 };
 #define MODEL_START GIB(16)
+#define RACE_START  GIB(24)
 
 struct page_model {
 	u8 mapped, rights;
@@ -645,8 +667,12 @@ static void model_check(const struct page_model *model, u64 page)
 {
 	const struct page_model *m = &model[page];
 	const u64 want = m->mapped && m->rights ? m->word : ~0ULL;
+	enum pt_level level;
+	pte_t pte;
 
 	EXPECT_EQ(get(model_addr(page)), want);
+	if (pages_find(model_addr(page), &pte, &level))
+		EXPECT_EQ(pte_rights(pte), m->mapped ? m->rights : ~0u);
 }
 
 static void model_op(struct page_model *model, u64 *seed)
@@ -723,6 +749,79 @@ TEST(program_area, random_calls_agree_with_a_model)
 	page_free(memory);
 }
 
+/* ---- busy areas and pins, one at a time ---- */
+
+struct elsewhere {
+	u32 begun, done;
+};
+
+static void write_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	put(RACE_START, 1);
+	atomic_store_release(&state->done, 1);
+}
+
+static void unmap_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	unmap(RACE_START, MIB(1));
+	atomic_store_release(&state->done, 1);
+}
+
+/* Start work on another CPU, and give it time to do what it must not do. */
+static bool start_elsewhere(cpu_t cpu, call_fn *fn, struct elsewhere *state)
+{
+	if (!thread_record(cpu) || work_start(cpu, fn, state) < 0)
+		return false;
+	while (atomic_load_acquire(&state->begun) == 0)
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
+	return true;
+}
+
+TEST(program_area, a_touch_of_a_busy_area_waits)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+	u64 at = RACE_START;
+	struct area area;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
+	EXPECT(start_elsewhere(other, write_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	areas_put_back(&program_areas, &area);
+	work_wait(other, 0);
+	EXPECT_EQ(get(RACE_START), 1);
+	program_box_end();
+}
+
+TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
+	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	pin_drop(thread_current());
+	work_wait(other, 0);
+	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
+	program_box_end();
+}
+
 /* ---- races ---- */
 
 /*
@@ -731,7 +830,6 @@ TEST(program_area, random_calls_agree_with_a_model)
  * while a thread writes to it, shows as a foreign word.
  */
 enum { RACE_PAGES = 1100 };
-#define RACE_START GIB(24)
 
 struct race {
 	u32 wrong;
