@@ -345,7 +345,7 @@ static unsigned any(void)
 	return number >> 16;
 }
 
-/* Signals from everybody to everybody, handlers inside of handlers, and an end in the middle of it. */
+/* Signals from everybody to everybody, handlers inside of handlers, and an end in between. */
 static void nest(int signal)
 {
 	static _Thread_local int depth;
