@@ -14,7 +14,8 @@
 
 void areas_init(struct areas *areas, u64 top)
 {
-	*areas = (struct areas){.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top};
+	*areas = (struct areas){
+		.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top, .full_top = top, .full_size = ~0ULL};
 }
 
 u64 area_page_bytes(const struct area *area)
@@ -222,9 +223,11 @@ static bool is_free(const struct areas *areas, u64 start, u64 end)
 }
 
 /* The highest free range of that size below areas->top; 0: there is none. */
-static u64 find_room(const struct areas *areas, u64 size, u64 align)
+static u64 find_room(struct areas *areas, u64 size, u64 align)
 {
-	u64 top = areas->top;
+	const u64 enough = size + align - PAGE_SIZE; /* has room wherever it begins */
+	const bool known = size >= areas->full_size;
+	u64 top = known ? areas->full_top : areas->top;
 
 	for (;;) {
 		struct area below = {.end = USER_START};
@@ -234,13 +237,29 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 		if (top >= size && top > bottom) {
 			const u64 start = ALIGN_DOWN(top - size, align);
 
-			if (start >= bottom && start + size <= top)
+			if (start >= bottom && start + size <= top) {
+				if (!known || enough <= areas->full_size) {
+					areas->full_top = top;
+					areas->full_size = enough;
+				}
 				return start;
+			}
 		}
 		if (!any || below.start <= USER_START)
 			return 0;
 		top = MIN(top, below.start);
 	}
+}
+
+/* Space up to `end` has become free, and joins what is free above it. */
+static void note_free(struct areas *areas, u64 end)
+{
+	struct area above = {.start = areas->top};
+
+	if (end <= areas->full_top)
+		return;
+	area_tree_own_from(&areas->tree, end, &above);
+	areas->full_top = MIN(MAX(above.start, end), areas->top);
 }
 
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
@@ -417,6 +436,7 @@ void areas_release(struct areas *areas, const struct hull *hull)
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
 	areas->tree.promised--;
+	note_free(areas, hull->end);
 	spin_unlock(&areas->lock);
 }
 
@@ -429,6 +449,7 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 	area_tree_insert(&areas->tree, area);
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
+	note_free(areas, hull->end);
 	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 	spin_unlock(&areas->lock);
 }

@@ -35,6 +35,11 @@ struct areas {
 	struct area_tree tree;
 	u64 bytes; /* in areas, busy ones included; changed under the lock */
 	u64 top;   /* areas_place() chooses addresses below this */
+	/*
+	 * Between full_top and top no full_size bytes are free in one piece. Without this, each
+	 * new mapping would look at all areas above it.
+	 */
+	u64 full_top, full_size;
 };
 
 void areas_init(struct areas *areas, u64 top);

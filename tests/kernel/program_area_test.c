@@ -579,6 +579,29 @@ TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
 	program_box_end();
 }
 
+/* Room is looked for from the top. What became free is found again, whatever was found before. */
+TEST(program_area, the_highest_room_is_found_again)
+{
+	const u64 size = 4 * PAGE_SIZE;
+	s64 at[64];
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++)
+		at[i] = map_at(0, size, i % 2 ? R : RW, PRIVATE);
+	for (unsigned i = 0; i < 200; i++) {
+		const unsigned high = i * 7 % 32, low = 32 + i * 5 % 32;
+		const u64 part = (1 + i % 4) * PAGE_SIZE;
+
+		EXPECT_EQ(unmap((u64)at[low], size), 0);
+		EXPECT_EQ(unmap((u64)at[high], size), 0);
+		EXPECT_EQ(map_at(0, part, R, PRIVATE), at[high] + (s64)(size - part));
+		EXPECT_EQ(unmap((u64)at[high] + size - part, part), 0);
+		EXPECT_EQ(map_at(0, size, high % 2 ? R : RW, PRIVATE), at[high]);
+		EXPECT_EQ(map_at(0, size, low % 2 ? R : RW, PRIVATE), at[low]);
+	}
+	program_box_end();
+}
+
 /* What is not there needs no tables at its new place. */
 static u64 mm_in_use(void)
 {

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -229,7 +230,8 @@ static void *look(void *vector)
 	char *p = map(NULL, size, RW, MAP_NORESERVE);
 
 	CHECK(p != MAP_FAILED);
-	mincore(p, size, vector);
+	mincore(p, vector ? size : PAGE, vector);
+	munmap(p, size);
 	return NULL;
 }
 
@@ -334,6 +336,72 @@ static void cuts(void)
 	_exit(0);
 }
 
+/* For handlers, too. */
+static unsigned any(void)
+{
+	static _Thread_local unsigned number;
+
+	number = number * 1103515245 + 12345 + (unsigned)(uintptr_t)&number;
+	return number >> 16;
+}
+
+/* Signals from everybody to everybody, handlers inside of handlers, and an end in between. */
+static void nest(int signal)
+{
+	static _Thread_local int depth;
+
+	if (depth < 3) {
+		depth++;
+		syscall(SYS_tgkill, getpid(), 1000 + any() % 16,
+			signal == SIGUSR1 ? SIGUSR2 : SIGUSR1);
+		depth--;
+	}
+}
+
+static void *signals_thread(void *unused)
+{
+	const stack_t stack = {.ss_sp = map(NULL, MIB, RW, 0), .ss_size = MIB};
+	const struct timespec soon = {.tv_nsec = 300000};
+	const union sigval value = {.sival_int = 7};
+	sigset_t set;
+
+	sigaltstack(&stack, NULL);
+	while (time_is_left()) {
+		syscall(SYS_tgkill, getpid(), 1000 + any() % 16, any() % 2 ? SIGUSR1 : SIGUSR2);
+		sigqueue(getpid(), SIGRTMIN + 3, value);
+		nanosleep(&soon, NULL);
+		syscall(SYS_futex, &turn, 0, atomic_load(&turn), &soon, NULL, 0);
+		syscall(SYS_futex, &turn, 4, 1, 1, &deadline, atomic_load(&turn));
+		sigemptyset(&set);
+		sigaddset(&set, SIGRTMIN + 3);
+		pthread_sigmask(any() % 2 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+		sigtimedwait(&set, NULL, &soon);
+	}
+	return unused;
+}
+
+static void signals(void)
+{
+	const struct itimerval often = {{0, 500}, {0, 500}};
+	struct sigaction action = {.sa_flags = SA_ONSTACK | SA_RESTART};
+	pthread_t thread;
+
+	action.sa_handler = nest;
+	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGUSR2, &action, NULL);
+	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGRTMIN + 3, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < 7; i++)
+		pthread_create(&thread, NULL, signals_thread, NULL);
+	while (time_is_left()) {
+		if (pthread_create(&thread, NULL, look, NULL) == 0)
+			pthread_join(thread, NULL);
+		nest(SIGUSR1);
+	}
+	_exit(0);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -350,6 +418,7 @@ static const struct {
 	{"long_look", long_look},
 	{"moves", moves},
 	{"cuts", cuts},
+	{"signals", signals},
 };
 
 int main(int argc, char **argv)

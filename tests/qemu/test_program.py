@@ -162,6 +162,7 @@ HOSTILE = {
     "long_look": {"mem": "1G"},
     "moves": {},
     "cuts": {},
+    "signals": {"cpus": 8},
 }
 
 
