@@ -10,6 +10,11 @@ from guest import run
 from machine import ROOT, Machine
 from program import Program, Unusable, word
 
+sys.path.insert(0, str(ROOT / "tests/report"))
+
+from bench_programs import build as build_benchmarks  # noqa: E402
+from records import of_kind, parse  # noqa: E402
+
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"
 # With quotes of both kinds and backslashes, which GRUB, the kernel's command line and the program's start each treat in their own way.
@@ -133,3 +138,15 @@ def test_hello(built, kernel, tmp_path):
     lines = ["hello from ring 3", "argc 3", f"argv[0] {path.name}", "argv[1] one", "argv[2] two three", "env HOME=/"]
     assert [line for line in outcome.lines if line in lines] == lines, outcome.report()
     assert re.search(r"exit\w*.*\b7\b", outcome.text), outcome.report()
+
+
+def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
+    """`make bench-programs` builds, passes and reads programs in this way."""
+    if not runs_programs(kernel):
+        pytest.skip("the kernel has no payload that runs programs")
+    program = Program(str(build_benchmarks(tmp_path, ["page_fault1"])["page_fault1"]), "2 100")
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", 2, "1G", module=str(module), cmdline=program.words), kernel, SECONDS)
+    records = of_kind([parse(outcome.text.encode() + b"\n")], "program")
+    assert [record["name"] for record in records] == ["page_fault1", "page_fault1-small"], outcome.report()
+    assert all(record["threads"] == 2 and record["ops"] % 32768 == 0 for record in records), outcome.report()

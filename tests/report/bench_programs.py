@@ -3,8 +3,8 @@
 
 The programs are tests/programs/bench. Each prints its records itself, so that both sides are measured and read in the same way. A boot of
 Linux runs all programs one after the other (linux/init), and a boot of Ashlar runs one. Linux has mitigations=off, because Ashlar has no
-mitigations. Then, with instructions counted (QEMU -icount, where an instruction takes a nanosecond of the guest), calls, first touches,
-unmaps and futexes are run once more.
+mitigations. Then every program runs once more with instructions counted (QEMU -icount, where an instruction of any CPU takes a nanosecond
+of the guest). These counts do not depend on other work of the host.
 
     make bench-programs BENCH=null,larson      run these programs only
     make bench-programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
@@ -26,8 +26,7 @@ from program import Program
 SOURCES = ROOT / "tests/programs/bench"
 CPUS, TURNS, MS, MEM, SECONDS = (1, 4, 16), 3, 300, "4G", 300
 SERIES = lambda series: series != "6.1"  # noqa: E731 - the newest, and 6.12
-# Counted in instructions: (program, CPUs, its last argument). A thread of Ashlar is a CPU, so futex_turns needs two.
-COUNTED = (("loop", 1, 10), ("null", 1, 10), ("futex1", 1, 10), ("touch", 1, 10), ("page_fault2", 1, 10), ("mmap1", 1, 10), ("brk1", 1, 10), ("futex_turns", 2, 50))
+COUNTED, COUNTED_MS = (1, 4), 10  # CPUs of the machines that count instructions, and what a program takes there
 # Without the tests of ciphers, which would run beside the programs for seconds.
 LINUX = f"{WORDS} init_on_free=0 mitigations=off cryptomgr.notests"
 
@@ -70,20 +69,14 @@ def legs_of(programs, cpus, turns, had, folder):
     """Every turn of every machine: each kernel with all programs, then Ashlar with each."""
     had = [(series, kernel, initrd) for series, kernel, initrd in had if SERIES(series)]
     initrds = {initrd: with_programs(initrd, programs, folder / "programs.initrd") for _, _, initrd in had}
-    for count in cpus:
-        for turn in range(1, turns + 1):
-            base = Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS)
-            for series, kernel, initrd in had:
-                yield on_linux(base, series, kernel, initrds[initrd], MS)
-            yield from (on_ashlar(base, path, MS) for path in programs.values())
-    for name, count, argument in COUNTED:
-        if name not in programs:
-            continue
-        base = Leg(f"programs-icount-{count}-{name}", "", count, MEM, seconds=SECONDS, accel="icount")
-        one = with_programs(had[0][2], {name: programs[name]}, folder / f"programs-{name}.initrd") if had else ""
-        for series, kernel, _ in had:
-            yield on_linux(base, series, kernel, one, argument)
-        yield on_ashlar(base, programs[name], argument)
+    bases = [
+        *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, turns + 1)),
+        *((Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount"), COUNTED_MS) for count in COUNTED),
+    ]
+    for base, ms in bases:
+        for series, kernel, initrd in had:
+            yield on_linux(base, series, kernel, initrds[initrd], ms)
+        yield from (on_ashlar(base, path, ms) for path in programs.values())
 
 
 def main():

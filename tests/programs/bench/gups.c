@@ -1,8 +1,8 @@
 /*
- * RandomAccess of the HPC Challenge, which measures GUPS (Luszczek et al., "The HPC Challenge (HPCC)
- * benchmark suite", 2006): words of a table are XORed with pseudo-random numbers that also choose
- * the word. As its rules permit, updates of several threads may get lost. An operation is one
- * update.
+ * RandomAccess of the HPC Challenge, which measures GUPS (Luszczek et al., "The HPC Challenge
+ * (HPCC) benchmark suite", 2006): words of a table are XORed with pseudo-random numbers that
+ * also choose the word. As its rules permit, updates of several threads may get lost. An
+ * operation is one update.
  */
 #include "bench.h"
 

@@ -1,7 +1,8 @@
 /*
- * page_fault2 of will-it-scale (Blanchard, "will-it-scale", 2010): as page_fault1, with a private
- * mapping of a file. page_fault3 maps it shared. The file of each thread is a memfd of 16 MiB, which
- * stays, so that its pages are there from the second turn on. An operation is 4 KiB.
+ * page_fault2 of will-it-scale (Blanchard, "will-it-scale", 2010): as page_fault1, with a
+ * private mapping of a file. page_fault3 maps it shared. The file of each thread is a memfd of
+ * 16 MiB, which stays, so that its pages are there from the second turn on. An operation is 4
+ * KiB.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

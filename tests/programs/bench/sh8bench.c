@@ -1,8 +1,8 @@
 /*
- * In the manner of sh8bench (MicroQuill, "SmartHeap for SMP: benchmark", 1999): runs of small blocks
- * of one size after the other, fewer of large ones; some blocks are freed at once, the others later,
- * half of them in the order of allocation and half in the opposite order. An operation is one
- * block, allocated and freed.
+ * In the manner of sh8bench (MicroQuill, a benchmark of "SmartHeap for SMP", 1999): runs of
+ * small blocks of one size after the other, fewer of large ones; some blocks are freed at once,
+ * the others later, half of them in the order of allocation and half in the opposite order. An
+ * operation is one block, allocated and freed.
  */
 #include <stdlib.h>
 
