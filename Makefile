@@ -382,7 +382,7 @@ lint: $(KERNEL) ## check the order of rooms; gcc -fanalyzer, clang-tidy, cppchec
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench sweep bench-linux bench-native bench-icount
+.PHONY: bench sweep bench-linux bench-programs bench-native bench-icount
 bench: $(KERNEL) host-native host-fast ## run the benchmarks, or those of BENCH, in QEMU and natively, and write $(BUILD)/bench/report.html
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
 
@@ -392,6 +392,10 @@ sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plo
 
 bench-linux: $(KERNEL) ## unpack the distribution's kernels under TOOLS, measure them in the same QEMU and add them to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(BENCH)'
+
+bench-programs: $(KERNEL) ## run the programs of tests/programs/bench, or those of BENCH, on those kernels and on Ashlar, in turn, and add them to that report
+	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(BENCH)' \
+		--cpus '$(if $(filter command,$(firstword $(origin CPUS))),$(CPUS))'
 
 bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear,fault clear_gate=5'

@@ -14,7 +14,40 @@
 
 void areas_init(struct areas *areas, u64 top)
 {
-	*areas = (struct areas){.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top};
+	*areas = (struct areas){
+		.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top, .full_top = top, .full_size = ~0ULL};
+}
+
+u64 area_page_bytes(const struct area *area)
+{
+	return area->flags & AREA_POOL_1G   ? GIB(1)
+	       : area->flags & AREA_POOL_2M ? MIB(2)
+					    : PAGE_SIZE;
+}
+
+static void count_promises(struct hull *hull, const struct area *area)
+{
+	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+
+	if (area->flags & AREA_NO_RESERVE)
+		return;
+	hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? pages : 0;
+	hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? pages : 0;
+}
+
+void areas_forget(struct areas *areas, struct hull *hull)
+{
+	struct area area;
+
+	*hull = (struct hull){.end = ALIGN_UP(USER_END, GIB(512))};
+	while (area_tree_own_from(&areas->tree, 0, &area)) {
+		area_tree_change(&areas->tree);
+		area_tree_remove(&areas->tree, area.start);
+		area_tree_changed(&areas->tree);
+		count_promises(hull, &area);
+		if (area.file)
+			file_put(area.file);
+	}
 }
 
 void areas_free(struct areas *areas)
@@ -112,20 +145,36 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 
 /* ---- steps under the lock ---- */
 
+/*
+ * Take the lock, in no order: whoever finds it free has it. In a queue, each CPU of a virtual
+ * machine would take its turn only after a nap (cpu_nap()), and all CPUs would sleep in between.
+ */
+static void lock_areas(struct areas *areas)
+{
+	struct wait wait;
+
+	if (spin_trylock(&areas->lock))
+		return;
+	wait = wait_begin(WAIT_TOUCH, "another thread that changes the table of areas");
+	wait.soft = true;
+	while (!spin_trylock(&areas->lock))
+		wait_spin(&wait, CPU_NONE);
+}
+
 /* Take the lock, with nodes for that many insertions. Returns 0, or -ENOMEM without the lock. */
 static int lock_ready(struct areas *areas, unsigned insertions)
 {
 	for (;;) {
 		struct page *page;
 
-		spin_lock(&areas->lock);
+		lock_areas(areas);
 		if (area_tree_short(&areas->tree, insertions) == 0)
 			return 0;
 		spin_unlock(&areas->lock);
 		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 		if (!page)
 			return -ENOMEM;
-		spin_lock(&areas->lock);
+		lock_areas(areas);
 		area_tree_give_node(&areas->tree, page_address(page));
 		spin_unlock(&areas->lock);
 	}
@@ -171,6 +220,15 @@ static void cut(struct areas *areas, const struct area *area, u64 at)
 	area_tree_insert(&areas->tree, &high);
 }
 
+/* Would a cut of the area at the borders of [start, end) cut one of its pages? */
+static bool cuts_page(const struct area *area, u64 start, u64 end)
+{
+	const u64 bytes = area_page_bytes(area);
+
+	return (area->start < start && !IS_ALIGNED(start, bytes)) ||
+	       (area->end > end && !IS_ALIGNED(end, bytes));
+}
+
 /* ---- making areas ---- */
 
 static bool is_free(const struct areas *areas, u64 start, u64 end)
@@ -181,9 +239,11 @@ static bool is_free(const struct areas *areas, u64 start, u64 end)
 }
 
 /* The highest free range of that size below areas->top; 0: there is none. */
-static u64 find_room(const struct areas *areas, u64 size, u64 align)
+static u64 find_room(struct areas *areas, u64 size, u64 align)
 {
-	u64 top = areas->top;
+	const u64 enough = size + align - PAGE_SIZE; /* has room wherever it begins */
+	const bool known = size >= areas->full_size;
+	u64 top = known ? areas->full_top : areas->top;
 
 	for (;;) {
 		struct area below = {.end = USER_START};
@@ -193,8 +253,13 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 		if (top >= size && top > bottom) {
 			const u64 start = ALIGN_DOWN(top - size, align);
 
-			if (start >= bottom && start + size <= top)
+			if (start >= bottom && start + size <= top) {
+				if (!known || enough <= areas->full_size) {
+					areas->full_top = top;
+					areas->full_size = enough;
+				}
 				return start;
+			}
 		}
 		if (!any || below.start <= USER_START)
 			return 0;
@@ -202,17 +267,29 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 	}
 }
 
+/* Space up to `end` has become free, and joins what is free above it. */
+static void note_free(struct areas *areas, u64 end)
+{
+	struct area above = {.start = areas->top};
+
+	if (end <= areas->full_top)
+		return;
+	area_tree_own_from(&areas->tree, end, &above);
+	areas->full_top = MIN(MAX(above.start, end), areas->top);
+}
+
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	const int err = lock_ready(areas, 1);
+	/* one, and what a claim takes: a program without memory can still unmap */
+	const int err = lock_ready(areas, 4);
 
 	if (err < 0)
 		return err;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
-	else if (area->start < USER_START || area->end > USER_END ||
+	else if (area->start < USER_START || area->end > USER_END || area->end <= area->start ||
 		 !is_free(areas, area->start, area->end))
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
@@ -292,12 +369,7 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 	}
 	area_tree_remove(&areas->tree, area->start);
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
-	if (!(area->flags & AREA_NO_RESERVE)) {
-		const u64 bytes = area->end - area->start;
-
-		hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? bytes / MIB(2) : 0;
-		hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? bytes / GIB(1) : 0;
-	}
+	count_promises(hull, area);
 	own->end = area->end;
 	if (placed)
 		area_tree_replace(&areas->tree, own->start, own);
@@ -350,6 +422,11 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 			err = -EEXIST;
 			break;
 		}
+		if (more && cuts_page(&area, own.end, end)) {
+			spin_unlock(&areas->lock);
+			err = -EINVAL;
+			break;
+		}
 		area_tree_change(&areas->tree);
 		if (more)
 			file = claim_area(areas, &area, &own, end, hull);
@@ -370,23 +447,25 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 
 void areas_release(struct areas *areas, const struct hull *hull)
 {
-	spin_lock(&areas->lock);
+	lock_areas(areas);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
 	areas->tree.promised--;
+	note_free(areas, hull->end);
 	spin_unlock(&areas->lock);
 }
 
 void areas_settle(struct areas *areas, const struct hull *hull, const struct area *area)
 {
-	spin_lock(&areas->lock);
+	lock_areas(areas);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	areas->tree.promised--;
 	area_tree_insert(&areas->tree, area);
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
+	note_free(areas, hull->end);
 	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 	spin_unlock(&areas->lock);
 }
@@ -410,6 +489,10 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 			spin_unlock(&areas->lock);
 			wait_settled(areas, MAX(area->start, *at));
 			continue;
+		}
+		if (cuts_page(area, *at, end)) {
+			spin_unlock(&areas->lock);
+			return -EINVAL;
 		}
 		if ((area->start < *at || area->end > end) &&
 		    areas->tree.count >= AREA_TREE_COUNT_MAX) {
@@ -439,12 +522,32 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 
 void areas_put_back(struct areas *areas, const struct area *area)
 {
-	spin_lock(&areas->lock);
+	lock_areas(areas);
 	area_tree_change(&areas->tree);
 	area_tree_replace(&areas->tree, area->start, area);
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
 	spin_unlock(&areas->lock);
+}
+
+int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull)
+{
+	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
+	const int err = lock_ready(areas, 3);
+
+	*hull = (struct hull){.start = area->start, .end = area->start};
+	if (err < 0)
+		return err;
+	area_tree_change(&areas->tree);
+	area_tree_remove(&areas->tree, area->start);
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
+	claim_space(areas, &own, area->end);
+	area_tree_changed(&areas->tree);
+	spin_unlock(&areas->lock);
+	hull->start = own.start;
+	hull->end = own.end;
+	wait_unpinned(own.start, own.end);
+	return 0;
 }
 
 bool areas_cover(const struct areas *areas, u64 start, u64 end)

@@ -5,11 +5,11 @@
  *
  * A watch does not hold its file. It remembers the file and its inode's number, which together
  * never come back, and is dropped when its descriptor is found to refer to anything else. So a
- * watch ends when its descriptor is closed, even if a duplicate keeps the file open. On Linux it
+ * watch ends when its descriptor is closed, even if a duplicate keeps the file open; on Linux it
  * would end with the last duplicate.
  *
- * Edges: file_ops.changes() counts what happens to a file. A watch with EPOLLET reports a
- * ready file once per change.
+ * Edges: file_ops.changes() counts what happens to a file. A watch with EPOLLET reports a ready
+ * file once per change.
  *
  * Locking: `lock` guards the groups. Files are looked at without it, and what was copied from the
  * watch is compared again afterwards, so that two threads do not report one edge.
@@ -110,7 +110,7 @@ static int next_watched(const struct epoll *epoll, int from)
 
 enum take { TAKE, ONLY_LOOK };
 
-/* Note a report in its watch, if that is still as it was when the file was looked at. */
+/* What a report changes in its watch, if the watch is as it was when the file was looked at. */
 static bool report(struct epoll *epoll, int descriptor, const struct file *file,
 		   const struct watch *before, u64 changes)
 {

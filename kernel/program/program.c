@@ -37,8 +37,8 @@ static struct program {
 	const void *image;
 	u64 size, bias;
 	struct elf_image elf;
-	int status;
-	u32 ended; /* the status is set */
+	int status, exited; /* of the end of all; of the first thread, if it ended alone */
+	u32 ended;          /* the status is set */
 } program;
 
 bool program_end(int status)
@@ -248,7 +248,7 @@ static s64 load_and_run(const struct program_request *request)
 		return err;
 	user_enter(&regs, 0, NULL);
 	threads_wait();
-	return program.status;
+	return program.ended ? program.status : program.exited;
 }
 
 int program_begin(const struct program_request *request)
@@ -326,11 +326,14 @@ static s64 call_exit_group(const struct call_args *args)
 }
 CALL(exit_group, 231);
 
-/* The status of the program is that of its first thread. */
+/*
+ * If all threads end like this, the status of the program is that of its first thread. What ends
+ * the program before that has the last word.
+ */
 static s64 call_exit(const struct call_args *args)
 {
-	if (thread_current()->id == THREAD_FIRST_ID && atomic_exchange(&program.ended, 1) == 0)
-		program.status = (int)(args->arg[0] & 0xff);
+	if (thread_current()->id == THREAD_FIRST_ID)
+		program.exited = (int)(args->arg[0] & 0xff);
 	thread_exit();
 }
 CALL(exit, 60);

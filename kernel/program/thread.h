@@ -85,6 +85,9 @@ struct thread *thread_record(cpu_t cpu);
  */
 bool thread_is_wanted(const struct thread *thread);
 
+/* True if the thread is to end. Long loops inside calls check this. */
+bool thread_must_end(const struct thread *thread);
+
 /*
  * Halt this CPU as idle until thread_wake() is called for the thread, thread_is_wanted(), or the
  * time `until_ns` (clock_ns(); 0: no limit) has come. Returns 0, -EINTR or -ETIMEDOUT. A wake that

@@ -10,6 +10,7 @@ import memmap
 import pcp
 import peer
 import pictures
+import programs
 import sweeps
 import words
 from paper import Heading, Paper, Table, Text
@@ -26,6 +27,7 @@ SECTIONS = (
     contig.section,
     pcp.allocator,
     peer.section,
+    programs.section,
 )
 
 

@@ -45,6 +45,7 @@ class Leg:
     tries: int = 1
     boots: tuple = ()  # if given, the machine is booted with each of these command lines in turn, `turns` times, instead of once with `cmdline`
     turns: int = 1
+    shown: str = ""  # the command that a user types for this run; "": it follows from the rest
     group: str = ""  # the name of the leg in BENCH=; "": its name up to the first dash
 
     def machines(self):
@@ -163,8 +164,9 @@ def argv_of(leg, build):
     extra = ("-initrd", leg.initrd) if leg.initrd else ()
     machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
-    accel = argv[argv.index("-accel") + 1].partition(",")[0]
+    accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
     shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
+    shown = leg.shown or shown
     if leg.kernel:
         shown = f"make bench-linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"

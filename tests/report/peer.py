@@ -611,6 +611,7 @@ def fault1_blocks(captures):
 
 
 def section(paper, captures):
+    captures = [c for c in captures if not c.name.startswith("programs-")]  # programs.py
     linux = pools(captures)
     if not of_kind(captures, "linux"):
         return

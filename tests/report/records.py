@@ -49,6 +49,7 @@ NEEDED = {
     "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
     "alloc": "test:w threads:t op:w ns:t",
     "probe": "name:w threads:t ns:t",
+    "program": "name:w threads:t ns:t ops:t",
     "linux": "kernel:w what:w cpus:t ns:t",
 }
 
