@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -184,3 +185,23 @@ def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
     records = of_kind([parse(outcome.text.encode() + b"\n")], "program")
     assert [record["name"] for record in records] == ["page_fault1", "page_fault1-small"], outcome.report()
     assert all(record["threads"] == 2 and record["ops"] % 32768 == 0 for record in records), outcome.report()
+
+
+COMPILERS = {"glibc": ("gcc", "-static"), "static-pie": ("gcc", "-static-pie", "-fPIE"), "musl": ("musl-gcc", "-static")}
+SMALL = [(name, library) for library in COMPILERS for name in ("threads.c", "signals.c", "exceptions.cpp") if (name, library) != ("exceptions.cpp", "musl")]
+
+
+@pytest.mark.parametrize("name, library", SMALL)
+def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
+    compiler, *flags = COMPILERS[library]
+    if not shutil.which(compiler):
+        pytest.skip("musl-gcc is not installed")
+    path = tmp_path / "a.out"
+    compiler = "g++" if name.endswith("cpp") else compiler
+    subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=60)
+    here = subprocess.run([str(path)], capture_output=True, text=True, check=False, timeout=60)
+    program = Program(str(path))
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", 4, "256M", module=str(module), cmdline=program.words), kernel, SECONDS)
+    assert here.returncode == 0 and here.stdout.strip() in outcome.lines, outcome.report()
+    assert "PROGRAM name=a.out status=0" in outcome.text, outcome.report()
