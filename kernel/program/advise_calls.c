@@ -9,7 +9,6 @@
 #include "kernel/program/pages.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
-#include "mm/hugetlb/pool_use.h"
 
 /* The range of a call: start and size of its arguments. 1: go on. 0: empty. */
 static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
@@ -53,19 +52,16 @@ enum advice {
 	MADV_LAST_IGNORED = 25,
 };
 
-static bool cuts_pool_page(const struct area *area)
+/*
+ * Pages that a pool has promised stay, and are filled with zeros. If they went back to the pool,
+ * somebody else could take them, and the promise would be broken.
+ */
+static s64 forget_contents(const struct area *area, struct pages_taken *taken)
 {
-	return ((area->flags & AREA_POOL_2M) && !IS_ALIGNED(area->start | area->end, MIB(2))) ||
-	       ((area->flags & AREA_POOL_1G) && !IS_ALIGNED(area->start | area->end, GIB(1)));
-}
-
-/* Pages that went back to their pool are promised anew; others may have taken them in between. */
-static void promise_again(const struct pages_taken *taken)
-{
-	if (taken->pool_pages[PT_PMD] > 0)
-		pool_reserve(&pool_2m, taken->pool_pages[PT_PMD]);
-	if (taken->pool_pages[PT_PUD] > 0)
-		pool_reserve(&pool_1g, taken->pool_pages[PT_PUD]);
+	if (area_page_bytes(area) == PAGE_SIZE || (area->flags & AREA_NO_RESERVE))
+		return pages_take(area->start, area->end, NULL, taken);
+	pages_clear(area->start, area->end);
+	return 0;
 }
 
 static void advise_area(struct area *area, unsigned advice, struct pages_taken *taken, s64 *err)
@@ -74,8 +70,7 @@ static void advise_area(struct area *area, unsigned advice, struct pages_taken *
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
-		*err = cuts_pool_page(area) ? -EINVAL
-					    : pages_take(area->start, area->end, NULL, taken);
+		*err = forget_contents(area, taken);
 		break;
 	case MADV_HUGEPAGE:
 		area->flags = (u16)((area->flags & ~AREA_SMALL) | AREA_HUGE);
@@ -92,7 +87,7 @@ static void advise_area(struct area *area, unsigned advice, struct pages_taken *
 static s64 advise(u64 start, u64 end, unsigned advice)
 {
 	const s64 holes = areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
-	struct pages_taken taken = {.tables = NULL};
+	struct changes changes = {.count = 0};
 	struct area area;
 	s64 err, failed = 0;
 
@@ -100,13 +95,12 @@ static s64 advise(u64 start, u64 end, unsigned advice)
 		err = areas_take(&program_areas, &start, end, &area);
 		if (err <= 0)
 			break;
-		advise_area(&area, advice, &taken, &failed);
-		areas_put_back(&program_areas, &area);
+		advise_area(&area, advice, &changes.taken, &failed);
+		changes_add(&changes, &area);
 		if (failed < 0)
 			break;
 	}
-	pages_finish(&taken);
-	promise_again(&taken);
+	changes_end(&changes);
 	return failed < 0 ? failed : err < 0 ? err : holes;
 }
 
@@ -165,6 +159,8 @@ static s64 call_mincore(const struct call_args *args)
 	if (!areas_cover(&program_areas, start, end))
 		return -ENOMEM;
 	for (u64 at = start, to = args->arg[2]; at < end; at += PAGE_SIZE, to++) {
+		if (thread_must_end(thread_current()))
+			return -EINTR;
 		const u8 present = is_present(thread_current(), at);
 
 		if (user_write(to, &present, sizeof(present)) < 0)

@@ -300,7 +300,7 @@ void area_tree_give_node(struct area_tree *tree, void *page)
 /* Each insertion may split a node of every level and add a root. */
 size_t area_tree_short(const struct area_tree *tree, unsigned insertions)
 {
-	const size_t needed = (size_t)insertions * AREA_TREE_HEIGHT_MAX;
+	const size_t needed = (tree->promised + insertions) * AREA_TREE_HEIGHT_MAX;
 
 	return tree->spares < needed ? needed - tree->spares : 0;
 }
@@ -452,6 +452,7 @@ void area_tree_replace(struct area_tree *tree, u64 start, const struct area *are
 {
 	struct path path;
 
+	ASSERT(area->start == start, "an area of the program changed its start");
 	find_exactly(tree, start, &path);
 	store_area(path.node[0], path.at[0] - 1, area);
 }

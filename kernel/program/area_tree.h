@@ -30,14 +30,21 @@ enum area_flags {
 	AREA_NO_RESERVE = 1 << 6 /* MAP_NORESERVE, for /proc/self/smaps only */
 };
 
+/* Where pages come from: the CPU's own node first, or nodes of a set (node n is bit n). */
+enum policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND, POLICY_INTERLEAVE };
+struct memory_policy {
+	u8 how; /* enum policy */
+	u32 nodes;
+};
+
 struct area {
 	u64 start, end;    /* bytes, whole pages; [start, end) */
 	struct file *file; /* the source of contents, with a reference; NULL: zero pages */
 	u64 offset;        /* of `start` in the file, in bytes */
 	u16 flags;         /* enum area_flags */
 	u8 rights;         /* enum user_rights */
-	u8 policy;         /* mbind(): enum area_policy (areas.h) */
-	node_t node;       /* for that policy */
+	/* where its pages come from: mbind() */
+	struct memory_policy policy;
 };
 
 struct area_node;
@@ -47,15 +54,16 @@ struct area_tree {
 	struct area_node *root;  /* NULL: empty, before the first insertion */
 	struct area_node *spare; /* nodes that area_tree_reserve() keeps ready */
 	size_t spares;
-	u64 count; /* areas */
+	u64 promised; /* insertions that calls under way will make; spare nodes are kept for them */
+	u64 count;    /* areas */
 };
 
-/* Enough spare nodes for this many insertions. */
 enum { AREA_TREE_HEIGHT_MAX = 5, AREA_TREE_COUNT_MAX = 65530 };
 
 /*
  * Hand a page to the tree as a spare node, zeroed; the tree's until area_tree_free(). Caller's lock
- * held. area_tree_short(): how many more are needed before `insertions` insertions cannot fail.
+ * held. area_tree_short(): how many more are needed before `insertions` insertions, besides those
+ * promised, cannot fail.
  */
 void area_tree_give_node(struct area_tree *tree, void *page);
 size_t area_tree_short(const struct area_tree *tree, unsigned insertions);
@@ -68,7 +76,8 @@ void *area_tree_take_node(struct area_tree *tree);
  * that a change of several steps is seen whole.
  *
  * insert: the area overlaps none. remove: the area that begins at `start`. replace: the same, with
- * `area` in its place, which may begin later and end anywhere before the next.
+ * `area` in its place, which begins there, too, and may end anywhere before the next. An area with
+ * another start may belong into another leaf.
  */
 void area_tree_change(struct area_tree *tree);
 void area_tree_changed(struct area_tree *tree);

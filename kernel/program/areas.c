@@ -14,7 +14,40 @@
 
 void areas_init(struct areas *areas, u64 top)
 {
-	*areas = (struct areas){.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top};
+	*areas = (struct areas){
+		.lock = SPINLOCK_INIT(LOCK_LEAF), .top = top, .full_top = top, .full_size = ~0ULL};
+}
+
+u64 area_page_bytes(const struct area *area)
+{
+	return area->flags & AREA_POOL_1G   ? GIB(1)
+	       : area->flags & AREA_POOL_2M ? MIB(2)
+					    : PAGE_SIZE;
+}
+
+static void count_promises(struct hull *hull, const struct area *area)
+{
+	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+
+	if (area->flags & AREA_NO_RESERVE)
+		return;
+	hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? pages : 0;
+	hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? pages : 0;
+}
+
+void areas_forget(struct areas *areas, struct hull *hull)
+{
+	struct area area;
+
+	*hull = (struct hull){.end = ALIGN_UP(USER_END, GIB(512))};
+	while (area_tree_own_from(&areas->tree, 0, &area)) {
+		area_tree_change(&areas->tree);
+		area_tree_remove(&areas->tree, area.start);
+		area_tree_changed(&areas->tree);
+		count_promises(hull, &area);
+		if (area.file)
+			file_put(area.file);
+	}
 }
 
 void areas_free(struct areas *areas)
@@ -152,7 +185,7 @@ static bool alike(const struct area *low, const struct area *high)
 {
 	return low->end == high->start && !low->file && !high->file && low->flags == high->flags &&
 	       !(low->flags & AREA_BUSY) && low->rights == high->rights &&
-	       low->policy == high->policy && low->node == high->node;
+	       low->policy.how == high->policy.how && low->policy.nodes == high->policy.nodes;
 }
 
 /* Join the area that begins at `start` with its neighbours where they are alike. */
@@ -187,6 +220,15 @@ static void cut(struct areas *areas, const struct area *area, u64 at)
 	area_tree_insert(&areas->tree, &high);
 }
 
+/* Would a cut of the area at the borders of [start, end) cut one of its pages? */
+static bool cuts_page(const struct area *area, u64 start, u64 end)
+{
+	const u64 bytes = area_page_bytes(area);
+
+	return (area->start < start && !IS_ALIGNED(start, bytes)) ||
+	       (area->end > end && !IS_ALIGNED(end, bytes));
+}
+
 /* ---- making areas ---- */
 
 static bool is_free(const struct areas *areas, u64 start, u64 end)
@@ -197,9 +239,11 @@ static bool is_free(const struct areas *areas, u64 start, u64 end)
 }
 
 /* The highest free range of that size below areas->top; 0: there is none. */
-static u64 find_room(const struct areas *areas, u64 size, u64 align)
+static u64 find_room(struct areas *areas, u64 size, u64 align)
 {
-	u64 top = areas->top;
+	const u64 enough = size + align - PAGE_SIZE; /* has room wherever it begins */
+	const bool known = size >= areas->full_size;
+	u64 top = known ? areas->full_top : areas->top;
 
 	for (;;) {
 		struct area below = {.end = USER_START};
@@ -209,8 +253,13 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 		if (top >= size && top > bottom) {
 			const u64 start = ALIGN_DOWN(top - size, align);
 
-			if (start >= bottom && start + size <= top)
+			if (start >= bottom && start + size <= top) {
+				if (!known || enough <= areas->full_size) {
+					areas->full_top = top;
+					areas->full_size = enough;
+				}
 				return start;
+			}
 		}
 		if (!any || below.start <= USER_START)
 			return 0;
@@ -218,17 +267,29 @@ static u64 find_room(const struct areas *areas, u64 size, u64 align)
 	}
 }
 
+/* Space up to `end` has become free, and joins what is free above it. */
+static void note_free(struct areas *areas, u64 end)
+{
+	struct area above = {.start = areas->top};
+
+	if (end <= areas->full_top)
+		return;
+	area_tree_own_from(&areas->tree, end, &above);
+	areas->full_top = MIN(MAX(above.start, end), areas->top);
+}
+
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	const int err = lock_ready(areas, 1);
+	/* one, and what a claim takes: a program without memory can still unmap */
+	const int err = lock_ready(areas, 4);
 
 	if (err < 0)
 		return err;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
-	else if (area->start < USER_START || area->end > USER_END ||
+	else if (area->start < USER_START || area->end > USER_END || area->end <= area->start ||
 		 !is_free(areas, area->start, area->end))
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
@@ -237,7 +298,7 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 		area_tree_insert(&areas->tree, &placed);
 		join(areas, placed.start);
 		area_tree_changed(&areas->tree);
-		areas->bytes += size;
+		atomic_store_relaxed(&areas->bytes, areas->bytes + size);
 	}
 	spin_unlock(&areas->lock);
 	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
@@ -282,6 +343,13 @@ static struct hull space_around(const struct areas *areas, u64 start, u64 end)
 			     .end = hull_end(end, MAX(above.start, end))};
 }
 
+/* The claim's own area. It may be settled, which takes one insertion that must not fail. */
+static void begin_claim(struct areas *areas, const struct area *own)
+{
+	area_tree_insert(&areas->tree, own);
+	areas->tree.promised++;
+}
+
 /*
  * One step of a claim, lock held: `area` gives way to `own`, which has come to own->end, or is cut
  * at a border of the range. Returns the file of a removed area, or NULL.
@@ -300,18 +368,13 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 		return NULL;
 	}
 	area_tree_remove(&areas->tree, area->start);
-	areas->bytes -= area->end - area->start;
-	if (!(area->flags & AREA_NO_RESERVE)) {
-		const u64 bytes = area->end - area->start;
-
-		hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? bytes / MIB(2) : 0;
-		hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? bytes / GIB(1) : 0;
-	}
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
+	count_promises(hull, area);
 	own->end = area->end;
 	if (placed)
 		area_tree_replace(&areas->tree, own->start, own);
 	else
-		area_tree_insert(&areas->tree, own);
+		begin_claim(areas, own);
 	return area->file;
 }
 
@@ -321,11 +384,13 @@ static void claim_space(struct areas *areas, struct area *own, u64 end)
 	const bool placed = own->end > own->start;
 	const struct hull hull = space_around(areas, own->start, end);
 
-	if (placed)
+	if (placed) {
 		area_tree_remove(&areas->tree, own->start);
+		areas->tree.promised--;
+	}
 	own->start = hull.start;
 	own->end = hull.end;
-	area_tree_insert(&areas->tree, own);
+	begin_claim(areas, own);
 }
 
 /*
@@ -343,7 +408,7 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		struct file *file = NULL;
 		bool more;
 
-		err = lock_ready(areas, 2);
+		err = lock_ready(areas, 3); /* two, and the one to settle */
 		if (err < 0)
 			break;
 		more = area_tree_own_from(&areas->tree, own.end, &area) && area.start < end;
@@ -355,6 +420,11 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		if (more && how == AREAS_MUST_BE_FREE) {
 			spin_unlock(&areas->lock);
 			err = -EEXIST;
+			break;
+		}
+		if (more && cuts_page(&area, own.end, end)) {
+			spin_unlock(&areas->lock);
+			err = -EINVAL;
 			break;
 		}
 		area_tree_change(&areas->tree);
@@ -381,6 +451,8 @@ void areas_release(struct areas *areas, const struct hull *hull)
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
+	areas->tree.promised--;
+	note_free(areas, hull->end);
 	spin_unlock(&areas->lock);
 }
 
@@ -388,10 +460,13 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 {
 	lock_areas(areas);
 	area_tree_change(&areas->tree);
-	area_tree_replace(&areas->tree, hull->start, area);
+	area_tree_remove(&areas->tree, hull->start);
+	areas->tree.promised--;
+	area_tree_insert(&areas->tree, area);
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
-	areas->bytes += area->end - area->start;
+	note_free(areas, hull->end);
+	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 	spin_unlock(&areas->lock);
 }
 
@@ -414,6 +489,10 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 			spin_unlock(&areas->lock);
 			wait_settled(areas, MAX(area->start, *at));
 			continue;
+		}
+		if (cuts_page(area, *at, end)) {
+			spin_unlock(&areas->lock);
+			return -EINVAL;
 		}
 		if ((area->start < *at || area->end > end) &&
 		    areas->tree.count >= AREA_TREE_COUNT_MAX) {
@@ -449,6 +528,26 @@ void areas_put_back(struct areas *areas, const struct area *area)
 	join(areas, area->start);
 	area_tree_changed(&areas->tree);
 	spin_unlock(&areas->lock);
+}
+
+int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull)
+{
+	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
+	const int err = lock_ready(areas, 3);
+
+	*hull = (struct hull){.start = area->start, .end = area->start};
+	if (err < 0)
+		return err;
+	area_tree_change(&areas->tree);
+	area_tree_remove(&areas->tree, area->start);
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
+	claim_space(areas, &own, area->end);
+	area_tree_changed(&areas->tree);
+	spin_unlock(&areas->lock);
+	hull->start = own.start;
+	hull->end = own.end;
+	wait_unpinned(own.start, own.end);
+	return 0;
 }
 
 bool areas_cover(const struct areas *areas, u64 start, u64 end)

@@ -30,17 +30,26 @@
 
 struct thread;
 
-/* Where pages of an area come from (mbind()). */
-enum area_policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND };
-
 struct areas {
 	struct spinlock lock;
 	struct area_tree tree;
 	u64 bytes; /* in areas, busy ones included; changed under the lock */
 	u64 top;   /* areas_place() chooses addresses below this */
+	/*
+	 * Between full_top and top no full_size bytes are free in one piece. Without this, each
+	 * new mapping would look at all areas above it.
+	 */
+	u64 full_top, full_size;
 };
 
 void areas_init(struct areas *areas, u64 top);
+
+/*
+ * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and
+ * tables. No thread is left. Context: ordinary.
+ */
+struct hull;
+void areas_forget(struct areas *areas, struct hull *hull);
 
 /* Free the nodes. No area is left, and no thread. Context: ordinary. */
 void areas_free(struct areas *areas);
@@ -73,8 +82,9 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align);
  *
  *   0         success
  *   -EEXIST   AREAS_MUST_BE_FREE, and there is an area; nothing was changed
- *   -ENOMEM   *hull is the part that was claimed until then. The caller unmaps and releases it,
- *             unless it is empty
+ *   -EINVAL   the range would cut a page of a pool
+ *   -ENOMEM   no memory; here and for -EINVAL *hull is the part that was claimed until then. The
+ *             caller unmaps and releases it, unless it is empty
  *
  * The claim extends over the free space around the range as far as page tables reach that then
  * serve nobody: *hull receives it. The caller may free those tables.
@@ -95,11 +105,20 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 
 /*
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
- * Returns 1 and moves *at to its end; 0 if there is no more; -ENOMEM. No thread has a pin in it
- * afterwards. areas_put_back() stores it with other attributes and clears BUSY.
+ * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
+ * pool; -ENOMEM. No thread has a pin in it afterwards. areas_put_back() stores it with other
+ * attributes and clears BUSY. areas_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
+ * reference to its file to the caller.
+ *
+ * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
+ * other would be a circle.
  */
 int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area);
 void areas_put_back(struct areas *areas, const struct area *area);
+int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull);
+
+/* The size of the area's pages, which no call may cut: more than 4 KiB where they are a pool's. */
+u64 area_page_bytes(const struct area *area);
 
 /* Is all of [start, end) covered by areas? */
 bool areas_cover(const struct areas *areas, u64 start, u64 end);

@@ -15,6 +15,7 @@ struct event {
 	struct spinlock lock;
 	struct sleepers sleepers;
 	u64 count;
+	u64 changes; /* of the count */
 	bool semaphore;
 };
 
@@ -41,6 +42,7 @@ static s64 event_read(struct file *file, struct span *to, u64 at)
 	if (!err) {
 		taken = event->semaphore ? 1 : event->count;
 		event->count -= taken;
+		event->changes++;
 		sleepers_wake(&event->sleepers);
 	}
 	spin_unlock(&event->lock);
@@ -70,6 +72,7 @@ static s64 event_write(struct file *file, struct span *from, u64 at)
 		err = event_wait(event, file);
 	if (!err) {
 		event->count += more;
+		event->changes++;
 		sleepers_wake(&event->sleepers);
 	}
 	spin_unlock(&event->lock);
@@ -90,6 +93,17 @@ static unsigned event_ready(struct file *file)
 	return ready;
 }
 
+static u64 event_changes(struct file *file)
+{
+	struct event *event = file->state;
+	u64 changes;
+
+	spin_lock(&event->lock);
+	changes = event->changes;
+	spin_unlock(&event->lock);
+	return changes;
+}
+
 static void event_release(struct file *file)
 {
 	store_free(file->state, sizeof(struct event));
@@ -99,6 +113,7 @@ static const struct file_ops event_ops = {
 	.read = event_read,
 	.write = event_write,
 	.ready = event_ready,
+	.changes = event_changes,
 	.release = event_release,
 };
 

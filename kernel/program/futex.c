@@ -7,6 +7,7 @@
 #include "kernel/core/lock.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 
 enum { QUEUES = 256 };
@@ -123,7 +124,9 @@ static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
 			thread_sleep_begin(self);
 	}
 	/* woken and at the same time late or interrupted: it counts as woken */
-	return leave_queue(self) ? err : 0;
+	if (!leave_queue(self))
+		return 0;
+	return err == -EINTR && until_ns == 0 ? -ERESTARTSYS : err;
 }
 
 /* ---- waking ---- */

@@ -19,6 +19,11 @@ void heap_begin(u64 start)
 	heap = (struct heap){.start = start, .end = start};
 }
 
+bool heap_has(u64 addr)
+{
+	return addr >= heap.start && addr < atomic_load_relaxed(&heap.end);
+}
+
 static void set_heap_end(u64 wish)
 {
 	const u64 old = ALIGN_UP(heap.end, PAGE_SIZE), new = ALIGN_UP(wish, PAGE_SIZE);
@@ -31,7 +36,7 @@ static void set_heap_end(u64 wish)
 	else if (new < old)
 		err = mapping_remove(new, old);
 	if (err >= 0)
-		heap.end = wish;
+		atomic_store_relaxed(&heap.end, wish);
 }
 
 static s64 call_brk(const struct call_args *args)

@@ -5,6 +5,7 @@
 #include <arch/clock.h>
 
 #include "kernel/lib/string.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/store.h"
 
 static const u32 type_of[] = {
@@ -25,7 +26,7 @@ struct inode *inode_new(enum inode_kind kind, u32 permissions)
 	inode->kind = kind;
 	inode->mode = type_of[kind] | (permissions & MODE_PERMISSIONS);
 	inode->number = atomic_fetch_add(&last_number, 1) + 1;
-	inode->mtime_ns = clock_ns();
+	inode->mtime_ns = clock_date_ns() + clock_ns();
 	if (kind == INODE_REGULAR)
 		contents_init(&inode->contents, NULL, 0);
 	return inode;
@@ -82,5 +83,5 @@ u64 inode_size(const struct inode *inode)
 
 void inode_touch(struct inode *inode)
 {
-	atomic_store_relaxed(&inode->mtime_ns, clock_ns());
+	atomic_store_relaxed(&inode->mtime_ns, clock_date_ns() + clock_ns());
 }

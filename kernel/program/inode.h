@@ -45,7 +45,7 @@ struct inode {
 	enum inode_kind kind;
 	u32 links;           /* names; names.c */
 	u64 number;          /* for st_ino; not used again */
-	u64 mtime_ns;        /* since 1970, or since boot for what the program creates; atomic */
+	u64 mtime_ns;        /* of the last change, since 1970 (clocks.h); atomic */
 	struct entry *entry; /* one of its names, or NULL; names.c */
 	union {
 		struct contents contents;   /* INODE_REGULAR */

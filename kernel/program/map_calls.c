@@ -120,13 +120,6 @@ CALL(munmap, 11);
 
 enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2 };
 
-/* The area that holds all of [start, end). */
-static bool one_area(u64 start, u64 end, struct area *area)
-{
-	return area_tree_from(&program_areas.tree, start, area) && area->start <= start &&
-	       area->end >= end && !(area->flags & AREA_BUSY);
-}
-
 /* The part of `area` from `start` on, as [to, to + size). Its file gets a reference. */
 static struct area part_of(const struct area *area, u64 start, u64 to, u64 size)
 {
@@ -140,97 +133,161 @@ static struct area part_of(const struct area *area, u64 start, u64 to, u64 size)
 	return part;
 }
 
-/* Make the mapping longer where it is. */
-static s64 grow(const struct area *area, u64 old_end, u64 new_end)
+/* Make the busy mapping longer where it is. */
+static s64 grow(const struct area *old, u64 new_end)
 {
 	struct area more;
 
-	if (area->end != old_end || !mapping_range_ok(old_end, new_end))
+	if (!mapping_range_ok(old->end, new_end))
 		return -ENOMEM;
-	more = part_of(area, old_end, old_end, new_end - old_end);
+	more = part_of(old, old->end, old->end, new_end - old->end);
 	return mapping_make(&more, MAPPING_NO_REPLACE);
 }
 
 /*
- * Move [from, from + old_size) to a new place. The new area is busy until the pages are there, so a
- * touch waits; the old range is claimed meanwhile. One round. If memory runs out, the old mapping
- * stays.
+ * Move the pages of the busy mapping `old` to `moved`, which is busy as well, so a touch of either
+ * waits. One round. Returns 0 or -ENOMEM. `old` is no longer busy then: it is gone, or as it was.
  */
-static s64 move(const struct area *area, u64 from, u64 old_size, u64 to, u64 new_size,
-		enum mapping_place place)
+static s64 move_pages(const struct area *old, const struct area *moved)
 {
-	struct area moved = part_of(area, from, to, new_size);
-	struct area old = part_of(area, from, from, old_size);
+	const u64 from = old->start, size = old->end - old->start,
+		  new_size = moved->end - moved->start;
 	struct pages_taken taken = {.tables = NULL};
 	struct hull hull;
-	s64 start, err;
+	s64 err = areas_claim_taken(&program_areas, old, &hull);
 
-	moved.flags |= AREA_BUSY;
-	start = mapping_make(&moved, place);
-	if (start < 0) {
-		if (old.file)
-			file_put(old.file);
-		return start;
+	if (err < 0) {
+		areas_put_back(&program_areas, old);
+		return err;
 	}
-	moved.start = (u64)start;
-	moved.end = moved.start + new_size;
-	/* the range is one area, so a claim is whole or has not begun */
-	err = areas_claim(&program_areas, from, from + old_size, AREAS_REPLACE, &hull);
-	if (err == 0) {
-		err = pages_move(from, moved.start, MIN(old_size, new_size), &taken);
-		/* beyond the new size nothing was moved */
-		if (err == 0)
-			pages_take(from, from + old_size, &hull, &taken);
-		pages_finish(&taken);
-		if (err == 0)
-			areas_release(&program_areas, &hull);
-		else
-			areas_settle(&program_areas, &hull, &old);
+	err = pages_move(from, moved->start, MIN(size, new_size), &taken);
+	/* beyond the new size nothing was moved */
+	if (err == 0)
+		pages_take(from, from + size, &hull, &taken);
+	pages_finish(&taken);
+	if (err < 0) {
+		areas_settle(&program_areas, &hull, old);
+		return err;
 	}
-	moved.flags &= (u16)~AREA_BUSY;
-	areas_put_back(&program_areas, &moved);
+	areas_release(&program_areas, &hull);
+	if (old->file)
+		file_put(old->file);
+	return 0;
+}
+
+/* Move the busy mapping to [moved->start, moved->end), which is busy and empty. */
+static s64 move_to(const struct area *old, const struct area *moved)
+{
+	struct area part = part_of(old, old->start, moved->start, moved->end - moved->start);
+	const s64 err = move_pages(old, &part);
+
+	areas_put_back(&program_areas, &part);
 	if (err < 0)
-		mapping_remove(moved.start, moved.end);
-	else if (old.file)
-		file_put(old.file);
-	return err < 0 ? err : start;
+		mapping_remove(part.start, part.end);
+	return err < 0 ? err : (s64)part.start;
+}
+
+/*
+ * Make the mapping [from, end) busy, which is all in one area. The range is the caller's from then
+ * on, whatever other threads do.
+ */
+static s64 take_old(u64 from, u64 end, struct area *old)
+{
+	u64 at = from;
+	const int taken = areas_take(&program_areas, &at, end, old);
+
+	if (taken <= 0)
+		return taken < 0 ? taken : -EFAULT;
+	if (old->start == from && old->end == end && area_page_bytes(old) == PAGE_SIZE)
+		return 0;
+	areas_put_back(&program_areas, old);
+	return area_page_bytes(old) == PAGE_SIZE ? -EFAULT : -EINVAL;
+}
+
+/* Is all of [start, end) in one area? Another thread may change it at any time. */
+static bool is_one_area(u64 start, u64 end)
+{
+	struct area area;
+
+	return area_tree_from(&program_areas.tree, start, &area) && area.start <= start &&
+	       area.end >= end;
+}
+
+/* Both ranges are made busy, the lower one first (areas.h). */
+static s64 move_fixed(u64 from, u64 old_size, u64 to, u64 new_size)
+{
+	struct area moved = {.start = to, .end = to + new_size, .flags = AREA_BUSY}, old;
+	s64 err = 0, err_to = 0;
+
+	if (!mapping_range_ok(to, to + new_size) || (to < from + old_size && from < to + new_size))
+		return -EINVAL;
+	if (!is_one_area(from, from + old_size))
+		return -EFAULT;
+	if (to < from)
+		err_to = mapping_make(&moved, MAPPING_FIXED);
+	if (err_to < 0)
+		return err_to;
+	err = take_old(from, from + old_size, &old);
+	if (err == 0 && to > from)
+		err_to = mapping_make(&moved, MAPPING_FIXED);
+	if (err == 0 && err_to >= 0)
+		return move_to(&old, &moved);
+	if (err == 0)
+		areas_put_back(&program_areas, &old);
+	if (err < 0 && to < from) {
+		moved.flags = 0;
+		areas_put_back(&program_areas, &moved);
+		mapping_remove(to, to + new_size);
+	}
+	return err < 0 ? err : err_to;
+}
+
+/* Make the mapping larger, where it is or elsewhere. */
+static s64 enlarge(u64 from, u64 old_size, u64 new_size, bool may_move)
+{
+	struct area old, moved = {.end = new_size, .flags = AREA_BUSY};
+	s64 result = take_old(from, from + old_size, &old);
+
+	if (result < 0)
+		return result;
+	result = grow(&old, from + new_size);
+	if (result >= 0)
+		result = (s64)from;
+	else if (may_move)
+		result = mapping_make(&moved, MAPPING_ANYWHERE);
+	else
+		result = -ENOMEM;
+	if (result < 0 || (u64)result == from) {
+		areas_put_back(&program_areas, &old);
+		return result;
+	}
+	moved.start = (u64)result;
+	moved.end = moved.start + new_size;
+	return move_to(&old, &moved);
 }
 
 static s64 call_mremap(const struct call_args *args)
 {
 	const u64 from = args->arg[0], old_size = ALIGN_UP(args->arg[1], PAGE_SIZE),
-		  new_size = ALIGN_UP(args->arg[2], PAGE_SIZE), flags = args->arg[3],
-		  to = args->arg[4];
-	struct area area;
-	s64 grown;
+		  new_size = ALIGN_UP(args->arg[2], PAGE_SIZE), flags = args->arg[3];
+	struct area old;
+	s64 err;
 
 	if ((flags & ~(u64)(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 ||
 	    ((flags & MREMAP_FIXED) && !(flags & MREMAP_MAYMOVE)) || args->arg[1] > USER_END ||
 	    args->arg[2] > USER_END || new_size == 0 || !IS_ALIGNED(from, PAGE_SIZE) ||
 	    !mapping_range_ok(from, from + old_size))
 		return -EINVAL;
-	if (!one_area(from, from + old_size, &area))
-		return -EFAULT;
-	if (area.flags & (AREA_POOL_2M | AREA_POOL_1G))
-		return -EINVAL;
-	if (flags & MREMAP_FIXED) {
-		if (!mapping_range_ok(to, to + new_size) ||
-		    (to < from + old_size && from < to + new_size))
-			return -EINVAL;
-		return move(&area, from, old_size, to, new_size, MAPPING_FIXED);
-	}
-	if (new_size == old_size)
-		return (s64)from;
-	if (new_size < old_size) {
-		const s64 err = mapping_remove(from + new_size, from + old_size);
-
-		return err < 0 ? err : (s64)from;
-	}
-	grown = grow(&area, from + old_size, from + new_size);
-	if (grown >= 0)
-		return (s64)from;
-	if (!(flags & MREMAP_MAYMOVE))
-		return -ENOMEM;
-	return move(&area, from, old_size, 0, new_size, MAPPING_ANYWHERE);
+	if (flags & MREMAP_FIXED)
+		return move_fixed(from, old_size, args->arg[4], new_size);
+	if (new_size > old_size)
+		return enlarge(from, old_size, new_size, flags & MREMAP_MAYMOVE);
+	err = take_old(from, from + old_size, &old);
+	if (err < 0)
+		return err;
+	areas_put_back(&program_areas, &old);
+	if (new_size < old_size)
+		err = mapping_remove(from + new_size, from + old_size);
+	return err < 0 ? err : (s64)from;
 }
 CALL(mremap, 25);

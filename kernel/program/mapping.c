@@ -19,13 +19,6 @@ bool mapping_range_ok(u64 start, u64 end)
 
 /* ---- promises of pools ---- */
 
-static u64 page_bytes(const struct area *area)
-{
-	return area->flags & AREA_POOL_1G   ? GIB(1)
-	       : area->flags & AREA_POOL_2M ? MIB(2)
-					    : PAGE_SIZE;
-}
-
 static struct pool *pool_for(const struct area *area)
 {
 	if (area->flags & AREA_NO_RESERVE)
@@ -37,7 +30,7 @@ static int promise(const struct area *area)
 {
 	struct pool *pool = pool_for(area);
 
-	return pool ? pool_reserve(pool, (area->end - area->start) / page_bytes(area)) : 0;
+	return pool ? pool_reserve(pool, (area->end - area->start) / area_page_bytes(area)) : 0;
 }
 
 static void unpromise(const struct area *area)
@@ -45,16 +38,16 @@ static void unpromise(const struct area *area)
 	struct pool *pool = pool_for(area);
 
 	if (pool)
-		pool_unreserve(pool, (area->end - area->start) / page_bytes(area));
+		pool_unreserve(pool, (area->end - area->start) / area_page_bytes(area));
 }
 
 /* A page that was touched has used its promise; the others' are given back. */
 static void unpromise_untouched(const struct hull *hull, const struct pages_taken *taken)
 {
-	if (hull->promised[PT_PMD] > taken->pool_pages[PT_PMD])
-		pool_unreserve(&pool_2m, hull->promised[PT_PMD] - taken->pool_pages[PT_PMD]);
-	if (hull->promised[PT_PUD] > taken->pool_pages[PT_PUD])
-		pool_unreserve(&pool_1g, hull->promised[PT_PUD] - taken->pool_pages[PT_PUD]);
+	if (hull->promised[PT_PMD] > taken->kept_promises[PT_PMD])
+		pool_unreserve(&pool_2m, hull->promised[PT_PMD] - taken->kept_promises[PT_PMD]);
+	if (hull->promised[PT_PUD] > taken->kept_promises[PT_PUD])
+		pool_unreserve(&pool_1g, hull->promised[PT_PUD] - taken->kept_promises[PT_PUD]);
 }
 
 /* ---- removing ---- */
@@ -65,30 +58,57 @@ static bool cuts_pool_page(u64 at)
 	struct area area;
 
 	return area_tree_from(&program_areas.tree, at, &area) && area.start < at &&
-	       !IS_ALIGNED(at, page_bytes(&area));
+	       !IS_ALIGNED(at, area_page_bytes(&area));
+}
+
+/*
+ * A border that is inside of a large leaf takes a frame for the pieces. It is brought before
+ * anything is unmapped, so that without memory everything stays.
+ */
+static s64 split_border(u64 at, struct pages_taken *taken)
+{
+	struct thread *self = thread_current();
+	struct area area;
+	s64 err;
+
+	if (IS_ALIGNED(at, MIB(2)) || !areas_pin(&program_areas, self, at, PT_PAGE, &area))
+		return 0;
+	/* another thread may have mapped a pool's page there just now; the claim will refuse */
+	err = area_page_bytes(&area) == PAGE_SIZE ? pages_split(at, taken) : 0;
+	pin_drop(self);
+	return err;
 }
 
 /* The claimed part is unmapped, in one round. The claim stays. */
-static s64 empty_claim(u64 start, u64 end, const struct hull *hull)
+static s64 empty_claim(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
 {
-	struct pages_taken taken = {.tables = NULL};
-	const int err = pages_take(start, end, hull, &taken);
+	const int err = pages_take(start, end, hull, taken);
 
-	pages_finish(&taken);
-	unpromise_untouched(hull, &taken);
+	pages_finish(taken);
+	unpromise_untouched(hull, taken);
 	return err;
 }
 
 static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 {
+	struct pages_taken taken = {.tables = NULL};
 	s64 err = -EINVAL, emptied;
 
 	if (cuts_pool_page(start) || cuts_pool_page(end))
 		return err;
-	err = areas_claim(&program_areas, start, end, AREAS_REPLACE, hull);
-	if (hull->end == hull->start)
+	err = split_border(start, &taken);
+	if (err == 0)
+		err = split_border(end, &taken);
+	if (err < 0) {
+		pages_finish(&taken);
 		return err;
-	emptied = empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull);
+	}
+	err = areas_claim(&program_areas, start, end, AREAS_REPLACE, hull);
+	if (hull->end == hull->start) {
+		pages_finish(&taken);
+		return err;
+	}
+	emptied = empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull, &taken);
 	if (err == 0)
 		err = emptied;
 	if (err < 0)
@@ -108,7 +128,11 @@ s64 mapping_remove(u64 start, u64 end)
 
 void mapping_remove_all(void)
 {
-	mapping_remove(USER_START, USER_END);
+	struct pages_taken taken = {.tables = NULL};
+	struct hull all;
+
+	areas_forget(&program_areas, &all);
+	empty_claim(USER_START, USER_END, &all, &taken);
 	areas_free(&program_areas);
 }
 
@@ -132,7 +156,7 @@ static s64 make_fixed(struct area *area, enum mapping_place place)
 
 static u64 align_for(const struct area *area)
 {
-	const u64 bytes = page_bytes(area);
+	const u64 bytes = area_page_bytes(area);
 
 	/* room for 2 MiB pages, if they are to be had */
 	return !area->file && area->end - area->start >= MIB(2) ? MAX(bytes, MIB(2)) : bytes;
@@ -165,9 +189,39 @@ static int may_have(const struct area *area, u8 rights)
 	return 0;
 }
 
+void changes_end(struct changes *changes)
+{
+	pages_finish(&changes->taken);
+	for (unsigned i = 0; i < changes->count; i++)
+		areas_put_back(&program_areas, &changes->area[i]);
+	changes->count = 0;
+}
+
+void changes_add(struct changes *changes, const struct area *area)
+{
+	changes->area[changes->count++] = *area;
+	if (changes->count == CHANGES_MAX)
+		changes_end(changes);
+}
+
+/* Without memory to split a leaf, all leaves keep the rights that the area has. */
+static int protect_area(struct area *area, u8 rights, struct pages_taken *taken)
+{
+	int err = may_have(area, rights);
+
+	if (err < 0)
+		return err;
+	err = pages_protect(area->start, area->end, rights, taken);
+	if (err == 0)
+		area->rights = rights;
+	else
+		pages_protect(area->start, area->end, area->rights, taken);
+	return err;
+}
+
 s64 mapping_protect(u64 start, u64 end, u8 rights)
 {
-	struct pages_taken taken = {.tables = NULL};
+	struct changes changes = {.count = 0};
 	struct area area;
 	s64 err;
 
@@ -177,16 +231,12 @@ s64 mapping_protect(u64 start, u64 end, u8 rights)
 		err = areas_take(&program_areas, &start, end, &area);
 		if (err <= 0)
 			break;
-		err = may_have(&area, rights);
-		if (err == 0)
-			err = pages_protect(area.start, area.end, rights, &taken);
-		if (err == 0)
-			area.rights = rights;
-		areas_put_back(&program_areas, &area);
+		err = protect_area(&area, rights, &changes.taken);
+		changes_add(&changes, &area);
 		if (err < 0)
 			break;
 	}
-	pages_finish(&taken);
+	changes_end(&changes);
 	return err;
 }
 

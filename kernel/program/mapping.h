@@ -7,6 +7,7 @@
 
 #include "kernel/lib/types.h"
 #include "kernel/program/area_tree.h"
+#include "kernel/program/pages.h"
 
 /*
  * Map `area` (its range without flags of placement) where mapping_place says. Takes over the
@@ -30,6 +31,19 @@ void mapping_remove_all(void);
  * memory, or -EACCES for a file that may not be written; what comes before is then changed.
  */
 s64 mapping_protect(u64 start, u64 end, u8 rights);
+
+/*
+ * Areas that a call changes. They stay busy until the round in which their old translations end:
+ * otherwise another call could change them once more and return while those still serve.
+ */
+enum { CHANGES_MAX = 16 };
+struct changes {
+	struct pages_taken taken;
+	struct area area[CHANGES_MAX];
+	unsigned count;
+};
+void changes_add(struct changes *changes, const struct area *area);
+void changes_end(struct changes *changes);
 
 /* Touch every page of the range: 0, or -ENOMEM as soon as a page cannot be brought. */
 s64 mapping_populate(u64 start, u64 end, bool write);

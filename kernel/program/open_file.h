@@ -59,6 +59,11 @@ struct file_ops {
 	bool seeks; /* the file has an offset */
 	/* READY_... that hold now. NULL: reads and writes never wait */
 	unsigned (*ready)(struct file *file);
+	/*
+	 * A number that differs after each change that could make the file ready, for epoll's
+	 * edges. NULL: there is none
+	 */
+	u64 (*changes)(struct file *file);
 	s64 (*waiting)(struct file *file); /* bytes that a read finds now. NULL: not known */
 	/* The file is a terminal: isatty(). poll() cannot be woken and looks again and again */
 	bool terminal;

@@ -3,6 +3,7 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/check.h>
 #include <arch/clear.h>
 
 #include "kernel/core/cmdline.h"
@@ -141,14 +142,37 @@ enum pt_level pages_level(const struct area *area, u64 addr)
 	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
 }
 
-static node_t node_for(const struct area *area)
+static struct memory_policy policy_for(const struct area *area)
 {
-	return area->policy == POLICY_NEAR ? this_cpu()->node : area->node;
+	return area->policy.how == POLICY_NEAR ? thread_current()->policy : area->policy;
+}
+
+/* The n-th node of a set that is not empty. */
+static node_t nth_node(u32 nodes, unsigned n)
+{
+	for (n %= (unsigned)__builtin_popcount(nodes); n > 0; n--)
+		nodes &= nodes - 1;
+	return (node_t)__builtin_ctz(nodes);
+}
+
+static node_t node_for(const struct area *area, u64 addr)
+{
+	const struct memory_policy policy = policy_for(area);
+
+	switch (policy.how) {
+	case POLICY_NEAR:
+		return this_cpu()->node;
+	case POLICY_INTERLEAVE:
+		return nth_node(policy.nodes, (unsigned)(addr >> PAGE_SHIFT));
+	default:
+		return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
+								   : nth_node(policy.nodes, 0);
+	}
 }
 
 static unsigned request_for(const struct area *area)
 {
-	return area->policy == POLICY_BIND ? PAGE_NODE : 0;
+	return policy_for(area).how == POLICY_BIND ? PAGE_NODE : 0;
 }
 
 static struct pool *pool_of(enum pt_level level)
@@ -156,18 +180,25 @@ static struct pool *pool_of(enum pt_level level)
 	return level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
+/* In a large leaf: a page of a pool that was promised to its area. */
+#define PTE_PROMISED PTE_FILE
+
+static bool is_promised(const struct area *area)
+{
+	return (area->flags & (AREA_POOL_2M | AREA_POOL_1G)) && !(area->flags & AREA_NO_RESERVE);
+}
+
 /* A huge page with zeros in it, or NULL. */
 static struct page *huge_page(const struct area *area, u64 addr, enum pt_level level)
 {
-	const node_t node = node_for(area);
+	const node_t node = node_for(area, addr);
 	const struct clear_how how = clear_how_selected();
 	struct page *page;
 	bool zeroed = false;
 
 	if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
 		page = pool_page_take_zero(pool_of(level), node,
-					   area->flags & AREA_NO_RESERVE ? POOL_ANY : POOL_RESERVED,
-					   &zeroed);
+					   is_promised(area) ? POOL_RESERVED : POOL_ANY, &zeroed);
 	else
 		page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, request_for(area), node);
 	if (page && !zeroed)
@@ -184,13 +215,17 @@ static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_
 {
 	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
 	struct page *page;
+	pte_t pte = 0;
 
 	if (!pte_claim(entry, 0))
 		return true;
 	page = huge_page(area, addr, level);
 	fence_store();
-	pte_store(entry, virt, level,
-		  page ? pte_make_user(page_pfn(page), level, area->rights) : 0);
+	if (page)
+		pte = pte_make_user(page_pfn(page), level, area->rights);
+	if (page && is_promised(area))
+		pte |= PTE_PROMISED;
+	pte_store(entry, virt, level, pte);
 	if (page)
 		count_leaves(level, 1);
 	return page;
@@ -205,7 +240,7 @@ static struct page *small_page(const struct area *area, u64 addr, int *err)
 	if (area->file && (area->flags & AREA_SHARED))
 		return file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT,
 				 err);
-	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area));
+	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area, addr));
 	if (!page)
 		return NULL;
 	if (!area->file) {
@@ -294,7 +329,7 @@ int pages_touch(const struct area *area, u64 addr)
 /* ---- taken pages ---- */
 
 /* What pages_finish() does with a page; the low bits of its word. */
-enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_HOW = 3 };
+enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_PROMISED, TAKEN_HOW = 3 };
 
 enum { MORE_WORDS = PAGE_SIZE / sizeof(u64) - 2 };
 
@@ -341,6 +376,8 @@ static void take_page(struct pages_taken *taken, pte_t pte)
 	if (pte & PTE_PIECE) {
 		page = page_head(page);
 		how = TAKEN_PIECE;
+	} else if (pte & PTE_LARGE) {
+		how = pte & PTE_PROMISED ? TAKEN_PROMISED : TAKEN_WHOLE;
 	} else if (pte & PTE_FILE) {
 		how = TAKEN_REFERENCE;
 	}
@@ -365,7 +402,8 @@ struct visit {
 	u64 move_by;
 	u8 rights;
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
-	struct pages_taken *taken;
+	struct pages_taken *taken; /* NULL: the visit only looks, and splits no leaf */
+	struct pages_count *count;
 	int err;
 };
 
@@ -374,27 +412,49 @@ struct visit {
  * stays the same, so nothing is flushed before the call's own round. That round flushes everything,
  * because INVLPG need not drop all translations of a page whose size has changed (SDM vol. 3A,
  * 4.10.2.3).
+ *
+ * Two calls may cut one leaf at different places at the same time, and each owns only its range.
+ * The one that claims the entry splits the leaf.
  */
-static bool split_leaf(struct visit *v, pte_t *entry, pte_t pte)
+static int split_leaf(pte_t *entry, struct pages_taken *taken)
 {
-	struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE),
-		    *head = pfn_to_page(pte_pfn(pte));
-	pte_t *table;
+	struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE), *head;
+	pte_t *table, pte;
 
-	if (!frame) {
-		v->err = -ENOMEM;
-		return false;
-	}
+	if (!frame)
+		return -ENOMEM;
+	taken->sizes_changed = true;
+	do {
+		pte = unclaimed(entry);
+		if (!pte_is_leaf(pte, PT_PMD)) {
+			page_free(frame);
+			return 0;
+		}
+	} while (!pte_claim(entry, pte));
+	head = pfn_to_page(pte_pfn(pte));
 	table = page_address(frame);
 	atomic_store_relaxed(&head->private[0], PTRS_PER_TABLE);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
 		table[i] = pte_make_user(pte_pfn(pte) + i, PT_PAGE, pte_rights(pte)) | PTE_PIECE;
 	fence_store();
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
-	v->taken->sizes_changed = true;
 	count_leaves(PT_PMD, -1ULL);
 	count_leaves(PT_PAGE, PTRS_PER_TABLE);
-	return true;
+	return 0;
+}
+
+int pages_split(u64 addr, struct pages_taken *taken)
+{
+	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
+
+	for (enum pt_level level = PT_PGD; level > PT_PMD; level--) {
+		const pte_t pte = pte_load(entry);
+
+		if (!pte_present(pte) || (level != PT_PGD && pte_is_leaf(pte, level)))
+			return 0;
+		entry = &table_at(pte)[pt_index(addr, level - 1)];
+	}
+	return pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
 }
 
 static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 base)
@@ -404,7 +464,8 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 
 	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
-		pte_t pte = pte_load(entry);
+		pte_t pte = unclaimed(entry);
+		int err;
 
 		if (!pte_present(pte))
 			continue;
@@ -413,12 +474,15 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 			continue;
 		}
 		if (level != PT_PGD && pte_is_leaf(pte, level)) {
-			if (virt >= v->start && virt + size <= v->end) {
+			if (!v->taken || (virt >= v->start && virt + size <= v->end)) {
 				v->leaf(v, entry, pte, virt, level);
 				continue;
 			}
-			if (!split_leaf(v, entry, pte))
+			err = split_leaf(entry, v->taken);
+			if (err < 0) {
+				v->err = err;
 				continue;
+			}
 			pte = pte_load(entry);
 		}
 		visit_table(v, table_at(pte), level - 1, virt);
@@ -450,6 +514,45 @@ int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *
 		.start = start, .end = end, .hull = hull, .leaf = take_leaf, .taken = taken};
 
 	return visit(&v);
+}
+
+/* A leaf may lie in several areas, of which each counts its part. */
+static void count_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	const u64 start = MAX(virt, v->start), end = MIN(virt + pt_level_size(level), v->end);
+
+	(void)entry;
+	(void)pte;
+	if (end - start == pt_level_size(level))
+		v->count->leaves[level]++;
+	else
+		v->count->leaves[PT_PAGE] += (end - start) / PAGE_SIZE;
+}
+
+void pages_count_range(u64 start, u64 end, struct pages_count *count)
+{
+	struct visit v = {.start = start, .end = end, .leaf = count_leaf, .count = count};
+
+	visit(&v);
+}
+
+static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	const struct clear_how how = clear_how_selected();
+
+	(void)entry;
+	(void)virt;
+	(void)v;
+	clear_huge(&how, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), pt_level_size(level), 0,
+		   this_cpu()->node);
+	fence_store();
+}
+
+void pages_clear(u64 start, u64 end)
+{
+	struct visit v = {.start = start, .end = end, .leaf = clear_leaf};
+
+	visit(&v);
 }
 
 static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
@@ -522,29 +625,18 @@ static bool leaf_fits(u64 addr)
 /* A leaf that fits at its new place moves whole; all others are split first. */
 static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	if (level == PT_PMD && !leaf_fits(virt + v->move_by))
-		split_leaf(v, entry, pte);
+	if (level == PT_PMD && !leaf_fits(virt + v->move_by) && split_leaf(entry, v->taken) < 0)
+		v->err = -ENOMEM;
+	(void)pte;
 }
 
-static bool tables_ready(u64 from, u64 to, u64 size)
+/* The tables that a leaf needs at its new place. Where nothing is mapped, none are made. */
+static void prepare_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	const u64 move_by = to - from;
-
-	for (u64 addr = ALIGN_DOWN(from, MIB(2)); addr < from + size; addr += MIB(2)) {
-		const u64 first = MAX(addr, from), last = MIN(addr + MIB(2), from + size) - 1;
-		enum pt_level level;
-		pte_t pte;
-
-		/* whole leaves need the table above only */
-		if (pages_find(first, &pte, &level) && level == PT_PMD) {
-			if (!entry_for(first + move_by, PT_PMD))
-				return false;
-			continue;
-		}
-		if (!entry_for(first + move_by, PT_PAGE) || !entry_for(last + move_by, PT_PAGE))
-			return false;
-	}
-	return true;
+	if (v->err == 0 && !entry_for(virt + v->move_by, level))
+		v->err = -ENOMEM;
+	(void)entry;
+	(void)pte;
 }
 
 int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
@@ -555,7 +647,10 @@ int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
 			  .leaf = split_for_move,
 			  .taken = taken};
 
-	if (visit(&v) < 0 || !tables_ready(from, to, size))
+	if (visit(&v) < 0)
+		return -ENOMEM;
+	v.leaf = prepare_move;
+	if (visit(&v) < 0)
 		return -ENOMEM;
 	v.leaf = move_leaf;
 	return visit(&v);
@@ -582,8 +677,14 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 
 	switch (word & TAKEN_HOW) {
 	case TAKEN_PIECE:
-		if (atomic_fetch_sub(&page->private[0], 1) == 1)
+		if (atomic_fetch_sub(&page->private[0], 1) == 1) {
+			check_frames_reused(page_pfn(page), PTRS_PER_TABLE);
 			page_free(page);
+		}
+		return;
+	case TAKEN_PROMISED:
+		taken->kept_promises[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
+		page_put(page);
 		return;
 	case TAKEN_REFERENCE:
 		page_put(page);
@@ -591,9 +692,8 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 	default:
 		break;
 	}
+	check_frames_reused(page_pfn(page), 1);
 	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
-		if (page_kind(page).flags & PAGE_HUGETLB)
-			taken->pool_pages[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
 		page_put(page);
 		return;
 	}
@@ -628,6 +728,7 @@ void pages_finish(struct pages_taken *taken)
 		struct page *table = taken->tables;
 
 		taken->tables = (struct page *)(virt_t)table->private[0];
+		check_frames_reused(page_pfn(table), 1);
 		page_free(table);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {

@@ -57,14 +57,14 @@ bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
 enum { PAGES_FEW = 64 };
 struct pages_taken {
 	struct shootdown_batch batch;
-	struct page *tables; /* chained through private[0] */
-	void *more;          /* frames full of the words below, chained */
-	u64 few[PAGES_FEW];  /* struct page *, with what is to be done in the low bits */
-	u32 count;           /* in `few` */
-	u64 leaves[3];       /* taken and not freed yet, by level */
-	u64 total[3];        /* freed since the beginning */
-	u64 pool_pages[3];   /* of those, pages that went back to a pool */
-	bool sizes_changed;  /* a large leaf became a table */
+	struct page *tables;  /* chained through private[0] */
+	void *more;           /* frames full of the words below, chained */
+	u64 few[PAGES_FEW];   /* struct page *, with what is to be done in the low bits */
+	u32 count;            /* in `few` */
+	u64 leaves[3];        /* taken and not freed yet, by level */
+	u64 total[3];         /* freed since the beginning */
+	u64 kept_promises[3]; /* of those, pages of pools that were promised */
+	bool sizes_changed;   /* a large leaf became a table */
 };
 
 /*
@@ -73,8 +73,20 @@ struct pages_taken {
  */
 int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken);
 
+/*
+ * Split the large leaf that contains `addr`, if there is one. The thread's pin covers `addr`.
+ * Returns 0 or -ENOMEM.
+ */
+int pages_split(u64 addr, struct pages_taken *taken);
+
+/* Fill the leaves of [start, end) with zeros. */
+void pages_clear(u64 start, u64 end);
+
 /* Give the leaves of [start, end) these rights. Returns as pages_take(). */
 int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);
+
+/* Count the leaves of [start, end); added to *count. Parts of large leaves count as 4 KiB pages. */
+void pages_count_range(u64 start, u64 end, struct pages_count *count);
 
 /*
  * Move the leaves of [from, from + size) to [to, to + size). Both ranges are busy, and nothing is

@@ -209,6 +209,29 @@ static unsigned ready_to_write(struct file *file)
 	return ready;
 }
 
+/* `head` and `tail` only rise, and an end closes once. */
+static u64 changes_to_read(struct file *file)
+{
+	struct pipe *pipe = file->state;
+	u64 changes;
+
+	spin_lock(&pipe->lock);
+	changes = pipe->head + !pipe->writer_open;
+	spin_unlock(&pipe->lock);
+	return changes;
+}
+
+static u64 changes_to_write(struct file *file)
+{
+	struct pipe *pipe = file->state;
+	u64 changes;
+
+	spin_lock(&pipe->lock);
+	changes = pipe->tail + !pipe->reader_open;
+	spin_unlock(&pipe->lock);
+	return changes;
+}
+
 static s64 pipe_waiting(struct file *file)
 {
 	struct pipe *pipe = file->state;
@@ -252,6 +275,7 @@ static void release_writer(struct file *file)
 static const struct file_ops reader_ops = {
 	.read = pipe_read,
 	.ready = ready_to_read,
+	.changes = changes_to_read,
 	.waiting = pipe_waiting,
 	.release = release_reader,
 };
@@ -259,6 +283,7 @@ static const struct file_ops reader_ops = {
 static const struct file_ops writer_ops = {
 	.write = pipe_write,
 	.ready = ready_to_write,
+	.changes = changes_to_write,
 	.waiting = pipe_waiting,
 	.release = release_writer,
 };

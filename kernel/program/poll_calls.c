@@ -1,10 +1,11 @@
 /*
- * Calls that wait for several files: poll, ppoll, select, pselect6. A signal mask that ppoll() or
- * pselect6() supplies is ignored.
+ * Calls that wait for several files: poll, ppoll, select, pselect6; see poll_calls.h.
  *
  * The sets of a call stay in the program's memory and are read again each time that the thread
  * looks; only the results of the last look are written.
  */
+#include "kernel/program/poll_calls.h"
+
 #include <arch/clock.h>
 
 #include "kernel/lib/string.h"
@@ -12,29 +13,13 @@
 #include "kernel/program/console_file.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
+#include "kernel/program/signal.h"
 #include "kernel/program/sleepers.h"
+#include "kernel/program/thread.h"
 
-#define NO_LIMIT 0
 #define TIME_MAX (1ULL << 62) /* ns; a later time is as good as never */
 
-/* One look at all files. */
-struct look {
-	s64 found;    /* files with events, or a negative errno */
-	bool console; /* no wake comes from one of the files */
-};
-
-struct question;
-/* Look at the files of a call, and write the results if there are any or if `last`. */
-typedef struct look look_fn(const struct question *question, bool last);
-
-/* What a call waits for. */
-struct question {
-	look_fn *look;
-	user_t set[3]; /* poll: set[0] is the array; select: sets to read, to write, with errors */
-	u64 count;     /* of files */
-};
-
-static unsigned ready_events(struct file *file)
+unsigned poll_events(struct file *file)
 {
 	const unsigned all = READY_IN | READY_OUT;
 	unsigned ready = file->ops->ready ? file->ops->ready(file) : all;
@@ -46,15 +31,16 @@ static unsigned ready_events(struct file *file)
 	return ready;
 }
 
-static s64 wait_for(const struct question *question, u64 until_ns, bool at_once)
+s64 poll_for(const struct question *question, const struct poll_limit *limit)
 {
 	struct look look;
 
 	poll_begin();
 	for (;;) {
 		const u32 count = poll_count();
-		const bool last = at_once || (until_ns && clock_ns() >= until_ns);
-		u64 until = until_ns;
+		const bool last =
+			limit->at_once || (limit->until_ns && clock_ns() >= limit->until_ns);
+		u64 until = limit->until_ns;
 		int err;
 
 		look = question->look(question, last);
@@ -72,23 +58,44 @@ static s64 wait_for(const struct question *question, u64 until_ns, bool at_once)
 	return look.found;
 }
 
-/* ---- times ---- */
-
-/* The end of an interval that begins now; *at_once is set for an empty interval. */
-static u64 end_of(u64 ns, bool *at_once)
+s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
+		    const struct question *question, const struct poll_limit *limit)
 {
-	*at_once = ns == 0;
-	return clock_ns() + MIN(ns, TIME_MAX);
+	struct thread *self = thread_current();
+	u64 during, old;
+	s64 result;
+	int err;
+
+	if (!mask)
+		return poll_for(question, limit);
+	if (size != sizeof(during))
+		return -EINVAL;
+	err = user_read(&during, mask, sizeof(during));
+	if (err)
+		return err;
+	old = signal_mask_begin(self, during);
+	result = poll_for(question, limit);
+	return signal_mask_end(args->regs, old, result);
 }
 
-/* The end of a struct timespec (`unit` 1) or timeval (1000) at `from`; 0 there: no limit. */
-static int read_interval(user_t from, u64 unit, u64 *until_ns, bool *at_once)
+/* ---- times ---- */
+
+static struct poll_limit limit_of(u64 ns)
+{
+	return (struct poll_limit){.until_ns = clock_ns() + MIN(ns, TIME_MAX), .at_once = ns == 0};
+}
+
+struct poll_limit poll_limit_ms(s32 ms)
+{
+	return ms < 0 ? (struct poll_limit){0} : limit_of((u64)ms * NS_PER_MS);
+}
+
+int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit)
 {
 	s64 time[2];
 	int err;
 
-	*until_ns = NO_LIMIT;
-	*at_once = false;
+	*limit = (struct poll_limit){0};
 	if (!from)
 		return 0;
 	err = user_read(time, from, sizeof(time));
@@ -96,10 +103,9 @@ static int read_interval(user_t from, u64 unit, u64 *until_ns, bool *at_once)
 		return err;
 	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
 		return -EINVAL;
-	*until_ns = end_of((u64)time[0] > TIME_MAX / NS_PER_S
-				   ? TIME_MAX
-				   : (u64)time[0] * NS_PER_S + (u64)time[1] * unit,
-			   at_once);
+	*limit = limit_of((u64)time[0] > TIME_MAX / NS_PER_S
+				  ? TIME_MAX
+				  : (u64)time[0] * NS_PER_S + (u64)time[1] * unit);
 	return 0;
 }
 
@@ -126,7 +132,7 @@ static struct look look_at_array(const struct question *question, bool last)
 		one.found = 0;
 		file = one.descriptor < 0 ? NULL : file_of(one.descriptor);
 		if (file) {
-			one.found = (u16)(ready_events(file) &
+			one.found = (u16)(poll_events(file) &
 					  (one.events | READY_ERROR | READY_HANGUP));
 			look.console |= file->ops->terminal;
 			file_put(file);
@@ -142,33 +148,28 @@ static struct look look_at_array(const struct question *question, bool last)
 	return look;
 }
 
-static s64 poll_array(user_t array, u64 count, u64 until_ns, bool at_once)
-{
-	const struct question question = {
-		.look = look_at_array, .set = {array}, .count = (u32)count};
-
-	if ((u32)count > DESCRIPTORS_MAX)
-		return -EINVAL;
-	return wait_for(&question, until_ns, at_once);
-}
-
 static s64 call_poll(const struct call_args *args)
 {
-	const s32 ms = (s32)args->arg[2];
-	bool at_once = false;
-	const u64 until_ns = ms < 0 ? NO_LIMIT : end_of((u64)ms * NS_PER_MS, &at_once);
+	const struct question question = {
+		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
+	const struct poll_limit limit = poll_limit_ms((s32)args->arg[2]);
 
-	return poll_array(args->arg[0], args->arg[1], until_ns, at_once);
+	return question.count > DESCRIPTORS_MAX ? -EINVAL : poll_for(&question, &limit);
 }
 CALL(poll, 7);
 
 static s64 call_ppoll(const struct call_args *args)
 {
-	bool at_once;
-	u64 until_ns;
-	const int err = read_interval(args->arg[2], 1, &until_ns, &at_once);
+	const struct question question = {
+		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
+	struct poll_limit limit;
+	const int err = poll_limit_read(args->arg[2], 1, &limit);
 
-	return err ? err : poll_array(args->arg[0], args->arg[1], until_ns, at_once);
+	if (err)
+		return err;
+	if (question.count > DESCRIPTORS_MAX)
+		return -EINVAL;
+	return poll_for_masked(args, args->arg[3], args->arg[4], &question, &limit);
 }
 CALL(ppoll, 271);
 
@@ -199,7 +200,7 @@ static int look_at_word(struct set_word *word, u64 first, struct look *look)
 
 		if (!file)
 			return -EBADF;
-		ready = ready_events(file);
+		ready = poll_events(file);
 		look->console |= file->ops->terminal;
 		file_put(file);
 		for (unsigned set = 0; set < 3; set++) {
@@ -260,32 +261,41 @@ static struct look look_at_sets(const struct question *question, bool last)
 	return look;
 }
 
-static s64 select_sets(const struct call_args *args, u64 unit)
+static struct question question_of(const struct call_args *args)
 {
-	const struct question question = {
+	return (struct question){
 		.look = look_at_sets,
 		.set = {args->arg[1], args->arg[2], args->arg[3]},
 		.count = MIN((u32)args->arg[0], (u32)DESCRIPTORS_MAX),
 	};
-	bool at_once;
-	u64 until_ns;
-	const int err = read_interval(args->arg[4], unit, &until_ns, &at_once);
-
-	if (err)
-		return err;
-	if ((s32)args->arg[0] < 0)
-		return -EINVAL;
-	return wait_for(&question, until_ns, at_once);
 }
 
 static s64 call_select(const struct call_args *args)
 {
-	return select_sets(args, 1000);
+	const struct question question = question_of(args);
+	struct poll_limit limit;
+	const int err = poll_limit_read(args->arg[4], 1000, &limit);
+
+	if (err)
+		return err;
+	return (s32)args->arg[0] < 0 ? -EINVAL : poll_for(&question, &limit);
 }
 CALL(select, 23);
 
+/* The last argument points to the address and the size of the mask. */
 static s64 call_pselect6(const struct call_args *args)
 {
-	return select_sets(args, 1);
+	const struct question question = question_of(args);
+	struct poll_limit limit;
+	u64 mask[2] = {0};
+	int err = poll_limit_read(args->arg[4], 1, &limit);
+
+	if (!err && args->arg[5])
+		err = user_read(mask, args->arg[5], sizeof(mask));
+	if (err)
+		return err;
+	if ((s32)args->arg[0] < 0)
+		return -EINVAL;
+	return poll_for_masked(args, mask[0], mask[1], &question, &limit);
 }
 CALL(pselect6, 270);

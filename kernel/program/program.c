@@ -37,8 +37,8 @@ static struct program {
 	const void *image;
 	u64 size, bias;
 	struct elf_image elf;
-	int status;
-	u32 ended; /* the status is set */
+	int status, exited; /* of the end of all; of the first thread, if it ended alone */
+	u32 ended;          /* the status is set */
 } program;
 
 bool program_end(int status)
@@ -223,16 +223,32 @@ static s64 load(const struct program_request *request, struct user_regs *regs)
 	return 0;
 }
 
+/* What /proc/self/exe, cmdline and status say. */
+static s64 name_program(const struct arguments *args)
+{
+	const char *name = arguments_word(args, 0);
+	char path[256];
+
+	format(path, sizeof(path), "%s%s", name[0] == '/' ? "" : "/", name);
+	for (const char *c = name; *c; c++)
+		if (*c == '/')
+			name = c + 1;
+	format(thread_current()->name, sizeof(thread_current()->name), "%s", name);
+	return files_name_program(path, args->text, args->used);
+}
+
 static s64 load_and_run(const struct program_request *request)
 {
 	struct user_regs regs;
 	s64 err = load(request, &regs);
 
+	if (err == 0)
+		err = name_program(request->args);
 	if (err < 0)
 		return err;
 	user_enter(&regs, 0, NULL);
 	threads_wait();
-	return program.status;
+	return program.ended ? program.status : program.exited;
 }
 
 int program_begin(const struct program_request *request)
@@ -310,11 +326,14 @@ static s64 call_exit_group(const struct call_args *args)
 }
 CALL(exit_group, 231);
 
-/* The status of the program is that of its first thread. */
+/*
+ * If all threads end like this, the status of the program is that of its first thread. What ends
+ * the program before that has the last word.
+ */
 static s64 call_exit(const struct call_args *args)
 {
-	if (thread_current()->id == THREAD_FIRST_ID && atomic_exchange(&program.ended, 1) == 0)
-		program.status = (int)(args->arg[0] & 0xff);
+	if (thread_current()->id == THREAD_FIRST_ID)
+		program.exited = (int)(args->arg[0] & 0xff);
 	thread_exit();
 }
 CALL(exit, 60);

@@ -21,14 +21,14 @@ enum { RED_ZONE = 128, VECTORS_ALIGN = 64, STACK_ALIGN = 16 };
 enum { FCW_RESET = 0x37f, MXCSR_RESET = 0x1f80, FEATURES_X87_SSE = 3 };
 
 /* An area for vector registers in kernel memory. */
-struct area {
+struct vectors_area {
 	struct page *page;
 	u8 *bytes;
 	u64 size;  /* of the registers */
 	u64 extra; /* of the magic number behind them; 0 without XSAVE */
 };
 
-static int area_get(struct area *area)
+static int area_get(struct vectors_area *area)
 {
 	unsigned order = 0;
 
@@ -95,7 +95,7 @@ struct place {
 };
 
 static int place_find(struct place *place, const struct thread *thread, u64 rsp,
-		      const struct signal_action *action, const struct area *area)
+		      const struct signal_action *action, const struct vectors_area *area)
 {
 	const bool stays = signal_on_alt_stack(thread, rsp);
 	const bool enters = action->flags & SA_ONSTACK && thread->alt_stack_size && !stays;
@@ -110,7 +110,7 @@ static int place_find(struct place *place, const struct thread *thread, u64 rsp,
 	return 0;
 }
 
-static int push_vectors(struct area *area, user_t to)
+static int push_vectors(struct vectors_area *area, user_t to)
 {
 	const u32 magic2 = FP_XSTATE_MAGIC2;
 	struct vectors_note note = {.magic = FP_XSTATE_MAGIC1,
@@ -173,7 +173,7 @@ int signal_frame_push(struct user_regs *regs, struct thread *thread, const struc
 {
 	struct signal_frame frame = {.restorer = call->action->restorer, .info = *call->info};
 	struct place place;
-	struct area area;
+	struct vectors_area area;
 	int err;
 
 	if (!(call->action->flags & SA_RESTORER))
@@ -244,7 +244,7 @@ static void area_reset(u8 *bytes)
  * area that has the first 512 bytes only; the registers beyond x87 and SSE are then as after a
  * reset.
  */
-static int read_vectors(const struct area *area, user_t from)
+static int read_vectors(const struct vectors_area *area, user_t from)
 {
 	const u64 features = FEATURES_X87_SSE;
 	struct vectors_note note;
@@ -268,7 +268,7 @@ static int read_vectors(const struct area *area, user_t from)
 
 static int take_vectors(user_t from)
 {
-	struct area area;
+	struct vectors_area area;
 	int err = area_get(&area);
 
 	if (err)

@@ -26,6 +26,7 @@ static struct page *records_page;
 static cpu_t first_cpu; /* of the first thread; it is never idle */
 static u32 last_id;
 static bool all_end;
+static u32 started; /* threads that others have started and that have not ended; atomic */
 
 struct thread *thread_on(cpu_t cpu)
 {
@@ -146,6 +147,7 @@ static void run_thread(void *arg)
 		atomic_store_release(&thread->id, 0);
 	else
 		user_enter(&thread->start, thread->fs_base, thread->vectors);
+	atomic_fetch_sub(&started, 1);
 }
 
 /* Prepare the record of a CPU that has no thread, for one that nobody sees yet. */
@@ -160,6 +162,7 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->ending = thread->leaving = false;
 	thread->woken = 0;
 	thread->blocked = parent->blocked;
+	thread->policy = parent->policy;
 	thread->pending = 0;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
@@ -193,7 +196,9 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	if (request->child_tid)
 		user_write(request->child_tid, &id, sizeof(id));
 	atomic_store_release(&thread->id, id);
+	atomic_fetch_add(&started, 1);
 	if (work_start(cpu, run_thread, thread) < 0) {
+		atomic_fetch_sub(&started, 1);
 		atomic_store_release(&thread->id, 0);
 		atomic_store_release(&thread->starting, 0);
 		return -EBUSY;
@@ -267,10 +272,14 @@ s64 thread_start(const struct thread_request *request)
 
 /* ---- sleep ---- */
 
+bool thread_must_end(const struct thread *thread)
+{
+	return atomic_load_acquire(&thread->ending) || atomic_load_acquire(&all_end);
+}
+
 bool thread_is_wanted(const struct thread *thread)
 {
-	return atomic_load_acquire(&thread->ending) || atomic_load_acquire(&all_end) ||
-	       signal_is_deliverable(thread);
+	return thread_must_end(thread) || signal_is_deliverable(thread);
 }
 
 void thread_sleep_begin(struct thread *thread)
@@ -347,7 +356,7 @@ void threads_end_all(void)
 	}
 }
 
-void threads_wait(void)
+static void wait_for_cpus(void)
 {
 	cpu_t cpu;
 
@@ -357,11 +366,22 @@ void threads_wait(void)
 	}
 }
 
+/*
+ * A thread may start another one on a CPU that was waited for already, and it counts the other one
+ * before it ends. Only threads start threads, so after the last one only CPUs have to return.
+ */
+void threads_wait(void)
+{
+	while (atomic_load_acquire(&started) != 0)
+		wait_for_cpus();
+	wait_for_cpus();
+}
+
 void thread_attend(struct user_regs *regs)
 {
 	const struct thread *self = thread_current();
 
-	if (atomic_load_acquire(&all_end) || atomic_load_acquire(&self->ending))
+	if (thread_must_end(self))
 		thread_exit();
 	signal_deliver(regs);
 }

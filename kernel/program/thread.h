@@ -7,6 +7,7 @@
 #include <arch/user.h>
 
 #include "kernel/lib/types.h"
+#include "kernel/program/area_tree.h"
 #include "kernel/program/user_copy.h"
 
 struct thread {
@@ -42,7 +43,8 @@ struct thread {
 	/* how it starts */
 	struct user_regs start;
 	u64 fs_base;
-	void *vectors; /* user_vectors_save() */
+	void *vectors;               /* user_vectors_save() */
+	struct memory_policy policy; /* for areas without one: set_mempolicy() */
 	/*
 	 * pages.c: leaves that this CPU brought less those that it took, by level. The sum over all
 	 * records is what is present.
@@ -82,6 +84,9 @@ struct thread *thread_record(cpu_t cpu);
  * that is not blocked. Waits check this each time they are woken.
  */
 bool thread_is_wanted(const struct thread *thread);
+
+/* True if the thread is to end. Long loops inside calls check this. */
+bool thread_must_end(const struct thread *thread);
 
 /*
  * Halt this CPU as idle until thread_wake() is called for the thread, thread_is_wanted(), or the

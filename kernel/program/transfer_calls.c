@@ -9,6 +9,7 @@
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
+#include "kernel/program/signal.h"
 
 enum direction { READ, WRITE };
 
@@ -60,6 +61,18 @@ static s64 transfer_here(struct file *file, enum direction direction, struct spa
 	return done;
 }
 
+/* What the thread gets: a signal restarts the call, and a pipe that nobody reads sends one. */
+static s64 tell(s64 result, enum direction direction)
+{
+	const struct signal_info info = {.signal = SIGPIPE, .code = SI_USER};
+
+	if (result == -EINTR)
+		return -ERESTARTSYS;
+	if (result == -EPIPE && direction == WRITE)
+		signal_send(thread_current(), SIGPIPE, &info);
+	return result;
+}
+
 static s64 transfer(u64 descriptor, enum direction direction, struct span *span, s64 at)
 {
 	struct file *file = file_of((int)descriptor);
@@ -76,7 +89,7 @@ static s64 transfer(u64 descriptor, enum direction direction, struct span *span,
 	else
 		result = at < 0 ? -EINVAL : transfer_at(file, direction, span, (u64)at);
 	file_put(file);
-	return result;
+	return tell(result, direction);
 }
 
 static s64 transfer_one(const struct call_args *args, enum direction direction, s64 at)

@@ -27,6 +27,7 @@
 
 #include <arch/memory.h>
 #include <arch/pgtable.h>
+#include <arch/user.h>
 
 #include "tests/host/host.h"
 
@@ -309,6 +310,21 @@ static void watch_huge(virt_t virt, enum pt_level level, pte_t old, pte_t value,
 }
 #endif
 
+/*
+ * Entries of programs are data, and no CPU of this process uses them. They are watched as if one
+ * did.
+ */
+static void watch_program(const pte_t *entry, virt_t virt, enum pt_level level, pte_t old,
+			  pte_t value, const void *place)
+{
+#ifdef HOST_FAST
+	(void)entry, (void)virt, (void)level, (void)old, (void)value, (void)place;
+#else
+	if (virt < USER_END && !pte_claimed(old) && entry_is_live(entry, virt, level))
+		watch_huge(virt, level, old, value, place);
+#endif
+}
+
 /* Make the entry's new translation real, then tell the watcher what CPUs may still reach. */
 static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value, const void *place)
 {
@@ -335,6 +351,7 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 
 	if (!is_real(virt) || !entry_is_live(entry, virt, level)) {
 		atomic_store_release(entry, value);
+		watch_program(entry, virt, level, old, value, place);
 		return;
 	}
 	if (pte_claimed(old)) {

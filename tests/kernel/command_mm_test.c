@@ -9,6 +9,7 @@
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/page.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 
@@ -61,6 +62,15 @@ TEST(mm_command, memory_is_mapped_touched_and_given_back)
 	EXPECT_EQ(run_at("unmap 0x%llx", addr), 1);
 	huge_usage(&after);
 	EXPECT_EQ(after.mapped[0], before.mapped[0]);
+}
+
+TEST(mm_command, a_check_of_memory_lets_clearing_go_on_afterwards)
+{
+	const u64 before = prezero_set(3);
+
+	EXPECT_EQ(said_run("mem check"), 0);
+	EXPECT(said_says("every frame accounted for"));
+	EXPECT_EQ(prezero_set(before), 3);
 }
 
 TEST(mm_command, so_many_mappings_and_no_more)

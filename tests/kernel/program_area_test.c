@@ -3,9 +3,11 @@
  * that have one entry per page, and raced.
  */
 #include <arch/atomic.h>
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
+#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
@@ -408,12 +410,32 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(2), MIB(2), RW), 0);
 	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
 	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
 	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
 	EXPECT_EQ(unmap(at, MIB(4)), 0);
 	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+TEST(program_area, pieces_of_a_leaf_keep_its_rights)
+{
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
+	EXPECT_EQ(put(at, 1), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + KIB(64), PAGE_SIZE, RW), 0);
+	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE) {
+		enum pt_level level;
+		pte_t pte;
+
+		EXPECT(!pages_find(at + i, &pte, &level) ||
+		       pte_rights(pte) == (i == KIB(64) ? RW : R));
+	}
+	program_box_end();
 }
 
 TEST(program_area, a_move_takes_the_contents_along)
@@ -480,8 +502,9 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(put((u64)at + MIB(3), 9), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
+	/* the page stays, with zeros, because the promise must hold */
 	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 3);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 0);
@@ -490,10 +513,145 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
 }
 
+/* Pages that were not promised neither use up the promises of others nor become promised. */
+TEST(program_area, unpromised_pool_pages_leave_promises_alone)
+{
+	const u64 free = atomic_load_relaxed(&pool_2m.free);
+	const u64 reserved = atomic_load_relaxed(&pool_2m.reserved);
+	s64 at;
+
+	REQUIRE(program_box_begin());
+	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
+		pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+		program_box_end();
+		SKIP("no memory for a pool of four pages");
+	}
+	at = map_at(0, MIB(4), RW, HUGETLB);
+	EXPECT_EQ(map_at((u64)at + MIB(2), MIB(2), RW, HUGETLB | FIXED | NORESERVE),
+		  at + (s64)MIB(2));
+	EXPECT_EQ(put((u64)at + MIB(2), 1), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved + 1);
+	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved + 1);
+	EXPECT_EQ(put((u64)at + MIB(2), 1), 0);
+	EXPECT_EQ(unmap((u64)at, MIB(4)), 0);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved);
+	program_box_end();
+	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
+}
+
+TEST(program_area, no_call_cuts_a_page_of_a_pool)
+{
+	const u64 free = atomic_load_relaxed(&pool_2m.free);
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	if (pool_grow(&pool_2m, hvo_mode_selected(), 2) < 2) {
+		pool_shrink(&pool_2m, hvo_mode_selected(), 2);
+		program_box_end();
+		SKIP("no memory for a pool of two pages");
+	}
+	at = (u64)map_at(0, MIB(4), RW, HUGETLB);
+	EXPECT_EQ(put(at, 1), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(1), R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, MIB(4) - PAGE_SIZE, R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MADVISE, at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
+	EXPECT_EQ(map_at(at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
+	EXPECT_EQ(get(at), 1);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
+	program_box_end();
+	pool_shrink(&pool_2m, hvo_mode_selected(), 2);
+	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
+}
+
+/* An address from which the range would go round the end of all addresses is no place. */
+TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
+{
+	REQUIRE(program_box_begin());
+	for (unsigned shift = PAGE_SHIFT; shift < 47; shift++) {
+		const u64 size = (1ULL << shift) + PAGE_SIZE;
+		const s64 at = map_at(-(1ULL << shift), size, RW, NORESERVE);
+
+		EXPECT(at == -ENOMEM || (at > 0 && (u64)at + size <= USER_END));
+		EXPECT(at < 0 || unmap((u64)at, size) == 0);
+	}
+	program_box_end();
+}
+
+/* Room is looked for from the top. What became free is found again, whatever was found before. */
+TEST(program_area, the_highest_room_is_found_again)
+{
+	const u64 size = 4 * PAGE_SIZE;
+	s64 at[64];
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++)
+		at[i] = map_at(0, size, i % 2 ? R : RW, PRIVATE);
+	for (unsigned i = 0; i < 200; i++) {
+		const unsigned high = i * 7 % 32, low = 32 + i * 5 % 32;
+		const u64 part = (1 + i % 4) * PAGE_SIZE;
+
+		EXPECT_EQ(unmap((u64)at[low], size), 0);
+		EXPECT_EQ(unmap((u64)at[high], size), 0);
+		EXPECT_EQ(map_at(0, part, R, PRIVATE), at[high] + (s64)(size - part));
+		EXPECT_EQ(unmap((u64)at[high] + size - part, part), 0);
+		EXPECT_EQ(map_at(0, size, high % 2 ? R : RW, PRIVATE), at[high]);
+		EXPECT_EQ(map_at(0, size, low % 2 ? R : RW, PRIVATE), at[low]);
+	}
+	program_box_end();
+}
+
+/* What is not there needs no tables at its new place. */
+static u64 mm_in_use(void)
+{
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	return usage.ram - usage.free - usage.unopened - usage.per_cpu;
+}
+
+TEST(program_area, a_reservation_moves_without_memory)
+{
+	const u64 from = GIB(1024), to = GIB(16384), size = GIB(4096);
+	u64 before;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(map_at(from, size, RW, FIXED | NORESERVE), (s64)from);
+	EXPECT_EQ(put(from + size / 2, 5), 0);
+	before = mm_in_use();
+	EXPECT_EQ(program_box_call(NR_MREMAP, from, size, size, MOVE_FIXED, to), (s64)to);
+	EXPECT(mm_in_use() < before + 64);
+	EXPECT_EQ(get(to + size / 2), 5);
+	EXPECT_EQ(get(from + size / 2), ~0ULL);
+	program_box_end();
+}
+
+/* Counting leaves splits none, wherever areas begin. */
+TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
+{
+	const u64 at = GIB(8);
+	struct pages_count low = {.leaves = {0}}, high = {.leaves = {0}};
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), (s64)at);
+	EXPECT_EQ(put(at, 5), 0);
+	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(1), NOHUGEPAGE), 0);
+	pages_count_range(at, at + MIB(1), &low);
+	pages_count_range(at + MIB(1), at + MIB(2), &high);
+	EXPECT(low.leaves[PT_PAGE] == 256 ||
+	       low.leaves[PT_PAGE] == 1); /* or there was no huge page */
+	EXPECT_EQ(low.leaves[PT_PMD] + high.leaves[PT_PMD], 0);
+	EXPECT_EQ(high.leaves[PT_PAGE], low.leaves[PT_PAGE] == 256 ? 256 : 0);
+	EXPECT_EQ(unmap(at, MIB(2)), 0);
+	program_box_end();
+}
+
 /* ---- random calls and a model ---- */
 
 enum { MODEL_PAGES = 2048, MODEL_OPS = 6000 };
 #define MODEL_START GIB(16)
+#define RACE_START  GIB(24)
 
 struct page_model {
 	u8 mapped, rights;
@@ -509,8 +667,12 @@ static void model_check(const struct page_model *model, u64 page)
 {
 	const struct page_model *m = &model[page];
 	const u64 want = m->mapped && m->rights ? m->word : ~0ULL;
+	enum pt_level level;
+	pte_t pte;
 
 	EXPECT_EQ(get(model_addr(page)), want);
+	if (pages_find(model_addr(page), &pte, &level))
+		EXPECT_EQ(pte_rights(pte), m->mapped ? m->rights : ~0u);
 }
 
 static void model_op(struct page_model *model, u64 *seed)
@@ -587,6 +749,79 @@ TEST(program_area, random_calls_agree_with_a_model)
 	page_free(memory);
 }
 
+/* ---- busy areas and pins, one at a time ---- */
+
+struct elsewhere {
+	u32 begun, done;
+};
+
+static void write_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	put(RACE_START, 1);
+	atomic_store_release(&state->done, 1);
+}
+
+static void unmap_elsewhere(void *arg)
+{
+	struct elsewhere *state = arg;
+
+	atomic_store_release(&state->begun, 1);
+	unmap(RACE_START, MIB(1));
+	atomic_store_release(&state->done, 1);
+}
+
+/* Start work on another CPU, and give it time to do what it must not do. */
+static bool start_elsewhere(cpu_t cpu, call_fn *fn, struct elsewhere *state)
+{
+	if (!thread_record(cpu) || work_start(cpu, fn, state) < 0)
+		return false;
+	while (atomic_load_acquire(&state->begun) == 0)
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
+	return true;
+}
+
+TEST(program_area, a_touch_of_a_busy_area_waits)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+	u64 at = RACE_START;
+	struct area area;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
+	EXPECT(start_elsewhere(other, write_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	areas_put_back(&program_areas, &area);
+	work_wait(other, 0);
+	EXPECT_EQ(get(RACE_START), 1);
+	program_box_end();
+}
+
+TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
+{
+	const cpu_t other = cpus_find_other();
+	struct elsewhere state = {0};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
+	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
+	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	pin_drop(thread_current());
+	work_wait(other, 0);
+	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
+	program_box_end();
+}
+
 /* ---- races ---- */
 
 /*
@@ -595,7 +830,6 @@ TEST(program_area, random_calls_agree_with_a_model)
  * while a thread writes to it, shows as a foreign word.
  */
 enum { RACE_PAGES = 1100 };
-#define RACE_START GIB(24)
 
 struct race {
 	u32 wrong;
@@ -657,5 +891,73 @@ TEST(program_area, touches_race_with_all_calls)
 	REQUIRE(program_box_begin());
 	cpus_run_together(race_thread, &race);
 	EXPECT_EQ(race.wrong, 0);
+	program_box_end();
+}
+
+/*
+ * CPUs cut one huge page at places of their own at the same time, and two move ranges to each
+ * other's place. Nothing is lost and nobody waits for ever.
+ */
+struct cuts {
+	u64 rounds, cpus;
+	u32 ready, wrong;
+};
+
+static void cut_together(struct cuts *cuts, u64 round)
+{
+	const u64 at = RACE_START + MIB(2) * (round % 4) + (cpu_id() % 500) * PAGE_SIZE;
+
+	atomic_fetch_add(&cuts->ready, 1);
+	while (atomic_load_relaxed(&cuts->ready) < cuts->cpus * (2 * round + 1))
+		call_serve();
+	if (program_box_call(NR_MPROTECT, at, PAGE_SIZE, R) != 0 || unmap(at, PAGE_SIZE) != 0 ||
+	    get(at) != ~0ULL)
+		atomic_fetch_add(&cuts->wrong, 1);
+	atomic_fetch_add(&cuts->ready, 1);
+	while (atomic_load_relaxed(&cuts->ready) < cuts->cpus * (2 * round + 2))
+		call_serve();
+	map_at(at, PAGE_SIZE, RW, FIXED);
+	if (get(at) != 0)
+		atomic_fetch_add(&cuts->wrong, 1);
+}
+
+static void cut_thread(void *arg)
+{
+	struct cuts *cuts = arg;
+	const u64 low = RACE_START + GIB(1), high = RACE_START + GIB(2),
+		  from = cpu_id() % 2 ? low : high;
+
+	if (!thread_record(cpu_id()))
+		return;
+	for (u64 round = 0; round < cuts->rounds; round++) {
+		if (cpu_id() == 0) {
+			map_at(RACE_START + MIB(2) * (round % 4), MIB(2), RW, FIXED);
+			put(RACE_START + MIB(2) * (round % 4) + MIB(2) - 8, 1);
+		}
+		cut_together(cuts, round);
+		for (unsigned i = 0; i < 8; i++) {
+			if (cpu_id() < 2)
+				program_box_call(NR_MREMAP, from, MIB(1), MIB(1), MOVE_FIXED,
+						 low + high - from);
+			else
+				map_at(low, GIB(1) + MIB(1), RW, FIXED | NORESERVE);
+		}
+	}
+}
+
+TEST(program_area, cuts_of_one_page_and_moves_to_each_other_race)
+{
+	struct cuts cuts = {.rounds = 40};
+	cpu_t cpu;
+
+	REQUIRE(program_box_begin());
+	cpumask_foreach(cpu, &cpus_online)
+		cuts.cpus++;
+	if (cuts.cpus > 16) {
+		program_box_end();
+		SKIP("that many CPUs wait for each other too long");
+	}
+	cpus_run_together(cut_thread, &cuts);
+	EXPECT_EQ(cuts.wrong, 0);
 	program_box_end();
 }

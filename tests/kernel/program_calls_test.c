@@ -170,6 +170,8 @@ TEST(program_calls, random_numbers_differ)
 
 TEST(program_calls, membarrier_interrupts_other_threads)
 {
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
 	REQUIRE(program_box_begin());
 	program_box_second();
 	EXPECT(program_box_call(NR_MEMBARRIER, 0, 0) & 8);

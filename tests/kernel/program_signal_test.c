@@ -785,6 +785,8 @@ TEST(program_signal, a_signal_for_the_program_goes_to_a_thread_that_takes_it)
 	struct user_regs regs = some_registers();
 	struct thread *second;
 
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
 	REQUIRE(program_box_begin());
 	second = program_box_second();
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
@@ -807,6 +809,8 @@ TEST(program_signal, a_signal_for_a_thread_stays_with_it)
 	struct user_regs regs = some_registers();
 	struct thread *second;
 
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
 	REQUIRE(program_box_begin());
 	second = program_box_second();
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);

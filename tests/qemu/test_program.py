@@ -24,12 +24,13 @@ ENV = r"""HOME=/ 'TEXT=a "b" c'"""
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Returns a function that builds hello.c with flags of the compiler."""
+    """Returns a function that builds a program, hello.c if none is named, with flags of the compiler."""
     folder = tmp_path_factory.mktemp("programs")
 
-    def build(*flags):
-        out = folder / ("hello" + "".join(flags))
-        subprocess.run(["gcc", "-O1", *flags, str(SOURCE), "-o", str(out)], check=True, timeout=60)
+    def build(*flags, source=SOURCE):
+        out = folder / (source.stem + "".join(flags))
+        if not out.exists():
+            subprocess.run(["gcc", "-O1", *flags, str(source), "-o", str(out)], check=True, timeout=60)
         return out
 
     return build
@@ -150,3 +151,47 @@ def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
     records = of_kind([parse(outcome.text.encode() + b"\n")], "program")
     assert [record["name"] for record in records] == ["page_fault1", "page_fault1-small"], outcome.report()
     assert all(record["threads"] == 2 and record["ops"] % 32768 == 0 for record in records), outcome.report()
+
+
+def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0):
+    """Run a program of tests/programs: it ends with that status, and nothing is lost."""
+    if not runs_programs(kernel):
+        pytest.skip("the kernel has no payload that runs programs")
+    path = built("-static", "-pthread", source=ROOT / "tests/programs" / source)
+    program = Program(str(path), args)
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", cpus, mem, module=str(module), cmdline=f"{program.words} {cmdline}"), kernel, SECONDS)
+    assert f"PROGRAM name={path.name} status={status}" in outcome.lines, outcome.report()
+    assert outcome.verdict == ("pass" if status == 0 else "fail") and "leaks:" not in outcome.text, outcome.report()
+
+
+# Each was a crash, a hang or a leak of the kernel once.
+HOSTILE = {
+    "hint": {},
+    "protect_part": {"cmdline": "hugepages=16"},
+    "promises": {"cmdline": "hugepages=16"},
+    "crash": {"status": 139},
+    "last_ones": {},
+    "status": {"status": 3},
+    "areas_in_need": {"mem": "128M"},
+    "part_in_need": {"mem": "128M"},
+    "sparse_move": {},
+    "long_look": {"mem": "1G"},
+    "moves": {},
+    "cuts": {},
+    "signals": {"cpus": 8},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile(case, built, kernel, tmp_path):
+    ends(built, kernel, tmp_path, "hostile.c", f"{case} 3", **HOSTILE[case])
+
+
+@pytest.mark.parametrize(("seed", "cpus", "mem"), [(1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M"), (4, 8, "256M")])
+def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
+    ends(built, kernel, tmp_path, "fuzz.c", f"{seed} 6 {cpus}", cpus, mem, "hugepages=8" if seed > 2 else "")
+
+
+def test_tricks_of_the_processor(built, kernel, tmp_path):
+    ends(built, kernel, tmp_path, "tricks.c", "", cpus=2)

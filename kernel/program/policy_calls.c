@@ -1,0 +1,219 @@
+/*
+ * Calls that choose the node of pages: mbind, set_mempolicy, get_mempolicy, move_pages. A policy
+ * decides for pages that are touched later; pages that are there stay where they are. Numbers:
+ * mbind(2), get_mempolicy(2), move_pages(2).
+ */
+#include <arch/atomic.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "mm/memmap/zone.h"
+#include "mm/mm.h"
+
+enum mode {
+	MPOL_DEFAULT,
+	MPOL_PREFERRED,
+	MPOL_BIND,
+	MPOL_INTERLEAVE,
+	MPOL_LOCAL,
+	MPOL_PREFERRED_MANY,
+	MPOL_WEIGHTED_INTERLEAVE,
+	MPOL_FLAGS = 0xe000,
+};
+
+enum { NODES_MAX = 32 }; /* that a policy can name */
+
+/* The set of nodes in the program's memory: `bits` bits, of which one more is counted. */
+static int read_nodes(user_t from, u64 bits, u32 *nodes)
+{
+	u64 word;
+
+	*nodes = 0;
+	if (from == 0 || bits <= 1)
+		return 0;
+	if (bits > PAGE_SIZE * 8)
+		return -EINVAL;
+	for (u64 i = 0; i < DIV_ROUND_UP(bits - 1, 64); i++) {
+		if (user_read(&word, from + i * sizeof(word), sizeof(word)) < 0)
+			return -EFAULT;
+		if (i > 0 ? word != 0 : word >> MIN((u64)node_count, (u64)NODES_MAX) != 0)
+			return -EINVAL; /* a node that is not there */
+		if (i == 0)
+			*nodes = (u32)word;
+	}
+	return 0;
+}
+
+static int policy_of(u64 mode, u32 nodes, struct memory_policy *policy)
+{
+	*policy = (struct memory_policy){.how = POLICY_NEAR};
+	switch (mode & ~(u64)MPOL_FLAGS) {
+	case MPOL_DEFAULT:
+	case MPOL_LOCAL:
+		return nodes == 0 ? 0 : -EINVAL;
+	case MPOL_PREFERRED:
+	case MPOL_PREFERRED_MANY:
+		policy->how = nodes ? POLICY_PREFER : POLICY_NEAR;
+		break;
+	case MPOL_BIND:
+		policy->how = POLICY_BIND;
+		break;
+	case MPOL_INTERLEAVE:
+	case MPOL_WEIGHTED_INTERLEAVE:
+		policy->how = POLICY_INTERLEAVE;
+		break;
+	default:
+		return -EINVAL;
+	}
+	policy->nodes = nodes;
+	return nodes == 0 && policy->how != POLICY_NEAR ? -EINVAL : 0;
+}
+
+static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *policy)
+{
+	u32 nodes;
+	const int err = read_nodes(from, bits, &nodes);
+
+	return err < 0 ? err : policy_of(mode, nodes, policy);
+}
+
+static s64 call_mbind(const struct call_args *args)
+{
+	u64 start = args->arg[0];
+	const u64 end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
+	struct memory_policy policy;
+	struct area area;
+	s64 err = read_policy(args->arg[2], args->arg[3], args->arg[4], &policy);
+
+	if (err < 0)
+		return err;
+	if (args->arg[1] == 0)
+		return 0;
+	if (args->arg[1] > USER_END || !mapping_range_ok(start, end))
+		return -EINVAL;
+	if (!areas_cover(&program_areas, start, end))
+		return -EFAULT;
+	for (;;) {
+		err = areas_take(&program_areas, &start, end, &area);
+		if (err <= 0)
+			return err;
+		area.policy = policy;
+		areas_put_back(&program_areas, &area);
+	}
+}
+CALL(mbind, 237);
+
+static s64 call_set_mempolicy(const struct call_args *args)
+{
+	struct memory_policy policy;
+	const int err = read_policy(args->arg[0], args->arg[1], args->arg[2], &policy);
+
+	if (err == 0)
+		thread_current()->policy = policy;
+	return err;
+}
+CALL(set_mempolicy, 238);
+
+/* The node of the page at an address, or a negative errno. Brings no page. */
+static s64 node_of(user_t at)
+{
+	enum pt_level level;
+	struct area area;
+	s64 node = -ENOENT;
+	pte_t pte;
+
+	if (at < USER_START || at >= USER_END ||
+	    !areas_pin(&program_areas, thread_current(), at, PT_PAGE, &area))
+		return -EFAULT;
+	if (pages_find(at, &pte, &level))
+		node = mm_kernel.zone[page_head(pfn_to_page(pte_pfn(pte)))->zone].node;
+	pin_drop(thread_current());
+	return node;
+}
+
+static u32 mode_of(const struct memory_policy *policy)
+{
+	static const u32 modes[] = {[POLICY_NEAR] = MPOL_DEFAULT,
+				    [POLICY_PREFER] = MPOL_PREFERRED,
+				    [POLICY_BIND] = MPOL_BIND,
+				    [POLICY_INTERLEAVE] = MPOL_INTERLEAVE};
+
+	return modes[policy->how];
+}
+
+static s64 call_get_mempolicy(const struct call_args *args)
+{
+	enum { F_NODE = 1, F_ADDR = 2, F_MEMS_ALLOWED = 4 };
+	const u64 flags = args->arg[4];
+	struct memory_policy policy = thread_current()->policy;
+	struct area area;
+	u32 mode;
+	u64 nodes;
+
+	if (flags & ~(u64)(F_NODE | F_ADDR | F_MEMS_ALLOWED))
+		return -EINVAL;
+	if (flags & F_ADDR) {
+		if (!area_tree_from(&program_areas.tree, args->arg[3], &area) ||
+		    area.start > args->arg[3])
+			return -EFAULT;
+		policy = area.policy;
+	}
+	mode = mode_of(&policy);
+	nodes = policy.nodes;
+	if ((flags & F_NODE) && (flags & F_ADDR)) {
+		const s64 node = node_of(args->arg[3]);
+
+		if (node < 0)
+			return node == -ENOENT ? -EFAULT : node;
+		mode = (u32)node;
+	}
+	if (flags & F_MEMS_ALLOWED)
+		nodes = (1ULL << MIN((u64)node_count, (u64)NODES_MAX)) - 1;
+	if (args->arg[0] && user_write(args->arg[0], &mode, sizeof(mode)) < 0)
+		return -EFAULT;
+	if (args->arg[1] && args->arg[2] > 1) {
+		if (args->arg[2] - 1 < node_count)
+			return -EINVAL;
+		if (user_zero(args->arg[1], DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
+		    user_write(args->arg[1], &nodes, sizeof(nodes)) < 0)
+			return -EFAULT;
+	}
+	return 0;
+}
+CALL(get_mempolicy, 239);
+
+/* Tells where pages are. A page that is asked to move and is elsewhere is reported as busy. */
+static s64 call_move_pages(const struct call_args *args)
+{
+	const u64 count = args->arg[1];
+
+	if (args->arg[0] != 0 && args->arg[0] != program_pid())
+		return -ESRCH;
+	for (u64 i = 0; i < count; i++) {
+		s32 status, wish;
+		user_t at;
+
+		if (user_read(&at, args->arg[2] + i * sizeof(at), sizeof(at)) < 0)
+			return -EFAULT;
+		status = (s32)node_of(at);
+		if (args->arg[3]) {
+			if (user_read(&wish, args->arg[3] + i * sizeof(wish), sizeof(wish)) < 0)
+				return -EFAULT;
+			if (wish < 0 || (u32)wish >= node_count)
+				return -ENODEV;
+			if (status >= 0 && status != wish)
+				status = -EBUSY;
+		}
+		if (user_write(args->arg[4] + i * sizeof(status), &status, sizeof(status)) < 0)
+			return -EFAULT;
+		if (thread_is_wanted(thread_current()))
+			return -EINTR;
+	}
+	return 0;
+}
+CALL(move_pages, 279);

@@ -1,0 +1,60 @@
+/*
+ * Waiting for several files at once, for poll(), select() and epoll: look at all of them, and if
+ * none has an event, sleep until some condition has changed, and look again.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/user_copy.h"
+
+struct file;
+
+/* One look at all files. */
+struct look {
+	s64 found;    /* files with events, or a negative errno */
+	bool console; /* no wake comes from one of the files */
+};
+
+struct question;
+/* Look at the files of a call, and write the results if there are any or if `last`. */
+typedef struct look look_fn(const struct question *question, bool last);
+
+/* What a call waits for. */
+struct question {
+	look_fn *look;
+	user_t set[3]; /* poll: set[0] is the array; select: sets to read, to write, with errors */
+	u64 count;     /* of files */
+	void *state;   /* epoll.c */
+};
+
+/* How long a call waits. */
+struct poll_limit {
+	u64 until_ns; /* clock_ns(); 0: no limit */
+	bool at_once; /* do not wait */
+};
+
+/* From milliseconds, of which a negative number means no limit. */
+struct poll_limit poll_limit_ms(s32 ms);
+
+/*
+ * From a struct timespec (`unit` 1) or timeval (`unit` 1000) at `from`; 0 there: no limit. Returns
+ * 0, -EFAULT or -EINVAL.
+ */
+int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit);
+
+/* READY_... of a file now, with the words for plain data. Context: ordinary. */
+unsigned poll_events(struct file *file);
+
+/*
+ * Ask until there is an answer, the time has come or a signal waits (-EINTR). Returns what the last
+ * look found. Context: ordinary.
+ */
+s64 poll_for(const struct question *question, const struct poll_limit *limit);
+
+/*
+ * The same under the signal mask of `size` bytes at `mask` (0 there: under the thread's own).
+ * -EINVAL for another size than 8, -EFAULT.
+ */
+s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
+		    const struct question *question, const struct poll_limit *limit);

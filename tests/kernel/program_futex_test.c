@@ -1,0 +1,219 @@
+/* Futexes and the sleep of threads (kernel/program/futex.h, thread.h). */
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clock.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/program/futex.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/program_box.h"
+
+enum { NR_FUTEX = 202 };
+enum { WAIT, WAKE, REQUEUE = 3, CMP_REQUEUE, WAKE_OP, WAIT_BITSET = 9, WAKE_BITSET = 10 };
+
+#define WORD  (PROGRAM_BOX_MEMORY + 64)
+#define OTHER (PROGRAM_BOX_MEMORY + 8192)
+#define TIME  (PROGRAM_BOX_MEMORY + 512)
+
+static void set_word(u64 at, u32 value)
+{
+	EXPECT_EQ(user_write(at, &value, sizeof(value)), 0);
+}
+
+static u32 word(u64 at)
+{
+	u32 value = ~0u;
+
+	user_read(&value, at, sizeof(value));
+	return value;
+}
+
+static s64 wait_for(u64 at, u32 value)
+{
+	return program_box_call(NR_FUTEX, at, WAIT, value, 0);
+}
+
+TEST(program_futex, arguments_are_checked)
+{
+	REQUIRE(program_box_begin());
+	set_word(WORD, 3);
+	EXPECT_EQ(wait_for(WORD, 4), -EAGAIN);
+	EXPECT_EQ(wait_for(WORD + 1, 4), -EINVAL);
+	EXPECT_EQ(wait_for(GIB(8), 4), -EFAULT);
+	EXPECT_EQ(wait_for(0xffff888000000000ULL, 4), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT_BITSET, 3, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 1, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 3, GIB(8)), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, 77), -ENOSYS);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 1), 0);
+	program_box_end();
+}
+
+TEST(program_futex, a_wait_ends_in_time)
+{
+	const u64 limit[2] = {0, 20 * NS_PER_MS};
+	u64 start;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(user_write(TIME, limit, sizeof(limit)), 0);
+	set_word(WORD, 1);
+	start = clock_ns();
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 1, TIME), -ETIMEDOUT);
+	EXPECT(clock_ns() - start >= limit[1]);
+	/* a time that has passed */
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT_BITSET, 1, TIME, 0, 1), -ETIMEDOUT);
+	/* and nobody is left in the queue */
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 100), 0);
+	program_box_end();
+}
+
+/* ---- two threads ---- */
+
+enum { TURNS = 300 };
+
+/* Hand a word back and forth: the thread of parity `odd` waits while the word has the other one. */
+static void take_turns(u32 odd)
+{
+	for (u32 i = 0; i < TURNS; i++) {
+		u32 value = word(WORD);
+
+		while (value % 2 != odd) {
+			wait_for(WORD, value);
+			value = word(WORD);
+		}
+		set_word(WORD, value + 1);
+		program_box_call(NR_FUTEX, WORD, WAKE, 1);
+	}
+}
+
+static void turns_of_other(void *unused)
+{
+	(void)unused;
+	take_turns(1);
+}
+
+TEST(program_futex, no_wake_is_lost)
+{
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	REQUIRE(thread_record(other));
+	set_word(WORD, 0);
+	REQUIRE(work_start(other, turns_of_other, NULL) == 0);
+	take_turns(0);
+	work_wait(other, 0);
+	EXPECT_EQ(word(WORD), 2 * TURNS);
+	program_box_end();
+}
+
+struct sleeper {
+	u64 at;
+	u32 bits;
+	s64 result;
+};
+
+static void sleep_there(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	sleeper->result =
+		program_box_call(NR_FUTEX, sleeper->at, WAIT_BITSET, 0, 0, 0, sleeper->bits);
+}
+
+/* Start a sleeper, and return when it is in a queue. */
+static void start_sleeper(struct sleeper *sleeper, cpu_t cpu)
+{
+	struct thread *thread = thread_record(cpu);
+
+	REQUIRE(thread);
+	REQUIRE(work_start(cpu, sleep_there, sleeper) == 0);
+	while (atomic_load_acquire(&thread->futex.queue) == 0)
+		cpu_relax();
+}
+
+TEST(program_futex, a_wake_finds_its_bits_only)
+{
+	const cpu_t other = cpus_find_other();
+	struct sleeper sleeper = {.at = WORD, .bits = 4, .result = 1};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	set_word(WORD, 0);
+	start_sleeper(&sleeper, other);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
+	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 0);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
+	work_wait(other, 0);
+	EXPECT_EQ(sleeper.result, 0);
+	program_box_end();
+}
+
+TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
+{
+	const cpu_t other = cpus_find_other();
+	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	set_word(WORD, 0);
+	start_sleeper(&sleeper, other);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 9), 0);
+	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 1);
+	work_wait(other, 0);
+	EXPECT_EQ(sleeper.result, 0);
+	program_box_end();
+}
+
+TEST(program_futex, an_operation_wakes_by_what_it_found)
+{
+	const cpu_t other = cpus_find_other();
+	struct sleeper sleeper = {.at = OTHER, .bits = ~0u, .result = 1};
+	const u32 add_one_if_equal_to_7 = 1u << 28 | 0u << 24 | 1u << 12 | 7u;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	set_word(OTHER, 0);
+	start_sleeper(&sleeper, other);
+	set_word(OTHER, 6);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
+	EXPECT_EQ(word(OTHER), 7);
+	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
+	EXPECT_EQ(word(OTHER), 8);
+	work_wait(other, 0);
+	EXPECT_EQ(sleeper.result, 0);
+	program_box_end();
+}
+
+TEST(program_futex, words_of_a_thread_that_ends_are_released)
+{
+	/* the head, and one entry whose word lies 16 bytes behind it */
+	const u64 list = PROGRAM_BOX_MEMORY + 1024, entry = PROGRAM_BOX_MEMORY + 2048;
+	const u64 head[3] = {entry, 16, 0};
+	const cpu_t other = cpus_find_other();
+	struct sleeper sleeper = {.at = entry + 16, .bits = ~0u, .result = 1};
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
+	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
+	set_word(entry + 16, 0);
+	start_sleeper(&sleeper, other);
+	set_word(entry + 16, 0x80000000u | thread_current()->id);
+	thread_current()->robust_list = list;
+	futex_release_robust(thread_current());
+	work_wait(other, 0);
+	EXPECT_EQ(sleeper.result, 0);
+	EXPECT_EQ(word(entry + 16), 0xc0000000u);
+	program_box_end();
+}
