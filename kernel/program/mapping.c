@@ -158,8 +158,10 @@ static u64 align_for(const struct area *area)
 {
 	const u64 bytes = area_page_bytes(area);
 
-	/* room for 2 MiB pages, if they are to be had */
-	return !area->file && area->end - area->start >= MIB(2) ? MAX(bytes, MIB(2)) : bytes;
+	/* Room for 2 MiB pages, if they are to be had. Other sizes are those of allocators, which
+	   write a word at the start: a huge page there would often be cleared for nothing. */
+	return !area->file && IS_ALIGNED(area->end - area->start, MIB(2)) ? MAX(bytes, MIB(2))
+									  : bytes;
 }
 
 s64 mapping_make(struct area *area, enum mapping_place place)
