@@ -278,12 +278,24 @@ static void note_free(struct areas *areas, u64 end)
 	areas->full_top = MIN(MAX(above.start, end), areas->top);
 }
 
+/* Insert an area into a free range, lock held. */
+static void insert(struct areas *areas, const struct area *area)
+{
+	area_tree_change(&areas->tree);
+	area_tree_insert(&areas->tree, area);
+	join(areas, area->start);
+	area_tree_changed(&areas->tree);
+	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
+}
+
+/* One insertion, and what a claim takes: a program without memory can still unmap. */
+enum { READY_TO_INSERT = 4 };
+
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	/* one, and what a claim takes: a program without memory can still unmap */
-	const int err = lock_ready(areas, 4);
+	const int err = lock_ready(areas, READY_TO_INSERT);
 
 	if (err < 0)
 		return err;
@@ -294,14 +306,24 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
 		placed.end = placed.start + size;
-		area_tree_change(&areas->tree);
-		area_tree_insert(&areas->tree, &placed);
-		join(areas, placed.start);
-		area_tree_changed(&areas->tree);
-		atomic_store_relaxed(&areas->bytes, areas->bytes + size);
+		insert(areas, &placed);
 	}
 	spin_unlock(&areas->lock);
 	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
+}
+
+int areas_add(struct areas *areas, const struct area *area)
+{
+	int err = lock_ready(areas, READY_TO_INSERT);
+
+	if (err < 0)
+		return err;
+	if (areas->tree.count >= AREA_TREE_COUNT_MAX || !is_free(areas, area->start, area->end))
+		err = -EEXIST;
+	else
+		insert(areas, area);
+	spin_unlock(&areas->lock);
+	return err;
 }
 
 /* ---- claims ---- */

@@ -141,8 +141,10 @@ void mapping_remove_all(void)
 static s64 make_fixed(struct area *area, enum mapping_place place)
 {
 	struct hull hull;
-	s64 err;
+	s64 err = areas_add(&program_areas, area);
 
+	if (err != -EEXIST)
+		return err < 0 ? err : (s64)area->start;
 	if (place == MAPPING_NO_REPLACE)
 		err = areas_claim(&program_areas, area->start, area->end, AREAS_MUST_BE_FREE,
 				  &hull);
