@@ -469,9 +469,11 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 
 	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
-		pte_t pte = unclaimed(entry);
+		pte_t pte = pte_load(entry);
 		int err;
 
+		if (pte_claimed(pte))
+			pte = unclaimed(entry);
 		if (!pte_present(pte))
 			continue;
 		if (level == PT_PAGE) {
