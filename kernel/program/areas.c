@@ -278,12 +278,24 @@ static void note_free(struct areas *areas, u64 end)
 	areas->full_top = MIN(MAX(above.start, end), areas->top);
 }
 
+/* Insert an area into a free range, lock held. */
+static void insert(struct areas *areas, const struct area *area)
+{
+	area_tree_change(&areas->tree);
+	area_tree_insert(&areas->tree, area);
+	join(areas, area->start);
+	area_tree_changed(&areas->tree);
+	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
+}
+
+/* One insertion, and what a claim takes: a program without memory can still unmap. */
+enum { READY_TO_INSERT = 4 };
+
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	/* one, and what a claim takes: a program without memory can still unmap */
-	const int err = lock_ready(areas, 4);
+	const int err = lock_ready(areas, READY_TO_INSERT);
 
 	if (err < 0)
 		return err;
@@ -294,14 +306,24 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
 		placed.end = placed.start + size;
-		area_tree_change(&areas->tree);
-		area_tree_insert(&areas->tree, &placed);
-		join(areas, placed.start);
-		area_tree_changed(&areas->tree);
-		atomic_store_relaxed(&areas->bytes, areas->bytes + size);
+		insert(areas, &placed);
 	}
 	spin_unlock(&areas->lock);
 	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
+}
+
+int areas_add(struct areas *areas, const struct area *area)
+{
+	int err = lock_ready(areas, READY_TO_INSERT);
+
+	if (err < 0)
+		return err;
+	if (areas->tree.count >= AREA_TREE_COUNT_MAX || !is_free(areas, area->start, area->end))
+		err = -EEXIST;
+	else
+		insert(areas, area);
+	spin_unlock(&areas->lock);
+	return err;
 }
 
 /* ---- claims ---- */
@@ -351,14 +373,12 @@ static void begin_claim(struct areas *areas, const struct area *own)
 }
 
 /*
- * One step of a claim, lock held: `area` gives way to `own`, which has come to own->end, or is cut
- * at a border of the range. Returns the file of a removed area, or NULL.
+ * One step of a claim, lock held: `area` is removed, and own->end, to which the claim has come, is
+ * its end; or it is cut at a border of the range. Returns the file of a removed area, or NULL.
  */
 static struct file *claim_area(struct areas *areas, const struct area *area, struct area *own,
 			       u64 end, struct hull *hull)
 {
-	const bool placed = own->end > own->start;
-
 	if (area->start < own->end) {
 		cut(areas, area, own->end);
 		return NULL;
@@ -371,17 +391,21 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
 	count_promises(hull, area);
 	own->end = area->end;
-	if (placed)
-		area_tree_replace(&areas->tree, own->start, own);
-	else
-		begin_claim(areas, own);
 	return area->file;
 }
 
-/* The last step: the claim extends over the whole range and the space around it. */
-static void claim_space(struct areas *areas, struct area *own, u64 end)
+/* Between steps, the claim stands in the tree as far as it has come. */
+static void claim_part(struct areas *areas, const struct area *own, bool placed)
 {
-	const bool placed = own->end > own->start;
+	if (placed)
+		area_tree_replace(&areas->tree, own->start, own);
+	else if (own->end > own->start)
+		begin_claim(areas, own);
+}
+
+/* The last step: the claim extends over the whole range and the space around it. */
+static void claim_space(struct areas *areas, struct area *own, u64 end, bool placed)
+{
 	const struct hull hull = space_around(areas, own->start, end);
 
 	if (placed) {
@@ -406,7 +430,8 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 	for (;;) {
 		struct area area;
 		struct file *file = NULL;
-		bool more;
+		const bool placed = own.end > own.start;
+		bool more, last;
 
 		err = lock_ready(areas, 3); /* two, and the one to settle */
 		if (err < 0)
@@ -430,13 +455,16 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		area_tree_change(&areas->tree);
 		if (more)
 			file = claim_area(areas, &area, &own, end, hull);
+		last = !more || own.end >= end;
+		if (last)
+			claim_space(areas, &own, end, placed);
 		else
-			claim_space(areas, &own, end);
+			claim_part(areas, &own, placed);
 		area_tree_changed(&areas->tree);
 		spin_unlock(&areas->lock);
 		if (file)
 			file_put(file);
-		if (!more)
+		if (last)
 			break;
 	}
 	hull->start = own.start;
@@ -541,7 +569,7 @@ int areas_claim_taken(struct areas *areas, const struct area *area, struct hull 
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, area->start);
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
-	claim_space(areas, &own, area->end);
+	claim_space(areas, &own, area->end, false);
 	area_tree_changed(&areas->tree);
 	spin_unlock(&areas->lock);
 	hull->start = own.start;

@@ -76,6 +76,12 @@ void pin_drop(struct thread *self);
 s64 areas_place(struct areas *areas, const struct area *area, u64 align);
 
 /*
+ * Insert the area where it is, if that is simple. Returns 0, -ENOMEM, or -EEXIST if the range is
+ * not free, even if only for as long as a claim lasts; areas_claim() waits for that.
+ */
+int areas_add(struct areas *areas, const struct area *area);
+
+/*
  * Make [start, end) one busy area without contents, so that the range is the caller's. Areas that
  * were there are removed (their pages stay mapped), and busy ones are waited for. No thread has a
  * pin in the range afterwards.

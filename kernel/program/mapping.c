@@ -141,8 +141,10 @@ void mapping_remove_all(void)
 static s64 make_fixed(struct area *area, enum mapping_place place)
 {
 	struct hull hull;
-	s64 err;
+	s64 err = areas_add(&program_areas, area);
 
+	if (err != -EEXIST)
+		return err < 0 ? err : (s64)area->start;
 	if (place == MAPPING_NO_REPLACE)
 		err = areas_claim(&program_areas, area->start, area->end, AREAS_MUST_BE_FREE,
 				  &hull);
@@ -158,8 +160,10 @@ static u64 align_for(const struct area *area)
 {
 	const u64 bytes = area_page_bytes(area);
 
-	/* room for 2 MiB pages, if they are to be had */
-	return !area->file && area->end - area->start >= MIB(2) ? MAX(bytes, MIB(2)) : bytes;
+	/* Room for 2 MiB pages, if they are to be had. Other sizes are those of allocators, which
+	   write a word at the start: a huge page there would often be cleared for nothing. */
+	return !area->file && IS_ALIGNED(area->end - area->start, MIB(2)) ? MAX(bytes, MIB(2))
+									  : bytes;
 }
 
 s64 mapping_make(struct area *area, enum mapping_place place)

@@ -90,19 +90,24 @@ static pte_t *root_table(void)
 	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
 }
 
+static pte_t wait_unclaimed(const pte_t *entry)
+{
+	struct wait wait =
+		wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");
+	pte_t pte;
+
+	wait.soft = true;
+	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
+		wait_spin(&wait, CPU_NONE);
+	return pte;
+}
+
 /* The entry once no other CPU claims it. */
 static pte_t unclaimed(const pte_t *entry)
 {
-	pte_t pte = pte_load(entry);
-	struct wait wait;
+	const pte_t pte = pte_load(entry);
 
-	if (!pte_claimed(pte))
-		return pte;
-	wait = wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");
-	wait.soft = true;
-	for (; pte_claimed(pte); pte = pte_load(entry))
-		wait_spin(&wait, CPU_NONE);
-	return pte;
+	return pte_claimed(pte) ? wait_unclaimed(entry) : pte;
 }
 
 bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
@@ -464,9 +469,11 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 
 	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
-		pte_t pte = unclaimed(entry);
+		pte_t pte = pte_load(entry);
 		int err;
 
+		if (pte_claimed(pte))
+			pte = unclaimed(entry);
 		if (!pte_present(pte))
 			continue;
 		if (level == PT_PAGE) {
