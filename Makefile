@@ -332,7 +332,7 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: check test test-matrix test-machines test-huge test-bare test-msan soak mutants proof fuzz fuzz-keep lint
+.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-programs soak mutants proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
@@ -350,6 +350,9 @@ test-bare: ## run make test inside a fresh Debian 12 and 13 (needs root and netw
 
 test-msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
+
+test-programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
+	@/usr/bin/env python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
 
 soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for HOURS, with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
 	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL) $(SEED)

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""`make test-programs`: programs that people already have, built as static ELFs for Linux, run here and on Ashlar.
+
+Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had, and runs
+first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and print
+the same text if its text is always the same. README.md lists what is excluded, with the reason, and this program reads that table. What
+cannot be fetched or built is skipped with a message.
+
+    make test-programs                 run everything: about 40 minutes
+    make test-programs T='lua*'        run what matches
+"""
+
+import argparse
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fetch import Fetcher, Missing, call
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+GCC_SECONDS, HOST_SECONDS, GUEST_SECONDS = 600, 20, 120
+TRIES = 3  # programs that are unlucky, because they race with themselves, may try again
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a program."""
+
+    name: str
+    path: Path
+    args: tuple = ()
+    files: str = ""  # a folder; on this machine the program runs in a copy of it
+    env: tuple = ()
+    cpus: int = 8
+    seconds: int = GUEST_SECONDS
+    text: bool = False  # it prints the same each time
+
+
+def quoted(words):
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+
+
+# ---- building -----------------------------------------------------------------------------------------------------
+
+
+class Builder:
+    """Compilers for static programs, and where their output goes."""
+
+    def __init__(self, build, fetcher):
+        self.out, self.fetcher = Path(build).resolve() / "programs", fetcher
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    def libraries(self):
+        """(name, flags) of each C library that can be had."""
+        yield "glibc", []
+        try:
+            yield "musl", self.musl()
+        except Missing as why:
+            print(f"skipped: musl: {why}")
+
+    def musl(self):
+        """Flags that make gcc use musl: the specs of musl-tools, with the place where the packages are unpacked."""
+        root = self.out / "musl"
+        specs = root / "musl-gcc.specs"
+        if not specs.is_file():
+            for package in ("musl", "musl-dev", "musl-tools"):
+                shutil.copytree(self.fetcher.package(package), root, dirs_exist_ok=True, symlinks=True)
+            given = root / "usr/lib/x86_64-linux-musl/musl-gcc.specs"
+            specs.write_text(given.read_text().replace("/usr/", f"{root}/usr/"))
+        return ["-specs", str(specs)]
+
+    def compile(self, name, sources, *flags, compiler="gcc", link=("-lm", "-lpthread")):
+        """A static program. It is not built again as long as it is newer than its sources."""
+        out = self.out / name
+        sources = [Path(source) for source in sources]
+        if not out.exists() or any(source.stat().st_mtime > out.stat().st_mtime for source in sources):
+            form = () if "-static-pie" in flags else ("-static",)
+            call([compiler, "-w", *form, "-O1", *flags, *map(str, sources), "-o", str(out), *link], f"{name} cannot be built")
+        return out
+
+
+# ---- the programs -------------------------------------------------------------------------------------------------
+
+
+def own(builder):
+    """The programs of this folder."""
+    for library, flags in builder.libraries():
+        for name in ("hello", "threads", "signals"):
+            yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], *flags), text=True)
+    path = builder.compile("threads-pie", [HERE / "threads.c"], "-static-pie", "-fPIE")
+    yield Case("own/threads-static-pie", path, text=True)
+    path = builder.compile("exceptions", [HERE / "exceptions.cpp"], compiler="g++")
+    yield Case("own/exceptions", path, text=True)
+
+
+LUA = ("lupa", "2.8", "third-party/lua54")  # this package carries Lua's repository, tests included
+LUA_SCRIPTS = {
+    "words": 'local t = {} for w in ("b a d c"):gmatch("%a") do t[#t + 1] = w end table.sort(t) print(table.concat(t, ","))',
+    "collect": "local s = 0 for i = 1, 2e5 do local t = {i} s = s + t[1] end collectgarbage() print(s)",
+    "coroutines": "local f = coroutine.wrap(function() for i = 1, 5 do coroutine.yield(i * i) end end) for i = 1, 5 do print(f()) end",
+}
+
+
+def lua(builder):
+    """Lua and its own tests, complete as `_port` allows."""
+    package, version, folder = LUA
+    source = builder.fetcher.sdist(package, version) / folder
+    files = [path for path in sorted(source.glob("*.c")) if path.name not in ("onelua.c", "ltests.c", "luac.c")]
+    for library, flags in builder.libraries():
+        path = builder.compile(f"lua-{library}", files, "-DLUA_USE_POSIX", "-DLUA_COMPAT_5_3", *flags)
+        for name, script in LUA_SCRIPTS.items():
+            yield Case(f"lua/{name}-{library}", path, ("-e", script), text=True)
+        words = ("-e", "_port=true", "all.lua")
+        yield Case(f"lua/tests-{library}", path, words, str(source / "testes"), ("PATH=/bin",), cpus=2, seconds=900)
+
+
+def sqlite(builder):
+    """SQLite's speedtest1 in memory and on a file."""
+    source = builder.fetcher.source("sqlite3")
+    work = builder.out / "sqlite"
+    if not (work / "sqlite3.c").is_file():
+        if not shutil.which("tclsh"):
+            raise Missing("sqlite3.c is made by tclsh, which is not installed")
+        work.mkdir(parents=True, exist_ok=True)
+        call([str(source / "configure"), "--disable-tcl", "--disable-readline"], "sqlite3", cwd=work)
+        call(["make", "sqlite3.c"], "sqlite3.c", cwd=work)
+    for library, flags in builder.libraries():
+        files = [source / "test/speedtest1.c", work / "sqlite3.c"]
+        path = builder.compile(f"speedtest1-{library}", files, "-DSQLITE_THREADSAFE=1", "-DSQLITE_OMIT_LOAD_EXTENSION", f"-I{work}", *flags)
+        for name, where in (("memory", "--memdb"), ("file", "/tmp/speedtest.db")):
+            yield Case(f"sqlite/speedtest1-{name}-{library}", path, ("--size", "10", "--verify", where))
+
+
+def mimalloc(builder):
+    """mimalloc's own tests, with the allocator linked into them. One of them creates threads and never asks whether that worked."""
+    source = builder.fetcher.source("mimalloc")
+    for library, flags in builder.libraries():
+        for test, words in (("test-api", ()), ("test-api-fill", ()), ("test-stress", ("6", "10", "10"))):
+            files = [source / "src/static.c", source / f"test/{test}.c"]
+            path = builder.compile(f"{test}-{library}", files, "-DMI_STATIC_LIB", "-DNDEBUG", f"-I{source}/include", f"-I{source}/test", *flags)
+            yield Case(f"mimalloc/{test}-{library}", path, words)
+
+
+# Folders of the suite's conformance/interfaces.
+POSIX = ("pthread_*", "sem_*", "mmap", "munmap", "mlock*", "munlock*", "sig*", "clock*", "nanosleep", "timer_*", "sched_*", "raise", "time")
+PROCESSES = re.compile(r"\bfork *\(|\bexecl|\bsystem *\(|\bmq_|threads_scenarii")
+
+
+def posix(builder):
+    """The conformance tests of the Open POSIX Test Suite, with glibc. Those that need processes are left out by their source."""
+    source = builder.fetcher.source("posixtestsuite", "trixie")
+    folders = sorted({folder for pattern in POSIX for folder in (source / "conformance/interfaces").glob(pattern)})
+    for folder in folders:
+        for file in sorted(folder.glob("*.c")):
+            text = file.read_text(errors="replace")
+            if "int main" not in text or PROCESSES.search(text):
+                continue
+            name = f"{folder.name}-{file.stem}"
+            flags = ("-D_GNU_SOURCE", "-D_XOPEN_SOURCE=600", f"-I{source}/include", f"-I{folder}")
+            try:
+                path = builder.compile(f"posix-{name}", [file], *flags, link=("-lpthread", "-lrt", "-lm"))
+            except Missing:
+                continue
+            yield Case(f"posix/{name}", path, seconds=60)
+
+
+def libc(builder):
+    """C library functions (strings, numbers, sorting, mathematics, printing, malloc) by the tests that picolibc carries."""
+    source = builder.fetcher.source("picolibc", "trixie") / "test"
+    for library, flags in builder.libraries():
+        for file in sorted([*source.glob("*.c"), *source.glob("libc-testsuite/*.c")]):
+            try:
+                path = builder.compile(f"libc-{file.stem}-{library}", [file], "-D_GNU_SOURCE", f"-I{file.parent}", *flags)
+            except Missing:
+                continue
+            yield Case(f"libc/{file.stem}-{library}", path, seconds=60)
+
+
+def rust(builder):
+    """Rust's standard library on musl and on glibc."""
+    if not shutil.which("rustc"):
+        raise Missing("there is no rustc")
+    for library, target in (("musl", "x86_64-unknown-linux-musl"), ("glibc", "x86_64-unknown-linux-gnu")):
+        path = builder.out / f"rust-{library}"
+        try:
+            flags = ("-C", "target-feature=+crt-static", "-O", "--target", target)
+            call(["rustc", *flags, str(HERE / "rust_threads.rs"), "-o", str(path)], f"for {target} (rustup target add {target})")
+        except Missing as why:
+            print(f"skipped: rust: {why}")
+            continue
+        yield Case(f"rust/threads-{library}", path, text=True)
+
+
+def go(builder):
+    """Go's runtime. It starts more threads than GOMAXPROCS, and a thread is a CPU."""
+    if not shutil.which("go"):
+        raise Missing("there is no go")
+    path = builder.out / "go-runtime"
+    environment = dict(os.environ, CGO_ENABLED="0", GO111MODULE="off", GOFLAGS="")
+    call(["go", "build", "-o", str(path), str(HERE / "go/main.go")], "go", env=environment)
+    yield Case("go/runtime", path, env=("GOMAXPROCS=3",), cpus=16, text=True)
+
+
+APPLETS = {
+    "sort": ("sort", "-n", "numbers"),
+    "awk": ("awk", "{ s += $1; if ($1 > 990) print } END { print s }", "numbers"),
+    "sed": ("sed", "-n", "/99/p", "numbers"),
+    "sha256sum": ("sha256sum", "numbers"),
+    "dc": ("dc", "-e", "2 1000 ^ p"),
+    "tr": ("wc", "numbers"),
+    "find": ("find", ".", "-name", "numbers"),
+    "shell": (
+        "sh",
+        "-c",
+        'i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo $i; done; echo hi > /tmp/ashlar-f; read a < /tmp/ashlar-f; echo $a; '
+        'cd /tmp; pwd; test -f ashlar-f && echo yes; printf "%03d\\n" 7; trap "echo trapped" EXIT; set -- a b; echo $#',
+    ),
+    "hexdump": ("hexdump", "-C", "numbers"),
+    "dd": ("dd", "if=/dev/zero", "of=/tmp/ashlar-z", "bs=4096", "count=100"),
+}
+
+
+def busybox(builder):
+    """Applets of busybox that need no process."""
+    path = builder.fetcher.package("busybox-static") / "bin/busybox"
+    files = builder.out / "busybox-files"
+    files.mkdir(parents=True, exist_ok=True)
+    (files / "numbers").write_text("".join(f"{i * 379 % 1009}\n" for i in range(1, 1001)))
+    for name, words in APPLETS.items():
+        yield Case(f"busybox/{name}", path, words, str(files), cpus=2, text=name != "dd")
+
+
+GROUPS = {"own": own, "lua": lua, "sqlite": sqlite, "mimalloc": mimalloc, "libc": libc, "rust": rust, "go": go, "busybox": busybox, "posix": posix}
+
+# ---- running ------------------------------------------------------------------------------------------------------
+
+
+def on_host(case, seconds=HOST_SECONDS):
+    """(status, text) on this machine; the status is None after a timeout."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder) / "work"
+        shutil.copytree(case.files, work, symlinks=True) if case.files else work.mkdir()
+        environment = dict(word.split("=", 1) for word in case.env)
+        try:
+            done = subprocess.run([str(case.path), *case.args], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=max(seconds, case.seconds / 4), check=False)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None, ""
+    status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return status, done.stdout.decode("utf-8", "replace")
+
+
+def on_ashlar(case, build):
+    """(status, text, console) by `make run`. The status is None if there is none."""
+    argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
+            "--mem", "1G", "--timeout", str(case.seconds), "--program", str(case.path), "--args", quoted(case.args),
+            "--env", quoted(case.env), "--files", case.files]  # fmt: skip
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=case.seconds + 60, check=False)
+    console = done.stdout.decode("utf-8", "replace").replace("\r", "")
+    found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", console)
+    return (int(found[2]), found[1], console) if found else (None, "", console)
+
+
+def plain(text):
+    """The text without lines of the kernel's log, and without the place of the program."""
+    lines = [re.sub(r"^argv\[0\].*", "", line) for line in text.splitlines()]
+    return [line for line in lines if line and not re.match(r"\[ *\d+\.\d+\] ", line)]
+
+
+def excluded():
+    """{pattern: reason} of the table in README.md."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \|$", (HERE / "README.md").read_text(), re.M)
+    return dict(rows)
+
+
+def judge(case, build):
+    """One of "pass", "not here" (it fails on this machine, too) or a text about what differs."""
+    status, text = on_host(case)
+    if status is None or (status != 0 and not case.name.startswith("own/")):
+        return "not here"
+    for _ in range(TRIES):
+        found, said, console = on_ashlar(case, build)
+        if found != status:
+            problem = f"status {found}, on this machine {status}"
+        elif case.text and plain(said) != plain(text):
+            problem = "its text differs from that on this machine"
+        else:
+            return "pass"
+        if re.search(r"^Not a verdict", console, re.M):
+            break
+    log = Path(build).resolve() / "programs" / f"{case.name.replace('/', '-')}.console"
+    log.write_text(console)
+    return f"{problem}; console: {log}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build", help="where ashlar.elf is; programs are built in its folder programs/")
+    parser.add_argument("--tools", default="build/tools", help="what is fetched is kept in its folder programs/")
+    parser.add_argument("--select", default="", help="patterns of names, separated by blanks")
+    args = parser.parse_args()
+    select = args.select.split() or ["*"]
+    builder = Builder(args.build, Fetcher(Path(args.tools) / "programs"))
+    leave_out, counts = excluded(), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0}
+    for group, cases in GROUPS.items():
+        if not any(fnmatch.fnmatch(group, pattern.split("/")[0]) for pattern in select):
+            continue
+        try:
+            for case in cases(builder):
+                if not any(fnmatch.fnmatch(case.name, pattern) or fnmatch.fnmatch(group, pattern) for pattern in select):
+                    continue
+                if any(fnmatch.fnmatch(case.name, pattern) for pattern in leave_out):
+                    counts["excluded"] += 1
+                    continue
+                outcome = judge(case, args.build)
+                counts[outcome if outcome in counts else "fail"] += 1
+                if outcome != "not here":
+                    print(f"{case.name}: {outcome}", flush=True)
+        except Missing as why:
+            print(f"skipped: {group}: {why}", flush=True)
+    print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    return 1 if counts["fail"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
