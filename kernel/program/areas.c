@@ -149,7 +149,7 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
  * Take the lock, in no order: whoever finds it free has it. In a queue, each CPU of a virtual
  * machine would take its turn only after a nap (cpu_nap()), and all CPUs would sleep in between.
  */
-static void lock_areas(struct areas *areas)
+static void lock_areas(struct areas *areas) __acquires(&areas->lock)
 {
 	struct wait wait;
 
