@@ -464,6 +464,24 @@ int pages_split(u64 addr, struct pages_taken *taken)
 	return pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
 }
 
+/*
+ * Take the tables that are left below a table whose range is free. Two calls that unmap neighbours
+ * at the same time leave the table that both of them used, because each sees the other's range.
+ */
+static void take_left_tables(struct visit *v, pte_t *table, enum pt_level level, u64 base)
+{
+	for (unsigned i = 0; level > PT_PAGE && i < PTRS_PER_TABLE; i++) {
+		const u64 virt = base + i * pt_level_size(level);
+		const pte_t pte = pte_load(&table[i]);
+
+		if (!pte_present(pte))
+			continue;
+		take_left_tables(v, table_at(pte), level - 1, virt);
+		pte_store(&table[i], virt, level, 0);
+		take_table(v->taken, pte);
+	}
+}
+
 static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 base)
 {
 	const u64 size = pt_level_size(level);
@@ -495,8 +513,8 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 			pte = pte_load(entry);
 		}
 		visit_table(v, table_at(pte), level - 1, virt);
-		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
-		    level != PT_PGD + 1) {
+		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end) {
+			take_left_tables(v, table_at(pte), level - 1, virt);
 			pte_store(entry, virt, level, 0);
 			take_table(v->taken, pte);
 		}

@@ -750,6 +750,33 @@ TEST(program_area, random_calls_agree_with_a_model)
 	page_free(memory);
 }
 
+/*
+ * Two neighbours below one page table, unmapped at the same time: neither call may free the table.
+ * It is freed with the table above it.
+ */
+TEST(program_area, a_table_between_two_calls_is_freed_later)
+{
+	const u64 middle = RACE_START + MIB(1);
+	struct pages_taken taken = {.tables = NULL};
+	struct hull hull;
+
+	REQUIRE(program_box_begin());
+	map_at(RACE_START, MIB(1), RW, FIXED);
+	map_at(middle, MIB(1), R, FIXED);
+	EXPECT_EQ(put(RACE_START, 1), 0);
+	EXPECT_EQ(get(middle), 0);
+	EXPECT_EQ(areas_claim(&program_areas, RACE_START, middle, AREAS_REPLACE, &hull), 0);
+	EXPECT_EQ(unmap(middle, MIB(1)), 0);
+	EXPECT_EQ(pages_take(RACE_START, middle, &hull, &taken), 0);
+	pages_finish(&taken);
+	areas_release(&program_areas, &hull);
+	/* its neighbour table, and the tables above both, go with this */
+	map_at(RACE_START + MIB(6), PAGE_SIZE, RW, FIXED);
+	EXPECT_EQ(put(RACE_START + MIB(6), 1), 0);
+	EXPECT_EQ(unmap(RACE_START + MIB(6), PAGE_SIZE), 0);
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
 /* ---- busy areas and pins, one at a time ---- */
 
 struct elsewhere {
