@@ -462,6 +462,25 @@ int pages_split(u64 addr, struct pages_taken *taken)
 	return pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
 }
 
+/*
+ * Take the empty tables below a table that is about to be taken. Two areas that shared a table and
+ * were unmapped at the same time have left it: each call found the other's claim there.
+ */
+static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enum pt_level level)
+{
+	if (level == PT_PAGE)
+		return;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&table[i]);
+
+		if (!pte_present(pte))
+			continue;
+		ASSERT(!pte_is_leaf(pte, level), "a page of the program is left in a free range");
+		take_empty_tables(taken, table_at(pte), level - 1);
+		take_table(taken, pte);
+	}
+}
+
 static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 base)
 {
 	const u64 size = pt_level_size(level);
@@ -495,6 +514,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		visit_table(v, table_at(pte), level - 1, virt);
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
 		    level != PT_PGD + 1) {
+			take_empty_tables(v->taken, table_at(pte), level - 1);
 			pte_store(entry, virt, level, 0);
 			take_table(v->taken, pte);
 		}
