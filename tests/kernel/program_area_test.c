@@ -420,6 +420,26 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
+/* Two calls that unmap neighbours at the same time leave the table that both are in. */
+TEST(program_area, a_table_that_two_calls_left_is_freed)
+{
+	const u64 at = GIB(8), far = GIB(8) + MIB(64);
+	struct pages_taken taken = {.tables = NULL};
+	struct hull hull;
+
+	REQUIRE(program_box_begin());
+	map_at(at, 2 * PAGE_SIZE, RW, FIXED);
+	map_at(far, PAGE_SIZE, RW, FIXED);
+	EXPECT(put(at, 1) == 0 && put(at + PAGE_SIZE, 1) == 0 && put(far, 1) == 0);
+	EXPECT_EQ(areas_claim(&program_areas, at, at + PAGE_SIZE, AREAS_REPLACE, &hull), 0);
+	EXPECT_EQ(unmap(at + PAGE_SIZE, PAGE_SIZE), 0);
+	EXPECT_EQ(pages_take(at, at + PAGE_SIZE, &hull, &taken), 0);
+	pages_finish(&taken);
+	areas_release(&program_areas, &hull);
+	EXPECT_EQ(unmap(far, PAGE_SIZE), 0);
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
 TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 {
 	u64 at;
