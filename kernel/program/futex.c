@@ -48,7 +48,7 @@ static void push(u32 index, struct thread *thread)
 	while (*link)
 		link = &(*link)->futex.next;
 	thread->futex.next = NULL;
-	thread->futex.queue = index + 1;
+	atomic_store_release(&thread->futex.queue, index + 1);
 	*link = thread;
 }
 

@@ -440,7 +440,9 @@ static int split_leaf(pte_t *entry, struct pages_taken *taken)
 	table = page_address(frame);
 	atomic_store_relaxed(&head->private[0], PTRS_PER_TABLE);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		table[i] = pte_make_user(pte_pfn(pte) + i, PT_PAGE, pte_rights(pte)) | PTE_PIECE;
+		atomic_store_relaxed(&table[i],
+				     pte_make_user(pte_pfn(pte) + i, PT_PAGE, pte_rights(pte)) |
+					     PTE_PIECE);
 	fence_store();
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
 	count_leaves(PT_PMD, -1ULL);

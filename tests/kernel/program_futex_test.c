@@ -125,14 +125,15 @@ static void sleep_there(void *arg)
 		program_box_call(NR_FUTEX, sleeper->at, WAIT_BITSET, 0, 0, 0, sleeper->bits);
 }
 
-/* Start a sleeper, and return when it is in a queue. */
+/* Start a sleeper, and return when it is in a queue and has looked at its word. */
 static void start_sleeper(struct sleeper *sleeper, cpu_t cpu)
 {
 	struct thread *thread = thread_record(cpu);
 
 	REQUIRE(thread);
 	REQUIRE(work_start(cpu, sleep_there, sleeper) == 0);
-	while (atomic_load_acquire(&thread->futex.queue) == 0)
+	while (atomic_load_acquire(&thread->futex.queue) == 0 ||
+	       !atomic_load_acquire(&cpu_data(cpu)->idle))
 		cpu_relax();
 }
 

@@ -1,4 +1,4 @@
-"""Fetches sources and programs of others for run.py, by Debian's own tools and by pip. Nothing is installed, and nothing of it is committed.
+"""Fetches sources and programs of others for run.py, by Debian's own tools and by pip. Nothing is installed or committed.
 
 Everything is kept in one folder and is fetched once. Debian's packages come from the mirror of this system's apt sources, with private apt
 folders and the system's keys.

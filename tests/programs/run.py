@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """`make test-programs`: programs that people already have, built as static ELFs for Linux, run here and on Ashlar.
 
-Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had, and runs
-first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and print
-the same text if its text is always the same. README.md lists what is excluded, with the reason, and this program reads that table. What
-cannot be fetched or built is skipped with a message.
+Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
+runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
+print the same text if its text is always the same. README.md lists what is excluded, with the reason, and this program reads that table.
+What cannot be fetched or built is skipped with a message.
 
     make test-programs                 run everything: about 40 minutes
     make test-programs T='lua*'        run what matches
@@ -144,7 +144,8 @@ def mimalloc(builder):
     for library, flags in builder.libraries():
         for test, words in (("test-api", ()), ("test-api-fill", ()), ("test-stress", ("6", "10", "10"))):
             files = [source / "src/static.c", source / f"test/{test}.c"]
-            path = builder.compile(f"{test}-{library}", files, "-DMI_STATIC_LIB", "-DNDEBUG", f"-I{source}/include", f"-I{source}/test", *flags)
+            flags_of = ("-DMI_STATIC_LIB", "-DNDEBUG", f"-I{source}/include", f"-I{source}/test", *flags)
+            path = builder.compile(f"{test}-{library}", files, *flags_of)
             yield Case(f"mimalloc/{test}-{library}", path, words)
 
 
@@ -171,6 +172,20 @@ def posix(builder):
             yield Case(f"posix/{name}", path, seconds=60)
 
 
+# What glibc reads for setlocale(LC_CTYPE, "C.UTF-8").
+LOCALE = ("/usr/lib/locale/C.utf8/LC_CTYPE", "/usr/lib/x86_64-linux-gnu/gconv/gconv-modules.cache")
+
+
+def locale(builder):
+    """A folder with the files of a locale, as far as this machine has them."""
+    root = builder.out / "locale"
+    root.mkdir(parents=True, exist_ok=True)
+    for name in filter(os.path.exists, LOCALE):
+        (root / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, root / name[1:])
+    return str(root)
+
+
 def libc(builder):
     """C library functions (strings, numbers, sorting, mathematics, printing, malloc) by the tests that picolibc carries."""
     source = builder.fetcher.source("picolibc", "trixie") / "test"
@@ -180,7 +195,7 @@ def libc(builder):
                 path = builder.compile(f"libc-{file.stem}-{library}", [file], "-D_GNU_SOURCE", f"-I{file.parent}", *flags)
             except Missing:
                 continue
-            yield Case(f"libc/{file.stem}-{library}", path, seconds=60)
+            yield Case(f"libc/{file.stem}-{library}", path, files=locale(builder), seconds=60)
 
 
 def rust(builder):
@@ -237,7 +252,7 @@ def busybox(builder):
         yield Case(f"busybox/{name}", path, words, str(files), cpus=2, text=name != "dd")
 
 
-GROUPS = {"own": own, "lua": lua, "sqlite": sqlite, "mimalloc": mimalloc, "libc": libc, "rust": rust, "go": go, "busybox": busybox, "posix": posix}
+GROUPS = {group.__name__: group for group in (own, lua, sqlite, mimalloc, libc, rust, go, busybox, posix)}
 
 # ---- running ------------------------------------------------------------------------------------------------------
 
@@ -262,7 +277,8 @@ def on_ashlar(case, build):
     argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
             "--mem", "1G", "--timeout", str(case.seconds), "--program", str(case.path), "--args", quoted(case.args),
             "--env", quoted(case.env), "--files", case.files]  # fmt: skip
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=case.seconds + 60, check=False)
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=case.seconds + 60, check=False)  # fmt: skip
     console = done.stdout.decode("utf-8", "replace").replace("\r", "")
     found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", console)
     return (int(found[2]), found[1], console) if found else (None, "", console)

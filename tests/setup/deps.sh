@@ -32,6 +32,8 @@ needs() {
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test spin spin checks the models of the protocols
+	test g++ g++ builds a program with exceptions
+	test musl-tools musl-gcc builds programs with another C library
 	test gdb gdb shows the kernel's structures
 	bench valgrind valgrind counts the events of a fault by a model
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
