@@ -465,20 +465,21 @@ int pages_split(u64 addr, struct pages_taken *taken)
 }
 
 /*
- * Take the tables that are left below a table whose range is free. Two calls that unmap neighbours
- * at the same time leave the table that both of them used, because each sees the other's range.
+ * Take the empty tables below a table that is about to be taken. Two areas that shared a table and
+ * were unmapped at the same time have left it: each call found the other's claim there.
  */
-static void take_left_tables(struct visit *v, pte_t *table, enum pt_level level, u64 base)
+static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enum pt_level level)
 {
-	for (unsigned i = 0; level > PT_PAGE && i < PTRS_PER_TABLE; i++) {
-		const u64 virt = base + i * pt_level_size(level);
+	if (level == PT_PAGE)
+		return;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
 		const pte_t pte = pte_load(&table[i]);
 
 		if (!pte_present(pte))
 			continue;
-		take_left_tables(v, table_at(pte), level - 1, virt);
-		pte_store(&table[i], virt, level, 0);
-		take_table(v->taken, pte);
+		ASSERT(!pte_is_leaf(pte, level), "a page of the program is left in a free range");
+		take_empty_tables(taken, table_at(pte), level - 1);
+		take_table(taken, pte);
 	}
 }
 
@@ -514,7 +515,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		}
 		visit_table(v, table_at(pte), level - 1, virt);
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end) {
-			take_left_tables(v, table_at(pte), level - 1, virt);
+			take_empty_tables(v->taken, table_at(pte), level - 1);
 			pte_store(entry, virt, level, 0);
 			take_table(v->taken, pte);
 		}

@@ -420,6 +420,26 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
+/* Two calls that unmap neighbours at the same time leave the table that both are in. */
+TEST(program_area, a_table_that_two_calls_left_is_freed)
+{
+	const u64 at = GIB(8), far = GIB(8) + MIB(64);
+	struct pages_taken taken = {.tables = NULL};
+	struct hull hull;
+
+	REQUIRE(program_box_begin());
+	map_at(at, 2 * PAGE_SIZE, RW, FIXED);
+	map_at(far, PAGE_SIZE, RW, FIXED);
+	EXPECT(put(at, 1) == 0 && put(at + PAGE_SIZE, 1) == 0 && put(far, 1) == 0);
+	EXPECT_EQ(areas_claim(&program_areas, at, at + PAGE_SIZE, AREAS_REPLACE, &hull), 0);
+	EXPECT_EQ(unmap(at + PAGE_SIZE, PAGE_SIZE), 0);
+	EXPECT_EQ(pages_take(at, at + PAGE_SIZE, &hull, &taken), 0);
+	pages_finish(&taken);
+	areas_release(&program_areas, &hull);
+	EXPECT_EQ(unmap(far, PAGE_SIZE), 0);
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
 TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 {
 	u64 at;
@@ -748,33 +768,6 @@ TEST(program_area, random_calls_agree_with_a_model)
 		model_check(model, i);
 	program_box_end();
 	page_free(memory);
-}
-
-/*
- * Two neighbours below one page table, unmapped at the same time: neither call may free the table.
- * It is freed with the table above it.
- */
-TEST(program_area, a_table_between_two_calls_is_freed_later)
-{
-	const u64 middle = RACE_START + MIB(1);
-	struct pages_taken taken = {.tables = NULL};
-	struct hull hull;
-
-	REQUIRE(program_box_begin());
-	map_at(RACE_START, MIB(1), RW, FIXED);
-	map_at(middle, MIB(1), R, FIXED);
-	EXPECT_EQ(put(RACE_START, 1), 0);
-	EXPECT_EQ(get(middle), 0);
-	EXPECT_EQ(areas_claim(&program_areas, RACE_START, middle, AREAS_REPLACE, &hull), 0);
-	EXPECT_EQ(unmap(middle, MIB(1)), 0);
-	EXPECT_EQ(pages_take(RACE_START, middle, &hull, &taken), 0);
-	pages_finish(&taken);
-	areas_release(&program_areas, &hull);
-	/* its neighbour table, and the tables above both, go with this */
-	map_at(RACE_START + MIB(6), PAGE_SIZE, RW, FIXED);
-	EXPECT_EQ(put(RACE_START + MIB(6), 1), 0);
-	EXPECT_EQ(unmap(RACE_START + MIB(6), PAGE_SIZE), 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 /* ---- busy areas and pins, one at a time ---- */
