@@ -122,7 +122,7 @@ STOPPED = [
     ("bench memmap", r"ways in turn", r"beside a plain clear|what=all"),
     ("bench clear", r"size insn", r"size=1G"),
     ("bench pcp", r"Batches of", r"ours : before"),
-    ("bench fault fault_bytes=64M", r" 2M +erms +4K +1 ", r"cpus=[248]"),
+    ("bench fault fault_bytes=64M", r" 2M +erms +4K +1 ", r"cpus=[248] .* run=[2-7] "),
     ("bench contig memory=fresh", r"memory fresh", r"mode=index"),
 ]
 
