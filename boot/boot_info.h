@@ -44,7 +44,7 @@ enum { BOOT_MODULE_TEXT_MAX = 256 };
 struct boot_module {
 	phys_t start;
 	u64 size;
-	char text[BOOT_MODULE_TEXT_MAX]; /* what people wrote behind the file's name; "": nothing */
+	char text[BOOT_MODULE_TEXT_MAX]; /* the words behind the file's name; empty: none */
 };
 
 enum {

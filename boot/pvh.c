@@ -59,7 +59,7 @@ static void fault(const struct reader *r, const char *what, u64 value)
 	boot_info_fault(r->info, "PVH start info", what, value);
 }
 
-/* What is said when a text is too long, or runs out of reach. */
+/* Messages about a text that is too long, or that ends where the kernel cannot read. */
 struct text_faults {
 	const char *too_long, *out_of_reach;
 };

@@ -130,7 +130,7 @@ static u32 entries_below(const struct area_node *node, u32 level, u32 from, u32 
 	return low;
 }
 
-/* Nothing was changed since `seq` was read; what was read until now is sound. */
+/* True if no writer has changed the tree since `seq` was read: all that was read since is valid. */
 static bool unchanged(const struct area_tree *tree, u64 seq)
 {
 	fence_compiler();

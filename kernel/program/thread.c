@@ -263,9 +263,8 @@ s64 thread_start(const struct thread_request *request)
 		cpu_relax();
 	}
 	if (atomic_exchange(&said, 1) == 0)
-		pr_warn("program: no CPU is idle for another thread: clone() gives EAGAIN (%u "
-			"CPUs, "
-			"a thread is a CPU)",
+		pr_warn("program: no CPU is idle for another thread: clone() returns EAGAIN "
+			"(a thread is a CPU, and there are %u)",
 			cpumask_weight(&cpus_online));
 	return -EAGAIN;
 }

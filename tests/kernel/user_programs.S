@@ -28,7 +28,7 @@ user_program_\name:
 	program leave
 	leave_ring3
 
-	/* All registers have values of their own at the call, and are seen again at the next one. */
+	/* Each register has a value of its own at the call, and has it again at the next call. */
 	program registers
 	mov $0x0101010101010101, %rbx
 	mov $0x0202020202020202, %rcx
@@ -250,7 +250,8 @@ user_refusals:
 	refused "an LDT's segment", 13, "mov $0x7, %eax; mov %eax, %gs"
 	refused "the TSS as a segment", 13, "mov $0x1b, %eax; mov %eax, %fs"
 	refused "return to ring 0", ANY_VECTOR, "push $8; lea 9b(%rip), %rax; push %rax; lretq"
-	refused "interrupt return to ring 0", ANY_VECTOR, "push $0x10; push $0; pushfq; push $8; push $0; iretq"
+	refused "interrupt return to ring 0", ANY_VECTOR, \
+		"push $0x10; push $0; pushfq; push $8; push $0; iretq"
 	refused "32-bit code", ANY_VECTOR, "push $0x23; push $0; lretq"
 	refused "a task gate", 13, "mov $0x1800000000, %rax; push %rax; ljmpl *(%rsp)"
 	refused "non-canonical data", 13, "mov $0x800000000000, %rax; mov (%rax), %rax"

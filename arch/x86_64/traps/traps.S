@@ -16,8 +16,8 @@
  * kernel's waits in another MSR. SWAPGS exchanges the two. The rules:
  *
  *  1. A program's GS base is below USER_END: user_set_gs_base() refuses others, WRGSBASE is
- *     switched off in CR4, descriptors of ring 3 have base 0 and there is no LDT. The kernel's is in
- *     the upper half. The sign thus says whose base is in GS.
+ *     switched off in CR4, descriptors of ring 3 have base 0 and there is no LDT. The kernel's base
+ *     is in the upper half. The sign thus says whose base is in GS.
  *  2. Code of the kernel runs with the program's GS base at these places only, all with interrupts
  *     off: in a stub and in trap_common up to trap_ring3's SWAPGS; at trap_syscall, before its
  *     SWAPGS; behind the SWAPGS of either way out.
@@ -43,8 +43,8 @@
  * interrupt comes, and NMIs and machine checks bring their stacks. The same holds between the load
  * of the program's RSP and SYSRETQ.
  *
- * The flags. A program may set AC, which would switch SMAP off, and gates do not clear it. The paths
- * from ring 3, and those that come anywhere, therefore load RFLAGS as a whole.
+ * The flags. A program may set AC, which would switch SMAP off, and gates do not clear it. The
+ * paths from ring 3, and those that come anywhere, therefore load RFLAGS as a whole.
  *
  * Backtraces. RBP is the program's until it is cleared; backtraces that begin in the code up to
  * trap_entry_end do not follow it (trap_is_entry()).

@@ -10,10 +10,9 @@
  *    before it goes to ring 3. If it does not see the flag, the IPI comes later and interrupts
  *    ring 3, and the CPU looks again.
  *
- * What a program cannot do, besides using memory without the user bit: it runs with IOPL 0 and no
- * map of I/O ports. It has no LDT, no SYSENTER, no performance counters (CR4.PCE) and no WRFSBASE.
- * The only descriptors that it can load are flat ones. It can use up its CPU; attend() gets it
- * back.
+ * A program cannot use memory without the user bit. It runs with IOPL 0 and no map of I/O ports. It
+ * has no LDT, no SYSENTER, no performance counters (CR4.PCE) and no WRFSBASE. The only descriptors
+ * that it can load are flat ones. It can use up its CPU; attend() gets the CPU back.
  *
  * The kernel stays mapped while a program runs, and nothing is flushed between the two. A program
  * that measures speculation may learn what the kernel's memory contains.

@@ -75,7 +75,7 @@ static inline pte_t pte_make_table(pfn_t pfn)
 	return pfn << PAGE_SHIFT | PTE_PRESENT | PTE_WRITE | PTE_ACCESSED | PTE_DIRTY;
 }
 
-/* What a program may do with a page; the values of PROT_READ, PROT_WRITE and PROT_EXEC. */
+/* The rights of a program to a page, with the values of PROT_READ, PROT_WRITE and PROT_EXEC. */
 enum user_rights { USER_RIGHT_READ = 1, USER_RIGHT_WRITE = 2, USER_RIGHT_EXEC = 4 };
 
 /*
