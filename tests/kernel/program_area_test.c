@@ -770,6 +770,71 @@ TEST(program_area, random_calls_agree_with_a_model)
 	page_free(memory);
 }
 
+/* ---- files ---- */
+
+enum { NR_WRITE = 1, NR_CLOSE = 3, NR_PREAD = 17, NR_MEMFD_CREATE = 319, FILE_PAGES = 4 };
+enum { SHARED = 1, PRIVATE_FILE = 2, AT = 0x10 };
+
+/* Word `i` of the file. */
+static u64 file_word(u64 i)
+{
+	return (i + 1) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* A file of FILE_PAGES pages with words that say where they are; its descriptor. */
+static s64 make_file(void)
+{
+	const u64 buffer = PROGRAM_BOX_MEMORY + PAGE_SIZE, words = FILE_PAGES * PAGE_SIZE / 8;
+	s64 file;
+
+	EXPECT_EQ(user_write(PROGRAM_BOX_MEMORY, "file", 5), 0);
+	file = program_box_call(NR_MEMFD_CREATE, PROGRAM_BOX_MEMORY, 0);
+	for (u64 i = 0; i < words; i++)
+		EXPECT_EQ(put(buffer + 8 * i, file_word(i)), 0);
+	EXPECT_EQ(program_box_call(NR_WRITE, (u64)file, buffer, 8 * words), (s64)(8 * words));
+	return file;
+}
+
+/* All bytes of [at, at + pages) are those of the file from page `first` on. */
+static void expect_file(u64 at, u64 first, u64 pages)
+{
+	for (u64 i = 0; i < pages * PAGE_SIZE / 8 && !test_failed(); i++)
+		EXPECT_EQ(get(at + 8 * i), file_word(first * PAGE_SIZE / 8 + i));
+}
+
+TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
+{
+	const u64 apart = RACE_START, shared = RACE_START + MIB(1), buffer = PROGRAM_BOX_MEMORY;
+	s64 file;
+
+	REQUIRE(program_box_begin());
+	file = make_file();
+	EXPECT(file >= 0);
+	EXPECT_EQ(program_box_call(NR_MMAP, apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT,
+				   (u64)file, 0),
+		  (s64)apart);
+	EXPECT_EQ(program_box_call(NR_MMAP, shared, 2 * PAGE_SIZE, RW, SHARED | AT, (u64)file,
+				   2 * PAGE_SIZE),
+		  (s64)shared);
+	/* cut before anything is touched: each part shows its own part of the file */
+	EXPECT_EQ(program_box_call(NR_MPROTECT, apart + PAGE_SIZE, PAGE_SIZE, R), 0);
+	EXPECT_EQ(unmap(shared, PAGE_SIZE), 0);
+	expect_file(apart, 0, FILE_PAGES);
+	expect_file(shared + PAGE_SIZE, 3, 1);
+	/* what is written to a private mapping stays there; the other way reaches the file */
+	EXPECT_EQ(put(apart + 2 * PAGE_SIZE, 1), 0);
+	EXPECT_EQ(put(shared + PAGE_SIZE + 8, 2), 0);
+	EXPECT_EQ(get(apart + 3 * PAGE_SIZE + 8), file_word(3 * PAGE_SIZE / 8 + 1));
+	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 2 * PAGE_SIZE), 8);
+	EXPECT_EQ(get(buffer), file_word(2 * PAGE_SIZE / 8));
+	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
+	EXPECT_EQ(get(buffer), 2);
+	/* a mapping outlives its descriptor */
+	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+	EXPECT_EQ(get(shared + PAGE_SIZE + 8), 2);
+	program_box_end();
+}
+
 /* ---- busy areas and pins, one at a time ---- */
 
 struct elsewhere {
