@@ -4,6 +4,7 @@
  */
 #include "kernel/program/areas.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/collapse.h"
 #include "kernel/program/file.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/pages.h"
@@ -49,7 +50,8 @@ enum advice {
 	MADV_POPULATE_READ = 22,
 	MADV_POPULATE_WRITE = 23,
 	MADV_DONTNEED_LOCKED = 24,
-	MADV_LAST_IGNORED = 25,
+	MADV_COLLAPSE = 25,
+	MADV_LAST = 25,
 };
 
 /*
@@ -122,11 +124,13 @@ static s64 call_madvise(const struct call_args *args)
 	case MADV_POPULATE_READ:
 	case MADV_POPULATE_WRITE:
 		return mapping_populate(start, end, advice == MADV_POPULATE_WRITE);
+	case MADV_COLLAPSE:
+		return collapse_range(start, end);
 	case MADV_REMOVE:
 		return -ENOTSUP;
 	default:
 		/* advice that asks for nothing that a program could notice */
-		if (advice > MADV_LAST_IGNORED)
+		if (advice > MADV_LAST)
 			return -EINVAL;
 		return areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
 	}

@@ -548,6 +548,47 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 	return 0;
 }
 
+static bool is_pinned(u64 start, u64 end)
+{
+	cpu_t cpu;
+
+	fence_full();
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct thread *thread = thread_on(cpu);
+
+		if (thread && pin_overlaps(atomic_load_acquire(&thread->pin), start, end))
+			return true;
+	}
+	return false;
+}
+
+static void set_busy(struct areas *areas, const struct area *area)
+{
+	struct area busy = *area;
+
+	busy.flags |= AREA_BUSY;
+	area_tree_change(&areas->tree);
+	area_tree_replace(&areas->tree, area->start, &busy);
+	area_tree_changed(&areas->tree);
+}
+
+bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area)
+{
+	bool found;
+
+	lock_areas(areas);
+	found = area_tree_own_from(&areas->tree, start, area) && area->start <= start &&
+		area->end >= end && !(area->flags & AREA_BUSY);
+	if (found)
+		set_busy(areas, area);
+	spin_unlock(&areas->lock);
+	if (found && is_pinned(start, end)) {
+		areas_put_back(areas, area);
+		return false;
+	}
+	return found;
+}
+
 void areas_put_back(struct areas *areas, const struct area *area)
 {
 	lock_areas(areas);

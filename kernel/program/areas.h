@@ -123,6 +123,13 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area);
 void areas_put_back(struct areas *areas, const struct area *area);
 int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull);
 
+/*
+ * Make the area that contains all of [start, end) busy, whole, if that takes no waiting. False if
+ * no area contains it, or if it is busy, or if a thread has a pin in the range, the calling one
+ * included. Other ranges of the area may still be pinned. areas_put_back() ends it.
+ */
+bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area);
+
 /* The size of the area's pages, which no call may cut: more than 4 KiB where they are a pool's. */
 u64 area_page_bytes(const struct area *area);
 

@@ -1,11 +1,13 @@
 /* Ranges of the program's memory: see mapping.h. */
 #include "kernel/program/mapping.h"
 
+#include <arch/atomic.h>
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
 #include "kernel/program/areas.h"
 #include "kernel/program/file.h"
+#include "kernel/program/movable.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
@@ -29,8 +31,15 @@ static struct pool *pool_for(const struct area *area)
 static int promise(const struct area *area)
 {
 	struct pool *pool = pool_for(area);
+	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+	int err = pool ? pool_reserve(pool, pages) : 0;
 
-	return pool ? pool_reserve(pool, (area->end - area->start) / area_page_bytes(area)) : 0;
+	/* the pool may make pages, and the program's own are in the way */
+	if (err < 0 && atomic_load_relaxed(&pool->overcommit) > 0) {
+		movable_announce();
+		err = pool_reserve(pool, pages);
+	}
+	return err;
 }
 
 static void unpromise(const struct area *area)

@@ -12,6 +12,7 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/file.h"
+#include "kernel/program/pages_count.h"
 #include "kernel/program/thread.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool_use.h"
@@ -23,60 +24,6 @@ static unsigned thp;
 OPTION_CHOICE(
 	thp, thp, "always|madvise|never",
 	"2 MiB pages for programs: wherever an area has room, where madvise() asks, or never");
-
-/* ---- counts ---- */
-
-static u64 resident_most;
-
-/* Only the CPU itself writes its counts. */
-static void count_leaves(enum pt_level level, u64 more)
-{
-	u64 *leaves = &thread_current()->leaves[level];
-
-	atomic_store_relaxed(leaves, *leaves + more);
-}
-
-void pages_count(struct pages_count *count)
-{
-	*count = (struct pages_count){.leaves = {0}};
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-		const struct thread *thread = thread_on(cpu);
-
-		for (unsigned i = 0; thread && i < ARRAY_LEN(count->leaves); i++)
-			count->leaves[i] += atomic_load_relaxed(&thread->leaves[i]);
-	}
-}
-
-static u64 bytes_of(const u64 leaves[3])
-{
-	return leaves[PT_PAGE] * PAGE_SIZE + leaves[PT_PMD] * MIB(2) + leaves[PT_PUD] * GIB(1);
-}
-
-u64 pages_resident(void)
-{
-	struct pages_count count;
-
-	pages_count(&count);
-	return bytes_of(count.leaves);
-}
-
-/* Two CPUs that note at once may lose one of the values, which differ little. */
-static void note_resident(u64 bytes)
-{
-	if (bytes > atomic_load_relaxed(&resident_most))
-		atomic_store_relaxed(&resident_most, bytes);
-}
-
-u64 pages_resident_most(void)
-{
-	note_resident(pages_resident());
-	return atomic_load_relaxed(&resident_most);
-}
-
-void pages_begin(void)
-{
-	resident_most = 0;
-}
 
 /* ---- tables ---- */
 
@@ -122,6 +69,20 @@ bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
 			return true;
 		table = table_at(*pte);
 	}
+}
+
+pte_t *pages_entry(u64 addr, enum pt_level want)
+{
+	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
+
+	for (enum pt_level level = PT_PGD; level > want; level--) {
+		const pte_t pte = pte_load(entry);
+
+		if (!pte_present(pte) || (level != PT_PGD && pte_is_leaf(pte, level)))
+			return NULL;
+		entry = &table_at(pte)[pt_index(addr, level - 1)];
+	}
+	return entry;
 }
 
 /* ---- pages by touch ---- */
@@ -185,12 +146,14 @@ static struct pool *pool_of(enum pt_level level)
 	return level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
-/* In a large leaf: a page of a pool that was promised to its area. */
-#define PTE_PROMISED PTE_FILE
-
 static bool is_promised(const struct area *area)
 {
 	return (area->flags & (AREA_POOL_2M | AREA_POOL_1G)) && !(area->flags & AREA_NO_RESERVE);
+}
+
+struct page *pages_alloc_huge(const struct area *area, u64 addr)
+{
+	return page_alloc(BLOCK_ORDER, USE_MOVABLE, request_for(area), node_for(area, addr));
 }
 
 /* A huge page with zeros in it, or NULL. */
@@ -205,7 +168,7 @@ static struct page *huge_page(const struct area *area, u64 addr, enum pt_level l
 		page = pool_page_take_zero(pool_of(level), node,
 					   is_promised(area) ? POOL_RESERVED : POOL_ANY, &zeroed);
 	else
-		page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, request_for(area), node);
+		page = pages_alloc_huge(area, addr);
 	if (page && !zeroed)
 		clear_huge(&how, page_address(page), pt_level_size(level),
 			   addr % pt_level_size(level), node);
@@ -232,7 +195,7 @@ static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_
 		pte |= PTE_PROMISED;
 	pte_store(entry, virt, level, pte);
 	if (page)
-		count_leaves(level, 1);
+		pages_count_leaves(level, 1);
 	return page;
 }
 
@@ -245,7 +208,7 @@ static struct page *small_page(const struct area *area, u64 addr, int *err)
 	if (area->file && (area->flags & AREA_SHARED))
 		return file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT,
 				 err);
-	page = page_alloc(0, USE_UNMOVABLE, request_for(area), node_for(area, addr));
+	page = page_alloc(0, USE_MOVABLE, request_for(area), node_for(area, addr));
 	if (!page)
 		return NULL;
 	if (!area->file) {
@@ -283,7 +246,7 @@ static int bring_small(const struct area *area, pte_t *entry, u64 addr)
 		pte |= PTE_FILE;
 	fence_store();
 	if (atomic_cas(entry, 0, pte))
-		count_leaves(PT_PAGE, 1);
+		pages_count_leaves(PT_PAGE, 1);
 	else
 		drop_small(area, page); /* another thread was first */
 	return 0;
@@ -331,74 +294,6 @@ int pages_touch(const struct area *area, u64 addr)
 	}
 }
 
-/* ---- taken pages ---- */
-
-/* What pages_finish() does with a page; the low bits of its word. */
-enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_PROMISED, TAKEN_HOW = 3 };
-
-enum { MORE_WORDS = PAGE_SIZE / sizeof(u64) - 2 };
-
-struct more_taken {
-	struct more_taken *next;
-	u64 count;
-	u64 word[MORE_WORDS];
-};
-
-_Static_assert(sizeof(struct more_taken) == PAGE_SIZE, "a frame of words");
-
-static struct page *page_of_table(const void *table)
-{
-	return pfn_to_page(virt_to_phys(table) >> PAGE_SHIFT);
-}
-
-/* Room for one more page in `few`: the words move to a frame, or all pages are freed now. */
-static void make_room(struct pages_taken *taken)
-{
-	struct more_taken *more = taken->more;
-
-	if (!more || more->count + PAGES_FEW > MORE_WORDS) {
-		struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-
-		if (!page) {
-			pages_finish(taken);
-			return;
-		}
-		more = page_address(page);
-		more->next = taken->more;
-		more->count = 0;
-		taken->more = more;
-	}
-	memcpy(&more->word[more->count], taken->few, sizeof(taken->few));
-	more->count += taken->count;
-	taken->count = 0;
-}
-
-static void take_page(struct pages_taken *taken, pte_t pte)
-{
-	struct page *page = pfn_to_page(pte_pfn(pte));
-	unsigned how = TAKEN_WHOLE;
-
-	if (pte & PTE_PIECE) {
-		page = page_head(page);
-		how = TAKEN_PIECE;
-	} else if (pte & PTE_LARGE) {
-		how = pte & PTE_PROMISED ? TAKEN_PROMISED : TAKEN_WHOLE;
-	} else if (pte & PTE_FILE) {
-		how = TAKEN_REFERENCE;
-	}
-	if (taken->count == PAGES_FEW)
-		make_room(taken);
-	taken->few[taken->count++] = (u64)(virt_t)page | how;
-}
-
-static void take_table(struct pages_taken *taken, pte_t pte)
-{
-	struct page *page = pfn_to_page(pte_pfn(pte));
-
-	page->private[0] = (u64)(virt_t)taken->tables;
-	taken->tables = page;
-}
-
 /* ---- visits ---- */
 
 struct visit {
@@ -409,6 +304,7 @@ struct visit {
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
 	struct pages_taken *taken; /* NULL: the visit only looks, and splits no leaf */
 	struct pages_count *count;
+	const struct page_mover *mover;
 	int err;
 };
 
@@ -445,23 +341,16 @@ static int split_leaf(pte_t *entry, struct pages_taken *taken)
 					     PTE_PIECE);
 	fence_store();
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
-	count_leaves(PT_PMD, -1ULL);
-	count_leaves(PT_PAGE, PTRS_PER_TABLE);
+	pages_count_leaves(PT_PMD, -1ULL);
+	pages_count_leaves(PT_PAGE, PTRS_PER_TABLE);
 	return 0;
 }
 
 int pages_split(u64 addr, struct pages_taken *taken)
 {
-	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
+	pte_t *entry = pages_entry(addr, PT_PMD);
 
-	for (enum pt_level level = PT_PGD; level > PT_PMD; level--) {
-		const pte_t pte = pte_load(entry);
-
-		if (!pte_present(pte) || (level != PT_PGD && pte_is_leaf(pte, level)))
-			return 0;
-		entry = &table_at(pte)[pt_index(addr, level - 1)];
-	}
-	return pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
+	return entry && pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
 }
 
 /*
@@ -479,7 +368,7 @@ static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enu
 			continue;
 		ASSERT(!pte_is_leaf(pte, level), "a page of the program is left in a free range");
 		take_empty_tables(taken, table_at(pte), level - 1);
-		take_table(taken, pte);
+		taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
 	}
 }
 
@@ -517,7 +406,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end) {
 			take_empty_tables(v->taken, table_at(pte), level - 1);
 			pte_store(entry, virt, level, 0);
-			take_table(v->taken, pte);
+			taken_add_table(v->taken, pfn_to_page(pte_pfn(pte)));
 		}
 	}
 }
@@ -532,7 +421,7 @@ static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 {
 	pte_store(entry, virt, level, 0);
 	shootdown_batch_add(&v->taken->batch, virt, 1);
-	take_page(v->taken, pte);
+	taken_add_page(v->taken, pte);
 	v->taken->leaves[level]++;
 }
 
@@ -560,6 +449,25 @@ static void count_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 void pages_count_range(u64 start, u64 end, struct pages_count *count)
 {
 	struct visit v = {.start = start, .end = end, .leaf = count_leaf, .count = count};
+
+	visit(&v);
+}
+
+static void make_movable(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	struct page *page = pfn_to_page(pte_pfn(pte));
+
+	(void)entry;
+	if (level == PT_PUD || (pte & (PTE_PIECE | PTE_FILE)))
+		return;
+	atomic_store_relaxed(&page->private[PAGE_VIRT], virt);
+	if (!(page_kind(page).flags & PAGE_MOVABLE))
+		page_set_movable(page, v->mover);
+}
+
+void pages_make_movable(u64 start, u64 end, const struct page_mover *mover)
+{
+	struct visit v = {.start = start, .end = end, .leaf = make_movable, .mover = mover};
 
 	visit(&v);
 }
@@ -636,18 +544,9 @@ static void move_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 /* Can a 2 MiB leaf stand at this address? Not where an empty table has been left. */
 static bool leaf_fits(u64 addr)
 {
-	const pte_t *table = root_table();
+	const pte_t *entry = pages_entry(addr, PT_PMD);
 
-	if (!IS_ALIGNED(addr, MIB(2)))
-		return false;
-	for (enum pt_level level = PT_PGD; level > PT_PMD; level--) {
-		const pte_t pte = pte_load(&table[pt_index(addr, level)]);
-
-		if (!pte_present(pte))
-			return true;
-		table = table_at(pte);
-	}
-	return pte_load(&table[pt_index(addr, PT_PMD)]) == 0;
+	return IS_ALIGNED(addr, MIB(2)) && (!entry || pte_load(entry) == 0);
 }
 
 /* A leaf that fits at its new place moves whole; all others are split first. */
@@ -682,88 +581,4 @@ int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
 		return -ENOMEM;
 	v.leaf = move_leaf;
 	return visit(&v);
-}
-
-/* ---- the end ---- */
-
-enum { SINGLES_MAX = 64 };
-
-struct singles {
-	struct page *page[SINGLES_MAX];
-	size_t count;
-};
-
-static void free_singles(struct singles *singles)
-{
-	page_free_bulk(singles->page, singles->count);
-	singles->count = 0;
-}
-
-static void free_taken(struct pages_taken *taken, u64 word, struct singles *singles)
-{
-	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
-
-	switch (word & TAKEN_HOW) {
-	case TAKEN_PIECE:
-		if (atomic_fetch_sub(&page->private[0], 1) == 1) {
-			check_frames_reused(page_pfn(page), PTRS_PER_TABLE);
-			page_free(page);
-		}
-		return;
-	case TAKEN_PROMISED:
-		taken->kept_promises[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
-		page_put(page);
-		return;
-	case TAKEN_REFERENCE:
-		page_put(page);
-		return;
-	default:
-		break;
-	}
-	check_frames_reused(page_pfn(page), 1);
-	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
-		page_put(page);
-		return;
-	}
-	singles->page[singles->count++] = page;
-	if (singles->count == SINGLES_MAX)
-		free_singles(singles);
-}
-
-void pages_finish(struct pages_taken *taken)
-{
-	enum { MANY = 512 };
-	struct singles singles = {.count = 0};
-
-	if (taken->leaves[PT_PAGE] >= MANY || taken->leaves[PT_PMD] + taken->leaves[PT_PUD] > 0)
-		note_resident(pages_resident());
-	if (taken->tables || taken->sizes_changed)
-		shootdown_full(SHOOTDOWN_ALL_CPUS);
-	else
-		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
-	for (u32 i = 0; i < taken->count; i++)
-		free_taken(taken, taken->few[i], &singles);
-	while (taken->more) {
-		struct more_taken *more = taken->more;
-
-		for (u64 i = 0; i < more->count; i++)
-			free_taken(taken, more->word[i], &singles);
-		taken->more = more->next;
-		page_free(page_of_table(more));
-	}
-	free_singles(&singles);
-	while (taken->tables) {
-		struct page *table = taken->tables;
-
-		taken->tables = (struct page *)(virt_t)table->private[0];
-		check_frames_reused(page_pfn(table), 1);
-		page_free(table);
-	}
-	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {
-		count_leaves(i, -taken->leaves[i]);
-		taken->total[i] += taken->leaves[i];
-		taken->leaves[i] = 0;
-	}
-	taken->count = 0;
-	taken->sizes_changed = false;
 }

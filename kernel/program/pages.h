@@ -18,25 +18,12 @@
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/types.h"
 #include "kernel/program/areas.h"
+#include "kernel/program/pages_count.h"
+#include "kernel/program/pages_taken.h"
 
 struct page;
-
-/* Leaves of the program that are present now, by level, all threads together. */
-struct pages_count {
-	u64 leaves[3];
-};
-void pages_count(struct pages_count *count);
-
-/*
- * Bytes that are present, and the most that were when somebody looked: this call, and calls that
- * unmap more than a few pages, look. pages_begin(): a program starts.
- */
-u64 pages_resident(void);
-u64 pages_resident_most(void);
-void pages_begin(void);
 
 /* The level of the leaf that a touch of `addr` may bring. */
 enum pt_level pages_level(const struct area *area, u64 addr);
@@ -47,25 +34,25 @@ enum pt_level pages_level(const struct area *area, u64 addr);
  */
 int pages_touch(const struct area *area, u64 addr);
 
-/* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
-bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
+/*
+ * The entry of `level` for `addr`, or NULL where a table above it is missing or a larger leaf
+ * stands. The caller holds a pin or the busy range.
+ */
+pte_t *pages_entry(u64 addr, enum pt_level level);
+
+/* A 2 MiB page for an area that has none of a pool, contents undefined; NULL: no memory. */
+struct page *pages_alloc_huge(const struct area *area, u64 addr);
 
 /*
- * Pages and tables that were unmapped and may still be in some TLB. pages_finish() makes the one
- * round, then frees them. A range too long for the memory at hand is freed in several rounds.
+ * Make the pages of [start, end) movable that belong to nobody else: neither a file's, nor a
+ * pool's, nor pieces. The word PAGE_VIRT of each then says where it is mapped. The range is busy.
  */
-enum { PAGES_FEW = 64 };
-struct pages_taken {
-	struct shootdown_batch batch;
-	struct page *tables;  /* chained through private[0] */
-	void *more;           /* frames full of the words below, chained */
-	u64 few[PAGES_FEW];   /* struct page *, with what is to be done in the low bits */
-	u32 count;            /* in `few` */
-	u64 leaves[3];        /* taken and not freed yet, by level */
-	u64 total[3];         /* freed since the beginning */
-	u64 kept_promises[3]; /* of those, pages of pools that were promised */
-	bool sizes_changed;   /* a large leaf became a table */
-};
+enum { PAGE_VIRT = 1 };
+struct page_mover;
+void pages_make_movable(u64 start, u64 end, const struct page_mover *mover);
+
+/* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
+bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
 
 /*
  * Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). Returns 0, or
@@ -93,5 +80,3 @@ void pages_count_range(u64 start, u64 end, struct pages_count *count);
  * mapped at `to`. Returns 0, or -ENOMEM with nothing moved.
  */
 int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken);
-
-void pages_finish(struct pages_taken *taken);

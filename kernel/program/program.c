@@ -21,7 +21,7 @@
 #include "kernel/program/layout.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/module.h"
-#include "kernel/program/pages.h"
+#include "kernel/program/pages_count.h"
 #include "kernel/program/random.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/start_stack.h"
@@ -259,7 +259,7 @@ int program_begin(const struct program_request *request)
 	user_set_ops(&ops);
 	program = (struct program){.image = request->image, .size = request->size};
 	areas_init(&program_areas, MAPPINGS_TOP);
-	pages_begin();
+	pages_count_begin();
 	if (!threads_begin())
 		return -ENOMEM;
 	signals_begin();

@@ -17,6 +17,7 @@
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
+#include "mm/zone/watermark.h"
 
 /* ---- by the summary of each GiB ---- */
 
@@ -316,19 +317,50 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 	return taken;
 }
 
-struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
+static struct page *take_range_near(struct mm *mm, unsigned order, node_t node)
 {
 	const struct node *near = &mm->node[page_first_node(mm, node)];
 	struct contig_stats stats = {0};
 	struct page *page = NULL;
 
-	if (order <= BLOCK_ORDER || order >= GIGA_ORDER)
-		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
-	for (node_t i = 0; i < mm->nodes && !page; i++)
-		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--)
-			if (node_zone(node_near(near, i), kind))
-				page = take_range(node_zone(node_near(near, i), kind), order,
-						  &stats);
+	for (node_t i = 0; i < mm->nodes && !page; i++) {
+		for (int kind = ZONE_NORMAL; kind >= 0 && !page; kind--) {
+			struct zone *zone = node_zone(node_near(near, i), kind);
+
+			/* a block is allocated afterwards, which a short zone would refuse */
+			if (zone && (order > BLOCK_ORDER || zone_admits(zone, order, 0)))
+				page = take_range(zone, order, &stats);
+		}
+	}
 	add_stats(&stats);
 	return page;
+}
+
+/*
+ * A compound page of one block. A block that is emptied for it goes to the buddy first, where
+ * somebody else may be faster; then another one is emptied.
+ */
+static struct page *take_block(struct mm *mm, node_t node)
+{
+	enum { TRIES = 3 };
+	struct page *page = mm_page_alloc(mm, BLOCK_ORDER, USE_MOVABLE, 0, node);
+
+	for (unsigned i = 0; i < TRIES && !page; i++) {
+		struct page *pages = take_range_near(mm, BLOCK_ORDER, node);
+
+		if (!pages)
+			return NULL;
+		mm_contig_free_range(mm, page_to_pfn(pages), BLOCK_FRAMES);
+		page = mm_page_alloc(mm, BLOCK_ORDER, USE_MOVABLE, 0, node);
+	}
+	return page;
+}
+
+struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
+{
+	if (order == BLOCK_ORDER)
+		return take_block(mm, node);
+	if (order < BLOCK_ORDER || order >= GIGA_ORDER)
+		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
+	return take_range_near(mm, order, node);
 }

@@ -193,6 +193,27 @@ TEST(mm_contig, a_holder_that_refuses_keeps_its_pages)
 	arena_return(a);
 }
 
+/* No block is free, but one can be emptied. */
+TEST(mm_contig, room_is_made_for_a_single_block)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	REQUIRE(scatter(a, 1200));
+	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
+	page = mm_contig_alloc(&a->mm, BLOCK_ORDER, 0);
+	REQUIRE(page);
+	EXPECT_EQ(page_order(page), BLOCK_ORDER);
+	EXPECT(holder.moved > 0);
+	EXPECT(holder_intact(&holder));
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
+	arena_return(a);
+}
+
 /* A page without a mover cannot be moved, so its range cannot be had. */
 TEST(mm_contig, a_page_without_a_mover_stays)
 {

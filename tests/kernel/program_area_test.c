@@ -25,6 +25,7 @@
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
+#include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
 
 /* ---- the tree ---- */
@@ -261,43 +262,6 @@ TEST(program_area, readers_see_areas_whole_while_borders_move)
 }
 
 /* ---- calls on ranges ---- */
-
-enum {
-	NR_MMAP = 9,
-	NR_MPROTECT = 10,
-	NR_MUNMAP = 11,
-	NR_BRK = 12,
-	NR_MREMAP = 25,
-	NR_MINCORE = 27,
-	NR_MADVISE = 28,
-};
-enum { PRIVATE = 0x22, FIXED = 0x32, POPULATE = 0x8022, HUGETLB = 0x40022, NORESERVE = 0x4022 };
-enum { R = 1, W = 2, RW = 3, DONTNEED = 4, NOHUGEPAGE = 15, MAYMOVE = 1, MOVE_FIXED = 3 };
-
-#define NO_FILE (~0ULL)
-
-static s64 map_at(u64 at, u64 size, u64 rights, u64 flags)
-{
-	return program_box_call(NR_MMAP, at, size, rights, flags, NO_FILE, 0);
-}
-
-static s64 unmap(u64 at, u64 size)
-{
-	return program_box_call(NR_MUNMAP, at, size);
-}
-
-static int put(u64 at, u64 value)
-{
-	return user_write(at, &value, sizeof(value));
-}
-
-/* The word at an address; ~0: it cannot be read. */
-static u64 get(u64 at)
-{
-	u64 value;
-
-	return user_read(&value, at, sizeof(value)) < 0 ? ~0ULL : value;
-}
 
 TEST(program_area, memory_is_zero_at_first_and_gone_at_last)
 {

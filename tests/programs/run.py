@@ -92,7 +92,7 @@ class Builder:
 def own(builder):
     """The programs of this folder."""
     for library, flags in builder.libraries():
-        for name in ("hello", "threads", "signals"):
+        for name in ("hello", "threads", "signals", "collapse"):
             yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], *flags), text=True)
     path = builder.compile("threads-pie", [HERE / "threads.c"], "-static-pie", "-fPIE")
     yield Case("own/threads-static-pie", path, text=True)

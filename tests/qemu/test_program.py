@@ -187,7 +187,7 @@ def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
 
 
 COMPILERS = {"glibc": ("gcc", "-static"), "static-pie": ("gcc", "-static-pie", "-fPIE"), "musl": ("musl-gcc", "-static")}
-SMALL = [(name, library) for library in COMPILERS for name in ("threads.c", "signals.c")]
+SMALL = [(name, library) for library in COMPILERS for name in ("threads.c", "signals.c", "collapse.c")]
 SMALL += [("exceptions.cpp", library) for library in COMPILERS if library != "musl"]  # musl-tools has no C++
 
 
@@ -203,3 +203,4 @@ def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
     outcome = run(Machine("pvh", 4, "256M", module=str(module), cmdline=program.words), kernel, SECONDS)
     assert here.returncode == 0 and here.stdout.strip() in outcome.lines, outcome.report()
     assert "PROGRAM name=a.out status=0" in outcome.text, outcome.report()
+    assert name != "collapse.c" or "huge" in outcome.lines, outcome.report()

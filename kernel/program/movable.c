@@ -1,0 +1,77 @@
+/* Moving a program's pages: see movable.h. */
+#include "kernel/program/movable.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/check.h>
+#include <arch/pgtable.h>
+
+#include "kernel/core/shootdown.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/touch.h"
+#include "mm/memmap/page.h"
+#include "mm/mm.h"
+
+/* The entry that maps the page, if it is still the page's own. NULL: not. The range is busy. */
+static pte_t *entry_of(const struct page *page, u64 virt, enum pt_level level)
+{
+	pte_t *entry = pages_entry(virt, level);
+	const pte_t pte = entry ? pte_load(entry) : 0;
+
+	return pte_is_leaf(pte, level) && !(pte & (PTE_PIECE | PTE_FILE)) &&
+			       pte_pfn(pte) == page_pfn(page)
+		       ? entry
+		       : NULL;
+}
+
+static void move_entry(pte_t *entry, u64 virt, enum pt_level level, struct page *from,
+		       struct page *to)
+{
+	struct shootdown_batch batch = {.ranges = 0};
+	const pte_t pte = pte_load(entry);
+
+	pte_store(entry, virt, level, 0);
+	shootdown_batch_add(&batch, virt, 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+	check_frames_reused(page_pfn(from), order_pages(page_order(from)));
+	page_copy(to, from);
+	fence_store();
+	pte_store(entry, virt, level, (pte & ~PTE_PFN_MASK) | page_pfn(to) << PAGE_SHIFT);
+}
+
+static int move(struct page *from, struct page *to)
+{
+	const u64 virt = atomic_load_relaxed(&from->private[PAGE_VIRT]);
+	const enum pt_level level = page_order(to) == BLOCK_ORDER ? PT_PMD : PT_PAGE;
+	struct area area;
+	pte_t *entry;
+
+	if (!areas_try_take(&program_areas, virt, virt + pt_level_size(level), &area))
+		return -EBUSY;
+	entry = entry_of(from, virt, level);
+	if (entry)
+		move_entry(entry, virt, level, from, to);
+	areas_put_back(&program_areas, &area);
+	return entry ? 0 : -EBUSY;
+}
+
+static const struct page_mover mover = {.name = "program", .move = move};
+
+static bool can_move(const struct area *area)
+{
+	return area_page_bytes(area) == PAGE_SIZE && !(area->file && (area->flags & AREA_SHARED));
+}
+
+void movable_announce(void)
+{
+	struct area area;
+	u64 at = USER_START;
+
+	/* without memory to take an area, the rest stays where it is */
+	while (areas_take(&program_areas, &at, USER_END, &area) > 0) {
+		if (can_move(&area))
+			pages_make_movable(area.start, area.end, &mover);
+		areas_put_back(&program_areas, &area);
+	}
+}

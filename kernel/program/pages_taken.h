@@ -1,0 +1,40 @@
+/*
+ * Pages and tables of a program that were unmapped and may still be in some TLB: gathered by a
+ * call, and freed after its one round.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/types.h"
+
+struct page;
+
+/* In an entry of level PT_PMD or PT_PUD: a page of a pool that was promised to its area. */
+#define PTE_PROMISED PTE_FILE
+
+enum { PAGES_FEW = 64 };
+struct pages_taken {
+	struct shootdown_batch batch;
+	struct page *tables;  /* chained through private[0] */
+	void *more;           /* frames full of the words below, chained */
+	u64 few[PAGES_FEW];   /* struct page *, with what is to be done in the low bits */
+	u32 count;            /* in `few` */
+	u64 leaves[3];        /* taken and not freed yet, by level */
+	u64 total[3];         /* freed since the beginning */
+	u64 kept_promises[3]; /* of those, pages of pools that were promised */
+	bool sizes_changed;   /* a large leaf became a table */
+};
+
+/* The page of a leaf that was unmapped, and a table that no entry points to any more. */
+void taken_add_page(struct pages_taken *taken, pte_t pte);
+void taken_add_table(struct pages_taken *taken, struct page *table);
+
+/*
+ * pages_finish() makes the one round, then frees everything; `taken` is empty afterwards and may be
+ * used again. A range too long for the memory at hand is freed in several rounds. taken_free()
+ * frees after a round that the caller has made. Context: ordinary.
+ */
+void pages_finish(struct pages_taken *taken);
+void taken_free(struct pages_taken *taken);

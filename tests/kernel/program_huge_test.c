@@ -1,0 +1,406 @@
+/*
+ * Pages of a program that move (kernel/program/movable.h) and small ones that become huge
+ * (kernel/program/collapse.h).
+ */
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+#include <arch/pgtable.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/movable.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/touch.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/memmap/page.h"
+#include "mm/mm.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/program_memory.h"
+
+#define AT   GIB(8)
+#define SIZE MIB(8)
+
+static u64 word[PAGE_SIZE / sizeof(u64)];
+
+/* Every word of a page depends on its address, so that a page in a wrong place is noticed. */
+static void fill(u64 start, u64 end, u64 step)
+{
+	for (u64 at = start; at < end; at += step) {
+		for (unsigned i = 0; i < ARRAY_LEN(word); i++)
+			word[i] = at + i * sizeof(u64) + 1;
+		EXPECT_EQ(user_write(at, word, PAGE_SIZE), 0);
+	}
+}
+
+static bool is_filled(u64 start, u64 end, u64 step)
+{
+	for (u64 at = start; at < end; at += step) {
+		if (user_read(word, at, PAGE_SIZE) < 0)
+			return false;
+		for (unsigned i = 0; i < ARRAY_LEN(word); i++)
+			if (word[i] != at + i * sizeof(u64) + 1)
+				return false;
+	}
+	return true;
+}
+
+static enum pt_level level_at(u64 at)
+{
+	enum pt_level level;
+	pte_t pte;
+
+	return pages_find(at, &pte, &level) ? level : PT_PGD;
+}
+
+static pfn_t frame_at(u64 at)
+{
+	enum pt_level level;
+	pte_t pte;
+
+	return pages_find(at, &pte, &level) ? pte_pfn(pte) : 0;
+}
+
+/* A mapping of small pages that may become huge later. */
+static bool map_small(u64 size)
+{
+	return map_at(AT, size, RW, FIXED) == (s64)AT &&
+	       program_box_call(NR_MADVISE, AT, size, NOHUGEPAGE) == 0;
+}
+
+static s64 collapse(u64 at, u64 size, u64 *rounds)
+{
+	struct shootdown_stats before, after;
+	s64 result;
+
+	program_box_call(NR_MADVISE, at, size, HUGEPAGE);
+	shootdown_stats_read(&before);
+	result = program_box_call(NR_MADVISE, at, size, COLLAPSE);
+	shootdown_stats_read(&after);
+	*rounds = after.flushes - before.flushes;
+	return result;
+}
+
+/* The next huge pages to be allocated are full of old contents. */
+static void soil(void)
+{
+	struct page *page[4];
+
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
+		page[i] = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+		if (page[i])
+			memset(page_address(page[i]), 0xee, MIB(2));
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		if (page[i])
+			page_free(page[i]);
+}
+
+TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
+{
+	struct pages_count count;
+	u64 rounds;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(MIB(8)));
+	/* all pages of the first range, every third of the second, one of the third, none more */
+	fill(AT, AT + MIB(2), PAGE_SIZE);
+	fill(AT + MIB(2), AT + MIB(4), 3 * PAGE_SIZE);
+	put(AT + MIB(6) - 8, 77);
+	soil();
+	if (collapse(AT, MIB(6), &rounds) == -ENOMEM) {
+		program_box_end();
+		SKIP("no 2 MiB pages were to be had");
+	}
+	EXPECT(rounds <= 1);
+	for (u64 at = AT; at < AT + MIB(6); at += MIB(2))
+		EXPECT_EQ(level_at(at), PT_PMD);
+	EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
+	EXPECT(is_filled(AT + MIB(2), AT + MIB(4), 3 * PAGE_SIZE));
+	EXPECT_EQ(get(AT + MIB(6) - 8), 77);
+	for (u64 at = AT + MIB(2) + PAGE_SIZE; at < AT + MIB(4); at += 3 * PAGE_SIZE)
+		EXPECT_EQ(get(at), 0);
+	for (u64 at = AT + MIB(4); at < AT + MIB(6) - 8; at += 1000)
+		EXPECT_EQ(get(ALIGN_DOWN(at, 8)), 0);
+	EXPECT_EQ(level_at(AT + MIB(6)), PT_PGD);
+	pages_count(&count);
+	EXPECT_EQ(count.leaves[PT_PMD], 3);
+	/* again: nothing is to be done, and nothing is done */
+	EXPECT_EQ(collapse(AT, MIB(6), &rounds), 0);
+	EXPECT_EQ(rounds, 0);
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+TEST(program_huge, what_cannot_be_huge_stays)
+{
+	u64 rounds;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(MIB(4)));
+	fill(AT, AT + MIB(4), PAGE_SIZE);
+	/* forbidden */
+	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(2), COLLAPSE), -EINVAL);
+	/* no whole range */
+	EXPECT_EQ(program_box_call(NR_MADVISE, AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
+	/* two areas in one range */
+	EXPECT_EQ(program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT_EQ(collapse(AT, MIB(2), &rounds), -EINVAL);
+	/* nothing there */
+	EXPECT_EQ(program_box_call(NR_MADVISE, AT + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(collapse(AT + MIB(2), MIB(2), &rounds), -EINVAL);
+	EXPECT_EQ(rounds, 0);
+	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(16), MIB(2), COLLAPSE), -EINVAL);
+	EXPECT_EQ(level_at(AT), PT_PAGE);
+	EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
+	program_box_end();
+}
+
+/* A range keeps its rights: what was read-only cannot be written through the huge page. */
+TEST(program_huge, a_collapsed_range_keeps_its_rights)
+{
+	u64 rounds;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(MIB(2)));
+	fill(AT, AT + MIB(2), PAGE_SIZE);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, AT, MIB(2), R), 0);
+	if (collapse(AT, MIB(2), &rounds) == 0) {
+		enum pt_level level;
+		pte_t pte;
+
+		EXPECT(pages_find(AT, &pte, &level) && pte_rights(pte) == R);
+		EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
+		EXPECT_EQ(put(AT, 1), -EFAULT);
+	}
+	program_box_end();
+}
+
+/* ---- moving ---- */
+
+/* Is everything that is in use in the block movable? */
+static bool can_be_emptied(pfn_t first)
+{
+	struct page page;
+
+	for (pfn_t pfn = first; pfn < first + BLOCK_FRAMES; pfn++)
+		if (!page_peek(pfn, &page) || (page.flags & PAGE_RESERVED) ||
+		    (page.refcount > 0 && !(page.flags & PAGE_MOVABLE)))
+			return false;
+	return true;
+}
+
+/* A page of the mapping in whose block there are none that belong to others; 0: none. */
+static u64 page_to_move(u64 size)
+{
+	for (u64 at = AT; at < AT + size; at += PAGE_SIZE)
+		if (can_be_emptied(ALIGN_DOWN(frame_at(at), BLOCK_FRAMES)))
+			return at;
+	return 0;
+}
+
+/* Ask for the block that the page at `at` lies in. Returns what the request returned. */
+static int take_block_of(u64 at)
+{
+	const pfn_t first = ALIGN_DOWN(frame_at(at), BLOCK_FRAMES);
+	const int err = contig_alloc_range(first, BLOCK_FRAMES);
+
+	if (err == 0)
+		contig_free_range(first, BLOCK_FRAMES);
+	return err;
+}
+
+TEST(program_huge, pages_move_out_of_the_way)
+{
+	pfn_t was;
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(SIZE));
+	fill(AT, AT + SIZE, PAGE_SIZE);
+	/* nobody has been told that they can move */
+	EXPECT_EQ(page_to_move(SIZE), 0);
+	EXPECT_EQ(take_block_of(AT + SIZE / 2), (u64)-EBUSY);
+	movable_announce();
+	at = page_to_move(SIZE);
+	REQUIRE(at);
+	was = frame_at(at);
+	EXPECT_EQ(take_block_of(at), 0);
+	EXPECT(frame_at(at) / BLOCK_FRAMES != was / BLOCK_FRAMES);
+	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
+	program_box_end();
+}
+
+/* It is refused until it is announced again, whatever is mapped at its old address. */
+TEST(program_huge, a_page_that_has_a_new_address_stays)
+{
+	const u64 new = AT + 2 * SIZE;
+	pfn_t was;
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(SIZE));
+	fill(AT, AT + SIZE, PAGE_SIZE);
+	movable_announce();
+	at = page_to_move(SIZE);
+	REQUIRE(at);
+	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new),
+		  (s64) new);
+	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), (s64)at);
+	EXPECT_EQ(put(at, 5), 0);
+	was = frame_at(new);
+	EXPECT_EQ(take_block_of(new), (u64)-EBUSY);
+	EXPECT_EQ(frame_at(new), was);
+	EXPECT_EQ(get(new), at + 1);
+	EXPECT_EQ(get(at), 5);
+	movable_announce();
+	EXPECT_EQ(take_block_of(new), 0);
+	EXPECT_EQ(get(new), at + 1);
+	program_box_end();
+}
+
+/* A thread works on the page at this moment, perhaps through the direct map. */
+TEST(program_huge, a_page_in_use_is_not_moved)
+{
+	pfn_t was;
+	u64 at;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(SIZE));
+	fill(AT, AT + SIZE, PAGE_SIZE);
+	movable_announce();
+	at = page_to_move(SIZE);
+	REQUIRE(at);
+	was = frame_at(at);
+	pin_page(thread_current(), at, PT_PAGE);
+	EXPECT_EQ(take_block_of(at), (u64)-EBUSY);
+	pin_drop(thread_current());
+	EXPECT_EQ(frame_at(at), was);
+	EXPECT_EQ(take_block_of(at), 0);
+	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
+	program_box_end();
+}
+
+/* Threads that write meanwhile lose nothing. */
+struct writers {
+	u32 stop, lost;
+	u64 at[CPUS_TOGETHER];
+};
+
+static void write_on(void *arg)
+{
+	struct writers *w = arg;
+	struct thread *thread = thread_record(cpu_id());
+
+	for (u64 n = 1; thread && !atomic_load_acquire(&w->stop); n++) {
+		const u64 at = AT + (cpu_id() % CPUS_TOGETHER) * 8 + n % 512 * PAGE_SIZE;
+		const u64 was = get(at);
+
+		if (put(at, was + 1) < 0 || get(at) != was + 1)
+			atomic_fetch_add(&w->lost, 1);
+	}
+}
+
+static void move_and_collapse(struct writers *w)
+{
+	u64 rounds;
+
+	for (unsigned i = 0; i < 60 && atomic_load_relaxed(&w->lost) == 0; i++) {
+		movable_announce();
+		take_block_of(AT + i * 8 * PAGE_SIZE);
+		if (i % 8 == 7)
+			collapse(AT, MIB(2), &rounds);
+		if (i % 8 == 3) /* small again */
+			program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, RW | 4);
+	}
+}
+
+static void move_or_write(void *arg)
+{
+	struct writers *w = arg;
+
+	if (cpu_id() != 0) {
+		write_on(w);
+		return;
+	}
+	move_and_collapse(w);
+	atomic_store_release(&w->stop, 1);
+}
+
+TEST(program_huge, writes_to_pages_that_move_are_not_lost)
+{
+	struct writers w = {.stop = 0};
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(MIB(4)));
+	for (u64 at = AT; at < AT + MIB(2); at += PAGE_SIZE)
+		put(at, 1);
+	for (cpu_t cpu = 1; cpu < MIN(cpu_count, (cpu_t)CPUS_TOGETHER); cpu++)
+		thread_record(cpu);
+	cpus_run_together(move_or_write, &w);
+	EXPECT_EQ(w.lost, 0);
+	program_box_end();
+}
+
+/* ---- room is made for a huge page ---- */
+
+static struct page *hog(struct page *chain)
+{
+	for (;;) {
+		struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+		if (!page)
+			return chain;
+		page->private[0] = (u64)(virt_t)chain;
+		chain = page;
+	}
+}
+
+static struct page *unhog(struct page *chain, unsigned count)
+{
+	while (chain && count-- > 0) {
+		struct page *next = (struct page *)(virt_t)chain->private[0];
+
+		page_free(chain);
+		chain = next;
+	}
+	return chain;
+}
+
+TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
+{
+	struct mm_usage usage;
+	struct page *chain;
+	u64 rounds, most = 0;
+
+	mm_usage(&usage);
+	if ((usage.free + usage.unopened) * PAGE_SIZE > GIB(8))
+		SKIP("filling all memory of this machine would take too long");
+	REQUIRE(program_box_begin());
+	REQUIRE(map_at(AT, MIB(256), RW, FIXED) == (s64)AT);
+	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), NOHUGEPAGE), 0);
+	/* page tables first, while they do not have to lie among the pages */
+	for (u64 at = AT; at < AT + MIB(256); at += MIB(2))
+		put(at, 1);
+	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), DONTNEED), 0);
+	chain = unhog(hog(NULL), 60);
+	while (most < MIB(256) && put(AT + most, AT + most + 1) == 0)
+		most += PAGE_SIZE;
+	/* half of what it has, everywhere: there is room, but in no block as a whole */
+	for (u64 at = AT; at < AT + most; at += 2 * PAGE_SIZE)
+		program_box_call(NR_MADVISE, at, PAGE_SIZE, DONTNEED);
+	chain = hog(chain);
+	if (most >= MIB(8)) {
+		/* it may be enough to drain the lists of CPUs */
+		const u64 candidates = contig_totals.candidates;
+
+		EXPECT_EQ(collapse(AT, MIB(2), &rounds), 0);
+		EXPECT_EQ(level_at(AT), PT_PMD);
+		EXPECT(contig_totals.candidates > candidates);
+		for (u64 at = AT + PAGE_SIZE; at < AT + most; at += 2 * PAGE_SIZE)
+			EXPECT_EQ(get(at), at + 1);
+	}
+	unhog(chain, ~0U);
+	program_box_end();
+}
