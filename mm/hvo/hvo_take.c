@@ -48,13 +48,28 @@ static void clear_run(struct mm *mm, u32 index)
 	block_at(mm, index)->owner = head;
 }
 
+/* Gate the frames of the heads, many in one turn at the lock of metadata memory. */
+static void give_heads(struct mm *mm, struct block_list *list, u64 tag)
+{
+	enum { AT_ONCE = 32 };
+	pfn_t heads[AT_ONCE];
+	unsigned count = 0;
+
+	block_list_foreach(mm, index, list) {
+		heads[count++] = block_at(mm, index)->owner;
+		block_at(mm, index)->owner = 0;
+		if (count == AT_ONCE) {
+			meta_give_many(mm, heads, count, tag);
+			count = 0;
+		}
+	}
+	meta_give_many(mm, heads, count, tag);
+}
+
 static void bare_run(struct mm *mm, u32 index, u64 tag)
 {
-	struct block *block = block_at(mm, index);
-	const u32 blocks = order_blocks(block_look(block).order);
+	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 
-	meta_give(mm, block->owner, tag);
-	block->owner = 0;
 	for (u32 i = 0; i < blocks; i++) {
 		block_at(mm, index + i)->tag = tag;
 		block_set_state(mm, index + i, BLOCK_BARE);
@@ -71,6 +86,7 @@ void hvo_make_bare(struct mm *mm, struct block_list *list)
 	block_list_foreach(mm, index, list)
 		clear_run(mm, index);
 	tag = shootdown_tag();
+	give_heads(mm, list, tag);
 	block_list_foreach(mm, index, list)
 		bare_run(mm, index, tag);
 	shootdown_wait(tag);

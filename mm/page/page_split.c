@@ -47,6 +47,8 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 
 	if (want->index != BLOCK_NONE)
 		return block_take_in(zone, want->index, 1, 1u << class, BLOCK_FULL);
+	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
+		return BLOCK_NONE;
 	zone_lock(zone);
 	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
 	/* Claim another type's block whole. CMA keeps its own blocks and claims none. */
@@ -84,11 +86,10 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
-		frames[i] = meta_take(node, kind);
+	meta_take_many(node, kind, frames, MEMMAP_FRAMES_PER_BLOCK);
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
 		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME,
 				  zone->index);
-	}
 	vmemmap_set_full(zone->mm, index, frames);
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
