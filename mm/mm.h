@@ -11,7 +11,8 @@
  *   any        anywhere
  *
  * Calls may be made on any CPU, with interrupts on or off. Running out of memory is an ordinary
- * return value. Counts are in pages of the size named; addresses and sizes are in bytes.
+ * return value, and last_reason() says what ran out (kernel/core/reason.h). Counts are in pages of
+ * the size named; addresses and sizes are in bytes.
  */
 #pragma once
 
