@@ -79,4 +79,4 @@ def test_an_empty_folder_is_named(tmp_path, build):
     done = subprocess.run(
         ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2 and "no *.c or *.S is there" in done.stderr
+    assert done.returncode == 2 and "no *.c, *.S, *.cpp or *.cc is there" in done.stderr

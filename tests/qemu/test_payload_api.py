@@ -1,0 +1,107 @@
+"""The Payload API (ashlar.h): the header is C and C++, its functions are the names of ashlar.symbols, and these are the only names of the
+library that a program can collide with."""
+
+import re
+import subprocess
+
+import pytest
+from machine import ROOT
+from test_payloads import end, make, payload, spelled
+
+INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wcast-qual", "-Wwrite-strings", "-Werror"]
+C = ["gcc", "-x", "c", "-std=gnu11", *INCLUDES]
+CXX = ["g++", "-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti", *INCLUDES]
+
+# Functions of the headers that programs do not call, and why.
+NOT_CALLED = {
+    "payload_run": "the program's own",
+    "verdict_check": "the one check is that of memory",
+    "command_find": "the monitor's",
+    "command_after": "the monitor's",
+    "command_complete": "the monitor's",
+    "commands_leave": "the monitor's",
+    "commands_left": "the monitor's",
+    "words_cut": "the monitor's",
+    "padata_chunk_size": "for tests",
+    "clock_tsc": "for programs of ring 3",
+}
+
+
+def compiled(command, text, *flags):
+    done = subprocess.run([*command, *flags, "-c", "-o", "/dev/null", "-"], cwd=ROOT, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def listed():
+    lines = (ROOT / "ashlar.symbols").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def declared(tmp_path):
+    """Functions that the header declares and does not define, and variables."""
+    aux = tmp_path / "aux"
+    compiled(C, "#include <ashlar.h>\n", "-aux-info", str(aux))
+    functions = set(re.findall(r"\*/ extern [^(]*?\b(\w+) \((?!\*)", aux.read_text(encoding="utf-8")))
+    # -aux-info writes a function that takes another one with the type of that one in front
+    text = subprocess.run([*C, "-E", "-P", "-"], cwd=ROOT, input="#include <ashlar.h>\n", capture_output=True, text=True, timeout=60, check=True).stdout
+    functions = {name for name in functions if re.search(rf"\b{name}\(", text)}
+    variables = {name.strip() for names in re.findall(r"^extern struct \w+ ([\w, ]+);", text, re.M) for name in names.split(",")}
+    return functions, variables
+
+
+@pytest.mark.parametrize("command", [C, CXX], ids=["c", "c++"])
+def test_the_header_is_clean(command):
+    compiled(command, "#include <ashlar.h>\n", *STRICT)
+    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 1\n#error another version\n#endif\n")
+
+
+def test_the_macros_are_c_and_cxx():
+    """Designators in C++ are an extension before C++20, and members that are left out are zero."""
+    text = """#include <ashlar.h>
+        static u64 number = 2; static unsigned choice; static bool on; static const char *text;
+        static const struct row { const char *name; } rows[] = {{"a"}, {NULL}};
+        OPTION_U64(number, number, 1, 5, "a number", .boot_only = true)
+        ; OPTION_CHOICE(choice, choice, "a|b", "a choice"); OPTION_BOOL(on, on, "a switch"); OPTION_TEXT(text, text, "a text");
+        OPTION_ROW(row, choice, rows, "a row");
+        static int run(const struct words *words) { return words->count > 9; }
+        COMMAND(word, .help = "a command", .run = run);
+        static bool measure(void) { return true; }
+        BENCH(name, "a benchmark", measure);
+        u64 least(void); u64 least(void) { return MIN(number, MAX(3ULL, KIB(1))) + ARRAY_LEN(rows); }\n"""
+    compiled(C, text, "-Wall", "-Wextra", "-Werror")
+    compiled(CXX, text, "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
+
+
+def test_the_list_is_what_the_header_declares(tmp_path):
+    functions, variables = declared(tmp_path)
+    assert len(functions) > 80 and variables == {"pool_2m", "pool_1g"}
+    assert set(NOT_CALLED) <= functions
+    assert sorted(listed()) == sorted((functions | variables) - set(NOT_CALLED))
+
+
+def test_no_other_name_of_the_library_is_global(build):
+    make(ROOT, spelled(build), "lib")
+    lines = subprocess.run(["nm", "-g", build / "libashlar.a"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^(?:[0-9a-f]{16}| {16}) (\w) (\w+)$", lines, re.M)
+    strong = {name for kind, name in names if kind in "TDBRCA"}
+    weak = {name for kind, name in names if kind in "WVwv"}
+    undefined = {name for kind, name in names if kind == "U"}
+    assert strong == set(listed()) | {"multiboot2_entry"}
+    assert {name for name in weak if not re.match(r"(__|mem|str)\w+$", name)} == set()
+    assert {"memcpy", "memset", "memmove", "memcmp", "strlen"} <= weak
+    assert {name for name in undefined if not name.startswith("__")} == {"payload_run"}
+
+
+def test_a_program_may_use_all_other_names(build):
+    """In the tree, and elsewhere: the same files."""
+    assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
+
+
+def test_a_name_of_the_interface_is_taken(build, tmp_path):
+    make(ROOT, spelled(build), "lib")
+    (tmp_path / "a.c").write_text("void payload_run(void) {}\nint huge_map(void);\nint huge_map(void) { return 0; }\n")
+    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(build.resolve() / "sdk/lib/pkgconfig")}
+    script = "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0 and "multiple definition of `huge_map'" in done.stderr
