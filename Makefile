@@ -149,9 +149,10 @@ endif
 # (arch/x86_64/cpu/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 # C++ without a runtime: no exceptions, no type information, no locks around static variables of functions. Objects with a destructor that
-# live until the end are never destroyed. Options leave members of their structure out, which -Wextra reports in C++ only.
+# live until the end are never destroyed. Options leave members of their structure out, which -Wextra reports in C++ only, and functions may have
+# the names of structures, which -Wshadow reports.
 CXX_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-use-cxa-atexit -Wno-missing-field-initializers
-PAYLOAD_CXXFLAGS = -std=c++17 $(CXX_FLAGS) $(filter-out -std=gnu11,$(PAYLOAD_CFLAGS))
+PAYLOAD_CXXFLAGS = -std=c++17 $(CXX_FLAGS) $(filter-out -std=gnu11 -Wshadow,$(PAYLOAD_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
 	-z max-page-size=0x1000 -T linker.ld

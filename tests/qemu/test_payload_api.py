@@ -98,10 +98,51 @@ def test_a_program_may_use_all_other_names(build):
     assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
 
 
-def test_a_name_of_the_interface_is_taken(build, tmp_path):
+def elsewhere(build, folder, script):
     make(ROOT, spelled(build), "lib")
-    (tmp_path / "a.c").write_text("void payload_run(void) {}\nint huge_map(void);\nint huge_map(void) { return 0; }\n")
     environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(build.resolve() / "sdk/lib/pkgconfig")}
-    script = "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf"
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode != 0 and "multiple definition of `huge_map'" in done.stderr
+    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_cxx(build):
+    assert end(payload(build, "cxx"), mem="256M").count(" ok\n") == 5
+    assert end(payload(build, "cxx"), mem="256M", cpus=1).count(" ok\n") == 5
+
+
+def test_c_and_cxx_built_elsewhere(build, tmp_path):
+    """The two programs with the compiler's own words, without those of this Makefile."""
+    compile_ = "$(pkg-config --cflags ashlar) -O2 -Wall -Wextra -Wshadow -Wpedantic -Werror -c"
+    script = f"""g++ -std=c++17 $(pkg-config --variable=cxxflags ashlar) {compile_} {ROOT}/tests/payload/cxx/main.cpp -o cxx.o
+        gcc cxx.o $(pkg-config --libs ashlar) -o cxx.elf
+        for name in main own; do gcc {compile_} {ROOT}/tests/payload/names/$name.c -o $name.o; done
+        gcc main.o own.o $(pkg-config --libs ashlar) -o names.elf"""
+    done = elsewhere(build, tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    for name in ("cxx", "names"):
+        assert end(tmp_path / f"{name}.elf", mem="256M").count(" ok\n") == 5
+
+
+LAYOUTS = {
+    "int huge_map(void); int huge_map(void) { return 0; }": "multiple definition of `huge_map'",
+    "_Thread_local char much[1 << 20]; char *use(void); char *use(void) { return much; }": "the thread-local variables take more than 512 KiB",
+    "_Thread_local int wide __attribute__((aligned(8192)));": "a thread-local variable is aligned to more than 4 KiB",
+    "static void c(void) {} void (*old)(void) __attribute__((section(\".ctors\"))) = c;": "constructors in .ctors are not run: compile for .init_array",
+    "const int mine __attribute__((section(\"of_mine\"))) = 1;": "a section of its own with constants: name it .rodata.NAME",
+    "__attribute__((section(\"of_mine\"))) void f(void); void f(void) {}": "a section of its own with code: name it .text.NAME",
+}
+
+
+@pytest.mark.parametrize("text", LAYOUTS, ids=lambda text: LAYOUTS[text].split()[-1].strip("`'"))
+def test_what_cannot_be_linked_is_named(build, tmp_path, text):
+    (tmp_path / "a.c").write_text(f"void payload_run(void) {{}}\n{text}\n")
+    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    assert done.returncode != 0 and LAYOUTS[text] in done.stderr, done.stderr
+
+
+def test_a_section_of_variables_is_mapped(build, tmp_path):
+    (tmp_path / "a.c").write_text("""#include <ashlar.h>
+        int mine __attribute__((section("of_mine"))) = 1;
+        void payload_run(void) { verdict_count(mine++ == 1 && mine == 2, 0, 0); }\n""")
+    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    assert done.returncode == 0, done.stderr
+    end(tmp_path / "a.elf", mem="256M")
