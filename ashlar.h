@@ -47,6 +47,16 @@ void ashlar_print(const char *fmt, ...) __printf(1, 2);
 void ashlar_vprint(const char *fmt, va_list args) __printf(1, 0);
 
 /*
+ * Record a result: a line "RESULT name key=value ...", which tests/bench/report puts into a table
+ * of that name. `name` consists of a-z and _, a key of a-z, 0-9 and _, and a value has no blanks.
+ *
+ *	ashlar_result("gups", "leaf=%s cpus=%u ns=%llu", "2M", 4, ns);
+ *
+ * Context: any.
+ */
+void ashlar_result(const char *name, const char *fmt, ...) __printf(2, 3);
+
+/*
  * Print a line with a time stamp; a newline is added. A warning is counted and repeated at the end
  * of the run. Context: any.
  */

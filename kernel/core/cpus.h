@@ -30,6 +30,23 @@ void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
 void call_others(call_fn *fn, void *arg);
 
 /*
+ * Halt this CPU as an idle one until *flag is not 0, or until the time `until_ns` (clock_ns(); 0:
+ * no limit). Returns true if *flag is not 0. Rounds skip the CPU while it is halted, and interrupts
+ * are handled. A CPU that sets the flag calls cpu_wake() afterwards; a wake that comes before the
+ * halt is not lost. *flag must not lie in a page of a huge mapping that is not present.
+ *
+ *	cpu_wait(&queue->filled, 0);                  one CPU
+ *	queue->filled = 1; cpu_wake(one);             another CPU, or an interrupt handler
+ *
+ * A limit takes this CPU's timer (timer_once()). If the program has set it, or there is none, the
+ * CPU does not halt: it looks at the clock until the time has come. Context: ordinary.
+ */
+bool cpu_wait(const u32 *flag, u64 until_ns);
+
+/* End the halt of a CPU, which looks at its flag again. Context: any. */
+void cpu_wake(cpu_t cpu);
+
+/*
  * Give an idle CPU a function to run to completion, in the ordinary context. Returns 0, -EBUSY if
  * the CPU has work already, or -EINVAL for the calling CPU or one that takes no part. The boot CPU
  * always has work: the program.

@@ -17,6 +17,18 @@ void ashlar_vprint(const char *fmt, va_list args)
 	vprint(fmt, args);
 }
 
+/* One call of print(), so that no other CPU's text comes between. */
+void ashlar_result(const char *name, const char *fmt, ...)
+{
+	char pairs[900];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(pairs, sizeof(pairs), fmt, args);
+	va_end(args);
+	print("RESULT %s %s\n", name, pairs);
+}
+
 static void log_text(enum log_level level, const char *fmt, va_list args) __printf(2, 0);
 
 static void log_text(enum log_level level, const char *fmt, va_list args)

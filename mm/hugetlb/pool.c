@@ -666,6 +666,7 @@ void pool_set_overcommit(struct pool *pool, u64 count)
 
 void pool_usage(struct pool *pool, struct pool_usage *usage)
 {
+	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	*usage = (struct pool_usage){.page_bytes = PAGE_SIZE << pool->order,
 				     .pages = pool->pages,

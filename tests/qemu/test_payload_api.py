@@ -5,7 +5,8 @@ import re
 import subprocess
 
 import pytest
-from machine import ROOT
+from guest import run
+from machine import ROOT, Machine
 from test_payloads import end, make, payload, spelled
 
 INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
@@ -146,3 +147,34 @@ def test_a_section_of_variables_is_mapped(build, tmp_path):
     done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
     assert done.returncode == 0, done.stderr
     end(tmp_path / "a.elf", mem="256M")
+
+
+OVERRUN = """#include <ashlar.h>
+static bool far;
+OPTION_BOOL(far, far, "write far below the stack instead of recursing");
+u64 deep(u64 n);
+u64 deep(u64 n) { volatile u64 a[8] = {n}; return a[0] + (n ? deep(n - 1) + a[1] : 0); }
+static void use(void) { deep(100); deep(far ? 0 : 1 << 20); *(volatile char *)((char *)__builtin_frame_address(0) - MIB(2)) = 1; }
+static void on_stack(void *top, void (*fn)(void))
+{
+	__asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; call *%1; mov %%rbx, %%rsp"
+		:: "r"(top), "r"(fn) : "rbx", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+}
+void payload_run(void)
+{
+	void *other = stack_alloc(KIB(16));
+	on_stack(stack_alloc(KIB(64)), use);
+	stack_free(other);
+}
+"""
+
+
+@pytest.mark.parametrize("far", ["off", "on"])
+def test_an_overrun_of_a_programs_stack_is_named(build, tmp_path, far):
+    folder = tmp_path / f"overrun{far}"
+    folder.mkdir()
+    (folder / "a.c").write_text(OVERRUN)
+    make(ROOT, spelled(build), f"PAYLOAD={folder}")
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf", 60)
+    assert outcome.verdict == "crash", outcome.report()
+    assert re.search(r"overflow of the stack of 64 KiB that payload_run\+0x[0-9a-f]+ took", outcome.text), outcome.report()
