@@ -109,8 +109,8 @@ static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 	ashlar_print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name, chunks, updates,
 		     ns / NS_PER_MS, ns / NS_PER_US % 1000, (u64)rate, (u64)(rate * 100.0) % 100,
 		     ok ? "every word is zero again" : "WRONG");
-	ashlar_print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name,
-		     chunks, MIB(gups_mib), updates, ns);
+	ashlar_result("gups", "leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu", name,
+		      chunks, MIB(gups_mib), updates, ns);
 	page_unmap(table);
 	return ok;
 }

@@ -74,8 +74,8 @@ static bool run_one(struct page *page, u64 leaf, const char *name)
 	get_ns = clock_ns() - start;
 	ashlar_print("  %-4s %9llu %10s %7llu ns %7llu ns\n", name, kv_keys, ok ? "right" : "WRONG",
 		     put_ns / kv_keys, get_ns / kv_keys);
-	ashlar_print("BENCH kv leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu\n", name,
-		     kv_keys, table_bytes(page), put_ns, get_ns);
+	ashlar_result("kv", "leaf=%s keys=%llu bytes=%llu ns_put=%llu ns_get=%llu", name, kv_keys,
+		      table_bytes(page), put_ns, get_ns);
 	page_unmap(memory);
 	return ok;
 }

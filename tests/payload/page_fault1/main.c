@@ -68,8 +68,7 @@ static bool run_on(unsigned cpus)
 	ashlar_print("  %4u %14llu %12llu%s\n", cpus, row.iterations,
 		     row.iterations * 1000 / MAX(ns / NS_PER_MS, 1),
 		     row.failed ? "  no memory" : "");
-	ashlar_print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations,
-		     ns);
+	ashlar_result("will_it_scale", "cpus=%u touched=%llu ns=%llu", cpus, row.iterations, ns);
 	return row.failed == 0 && row.iterations % (MEMSIZE / PAGE_BYTES) == 0 &&
 	       row.iterations > 0;
 }
