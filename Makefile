@@ -197,7 +197,7 @@ NEEDS_check := test lint
 NEEDS_fuzz-keep := fuzz
 NEEDS_coverage := coverage
 goals := $(or $(MAKECMDGOALS),all)
-needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
+needs := $(sort $(if $(and $(filter %.cpp %.cc,$(PROGRAM_SOURCES)),$(filter g++,$(CXX))),cxx) $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)

@@ -165,7 +165,7 @@ void add_chunk(u64 start, u64 end, void *arg)
 			__atomic_fetch_add(&sums->wrong, 1, __ATOMIC_SEQ_CST);
 }
 
-void look(void *arg)
+IRQ_HANDLER void look(void *arg)
 {
 	auto *const place = static_cast<u64 **>(arg);
 
