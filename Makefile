@@ -84,7 +84,7 @@ ifeq ($(origin CXX),default)
 CXX := $(if $(filter clang%,$(CC)),clang++,g++)
 endif
 NM ?= nm
-OBJCOPY ?= objcopy
+OBJCOPY := objcopy
 ifeq ($(origin AR),default)
 AR := ar
 endif
