@@ -47,7 +47,7 @@ DEV ?=
 QEMU ?= auto
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0; each test has its own]
 TIMEOUT ?= 0
-#: PAYLOAD    folder with your own program in C, linked instead of tests and benchmarks, e.g. tests/payload/gups []
+#: PAYLOAD    folder with your own program in C or C++, linked instead of tests and benchmarks, e.g. tests/payload/gups []
 PAYLOAD ?=
 #: T          make test: run only cases that match, e.g. T='mm.hvo.*' []
 T ?=
@@ -80,7 +80,11 @@ export YES CI TOOLS BUILD
 ifeq ($(origin LD),default)
 LD := ld
 endif
+ifeq ($(origin CXX),default)
+CXX := $(if $(filter clang%,$(CC)),clang++,g++)
+endif
 NM ?= nm
+OBJCOPY := objcopy
 ifeq ($(origin AR),default)
 AR := ar
 endif
@@ -90,17 +94,22 @@ OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
+cxx_in = $(sort $(wildcard $(1)/*.cpp $(1)/*.cc))
 # A folder and its rooms, which lie one level below it.
 with_rooms = $(foreach dir,$(1),$(dir) $(patsubst %/,%,$(wildcard $(dir)/*/)))
 LIB_SOURCES := $(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
-PROGRAM_SOURCES := $(call sources_in,$(if $(PAYLOAD),$(PAYLOAD:%/=%),tests/kernel tests/bench))
+PROGRAM_SOURCES := $(strip $(if $(PAYLOAD),$(call sources_in,$(PAYLOAD:%/=%)) $(call cxx_in,$(PAYLOAD:%/=%)), \
+	$(call sources_in,tests/kernel tests/bench)))
 ifeq ($(PROGRAM_SOURCES),)
-$(error PAYLOAD=$(PAYLOAD): no *.c or *.S is there)
+$(error PAYLOAD=$(PAYLOAD): no *.c, *.S, *.cpp or *.cc is there)
 endif
 SOURCES := $(LIB_SOURCES) $(PROGRAM_SOURCES)
 LIB_OBJECTS := $(LIB_SOURCES:%=$(OBJ)/%.o)
 PROGRAM_OBJECTS := $(PROGRAM_SOURCES:%=$(OBJ)/%.o)
 OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
+# What the tests and benchmarks are linked to, and what a program of users is linked to: see "the library".
+LIBRARY := $(BUILD)/lib/ashlar.o $(BUILD)/lib/runtime.o
+LINKED := $(if $(PAYLOAD),$(LIBRARY),$(LIB_OBJECTS)) $(PROGRAM_OBJECTS)
 
 VERSION := $(shell cat VERSION)
 INCLUDES := -I. -Iarch/x86_64/include
@@ -139,6 +148,11 @@ endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
 # (arch/x86_64/cpu/vector.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
+# C++ without a runtime: no exceptions, no type information, no locks around static variables of functions. Objects with a destructor that
+# live until the end are never destroyed. Options leave members of their structure out, which -Wextra reports in C++ only, and functions may have
+# the names of structures, which -Wshadow reports.
+CXX_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-use-cxa-atexit -Wno-missing-field-initializers
+PAYLOAD_CXXFLAGS = -std=c++17 $(CXX_FLAGS) $(filter-out -std=gnu11 -Wshadow,$(PAYLOAD_CFLAGS))
 KERNEL_ASFLAGS := -Werror $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
 	-z max-page-size=0x1000 -T linker.ld
@@ -183,7 +197,7 @@ NEEDS_check := test lint
 NEEDS_fuzz-keep := fuzz
 NEEDS_coverage := coverage
 goals := $(or $(MAKECMDGOALS),all)
-needs := $(sort $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
+needs := $(sort $(if $(and $(filter %.cpp %.cc,$(PROGRAM_SOURCES)),$(filter g++,$(CXX))),cxx) $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
@@ -217,6 +231,16 @@ $(OBJ)/%.c.o: %.c $(OBJ)/flags
 	@echo '  CC      $<'
 	@$(CC) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
 
+$(OBJ)/%.cpp.o: %.cpp $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  CXX     $<'
+	@$(CXX) $(PAYLOAD_CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(OBJ)/%.cc.o: %.cc $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  CXX     $<'
+	@$(CXX) $(PAYLOAD_CXXFLAGS) -MMD -MP -c $< -o $@
+
 $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@mkdir -p $(@D)
 	@echo '  AS      $<'
@@ -232,11 +256,11 @@ $(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(OBJECTS) $(1) $(KERNEL_LIBS) -o $(2)
+link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) $(KERNEL_LIBS) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
-$(KERNEL): $(OBJECTS) $(OUT)/objects linker.ld boot/symbols.awk
+$(KERNEL): $(LINKED) $(OUT)/objects linker.ld boot/symbols.awk
 	@mkdir -p $(OUT)/link
 	@echo '  LD      $@'
 	@$(call assemble_symbols,/dev/null,$(OUT)/link/symbols0)
@@ -252,36 +276,57 @@ $(KERNEL): $(OBJECTS) $(OUT)/objects linker.ld boot/symbols.awk
 
 # ---- the library -------------------------------------------------------------------------------------------------
 
-# Library, linker script, headers and a description for pkg-config, in a folder that can be moved, for programs that are built elsewhere.
+# Library, linker script, ashlar.h with the headers that it includes, and a description for pkg-config, in a folder that can be moved, for
+# programs that are built elsewhere.
 # A program linked in this way has no table of symbols: its backtraces show addresses, and addr2line names them.
 SDK := $(BUILD)/sdk
-SDK_HEADERS := $(wildcard kernel/*.h kernel/*/*.h mm/*.h mm/*/*.h boot/boot_info.h)
-ARCH_HEADERS := $(wildcard arch/x86_64/include/arch/*.h)
+SDK_HEADERS := ashlar.h $(wildcard kernel/*.h kernel/*/*.h mm/*.h arch/x86_64/include/arch/*.h)
 
 .PHONY: lib
 lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as a library, $(BUILD)/libashlar.a, and all of $(BUILD)/sdk
 
-$(BUILD)/libashlar.a: $(LIB_OBJECTS) $(OBJ)/flags
+# The kernel as one object. Only the names of the interface (ashlar.symbols) are global in it, so a program may use all others for itself.
+# Names that the compiler knows are weak.
+WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
+# Functions that only the tests have; a program's own of these names are not called.
+HOOKS := test_before_run test_before_case test_after_case
+INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*) $(if $(filter 1,$(COV)),__gcov_*)
+$(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) ashlar.symbols $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  LD      $@'
+	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all
+	@$(OBJCOPY) --wildcard --keep-global-symbols=ashlar.symbols $(patsubst %,--keep-global-symbol='%',multiboot2_entry $(WEAK) $(INSTRUMENTED)) \
+		$(WEAK:%=--weaken-symbol=%) $(foreach name,$(HOOKS),--redefine-sym $(name)=__$(name)) $@.all $@
+	@rm $@.all
+
+# The functions that the compiler calls in a program, all weak: the program's own take their place. The kernel has its own copies.
+$(BUILD)/lib/runtime.o: $(OBJ)/kernel/lib/string.c.o $(OBJ)/arch/x86_64/cpu/builtins.c.o $(OBJ)/flags
+	@mkdir -p $(@D)
+	@$(LD) -m elf_x86_64 -r $(filter %.c.o,$^) -o $@.all
+	@$(OBJCOPY) --weaken $@.all $@
+	@rm $@.all
+
+$(BUILD)/libashlar.a: $(LIBRARY)
 	@echo '  AR      $@'
 	@rm -f $@
-	@$(AR) rcsD $@ $(LIB_OBJECTS)
+	@$(AR) rcsD $@ $(LIBRARY)
 
-SDK_CFLAGS := -std=gnu11 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -fno-omit-frame-pointer \
+SDK_CFLAGS := -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -fno-omit-frame-pointer \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none
 SDK_LIBS := -nostdlib -static -no-pie -Wl,--build-id=none,-z,noexecstack,-z,max-page-size=0x1000 \
 	-Wl,-T,$${libdir}/ashlar.ld -L$${libdir} -Wl,--whole-archive -lashlar -Wl,--no-whole-archive
 
-$(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) $(ARCH_HEADERS) Makefile
+$(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) Makefile
 	@echo '  SDK     $(SDK)'
 	@rm -rf $(SDK)
-	@mkdir -p $(@D) $(addprefix $(SDK)/include/ashlar/,$(sort arch $(dir $(SDK_HEADERS))))
+	@mkdir -p $(@D)
 	@cp $(BUILD)/libashlar.a $(SDK)/lib/
 	@cp linker.ld $(SDK)/lib/ashlar.ld
-	@for header in $(SDK_HEADERS); do cp $$header $(SDK)/include/ashlar/$$header; done
-	@cp $(ARCH_HEADERS) $(SDK)/include/ashlar/arch/
-	@{ echo 'prefix=$${pcfiledir}/../..'; echo 'libdir=$${prefix}/lib'; echo; echo 'Name: ashlar'; \
+	@for header in $$($(CC) -ffreestanding $(INCLUDES) -MM -MT '' ashlar.h | tr -d ':\\'); do \
+		to=$(SDK)/include/ashlar/$${header#arch/x86_64/include/}; mkdir -p $${to%/*} && cp $$header $$to || exit 1; done
+	@{ echo 'prefix=$${pcfiledir}/../..'; echo 'libdir=$${prefix}/lib'; echo 'cxxflags=$(CXX_FLAGS)'; echo; echo 'Name: ashlar'; \
 		echo 'Description: freestanding x86-64 kernel around a memory subsystem'; echo 'Version: $(VERSION)'; \
-		echo 'Cflags: -I$${prefix}/include/ashlar $(SDK_CFLAGS)'; echo 'Libs: $(SDK_LIBS)'; } > $@
+		echo 'Cflags: -isystem $${prefix}/include/ashlar $(SDK_CFLAGS)'; echo 'Libs: $(SDK_LIBS)'; } > $@
 
 -include $(OBJECTS:.o=.d)
 

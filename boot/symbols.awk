@@ -3,10 +3,10 @@
 # Input: lines "address type name", sorted by address. Only text symbols are kept, the first name of each address.
 # Output: assembly for section .rodata.symbols:
 #
-#	symbol_count         .long  n
-#	symbol_addresses     .quad  n times, ascending
-#	symbol_name_offsets  .long  n times, into symbol_names
-#	symbol_names         zero-terminated strings
+#	__symbol_count         .long  n
+#	__symbol_addresses     .quad  n times, ascending
+#	__symbol_name_offsets  .long  n times, into __symbol_names
+#	__symbol_names         zero-terminated strings
 #
 # With no input the table is empty: the first of the two links uses that. Section .rodata stands after the text, so
 # filling the table moves no function; the Makefile checks that.
@@ -25,19 +25,19 @@ is_text($2) && $1 != last {
 
 END {
 	print "\t.section .rodata.symbols, \"a\", @progbits"
-	print "\t.globl symbol_count, symbol_addresses, symbol_name_offsets, symbol_names"
-	print "\t.balign 8\nsymbol_addresses:"
+	print "\t.globl __symbol_count, __symbol_addresses, __symbol_name_offsets, __symbol_names"
+	print "\t.balign 8\n__symbol_addresses:"
 	for (i = 0; i < n; i++)
 		print "\t.quad 0x" address[i]
-	print "symbol_name_offsets:"
+	print "__symbol_name_offsets:"
 	for (i = 0; i < n; i++) {
 		print "\t.long " offset
 		offset += length(name[i]) + 1
 	}
 	if (!n)
 		print "\t.long 0"
-	print "symbol_count:\n\t.long " n + 0
-	print "symbol_names:"
+	print "__symbol_count:\n\t.long " n + 0
+	print "__symbol_names:"
 	for (i = 0; i < n; i++)
 		print "\t.asciz \"" name[i] "\""
 	print "\t.byte 0"

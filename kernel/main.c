@@ -66,6 +66,7 @@ void kernel_main(const struct boot_info *info)
 	arch_cpus_start(); /* every CPU runs its idle loop */
 
 	mm_init(); /* RAM has owners, and pages can be allocated */
+	arch_program_prepare();
 
 	ready_ns = clock_ns();
 	/*
@@ -74,6 +75,7 @@ void kernel_main(const struct boot_info *info)
 	 */
 	leaks_begin();
 	fail_begin(&mm_kernel.fail); /* failures from now on are those that fail= asks for */
+	arch_program_construct();
 	/* Commands, if the command line asks for them; a room's payload, if one is wanted. */
 	if (!monitor_run() && !payload_run_wanted())
 		payload_run();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/lib/types.h"
+#include "kernel/payload_run.h"
 
 struct boot_info;
 
@@ -10,9 +11,3 @@ __attribute__((noreturn)) void kernel_main(const struct boot_info *info);
 
 /* Time when the machine was up, in ns after entry and before any payload began. */
 u64 kernel_ready_ns(void);
-
-/*
- * Run tests, benchmarks, the monitor or the user's program, as the command line asks. Ends the run
- * or returns.
- */
-void payload_run(void);

@@ -11,7 +11,8 @@
  *   any        anywhere
  *
  * Calls may be made on any CPU, with interrupts on or off. Running out of memory is an ordinary
- * return value. Counts are in pages of the size named; addresses and sizes are in bytes.
+ * return value, and last_reason() says what ran out (kernel/core/reason.h). Counts are in pages of
+ * the size named; addresses and sizes are in bytes.
  */
 #pragma once
 
@@ -308,4 +309,15 @@ struct huge_usage {
 };
 void huge_usage(struct huge_usage *usage);
 
-/* The API of the huge page pools is in pool.h. */
+/*
+ * Memory for a stack, of `size` bytes rounded up to 4 KiB pages, all of them present. Returns its
+ * *top*, aligned to 4 KiB, or NULL. At least 1 GiB below the stack is never mapped. A CPU that runs
+ * off the end is caught, and the message names the stack by the function that took it.
+ *
+ * stack_free() takes the top, and makes one round. Nobody may run on the stack any more. Context:
+ * ordinary.
+ */
+void *stack_alloc(u64 size);
+void stack_free(void *top);
+
+/* The API of the huge page pools is in pools.h. */

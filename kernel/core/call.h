@@ -9,6 +9,8 @@
  *                 padata chunk loop, a test's thread, a payload). There is no scheduler; a CPU that
  *                 is busy refuses.
  *
+ * The calls for programs, work_start() among them, are in cpus.h.
+ *
  * Mailbox: each CPU owns one call slot, so it has at most one outstanding request. Every CPU also
  * has a set of the CPUs whose slots wait for it. Nothing is allocated and nothing can overflow, at
  * any number of CPUs.
@@ -21,10 +23,9 @@
  */
 #pragma once
 
+#include "kernel/core/cpus.h"
 #include "kernel/lib/cpumask.h"
 #include "kernel/lib/types.h"
-
-typedef void call_fn(void *arg);
 
 struct call_slot {
 	call_fn *fn;
@@ -46,27 +47,11 @@ struct work_slot {
  */
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg);
 
-/* The same on one CPU, if it is online and not the caller. Context: ordinary. */
-void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
-
 /*
  * Serve this CPU's mailbox: pending calls and a pending TLB flush. Called from the IPI handler and
  * from waits.
  */
 void call_serve(void);
-
-/*
- * Give an idle CPU a function to run to completion in its idle loop, with interrupts on. Returns 0,
- * -EBUSY if the CPU has work already, or -EINVAL for the calling CPU or one that is not online.
- *
- * work_wait() waits for the end of that work. With a `limit_ns`, the wait is reported late after
- * that time and given up after ten times that time. With 0, it is reported late from time to time
- * and given up after hang= seconds. With WORK_ENDLESS, it lasts as long as the work does.
- */
-#define WORK_ENDLESS ((u64)-1)
-int work_start(cpu_t cpu, call_fn *fn, void *arg);
-bool work_done(cpu_t cpu);
-void work_wait(cpu_t cpu, u64 limit_ns);
 
 /*
  * Work for idle CPUs to do before they halt. The function does a bounded piece and returns true if

@@ -1,102 +1,12 @@
 /*
  * Command line: `name[=value]` words, as Linux has them. Values may be quoted: run="pool 2M 4096".
- * A backslash before ", ' or \ takes that character as it is.
- *
- * Options are declared beside the code they steer and gathered by the linker. An unknown name, or a
- * value that the option refuses, is reported by name and ignored; the default stays.
+ * A backslash before ", ' or \ takes that character as it is. What the words set is declared with
+ * the macros of option.h.
  */
 #pragma once
 
+#include "kernel/core/option.h"
 #include "kernel/lib/types.h"
-
-struct option {
-	const char *name;
-	/* "off|unbatched|batched|on", or a word for what is expected: "count", "size", "text" */
-	const char *values;
-	const char *help;
-	/*
-	 * Parse `value` ("" if the word had no =). Returns 0 if it was taken, -EINVAL if it is
-	 * malformed, -ERANGE if it is impossible. Runs on the boot CPU before memory exists, so it
-	 * may only store the value. `value` stays valid for ever.
-	 */
-	int (*parse)(const struct option *opt, const char *value);
-	void *target;
-	u64 min, max; /* for numbers */
-	/*
-	 * Further choices, numbered after those in `values` (which may then be NULL). They are the
-	 * names of a table's rows; each row begins with `const char *name`, and NULL ends the
-	 * table. A new row is a new choice.
-	 */
-	const void *rows;
-	size_t row_bytes;
-	bool boot_only; /* read once, at boot: the monitor refuses to set it */
-	/*
-	 * Print the present value as text if it cannot be read from `target`. NULL: by the kind of
-	 * option.
-	 */
-	void (*show)(const struct option *opt, char *buf, size_t size);
-};
-
-TABLE_DECLARE(const struct option, option_table);
-
-/* target: u64; K/M/G/T suffixes taken */
-int option_parse_u64(const struct option *opt, const char *value);
-/* target: unsigned, index into values, then rows */
-int option_parse_choice(const struct option *opt, const char *value);
-int option_parse_bool(const struct option *opt,
-		      const char *value); /* target: bool; on|off|1|0|"" */
-int option_parse_text(const struct option *opt, const char *value); /* target: const char * */
-
-#define OPTION(ident, ...)                                                                         \
-	static const struct option option_##ident TABLE_ENTRY(option_table) = {.name = #ident,     \
-									       __VA_ARGS__}
-
-/* Arguments after the help text are further fields, e.g. `.boot_only = true`. */
-#define OPTION_U64(ident, var, lo, hi, what, ...)                                                  \
-	OPTION(ident, .values = "number", .help = what, .parse = option_parse_u64,                 \
-	       .target = &(var), .min = (lo), .max = (hi), ##__VA_ARGS__)
-#define OPTION_CHOICE(ident, var, choices, what, ...)                                              \
-	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice,               \
-	       .target = &(var), ##__VA_ARGS__)
-#define OPTION_ROW(ident, var, table, what, ...)                                                   \
-	OPTION(ident, .rows = (table), .row_bytes = sizeof((table)[0]), .help = what,              \
-	       .parse = option_parse_choice, .target = &(var), ##__VA_ARGS__)
-#define OPTION_BOOL(ident, var, what, ...)                                                         \
-	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool,                \
-	       .target = &(var), ##__VA_ARGS__)
-#define OPTION_TEXT(ident, var, what)                                                              \
-	OPTION(ident, .values = "text", .help = what, .parse = option_parse_text,                  \
-	       .target = &(var), .boot_only = true)
-
-/* The option of that name (- and _ are the same), or NULL. */
-const struct option *option_find(const char *name);
-
-/*
- * Set a value while the machine runs. Returns 0, -EPERM if the option is read at boot only, or
- * -EINVAL or -ERANGE from parse(). The text of `value` is not kept. option_explain() puts any of
- * these errors into words for people.
- */
-int option_set(const struct option *opt, const char *value);
-void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);
-
-/*
- * The present value, as text that option_set() takes. Returns false (and "?") if the option cannot
- * show its value.
- */
-bool option_show(const struct option *opt, char *buf, size_t size);
-
-/*
- * Set a value temporarily. Returns as option_set(), or -ENOTSUP if the option cannot show its old
- * value. *saved receives the old value. option_put_back() restores `count` saved values, the last
- * one first.
- */
-enum { OPTION_VALUE_MAX = 64 };
-struct option_saved {
-	const struct option *opt;
-	char value[OPTION_VALUE_MAX];
-};
-int option_set_for_now(const struct option *opt, const char *value, struct option_saved *saved);
-void option_put_back(const struct option_saved *saved, unsigned count);
 
 /*
  * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a
@@ -133,8 +43,18 @@ void option_values(const struct option *opt, char *buf, size_t size);
 /* The text of the command line that was applied, for the machine page. */
 const char *cmdline_text(void);
 
+/* What option_set() returned for this value, in words for people. */
+void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);
+
 /*
- * Parse an unsigned number with optional 0x and K/M/G/T suffix at *p, and move *p past it. Returns
- * 0, -EINVAL or -ERANGE.
+ * Set a value temporarily. Returns as option_set(), or -ENOTSUP if the option cannot show its old
+ * value. *saved receives the old value. option_put_back() restores `count` saved values, the last
+ * one first.
  */
-int parse_u64(const char **p, u64 *out);
+enum { OPTION_VALUE_MAX = 64 };
+struct option_saved {
+	const struct option *opt;
+	char value[OPTION_VALUE_MAX];
+};
+int option_set_for_now(const struct option *opt, const char *value, struct option_saved *saved);
+void option_put_back(const struct option_saved *saved, unsigned count);

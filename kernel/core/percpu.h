@@ -9,6 +9,7 @@
 
 #include "kernel/core/call.h"
 #include "kernel/core/lock.h"
+#include "kernel/core/reason.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/cpumask.h"
 #include "kernel/lib/types.h"
@@ -22,6 +23,7 @@ struct percpu {
 	u32 context; /* the kind of code that this CPU runs now: kernel/core/context.h */
 	/* > 0: output of this CPU is not progress (kernel/core/printk.h) */
 	unsigned complaining;
+	enum reason reason; /* why the last call that failed did so: kernel/core/reason.h */
 
 	/* TLB (kernel/core/shootdown.c). Read by initiators. */
 	/* every translation changed before this generation is gone from this CPU */

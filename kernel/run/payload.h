@@ -1,6 +1,6 @@
 /*
- * Payloads of rooms: what a run does instead of payload_run() (kernel/main.h), if a room finds that
- * it was asked for. The linker gathers them, so kernel_main() need not know the rooms.
+ * Payloads of rooms: what a run does instead of payload_run() (kernel/payload_run.h), if a room
+ * finds that it was asked for. The linker gathers them, so kernel_main() need not know the rooms.
  *
  *	PAYLOAD(program, program_wanted, program_run);
  */

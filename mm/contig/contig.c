@@ -11,6 +11,7 @@
 #include <arch/check.h>
 
 #include "kernel/core/context.h"
+#include "kernel/core/reason_set.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/memmap.h"
@@ -292,7 +293,7 @@ void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames)
 int contig_alloc_range(pfn_t first, u64 frames)
 {
 	context_assert(CONTEXT_ORDINARY);
-	return mm_contig_alloc_range(&mm_kernel, first, frames);
+	return reason_of_error(mm_contig_alloc_range(&mm_kernel, first, frames), REASON_BAD_RANGE);
 }
 
 void contig_free_range(pfn_t first, u64 frames)
@@ -304,13 +305,18 @@ void contig_free_range(pfn_t first, u64 frames)
 int contig_declare_cma(pfn_t first, u64 frames)
 {
 	context_assert(CONTEXT_ORDINARY);
-	return mm_contig_declare_cma(&mm_kernel, first, frames);
+	return reason_of_error(mm_contig_declare_cma(&mm_kernel, first, frames), REASON_BAD_RANGE);
 }
 
 struct page *contig_alloc(unsigned order, node_t node)
 {
+	struct page *page;
+
 	context_assert(CONTEXT_ORDINARY);
-	return mm_contig_alloc(&mm_kernel, order, node);
+	page = mm_contig_alloc(&mm_kernel, order, node);
+	if (!page)
+		reason_set(order > GIGA_ORDER ? REASON_BAD_ORDER : REASON_NO_MEMORY);
+	return page;
 }
 
 int mm_contig_declare_cma(struct mm *mm, pfn_t first, u64 frames)

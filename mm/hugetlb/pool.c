@@ -4,6 +4,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
@@ -139,6 +140,7 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 	      struct block_list *list)
 {
 	context_assert(CONTEXT_ORDINARY);
+	mode = hvo_mode_or_selected(mode);
 	if (node == NODE_NONE)
 		take_from_all(pool, mode, count, list);
 	else
@@ -152,8 +154,10 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 	u64 grown = 0, before;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (node != NODE_NONE && node >= pool->mm->nodes)
+	if (node != NODE_NONE && node >= pool->mm->nodes) {
+		reason_set(REASON_BAD_NODE);
 		return 0;
+	}
 	do { /* repeat while it helps: frames freed by one batch may serve the next */
 		struct block_list list = BLOCK_LIST_INIT;
 
@@ -162,6 +166,8 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		grown += pool_enqueue(pool, &list, POOL_KEPT);
 		meta_end_batch_all(pool->mm);
 	} while (grown < count && grown > before);
+	if (grown < count)
+		reason_set(REASON_NO_MEMORY);
 	return grown;
 }
 
@@ -502,6 +508,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
+	mode = hvo_mode_or_selected(mode);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	forget_heads(pool->mm, mode, list);
@@ -657,6 +664,20 @@ void pool_set_overcommit(struct pool *pool, u64 count)
 	spin_unlock(&pool->lock);
 }
 
+void pool_usage(struct pool *pool, struct pool_usage *usage)
+{
+	context_assert(CONTEXT_ORDINARY);
+	spin_lock(&pool->lock);
+	*usage = (struct pool_usage){.page_bytes = PAGE_SIZE << pool->order,
+				     .pages = pool->pages,
+				     .free = pool->free,
+				     .in_use = pool->in_use,
+				     .reserved = pool->reserved,
+				     .surplus = pool->surplus,
+				     .overcommit = pool->overcommit};
+	spin_unlock(&pool->lock);
+}
+
 /* ---- between pools ---- */
 
 /* Demote 1 GiB pages that have all their struct pages to 2 MiB pages, which the mode makes huge. */
@@ -681,6 +702,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	u64 restored, demoted;
 
 	context_assert(CONTEXT_ORDINARY);
+	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
 	pool_dequeue(from, NODE_NONE, count, &list);

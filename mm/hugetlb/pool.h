@@ -27,12 +27,13 @@
  * 0) and marked PAGE_HUGETLB before anybody can find them. Making a run a huge page, and the
  * reverse, is the business of hvo.h and happens outside the pool's lock.
  *
- * Context: ordinary (mm.h), for each call that does not name another. Any CPU; rounds may be
- * started.
+ * The calls for programs are in mm/pools.h. Context: ordinary (mm.h), for each call that does not
+ * name another. Any CPU; rounds may be started.
  */
 #pragma once
 
 #include "mm/hvo/hvo.h"
+#include "mm/pools.h"
 
 struct migrate_stats;
 
@@ -92,48 +93,11 @@ static inline u64 pool_share_of(u64 count, node_t nodes)
 	return count / nodes + (count % nodes != 0);
 }
 
-/* The machine's pools. */
-extern struct pool pool_2m, pool_1g;
-
 /*
  * Initialise an empty pool of pages of `order` (9 or 18) over `mm`. `nodes` has room for mm->nodes
  * entries. Context: handler.
  */
 void pool_init(struct pool *pool, struct mm *mm, unsigned order, struct pool_node *nodes);
-
-/*
- * Add up to `count` pages made huge as `mode` says, either from one node or, with NODE_NONE, in
- * equal shares from all nodes; what some nodes cannot give is taken from the others. Returns how
- * many were added, as many as fit. Nothing is lost.
- */
-u64 pool_grow(struct pool *pool, const struct hvo_mode *mode, u64 count);
-u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
-
-/*
- * Give back up to `count` free pages that are not reserved. Returns how many were given back. The
- * number is smaller than `count` if the rest are in use or reserved, or could not be restored for
- * lack of frames; these stay in the pool, usable, as surplus.
- */
-u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count);
-u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count);
-
-/*
- * Set the number of persistent pages. Pages in use beyond `target` become surplus and go back to
- * the buddy when their holders give them back. Returns the persistent number reached.
- */
-u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target);
-
-/*
- * Set how many surplus pages there may be from now on. Existing ones stay until they are given
- * back. Context: handler.
- */
-void pool_set_overcommit(struct pool *pool, u64 count);
-
-/*
- * Split up to `count` free 1 GiB pages into 2 MiB pages of `to`, in one batch. Returns how many
- * were split.
- */
-u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count);
 
 /*
  * For pool_use.c. pool_make() makes up to `count` pages, huge and in transit, from `node`, or from

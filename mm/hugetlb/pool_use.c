@@ -5,6 +5,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
@@ -77,12 +78,16 @@ int pool_reserve(struct pool *pool, u64 count)
 			err = reserve(pool, count, &missing);
 		} while (err == -EAGAIN);
 	}
-	if (missing == 0)
+	if (missing == 0) {
+		if (err)
+			reason_set(REASON_NO_POOL_PAGE);
 		return err;
+	}
 	made = pool_add_promised(pool, missing);
 	if (made == missing)
 		return 0;
 	pool_unreserve(pool, count - missing + made);
+	reason_set(REASON_NO_MEMORY);
 	return -ENOMEM;
 }
 
@@ -267,6 +272,8 @@ static struct page *take_complete(struct pool *pool, node_t node, enum pool_take
 		*zeroed = false;
 		page = take_surplus(pool, node);
 	}
+	if (unlikely(!page))
+		reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
 	/* the page is already this caller's, so nobody changes it during the wait for a round */
 	if (page)
 		hvo_complete_round(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));

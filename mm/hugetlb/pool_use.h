@@ -1,6 +1,6 @@
 /*
- * Using a pool: taking its pages and giving them back, promising and clearing them. Context:
- * ordinary (mm.h). Any CPU; rounds may be started.
+ * Using a pool: taking its pages and giving them back, promising and clearing them. The calls for
+ * programs are in mm/pools.h. Context: ordinary (mm.h). Any CPU; rounds may be started.
  */
 #pragma once
 
@@ -11,30 +11,6 @@
  * count yet. Returns BLOCK_NONE if there is none.
  */
 u32 pool_make_near(struct pool *pool, node_t near);
-
-/*
- * Promise `count` free pages to the caller. Missing pages are made as surplus, as far as overcommit
- * allows. Returns 0, or -ENOMEM with nothing promised. pool_unreserve() gives a promise back and
- * sheds at most as many free surplus pages, because they were there to keep the promise.
- */
-int pool_reserve(struct pool *pool, u64 count);
-void pool_unreserve(struct pool *pool, u64 count);
-
-/*
- * Take a page for use, refcount 1, nearest to `node`. `how` selects a promised page or any other.
- * Returns NULL if none is free and overcommit allows no surplus page.
- *
- * pool_page_give() drops the caller's reference, as page_put() does; with the last one the page
- * returns to the pool. `page` is the head of a page of this pool, in use. Any other page is
- * refused, the message names it (page_check.h), and nothing changes.
- */
-enum pool_take { POOL_ANY, POOL_RESERVED };
-struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
-
-void pool_page_give(struct pool *pool, struct page *page);
-
-/* The same for a caller that wants a zero page. *zeroed tells whether the page is one already. */
-struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed);
 
 /*
  * The last reference to the head of a pool's page was dropped; `state` is its state before that. No

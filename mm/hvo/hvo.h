@@ -86,6 +86,12 @@ static inline const struct hvo_mode *hvo_mode_selected(void)
 	return &hvo_modes[hvo_selected];
 }
 
+/* The mode of a caller that may leave the choice to hvo= (NULL). */
+static inline const struct hvo_mode *hvo_mode_or_selected(const struct hvo_mode *mode)
+{
+	return mode ? mode : hvo_mode_selected();
+}
+
 /* A mode by its name, or NULL if there is none. */
 const struct hvo_mode *hvo_mode_find(const char *name);
 

@@ -16,6 +16,7 @@
 #include "kernel/core/padata.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/verdict.h"
 #include "kernel/core/wait.h"
 #include "mm/clear/clear.h"
@@ -51,7 +52,9 @@ static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 {
 	struct page *page = NULL;
 
-	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
+	if (fail_here(&mm_kernel.fail, FAIL_PTE))
+		reason_set(REASON_NO_MEMORY);
+	else
 		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	fence_store(); /* the table is zero before any entry points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
@@ -240,7 +243,7 @@ enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interrupti
 struct populate {
 	struct huge_map *map;
 	virt_t start;
-	u32 failed;
+	u32 failed; /* enum reason of the CPU that found no page; atomic */
 };
 
 static void populate_pages(u64 first, u64 last, void *arg)
@@ -250,7 +253,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 
 	for (u64 i = first; i < last && !atomic_load_relaxed(&p->failed); i++)
 		if (!huge_touch(p->map, p->start + i * bytes, false))
-			atomic_store_relaxed(&p->failed, 1);
+			atomic_store_relaxed(&p->failed, last_reason());
 }
 
 /* The caller's pin also serves its helpers, because the caller waits for them. */
@@ -267,11 +270,15 @@ int huge_populate(void *addr, u64 size)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
 		return -EINVAL;
 	}
 	job.size = size / bytes;
 	job.min_chunk = MAX(CLEAR_EXTENT / bytes, 1);
 	padata_run(&job);
 	huge_unpin(pin);
-	return p.failed ? -ENOMEM : 0;
+	if (!p.failed)
+		return 0;
+	reason_set((enum reason)p.failed);
+	return -ENOMEM;
 }

@@ -16,6 +16,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
@@ -176,6 +177,8 @@ static bool take_addresses(struct huge_map *map)
 		next_slot = first + map->slots + 1;
 	}
 	spin_unlock(&slots_lock);
+	if (!first)
+		reason_set(REASON_NO_ADDRESSES);
 	return first != 0;
 }
 
@@ -210,22 +213,34 @@ int huge_promise(struct huge_map *map, u64 pages)
 
 /* ---- the calls ---- */
 
-/* -1: no such page size. */
+/* -1: no such page size; the reason is set. */
 static int level_of(const struct huge_request *request)
 {
-	if (request->page == GIB(1))
-		return cpu_has_1g_mappings()            ? PT_PUD
-		       : request->flags & HUGE_FALLBACK ? PT_PMD
-							: -1;
-	if (request->page == MIB(2))
+	enum reason why = REASON_BAD_PAGE_SIZE;
+
+	if (request->page == GIB(1)) {
+		if (cpu_has_1g_mappings())
+			return PT_PUD;
+		if (request->flags & HUGE_FALLBACK)
+			return PT_PMD;
+		why = REASON_CPU_LACKS;
+	} else if (request->page == MIB(2)) {
 		return PT_PMD;
-	return request->page == PAGE_SIZE && !(request->flags & HUGE_RESERVE) ? PT_PAGE : -1;
+	} else if (request->page == PAGE_SIZE) {
+		if (!(request->flags & HUGE_RESERVE))
+			return PT_PAGE;
+		why = REASON_BAD_FLAGS;
+	}
+	reason_set(why);
+	return -1;
 }
 
 static bool map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
 {
-	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE)
+	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE) {
+		reason_set(REASON_BAD_SIZE);
 		return false;
+	}
 	*map = (struct huge_map){.level = level,
 				 .flags = request->flags |
 					  (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
@@ -330,6 +345,8 @@ static int grow(struct huge_map *map, u64 size)
 	spin_unlock(&slots_lock);
 	if (!room && pages > 0)
 		pool_unreserve(huge_pool(map->level), pages);
+	if (!room)
+		reason_set(REASON_NO_ADDRESSES);
 	return room ? 0 : -ENOMEM;
 }
 
@@ -339,8 +356,11 @@ int huge_grow(void *addr, u64 size)
 	int err = -EINVAL;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (pin.map && pin.map->start == (virt_t)addr && size >= pin.map->size &&
-	    size <= HUGE_MAP_SIZE)
+	if (!pin.map || pin.map->start != (virt_t)addr)
+		reason_set(REASON_BAD_ADDRESS);
+	else if (size < pin.map->size || size > HUGE_MAP_SIZE)
+		reason_set(REASON_BAD_SIZE);
+	else
 		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
 	huge_unpin(pin);
 	return err;

@@ -32,6 +32,7 @@ struct huge_map {
 	u64 promised;  /* pool pages reserved but not yet taken; atomic */
 	huge_exhausted_fn *exhausted;
 	void *ctx;
+	virt_t stack_of; /* of a stack: the caller of stack_alloc(); else 0; atomic */
 };
 
 #define HUGE_SLOT GIB(1)

@@ -10,6 +10,7 @@
 #include <arch/check.h>
 
 #include "kernel/core/context.h"
+#include "kernel/core/reason_set.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/mapping/huge_fault.h"
@@ -174,6 +175,7 @@ int huge_release(void *addr, u64 size)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
 		return -EINVAL;
 	}
 	huge_take_range((virt_t)addr, size, HUGE_KEEP_TABLES, &taken);
@@ -216,6 +218,7 @@ int huge_protect(void *addr, enum huge_access access)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || pin.map->start != (virt_t)addr) {
 		huge_unpin(pin);
+		reason_set(REASON_BAD_ADDRESS);
 		return -EINVAL;
 	}
 	atomic_store_relaxed(&pin.map->read_only, access == HUGE_READ_ONLY);

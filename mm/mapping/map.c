@@ -16,6 +16,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/shootdown.h"
 #include "mm/map/memblock.h"
 #include "mm/map/vmap.h"
@@ -129,13 +130,24 @@ void *page_map(struct page *page, u64 leaf)
 	virt_t virt;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (!can_be_mapped(page))
+	if (!can_be_mapped(page)) {
+		reason_set(REASON_BAD_PAGE);
 		return NULL;
+	}
 	while (level < PT_PUD && pt_level_size(level) < leaf)
 		level++;
-	if (pt_level_size(level) != leaf || leaf > page_bytes(page) ||
-	    (level == PT_PUD && !cpu_has_1g_mappings()) || !hold(page))
+	if (pt_level_size(level) != leaf || leaf > page_bytes(page)) {
+		reason_set(REASON_BAD_PAGE_SIZE);
 		return NULL;
+	}
+	if (level == PT_PUD && !cpu_has_1g_mappings()) {
+		reason_set(REASON_CPU_LACKS);
+		return NULL;
+	}
+	if (!hold(page)) {
+		reason_set(REASON_NO_MAPPINGS);
+		return NULL;
+	}
 	virt = vmap_reserve(GIB(1), GIB(1));
 	if (virt &&
 	    vmap_map(virt, page_to_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
@@ -143,6 +155,7 @@ void *page_map(struct page *page, u64 leaf)
 	if (virt)
 		map_clear(virt);
 	release(page, CALLER);
+	reason_set(virt ? REASON_NO_MEMORY : REASON_NO_ADDRESSES);
 	return NULL;
 }
 
@@ -198,10 +211,21 @@ static bool is_ram(phys_t phys, u64 size)
 
 volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
+	volatile void __iomem *regs;
+
 	context_assert(CONTEXT_ORDINARY);
-	if (!phys_is_possible(phys, size) || is_ram(phys, size))
+	if (size == 0 || !phys_is_possible(phys, size)) {
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_PHYS);
 		return NULL;
-	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
+	}
+	if (is_ram(phys, size)) {
+		reason_set(REASON_IS_RAM);
+		return NULL;
+	}
+	regs = (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
+	if (!regs)
+		reason_set(size > VMALLOC_SIZE ? REASON_NO_ADDRESSES : REASON_NO_MEMORY);
+	return regs;
 }
 
 static bool is_mapped(virt_t virt, pte_t *entry)

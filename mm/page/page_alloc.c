@@ -12,6 +12,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/clear/clear.h"
 #include "mm/hvo/hvo.h"
@@ -289,6 +290,17 @@ static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, n
 	return head;
 }
 
+/* Why a request was refused before any memory was looked for. */
+static enum reason why_refused(const struct mm *mm, unsigned order, enum page_use use,
+			       unsigned request, node_t node)
+{
+	if (order > BLOCK_ORDER && order != GIGA_ORDER)
+		return REASON_BAD_ORDER;
+	if (use > USE_RECLAIMABLE)
+		return REASON_BAD_USE;
+	return page_node_is_missing(mm, request, node) ? REASON_BAD_NODE : REASON_NO_MEMORY;
+}
+
 struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 			       node_t node, virt_t caller)
 {
@@ -297,8 +309,10 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	struct page *page;
 
 	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
-	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC))
+	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC)) {
+		reason_set(why_refused(mm, order, use, request, node));
 		return NULL;
+	}
 	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
 		/* withdraw reported bad frames before they can be given out */
 		mm_upward.take_reported(mm);
@@ -309,6 +323,8 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 		page_watch_allocated(mm, page, order, caller);
 	if (page && (request & PAGE_ZERO))
 		page_clear(mm, page, order);
+	if (!page)
+		reason_set(request & PAGE_NOFLUSH ? REASON_CONTEXT : REASON_NO_MEMORY);
 	return page;
 }
 

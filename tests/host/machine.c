@@ -80,6 +80,14 @@ void arch_console_init(const struct boot_info *boot)
  * As on a PC, the first megabyte belongs to firmware, and the place of an image above it is
  * reserved.
  */
+void arch_program_prepare(void)
+{
+}
+
+void arch_program_construct(void)
+{
+}
+
 void arch_reserve_memory(void)
 {
 	memblock_reserve(0, HIGH_START, OWNER_FIRMWARE);

@@ -29,7 +29,13 @@ ARCH = tuple(f"arch/x86_64/{name}" for name in (
 )) + ("arch/x86_64",)
 # Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define their functions.
 TABLES = {"kernel_upward", "mm_upward"}
-FACADES = {"mm/mm.h": "the public API in one header", "kernel/main.h": "what the program defines, not the kernel"}
+FACADES = {
+    "mm/mm.h": "the calls for programs: memory",
+    "mm/pools.h": "the calls for programs: pools",
+    "kernel/core/cpus.h": "the calls for programs: CPUs",
+    "kernel/core/option.h": "the calls for programs: options, in cmdline.c",
+    "kernel/payload_run.h": "what the program defines, not the kernel",
+}
 
 FLOORS_MOST = 6
 ELSEWHERE_MOST_PERCENT = 5

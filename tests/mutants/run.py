@@ -40,7 +40,7 @@ import steps  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
 
-SOURCES = ("Makefile", "VERSION", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
 FIELDS = {"Promise", "Break", "Case", "Build", "Machine"}
 BUILD_SECONDS, RUN_SECONDS = 600, 90  # a broken build may hang: two minutes for a mutant in all
 

@@ -96,7 +96,7 @@ def kernel(build):
     return path
 
 
-SOURCES = ("Makefile", "VERSION", "linker.ld", "boot", "arch", "kernel", "mm", "tests")
+SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
 
 
 @pytest.fixture(scope="session")

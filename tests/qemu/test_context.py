@@ -9,7 +9,7 @@ from guest import run
 from machine import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = {"mm/mm.h": "mm", "mm/hugetlb/pool.h": "mm", "arch/x86_64/include/arch/irq.h": "arch/x86_64"}
+HEADERS = {"mm/mm.h": "mm", "mm/pools.h": "mm", "mm/hugetlb/pool.h": "mm", "arch/x86_64/include/arch/irq.h": "arch/x86_64"}
 SECONDS = 60
 
 ASSERTED = {

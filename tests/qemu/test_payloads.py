@@ -32,7 +32,7 @@ def payload(build, name):
 
 def test_gups(build):
     text = end(payload(build, "gups"), "gups_mib=64 gups_updates=200000")
-    assert re.findall(r"^BENCH gups leaf=(\w+) cpus=(\d)", text, re.M) == [(s, c) for c in "14" for s in ("4K", "2M", "1G")]
+    assert re.findall(r"^RESULT gups leaf=(\w+) cpus=(\d)", text, re.M) == [(s, c) for c in "14" for s in ("4K", "2M", "1G")]
     assert text.count("every word is zero again") == 6
 
 
@@ -47,7 +47,7 @@ def test_kv(build):
 
 def test_page_fault1(build):
     text = end(payload(build, "page_fault1"), "page_fault1_ms=50", mem="2G")
-    rows = re.findall(r"^BENCH will_it_scale cpus=(\d+) touched=(\d+) ", text, re.M)
+    rows = re.findall(r"^RESULT will_it_scale cpus=(\d+) touched=(\d+) ", text, re.M)
     assert [int(cpus) for cpus, _ in rows] == [1, 2, 4]
     assert all(int(touched) % 32768 == 0 and int(touched) > 0 for _, touched in rows)  # whole regions
 
@@ -79,4 +79,4 @@ def test_an_empty_folder_is_named(tmp_path, build):
     done = subprocess.run(
         ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2 and "no *.c or *.S is there" in done.stderr
+    assert done.returncode == 2 and "no *.c, *.S, *.cpp or *.cc is there" in done.stderr

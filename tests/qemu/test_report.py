@@ -582,6 +582,27 @@ def test_any_bytes_make_a_page(without_pictures):
     Page(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
 
 
+RESULTS = (
+    "RESULT gups leaf=4K cpus=4 table_bytes=268435456 updates=1000000 ns=5000\n"
+    "RESULT gups leaf=2M cpus=4 table_bytes=268435456 updates=1000000 ns=2000 note=warm\n"
+    "RESULT hvo mode=7 pages=many\nASHLAR-END verdict=pass code=0x10\n"
+)
+
+
+def test_programs_results_have_tables_of_their_own(without_pictures):
+    """A name of the kernel's records means nothing here, and columns are the keys, words first."""
+    capture = parse((BOOT + RESULTS).encode(), "mine")
+    assert (kinds(capture), capture.torn) == (["boot", "result gups", "result gups", "result hvo"], 0)
+    whole = to_markdown(make([capture])).replace("\\", "")
+    assert "Also recorded" not in whole and "HVO series:" not in whole
+    text = whole.split("\n## Results of programs\n")[1].split("\n## ")[0]
+    assert cells_of(text, "| run") == [["run", "machine", "leaf", "note", "cpus", "table_bytes", "updates", "ns"], ["run", "machine", "pages", "mode"]]
+    assert [cells[2:] for cells in cells_of(text, "| mine")] == [
+        ["4K", "-", "4", "268,435,456", "1,000,000", "5,000"], ["2M", "warm", "4", "268,435,456", "1,000,000", "2,000"], ["many", "7"]]
+    torn = parse((RESULTS.replace("ns=5000", "ns 5000") + "RESULT gups ns=1").encode())
+    assert (kinds(torn), torn.torn) == (["result gups", "result hvo"], 2)
+
+
 def test_a_run_that_failed_is_named(without_pictures):
     failed = parse((BOOT + "# capture failed it took longer than it may\n").encode(), "hvo-8")
     assert "hvo-8: it took longer than it may" in to_html(make([failed, parse(CONSOLE.encode(), "other")]))

@@ -11,6 +11,7 @@ import pcp
 import peer
 import pictures
 import programs
+import results
 import sweeps
 import words
 from paper import Heading, Paper, Table, Text
@@ -28,6 +29,7 @@ SECTIONS = (
     pcp.allocator,
     peer.section,
     programs.section,
+    results.section,
 )
 
 
@@ -104,7 +106,7 @@ def make(captures):
     torn = sum(c.torn for c in captures)
     if torn:
         paper.add(Text(f"{torn} lines begin as a record and are not whole: left out.", "note"))
-    other = sorted({r.kind for c in captures for r in c.records} - NEEDED.keys())
+    other = sorted({r.kind for c in captures for r in c.records if not r.kind.startswith(results.KIND)} - NEEDED.keys())
     if other:
         paper.add(Text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + "."))
     return paper

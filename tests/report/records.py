@@ -1,11 +1,12 @@
-"""BENCH records from any captured console: pure functions over bytes.
+"""BENCH and RESULT records from any captured console: pure functions over bytes.
 
 A console may hold anything beside records: escape sequences, remains of the firmware's output, CRLF, the kernel's log, another run, bytes
 that a serial line lost or added. A line counts as a record only if it is whole: it ended with a newline, every word is `key=value`, no key
 comes twice, and the keys with which this report computes are there and have values of the right kind. A line that begins as a record and is
 not whole is counted as torn and used for nothing, so a figure is either right or missing.
 
-The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept.
+The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept. BENCH records are those of the kernel, RESULT
+records those of programs that are linked to it: the kind of `RESULT name ...` is "result name".
 """
 
 import math
@@ -18,6 +19,7 @@ WORD = re.compile(r"([a-z][a-z0-9_]{0,31})=(\S{1,200})")
 NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{1,9})?")
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,31}")
 LINE_MAX = 2000
+START = re.compile(r"(?:BENCH|RESULT) ")
 LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
 WHERES = ("hardware", "native", "kvm", "tcg", "icount", "virtual")
 SWEEP = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}")
@@ -124,11 +126,12 @@ def is_what_it_should_be(value, what):
 
 
 def parse_record(text):
-    """(kind, values) of the text from "BENCH " on, or None if it is torn."""
+    """(kind, values) of the text from "BENCH " or "RESULT " on, or None if it is torn."""
     words = text[:LINE_MAX].split()
     if len(text) > LINE_MAX or len(words) < 2 or not re.fullmatch(r"[a-z_]{2,20}", words[1]):
         return None
-    needed = dict(need.split(":") for need in NEEDED.get(words[1], "").split())
+    own = words[0] == "RESULT"
+    needed = {} if own else dict(need.split(":") for need in NEEDED.get(words[1], "").split())
     values = {}
     for word in words[2:]:
         match = WORD.fullmatch(word)
@@ -138,9 +141,9 @@ def parse_record(text):
     for key, what in needed.items():
         if key not in values or not is_what_it_should_be(values[key], what):
             return None
-    if any(isinstance(values.get(key), str) for key in NUMBERS):
+    if not own and any(isinstance(values.get(key), str) for key in NUMBERS):
         return None
-    return (words[1], values) if values else None
+    return (f"result {words[1]}" if own else words[1], values) if values else None
 
 
 def learn(capture, line):
@@ -189,17 +192,17 @@ def parse(data, name="console"):
     text = ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\x00", "")
     lines = re.split(r"\r*\n", text)
     for line in lines[:-1]:  # the last line has no newline, so it may be incomplete
-        at = line.rfind("BENCH ")
-        if at < 0:
+        starts = [match.start() for match in START.finditer(line)]
+        if not starts:
             learn(capture, line.rstrip("\r"))
             continue
-        capture.torn += line.count("BENCH ") - 1
-        parsed = parse_record(line[at:].rstrip("\r"))
+        capture.torn += len(starts) - 1
+        parsed = parse_record(line[starts[-1]:].rstrip("\r"))
         if parsed:
             capture.records.append(Record(*parsed, capture))
         else:
             capture.torn += 1
-    capture.torn += "BENCH " in lines[-1]
+    capture.torn += bool(START.search(lines[-1]))
     settle(capture)
     return capture
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what is missing for some goals and installs it: deps.sh build|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ...
+# Finds what is missing for some goals and installs it: deps.sh build|cxx|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ...
 #
 # On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
 # or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
@@ -7,7 +7,7 @@
 # Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
 set -u
 
-[ $# -gt 0 ] || { echo "usage: deps.sh build|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: deps.sh build|cxx|host|iso|run|test|bench|debug|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
 
 # goal, package, what shows that it is there (a command, or a path or pattern of one), why it is needed
 needs() {
@@ -15,6 +15,7 @@ needs() {
 	build make make runs the build
 	build gcc gcc compiles the kernel
 	build binutils ld links it
+	cxx g++ g++ compiles a program in C++
 	iso grub-common grub-mkrescue makes the bootable image
 	iso grub-pc-bin /usr/lib/grub/i386-pc/boot.img boots it under BIOS
 	iso grub-efi-amd64-bin /usr/lib/grub/x86_64-efi/multiboot2.mod boots it under UEFI
@@ -59,6 +60,7 @@ needs() {
 includes() {
 	case $1 in
 	build) echo build ;;
+	cxx) echo build cxx ;;
 	iso) echo build iso ;;
 	run) echo build iso run ;;
 	host) echo build host ;;

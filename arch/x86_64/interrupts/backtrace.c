@@ -27,11 +27,11 @@
 
 enum { BACKTRACE_MAX = 24 };
 
-extern const char text_start[], text_end[];
+extern const char __image_text_start[], __image_text_end[];
 
 static bool in_text(virt_t addr)
 {
-	return addr >= (virt_t)text_start && addr < (virt_t)text_end;
+	return addr >= (virt_t)__image_text_start && addr < (virt_t)__image_text_end;
 }
 
 static size_t walk_frames(virt_t frame, virt_t *out, size_t max)

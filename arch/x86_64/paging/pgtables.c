@@ -1,11 +1,11 @@
 /*
  * The kernel's own page tables for the image. Each part has its own permissions, in 4 KiB pages.
  *
- *	text_start    text      read, execute
- *	rodata_start  rodata    read
- *	data_start    data+bss  read, write, no execute; the guard pages below the boot
+ *	__image_text_start    text      read, execute
+ *	__image_rodata_start  rodata    read
+ *	__image_data_start    data+bss  read, write, no execute; the guard pages below the boot
  *	                        CPU's stacks are not mapped
- *	image_end
+ *	__image_end
  *
  * The entry code below the text (.boot) is not mapped here. It runs only on the boot page tables,
  * which stay unchanged in .data.
@@ -23,8 +23,8 @@
 #include "mm/map/pgtable.h"
 
 /* linker.ld */
-extern const char image_phys_start[], text_start[], text_end[], rodata_start[], rodata_end[],
-	data_start[], image_end[];
+extern const char __image_phys_start[], __image_text_start[], __image_text_end[],
+	__image_rodata_start[], __image_rodata_end[], __image_data_start[], __image_end[];
 
 static pfn_t root = PFN_NONE;
 
@@ -48,13 +48,13 @@ static void map_image(virt_t start, virt_t end, enum pt_prot prot)
 /* Map the data in pieces between the guard pages. */
 static void map_data(void)
 {
-	virt_t start = (virt_t)data_start, guard;
+	virt_t start = (virt_t)__image_data_start, guard;
 
 	for (unsigned i = 0; boot_guard_page(i, &guard); i++) {
 		map_image(start, guard, PT_RW);
 		start = guard + PAGE_SIZE;
 	}
-	map_image(start, (virt_t)image_end, PT_RW);
+	map_image(start, (virt_t)__image_end, PT_RW);
 }
 
 void arch_page_tables_init(void)
@@ -62,8 +62,8 @@ void arch_page_tables_init(void)
 	root = pgtable_alloc_boot(NULL);
 	if (root == PFN_NONE)
 		memblock_too_little("the root page table");
-	map_image((virt_t)text_start, (virt_t)text_end, PT_RX);
-	map_image((virt_t)rodata_start, (virt_t)rodata_end, PT_RO);
+	map_image((virt_t)__image_text_start, (virt_t)__image_text_end, PT_RX);
+	map_image((virt_t)__image_rodata_start, (virt_t)__image_rodata_end, PT_RO);
 	map_data();
 }
 
@@ -86,14 +86,14 @@ void arch_page_tables_load(void)
  */
 void arch_reserve_memory(void)
 {
-	memblock_reserve((phys_t)(virt_t)image_phys_start, image_phys(image_end), OWNER_IMAGE);
+	memblock_reserve((phys_t)(virt_t)__image_phys_start, image_phys(__image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
 	console_screen_reserve();
 }
 
 bool arch_image_range(phys_t *start, phys_t *end_readonly)
 {
-	*start = (phys_t)(virt_t)image_phys_start;
-	*end_readonly = image_phys(rodata_end);
+	*start = (phys_t)(virt_t)__image_phys_start;
+	*end_readonly = image_phys(__image_rodata_end);
 	return true;
 }

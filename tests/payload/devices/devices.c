@@ -9,19 +9,7 @@
  * interrupts on line 2 (Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996;
  * Intel, "8254 Programmable Interval Timer", 1993).
  */
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/irq.h>
-#include <arch/mmio.h>
-
-#include "kernel/core/call.h"
-#include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
-#include "kernel/main.h"
-#include "mm/mm.h"
+#include <ashlar.h>
 
 #define IO_APIC 0xfec00000ULL
 enum {
@@ -40,7 +28,7 @@ static void outb(u16 port, u8 value)
 
 static void report(const char *what, bool ok)
 {
-	print("  %-52s %s\n", what, ok ? "ok" : "FAILED");
+	ashlar_print("  %-52s %s\n", what, ok ? "ok" : "FAILED");
 	verdict_count(ok, !ok, 0);
 }
 
@@ -57,7 +45,7 @@ static void registers(void)
 	}
 	mmio_write32(regs, 0, 1); /* select the version register */
 	pins = (mmio_read32(regs, 0x10) >> 16 & 0xff) + 1;
-	print("  the I/O APIC has %u lines\n", pins);
+	ashlar_print("  the I/O APIC has %u lines\n", pins);
 	report("device registers (mmio_map)", pins >= 16 && pins <= 240);
 	mmio_unmap(regs, 32);
 }
@@ -70,7 +58,7 @@ static IRQ_HANDLER void count_tick(void *arg)
 {
 	u32 *counter = arg;
 
-	atomic_store_relaxed(counter, atomic_load_relaxed(counter) + 1);
+	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
 /* The wait is bounded: one second is fifty times the expected time. */
@@ -87,13 +75,13 @@ static void device(void)
 	outb(PIT_COMMAND, PIT_CHANNEL0_MODE2);
 	outb(PIT_DATA, PIT_1KHZ & 0xff);
 	outb(PIT_DATA, PIT_1KHZ >> 8);
-	while (atomic_load_relaxed(&ticks) < WANTED && clock_ns() - start < NS_PER_S)
+	while (__atomic_load_n(&ticks, __ATOMIC_RELAXED) < WANTED && clock_ns() - start < NS_PER_S)
 		cpu_relax();
 	irq_unregister(PIT_LINE);
-	after = atomic_load_relaxed(&ticks);
+	after = __atomic_load_n(&ticks, __ATOMIC_RELAXED);
 	clock_delay_ns(5 * NS_PER_MS);
 	report("a device's interrupt (irq_register)", after >= WANTED);
-	report("and none after irq_unregister", atomic_load_relaxed(&ticks) == after);
+	report("and none after irq_unregister", __atomic_load_n(&ticks, __ATOMIC_RELAXED) == after);
 }
 
 /* ---- the CPU's own timer ---- */
@@ -106,12 +94,12 @@ static void timer(void)
 	bool ok = timer_once(2 * NS_PER_MS, count_tick, &came) == 0;
 
 	ok &= timer_once(NS_PER_MS, count_tick, &came) == -EBUSY;
-	while (ok && !atomic_load_relaxed(&came) && clock_ns() - start < NS_PER_S)
+	while (ok && !__atomic_load_n(&came, __ATOMIC_RELAXED) && clock_ns() - start < NS_PER_S)
 		cpu_relax();
 	ns = clock_ns() - start;
-	print("  asked for 2 ms, came after %llu us\n", ns / NS_PER_US);
+	ashlar_print("  asked for 2 ms, came after %llu us\n", ns / NS_PER_US);
 	report("the CPU's timer (timer_once), not early",
-	       ok && atomic_load_relaxed(&came) == 1 && ns >= 2 * NS_PER_MS);
+	       ok && __atomic_load_n(&came, __ATOMIC_RELAXED) == 1 && ns >= 2 * NS_PER_MS);
 }
 
 /* ---- vector registers, under interrupts, on every CPU ---- */
@@ -134,14 +122,14 @@ static void sum_lanes(u64 start, u64 end, void *arg)
 				lane[k] += 0.5;
 		for (unsigned k = 0; k < LANES; k++)
 			if (lane[k] != k + ROUNDS * 0.5)
-				atomic_fetch_add(&wrong, 1);
+				__atomic_fetch_add(&wrong, 1, __ATOMIC_SEQ_CST);
 	}
 }
 
 static IRQ_HANDLER void disturb(void *arg)
 {
 	count_tick(arg);
-	if (atomic_load_relaxed(&running))
+	if (__atomic_load_n(&running, __ATOMIC_RELAXED))
 		timer_once(50 * NS_PER_US, disturb, arg);
 }
 
@@ -149,23 +137,23 @@ static void vectors(void)
 {
 	static u32 interrupts;
 	struct padata_mt_job job = {.thread_fn = sum_lanes,
-				    .size = 8ULL * cpu_count,
+				    .size = 8ULL * cpus_started(),
 				    .min_chunk = 1,
-				    .max_threads = cpu_count,
+				    .max_threads = cpus_started(),
 				    .node = NODE_NONE};
 
-	atomic_store_relaxed(&running, 1);
+	__atomic_store_n(&running, 1, __ATOMIC_RELAXED);
 	timer_once(50 * NS_PER_US, disturb, &interrupts);
 	padata_run(&job);
-	atomic_store_relaxed(&running, 0);
-	print("  %u CPUs summed; the first was interrupted %u times meanwhile\n", job.threads,
-	      interrupts);
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	ashlar_print("  %u CPUs summed; the first was interrupted %u times meanwhile\n",
+		     job.threads, interrupts);
 	report("vector registers survive interrupts", wrong == 0 && interrupts > 0);
 }
 
 void payload_run(void)
 {
-	print("\n");
+	ashlar_print("\n");
 	registers();
 	device();
 	timer();

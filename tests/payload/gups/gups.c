@@ -12,22 +12,12 @@
  * result: every word must be zero again.
  *
  * Parts to look at before you write your own program: payload_run() is the program; OPTION_U64
- * defines a word of the command line; page_alloc() and page_map() are in mm/mm.h; padata_run() uses
- * the other CPUs; verdict_count() decides how the run ends.
+ * defines a word of the command line; page_alloc() and page_map() are in mm/mm.h; last_reason()
+ * says why they failed; padata_run() uses the other CPUs; verdict_count() decides how the run ends.
  *
  * Source: HPC Challenge, "RandomAccess", rules of 2005; the polynomial is that of its reference.
  */
-#include <arch/clear.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
-#include "kernel/main.h"
-#include "mm/mm.h"
+#include <ashlar.h>
 
 #define POLYNOMIAL 7ULL
 
@@ -109,18 +99,18 @@ static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 	bool ok;
 
 	if (!table) {
-		print("  %-4s no memory for the page tables\n", name);
-		return false;
+		ashlar_print("  %-4s %s\n", name, reason_text(last_reason()));
+		return last_reason() == REASON_CPU_LACKS; /* a page size less is no mistake */
 	}
 	update_all(table, chunks);
 	ns = update_all(table, chunks);
 	ok = all_zero(table);
 	rate = (double)updates * 1000.0 / (double)ns; /* millions per second */
-	print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name, chunks, updates,
-	      ns / NS_PER_MS, ns / NS_PER_US % 1000, (u64)rate, (u64)(rate * 100.0) % 100,
-	      ok ? "every word is zero again" : "WRONG");
-	print("BENCH gups leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu\n", name, chunks,
-	      MIB(gups_mib), updates, ns);
+	ashlar_print("  %-4s %4llu %12llu %8llu.%03llu %10llu.%02llu  %s\n", name, chunks, updates,
+		     ns / NS_PER_MS, ns / NS_PER_US % 1000, (u64)rate, (u64)(rate * 100.0) % 100,
+		     ok ? "every word is zero again" : "WRONG");
+	ashlar_result("gups", "leaf=%s cpus=%llu table_bytes=%llu updates=%llu ns=%llu", name,
+		      chunks, MIB(gups_mib), updates, ns);
 	page_unmap(table);
 	return ok;
 }
@@ -132,26 +122,26 @@ void payload_run(void)
 		const char *name;
 	} leaves[] = {{KIB(4), "4K"}, {MIB(2), "2M"}, {GIB(1), "1G"}};
 	const unsigned order = gups_mib > 2 ? 18 : 9;
-	const u64 most = MIN(power_below(cpumask_weight(&cpus_online)), MIN(gups_updates, 64));
+	const u64 most = MIN(power_below(cpus_started()), MIN(gups_updates, 64));
 	struct page *page;
 
 	gups_mib = power_below(gups_mib);
 	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!page) {
-		pr_err("gups: no free run of %s",
-		       order == 18 ? "1 GiB: give the machine more memory, or gups_mib=2"
-				   : "2 MiB");
+		ashlar_warn("gups: no free run of %s",
+			    order == 18 ? "1 GiB: give the machine more memory, or gups_mib=2"
+					: "2 MiB");
 		verdict_count(0, 1, 0);
 		return;
 	}
-	print("\nRandom updates of a table of %llu MiB, by the size of the pages that map it\n\n  "
-	      "%-4s %4s %12s %12s %13s\n",
-	      gups_mib, "page", "CPUs", "updates", "time ms", "million/s");
-	clear_pages(page_address(page), MIB(gups_mib) / PAGE_SIZE);
+	ashlar_print("\nRandom updates of a table of %llu MiB, by the size of the pages that map "
+		     "it\n\n  "
+		     "%-4s %4s %12s %12s %13s\n",
+		     gups_mib, "page", "CPUs", "updates", "time ms", "million/s");
+	__builtin_memset(page_address(page), 0, MIB(gups_mib));
 	for (u64 chunks = 1;; chunks = most) {
 		for (size_t i = 0; i < ARRAY_LEN(leaves); i++) {
-			const bool fits = leaves[i].bytes <= PAGE_SIZE << order &&
-					  (leaves[i].bytes < GIB(1) || cpu_has_1g_mappings());
+			const bool fits = leaves[i].bytes <= PAGE_SIZE << order;
 			const bool ok =
 				!fits || run_one(page, leaves[i].bytes, leaves[i].name, chunks);
 

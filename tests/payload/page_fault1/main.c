@@ -9,15 +9,8 @@
  * process has in will-it-scale. bench=page_fault1 compares the settings of pcp_type_cache=, which
  * take turns there.
  */
-#include <arch/clock.h>
+#include <ashlar.h>
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
-#include "kernel/main.h"
-#include "mm/mm.h"
 #include "testcase.h"
 
 static u64 page_fault1_ms = 1000;
@@ -53,8 +46,8 @@ static void one_cpu(u64 first, u64 last, void *arg)
 
 	for (u64 i = first; i < last; i++)
 		if (!testcase(&iterations))
-			atomic_fetch_add(&row->failed, 1);
-	atomic_fetch_add(&row->iterations, iterations);
+			__atomic_fetch_add(&row->failed, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&row->iterations, iterations, __ATOMIC_SEQ_CST);
 }
 
 static bool run_on(unsigned cpus)
@@ -72,19 +65,20 @@ static bool run_on(unsigned cpus)
 	deadline = start + page_fault1_ms * NS_PER_MS;
 	padata_run(&job);
 	ns = clock_ns() - start;
-	print("  %4u %14llu %12llu%s\n", cpus, row.iterations,
-	      row.iterations * 1000 / MAX(ns / NS_PER_MS, 1), row.failed ? "  no memory" : "");
-	print("BENCH will_it_scale cpus=%u touched=%llu ns=%llu\n", cpus, row.iterations, ns);
+	ashlar_print("  %4u %14llu %12llu%s\n", cpus, row.iterations,
+		     row.iterations * 1000 / MAX(ns / NS_PER_MS, 1),
+		     row.failed ? "  no memory" : "");
+	ashlar_result("will_it_scale", "cpus=%u touched=%llu ns=%llu", cpus, row.iterations, ns);
 	return row.failed == 0 && row.iterations % (MEMSIZE / PAGE_BYTES) == 0 &&
 	       row.iterations > 0;
 }
 
 void payload_run(void)
 {
-	const unsigned all = cpumask_weight(&cpus_online);
+	const unsigned all = cpus_started();
 
-	print("\nwill-it-scale page_fault1, regions of %u MiB\n\n  %4s %14s %12s\n", MEMSIZE >> 20,
-	      "CPUs", "pages", "a second");
+	ashlar_print("\nwill-it-scale page_fault1, regions of %u MiB\n\n  %4s %14s %12s\n",
+		     MEMSIZE >> 20, "CPUs", "pages", "a second");
 	for (unsigned cpus = 1;; cpus = MIN(cpus * 2, all)) {
 		const bool ok = run_on(cpus);
 

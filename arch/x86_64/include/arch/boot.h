@@ -22,6 +22,10 @@ u32 arch_cpu_hardware_id(cpu_t cpu);
 unsigned arch_node_distance(node_t from, node_t to); /* the distance in SLIT's units: 10 is local */
 /* start all CPUs in parallel; the log names those that do not start */
 void arch_cpus_start(void);
+/* a linked program's thread-local variables exist on every CPU; memory is there */
+void arch_program_prepare(void);
+/* run the linked program's constructors */
+void arch_program_construct(void);
 /* print the CPU's name and the features in use, for people */
 void arch_machine_print(void);
 

@@ -7,13 +7,19 @@
 
 #include "kernel/lib/types.h"
 
+/* The register's address, for the operand of an instruction. */
+static inline volatile void *mmio_at(const volatile void __iomem *regs, unsigned reg)
+{
+	return (volatile u8 *)(uintptr_t)(const volatile void __force *)regs + reg;
+}
+
 static inline u8 mmio_read8(const volatile void __iomem *regs, unsigned reg)
 {
 	u8 value;
 
 	__asm__ volatile("movb %1, %0"
 			 : "=q"(value)
-			 : "m"(*(const volatile u8 __force *)(regs + reg))
+			 : "m"(*(const volatile u8 *)mmio_at(regs, reg))
 			 : "memory");
 	return value;
 }
@@ -24,7 +30,7 @@ static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
 
 	__asm__ volatile("movl %1, %0"
 			 : "=r"(value)
-			 : "m"(*(const volatile u32 __force *)(regs + reg))
+			 : "m"(*(const volatile u32 *)mmio_at(regs, reg))
 			 : "memory");
 	return value;
 }
@@ -32,7 +38,7 @@ static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
 static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 value)
 {
 	__asm__ volatile("movb %1, %0"
-			 : "=m"(*(volatile u8 __force *)(regs + reg))
+			 : "=m"(*(volatile u8 *)mmio_at(regs, reg))
 			 : "q"(value)
 			 : "memory");
 }
@@ -40,7 +46,7 @@ static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 val
 static inline void mmio_write32(volatile void __iomem *regs, unsigned reg, u32 value)
 {
 	__asm__ volatile("movl %1, %0"
-			 : "=m"(*(volatile u32 __force *)(regs + reg))
+			 : "=m"(*(volatile u32 *)mmio_at(regs, reg))
 			 : "r"(value)
 			 : "memory");
 }

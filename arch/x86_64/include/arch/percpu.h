@@ -34,6 +34,7 @@ struct arch_percpu {
 	u64 user_stack;   /* where traps and calls begin on the normal stack; 0: none can come */
 	u64 user_rsp;     /* the program's RSP, in the first instructions of a call */
 	u32 user_attends; /* set by any CPU: attend() is to be called */
+	void *tls;        /* FS base for a linked program: arch/x86_64/program_image.c; or NULL */
 };
 
 struct percpu;

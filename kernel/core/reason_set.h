@@ -1,0 +1,22 @@
+/* Setting the word of reason.h, for the calls that fail. Context: any. */
+#pragma once
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/reason.h"
+
+static inline void reason_set(enum reason reason)
+{
+	this_cpu()->reason = reason;
+}
+
+/* The same for a call that also returns an error; `invalid` stands for -EINVAL. Returns `err`. */
+static inline int reason_of_error(int err, enum reason invalid)
+{
+	if (err == -EINVAL)
+		reason_set(invalid);
+	else if (err == -ENOMEM)
+		reason_set(REASON_NO_MEMORY);
+	else if (err < 0)
+		reason_set(REASON_BUSY);
+	return err;
+}

@@ -1,0 +1,74 @@
+/* The functions of ashlar.h that stand for functions of the kernel whose names are common words. */
+#include "ashlar.h"
+
+#include "kernel/core/printk.h"
+
+void ashlar_print(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vprint(fmt, args);
+	va_end(args);
+}
+
+void ashlar_vprint(const char *fmt, va_list args)
+{
+	vprint(fmt, args);
+}
+
+/* One call of print(), so that no other CPU's text comes between. */
+void ashlar_result(const char *name, const char *fmt, ...)
+{
+	char pairs[900];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(pairs, sizeof(pairs), fmt, args);
+	va_end(args);
+	print("RESULT %s %s\n", name, pairs);
+}
+
+static void log_text(enum log_level level, const char *fmt, va_list args) __printf(2, 0);
+
+static void log_text(enum log_level level, const char *fmt, va_list args)
+{
+	char line[256];
+
+	vformat(line, sizeof(line), fmt, args);
+	printk(level, "%s", line);
+}
+
+void ashlar_note(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_text(LOG_INFO, fmt, args);
+	va_end(args);
+}
+
+void ashlar_warn(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_text(LOG_WARN, fmt, args);
+	va_end(args);
+}
+
+int ashlar_format(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	int length;
+
+	va_start(args, fmt);
+	length = vformat(buf, size, fmt, args);
+	va_end(args);
+	return length;
+}
+
+int ashlar_vformat(char *buf, size_t size, const char *fmt, va_list args)
+{
+	return vformat(buf, size, fmt, args);
+}

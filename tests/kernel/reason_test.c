@@ -1,0 +1,184 @@
+/*
+ * last_reason(): each way in which a call of the interface fails leaves its own reason, and a call
+ * that succeeds leaves the word alone.
+ */
+#include <arch/cpu.h>
+#include <arch/memory.h>
+
+#include "kernel/core/fail.h"
+#include "kernel/core/reason_set.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/zone.h"
+#include "mm/mm.h"
+#include "mm/pools.h"
+#include "tests/kernel/said.h"
+
+#define SIZE MIB(2)
+
+/* Is this the reason of the call that was just made? The next call begins without one. */
+#define EXPECT_REASON(failed, expected)                                                            \
+	do {                                                                                       \
+		reason_set(REASON_NONE);                                                           \
+		EXPECT(failed);                                                                    \
+		if (last_reason() != (expected))                                                   \
+			test_fail(__FILE__, __LINE__, "%s: %s", #failed,                           \
+				  reason_text(last_reason()));                                     \
+	} while (0)
+
+TEST(kernel_reason, each_has_a_text_of_its_own)
+{
+	for (unsigned a = 0; a < REASONS; a++) {
+		REQUIRE(reason_text((enum reason)a));
+		for (unsigned b = 0; b < a; b++)
+			EXPECT(strcmp(reason_text((enum reason)a), reason_text((enum reason)b)));
+	}
+	EXPECT(strcmp(reason_text(REASONS), "there is no such reason") == 0);
+}
+
+TEST(kernel_reason, of_a_page_that_is_not_allocated)
+{
+	struct page *page, *pages[2];
+
+	EXPECT_REASON(!page_alloc(10, USE_MOVABLE, 0, NODE_NONE), REASON_BAD_ORDER);
+	EXPECT_REASON(!page_alloc(0, (enum page_use)7, 0, NODE_NONE), REASON_BAD_USE);
+	EXPECT_REASON(!page_alloc(0, USE_MOVABLE, PAGE_NODE, mm_kernel.nodes), REASON_BAD_NODE);
+	EXPECT_REASON(page_alloc_bulk(USE_MOVABLE, PAGE_NODE, mm_kernel.nodes, pages, 2) == 0,
+		      REASON_BAD_NODE);
+	EXPECT_REASON(!contig_alloc(19, NODE_NONE), REASON_BAD_ORDER);
+	fail_arm(&mm_kernel.fail, FAIL_ALLOC, 1, FAIL_AGAIN);
+	EXPECT_REASON(!page_alloc(5, USE_MOVABLE, 0, NODE_NONE), REASON_NO_MEMORY);
+	fail_disarm(&mm_kernel.fail);
+	reason_set(REASON_BUSY);
+	page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
+	REQUIRE(page);
+	page_free(page);
+	EXPECT_EQ(last_reason(), REASON_BUSY); /* what succeeds writes nothing */
+}
+
+TEST(kernel_reason, of_a_range_that_is_not_taken)
+{
+	EXPECT_REASON(contig_alloc_range(1, BLOCK_FRAMES) == -EINVAL, REASON_BAD_RANGE);
+	EXPECT_REASON(contig_alloc_range(0, 0) == -EINVAL, REASON_BAD_RANGE);
+	EXPECT_REASON(contig_declare_cma(1, 1) == -EINVAL, REASON_BAD_RANGE);
+}
+
+TEST(kernel_reason, of_a_range_with_a_page_that_stays)
+{
+	struct page *page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	EXPECT_REASON(contig_alloc_range(page_pfn(page), BLOCK_FRAMES) == -EBUSY, REASON_BUSY);
+	page_free(page);
+}
+
+TEST(kernel_reason, of_a_page_that_is_not_mapped)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	void *mapped[8];
+	unsigned count = 0;
+
+	REQUIRE(page);
+	EXPECT_REASON(!page_map(page, SIZE), REASON_BAD_PAGE_SIZE);
+	EXPECT_REASON(!page_map(page, 3 * PAGE_SIZE), REASON_BAD_PAGE_SIZE);
+	while (count < ARRAY_LEN(mapped)) {
+		reason_set(REASON_NONE);
+		mapped[count] = page_map(page, PAGE_SIZE);
+		if (!mapped[count])
+			break;
+		count++;
+	}
+	if (count == 7)
+		EXPECT_EQ(last_reason(), REASON_NO_MAPPINGS);
+	else /* the hosted machine has few addresses */
+		EXPECT_EQ(last_reason(), REASON_NO_ADDRESSES);
+	while (count > 0)
+		page_unmap(mapped[--count]);
+	page_free(page);
+}
+
+TEST(kernel_reason, of_registers_that_are_not_mapped)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+	REQUIRE(page);
+	EXPECT_REASON(!mmio_map(0xfec00000, 0), REASON_BAD_SIZE);
+	EXPECT_REASON(!mmio_map(1ULL << 60, 8), REASON_BAD_PHYS);
+	said_begin(); /* a line of the log says it, too */
+	EXPECT_REASON(!mmio_map(page_pfn(page) << PAGE_SHIFT, 8), REASON_IS_RAM);
+	said_end();
+	page_free(page);
+}
+
+TEST(kernel_reason, of_a_huge_mapping_that_is_not_made)
+{
+	EXPECT_REASON(!huge_map(0, SIZE, 0), REASON_BAD_SIZE);
+	EXPECT_REASON(!huge_map(HUGE_MAP_SIZE + SIZE, SIZE, 0), REASON_BAD_SIZE);
+	EXPECT_REASON(!huge_map(SIZE, KIB(64), 0), REASON_BAD_PAGE_SIZE);
+	EXPECT_REASON(!huge_map(SIZE, PAGE_SIZE, HUGE_RESERVE), REASON_BAD_FLAGS);
+	EXPECT_REASON(!huge_map(HUGE_MAP_SIZE, SIZE, 0), REASON_NO_ADDRESSES); /* no guards */
+	EXPECT_REASON(!huge_map(HUGE_MAP_SIZE / 2, SIZE, HUGE_RESERVE), REASON_NO_POOL_PAGE);
+	if (!cpu_has_1g_mappings())
+		EXPECT_REASON(!huge_map(GIB(1), GIB(1), 0), REASON_CPU_LACKS);
+}
+
+TEST(kernel_reason, of_a_huge_mapping_that_does_not_change)
+{
+	char *addr = huge_map(2 * SIZE, SIZE, 0), *behind = huge_map(SIZE, SIZE, 0);
+
+	REQUIRE(addr && behind);
+	EXPECT_REASON(huge_populate(addr, 0) == -EINVAL, REASON_BAD_SIZE);
+	EXPECT_REASON(huge_populate(addr, 3 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
+	EXPECT_REASON(huge_release(addr + 1, SIZE) == -EINVAL, REASON_BAD_ADDRESS);
+	EXPECT_REASON(huge_release(addr, 0) == -EINVAL, REASON_BAD_SIZE);
+	EXPECT_REASON(huge_protect(addr + SIZE, HUGE_READ_ONLY) == -EINVAL, REASON_BAD_ADDRESS);
+	EXPECT_REASON(huge_grow(addr + SIZE, 4 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
+	EXPECT_REASON(huge_grow(addr, SIZE) == -EINVAL, REASON_BAD_SIZE);
+	if (behind > addr)
+		EXPECT_REASON(huge_grow(addr, (u64)(behind - addr) + SIZE) == -ENOMEM,
+			      REASON_NO_ADDRESSES);
+	huge_unmap(behind);
+	huge_unmap(addr);
+}
+
+/* Promise all free pages, so that the pool has none for others. Returns how many. */
+static u64 pool_promise_all(struct pool_usage *before)
+{
+	pool_usage(&pool_2m, before);
+	pool_set_overcommit(&pool_2m, 0);
+	EXPECT_EQ(pool_reserve(&pool_2m, before->free - before->reserved), 0);
+	return before->free - before->reserved;
+}
+
+static void pool_unpromise(const struct pool_usage *before, u64 count)
+{
+	pool_unreserve(&pool_2m, count);
+	pool_set_overcommit(&pool_2m, before->overcommit);
+}
+
+/* Whichever CPU finds no page, the caller learns why. */
+TEST(kernel_reason, of_pages_that_helpers_did_not_find)
+{
+	struct pool_usage before;
+	const u64 promised = pool_promise_all(&before);
+	void *addr = huge_map(64 * SIZE, SIZE, HUGE_POOL);
+
+	REQUIRE(addr);
+	EXPECT_REASON(huge_populate(addr, 64 * SIZE) == -ENOMEM, REASON_NO_POOL_PAGE);
+	huge_unmap(addr);
+	EXPECT_REASON(!huge_map(64 * SIZE, SIZE, HUGE_POOL | HUGE_POPULATE), REASON_NO_POOL_PAGE);
+	pool_unpromise(&before, promised);
+}
+
+TEST(kernel_reason, of_a_pool_that_has_no_page)
+{
+	struct pool_usage before;
+	const u64 promised = pool_promise_all(&before);
+
+	EXPECT_EQ(before.page_bytes, SIZE);
+	EXPECT_EQ(before.pages, before.free + before.in_use);
+	EXPECT_REASON(pool_grow_on(&pool_2m, NULL, mm_kernel.nodes, 1) == 0, REASON_BAD_NODE);
+	EXPECT_REASON(pool_reserve(&pool_2m, 1) == -ENOMEM, REASON_NO_POOL_PAGE);
+	EXPECT_REASON(!pool_page_take(&pool_2m, NODE_NONE, POOL_ANY), REASON_NO_POOL_PAGE);
+	pool_unpromise(&before, promised);
+}

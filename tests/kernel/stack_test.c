@@ -1,0 +1,63 @@
+/* Stacks that programs take. That a CPU which overruns one is stopped: test_payload_api.py. */
+#include <arch/peek.h>
+
+#include "kernel/core/reason_set.h"
+#include "kernel/lib/glob.h"
+#include "kernel/run/test.h"
+#include "mm/mapping/fault.h"
+#include "mm/mapping/stack.h"
+#include "mm/mm.h"
+
+static bool described(virt_t addr, const char *glob)
+{
+	char text[256];
+
+	fault_describe(FAULT_BUG, addr, true, false, text, sizeof(text));
+	return glob_match(glob, text);
+}
+
+TEST(mm_stack, all_of_it_is_there_and_nothing_below)
+{
+	struct huge_usage before, after;
+	u64 *one, *two, value;
+
+	huge_usage(&before);
+	one = stack_alloc(KIB(18)); /* five pages */
+	two = stack_alloc(KIB(4));
+	REQUIRE(one && two);
+	huge_usage(&after);
+	EXPECT_EQ(after.mapped[0] - before.mapped[0], 6);
+	EXPECT_EQ((virt_t)one % PAGE_SIZE, 0);
+	for (unsigned i = 1; i <= KIB(20) / sizeof(*one); i++)
+		one[-(long)i] = i;
+	EXPECT_EQ(one[-1], 1);
+	huge_usage(&before);
+	EXPECT_EQ(before.faults[0], after.faults[0]); /* no touch brought a page */
+	EXPECT(peek_u64(two - KIB(4) / sizeof(*two), &value));
+	EXPECT(!peek_u64(one - KIB(20) / sizeof(*one) - 1, &value));
+	EXPECT(!peek_u64(two - KIB(4) / sizeof(*two) - 1, &value));
+	stack_free(one);
+	stack_free(two);
+	EXPECT(!peek_u64(one - 1, &value));
+}
+
+TEST(mm_stack, its_guard_is_told_from_other_addresses)
+{
+	char *top = stack_alloc(KIB(16)), *plain = huge_map(KIB(16), PAGE_SIZE, 0);
+
+	REQUIRE(top && plain);
+	EXPECT(described((virt_t)top - KIB(16) - 1, "*overflow of the stack of 16 KiB that *"));
+	EXPECT(described((virt_t)top - KIB(16) - MIB(100), "*overflow of the stack of 16 KiB*"));
+	EXPECT(!described((virt_t)top + PAGE_SIZE, "*overflow of*"));
+	EXPECT(!described((virt_t)plain - 1, "*overflow of the stack*"));
+	stack_free(top);
+	EXPECT(!described((virt_t)top - KIB(16) - 1, "*overflow of the stack*"));
+	huge_unmap(plain);
+}
+
+TEST(mm_stack, one_that_cannot_be_had)
+{
+	reason_set(REASON_NONE);
+	EXPECT(!stack_alloc(0));
+	EXPECT_EQ(last_reason(), REASON_BAD_SIZE);
+}

@@ -1,0 +1,180 @@
+"""The Payload API (ashlar.h): the header is C and C++, its functions are the names of ashlar.symbols, and these are the only names of the
+library that a program can collide with."""
+
+import re
+import subprocess
+
+import pytest
+from guest import run
+from machine import ROOT, Machine
+from test_payloads import end, make, payload, spelled
+
+INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wcast-qual", "-Wwrite-strings", "-Werror"]
+C = ["gcc", "-x", "c", "-std=gnu11", *INCLUDES]
+CXX = ["g++", "-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti", *INCLUDES]
+
+# Functions of the headers that programs do not call, and why.
+NOT_CALLED = {
+    "payload_run": "the program's own",
+    "verdict_check": "the one check is that of memory",
+    "command_find": "the monitor's",
+    "command_after": "the monitor's",
+    "command_complete": "the monitor's",
+    "commands_leave": "the monitor's",
+    "commands_left": "the monitor's",
+    "words_cut": "the monitor's",
+    "padata_chunk_size": "for tests",
+    "clock_tsc": "for programs of ring 3",
+}
+
+
+def compiled(command, text, *flags):
+    done = subprocess.run([*command, *flags, "-c", "-o", "/dev/null", "-"], cwd=ROOT, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def listed():
+    lines = (ROOT / "ashlar.symbols").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def declared(tmp_path):
+    """Functions that the header declares and does not define, and variables."""
+    aux = tmp_path / "aux"
+    compiled(C, "#include <ashlar.h>\n", "-aux-info", str(aux))
+    functions = set(re.findall(r"\*/ extern [^(]*?\b(\w+) \((?!\*)", aux.read_text(encoding="utf-8")))
+    # -aux-info writes a function that takes another one with the type of that one in front
+    text = subprocess.run([*C, "-E", "-P", "-"], cwd=ROOT, input="#include <ashlar.h>\n", capture_output=True, text=True, timeout=60, check=True).stdout
+    functions = {name for name in functions if re.search(rf"\b{name}\(", text)}
+    variables = {name.strip() for names in re.findall(r"^extern struct \w+ ([\w, ]+);", text, re.M) for name in names.split(",")}
+    return functions, variables
+
+
+@pytest.mark.parametrize("command", [C, CXX], ids=["c", "c++"])
+def test_the_header_is_clean(command):
+    compiled(command, "#include <ashlar.h>\n", *STRICT)
+    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 1\n#error another version\n#endif\n")
+
+
+def test_the_macros_are_c_and_cxx():
+    """Designators in C++ are an extension before C++20, and members that are left out are zero."""
+    text = """#include <ashlar.h>
+        static u64 number = 2; static unsigned choice; static bool on; static const char *text;
+        static const struct row { const char *name; } rows[] = {{"a"}, {NULL}};
+        OPTION_U64(number, number, 1, 5, "a number", .boot_only = true)
+        ; OPTION_CHOICE(choice, choice, "a|b", "a choice"); OPTION_BOOL(on, on, "a switch"); OPTION_TEXT(text, text, "a text");
+        OPTION_ROW(row, choice, rows, "a row");
+        static int run(const struct words *words) { return words->count > 9; }
+        COMMAND(word, .help = "a command", .run = run);
+        static bool measure(void) { return true; }
+        BENCH(name, "a benchmark", measure);
+        u64 least(void); u64 least(void) { return MIN(number, MAX(3ULL, KIB(1))) + ARRAY_LEN(rows); }\n"""
+    compiled(C, text, "-Wall", "-Wextra", "-Werror")
+    compiled(CXX, text, "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
+
+
+def test_the_list_is_what_the_header_declares(tmp_path):
+    functions, variables = declared(tmp_path)
+    assert len(functions) > 80 and variables == {"pool_2m", "pool_1g"}
+    assert set(NOT_CALLED) <= functions
+    assert sorted(listed()) == sorted((functions | variables) - set(NOT_CALLED))
+
+
+def test_no_other_name_of_the_library_is_global(build):
+    make(ROOT, spelled(build), "lib")
+    lines = subprocess.run(["nm", "-g", build / "libashlar.a"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^(?:[0-9a-f]{16}| {16}) (\w) (\w+)$", lines, re.M)
+    strong = {name for kind, name in names if kind in "TDBRCA"}
+    weak = {name for kind, name in names if kind in "WVwv"}
+    undefined = {name for kind, name in names if kind == "U"}
+    assert strong == set(listed()) | {"multiboot2_entry"}
+    assert {name for name in weak if not re.match(r"(__|mem|str)\w+$", name)} == set()
+    assert {"memcpy", "memset", "memmove", "memcmp", "strlen"} <= weak
+    assert {name for name in undefined if not name.startswith("__")} == {"payload_run"}
+
+
+def test_a_program_may_use_all_other_names(build):
+    """In the tree, and elsewhere: the same files."""
+    assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
+
+
+def elsewhere(build, folder, script):
+    make(ROOT, spelled(build), "lib")
+    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(build.resolve() / "sdk/lib/pkgconfig")}
+    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_cxx(build):
+    assert end(payload(build, "cxx"), mem="256M").count(" ok\n") == 5
+    assert end(payload(build, "cxx"), mem="256M", cpus=1).count(" ok\n") == 5
+
+
+def test_c_and_cxx_built_elsewhere(build, tmp_path):
+    """The two programs with the compiler's own words, without those of this Makefile."""
+    compile_ = "$(pkg-config --cflags ashlar) -O2 -Wall -Wextra -Wshadow -Wpedantic -Werror -c"
+    script = f"""g++ -std=c++17 $(pkg-config --variable=cxxflags ashlar) {compile_} {ROOT}/tests/payload/cxx/main.cpp -o cxx.o
+        gcc cxx.o $(pkg-config --libs ashlar) -o cxx.elf
+        for name in main own; do gcc {compile_} {ROOT}/tests/payload/names/$name.c -o $name.o; done
+        gcc main.o own.o $(pkg-config --libs ashlar) -o names.elf"""
+    done = elsewhere(build, tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    for name in ("cxx", "names"):
+        assert end(tmp_path / f"{name}.elf", mem="256M").count(" ok\n") == 5
+
+
+LAYOUTS = {
+    "int huge_map(void); int huge_map(void) { return 0; }": "multiple definition of `huge_map'",
+    "_Thread_local char much[1 << 20]; char *use(void); char *use(void) { return much; }": "the thread-local variables take more than 512 KiB",
+    "_Thread_local int wide __attribute__((aligned(8192)));": "a thread-local variable is aligned to more than 4 KiB",
+    "static void c(void) {} void (*old)(void) __attribute__((section(\".ctors\"))) = c;": "constructors in .ctors are not run: compile for .init_array",
+    "const int mine __attribute__((section(\"of_mine\"))) = 1;": "a section of its own with constants: name it .rodata.NAME",
+    "__attribute__((section(\"of_mine\"))) void f(void); void f(void) {}": "a section of its own with code: name it .text.NAME",
+}
+
+
+@pytest.mark.parametrize("text", LAYOUTS, ids=lambda text: LAYOUTS[text].split()[-1].strip("`'"))
+def test_what_cannot_be_linked_is_named(build, tmp_path, text):
+    (tmp_path / "a.c").write_text(f"void payload_run(void) {{}}\n{text}\n")
+    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    assert done.returncode != 0 and LAYOUTS[text] in done.stderr, done.stderr
+
+
+def test_a_section_of_variables_is_mapped(build, tmp_path):
+    (tmp_path / "a.c").write_text("""#include <ashlar.h>
+        int mine __attribute__((section("of_mine"))) = 1;
+        void payload_run(void) { verdict_count(mine++ == 1 && mine == 2, 0, 0); }\n""")
+    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    assert done.returncode == 0, done.stderr
+    end(tmp_path / "a.elf", mem="256M")
+
+
+OVERRUN = """#include <ashlar.h>
+static bool far;
+OPTION_BOOL(far, far, "write far below the stack instead of recursing");
+u64 deep(u64 n);
+u64 deep(u64 n) { volatile u64 a[8] = {n}; return a[0] + (n ? deep(n - 1) + a[1] : 0); }
+static void use(void) { deep(100); deep(far ? 0 : 1 << 20); *(volatile char *)((char *)__builtin_frame_address(0) - MIB(2)) = 1; }
+static void on_stack(void *top, void (*fn)(void))
+{
+	__asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; call *%1; mov %%rbx, %%rsp"
+		:: "r"(top), "r"(fn) : "rbx", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+}
+void payload_run(void)
+{
+	void *other = stack_alloc(KIB(16));
+	on_stack(stack_alloc(KIB(64)), use);
+	stack_free(other);
+}
+"""
+
+
+@pytest.mark.parametrize("far", ["off", "on"])
+def test_an_overrun_of_a_programs_stack_is_named(build, tmp_path, far):
+    folder = tmp_path / f"overrun{far}"
+    folder.mkdir()
+    (folder / "a.c").write_text(OVERRUN)
+    make(ROOT, spelled(build), f"PAYLOAD={folder}")
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf", 60)
+    assert outcome.verdict == "crash", outcome.report()
+    assert re.search(r"overflow of the stack of 64 KiB that payload_run\+0x[0-9a-f]+ took", outcome.text), outcome.report()
