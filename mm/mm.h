@@ -185,12 +185,12 @@ void mm_usage(struct mm_usage *usage);
 /*
  * Map a page in use once more, so that the cost of a page size can be measured. `page` is its head.
  * The mapping is readable and writable and consists of leaves of `leaf` bytes (4K, 2M or 1G, at
- * most the size of the page). Only one CPU at a time may call this, page_unmap(), mmio_map() or
- * mmio_unmap(): they share page tables.
+ * most the size of the page).
  *
  * Returns NULL for lack of memory, for an impossible `leaf` (1 GiB on a CPU that cannot map it),
- * for a page that has seven mappings, or for lack of addresses. Each mapping uses up 2 GiB of
- * addresses for good, and there are 15 TiB.
+ * for a page that has seven mappings, or if there are 7168 mappings. The addresses of a mapping
+ * that was removed are used again, as late as possible, and never while a CPU may still have the
+ * old translation.
  *
  * A mapping holds a reference to its page. page_unmap() takes the address that page_map() returned,
  * removes the mapping on every CPU and drops the reference. A page is not moved while it is mapped.
@@ -208,7 +208,7 @@ void page_unmap(void *address);
  * the log, if part of the range is RAM that neither firmware keeps nor badram= names.
  *
  * mmio_unmap() removes one whole mapping. Unmapping anything else is a caught bug, and nothing is
- * done. One CPU at a time, as for page_map(). Context: ordinary.
+ * done. There are 1 TiB of addresses, which are not used again. Context: ordinary.
  */
 volatile void __iomem *mmio_map(phys_t phys, u64 size);
 void mmio_unmap(volatile void __iomem *address, u64 size);
