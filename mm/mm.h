@@ -221,8 +221,8 @@ void mmio_unmap(volatile void __iomem *address, u64 size);
  * GiB before and after it is never mapped, so running off either end is caught.
  *
  * Only ordinary code may touch the memory: not an interrupt handler, and not code that holds a
- * lock. Pages come from the nearest node, from the pool of their size (pool.h) as long as it has
- * any, and after that from the page allocator.
+ * lock. Pages come from the node nearest to the CPU that touches first, from the pool of their size
+ * (pool.h) as long as it has any, and after that from the page allocator.
  */
 enum huge_flags {
 	HUGE_POOL = 1 << 0, /* 2 MiB and 1 GiB pages come only from the pools */
@@ -231,6 +231,10 @@ enum huge_flags {
 	/* if there is no page of the size, use the next smaller one: 1 GiB, 2 MiB, 4 KiB */
 	HUGE_FALLBACK = 1 << 2,
 	HUGE_POPULATE = 1 << 3, /* make all pages present now, with all idle CPUs */
+	/* pages come from request.node as long as it has any, whichever CPU touches them first */
+	HUGE_NODE = 1 << 4,
+	/* pages come only from request.node, and a touch that finds none there is exhausted() */
+	HUGE_BIND = 1 << 5,
 };
 
 /*
@@ -245,6 +249,7 @@ struct huge_request {
 	u64 size;       /* in bytes, rounded up to whole pages */
 	u64 page;       /* page size in bytes: 4 KiB, 2 MiB or 1 GiB */
 	unsigned flags; /* enum huge_flags */
+	node_t node;    /* with HUGE_NODE or HUGE_BIND */
 	/*
 	 * addresses to keep for huge_grow(), in bytes from the start; a value less than `size`
 	 * keeps no extra addresses
@@ -257,7 +262,8 @@ struct huge_request {
 /*
  * Create a mapping. Returns its first address, aligned to 1 GiB. Returns NULL if there is no such
  * page size (1 GiB pages without HUGE_FALLBACK on a CPU that cannot map them), if addresses run
- * out, or if there are too few pages to promise or to populate. huge_map() is the plain form.
+ * out, if there are too few pages to promise or to populate, or if a node is named that does not
+ * exist. HUGE_BIND with HUGE_RESERVE is refused, too: pools promise no page of a certain node. huge_map() is the plain form.
  * Context: ordinary.
  */
 void *huge_map_with(const struct huge_request *request);

@@ -96,25 +96,38 @@ static bool use_promise(struct huge_map *map)
 	return left > 0;
 }
 
+/* A page of a pool that is promised to nobody. Where the mapping binds, from its node only. */
+static struct page *take_from_pool(const struct huge_map *map, enum pt_level level, node_t node,
+				   bool *zeroed)
+{
+	struct page *page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
+
+	if (!page || !(map->flags & HUGE_BIND) || mm_kernel.zone[page->zone].node == node)
+		return page;
+	pool_page_give(huge_pool(level), page);
+	return NULL;
+}
+
 static struct page *find_page(struct huge_map *map, enum pt_level level, bool *zeroed)
 {
-	const node_t node = this_cpu()->node;
+	const node_t node = map->flags & (HUGE_NODE | HUGE_BIND) ? map->node : this_cpu()->node;
+	const unsigned request = map->flags & HUGE_BIND ? PAGE_NODE : 0;
 	struct page *page;
 
 	*zeroed = false;
 	if (level == PT_PAGE)
-		return page_alloc(0, USE_UNMOVABLE, 0, node);
+		return page_alloc(0, USE_UNMOVABLE, request, node);
 	if (level == map->level && use_promise(map)) {
 		page = pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
 		if (!page) /* the promised page is still the pool's */
 			atomic_fetch_add(&map->promised, 1);
 		return page;
 	}
-	page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
+	page = take_from_pool(map, level, node, zeroed);
 	if (page || (map->flags & HUGE_POOL))
 		return page;
 	*zeroed = false;
-	return page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, 0, node);
+	return page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, request, node);
 }
 
 static void clear_page(struct page *page, enum pt_level level, u64 hint)

@@ -19,6 +19,7 @@
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/zone.h"
 
 enum { SLOTS = HUGE_MAP_SIZE / HUGE_SLOT };
 
@@ -226,7 +227,12 @@ static bool map_init(struct huge_map *map, const struct huge_request *request, e
 {
 	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE)
 		return false;
+	if ((request->flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes)
+		return false;
+	if ((request->flags & HUGE_BIND) && (request->flags & HUGE_RESERVE))
+		return false;
 	*map = (struct huge_map){.level = level,
+				 .node = request->node,
 				 .flags = request->flags |
 					  (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
 				 .exhausted = request->exhausted,

@@ -1,6 +1,7 @@
 /*
  * A program that does not end by itself, for Ctrl-C: it spins, sleeps, reads the console, or does
- * not care. A thread of it waits for good. With a number it ends with that status.
+ * not care. A thread of it waits for good. With a number it ends with that status, and with a number
+ * behind "nap" it sleeps as many seconds and ends.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +26,8 @@ int main(int argc, char **argv)
 
 	if (how[0] >= '0' && how[0] <= '9')
 		return atoi(how);
+	if (strcmp(how, "nap") == 0 && argc > 2)
+		return (int)sleep((unsigned)atoi(argv[2]));
 	memset(malloc(8 << 20), 1, 8 << 20);
 	pthread_create(&thread, NULL, wait_for_good, NULL);
 	if (strcmp(how, "deaf") == 0)

@@ -217,6 +217,15 @@ def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path
         assert f"ASHLAR-END {code} status={status}\n" in done.stdout.replace("\r", ""), done
 
 
+@pytest.mark.parametrize(("hang", "verdict"), [("1", "crash"), ("off", "pass"), ("0", "pass")])
+def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built, kernel, tmp_path):
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
+    program = Program(str(path), "nap 5")
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=f"{program.words} hang=1 hang={hang}"), kernel, SECONDS)
+    assert outcome.verdict == verdict and ("watchdog: no progress" in outcome.text) == (verdict == "crash"), outcome.report()
+
+
 def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
     """`make bench-programs` builds, passes and reads programs in this way."""
     program = Program(str(build_benchmarks(tmp_path, ["page_fault1"])["page_fault1"]), "2 100")
