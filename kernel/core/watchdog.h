@@ -7,9 +7,10 @@
  * or go (report again after as long).
  *
  * CPUs that wait for each other rarely end here, because those waits are bounded and name the
- * culprit (kernel/core/wait.h). With hang=off nothing of this happens: a program that waits for
- * something, with nothing to say, may wait as long as it likes. A soft wait, for work without a known duration, ends the machine by
+ * culprit (kernel/core/wait.h). A soft wait, for work without a known duration, ends the machine by
  * itself after hang= seconds, whatever else is printed meanwhile.
+ *
+ * With hang=off nothing of this happens, so a program may wait as long as it likes.
  */
 #pragma once
 

@@ -23,6 +23,8 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pressure.h"
 
 pte_t huge_unclaimed(const pte_t *entry)
 {
@@ -52,7 +54,7 @@ static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
 	struct page *page = NULL;
 
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
-		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+		page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	fence_store(); /* the table is zero before any entry points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
 		  page ? pte_make_table(page_to_pfn(page)) : 0);
@@ -108,6 +110,10 @@ static struct page *take_from_pool(const struct huge_map *map, enum pt_level lev
 	return NULL;
 }
 
+/*
+ * The CPU has claimed the entry and pinned the mapping, so no program is asked for memory here
+ * (mm/page/pressure.h). huge_fault() and huge_populate() ask when they have let go of both.
+ */
 static struct page *find_page(struct huge_map *map, enum pt_level level, bool *zeroed)
 {
 	const node_t node = map->flags & (HUGE_NODE | HUGE_BIND) ? map->node : this_cpu()->node;
@@ -116,7 +122,7 @@ static struct page *find_page(struct huge_map *map, enum pt_level level, bool *z
 
 	*zeroed = false;
 	if (level == PT_PAGE)
-		return page_alloc(0, USE_UNMOVABLE, request, node);
+		return mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, request, node);
 	if (level == map->level && use_promise(map)) {
 		page = pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
 		if (!page) /* the promised page is still the pool's */
@@ -127,7 +133,8 @@ static struct page *find_page(struct huge_map *map, enum pt_level level, bool *z
 	if (page || (map->flags & HUGE_POOL))
 		return page;
 	*zeroed = false;
-	return page_alloc(level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE, request, node);
+	return mm_page_alloc(&mm_kernel, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE,
+			     request, node);
 }
 
 static void clear_page(struct page *page, enum pt_level level, u64 hint)
@@ -223,29 +230,46 @@ static enum fault_result judge(const struct huge_map *map, virt_t addr, bool wri
 	return FAULT_RETRY;
 }
 
-enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
+/* What is done about a touch that found no page, once the mapping is no longer pinned. */
+struct need {
+	huge_exhausted_fn *fn;
+	void *ctx;
+	unsigned order; /* of the page */
+	unsigned asked; /* pressure_ask() */
+	bool there;
+};
+
+static enum fault_result touch(virt_t addr, bool write, bool exec, bool interruptible,
+			       struct need *need)
 {
 	const struct huge_pin pin = huge_pin(addr);
 	const enum fault_result why = judge(pin.map, addr, write, exec);
-	huge_exhausted_fn *fn;
-	bool there;
-	void *ctx;
 
-	if (why != FAULT_RETRY) {
-		huge_unpin(pin);
-		return why;
+	if (why == FAULT_RETRY) {
+		if (interruptible)
+			irq_enable();
+		need->there = huge_touch(pin.map, addr, true);
+		need->fn = pin.map->exhausted;
+		need->ctx = pin.map->ctx;
+		need->order = 9 * pin.map->level;
 	}
-	if (interruptible)
-		irq_enable();
-	there = huge_touch(pin.map, addr, true);
-	fn = pin.map->exhausted;
-	ctx = pin.map->ctx;
 	huge_unpin(pin);
-	if (!there)
-		exhausted(fn, ctx, addr);
+	return why;
+}
+
+enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
+{
+	struct need need = {.asked = 0};
+	enum fault_result why;
+
+	do { /* each time after a program has freed memory */
+		why = touch(addr, write, exec, interruptible, &need);
+	} while (why == FAULT_RETRY && !need.there && pressure_ask(&need.asked, need.order));
+	if (why == FAULT_RETRY && !need.there)
+		exhausted(need.fn, need.ctx, addr);
 	if (interruptible)
 		irq_disable();
-	return FAULT_RETRY;
+	return why;
 }
 
 /* ---- populating ---- */
@@ -267,7 +291,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 }
 
 /* The caller's pin also serves its helpers, because the caller waits for them. */
-int huge_populate(void *addr, u64 size)
+static int populate(void *addr, u64 size, unsigned *order)
 {
 	const struct huge_pin pin = huge_pin_range(addr, size);
 	struct populate p = {.map = pin.map, .start = (virt_t)addr};
@@ -277,14 +301,26 @@ int huge_populate(void *addr, u64 size)
 				    .node = NODE_NONE};
 	const u64 bytes = pin.map ? huge_page_bytes(pin.map) : 1;
 
-	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
 		return -EINVAL;
 	}
+	*order = 9 * pin.map->level;
 	job.size = size / bytes;
 	job.min_chunk = MAX(CLEAR_EXTENT / bytes, 1);
 	padata_run(&job);
 	huge_unpin(pin);
 	return p.failed ? -ENOMEM : 0;
+}
+
+int huge_populate(void *addr, u64 size)
+{
+	unsigned order = 0, asked = 0;
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	do {
+		err = populate(addr, size, &order);
+	} while (err == -ENOMEM && pressure_ask(&asked, order));
+	return err;
 }

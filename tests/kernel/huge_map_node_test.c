@@ -62,7 +62,7 @@ TEST(mm_huge_map, pages_come_from_the_node_that_is_named)
 	}
 }
 
-/* A touch that a node cannot serve falls back to others with HUGE_NODE, and fails with HUGE_BIND. */
+/* A touch that a node cannot serve goes to others with HUGE_NODE, and fails with HUGE_BIND. */
 TEST(mm_huge_map, a_node_that_has_nothing_is_no_help)
 {
 	for (node_t node = 0; node < mm_kernel.nodes; node++) {

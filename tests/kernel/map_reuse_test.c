@@ -143,7 +143,7 @@ struct race {
 	u32 mapped, wrong, none;
 };
 
-/* Map a page of this CPU's own, at the lowest address that is free, and look through the mapping. */
+/* Map a page of this CPU's own at the lowest free address, and look through the mapping. */
 static void map_and_look(void *arg)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);

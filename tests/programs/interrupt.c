@@ -1,7 +1,7 @@
 /*
  * A program that does not end by itself, for Ctrl-C: it spins, sleeps, reads the console, or does
- * not care. A thread of it waits for good. With a number it ends with that status, and with a number
- * behind "nap" it sleeps as many seconds and ends.
+ * not care. A thread of it waits for good. With a number it ends with that status. With "nap" and a
+ * number it sleeps as many seconds and ends.
  */
 #include <pthread.h>
 #include <signal.h>
