@@ -312,11 +312,24 @@ int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);
 
 /*
- * Set the access allowed to the whole mapping, for pages present and pages to come. Removing write
- * access costs one round; allowing it costs none. Context: ordinary.
+ * Set the access allowed to the whole mapping, for pages present and pages to come; pages that have
+ * rights of their own keep them. `access` is HUGE_READ_WRITE or HUGE_READ_ONLY. Returns 0 or
+ * -EINVAL. Removing write access costs one round; allowing it costs none. Context: ordinary.
  */
-enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY };
+enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
 int huge_protect(void *addr, enum huge_access access);
+
+/*
+ * Give the 4 KiB pages of [addr, addr + size), anywhere in one mapping, rights of their own, until
+ * the next call. They may be part of larger pages, present or to come. Contents stay, also while
+ * nothing may access them. Rights stay when pages are released. Other CPUs may touch the range
+ * meanwhile; when the call returns, no CPU has rights that were taken away.
+ *
+ * A large page with different rights in its parts is mapped by small entries until one call gives
+ * all of it the same rights; it stays one page. Returns 0; -EINVAL for a bad range or `access`; or
+ * -ENOMEM, with nothing changed. One round at most. Context: ordinary.
+ */
+int huge_protect_range(void *addr, u64 size, enum huge_access access);
 
 /*
  * Enlarge a mapping in place. Returns 0; -ENOMEM if the addresses behind it are taken or there are

@@ -21,6 +21,7 @@
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/mapping/huge_entry.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/page_alloc.h"
@@ -41,23 +42,29 @@ pte_t huge_unclaimed(const pte_t *entry)
 	return pte;
 }
 
-static pte_t *table_at(pte_t pte)
-{
-	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
-}
-
 /* ---- tables ---- */
 
-/* Turn the claimed entry into a table, or release it as it was, absent. */
-static bool store_table(pte_t *entry, virt_t virt, enum pt_level level)
+void huge_fill_table(pte_t *table, pte_t value)
+{
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		table[i] = value;
+}
+
+/*
+ * Turn the claimed entry, which was `old` and absent, into a table, or release it as it was. The
+ * rights that it recorded for pages to come are recorded in each entry of the table.
+ */
+static bool store_table(pte_t *entry, virt_t virt, enum pt_level level, pte_t old)
 {
 	struct page *page = NULL;
 
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
 		page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	fence_store(); /* the table is zero before any entry points to it */
+	if (page && old)
+		huge_fill_table(page_address(page), old);
+	fence_store(); /* the table is complete before any entry points to it */
 	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
-		  page ? pte_make_table(page_to_pfn(page)) : 0);
+		  page ? pte_make_table(page_to_pfn(page)) : old);
 	if (page && level == PT_PGD)
 		atomic_add_relaxed(&huge_counts.tables_kept, 1);
 	return page;
@@ -70,8 +77,8 @@ static pte_t *table_below(pte_t *entry, virt_t virt, enum pt_level level)
 		const pte_t pte = huge_unclaimed(entry);
 
 		if (pte_present(pte))
-			return table_at(pte);
-		if (pte_claim(entry, pte) && !store_table(entry, virt, level))
+			return entry_table(pte);
+		if (pte_claim(entry, pte) && !store_table(entry, virt, level, pte))
 			return NULL;
 	}
 }
@@ -150,9 +157,27 @@ static void clear_page(struct page *page, enum pt_level level, u64 hint)
 		   mm_kernel.zone[page->zone].node);
 }
 
-/* Find a page for an entry that the caller has claimed, clear it and map it. */
+/* Map the pieces of a page by the entries below a split one, each with its rights. */
+static void fill_pieces(const struct huge_map *map, pte_t *table, enum pt_level level, virt_t base,
+			pfn_t pfn, pte_t first)
+{
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const virt_t virt = base + i * pt_level_size(level);
+		const pfn_t here = pfn + i * (pt_level_size(level) >> PAGE_SHIFT);
+		const pte_t old = pte_load(&table[i]), piece = i > 0 ? PTE_PIECE : first;
+
+		if (entry_is_split(old, level))
+			fill_pieces(map, entry_table(old), level - 1, virt, here, piece);
+		else
+			pte_store(&table[i], virt, level,
+				  entry_make(here, level, entry_access(map, old),
+					     (old & ENTRY_ACCESS) | piece));
+	}
+}
+
+/* Find a page for an entry that the caller has claimed and that was `old`, clear it and map it. */
 static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_level level,
-		       bool is_hint)
+		       pte_t old, bool is_hint)
 {
 	const virt_t virt = ALIGN_DOWN(addr, pt_level_size(level));
 	bool zeroed;
@@ -166,40 +191,90 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 		clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
+	if (entry_is_split(old, level)) {
+		fill_pieces(map, entry_table(old), level - 1, virt, page_to_pfn(page), 0);
+		pte_store(entry, virt, level, old);
+		return true;
+	}
 	pte_store(entry, virt, level,
-		  pte_make(page_to_pfn(page), level,
-			   atomic_load_relaxed(&map->read_only) ? PT_RO : PT_RW));
+		  entry_make(page_to_pfn(page), level, entry_access(map, old), old));
 	return true;
 }
 
-bool huge_touch(struct huge_map *map, virt_t addr, bool is_hint)
+/* What the rights of an entry say to a touch; HUGE_THERE: nothing against it. */
+static enum huge_touched judge_entry(const struct huge_map *map, pte_t pte, enum huge_want want)
+{
+	const enum huge_access access = entry_access(map, pte);
+
+	if (access == HUGE_NONE)
+		return HUGE_REFUSED;
+	return want == HUGE_TO_WRITE && access == HUGE_READ_ONLY ? HUGE_REFUSED_WRITE : HUGE_THERE;
+}
+
+/* The same for a split entry that the caller has claimed. *there: the pieces are. */
+static enum huge_touched judge_piece(const struct huge_map *map, pte_t pte, enum pt_level level,
+				     virt_t addr, enum huge_want want, bool *there)
+{
+	while (entry_is_split(pte, level)) {
+		level--;
+		pte = pte_load(&entry_table(pte)[pt_index(addr, level)]);
+	}
+	*there = entry_has_page(pte, level);
+	return want == HUGE_TO_POPULATE ? HUGE_THERE : judge_entry(map, pte, want);
+}
+
+/* Handle a claimed entry that was `old`, absent or split, and release it. */
+static enum huge_touched touch_claimed(struct huge_map *map, pte_t *entry, virt_t addr,
+				       enum pt_level level, pte_t old, enum huge_want want)
+{
+	enum huge_touched touched = HUGE_THERE;
+	bool there = false;
+
+	if (entry_is_split(old, level))
+		touched = judge_piece(map, old, level, addr, want, &there);
+	if (touched == HUGE_THERE && !there) {
+		if (bring_page(map, entry, addr, level, old, want != HUGE_TO_POPULATE))
+			return HUGE_THERE;
+		touched = HUGE_NO_PAGE;
+		if (level > PT_PAGE && (map->flags & HUGE_FALLBACK) && !pte_present(old))
+			return touched; /* still claimed: the caller looks for smaller pages */
+	}
+	pte_store(entry, ALIGN_DOWN(addr, pt_level_size(level)), level, old);
+	return touched;
+}
+
+enum huge_touched huge_touch(struct huge_map *map, virt_t addr, enum huge_want want)
 {
 	enum pt_level level = map->level;
 	pte_t *entry = entry_of(map, addr);
 
 	while (entry) {
 		const pte_t pte = huge_unclaimed(entry);
+		enum huge_touched touched;
 
-		if (pte_is_leaf(pte, level))
-			return true;
-		if (pte_present(pte)) { /* smaller pages are mapped here */
+		if (entry_is_table(pte, level)) { /* smaller pages are mapped here */
 			level--;
-			entry = &table_at(pte)[pt_index(addr, level)];
+			entry = &entry_table(pte)[pt_index(addr, level)];
 			continue;
+		}
+		if (!entry_is_split(pte, level)) {
+			touched = judge_entry(map, pte, want);
+			if (touched != HUGE_THERE)
+				return want == HUGE_TO_POPULATE ? HUGE_THERE : touched;
+			if (pte_is_leaf(pte, level))
+				return HUGE_THERE;
 		}
 		if (!pte_claim(entry, pte))
 			continue;
-		if (bring_page(map, entry, addr, level, is_hint))
-			return true;
-		if (level == PT_PAGE || !(map->flags & HUGE_FALLBACK)) {
-			pte_store(entry, ALIGN_DOWN(addr, pt_level_size(level)), level, 0);
-			break;
-		}
-		if (!store_table(entry, addr, level))
+		touched = touch_claimed(map, entry, addr, level, pte, want);
+		if (touched != HUGE_NO_PAGE)
+			return touched;
+		if (level == PT_PAGE || !(map->flags & HUGE_FALLBACK) || pte_present(pte) ||
+		    !store_table(entry, addr, level, pte))
 			break;
 	}
 	atomic_add_relaxed(&huge_counts.exhausted, 1);
-	return false;
+	return HUGE_NO_PAGE;
 }
 
 /* ---- a fault ---- */
@@ -217,7 +292,7 @@ static void exhausted(huge_exhausted_fn *fn, void *ctx, virt_t addr)
 }
 
 /* Why the access is illegal, or FAULT_RETRY if a page may be brought for it. */
-static enum fault_result judge(const struct huge_map *map, virt_t addr, bool write, bool exec)
+static enum fault_result judge(const struct huge_map *map, virt_t addr, bool exec)
 {
 	if (!map)
 		return huge_map_missing(addr);
@@ -225,8 +300,6 @@ static enum fault_result judge(const struct huge_map *map, virt_t addr, bool wri
 		return FAULT_HUGE_EXEC;
 	if (!context_may(CONTEXT_ORDINARY))
 		return FAULT_HUGE_CONTEXT;
-	if (write && atomic_load_relaxed(&map->read_only))
-		return FAULT_HUGE_READ_ONLY;
 	return FAULT_RETRY;
 }
 
@@ -236,19 +309,19 @@ struct need {
 	void *ctx;
 	unsigned order; /* of the page */
 	unsigned asked; /* pressure_ask() */
-	bool there;
+	enum huge_touched touched;
 };
 
 static enum fault_result touch(virt_t addr, bool write, bool exec, bool interruptible,
 			       struct need *need)
 {
 	const struct huge_pin pin = huge_pin(addr);
-	const enum fault_result why = judge(pin.map, addr, write, exec);
+	const enum fault_result why = judge(pin.map, addr, exec);
 
 	if (why == FAULT_RETRY) {
 		if (interruptible)
 			irq_enable();
-		need->there = huge_touch(pin.map, addr, true);
+		need->touched = huge_touch(pin.map, addr, write ? HUGE_TO_WRITE : HUGE_TO_READ);
 		need->fn = pin.map->exhausted;
 		need->ctx = pin.map->ctx;
 		need->order = 9 * pin.map->level;
@@ -264,12 +337,15 @@ enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interrupti
 
 	do { /* each time after a program has freed memory */
 		why = touch(addr, write, exec, interruptible, &need);
-	} while (why == FAULT_RETRY && !need.there && pressure_ask(&need.asked, need.order));
-	if (why == FAULT_RETRY && !need.there)
+	} while (why == FAULT_RETRY && need.touched == HUGE_NO_PAGE &&
+		 pressure_ask(&need.asked, need.order));
+	if (why == FAULT_RETRY && need.touched == HUGE_NO_PAGE)
 		exhausted(need.fn, need.ctx, addr);
 	if (interruptible)
 		irq_disable();
-	return why;
+	if (why == FAULT_RETRY && need.touched == HUGE_REFUSED_WRITE)
+		return FAULT_HUGE_READ_ONLY;
+	return why == FAULT_RETRY && need.touched == HUGE_REFUSED ? FAULT_HUGE_NO_ACCESS : why;
 }
 
 /* ---- populating ---- */
@@ -286,7 +362,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 	const u64 bytes = huge_page_bytes(p->map);
 
 	for (u64 i = first; i < last && !atomic_load_relaxed(&p->failed); i++)
-		if (!huge_touch(p->map, p->start + i * bytes, false))
+		if (huge_touch(p->map, p->start + i * bytes, HUGE_TO_POPULATE) == HUGE_NO_PAGE)
 			atomic_store_relaxed(&p->failed, 1);
 }
 

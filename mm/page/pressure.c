@@ -1,8 +1,8 @@
 /*
  * Asking for memory: see pressure.h.
  *
- * A slot is changed under `lock`. Readers take no lock: they count themselves in `asking`, execute a
- * fence and read the slots. pressure_unregister() takes the function out of its slot, executes a
+ * A slot is changed under `lock`. Readers take no lock. They count themselves in `asking`, execute
+ * a fence and read the slots. pressure_unregister() takes the function out of its slot, executes a
  * fence and waits until nobody asks. One of the two sees the other. The slot may be used again only
  * after that, so a function is never called with the ctx of another.
  */
