@@ -33,6 +33,7 @@
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
+#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
@@ -358,7 +359,8 @@ static pfn_t vmap_table_alloc(void *ctx)
 
 	(void)ctx;
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
-		page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+		page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, PAGE_ZERO,
+				     NODE_NONE); /* asks nobody: the caller has claimed an entry */
 	return page ? page_to_pfn(page) : PFN_NONE;
 }
 

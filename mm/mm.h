@@ -25,7 +25,7 @@ struct mm;
 enum page_use {
 	USE_UNMOVABLE,   /* kernel objects; never moved */
 	USE_MOVABLE,     /* the holder has registered a way to move it */
-	USE_RECLAIMABLE, /* the holder can give it back when asked */
+	USE_RECLAIMABLE, /* the holder can give it back when asked: pressure_register() */
 };
 
 enum page_request {
@@ -159,6 +159,26 @@ int contig_declare_cma(pfn_t first, u64 frames);
 bool page_peek(pfn_t pfn, struct page *copy);
 
 /*
+ * Ask for memory back before a request fails. The function is called when page_alloc(),
+ * page_alloc_bulk(), contig_alloc(), huge_populate() or a touch of a huge mapping has found no
+ * memory. `order` is that of the missing page. The function returns true if it made memory free,
+ * and the request is tried once more; otherwise the next function is asked, in the order of their
+ * registration, each once for a request. If nothing helps, the request fails as it would have.
+ *
+ * The function runs on the CPU that asked, in the ordinary context, with whatever the caller of the
+ * request holds; the kernel holds no lock. Several CPUs may call it at once. It may free, release,
+ * unmap, shrink a pool and print. It may also allocate: such a request is not allowed to ask again,
+ * and returns NULL. Requests with PAGE_NOFLUSH do not ask.
+ *
+ * pressure_register() returns 0, or -ENOSPC if there are eight already. After
+ * pressure_unregister() the function runs on no CPU; it must not be called by such a function.
+ * Context: ordinary.
+ */
+typedef bool pressure_fn(void *ctx, unsigned order);
+int pressure_register(pressure_fn *fn, void *ctx);
+void pressure_unregister(pressure_fn *fn, void *ctx);
+
+/*
  * Report that a frame of RAM is faulty, to keep it out of use for good. May wait for other CPUs.
  *
  *   0                  the frame is out of use, now or already before
@@ -186,12 +206,12 @@ void mm_usage(struct mm_usage *usage);
 /*
  * Map a page in use once more, so that the cost of a page size can be measured. `page` is its head.
  * The mapping is readable and writable and consists of leaves of `leaf` bytes (4K, 2M or 1G, at
- * most the size of the page). Only one CPU at a time may call this, page_unmap(), mmio_map() or
- * mmio_unmap(): they share page tables.
+ * most the size of the page).
  *
  * Returns NULL for lack of memory, for an impossible `leaf` (1 GiB on a CPU that cannot map it),
- * for a page that has seven mappings, or for lack of addresses. Each mapping uses up 2 GiB of
- * addresses for good, and there are 15 TiB.
+ * for a page that has seven mappings, or if there are 7168 mappings. The addresses of a mapping
+ * that was removed are used again, as late as possible, and never while a CPU may still have the
+ * old translation.
  *
  * A mapping holds a reference to its page. page_unmap() takes the address that page_map() returned,
  * removes the mapping on every CPU and drops the reference. A page is not moved while it is mapped.
@@ -209,7 +229,7 @@ void page_unmap(void *address);
  * the log, if part of the range is RAM that neither firmware keeps nor badram= names.
  *
  * mmio_unmap() removes one whole mapping. Unmapping anything else is a caught bug, and nothing is
- * done. One CPU at a time, as for page_map(). Context: ordinary.
+ * done. There are 1 TiB of addresses, which are not used again. Context: ordinary.
  */
 volatile void __iomem *mmio_map(phys_t phys, u64 size);
 void mmio_unmap(volatile void __iomem *address, u64 size);
@@ -222,8 +242,8 @@ void mmio_unmap(volatile void __iomem *address, u64 size);
  * GiB before and after it is never mapped, so running off either end is caught.
  *
  * Only ordinary code may touch the memory: not an interrupt handler, and not code that holds a
- * lock. Pages come from the nearest node, from the pool of their size (pool.h) as long as it has
- * any, and after that from the page allocator.
+ * lock. Pages come from the node nearest to the CPU that touches first, from the pool of their size
+ * (pool.h) as long as it has any, and after that from the page allocator.
  */
 enum huge_flags {
 	HUGE_POOL = 1 << 0, /* 2 MiB and 1 GiB pages come only from the pools */
@@ -232,10 +252,15 @@ enum huge_flags {
 	/* if there is no page of the size, use the next smaller one: 1 GiB, 2 MiB, 4 KiB */
 	HUGE_FALLBACK = 1 << 2,
 	HUGE_POPULATE = 1 << 3, /* make all pages present now, with all idle CPUs */
+	/* pages come from request.node as long as it has any, whichever CPU touches them first */
+	HUGE_NODE = 1 << 4,
+	/* pages come only from request.node, and a touch that finds none there is exhausted() */
+	HUGE_BIND = 1 << 5,
 };
 
 /*
- * Called when there is no page for a touch of `addr`. Runs on the CPU that touched, with interrupts
+ * Called when there is no page for a touch of `addr`, and pressure_register()'s functions did not
+ * help. Runs on the CPU that touched, with interrupts
  * as they were at the touch and no lock held. Return true if memory was made free, to try again.
  * Return false if the program cannot go on; its run then ends as failed. The function may also not
  * return.
@@ -246,6 +271,7 @@ struct huge_request {
 	u64 size;       /* in bytes, rounded up to whole pages */
 	u64 page;       /* page size in bytes: 4 KiB, 2 MiB or 1 GiB */
 	unsigned flags; /* enum huge_flags */
+	node_t node;    /* with HUGE_NODE or HUGE_BIND */
 	/*
 	 * addresses to keep for huge_grow(), in bytes from the start; a value less than `size`
 	 * keeps no extra addresses
@@ -258,8 +284,9 @@ struct huge_request {
 /*
  * Create a mapping. Returns its first address, aligned to 1 GiB. Returns NULL if there is no such
  * page size (1 GiB pages without HUGE_FALLBACK on a CPU that cannot map them), if addresses run
- * out, or if there are too few pages to promise or to populate. huge_map() is the plain form.
- * Context: ordinary.
+ * out, if there are too few pages to promise or to populate, or if a node is named that does not
+ * exist. HUGE_BIND with HUGE_RESERVE is refused, too, because pools promise no page of a certain
+ * node. huge_map() is the plain form. Context: ordinary.
  */
 void *huge_map_with(const struct huge_request *request);
 void *huge_map(u64 size, u64 page, unsigned flags);
@@ -286,11 +313,24 @@ int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);
 
 /*
- * Set the access allowed to the whole mapping, for pages present and pages to come. Removing write
- * access costs one round; allowing it costs none. Context: ordinary.
+ * Set the access allowed to the whole mapping, for pages present and pages to come; pages that have
+ * rights of their own keep them. `access` is HUGE_READ_WRITE or HUGE_READ_ONLY. Returns 0 or
+ * -EINVAL. Removing write access costs one round; allowing it costs none. Context: ordinary.
  */
-enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY };
+enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
 int huge_protect(void *addr, enum huge_access access);
+
+/*
+ * Give the 4 KiB pages of [addr, addr + size), anywhere in one mapping, rights of their own, until
+ * the next call. They may be part of larger pages, present or to come. Contents stay, also while
+ * nothing may access them. Rights stay when pages are released. Other CPUs may touch the range
+ * meanwhile; when the call returns, no CPU has rights that were taken away.
+ *
+ * A large page with different rights in its parts is mapped by small entries until one call gives
+ * all of it the same rights; it stays one page. Returns 0; -EINVAL for a bad range or `access`; or
+ * -ENOMEM, with nothing changed. One round at most. Context: ordinary.
+ */
+int huge_protect_range(void *addr, u64 size, enum huge_access access);
 
 /*
  * Enlarge a mapping in place. Returns 0; -ENOMEM if the addresses behind it are taken or there are

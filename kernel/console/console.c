@@ -4,7 +4,6 @@
 #include "kernel/console/console.h"
 
 #include "kernel/core/printk.h"
-#include "kernel/core/watchdog.h"
 
 struct console_list consoles;
 
@@ -49,7 +48,6 @@ void console_write(const char *text, size_t len)
 
 int console_read(void)
 {
-	watchdog_touch();
 	return console_list_read(&consoles);
 }
 

@@ -8,6 +8,7 @@
 #include <arch/console.h>
 
 #include "kernel/core/percpu.h"
+#include "kernel/core/watchdog.h"
 
 enum { QUEUE_SIZE = 64, CTRL_C = 3, LOOK_MAX = 256 };
 
@@ -22,12 +23,13 @@ void input_enable(void)
 
 int input_key(void)
 {
+	watchdog_touch();
 	if (queue_out != queue_in)
 		return queue[queue_out++ % QUEUE_SIZE];
 	return enabled ? console_read() : -1;
 }
 
-bool input_stop_asked(void)
+bool input_stop_typed(void)
 {
 	if (cpu_id() != 0 || !enabled)
 		return atomic_load_relaxed(&stop);
@@ -46,6 +48,18 @@ bool input_stop_asked(void)
 		}
 	}
 	return atomic_load_relaxed(&stop);
+}
+
+bool input_stop_asked(void)
+{
+	if (cpu_id() == 0)
+		watchdog_touch();
+	return input_stop_typed();
+}
+
+void input_stop_ask(void)
+{
+	atomic_store_relaxed(&stop, true);
 }
 
 void input_stop_clear(void)

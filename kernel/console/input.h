@@ -25,3 +25,12 @@ int input_key(void);
  */
 bool input_stop_asked(void);
 void input_stop_clear(void);
+
+/*
+ * The same for an interrupt that looks for Ctrl-C while something else runs: the look is no sign
+ * that the run makes progress (watchdog.h). Boot CPU, interrupts off.
+ */
+bool input_stop_typed(void);
+
+/* As if Ctrl-C had been typed: the rest of the command line is stopped, too. Context: handler. */
+void input_stop_ask(void);

@@ -41,6 +41,8 @@ struct percpu {
 	struct call_slot call_slot; /* this CPU's own outstanding request */
 	struct work_slot work;
 
+	/* a program is asked for memory on this CPU (mm/page/pressure.c) */
+	bool relieving;
 	/*
 	 * The huge mapping this CPU works in (mm/mapping/huge_map.c). Read by a CPU that wants to
 	 * unmap it.

@@ -19,7 +19,8 @@ static bool unfinished;
 
 static u32 sum_of(const struct run_record *r)
 {
-	return (u32)r->magic ^ (u32)(r->magic >> 32) ^ r->boots * 3 ^ r->state * 5 ^ r->verdict * 7;
+	return (u32)r->magic ^ (u32)(r->magic >> 32) ^ r->boots * 3 ^ r->state * 5 ^
+	       r->verdict * 7u ^ r->status * 11u;
 }
 
 bool run_record_valid(const struct run_record *found)
@@ -30,7 +31,8 @@ bool run_record_valid(const struct run_record *found)
 
 struct run_record run_record_next(const struct run_record *found)
 {
-	struct run_record next = {.magic = RUN_MAGIC, .boots = 1, .state = RUN_RUNNING};
+	struct run_record next = {
+		.magic = RUN_MAGIC, .boots = 1, .state = RUN_RUNNING, .status = RUN_NO_STATUS};
 
 	if (run_record_valid(found) && found->boots < ~0u)
 		next.boots = found->boots + 1;
@@ -38,12 +40,13 @@ struct run_record run_record_next(const struct run_record *found)
 	return next;
 }
 
-struct run_record run_record_closed(const struct run_record *record, u32 verdict)
+struct run_record run_record_closed(const struct run_record *record, u16 verdict, u16 status)
 {
 	struct run_record closed = *record;
 
 	closed.state = RUN_ENDED;
 	closed.verdict = verdict;
+	closed.status = status;
 	closed.sum = sum_of(&closed);
 	return closed;
 }
@@ -66,13 +69,15 @@ void run_record_begin(void)
 		pr_info("run %u since memory was last cleared; the run before it ended with code "
 			"0x%x",
 			ours.boots, found.verdict);
+	if (found.state == RUN_ENDED && found.status != RUN_NO_STATUS)
+		pr_info("its program ended with status %u", found.status);
 }
 
-void run_record_end(u32 verdict)
+void run_record_end(u16 verdict, u16 status)
 {
 	if (!ours.magic)
 		return;
-	ours = run_record_closed(&ours, verdict);
+	ours = run_record_closed(&ours, verdict, status);
 	arch_record_store(&ours, sizeof(ours));
 }
 

@@ -13,6 +13,7 @@
 
 static unsigned total_pass, total_fail, total_skip;
 static verdict_check_fn *last_check;
+static u16 program_status = RUN_NO_STATUS;
 
 void verdict_check(verdict_check_fn *check)
 {
@@ -37,6 +38,11 @@ void verdict_count(unsigned pass, unsigned fail, unsigned skip)
 	atomic_add_relaxed(&total_skip, skip);
 }
 
+void verdict_status(u8 status)
+{
+	atomic_store_relaxed(&program_status, status);
+}
+
 static const char *verdict_name(enum verdict verdict)
 {
 	switch (verdict) {
@@ -54,16 +60,23 @@ static const char *verdict_name(enum verdict verdict)
 
 static __noreturn void print_and_end(enum verdict verdict)
 {
+	const u16 status = atomic_load_relaxed(&program_status);
+
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
 		print("# the run before this one ended in a reset, so this run cannot pass "
 		      "(unfinished=ok allows it)\n");
 		verdict = VERDICT_CRASH;
 	}
-	run_record_end(verdict);
+	run_record_end((u16)verdict, status);
 	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass),
 	      atomic_load_relaxed(&total_fail), atomic_load_relaxed(&total_skip));
-	print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict), (unsigned)verdict);
+	if (status == RUN_NO_STATUS)
+		print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict),
+		      (unsigned)verdict);
+	else
+		print("ASHLAR-END verdict=%s code=0x%x status=%u\n", verdict_name(verdict),
+		      (unsigned)verdict, status);
 	machine_end(verdict);
 }
 

@@ -2,7 +2,9 @@
  * The end of a run: totals, the end marker that programs wait for, and the exit.
  *
  *	# totals pass:P fail:F skip:S
- *	ASHLAR-END verdict=pass|fail|skipped|crash code=0x10|0x11|0x12|0x13
+ *	ASHLAR-END verdict=pass|fail|skipped|crash code=0x10|0x11|0x12|0x13 [status=0..255]
+ *
+ * `status` is there if the run was for a program that ended (verdict_status()).
  */
 #pragma once
 
@@ -16,6 +18,13 @@ enum verdict {
 };
 
 void verdict_count(unsigned pass, unsigned fail, unsigned skip);
+
+/*
+ * The exit status of the program that the run is for: the end marker and the run's record carry it,
+ * and tests/qemu/launch.py ends with it if the run fails. The last call counts. It does not decide
+ * the verdict: verdict_count() does. Context: handler.
+ */
+void verdict_status(u8 status);
 
 /*
  * Register `check`, to run once at the end of the run, before the verdict is given. If it returns

@@ -10,6 +10,8 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/core/wait.h"
 
 enum on_hang { HANG_CRASH, HANG_REBOOT, HANG_HALT, HANG_GO };
@@ -18,10 +20,28 @@ enum { BACKTRACES_MAX = 8, FRAMES_MAX = 16 };
 #define PATIENCE_NS (100 * NS_PER_MS)
 
 u64 hang_seconds = 600;
-OPTION_U64(
-	hang, hang_seconds, 0, 1000000,
-	"seconds without a line or a request for input after which a run counts as hung; 0: never",
-	.boot_only = true);
+
+static int parse_hang(const struct option *opt, const char *value)
+{
+	if (strcmp(value, "off") != 0)
+		return option_parse_u64(opt, value);
+	hang_seconds = 0;
+	return 0;
+}
+
+static void show_hang(const struct option *opt, char *buf, size_t size)
+{
+	(void)opt;
+	if (hang_seconds == 0)
+		format(buf, size, "off");
+	else
+		format(buf, size, "%llu", hang_seconds);
+}
+
+OPTION(hang, .values = "seconds or off", .parse = parse_hang, .show = show_hang,
+       .target = &hang_seconds, .max = 1000000, .boot_only = true,
+       .help = "seconds without a line or a request for input after which a run counts as hung; "
+	       "off or 0: never, for programs that are quiet on purpose");
 
 static unsigned on_hang;
 OPTION_CHOICE(onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");

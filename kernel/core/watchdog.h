@@ -9,12 +9,14 @@
  * CPUs that wait for each other rarely end here, because those waits are bounded and name the
  * culprit (kernel/core/wait.h). A soft wait, for work without a known duration, ends the machine by
  * itself after hang= seconds, whatever else is printed meanwhile.
+ *
+ * With hang=off nothing of this happens, so a program may wait as long as it likes.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
 
-extern u64 hang_seconds; /* hang=; 0: never */
+extern u64 hang_seconds; /* hang=; 0 (off): never */
 
 /* Report progress that is not printed. Any context. */
 void watchdog_touch(void);

@@ -16,10 +16,11 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/open_file.h"
+#include "kernel/program/program.h"
 #include "kernel/program/sleepers.h"
 
 enum { RING = 1024, LOOK_MAX = 64, ECHO_MAX = 4, PIECE = 256 };
-enum { CTRL_D = 4, BACKSPACE = 8, CTRL_U = 21, DELETE = 127 };
+enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, CTRL_U = 21, DELETE = 127 };
 
 static struct {
 	struct spinlock lock;
@@ -72,11 +73,24 @@ static size_t take_key(u8 key, char *said)
 	return 1;
 }
 
+/* Ctrl-C: what was typed for the program, and not yet read, is gone. */
+static void drop_line(void)
+{
+	spin_lock(&console.lock);
+	console.done = console.typed = console.read;
+	spin_unlock(&console.lock);
+}
+
 void console_file_key(u8 key)
 {
 	char said[ECHO_MAX];
 	size_t length;
 
+	if (key == CTRL_C) {
+		drop_line();
+		program_interrupt();
+		return;
+	}
 	do {
 		spin_lock(&console.lock);
 		length = key == CTRL_U ? rub_out(said) : take_key(key, said);

@@ -64,6 +64,14 @@ static bool is_program(const struct cpio_entry *entry, const char *wanted)
 	return (entry->mode & CPIO_EXECUTE) && elf_is(entry->data, entry->size);
 }
 
+static void take_entry(const struct cpio_entry *entry, struct program_source *source)
+{
+	source->elf = entry->data;
+	source->elf_size = entry->size;
+	source->name = entry->name;
+	source->text = "";
+}
+
 /*
  * Look through a whole image, so that a wrong entry is reported before the program starts. Returns
  * 0, or -EINVAL after a message.
@@ -76,9 +84,7 @@ static int search_cpio(const char *wanted, struct program_source *source)
 	while (cpio_next(&reader, &entry)) {
 		if (source->elf || !is_program(&entry, wanted))
 			continue;
-		source->elf = entry.data;
-		source->elf_size = entry.size;
-		source->name = entry.name;
+		take_entry(&entry, source);
 	}
 	if (!reader.error)
 		return 0;
@@ -111,6 +117,7 @@ static void look_at_modules(const struct boot_info *info, struct program_source 
 {
 	static char name[BOOT_MODULE_TEXT_MAX];
 
+	*source = (struct program_source){.name = "", .text = ""};
 	for (size_t i = 0; i < info->modules; i++) {
 		const struct boot_module *module = &info->module[i];
 		const void *bytes = module_bytes(module);
@@ -129,14 +136,13 @@ static void look_at_modules(const struct boot_info *info, struct program_source 
 	}
 }
 
-int module_find(const struct boot_info *info, const char *wanted, struct program_source *source)
+/* Of what look_at_modules() found, choose the program. */
+static int choose(const char *wanted, struct program_source *source)
 {
 	int err = 0;
 
-	*source = (struct program_source){.name = "", .text = ""};
 	if (wanted && !*wanted)
 		wanted = NULL;
-	look_at_modules(info, source);
 	if (source->cpio)
 		err = search_cpio(wanted, source);
 	if (err)
@@ -154,17 +160,73 @@ int module_find(const struct boot_info *info, const char *wanted, struct program
 	return -EINVAL;
 }
 
-int module_program(struct program_source *source)
+int module_find(const struct boot_info *info, const char *wanted, struct program_source *source)
+{
+	look_at_modules(info, source);
+	return choose(wanted, source);
+}
+
+/* The machine's modules: an ELF, an image, or both. Looked at, and complained about, once. */
+static struct program_source modules(void)
 {
 	static struct program_source found;
 	static bool looked;
-	static int err;
 
 	if (!looked)
-		err = module_find(&boot_info, program_name, &found);
+		look_at_modules(&boot_info, &found);
 	looked = true;
-	*source = found;
+	return found;
+}
+
+int module_program(struct program_source *source)
+{
+	static struct program_source chosen;
+	static bool looked;
+	static int err;
+
+	if (!looked) {
+		chosen = modules();
+		err = choose(program_name, &chosen);
+	}
+	looked = true;
+	*source = chosen;
 	return err;
+}
+
+bool module_nth(unsigned n, struct program_source *source)
+{
+	struct cpio_reader reader;
+	struct cpio_entry entry;
+
+	*source = modules();
+	if (source->elf && n-- == 0)
+		return true;
+	reader = cpio_reader(source->cpio, source->cpio_size);
+	while (source->cpio && cpio_next(&reader, &entry)) {
+		if (!is_program(&entry, NULL) || n-- > 0)
+			continue;
+		take_entry(&entry, source);
+		return true;
+	}
+	return false;
+}
+
+int module_named(const char *name, struct program_source *source)
+{
+	struct cpio_reader reader;
+	struct cpio_entry entry;
+
+	*source = modules();
+	if (source->elf && strcmp(source->name, name) == 0)
+		return 0;
+	reader = cpio_reader(source->cpio, source->cpio_size);
+	while (source->cpio && cpio_next(&reader, &entry)) {
+		if (!is_program(&entry, name))
+			continue;
+		take_entry(&entry, source);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 bool module_wanted(void)

@@ -39,6 +39,7 @@ static struct program {
 	struct elf_image elf;
 	int status, exited; /* of the end of all; of the first thread, if it ended alone */
 	u32 ended;          /* the status is set */
+	u64 interrupted_ns; /* when Ctrl-C was last typed; 0: never */
 } program;
 
 bool program_end(int status)
@@ -55,6 +56,20 @@ bool program_ended(int *status)
 {
 	*status = program.status;
 	return atomic_load_acquire(&program.ended);
+}
+
+void program_interrupt(void)
+{
+	const u64 now = clock_ns(), before = atomic_exchange(&program.interrupted_ns, now);
+	const bool again = before != 0 && now - before < NS_PER_S;
+	const struct signal_info info = {.signal = again ? SIGKILL : SIGINT, .code = SI_KERNEL};
+
+	signal_send(NULL, info.signal, &info);
+}
+
+bool program_was_interrupted(void)
+{
+	return atomic_load_relaxed(&program.interrupted_ns) != 0;
 }
 
 void program_symbol(u64 addr, char *buf, size_t size)
@@ -291,6 +306,23 @@ int program_run(const struct program_request *request)
 	return (int)result;
 }
 
+int program_run_source(const struct program_source *source, const struct arguments *args,
+		       const struct arguments *environment)
+{
+	const int status = program_run(&(struct program_request){.image = source->elf,
+								 .size = source->elf_size,
+								 .files = source->cpio,
+								 .files_size = source->cpio_size,
+								 .args = args,
+								 .environment = environment});
+
+	if (status < 0)
+		pr_err("program: %s was not started (%d)", source->name, status);
+	else
+		print("PROGRAM name=%s status=%d\n", source->name, status);
+	return status;
+}
+
 /* ---- as a payload ---- */
 
 static void run_as_payload(void)
@@ -303,16 +335,9 @@ static void run_as_payload(void)
 		verdict_count(0, 1, 0);
 		return;
 	}
-	status = program_run(&(struct program_request){.image = source.elf,
-						       .size = source.elf_size,
-						       .files = source.cpio,
-						       .files_size = source.cpio_size,
-						       .args = &args,
-						       .environment = &environment});
-	if (status < 0)
-		pr_err("program: %s was not started (%d)", source.name, status);
-	else
-		print("PROGRAM name=%s status=%d\n", source.name, status);
+	status = program_run_source(&source, &args, &environment);
+	if (status >= 0)
+		verdict_status((u8)status);
 	verdict_count(status == 0, status != 0, 0);
 }
 PAYLOAD(program, module_wanted, run_as_payload);

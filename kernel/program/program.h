@@ -20,6 +20,14 @@ struct program_request {
 int program_run(const struct program_request *request);
 
 /*
+ * The same for a program of the loader's modules (module.h), with a line that says how it ended:
+ * PROGRAM name=... status=...
+ */
+struct program_source;
+int program_run_source(const struct program_source *source, const struct arguments *args,
+		       const struct arguments *environment);
+
+/*
  * The parts of program_run() around the run itself, for tests: afterwards the calling CPU has a
  * thread, and there is no memory mapped. program_finish() frees everything.
  */
@@ -34,6 +42,13 @@ bool program_ended(int *status);
  * ordinary.
  */
 bool program_end(int status);
+
+/*
+ * Ctrl-C: SIGINT for the program. A second one within a second is SIGKILL, because a program may
+ * ignore the first. Context: handler.
+ */
+void program_interrupt(void);
+bool program_was_interrupted(void); /* the present program, or the last one */
 
 /* What the log says of a place in the program: "main+0x12", or "" without symbols. */
 void program_symbol(u64 addr, char *buf, size_t size);

@@ -15,6 +15,13 @@ static struct {
 	cpu_t cpu;
 } alarm;
 
+/* The look at something else, set before the program starts; at_ns is moved by its CPU only. */
+static struct {
+	u64 at_ns, interval_ns; /* 0: no looks */
+	cpu_t cpu;
+	void (*look)(void);
+} looks;
+
 static struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
 
 static int arm(u64 until_ns);
@@ -34,26 +41,57 @@ void interval_timer_look(void)
 		signal_send(NULL, SIGALRM, &info);
 }
 
+static void look_if_due(void)
+{
+	const u64 at = atomic_load_relaxed(&looks.at_ns), now = clock_ns();
+
+	if (atomic_load_relaxed(&looks.cpu) != cpu_id() || !at || now < at)
+		return;
+	atomic_store_relaxed(&looks.at_ns, now + looks.interval_ns);
+	looks.look();
+}
+
 /* A thread that sleeps on this CPU looks at the clock, because the interrupt ends its halt. */
 static void fired(void *arg)
 {
 	(void)arg;
 	interval_timer_look();
+	look_if_due();
 	arm(0);
 }
 
-/* Set this CPU's timer for the earlier of `until_ns` (0: none) and ITIMER_REAL, if that is here. */
+/* The earlier of two times, of which 0 means never. */
+static u64 earlier(u64 a, u64 b)
+{
+	return a && b ? MIN(a, b) : MAX(a, b);
+}
+
+/*
+ * Set this CPU's timer for the earliest of `until_ns` (0: none), ITIMER_REAL, if that is here, and
+ * the next look. `looks` may change under this only by an interrupt, which arms the timer itself.
+ */
 static int arm(u64 until_ns)
 {
-	const u64 at =
-		atomic_load_relaxed(&alarm.cpu) == cpu_id() ? atomic_load_acquire(&alarm.at_ns) : 0;
-	const u64 first = at && until_ns ? MIN(at, until_ns) : MAX(at, until_ns);
-	const u64 now = clock_ns();
+	u64 first = until_ns, now;
 
+	if (atomic_load_relaxed(&alarm.cpu) == cpu_id())
+		first = earlier(first, atomic_load_acquire(&alarm.at_ns));
+	if (atomic_load_relaxed(&looks.cpu) == cpu_id())
+		first = earlier(first, atomic_load_relaxed(&looks.at_ns));
 	timer_cancel();
 	if (!first)
 		return 0;
+	now = clock_ns();
 	return timer_once(first > now ? first - now : 0, fired, NULL);
+}
+
+void timers_look_every(u64 interval_ns, void (*look)(void))
+{
+	looks.look = look;
+	looks.interval_ns = interval_ns;
+	atomic_store_relaxed(&looks.cpu, cpu_id());
+	atomic_store_relaxed(&looks.at_ns, clock_ns() + interval_ns);
+	arm(0);
 }
 
 int timers_sleep_until(u64 until_ns)
@@ -116,6 +154,7 @@ void timers_end(void)
 {
 	const struct interval_timer none = {0};
 
+	atomic_store_relaxed(&looks.at_ns, 0);
 	interval_timer_set(&none);
 	call_cpus(&cpus_online, cancel_here, NULL);
 	timer_cancel();

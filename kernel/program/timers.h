@@ -5,6 +5,8 @@
  * thread there ends. The timer of a CPU is set to the earlier of the two times. Its interrupt ends
  * a halt, after which the thread looks at the clock itself, and sends SIGALRM if that is due.
  *
+ * A third use is the look for Ctrl-C, on the CPU that asked for it (timers_look_every()).
+ *
  * Locks: calls that set ITIMER_REAL take turns at a lock. The interrupt takes none; it claims each
  * expiry by compare-and-swap.
  */
@@ -31,6 +33,12 @@ struct interval_timer interval_timer_set(const struct interval_timer *timer);
 
 /* SIGALRM if it is due: what the interrupt does. Context: handler. */
 void interval_timer_look(void);
+
+/*
+ * Call look() on this CPU every `interval_ns`, in interrupt context, until timers_end(). A machine
+ * without a timer never calls it. Context: ordinary, before the program starts.
+ */
+void timers_look_every(u64 interval_ns, void (*look)(void));
 
 /* The program has ended: no timer of it will fire. Context: ordinary. */
 void timers_end(void);

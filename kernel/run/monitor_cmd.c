@@ -10,13 +10,13 @@
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/lock.h"
-#include "kernel/core/lock.h"
 #include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
+#include "kernel/main.h"
 
 enum { VALUE_MAX = 64, VALUES_MAX = 160, LOG_CHUNK = 512 };
 
@@ -248,6 +248,20 @@ COMMAND(cpus,
 	.help = "every CPU: node, state, TLB generation, flushes, its ID in firmware's tables",
 	.run = cmd_cpus);
 
+/* ---- the linked program ---- */
+
+static int cmd_start(const struct words *words)
+{
+	(void)words;
+	payload_run();
+	return input_stop_asked() ? -EINTR : 0;
+}
+
+COMMAND(start, .help = "run what is linked: the program of PAYLOAD=, or tests and benchmarks",
+	.more = "  It may be started again and again. What it counts as passed or failed counts "
+		"for the run.\n",
+	.run = cmd_start, .counts = true);
+
 /* ---- ending the session ---- */
 
 static int cmd_poweroff(const struct words *words)
@@ -261,7 +275,7 @@ static int cmd_reboot(const struct words *words)
 {
 	(void)words;
 	print("rebooting\n");
-	run_record_end(0); /* the reset is on purpose */
+	run_record_end(0, RUN_NO_STATUS); /* the reset is on purpose */
 	machine_reset();
 }
 

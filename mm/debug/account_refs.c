@@ -11,7 +11,7 @@
 #include "kernel/core/printk.h"
 #include "mm/debug/account_pools.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/mapping/huge_map.h"
+#include "mm/mapping/huge_entry.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_check.h"
@@ -91,9 +91,13 @@ static struct page *mapped_page(const pte_t *entry, enum pt_level level)
 static void forget_entries(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
 	struct mapped *mapped = arg;
-	struct page *page = mapped_page(entry, level);
+	struct page *page;
 	const struct huge_map *map = huge_map_at(virt);
 
+	entry = entry_first_piece(entry, level);
+	if (pte_pfn(pte_load(entry)) == 0)
+		return; /* rights of a page that is not there */
+	page = mapped_page(entry, level);
 	if (page)
 		page->private[1] = 0;
 	if (page && map && huge_map_has(map, virt, pt_level_size(level)))
@@ -106,9 +110,13 @@ static void forget_entries(void *arg, pte_t *entry, virt_t virt, enum pt_level l
 
 static void count_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
-	struct page *page = mapped_page(entry, level);
 	struct mapped *mapped = arg;
+	struct page *page;
 
+	entry = entry_first_piece(entry, level);
+	if (pte_pfn(pte_load(entry)) == 0)
+		return;
+	page = mapped_page(entry, level);
 	mapped->leaves[level]++;
 	if (!page)
 		return;

@@ -62,7 +62,7 @@ static int flags_of(const struct words *words, unsigned *flags)
 static int cmd_map(const struct words *words)
 {
 	struct mapping *slot = maps;
-	u64 size, page = MIB(2);
+	u64 size, page = MIB(2), node = NODE_NONE;
 	unsigned flags = 0;
 	int err;
 
@@ -73,6 +73,8 @@ static int cmd_map(const struct words *words)
 		err = cmd_u64(words, 2, "PAGE", PAGE_SIZE, GIB(1), &page);
 	if (!err)
 		err = flags_of(words, &flags);
+	if (!err)
+		err = cmd_key_u64(words, "node", 0, mm_kernel.nodes - 1, &node);
 	if (err)
 		return err;
 	if (page != KIB(4) && page != MIB(2) && page != GIB(1))
@@ -86,7 +88,13 @@ static int cmd_map(const struct words *words)
 		return -ENOSPC;
 	}
 	size = ALIGN_UP(size, page);
-	*slot = (struct mapping){.start = huge_map(size, page, flags), .size = size, .page = page};
+	if (node != NODE_NONE)
+		flags |= HUGE_BIND;
+	*slot = (struct mapping){
+		.start = huge_map_with(&(struct huge_request){
+			.size = size, .page = page, .flags = flags, .node = (node_t)node}),
+		.size = size,
+		.page = page};
 	if (!slot->start) {
 		print("map: failed: no free addresses, no memory, or too few pages to promise\n");
 		return -ENOMEM;
@@ -186,12 +194,13 @@ static bool address_candidate(const struct words *words, unsigned at, unsigned n
 	return false;
 }
 
-COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback]]]",
+COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback]]] [node=N]",
 	.help = "map memory whose pages appear when they are touched; without a word, list the "
 		"mappings",
 	.more = "  pool: take pages from the pool only; reserve: promise them now;\n"
-		"  fallback: use smaller pages where none of this size is free.\n",
-	.max = 5, .run = cmd_map, .candidate = map_candidate);
+		"  fallback: use smaller pages where none of this size is free;\n"
+		"  node=N: pages of this node only.\n",
+	.keys = "node", .max = 5, .run = cmd_map, .candidate = map_candidate);
 COMMAND(touch, .usage = "ADDRESS [BYTES]",
 	.help = "bring in the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
 	.run = cmd_touch, .candidate = address_candidate);

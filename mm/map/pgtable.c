@@ -7,6 +7,7 @@
 #include <arch/barrier.h>
 
 #include "kernel/core/panic.h"
+#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
@@ -23,27 +24,43 @@ static pte_t *table_of(pfn_t pfn)
 	return phys_to_virt(pfn << PAGE_SHIFT);
 }
 
+/* The entry, once no other CPU makes a table under it. */
+static pte_t unclaimed(const pte_t *entry)
+{
+	pte_t pte = pte_load(entry);
+	struct wait wait;
+
+	if (!pte_claimed(pte) || pte_present(pte))
+		return pte;
+	wait = wait_begin(WAIT_TOUCH, "a page table that another CPU makes");
+	wait.soft = true; /* memory for it may be found by moving and opening other memory */
+	for (; pte_claimed(pte) && !pte_present(pte); pte = pte_load(entry))
+		wait_spin(&wait, CPU_NONE);
+	return pte;
+}
+
 /*
- * Make the table under `entry`. If two CPUs tried at once, one of the two tables would be lost, so
- * callers that race must serialise:
- *
- *   vmemmap.c     holds upper_lock, for the tables of all sections
- *   vmap.c        has one caller at a time: page_map() and mmio_map() on any CPU, which mm.h asks
- *                 of programs, and stacks and devices of the kernel, which the boot CPU maps
- *   start-up      is the boot CPU alone
- *
- * The three make no table in each other's addresses.
+ * Make the table under `entry`, which was absent when the caller looked. Any number of CPUs may try
+ * at once: one claims the entry, and the others wait for its table. Returns false if the CPU that
+ * claimed it found no memory.
  */
 static bool table_add(pte_t *entry, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
 		      void *ctx)
 {
-	pfn_t pfn = alloc ? alloc(ctx) : PFN_NONE;
+	const pte_t old = unclaimed(entry);
+	pfn_t pfn;
 
-	if (pfn == PFN_NONE)
+	if (pte_present(old))
+		return true;
+	if (!alloc)
 		return false;
+	if (!pte_claim(entry, old))
+		return table_add(entry, virt, level, alloc, ctx);
+	pfn = alloc(ctx);
 	fence_store(); /* the table must be zero before any entry points to it */
-	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level, pte_make_table(pfn));
-	return true;
+	pte_store(entry, ALIGN_DOWN(virt, pt_level_size(level)), level,
+		  pfn == PFN_NONE ? 0 : pte_make_table(pfn));
+	return pfn != PFN_NONE;
 }
 
 pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,

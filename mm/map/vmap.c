@@ -5,9 +5,10 @@
  *                                                                       the rest of its slot
  *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, never
  *                                                                       reused
+ *   VMAP_PAGES_BASE                 of mm/mapping/map.c
  *
- * Addresses are never reused, so unmapping needs no shootdown to protect a new owner. A stale
- * translation can only show the old contents to code that should no longer use the address.
+ * Addresses of devices are never reused, so unmapping needs no shootdown to protect a new owner. A
+ * stale translation can only show the old contents to code that should no longer use the address.
  */
 #include "mm/map/vmap.h"
 
@@ -51,21 +52,21 @@ void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
 	table_ctx = ctx;
 }
 
-virt_t vmap_reserve(u64 size, u64 align)
+/* Addresses for `size` bytes, with an unmapped page after them, or 0 if there are no more. */
+static virt_t reserve(u64 size)
 {
 	virt_t virt;
 
-	if (size > VMALLOC_SIZE)
+	if (size > VMAP_PAGES_BASE - VMALLOC_BASE)
 		return 0;
-	virt = ALIGN_UP(atomic_fetch_add(&devices_next, size + PAGE_SIZE + (align - PAGE_SIZE)),
-			align);
-	return virt + size > VMALLOC_BASE + VMALLOC_SIZE ? 0 : virt;
+	virt = atomic_fetch_add(&devices_next, size + PAGE_SIZE);
+	return virt + size >= VMAP_PAGES_BASE ? 0 : virt;
 }
 
-struct vmap_span vmap_reserved(void)
+struct vmap_span vmap_devices(void)
 {
 	const virt_t next = atomic_load_relaxed(&devices_next);
-	const virt_t end = MIN(next, VMALLOC_BASE + VMALLOC_SIZE);
+	const virt_t end = MIN(next, VMAP_PAGES_BASE);
 
 	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET, .end = end};
 }
@@ -84,7 +85,7 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 
 	if (size == 0 || !phys_is_possible(phys, size))
 		return NULL;
-	virt = vmap_reserve(bytes, PAGE_SIZE);
+	virt = reserve(bytes);
 	if (!virt || vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
 		return NULL;
 	return (char *)virt + (phys - first);

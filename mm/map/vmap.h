@@ -2,7 +2,8 @@
  * Mappings outside the direct map: stacks, device registers, firmware tables. Addresses come from
  * one region and are separated by unmapped guard pages, so running off either end faults.
  *
- *   VMALLOC_BASE  |guard|stack CPU 0 (16K)|guard|stack CPU 1|guard|LAPIC|guard| ...
+ *   VMALLOC_BASE     |guard|stack CPU 0 (16K)|guard|stack CPU 1|guard|LAPIC|guard| ...
+ *   VMAP_PAGES_BASE  |page_map()|guard|page_map()|guard| ...      in slots of mm/mapping/map.c
  */
 #pragma once
 
@@ -15,25 +16,26 @@
 /*
  * Map `size` bytes of physical memory at `phys` (any alignment) with `prot`. The result has phys's
  * offset within its page. NULL if page tables or addresses run out, or if the CPU has no such
- * physical address. The mapping is kept until vmap_unmap(). Called on the boot CPU during start-up,
- * and later on any CPU by a caller that holds no lock.
+ * physical address. The mapping is kept until vmap_unmap(), and its addresses are not used again.
+ * Called on the boot CPU during start-up, and later on any CPU by a caller that holds no lock.
  */
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
 void vmap_unmap(void *virt, u64 size);
 
-/*
- * The two halves of vmap_phys(). vmap_reserve() returns addresses of a region of `size` bytes,
- * `align`-aligned (a power of two), with an unmapped page after it, or 0 if there are no more.
- * vmap_map() maps physical memory there with leaves up to `largest`. It returns 0, or -ENOMEM with
- * a prefix mapped.
- */
-virt_t vmap_reserve(u64 size, u64 align);
-
-/* All addresses that vmap_reserve() has given out so far lie in [start, end). */
+/* All addresses that vmap_phys() has returned so far lie in [start, end). */
 struct vmap_span {
 	virt_t start, end;
 };
-struct vmap_span vmap_reserved(void);
+struct vmap_span vmap_devices(void);
+
+/* Addresses of page_map(). Which of them are in use is recorded in mm/mapping/map.c. */
+#define VMAP_PAGES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 8)
+#define VMAP_PAGES_SIZE (VMALLOC_SIZE - VMALLOC_SIZE / 8)
+
+/*
+ * Map physical memory at addresses of the caller's, with leaves up to `largest`. Returns 0, or
+ * -ENOMEM with a prefix mapped. Any number of CPUs may map different addresses at once.
+ */
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest);
 
 /*

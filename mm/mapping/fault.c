@@ -62,9 +62,12 @@ static void describe_huge(enum fault_result why, virt_t addr, const char *verb, 
 	if (why == FAULT_HUGE_CONTEXT) {
 		context_reason(context, sizeof(context));
 		format(buf, size, "first touch of a page of a huge mapping %s", context);
-	} else if (why == FAULT_HUGE_READ_ONLY || why == FAULT_HUGE_EXEC) {
+	} else if (why == FAULT_HUGE_READ_ONLY || why == FAULT_HUGE_EXEC ||
+		   why == FAULT_HUGE_NO_ACCESS) {
 		format(buf, size, "%s a huge mapping%s", verb,
-		       why == FAULT_HUGE_READ_ONLY ? " that is read-only" : "");
+		       why == FAULT_HUGE_READ_ONLY   ? " that is read-only"
+		       : why == FAULT_HUGE_NO_ACCESS ? ", where access is not allowed"
+						     : "");
 	} else {
 		format(buf, size, "%s %llx, %s", verb, addr,
 		       why == FAULT_HUGE_GIVEN_BACK ? "in a huge mapping that was given back"

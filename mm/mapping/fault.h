@@ -16,7 +16,8 @@ enum fault_result {
 	FAULT_HUGE_GIVEN_BACK, /* in one that was unmapped */
 	FAULT_HUGE_EXEC,       /* an instruction was fetched */
 	FAULT_HUGE_CONTEXT,    /* a first touch, and not in ordinary code */
-	FAULT_HUGE_READ_ONLY,  /* a write, and the mapping is read-only */
+	FAULT_HUGE_READ_ONLY,  /* a write, and the page is read-only */
+	FAULT_HUGE_NO_ACCESS,  /* where nothing may be accessed (HUGE_NONE) */
 };
 
 /*

@@ -20,6 +20,7 @@
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/zone.h"
 
 enum { SLOTS = HUGE_MAP_SIZE / HUGE_SLOT };
 
@@ -241,7 +242,16 @@ static bool map_init(struct huge_map *map, const struct huge_request *request, e
 		reason_set(REASON_BAD_SIZE);
 		return false;
 	}
+	if ((request->flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes) {
+		reason_set(REASON_BAD_NODE);
+		return false;
+	}
+	if ((request->flags & HUGE_BIND) && (request->flags & HUGE_RESERVE)) {
+		reason_set(REASON_BAD_FLAGS);
+		return false;
+	}
 	*map = (struct huge_map){.level = level,
+				 .node = request->node,
 				 .flags = request->flags |
 					  (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
 				 .exhausted = request->exhausted,

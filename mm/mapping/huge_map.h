@@ -28,6 +28,7 @@ struct huge_map {
 	u64 slots;           /* slots taken, without the guards */
 	enum pt_level level; /* page size of the mapping */
 	unsigned flags;
+	node_t node;   /* with HUGE_NODE or HUGE_BIND */
 	u32 read_only; /* atomic */
 	u64 promised;  /* pool pages reserved but not yet taken; atomic */
 	huge_exhausted_fn *exhausted;

@@ -13,6 +13,7 @@
 #include "kernel/core/reason_set.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/mapping/huge_entry.h"
 #include "mm/mapping/huge_fault.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
@@ -32,6 +33,16 @@ static void chain(struct page **list, pfn_t pfn)
 	*list = page;
 }
 
+/* Take the tables of rights below an entry whose page was taken. */
+static void chain_split(struct huge_taken *taken, pte_t pte, enum pt_level level)
+{
+	if (!entry_is_split(pte, level))
+		return;
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		chain_split(taken, pte_load(&entry_table(pte)[i]), level - 1);
+	chain(&taken->tables, pte_pfn(pte));
+}
+
 /*
  * Visit the entries of a table that lie in the range. `base` is the address that its first entry
  * translates.
@@ -47,16 +58,21 @@ static void visit_table(const struct visit *v, pte_t *table, enum pt_level level
 		if (virt + size <= v->start || virt >= v->end)
 			continue;
 		pte = huge_unclaimed(&table[i]);
-		if (!pte_present(pte))
-			continue;
-		if (level != PT_PGD && pte_is_leaf(pte, level)) {
-			v->leaf(v->arg, &table[i], virt, level);
+		if (level == PT_PGD ? pte_present(pte) : entry_is_table(pte, level)) {
+			visit_table(v, entry_table(pte), level - 1, virt);
+			if (v->tables && level != PT_PGD) {
+				pte_store(&table[i], virt, level, 0);
+				chain(&v->tables->tables, pte_pfn(pte));
+			}
 			continue;
 		}
-		visit_table(v, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), level - 1, virt);
-		if (v->tables && level != PT_PGD) {
+		if (level == PT_PGD)
+			continue;
+		if (entry_has_page(pte, level) || entry_is_split(pte, level))
+			v->leaf(v->arg, &table[i], virt, level);
+		if (v->tables && pte_load(&table[i])) { /* rights for pages to come */
+			chain_split(v->tables, pte_load(&table[i]), level);
 			pte_store(&table[i], virt, level, 0);
-			chain(&v->tables->tables, pte_pfn(pte));
 		}
 	}
 }
@@ -79,29 +95,78 @@ void huge_visit(huge_leaf_fn *leaf, void *arg)
 
 /* ---- taking pages away ---- */
 
-/* Claim the leaf, unless another CPU took it in between. */
+/* Claim the leaf or the split entry, unless another CPU took it in between. */
 static pte_t claim_leaf(pte_t *entry, enum pt_level level)
 {
 	pte_t pte;
 
 	do {
 		pte = huge_unclaimed(entry);
-		if (!pte_is_leaf(pte, level))
+		if (!entry_has_page(pte, level) && !entry_is_split(pte, level))
 			return 0;
 	} while (!pte_claim(entry, pte));
 	return pte;
+}
+
+/*
+ * Take the page out of a table of pieces that the caller owns; the rights stay. Returns the rights
+ * if all pieces have the same, and then the table is no longer needed; else ~0.
+ */
+static pte_t take_pieces(struct huge_taken *taken, pte_t *table, enum pt_level level, virt_t base)
+{
+	pte_t all = 0;
+
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const virt_t virt = base + i * pt_level_size(level);
+		pte_t pte = pte_load(&table[i]), rights = pte & ENTRY_ACCESS;
+
+		if (entry_is_split(pte, level)) {
+			rights = take_pieces(taken, entry_table(pte), level - 1, virt);
+			if (rights == ~0ULL) {
+				all = ~0ULL;
+				continue;
+			}
+			chain(&taken->tables, pte_pfn(pte));
+		} else if (pte_is_leaf(pte, level)) {
+			shootdown_batch_add(&taken->batch, virt, 1);
+		}
+		pte_store(&table[i], virt, level, rights);
+		if (i == 0)
+			all = rights;
+		else if (rights != all)
+			all = ~0ULL;
+	}
+	return all;
+}
+
+/* What is left in place of a split entry whose page was taken: its rights, or the table of them. */
+static pte_t take_split(struct huge_taken *taken, pte_t pte, enum pt_level level, virt_t virt)
+{
+	const pte_t rights = take_pieces(taken, entry_table(pte), level - 1, virt);
+
+	if (rights == ~0ULL)
+		return pte;
+	chain(&taken->tables, pte_pfn(pte));
+	return rights;
 }
 
 static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
 	const pte_t pte = claim_leaf(entry, level);
 	struct huge_taken *taken = arg;
+	pte_t left = pte & ENTRY_ACCESS, page;
 
 	if (!pte)
 		return;
-	pte_store(entry, virt, level, 0);
-	shootdown_batch_add(&taken->batch, virt, 1);
-	chain(&taken->pages, pte_pfn(pte));
+	page = pte_load(entry_first_piece(entry, level));
+	if (entry_is_split(pte, level))
+		left = take_split(taken, pte, level, virt);
+	else if (pte_is_leaf(pte, level))
+		shootdown_batch_add(&taken->batch, virt, 1);
+	pte_store(entry, virt, level, left);
+	if (pte_pfn(page) == 0 || (!pte_present(page) && !entry_is_hidden(page)))
+		return;
+	chain(&taken->pages, pte_pfn(page));
 	atomic_add_relaxed(&huge_counts.mapped[level], -1ULL);
 }
 
@@ -190,18 +255,35 @@ struct rights {
 	struct shootdown_batch batch; /* pages that can no longer be written */
 };
 
+/* Give an entry that the caller has claimed, and that was `old`, the rights that count for it. */
+static void set_claimed(struct rights *rights, pte_t *entry, virt_t virt, enum pt_level level,
+			pte_t old)
+{
+	const enum huge_access access = entry_access(rights->map, old);
+
+	if (!entry_is_split(old, level)) {
+		pte_store(entry, virt, level,
+			  entry_has_page(old, level) ? entry_make(pte_pfn(old), level, access, old)
+						     : old & ~PTE_CLAIMED);
+		if (access == HUGE_READ_ONLY && pte_writable(old))
+			shootdown_batch_add(&rights->batch, virt, 1);
+		return;
+	}
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		pte_t *piece = &entry_table(old)[i];
+
+		set_claimed(rights, piece, virt + i * pt_level_size(level - 1), level - 1,
+			    pte_load(piece));
+	}
+	pte_store(entry, virt, level, old);
+}
+
 static void set_rights(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
 	const pte_t pte = claim_leaf(entry, level);
-	struct rights *rights = arg;
-	enum pt_prot prot;
 
-	if (!pte)
-		return;
-	prot = atomic_load_relaxed(&rights->map->read_only) ? PT_RO : PT_RW;
-	pte_store(entry, virt, level, pte_make(pte_pfn(pte), level, prot));
-	if (prot == PT_RO)
-		shootdown_batch_add(&rights->batch, virt, 1);
+	if (pte)
+		set_claimed(arg, entry, virt, level, pte);
 }
 
 /*
@@ -216,7 +298,7 @@ int huge_protect(void *addr, enum huge_access access)
 	struct rights rights = {.map = pin.map};
 
 	context_assert(CONTEXT_ORDINARY);
-	if (!pin.map || pin.map->start != (virt_t)addr) {
+	if (!pin.map || pin.map->start != (virt_t)addr || access > HUGE_READ_ONLY) {
 		huge_unpin(pin);
 		reason_set(REASON_BAD_ADDRESS);
 		return -EINVAL;

@@ -1,9 +1,16 @@
 /*
  * Mappings for programs: the calls of mm.h over vmap.h.
  *
+ *   VMAP_PAGES_BASE  | slot 0: a GiB for a page | a GiB of guard | slot 1 ...
+ *
  * A page gets a GiB of addresses to itself, so all tables below one PUD entry belong to it and can
  * be freed with it. The entry is cleared, every CPU flushes (idle ones too, because the table pages
- * are about to have another user), and then the tables are freed.
+ * are about to have another user), and then the tables are freed and the slot is given back. A slot
+ * thus has no translation in any TLB when another page gets it. Slots are taken in a circle, so an
+ * address is used again as late as possible.
+ *
+ * Any number of CPUs may map and unmap. The bitmap of slots is written under slots_lock. The CPU
+ * that unmaps claims the PUD entry, so of two that unmap one address one finds no mapping.
  *
  * A mapping holds a reference to its page, and the page's head counts its mappings (PAGE_MAPPINGS)
  * in the word that says how the page is freed. page_free() of a mapped page therefore leaves its
@@ -15,6 +22,7 @@
 #include <arch/cpu.h>
 
 #include "kernel/core/context.h"
+#include "kernel/core/lock.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/shootdown.h"
@@ -48,32 +56,86 @@ static void free_tables(pte_t pud)
 	free_table(pud);
 }
 
-void map_clear(virt_t virt)
+/* Remove what is mapped in the slot at `virt`, whose entry the caller owns, on every CPU. */
+static void clear_slot(pte_t *entry, virt_t virt)
 {
-	pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL, NULL), pud;
+	const pte_t pud = pte_load(entry);
 
-	if (!entry)
-		return;
-	pud = pte_load(entry);
 	pte_store(entry, virt, PT_PUD, 0);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	if (pte_present(pud) && !pte_is_leaf(pud, PT_PUD))
 		free_tables(pud);
 }
 
+static pte_t *slot_entry(virt_t virt)
+{
+	return pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL, NULL);
+}
+
+/* ---- slots ---- */
+
+static u64 slots_taken[DIV_ROUND_UP(MAP_SLOTS, 64)]; /* a bit for each; read without the lock */
+static u32 slots_next;
+static struct spinlock slots_lock = SPINLOCK_INIT(LOCK_LEAF);
+
+static bool slot_is_taken(u32 slot)
+{
+	return atomic_load_relaxed(&slots_taken[slot / 64]) >> slot % 64 & 1;
+}
+
+/* Returns the address of a slot, or 0 if all are taken. */
+static virt_t slot_take(void)
+{
+	virt_t virt = 0;
+
+	spin_lock(&slots_lock);
+	for (u32 i = 0; i < MAP_SLOTS && !virt; i++) {
+		const u32 slot = (slots_next + i) % MAP_SLOTS;
+
+		if (slot_is_taken(slot))
+			continue;
+		atomic_fetch_or(&slots_taken[slot / 64], 1ULL << slot % 64);
+		slots_next = (slot + 1) % MAP_SLOTS;
+		virt = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
+	}
+	spin_unlock(&slots_lock);
+	return virt;
+}
+
+/* After the round: from now on another page may have the addresses. */
+static void slot_give(virt_t virt)
+{
+	const u32 slot = (u32)((virt - VMAP_PAGES_BASE) / MAP_SLOT_BYTES);
+
+	spin_lock(&slots_lock);
+	atomic_fetch_and(&slots_taken[slot / 64], ~(1ULL << slot % 64));
+	spin_unlock(&slots_lock);
+}
+
+void map_next_slot(u32 slot)
+{
+	spin_lock(&slots_lock);
+	slots_next = slot;
+	spin_unlock(&slots_lock);
+}
+
 virt_t map_find(pfn_t pfn)
 {
-	const struct vmap_span span = vmap_reserved();
 	enum pt_level level;
 	phys_t phys;
 	pte_t entry;
 
-	for (virt_t at = ALIGN_UP(span.start, GIB(1)); at < span.end; at += GIB(1)) {
-		/* the round of map_clear() waits for this CPU before it frees a table */
-		const irq_flags_t flags = irq_save();
-		const bool found = pgtable_translate(pgtable_root(), at, &phys, &entry, &level) &&
-				   phys >> PAGE_SHIFT == pfn;
+	for (u32 slot = 0; slot < MAP_SLOTS; slot++) {
+		const virt_t at = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
+		irq_flags_t flags;
+		bool found;
 
+		if (!slot_is_taken(slot))
+			continue;
+		/* the round of page_unmap() waits for this CPU before it frees a table */
+		flags = irq_save();
+		found = pgtable_translate(pgtable_root(), at, &phys, &entry, &level) &&
+			phys >> PAGE_SHIFT == pfn;
 		irq_restore(flags);
 		if (found)
 			return at;
@@ -103,15 +165,16 @@ static bool can_be_mapped(struct page *page)
 	return false;
 }
 
-/*
- * Count one more mapping and its reference. False if there is no room to count it. Only one CPU at
- * a time maps, so nobody else counts.
- */
+/* Count one more mapping and its reference. False if there is no room to count it. */
 static bool hold(struct page *page)
 {
-	if (state_mappings(atomic_load_relaxed(&page->state)) == PAGE_MAPPINGS / PAGE_MAPPING)
-		return false;
-	atomic_fetch_add(&page->state, PAGE_REFERENCE + PAGE_MAPPING);
+	u64 state;
+
+	do {
+		state = atomic_load_relaxed(&page->state);
+		if (state_mappings(state) == PAGE_MAPPINGS / PAGE_MAPPING)
+			return false;
+	} while (!atomic_cas(&page->state, state, state + PAGE_REFERENCE + PAGE_MAPPING));
 	return true;
 }
 
@@ -148,47 +211,73 @@ void *page_map(struct page *page, u64 leaf)
 		reason_set(REASON_NO_MAPPINGS);
 		return NULL;
 	}
-	virt = vmap_reserve(GIB(1), GIB(1));
+	virt = slot_take();
 	if (virt &&
 	    vmap_map(virt, page_to_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
 		return (void *)virt;
-	if (virt)
-		map_clear(virt);
+	if (virt) {
+		pte_t *entry = slot_entry(virt);
+
+		if (entry)
+			clear_slot(entry, virt);
+		slot_give(virt);
+	}
 	release(page, CALLER);
 	reason_set(virt ? REASON_NO_MEMORY : REASON_NO_ADDRESSES);
 	return NULL;
 }
 
-/* The page that page_map() has mapped at `virt`, or NULL if it has mapped none there. */
+/* The page that page_map() has mapped at `virt`, the address of a slot; NULL if there is none. */
 static struct page *page_mapped_at(virt_t virt)
 {
-	const struct vmap_span span = vmap_reserved();
 	enum pt_level level;
 	struct page *page, seen;
 	phys_t phys;
 	pte_t entry;
 
-	if (virt < span.start || virt >= span.end || !IS_ALIGNED(virt, GIB(1)) ||
-	    !pgtable_translate(pgtable_root(), virt, &phys, &entry, &level))
+	if (!pgtable_translate(pgtable_root(), virt, &phys, &entry, &level))
 		return NULL;
 	page = pfn_to_page(phys >> PAGE_SHIFT);
-	/* a device has no struct page */
 	if (!page_has_place(&mm_kernel, page) || !page_peek(phys >> PAGE_SHIFT, &seen))
 		return NULL;
 	return state_mappings(seen.state) > 0 ? page : NULL;
 }
 
+/* Claim the entry of the slot at `virt` if a page is mapped there. *page receives the page. */
+static pte_t *claim_mapping(virt_t virt, struct page **page)
+{
+	pte_t *entry, pud;
+
+	if (virt - VMAP_PAGES_BASE >= VMAP_PAGES_SIZE ||
+	    !IS_ALIGNED(virt - VMAP_PAGES_BASE, MAP_SLOT_BYTES))
+		return NULL;
+	entry = slot_entry(virt);
+	if (!entry)
+		return NULL;
+	pud = pte_load(entry);
+	if (!pte_present(pud) || !pte_claim(entry, pud))
+		return NULL;
+	*page = page_mapped_at(virt);
+	if (*page)
+		return entry;
+	pte_store(entry, virt, PT_PUD, pud);
+	return NULL;
+}
+
 void page_unmap(void *address)
 {
+	const virt_t virt = (virt_t)address;
 	struct page *page;
+	pte_t *entry;
 
 	context_assert(CONTEXT_ORDINARY);
-	page = page_mapped_at((virt_t)address);
-	if (!page) {
+	entry = claim_mapping(virt, &page);
+	if (!entry) {
 		address_misused("page_unmap() of %p, where no page is mapped", address);
 		return;
 	}
-	map_clear((virt_t)address);
+	clear_slot(entry, virt);
+	slot_give(virt);
 	release(page, CALLER);
 }
 
@@ -242,7 +331,7 @@ static bool is_mapped(virt_t virt, pte_t *entry)
  */
 static bool is_mapping_of_registers(virt_t first, virt_t end)
 {
-	const struct vmap_span span = vmap_reserved();
+	const struct vmap_span span = vmap_devices();
 	pte_t entry;
 
 	if (first < span.start || first >= end || end > span.end ||

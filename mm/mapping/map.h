@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/lib/types.h"
+#include "mm/map/vmap.h"
 
 /*
  * The address of a mapping of the page at `pfn`; 0 if there is none. Looks at every mapping, so it
@@ -10,7 +11,9 @@
 virt_t map_find(pfn_t pfn);
 
 /*
- * Remove whatever is mapped in the GiB of addresses at `virt`, with its tables, on every CPU. No
- * page is freed; page_unmap() does that. No lock held.
+ * The next page_map() gets the first free addresses from the n-th of MAP_SLOTS on. For tests of
+ * their reuse.
  */
-void map_clear(virt_t virt);
+#define MAP_SLOT_BYTES GIB(2)
+#define MAP_SLOTS      ((u32)(VMAP_PAGES_SIZE / MAP_SLOT_BYTES))
+void map_next_slot(u32 slot);

@@ -22,6 +22,7 @@
 #include "mm/page/page_split.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_huge.h"
+#include "mm/page/pressure.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/migratetype.h"
@@ -328,23 +329,23 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	return page;
 }
 
-/* Always inline, so that CALLER is the caller of the function that contains this code. */
+/* A page from this CPU's own lists, or NULL. */
 static inline __attribute__((always_inline)) struct page *
-alloc_pages(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+alloc_quickly(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	struct page *page = NULL;
-
 	if (likely(order == 0))
-		page = page_alloc_quickly(mm, use, request, node);
-	else if (order == BLOCK_ORDER && use <= USE_RECLAIMABLE)
-		page = huge_alloc_quickly(mm, request, node);
-	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
+		return page_alloc_quickly(mm, use, request, node);
+	if (order == BLOCK_ORDER && use <= USE_RECLAIMABLE)
+		return huge_alloc_quickly(mm, request, node);
+	return NULL;
 }
 
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 			   node_t node)
 {
-	return alloc_pages(mm, order, use, request, node);
+	struct page *page = alloc_quickly(mm, order, use, request, node);
+
+	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
 }
 
 /* ---- mm.h ---- */
@@ -358,9 +359,32 @@ alloc_in_context(unsigned order, enum page_use use, unsigned request, node_t nod
 	return page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
 }
 
+static bool is_possible(unsigned order, enum page_use use, unsigned request, node_t node)
+{
+	return (order <= BLOCK_ORDER || order == GIGA_ORDER) && use <= USE_RECLAIMABLE &&
+	       !page_node_is_missing(&mm_kernel, request, node);
+}
+
+/* Look everywhere, and if there is nothing, ask programs for memory and look again. */
+static __attribute__((noinline)) struct page *
+alloc_or_ask(unsigned order, enum page_use use, unsigned request, node_t node, virt_t caller)
+{
+	struct page *page = page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
+	unsigned next = 0;
+
+	if (likely(page) || (request & PAGE_NOFLUSH) || !is_possible(order, use, request, node))
+		return page;
+	while (!page && pressure_ask(&next, order))
+		page = page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
+	return page;
+}
+
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
 {
+	struct page *page;
+
 	if (unlikely(!context_may(CONTEXT_ORDINARY)))
 		return alloc_in_context(order, use, request, node, CALLER);
-	return alloc_pages(&mm_kernel, order, use, request, node);
+	page = alloc_quickly(&mm_kernel, order, use, request, node);
+	return likely(page) ? page : alloc_or_ask(order, use, request, node, CALLER);
 }

@@ -219,7 +219,7 @@ TEST(kernel_command, completion_adds_what_is_certain)
 	EXPECT(strcmp(found, "ce=") == 0);
 	EXPECT_EQ(complete("set selftest_choice=gr", found), 2);
 	EXPECT(strcmp(found, "een") == 0);
-	EXPECT_EQ(complete("help sta", found), 1);
+	EXPECT_EQ(complete("help stat", found), 1);
 	EXPECT(complete("test kernel.comm", found) >= 1);
 	EXPECT(strcmp(found, "and.") == 0);
 	EXPECT_EQ(complete("test kernel.command.completion_adds", found), 1);

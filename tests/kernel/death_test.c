@@ -397,6 +397,16 @@ TEST(mm_huge_map, a_write_to_a_read_only_mapping_is_caught)
 	STILL_THERE();
 }
 
+TEST(mm_huge_map, a_read_where_nothing_is_allowed_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_POPULATE);
+
+	REQUIRE(addr && huge_protect_range(addr + PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == 0);
+	MUST_END_SAYING("huge mapping, where access is not allowed");
+	(void)*(volatile char *)(addr + PAGE_SIZE);
+	STILL_THERE();
+}
+
 TEST(mm_huge_map, running_off_the_end_is_caught)
 {
 	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);

@@ -7,7 +7,9 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/console_file.h"
 #include "kernel/program/exception.h"
+#include "kernel/program/program.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
@@ -910,5 +912,18 @@ TEST(program_signal, queued_signals_arrive_once_whoever_sends_them)
 	EXPECT_EQ(race.taken, race.sent);
 	EXPECT_EQ(race.wrong, 0);
 	EXPECT_EQ(target.pending, 0);
+	program_box_end();
+}
+
+/* A program may ignore SIGINT. A user who is in earnest types Ctrl-C twice. */
+TEST(program_signal, ctrl_c_interrupts_and_twice_it_kills)
+{
+	REQUIRE(program_box_begin());
+	EXPECT(!program_was_interrupted());
+	console_file_key(3);
+	EXPECT(program_was_interrupted());
+	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT));
+	program_interrupt();
+	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT) | signal_bit(SIGKILL));
 	program_box_end();
 }

@@ -20,12 +20,14 @@ TEST(kernel_run_record, runs_are_counted_and_ends_noted)
 {
 	const struct run_record nothing = {0}, first = run_record_next(&nothing),
 				second = run_record_next(&first);
-	const struct run_record closed = run_record_closed(&second, 0x10);
+	const struct run_record closed = run_record_closed(&second, 0x11, 3);
 
 	EXPECT(run_record_valid(&first) && first.state == RUN_RUNNING);
 	EXPECT_EQ(second.boots, 2);
 	EXPECT(run_record_valid(&closed) && closed.state == RUN_ENDED);
-	EXPECT_EQ(closed.verdict, 0x10);
+	EXPECT_EQ(second.status, RUN_NO_STATUS);
+	EXPECT_EQ(closed.verdict, 0x11);
+	EXPECT_EQ(closed.status, 3);
 	EXPECT_EQ(run_record_next(&closed).boots, 3);
 }
 

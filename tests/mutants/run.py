@@ -134,8 +134,8 @@ def hosted_lines(tree, target, case):
 def guest_lines(tree, described, case):
     from guest import run  # only these need pexpect
 
-    firmware, cpus, mem = described.split()[:3]
-    machine = Machine(firmware, int(cpus), mem, cmdline=f"hang={RUN_SECONDS // 3} test={case}")
+    firmware, cpus, mem, *nodes = described.split()
+    machine = Machine(firmware, int(cpus), mem, int(nodes[0]) if nodes else 1, cmdline=f"hang={RUN_SECONDS // 3} test={case}")
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Boots the kernel on a terminal, for `make run` and `make debug`. The program needs only the standard library.
 
-Exit status: 0 if the kernel's verdict is pass and QEMU's status agrees, 2 if the machine cannot be made, else 1.
+Exit status: 0 if the kernel's verdict is pass and QEMU's status agrees. If the run fails because its program ended with another status
+than 0, that status. Else 1, or 2 if the machine cannot be made.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import program
 from machine import CMDLINE_MOST, FIRMWARES, Machine, Unavailable, command, make_iso, version_of
-from verdict import clean, judge
+from verdict import clean, judge, program_status
 
 
 def arguments():
@@ -129,7 +130,9 @@ def main():
     verdict, problem = judge(lines, status)
     if problem:
         print(f"\nNot a verdict after {seconds:.1f} s: {problem}", file=sys.stderr)
-    return 0 if verdict == "pass" and not problem else 1
+    if problem or verdict not in ("pass", "fail"):
+        return 1
+    return 0 if verdict == "pass" else program_status(lines) or 1
 
 
 if __name__ == "__main__":

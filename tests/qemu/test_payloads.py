@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from guest import run
 from machine import ROOT, Machine
+from session import Session
 from test_build import make
 
 SECONDS = 120
@@ -58,6 +59,18 @@ def test_devices(build):
 
 def test_monitor_with_a_program(build):
     assert "= RAM" in end(payload(build, "kv"), 'run="mem; help"')
+
+
+def test_a_linked_program_is_started_again_and_again(build):
+    kernel = payload(build, "kv")
+    with Session(Machine("pvh", 4, "5G", cmdline="monitor kv_keys=1000"), kernel) as session:
+        for _ in range(3):
+            said = session.command("start", SECONDS)
+            assert re.findall(r"(?m)^  (\w+) +1000 +right", said) == ["4K", "2M", "1G"], said
+            assert "every frame accounted for" in session.command("mem check")
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+        assert "# totals pass:10 fail:0" in outcome.text, outcome.report()  # 3 x 3, and the session
 
 
 def test_built_elsewhere(build, tmp_path):

@@ -4,11 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 from guest import run
 from machine import ROOT, Machine
 from program import Program, Unusable, word
+from session import Session
 
 sys.path.insert(0, str(ROOT / "tests/report"))
 
@@ -174,6 +176,54 @@ def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
 
 def test_tricks_of_the_processor(built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "tricks.c", "", cpus=2)
+
+
+def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
+    """Whatever ends a program, the monitor goes on, nothing is lost, and the next one starts."""
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
+    program = Program(str(path), "3", str(path.parent))
+    module = program.write(tmp_path / "program.cpio")
+    machine = Machine("pvh", 4, "512M", module=str(module), cmdline=f"{program.words} monitor")
+    with Session(machine, kernel) as session:
+        assert re.search(rf"(?m)^  {path.name} +\d+ bytes$", session.command("program"))
+        assert "status=3" in session.command(f"program {path.name}")  # ARGS
+        assert "status=0" in session.command(f"program {path.name} 0")
+        assert 'no program "nix"' in session.command("program nix")
+        for how, keys, status in (("spin", "\x03", 130), ("sleep", "\x03", 130), ("read", "\x03", 130), ("deaf", "\x03\x03", 137)):
+            session.send(f"program {path.name} {how}; mem\r")
+            session.expect(rf"\n{how}\r*\n")
+            time.sleep(0.3)
+            for key in keys:
+                session.send(key)
+                time.sleep(0.3)
+            said = session.prompt()
+            assert f"PROGRAM name={path.name} status={status}" in said, said
+            assert "remaining commands were stopped" in said, said
+            assert "every frame accounted for" in session.command("mem check")
+        assert "status=4" in session.command(f"program {path.name} 4")
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+        assert "leaks:" not in outcome.text and " status=" not in outcome.lines[-1], outcome.report()
+
+
+def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path):
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
+    for status in (0, 3, 125):
+        argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(kernel.parent), "--firmware", "pvh", "--cpus", "2"]
+        argv += ["--mem", "256M", "--timeout", str(SECONDS), "--program", str(path), "--args", str(status)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=2 * SECONDS)
+        assert done.returncode == status, done
+        code = "verdict=fail code=0x11" if status else "verdict=pass code=0x10"
+        assert f"ASHLAR-END {code} status={status}\n" in done.stdout.replace("\r", ""), done
+
+
+@pytest.mark.parametrize(("hang", "verdict"), [("1", "crash"), ("off", "pass"), ("0", "pass")])
+def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built, kernel, tmp_path):
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
+    program = Program(str(path), "nap 5")
+    module = program.write(tmp_path / "program.cpio")
+    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=f"{program.words} hang=1 hang={hang}"), kernel, SECONDS)
+    assert outcome.verdict == verdict and ("watchdog: no progress" in outcome.text) == (verdict == "crash"), outcome.report()
 
 
 def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):

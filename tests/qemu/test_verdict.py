@@ -5,7 +5,7 @@ import stat
 import pytest
 from guest import Guest
 from machine import Machine, kvm_usable, command, parse_size
-from verdict import judge
+from verdict import judge, program_status
 
 BEGIN = "ASHLAR-BEGIN"
 PASS = "ASHLAR-END verdict=pass code=0x10"
@@ -17,6 +17,12 @@ def test_pass():
 
 def test_begin_after_the_firmwares_unfinished_line():
     assert judge(["Booting from ROM.." + BEGIN, PASS], 33) == ("pass", "")
+
+
+def test_the_status_of_a_program():
+    assert program_status([BEGIN, PASS]) is None
+    lines = [BEGIN, "ASHLAR-END verdict=fail code=0x11 status=3"]
+    assert judge(lines, 35) == ("fail", "") and program_status(lines) == 3
 
 
 @pytest.mark.parametrize(
@@ -33,6 +39,7 @@ def test_begin_after_the_firmwares_unfinished_line():
         ([BEGIN, "ASHLAR-END verdict=fine code=0x10"], 33, "impossible"),
         ([BEGIN, PASS, PASS], 33, "2 end markers"),
         ([BEGIN, PASS + " and more"], 33, "died"),
+        ([BEGIN, PASS + " status=x"], 33, "died"),
     ],
 )
 def test_not_a_verdict(lines, status, word):

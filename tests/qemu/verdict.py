@@ -11,7 +11,7 @@ from machine import Machine
 VERDICTS = {33: "pass", 35: "fail", 37: "skipped", 39: "crash"}
 CODES = {"pass": 0x10, "fail": 0x11, "skipped": 0x12, "crash": 0x13}
 BEGIN = re.compile(r"ASHLAR-BEGIN$")  # SeaBIOS leaves its own line unfinished before it
-END = re.compile(r"^ASHLAR-END verdict=(\S+) code=(\S+)$")
+END = re.compile(r"^ASHLAR-END verdict=(\S+) code=(\S+)(?: status=(\d+))?$")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|[\r\x00]")
 TAIL_LINES = 40
 
@@ -39,6 +39,12 @@ class Outcome:
 
 def clean(line):
     return ESCAPES.sub("", line).rstrip("\n")
+
+
+def program_status(lines):
+    """The exit status of the program that the run was for, as the end marker says it; None if it says none."""
+    said = [match[3] for match in map(END.match, lines) if match and match[3]]
+    return int(said[-1]) if said else None
 
 
 def judge(lines, status):
