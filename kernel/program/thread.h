@@ -19,6 +19,8 @@ struct thread {
 	 */
 	u64 pin;
 	u32 woken;    /* set by thread_wake(), any CPU */
+	u32 halts;    /* about to halt, or halted, in thread_sleep(): a wake takes a message */
+	bool polls;   /* its last sleep was short: it looks for a wake before it halts */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
 	bool ending;  /* the thread leaves at the next attend() */
 	bool leaving; /* its CPU will soon be idle */
@@ -91,7 +93,8 @@ bool thread_must_end(const struct thread *thread);
 /*
  * Halt this CPU as idle until thread_wake() is called for the thread, thread_is_wanted(), or the
  * time `until_ns` (clock_ns(); 0: no limit) has come. Returns 0, -EINTR or -ETIMEDOUT. A wake that
- * comes between thread_sleep_begin() and the halt is not lost. Context: ordinary.
+ * comes between thread_sleep_begin() and the halt is not lost. A thread whose last sleep was short
+ * first looks for the wake for as long. Context: ordinary.
  *
  *	thread_sleep_begin(self);      from now on wakes are remembered
  *	(queue self; look at the condition again)
