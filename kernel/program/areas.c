@@ -145,36 +145,20 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 
 /* ---- steps under the lock ---- */
 
-/*
- * Take the lock, in no order: whoever finds it free has it. In a queue, each CPU of a virtual
- * machine would take its turn only after a nap (cpu_nap()), and all CPUs would sleep in between.
- */
-static void lock_areas(struct areas *areas) __acquires(&areas->lock)
-{
-	struct wait wait;
-
-	if (spin_trylock(&areas->lock))
-		return;
-	wait = wait_begin(WAIT_TOUCH, "another thread that changes the table of areas");
-	wait.soft = true;
-	while (!spin_trylock(&areas->lock))
-		wait_spin(&wait, CPU_NONE);
-}
-
 /* Take the lock, with nodes for that many insertions. Returns 0, or -ENOMEM without the lock. */
 static int lock_ready(struct areas *areas, unsigned insertions)
 {
 	for (;;) {
 		struct page *page;
 
-		lock_areas(areas);
+		spin_lock(&areas->lock);
 		if (area_tree_short(&areas->tree, insertions) == 0)
 			return 0;
 		spin_unlock(&areas->lock);
 		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 		if (!page)
 			return -ENOMEM;
-		lock_areas(areas);
+		spin_lock(&areas->lock);
 		area_tree_give_node(&areas->tree, page_address(page));
 		spin_unlock(&areas->lock);
 	}
@@ -475,7 +459,7 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 
 void areas_release(struct areas *areas, const struct hull *hull)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
@@ -486,7 +470,7 @@ void areas_release(struct areas *areas, const struct hull *hull)
 
 void areas_settle(struct areas *areas, const struct hull *hull, const struct area *area)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	areas->tree.promised--;
@@ -550,7 +534,7 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 
 void areas_put_back(struct areas *areas, const struct area *area)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
 	area_tree_replace(&areas->tree, area->start, area);
 	join(areas, area->start);
