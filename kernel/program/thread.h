@@ -18,7 +18,8 @@ struct thread {
 	 * (areas.h). 0: none. Other CPUs read it.
 	 */
 	u64 pin;
-	u32 woken;    /* set by thread_wake(), any CPU */
+	struct area_found found; /* areas_pin(), by this CPU */
+	u32 woken;               /* set by thread_wake(), any CPU */
 	u32 halts;    /* about to halt, or halted, in thread_sleep(): a wake takes a message */
 	bool polls;   /* its last sleep was short: it looks for a wake before it halts */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
