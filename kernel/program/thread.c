@@ -17,6 +17,7 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/signal_pending.h"
 #include "kernel/program/timers.h"
 #include "mm/mm.h"
 
@@ -55,6 +56,36 @@ struct thread *thread_by_id(u32 id)
 		if (atomic_load_acquire(&t->id) == id)
 			return t;
 	return NULL;
+}
+
+/* Pairs with thread_is_over(): that sees the hold, or this sees that the thread has ended. */
+struct thread *thread_hold(u32 id)
+{
+	struct thread *thread = thread_by_id(id);
+
+	if (!thread)
+		return NULL;
+	atomic_fetch_add(&thread->holds, 1);
+	if (atomic_load_acquire(&thread->id) == id)
+		return thread;
+	thread_let_go(thread);
+	return NULL;
+}
+
+void thread_let_go(struct thread *thread)
+{
+	atomic_fetch_sub(&thread->holds, 1);
+}
+
+bool thread_is_over(struct thread *record)
+{
+	if (atomic_load_acquire(&record->id) != 0)
+		return false;
+	fence_full();
+	if (atomic_load_acquire(&record->holds) != 0)
+		return false;
+	signal_pending_forget_thread(record);
+	return true;
 }
 
 /* ---- records ---- */
@@ -164,7 +195,6 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->polls = false;
 	thread->blocked = parent->blocked;
 	thread->policy = parent->policy;
-	thread->pending = 0;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;
@@ -186,7 +216,7 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	/* one starter at a time per CPU; the id is set last, because it makes the thread visible */
 	if (!atomic_cas(&thread->starting, 0, 1))
 		return -EBUSY;
-	if (atomic_load_acquire(&thread->id) != 0 || !work_done(cpu)) {
+	if (!work_done(cpu) || !thread_is_over(thread)) {
 		atomic_store_release(&thread->starting, 0);
 		return -EBUSY;
 	}
