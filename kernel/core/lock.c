@@ -76,7 +76,7 @@ static inline void hold_end(struct spinlock *lock)
 }
 
 /*
- * Waits outside of the queue. In a virtual machine a CPU that waits naps (kernel/core/wait.h), and a
+ * Waits outside of the queue. In a virtual machine a CPU that waits naps (kernel/core/wait.h). A
  * queue of CPUs that nap would pass the lock on at the rate of their naps, to CPUs that are not
  * running, while CPUs that run stand behind them. A CPU therefore draws its ticket when it has seen
  * the lock free, or after some naps at the latest. On hardware it queues at once.

@@ -417,9 +417,9 @@ static void begin_claim(struct areas *areas, const struct area *own)
 }
 
 /*
- * One step of a claim, lock held: what `area` has of [own->end, end) is taken from it, and own->end,
- * to which the claim has come, is the end of that. Returns the file of an area of which nothing is
- * left, or NULL.
+ * One step of a claim, lock held: what `area` has of [own->end, end) is taken from it. own->end, to
+ * which the claim has come, becomes the end of that. Returns the file of an area of which nothing
+ * is left, or NULL.
  */
 static struct file *claim_area(struct areas *areas, const struct area *area, struct area *own,
 			       u64 end, struct hull *hull)

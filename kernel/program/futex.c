@@ -226,8 +226,8 @@ static void unlock_both(struct queue *a, struct queue *b)
 
 /*
  * Wake up to `wakes` waiters of one address, and move up to `moves` to another, where they sleep
- * on. Both locks are held, so that a wake of either address comes before all of it or after. Returns
- * the number of both; *taken are those to be woken.
+ * on. Both locks are held, so that a wake of either address comes before all of it or after.
+ * Returns the number of both; *taken are those to be woken.
  */
 static u32 requeue(struct queue *source, struct queue *target, const struct requeue *how,
 		   struct thread **taken)
