@@ -613,8 +613,9 @@ int areas_claim_taken(struct areas *areas, const struct area *area, struct hull 
 	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
 
 	*hull = (struct hull){.start = area->start, .end = area->start};
-	if (!lock_ready(areas, 3))
+	if (!take_lock_ready(areas, 3))
 		return -ENOMEM;
+	__counts_as(&areas->lock, 1); /* sparse does not follow lock_ready() here */
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, area->start);
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));

@@ -201,8 +201,11 @@ u32 futex_wake(user_t at, u32 most, u32 bits)
 
 /* ---- moving ---- */
 
-/* Both locks. Queues have no order among ranks: the lower one first, and the other only tried. */
-static void lock_both(struct queue *a, struct queue *b)
+/*
+ * Both locks. Queues have no order among ranks: the lower one first, and the other only tried. For
+ * sparse, the two are one lock.
+ */
+static void lock_both(struct queue *a, struct queue *b) __acquires(&a->lock)
 {
 	struct queue *low = a < b ? a : b, *high = a < b ? b : a;
 	struct wait wait = wait_begin(WAIT_TOUCH, "two queues of futexes");
@@ -210,17 +213,19 @@ static void lock_both(struct queue *a, struct queue *b)
 	wait.soft = true;
 	for (;;) {
 		spin_lock(&low->lock);
-		if (low == high || spin_trylock(&high->lock))
+		if (low == high || spin_try(&high->lock))
 			return;
 		spin_unlock(&low->lock);
 		wait_spin(&wait, CPU_NONE);
 	}
 }
 
-static void unlock_both(struct queue *a, struct queue *b)
+static void unlock_both(struct queue *a, struct queue *b) __releases(&a->lock)
 {
-	if (a != b)
+	if (a != b) {
 		spin_unlock(&b->lock);
+		__counts_as(&b->lock, 1);
+	}
 	spin_unlock(&a->lock);
 }
 
