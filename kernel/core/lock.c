@@ -75,6 +75,26 @@ static inline void hold_end(struct spinlock *lock)
 		lock_hold_end(lock);
 }
 
+/*
+ * Waits outside of the queue. In a virtual machine a CPU that waits naps (kernel/core/wait.h). A
+ * queue of CPUs that nap would pass the lock on at the rate of their naps, to CPUs that are not
+ * running, while CPUs that run stand behind them. A CPU therefore draws its ticket when it has seen
+ * the lock free, or after some naps at the latest. On hardware it queues at once.
+ */
+enum { LOOKS_BEFORE_QUEUE = 1050 }; /* naps begin after 1,000 */
+
+static void wait_outside(const struct spinlock *lock)
+{
+	struct wait wait;
+
+	if (cpu_deadline_scale() == 1)
+		return;
+	wait = wait_begin(WAIT_LOCK, "a spin lock");
+	wait.ahead = 1; /* short naps */
+	while (spin_held(lock) && wait.spins < LOOKS_BEFORE_QUEUE && !panic_is_ours())
+		wait_spin(&wait, atomic_load_relaxed(&lock->holder));
+}
+
 static void spin_lock_slow(struct spinlock *lock, u16 ticket)
 {
 	struct wait wait = wait_begin(WAIT_LOCK, "a spin lock");
@@ -95,6 +115,8 @@ void spin_lock(struct spinlock *lock) __acquires(lock)
 
 	/* Before the ticket is drawn: an interrupt in between must not wait behind it. */
 	context_enter(CONTEXT_LOCK);
+	if (unlikely(spin_held(lock)))
+		wait_outside(lock);
 	ticket = atomic_fetch_add(&lock->next, 1);
 	if (atomic_load_acquire(&lock->owner) != ticket)
 		spin_lock_slow(lock, ticket);

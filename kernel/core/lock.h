@@ -1,6 +1,7 @@
 /*
  * Spin locks: first come, first served (a ticket queue), so that no CPU starves however many
- * contend.
+ * contend. In a virtual machine, a CPU that finds a lock held first waits outside of the queue for
+ * a bounded time, because a queue of CPUs that nap is slow (lock.c).
  *
  * Interrupt handlers take no locks of this kind: they neither allocate nor free. Locking therefore
  * does not mask interrupts, and a CPU that spins keeps serving its mailbox. The exception is a

@@ -70,10 +70,11 @@ typedef u32 node_t; /* dense NUMA node index */
  * that returns with more or fewer locks held than it declares, or whose paths differ in this.
  */
 #ifdef __CHECKER__
-#define __iomem          __attribute__((noderef, address_space(__iomem)))
-#define __force          __attribute__((force))
-#define __acquires(lock) __attribute__((context(lock, 0, 1)))
-#define __releases(lock) __attribute__((context(lock, 1, 0)))
+#define __iomem           __attribute__((noderef, address_space(__iomem)))
+#define __force           __attribute__((force))
+#define __acquires(lock)  __attribute__((context(lock, 0, 1)))
+#define __releases(lock)  __attribute__((context(lock, 1, 0)))
+#define __must_hold(lock) __attribute__((context(lock, 1, 1)))
 #define __acquires_if(lock, taken)                                                                 \
 	((taken) ? ({                                                                              \
 		__context__(lock, 1);                                                              \
@@ -86,6 +87,7 @@ typedef u32 node_t; /* dense NUMA node index */
 #define __force
 #define __acquires(lock)
 #define __releases(lock)
+#define __must_hold(lock)
 #define __acquires_if(lock, taken) (taken)
 #define __counts_as(lock, step)    ((void)0)
 #endif

@@ -96,9 +96,10 @@ static struct area area_at(const struct area_node *leaf, u32 at)
 		struct area area;
 		u64 word[AREA_WORDS];
 	} copy;
+	const u64 *from = &leaf->word[at * AREA_WORDS];
 
 	for (u32 i = 0; i < AREA_WORDS; i++)
-		copy.word[i] = word_of(leaf, 0, at, i);
+		copy.word[i] = atomic_load_relaxed(&from[i]);
 	return copy.area;
 }
 
@@ -257,6 +258,25 @@ bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area)
 		found = try_from(tree, read_begin(tree), addr, &copy);
 	while (found < 0);
 	return give(found, &copy, area);
+}
+
+bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_found *last,
+			  struct area *area)
+{
+	int found;
+
+	if (atomic_load_acquire(&tree->seq) == last->seq && last->area.start <= addr &&
+	    addr < last->area.end) {
+		*area = last->area;
+		return true;
+	}
+	do {
+		last->seq = read_begin(tree);
+		found = try_from(tree, last->seq, addr, &last->area);
+	} while (found < 0);
+	if (found == 0)
+		last->area = (struct area){.start = 0};
+	return give(found, &last->area, area);
 }
 
 bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area)

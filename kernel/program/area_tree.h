@@ -92,6 +92,18 @@ void area_tree_replace(struct area_tree *tree, u64 start, const struct area *are
 bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area);
 
+/*
+ * area_tree_from() for a caller that remembers its last answer: as long as the tree is not changed,
+ * an address in the area that was found last takes no search. `last` is zero at first. Only for one
+ * tree, and one CPU at a time.
+ */
+struct area_found {
+	u64 seq;
+	struct area area;
+};
+bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_found *last,
+			  struct area *area);
+
 /* The same for the holder of the caller's lock, who may be in the middle of a change. */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);

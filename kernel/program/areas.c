@@ -99,19 +99,26 @@ void pin_drop(struct thread *self)
 	atomic_store_release(&self->pin, 0);
 }
 
+static void wait_for_pin(const struct thread *thread, u64 start, u64 end)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in memory being changed");
+
+	wait.soft = true; /* a touch lasts as long as clearing a huge page takes */
+	while (pin_overlaps(atomic_load_acquire(&thread->pin), start, end))
+		wait_spin(&wait, thread->cpu);
+}
+
 /* BUSY stands in the tree. Wait until no thread works in the range. */
 static void wait_unpinned(u64 start, u64 end)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in memory being changed");
 	cpu_t cpu;
 
-	wait.soft = true; /* a touch lasts as long as clearing a huge page takes */
 	fence_full();
 	cpumask_foreach(cpu, &cpus_online) {
 		const struct thread *thread = thread_on(cpu);
 
-		while (thread && pin_overlaps(atomic_load_acquire(&thread->pin), start, end))
-			wait_spin(&wait, cpu);
+		if (thread && pin_overlaps(atomic_load_acquire(&thread->pin), start, end))
+			wait_for_pin(thread, start, end);
 	}
 }
 
@@ -132,7 +139,8 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 {
 	for (;;) {
 		pin_page(self, addr, level);
-		if (!area_tree_from(&areas->tree, addr, area) || area->start > addr) {
+		if (!area_tree_from_again(&areas->tree, addr, &self->found, area) ||
+		    area->start > addr) {
 			pin_drop(self);
 			return false;
 		}
@@ -145,75 +153,113 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 
 /* ---- steps under the lock ---- */
 
-/*
- * Take the lock, in no order: whoever finds it free has it. In a queue, each CPU of a virtual
- * machine would take its turn only after a nap (cpu_nap()), and all CPUs would sleep in between.
- */
-static void lock_areas(struct areas *areas) __acquires(&areas->lock)
-{
-	struct wait wait;
-
-	if (spin_trylock(&areas->lock))
-		return;
-	wait = wait_begin(WAIT_TOUCH, "another thread that changes the table of areas");
-	wait.soft = true;
-	while (!spin_trylock(&areas->lock))
-		wait_spin(&wait, CPU_NONE);
-}
-
-/* Take the lock, with nodes for that many insertions. Returns 0, or -ENOMEM without the lock. */
-static int lock_ready(struct areas *areas, unsigned insertions)
+/* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
+static bool take_lock_ready(struct areas *areas, unsigned insertions)
 {
 	for (;;) {
 		struct page *page;
 
-		lock_areas(areas);
-		if (area_tree_short(&areas->tree, insertions) == 0)
-			return 0;
+		spin_lock(&areas->lock);
+		if (area_tree_short(&areas->tree, insertions) == 0) {
+			__counts_as(&areas->lock, -1); /* lock_ready() counts it */
+			return true;
+		}
 		spin_unlock(&areas->lock);
 		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 		if (!page)
-			return -ENOMEM;
-		lock_areas(areas);
+			return false;
+		spin_lock(&areas->lock);
 		area_tree_give_node(&areas->tree, page_address(page));
 		spin_unlock(&areas->lock);
 	}
 }
+#define lock_ready(areas, insertions)                                                              \
+	__acquires_if(&(areas)->lock, take_lock_ready(areas, insertions))
 
 /* May the two be one area? */
 static bool alike(const struct area *low, const struct area *high)
 {
-	return low->end == high->start && !low->file && !high->file && low->flags == high->flags &&
-	       !(low->flags & AREA_BUSY) && low->rights == high->rights &&
-	       low->policy.how == high->policy.how && low->policy.nodes == high->policy.nodes;
+	return low->end == high->start && low->flags == high->flags && !(low->flags & AREA_BUSY) &&
+	       low->rights == high->rights && low->policy.how == high->policy.how &&
+	       low->policy.nodes == high->policy.nodes && low->file == high->file &&
+	       (!low->file || low->offset + (low->end - low->start) == high->offset);
 }
 
-/* Join the area that begins at `start` with its neighbours where they are alike. */
-static void join(struct areas *areas, u64 start)
+/* Two areas have become one, which needs one reference to their file. */
+static void drop_reference(const struct area *joined)
 {
-	struct area area, other;
+	if (joined->file)
+		file_put(joined->file); /* not the last */
+}
 
-	if (!area_tree_own_from(&areas->tree, start, &area))
+/* Take the neighbour above out of the tree, if `area` can have its range, too. */
+static void take_above(struct areas *areas, struct area *area)
+{
+	struct area above;
+
+	if (!area_tree_own_from(&areas->tree, area->end, &above) || !alike(area, &above))
 		return;
-	if (area_tree_own_from(&areas->tree, area.end, &other) && alike(&area, &other)) {
-		area_tree_remove(&areas->tree, other.start);
-		area.end = other.end;
-		area_tree_replace(&areas->tree, area.start, &area);
+	area_tree_remove(&areas->tree, above.start);
+	area->end = above.end;
+	drop_reference(&above);
+}
+
+static bool find_alike_below(const struct areas *areas, const struct area *area, struct area *below)
+{
+	return area_tree_own_below(&areas->tree, area->start, below) && alike(below, area);
+}
+
+/* The neighbour below gets the range of `area`, which is not in the tree. */
+static void extend_below(struct areas *areas, struct area *below, const struct area *area)
+{
+	below->end = area->end;
+	area_tree_replace(&areas->tree, below->start, below);
+	drop_reference(area);
+}
+
+/* Put an area into the tree, joined with its neighbours where they are alike. */
+static void insert_joined(struct areas *areas, const struct area *area)
+{
+	struct area whole = *area, below;
+
+	take_above(areas, &whole);
+	if (find_alike_below(areas, &whole, &below))
+		extend_below(areas, &below, &whole);
+	else
+		area_tree_insert(&areas->tree, &whole);
+}
+
+/* The same for an area that is in the tree, with other attributes. It takes no node. */
+static void replace_joined(struct areas *areas, const struct area *area)
+{
+	struct area whole = *area, below;
+
+	take_above(areas, &whole);
+	if (find_alike_below(areas, &whole, &below)) {
+		area_tree_remove(&areas->tree, whole.start);
+		extend_below(areas, &below, &whole);
+	} else {
+		area_tree_replace(&areas->tree, whole.start, &whole);
 	}
-	if (area_tree_own_below(&areas->tree, area.start, &other) && alike(&other, &area)) {
-		area_tree_remove(&areas->tree, area.start);
-		other.end = area.end;
-		area_tree_replace(&areas->tree, other.start, &other);
-	}
+}
+
+/* The part of an area that begins at `at`; it needs a reference of its own. */
+static struct area part_from(const struct area *area, u64 at)
+{
+	struct area part = *area;
+
+	part.offset += at - area->start;
+	part.start = at;
+	return part;
 }
 
 /* Cut the area in two at `at`, which lies inside it. */
 static void cut(struct areas *areas, const struct area *area, u64 at)
 {
-	struct area low = *area, high = *area;
+	struct area low = *area;
+	const struct area high = part_from(area, at);
 
-	low.end = high.start = at;
-	high.offset += at - area->start;
+	low.end = at;
 	if (high.file)
 		file_get(high.file);
 	area_tree_replace(&areas->tree, area->start, &low);
@@ -282,8 +328,7 @@ static void note_free(struct areas *areas, u64 end)
 static void insert(struct areas *areas, const struct area *area)
 {
 	area_tree_change(&areas->tree);
-	area_tree_insert(&areas->tree, area);
-	join(areas, area->start);
+	insert_joined(areas, area);
 	area_tree_changed(&areas->tree);
 	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 }
@@ -295,10 +340,9 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
-	const int err = lock_ready(areas, READY_TO_INSERT);
 
-	if (err < 0)
-		return err;
+	if (!lock_ready(areas, READY_TO_INSERT))
+		return -ENOMEM;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
 	else if (area->start < USER_START || area->end > USER_END || area->end <= area->start ||
@@ -314,10 +358,10 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 
 int areas_add(struct areas *areas, const struct area *area)
 {
-	int err = lock_ready(areas, READY_TO_INSERT);
+	int err = 0;
 
-	if (err < 0)
-		return err;
+	if (!lock_ready(areas, READY_TO_INSERT))
+		return -ENOMEM;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX || !is_free(areas, area->start, area->end))
 		err = -EEXIST;
 	else
@@ -373,25 +417,33 @@ static void begin_claim(struct areas *areas, const struct area *own)
 }
 
 /*
- * One step of a claim, lock held: `area` is removed, and own->end, to which the claim has come, is
- * its end; or it is cut at a border of the range. Returns the file of a removed area, or NULL.
+ * One step of a claim, lock held: what `area` has of [own->end, end) is taken from it. own->end, to
+ * which the claim has come, becomes the end of that. Returns the file of an area of which nothing
+ * is left, or NULL.
  */
 static struct file *claim_area(struct areas *areas, const struct area *area, struct area *own,
 			       u64 end, struct hull *hull)
 {
-	if (area->start < own->end) {
-		cut(areas, area, own->end);
-		return NULL;
+	struct area low = *area, taken = part_from(area, MAX(area->start, own->end));
+	const bool has_low = area->start<taken.start, has_high = area->end> end;
+
+	taken.end = MIN(area->end, end);
+	low.end = taken.start;
+	if (has_low)
+		area_tree_replace(&areas->tree, low.start, &low);
+	else
+		area_tree_remove(&areas->tree, area->start);
+	if (has_high) {
+		const struct area high = part_from(area, end);
+
+		area_tree_insert(&areas->tree, &high);
 	}
-	if (area->end > end) {
-		cut(areas, area, end);
-		return NULL;
-	}
-	area_tree_remove(&areas->tree, area->start);
-	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));
-	count_promises(hull, area);
-	own->end = area->end;
-	return area->file;
+	if (has_low && has_high && area->file)
+		file_get(area->file);
+	atomic_store_relaxed(&areas->bytes, areas->bytes - (taken.end - taken.start));
+	count_promises(hull, &taken);
+	own->end = taken.end;
+	return has_low || has_high ? NULL : area->file;
 }
 
 /* Between steps, the claim stands in the tree as far as it has come. */
@@ -424,7 +476,7 @@ static void claim_space(struct areas *areas, struct area *own, u64 end, bool pla
 int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, struct hull *hull)
 {
 	struct area own = {.start = start, .end = start, .flags = AREA_BUSY};
-	int err;
+	int err = 0;
 
 	*hull = (struct hull){.start = start};
 	for (;;) {
@@ -433,9 +485,10 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 		const bool placed = own.end > own.start;
 		bool more, last;
 
-		err = lock_ready(areas, 3); /* two, and the one to settle */
-		if (err < 0)
+		if (!lock_ready(areas, 3)) { /* two, and the one to settle */
+			err = -ENOMEM;
 			break;
+		}
 		more = area_tree_own_from(&areas->tree, own.end, &area) && area.start < end;
 		if (more && (area.flags & AREA_BUSY)) {
 			spin_unlock(&areas->lock);
@@ -475,7 +528,7 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 
 void areas_release(struct areas *areas, const struct hull *hull)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	area_tree_changed(&areas->tree);
@@ -486,12 +539,11 @@ void areas_release(struct areas *areas, const struct hull *hull)
 
 void areas_settle(struct areas *areas, const struct hull *hull, const struct area *area)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, hull->start);
 	areas->tree.promised--;
-	area_tree_insert(&areas->tree, area);
-	join(areas, area->start);
+	insert_joined(areas, area);
 	area_tree_changed(&areas->tree);
 	note_free(areas, hull->end);
 	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
@@ -504,11 +556,10 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 {
 	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
 	while (*at < end) {
-		const int err = lock_ready(areas, 2);
 		struct area busy;
 
-		if (err < 0)
-			return err;
+		if (!lock_ready(areas, 2))
+			return -ENOMEM;
 		if (!area_tree_own_from(&areas->tree, *at, area) || area->start >= end) {
 			spin_unlock(&areas->lock);
 			return 0;
@@ -591,10 +642,9 @@ bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area)
 
 void areas_put_back(struct areas *areas, const struct area *area)
 {
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	area_tree_change(&areas->tree);
-	area_tree_replace(&areas->tree, area->start, area);
-	join(areas, area->start);
+	replace_joined(areas, area);
 	area_tree_changed(&areas->tree);
 	spin_unlock(&areas->lock);
 }
@@ -602,11 +652,11 @@ void areas_put_back(struct areas *areas, const struct area *area)
 int areas_claim_taken(struct areas *areas, const struct area *area, struct hull *hull)
 {
 	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
-	const int err = lock_ready(areas, 3);
 
 	*hull = (struct hull){.start = area->start, .end = area->start};
-	if (err < 0)
-		return err;
+	if (!take_lock_ready(areas, 3))
+		return -ENOMEM;
+	__counts_as(&areas->lock, 1); /* sparse does not follow lock_ready() here */
 	area_tree_change(&areas->tree);
 	area_tree_remove(&areas->tree, area->start);
 	atomic_store_relaxed(&areas->bytes, areas->bytes - (area->end - area->start));

@@ -16,8 +16,8 @@
  * its one round, and frees pages. `lock` is held for steps that take no longer than a change of the
  * tree.
  *
- * Neighbours with equal attributes become one area as soon as neither is busy, unless they show a
- * file.
+ * Neighbours with equal attributes become one area as soon as neither is busy. If they show a file,
+ * it must be the same, and the higher one must go on where the lower one ends.
  */
 #pragma once
 

@@ -5,13 +5,14 @@
 #include <arch/barrier.h>
 
 #include "kernel/core/lock.h"
+#include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 
 enum { QUEUES = 256 };
-#define QUEUE_MOVING 0xffffffffu /* between two queues */
+#define QUEUE_TAKEN 0xffffffffu /* out of its queue, and about to be woken */
 
 enum futex_op {
 	FUTEX_WAIT = 0,
@@ -34,43 +35,94 @@ static struct queue {
 	struct thread *first;
 } queues[QUEUES] = {[0 ... QUEUES - 1] = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}}};
 
-static u32 queue_of(user_t at)
+static struct queue *queue_of(user_t at)
 {
-	return (u32)((at >> 2) * 0x9e3779b97f4a7c15ULL >> 56) % QUEUES;
+	return &queues[((at >> 2) * 0x9e3779b97f4a7c15ULL >> 56) % QUEUES];
 }
+
+/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE */
+struct requeue {
+	user_t from, to;
+	u32 wakes, moves;
+	bool compares;
+	u32 expected; /* in the word at `from` */
+};
 
 /* ---- queues; the lock is held ---- */
 
-static void push(u32 index, struct thread *thread)
+static struct thread **end_of(struct queue *queue)
 {
-	struct thread **link = &queues[index].first;
+	struct thread **link = &queue->first;
 
 	while (*link)
 		link = &(*link)->futex.next;
-	thread->futex.next = NULL;
-	atomic_store_release(&thread->futex.queue, index + 1);
-	*link = thread;
+	return link;
 }
 
-static void unlink_at(struct thread **link)
+static void append(struct queue *queue, struct thread **end, struct thread *thread)
 {
-	struct thread *thread = *link;
+	thread->futex.next = NULL;
+	atomic_store_release(&thread->futex.queue, (u32)(queue - queues) + 1);
+	*end = thread;
+}
 
-	*link = thread->futex.next;
-	atomic_store_release(&thread->futex.queue, 0);
+static bool matches(const struct thread *thread, user_t at, u32 bits)
+{
+	return thread->futex.key == at && (thread->futex.bits & bits);
+}
+
+/* Take up to `most` waiters out of the queue. Returns them as a chain, in their order. */
+static struct thread *take(struct queue *queue, user_t at, u32 most, u32 bits, u32 *count)
+{
+	struct thread *chain = NULL, **end = &chain;
+
+	*count = 0;
+	for (struct thread **link = &queue->first; *link && *count < most;) {
+		struct thread *thread = *link;
+
+		if (!matches(thread, at, bits)) {
+			link = &thread->futex.next;
+			continue;
+		}
+		*link = thread->futex.next;
+		atomic_store_release(&thread->futex.queue, QUEUE_TAKEN);
+		*end = thread;
+		end = &thread->futex.next;
+		(*count)++;
+	}
+	*end = NULL;
+	return chain;
 }
 
 /* ---- waiting ---- */
 
 static void join_queue(struct thread *self, user_t at, u32 bits)
 {
-	const u32 index = queue_of(at);
+	struct queue *queue = queue_of(at);
 
 	self->futex.key = at;
 	self->futex.bits = bits;
-	spin_lock(&queues[index].lock);
-	push(index, self);
-	spin_unlock(&queues[index].lock);
+	spin_lock(&queue->lock);
+	append(queue, end_of(queue), self);
+	spin_unlock(&queue->lock);
+}
+
+/* Leave the queue if the thread is in it. */
+static bool leave(struct queue *queue, struct thread *self)
+{
+	struct thread **link = &queue->first;
+	bool found;
+
+	spin_lock(&queue->lock);
+	while (*link && *link != self)
+		link = &(*link)->futex.next;
+	found = *link;
+	if (found) {
+		*link = self->futex.next;
+		atomic_store_release(&self->futex.queue, 0);
+	}
+	spin_unlock(&queue->lock);
+	return found;
 }
 
 /*
@@ -79,26 +131,17 @@ static void join_queue(struct thread *self, user_t at, u32 bits)
  */
 static bool leave_queue(struct thread *self)
 {
+	struct wait wait = wait_begin(WAIT_TOUCH, "a thread that wakes this one");
+
+	wait.soft = true;
 	for (;;) {
 		const u32 queue = atomic_load_acquire(&self->futex.queue);
-		struct thread **link;
-		bool found = false;
 
 		if (queue == 0)
 			return false;
-		if (queue == QUEUE_MOVING) {
-			cpu_relax(); /* for as long as requeue() takes */
-			continue;
-		}
-		spin_lock(&queues[queue - 1].lock);
-		for (link = &queues[queue - 1].first; *link && *link != self;)
-			link = &(*link)->futex.next;
-		if (*link == self) {
-			unlink_at(link);
-			found = true;
-		}
-		spin_unlock(&queues[queue - 1].lock);
-		if (found)
+		if (queue == QUEUE_TAKEN)
+			wait_spin(&wait, CPU_NONE);
+		else if (leave(&queues[queue - 1], self))
 			return true;
 	}
 }
@@ -131,65 +174,84 @@ static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
 
 /* ---- waking ---- */
 
-static bool matches(const struct thread *thread, user_t at, u32 bits)
+/* No lock is held: a wake may send a message. A thread is gone from the chain once it is woken. */
+static void wake_all(struct thread *chain)
 {
-	return thread->futex.key == at && (thread->futex.bits & bits);
+	while (chain) {
+		struct thread *thread = chain;
+
+		chain = thread->futex.next;
+		atomic_store_release(&thread->futex.queue, 0);
+		thread_wake(thread);
+	}
 }
 
 u32 futex_wake(user_t at, u32 most, u32 bits)
 {
-	struct queue *queue = &queues[queue_of(at)];
-	u32 woken = 0;
+	struct queue *queue = queue_of(at);
+	struct thread *taken;
+	u32 count;
 
 	spin_lock(&queue->lock);
-	for (struct thread **link = &queue->first; *link && woken < most;) {
-		struct thread *thread = *link;
-
-		if (!matches(thread, at, bits)) {
-			link = &thread->futex.next;
-			continue;
-		}
-		unlink_at(link);
-		thread_wake(thread);
-		woken++;
-	}
+	taken = take(queue, at, most, bits, &count);
 	spin_unlock(&queue->lock);
-	return woken;
+	wake_all(taken);
+	return count;
 }
 
-/* Move up to `most` waiters from one address to another; they sleep on. */
-static u32 requeue(user_t from, user_t to, u32 most)
+/* ---- moving ---- */
+
+/*
+ * Both locks. Queues have no order among ranks: the lower one first, and the other only tried. For
+ * sparse, the two are one lock.
+ */
+static void lock_both(struct queue *a, struct queue *b) __acquires(&a->lock)
 {
-	struct queue *source = &queues[queue_of(from)], *target = &queues[queue_of(to)];
-	struct thread *moving = NULL, **end = &moving;
-	u32 moved = 0;
+	struct queue *low = a < b ? a : b, *high = a < b ? b : a;
+	struct wait wait = wait_begin(WAIT_TOUCH, "two queues of futexes");
 
-	spin_lock(&source->lock);
-	for (struct thread **link = &source->first; *link && moved < most;) {
-		struct thread *thread = *link;
+	wait.soft = true;
+	for (;;) {
+		spin_lock(&low->lock);
+		if (low == high || spin_try(&high->lock))
+			return;
+		spin_unlock(&low->lock);
+		wait_spin(&wait, CPU_NONE);
+	}
+}
 
-		if (!matches(thread, from, ~0u)) {
-			link = &thread->futex.next;
-			continue;
-		}
-		*link = thread->futex.next;
-		atomic_store_release(&thread->futex.queue, QUEUE_MOVING);
-		thread->futex.key = to;
-		thread->futex.next = NULL;
-		*end = thread;
+static void unlock_both(struct queue *a, struct queue *b) __releases(&a->lock)
+{
+	if (a != b) {
+		spin_unlock(&b->lock);
+		__counts_as(&b->lock, 1);
+	}
+	spin_unlock(&a->lock);
+}
+
+/*
+ * Wake up to `wakes` waiters of one address, and move up to `moves` to another, where they sleep
+ * on. Both locks are held, so that a wake of either address comes before all of it or after.
+ * Returns the number of both; *taken are those to be woken.
+ */
+static u32 requeue(struct queue *source, struct queue *target, const struct requeue *how,
+		   struct thread **taken)
+{
+	struct thread *chain, **end;
+	u32 woken, moved;
+
+	*taken = take(source, how->from, how->wakes, ~0u, &woken);
+	chain = take(source, how->from, how->moves, ~0u, &moved);
+	end = end_of(target);
+	while (chain) {
+		struct thread *thread = chain;
+
+		chain = thread->futex.next;
+		thread->futex.key = how->to;
+		append(target, end, thread);
 		end = &thread->futex.next;
-		moved++;
 	}
-	spin_unlock(&source->lock);
-	spin_lock(&target->lock);
-	while (moving) {
-		struct thread *thread = moving;
-
-		moving = thread->futex.next;
-		push(queue_of(to), thread);
-	}
-	spin_unlock(&target->lock);
-	return moved;
+	return woken + moved;
 }
 
 static s64 wake_op(const struct call_args *args)
@@ -284,19 +346,33 @@ static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 	return 0;
 }
 
-static s64 cmp_requeue(const struct call_args *args, bool compare)
+/*
+ * The word is compared under the locks, and can then only be read if its page is there. Otherwise
+ * the page is brought without the locks.
+ */
+static s64 call_requeue(const struct requeue *how)
 {
-	u32 value;
-	s64 woken;
+	struct queue *source = queue_of(how->from), *target = queue_of(how->to);
 
-	if (compare) {
-		if (user_load_u32(args->arg[0], &value) < 0)
+	for (;;) {
+		struct thread *taken = NULL;
+		u32 value = how->expected;
+		s64 result;
+		bool seen;
+
+		lock_both(source, target);
+		seen = !how->compares || user_peek_u32(how->from, &value);
+		if (seen && value == how->expected)
+			result = requeue(source, target, how, &taken);
+		else
+			result = -EAGAIN;
+		unlock_both(source, target);
+		wake_all(taken);
+		if (seen)
+			return result;
+		if (user_load_u32(how->from, &value) < 0)
 			return -EFAULT;
-		if (value != (u32)args->arg[5])
-			return -EAGAIN;
 	}
-	woken = futex_wake(args->arg[0], (u32)args->arg[2], ~0u);
-	return woken + requeue(args->arg[0], args->arg[4], (u32)args->arg[3]);
 }
 
 static s64 call_futex(const struct call_args *args)
@@ -324,7 +400,12 @@ static s64 call_futex(const struct call_args *args)
 		return futex_wake(at, (u32)args->arg[2], (u32)args->arg[5]);
 	case FUTEX_REQUEUE:
 	case FUTEX_CMP_REQUEUE:
-		return cmp_requeue(args, op == FUTEX_CMP_REQUEUE);
+		return call_requeue(&(struct requeue){.from = at,
+						      .to = args->arg[4],
+						      .wakes = (u32)args->arg[2],
+						      .moves = (u32)args->arg[3],
+						      .compares = op == FUTEX_CMP_REQUEUE,
+						      .expected = (u32)args->arg[5]});
 	case FUTEX_WAKE_OP:
 		return wake_op(args);
 	default:

@@ -37,7 +37,7 @@ static pte_t *root_table(void)
 	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
 }
 
-static pte_t wait_unclaimed(const pte_t *entry)
+static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
 {
 	struct wait wait =
 		wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");

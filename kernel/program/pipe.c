@@ -40,7 +40,7 @@ static u64 piece(const struct pipe *pipe, u64 at, u64 bytes, u8 **start)
 	return MIN(bytes, PIPE_SIZE - offset);
 }
 
-static void changed(struct pipe *pipe)
+static void changed(struct pipe *pipe) __releases(&pipe->lock)
 {
 	sleepers_wake(&pipe->sleepers);
 	spin_unlock(&pipe->lock);

@@ -53,7 +53,7 @@ static int run_named(const struct words *words)
 		status = take_words(&args, words);
 	if (status < 0)
 		return status;
-	timers_look_every(LOOK_NS, look_for_ctrl_c);
+	timers_call_every(LOOK_NS, look_for_ctrl_c);
 	status = program_run_source(&source, &args, &environment);
 	timers_end();
 	if (program_was_interrupted()) {

@@ -98,6 +98,18 @@ int signal_send(struct thread *thread, int signal, const struct signal_info *inf
 	return 0;
 }
 
+int signal_send_to(u32 id, int signal, const struct signal_info *info)
+{
+	struct thread *thread = thread_hold(id);
+	int err;
+
+	if (!thread)
+		return -ESRCH;
+	err = signal ? signal_send(thread, signal, info) : 0;
+	thread_let_go(thread);
+	return err;
+}
+
 static void route_shared(u64 set)
 {
 	const u64 waiting = signal_pending_shared() & set;

@@ -38,6 +38,12 @@ void signals_begin(void);
 int signal_send(struct thread *thread, int signal, const struct signal_info *info);
 
 /*
+ * The same for the thread of that id; -ESRCH if there is none, or it has just ended. Signal 0 only
+ * looks whether the thread is there.
+ */
+int signal_send_to(u32 id, int signal, const struct signal_info *info);
+
+/*
  * The calling thread has faulted. Its handler runs now. If the signal is blocked, ignored or has no
  * handler, or the frame does not fit, the program dies (program_death.h). `addr` is si_addr, and 0
  * for SI_KERNEL. Context: ordinary.

@@ -94,11 +94,11 @@ struct signal_info {
 	union {
 		u64 addr; /* faults */
 		struct {
-			s32 pid; /* signals that were sent */
-			u32 uid;
+			s32 pid; /* signals that were sent; SI_TIMER: the timer's number */
+			u32 uid; /* SI_TIMER: its overruns */
 		};
 	};
-	u64 value; /* sigqueue() */
+	u64 value; /* sigqueue(), timer_create() */
 };
 
 enum { SIGINFO_BYTES = 128 };

@@ -226,17 +226,11 @@ static s64 call_kill(const struct call_args *args)
 }
 CALL(kill, 62);
 
-/* Signal 0 only looks whether the thread is there. */
 static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
 {
-	struct thread *thread;
-
 	if (id <= 0 || (signal != 0 && !is_signal(signal)))
 		return -EINVAL;
-	thread = thread_by_id((u32)id);
-	if (!thread)
-		return -ESRCH;
-	return signal ? signal_send(thread, (int)signal, info) : 0;
+	return signal_send_to((u32)id, (int)signal, info);
 }
 
 static s64 call_tkill(const struct call_args *args)

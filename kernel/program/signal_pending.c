@@ -4,6 +4,7 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/thread.h"
+#include "kernel/program/timers.h"
 
 enum { NOTE_FREE, NOTE_HELD, NOTE_READY };
 
@@ -190,7 +191,11 @@ static bool take_from(struct thread *target, u64 set, struct signal_info *info)
 
 bool signal_pending_take(struct thread *thread, u64 set, struct signal_info *info)
 {
-	return take_from(thread, set, info) || take_from(NULL, set, info);
+	if (!take_from(thread, set, info) && !take_from(NULL, set, info))
+		return false;
+	if (info->code == SI_TIMER)
+		interval_timer_signal_taken(info);
+	return true;
 }
 
 /* Looks before it claims a note, so that the notes of others are never out of their reach. */

@@ -35,7 +35,7 @@ static void remove(struct sleepers *sleepers, const struct sleeper *sleeper)
 	*link = sleeper->next;
 }
 
-int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns)
+int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns) __must_hold(lock)
 {
 	struct sleeper self = {.next = sleepers->first, .thread = thread_current()};
 	int err = 0;

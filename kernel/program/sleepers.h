@@ -26,7 +26,7 @@ struct sleepers {
  * take the lock again. Returns 0, -EINTR or -ETIMEDOUT; -EINTR on a CPU without a thread. A wake
  * that comes before the wait begins is not lost. Caller holds only this lock.
  */
-int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns);
+int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns) __must_hold(lock);
 
 /* Wake all. Caller holds the lock. */
 void sleepers_wake(struct sleepers *sleepers);

@@ -1,6 +1,8 @@
 /* Ranges that calls transfer: see span.h. */
 #include "kernel/program/span.h"
 
+#include "kernel/lib/string.h"
+
 struct iovec {
 	user_t base;
 	u64 size;
@@ -10,6 +12,11 @@ struct span span_of(user_t at, u64 size)
 {
 	size = MIN(size, SPAN_BYTES_MAX);
 	return (struct span){.total = size, .at = at, .size = size};
+}
+
+struct span span_of_kernel(void *at, u64 size)
+{
+	return (struct span){.total = size, .kernel = at};
 }
 
 int span_of_vector(struct span *span, user_t vector, u64 count)
@@ -60,10 +67,24 @@ static void consume(struct span *span, u64 size)
 	span->total -= size;
 }
 
+/* The front of a buffer of the kernel. */
+static void *consume_kernel(struct span *span, u64 size)
+{
+	u8 *front = span->kernel;
+
+	span->kernel += size;
+	span->total -= size;
+	return front;
+}
+
 int span_read(struct span *span, void *to, u64 size)
 {
 	u8 *byte = to;
 
+	if (span->kernel) {
+		memcpy(to, consume_kernel(span, size), size);
+		return 0;
+	}
 	while (size > 0) {
 		int err = turn(span);
 		u64 part;
@@ -85,6 +106,10 @@ int span_write(struct span *span, const void *from, u64 size)
 {
 	const u8 *byte = from;
 
+	if (span->kernel) {
+		memcpy(consume_kernel(span, size), from, size);
+		return 0;
+	}
 	while (size > 0) {
 		int err = turn(span);
 		u64 part;
@@ -104,6 +129,10 @@ int span_write(struct span *span, const void *from, u64 size)
 
 int span_zero(struct span *span, u64 size)
 {
+	if (span->kernel) {
+		memset(consume_kernel(span, size), 0, size);
+		return 0;
+	}
 	while (size > 0) {
 		int err = turn(span);
 		u64 part;

@@ -18,9 +18,13 @@ struct span {
 	u64 size;    /* bytes left of it */
 	user_t next; /* the following element of the vector */
 	u32 left;    /* elements left */
+	u8 *kernel;  /* not NULL: the bytes are the kernel's, in one buffer */
 };
 
 struct span span_of(user_t at, u64 size);
+
+/* A buffer of the kernel, for a call that transfers from one file to another. */
+struct span span_of_kernel(void *at, u64 size);
 
 /*
  * The span of a struct iovec array. Returns 0, -EINVAL if there are too many elements or bytes, or

@@ -17,6 +17,7 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/signal_pending.h"
 #include "kernel/program/timers.h"
 #include "mm/mm.h"
 
@@ -55,6 +56,36 @@ struct thread *thread_by_id(u32 id)
 		if (atomic_load_acquire(&t->id) == id)
 			return t;
 	return NULL;
+}
+
+/* Pairs with thread_is_over(): that sees the hold, or this sees that the thread has ended. */
+struct thread *thread_hold(u32 id)
+{
+	struct thread *thread = thread_by_id(id);
+
+	if (!thread)
+		return NULL;
+	atomic_fetch_add(&thread->holds, 1);
+	if (atomic_load_acquire(&thread->id) == id)
+		return thread;
+	thread_let_go(thread);
+	return NULL;
+}
+
+void thread_let_go(struct thread *thread)
+{
+	atomic_fetch_sub(&thread->holds, 1);
+}
+
+bool thread_is_over(struct thread *record)
+{
+	if (atomic_load_acquire(&record->id) != 0)
+		return false;
+	fence_full();
+	if (atomic_load_acquire(&record->holds) != 0)
+		return false;
+	signal_pending_forget_thread(record);
+	return true;
 }
 
 /* ---- records ---- */
@@ -161,9 +192,9 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->robust_list = 0;
 	thread->ending = thread->leaving = false;
 	thread->woken = 0;
+	thread->polls = false;
 	thread->blocked = parent->blocked;
 	thread->policy = parent->policy;
-	thread->pending = 0;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;
@@ -185,7 +216,7 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	/* one starter at a time per CPU; the id is set last, because it makes the thread visible */
 	if (!atomic_cas(&thread->starting, 0, 1))
 		return -EBUSY;
-	if (atomic_load_acquire(&thread->id) != 0 || !work_done(cpu)) {
+	if (!work_done(cpu) || !thread_is_over(thread)) {
 		atomic_store_release(&thread->starting, 0);
 		return -EBUSY;
 	}
@@ -293,38 +324,67 @@ static bool must_stay(const struct thread *self, u64 until_ns)
 	       (until_ns == 0 || clock_ns() < until_ns);
 }
 
+/*
+ * A halt and the message that ends it take longer than many waits last, above all in a virtual
+ * machine. A thread therefore looks for the wake first, but only after a sleep that was that short:
+ * where wakes come late, for example because the CPU that sends them is not running, a CPU that
+ * looks would only take time from the others. The idea is that of Linux's "haltpoll" (Tosatti,
+ * 2019).
+ */
+#define POLL_NS (50 * NS_PER_US)
+
+static void poll_for_wake(const struct thread *self, u64 until_ns)
+{
+	const u64 stop = clock_ns() + POLL_NS;
+
+	while (must_stay(self, until_ns) && clock_ns() < stop)
+		cpu_relax();
+}
+
+static void halt_for_wake(struct thread *self, u64 until_ns)
+{
+	bool timed = true;
+
+	if (until_ns != 0 && clock_ns() < until_ns)
+		timed = timers_sleep_until(until_ns) == 0;
+	irq_disable();
+	atomic_store_relaxed(&self->halts, 1);
+	fence_full(); /* pairs with thread_wake(): it sees `halts`, or this CPU `woken` */
+	if (timed && must_stay(self, until_ns))
+		cpu_halt_idle();
+	atomic_store_relaxed(&self->halts, 0);
+	irq_enable();
+	if (until_ns != 0)
+		timers_sleep_end();
+	if (!timed) {
+		call_serve();
+		cpu_relax();
+	}
+}
+
 int thread_sleep(struct thread *self, u64 until_ns)
 {
 	const u64 began = clock_ns();
+	u64 slept;
 	int err = 0;
 
-	while (must_stay(self, until_ns)) {
-		const u64 now = clock_ns();
-		bool timed = true;
-
-		if (until_ns != 0 && now < until_ns)
-			timed = timers_sleep_until(until_ns) == 0;
-		irq_disable();
-		if (timed && must_stay(self, until_ns))
-			cpu_halt_idle();
-		irq_enable();
-		if (until_ns != 0)
-			timers_sleep_end();
-		if (!timed) {
-			call_serve();
-			cpu_relax();
-		}
-	}
+	if (self->polls)
+		poll_for_wake(self, until_ns);
+	while (must_stay(self, until_ns))
+		halt_for_wake(self, until_ns);
 	if (atomic_load_acquire(&self->woken) == 0)
 		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
-	self->slept_ns += clock_ns() - began;
+	slept = clock_ns() - began;
+	self->polls = slept < POLL_NS;
+	self->slept_ns += slept;
 	return err;
 }
 
 void thread_wake(struct thread *thread)
 {
 	atomic_store_release(&thread->woken, 1);
-	if (thread->cpu != cpu_id())
+	fence_full(); /* pairs with halt_for_wake() */
+	if (atomic_load_relaxed(&thread->halts) && thread->cpu != cpu_id())
 		ipi_send(thread->cpu);
 }
 

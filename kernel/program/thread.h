@@ -18,8 +18,12 @@ struct thread {
 	 * (areas.h). 0: none. Other CPUs read it.
 	 */
 	u64 pin;
-	u32 woken;    /* set by thread_wake(), any CPU */
+	struct area_found found; /* areas_pin(), by this CPU */
+	u32 woken;               /* set by thread_wake(), any CPU */
+	u32 halts;    /* about to halt, or halted, in thread_sleep(): a wake takes a message */
+	bool polls;   /* its last sleep was short: it looks for a wake before it halts */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
+	u32 holds;    /* thread_hold(); atomic */
 	bool ending;  /* the thread leaves at the next attend() */
 	bool leaving; /* its CPU will soon be idle */
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
@@ -71,6 +75,20 @@ struct thread *thread_by_id(u32 id);
 struct thread *thread_next(const struct thread *after);
 
 /*
+ * The same, and until thread_let_go() the CPU of the thread gets no other thread, so that what is
+ * sent to the record reaches this thread or nobody. The thread may end meanwhile. For a few
+ * instructions only. Context: handler.
+ */
+struct thread *thread_hold(u32 id);
+void thread_let_go(struct thread *thread);
+
+/*
+ * True if the record may have a next thread: the last one has ended, and nobody holds it. What was
+ * sent to it is then forgotten. The caller is the only one that may start a thread there.
+ */
+bool thread_is_over(struct thread *record);
+
+/*
  * The record of a CPU's threads, or NULL if none ever ran there. It stays allocated while the
  * program runs, so that other threads may look at its pin. Context: any.
  */
@@ -91,7 +109,8 @@ bool thread_must_end(const struct thread *thread);
 /*
  * Halt this CPU as idle until thread_wake() is called for the thread, thread_is_wanted(), or the
  * time `until_ns` (clock_ns(); 0: no limit) has come. Returns 0, -EINTR or -ETIMEDOUT. A wake that
- * comes between thread_sleep_begin() and the halt is not lost. Context: ordinary.
+ * comes between thread_sleep_begin() and the halt is not lost. A thread whose last sleep was short
+ * first looks for the wake for as long. Context: ordinary.
  *
  *	thread_sleep_begin(self);      from now on wakes are remembered
  *	(queue self; look at the condition again)

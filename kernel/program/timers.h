@@ -1,18 +1,25 @@
 /*
- * The timer of a CPU, shared by a thread's sleep and by ITIMER_REAL.
+ * The timer of a CPU, shared by a thread's sleep and by the timers of the program: ITIMER_REAL and
+ * those of timer_create().
  *
- * A CPU has one timer (arch/irq.h). ITIMER_REAL belongs to the CPU that set it, even when the
- * thread there ends. The timer of a CPU is set to the earlier of the two times. Its interrupt ends
- * a halt, after which the thread looks at the clock itself, and sends SIGALRM if that is due.
+ * A CPU has one timer (arch/irq.h). A timer of the program belongs to the CPU that set it, even
+ * when the thread there ends. The timer of a CPU is set to the earliest of all these times. Its
+ * interrupt ends a halt, after which the thread looks at the clock itself, and sends the signals
+ * that are due.
  *
- * A third use is the look for Ctrl-C, on the CPU that asked for it (timers_look_every()).
+ * A third use is the look for Ctrl-C, on the CPU that asked for it (timers_call_every()).
  *
- * Locks: calls that set ITIMER_REAL take turns at a lock. The interrupt takes none; it claims each
- * expiry by compare-and-swap.
+ * Locks: calls that make, set and drop timers take turns at a lock. The interrupt takes none; it
+ * claims each expiry by compare-and-swap.
+ *
+ * Overruns: a timer has one signal pending at most. Expiries while it is pending are counted, and
+ * the count goes with the signal (timer_getoverrun(2)). Expiries closer than 50 us are counted,
+ * too, so that a short interval does not use up its CPU.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
+#include "kernel/program/signal_abi.h"
 
 /*
  * Have this CPU interrupted at `until_ns` (clock_ns()) or earlier. For thread_sleep(), which calls
@@ -22,23 +29,51 @@
 int timers_sleep_until(u64 until_ns);
 void timers_sleep_end(void);
 
-/* ITIMER_REAL: time until it expires next (0: it does not) and time between expiries (0: once). */
+/* ITIMER_REAL is always there. timer_create() makes the others, with the numbers that follow. */
+enum { INTERVAL_TIMER_REAL = 0, INTERVAL_TIMERS = 128 };
+
+/* What an expiry does. */
+struct timer_event {
+	enum { TIMER_SENDS_NOTHING, TIMER_SENDS_TO_PROGRAM, TIMER_SENDS_TO_THREAD } how;
+	u32 thread; /* id */
+	int signal;
+	bool names_itself; /* `value` is the timer's number */
+	u64 value;
+	bool calendar; /* for timer_calls.c: times are of CLOCK_REALTIME */
+};
+
+/* Returns the number of a new timer, or -EAGAIN if there are too many. Context: ordinary. */
+int interval_timer_make(const struct timer_event *event);
+
+/* Returns 0, or -EINVAL if timer_create() made no such timer. Context: ordinary. */
+int interval_timer_drop(int id);
+
+/* The event of a timer that timer_create() made, or NULL. */
+const struct timer_event *interval_timer_event(int id);
+
+/* Time until it expires next (0: it does not) and time between expiries (0: once). */
 struct interval_timer {
 	u64 left_ns, interval_ns;
 };
-struct interval_timer interval_timer_of(void);
+struct interval_timer interval_timer_of(int id);
 
 /* Set it. Returns what it was. Context: ordinary. */
-struct interval_timer interval_timer_set(const struct interval_timer *timer);
+struct interval_timer interval_timer_set(int id, const struct interval_timer *timer);
 
-/* SIGALRM if it is due: what the interrupt does. Context: handler. */
-void interval_timer_look(void);
+/* Expiries that were counted with the signal that was delivered last. */
+u32 interval_timer_overruns(int id);
 
 /*
  * Call look() on this CPU every `interval_ns`, in interrupt context, until timers_end(). A machine
  * without a timer never calls it. Context: ordinary, before the program starts.
  */
-void timers_look_every(u64 interval_ns, void (*look)(void));
+void timers_call_every(u64 interval_ns, void (*look)(void));
 
-/* The program has ended: no timer of it will fire. Context: ordinary. */
+/* A signal with the code SI_TIMER is delivered: it receives its overruns. Context: handler. */
+void interval_timer_signal_taken(struct signal_info *info);
+
+/* Send the signals that are due: what the interrupt does. Context: handler. */
+void timers_look(void);
+
+/* The program has ended: no timer of it will fire, and all are dropped. Context: ordinary. */
 void timers_end(void);

@@ -10,6 +10,7 @@
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/signal.h"
+#include "mm/mm.h"
 
 enum direction { READ, WRITE };
 
@@ -183,6 +184,90 @@ static s64 call_pwritev2(const struct call_args *args)
 	return transfer_vector2(args, WRITE);
 }
 CALL(pwritev2, 328);
+
+/* ---- from one file to another ---- */
+
+/*
+ * Send up to `count` bytes of a file from `at` on, page by page through `buffer`. Returns the
+ * number of bytes, or the error of the first page.
+ */
+static s64 send_through(struct file *to, struct file *from, u64 at, u64 count, void *buffer)
+{
+	u64 sent = 0;
+	s64 put = 0;
+
+	while (sent < count && !thread_must_end(thread_current())) {
+		struct span span = span_of_kernel(buffer, MIN(count - sent, PAGE_SIZE));
+		const s64 got = transfer_at(from, READ, &span, at + sent);
+
+		put = got;
+		if (got <= 0)
+			break;
+		span = span_of_kernel(buffer, (u64)got);
+		put = transfer_here(to, WRITE, &span);
+		if (put <= 0)
+			break;
+		sent += (u64)put;
+		if (put < got)
+			break;
+	}
+	return sent > 0 ? (s64)sent : put;
+}
+
+static s64 send_bytes(struct file *to, struct file *from, u64 at, u64 count)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	s64 sent;
+
+	if (!page)
+		return -ENOMEM;
+	sent = send_through(to, from, at, MIN(count, SPAN_BYTES_MAX), page_address(page));
+	page_free(page);
+	return sent;
+}
+
+/* At the place that the program names, which moves on, or else at the offset, which does. */
+static s64 send_from(struct file *to, struct file *from, user_t place_at, u64 count)
+{
+	u64 at = from->offset;
+	s64 sent;
+
+	if (place_at && user_read(&at, place_at, sizeof(at)) < 0)
+		return -EFAULT;
+	if ((s64)at < 0)
+		return -EINVAL;
+	sent = send_bytes(to, from, at, count);
+	if (sent <= 0)
+		return sent;
+	at += (u64)sent;
+	if (place_at)
+		return user_write(place_at, &at, sizeof(at)) < 0 ? -EFAULT : sent;
+	spin_lock(&from->lock);
+	from->offset = at;
+	spin_unlock(&from->lock);
+	return sent;
+}
+
+static s64 call_sendfile(const struct call_args *args)
+{
+	struct file *to = file_of((int)args->arg[0]), *from = file_of((int)args->arg[1]);
+	s64 result;
+
+	if (!to || !from || !may(to, WRITE) || !may(from, READ))
+		result = -EBADF;
+	else if (!from->ops->seeks)
+		result = args->arg[2] ? -ESPIPE : -EINVAL;
+	else if (atomic_load_relaxed(&to->flags) & OPEN_APPEND || (s64)args->arg[3] < 0)
+		result = -EINVAL;
+	else
+		result = send_from(to, from, args->arg[2], args->arg[3]);
+	file_put(to);
+	file_put(from);
+	return tell(result, WRITE);
+}
+CALL(sendfile, 40);
+
+/* ---- the offset ---- */
 
 enum whence { SEEK_SET, SEEK_CURRENT, SEEK_END, SEEK_DATA, SEEK_HOLE };
 

@@ -15,6 +15,11 @@ static bool is_possible(user_t start, u64 size)
 	return start >= USER_START && start <= USER_END && size <= USER_END - start;
 }
 
+static void *bytes_at(pte_t pte, enum pt_level level, u64 addr)
+{
+	return (char *)phys_to_virt(pte_pfn(pte) << PAGE_SHIFT) + addr % pt_level_size(level);
+}
+
 /*
  * Pin the page of `addr` and find it in the direct map; bring it if it is absent. NULL, without a
  * pin, if the program may not access it so. The page tables are walked only under a pin that no
@@ -34,8 +39,7 @@ static void *pin_bytes(struct thread *self, u64 addr, enum user_access access)
 			return NULL;
 		}
 		if (pages_find(addr, &pte, &level))
-			return (char *)phys_to_virt(pte_pfn(pte) << PAGE_SHIFT) +
-			       addr % pt_level_size(level);
+			return bytes_at(pte, level, addr);
 		pin_drop(self);
 		if (program_touch(self, addr, access) != TOUCH_DONE)
 			return NULL;
@@ -128,6 +132,26 @@ int user_load_u32(user_t from, u32 *value)
 	*value = atomic_load_acquire(word);
 	pin_drop(thread_current());
 	return 0;
+}
+
+bool user_peek_u32(user_t from, u32 *value)
+{
+	struct thread *self = thread_current();
+	enum pt_level level;
+	struct area area;
+	pte_t pte;
+	bool found;
+
+	if (!is_possible(from, sizeof(u32)) || !IS_ALIGNED(from, sizeof(u32)))
+		return false;
+	pin_page(self, from, PT_PAGE);
+	found = area_tree_from(&program_areas.tree, from, &area) && area.start <= from &&
+		!(area.flags & AREA_BUSY) && area.rights & area_rights_for(USER_READ) &&
+		pages_find(from, &pte, &level);
+	if (found)
+		*value = atomic_load_acquire((const u32 *)bytes_at(pte, level, from));
+	pin_drop(self);
+	return found;
 }
 
 int user_cas_u32(user_t at, u32 old, u32 new, u32 *found)

@@ -394,6 +394,57 @@ struct iov {
 	u64 base, size;
 };
 
+TEST(program_file, bytes_are_sent_from_file_to_file)
+{
+	enum { BYTES = 9000, FROM = 100 };
+	static u8 bytes[BYTES], sent[BYTES];
+	u64 place = FROM, room;
+	int fd[2] = {0};
+	s64 from, to;
+
+	for (unsigned i = 0; i < BYTES; i++)
+		bytes[i] = (u8)(i * 7 + i / 256);
+	REQUIRE(begin_files(NULL, 0) == 0);
+	from = do_open("/tmp/from", RDWR | CREAT);
+	to = do_open("/tmp/to", RDWR | CREAT);
+	REQUIRE(CALL_OF("write", (u64)from, U(bytes), BYTES) == BYTES);
+	/* from a place that the program names: the offset stays where it is, at the end */
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, U(&place), 5000), 5000);
+	EXPECT_EQ(place, FROM + 5000);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, 0, 5000), 0);
+	EXPECT_EQ(CALL_OF("pread64", (u64)to, U(sent), 5000, 0), 5000);
+	EXPECT_EQ(memcmp(sent, bytes + FROM, 5000), 0);
+	/* from the offset, up to the end of the file */
+	EXPECT_EQ(CALL_OF("lseek", (u64)from, 3, 0), 3);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, 0, 1 << 30), BYTES - 3);
+	EXPECT_EQ(CALL_OF("lseek", (u64)from, 0, 1), BYTES);
+	EXPECT_EQ(CALL_OF("lseek", (u64)to, 0, 1), 5000 + BYTES - 3);
+	EXPECT_EQ(CALL_OF("pread64", (u64)to, U(sent), BYTES, 5000), BYTES - 3);
+	EXPECT_EQ(memcmp(sent, bytes + 3, BYTES - 3), 0);
+	/* into a pipe, as far as there is room */
+	REQUIRE(CALL_OF("pipe2", U(fd), NONBLOCK) == 0);
+	place = 0;
+	EXPECT_EQ(CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), 8), 8);
+	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(sent), 16), 8);
+	EXPECT_EQ(memcmp(sent, bytes, 8), 0);
+	for (unsigned i = 0; i < 16; i++) {
+		place = 0;
+		CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), BYTES);
+	}
+	do
+		room = CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), 1);
+	while (room == 1);
+	EXPECT_EQ(room, (u64)-EAGAIN);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)fd[0], 0, 1), (u64)-EINVAL);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)fd[0], U(&place), 1), (u64)-ESPIPE);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)fd[0], (u64)from, 0, 1), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("sendfile", 99, (u64)from, 0, 1), (u64)-EBADF);
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, BAD_ADDRESS, 1), (u64)-EFAULT);
+	place = 1ULL << 63;
+	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, U(&place), 1), (u64)-EINVAL);
+	end_files();
+}
+
 TEST(program_file, vectors_are_transferred_as_one)
 {
 	char b[8] = {0};

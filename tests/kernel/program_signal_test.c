@@ -826,6 +826,66 @@ TEST(program_signal, a_signal_for_a_thread_stays_with_it)
 	program_box_end();
 }
 
+/*
+ * Threads come and go on a CPU while another CPU sends to the one that it last saw there: no thread
+ * gets what was for another.
+ */
+enum { THREADS_IN_TURN = 500, ENOUGH_TAKEN = 20 };
+
+struct followed {
+	u32 id, stop;
+};
+
+static void follow(void *arg)
+{
+	struct followed *followed = arg;
+
+	while (!atomic_load_acquire(&followed->stop)) {
+		const u32 id = atomic_load_acquire(&followed->id);
+		const struct signal_info info = {.signal = 40, .code = SI_QUEUE, .value = id};
+
+		signal_send_to(id, 40, &info);
+	}
+}
+
+TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
+{
+	struct followed followed = {.id = 0};
+	const cpu_t other = cpus_find_other();
+	struct thread *second;
+	struct signal_info info;
+	u64 taken = 0, since = 0;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	second = program_box_second();
+	REQUIRE(work_start(other, follow, &followed) == 0);
+	for (u32 id = 2000;
+	     (id < 2000 + THREADS_IN_TURN || taken < ENOUGH_TAKEN) && cpus_try_again(&since);
+	     id++) {
+		/* the last one ends, and the next begins */
+		signal_thread_ended(second);
+		atomic_store_release(&second->id, 0);
+		while (!thread_is_over(second))
+			cpu_relax();
+		EXPECT_EQ(second->pending, 0);
+		atomic_store_release(&second->id, id);
+		atomic_store_release(&followed.id, id);
+		for (unsigned i = 0; i < 20; i++) {
+			while (signal_pending_take(second, BIT(40), &info)) {
+				EXPECT_EQ(info.value, id);
+				taken++;
+			}
+			cpu_relax();
+		}
+	}
+	atomic_store_release(&followed.stop, 1);
+	work_wait(other, 0);
+	EXPECT(taken > 0);
+	program_box_end();
+}
+
 TEST(program_signal, senders_are_checked)
 {
 	REQUIRE(program_box_begin());

@@ -6,6 +6,7 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/signal_pending.h"
 #include "kernel/program/timers.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/program/vdso.h"
@@ -25,6 +26,11 @@ enum {
 	NR_CLOCK_GETTIME = 228,
 	NR_CLOCK_GETRES = 229,
 	NR_CLOCK_NANOSLEEP = 230,
+	NR_TIMER_CREATE = 222,
+	NR_TIMER_SETTIME,
+	NR_TIMER_GETTIME,
+	NR_TIMER_GETOVERRUN,
+	NR_TIMER_DELETE,
 };
 enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
 
@@ -200,7 +206,7 @@ static bool alarm_came(void)
 	bool came;
 
 	do
-		interval_timer_look();
+		timers_look();
 	while (!(came = signal_is_deliverable(thread_current())) && clock_ns() < limit);
 	atomic_exchange(&thread_current()->pending, 0);
 	return came;
@@ -226,7 +232,7 @@ TEST(program_time, the_interval_timer_repeats)
 	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_timer(5000000, 1000), 0);
 	EXPECT(alarm_came());
-	timer = interval_timer_of();
+	timer = interval_timer_of(INTERVAL_TIMER_REAL);
 	EXPECT_EQ(timer.interval_ns, 5 * NS_PER_S);
 	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
 	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
@@ -243,6 +249,159 @@ TEST(program_time, alarm_tells_whole_seconds)
 	EXPECT_EQ(program_box_call(NR_SETITIMER, 1, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_SETITIMER, 0, NOWHERE, 0), -EFAULT);
 	EXPECT_EQ(set_timer(0, -1), -EINVAL);
+	program_box_end();
+}
+
+/* ---- timers of POSIX ---- */
+
+enum { SENDS_SIGNAL, SENDS_NOTHING, SENDS_TO_THREAD = 4 };
+
+/* struct sigevent: value, signal, kind, thread. The number of the timer, or an error. */
+static s64 make_timer(s32 clock, int signal, int kind, u32 thread, u64 value)
+{
+	const u64 event[3] = {value, (u32)signal | (u64)(u32)kind << 32, thread};
+	s32 id = -1;
+	s64 err;
+
+	EXPECT_EQ(user_write(ARGUMENTS, event, sizeof(event)), 0);
+	err = program_box_call(NR_TIMER_CREATE, (u64)clock, ARGUMENTS, RESULTS);
+	EXPECT_EQ(user_read(&id, RESULTS, sizeof(id)), 0);
+	return err < 0 ? err : id;
+}
+
+static s64 start_timer(s64 id, u64 flags, u64 interval_ns, u64 ns)
+{
+	const u64 spec[4] = {interval_ns / NS_PER_S, interval_ns % NS_PER_S, ns / NS_PER_S,
+			     ns % NS_PER_S};
+
+	EXPECT_EQ(user_write(ARGUMENTS, spec, sizeof(spec)), 0);
+	return program_box_call(NR_TIMER_SETTIME, (u64)id, flags, ARGUMENTS, RESULTS);
+}
+
+/* Look as the interrupt does, until the signal comes, and take it. */
+static struct signal_info timer_signal(int signal)
+{
+	const u64 limit = clock_ns() + 10 * NS_PER_S;
+	struct signal_info info = {.signal = 0};
+
+	do
+		timers_look();
+	while (!signal_pending_take(thread_current(), signal_bit(signal), &info) &&
+	       clock_ns() < limit);
+	return info;
+}
+
+TEST(program_time, a_timer_sends_its_signal)
+{
+	const u32 self = program_pid();
+	struct signal_info info;
+	s64 program, thread;
+
+	REQUIRE(program_box_begin());
+	program = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 77);
+	thread = make_timer(REALTIME, 40, SENDS_TO_THREAD, self, 78);
+	REQUIRE(program > 0 && thread > program);
+	EXPECT_EQ(start_timer(program, 0, 0, NS_PER_MS), 0);
+	EXPECT_EQ(start_timer(thread, ABSOLUTE, 0, clock_ns() + clock_date_ns() + NS_PER_MS), 0);
+	info = timer_signal(SIGUSR1);
+	EXPECT_EQ(info.signal, SIGUSR1);
+	EXPECT_EQ(info.code, SI_TIMER);
+	EXPECT_EQ(info.pid, program);
+	EXPECT_EQ(info.value, 77);
+	EXPECT_EQ(info.uid, 0);
+	info = timer_signal(40);
+	EXPECT_EQ(info.signal, 40);
+	EXPECT_EQ(info.value, 78);
+	/* once each */
+	clock_delay_ns(2 * NS_PER_MS);
+	timers_look();
+	EXPECT(!signal_is_deliverable(thread_current()));
+	/* a time that has passed is due at once */
+	EXPECT_EQ(start_timer(program, ABSOLUTE, 0, 1), 0);
+	EXPECT_EQ(timer_signal(SIGUSR1).signal, SIGUSR1);
+	program_box_end();
+}
+
+TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
+{
+	struct signal_info info;
+	s64 id;
+	u64 due;
+
+	REQUIRE(program_box_begin());
+	id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
+	REQUIRE(id > 0);
+	EXPECT_EQ(start_timer(id, 0, 2 * NS_PER_MS, NS_PER_MS), 0);
+	due = clock_ns() + 12 * NS_PER_MS;
+	while (clock_ns() < due)
+		timers_look();
+	EXPECT_EQ(start_timer(id, 0, 0, 0), 0); /* no more of them */
+	info = timer_signal(SIGUSR1);
+	EXPECT(info.uid >= 4);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), info.uid);
+	EXPECT(!signal_is_deliverable(thread_current()));
+	/* the next signal begins with none */
+	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
+	EXPECT_EQ(timer_signal(SIGUSR1).uid, 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), 0);
+	/* a signal that the program pretends is from a timer changes no count */
+	info = (struct signal_info){.signal = SIGUSR1, .code = SI_TIMER, .pid = 99999, .uid = 5};
+	EXPECT_EQ(signal_send(thread_current(), SIGUSR1, &info), 0);
+	EXPECT_EQ(timer_signal(SIGUSR1).uid, 5);
+	/* neither does an interval of a nanosecond use up the CPU */
+	EXPECT_EQ(start_timer(id, 0, 1, 1), 0);
+	timers_look();
+	EXPECT(interval_timer_of((int)id).left_ns > 0);
+	EXPECT(timer_signal(SIGUSR1).uid > 1000);
+	program_box_end();
+}
+
+TEST(program_time, timers_are_made_and_dropped)
+{
+	s64 id, last = 0;
+	unsigned made = 0;
+
+	REQUIRE(program_box_begin());
+	id = make_timer(MONOTONIC, SIGUSR1, SENDS_NOTHING, 0, 0);
+	EXPECT(id > 0);
+	EXPECT_EQ(start_timer(id, 0, 7 * NS_PER_S, 3600 * NS_PER_S), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(result_ns(RESULTS), 7 * NS_PER_S);
+	EXPECT(result_ns(RESULTS + 16) > 3000 * NS_PER_S);
+	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
+	EXPECT(result_ns(RESULTS + 16) > 3000 * NS_PER_S); /* what it was */
+	clock_delay_ns(2 * NS_PER_MS);
+	timers_look();
+	EXPECT(!signal_is_deliverable(thread_current()));
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(result_ns(RESULTS + 16), 0);
+	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), -EINVAL);
+	EXPECT_EQ(start_timer(id, 0, 0, 1), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, 0), -EINVAL); /* ITIMER_REAL */
+	EXPECT_EQ(make_timer(12345, SIGUSR1, SENDS_SIGNAL, 0, 0), -EINVAL);
+	EXPECT_EQ(make_timer(PROCESS_CPUTIME, SIGUSR1, SENDS_SIGNAL, 0, 0), -ENOTSUP);
+	EXPECT_EQ(make_timer(MONOTONIC, 65, SENDS_SIGNAL, 0, 0), -EINVAL);
+	EXPECT_EQ(make_timer(MONOTONIC, SIGUSR1, 9, 0, 0), -EINVAL);
+	EXPECT_EQ(make_timer(MONOTONIC, SIGUSR1, SENDS_TO_THREAD, 4242, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_CREATE, MONOTONIC, 0, NOWHERE), -EFAULT);
+	do {
+		id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
+		last = id > 0 ? id : last;
+	} while (id > 0 && made++ < 1000);
+	EXPECT_EQ(id, -EAGAIN);
+	EXPECT_EQ(made, INTERVAL_TIMERS - 1);
+	EXPECT_EQ(start_timer(last, 0, 0, 1000000000 * NS_PER_S), 0);
+	store_time(0, 1000000000);
+	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, 0, 0), -EINVAL);
+	program_box_end();
+	/* the next program finds none */
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)last), -EINVAL);
 	program_box_end();
 }
 
