@@ -17,6 +17,7 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/signal_pending.h"
 #include "kernel/program/timers.h"
 #include "mm/mm.h"
 
@@ -159,16 +160,19 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->fs_base = request->fs_base;
 	thread->clear_child_tid = request->clear_child_tid;
 	thread->robust_list = 0;
-	thread->ending = thread->leaving = false;
+	atomic_store_relaxed(&thread->ending, false);
+	atomic_store_relaxed(&thread->leaving, false);
 	thread->woken = 0;
-	thread->blocked = parent->blocked;
+	atomic_store_relaxed(&thread->blocked, parent->blocked);
 	thread->policy = parent->policy;
-	thread->pending = 0;
+	/* what was sent to the last thread here by a CPU that found it just before its end */
+	signal_pending_forget_thread(thread);
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;
-	thread->slept_ns = 0;
-	thread->began_ns = clock_ns();
+	/* a CPU that has met the last thread here may still look at these */
+	atomic_store_relaxed(&thread->slept_ns, 0);
+	atomic_store_relaxed(&thread->began_ns, clock_ns());
 	memcpy(thread->name, parent->name, sizeof(thread->name));
 	user_vectors_save(thread->vectors);
 }
@@ -317,7 +321,7 @@ int thread_sleep(struct thread *self, u64 until_ns)
 	}
 	if (atomic_load_acquire(&self->woken) == 0)
 		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
-	self->slept_ns += clock_ns() - began;
+	atomic_store_relaxed(&self->slept_ns, self->slept_ns + clock_ns() - began);
 	return err;
 }
 
