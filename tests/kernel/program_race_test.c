@@ -373,3 +373,77 @@ TEST(program_race, a_huge_page_that_can_not_be_cut_stays_in_an_area)
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
 	program_box_end(); /* and the case's account says that nothing was lost */
 }
+
+enum { NR_MPROTECT = 10, NR_MADVISE = 28, DONTNEED = 4 };
+
+/* Calls that cut a huge page at each end of their range. */
+static s64 cut_two(unsigned which)
+{
+	const u64 from = AT + MIB(1), to = AT + MIB(16) + PAGE_SIZE;
+
+	switch (which) {
+	case 0:
+		return program_box_call(NR_MUNMAP, from, MIB(2));
+	case 1:
+		return program_box_call(NR_MPROTECT, from, MIB(2), 1);
+	case 2:
+		return program_box_call(NR_MADVISE, from, MIB(2), DONTNEED);
+	case 3:
+		return program_box_call(NR_MREMAP, from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
+	case 4:
+		return program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
+	default:
+		return map_at(from, MIB(2));
+	}
+}
+
+/* Every leaf lies in an area, and has its rights. */
+static void expect_leaves_in_areas(unsigned which, u32 nth)
+{
+	for (u64 at = AT; at < AT + MIB(24) && !test_failed(); at += PAGE_SIZE) {
+		enum pt_level level;
+		struct area area;
+		pte_t pte;
+
+		if (!pages_find(at, &pte, &level))
+			continue;
+		if (!area_tree_from(&program_areas.tree, at, &area) || area.start > at)
+			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx is in no area",
+				  which, nth, at);
+		else if (pte_rights(pte) != area.rights)
+			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx has rights %u",
+				  which, nth, at, pte_rights(pte));
+	}
+}
+
+/* The nth allocation of a call fails. True if there was an nth. */
+static bool fail_nth(unsigned which, u32 nth)
+{
+	bool failed;
+
+	EXPECT_EQ(map_at(AT, MIB(4)), (s64)AT);
+	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
+		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_disable(&mm_kernel.zone[i]);
+	fail_arm(&mm_kernel.fail, FAIL_ALLOC, nth, FAIL_ONCE);
+	cut_two(which);
+	failed = fail_disarm(&mm_kernel.fail);
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_enable(&mm_kernel.zone[i]);
+	expect_leaves_in_areas(which, nth);
+	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, MIB(24)), 0);
+	return failed;
+}
+
+TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
+{
+	for (unsigned which = 0; which < 6 && !test_failed(); which++) {
+		u32 nth = 1;
+
+		REQUIRE(program_box_begin());
+		while (fail_nth(which, nth) && !test_failed())
+			nth++;
+		program_box_end();
+	}
+}
