@@ -13,6 +13,7 @@
 #include "kernel/program/areas.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/pipe.h"
+#include "kernel/program/program.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"
@@ -446,4 +447,38 @@ TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
 			nth++;
 		program_box_end();
 	}
+}
+
+/* ---- the end ---- */
+
+enum { STATUS = 77 };
+
+/* The first CPU ends the program; whoever sees that it has ended sees the status. */
+static void end_or_see(void *arg)
+{
+	const u64 until = clock_ns() + cpu_deadline_scale() * 100 * NS_PER_MS;
+	u32 *wrong = arg;
+	int status = 0;
+
+	if (cpu_id() == 0) {
+		program_end(STATUS);
+		return;
+	}
+	while (!program_ended(&status) && clock_ns() < until)
+		cpu_relax();
+	if (status != STATUS)
+		atomic_fetch_add(wrong, 1);
+}
+
+TEST(program_race, the_status_is_there_with_the_end)
+{
+	u32 wrong = 0;
+	int status;
+
+	REQUIRE(program_box_begin());
+	cpus_run_together(end_or_see, &wrong);
+	EXPECT_EQ(wrong, 0);
+	EXPECT(!program_end(STATUS + 1)); /* the first one counts */
+	EXPECT(program_ended(&status) && status == STATUS);
+	program_box_end();
 }
