@@ -65,7 +65,11 @@ FUZZ_SECONDS ?= 600
 HOURS ?= 0.1
 #: SOAK       make soak-alloc: operations of each case [100000000]
 SOAK ?= 100000000
-#: SEED       make soak, make soak-alloc: seed of the random numbers [1]
+#: CALLS      make fuzz-calls: random calls that it makes [10000000]
+CALLS ?= 10000000
+#: HOSTED     make fuzz-calls: the hosted build that makes them: native, asan or tsan [native]
+HOSTED ?= native
+#: SEED       make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
 SEED ?= 1
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -179,6 +183,7 @@ NEEDS_bench-linux := run bench
 NEEDS_bench-native := host
 NEEDS_bench-icount := run
 NEEDS_soak-alloc := host
+NEEDS_fuzz-calls := host
 NEEDS_run := run
 NEEDS_debug := debug
 NEEDS_test := test
@@ -464,6 +469,12 @@ bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault an
 .PHONY: soak-alloc
 soak-alloc: host-native ## compare random allocator work with a model, natively: SOAK operations from SEED
 	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'soak=$(SOAK) seed=$(SEED)' 'mm.random.*'
+
+.PHONY: fuzz-calls
+fuzz-calls: $(BUILD)/host/$(HOSTED)/ashlar-host ## make random calls as threads of a program and compare with a model of its areas, hosted: CALLS calls from SEED
+	@$< -x -c 4 -m 1G -k 'hang=600 test=program.fuzz.* fuzz_calls=$(CALLS) seed=$(SEED)' >$(BUILD)/fuzz-calls.console 2>&1; \
+		status=$$?; grep -aE '^ *# fuzz:' $(BUILD)/fuzz-calls.console; \
+		[ $$status -eq 0 ] || { tail -n 60 $(BUILD)/fuzz-calls.console; exit 1; }
 
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(BUILD)/fuzz/%: tests/fuzz/%.c

@@ -116,7 +116,7 @@ OPTION(fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MI
 void fail_arm(struct fail_plan *plan, enum fail_site site, u32 nth, enum fail_again again)
 {
 	plan->count[site].every = again == FAIL_AGAIN ? nth : 0;
-	atomic_store_relaxed(&plan->count[site].left, nth);
+	atomic_store_release(&plan->count[site].left, nth); /* others may pass meanwhile */
 	atomic_store_relaxed(&plan->armed, true);
 }
 
@@ -135,10 +135,10 @@ bool fail_disarm(struct fail_plan *plan)
 /* Count down. True for the caller whose step brings the count to its end. */
 static bool count_down(struct fail_count *count)
 {
-	u32 left = atomic_load_relaxed(&count->left);
+	u32 left = atomic_load_acquire(&count->left);
 
 	while (left > 0 && !atomic_cas(&count->left, left, left == 1 ? count->every : left - 1))
-		left = atomic_load_relaxed(&count->left);
+		left = atomic_load_acquire(&count->left);
 	return left == 1;
 }
 

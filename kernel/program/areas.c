@@ -627,7 +627,7 @@ bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area)
 {
 	bool found;
 
-	lock_areas(areas);
+	spin_lock(&areas->lock);
 	found = area_tree_own_from(&areas->tree, start, area) && area->start <= start &&
 		area->end >= end && !(area->flags & AREA_BUSY);
 	if (found)

@@ -32,7 +32,8 @@ u64 clock_date_ns(void)
 
 u64 clock_thread_ns(const struct thread *thread)
 {
-	return clock_ns() - thread->began_ns - atomic_load_relaxed(&thread->slept_ns);
+	return clock_ns() - atomic_load_relaxed(&thread->began_ns) -
+	       atomic_load_relaxed(&thread->slept_ns);
 }
 
 u64 clock_program_ns(void)

@@ -52,7 +52,7 @@ struct group {
 struct epoll {
 	struct spinlock lock;
 	struct page *group[GROUPS]; /* NULL: no watch yet */
-	int next;                   /* where the next look begins, so that no file starves */
+	int next; /* where the next look begins, so that no file starves; atomic */
 };
 
 /* As in the program's memory. */
@@ -124,7 +124,7 @@ static bool report(struct epoll *epoll, int descriptor, const struct file *file,
 	if (mine) {
 		watch->seen = changes;
 		watch->silent = watch->events & WATCH_ONCE;
-		epoll->next = (descriptor + 1) % DESCRIPTORS_MAX;
+		atomic_store_relaxed(&epoll->next, (descriptor + 1) % DESCRIPTORS_MAX);
 	}
 	spin_unlock(&epoll->lock);
 	return mine;
@@ -293,7 +293,7 @@ static int make_group(struct epoll *epoll, int descriptor)
 		return -ENOMEM;
 	spin_lock(&epoll->lock);
 	if (!*place) {
-		*place = page;
+		atomic_store_relaxed(place, page);
 		page = NULL;
 	}
 	spin_unlock(&epoll->lock);

@@ -98,6 +98,22 @@ static s64 empty_claim(u64 start, u64 end, const struct hull *hull, struct pages
 	return err;
 }
 
+/*
+ * There was no memory to split a large leaf that lies across a border of the claim. It has come
+ * since split_border(), by a touch of another thread. The leaf stays, so the claim becomes an area
+ * again: what is mapped always lies in an area.
+ */
+static void keep_what_stays(u64 start, u64 end, const struct hull *hull)
+{
+	struct area area = {.start = start, .end = end};
+	enum pt_level level;
+	pte_t pte;
+
+	if (pages_find(start, &pte, &level) || pages_find(end - PAGE_SIZE, &pte, &level))
+		area.rights = (u8)pte_rights(pte);
+	areas_settle(&program_areas, hull, &area);
+}
+
 static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 {
 	struct pages_taken taken = {.tables = NULL};
@@ -117,12 +133,14 @@ static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 		pages_finish(&taken);
 		return err;
 	}
-	emptied = empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull, &taken);
-	if (err == 0)
-		err = emptied;
-	if (err < 0)
+	start = MAX(start, hull->start);
+	end = MIN(end, hull->end);
+	emptied = empty_claim(start, end, hull, &taken);
+	if (emptied < 0)
+		keep_what_stays(start, end, hull);
+	else if (err < 0)
 		areas_release(&program_areas, hull);
-	return err;
+	return err < 0 ? err : emptied;
 }
 
 s64 mapping_remove(u64 start, u64 end)

@@ -61,8 +61,8 @@ bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
 int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken);
 
 /*
- * Split the large leaf that contains `addr`, if there is one. The thread's pin covers `addr`.
- * Returns 0 or -ENOMEM.
+ * Split the large leaf that contains `addr`, if there is one. The thread's pin covers `addr`, or
+ * its page is in the caller's busy range. Returns 0 or -ENOMEM.
  */
 int pages_split(u64 addr, struct pages_taken *taken);
 

@@ -33,29 +33,31 @@
 
 enum { START_BYTES = 32 << 10 }; /* of the first stack's texts and pairs */
 
+#define PROGRAM_ENDED 0x80000000u
+
 static struct program {
 	const void *image;
 	u64 size, bias;
 	struct elf_image elf;
-	int status, exited; /* of the end of all; of the first thread, if it ended alone */
-	u32 ended;          /* the status is set */
+	u32 end;    /* PROGRAM_ENDED and the status of the end of all; 0: not ended. Atomic */
+	int exited; /* the status of the first thread, if it ended alone */
 	u64 interrupted_ns; /* when Ctrl-C was last typed; 0: never */
 } program;
 
 bool program_end(int status)
 {
-	const bool first = atomic_exchange(&program.ended, 1) == 0;
+	const bool first = atomic_cas(&program.end, 0, PROGRAM_ENDED | (u32)status);
 
-	if (first)
-		program.status = status;
 	threads_end_all();
 	return first;
 }
 
 bool program_ended(int *status)
 {
-	*status = program.status;
-	return atomic_load_acquire(&program.ended);
+	const u32 end = atomic_load_acquire(&program.end);
+
+	*status = (int)(end & ~PROGRAM_ENDED);
+	return end != 0;
 }
 
 void program_interrupt(void)
@@ -256,6 +258,7 @@ static s64 load_and_run(const struct program_request *request)
 {
 	struct user_regs regs;
 	s64 err = load(request, &regs);
+	int status;
 
 	if (err == 0)
 		err = name_program(request->args);
@@ -263,7 +266,7 @@ static s64 load_and_run(const struct program_request *request)
 		return err;
 	user_enter(&regs, 0, NULL);
 	threads_wait();
-	return program.ended ? program.status : program.exited;
+	return program_ended(&status) ? status : program.exited;
 }
 
 int program_begin(const struct program_request *request)

@@ -190,16 +190,18 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->fs_base = request->fs_base;
 	thread->clear_child_tid = request->clear_child_tid;
 	thread->robust_list = 0;
-	thread->ending = thread->leaving = false;
+	atomic_store_relaxed(&thread->ending, false);
+	atomic_store_relaxed(&thread->leaving, false);
 	thread->woken = 0;
 	thread->polls = false;
-	thread->blocked = parent->blocked;
+	atomic_store_relaxed(&thread->blocked, parent->blocked);
 	thread->policy = parent->policy;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;
-	thread->slept_ns = 0;
-	thread->began_ns = clock_ns();
+	/* a CPU that has met the last thread here may still look at these */
+	atomic_store_relaxed(&thread->slept_ns, 0);
+	atomic_store_relaxed(&thread->began_ns, clock_ns());
 	memcpy(thread->name, parent->name, sizeof(thread->name));
 	user_vectors_save(thread->vectors);
 }
@@ -376,7 +378,7 @@ int thread_sleep(struct thread *self, u64 until_ns)
 		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
 	slept = clock_ns() - began;
 	self->polls = slept < POLL_NS;
-	self->slept_ns += slept;
+	atomic_store_relaxed(&self->slept_ns, self->slept_ns + slept);
 	return err;
 }
 

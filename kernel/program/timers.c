@@ -167,13 +167,12 @@ static int arm(u64 until_ns)
 	timer_cancel();
 	if (!first)
 		return 0;
-	now = clock_ns();
 	return timer_once(first > now ? first - now : 0, fired, NULL);
 }
 
-void timers_call_every(u64 interval_ns, void (*look)(void))
+void timers_call_every(u64 interval_ns, void (*fn)(void))
 {
-	looks.look = look;
+	looks.look = fn;
 	looks.interval_ns = interval_ns;
 	atomic_store_relaxed(&looks.cpu, cpu_id());
 	atomic_store_relaxed(&looks.at_ns, clock_ns() + interval_ns);

@@ -64,10 +64,10 @@ struct interval_timer interval_timer_set(int id, const struct interval_timer *ti
 u32 interval_timer_overruns(int id);
 
 /*
- * Call look() on this CPU every `interval_ns`, in interrupt context, until timers_end(). A machine
+ * Call fn() on this CPU every `interval_ns`, in interrupt context, until timers_end(). A machine
  * without a timer never calls it. Context: ordinary, before the program starts.
  */
-void timers_call_every(u64 interval_ns, void (*look)(void));
+void timers_call_every(u64 interval_ns, void (*fn)(void));
 
 /* A signal with the code SI_TIMER is delivered: it receives its overruns. Context: handler. */
 void interval_timer_signal_taken(struct signal_info *info);

@@ -16,7 +16,7 @@
 #include "kernel/core/run_record.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/main.h"
+#include "kernel/payload_run.h"
 
 enum { VALUE_MAX = 64, VALUES_MAX = 160, LOG_CHUNK = 512 };
 

@@ -73,13 +73,13 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	}
 	pool->surplus += surplus * count;
 	pool->pages += added * count;
-	pool->free += count;
+	counter_add(&pool->free, count);
 	if (kept == POOL_PROMISED) {
 		pool->reserved += count;
 		pool->making -= count;
 	}
 	if (kept == POOL_WAS_DEFERRED) {
-		pool->in_use -= count;
+		counter_sub(&pool->in_use, count);
 		pool->opening -= count;
 	}
 	spin_unlock(&pool->lock);
@@ -205,8 +205,8 @@ static bool claim_deferred(struct pool *pool, struct pool_node *node)
 	if (claimed) {
 		node->opening = true;
 		node->deferred -= count;
-		pool->free -= count;
-		pool->in_use += count;
+		counter_sub(&pool->free, count);
+		counter_add(&pool->in_use, count);
 		pool->opening += count;
 	}
 	spin_unlock(&pool->lock);
@@ -219,10 +219,10 @@ static void end_claim(struct pool *pool, struct pool_node *node, u64 count, bool
 	spin_lock(&pool->lock);
 	node->opening = false;
 	pool->opening -= count;
-	pool->in_use -= count;
+	counter_sub(&pool->in_use, count);
 	if (deferred) {
 		node->deferred += count;
-		pool->free += count;
+		counter_add(&pool->free, count);
 	} else {
 		node->pages -= count;
 		pool->pages -= count;
@@ -371,7 +371,7 @@ static void leave_pool(struct pool *pool, const struct block_list *list)
 		block_set_pool_free(pool->mm, index, false);
 	}
 	pool->pages -= list->count;
-	pool->free -= list->count;
+	counter_sub(&pool->free, list->count);
 }
 
 /*

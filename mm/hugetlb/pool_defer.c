@@ -64,7 +64,7 @@ static u64 defer_on(struct pool *pool, node_t node, u64 count)
 	pool->node[node].deferred += pages;
 	pool->node[node].pages += pages;
 	pool->pages += pages;
-	pool->free += pages;
+	counter_add(&pool->free, pages);
 	spin_unlock(&pool->lock);
 	return pages;
 }
@@ -86,7 +86,7 @@ static u64 claim_to_undefer(struct pool *pool, struct pool_node *node, u64 count
 	node->pages -= pages;
 	node->surplus -= *surplus;
 	pool->pages -= pages;
-	pool->free -= pages;
+	counter_sub(&pool->free, pages);
 	pool->surplus -= *surplus;
 	spin_unlock(&pool->lock);
 	return pages;
@@ -100,7 +100,7 @@ static void take_back(struct pool *pool, struct pool_node *node, u64 pages, u64 
 	node->pages += pages;
 	node->surplus += surplus;
 	pool->pages += pages;
-	pool->free += pages;
+	counter_add(&pool->free, pages);
 	pool->surplus += surplus;
 	spin_unlock(&pool->lock);
 }

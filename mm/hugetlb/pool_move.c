@@ -133,7 +133,7 @@ static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 	spin_lock(&pool->lock);
 	last = state_references(page_drop(page)) == 1;
 	if (last) {
-		pool->in_use--;
+		counter_sub(&pool->in_use, 1);
 		count_out(pool, index, stays);
 	} else {
 		pool_node_of(pool, index)->surplus++;
@@ -154,7 +154,7 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 
 	spin_lock(&pool->lock);
 	count_in(pool, new);
-	pool->in_use++;
+	counter_add(&pool->in_use, 1);
 	spin_unlock(&pool->lock);
 	hvo_complete_round(pool->mm, new);
 	atomic_store_release(&to->refcount, 1);

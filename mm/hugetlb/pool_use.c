@@ -142,8 +142,8 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node
 	*zeroed = block_forget_zero(pool->mm, index);
 	counter_sub(&pool->zeroed, *zeroed);
 	block_set_pool_free(pool->mm, index, false);
-	pool->free--;
-	pool->in_use++;
+	counter_sub(&pool->free, 1);
+	counter_add(&pool->in_use, 1);
 	page = block_page(pool->mm, index);
 	atomic_store_release(&page->refcount, 1);
 	return page;
@@ -233,7 +233,7 @@ static struct page *take_surplus(struct pool *pool, node_t near)
 		node->surplus++;
 		pool->pages++;
 		pool->surplus++;
-		pool->in_use++;
+		counter_add(&pool->in_use, 1);
 		page = block_page(pool->mm, index);
 		atomic_store_release(&page->refcount, 1);
 	}
@@ -315,8 +315,8 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 			continue;
 		block_list_remove(pool->mm, free, index);
 		block_set_pool_free(pool->mm, index, false);
-		pool->free--;
-		pool->in_use++;
+		counter_sub(&pool->free, 1);
+		counter_add(&pool->in_use, 1);
 		pool->clearing++;
 	}
 	spin_unlock(&pool->lock);
@@ -350,8 +350,8 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
 	else
 		block_list_push(pool->mm, free, index);
 	counter_add(&pool->zeroed, zeroed);
-	pool->in_use--;
-	pool->free++;
+	counter_sub(&pool->in_use, 1);
+	counter_add(&pool->free, 1);
 	pool->clearing--;
 	spin_unlock(&pool->lock);
 }
@@ -367,7 +367,7 @@ static bool put_back(struct pool *pool, u32 index)
 
 	spin_lock(&pool->lock);
 	surplus = node->surplus > 0;
-	pool->in_use--;
+	counter_sub(&pool->in_use, 1);
 	if (surplus) {
 		node->pages--;
 		node->surplus--;
@@ -376,7 +376,7 @@ static bool put_back(struct pool *pool, u32 index)
 	} else {
 		block_set_pool_free(pool->mm, index, true);
 		block_list_push(pool->mm, &node->free, index);
-		pool->free++;
+		counter_add(&pool->free, 1);
 	}
 	spin_unlock(&pool->lock);
 	if (!surplus)

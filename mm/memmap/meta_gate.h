@@ -56,7 +56,7 @@ static inline void meta_count_used(struct meta *meta, struct meta_block *block, 
 	meta->unused[block->kind] -= block->used == 0;
 	block->used = (u16)(block->used + frames);
 	meta->unused[block->kind] += block->used == 0;
-	meta->used += (u64)(s64)frames;
+	counter_add(&meta->used, (u64)(s64)frames);
 	counter_sub(&meta->free[block->kind], (u64)(s64)frames);
 	/*
 	 * Without a hint there is none to lower: blocks before this one may have free frames as

@@ -104,8 +104,8 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	*at = new;
 	meta->hint[new->kind] = NULL;
 	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
-	meta->blocks++;
-	meta->used += new->used;
+	counter_add(&meta->blocks, 1);
+	counter_add(&meta->used, new->used);
 	counter_add(&meta->free[new->kind], BLOCK_FRAMES - new->used);
 	meta->unused[new->kind] += new->used == 0;
 }
@@ -200,8 +200,8 @@ static void unlink_block(struct meta *meta, struct meta_block *old)
 	*at = old->next;
 	meta->hint[old->kind] = NULL;
 	atomic_add_relaxed(&gib_of(old->node->mm, old->block)->meta, (u16)-1);
-	meta->blocks--;
-	meta->used -= old->used;
+	counter_sub(&meta->blocks, 1);
+	counter_sub(&meta->used, old->used);
 	counter_sub(&meta->free[old->kind], (u64)(BLOCK_FRAMES - old->used));
 	meta->unused[old->kind] -= old->used == 0;
 	gate_forget_block(meta, old);

@@ -1,0 +1,98 @@
+/*
+ * Random calls of all numbers, from several threads at once, with a model of areas as oracle
+ * (fuzz_calls.h, fuzz_model.h). Hosted, where a call costs no emulation.
+ *
+ *	make fuzz-calls CALLS=10000000 SEED=1
+ *
+ * A round is a program with a seed of its own: seed=N is round 0, N + 1 is round 1, and so on. What
+ * fails is printed with the seed of its round and the thread's last calls. That round alone is made
+ * again by seed=THAT fuzz_calls=1; with two CPUs there is one thread besides the watcher, and the
+ * calls are the same each time. fuzz_print=on prints every call before it is made.
+ */
+#include <arch/clock.h>
+#include <arch/pgtable.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/program/heap.h"
+#include "kernel/program/program.h"
+#include "kernel/program/thread.h"
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/debug/leaks.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
+#include "mm/memmap/zone.h"
+#include "tests/host/fuzz_calls.h"
+#include "tests/host/fuzz_model.h"
+
+static u64 fuzz_calls;
+OPTION_U64(fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case program.fuzz");
+static bool fuzz_print;
+OPTION_BOOL(fuzz_print, fuzz_print, "print each random call before it is made");
+
+#ifdef __SANITIZE_THREAD__
+enum { CALLS = 20000 }; /* minutes would pass on a busy host */
+#else
+enum { CALLS = 100000 };
+#endif
+enum { ROUND_CALLS = 5000, POOL_PAGES = 4, ACCOUNT_EVERY = 64 };
+
+static void run_round(u64 seed, u64 calls)
+{
+	const u64 before = leaks_in_use();
+	const struct user_regs regs = fuzz_first_regs();
+	const char *wrong;
+	int status;
+	u64 where;
+
+	print("fuzz: round seed=%llu\n", seed);
+	fuzz_round.seed = seed;
+	fuzz_round.calls = calls;
+	REQUIRE(program_begin(&(struct program_request){.image = NULL}) == 0);
+	heap_begin(FUZZ_HEAP);
+	fuzz_calls_begin(seed, fuzz_print);
+	/* in every fourth round, allocations fail again and again */
+	fuzz_round.fail_nth = seed % 4 == 3 ? 1 + (u32)(seed / 4 % 24) : 0;
+	user_enter(&regs, 0, NULL);
+	threads_wait();
+	fail_disarm(&mm_kernel.fail);
+	fuzz_round.deaths += program_ended(&status) && status != 0;
+	wrong = fuzz_tables_wrong(&where);
+	if (wrong)
+		test_fail(__FILE__, __LINE__, "seed %llu: %s (%llx)", seed, wrong, where);
+	program_finish();
+	EXPECT_EQ(leaks_in_use(), before);
+	EXPECT(!fuzz_round.failed);
+	if (test_failed())
+		print("  # fuzz: seed %llu failed; again: seed=%llu fuzz_calls=1\n", seed, seed);
+}
+
+TEST(program_fuzz, random_calls_leave_the_areas_as_the_model_says)
+{
+	const u64 calls = fuzz_calls ? fuzz_calls : CALLS;
+	const u64 grown = pool_grow(&pool_2m, hvo_mode_selected(), POOL_PAGES);
+	const u64 began = clock_ns();
+	u64 done = 0, rounds = 0, ns;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	fuzz_round = (struct fuzz_round){.failed = 0};
+	host_user_program = fuzz_program;
+	for (; done < calls && !test_failed(); rounds++) {
+		run_round(soak_seed + rounds, ROUND_CALLS);
+		for (unsigned i = 1; i < FUZZ_WORKERS; i++)
+			done += fuzz_workers[i].calls;
+		if (rounds % ACCOUNT_EVERY == 0)
+			EXPECT(mm_account(&mm_kernel, machine_pools));
+	}
+	host_user_program = NULL;
+	pool_shrink(&pool_2m, hvo_mode_selected(), grown);
+	ns = clock_ns() - began;
+	print("  # fuzz: %llu calls in %llu rounds, %llu a second; %llu threads, %llu signals, "
+	      "%llu "
+	      "ends by a signal, %llu by a stall\n",
+	      done, rounds, done * NS_PER_S / MAX(ns, 1ULL), fuzz_round.threads, fuzz_round.signals,
+	      fuzz_round.deaths, fuzz_round.stalls);
+}

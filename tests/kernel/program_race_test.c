@@ -1,0 +1,484 @@
+/*
+ * Races between threads of a program that share a pipe, an epoll file or memory: each CPU makes
+ * calls as a thread, and what they must agree on afterwards is counted.
+ */
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+#include <arch/pgtable.h>
+
+#include "kernel/core/call.h"
+#include "kernel/core/fail.h"
+#include "kernel/core/percpu.h"
+#include "kernel/program/areas.h"
+#include "kernel/program/pages.h"
+#include "kernel/program/pipe.h"
+#include "kernel/program/program.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/run/test.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/pcp_drain.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/program_box.h"
+#include "tests/kernel/random.h"
+
+enum {
+	NR_READ = 0,
+	NR_WRITE = 1,
+	NR_CLOSE = 3,
+	NR_MMAP = 9,
+	NR_MUNMAP = 11,
+	NR_PIPE = 22,
+	NR_MREMAP = 25,
+	NR_DUP2 = 33,
+	NR_EPOLL_CREATE = 213,
+	NR_EPOLL_WAIT = 232,
+	NR_EPOLL_CTL = 233,
+	NR_EVENTFD = 284,
+};
+enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
+
+#define NO_FILE (~0ULL)
+#define AT      GIB(16)
+
+static s64 map_at(u64 at, u64 size)
+{
+	return program_box_call(NR_MMAP, at, size, RW, FIXED, NO_FILE, 0);
+}
+
+/* ---- a pipe whose end is closed ---- */
+
+/* A call that another CPU makes, and that waits. */
+struct waiting {
+	unsigned number;
+	u64 file, buffer, bytes;
+	s64 result;
+	u32 begun, done;
+};
+
+static void wait_in_call(void *arg)
+{
+	struct waiting *w = arg;
+
+	atomic_store_release(&w->begun, 1);
+	w->result = program_box_call(w->number, w->file, w->buffer, w->bytes);
+	atomic_store_release(&w->done, 1);
+}
+
+/* Let a CPU wait in the call, close a descriptor, and expect that the call ends by itself. */
+static void close_under(struct waiting *w, cpu_t other, u64 closed)
+{
+	const u64 until = clock_ns() + cpu_deadline_scale() * 500 * NS_PER_MS;
+	struct thread *thread = thread_record(other);
+
+	if (!thread || work_start(other, wait_in_call, w) < 0) {
+		test_fail(__FILE__, __LINE__, "CPU %u takes no work", other);
+		return;
+	}
+	while (atomic_load_acquire(&w->begun) == 0)
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
+	EXPECT_EQ(atomic_load_acquire(&w->done), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, closed), 0);
+	while (atomic_load_acquire(&w->done) == 0 && clock_ns() < until) {
+		call_serve();
+		cpu_relax();
+	}
+	EXPECT_EQ(atomic_load_acquire(&w->done), 1);
+	atomic_store_relaxed(&thread->ending, true); /* it ends, whatever it waits for */
+	thread_wake(thread);
+	work_wait(other, 0);
+	atomic_store_relaxed(&thread->ending, false);
+}
+
+TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
+{
+	const cpu_t other = cpus_find_other();
+	const u64 buffer = PROGRAM_BOX_MEMORY + PAGE_SIZE, bytes = KIB(16);
+	struct waiting reader = {.number = NR_READ, .buffer = buffer, .bytes = 8};
+	struct waiting writer = {.number = NR_WRITE, .buffer = buffer, .bytes = 8};
+	int end[2];
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
+	reader.file = (u64)end[0];
+	close_under(&reader, other, (u64)end[1]);
+	EXPECT_EQ(reader.result, 0);
+	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
+	for (u64 i = 0; i < PIPE_SIZE; i += bytes)
+		EXPECT_EQ(program_box_call(NR_WRITE, (u64)end[1], buffer, bytes), (s64)bytes);
+	writer.file = (u64)end[1];
+	close_under(&writer, other, (u64)end[0]);
+	EXPECT_EQ(writer.result, -EPIPE);
+	program_box_end();
+}
+
+/* ---- one copy, two pages ---- */
+
+static pfn_t frame_of(u64 at)
+{
+	enum pt_level level;
+	pte_t pte;
+
+	return pages_find(at, &pte, &level) && level == PT_PAGE ? pte_pfn(pte) : PFN_NONE;
+}
+
+/* The second page is not behind the first one in memory. */
+TEST(program_race, a_copy_over_a_border_uses_both_pages)
+{
+	const u64 border = AT + PAGE_SIZE, start = border - 64;
+	u8 out[128], in[128] = {0};
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < sizeof(out); i++)
+		out[i] = (u8)(i + 1);
+	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), (s64)AT);
+	EXPECT_EQ(user_write(border, out, 1), 0);
+	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (s64)(AT + MIB(4)));
+	EXPECT_EQ(user_write(AT + MIB(4), out, 1), 0);
+	EXPECT_EQ(user_write(AT, out, 1), 0);
+	EXPECT(frame_of(AT) != PFN_NONE && frame_of(AT) + 1 != frame_of(border));
+	EXPECT_EQ(user_write(start, out, sizeof(out)), 0);
+	for (unsigned i = 0; i < sizeof(in); i++)
+		EXPECT_EQ(user_read(&in[i], start + i, 1), 0);
+	for (unsigned i = 0; i < sizeof(in); i++)
+		EXPECT_EQ(in[i], out[i]);
+	in[64] = 0;
+	EXPECT_EQ(user_read(in, start, sizeof(in)), 0);
+	EXPECT_EQ(in[64], out[64]);
+	/* without the second page, the first one has its part */
+	EXPECT_EQ(program_box_call(NR_MUNMAP, border, PAGE_SIZE), 0);
+	out[0] = 77;
+	EXPECT_EQ(user_write(start, out, sizeof(out)), -EFAULT);
+	EXPECT_EQ(user_read(in, start, 1), 0);
+	EXPECT_EQ(in[0], 77);
+	program_box_end();
+}
+
+/* ---- a page that moves while others count in it ---- */
+
+enum { MOVES = 400, WORDS = 16 };
+
+struct moving {
+	u64 done[WORDS]; /* additions to each word; atomic */
+	u32 over, wrong;
+};
+
+/* Add 1 to a word, where the page is now. True if it was there. */
+static bool add_at(u64 at)
+{
+	u32 value, found;
+
+	if (user_load_u32(at, &value) < 0)
+		return false;
+	for (;;) {
+		if (user_cas_u32(at, value, value + 1, &found) < 0)
+			return false;
+		if (found == value)
+			return true;
+		value = found;
+	}
+}
+
+/* The first CPU moves the page there and back again. */
+static void move_or_add(void *arg)
+{
+	struct moving *m = arg;
+	u64 seed = 5 + cpu_id();
+
+	if (!thread_record(cpu_id())) {
+		atomic_fetch_add(&m->wrong, 1);
+		return;
+	}
+	if (cpu_id() == 0) {
+		for (u64 i = 0; i < MOVES; i++) {
+			const u64 from = AT + (i % 2) * MIB(8), to = AT + MIB(8) - (i % 2) * MIB(8);
+
+			if (program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to) !=
+			    (s64)to)
+				atomic_fetch_add(&m->wrong, 1);
+		}
+		atomic_store_release(&m->over, 1);
+		return;
+	}
+	while (!atomic_load_acquire(&m->over)) {
+		const u64 word = next_random(&seed) % WORDS;
+
+		for (u64 at = AT; at <= AT + MIB(8); at += MIB(8))
+			if (add_at(at + word * KIB(64)))
+				atomic_fetch_add(&m->done[word], 1);
+	}
+}
+
+TEST(program_race, nothing_written_to_a_page_that_moves_is_lost)
+{
+	static struct moving m;
+
+	m = (struct moving){.over = 0};
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(map_at(AT, MIB(2)), (s64)AT);
+	if (cpus_run_together(move_or_add, &m) < 2) {
+		program_box_end();
+		SKIP("needs two CPUs");
+	}
+	EXPECT_EQ(m.wrong, 0);
+	for (u64 i = 0; i < WORDS; i++) {
+		u32 value = 0;
+
+		EXPECT_EQ(user_load_u32(AT + i * KIB(64), &value), 0);
+		EXPECT_EQ(value, m.done[i]);
+	}
+	program_box_end();
+}
+
+/* ---- epoll, while descriptors are closed and replaced ---- */
+
+enum { FIRST = 100, WATCHED = 6, TURNS = 1500, ADD = 1, DELETE = 2, IN = 1 };
+
+struct program_event {
+	u32 events;
+	u64 data;
+} __packed;
+
+struct watching {
+	s64 epoll, event;
+	u32 wrong;
+};
+
+static void change_watches(struct watching *w, u64 buffer, u64 *seed)
+{
+	const u64 descriptor = FIRST + next_random(seed) % WATCHED;
+	const struct program_event event = {.events = IN, .data = descriptor * 1000};
+
+	switch (next_random(seed) % 4) {
+	case 0:
+		program_box_call(NR_CLOSE, descriptor);
+		return;
+	case 1:
+		program_box_call(NR_DUP2, (u64)w->event, descriptor);
+		return;
+	case 2:
+		if (user_write(buffer, &event, sizeof(event)) == 0)
+			program_box_call(NR_EPOLL_CTL, (u64)w->epoll, ADD, descriptor, buffer);
+		return;
+	default:
+		program_box_call(NR_EPOLL_CTL, (u64)w->epoll, DELETE, descriptor, buffer);
+		return;
+	}
+}
+
+static void watch_and_change(void *arg)
+{
+	struct watching *w = arg;
+	const u64 buffer = PROGRAM_BOX_MEMORY + KIB(4) * (1 + cpu_id() % 8);
+	u64 seed = 11 + cpu_id();
+
+	if (!thread_record(cpu_id())) {
+		atomic_fetch_add(&w->wrong, 1);
+		return;
+	}
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		struct program_event event[WATCHED];
+		s64 found;
+
+		change_watches(w, buffer, &seed);
+		found = program_box_call(NR_EPOLL_WAIT, (u64)w->epoll, buffer, WATCHED, 0);
+		if (found < 0 || found > WATCHED ||
+		    user_read(event, buffer, (u64)found * sizeof(event[0])) < 0) {
+			atomic_fetch_add(&w->wrong, 1);
+			continue;
+		}
+		for (s64 i = 0; i < found; i++)
+			if (event[i].events != IN || event[i].data < FIRST * 1000 ||
+			    event[i].data >= (FIRST + WATCHED) * 1000)
+				atomic_fetch_add(&w->wrong, 1);
+	}
+}
+
+TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed)
+{
+	struct watching w = {.wrong = 0};
+
+	REQUIRE(program_box_begin());
+	w.epoll = program_box_call(NR_EPOLL_CREATE, 1);
+	w.event = program_box_call(NR_EVENTFD, 1); /* always ready to read */
+	EXPECT(w.epoll >= 0 && w.event >= 0);
+	cpus_run_together(watch_and_change, &w);
+	EXPECT_EQ(w.wrong, 0);
+	program_box_end();
+}
+
+/* ---- no memory where a huge page must be cut ---- */
+
+enum { UNMAPPED_BYTES = MIB(5), ALL_BYTES = MIB(8) };
+
+static void unmap_elsewhere(void *arg)
+{
+	struct waiting *w = arg;
+
+	atomic_store_release(&w->begun, 1);
+	w->result = program_box_call(NR_MUNMAP, AT, UNMAPPED_BYTES);
+	atomic_store_release(&w->done, 1);
+}
+
+/*
+ * munmap() has looked at the borders of its range and waits for the first area, which is busy. A
+ * huge page comes at its last border meanwhile, and there is no memory to cut it. It stays, in an
+ * area, and nothing is lost.
+ */
+TEST(program_race, a_huge_page_that_can_not_be_cut_stays_in_an_area)
+{
+	const cpu_t other = cpus_find_other();
+	const u64 huge = AT + MIB(4);
+	struct waiting w = {.done = 0};
+	u64 from = AT, value = 5;
+	enum pt_level level;
+	struct area first;
+	pte_t pte;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
+	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), (s64)AT);
+	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
+	EXPECT_EQ(work_start(other, unmap_elsewhere, &w), 0);
+	while (atomic_load_acquire(&w.begun) == 0)
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
+	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
+	if (pages_find(huge, &pte, &level) && level == PT_PMD) {
+		for (unsigned i = 0; i < mm_kernel.zones; i++)
+			pcp_disable(&mm_kernel.zone[i]);
+		fail_arm(&mm_kernel.fail, FAIL_ALLOC, 1, FAIL_AGAIN);
+	}
+	areas_put_back(&program_areas, &first);
+	work_wait(other, 0);
+	if (level == PT_PMD) {
+		fail_disarm(&mm_kernel.fail);
+		for (unsigned i = 0; i < mm_kernel.zones; i++)
+			pcp_enable(&mm_kernel.zone[i]);
+		EXPECT_EQ(w.result, -ENOMEM);
+		EXPECT(pages_find(huge, &pte, &level) &&
+		       areas_cover(&program_areas, huge, huge + MIB(2)));
+	} else {
+		EXPECT_EQ(w.result, 0); /* there was no huge page */
+	}
+	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, 2 * ALL_BYTES), 0);
+	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
+	program_box_end(); /* and the case's account says that nothing was lost */
+}
+
+enum { NR_MPROTECT = 10, NR_MADVISE = 28, DONTNEED = 4 };
+
+/* Calls that cut a huge page at each end of their range. */
+static s64 cut_two(unsigned which)
+{
+	const u64 from = AT + MIB(1), to = AT + MIB(16) + PAGE_SIZE;
+
+	switch (which) {
+	case 0:
+		return program_box_call(NR_MUNMAP, from, MIB(2));
+	case 1:
+		return program_box_call(NR_MPROTECT, from, MIB(2), 1);
+	case 2:
+		return program_box_call(NR_MADVISE, from, MIB(2), DONTNEED);
+	case 3:
+		return program_box_call(NR_MREMAP, from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
+	case 4:
+		return program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
+	default:
+		return map_at(from, MIB(2));
+	}
+}
+
+/* Every leaf lies in an area, and has its rights. */
+static void expect_leaves_in_areas(unsigned which, u32 nth)
+{
+	for (u64 at = AT; at < AT + MIB(24) && !test_failed(); at += PAGE_SIZE) {
+		enum pt_level level;
+		struct area area;
+		pte_t pte;
+
+		if (!pages_find(at, &pte, &level))
+			continue;
+		if (!area_tree_from(&program_areas.tree, at, &area) || area.start > at)
+			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx is in no area",
+				  which, nth, at);
+		else if (pte_rights(pte) != area.rights)
+			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx has rights %u",
+				  which, nth, at, pte_rights(pte));
+	}
+}
+
+/* The nth allocation of a call fails. True if there was an nth. */
+static bool fail_nth(unsigned which, u32 nth)
+{
+	bool failed;
+
+	EXPECT_EQ(map_at(AT, MIB(4)), (s64)AT);
+	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
+		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_disable(&mm_kernel.zone[i]);
+	fail_arm(&mm_kernel.fail, FAIL_ALLOC, nth, FAIL_ONCE);
+	cut_two(which);
+	failed = fail_disarm(&mm_kernel.fail);
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_enable(&mm_kernel.zone[i]);
+	expect_leaves_in_areas(which, nth);
+	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, MIB(24)), 0);
+	return failed;
+}
+
+TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
+{
+	for (unsigned which = 0; which < 6 && !test_failed(); which++) {
+		u32 nth = 1;
+
+		REQUIRE(program_box_begin());
+		while (fail_nth(which, nth) && !test_failed())
+			nth++;
+		program_box_end();
+	}
+}
+
+/* ---- the end ---- */
+
+enum { STATUS = 77 };
+
+/* The first CPU ends the program; whoever sees that it has ended sees the status. */
+static void end_or_see(void *arg)
+{
+	const u64 until = clock_ns() + cpu_deadline_scale() * 100 * NS_PER_MS;
+	u32 *wrong = arg;
+	int status = 0;
+
+	if (cpu_id() == 0) {
+		program_end(STATUS);
+		return;
+	}
+	while (!program_ended(&status) && clock_ns() < until)
+		cpu_relax();
+	if (status != STATUS)
+		atomic_fetch_add(wrong, 1);
+}
+
+TEST(program_race, the_status_is_there_with_the_end)
+{
+	u32 wrong = 0;
+	int status;
+
+	REQUIRE(program_box_begin());
+	cpus_run_together(end_or_see, &wrong);
+	EXPECT_EQ(wrong, 0);
+	EXPECT(!program_end(STATUS + 1)); /* the first one counts */
+	EXPECT(program_ended(&status) && status == STATUS);
+	program_box_end();
+}
