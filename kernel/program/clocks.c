@@ -4,6 +4,7 @@
 #include <arch/clock.h>
 
 #include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
 
 /* The default is 2026-01-01, 00:00 UTC: the same in every run. */
 static u64 date_s = 1767225600;
@@ -13,35 +14,55 @@ OPTION_U64(date, date_s, 0, DATE_MAX,
 	   "seconds since 1970 at the kernel's entry, for the clock of programs",
 	   .boot_only = true);
 
-static u64 ended_ns; /* CPU time of threads that have ended; atomic */
-
-void clocks_begin(void)
-{
-	atomic_store_relaxed(&ended_ns, 0);
-}
-
-void clocks_thread_ended(const struct thread *thread)
-{
-	atomic_add_relaxed(&ended_ns, clock_thread_ns(thread));
-}
-
 u64 clock_date_ns(void)
 {
 	return date_s * NS_PER_S;
 }
 
+/*
+ * The CPU time of all threads that a CPU ever had is one word, so that whoever reads it finds a
+ * time that never goes back: while the time stands still, the time itself; while it goes on, RUNS
+ * and the clock's time from which it counts.
+ */
+#define RUNS (1ULL << 63)
+
+static u64 spent(const struct thread *record)
+{
+	const u64 word = atomic_load_relaxed(&record->spent);
+
+	return word & RUNS ? clock_ns() - (word & ~RUNS) : word;
+}
+
+void clock_thread_begin(struct thread *thread)
+{
+	atomic_store_relaxed(&thread->spent_before, spent(thread));
+	clock_thread_go_on(thread);
+}
+
+void clock_thread_stop(struct thread *thread)
+{
+	atomic_store_relaxed(&thread->spent, spent(thread));
+}
+
+void clock_thread_go_on(struct thread *thread)
+{
+	atomic_store_relaxed(&thread->spent, RUNS | (clock_ns() - spent(thread)));
+}
+
 u64 clock_thread_ns(const struct thread *thread)
 {
-	return clock_ns() - atomic_load_relaxed(&thread->began_ns) -
-	       atomic_load_relaxed(&thread->slept_ns);
+	return spent(thread) - atomic_load_relaxed(&thread->spent_before);
 }
 
 u64 clock_program_ns(void)
 {
-	u64 sum = atomic_load_relaxed(&ended_ns);
+	u64 sum = 0;
 
-	for (struct thread *thread = thread_next(NULL); thread; thread = thread_next(thread))
-		sum += clock_thread_ns(thread);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct thread *record = thread_on(cpu);
+
+		sum += record ? spent(record) : 0;
+	}
 	return sum;
 }
 

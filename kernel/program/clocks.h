@@ -20,9 +20,13 @@ struct user_timeval {
 	s64 sec, usec;
 };
 
-/* Before a program starts. A thread has ended: its CPU time stays the program's. */
-void clocks_begin(void);
-void clocks_thread_ended(const struct thread *thread);
+/*
+ * The CPU time of a thread begins; it stops, because the thread sleeps or ends; it goes on. One at a
+ * time for each record.
+ */
+void clock_thread_begin(struct thread *thread);
+void clock_thread_stop(struct thread *thread);
+void clock_thread_go_on(struct thread *thread);
 
 /* What CLOCK_REALTIME is ahead of clock_ns(), in nanoseconds. */
 u64 clock_date_ns(void);

@@ -12,7 +12,6 @@
 #include "kernel/run/payload.h"
 #include "kernel/program/arguments.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/clocks.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/elf.h"
@@ -281,7 +280,6 @@ int program_begin(const struct program_request *request)
 	if (!threads_begin())
 		return -ENOMEM;
 	signals_begin();
-	clocks_begin();
 	limits_begin();
 	err = files_begin(request->files, request->files_size);
 	if (err < 0)

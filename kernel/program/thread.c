@@ -148,7 +148,7 @@ struct thread *threads_begin(void)
 		threads_end();
 		return NULL;
 	}
-	first->began_ns = clock_ns();
+	clock_thread_begin(first);
 	atomic_store_release(&first->id, THREAD_FIRST_ID);
 	return first;
 }
@@ -199,9 +199,7 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;
-	/* a CPU that has met the last thread here may still look at these */
-	atomic_store_relaxed(&thread->slept_ns, 0);
-	atomic_store_relaxed(&thread->began_ns, clock_ns());
+	clock_thread_begin(thread);
 	memcpy(thread->name, parent->name, sizeof(thread->name));
 	user_vectors_save(thread->vectors);
 }
@@ -233,6 +231,7 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	if (work_start(cpu, run_thread, thread) < 0) {
 		atomic_fetch_sub(&started, 1);
 		atomic_store_release(&thread->id, 0);
+		clock_thread_stop(thread);
 		atomic_store_release(&thread->starting, 0);
 		return -EBUSY;
 	}
@@ -367,18 +366,17 @@ static void halt_for_wake(struct thread *self, u64 until_ns)
 int thread_sleep(struct thread *self, u64 until_ns)
 {
 	const u64 began = clock_ns();
-	u64 slept;
 	int err = 0;
 
+	clock_thread_stop(self);
 	if (self->polls)
 		poll_for_wake(self, until_ns);
 	while (must_stay(self, until_ns))
 		halt_for_wake(self, until_ns);
 	if (atomic_load_acquire(&self->woken) == 0)
 		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
-	slept = clock_ns() - began;
-	self->polls = slept < POLL_NS;
-	atomic_store_relaxed(&self->slept_ns, self->slept_ns + slept);
+	clock_thread_go_on(self);
+	self->polls = clock_ns() - began < POLL_NS;
 	return err;
 }
 
@@ -402,7 +400,7 @@ void thread_exit(void)
 	if (self->clear_child_tid && user_write(self->clear_child_tid, &zero, sizeof(zero)) == 0)
 		futex_wake(self->clear_child_tid, 1, ~0u);
 	signal_thread_ended(self);
-	clocks_thread_ended(self);
+	clock_thread_stop(self);
 	atomic_store_release(&self->id, 0);
 	user_leave();
 }

@@ -28,8 +28,8 @@ struct thread {
 	bool leaving; /* its CPU will soon be idle */
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
 	user_t robust_list;
-	/* clocks.c: clock_ns() when it began, and how long it was in thread_sleep() */
-	u64 began_ns, slept_ns;
+	/* clocks.c: CPU time of this CPU's threads, and of those before this one; atomic */
+	u64 spent, spent_before;
 	char name[16]; /* PR_SET_NAME */
 	/* futex.c: the queue it waits in; changed under that queue's lock */
 	struct futex_wait {

@@ -2,6 +2,8 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/thread.h"
@@ -12,6 +14,7 @@
 #include "kernel/program/vdso.h"
 #include "kernel/program/vdso/vdso_data.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 enum {
@@ -88,7 +91,7 @@ TEST(program_time, clocks_agree)
 
 TEST(program_time, cpu_time_leaves_out_sleep)
 {
-	u64 thread, program;
+	u64 thread, program, start;
 
 	REQUIRE(program_box_begin());
 	clock_delay_ns(NS_PER_MS);
@@ -98,10 +101,57 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	EXPECT(program >= thread);
 	EXPECT_EQ(clock_of(~(s32)program_pid() * 8 | 6) >= program, true);
 	store_time(0, 50 * (s64)NS_PER_MS);
+	start = clock_ns();
+	thread = clock_of(THREAD_CPUTIME);
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
-	EXPECT(thread_current()->slept_ns >= 45 * NS_PER_MS);
-	clocks_thread_ended(thread_current());
-	EXPECT(clock_program_ns() >= program + thread);
+	thread = clock_of(THREAD_CPUTIME) - thread;
+	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
+	program_box_end();
+}
+
+/* A thread sleeps, ends, and is followed by others on its CPU, while another one looks. */
+struct looker {
+	u32 running, stop;
+};
+
+static void begin_and_end(void *arg)
+{
+	struct looker *looker = arg;
+	struct thread *record = thread_on(cpu_id());
+
+	atomic_store_release(&looker->running, 1);
+	while (!atomic_load_acquire(&looker->stop)) {
+		clock_thread_begin(record);
+		clock_delay_ns(20 * NS_PER_US);
+		clock_thread_stop(record);
+		clock_delay_ns(20 * NS_PER_US);
+		clock_thread_go_on(record);
+		clock_delay_ns(20 * NS_PER_US);
+		clock_thread_stop(record);
+	}
+}
+
+TEST(program_time, cpu_time_never_goes_back)
+{
+	struct looker looker = {.stop = 0};
+	u64 last = 0, until, now;
+
+	if (cpus_find_other() != 1)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	REQUIRE(program_box_second());
+	REQUIRE(work_start(1, begin_and_end, &looker) == 0);
+	while (!atomic_load_acquire(&looker.running))
+		cpu_relax();
+	until = clock_ns() + 50 * NS_PER_MS;
+	do {
+		now = clock_program_ns();
+		if (now < last)
+			test_fail(__FILE__, __LINE__, "%llu after %llu", now, last);
+		last = now;
+	} while (clock_ns() < until && !test_failed());
+	atomic_store_release(&looker.stop, 1);
+	work_wait(1, 0);
 	program_box_end();
 }
 
