@@ -149,6 +149,10 @@ user_program_\name:
 	fstpl USER_DATA_AT + DATA_RAX
 	leave_ring3
 
+	program rounds_up
+	ldmxcsr USER_DATA_AT + DATA_RAX
+	leave_ring3
+
 	program vectors_at_start
 	movdqu %xmm0, USER_DATA_AT + DATA_VECTOR
 	movdqu %xmm15, USER_DATA_AT + DATA_VECTOR + 16

@@ -61,8 +61,9 @@ enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
 extern const u8 user_programs[], user_programs_end[], user_program_at_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
-	user_program_vectors[], user_program_vectors_at_start[], user_program_stack_beyond[],
-	user_program_elsewhere[], user_program_step[], user_program_step_call[];
+	user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
+	user_program_stack_beyond[], user_program_elsewhere[], user_program_step[],
+	user_program_step_call[];
 
 /* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
 extern const struct refusal {
@@ -842,6 +843,23 @@ TEST(arch_user, vector_registers_begin_as_after_a_reset)
 		EXPECT_EQ(space.data[DATA_VECTOR + i], 0);
 	EXPECT_EQ((u32)word(DATA_RAX), 0x1f80);
 	EXPECT_EQ((u16)word(DATA_RCX), 0x37f);
+	space_close();
+}
+
+TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
+{
+	enum { MXCSR_AT = 24, MXCSR_ROUNDS_UP = 0x5f80 };
+	struct user_regs regs;
+	u32 mxcsr;
+
+	REQUIRE(space_open(&test_ops));
+	set_word(DATA_RAX, MXCSR_ROUNDS_UP);
+	regs = start_at(user_program_rounds_up);
+	user_enter(&regs, USER_DATA_AT, NULL);
+	user_vectors_save(vectors);
+	memcpy(&mxcsr, vectors + MXCSR_AT, sizeof(mxcsr));
+	EXPECT_EQ(mxcsr, 0x1f80);
+	EXPECT_EQ(user_fs_base(), (u64)this_cpu()->arch.tls);
 	space_close();
 }
 

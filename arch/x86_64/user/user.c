@@ -156,6 +156,15 @@ static void clear_segments(void)
 			 : "memory");
 }
 
+/* What a program linked to the kernel finds afterwards: its thread-local variables, and no rounding
+   modes of another program. */
+static void forget_program(const struct arch_percpu *arch)
+{
+	clear_segments();
+	wrmsr(MSR_FS_BASE, (u64)arch->tls);
+	user_vectors_reset();
+}
+
 void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
@@ -173,6 +182,7 @@ void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
 		user_vectors_reset();
 	user_run(&first, &arch->user_stack, descriptors_user_trap_stack(), attend_and_make_safe);
 	arch->user_stack = 0;
+	forget_program(arch);
 	irq_enable();
 }
 
