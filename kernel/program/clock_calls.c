@@ -39,7 +39,7 @@ static bool is_calendar(s32 clock)
 static int read_cpu_clock(s32 clock, u64 *ns)
 {
 	const u32 id = ~(u32)(clock >> 3);
-	const struct thread *thread;
+	struct thread *thread;
 
 	if ((clock & CPUCLOCK_KIND) > CPUCLOCK_SCHED)
 		return -EINVAL;

@@ -20,17 +20,23 @@ u64 clock_date_ns(void)
 }
 
 /*
- * The CPU time of all threads that a CPU ever had is one word, so that whoever reads it finds a
- * time that never goes back: while the time stands still, the time itself; while it goes on, RUNS
- * and the clock's time from which it counts.
+ * The CPU time of all threads that a CPU ever had is one word: while the time stands still, the time
+ * itself; while it goes on, RUNS and the clock's time from which it counts.
+ *
+ * A CPU that reads the clock and stops its time is a moment late for another one that looks. `told`
+ * is the highest time that anybody was told, and nobody is told less.
  */
 #define RUNS (1ULL << 63)
 
-static u64 spent(const struct thread *record)
+static u64 spent(struct thread *record)
 {
 	const u64 word = atomic_load_relaxed(&record->spent);
+	const u64 ns = word & RUNS ? clock_ns() - (word & ~RUNS) : word;
+	u64 told = atomic_load_relaxed(&record->told);
 
-	return word & RUNS ? clock_ns() - (word & ~RUNS) : word;
+	while (ns > told && !atomic_cas(&record->told, told, ns))
+		told = atomic_load_relaxed(&record->told);
+	return MAX(ns, told);
 }
 
 void clock_thread_begin(struct thread *thread)
@@ -49,7 +55,7 @@ void clock_thread_go_on(struct thread *thread)
 	atomic_store_relaxed(&thread->spent, RUNS | (clock_ns() - spent(thread)));
 }
 
-u64 clock_thread_ns(const struct thread *thread)
+u64 clock_thread_ns(struct thread *thread)
 {
 	return spent(thread) - atomic_load_relaxed(&thread->spent_before);
 }
@@ -59,7 +65,7 @@ u64 clock_program_ns(void)
 	u64 sum = 0;
 
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-		const struct thread *record = thread_on(cpu);
+		struct thread *record = thread_on(cpu);
 
 		sum += record ? spent(record) : 0;
 	}

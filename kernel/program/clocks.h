@@ -31,8 +31,8 @@ void clock_thread_go_on(struct thread *thread);
 /* What CLOCK_REALTIME is ahead of clock_ns(), in nanoseconds. */
 u64 clock_date_ns(void);
 
-u64 clock_thread_ns(const struct thread *thread); /* CPU time */
-u64 clock_program_ns(void);                       /* CPU time of all threads, ended ones too */
+u64 clock_thread_ns(struct thread *thread); /* CPU time */
+u64 clock_program_ns(void);                 /* CPU time of all threads, ended ones too */
 
 /*
  * An interval or time in a program's memory, in nanoseconds; more than 2^62 becomes 2^62. Returns

@@ -29,7 +29,7 @@ struct thread {
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
 	user_t robust_list;
 	/* clocks.c: CPU time of this CPU's threads, and of those before this one; atomic */
-	u64 spent, spent_before;
+	u64 spent, spent_before, told;
 	char name[16]; /* PR_SET_NAME */
 	/* futex.c: the queue it waits in; changed under that queue's lock */
 	struct futex_wait {

@@ -101,7 +101,8 @@ static void soil(void)
 
 TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 {
-	struct pages_count count;
+	enum { TOUCHED = 512 + 171 + 1 };
+	struct pages_count before, count;
 	u64 rounds;
 
 	REQUIRE(program_box_begin());
@@ -111,6 +112,7 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	fill(AT + MIB(2), AT + MIB(4), 3 * PAGE_SIZE);
 	put(AT + MIB(6) - 8, 77);
 	soil();
+	pages_count(&before);
 	if (collapse(AT, MIB(6), &rounds) == -ENOMEM) {
 		program_box_end();
 		SKIP("no 2 MiB pages were to be had");
@@ -129,6 +131,7 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	EXPECT_EQ(level_at(AT + MIB(6)), PT_PGD);
 	pages_count(&count);
 	EXPECT_EQ(count.leaves[PT_PMD], 3);
+	EXPECT_EQ(count.leaves[PT_PAGE], before.leaves[PT_PAGE] - TOUCHED);
 	/* again: nothing is to be done, and nothing is done */
 	EXPECT_EQ(collapse(AT, MIB(6), &rounds), 0);
 	EXPECT_EQ(rounds, 0);
@@ -265,8 +268,9 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 /* A thread works on the page at this moment, perhaps through the direct map. */
 TEST(program_huge, a_page_in_use_is_not_moved)
 {
+	struct area area;
+	u64 at, start = AT;
 	pfn_t was;
-	u64 at;
 
 	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE));
@@ -278,6 +282,10 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	pin_page(thread_current(), at, PT_PAGE);
 	EXPECT_EQ(take_block_of(at), (u64)-EBUSY);
 	pin_drop(thread_current());
+	/* or a call changes its area, perhaps the one that wants contiguous memory */
+	EXPECT_EQ(areas_take(&program_areas, &start, AT + SIZE, &area), 1);
+	EXPECT_EQ(take_block_of(at), (u64)-EBUSY);
+	areas_put_back(&program_areas, &area);
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
