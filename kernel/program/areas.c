@@ -277,11 +277,28 @@ static bool cuts_page(const struct area *area, u64 start, u64 end)
 
 /* ---- making areas ---- */
 
+static bool meets_hole(u64 start, u64 end)
+{
+	return start < USER_HOLE_END && end > USER_HOLE_START;
+}
+
 static bool is_free(const struct areas *areas, u64 start, u64 end)
 {
 	struct area area;
 
-	return !area_tree_own_from(&areas->tree, start, &area) || area.start >= end;
+	return !meets_hole(start, end) &&
+	       (!area_tree_own_from(&areas->tree, start, &area) || area.start >= end);
+}
+
+/* The highest area that begins below `top`. The hole is in the way of others as an area is. */
+static bool find_below(const struct areas *areas, u64 top, struct area *below)
+{
+	const bool any = area_tree_own_below(&areas->tree, top, below);
+
+	if (top <= USER_HOLE_START || (any && below->start > USER_HOLE_START))
+		return any;
+	*below = (struct area){.start = USER_HOLE_START, .end = USER_HOLE_END};
+	return true;
 }
 
 /* The highest free range of that size below areas->top; 0: there is none. */
@@ -293,7 +310,7 @@ static u64 find_room(struct areas *areas, u64 size, u64 align)
 
 	for (;;) {
 		struct area below = {.end = USER_START};
-		const bool any = area_tree_own_below(&areas->tree, top, &below);
+		const bool any = find_below(areas, top, &below);
 		const u64 bottom = MAX(below.end, USER_START);
 
 		if (top >= size && top > bottom) {
@@ -360,7 +377,7 @@ int areas_add(struct areas *areas, const struct area *area)
 {
 	int err = 0;
 
-	if (!lock_ready(areas, READY_TO_INSERT))
+	if (meets_hole(area->start, area->end) || !lock_ready(areas, READY_TO_INSERT))
 		return -ENOMEM;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX || !is_free(areas, area->start, area->end))
 		err = -EEXIST;
@@ -478,6 +495,8 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 	struct area own = {.start = start, .end = start, .flags = AREA_BUSY};
 	int err = 0;
 
+	ASSERT(!meets_hole(start, end), "a program's claim of %llx to %llx, which it does not own",
+	       start, end);
 	*hull = (struct hull){.start = start};
 	for (;;) {
 		struct area area;

@@ -16,6 +16,9 @@
  * its one round, and frees pages. `lock` is held for steps that take no longer than a change of the
  * tree.
  *
+ * No area, claim or hull has a part of the hole (<arch/user.h>). Its borders are those of entries
+ * of the root table, up to which a hull extends at most.
+ *
  * Neighbours with equal attributes become one area as soon as neither is busy. If they show a file,
  * it must be the same, and the higher one must go on where the lower one ends.
  */
@@ -76,15 +79,16 @@ void pin_drop(struct thread *self);
 s64 areas_place(struct areas *areas, const struct area *area, u64 align);
 
 /*
- * Insert the area where it is, if that is simple. Returns 0, -ENOMEM, or -EEXIST if the range is
- * not free, even if only for as long as a claim lasts; areas_claim() waits for that.
+ * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if a part of it lies in
+ * the hole of <arch/user.h>; or -EEXIST if the range is not free, even if only for as long as a
+ * claim lasts; areas_claim() waits for that.
  */
 int areas_add(struct areas *areas, const struct area *area);
 
 /*
- * Make [start, end) one busy area without contents, so that the range is the caller's. Areas that
- * were there are removed (their pages stay mapped), and busy ones are waited for. No thread has a
- * pin in the range afterwards.
+ * Make [start, end), which has no part of the hole, one busy area without contents, so that the
+ * range is the caller's. Areas that were there are removed (their pages stay mapped), and busy ones
+ * are waited for. No thread has a pin in the range afterwards.
  *
  *   0         success
  *   -EEXIST   AREAS_MUST_BE_FREE, and there is an area; nothing was changed

@@ -143,7 +143,7 @@ static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 	return err < 0 ? err : emptied;
 }
 
-s64 mapping_remove(u64 start, u64 end)
+static s64 remove_owned(u64 start, u64 end)
 {
 	struct hull hull;
 	const s64 err = claim_and_empty(start, end, &hull);
@@ -153,13 +153,29 @@ s64 mapping_remove(u64 start, u64 end)
 	return err;
 }
 
+/*
+ * There are no mappings in the hole, and its page tables are not the program's. A range on both
+ * sides of it is removed in two steps, with a round for each.
+ */
+s64 mapping_remove(u64 start, u64 end)
+{
+	s64 err = 0;
+
+	if (start < USER_HOLE_START)
+		err = remove_owned(start, MIN(end, USER_HOLE_START));
+	if (err == 0 && end > USER_HOLE_END)
+		err = remove_owned(MAX(start, USER_HOLE_END), end);
+	return err;
+}
+
 void mapping_remove_all(void)
 {
 	struct pages_taken taken = {.tables = NULL};
 	struct hull all;
 
 	areas_forget(&program_areas, &all);
-	empty_claim(USER_START, USER_END, &all, &taken);
+	pages_take(USER_START, USER_HOLE_START, &all, &taken);
+	empty_claim(USER_HOLE_END, USER_END, &all, &taken);
 	areas_free(&program_areas);
 }
 

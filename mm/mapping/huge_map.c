@@ -22,13 +22,26 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/zone.h"
 
-enum { SLOTS = HUGE_MAP_SIZE / HUGE_SLOT };
+enum {
+	LOW_SLOTS = HUGE_LOW_SIZE / HUGE_SLOT,
+	SLOTS = LOW_SLOTS + HUGE_MAP_SIZE / HUGE_SLOT,
+};
 
-static struct huge_map *slot[SLOTS]; /* slot 0 stays empty: a guard below the first mapping */
+/*
+ * Two windows of addresses, and their slots [first, end). The first slot of each stays empty: a
+ * guard below the first mapping. `next` is under slots_lock; addresses are reused as late as
+ * possible.
+ */
+static struct window {
+	virt_t base;
+	u64 first, end, next;
+} low = {.base = HUGE_LOW_BASE, .first = 0, .end = LOW_SLOTS, .next = 1},
+  high = {.base = HUGE_MAP_BASE, .first = LOW_SLOTS, .end = SLOTS, .next = LOW_SLOTS + 1};
+
+static struct huge_map *slot[SLOTS]; /* in the order of addresses */
 /* stands in the slots of a mapping that is gone and may still be in some TLB */
 static struct huge_map leaving;
 static struct spinlock slots_lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
-static u64 next_slot = 1; /* addresses are reused as late as possible */
 
 struct huge_usage huge_counts;
 
@@ -44,12 +57,31 @@ void huge_usage(struct huge_usage *usage)
 	usage->tables_kept = atomic_load_relaxed(&huge_counts.tables_kept);
 }
 
-/* ---- pins ---- */
+/* ---- windows ---- */
+
+static struct window *window_at(virt_t addr)
+{
+	return addr - HUGE_LOW_BASE < HUGE_LOW_SIZE ? &low : &high;
+}
+
+static struct window *window_for(unsigned flags)
+{
+	return flags & HUGE_LOW ? &low : &high;
+}
+
+static u64 window_bytes(const struct window *window)
+{
+	return (window->end - window->first) * HUGE_SLOT;
+}
 
 static u64 slot_of(virt_t addr)
 {
-	return (addr - HUGE_MAP_BASE) / HUGE_SLOT;
+	const struct window *window = window_at(addr);
+
+	return window->first + (addr - window->base) / HUGE_SLOT;
 }
+
+/* ---- pins ---- */
 
 struct huge_pin huge_pin(virt_t addr)
 {
@@ -75,7 +107,8 @@ enum fault_result huge_map_missing(virt_t addr)
 {
 	const u64 at = slot_of(addr);
 	const struct huge_map *here = atomic_load_relaxed(&slot[at]);
-	const struct huge_map *below = at > 0 ? atomic_load_relaxed(&slot[at - 1]) : NULL;
+	const struct huge_map *below =
+		at > window_at(addr)->first ? atomic_load_relaxed(&slot[at - 1]) : NULL;
 
 	if (here == &leaving)
 		return FAULT_HUGE_GIVEN_BACK;
@@ -135,9 +168,9 @@ struct huge_map *huge_map_next(const struct huge_map *after)
 
 /* ---- addresses ---- */
 
-static bool slots_are_free(u64 first, u64 count)
+static bool slots_are_free(const struct window *window, u64 first, u64 count)
 {
-	if (first + count > SLOTS)
+	if (first + count > window->end)
 		return false;
 	for (u64 i = first; i < first + count; i++)
 		if (slot[i])
@@ -149,11 +182,11 @@ static bool slots_are_free(u64 first, u64 count)
  * slots_lock held. The first of `count` free slots with a guard on both sides, from `from` on; 0 if
  * there are none.
  */
-static u64 find_slots(u64 from, u64 count)
+static u64 find_slots(const struct window *window, u64 from, u64 count)
 {
-	for (u64 first = from; first + count <= SLOTS; first++)
-		if (slots_are_free(first - 1, count + 2) ||
-		    (first + count == SLOTS && slots_are_free(first - 1, count + 1)))
+	for (u64 first = from; first + count <= window->end; first++)
+		if (slots_are_free(window, first - 1, count + 2) ||
+		    (first + count == window->end && slots_are_free(window, first - 1, count + 1)))
 			return first;
 	return 0;
 }
@@ -166,16 +199,17 @@ static void set_slots(u64 first, u64 count, struct huge_map *map)
 
 static bool take_addresses(struct huge_map *map)
 {
+	struct window *window = window_for(map->flags);
 	u64 first;
 
 	spin_lock(&slots_lock);
-	first = find_slots(next_slot, map->slots);
+	first = find_slots(window, window->next, map->slots);
 	if (!first)
-		first = find_slots(1, map->slots);
+		first = find_slots(window, window->first + 1, map->slots);
 	if (first) {
-		map->start = HUGE_MAP_BASE + first * HUGE_SLOT;
+		map->start = window->base + (first - window->first) * HUGE_SLOT;
 		set_slots(first, map->slots, map);
-		next_slot = first + map->slots + 1;
+		window->next = first + map->slots + 1;
 	}
 	spin_unlock(&slots_lock);
 	if (!first)
@@ -238,7 +272,8 @@ static int level_of(const struct huge_request *request)
 
 static bool map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
 {
-	if (request->size == 0 || MAX(request->size, request->room) > HUGE_MAP_SIZE) {
+	if (request->size == 0 ||
+	    MAX(request->size, request->room) > window_bytes(window_for(request->flags))) {
 		reason_set(REASON_BAD_SIZE);
 		return false;
 	}
@@ -335,6 +370,7 @@ void huge_unmap(void *addr)
  */
 static int grow(struct huge_map *map, u64 size)
 {
+	const struct window *window = window_for(map->flags);
 	const u64 slots = MAX(DIV_ROUND_UP(size, HUGE_SLOT), map->slots),
 		  first = slot_of(map->start);
 	const u64 more = slots - map->slots,
@@ -345,7 +381,8 @@ static int grow(struct huge_map *map, u64 size)
 		return -ENOMEM;
 	/* the slot behind the mapping is a guard already; the new slots need another behind them */
 	spin_lock(&slots_lock);
-	room = more == 0 || slots_are_free(first + map->slots, more + (first + slots < SLOTS));
+	room = more == 0 ||
+	       slots_are_free(window, first + map->slots, more + (first + slots < window->end));
 	if (room) {
 		atomic_fetch_add(&map->promised, pages);
 		set_slots(first + map->slots, more, map);
@@ -368,7 +405,7 @@ int huge_grow(void *addr, u64 size)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || pin.map->start != (virt_t)addr)
 		reason_set(REASON_BAD_ADDRESS);
-	else if (size < pin.map->size || size > HUGE_MAP_SIZE)
+	else if (size < pin.map->size || size > window_bytes(window_for(pin.map->flags)))
 		reason_set(REASON_BAD_SIZE);
 	else
 		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));

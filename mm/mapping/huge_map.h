@@ -4,6 +4,9 @@
  *   HUGE_MAP_BASE | guard | A A A | guard | B | guard | C C C C ...    in slots of 1 GiB,
  *                                                                      each mapping in whole slots
  *
+ * With HUGE_LOW the same at HUGE_LOW_BASE, in the lower half (<arch/memory.h>). The entries there
+ * are the kernel's, too: global, and without the user bit.
+ *
  * Page-table entries are the only record of what is mapped, and a claimed entry (arch/pgtable.h) is
  * the only lock. If several CPUs touch one page, one of them claims the entry, finds a page and
  * clears it; the others wait for the entry. No page is therefore found twice, cleared twice or
@@ -40,7 +43,7 @@ struct huge_map {
 
 static inline bool huge_map_covers(virt_t addr)
 {
-	return addr - HUGE_MAP_BASE < HUGE_MAP_SIZE;
+	return addr - HUGE_MAP_BASE < HUGE_MAP_SIZE || addr - HUGE_LOW_BASE < HUGE_LOW_SIZE;
 }
 
 static inline bool huge_map_has(const struct huge_map *map, virt_t start, u64 size)

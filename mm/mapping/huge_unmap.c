@@ -87,6 +87,10 @@ static void visit(const struct visit *v)
 
 void huge_visit(huge_leaf_fn *leaf, void *arg)
 {
+	visit(&(struct visit){.start = HUGE_LOW_BASE,
+			      .end = HUGE_LOW_BASE + HUGE_LOW_SIZE,
+			      .leaf = leaf,
+			      .arg = arg});
 	visit(&(struct visit){.start = HUGE_MAP_BASE,
 			      .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
 			      .leaf = leaf,

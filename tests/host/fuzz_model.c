@@ -513,6 +513,8 @@ static void check_table(struct tables *t, const pte_t *table, enum pt_level leve
 
 		if (virt >= USER_END)
 			return;
+		if (virt >= USER_HOLE_START && virt < USER_HOLE_END)
+			continue;
 		if (pte_claimed(pte)) {
 			t->wrong = "an entry is still claimed";
 			t->where = virt;

@@ -417,6 +417,16 @@ TEST(mm_huge_map, running_off_the_end_is_caught)
 	STILL_THERE();
 }
 
+TEST(mm_huge_map, running_off_a_low_mapping_is_caught)
+{
+	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_LOW);
+
+	REQUIRE(addr);
+	MUST_END_SAYING("beyond the end of a huge mapping");
+	*(volatile char *)(addr + MIB(2)) = 1;
+	STILL_THERE();
+}
+
 TEST(mm_huge_map, a_touch_after_unmapping_is_caught)
 {
 	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_POPULATE);

@@ -81,6 +81,8 @@ static void map_mine(struct worker *w, struct mapping *m)
 		/* With HUGE_POOL alone there may be no page. */
 		request.flags = page > PAGE_SIZE && pick(w, 2) ? HUGE_RESERVE : 0;
 		request.room = pick(w, 2) * PAGES_MAX * page;
+	} else if (pick(w, 2)) {
+		request.flags = HUGE_LOW;
 	}
 	*m = (struct mapping){.addr = huge_map_with(&request), .page = page, .pages = pages};
 	if (!m->addr)

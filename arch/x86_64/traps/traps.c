@@ -31,6 +31,7 @@
 #include "kernel/core/printk.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/fault.h"
+#include "mm/mapping/huge_map.h"
 #include "mm/mapping/stack.h"
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
@@ -161,6 +162,7 @@ static void handle_page_fault(struct trap_frame *frame)
 {
 	const virt_t addr = read_cr2();
 	const bool write = frame->error & PF_WRITE, exec = frame->error & PF_EXEC;
+	const bool program = addr < USER_END && !huge_map_covers(addr);
 	const char *stack, *image;
 	enum fault_result result;
 	char text[256];
@@ -172,12 +174,11 @@ static void handle_page_fault(struct trap_frame *frame)
 		panic("page fault at %llx: a page-table entry on the way has reserved bits set",
 		      addr);
 	/* The kernel never follows a program's address. SMAP and SMEP refuse even mapped ones. */
-	result = addr < USER_END
-			 ? FAULT_BUG
+	result = program ? FAULT_BUG
 			 : fault_resolve(addr, write, exec, frame->rflags & RFLAGS_INTERRUPTS);
 	if (result == FAULT_RETRY)
 		return;
-	if (addr < USER_END && frame->error & PF_PRESENT)
+	if (program && frame->error & PF_PRESENT)
 		panic("page fault at %llx: the kernel used the memory of a program", addr);
 	if (boot_guard_hit(addr, &stack))
 		panic("page fault at %llx: stack guard of CPU 0 (%s)", addr, stack);

@@ -23,11 +23,19 @@
  */
 #pragma once
 
+#include <arch/memory.h>
+
 #include "kernel/lib/types.h"
 
-/* Addresses of programs: [USER_START, USER_END). The last page stays empty, because of SYSRET. */
-#define USER_START 0x10000ULL
-#define USER_END   0x7ffffffff000ULL
+/*
+ * Addresses of programs: [USER_START, USER_END) without the hole. The last page stays empty,
+ * because of SYSRET. The hole is the window of low huge mappings, which belong to the kernel. It
+ * consists of whole entries of the root table, so a program and the kernel share no other table.
+ */
+#define USER_START      0x10000ULL
+#define USER_END        0x7ffffffff000ULL
+#define USER_HOLE_START ALIGN_DOWN(HUGE_LOW_BASE, GIB(512))
+#define USER_HOLE_END   ALIGN_UP(HUGE_LOW_BASE + HUGE_LOW_SIZE, GIB(512))
 
 /* The program's registers: struct trap_frame (arch/x86_64/cpu/trap_frame.h) under another name. */
 struct user_regs {

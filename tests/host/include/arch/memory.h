@@ -4,7 +4,9 @@
  *
  * Their addresses are fixed. They lie below the lowest addresses at which Linux puts libraries and
  * stacks (28 bits of pages below 128 TiB), and inside the ranges that both the address and the
- * thread sanitizer of gcc 12 leave to applications.
+ * thread sanitizer of gcc 12 leave to applications. The window of low huge mappings lies above all
+ * addresses that Linux gives to this process's image and heap (28 bits of pages from 0x555555554000
+ * on, and a GiB).
  */
 #pragma once
 
@@ -16,6 +18,8 @@
 #define VMALLOC_SIZE        GIB(32)
 #define HUGE_MAP_BASE       0x7e8000000000ULL
 #define HUGE_MAP_SIZE       GIB(64)
+#define HUGE_LOW_BASE       0x566000000000ULL
+#define HUGE_LOW_SIZE       GIB(64)
 #define VMEMMAP_BASE        0x7ea000000000ULL
 #define VMEMMAP_WINDOW_SIZE GIB(16)
 #define VMEMMAP_WINDOWS     4
