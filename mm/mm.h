@@ -265,10 +265,9 @@ enum huge_flags {
 
 /*
  * Called when there is no page for a touch of `addr`, and pressure_register()'s functions did not
- * help. Runs on the CPU that touched, with interrupts
- * as they were at the touch and no lock held. Return true if memory was made free, to try again.
- * Return false if the program cannot go on; its run then ends as failed. The function may also not
- * return.
+ * help. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
+ * Return true if memory was made free, to try again. Return false if the program cannot go on; its
+ * run then ends as failed. The function may also not return.
  */
 typedef bool huge_exhausted_fn(void *ctx, void *addr);
 

@@ -20,8 +20,8 @@ u64 clock_date_ns(void)
 }
 
 /*
- * The CPU time of all threads that a CPU ever had is one word: while the time stands still, the time
- * itself; while it goes on, RUNS and the clock's time from which it counts.
+ * The CPU time of all threads that a CPU ever had is one word: while the time stands still, the
+ * time itself; while it goes on, RUNS and the clock's time from which it counts.
  *
  * A CPU that reads the clock and stops its time is a moment late for another one that looks. `told`
  * is the highest time that anybody was told, and nobody is told less.

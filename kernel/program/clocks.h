@@ -21,8 +21,8 @@ struct user_timeval {
 };
 
 /*
- * The CPU time of a thread begins; it stops, because the thread sleeps or ends; it goes on. One at a
- * time for each record.
+ * The CPU time of a thread begins; it stops, because the thread sleeps or ends; it goes on. One at
+ * a time for each record.
  */
 void clock_thread_begin(struct thread *thread);
 void clock_thread_stop(struct thread *thread);
