@@ -73,6 +73,7 @@ int main(void)
 		wrong |= check(i, (unsigned long)rounds);
 	}
 	puts(wrong ? "a write was lost" : "no write was lost");
+	fflush(stdout);
 	fputs(collapsed > 0 ? "huge\n" : "small\n", stderr);
 	return wrong;
 }
