@@ -111,7 +111,7 @@ SOURCES := $(LIB_SOURCES) $(PROGRAM_SOURCES)
 LIB_OBJECTS := $(LIB_SOURCES:%=$(OBJ)/%.o)
 PROGRAM_OBJECTS := $(PROGRAM_SOURCES:%=$(OBJ)/%.o)
 OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
-# What the tests and benchmarks are linked to, and what a program of users is linked to: see "the library".
+# Tests and benchmarks are linked to the kernel's objects, and programs of users to the library (see there).
 LIBRARY := $(BUILD)/lib/ashlar.o $(BUILD)/lib/runtime.o
 LINKED := $(if $(PAYLOAD),$(LIBRARY),$(LIB_OBJECTS)) $(PROGRAM_OBJECTS)
 

@@ -3,10 +3,10 @@
  * on. It is C (gnu11) and C++ (17).
  *
  * The headers below are the interface, and ashlar.symbols lists the functions that programs may
- * call. Nothing else of the kernel can be linked to. A word that programs use for
- * functions of their own, such as `print`, is no name of the interface; it has the prefix ashlar_.
+ * call. They cannot link to anything else of the kernel. Functions whose names are common words,
+ * which programs use themselves, have the prefix ashlar_, as in ashlar_print().
  *
- * What is stable, and how a program is built: tests/payload/README.md.
+ * tests/payload/README.md explains which parts are stable and how to build a program.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ extern "C" {
 #include "kernel/console/command.h" /* commands of the monitor */
 #include "kernel/run/bench.h"       /* benchmarks */
 #include "kernel/core/verdict.h"    /* how the run ends */
-#include "kernel/payload_run.h"     /* what the program defines */
+#include "kernel/payload_run.h"     /* payload_run(), which the program defines */
 /* clang-format on */
 
 /*

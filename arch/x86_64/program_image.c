@@ -1,6 +1,6 @@
 /*
- * What the image of a linked program needs before its code runs: thread-local variables and
- * constructors. Both are found through symbols of linker.ld; without a program there are none.
+ * A linked program is prepared before its code runs: it gets its thread-local variables, and its
+ * constructors run. Symbols of linker.ld tell where both are. A kernel without a program has none.
  *
  * Thread-local variables follow the System V ABI, AMD64 supplement, 3.4.6 and "ELF Handling For
  * Thread-Local Storage" (Drepper, 2013), variant II. Each CPU has a block of its own:

@@ -1,7 +1,7 @@
 /*
  * Command line: `name[=value]` words, as Linux has them. Values may be quoted: run="pool 2M 4096".
- * A backslash before ", ' or \ takes that character as it is. What the words set is declared with
- * the macros of option.h.
+ * A backslash before ", ' or \ makes it an ordinary character. The macros of option.h declare which
+ * words there are.
  */
 #pragma once
 
@@ -43,7 +43,7 @@ void option_values(const struct option *opt, char *buf, size_t size);
 /* The text of the command line that was applied, for the machine page. */
 const char *cmdline_text(void);
 
-/* What option_set() returned for this value, in words for people. */
+/* Explain an error that option_set() returned for this value, as a sentence for users. */
 void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);
 
 /*

@@ -38,8 +38,8 @@ struct run_record run_record_closed(const struct run_record *record, u16 verdict
 void run_record_begin(void);
 
 /*
- * The run is over, or the user left it on purpose (verdict 0). `status`: what its program ended
- * with, 0 to 255, or RUN_NO_STATUS.
+ * The run is over, or the user left it on purpose (verdict 0). `status` is the exit status of its
+ * program, 0 to 255, or RUN_NO_STATUS.
  */
 void run_record_end(u16 verdict, u16 status);
 

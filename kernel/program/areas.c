@@ -442,7 +442,8 @@ static struct file *claim_area(struct areas *areas, const struct area *area, str
 			       u64 end, struct hull *hull)
 {
 	struct area low = *area, taken = part_from(area, MAX(area->start, own->end));
-	const bool has_low = area->start<taken.start, has_high = area->end> end;
+	const bool has_low = area->start < taken.start;
+	const bool has_high = area->end > end;
 
 	taken.end = MIN(area->end, end);
 	low.end = taken.start;
@@ -571,12 +572,19 @@ void areas_settle(struct areas *areas, const struct hull *hull, const struct are
 
 /* ---- changing areas ---- */
 
+/* Between area_tree_change() and area_tree_changed(). The copy stays as it is. */
+static void set_busy(struct areas *areas, const struct area *area)
+{
+	struct area busy = *area;
+
+	busy.flags |= AREA_BUSY;
+	area_tree_replace(&areas->tree, area->start, &busy);
+}
+
 int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 {
 	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
 	while (*at < end) {
-		struct area busy;
-
 		if (!lock_ready(areas, 2))
 			return -ENOMEM;
 		if (!area_tree_own_from(&areas->tree, *at, area) || area->start >= end) {
@@ -606,9 +614,7 @@ int areas_take(struct areas *areas, u64 *at, u64 end, struct area *area)
 			cut(areas, area, end);
 			area->end = end;
 		}
-		busy = *area;
-		busy.flags |= AREA_BUSY;
-		area_tree_replace(&areas->tree, area->start, &busy);
+		set_busy(areas, area);
 		area_tree_changed(&areas->tree);
 		spin_unlock(&areas->lock);
 		*at = area->end;
@@ -632,16 +638,6 @@ static bool is_pinned(u64 start, u64 end)
 	return false;
 }
 
-static void set_busy(struct areas *areas, const struct area *area)
-{
-	struct area busy = *area;
-
-	busy.flags |= AREA_BUSY;
-	area_tree_change(&areas->tree);
-	area_tree_replace(&areas->tree, area->start, &busy);
-	area_tree_changed(&areas->tree);
-}
-
 bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area)
 {
 	bool found;
@@ -649,8 +645,11 @@ bool areas_try_take(struct areas *areas, u64 start, u64 end, struct area *area)
 	spin_lock(&areas->lock);
 	found = area_tree_own_from(&areas->tree, start, area) && area->start <= start &&
 		area->end >= end && !(area->flags & AREA_BUSY);
-	if (found)
+	if (found) {
+		area_tree_change(&areas->tree);
 		set_busy(areas, area);
+		area_tree_changed(&areas->tree);
+	}
 	spin_unlock(&areas->lock);
 	if (found && is_pinned(start, end)) {
 		areas_put_back(areas, area);

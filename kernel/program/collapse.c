@@ -32,11 +32,6 @@ static bool suits(const struct area *area, u64 at)
 	       area_page_bytes(area) == PAGE_SIZE && !(area->flags & AREA_SMALL);
 }
 
-static pte_t *table_of(pte_t pte)
-{
-	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
-}
-
 static bool is_empty(const pte_t *table)
 {
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
@@ -60,7 +55,7 @@ static s64 look_at(u64 at, struct area *area)
 
 		if (pte_is_leaf(pte, PT_PMD))
 			result = 0;
-		else if (!is_empty(table_of(pte)))
+		else if (!is_empty(pte_table(pte)))
 			result = 1;
 	}
 	pin_drop(self);
@@ -125,7 +120,7 @@ static s64 unlink_table(struct gathered *g)
 /* After the round: copy, and put the leaf in place. */
 static void link_huge(struct gathered *g, struct pages_taken *taken)
 {
-	const pte_t *table = table_of(g->table);
+	const pte_t *table = pte_table(g->table);
 	char *to = page_address(g->huge);
 
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++, to += PAGE_SIZE) {

@@ -13,16 +13,11 @@
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
-/* The entry that maps the page, if it is still the page's own. NULL: not. The range is busy. */
-static pte_t *entry_of(const struct page *page, u64 virt, enum pt_level level)
+/* Is this the entry that maps the page, and is the page the area's own? */
+static bool maps(pte_t pte, enum pt_level level, const struct page *page)
 {
-	pte_t *entry = pages_entry(virt, level);
-	const pte_t pte = entry ? pte_load(entry) : 0;
-
 	return pte_is_leaf(pte, level) && !(pte & (PTE_PIECE | PTE_FILE)) &&
-			       pte_pfn(pte) == page_pfn(page)
-		       ? entry
-		       : NULL;
+	       pte_pfn(pte) == page_pfn(page);
 }
 
 static void move_entry(pte_t *entry, u64 virt, enum pt_level level, struct page *from,
@@ -46,14 +41,16 @@ static int move(struct page *from, struct page *to)
 	const enum pt_level level = page_order(to) == BLOCK_ORDER ? PT_PMD : PT_PAGE;
 	struct area area;
 	pte_t *entry;
+	bool mine;
 
 	if (!areas_try_take(&program_areas, virt, virt + pt_level_size(level), &area))
 		return -EBUSY;
-	entry = entry_of(from, virt, level);
-	if (entry)
+	entry = pages_entry(virt, level);
+	mine = entry && maps(pte_load(entry), level, from);
+	if (mine)
 		move_entry(entry, virt, level, from, to);
 	areas_put_back(&program_areas, &area);
-	return entry ? 0 : -EBUSY;
+	return mine ? 0 : -EBUSY;
 }
 
 static const struct page_mover mover = {.name = "program", .move = move};

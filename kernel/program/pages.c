@@ -27,11 +27,6 @@ OPTION_CHOICE(
 
 /* ---- tables ---- */
 
-static pte_t *table_at(pte_t pte)
-{
-	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
-}
-
 static pte_t *root_table(void)
 {
 	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
@@ -67,7 +62,7 @@ bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
 			return false;
 		if (*level != PT_PGD && pte_is_leaf(*pte, *level))
 			return true;
-		table = table_at(*pte);
+		table = pte_table(*pte);
 	}
 }
 
@@ -80,7 +75,7 @@ pte_t *pages_entry(u64 addr, enum pt_level want)
 
 		if (!pte_present(pte) || (level != PT_PGD && pte_is_leaf(pte, level)))
 			return NULL;
-		entry = &table_at(pte)[pt_index(addr, level - 1)];
+		entry = &pte_table(pte)[pt_index(addr, level - 1)];
 	}
 	return entry;
 }
@@ -277,7 +272,7 @@ int pages_touch(const struct area *area, u64 addr)
 			return 0;
 		if (pte_present(pte)) {
 			level--;
-			entry = &table_at(pte)[pt_index(addr, level)];
+			entry = &pte_table(pte)[pt_index(addr, level)];
 			continue;
 		}
 		if (level == PT_PAGE)
@@ -367,7 +362,7 @@ static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enu
 		if (!pte_present(pte))
 			continue;
 		ASSERT(!pte_is_leaf(pte, level), "a page of the program is left in a free range");
-		take_empty_tables(taken, table_at(pte), level - 1);
+		take_empty_tables(taken, pte_table(pte), level - 1);
 		taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
 	}
 }
@@ -402,9 +397,9 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 			}
 			pte = pte_load(entry);
 		}
-		visit_table(v, table_at(pte), level - 1, virt);
+		visit_table(v, pte_table(pte), level - 1, virt);
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end) {
-			take_empty_tables(v->taken, table_at(pte), level - 1);
+			take_empty_tables(v->taken, pte_table(pte), level - 1);
 			pte_store(entry, virt, level, 0);
 			taken_add_table(v->taken, pfn_to_page(pte_pfn(pte)));
 		}
@@ -525,7 +520,7 @@ static pte_t *entry_for(u64 addr, enum pt_level want)
 			continue;
 		}
 		level--;
-		entry = &table_at(pte)[pt_index(addr, level)];
+		entry = &pte_table(pte)[pt_index(addr, level)];
 	}
 	return entry;
 }

@@ -170,7 +170,7 @@ static void walk_print(virt_t addr)
 		if (!pte_present(entry) || level == PT_PAGE ||
 		    (level != PT_PGD && pte_is_leaf(entry, level)))
 			return;
-		table = phys_to_virt(pte_pfn(entry) << PAGE_SHIFT);
+		table = pte_table(entry);
 	}
 }
 

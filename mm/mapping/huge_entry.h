@@ -68,15 +68,10 @@ static inline pte_t entry_make(pfn_t pfn, enum pt_level level, enum huge_access 
 	return pte_make(pfn, level, access == HUGE_READ_ONLY ? PT_RO : PT_RW) | bits;
 }
 
-static inline pte_t *entry_table(pte_t pte)
-{
-	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
-}
-
 /* The entry that stands for the page of a split entry: its first piece. */
 static inline pte_t *entry_first_piece(pte_t *entry, enum pt_level level)
 {
 	for (; entry_is_split(pte_load(entry), level); level--)
-		entry = entry_table(pte_load(entry));
+		entry = pte_table(pte_load(entry));
 	return entry;
 }

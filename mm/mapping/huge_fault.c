@@ -80,7 +80,7 @@ static pte_t *table_below(pte_t *entry, virt_t virt, enum pt_level level)
 		const pte_t pte = huge_unclaimed(entry);
 
 		if (pte_present(pte))
-			return entry_table(pte);
+			return pte_table(pte);
 		if (pte_claim(entry, pte) && !store_table(entry, virt, level, pte))
 			return NULL;
 	}
@@ -171,7 +171,7 @@ static void fill_pieces(const struct huge_map *map, pte_t *table, enum pt_level 
 		const pte_t old = pte_load(&table[i]), piece = i > 0 ? PTE_PIECE : first;
 
 		if (entry_is_split(old, level))
-			fill_pieces(map, entry_table(old), level - 1, virt, here, piece);
+			fill_pieces(map, pte_table(old), level - 1, virt, here, piece);
 		else
 			pte_store(&table[i], virt, level,
 				  entry_make(here, level, entry_access(map, old),
@@ -196,7 +196,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	if (entry_is_split(old, level)) {
-		fill_pieces(map, entry_table(old), level - 1, virt, page_to_pfn(page), 0);
+		fill_pieces(map, pte_table(old), level - 1, virt, page_to_pfn(page), 0);
 		pte_store(entry, virt, level, old);
 		return true;
 	}
@@ -221,7 +221,7 @@ static enum huge_touched judge_piece(const struct huge_map *map, pte_t pte, enum
 {
 	while (entry_is_split(pte, level)) {
 		level--;
-		pte = pte_load(&entry_table(pte)[pt_index(addr, level)]);
+		pte = pte_load(&pte_table(pte)[pt_index(addr, level)]);
 	}
 	*there = entry_has_page(pte, level);
 	return want == HUGE_TO_POPULATE ? HUGE_THERE : judge_entry(map, pte, want);
@@ -258,7 +258,7 @@ enum huge_touched huge_touch(struct huge_map *map, virt_t addr, enum huge_want w
 
 		if (entry_is_table(pte, level)) { /* smaller pages are mapped here */
 			level--;
-			entry = &entry_table(pte)[pt_index(addr, level)];
+			entry = &pte_table(pte)[pt_index(addr, level)];
 			continue;
 		}
 		if (!entry_is_split(pte, level)) {

@@ -17,6 +17,7 @@
 #include <arch/barrier.h>
 
 #include "kernel/core/context.h"
+#include "kernel/core/reason_set.h"
 #include "mm/mapping/huge_entry.h"
 #include "mm/mapping/huge_fault.h"
 #include "mm/mapping/huge_map.h"
@@ -59,7 +60,7 @@ static pte_t split(struct change *c, pte_t old, enum pt_level level)
 					: pte_writable(old) ? HUGE_READ_WRITE
 							    : HUGE_READ_ONLY;
 	const u64 frames = pt_level_size(level - 1) >> PAGE_SHIFT;
-	pte_t *table = entry_table(made);
+	pte_t *table = pte_table(made);
 
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
 		table[i] = entry_has_page(old, level)
@@ -75,7 +76,7 @@ static pte_t split(struct change *c, pte_t old, enum pt_level level)
 /* Take out the tables below a split entry. Returns its first piece, which stands for the page. */
 static pte_t join(struct change *c, pte_t old, enum pt_level level)
 {
-	const pte_t *table = entry_table(old);
+	const pte_t *table = pte_table(old);
 	struct page *page = pfn_to_page(pte_pfn(old));
 	pte_t first = 0;
 
@@ -128,12 +129,12 @@ static pte_t changed(struct change *c, pte_t old, enum pt_level level, virt_t vi
 	if (is_whole(c, level, virt))
 		return changed_whole(c, old, level, virt);
 	if (entry_is_split(old, level)) {
-		change_pieces(c, entry_table(old), level - 1, virt);
+		change_pieces(c, pte_table(old), level - 1, virt);
 		return old;
 	}
 	old = split(c, old, level);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) { /* not linked yet: plain words */
-		pte_t *piece = &entry_table(old)[i];
+		pte_t *piece = &pte_table(old)[i];
 		const virt_t at = virt + i * pt_level_size(level - 1);
 
 		if (at + pt_level_size(level - 1) > c->start && at < c->end)
@@ -156,7 +157,7 @@ static void store_lower_table(struct change *c, pte_t *entry, pte_t old, enum pt
 
 	if (level == PT_PGD)
 		atomic_add_relaxed(&huge_counts.tables_kept, 1);
-	huge_fill_table(entry_table(made), old & ENTRY_ACCESS);
+	huge_fill_table(pte_table(made), old & ENTRY_ACCESS);
 	fence_store();
 	pte_store(entry, virt, level, made);
 }
@@ -167,7 +168,7 @@ static void change_entry(struct change *c, pte_t *entry, enum pt_level level, vi
 		const pte_t pte = huge_unclaimed(entry);
 
 		if (level == PT_PGD ? pte_present(pte) : entry_is_table(pte, level)) {
-			change_table(c, entry_table(pte), level - 1, virt);
+			change_table(c, pte_table(pte), level - 1, virt);
 			return;
 		}
 		if (!pte_claim(entry, pte))
@@ -216,8 +217,10 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 
 	context_assert(CONTEXT_ORDINARY);
 	if (!huge_map_covers(c.start) || size == 0 || access > HUGE_NONE ||
-	    !IS_ALIGNED(c.start | size, PAGE_SIZE))
+	    !IS_ALIGNED(c.start | size, PAGE_SIZE)) {
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
 		return -EINVAL;
+	}
 	/* before the pin, because programs may be asked for memory */
 	c.tables = page_alloc_bulk(USE_UNMOVABLE, PAGE_ZERO, NODE_NONE, c.table, TABLES_MAX);
 	pin = huge_pin(c.start);
@@ -228,6 +231,8 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 		change_table(&c, phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD,
 			     ALIGN_DOWN(c.start, pt_level_size(PT_PGD) * PTRS_PER_TABLE));
 	flush_and_free(&c);
+	if (err < 0)
+		reason_set(err == -ENOMEM ? REASON_NO_MEMORY : REASON_BAD_ADDRESS);
 	huge_unpin(pin);
 	page_free_bulk(c.table, c.tables);
 	return err;

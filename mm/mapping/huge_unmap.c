@@ -39,7 +39,7 @@ static void chain_split(struct huge_taken *taken, pte_t pte, enum pt_level level
 	if (!entry_is_split(pte, level))
 		return;
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		chain_split(taken, pte_load(&entry_table(pte)[i]), level - 1);
+		chain_split(taken, pte_load(&pte_table(pte)[i]), level - 1);
 	chain(&taken->tables, pte_pfn(pte));
 }
 
@@ -59,7 +59,7 @@ static void visit_table(const struct visit *v, pte_t *table, enum pt_level level
 			continue;
 		pte = huge_unclaimed(&table[i]);
 		if (level == PT_PGD ? pte_present(pte) : entry_is_table(pte, level)) {
-			visit_table(v, entry_table(pte), level - 1, virt);
+			visit_table(v, pte_table(pte), level - 1, virt);
 			if (v->tables && level != PT_PGD) {
 				pte_store(&table[i], virt, level, 0);
 				chain(&v->tables->tables, pte_pfn(pte));
@@ -125,7 +125,7 @@ static pte_t take_pieces(struct huge_taken *taken, pte_t *table, enum pt_level l
 		pte_t pte = pte_load(&table[i]), rights = pte & ENTRY_ACCESS;
 
 		if (entry_is_split(pte, level)) {
-			rights = take_pieces(taken, entry_table(pte), level - 1, virt);
+			rights = take_pieces(taken, pte_table(pte), level - 1, virt);
 			if (rights == ~0ULL) {
 				all = ~0ULL;
 				continue;
@@ -146,7 +146,7 @@ static pte_t take_pieces(struct huge_taken *taken, pte_t *table, enum pt_level l
 /* What is left in place of a split entry whose page was taken: its rights, or the table of them. */
 static pte_t take_split(struct huge_taken *taken, pte_t pte, enum pt_level level, virt_t virt)
 {
-	const pte_t rights = take_pieces(taken, entry_table(pte), level - 1, virt);
+	const pte_t rights = take_pieces(taken, pte_table(pte), level - 1, virt);
 
 	if (rights == ~0ULL)
 		return pte;
@@ -274,7 +274,7 @@ static void set_claimed(struct rights *rights, pte_t *entry, virt_t virt, enum p
 		return;
 	}
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		pte_t *piece = &entry_table(old)[i];
+		pte_t *piece = &pte_table(old)[i];
 
 		set_claimed(rights, piece, virt + i * pt_level_size(level - 1), level - 1,
 			    pte_load(piece));

@@ -45,7 +45,7 @@ static void free_table(pte_t entry)
 /* Free the tables below a PUD entry, which no CPU uses any more. */
 static void free_tables(pte_t pud)
 {
-	const pte_t *table = phys_to_virt(pte_pfn(pud) << PAGE_SHIFT);
+	const pte_t *table = pte_table(pud);
 
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
 		const pte_t entry = pte_load(&table[i]);

@@ -49,8 +49,7 @@ pte_t *vmemmap_line(const struct mm *mm, u32 index)
 	pmd = pte_load(entry);
 	if (!pte_present(pmd) || pte_is_leaf(pmd, PT_PMD))
 		return NULL;
-	return (pte_t *)phys_to_virt(pte_pfn(pmd) << PAGE_SHIFT) +
-	       (index % SECTION_BLOCKS) * PTES_PER_LINE;
+	return pte_table(pmd) + (index % SECTION_BLOCKS) * PTES_PER_LINE;
 }
 
 pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order)

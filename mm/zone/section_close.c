@@ -124,7 +124,7 @@ static int take_section(struct closing *c)
  */
 static void free_table(struct closing *c, pte_t pmd)
 {
-	const pte_t *ptes = phys_to_virt(pte_pfn(pmd) << PAGE_SHIFT);
+	const pte_t *ptes = pte_table(pmd);
 
 	if (pte_is_leaf(pmd, PT_PMD))
 		return; /* the frames are those of the memmap block, which goes with the section */

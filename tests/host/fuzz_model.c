@@ -522,7 +522,7 @@ static void check_table(struct tables *t, const pte_t *table, enum pt_level leve
 			   (level == PT_PAGE || (level != PT_PGD && pte_is_leaf(pte, level)))) {
 			check_leaf(t, virt, pte, level);
 		} else if (pte_present(pte)) {
-			check_table(t, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), level - 1, virt);
+			check_table(t, pte_table(pte), level - 1, virt);
 		}
 	}
 }

@@ -95,7 +95,7 @@ TEST(mm_huge_map, low_mappings_have_entries_of_the_kernel)
 	for (int level = PT_PGD; level >= PT_PAGE; level--) {
 		pte = pte_load(&table[pt_index((virt_t)addr, level)]);
 		EXPECT(pte_present(pte) && !pte_user(pte));
-		table = phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
+		table = pte_table(pte);
 	}
 	EXPECT(pte_writable(pte) && !pte_executable(pte) && (pte & PTE_GLOBAL));
 	huge_unmap(addr);

@@ -156,8 +156,8 @@ static void clear_segments(void)
 			 : "memory");
 }
 
-/* What a program linked to the kernel finds afterwards: its thread-local variables, and no rounding
-   modes of another program. */
+/* A linked program may run next. It needs its thread-local variables, and the rounding modes that a
+   reset leaves. */
 static void forget_program(const struct arch_percpu *arch)
 {
 	clear_segments();

@@ -163,6 +163,12 @@ static inline pfn_t pte_pfn(pte_t pte)
 	return (pte & PTE_PFN_MASK) >> PAGE_SHIFT;
 }
 
+/* The table that an entry points to, in the direct map. */
+static inline pte_t *pte_table(pte_t pte)
+{
+	return phys_to_virt(pte_pfn(pte) << PAGE_SHIFT);
+}
+
 static inline u64 pt_level_size(enum pt_level level)
 {
 	return PAGE_SIZE << (9 * level);
