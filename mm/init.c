@@ -71,6 +71,7 @@ static void zone_init(struct mm *mm, node_t node, enum zone_kind kind)
 	zone->mm = mm;
 	zone->node = node;
 	zone->index = (u8)mm->zones;
+	zone->split_batch = SPLIT_BATCH_MIN;
 	zone->kind = kind;
 	zone->lock = SPINLOCK_INIT(LOCK_ZONE);
 	zone->max_order = GIGA_ORDER;

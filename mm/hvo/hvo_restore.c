@@ -1,6 +1,6 @@
 /*
- * HVO, the way back: private struct pages for pages of mapped sections, and 2 MiB pages out of 1
- * GiB pages. See hvo.h; hvo.c says why each order of steps is safe.
+ * HVO, the way back: private struct pages for huge pages, and 2 MiB pages out of 1 GiB pages. See
+ * hvo.h; hvo.c says why each order of steps is safe.
  */
 #include "mm/hvo/hvo_restore.h"
 
@@ -21,6 +21,10 @@ enum tails_from { FROM_HOME = 1, FROM_TAILS, FROM_MEMMAP };
 struct tails_source {
 	struct node *node;
 	enum meta_kind kind;
+	/* each block's frames come from the memmap of its own section, as far as it has any */
+	bool own_memmap;
+	/* whole struct pages in mapped sections, as in the HVO series; else the words that count */
+	void (*write)(struct page *pages, u64 count, u8 zone);
 };
 
 static struct node *home_of_run(struct mm *mm, u32 index)
@@ -28,18 +32,27 @@ static struct node *home_of_run(struct mm *mm, u32 index)
 	return block_at(mm, section_memmap(mm, index / SECTION_BLOCKS))->meta->node;
 }
 
+static bool is_mapped(const struct mm *mm, u32 index)
+{
+	return block_look_at(mm, index).flags & BLOCK_MAPPED;
+}
+
 static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_from from)
 {
+	const bool mapped = is_mapped(mm, index);
+
 	return (struct tails_source){.node = from == FROM_HOME ? home_of_run(mm, index)
 							       : block_meta_node(mm, index),
-				     .kind = from == FROM_TAILS ? META_TAILS : META_MEMMAP};
+				     .kind = from == FROM_TAILS ? META_TAILS : META_MEMMAP,
+				     .own_memmap = mapped && from != FROM_TAILS,
+				     .write = mapped ? memmap_init_pages : memmap_form_free};
 }
 
 /*
- * Reserve all frames of a run: those in META_MEMMAP of the node that has its section's memmap, or
- * else any that serve as tails. If a node's metadata memory could not grow for an earlier page, the
- * node is in *starved and is not asked again, because the frames that this batch gives back come
- * later.
+ * Reserve all frames of a run: those in META_MEMMAP of the node that has its section's memmap, if
+ * it has one, or else any that serve as tails. If a node's metadata memory could not grow for an
+ * earlier page, the node is in *starved and is not asked again, because the frames that this batch
+ * gives back come later.
  */
 static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
 {
@@ -48,7 +61,8 @@ static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
 	struct node *node = block_meta_node(mm, index);
 	enum meta_kind kind;
 
-	if (meta_reserve_now(home_of_run(mm, index), META_MEMMAP, count) == 0) {
+	if (is_mapped(mm, index) &&
+	    meta_reserve_now(home_of_run(mm, index), META_MEMMAP, count) == 0) {
 		block_at(mm, index)->owner = FROM_HOME;
 		return 0;
 	}
@@ -62,21 +76,18 @@ static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
 	return 0;
 }
 
-/*
- * Take reserved frames [from, 8) of a block and fill them with free struct pages. Frames of kind
- * MEMMAP come from the memmap of the block's own section as far as it has any.
- */
+/* Take reserved frames [from, 8) of a block and fill them with free struct pages. */
 static void fill_tails(struct mm *mm, const struct tails_source *source, u32 index, unsigned from,
 		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
 	const u8 zone = block_look_at(mm, index).zone;
-	const u32 memmap = source->kind == META_MEMMAP ? section_memmap(mm, index / SECTION_BLOCKS)
-						       : BLOCK_NONE;
+	const u32 memmap =
+		source->own_memmap ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
 
 	meta_take_many_from(source->node, source->kind, memmap, frames + from,
 			    MEMMAP_FRAMES_PER_BLOCK - from);
 	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
+		source->write(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
 }
 
 /* Restore a run. All its frames are reserved. */
@@ -96,15 +107,13 @@ static void restore_run(struct mm *mm, u32 index)
 	fill_tails(mm, &source, index, 1, frames);
 	vmemmap_unshare_tails(mm, index, frames);
 	/* The head's frame stays in place; it is written again as 64 free struct pages. */
-	memmap_init_pages(block_page(mm, index), STRUCTS_PER_FRAME, block_look_at(mm, index).zone);
+	source.write(block_page(mm, index), STRUCTS_PER_FRAME, block_look_at(mm, index).zone);
 	block_set_state(mm, index, BLOCK_FULL);
 }
 
 static bool is_optimised(const struct mm *mm, u32 index)
 {
-	const struct block_word word = block_look_at(mm, index);
-
-	return word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED);
+	return block_look_at(mm, index).state == BLOCK_HUGE;
 }
 
 /*

@@ -1,15 +1,14 @@
 /*
- * HVO, the way back: private struct pages for the pages of mapped sections, and 2 MiB pages out of
- * 1 GiB pages.
+ * HVO, the way back: private struct pages for huge pages, and 2 MiB pages out of 1 GiB pages.
  */
 #pragma once
 
 #include "mm/hvo/hvo.h"
 
 /*
- * The opposite of hvo_optimise(), before pages of mapped sections go back to the buddy: all their
- * struct pages become private again. Pages that have all their struct pages already are just moved
- * to `done`.
+ * The opposite of hvo_optimise(), before pages of mapped sections go back to the buddy, or when
+ * free pages of on-demand sections become small: all their struct pages become private again. Pages
+ * that have all their struct pages already are just moved to `done`.
  *
  * A page for which there are no frames does not stop the others. Returns 0 or -ENOMEM. *restored
  * counts the pages that were restored, which moved to `done`; pages without frames stay in `list`,

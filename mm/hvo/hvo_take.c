@@ -103,8 +103,8 @@ static u64 bare_list(struct mm *mm, struct block_list *list)
 }
 
 /*
- * Runs of mapped sections get their struct pages back, because bare never occurs there. Runs that
- * cannot be restored stay huge.
+ * Runs get all their struct pages back: those of mapped sections, where bare never occurs, and
+ * those that become small pages. Runs that cannot be restored stay huge.
  */
 static u64 restore_list(struct mm *mm, struct block_list *list)
 {
@@ -134,6 +134,14 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 				block_look_at(mm, index).flags & BLOCK_MAPPED ? &restore : &bare,
 				index);
 	return bare_list(mm, &bare) + restore_list(mm, &restore);
+}
+
+u64 hvo_full_free_huge(struct zone *zone, u64 count)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_FULL, &list);
+	return restore_list(zone->mm, &list);
 }
 
 void hvo_bare_run(struct zone *zone, u32 index)

@@ -28,8 +28,14 @@ void hvo_make_bare(struct mm *mm, struct block_list *list);
 u64 hvo_bare_free_huge(struct zone *zone, u64 count);
 
 /*
- * The same for one huge run in transit. When this returns it is free: bare, or full in mapped
- * sections (or still huge for lack of frames).
+ * Make up to `count` free 2 MiB huge pages free full blocks, with one round. Pages for which
+ * metadata memory has no frames stay huge. Returns the number of pages that changed. No lock held.
+ */
+u64 hvo_full_free_huge(struct zone *zone, u64 count);
+
+/*
+ * The same as hvo_bare_free_huge() for one huge run in transit. When this returns it is free: bare,
+ * or full in mapped sections (or still huge for lack of frames).
  */
 void hvo_bare_run(struct zone *zone, u32 index);
 

@@ -104,11 +104,28 @@ static void form_tails(struct page *pages, u64 count, unsigned order, u8 zone)
 				       .order = (u8)order,
 				       .zone = zone};
 
+#pragma GCC unroll 4
 	for (u64 i = 0; i < count; i++) {
 		u64 *word = (u64 *)&pages[i];
 
 		atomic_store_relaxed(&word[0], tail.word[0]);
 		atomic_store_relaxed(&word[1], tail.word[1]);
+	}
+}
+
+/*
+ * Three stores for each page. The owner says that no one has held the page yet; the other words
+ * mean something only after somebody has written them.
+ */
+void memmap_form_free(struct page *pages, u64 count, u8 zone)
+{
+	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
+
+#pragma GCC unroll 4
+	for (u64 i = 0; i < count; i++) {
+		pages[i].head_mask = start.word[0];
+		pages[i].state = start.word[1];
+		pages[i].owner = 0;
 	}
 }
 

@@ -10,12 +10,18 @@
 void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 
 /*
- * The same for many struct pages that will not be used soon: the stores bypass the caches. The
- * caller must execute fence_store_nt() before any other CPU can find these pages.
+ * The same, but the links and private words keep whatever the frame held before; nobody reads them
+ * before somebody has written them. For ours: blocks of on-demand sections that become small.
+ */
+void memmap_form_free(struct page *pages, u64 count, u8 zone);
+
+/*
+ * memmap_init_pages() for many struct pages that will not be used soon: the stores bypass the
+ * caches. The caller must execute fence_store_nt() before any other CPU can find these pages.
  */
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
 
-/* The same by preparing one struct page and copying it `count` times. */
+/* memmap_init_pages() by preparing one struct page and copying it `count` times. */
 void memmap_copy_pages(struct page *pages, u64 count, u8 zone);
 
 /*

@@ -104,19 +104,25 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	spin_unlock(&meta->lock);
 }
 
-static pfn_t block_take_frame(struct meta *meta, struct meta_block *block)
+/* Take up to `count` frames of a block that has some free. Returns how many. Metadata lock held. */
+static unsigned block_take_frames(struct meta *meta, struct meta_block *block, pfn_t *pfn,
+				  unsigned count)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
-		if (block->used_map[i] == ~0ULL)
-			continue;
-		const unsigned bit = i * 64 + (unsigned)__builtin_ctzll(~block->used_map[i]);
+	const unsigned wanted = MIN(count, (unsigned)(BLOCK_FRAMES - block->used));
+	unsigned taken = 0;
 
-		map_set(block->used_map, bit);
-		meta_count_used(meta, block, 1);
-		return block_pfn(block->block) + bit;
+	for (unsigned i = 0; i < ARRAY_LEN(block->used_map) && taken < wanted; i++) {
+		u64 free = ~block->used_map[i];
+
+		for (; free && taken < wanted; free &= free - 1)
+			pfn[taken++] =
+				block_pfn(block->block) + i * 64 + (unsigned)__builtin_ctzll(free);
+		block->used_map[i] = ~free;
 	}
-	panic("metadata block %u counts %u used frames but its map is full", block->block,
-	      block->used);
+	ASSERT(taken == wanted, "metadata block %u counts %u used frames but its map is full",
+	       block->block, block->used);
+	meta_count_used(meta, block, (int)taken);
+	return taken;
 }
 
 /* First block of the kind with a free frame; metadata lock held. */
@@ -130,28 +136,28 @@ static struct meta_block *find_free_block(struct meta *meta, enum meta_kind kind
 	return block;
 }
 
-/* Metadata lock held. One of `kind`, reserved, from `block` if it can give one. */
-static pfn_t take_locked(struct node *node, enum meta_kind kind, struct meta_block *block)
+static bool gives(const struct meta_block *block, const struct node *node, enum meta_kind kind)
 {
-	struct meta *meta = &node->meta;
-
-	ASSERT(meta->reserved[kind] > 0 && meta->free[kind] > 0,
-	       "metadata frame of node %u taken without a reservation", node->id);
-	if (!block || block->used == BLOCK_FRAMES || block->node != node || block->kind != kind)
-		block = find_free_block(meta, kind);
-	meta->reserved[kind]--;
-	return block_take_frame(meta, block);
+	return block && block->used < BLOCK_FRAMES && block->node == node && block->kind == kind;
 }
 
 void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
 			 unsigned count)
 {
+	struct meta *meta = &node->meta;
 	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
+	unsigned taken = 0;
 
-	spin_lock(&node->meta.lock);
-	for (unsigned i = 0; i < count; i++)
-		pfn[i] = take_locked(node, kind, block);
-	spin_unlock(&node->meta.lock);
+	spin_lock(&meta->lock);
+	ASSERT(meta->reserved[kind] >= count && meta->free[kind] >= count,
+	       "metadata frame of node %u taken without a reservation", node->id);
+	meta->reserved[kind] -= count;
+	while (taken < count) {
+		if (!gives(block, node, kind))
+			block = find_free_block(meta, kind);
+		taken += block_take_frames(meta, block, pfn + taken, count - taken);
+	}
+	spin_unlock(&meta->lock);
 	for (unsigned i = 0; i < count; i++)
 		check_frames_reused(pfn[i], 1);
 }

@@ -74,8 +74,8 @@ struct page {
 	};
 	u64 owner; /* page_owner=on: the present holder, or the last one (page_owner.h) */
 	/*
-	 * the holder's; while the page is free and page_owner=on, the last word says which code
-	 * freed it
+	 * the holder's, undefined until it writes them; while the page is free and page_owner=on,
+	 * the last word says which code freed it
 	 */
 	u64 private[3];
 };

@@ -16,7 +16,7 @@ struct hvo_mode;
 struct migrate_stats;
 
 /* runs that give up their struct pages in one round, in cases where a single run is needed */
-enum { HVO_BARE_BATCH = 64 };
+enum { HVO_BARE_BATCH = 8 };
 
 struct mm_upward {
 	/*

@@ -65,6 +65,9 @@ struct isolation {
 	u64 generation;
 };
 
+/* Bounds of zone->split_batch. */
+enum { SPLIT_BATCH_MIN = 4, SPLIT_BATCH_MAX = 64 };
+
 /*
  * A zone: the memory of one kind on one node.
  *
@@ -120,7 +123,8 @@ struct zone {
 	u64 open_cursor; /* (ah) lowest section that may be unopened */
 	/* (c) all RAM, (a) reserved frames, which RAM without struct pages joins; in frames */
 	u64 ram, reserved;
-	u64 boot; /* (a) frames given out by memblock and not freed since */
+	u64 boot;        /* (a) frames given out by memblock and not freed since */
+	u32 split_batch; /* (a) huge pages that become small together next (page_split.c) */
 	/* (a) number of callers that want no CPU to hold frames of this zone (pcp_disable()) */
 	u32 pcp_disabled;
 };

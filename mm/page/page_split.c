@@ -88,8 +88,8 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 
 	meta_take_many(node, kind, frames, MEMMAP_FRAMES_PER_BLOCK);
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME,
-				  zone->index);
+		memmap_form_free(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME,
+				 zone->index);
 	vmemmap_set_full(zone->mm, index, frames);
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
@@ -145,6 +145,20 @@ bool page_split_block(struct zone *zone, u32 index, enum block_state state)
 				   : split_full_block(zone, PAGE_ORDERS, &want);
 }
 
+/*
+ * Make free huge pages small: 4, 8, ... 64 with one round, doubling until a block is whole and free
+ * again (buddy_small.c). So the first small page waits for few struct pages to be written, and many
+ * small pages pay for few rounds. Where frames for struct pages are missing, or only 1 GiB pages
+ * are left, huge pages give their frames back first.
+ */
+static bool split_huge_blocks(struct zone *zone)
+{
+	const u32 batch = atomic_load_relaxed(&zone->split_batch);
+
+	atomic_store_relaxed(&zone->split_batch, MIN(2 * batch, SPLIT_BATCH_MAX));
+	return hvo_full_free_huge(zone, batch) > 0 || hvo_bare_free_huge(zone, 1) > 0;
+}
+
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	if (split_free_block(zone, order, type, may_wait, CLAIM_MOVABLE))
@@ -153,7 +167,7 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 		return true; /* the caller looks again: the section's blocks are bare or full now */
 	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
 		return true;
-	return may_wait && hvo_bare_free_huge(zone, HVO_BARE_BATCH) > 0;
+	return may_wait && split_huge_blocks(zone);
 }
 
 void page_split_ahead(struct zone *zone, enum migratetype type)
@@ -163,7 +177,6 @@ void page_split_ahead(struct zone *zone, enum migratetype type)
 	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1;
 	     blocks > 0 && zone_ready(zone) < zone->ready; blocks--)
 		if (!split_bare_block(zone, 0, &want) &&
-		    section_open_next(zone, zone->mm->style) < 0 &&
-		    hvo_bare_free_huge(zone, HVO_BARE_BATCH) == 0)
+		    section_open_next(zone, zone->mm->style) < 0 && !split_huge_blocks(zone))
 			return;
 }

@@ -3,7 +3,8 @@
  *
  *   full, mapped   [512 struct pages] -> two chunks of order 8 on the small lists
  *   bare           eight frames of metadata memory, written once -> [512 struct pages] -> the same
- *   unopened, huge opened, or made bare, first
+ *   huge           seven frames more -> [512 struct pages] -> the same; a batch has one round
+ *   unopened       opened first
  *
  * No lock held, unless said otherwise.
  */

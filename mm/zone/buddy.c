@@ -75,20 +75,6 @@ u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned ty
 	return runs;
 }
 
-enum free_class block_free_class(struct block_word word)
-{
-	switch (word.state) {
-	case BLOCK_BARE:
-		return FREE_BARE;
-	case BLOCK_HUGE:
-		return FREE_HUGE;
-	case BLOCK_FULL:
-		return word.flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
-	default:
-		return FREE_CLASSES;
-	}
-}
-
 /*
  * May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to any
  * CPU, so one load of the word decides.

@@ -72,7 +72,19 @@ u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned ty
  * The class that a wholly free block would have, according to its record, or FREE_CLASSES if a
  * block in that state cannot be free.
  */
-enum free_class block_free_class(struct block_word word);
+static inline enum free_class block_free_class(struct block_word word)
+{
+	switch (word.state) {
+	case BLOCK_BARE:
+		return FREE_BARE;
+	case BLOCK_HUGE:
+		return FREE_HUGE;
+	case BLOCK_FULL:
+		return word.flags & BLOCK_MAPPED ? FREE_MAPPED : FREE_FULL;
+	default:
+		return FREE_CLASSES;
+	}
+}
 
 /*
  * Lower or raise max_order. Free runs are split or merged again, in the block table only, in turns

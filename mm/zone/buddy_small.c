@@ -61,6 +61,7 @@ static void block_became_free(struct zone *zone, const struct page *first)
 	/* the block is counted again as a run */
 	gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES);
 	block->owner = 0;
+	atomic_store_relaxed(&zone->split_batch, SPLIT_BATCH_MIN);
 	word.free_pages = 0;
 	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
 		word.flags |= BLOCK_POISONED; /* each of its pages is poisoned */

@@ -238,6 +238,8 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 	u64 gib = node->meta.near;
 	u32 index = BLOCK_NONE;
 
+	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+		return BLOCK_NONE;
 	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
 		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;

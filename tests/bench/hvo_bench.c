@@ -14,8 +14,8 @@
  *   source=again      grown and shrunk once before
  *
  * Debt is the work that a mode postpones; it is printed beside the mode. debt_open: opening the
- * sections beforehand. debt_split: allocating every returned block afterwards as two order-8 pages,
- * which gives it all its struct pages.
+ * sections beforehand. debt_split: allocating every returned block afterwards (hvo_split.c). A
+ * second table adds up all four.
  *
  * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
  * The table shows medians, the records every run. hist=1, csv=1: single pages (hvo_pages.c).
@@ -43,12 +43,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 
-enum {
-	UNBATCHED_SHARE = 16,
-	DEBT_ORDER = BLOCK_ORDER - 1,
-	DEBT_BLOCKS_MAX = 32768,
-	HVO_RUNS_MAX = 21
-};
+enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
 u64 hvo_pages = 4096, hvo_runs = 1, hvo_busy;
 static u64 hvo_pages_off, hvo_pages_unbatched;
@@ -112,49 +107,13 @@ static void leg_end(struct leg *leg)
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
 }
 
-/*
- * Number of blocks that debt_split measures. It is limited, because the struct pages of more blocks
- * would fill the host.
- */
-static u64 debt_blocks(u64 pages)
-{
-	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
-}
-
-/*
- * Allocate all returned memory as order-8 pages, chained through their private words, and free it.
- * Returns the time of the allocations.
- */
-static u64 split_debt(u64 pages)
-{
-	const u64 start = clock_ns();
-	struct page *chain = NULL;
-	u64 ns;
-
-	for (u64 i = 0; i < debt_blocks(pages) * order_pages(BLOCK_ORDER - DEBT_ORDER); i++) {
-		struct page *page = page_alloc(DEBT_ORDER, USE_MOVABLE, 0, NODE_NONE);
-
-		if (!page)
-			break;
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	ns = clock_ns() - start;
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		page_free(chain);
-		chain = next;
-	}
-	return ns;
-}
-
 /* ---- legs ---- */
 
 /* Grow and shrink once from the state hvo_leg_begin() made. False if pages were lost. */
 static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *shrink)
 {
 	const u64 recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE);
+	struct page *held;
 
 	hvo_busy_begin();
 	leg_begin(grow);
@@ -163,6 +122,7 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	grow->recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE) - recycled;
 	grow->saved = pool_frames_saved(hvo_pool());
 
+	held = hvo_hold_rest(grow->done);
 	*shrink = (struct leg){.mode = mode,
 			       .pages = grow->done,
 			       .debt_open_ns = grow->debt_open_ns,
@@ -171,9 +131,7 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	shrink->done = pool_shrink(hvo_pool(), mode, grow->done);
 	leg_end(shrink);
 	hvo_busy_end();
-	shrink->debt_split_ns = split_debt(shrink->done);
-	shrink->debt_blocks = grow->debt_blocks = debt_blocks(shrink->done);
-	grow->debt_split_ns = shrink->debt_split_ns;
+	grow->split = shrink->split = hvo_split_debt(shrink->done, held);
 	if (shrink->done != grow->done)
 		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, shrink->done,
 		       grow->done);
@@ -285,6 +243,43 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
 }
 
+/* The run whose cost in all is the median. */
+static const struct mode_result *median_cost(const struct mode_result *runs)
+{
+	const struct mode_result *by_cost[HVO_RUNS_MAX];
+	u64 count = 0;
+
+	for (u64 run = 0; run < hvo_runs; run++) {
+		u64 at = count;
+
+		if (!runs[run].ran)
+			continue;
+		for (; at > 0 && hvo_cost_ps(&by_cost[at - 1]->grow, &by_cost[at - 1]->shrink) >
+					 hvo_cost_ps(&runs[run].grow, &runs[run].shrink);
+		     at--)
+			by_cost[at] = by_cost[at - 1];
+		by_cost[at] = &runs[run];
+		count++;
+	}
+	return count ? by_cost[(count - 1) / 2] : NULL;
+}
+
+static void print_costs(void)
+{
+	u64 off_ps = 0;
+
+	hvo_print_costs_head();
+	for (unsigned i = 0; hvo_modes[i].name; i++) {
+		const struct mode_result *run = median_cost(results[i]);
+
+		if (!run)
+			continue;
+		if (off_ps == 0 && !hvo_modes[i].optimise)
+			off_ps = hvo_cost_ps(&run->grow, &run->shrink);
+		hvo_print_costs(&run->grow, &run->shrink, off_ps);
+	}
+}
+
 static void record_all(void)
 {
 	for (unsigned i = 0; hvo_modes[i].name; i++) {
@@ -313,6 +308,7 @@ static bool run_source(unsigned source)
 				print_mode(&hvo_modes[i], source, results[i], &off);
 		}
 	}
+	print_costs();
 	for (unsigned i = 0; hvo_modes[i].name && hvo_pages_wanted() && !input_stop_asked(); i++)
 		if (mode_applies(&hvo_modes[i], source))
 			ok &= hvo_pages_run(&hvo_modes[i], source, pages_for(&hvo_modes[i]));

@@ -10,14 +10,20 @@
 enum { SOURCE_FRESH, SOURCE_RECYCLED, SOURCE_AGAIN, SOURCES, SOURCE_ALL = SOURCES };
 extern const char *const hvo_source_names[];
 
+/* Allocating returned blocks as small pages: in all, and a block at a time. */
+struct split_debt {
+	u64 ns, blocks;
+	u64 ns_first, ns_p50, ns_p99, ns_max; /* of the first 4096 blocks */
+};
+
 struct leg {
 	const struct hvo_mode *mode;
 	const char *source;
 	u64 pages; /* asked for */
 	u64 done;
-	u64 ns, debt_open_ns, debt_split_ns;
-	u64 recycled;    /* pages made from blocks that had struct pages */
-	u64 debt_blocks; /* blocks that were split for debt_split_ns */
+	u64 ns, debt_open_ns;
+	struct split_debt split; /* the same in both legs */
+	u64 recycled;            /* pages made from blocks that had struct pages */
 	struct shootdown_stats stats;
 	u64 splits;
 	unsigned threads; /* CPUs that made or restored pages */
@@ -50,6 +56,18 @@ void hvo_print_head(const char *source);
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted,
 		    const char *wanted_source, const struct reference *off);
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run);
+
+/* hvo_split.c. Number of blocks of `pages` that are split. */
+u64 hvo_debt_blocks(u64 pages);
+/* Before the shrink: take all memory that is left but for some. Returns a chain of pages. */
+struct page *hvo_hold_rest(u64 pages);
+/* After it: split `pages`, and free them and the chain. */
+struct split_debt hvo_split_debt(u64 pages, struct page *held);
+/* Opening, growing, shrinking and splitting: ps a page. */
+u64 hvo_cost_ps(const struct leg *grow, const struct leg *shrink);
+void hvo_print_costs_head(void);
+/* off_ps is the cost of mode off; 0: not known. */
+void hvo_print_costs(const struct leg *grow, const struct leg *shrink, u64 off_ps);
 
 /* hvo_pages.c: hist=, csv=. False if pages were lost. */
 bool hvo_pages_wanted(void);

@@ -43,8 +43,8 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 		format(debt, sizeof(debt), "%llu.%03llu before", leg->debt_open_ns / NS_PER_MS,
 		       leg->debt_open_ns / NS_PER_US % 1000);
 	else
-		format(debt, sizeof(debt), "%llu.%03llu after", leg->debt_split_ns / NS_PER_MS,
-		       leg->debt_split_ns / NS_PER_US % 1000);
+		format(debt, sizeof(debt), "%llu.%03llu after", leg->split.ns / NS_PER_MS,
+		       leg->split.ns / NS_PER_US % 1000);
 	print("  %-10s %-6s %6llu %4u %7llu.%03llu %5llu.%03llu %7llu %7llu %5llu %6llu %7lld %8s  "
 	      "%s\n",
 	      leg->mode->name, op, leg->done, leg->threads, leg->ns / NS_PER_MS,
@@ -58,11 +58,13 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 	      "run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"
-	      " debt_blocks=%llu threads=%u",
+	      " debt_blocks=%llu threads=%u"
+	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu",
 	      leg->mode->name, leg->source, op, hvo_size_name(), leg->pages, leg->done,
 	      cpumask_weight(&cpus_online), hvo_busy, run, leg->ns, leg->stats.flushes, leg->splits,
 	      leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped, leg->saved,
-	      leg->debt_open_ns, leg->debt_split_ns, leg->debt_blocks, leg->threads);
+	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads,
+	      leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99, leg->split.ns_max);
 	if (lock_holds_wanted())
 		print(" hold_zone_ns=%llu hold_pool_ns=%llu", leg->zone.ns.most, leg->pool.ns.most);
 	print("\n");
@@ -91,9 +93,9 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	if (grow->pages < wanted)
 		print("  # %s: %llu pages were asked for, %llu fit\n", grow->mode->name, wanted,
 		      grow->pages);
-	if (shrink->debt_blocks < shrink->done * order_blocks(hvo_pool()->order))
+	if (shrink->split.blocks < shrink->done * order_blocks(hvo_pool()->order))
 		print("  # %s: debt after: of %llu blocks of 2 MiB\n", grow->mode->name,
-		      shrink->debt_blocks);
+		      shrink->split.blocks);
 	if (strcmp(grow->source, hvo_source_names[SOURCE_RECYCLED]) == 0 && grow->mode->optimise &&
 	    grow->recycled < grow->done)
 		print("  # %s: %llu of these pages are recycled blocks\n", grow->mode->name,

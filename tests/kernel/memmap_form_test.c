@@ -90,6 +90,14 @@ TEST(mm_memmap, what_is_written_is_whole_and_no_more)
 		all_say(room + 64, counts[i], single(6), WHOLE);
 		expect_rest(64, counts[i], i);
 	}
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		soil_room(i);
+		memmap_form_free(room + 64, counts[i], 7);
+		all_say(room + 64, counts[i], single(7), MEANT);
+		for (u64 n = 64; n < 64 + counts[i]; n++)
+			EXPECT(room[n].owner == 0 && room[n].private[0] != 0);
+		expect_rest(64, counts[i], i);
+	}
 	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order += GIGA_ORDER - BLOCK_ORDER) {
 		soil_room(order);
 		memmap_init_head_frame(room + BLOCK_FRAMES, order, 7);
@@ -222,12 +230,9 @@ static void expect_split(const struct arena *a, u32 index, const struct page *us
 		struct page want = head(pages[i].flags & (PAGE_BUDDY | PAGE_PCP), pages[i].order,
 					zone, &pages[i] == used);
 
-		want.next = pages[i].next;
-		want.prev = pages[i].prev;
-		/* The type of the list that the page is on, or was on. */
-		want.private[0] = pages[i].private[0];
-		if (!struct_page_says(&pages[i], want, WHOLE))
+		if (!struct_page_says(&pages[i], want, MEANT))
 			return;
+		EXPECT_EQ(pages[i].owner, 0);
 		EXPECT((pages[i].flags & PAGE_BUDDY) || pages[i].order == 0);
 	}
 }

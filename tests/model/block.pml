@@ -487,6 +487,7 @@ inline operations_on(b)
 		:: d_step { frame[IN_META(b)] = FREE; purpose[IN_META(b)] = 0 }; set_state(b, META); publish(b)
 		fi
 	:: take_block(b, HUGE) -> huge_to_bare(b)
+	:: take_block(b, HUGE) -> huge_to_full(b)
 	:: take_block(b, HUGE) -> hand_out(b)
 	:: take_block(b, FULL) -> full_to_huge_on(b)
 	:: d_step { /* meta_trim(): taken out of metadata memory under its lock; its frame's next life begins */

@@ -1,0 +1,164 @@
+/*
+ * The benchmark of the HVO series, the debt of splitting: all returned memory is allocated as pages
+ * of order 8 afterwards, which gives every block all its struct pages. Two pages come from one
+ * block, so the times are those of pairs. See hvo_bench.c.
+ *
+ * The allocator would rather open memory that was never used than split a huge page. So all other
+ * memory is held meanwhile, but for some blocks that metadata memory may need.
+ */
+#include <arch/clock.h>
+
+#include "kernel/core/printk.h"
+#include "mm/mm.h"
+#include "tests/bench/hvo_bench.h"
+#include "tests/bench/sort.h"
+
+enum {
+	DEBT_ORDER = BLOCK_ORDER - 1,
+	DEBT_BLOCKS_MAX = 32768, /* the struct pages of more blocks would fill the host */
+	HELD_MAX = 65536,        /* huge pages that are held; each has a frame of struct pages */
+	TIMED_MAX = 4096         /* blocks whose times are kept */
+};
+
+static u64 ns_of[TIMED_MAX];
+
+u64 hvo_debt_blocks(u64 pages)
+{
+	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
+}
+
+static void chain_push(struct page **chain, struct page *page)
+{
+	page->private[0] = (u64)(virt_t)*chain;
+	*chain = page;
+}
+
+static struct page *chain_pop(struct page **chain)
+{
+	struct page *page = *chain;
+
+	*chain = (struct page *)(virt_t)page->private[0];
+	return page;
+}
+
+static void free_chain(struct page *chain)
+{
+	while (chain)
+		page_free(chain_pop(&chain));
+}
+
+struct page *hvo_hold_rest(u64 pages)
+{
+	u64 left = 32 + hvo_debt_blocks(pages) / 64;
+	struct page *chain = NULL, *page;
+
+	for (u64 held = 0; held < HELD_MAX; held++) {
+		page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+		if (!page)
+			break;
+		chain_push(&chain, page);
+	}
+	for (; chain && left > 0; left--)
+		page_free(chain_pop(&chain));
+	return chain;
+}
+
+/* Allocate both halves of a block. False: no memory. */
+static bool take_block(struct page **chain)
+{
+	for (unsigned i = 0; i < order_pages(BLOCK_ORDER - DEBT_ORDER); i++) {
+		struct page *page = page_alloc(DEBT_ORDER, USE_MOVABLE, 0, NODE_NONE);
+
+		if (!page)
+			return false;
+		chain_push(chain, page);
+	}
+	return true;
+}
+
+static void sum_up(struct split_debt *debt)
+{
+	const u64 timed = MIN(debt->blocks, TIMED_MAX);
+
+	if (timed == 0)
+		return;
+	debt->ns_first = ns_of[0];
+	sort_u64(ns_of, timed);
+	debt->ns_p50 = ns_of[timed / 2];
+	debt->ns_p99 = ns_of[timed * 99 / 100];
+	debt->ns_max = ns_of[timed - 1];
+}
+
+struct split_debt hvo_split_debt(u64 pages, struct page *held)
+{
+	const u64 blocks = hvo_debt_blocks(pages), start = clock_ns();
+	struct split_debt debt = {0};
+	struct page *chain = NULL;
+	u64 before = start, now = start;
+
+	while (debt.blocks < blocks && take_block(&chain)) {
+		now = clock_ns();
+		if (debt.blocks < TIMED_MAX)
+			ns_of[debt.blocks] = now - before;
+		before = now;
+		debt.blocks++;
+	}
+	debt.ns = now - start;
+	free_chain(chain);
+	free_chain(held);
+	sum_up(&debt);
+	return debt;
+}
+
+/* ---- the table of all costs ---- */
+
+static u64 ps_each(u64 ns, u64 count)
+{
+	return count ? ns * 1000 / count : 0;
+}
+
+/* Splitting is measured by block, and there may be more pages than were split. */
+u64 hvo_cost_ps(const struct leg *grow, const struct leg *shrink)
+{
+	return ps_each(grow->debt_open_ns + grow->ns + shrink->ns, grow->done) +
+	       ps_each(grow->split.ns, grow->split.blocks) * order_blocks(hvo_pool()->order);
+}
+
+void hvo_print_costs_head(void)
+{
+	print("\n  In all, us a page: opening the sections before, growing, shrinking, splitting "
+	      "all "
+	      "pages after.\n"
+	      "  Splitting a block for two pages of 1 MiB, us: the first after the shrink, median, "
+	      "99 "
+	      "of 100, longest.\n\n"
+	      "  %-10s %8s %8s %8s %8s %8s %6s %8s %8s %8s %8s\n",
+	      "mode", "open", "grow", "shrink", "split", "in all", ": off", "first", "p50", "p99",
+	      "max");
+}
+
+static void print_us(u64 ps)
+{
+	print(" %4llu.%03llu", ps / 1000000, ps / 1000 % 1000);
+}
+
+void hvo_print_costs(const struct leg *grow, const struct leg *shrink, u64 off_ps)
+{
+	const u64 all = hvo_cost_ps(grow, shrink), ratio = off_ps ? all * 100 / off_ps : 0;
+
+	print("  %-10s", grow->mode->name);
+	print_us(ps_each(grow->debt_open_ns, grow->done));
+	print_us(ps_each(grow->ns, grow->done));
+	print_us(ps_each(shrink->ns, grow->done));
+	print_us(ps_each(grow->split.ns, grow->split.blocks) * order_blocks(hvo_pool()->order));
+	print_us(all);
+	if (off_ps)
+		print(" %3llu.%02llu", ratio / 100, ratio % 100);
+	else
+		print("      -");
+	print_us(grow->split.ns_first * 1000);
+	print_us(grow->split.ns_p50 * 1000);
+	print_us(grow->split.ns_p99 * 1000);
+	print_us(grow->split.ns_max * 1000);
+	print("\n");
+}
