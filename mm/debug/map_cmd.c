@@ -45,16 +45,19 @@ static int show_maps(void)
 	return 0;
 }
 
-/* Flags are the plain words from the third on: pool, reserve, fallback. */
+/* Flags are the plain words from the third on. */
+static const char flag_names[] = "pool|reserve|fallback|low";
+static const unsigned flag_bits[] = {HUGE_POOL, HUGE_RESERVE, HUGE_FALLBACK, HUGE_LOW};
+
 static int flags_of(const struct words *words, unsigned *flags)
 {
 	*flags = 0;
 	for (unsigned i = 3; words_plain(words, i); i++) {
-		const int flag = cmd_choice(words, i, "flag", "pool|reserve|fallback");
+		const int flag = cmd_choice(words, i, "flag", flag_names);
 
 		if (flag < 0)
 			return flag;
-		*flags |= 1U << flag;
+		*flags |= flag_bits[flag];
 	}
 	return 0;
 }
@@ -177,7 +180,7 @@ static bool map_candidate(const struct words *words, unsigned at, unsigned n, ch
 {
 	(void)words;
 	return (at == 2 && choice_name("4K|2M|1G", n, buf, size)) ||
-	       (at > 2 && choice_name("pool|reserve|fallback", n, buf, size));
+	       (at > 2 && choice_name(flag_names, n, buf, size));
 }
 
 /* Offer the existing mappings where an address is expected. */
@@ -194,13 +197,14 @@ static bool address_candidate(const struct words *words, unsigned at, unsigned n
 	return false;
 }
 
-COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback]]] [node=N]",
+COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback] [low]]] [node=N]",
 	.help = "map memory whose pages appear when they are touched; without a word, list the "
 		"mappings",
 	.more = "  pool: take pages from the pool only; reserve: promise them now;\n"
 		"  fallback: use smaller pages where none of this size is free;\n"
+		"  low: in the lower half of the addresses, where programs have theirs;\n"
 		"  node=N: pages of this node only.\n",
-	.keys = "node", .max = 5, .run = cmd_map, .candidate = map_candidate);
+	.keys = "node", .max = 6, .run = cmd_map, .candidate = map_candidate);
 COMMAND(touch, .usage = "ADDRESS [BYTES]",
 	.help = "bring in the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
 	.run = cmd_touch, .candidate = address_candidate);

@@ -86,6 +86,9 @@ TEST(mm_command, so_many_mappings_and_no_more)
 		EXPECT_EQ(run_at("unmap 0x%llx", addr[i]), 0);
 	EXPECT_EQ(said_run("unmap all"), 0);
 	EXPECT(said_says("4 mappings given back"));
+	EXPECT_EQ(said_run("map 4K 4K low"), 0);
+	EXPECT(number_after("mapped at ") - HUGE_LOW_BASE < HUGE_LOW_SIZE);
+	EXPECT_EQ(said_run("unmap all"), 0);
 	if (pool_2m.free == 0)
 		EXPECT_REFUSED("map 2M 2M reserve", "too few pages to promise");
 }
@@ -198,7 +201,7 @@ TEST(mm_command, what_can_follow_is_offered)
 
 	EXPECT_EQ(complete("mem "), 1);
 	EXPECT_EQ(complete("map 4K "), 3);
-	EXPECT_EQ(complete("map 4K 2M "), 3);
+	EXPECT_EQ(complete("map 4K 2M "), 4);
 	EXPECT_EQ(complete("clear "), 2);
 	EXPECT_EQ(complete("alloc 0 "), 3);
 	EXPECT_EQ(complete("alloc 0 movable "), 2);
