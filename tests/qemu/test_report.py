@@ -19,6 +19,7 @@ import sweep  # noqa: E402
 from document import make  # noqa: E402
 from paper import to_html, to_markdown  # noqa: E402
 import cachegrind  # noqa: E402
+import hvo  # noqa: E402
 from records import Spread, parse  # noqa: E402
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
@@ -67,6 +68,14 @@ CONSOLE = (
 
 def kinds(capture):
     return [record.kind for record in capture.records]
+
+
+def test_hvo_in_all():
+    """Opening, growing, shrinking and splitting are added up run by run, and the sum is compared with that of off."""
+    table = hvo.in_all(hvo.legs([parse(CONSOLE.encode(), "clean")]))
+    rows = {row[4]: row[5:] for row in table.rows}
+    assert rows["off"][:6] == ["0.0156", "0.200", "0.200", "0.0312", "0.447 (0.247 to 0.647)", "1.00x"]
+    assert rows["on (ours)"][:6] == ["0.0156", "0.0500", "0.0500", "0.0312", "0.147 (0.0969 to 0.197)", "0.329x"]
 
 
 def test_a_clean_console():

@@ -142,6 +142,43 @@ def beside(found):
     return Table(head, rows, "Time per page as a multiple of HVO off on the same machine", left=3, ours=tuple(ours))
 
 
+def costs(grow, shrink):
+    """The four costs of one run, us a page: opening before, growing, shrinking, splitting after."""
+    pages = grow["done"] * 1000
+    blocks = 512 if grow["size"] == "1G" else 1
+    split = grow["debt_split_ns"] / grow["debt_blocks"] / 1000 * blocks
+    return (grow["debt_open_ns"] / pages, grow["ns"] / pages, shrink["ns"] / pages, split)
+
+
+def costs_of(modes, mode):
+    """Those of every run of a mode whose split blocks were counted."""
+    pairs = zip(modes.get((mode, "alloc"), []), modes.get((mode, "free"), []))
+    return [costs(grow, shrink) for grow, shrink in pairs if isinstance(grow.get("debt_blocks"), int) and grow["debt_blocks"] > 0]
+
+
+def in_all(found):
+    """The sum of what a mode does at once and of what it puts off."""
+    rows, ours = [], []
+    for (where, cpus, size, source, busy, _), modes in found.items():
+        off = costs_of(modes, "off")
+        base = Spread([sum(run) for run in off]).median if off else None
+        for mode in MEANS:
+            runs = costs_of(modes, mode)
+            if not runs or busy:
+                continue
+            if mode == "on":
+                ours.append(len(rows))
+            total = Spread([sum(run) for run in runs])
+            parts = [words.figure(Spread(list(part)).median) for part in zip(*runs)]
+            first = modes[mode, "free"][-1]
+            split = [words.figure(first.get(f"split_{key}_ns", 0) / 1000) for key in ("first", "p50", "p99", "max")]
+            ratio = words.times(words.ratio(total.median, base))
+            rows.append([words.WHERE.get(where, where), cpus, source, size, MEANS[mode], *parts, words.spread(total), ratio, *split])
+    head = ["machine", "CPUs", "memory", "size", "mode", "opening", "growing", "shrinking", "splitting", "in all (range)", ": off"]
+    head += ["first block split, us", "median", "p99", "longest"]
+    return Table(head, rows, "What it costs in all, us a page", left=1, ours=tuple(ours))
+
+
 def all_legs(found):
     rows = []
     for (where, cpus, size, source, busy, _), modes in found.items():
@@ -310,10 +347,11 @@ def section(paper, captures):
     )
     if rows:
         paper.add(rows)
-    paper.add(published(), all_legs(found))
+    paper.add(in_all(found), published(), all_legs(found))
     paper.add(
         Text(
             "Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the"
-            " sections before (alloc) or giving every struct page of what came back (free)."
+            " sections before (alloc) or giving every struct page of what came back (free). In all: every page is opened, made huge,"
+            " given back and made small, two pages of 1 MiB from a block, while all other memory is held."
         )
     )
