@@ -552,11 +552,12 @@ totals: 94 8
 
 
 def test_a_profile_is_counted_without_functions_and_what_they_call():
-    """94 instructions in all. host() and helper(), which it calls, have 60 of them. helper() alone has 20."""
+    """outer() and inner() have 34 instructions. host() has 40, and 60 with helper(), which nobody else calls."""
     profile = callgrind.parse(PROFILE)
-    assert callgrind.counts_without(profile, set()) == {"Ir": 94, "D1mw": 8}
-    assert callgrind.counts_without(profile, {"host", "helper"}) == {"Ir": 34, "D1mw": 3}
-    assert callgrind.counts_without(profile, {"helper"}) == {"Ir": 74, "D1mw": 6}
+    assert callgrind.counts_of(profile, {"outer", "inner"}, {"host"}) == {"Ir": 34, "D1mw": 3}
+    assert callgrind.counts_of(profile, {"outer", "inner"}, set()) == {"Ir": 94, "D1mw": 8}
+    assert callgrind.counts_of(profile, {"outer", "inner", "host"}, {"helper"}) == {"Ir": 74, "D1mw": 6}
+    assert callgrind.counts_of(profile, {"main"}, set()) == {"Ir": 0, "D1mw": 0}
     for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s").replace("totals", "t")):
         with pytest.raises(callgrind.Torn):
             callgrind.parse(torn)
@@ -564,7 +565,7 @@ def test_a_profile_is_counted_without_functions_and_what_they_call():
 
 def test_a_profile_without_symbols_is_no_figure():
     with pytest.raises(hvo_ways.Failed):
-        hvo_ways.events_of(PROFILE, set())
+        hvo_ways.events_of(PROFILE, {"outer"}, set())
 
 
 def test_hvo_counted_in_three_ways():

@@ -1,4 +1,4 @@
-"""Counts from valgrind's callgrind, without those of some functions and of all that these call: pure functions over text.
+"""Counts from valgrind's callgrind, of some functions and without those of others: pure functions over text.
 
 A profile has, for each function, the counts of its own instructions and those of each function that it calls. Names are written once with a
 number, and only the number after that. Format: "Callgrind Format Specification", in the manual of valgrind.
@@ -55,10 +55,14 @@ def parse(text):
     return profile
 
 
-def counts_without(profile, left_out):
-    """{event: count} of all functions but those of `left_out` and what these call."""
-    total = [sum(column) for column in zip(*profile.own.values())] or [0] * len(profile.events)
-    for (caller, callee), counts in profile.calls.items():
-        if callee in left_out and caller not in left_out:
-            total = [a - b for a, b in zip(total, counts)]
+def counts_of(profile, kept, left_out):
+    """
+    {event: count} of the functions in `kept`, and of those that they call which are in neither set, such as memset(), with all that these
+    call. Functions of `left_out` do not count, whatever they call.
+    """
+    total = [0] * len(profile.events)
+    wanted = [counts for function, counts in profile.own.items() if function in kept]
+    wanted += [counts for (caller, callee), counts in profile.calls.items() if caller in kept and callee not in kept | left_out]
+    for counts in wanted:
+        total = [a + b for a, b in zip(total, counts)]
     return dict(zip(profile.events, total))

@@ -5,8 +5,8 @@
                   calls and of its checks is measured (tests/host/simulate.c) and taken off. Left in: each call empties the host's caches and
                   TLB in part, which the kernel's code then pays for, and the direct map has pages of 4 KiB. Both count against modes that
                   remap. Left out: flushes of the TLB.
-    model         callgrind over the same program, 1,024 pages. Functions of tests/host are left out by their symbols, with all that they call, so that only
-                  the code of mm/ and kernel/ counts. D1 and LL misses are those of a model of two caches, 32 KiB and 8 MiB, which goes by
+    model         callgrind over the same program, 1,024 pages. Only functions of mm/, kernel/ and arch/ count, by their symbols, and
+                  those of the C library that they call. D1 and LL misses are those of a model of two caches, 32 KiB and 8 MiB, which goes by
                   virtual addresses and has no prefetcher; the struct pages of 256 pages fit into the larger one. Left out: flushes, TLB misses, stores of PTEs and everything that happens in parallel.
     -icount       the instructions of the real kernel in QEMU, flushes and interrupts included. Left out: what an instruction waits for. A
                   store that misses every cache counts as much as an addition, and a `rep` instruction counts once for each repetition.
@@ -86,22 +86,27 @@ def instructions(kernel):
     return {key: {"icount": count} for key, count in per_page(records, lambda r: r["ns"]).items()}
 
 
-def symbols_of_host(build):
-    """Names of the functions of tests/host."""
-    objects = sorted(str(path) for path in (build / "host/native/tests/host").glob("*.o"))
-    lines = output_of(["nm", "--defined-only", *objects]).stdout.decode().splitlines()
-    names = {words[2] for words in map(str.split, lines) if len(words) == 3 and words[1] in "tT"}
-    if "host_pte_store" not in names:
-        raise Failed("nm does not know the functions of tests/host: make host-native")
-    return names
+def functions_in(objects):
+    lines = output_of(["nm", "--defined-only", *sorted(map(str, objects))]).stdout.decode().splitlines()
+    return {words[2] for words in map(str.split, lines) if len(words) == 3 and words[1] in "tT"}
 
 
-def events_of(text, host):
-    """Figures of one dump. Totals that do not add up mean that the symbols were not read."""
+def symbols(build):
+    """Names of the functions of the kernel, and of those of tests/host. A name that both have is the host's, because it is left out there."""
+    native = build / "host/native"
+    host = functions_in((native / "tests/host").glob("*.o"))
+    kernel = functions_in(path for folder in ("mm", "kernel", "arch") for path in (native / folder).rglob("*.o"))
+    if "host_pte_store" not in host or MEASURED not in kernel:
+        raise Failed("nm does not know the functions of the hosted machine: make host-native")
+    return kernel - host, host
+
+
+def events_of(text, kernel, host):
+    """Figures of one dump."""
     profile = callgrind.parse(text)
     if MEASURED not in {caller for caller, _ in profile.calls} | set(profile.own):
         raise Failed(f"the profile does not have {MEASURED}(): valgrind read no symbols")
-    counts = callgrind.counts_without(profile, host)
+    counts = callgrind.counts_of(profile, kernel, host)
     return {
         "instructions": counts["Ir"],
         "d1_misses": counts["D1mr"] + counts["D1mw"],
@@ -109,7 +114,7 @@ def events_of(text, host):
     }
 
 
-def modelled(machine, host, source, mode):
+def modelled(machine, names, source, mode):
     """Events per page of the last pool_grow() of a run, which is the measured one."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
@@ -119,7 +124,7 @@ def modelled(machine, host, source, mode):
         dumps = sorted(Path(folder).glob("out.*"), key=lambda path: int(path.suffix[1:]))
         if not dumps or leg["source"] != source:
             raise Failed(f"{MEASURED}() was not profiled, {source}, {mode}")
-        events = events_of(dumps[-1].read_text(encoding="utf-8", errors="replace"), host)
+        events = events_of(dumps[-1].read_text(encoding="utf-8", errors="replace"), *names)
     return {name: count / leg["done"] for name, count in events.items()}
 
 
@@ -150,8 +155,8 @@ def record_of(figures, source, mode):
 
 
 def measure(build):
-    machine, host = str(build / "host/native/ashlar-host"), symbols_of_host(build)
-    figures = {(source, mode): modelled(machine, host, source, mode) for source in SOURCES for mode in MODES}
+    machine, names = str(build / "host/native/ashlar-host"), symbols(build)
+    figures = {(source, mode): modelled(machine, names, source, mode) for source in SOURCES for mode in MODES}
     for way in (net_times(machine), instructions(build / "ashlar.elf")):
         for key in figures:
             if key not in way:
