@@ -581,7 +581,7 @@ def test_hvo_counted_in_three_ways():
     assert not hvo_ways.disagreeing(figures)
     assert "  fresh     net time, ns                40.0           1.50      0.25      0.15" in hvo_ways.table(figures)
     figures["again", "on"]["ll_misses"] = 40
-    assert hvo_ways.disagreeing(figures) == ["again, model: LL misses: 1.00"]
+    assert hvo_ways.disagreeing(figures) == {("again", "ll_misses"): 1}
     record = hvo_ways.record_of(figures, "again", "on")
     (read,) = parse((record + "\n").encode()).records
     assert (read["source"], read["mode"], read["ll_misses"], read["icount"]) == ("again", "on", 40, 10)
