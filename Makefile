@@ -181,6 +181,7 @@ NEEDS_bench := host run bench
 NEEDS_sweep := host run bench
 NEEDS_bench-linux := run bench
 NEEDS_bench-native := host
+NEEDS_bench-hvo-native := host run bench
 NEEDS_bench-icount := run
 NEEDS_soak-alloc := host
 NEEDS_fuzz-calls := host
@@ -432,7 +433,7 @@ lint: $(KERNEL) ## check the order of rooms; gcc -fanalyzer, clang-tidy, cppchec
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench sweep bench-linux bench-programs bench-native bench-icount
+.PHONY: bench sweep bench-linux bench-programs bench-native bench-hvo-native bench-icount
 bench: $(KERNEL) host-native host-fast ## run the benchmarks, or those of BENCH, in QEMU and natively, and write $(BUILD)/bench/report.html
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
 
@@ -450,6 +451,9 @@ bench-programs: $(KERNEL) ## run the programs of tests/programs/bench, or those 
 bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear,fault clear_gate=5'
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'
+
+bench-hvo-native: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
+	@/usr/bin/env python3 tests/report/hvo_ways.py --build $(BUILD)
 
 bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \

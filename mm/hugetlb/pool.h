@@ -67,6 +67,7 @@ struct pool {
 	u64 boot, boot_deferred, boot_ns;
 	/* (pa) free pages known to be zero: marked in their records, first in their lists */
 	u64 zeroed;
+	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
 	/* (p) pages in use because a CPU clears them, or makes deferred ones; back in a moment */
 	u64 clearing, opening;
 	u64 turn; /* (a) pages asked for so far; shows where equal shares begin */

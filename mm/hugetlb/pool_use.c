@@ -337,7 +337,7 @@ bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 	return near != NODE_NONE && pool_make_deferred(pool, near, GIB_ANY);
 }
 
-void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
+void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 {
 	struct block_list *free = &pool->node[block_zone(pool->mm, index)->node].free;
 
@@ -350,6 +350,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed)
 	else
 		block_list_push(pool->mm, free, index);
 	counter_add(&pool->zeroed, zeroed);
+	counter_add(&pool->cleared_ns, ns);
 	counter_sub(&pool->in_use, 1);
 	counter_add(&pool->free, 1);
 	pool->clearing--;

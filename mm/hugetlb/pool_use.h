@@ -31,7 +31,9 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
  * were made.
  */
 bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit);
-void pool_give_cleared(struct pool *pool, u32 index, bool zeroed);
+
+/* Give it back. `zeroed`: all of it is zero; `ns`: what this CPU spent on it. */
+void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns);
 
 /*
  * Frames that a full memmap of the pool's pages would use, less the frames that describe them now,

@@ -4,6 +4,7 @@
  */
 #include "mm/hugetlb/prezero.h"
 
+#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/call.h"
@@ -68,6 +69,7 @@ static bool clear_unless_work_waits(void *addr, u64 bytes, node_t node)
 static bool clear_one(struct pool *pool)
 {
 	const node_t node = this_cpu()->node;
+	u64 start;
 	u32 index;
 	bool done;
 
@@ -76,9 +78,10 @@ static bool clear_one(struct pool *pool)
 	index = pool_take_to_clear(pool, node, atomic_load_relaxed(&prezero));
 	if (index == BLOCK_NONE)
 		return pool_make_to_clear(pool, node, atomic_load_relaxed(&prezero));
+	start = clock_ns();
 	done = clear_unless_work_waits(phys_to_virt(block_pfn(index) << PAGE_SHIFT),
 				       PAGE_SIZE << pool->order, node);
-	pool_give_cleared(pool, index, done);
+	pool_give_cleared(pool, index, done, clock_ns() - start);
 	return true;
 }
 

@@ -142,24 +142,34 @@ void hvo_split_each(struct hvo_batch *batch)
 /* ---- pass 3: remap ---- */
 
 /*
- * Take a reserved frame for the head of block `index`. If the stash is empty, fill it with frames
- * for this block and for the blocks after it in its list, as long as they are in the same state and
- * use the same metadata memory.
+ * Number of blocks that a stash is filled for: block `index` and those after it in its list, as
+ * long as they are in the same state and zone.
  */
+static unsigned heads_needed(const struct mm *mm, u32 index)
+{
+	const struct block_word first = block_look_at(mm, index);
+	unsigned count = 0;
+
+	while (index != BLOCK_NONE && count < HEADS_AT_ONCE) {
+		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look(block);
+
+		if (word.state != first.state || word.zone != first.zone)
+			break;
+		index = block->next;
+		count++;
+	}
+	return count;
+}
+
+/* Take a reserved frame for the head of block `index`. If the stash is empty, fill it. */
 static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 {
-	const enum block_state state = block_look_at(mm, index).state;
-	struct node *node = block_meta_node(mm, index);
-
 	if (stash->at == stash->count) {
-		stash->at = stash->count = 0;
-		for (u32 i = index; i != BLOCK_NONE && stash->count < HEADS_AT_ONCE;
-		     i = block_at(mm, i)->next) {
-			if (block_look_at(mm, i).state != state || block_meta_node(mm, i) != node)
-				break;
-			stash->count++;
-		}
-		meta_take_many(node, META_LASTING, stash->frame, stash->count);
+		stash->at = 0;
+		stash->count = heads_needed(mm, index);
+		meta_take_many(block_meta_node(mm, index), META_LASTING, stash->frame,
+			       stash->count);
 	}
 	return stash->frame[stash->at++];
 }

@@ -23,11 +23,6 @@ static void map_set(u64 *map, unsigned bit)
 	map[bit / 64] |= 1ULL << (bit % 64);
 }
 
-static void map_clear(u64 *map, unsigned bit)
-{
-	map[bit / 64] &= ~(1ULL << (bit % 64));
-}
-
 /* Are `count` frames free, not counting reserved frames and `keep` others? */
 static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 count, u64 keep)
 {
@@ -231,16 +226,19 @@ pfn_t meta_take_run(struct node *node, unsigned count)
 	return pfn;
 }
 
-static void block_give_frame(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
+/* Metadata lock held. Give back the frames that are bits of `frames` in word `at` of the maps. */
+static void block_give_frames(struct meta *meta, struct meta_block *block, unsigned at, u64 frames,
+			      u64 tag)
 {
-	ASSERT(map_test(block->used_map, bit) && !map_test(block->gated_map, bit),
-	       "metadata frame %llx freed twice", block_pfn(block->block) + bit);
+	ASSERT(!(frames & ~block->used_map[at]) && !(frames & block->gated_map[at]),
+	       "metadata frames %llx at %llx freed twice", frames,
+	       block_pfn(block->block) + at * 64);
 	if (tag == 0) {
-		map_clear(block->used_map, bit);
-		meta_count_used(meta, block, -1);
+		block->used_map[at] &= ~frames;
+		meta_count_used(meta, block, -__builtin_popcountll(frames));
 		return;
 	}
-	gate_add(meta, block, bit, tag);
+	gate_add(meta, block, at, frames, tag);
 }
 
 /* Descriptor of the metadata block that a frame came from. */
@@ -266,6 +264,25 @@ static struct meta_block *next_home(struct mm *mm, const pfn_t *pfn, unsigned co
 	return *at < count ? home_of(mm, pfn[*at]) : NULL;
 }
 
+/*
+ * The frames from pfn[*at] on that lie in the same word of a block's maps as that one, as bits of
+ * this word; *at moves past them. The struct pages of a block are mostly 7 or 8 such frames.
+ */
+static u64 frames_of_word(const pfn_t *pfn, unsigned count, unsigned *at, u64 tag)
+{
+	const pfn_t word = pfn[*at] / 64;
+	u64 frames = 0;
+
+	for (; *at < count && pfn[*at] / 64 == word; ++*at) {
+		const u64 frame = 1ULL << pfn[*at] % 64;
+
+		check_event(CHECK_GIVE, pfn[*at], tag);
+		ASSERT(!(frames & frame), "metadata frame %llx freed twice", pfn[*at]);
+		frames |= frame;
+	}
+	return frames;
+}
+
 void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
 {
 	unsigned i = 0;
@@ -276,8 +293,10 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
 
 		spin_lock(&meta->lock);
 		do {
-			check_event(CHECK_GIVE, pfn[i], tag);
-			block_give_frame(meta, home, (unsigned)(pfn[i++] % BLOCK_FRAMES), tag);
+			const unsigned word = (unsigned)(pfn[i] % BLOCK_FRAMES / 64);
+
+			block_give_frames(meta, home, word, frames_of_word(pfn, count, &i, tag),
+					  tag);
 			home = next_home(mm, pfn, count, &i);
 		} while (home && &home->node->meta == meta);
 		spin_unlock(&meta->lock);

@@ -74,14 +74,14 @@ static struct gate_lot *lot_for(struct meta *meta, struct meta_block *block, u64
 	return unused;
 }
 
-void gate_add(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag)
+void gate_add(struct meta *meta, struct meta_block *block, unsigned at, u64 frames, u64 tag)
 {
 	struct gate_lot *lot = lot_for(meta, block, MAX(tag, gate_last_tag(meta)));
 
-	lot->map[bit / 64] |= 1ULL << bit % 64;
-	block->gated_map[bit / 64] |= 1ULL << bit % 64;
-	block->gated++;
-	counter_add(&meta->gated, 1);
+	lot->map[at] |= frames;
+	block->gated_map[at] |= frames;
+	block->gated = (u16)(block->gated + __builtin_popcountll(frames));
+	counter_add(&meta->gated, (u64)__builtin_popcountll(frames));
 }
 
 /* Take a lot out of the queue and free its frames in the block's maps. Returns their number. */

@@ -22,8 +22,11 @@
 
 #include "mm/memmap/zone.h"
 
-/* Frame `bit` of a block of this metadata memory, in use until now, waits for `tag` from now on. */
-void gate_add(struct meta *meta, struct meta_block *block, unsigned bit, u64 tag);
+/*
+ * Frames of a block of this metadata memory, in use until now, wait for `tag` from now on. They are
+ * the bits of `frames` in word `at` of the block's maps.
+ */
+void gate_add(struct meta *meta, struct meta_block *block, unsigned at, u64 frames, u64 tag);
 
 /*
  * Free the frames of up to GATE_SLICE lots whose tag is not above `done`. True if more such lots

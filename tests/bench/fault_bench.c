@@ -19,6 +19,9 @@
  * task-clock is (clock_cpu_ns(); in a kernel that is the clock). With several CPUs it is the
  * clock's.
  *
+ * With prezero= the ways above run while nothing is cleared ahead, and a row "ahead" follows
+ * (fault_ahead.c).
+ *
  * The pool is grown before the clock starts, as hugetlb's is, and touched once before all runs so
  * that the host has backed it. A leg fails if it does not fault in each page exactly once, or needs
  * more than one round to unmap them all.
@@ -38,9 +41,11 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "tests/bench/counters.h"
+#include "tests/bench/fault_ahead.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/sort.h"
 
@@ -434,7 +439,8 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 	return ok;
 }
 
-static bool run_size(u64 page)
+/* `ahead`: pages that idle CPUs clear ahead of need (prezero=), in rows of their own. */
+static bool run_size(u64 page, u64 ahead)
 {
 	const unsigned all = cpumask_weight(&cpus_online);
 	const u64 grown =
@@ -455,11 +461,14 @@ static bool run_size(u64 page)
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
 		ok &= run_cpus(page, grown, cpus);
 	ok &= run_cpus(page, grown, all);
+	if (ahead > 0)
+		ok &= fault_ahead_run(pool_for(page), grown, ahead);
 	return pool_shrink(pool_for(page), hvo_mode_selected(), grown) == grown && ok;
 }
 
 static bool bench_fault(void)
 {
+	const u64 ahead = prezero_pause();
 	bool ok = true;
 
 	leg_count = 0;
@@ -469,15 +478,17 @@ static bool bench_fault(void)
 	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), "
 	      "change against 4K\n");
 	if (fault_size != 2)
-		ok &= run_size(MIB(2));
+		ok &= run_size(MIB(2), ahead);
 	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
-		ok &= run_size(GIB(1));
+		ok &= run_size(GIB(1), ahead);
 	if (counters_turns() == 0)
 		print("  counters: %s\n", counters_missing());
 	ok &= mm_account(&mm_kernel, machine_pools);
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)
 		record(&legs[i]);
+	fault_ahead_record();
+	prezero_set(ahead);
 	return ok;
 }
 

@@ -88,14 +88,19 @@ static void leg_begin(struct leg *leg)
 	shootdown_stats_read(&leg->stats);
 	hvo_cpus_forget();
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
+	check_spent(&leg->spent);
 	leg->ns = clock_ns();
 }
 
 static void leg_end(struct leg *leg)
 {
 	struct shootdown_stats now;
+	struct check_spent spent;
 
 	leg->ns = clock_ns() - leg->ns;
+	check_spent(&spent);
+	leg->spent.ns = spent.ns - leg->spent.ns;
+	leg->spent.host_faults = spent.host_faults - leg->spent.host_faults;
 	shootdown_stats_read(&now);
 	leg->zone = lock_holds_read(LOCK_ZONE);
 	leg->pool = lock_holds_read(LOCK_POOL);
@@ -239,7 +244,9 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 		return;
 	if (off->grow_ps == 0 && !mode->optimise)
 		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
-					  .shrink_ps = hvo_ps_per_page(shrink)};
+					  .shrink_ps = hvo_ps_per_page(shrink),
+					  .grow_net_ps = hvo_net_ps_per_page(grow),
+					  .shrink_net_ps = hvo_net_ps_per_page(shrink)};
 	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
 }
 

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <arch/check.h>
+
 #include "kernel/core/shootdown.h"
 #include "mm/hugetlb/pool.h"
 
@@ -22,8 +24,9 @@ struct leg {
 	u64 pages; /* asked for */
 	u64 done;
 	u64 ns, debt_open_ns;
-	struct split_debt split; /* the same in both legs */
-	u64 recycled;            /* pages made from blocks that had struct pages */
+	struct check_spent spent; /* of `ns`, hosted: what simulating hardware took */
+	struct split_debt split;  /* the same in both legs */
+	u64 recycled;             /* pages made from blocks that had struct pages */
 	struct shootdown_stats stats;
 	u64 splits;
 	unsigned threads; /* CPUs that made or restored pages */
@@ -33,6 +36,7 @@ struct leg {
 
 struct reference {
 	u64 grow_ps, shrink_ps; /* time per page of mode off */
+	u64 grow_net_ps, shrink_net_ps;
 };
 
 extern u64 hvo_pages, hvo_runs, hvo_busy; /* pages=, runs=, busy= */
@@ -52,6 +56,11 @@ void hvo_busy_end(void);
 
 /* hvo_print.c */
 u64 hvo_ps_per_page(const struct leg *leg);
+/*
+ * The same without the time that simulating hardware took. Wrong if several CPUs did the leg at
+ * once, because their time is a total.
+ */
+u64 hvo_net_ps_per_page(const struct leg *leg);
 void hvo_print_head(const char *source);
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted,
 		    const char *wanted_source, const struct reference *off);

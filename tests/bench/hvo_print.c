@@ -14,6 +14,11 @@ u64 hvo_ps_per_page(const struct leg *leg)
 	return leg->done ? leg->ns * 1000 / leg->done : 0;
 }
 
+u64 hvo_net_ps_per_page(const struct leg *leg)
+{
+	return leg->done ? (leg->ns - MIN(leg->ns, leg->spent.ns)) * 1000 / leg->done : 0;
+}
+
 void hvo_print_head(const char *source)
 {
 	print("Growing and shrinking a pool of %s pages (Kravetz, \"Batch hugetlb vmemmap "
@@ -52,19 +57,33 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 	      leg->stats.ipis, leg->stats.interrupted, leg->splits, leg->saved, relative, debt);
 }
 
+/* Hosted: the time without that of the simulation, if one CPU did the leg. */
+static void print_net(const struct leg *leg, const char *op, u64 off_ps)
+{
+	const u64 ps = hvo_net_ps_per_page(leg), ratio = off_ps ? ps * 1000 / off_ps : 0;
+
+	if (!leg->spent.simulated || leg->threads > 1)
+		return;
+	print("  # %s: %s: without the simulation of hardware %llu.%03llu us/page, %llu.%03llux; "
+	      "%llu page faults of the host\n",
+	      leg->mode->name, op, ps / 1000000, ps / 1000 % 1000, ratio / 1000, ratio % 1000,
+	      leg->spent.host_faults);
+}
+
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
 	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=%llu "
 	      "run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"
-	      " debt_blocks=%llu threads=%u"
+	      " debt_blocks=%llu threads=%u simulated_ns=%llu host_faults=%llu"
 	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu",
 	      leg->mode->name, leg->source, op, hvo_size_name(), leg->pages, leg->done,
 	      cpumask_weight(&cpus_online), hvo_busy, run, leg->ns, leg->stats.flushes, leg->splits,
 	      leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped, leg->saved,
-	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads,
-	      leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99, leg->split.ns_max);
+	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns,
+	      leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99,
+	      leg->split.ns_max);
 	if (lock_holds_wanted())
 		print(" hold_zone_ns=%llu hold_pool_ns=%llu", leg->zone.ns.most, leg->pool.ns.most);
 	print("\n");
@@ -88,6 +107,8 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 			   hvo_size_name(), hvo_ps_per_page(grow) / 1000, off->grow_ps / 1000,
 			   grow->saved);
 	print_leg(shrink, "shrink", off->shrink_ps);
+	print_net(grow, "grow", off->grow_net_ps);
+	print_net(shrink, "shrink", off->shrink_net_ps);
 	print_holds(grow, "grow");
 	print_holds(shrink, "shrink");
 	if (grow->pages < wanted)

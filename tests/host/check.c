@@ -249,12 +249,14 @@ static void check_frame(pfn_t pfn)
 
 void check_frames_reused(pfn_t pfn, u64 count)
 {
+	const u64 began = host_simulate_begin();
 	irq_flags_t flags = irq_save();
 
 	check_event(CHECK_REUSED, pfn, count);
 	for (u64 i = 0; i < count; i++)
 		check_frame(pfn + i);
 	host_shadow_unwritten(pfn, count);
+	host_simulate_end(began);
 	irq_restore(flags);
 }
 
@@ -292,6 +294,7 @@ void watch_size_settled(virt_t virt, const void *place)
 void tlb_flush_local_all(void)
 {
 	struct watched_cpu *cpu = &watched[host_me->id];
+	const u64 began = host_simulate_begin();
 	irq_flags_t flags = host_irq_save_quiet();
 	u64 seen = atomic_load_acquire(&now);
 
@@ -302,6 +305,7 @@ void tlb_flush_local_all(void)
 	cpu->pages = 0;
 	pthread_mutex_unlock(&cpu->lock);
 	host_irq_restore_quiet(flags);
+	host_simulate_end(began);
 }
 
 bool tlb_can_broadcast(void)
@@ -327,6 +331,7 @@ void tlb_broadcast_flush_all(void)
 void tlb_flush_local_page(virt_t virt)
 {
 	struct watched_cpu *cpu = &watched[host_me->id];
+	const u64 began = host_simulate_begin();
 	irq_flags_t flags = host_irq_save_quiet();
 	u64 seen = atomic_load_acquire(&now);
 	struct page_flush *slot;
@@ -338,6 +343,7 @@ void tlb_flush_local_page(virt_t virt)
 	*slot = (struct page_flush){.virt = ALIGN_DOWN(virt, PAGE_SIZE), .when = seen};
 	pthread_mutex_unlock(&cpu->lock);
 	host_irq_restore_quiet(flags);
+	host_simulate_end(began);
 }
 
 void watch_halt(void)

@@ -117,6 +117,14 @@ void watch_halt(void); /* this CPU is about to halt */
 /* this CPU is active: it must have flushed all it missed while idle */
 void watch_awake(void);
 
+/* simulate.c: time spent on simulating hardware */
+void host_simulate_init(void); /* call once, after host_clock_start() */
+/* Nothing that returns another way may lie between these; `began` is what the first returned. */
+u64 host_simulate_begin(void);
+void host_simulate_end(u64 began);
+u64 host_faults(void);                  /* page faults that the host took for this thread */
+void host_simulate_faulted(u64 faults); /* so many of them belong to the simulation */
+
 /* trace.c */
 void host_trace_open(const char *path);
 

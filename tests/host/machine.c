@@ -48,6 +48,7 @@ static void add_ranges(void)
 void host_machine_init(void)
 {
 	host_clock_start();
+	host_simulate_init();
 	host_symbols_init();
 	host_memory_init(memory_end());
 	host_signals_init();

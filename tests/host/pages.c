@@ -12,6 +12,9 @@
  * translation that stays the same copies nothing, because the window's contents are newer than the
  * frame's.
  *
+ * Struct pages are mapped with MAP_POPULATE. Their first use then takes no page fault of the host,
+ * which would count as time of the kernel's code (simulate.c).
+ *
  * mmap() is called without the sanitizers' knowledge. They would take it for an access to the whole
  * range, and remapping a tail under a concurrent reader is exactly what the design allows.
  *
@@ -160,6 +163,13 @@ static void unmap(virt_t virt, u64 bytes)
 		0);
 }
 
+/* Map a leaf's frames, with these flags besides those that every leaf has. */
+static void map_memory(virt_t virt, u64 bytes, pte_t pte, int flags)
+{
+	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ,
+		MAP_SHARED | MAP_FIXED | flags, host_memory_fd, pte_pfn(pte) << PAGE_SHIFT);
+}
+
 static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 {
 	u64 bytes = pt_level_size(level);
@@ -173,8 +183,14 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 		return;
 	}
 	host_shadow_map(virt, bytes, phys);
-	map_raw(virt, bytes, pte_writable(pte) ? PROT_READ | PROT_WRITE : PROT_READ,
-		MAP_SHARED | MAP_FIXED, host_memory_fd, phys);
+	if (host_is_window(virt)) {
+		const u64 faults = host_faults();
+
+		map_memory(virt, bytes, pte, MAP_POPULATE);
+		host_simulate_faulted(host_faults() - faults);
+	} else {
+		map_memory(virt, bytes, pte, 0);
+	}
 }
 
 /*
@@ -348,11 +364,9 @@ static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value
  * store. Otherwise another thread could claim the entry and make its own change real first, and
  * this one would undo it.
  */
-void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
+static void store_real(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value,
+		       const void *place)
 {
-	const void *place = __builtin_return_address(0);
-	const pte_t old = pte_load(entry);
-
 	if (!is_real(virt) || !entry_is_live(entry, virt, level)) {
 		atomic_store_release(entry, value);
 		watch_program(entry, virt, level, old, value, place);
@@ -369,4 +383,12 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 #endif
 	atomic_store_release(entry, value);
 	change_real(virt, level, old, value, place);
+}
+
+void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value)
+{
+	const u64 began = host_simulate_begin();
+
+	store_real(entry, virt, level, old, value, __builtin_return_address(0));
+	host_simulate_end(began);
 }

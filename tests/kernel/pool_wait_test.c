@@ -72,7 +72,7 @@ static struct arena *want_while_it_is_cleared(call_fn *fn, bool cleared)
 	wait_for(&want.began);
 	clock_delay_ns(NS_PER_MS);
 	EXPECT_EQ(atomic_load_acquire(&want.done), 0);
-	pool_give_cleared(&a->pool, index, cleared);
+	pool_give_cleared(&a->pool, index, cleared, 0);
 	wait_for(&want.done);
 	work_wait(other, 0);
 	EXPECT_EQ(a->pool.clearing, 0);
@@ -125,7 +125,7 @@ static void clear_without_end(void)
 		const u32 index = pool_take_to_clear(tug.pool, 0, 1);
 
 		if (index != BLOCK_NONE)
-			pool_give_cleared(tug.pool, index, false);
+			pool_give_cleared(tug.pool, index, false, 0);
 	}
 }
 

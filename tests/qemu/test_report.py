@@ -19,7 +19,9 @@ import sweep  # noqa: E402
 from document import make  # noqa: E402
 from paper import to_html, to_markdown  # noqa: E402
 import cachegrind  # noqa: E402
+import callgrind  # noqa: E402
 import hvo  # noqa: E402
+import hvo_ways  # noqa: E402
 from records import Spread, parse  # noqa: E402
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
@@ -215,6 +217,13 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
     assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in [row[:5] for row in rows]
     assert cells_of(text, "| model (cachegrind)")[0][1:7] == ["`erms`, 4K", "2M", "-", "10,000", "2,000", "1.00"]
     assert cells_of(text, "| Clearing series, ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
+
+
+def test_what_was_cleared_ahead_is_shown_with_its_cost(without_pictures):
+    """A touch of 2 us after 100 us of an idle CPU's time costs 102 us. Four of eight pages were cleared ahead."""
+    line = "BENCH fault_ahead size=2M pages=8 zeroed=4 run=1 faults=8 ns=16000 idle_ns=400000\n"
+    text = to_markdown(make([parse((CONSOLE + line + "# capture where native\n").encode())]))
+    assert ["hosted, native", "2M", "4", "2.00", "100", "102"] in cells_of(text, "| hosted, native | 2M")
 
 
 def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
@@ -519,6 +528,86 @@ def test_what_cachegrind_did_not_write_is_said():
     for torn in ("events: Ir Dr\n", "events: Ir Dr\nsummary: 20\n"):
         with pytest.raises(cachegrind.Failed):
             cachegrind.totals(torn)
+
+
+# outer() calls host() twice and inner() once; host() calls helper(). 100 instructions that ran before the dump are a caller's, with 0 calls.
+PROFILE = """# callgrind format
+version: 1
+positions: line
+events: Ir D1mw
+summary: 100 9
+ob=(1) /program
+fl=(1) a.c
+fn=(1) main
+cfn=(2) outer
+calls=0 5
+7 100 9
+fn=(2)
+10 20 1
++2 4
+cfi=(2) host.c
+cfn=(3) host
+calls=2 1
+* 60 5
+cfn=(4) inner
+calls=1 9
++1 10 2
+fl=(2)
+fn=(3)
+1 40 3
+cfn=(5) helper
+calls=2 8
+2 20 2
+fn=(5)
+8 20 2
+fl=(1)
+fn=(4)
+9 10 2
+totals: 94 8
+"""
+
+
+def test_a_profile_is_counted_without_functions_and_what_they_call():
+    """outer() and inner() have 34 instructions. host() has 40, and 60 with helper(), which nobody else calls."""
+    profile = callgrind.parse(PROFILE)
+    assert callgrind.counts_of(profile, {"outer", "inner"}, {"host"}) == {"Ir": 34, "D1mw": 3}
+    assert callgrind.counts_of(profile, {"outer", "inner"}, set()) == {"Ir": 94, "D1mw": 8}
+    assert callgrind.counts_of(profile, {"outer", "inner", "host"}, {"helper"}) == {"Ir": 74, "D1mw": 6}
+    assert callgrind.counts_of(profile, {"main"}, set()) == {"Ir": 0, "D1mw": 0}
+    for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s").replace("totals", "t")):
+        with pytest.raises(callgrind.Torn):
+            callgrind.parse(torn)
+
+
+def test_a_profile_without_symbols_is_no_figure():
+    with pytest.raises(hvo_ways.Failed):
+        hvo_ways.events_of(PROFILE, {"outer"}, set())
+
+
+def test_hvo_counted_in_three_ways():
+    """Figures per page beside those of off; a figure in which `on` is not less is named."""
+    figures = {(source, mode): dict.fromkeys(hvo_ways.FIGURES, value) for source in hvo_ways.SOURCES for mode, value in (("off", 40), ("batched", 60), ("on", 10))}
+    assert not hvo_ways.disagreeing(figures)
+    assert "  fresh     net time, ns                40.0           1.50      0.25      0.15" in hvo_ways.table(figures)
+    figures["again", "on"]["ll_misses"] = 40
+    assert hvo_ways.disagreeing(figures) == {("again", "ll_misses"): 1}
+    record = hvo_ways.record_of(figures, "again", "on")
+    (read,) = parse((record + "\n").encode()).records
+    assert (read["source"], read["mode"], read["ll_misses"], read["icount"]) == ("again", "on", 40, 10)
+
+
+def test_time_of_the_simulation_is_taken_off(without_pictures):
+    """off: 6400 ns for 64 pages, of which 3200 are simulation: 0.05 us net. batched: 3200 ns of 1600. More simulation than time gives 0."""
+    spent = {"off": 3200, "batched": 1600, "on": 9999}
+    text = BOOT + "".join(
+        HVO.format(mode, op, 1, 1, ns).replace("\n", f" simulated_ns={spent[mode]} host_faults=0\n")
+        for mode, ns in (("off", 6400), ("batched", 3200), ("on", 1600)) for op in ("alloc", "free"))  # fmt: skip
+    console = text + "# capture where native\n"
+    rows = {cells[4]: cells for cells in cells_of(to_markdown(make([parse(console.encode())])), "| hosted, native | 1 | fresh")}
+    nets = {mode: cells[9:12] for mode, cells in rows.items()}
+    assert nets["off"][1:] == ["0.0500", "1.00x"] and nets["batched (after)"][1:] == ["0.0250", "0.500x"] and nets["on (ours)"][1] == "0", nets
+    emulated = to_markdown(make([parse((text + "# capture where tcg\n").encode())]))
+    assert all(cells[10:12] == ["-", "-"] for cells in cells_of(emulated, "| emulated"))
 
 
 def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):

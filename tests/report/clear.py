@@ -237,6 +237,18 @@ def counted_table(captures):
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
+def ahead_table(captures):
+    """Pages that idle CPUs cleared before: the latency of a touch, the time that those CPUs spent, and both."""
+    rows = []
+    for (where, size), records in grouped(of_kind(captures, "fault_ahead"), "size").items():
+        touch = Spread([r["ns"] / r["pages"] / 1000 for r in records])
+        idle = Spread([r["idle_ns"] / max(r["zeroed"], 1) / 1000 for r in records])
+        both = words.figure(touch.median + idle.median)
+        rows.append([words.WHERE.get(where, where), size, records[0]["zeroed"], words.spread(touch), words.spread(idle), both])
+    head = ["machine", "size", "cleared ahead", "touch us/page", "idle CPUs us/page", "together"]
+    return Table(head, rows, "Pages that idle CPUs cleared ahead of need: nothing is saved, it is spent before", left=2) if rows else None
+
+
 COUNTED = (
     "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits. The model has every load and store that the"
     " hosted machine's thread makes, with a first-level cache of 32 KiB and a last level of 32 MiB, of 64-byte lines (Milan's); a rep"
@@ -291,7 +303,7 @@ def section(paper, captures):
                 "note",
             )
         )
-        paper.add(fault_costs(captures), fault_picture(captures))
+        paper.add(fault_costs(captures), fault_picture(captures), ahead_table(captures))
     if counted:
         paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
     if found:

@@ -37,6 +37,20 @@ static inline void check_event(enum check_event event, u64 a, u64 b)
 }
 
 /*
+ * What simulation and checking cost so far. All zero on hardware, where nothing is simulated.
+ */
+struct check_spent {
+	bool simulated;  /* hosted */
+	u64 ns;          /* of all CPUs together */
+	u64 host_faults; /* page faults that the host took for this CPU */
+};
+
+static inline void check_spent(struct check_spent *out)
+{
+	*out = (struct check_spent){.simulated = false};
+}
+
+/*
  * Call before assembly clears `bytes` at `addr`, which a sanitizer that instruments C would not
  * see.
  */

@@ -43,6 +43,14 @@ void check_frames_reused(pfn_t pfn, u64 count);
 void check_event(enum check_event event, u64 a, u64 b);
 #endif
 
+/* The contract is the one of the real interface; tests/host/simulate.c. */
+struct check_spent {
+	bool simulated;  /* hosted */
+	u64 ns;          /* of all CPUs together */
+	u64 host_faults; /* page faults that the host took for this CPU */
+};
+void check_spent(struct check_spent *out);
+
 /* Empty when hosted, because clearing there is C code that the sanitizers see. */
 static inline void check_cleared(const void *addr, u64 bytes)
 {

@@ -22,9 +22,13 @@ static inline pte_t pte_load(const pte_t *entry)
 	return atomic_load_acquire(entry);
 }
 
-void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value);
+void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value);
 
 static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
-	host_pte_store(entry, virt, level, value);
+	/*
+	 * The entry is read here and not in the backend, so that a profile by functions gives the
+	 * miss of its cache line to the code that stores.
+	 */
+	host_pte_store(entry, virt, level, pte_load(entry), value);
 }
