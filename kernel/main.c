@@ -4,10 +4,10 @@
 #include "kernel/main.h"
 
 #include <arch/boot.h>
-#include <arch/clock.h>
 
 #include "boot/boot_info.h"
 #include "kernel/console/console.h"
+#include "kernel/core/boot_stages.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
@@ -33,17 +33,11 @@ const struct kernel_upward kernel_upward = {.console_write = console_write,
 #define AS_TEXT(word)    AS_TEXT_OF(word)
 #define AS_TEXT_OF(word) #word
 
-static u64 ready_ns;
-
-u64 kernel_ready_ns(void)
-{
-	return ready_ns;
-}
-
 void kernel_main(const struct boot_info *info)
 {
 	print("ASHLAR-BEGIN\n");
-	arch_early_init(); /* traps are caught */
+	arch_early_init(); /* traps are caught, time is known */
+	boot_stage_end("early");
 	pr_info("Ashlar " AS_TEXT(ASHLAR_VERSION));
 	cmdline_apply(info->cmdline, info->cmdline_len);
 	arch_console_init(info); /* people see the log from its first line */
@@ -54,21 +48,26 @@ void kernel_main(const struct boot_info *info)
 	}
 	bad_ram_reserve(); /* so are the frames that badram= names */
 	arch_reserve_memory();
+	boot_stage_end("memory");
 
 	arch_page_tables_init();
 	direct_map_init(); /* all RAM is reachable */
 	arch_page_tables_load();
 	run_record_begin(); /* the record of the previous run is read and a new one begun */
+	boot_stage_end("map");
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
-	percpu_init();            /* every CPU has its data */
+	boot_stage_end("firmware");
+	percpu_init(); /* every CPU has its data */
 	shootdown_init();
 	arch_cpus_start(); /* every CPU runs its idle loop */
+	boot_stage_end("cpus");
 
 	mm_init(); /* RAM has owners, and pages can be allocated */
+	boot_stage_end("mm");
 	arch_program_prepare();
+	boot_stage_end("program"); /* ready */
 
-	ready_ns = clock_ns();
 	/*
 	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use
 	 * then.

@@ -8,6 +8,3 @@ struct boot_info;
 
 /* Called once on the boot CPU, on the boot page tables, interrupts off. Does not return. */
 __attribute__((noreturn)) void kernel_main(const struct boot_info *info);
-
-/* Time when the machine was up, in ns after entry and before any payload began. */
-u64 kernel_ready_ns(void);

@@ -165,7 +165,7 @@ static void read_clocks(void)
 		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
-	clock_refine(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
+	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
 	nmi_init();
 	nmi_tick_start(regs);
 }

@@ -61,6 +61,13 @@ void *memset(void *dst, int c, size_t n)
 	u64 fill = (u8)c * 0x0101010101010101ULL;
 	u8 *d = dst;
 
+	/* a line at a time: start-up clears tables that grow with the machine */
+	for (; n >= 64; n -= 64, d += 64) {
+#pragma GCC unroll 8
+		for (unsigned i = 0; i < 8; i++)
+			((struct word *)d)[i].v = fill;
+		fence_compiler();
+	}
 	for (; n >= 8; n -= 8, d += 8) {
 		((struct word *)d)->v = fill;
 		fence_compiler();

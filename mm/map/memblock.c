@@ -228,7 +228,7 @@ phys_t memblock_find(const struct memblock_list *memory, const struct memblock_l
 	return 0;
 }
 
-phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
+phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node)
 {
 	phys_t start;
 
@@ -243,7 +243,15 @@ phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 	if (!start)
 		return 0;
 	memblock_reserve(start, start + size, OWNER_BOOT);
-	memset(phys_to_virt(start), 0, size);
+	return start;
+}
+
+phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
+{
+	const phys_t start = memblock_alloc_raw(size, align, limit, node);
+
+	if (start)
+		memset(phys_to_virt(start), 0, ALIGN_UP(size, PAGE_SIZE));
 	return start;
 }
 

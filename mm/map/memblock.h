@@ -56,6 +56,8 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
  * owner is OWNER_BOOT; memblock_free() gives the frames back.
  */
 phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
+/* The same, but the memory is as it was found: the caller writes all that is read later. */
+phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node);
 void memblock_free(phys_t start, u64 size);
 
 /*

@@ -200,6 +200,23 @@ enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone)
 	return reserved->owner == OWNER_BOOT ? FRAME_BOOT : FRAME_RESERVED;
 }
 
+/* The first edge of a range of the list between `pfn` and `end`, or `end`. */
+static pfn_t edge_after(const struct memblock_list *list, pfn_t pfn, pfn_t end)
+{
+	const struct memblock_range *range = range_after(list, pfn << PAGE_SHIFT);
+	phys_t edge;
+
+	if (!range)
+		return end;
+	edge = range->start > pfn << PAGE_SHIFT ? range->start : range->end;
+	return MIN(edge >> PAGE_SHIFT, end);
+}
+
+pfn_t memmap_frames_alike(const struct mm *mm, pfn_t pfn, pfn_t end)
+{
+	return edge_after(mm->reserved, pfn, edge_after(mm->memory, pfn, end));
+}
+
 enum block_plan memmap_block_plan(const struct mm *mm, u32 index, u8 *zone)
 {
 	const phys_t start = block_pfn(index) << PAGE_SHIFT, end = start + (1ULL << BLOCK_SHIFT);

@@ -75,6 +75,12 @@ static inline void memmap_form_single(struct page *page, u8 zone)
 enum frame_kind { FRAME_HOLE, FRAME_RESERVED, FRAME_BAD, FRAME_BOOT, FRAME_FREE };
 enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone);
 
+/*
+ * End of the frames from `pfn` on, and below `end`, that have its kind and zone. [pfn, end) lies in
+ * one block.
+ */
+pfn_t memmap_frames_alike(const struct mm *mm, pfn_t pfn, pfn_t end);
+
 /* The state that opening will give a block, and the zone of the block's first RAM. */
 enum block_plan { PLAN_ABSENT, PLAN_FREE, PLAN_BOOT, PLAN_MIXED };
 enum block_plan memmap_block_plan(const struct mm *mm, u32 index, u8 *zone);

@@ -40,7 +40,7 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/meta_gate.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
+#include "mm/zone/section_memmap.h"
 #include "mm/zone/transit.h"
 
 enum {
@@ -501,11 +501,14 @@ bool meta_init_node(struct node *node, phys_t phys)
 	struct gib *gib = &mm->gib[index / GIB_BLOCKS - mm->first_gib];
 	unsigned used = 1;
 
+	if (!gib->blocks)
+		used += SECTION_RECORD_FRAMES;
+	memset(phys_to_virt(phys), 0, used * PAGE_SIZE);
 	add_spares(&node->meta, pfn);
-	if (!gib->blocks) {
+	if (!gib->blocks)
 		gib->blocks = phys_to_virt((pfn + 1) << PAGE_SHIFT);
-		used += GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
-	}
+	/* metadata memory grows beside this block first, without a look at the GiB below */
+	node->meta.near = (u64)(gib - mm->gib);
 	block_put_states(mm, index, 1,
 			 BLOCK_WORD(.state = BLOCK_META, .type = MIGRATE_MOVABLE,
 				    .zone = memmap_zone_of(mm, pfn, node->id)),

@@ -54,8 +54,9 @@ int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve);
 int meta_remove_block(struct node *node, u32 index, unsigned own);
 
 /*
- * Start-up: the 2 MiB at `phys`, zeroed and reserved by the caller, become the node's first
- * metadata block. Its first frames hold its own maps and, if its GiB has none yet, the block
- * records. False only if the block could not be added.
+ * Start-up: the 2 MiB at `phys`, reserved by the caller, become the node's first metadata block.
+ * Its first frames hold its own maps and, if its GiB has none yet, the block records; they are
+ * cleared here. The others are cleared by the code that takes them. False only if the block could
+ * not be added.
  */
 bool meta_init_node(struct node *node, phys_t phys);

@@ -114,28 +114,38 @@ static void plan_blocks(struct opening *o)
 		o->node = &o->mm->node[o->node->meta_node];
 }
 
+static void init_special_page(struct page *page, enum frame_kind kind, u8 zone)
+{
+	switch (kind) {
+	case FRAME_HOLE:
+	case FRAME_RESERVED:
+		page->flags = PAGE_RESERVED;
+		break;
+	case FRAME_BAD:
+		page->flags = PAGE_RESERVED | PAGE_BAD;
+		break;
+	case FRAME_BOOT:
+		page->flags = PAGE_BOOT;
+		page->refcount = 1;
+		break;
+	case FRAME_FREE:
+		break;
+	}
+	page->zone = zone;
+}
+
 void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block_zone)
 {
-	memmap_init_pages(pages, BLOCK_FRAMES, block_zone);
-	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-		u8 zone = block_zone;
+	const pfn_t first = block_pfn(index), end = first + BLOCK_FRAMES;
 
-		switch (memmap_frame_kind(mm, block_pfn(index) + i, &zone)) {
-		case FRAME_HOLE:
-		case FRAME_RESERVED:
-			pages[i].flags = PAGE_RESERVED;
-			break;
-		case FRAME_BAD:
-			pages[i].flags = PAGE_RESERVED | PAGE_BAD;
-			break;
-		case FRAME_BOOT:
-			pages[i].flags = PAGE_BOOT;
-			pages[i].refcount = 1;
-			break;
-		case FRAME_FREE:
-			break;
-		}
-		pages[i].zone = zone;
+	memmap_init_pages(pages, BLOCK_FRAMES, block_zone);
+	for (pfn_t pfn = first, next; pfn < end; pfn = next) {
+		u8 zone = block_zone;
+		const enum frame_kind kind = memmap_frame_kind(mm, pfn, &zone);
+
+		next = memmap_frames_alike(mm, pfn, end);
+		for (pfn_t i = pfn; i < next; i++)
+			init_special_page(&pages[i - first], kind, zone);
 	}
 }
 

@@ -5,9 +5,9 @@
 
 #include "boot/boot_info.h"
 #include "kernel/console/command.h"
+#include "kernel/core/boot_stages.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/main.h"
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
@@ -54,16 +54,35 @@ static void print_clear(void)
 	print("\n");
 }
 
-u64 machine_ready_ns(void)
+/* The time to ready, and the stages that it consists of, on one line. */
+static void print_ready(void)
 {
-	return kernel_ready_ns();
+	const u64 ready = boot_stages_ns();
+	size_t count;
+	const struct boot_stage *stages = boot_stages(&count);
+
+	print("  ready    %llu.%03llu ms after entry:", ready / NS_PER_MS,
+	      ready / NS_PER_US % 1000);
+	for (size_t i = 0; i < count; i++)
+		print("%s %s %llu.%03llu", i ? " +" : "", stages[i].name, stages[i].ns / NS_PER_MS,
+		      stages[i].ns / NS_PER_US % 1000);
+	print("\n\n");
+}
+
+/* The keys of the stages in the BENCH boot record. */
+static void print_stage_keys(void)
+{
+	size_t count;
+	const struct boot_stage *stages = boot_stages(&count);
+
+	for (size_t i = 0; i < count; i++)
+		print(" %s_ns=%llu", stages[i].name, stages[i].ns);
 }
 
 void machine_print(void)
 {
 	const struct memblock_totals totals = memblock_totals();
 	const struct memmap_boot made = memmap_boot();
-	const u64 ready = machine_ready_ns();
 	struct mm_usage usage;
 
 	mm_usage(&usage);
@@ -83,20 +102,21 @@ void machine_print(void)
 	print_clear();
 	print_owners();
 	zones_print(&mm_kernel, ZONES_SHOWN);
-	print("  ready    %llu.%03llu ms after entry\n\n", ready / NS_PER_MS,
-	      ready / NS_PER_US % 1000);
+	print_ready();
 	print("BENCH boot firmware=%s cpus_found=%u cpus_started=%u nodes=%u ram_bytes=%llu "
 	      "ns_to_ready=%llu"
 	      " memmap_bytes=%llu memmap=%s memmap_asked=%u%s memmap_threads=%u memmap_pages=%llu "
 	      "memmap_ns=%llu"
 	      " hvo=%s pool_pages=%llu pool_ns=%llu pool_1g_pages=%llu pool_1g_ns=%llu "
-	      "pool_deferred=%llu\n",
+	      "pool_deferred=%llu",
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
-	      totals.ram_bytes, ready, usage.memmap_bytes, made.way->name, made.asked.value,
-	      made.asked.percent ? "%" : "", made.slowest.threads,
+	      totals.ram_bytes, boot_stages_ns(), usage.memmap_bytes, made.way->name,
+	      made.asked.value, made.asked.percent ? "%" : "", made.slowest.threads,
 	      made.slowest.sections * SECTION_FRAMES, made.slowest.ns, hvo_mode_selected()->name,
 	      pool_2m.boot, pool_2m.boot_ns, pool_1g.boot, pool_1g.boot_ns,
 	      pool_2m.boot_deferred + pool_1g.boot_deferred);
+	print_stage_keys();
+	print("\n");
 }
 
 static int cmd_machine(const struct words *words)

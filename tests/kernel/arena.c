@@ -221,7 +221,8 @@ static void make_ranges(struct arena *a)
 		a->meta[n] = ALIGN_UP(a->start + o->bytes / o->nodes * n +
 					      (n ? o->skew + o->meta_at : 0),
 				      1ULL << BLOCK_SHIFT);
-		memset(phys_to_virt(a->meta[n]), 0, 1ULL << BLOCK_SHIFT);
+		/* no code may count on cleared metadata memory, and at boot it is not cleared */
+		memset(phys_to_virt(a->meta[n]), 0xa5, 1ULL << BLOCK_SHIFT);
 		add(&a->reserved, a->meta[n], 1ULL << BLOCK_SHIFT, 0, OWNER_BOOT);
 	}
 	add_reserved(a, o->boot, OWNER_BOOT);

@@ -38,6 +38,7 @@
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/interrupts/ipi.h"
 #include "arch/x86_64/smp/smp_page.h"
+#include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "arch/x86_64/traps/mce.h"
@@ -233,7 +234,8 @@ static void start_all(void)
 	cpu_t cpu;
 
 	send_to_silent(ICR_INIT | ICR_ASSERT);
-	clock_delay_ns(INIT_DELAY_NS);
+	clock_delay_ns(INIT_DELAY_NS); /* the clocks are measured meanwhile */
+	clock_refine_end();
 	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
 	cpu = wait_underway(1, SECOND_STARTUP_NS * cpu_deadline_scale());
 	send_to_silent(ICR_STARTUP | ICR_ASSERT | smp_page_vector());
@@ -247,16 +249,19 @@ void arch_cpus_start(void)
 {
 	ipi_init();
 	if (cpu_count == 1) {
+		clock_refine_end();
 		cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
 		pr_info("started 1 of 1 CPUs in 0 ms");
 	} else {
 		prepare_tables();
-		if (smp_page_make(acpi_ebda()) == 0)
+		if (smp_page_make(acpi_ebda()) == 0) {
 			start_all();
-		else
+		} else {
+			clock_refine_end();
 			pr_err("no page below 1 MiB is free to start CPUs from: only 1 of %u CPUs "
 			       "runs",
 			       cpu_count);
+		}
 	}
 	cpu_data(0)->arch.picture = cpu_picture_take();
 	cpu_pictures_compare();

@@ -3,10 +3,12 @@
  *
  *   ns = base_ns + (TSC - base_tsc) * mult / 2^32
  *
- * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h); without these it
- * is measured against the PIT. Once the firmware tables are known, the HPET and the ACPI PM timer
- * check the rate. Where they disagree with it, their rate replaces it unless CPUID gave it exactly.
- * Every measurement is bounded in polls, so a dead device is detected instead of waited for.
+ * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h). Without these a
+ * first rate is measured against the PIT for 1 ms. Once the firmware tables are known, the HPET and
+ * the ACPI PM timer are read, and read again when the other CPUs are about to start. Start-up does
+ * its work in between and waits only for the rest of 2 ms. The better counter replaces a first
+ * rate. Any other rate is replaced where they disagree with it, unless CPUID gave it exactly. Every
+ * measurement is bounded in polls, so a dead device is detected instead of waited for.
  *
  * Monotonic on one CPU. Two CPUs agree as well as their TSCs are synchronised; firmware
  * synchronises them at reset, and every CPU with an invariant TSC keeps them so.
@@ -29,14 +31,16 @@
 
 enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
 enum {
-	MEASURE_MS = 10,
+	FIRST_US = 1000,  /* the PIT ticks every 0.84 us, so the rate is right to about 0.3% */
+	SETTLE_US = 2000, /* the PM timer ticks every 0.28 us */
+	US_PER_S = 1000000,
 	POLLS_MAX = 5000000,
 	POLLS_STILL = 20000,
 	DISAGREE_PERCENT = 2,
 	SAMPLE_TRIES = 8
 };
 
-enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_MEASURED, TRUST_CPUID };
+enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_FIRST, TRUST_MEASURED, TRUST_CPUID };
 
 extern u64 boot_entry_tsc; /* boot/entry.S */
 
@@ -130,6 +134,7 @@ struct counter {
 	u64 (*read)(const struct counter *c);
 	volatile void __iomem *hpet;
 	u16 port;
+	u64 start, start_tsc; /* where the measurement began */
 };
 
 static u64 hpet_read(const struct counter *c)
@@ -180,34 +185,38 @@ static u64 counter_sample(const struct counter *c, u64 *tsc)
 	return value & c->mask;
 }
 
-/*
- * TSC rate measured over MEASURE_MS of the counter, or 0 if the counter stands still. A pause of
- * the whole machine longer than the counter's range (55 ms for the PIT) spoils the result, so two
- * sources are compared.
- */
-static u64 hz_from_counter(const struct counter *c)
+static void counter_begin(struct counter *c)
 {
-	const u64 want = c->hz * MEASURE_MS / 1000;
-	u64 tsc0 = 0, tsc1 = 0, polls = 0, ticks;
-	const u64 start = counter_sample(c, &tsc0);
+	c->start = counter_sample(c, &c->start_tsc);
+}
 
-	while (((c->read(c) - start) & c->mask) < want) {
+/*
+ * TSC rate measured since counter_begin(), and over `us` at least, or 0 if the counter stands
+ * still. A pause of the whole machine longer than the counter's range (55 ms for the PIT) spoils
+ * the result, so two sources are compared.
+ */
+static u64 hz_from_counter(const struct counter *c, u64 us)
+{
+	const u64 want = c->hz * us / US_PER_S;
+	u64 tsc = 0, polls = 0, ticks;
+
+	while (((c->read(c) - c->start) & c->mask) < want) {
 		if (++polls == POLLS_MAX ||
-		    (polls == POLLS_STILL && ((c->read(c) - start) & c->mask) == 0))
+		    (polls == POLLS_STILL && ((c->read(c) - c->start) & c->mask) == 0))
 			return 0;
 	}
-	ticks = (counter_sample(c, &tsc1) - start) & c->mask;
+	ticks = (counter_sample(c, &tsc) - c->start) & c->mask;
 	/* does not overflow below 3 minutes with both at 1 GHz */
-	return ticks ? (tsc1 - tsc0) * c->hz / ticks : 0;
+	return ticks ? (tsc - c->start_tsc) * c->hz / ticks : 0;
 }
 
 static u64 hz_from_pit(void)
 {
-	static const struct counter pit = {
-		.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
+	struct counter pit = {.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
 
 	pit_start();
-	return hz_from_counter(&pit);
+	counter_begin(&pit);
+	return hz_from_counter(&pit, FIRST_US);
 }
 
 void clock_init(void)
@@ -223,7 +232,7 @@ void clock_init(void)
 	}
 	hz = hz_from_pit();
 	if (hz) {
-		set_rate(hz, TRUST_MEASURED);
+		set_rate(hz, TRUST_FIRST);
 		pr_info("clock: TSC at %llu kHz, measured with the PIT", hz / 1000);
 		return;
 	}
@@ -234,7 +243,7 @@ void clock_init(void)
 
 static void check_against(const struct counter *c)
 {
-	const u64 hz = hz_from_counter(c);
+	const u64 hz = hz_from_counter(c, SETTLE_US);
 	u64 difference;
 
 	if (!hz) {
@@ -244,6 +253,8 @@ static void check_against(const struct counter *c)
 	difference = hz > tsc_hz ? hz - tsc_hz : tsc_hz - hz;
 	if (difference <= tsc_hz * DISAGREE_PERCENT / 100) {
 		pr_info("clock: %s agrees: %llu kHz", c->name, hz / 1000);
+		if (trust == TRUST_FIRST)
+			set_rate(hz, TRUST_MEASURED);
 		return;
 	}
 	if (trust == TRUST_CPUID) {
@@ -275,22 +286,29 @@ static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 	return true;
 }
 
-void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
+/* The counters that the firmware tables name, the better one first. */
+static struct counter counters[2];
+static size_t counter_count;
+
+void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
 {
-	struct counter c;
+	if (hpet && hpet_start(hpet, &counters[counter_count]))
+		counter_count++;
+	if (pm_timer_port)
+		counters[counter_count++] =
+			(struct counter){.name = "ACPI PM timer",
+					 .hz = PM_TIMER_HZ,
+					 .mask = pm_timer_32bit ? 0xffffffff : 0xffffff,
+					 .read = pm_timer_read,
+					 .port = pm_timer_port};
+	for (size_t i = 0; i < counter_count; i++)
+		counter_begin(&counters[i]);
+}
 
-	const bool have_hpet = hpet && hpet_start(hpet, &c);
-
-	if (have_hpet)
-		check_against(&c);
-	if (pm_timer_port) {
-		c = (struct counter){.name = "ACPI PM timer",
-				     .hz = PM_TIMER_HZ,
-				     .mask = pm_timer_32bit ? 0xffffffff : 0xffffff,
-				     .read = pm_timer_read,
-				     .port = pm_timer_port};
-		check_against(&c);
-	} else if (!have_hpet && trust == TRUST_ASSUMED) {
+void clock_refine_end(void)
+{
+	for (size_t i = 0; i < counter_count; i++)
+		check_against(&counters[i]);
+	if (counter_count == 0 && trust == TRUST_ASSUMED)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
-	}
 }

@@ -10,10 +10,16 @@
 void clock_init(void);
 
 /*
- * Check the frequency against the HPET and the ACPI PM timer once the firmware tables are read. A
- * clock that disagrees replaces the rate, unless CPUID stated it exactly. Boot CPU, before other
- * CPUs are started. `hpet`: mapped registers or NULL; `pm_timer_port`: I/O port or 0.
+ * Begin to measure the frequency against the HPET and the ACPI PM timer, once the firmware tables
+ * are read. `hpet`: mapped registers or NULL; `pm_timer_port`: I/O port or 0. Boot CPU.
  */
-void clock_refine(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit);
+void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit);
+
+/*
+ * End that measurement, after 2 ms at the earliest. The result replaces a rate that the PIT gave. A
+ * clock that disagrees replaces any rate that CPUID did not state exactly. Boot CPU, before other
+ * CPUs run, because they read the rate without a lock.
+ */
+void clock_refine_end(void);
 
 u64 clock_tsc_hz(void);
