@@ -17,6 +17,8 @@ HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undef
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
 HOST_CFLAGS_native := -O2
+# Data and zeroed data in one segment, although some of the latter are aligned to 64 KiB: valgrind reads the symbols of no other program.
+HOST_LDFLAGS_native := -Wl,-z,max-page-size=0x10000
 # clang has the fuzzer; it does not say that it sanitizes in the way that gcc does.
 HOST_CC_fuzz := clang
 HOST_CFLAGS_fuzz := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -D__SANITIZE_ADDRESS__=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
@@ -47,7 +49,7 @@ $$(BUILD)/host/$(1)/%.o: %.S $$(BUILD)/host/$(1)/flags
 $$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
 		$(if $(findstring -fsanitize,$(HOST_CFLAGS_$(1))),,$$(HOST_ASSEMBLY:%.S=$$(BUILD)/host/$(1)/%.o))
 	@echo '  HOSTLD  $$@'
-	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS_$(1)) -pthread $$^ -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS_$(1)) $$(HOST_LDFLAGS_$(1)) -pthread $$^ -o $$@
 
 -include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
 endef
