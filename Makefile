@@ -69,6 +69,8 @@ SOAK ?= 100000000
 CALLS ?= 10000000
 #: HOSTED     make fuzz-calls: the hosted build that makes them: native, asan or tsan [native]
 HOSTED ?= native
+#: REASON     make counts-accept: why the figures change, for CHANGELOG.md []
+REASON ?=
 #: SEED       make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
 SEED ?= 1
 
@@ -183,6 +185,8 @@ NEEDS_bench-linux := run bench
 NEEDS_bench-native := host
 NEEDS_bench-hvo-native := host run bench
 NEEDS_bench-icount := run
+NEEDS_counts := test
+NEEDS_counts-accept := test
 NEEDS_soak-alloc := host
 NEEDS_fuzz-calls := host
 NEEDS_run := run
@@ -384,7 +388,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 .PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-programs soak mutants proof fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
 test-matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
@@ -469,6 +473,14 @@ bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault an
 		--cmdline bench=pcp | tee $(BUILD)/icount.console
 	@sed -n 's/^BENCH pcp type_cache=\([a-z]*\) .* run=1 ns_alloc=\([0-9.]*\) ns_free=\([0-9.]*\) .*/\1: \2 instructions to allocate a page, \3 to free it/p' \
 		$(BUILD)/icount.console | grep .
+
+# The figures are counts, so a busy host measures as well as a quiet one.
+.PHONY: counts counts-accept
+counts: $(KERNEL) host-native ## count what each operation costs (instructions, rounds, messages, misses, locked instructions) and compare with tests/bench/counts
+	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD)
+
+counts-accept: $(KERNEL) host-native ## write those counts to tests/bench/counts, and REASON to CHANGELOG.md
+	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD) --accept --reason $(call quote,$(REASON))
 
 .PHONY: soak-alloc
 soak-alloc: host-native ## compare random allocator work with a model, natively: SOAK operations from SEED

@@ -34,6 +34,7 @@ struct host_config {
 	const char *extra; /* words added to every command line */
 	const char *trace; /* file for the events of a case (trace.c), or NULL */
 	unsigned limit_s;  /* seconds a case may take */
+	bool unwatched;    /* frames that are used again are not looked up (check.c) */
 };
 extern struct host_config host_config;
 

@@ -17,7 +17,7 @@ HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undef
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
 HOST_CFLAGS_native := -O2
-# With the linker's 4 KiB the variables without contents get a segment of their own, and valgrind then reads no symbols.
+# Data and zeroed data in one segment, although some of the latter are aligned to 64 KiB: valgrind reads the symbols of no other program.
 HOST_LDFLAGS_native := -Wl,-z,max-page-size=0x10000
 # clang has the fuzzer; it does not say that it sanitizes in the way that gcc does.
 HOST_CC_fuzz := clang

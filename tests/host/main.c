@@ -4,13 +4,15 @@
  * test=CASE on its command line. Its verdict is its exit status, and the runner prints the KTAP of
  * all cases.
  *
- *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-x]
- *	            [patterns]
+ *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-u]
+ *	            [-x] [patterns]
  *
  *	-k words   added to every machine's command line     -l   list the cases, run nothing
  *	-t secs    limit for one case
  *	-x         one machine in this process: run the words of -k, no cases; exits with 0 if they
  *	           pass, else 1
+ *	-u         do not look for frames that are used again too early: for counting misses, to
+ *	           which these looks would add
  *	-e file    the events of the (last) case, for tests/model/replay.py
  *
  * The output of a child that fails is shown; of others only the diagnostics are. Exit status: 0 if
@@ -362,7 +364,7 @@ int main(int argc, char **argv)
 	int option;
 
 	host_clock_start();
-	while ((option = getopt(argc, argv, "c:m:n:k:t:e:lx")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:n:k:t:e:lux")) != -1) {
 		switch (option) {
 		case 'c':
 			host_config.cpus = (cpu_t)number(optarg, 1, HOST_CPUS_MAX, "-c");
@@ -384,6 +386,9 @@ int main(int argc, char **argv)
 			break;
 		case 'l':
 			list = true;
+			break;
+		case 'u':
+			host_config.unwatched = true;
 			break;
 		case 'x':
 			here = true;

@@ -231,9 +231,10 @@ def command(machine, kernel, iso=None):
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
         cpu = "max,phys-bits=46"
     memory, backend = memory_args(machine)
-    # To count instructions, QEMU runs one CPU at a time, and each instruction takes a nanosecond of the guest's clock.
+    # To count instructions, QEMU runs one CPU at a time, and each instruction takes a nanosecond of the guest's clock, which does not wait
+    # for the host's while all CPUs are halted.
     accel_args = ["-accel", {"tcg": "tcg,thread=multi", "icount": "tcg,thread=single"}.get(accel, accel)]
-    accel_args += ["-icount", "shift=0"] if accel == "icount" else []
+    accel_args += ["-icount", "shift=0,sleep=off"] if accel == "icount" else []
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:
         backend += ",kernel-irqchip=split"
     return (
