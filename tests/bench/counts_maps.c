@@ -50,7 +50,7 @@ static bool map_zeroed(const struct counts_op *op)
 
 		if (index == BLOCK_NONE)
 			return false;
-		pool_give_cleared(pool_of(op), index, true);
+		pool_give_cleared(pool_of(op), index, true, 0);
 	}
 	return true;
 }
