@@ -449,7 +449,8 @@ bench-programs: $(KERNEL) ## run the programs of tests/programs/bench, or those 
 
 bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear,fault clear_gate=5'
-	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'
+	@$(BUILD)/host/fast/ashlar-host -x -c 5 -m 2G -k bench=alloc
+	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
 
 bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
