@@ -65,6 +65,8 @@ struct isolation {
 	u64 generation;
 };
 
+enum { HUGE_AHEAD = 16 }; /* how far ahead a walk of free huge pages prefetches */
+
 /*
  * A zone: the memory of one kind on one node.
  *
@@ -103,6 +105,9 @@ struct zone {
 	u16 page_orders[MIGRATE_LISTS];                     /* (z) bit k: list k is not empty */
 
 	unsigned max_order; /* (zh) runs of blocks merge up to this; hvo_take.c reads it unlocked */
+
+	/* (z) the last huge pages that came back, block number + 1 (buddy_huge.c), and how many */
+	u32 huge_given[HUGE_AHEAD], huge_gave;
 
 	/* In 4 KiB frames. */
 	u64 free_class[FREE_CLASSES]; /* (za) in whole blocks */
@@ -420,6 +425,13 @@ static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
 static inline struct zone *block_zone(struct mm *mm, u32 index)
 {
 	return &mm->zone[block_look_at(mm, index).zone];
+}
+
+/* The zone of a node that is tried first; ZONE_NONE if the node has no memory. */
+static inline u8 node_first_zone(const struct node *node)
+{
+	return likely(node->zone[ZONE_NORMAL] != ZONE_NONE) ? node->zone[ZONE_NORMAL]
+							    : node->zone[ZONE_DMA32];
 }
 
 static inline struct node *zone_node(struct zone *zone)
