@@ -454,7 +454,8 @@ bench-programs: $(KERNEL) ## run the programs of tests/programs/bench, or those 
 
 bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap,hvo,clear,fault clear_gate=5'
-	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k 'bench=alloc,pcp'
+	@$(BUILD)/host/fast/ashlar-host -x -c 5 -m 2G -k bench=alloc
+	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
 
 bench-hvo-native: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
 	@/usr/bin/env python3 tests/report/hvo_ways.py --build $(BUILD)

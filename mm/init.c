@@ -293,10 +293,11 @@ static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zon
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
 	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), NODE_NONE, plan->ctx);
 	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++) {
-		mm->pcp[cpu] = plan->zalloc(pcp_bytes(zones), cpu_data(cpu)->node, plan->ctx);
+		mm->pcp[cpu] =
+			plan->zalloc(pcp_bytes(zones, mm->nodes), cpu_data(cpu)->node, plan->ctx);
 		if (!mm->pcp[cpu])
 			return false;
-		pcp_init(mm->pcp[cpu], zones);
+		pcp_init(mm->pcp[cpu], zones, mm->nodes);
 	}
 	return mm->pcp;
 }
@@ -342,6 +343,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 		return -ENOMEM;
 	nodes_init(mm, plan);
 	zones_init(mm);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		pcp_place(mm, cpu);
 	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U,

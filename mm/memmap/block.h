@@ -116,6 +116,11 @@ struct block {
 		struct meta_block *meta;
 		/* (p) free in a pool: 1 if all of the page is known to be zero (prezero.c) */
 		u64 zero;
+		/*
+		 * (z) on a list of free huge pages: block number + 1 of one that lies some entries
+		 * further on, or of any other; 0: none. Only prefetched (buddy_huge.c)
+		 */
+		u64 ahead;
 		/* (zo) otherwise: a note that the owner keeps during one change of state */
 		u64 owner;
 	};

@@ -36,7 +36,13 @@ struct pcp {
 	u8 holding;  /* (oa) the lists may hold something, and `high` of a zone may be above 0 */
 	u64 drained; /* (oa) the last of the drains counted in mm->drains that this CPU has done */
 	struct pcp_counts *counts; /* (c) */
-	struct pcp_zone *zone[];   /* (c) */
+	struct pcp_zone *freed;    /* (o) those of the zone that a single page was freed to last */
+	/*
+	 * (c) by node, the lists of the zone that serves a request for it first; NULL for a node
+	 * without memory. Entry mm->nodes is for requests that name no node.
+	 */
+	struct pcp_zone **first;
+	struct pcp_zone *zone[]; /* (c) */
 };
 
 static inline struct pcp *pcp_of_this_cpu(const struct mm *mm)

@@ -62,13 +62,13 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
 void memmap_form_compound(struct page *page, unsigned order);
 
 /*
- * The same for a single page whose zone is known. It takes two stores to one cache line, which need
- * not have arrived yet.
+ * The same for a single page; `in_use` is its state (page_state()). It takes two stores to one
+ * cache line, which need not have arrived yet.
  */
-static inline void memmap_form_single(struct page *page, u8 zone)
+static inline void memmap_form_single(struct page *page, u64 in_use)
 {
 	page->head_mask = head_mask_of(0);
-	atomic_store_release(&page->state, page_state(0, 0, zone, 1));
+	atomic_store_release(&page->state, in_use);
 }
 
 /* Kind of a frame, according to the frozen boot ranges. */

@@ -67,6 +67,7 @@ struct isolation {
 
 /* Bounds of zone->split_batch. */
 enum { SPLIT_BATCH_MIN = 4, SPLIT_BATCH_MAX = 64 };
+enum { HUGE_AHEAD = 16 }; /* how far ahead a walk of free huge pages prefetches */
 
 /*
  * A zone: the memory of one kind on one node.
@@ -106,6 +107,9 @@ struct zone {
 	u16 page_orders[MIGRATE_LISTS];                     /* (z) bit k: list k is not empty */
 
 	unsigned max_order; /* (zh) runs of blocks merge up to this; hvo_take.c reads it unlocked */
+
+	/* (z) the last huge pages that came back, block number + 1 (buddy_huge.c), and how many */
+	u32 huge_given[HUGE_AHEAD], huge_gave;
 
 	/* In 4 KiB frames. */
 	u64 free_class[FREE_CLASSES]; /* (za) in whole blocks */
@@ -424,6 +428,13 @@ static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
 static inline struct zone *block_zone(struct mm *mm, u32 index)
 {
 	return &mm->zone[block_look_at(mm, index).zone];
+}
+
+/* The zone of a node that is tried first; ZONE_NONE if the node has no memory. */
+static inline u8 node_first_zone(const struct node *node)
+{
+	return likely(node->zone[ZONE_NORMAL] != ZONE_NONE) ? node->zone[ZONE_NORMAL]
+							    : node->zone[ZONE_DMA32];
 }
 
 static inline struct node *zone_node(struct zone *zone)

@@ -329,23 +329,24 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	return page;
 }
 
-/* A page from this CPU's own lists, or NULL. */
-static inline __attribute__((always_inline)) struct page *
-alloc_quickly(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node)
+/* Any request that page_alloc_quickly() does not serve. */
+static __attribute__((noinline)) struct page *alloc_otherwise(struct mm *mm, unsigned order,
+							      enum page_use use, unsigned request,
+							      node_t node, virt_t caller)
 {
-	if (likely(order == 0))
-		return page_alloc_quickly(mm, use, request, node);
-	if (order == BLOCK_ORDER && use <= USE_RECLAIMABLE)
-		return huge_alloc_quickly(mm, request, node);
-	return NULL;
+	struct page *page = order == BLOCK_ORDER && use <= USE_RECLAIMABLE
+				    ? huge_alloc_quickly(mm, request, node)
+				    : NULL;
+
+	return page ? page : page_alloc_slowly(mm, order, use, request, node, caller);
 }
 
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 			   node_t node)
 {
-	struct page *page = alloc_quickly(mm, order, use, request, node);
+	struct page *page = order == 0 ? page_alloc_quickly(mm, use, request, node) : NULL;
 
-	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
+	return likely(page) ? page : alloc_otherwise(mm, order, use, request, node, CALLER);
 }
 
 /* ---- mm.h ---- */
@@ -365,11 +366,14 @@ static bool is_possible(unsigned order, enum page_use use, unsigned request, nod
 	       !page_node_is_missing(&mm_kernel, request, node);
 }
 
-/* Look everywhere, and if there is nothing, ask programs for memory and look again. */
+/*
+ * Any request that page_alloc_quickly() does not serve. Look everywhere, and if there is nothing,
+ * ask programs for memory and look again.
+ */
 static __attribute__((noinline)) struct page *
 alloc_or_ask(unsigned order, enum page_use use, unsigned request, node_t node, virt_t caller)
 {
-	struct page *page = page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
+	struct page *page = alloc_otherwise(&mm_kernel, order, use, request, node, caller);
 	unsigned next = 0;
 
 	if (likely(page) || (request & PAGE_NOFLUSH) || !is_possible(order, use, request, node))
@@ -385,6 +389,6 @@ struct page *page_alloc(unsigned order, enum page_use use, unsigned request, nod
 
 	if (unlikely(!context_may(CONTEXT_ORDINARY)))
 		return alloc_in_context(order, use, request, node, CALLER);
-	page = alloc_quickly(&mm_kernel, order, use, request, node);
+	page = order == 0 ? page_alloc_quickly(&mm_kernel, use, request, node) : NULL;
 	return likely(page) ? page : alloc_or_ask(order, use, request, node, CALLER);
 }

@@ -16,12 +16,12 @@
 
 enum { AHEAD = 8, SECTION = 64 };
 
-static void form_word(struct page *first, u64 bits, u8 zone, struct page **pages)
+static void form_word(struct page *first, u64 bits, u64 in_use, struct page **pages)
 {
 	for (unsigned i = 0; bits; i++, bits &= bits - 1) {
 		struct page *page = first + __builtin_ctzll(bits);
 
-		memmap_form_single(page, zone);
+		memmap_form_single(page, in_use);
 		check_frames_reused(page_to_pfn(page), 1);
 		pages[i] = page;
 	}
@@ -42,7 +42,7 @@ static size_t alloc_word(struct mm *mm, unsigned request, node_t node, enum migr
 	pcp = pcp_enter(mm);
 	taken = pcp_alloc_word(&mm->zone[zone], type, (unsigned)MIN(count, SECTION), &page, &bits);
 	if (taken > 0)
-		form_word(page, bits, zone, pages);
+		form_word(page, bits, pcp->zone[zone]->in_use, pages);
 	pcp_leave(mm, pcp);
 	return taken;
 }

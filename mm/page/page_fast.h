@@ -30,11 +30,15 @@ void page_free_slowly(struct mm *mm, struct page *page, virt_t caller);
  */
 void page_put_head(struct mm *mm, struct page *head, virt_t caller);
 
-/* Leave when a drain was requested meanwhile; returns `page`. */
-struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp);
+/* Leave when a drain was requested meanwhile; returns `page`, which is not NULL. */
+struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp)
+	__attribute__((returns_nonnull));
 
-/* Call pcp_free() for a single page, and leave. */
-void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp);
+/*
+ * Free a single page to another block than the last one, or any page that has to be looked at with
+ * more care.
+ */
+void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller);
 
 /* Does the request name a node that does not exist and refuse any other? */
 static inline bool page_node_is_missing(const struct mm *mm, unsigned request, node_t node)
@@ -51,42 +55,57 @@ static inline node_t page_first_node(const struct mm *mm, node_t node)
 /* The zone that serves a request first; ZONE_NONE for a missing node or one without memory. */
 static inline u8 page_first_zone(const struct mm *mm, unsigned request, node_t node)
 {
-	const u8 *zones;
-
 	if (page_node_is_missing(mm, request, node))
 		return ZONE_NONE;
-	zones = mm->node[page_first_node(mm, node)].zone;
-	return likely(zones[ZONE_NORMAL] != ZONE_NONE) ? zones[ZONE_NORMAL] : zones[ZONE_DMA32];
+	return node_first_zone(&mm->node[page_first_node(mm, node)]);
 }
 
 /*
- * Take one page from the word at hand. NULL if the word is empty. The struct page is written, not
- * read.
+ * Take the hot page, or one from the word at hand. NULL if there is neither. Entered.
  */
-static inline struct page *page_alloc_quickly(struct mm *mm, enum page_use use, unsigned request,
-					      node_t node)
+static inline struct page *page_take_quickly(struct pcp_zone *mine, enum page_use use)
 {
-	const u8 zone = page_first_zone(mm, request, node);
+	struct page *page = pcp_take_hot(mine, (enum migratetype)use);
+	u64 *word, bits;
+
+	if (page)
+		return page;
+	word = mine->word[use];
+	bits = *word;
+	if (unlikely(!bits))
+		return NULL;
+	*word = bits & (bits - 1);
+	pcp_add_held(mine, -1);
+	return mine->word_page[use] + __builtin_ctzll(bits);
+}
+
+/*
+ * Take a page that is at hand. NULL if there is none. The struct page is written, not read.
+ */
+static inline __attribute__((always_inline)) struct page *
+page_alloc_quickly(struct mm *mm, enum page_use use, unsigned request, node_t node)
+{
 	struct pcp_zone *mine;
 	struct page *page;
 	struct pcp *pcp;
-	u64 *word, bits;
+	node_t at = node;
 
 	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || use > USE_RECLAIMABLE ||
-		     zone == ZONE_NONE || atomic_load_relaxed(&mm->watch)))
+		     atomic_load_relaxed(&mm->watch)))
 		return NULL;
+	if (unlikely(node >= mm->nodes)) {
+		if (page_node_is_missing(mm, request, node))
+			return NULL;
+		at = mm->nodes;
+	}
 	pcp = pcp_enter(mm);
-	mine = pcp->zone[zone];
-	word = mine->word[use];
-	bits = *word;
-	if (unlikely(!bits)) {
+	mine = pcp->first[at];
+	page = likely(mine) ? page_take_quickly(mine, use) : NULL;
+	if (unlikely(!page)) {
 		pcp_left(pcp); /* the caller enters again, and then drains if that was requested */
 		return NULL;
 	}
-	page = mine->word_page[use] + __builtin_ctzll(bits);
-	*word = bits & (bits - 1);
-	pcp_add_held(mine, -1);
-	memmap_form_single(page, zone);
+	memmap_form_single(page, mine->in_use);
 	check_frames_reused(page_to_pfn(page), 1);
 	fence_compiler();
 	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted)))
@@ -115,40 +134,64 @@ static inline bool page_is_of(const struct mm *mm, const struct page *page)
 }
 
 /*
+ * The number of frames from one struct page to another, if both are equally aligned; otherwise, and
+ * if the second is the lower one, a number of at least 2^58.
+ */
+static inline u64 frame_after(virt_t first, const struct page *page)
+{
+	const u64 bytes = (virt_t)page - first;
+
+	return bytes >> PAGE_STRUCT_SHIFT | bytes << (64 - PAGE_STRUCT_SHIFT);
+}
+
+/*
+ * Keep a page of the block that was freed to last, as the hot page or in a word that is not empty.
+ * False if the CPU may hold no more or the word is empty. Entered.
+ */
+static inline bool page_keep_quickly(struct pcp_zone *mine, struct page *page, u64 frame)
+{
+	struct page **hot = &mine->hot[mine->recent.type];
+	u64 *word;
+
+	if (unlikely(mine->held >= mine->high - MIGRATE_TYPES))
+		return false;
+	if (*hot) {
+		word = &mine->recent.map[frame / 64];
+		if (unlikely(!*word))
+			return false;
+		*word |= 1ULL << frame % 64;
+		pcp_add_held(mine, 1);
+	} else {
+		atomic_store_relaxed(hot, page);
+	}
+	atomic_store_relaxed(&page->state, mine->on_list);
+	counter_add(&mine->lookups_fast, 1);
+	return true;
+}
+
+/*
  * page_free(): the caller holds the only reference, so a plain store drops it; a locked instruction
  * would cost as much as all the rest. Pages that others can find (PAGE_MOVABLE, boot pages, pool
  * pages) carry a flag and take the slow path.
+ *
+ * Only freeing to the block that was freed to last is inline. Its struct pages belong to the mm, so
+ * one comparison shows that the page does, is aligned, and lies in that block.
  */
-static inline void page_free_quickly(struct mm *mm, struct page *page, virt_t caller)
+static inline __attribute__((always_inline)) void
+page_free_quickly(struct mm *mm, struct page *page, virt_t caller)
 {
-	const pfn_t pfn = page_to_pfn(page);
-	struct pcp_zone *mine;
-	struct pcp *pcp;
-	u64 state, *word;
-	u32 slot;
-	u8 zone;
+	struct pcp *pcp = pcp_enter(mm);
+	struct pcp_zone *mine = pcp->freed;
+	const u64 frame = frame_after(mine->recent.pages, page);
 
-	/* 0 is no plain page's state */
-	state = page_is_of(mm, page) ? atomic_load_relaxed(&page->state) : 0;
-	if (unlikely(!page_is_plain(mm, page, state) || atomic_load_relaxed(&mm->watch))) {
-		page_free_slowly(mm, page, caller);
+	if (unlikely(frame >= BLOCK_FRAMES || atomic_load_relaxed(&page->state) != mine->in_use ||
+		     page->head_mask != head_mask_of(0) || atomic_load_relaxed(&mm->watch) ||
+		     block_look(mine->recent.block).type != mine->recent.type ||
+		     !page_keep_quickly(mine, page, frame))) {
+		pcp_left(pcp); /* the callee enters again, and then drains if that was requested */
+		page_free_elsewhere(mm, page, caller);
 		return;
 	}
-	zone = (u8)(state >> 24);
-	pcp = pcp_enter(mm);
-	mine = pcp->zone[zone];
-	atomic_store_relaxed(&page->state, page_state(PAGE_PCP, 0, zone, 0));
-	slot = mine->last_slot;
-	word = &mine->map[slot][pfn % BLOCK_FRAMES / 64];
-	if (unlikely(mine->fast_tag != (u32)(pfn >> BLOCK_ORDER) + 1 || !*word ||
-		     mine->held >= mine->high ||
-		     block_look(block_of_used(mm, pfn)).type != mine->type[slot])) {
-		page_keep_and_leave(mm, pcp, zone, pfn);
-		return;
-	}
-	counter_add(&mine->lookups_fast, 1);
-	*word |= 1ULL << pfn % 64;
-	pcp_add_held(mine, 1);
 	fence_compiler();
 	if (unlikely(atomic_load_relaxed(&pcp->drain_wanted))) {
 		page_leave_draining(mm, pcp, page);

@@ -196,15 +196,61 @@ void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 			     atomic_load_relaxed(&page->refcount));
 }
 
-struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *page) __releases(pcp)
+__attribute__((noinline)) struct page *page_leave_draining(struct mm *mm, struct pcp *pcp,
+							   struct page *page) __releases(pcp)
 {
 	pcp_leave(mm, pcp);
 	return page;
 }
 
-void page_keep_and_leave(struct mm *mm, struct pcp *pcp, u8 zone, pfn_t pfn) __releases(pcp)
+/*
+ * Keep a single page in a word of its block that is not empty. False if that is not possible, or
+ * not all that has to be done: then pcp_free() does it. Entered.
+ */
+static inline bool keep_in_word(struct zone *zone, struct pcp_zone *mine, const struct block *block,
+				pfn_t pfn)
 {
-	pcp_free(&mm->zone[zone], pcp->zone[zone], block_of_used(mm, pfn), pfn, 0);
+	const u32 slot = pcp_slot_of(mine, (u32)(pfn >> BLOCK_ORDER));
+	const unsigned w = pfn % BLOCK_FRAMES / 64;
+	u64 *word = &mine->map[slot % PCP_SLOTS][w];
+
+	if (unlikely(slot == PCP_SLOTS || !*word || mine->held >= mine->high - MIGRATE_TYPES ||
+		     block_look(block).type != mine->type[slot] || mine->hot[mine->type[slot]] ||
+		     zone->mm->pcp_types->by_page))
+		return false;
+	*word |= pcp_run_mask(pfn, 0);
+	pcp_add_held(mine, 1);
+	counter_add(&mine->lookups_fast, 1);
+	pcp_freed_to(zone, mine, block, slot, w);
+	return true;
+}
+
+void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller)
+{
+	const pfn_t pfn = page_to_pfn(page);
+	const struct block *block;
+	struct zone *zone;
+	struct pcp *pcp;
+	u64 state;
+
+	/* 0 is no plain page's state */
+	state = page_is_of(mm, page) ? atomic_load_relaxed(&page->state) : 0;
+	if (unlikely(!page_is_plain(mm, page, state) || atomic_load_relaxed(&mm->watch))) {
+		page_free_slowly(mm, page, caller);
+		return;
+	}
+	pcp = pcp_enter(mm);
+	/*
+	 * The zone is guessed and then compared. If it were read from the struct page, everything
+	 * that follows would wait for that line, which may be cold.
+	 */
+	if (unlikely(state != pcp->freed->in_use))
+		pcp->freed = pcp->zone[(u8)(state >> 24)];
+	atomic_store_relaxed(&page->state, pcp->freed->on_list);
+	zone = &mm->zone[pcp->freed->zone];
+	block = block_of_used(mm, pfn);
+	if (unlikely(!keep_in_word(zone, pcp->freed, block, pfn)))
+		pcp_free(zone, pcp->freed, block, pfn, 0);
 	pcp_leave(mm, pcp);
 }
 

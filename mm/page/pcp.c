@@ -26,22 +26,45 @@ u64 pcp_set_high(u64 frames)
 	return was;
 }
 
-u64 pcp_bytes(unsigned zones)
+/* Pointers first: to the lists of each zone, of each node's first zone, and of no node's. */
+u64 pcp_bytes(unsigned zones, node_t nodes)
 {
-	return ALIGN_UP(sizeof(struct pcp) + zones * sizeof(struct pcp_zone *), CACHE_LINE) +
+	const u64 pointers = zones + nodes + 1;
+
+	return ALIGN_UP(sizeof(struct pcp) + pointers * sizeof(struct pcp_zone *), CACHE_LINE) +
 	       zones * sizeof(struct pcp_zone) + sizeof(struct pcp_counts);
 }
 
-void pcp_init(struct pcp *pcp, unsigned zones)
+void pcp_init(struct pcp *pcp, unsigned zones, node_t nodes)
 {
-	struct pcp_counts *counts = (struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones)) - 1;
+	struct pcp_counts *counts =
+		(struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones, nodes)) - 1;
 	struct pcp_zone *first = (struct pcp_zone *)counts - zones;
 
 	pcp->counts = counts;
+	pcp->freed = first;
+	pcp->first = &pcp->zone[zones];
 	for (unsigned z = 0; z < zones; z++) {
 		pcp->zone[z] = &first[z];
+		first[z].zone = z;
+		first[z].in_use = page_state(0, 0, (u8)z, 1);
+		first[z].on_list = page_state(PAGE_PCP, 0, (u8)z, 0);
+		first[z].recent =
+			(struct pcp_recent){.pages = PCP_NO_PAGES, .map = first[z].map[0]};
 		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 			first[z].word[type] = &first[z].none;
+	}
+}
+
+void pcp_place(struct mm *mm, cpu_t cpu)
+{
+	struct pcp *pcp = mm->pcp[cpu];
+
+	for (node_t n = 0; n <= mm->nodes; n++) {
+		const node_t node = n < mm->nodes ? n : MIN(cpu_data(cpu)->node, mm->nodes - 1);
+		const u8 zone = node_first_zone(&mm->node[node]);
+
+		pcp->first[n] = zone == ZONE_NONE ? NULL : pcp->zone[zone];
 	}
 }
 
@@ -65,46 +88,14 @@ static void slot_use(struct pcp_zone *mine, u32 slot)
 	mine->used[mine->type[slot]][slot / 64] |= 1ULL << slot % 64;
 }
 
-/* Pages of this slot are no longer the next ones of any type. */
+/* Pages of this slot are no longer the next ones of any type, nor is the next page freed to it. */
 static void slot_leave(struct pcp_zone *mine, u32 slot)
 {
+	if (mine->recent.map == mine->map[slot])
+		mine->recent.pages = PCP_NO_PAGES;
 	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 		if (mine->word[type] >= mine->map[slot] && mine->word[type] < mine->map[slot + 1])
 			mine->word[type] = &mine->none;
-}
-
-/*
- * The slot's block was retyped. Frames freed from now on are of the new type, and so are those in
- * the slot.
- */
-static void slot_retype(struct pcp_zone *mine, u32 slot, enum migratetype type)
-{
-	slot_leave(mine, slot);
-	pcp_slot_unuse(mine, slot);
-	mine->type[slot] = (u8)type;
-	if (mine->words[slot])
-		slot_use(mine, slot);
-}
-
-/* Claim a slot for a block that has none: an empty one of its set, or the next to be evicted. */
-static u32 slot_claim(struct zone *zone, struct pcp_zone *mine, u32 index, enum migratetype type)
-{
-	const u32 set = index % PCP_SETS * PCP_WAYS;
-	u32 slot = set;
-
-	while (slot < set + PCP_WAYS && !pcp_slot_is_empty(mine, slot))
-		slot++;
-	if (slot == set + PCP_WAYS) {
-		slot = set + mine->hand++ % PCP_WAYS;
-		pcp_evict(zone, mine, slot);
-	}
-	slot_leave(mine, slot);
-	pcp_slot_unuse(mine, slot);
-	mine->tag[slot] = mine->last_tag = index + 1;
-	mine->last_slot = slot;
-	mine->fast_tag = 0;
-	mine->type[slot] = (u8)type;
-	return slot;
 }
 
 /* Add the bits of one word. */
@@ -115,6 +106,82 @@ static void slot_add(struct pcp_zone *mine, u32 slot, unsigned w, u64 bits)
 		slot_use(mine, slot);
 	}
 	mine->map[slot][w] |= bits;
+}
+
+static void fold_one(struct pcp_zone *mine, enum migratetype type)
+{
+	const pfn_t pfn = page_to_pfn(pcp_take_hot(mine, type));
+	const u32 slot = pcp_slot_of(mine, (u32)(pfn >> BLOCK_ORDER));
+
+	ASSERT(slot < PCP_SLOTS, "frame %llx is held, but its block has no slot", pfn);
+	slot_add(mine, slot, pfn % BLOCK_FRAMES / 64, pcp_run_mask(pfn, 0));
+	pcp_add_held(mine, 1);
+}
+
+void pcp_fold_hot(struct pcp_zone *mine)
+{
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+		if (mine->hot[type])
+			fold_one(mine, type);
+}
+
+/*
+ * The slot's block was retyped. Frames freed from now on are of the new type, and so are those in
+ * the slot.
+ */
+static void slot_retype(struct pcp_zone *mine, u32 slot, enum migratetype type)
+{
+	pcp_fold_hot(mine);
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->type[slot] = (u8)type;
+	if (mine->words[slot])
+		slot_use(mine, slot);
+}
+
+/* An empty slot of the block's set, or PCP_SLOTS. */
+static u32 empty_slot(struct pcp_zone *mine, u32 index)
+{
+	const u32 set = index % PCP_SETS * PCP_WAYS;
+
+	for (u32 slot = set; slot < set + PCP_WAYS; slot++)
+		if (pcp_slot_is_empty(mine, slot))
+			return slot;
+	return PCP_SLOTS;
+}
+
+/*
+ * Evict a slot from the block's set, which is full, and from those of the next sets that are full
+ * as well, in one turn at the zone's lock. Returns the first.
+ */
+static u32 make_room(struct zone *zone, struct pcp_zone *mine, u32 index)
+{
+	const u32 way = mine->hand++ % PCP_WAYS;
+	u32 victims[PCP_EVICT];
+	unsigned count = 0;
+
+	for (u32 i = 0; i < PCP_EVICT; i++)
+		if (empty_slot(mine, index + i) == PCP_SLOTS)
+			victims[count++] = (index + i) % PCP_SETS * PCP_WAYS + way;
+	pcp_evict(zone, mine, victims, count);
+	return victims[0];
+}
+
+/* Claim a slot for a block that has none: an empty one of its set, or the next to be evicted. */
+static u32 slot_claim(struct zone *zone, struct pcp_zone *mine, u32 index, enum migratetype type)
+{
+	u32 slot;
+
+	pcp_fold_hot(mine); /* a slot whose block has a hot page is not empty */
+	slot = empty_slot(mine, index);
+	if (slot == PCP_SLOTS)
+		slot = make_room(zone, mine, index);
+	slot_leave(mine, slot);
+	pcp_slot_unuse(mine, slot);
+	mine->tag[slot] = mine->last_tag = index + 1;
+	mine->last_slot = slot;
+	mine->type[slot] = (u8)type;
+	return slot;
 }
 
 /* ---- taking frames that are held ---- */
@@ -219,18 +286,21 @@ s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
 static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index,
 			 const u64 map[PCP_WORDS], enum migratetype type)
 {
-	u32 slot = pcp_find(mine, index);
+	u32 slot;
 	s64 frames = 0;
 
+	for (unsigned w = 0; w < PCP_WORDS; w++)
+		frames += __builtin_popcountll(map[w]);
+	if (frames == 0)
+		return; /* another CPU took them while the lock was dropped */
+	slot = pcp_find(mine, index);
 	if (slot == PCP_SLOTS)
 		slot = slot_claim(zone, mine, index, type);
 	if (mine->type[slot] != type)
 		slot_retype(mine, slot, type);
-	for (unsigned w = 0; w < PCP_WORDS; w++) {
+	for (unsigned w = 0; w < PCP_WORDS; w++)
 		if (map[w])
 			slot_add(mine, slot, w, map[w]);
-		frames += __builtin_popcountll(map[w]);
-	}
 	if (unlikely(zone->mm->pcp_types->by_page))
 		pcp_note_fetched(zone, mine, index, map, type);
 	pcp_add_held(mine, frames);
@@ -267,7 +337,7 @@ static void warm_block(struct zone *zone, u32 index)
 }
 
 /*
- * Fetch one large run or, if the zone has only pieces, all pieces of one block. Returns true if
+ * Fetch one large run or, if the zone has only pieces, all pieces of some blocks. Returns true if
  * there is more at hand than before. When the lists are disabled the run has the order asked for
  * and goes straight to the caller, in *direct.
  */
@@ -275,9 +345,10 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 		  struct page **direct)
 {
 	const s64 high = pcp_high(zone, mine);
-	u64 map[PCP_WORDS] = {0};
-	unsigned orders, want = order;
-	u32 index, pieces = BLOCK_NONE;
+	u64 map[PCP_FETCH][PCP_WORDS] = {0};
+	unsigned orders, want = order, count = 0;
+	u32 blocks[PCP_FETCH];
+	u64 taken = 0;
 
 	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= high / 2)
 		want++;
@@ -290,24 +361,26 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 	}
 	if (!(zone->page_orders[type] >> want)) {
 		want = order + 31 - (unsigned)__builtin_clz(orders);
-		pieces =
-			buddy_block_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0));
+		count = buddy_blocks_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0),
+					       blocks, PCP_FETCH);
 	}
-	if (pieces != BLOCK_NONE) {
+	if (count > 0) {
 		zone_unlock(zone);
-		warm_block(zone, pieces);
+		for (unsigned i = 0; i < count; i++)
+			warm_block(zone, blocks[i]);
 		zone_lock(zone);
-		buddy_take_pieces(zone, pieces, type, map);
 	}
-	index = pieces;
-	if (pieces == BLOCK_NONE ||
-	    !(map[0] | map[1] | map[2] | map[3] | map[4] | map[5] | map[6] | map[7]))
-		index = fetch_run(zone, zone->page_orders[type] >> want ? want : order, type, map);
+	for (unsigned i = 0; i < count; i++)
+		taken += buddy_take_pieces(zone, blocks[i], type, map[i]);
+	if (taken == 0) {
+		want = zone->page_orders[type] >> want ? want : order;
+		blocks[0] = fetch_run(zone, want, type, map[0]);
+		count = blocks[0] != BLOCK_NONE;
+	}
 	zone_unlock(zone);
-	if (index == BLOCK_NONE)
-		return false;
-	keep_fetched(zone, mine, index, map, type);
-	return true;
+	for (unsigned i = 0; i < count; i++)
+		keep_fetched(zone, mine, blocks[i], map[i], type);
+	return count > 0;
 }
 
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
@@ -315,6 +388,9 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 	struct pcp_zone *mine = pcp_mine(zone);
 	struct page *page, *direct = NULL;
 
+	if (order == 0 && mine->hot[type])
+		return pcp_take_hot(mine, type);
+	pcp_fold_hot(mine); /* so that a hot page completes a larger one */
 	do {
 		page = take_run(mine, order, type);
 		if (page)
@@ -346,19 +422,48 @@ unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, 
 
 /* ---- keeping frames that are freed ---- */
 
+static s64 slot_frames(const struct pcp_zone *mine, u32 slot)
+{
+	s64 frames = 0;
+
+	for (unsigned w = 0; w < PCP_WORDS; w++)
+		frames += __builtin_popcountll(mine->map[slot][w]);
+	return frames;
+}
+
 /*
- * Evict slots in turn until enough frames are gone. The slot that was just freed to goes only if
- * all others are empty.
+ * Choose slots to evict in one turn at the zone's lock: at least one, and more of them up to an
+ * eighth of what the CPU may hold. The slot that was just freed to goes only if all others are
+ * empty. Returns how many.
  */
+static unsigned choose_victims(struct pcp_zone *mine, u32 slot, u32 victims[PCP_EVICT])
+{
+	unsigned count = 0;
+	s64 frames = 0;
+
+	for (unsigned turn = 0; turn < PCP_SLOTS && count < PCP_EVICT; turn++) {
+		const u32 victim = mine->hand++ % PCP_SLOTS;
+
+		if (victim == slot || pcp_slot_is_empty(mine, victim))
+			continue;
+		if (count > 0 && frames >= mine->high / 8)
+			break;
+		victims[count++] = victim;
+		frames += slot_frames(mine, victim);
+	}
+	if (count == 0)
+		victims[count++] = slot;
+	return count;
+}
+
+/* Evict slots until enough frames are gone. */
 static __attribute__((noinline)) void held_too_much(struct zone *zone, struct pcp_zone *mine,
 						    u32 slot)
 {
-	for (unsigned turn = 0; mine->held > mine->high; turn++) {
-		const u32 victim = mine->hand++ % PCP_SLOTS;
+	u32 victims[PCP_EVICT];
 
-		if (!pcp_slot_is_empty(mine, victim) && (victim != slot || turn >= PCP_SLOTS))
-			pcp_evict(zone, mine, victim);
-	}
+	while (pcp_is_above(mine))
+		pcp_evict(zone, mine, victims, choose_victims(mine, slot, victims));
 }
 
 void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *block, pfn_t pfn,
@@ -380,13 +485,13 @@ void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *bloc
 		slot = slot_claim(zone, mine, index, type);
 	if (unlikely(mine->type[slot] != type))
 		slot_retype(mine, slot, type);
+	if (mine->hot[type])
+		fold_one(mine, type); /* the hottest page is given out first */
 	slot_add(mine, slot, w, pcp_run_mask(pfn, order));
-	mine->word[type] = &mine->map[slot][w]; /* the hottest page is given out first */
-	mine->word_page[type] = pfn_page(zone->mm, ALIGN_DOWN(pfn, 64));
-	mine->fast_tag = index + 1;
+	pcp_freed_to(zone, mine, block, slot, w);
 	if (unlikely(zone->mm->pcp_types->by_page))
 		pcp_note_freed(zone, mine, pfn_page(zone->mm, pfn), order, type);
 	pcp_add_held(mine, (s64)order_pages(order));
-	if (unlikely(mine->held > mine->high))
+	if (unlikely(pcp_is_above(mine)))
 		held_too_much(zone, mine, slot);
 }

@@ -6,15 +6,20 @@
  *   slot   tag: block 4712   [64 bits][64 bits] ...   32 sets of 4 slots, found by block number
  *     :
  *   word[type] -> the word the next page of this type comes from, lowest frame first
+ *   hot[type]  -> the single page of this type that is given out before those, if there is one
  *
  * Orders 0..3 are all runs of bits in one word. Freeing sets the bits, so neighbours merge simply
  * by being neighbours; allocating clears them. The struct page of a free page is not touched in
  * between, because no list goes through it.
  *
- * A CPU that holds too much gives frames back one block at a time, cut into the largest runs before
- * the lock is taken; a drain gives back many blocks in one turn. A CPU that lacks frames fetches
- * one large run or, from memory that is in pieces, all the pieces of one block. Two CPUs may hold
- * pages of the same block.
+ * A page that is freed where none is hot becomes the hot one of its type. A CPU that allocates and
+ * frees in turn then works on one pointer. With the bits alone, the address of each store would
+ * depend on the bits read before it, and the next load would have to wait for that.
+ *
+ * A CPU that holds too much gives frames back a few blocks at a time, cut into the largest runs; a
+ * drain gives back many blocks in one turn. A CPU that lacks frames fetches one large run or, from
+ * memory that is in pieces, all the pieces of a few blocks. Two CPUs may hold pages of the same
+ * block.
  *
  * Order 9 is a short list of HUGE blocks with formed heads and shared tails. An entry whose block
  * still owes a shootdown round (the tag in its record) is given out only when that round is done.
@@ -81,6 +86,22 @@ enum {
 	PCP_REFILL_ORDER = 8, /* order of the run fetched at once, if `high` allows */
 	PCP_HUGE_MAX = 128,   /* entries of order 9 */
 	PCP_HUGE_BATCH = 64,
+	PCP_EVICT = 4, /* most slots that go back in one turn at the zone's lock */
+	PCP_FETCH = 4, /* most blocks in pieces that are fetched in one */
+};
+
+/* No struct page is aligned like this address, and no pointer can have a value near it. */
+#define PCP_NO_PAGES ((virt_t)0x8000000000000001ULL)
+
+/*
+ * The block that a page was freed to last, as freeing the next page inline needs it. It is
+ * forgotten when its slot gets another block or type.
+ */
+struct pcp_recent {
+	virt_t pages;              /* its first struct page; PCP_NO_PAGES: no block */
+	const struct block *block; /* its record */
+	u64 *map;                  /* its words, in its slot */
+	u8 type;                   /* of its slot */
 };
 
 /*
@@ -93,13 +114,18 @@ enum {
  * Accounting (pcp_held()) reads the slots and the huge entries of all CPUs while they are parked.
  */
 struct pcp_zone {
+	struct page *hot[MIGRATE_TYPES];       /* (oa) single pages beside the slots, or NULL */
 	u64 *word[MIGRATE_TYPES];              /* (o) a word of a slot, or `none` */
 	struct page *word_page[MIGRATE_TYPES]; /* (o) page of bit 0 of that word */
+	struct pcp_recent recent;              /* (o) */
 	u32 last_tag, last_slot;               /* (o) of the slot found or claimed last */
-	/* (o) last_tag if a page was freed there last; 0: the next free must go the slow way */
-	u32 fast_tag;
-	s64 held; /* (oa) frames in all slots */
-	/* (o) most frames to hold; beyond it frames go back. 0: not computed yet, or disabled */
+	u64 in_use, on_list; /* (c) the state of a single page in use, and of one that is held */
+	unsigned zone;       /* (c) index of the zone */
+	s64 held;            /* (oa) frames in all slots */
+	/*
+	 * (o) most frames to hold in slots; beyond it frames go back. 0: not computed yet, or
+	 * disabled
+	 */
 	s64 high;
 	/* (oa) frames taken from the zone less frames given back; those not held are in use */
 	s64 moved;
@@ -139,11 +165,13 @@ struct pcp_types {
 extern const struct pcp_types pcp_types[]; /* on, first, each, off; ends with a NULL name */
 
 /*
- * pcp_bytes(): size in bytes of one CPU's lists for so many zones. pcp_init() initialises lists in
- * that many zeroed bytes.
+ * pcp_bytes(): size in bytes of one CPU's lists for so many zones and nodes. pcp_init() initialises
+ * lists in that many zeroed bytes. pcp_place() tells them which zones serve which node, once that
+ * is known; until then no page may be allocated.
  */
-u64 pcp_bytes(unsigned zones);
-void pcp_init(struct pcp *pcp, unsigned zones);
+u64 pcp_bytes(unsigned zones, node_t nodes);
+void pcp_init(struct pcp *pcp, unsigned zones, node_t nodes);
+void pcp_place(struct mm *mm, cpu_t cpu);
 
 /*
  * Take 2^order frames (0..3) of `type` that this CPU holds or can fetch from the zone's small
@@ -189,22 +217,52 @@ static inline void pcp_add_held(struct pcp_zone *mine, s64 frames)
 	atomic_store_relaxed(&mine->held, mine->held + frames);
 }
 
-/* The slot of a block, or PCP_SLOTS if it has none. */
+/* Take the hot page of a type. NULL if there is none. Entered. */
+static inline struct page *pcp_take_hot(struct pcp_zone *mine, enum migratetype type)
+{
+	struct page *page = mine->hot[type];
+
+	if (page)
+		atomic_store_relaxed(&mine->hot[type], NULL);
+	return page;
+}
+
+/*
+ * The slot of a block, or PCP_SLOTS if it has none. At most one slot has the tag. They are compared
+ * without a branch, because where pages are freed at random none could be predicted.
+ */
+static inline u32 pcp_slot_of(const struct pcp_zone *mine, u32 index)
+{
+	const u32 set = index % PCP_SETS * PCP_WAYS, sought = index + 1;
+	const u32 *tag = &mine->tag[set];
+	const u32 way = (tag[1] == sought) + 2 * (tag[2] == sought) + 3 * (tag[3] == sought);
+
+	return likely(tag[way] == sought) ? set + way : PCP_SLOTS;
+}
+
+_Static_assert(PCP_WAYS == 4, "pcp_slot_of() compares four tags");
+
+/* The same for a block that is likely to be the one found or claimed last. */
 static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
 {
-	const u32 set = index % PCP_SETS * PCP_WAYS;
+	u32 slot;
 
-	if (likely(mine->last_tag == index + 1))
+	if (mine->last_tag == index + 1)
 		return mine->last_slot;
-	for (u32 slot = set; slot < set + PCP_WAYS; slot++) {
-		if (mine->tag[slot] == index + 1) {
-			mine->last_tag = index + 1;
-			mine->last_slot = slot;
-			mine->fast_tag = 0;
-			return slot;
-		}
+	slot = pcp_slot_of(mine, index);
+	if (slot != PCP_SLOTS) {
+		mine->last_tag = index + 1;
+		mine->last_slot = slot;
 	}
-	return PCP_SLOTS;
+	return slot;
+}
+
+/*
+ * Does this CPU hold more in slots than it may? One frame of each type may be held beside them.
+ */
+static inline bool pcp_is_above(const struct pcp_zone *mine)
+{
+	return mine->held > mine->high - MIGRATE_TYPES;
 }
 
 /* Does the block owe a round that is not done yet? */
@@ -260,6 +318,28 @@ static inline bool pcp_free_huge(struct zone *zone, struct pcp_zone *mine, u32 i
 static inline u64 pcp_run_mask(pfn_t pfn, unsigned order)
 {
 	return ((1ULL << (1u << order)) - 1) << (pfn % 64);
+}
+
+/*
+ * Add the hot pages to the slots of their blocks. A block with a hot page has a slot of its type:
+ * this is called before a slot gets another block or type. Entered, or in the drain handler.
+ */
+void pcp_fold_hot(struct pcp_zone *mine);
+
+/*
+ * A page was freed to word `w` of this slot: the next page of its type is taken from there, and the
+ * next one to be freed may go there inline.
+ */
+static inline void pcp_freed_to(struct zone *zone, struct pcp_zone *mine, const struct block *block,
+				u32 slot, unsigned w)
+{
+	const u8 type = mine->type[slot];
+	struct page *pages = pfn_page(zone->mm, block_pfn(mine->tag[slot] - 1));
+
+	mine->word[type] = &mine->map[slot][w];
+	mine->word_page[type] = pages + w * 64;
+	mine->recent = (struct pcp_recent){
+		.pages = (virt_t)pages, .block = block, .map = mine->map[slot], .type = type};
 }
 
 /* Does the slot hold nothing? Clears the bits of words that have become empty. */

@@ -134,13 +134,20 @@ static void free_slot(struct zone *zone, struct pcp_zone *mine, u32 slot, struct
 	counter_add(&mine->evictions, 1);
 }
 
-void pcp_evict(struct zone *zone, struct pcp_zone *mine, u32 slot)
+/* All slots are cut before the lock is taken, to prefetch, and again when it is their turn. */
+void pcp_evict(struct zone *zone, struct pcp_zone *mine, const u32 *slots, unsigned count)
 {
+	struct page *pages = NULL;
 	struct runs runs;
-	struct page *pages = slot_cut(zone, mine, slot, &runs);
 
+	for (unsigned i = count; i-- > 0;)
+		pages = slot_cut(zone, mine, slots[i], &runs);
 	zone_lock(zone);
-	free_slot(zone, mine, slot, pages, &runs);
+	for (unsigned i = 0; i < count; i++) {
+		if (i > 0)
+			pages = slot_cut(zone, mine, slots[i], &runs);
+		free_slot(zone, mine, slots[i], pages, &runs);
+	}
 	zone_unlock(zone);
 }
 
@@ -182,6 +189,7 @@ static bool drain_zone(struct zone *zone, bool may_wait)
 	struct pcp_zone *mine = pcp_mine(zone);
 	u32 slot = 0;
 
+	pcp_fold_hot(mine);
 	mine->high = 0; /* computed again when it is next needed, and kept at 0 while disabled */
 	for (;;) {
 		while (slot < PCP_SLOTS && pcp_slot_is_empty(mine, slot))
@@ -357,9 +365,14 @@ void pcp_enable(struct zone *zone)
 
 /* ---- counts ---- */
 
-static s64 huge_frames(const struct pcp_zone *z)
+/* The frames that are held beside the slots. */
+static s64 beside_slots(const struct pcp_zone *z)
 {
-	return (s64)(atomic_load_relaxed(&z->huge_count) * order_pages(BLOCK_ORDER));
+	s64 frames = (s64)(atomic_load_relaxed(&z->huge_count) * order_pages(BLOCK_ORDER));
+
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
+		frames += atomic_load_relaxed(&z->hot[type]) != NULL;
+	return frames;
 }
 
 u64 pcp_count(const struct mm *mm, const struct zone *zone)
@@ -369,7 +382,7 @@ u64 pcp_count(const struct mm *mm, const struct zone *zone)
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
 		const struct pcp_zone *z = mm->pcp[cpu]->zone[zone->index];
 
-		frames += atomic_load_relaxed(&z->held) + huge_frames(z);
+		frames += atomic_load_relaxed(&z->held) + beside_slots(z);
 	}
 	return (u64)frames;
 }
@@ -382,7 +395,7 @@ s64 pcp_in_use(const struct mm *mm, const struct zone *zone)
 		const struct pcp_zone *z = mm->pcp[cpu]->zone[zone->index];
 
 		frames += atomic_load_relaxed(&z->moved) - atomic_load_relaxed(&z->held) -
-			  huge_frames(z);
+			  beside_slots(z);
 	}
 	return frames;
 }
@@ -412,6 +425,14 @@ static u64 held_in(const struct pcp_zone *z, u32 index, u64 map[PCP_WORDS])
 			map[w] |= z->map[slot][w];
 			frames += (u64)__builtin_popcountll(z->map[slot][w]);
 		}
+	}
+	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
+		const pfn_t pfn = z->hot[type] ? page_to_pfn(z->hot[type]) : PFN_NONE;
+
+		if (pfn >> BLOCK_ORDER != index)
+			continue;
+		map[pfn % BLOCK_FRAMES / 64] |= 1ULL << pfn % 64;
+		frames++;
 	}
 	for (u32 i = 0; i < z->huge_count; i++)
 		if (z->huge[i] == index)

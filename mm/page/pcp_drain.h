@@ -52,5 +52,5 @@ u64 pcp_held(const struct mm *mm, u32 index, u64 map[PCP_WORDS]);
 /* Slow half of pcp_leave(), when a drain was requested. Inside. */
 void pcp_leave_slow(struct mm *mm);
 
-/* Give all frames of a slot back to the zone. Takes zone->lock. */
-void pcp_evict(struct zone *zone, struct pcp_zone *mine, u32 slot);
+/* Give back all that these slots hold, in one turn at the zone's lock. Entered. */
+void pcp_evict(struct zone *zone, struct pcp_zone *mine, const u32 *slots, unsigned count);

@@ -6,7 +6,7 @@
  * only where making a page finds no memory.
  *
  * An entry is found through its block record of 32 bytes. The struct page is touched only when the
- * entry is given out, and the struct pages of a whole batch are prefetched together. Entries keep
+ * entry is given out, and the struct pages of a batch are prefetched as it is taken. Entries keep
  * the generation in their record. A block may therefore be listed while a round for its former
  * tails is still due; it is given out when the round is done.
  */
@@ -44,8 +44,6 @@ static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 	zone_unlock(zone);
 	if (taken == 0)
 		return BLOCK_NONE;
-	for (u32 i = 0; i < taken; i++)
-		page_prefetch(pfn_page(zone->mm, block_pfn(pages[i])));
 	for (u32 i = 1; i < taken; i++)
 		mine->huge[taken - 1 - i] = pages[i];
 	atomic_store_relaxed(&mine->huge_count, taken - 1);

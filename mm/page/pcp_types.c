@@ -98,7 +98,7 @@ static u8 look_up(const struct mm *mm, const struct page *page)
 void pcp_note_freed(struct zone *zone, struct pcp_zone *mine, struct page *page, unsigned order,
 		    u8 type)
 {
-	mine->fast_tag = 0; /* the next free also comes here */
+	mine->recent.pages = PCP_NO_PAGES; /* the next free also comes here */
 	if (zone->mm->pcp_types->stored)
 		for (u64 i = 0; i < order_pages(order); i++)
 			page[i].private[0] = type;
@@ -110,7 +110,7 @@ void pcp_note_fetched(struct zone *zone, struct pcp_zone *mine, u32 index, const
 	const struct pcp_types *types = zone->mm->pcp_types;
 	struct page *pages = block_page(zone->mm, index);
 
-	mine->fast_tag = 0;
+	mine->recent.pages = PCP_NO_PAGES;
 	for (unsigned w = 0; w < PCP_WORDS && (types->stored || types->twice); w++) {
 		for (u64 bits = map[w]; bits; bits &= bits - 1) {
 			struct page *page = &pages[w * 64 + (unsigned)__builtin_ctzll(bits)];

@@ -58,6 +58,7 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	counter_sub(&zone->free_type[type], pages);
 	gib_count_free(zone->mm, index, -(s64)pages);
 	block->next = block->prev = BLOCK_NONE;
+	block->owner = 0; /* `ahead` of a huge page */
 	word.order = 0;
 	word.flags &= (u8)~BLOCK_FREE;
 	block_put(block, word);

@@ -2,6 +2,11 @@
  * The buddy for huge pages: free pages of exactly 2 MiB or 1 GiB, which never merge, on lists by
  * place. Functions handle many pages at a time, because two CPUs that give and take 2 MiB pages
  * meet on the zone's lock and wait for as long as it is held. See buddy.h.
+ *
+ * Pages that were freed at random lie on a list in that order, so a walk of it waits for each
+ * record to arrive before it knows the next. The record of a page therefore names the page that
+ * came back HUGE_AHEAD pages before it, which the walk will reach some entries later. The walk
+ * prefetches that record, and the head of each page that it takes.
  */
 #include "mm/zone/buddy_huge.h"
 
@@ -35,6 +40,10 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 		struct block *block = block_of_used(zone->mm, block_pfn(index));
 		struct block_word word = block_look(block);
 
+		if (block->ahead)
+			__builtin_prefetch(block_at(zone->mm, (u32)block->ahead - 1), 1);
+		page_prefetch(block_page(zone->mm, index));
+		block->owner = 0;
 		pages[taken++] = index;
 		gib_count_free(zone->mm, index, -(s64)order_pages(word.order));
 		index = block->next;
@@ -66,6 +75,16 @@ u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u3
 	return taken;
 }
 
+/* Note a page that comes back. Returns the one HUGE_AHEAD before it, as a record names it. */
+static u32 note_given(struct zone *zone, u32 index)
+{
+	u32 *note = &zone->huge_given[zone->huge_gave++ % HUGE_AHEAD];
+	const u32 before = *note;
+
+	*note = index + 1;
+	return before;
+}
+
 void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 {
 	ASSERT(spin_held(&zone->lock), "huge pages freed without the zone lock");
@@ -80,6 +99,7 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 			       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
 		       "block %u freed as a huge page while its flags are %x", pages[i],
 		       word.flags);
+		block->ahead = note_given(zone, pages[i]);
 		block->prev = BLOCK_NONE;
 		block->next = *head;
 		if (*head != BLOCK_NONE)

@@ -207,16 +207,33 @@ bool buddy_take_frame(struct zone *zone, struct page *page)
 	return true;
 }
 
-u32 buddy_block_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max)
+static bool is_among(u32 index, const u32 *blocks, unsigned count)
 {
-	const struct page *page = zone->page_list[type][order];
-	const u32 index = page ? (u32)(page_to_pfn(page) >> BLOCK_ORDER) : BLOCK_NONE;
-	u64 pieces;
+	for (unsigned i = 0; i < count; i++)
+		if (blocks[i] == index)
+			return true;
+	return false;
+}
 
-	if (index == BLOCK_NONE)
-		return BLOCK_NONE;
-	pieces = block_look_at(zone->mm, index).free_pages;
-	return pieces > order_pages(order) && pieces <= max ? index : BLOCK_NONE;
+unsigned buddy_blocks_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max,
+				u32 *blocks, unsigned count)
+{
+	enum { LOOK = 32 }; /* chunks to look at */
+	const struct page *page = zone->page_list[type][order];
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < LOOK && page && found < count; i++, page = page->next) {
+		const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+		const u64 pieces = block_look_at(zone->mm, index).free_pages;
+
+		if (is_among(index, blocks, found))
+			continue;
+		if (pieces <= order_pages(order) || pieces > max)
+			break;
+		blocks[found++] = index;
+		max -= pieces;
+	}
+	return found;
 }
 
 /*

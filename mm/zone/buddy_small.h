@@ -24,12 +24,14 @@ void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u
 /*
  * For callers that want many frames where no large run is left.
  *
- * buddy_block_in_pieces() returns the block of the first free chunk of `order`, if at most `max` of
- * the block's frames are free and that chunk is not all of them; else BLOCK_NONE. The caller may
- * drop the lock before the second step: buddy_take_pieces() takes all free chunks of a block if its
- * type is still `type`, adds their frames to `map` as bits, and returns the number of frames.
+ * buddy_blocks_in_pieces() finds up to `count` blocks by the first free chunks of `order`. At most
+ * `max` frames are free in all of them together, and in none the chunk is all that is free. Returns
+ * how many there are. The caller may drop the lock before the second step: buddy_take_pieces()
+ * takes all free chunks of a block if its type is still `type`, adds their frames to `map` as bits,
+ * and returns the number of frames.
  */
-u32 buddy_block_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max);
+unsigned buddy_blocks_in_pieces(struct zone *zone, unsigned order, enum migratetype type, u64 max,
+				u32 *blocks, unsigned count);
 u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 		      u64 map[BLOCK_FRAMES / 64]);
 

@@ -63,7 +63,7 @@ CONSOLE = (
         f"BENCH contig_table mode={mode} memory=fresh batches=1 ns_p0={ns} ns_p25={ns} ns_p50={ns} ns_p75={ns} ns_p1={ns} ns_p5={ns} ns_p10={ns} ns_p90={ns}"
         f" ns_p95={ns} ns_p99={ns} ns_p100={ns} ns_mean={ns} ns_system={ns}0 ns_elapsed={ns}1 pages=10 scanned_pages=1 references=0 migrated_pages=0 copy_ns=0\n"
         for mode, ns in (("vanilla", 8000000), ("revert", 2000000), ("skip", 4000000), ("index", 100000)))
-    + "BENCH alloc test=pair0 threads=1 op=pair ns=18.833\nBENCH probe name=ring test=pair0 threads=1 op=pair ns=6.548\n"
+    + "BENCH alloc test=pair0 threads=1 op=pair ns=18.833\nBENCH alloc test=exit threads=1 op=free ns=40.1 locks=1.651\nBENCH probe name=ring test=pair0 threads=1 op=pair ns=6.548\n"
     "ASHLAR-END verdict=pass code=0x10\n"
 )  # fmt: skip
 
@@ -201,6 +201,12 @@ def test_ratios_are_those_of_the_medians(without_pictures):
     """off: 6400, 12800, 19200 ns for 64 pages; unbatched a hundred times, batched a half, on a quarter."""
     table = next(line for line in to_markdown(make([parse(CONSOLE.encode())])).splitlines() if "memory fresh" in line)
     assert [cell.strip() for cell in table.split("|")[5:11]] == ["100x", "100x", "0.500x", "0.500x", "0.250x", "0.250x"]
+
+
+def test_takings_of_the_lock_are_a_table(without_pictures):
+    text = to_markdown(make([parse(CONSOLE.encode())]))
+    assert cells_of(text, "| exit | free | 1 | 1.") == [["exit", "free", "1", "1.651"]]
+    assert not cells_of(text, "| pair0 | pair | 1 | 0.")  # a record without takings has no row there
 
 
 def cells_of(text, start):

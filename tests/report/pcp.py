@@ -1,5 +1,7 @@
 """The per-CPU list series: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
 
+import statistics
+
 import pictures
 import seeds
 import words
@@ -225,6 +227,15 @@ def subjects(captures):
     return {key: {name: Spread(ns) for name, ns in row.items()} for key, row in found.items()}
 
 
+def takings(captures):
+    """Rows of the takings of the zone's lock for 1,000 calls: medians."""
+    found = {}
+    for r in of_kind(captures, "alloc"):
+        if isinstance(r.get("locks"), (int, float)) and r.get("test") and r.get("op"):
+            found.setdefault((r["test"], r["op"], r["threads"]), []).append(r["locks"])
+    return [[*key, f"{statistics.median(values):.3f}"] for key, values in found.items()]
+
+
 def allocator(paper, captures):
     found = subjects(captures)
     if not found:
@@ -250,6 +261,10 @@ def allocator(paper, captures):
             "note",
         )
     )
+    locked = takings(captures)
+    if locked:
+        paper.add(Text("How often the allocator, with its per-CPU lists, takes the lock of the zone, for 1,000 calls of each row:"))
+        paper.add(Table(["row", "op", "threads", "takings"], locked, "Takings of the zone's lock", left=2))
     for threads in sorted({key[2] for key in found}):
         order0 = [
             key

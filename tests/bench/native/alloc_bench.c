@@ -9,6 +9,10 @@
  *   xfree    each thread frees the pages that the other allocated
  *   aged     half of all pages, at random, stay in use throughout
  *   bulkapi  page_alloc_bulk(), page_free_bulk()
+ *   exit     one thread frees 1,000,000 pages that four other CPUs allocated in aged memory (with
+ *            fewer than five CPUs, all the others)
+ *
+ * A second table says how often the allocator took the zone's lock for 1,000 calls of each row.
  *
  * Values are nanoseconds per call (per page), the median of up to ROUNDS rounds within ROW_MS.
  * Rounds in which a thread was switched away from are left out, and rows without an undisturbed
@@ -37,6 +41,7 @@ enum {
 	PAIRS = 20000,
 	BULK = ALLOC_BULK_MAX,
 	BULK9 = 512,
+	EXIT_PAGES = 1000000,
 	THREADS = ALLOC_THREADS,
 	ROW_MS = 500
 };
@@ -55,6 +60,7 @@ static const struct alloc_row rows[] = {
 	{"xfree", CROSS, 0, BULK, .two_only = true},
 	{"aged-pair0", PAIR, 0, PAIRS, .aged = true},
 	{"aged", RANDOM, 0, BULK, .aged = true},
+	{"exit", EXIT, 0, EXIT_PAGES, .aged = true, .one_only = true},
 };
 
 static const struct subject {
@@ -69,9 +75,8 @@ static const struct subject {
 
 enum { SUBJECTS = ARRAY_LEN(subjects), ROWS = ARRAY_LEN(rows) };
 
-static struct result {
-	u64 ps[2]; /* picoseconds: alloc or pair, free; 0: not measured */
-} results[SUBJECTS][ROWS][THREADS + 1];
+/* medians; ps[] is 0 for a part that was not measured */
+static struct alloc_result results[SUBJECTS][ROWS][THREADS + 1];
 
 static const struct subject *subject;
 static struct arena *arena; /* NULL: the subject is a probe */
@@ -94,19 +99,25 @@ static u64 median(u64 *values, unsigned count)
 static void run_row(unsigned s, unsigned r, unsigned threads)
 {
 	const u64 until = clock_ns() + ROW_MS * 1000000ULL;
-	u64 ps[2][ROUNDS], one[2];
+	u64 ps[2][ROUNDS], locks[2][ROUNDS];
+	struct alloc_result one;
 	unsigned good = 0;
 
 	for (unsigned attempt = 0; attempt < 2 * ROUNDS && good < ROUNDS && clock_ns() < until;
 	     attempt++) {
-		if (!alloc_round(&rows[r], threads, one))
+		if (rows[r].kind == EXIT ? !alloc_exit_round(&rows[r], &one)
+					 : !alloc_round(&rows[r], threads, &one))
 			continue;
-		ps[0][good] = one[0];
-		ps[1][good] = one[1];
+		for (unsigned i = 0; i < 2; i++) {
+			ps[i][good] = one.ps[i];
+			locks[i][good] = one.locks[i];
+		}
 		good++;
 	}
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < 2; i++) {
 		results[s][r][threads].ps[i] = median(ps[i], good);
+		results[s][r][threads].locks[i] = median(locks[i], good);
+	}
 }
 
 static void run_rows(unsigned s, bool aged)
@@ -115,7 +126,7 @@ static void run_rows(unsigned s, bool aged)
 		if (rows[r].aged != aged || (rows[r].ours_only && !subjects[s].ours))
 			continue;
 		for (unsigned threads = rows[r].two_only ? 2 : 1;
-		     threads <= MIN(cpu_count, THREADS); threads++)
+		     threads <= (rows[r].one_only ? 1 : MIN(cpu_count, THREADS)); threads++)
 			run_row(s, r, threads);
 	}
 }
@@ -178,7 +189,7 @@ static bool run_subject(unsigned s)
 
 /* ---- the table ---- */
 
-static void print_cell(const struct result *result, bool pair)
+static void print_cell(const struct alloc_result *result, bool pair)
 {
 	char text[32];
 
@@ -197,7 +208,7 @@ static void print_cell(const struct result *result, bool pair)
 static void print_records(unsigned s, unsigned r, unsigned threads)
 {
 	static const char *const names[] = {"alloc", "free"};
-	const struct result *result = &results[s][r][threads];
+	const struct alloc_result *result = &results[s][r][threads];
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (result->ps[i] == 0)
@@ -206,9 +217,33 @@ static void print_records(unsigned s, unsigned r, unsigned threads)
 			print("BENCH alloc test=%s", rows[r].name);
 		else
 			print("BENCH probe name=%s test=%s", subjects[s].name, rows[r].name);
-		print(" threads=%u op=%s ns=%llu.%03llu\n", threads,
+		print(" threads=%u op=%s ns=%llu.%03llu", threads,
 		      rows[r].kind == PAIR ? "pair" : names[i], result->ps[i] / 1000,
 		      result->ps[i] % 1000);
+		if (subjects[s].ours && subjects[s].lists)
+			print(" locks=%llu.%03llu", result->locks[i] / 1000,
+			      result->locks[i] % 1000);
+		print("\n");
+	}
+}
+
+/* How often the allocator, with its lists, took the zone's lock. */
+static void print_locks(void)
+{
+	print("\n  takings of the zone's lock, 1,000 calls\n");
+	print("  %-18s %7s %10s %10s\n", "", "threads", "alloc", "free");
+	for (unsigned threads = 1; threads <= THREADS; threads++) {
+		for (unsigned r = 0; r < ROWS; r++) {
+			const struct alloc_result *result = &results[0][r][threads];
+
+			if (result->ps[0] == 0)
+				continue;
+			print("  %-18s %7u", rows[r].name, threads);
+			for (unsigned i = 0; i < 2 && result->ps[i]; i++)
+				print(" %6llu.%03llu", result->locks[i] / 1000,
+				      result->locks[i] % 1000);
+			print("\n");
+		}
 	}
 }
 
@@ -228,6 +263,7 @@ static void print_table(void)
 			print("\n");
 		}
 	}
+	print_locks();
 	print("\n");
 	for (unsigned s = 0; s < SUBJECTS; s++)
 		for (unsigned r = 0; r < ROWS; r++)

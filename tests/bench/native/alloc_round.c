@@ -44,6 +44,12 @@ void alloc_give(cpu_t cpu, u64 what, unsigned order)
 		mm_page_free(&arena->mm, (struct page *)(virt_t)what);
 }
 
+/* The tickets drawn at the lock count it exactly, and cost nothing. */
+u16 alloc_locks(void)
+{
+	return arena ? atomic_load_relaxed(&arena_phantom_zone(arena)->lock.next) : 0;
+}
+
 /* ---- threads ---- */
 
 static struct job {
@@ -52,6 +58,7 @@ static struct job {
 	u64 taken[ALLOC_THREADS][ALLOC_BULK_MAX];
 	u64 ns[ALLOC_THREADS][2];
 	long switches[ALLOC_THREADS];
+	u16 locks[2]; /* written by CPU 0 between parts, while no thread is in a call */
 	u32 arrived, gone;
 } job;
 
@@ -96,6 +103,26 @@ void alloc_shuffle(u64 *values, u64 count)
 	}
 }
 
+/*
+ * All threads begin and end a timed part together. CPU 0 reads the count of the lock while the
+ * others wait for it.
+ */
+static void begin_part(cpu_t me, unsigned part)
+{
+	meet();
+	if (me == 0)
+		job.locks[part] = alloc_locks();
+	meet();
+}
+
+static void end_part(cpu_t me, unsigned part)
+{
+	meet();
+	if (me == 0)
+		job.locks[part] = (u16)(alloc_locks() - job.locks[part]);
+	meet();
+}
+
 static void run_pairs(cpu_t me)
 {
 	const struct alloc_row *row = job.row;
@@ -103,12 +130,12 @@ static void run_pairs(cpu_t me)
 
 	for (unsigned i = 0; i < 1000; i++)
 		alloc_give(me, alloc_take(me, row->order), row->order);
-	meet();
+	begin_part(me, 0);
 	start = now();
 	for (unsigned i = 0; i < row->count; i++)
 		alloc_give(me, alloc_take(me, row->order), row->order);
 	job.ns[me][0] = now() - start;
-	meet();
+	end_part(me, 0);
 }
 
 static void take_all(cpu_t me, u64 *taken)
@@ -142,11 +169,11 @@ static void run_bulk(cpu_t me)
 	const struct alloc_row *row = job.row;
 	u64 start, *taken = job.taken[me];
 
-	meet();
+	begin_part(me, 0);
 	start = now();
 	take_all(me, taken);
 	job.ns[me][0] = now() - start;
-	meet();
+	end_part(me, 0);
 	for (unsigned i = 0; i < row->count; i++)
 		if (taken[i] == PROBE_NONE)
 			abort();
@@ -155,11 +182,11 @@ static void run_bulk(cpu_t me)
 			alloc_shuffle(job.taken[t], row->count);
 	if (row->kind == CROSS)
 		taken = job.taken[(me + 1) % job.threads];
-	meet();
+	begin_part(me, 1);
 	start = now();
 	give_all(me, taken);
 	job.ns[me][1] = now() - start;
-	meet();
+	end_part(me, 1);
 }
 
 static void run_thread(void *arg)
@@ -183,7 +210,7 @@ static void run_thread(void *arg)
 
 /* ---- a round ---- */
 
-bool alloc_round(const struct alloc_row *row, unsigned threads, u64 ps[2])
+bool alloc_round(const struct alloc_row *row, unsigned threads, struct alloc_result *result)
 {
 	long disturbed = 0;
 
@@ -194,13 +221,13 @@ bool alloc_round(const struct alloc_row *row, unsigned threads, u64 ps[2])
 	run_thread(NULL);
 	if (threads > 1)
 		work_wait(1, 0);
-	ps[0] = ps[1] = 0;
-	for (unsigned t = 0; t < threads; t++) {
-		ps[0] += job.ns[t][0] * 1000 / row->count / threads;
-		ps[1] += job.ns[t][1] * 1000 / row->count / threads;
-		disturbed += job.switches[t];
+	*result = (struct alloc_result){0};
+	for (unsigned part = 0; part < (row->kind == PAIR ? 1 : 2); part++) {
+		for (unsigned t = 0; t < threads; t++)
+			result->ps[part] += job.ns[t][part] * 1000 / row->count / threads;
+		result->locks[part] = job.locks[part] * 1000000ULL / row->count / threads;
 	}
-	if (row->kind == PAIR)
-		ps[1] = 0;
+	for (unsigned t = 0; t < threads; t++)
+		disturbed += job.switches[t];
 	return disturbed == 0;
 }

@@ -94,7 +94,7 @@ unsigned long peer_alloc(int cpu, unsigned order)
 
 	play(cpu);
 	page = mm_page_alloc(mm, order, USE_MOVABLE, PAGE_NODE, node);
-	return page ? page_pfn(page) - base : NO_FRAME;
+	return page ? page_to_pfn(page) - base : NO_FRAME;
 }
 
 void peer_free(int cpu, unsigned long pfn, unsigned order)

@@ -1,0 +1,206 @@
+/*
+ * Per-CPU lists: the hot page of each type, the block that was freed to last, and how often the
+ * zone's lock is taken for memory in pieces.
+ */
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/listed.h"
+
+static struct page *alloc_one(struct arena *a)
+{
+	return alloc_on_phantom(a, 0, USE_MOVABLE);
+}
+
+static u32 block_of_page(const struct page *page)
+{
+	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+}
+
+/*
+ * Allocate pages until one lies in another block whose slot is in the same set as that of `index`.
+ * The caller never frees the pages before it.
+ */
+static struct page *alloc_in_set_of(struct arena *a, u32 index)
+{
+	struct page *page;
+
+	do {
+		page = alloc_one(a);
+	} while (page && (block_of_page(page) == index ||
+			  block_of_page(page) % PCP_SETS != index % PCP_SETS));
+	return page;
+}
+
+/* Allocate until the CPU's list of movable pages is empty. */
+static void alloc_all_held(struct arena *a)
+{
+	while (pcp_count(&a->mm, arena_phantom_zone(a)) > 0)
+		if (!alloc_one(a))
+			return;
+}
+
+/* Make `page` the hot page of its type, and its slot empty. Nothing else is held of its block. */
+static void make_hot(struct arena *a, struct page *page)
+{
+	mm_page_free(&a->mm, page);
+	EXPECT(alloc_one(a) == page);
+	mm_page_free(&a->mm, page);
+	EXPECT(pcp_mine(arena_phantom_zone(a))->hot[MIGRATE_MOVABLE] == page);
+}
+
+TEST(mm_pcp, a_hot_page_is_drained)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct zone *zone;
+	struct page *page;
+	u64 listed;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	REQUIRE((page = alloc_one(a)));
+	alloc_all_held(a);
+	listed = listed_small(zone, MIGRATE_MOVABLE);
+	make_hot(a, page);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 1);
+	EXPECT(arena_accounted(a));
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	EXPECT_EQ(listed_small(zone, MIGRATE_MOVABLE), listed + 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A hot page is held without a bit in the slot of its block, so that slot may look empty. */
+TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *hot, *other;
+
+	if (!a)
+		return;
+	REQUIRE((hot = alloc_one(a)));
+	REQUIRE((other = alloc_in_set_of(a, block_of_page(hot))));
+	alloc_all_held(a);
+	make_hot(a, hot);
+	mm_page_free(&a->mm, other); /* claims a slot of the same set */
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 2);
+	EXPECT(alloc_one(a) == other);
+	EXPECT(alloc_one(a) == hot);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
+TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *page, *other;
+
+	if (!a)
+		return;
+	REQUIRE((page = alloc_one(a)));
+	alloc_all_held(a);
+	mm_page_free(&a->mm, page);
+	EXPECT(alloc_one(a) == page);
+	REQUIRE((other = alloc_in_set_of(a, block_of_page(page)))); /* fetched into the slot */
+	mm_page_free(&a->mm, page);
+	mm_page_free(&a->mm, other);
+	EXPECT(arena_accounted(a));
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* ---- how often the lock is taken ---- */
+
+enum { BLOCKS = 94, PIECES = BLOCKS * BLOCK_FRAMES / 2 };
+
+/* Takings so far of the zone's lock, modulo 2^16: the tickets drawn at it. */
+static u16 takings(struct arena *a)
+{
+	return atomic_load_relaxed(&arena_phantom_zone(a)->lock.next);
+}
+
+/* Allocate so many pages as a chain through the struct pages. */
+static struct page *alloc_pages(struct arena *a, u64 count)
+{
+	struct page *chain = NULL, *page;
+
+	for (u64 i = 0; i < count; i++) {
+		page = alloc_one(a);
+		if (!page)
+			return NULL;
+		page->private[1] = (u64)(virt_t)chain;
+		chain = page;
+	}
+	return chain;
+}
+
+static void free_chain(struct arena *a, struct page *chain)
+{
+	struct page *next;
+
+	for (; chain; chain = next) {
+		next = (struct page *)(virt_t)chain->private[1];
+		mm_page_free(&a->mm, chain);
+	}
+}
+
+/*
+ * Take BLOCKS blocks, and free every second page of theirs: one page of each block, then the next
+ * of each, straight to the zone, so that neighbours on its lists lie in different blocks. False if
+ * there is too little memory.
+ */
+static bool leave_pieces(struct arena *a)
+{
+	static struct page *block[BLOCKS];
+
+	alloc_all_held(a);
+	for (unsigned b = 0; b < BLOCKS; b++) {
+		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+			struct page *page = alloc_one(a);
+
+			if (!page)
+				return false;
+			block[b] = block_page(&a->mm, block_of_page(page));
+		}
+	}
+	pcp_disable(arena_phantom_zone(a));
+	for (unsigned i = 0; i < BLOCK_FRAMES; i += 2)
+		for (unsigned b = 0; b < BLOCKS; b++)
+			mm_page_free(&a->mm, &block[b][i]);
+	pcp_enable(arena_phantom_zone(a));
+	return true;
+}
+
+/*
+ * Of a block in pieces 256 frames are free here. One turn at the lock for each block would be four
+ * for 1,000 pages, and two turns would be eight. CPUs that may hold less than 4,096 frames fetch
+ * and give back less at a time; the bounds are not for them.
+ */
+TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct page *chain;
+	u16 before;
+
+	if (!a)
+		return;
+	REQUIRE(leave_pieces(a));
+	before = takings(a);
+	chain = alloc_pages(a, PIECES);
+	EXPECT(chain);
+	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
+		EXPECT((u16)(takings(a) - before) <= 3 * PIECES / 1000);
+	before = takings(a);
+	free_chain(a, chain);
+	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
+		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
