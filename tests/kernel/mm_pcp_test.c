@@ -356,9 +356,12 @@ TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 	EXPECT((s64)pcp_count(&a->mm, zone) <= high);
 	EXPECT((s64)pcp_count(&a->mm, zone) > high / 2 - BLOCK_FRAMES);
 	EXPECT(pcp_stats(&a->mm).evictions > 0);
+	/* the page freed last goes out first, unless its block alone is too much */
+	chain = alloc_chain(a, 8);
+	REQUIRE(chain);
 	mm_page_free(&a->mm, last);
-	/* the page freed last goes out first */
 	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
+	EXPECT_EQ(free_chain(a, chain), 8);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
