@@ -188,7 +188,8 @@ CALL(msync, 26);
 
 /* ---- mlock: pages never leave, so locking is bringing them ---- */
 
-static s64 lock_range(u64 start, u64 size)
+/* Lock or unlock the pages of a range, which has to be mapped. `bring`: all are there then. */
+static s64 lock_range(u64 start, u64 size, bool bring)
 {
 	const u64 first = ALIGN_DOWN(start, PAGE_SIZE), end = ALIGN_UP(start + size, PAGE_SIZE);
 	s64 err;
@@ -198,13 +199,13 @@ static s64 lock_range(u64 start, u64 size)
 	if (size > USER_END || !mapping_range_ok(first, end) ||
 	    !areas_cover(&program_areas, first, end))
 		return -ENOMEM;
-	err = mapping_populate(first, end, false);
+	err = bring ? mapping_populate(first, end, false) : 0;
 	return err == -EFAULT ? -ENOMEM : err;
 }
 
 static s64 call_mlock(const struct call_args *args)
 {
-	return lock_range(args->arg[0], args->arg[1]);
+	return lock_range(args->arg[0], args->arg[1], true);
 }
 CALL(mlock, 149);
 
@@ -214,14 +215,13 @@ static s64 call_mlock2(const struct call_args *args)
 
 	if (args->arg[2] & ~(u64)ON_FAULT)
 		return -EINVAL;
-	return args->arg[2] & ON_FAULT ? 0 : lock_range(args->arg[0], args->arg[1]);
+	return lock_range(args->arg[0], args->arg[1], !(args->arg[2] & ON_FAULT));
 }
 CALL(mlock2, 325);
 
 static s64 call_munlock(const struct call_args *args)
 {
-	(void)args;
-	return 0;
+	return lock_range(args->arg[0], args->arg[1], false);
 }
 CALL(munlock, 150);
 

@@ -18,7 +18,7 @@ struct note {
 
 static struct note notes[SIGNAL_NOTES];
 static u32 notes_used; /* notes that are not free, or a few more */
-static u64 next_order, shared;
+static u64 next_order, shared, shared_unnoted;
 
 void signal_pending_reset(void)
 {
@@ -26,11 +26,18 @@ void signal_pending_reset(void)
 		atomic_store_relaxed(&notes[i].state, NOTE_FREE);
 	atomic_store_relaxed(&notes_used, 0);
 	atomic_store_relaxed(&shared, 0);
+	atomic_store_relaxed(&shared_unnoted, 0);
 }
 
 static u64 *pending_word(struct thread *thread)
 {
 	return thread ? &thread->pending : &shared;
+}
+
+/* Queued signals that were sent while there was no free note. */
+static u64 *unnoted_word(struct thread *thread)
+{
+	return thread ? &thread->unnoted : &shared_unnoted;
 }
 
 u64 signal_pending_shared(void)
@@ -98,6 +105,8 @@ int signal_pending_add(struct thread *thread, const struct signal_info *info)
 		note = note_make(thread, info);
 	if (carries && !note)
 		return -EAGAIN;
+	if (queued && !note)
+		atomic_fetch_or(unnoted_word(thread), bit);
 	/* Another sender was faster: its note stays, unless the receiver has taken this one. */
 	if (atomic_fetch_or(word, bit) & bit && !queued && note &&
 	    atomic_cas(&note->state, NOTE_READY, NOTE_HELD))
@@ -165,6 +174,13 @@ static void notes_drop(const struct thread *target, int signal)
 		;
 }
 
+static bool take_unnoted(struct thread *target, int signal)
+{
+	const u64 bit = signal_bit(signal);
+
+	return atomic_fetch_and(unnoted_word(target), ~bit) & bit;
+}
+
 static bool take_from(struct thread *target, u64 set, struct signal_info *info)
 {
 	u64 *word = pending_word(target);
@@ -179,8 +195,12 @@ static bool take_from(struct thread *target, u64 set, struct signal_info *info)
 		signal = __builtin_ctzll(found) + 1;
 		if (!(atomic_fetch_and(word, ~signal_bit(signal)) & signal_bit(signal)))
 			continue;
-		if (!note_take(target, signal, info, &left))
+		if (!note_take(target, signal, info, &left)) {
+			/* a queued signal may be taken before its sender sets the bit */
+			if (signal >= SIGNALS_QUEUED && !take_unnoted(target, signal))
+				continue;
 			*info = plain_info(target, signal);
+		}
 		if (left && signal >= SIGNALS_QUEUED)
 			atomic_fetch_or(word, signal_bit(signal));
 		else if (left) /* senders raced; their signals have become one */
@@ -229,13 +249,17 @@ void signal_pending_forget(int signal)
 	struct thread *thread;
 
 	atomic_fetch_and(&shared, ~signal_bit(signal));
-	for (thread = thread_next(NULL); thread; thread = thread_next(thread))
+	take_unnoted(NULL, signal);
+	for (thread = thread_next(NULL); thread; thread = thread_next(thread)) {
 		atomic_fetch_and(&thread->pending, ~signal_bit(signal));
+		take_unnoted(thread, signal);
+	}
 	notes_forget(is_of_signal, &signal);
 }
 
 void signal_pending_forget_thread(struct thread *thread)
 {
 	atomic_exchange(&thread->pending, 0);
+	atomic_exchange(&thread->unnoted, 0);
 	notes_forget(is_of_thread, thread);
 }

@@ -21,10 +21,11 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 
 	/*
 	 * No free 2 MiB page is left, so every free huge page is a 1 GiB one. Turn such pages into
-	 * bare blocks.
+	 * bare blocks. Blocks that were small pages become huge ones first, where the mode itself
+	 * takes none.
 	 */
 	while (taken < count && gained && order == BLOCK_ORDER && takes_bare &&
-	       hvo_bare_free_huge(zone, 1) > 0) {
+	       (hvo_bare_free_huge(zone, 1) > 0 || hvo_huge_free_full(zone, count - taken) > 0)) {
 		gained = mode->take(zone, order, count - taken, list);
 		taken += gained;
 	}

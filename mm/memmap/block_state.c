@@ -47,8 +47,8 @@
  *   FULL      HUGE      taker, mapped     split on first      2 rounds per page  roll back the
  *             (base-                      need, head to a     or per batch       walked prefix,
  *             line)                       new frame                              flush, stays FULL
- *   HUGE      FULL      taker, mapped     8 allocated frames  1 round per page   stays HUGE,
- *                                                             or per batch       surplus
+ *   HUGE      FULL      taker, in         7 allocated frames, 1 round per page   stays HUGE,
+ *                       transit           head in place       or per batch       surplus
  *   FULL      NOHEAD    the same two, 1   all 8 shared        the same           the same
  *                       GiB
  *   NOHEAD    FULL      the same,         8 allocated frames  the same           the same

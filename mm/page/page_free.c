@@ -215,8 +215,7 @@ static inline bool keep_in_word(struct zone *zone, struct pcp_zone *mine, const 
 	u64 *word = &mine->map[slot % PCP_SLOTS][w];
 
 	if (unlikely(slot == PCP_SLOTS || !*word || mine->held >= mine->high - MIGRATE_TYPES ||
-		     block_look(block).type != mine->type[slot] || mine->hot[mine->type[slot]] ||
-		     zone->mm->pcp_types->by_page))
+		     block_look(block).type != mine->type[slot] || mine->hot[mine->type[slot]]))
 		return false;
 	*word |= pcp_run_mask(pfn, 0);
 	pcp_add_held(mine, 1);
@@ -249,7 +248,8 @@ void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller)
 	atomic_store_relaxed(&page->state, pcp->freed->on_list);
 	zone = &mm->zone[pcp->freed->zone];
 	block = block_of_used(mm, pfn);
-	if (unlikely(!keep_in_word(zone, pcp->freed, block, pfn)))
+	/* where types are noted with the pages, pcp_free() asks for the type and counts that */
+	if (unlikely(mm->pcp_types->by_page || !keep_in_word(zone, pcp->freed, block, pfn)))
 		pcp_free(zone, pcp->freed, block, pfn, 0);
 	pcp_leave(mm, pcp);
 }

@@ -155,8 +155,10 @@ static bool split_huge_blocks(struct zone *zone)
 {
 	const u32 batch = atomic_load_relaxed(&zone->split_batch);
 
+	if (hvo_full_free_huge(zone, batch) == 0)
+		return hvo_bare_free_huge(zone, 1) > 0;
 	atomic_store_relaxed(&zone->split_batch, MIN(2 * batch, SPLIT_BATCH_MAX));
-	return hvo_full_free_huge(zone, batch) > 0 || hvo_bare_free_huge(zone, 1) > 0;
+	return true;
 }
 
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)

@@ -191,6 +191,7 @@ static bool drain_zone(struct zone *zone, bool may_wait)
 
 	pcp_fold_hot(mine);
 	mine->high = 0; /* computed again when it is next needed, and kept at 0 while disabled */
+	mine->recent.pages = PCP_NO_PAGES; /* a new rule may want notes on the pages that come */
 	for (;;) {
 		while (slot < PCP_SLOTS && pcp_slot_is_empty(mine, slot))
 			slot++;

@@ -12,6 +12,7 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/kernel/pool_check.h"
 
 enum { FULL_BLOCKS = 120, GATED_EACH = 7, BOUND = 512, ALLOCATIONS = 200 };
@@ -181,6 +182,34 @@ TEST(mm_hvo, huge_pages_become_small_in_batches_that_double)
 		EXPECT(block_changes(&a->mm, BLOCK_HUGE, BLOCK_FULL) - before >= BLOCKS / 2);
 		free_all(a, page, 2 * BLOCKS);
 	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A pool born at boot takes pages back that were small in the meantime. */
+TEST(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again)
+{
+	enum { PAGES = 64 };
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	const struct hvo_mode *preinit = hvo_mode_find("preinit");
+	static struct page *page[PAGES];
+	u64 all;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), GIB_BLOCKS), GIB_BLOCKS);
+	all = pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS);
+	EXPECT(all > PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), all), all);
+	for (unsigned i = 0; i < PAGES; i++) {
+		page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
+		REQUIRE(page[i]);
+	}
+	free_all(a, page, PAGES);
+	pcp_drain_all(&a->mm);
+	/* metadata memory may have taken a block or two */
+	EXPECT(pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS) + 2 >= all);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

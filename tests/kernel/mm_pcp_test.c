@@ -270,6 +270,7 @@ TEST(mm_pcp, each_way_looks_types_up_where_it_says)
 TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 {
 	struct whole w;
+	struct page *huge;
 
 	test_option("pcp_type_cache", "off");
 	if (!borrow_whole_block(&w))
@@ -282,12 +283,18 @@ TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 	EXPECT(pcp_set_types(&w.a->mm, pcp_types_find("on")) == pcp_types_find("off"));
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
-	/* The type of each page is stored, so no page takes the fast path. */
+	/*
+	 * The type of each page is stored, so no page takes the fast path, also after a huge page
+	 * has opened the lists again.
+	 */
+	huge = mm_page_alloc(&w.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
+	REQUIRE(huge);
 	for (unsigned i = 0; i < SINGLES; i++)
 		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + i]);
 	pcp_drain_all(&w.a->mm);
 	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
+	mm_page_free(&w.a->mm, huge);
 	EXPECT(arena_accounted(w.a));
 	arena_return(w.a);
 }

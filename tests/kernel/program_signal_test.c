@@ -886,6 +886,20 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	program_box_end();
 }
 
+/* Its sender has made a note, another signal's receiver takes both, and then the sender goes on. */
+TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
+{
+	struct thread *second;
+	struct signal_info info;
+
+	REQUIRE(program_box_begin());
+	second = program_box_second();
+	atomic_fetch_or(&second->pending, BIT(40));
+	EXPECT(!signal_pending_take(second, BIT(40), &info));
+	EXPECT_EQ(second->pending, 0);
+	program_box_end();
+}
+
 TEST(program_signal, senders_are_checked)
 {
 	REQUIRE(program_box_begin());

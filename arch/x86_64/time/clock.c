@@ -31,8 +31,9 @@
 
 enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
 enum {
-	FIRST_US = 1000,  /* the PIT ticks every 0.84 us, so the rate is right to about 0.3% */
-	SETTLE_US = 2000, /* the PM timer ticks every 0.28 us */
+	FIRST_US = 1000,    /* the PIT ticks every 0.84 us, so the rate is right to about 0.3% */
+	SETTLE_US = 2000,   /* the PM timer ticks every 0.28 us */
+	WATCHED_MS = 10000, /* from counter_begin() on; longer than any start-up without a pause */
 	US_PER_S = 1000000,
 	POLLS_MAX = 5000000,
 	POLLS_STILL = 20000,
@@ -79,7 +80,7 @@ u64 clock_cpu_ns(void)
 
 void clock_delay_ns(u64 ns)
 {
-	const u64 hz = tsc_hz ? tsc_hz : FASTEST_HZ;
+	const u64 hz = trust > TRUST_ASSUMED ? tsc_hz : FASTEST_HZ;
 	const u64 start = rdtsc();
 	const u64 ticks = ns / NS_PER_S * hz + ns % NS_PER_S * (hz / 1000) / (NS_PER_S / 1000) + 1;
 
@@ -206,7 +207,7 @@ static u64 hz_from_counter(const struct counter *c, u64 us)
 			return 0;
 	}
 	ticks = (counter_sample(c, &tsc) - c->start) & c->mask;
-	/* does not overflow below 3 minutes with both at 1 GHz */
+	/* does not overflow within WATCHED_MS with 100 MHz and 10 GHz */
 	return ticks ? (tsc - c->start_tsc) * c->hz / ticks : 0;
 }
 
@@ -241,10 +242,24 @@ void clock_init(void)
 		"times may be wrong");
 }
 
-static void check_against(const struct counter *c)
+/*
+ * Could the counter have come to its beginning again since counter_begin()? Start-up may have been
+ * stopped meanwhile, and the ACPI PM timer has 24 bits.
+ */
+static bool may_have_wrapped(const struct counter *c)
 {
-	const u64 hz = hz_from_counter(c, SETTLE_US);
-	u64 difference;
+	const u64 ms = (rdtsc() - c->start_tsc) / (tsc_hz / 1000);
+
+	return ms >= MIN(c->mask / 2 / (c->hz / 1000), WATCHED_MS);
+}
+
+static void check_against(struct counter *c)
+{
+	u64 hz, difference;
+
+	if (may_have_wrapped(c))
+		counter_begin(c);
+	hz = hz_from_counter(c, SETTLE_US);
 
 	if (!hz) {
 		pr_warn("clock: %s does not count", c->name);
@@ -257,9 +272,9 @@ static void check_against(const struct counter *c)
 			set_rate(hz, TRUST_MEASURED);
 		return;
 	}
-	if (trust == TRUST_CPUID) {
-		pr_warn("clock: %s measures %llu kHz, CPUID says %llu kHz; CPUID's rate is kept",
-			c->name, hz / 1000, tsc_hz / 1000);
+	if (trust == TRUST_CPUID || trust == TRUST_MEASURED) {
+		pr_warn("clock: %s measures %llu kHz, %s says %llu kHz, which is kept", c->name,
+			hz / 1000, trust == TRUST_CPUID ? "CPUID" : "the HPET", tsc_hz / 1000);
 		return;
 	}
 	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; the measured rate is used",
