@@ -53,11 +53,13 @@ static void make_hot(struct arena *a, struct page *page)
 
 TEST(mm_pcp, a_hot_page_is_drained)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a;
 	struct zone *zone;
 	struct page *page;
 	u64 listed;
 
+	test_option("pcp_type_cache", "off");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
@@ -77,9 +79,11 @@ TEST(mm_pcp, a_hot_page_is_drained)
 /* A hot page is held without a bit in the slot of its block, so that slot may look empty. */
 TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a;
 	struct page *hot, *other;
 
+	test_option("pcp_type_cache", "off");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE((hot = alloc_one(a)));
@@ -97,9 +101,11 @@ TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
 /* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
 TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a;
 	struct page *page, *other;
 
+	test_option("pcp_type_cache", "off");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE((page = alloc_one(a)));
@@ -185,10 +191,12 @@ static bool leave_pieces(struct arena *a)
  */
 TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a;
 	struct page *chain;
 	u16 before;
 
+	test_option("pcp_type_cache", "off");
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE(leave_pieces(a));

@@ -892,6 +892,8 @@ TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
 	struct thread *second;
 	struct signal_info info;
 
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
 	REQUIRE(program_box_begin());
 	second = program_box_second();
 	atomic_fetch_or(&second->pending, BIT(40));
