@@ -31,7 +31,8 @@ TITLE='resize a pool of huge pages in four modes'
 [ -z "$cmdline" ] || TITLE='the command line this image was made with'
 export CMDLINE TIMEOUT TITLE
 mkdir -p "$tree/boot/grub"
-cp "$kernel" "$tree/boot/ashlar.elf"
+# GRUB reads all sections of the file into memory, and the debugger does not read this file. Symbols stay, for backtraces.
+objcopy --strip-debug "$kernel" "$tree/boot/ashlar.elf"
 [ -z "$module" ] || cp "$module" "$tree/program.cpio"
 awk 'BEGIN {
 		text = ENVIRON["CMDLINE"]
