@@ -154,10 +154,13 @@ TEST(kernel_padata, helpers_work_at_the_same_time)
 				    .min_chunk = 1,
 				    .max_threads = 4,
 				    .node = NODE_NONE};
+	u64 since = 0;
 
 	if (cpumask_weight(&cpus_online) < 2)
 		SKIP("needs two CPUs");
-	padata_run(&job);
+	do /* a helper may come late on a busy host */
+		padata_run(&job);
+	while (t.most < 2 && cpus_try_again(&since));
 	EXPECT(t.most >= 2);
 	EXPECT(__builtin_popcountll(t.cpus) >= 2);
 	EXPECT_EQ(job.threads, MIN(4, cpumask_weight(&cpus_online)));
