@@ -418,16 +418,11 @@ static inline bool block_forget_zero(const struct mm *mm, u32 index)
 	return was;
 }
 
-/*
- * Record of the block of a frame in use; such a block always has one. Atomic, because a CPU that
- * came late with a table of records may still be comparing.
- */
+/* Record of the block of a frame in use; such a block always has one. */
 static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
 {
-	struct block *blocks =
-		atomic_load_relaxed(&mm->gib[(pfn >> GIGA_ORDER) - mm->first_gib].blocks);
-
-	return &blocks[pfn >> BLOCK_ORDER & (GIB_BLOCKS - 1)];
+	return &mm->gib[(pfn >> GIGA_ORDER) - mm->first_gib]
+			.blocks[pfn >> BLOCK_ORDER & (GIB_BLOCKS - 1)];
 }
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)
