@@ -90,7 +90,7 @@ static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size
 	return len;
 }
 
-/* Where the module is, and then its text. */
+/* Position of the module, and then its text. */
 static void parse_module(struct boot_info *info, struct span tag)
 {
 	struct boot_module *module;

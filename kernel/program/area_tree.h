@@ -30,7 +30,7 @@ enum area_flags {
 	AREA_NO_RESERVE = 1 << 6 /* MAP_NORESERVE, for /proc/self/smaps only */
 };
 
-/* Where pages come from: the CPU's own node first, or nodes of a set (node n is bit n). */
+/* Source of pages: the CPU's own node first, or nodes of a set (node n is bit n). */
 enum policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND, POLICY_INTERLEAVE };
 struct memory_policy {
 	u8 how; /* enum policy */

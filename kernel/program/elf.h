@@ -6,7 +6,7 @@
  *	file      [ header | segments' bytes ......................... | sections, symbols ]
  *	memory    low [ r ]  [ r x ]   [ r ]   [ r w | zero bytes ] high
  *
- * What elf_parse() returns can be mapped page by page:
+ * The result of elf_parse() can be mapped page by page:
  *
  * - The segments are in ascending order, none is empty, and no page belongs to two of them.
  * - Address and file offset of a segment agree within a page, if it has bytes in the file.

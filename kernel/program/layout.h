@@ -1,4 +1,4 @@
-/* Where things are in a program's addresses. */
+/* Layout of a program's addresses. */
 #pragma once
 
 #include <arch/user.h>

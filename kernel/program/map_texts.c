@@ -1,6 +1,7 @@
 /*
- * What a program reads about its own memory: /proc/self/maps, smaps, statm and status. Formats:
- * proc(5). Each area is made busy while it is described, so that its file and its pages stay.
+ * Texts from which a program learns about its own memory: /proc/self/maps, smaps, statm and status.
+ * Formats: proc(5). Each area is made busy while it is described, so that its file and its pages
+ * stay.
  */
 #include <arch/atomic.h>
 

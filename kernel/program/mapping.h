@@ -1,7 +1,7 @@
 /*
- * What calls do to whole ranges of the program's memory. Each function that takes translations
- * away makes one round. Addresses and sizes are multiples of 4 KiB, inside [USER_START, USER_END).
- * Context: ordinary.
+ * Operations of calls on whole ranges of the program's memory. Each function that takes
+ * translations away makes one round. Addresses and sizes are multiples of 4 KiB, inside
+ * [USER_START, USER_END). Context: ordinary.
  */
 #pragma once
 

@@ -211,7 +211,7 @@ static int may_rename(const struct path *from, const struct path *to, u64 flags)
 	return to->inode && to->inode != from->inode ? may_replace(from, to, flags) : 0;
 }
 
-/* What a rename leaves to be freed once the lock is dropped. */
+/* Leftovers of a rename, to be freed once the lock is dropped. */
 struct left_over {
 	struct entry *spare, *entry;
 	struct inode *inode;

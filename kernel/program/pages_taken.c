@@ -9,7 +9,7 @@
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
-/* What pages_finish() does with a page; the low bits of its word. */
+/* How pages_finish() treats a page; the low bits of its word. */
 enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_PROMISED, TAKEN_HOW = 3 };
 
 enum { MORE_WORDS = PAGE_SIZE / sizeof(u64) - 2 };
@@ -69,8 +69,7 @@ void taken_add_page(struct pages_taken *taken, pte_t pte)
 
 void taken_add_table(struct pages_taken *taken, struct page *table)
 {
-	table->private[0] = (u64)(virt_t)taken->tables;
-	taken->tables = table;
+	page_chain_push(&taken->tables, table);
 }
 
 /* ---- freeing ---- */
@@ -138,9 +137,8 @@ void taken_free(struct pages_taken *taken)
 	}
 	free_singles(&singles);
 	while (taken->tables) {
-		struct page *table = taken->tables;
+		struct page *table = page_chain_pop(&taken->tables);
 
-		taken->tables = (struct page *)(virt_t)table->private[0];
 		check_frames_reused(page_pfn(table), 1);
 		page_free(table);
 	}

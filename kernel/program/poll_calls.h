@@ -20,7 +20,7 @@ struct question;
 /* Look at the files of a call, and write the results if there are any or if `last`. */
 typedef struct look look_fn(const struct question *question, bool last);
 
-/* What a call waits for. */
+/* The events and the time that a call waits for. */
 struct question {
 	look_fn *look;
 	user_t set[3]; /* poll: set[0] is the array; select: sets to read, to write, with errors */

@@ -50,5 +50,5 @@ bool program_end(int status);
 void program_interrupt(void);
 bool program_was_interrupted(void); /* the present program, or the last one */
 
-/* What the log says of a place in the program: "main+0x12", or "" without symbols. */
+/* A place in the program as the log names it: "main+0x12", or "" without symbols. */
 void program_symbol(u64 addr, char *buf, size_t size);

@@ -12,7 +12,7 @@
 
 enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
 
-/* Where a fault hit: the area there, or the nearest below. */
+/* Place of a fault: the area there, or the nearest below. */
 static void say_area(u64 addr)
 {
 	char name[64] = "anonymous memory";

@@ -1,5 +1,5 @@
 /*
- * What a program wants done with each signal: one table for all threads.
+ * The action that a program wants for each signal: one table for all threads.
  *
  * Locks: the table has a lock of its own. Which signals are ignored is also kept in one word, which
  * interrupt handlers read.

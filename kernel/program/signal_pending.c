@@ -50,7 +50,7 @@ u64 signal_pending_for(const struct thread *thread)
 	return atomic_load_acquire(&thread->pending) | signal_pending_shared();
 }
 
-/* What kill() and tgkill() send, which needs no note. */
+/* A signal of kill() and tgkill(), which needs no note. */
 static struct signal_info plain_info(const struct thread *thread, int signal)
 {
 	return (struct signal_info){

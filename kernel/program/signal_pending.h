@@ -29,7 +29,7 @@ void signal_pending_reset(void);
  */
 int signal_pending_add(struct thread *thread, const struct signal_info *info);
 
-/* What is pending for the thread itself or for the program; for the program. Context: handler. */
+/* Signals pending for the thread itself or for the program; for the program. Context: handler. */
 u64 signal_pending_for(const struct thread *thread);
 u64 signal_pending_shared(void);
 

@@ -20,7 +20,7 @@
 
 enum { START_RANDOM_BYTES = 16 };
 
-/* What the pairs say. Addresses are those of the program. */
+/* Contents of the pairs. Addresses are those of the program. */
 struct start_stack {
 	const struct arguments *args;        /* the first is the program's name */
 	const struct arguments *environment; /* NAME=value */

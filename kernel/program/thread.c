@@ -166,7 +166,7 @@ void threads_end(void)
 /* ---- the start ---- */
 
 /*
- * What a CPU does while it is a thread. If the program ends at this moment, either this CPU sees
+ * A CPU's work while it is a thread. If the program ends at this moment, either this CPU sees
  * it here, or the CPU that ends the program sees the thread, and has it attend.
  */
 static void run_thread(void *arg)

@@ -32,7 +32,7 @@ void timers_sleep_end(void);
 /* ITIMER_REAL is always there. timer_create() makes the others, with the numbers that follow. */
 enum { INTERVAL_TIMER_REAL = 0, INTERVAL_TIMERS = 128 };
 
-/* What an expiry does. */
+/* Effect of an expiry. */
 struct timer_event {
 	enum { TIMER_SENDS_NOTHING, TIMER_SENDS_TO_PROGRAM, TIMER_SENDS_TO_THREAD } how;
 	u32 thread; /* id */

@@ -14,7 +14,7 @@
 
 enum direction { READ, WRITE };
 
-/* Where a transfer happens. */
+/* File and place of a transfer. */
 enum { AT_OFFSET = -1 };
 
 static bool may(const struct file *file, enum direction direction)
@@ -62,7 +62,7 @@ static s64 transfer_here(struct file *file, enum direction direction, struct spa
 	return done;
 }
 
-/* What the thread gets: a signal restarts the call, and a pipe that nobody reads sends one. */
+/* Result for the thread: a signal restarts the call, and a pipe that nobody reads sends one. */
 static s64 tell(s64 result, enum direction direction)
 {
 	const struct signal_info info = {.signal = SIGPIPE, .code = SI_USER};

@@ -1,5 +1,5 @@
 /*
- * Where to look for a range: the table of the searches in contig.h, our own search, and the 1 GiB
+ * The search for a range: the table of the searches in contig.h, our own search, and the 1 GiB
  * pages made of the ranges found. The searches that read struct pages are in contig_read.c.
  */
 #include "mm/contig/contig_search.h"

@@ -260,8 +260,7 @@ static int cmd_alloc(const struct words *words)
 
 		if (!page)
 			break;
-		page->private[0] = (u64)(virt_t)ours;
-		ours = page;
+		page_chain_push(&ours, page);
 		if (done < 4)
 			print("  frame 0x%llx, order %llu\n", page_to_pfn(page), order);
 	}
@@ -279,12 +278,8 @@ static void free_all(void)
 {
 	u64 n = 0;
 
-	for (; ours; n++) {
-		struct page *page = ours;
-
-		ours = (struct page *)(virt_t)page->private[0];
-		page_free(page);
-	}
+	for (; ours; n++)
+		page_free(page_chain_pop(&ours));
 	print("  %llu pages freed\n", n);
 }
 
@@ -329,7 +324,7 @@ static int cmd_free(const struct words *words)
 		return -EPERM;
 	}
 	page = *link;
-	*link = (struct page *)(virt_t)page->private[0];
+	*link = page_chain_next(page);
 	page_free(page);
 	return 0;
 }

@@ -45,8 +45,7 @@ static int pool_take_pages(struct pool *pool, node_t node, u64 count)
 
 		if (!page)
 			break;
-		page->private[0] = (u64)(virt_t)*taken_of(pool);
-		*taken_of(pool) = page;
+		page_chain_push(taken_of(pool), page);
 	}
 	print("  %llu pages of %s taken into use\n", done, size_name(pool));
 	if (done < count)
@@ -60,12 +59,8 @@ static int pool_give_pages(struct pool *pool, u64 count)
 {
 	u64 done = 0;
 
-	for (; done < count && *taken_of(pool); done++) {
-		struct page *page = *taken_of(pool);
-
-		*taken_of(pool) = (struct page *)(virt_t)page->private[0];
-		pool_page_give(pool, page);
-	}
+	for (; done < count && *taken_of(pool); done++)
+		pool_page_give(pool, page_chain_pop(taken_of(pool)));
 	print("  %llu pages of %s given back\n", done, size_name(pool));
 	if (done < count)
 		print("  refused: %llu more, because the monitor has taken no others\n",

@@ -32,7 +32,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
  */
 bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit);
 
-/* Give it back. `zeroed`: all of it is zero; `ns`: what this CPU spent on it. */
+/* Give it back. `zeroed`: all of it is zero; `ns`: time that this CPU spent on clearing it. */
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns);
 
 /*

@@ -1,4 +1,4 @@
-/* What a page fault in the kernel means: see mm/mapping/fault.h. */
+/* Meaning of a page fault in the kernel: see mm/mapping/fault.h. */
 #include "mm/mapping/fault.h"
 
 #include <arch/pgtable.h>

@@ -205,7 +205,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 	return true;
 }
 
-/* What the rights of an entry say to a touch; HUGE_THERE: nothing against it. */
+/* The answer of an entry's rights to a touch; HUGE_THERE: nothing against it. */
 static enum huge_touched judge_entry(const struct huge_map *map, pte_t pte, enum huge_want want)
 {
 	const enum huge_access access = entry_access(map, pte);
@@ -307,7 +307,7 @@ static enum fault_result judge(const struct huge_map *map, virt_t addr, bool exe
 	return FAULT_RETRY;
 }
 
-/* What is done about a touch that found no page, once the mapping is no longer pinned. */
+/* The answer to a touch that found no page, given once the mapping is no longer pinned. */
 struct need {
 	huge_exhausted_fn *fn;
 	void *ctx;

@@ -88,15 +88,14 @@ static pte_t join(struct change *c, pte_t old, enum pt_level level)
 		if (i == 0)
 			first = piece;
 	}
-	page->private[0] = (u64)(virt_t)c->unused;
-	c->unused = page;
+	page_chain_push(&c->unused, page);
 	c->resized = true; /* a walk of the processor may have the table itself */
 	return first;
 }
 
 /* ---- changing entries ---- */
 
-/* What an entry that was `old`, and lies in the range as a whole, becomes. */
+/* The new value of an entry that was `old` and lies in the range as a whole. */
 static pte_t changed_whole(struct change *c, pte_t old, enum pt_level level, virt_t virt)
 {
 	const pte_t record = entry_recorded(c->access);
@@ -123,7 +122,7 @@ static void change_pieces(struct change *c, pte_t *table, enum pt_level level, v
 	}
 }
 
-/* What an entry that the caller owns, and that was `old`, becomes. It is no table of pages. */
+/* The new value of an entry that the caller owns and that was `old`. It is no table of pages. */
 static pte_t changed(struct change *c, pte_t old, enum pt_level level, virt_t virt)
 {
 	if (is_whole(c, level, virt))
@@ -201,12 +200,8 @@ static void flush_and_free(struct change *c)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 	else
 		shootdown_batch_flush(&c->batch, SHOOTDOWN_SKIP_IDLE);
-	while (c->unused) {
-		struct page *page = c->unused;
-
-		c->unused = (struct page *)(virt_t)page->private[0];
-		page_free(page);
-	}
+	while (c->unused)
+		page_free(page_chain_pop(&c->unused));
 }
 
 int huge_protect_range(void *addr, u64 size, enum huge_access access)

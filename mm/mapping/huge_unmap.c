@@ -25,14 +25,6 @@ struct visit {
 	void *arg;
 };
 
-static void chain(struct page **list, pfn_t pfn)
-{
-	struct page *page = pfn_to_page(pfn);
-
-	page->private[0] = (u64)(virt_t)*list;
-	*list = page;
-}
-
 /* Take the tables of rights below an entry whose page was taken. */
 static void chain_split(struct huge_taken *taken, pte_t pte, enum pt_level level)
 {
@@ -40,7 +32,7 @@ static void chain_split(struct huge_taken *taken, pte_t pte, enum pt_level level
 		return;
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
 		chain_split(taken, pte_load(&pte_table(pte)[i]), level - 1);
-	chain(&taken->tables, pte_pfn(pte));
+	page_chain_push(&taken->tables, pfn_to_page(pte_pfn(pte)));
 }
 
 /*
@@ -62,7 +54,7 @@ static void visit_table(const struct visit *v, pte_t *table, enum pt_level level
 			visit_table(v, pte_table(pte), level - 1, virt);
 			if (v->tables && level != PT_PGD) {
 				pte_store(&table[i], virt, level, 0);
-				chain(&v->tables->tables, pte_pfn(pte));
+				page_chain_push(&v->tables->tables, pfn_to_page(pte_pfn(pte)));
 			}
 			continue;
 		}
@@ -130,7 +122,7 @@ static pte_t take_pieces(struct huge_taken *taken, pte_t *table, enum pt_level l
 				all = ~0ULL;
 				continue;
 			}
-			chain(&taken->tables, pte_pfn(pte));
+			page_chain_push(&taken->tables, pfn_to_page(pte_pfn(pte)));
 		} else if (pte_is_leaf(pte, level)) {
 			shootdown_batch_add(&taken->batch, virt, 1);
 		}
@@ -143,14 +135,14 @@ static pte_t take_pieces(struct huge_taken *taken, pte_t *table, enum pt_level l
 	return all;
 }
 
-/* What is left in place of a split entry whose page was taken: its rights, or the table of them. */
+/* Value for a split entry whose page was taken: its rights, or the table of them. */
 static pte_t take_split(struct huge_taken *taken, pte_t pte, enum pt_level level, virt_t virt)
 {
 	const pte_t rights = take_pieces(taken, pte_table(pte), level - 1, virt);
 
 	if (rights == ~0ULL)
 		return pte;
-	chain(&taken->tables, pte_pfn(pte));
+	page_chain_push(&taken->tables, pfn_to_page(pte_pfn(pte)));
 	return rights;
 }
 
@@ -170,7 +162,7 @@ static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 	pte_store(entry, virt, level, left);
 	if (pte_pfn(page) == 0 || (!pte_present(page) && !entry_is_hidden(page)))
 		return;
-	chain(&taken->pages, pte_pfn(page));
+	page_chain_push(&taken->pages, pfn_to_page(pte_pfn(page)));
 	atomic_add_relaxed(&huge_counts.mapped[level], -1ULL);
 }
 
@@ -215,22 +207,16 @@ static void give_page(struct page *page, struct huge_taken *taken, struct single
 void huge_flush_and_give(struct huge_taken *taken)
 {
 	struct singles singles = {.count = 0};
-	struct page *next;
 
 	if (taken->tables)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 	else
 		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
-	for (struct page *page = taken->pages; page; page = next) {
-		next = (struct page *)(virt_t)page->private[0];
-		give_page(page, taken, &singles);
-	}
+	while (taken->pages)
+		give_page(page_chain_pop(&taken->pages), taken, &singles);
 	give_singles(&singles);
-	for (struct page *page = taken->tables; page; page = next) {
-		next = (struct page *)(virt_t)page->private[0];
-		page_free(page);
-	}
-	taken->pages = taken->tables = NULL;
+	while (taken->tables)
+		page_free(page_chain_pop(&taken->tables));
 }
 
 /* ---- calls ---- */

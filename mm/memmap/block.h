@@ -145,7 +145,7 @@ enum { SECTION_STATE_MASK = 0x7f };
 
 /* One GiB of address space. For memory that was never used, nothing but this exists. */
 struct gib {
-	/* GIB_BLOCKS records, or NULL; set once, by an atomic operation with release semantics */
+	/* GIB_BLOCKS records, or NULL; set once, with release, under mm->table_lock */
 	struct block *blocks;
 	/*
 	 * first of the frames kept for them, or 0; owned by the CPU that defers the GiB, or has

@@ -282,10 +282,14 @@ struct mm {
 	u32 drain_claim; /* (a) number + 1 of the one CPU that drains; 0: none */
 	/* (a) how CPUs' lists know the types of their pages (pcp_types.c) */
 	const struct pcp_types *pcp_types;
-	struct pool *pools;          /* (c) the pools over this mm */
-	struct spinlock *table_lock; /* (c) vmemmap tables: [section % TABLE_LOCKS] */
-	enum section_style style;    /* (c) of sections that the allocator opens */
-	bool ready;                  /* (c) */
+	struct pool *pools; /* (c) the pools over this mm */
+	/*
+	 * (c) vmemmap tables: [section % TABLE_LOCKS]; gib->blocks: [number of the GiB %
+	 * TABLE_LOCKS]
+	 */
+	struct spinlock *table_lock;
+	enum section_style style; /* (c) of sections that the allocator opens */
+	bool ready;               /* (c) */
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */

@@ -88,7 +88,7 @@ static void slot_use(struct pcp_zone *mine, u32 slot)
 	mine->used[mine->type[slot]][slot / 64] |= 1ULL << slot % 64;
 }
 
-/* Pages of this slot are no longer the next ones of any type, nor is the next page freed to it. */
+/* Forget that allocation goes to this slot next, for each type, and that freeing does. */
 static void slot_leave(struct pcp_zone *mine, u32 slot)
 {
 	if (mine->recent.map == mine->map[slot])

@@ -161,7 +161,7 @@ int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type)
 
 /* ---- from another type's blocks ---- */
 
-/* Where to look when a type has nothing left: the first entry does the least harm. */
+/* Lists to look at when a type has nothing left: the first entry does the least harm. */
 static const u8 fallback[MIGRATE_CMA][MIGRATE_CMA - 1] = {
 	[MIGRATE_UNMOVABLE] = {MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE},
 	[MIGRATE_MOVABLE] = {MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE},

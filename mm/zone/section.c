@@ -78,11 +78,18 @@ void section_set_records(struct mm *mm, u64 number, pfn_t pfn)
 	struct gib *gib = &mm->gib[number - mm->first_gib];
 	struct block *blocks = phys_to_virt(pfn << PAGE_SHIFT);
 
+	struct spinlock *lock = &mm->table_lock[number % TABLE_LOCKS];
+	bool late;
+
 	_Static_assert(BLOCK_UNOPENED == 0, "a zeroed table says unopened");
 	memset(blocks, 0, SECTION_RECORD_FRAMES * PAGE_SIZE);
-	if (!atomic_cas(&gib->blocks, (struct block *)NULL, blocks))
-		for (unsigned i = 0; i < SECTION_RECORD_FRAMES; i++)
-			meta_give(mm, pfn + i, 0);
+	spin_lock(lock);
+	late = gib->blocks != NULL;
+	if (!late)
+		atomic_store_release(&gib->blocks, blocks);
+	spin_unlock(lock);
+	for (unsigned i = 0; late && i < SECTION_RECORD_FRAMES; i++)
+		meta_give(mm, pfn + i, 0);
 }
 
 /* Open the block records of the section's GiB. A CPU that loses the race gives its table back. */

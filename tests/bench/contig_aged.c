@@ -48,25 +48,16 @@ static struct page *chain_chunks(u64 *count)
 	while ((page = page_alloc(CHUNK_ORDER, USE_MOVABLE, 0, NODE_NONE))) {
 		if (*count * (PAGE_SIZE << CHUNK_ORDER) < touch_bytes)
 			touch(page);
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
+		page_chain_push(&chain, page);
 		++*count;
 	}
 	return chain;
 }
 
-static struct page *unchain(struct page **chain)
-{
-	struct page *page = *chain;
-
-	*chain = (struct page *)(virt_t)page->private[0];
-	return page;
-}
-
 static void free_chain(struct page *chain)
 {
 	while (chain)
-		page_free(unchain(&chain));
+		page_free(page_chain_pop(&chain));
 }
 
 /*
@@ -79,14 +70,13 @@ static struct page *open_holes(struct page *chain, u64 *holes)
 
 	*holes = 0;
 	while (chain) {
-		struct page *page = unchain(&chain);
+		struct page *page = page_chain_pop(&chain);
 
 		if (i++ % CHUNKS == CHUNKS / 2) {
 			page_free(page);
 			++*holes;
 		} else {
-			page->private[0] = (u64)(virt_t)rest;
-			rest = page;
+			page_chain_push(&rest, page);
 		}
 	}
 	return rest;

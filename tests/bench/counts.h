@@ -39,3 +39,7 @@ void counts_add_ipis(u64 ipis);
 
 /* Pages that a row holds between its steps. Only one row runs at a time. */
 extern struct page *counts_held[COUNTS_HELD];
+
+/* begin() and end() of rows that hold one page of op->order, counts_held[0]. */
+bool counts_hold(const struct counts_op *op);
+void counts_free(const struct counts_op *op);

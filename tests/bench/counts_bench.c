@@ -1,5 +1,6 @@
 /*
- * What each operation of the memory subsystem costs, in counts that every run repeats to the digit.
+ * The cost of each operation of the memory subsystem, in counts that every run repeats to the
+ * digit.
  *
  *   begin -> [first step] -> [second step] -> end      1 + counts_turns= times; [ ]: counted
  *
@@ -35,6 +36,19 @@ OPTION_U64(counts_turns, counts_turns, 1, TURNS_MAX,
 	   "turns of the counts benchmark, of which the one with the fewest instructions counts");
 
 struct page *counts_held[COUNTS_HELD];
+
+bool counts_hold(const struct counts_op *op)
+{
+	counts_held[0] = page_alloc(op->order, USE_MOVABLE, 0, NODE_NONE);
+	return counts_held[0] != NULL;
+}
+
+void counts_free(const struct counts_op *op)
+{
+	(void)op;
+	if (counts_held[0])
+		page_free(counts_held[0]);
+}
 
 /* Result of one step. */
 struct count {

@@ -234,6 +234,17 @@ static void as_before(const struct counts_op *op)
 		.name = what, .step = {"grow", "shrink"}, .begin = from, .run = {grow, shrink},    \
 		.order = nr, .mode = how, .times = count, .alike = (nr) == GIGA_ORDER              \
 	}
+#define POOL_2M(first, first_name, second, second_name)                                            \
+	{                                                                                          \
+		.name = "pool-2M", .step = {first_name, second_name}, .begin = grow_first,         \
+		.run = {first, second}, .end = shrink_after, .order = BLOCK_ORDER, .mode = "on",   \
+		.times = BLOCKS                                                                    \
+	}
+#define SECTION(what, how, count)                                                                  \
+	{                                                                                          \
+		.name = "section-" what, .step = {"open", "close"}, .begin = all_closed,           \
+		.run = {open_sections, close_sections}, .mode = how, .times = count                \
+	}
 #define SEARCH(how)                                                                                \
 	{                                                                                          \
 		.name = "search-" how, .begin = as_searched, .run = {search}, .end = as_before,    \
@@ -251,22 +262,8 @@ const struct counts_op counts_blocks[] = {
 	POOL(GIGA_ORDER, "pool-1G-off", fresh, "off", 1),
 	POOL(GIGA_ORDER, "pool-1G-batched", fresh, "batched", 1),
 	POOL(GIGA_ORDER, "pool-1G-on", fresh, "on", 1),
-	{.name = "pool-2M",
-	 .step = {"take", "give"},
-	 .begin = grow_first,
-	 .run = {take, give},
-	 .end = shrink_after,
-	 .order = BLOCK_ORDER,
-	 .mode = "on",
-	 .times = BLOCKS},
-	{.name = "pool-2M",
-	 .step = {"reserve", "unreserve"},
-	 .begin = grow_first,
-	 .run = {reserve, unreserve},
-	 .end = shrink_after,
-	 .order = BLOCK_ORDER,
-	 .mode = "on",
-	 .times = BLOCKS},
+	POOL_2M(take, "take", give, "give"),
+	POOL_2M(reserve, "reserve", unreserve, "unreserve"),
 	{.name = "block-bare",
 	 .step = {"split", "join"},
 	 .begin = fresh,
@@ -279,18 +276,8 @@ const struct counts_op counts_blocks[] = {
 	 .run = {full_to_huge, huge_to_bare},
 	 .mode = "on",
 	 .times = BLOCKS},
-	{.name = "section-on-demand",
-	 .step = {"open", "close"},
-	 .begin = all_closed,
-	 .run = {open_sections, close_sections},
-	 .mode = "on",
-	 .times = 4},
-	{.name = "section-mapped",
-	 .step = {"open", "close"},
-	 .begin = all_closed,
-	 .run = {open_sections, close_sections},
-	 .mode = "off",
-	 .times = 2},
+	SECTION("on-demand", "on", 4),
+	SECTION("mapped", "off", 2),
 	SEARCH("vanilla"),
 	SEARCH("revert"),
 	SEARCH("skip"),

@@ -139,20 +139,6 @@ static u64 rejoin(const struct counts_op *op)
 
 /* ---- pages that are mapped once more ---- */
 
-static bool hold_block(const struct counts_op *op)
-{
-	(void)op;
-	counts_held[0] = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
-	return counts_held[0] != NULL;
-}
-
-static void free_block(const struct counts_op *op)
-{
-	(void)op;
-	if (counts_held[0])
-		page_free(counts_held[0]);
-}
-
 static u64 map_page(const struct counts_op *op)
 {
 	mapping = page_map(counts_held[0], op->bytes);
@@ -200,10 +186,21 @@ static u64 clear(const struct counts_op *op)
 		.run = {touch, unmap}, .end = shrink_after, .bytes = size, .times = count,         \
 		.stores = (size) / sizeof(u64)                                                     \
 	}
+#define RIGHTS(what, change, back)                                                                 \
+	{                                                                                          \
+		.name = what, .step = {"forbid", "allow"}, .begin = map_full,                      \
+		.run = {change, back}, .end = unmap_after, .bytes = MIB(2), .times = 4             \
+	}
+#define ONCE_MORE(size, what)                                                                      \
+	{                                                                                          \
+		.name = what, .step = {"map", "unmap"}, .begin = counts_hold,                      \
+		.run = {map_page, unmap_page}, .end = counts_free, .order = BLOCK_ORDER,           \
+		.bytes = size                                                                      \
+	}
 #define CLEAR(how)                                                                                 \
 	{                                                                                          \
-		.name = "clear-2M-" how, .begin = hold_block, .run = {clear}, .end = free_block,   \
-		.mode = how, .times = 2, .stores = MIB(2) / sizeof(u64)                            \
+		.name = "clear-2M-" how, .begin = counts_hold, .run = {clear}, .end = counts_free, \
+		.order = BLOCK_ORDER, .mode = how, .times = 2, .stores = MIB(2) / sizeof(u64)      \
 	}
 
 const struct counts_op counts_maps[] = {
@@ -225,32 +222,10 @@ const struct counts_op counts_maps[] = {
 	 .times = 4,
 	 .stores = MIB(2) / sizeof(u64)},
 	{.name = "map-2M-empty", .run = {map_and_unmap}, .bytes = MIB(2), .times = 16},
-	{.name = "map-2M-rights",
-	 .step = {"forbid", "allow"},
-	 .begin = map_full,
-	 .run = {forbid_writing, allow_writing},
-	 .end = unmap_after,
-	 .bytes = MIB(2),
-	 .times = 4},
-	{.name = "map-2M-part",
-	 .step = {"forbid", "allow"},
-	 .begin = map_full,
-	 .run = {cut, rejoin},
-	 .end = unmap_after,
-	 .bytes = MIB(2),
-	 .times = 4},
-	{.name = "page-map-2M",
-	 .step = {"map", "unmap"},
-	 .begin = hold_block,
-	 .run = {map_page, unmap_page},
-	 .end = free_block,
-	 .bytes = MIB(2)},
-	{.name = "page-map-4K",
-	 .step = {"map", "unmap"},
-	 .begin = hold_block,
-	 .run = {map_page, unmap_page},
-	 .end = free_block,
-	 .bytes = PAGE_SIZE},
+	RIGHTS("map-2M-rights", forbid_writing, allow_writing),
+	RIGHTS("map-2M-part", cut, rejoin),
+	ONCE_MORE(MIB(2), "page-map-2M"),
+	ONCE_MORE(PAGE_SIZE, "page-map-4K"),
 	{.name = "stack", .step = {"alloc", "free"}, .run = {stack_make, stack_give}},
 	CLEAR("page"),
 	CLEAR("multi"),

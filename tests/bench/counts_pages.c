@@ -71,19 +71,6 @@ static u64 free_bulk(const struct counts_op *op)
 
 /* ---- references and looks ---- */
 
-static bool hold_one(const struct counts_op *op)
-{
-	counts_held[0] = page_alloc(op->order, USE_MOVABLE, 0, NODE_NONE);
-	return counts_held[0] != NULL;
-}
-
-static void free_one(const struct counts_op *op)
-{
-	(void)op;
-	if (counts_held[0])
-		page_free(counts_held[0]);
-}
-
 static u64 get_and_put(const struct counts_op *op)
 {
 	for (u64 i = 0; i < op->times; i++) {
@@ -189,17 +176,25 @@ const struct counts_op counts_pages[] = {
 	 .run = {alloc_bulk, free_bulk},
 	 .times = COUNTS_HELD},
 	{.name = "page-get-put",
-	 .begin = hold_one,
+	 .begin = counts_hold,
 	 .run = {get_and_put},
-	 .end = free_one,
+	 .end = counts_free,
 	 .times = 1000},
 	{.name = "page-try-get-put",
-	 .begin = hold_one,
+	 .begin = counts_hold,
 	 .run = {try_get_and_put},
-	 .end = free_one,
+	 .end = counts_free,
 	 .times = 1000},
-	{.name = "page-peek", .begin = hold_one, .run = {peek}, .end = free_one, .times = 1000},
+	{.name = "page-peek",
+	 .begin = counts_hold,
+	 .run = {peek},
+	 .end = counts_free,
+	 .times = 1000},
 	{.name = "mm-usage", .run = {usage}, .times = 100},
 	{.name = "drain-512", .begin = fill_lists, .run = {drain}, .times = 1},
-	{.name = "drain-nothing", .begin = hold_one, .run = {drain}, .end = free_one, .times = 16},
+	{.name = "drain-nothing",
+	 .begin = counts_hold,
+	 .run = {drain},
+	 .end = counts_free,
+	 .times = 16},
 	{.name = NULL}};

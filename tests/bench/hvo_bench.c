@@ -212,10 +212,26 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 	return true;
 }
 
-/* The leg of median time, which the table shows. */
-static const struct leg *median(const struct mode_result *runs, size_t offset)
+static u64 ns_to_grow(const struct mode_result *run)
 {
-	const struct leg *leg[HVO_RUNS_MAX];
+	return run->grow.ns;
+}
+
+static u64 ns_to_shrink(const struct mode_result *run)
+{
+	return run->shrink.ns;
+}
+
+static u64 cost_in_all(const struct mode_result *run)
+{
+	return hvo_cost_ps(&run->grow, &run->shrink);
+}
+
+/* The run that is the median by `key`, or NULL if none ran. The tables show that run. */
+static const struct mode_result *median(const struct mode_result *runs,
+					u64 (*key)(const struct mode_result *run))
+{
+	const struct mode_result *by_key[HVO_RUNS_MAX];
 	u64 count = 0;
 
 	for (u64 run = 0; run < hvo_runs; run++) {
@@ -223,25 +239,24 @@ static const struct leg *median(const struct mode_result *runs, size_t offset)
 
 		if (!runs[run].ran)
 			continue;
-		leg[count++] = (const struct leg *)((const char *)&runs[run] + offset);
-		for (; at > 0 && leg[at - 1]->ns > leg[at]->ns; at--) {
-			const struct leg *swap = leg[at];
-
-			leg[at] = leg[at - 1];
-			leg[at - 1] = swap;
-		}
+		for (; at > 0 && key(by_key[at - 1]) > key(&runs[run]); at--)
+			by_key[at] = by_key[at - 1];
+		by_key[at] = &runs[run];
+		count++;
 	}
-	return count ? leg[(count - 1) / 2] : NULL;
+	return count ? by_key[(count - 1) / 2] : NULL;
 }
 
 static void print_mode(const struct hvo_mode *mode, unsigned source, const struct mode_result *runs,
 		       struct reference *off)
 {
-	const struct leg *grow = median(runs, offsetof(struct mode_result, grow));
-	const struct leg *shrink = median(runs, offsetof(struct mode_result, shrink));
+	const struct mode_result *grown = median(runs, ns_to_grow);
+	const struct leg *grow, *shrink;
 
-	if (!grow)
+	if (!grown)
 		return;
+	grow = &grown->grow;
+	shrink = &median(runs, ns_to_shrink)->shrink;
 	if (off->grow_ps == 0 && !mode->optimise)
 		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
 					  .shrink_ps = hvo_ps_per_page(shrink),
@@ -250,34 +265,13 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
 }
 
-/* The run whose cost in all is the median. */
-static const struct mode_result *median_cost(const struct mode_result *runs)
-{
-	const struct mode_result *by_cost[HVO_RUNS_MAX];
-	u64 count = 0;
-
-	for (u64 run = 0; run < hvo_runs; run++) {
-		u64 at = count;
-
-		if (!runs[run].ran)
-			continue;
-		for (; at > 0 && hvo_cost_ps(&by_cost[at - 1]->grow, &by_cost[at - 1]->shrink) >
-					 hvo_cost_ps(&runs[run].grow, &runs[run].shrink);
-		     at--)
-			by_cost[at] = by_cost[at - 1];
-		by_cost[at] = &runs[run];
-		count++;
-	}
-	return count ? by_cost[(count - 1) / 2] : NULL;
-}
-
 static void print_costs(void)
 {
 	u64 off_ps = 0;
 
 	hvo_print_costs_head();
 	for (unsigned i = 0; hvo_modes[i].name; i++) {
-		const struct mode_result *run = median_cost(results[i]);
+		const struct mode_result *run = median(results[i], cost_in_all);
 
 		if (!run)
 			continue;

@@ -24,7 +24,7 @@ struct leg {
 	u64 pages; /* asked for */
 	u64 done;
 	u64 ns, debt_open_ns;
-	struct check_spent spent; /* of `ns`, hosted: what simulating hardware took */
+	struct check_spent spent; /* part of `ns` that simulation of hardware took; hosted only */
 	struct split_debt split;  /* the same in both legs */
 	u64 recycled;             /* pages made from blocks that had struct pages */
 	struct shootdown_stats stats;

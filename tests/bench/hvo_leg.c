@@ -99,8 +99,7 @@ static struct page *take_chain(unsigned order, u64 count, bool touch, struct pag
 			break;
 		if (touch)
 			*(volatile u64 *)page_address(page) = i;
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
+		page_chain_push(&chain, page);
 	}
 	return chain;
 }
@@ -115,12 +114,8 @@ static void recycle(u64 pages)
 	struct page *chain = take_chain(0, pages * order_pages(hvo_pool()->order), true, NULL);
 
 	chain = take_chain(BLOCK_ORDER - 1, ~0ULL, false, chain);
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		page_free(chain);
-		chain = next;
-	}
+	while (chain)
+		page_free(page_chain_pop(&chain));
 	pcp_drain_all(&mm_kernel);
 }
 

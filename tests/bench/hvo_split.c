@@ -29,24 +29,10 @@ u64 hvo_debt_blocks(u64 pages)
 	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
 }
 
-static void chain_push(struct page **chain, struct page *page)
-{
-	page->private[0] = (u64)(virt_t)*chain;
-	*chain = page;
-}
-
-static struct page *chain_pop(struct page **chain)
-{
-	struct page *page = *chain;
-
-	*chain = (struct page *)(virt_t)page->private[0];
-	return page;
-}
-
 static void free_chain(struct page *chain)
 {
 	while (chain)
-		page_free(chain_pop(&chain));
+		page_free(page_chain_pop(&chain));
 }
 
 /* Is a block free that has its struct pages? */
@@ -73,10 +59,10 @@ struct page *hvo_hold_rest(u64 pages)
 				  NODE_NONE);
 		if (!page)
 			break;
-		chain_push(&chain, page);
+		page_chain_push(&chain, page);
 	}
 	for (; chain && left > 0; left--)
-		page_free(chain_pop(&chain));
+		page_free(page_chain_pop(&chain));
 	return chain;
 }
 
@@ -112,7 +98,7 @@ static bool take_block(struct page **chain)
 
 		if (!page)
 			return false;
-		chain_push(chain, page);
+		page_chain_push(chain, page);
 	}
 	return true;
 }

@@ -35,15 +35,10 @@ static void add(struct measured *m, u64 pages, u64 ns)
 /* Free the pieces, linked through their private words. Returns how many there were. */
 static u64 give_back(struct page *chain)
 {
-	u64 pieces = 0;
+	u64 pieces;
 
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		page_free(chain);
-		chain = next;
-		pieces++;
-	}
+	for (pieces = 0; chain; pieces++)
+		page_free(page_chain_pop(&chain));
 	return pieces;
 }
 
@@ -53,10 +48,8 @@ static void make_all(struct measured *m)
 	struct page *chain = NULL, *page;
 	u64 ns, pages;
 
-	while ((page = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE))) {
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
+	while ((page = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE)))
+		page_chain_push(&chain, page);
 	ns = clock_ns() - began;
 	pages = give_back(chain) * order_pages(PIECE_ORDER);
 	if (m->first_ns == 0)

@@ -179,8 +179,7 @@ static struct page *split_watched(struct tour *tour)
 
 		if (!page)
 			break;
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
+		page_chain_push(&chain, page);
 	}
 	return chain;
 }
@@ -199,12 +198,8 @@ static bool bare_becomes_full(struct tour *tour, struct page **chain)
 
 static bool full_becomes_huge(struct tour *tour, struct page *chain)
 {
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&tour->a->mm, chain);
-		chain = next;
-	}
+	while (chain)
+		mm_page_free(&tour->a->mm, page_chain_pop(&chain));
 	pcp_drain_all(&tour->a->mm);
 	if (!next_step(tour,
 		       "Full to huge again: every page was freed. The head stays where it is, "

@@ -66,7 +66,7 @@ static int cmd_coverage(const struct words *words)
 COMMAND(coverage, .help = "write the counts of executed lines to QEMU's debug console",
 	.run = cmd_coverage);
 
-/* What the library wants of a C library, in ways that counts of lines do not take. */
+/* The part of a C library that the library wants, in ways that counts of lines do not take. */
 void __gcov_merge_add(void);
 void __gcov_merge_add(void)
 {

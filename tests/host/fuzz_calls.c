@@ -87,7 +87,7 @@ enum {
 	ACTIONS = 4
 };
 
-/* Where the program's code would be. */
+/* Address of the program's code, if it had any. */
 #define CODE     0x401000ULL
 #define HANDLER  0x402000ULL
 #define RESTORER 0x403000ULL
@@ -124,7 +124,7 @@ static void print_call(const struct fuzz_worker *w, u64 nth, const struct fuzz_l
 	      log->arg[2], log->arg[3], log->arg[4], log->arg[5], log->result);
 }
 
-/* What the other threads do at this moment; they change it meanwhile. */
+/* Work of the other threads at this moment; they change it meanwhile. */
 static __attribute__((no_sanitize("thread"))) void print_others(const struct fuzz_worker *self)
 {
 	for (const struct fuzz_worker *w = fuzz_workers; w < fuzz_workers + FUZZ_WORKERS; w++)
@@ -163,7 +163,7 @@ static bool is_on_own_stack(const struct fuzz_worker *w, u64 rsp)
 
 static void hostile_call(struct fuzz_worker *w);
 
-/* What the handler of all signals does: a call or two, then rt_sigreturn(). */
+/* The handler of all signals: a call or two, then rt_sigreturn(). */
 static void handle_signal(struct fuzz_worker *w)
 {
 	struct user_regs *regs = w->regs;
@@ -333,7 +333,7 @@ static u64 argument(struct fuzz_worker *w)
 /* ---- calls that make sense ---- */
 
 /*
- * What the arguments of a call are, so that it does something:
+ * Meaning of the arguments of a call, so that it does something:
  *
  *	p path   f descriptor   d directory   b buffer   s size   v four vectors   t time
  *	o flags of open()   m mode   n small number   0 zero   8 eight

@@ -33,7 +33,7 @@ enum { FUZZ_FILE_PAGES = 16, FUZZ_DESCRIPTOR = 900 }; /* of the first worker's o
 #define FUZZ_BUFFER        MIB(2)
 #define FUZZ_WINDOW        GIB(1)
 
-/* What a page of the window is, and should contain: its first and its last eight bytes. */
+/* Kind of a page of the window, and its contents: the first and its last eight bytes. */
 enum fuzz_kind { FUZZ_ANONYMOUS, FUZZ_OWN_COPY, FUZZ_SHARED };
 struct fuzz_page {
 	u8 mapped, rights, kind;
@@ -63,7 +63,7 @@ extern struct fuzz_worker fuzz_workers[FUZZ_WORKERS];
 /* Gather the numbers of all calls, and clear the workers. Before each round. */
 void fuzz_calls_begin(u64 seed, bool print_all);
 
-/* What the program does; host_user_program. The first thread watches, all others work. */
+/* The program; host_user_program. The first thread watches, all others work. */
 void fuzz_program(struct user_regs *regs);
 
 /* Registers with which the program begins. */

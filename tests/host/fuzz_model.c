@@ -44,7 +44,7 @@ static bool is_writable(const struct fuzz_page *p)
 	return is_readable(p) && (p->rights & W);
 }
 
-/* Where the model has the contents of a page. A first access makes a copy of the file's page. */
+/* Address of the model's contents of a page. A first access makes a copy of the file's page. */
 static u64 *words_of(struct fuzz_worker *w, struct fuzz_page *p)
 {
 	if (p->kind == FUZZ_SHARED)

@@ -12,7 +12,7 @@
  *
  * A frame that is about to get a new owner (check_frames_reused()) counts as unwritten from then
  * on. Memory at the start counts as written, because start-up code clears what it takes
- * (memblock_alloc()). What memblock_alloc_raw() gives is an exception, so arenas fill such memory
+ * (memblock_alloc()). Memory from memblock_alloc_raw() is an exception, so arenas fill such memory
  * with a pattern (tests/kernel/arena.c). In other builds the functions are empty.
  *
  * Source: LLVM 14, compiler-rt/lib/msan/msan.h (the layout of x86-64 Linux); Stepanov and

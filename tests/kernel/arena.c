@@ -92,19 +92,14 @@ static void *zalloc(u64 bytes, node_t node, void *ctx)
 	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, node);
 	if (!page)
 		return NULL;
-	page->private[0] = (u64)(virt_t)a->pages;
-	a->pages = page;
+	page_chain_push(&a->pages, page);
 	return page_address(page);
 }
 
 static void free_descriptors(struct arena *a)
 {
-	while (a->pages) {
-		struct page *next = (struct page *)(virt_t)a->pages->private[0];
-
-		page_free(a->pages);
-		a->pages = next;
-	}
+	while (a->pages)
+		page_free(page_chain_pop(&a->pages));
 }
 
 static pfn_t table_alloc(void *ctx)

@@ -1,6 +1,5 @@
 /*
- * Pages that a case holds, chained through private[0] of their heads. A chain may have any number
- * of pages and needs no memory of its own.
+ * Pages that a case holds, any number of them, on a chain (mm/memmap/page.h).
  *
  *	struct page *chain = NULL;
  *	u64 count = chain_take_all(&chain, mm, 0, 0, NODE_NONE);
@@ -10,41 +9,40 @@
 #pragma once
 
 #include "mm/mm.h"
-
-/* Make `page` the first of the chain. */
-static inline void chain_push(struct page **chain, struct page *page)
-{
-	page->private[0] = (u64)(virt_t)*chain;
-	*chain = page;
-}
-
-static inline struct page *chain_next(const struct page *page)
-{
-	return (struct page *)(virt_t)page->private[0];
-}
+#include "mm/page/page_alloc.h"
 
 /*
- * Allocate movable pages of this order onto the chain until there are none. Returns the number of
- * pages.
+ * Allocate up to `most` movable pages of this order onto the chain. Returns how many there were.
  */
-static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order,
-				 unsigned request, node_t node)
+static inline u64 chain_take(struct page **chain, struct mm *mm, u64 most, unsigned order,
+			     unsigned request, node_t node)
 {
-	struct page *page;
 	u64 count;
 
-	for (count = 0; (page = mm_page_alloc(mm, order, USE_MOVABLE, request, node)); count++)
-		chain_push(chain, page);
+	for (count = 0; count < most; count++) {
+		struct page *page = mm_page_alloc(mm, order, USE_MOVABLE, request, node);
+
+		if (!page)
+			break;
+		page_chain_push(chain, page);
+	}
 	return count;
 }
 
-/* Free all pages of the chain. */
-static inline void chain_give(struct page **chain, struct mm *mm)
+/* The same until there are none. */
+static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order,
+				 unsigned request, node_t node)
+{
+	return chain_take(chain, mm, ~0ULL, order, request, node);
+}
+
+/* Free all pages of the chain. Returns how many there were. */
+static inline u64 chain_give(struct page **chain, struct mm *mm)
 {
 	struct page *page;
+	u64 count = 0;
 
-	while ((page = *chain)) {
-		*chain = chain_next(page);
+	for (; (page = page_chain_pop(chain)); count++)
 		mm_page_free(mm, page);
-	}
+	return count;
 }

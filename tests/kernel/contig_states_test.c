@@ -39,7 +39,7 @@ static struct arena *borrow_with_huge_mapped(u32 *mapped)
 		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
 
 		if (page)
-			chain_push(&chain, page);
+			page_chain_push(&chain, page);
 	}
 	chain_give(&chain, &a->mm);
 	block_list_publish_free(&a->mm, &bare);

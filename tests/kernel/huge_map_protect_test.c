@@ -17,7 +17,7 @@
 enum { SMALL = 512, LARGE = 3, ALL = LARGE * SMALL };
 #define LARGE_BYTES MIB(2)
 
-/* What the tables say of a page: its rights, or that it is not mapped. */
+/* A page by the tables: its rights, or that it is not mapped. */
 enum seen { SEEN_WRITABLE, SEEN_READ_ONLY, SEEN_NOTHING };
 
 static enum seen rights_at(const char *addr)

@@ -19,6 +19,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/pool_check.h"
 
 enum { FAULTS_MAX = 40 };
@@ -158,21 +159,10 @@ static u64 take_all_on_demand(struct arena *a, unsigned request, struct page **c
 	while ((page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, request, 0))) {
 		EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)).state,
 			  BLOCK_HUGE);
-		page->private[0] = (u64)(virt_t)*chain;
-		*chain = page;
+		page_chain_push(chain, page);
 		count++;
 	}
 	return count;
-}
-
-static void give_all(struct arena *a, struct page *chain)
-{
-	while (chain) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		mm_page_free(&a->mm, chain);
-		chain = next;
-	}
 }
 
 /*
@@ -188,12 +178,11 @@ static void expect_pages_on_demand(struct arena *a)
 	taken = take_all_on_demand(a, 0, &chain);
 	EXPECT(taken >= SECTION_BLOCKS);
 	EXPECT(free - taken * BLOCK_FRAMES < 2 * BLOCK_FRAMES);
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT_EQ(arena_zone(a, 0)->free_class[FREE_HUGE], taken * BLOCK_FRAMES);
-	chain = NULL;
 	/* the pages are formed already */
 	EXPECT_EQ(take_all_on_demand(a, PAGE_NOFLUSH, &chain), taken);
-	give_all(a, chain);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 }
 

@@ -82,7 +82,7 @@ static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		while ((page = alloc(a, orders[i], node))) {
 			seen |= pfn - page_to_pfn(page) < order_pages(orders[i]);
-			chain_push(&chain, page);
+			page_chain_push(&chain, page);
 		}
 	}
 	EXPECT(!seen);

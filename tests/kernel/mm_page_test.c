@@ -150,7 +150,7 @@ static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigne
 	u64 seen = 0;
 
 	chain_take_all(&chain, &a->mm, 0, 0, 0);
-	for (page = chain; page; page = chain_next(page)) {
+	for (page = chain; page; page = page_chain_next(page)) {
 		const phys_t phys = page_to_pfn(page) << PAGE_SHIFT;
 
 		seen += phys >= from && phys < from + bytes;
@@ -245,7 +245,7 @@ TEST(mm_page, a_node_or_nothing)
 		return;
 	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1))) {
 		EXPECT_EQ(a->mm.zone[page->zone].node, 1);
-		chain_push(&chain, page);
+		page_chain_push(&chain, page);
 		count++;
 	}
 	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);

@@ -13,6 +13,7 @@
 #include "mm/contig/contig.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
@@ -315,39 +316,13 @@ TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 	arena_return(w.a);
 }
 
-/* Allocate `count` pages into a chain. Returns NULL if there are too few; the case then fails. */
-static struct page *alloc_chain(struct arena *a, u64 count)
-{
-	struct page *chain = NULL;
-
-	for (u64 i = 0; i < count; i++) {
-		struct page *page = alloc_one(a);
-
-		if (!page)
-			return NULL;
-		page->private[1] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	return chain;
-}
-
-static u64 free_chain(struct arena *a, struct page *chain)
-{
-	u64 count = 0;
-
-	for (struct page *next; chain; chain = next, count++) {
-		next = (struct page *)(virt_t)chain->private[1];
-		mm_page_free(&a->mm, chain);
-	}
-	return count;
-}
-
 TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page *chain, *last;
+	struct page *chain = NULL, *last;
 	struct zone *zone;
 	s64 high;
+	u64 count;
 
 	if (!a)
 		return;
@@ -357,18 +332,17 @@ TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 	EXPECT(high >= PCP_HIGH_MIN &&
 	       (u64)high * PCP_SHARE * cpu_count <=
 		       MAX(zone->ram, PCP_HIGH_MIN * PCP_SHARE * cpu_count));
-	chain = alloc_chain(a, (u64)high + 4 * BLOCK_FRAMES);
-	REQUIRE(chain);
-	EXPECT_EQ(free_chain(a, chain), (u64)high + 4 * BLOCK_FRAMES);
+	count = (u64)high + 4 * BLOCK_FRAMES;
+	REQUIRE(chain_take(&chain, &a->mm, count, 0, PAGE_NODE, a->options.nodes) == count);
+	EXPECT_EQ(chain_give(&chain, &a->mm), count);
 	EXPECT((s64)pcp_count(&a->mm, zone) <= high);
 	EXPECT((s64)pcp_count(&a->mm, zone) > high / 2 - BLOCK_FRAMES);
 	EXPECT(pcp_stats(&a->mm).evictions > 0);
 	/* the page freed last goes out first, unless its block alone is too much */
-	chain = alloc_chain(a, 8);
-	REQUIRE(chain);
+	REQUIRE(chain_take(&chain, &a->mm, 8, 0, PAGE_NODE, a->options.nodes) == 8);
 	mm_page_free(&a->mm, last);
 	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
-	EXPECT_EQ(free_chain(a, chain), 8);
+	EXPECT_EQ(chain_give(&chain, &a->mm), 8);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -117,7 +117,7 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 			mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
 
 		REQUIRE(page);
-		chain_push(&chain, page);
+		page_chain_push(&chain, page);
 	}
 	shootdown_stats_read(&after);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
@@ -245,7 +245,7 @@ TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 		while (i < 4 && a->mm.zone[page->zone].node != order[3][i])
 			i++;
 		EXPECT(i < 4);
-		chain_push(&chain, page);
+		page_chain_push(&chain, page);
 	}
 	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest node comes last */
 	chain_give(&chain, &a->mm);

@@ -7,11 +7,19 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/listed.h"
 
 static struct page *alloc_one(struct arena *a)
 {
 	return alloc_on_phantom(a, 0, USE_MOVABLE);
+}
+
+/* An arena for pages that are freed as pcp_type_cache=off frees them. */
+static struct arena *borrow(void)
+{
+	test_option("pcp_type_cache", "off");
+	return arena_borrow(MIB(16), .phantom = GIB(1));
 }
 
 static u32 block_of_page(const struct page *page)
@@ -53,13 +61,11 @@ static void make_hot(struct arena *a, struct page *page)
 
 TEST(mm_pcp, a_hot_page_is_drained)
 {
-	struct arena *a;
+	struct arena *a = borrow();
 	struct zone *zone;
 	struct page *page;
 	u64 listed;
 
-	test_option("pcp_type_cache", "off");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
@@ -79,11 +85,9 @@ TEST(mm_pcp, a_hot_page_is_drained)
 /* A hot page is held without a bit in the slot of its block, so that slot may look empty. */
 TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
 {
-	struct arena *a;
+	struct arena *a = borrow();
 	struct page *hot, *other;
 
-	test_option("pcp_type_cache", "off");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE((hot = alloc_one(a)));
@@ -101,11 +105,9 @@ TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
 /* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
 TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
 {
-	struct arena *a;
+	struct arena *a = borrow();
 	struct page *page, *other;
 
-	test_option("pcp_type_cache", "off");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE((page = alloc_one(a)));
@@ -130,31 +132,6 @@ enum { BLOCKS = 94, PIECES = BLOCKS * BLOCK_FRAMES / 2 };
 static u16 takings(struct arena *a)
 {
 	return atomic_load_relaxed(&arena_phantom_zone(a)->lock.next);
-}
-
-/* Allocate so many pages as a chain through the struct pages. */
-static struct page *alloc_pages(struct arena *a, u64 count)
-{
-	struct page *chain = NULL, *page;
-
-	for (u64 i = 0; i < count; i++) {
-		page = alloc_one(a);
-		if (!page)
-			return NULL;
-		page->private[1] = (u64)(virt_t)chain;
-		chain = page;
-	}
-	return chain;
-}
-
-static void free_chain(struct arena *a, struct page *chain)
-{
-	struct page *next;
-
-	for (; chain; chain = next) {
-		next = (struct page *)(virt_t)chain->private[1];
-		mm_page_free(&a->mm, chain);
-	}
 }
 
 /*
@@ -191,22 +168,19 @@ static bool leave_pieces(struct arena *a)
  */
 TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 {
-	struct arena *a;
-	struct page *chain;
+	struct arena *a = borrow();
+	struct page *chain = NULL;
 	u16 before;
 
-	test_option("pcp_type_cache", "off");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
 	REQUIRE(leave_pieces(a));
 	before = takings(a);
-	chain = alloc_pages(a, PIECES);
-	EXPECT(chain);
+	EXPECT_EQ(chain_take(&chain, &a->mm, PIECES, 0, PAGE_NODE, a->options.nodes), PIECES);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 3 * PIECES / 1000);
 	before = takings(a);
-	free_chain(a, chain);
+	chain_give(&chain, &a->mm);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
 	EXPECT(arena_accounted(a));

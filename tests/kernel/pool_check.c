@@ -157,7 +157,7 @@ bool full_blocks_make(struct arena *a, u64 count)
 
 		all = page != NULL;
 		if (page)
-			chain_push(&chain, page);
+			page_chain_push(&chain, page);
 	}
 	chain_give(&chain, &a->mm);
 	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == before + count * BLOCK_FRAMES;

@@ -126,7 +126,7 @@ TEST(mm_prezero, idle_cpus_clear_as_many_as_asked_for)
 }
 
 /*
- * Clearing ahead moves the cost of a touch to idle CPUs. What they spend is counted, page by page,
+ * Clearing ahead moves the cost of a touch to idle CPUs. Their time is counted, page by page,
  * and is no less than a page can take and no more than all CPUs had.
  */
 TEST(mm_prezero, time_of_idle_cpus_is_counted)

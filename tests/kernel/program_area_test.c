@@ -587,7 +587,7 @@ TEST(program_area, the_highest_room_is_found_again)
 	program_box_end();
 }
 
-/* What is not there needs no tables at its new place. */
+/* A range without pages needs no tables at its new place. */
 static u64 mm_in_use(void)
 {
 	struct mm_usage usage;

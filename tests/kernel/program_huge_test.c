@@ -357,24 +357,17 @@ TEST(program_huge, writes_to_pages_that_move_are_not_lost)
 
 static struct page *hog(struct page *chain)
 {
-	for (;;) {
-		struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct page *page;
 
-		if (!page)
-			return chain;
-		page->private[0] = (u64)(virt_t)chain;
-		chain = page;
-	}
+	while ((page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE)))
+		page_chain_push(&chain, page);
+	return chain;
 }
 
 static struct page *unhog(struct page *chain, unsigned count)
 {
-	while (chain && count-- > 0) {
-		struct page *next = (struct page *)(virt_t)chain->private[0];
-
-		page_free(chain);
-		chain = next;
-	}
+	while (chain && count-- > 0)
+		page_free(page_chain_pop(&chain));
 	return chain;
 }
 

@@ -45,7 +45,7 @@ TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
 		REQUIRE(page);
 		EXPECT(gib_of_page(page) != refuge.avoid);
 		EXPECT(page->refcount == 1 && page_order(page) == 0 && page_head(page) == page);
-		chain_push(&chain, page);
+		page_chain_push(&chain, page);
 	}
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
 		full += block_look_at(&a->mm, i).state == BLOCK_FULL;

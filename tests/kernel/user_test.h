@@ -1,4 +1,4 @@
-/* What user_test.c and its programs (user_programs.S) agree upon. */
+/* Contract between user_test.c and its programs (user_programs.S). */
 #pragma once
 
 /* Pages: code, data, stack, one that is present without any right, one that the handler brings. */

@@ -172,7 +172,7 @@ def posix(builder):
             yield Case(f"posix/{name}", path, seconds=60)
 
 
-# What glibc reads for setlocale(LC_CTYPE, "C.UTF-8").
+# The file that glibc reads for setlocale(LC_CTYPE, "C.UTF-8").
 LOCALE = ("/usr/lib/locale/C.utf8/LC_CTYPE", "/usr/lib/x86_64-linux-gnu/gconv/gconv-modules.cache")
 
 

@@ -1,5 +1,5 @@
 /*
- * What a program can do to a CPU in ring 3. Each trick must end in a signal or in nothing.
+ * Tricks that a program can play on a CPU in ring 3. Each trick must end in a signal or in nothing.
  *
  *	gcc -static -O1 tests/programs/tricks.c -o tricks
  *	make run PROGRAM=./tricks

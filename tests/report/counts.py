@@ -35,7 +35,7 @@ VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs
 # The level-1 data cache has no sets: in one with sets, the place that the linker gives to other data decides which lines displace each other.
 CACHES = "--I1=32768,8,64 --D1=49152,768,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
 PROFILE = "--dump-instr=yes --dump-line=no --compress-pos=no --compress-strings=no --zero-before=counts_step_begins --dump-before=counts_step_ends"
-# Where a function of ours, or the inline function that it begins with, is written.
+# Place in the source of a function of ours, or of the inline function that it begins with.
 OURS = ("mm/", "kernel/", "arch/", "tests/host/include/")
 CLEARS = {"clear_orig", "clear_rep", "clear_erms", "clear_clzero", "clear_nt"}  # their stores are not counted
 HEAD = (

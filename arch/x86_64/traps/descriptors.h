@@ -33,7 +33,7 @@ void descriptors_init_cpu(struct percpu *cpu);
 void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
 
 /*
- * Where this CPU's TSS keeps the stack on which traps from ring 3 begin (RSP0): 8 bytes, not
+ * The field of this CPU's TSS with the stack on which traps from ring 3 begin (RSP0): 8 bytes, not
  * aligned.
  */
 void *descriptors_user_trap_stack(void);

@@ -18,7 +18,7 @@ struct alloc_row {
 	bool aged, two_only, one_only, ours_only;
 };
 
-/* What a round measured: [0] of allocating (or of a pair), [1] of freeing. */
+/* Result of a round: [0] of allocating (or of a pair), [1] of freeing. */
 struct alloc_result {
 	u64 ps[2];    /* picoseconds per call */
 	u64 locks[2]; /* takings of the zone's lock per 10^6 calls; not for a probe */

@@ -1,5 +1,5 @@
 /*
- * What the programs of this folder share: threads, a clock, and the record.
+ * Shared by the programs of this folder: threads, a clock, and the record.
  *
  *	NAME [THREADS [MS]]
  *

@@ -1,5 +1,5 @@
 /*
- * What the programs of this folder share: system calls, the clock and numbers (Linux x86-64).
+ * Shared by the programs of this folder: system calls, the clock and numbers (Linux x86-64).
  * Nothing is linked to them. A program defines run(), begins at _start, and exits with what run()
  * returns.
  */

@@ -1,7 +1,7 @@
 /*
- * What runs in the Linux that is measured, for the table of the per-CPU list series: page_fault1 as
- * will-it-scale defines it (Blanchard, "anonymous memory page fault"), with processes. Each task
- * maps 128 MiB, writes to each page, unmaps them, and begins again.
+ * Program that runs in the Linux that is measured, for the table of the per-CPU list series:
+ * page_fault1 as will-it-scale defines it (Blanchard, "anonymous memory page fault"), with
+ * processes. Each task maps 128 MiB, writes to each page, unmaps them, and begins again.
  *
  *   page_fault1 TASKS MS    prints "PAGES NS": the pages that all tasks touched, and how long that
  *                           took; or nothing, and exits with 1

@@ -1,7 +1,7 @@
 /*
- * What runs in the Linux that is measured, for the table of the clearing series: a region of huge
- * pages is mapped, each page touched once, and unmapped (Arora, "mm/clear_huge_page: use multi-page
- * clearing", 2023-04: "mmap(MAP_HUGETLB) to demand fault a region", one task).
+ * Program that runs in the Linux that is measured, for the table of the clearing series: a region
+ * of huge pages is mapped, each page touched once, and unmapped (Arora, "mm/clear_huge_page: use
+ * multi-page clearing", 2023-04: "mmap(MAP_HUGETLB) to demand fault a region", one task).
  *
  *   touch 2M|1G PAGES    prints "TOUCH_NS UNMAP_NS", or nothing and exits with 1
  *

@@ -37,7 +37,7 @@ static inline void check_event(enum check_event event, u64 a, u64 b)
 }
 
 /*
- * What simulation and checking cost so far. All zero on hardware, where nothing is simulated.
+ * Cost of simulation and of checks so far. All zero on hardware, where nothing is simulated.
  */
 struct check_spent {
 	bool simulated;  /* hosted */

@@ -67,10 +67,10 @@ u64 ipi_send_mask(const struct cpumask *targets);
 void cpus_stop_others(void);
 
 /*
- * Where another CPU is executing now, found by NMI whatever that CPU is doing: up to `max` return
- * addresses into `out`, innermost first. Returns their number; 0 if the CPU does not answer within
- * `limit_ns`, or if a third CPU is asking at the same time. While it waits the caller serves its
- * mailbox, except in an NMI.
+ * Place where another CPU is executing now, found by NMI whatever that CPU is doing: up to `max`
+ * return addresses into `out`, innermost first. Returns their number; 0 if the CPU does not answer
+ * within `limit_ns`, or if a third CPU is asking at the same time. While it waits the caller serves
+ * its mailbox, except in an NMI.
  *
  * For the calling CPU itself: the code that the exception or NMI being handled has interrupted; 0
  * outside of one.
