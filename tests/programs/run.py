@@ -21,11 +21,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import sources
 from fetch import Fetcher, Missing, call
+from sources import Builder
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-GCC_SECONDS, HOST_SECONDS, GUEST_SECONDS = 600, 20, 120
+HOST_SECONDS, GUEST_SECONDS = 20, 120
 TRIES = 3  # programs that are unlucky, because they race with themselves, may try again
 
 
@@ -47,45 +49,6 @@ def quoted(words):
     return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
-# ---- building -----------------------------------------------------------------------------------------------------
-
-
-class Builder:
-    """Compilers for static programs, and where their output goes."""
-
-    def __init__(self, build, fetcher):
-        self.out, self.fetcher = Path(build).resolve() / "programs", fetcher
-        self.out.mkdir(parents=True, exist_ok=True)
-
-    def libraries(self):
-        """(name, flags) of each C library that can be had."""
-        yield "glibc", []
-        try:
-            yield "musl", self.musl()
-        except Missing as why:
-            print(f"skipped: musl: {why}")
-
-    def musl(self):
-        """Flags that make gcc use musl: the specs of musl-tools, with the place where the packages are unpacked."""
-        root = self.out / "musl"
-        specs = root / "musl-gcc.specs"
-        if not specs.is_file():
-            for package in ("musl", "musl-dev", "musl-tools"):
-                shutil.copytree(self.fetcher.package(package), root, dirs_exist_ok=True, symlinks=True)
-            given = root / "usr/lib/x86_64-linux-musl/musl-gcc.specs"
-            specs.write_text(given.read_text().replace("/usr/", f"{root}/usr/"))
-        return ["-specs", str(specs)]
-
-    def compile(self, name, sources, *flags, compiler="gcc", link=("-lm", "-lpthread")):
-        """A static program. It is not built again as long as it is newer than its sources."""
-        out = self.out / name
-        sources = [Path(source) for source in sources]
-        if not out.exists() or any(source.stat().st_mtime > out.stat().st_mtime for source in sources):
-            form = () if "-static-pie" in flags else ("-static",)
-            call([compiler, "-w", *form, "-O1", *flags, *map(str, sources), "-o", str(out), *link], f"{name} cannot be built")
-        return out
-
-
 # ---- the programs -------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +63,6 @@ def own(builder):
     yield Case("own/exceptions", path, text=True)
 
 
-LUA = ("lupa", "2.8", "third-party/lua54")  # this package carries Lua's repository, tests included
 LUA_SCRIPTS = {
     "words": 'local t = {} for w in ("b a d c"):gmatch("%a") do t[#t + 1] = w end table.sort(t) print(table.concat(t, ","))',
     "collect": "local s = 0 for i = 1, 2e5 do local t = {i} s = s + t[1] end collectgarbage() print(s)",
@@ -110,11 +72,9 @@ LUA_SCRIPTS = {
 
 def lua(builder):
     """Lua and its own tests, complete as `_port` allows."""
-    package, version, folder = LUA
-    source = builder.fetcher.sdist(package, version) / folder
-    files = [path for path in sorted(source.glob("*.c")) if path.name not in ("onelua.c", "ltests.c", "luac.c")]
+    source, files = sources.lua(builder)
     for library, flags in builder.libraries():
-        path = builder.compile(f"lua-{library}", files, "-DLUA_USE_POSIX", "-DLUA_COMPAT_5_3", *flags)
+        path = builder.compile(f"lua-{library}", files, *sources.LUA_FLAGS, *flags)
         for name, script in LUA_SCRIPTS.items():
             yield Case(f"lua/{name}-{library}", path, ("-e", script), text=True)
         words = ("-e", "_port=true", "all.lua")
@@ -123,29 +83,19 @@ def lua(builder):
 
 def sqlite(builder):
     """SQLite's speedtest1 in memory and on a file."""
-    source = builder.fetcher.source("sqlite3")
-    work = builder.out / "sqlite"
-    if not (work / "sqlite3.c").is_file():
-        if not shutil.which("tclsh"):
-            raise Missing("sqlite3.c is made by tclsh, which is not installed")
-        work.mkdir(parents=True, exist_ok=True)
-        call([str(source / "configure"), "--disable-tcl", "--disable-readline"], "sqlite3", cwd=work)
-        call(["make", "sqlite3.c"], "sqlite3.c", cwd=work)
+    files, work = sources.sqlite(builder)
     for library, flags in builder.libraries():
-        files = [source / "test/speedtest1.c", work / "sqlite3.c"]
-        path = builder.compile(f"speedtest1-{library}", files, "-DSQLITE_THREADSAFE=1", "-DSQLITE_OMIT_LOAD_EXTENSION", f"-I{work}", *flags)
+        path = builder.compile(f"speedtest1-{library}", files, *sources.SQLITE_FLAGS, f"-I{work}", *flags)
         for name, where in (("memory", "--memdb"), ("file", "/tmp/speedtest.db")):
             yield Case(f"sqlite/speedtest1-{name}-{library}", path, ("--size", "10", "--verify", where))
 
 
 def mimalloc(builder):
     """mimalloc's own tests, with the allocator linked into them. One of them creates threads and never asks whether that worked."""
-    source = builder.fetcher.source("mimalloc")
     for library, flags in builder.libraries():
         for test, words in (("test-api", ()), ("test-api-fill", ()), ("test-stress", ("6", "10", "10"))):
-            files = [source / "src/static.c", source / f"test/{test}.c"]
-            flags_of = ("-DMI_STATIC_LIB", "-DNDEBUG", f"-I{source}/include", f"-I{source}/test", *flags)
-            path = builder.compile(f"{test}-{library}", files, *flags_of)
+            files, headers = sources.mimalloc(builder, test)
+            path = builder.compile(f"{test}-{library}", files, *sources.MIMALLOC_FLAGS, *headers, *flags)
             yield Case(f"mimalloc/{test}-{library}", path, words)
 
 

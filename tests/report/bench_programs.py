@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`make bench-programs` runs the same static ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
 
-The programs are tests/programs/bench. Each prints its records itself, so that both sides are measured and read in the same way. A boot of
+The programs are tests/programs/bench and some of others (Lua, SQLite, mimalloc, glibc), which foreign/foreign.c runs. Each prints its records
+itself, so that both sides are measured and read in the same way. A boot of
 Linux runs all programs one after the other (linux/init), and a boot of Ashlar runs one. Linux has mitigations=off, because Ashlar has no
 mitigations. Then every program runs once more with instructions counted (QEMU -icount, where an instruction of any CPU takes a nanosecond
 of the guest). These counts do not depend on other work of the host.
@@ -11,10 +12,10 @@ of the guest). These counts do not depend on other work of the host.
 """
 
 import argparse
+import shutil
 import signal
-import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_linux import TRIES, WORDS, kernels
@@ -23,7 +24,12 @@ from legs import ROOT, Leg, report, run_all
 import cpio  # tests/qemu, which legs.py adds to the path
 from program import Program
 
+sys.path.insert(0, str(ROOT / "tests/programs"))
+import sources  # noqa: E402
+from fetch import Fetcher, Missing  # noqa: E402
+
 SOURCES = ROOT / "tests/programs/bench"
+FOREIGN = SOURCES / "foreign"
 CPUS, TURNS, MS, MEM, SECONDS = (1, 4, 16), 3, 300, "4G", 300
 SERIES = lambda series: series != "6.1"  # noqa: E731 - the newest, and 6.12
 COUNTED, COUNTED_MS = (1, 4), 10  # CPUs of the machines that count instructions, and what a program takes there
@@ -31,24 +37,103 @@ COUNTED, COUNTED_MS = (1, 4), 10  # CPUs of the machines that count instructions
 LINUX = f"{WORDS} init_on_free=0 mitigations=off cryptomgr.notests"
 
 
-def names():
+@dataclass(frozen=True)
+class Bench:
+    """A program that is measured."""
+
+    path: Path
+    files: str = ""  # a folder that it sees as /
+    least: int = 1  # CPUs that it needs
+
+
+def own_names():
     return sorted(path.stem for path in SOURCES.glob("*.c") if path.stem != "bench")
 
 
-def build(folder, wanted):
-    """{name: path} of the programs. Raises CalledProcessError."""
-    folder.mkdir(parents=True, exist_ok=True)
+def own(builder, name):
+    path = builder.compile(f"bench-{name}", [SOURCES / f"{name}.c", SOURCES / "bench.c"], "-O2", "-pthread")
+    return Bench(path)
+
+
+# ---- programs of others -------------------------------------------------------------------------------------------
+
+
+def foreign(builder, name, files, args, flags):
+    """A program of others: its main() becomes a function that foreign.c calls."""
+    quoted = ",".join(f'"{word}"' for word in args)
+    words = ("-O2", "-Dmain=foreign_main", f'-DFOREIGN_NAME="{name}"', f"-DFOREIGN_ARGS={quoted}", *flags)
+    return builder.compile(f"bench-{name}", [*files, FOREIGN / "foreign.c", SOURCES / "bench.c"], *words)
+
+
+LUA_TESTS = ("gc", "coroutine", "strings", "nextvar")
+
+
+def lua(builder, name, *args):
+    """Lua with scripts. Its own tests are not committed, so that they are copied beside our scripts."""
+    source, files = sources.lua(builder)
+    folder = builder.out / "bench-lua-files"
+    (folder / "lua").mkdir(parents=True, exist_ok=True)
+    for script in [*FOREIGN.glob("*.lua"), *(source / f"testes/{test}.lua" for test in LUA_TESTS)]:
+        shutil.copy(script, folder / "lua")
+    return Bench(foreign(builder, name, files, args, sources.LUA_FLAGS), str(folder))
+
+
+def lua_tests(builder, name):
+    runs = " ".join(f"dofile'lua/{test}.lua'" for test in LUA_TESTS)
+    return lua(builder, name, "-e", f"_port=true {runs}")
+
+
+def lua_trees(builder, name):
+    return lua(builder, name, "lua/trees.lua")
+
+
+def lua_text(builder, name):
+    return lua(builder, name, "lua/text.lua")
+
+
+def speedtest1(builder, name):
+    files, headers = sources.sqlite(builder)
+    return Bench(foreign(builder, name, files, ("--size", "10", "--memdb"), (*sources.SQLITE_FLAGS, f"-I{headers}")))
+
+
+def mimalloc_stress(builder, name):
+    files, headers = sources.mimalloc(builder, "test-stress")
+    return Bench(foreign(builder, name, files, ("@", "10", "10"), (*sources.MIMALLOC_FLAGS, *headers)), least=2)
+
+
+def malloc_simple(builder, name):
+    files, flags = sources.malloc_simple(builder)
+    return Bench(foreign(builder, name, files, ("1024",), flags), least=2)
+
+
+OTHERS = {
+    "lua-tests": lua_tests,
+    "lua-trees": lua_trees,
+    "lua-text": lua_text,
+    "speedtest1": speedtest1,
+    "mimalloc-stress": mimalloc_stress,
+    "malloc-simple": malloc_simple,
+}
+
+
+def build(builder, wanted):
+    """{name: Bench} of the programs that can be had."""
+    programs = {}
     for name in wanted:
-        files = [str(SOURCES / f"{name}.c"), str(SOURCES / "bench.c")]
-        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-pthread", *files, "-o", str(folder / name)], check=True, timeout=120)
-    return {name: folder / name for name in wanted}
+        try:
+            programs[name] = OTHERS.get(name, own)(builder, name)
+        except Missing as why:
+            print(f"bench-programs: skipped: {name}: {why}", file=sys.stderr)
+    return programs
 
 
 def with_programs(initrd, programs, out):
-    """An initrd with /programs: Linux unpacks one archive behind the other."""
+    """An initrd with /programs and their files: Linux unpacks one archive behind the other."""
     data = Path(initrd).read_bytes()
     data += bytes(-len(data) % 4) + cpio.entry("programs", 0o40755)
-    data += b"".join(cpio.entry(f"programs/{name}", 0o100755, path.read_bytes()) for name, path in programs.items())
+    data += b"".join(cpio.entry(f"programs/{name}", 0o100755, bench.path.read_bytes()) for name, bench in programs.items())
+    for folder in sorted({bench.files for bench in programs.values() if bench.files}):
+        data += b"".join(cpio.entry_of(path, name) for path, name in cpio.tree(folder))
     out.write_bytes(data + cpio.trailer())
     return str(out)
 
@@ -58,25 +143,25 @@ def on_linux(base, series, kernel, initrd, argument):
     return replace(base, name=f"{base.name}-linux-{series}", cmdline=words, kernel=kernel, initrd=initrd, tries=TRIES)
 
 
-def on_ashlar(base, path, argument):
-    program = Program(str(path), f"{base.cpus} {argument}")
-    module = program.write(path.with_suffix(f".{base.cpus}.{argument}.cpio"))
-    shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM={path.name} ARGS='{program.args}'"
-    return replace(base, name=f"{base.name}-ashlar-{path.name}", cmdline=program.words, initrd=str(module), shown=shown)
+def on_ashlar(base, name, bench, argument):
+    program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files)
+    module = program.write(bench.path.with_suffix(f".{base.cpus}.{argument}.cpio"))
+    shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM={bench.path.name} ARGS='{program.args}'"
+    return replace(base, name=f"{base.name}-ashlar-{name}", cmdline=program.words, initrd=str(module), shown=shown)
 
 
 def legs_of(programs, cpus, turns, had, folder):
     """Every turn of every machine: each kernel with all programs, then Ashlar with each."""
     had = [(series, kernel, initrd) for series, kernel, initrd in had if SERIES(series)]
-    initrds = {initrd: with_programs(initrd, programs, folder / "programs.initrd") for _, _, initrd in had}
     bases = [
         *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, turns + 1)),
         *((Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount"), COUNTED_MS) for count in COUNTED),
     ]
     for base, ms in bases:
-        for series, kernel, initrd in had:
-            yield on_linux(base, series, kernel, initrds[initrd], ms)
-        yield from (on_ashlar(base, path, ms) for path in programs.values())
+        fit = {name: bench for name, bench in programs.items() if bench.least <= base.cpus}
+        for series, kernel, initrd in had if fit else ():
+            yield on_linux(base, series, kernel, with_programs(initrd, fit, folder / f"programs-{base.cpus}.initrd"), ms)
+        yield from (on_ashlar(base, name, bench, ms) for name, bench in fit.items())
 
 
 def main():
@@ -88,17 +173,16 @@ def main():
     parser.add_argument("--turns", type=int, default=TURNS)
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    wanted = [name for name in args.only.split(",") if name] or names()
-    if unknown := [name for name in wanted if name not in names()]:
-        print(f"make bench-programs: no such program: {', '.join(unknown)}; there are {', '.join(names())}", file=sys.stderr)
+    names = [*own_names(), *OTHERS]
+    wanted = [name for name in args.only.split(",") if name] or names
+    if unknown := [name for name in wanted if name not in names]:
+        print(f"make bench-programs: no such program: {', '.join(unknown)}; there are {', '.join(names)}", file=sys.stderr)
         return 2
     cpus = [int(word) for word in args.cpus.split(",") if int(word) > 0] if args.cpus else CPUS
     folder = args.build.resolve() / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        programs = build(args.build.resolve() / "programs", wanted)
-    except subprocess.CalledProcessError as why:
-        print(f"make bench-programs: a program cannot be built: {why}", file=sys.stderr)
+    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), wanted)
+    if not programs:
         return 1
     had = kernels(args.tools)
     if not had:

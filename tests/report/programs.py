@@ -11,7 +11,7 @@ from records import Spread, of_kind
 # Rows that mostly fault, map and allocate. The others compute, or call the kernel for something else.
 HEAVY = (
     *("page_fault1", "page_fault1-small", "page_fault2", "page_fault3", "touch", "touch-4k", "unmap", "unmap-4k"),
-    *("mmap1", "brk1", "malloc1", "larson", "xmalloc-test", "sh8bench", "alloc-test"),
+    *("mmap1", "brk1", "malloc1", "larson", "xmalloc-test", "sh8bench", "alloc-test", "mimalloc-stress"),
 )
 NOTE = (
     "The same static ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"

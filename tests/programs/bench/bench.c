@@ -109,7 +109,7 @@ static void run_work(void)
  * never goes back is set then. Set it on both systems, whatever ran on the CPU before. Threads
  * inherit it.
  */
-static void round_once(void)
+__attribute__((constructor)) static void round_once(void)
 {
 	volatile double third = 1;
 
@@ -126,7 +126,6 @@ int bench_main(int argc, char **argv, const struct bench *works, size_t count)
 		printf("%s [THREADS [MS]]: 1 to %d threads\n", argv[0], BENCH_THREADS_MAX);
 		return 2;
 	}
-	round_once();
 	for (work = works; work < works + count; work++)
 		run_work();
 	return 0;
