@@ -54,7 +54,7 @@
 static __cacheline_aligned u64 generation; /* G */
 /* highest g of a full round; an interrupted CPU must have flushed for this generation */
 static u64 generation_full;
-static __cacheline_aligned u64 generation_done;
+__cacheline_aligned u64 generation_done;
 /* number + 1 of the CPU that may start a round for all CPUs that wait for a tag; 0: none */
 static u32 round_claim;
 
@@ -92,11 +92,6 @@ u64 shootdown_tag(void)
 	tag = atomic_load_relaxed(&generation) + 1;
 	check_event(CHECK_TAG, tag, 0);
 	return tag;
-}
-
-u64 shootdown_done(void)
-{
-	return atomic_load_acquire(&generation_done);
 }
 
 /*

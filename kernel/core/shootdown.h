@@ -14,6 +14,8 @@
  */
 #pragma once
 
+#include <arch/atomic.h>
+
 #include "kernel/lib/types.h"
 
 enum shootdown_idle {
@@ -31,8 +33,14 @@ u64 shootdown_tag(void);
  */
 extern bool tlb_skip_idle, tlb_broadcast;
 
+/* `done`; a cache line of its own. Only the CPU that completes a full round raises it. */
+extern u64 generation_done;
+
 /* Highest completed generation. Any context. */
-u64 shootdown_done(void);
+static inline u64 shootdown_done(void)
+{
+	return atomic_load_acquire(&generation_done);
+}
 
 /*
  * A full round. When it returns, no CPU uses a translation changed before the call, except that an

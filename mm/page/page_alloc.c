@@ -264,31 +264,59 @@ _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&
 		       (int)USE_RECLAIMABLE == (int)MIGRATE_RECLAIMABLE,
 	       "the use of a page is the type of the block that it comes from");
 
-/*
- * Take a 2 MiB page from this CPU's list of the first zone, if nothing has to be filled, waited for
- * or watched. The head is written, not read.
- */
-static inline struct page *huge_alloc_quickly(struct mm *mm, unsigned request, node_t node)
+/* Does a request have to be cleared, watched or refused, or does it want another zone? */
+static inline bool has_more_to_do(const struct mm *mm, enum page_use use, unsigned request)
 {
-	const u8 zone = page_first_zone(mm, request, node);
-	struct page *head = NULL;
-	struct pcp *pcp;
-	u32 index;
+	return (request & (PAGE_ZERO | PAGE_DMA32)) || use > USE_RECLAIMABLE ||
+	       atomic_load_relaxed(&mm->watch) || atomic_load_relaxed(&mm->fail.armed);
+}
 
-	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || zone == ZONE_NONE ||
-		     atomic_load_relaxed(&mm->watch) || atomic_load_relaxed(&mm->fail.armed) ||
-		     hvo_mode_selected()->mapped))
+/* Take a page of order 1..3 that this CPU holds. NULL if it would have to be looked for. Entered. */
+static inline struct page *run_alloc_quickly(struct pcp_zone *mine, unsigned order,
+					     enum page_use use)
+{
+	struct page *page = pcp_alloc_at_hand(mine, order, (enum migratetype)use);
+
+	if (likely(page))
+		page_prepare(page, order);
+	return page;
+}
+
+/*
+ * Take a 2 MiB page from this CPU's list, if nothing has to be filled or waited for. The head is
+ * written, not read. Entered.
+ */
+static inline struct page *huge_alloc_quickly(struct mm *mm, struct pcp_zone *mine)
+{
+	const u32 index = hvo_mode_selected()->mapped ? BLOCK_NONE : pcp_pop_huge(mm, mine);
+	struct page *head;
+
+	if (unlikely(index == BLOCK_NONE))
+		return NULL;
+	head = block_page(mm, index);
+	check_frames_reused(block_pfn(index), BLOCK_FRAMES);
+	atomic_store_release(&head->state, mine->in_use | page_state(PAGE_COMPOUND | PAGE_OPTIMISED,
+								     BLOCK_ORDER, 0, 0));
+	return head;
+}
+
+/* Take a page of order 1..3 or 9 from this CPU's lists. NULL if it has none at hand. */
+static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum page_use use,
+					 unsigned request, node_t node)
+{
+	struct page *page = NULL;
+	struct pcp_zone *mine;
+	struct pcp *pcp;
+
+	if (unlikely(has_more_to_do(mm, use, request)))
 		return NULL;
 	pcp = pcp_enter(mm);
-	index = pcp_pop_huge(mm, pcp->zone[zone]);
-	if (likely(index != BLOCK_NONE)) {
-		head = block_page(mm, index);
-		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
-		atomic_store_release(&head->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED,
-							      BLOCK_ORDER, zone, 1));
-	}
+	mine = page_first_list(mm, pcp, request, node);
+	if (likely(mine))
+		page = order == BLOCK_ORDER ? huge_alloc_quickly(mm, mine)
+					    : run_alloc_quickly(mine, order, use);
 	pcp_leave(mm, pcp);
-	return head;
+	return page;
 }
 
 /* Why a request was refused before any memory was looked for. */
@@ -330,14 +358,14 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 }
 
 /* Any request that page_alloc_quickly() does not serve. */
-static __attribute__((noinline)) struct page *alloc_otherwise(struct mm *mm, unsigned order,
-							      enum page_use use, unsigned request,
-							      node_t node, virt_t caller)
+static inline __attribute__((always_inline)) struct page *
+alloc_otherwise(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
+		virt_t caller)
 {
-	struct page *page = order == BLOCK_ORDER && use <= USE_RECLAIMABLE
-				    ? huge_alloc_quickly(mm, request, node)
-				    : NULL;
+	struct page *page = NULL;
 
+	if (order == BLOCK_ORDER || (order > 0 && order < PCP_ORDERS))
+		page = alloc_at_hand(mm, order, use, request, node);
 	return page ? page : page_alloc_slowly(mm, order, use, request, node, caller);
 }
 

@@ -20,9 +20,6 @@
 struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 			       node_t node, virt_t caller);
 
-/* Free any page, fully checked. The caller holds the only reference. */
-void page_free_slowly(struct mm *mm, struct page *page, virt_t caller);
-
 /*
  * Drop a reference to a head: the one implementation of put, for all pages. The last reference
  * frees the page, or returns a pool's page to its pool. The caller holds a reference and no lock,
@@ -61,6 +58,18 @@ static inline u8 page_first_zone(const struct mm *mm, unsigned request, node_t n
 }
 
 /*
+ * This CPU's list of the zone that serves a request first; NULL for a missing node or one without
+ * memory. Entered.
+ */
+static inline struct pcp_zone *page_first_list(const struct mm *mm, const struct pcp *pcp,
+					       unsigned request, node_t node)
+{
+	if (unlikely(node >= mm->nodes))
+		return page_node_is_missing(mm, request, node) ? NULL : pcp->first[mm->nodes];
+	return pcp->first[node];
+}
+
+/*
  * Take the hot page, or one from the word at hand. NULL if there is neither. Entered.
  */
 static inline struct page *page_take_quickly(struct pcp_zone *mine, enum page_use use)
@@ -88,18 +97,12 @@ page_alloc_quickly(struct mm *mm, enum page_use use, unsigned request, node_t no
 	struct pcp_zone *mine;
 	struct page *page;
 	struct pcp *pcp;
-	node_t at = node;
 
 	if (unlikely((request & (PAGE_ZERO | PAGE_DMA32)) || use > USE_RECLAIMABLE ||
 		     atomic_load_relaxed(&mm->watch)))
 		return NULL;
-	if (unlikely(node >= mm->nodes)) {
-		if (page_node_is_missing(mm, request, node))
-			return NULL;
-		at = mm->nodes;
-	}
 	pcp = pcp_enter(mm);
-	mine = pcp->first[at];
+	mine = page_first_list(mm, pcp, request, node);
 	page = likely(mine) ? page_take_quickly(mine, use) : NULL;
 	if (unlikely(!page)) {
 		pcp_left(pcp); /* the caller enters again, and then drains if that was requested */

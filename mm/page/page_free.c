@@ -142,47 +142,14 @@ void page_put_head(struct mm *mm, struct page *head, virt_t caller)
 }
 
 /*
- * Free a 2 MiB page whose struct page tells all that is needed, as the fast path does for a single
- * page.
- */
-static inline bool free_huge_quickly(struct mm *mm, struct page *page)
-{
-	const u64 state = atomic_load_relaxed(&page->state);
-	const pfn_t pfn = page_to_pfn(page);
-	const u8 zone = (u8)(state >> 24);
-	struct block_word word;
-	struct pcp *pcp;
-
-	if ((state & ~page_state(0, 0, 0xff, 0)) !=
-		    page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, 0, 1) ||
-	    pfn % BLOCK_FRAMES || atomic_load_relaxed(&mm->watch))
-		return false;
-	word = block_look(block_of_used(mm, pfn));
-	if (word.state != BLOCK_HUGE || word.order != BLOCK_ORDER ||
-	    unlikely(hvo_mode_selected()->mapped))
-		return false;
-	pcp = pcp_enter(mm);
-	atomic_store_relaxed(&page->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB,
-						      BLOCK_ORDER, zone, 0));
-	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], (u32)(pfn >> BLOCK_ORDER), word)) {
-		block_free(&mm->zone[zone], (u32)(pfn >> BLOCK_ORDER), BLOCK_ORDER);
-		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
-	}
-	pcp_leave(mm, pcp);
-	return true;
-}
-
-/*
  * The caller of page_free() states that nobody else has a reference. If others can find the page,
  * one of them may be checking at this moment whether it can move; such a page is put. For any other
  * page further references are a mistake, and the page is not touched.
  */
-void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
+static void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 {
 	u64 state;
 
-	if (page_is_of(mm, page) && free_huge_quickly(mm, page))
-		return;
 	if (!page_check_free(mm, page))
 		return;
 	state = atomic_load_relaxed(&page->state);
@@ -194,6 +161,56 @@ void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 	else
 		page_misused(mm, page, "free of frame %llx with %u references", page_to_pfn(page),
 			     atomic_load_relaxed(&page->refcount));
+}
+
+/*
+ * Free a 2 MiB page whose struct page tells all that is needed, as the fast path does for a single
+ * page. Not inline, and so is the next function, because their caller would need more registers.
+ */
+static __attribute__((noinline)) void free_huge_quickly(struct mm *mm, struct page *page, u64 state,
+							virt_t caller)
+{
+	const struct block_word word = block_look(block_of_used(mm, page_to_pfn(page)));
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const u8 zone = state_kind(state).zone;
+	struct pcp *pcp;
+
+	if (unlikely(state != page_state(PAGE_COMPOUND | PAGE_OPTIMISED, BLOCK_ORDER, zone, 1) ||
+		     page_to_pfn(page) % BLOCK_FRAMES || word.state != BLOCK_HUGE ||
+		     word.order != BLOCK_ORDER || hvo_mode_selected()->mapped)) {
+		page_free_slowly(mm, page, caller);
+		return;
+	}
+	pcp = pcp_enter(mm);
+	atomic_store_relaxed(&page->state, page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB,
+						      BLOCK_ORDER, zone, 0));
+	if (!pcp_free_huge(&mm->zone[zone], pcp->zone[zone], index, word)) {
+		block_free(&mm->zone[zone], index, BLOCK_ORDER);
+		pcp_add_in_use(&mm->zone[zone], -(s64)BLOCK_FRAMES);
+	}
+	pcp_leave(mm, pcp);
+}
+
+/* The same for a page of order 1..3. Its first tail has to agree with its order. */
+static __attribute__((noinline)) void free_run_quickly(struct mm *mm, struct page *page, u64 state,
+						       virt_t caller)
+{
+	const struct page_kind kind = state_kind(state);
+	const pfn_t pfn = page_to_pfn(page);
+	struct pcp *pcp;
+
+	if (unlikely(state != page_state(PAGE_COMPOUND, kind.order, kind.zone, 1) ||
+		     pfn % order_pages(kind.order) || page->head_mask != head_mask_of(0) ||
+		     page[1].head_mask != head_mask_of(kind.order))) {
+		page_free_slowly(mm, page, caller);
+		return;
+	}
+	pcp = pcp_enter(mm);
+	/* its frames may be given out one by one */
+	atomic_store_relaxed(&page->state, pcp->zone[kind.zone]->on_list);
+	pcp_free(&mm->zone[kind.zone], pcp->zone[kind.zone], block_of_used(mm, pfn), pfn,
+		 kind.order);
+	pcp_leave(mm, pcp);
 }
 
 __attribute__((noinline)) struct page *page_leave_draining(struct mm *mm, struct pcp *pcp,
@@ -224,6 +241,24 @@ static inline bool keep_in_word(struct zone *zone, struct pcp_zone *mine, const 
 	return true;
 }
 
+/*
+ * Free a page that is no plain single one; `state` is its state, or 0 if it is not the mm's. A
+ * compound page that this CPU may keep takes no lock and no locked instruction.
+ */
+static inline void free_otherwise(struct mm *mm, struct page *page, u64 state, virt_t caller)
+{
+	const unsigned order = state_kind(state).order;
+
+	if (!state || !IS_ALIGNED((virt_t)page, sizeof(*page)) || atomic_load_relaxed(&mm->watch))
+		page_free_slowly(mm, page, caller);
+	else if (order == BLOCK_ORDER)
+		free_huge_quickly(mm, page, state, caller);
+	else if (order > 0 && order < PCP_ORDERS)
+		free_run_quickly(mm, page, state, caller);
+	else
+		page_free_slowly(mm, page, caller);
+}
+
 void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller)
 {
 	const pfn_t pfn = page_to_pfn(page);
@@ -235,7 +270,7 @@ void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller)
 	/* 0 is no plain page's state */
 	state = page_is_of(mm, page) ? atomic_load_relaxed(&page->state) : 0;
 	if (unlikely(!page_is_plain(mm, page, state) || atomic_load_relaxed(&mm->watch))) {
-		page_free_slowly(mm, page, caller);
+		free_otherwise(mm, page, state, caller);
 		return;
 	}
 	pcp = pcp_enter(mm);

@@ -11,6 +11,7 @@
 #include "mm/page/pcp_types.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/watermark.h"
 
 enum { SEARCH_SLOTS = 8 }; /* slots searched for a run of order 1..3 before one is fetched */
 
@@ -338,19 +339,20 @@ static void warm_block(struct zone *zone, u32 index)
 
 /*
  * Fetch one large run or, if the zone has only pieces, all pieces of some blocks. Returns true if
- * there is more at hand than before. When the lists are disabled the run has the order asked for
+ * there is more at hand than before. A zone that is short gives no more than is asked for, because
+ * its reserve would be given out with the rest. When the lists are disabled the run has the order asked for
  * and goes straight to the caller, in *direct.
  */
 static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum migratetype type,
 		  struct page **direct)
 {
-	const s64 high = pcp_high(zone, mine);
+	const s64 high = pcp_high(zone, mine), most = MIN(high / 2, (s64)zone_spare(zone));
 	u64 map[PCP_FETCH][PCP_WORDS] = {0};
 	unsigned orders, want = order, count = 0;
 	u32 blocks[PCP_FETCH];
 	u64 taken = 0;
 
-	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= high / 2)
+	while (want < PCP_REFILL_ORDER && (s64)order_pages(want + 1) <= most)
 		want++;
 	zone_lock(zone);
 	orders = zone->page_orders[type] >> order;
@@ -361,7 +363,7 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 	}
 	if (!(zone->page_orders[type] >> want)) {
 		want = order + 31 - (unsigned)__builtin_clz(orders);
-		count = buddy_blocks_in_pieces(zone, want, type, (u64)MAX(high / 2 - mine->held, 0),
+		count = buddy_blocks_in_pieces(zone, want, type, (u64)MAX(most - mine->held, 0),
 					       blocks, PCP_FETCH);
 	}
 	if (count > 0) {
@@ -399,6 +401,13 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 	if (direct)
 		atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
 	return direct;
+}
+
+struct page *pcp_alloc_at_hand(struct pcp_zone *mine, unsigned order, enum migratetype type)
+{
+	if (mine->hot[type])
+		fold_one(mine, type); /* so that it completes a larger one */
+	return take_run(mine, order, type);
 }
 
 unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,

@@ -181,7 +181,13 @@ void pcp_place(struct mm *mm, cpu_t cpu);
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type);
 
 /*
- * The same for many single pages at once, up to 64 from one word. Returns how many were taken, 0 if
+ * The same for order 1..3 from the word at hand alone: NULL where frames would have to be looked
+ * for. Entered.
+ */
+struct page *pcp_alloc_at_hand(struct pcp_zone *mine, unsigned order, enum migratetype type);
+
+/*
+ * pcp_alloc() for many single pages at once, up to 64 from one word. Returns how many were taken, 0 if
  * there are none; *first is the page of bit 0 of *bits. Entered.
  */
 unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,

@@ -106,6 +106,11 @@ u64 zone_net(const struct zone *zone, unsigned order)
 	return without(zone_ready(zone) + unopened + bare + huge, cost);
 }
 
+u64 zone_spare(const struct zone *zone)
+{
+	return without(zone_net(zone, 0), zone->reserve + zone->lowmem);
+}
+
 bool zone_admits(const struct zone *zone, unsigned order, unsigned request)
 {
 	u64 kept = zone->reserve + (request & PAGE_DMA32 ? 0 : zone->lowmem);

@@ -54,6 +54,12 @@ u64 zone_net(const struct zone *zone, unsigned order);
  */
 bool zone_admits(const struct zone *zone, unsigned order, unsigned request);
 
+/*
+ * Frames that the zone has, net, above what it keeps back. A CPU that fetches more than it was
+ * asked for fetches at most these, because it gives them out without asking again.
+ */
+u64 zone_spare(const struct zone *zone);
+
 /* "DMA32", "NORMAL". */
 const char *zone_name(const struct zone *zone);
 

@@ -124,6 +124,70 @@ TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
 	arena_return(a);
 }
 
+/*
+ * Allocate until two pages of one block were given out, of which *first stays with the caller and
+ * whose word in the block's slot is not empty, and a page of another block after them. No page is
+ * hot then, and the next page of the first block is not freed inline. NULL if there is no memory.
+ */
+static struct page *hold_of_two_blocks(struct arena *a, struct page **first)
+{
+	struct page *other;
+
+	alloc_all_held(a);
+	*first = alloc_one(a);
+	if (!*first)
+		return NULL;
+	do {
+		other = alloc_one(a);
+	} while (other && block_of_page(other) == block_of_page(*first));
+	if (!other)
+		return NULL;
+	mm_page_free(&a->mm, *first + 1); /* its word is not empty from here on */
+	mm_page_free(&a->mm, *first + 2);
+	mm_page_free(&a->mm, other);
+	return alloc_one(a) == other ? other : NULL;
+}
+
+/* Freeing to another block than the last one looks at the type that block has now. */
+TEST(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block)
+{
+	struct arena *a = borrow();
+	struct page *page;
+
+	if (!a)
+		return;
+	REQUIRE(hold_of_two_blocks(a, &page));
+	EXPECT(!pcp_mine(arena_phantom_zone(a))->hot[MIGRATE_MOVABLE]);
+	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_RECLAIMABLE);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(block_of_page(alloc_on_phantom(a, 0, USE_RECLAIMABLE)), block_of_page(page));
+	pcp_drain_all(&a->mm);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept)
+{
+	struct arena *a = borrow();
+	struct isolation token;
+	struct zone *zone;
+	struct page *page;
+	u64 held;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	REQUIRE(hold_of_two_blocks(a, &page));
+	REQUIRE(isolate_block(zone, block_of_page(page), &token) == 0);
+	held = pcp_count(&a->mm, zone);
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(pcp_count(&a->mm, zone), held);
+	isolate_undo(zone, &token);
+	pcp_drain_all(&a->mm);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* ---- how often the lock is taken ---- */
 
 enum { BLOCKS = 94, PIECES = BLOCKS * BLOCK_FRAMES / 2 };
@@ -134,14 +198,11 @@ static u16 takings(struct arena *a)
 	return atomic_load_relaxed(&arena_phantom_zone(a)->lock.next);
 }
 
-/*
- * Take BLOCKS blocks, and free every second page of theirs: one page of each block, then the next
- * of each, straight to the zone, so that neighbours on its lists lie in different blocks. False if
- * there is too little memory.
- */
-static bool leave_pieces(struct arena *a)
+static struct page *block[BLOCKS];
+
+/* Take BLOCKS blocks. False if there is too little memory. */
+static bool take_blocks(struct arena *a)
 {
-	static struct page *block[BLOCKS];
 
 	alloc_all_held(a);
 	for (unsigned b = 0; b < BLOCKS; b++) {
@@ -153,12 +214,20 @@ static bool leave_pieces(struct arena *a)
 			block[b] = block_page(&a->mm, block_of_page(page));
 		}
 	}
+	return true;
+}
+
+/*
+ * Free every second page of the blocks: one page of each block, then the next of each, straight to
+ * the zone, so that neighbours on its lists lie in different blocks.
+ */
+static void leave_pieces(struct arena *a)
+{
 	pcp_disable(arena_phantom_zone(a));
 	for (unsigned i = 0; i < BLOCK_FRAMES; i += 2)
 		for (unsigned b = 0; b < BLOCKS; b++)
 			mm_page_free(&a->mm, &block[b][i]);
 	pcp_enable(arena_phantom_zone(a));
-	return true;
 }
 
 /*
@@ -174,7 +243,8 @@ TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 
 	if (!a)
 		return;
-	REQUIRE(leave_pieces(a));
+	REQUIRE(take_blocks(a));
+	leave_pieces(a);
 	before = takings(a);
 	EXPECT_EQ(chain_take(&chain, &a->mm, PIECES, 0, PAGE_NODE, a->options.nodes), PIECES);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
@@ -183,6 +253,31 @@ TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 	chain_give(&chain, &a->mm);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* The pieces of one block are neighbours on the list here. Those of the next blocks come, too. */
+TEST(mm_pcp, few_pieces_of_many_blocks_are_fetched_together)
+{
+	enum { EACH = 4 };
+	struct arena *a = borrow();
+	struct page *chain = NULL;
+	u16 before;
+
+	if (!a)
+		return;
+	REQUIRE(take_blocks(a));
+	pcp_disable(arena_phantom_zone(a));
+	for (unsigned b = 0; b < BLOCKS; b++)
+		for (unsigned i = 0; i < EACH; i++)
+			mm_page_free(&a->mm, &block[b][2 * i]);
+	pcp_enable(arena_phantom_zone(a));
+	before = takings(a);
+	EXPECT_EQ(chain_take(&chain, &a->mm, BLOCKS * EACH, 0, PAGE_NODE, a->options.nodes),
+		  BLOCKS * EACH);
+	EXPECT((u16)(takings(a) - before) <= BLOCKS);
+	chain_give(&chain, &a->mm);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
