@@ -430,3 +430,30 @@ TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
+
+/* The struct page of a small page, with the order that another order's first tail denies. */
+TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+	bool panics;
+
+	if (!a)
+		return;
+	atomic_store_relaxed(&a->mm.watch, 0);
+	panics = page_misuse_panics(false);
+	for (unsigned order = 2; order < BLOCK_ORDER && !test_failed(); order++) {
+		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+		const u64 misuses = page_misuses();
+
+		REQUIRE(page);
+		page_set_kind(page, page->flags, order - 1);
+		mm_page_free(&a->mm, page);
+		EXPECT_EQ(page_misuses(), misuses + 1);
+		page_set_kind(page, page->flags, order);
+		mm_page_free(&a->mm, page);
+		EXPECT_EQ(page_misuses(), misuses + 1);
+	}
+	page_misuse_panics(panics);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
