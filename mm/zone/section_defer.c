@@ -97,7 +97,9 @@ static bool take_records(struct zone *zone, u64 gibs, struct run *run)
 	const u64 *free = &node->meta.free[META_LASTING];
 
 	run->next = PFN_NONE;
-	for (u64 some = MIN(gibs, RECORDS_AT_ONCE); some > 0 && run->next == PFN_NONE; some /= 4) {
+	/* a quarter, rounded so that one GiB is tried last */
+	for (u64 some = MIN(gibs, RECORDS_AT_ONCE); some > 0 && run->next == PFN_NONE;
+	     some = (some + 2) / 4) {
 		run->left = some * SECTION_RECORD_FRAMES;
 		run->next = take_run(node, run->left);
 	}

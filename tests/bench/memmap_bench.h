@@ -29,3 +29,9 @@ void memmap_bench_lazy(void);
 
 /* Measure making struct pages and clearing as many bytes, in turn. */
 void memmap_bench_bound(void);
+
+/*
+ * Is a run of so many threads good? `gain` and `limit` say how many times as fast as one thread
+ * they made struct pages and cleared, in thousandths. Pure, for tests.
+ */
+bool memmap_bench_is_good(unsigned threads, u64 gain, u64 limit);

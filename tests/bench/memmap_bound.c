@@ -5,6 +5,16 @@
  * Making and clearing take turns, because the speed of memory changes during a measurement. A host
  * may put two CPUs on one core for half a second, which costs both alike. Medians are used, because
  * a turn in memory that the host has not backed yet takes ten times as long.
+ *
+ * RUN_TURNS turns in a row are a run. It says how many times as fast as one all threads make struct
+ * pages (the gain), and how many times as fast they clear (the limit of this machine in this run).
+ * Its figures are of the least times, because other work on the host only adds to a time, and adds
+ * most to those of many threads.
+ * A run is good if the gain is 0.9 for each thread, which is 1.8 for two, or within 5% of the
+ * limit.
+ *
+ *	BENCH probe name=clear threads=C bytes=B ns=T memmap_pages=N memmap_ns=T turns=N
+ *	BENCH memmap_limit threads=C run=R turns=N gain=X limit=X good=0|1
  */
 #include <arch/clear.h>
 #include <arch/clock.h>
@@ -16,7 +26,18 @@
 #include "mm/memmap/zone.h"
 #include "tests/bench/memmap_bench.h"
 
-enum { TURNS_MAX = 24, CLEAR_BLOCKS_MAX = 512 };
+enum {
+	RUNS_MAX = 10,
+	RUN_TURNS = 10,
+	TURNS_MAX = RUNS_MAX * RUN_TURNS,
+	SECONDS = 10,
+	CLEAR_BLOCKS_MAX = 512,
+};
+
+bool memmap_bench_is_good(unsigned threads, u64 gain, u64 limit)
+{
+	return gain >= 900ULL * threads || gain * 100 >= limit * 95;
+}
 
 struct bound {
 	struct page *block[CLEAR_BLOCKS_MAX];
@@ -67,44 +88,103 @@ static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn
 		page_free(bound->block[--bound->blocks]);
 }
 
-static void print_ps(u64 ps)
+static u64 median_of(const u64 *value, unsigned count)
 {
-	print("%llu.%03llu", ps / 1000, ps % 1000);
+	u64 sorted[TURNS_MAX];
+
+	for (unsigned i = 0; i < count; i++)
+		sorted[i] = value[i];
+	sort_u64(sorted, count);
+	return sorted[count / 2];
 }
 
-static void print_bound(struct by_threads by[2], unsigned turns)
+static u64 least_of(const u64 *value, unsigned count)
 {
-	u64 make[2], clear[2];
+	u64 least = ~0ULL;
 
+	for (unsigned i = 0; i < count; i++)
+		least = MIN(least, value[i]);
+	return least;
+}
+
+/* How many times as long as `now` the time `base` is, in thousandths. */
+static u64 times_of(u64 base, u64 now)
+{
+	return now ? base * 1000 / now : 0;
+}
+
+static void print_times(u64 thousandths)
+{
+	print("%llu.%03llu", thousandths / 1000, thousandths % 1000);
+}
+
+static void print_by(const struct by_threads *by, unsigned turns)
+{
+	const u64 make_ns = median_of(by->make_ns, turns),
+		  clear_ns = median_of(by->clear_ns, turns);
+	const u64 make = times_of(make_ns, by->pages),
+		  clear = times_of(clear_ns, by->bytes / sizeof(struct page));
+
+	print("    %4u thread%s  struct pages ", by->threads, by->threads == 1 ? " " : "s");
+	print_times(make);
+	print(" ns each, clear ");
+	print_times(clear);
+	print(" ns per 64 bytes: ");
+	print_times(times_of(make, clear));
+	print("x\n");
+	print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
+	      "memmap_ns=%llu turns=%u\n",
+	      by->threads, by->bytes, clear_ns, by->pages, make_ns, turns);
+}
+
+/* Print and record one run, which begins with turn `first`. Returns true if it is good. */
+static bool print_run(const struct by_threads by[2], unsigned run, unsigned first, unsigned turns)
+{
+	const unsigned threads = by[1].threads;
+	const u64 gain = times_of(least_of(by[0].make_ns + first, turns),
+				  least_of(by[1].make_ns + first, turns)),
+		  limit = times_of(least_of(by[0].clear_ns + first, turns),
+				   least_of(by[1].clear_ns + first, turns));
+	const bool good = memmap_bench_is_good(threads, gain, limit);
+
+	print("    %3u          ", run);
+	print_times(gain);
+	print("        ");
+	print_times(limit);
+	print("  %s\n", good ? "good" : "less");
+	print("BENCH memmap_limit threads=%u run=%u turns=%u gain=", threads, run, turns);
+	print_times(gain);
+	print(" limit=");
+	print_times(limit);
+	print(" good=%u\n", good);
+	return good;
+}
+
+/* The turns of an incomplete run are left out, unless there are no others. */
+static void print_runs(const struct by_threads by[2], unsigned turns)
+{
+	const unsigned runs = MAX(turns / RUN_TURNS, 1u), each = MIN(turns, (unsigned)RUN_TURNS);
+	unsigned good = 0;
+
+	print("    run  %3u threads : 1   limit : 1    (least times of %u turns)\n", by[1].threads,
+	      each);
+	for (unsigned run = 0; run < runs; run++)
+		good += print_run(by, run + 1, run * each, each);
+	print("    %u threads make struct pages 0.9 times as fast for each thread or within 5%% of "
+	      "the limit in %u of %u runs\n",
+	      by[1].threads, good, runs);
+}
+
+static void print_bound(const struct by_threads by[2], unsigned turns)
+{
 	print("  beside a plain clear of as many bytes, in turn, medians of %u:\n", turns);
 	if (mm_kernel.nodes > 1)
 		print("    (not comparable: the nodes are made at once, each by this many threads; "
 		      "a clear uses this many in all)\n");
-	for (unsigned i = 0; i < 2; i++) {
-		sort_u64(by[i].make_ns, turns);
-		sort_u64(by[i].clear_ns, turns);
-		make[i] = by[i].pages ? by[i].make_ns[turns / 2] * 1000 / by[i].pages : 0;
-		clear[i] = by[i].bytes ? by[i].clear_ns[turns / 2] * 1000 /
-						 (by[i].bytes / sizeof(struct page))
-				       : 0;
-		print("    %4u thread%s  struct pages ", by[i].threads,
-		      by[i].threads == 1 ? " " : "s");
-		print_ps(make[i]);
-		print(" ns each, clear ");
-		print_ps(clear[i]);
-		print(" ns per 64 bytes: ");
-		print_ps(clear[i] ? make[i] * 1000 / clear[i] : 0);
-		print("x\n");
-		print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
-		      "memmap_ns=%llu turns=%u\n",
-		      by[i].threads, by[i].bytes, by[i].clear_ns[turns / 2], by[i].pages,
-		      by[i].make_ns[turns / 2], turns);
-	}
-	print("    %u threads make struct pages ", by[1].threads);
-	print_ps(make[1] ? make[0] * 1000 / make[1] : 0);
-	print(" times as fast as one, and clear ");
-	print_ps(clear[1] ? clear[0] * 1000 / clear[1] : 0);
-	print(" times as fast\n");
+	print_by(&by[0], turns);
+	print_by(&by[1], turns);
+	if (mm_kernel.nodes == 1 && by[1].threads > 1)
+		print_runs(by, turns);
 }
 
 void memmap_bench_bound(void)
@@ -119,6 +199,7 @@ void memmap_bench_bound(void)
 		bound_turn(&bound, &bound.by[0], turns);
 		bound_turn(&bound, &bound.by[1], turns);
 		turns++;
-	} while (turns < TURNS_MAX && clock_ns() - began < 3 * NS_PER_S && !input_stop_asked());
+	} while (turns < TURNS_MAX && clock_ns() - began < SECONDS * NS_PER_S &&
+		 !input_stop_asked());
 	print_bound(bound.by, turns);
 }

@@ -16,7 +16,7 @@ HOST_CFLAGS := -std=gnu11 -g -Wall -Wextra -Wshadow -Werror -fno-omit-frame-poin
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec
-HOST_CFLAGS_native := -O2
+HOST_CFLAGS_native := -O2 -DHOST_BACK_HUGE
 # Data and zeroed data in one segment, although some of the latter are aligned to 64 KiB: valgrind reads the symbols of no other program.
 HOST_LDFLAGS_native := -Wl,-z,max-page-size=0x10000
 # clang has the fuzzer; it does not say that it sanitizes in the way that gcc does.

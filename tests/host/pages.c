@@ -37,6 +37,10 @@
 u64 host_memory_bytes;
 int host_memory_fd = -1;
 
+#ifndef MADV_COLLAPSE /* headers before glibc 2.37 */
+#define MADV_COLLAPSE 25
+#endif
+
 static pfn_t root_pfn = PFN_NONE;
 
 void host_pgtable_set_root(pfn_t root)
@@ -233,6 +237,23 @@ static bool same_translation(pte_t a, pte_t b)
 }
 
 /*
+ * Have the host back a block of struct pages, whose section is closed now, with one of its own huge
+ * pages. Mapping the block again is then one entry of the host's page tables and not 512, under a
+ * lock that the process has once. The first touch has been measured before. If the host has no huge
+ * page the block stays as it is. MADV_COLLAPSE (Linux 6.1) takes no notice of shmem_enabled, which
+ * is "never" on most hosts. Only the native build asks, because a call takes up to some ms.
+ */
+static void back_with_huge_page(pfn_t block)
+{
+#ifdef HOST_BACK_HUGE
+	syscall(SYS_madvise, phys_to_virt(block << PAGE_SHIFT), pt_level_size(PT_PMD),
+		MADV_COLLAPSE);
+#else
+	(void)block;
+#endif
+}
+
+/*
  * Replace the mappings page by page, and only where they differ. A leaf split into a table of the
  * same frames changes nothing.
  */
@@ -264,6 +285,8 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 	}
 	if (pte_is_leaf(old, level) && !pte_present(value)) {
 		unmap(virt, pt_level_size(level));
+		if (level == PT_PMD && host_is_window(virt))
+			back_with_huge_page(pte_pfn(old));
 		return;
 	}
 	for (unsigned i = 0; i < pages; i++) {

@@ -198,29 +198,64 @@ TEST(mm_defer, frames_in_a_gib_can_not_be_had_by_others)
 	EXPECT(mm_account(&mm_kernel, machine_pools));
 }
 
+/* Take all frames of kind LASTING, and give every second one back. Returns how many were taken. */
+static u64 scatter(struct node *node, pfn_t *held, u64 most)
+{
+	u64 count = 0;
+
+	while (count < most && meta_reserve(node, META_LASTING, 1) == 0)
+		held[count++] = meta_take(node, META_LASTING);
+	while (count < most && meta_reserve_emergency(node, 1) == 0)
+		held[count++] = meta_take(node, META_LASTING);
+	for (u64 i = 0; i < count; i += 2)
+		meta_give(node->mm, held[i], 0);
+	return count;
+}
+
 /* A GiB's block records need frames in a row. If there are none, it is not deferred. */
 TEST(mm_defer, no_gib_is_deferred_that_can_not_be_opened)
 {
 	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
 	static pfn_t held[16 * BLOCK_FRAMES];
 	struct node *node;
-	u64 count = 0;
+	u64 count;
 
 	if (!a)
 		return;
 	node = &a->mm.node[0];
-	while (count < ARRAY_LEN(held) && meta_reserve(node, META_LASTING, 1) == 0)
-		held[count++] = meta_take(node, META_LASTING);
-	while (count < ARRAY_LEN(held) && meta_reserve_emergency(node, 1) == 0)
-		held[count++] = meta_take(node, META_LASTING);
-	for (u64 i = 0; i < count; i += 2)
-		meta_give(&a->mm, held[i], 0);
+	count = scatter(node, held, ARRAY_LEN(held));
 	EXPECT_EQ(pool_defer(&a->pool, 1, 2 * GIB_PAGES), 0);
 	EXPECT_EQ(arena_phantom_zone(a)->deferred, 0);
 	EXPECT_EQ(node->meta.reserved[META_LASTING], 0);
 	for (u64 i = 1; i < count; i += 2)
 		meta_give(&a->mm, held[i], 0);
 	EXPECT_EQ(pool_defer(&a->pool, 1, 2 * GIB_PAGES), 2 * GIB_PAGES);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* There are four frames in a row, for the records of one GiB, and nowhere eight. */
+TEST(mm_defer, one_gib_is_deferred_where_there_are_frames_for_one)
+{
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+	static pfn_t held[16 * BLOCK_FRAMES];
+	struct node *node;
+	u64 count, at = 0;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	count = scatter(node, held, ARRAY_LEN(held));
+	while (at + 4 < count && held[at + 4] != held[at] + 4)
+		at += 2;
+	EXPECT(at + 4 < count);
+	meta_give(&a->mm, held[at + 1], 0);
+	meta_give(&a->mm, held[at + 3], 0);
+	EXPECT_EQ(pool_defer(&a->pool, 1, 2 * GIB_PAGES), GIB_PAGES);
+	EXPECT_EQ(arena_phantom_zone(a)->deferred, order_pages(GIGA_ORDER));
+	for (u64 i = 1; i < count; i += 2)
+		if (i != at + 1 && i != at + 3)
+			meta_give(&a->mm, held[i], 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

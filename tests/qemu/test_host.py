@@ -1,5 +1,6 @@
 """The same kernel cases as an ordinary process under sanitizers; simulated CPUs are threads."""
 
+import re
 import subprocess
 
 import kunit
@@ -59,3 +60,21 @@ def test_what_fails_on_command_is_counted_and_survived(build):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert "verdict=fail" in done.stdout and done.returncode == 1, done.stdout[-2000:]
     what_was_asked_for_failed(done.stdout)
+
+
+def test_many_threads_are_judged_by_the_limit_of_their_run(build):
+    """bench=memmap with two CPUs; with one CPU there is nothing to judge."""
+    runs = {}
+    for cpus in ("1", "2"):
+        argv = [str(build / "host/native/ashlar-host"), "-x", "-c", cpus, "-m", "512M", "-k", "bench=memmap"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+        runs[cpus] = re.findall(r"^BENCH memmap_limit threads=2 run=(\d+) turns=\d+ gain=(\S+) limit=(\S+) good=([01])$", done.stdout, re.M)
+    assert not runs["1"]
+    assert [int(run) for run, *_ in runs["2"]] == list(range(1, len(runs["2"]) + 1)) and runs["2"]
+    for _, gain, limit, good in runs["2"]:
+        gain, limit = (int(times.replace(".", "")) for times in (gain, limit))
+        assert gain > 0 and limit > 0
+        assert (gain >= 1800 or gain * 100 >= limit * 95) == (good == "1"), runs
+    count = sum(good == "1" for *_, good in runs["2"])
+    assert f"of the limit in {count} of {len(runs['2'])} runs" in done.stdout

@@ -36,6 +36,9 @@ CONSOLE = (
     "BENCH memmap mode=parallel node=0 threads=2 pages=1000 ns=9000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
     "BENCH memmap mode=template node=0 threads=1 pages=1000 ns=16000 ns_sd=10 chunks_min=0 chunks_max=0 asked=0 runs=7 ns_first=0\n"
     "BENCH memmap mode=eager node=0 threads=2 pages=1000 ns=6000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
+    "BENCH memmap_limit threads=2 run=1 turns=5 gain=1.850 limit=1.990 good=1\n"
+    "BENCH memmap_limit threads=2 run=2 turns=5 gain=1.200 limit=1.250 good=1\n"
+    "BENCH memmap_limit threads=2 run=3 turns=5 gain=1.000 limit=1.900 good=0\n"
     "BENCH memmap_lazy what=open threads=1 pages=1000 ns=100 ns_sd=5 runs=7 ns_first=0\n"
     "BENCH memmap_lazy what=all threads=1 pages=1000 ns=25000 ns_sd=700 runs=7 ns_first=70000\n"
     "BENCH clear mode=page insn=nt size=2M hint=0 bytes=2097152 ns=300000 pmu=none threads=1\n"
@@ -501,6 +504,7 @@ def test_what_lazy_puts_off_is_not_what_it_does(without_pictures):
         ["0.00010 (0.00001)", "ns per page opened", "0.100", "-", "7"],
         ["0.0250 (0.00070)", "ns per struct page", "25.0", "70.0", "7"],
     ]
+    assert cells(text, r"\| [^|]* \| 2 \| 1\.20 \(")[0][2:] == ["1.20 (1.00 to 1.85)", "1.90 (1.25 to 1.99)", "2 of 3"]
     summary = cells(text, "Memmap series, make all struct pages")[0]
     assert summary[3:6] == ["18.0", "9.00", "6.00"], "ours is what makes as many struct pages"
 

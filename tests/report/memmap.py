@@ -315,3 +315,24 @@ def plain_clear(paper, captures):
     if rows:
         head = ["machine", "threads", "turns", "memory", "clear GB/s", "struct pages GB/s"]
         paper.add(Table(head, rows, "The bound: a plain clear of as much memory, in turn with making struct pages"))
+    limit(paper, captures)
+
+
+def limit(paper, captures):
+    """How often many threads reach what the machine allowed in the same run."""
+    rows = []
+    for (where, threads), records in grouped(of_kind(captures, "memmap_limit"), "threads").items():
+        good = sum(1 for r in records if r["good"])
+        rows.append(
+            [
+                words.WHERE.get(where, where),
+                threads,
+                words.spread(Spread([r["gain"] for r in records])),
+                words.spread(Spread([r["limit"] for r in records])),
+                f"{good} of {len(records)}",
+            ]
+        )
+    if rows:
+        head = ["machine", "threads", "threads : one", "limit : one", "good runs"]
+        title = "Threads beside the limit: a run is good at 0.9 times for each thread, or within 5% of what a clear gains in it"
+        paper.add(Table(head, rows, title))

@@ -31,6 +31,7 @@ NEEDED = {
     "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
     "memmap": "mode:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
     "memmap_lazy": "what:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
+    "memmap_limit": "threads:t run:t turns:t gain:n limit:n good:n",
     "hvo": (
         "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
         " debt_open_ns:n debt_split_ns:n threads:t"
