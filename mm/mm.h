@@ -225,8 +225,9 @@ void page_unmap(void *address);
 
 /*
  * Map device registers, uncached; <arch/mmio.h> reads and writes them. Returns NULL for lack of
- * memory or addresses, or if no CPU has such a physical address. Also returns NULL, with a line in
- * the log, if part of the range is RAM that neither firmware keeps nor badram= names.
+ * memory, if too few addresses are left, or if no CPU has such a physical address. Also returns
+ * NULL, with a line in the log, if part of the range is RAM that neither firmware keeps nor badram=
+ * names.
  *
  * mmio_unmap() removes one whole mapping. Unmapping anything else is a caught bug, and nothing is
  * done. There are 1 TiB of addresses, which are not used again. Context: ordinary.

@@ -223,6 +223,7 @@ static bool work_run(struct work_slot *work)
 }
 
 static idle_task_fn *idle_task;
+static __cacheline_aligned u64 idle_news; /* calls of idle_task_wake() so far */
 
 void idle_task_set(idle_task_fn *fn)
 {
@@ -241,11 +242,46 @@ static bool idle_task_run(void)
 	return fn && fn();
 }
 
-void cpu_halt_idle(void)
+void idle_task_wake(u64 cpus)
+{
+	cpu_t cpu;
+
+	atomic_fetch_add(&idle_news, 1); /* a full fence, too; pairs with halt_unless_news()'s */
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpus == 0)
+			return;
+		/* A CPU that has work may wait in it, idle. It runs the idle task afterwards. */
+		if (cpu != cpu_id() && work_done(cpu) &&
+		    atomic_load_acquire(&cpu_data(cpu)->idle)) {
+			ipi_send(cpu);
+			cpus--;
+		}
+	}
+}
+
+static void idle_begin(void)
 {
 	check_event(CHECK_IDLE, 0, 0);
 	atomic_store_release(&this_cpu()->idle, 1);
+}
+
+void cpu_halt_idle(void)
+{
+	idle_begin();
 	cpu_halt_until_interrupt();
+	cpu_leave_idle();
+}
+
+/*
+ * Halt as an idle CPU, unless there is news for the idle task since `news` was read. The caller
+ * read it before it looked for work and ran the task, which found nothing.
+ */
+static void halt_unless_news(u64 news)
+{
+	idle_begin();
+	fence_full(); /* pairs with idle_task_wake(), which sees idle = 1, or this CPU its news */
+	if (atomic_load_relaxed(&idle_news) == news)
+		cpu_halt_until_interrupt();
 	cpu_leave_idle();
 }
 
@@ -254,9 +290,12 @@ __noreturn void cpu_idle_loop(void)
 	struct percpu *self = this_cpu();
 
 	for (;;) {
+		u64 news;
+
 		irq_enable();
-		while (work_run(&self->work) || idle_task_run())
-			;
+		do
+			news = atomic_load_acquire(&idle_news);
+		while (work_run(&self->work) || idle_task_run());
 		irq_disable();
 		if (atomic_load_acquire(&self->work.fn))
 			/*
@@ -264,6 +303,6 @@ __noreturn void cpu_idle_loop(void)
 			 * arrives later ends the halt.
 			 */
 			continue;
-		cpu_halt_idle();
+		halt_unless_news(news);
 	}
 }

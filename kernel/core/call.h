@@ -56,12 +56,18 @@ void call_serve(void);
 /*
  * Work for idle CPUs to do before they halt. The function does a bounded piece and returns true if
  * there may be more. Work given by work_start() waits until the function returns, so a long piece
- * should look at work_waits() in between. ipi_send() wakes an idle CPU to run the function again.
- * There is one idle task, set once.
+ * should look at work_waits() in between. There is one idle task.
  */
 typedef bool idle_task_fn(void);
 void idle_task_set(idle_task_fn *fn);
 bool work_waits(void);
+
+/*
+ * The idle task has something new to do, which the caller has stored for it: wake up to `cpus` CPUs
+ * that have nothing to do. CPUs that are not yet idle, or idle within their work, run the task
+ * before they next halt in their idle loop, so nothing new is missed. Context: any, no lock held.
+ */
+void idle_task_wake(u64 cpus);
 
 /*
  * The loop of a CPU that has nothing to do: runs work and the idle task, and halts. Never returns.

@@ -62,8 +62,7 @@ static s64 forget_contents(const struct area *area, struct pages_taken *taken)
 {
 	if (area_page_bytes(area) == PAGE_SIZE || (area->flags & AREA_NO_RESERVE))
 		return pages_take(area->start, area->end, NULL, taken);
-	pages_clear(area->start, area->end);
-	return 0;
+	return pages_clear(area->start, area->end);
 }
 
 static void advise_area(struct area *area, unsigned advice, struct pages_taken *taken, s64 *err)

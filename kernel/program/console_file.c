@@ -18,6 +18,7 @@
 #include "kernel/program/open_file.h"
 #include "kernel/program/program.h"
 #include "kernel/program/sleepers.h"
+#include "kernel/program/thread.h"
 
 enum { RING = 1024, LOOK_MAX = 64, ECHO_MAX = 4, PIECE = 256 };
 enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, CTRL_U = 21, DELETE = 127 };
@@ -236,6 +237,8 @@ static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 			return done > 0 ? (s64)done : err;
 		print_bytes(text, part);
 		done += part;
+		if (thread_must_end(thread_current()))
+			break;
 	}
 	return (s64)done;
 }

@@ -5,6 +5,7 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/store.h"
+#include "kernel/program/thread.h"
 #include "mm/mm.h"
 
 enum {
@@ -270,6 +271,8 @@ s64 contents_read(struct contents *c, struct span *to, u64 at)
 			return done > 0 ? (s64)done : part;
 		at += (u64)part;
 		done += (u64)part;
+		if (thread_must_end(thread_current()))
+			break;
 	}
 	return (s64)done;
 }
@@ -350,6 +353,8 @@ s64 contents_write(struct contents *c, struct span *from, u64 at)
 			return done > 0 ? (s64)done : err;
 		at += part;
 		done += part;
+		if (thread_must_end(thread_current()))
+			break;
 	}
 	return (s64)done;
 }
@@ -505,6 +510,8 @@ int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend 
 		if (!page)
 			return -ENOSPC;
 		page_put(page);
+		if (thread_must_end(thread_current()))
+			return -EINTR;
 	}
 	if (extend == CONTENTS_EXTEND) {
 		spin_lock(&c->lock);

@@ -45,7 +45,8 @@ u64 contents_stored(struct contents *contents);
 /*
  * Read or write the bytes from `at` on. Both return the number of bytes, which is less than
  * to->total at the end of the file and where memory runs out, or an error if there were none:
- * -EFAULT, -ENOSPC if there is no memory, -EFBIG beyond CONTENTS_MAX. Context: ordinary.
+ * -EFAULT, -ENOSPC if there is no memory, -EFBIG beyond CONTENTS_MAX. A thread that must end
+ * transfers one page at most from then on. Context: ordinary, in a thread.
  */
 s64 contents_read(struct contents *contents, struct span *to, u64 at);
 s64 contents_write(struct contents *contents, struct span *from, u64 at);
@@ -67,7 +68,8 @@ int contents_resize(struct contents *contents, u64 size);
 
 /*
  * Let all pages of [at, at + size) exist. With `extend`, the file ends at at + size at least.
- * Returns 0, -EFBIG or -ENOSPC. Context: ordinary.
+ * Returns 0, -EFBIG, -ENOSPC, or -EINTR if the thread must end. After an error some of the pages
+ * may exist. Context: ordinary, in a thread.
  */
 enum contents_extend { CONTENTS_KEEP_SIZE, CONTENTS_EXTEND };
 int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_extend extend);

@@ -4,6 +4,7 @@
  */
 #include "kernel/program/open_file.h"
 #include "kernel/program/random.h"
+#include "kernel/program/thread.h"
 
 static s64 read_nothing(struct file *file, struct span *to, u64 at)
 {
@@ -13,14 +14,29 @@ static s64 read_nothing(struct file *file, struct span *to, u64 at)
 	return 0;
 }
 
+/* As on Linux, a signal cuts a long transfer short. A short one is never cut. */
+static bool is_cut_short(u64 done)
+{
+	return done % PAGE_SIZE == 0 && thread_is_wanted(thread_current());
+}
+
 static s64 read_zeros(struct file *file, struct span *to, u64 at)
 {
-	const u64 bytes = to->total;
-	const int err = span_zero(to, bytes);
+	u64 done = 0;
 
 	(void)file;
 	(void)at;
-	return err ? err : (s64)bytes;
+	while (to->total > 0) {
+		const u64 bytes = MIN(to->total, PAGE_SIZE);
+		const int err = span_zero(to, bytes);
+
+		if (err)
+			return done > 0 ? (s64)done : err;
+		done += bytes;
+		if (is_cut_short(done))
+			break;
+	}
+	return (s64)done;
 }
 
 static s64 read_random(struct file *file, struct span *to, u64 at)
@@ -39,6 +55,8 @@ static s64 read_random(struct file *file, struct span *to, u64 at)
 		if (err)
 			return done > 0 ? (s64)done : err;
 		done += bytes;
+		if (is_cut_short(done))
+			break;
 	}
 	return (s64)done;
 }

@@ -473,17 +473,20 @@ static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 
 	(void)entry;
 	(void)virt;
-	(void)v;
+	if (thread_must_end(thread_current()))
+		v->err = -EINTR;
+	if (v->err)
+		return;
 	clear_huge(&how, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), pt_level_size(level), 0,
 		   this_cpu()->node);
 	fence_store();
 }
 
-void pages_clear(u64 start, u64 end)
+int pages_clear(u64 start, u64 end)
 {
 	struct visit v = {.start = start, .end = end, .leaf = clear_leaf};
 
-	visit(&v);
+	return visit(&v);
 }
 
 static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)

@@ -66,8 +66,11 @@ int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *
  */
 int pages_split(u64 addr, struct pages_taken *taken);
 
-/* Fill the leaves of [start, end) with zeros. */
-void pages_clear(u64 start, u64 end);
+/*
+ * Fill the leaves of [start, end) with zeros. Returns 0, or -EINTR if the thread must end; the rest
+ * is then as it was.
+ */
+int pages_clear(u64 start, u64 end);
 
 /* Give the leaves of [start, end) these rights. Returns as pages_take(). */
 int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);

@@ -329,6 +329,9 @@ static s64 call_getrandom(const struct call_args *args)
 	    (args->arg[2] & (GRND_RANDOM | GRND_INSECURE)) == (GRND_RANDOM | GRND_INSECURE))
 		return -EINVAL;
 	for (u64 done = 0; done < size; done += sizeof(part)) {
+		/* as on Linux, a signal cuts a long transfer short */
+		if (done > 0 && done % PAGE_SIZE == 0 && thread_is_wanted(thread_current()))
+			return (s64)done;
 		random_fill(part, MIN(size - done, sizeof(part)));
 		if (user_write(args->arg[0] + done, part, MIN(size - done, sizeof(part))))
 			return done ? (s64)done : -EFAULT;

@@ -95,21 +95,14 @@ static bool prezero_idle(void)
 void prezero_wake(struct pool *pool)
 {
 	u64 wanted = atomic_load_relaxed(&prezero);
-	cpu_t cpu;
 
 	if (wanted == 0 || (pool != &pool_2m && pool != &pool_1g))
 		return;
 	spin_lock(&pool->lock);
 	wanted = MIN(wanted - MIN(wanted, pool->zeroed), pool->free - pool->zeroed);
 	spin_unlock(&pool->lock);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (wanted == 0)
-			return;
-		if (cpu != cpu_id() && atomic_load_acquire(&cpu_data(cpu)->idle)) {
-			ipi_send(cpu);
-			wanted--;
-		}
-	}
+	if (wanted > 0)
+		idle_task_wake(wanted);
 }
 
 void prezero_init(void)

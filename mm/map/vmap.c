@@ -3,16 +3,18 @@
  *
  *   VMALLOC_BASE + n * STACK_SLOT   |......guard......|== stack ==|     n-th stack; the guard is
  *                                                                       the rest of its slot
- *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, never
- *                                                                       reused
+ *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, once
  *   VMAP_PAGES_BASE                 of mm/mapping/map.c
  *
  * Addresses of devices are never reused, so unmapping needs no shootdown to protect a new owner. A
  * stale translation can only show the old contents to code that should no longer use the address.
+ * The kernel itself maps each device once and keeps it. A program that maps and unmaps a page of
+ * registers again and again has 134 million turns, and is then refused.
  */
 #include "mm/map/vmap.h"
 
 #include "kernel/core/panic.h"
+#include "kernel/core/reason_set.h"
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"
 
@@ -52,23 +54,31 @@ void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
 	table_ctx = ctx;
 }
 
-/* Addresses for `size` bytes, with an unmapped page after them, or 0 if there are no more. */
+/*
+ * Addresses for `size` bytes, whole pages, with an unmapped page after them. Returns 0 if so many
+ * are not left; those that are left stay for others.
+ */
 static virt_t reserve(u64 size)
 {
 	virt_t virt;
 
-	if (size > VMAP_PAGES_BASE - VMALLOC_BASE)
-		return 0;
-	virt = atomic_fetch_add(&devices_next, size + PAGE_SIZE);
-	return virt + size >= VMAP_PAGES_BASE ? 0 : virt;
+	do {
+		virt = atomic_load_relaxed(&devices_next);
+		if (size >= VMAP_PAGES_BASE - virt)
+			return 0;
+	} while (!atomic_cas(&devices_next, virt, virt + size + PAGE_SIZE));
+	return virt;
 }
 
 struct vmap_span vmap_devices(void)
 {
-	const virt_t next = atomic_load_relaxed(&devices_next);
-	const virt_t end = MIN(next, VMAP_PAGES_BASE);
+	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET,
+				  .end = atomic_load_relaxed(&devices_next)};
+}
 
-	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET, .end = end};
+void vmap_devices_next(virt_t next)
+{
+	atomic_store_relaxed(&devices_next, next);
 }
 
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
@@ -83,11 +93,19 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 	const u64 bytes = ALIGN_UP(phys + size, PAGE_SIZE) - first;
 	virt_t virt;
 
-	if (size == 0 || !phys_is_possible(phys, size))
+	if (size == 0 || !phys_is_possible(phys, size)) {
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_PHYS);
 		return NULL;
+	}
 	virt = reserve(bytes);
-	if (!virt || vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
+	if (!virt) {
+		reason_set(REASON_NO_ADDRESSES);
 		return NULL;
+	}
+	if (vmap_map(virt, first, bytes, prot, PT_PAGE) < 0) {
+		reason_set(REASON_NO_MEMORY);
+		return NULL;
+	}
 	return (char *)virt + (phys - first);
 }
 

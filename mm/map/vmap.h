@@ -16,8 +16,9 @@
 /*
  * Map `size` bytes of physical memory at `phys` (any alignment) with `prot`. The result has phys's
  * offset within its page. NULL if page tables or addresses run out, or if the CPU has no such
- * physical address. The mapping is kept until vmap_unmap(), and its addresses are not used again.
- * Called on the boot CPU during start-up, and later on any CPU by a caller that holds no lock.
+ * physical address; last_reason() says which. The mapping is kept until vmap_unmap(), and its
+ * addresses are not used again. Called on the boot CPU during start-up, and later on any CPU by a
+ * caller that holds no lock.
  */
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
 void vmap_unmap(void *virt, u64 size);
@@ -27,6 +28,9 @@ struct vmap_span {
 	virt_t start, end;
 };
 struct vmap_span vmap_devices(void);
+
+/* Hand out addresses from `next` on, for cases about the last of them. */
+void vmap_devices_next(virt_t next);
 
 /* Addresses of page_map(). Which of them are in use is recorded in mm/mapping/map.c. */
 #define VMAP_PAGES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 8)

@@ -300,21 +300,12 @@ static bool is_ram(phys_t phys, u64 size)
 
 volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
-	volatile void __iomem *regs;
-
 	context_assert(CONTEXT_ORDINARY);
-	if (size == 0 || !phys_is_possible(phys, size)) {
-		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_PHYS);
-		return NULL;
-	}
-	if (is_ram(phys, size)) {
+	if (size > 0 && phys_is_possible(phys, size) && is_ram(phys, size)) {
 		reason_set(REASON_IS_RAM);
 		return NULL;
 	}
-	regs = (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
-	if (!regs)
-		reason_set(size > VMALLOC_SIZE ? REASON_NO_ADDRESSES : REASON_NO_MEMORY);
-	return regs;
+	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
 }
 
 static bool is_mapped(virt_t virt, pte_t *entry)

@@ -151,19 +151,33 @@ static u32 empty_slot(struct pcp_zone *mine, u32 index)
 	return PCP_SLOTS;
 }
 
+static s64 slot_frames(const struct pcp_zone *mine, u32 slot)
+{
+	s64 frames = 0;
+
+	for (unsigned w = 0; w < PCP_WORDS; w++)
+		frames += __builtin_popcountll(mine->map[slot][w]);
+	return frames;
+}
+
 /*
  * Evict a slot from the block's set, which is full, and from those of the next sets that are full
- * as well, in one turn at the zone's lock. Returns the first.
+ * as well, in one turn at the zone's lock. Besides the first, slots go only up to an eighth of what
+ * the CPU may hold, as in choose_victims(). Returns the first.
  */
 static u32 make_room(struct zone *zone, struct pcp_zone *mine, u32 index)
 {
 	const u32 way = mine->hand++ % PCP_WAYS;
 	u32 victims[PCP_EVICT];
 	unsigned count = 0;
+	s64 frames = 0;
 
-	for (u32 i = 0; i < PCP_EVICT; i++)
-		if (empty_slot(mine, index + i) == PCP_SLOTS)
-			victims[count++] = (index + i) % PCP_SETS * PCP_WAYS + way;
+	for (u32 i = 0; i < PCP_EVICT && (count == 0 || frames < mine->high / 8); i++) {
+		if (empty_slot(mine, index + i) != PCP_SLOTS)
+			continue;
+		victims[count] = (index + i) % PCP_SETS * PCP_WAYS + way;
+		frames += slot_frames(mine, victims[count++]);
+	}
 	pcp_evict(zone, mine, victims, count);
 	return victims[0];
 }
@@ -430,15 +444,6 @@ unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, 
 }
 
 /* ---- keeping frames that are freed ---- */
-
-static s64 slot_frames(const struct pcp_zone *mine, u32 slot)
-{
-	s64 frames = 0;
-
-	for (unsigned w = 0; w < PCP_WORDS; w++)
-		frames += __builtin_popcountll(mine->map[slot][w]);
-	return frames;
-}
 
 /*
  * Choose slots to evict in one turn at the zone's lock: at least one, and more of them up to an

@@ -37,26 +37,18 @@ static u64 faults_so_far(const struct pool *pool)
 	return usage.faults[pool->order == GIGA_ORDER ? 2 : 1];
 }
 
-/*
- * Let idle CPUs clear pages until `count` are zero, or they make no progress. A CPU that is about
- * to halt may miss being woken, so they are woken again when a long time has passed.
- */
+/* Let idle CPUs clear pages until `count` are zero, or they make no progress. */
 static void clear_ahead(struct pool *pool, u64 count, u64 bound)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "pages that idle CPUs clear for the benchmark");
 	u64 seen = 0;
-	unsigned late = 0;
 
 	wait.soft = true;
 	prezero_set(bound);
 	while (atomic_load_acquire(&pool->zeroed) < count && wait.late < LATE_MAX) {
 		if (atomic_load_relaxed(&pool->zeroed) > seen) {
 			seen = atomic_load_relaxed(&pool->zeroed);
-			wait.late = late = 0;
-		}
-		if (wait.late > late) {
-			late = wait.late;
-			prezero_set(bound);
+			wait.late = 0;
 		}
 		wait_spin(&wait, CPU_NONE);
 	}

@@ -5,6 +5,8 @@
 #include <arch/peek.h>
 
 #include "kernel/core/printk.h"
+#include "kernel/core/reason.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
@@ -324,6 +326,31 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
 	said_begin();
 	mmio_unmap(address, size);
 	expect_refused("mmio_unmap() of * bytes at *, which is no mapping of mmio_map()");
+}
+
+/*
+ * Addresses of registers are used once. A call that needs more than are left is refused, says so,
+ * and leaves them to a smaller one.
+ */
+TEST(mm_map, registers_are_refused_when_their_addresses_are_used_up)
+{
+	const virt_t next = vmap_devices().end;
+	volatile void __iomem *last;
+
+	vmap_devices_next(VMAP_PAGES_BASE - 2 * PAGE_SIZE);
+	for (unsigned i = 0; i < 100; i++) {
+		EXPECT(!vmap_phys(0, GIB(1), PT_UNCACHED));
+		EXPECT(!vmap_phys(0, 2 * PAGE_SIZE, PT_UNCACHED));
+	}
+	EXPECT_EQ(last_reason(), REASON_NO_ADDRESSES);
+	last = mmio_map(0, 8);
+	EXPECT_EQ((virt_t)(void __force *)last, VMAP_PAGES_BASE - 2 * PAGE_SIZE);
+	EXPECT(!mmio_map(0, 8));
+	EXPECT_EQ(last_reason(), REASON_NO_ADDRESSES);
+	if (last)
+		mmio_unmap(last, 8);
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* the case may run again, with the same address */
+	vmap_devices_next(next);
 }
 
 /*

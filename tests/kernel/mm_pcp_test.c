@@ -708,3 +708,52 @@ TEST(mm_pcp, a_full_set_of_slots_evicts_one)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
+
+enum { FULL_SETS = PCP_EVICT, FULL_BLOCKS = FULL_SETS * PCP_WAYS };
+
+/* Blocks for all slots of some sets, and then one more for the first set. */
+static pfn_t block_for_slot(const struct arena *a, u32 i)
+{
+	return block_pfn(arena_phantom_block(a) + i % FULL_SETS + i / FULL_SETS * PCP_SETS);
+}
+
+/*
+ * Fill as many sets as one turn at the lock may empty, each block with `frames`, and free one page
+ * more to the first set. Returns how many frames go back to the zone.
+ */
+static u64 given_back_by_a_conflict(struct arena *a, unsigned frames)
+{
+	const u64 held = (u64)FULL_BLOCKS * frames;
+	struct zone *zone = arena_phantom_zone(a);
+
+	for (u32 i = 0; i <= FULL_BLOCKS; i++)
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_for_slot(a, i), BLOCK_FRAMES), 0);
+	for (u32 i = 0; i < FULL_BLOCKS; i++)
+		for (unsigned at = 0; at < frames; at++)
+			mm_page_free(&a->mm, pfn_page(&a->mm, block_for_slot(a, i) + at));
+	EXPECT_EQ(pcp_count(&a->mm, zone), held);
+	mm_page_free(&a->mm, pfn_page(&a->mm, block_for_slot(a, FULL_BLOCKS)));
+	EXPECT(arena_accounted(a));
+	return held + 1 - pcp_count(&a->mm, zone);
+}
+
+/* Slots go back together, to save turns at the lock, up to an eighth of what the CPU may hold. */
+TEST(mm_pcp, a_full_set_gives_back_few_slots_beyond_its_own)
+{
+	static const unsigned row[] = {9, 100, 400};
+
+	for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+		/* of this zone one CPU may hold a little more than 8192 frames */
+		struct arena *a = arena_borrow(MIB(16), .phantom = MIB(256) * cpu_count + MIB(32));
+		u64 eighth, slots, back;
+
+		if (!a)
+			return;
+		back = given_back_by_a_conflict(a, row[i]);
+		eighth = (u64)pcp_mine(arena_phantom_zone(a))->high / 8;
+		slots = MIN(DIV_ROUND_UP(eighth, row[i]), (u64)PCP_EVICT);
+		EXPECT(row[i] < 400 || slots < PCP_EVICT);
+		EXPECT_EQ(back, slots * row[i]);
+		arena_return(a);
+	}
+}

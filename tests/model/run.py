@@ -71,6 +71,10 @@ def isolate(bug, *defines):
     return Run("isolate", (f"BUG_{bug}", *defines))
 
 
+def idle(bug, *defines):
+    return Run("idle", (f"BUG_{bug}", *defines))
+
+
 CORRECT = (
     Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
     Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
@@ -87,6 +91,8 @@ CORRECT = (
     Run("pin", note="a touch against unmapping"),
     Run("pin", ("PROTECT",), note="a touch against taking writing away"),
     Run("isolate", note="two isolators, a section that closes and opens, a taker"),
+    Run("idle", note="a CPU that looks, halts and is woken, and news that comes at any time"),
+    Run("idle", cycles=True, note="no run is infinite"),
 )
 BUGS = (
     shootdown("NO_FENCE"),
@@ -162,6 +168,10 @@ BUGS = (
     isolate("ISOLATES_WHAT_CLOSES"),
     isolate("CLOSED_UNDER_A_TOKEN"),
     isolate("UNDONE_AFTER_TAKING"),
+    idle("NO_SECOND_LOOK"),
+    idle("NO_FENCE_WHEN_IDLE"),
+    idle("IDLE_READ_BEFORE_NEWS"),
+    idle("NEWS_READ_LATE"),
 )
 
 

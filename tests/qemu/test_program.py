@@ -207,6 +207,22 @@ def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
         assert "leaks:" not in outcome.text and " status=" not in outcome.lines[-1], outcome.report()
 
 
+def test_a_program_ends_while_threads_are_made(built, kernel, tmp_path):
+    """exit_group() races with clone() and with threads that end, and no frame and no CPU is lost."""
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/clone_exit.c")
+    program = Program(str(path))
+    module = program.write(tmp_path / "program.cpio")
+    machine = Machine("pvh", 8, "512M", module=str(module), cmdline=f"{program.words} monitor")
+    with Session(machine, kernel) as session:
+        for number in range(30):
+            said = session.command(f"program {path.name} {number}")
+            assert re.search(r"(?m)^threads \d\d", said) and f"PROGRAM name={path.name} status={number}" in said, said
+        assert "every frame accounted for" in session.command("mem check")
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+        assert "leaks:" not in outcome.text, outcome.report()
+
+
 def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path):
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
     for status in (0, 3, 125):

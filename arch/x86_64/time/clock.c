@@ -1,7 +1,5 @@
 /*
- * Time from the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter"):
- *
- *   ns = base_ns + (TSC - base_tsc) * mult / 2^32
+ * Time from the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter") as clock_rate.h says.
  *
  * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h). Without these a
  * first rate is measured against the PIT for 1 ms. Once the firmware tables are known, the HPET and
@@ -21,6 +19,7 @@
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/time/clock.h"
+#include "arch/x86_64/time/clock_rate.h"
 #include "kernel/core/printk.h"
 
 #define PIT_HZ      1193182ULL
@@ -45,32 +44,26 @@ enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_FIRST, TRUST_MEASURED, TRUST_CPUID
 
 extern u64 boot_entry_tsc; /* boot/entry.S */
 
-static u64 tsc_hz, mult, base_ns, base_tsc;
+static struct clock_rates rates = {.now = &rates.slot[0]};
 static enum trust trust;
 
 u64 clock_tsc_hz(void)
 {
-	return tsc_hz;
-}
-
-static u64 ticks_to_ns(u64 ticks)
-{
-	return (u64)(((unsigned __int128)ticks * mult) >> 32);
+	return clock_rate_now(&rates)->hz;
 }
 
 u64 clock_ns(void)
 {
-	const u64 ticks = rdtsc() - base_tsc;
-
-	if (!mult)
-		return 0;
-	return base_ns + ((s64)ticks > 0 ? ticks_to_ns(ticks) : 0);
+	return clock_rate_ns(clock_rate_now(&rates), rdtsc());
 }
 
 bool clock_tsc(struct clock_tsc *out)
 {
-	*out = (struct clock_tsc){.base_tsc = base_tsc, .base_ns = base_ns, .mult = mult};
-	return mult != 0;
+	const struct clock_rate *rate = clock_rate_now(&rates);
+
+	*out = (struct clock_tsc){
+		.base_tsc = rate->base_tsc, .base_ns = rate->base_ns, .mult = rate->mult};
+	return rate->mult != 0;
 }
 
 u64 clock_cpu_ns(void)
@@ -80,7 +73,7 @@ u64 clock_cpu_ns(void)
 
 void clock_delay_ns(u64 ns)
 {
-	const u64 hz = trust > TRUST_ASSUMED ? tsc_hz : FASTEST_HZ;
+	const u64 hz = trust > TRUST_ASSUMED ? clock_tsc_hz() : FASTEST_HZ;
 	const u64 start = rdtsc();
 	const u64 ticks = ns / NS_PER_S * hz + ns % NS_PER_S * (hz / 1000) / (NS_PER_S / 1000) + 1;
 
@@ -88,18 +81,9 @@ void clock_delay_ns(u64 ns)
 		cpu_relax();
 }
 
-/* Change the rate. The time itself does not jump. */
 static void set_rate(u64 hz, enum trust how)
 {
-	const u64 now = rdtsc();
-
-	base_ns +=
-		mult ? ticks_to_ns(now - base_tsc)
-		     : (u64)((unsigned __int128)(now - boot_entry_tsc) * ((NS_PER_S << 32) / hz) >>
-			     32);
-	base_tsc = now;
-	tsc_hz = hz;
-	mult = (NS_PER_S << 32) / hz;
+	clock_rate_change(&rates, rdtsc(), hz);
 	trust = how;
 }
 
@@ -226,6 +210,7 @@ void clock_init(void)
 	enum trust how;
 	u64 hz = hz_from_cpuid(&source, &how);
 
+	rates.slot[0].base_tsc = boot_entry_tsc;
 	if (hz) {
 		set_rate(hz, how);
 		pr_info("clock: TSC at %llu kHz, by %s", hz / 1000, source);
@@ -248,13 +233,14 @@ void clock_init(void)
  */
 static bool may_have_wrapped(const struct counter *c)
 {
-	const u64 ms = (rdtsc() - c->start_tsc) / (tsc_hz / 1000);
+	const u64 ms = (rdtsc() - c->start_tsc) / (clock_tsc_hz() / 1000);
 
 	return ms >= MIN(c->mask / 2 / (c->hz / 1000), WATCHED_MS);
 }
 
 static void check_against(struct counter *c)
 {
+	const u64 tsc_hz = clock_tsc_hz();
 	u64 hz, difference;
 
 	if (may_have_wrapped(c))

@@ -1,0 +1,118 @@
+/*
+ * The idle task: nothing new that it is woken for is missed, whatever its CPUs are doing at that
+ * moment. The cases have tasks of their own, which only look.
+ */
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/prezero.h"
+#include "tests/kernel/cpus.h"
+
+enum { LATE_LIMIT = 8 }; /* periods without any progress after which a case gives up */
+
+static struct {
+	u32 news;    /* 1: there is something to do */
+	u32 looking; /* number + 1 of the CPU whose look came before the news; 0: none yet */
+	u32 go_on;   /* 1: that look may end */
+	u32 seen;    /* 1: the news was seen, by that CPU if there is one */
+} task;
+
+/* Returns false if the word stays 0. */
+static bool wait_set(const u32 *word)
+{
+	struct wait wait = wait_begin(WAIT_GROWTH, "the idle task of a case");
+
+	wait.soft = true;
+	while (atomic_load_acquire(word) == 0) {
+		wait_spin(&wait, CPU_NONE);
+		if (wait.late >= LATE_LIMIT)
+			return false;
+	}
+	return true;
+}
+
+static void task_begin(idle_task_fn *fn)
+{
+	task = (__typeof__(task)){0};
+	cpus_wait_idle();
+	idle_task_set(fn);
+}
+
+static void news_come(u64 cpus)
+{
+	atomic_store_release(&task.news, 1);
+	idle_task_wake(cpus);
+}
+
+/* The first look finds nothing and takes long. */
+static bool look_too_early(void)
+{
+	const u32 self = cpu_id() + 1;
+
+	if (atomic_load_acquire(&task.news)) {
+		if (atomic_load_acquire(&task.looking) == self)
+			atomic_store_release(&task.seen, 1);
+	} else if (atomic_cas(&task.looking, 0, self)) {
+		while (!atomic_load_acquire(&task.go_on))
+			cpu_relax();
+	}
+	return false;
+}
+
+/* The CPU is not idle when the news comes, so it gets no message. */
+TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
+{
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	task_begin(look_too_early);
+	idle_task_wake(1);
+	EXPECT(wait_set(&task.looking));
+	news_come(cpu_count);
+	atomic_store_release(&task.go_on, 1);
+	EXPECT(wait_set(&task.seen));
+	cpus_wait_idle();
+	prezero_init();
+}
+
+static bool look(void)
+{
+	if (atomic_load_acquire(&task.news))
+		atomic_store_release(&task.seen, 1);
+	return false;
+}
+
+struct waiter {
+	u32 running, flag;
+};
+
+static void wait_in_work(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	atomic_store_release(&waiter->running, 1);
+	cpu_wait(&waiter->flag, 0);
+}
+
+/* The CPU that waits in its work is idle and comes first, but it runs no idle task. */
+TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_another)
+{
+	const cpu_t cpu = cpus_find_other();
+	struct waiter waiter = {.flag = 0};
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	task_begin(look);
+	REQUIRE(work_start(cpu, wait_in_work, &waiter) == 0);
+	while (!atomic_load_acquire(&waiter.running) || !atomic_load_acquire(&cpu_data(cpu)->idle))
+		cpu_relax();
+	news_come(1);
+	EXPECT(wait_set(&task.seen));
+	atomic_store_release(&waiter.flag, 1);
+	cpu_wake(cpu);
+	work_wait(cpu, 0);
+	prezero_init();
+}
