@@ -271,7 +271,9 @@ static inline bool has_more_to_do(const struct mm *mm, enum page_use use, unsign
 	       atomic_load_relaxed(&mm->watch) || atomic_load_relaxed(&mm->fail.armed);
 }
 
-/* Take a page of order 1..3 that this CPU holds. NULL if it would have to be looked for. Entered. */
+/*
+ * Take a page of order 1..3 that this CPU holds. NULL if it would have to be looked for. Entered.
+ */
 static inline struct page *run_alloc_quickly(struct pcp_zone *mine, unsigned order,
 					     enum page_use use)
 {

@@ -354,8 +354,8 @@ static void warm_block(struct zone *zone, u32 index)
 /*
  * Fetch one large run or, if the zone has only pieces, all pieces of some blocks. Returns true if
  * there is more at hand than before. A zone that is short gives no more than is asked for, because
- * its reserve would be given out with the rest. When the lists are disabled the run has the order asked for
- * and goes straight to the caller, in *direct.
+ * its reserve would be given out with the rest. When the lists are disabled the run has the order
+ * asked for and goes straight to the caller, in *direct.
  */
 static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum migratetype type,
 		  struct page **direct)

@@ -187,8 +187,8 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 struct page *pcp_alloc_at_hand(struct pcp_zone *mine, unsigned order, enum migratetype type);
 
 /*
- * pcp_alloc() for many single pages at once, up to 64 from one word. Returns how many were taken, 0 if
- * there are none; *first is the page of bit 0 of *bits. Entered.
+ * pcp_alloc() for many single pages at once, up to 64 from one word. Returns how many were taken, 0
+ * if there are none; *first is the page of bit 0 of *bits. Entered.
  */
 unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,
 			u64 *bits);
