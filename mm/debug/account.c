@@ -168,6 +168,23 @@ static bool is_one_page(const struct mm *mm, struct block_word word, u32 index)
 	return word.state == BLOCK_HUGE;
 }
 
+/*
+ * Is the block known to be zero though somebody may write to it? Bare blocks are free, and the only
+ * ones with struct pages of their own that may have the note are pages free in a pool.
+ */
+static bool check_zero(const struct mm *mm, u32 index)
+{
+	const struct block_word word = block_look_at(mm, index);
+	const bool huge = word.state == BLOCK_HUGE;
+
+	if (!(word.flags & BLOCK_ZERO) || word.state == BLOCK_BARE ||
+	    (word.flags & BLOCK_POOL_FREE) || (huge && (word.flags & (BLOCK_FREE | BLOCK_TRANSIT))))
+		return true;
+	pr_err("accounting: block %u is %s with flags %x, and is said to be zero", index,
+	       block_state_name(word.state), word.flags);
+	return false;
+}
+
 static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct block_word word = look_at_page(mm, index);
@@ -291,6 +308,7 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 			continue;
 		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
+		ok &= check_zero(mm, index);
 	}
 	return ok;
 }

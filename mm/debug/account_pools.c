@@ -47,7 +47,7 @@ static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct s
 			       index, pool->order);
 			return false;
 		}
-		sums->zeroed += block->zero;
+		sums->zeroed += (word.flags & BLOCK_ZERO) != 0;
 	}
 	sums->free += count;
 	ok = account_said("the last page of a pool's list", list->tail, prev);

@@ -40,6 +40,23 @@ static struct pool_node *node_of_block(struct pool *pool, u32 index)
 	return &pool->node[block_zone(pool->mm, index)->node];
 }
 
+/* Pool lock held. Zero pages stand first in the list of their node. */
+static void push_free(struct pool *pool, u32 index, bool zeroed)
+{
+	struct block_list *free = &node_of_block(pool, index)->free;
+
+	if (zeroed)
+		block_list_push_front(pool->mm, free, index);
+	else
+		block_list_push(pool->mm, free, index);
+	counter_add(&pool->zeroed, zeroed);
+}
+
+void pool_list_free(struct pool *pool, u32 index)
+{
+	push_free(pool, index, block_set_pool_free(pool->mm, index));
+}
+
 /* ---- into the pool ---- */
 
 /*
@@ -49,17 +66,19 @@ static struct pool_node *node_of_block(struct pool *pool, u32 index)
 enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERRED };
 
 /*
- * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
+ * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands,
+ * unless zero pages are among its pages.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count, added = kept == POOL_WAS_DEFERRED ? 0 : 1;
 	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	bool zeroed = false;
 
 	spin_lock(&pool->lock);
 	block_list_foreach(pool->mm, index, list)
-		block_set_pool_free(pool->mm, index, true);
-	if (pool->mm->nodes == 1) {
+		zeroed |= block_set_pool_free(pool->mm, index);
+	if (pool->mm->nodes == 1 && !zeroed) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += added * count;
 		pool->node[0].surplus += surplus * count;
@@ -67,7 +86,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
-		block_list_push(pool->mm, &node->free, index);
+		push_free(pool, index, block_is_zero(pool->mm, index));
 		node->pages += added;
 		node->surplus += surplus;
 	}
@@ -366,10 +385,8 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 /* Pool lock held. Account for pages that are already off the free lists. */
 static void leave_pool(struct pool *pool, const struct block_list *list)
 {
-	block_list_foreach(pool->mm, index, list) {
-		counter_sub(&pool->zeroed, block_forget_zero(pool->mm, index));
-		block_set_pool_free(pool->mm, index, false);
-	}
+	block_list_foreach(pool->mm, index, list)
+		pool_unlist_free(pool, index);
 	pool->pages -= list->count;
 	counter_sub(&pool->free, list->count);
 }

@@ -33,6 +33,7 @@
 #pragma once
 
 #include "mm/hvo/hvo.h"
+#include "mm/memmap/zone.h"
 #include "mm/pools.h"
 
 struct migrate_stats;
@@ -136,6 +137,27 @@ void pool_make_all_deferred(struct pool *pool);
  * under way on another CPU, when this returns.
  */
 void pools_open_deferred(struct mm *mm, u64 gib);
+
+/*
+ * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node, first
+ * if it is known to be zero. The caller counts it as one of the pool's pages and as free. Context:
+ * handler.
+ */
+void pool_list_free(struct pool *pool, u32 index);
+
+/*
+ * The same for a page that is off the list already and leaves the pool as it is. It stays known to
+ * be zero, unless it has all its struct pages: it may then become small pages without a change of
+ * state, which would drop the note (block.h).
+ */
+static inline void pool_unlist_free(struct pool *pool, u32 index)
+{
+	if (likely(!block_clear_pool_free(pool->mm, index, 0)))
+		return;
+	counter_sub(&pool->zeroed, 1);
+	if (block_look_at(pool->mm, index).state != BLOCK_HUGE)
+		block_forget_zero(pool->mm, index);
+}
 
 /*
  * The pool over `mm` with pages of `order`, or NULL. At most one exists for each order. Context:

@@ -57,13 +57,11 @@ static int release(struct pool *pool, u32 index)
 /* Pool lock held. `old` is free in the pool. */
 static void replace_free(struct pool *pool, u32 old, u32 new)
 {
-	counter_sub(&pool->zeroed, block_forget_zero(pool->mm, old));
-	block_set_pool_free(pool->mm, old, false);
 	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
+	pool_unlist_free(pool, old);
 	count_in(pool, new);
 	count_out(pool, old, new);
-	block_list_push(pool->mm, &pool_node_of(pool, new)->free, new);
-	block_set_pool_free(pool->mm, new, true);
+	pool_list_free(pool, new);
 }
 
 enum page_now { IN_USE, FREE_NOW };
@@ -152,6 +150,7 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 	struct page *from = block_page(pool->mm, old), *to = block_page(pool->mm, new);
 	int err;
 
+	block_forget_zero(pool->mm, new); /* it receives a copy */
 	spin_lock(&pool->lock);
 	count_in(pool, new);
 	counter_add(&pool->in_use, 1);

@@ -139,9 +139,8 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node
 		*deferred = near;
 		return NULL;
 	}
-	*zeroed = block_forget_zero(pool->mm, index);
+	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
 	counter_sub(&pool->zeroed, *zeroed);
-	block_set_pool_free(pool->mm, index, false);
 	counter_sub(&pool->free, 1);
 	counter_add(&pool->in_use, 1);
 	page = block_page(pool->mm, index);
@@ -219,10 +218,12 @@ u32 pool_make_near(struct pool *pool, node_t near)
 }
 
 /* Make a page that has been claimed. It is never free in the pool, so nobody else can take it. */
-static struct page *take_surplus(struct pool *pool, node_t near)
+static struct page *take_surplus(struct pool *pool, node_t near, bool *zeroed)
 {
 	const u32 index = pool_make_near(pool, near);
 	struct page *page = NULL;
+
+	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
 
 	spin_lock(&pool->lock);
 	pool->making--;
@@ -268,10 +269,8 @@ static struct page *take_complete(struct pool *pool, node_t node, enum pool_take
 	struct page *page;
 	const enum pool_look look = look_and_wait(pool, node, how, &page, zeroed);
 
-	if (look == LOOK_SURPLUS) {
-		*zeroed = false;
-		page = take_surplus(pool, node);
-	}
+	if (look == LOOK_SURPLUS)
+		page = take_surplus(pool, node, zeroed);
 	if (unlikely(!page))
 		reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
 	/* the page is already this caller's, so nobody changes it during the wait for a round */
@@ -309,12 +308,12 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 		if (pool->free <= pool->reserved || pool->zeroed + pool->clearing >= limit)
 			break;
 		index = free->tail;
-		if (index != BLOCK_NONE && block_at(pool->mm, index)->zero)
+		if (index != BLOCK_NONE && block_is_zero(pool->mm, index))
 			index = BLOCK_NONE;
 		if (index == BLOCK_NONE)
 			continue;
 		block_list_remove(pool->mm, free, index);
-		block_set_pool_free(pool->mm, index, false);
+		block_clear_pool_free(pool->mm, index, 0);
 		counter_sub(&pool->free, 1);
 		counter_add(&pool->in_use, 1);
 		pool->clearing++;
@@ -339,17 +338,11 @@ bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 {
-	struct block_list *free = &pool->node[block_zone(pool->mm, index)->node].free;
-
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
-	block_set_pool_free(pool->mm, index, true);
-	block_at(pool->mm, index)->zero = zeroed;
 	if (zeroed)
-		block_list_push_front(pool->mm, free, index);
-	else
-		block_list_push(pool->mm, free, index);
-	counter_add(&pool->zeroed, zeroed);
+		block_set_flags(block_at(pool->mm, index), BLOCK_ZERO);
+	pool_list_free(pool, index);
 	counter_add(&pool->cleared_ns, ns);
 	counter_sub(&pool->in_use, 1);
 	counter_add(&pool->free, 1);
@@ -375,8 +368,10 @@ static bool put_back(struct pool *pool, u32 index)
 		pool->pages--;
 		pool->surplus--;
 	} else {
-		block_set_pool_free(pool->mm, index, true);
-		block_list_push(pool->mm, &node->free, index);
+		if (likely(!block_set_pool_free(pool->mm, index)))
+			block_list_push(pool->mm, &node->free, index);
+		else
+			pool_list_free(pool, index);
 		counter_add(&pool->free, 1);
 	}
 	spin_unlock(&pool->lock);

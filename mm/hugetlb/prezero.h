@@ -6,13 +6,14 @@
  *   free list of a node   [zero][zero] ... [zero][not known] ... [not known]
  *                          taken first                            cleared from the end
  *
- * The block record notes that a page is zero while the page lies free in the pool; the fact is
- * recorded nowhere else. Code that takes the page out, for whatever purpose, removes the note, and
- * a page that enters the pool has none. The note is therefore never older than the clearing.
+ * The block record notes that a page is zero; the fact is recorded nowhere else. The note goes with
+ * the page when it leaves the pool unused: to the buddy and back, through demotion and through
+ * joining with others (block.h). It is removed when the page is given to a user. A page that comes
+ * back has none, unless a mapping knows that nobody wrote to it (huge_entry.h).
  *
- * The bound also limits waste, because a user who does not want zeros gets them all the same. When
- * work arrives for a CPU that is clearing a 1 GiB page, the CPU gives the page back half cleared,
- * not known to be zero.
+ * The bound also limits waste, because a user who does not want zeros gets them all the same. Pages
+ * that enter the pool as zero may exceed it. When work arrives for a CPU that is clearing a 1 GiB
+ * page, the CPU gives the page back half cleared, not known to be zero.
  */
 #pragma once
 

@@ -186,6 +186,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 	const virt_t virt = ALIGN_DOWN(addr, pt_level_size(level));
 	bool zeroed;
 	struct page *page = find_page(map, level, &zeroed);
+	pte_t made;
 
 	if (!page)
 		return false;
@@ -200,8 +201,8 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 		pte_store(entry, virt, level, old);
 		return true;
 	}
-	pte_store(entry, virt, level,
-		  entry_make(page_to_pfn(page), level, entry_access(map, old), old));
+	made = entry_make(page_to_pfn(page), level, entry_access(map, old), old);
+	pte_store(entry, virt, level, entry_as_brought(made, level));
 	return true;
 }
 

@@ -76,6 +76,7 @@ void huge_unpin(struct huge_pin pin);
 struct huge_taken {
 	struct shootdown_batch batch;
 	struct page *pages, *tables; /* chained through private[0] */
+	struct page *zero;           /* the same, pages to which nobody wrote */
 	/*
 	 * by size; only pages of the mapping's own size were promised before, not smaller
 	 * substitutes

@@ -10,6 +10,7 @@
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/poison.h"
 
@@ -34,16 +35,22 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 /*
  * Take a run that supplies up to `count` pieces of `order`: the smallest run that there is, and all
  * of it unless it is too large, so that taking many pieces splits few runs. *taken_order receives
- * its order. Huge runs are never split, so they have exactly `order`.
+ * its order. Huge runs are never split, so they have exactly `order`; those that stay huge are
+ * zero pages first, because a pool need not clear these again.
  */
 static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order,
-		    u64 count, unsigned *taken_order)
+		    u64 count, enum block_state to, unsigned *taken_order)
 {
 	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
 	unsigned wanted = order;
 
 	if (!orders)
 		return BLOCK_NONE;
+	if (class == FREE_HUGE && order == BLOCK_ORDER && to == BLOCK_HUGE &&
+	    (orders >> HUGE_ZERO_LIST & 1)) {
+		*taken_order = order;
+		return buddy_take_zero(zone, type);
+	}
 	while (class != FREE_HUGE && wanted < GIGA_ORDER &&
 	       order_pages(wanted + 1 - order) <= count &&
 	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) &&
@@ -93,7 +100,7 @@ static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u
 
 		while (taken < count) {
 			const u32 index =
-				take_run(zone, class, type, order, count - taken, &run_order);
+				take_run(zone, class, type, order, count - taken, to, &run_order);
 
 			if (index == BLOCK_NONE)
 				break;

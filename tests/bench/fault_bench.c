@@ -19,8 +19,8 @@
  * task-clock is (clock_cpu_ns(); in a kernel that is the clock). With several CPUs it is the
  * clock's.
  *
- * With prezero= the ways above run while nothing is cleared ahead, and a row "ahead" follows
- * (fault_ahead.c).
+ * With prezero= the ways above run while nothing is cleared ahead, and the rows of pages
+ * that were follow (fault_ahead.c).
  *
  * The pool is grown before the clock starts, as hugetlb's is, and touched once before all runs so
  * that the host has backed it. A leg fails if it does not fault in each page exactly once, or needs

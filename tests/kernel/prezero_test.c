@@ -99,7 +99,7 @@ static u64 notes(void)
 
 	for (node_t n = 0; n < pool_2m.mm->nodes; n++)
 		block_list_foreach(pool_2m.mm, index, &pool_2m.node[n].free) {
-			if (!block_at(pool_2m.mm, index)->zero)
+			if (!block_is_zero(pool_2m.mm, index))
 				continue;
 			EXPECT(is_zero(index));
 			count++;
@@ -170,7 +170,7 @@ TEST(mm_prezero, a_page_known_to_be_zero_is_used_first_and_not_cleared_again)
 	pool_away();
 }
 
-/* Every way out of the pool and back removes the note. */
+/* Whoever gets a page, from the pool or from the buddy, removes the note. */
 TEST(mm_prezero, a_page_that_was_out_is_not_known)
 {
 	struct page *page[PAGES];
@@ -197,7 +197,7 @@ TEST(mm_prezero, a_page_that_was_out_is_not_known)
 		page_free(page[i]);
 	}
 	EXPECT_EQ(pool_grow(&pool_2m, hvo_mode_selected(), PAGES), PAGES);
-	EXPECT_EQ(notes(), 0);
+	EXPECT(notes() <= BOUND); /* those that nobody got, and each of them is read */
 	pool_away();
 }
 

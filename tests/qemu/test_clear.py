@@ -60,7 +60,8 @@ def test_what_is_cleared_ahead_is_shown_with_its_cost(kernel):
     outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     ahead = records(outcome.text, "fault_ahead")
-    assert [(r["pages"], r["zeroed"], r["faults"]) for r in ahead] == [(8, 8, 8)] * 3, outcome.report()
+    assert [r["then"] for r in ahead] == ["nothing"] * 3 + ["regrown"] * 3, outcome.report()
+    assert [(r["pages"], r["zeroed"], r["faults"]) for r in ahead] == [(8, 8, 8)] * 6, outcome.report()
     assert all(r["idle_ns"] > r["ns"] > 0 for r in ahead), "clearing takes longer than a touch that clears nothing"
     at_touch = min(r["ns"] for r in records(outcome.text, "fault") if r["cpus"] == 1)
     assert min(r["ns"] for r in ahead) < at_touch, outcome.report()

@@ -237,16 +237,20 @@ def counted_table(captures):
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
+THEN = {"nothing": "touched", "regrown": "shrunk, grown, touched", "demoted": "demoted, touched"}
+
+
 def ahead_table(captures):
     """Pages that idle CPUs cleared before: the latency of a touch, the time that those CPUs spent, and both."""
     rows = []
-    for (where, size), records in grouped(of_kind(captures, "fault_ahead"), "size").items():
+    for (where, size, then), records in grouped(of_kind(captures, "fault_ahead"), "size", "then").items():
         touch = Spread([r["ns"] / r["pages"] / 1000 for r in records])
         idle = Spread([r["idle_ns"] / max(r["zeroed"], 1) / 1000 for r in records])
         both = words.figure(touch.median + idle.median)
-        rows.append([words.WHERE.get(where, where), size, records[0]["zeroed"], words.spread(touch), words.spread(idle), both])
-    head = ["machine", "size", "cleared ahead", "touch us/page", "idle CPUs us/page", "together"]
-    return Table(head, rows, "Pages that idle CPUs cleared ahead of need: nothing is saved, it is spent before", left=2) if rows else None
+        most = words.figure(max(r["most_ns"] for r in records) / 1000)
+        rows.append([words.WHERE.get(where, where), size, THEN[then], records[0]["zeroed"], words.spread(touch), most, words.spread(idle), both])
+    head = ["machine", "size", "then", "cleared ahead", "touch us/page", "the longest us", "idle CPUs us/page", "together"]
+    return Table(head, rows, "Pages that idle CPUs cleared ahead of need: nothing is saved, it is spent before", left=3) if rows else None
 
 
 COUNTED = (
