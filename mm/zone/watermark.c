@@ -100,7 +100,8 @@ u64 zone_net(const struct zone *zone, unsigned order)
 	const u64 unopened = atomic_load_relaxed(&zone->unopened),
 		  bare = atomic_load_relaxed(&zone->free_class[FREE_BARE]);
 	const u64 huge = atomic_load_relaxed(&zone->free_class[FREE_HUGE]);
-	const u64 cost = opening_cost(zone->mm, unopened, order) + struct_page_cost(bare, order) +
+	const u64 cost = (unopened > 0 ? opening_cost(zone->mm, unopened, order) : 0) +
+			 struct_page_cost(bare, order) +
 			 (order < BLOCK_ORDER ? struct_page_cost(huge, order) : 0);
 
 	return without(zone_ready(zone) + unopened + bare + huge, cost);

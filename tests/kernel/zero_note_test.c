@@ -360,7 +360,7 @@ TEST(mm_zero, a_1g_page_is_not_known_if_one_block_is_not)
 
 /*
  * Pages that a CPU's list takes from the buddy are no longer known to be zero, so that the fast
- * paths need not look. The lists of a small machine hold no huge page.
+ * paths need not look. Where many CPUs share little memory, their lists hold no huge page.
  */
 TEST(mm_zero, a_page_on_a_cpus_list_is_not_known)
 {
@@ -382,7 +382,8 @@ TEST(mm_zero, a_page_on_a_cpus_list_is_not_known)
 		held += pcp_count(&g.a->mm, arena_phantom_zone(g.a));
 		EXPECT(giga_accounted(&g));
 	}
-	EXPECT(held > 0);
+	if (pcp_mine(arena_phantom_zone(g.a))->high >= 2 * BLOCK_FRAMES)
+		EXPECT(held > 0);
 	for (unsigned i = 0; i < PAGES; i++)
 		mm_page_free(&g.a->mm, page[i]);
 	pcp_drain_all(&g.a->mm);

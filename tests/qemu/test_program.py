@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/report"))
 
 from bench_programs import build as build_benchmarks  # noqa: E402
 from records import of_kind, parse  # noqa: E402
+from sources import Builder  # noqa: E402  # tests/programs, which bench_programs adds to the path
 
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"
@@ -245,7 +246,7 @@ def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built
 
 def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
     """`make bench-programs` builds, passes and reads programs in this way."""
-    program = Program(str(build_benchmarks(tmp_path, ["page_fault1"])["page_fault1"]), "2 100")
+    program = Program(str(build_benchmarks(Builder(tmp_path, None), ["page_fault1"])["page_fault1"].path), "2 100")
     module = program.write(tmp_path / "program.cpio")
     outcome = run(Machine("pvh", 2, "1G", module=str(module), cmdline=program.words), kernel, SECONDS)
     records = of_kind([parse(outcome.text.encode() + b"\n")], "program")
