@@ -285,12 +285,13 @@ static inline bool has_more_to_do(const struct mm *mm, enum page_use use, unsign
 }
 
 /*
- * Take a page of order 1..3 that this CPU holds. NULL if it would have to be looked for. Entered.
+ * Take a page of order 0..3 that this CPU holds. NULL if the zone would have to be asked. Entered.
  */
-static inline struct page *run_alloc_quickly(struct pcp_zone *mine, unsigned order,
+static inline struct page *run_alloc_quickly(struct mm *mm, struct pcp_zone *mine, unsigned order,
 					     enum page_use use)
 {
-	struct page *page = pcp_alloc_at_hand(mine, order, (enum migratetype)use);
+	struct page *page =
+		pcp_alloc_held(&mm->zone[mine->zone], mine, order, (enum migratetype)use);
 
 	if (likely(page))
 		page_prepare(page, order);
@@ -315,7 +316,7 @@ static inline struct page *huge_alloc_quickly(struct mm *mm, struct pcp_zone *mi
 	return head;
 }
 
-/* Take a page of order 1..3 or 9 from this CPU's lists. NULL if it has none at hand. */
+/* Take a page of order 0..3 or 9 from this CPU's lists. NULL if it has none at hand. */
 static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum page_use use,
 					 unsigned request, node_t node)
 {
@@ -323,13 +324,11 @@ static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum pag
 	struct pcp_zone *mine;
 	struct pcp *pcp;
 
-	if (unlikely(has_more_to_do(mm, use, request)))
-		return NULL;
 	pcp = pcp_enter(mm);
 	mine = page_first_list(mm, pcp, request, node);
 	if (likely(mine))
 		page = order == BLOCK_ORDER ? huge_alloc_quickly(mm, mine)
-					    : run_alloc_quickly(mine, order, use);
+					    : run_alloc_quickly(mm, mine, order, use);
 	pcp_leave(mm, pcp);
 	return page;
 }
@@ -381,7 +380,8 @@ alloc_otherwise(struct mm *mm, unsigned order, enum page_use use, unsigned reque
 {
 	struct page *page = NULL;
 
-	if (order == BLOCK_ORDER || (order > 0 && order < PCP_ORDERS))
+	if (likely((order == BLOCK_ORDER || order < PCP_ORDERS) &&
+		   !has_more_to_do(mm, use, request)))
 		page = alloc_at_hand(mm, order, use, request, node);
 	return page ? page : page_alloc_slowly(mm, order, use, request, node, caller);
 }

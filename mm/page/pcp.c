@@ -417,11 +417,19 @@ struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
 	return direct;
 }
 
-struct page *pcp_alloc_at_hand(struct pcp_zone *mine, unsigned order, enum migratetype type)
+struct page *pcp_alloc_held(struct zone *zone, struct pcp_zone *mine, unsigned order,
+			    enum migratetype type)
 {
+	struct page *page;
+
+	if (order == 0 && mine->hot[type])
+		return pcp_take_hot(mine, type);
 	if (mine->hot[type])
 		fold_one(mine, type); /* so that it completes a larger one */
-	return take_run(mine, order, type);
+	do
+		page = take_run(mine, order, type);
+	while (!page && find_word(zone, mine, order, type));
+	return page;
 }
 
 unsigned pcp_alloc_word(struct zone *zone, enum migratetype type, unsigned max, struct page **first,

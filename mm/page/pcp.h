@@ -180,11 +180,9 @@ void pcp_place(struct mm *mm, cpu_t cpu);
  */
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type);
 
-/*
- * The same for order 1..3 from the word at hand alone: NULL where frames would have to be looked
- * for. Entered.
- */
-struct page *pcp_alloc_at_hand(struct pcp_zone *mine, unsigned order, enum migratetype type);
+/* The same of what this CPU holds: NULL where the zone would have to be asked. Entered. */
+struct page *pcp_alloc_held(struct zone *zone, struct pcp_zone *mine, unsigned order,
+			    enum migratetype type);
 
 /*
  * pcp_alloc() for many single pages at once, up to 64 from one word. Returns how many were taken, 0
