@@ -54,7 +54,7 @@
 static __cacheline_aligned u64 generation; /* G */
 /* highest g of a full round; an interrupted CPU must have flushed for this generation */
 static u64 generation_full;
-__cacheline_aligned u64 generation_done;
+__cacheline_aligned u64 shootdown_generation_done;
 /* number + 1 of the CPU that may start a round for all CPUs that wait for a tag; 0: none */
 static u32 round_claim;
 
@@ -192,7 +192,7 @@ void shootdown_full(enum shootdown_idle idle)
 		flush_and_publish(self);
 		tlb_broadcast_flush_all();
 		check_event(CHECK_DONE, g, 0);
-		raise_to(&generation_done, g);
+		raise_to(&shootdown_generation_done, g);
 		return;
 	}
 	raise_to(&generation_full, g);
@@ -203,7 +203,7 @@ void shootdown_full(enum shootdown_idle idle)
 		round_wait(self, g, skip_idle);
 	}
 	check_event(CHECK_DONE, g, 0);
-	raise_to(&generation_done, g);
+	raise_to(&shootdown_generation_done, g);
 	wait_moved(WAIT_ROUND);
 }
 

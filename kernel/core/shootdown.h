@@ -34,12 +34,12 @@ u64 shootdown_tag(void);
 extern bool tlb_skip_idle, tlb_broadcast;
 
 /* `done`; a cache line of its own. Only the CPU that completes a full round raises it. */
-extern u64 generation_done;
+extern u64 shootdown_generation_done;
 
 /* Highest completed generation. Any context. */
 static inline u64 shootdown_done(void)
 {
-	return atomic_load_acquire(&generation_done);
+	return atomic_load_acquire(&shootdown_generation_done);
 }
 
 /*

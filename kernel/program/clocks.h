@@ -28,7 +28,7 @@ void clock_thread_begin(struct thread *thread);
 void clock_thread_stop(struct thread *thread);
 void clock_thread_go_on(struct thread *thread);
 
-/* What CLOCK_REALTIME is ahead of clock_ns(), in nanoseconds. */
+/* By how many nanoseconds CLOCK_REALTIME is ahead of clock_ns(). */
 u64 clock_date_ns(void);
 
 u64 clock_thread_ns(struct thread *thread); /* CPU time */

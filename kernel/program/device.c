@@ -20,15 +20,16 @@ static bool is_cut_short(u64 done)
 	return done % PAGE_SIZE == 0 && thread_is_wanted(thread_current());
 }
 
-static s64 read_zeros(struct file *file, struct span *to, u64 at)
+enum { PART = 256 }; /* divides PAGE_SIZE */
+
+/* Fill all of `to`, in parts that `put` writes. */
+static s64 fill(struct span *to, int (*put)(struct span *to, u64 bytes), u64 part)
 {
 	u64 done = 0;
 
-	(void)file;
-	(void)at;
 	while (to->total > 0) {
-		const u64 bytes = MIN(to->total, PAGE_SIZE);
-		const int err = span_zero(to, bytes);
+		const u64 bytes = MIN(to->total, part);
+		const int err = put(to, bytes);
 
 		if (err)
 			return done > 0 ? (s64)done : err;
@@ -39,26 +40,26 @@ static s64 read_zeros(struct file *file, struct span *to, u64 at)
 	return (s64)done;
 }
 
-static s64 read_random(struct file *file, struct span *to, u64 at)
+static s64 read_zeros(struct file *file, struct span *to, u64 at)
 {
-	u64 done = 0;
-	u8 part[256];
-
 	(void)file;
 	(void)at;
-	while (to->total > 0) {
-		const u64 bytes = MIN(to->total, sizeof(part));
-		int err;
+	return fill(to, span_zero, PAGE_SIZE);
+}
 
-		random_fill(part, bytes);
-		err = span_write(to, part, bytes);
-		if (err)
-			return done > 0 ? (s64)done : err;
-		done += bytes;
-		if (is_cut_short(done))
-			break;
-	}
-	return (s64)done;
+static int put_random(struct span *to, u64 bytes)
+{
+	u8 part[PART];
+
+	random_fill(part, bytes);
+	return span_write(to, part, bytes);
+}
+
+static s64 read_random(struct file *file, struct span *to, u64 at)
+{
+	(void)file;
+	(void)at;
+	return fill(to, put_random, PART);
 }
 
 static s64 write_nowhere(struct file *file, struct span *from, u64 at)

@@ -10,7 +10,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/random.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 
@@ -322,20 +322,11 @@ enum { GRND_ALL = GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE, GRND_MOST = 0x1ff
 
 static s64 call_getrandom(const struct call_args *args)
 {
-	const u64 size = MIN(args->arg[1], (u64)GRND_MOST);
-	u8 part[256];
+	struct span to = span_of(args->arg[0], MIN(args->arg[1], (u64)GRND_MOST));
 
 	if (args->arg[2] & ~(u64)GRND_ALL ||
 	    (args->arg[2] & (GRND_RANDOM | GRND_INSECURE)) == (GRND_RANDOM | GRND_INSECURE))
 		return -EINVAL;
-	for (u64 done = 0; done < size; done += sizeof(part)) {
-		/* as on Linux, a signal cuts a long transfer short */
-		if (done > 0 && done % PAGE_SIZE == 0 && thread_is_wanted(thread_current()))
-			return (s64)done;
-		random_fill(part, MIN(size - done, sizeof(part)));
-		if (user_write(args->arg[0] + done, part, MIN(size - done, sizeof(part))))
-			return done ? (s64)done : -EFAULT;
-	}
-	return (s64)size;
+	return random_ops.read(NULL, &to, 0);
 }
 CALL(getrandom, 318);

@@ -239,7 +239,7 @@ static s64 load(const struct program_request *request, struct user_regs *regs)
 	return 0;
 }
 
-/* What /proc/self/exe, cmdline and status say. */
+/* The contents of /proc/self/exe, cmdline and status. */
 static s64 name_program(const struct arguments *args)
 {
 	const char *name = arguments_word(args, 0);

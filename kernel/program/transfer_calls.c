@@ -14,7 +14,7 @@
 
 enum direction { READ, WRITE };
 
-/* File and place of a transfer. */
+/* Instead of a place: transfer at the offset of the open file, and move it. */
 enum { AT_OFFSET = -1 };
 
 static bool may(const struct file *file, enum direction direction)

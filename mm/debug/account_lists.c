@@ -98,10 +98,11 @@ bool account_lists(struct zone *zone)
 
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
 		for (unsigned class = 0; class < FREE_CLASSES; class ++) {
-			u64 frames = 0, before = 0;
+			u64 frames = 0;
 
 			for (unsigned list = 0; list < BLOCK_ORDERS; list++) {
-				before = frames;
+				const u64 before = frames;
+
 				ok &= walk_block_list(zone, class, type, list, &frames);
 				if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
 					zero += frames - before;

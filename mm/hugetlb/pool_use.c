@@ -224,7 +224,6 @@ static struct page *take_surplus(struct pool *pool, node_t near, bool *zeroed)
 	struct page *page = NULL;
 
 	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
-
 	spin_lock(&pool->lock);
 	pool->making--;
 	if (index != BLOCK_NONE) {

@@ -75,8 +75,8 @@ void huge_unpin(struct huge_pin pin);
 /* huge_unmap.c: take away the pages in a range, flush with one round, and free what was taken. */
 struct huge_taken {
 	struct shootdown_batch batch;
-	struct page *pages, *tables; /* chained through private[0] */
-	struct page *zero;           /* the same, pages to which nobody wrote */
+	struct page *pages, *tables; /* chains (page_chain_push()) */
+	struct page *zero;           /* a chain of pages to which nobody wrote */
 	/*
 	 * by size; only pages of the mapping's own size were promised before, not smaller
 	 * substitutes

@@ -165,7 +165,7 @@ static void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 
 /*
  * Free a 2 MiB page whose struct page tells all that is needed, as the fast path does for a single
- * page. Not inline, and so is the next function, because their caller would need more registers.
+ * page. This and the next function are not inline, because their caller would need more registers.
  */
 static __attribute__((noinline)) void free_huge_quickly(struct mm *mm, struct page *page, u64 state,
 							virt_t caller)

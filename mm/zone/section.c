@@ -77,7 +77,6 @@ void section_set_records(struct mm *mm, u64 number, pfn_t pfn)
 {
 	struct gib *gib = &mm->gib[number - mm->first_gib];
 	struct block *blocks = phys_to_virt(pfn << PAGE_SHIFT);
-
 	struct spinlock *lock = &mm->table_lock[number % TABLE_LOCKS];
 	bool late;
 

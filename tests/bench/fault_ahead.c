@@ -22,7 +22,7 @@
 
 enum { RUNS = 3, RECORDS_MAX = 5 * RUNS, LATE_MAX = 8 };
 
-/* What happened to the pages between the clearing and the touch. */
+/* The events between the clearing of the pages and the touch. */
 enum then { NOTHING, REGROWN, DEMOTED, THENS };
 
 static const char *const then_names[THENS] = {"nothing", "regrown", "demoted"};

@@ -917,7 +917,7 @@ TEST(arch_user, saved_vector_registers_can_be_loaded)
 	space_close();
 }
 
-/* What XRSTOR and FXRSTOR refuse is refused before anything is loaded. */
+/* State that XRSTOR and FXRSTOR refuse is refused before anything is loaded. */
 TEST(arch_user, impossible_vector_registers_are_refused)
 {
 	enum { MXCSR = 24, COMPONENTS = 512 };
