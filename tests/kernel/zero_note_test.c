@@ -23,6 +23,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 
@@ -191,6 +192,76 @@ TEST(mm_zero, a_cleared_page_is_asked_for_and_a_zero_one_is_found)
 	mm_page_free(&a->mm, page);
 	mm_page_free(&a->mm, other);
 	EXPECT_EQ(notes(a), 0);
+	arena_return(a);
+}
+
+/* Fill a pool with pages that are known to be zero and empty it again, so that all are free. */
+static u64 shrink_cleared(struct arena *a, u64 pages)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	EXPECT_EQ(pool_grow(&a->pool, on, pages), pages);
+	clear_ahead(a, &a->pool, pages);
+	EXPECT_EQ(pool_shrink(&a->pool, on, pages), pages);
+	return arena_zone(a, 0)->free_zero / BLOCK_FRAMES;
+}
+
+/* A range is given out as small pages, which have no notes. */
+TEST(mm_zero, a_range_taken_over_zero_pages_has_no_note)
+{
+	enum { PAGES = 8 };
+	struct arena *a = borrow_dirty(MIB(32));
+	u64 before, ranges = 0;
+
+	if (!a)
+		return;
+	before = shrink_cleared(a, PAGES);
+	EXPECT_EQ(before, PAGES);
+	for (u32 i = arena_block(a); ranges < PAGES / 2; i++) {
+		if (!block_at(&a->mm, i) || !block_is_zero(&a->mm, i))
+			continue;
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(i), BLOCK_FRAMES), 0);
+		dirty(block_pfn(i), BLOCK_FRAMES);
+		ranges++;
+		EXPECT(!block_is_zero(&a->mm, i));
+		mm_contig_free_range(&a->mm, block_pfn(i), BLOCK_FRAMES);
+		EXPECT(!block_is_zero(&a->mm, i));
+	}
+	/* metadata memory took a block, too, for the struct pages of the ranges */
+	EXPECT_EQ(notes(a), before - ranges - 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* The page that replaces a moved one was zero before it received the copy. */
+TEST(mm_zero, a_page_that_replaces_a_moved_one_is_not_known)
+{
+	enum { PAGES = 4 };
+	struct arena *a = borrow_dirty(MIB(32));
+	struct page *slot[1], *used;
+	struct holder h;
+	pfn_t from;
+
+	if (!a)
+		return;
+	holder_init(&h, &a->mm, slot, 1);
+	EXPECT_EQ(shrink_cleared(a, a->options.bytes / MIB(2) - PAGES),
+		  a->options.bytes / MIB(2) - PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	used = pool_page_take(&a->pool, 0, POOL_ANY);
+	REQUIRE(used);
+	from = page_to_pfn(used);
+	EXPECT(holder_adopt(&h, used));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, from, BLOCK_FRAMES), 0);
+	EXPECT(page_to_pfn(slot[0]) != from);
+	EXPECT(holder_intact(&h));
+	notes(a);
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, from, BLOCK_FRAMES);
+	pool_page_give(&a->pool, slot[0]);
+	notes(a);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
