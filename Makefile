@@ -53,6 +53,8 @@ PAYLOAD ?=
 T ?=
 #: M          make test-machines: run only rows of boot/metal.md whose names match, e.g. M='cpu-*' []
 M ?=
+#: DIR        make test-replay: folder of texts that describe machines (tests/host/replay.h) []
+DIR ?=
 #: BENCH      make bench: run only these, e.g. BENCH=hvo,clear; make sweep: the benchmark to run []
 BENCH ?=
 #: YES        1: install missing packages without asking (CI=true does the same) []
@@ -172,6 +174,7 @@ NEEDS_deps := all
 NEEDS_iso := iso
 NEEDS_usb := iso
 NEEDS_host := host
+NEEDS_test-replay := host
 NEEDS_host-asan := host
 NEEDS_host-tsan := host
 NEEDS_host-msan := msan
@@ -387,7 +390,7 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-programs soak mutants proof fuzz fuzz-keep lint
+.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
@@ -405,6 +408,9 @@ test-bare: ## run make test inside a fresh Debian 12 and 13 (needs root and netw
 
 test-msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
+
+test-replay: host-asan ## boot the hosted kernel as each machine that a text in DIR describes (tests/host/replay.h)
+	@tests/replay/run.py --build $(OUT) --dir '$(DIR)'
 
 test-programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
 	@/usr/bin/env python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'

@@ -9,8 +9,8 @@
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
-#include "arch/x86_64/acpi/acpi_srat.h"
 #include "arch/x86_64/consoles/console.h"
 #include "arch/x86_64/consoles/consoles.h"
 #include "arch/x86_64/cpu/cpu.h"
@@ -23,7 +23,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 #include "mm/mm.h"
 
@@ -32,24 +31,6 @@ enum { HPET_SIZE = 1024 };
 static u64 max_cpus = ~0ULL;
 OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",
 	   .boot_only = true);
-
-static struct acpi_srat srat;
-static struct acpi_slit slit;
-
-/* The list of enabled CPUs, sorted by APIC ID, with room for one more. */
-static struct cpu_desc *list_cpus(const struct acpi_table *madt, size_t *count)
-{
-	const size_t max = acpi_madt_cpus_max(madt);
-	struct cpu_desc *list =
-		memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE, "the list of CPUs");
-	struct acpi_madt info;
-
-	*count = acpi_madt_parse(madt, list, max, &info);
-	apic_set_nmi_pin(info.nmi_lint);
-	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count,
-		info.disabled, info.ignored);
-	return list;
-}
 
 static void mask_device_interrupts(const struct acpi_table *madt)
 {
@@ -63,19 +44,6 @@ static void mask_device_interrupts(const struct acpi_table *madt)
 		io_apic_add(list[i].phys, list[i].gsi_base);
 }
 
-/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */
-static size_t put_boot_cpu_first(struct cpu_desc *list, size_t count)
-{
-	const u32 id = apic_id();
-
-	if (cpu_list_boot_first(list, count, id))
-		return count;
-	pr_warn("ACPI: MADT does not list the boot CPU (APIC ID %u), added", id);
-	memmove(&list[1], &list[0], count * sizeof(*list));
-	list[0] = (struct cpu_desc){.apic_id = id, .enabled = true};
-	return count + 1;
-}
-
 static void drop_unreachable(struct cpu_desc *list, size_t count)
 {
 	for (size_t i = 1; i < count && apic_mode() == APIC_XAPIC; i++)
@@ -87,6 +55,7 @@ static void read_cpus(void)
 {
 	const struct acpi_table *madt = acpi_get(ACPI_MADT);
 	struct cpu_desc *list;
+	struct acpi_madt info;
 	size_t count;
 
 	if (apic_probe() == APIC_NONE || !madt) {
@@ -97,61 +66,16 @@ static void read_cpus(void)
 		cpu_descs[0].apic_id = apic_id();
 		return;
 	}
-	list = list_cpus(madt, &count);
+	list = acpi_machine_cpus(madt, &count, &info);
+	apic_set_nmi_pin(info.nmi_lint);
 	mask_device_interrupts(madt);
 	apic_choose_mode(count ? list[count - 1].apic_id : 0);
 	apic_init_cpu();
-	count = put_boot_cpu_first(list, count);
+	/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */
+	count = acpi_machine_boot_cpu_first(list, count, apic_id());
 	drop_unreachable(list, count);
 	cpu_descs = list;
 	cpu_count = (cpu_t)MIN(count, max_cpus);
-}
-
-static int read_srat(const struct acpi_table *table)
-{
-	size_t mem, cpu;
-
-	acpi_srat_count(table, &mem, &cpu);
-	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), NODE_NONE,
-					 "affinities of memory");
-	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), NODE_NONE,
-					 "affinities of CPUs");
-	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), NODE_NONE,
-					    "proximity domains");
-	return acpi_srat_parse(table, &srat);
-}
-
-/*
- * Set the node of each CPU and each range of RAM. A page that two nodes share goes to the upper
- * one.
- */
-static void assign_nodes(void)
-{
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
-	for (size_t i = 0; i < srat.mem_count; i++)
-		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
-				  ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
-}
-
-static void read_nodes(void)
-{
-	const struct acpi_table *table = acpi_get(ACPI_SRAT);
-
-	node_count = 1;
-	if (!table)
-		return;
-	if (read_srat(table) < 0) {
-		srat.nodes = 0;
-		pr_warn("ACPI: SRAT is not used, the machine is treated as one node");
-		return;
-	}
-	node_count = srat.nodes;
-	assign_nodes();
-	table = acpi_get(ACPI_SLIT);
-	if (table)
-		acpi_slit_parse(table, &slit);
-	pr_info("ACPI: SRAT describes %u nodes", node_count);
 }
 
 static void read_clocks(void)
@@ -175,7 +99,7 @@ void arch_firmware_init(const struct boot_info *info)
 	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
 	console_firmware_init();
 	read_cpus();
-	read_nodes();
+	acpi_machine_nodes(acpi_get(ACPI_SRAT), acpi_get(ACPI_SLIT));
 	read_clocks();
 }
 
@@ -191,7 +115,5 @@ u32 arch_cpu_hardware_id(cpu_t cpu)
 
 unsigned arch_node_distance(node_t from, node_t to)
 {
-	if (from >= srat.nodes || to >= srat.nodes)
-		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;
-	return acpi_slit_distance(&slit, srat.domain[from], srat.domain[to]);
+	return acpi_machine_distance(from, to);
 }

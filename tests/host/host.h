@@ -31,10 +31,11 @@ struct host_config {
 	cpu_t cpus;
 	node_t nodes;
 	u64 ram;
-	const char *extra; /* words added to every command line */
-	const char *trace; /* file for the events of a case (trace.c), or NULL */
-	unsigned limit_s;  /* seconds a case may take */
-	bool unwatched;    /* frames that are used again are not looked up (check.c) */
+	const char *extra;  /* words added to every command line */
+	const char *replay; /* file that describes the machine (replay.h), or NULL */
+	const char *trace;  /* file for the events of a case (trace.c), or NULL */
+	unsigned limit_s;   /* seconds a case may take */
+	bool unwatched;     /* frames that are used again are not looked up (check.c) */
 };
 extern struct host_config host_config;
 

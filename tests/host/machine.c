@@ -4,6 +4,8 @@
  *
  *   0        640K   1M   2M   4M                3G      4G
  *   [ RAM    ]      [RAM |image| RAM ...        ]       [ RAM ... ]
+ *
+ * With -r it has the map, CPUs and nodes of a machine that a text describes (replay.h).
  */
 #include <string.h>
 
@@ -11,6 +13,8 @@
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "boot/boot_info.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -18,6 +22,7 @@
 #include "kernel/run/machine_page.h"
 #include "mm/map/memblock.h"
 #include "tests/host/host.h"
+#include "tests/host/replay.h"
 
 struct host_config host_config = {
 	.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 120};
@@ -30,7 +35,7 @@ struct host_config host_config = {
 /* End of RAM; RAM that does not fit below the PCI hole goes above it. */
 static phys_t memory_end(void)
 {
-	u64 ram = host_config.ram;
+	const u64 ram = host_config.ram;
 
 	return ram <= HOLE_START ? ram : HOLE_END + (ram - HOLE_START);
 }
@@ -45,12 +50,24 @@ static void add_ranges(void)
 		boot_info_add_range(&boot_info, HOLE_END, host_config.ram - HOLE_START, MEM_RAM);
 }
 
+/* Fill in boot_info's ranges. Returns the end of RAM. */
+static phys_t describe_memory(void)
+{
+	phys_t end = memory_end();
+
+	if (host_config.replay)
+		replay_load(host_config.replay, &boot_info, &end);
+	else
+		add_ranges();
+	return end;
+}
+
 void host_machine_init(void)
 {
 	host_clock_start();
 	host_simulate_init();
 	host_symbols_init();
-	host_memory_init(memory_end());
+	host_memory_init(describe_memory());
 	host_signals_init();
 	host_fault_init();
 	host_cpu_enter(0);
@@ -63,7 +80,6 @@ void host_machine_run(const char *cmdline)
 	format(boot_info.loader, sizeof(boot_info.loader), "hosted runner");
 	format(boot_info.cmdline, sizeof(boot_info.cmdline), "%s %s", host_config.extra, cmdline);
 	boot_info.cmdline_len = strlen(boot_info.cmdline);
-	add_ranges();
 	kernel_main(&boot_info);
 }
 
@@ -121,11 +137,10 @@ bool arch_image_range(phys_t *start, phys_t *end_readonly)
  * Make nodes of equal size with borders on 2 MiB. Holes count towards the size, so the last nodes
  * may have less RAM.
  */
-void arch_firmware_init(const struct boot_info *boot)
+static void share_memory(void)
 {
-	phys_t share = ALIGN_UP(memory_end() / host_config.nodes, MIB(2));
+	const phys_t share = ALIGN_UP(memory_end() / host_config.nodes, MIB(2));
 
-	(void)boot;
 	cpu_count = host_config.cpus;
 	node_count = host_config.nodes;
 	for (node_t n = 0; n < node_count; n++)
@@ -133,24 +148,41 @@ void arch_firmware_init(const struct boot_info *boot)
 				  n);
 }
 
+void arch_firmware_init(const struct boot_info *boot)
+{
+	(void)boot;
+	if (host_config.replay)
+		replay_firmware(host_config.cpus);
+	else
+		share_memory();
+}
+
 node_t arch_cpu_node(cpu_t cpu)
 {
+	if (host_config.replay)
+		return cpu < cpu_count ? cpu_descs[cpu].node : 0;
 	return (node_t)((u64)cpu * node_count / cpu_count);
 }
 
 u32 arch_cpu_hardware_id(cpu_t cpu)
 {
-	return cpu;
+	return host_config.replay && cpu < cpu_count ? cpu_descs[cpu].apic_id : cpu;
 }
 
 unsigned arch_node_distance(node_t from, node_t to)
 {
-	return from == to ? 10 : 20;
+	return acpi_machine_distance(from, to);
 }
 
 void arch_machine_print(void)
 {
+	char line[REPLAY_LINE_MAX];
+
 	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
+	if (!host_config.replay)
+		return;
+	replay_describe(line, sizeof(line));
+	print("  replay   %s: %s\n", host_config.replay, line);
 }
 
 void arch_machine_measure(void)

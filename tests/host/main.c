@@ -4,10 +4,12 @@
  * test=CASE on its command line. Its verdict is its exit status, and the runner prints the KTAP of
  * all cases.
  *
- *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-k words] [-t seconds] [-e file] [-l] [-u]
- *	            [-x] [patterns]
+ *	ashlar-host [-c cpus] [-m ram] [-n nodes] [-r file] [-k words] [-t seconds] [-e file]
+ *	            [-l] [-u] [-x] [patterns]
  *
  *	-k words   added to every machine's command line     -l   list the cases, run nothing
+ *	-r file    the machine that a text describes (replay.h), with at most `cpus` of its CPUs;
+ *	           -m and -n mean nothing then
  *	-t secs    limit for one case
  *	-x         one machine in this process: run the words of -k, no cases; exits with 0 if they
  *	           pass, else 1
@@ -364,7 +366,7 @@ int main(int argc, char **argv)
 	int option;
 
 	host_clock_start();
-	while ((option = getopt(argc, argv, "c:m:n:k:t:e:lux")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:n:r:k:t:e:lux")) != -1) {
 		switch (option) {
 		case 'c':
 			host_config.cpus = (cpu_t)number(optarg, 1, HOST_CPUS_MAX, "-c");
@@ -374,6 +376,9 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			host_config.nodes = (node_t)number(optarg, 1, HOST_NODES_MAX, "-n");
+			break;
+		case 'r':
+			host_config.replay = optarg;
 			break;
 		case 't':
 			host_config.limit_s = (unsigned)number(optarg, 1, 86400, "-t");

@@ -3,31 +3,45 @@
  * map; the vmemmap windows and the vmap region are reserved ranges of this process.
  *
  * Their addresses are fixed. They lie below the lowest addresses at which Linux puts libraries and
- * stacks (28 bits of pages below 128 TiB), and inside the ranges that both the address and the
- * thread sanitizer of gcc 12 leave to applications. The window of low huge mappings lies above all
- * addresses that Linux gives to this process's image and heap (28 bits of pages from 0x555555554000
- * on, and a GiB).
+ * stacks (28 bits of pages below 128 TiB), outside those that it gives to this process's image and
+ * heap (28 bits of pages from 0x555555554000 on, and a GiB), and inside the ranges that the
+ * sanitizers of gcc 12 leave to applications.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
 
+/*
+ * The thread and memory sanitizers leave applications two small pieces of the address space. The
+ * other builds have room for the machines that are replayed. REGIONS_BASE is above all addresses of
+ * programs, and below all regions but the low window.
+ */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_MEMORY__)
+#define REGIONS_BASE        0x7e0000000000ULL
 #define DIRECT_MAP_BASE     0x7eb000000000ULL
 #define DIRECT_MAP_SIZE     GIB(256)
-#define VMALLOC_BASE        0x7e9000000000ULL
-#define VMALLOC_SIZE        GIB(32)
-#define HUGE_MAP_BASE       0x7e8000000000ULL
-#define HUGE_MAP_SIZE       GIB(64)
-#define HUGE_LOW_BASE       0x566000000000ULL
-#define HUGE_LOW_SIZE       GIB(64)
 #define VMEMMAP_BASE        0x7ea000000000ULL
 #define VMEMMAP_WINDOW_SIZE GIB(16)
-#define VMEMMAP_WINDOWS     4
-#define IMAGE_BASE          0xffffffff80000000ULL
+#define HUGE_LOW_BASE       0x566000000000ULL
+#else
+#define REGIONS_BASE        0x200000000000ULL
+#define DIRECT_MAP_BASE     REGIONS_BASE
+#define DIRECT_MAP_SIZE     TIB(32)
+#define VMEMMAP_BASE        0x410000000000ULL
+#define VMEMMAP_WINDOW_SIZE GIB(512)
+#define HUGE_LOW_BASE       0x1e0000000000ULL
+#endif
+#define VMEMMAP_WINDOWS 4
+#define VMALLOC_BASE    0x7e9000000000ULL
+#define VMALLOC_SIZE    GIB(32)
+#define HUGE_MAP_BASE   0x7e8000000000ULL
+#define HUGE_MAP_SIZE   GIB(64)
+#define HUGE_LOW_SIZE   GIB(64)
+#define IMAGE_BASE      0xffffffff80000000ULL
 
 /*
- * Limit of what one window describes, with 64 bytes per 4 KiB: a TiB, of which at most the direct
- * map's size is RAM.
+ * Limit of what one window describes, with 64 bytes per 4 KiB; at most the direct map's size of it
+ * is RAM.
  */
 #define PHYS_LIMIT       (VMEMMAP_WINDOW_SIZE / 64 * PAGE_SIZE)
 #define EARLY_PHYS_LIMIT GIB(4)

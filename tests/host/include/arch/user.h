@@ -11,7 +11,7 @@
 #include "arch/x86_64/include/arch/user.h"
 
 #undef USER_END
-#define USER_END 0x7e0000000000ULL
+#define USER_END REGIONS_BASE
 
 /*
  * The program. user_enter() calls it with a copy of its registers, and returns when the function

@@ -1,0 +1,89 @@
+/*
+ * CPUs and nodes of the machine; see acpi_machine.h.
+ */
+#include "arch/x86_64/acpi/acpi_machine.h"
+
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_madt.h"
+#include "arch/x86_64/acpi/acpi_srat.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
+
+static struct acpi_srat srat;
+static struct acpi_slit slit;
+
+struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
+				   struct acpi_madt *info)
+{
+	const size_t max = acpi_madt_cpus_max(madt);
+	struct cpu_desc *list =
+		memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE, "the list of CPUs");
+
+	*count = acpi_madt_parse(madt, list, max, info);
+	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count,
+		info->disabled, info->ignored);
+	return list;
+}
+
+size_t acpi_machine_boot_cpu_first(struct cpu_desc *list, size_t count, u32 boot_apic_id)
+{
+	if (cpu_list_boot_first(list, count, boot_apic_id))
+		return count;
+	pr_warn("ACPI: MADT does not list the boot CPU (APIC ID %u), added", boot_apic_id);
+	memmove(&list[1], &list[0], count * sizeof(*list));
+	list[0] = (struct cpu_desc){.apic_id = boot_apic_id, .enabled = true};
+	return count + 1;
+}
+
+static int read_srat(const struct acpi_table *table)
+{
+	size_t mem, cpu;
+
+	acpi_srat_count(table, &mem, &cpu);
+	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), NODE_NONE,
+					 "affinities of memory");
+	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), NODE_NONE,
+					 "affinities of CPUs");
+	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), NODE_NONE,
+					    "proximity domains");
+	return acpi_srat_parse(table, &srat);
+}
+
+/*
+ * Set the node of each CPU and each range of RAM. A page that two nodes share goes to the upper
+ * one.
+ */
+static void assign_nodes(void)
+{
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
+	for (size_t i = 0; i < srat.mem_count; i++)
+		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
+				  ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
+}
+
+void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_table *slit_table)
+{
+	node_count = 1;
+	if (!srat_table)
+		return;
+	if (read_srat(srat_table) < 0) {
+		srat.nodes = 0;
+		pr_warn("ACPI: SRAT is not used, the machine is treated as one node");
+		return;
+	}
+	node_count = srat.nodes;
+	assign_nodes();
+	if (slit_table)
+		acpi_slit_parse(slit_table, &slit);
+	pr_info("ACPI: SRAT describes %u nodes", node_count);
+}
+
+unsigned acpi_machine_distance(node_t from, node_t to)
+{
+	if (from >= srat.nodes || to >= srat.nodes)
+		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;
+	return acpi_slit_distance(&slit, srat.domain[from], srat.domain[to]);
+}

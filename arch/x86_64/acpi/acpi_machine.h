@@ -1,0 +1,31 @@
+/*
+ * From firmware's tables to the machine's CPUs and nodes. firmware.c does it with the tables of the
+ * machine that runs, and the hosted machine with those of a machine that a text describes
+ * (tests/host/replay.c).
+ *
+ * The boot CPU calls these during start-up, while memblock gives memory. Afterwards the data is
+ * read-only.
+ */
+#pragma once
+
+#include "arch/x86_64/acpi/acpi_tables.h"
+#include "kernel/lib/types.h"
+
+/* The enabled CPUs, sorted by APIC ID, with room for one more. *count gets their number. */
+struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
+				   struct acpi_madt *info);
+
+/*
+ * Make the CPU with this APIC ID number 0, and add it if the table did not list it; the list has
+ * room for one more. Returns the number of CPUs.
+ */
+size_t acpi_machine_boot_cpu_first(struct cpu_desc *list, size_t count, u32 boot_apic_id);
+
+/*
+ * Set node_count, the node of each of the first cpu_count CPUs of cpu_descs, and the nodes of RAM.
+ * A NULL table is absent. Without an SRAT that is sound there is one node.
+ */
+void acpi_machine_nodes(const struct acpi_table *srat, const struct acpi_table *slit);
+
+/* The distance in SLIT's units. Nodes that do not exist are remote from every other. */
+unsigned acpi_machine_distance(node_t from, node_t to);
