@@ -251,9 +251,10 @@ def command(machine, kernel, iso=None):
     )
 
 
-def make_iso(kernel, cmdline, out, module=""):
-    """The bootable image with this command line and module. Raises with the tool's own words if it cannot be made."""
-    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), "0", module]
+def make_iso(kernel, cmdline, out, module="", menu_seconds=0):
+    """The bootable image with this command line and module, whose menu waits so long. Raises with the tool's own words if it cannot be
+    made."""
+    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), str(menu_seconds), module]
     done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")
