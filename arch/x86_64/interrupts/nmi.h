@@ -3,7 +3,7 @@
 
 #include "kernel/lib/types.h"
 
-/* Boot CPU, once CPUs can be interrupted. */
+/* Boot CPU, before apic_init_cpu() opens the pin on which the board's NMIs come. */
 void nmi_init(void);
 
 /*
