@@ -17,6 +17,7 @@
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/time/clock_sources.h"
 #include "arch/x86_64/traps/apic.h"

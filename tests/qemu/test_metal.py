@@ -258,6 +258,48 @@ def test_a_hang_is_ended_and_says_where(kernel):
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
 
 
+@pytest.mark.parametrize("board", ["q35,hpet=off", "pc", "microvm"])
+def test_a_hang_is_ended_by_the_rtc(kernel, board):
+    """There is no HPET, or its only pin is one of ISA."""
+    firmware = "microvm" if board == "microvm" else "pvh"
+    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang hang=2"), kernel, SECONDS)
+    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    assert "watchdog: ticks by the RTC" in outcome.text and "the run hangs" in outcome.text, outcome.report()
+
+
+def test_a_watchdog_that_cannot_tick_says_so(kernel):
+    machine = Machine("microvm", 1, "128M", board="microvm,rtc=off", cmdline=WORDS)
+    passes(run(machine, kernel, SECONDS), "watchdog: off, because neither an HPET nor an RTC")
+
+
+def test_an_nmi_of_the_board_is_a_request(kernel):
+    """As a management controller or a button sends it, to all CPUs. One of them answers, and the run goes on."""
+    machine = Machine("pvh", 3, "256M", display="std", serial=("-serial", "none"), cmdline="onend=halt monitor")
+    with Shown(machine, kernel) as guest:
+        guest.wait("Commands: help.", SECONDS, guest.vga_text)
+        guest.ask("inject-nmi")
+        guest.wait("request to show where the CPUs are", SECONDS, guest.vga_text)
+        lines = guest.wait("cpu_nap", SECONDS, guest.vga_text)
+        assert len([line for line in lines if "NMI without" in line]) == 1, "\n".join(lines)
+        guest.ask("send-key", keys=[{"type": "qcode", "data": name} for name in ("ctrl", "d")])
+        guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
+
+
+def test_an_idle_machine_gets_no_interrupts_of_the_pit(kernel):
+    """Firmware lets it interrupt 18 times a second."""
+    machine = Machine("bios", 1, "256M", display="std", serial=("-serial", "none"), cmdline="monitor")
+
+    def ticks():
+        text = guest.ask("human-monitor-command", **{"command-line": "info irq"})
+        return [line.split() for line in text.splitlines() if re.match(r" *0: ", line)]
+
+    with Shown(machine, kernel) as guest:
+        guest.wait("Commands: help.", SECONDS, lambda: guest.picture().text())
+        before = ticks()
+        time.sleep(2)
+        assert before and ticks() == before
+
+
 def test_a_run_that_is_over_does_not_hang(kernel):
     """The machine halts for longer than the watchdog waits, and its last line stays the last one."""
     machine = Machine("pvh", 1, "128M", cmdline=f"onend=halt hang=1 {WORDS}")

@@ -20,6 +20,7 @@
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/time/clock_rate.h"
+#include "arch/x86_64/time/hpet.h"
 #include "kernel/core/printk.h"
 
 #define PIT_HZ      1193182ULL
@@ -28,7 +29,13 @@
 #define ASSUMED_HZ  1000000000ULL
 #define FASTEST_HZ  8000000000ULL /* upper bound: early delays are too long, not too short */
 
-enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
+enum {
+	PIT_CHANNEL0 = 0x40,
+	PIT_COMMAND = 0x43,
+	PIT_LATCH0 = 0x00,
+	PIT_FREE_RUNNING0 = 0x34,
+	PIT_ONE_SHOT0 = 0x30
+};
 enum {
 	FIRST_US = 1000,    /* the PIT ticks every 0.84 us, so the rate is right to about 0.3% */
 	SETTLE_US = 2000,   /* the PM timer ticks every 0.28 us */
@@ -268,15 +275,11 @@ static void check_against(struct counter *c)
 	set_rate(hz, TRUST_MEASURED);
 }
 
-/*
- * The period in femtoseconds is the upper half of the capabilities; at most 100 ns (IA-PC HPET
- * specification 1.0a, 2.3.4).
- */
 static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 {
-	const u64 period = mmio_read32(hpet, HPET_PERIOD);
+	const u32 period = mmio_read32(hpet, HPET_PERIOD);
 
-	if (period == 0 || period > 100000000)
+	if (!hpet_is_there(mmio_read32(hpet, HPET_CAPS), period))
 		return false;
 	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
 	*c = (struct counter){.name = "HPET",
@@ -312,4 +315,13 @@ void clock_refine_end(void)
 		check_against(&counters[i]);
 	if (counter_count == 0 && trust == TRUST_ASSUMED)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
+}
+
+/*
+ * A new mode without a count: the chip does not count until one is written, and raises no
+ * interrupts.
+ */
+void clock_stop_pit(void)
+{
+	outb(PIT_COMMAND, PIT_ONE_SHOT0);
 }

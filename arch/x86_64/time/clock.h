@@ -22,4 +22,10 @@ void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_
  */
 void clock_refine_end(void);
 
+/*
+ * The PIT has done its part: it stops, whoever started it. Firmware lets it interrupt 18 times a
+ * second. Boot CPU.
+ */
+void clock_stop_pit(void);
+
 u64 clock_tsc_hz(void);
