@@ -44,6 +44,7 @@ class Machine:
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
     layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
     host: str = ""  # memory of the host that QEMU itself needs
+    exit_port: bool = True  # the port by which a run ends QEMU
     extra: tuple = ()
 
     @property
@@ -245,7 +246,7 @@ def command(machine, kernel, iso=None):
         + memory
         + display_args(machine)
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
-        + ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+        + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
         + list(machine.extra)
     )

@@ -9,7 +9,7 @@ import pytest
 from acpi_fixture import compile_table, dump, sum_right
 from guest import Guest, run
 from machine import ROOT, Machine, make_iso
-from screen import Shown
+from screen import FONTS, Shown
 
 SECONDS = 90
 WORDS = "test=kernel.string.*"
@@ -145,6 +145,16 @@ def test_each_entry_of_the_menu_shows_its_run_on_the_screen(kernel, menu, tmp_pa
             press(*(name if isinstance(name, tuple) else (name,)))
         text_mode = firmware == "bios" and entry == "Safe mode"
         guest.wait(line, SECONDS, guest.vga_text if text_mode else lambda: guest.picture().text())
+
+
+@pytest.mark.parametrize("firmware", ["bios", "uefi", "pvh"])
+def test_a_cpu_that_cannot_is_told_on_the_screen(kernel, firmware):
+    """Before there is any driver. On a desktop the screen is all there is. An Intel CPU is asked first whether firmware hid NX."""
+    machine = Machine(firmware, 1, "512M", cpu="Nehalem,nx=off", display="std", serial=("-serial", "none"), exit_port=False)
+    with Shown(machine, kernel) as guest:
+        look = guest.vga_text if firmware == "pvh" else lambda: guest.picture().text(FONTS[1:])
+        lines = guest.wait("this CPU lacks NX, or firmware set-up switches NX off. Halted.", SECONDS, look)
+        assert lines[0].startswith("Ashlar: this CPU"), "\n".join(lines)
 
 
 STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
