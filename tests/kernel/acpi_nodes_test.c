@@ -282,6 +282,11 @@ TEST(acpi_devices, spcr_and_mcfg)
 	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), 0);
 	EXPECT_EQ(spcr.base.addr, 0x2f8);
 	EXPECT_EQ(spcr.baud, 7);
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 115200);
+	spcr.baud = 3;
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 9600);
+	spcr.baud = 200;
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 0);
 	table = build_view(51);
 	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), -EINVAL);
 

@@ -94,6 +94,13 @@ int acpi_spcr_parse(const struct acpi_table *table, struct acpi_spcr *out)
 	return 0;
 }
 
+u32 acpi_spcr_bits(const struct acpi_spcr *spcr)
+{
+	static const u32 bits[] = {[3] = 9600, [4] = 19200, [6] = 57600, [7] = 115200};
+
+	return spcr->baud < ARRAY_LEN(bits) ? bits[spcr->baud] : 0;
+}
+
 size_t acpi_mcfg_count(const struct acpi_table *table)
 {
 	return table->len < MCFG_ENTRIES ? 0 : (table->len - MCFG_ENTRIES) / MCFG_ENTRY_SIZE;
