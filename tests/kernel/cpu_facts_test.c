@@ -169,3 +169,40 @@ TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
 	error.status = VALID | UC | 0x9f;
 	EXPECT(!mce_names_page(&error));
 }
+
+/* A scalable bank of AMD's: a memory controller's ECC error, as the PPR of family 19h lays it out. */
+TEST(arch_mce, addresses_of_amd_are_not_the_systems)
+{
+	const struct mce_error ecc = {.bank = 17,
+				      .status = VALID | UC | ADDRV | 0x11b,
+				      .addr = 0x3d1f000,
+				      .syndrome = 0x5a,
+				      .amd = true},
+			       deferred = {.status = VALID | ADDRV | 1ULL << 44 | 0x11b,
+					   .amd = true};
+	char text[160];
+
+	EXPECT(!mce_names_page(&ecc));
+	mce_describe(&ecc, text, sizeof(text));
+	EXPECT(strcmp(text, "uncorrected error, cache hierarchy, bank 17, code 011b, the unit's "
+			    "address 3d1f000, extended code 0, syndrome 5a") == 0);
+	mce_describe(&deferred, text, sizeof(text));
+	EXPECT(strncmp(text, "deferred error", 14) == 0);
+}
+
+TEST(arch_mce, a_bank_stands_for_as_many_corrected_errors_as_it_counted)
+{
+	struct mce_error error = {.status = VALID | 700ULL << 38 | 0x9f, .counted = true};
+	char text[160];
+
+	EXPECT_EQ(mce_corrected_count(&error), 700);
+	mce_describe(&error, text, sizeof(text));
+	EXPECT(strcmp(text, "corrected error, memory controller, bank 0, code 009f, 700 times") ==
+	       0);
+	error.counted = false; /* other bits have that place */
+	EXPECT_EQ(mce_corrected_count(&error), 1);
+	error = (struct mce_error){.status = VALID | 0x9f, .counted = true};
+	EXPECT_EQ(mce_corrected_count(&error), 1);
+	error = (struct mce_error){.status = VALID | ~0ULL, .counted = true, .amd = true};
+	EXPECT_EQ(mce_corrected_count(&error), 1);
+}
