@@ -110,7 +110,7 @@ static int next_watched(const struct epoll *epoll, int from)
 
 enum take { TAKE, ONLY_LOOK };
 
-/* Store a report in the watch of its file, if the watch is as it was when the file was looked at. */
+/* Store a report in the watch of its file, if that is as it was when the file was looked at. */
 static bool report(struct epoll *epoll, int descriptor, const struct file *file,
 		   const struct watch *before, u64 changes)
 {

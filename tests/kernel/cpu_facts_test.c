@@ -170,7 +170,7 @@ TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
 	EXPECT(!mce_names_page(&error));
 }
 
-/* A scalable bank of AMD's: a memory controller's ECC error, as the PPR of family 19h lays it out. */
+/* A scalable bank of AMD's, of a memory controller: the PPR of family 19h lays it out. */
 TEST(arch_mce, addresses_of_amd_are_not_the_systems)
 {
 	const struct mce_error ecc = {.bank = 17,
