@@ -10,7 +10,7 @@
  *
  * Nothing is inherited. A loader may leave LA57, PCIDE, SMEP or a paging mode of its own behind, so
  * CR4 is written whole while paging is off, the only time LA57 may change (Intel SDM vol. 3A,
- * 4.1.1). On a CPU without CPUID, long mode or NX, the code prints a line on COM1 and halts.
+ * 4.1.1). On a CPU without CPUID, long mode or NX, refuse.S says so and halts.
  *
  * The boot page tables are never freed or changed, because CPUs that start later, or too late, run
  * on them (kernel/core/shootdown.h, "joins"). They map 0-4 GiB twice and its first GiB a third
@@ -28,14 +28,13 @@
 #define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
 #define PROTOCOL_PVH 1
 
-#define COM1 0x3f8
-#define DEBUG_EXIT_PORT 0xf4 /* QEMU isa-debug-exit */
-#define VERDICT_FAIL 0x11
-
 #define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
 #define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; the rest in cpu_features_init() */
 #define EFER_VALUE 0x900     /* NXE LME */
 #define MSR_EFER 0xc0000080
+#define MSR_MISC_ENABLE 0x1a0
+#define MISC_ENABLE_HIGH_NX_OFF 4 /* bit 34 */
+#define CPUID_NX 0x00100000       /* 80000001h, EDX */
 #define MSR_GS_BASE 0xc0000101
 
 #define PTE_TABLE 0x63 /* dirty accessed write present */
@@ -118,9 +117,13 @@ entry32:
 	mov $message_no_long_mode, %edx
 	test $0x20000000, %eax
 	jz refuse
+	test $CPUID_NX, %eax
+	jnz 1f
+	call show_nx
 	mov $message_no_nx, %edx
-	test $0x00100000, %eax
+	test $CPUID_NX, %eax
 	jz refuse
+1:
 
 	mov $0x00000011, %eax /* paging off (it should be), so that CR4 may be written */
 	mov %eax, %cr0
@@ -139,67 +142,25 @@ entry32:
 	ljmp $0x08, $entry64_low
 
 /*
- * EDX: message. Print it on COM1, waiting a bounded time for each byte, tell an emulator, and halt.
+ * The set-up of firmware can hide NX on Intel's CPUs ("Execute Disable Bit": Intel SDM vol. 4,
+ * IA32_MISC_ENABLE[34]). Show it again. Returns EDX of CPUID 80000001h in EAX.
  */
-refuse:
-	mov %edx, %ebp
-	call serial_init
-	mov $message_begin, %esi
-	call serial_puts
-	mov %ebp, %esi
-	call serial_puts
-	mov $message_verdict, %esi
-	call serial_puts
-	mov $DEBUG_EXIT_PORT, %dx
-	mov $VERDICT_FAIL, %al
-	out %al, %dx
-1:	cli
-	hlt
-	jmp 1b
-
-/* 115200 8N1, no interrupts. */
-serial_init:
-	mov $serial_setup, %ebx
-	mov $(serial_setup_end - serial_setup) / 2, %ecx
-1:	movzbl (%ebx), %edx
-	add $COM1, %edx
-	mov 1(%ebx), %al
-	out %al, %dx
-	add $2, %ebx
-	loop 1b
+show_nx:
+	xor %eax, %eax
+	cpuid
+	cmp $0x756e6547, %ebx /* "Genu" */
+	jne 1f
+	mov $MSR_MISC_ENABLE, %ecx
+	rdmsr
+	test $MISC_ENABLE_HIGH_NX_OFF, %edx
+	jz 1f
+	and $~MISC_ENABLE_HIGH_NX_OFF, %edx
+	wrmsr
+	movl $1, PHYS(boot_nx_was_off)
+1:	mov $0x80000001, %eax
+	cpuid
+	mov %edx, %eax
 	ret
-
-serial_puts:
-1:	lodsb
-	test %al, %al
-	jz 4f
-	mov %al, %ah
-	mov $100000, %ecx /* polls: about 0.1 s on hardware, where a byte takes 87 us */
-	mov $(COM1 + 5), %dx
-2:	in %dx, %al
-	test $0x20, %al
-	jnz 3f
-	loop 2b
-3:	mov $COM1, %dx
-	mov %ah, %al
-	out %al, %dx
-	jmp 1b
-4:	ret
-
-serial_setup: /* register, value */
-	.byte 1, 0, 3, 0x80, 0, 1, 1, 0, 3, 3, 2, 7, 4, 3
-serial_setup_end:
-
-message_begin:
-	.asciz "\r\nASHLAR-BEGIN\r\n"
-message_no_cpuid:
-	.asciz "Ashlar: this CPU has no CPUID instruction; a 64-bit CPU with NX is needed. Halted.\r\n"
-message_no_long_mode:
-	.asciz "Ashlar: this CPU has no 64-bit long mode; a 64-bit CPU with NX is needed. Halted.\r\n"
-message_no_nx:
-	.asciz "Ashlar: this CPU lacks NX (no-execute pages, or switched off in firmware set-up). Halted.\r\n"
-message_verdict:
-	.asciz "# totals pass:0 fail:0 skip:0\r\nASHLAR-END verdict=fail code=0x11\r\n"
 
 	.balign 8
 boot_gdt: /* accessed bits preset, because the table is read-only later */
@@ -250,9 +211,11 @@ entry64:
 
 	.data
 	.balign 8
-	.globl boot_entry_tsc
+	.globl boot_entry_tsc, boot_nx_was_off
 boot_entry_tsc:
 	.quad 0
+boot_nx_was_off: /* each CPU that starts has the same to mend (trampoline.S) */
+	.long 0
 
 	.balign 4096
 	.globl boot_pgd

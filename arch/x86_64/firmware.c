@@ -17,6 +17,7 @@
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/time/clock_sources.h"
 #include "arch/x86_64/traps/apic.h"
@@ -53,14 +54,15 @@ static void drop_unreachable(struct cpu_desc *list, size_t count)
 
 static void read_cpus(void)
 {
-	const struct acpi_table *madt = acpi_get(ACPI_MADT);
+	const struct acpi_table *madt = acpi_get(ACPI_MADT), *dmar = acpi_get(ACPI_DMAR);
+	const bool opted_out = dmar && acpi_dmar_opts_out(dmar);
 	struct cpu_desc *list;
 	struct acpi_madt info;
 	size_t count;
 
 	if (apic_probe() == APIC_NONE || !madt) {
 		pr_warn("%s: one CPU is used", madt ? "no local APIC" : "no MADT");
-		apic_choose_mode(0);
+		apic_choose_mode(0, opted_out);
 		pic_mask_all();
 		apic_init_cpu();
 		cpu_descs[0].apic_id = apic_id();
@@ -69,7 +71,7 @@ static void read_cpus(void)
 	list = acpi_machine_cpus(madt, &count, &info);
 	apic_set_nmi_pin(info.nmi_lint);
 	mask_device_interrupts(madt);
-	apic_choose_mode(count ? list[count - 1].apic_id : 0);
+	apic_choose_mode(count ? list[count - 1].apic_id : 0, opted_out);
 	apic_init_cpu();
 	/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */
 	count = acpi_machine_boot_cpu_first(list, count, apic_id());
@@ -90,7 +92,6 @@ static void read_clocks(void)
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
-	nmi_init();
 	nmi_tick_start(regs);
 }
 
@@ -98,6 +99,7 @@ void arch_firmware_init(const struct boot_info *info)
 {
 	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
 	console_firmware_init();
+	nmi_init(); /* before read_cpus() opens the pin of NMIs */
 	read_cpus();
 	acpi_machine_nodes(acpi_get(ACPI_SRAT), acpi_get(ACPI_SLIT));
 	read_clocks();

@@ -62,6 +62,17 @@ static void print_topology(sheet_line_fn *line)
 	     cpu_data(0)->arch.picture.microcode, hybrid);
 }
 
+/* CPUs of this machine that have the boot CPU's cache, itself included. */
+static cpu_t count_sharers(const struct cache_level *cache)
+{
+	cpu_t sharers = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		sharers += cache_is_shared(cache->sharing, cpu_descs[0].apic_id,
+					   cpu_descs[cpu].apic_id);
+	return sharers;
+}
+
 static void print_caches(sheet_line_fn *line)
 {
 	const struct tlb_sizes tlb = tlb_read(own_leaf, NULL);
@@ -80,7 +91,7 @@ static void print_caches(sheet_line_fn *line)
 		len = MIN(len, sizeof(text) - 1);
 		if (cache[i].sharing > 2)
 			len += (size_t)format(text + len, sizeof(text) - len, " for %u CPUs",
-					      cache[i].sharing);
+					      count_sharers(&cache[i]));
 		len = MIN(len, sizeof(text) - 1);
 	}
 	line("cache", "%s", text);

@@ -68,15 +68,27 @@ static int uart_read(struct console *console)
 	return status != STATUS_ABSENT && (status & STATUS_READY) ? uart->in(uart, REG_DATA) : -1;
 }
 
-static void set_speed(const struct uart *uart)
+/* Write uart->divisor unless it is 0, and note the one that was there. */
+static void set_speed(struct uart *uart)
 {
 	uart->out(uart, REG_IRQ, 0);
+	uart->out(uart, REG_LINE, LINE_DIVISOR);
+	uart->found_divisor = (u16)(uart->in(uart, REG_DATA) | uart->in(uart, REG_IRQ) << 8);
 	if (uart->divisor) {
-		uart->out(uart, REG_LINE, LINE_DIVISOR);
 		uart->out(uart, REG_DATA, (u8)uart->divisor);
 		uart->out(uart, REG_IRQ, (u8)(uart->divisor >> 8));
 	}
 	uart->out(uart, REG_LINE, LINE_8N1);
+}
+
+void uart_change_speed(struct uart *uart, u16 divisor)
+{
+	const u16 found = uart->found_divisor;
+
+	wait_empty(uart);
+	uart->divisor = divisor ? divisor : found;
+	set_speed(uart);
+	uart->found_divisor = found;
 }
 
 /* Send a byte in loopback; only a UART returns it. */

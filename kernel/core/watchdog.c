@@ -91,6 +91,12 @@ static void print_others(void)
 	}
 }
 
+void watchdog_show(void)
+{
+	print_others();
+	print_where(cpu_id());
+}
+
 static void report(u64 seconds)
 {
 	print("\nwatchdog: no progress for %llu s\n", seconds);

@@ -27,6 +27,9 @@ void watchdog_touch(void);
  */
 void watchdog_tick(void);
 
+/* Print where every busy CPU is, and this one. In an NMI. */
+void watchdog_show(void);
+
 /* The run is over: a machine that halts from now on does not hang. */
 void watchdog_stop(void);
 

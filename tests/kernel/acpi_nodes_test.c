@@ -248,6 +248,25 @@ TEST(acpi_devices, fadt_of_any_age)
 	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), -EINVAL);
 }
 
+TEST(acpi_devices, dmar_says_whether_firmware_opts_out_of_x2apic)
+{
+	struct acpi_table table;
+
+	build_begin("DMAR", 1);
+	build_put(38, 1); /* width of addresses, less 1 */
+	build_put(1, 1);  /* interrupts can be remapped */
+	build_zeros(10);
+	build_finish();
+	table = build_view(build.len);
+	EXPECT(!acpi_dmar_opts_out(&table));
+	build_poke(37, 3, 1);
+	build_finish();
+	table = build_view(build.len);
+	EXPECT(acpi_dmar_opts_out(&table));
+	table = build_view(37);
+	EXPECT(!acpi_dmar_opts_out(&table));
+}
+
 TEST(acpi_devices, spcr_and_mcfg)
 {
 	struct acpi_mcfg_entry entry;
@@ -263,6 +282,11 @@ TEST(acpi_devices, spcr_and_mcfg)
 	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), 0);
 	EXPECT_EQ(spcr.base.addr, 0x2f8);
 	EXPECT_EQ(spcr.baud, 7);
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 115200);
+	spcr.baud = 3;
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 9600);
+	spcr.baud = 200;
+	EXPECT_EQ(acpi_spcr_bits(&spcr), 0);
 	table = build_view(51);
 	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), -EINVAL);
 

@@ -91,6 +91,7 @@ struct toy {
 	bool absent, deaf, stuck;
 	bool no_fifo;
 	unsigned room, sent, divisor_writes;
+	u16 divisor;
 	char text[64];
 };
 
@@ -106,6 +107,8 @@ static u8 toy_in(const struct uart *uart, unsigned reg)
 
 		return (u8)((looped ? 1 : 0) | (toy.stuck && toy.sent >= toy.room ? 0 : 0x20));
 	}
+	if ((toy.reg[3] & 0x80) && reg < 2)
+		return (u8)(toy.divisor >> 8 * reg);
 	return reg == 2 ? (toy.no_fifo ? 0x01 : 0xc1) : toy.reg[reg];
 }
 
@@ -114,9 +117,12 @@ static void toy_out(const struct uart *uart, unsigned reg, u8 value)
 	(void)uart;
 	if (toy.absent)
 		return;
-	if ((toy.reg[3] & 0x80) && reg < 2)
+	if ((toy.reg[3] & 0x80) && reg < 2) {
 		toy.divisor_writes++;
-	else if (reg == 0 && !(toy.reg[4] & 0x10) && toy.sent < sizeof(toy.text))
+		toy.divisor = (u16)((toy.divisor & ~(0xff << 8 * reg)) | value << 8 * reg);
+		return;
+	}
+	if (reg == 0 && !(toy.reg[4] & 0x10) && toy.sent < sizeof(toy.text))
 		toy.text[toy.sent++] = (char)value;
 	toy.reg[reg] = value;
 }
@@ -148,6 +154,20 @@ TEST(kernel_console, a_uart_without_fifo_gets_single_bytes_and_its_speed_may_sta
 	REQUIRE(uart_start(&uart));
 	EXPECT_EQ(uart.fifo, 1);
 	EXPECT_EQ(toy.divisor_writes, 0);
+}
+
+TEST(kernel_console, a_uart_in_use_gets_another_speed_or_the_one_that_firmware_left)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){.divisor = 6}; /* 19200 */
+	REQUIRE(uart_start(&uart));
+	EXPECT_EQ(toy.divisor, 1);
+	uart_change_speed(&uart, 12);
+	EXPECT_EQ(toy.divisor, 12);
+	uart_change_speed(&uart, 0);
+	EXPECT_EQ(toy.divisor, 6);
+	EXPECT_EQ(toy.reg[3], 3); /* and data again in the place of the divisor */
 }
 
 TEST(kernel_console, what_is_no_uart_is_left_alone)

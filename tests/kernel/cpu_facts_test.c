@@ -122,6 +122,26 @@ TEST(arch_topology, caches_and_tlbs)
 	EXPECT(caches[0].level == 2 && caches[0].kib == 512);
 }
 
+/* CPUs of `count` APIC IDs from 0 that share with ID 0; the IDs `step` to `hole` are not used. */
+static u32 sharers(u32 sharing, u32 count, u32 step, u32 hole)
+{
+	u32 n = 0;
+
+	for (u32 id = 0; id < count; id++)
+		n += (id < step || id >= hole) && cache_is_shared(sharing, 0, id);
+	return n;
+}
+
+TEST(arch_topology, ids_reserved_for_a_cache_are_not_its_cpus)
+{
+	EXPECT_EQ(sharers(64, 128, 56, 64), 56); /* 28 cores with two threads and 64 IDs */
+	EXPECT_EQ(sharers(12, 32, 12, 16), 12);  /* AMD states CPUs: 6 cores of 8 */
+	EXPECT_EQ(sharers(16, 8, 8, 8), 8);      /* fewer CPUs than IDs */
+	EXPECT_EQ(sharers(1, 8, 8, 8), 1);
+	EXPECT_EQ(sharers(2, 8, 8, 8), 2);
+	EXPECT(!cache_is_shared(16, 15, 16));
+}
+
 #define VALID   (1ULL << 63)
 #define LOST    (1ULL << 62)
 #define UC      (1ULL << 61)
@@ -168,4 +188,41 @@ TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
 	EXPECT(!mce_names_page(&error));
 	error.status = VALID | UC | 0x9f;
 	EXPECT(!mce_names_page(&error));
+}
+
+/* A scalable bank of AMD's, of a memory controller: the PPR of family 19h lays it out. */
+TEST(arch_mce, addresses_of_amd_are_not_the_systems)
+{
+	const struct mce_error ecc = {.bank = 17,
+				      .status = VALID | UC | ADDRV | 0x11b,
+				      .addr = 0x3d1f000,
+				      .syndrome = 0x5a,
+				      .amd = true},
+			       deferred = {.status = VALID | ADDRV | 1ULL << 44 | 0x11b,
+					   .amd = true};
+	char text[160];
+
+	EXPECT(!mce_names_page(&ecc));
+	mce_describe(&ecc, text, sizeof(text));
+	EXPECT(strcmp(text, "uncorrected error, cache hierarchy, bank 17, code 011b, the unit's "
+			    "address 3d1f000, extended code 0, syndrome 5a") == 0);
+	mce_describe(&deferred, text, sizeof(text));
+	EXPECT(strncmp(text, "deferred error", 14) == 0);
+}
+
+TEST(arch_mce, a_bank_stands_for_as_many_corrected_errors_as_it_counted)
+{
+	struct mce_error error = {.status = VALID | 700ULL << 38 | 0x9f, .counted = true};
+	char text[160];
+
+	EXPECT_EQ(mce_corrected_count(&error), 700);
+	mce_describe(&error, text, sizeof(text));
+	EXPECT(strcmp(text, "corrected error, memory controller, bank 0, code 009f, 700 times") ==
+	       0);
+	error.counted = false; /* other bits have that place */
+	EXPECT_EQ(mce_corrected_count(&error), 1);
+	error = (struct mce_error){.status = VALID | 0x9f, .counted = true};
+	EXPECT_EQ(mce_corrected_count(&error), 1);
+	error = (struct mce_error){.status = VALID | ~0ULL, .counted = true, .amd = true};
+	EXPECT_EQ(mce_corrected_count(&error), 1);
 }

@@ -29,6 +29,7 @@ enum {
 	PIT_DATA = 0x40,
 	PIT_COMMAND = 0x43,
 	PIT_CHANNEL0_MODE2 = 0x34,
+	PIT_CHANNEL0_STOPPED = 0x30,
 	PIT_1KHZ = 1193,
 	PIT_20KHZ = 60
 };
@@ -42,9 +43,9 @@ static void pit_set(u32 count)
 	outb(PIT_DATA, count >> 8);
 }
 
-static void pit_slow(void)
+static void pit_stop(void)
 {
-	pit_set(0); /* the longest count, as the clock leaves it */
+	outb(PIT_COMMAND, PIT_CHANNEL0_STOPPED); /* as the clock leaves it */
 }
 
 /* The vector of a line that is in this state on this CPU. */
@@ -141,7 +142,7 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 	EXPECT_EQ(atomic_load_acquire(&end.inside), 0);
 	atomic_store_release(&end.gone, 1);
 	work_wait(other, 0);
-	pit_slow();
+	pit_stop();
 	EXPECT_EQ(end.late, 0);
 }
 
@@ -202,7 +203,7 @@ TEST(kernel_irq, lines_that_come_and_go_call_nobody_afterwards)
 	atomic_store_release(&turn.stop, 1);
 	work_wait(other, 0);
 	irq_unregister(PIT_LINE);
-	pit_slow();
+	pit_stop();
 	if (turn.err || turn.ticks == 0)
 		SKIP("needs a timer chip on line 2");
 	EXPECT_EQ(turn.late, 0);
@@ -331,7 +332,7 @@ TEST(kernel_irq, only_what_the_apic_delivered_is_acknowledged)
 		SKIP("needs a timer chip on line 2");
 	pit_set(PIT_1KHZ);
 	wait_until(&came, LIMIT);
-	pit_slow();
+	pit_stop();
 	irq_unregister(PIT_LINE);
 	if (!came)
 		SKIP("needs a timer chip on line 2");

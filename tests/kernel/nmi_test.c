@@ -12,6 +12,7 @@
 
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/interrupts/nmi.h"
+#include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
@@ -217,6 +218,31 @@ TEST(arch_nmi, what_runs_in_one_or_in_a_machine_check_is_no_ordinary_code)
 	}
 	nmi_init();
 	irq_restore(flags);
+}
+
+static void count_calls(struct trap_frame *frame)
+{
+	(void)frame;
+	calls++;
+}
+
+/* The watchdog's tick is the only NMI that comes unasked, and no other device has its pin. */
+TEST(arch_nmi, the_watchdog_ticks_once_a_second_and_nothing_else_does)
+{
+	const u64 start = clock_ns();
+	u32 before;
+
+	if (!nmi_tick_is_on())
+		SKIP("needs an HPET or an RTC that ticks");
+	calls = 0;
+	before = nmi_ticks();
+	while (nmi_ticks() == before && clock_ns() - start < LIMIT)
+		cpu_relax();
+	EXPECT(nmi_ticks() != before);
+	trap_set_handler(TRAP_NMI, count_calls);
+	clock_delay_ns(NS_PER_S * 3 / 4);
+	nmi_init();
+	EXPECT(calls <= 1);
 }
 
 static bool says(u8 status, u8 stuck, const char *begin)

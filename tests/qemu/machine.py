@@ -44,6 +44,7 @@ class Machine:
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
     layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
     host: str = ""  # memory of the host that QEMU itself needs
+    exit_port: bool = True  # the port by which a run ends QEMU
     extra: tuple = ()
 
     @property
@@ -245,15 +246,16 @@ def command(machine, kernel, iso=None):
         + memory
         + display_args(machine)
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
-        + ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+        + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
         + list(machine.extra)
     )
 
 
-def make_iso(kernel, cmdline, out, module=""):
-    """The bootable image with this command line and module. Raises with the tool's own words if it cannot be made."""
-    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), "0", module]
+def make_iso(kernel, cmdline, out, module="", menu_seconds=0):
+    """The bootable image with this command line and module, whose menu waits so long. Raises with the tool's own words if it cannot be
+    made."""
+    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), str(menu_seconds), module]
     done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")

@@ -56,9 +56,10 @@ class Picture:
             at += 3
         return value
 
-    def text(self):
-        """The lines of text, without blanks at their ends. A cell that shows no glyph of the font is a NUL."""
-        for path in FONTS:
+    def text(self, fonts=tuple(FONTS)):
+        """The lines of text in the first of the fonts that leaves enough columns, without blanks at their ends. A cell that shows no glyph
+        of the font is a NUL."""
+        for path in fonts:
             font = Font(path)
             if self.width // font.width >= COLUMNS_ENOUGH:
                 break

@@ -23,6 +23,7 @@ enum acpi_kind {
 	ACPI_FADT,
 	ACPI_SPCR,
 	ACPI_MCFG,
+	ACPI_DMAR,
 	ACPI_KINDS
 };
 

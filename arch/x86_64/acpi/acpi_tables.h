@@ -130,6 +130,7 @@ struct acpi_spcr {
 	u8 baud; /* 3: 9600, 4: 19200, 6: 57600, 7: 115200, 0: as firmware set it */
 };
 int acpi_spcr_parse(const struct acpi_table *table, struct acpi_spcr *out);
+u32 acpi_spcr_bits(const struct acpi_spcr *spcr); /* a second; 0: as firmware set it */
 
 struct acpi_mcfg_entry {
 	u64 base;

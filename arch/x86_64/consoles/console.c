@@ -1,8 +1,8 @@
 /*
  * The consoles of this machine. console= chooses them; without it they are
  *
- *   a UART      COM1..COM4, the first that answers; the one that ACPI's SPCR names; a PCI card if
- *               there is neither
+ *   UARTs       COM1..COM4, all that answer; the one that ACPI's SPCR names, at the speed that it
+ *               states; a PCI card if there is neither
  *   a screen    if the loader or the BIOS left one that can be written
  *   a keyboard  if there is a PS/2 controller
  *
@@ -128,19 +128,19 @@ static bool take_uart(const char *name)
 	return true;
 }
 
-static bool port_in_use(u16 port)
+static struct uart *uart_of_port(u16 port)
 {
 	for (unsigned i = 0; i < uart_count; i++)
 		if (uarts[i].in == port_in && uarts[i].base == port)
-			return true;
-	return false;
+			return &uarts[i];
+	return NULL;
 }
 
 static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
 {
 	struct uart *uart = &uarts[uart_count];
 
-	if (uart_count == ARRAY_LEN(uarts) || port_in_use(port))
+	if (uart_count == ARRAY_LEN(uarts) || uart_of_port(port))
 		return false;
 	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
 	uart_at_port(uart, port);
@@ -163,12 +163,11 @@ static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned
 	return take_uart(name);
 }
 
-/* The first of a PC's four ports that answers. */
-static void take_any_com(void)
+/* A machine may have several ports, and the cable is in any of them. */
+static void take_all_coms(void)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(com_port); i++)
-		if (take_port(com_name[i], com_port[i], BAUD_MAX, false))
-			return;
+		take_port(com_name[i], com_port[i], BAUD_MAX, false);
 }
 
 static void take_wished_ports(void)
@@ -196,7 +195,7 @@ void arch_console_init(const struct boot_info *info)
 	if (console_wished(wish, wishes, CON_NONE))
 		return;
 	if (console_wished(wish, wishes, CON_AUTO))
-		take_any_com();
+		take_all_coms();
 	take_wished_ports();
 	if (wished(CON_SCREEN) && !console_screen_init(info) &&
 	    console_wished(wish, wishes, CON_SCREEN))
@@ -204,6 +203,21 @@ void arch_console_init(const struct boot_info *info)
 	keyboard = wished(CON_KEYBOARD) ? keyboard_probe() : NULL;
 	if (keyboard)
 		console_register(keyboard);
+}
+
+/*
+ * A port that is in use already, at 115200, gets the speed that the table states: whoever reads
+ * firmware's own output goes on reading. A speed on the command line stays.
+ */
+static bool take_spcr_port(u16 port, u32 baud)
+{
+	struct uart *uart = uart_of_port(port);
+
+	if (!uart)
+		return take_port("SPCR", port, 0, true);
+	if (console_wished(wish, wishes, CON_AUTO) && uart->divisor == 1 && baud != BAUD_MAX)
+		uart_change_speed(uart, (u16)(baud ? BAUD_MAX / baud : 0));
+	return true;
 }
 
 /*
@@ -225,8 +239,7 @@ static bool take_spcr(void)
 		return false;
 	}
 	if (spcr.base.space == ACPI_SPACE_IO && spcr.base.addr <= 0xfff8)
-		return port_in_use((u16)spcr.base.addr) ||
-		       take_port("SPCR", (u16)spcr.base.addr, 0, true);
+		return take_spcr_port((u16)spcr.base.addr, acpi_spcr_bits(&spcr));
 	if (spcr.base.space != ACPI_SPACE_MEMORY)
 		return false;
 	/* some tables state only one of the two, some both */

@@ -54,6 +54,15 @@ unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CAC
 	return n ? n : from_sizes(leaf, ctx, out);
 }
 
+bool cache_is_shared(u32 sharing, u32 id, u32 other)
+{
+	u32 shift = 0;
+
+	while (shift < 31 && 1U << shift < sharing)
+		shift++;
+	return id >> shift == other >> shift;
+}
+
 /*
  * Leaf 18h lists TLBs; those for code alone are skipped. The largest TLB for a page size is the
  * last level's.

@@ -151,6 +151,17 @@ bool io_apic_route_nmi(u32 gsi)
 	return true;
 }
 
+void io_apic_mask(u32 gsi)
+{
+	const struct io_apic *io = io_apic_of(gsi);
+
+	if (!io)
+		return;
+	spin_lock(&lock);
+	io_write(io, entry_of(io, gsi), PIN_MASKED);
+	spin_unlock(&lock);
+}
+
 static void handle_irq(struct trap_frame *frame)
 {
 	const struct irq *irq = &irqs[frame->vector - VECTOR_FIRST];
@@ -187,7 +198,7 @@ static struct irq *irq_find_free(void)
 	return NULL;
 }
 
-/* Does the line's pin raise NMIs (the watchdog's, nmi.c) or SMIs (firmware's)? */
+/* Does the line's pin raise NMIs (the watchdog's, nmi_tick.c) or SMIs (firmware's)? */
 static bool is_kept(const struct io_apic *io, u32 gsi)
 {
 	const u32 mode = io_read(io, entry_of(io, gsi)) & PIN_MODE;

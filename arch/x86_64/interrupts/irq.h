@@ -13,3 +13,4 @@ void io_apic_add(phys_t phys, u32 gsi_base);
 u32 io_apic_lines(void);
 u32 io_apic_entry(u32 gsi); /* low half of the line's entry, as it is now; 0: no such line */
 bool io_apic_route_nmi(u32 gsi);
+void io_apic_mask(u32 gsi); /* ends that; no effect if there is no such line */

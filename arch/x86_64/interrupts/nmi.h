@@ -3,7 +3,7 @@
 
 #include "kernel/lib/types.h"
 
-/* Boot CPU, once CPUs can be interrupted. */
+/* Boot CPU, before apic_init_cpu() opens the pin on which the board's NMIs come. */
 void nmi_init(void);
 
 /*
@@ -18,9 +18,3 @@ u32 nmi_stopped(void);
  * words, or NULL if there is none. Pure.
  */
 const char *nmi_board_says(u8 status, u8 stuck);
-
-/*
- * Make the HPET call watchdog_tick() on this CPU once a second, by NMI through the first I/O APIC.
- * False if the watchdog is switched off, or if this machine cannot do it; the latter is logged.
- */
-bool nmi_tick_start(volatile void __iomem *hpet);

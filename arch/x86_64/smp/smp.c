@@ -37,6 +37,7 @@
 #include "arch/x86_64/cpu/cpu_check.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/interrupts/ipi.h"
+#include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/smp/smp_page.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/apic.h"
@@ -265,5 +266,7 @@ void arch_cpus_start(void)
 	}
 	cpu_data(0)->arch.picture = cpu_picture_take();
 	cpu_pictures_compare();
+	nmi_tick_confirm();
+	clock_stop_pit();
 	irq_enable();
 }

@@ -18,6 +18,9 @@
  */
 #include "arch/x86_64/smp/trampoline.h"
 
+#define IMAGE_BASE 0xffffffff80000000
+#define MSR_MISC_ENABLE 0x1a0
+#define MISC_ENABLE_HIGH_NX_OFF 4 /* bit 34 */
 #define CR0_PROTECTED 0x00000011
 #define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
 #define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; cpu_features_init() sets the rest */
@@ -58,7 +61,13 @@ trampoline_code32:
 	mov %eax, %es
 	mov %eax, %ss
 	lock incl AT(SEEN32)(%ebx)
-	mov $CR4_VALUE, %eax
+	cmpl $0, boot_nx_was_off - IMAGE_BASE
+	je 1f
+	mov $MSR_MISC_ENABLE, %ecx /* as the boot CPU did (boot/entry.S) */
+	rdmsr
+	and $~MISC_ENABLE_HIGH_NX_OFF, %edx
+	wrmsr
+1:	mov $CR4_VALUE, %eax
 	mov %eax, %cr4
 	mov AT(ROOT)(%ebx), %eax
 	mov %eax, %cr3

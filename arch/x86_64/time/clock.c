@@ -1,12 +1,12 @@
 /*
  * Time from the TSC, scaled (Intel SDM vol. 3B, 18.17 "Time-stamp counter") as clock_rate.h says.
  *
- * The TSC's rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h). Without these a
- * first rate is measured against the PIT for 1 ms. Once the firmware tables are known, the HPET and
+ * The TSC's first rate comes from CPUID (leaf 15h, hypervisor leaf 40000010h, leaf 16h). Without
+ * these it is measured against the PIT for 1 ms. Once the firmware tables are known, the HPET and
  * the ACPI PM timer are read, and read again when the other CPUs are about to start. Start-up does
- * its work in between and waits only for the rest of 2 ms. The better counter replaces a first
- * rate. Any other rate is replaced where they disagree with it, unless CPUID gave it exactly. Every
- * measurement is bounded in polls, so a dead device is detected instead of waited for.
+ * its work in between and waits only for the rest of 2 ms. clock_choice.h says which rate is then
+ * believed. Every measurement is bounded in polls, so a dead device is detected instead of waited
+ * for.
  *
  * Monotonic on one CPU. Two CPUs agree as well as their TSCs are synchronised; firmware
  * synchronises them at reset, and every CPU with an invariant TSC keeps them so.
@@ -19,16 +19,25 @@
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/time/clock.h"
+#include "arch/x86_64/time/clock_choice.h"
 #include "arch/x86_64/time/clock_rate.h"
+#include "arch/x86_64/time/hpet.h"
 #include "kernel/core/printk.h"
 
 #define PIT_HZ      1193182ULL
 #define PM_TIMER_HZ 3579545ULL
 #define FS_PER_S    1000000000000000ULL
 #define ASSUMED_HZ  1000000000ULL
+#define PPM         1000000ULL
 #define FASTEST_HZ  8000000000ULL /* upper bound: early delays are too long, not too short */
 
-enum { PIT_CHANNEL0 = 0x40, PIT_COMMAND = 0x43, PIT_LATCH0 = 0x00, PIT_FREE_RUNNING0 = 0x34 };
+enum {
+	PIT_CHANNEL0 = 0x40,
+	PIT_COMMAND = 0x43,
+	PIT_LATCH0 = 0x00,
+	PIT_FREE_RUNNING0 = 0x34,
+	PIT_ONE_SHOT0 = 0x30
+};
 enum {
 	FIRST_US = 1000,    /* the PIT ticks every 0.84 us, so the rate is right to about 0.3% */
 	SETTLE_US = 2000,   /* the PM timer ticks every 0.28 us */
@@ -36,16 +45,16 @@ enum {
 	US_PER_S = 1000000,
 	POLLS_MAX = 5000000,
 	POLLS_STILL = 20000,
-	DISAGREE_PERCENT = 2,
 	SAMPLE_TRIES = 8
 };
 
-enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_FIRST, TRUST_MEASURED, TRUST_CPUID };
+enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_KNOWN };
 
 extern u64 boot_entry_tsc; /* boot/entry.S */
 
 static struct clock_rates rates = {.now = &rates.slot[0]};
 static enum trust trust;
+static struct tsc_facts facts; /* from CPUID */
 
 u64 clock_tsc_hz(void)
 {
@@ -87,29 +96,16 @@ static void set_rate(u64 hz, enum trust how)
 	trust = how;
 }
 
-/*
- * The TSC's rate from CPUID, 0 if CPUID does not state it. Leaf 16h is the nominal rate, a whole
- * number of MHz, and serves until a measurement is better.
- */
-static u64 hz_from_cpuid(const char **source, enum trust *how)
+static struct tsc_facts facts_from_cpuid(void)
 {
 	const struct cpuid ratio = cpuid(0x15, 0), base = cpuid(0x16, 0);
 
-	*how = TRUST_CPUID;
-	if (ratio.eax && ratio.ebx && ratio.ecx) {
-		*source = "CPUID 15h";
-		return (u64)ratio.ecx * ratio.ebx / ratio.eax;
-	}
-	if (cpuid_hypervisor()) {
-		const u32 khz = cpuid(0x40000010, 0).eax;
-
-		*source = "hypervisor CPUID";
-		if (khz)
-			return khz * 1000ULL;
-	}
-	*source = "CPUID 16h";
-	*how = TRUST_MEASURED;
-	return (base.eax & 0xffff) * 1000000ULL; /* base frequency, MHz */
+	return (struct tsc_facts){.numerator = ratio.ebx,
+				  .denominator = ratio.eax,
+				  .crystal_hz = ratio.ecx,
+				  .base_mhz = base.eax & 0xffff,
+				  .hypervisor_khz =
+					  cpuid_hypervisor() ? cpuid(0x40000010, 0).eax : 0};
 }
 
 /* A free-running counter to measure against. */
@@ -120,6 +116,7 @@ struct counter {
 	volatile void __iomem *hpet;
 	u16 port;
 	u64 start, start_tsc; /* where the measurement began */
+	u64 start_window;     /* ticks of the TSC within which that was */
 };
 
 static u64 hpet_read(const struct counter *c)
@@ -153,8 +150,11 @@ static void pit_start(void)
 	outb(PIT_CHANNEL0, 0);
 }
 
-/* Counter and TSC at the same moment, from the least disturbed of a few tries. */
-static u64 counter_sample(const struct counter *c, u64 *tsc)
+/*
+ * Counter and TSC at the same moment, from the least disturbed of a few tries. It took *window
+ * ticks of the TSC.
+ */
+static u64 counter_sample(const struct counter *c, u64 *tsc, u64 *window)
 {
 	u64 value = 0, best = ~0ULL;
 
@@ -167,32 +167,39 @@ static u64 counter_sample(const struct counter *c, u64 *tsc)
 			*tsc = before + (after - before) / 2;
 		}
 	}
+	*window = best;
 	return value & c->mask;
 }
 
 static void counter_begin(struct counter *c)
 {
-	c->start = counter_sample(c, &c->start_tsc);
+	c->start = counter_sample(c, &c->start_tsc, &c->start_window);
 }
 
 /*
- * TSC rate measured since counter_begin(), and over `us` at least, or 0 if the counter stands
- * still. A pause of the whole machine longer than the counter's range (55 ms for the PIT) spoils
- * the result, so two sources are compared.
+ * TSC rate measured since counter_begin(), and over `us` at least; its hz is 0 if the counter
+ * stands still. A pause of the whole machine longer than the counter's range (55 ms for the PIT)
+ * spoils the result, so two sources are compared. Uncertain are a tick of the counter and half the
+ * time that each sample took.
  */
-static u64 hz_from_counter(const struct counter *c, u64 us)
+static struct tsc_measure measure(const struct counter *c, u64 us)
 {
 	const u64 want = c->hz * us / US_PER_S;
-	u64 tsc = 0, polls = 0, ticks;
+	u64 tsc = 0, window, polls = 0, ticks, elapsed;
 
 	while (((c->read(c) - c->start) & c->mask) < want) {
 		if (++polls == POLLS_MAX ||
 		    (polls == POLLS_STILL && ((c->read(c) - c->start) & c->mask) == 0))
-			return 0;
+			return (struct tsc_measure){0};
 	}
-	ticks = (counter_sample(c, &tsc) - c->start) & c->mask;
+	ticks = (counter_sample(c, &tsc, &window) - c->start) & c->mask;
+	elapsed = tsc - c->start_tsc;
+	if (!ticks || !elapsed)
+		return (struct tsc_measure){0};
 	/* does not overflow within WATCHED_MS with 100 MHz and 10 GHz */
-	return ticks ? (tsc - c->start_tsc) * c->hz / ticks : 0;
+	return (struct tsc_measure){
+		.hz = elapsed * c->hz / ticks,
+		.ppm = (u32)MIN(PPM, PPM / ticks + (window + c->start_window) / 2 * PPM / elapsed)};
 }
 
 static u64 hz_from_pit(void)
@@ -201,24 +208,25 @@ static u64 hz_from_pit(void)
 
 	pit_start();
 	counter_begin(&pit);
-	return hz_from_counter(&pit, FIRST_US);
+	return measure(&pit, FIRST_US).hz;
 }
 
 void clock_init(void)
 {
-	const char *source;
-	enum trust how;
-	u64 hz = hz_from_cpuid(&source, &how);
+	struct tsc_claim claim;
+	u64 hz;
 
 	rates.slot[0].base_tsc = boot_entry_tsc;
-	if (hz) {
-		set_rate(hz, how);
-		pr_info("clock: TSC at %llu kHz, by %s", hz / 1000, source);
+	facts = facts_from_cpuid();
+	claim = tsc_claim_of(&facts);
+	if (claim.hz) {
+		set_rate(claim.hz, TRUST_KNOWN);
+		pr_info("clock: TSC at %llu kHz, by %s", claim.hz / 1000, claim.source);
 		return;
 	}
 	hz = hz_from_pit();
 	if (hz) {
-		set_rate(hz, TRUST_FIRST);
+		set_rate(hz, TRUST_KNOWN);
 		pr_info("clock: TSC at %llu kHz, measured with the PIT", hz / 1000);
 		return;
 	}
@@ -238,45 +246,29 @@ static bool may_have_wrapped(const struct counter *c)
 	return ms >= MIN(c->mask / 2 / (c->hz / 1000), WATCHED_MS);
 }
 
-static void check_against(struct counter *c)
+static struct tsc_measure measure_again(struct counter *c)
 {
-	const u64 tsc_hz = clock_tsc_hz();
-	u64 hz, difference;
-
 	if (may_have_wrapped(c))
 		counter_begin(c);
-	hz = hz_from_counter(c, SETTLE_US);
-
-	if (!hz) {
-		pr_warn("clock: %s does not count", c->name);
-		return;
-	}
-	difference = hz > tsc_hz ? hz - tsc_hz : tsc_hz - hz;
-	if (difference <= tsc_hz * DISAGREE_PERCENT / 100) {
-		pr_info("clock: %s agrees: %llu kHz", c->name, hz / 1000);
-		if (trust == TRUST_FIRST)
-			set_rate(hz, TRUST_MEASURED);
-		return;
-	}
-	if (trust == TRUST_CPUID || trust == TRUST_MEASURED) {
-		pr_warn("clock: %s measures %llu kHz, %s says %llu kHz, which is kept", c->name,
-			hz / 1000, trust == TRUST_CPUID ? "CPUID" : "the HPET", tsc_hz / 1000);
-		return;
-	}
-	pr_warn("clock: %s measures %llu kHz instead of %llu kHz; the measured rate is used",
-		c->name, hz / 1000, tsc_hz / 1000);
-	set_rate(hz, TRUST_MEASURED);
+	return measure(c, SETTLE_US);
 }
 
-/*
- * The period in femtoseconds is the upper half of the capabilities; at most 100 ns (IA-PC HPET
- * specification 1.0a, 2.3.4).
- */
+static void report(const struct counter *c, const struct tsc_measure *m, u64 hz)
+{
+	if (!m->hz)
+		pr_warn("clock: %s does not count", c->name);
+	else if (tsc_agrees(hz, m))
+		pr_info("clock: %s agrees: %llu kHz", c->name, m->hz / 1000);
+	else
+		pr_warn("clock: %s measures %llu kHz, and %llu kHz are used", c->name, m->hz / 1000,
+			hz / 1000);
+}
+
 static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 {
-	const u64 period = mmio_read32(hpet, HPET_PERIOD);
+	const u32 period = mmio_read32(hpet, HPET_PERIOD);
 
-	if (period == 0 || period > 100000000)
+	if (!hpet_is_there(mmio_read32(hpet, HPET_CAPS), period))
 		return false;
 	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
 	*c = (struct counter){.name = "HPET",
@@ -288,7 +280,7 @@ static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 }
 
 /* The counters that the firmware tables name, the better one first. */
-static struct counter counters[2];
+static struct counter counters[CLOCK_MEASURES_MAX];
 static size_t counter_count;
 
 void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
@@ -308,8 +300,29 @@ void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_
 
 void clock_refine_end(void)
 {
+	const struct tsc_claim claim = tsc_claim_of(&facts);
+	struct tsc_measure measures[CLOCK_MEASURES_MAX];
+	u64 hz;
+
 	for (size_t i = 0; i < counter_count; i++)
-		check_against(&counters[i]);
+		measures[i] = measure_again(&counters[i]);
+	hz = tsc_choose(&facts, measures, counter_count);
+	if (claim.exact && hz != claim.hz)
+		pr_warn("clock: two clocks agree against %s, which says %llu kHz", claim.source,
+			claim.hz / 1000);
+	if (hz && hz != clock_tsc_hz())
+		set_rate(hz, TRUST_KNOWN);
+	for (size_t i = 0; i < counter_count; i++)
+		report(&counters[i], &measures[i], clock_tsc_hz());
 	if (counter_count == 0 && trust == TRUST_ASSUMED)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
+}
+
+/*
+ * A new mode without a count: the chip does not count until one is written, and raises no
+ * interrupts.
+ */
+void clock_stop_pit(void)
+{
+	outb(PIT_COMMAND, PIT_ONE_SHOT0);
 }

@@ -20,6 +20,7 @@
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/traps/apic_setup.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
@@ -28,33 +29,18 @@
 
 enum {
 	APIC_ID = 0x20,
-	APIC_VERSION = 0x30,
-	APIC_TPR = 0x80,
 	APIC_EOI = 0xb0,
-	APIC_SVR = 0xf0,
 	APIC_ISR = 0x100,
 	APIC_IRR = 0x200,
 	APIC_ESR = 0x280,
-	APIC_LVT_CMCI = 0x2f0,
 	APIC_ICR = 0x300,
 	APIC_ICR_HIGH = 0x310,
-	APIC_LVT_TIMER = 0x320,
-	APIC_LVT_THERMAL = 0x330,
-	APIC_LVT_PERF = 0x340,
-	APIC_LVT_LINT0 = 0x350,
-	APIC_LVT_LINT1 = 0x360,
-	APIC_LVT_ERROR = 0x370,
 	APIC_TIMER_COUNT = 0x380,
 	APIC_TIMER_LEFT = 0x390,
 	APIC_TIMER_DIVIDE = 0x3e0,
 };
 
 enum {
-	SVR_ENABLE = 1 << 8,
-	LVT_MASKED = 1 << 16,
-	LVT_MODE = 7 << 8,
-	LVT_MODE_SMI = 2 << 8,
-	LVT_MODE_NMI = 4 << 8,
 	ICR_PENDING = 1 << 12,
 	CPUID_1_EDX_APIC = 1 << 9,
 	CPUID_1_ECX_X2APIC = 1 << 21,
@@ -73,8 +59,10 @@ static enum apic_mode mode;
 static volatile void __iomem *regs; /* xAPIC mode */
 static int nmi_pin = -1;
 
-static bool use_x2apic = true;
-OPTION_BOOL(x2apic, use_x2apic, "use x2APIC mode where the CPU has it", .boot_only = true);
+static unsigned x2apic_wish = X2APIC_AUTO;
+OPTION_CHOICE(x2apic, x2apic_wish, "auto|on|off",
+	      "enter x2APIC mode; auto: as firmware left it, and for CPUs with IDs above 254",
+	      .boot_only = true);
 
 static u32 apic_read(unsigned reg)
 {
@@ -153,17 +141,24 @@ enum apic_mode apic_probe(void)
 	return mode;
 }
 
-enum apic_mode apic_choose_mode(u32 highest_id)
+enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out)
 {
-	const bool available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC;
+	const struct apic_facts facts = {.left = mode,
+					 .available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC,
+					 .opted_out = opted_out,
+					 .highest_id = highest_id};
 
-	if (mode == APIC_X2APIC) {
-		if (!use_x2apic)
-			pr_warn("APIC: firmware left x2APIC mode on, so x2apic=off is ignored");
-		return mode;
+	mode = apic_mode_for(&facts, x2apic_wish); /* entered by apic_init_cpu() */
+	if (mode == APIC_X2APIC && x2apic_wish == X2APIC_OFF)
+		pr_warn("APIC: x2apic=off is ignored, because %s",
+			facts.left == APIC_X2APIC ? "firmware left x2APIC mode on"
+						  : "IDs above 254 need that mode");
+	if (facts.left == APIC_XAPIC && facts.available && opted_out) {
+		if (mode == APIC_X2APIC)
+			pr_warn("APIC: x2APIC mode by x2apic=on, although firmware opts out of it");
+		else
+			pr_info("APIC: xAPIC mode, because firmware opts out of x2APIC");
 	}
-	if (mode == APIC_XAPIC && available && (use_x2apic || highest_id > XAPIC_ID_MAX))
-		mode = APIC_X2APIC; /* entered by apic_init_cpu() */
 	return mode;
 }
 
@@ -177,34 +172,6 @@ u32 apic_id(void)
 	if (mode == APIC_NONE)
 		return cpuid(1, 0).ebx >> 24;
 	return mode == APIC_X2APIC ? apic_read(APIC_ID) : apic_read(APIC_ID) >> 24;
-}
-
-/*
- * Mask a local source. A source that raises SMIs belongs to firmware (thermal management) and is
- * left as it is.
- */
-static void mask_source(unsigned reg)
-{
-	const u32 value = apic_read(reg);
-
-	if ((value & LVT_MODE) != LVT_MODE_SMI)
-		apic_write(reg, value | LVT_MASKED);
-}
-
-static void mask_sources(void)
-{
-	const unsigned last = apic_read(APIC_VERSION) >> 16 & 0xff;
-
-	mask_source(APIC_LVT_TIMER);
-	mask_source(APIC_LVT_ERROR);
-	apic_write(APIC_LVT_LINT0, nmi_pin == 0 ? LVT_MODE_NMI : LVT_MASKED);
-	apic_write(APIC_LVT_LINT1, nmi_pin == 1 ? LVT_MODE_NMI : LVT_MASKED);
-	if (last >= 4)
-		mask_source(APIC_LVT_PERF);
-	if (last >= 5)
-		mask_source(APIC_LVT_THERMAL);
-	if (last >= 6)
-		mask_source(APIC_LVT_CMCI);
 }
 
 /*
@@ -226,13 +193,13 @@ static void finish_in_service(void)
 
 void apic_init_cpu(void)
 {
+	const struct apic_access access = {apic_read, apic_write};
+
 	if (mode == APIC_NONE)
 		return;
 	if (mode == APIC_X2APIC)
 		wrmsr(MSR_APIC_BASE, rdmsr(MSR_APIC_BASE) | APIC_BASE_ENABLE | APIC_BASE_EXTD);
-	apic_write(APIC_TPR, 0);
-	mask_sources();
-	apic_write(APIC_SVR, SVR_ENABLE | VECTOR_SPURIOUS);
+	apic_set_up(&access, nmi_pin);
 	finish_in_service();
 	apic_write(APIC_ESR, 0);
 }

@@ -4,9 +4,9 @@
  *   xAPIC    registers in memory, IDs of 8 bits (255 addresses all)
  *   x2APIC   registers are MSRs, IDs of 32 bits
  *
- * x2APIC is used wherever the CPU has it. IDs above 254 need it, and once firmware has turned it on
- * it cannot be left without switching the APIC off. Its ICR takes one write, which is simpler and
- * faster. `x2apic=off` keeps xAPIC where that is possible. All CPUs are in the same mode.
+ * The mode that firmware left is kept, because firmware may have a reason for xAPIC (code in SMM,
+ * interrupt remapping that is off) and x2APIC cannot be left without switching the APIC off. IDs
+ * above 254 need x2APIC, and `x2apic=on` asks for it (apic_setup.h). All CPUs are in the same mode.
  *
  * Source: Intel SDM vol. 3A, chapter 11 "Advanced Programmable Interrupt Controller", 11.12 for
  * x2APIC.
@@ -41,12 +41,15 @@ void apic_silence_others(void);
 enum apic_mode apic_probe(void);
 
 /*
- * Choose the mode for CPUs with IDs up to `highest_id`. Boot CPU, after apic_probe(), before
- * apic_init_cpu().
+ * Choose the mode for CPUs with IDs up to `highest_id`. `opted_out`: firmware asks for xAPIC. Boot
+ * CPU, after apic_probe(), before apic_init_cpu().
  */
-enum apic_mode apic_choose_mode(u32 highest_id);
+enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out);
 
-/* Set the local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() applies it. */
+/*
+ * Set the local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so
+ * NMIs must have their handler by then.
+ */
 void apic_set_nmi_pin(int pin);
 
 /*

@@ -34,11 +34,19 @@ enum {
 	MC_MISC = 3,
 	CAP_BANKS = 0xff,
 	CAP_CTL = 1 << 8,
-	CPUID_1_EDX_MCA = 1 << 14
+	CAP_COUNTS = 1 << 10,
+	CPUID_1_EDX_MCA = 1 << 14,
+	CPUID_0_ECX_INTEL = 0x6c65746e, /* "ntel" */
+	CPUID_0_ECX_AMD = 0x444d4163,   /* "cAMD" */
+	CPUID_0_ECX_HYGON = 0x656e6975  /* "uine" */
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
 
-#define STATUS_CONTEXT (1ULL << 57)
+/* AMD's scalable banks (CPUID 80000007h, EBX[3]); the syndrome is valid if bit 53 says so. */
+enum { MSR_SMCA_SYNDROME = 0xc0002006, SMCA_MSRS_PER_BANK = 0x10, CPUID_SMCA = 1 << 3 };
+
+#define STATUS_SYNDROME (1ULL << 53)
+#define STATUS_CONTEXT  (1ULL << 57)
 
 static u64 corrected, uncorrected;
 static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
@@ -74,7 +82,10 @@ static void count(const struct mce_error *error)
 {
 	char text[160];
 
-	atomic_add_relaxed(mce_corrected(error->status) ? &corrected : &uncorrected, 1);
+	if (mce_corrected(error->status))
+		atomic_add_relaxed(&corrected, mce_corrected_count(error));
+	else
+		atomic_add_relaxed(&uncorrected, 1);
 	if (mce_names_page(error))
 		note_page(error);
 	if (mce_corrected(error->status) && atomic_fetch_add(&named, 1) >= NAMED_MAX)
@@ -83,17 +94,40 @@ static void count(const struct mce_error *error)
 	print("machine check on CPU %u: %s\n", cpu_id(), text);
 }
 
+static bool has_amd_banks(void)
+{
+	const u32 vendor = cpuid(0, 0).ecx;
+
+	return vendor == CPUID_0_ECX_AMD || vendor == CPUID_0_ECX_HYGON;
+}
+
+static u64 read_syndrome(unsigned bank)
+{
+	u64 value;
+
+	return (cpuid(0x80000007, 0).ebx & CPUID_SMCA) &&
+			       rdmsr_safe(MSR_SMCA_SYNDROME + bank * SMCA_MSRS_PER_BANK, &value)
+		       ? value
+		       : 0;
+}
+
 /*
  * Take the error that a bank holds; false if there is none. Writing zeros makes room for the next
  * error.
  */
 static bool take(unsigned bank, struct mce_error *error)
 {
+	u64 caps;
+
 	*error = (struct mce_error){.bank = bank, .status = bank_read(bank, MC_STATUS)};
 	if (!mce_valid(error->status))
 		return false;
 	error->addr = error->status >> 58 & 1 ? bank_read(bank, MC_ADDR) : 0;
 	error->misc = error->status >> 59 & 1 ? bank_read(bank, MC_MISC) : 0;
+	error->amd = has_amd_banks();
+	error->counted = rdmsr_safe(MSR_MCG_CAP, &caps) && (caps & CAP_COUNTS);
+	if (error->amd && (error->status & STATUS_SYNDROME))
+		error->syndrome = read_syndrome(bank);
 	wrmsr_safe(MSR_MC_CTL + bank * MSRS_PER_BANK + MC_STATUS, 0);
 	return true;
 }
@@ -117,7 +151,7 @@ static unsigned first_bank(void)
 {
 	const u32 id = cpuid(1, 0).eax, model = (id >> 4 & 0xf) | (id >> 12 & 0xf0);
 
-	return cpuid(0, 0).ecx == 0x6c65746e /* "ntel" */ && (id >> 8 & 0xf) == 6 && model < 0x1a;
+	return cpuid(0, 0).ecx == CPUID_0_ECX_INTEL && (id >> 8 & 0xf) == 6 && model < 0x1a;
 }
 
 void mce_init_cpu(void)

@@ -7,7 +7,8 @@
  *                state is whole (RIPV, no PCC). The page of the error is taken out of use as soon
  *                as the context allows it (mm/contig/bad_frames.h).
  *
- * Source: Intel SDM vol. 3B, chapter 15 "Machine-check architecture"; AMD APM vol. 2, chapter 9.
+ * Source: Intel SDM vol. 3B, chapter 15 "Machine-check architecture"; AMD APM vol. 2, chapter 9
+ * (9.3.3 "Machine Check Architecture Extensions").
  */
 #pragma once
 
@@ -18,6 +19,9 @@ struct trap_frame;
 struct mce_error {
 	unsigned bank;
 	u64 status, addr, misc;
+	u64 syndrome; /* AMD's; 0: none */
+	bool amd;     /* the layout is AMD's */
+	bool counted; /* the status has a count of corrected errors (Intel, MCG_CAP[10]) */
 };
 
 /*

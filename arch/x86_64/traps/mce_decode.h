@@ -7,8 +7,18 @@
 bool mce_valid(u64 status);
 bool mce_corrected(u64 status);
 
-/* True if the address register names a page of memory that the error made unusable. */
+/*
+ * True if the address register names a page of memory that the error made unusable. Never on AMD:
+ * the addresses of its memory controllers count from the start of a channel, and are not those of
+ * the system.
+ */
 bool mce_names_page(const struct mce_error *error);
+
+/*
+ * Corrected errors that the bank's status stands for, 1 at least: Intel's banks count those that
+ * came until they are read.
+ */
+u64 mce_corrected_count(const struct mce_error *error);
 
 /* Describe the error in words: kind, unit, and the loss to the CPU. Always terminated. Pure. */
 void mce_describe(const struct mce_error *error, char *buf, size_t size);
