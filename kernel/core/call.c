@@ -20,6 +20,7 @@
 #include "kernel/core/fail.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 
@@ -159,9 +160,14 @@ void call_serve(void)
 
 void interrupt_ipi(void)
 {
+	bool quiet;
+
 	cpu_leave_idle();
+	quiet = quiet_suspend();
+	this_cpu()->messages++;
 	fail_delay_ipi();
 	call_serve();
+	quiet_resume(quiet);
 }
 
 int work_start(cpu_t cpu, call_fn *fn, void *arg)

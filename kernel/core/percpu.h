@@ -30,6 +30,10 @@ struct percpu {
 	__cacheline_aligned u64 tlb_published;
 	/* 1: halted; the CPU flushes before it next accesses a struct page */
 	u8 idle;
+	/* 1: runs a program that reads no struct page; flushes when it next enters the kernel */
+	u8 quiet;
+	/* clock_ns() of the first round that this CPU missed while quiet; written by initiators */
+	u64 quiet_missed_ns;
 
 	/* Cross-CPU calls (kernel/core/call.c). Written by other CPUs. */
 	__cacheline_aligned struct cpumask call_from; /* CPUs whose call_slot waits for this CPU */
@@ -54,6 +58,7 @@ struct percpu {
 
 	/* Counters of kernel/core/shootdown.c and other files, summed by readers. */
 	__cacheline_aligned u64 flushes_full, flushes_page; /* flushes done by this CPU */
+	u64 messages; /* interrupts that other CPUs have sent here and this CPU has taken */
 	struct cpumask round_targets; /* targets of the round or drain that this CPU has started */
 
 	/* Lock order check (debug builds). */

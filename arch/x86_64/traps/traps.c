@@ -28,6 +28,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 #include "kernel/core/printk.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/fault.h"
@@ -147,8 +148,10 @@ static void handle_unexpected(unsigned vector)
 static void handle_interrupt(struct trap_frame *frame)
 {
 	trap_handler_fn *fn;
+	bool quiet;
 
 	cpu_leave_idle();
+	quiet = quiet_suspend();
 	context_enter(CONTEXT_INTERRUPT);
 	fn = atomic_load_acquire(&handlers[frame->vector]);
 	if (fn)
@@ -156,6 +159,7 @@ static void handle_interrupt(struct trap_frame *frame)
 	else
 		handle_unexpected((unsigned)frame->vector);
 	context_leave(CONTEXT_INTERRUPT);
+	quiet_resume(quiet);
 }
 
 static void handle_page_fault(struct trap_frame *frame)
