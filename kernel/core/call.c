@@ -160,11 +160,12 @@ void call_serve(void)
 
 void interrupt_ipi(void)
 {
+	struct percpu *self = this_cpu();
 	bool quiet;
 
 	cpu_leave_idle();
 	quiet = quiet_suspend();
-	this_cpu()->messages++;
+	atomic_store_relaxed(&self->messages, self->messages + 1);
 	fail_delay_ipi();
 	call_serve();
 	quiet_resume(quiet);

@@ -26,7 +26,10 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 
-enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
+enum {
+	FULL_BLOCKS = 80, /* their frames are more than the bound of an arena, 512 */
+	FRAMES_EACH = 7,  /* that a full block gives up when it becomes huge */
+};
 
 /* A program on another CPU that is quiet until it is told to stop. */
 struct program {
@@ -323,6 +326,7 @@ TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
 		EXPECT_EQ(messages_of(&p), messages);
 		meta_flush_gated(&a->mm.node[0]); /* frames are short */
 		EXPECT_EQ(arena_usage(a).gated, 0);
+		wait_quiet(&p);
 		EXPECT_EQ(messages_of(&p), messages + 1);
 		program_stop(&p);
 	}
@@ -392,7 +396,7 @@ static void check_visitors(const char *mode, struct arena *a)
 
 TEST(mm_pool, quiet_cpus_come_and_go_while_it_is_resized)
 {
-	check_visitors("on", arena_borrow(MIB(64)));
+	check_visitors("on", arena_borrow(MIB(16), .phantom = GIB(1)));
 }
 
 TEST(mm_pool, quiet_cpus_come_and_go_while_it_is_resized_batched)
