@@ -20,7 +20,6 @@
 #include "kernel/core/fail.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/quiet.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 
@@ -161,14 +160,11 @@ void call_serve(void)
 void interrupt_ipi(void)
 {
 	struct percpu *self = this_cpu();
-	bool quiet;
 
 	cpu_leave_idle();
-	quiet = quiet_suspend();
 	atomic_store_relaxed(&self->messages, self->messages + 1);
 	fail_delay_ipi();
 	call_serve();
-	quiet_resume(quiet);
 }
 
 int work_start(cpu_t cpu, call_fn *fn, void *arg)

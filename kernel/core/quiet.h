@@ -6,7 +6,7 @@
  * (shootdown.h). Every entry into the kernel then ends that state, flushes, and restores the state
  * when the kernel is left:
  *
- *	interrupt      handle_interrupt(), interrupt_ipi()
+ *	interrupt      handle_interrupt() (arch), before it looks for the handler
  *	page fault     fault_resolve()
  *	the program    cpu_quiet_end()
  *

@@ -187,33 +187,34 @@ void shootdown_leave_quiet(void)
 /* The parts of `skip` that the options allow. */
 static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 {
-	if (!tlb_skip_idle)
-		skip &= ~SHOOTDOWN_SKIP_IDLE;
-	if (!quiet_on)
-		skip &= ~SHOOTDOWN_SKIP_QUIET;
-	return skip;
+	return skip & (tlb_skip_idle * SHOOTDOWN_SKIP_IDLE | quiet_on * SHOOTDOWN_SKIP_QUIET);
 }
 
 /* Will this CPU flush everything before it uses memory that the round is about? */
 static bool flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
 {
-	return (skip & SHOOTDOWN_SKIP_IDLE && atomic_load_acquire(&cpu->idle)) ||
-	       (skip & SHOOTDOWN_SKIP_QUIET && atomic_load_acquire(&cpu->quiet));
+	return atomic_load_acquire(&cpu->rests) & skip;
 }
 
 /*
- * Count a CPU that a round leaves alone. A quiet one is told when its first missed round was, for
- * shootdown_ask_quiet().
+ * Count the quiet CPUs that a round leaves alone, and tell each when its first missed round was,
+ * for shootdown_ask_quiet().
  */
-static void note_skipped(struct percpu *cpu, u64 *idle, u64 *quiet)
+static void note_quiet(const struct cpumask *targets, const struct percpu *self)
 {
-	if (!atomic_load_relaxed(&cpu->quiet)) {
-		++*idle;
-		return;
+	u64 skipped = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &quiet_cpus) {
+		u64 *const missed = &cpu_data(cpu)->quiet_missed_ns;
+
+		if (cpumask_test(targets, cpu) || cpu == self->id)
+			continue;
+		skipped++;
+		if (atomic_load_relaxed(missed) == 0)
+			atomic_store_relaxed(missed, clock_ns());
 	}
-	++*quiet;
-	if (atomic_load_relaxed(&cpu->quiet_missed_ns) == 0)
-		atomic_store_relaxed(&cpu->quiet_missed_ns, clock_ns());
+	atomic_add_relaxed(&stats.skipped_quiet, skipped);
 }
 
 /*
@@ -223,7 +224,7 @@ static void note_skipped(struct percpu *cpu, u64 *idle, u64 *quiet)
 static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 {
 	struct cpumask *targets = &self->round_targets;
-	u64 skipped = 0, quiet = 0;
+	u64 skipped = 0;
 	cpu_t cpu;
 
 	cpumask_copy(targets, &cpus_online);
@@ -232,13 +233,13 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 		cpumask_foreach(cpu, targets) {
 			if (flushes_later(cpu_data(cpu), skip)) {
 				cpumask_clear(targets, cpu);
-				note_skipped(cpu_data(cpu), &skipped, &quiet);
+				skipped++;
 			}
 		}
 	}
 	atomic_add_relaxed(&stats.skipped, skipped);
-	if (quiet)
-		atomic_add_relaxed(&stats.skipped_quiet, quiet);
+	if (unlikely(skip & SHOOTDOWN_SKIP_QUIET))
+		note_quiet(targets, self);
 	for (size_t i = 0; i < cpu_mask_words(); i++)
 		if (targets->words[i])
 			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);

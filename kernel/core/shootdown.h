@@ -31,13 +31,13 @@
 
 #include "kernel/lib/types.h"
 
-/* The CPUs that a round may leave alone: a set. */
+/* The CPUs that a round may leave alone: a set, as in `rests` of struct percpu. */
 enum shootdown_skip {
 	/* page-table pages freed, mapping size changed, or a baseline: every CPU is interrupted */
 	SHOOTDOWN_ALL_CPUS = 0,
 	SHOOTDOWN_SKIP_IDLE = 1, /* idle CPUs flush when they wake (if tlb_skip_idle=on) */
 	/* quiet CPUs flush when they enter the kernel (if quiet=on); for struct pages only */
-	SHOOTDOWN_SKIP_QUIET = 2,
+	SHOOTDOWN_SKIP_QUIET = 1 << 8,
 	SHOOTDOWN_SKIP_BOTH = SHOOTDOWN_SKIP_IDLE | SHOOTDOWN_SKIP_QUIET,
 };
 
@@ -148,7 +148,8 @@ void shootdown_join(void (*load_tables)(void));
  */
 struct shootdown_stats {
 	u64 ops, flushes, ipis, interrupted, skipped, full, ranged;
-	u64 skipped_quiet, asked; /* quiet CPUs left alone by rounds; asked to flush for frames */
+	/* quiet CPUs left alone by rounds, also counted in `skipped`; asked to flush for frames */
+	u64 skipped_quiet, asked;
 };
 void shootdown_stats_read(struct shootdown_stats *out);
 void shootdown_stats_reset_interrupted(void);

@@ -145,13 +145,10 @@ static void handle_unexpected(unsigned vector)
 		pr_warn("unexpected interrupt, vector %u; further ones are not reported", vector);
 }
 
-static void handle_interrupt(struct trap_frame *frame)
+static void run_handler(struct trap_frame *frame)
 {
 	trap_handler_fn *fn;
-	bool quiet;
 
-	cpu_leave_idle();
-	quiet = quiet_suspend();
 	context_enter(CONTEXT_INTERRUPT);
 	fn = atomic_load_acquire(&handlers[frame->vector]);
 	if (fn)
@@ -159,7 +156,17 @@ static void handle_interrupt(struct trap_frame *frame)
 	else
 		handle_unexpected((unsigned)frame->vector);
 	context_leave(CONTEXT_INTERRUPT);
-	quiet_resume(quiet);
+}
+
+static void handle_interrupt(struct trap_frame *frame)
+{
+	cpu_leave_idle();
+	if (unlikely(quiet_suspend())) {
+		run_handler(frame);
+		quiet_resume(true);
+	} else {
+		run_handler(frame);
+	}
 }
 
 static void handle_page_fault(struct trap_frame *frame)
