@@ -184,10 +184,13 @@ void shootdown_leave_quiet(void)
 	cpumask_clear_atomic(&quiet_cpus, self->id);
 }
 
-/* The parts of `skip` that the options allow. */
+/*
+ * The parts of `skip` that the options allow. With quiet=off no CPU is marked quiet, but for one
+ * that has not entered the kernel since it was switched off.
+ */
 static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 {
-	return skip & (tlb_skip_idle * SHOOTDOWN_SKIP_IDLE | quiet_on * SHOOTDOWN_SKIP_QUIET);
+	return tlb_skip_idle ? skip : skip & ~SHOOTDOWN_SKIP_IDLE;
 }
 
 /* Will this CPU flush everything before it uses memory that the round is about? */
@@ -236,10 +239,10 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 				skipped++;
 			}
 		}
+		atomic_add_relaxed(&stats.skipped, skipped);
+		if (unlikely(quiet_on) && skip & SHOOTDOWN_SKIP_QUIET)
+			note_quiet(targets, self);
 	}
-	atomic_add_relaxed(&stats.skipped, skipped);
-	if (unlikely(skip & SHOOTDOWN_SKIP_QUIET))
-		note_quiet(targets, self);
 	for (size_t i = 0; i < cpu_mask_words(); i++)
 		if (targets->words[i])
 			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);

@@ -145,7 +145,7 @@ static void handle_unexpected(unsigned vector)
 		pr_warn("unexpected interrupt, vector %u; further ones are not reported", vector);
 }
 
-static void run_handler(struct trap_frame *frame)
+static inline void run_handler(struct trap_frame *frame)
 {
 	trap_handler_fn *fn;
 
@@ -158,15 +158,20 @@ static void run_handler(struct trap_frame *frame)
 	context_leave(CONTEXT_INTERRUPT);
 }
 
+/* An interrupt of a quiet program. */
+static __attribute__((noinline)) void handle_and_resume(struct trap_frame *frame)
+{
+	run_handler(frame);
+	quiet_resume(true);
+}
+
 static void handle_interrupt(struct trap_frame *frame)
 {
 	cpu_leave_idle();
-	if (unlikely(quiet_suspend())) {
+	if (quiet_suspend())
+		handle_and_resume(frame);
+	else
 		run_handler(frame);
-		quiet_resume(true);
-	} else {
-		run_handler(frame);
-	}
 }
 
 static void handle_page_fault(struct trap_frame *frame)
