@@ -203,7 +203,8 @@ static bool flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
  * Count the quiet CPUs that a round leaves alone, and tell each when its first missed round was,
  * for shootdown_ask_quiet().
  */
-static void note_quiet(const struct cpumask *targets, const struct percpu *self)
+static __attribute__((noinline)) void note_quiet(const struct cpumask *targets,
+						 const struct percpu *self)
 {
 	u64 skipped = 0;
 	cpu_t cpu;
@@ -234,7 +235,7 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 	cpumask_clear(targets, self->id);
 	if (skip) {
 		cpumask_foreach(cpu, targets) {
-			if (flushes_later(cpu_data(cpu), skip)) {
+			if (likely(flushes_later(cpu_data(cpu), skip))) {
 				cpumask_clear(targets, cpu);
 				skipped++;
 			}
