@@ -476,10 +476,11 @@ void shootdown_stats_reset_interrupted(void)
 
 void shootdown_init(void)
 {
-	interrupted_cpus.words = kernel_upward.early_alloc(
-		cpu_mask_words() * sizeof(u64), NODE_NONE, "the mask of interrupted CPUs");
-	quiet_cpus.words = kernel_upward.early_alloc(cpu_mask_words() * sizeof(u64), NODE_NONE,
-						     "the mask of quiet CPUs");
+	u64 *words = kernel_upward.early_alloc(2 * cpu_mask_words() * sizeof(u64), NODE_NONE,
+					       "the masks of interrupted and of quiet CPUs");
+
+	interrupted_cpus.words = words;
+	quiet_cpus.words = words + cpu_mask_words();
 	if (quiet_on)
 		pr_info("quiet=on: rounds for struct pages leave quiet CPUs alone; one that holds "
 			"back frames is asked to flush after %llu ms",
