@@ -27,7 +27,7 @@
 #include "tests/kernel/random.h"
 
 enum {
-	FULL_BLOCKS = 80, /* their frames are more than the bound of an arena, 512 */
+	FULL_BLOCKS = 160, /* their frames are more than the bound of the arena, 1040 */
 	FRAMES_EACH = 7,  /* that a full block gives up when it becomes huge */
 };
 
