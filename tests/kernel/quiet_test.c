@@ -26,10 +26,7 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 
-enum {
-	FULL_BLOCKS = 160, /* their frames are more than the bound of the arena, 1040 */
-	FRAMES_EACH = 7,  /* that a full block gives up when it becomes huge */
-};
+enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
 
 /* A program on another CPU that is quiet until it is told to stop. */
 struct program {
