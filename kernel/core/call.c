@@ -159,7 +159,10 @@ void call_serve(void)
 
 void interrupt_ipi(void)
 {
+	struct percpu *self = this_cpu();
+
 	cpu_leave_idle();
+	atomic_store_relaxed(&self->messages, self->messages + 1);
 	fail_delay_ipi();
 	call_serve();
 }

@@ -10,6 +10,8 @@ void context_reason(char *buf, size_t size)
 
 	if (context & CONTEXT_NMIS)
 		format(buf, size, "in a handler of an NMI or a machine check");
+	else if (context & CONTEXT_QUIET)
+		format(buf, size, "between cpu_quiet_begin() and cpu_quiet_end()");
 	else if (context / CONTEXT_CALL)
 		format(buf, size, "in a function that another CPU called here");
 	else if (context / CONTEXT_INTERRUPT)

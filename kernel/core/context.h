@@ -7,7 +7,8 @@
  *   8..15  interrupt handlers, one inside the other         the interrupt entry
  *   16..23 functions that other CPUs called here            call_serve(), in an interrupt or in a
  *                                                           wait
- *   24..31 handlers of NMIs and machine checks              the entry of exceptions
+ *   24..30 handlers of NMIs and machine checks              the entry of exceptions
+ *   31     the program is quiet                             kernel/core/quiet.c
  *
  * The word is 0 in ordinary code. Only ordinary code may allocate, wait for other CPUs and start a
  * round. A handler holds up the code that it interrupted, and a lock holder holds up every CPU that
@@ -34,7 +35,8 @@
 #define CONTEXT_INTERRUPT (1u << 8)
 #define CONTEXT_CALL      (1u << 16)
 #define CONTEXT_NMI       (1u << 24)
-#define CONTEXT_NMIS      (0xffu * CONTEXT_NMI)
+#define CONTEXT_NMIS      (0x7fu * CONTEXT_NMI)
+#define CONTEXT_QUIET     (1u << 31)
 
 /* Contexts that a call may require. */
 enum context_kind {

@@ -47,6 +47,23 @@ bool cpu_wait(const u32 *flag, u64 until_ns);
 void cpu_wake(cpu_t cpu);
 
 /*
+ * Between these calls the program on this CPU is quiet. It promises to read no struct page and to
+ * make no call but those whose context is "any"; other calls refuse. Its own memory, huge mappings
+ * included, it uses as before. With quiet=on, changes of struct pages (pools that grow or shrink)
+ * then do not interrupt this CPU. The frames that they free are kept until it enters the kernel, or
+ * until the kernel asks it to: quiet_ask_ms= after the first change, or at once if frames are
+ * short. Interrupts are handled as always and must be on. Context: ordinary; cpu_quiet_end():
+ * quiet.
+ *
+ *	cpu_quiet_begin();
+ *	while (!stop)
+ *		poll(ring);
+ *	cpu_quiet_end();
+ */
+void cpu_quiet_begin(void);
+void cpu_quiet_end(void);
+
+/*
  * Give an idle CPU a function to run to completion, in the ordinary context. Returns 0, -EBUSY if
  * the CPU has work already, or -EINVAL for the calling CPU or one that takes no part. The boot CPU
  * always has work: the program.

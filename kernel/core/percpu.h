@@ -28,8 +28,21 @@ struct percpu {
 	/* TLB (kernel/core/shootdown.c). Read by initiators. */
 	/* every translation changed before this generation is gone from this CPU */
 	__cacheline_aligned u64 tlb_published;
-	/* 1: halted; the CPU flushes before it next accesses a struct page */
-	u8 idle;
+	union {
+		struct {
+			/* 1: halted; the CPU flushes before it next accesses a struct page */
+			u8 idle;
+			/*
+			 * 1: runs a program that reads no struct page; the CPU flushes when it next
+			 * enters the kernel
+			 */
+			u8 quiet;
+		};
+		u16 rests; /* both at once: bits of enum shootdown_skip */
+	};
+	/* clock_ns() of the first round that this CPU missed while quiet; written by initiators */
+	u64 quiet_missed_ns;
+	u64 messages; /* interrupts by other CPUs that this CPU has taken */
 
 	/* Cross-CPU calls (kernel/core/call.c). Written by other CPUs. */
 	__cacheline_aligned struct cpumask call_from; /* CPUs whose call_slot waits for this CPU */

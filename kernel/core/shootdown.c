@@ -27,6 +27,18 @@
  * They cost two rounds at most: one that had started too early for their tags, and one for all of
  * them.
  *
+ * A quiet CPU (shootdown.h) is a sleeper that runs a program. Its entry into the kernel is the
+ * waking, by the same fence, but it flushes without a look at G. It stays in quiet_cpus from before
+ * its flag is set until it has published:
+ *
+ *	initiator                              quiet CPU
+ *	g = ++G                                quiet = 0; full fence
+ *	sees quiet = 1: skips it               load G; flush all; publish
+ *	done = max(done, g)                    leaves quiet_cpus
+ *
+ * So a CPU that a round up to `done` skipped is still in quiet_cpus, or it has flushed since.
+ * shootdown_reusable() reads `done` first and the set afterwards.
+ *
  * A ranged round takes a generation of its own so that sleepers notice it. But a CPU that drops a
  * few pages has not flushed everything: it acknowledges in the mailbox and publishes nothing, and
  * `done` stays. That is why an interrupted CPU compares with the last *full* round, and only a CPU
@@ -40,6 +52,7 @@
 
 #include <arch/barrier.h>
 #include <arch/check.h>
+#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
@@ -60,6 +73,15 @@ static u32 round_claim;
 
 static __cacheline_aligned struct shootdown_stats stats;
 static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
+static struct cpumask quiet_cpus;       /* each CPU sets and clears its own bit */
+
+bool quiet_on;
+OPTION_BOOL(quiet, quiet_on, "rounds for struct pages leave CPUs alone that run a quiet program");
+
+static u64 quiet_ask_ms = 1000;
+OPTION_U64(quiet_ask_ms, quiet_ask_ms, 0, 1000000,
+	   "a quiet CPU is asked to flush this long after the first round it missed, if frames "
+	   "above META's bound wait for it");
 
 bool tlb_skip_idle = true;
 OPTION_BOOL(tlb_skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
@@ -137,11 +159,73 @@ void shootdown_join(void (*load_tables)(void))
 	raise_to(&self->tlb_published, g);
 }
 
+void shootdown_enter_quiet(void)
+{
+	struct percpu *self = this_cpu();
+
+	cpumask_set_atomic(&quiet_cpus, self->id);
+	if (atomic_load_relaxed(&self->tlb_published) < shootdown_done())
+		flush_and_publish(self); /* after a broadcast; else it would hold frames back */
+	check_event(CHECK_QUIET, 0, 0);
+	atomic_store_release(&self->quiet, 1);
+}
+
+void shootdown_leave_quiet(void)
+{
+	struct percpu *self = this_cpu();
+
+	if (!self->quiet)
+		return; /* quiet=off when it became quiet */
+	atomic_store_relaxed(&self->quiet, 0);
+	fence_full(); /* pairs with the initiator's: it sees quiet = 0, or this CPU its G */
+	check_event(CHECK_AWAKE, 0, 0);
+	flush_and_publish(self);
+	atomic_store_relaxed(&self->quiet_missed_ns, 0);
+	cpumask_clear_atomic(&quiet_cpus, self->id);
+}
+
 /*
- * Choose the CPUs to interrupt for this round: online, not this CPU, and not idle if idle CPUs may
- * be skipped.
+ * The parts of `skip` that the options allow. With quiet=off no CPU is marked quiet, but for one
+ * that has not entered the kernel since it was switched off.
  */
-static void round_choose_targets(struct percpu *self, bool skip_idle)
+static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
+{
+	return tlb_skip_idle ? skip : skip & ~SHOOTDOWN_SKIP_IDLE;
+}
+
+/* Will this CPU flush everything before it uses memory that the round is about? */
+static bool flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
+{
+	return atomic_load_acquire(&cpu->rests) & skip;
+}
+
+/*
+ * Count the quiet CPUs that a round leaves alone, and tell each when its first missed round was,
+ * for shootdown_ask_quiet().
+ */
+static __attribute__((noinline)) void note_quiet(const struct cpumask *targets,
+						 const struct percpu *self)
+{
+	u64 skipped = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &quiet_cpus) {
+		u64 *const missed = &cpu_data(cpu)->quiet_missed_ns;
+
+		if (cpumask_test(targets, cpu) || cpu == self->id)
+			continue;
+		skipped++;
+		if (atomic_load_relaxed(missed) == 0)
+			atomic_store_relaxed(missed, clock_ns());
+	}
+	atomic_add_relaxed(&stats.skipped_quiet, skipped);
+}
+
+/*
+ * Choose the CPUs to interrupt for this round: online, not this CPU, and none of those that may be
+ * skipped and flush later.
+ */
+static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 {
 	struct cpumask *targets = &self->round_targets;
 	u64 skipped = 0;
@@ -149,21 +233,23 @@ static void round_choose_targets(struct percpu *self, bool skip_idle)
 
 	cpumask_copy(targets, &cpus_online);
 	cpumask_clear(targets, self->id);
-	if (skip_idle) {
+	if (skip) {
 		cpumask_foreach(cpu, targets) {
-			if (atomic_load_acquire(&cpu_data(cpu)->idle)) {
+			if (likely(flushes_later(cpu_data(cpu), skip))) {
 				cpumask_clear(targets, cpu);
 				skipped++;
 			}
 		}
+		atomic_add_relaxed(&stats.skipped, skipped);
+		if (unlikely(quiet_on) && skip & SHOOTDOWN_SKIP_QUIET)
+			note_quiet(targets, self);
 	}
-	atomic_add_relaxed(&stats.skipped, skipped);
 	for (size_t i = 0; i < cpu_mask_words(); i++)
 		if (targets->words[i])
 			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);
 }
 
-static void round_wait(struct percpu *self, u64 g, bool skip_idle)
+static void round_wait(struct percpu *self, u64 g, enum shootdown_skip skip)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a TLB shootdown");
 	cpu_t cpu;
@@ -172,22 +258,22 @@ static void round_wait(struct percpu *self, u64 g, bool skip_idle)
 		const struct percpu *other = cpu_data(cpu);
 
 		while (atomic_load_acquire(&other->tlb_published) < g &&
-		       !(skip_idle && atomic_load_acquire(&other->idle)))
+		       !flushes_later(other, skip))
 			wait_spin(&wait, cpu);
 	}
 }
 
-void shootdown_full(enum shootdown_idle idle)
+void shootdown_full(enum shootdown_skip wanted)
 {
 	struct percpu *self = this_cpu();
-	const bool skip_idle = idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle;
+	const enum shootdown_skip skip = skip_allowed(wanted);
 	u64 g;
 
 	context_assert(CONTEXT_ORDINARY);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.full, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;
-	check_event(skip_idle ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
+	check_event(skip ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
 	if (tlb_broadcast) {
 		flush_and_publish(self);
 		tlb_broadcast_flush_all();
@@ -198,9 +284,9 @@ void shootdown_full(enum shootdown_idle idle)
 	raise_to(&generation_full, g);
 	flush_and_publish(self);
 	if (cpu_count > 1) {
-		round_choose_targets(self, skip_idle);
+		round_choose_targets(self, skip);
 		atomic_add_relaxed(&stats.ipis, ipi_send_mask(&self->round_targets));
-		round_wait(self, g, skip_idle);
+		round_wait(self, g, skip);
 	}
 	check_event(CHECK_DONE, g, 0);
 	raise_to(&shootdown_generation_done, g);
@@ -214,7 +300,7 @@ void shootdown_full(enum shootdown_idle idle)
 static void round_for(u64 tag)
 {
 	if (atomic_load_acquire(&generation_full) < tag)
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+		shootdown_full(SHOOTDOWN_SKIP_BOTH);
 	atomic_store_release(&round_claim, 0);
 }
 
@@ -253,6 +339,56 @@ void shootdown_wait(u64 tag)
 	}
 }
 
+/* ---- frames that quiet CPUs hold back ---- */
+
+u64 shootdown_reusable(void)
+{
+	u64 reusable = shootdown_done(); /* before the look at quiet_cpus */
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &quiet_cpus) {
+		const u64 published = atomic_load_acquire(&cpu_data(cpu)->tlb_published);
+
+		reusable = MIN(reusable, published);
+	}
+	return reusable;
+}
+
+static void ask_quiet_cpu(cpu_t cpu)
+{
+	atomic_add_relaxed(&stats.asked, 1);
+	ipi_send(cpu);
+}
+
+void shootdown_settle(u64 tag)
+{
+	struct wait wait;
+	cpu_t cpu;
+
+	shootdown_wait(tag);
+	cpumask_foreach(cpu, &quiet_cpus)
+		if (atomic_load_acquire(&cpu_data(cpu)->tlb_published) < tag)
+			ask_quiet_cpu(cpu);
+	wait = wait_begin(WAIT_ANSWER, "a quiet CPU to flush");
+	cpumask_foreach(cpu, &quiet_cpus)
+		while (atomic_load_acquire(&cpu_data(cpu)->tlb_published) < tag)
+			wait_spin(&wait, cpu);
+}
+
+void shootdown_ask_quiet(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &quiet_cpus) {
+		u64 *const since = &cpu_data(cpu)->quiet_missed_ns;
+		const u64 missed = atomic_load_relaxed(since), now = clock_ns();
+
+		if (missed > 0 && now - missed >= quiet_ask_ms * NS_PER_MS &&
+		    atomic_cas(since, missed, now))
+			ask_quiet_cpu(cpu);
+	}
+}
+
 void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
 {
 	if (pages == 0)
@@ -286,7 +422,7 @@ static void flush_ranges(void *arg)
 	atomic_store_relaxed(&self->flushes_page, self->flushes_page + batch->pages);
 }
 
-static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
+static void shootdown_ranged(struct shootdown_batch *batch, enum shootdown_skip skip)
 {
 	struct percpu *self = this_cpu();
 	u64 g;
@@ -300,21 +436,21 @@ static void shootdown_ranged(struct shootdown_batch *batch, bool skip_idle)
 	if (tlb_broadcast) {
 		tlb_broadcast_flush_all();
 	} else if (cpu_count > 1) {
-		round_choose_targets(self, skip_idle);
+		round_choose_targets(self, skip);
 		atomic_add_relaxed(&stats.ipis,
 				   call_cpus(&self->round_targets, flush_ranges, batch));
 	}
 }
 
-void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle idle)
+void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip skip)
 {
 	if (batch->pages == 0)
 		return;
 	atomic_add_relaxed(&stats.ops, 1);
 	if (batch->pages > SHOOTDOWN_PAGES_MAX)
-		shootdown_full(idle);
+		shootdown_full(skip);
 	else
-		shootdown_ranged(batch, idle == SHOOTDOWN_SKIP_IDLE && tlb_skip_idle);
+		shootdown_ranged(batch, skip_allowed(skip));
 	*batch = (struct shootdown_batch){0};
 }
 
@@ -327,6 +463,8 @@ void shootdown_stats_read(struct shootdown_stats *out)
 		.skipped = atomic_load_relaxed(&stats.skipped),
 		.full = atomic_load_relaxed(&stats.full),
 		.ranged = atomic_load_relaxed(&stats.ranged),
+		.skipped_quiet = atomic_load_relaxed(&stats.skipped_quiet),
+		.asked = atomic_load_relaxed(&stats.asked),
 	};
 	out->interrupted = cpumask_weight(&interrupted_cpus);
 }
@@ -338,8 +476,15 @@ void shootdown_stats_reset_interrupted(void)
 
 void shootdown_init(void)
 {
-	interrupted_cpus.words = kernel_upward.early_alloc(
-		cpu_mask_words() * sizeof(u64), NODE_NONE, "the mask of interrupted CPUs");
+	u64 *words = kernel_upward.early_alloc(2 * cpu_mask_words() * sizeof(u64), NODE_NONE,
+					       "the masks of interrupted and of quiet CPUs");
+
+	interrupted_cpus.words = words;
+	quiet_cpus.words = words + cpu_mask_words();
+	if (quiet_on)
+		pr_info("quiet=on: rounds for struct pages leave quiet CPUs alone; one that holds "
+			"back frames is asked to flush after %llu ms",
+			quiet_ask_ms);
 	tlb_broadcast = want_broadcast && tlb_can_broadcast();
 	if (want_broadcast && !tlb_broadcast)
 		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted instead");

@@ -9,8 +9,21 @@
  *              idle.
  *
  * A CPU that clears or changes a PTE then calls shootdown_tag(), which fences and returns G + 1.
- * The memory that the PTE mapped may be reused once shootdown_done() >= tag; no other code scans
- * the CPUs.
+ * The memory that the PTE mapped may be reused once shootdown_reusable() >= tag; no other code
+ * scans the CPUs.
+ *
+ * Quiet CPUs (quiet=on; cpu_quiet_begin(), kernel/core/cpus.h) run a program that reads no struct
+ * page. The rule for them:
+ *
+ * 1. Rounds for struct pages (SHOOTDOWN_SKIP_QUIET) do not interrupt a quiet CPU. All other rounds
+ *    do, among them those for page-table pages, for mappings of another size and for huge mappings.
+ * 2. A quiet CPU that enters the kernel clears its flag, fences, and flushes everything, before
+ *    anything else and whether or not it missed a round. Interrupts are off meanwhile.
+ * 3. `done` does not wait for quiet CPUs: the code that uses struct pages may go on. Frames do
+ *    wait: shootdown_reusable() is the part of `done` that quiet CPUs have flushed for, too.
+ *
+ * The entry itself is safe before its flush, because it uses nothing but the kernel's image, this
+ * CPU's stack and its struct percpu. No round for struct pages changes a mapping of those.
  */
 #pragma once
 
@@ -18,10 +31,14 @@
 
 #include "kernel/lib/types.h"
 
-enum shootdown_idle {
-	SHOOTDOWN_SKIP_IDLE, /* idle CPUs flush when they wake (if tlb_skip_idle=on) */
+/* The CPUs that a round may leave alone: a set, as in `rests` of struct percpu. */
+enum shootdown_skip {
 	/* page-table pages freed, mapping size changed, or a baseline: every CPU is interrupted */
-	SHOOTDOWN_ALL_CPUS,
+	SHOOTDOWN_ALL_CPUS = 0,
+	SHOOTDOWN_SKIP_IDLE = 1, /* idle CPUs flush when they wake (if tlb_skip_idle=on) */
+	/* quiet CPUs flush when they enter the kernel (if quiet=on); for struct pages only */
+	SHOOTDOWN_SKIP_QUIET = 1 << 8,
+	SHOOTDOWN_SKIP_BOTH = SHOOTDOWN_SKIP_IDLE | SHOOTDOWN_SKIP_QUIET,
 };
 
 /* Tag for translations removed before this call. Any context, locks may be held. */
@@ -33,29 +50,54 @@ u64 shootdown_tag(void);
  */
 extern bool tlb_skip_idle, tlb_broadcast;
 
+/* The option quiet=: rounds for struct pages leave quiet CPUs alone. */
+extern bool quiet_on;
+
 /* `done`; a cache line of its own. Only the CPU that completes a full round raises it. */
 extern u64 shootdown_generation_done;
 
-/* Highest completed generation. Any context. */
+/*
+ * Highest completed generation: code that uses memory sees every change tagged up to it. Any
+ * context.
+ */
 static inline u64 shootdown_done(void)
 {
 	return atomic_load_acquire(&shootdown_generation_done);
 }
 
 /*
- * A full round. When it returns, no CPU uses a translation changed before the call, except that an
- * idle CPU which was skipped flushes first when it wakes; and shootdown_done() has reached every
- * tag taken before the call. No lock held; interrupts on or off (the caller serves its mailbox
- * while it waits).
+ * Highest generation whose frames may be reused: shootdown_done(), but no more than each quiet CPU
+ * has flushed for. Any context.
  */
-void shootdown_full(enum shootdown_idle idle);
+u64 shootdown_reusable(void);
+
+/*
+ * A full round. When it returns, no CPU uses a translation changed before the call, except that an
+ * idle CPU which was skipped flushes first when it wakes, and a quiet one when it enters the
+ * kernel; and shootdown_done() has reached every tag taken before the call. No lock held;
+ * interrupts on or off (the caller serves its mailbox while it waits).
+ */
+void shootdown_full(enum shootdown_skip skip);
 
 /*
  * Wait until done >= tag. The caller waits for a round that another CPU has started, or starts one
  * if there is none. Many CPUs that wait at once share one round. The tag was returned by
- * shootdown_tag(). No lock held; interrupts on or off.
+ * shootdown_tag(), for struct pages: the round skips idle and quiet CPUs. No lock held; interrupts
+ * on or off.
  */
 void shootdown_wait(u64 tag);
+
+/*
+ * Wait until shootdown_reusable() >= tag. Quiet CPUs that hold it back are interrupted at once,
+ * because the caller is short of frames. Context as shootdown_wait().
+ */
+void shootdown_settle(u64 tag);
+
+/*
+ * Interrupt the quiet CPUs that missed a round quiet_ask_ms= ago or earlier, and do not wait for
+ * them. A CPU that stays quiet is asked once in that time. Context as shootdown_wait().
+ */
+void shootdown_ask_quiet(void);
 
 /*
  * Gathered ranges. Up to SHOOTDOWN_PAGES_MAX pages are flushed one by one; more cause a full flush.
@@ -77,7 +119,7 @@ void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)
  * Flush the batch in one round (no round if it is empty), and empty it. Same context as
  * shootdown_full().
  */
-void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle idle);
+void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip skip);
 
 /*
  * shootdown_serve(), called from call_serve(): flush everything if a full round waits for this CPU.
@@ -85,6 +127,13 @@ void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_idle id
  */
 void shootdown_serve(void);
 void shootdown_leave_idle(void);
+
+/*
+ * This CPU becomes quiet, or ceases to be quiet and flushes everything. Called by
+ * kernel/core/quiet.c only, with interrupts off.
+ */
+void shootdown_enter_quiet(void);
+void shootdown_leave_quiet(void);
 
 /*
  * A CPU joins: it sets its online bit, fences, loads G, moves to the kernel's page tables with
@@ -99,6 +148,8 @@ void shootdown_join(void (*load_tables)(void));
  */
 struct shootdown_stats {
 	u64 ops, flushes, ipis, interrupted, skipped, full, ranged;
+	/* quiet CPUs left alone by rounds, also counted in `skipped`; asked to flush for frames */
+	u64 skipped_quiet, asked;
 };
 void shootdown_stats_read(struct shootdown_stats *out);
 void shootdown_stats_reset_interrupted(void);

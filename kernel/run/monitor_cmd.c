@@ -231,10 +231,11 @@ static int cmd_cpus(const struct words *words)
 		if (!data)
 			continue;
 		print("  %5u %5u %-8s %12llu %12llu %12llu %8u\n", cpu, data->node,
-		      !online                            ? "absent"
-		      : cpu == cpu_id()                  ? "this one"
-		      : atomic_load_relaxed(&data->idle) ? "idle"
-							 : "busy",
+		      !online                             ? "absent"
+		      : cpu == cpu_id()                   ? "this one"
+		      : atomic_load_relaxed(&data->idle)  ? "idle"
+		      : atomic_load_relaxed(&data->quiet) ? "quiet"
+							  : "busy",
 		      atomic_load_relaxed(&data->tlb_published),
 		      atomic_load_relaxed(&data->flushes_full),
 		      atomic_load_relaxed(&data->flushes_page), arch_cpu_hardware_id(cpu));

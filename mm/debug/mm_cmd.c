@@ -255,6 +255,8 @@ static int cmd_stats(const struct words *words)
 	print("  shootdown: %llu asked for, %llu rounds (%llu full, %llu ranged), %llu messages, "
 	      "%llu CPUs skipped idle\n",
 	      s.ops, s.flushes, s.full, s.ranged, s.ipis, s.skipped);
+	print("  quiet CPUs: skipped %llu times, asked to flush for frames %llu times\n",
+	      s.skipped_quiet, s.asked);
 	print("  drains of per-CPU lists: %llu, %llu messages\n",
 	      atomic_load_relaxed(&mm_kernel.drains),
 	      atomic_load_relaxed(&mm_kernel.drain_messages));

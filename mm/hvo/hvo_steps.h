@@ -21,16 +21,18 @@ struct hvo_batch {
 
 /*
  * The round after a step, if one is due. Baselines start a round of their own whatever other CPUs
- * do, because they are compared by its cost, and interrupt every CPU.
+ * do, because they are compared by its cost, and interrupt every CPU that is not quiet.
  */
 static inline void hvo_round(struct hvo_batch *batch)
 {
 	if (batch->round_due)
-		shootdown_full(SHOOTDOWN_ALL_CPUS);
+		shootdown_full(SHOOTDOWN_SKIP_QUIET);
 	batch->round_due = false;
 }
 
-/* The same, but a round that another CPU has started since will do, and idle CPUs flush later. */
+/*
+ * The same, but a round that another CPU has started since will do, and idle CPUs flush later, too.
+ */
 static inline void hvo_join_round(struct hvo_batch *batch)
 {
 	if (batch->round_due)

@@ -5,6 +5,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/quiet.h"
 #include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/huge_map.h"
@@ -12,7 +13,7 @@
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/zone.h"
 
-enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interruptible)
+static enum fault_result resolve(virt_t addr, bool write, bool exec, bool interruptible)
 {
 	enum pt_level level;
 	phys_t phys;
@@ -28,6 +29,15 @@ enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interru
 	    (!write || pte_writable(entry)))
 		return FAULT_RETRY;
 	return FAULT_BUG;
+}
+
+enum fault_result fault_resolve(virt_t addr, bool write, bool exec, bool interruptible)
+{
+	const bool quiet = quiet_suspend(); /* a quiet program enters the kernel here */
+	const enum fault_result result = resolve(addr, write, exec, interruptible);
+
+	quiet_resume(quiet);
+	return result;
 }
 
 static void describe_vmemmap(virt_t addr, bool write, char *buf, size_t size)

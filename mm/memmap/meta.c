@@ -318,23 +318,30 @@ static u64 gated_bound(const struct node *node)
 	return MAX(512, ram / 256);
 }
 
-void meta_flush_gated(struct node *node)
+/* The highest generation that a gated frame of the node waits for; 0 if no frame is gated. */
+static u64 last_tag(struct node *node)
 {
-	struct meta *meta = &node->meta;
 	u64 tag;
 
-	spin_lock(&meta->lock);
-	tag = gate_last_tag(meta);
-	spin_unlock(&meta->lock);
+	spin_lock(&node->meta.lock);
+	tag = gate_last_tag(&node->meta);
+	spin_unlock(&node->meta.lock);
+	return tag;
+}
+
+void meta_flush_gated(struct node *node)
+{
+	const u64 tag = last_tag(node);
+
 	if (tag)
-		shootdown_wait(tag);
+		shootdown_settle(tag);
 	meta_release_done(node);
 }
 
 /* One slice in each turn at the lock, because a large batch gates many frames. */
 void meta_release_done(struct node *node)
 {
-	const u64 done = shootdown_done();
+	const u64 done = shootdown_reusable();
 	bool more;
 
 	do {
@@ -344,11 +351,25 @@ void meta_release_done(struct node *node)
 	} while (more);
 }
 
+/*
+ * Too many frames are gated: a round, unless there was one. Quiet CPUs may keep the frames for
+ * another while, because nothing is short of them yet.
+ */
+static void flush_above_bound(struct node *node)
+{
+	const u64 tag = last_tag(node);
+
+	if (tag)
+		shootdown_wait(tag);
+	shootdown_ask_quiet();
+	meta_release_done(node);
+}
+
 void meta_end_batch(struct node *node)
 {
 	meta_release_done(node);
 	if (atomic_load_relaxed(&node->meta.gated) > gated_bound(node))
-		meta_flush_gated(node);
+		flush_above_bound(node);
 	mm_upward.meta_trim(node);
 }
 

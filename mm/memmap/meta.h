@@ -14,8 +14,8 @@
  * else is left, because a section whose memmap others use cannot be closed.
  *
  * A frame that was mapped in the vmemmap is *gated* when it is freed. It waits in the second map
- * and in the node's queue (meta_gate.h) until shootdown_done() has reached its tag, because until
- * then a CPU may still write through a stale translation.
+ * and in the node's queue (meta_gate.h) until shootdown_reusable() has reached its tag, because
+ * until then a CPU may still have a stale, writable translation.
  *
  * Callers reserve frames before they begin the work that needs them, so no work fails half way.
  * META_EMERGENCY frames of kind LASTING are left to the code that makes metadata memory grow:
@@ -91,7 +91,8 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
 /*
  * End of a batch. Releases gated frames whose generation is done, brings the rest below the node's
  * bound (max(512 frames, 1/256 of the node)), with a round if necessary, and gives back blocks that
- * metadata memory no longer needs. No lock held.
+ * metadata memory no longer needs. Frames for which quiet CPUs must flush stay above the bound
+ * until these CPUs are asked (quiet_ask_ms=). No lock held.
  */
 void meta_end_batch(struct node *node);
 void meta_end_batch_all(struct mm *mm); /* of all nodes */
@@ -99,7 +100,10 @@ void meta_end_batch_all(struct mm *mm); /* of all nodes */
 /* Release gated frames whose generation is done: no round, no wait. */
 void meta_release_done(struct node *node);
 
-/* Release all gated frames, with a round if there are any. No lock held. */
+/*
+ * Release all gated frames, with a round if there are any. Quiet CPUs that hold some back are
+ * interrupted. No lock held.
+ */
 void meta_flush_gated(struct node *node);
 
 /*

@@ -62,7 +62,7 @@ static struct gate_lot *lot_for(struct meta *meta, struct meta_block *block, u64
 	if (latest && latest->tag == tag)
 		return latest;
 	if (!unused) { /* a generation may have completed meanwhile */
-		gate_release(meta, shootdown_done());
+		gate_release(meta, shootdown_reusable());
 		latest = latest_lot(block, &unused);
 	}
 	if (!unused) {

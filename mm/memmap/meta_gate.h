@@ -7,8 +7,9 @@
  *
  * A lot is a map of the frames of one metadata block that wait for one generation. Lots are part of
  * the block's descriptor, so gating a frame never needs memory and never fails. Lots leave the
- * front of the queue as soon as shootdown_done() has reached their tag. So a frame that is gated
- * later never delays an earlier one, and the cost of a release is proportional to what it releases.
+ * front of the queue as soon as shootdown_reusable() has reached their tag. So a frame that is
+ * gated later never delays an earlier one, and the cost of a release is proportional to what it
+ * releases.
  *
  * Tags in the queue never fall from front to back. A frame whose tag is lower than that of the last
  * lot waits for the higher tag, which is late and safe. The same happens to the latest lot of a

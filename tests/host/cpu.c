@@ -39,6 +39,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/quiet.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "tests/host/host.h"
@@ -80,9 +81,12 @@ static void deliver(void)
 		irq_on = false;
 		fence_compiler();
 		if (atomic_exchange(&host_me->pending, 0)) {
+			const bool quiet = quiet_suspend();
+
 			context_enter(CONTEXT_INTERRUPT);
 			interrupt_ipi();
 			context_leave(CONTEXT_INTERRUPT);
+			quiet_resume(quiet);
 		}
 		fence_compiler();
 		irq_on = true;

@@ -33,7 +33,7 @@ from collections import Counter
 MAGIC = 0x3165636172746C61
 HEADER, EVENT = struct.Struct("<QQQ"), struct.Struct("<IIQQ")
 NAMES = (
-    "round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table".split()
+    "round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet".split()
 )
 STATES = "unopened absent reserved bare huge nohead full meta".split()
 LEGAL = {
@@ -94,6 +94,7 @@ class Change:
 class Cpu:
     def __init__(self):
         self.published, self.joined = 0, False
+        self.quiet = False
         self.idle, self.last_awake = False, -1  # place of the event that ended the last idle time
         self.owes = 0  # must have published this before it does anything else
         self.loose = []  # changes that wait for this CPU's next tag or round
@@ -111,7 +112,7 @@ class Monitor:
         cpu_id, name, a, b = event
         cpu = self.cpus.setdefault(cpu_id, Cpu())
         self.count[name] += 1
-        if name != "awake" and cpu.idle:
+        if name != "awake" and (cpu.idle or cpu.quiet):
             raise Broken(f"CPU {cpu_id} goes on as if it were not idle")
         if name != "publish" and cpu.published < cpu.owes:
             raise Broken(f"CPU {cpu_id} woke and goes on although it has not flushed for generation {cpu.owes}")
@@ -148,7 +149,7 @@ class Monitor:
             raise Broken(f"CPU {cpu_id} completes generation {g} and has not flushed itself")
         for i in joined:
             other = self.cpus[i]
-            rested = kind == "round_skipping" and (other.idle or other.last_awake > begun)
+            rested = kind == "round_skipping" and (other.idle or other.quiet or other.last_awake > begun)
             if other.published < g and not rested:
                 raise Broken(f"generation {g} is completed although CPU {i} has published {other.published} only")
         self.done = max(self.done, g)
@@ -161,8 +162,15 @@ class Monitor:
         cpu.idle = True
 
     def on_awake(self, place, _cpu_id, cpu, _name, _a, _b):
-        cpu.idle, cpu.last_awake = False, place
+        cpu.idle, cpu.quiet, cpu.last_awake = False, False, place
         cpu.owes = max(self.rounds, default=0)
+
+    def on_quiet(self, _place, _cpu_id, cpu, _name, _a, _b):
+        cpu.quiet = True
+
+    def reusable(self):
+        """Frames wait for quiet CPUs, too, while other code goes on at `done`."""
+        return min([self.done, *(cpu.published for cpu in self.cpus.values() if cpu.quiet)])
 
     # ---- translations and frames ----
 
@@ -174,20 +182,20 @@ class Monitor:
 
     on_table = on_pte
 
-    def passed(self, change):
-        return change.need is not None and (self.done_all if change.table else self.done) >= change.need
+    def passed(self, change, done):
+        return change.need is not None and (self.done_all if change.table else done) >= change.need
 
-    def require(self, table, keys, words):
+    def require(self, table, keys, words, done):
         """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""
         for key in keys:
             for change in table.get(key, ()):
-                if not self.passed(change):
-                    raise Broken(f"{words}: {change}, done is {self.done} ({self.done_all} of all CPUs)")
+                if not self.passed(change, done):
+                    raise Broken(f"{words}: {change}, done is {done} ({self.done_all} of all CPUs)")
             table.pop(key, None)
 
     def on_give(self, _place, cpu_id, _cpu, _name, frame, tag):
         if tag == 0:
-            self.require(self.by_frame, [frame], f"CPU {cpu_id} frees frame 0x{frame:x} at once")
+            self.require(self.by_frame, [frame], f"CPU {cpu_id} frees frame 0x{frame:x} at once", self.reusable())
             return
         for change in self.by_frame.get(frame, ()):
             if change.need is None or tag < change.need:
@@ -198,14 +206,14 @@ class Monitor:
         keys = [f for f in inside if f in self.by_frame] if count <= len(self.by_frame) else [
             f for f in self.by_frame if f in inside
         ]
-        self.require(self.by_frame, keys, f"CPU {cpu_id} reuses frames from 0x{frame:x}")
+        self.require(self.by_frame, keys, f"CPU {cpu_id} reuses frames from 0x{frame:x}", self.reusable())
 
     # ---- blocks ----
 
     def on_settled(self, _place, cpu_id, _cpu, _name, virt, blocks):
         first, last = virt // PAGE, (virt + blocks * BLOCK_BYTES) // PAGE
         keys = [page for page in range(first, last) if page in self.by_page]
-        self.require(self.by_page, keys, f"CPU {cpu_id} publishes the block with struct pages at 0x{virt:x}")
+        self.require(self.by_page, keys, f"CPU {cpu_id} publishes the block with struct pages at 0x{virt:x}", self.done)
 
     def on_state(self, _place, cpu_id, _cpu, _name, virt, change):
         before, after = STATES[change // 16], STATES[change % 16]

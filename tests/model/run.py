@@ -75,6 +75,10 @@ def idle(bug, *defines):
     return Run("idle", (f"BUG_{bug}", *defines))
 
 
+def quiet(bug, *defines):
+    return Run("quiet", (f"BUG_{bug}", *defines))
+
+
 CORRECT = (
     Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third"),
     Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite"),
@@ -93,6 +97,8 @@ CORRECT = (
     Run("isolate", note="two isolators, a section that closes and opens, a taker"),
     Run("idle", note="a CPU that looks, halts and is woken, and news that comes at any time"),
     Run("idle", cycles=True, note="no run is infinite"),
+    Run("quiet", note="a quiet program that is interrupted and ends, two rounds, frames that wait"),
+    Run("quiet", ("VISITS=1",), cycles=True, note="no run is infinite"),
 )
 BUGS = (
     shootdown("NO_FENCE"),
@@ -172,6 +178,16 @@ BUGS = (
     idle("NO_FENCE_WHEN_IDLE"),
     idle("IDLE_READ_BEFORE_NEWS"),
     idle("NEWS_READ_LATE"),
+    quiet("NO_FENCE"),
+    quiet("NO_FLUSH"),
+    quiet("INTERRUPTS_ON"),
+    quiet("SET_LATE"),
+    quiet("LEFT_EARLY"),
+    quiet("QUIET_READ_EARLY"),
+    quiet("DONE_READ_LATE"),
+    quiet("FRAMES_NOT_HELD"),
+    quiet("NOT_ASKED"),
+    quiet("NOT_WAITED_FOR"),
 )
 
 

@@ -28,6 +28,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 #include "kernel/core/printk.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/fault.h"
@@ -144,11 +145,10 @@ static void handle_unexpected(unsigned vector)
 		pr_warn("unexpected interrupt, vector %u; further ones are not reported", vector);
 }
 
-static void handle_interrupt(struct trap_frame *frame)
+static inline void run_handler(struct trap_frame *frame)
 {
 	trap_handler_fn *fn;
 
-	cpu_leave_idle();
 	context_enter(CONTEXT_INTERRUPT);
 	fn = atomic_load_acquire(&handlers[frame->vector]);
 	if (fn)
@@ -156,6 +156,22 @@ static void handle_interrupt(struct trap_frame *frame)
 	else
 		handle_unexpected((unsigned)frame->vector);
 	context_leave(CONTEXT_INTERRUPT);
+}
+
+/* An interrupt of a quiet program. */
+static __attribute__((noinline)) void handle_and_resume(struct trap_frame *frame)
+{
+	run_handler(frame);
+	quiet_resume(true);
+}
+
+static void handle_interrupt(struct trap_frame *frame)
+{
+	cpu_leave_idle();
+	if (quiet_suspend())
+		handle_and_resume(frame);
+	else
+		run_handler(frame);
 }
 
 static void handle_page_fault(struct trap_frame *frame)

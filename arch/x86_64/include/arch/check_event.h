@@ -26,4 +26,5 @@ enum check_event {
 	/* an entry was removed or changed: the address it translated, the frame it led to */
 	CHECK_PTE,
 	CHECK_TABLE, /* the same for an entry that pointed to a table */
+	CHECK_QUIET, /* this CPU is about to be quiet */
 };
