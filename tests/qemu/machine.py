@@ -44,6 +44,7 @@ class Machine:
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
     layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
     host: str = ""  # memory of the host that QEMU itself needs
+    balloon: bool = False  # a virtio-balloon device that wants reports of free pages
     extra: tuple = ()
 
     @property
@@ -226,6 +227,8 @@ def command(machine, kernel, iso=None):
         raise Unavailable(f"no firmware {machine.firmware}: one of {', '.join(FIRMWARES)}")
     accel = ("kvm" if kvm_usable() else "tcg") if machine.accel == "auto" else machine.accel
     require_host_memory(machine)
+    if machine.balloon and machine.firmware == "microvm":
+        raise Unavailable("microvm has no PCI, and only a balloon on PCI is driven")
     board = machine.board or ("microvm" if machine.firmware == "microvm" else "q35")
     cpu = machine.cpu
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
@@ -247,6 +250,7 @@ def command(machine, kernel, iso=None):
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
         + ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
         + boot_args(machine, kernel, iso)
+        + (["-device", "virtio-balloon-pci,free-page-reporting=on"] if machine.balloon else [])
         + list(machine.extra)
     )
 
