@@ -17,6 +17,7 @@
 #include "kernel/virtio/virtio_pci.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/prezero.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
@@ -61,6 +62,24 @@ static int begin_queues(struct balloon *b, u64 offered, u64 agreed)
 	return err;
 }
 
+bool balloon_end(struct balloon *b)
+{
+	if (!virtio_end(b->dev))
+		return false;
+	while (balloon_round(b))
+		;
+	virtq_end(&b->inflate);
+	virtq_end(&b->deflate);
+	virtq_end(&b->shown);
+	if (b->message) {
+		leaks_keep(-1ULL);
+		page_free(b->message);
+		b->message = NULL;
+	}
+	b->started = false;
+	return true;
+}
+
 int balloon_begin(struct balloon *b)
 {
 	u64 offered, agreed;
@@ -70,14 +89,17 @@ int balloon_begin(struct balloon *b)
 		err = begin_queues(b, offered, agreed);
 	if (!err) {
 		b->message = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-		err = b->message ? 0 : -ENOMEM;
+		if (b->message)
+			leaks_keep(1);
+		else
+			err = -ENOMEM;
 	}
 	if (err) {
 		if (!b->dev->given_up)
 			virtio_give_up(b->dev, "it cannot be set up");
+		balloon_end(b);
 		return err;
 	}
-	leaks_keep(1);
 	b->out = (struct report){.mm = b->mm};
 	virtio_ready(b->dev);
 	b->started = true;
@@ -114,6 +136,22 @@ static u64 frames_of(const struct report *out)
 }
 
 /*
+ * Free huge pages give up their struct pages, with one round for all. They merge to longer runs
+ * then, so that a message names more memory, and the frames of their heads go back, too. In mapped
+ * sections no block is ever bare, and huge pages are shown as they are.
+ */
+static void bare_free_pages(struct mm *mm)
+{
+	for (unsigned z = 0; z < mm->zones && mm->style == SECTION_ON_DEMAND; z++) {
+		struct zone *zone = &mm->zone[z];
+		const u64 pages = atomic_load_relaxed(&zone->free_class[FREE_HUGE]) / BLOCK_FRAMES;
+
+		if (pages > 0)
+			hvo_bare_free_huge(zone, MIN(pages, (u64)BALLOON_BARE_MOST));
+	}
+}
+
+/*
  * Runs that a device has which was given up and did not reset stay in transit: nobody gets them,
  * and accounting still counts them.
  */
@@ -122,7 +160,10 @@ static bool report_round(struct balloon *b)
 	const u64 start = clock_ns();
 	u64 frames;
 
-	if (virtq_most(&b->shown) < REPORT_RUNS || report_take(&b->out, BALLOON_REPORT_MOST) == 0)
+	if (virtq_most(&b->shown) < REPORT_RUNS)
+		return false;
+	bare_free_pages(b->mm);
+	if (report_take(&b->out, BALLOON_REPORT_MOST) == 0)
 		return false;
 	frames = frames_of(&b->out);
 	if (show_runs(b) == 0) {

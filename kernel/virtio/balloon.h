@@ -31,9 +31,12 @@
 
 #define BALLOON_PERIOD (100 * NS_PER_MS)
 
-/* In a round: frames that are shown together, and pages of 2 MiB that go in or out. */
+/*
+ * In a round: frames that are shown together, pages of 2 MiB that go in or out, and free huge pages
+ * that give up their struct pages.
+ */
 #define BALLOON_REPORT_MOST ((u64)1 << GIGA_ORDER)
-enum { BALLOON_PAGES_MOST = 16 };
+enum { BALLOON_PAGES_MOST = 16, BALLOON_BARE_MOST = 8192 };
 
 /* A balloon. Belongs to the CPU that has report_claim(), or to a test. */
 struct balloon {
@@ -64,6 +67,12 @@ int balloon_begin(struct balloon *balloon);
  * has report_claim(), or the mm is its own. Context: ordinary.
  */
 bool balloon_round(struct balloon *balloon);
+
+/*
+ * Reset the device and take back what it has: the pages in the balloon and its queues. Returns false
+ * if it does not reset; then it keeps them. Context: ordinary.
+ */
+bool balloon_end(struct balloon *balloon);
 
 /* Start-up, once memory has owners: do what balloon= says. */
 void balloon_init(void);

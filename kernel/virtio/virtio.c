@@ -58,11 +58,18 @@ void virtio_ready(struct virtio_device *dev)
 					  STATUS_DRIVER_OK);
 }
 
+bool virtio_end(struct virtio_device *dev)
+{
+	if (!dev->was_reset)
+		dev->was_reset = reset(dev);
+	dev->given_up = true;
+	return dev->was_reset;
+}
+
 bool virtio_give_up(struct virtio_device *dev, const char *rule)
 {
 	if (!dev->given_up) {
-		dev->given_up = true;
-		dev->was_reset = reset(dev);
+		virtio_end(dev);
 		pr_warn("virtio: %s: %s; the device is %s", dev->name, rule,
 			dev->was_reset ? "reset and not used any more"
 				       : "not used any more, but does not reset: the memory that it "

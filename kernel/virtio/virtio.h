@@ -63,3 +63,6 @@ void virtio_ready(struct virtio_device *dev);
  * ever. A second call changes nothing and returns the same.
  */
 bool virtio_give_up(struct virtio_device *dev, const char *rule);
+
+/* Reset the device because nobody needs it any more. Returns as virtio_give_up(), prints nothing. */
+bool virtio_end(struct virtio_device *dev);

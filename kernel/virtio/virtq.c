@@ -72,6 +72,15 @@ int virtq_begin(struct virtq *q, struct virtio_device *dev, u16 number)
 	return 0;
 }
 
+void virtq_end(struct virtq *q)
+{
+	if (!q->frame || !q->dev->was_reset)
+		return;
+	leaks_keep(-1ULL);
+	page_free(q->frame);
+	*q = (struct virtq){.dev = q->dev};
+}
+
 u32 virtq_most(const struct virtq *q)
 {
 	return q->size;

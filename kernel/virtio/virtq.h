@@ -41,9 +41,12 @@ enum { VIRTQ_AVAILABLE = 1024, VIRTQ_USED = 2048 };
 
 /*
  * Set up queue `number`. Returns 0; -ENODEV if the device has none or says nonsense about it;
- * -ENOMEM. The frame is never freed.
+ * -ENOMEM.
  */
 int virtq_begin(struct virtq *q, struct virtio_device *dev, u16 number);
+
+/* Free the frame, if there is one and the device was reset. Otherwise it is the device's for ever. */
+void virtq_end(struct virtq *q);
 
 /* How many buffers a request may have; 0 if the queue was not set up. */
 u32 virtq_most(const struct virtq *q);
