@@ -68,7 +68,7 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("mm");
 	arch_program_prepare();
 	boot_stage_end("program"); /* ready */
-	balloon_init(); /* free memory goes back to the host, if balloon= asks for it */
+	balloon_init();            /* free memory goes back to the host, if balloon= says so */
 
 	/*
 	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use

@@ -32,7 +32,7 @@ enum { CONFIG_PAGES = 0, CONFIG_ACTUAL = 4 };
 
 /* A message names frames by their numbers in 32 bits, 512 for each page of 2 MiB. */
 enum { MESSAGE_PAGES = 2 };
-_Static_assert(MESSAGE_PAGES * BLOCK_FRAMES * sizeof(u32) <= PAGE_SIZE, "a message is one frame");
+_Static_assert(MESSAGE_PAGES *BLOCK_FRAMES * sizeof(u32) <= PAGE_SIZE, "a message is one frame");
 
 /* ---- setting up ---- */
 
@@ -116,10 +116,10 @@ static int show_runs(struct balloon *b)
 	for (u32 i = 0; i < b->out.count; i++) {
 		const struct report_run *run = &b->out.run[i];
 
-		buffer[i] = (struct virtq_buffer){.start = block_pfn(run->index) << PAGE_SHIFT,
-						  .bytes = (u32)(order_pages(run->order)
-								 << PAGE_SHIFT),
-						  .device_writes = true};
+		buffer[i] =
+			(struct virtq_buffer){.start = block_pfn(run->index) << PAGE_SHIFT,
+					      .bytes = (u32)(order_pages(run->order) << PAGE_SHIFT),
+					      .device_writes = true};
 	}
 	virtq_send(&b->shown, buffer, b->out.count);
 	b->messages++;

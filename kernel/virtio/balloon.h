@@ -57,8 +57,8 @@ struct balloon {
 };
 
 /*
- * Set the device up. `balloon` is all zeros except `mm`, `dev` and `host_zeroes`. Returns 0; -ENODEV
- * if the device is none of these, lacks what is needed or misbehaves; -ENOMEM. Context: ordinary.
+ * Set the device up. `balloon` is all zeros except `mm`, `dev` and `host_zeroes`. Returns 0;
+ * -ENODEV if the device lacks what is needed or misbehaves; -ENOMEM. Context: ordinary.
  */
 int balloon_begin(struct balloon *balloon);
 
@@ -69,8 +69,8 @@ int balloon_begin(struct balloon *balloon);
 bool balloon_round(struct balloon *balloon);
 
 /*
- * Reset the device and take back what it has: the pages in the balloon and its queues. Returns false
- * if it does not reset; then it keeps them. Context: ordinary.
+ * Reset the device and take back what it has: the pages in the balloon and its queues. Returns
+ * false if it does not reset; then it keeps them. Context: ordinary.
  */
 bool balloon_end(struct balloon *balloon);
 

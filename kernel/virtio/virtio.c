@@ -71,9 +71,10 @@ bool virtio_give_up(struct virtio_device *dev, const char *rule)
 	if (!dev->given_up) {
 		virtio_end(dev);
 		pr_warn("virtio: %s: %s; the device is %s", dev->name, rule,
-			dev->was_reset ? "reset and not used any more"
-				       : "not used any more, but does not reset: the memory that it "
-					 "was shown is kept from everybody");
+			dev->was_reset
+				? "reset and not used any more"
+				: "not used any more, but does not reset: the memory that it "
+				  "was shown is kept from everybody");
 	}
 	return dev->was_reset;
 }

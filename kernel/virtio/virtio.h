@@ -37,7 +37,7 @@ struct virtio_ops {
 
 struct virtio_device {
 	const struct virtio_ops *ops;
-	char name[24]; /* for people: "PCI 00:03.0" */
+	char name[24];  /* for people: "PCI 00:03.0" */
 	bool given_up;  /* virtio_give_up() was called */
 	bool was_reset; /* and the device has said that it is reset */
 	/* Of the buses. */
@@ -64,5 +64,5 @@ void virtio_ready(struct virtio_device *dev);
  */
 bool virtio_give_up(struct virtio_device *dev, const char *rule);
 
-/* Reset the device because nobody needs it any more. Returns as virtio_give_up(), prints nothing. */
+/* Reset a device that nobody needs any more. Returns as virtio_give_up(), and prints nothing. */
 bool virtio_end(struct virtio_device *dev);

@@ -45,7 +45,7 @@ enum { VIRTQ_AVAILABLE = 1024, VIRTQ_USED = 2048 };
  */
 int virtq_begin(struct virtq *q, struct virtio_device *dev, u16 number);
 
-/* Free the frame, if there is one and the device was reset. Otherwise it is the device's for ever. */
+/* Free the frame, if the device was reset. Otherwise the frame is the device's for ever. */
 void virtq_end(struct virtq *q);
 
 /* How many buffers a request may have; 0 if the queue was not set up. */
@@ -57,5 +57,5 @@ void virtq_send(struct virtq *q, const struct virtq_buffer *buffers, u32 count);
 /* 1: the request was answered; 0: not yet; -EIO: the device has broken a rule and was given up. */
 int virtq_poll(struct virtq *q);
 
-/* The same, and wait for the answer. Returns 0, or -EIO; a device that does not answer is given up. */
+/* Wait for the answer. Returns 0, or -EIO; a device that does not answer is given up. */
 int virtq_wait(struct virtq *q);

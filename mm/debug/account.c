@@ -322,7 +322,8 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 			continue;
 		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
-		ok &= check_zero(mm, index) && check_reported(mm, index);
+		ok &= check_zero(mm, index);
+		ok &= check_reported(mm, index);
 	}
 	return ok;
 }

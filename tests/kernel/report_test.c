@@ -8,6 +8,7 @@
 #include "mm/debug/account.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
+#include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "tests/kernel/pool_check.h"
@@ -152,6 +153,31 @@ TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
 	shown = show_all(a, REPORT_TAKEN);
 	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, pages_that_are_given_out_lose_the_note)
+{
+	enum { PAGES = 2 };
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow();
+	struct page *page, *giga;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	show_all(a, REPORT_TAKEN);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
+	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
+	EXPECT(page && giga);
+	EXPECT(arena_accounted(a)); /* a page in use that has the note is an error */
+	if (page)
+		mm_page_free(&a->mm, page);
+	if (giga)
+		mm_page_free(&a->mm, giga);
+	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -150,7 +150,8 @@ static void notify(struct virtio_device *dev, struct virtq *q)
 	if (soft->manner == SOFT_RANDOM) {
 		if (random_below(soft->random, 4) == 0)
 			scribble(soft, q->number);
-		soft->pages = (u32)random_below(soft->random, 1ULL << random_below(soft->random, 32));
+		soft->pages =
+			(u32)random_below(soft->random, 1ULL << random_below(soft->random, 32));
 		answer(soft, q->number, random_below(soft->random, 16) == 0,
 		       random_below(soft->random, 16) == 0 ? 2 : 1);
 		return;

@@ -12,7 +12,7 @@ enum soft_manner {
 	SOFT_SILENT,     /* does not answer */
 	SOFT_AHEAD,      /* answers more requests than were made */
 	SOFT_WRONG_NAME, /* answers with a buffer that was not its */
-	SOFT_RANDOM,     /* writes anything anywhere in the frame of the queue, then answers anyhow */
+	SOFT_RANDOM, /* writes anything anywhere in the frame of the queue, then answers anyhow */
 };
 
 enum { SOFT_QUEUES = 5, SOFT_RUNS = 512 };
@@ -35,7 +35,7 @@ struct soft_balloon {
 	} shown[SOFT_RUNS];
 	u32 shown_count;
 	u64 shown_frames, told_in, told_out; /* frames */
-	u32 faults; /* rules that the driver broke */
+	u32 faults;                          /* rules that the driver broke */
 };
 
 /* A good device that offers reports. */

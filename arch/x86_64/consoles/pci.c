@@ -10,7 +10,7 @@
 
 enum { CLASS_SERIAL = 0x0700, INTERFACE_16950 = 6 };
 
-/* True if this is a serial port to which firmware gave an address; sets out->base to the address. */
+/* True if this is a serial port to which firmware gave an address, which goes to out->base. */
 static bool is_uart(const struct pci_place *at, struct pci_uart *out)
 {
 	const u32 class = pci_read(at, PCI_CLASS);
