@@ -197,7 +197,7 @@ static int send_pages(struct balloon *b, struct virtq *q, struct page *const *pa
 	return virtq_wait(q);
 }
 
-/* The balloon leaves a sixteenth of memory to the machine, whatever the host asks for. */
+/* The balloon leaves an eighth of memory to the machine, whatever the host asks for. */
 static bool may_take_more(const struct balloon *b)
 {
 	u64 ram = 0, left = 0;
@@ -208,7 +208,7 @@ static bool may_take_more(const struct balloon *b)
 		ram += zone->ram;
 		left += zone_free(zone) + atomic_load_relaxed(&zone->unopened);
 	}
-	return left > ram / 16;
+	return left > ram / 8;
 }
 
 /* A page for the balloon, whose frames have numbers of 32 bits; NULL if there is none. */

@@ -146,7 +146,7 @@ TEST(virtio_balloon, a_host_that_wants_everything_leaves_a_part)
 	soft.pages = ~0U;
 	rounds();
 	EXPECT(balloon.held_count > 0);
-	EXPECT(showable(a) + BLOCK_FRAMES >= ram / 16);
+	EXPECT(showable(a) + BLOCK_FRAMES >= ram / 8);
 	EXPECT(arena_accounted(a));
 	soft.pages = 0;
 	rounds();

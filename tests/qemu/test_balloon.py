@@ -52,6 +52,7 @@ def test_what_a_pool_touched_goes_back(kernel, switch):
         most = grow_touch_shrink(session, PAGES)
         assert most > before + GROWN * 9 // 10, (before, most)
         ms = falls_to(session, before + GROWN // 100)
+        time.sleep(0.5)  # the rest
         now = resident(session)
         shown = session.command("balloon")
         print(f"resident before {before // MIB} MiB, touched {most // MIB} MiB, after {now // MIB} MiB within {ms} ms;{shown}")
