@@ -18,6 +18,7 @@
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
+#include "mm/memmap/meta.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
@@ -142,13 +143,17 @@ static u64 frames_of(const struct report *out)
  */
 static void bare_free_pages(struct mm *mm)
 {
+	u64 bared = 0;
+
 	for (unsigned z = 0; z < mm->zones && mm->style == SECTION_ON_DEMAND; z++) {
 		struct zone *zone = &mm->zone[z];
 		const u64 pages = atomic_load_relaxed(&zone->free_class[FREE_HUGE]) / BLOCK_FRAMES;
 
 		if (pages > 0)
-			hvo_bare_free_huge(zone, MIN(pages, (u64)BALLOON_BARE_MOST));
+			bared += hvo_bare_free_huge(zone, MIN(pages, (u64)BALLOON_BARE_MOST));
 	}
+	if (bared > 0)
+		meta_end_batch_all(mm); /* blocks that held the heads are free, too */
 }
 
 /*
