@@ -29,6 +29,8 @@ FIRMWARE ?= bios
 ACCEL ?= auto
 #: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
+#: BALLOON    1: the guest has a virtio-balloon device, which the kernel uses with CMDLINE=balloon=on []
+BALLOON ?=
 #: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
 CMDLINE ?=
 #: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, e.g. PROGRAM=./a.out []
@@ -359,7 +361,7 @@ deps: ## install everything that any target needs; after this no network is need
 quote = '$(subst ','\'',$(1))'
 WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --args $(call quote,$(ARGS)) --files $(call quote,$(FILES)) --env $(call quote,$(ENV))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
-	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
+	--nodes $(NODES) $(if $(filter 1,$(BALLOON)),--balloon) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
 
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso

@@ -19,6 +19,7 @@
 #include "kernel/run/machine_page.h"
 #include "kernel/run/monitor.h"
 #include "kernel/run/payload.h"
+#include "kernel/virtio/balloon.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/bad_ram.h"
 #include "mm/debug/leaks.h"
@@ -67,6 +68,7 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("mm");
 	arch_program_prepare();
 	boot_stage_end("program"); /* ready */
+	balloon_init();            /* free memory goes back to the host, if balloon= says so */
 
 	/*
 	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use

@@ -185,6 +185,20 @@ static bool check_zero(const struct mm *mm, u32 index)
 	return false;
 }
 
+/* Was the block reported to the host though somebody may have written to it since? */
+static bool check_reported(struct mm *mm, u32 index)
+{
+	const struct block_word word = block_look_at(mm, index);
+
+	if (!block_word_is_reported(word) || is_in_transit(mm, index) ||
+	    ((word.state == BLOCK_BARE || word.state == BLOCK_HUGE) &&
+	     buddy_find_run(mm, index) != BLOCK_NONE))
+		return true;
+	pr_err("accounting: block %u is %s with flags %x, and is said to be the host's", index,
+	       block_state_name(word.state), word.flags);
+	return false;
+}
+
 static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct block_word word = look_at_page(mm, index);
@@ -309,6 +323,7 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
 		ok &= check_zero(mm, index);
+		ok &= check_reported(mm, index);
 	}
 	return ok;
 }

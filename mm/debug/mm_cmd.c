@@ -19,6 +19,7 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/report.h"
 #include "mm/zone/section.h"
 #include "mm/zone/watermark.h"
 
@@ -32,12 +33,15 @@ static void print_frames(const char *what, u64 frames)
 	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, tenths / 10, tenths % 10);
 }
 
-/* Pages that idle CPUs clear are nobody's for a moment. */
+/* Pages that idle CPUs clear, or show to the host, are nobody's for a moment. */
 static bool account_at_rest(void)
 {
 	const u64 before = prezero_pause();
-	const bool ok = mm_account(&mm_kernel, machine_pools);
+	bool ok;
 
+	report_pause();
+	ok = mm_account(&mm_kernel, machine_pools);
+	report_resume();
 	prezero_set(before);
 	return ok;
 }

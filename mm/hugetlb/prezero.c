@@ -85,7 +85,7 @@ static bool clear_one(struct pool *pool)
 	return true;
 }
 
-static bool prezero_idle(void)
+bool prezero_idle(void)
 {
 	if (atomic_load_relaxed(&prezero) == 0)
 		return false;

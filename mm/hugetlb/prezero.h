@@ -25,6 +25,9 @@
  */
 void prezero_init(void);
 
+/* The idle task (call.h): clear one page, if one is wanted. Returns true if it did. */
+bool prezero_idle(void);
+
 /*
  * Pages have entered the pool, so idle CPUs may look. No lock held. Costs one load when switched
  * off.

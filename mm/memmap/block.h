@@ -113,6 +113,15 @@ struct block_word {
 	u16 free_pages; /* RESERVED, FULL: frames in the buddy below order 9 */
 };
 
+/*
+ * Reported blocks: a note in `target`, which means something else only in transit. The host has
+ * taken back the memory behind the block since anybody could last write to it (mm/zone/report.h).
+ * The note of a huge page's head covers the page. Only free blocks, bare or huge, have one.
+ * block_begin() and buddy_take_huge() drop it with the store that they make anyway,
+ * block_set_state() drops it with the state, and mm_account() fails on a note anywhere else.
+ */
+enum { BLOCK_REPORTED = 0x80 };
+
 enum { BLOCK_FREE_PAGES_SHIFT = 48 }; /* position of free_pages in the word */
 
 /*
@@ -288,6 +297,11 @@ static inline void block_count_free(struct block *block, struct block_word word,
 static inline enum migratetype block_word_type(struct block_word word)
 {
 	return word.type & BLOCK_TYPE_MASK;
+}
+
+static inline bool block_word_is_reported(struct block_word word)
+{
+	return !(word.flags & BLOCK_TRANSIT) && (word.target & BLOCK_REPORTED);
 }
 
 static inline bool block_word_is_isolated(struct block_word word)

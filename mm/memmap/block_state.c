@@ -156,7 +156,7 @@ static inline __attribute__((always_inline)) void set_state(struct mm *mm, u32 i
 							    enum block_state from,
 							    enum block_state to, u8 drop)
 {
-	const struct block_word clear = {.state = 0xff, .flags = drop};
+	const struct block_word clear = {.state = 0xff, .target = BLOCK_REPORTED, .flags = drop};
 
 	check_change(mm, index, from, to);
 	block_change(block, clear, block_word_of(to));

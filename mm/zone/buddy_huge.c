@@ -50,6 +50,7 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 		index = block->next;
 		block->next = block->prev = BLOCK_NONE;
 		word.flags &= (u8) ~(BLOCK_FREE | forget);
+		word.target = 0; /* BLOCK_REPORTED */
 		block_put(block, word);
 	}
 	*head = index;

@@ -63,8 +63,9 @@ $(BUILD)/host/fast/ashlar-peer.o: $(HOST_PEER_SOURCES:%.c=$(BUILD)/host/fast/%.o
 	@echo '  HOSTLD  $@'
 	@$(HOST_CC) -r -nostdlib $^ -o $@
 
-# Harnesses that need the whole machine, driven by libFuzzer, or by saved inputs: sequences of operations, and all options.
-HOST_FUZZERS := ops options
+# Harnesses that need the whole machine, driven by libFuzzer, or by saved inputs: sequences of operations, all options,
+# and a virtio device.
+HOST_FUZZERS := ops options balloon
 HOST_FUZZED := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES))
 -include $(foreach variant,asan fuzz,$(HOST_FUZZERS:%=$(BUILD)/host/$(variant)/tests/fuzz/%_fuzz.d))
 $(HOST_FUZZERS:%=$(BUILD)/fuzz/%_fuzz): $(BUILD)/fuzz/%: $(HOST_FUZZED:%.c=$(BUILD)/host/fuzz/%.o) $(BUILD)/host/fuzz/tests/fuzz/%.o
@@ -104,5 +105,5 @@ host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, un
 host-msan: $(BUILD)/host/msan/ashlar-host ## hosted build with real mappings, under clang's memory sanitizer: reads of what nobody wrote
 host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
 host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
-host-replay: $(HOST_REPLAYS) ## harnesses for saved inputs (tests/fuzz/corpus), which are their arguments: sequences of operations, options
+host-replay: $(HOST_REPLAYS) ## harnesses for saved inputs (tests/fuzz/corpus), which are their arguments: sequences of operations, options, a virtio device
 host: host-asan host-tsan host-fast host-native ## all hosted builds

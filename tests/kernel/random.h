@@ -45,7 +45,9 @@ static inline bool random_is_used_up(const struct random_source *r)
  * Do as many operations as these bytes choose, inside a running case, on this CPU alone.
  * random_allocations() compares pages, pools and sections of an arena with the reference allocator
  * (mm_random_test.c). random_mappings() works on huge mappings of the machine
- * (huge_map_random_test.c). Errors fail the case.
+ * (huge_map_random_test.c). random_balloon() is a virtio device that answers with these bytes
+ * (virtio_balloon_test.c). Errors fail the case.
  */
 void random_allocations(const u8 *data, size_t len);
+void random_balloon(const u8 *data, size_t len);
 void random_mappings(const u8 *data, size_t len);

@@ -45,6 +45,7 @@ class Machine:
     layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
     host: str = ""  # memory of the host that QEMU itself needs
     exit_port: bool = True  # the port by which a run ends QEMU
+    balloon: bool = False  # a virtio-balloon device that wants reports of free pages
     extra: tuple = ()
 
     @property
@@ -227,6 +228,8 @@ def command(machine, kernel, iso=None):
         raise Unavailable(f"no firmware {machine.firmware}: one of {', '.join(FIRMWARES)}")
     accel = ("kvm" if kvm_usable() else "tcg") if machine.accel == "auto" else machine.accel
     require_host_memory(machine)
+    if machine.balloon and machine.firmware == "microvm":
+        raise Unavailable("microvm has no PCI, and only a balloon on PCI is driven")
     board = machine.board or ("microvm" if machine.firmware == "microvm" else "q35")
     cpu = machine.cpu
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
@@ -248,6 +251,7 @@ def command(machine, kernel, iso=None):
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
         + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
+        + (["-device", "virtio-balloon-pci,free-page-reporting=on"] if machine.balloon else [])
         + list(machine.extra)
     )
 

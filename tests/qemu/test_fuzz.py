@@ -13,7 +13,7 @@ FLAGS = "-g -O1 -std=gnu11 -fsanitize=address,undefined -fno-sanitize-recover=al
 
 def replay_program(harness, build, tmp_path):
     """Build a harness with replay.c; some harnesses need the whole hosted machine."""
-    if harness in ("ops_fuzz", "options_fuzz"):
+    if harness in ("ops_fuzz", "options_fuzz", "balloon_fuzz"):
         program = build / "host/asan" / harness.replace("_fuzz", "_replay")
         assert program.exists(), f"{program} is not built: run make host-replay"
         return program

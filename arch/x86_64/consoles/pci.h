@@ -1,8 +1,4 @@
-/*
- * PCI configuration space through the ports that every PC has (PCI-SIG, "PCI Local Bus
- * Specification" 3.0, 3.2.2.3.2). It is used only to find a serial port; no other PCI device is
- * driven.
- */
+/* Serial ports on PCI (<arch/pci.h>). */
 #pragma once
 
 #include "kernel/lib/types.h"

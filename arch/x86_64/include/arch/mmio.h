@@ -24,6 +24,17 @@ static inline u8 mmio_read8(const volatile void __iomem *regs, unsigned reg)
 	return value;
 }
 
+static inline u16 mmio_read16(const volatile void __iomem *regs, unsigned reg)
+{
+	u16 value;
+
+	__asm__ volatile("movw %1, %0"
+			 : "=r"(value)
+			 : "m"(*(const volatile u16 *)mmio_at(regs, reg))
+			 : "memory");
+	return value;
+}
+
 static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
 {
 	u32 value;
@@ -40,6 +51,14 @@ static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 val
 	__asm__ volatile("movb %1, %0"
 			 : "=m"(*(volatile u8 *)mmio_at(regs, reg))
 			 : "q"(value)
+			 : "memory");
+}
+
+static inline void mmio_write16(volatile void __iomem *regs, unsigned reg, u16 value)
+{
+	__asm__ volatile("movw %1, %0"
+			 : "=m"(*(volatile u16 *)mmio_at(regs, reg))
+			 : "r"(value)
 			 : "memory");
 }
 

@@ -1,0 +1,225 @@
+/*
+ * Free memory that is shown to the host: see report.h.
+ *
+ *   GiB of records   [free run, reported][in use][free run: reported | not | not | reported]
+ *                                                                     ^ the largest aligned run of
+ *                                                                       blocks without a note
+ *
+ * The look takes no lock: it finds candidates, and the turn at the zone's lock checks again that
+ * they are free. A note that comes or goes meanwhile does no harm, because showing a block twice is
+ * allowed, and a block that is in use is never free under the lock.
+ */
+#include "mm/zone/report.h"
+
+#include <arch/atomic.h>
+
+#include "kernel/core/context.h"
+#include "kernel/core/wait.h"
+#include "mm/memmap/enter.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/poison.h"
+#include "mm/zone/transit.h"
+
+/* ---- taking ---- */
+
+static bool is_shown(enum free_class class)
+{
+	return class == FREE_BARE || class == FREE_HUGE;
+}
+
+static bool is_reported(const struct mm *mm, u32 index)
+{
+	return block_word_is_reported(block_look_at(mm, index));
+}
+
+/* The largest order at which blocks from `index` on are aligned, below `end` and without note. */
+static unsigned grow_order(const struct mm *mm, u32 index, u32 end)
+{
+	unsigned order = BLOCK_ORDER;
+	u32 known = index + 1; /* blocks before it have no note */
+
+	while (order < GIGA_ORDER && IS_ALIGNED(index, order_blocks(order + 1)) &&
+	       index + order_blocks(order + 1) <= end) {
+		for (; known < index + order_blocks(order + 1); known++)
+			if (is_reported(mm, known))
+				return order;
+		order++;
+	}
+	return order;
+}
+
+/*
+ * Take [index, + 2^order) out of the free run that holds it, if it is still free, in a class that
+ * is shown, and not isolated. Returns the order taken: that of a huge page, or `order`; 0: none.
+ */
+static unsigned take_run(struct zone *zone, u32 index, unsigned order)
+{
+	const struct mm *mm = zone->mm;
+	struct block_word word;
+	u32 head;
+
+	zone_lock(zone);
+	head = block_run_head(mm, index, &word);
+	if (!(word.flags & BLOCK_FREE) || word.zone != zone->index ||
+	    !is_shown(block_free_class(word)) || block_word_is_isolated(word))
+		order = 0;
+	else if (block_free_class(word) == FREE_HUGE)
+		order = head == index ? word.order : 0;
+	else if (index + order_blocks(order) > head + order_blocks(word.order))
+		order = BLOCK_ORDER; /* the run was cut meanwhile; a block of it is free */
+	if (order) {
+		buddy_unlink_within(zone, head, index, index + order_blocks(order));
+		block_begin(zone, index, order, (enum block_state)word.state);
+		poison_forget(zone->mm, index, order_blocks(order));
+	}
+	zone_unlock(zone);
+	return order;
+}
+
+static void add_run(struct report *report, u32 index, unsigned order)
+{
+	report->run[report->count++] = (struct report_run){.index = index, .order = (u8)order};
+}
+
+/*
+ * Look at the free run, or the single block, that begins at `index`. Takes at most one part of it.
+ * Returns the first block after what was looked at.
+ */
+static u32 look_at_run(struct report *report, u32 index, u64 most)
+{
+	struct mm *mm = report->mm;
+	const struct block_word word = block_look_at(mm, index);
+	const bool free = (word.flags & BLOCK_FREE) && is_shown(block_free_class(word));
+	const u32 end = index + (free ? order_blocks(word.order) : 1);
+	u32 at = index;
+
+	while (free && at < end && report->count < REPORT_RUNS) {
+		unsigned order = BLOCK_ORDER;
+
+		if (is_reported(mm, at)) {
+			at += word.state == BLOCK_HUGE ? end - at : 1;
+			continue;
+		}
+		if (word.state == BLOCK_BARE)
+			order = grow_order(mm, at, end);
+		while (order > BLOCK_ORDER && word.state == BLOCK_BARE && order_pages(order) > most)
+			order--;
+		order = take_run(block_zone(mm, at), at, order);
+		if (!order)
+			return end;
+		add_run(report, at, order);
+		at += order_blocks(order);
+		return at;
+	}
+	return end;
+}
+
+static u64 frames_out(const struct report *report)
+{
+	u64 frames = 0;
+
+	for (u32 i = 0; i < report->count; i++)
+		frames += order_pages(report->run[i].order);
+	return frames;
+}
+
+/* Returns false if there may be more in this GiB than was taken. */
+static bool look_at_gib(struct report *report, u64 gib, u64 most)
+{
+	const u32 first = (u32)((report->mm->first_gib + gib) * GIB_BLOCKS),
+		  end = first + GIB_BLOCKS;
+	u32 index = first;
+
+	if (!atomic_load_acquire(&report->mm->gib[gib].blocks))
+		return true;
+	while (index < end) {
+		const u64 out = frames_out(report);
+
+		if (report->count == REPORT_RUNS || out >= most)
+			return false;
+		index = look_at_run(report, index, most - out);
+	}
+	return true;
+}
+
+u32 report_take(struct report *report, u64 most)
+{
+	const u64 gibs = report->mm->gibs;
+
+	context_assert(CONTEXT_ORDINARY);
+	for (u64 i = 0; i < MIN(gibs, (u64)REPORT_GIBS); i++) {
+		report->gib %= gibs;
+		if (!look_at_gib(report, report->gib, most))
+			break;
+		report->gib++;
+	}
+	return report->count;
+}
+
+/* ---- giving back ---- */
+
+/* The owner of a run in transit notes what the host did with it. */
+static void note_run(struct mm *mm, const struct report_run *run, enum report_result result)
+{
+	const struct block_word head = block_look_at(mm, run->index);
+	const u32 noted = head.state == BLOCK_HUGE ? 1 : order_blocks(run->order);
+
+	for (u32 index = run->index; index < run->index + noted; index++) {
+		struct block *block = block_at(mm, index);
+
+		if (result == REPORT_ZERO)
+			block_set_flags(block, BLOCK_ZERO);
+		block_change(block, BLOCK_WORD(.target = 0xff),
+			     BLOCK_WORD(.target = BLOCK_REPORTED));
+	}
+}
+
+void report_give(struct report *report, enum report_result result)
+{
+	struct mm *mm = report->mm;
+
+	for (u32 i = 0; i < report->count; i++) {
+		const struct report_run *run = &report->run[i];
+
+		if (result != REPORT_REFUSED)
+			note_run(mm, run, result);
+		block_publish_free(block_zone(mm, run->index), run->index, run->order);
+	}
+	report->count = 0;
+}
+
+/* ---- one CPU at a time ---- */
+
+static u32 claimed; /* 1: a CPU shows memory */
+static u32 paused;  /* calls of report_pause(), less those of report_resume() */
+
+bool report_claim(void)
+{
+	if (!atomic_cas(&claimed, 0, 1))
+		return false;
+	if (atomic_load_acquire(&paused) == 0)
+		return true;
+	report_release();
+	return false;
+}
+
+void report_release(void)
+{
+	atomic_store_release(&claimed, 0);
+}
+
+void report_pause(void)
+{
+	struct wait wait = wait_begin(WAIT_TRANSIT, "free memory that is shown to the host");
+
+	context_assert(CONTEXT_ORDINARY);
+	wait.soft = true;
+	atomic_fetch_add(&paused, 1);
+	while (atomic_load_acquire(&claimed))
+		wait_spin(&wait, CPU_NONE);
+}
+
+void report_resume(void)
+{
+	atomic_fetch_sub(&paused, 1);
+}

@@ -1,0 +1,252 @@
+/*
+ * Free memory that is shown to the host: all of it, once, in runs as long as they can be, and never
+ * while somebody has it. The cases are their own host.
+ */
+#include "mm/zone/report.h"
+
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo_take.h"
+#include "mm/memmap/block_state.h"
+#include "mm/page/page_alloc.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
+#include "tests/kernel/pool_check.h"
+
+#define ALL ((u64)-1)
+
+/* Free frames of the arena in classes that are shown. */
+static u64 showable(struct arena *a)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
+	return frames;
+}
+
+static u64 frames_out(const struct report *report)
+{
+	u64 frames = 0;
+
+	for (u32 i = 0; i < report->count; i++)
+		frames += order_pages(report->run[i].order);
+	return frames;
+}
+
+/* Show everything, in as many turns as that takes. Returns how many frames were shown. */
+static u64 show_all(struct arena *a, enum report_result result)
+{
+	struct report report = {.mm = &a->mm};
+	u64 frames = 0;
+
+	while (report_take(&report, ALL) > 0) {
+		frames += frames_out(&report);
+		report_give(&report, result);
+	}
+	return frames;
+}
+
+static struct arena *borrow(void)
+{
+	struct arena *a;
+
+	pool_makes_on_demand();
+	a = arena_borrow(MIB(32), .phantom = GIB(2));
+	if (a)
+		arena_open_all(a);
+	return a;
+}
+
+TEST(mm_report, all_that_is_free_is_shown_once)
+{
+	struct arena *a = borrow();
+	u64 free;
+
+	if (!a)
+		return;
+	free = showable(a);
+	EXPECT(free > GIB(1) >> PAGE_SHIFT);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), free);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT_EQ(showable(a), free);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, a_free_gigabyte_is_one_run)
+{
+	struct arena *a = borrow();
+	struct report report;
+	u32 giga = 0;
+
+	if (!a)
+		return;
+	report = (struct report){.mm = &a->mm};
+	EXPECT(report_take(&report, ALL) > 0);
+	for (u32 i = 0; i < report.count; i++)
+		giga += report.run[i].order == GIGA_ORDER;
+	EXPECT(giga >= 1);
+	report_give(&report, REPORT_TAKEN);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, no_more_than_asked_for_is_shown_at_a_time)
+{
+	struct arena *a = borrow();
+	struct report report;
+
+	if (!a)
+		return;
+	report = (struct report){.mm = &a->mm};
+	EXPECT(report_take(&report, 4 * BLOCK_FRAMES) > 0);
+	EXPECT(frames_out(&report) <= 4 * BLOCK_FRAMES);
+	report_give(&report, REPORT_TAKEN);
+	arena_return(a);
+}
+
+TEST(mm_report, what_is_shown_belongs_to_nobody)
+{
+	struct arena *a = borrow();
+	struct report report;
+	u64 transit = 0;
+
+	if (!a)
+		return;
+	report = (struct report){.mm = &a->mm};
+	report_take(&report, ALL);
+	for (u32 i = 0; i < report.count; i++)
+		for (u32 block = report.run[i].index;
+		     block < report.run[i].index + order_blocks(report.run[i].order); block++)
+			EXPECT_EQ(buddy_find_run(&a->mm, block), BLOCK_NONE);
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		transit += a->mm.zone[z].transit;
+	EXPECT_EQ(transit, frames_out(&report));
+	EXPECT(arena_accounted(a));
+	report_give(&report, REPORT_TAKEN);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
+{
+	enum { PAGES = 3 };
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow();
+	u64 shown;
+
+	if (!a)
+		return;
+	show_all(a, REPORT_TAKEN);
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), PAGES * BLOCK_FRAMES); /* as huge pages */
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		hvo_bare_free_huge(&a->mm.zone[z], PAGES);
+	/* as parts of longer runs; a block that held the heads may have come back, too */
+	shown = show_all(a, REPORT_TAKEN);
+	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, pages_that_are_given_out_lose_the_note)
+{
+	enum { PAGES = 2 };
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow();
+	struct page *page, *giga;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	show_all(a, REPORT_TAKEN);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
+	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
+	EXPECT(page && giga);
+	EXPECT(arena_accounted(a)); /* a page in use that has the note is an error */
+	if (page)
+		mm_page_free(&a->mm, page);
+	if (giga)
+		mm_page_free(&a->mm, giga);
+	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, what_the_host_refused_is_shown_again)
+{
+	struct arena *a = borrow();
+	struct report report;
+	u64 frames;
+
+	if (!a)
+		return;
+	report = (struct report){.mm = &a->mm};
+	report_take(&report, ALL);
+	frames = frames_out(&report);
+	report_give(&report, REPORT_REFUSED);
+	EXPECT(show_all(a, REPORT_TAKEN) >= frames);
+	arena_return(a);
+}
+
+/* Phantom memory is never read, so it may be said to be zero. */
+TEST(mm_report, only_a_host_that_gives_zeros_makes_zero_blocks)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow();
+	u32 page;
+
+	if (!a)
+		return;
+	show_all(a, REPORT_TAKEN);
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		EXPECT_EQ(a->mm.zone[z].free_zero, 0);
+	EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
+	EXPECT_EQ(a->pool.zeroed, 0);
+	page = a->pool.node[0].free.head != BLOCK_NONE ? a->pool.node[0].free.head
+						       : a->pool.node[1].free.head;
+	EXPECT_EQ(pool_shrink(&a->pool, on, 1), 1);
+	EXPECT_EQ(show_all(a, REPORT_ZERO), BLOCK_FRAMES);
+	EXPECT(block_is_zero(&a->mm, page));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, isolated_memory_is_not_shown)
+{
+	struct isolation token;
+	struct arena *a = borrow();
+	u64 free;
+
+	if (!a)
+		return;
+	free = showable(a);
+	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), free - BLOCK_FRAMES);
+	isolate_undo(arena_phantom_zone(a), &token);
+	EXPECT_EQ(show_all(a, REPORT_TAKEN), BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)
+{
+	if (!report_claim())
+		SKIP("balloon=on: an idle CPU has the claim");
+	EXPECT(!report_claim());
+	report_release();
+	report_pause();
+	EXPECT(!report_claim());
+	report_resume();
+	EXPECT(report_claim());
+	report_release();
+}

@@ -1,0 +1,305 @@
+/*
+ * The driver of a virtio balloon, over an arena and a device in software (virtio_device.h): a good
+ * device gets what it asks for, and a bad one is named, given up, and gets no frame that somebody
+ * else has.
+ */
+#include "kernel/virtio/balloon.h"
+
+#include "kernel/run/test.h"
+#include "mm/debug/account.h"
+#include "mm/memmap/block_state.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/said.h"
+#include "tests/kernel/virtio_device.h"
+
+enum { ROUNDS_MOST = 1000, ASKED = 5 };
+
+static struct soft_balloon soft;
+static struct balloon balloon;
+
+/* An arena with a balloon. NULL if the case was skipped. */
+static struct arena *borrow(enum soft_manner manner)
+{
+	struct arena *a;
+
+	pool_makes_on_demand();
+	a = arena_borrow(MIB(32), .phantom = GIB(1));
+	if (!a)
+		return NULL;
+	arena_open_all(a);
+	soft_balloon_init(&soft);
+	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
+	EXPECT_EQ(balloon_begin(&balloon), 0);
+	soft.manner = manner;
+	return a;
+}
+
+/* The device ends well, whatever it was like. Everything is free again afterwards. */
+static void give_back(struct arena *a)
+{
+	soft.stubborn = false;
+	EXPECT(balloon_end(&balloon));
+	EXPECT_EQ(balloon.held_count, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+static void rounds(void)
+{
+	for (unsigned i = 0; i < ROUNDS_MOST && balloon_round(&balloon); i++)
+		;
+}
+
+static u64 showable(struct arena *a)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
+	return frames;
+}
+
+static u64 in_transit(struct arena *a)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		frames += a->mm.zone[z].transit;
+	return frames;
+}
+
+TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+
+	if (!a)
+		return;
+	rounds();
+	EXPECT_EQ(soft.shown_frames, showable(a));
+	EXPECT_EQ(balloon.reported_frames, soft.shown_frames);
+	EXPECT_EQ(in_transit(a), 0);
+	EXPECT_EQ(soft.faults, 0);
+	for (u32 i = 0; i < soft.shown_count; i++)
+		for (u32 j = 0; j < i; j++)
+			EXPECT(soft.shown[i].start + soft.shown[i].bytes <= soft.shown[j].start ||
+			       soft.shown[j].start + soft.shown[j].bytes <= soft.shown[i].start);
+	soft.shown_frames = 0;
+	rounds();
+	EXPECT_EQ(soft.shown_frames, 0);
+	give_back(a);
+}
+
+TEST(virtio_balloon, a_pool_that_shrank_goes_back_in_one_message)
+{
+	enum { PAGES = 40 };
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 before;
+
+	if (!a)
+		return;
+	rounds();
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	rounds();
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	before = balloon.messages;
+	soft.shown_frames = 0;
+	rounds();
+	EXPECT(soft.shown_frames >= PAGES * BLOCK_FRAMES);
+	EXPECT_EQ(balloon.messages - before, 1);
+	give_back(a);
+}
+
+TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 before;
+
+	if (!a)
+		return;
+	before = arena_available(a);
+	soft.pages = ASKED * BLOCK_FRAMES;
+	rounds();
+	EXPECT_EQ(balloon.held_count, ASKED);
+	EXPECT_EQ(soft.actual, ASKED * BLOCK_FRAMES);
+	EXPECT_EQ(soft.told_in, ASKED * BLOCK_FRAMES);
+	EXPECT(arena_available(a) + ASKED * BLOCK_FRAMES <= before);
+	EXPECT(arena_accounted(a));
+	soft.pages = 2 * BLOCK_FRAMES;
+	rounds();
+	EXPECT_EQ(balloon.held_count, 2);
+	EXPECT_EQ(soft.told_out, (ASKED - 2) * BLOCK_FRAMES);
+	EXPECT_EQ(soft.actual, 2 * BLOCK_FRAMES);
+	EXPECT_EQ(soft.faults, 0);
+	give_back(a);
+}
+
+TEST(virtio_balloon, a_host_that_wants_everything_leaves_a_part)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 ram = 0;
+
+	if (!a)
+		return;
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		ram += a->mm.zone[z].ram;
+	soft.pages = ~0U;
+	rounds();
+	EXPECT(balloon.held_count > 0);
+	EXPECT(showable(a) + BLOCK_FRAMES >= ram / 8);
+	EXPECT(arena_accounted(a));
+	soft.pages = 0;
+	rounds();
+	EXPECT_EQ(balloon.held_count, 0);
+	give_back(a);
+}
+
+/* The kernel waits for a bad device for some periods. Their usual length is for busy machines. */
+static void wait_shortly(void)
+{
+	test_option("wait_ms", "20");
+}
+
+/* The device is given up in the first round that shows something; all it was shown comes back. */
+static void expect_given_up(enum soft_manner manner, const char *rule)
+{
+	struct arena *a = borrow(manner);
+
+	if (!a)
+		return;
+	said_begin();
+	rounds();
+	said_end();
+	EXPECT(soft.dev.given_up);
+	EXPECT(said_says(rule));
+	EXPECT_EQ(soft.status, 0);
+	EXPECT_EQ(in_transit(a), 0);
+	EXPECT_EQ(balloon.reported_frames, 0);
+	soft.shown_frames = 0;
+	rounds();
+	EXPECT_EQ(soft.shown_frames, 0); /* it is not asked again */
+	give_back(a);
+}
+
+TEST(virtio_balloon, a_device_that_answers_what_nobody_asked_is_given_up)
+{
+	expect_given_up(SOFT_AHEAD, "*answers requests that were not made*");
+}
+
+TEST(virtio_balloon, a_device_that_answers_with_another_buffer_is_given_up)
+{
+	expect_given_up(SOFT_WRONG_NAME, "*a buffer that it was not given*");
+}
+
+TEST(virtio_balloon, a_device_that_does_not_answer_is_given_up)
+{
+	wait_shortly();
+	expect_given_up(SOFT_SILENT, "*does not answer*");
+}
+
+TEST(virtio_balloon, a_device_that_does_not_reset_keeps_what_it_was_shown)
+{
+	struct arena *a;
+	u64 free;
+
+	wait_shortly();
+	a = borrow(SOFT_WRONG_NAME);
+	if (!a)
+		return;
+	free = showable(a);
+	soft.stubborn = true;
+	rounds();
+	EXPECT(soft.dev.given_up && !soft.dev.was_reset);
+	EXPECT(balloon.kept_frames > 0);
+	EXPECT_EQ(in_transit(a), balloon.kept_frames);
+	EXPECT_EQ(showable(a) + balloon.kept_frames, free);
+	EXPECT(arena_accounted(a));
+	give_back(a);
+}
+
+TEST(virtio_balloon, pages_of_a_device_that_was_given_up_are_free_again)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+
+	if (!a)
+		return;
+	soft.pages = ASKED * BLOCK_FRAMES;
+	rounds();
+	soft.pages = 2 * ASKED * BLOCK_FRAMES;
+	soft.manner = SOFT_AHEAD;
+	rounds();
+	EXPECT(soft.dev.given_up);
+	rounds();
+	EXPECT_EQ(balloon.held_count, 0);
+	give_back(a);
+}
+
+TEST(virtio_balloon, a_device_older_than_virtio_1_is_not_used)
+{
+	pool_makes_on_demand();
+	soft_balloon_init(&soft);
+	soft.offers &= ~VIRTIO_VERSION_1;
+	balloon = (struct balloon){.dev = &soft.dev};
+	said_begin();
+	EXPECT_EQ(balloon_begin(&balloon), -ENODEV);
+	said_end();
+	EXPECT(said_says("*older than virtio 1*"));
+	EXPECT(!balloon_round(&balloon));
+}
+
+/* A host that asks for no reports can still inflate. */
+TEST(virtio_balloon, without_the_feature_nothing_is_shown)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+
+	if (!a)
+		return;
+	EXPECT(balloon_end(&balloon));
+	soft_balloon_init(&soft);
+	soft.offers &= ~(1ULL << 5);
+	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
+	EXPECT_EQ(balloon_begin(&balloon), 0);
+	soft.pages = ASKED * BLOCK_FRAMES;
+	rounds();
+	EXPECT_EQ(balloon.held_count, ASKED);
+	EXPECT_EQ(soft.shown_frames, 0);
+	give_back(a);
+}
+
+/* ---- any bytes from a device ---- */
+
+static void random_rounds(struct random_source *random, unsigned count)
+{
+	const struct hvo_mode *on = hvo_mode_find("on");
+	struct arena *a = borrow(SOFT_RANDOM);
+
+	if (!a)
+		return;
+	soft.random = random;
+	for (unsigned i = 0; i < count && !random_is_used_up(random); i++) {
+		if (random_below(random, 4) == 0)
+			pool_shrink(&a->pool, on, pool_grow(&a->pool, on, random_below(random, 8)));
+		balloon_round(&balloon);
+		EXPECT_EQ(in_transit(a), balloon.kept_frames);
+	}
+	EXPECT(arena_accounted(a));
+	give_back(a);
+}
+
+void random_balloon(const u8 *data, size_t len)
+{
+	struct random_source random = {.data = data, .len = len};
+
+	random_rounds(&random, 1000);
+}
+
+TEST(virtio_balloon, any_bytes_from_the_device_lose_no_frame)
+{
+	enum { SEEDS = 24, ROUNDS = 30 };
+
+	for (u64 seed = 1; seed <= SEEDS; seed++) {
+		struct random_source random = {.state = seed * 0x9e3779b97f4a7c15ULL};
+
+		random_rounds(&random, ROUNDS);
+	}
+}

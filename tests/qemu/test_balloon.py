@@ -1,0 +1,110 @@
+"""Memory that goes back to the host: QEMU's own resident memory, as /proc shows it, falls when a guest with balloon=on has freed memory."""
+
+import os
+import re
+import socket
+import time
+
+import pytest
+from guest import run
+from machine import Machine
+from session import Session
+
+MIB, WARM = 1024, 8
+PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
+GROWN = PAGES * 2 * MIB  # KiB that the guest touches
+
+
+def resident(session):
+    """KiB of the host's memory that QEMU has."""
+    with open(f"/proc/{session.child.pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^VmRSS:\s+(\d+) kB", status.read(), re.M)[1])
+
+
+def grow_touch_shrink(session, pages):
+    """A pool of 2 MiB pages is made, mapped, touched and given up. Returns what QEMU had at the most."""
+    session.command(f"pool 2M {pages}")
+    address = re.search(r"0x[0-9a-f]+", session.command(f"map {2 * pages}M 2M pool"))[0]
+    assert f"{pages} pages of 2048 KiB are there and zero" in session.command(f"touch {address} {2 * pages}M", 300)
+    most = resident(session)
+    session.command("unmap all")
+    session.command("pool 2M 0")
+    return most
+
+
+def falls_to(session, limit, seconds=20):
+    """Wait until QEMU has no more than `limit`. Returns the milliseconds that it took, or None."""
+    start = time.monotonic()
+    while time.monotonic() < start + seconds:
+        if resident(session) <= limit:
+            return (time.monotonic() - start) * 1000
+        time.sleep(0.005)
+    return None
+
+
+@pytest.mark.parametrize("switch", ("on", "zero"))
+def test_what_a_pool_touched_goes_back(kernel, switch):
+    """All but a hundredth. A small pool comes first, so that QEMU has translated the code. Metadata memory keeps a block or two."""
+    with Session(Machine("pvh", 4, f"{PAGES // 400 + 3}G", cmdline=f"balloon={switch} monitor", balloon=True), kernel) as session:
+        grow_touch_shrink(session, WARM)
+        session.command("balloon report")
+        before = resident(session)
+        most = grow_touch_shrink(session, PAGES)
+        assert most > before + GROWN * 9 // 10, (before, most)
+        ms = falls_to(session, before + GROWN // 100)
+        time.sleep(0.5)  # the rest
+        now = resident(session)
+        shown = session.command("balloon")
+        print(f"resident before {before // MIB} MiB, touched {most // MIB} MiB, after {now // MIB} MiB within {ms} ms;{shown}")
+        assert ms is not None, (before, most, now, shown)
+        grow_touch_shrink(session, WARM)  # memory that comes back is zero
+        assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def ask(path, line):
+    """A line to QEMU's monitor."""
+    with socket.socket(socket.AF_UNIX) as monitor:
+        monitor.settimeout(20)
+        monitor.connect(path)
+        monitor.sendall(line.encode() + b"\n")
+        text = b""
+        while text.count(b"(qemu)") < 2:
+            text += monitor.recv(4096)
+
+
+def balloon_mib(session, wanted, seconds=30):
+    """MiB in the balloon, once they are as many as wanted or the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        held = int(re.search(r"balloon +(\d+) MiB", session.command("balloon"))[1])
+        if held == wanted or time.monotonic() > end:
+            return held
+        time.sleep(0.1)
+
+
+def test_the_host_asks_for_memory_and_gives_it_back(kernel, tmp_path):
+    """QEMU's monitor asks for a guest of 3 GiB of its 4, then for all of it."""
+    monitor = str(tmp_path / "monitor")
+    machine = Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True, extra=("-monitor", f"unix:{monitor},server=on,wait=off"))
+    with Session(machine, kernel) as session:
+        assert balloon_mib(session, 0) == 0
+        ask(monitor, "balloon 3072")
+        assert balloon_mib(session, 1024) == 1024
+        ask(monitor, "balloon 4096")
+        assert balloon_mib(session, 0) == 0
+        assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def test_a_machine_without_the_device_says_so(kernel):
+    outcome = run(Machine("pvh", 2, "512M", cmdline="balloon=on run=balloon"), kernel, 60)
+    assert outcome.verdict == "pass", outcome.report()
+    assert "this machine has no modern virtio-balloon device" in outcome.text
+    assert "there is no balloon" in outcome.text
+
+
+def test_off_looks_for_nothing(kernel):
+    outcome = run(Machine("pvh", 2, "512M", cmdline="run=balloon", balloon=True), kernel, 60)
+    assert outcome.verdict == "pass", outcome.report()
+    assert "] balloon: " not in outcome.text and "there is no balloon" in outcome.text
