@@ -21,6 +21,7 @@
 #include "mm/contig/bad_report.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_search.h"
+#include "mm/contig/evacuate.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_move.h"
@@ -38,6 +39,7 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
@@ -53,6 +55,7 @@ const struct mm_upward mm_upward = {
 	.huge_free_full = hvo_huge_free_full,
 	.open_deferred = pools_open_deferred,
 	.take_giga = contig_take_giga,
+	.evacuate = evacuate_block,
 	.mark_bad = mm_mark_bad,
 	.take_reported = bad_frames_take_reported,
 	.freed_near_bad = bad_frames_freed,
@@ -352,6 +355,8 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	gibs_init(mm);
 	for (unsigned z = 0; z < mm->zones; z++)
 		section_place_memmaps(&mm->zone[z], 0);
+	if (plan->gigablock)
+		gigablock_begin(mm);
 	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);
@@ -403,6 +408,7 @@ void mm_init(void)
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
+			       .gigablock = gigablock_at_boot(),
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

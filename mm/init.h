@@ -32,6 +32,7 @@ struct mm_plan {
 	u32 watch;                /* enum mm_watch */
 	/* frames to keep back in each zone, or RESERVE_DEFAULT (watermark.h) */
 	s64 reserve;
+	bool gigablock;             /* place memory by GiB from the start (zone/gigablock.h) */
 	node_distance_fn *distance; /* NULL: all nodes are equally distant */
 	/* allocates zeroed, page-aligned memory, on `node` if possible */
 	void *(*zalloc)(u64 bytes, node_t node, void *ctx);

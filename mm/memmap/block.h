@@ -189,6 +189,8 @@ struct gib {
 	u32 movable;
 	u16 meta;   /* blocks that are metadata memory; atomic */
 	bool whole; /* all of it is RAM of one node, so it can become a 1 GiB page */
+	/* it holds memory that cannot be moved; some was freed (zone/gigablock.h); atomic */
+	bool tainted, emptied;
 };
 
 /*

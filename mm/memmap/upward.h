@@ -47,6 +47,9 @@ struct mm_upward {
 	u64 (*take_giga)(struct zone *zone, const struct hvo_mode *mode, u64 count,
 			 struct block_list *list);
 
+	/* page/ to contig/: movable pages leave a tainted GiB. evacuate.h */
+	bool (*evacuate)(struct zone *zone);
+
 	/* page/ to contig/: bad frames. bad_frames.h */
 	int (*mark_bad)(struct mm *mm, pfn_t pfn);
 	void (*take_reported)(struct mm *mm);

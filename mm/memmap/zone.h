@@ -130,6 +130,7 @@ struct zone {
 	u64 ram, reserved;
 	u64 boot;        /* (a) frames given out by memblock and not freed since */
 	u32 split_batch; /* (a) huge pages that become small together next (page_split.c) */
+	u32 evacuated;   /* (ah) the block that was looked at last in a tainted GiB (evacuate.c) */
 	/* (a) number of callers that want no CPU to hold frames of this zone (pcp_disable()) */
 	u32 pcp_disabled;
 };
@@ -291,6 +292,7 @@ struct mm {
 	struct spinlock *table_lock;
 	enum section_style style; /* (c) of sections that the allocator opens */
 	bool ready;               /* (c) */
+	bool gigablock;           /* (c) memory is placed by GiB (zone/gigablock.h) */
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */

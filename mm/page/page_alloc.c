@@ -25,6 +25,7 @@
 #include "mm/page/pressure.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
@@ -78,6 +79,30 @@ static struct page *take_or_split(struct zone *zone, unsigned order, enum migrat
 	return page;
 }
 
+/*
+ * A bit of a request, for this file only: with gigablock=on all zones of a node are asked first for
+ * memory of the request's own kind. Only then does a movable page become a guest among those that
+ * cannot move, and only then do these spoil another GiB (zone/gigablock.h).
+ */
+enum { PAGE_APART = 1 << 15 };
+
+/* The last way to find small pages in a zone: at the cost of other types, or of another GiB. */
+static struct page *take_at_a_cost(struct zone *zone, unsigned order, enum migratetype type,
+				   unsigned request)
+{
+	const bool may_wait = !(request & PAGE_NOFLUSH);
+	const bool steers = gigablock_steers(zone->mm, type);
+	struct page *page = NULL;
+
+	if (!steers && !gigablock_spares(zone))
+		return NULL;
+	if ((request & PAGE_APART) && !(steers && migratetype_can_share(zone, order, type)))
+		return NULL;
+	while (!page && steers && !(request & PAGE_APART) && page_split_tainting(zone, may_wait))
+		page = take_or_split(zone, order, type, may_wait);
+	return page ? page : take_from_others(zone, order, type);
+}
+
 static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type,
 				unsigned request)
 {
@@ -92,7 +117,7 @@ static struct page *alloc_small(struct zone *zone, unsigned order, enum migratet
 	if (may_wait && zone_ready(zone) < zone->ready)
 		page_split_ahead(zone, type);
 	if (!page && admitted)
-		page = take_from_others(zone, order, type);
+		page = take_at_a_cost(zone, order, type, request);
 	if (page)
 		page_prepare(page, order);
 	return page;
@@ -181,11 +206,19 @@ static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migr
 static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type,
 				    unsigned request)
 {
+	unsigned apart = unlikely(node->mm->gigablock) && order < BLOCK_ORDER ? PAGE_APART : 0;
 	struct page *page = NULL;
+	int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL;
 
-	for (int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL; kind >= 0 && !page; kind--)
+	while (!page && kind >= 0) {
 		if (node_zone(node, kind))
-			page = alloc_from_zone(node_zone(node, kind), order, type, request);
+			page = alloc_from_zone(node_zone(node, kind), order, type, request | apart);
+		kind--;
+		if (unlikely(apart) && kind < 0) {
+			kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL;
+			apart = 0;
+		}
+	}
 	return page;
 }
 

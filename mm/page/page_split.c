@@ -22,6 +22,7 @@
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
@@ -29,9 +30,9 @@
 
 /*
  * Which blocks may be claimed. Blocks of unmovable pages are kept together as long as there are
- * others.
+ * others. CLAIM_TAINTED: only those of tainted GiB (gigablock.h).
  */
-enum claim { CLAIM_MOVABLE, CLAIM_ANY };
+enum claim { CLAIM_MOVABLE, CLAIM_ANY, CLAIM_TAINTED };
 
 /* The block to split: this one, or, with BLOCK_NONE, any that may be claimed for `type`. */
 struct wanted {
@@ -40,6 +41,18 @@ struct wanted {
 	enum claim claim;
 };
 
+static u32 take_tainted(struct zone *zone, enum free_class class, enum migratetype type)
+{
+	const u32 index = gigablock_take(zone, class, BLOCK_FULL);
+
+	if (index == BLOCK_NONE)
+		return index;
+	zone_lock(zone);
+	migratetype_set_one(zone, index, type);
+	zone_unlock(zone);
+	return index;
+}
+
 static u32 take_block(struct zone *zone, enum free_class class, const struct wanted *want)
 {
 	const enum migratetype type = want->type;
@@ -47,6 +60,8 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 
 	if (want->index != BLOCK_NONE)
 		return block_take_in(zone, want->index, 1, 1u << class, BLOCK_FULL);
+	if (want->claim == CLAIM_TAINTED)
+		return take_tainted(zone, class, type);
 	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
 		return BLOCK_NONE;
 	zone_lock(zone);
@@ -161,20 +176,45 @@ static bool split_huge_blocks(struct zone *zone)
 	return true;
 }
 
+/*
+ * A block for pages that cannot be moved, with gigablock=on: in tainted GiB only. If blocks of the
+ * other such type have pages left, the caller takes these, and the answer is false.
+ */
+static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+{
+	if (split_free_block(zone, order, type, may_wait, CLAIM_TAINTED))
+		return true;
+	if (may_wait && gigablock_open(zone))
+		return true;
+	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
+}
+
+bool page_split_tainting(struct zone *zone, bool may_wait)
+{
+	return (may_wait && mm_upward.evacuate(zone)) || gigablock_taint_next(zone) ||
+	       (may_wait && split_huge_blocks(zone));
+}
+
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
+	if (gigablock_steers(zone->mm, type))
+		return split_by_gib(zone, order, type, may_wait);
 	if (split_free_block(zone, order, type, may_wait, CLAIM_MOVABLE))
 		return true;
 	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: the section's blocks are bare or full now */
-	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+	if (gigablock_spares(zone) && split_free_block(zone, order, type, may_wait, CLAIM_ANY))
 		return true;
 	return may_wait && split_huge_blocks(zone);
 }
 
 void page_split_ahead(struct zone *zone, enum migratetype type)
 {
-	const struct wanted want = {.index = BLOCK_NONE, .type = type, .claim = CLAIM_MOVABLE};
+	/* placed by GiB, blocks kept ready are movable until somebody claims them */
+	const struct wanted want = {.index = BLOCK_NONE,
+				    .type = gigablock_steers(zone->mm, type) ? MIGRATE_MOVABLE
+									     : type,
+				    .claim = CLAIM_MOVABLE};
 
 	for (u64 blocks = zone->ready / BLOCK_FRAMES + 1;
 	     blocks > 0 && zone_ready(zone) < zone->ready; blocks--)

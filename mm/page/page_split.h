@@ -20,6 +20,13 @@
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 
 /*
+ * For pages that cannot be moved, with gigablock=on, where page_split_some() has no more: make a
+ * block free in a tainted GiB, or taint another one (zone/gigablock.h). Then ask again. False if
+ * neither was possible.
+ */
+bool page_split_tainting(struct zone *zone, bool may_wait);
+
+/*
  * Split ahead of need, up to zone->ready, for callers that may not wait. The work is bounded; the
  * next caller tries what could not be done now.
  */

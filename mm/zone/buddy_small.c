@@ -11,6 +11,7 @@
 #include "kernel/core/panic.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
+#include "mm/zone/gigablock.h"
 
 static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
 {
@@ -63,6 +64,8 @@ static void block_became_free(struct zone *zone, const struct page *first)
 	block->owner = 0;
 	atomic_store_relaxed(&zone->split_batch, SPLIT_BATCH_MIN);
 	word.free_pages = 0;
+	if (gigablock_is_tainted(zone->mm, index))
+		word.type = gigablock_type_of_freed(zone->mm, index, word.type);
 	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
 		word.flags |= BLOCK_POISONED; /* each of its pages is poisoned */
 	block_put(block, word);

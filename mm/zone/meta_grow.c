@@ -3,8 +3,8 @@
  *
  * A new block comes from the first of these sources that has one:
  *
- * 1. a bare block in a GiB that has metadata memory already, so that memory that can never move
- *    stays together;
+ * 1. a bare block in a GiB that has metadata memory already, or is tainted (gigablock.h), so that
+ *    memory that can never move stays together;
  * 2. a block of a section opened for metadata memory, at the far end (opening needs a few frames,
  *    for which META_EMERGENCY is kept);
  * 3. any bare block;
@@ -39,6 +39,7 @@
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/meta_gate.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_memmap.h"
 #include "mm/zone/transit.h"
@@ -169,6 +170,7 @@ static void add_block(struct node *node, struct meta_block *new, u32 index, enum
 	insert_block(meta, new);
 	meta->reserved[kind] += reserve;
 	spin_unlock(&meta->lock);
+	gigablock_taint(block_zone(node->mm, index), index);
 }
 
 int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve)
@@ -244,7 +246,10 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
 		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
 
-		if (meta > 0 && meta < GIB_BLOCKS && block_pfn((u32)first) < zone->end_pfn &&
+		const bool tainted = atomic_load_relaxed(&mm->gib[gib].tainted);
+
+		if ((meta > 0 || tainted) && meta < GIB_BLOCKS &&
+		    block_pfn((u32)first) < zone->end_pfn &&
 		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
 			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE,
 					      BLOCK_META);

@@ -7,6 +7,7 @@
 #include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/section.h"
 
 /*
@@ -168,24 +169,41 @@ static const u8 fallback[MIGRATE_CMA][MIGRATE_CMA - 1] = {
 	[MIGRATE_RECLAIMABLE] = {MIGRATE_UNMOVABLE, MIGRATE_MOVABLE},
 };
 
-/* Claim the block of the largest free chunk of `other` if at least half of the block is free. */
+/*
+ * Claim the block of the largest free chunk of `other` if at least half of the block is free. A
+ * request that gigablock=on steers claims it in any case: see gigablock.h.
+ */
 static bool claim_block(struct zone *zone, unsigned order, enum migratetype other,
 			enum migratetype type)
 {
 	const unsigned orders = zone->page_orders[other] & (~0u << order);
+	const bool steers = gigablock_steers(zone->mm, type) && other == MIGRATE_MOVABLE;
 	struct block_word word;
 	const struct page *page;
 	u32 index;
 
-	if (!orders)
+	/* placed by GiB, a block with unmovable pages keeps its type: a movable page is a guest */
+	if (!orders || gigablock_keeps(zone->mm, other, type))
 		return false;
 	page = zone->page_list[other][31 - (unsigned)__builtin_clz(orders)];
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	word = block_look_at(zone->mm, index);
-	if (word.state != BLOCK_FULL || word.free_pages < BLOCK_FRAMES / 2)
+	if (word.state != BLOCK_FULL || (word.free_pages < BLOCK_FRAMES / 2 && !steers))
 		return false;
+	if (steers)
+		atomic_store_relaxed(&gib_of(zone->mm, index)->tainted, true);
 	migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
 	return true;
+}
+
+bool migratetype_can_share(struct zone *zone, unsigned order, enum migratetype type)
+{
+	bool can;
+
+	zone_lock(zone);
+	can = zone->page_orders[fallback[type][0]] >> order;
+	zone_unlock(zone);
+	return can;
 }
 
 struct page *migratetype_take(struct zone *zone, unsigned order, enum migratetype type)

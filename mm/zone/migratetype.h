@@ -61,5 +61,11 @@ int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type);
  */
 int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zone);
 
+/*
+ * Have unmovable pages some of order `order` for a reclaimable request, or the other way round?
+ * No lock held.
+ */
+bool migratetype_can_share(struct zone *zone, unsigned order, enum migratetype type);
+
 /* Take 2^order frames of another type by the rule above. NULL if there are none. Zone lock held. */
 struct page *migratetype_take(struct zone *zone, unsigned order, enum migratetype type);

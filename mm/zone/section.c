@@ -23,6 +23,7 @@
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/gigablock.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/poison.h"
 #include "mm/zone/transit.h"
@@ -236,7 +237,7 @@ void section_publish_records(struct opening *o, u32 first, u32 count, enum block
 	for (u32 index = first; index < first + count; index++)
 		block_at(o->mm, index)->next = block_at(o->mm, index)->prev = BLOCK_NONE;
 	block_put_states(o->mm, first, count,
-			 BLOCK_WORD(.state = (u8)state, .type = MIGRATE_MOVABLE,
+			 BLOCK_WORD(.state = (u8)state, .type = (u8)gigablock_type(o->mm, first),
 				    .flags = o->mapped ? BLOCK_MAPPED : 0),
 			 &o->zone[first - o->first]);
 }

@@ -1,0 +1,178 @@
+/*
+ * Evacuation: movable pages leave a GiB that other memory has spoilt already, so that memory which
+ * cannot be moved need not spoil another one (zone/gigablock.h).
+ *
+ *   GiB 9, tainted  [u u m m]  --the movers--> GiB 3, clean  [m . m m]
+ *                        ^
+ *                        then free, for unmovable pages
+ *
+ * Blocks of a GiB are tried in order of address, from where the last call ended, so that blocks
+ * which refuse are not tried again and again. The pages that leave are movable requests like any
+ * others, and these prefer clean GiB.
+ *
+ * The cost is that of moving one block, at most 512 frames, for each block of unmovable pages that
+ * finds no room. A mover may itself ask for unmovable pages; such a request does not evacuate.
+ */
+#include "mm/contig/evacuate.h"
+
+#include "mm/contig/contig.h"
+#include "mm/memmap/enter.h"
+#include "mm/zone/gigablock.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+enum { TRIES = 16, LOOKS = 512 }; /* in one call: blocks tried; blocks looked at */
+
+static struct evacuated totals; /* atomic */
+
+struct evacuated evacuated(void)
+{
+	return (struct evacuated){.blocks = atomic_load_relaxed(&totals.blocks),
+				  .failed = atomic_load_relaxed(&totals.failed),
+				  .frames = atomic_load_relaxed(&totals.frames)};
+}
+
+/*
+ * May the block be emptied, as far as its record says? It holds movable small pages, or is a 2 MiB
+ * page, which may be free.
+ */
+static bool is_candidate(const struct zone *zone, u32 index)
+{
+	const struct block *block = block_at(zone->mm, index);
+	const struct block_word word =
+		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+
+	if (word.zone != zone->index || word.type >= MIGRATE_CMA || (word.flags & BLOCK_TRANSIT))
+		return false;
+	if (word.state == BLOCK_HUGE)
+		return word.order == BLOCK_ORDER;
+	return word.state == BLOCK_FULL && word.order == 0 && !(word.flags & BLOCK_FREE);
+}
+
+/* Empty the block and publish it as free and unmovable. */
+static bool empty(struct zone *zone, u32 index)
+{
+	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
+	struct block_list list = BLOCK_LIST_INIT;
+	struct contig_stats stats = {0};
+	const int err = contig_take(zone, index, 1, &how, &list, &stats);
+
+	atomic_add_relaxed(&totals.frames, stats.moved.pages + stats.moved.pooled);
+	atomic_add_relaxed(err ? &totals.failed : &totals.blocks, 1);
+	if (err)
+		return false;
+	contig_unhuge(zone->mm, &list);
+	zone_lock(zone);
+	migratetype_set_one(zone, index, MIGRATE_UNMOVABLE);
+	zone_unlock(zone);
+	block_list_publish_free(zone->mm, &list);
+	return true;
+}
+
+/* Has any zone a free movable chunk of `order`, or a block to split? A hint. */
+static bool has_chunk(const struct mm *mm, unsigned order)
+{
+	for (unsigned z = 0; z < mm->zones; z++)
+		if (atomic_load_relaxed(&mm->zone[z].page_orders[MIGRATE_MOVABLE]) >> order ||
+		    atomic_load_relaxed(&mm->zone[z].unopened) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Would the pages of a full block move? Each one in use has a mover, and somewhere there is a free
+ * chunk as large as the largest of them. Without this look most attempts would fail half way. Zone
+ * lock held, so the block stays full.
+ */
+static bool pages_would_move(const struct zone *zone, u32 index)
+{
+	const struct page *pages = block_page(zone->mm, index);
+	unsigned largest = 0;
+	u64 step;
+
+	for (u64 i = 0; i < BLOCK_FRAMES; i += step) {
+		const struct page_kind kind = page_kind(&pages[i]);
+
+		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+		if ((kind.flags & (PAGE_BUDDY | PAGE_PCP)) ||
+		    atomic_load_relaxed(&pages[i].refcount) == 0)
+			continue;
+		if (!(kind.flags & PAGE_MOVABLE))
+			return false;
+		if (kind.flags & PAGE_COMPOUND)
+			largest = MAX(largest, kind.order);
+	}
+	return has_chunk(zone->mm, largest);
+}
+
+/* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
+static bool would_move(struct zone *zone, u32 index)
+{
+	bool would;
+
+	zone_lock(zone);
+	would = is_candidate(zone, index);
+	if (would && block_look_at(zone->mm, index).state == BLOCK_FULL)
+		would = pages_would_move(zone, index);
+	zone_unlock(zone);
+	return would;
+}
+
+/* What is left of a call. */
+struct effort {
+	unsigned tries, looks;
+};
+
+/* Try the blocks of a GiB, once round from the one that was looked at last. */
+static bool empty_one_of(struct zone *zone, u64 number, struct effort *left)
+{
+	const u32 first = (u32)number * GIB_BLOCKS;
+	const u32 start = atomic_load_relaxed(&zone->evacuated) + 1;
+
+	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
+		const u32 index = first + (start + i) % GIB_BLOCKS;
+
+		if (!is_candidate(zone, index))
+			continue;
+		left->looks--;
+		atomic_store_relaxed(&zone->evacuated, index);
+		if (!would_move(zone, index))
+			continue;
+		left->tries--;
+		if (empty(zone, index))
+			return true;
+	}
+	return false;
+}
+
+/* Is there anywhere to move a block's pages to? */
+static bool has_room(const struct zone *zone)
+{
+	const struct mm *mm = zone->mm;
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += atomic_load_relaxed(&mm->zone[z].unopened) +
+			  atomic_load_relaxed(&mm->zone[z].free_type[MIGRATE_MOVABLE]);
+	return frames >= 2 * BLOCK_FRAMES;
+}
+
+bool evacuate_block(struct zone *zone)
+{
+	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
+	struct effort left = {.tries = TRIES, .looks = LOOKS};
+	u64 before = ~0ULL, number;
+	bool done = false;
+
+	if (pcp->evacuating || !has_room(zone))
+		return false;
+	pcp->evacuating = 1;
+	number = gigablock_next(zone, &before);
+	while (!done && left.tries > 0 && left.looks > 0 && number != GIGABLOCK_NONE) {
+		done = empty_one_of(zone, number, &left);
+		number = gigablock_next(zone, &before);
+	}
+	pcp->evacuating = 0;
+	return done;
+}

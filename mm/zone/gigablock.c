@@ -1,0 +1,370 @@
+/*
+ * Placement by GiB: see gigablock.h.
+ */
+#include "mm/zone/gigablock.h"
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "mm/memmap/enter.h"
+#include "mm/zone/buddy.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+
+enum { OFF, ON };
+static unsigned choice = OFF;
+OPTION_CHOICE(gigablock, choice, "off|on",
+	      "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
+
+/*
+ * Frames that CPUs may hold of a GiB, roughly. They look as if they could not be moved, so GiB that
+ * differ by fewer are ranked alike when a new one is chosen.
+ */
+enum { HELD_SHIFT = 13 };
+
+static u64 first_gib(const struct zone *zone)
+{
+	return zone->start_pfn >> GIGA_ORDER;
+}
+
+static u64 end_gib(const struct zone *zone)
+{
+	return DIV_ROUND_UP(zone->end_pfn, order_pages(GIGA_ORDER));
+}
+
+static struct gib *gib_number(const struct mm *mm, u64 number)
+{
+	return &mm->gib[number - mm->first_gib];
+}
+
+/* ---- marks ---- */
+
+/* Give the free runs in one slice of a GiB another type, in one turn at the lock. */
+static void retype_slice(struct zone *zone, u32 first, enum migratetype from, enum migratetype to)
+{
+	zone_lock(zone);
+	for (u32 index = first; index < first + LOCK_SLICE;) {
+		const struct block_word word = block_look_at(zone->mm, index);
+		const u32 head = buddy_find_run(zone->mm, index);
+		int done = 1;
+
+		lock_work(1);
+		if (head != BLOCK_NONE && word.zone == zone->index && word.type == from)
+			done = migratetype_change(zone, index, first + LOCK_SLICE, BLOCK_TYPE_MASK,
+						  (u8)to);
+		index += done > 0 ? (u32)done : 1; /* a free 1 GiB page keeps its type */
+	}
+	zone_unlock(zone);
+}
+
+static void retype(struct zone *zone, u64 number, enum migratetype from, enum migratetype to)
+{
+	const u32 first = (u32)number * GIB_BLOCKS;
+
+	for (u32 index = first; index < first + GIB_BLOCKS; index += LOCK_SLICE)
+		if (block_at(zone->mm, index))
+			retype_slice(zone, index, from, to);
+}
+
+static void taint(struct zone *zone, u64 number)
+{
+	atomic_store_relaxed(&gib_number(zone->mm, number)->tainted, true);
+	retype(zone, number, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
+}
+
+void gigablock_taint(struct zone *zone, u32 index)
+{
+	if (zone->mm->gigablock && !gigablock_is_tainted(zone->mm, index))
+		taint(zone, index / GIB_BLOCKS);
+}
+
+u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type)
+{
+	if (type >= MIGRATE_CMA) /* or isolated */
+		return type;
+	if (type != MIGRATE_MOVABLE)
+		atomic_store_relaxed(&gib_of(mm, index)->emptied, true);
+	return MIGRATE_UNMOVABLE;
+}
+
+/* Does the block hold memory that cannot be moved? Racy; any context. */
+static bool is_stuck(const struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index);
+	struct block_word word, head;
+	u32 at;
+
+	if (!block)
+		return false;
+	word = block_look(block);
+	if (word.state == BLOCK_META || word.state == BLOCK_RESERVED)
+		return true;
+	if (word.state != BLOCK_FULL || block_word_type(word) == MIGRATE_MOVABLE ||
+	    word.order == BLOCK_ORDER)
+		return false;
+	at = block_run_head(mm, index, &head);
+	return !(head.flags & BLOCK_FREE) && (at == index || head.order == 0);
+}
+
+/*
+ * A tainted GiB has lost a block of unmovable pages. If that was the last one, the GiB is clean. No
+ * lock held.
+ */
+static bool became_clean(struct zone *zone, u64 number)
+{
+	struct gib *gib = gib_number(zone->mm, number);
+
+	if (!gib->whole || !atomic_load_relaxed(&gib->emptied))
+		return false;
+	atomic_store_relaxed(&gib->emptied, false);
+	for (u32 index = (u32)number * GIB_BLOCKS; index < (number + 1) * GIB_BLOCKS; index++)
+		if (is_stuck(zone->mm, index))
+			return false;
+	atomic_store_relaxed(&gib->tainted, false);
+	retype(zone, number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
+	return true;
+}
+
+/* ---- rank ---- */
+
+/*
+ * Frames that are neither free nor movable, as far as the summary says. All of a GiB that is not
+ * whole, so that it comes first.
+ */
+static u64 stuck_frames(const struct mm *mm, u64 number)
+{
+	const struct gib *gib = gib_number(mm, number);
+	const u64 good = atomic_load_relaxed(&gib->free) + atomic_load_relaxed(&gib->movable);
+	u64 frames = 0;
+
+	if (!gib->whole)
+		return order_pages(GIGA_ORDER);
+	for (u64 section = number * GIB_SECTIONS; section < (number + 1) * GIB_SECTIONS; section++)
+		if (section_state(mm, section) == SECTION_OPEN)
+			frames += SECTION_FRAMES;
+	return frames > good ? frames - good : 0;
+}
+
+u64 gigablock_next(const struct zone *zone, u64 *before)
+{
+	u64 best = 0;
+
+	for (u64 number = first_gib(zone); number < end_gib(zone); number++) {
+		u64 key;
+
+		if (!atomic_load_relaxed(&gib_number(zone->mm, number)->tainted))
+			continue;
+		key = (stuck_frames(zone->mm, number) + 1) << 32 | number;
+		if (key < *before)
+			best = MAX(best, key);
+	}
+	if (best == 0)
+		return GIGABLOCK_NONE;
+	*before = best;
+	return best & ~0U;
+}
+
+/* ---- finding room ---- */
+
+/* Could a block of it be free? */
+static bool may_have_block(const struct gib *gib)
+{
+	return !gib->whole || atomic_load_relaxed(&gib->free) >= BLOCK_FRAMES;
+}
+
+u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to)
+{
+	u64 before = ~0ULL, number;
+
+	while (atomic_load_relaxed(&zone->free_class[class]) > 0) {
+		u32 index;
+
+		number = gigablock_next(zone, &before);
+		if (number == GIGABLOCK_NONE)
+			break;
+		if (!may_have_block(gib_number(zone->mm, number)) || became_clean(zone, number))
+			continue;
+		index = block_take_in(zone, (u32)number * GIB_BLOCKS, GIB_BLOCKS, 1u << class, to);
+		if (index != BLOCK_NONE)
+			return index;
+	}
+	return BLOCK_NONE;
+}
+
+/* Claim the blocks of a slice until there is a chunk. One turn at the lock. */
+static bool claim_slice(struct zone *zone, u32 first, unsigned order, enum migratetype type)
+{
+	bool found = zone->page_orders[type] >> order;
+
+	for (u32 index = first; index < first + LOCK_SLICE && !found; index++) {
+		const struct block_word word = block_look_at(zone->mm, index);
+
+		lock_work(1);
+		if (word.zone != zone->index || word.state != BLOCK_FULL || word.order != 0 ||
+		    word.type != MIGRATE_MOVABLE || (word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) ||
+		    buddy_find_run(zone->mm, index) != BLOCK_NONE)
+			continue;
+		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
+		found = zone->page_orders[type] >> order;
+	}
+	return found;
+}
+
+static bool claim_in(struct zone *zone, u64 number, unsigned order, enum migratetype type)
+{
+	const u32 end = (u32)(number + 1) * GIB_BLOCKS;
+	bool found = false;
+
+	for (u32 index = end - GIB_BLOCKS; index < end && !found; index += LOCK_SLICE) {
+		if (!block_at(zone->mm, index))
+			continue;
+		zone_lock(zone);
+		found = claim_slice(zone, index, order, type);
+		zone_unlock(zone);
+	}
+	return found;
+}
+
+bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type)
+{
+	u64 before = ~0ULL, number;
+	bool found = false;
+
+	number = gigablock_next(zone, &before);
+	while (!found && number != GIGABLOCK_NONE) {
+		found = claim_in(zone, number, order, type);
+		number = gigablock_next(zone, &before);
+	}
+	return found;
+}
+
+/* An unopened section of the GiB with RAM of the zone; section_end() if there is none. */
+static u64 unopened_section(const struct zone *zone, u64 number)
+{
+	const u64 first = zone->start_pfn / SECTION_FRAMES;
+	const u64 end = DIV_ROUND_UP(zone->end_pfn, (u64)SECTION_FRAMES);
+
+	for (u64 section = MAX(number * GIB_SECTIONS, first);
+	     section < MIN((number + 1) * GIB_SECTIONS, end); section++)
+		if (section_state(zone->mm, section) == SECTION_UNOPENED)
+			return section;
+	return section_end(zone->mm);
+}
+
+bool gigablock_open(struct zone *zone)
+{
+	u64 before = ~0ULL, number;
+
+	if (atomic_load_relaxed(&zone->unopened) == 0)
+		return false;
+	for (number = gigablock_next(zone, &before); number != GIGABLOCK_NONE;
+	     number = gigablock_next(zone, &before)) {
+		const u64 section = unopened_section(zone, number);
+
+		if (section < section_end(zone->mm) &&
+		    section_open(zone->mm, section, zone->mm->style) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Has the zone a free block there that is not huge? Racy. */
+static bool has_block(const struct zone *zone, u64 number)
+{
+	const u32 first = (u32)number * GIB_BLOCKS;
+
+	if (!may_have_block(gib_number(zone->mm, number)) || !block_at(zone->mm, first))
+		return false;
+	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
+		const struct block_word word = block_look_at(zone->mm, index);
+
+		if ((word.flags & BLOCK_FREE) && word.zone == zone->index &&
+		    word.state != BLOCK_HUGE && word.type < MIGRATE_CMA)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The next GiB is the one that has most memory that cannot be moved; among equals the highest,
+ * because metadata memory begins at that end.
+ */
+bool gigablock_taint_next(struct zone *zone)
+{
+	const struct mm *mm = zone->mm;
+	u64 best = 0;
+
+	for (u64 number = first_gib(zone); number < end_gib(zone); number++) {
+		const struct gib *gib = gib_number(mm, number);
+		const u64 key = ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
+
+		if (key < best || atomic_load_relaxed(&gib->tainted))
+			continue;
+		if (unopened_section(zone, number) < section_end(mm) || has_block(zone, number))
+			best = key;
+	}
+	if (best == 0)
+		return false;
+	taint(zone, best & ~0U);
+	return true;
+}
+
+/* ---- on and off ---- */
+
+static bool has_reserved(const struct mm *mm, u64 number)
+{
+	for (size_t i = 0; i < mm->reserved->count; i++)
+		if (mm->reserved->range[i].start < (number + 1) * GIB(1) &&
+		    mm->reserved->range[i].end > number * GIB(1))
+			return true;
+	return false;
+}
+
+static bool has_stuck_block(const struct mm *mm, u64 number)
+{
+	for (u32 index = (u32)number * GIB_BLOCKS; index < (number + 1) * GIB_BLOCKS; index++)
+		if (is_stuck(mm, index))
+			return true;
+	return false;
+}
+
+static u64 whole_gibs(const struct mm *mm)
+{
+	u64 count = 0;
+
+	for (u64 gib = 0; gib < mm->gibs; gib++)
+		count += mm->gib[gib].whole;
+	return count;
+}
+
+bool gigablock_begin(struct mm *mm)
+{
+	if (whole_gibs(mm) < 2) {
+		pr_warn("gigablock=on: this machine has fewer than two whole GiB, so memory is not "
+			"placed by GiB");
+		return false;
+	}
+	mm->gigablock = true;
+	for (unsigned z = 0; z < mm->zones; z++)
+		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]); number++)
+			if (!gib_number(mm, number)->whole || has_reserved(mm, number) ||
+			    has_stuck_block(mm, number))
+				taint(&mm->zone[z], number);
+	return true;
+}
+
+void gigablock_end(struct mm *mm)
+{
+	mm->gigablock = false;
+	for (unsigned z = 0; z < mm->zones; z++)
+		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]);
+		     number++) {
+			atomic_store_relaxed(&gib_number(mm, number)->tainted, false);
+			retype(&mm->zone[z], number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
+		}
+}
+
+bool gigablock_at_boot(void)
+{
+	return choice == ON;
+}

@@ -1,0 +1,119 @@
+/*
+ * Placement by GiB: memory that cannot be moved fills as few GiB as possible (gigablock=on).
+ *
+ *   off   [u.mmmmmm][mmumm.mm][mm.mmmum][mmmm.umm]   a 1 GiB page can be made nowhere
+ *   on    [uuuu.mmm][mmmmm.mm][mm.mmmmm][mmmm.mmm]   three GiB can be emptied
+ *
+ * A GiB is *tainted* once it holds memory that nobody can move: blocks given out for unmovable or
+ * reclaimable pages, metadata memory, boot allocations, firmware ranges. A GiB with holes, or of
+ * two nodes, is tainted from the start, because it can never be a 1 GiB page.
+ *
+ *   1. The free blocks of a tainted GiB have type UNMOVABLE, those of a clean one MOVABLE. So the
+ *      free lists that exist already keep the two apart, and a request for movable pages, which
+ *      prefers its own type, finds clean GiB first. There are no lists per GiB.
+ *   2. A request for pages that cannot move takes a block of the GiB with the most such memory that
+ *      has one free. Then it opens a section of a tainted GiB. Then it has movable pages moved out
+ *      of a tainted GiB (contig/evacuate.h), or claims a block there in which some frames are free.
+ *      Only after that does it taint another GiB.
+ *   3. A block with a page that cannot be moved has type UNMOVABLE or RECLAIMABLE: such a request
+ *      never takes a single page of a movable block, it claims the block.
+ *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
+ *
+ * Hints: gib->tainted and the rank of a GiB are read without a lock. A stale answer places a block
+ * less well and breaks nothing. Types change under zone->lock, by the rules of migratetype.h.
+ * Memory that is in use when the switch is turned on stays where it is.
+ *
+ * Sources: van Riel, "1GB superpageblock memory allocation" RFC, 2026, which keeps free lists per
+ * GiB; Zhao et al., "Contiguitas", ISCA 2023, which moves a border between two regions.
+ */
+#pragma once
+
+#include "mm/memmap/zone.h"
+
+/*
+ * Begin to place memory by GiB, or end it. Beginning marks the GiB that are tainted now; ending
+ * forgets all marks and makes free blocks movable. False, with a line in the log, if the machine
+ * has fewer than two whole GiB: then nothing is placed by GiB. No lock held; no other CPU
+ * allocates.
+ */
+bool gigablock_begin(struct mm *mm);
+void gigablock_end(struct mm *mm);
+
+/* Does gigablock=on ask for it? Start-up begins before any section is open. */
+bool gigablock_at_boot(void);
+
+/* Is a request for pages of this type placed in tainted GiB? */
+static inline bool gigablock_steers(const struct mm *mm, enum migratetype type)
+{
+	return unlikely(mm->gigablock) &&
+	       (type == MIGRATE_UNMOVABLE || type == MIGRATE_RECLAIMABLE);
+}
+
+/*
+ * May movable pages have more of the memory in tainted GiB? A part of each zone is kept there, so
+ * that requests for pages that cannot move find whole blocks. A hint; any context.
+ */
+enum { GIGABLOCK_KEEP = 128 }; /* a 128th of the zone */
+
+static inline bool gigablock_spares(const struct zone *zone)
+{
+	return likely(!zone->mm->gigablock) ||
+	       atomic_load_relaxed(&zone->free_type[MIGRATE_UNMOVABLE]) >
+		       zone->ram / GIGABLOCK_KEEP;
+}
+
+/* Must blocks of type `from` that are in use not be claimed for `to`? */
+static inline bool gigablock_keeps(const struct mm *mm, enum migratetype from, enum migratetype to)
+{
+	return gigablock_steers(mm, from) && to == MIGRATE_MOVABLE;
+}
+
+/* Has the GiB of block `index` memory that cannot be moved? A hint; any context. */
+static inline bool gigablock_is_tainted(const struct mm *mm, u32 index)
+{
+	return unlikely(atomic_load_relaxed(&gib_of(mm, index)->tainted));
+}
+
+/* The type of a block that a section brings when it is opened. */
+static inline enum migratetype gigablock_type(const struct mm *mm, u32 index)
+{
+	return gigablock_is_tainted(mm, index) ? MIGRATE_UNMOVABLE : MIGRATE_MOVABLE;
+}
+
+/*
+ * A small-page block of a tainted GiB has become wholly free. Returns the type byte that it is free
+ * under. Zone lock held.
+ */
+u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type);
+
+/*
+ * Take a free block of `class` (not huge) in a tainted GiB, in transit to `to`, as block_take_in().
+ * BLOCK_NONE if there is none. No lock held.
+ */
+u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to);
+
+/* Open a section in a tainted GiB. False if none was opened. No lock held. */
+bool gigablock_open(struct zone *zone);
+
+/*
+ * Claim blocks of movable pages in tainted GiB for `type`, one after the other, until their free
+ * frames include a chunk of `order`. Movable pages stay in them as guests, and when these are freed
+ * the frames are for memory that cannot be moved. False if no such chunk appeared. No lock held.
+ */
+bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type);
+
+/*
+ * Taint the GiB of block `index`, if it is not yet, because memory that cannot be moved comes into
+ * it. The GiB's free blocks change their type, a slice in each turn. No lock held.
+ */
+void gigablock_taint(struct zone *zone, u32 index);
+
+/* Taint one more GiB in which the zone has a free or unopened block. False if there is none. */
+bool gigablock_taint_next(struct zone *zone);
+
+/*
+ * The tainted GiB in order of rank. *before is ~0 at first; each call returns the number of the
+ * next GiB that overlaps the zone, or GIGABLOCK_NONE. No lock held.
+ */
+#define GIGABLOCK_NONE (~0ULL)
+u64 gigablock_next(const struct zone *zone, u64 *before);

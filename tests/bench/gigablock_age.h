@@ -1,0 +1,27 @@
+/* Memory aged by a trace of requests, for the gigablock benchmark: see gigablock_age.c. */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+struct age_stats {
+	u64 requests, failed; /* calls that asked for memory; those that got none */
+	u64 pool_changes;     /* times that the pool grew or shrank */
+	u64 most;             /* frames in use at most, in hundredths of a percent of memory */
+};
+
+/*
+ * Run the trace for `ops` operations. False if the tables of the trace found no memory. The pages
+ * stay until age_end().
+ */
+bool age_begin(u64 ops, struct age_stats *stats);
+
+/* Free the pool and a random share of the page cache, in percent. */
+void age_release(u64 percent);
+
+/* Frames that movers have moved since age_begin(). */
+u64 age_moved(void);
+
+/* Is every page where the trace's tables say, with the word that was written to it? */
+bool age_verify(void);
+
+void age_end(void);

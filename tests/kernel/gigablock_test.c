@@ -1,0 +1,151 @@
+/*
+ * Placement by GiB: memory that cannot be moved fills as few GiB as possible (zone/gigablock.h).
+ */
+#include "mm/zone/gigablock.h"
+
+#include "kernel/run/test.h"
+#include "mm/contig/evacuate.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/pcp_drain.h"
+#include "tests/kernel/chain.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/listed.h"
+
+enum { PAGES = 1500, BIG = BLOCK_ORDER - 1 };
+
+/* Borrow phantom memory, open and free, that is placed by GiB. */
+static struct arena *borrow_gibs(u64 gibs)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = gibs * GIB(1));
+
+	if (!a)
+		return NULL;
+	arena_open_all(a);
+	EXPECT(gigablock_begin(&a->mm));
+	return a;
+}
+
+static u64 gib_of_page(const struct page *page)
+{
+	return page_to_pfn(page) >> GIGA_ORDER;
+}
+
+static u64 tainted_gibs(struct arena *a)
+{
+	const u32 first = arena_phantom_block(a);
+	u64 count = 0;
+
+	for (u32 index = first; index < first + a->options.phantom / GIB(1) * GIB_BLOCKS;
+	     index += GIB_BLOCKS)
+		count += gigablock_is_tainted(&a->mm, index);
+	return count;
+}
+
+TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
+{
+	struct arena *a = borrow_gibs(4);
+	struct page *chain = NULL;
+	u64 home = 0, mixed = 0;
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < PAGES; i++) {
+		struct page *stuck =
+			alloc_on_phantom(a, i % 4, i % 3 ? USE_UNMOVABLE : USE_RECLAIMABLE);
+		struct page *free = alloc_on_phantom(a, i % 4, USE_MOVABLE);
+
+		REQUIRE(stuck && free);
+		home = home ? home : gib_of_page(stuck);
+		mixed += gib_of_page(stuck) != home || gib_of_page(free) == home;
+		page_chain_push(&chain, stuck);
+		page_chain_push(&chain, free);
+	}
+	EXPECT_EQ(mixed, 0);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(arena_accounted(a));
+	chain_give(&chain, &a->mm);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. */
+TEST(mm_gigablock, emptied_gib_is_clean_again)
+{
+	struct arena *a = borrow_gibs(2);
+	struct zone *zone;
+	struct page *page;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+	REQUIRE(page);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(zone->free_type[MIGRATE_UNMOVABLE] > 0);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(gigablock_take(zone, FREE_FULL, BLOCK_FULL), BLOCK_NONE);
+	EXPECT_EQ(tainted_gibs(a), 0);
+	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * All of memory is in use, nearly all of it movable. A page that cannot be moved still finds room
+ * in the tainted GiB, which a movable page leaves.
+ */
+TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
+{
+	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS, FREED = 4 };
+	static struct page *table[ROOM];
+	struct arena *a = borrow_gibs(GIBS);
+	const u64 before = evacuated().blocks;
+	struct page *chain = NULL, *page;
+	struct holder h;
+	u64 freed = 0;
+
+	if (!a)
+		return;
+	/* both halves of a block */
+	for (unsigned i = 0; i < 2; i++) {
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		page_chain_push(&chain, page);
+	}
+	holder_init(&h, &a->mm, table, ROOM);
+	h.phantom = true;
+	while (holder_take(&h, BLOCK_ORDER, a->options.nodes))
+		;
+	EXPECT_EQ(h.slots, ROOM - 1);
+	for (u64 slot = 0; slot < h.slots && freed < FREED; slot++)
+		if (!gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER))) {
+			holder_give(&h, slot);
+			freed++;
+		}
+	EXPECT_EQ(freed, FREED);
+	pcp_drain_all(&a->mm);
+	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	REQUIRE(page);
+	page_chain_push(&chain, page);
+	EXPECT_EQ(evacuated().blocks, before + 1);
+	EXPECT_EQ(h.moved, 1);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
+	EXPECT(holder_intact(&h));
+	EXPECT(arena_accounted(a));
+	holder_give_all(&h);
+	chain_give(&chain, &a->mm);
+	arena_return(a);
+}
+
+TEST(mm_gigablock, machine_with_one_whole_gib_is_refused)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (!a)
+		return;
+	EXPECT(!gigablock_begin(&a->mm));
+	EXPECT(!a->mm.gigablock);
+	arena_return(a);
+}
