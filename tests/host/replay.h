@@ -4,8 +4,8 @@
  * output of acpidump and cpuid below it is such a text:
  *
  *   BIOS-e820: [mem 0x0000000000100000-0x000000007fffffff] usable        dmesg
- *   efi: mem00: [Conventional Memory|...] range=[0x100000-0x7fffffff]    dmesg, efi=debug; used where
- *                                                                        there are no e820 lines
+ *   efi: mem00: [Conventional Memory|...] range=[0x100000-0x7fffffff]    dmesg, efi=debug; if there
+ *                                                                        are no e820 lines
  *   APIC @ 0x0000000000000000                                            acpidump: MADT, SRAT, SLIT
  *       0000: 41 50 49 43 ...
  *   0x0000000b 0x00: eax=0x00000001 ebx=... ecx=... edx=...              cpuid -1 -r

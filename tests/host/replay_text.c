@@ -103,7 +103,9 @@ static enum mem_kind kind_of_e820_name(struct cursor name)
 	return skip(&name, "unusable") ? MEM_BAD : MEM_RESERVED;
 }
 
-/* Names as Linux prints them: efi_md_typeattr_format(), 6.x. After the boot services, four are RAM. */
+/*
+ * Names as Linux prints them: efi_md_typeattr_format(), 6.x. Four are RAM after the boot services.
+ */
 static enum mem_kind kind_of_efi_name(struct cursor name)
 {
 	if (skip(&name, "Conventional") || skip(&name, "Boot Code") || skip(&name, "Boot Data"))
