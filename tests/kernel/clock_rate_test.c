@@ -39,6 +39,7 @@ static void read_on(void *arg)
 		if (clock_rate_ns(rate, tsc + STEP / 2) != ns_in_step(n) || rate->hz != hz_of(n))
 			r->torn++;
 		atomic_store_release(&r->reads, r->reads + 1);
+		fence_full(); /* the next read begins when this one is seen to have ended */
 	}
 }
 
