@@ -215,28 +215,31 @@ u32 contig_next_by_steps(struct contig_scan *scan, const struct contig_search *s
 
 /* ---- references that nobody needs ---- */
 
-static u64 count_block(struct page *pages)
+static void count_block(struct page *pages)
 {
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		atomic_store_release(&pages[i].refcount, 1);
-	return BLOCK_FRAMES;
 }
 
-static void freeze_block(struct page *pages)
+/* Returns how many lost their reference. */
+static u64 freeze_block(struct page *pages)
 {
+	u64 frozen = 0;
+
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		atomic_cas(&pages[i].refcount, 1u, 0u);
+		frozen += atomic_cas(&pages[i].refcount, 1u, 0u);
+	return frozen;
 }
 
 u64 contig_count_and_freeze(struct mm *mm, u32 first, u32 count)
 {
-	u64 counted = 0;
+	u64 frozen = 0;
 
 	for (u32 index = first; index < first + count; index++)
 		if (block_look_at(mm, index).state == BLOCK_FULL)
-			counted += count_block(block_page(mm, index));
+			count_block(block_page(mm, index));
 	for (u32 index = first; index < first + count; index++)
 		if (block_look_at(mm, index).state == BLOCK_FULL)
-			freeze_block(block_page(mm, index));
-	return counted;
+			frozen += freeze_block(block_page(mm, index));
+	return frozen;
 }

@@ -6,6 +6,7 @@
 #include "kernel/run/machine_page.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
+#include "mm/contig/contig_read.h"
 #include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
@@ -15,6 +16,7 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
@@ -415,6 +417,72 @@ TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 		  first + order_blocks(SMALL_ORDER));
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
 	holder_give_all(&holder);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Every struct page of an open block gets a reference and loses it. */
+TEST(mm_contig, each_counted_page_is_frozen_again)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *pages;
+	u32 first;
+
+	if (!a)
+		return;
+	first = arena_block(a) + 2;
+	REQUIRE(mm_contig_alloc_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES) == 0);
+	mm_contig_free_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES);
+	EXPECT_EQ(contig_count_and_freeze(&a->mm, first, 2), 2 * BLOCK_FRAMES);
+	pages = block_page(&a->mm, first);
+	for (u64 i = 0; i < 2 * BLOCK_FRAMES; i++)
+		if (pages[i].refcount)
+			test_fail(__FILE__, __LINE__, "frame %llu kept its reference", i);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Hold the page of this frame, which cannot move. The rest of its block is free. */
+static struct page *hold_frame(struct arena *a, pfn_t pfn)
+{
+	const pfn_t first = ALIGN_DOWN(pfn, BLOCK_FRAMES);
+
+	if (mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) < 0)
+		return NULL;
+	for (pfn_t other = first; other < first + BLOCK_FRAMES; other++)
+		if (other != pfn)
+			mm_page_free(&a->mm, pfn_page(&a->mm, other));
+	pcp_drain_all(&a->mm);
+	return pfn_page(&a->mm, pfn);
+}
+
+TEST(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is)
+{
+	static const char *const names[] = {"revert", "step"};
+	const u64 pages = order_pages(SMALL_ORDER);
+	const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1, pages / 2, pages - 2, pages - 1};
+	struct arena *a = arena_borrow(MIB(256));
+	struct isolation token;
+	u64 scanned;
+	u32 first;
+
+	if (!a)
+		return;
+	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
+	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++) {
+		struct page *page = hold_frame(a, block_pfn(first) + at[i]);
+
+		REQUIRE(page);
+		for (unsigned n = 0; n < ARRAY_LEN(names); n++)
+			EXPECT_EQ(first_candidate(arena_zone(a, 0), names[n], SMALL_ORDER,
+						  &scanned),
+				  first + order_blocks(SMALL_ORDER));
+		EXPECT_EQ(isolate_range(arena_zone(a, 0), first, order_blocks(SMALL_ORDER), &token),
+			  (u64)-EBUSY);
+		mm_page_free(&a->mm, page);
+		pcp_drain_all(&a->mm);
+	}
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

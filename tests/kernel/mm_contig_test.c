@@ -11,6 +11,8 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
+#include "mm/page/page_free.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
@@ -135,6 +137,36 @@ TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
 	}
 	EXPECT(holder.moved > BLOCK_ORDER);
 	holder_give_all(&holder);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* Nothing is freed that somebody else still refers to, wherever in its block it is. */
+TEST(mm_contig, a_range_given_back_leaves_out_pages_with_references)
+{
+	static const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1};
+	struct arena *a = arena_borrow(MIB(16));
+	const u64 before = page_misuses();
+	const bool panics = page_misuse_panics(false);
+
+	for (unsigned i = 0; a && i < ARRAY_LEN(at); i++) {
+		struct page *page = pfn_page(&a->mm, range_start(a) + at[i]);
+
+		REQUIRE(mm_contig_alloc_range(&a->mm, range_start(a), BLOCK_FRAMES) == 0);
+		page_get(page);
+		mm_contig_free_range(&a->mm, range_start(a), BLOCK_FRAMES);
+		EXPECT_EQ(page_misuses(), before + i + 1);
+		EXPECT_EQ(page->refcount, 2);
+		pcp_drain_all(&a->mm);
+		EXPECT_EQ(arena_usage(a).in_use, 1);
+		mm_page_put(&a->mm, page);
+		mm_page_free(&a->mm, page);
+		pcp_drain_all(&a->mm);
+		EXPECT_EQ(arena_usage(a).in_use, 0);
+	}
+	page_misuse_panics(panics);
+	if (!a)
+		return;
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
