@@ -475,9 +475,9 @@ TEST(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is)
 
 		REQUIRE(page);
 		for (unsigned n = 0; n < ARRAY_LEN(names); n++)
-			EXPECT_EQ(first_candidate(arena_zone(a, 0), names[n], SMALL_ORDER,
-						  &scanned),
-				  first + order_blocks(SMALL_ORDER));
+			EXPECT_EQ(
+				first_candidate(arena_zone(a, 0), names[n], SMALL_ORDER, &scanned),
+				first + order_blocks(SMALL_ORDER));
 		EXPECT_EQ(isolate_range(arena_zone(a, 0), first, order_blocks(SMALL_ORDER), &token),
 			  (u64)-EBUSY);
 		mm_page_free(&a->mm, page);
