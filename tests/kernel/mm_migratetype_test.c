@@ -7,6 +7,7 @@
 #include "kernel/run/test.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 
 TEST(mm_migratetype, a_range_changes_type_with_all_that_is_free_in_it)
@@ -94,6 +95,43 @@ TEST(mm_migratetype, cma_serves_movable_pages_only)
 	EXPECT_EQ(block_type(block_at(&a->mm, arena_phantom_block(a) + 1)), MIGRATE_CMA);
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(listed(zone, MIGRATE_CMA), order_pages(GIGA_ORDER) - 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/*
+ * A block that is free as a huge page, and one that is bare, are declared CMA. Neither is given out
+ * as a huge page, or taken for a change that does not leave it free.
+ */
+TEST(mm_migratetype, cma_blocks_are_no_huge_pages)
+{
+	static struct page *pages[GIB_BLOCKS + 1];
+	struct arena *a = borrow_gigabyte();
+	u32 huge, bare, count = 0;
+	struct zone *zone;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	pages[0] = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE);
+	REQUIRE(pages[0]);
+	huge = (u32)(page_to_pfn(pages[0]) >> BLOCK_ORDER);
+	mm_page_free(&a->mm, pages[0]);
+	pcp_drain_all(&a->mm);
+	bare = arena_phantom_block(a) + GIB_BLOCKS - 1;
+	REQUIRE(bare != huge);
+	EXPECT_EQ(block_look_at(&a->mm, huge).state, BLOCK_HUGE);
+	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(migratetype_set(&a->mm, bare, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(block_take_in(zone, bare, 1, 1u << FREE_BARE | 1u << FREE_MAPPED, BLOCK_FULL),
+		  BLOCK_NONE);
+	do {
+		pages[count] = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE);
+	} while (pages[count] && ++count < ARRAY_LEN(pages));
+	EXPECT_EQ(count, GIB_BLOCKS - 2);
+	EXPECT_EQ(listed(zone, MIGRATE_CMA), 2 * BLOCK_FRAMES);
+	while (count > 0)
+		mm_page_free(&a->mm, pages[--count]);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
