@@ -15,6 +15,8 @@
 #include "kernel/core/wait.h"
 #include "kernel/core/watchdog.h"
 #include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -364,8 +366,13 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 #ifndef HOST_FAST /* with HOST_FAST no mapping is real */
 TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
 {
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
 
+	if (!a)
+		return;
+	REQUIRE(pool_grow(&a->pool, hvo_mode_find("on"), 1) == 1);
+	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	MUST_END_SAYING("write to a read-only tail of the huge page");
 	*(volatile u32 *)&page[100].refcount = 1;
