@@ -17,6 +17,12 @@
  * sections beforehand. debt_split: allocating every returned block afterwards (hvo_split.c). A
  * second table adds up all four.
  *
+ * With size=1G a third leg, demote, makes the pages of a pool grown anew into pages of 2 MiB.
+ *
+ * A leg fails if memory is not in the leg's state when it begins. One that begins in memory that
+ * could not be reset is skipped: it is measured, recorded as `again` and counted as a skip. A round that was deferred
+ * is due when a page is used; the rounds of the first use are counted beside the grow leg.
+ *
  * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
  * The table shows medians, the records every run. hist=1, csv=1: single pages (hvo_pages.c).
  */
@@ -114,6 +120,20 @@ static void leg_end(struct leg *leg)
 
 /* ---- legs ---- */
 
+/* Rounds that were put off until a page is given to a user. */
+static u64 flushes_of_first_use(void)
+{
+	struct shootdown_stats before, after;
+	struct page *page;
+
+	shootdown_stats_read(&before);
+	page = pool_page_take(hvo_pool(), NODE_NONE, POOL_ANY);
+	shootdown_stats_read(&after);
+	if (page)
+		pool_page_give(hvo_pool(), page);
+	return after.flushes - before.flushes;
+}
+
 /* Grow and shrink once from the state hvo_leg_begin() made. False if pages were lost. */
 static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *shrink)
 {
@@ -126,6 +146,7 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	leg_end(grow);
 	grow->recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE) - recycled;
 	grow->saved = pool_frames_saved(hvo_pool());
+	grow->use_flushes = flushes_of_first_use();
 
 	held = hvo_hold_rest(grow->done);
 	*shrink = (struct leg){.mode = mode,
@@ -143,12 +164,29 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	return shrink->done == grow->done && grow->done > 0;
 }
 
+/* Grow untimed from the state hvo_leg_begin() made, and demote. False if pages were lost. */
+static bool run_demotion(const struct hvo_mode *mode, struct leg *demote)
+{
+	const u64 grown = pool_grow(hvo_pool(), mode, demote->pages);
+
+	hvo_busy_begin();
+	leg_begin(demote);
+	demote->done = pool_demote(hvo_pool(), &pool_2m, mode, grown);
+	leg_end(demote);
+	hvo_busy_end();
+	if (demote->done != grown)
+		pr_err("hvo: %s: %llu of %llu pages were demoted", mode->name, demote->done, grown);
+	return pool_shrink(&pool_2m, mode, demote->done * GIB_BLOCKS) ==
+		       demote->done * GIB_BLOCKS &&
+	       pool_shrink(hvo_pool(), mode, grown - demote->done) == 0 && grown > 0;
+}
+
 /*
  * Results of one mode in one run. Records are printed after the table, so that people can read the
  * table.
  */
 struct mode_result {
-	struct leg grow, shrink;
+	struct leg grow, shrink, demote;
 	bool ran;
 };
 
@@ -207,6 +245,11 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 			return true;
 		if (!run_legs(mode, &result->grow, &result->shrink))
 			return false;
+		if (hvo_size != SIZE_1G)
+			continue;
+		result->demote = (struct leg){.mode = mode, .pages = result->grow.pages};
+		if (hvo_leg_begin(&result->demote, source) && !run_demotion(mode, &result->demote))
+			return false;
 	}
 	result->ran = true;
 	return true;
@@ -220,6 +263,11 @@ static u64 ns_to_grow(const struct mode_result *run)
 static u64 ns_to_shrink(const struct mode_result *run)
 {
 	return run->shrink.ns;
+}
+
+static u64 ns_to_demote(const struct mode_result *run)
+{
+	return run->demote.ns;
 }
 
 static u64 cost_in_all(const struct mode_result *run)
@@ -251,18 +299,22 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 		       struct reference *off)
 {
 	const struct mode_result *grown = median(runs, ns_to_grow);
-	const struct leg *grow, *shrink;
+	const struct leg *grow, *shrink, *demote;
 
 	if (!grown)
 		return;
 	grow = &grown->grow;
 	shrink = &median(runs, ns_to_shrink)->shrink;
+	demote = &median(runs, ns_to_demote)->demote;
 	if (off->grow_ps == 0 && !mode->optimise)
 		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
 					  .shrink_ps = hvo_ps_per_page(shrink),
+					  .demote_ps = hvo_ps_per_page(demote),
 					  .grow_net_ps = hvo_net_ps_per_page(grow),
 					  .shrink_net_ps = hvo_net_ps_per_page(shrink)};
 	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
+	if (demote->done > 0)
+		hvo_print_demotion(demote, off);
 }
 
 static void print_costs(void)
@@ -289,6 +341,8 @@ static void record_all(void)
 				continue;
 			hvo_record_leg(&results[i][run].grow, "alloc", run + 1);
 			hvo_record_leg(&results[i][run].shrink, "free", run + 1);
+			if (results[i][run].demote.done > 0)
+				hvo_record_leg(&results[i][run].demote, "demote", run + 1);
 		}
 	}
 }

@@ -27,6 +27,7 @@ struct leg {
 	struct check_spent spent; /* part of `ns` that simulation of hardware took; hosted only */
 	struct split_debt split;  /* the same in both legs */
 	u64 recycled;             /* pages made from blocks that had struct pages */
+	u64 use_flushes;          /* grow: rounds of the first use of a page afterwards */
 	struct shootdown_stats stats;
 	u64 splits;
 	unsigned threads; /* CPUs that made or restored pages */
@@ -35,7 +36,7 @@ struct leg {
 };
 
 struct reference {
-	u64 grow_ps, shrink_ps; /* time per page of mode off */
+	u64 grow_ps, shrink_ps, demote_ps; /* time per page of mode off */
 	u64 grow_net_ps, shrink_net_ps;
 };
 
@@ -64,6 +65,8 @@ u64 hvo_net_ps_per_page(const struct leg *leg);
 void hvo_print_head(const char *source);
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted,
 		    const char *wanted_source, const struct reference *off);
+/* 1 GiB pages that became pages of 2 MiB. */
+void hvo_print_demotion(const struct leg *demote, const struct reference *off);
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run);
 
 /* hvo_split.c. Number of blocks of `pages` that are split. */

@@ -9,7 +9,9 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
 #include "mm/memmap/vmemmap.h"
+#include "mm/page/page_split.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
@@ -104,6 +106,16 @@ static struct page *take_chain(unsigned order, u64 count, bool touch, struct pag
 	return chain;
 }
 
+/* Give struct pages to the blocks that every zone keeps back for callers that may not wait. */
+static void split_rest(struct zone *zone)
+{
+	const u64 end = DIV_ROUND_UP(zone->end_pfn, (u64)BLOCK_FRAMES);
+
+	for (u64 index = zone->start_pfn / BLOCK_FRAMES; index < end; index++)
+		if (zone->free_class[FREE_BARE] > 0 && block_at(&mm_kernel, (u32)index))
+			page_split_block(zone, (u32)index, BLOCK_BARE);
+}
+
 /*
  * Allocate `pages` pages' worth of order-0 pages and write each. Then allocate all other memory in
  * larger pieces, which are not written. Free it all and drain. Every block of the machine is then
@@ -117,6 +129,8 @@ static void recycle(u64 pages)
 	while (chain)
 		page_free(page_chain_pop(&chain));
 	pcp_drain_all(&mm_kernel);
+	for (unsigned z = 0; z < mm_kernel.zones; z++)
+		split_rest(&mm_kernel.zone[z]);
 }
 
 /* Bring memory from the reset state to the leg's source. */
@@ -134,6 +148,20 @@ static void leg_prepare(struct leg *leg, unsigned source)
 	leg->source = hvo_source_names[source];
 }
 
+/*
+ * Is memory in the state that the leg is about? Huge blocks are left by `again` only. Growth in
+ * recycled memory makes bare blocks of its own when metadata memory is given back.
+ */
+static bool leg_holds(const struct leg *leg, unsigned source)
+{
+	const bool optimised = !leg->mode->mapped;
+
+	if (source == SOURCE_AGAIN)
+		return !optimised || free_of_class(FREE_HUGE) >= leg->pages;
+	return free_of_class(FREE_HUGE) == 0 &&
+	       (source == SOURCE_FRESH || !optimised || free_of_class(FREE_BARE) == 0);
+}
+
 bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
 	if (!leg_reset(leg)) {
@@ -143,6 +171,13 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 		return false;
 	}
 	leg_prepare(leg, source);
+	if (strcmp(leg->source, hvo_source_names[source]) != 0) {
+		verdict_count(0, 0, 1); /* measured all the same; the table says so */
+	} else if (!leg_holds(leg, source)) {
+		pr_err("hvo: %s: memory is not %s: %llu pages bare, %llu huge", leg->mode->name,
+		       leg->source, free_of_class(FREE_BARE), free_of_class(FREE_HUGE));
+		verdict_count(0, 1, 0);
+	}
 	return true;
 }
 

@@ -44,7 +44,9 @@ static void print_leg(const struct leg *leg, const char *op, u64 off_ps)
 	if (off_ps)
 		format(relative, sizeof(relative), "%llu.%02llux", ratio / 100, ratio % 100);
 
-	if (op[0] == 'g')
+	if (op[0] == 'd')
+		format(debt, sizeof(debt), "-");
+	else if (op[0] == 'g')
 		format(debt, sizeof(debt), "%llu.%03llu before", leg->debt_open_ns / NS_PER_MS,
 		       leg->debt_open_ns / NS_PER_US % 1000);
 	else
@@ -77,13 +79,14 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"
 	      " debt_blocks=%llu threads=%u simulated_ns=%llu host_faults=%llu"
-	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu",
+	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu"
+	      " use_flushes=%llu",
 	      leg->mode->name, leg->source, op, hvo_size_name(), leg->pages, leg->done,
 	      cpumask_weight(&cpus_online), hvo_busy, run, leg->ns, leg->stats.flushes, leg->splits,
 	      leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped, leg->saved,
 	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns,
 	      leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99,
-	      leg->split.ns_max);
+	      leg->split.ns_max, leg->use_flushes);
 	if (lock_holds_wanted())
 		print(" hold_zone_ns=%llu hold_pool_ns=%llu", leg->zone.ns.most, leg->pool.ns.most);
 	print("\n");
@@ -117,12 +120,17 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	if (shrink->split.blocks < shrink->done * order_blocks(hvo_pool()->order))
 		print("  # %s: debt after: of %llu blocks of 2 MiB\n", grow->mode->name,
 		      shrink->split.blocks);
-	if (strcmp(grow->source, hvo_source_names[SOURCE_RECYCLED]) == 0 && grow->mode->optimise &&
-	    grow->recycled < grow->done)
-		print("  # %s: %llu of these pages are recycled blocks\n", grow->mode->name,
-		      grow->recycled);
+	if (grow->use_flushes > 0)
+		print("  # %s: rounds put off until the first use of a page: %llu\n",
+		      grow->mode->name, grow->use_flushes);
 	if (strcmp(grow->source, wanted_source) != 0)
 		print("  # %s: source=again: this machine has no section that can be closed and "
 		      "opened anew\n",
 		      grow->mode->name);
+}
+
+void hvo_print_demotion(const struct leg *demote, const struct reference *off)
+{
+	print_leg(demote, "demote", off->demote_ps);
+	print_holds(demote, "demote");
 }
