@@ -20,8 +20,9 @@
  * With size=1G a third leg, demote, makes the pages of a pool grown anew into pages of 2 MiB.
  *
  * A leg fails if memory is not in the leg's state when it begins. One that begins in memory that
- * could not be reset is skipped: it is measured, recorded as `again` and counted as a skip. A round that was deferred
- * is due when a page is used; the rounds of the first use are counted beside the grow leg.
+ * could not be reset is skipped: it is measured, recorded as `again` and counted as a skip. A round
+ * that was deferred is due when a page is used; the rounds of the first use are counted beside the
+ * grow leg.
  *
  * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
  * The table shows medians, the records every run. hist=1, csv=1: single pages (hvo_pages.c).
