@@ -186,6 +186,23 @@ static bool report_round(struct balloon *b)
 	return false;
 }
 
+static u64 free_frames(const struct mm *mm)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += zone_free(&mm->zone[z]);
+	return frames;
+}
+
+void balloon_report_all(struct balloon *b)
+{
+	const u64 end = b->reported_frames + free_frames(b->mm);
+
+	while (b->started && !b->dev->given_up && b->reported_frames < end && report_round(b))
+		;
+}
+
 /* ---- inflating and deflating ---- */
 
 /* Name the frames of some pages of 2 MiB to the host, and wait until it has read the message. */
@@ -205,13 +222,11 @@ static int send_pages(struct balloon *b, struct virtq *q, struct page *const *pa
 /* The balloon leaves an eighth of memory to the machine, whatever the host asks for. */
 static bool may_take_more(const struct balloon *b)
 {
-	u64 ram = 0, left = 0;
+	u64 ram = 0, left = free_frames(b->mm);
 
 	for (unsigned z = 0; z < b->mm->zones; z++) {
-		const struct zone *zone = &b->mm->zone[z];
-
-		ram += zone->ram;
-		left += zone_free(zone) + atomic_load_relaxed(&zone->unopened);
+		ram += b->mm->zone[z].ram;
+		left += atomic_load_relaxed(&b->mm->zone[z].unopened);
 	}
 	return left > ram / 8;
 }
@@ -286,7 +301,7 @@ static bool deflate(struct balloon *b, u64 wanted)
 	}
 	let_go(b, pages, count);
 	b->deflated += count;
-	return true;
+	return !b->dev->given_up;
 }
 
 /* Returns true if the balloon has not the size yet that the host wants, and came nearer. */
@@ -438,8 +453,10 @@ static int cmd_balloon(const struct words *words)
 	if (words_plain_count(words) > 1) {
 		if (cmd_choice(words, 1, "thing to do", "report") < 0)
 			return -EINVAL;
-		while (claimed_round())
-			;
+		if (report_claim()) {
+			balloon_report_all(&machine);
+			report_release();
+		}
 	}
 	print_balloon(&machine);
 	return 0;

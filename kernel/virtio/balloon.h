@@ -69,6 +69,13 @@ int balloon_begin(struct balloon *balloon);
 bool balloon_round(struct balloon *balloon);
 
 /*
+ * Show memory until nothing is left to show. The end comes for any device and however fast memory
+ * changes hands: at most as much is shown as is free at the beginning. The caller has
+ * report_claim(), or the mm is its own. Context: ordinary.
+ */
+void balloon_report_all(struct balloon *balloon);
+
+/*
  * Reset the device and take back what it has: the pages in the balloon and its queues. Returns
  * false if it does not reset; then it keeps them. Context: ordinary.
  */

@@ -22,8 +22,10 @@ static struct soft_balloon *soft_of(struct virtio_device *dev)
 
 static u8 status(struct virtio_device *dev)
 {
-	const struct soft_balloon *soft = soft_of(dev);
+	struct soft_balloon *soft = soft_of(dev);
 
+	if (soft->wild && random_below(soft->random, 32) == 0)
+		return (u8)random_below(soft->random, 0x100);
 	return soft->stubborn ? (u8)(soft->status | 0x40) : soft->status;
 }
 
@@ -34,7 +36,13 @@ static void set_status(struct virtio_device *dev, u8 value)
 
 static u64 features(struct virtio_device *dev)
 {
-	return soft_of(dev)->offers;
+	struct soft_balloon *soft = soft_of(dev);
+	u64 offers = soft->offers;
+
+	if (soft->wild)
+		offers ^= 1ULL << random_below(soft->random, 64) |
+			  1ULL << random_below(soft->random, 8);
+	return offers;
 }
 
 static void accept(struct virtio_device *dev, u64 agreed)
@@ -44,7 +52,10 @@ static void accept(struct virtio_device *dev, u64 agreed)
 
 static u32 queue_most(struct virtio_device *dev, u16 queue)
 {
-	(void)dev;
+	struct soft_balloon *soft = soft_of(dev);
+
+	if (soft->wild && random_below(soft->random, 4) == 0)
+		return (u32)random_below(soft->random, 0x10000);
 	return queue < SOFT_QUEUES ? ENTRIES : 0;
 }
 
@@ -147,13 +158,16 @@ static void notify(struct virtio_device *dev, struct virtq *q)
 	struct soft_balloon *soft = soft_of(dev);
 	u32 first;
 
+	if (soft->meanwhile)
+		soft->meanwhile();
 	if (soft->manner == SOFT_RANDOM) {
 		if (random_below(soft->random, 4) == 0)
 			scribble(soft, q->number);
 		soft->pages =
 			(u32)random_below(soft->random, 1ULL << random_below(soft->random, 32));
 		answer(soft, q->number, random_below(soft->random, 16) == 0,
-		       random_below(soft->random, 16) == 0 ? 2 : 1);
+		       random_below(soft->random, 16) == 0 ? (u16)random_below(soft->random, 3)
+							   : 1);
 		return;
 	}
 	first = take_request(soft, q->number);

@@ -22,6 +22,8 @@ struct soft_balloon {
 	enum soft_manner manner;
 	struct random_source *random; /* of SOFT_RANDOM */
 	bool stubborn;                /* never says that it is reset */
+	bool wild;                    /* SOFT_RANDOM: its registers say anything, too */
+	void (*meanwhile)(void);      /* what the machine does while the device is at work */
 	u64 offers, agreed;
 	u8 status;
 	u8 *ring[SOFT_QUEUES];
