@@ -392,6 +392,23 @@ static bool claimed_round(void)
 }
 
 /*
+ * The only CPU runs the idle task again and again while it waits for a key, and must not halt. It
+ * looks every BALLOON_PERIOD.
+ */
+static bool round_of_one_cpu(void)
+{
+	static u64 next_ns;
+	bool more;
+
+	if (clock_ns() < next_ns)
+		return false;
+	more = claimed_round();
+	if (!more)
+		next_ns = clock_ns() + BALLOON_PERIOD;
+	return more;
+}
+
+/*
  * The idle task with balloon=on. One CPU is the keeper; the others halt as usual. A keeper that is
  * given work wakes another CPU to take its place.
  */
@@ -401,6 +418,8 @@ static bool balloon_idle(void)
 
 	if (prezero_idle())
 		return true;
+	if (cpu_count == 1)
+		return round_of_one_cpu();
 	if (!atomic_cas(&keeper, 0, 1))
 		return false;
 	again = claimed_round() || nap() || work_waits();

@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import struct
 import time
 
 import pytest
@@ -11,6 +12,8 @@ from machine import Machine
 from session import Session
 
 MIB, WARM = 1024, 8
+FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
+LOW = 1024  # blocks of RAM below 4 GiB
 PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
 GROWN = PAGES * 2 * MIB  # KiB that the guest touches
 
@@ -59,6 +62,51 @@ def test_what_a_pool_touched_goes_back(kernel, switch):
         assert ms is not None, (before, most, now, shown)
         grow_touch_shrink(session, WARM)  # memory that comes back is zero
         assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def resident_blocks(session, ram):
+    """Numbers of the guest's blocks of 2 MiB of which the host has any memory. RAM from 2 GiB on begins at 4 GiB."""
+    with open(f"/proc/{session.child.pid}/maps", encoding="ascii") as maps:
+        spans = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps]
+    start = max((end - start, start) for start, end in spans if end - start >= ram)[1]
+    blocks = []
+    with open(f"/proc/{session.child.pid}/pagemap", "rb") as pagemap:
+        pagemap.seek(start // FRAME * 8)
+        for block in range(ram // FRAME // FRAMES):
+            words = struct.unpack(f"<{FRAMES}Q", pagemap.read(8 * FRAMES))
+            if any(word >> 63 for word in words):
+                blocks.append(block if block < LOW else block + LOW)
+    return blocks
+
+
+def test_what_stays_is_metadata_memory_and_small_pages(kernel):
+    """Blocks that are resident and were not before the pool: a few, and none of them is free."""
+    gib = PAGES // 400 + 3
+    with Session(Machine("pvh", 4, f"{gib}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+        grow_touch_shrink(session, WARM)
+        session.command("balloon report")
+        before = resident_blocks(session, gib << 30)
+        grow_touch_shrink(session, PAGES)
+        session.command("balloon report")
+        new = [block for block in resident_blocks(session, gib << 30) if block not in before]
+        for block in new:
+            said = session.command(f"page {block * FRAMES:#x}")
+            print(f"\nblock {block} stays:{said}")
+            assert re.search(r"block \d+: (meta|full), ", said), said
+        assert len(new) <= PAGES // 1000 + 3, new
+        assert session.poweroff().verdict == "pass"
+
+
+def test_one_cpu_needs_no_command(kernel):
+    """The only CPU shows memory while it waits for a key."""
+    with Session(Machine("pvh", 1, f"{PAGES // 400 + 3}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+        grow_touch_shrink(session, WARM)
+        time.sleep(1)
+        before = resident(session)
+        most = grow_touch_shrink(session, PAGES)
+        assert most > before + GROWN * 9 // 10, (before, most)
+        assert falls_to(session, before + GROWN // 100) is not None, (before, most, resident(session), session.command("balloon"))
         assert session.poweroff().verdict == "pass"
 
 
