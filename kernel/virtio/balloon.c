@@ -37,6 +37,8 @@ _Static_assert(MESSAGE_PAGES *BLOCK_FRAMES * sizeof(u32) <= PAGE_SIZE, "a messag
 
 /* ---- setting up ---- */
 
+enum { STATS_QUEUE = 2 };
+
 /*
  * The queues of features that the device offers have numbers, whether they are agreed on or not:
  * QEMU makes all of them.
@@ -58,9 +60,29 @@ static int begin_queues(struct balloon *b, u64 offered, u64 agreed)
 
 	if (!err)
 		err = virtq_begin(&b->deflate, b->dev, 1);
+	if (!err && (agreed & FEATURE_STATS))
+		err = virtq_begin(&b->stats, b->dev, STATS_QUEUE);
 	if (!err && (agreed & FEATURE_REPORTING))
 		err = virtq_begin(&b->shown, b->dev, reporting_queue(offered));
 	return err;
+}
+
+static struct page *frame_begin(void)
+{
+	struct page *frame = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	if (frame)
+		leaks_keep(1);
+	return frame;
+}
+
+static void frame_end(struct page **frame)
+{
+	if (!*frame)
+		return;
+	leaks_keep(-1ULL);
+	page_free(*frame);
+	*frame = NULL;
 }
 
 bool balloon_end(struct balloon *b)
@@ -71,12 +93,10 @@ bool balloon_end(struct balloon *b)
 		;
 	virtq_end(&b->inflate);
 	virtq_end(&b->deflate);
+	virtq_end(&b->stats);
 	virtq_end(&b->shown);
-	if (b->message) {
-		leaks_keep(-1ULL);
-		page_free(b->message);
-		b->message = NULL;
-	}
+	frame_end(&b->message);
+	frame_end(&b->figures);
 	b->started = false;
 	return true;
 }
@@ -84,15 +104,15 @@ bool balloon_end(struct balloon *b)
 int balloon_begin(struct balloon *b)
 {
 	u64 offered, agreed;
-	int err = virtio_begin(b->dev, FEATURE_TELL_HOST | FEATURE_REPORTING, &offered, &agreed);
+	int err = virtio_begin(b->dev, FEATURE_TELL_HOST | FEATURE_STATS | FEATURE_REPORTING,
+			       &offered, &agreed);
 
 	if (!err)
 		err = begin_queues(b, offered, agreed);
 	if (!err) {
-		b->message = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-		if (b->message)
-			leaks_keep(1);
-		else
+		b->message = frame_begin();
+		b->figures = frame_begin();
+		if (!b->message || !b->figures)
 			err = -ENOMEM;
 	}
 	if (err) {
@@ -195,12 +215,72 @@ static u64 free_frames(const struct mm *mm)
 	return frames;
 }
 
+/* Frames that are free or were never opened. *ram receives how many frames there are. */
+static u64 free_and_total(const struct mm *mm, u64 *ram)
+{
+	u64 free = free_frames(mm);
+
+	*ram = 0;
+	for (unsigned z = 0; z < mm->zones; z++) {
+		free += atomic_load_relaxed(&mm->zone[z].unopened);
+		*ram += mm->zone[z].ram;
+	}
+	return free;
+}
+
 void balloon_report_all(struct balloon *b)
 {
 	const u64 end = b->reported_frames + free_frames(b->mm);
 
 	while (b->started && !b->dev->given_up && b->reported_frames < end && report_round(b))
 		;
+}
+
+/* ---- statistics ---- */
+
+/* Virtio 1.2, 5.5.6.4 "Memory Statistics Tags": those whose figures are true here. */
+enum {
+	STAT_SWAP_IN = 0,
+	STAT_SWAP_OUT = 1,
+	STAT_FREE = 4,
+	STAT_TOTAL = 5,
+	STAT_AVAILABLE = 6,
+	STAT_CACHES = 7
+};
+
+struct figure {
+	u16 tag;
+	u64 value;
+} __packed;
+
+/* Memory that was never opened is free, too. Nothing is ever swapped, and no memory is a cache. */
+static u32 write_figures(const struct balloon *b)
+{
+	struct figure *figure = page_address(b->figures);
+	u64 ram, free = free_and_total(b->mm, &ram) << PAGE_SHIFT;
+	u32 count = 0;
+
+	ram -= b->held_count * BLOCK_FRAMES;
+	figure[count++] = (struct figure){STAT_SWAP_IN, 0};
+	figure[count++] = (struct figure){STAT_SWAP_OUT, 0};
+	figure[count++] = (struct figure){STAT_FREE, free};
+	figure[count++] = (struct figure){STAT_TOTAL, ram << PAGE_SHIFT};
+	figure[count++] = (struct figure){STAT_AVAILABLE, free};
+	figure[count++] = (struct figure){STAT_CACHES, 0};
+	return count * (u32)sizeof(*figure);
+}
+
+/* The device keeps the message until it wants another; nobody waits for that. */
+static void stats_round(struct balloon *b)
+{
+	struct virtq_buffer buffer = {.start = page_to_pfn(b->figures) << PAGE_SHIFT};
+
+	if (b->dev->given_up || virtq_most(&b->stats) == 0 ||
+	    (b->told > 0 && virtq_poll(&b->stats) != 1))
+		return;
+	buffer.bytes = write_figures(b);
+	virtq_send(&b->stats, &buffer, 1);
+	b->told++;
 }
 
 /* ---- inflating and deflating ---- */
@@ -222,13 +302,9 @@ static int send_pages(struct balloon *b, struct virtq *q, struct page *const *pa
 /* The balloon leaves an eighth of memory to the machine, whatever the host asks for. */
 static bool may_take_more(const struct balloon *b)
 {
-	u64 ram = 0, left = free_frames(b->mm);
+	u64 ram;
 
-	for (unsigned z = 0; z < b->mm->zones; z++) {
-		ram += b->mm->zone[z].ram;
-		left += atomic_load_relaxed(&b->mm->zone[z].unopened);
-	}
-	return left > ram / 8;
+	return free_and_total(b->mm, &ram) > ram / 8;
 }
 
 /* A page for the balloon, whose frames have numbers of 32 bits; NULL if there is none. */
@@ -343,6 +419,7 @@ bool balloon_round(struct balloon *b)
 	if (b->dev->given_up)
 		return empty_round(b);
 	more = size_round(b);
+	stats_round(b);
 	return !b->dev->given_up && (report_round(b) || more);
 }
 
@@ -458,6 +535,7 @@ static void print_balloon(const struct balloon *b)
 	      b->reported_frames >> (20 - PAGE_SHIFT), b->report_ns / NS_PER_MS, b->messages);
 	print("  balloon  %llu MiB, the host wants %llu MiB; %llu in and %llu out since start\n",
 	      b->held_count * 2, b->asked * 2, b->inflated * 2, b->deflated * 2);
+	print("  figures  told %llu times\n", b->told);
 	if (b->kept_frames)
 		print("  kept     %llu MiB that the device was shown and did not give back\n",
 		      b->kept_frames >> (20 - PAGE_SHIFT));

@@ -263,6 +263,32 @@ TEST(virtio_balloon, a_device_that_fails_while_pages_leave_is_asked_nothing_more
 	give_back(a);
 }
 
+/* Tags of the specification: 4 free, 5 total, 6 available. */
+TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 ram = 0;
+
+	if (!a)
+		return;
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		ram += a->mm.zone[z].ram;
+	rounds();
+	EXPECT_EQ(soft.messages_of_figures, 1); /* the host did not ask for another */
+	EXPECT_EQ(soft.figures, 6);
+	EXPECT_EQ(soft.figure[5], ram << PAGE_SHIFT);
+	soft.pages = ASKED * BLOCK_FRAMES;
+	rounds();
+	soft_balloon_ask_figures(&soft);
+	rounds();
+	EXPECT_EQ(soft.messages_of_figures, 2);
+	EXPECT_EQ(soft.figure[5], (ram - ASKED * BLOCK_FRAMES) << PAGE_SHIFT);
+	EXPECT(soft.figure[4] >= showable(a) << PAGE_SHIFT && soft.figure[4] < soft.figure[5]);
+	EXPECT_EQ(soft.figure[6], soft.figure[4]);
+	EXPECT_EQ(soft.faults, 0);
+	give_back(a);
+}
+
 static struct pool *busy_pool;
 
 /* Memory changes hands while it is shown. A device that is asked for ever ends the case. */

@@ -8,8 +8,9 @@
 #include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 
-enum { QUEUE_INFLATE = 0, QUEUE_DEFLATE = 1, QUEUE_SHOWN = 3, ENTRIES = 32 };
+enum { QUEUE_INFLATE = 0, QUEUE_DEFLATE = 1, QUEUE_STATS = 2, QUEUE_SHOWN = 3, ENTRIES = 32 };
 enum { NEXT = 1, WRITE = 2 };
 
 #define OFFERS (1ULL << 0 | 1ULL << 1 | 1ULL << 5 | VIRTIO_VERSION_1)
@@ -94,6 +95,23 @@ static void write32(u8 *frame, u32 at, u32 value)
 	*(u32 *)(void *)(frame + at) = value;
 }
 
+/* Each figure is a tag of 16 bits and a value of 64. */
+static void take_figures(struct soft_balloon *soft, phys_t start, u32 bytes)
+{
+	const u8 *at = phys_to_virt(start);
+
+	soft->faults += bytes % 10 != 0 || bytes == 0;
+	soft->figures = bytes / 10;
+	soft->messages_of_figures++;
+	for (u32 i = 0; i < soft->figures; i++, at += 10) {
+		const u16 tag = (u16)(at[0] | at[1] << 8);
+
+		soft->faults += tag >= SOFT_FIGURES;
+		if (tag < SOFT_FIGURES)
+			memcpy(&soft->figure[tag], at + 2, sizeof(u64));
+	}
+}
+
 static void take_buffer(struct soft_balloon *soft, u16 queue, phys_t start, u32 bytes, u16 flags)
 {
 	if (queue == QUEUE_SHOWN) {
@@ -104,6 +122,11 @@ static void take_buffer(struct soft_balloon *soft, u16 queue, phys_t start, u32 
 			soft->shown[soft->shown_count++].bytes = bytes;
 		}
 		soft->shown_frames += bytes >> PAGE_SHIFT;
+		return;
+	}
+	if (queue == QUEUE_STATS) {
+		soft->faults += (flags & WRITE) != 0;
+		take_figures(soft, start, bytes);
 		return;
 	}
 	soft->faults += (flags & WRITE) || bytes % sizeof(u32) != 0;
@@ -171,6 +194,8 @@ static void notify(struct virtio_device *dev, struct virtq *q)
 		return;
 	}
 	first = take_request(soft, q->number);
+	if (q->number == QUEUE_STATS)
+		return; /* kept until soft_balloon_ask_figures() */
 	switch (soft->manner) {
 	case SOFT_SILENT:
 		break;
@@ -205,6 +230,11 @@ static const struct virtio_ops soft_ops = {.status = status,
 					   .notify = notify,
 					   .config_read = config_read,
 					   .config_write = config_write};
+
+void soft_balloon_ask_figures(struct soft_balloon *soft)
+{
+	answer(soft, QUEUE_STATS, 0, 1);
+}
 
 void soft_balloon_init(struct soft_balloon *soft)
 {

@@ -251,7 +251,7 @@ def command(machine, kernel, iso=None):
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
         + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
-        + (["-device", "virtio-balloon-pci,free-page-reporting=on"] if machine.balloon else [])
+        + (["-device", "virtio-balloon-pci,id=balloon,free-page-reporting=on"] if machine.balloon else [])
         + list(machine.extra)
     )
 

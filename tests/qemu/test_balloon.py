@@ -1,5 +1,6 @@
 """Memory that goes back to the host: QEMU's own resident memory, as /proc shows it, falls when a guest with balloon=on has freed memory."""
 
+import json
 import os
 import re
 import socket
@@ -13,6 +14,7 @@ from session import Session
 
 MIB, WARM = 1024, 8
 FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
+DEVICE = "/machine/peripheral/balloon"
 LOW = 1024  # blocks of RAM below 4 GiB
 PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
 GROWN = PAGES * 2 * MIB  # KiB that the guest touches
@@ -142,6 +144,55 @@ def test_the_host_asks_for_memory_and_gives_it_back(kernel, tmp_path):
         ask(monitor, "balloon 4096")
         assert balloon_mib(session, 0) == 0
         assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def qmp(path):
+    """A connection to QEMU that sends commands: returns the function that sends one and returns its result."""
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(20)
+    link.connect(path)
+    lines = link.makefile("rw", encoding="utf-8")
+    lines.readline()
+
+    def send(command, **arguments):
+        lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        lines.flush()
+        while True:
+            answer = json.loads(lines.readline())
+            if "event" not in answer:
+                return answer["return"]
+
+    send("qmp_capabilities")
+    return send
+
+
+def told_figures(send, seconds=20):
+    """The guest's statistics, once QEMU has new ones."""
+    end, seen = time.monotonic() + seconds, None
+    send("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
+    while time.monotonic() < end:
+        told = send("qom-get", path=DEVICE, property="guest-stats")
+        if seen is not None and told["last-update"] > seen:
+            return told["stats"]
+        seen = told["last-update"]
+        time.sleep(0.3)
+    return None
+
+
+def test_the_host_is_told_how_much_is_free(kernel, tmp_path):
+    path = str(tmp_path / "qmp")
+    machine = Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True, extra=("-qmp", f"unix:{path},server=on,wait=off"))
+    with Session(machine, kernel) as session:
+        send = qmp(path)
+        for pages in (0, 600):
+            session.command(f"pool 2M {pages}")
+            told = told_figures(send)
+            assert told is not None, session.command("balloon")
+            frames = {name: int(count) for name, count in re.findall(r"(free|unopened|RAM) +(\d+) frames", session.command("mem"))}
+            assert told["stat-total-memory"] == frames["RAM"] * FRAME, (told, frames)
+            assert abs(told["stat-free-memory"] - (frames["free"] + frames["unopened"]) * FRAME) < 4 * MIB * 1024, (told, frames)
+            assert told["stat-available-memory"] == told["stat-free-memory"] and told["stat-swap-in"] == 0, told
         assert session.poweroff().verdict == "pass"
 
 
