@@ -14,6 +14,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/virtio/virtio_mmio.h"
 #include "kernel/virtio/virtio_pci.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/prezero.h"
@@ -510,9 +511,10 @@ void balloon_init(void)
 {
 	if (choice == BALLOON_OFF)
 		return;
-	if (!virtio_pci_find(KIND_BALLOON, &device)) {
+	if (!virtio_pci_find(KIND_BALLOON, &device) && !virtio_mmio_find(KIND_BALLOON, &device)) {
 		pr_warn("balloon: balloon=%s was asked for, but this machine has no modern "
-			"virtio-balloon device on PCI; nothing goes back to the host",
+			"virtio-balloon device on PCI or where virtio_mmio.device= says; nothing "
+			"goes back to the host",
 			choice == BALLOON_ZERO ? "zero" : "on");
 		return;
 	}

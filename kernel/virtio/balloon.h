@@ -9,9 +9,9 @@
  *   statistics            the host has a message with figures of the guest, and asks for a new one
  *                         by giving it back (5.5.6.3)
  *
- * An idle CPU does all of it, a bounded piece in each round. It looks again every BALLOON_PERIOD, which
- * is the only interrupt that balloon=on adds. With balloon=off, the default, no device is looked
- * for and no code runs.
+ * An idle CPU does all of it, a bounded piece in each round. It looks again every BALLOON_PERIOD,
+ * which is the only interrupt that balloon=on adds. With balloon=off, the default, no device is
+ * looked for and no code runs.
  *
  * Zero pages: virtio 1.2 does not say that the host's memory reads as zero after a report, and a
  * host may ignore one. balloon=on therefore leaves the zero note (mm/memmap/block.h) alone.

@@ -47,10 +47,11 @@ def falls_to(session, limit, seconds=20):
     return None
 
 
-@pytest.mark.parametrize("switch", ("on", "zero"))
-def test_what_a_pool_touched_goes_back(kernel, switch):
+@pytest.mark.parametrize("firmware, switch", [("pvh", "on"), ("pvh", "zero"), ("microvm", "on")])
+def test_what_a_pool_touched_goes_back(kernel, firmware, switch):
     """All but a hundredth. A small pool comes first, so that QEMU has translated the code. Metadata memory keeps a block or two."""
-    with Session(Machine("pvh", 4, f"{PAGES // 400 + 3}G", cmdline=f"balloon={switch} monitor", balloon=True), kernel) as session:
+    machine = Machine(firmware, 4, f"{PAGES // 400 + 3}G", cmdline=f"balloon={switch} monitor", balloon=True)
+    with Session(machine, kernel) as session:
         grow_touch_shrink(session, WARM)
         session.command("balloon report")
         before = resident(session)
