@@ -245,6 +245,11 @@ static bool idle_task_run(void)
 	return fn && fn();
 }
 
+bool idle_task_of_one_cpu(void)
+{
+	return cpu_count == 1 && idle_task_run();
+}
+
 void idle_task_wake(u64 cpus)
 {
 	cpu_t cpu;

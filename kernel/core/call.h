@@ -63,6 +63,13 @@ void idle_task_set(idle_task_fn *fn);
 bool work_waits(void);
 
 /*
+ * A piece of the idle task for the CPU of a machine that has only one, which waits in ordinary code
+ * and never comes to its idle loop. Returns true if there may be more; with several CPUs does
+ * nothing, because others are idle. Context: ordinary.
+ */
+bool idle_task_of_one_cpu(void);
+
+/*
  * The idle task has something new to do, which the caller has stored for it: wake up to `cpus` CPUs
  * that have nothing to do. CPUs that are not yet idle, or idle within their work, run the task
  * before they next halt in their idle loop, so nothing new is missed. Context: any, no lock held.

@@ -97,7 +97,8 @@ static bool handle_key(u8 key)
 static void wait_for_key(void)
 {
 	call_serve();
-	cpu_nap(1);
+	if (!idle_task_of_one_cpu())
+		cpu_nap(1);
 }
 
 static void session(void)

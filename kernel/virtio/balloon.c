@@ -14,6 +14,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/virtio/virtio_mmio.h"
 #include "kernel/virtio/virtio_pci.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/prezero.h"
@@ -37,6 +38,8 @@ _Static_assert(MESSAGE_PAGES *BLOCK_FRAMES * sizeof(u32) <= PAGE_SIZE, "a messag
 
 /* ---- setting up ---- */
 
+enum { STATS_QUEUE = 2 };
+
 /*
  * The queues of features that the device offers have numbers, whether they are agreed on or not:
  * QEMU makes all of them.
@@ -58,9 +61,29 @@ static int begin_queues(struct balloon *b, u64 offered, u64 agreed)
 
 	if (!err)
 		err = virtq_begin(&b->deflate, b->dev, 1);
+	if (!err && (agreed & FEATURE_STATS))
+		err = virtq_begin(&b->stats, b->dev, STATS_QUEUE);
 	if (!err && (agreed & FEATURE_REPORTING))
 		err = virtq_begin(&b->shown, b->dev, reporting_queue(offered));
 	return err;
+}
+
+static struct page *frame_begin(void)
+{
+	struct page *frame = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	if (frame)
+		leaks_keep(1);
+	return frame;
+}
+
+static void frame_end(struct page **frame)
+{
+	if (!*frame)
+		return;
+	leaks_keep(-1ULL);
+	page_free(*frame);
+	*frame = NULL;
 }
 
 bool balloon_end(struct balloon *b)
@@ -71,12 +94,10 @@ bool balloon_end(struct balloon *b)
 		;
 	virtq_end(&b->inflate);
 	virtq_end(&b->deflate);
+	virtq_end(&b->stats);
 	virtq_end(&b->shown);
-	if (b->message) {
-		leaks_keep(-1ULL);
-		page_free(b->message);
-		b->message = NULL;
-	}
+	frame_end(&b->message);
+	frame_end(&b->figures);
 	b->started = false;
 	return true;
 }
@@ -84,15 +105,15 @@ bool balloon_end(struct balloon *b)
 int balloon_begin(struct balloon *b)
 {
 	u64 offered, agreed;
-	int err = virtio_begin(b->dev, FEATURE_TELL_HOST | FEATURE_REPORTING, &offered, &agreed);
+	int err = virtio_begin(b->dev, FEATURE_TELL_HOST | FEATURE_STATS | FEATURE_REPORTING,
+			       &offered, &agreed);
 
 	if (!err)
 		err = begin_queues(b, offered, agreed);
 	if (!err) {
-		b->message = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-		if (b->message)
-			leaks_keep(1);
-		else
+		b->message = frame_begin();
+		b->figures = frame_begin();
+		if (!b->message || !b->figures)
 			err = -ENOMEM;
 	}
 	if (err) {
@@ -186,6 +207,83 @@ static bool report_round(struct balloon *b)
 	return false;
 }
 
+static u64 free_frames(const struct mm *mm)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < mm->zones; z++)
+		frames += zone_free(&mm->zone[z]);
+	return frames;
+}
+
+/* Frames that are free or were never opened. *ram receives how many frames there are. */
+static u64 free_and_total(const struct mm *mm, u64 *ram)
+{
+	u64 free = free_frames(mm);
+
+	*ram = 0;
+	for (unsigned z = 0; z < mm->zones; z++) {
+		free += atomic_load_relaxed(&mm->zone[z].unopened);
+		*ram += mm->zone[z].ram;
+	}
+	return free;
+}
+
+void balloon_report_all(struct balloon *b)
+{
+	const u64 end = b->reported_frames + free_frames(b->mm);
+
+	while (b->started && !b->dev->given_up && b->reported_frames < end && report_round(b))
+		;
+}
+
+/* ---- statistics ---- */
+
+/* Virtio 1.2, 5.5.6.4 "Memory Statistics Tags": those whose figures are true here. */
+enum {
+	STAT_SWAP_IN = 0,
+	STAT_SWAP_OUT = 1,
+	STAT_FREE = 4,
+	STAT_TOTAL = 5,
+	STAT_AVAILABLE = 6,
+	STAT_CACHES = 7
+};
+
+struct figure {
+	u16 tag;
+	u64 value;
+} __packed;
+
+/* Memory that was never opened is free, too. Nothing is ever swapped, and no memory is a cache. */
+static u32 write_figures(const struct balloon *b)
+{
+	struct figure *figure = page_address(b->figures);
+	u64 ram, free = free_and_total(b->mm, &ram) << PAGE_SHIFT;
+	u32 count = 0;
+
+	ram -= b->held_count * BLOCK_FRAMES;
+	figure[count++] = (struct figure){STAT_SWAP_IN, 0};
+	figure[count++] = (struct figure){STAT_SWAP_OUT, 0};
+	figure[count++] = (struct figure){STAT_FREE, free};
+	figure[count++] = (struct figure){STAT_TOTAL, ram << PAGE_SHIFT};
+	figure[count++] = (struct figure){STAT_AVAILABLE, free};
+	figure[count++] = (struct figure){STAT_CACHES, 0};
+	return count * (u32)sizeof(*figure);
+}
+
+/* The device keeps the message until it wants another; nobody waits for that. */
+static void stats_round(struct balloon *b)
+{
+	struct virtq_buffer buffer = {.start = page_to_pfn(b->figures) << PAGE_SHIFT};
+
+	if (b->dev->given_up || virtq_most(&b->stats) == 0 ||
+	    (b->told > 0 && virtq_poll(&b->stats) != 1))
+		return;
+	buffer.bytes = write_figures(b);
+	virtq_send(&b->stats, &buffer, 1);
+	b->told++;
+}
+
 /* ---- inflating and deflating ---- */
 
 /* Name the frames of some pages of 2 MiB to the host, and wait until it has read the message. */
@@ -205,15 +303,9 @@ static int send_pages(struct balloon *b, struct virtq *q, struct page *const *pa
 /* The balloon leaves an eighth of memory to the machine, whatever the host asks for. */
 static bool may_take_more(const struct balloon *b)
 {
-	u64 ram = 0, left = 0;
+	u64 ram;
 
-	for (unsigned z = 0; z < b->mm->zones; z++) {
-		const struct zone *zone = &b->mm->zone[z];
-
-		ram += zone->ram;
-		left += zone_free(zone) + atomic_load_relaxed(&zone->unopened);
-	}
-	return left > ram / 8;
+	return free_and_total(b->mm, &ram) > ram / 8;
 }
 
 /* A page for the balloon, whose frames have numbers of 32 bits; NULL if there is none. */
@@ -286,7 +378,7 @@ static bool deflate(struct balloon *b, u64 wanted)
 	}
 	let_go(b, pages, count);
 	b->deflated += count;
-	return true;
+	return !b->dev->given_up;
 }
 
 /* Returns true if the balloon has not the size yet that the host wants, and came nearer. */
@@ -328,6 +420,7 @@ bool balloon_round(struct balloon *b)
 	if (b->dev->given_up)
 		return empty_round(b);
 	more = size_round(b);
+	stats_round(b);
 	return !b->dev->given_up && (report_round(b) || more);
 }
 
@@ -377,6 +470,23 @@ static bool claimed_round(void)
 }
 
 /*
+ * The only CPU runs the idle task again and again while it waits for a key, and must not halt. It
+ * looks every BALLOON_PERIOD.
+ */
+static bool round_of_one_cpu(void)
+{
+	static u64 next_ns;
+	bool more;
+
+	if (clock_ns() < next_ns)
+		return false;
+	more = claimed_round();
+	if (!more)
+		next_ns = clock_ns() + BALLOON_PERIOD;
+	return more;
+}
+
+/*
  * The idle task with balloon=on. One CPU is the keeper; the others halt as usual. A keeper that is
  * given work wakes another CPU to take its place.
  */
@@ -386,6 +496,8 @@ static bool balloon_idle(void)
 
 	if (prezero_idle())
 		return true;
+	if (cpu_count == 1)
+		return round_of_one_cpu();
 	if (!atomic_cas(&keeper, 0, 1))
 		return false;
 	again = claimed_round() || nap() || work_waits();
@@ -399,9 +511,10 @@ void balloon_init(void)
 {
 	if (choice == BALLOON_OFF)
 		return;
-	if (!virtio_pci_find(KIND_BALLOON, &device)) {
+	if (!virtio_pci_find(KIND_BALLOON, &device) && !virtio_mmio_find(KIND_BALLOON, &device)) {
 		pr_warn("balloon: balloon=%s was asked for, but this machine has no modern "
-			"virtio-balloon device on PCI; nothing goes back to the host",
+			"virtio-balloon device on PCI or where virtio_mmio.device= says; nothing "
+			"goes back to the host",
 			choice == BALLOON_ZERO ? "zero" : "on");
 		return;
 	}
@@ -424,6 +537,7 @@ static void print_balloon(const struct balloon *b)
 	      b->reported_frames >> (20 - PAGE_SHIFT), b->report_ns / NS_PER_MS, b->messages);
 	print("  balloon  %llu MiB, the host wants %llu MiB; %llu in and %llu out since start\n",
 	      b->held_count * 2, b->asked * 2, b->inflated * 2, b->deflated * 2);
+	print("  figures  told %llu times\n", b->told);
 	if (b->kept_frames)
 		print("  kept     %llu MiB that the device was shown and did not give back\n",
 		      b->kept_frames >> (20 - PAGE_SHIFT));
@@ -438,8 +552,10 @@ static int cmd_balloon(const struct words *words)
 	if (words_plain_count(words) > 1) {
 		if (cmd_choice(words, 1, "thing to do", "report") < 0)
 			return -EINVAL;
-		while (claimed_round())
-			;
+		if (report_claim()) {
+			balloon_report_all(&machine);
+			report_release();
+		}
 	}
 	print_balloon(&machine);
 	return 0;

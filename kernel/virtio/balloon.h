@@ -6,10 +6,12 @@
  *                         touch brings new memory
  *   inflate, deflate      the host asks for an amount of memory, and the guest keeps as many pages
  *                         of 2 MiB from its own use until the host asks for less
+ *   statistics            the host has a message with figures of the guest, and asks for a new one
+ *                         by giving it back (5.5.6.3)
  *
- * An idle CPU does both, a bounded piece in each round. It looks again every BALLOON_PERIOD, which
- * is the only interrupt that balloon=on adds. With balloon=off, the default, no device is looked
- * for and no code runs.
+ * An idle CPU does all of it, a bounded piece in each round. It looks again every BALLOON_PERIOD,
+ * which is the only interrupt that balloon=on adds. With balloon=off, the default, no device is
+ * looked for and no code runs.
  *
  * Zero pages: virtio 1.2 does not say that the host's memory reads as zero after a report, and a
  * host may ignore one. balloon=on therefore leaves the zero note (mm/memmap/block.h) alone.
@@ -42,18 +44,20 @@ enum { BALLOON_PAGES_MOST = 16, BALLOON_BARE_MOST = 8192 };
 struct balloon {
 	struct mm *mm;
 	struct virtio_device *dev;
-	struct virtq inflate, deflate, shown;
+	struct virtq inflate, deflate, stats, shown;
 	bool host_zeroes; /* memory that the host took reads as zero */
 	bool started;
 	struct report out;
 	struct page *message; /* frame for the numbers of frames */
+	struct page *figures; /* frame for the statistics, which the device has; NULL: none */
 
 	struct page *held; /* pages of 2 MiB in the balloon, a chain */
 	u64 held_count;
 	u64 asked; /* pages of 2 MiB that the host wants, as of the last round */
 
 	/* For people: all since the start. */
-	u64 messages, reported_frames, report_ns, inflated, deflated, kept_frames;
+	u64 messages, reported_frames, report_ns, inflated, deflated, kept_frames,
+		told; /* statistics */
 };
 
 /*
@@ -67,6 +71,13 @@ int balloon_begin(struct balloon *balloon);
  * has report_claim(), or the mm is its own. Context: ordinary.
  */
 bool balloon_round(struct balloon *balloon);
+
+/*
+ * Show memory until nothing is left to show. The end comes for any device and however fast memory
+ * changes hands: at most as much is shown as is free at the beginning. The caller has
+ * report_claim(), or the mm is its own. Context: ordinary.
+ */
+void balloon_report_all(struct balloon *balloon);
 
 /*
  * Reset the device and take back what it has: the pages in the balloon and its queues. Returns

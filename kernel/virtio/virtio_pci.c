@@ -82,6 +82,8 @@ static int queue_enable(struct virtio_device *dev, struct virtq *q)
 
 	mmio_write16(dev->common, QUEUE_SELECT, q->number);
 	mmio_write16(dev->common, QUEUE_SIZE, q->size);
+	if (mmio_read16(dev->common, QUEUE_SIZE) != q->size)
+		return -EINVAL; /* it would use a ring of another length */
 	at = (u64)mmio_read16(dev->common, QUEUE_NOTIFY_OFF) * dev->notify_step;
 	if (at + sizeof(u16) > dev->notify_bytes)
 		return -EINVAL;
@@ -126,39 +128,64 @@ static u8 read8(const struct pci_place *at, unsigned reg)
 	return (u8)(pci_read(at, reg) >> reg % 4 * 8);
 }
 
-/* Map the piece that a capability describes. NULL if it says nonsense. */
-static volatile void __iomem *map_piece(const struct pci_place *at, unsigned cap, u32 *bytes)
+static phys_t piece_start(const struct virtio_pci_piece *piece)
 {
-	const struct pci_bar bar = pci_bar(at, read8(at, cap + 4));
-	const u32 offset = pci_read(at, cap + 8);
-
-	*bytes = pci_read(at, cap + 12);
-	if (!bar.in_memory || bar.base == 0 || *bytes == 0)
-		return NULL;
-	return mmio_map(bar.base + offset, *bytes);
+	return piece->bar.base + piece->offset;
 }
 
-/* Take the registers that one capability describes, unless an earlier one did. */
-static void take_piece(const struct pci_place *at, unsigned cap, struct virtio_device *dev)
+bool virtio_pci_cut(struct virtio_pci_piece *piece, u32 least)
+{
+	const phys_t start = piece_start(piece);
+
+	piece->bytes = MIN(piece->bytes, (u32)VIRTIO_PCI_PIECE_MOST);
+	return piece->bar.in_memory && piece->bar.base != 0 && piece->bytes >= least &&
+	       IS_ALIGNED(start, sizeof(u32)) && start >= piece->bar.base;
+}
+
+volatile void __iomem *virtio_pci_map(const struct virtio_pci_piece *piece)
+{
+	return mmio_map(piece_start(piece), piece->bytes);
+}
+
+/* The registers that a capability describes, at least `least` bytes; *regs stays NULL if not. */
+static void take_piece(const struct pci_place *at, unsigned cap, u32 least,
+		       volatile void __iomem **regs, u32 *bytes)
+{
+	struct virtio_pci_piece piece;
+
+	if (*regs)
+		return; /* an earlier capability counts */
+	piece = (struct virtio_pci_piece){.bar = pci_bar(at, read8(at, cap + 4)),
+					  .offset = pci_read(at, cap + 8),
+					  .bytes = pci_read(at, cap + 12)};
+	if (virtio_pci_cut(&piece, least))
+		*regs = virtio_pci_map(&piece);
+	*bytes = piece.bytes;
+}
+
+static void take_capability(const struct pci_place *at, unsigned cap, struct virtio_device *dev)
 {
 	switch (read8(at, cap + 3)) {
 	case KIND_COMMON:
-		if (!dev->common)
-			dev->common = map_piece(at, cap, &dev->common_bytes);
+		take_piece(at, cap, COMMON_BYTES, &dev->common, &dev->common_bytes);
 		break;
 	case KIND_NOTIFY:
-		if (!dev->notify) {
-			dev->notify = map_piece(at, cap, &dev->notify_bytes);
+		if (!dev->notify)
 			dev->notify_step = pci_read(at, cap + 16);
-		}
+		take_piece(at, cap, sizeof(u16), &dev->notify, &dev->notify_bytes);
 		break;
 	case KIND_CONFIG:
-		if (!dev->config)
-			dev->config = map_piece(at, cap, &dev->config_bytes);
+		take_piece(at, cap, sizeof(u32), &dev->config, &dev->config_bytes);
 		break;
 	default:
 		break;
 	}
+}
+
+static void unmap_piece(volatile void __iomem *regs, u32 bytes)
+{
+	if (regs)
+		mmio_unmap(regs, bytes);
 }
 
 static bool take_device(const struct pci_place *at, struct virtio_device *dev)
@@ -167,11 +194,15 @@ static bool take_device(const struct pci_place *at, struct virtio_device *dev)
 
 	for (unsigned i = 0; cap != 0 && i < CAPABILITIES_MOST; i++) {
 		if (read8(at, cap) == CAPABILITY_VENDOR)
-			take_piece(at, cap, dev);
+			take_capability(at, cap, dev);
 		cap = read8(at, cap + 1) & 0xfc;
 	}
-	if (!dev->common || dev->common_bytes < COMMON_BYTES || !dev->notify || !dev->config)
+	if (!dev->common || !dev->notify || !dev->config) {
+		unmap_piece(dev->common, dev->common_bytes);
+		unmap_piece(dev->notify, dev->notify_bytes);
+		unmap_piece(dev->config, dev->config_bytes);
 		return false;
+	}
 	pci_enable(at, PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER);
 	dev->ops = &pci_ops;
 	format(dev->name, sizeof(dev->name), "PCI %02x:%02x.%u", at->next >> 8, at->next >> 3 & 31,

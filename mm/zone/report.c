@@ -158,7 +158,10 @@ u32 report_take(struct report *report, u64 most)
 
 /* ---- giving back ---- */
 
-/* The owner of a run in transit notes what the host did with it. */
+/*
+ * The owner of a run in transit notes what the host did with it. A host that refused may have begun
+ * all the same, so blocks that were known to be zero are so no more.
+ */
 static void note_run(struct mm *mm, const struct report_run *run, enum report_result result)
 {
 	const struct block_word head = block_look_at(mm, run->index);
@@ -169,8 +172,11 @@ static void note_run(struct mm *mm, const struct report_run *run, enum report_re
 
 		if (result == REPORT_ZERO)
 			block_set_flags(block, BLOCK_ZERO);
-		block_change(block, BLOCK_WORD(.target = 0xff),
-			     BLOCK_WORD(.target = BLOCK_REPORTED));
+		else
+			block_forget_zero(mm, index);
+		if (result != REPORT_REFUSED)
+			block_change(block, BLOCK_WORD(.target = 0xff),
+				     BLOCK_WORD(.target = BLOCK_REPORTED));
 	}
 }
 
@@ -181,8 +187,7 @@ void report_give(struct report *report, enum report_result result)
 	for (u32 i = 0; i < report->count; i++) {
 		const struct report_run *run = &report->run[i];
 
-		if (result != REPORT_REFUSED)
-			note_run(mm, run, result);
+		note_run(mm, run, result);
 		block_publish_free(block_zone(mm, run->index), run->index, run->order);
 	}
 	report->count = 0;

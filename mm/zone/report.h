@@ -37,8 +37,8 @@ struct report {
 };
 
 enum report_result {
-	REPORT_REFUSED, /* the host did not say that it took the runs: they have no note */
-	REPORT_TAKEN,   /* contents are unknown from now on */
+	REPORT_REFUSED, /* the host did not say that it took the runs: they are shown again */
+	REPORT_TAKEN,   /* as after REPORT_REFUSED, contents are unknown from now on */
 	REPORT_ZERO,    /* the host reads as zero, too: the blocks have the zero note */
 };
 

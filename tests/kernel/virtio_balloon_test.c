@@ -17,8 +17,8 @@ enum { ROUNDS_MOST = 1000, ASKED = 5 };
 static struct soft_balloon soft;
 static struct balloon balloon;
 
-/* An arena with a balloon. NULL if the case was skipped. */
-static struct arena *borrow(enum soft_manner manner)
+/* An arena and a good device, not begun. NULL if the case was skipped. */
+static struct arena *borrow_arena(void)
 {
 	struct arena *a;
 
@@ -29,6 +29,16 @@ static struct arena *borrow(enum soft_manner manner)
 	arena_open_all(a);
 	soft_balloon_init(&soft);
 	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
+	return a;
+}
+
+/* An arena with a balloon. NULL if the case was skipped. */
+static struct arena *borrow(enum soft_manner manner)
+{
+	struct arena *a = borrow_arena();
+
+	if (!a)
+		return NULL;
 	EXPECT_EQ(balloon_begin(&balloon), 0);
 	soft.manner = manner;
 	return a;
@@ -37,7 +47,7 @@ static struct arena *borrow(enum soft_manner manner)
 /* The device ends well, whatever it was like. Everything is free again afterwards. */
 static void give_back(struct arena *a)
 {
-	soft.stubborn = false;
+	soft.stubborn = soft.wild = false;
 	EXPECT(balloon_end(&balloon));
 	EXPECT_EQ(balloon.held_count, 0);
 	EXPECT(arena_accounted(a));
@@ -234,6 +244,81 @@ TEST(virtio_balloon, pages_of_a_device_that_was_given_up_are_free_again)
 	give_back(a);
 }
 
+/* Several messages are needed. None follows the one after which the device was given up. */
+TEST(virtio_balloon, a_device_that_fails_while_pages_leave_is_asked_nothing_more)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+
+	if (!a)
+		return;
+	soft.pages = 2 * ASKED * BLOCK_FRAMES;
+	rounds();
+	EXPECT_EQ(balloon.held_count, 2 * ASKED);
+	soft.pages = 0;
+	soft.manner = SOFT_AHEAD;
+	soft.told_out = 0;
+	rounds();
+	EXPECT(soft.dev.given_up);
+	EXPECT(soft.told_out > 0 && soft.told_out <= 2 * BLOCK_FRAMES);
+	give_back(a);
+}
+
+/* Tags of the specification: 4 free, 5 total, 6 available. */
+TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 ram = 0;
+
+	if (!a)
+		return;
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		ram += a->mm.zone[z].ram;
+	rounds();
+	EXPECT_EQ(soft.messages_of_figures, 1); /* the host did not ask for another */
+	EXPECT_EQ(soft.figures, 6);
+	EXPECT_EQ(soft.figure[5], ram << PAGE_SHIFT);
+	soft.pages = ASKED * BLOCK_FRAMES;
+	rounds();
+	soft_balloon_ask_figures(&soft);
+	rounds();
+	EXPECT_EQ(soft.messages_of_figures, 2);
+	EXPECT_EQ(soft.figure[5], (ram - ASKED * BLOCK_FRAMES) << PAGE_SHIFT);
+	EXPECT(soft.figure[4] >= showable(a) << PAGE_SHIFT && soft.figure[4] < soft.figure[5]);
+	EXPECT_EQ(soft.figure[6], soft.figure[4]);
+	EXPECT_EQ(soft.faults, 0);
+	give_back(a);
+}
+
+static struct pool *busy_pool;
+
+/* Memory changes hands while it is shown. A device that is asked for ever ends the case. */
+static void change_hands(void)
+{
+	enum { MESSAGES_MOST = 2000 };
+	const struct hvo_mode *on = hvo_mode_find("on");
+
+	pool_shrink(busy_pool, on, pool_grow(busy_pool, on, 1));
+	if (balloon.messages > MESSAGES_MOST)
+		soft.manner = SOFT_AHEAD;
+}
+
+TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
+{
+	struct arena *a = borrow(SOFT_GOOD);
+	u64 free;
+
+	if (!a)
+		return;
+	free = showable(a);
+	busy_pool = &a->pool;
+	soft.meanwhile = change_hands;
+	balloon_report_all(&balloon);
+	soft.meanwhile = NULL;
+	EXPECT(!soft.dev.given_up);
+	EXPECT(balloon.reported_frames >= free / 2);
+	give_back(a);
+}
+
 TEST(virtio_balloon, a_device_older_than_virtio_1_is_not_used)
 {
 	pool_makes_on_demand();
@@ -271,11 +356,15 @@ TEST(virtio_balloon, without_the_feature_nothing_is_shown)
 static void random_rounds(struct random_source *random, unsigned count)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow(SOFT_RANDOM);
+	struct arena *a = borrow_arena();
 
 	if (!a)
 		return;
+	soft.manner = SOFT_RANDOM;
 	soft.random = random;
+	soft.wild = random_below(random, 2);
+	soft.stubborn = soft.wild && random_below(random, 8) == 0;
+	balloon_begin(&balloon);
 	for (unsigned i = 0; i < count && !random_is_used_up(random); i++) {
 		if (random_below(random, 4) == 0)
 			pool_shrink(&a->pool, on, pool_grow(&a->pool, on, random_below(random, 8)));
@@ -290,13 +379,16 @@ void random_balloon(const u8 *data, size_t len)
 {
 	struct random_source random = {.data = data, .len = len};
 
+	test_option("wait_ms",
+		    "2"); /* the fuzzer's machine has one CPU, which waits for no other */
 	random_rounds(&random, 1000);
 }
 
 TEST(virtio_balloon, any_bytes_from_the_device_lose_no_frame)
 {
-	enum { SEEDS = 24, ROUNDS = 30 };
+	enum { SEEDS = 32, ROUNDS = 30 };
 
+	wait_shortly();
 	for (u64 seed = 1; seed <= SEEDS; seed++) {
 		struct random_source random = {.state = seed * 0x9e3779b97f4a7c15ULL};
 

@@ -8,8 +8,9 @@
 #include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 
-enum { QUEUE_INFLATE = 0, QUEUE_DEFLATE = 1, QUEUE_SHOWN = 3, ENTRIES = 32 };
+enum { QUEUE_INFLATE = 0, QUEUE_DEFLATE = 1, QUEUE_STATS = 2, QUEUE_SHOWN = 3, ENTRIES = 32 };
 enum { NEXT = 1, WRITE = 2 };
 
 #define OFFERS (1ULL << 0 | 1ULL << 1 | 1ULL << 5 | VIRTIO_VERSION_1)
@@ -22,8 +23,10 @@ static struct soft_balloon *soft_of(struct virtio_device *dev)
 
 static u8 status(struct virtio_device *dev)
 {
-	const struct soft_balloon *soft = soft_of(dev);
+	struct soft_balloon *soft = soft_of(dev);
 
+	if (soft->wild && random_below(soft->random, 32) == 0)
+		return (u8)random_below(soft->random, 0x100);
 	return soft->stubborn ? (u8)(soft->status | 0x40) : soft->status;
 }
 
@@ -34,7 +37,13 @@ static void set_status(struct virtio_device *dev, u8 value)
 
 static u64 features(struct virtio_device *dev)
 {
-	return soft_of(dev)->offers;
+	struct soft_balloon *soft = soft_of(dev);
+	u64 offers = soft->offers;
+
+	if (soft->wild)
+		offers ^= 1ULL << random_below(soft->random, 64) |
+			  1ULL << random_below(soft->random, 8);
+	return offers;
 }
 
 static void accept(struct virtio_device *dev, u64 agreed)
@@ -44,7 +53,10 @@ static void accept(struct virtio_device *dev, u64 agreed)
 
 static u32 queue_most(struct virtio_device *dev, u16 queue)
 {
-	(void)dev;
+	struct soft_balloon *soft = soft_of(dev);
+
+	if (soft->wild && random_below(soft->random, 4) == 0)
+		return (u32)random_below(soft->random, 0x10000);
 	return queue < SOFT_QUEUES ? ENTRIES : 0;
 }
 
@@ -83,6 +95,23 @@ static void write32(u8 *frame, u32 at, u32 value)
 	*(u32 *)(void *)(frame + at) = value;
 }
 
+/* Each figure is a tag of 16 bits and a value of 64. */
+static void take_figures(struct soft_balloon *soft, phys_t start, u32 bytes)
+{
+	const u8 *at = phys_to_virt(start);
+
+	soft->faults += bytes % 10 != 0 || bytes == 0;
+	soft->figures = bytes / 10;
+	soft->messages_of_figures++;
+	for (u32 i = 0; i < soft->figures; i++, at += 10) {
+		const u16 tag = (u16)(at[0] | at[1] << 8);
+
+		soft->faults += tag >= SOFT_FIGURES;
+		if (tag < SOFT_FIGURES)
+			memcpy(&soft->figure[tag], at + 2, sizeof(u64));
+	}
+}
+
 static void take_buffer(struct soft_balloon *soft, u16 queue, phys_t start, u32 bytes, u16 flags)
 {
 	if (queue == QUEUE_SHOWN) {
@@ -93,6 +122,11 @@ static void take_buffer(struct soft_balloon *soft, u16 queue, phys_t start, u32 
 			soft->shown[soft->shown_count++].bytes = bytes;
 		}
 		soft->shown_frames += bytes >> PAGE_SHIFT;
+		return;
+	}
+	if (queue == QUEUE_STATS) {
+		soft->faults += (flags & WRITE) != 0;
+		take_figures(soft, start, bytes);
 		return;
 	}
 	soft->faults += (flags & WRITE) || bytes % sizeof(u32) != 0;
@@ -147,16 +181,21 @@ static void notify(struct virtio_device *dev, struct virtq *q)
 	struct soft_balloon *soft = soft_of(dev);
 	u32 first;
 
+	if (soft->meanwhile)
+		soft->meanwhile();
 	if (soft->manner == SOFT_RANDOM) {
 		if (random_below(soft->random, 4) == 0)
 			scribble(soft, q->number);
 		soft->pages =
 			(u32)random_below(soft->random, 1ULL << random_below(soft->random, 32));
 		answer(soft, q->number, random_below(soft->random, 16) == 0,
-		       random_below(soft->random, 16) == 0 ? 2 : 1);
+		       random_below(soft->random, 16) == 0 ? (u16)random_below(soft->random, 3)
+							   : 1);
 		return;
 	}
 	first = take_request(soft, q->number);
+	if (q->number == QUEUE_STATS)
+		return; /* kept until soft_balloon_ask_figures() */
 	switch (soft->manner) {
 	case SOFT_SILENT:
 		break;
@@ -191,6 +230,11 @@ static const struct virtio_ops soft_ops = {.status = status,
 					   .notify = notify,
 					   .config_read = config_read,
 					   .config_write = config_write};
+
+void soft_balloon_ask_figures(struct soft_balloon *soft)
+{
+	answer(soft, QUEUE_STATS, 0, 1);
+}
 
 void soft_balloon_init(struct soft_balloon *soft)
 {

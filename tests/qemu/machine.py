@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
 UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
+MMIO_WORD = "virtio_mmio.device=512@0xfeb00000:5"
 CMDLINE_MOST = 4095  # characters that the kernel reads (kernel/core/cmdline.h)
 TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
 
@@ -63,7 +64,8 @@ class Machine:
 
     @property
     def kernel_words(self):
-        return f"{self.words} {self.cmdline}".strip()
+        place = MMIO_WORD if self.balloon and self.firmware == "microvm" else ""
+        return " ".join(filter(None, (self.words, place, self.cmdline))).strip()
 
     @property
     def ram_bytes(self):
@@ -222,14 +224,20 @@ def boot_args(machine, kernel, iso):
     return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
 
 
+def balloon_args(machine):
+    """microvm has no PCI. Its first place for a device is at MMIO_WORD's address, and the kernel drives modern devices only."""
+    if machine.firmware != "microvm":
+        return ["-device", "virtio-balloon-pci,id=balloon,free-page-reporting=on"]
+    device = "virtio-balloon-device,id=balloon,bus=virtio-mmio-bus.0,free-page-reporting=on"
+    return ["-global", "virtio-mmio.force-legacy=false", "-device", device]
+
+
 def command(machine, kernel, iso=None):
     """argv of QEMU. `iso` must hold the command line already; only bios and uefi use it."""
     if machine.firmware not in FIRMWARES:
         raise Unavailable(f"no firmware {machine.firmware}: one of {', '.join(FIRMWARES)}")
     accel = ("kvm" if kvm_usable() else "tcg") if machine.accel == "auto" else machine.accel
     require_host_memory(machine)
-    if machine.balloon and machine.firmware == "microvm":
-        raise Unavailable("microvm has no PCI, and only a balloon on PCI is driven")
     board = machine.board or ("microvm" if machine.firmware == "microvm" else "q35")
     cpu = machine.cpu
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
@@ -251,7 +259,7 @@ def command(machine, kernel, iso=None):
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
         + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
-        + (["-device", "virtio-balloon-pci,free-page-reporting=on"] if machine.balloon else [])
+        + (balloon_args(machine) if machine.balloon else [])
         + list(machine.extra)
     )
 

@@ -1,8 +1,10 @@
 """Memory that goes back to the host: QEMU's own resident memory, as /proc shows it, falls when a guest with balloon=on has freed memory."""
 
+import json
 import os
 import re
 import socket
+import struct
 import time
 
 import pytest
@@ -11,6 +13,9 @@ from machine import Machine
 from session import Session
 
 MIB, WARM = 1024, 8
+FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
+DEVICE = "/machine/peripheral/balloon"
+LOW = 1024  # blocks of RAM below 4 GiB
 PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
 GROWN = PAGES * 2 * MIB  # KiB that the guest touches
 
@@ -42,10 +47,11 @@ def falls_to(session, limit, seconds=20):
     return None
 
 
-@pytest.mark.parametrize("switch", ("on", "zero"))
-def test_what_a_pool_touched_goes_back(kernel, switch):
+@pytest.mark.parametrize("firmware, switch", [("pvh", "on"), ("pvh", "zero"), ("microvm", "on")])
+def test_what_a_pool_touched_goes_back(kernel, firmware, switch):
     """All but a hundredth. A small pool comes first, so that QEMU has translated the code. Metadata memory keeps a block or two."""
-    with Session(Machine("pvh", 4, f"{PAGES // 400 + 3}G", cmdline=f"balloon={switch} monitor", balloon=True), kernel) as session:
+    machine = Machine(firmware, 4, f"{PAGES // 400 + 3}G", cmdline=f"balloon={switch} monitor", balloon=True)
+    with Session(machine, kernel) as session:
         grow_touch_shrink(session, WARM)
         session.command("balloon report")
         before = resident(session)
@@ -59,6 +65,51 @@ def test_what_a_pool_touched_goes_back(kernel, switch):
         assert ms is not None, (before, most, now, shown)
         grow_touch_shrink(session, WARM)  # memory that comes back is zero
         assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def resident_blocks(session, ram):
+    """Numbers of the guest's blocks of 2 MiB of which the host has any memory. RAM from 2 GiB on begins at 4 GiB."""
+    with open(f"/proc/{session.child.pid}/maps", encoding="ascii") as maps:
+        spans = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps]
+    start = max((end - start, start) for start, end in spans if end - start >= ram)[1]
+    blocks = []
+    with open(f"/proc/{session.child.pid}/pagemap", "rb") as pagemap:
+        pagemap.seek(start // FRAME * 8)
+        for block in range(ram // FRAME // FRAMES):
+            words = struct.unpack(f"<{FRAMES}Q", pagemap.read(8 * FRAMES))
+            if any(word >> 63 for word in words):
+                blocks.append(block if block < LOW else block + LOW)
+    return blocks
+
+
+def test_what_stays_is_metadata_memory_and_small_pages(kernel):
+    """Blocks that are resident and were not before the pool: a few, and none of them is free."""
+    gib = PAGES // 400 + 3
+    with Session(Machine("pvh", 4, f"{gib}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+        grow_touch_shrink(session, WARM)
+        session.command("balloon report")
+        before = resident_blocks(session, gib << 30)
+        grow_touch_shrink(session, PAGES)
+        session.command("balloon report")
+        new = [block for block in resident_blocks(session, gib << 30) if block not in before]
+        for block in new:
+            said = session.command(f"page {block * FRAMES:#x}")
+            print(f"\nblock {block} stays:{said}")
+            assert re.search(r"block \d+: (meta|full), ", said), said
+        assert len(new) <= PAGES // 1000 + 3, new
+        assert session.poweroff().verdict == "pass"
+
+
+def test_one_cpu_needs_no_command(kernel):
+    """The only CPU shows memory while it waits for a key."""
+    with Session(Machine("pvh", 1, f"{PAGES // 400 + 3}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+        grow_touch_shrink(session, WARM)
+        time.sleep(1)
+        before = resident(session)
+        most = grow_touch_shrink(session, PAGES)
+        assert most > before + GROWN * 9 // 10, (before, most)
+        assert falls_to(session, before + GROWN // 100) is not None, (before, most, resident(session), session.command("balloon"))
         assert session.poweroff().verdict == "pass"
 
 
@@ -94,6 +145,55 @@ def test_the_host_asks_for_memory_and_gives_it_back(kernel, tmp_path):
         ask(monitor, "balloon 4096")
         assert balloon_mib(session, 0) == 0
         assert "every frame accounted for" in session.command("mem check", 120)
+        assert session.poweroff().verdict == "pass"
+
+
+def qmp(path):
+    """A connection to QEMU that sends commands: returns the function that sends one and returns its result."""
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(20)
+    link.connect(path)
+    lines = link.makefile("rw", encoding="utf-8")
+    lines.readline()
+
+    def send(command, **arguments):
+        lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        lines.flush()
+        while True:
+            answer = json.loads(lines.readline())
+            if "event" not in answer:
+                return answer["return"]
+
+    send("qmp_capabilities")
+    return send
+
+
+def told_figures(send, seconds=20):
+    """The guest's statistics, once QEMU has new ones."""
+    end, seen = time.monotonic() + seconds, None
+    send("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
+    while time.monotonic() < end:
+        told = send("qom-get", path=DEVICE, property="guest-stats")
+        if seen is not None and told["last-update"] > seen:
+            return told["stats"]
+        seen = told["last-update"]
+        time.sleep(0.3)
+    return None
+
+
+def test_the_host_is_told_how_much_is_free(kernel, tmp_path):
+    path = str(tmp_path / "qmp")
+    machine = Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True, extra=("-qmp", f"unix:{path},server=on,wait=off"))
+    with Session(machine, kernel) as session:
+        send = qmp(path)
+        for pages in (0, 600):
+            session.command(f"pool 2M {pages}")
+            told = told_figures(send)
+            assert told is not None, session.command("balloon")
+            frames = {name: int(count) for name, count in re.findall(r"(free|unopened|RAM) +(\d+) frames", session.command("mem"))}
+            assert told["stat-total-memory"] == frames["RAM"] * FRAME, (told, frames)
+            assert abs(told["stat-free-memory"] - (frames["free"] + frames["unopened"]) * FRAME) < 4 * MIB * 1024, (told, frames)
+            assert told["stat-available-memory"] == told["stat-free-memory"] and told["stat-swap-in"] == 0, told
         assert session.poweroff().verdict == "pass"
 
 

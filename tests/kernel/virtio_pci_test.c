@@ -1,0 +1,73 @@
+/*
+ * Capabilities of virtio devices on PCI, which say where registers are: those that say nonsense are
+ * refused, and of the others no more is mapped than the kernel may ever use.
+ */
+#include "kernel/virtio/virtio_pci.h"
+
+#include "kernel/run/test.h"
+#include "mm/mm.h"
+#include "tests/kernel/said.h"
+
+enum { COMMON = 56 };
+
+/* Registers that every PC has. They are mapped here, and never read. */
+#define REGISTERS 0xfec00000ULL
+
+static struct virtio_pci_piece piece_at(u64 base, u32 offset, u32 bytes)
+{
+	return (struct virtio_pci_piece){
+		.bar = {.in_memory = true, .base = base}, .offset = offset, .bytes = bytes};
+}
+
+static void expect_nonsense(struct virtio_pci_piece piece)
+{
+	EXPECT(!virtio_pci_cut(&piece, COMMON));
+}
+
+static void expect_not_mapped(struct virtio_pci_piece piece)
+{
+	EXPECT(virtio_pci_cut(&piece, COMMON));
+	EXPECT(!virtio_pci_map(&piece));
+}
+
+TEST(virtio_pci, capabilities_that_say_nonsense_are_refused)
+{
+	struct virtio_pci_piece ports = piece_at(REGISTERS, 0, COMMON);
+
+	ports.bar.in_memory = false;
+	expect_nonsense(ports);
+	expect_nonsense(piece_at(0, 0x1000, COMMON));         /* no BAR */
+	expect_nonsense(piece_at(REGISTERS, 0, 0));           /* no registers */
+	expect_nonsense(piece_at(REGISTERS, 0, COMMON - 1));  /* too few */
+	expect_nonsense(piece_at(REGISTERS, 2, COMMON));      /* between two of them */
+	expect_nonsense(piece_at(~0xfffULL, 0x1000, COMMON)); /* around the end of numbers */
+	expect_not_mapped(piece_at(~0xfffULL, 0, COMMON));    /* where nothing can be */
+	expect_not_mapped(piece_at(1ULL << 60, 0xfffffffc, ~0U));
+}
+
+TEST(virtio_pci, registers_in_ram_are_refused)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct virtio_pci_piece in_ram;
+
+	EXPECT(page);
+	if (!page)
+		return;
+	said_begin();
+	expect_not_mapped(piece_at(page_pfn(page) << PAGE_SHIFT, 0, COMMON));
+	in_ram = piece_at(PAGE_SIZE, (u32)(page_pfn(page) << PAGE_SHIFT) - PAGE_SIZE, COMMON);
+	if (page_pfn(page) << PAGE_SHIFT < GIB(4))
+		expect_not_mapped(in_ram); /* by its offset */
+	said_end();
+	EXPECT(said_says("mmio_map() of * is refused: frame * is RAM"));
+	page_free(page);
+}
+
+TEST(virtio_pci, of_a_long_piece_a_part_is_mapped)
+{
+	struct virtio_pci_piece piece = piece_at(REGISTERS, 0x1000, ~0U);
+
+	EXPECT(virtio_pci_cut(&piece, COMMON));
+	EXPECT_EQ(piece.bytes, VIRTIO_PCI_PIECE_MOST);
+	EXPECT_EQ(piece.offset, 0x1000);
+}
