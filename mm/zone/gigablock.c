@@ -90,8 +90,10 @@ static void taint(struct zone *zone, u64 number)
 
 void gigablock_taint(struct zone *zone, u32 index)
 {
-	fence_full(); /* pairs with became_clean(): this CPU sees its mark, or it sees the block */
-	if (zone->mm->gigablock && !gigablock_is_tainted(zone->mm, index))
+	if (!zone->mm->gigablock)
+		return;
+	fence_full(); /* pairs with became_clean(): this CPU sees no mark, or that CPU the block */
+	if (!gigablock_is_tainted(zone->mm, index))
 		taint(zone, index / GIB_BLOCKS);
 }
 
