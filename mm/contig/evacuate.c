@@ -10,19 +10,28 @@
  * which refuse are not tried again and again. The pages that leave are movable requests like any
  * others, and these prefer clean GiB.
  *
- * The cost is that of moving one block, at most 512 frames, for each block of unmovable pages that
- * finds no room. A mover may itself ask for unmovable pages; such a request does not evacuate.
+ * A chunk is tried before a block, because in full memory no room is left for the 512 frames of a
+ * block. The block of the chunk becomes unmovable; its other movable pages stay as guests.
+ *
+ * The cost is that of moving one chunk, or one block, for each request that finds no room. A mover
+ * may itself ask for unmovable pages; such a request does not evacuate.
  */
 #include "mm/contig/evacuate.h"
 
 #include "mm/contig/contig.h"
 #include "mm/memmap/enter.h"
+#include "mm/page/migrate.h"
 #include "mm/zone/gigablock.h"
+#include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-enum { TRIES = 16, LOOKS = 512 }; /* in one call: blocks tried; blocks looked at */
+/*
+ * In one call: blocks or chunks tried; blocks looked at. A chunk has this order at least, so that
+ * requests for single pages do not come one after the other.
+ */
+enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
 
 static struct evacuated totals; /* atomic */
 
@@ -30,6 +39,7 @@ struct evacuated evacuated(void)
 {
 	return (struct evacuated){.blocks = atomic_load_relaxed(&totals.blocks),
 				  .failed = atomic_load_relaxed(&totals.failed),
+				  .chunks = atomic_load_relaxed(&totals.chunks),
 				  .frames = atomic_load_relaxed(&totals.frames)};
 }
 
@@ -146,6 +156,127 @@ static bool empty_one_of(struct zone *zone, u64 number, struct effort *left)
 	return false;
 }
 
+/* ---- a chunk ---- */
+
+/* Is each page of the chunk free in the buddy, or in use and movable? Zone lock held. */
+static bool chunk_would_move(const struct page *chunk, unsigned order)
+{
+	u64 step;
+
+	for (u64 i = 0; i < order_pages(order); i += step) {
+		const struct page_kind kind = page_kind(&chunk[i]);
+
+		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+		if (kind.flags & PAGE_BUDDY)
+			continue;
+		if (!(kind.flags & PAGE_MOVABLE) || step > order_pages(order) ||
+		    atomic_load_relaxed(&chunk[i].refcount) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The first chunk of a full block that would move, or NULL. Zone lock held. */
+static struct page *find_chunk(const struct zone *zone, u32 index, unsigned order)
+{
+	struct page *pages = block_page(zone->mm, index);
+
+	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
+		if (chunk_would_move(&pages[i], order))
+			return &pages[i];
+	return NULL;
+}
+
+/* May frames of the block be for pages of `type`? Zone lock held. */
+static bool may_be_for(const struct zone *zone, u32 index, enum migratetype type)
+{
+	const struct block_word word = block_look_at(zone->mm, index);
+
+	return word.state == BLOCK_FULL && (word.type == MIGRATE_MOVABLE || word.type == type);
+}
+
+/*
+ * Find a chunk in the block, claim the block for `type` and isolate it, so that frames of the chunk
+ * that are free or become so are not given out. NULL if there is none. No lock held.
+ */
+static struct page *isolate_chunk(struct zone *zone, u32 index, unsigned order,
+				  enum migratetype type, struct isolation *token)
+{
+	struct page *chunk = NULL;
+
+	zone_lock(zone);
+	if (is_candidate(zone, index) && may_be_for(zone, index, type))
+		chunk = find_chunk(zone, index, order);
+	if (chunk && block_look_at(zone->mm, index).type == MIGRATE_MOVABLE)
+		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
+	if (chunk && isolate_now(zone, index, 1, token) < 0)
+		chunk = NULL;
+	zone_unlock(zone);
+	return chunk;
+}
+
+/* Move what is in use of an isolated chunk. */
+static bool move_chunk(struct zone *zone, struct page *chunk, unsigned order)
+{
+	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
+	struct migrate_stats stats = {0};
+	int err = 0;
+
+	for (u64 i = 0; i < order_pages(order) && !err;) {
+		const struct page_kind kind = page_kind(&chunk[i]);
+
+		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
+		    atomic_load_relaxed(&chunk[i].refcount) > 0)
+			err = migrate_page(zone->mm, &chunk[i], &how, &stats);
+		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+	}
+	atomic_add_relaxed(&totals.frames, stats.pages);
+	atomic_add_relaxed(err ? &totals.failed : &totals.chunks, 1);
+	return !err;
+}
+
+/* Try chunks of the GiB's blocks, once round from the one that was looked at last. */
+static bool empty_chunk_of(struct zone *zone, u64 number, unsigned order, enum migratetype type,
+			   struct effort *left)
+{
+	const u32 first = (u32)number * GIB_BLOCKS;
+	const u32 start = atomic_load_relaxed(&zone->evacuated);
+	bool done = false;
+
+	for (u32 i = 0; i < GIB_BLOCKS && !done && left->tries > 0 && left->looks > 0; i++) {
+		const u32 index = first + (start + i) % GIB_BLOCKS;
+		struct isolation token;
+		struct page *chunk;
+
+		if (!is_candidate(zone, index))
+			continue;
+		left->looks--;
+		atomic_store_relaxed(&zone->evacuated, index);
+		chunk = isolate_chunk(zone, index, order, type, &token);
+		if (!chunk)
+			continue;
+		left->tries--;
+		done = move_chunk(zone, chunk, order);
+		isolate_undo(zone, &token);
+	}
+	return done;
+}
+
+static bool empty_chunk(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct effort left = {.tries = TRIES, .looks = LOOKS};
+	u64 before = ~0ULL, number = gigablock_next(zone, &before);
+	bool done = false;
+
+	while (!done && left.tries > 0 && left.looks > 0 && number != GIGABLOCK_NONE) {
+		done = empty_chunk_of(zone, number, order, type, &left);
+		number = gigablock_next(zone, &before);
+	}
+	return done;
+}
+
+/* ---- either ---- */
+
 /* Is there anywhere to move a block's pages to? */
 static bool has_room(const struct zone *zone)
 {
@@ -158,21 +289,32 @@ static bool has_room(const struct zone *zone)
 	return frames >= 2 * BLOCK_FRAMES;
 }
 
-bool evacuate_block(struct zone *zone)
+static bool empty_block(struct zone *zone)
 {
-	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
 	struct effort left = {.tries = TRIES, .looks = LOOKS};
 	u64 before = ~0ULL, number;
 	bool done = false;
 
-	if (pcp->evacuating || !has_room(zone))
+	if (!has_room(zone))
 		return false;
-	pcp->evacuating = 1;
 	number = gigablock_next(zone, &before);
 	while (!done && left.tries > 0 && left.looks > 0 && number != GIGABLOCK_NONE) {
 		done = empty_one_of(zone, number, &left);
 		number = gigablock_next(zone, &before);
 	}
+	return done;
+}
+
+bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
+	bool done;
+
+	if (pcp->evacuating)
+		return false;
+	pcp->evacuating = 1;
+	done = (order < CHUNK_ORDER && empty_chunk(zone, CHUNK_ORDER, type)) ||
+	       empty_chunk(zone, order, type) || empty_block(zone);
 	pcp->evacuating = 0;
 	return done;
 }

@@ -4,14 +4,15 @@
 #include "mm/memmap/zone.h"
 
 /*
- * Move movable pages out of one block of a tainted GiB (zone/gigablock.h). The block is then free
- * and of type UNMOVABLE. False if no block could be emptied, or if this CPU is emptying one
- * already. No lock held; may start rounds and wait, and calls the movers of other holders.
+ * Move movable pages out of a chunk of `order` (below 9) in a tainted GiB (zone/gigablock.h), or
+ * else out of a block. The frames are then free, and their block has `type`, or type UNMOVABLE.
+ * False if there was nothing to empty, or if this CPU is evacuating already. No lock held; may
+ * start rounds and wait, and calls the movers of other holders.
  */
-bool evacuate_block(struct zone *zone);
+bool evacuate(struct zone *zone, unsigned order, enum migratetype type);
 
-/* Blocks emptied, attempts that failed, and frames moved, by this machine since the start. */
+/* Blocks and chunks emptied, attempts that failed, and frames moved, by this machine since the start. */
 struct evacuated {
-	u64 blocks, failed, frames;
+	u64 blocks, chunks, failed, frames;
 };
 struct evacuated evacuated(void);

@@ -33,7 +33,7 @@ struct pcp {
 	u8 inside; /* (o) between pcp_enter() and pcp_leave() */
 	/* (o) set in the interrupt by which another CPU asks for a drain: drain on leaving */
 	u8 drain_wanted;
-	u8 evacuating; /* (o) in evacuate_block() */
+	u8 evacuating; /* (o) in evacuate() */
 	u8 holding;    /* (oa) the lists may hold something, and `high` of a zone may be above 0 */
 	u64 drained; /* (oa) the last of the drains counted in mm->drains that this CPU has done */
 	struct pcp_counts *counts; /* (c) */

@@ -112,9 +112,8 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 		  : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
 }
 
-/* Move a page that does not belong to a pool. */
-static int move_page(struct mm *mm, struct page *from, const struct migrate_how *how,
-		     struct migrate_stats *stats)
+int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+		 struct migrate_stats *stats)
 {
 	const struct page_kind kind = page_kind(from);
 	struct page *to;
@@ -158,7 +157,7 @@ static int move_pages(struct mm *mm, u32 index, const struct migrate_how *how,
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
 		    atomic_load_relaxed(&pages[i].refcount) > 0)
-			err = move_page(mm, &pages[i], how, stats);
+			err = migrate_page(mm, &pages[i], how, stats);
 		if (err == -ENOMEM)
 			return err;
 		result = err ? err : result;
@@ -188,7 +187,7 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
 	switch (word.state) {
 	case BLOCK_HUGE:
-		return move_page(mm, block_page(mm, head), how, stats);
+		return migrate_page(mm, block_page(mm, head), how, stats);
 	case BLOCK_FULL:
 		return move_pages(mm, index, how, stats);
 	default:

@@ -57,6 +57,13 @@ struct migrate_how {
 };
 
 /*
+ * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
+ * there is no page to move to; -EBUSY: it has no mover, or its holder refused. No lock held.
+ */
+int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+		 struct migrate_stats *stats);
+
+/*
  * Empty an isolated range. Returns 0 when every frame of it is in the buddy; -ENOMEM if there was
  * no page to move to; -EBUSY if something could not be moved in five passes, or was in transit for
  * longer than a deadline. Pages already moved stay moved. No lock held; may start rounds, open

@@ -44,8 +44,11 @@ static struct page *take_from_others(struct zone *zone, unsigned order, enum mig
 	zone_lock(zone);
 	page = migratetype_take(zone, order, type);
 	zone_unlock(zone);
-	if (page)
-		pcp_count_in_use(zone, (s64)order_pages(order));
+	if (!page)
+		return NULL;
+	pcp_count_in_use(zone, (s64)order_pages(order));
+	if (gigablock_steers(zone->mm, type))
+		gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	return page;
 }
 
@@ -80,11 +83,12 @@ static struct page *take_or_split(struct zone *zone, unsigned order, enum migrat
 }
 
 /*
- * A bit of a request, for this file only: with gigablock=on all zones of a node are asked first for
- * memory of the request's own kind. Only then does a movable page become a guest among those that
- * cannot move, and only then do these spoil another GiB (zone/gigablock.h).
+ * Bits of a request, for this file only, with gigablock=on (zone/gigablock.h). PAGE_APART: all
+ * zones of a node are asked first for memory of the request's own kind. Only then does a movable
+ * page become a guest among those that cannot move, and only then do these spoil another GiB.
+ * PAGE_SPARE: nothing was found on any node, so a movable page may have what is kept for the others.
  */
-enum { PAGE_APART = 1 << 15 };
+enum { PAGE_APART = 1 << 15, PAGE_SPARE = 1 << 14, TAINTING_TRIES = 16 };
 
 /* The last way to find small pages in a zone: at the cost of other types, or of another GiB. */
 static struct page *take_at_a_cost(struct zone *zone, unsigned order, enum migratetype type,
@@ -93,14 +97,21 @@ static struct page *take_at_a_cost(struct zone *zone, unsigned order, enum migra
 	const bool may_wait = !(request & PAGE_NOFLUSH);
 	const bool steers = gigablock_steers(zone->mm, type);
 	struct page *page = NULL;
+	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (!steers && !gigablock_spares(zone))
+	if (!steers && !(request & PAGE_SPARE) && !gigablock_spares(zone))
 		return NULL;
 	if ((request & PAGE_APART) && !(steers && migratetype_can_share(zone, order, type)))
 		return NULL;
-	while (!page && steers && !(request & PAGE_APART) && page_split_tainting(zone, may_wait))
+	while (!page && steers && !(request & PAGE_APART) && tries++ < TAINTING_TRIES &&
+	       page_split_tainting(zone, order, type, may_wait))
 		page = take_or_split(zone, order, type, may_wait);
-	return page ? page : take_from_others(zone, order, type);
+	if (!page)
+		page = take_from_others(zone, order, type);
+	if (!page && (request & PAGE_SPARE) && !(request & PAGE_APART) &&
+	    page_split_spare(zone, order, may_wait))
+		page = take_or_split(zone, order, type, may_wait);
+	return page;
 }
 
 static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type,
@@ -394,6 +405,10 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 		/* withdraw reported bad frames before they can be given out */
 		mm_upward.take_reported(mm);
 	page = alloc_from_nodes(mm, first, order, type, request);
+	if (unlikely(mm->gigablock) && !page && type == MIGRATE_MOVABLE && order < BLOCK_ORDER) {
+		request |= PAGE_SPARE;
+		page = alloc_from_nodes(mm, first, order, type, request);
+	}
 	if (!page)
 		page = alloc_last_resort(mm, first, order, type, request);
 	zeroed = page && forget_zero(mm, page, order);

@@ -50,6 +50,7 @@ static u32 take_tainted(struct zone *zone, enum free_class class, enum migratety
 	zone_lock(zone);
 	migratetype_set_one(zone, index, type);
 	zone_unlock(zone);
+	gigablock_taint(zone, index); /* if it was found to be clean just now */
 	return index;
 }
 
@@ -189,10 +190,15 @@ static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype typ
 	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
 }
 
-bool page_split_tainting(struct zone *zone, bool may_wait)
+bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
-	return (may_wait && mm_upward.evacuate(zone)) || gigablock_taint_next(zone) ||
+	return (may_wait && mm_upward.evacuate(zone, order, type)) || gigablock_taint_next(zone) ||
 	       (may_wait && split_huge_blocks(zone));
+}
+
+bool page_split_spare(struct zone *zone, unsigned order, bool may_wait)
+{
+	return split_free_block(zone, order, MIGRATE_MOVABLE, may_wait, CLAIM_ANY);
 }
 
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)

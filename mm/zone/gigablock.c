@@ -66,15 +66,34 @@ static void retype(struct zone *zone, u64 number, enum migratetype from, enum mi
 			retype_slice(zone, index, from, to);
 }
 
+static void mark(struct mm *mm, u64 number)
+{
+	const u64 bit = number - mm->first_gib;
+
+	atomic_fetch_or(&mm->tainted[bit / 64], 1ULL << bit % 64);
+	atomic_store_relaxed(&gib_number(mm, number)->tainted, true);
+}
+
+static void unmark(struct mm *mm, u64 number)
+{
+	const u64 bit = number - mm->first_gib;
+
+	atomic_store_relaxed(&gib_number(mm, number)->tainted, false);
+	atomic_fetch_and(&mm->tainted[bit / 64], ~(1ULL << bit % 64));
+}
+
 static void taint(struct zone *zone, u64 number)
 {
-	atomic_store_relaxed(&gib_number(zone->mm, number)->tainted, true);
+	mark(zone->mm, number);
 	retype(zone, number, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
 }
 
 void gigablock_taint(struct zone *zone, u32 index)
 {
-	if (zone->mm->gigablock && !gigablock_is_tainted(zone->mm, index))
+	if (!zone->mm->gigablock)
+		return;
+	fence_full(); /* pairs with became_clean(): this CPU sees no mark, or that CPU the block */
+	if (!gigablock_is_tainted(zone->mm, index))
 		taint(zone, index / GIB_BLOCKS);
 }
 
@@ -106,9 +125,18 @@ static bool is_stuck(const struct mm *mm, u32 index)
 	return !(head.flags & BLOCK_FREE) && (at == index || head.order == 0);
 }
 
+static bool has_stuck_block(const struct mm *mm, u64 number)
+{
+	for (u32 index = (u32)number * GIB_BLOCKS; index < (number + 1) * GIB_BLOCKS; index++)
+		if (is_stuck(mm, index))
+			return true;
+	return false;
+}
+
 /*
- * A tainted GiB has lost a block of unmovable pages. If that was the last one, the GiB is clean. No
- * lock held.
+ * A tainted GiB has lost a block of unmovable pages. If that was the last one, the GiB is clean.
+ * Another CPU may take a block there meanwhile and has tainted the GiB itself after that, unless it
+ * came before the mark went: so the blocks are looked at once more without the mark. No lock held.
  */
 static bool became_clean(struct zone *zone, u64 number)
 {
@@ -117,15 +145,58 @@ static bool became_clean(struct zone *zone, u64 number)
 	if (!gib->whole || !atomic_load_relaxed(&gib->emptied))
 		return false;
 	atomic_store_relaxed(&gib->emptied, false);
-	for (u32 index = (u32)number * GIB_BLOCKS; index < (number + 1) * GIB_BLOCKS; index++)
-		if (is_stuck(zone->mm, index))
-			return false;
-	atomic_store_relaxed(&gib->tainted, false);
+	if (has_stuck_block(zone->mm, number))
+		return false;
+	unmark(zone->mm, number);
+	fence_full(); /* pairs with gigablock_taint() */
+	if (has_stuck_block(zone->mm, number)) {
+		mark(zone->mm, number);
+		return false;
+	}
 	retype(zone, number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
 	return true;
 }
 
-/* ---- rank ---- */
+/* ---- order ---- */
+
+/* The highest tainted GiB in [first, below) that is whole, or not. 64 are passed over at once. */
+static u64 highest(const struct mm *mm, u64 first, u64 below, bool whole)
+{
+	while (below > first) {
+		const u64 bit = below - 1 - mm->first_gib;
+		const u64 marks =
+			atomic_load_relaxed(&mm->tainted[bit / 64]) & ~0ULL >> (63 - bit % 64);
+		u64 number;
+
+		if (!marks) {
+			below -= MIN(below - first, bit % 64 + 1);
+			continue;
+		}
+		number = mm->first_gib + bit / 64 * 64 + 63 - (u64)__builtin_clzll(marks);
+		if (number < first)
+			break;
+		if (gib_number(mm, number)->whole == whole)
+			return number;
+		below = number;
+	}
+	return GIGABLOCK_NONE;
+}
+
+u64 gigablock_next(const struct zone *zone, u64 *before)
+{
+	const u64 first = first_gib(zone), end = end_gib(zone), broken = 1ULL << 32;
+	u64 number = GIGABLOCK_NONE;
+
+	if (*before >= broken)
+		number = highest(zone->mm, first, MIN(*before - broken, end), false);
+	if (number != GIGABLOCK_NONE) {
+		*before = broken + number;
+		return number;
+	}
+	number = highest(zone->mm, first, MIN(*before, end), true);
+	*before = number == GIGABLOCK_NONE ? 0 : number;
+	return number;
+}
 
 /*
  * Frames that are neither free nor movable, as far as the summary says. All of a GiB that is not
@@ -145,25 +216,6 @@ static u64 stuck_frames(const struct mm *mm, u64 number)
 	return frames > good ? frames - good : 0;
 }
 
-u64 gigablock_next(const struct zone *zone, u64 *before)
-{
-	u64 best = 0;
-
-	for (u64 number = first_gib(zone); number < end_gib(zone); number++) {
-		u64 key;
-
-		if (!atomic_load_relaxed(&gib_number(zone->mm, number)->tainted))
-			continue;
-		key = (stuck_frames(zone->mm, number) + 1) << 32 | number;
-		if (key < *before)
-			best = MAX(best, key);
-	}
-	if (best == 0)
-		return GIGABLOCK_NONE;
-	*before = best;
-	return best & ~0U;
-}
-
 /* ---- finding room ---- */
 
 /* Could a block of it be free? */
@@ -176,7 +228,8 @@ u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to
 {
 	u64 before = ~0ULL, number;
 
-	while (atomic_load_relaxed(&zone->free_class[class]) > 0) {
+	/* free blocks of a tainted GiB are on the lists of this type; movable ones are guests */
+	while (atomic_load_relaxed(&zone->block_lists[class][MIGRATE_UNMOVABLE]) > 0) {
 		u32 index;
 
 		number = gigablock_next(zone, &before);
@@ -191,7 +244,7 @@ u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to
 	return BLOCK_NONE;
 }
 
-/* Claim the blocks of a slice until there is a chunk. One turn at the lock. */
+/* Claim blocks of a slice that could have a chunk, until there is a chunk. One turn at the lock. */
 static bool claim_slice(struct zone *zone, u32 first, unsigned order, enum migratetype type)
 {
 	bool found = zone->page_orders[type] >> order;
@@ -201,7 +254,8 @@ static bool claim_slice(struct zone *zone, u32 first, unsigned order, enum migra
 
 		lock_work(1);
 		if (word.zone != zone->index || word.state != BLOCK_FULL || word.order != 0 ||
-		    word.type != MIGRATE_MOVABLE || (word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) ||
+		    word.type != MIGRATE_MOVABLE || word.free_pages < order_pages(order) ||
+		    (word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) ||
 		    buddy_find_run(zone->mm, index) != BLOCK_NONE)
 			continue;
 		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
@@ -320,14 +374,6 @@ static bool has_reserved(const struct mm *mm, u64 number)
 	return false;
 }
 
-static bool has_stuck_block(const struct mm *mm, u64 number)
-{
-	for (u32 index = (u32)number * GIB_BLOCKS; index < (number + 1) * GIB_BLOCKS; index++)
-		if (is_stuck(mm, index))
-			return true;
-	return false;
-}
-
 static u64 whole_gibs(const struct mm *mm)
 {
 	u64 count = 0;
@@ -359,7 +405,7 @@ void gigablock_end(struct mm *mm)
 	for (unsigned z = 0; z < mm->zones; z++)
 		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]);
 		     number++) {
-			atomic_store_relaxed(&gib_number(mm, number)->tainted, false);
+			unmark(mm, number);
 			retype(&mm->zone[z], number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
 		}
 }

@@ -11,13 +11,16 @@
  *   1. The free blocks of a tainted GiB have type UNMOVABLE, those of a clean one MOVABLE. So the
  *      free lists that exist already keep the two apart, and a request for movable pages, which
  *      prefers its own type, finds clean GiB first. There are no lists per GiB.
- *   2. A request for pages that cannot move takes a block of the GiB with the most such memory that
- *      has one free. Then it opens a section of a tainted GiB. Then it has movable pages moved out
- *      of a tainted GiB (contig/evacuate.h), or claims a block there in which some frames are free.
- *      Only after that does it taint another GiB.
+ *   2. A request for pages that cannot move takes a block of the first tainted GiB that has one
+ *      free, in a fixed order. Then it opens a section of a tainted GiB, or claims a block there in
+ *      which some frames are free. Then it has movable pages moved out of a chunk or a block of a
+ *      tainted GiB (contig/evacuate.h). Only after that does it taint another GiB.
  *   3. A block with a page that cannot be moved has type UNMOVABLE or RECLAIMABLE: such a request
  *      never takes a single page of a movable block, it claims the block.
  *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
+ *
+ *   5. A request for movable pages that finds nothing else takes free memory of tainted GiB, to
+ *      the last frame that any request may have. Rule 2 moves these pages out again.
  *
  * Hints: gib->tainted and the rank of a GiB are read without a lock. A stale answer places a block
  * less well and breaks nothing. Types change under zone->lock, by the rules of migratetype.h.
@@ -112,8 +115,9 @@ void gigablock_taint(struct zone *zone, u32 index);
 bool gigablock_taint_next(struct zone *zone);
 
 /*
- * The tainted GiB in order of rank. *before is ~0 at first; each call returns the number of the
- * next GiB that overlaps the zone, or GIGABLOCK_NONE. No lock held.
+ * The tainted GiB in the order in which they are filled: first those that are not whole, then the
+ * others, from the highest down. *before is ~0 at first; each call returns the number of the next
+ * GiB that overlaps the zone, or GIGABLOCK_NONE. No lock held.
  */
 #define GIGABLOCK_NONE (~0ULL)
 u64 gigablock_next(const struct zone *zone, u64 *before);

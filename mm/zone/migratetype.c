@@ -171,7 +171,7 @@ static const u8 fallback[MIGRATE_CMA][MIGRATE_CMA - 1] = {
 
 /*
  * Claim the block of the largest free chunk of `other` if at least half of the block is free. A
- * request that gigablock=on steers claims it in any case: see gigablock.h.
+ * request that gigablock=on steers claims it in any case, and its caller taints the GiB.
  */
 static bool claim_block(struct zone *zone, unsigned order, enum migratetype other,
 			enum migratetype type)
@@ -190,8 +190,6 @@ static bool claim_block(struct zone *zone, unsigned order, enum migratetype othe
 	word = block_look_at(zone->mm, index);
 	if (word.state != BLOCK_FULL || (word.free_pages < BLOCK_FRAMES / 2 && !steers))
 		return false;
-	if (steers)
-		atomic_store_relaxed(&gib_of(zone->mm, index)->tainted, true);
 	migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
 	return true;
 }

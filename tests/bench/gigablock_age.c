@@ -1,5 +1,5 @@
 /*
- * Memory aged by a trace. The seed is fixed, so every run makes the same requests.
+ * Memory aged by a trace. Runs with the same seed make the same requests.
  *
  *   long     unmovable, order 0 to 3, grows from nothing to 2% of memory while the trace runs; a
  *            page in 32 is replaced
@@ -21,9 +21,9 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/random.h"
 
-enum { LONG, SHORT, CACHE, KINDS };
+enum { LONG = AGE_LONG, SHORT = AGE_SHORT, CACHE = AGE_CACHE, KINDS = AGE_KINDS };
 enum { PIECE_ORDER = 8, PIECE = (PAGE_SIZE << PIECE_ORDER) / sizeof(struct page *), PIECES = 64 };
-enum { SEED = 21, POOL_STEP = 4096, LONG_WAVES = 1, SHORT_WAVES = 7, POOL_WAVES = 5 };
+enum { POOL_STEP = 4096, LONG_WAVES = 1, SHORT_WAVES = 7, POOL_WAVES = 5 };
 
 /* Pages in use, in no order. A page's private words are its kind and its place in the table. */
 struct kind {
@@ -101,7 +101,7 @@ static bool add(unsigned which, struct age_stats *stats)
 	struct page *page = make_piece(kind) ? page_alloc(order, use, 0, NODE_NONE) : NULL;
 
 	stats->requests++;
-	stats->failed += !page;
+	stats->failed[which] += !page;
 	if (!page)
 		return false;
 	page->private[0] = which;
@@ -185,13 +185,13 @@ static void step(u64 op, u64 ops, struct age_stats *stats)
 	stats->most = MAX(stats->most, in_use() * 10000 / memory);
 }
 
-bool age_begin(u64 ops, struct age_stats *stats)
+bool age_begin(u64 ops, u64 first_seed, struct age_stats *stats)
 {
 	struct mm_usage usage;
 
 	mm_usage(&usage);
 	memory = usage.free + usage.unopened + usage.per_cpu;
-	seed = SEED;
+	seed = first_seed;
 	moved = 0;
 	memset(kinds, 0, sizeof(kinds));
 	*stats = (struct age_stats){0};

@@ -3,17 +3,21 @@
 
 #include "kernel/lib/types.h"
 
+/* The kinds of memory that the trace asks for page by page. */
+enum { AGE_LONG, AGE_SHORT, AGE_CACHE, AGE_KINDS };
+
 struct age_stats {
-	u64 requests, failed; /* calls that asked for memory; those that got none */
-	u64 pool_changes;     /* times that the pool grew or shrank */
-	u64 most;             /* frames in use at most, in hundredths of a percent of memory */
+	u64 requests;          /* calls that asked for memory */
+	u64 failed[AGE_KINDS]; /* those that got none */
+	u64 pool_changes;      /* times that the pool grew or shrank */
+	u64 most;              /* frames in use at most, in hundredths of a percent of memory */
 };
 
 /*
  * Run the trace for `ops` operations. False if the tables of the trace found no memory. The pages
  * stay until age_end().
  */
-bool age_begin(u64 ops, struct age_stats *stats);
+bool age_begin(u64 ops, u64 first_seed, struct age_stats *stats);
 
 /* Free the pool and a random share of the page cache, in percent. */
 void age_release(u64 percent);

@@ -34,10 +34,13 @@ static u64 gigablock_ops = 1000000;
 OPTION_U64(gigablock_ops, gigablock_ops, 1000, 1000000000,
 	   "operations of the trace that ages memory for the gigablock benchmark");
 
+static u64 gigablock_seed = 21;
+OPTION_U64(gigablock_seed, gigablock_seed, 1, ~0ULL, "seed of that trace");
+
 struct leg {
 	const char *name;
 	struct age_stats age;
-	u64 ns, moved_aging, evacuations;
+	u64 ns, moved_aging, evacuations, chunks;
 	u64 tainted_before;              /* GiB, when the trace begins */
 	u64 stuck, tainted, clean;       /* frames; GiB; whole GiB that are not tainted */
 	u64 giga_free, huge_free;        /* pages to be had without moving any */
@@ -174,7 +177,8 @@ static void take_all(struct leg *leg)
 
 static void run_leg(struct leg *leg, bool on)
 {
-	const u64 before = evacuated().blocks, start = clock_ns();
+	const struct evacuated before = evacuated();
+	const u64 start = clock_ns();
 
 	sections_close_all(&mm_kernel);
 	if (on)
@@ -185,10 +189,11 @@ static void run_leg(struct leg *leg, bool on)
 		return;
 	for (u64 n = mm_kernel.first_gib; n < mm_kernel.first_gib + mm_kernel.gibs; n++)
 		leg->tainted_before += stuck_in_gib(n) > 0;
-	leg->ok = age_begin(gigablock_ops, &leg->age);
+	leg->ok = age_begin(gigablock_ops, gigablock_seed, &leg->age);
 	leg->ns = clock_ns() - start;
 	leg->moved_aging = age_moved();
-	leg->evacuations = evacuated().blocks - before;
+	leg->evacuations = evacuated().blocks - before.blocks;
+	leg->chunks = evacuated().chunks - before.chunks;
 	age_release(RELEASED);
 	look(leg);
 	try_clean_gibs(leg);
@@ -206,6 +211,11 @@ static u64 least(const struct leg *leg)
 	return DIV_ROUND_UP(leg->stuck, order_pages(GIGA_ORDER));
 }
 
+static u64 failed(const struct leg *leg)
+{
+	return leg->age.failed[AGE_LONG] + leg->age.failed[AGE_SHORT] + leg->age.failed[AGE_CACHE];
+}
+
 static void print_row(const char *name, u64 off, u64 on)
 {
 	print("  %-44s %12llu %12llu\n", name, off, on);
@@ -216,10 +226,16 @@ static void print_table(const struct leg *off, const struct leg *on)
 	print("\n  %-44s %12s %12s\n", "gigablock=", "off", "on");
 	print_row("GiB tainted when the trace begins", off->tainted_before, on->tainted_before);
 	print_row("requests of the trace", off->age.requests, on->age.requests);
-	print_row("  that found no memory", off->age.failed, on->age.failed);
+	print_row("  that found no memory", failed(off), failed(on));
+	print_row("    long-lived, not movable", off->age.failed[AGE_LONG],
+		  on->age.failed[AGE_LONG]);
+	print_row("    short-lived, not movable", off->age.failed[AGE_SHORT],
+		  on->age.failed[AGE_SHORT]);
+	print_row("    movable", off->age.failed[AGE_CACHE], on->age.failed[AGE_CACHE]);
 	print_row("  memory in use at most, 1/100 percent", off->age.most, on->age.most);
 	print_row("  ms", off->ns / NS_PER_MS, on->ns / NS_PER_MS);
 	print_row("  blocks evacuated", off->evacuations, on->evacuations);
+	print_row("  chunks evacuated", off->chunks, on->chunks);
 	print_row("  frames moved", off->moved_aging, on->moved_aging);
 	print_row("frames that cannot move, then", off->stuck, on->stuck);
 	print_row("  GiB, the least that could hold them", least(off), least(on));
@@ -241,14 +257,15 @@ static void print_table(const struct leg *off, const struct leg *on)
 
 static void record(const struct leg *leg)
 {
-	print("BENCH gigablock mode=%s ops=%llu failed=%llu age_ns=%llu evacuated=%llu "
+	print("BENCH gigablock mode=%s ops=%llu seed=%llu failed=%llu age_ns=%llu evacuated=%llu "
+	      "chunks=%llu "
 	      "age_moved=%llu stuck_pages=%llu least=%llu tainted=%llu clean=%llu giga_free=%llu "
 	      "huge_free=%llu tries=%llu got=%llu moved=%llu ns_p50=%llu ns_p99=%llu giga=%llu "
 	      "giga_moved=%llu huge=%llu huge_moved=%llu\n",
-	      leg->name, gigablock_ops, leg->age.failed, leg->ns, leg->evacuations,
-	      leg->moved_aging, leg->stuck, least(leg), leg->tainted, leg->clean, leg->giga_free,
-	      leg->huge_free, leg->tries, leg->got, leg->moved, leg->p50, leg->p99, leg->giga,
-	      leg->giga_moved, leg->huge, leg->huge_moved);
+	      leg->name, gigablock_ops, gigablock_seed, failed(leg), leg->ns, leg->evacuations,
+	      leg->chunks, leg->moved_aging, leg->stuck, least(leg), leg->tainted, leg->clean,
+	      leg->giga_free, leg->huge_free, leg->tries, leg->got, leg->moved, leg->p50, leg->p99,
+	      leg->giga, leg->giga_moved, leg->huge, leg->huge_moved);
 }
 
 static u64 whole_gibs(void)

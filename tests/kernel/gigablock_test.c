@@ -13,10 +13,13 @@
 
 enum { PAGES = 1500, BIG = BLOCK_ORDER - 1 };
 
-/* Borrow phantom memory, open and free, that is placed by GiB. */
-static struct arena *borrow_gibs(u64 gibs)
+/*
+ * Borrow phantom memory, open and free, that is placed by GiB. `real` bytes have room for the
+ * struct pages of the blocks that are split, 32 KiB for each.
+ */
+static struct arena *borrow_gibs(u64 gibs, u64 real)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = gibs * GIB(1));
+	struct arena *a = arena_borrow(real, .phantom = gibs * GIB(1));
 
 	if (!a)
 		return NULL;
@@ -43,7 +46,7 @@ static u64 tainted_gibs(struct arena *a)
 
 TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
 {
-	struct arena *a = borrow_gibs(4);
+	struct arena *a = borrow_gibs(4, MIB(16));
 	struct page *chain = NULL;
 	u64 home = 0, mixed = 0;
 
@@ -71,7 +74,7 @@ TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
 /* A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. */
 TEST(mm_gigablock, emptied_gib_is_clean_again)
 {
-	struct arena *a = borrow_gibs(2);
+	struct arena *a = borrow_gibs(2, MIB(16));
 	struct zone *zone;
 	struct page *page;
 
@@ -99,7 +102,7 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 {
 	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS, FREED = 4 };
 	static struct page *table[ROOM];
-	struct arena *a = borrow_gibs(GIBS);
+	struct arena *a = borrow_gibs(GIBS, MIB(16));
 	const u64 before = evacuated().blocks;
 	struct page *chain = NULL, *page;
 	struct holder h;
@@ -136,6 +139,71 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
 	chain_give(&chain, &a->mm);
+	arena_return(a);
+}
+
+/*
+ * All of memory is in use but for one chunk in a clean GiB, so no block can be emptied. A movable
+ * page of the tainted GiB goes there, and its frames are for the page that cannot be moved.
+ * Movable pages had all the rest before, also the part that is kept from them as long as there is
+ * anything else.
+ */
+TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
+{
+	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
+	static struct page *table[ROOM];
+	struct arena *a = borrow_gibs(GIBS, MIB(48));
+	const struct evacuated before = evacuated();
+	struct page *chain = NULL, *page;
+	struct holder h;
+	u64 slot = 0;
+
+	if (!a)
+		return;
+	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	REQUIRE(page);
+	page_chain_push(&chain, page);
+	holder_init(&h, &a->mm, table, ROOM);
+	h.phantom = true;
+	while (holder_take(&h, BIG, a->options.nodes))
+		;
+	EXPECT_EQ(h.slots, ROOM - 1);
+	while (gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER)))
+		slot++;
+	holder_give(&h, slot);
+	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	REQUIRE(page);
+	page_chain_push(&chain, page);
+	EXPECT_EQ(evacuated().chunks, before.chunks + 1);
+	EXPECT_EQ(evacuated().blocks, before.blocks);
+	EXPECT_EQ(h.moved, 1);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
+	EXPECT(holder_intact(&h));
+	EXPECT(arena_accounted(a));
+	holder_give_all(&h);
+	chain_give(&chain, &a->mm);
+	arena_return(a);
+}
+
+TEST(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down)
+{
+	struct arena *a = borrow_gibs(4, MIB(16));
+	u64 before = ~0ULL, first;
+	struct zone *zone;
+	u32 index;
+
+	if (!a)
+		return;
+	zone = arena_phantom_zone(a);
+	index = arena_phantom_block(a);
+	first = index / GIB_BLOCKS;
+	gigablock_taint(zone, index);
+	gigablock_taint(zone, index + 2 * GIB_BLOCKS);
+	EXPECT_EQ(gigablock_next(zone, &before), first + 2);
+	EXPECT_EQ(gigablock_next(zone, &before), first);
+	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
+	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
 	arena_return(a);
 }
 
