@@ -428,7 +428,8 @@ mutants: ## break promises on purpose and require the tests to notice
 
 # The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
 mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (needs network once), count how many are noticed: tests/mutants/SCORE.md; hours
-	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
+	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
+		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
 		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/mutants/SCORE.md
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.

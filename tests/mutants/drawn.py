@@ -122,10 +122,14 @@ def guest_failure(tree):
     return f"the guest, in {ktap.suite or 'no suite'}", "time-out" if hung else "panic or sanitiser"
 
 
-def compiled(tree, path):
-    """The kernel's object of a file without debugging information, or None if the build refuses the file."""
+def is_hosted(tree, path):
+    return (tree.folder / "build/host/asan" / path).with_suffix(".o").is_file()
+
+
+def compiled(tree, path, flags="KERNEL_CFLAGS"):
+    """The object of a file without debugging information, or None if the build refuses the file."""
     out = tree.folder / "build/sift.o"
-    argv = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ["KERNEL_CFLAGS"]), "-g0", "-c", path, "-o", str(out)]
+    argv = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ[flags]), "-g0", "-c", path, "-o", str(out)]
     done = subprocess.run(argv, cwd=tree.folder, capture_output=True, check=False)
     return out.read_bytes() if done.returncode == 0 else None
 
@@ -215,17 +219,22 @@ class Worker:
         if candidate.path not in self.plain:
             self.plain[candidate.path] = compiled(self.tree, candidate.path)
         plain = self.plain[candidate.path]
-        other = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path))
         if plain is None:
             raise SystemExit(f"{candidate.path} does not compile unbroken")
-        return "refused" if other is None else "same" if other == plain else "counted"
+        other = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path))
+        if other is None or other == plain:
+            return "same" if other else "refused"
+        if not is_hosted(self.tree, candidate.path):
+            return "counted"
+        hosted = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path, "HOST_CFLAGS"))
+        return "counted" if hosted else "refused"
 
     def judge(self, source, candidate, reach):
         return self.broken(source, candidate, lambda: self._stages(candidate, reach))
 
     def _stages(self, candidate, reach):
         noticed = None
-        if (self.tree.folder / "build/host/asan" / candidate.path).with_suffix(".o").is_file():
+        if is_hosted(self.tree, candidate.path):
             if self.tree.make("host-asan"):
                 return {"outcome": "refused"}
             noticed = self._hosted(reach, reach.suites(candidate.path, candidate.line))
