@@ -49,7 +49,8 @@ from machine import Machine  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
-CASE_SECONDS, STAGE_SECONDS, NEAR_SECONDS = 45, 900, 15
+CASE_SECONDS, STAGE_SECONDS, NEAR_SECONDS = 45, 1800, 15
+SLOWER = 5  # a case times out only after so many times what its whole suite takes in the unbroken tree, because the host may be busy
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="hang=30 test=*"), 60
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
@@ -75,9 +76,9 @@ def end_session(child):
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def hosted_failure(tree, patterns):
-    """(case, kind) of the first case that fails hosted, or None. The run ends there."""
-    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns]
+def hosted_failure(tree, patterns, seconds):
+    """(case, kind) of the first case that fails hosted, or None. The run ends there. `seconds` is the limit of a case."""
+    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(seconds), patterns]
     child = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
     )
@@ -134,11 +135,20 @@ def compiled(tree, path, flags="KERNEL_CFLAGS"):
     return out.read_bytes() if done.returncode == 0 else None
 
 
+def suites_of(tree, build):
+    program = tree.folder / f"build/host/{build}/ashlar-host"
+    listed = subprocess.run([program, "-l"], capture_output=True, text=True, check=True, cwd=tree.folder).stdout
+    return sorted({line.strip().rpartition(".")[0] for line in listed.splitlines() if "." in line})
+
+
 # ---- which suites reach a line -----------------------------------------------------------------------------------
 
 
 class Reach:
-    """Which suites reach a line, hosted, from gcc's counts of one run of each suite."""
+    """Which suites reach a line, hosted, from gcc's counts of one run of each suite.
+
+    The counts are taken again when a source changes, and not when a case does: the suites of a new case run with all others.
+    """
 
     def __init__(self, tree, folder, sources):
         self.tree, self.folder, self.lines = tree, folder, {}
@@ -157,8 +167,7 @@ class Reach:
 
     def _run_suites(self):
         program = self.tree.folder / "build/host/cov/ashlar-host"
-        listed = subprocess.run([program, "-l"], capture_output=True, text=True, check=True, cwd=self.tree.folder).stdout
-        suites = sorted({line.strip().rpartition(".")[0] for line in listed.splitlines() if "." in line})
+        suites = suites_of(self.tree, "cov")
 
         def once(suite):
             started = time.monotonic()
@@ -251,10 +260,11 @@ class Worker:
                 break
             near.append(suite)
             budget -= reach.seconds[suite]
-        others = [suite for suite in sorted(reach.seconds, key=reach.seconds.get) if suite not in near]
+        others = [suite for suite in suites_of(self.tree, "asan") if suite not in near]
         for stage, suites in (("file", near), ("hosted", others)):
-            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites)) if suites else None
-            again = found and hosted_failure(self.tree, found[0])
+            limit = max(CASE_SECONDS, *(int(SLOWER * reach.seconds.get(suite, 0)) for suite in suites), 0)
+            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites), limit) if suites else None
+            again = found and hosted_failure(self.tree, found[0], limit)
             if again:
                 return self._named(stage, again)
         return None
@@ -382,7 +392,7 @@ class Run:
         self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
-        self.reach = Reach(self.all[0].tree, self.folder / "reach", self.sources)
+        self.reach = Reach(self.all[0].tree, self.folder / "reach", digest_of(ROOT, candidates.FOLDERS))
         mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
         with ThreadPoolExecutor(self.args.jobs) as pool:
             list(pool.map(self._judged, mine))
