@@ -202,8 +202,8 @@ def read_marks(path):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         if not lines:
             continue
-        match = re.match(r"(\S+) (\w*)\n- (.*)\n\+ ?(.*)\n(\S.*)\Z", "\n".join(lines), re.S)
+        match = re.match(r"(\S+) ?(\w*)\n- (.*)\n\+ ?(.*)\n(?=\S)", "\n".join(lines))
         if not match:
             raise SystemExit(f"{path}: a mark needs a file and function, the line, the mutant, and the reason: {lines[0]}")
-        marks[match[1], match[2], match[3].strip(), match[4].strip()] = " ".join(match[5].split())
+        marks[match[1], match[2], match[3].strip(), match[4].strip()] = " ".join(lines[3:])
     return marks

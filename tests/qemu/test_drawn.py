@@ -72,6 +72,15 @@ def test_a_mutant_changes_its_line_only_and_keeps_a_comment_that_goes_on():
     assert source.broken(candidates.Candidate("mm/a.c", 3, "", "int b;", "long b;")) == text.replace("int b", "long b")
 
 
+def test_marks_are_read_with_reasons_of_several_lines(tmp_path):
+    path = tmp_path / "marks.txt"
+    path.write_text("# Head.\n\nmm/a.c f\n- a = 1;\n+ a = 2;\nNobody reads\nit.\n\nmm/b.c\n- int b;\n+\nUnused.\n")
+    assert candidates.read_marks(path) == {
+        ("mm/a.c", "f", "a = 1;", "a = 2;"): "Nobody reads it.",
+        ("mm/b.c", "", "int b;", ""): "Unused.",
+    }
+
+
 def test_each_mark_names_a_line_that_is_there():
     draw, lost = candidates.Draw(ROOT), []
     for path, function, before, after in candidates.read_marks(ROOT / "tests/mutants/equivalent.txt"):
