@@ -7,6 +7,7 @@ candidates.py draws the mutants. Each goes through these stages, in a copy of th
              counted and the draw goes on. N mutants are counted.
     file     hosted, under the address sanitizer: the suites that reach the line (gcc's counts of a run of each suite), quickest first, up
              to NEAR_SECONDS
+    machines the hosted kernel boots as the machines of tests/replay
     hosted   all other suites, hosted
     guest    all cases in one guest
 
@@ -38,7 +39,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import candidates
-from run import ROOT, Tree
+from run import ROOT, Tree, pytest_outcome
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 
@@ -262,12 +263,17 @@ class Worker:
             budget -= reach.seconds[suite]
         others = [suite for suite in suites_of(self.tree, "asan") if suite not in near]
         for stage, suites in (("file", near), ("hosted", others)):
+            if stage == "hosted" and self._replay_fails() and self._replay_fails():
+                return self._named("machines", ("test_replay.py", "case"))
             limit = max(CASE_SECONDS, *(int(SLOWER * reach.seconds.get(suite, 0)) for suite in suites), 0)
             found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites), limit) if suites else None
             again = found and hosted_failure(self.tree, found[0], limit)
             if again:
                 return self._named(stage, again)
         return None
+
+    def _replay_fails(self):
+        return pytest_outcome(self.tree, "test_replay.py") == "failed"
 
     @staticmethod
     def _named(stage, found):
