@@ -99,7 +99,7 @@ static void soil(void)
 			page_free(page[i]);
 }
 
-/* At an address with room for 2 MiB around it; the option thp may forbid these for ordinary areas. */
+/* With room for 2 MiB around the address. The option thp may forbid these in ordinary areas. */
 static enum pt_level level_with(unsigned flags)
 {
 	const struct area area = {.start = AT, .end = AT + SIZE, .flags = flags};

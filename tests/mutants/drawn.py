@@ -214,6 +214,8 @@ class Worker:
             wrong = self.tree.make(target)
             if wrong:
                 raise SystemExit(f"the unbroken tree does not build: {wrong}")
+        if pytest_outcome(self.tree, "test_replay.py") != "passed":
+            raise SystemExit("the unbroken tree fails test_replay.py")
 
     def broken(self, source, candidate, work):
         """Do some work while the mutant is in the tree."""
