@@ -75,7 +75,11 @@ CALLS ?= 10000000
 HOSTED ?= native
 #: REASON     make counts-accept: why the figures change, for CHANGELOG.md []
 REASON ?=
-#: SEED       make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
+#: N          make mutants-random: mutants that it draws [400]
+N ?= 400
+#: SHARD      make mutants-random: i/n tries every n-th of them, from the i-th [1/1]
+SHARD ?= 1/1
+#: SEED       make mutants-random, make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
 SEED ?= 1
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -205,6 +209,7 @@ NEEDS_test-bare := bare
 NEEDS_test-msan := msan
 NEEDS_soak := host run
 NEEDS_mutants := test
+NEEDS_mutants-random := test
 NEEDS_models := test
 NEEDS_fuzz := fuzz
 NEEDS_lint := lint
@@ -392,7 +397,7 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants proof fuzz fuzz-keep lint
+.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
@@ -422,6 +427,12 @@ soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings 
 
 mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+
+# The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
+mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (needs network once), count how many are noticed: tests/mutants/SCORE.md; hours
+	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
+		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
+		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/mutants/SCORE.md
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
 proof: ## prove all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours

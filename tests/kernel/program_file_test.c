@@ -886,6 +886,43 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	end_files();
 }
 
+/* Whether a file begins with a text of less than 512 bytes. */
+static bool begins_with(const char *path, const char *text)
+{
+	const s64 fd = do_open(path, RDONLY);
+	char buf[512] = {0};
+
+	EXPECT(CALL_OF("read", (u64)fd, U(buf), strlen(text)) > 0);
+	EXPECT_EQ(do_close(fd), 0);
+	return strcmp(buf, text) == 0;
+}
+
+/* The lowest area has eight pages, of which two were written. */
+TEST(program_file, the_text_of_an_area_says_its_bounds_and_what_is_there)
+{
+	enum { FIXED_PRIVATE = 0x32, RIGHTS_RW = 3 };
+	const u64 area = MEMORY - MIB(16);
+	const u8 byte = 1;
+
+	REQUIRE(begin_files(NULL, 0) == 0);
+	EXPECT_EQ(CALL_OF("mmap", area, KIB(32), RIGHTS_RW, FIXED_PRIVATE, ~0ULL, 0), area);
+	EXPECT_EQ(user_write(area, &byte, 1), 0);
+	EXPECT_EQ(user_write(area + KIB(28), &byte, 1), 0);
+	EXPECT(begins_with("/proc/self/maps", "0f000000-0f008000 rw-p 00000000 00:00 0\n"));
+	EXPECT(begins_with("/proc/self/smaps", "0f000000-0f008000 rw-p 00000000 00:00 0\n"
+					       "Size:                 32 kB\n"
+					       "KernelPageSize:        4 kB\n"
+					       "MMUPageSize:           4 kB\n"
+					       "Rss:                   8 kB\n"
+					       "Pss:                   8 kB\n"
+					       "AnonHugePages:         0 kB\n"
+					       "Private_Hugetlb:       0 kB\n"
+					       "Swap:                  0 kB\n"));
+	EXPECT_EQ(CALL_OF("munmap", area, KIB(32)), 0);
+	EXPECT(!begins_with("/proc/self/maps", "0f000000-0f008000"));
+	end_files();
+}
+
 static void type(const char *keys)
 {
 	while (*keys)

@@ -6,6 +6,7 @@ folders and the system's keys.
 
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -92,6 +93,18 @@ class Fetcher:
                     break
             unpack([path for path in work.glob("*.orig.tar.*") if path.suffix != ".asc"], out, why)
         return only_folder(out)
+
+    def wheel(self, name, version):
+        """The folder with the modules of a Python package that has no compiled parts."""
+        out = self.folder / "src" / f"{name}-{version}"
+        if not out.is_dir():
+            work = self.folder / "work" / f"{name}-{version}"
+            work.mkdir(parents=True, exist_ok=True)
+            what = f"pip package {name} {version}"
+            self._network(what)
+            call(["pip", "download", "-q", "--no-deps", "--only-binary", name, f"{name}=={version}", "-d", str(work)], what)
+            shutil.unpack_archive(next(work.glob("*.whl")), out, "zip")
+        return out
 
     def sdist(self, name, version):
         """The folder with the source distribution of a Python package."""

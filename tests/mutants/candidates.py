@@ -1,0 +1,209 @@
+"""The mutants that `make mutants-random` may draw: lines of code, the rules that leave lines out, and the draw.
+
+The mutants come from universalmutator, a tool of others that rewrites single lines by its rules for C. Nothing here chooses among them but
+the rules below and the seed. A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by
+hashes of the seed and the texts. It therefore stays the same when other lines move or change.
+"""
+
+import contextlib
+import hashlib
+import io
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+
+FOLDERS = ("mm", "kernel", "arch/x86_64", "boot")
+TOOL, VERSION = "universalmutator", "1.14.1"
+TOOL_RULES = ("universal.rules", "c_like.rules", "c.rules")
+
+# What is left out, in the order in which the rules are tried. A line that several rules name counts for the first.
+RULES = {
+    "blank": "empty lines, and lines that hold nothing but braces",
+    "comment": "comments",
+    "preprocessor": "lines of the preprocessor, with their continuations",
+    "command": "commands of the monitor: files *_cmd.c",
+    "message": "calls of print*() and *_print() that stand alone, and the functions of these names, which only print",
+    "panic": "ASSERT() and panic(), with the `if` that leads to nothing else: checks of what cannot happen",
+    "text": "mutants that change only the text of a string (counted when a line is drawn)",
+}
+MESSAGE = re.compile(r"^\s*(?:print|printk|print_\w+|(?!text_)\w+_print)\(")
+PANIC = re.compile(r"^\s*(?:panic|ASSERT)\(")
+PRINTER = re.compile(r"^[\w \t*]*\b(?:print_\w+|(?!text_)\w+_print)\(")
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+
+
+@dataclass(frozen=True)
+class Candidate:
+    path: str  # of the file, from the root of the tree
+    line: int  # from 1
+    function: str  # that contains the line, or ""
+    before: str  # the line without comments
+    after: str
+
+    @property
+    def key(self):
+        """What equivalent.txt names a mutant by: it survives that lines move."""
+        return self.path, self.function, self.before.strip(), self.after.strip()
+
+
+def without_comments(text):
+    """The text with blanks in place of comments; lines stay where they are."""
+    pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]) if m[0].startswith("/") else m[0], text)
+
+
+def end_of_call(lines, first):
+    """The index of the line in which the parentheses that line `first` opens are closed."""
+    depth = 0
+    for at in range(first, len(lines)):
+        bare = STRING.sub('""', lines[at])
+        depth += bare.count("(") - bare.count(")")
+        if depth <= 0:
+            return at
+    return len(lines) - 1
+
+
+def condition_before(lines, at):
+    """The indices of an `if` without braces that leads to line `at` alone, or nothing."""
+    first = at - 1
+    while first >= 0 and lines[first].strip() and not re.search(r"[;{}]\s*$", lines[first]):
+        if re.match(r"\s*(else )?if \(", lines[first]):
+            return range(first, at) if end_of_call(lines, first) == at - 1 else ()
+        first -= 1
+    return ()
+
+
+def left_out(path, text, lines):
+    """The name of the rule that leaves out each line, or "" if the line may be drawn. `lines` is the text without comments."""
+    original, rule = text.split("\n"), [""] * len(lines)
+
+    def mark(indices, name):
+        for at in indices:
+            rule[at] = rule[at] or name
+
+    directive = printer = False
+    for at, line in enumerate(lines):
+        if not line.strip():
+            mark([at], "comment" if original[at].strip() else "blank")
+        elif not re.search(r"\w", line):
+            mark([at], "blank")
+        if directive or line.startswith("#"):
+            mark([at], "preprocessor")
+            directive = line.rstrip().endswith("\\")
+        if path.endswith("_cmd.c"):
+            mark([at], "command")
+        if PRINTER.match(line) and not line.rstrip().endswith(";"):
+            printer = True
+        if printer:
+            mark([at], "message")
+            printer = line.rstrip() != "}"
+        if MESSAGE.match(line):
+            mark(range(at, end_of_call(lines, at) + 1), "message")
+        if PANIC.match(line):
+            mark([*condition_before(lines, at), *range(at, end_of_call(lines, at) + 1)], "panic")
+    return rule
+
+
+def function_at(lines, at):
+    """The name of the function that contains a line, or ""."""
+    for above in range(at, -1, -1):
+        if above < at and re.match(r"\S.*;\s*$|\}", lines[above]):
+            return ""
+        match = re.match(r"(?=[A-Za-z_])[\w \t*]*?\b(\w+)\(", lines[above])
+        if match:
+            return match[1]
+    return ""
+
+
+def digest(*words):
+    return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()
+
+
+class Source:
+    """A file, its lines that may be drawn, and their mutants."""
+
+    def __init__(self, path, text):
+        self.path, self.text = path, text
+        self.lines = without_comments(text).split("\n")
+        self.rule = left_out(path, text, self.lines)
+        self.mutants = None
+
+    def _mutate(self):
+        from universalmutator import mutator  # fetched: see fetch_tool()
+
+        self.mutants = {}
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = mutator.mutants_regexp([line.rstrip() + "\n" for line in self.lines], list(TOOL_RULES), ignorePatterns=[])
+        for number, after, *_ in found:
+            self.mutants.setdefault(number, []).append(after.rstrip("\n").replace("\n", " "))
+
+    def drawn(self, seed, number, left_out_count):
+        """The mutant of a line that the seed chooses, or None if the tool has none for it."""
+        if self.mutants is None:
+            self._mutate()
+        before = self.lines[number - 1].rstrip()
+        bare = STRING.sub('""', before)
+        real = [after for after in self.mutants.get(number, []) if STRING.sub('""', after) != bare]
+        left_out_count["text"] += len(self.mutants.get(number, [])) - len(real)
+        if not real:
+            return None
+        after = min(real, key=lambda after: digest(seed, self.path, before, after))
+        return Candidate(self.path, number, function_at(self.lines, number - 1), before, after)
+
+    def broken(self, candidate):
+        """The text of the file with the mutant in it. A comment that goes on below the line stays."""
+        lines = self.text.split("\n")
+        old = lines[candidate.line - 1]
+        opened = old.rfind("/*")
+        rest = " " + old[opened:] if opened > old.rfind("*/") and not self.lines[candidate.line - 1][opened:].strip() else ""
+        lines[candidate.line - 1] = candidate.after + rest
+        return "\n".join(lines)
+
+
+class Draw:
+    """All sources of a tree. order() yields the mutants in the order of the seed; `left_out` counts what the rules left out."""
+
+    def __init__(self, root):
+        paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.c"))
+        names = [str(path.relative_to(root)) for path in paths]
+        self.sources = {name: Source(name, path.read_text(encoding="utf-8")) for name, path in zip(names, paths)}
+        self.left_out = Counter(rule for source in self.sources.values() for rule in source.rule if rule)
+        self.drawable = sum(source.rule.count("") for source in self.sources.values())
+
+    def order(self, seed):
+        keys = []
+        for source in self.sources.values():
+            seen = Counter()
+            for number, (line, rule) in enumerate(zip(source.lines, source.rule), 1):
+                if not rule:
+                    seen[line] += 1
+                    keys.append((digest(seed, source.path, line, seen[line]), source, number))
+        for _, source, number in sorted(keys, key=lambda key: key[0]):
+            candidate = source.drawn(seed, number, self.left_out)
+            if candidate:
+                yield candidate
+
+    def print_rules(self):
+        print(f"{len(self.sources)} files, {self.drawable} lines may be drawn. Lines left out:")
+        for name, meaning in RULES.items():
+            print(f"  {self.left_out[name]:6} {name}: {meaning}")
+
+
+def fetch_tool(fetcher):
+    """Make the tool importable. Missing (tests/programs/fetch.py) if it cannot be had."""
+    sys.path.append(str(fetcher.wheel(TOOL, VERSION)))
+
+
+def read_marks(path):
+    """{key of a Candidate: reason} from equivalent.txt, whose head describes its form."""
+    marks = {}
+    for block in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if not lines:
+            continue
+        match = re.match(r"(\S+) ?(\w*)\n- (.*)\n\+ ?(.*)\n(?=\S)", "\n".join(lines))
+        if not match:
+            raise SystemExit(f"{path}: a mark needs a file and function, the line, the mutant, and the reason: {lines[0]}")
+        marks[match[1], match[2], match[3].strip(), match[4].strip()] = " ".join(lines[3:])
+    return marks

@@ -1,0 +1,495 @@
+#!/usr/bin/env python3
+"""`make mutants-random`: breaks lines that a seed draws, in ways that a tool of others chooses, and counts how many the tests notice.
+
+candidates.py draws the mutants. Each goes through these stages, in a copy of the tree, until something notices it:
+
+    sift     the kernel's object is compiled. If the build refuses it, or if the object is the same as without the mutant, the mutant is not
+             counted and the draw goes on. N mutants are counted.
+    file     hosted, under the address sanitizer: the suites that reach the line (gcc's counts of a run of each suite), quickest first, up
+             to NEAR_SECONDS
+    machines the hosted kernel boots as the machines of tests/replay
+    hosted   all other suites, hosted
+    guest    all cases in one guest
+
+A failure counts only if it happens twice: the case that failed is run again by itself, and a guest that failed is booted again. A file that
+is not part of the hosted build goes to the guest at once.
+
+Each result is kept in a file below --build, so a run that was interrupted goes on. A mutant that was noticed stays noticed while its file is
+unchanged. A mutant that survived is tried again when any source or case changes. Mutants that do what the code does are marked in
+equivalent.txt, with the reason.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import candidates
+from run import ROOT, Tree, pytest_outcome
+
+sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
+
+from fetch import Fetcher, Missing  # noqa: E402
+from guest import Guest  # noqa: E402
+from ktap import Ktap  # noqa: E402
+from machine import Machine  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+HOSTED = ("-c", "4", "-m", "1G")
+CASE_SECONDS, STAGE_SECONDS, NEAR_SECONDS = 45, 1800, 15
+SLOWER = 5  # a case times out only after so many times what its whole suite takes in the unbroken tree, because the host may be busy
+GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="hang=30 test=*"), 60
+KINDS = ("case", "panic or sanitiser", "time-out")
+FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
+
+
+class Failed(Exception):
+    """Ends a guest at its first case that fails."""
+
+
+# ---- what is run -------------------------------------------------------------------------------------------------
+
+
+def kind_of(detail):
+    """How a failed case failed, from what the runner or the kernel printed about it."""
+    if re.search(r"no verdict within|\bhang\b|hung|silent", detail):
+        return "time-out"
+    return "panic or sanitiser" if re.search(r"killed by signal|the machine crashed|no verdict, exit|PANIC", detail) else "case"
+
+
+def end_session(child):
+    """End a runner and the machines that it started: they are processes of its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def hosted_failure(tree, patterns, seconds):
+    """(case, kind) of the first case that fails hosted, or None. The run ends there. `seconds` is the limit of a case."""
+    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(seconds), patterns]
+    child = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
+    )
+    killer = threading.Timer(STAGE_SECONDS, end_session, (child,))
+    killer.start()
+    ktap, found = Ktap(), None
+    try:
+        for line in child.stdout:
+            case = ktap.feed(line)
+            if case and case.outcome == "failed":
+                found = case.name, kind_of(case.detail)
+                break
+    finally:
+        killer.cancel()
+        if found:
+            end_session(child)
+        child.stdout.close()
+        status = child.wait()
+    if found is None and status != 0:
+        found = f"{ktap.suite or 'runner'}.*", "time-out" if status < 0 else "panic or sanitiser"
+    return found
+
+
+def guest_failure(tree):
+    """(case, kind) of the first case that fails in the guest, or of its end, or None if it passes."""
+    ktap, found = Ktap(), []
+
+    def look(line):
+        case = ktap.feed(line)
+        if case and case.outcome == "failed":
+            found.append((case.name, kind_of(case.detail)))
+            raise Failed
+
+    with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
+        try:
+            outcome = guest.finish(GUEST_SECONDS)
+        except Failed:
+            return found[0]
+    if outcome.verdict == "pass" and not outcome.problem:
+        return None
+    hung = outcome.problem.startswith("it hung") or re.search(r"hang|no progress", "\n".join(outcome.lines[-60:]))
+    return f"the guest, in {ktap.suite or 'no suite'}", "time-out" if hung else "panic or sanitiser"
+
+
+def is_hosted(tree, path):
+    return (tree.folder / "build/host/asan" / path).with_suffix(".o").is_file()
+
+
+def compiled(tree, path, flags="KERNEL_CFLAGS"):
+    """The object of a file without debugging information, or None if the build refuses the file."""
+    out = tree.folder / "build/sift.o"
+    argv = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ[flags]), "-g0", "-c", path, "-o", str(out)]
+    done = subprocess.run(argv, cwd=tree.folder, capture_output=True, check=False)
+    return out.read_bytes() if done.returncode == 0 else None
+
+
+def suites_of(tree, build):
+    program = tree.folder / f"build/host/{build}/ashlar-host"
+    listed = subprocess.run([program, "-l"], capture_output=True, text=True, check=True, cwd=tree.folder).stdout
+    return sorted({line.strip().rpartition(".")[0] for line in listed.splitlines() if "." in line})
+
+
+# ---- which suites reach a line -----------------------------------------------------------------------------------
+
+
+class Reach:
+    """Which suites reach a line, hosted, from gcc's counts of one run of each suite.
+
+    The counts are taken again when a source changes, and not when a case does: the suites of a new case run with all others.
+    """
+
+    def __init__(self, tree, folder, sources):
+        self.tree, self.folder, self.lines = tree, folder, {}
+        stamp = folder / "seconds.json"
+        known = json.loads(stamp.read_text()) if stamp.is_file() else {}
+        if known.get("sources") != sources:
+            shutil.rmtree(folder, ignore_errors=True)
+            wrong = tree.make("build/host/cov/ashlar-host")
+            if wrong:
+                raise SystemExit(f"the hosted build that counts lines cannot be built: {wrong}")
+            folder.mkdir(parents=True)
+            known = {"sources": sources, "seconds": self._run_suites()}
+            stamp.write_text(json.dumps(known))
+        self.seconds = known["seconds"]
+        self.lock = threading.Lock()
+
+    def _run_suites(self):
+        program = self.tree.folder / "build/host/cov/ashlar-host"
+        suites = suites_of(self.tree, "cov")
+
+        def once(suite):
+            started = time.monotonic()
+            outside = dict(os.environ, GCOV_PREFIX=str(self.folder / suite))
+            subprocess.run([program, *HOSTED, f"{suite}.*"], capture_output=True, check=False, env=outside, cwd=self.tree.folder)
+            return time.monotonic() - started
+
+        with ThreadPoolExecutor(2) as workers:
+            return dict(zip(suites, workers.map(once, suites)))
+
+    def _lines_of(self, suite, path):
+        """The lines of a file that a suite reaches."""
+        inside = (self.tree.folder / "build/host/cov" / path).relative_to("/").with_suffix("")
+        counts = (self.folder / suite / inside).with_suffix(".gcda")
+        notes = counts.with_suffix(".gcno")
+        if not counts.is_file():
+            return set()
+        if not notes.exists():
+            notes.symlink_to((self.tree.folder / "build/host/cov" / path).with_suffix(".gcno"))
+        done = subprocess.run(["gcov", "-j", "-t", str(counts)], capture_output=True, text=True, check=False, cwd=self.folder)
+        found = json.loads(done.stdout or '{"files": []}')["files"]
+        return {line["line_number"] for file in found if file["file"] == path for line in file["lines"] if line["count"]}
+
+    def suites(self, path, number):
+        """The suites that reach a line, quickest first."""
+        with self.lock:
+            if path not in self.lines:
+                self.lines[path] = {suite: self._lines_of(suite, path) for suite in self.seconds}
+        return sorted((suite for suite, lines in self.lines[path].items() if number in lines), key=self.seconds.get)
+
+
+# ---- one mutant --------------------------------------------------------------------------------------------------
+
+
+class Worker:
+    """A copy of the tree, with its builds."""
+
+    def __init__(self, tree):
+        self.tree, self.plain = tree, {}  # plain: the objects of the unbroken tree, by file
+
+    def unbroken(self):
+        for target in ("host-asan", "kernel"):
+            wrong = self.tree.make(target)
+            if wrong:
+                raise SystemExit(f"the unbroken tree does not build: {wrong}")
+        if pytest_outcome(self.tree, "test_replay.py") != "passed":
+            raise SystemExit("the unbroken tree fails test_replay.py")
+
+    def broken(self, source, candidate, work):
+        """Do some work while the mutant is in the tree."""
+        path = self.tree.folder / candidate.path
+        path.write_text(source.broken(candidate), encoding="utf-8")
+        try:
+            return work()
+        finally:
+            path.write_text(source.text, encoding="utf-8")
+
+    def sift(self, source, candidate):
+        """refused, same, or counted."""
+        if candidate.path not in self.plain:
+            self.plain[candidate.path] = compiled(self.tree, candidate.path)
+        plain = self.plain[candidate.path]
+        if plain is None:
+            raise SystemExit(f"{candidate.path} does not compile unbroken")
+        other = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path))
+        if other is None or other == plain:
+            return "same" if other else "refused"
+        if not is_hosted(self.tree, candidate.path):
+            return "counted"
+        hosted = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path, "HOST_CFLAGS"))
+        return "counted" if hosted else "refused"
+
+    def judge(self, source, candidate, reach):
+        return self.broken(source, candidate, lambda: self._stages(candidate, reach))
+
+    def _stages(self, candidate, reach):
+        noticed = None
+        if is_hosted(self.tree, candidate.path):
+            if self.tree.make("host-asan"):
+                return {"outcome": "refused"}
+            noticed = self._hosted(reach, reach.suites(candidate.path, candidate.line))
+        if noticed is None:
+            if self.tree.make("kernel"):
+                return {"outcome": "refused"}
+            noticed = guest_failure(self.tree) and self._named("guest", guest_failure(self.tree))
+        return noticed or {"outcome": "survived"}
+
+    def _hosted(self, reach, reaching):
+        budget, near = NEAR_SECONDS, []
+        for suite in reaching:
+            if near and reach.seconds[suite] > budget:
+                break
+            near.append(suite)
+            budget -= reach.seconds[suite]
+        others = [suite for suite in suites_of(self.tree, "asan") if suite not in near]
+        for stage, suites in (("file", near), ("hosted", others)):
+            if stage == "hosted" and self._replay_fails() and self._replay_fails():
+                return self._named("machines", ("test_replay.py", "case"))
+            limit = max(CASE_SECONDS, *(int(SLOWER * reach.seconds.get(suite, 0)) for suite in suites), 0)
+            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites), limit) if suites else None
+            again = found and hosted_failure(self.tree, found[0], limit)
+            if again:
+                return self._named(stage, again)
+        return None
+
+    def _replay_fails(self):
+        return pytest_outcome(self.tree, "test_replay.py") == "failed"
+
+    @staticmethod
+    def _named(stage, found):
+        return found and {"outcome": "noticed", "stage": stage, "case": found[0], "kind": found[1]}
+
+
+# ---- the run -----------------------------------------------------------------------------------------------------
+
+
+def digest_of(root, folders):
+    """One number for all files of some folders."""
+    total = hashlib.sha256()
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and path.suffix in (".c", ".h", ".S", ".lds"):
+                total.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+class Results:
+    """What is known of each mutant, in one file each."""
+
+    def __init__(self, folder, sources):
+        self.folder, self.sources = folder, sources
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _path(self, candidate, source):
+        return self.folder / (candidates.digest(*candidate.key, candidate.line, source.text)[:24] + ".json")
+
+    def get(self, candidate, source):
+        """The result, or a fresh one. Only a mutant that survived elsewhere is tried again."""
+        path = self._path(candidate, source)
+        found = json.loads(path.read_text()) if path.is_file() else dict(FRESH)
+        stale = found["outcome"] == "survived" and found.get("sources") != self.sources
+        return dict(found, outcome="counted") if stale else found
+
+    def put(self, candidate, source, **news):
+        found = dict(self.get(candidate, source), file=candidate.path, line=candidate.line, sources=self.sources, **news)
+        path = self._path(candidate, source)
+        path.with_suffix(".new").write_text(json.dumps(found, indent=1))
+        path.with_suffix(".new").rename(path)
+        return found
+
+
+class Run:
+    def __init__(self, args):
+        self.args = args
+        folder = Path(args.build).resolve()
+        self.sources = digest_of(ROOT, (*candidates.FOLDERS, "tests/kernel", "tests/host"))
+        self.results = Results(folder / "results", self.sources)
+        self.draw = candidates.Draw(ROOT)
+        self.marks = candidates.read_marks(HERE / "equivalent.txt")
+        self.workers = queue.SimpleQueue()
+        self.all = [Worker(self._tree(folder / f"tree{n}")) for n in range(args.jobs)]
+        for worker in self.all:
+            self.workers.put(worker)
+        self.folder, self.reach = folder, None
+
+    @staticmethod
+    def _tree(folder):
+        """A copy of the tree that keeps its objects from run to run: files that did not change keep their times."""
+        old = folder.with_suffix(".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.is_dir():
+            folder.rename(old)
+        tree = Tree(folder)
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            before = old / path.relative_to(folder)
+            if before.is_file() and before.read_bytes() == path.read_bytes():
+                os.utime(path, ns=(before.stat().st_atime_ns, before.stat().st_mtime_ns))
+            else:
+                os.utime(path)
+        if (old / "build").is_dir():
+            (old / "build").rename(folder / "build")
+        shutil.rmtree(old, ignore_errors=True)
+        return tree
+
+    def _with_worker(self, work, *words):
+        worker = self.workers.get()
+        try:
+            return work(worker, *words)
+        finally:
+            self.workers.put(worker)
+
+    def _sifted(self, candidate):
+        """Whether a mutant counts, in a word: counted, refused, same, or what later stages found."""
+        source = self.draw.sources[candidate.path]
+        known = self.results.get(candidate, source)
+        if known["outcome"]:
+            return known["outcome"]
+        word = self._with_worker(lambda worker: worker.sift(source, candidate))
+        return self.results.put(candidate, source, outcome=word)["outcome"]
+
+    def counted(self):
+        """The first N mutants of the draw that count, and how many did not."""
+        order, found, words = self.draw.order(self.args.seed), [], Counter()
+        with ThreadPoolExecutor(self.args.jobs) as pool:
+            while len(found) < self.args.number:
+                some = list(itertools.islice(order, 2 * self.args.jobs))
+                if not some:
+                    break
+                for candidate, word in zip(some, pool.map(self._sifted, some)):
+                    if len(found) < self.args.number:
+                        words[word if word in ("refused", "same") else "counted"] += 1
+                        found += [candidate] if word not in ("refused", "same") else []
+        return found, words
+
+    def _judged(self, candidate):
+        source, started = self.draw.sources[candidate.path], time.monotonic()
+        known = self.results.get(candidate, source)
+        if known["outcome"] == "counted" and candidate.key not in self.marks:
+            news = self._with_worker(lambda worker: worker.judge(source, candidate, self.reach))
+            known = self.results.put(candidate, source, **{**FRESH, **news}, seconds=round(time.monotonic() - started))
+            print(line_of(candidate, known), flush=True)
+        return known
+
+    def run(self):
+        shard, shards = map(int, self.args.shard.split("/"))
+        with ThreadPoolExecutor(self.args.jobs) as pool:
+            list(pool.map(Worker.unbroken, self.all))
+        found, words = self.counted()
+        self.draw.print_rules()
+        print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
+              f"same object, {words['counted']} count", flush=True)
+        self.reach = Reach(self.all[0].tree, self.folder / "reach", digest_of(ROOT, candidates.FOLDERS))
+        mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
+        with ThreadPoolExecutor(self.args.jobs) as pool:
+            list(pool.map(self._judged, mine))
+        rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
+        return report(self.args, rows, words, self.marks)
+
+
+# ---- the score ---------------------------------------------------------------------------------------------------
+
+
+def line_of(candidate, known):
+    by = f" by {known['case']} ({known['stage']}, {known['kind']})" if known["outcome"] == "noticed" else ""
+    where = f"{candidate.path}:{candidate.line} {candidate.function}"
+    text = f"\n    - {candidate.before.strip()}\n    + {candidate.after.strip()}" if known["outcome"] == "survived" else ""
+    return f"{known['outcome']} {where}{by}{text}"
+
+
+def tree_name():
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def section(args, rows, words, marks):
+    """(lines of SCORE.md about one seed, how many survived or were not tried)."""
+    files, survived, open_ = {}, [], 0
+    for candidate, known in rows:
+        row = files.setdefault(candidate.path, Counter())
+        if candidate.key in marks:
+            row["equivalent"] += 1
+        elif known["outcome"] == "noticed":
+            row[known["kind"]] += 1
+        elif known["outcome"] == "survived":
+            row["survived"] += 1
+            survived.append(candidate)
+        else:
+            open_ += 1
+    total = sum(files.values(), Counter())
+    noticed = sum(total[kind] for kind in KINDS)
+    judged = noticed + total["survived"]
+    lines = [
+        f"## Seed {args.seed}",
+        "",
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make mutants-random N={args.number} SEED={args.seed}`: "
+        f"{words['counted']} mutants count. The build",
+        f"refused {words['refused']} others, and {words['same']} compiled to the same object.",
+        "",
+        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. Not tried: {open_}.",
+        "",
+        "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |",
+        "|---|---|---|---|---|---|",
+    ]
+    columns = (*KINDS, "survived", "equivalent")
+    for name, row in [*sorted(files.items()), ("all", total)]:
+        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
+    if survived:
+        lines += ["", "Survivors:", "", "```"]
+        for candidate in survived:
+            lines += [f"{candidate.path} {candidate.function}", f"- {candidate.before.strip()}", f"+ {candidate.after.strip()}"]
+        lines.append("```")
+    return lines, len(survived) + open_
+
+
+def report(args, rows, words, marks):
+    lines, left = section(args, rows, words, marks)
+    print("\n".join(lines))
+    if args.score:
+        path = Path(args.score)
+        parts = re.split(r"(?m)^(?=## Seed )", path.read_text(encoding="utf-8"))
+        kept = [part.rstrip() for part in parts[1:] if part.splitlines()[0] != lines[0]]
+        path.write_text("\n\n".join([parts[0].rstrip(), *kept, "\n".join(lines)]) + "\n", encoding="utf-8")
+    return 1 if left else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Break lines drawn at random and count how many the tests notice.")
+    parser.add_argument("--build", default="build/mutants-random")
+    parser.add_argument("--tools", default="build/tools", help="the tool that makes the mutants is kept in its folder programs/")
+    parser.add_argument("--number", type=int, default=400)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--shard", default="1/1", help="i/n: try only every n-th mutant, from the i-th")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("--score", default="", help="the page whose section about the seed is written")
+    args = parser.parse_args()
+    try:
+        candidates.fetch_tool(Fetcher(Path(args.tools) / "programs"))
+    except Missing as why:
+        raise SystemExit(f"no mutants: {why}") from why
+    return Run(args).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
