@@ -319,7 +319,8 @@ static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), NODE_NONE, plan->ctx);
 	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), NODE_NONE, plan->ctx);
 	fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), NODE_NONE, plan->ctx);
-	if (!mm->gib || !mm->tainted || !mm->node || !mm->zone || !mm->shared_tail || !mm->table_lock || !fallback)
+	if (!mm->gib || !mm->tainted || !mm->node || !mm->zone || !mm->shared_tail ||
+	    !mm->table_lock || !fallback)
 		return false;
 	for (node_t n = 0; n < mm->nodes; n++)
 		mm->node[n].fallback = fallback + n * mm->nodes;

@@ -11,7 +11,7 @@
  */
 bool evacuate(struct zone *zone, unsigned order, enum migratetype type);
 
-/* Blocks and chunks emptied, attempts that failed, and frames moved, by this machine since the start. */
+/* Since the start: blocks and chunks emptied, attempts that failed, and frames moved. */
 struct evacuated {
 	u64 blocks, chunks, failed, frames;
 };
