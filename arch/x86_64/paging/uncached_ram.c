@@ -1,8 +1,8 @@
 /*
  * RAM that firmware's MTRRs leave uncached; see uncached_ram.h. The decision is in mtrr.c.
  *
- * Sources: Intel SDM vol. 3A, 12.11.1 "MTRR feature identification"; AMD's SYSCFG, bits 21 (TOP_MEM2
- * is in force) and 22 (memory below it is write-back).
+ * Sources: Intel SDM vol. 3A, 12.11.1 "MTRR feature identification"; AMD SYSCFG, bits 21
+ * (there is a TOP_MEM2) and 22 (memory below it is write-back).
  */
 #include "arch/x86_64/paging/uncached_ram.h"
 
