@@ -77,7 +77,7 @@ static void read_cpus(void)
 	count = acpi_machine_boot_cpu_first(list, count, apic_id());
 	drop_unreachable(list, count);
 	cpu_descs = list;
-	cpu_count = (cpu_t)MIN(count, max_cpus);
+	cpu_count = (cpu_t)count;
 }
 
 static void read_clocks(void)
@@ -102,6 +102,7 @@ void arch_firmware_init(const struct boot_info *info)
 	nmi_init(); /* before read_cpus() opens the pin of NMIs */
 	read_cpus();
 	acpi_machine_nodes(acpi_get(ACPI_SRAT), acpi_get(ACPI_SLIT));
+	acpi_machine_order_cpus(cpuid_own, NULL, max_cpus);
 	read_clocks();
 }
 

@@ -19,34 +19,29 @@
 
 enum { PAGES_SHOWN = 3 };
 
-static struct cpuid own_leaf(u32 leaf, u32 subleaf, const void *ctx)
+/* True if no CPU below `cpu` has the same APIC ID after the shift. */
+static bool is_first_of_group(cpu_t cpu, unsigned shift)
 {
-	(void)ctx;
-	return cpuid(leaf, subleaf);
+	cpu_t other = 0;
+
+	while (cpu_descs[other].apic_id >> shift != cpu_descs[cpu].apic_id >> shift)
+		other++;
+	return other == cpu;
 }
 
-/*
- * Number of different APIC IDs after a shift. CPUs are numbered by rising APIC ID, except for
- * number 0, so IDs with equal upper parts are neighbours. Only number 0's ID is compared
- * separately.
- */
+/* Number of different APIC IDs after a shift. */
 static u32 count_groups(unsigned shift)
 {
-	u32 groups = 1, last = cpu_descs[0].apic_id >> shift;
+	u32 groups = 0;
 
-	for (cpu_t cpu = 1; cpu < cpu_count; cpu++) {
-		const u32 group = cpu_descs[cpu].apic_id >> shift;
-
-		if (group != last && group != cpu_descs[0].apic_id >> shift)
-			groups++;
-		last = group;
-	}
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		groups += is_first_of_group(cpu, shift);
 	return groups;
 }
 
 static void print_topology(sheet_line_fn *line)
 {
-	const struct topology t = topology_read(own_leaf, NULL);
+	const struct topology t = topology_read(cpuid_own, NULL);
 	char hybrid[64] = "";
 	cpu_t cpu, big = 0, small = 0;
 
@@ -75,9 +70,9 @@ static cpu_t count_sharers(const struct cache_level *cache)
 
 static void print_caches(sheet_line_fn *line)
 {
-	const struct tlb_sizes tlb = tlb_read(own_leaf, NULL);
+	const struct tlb_sizes tlb = tlb_read(cpuid_own, NULL);
 	struct cache_level cache[CACHES_MAX];
-	const unsigned n = caches_read(own_leaf, NULL, cache);
+	const unsigned n = caches_read(cpuid_own, NULL, cache);
 	char text[256] = "unknown";
 	size_t len = 0;
 

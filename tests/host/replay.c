@@ -89,7 +89,7 @@ static void one_cpu(void)
 	cpus_described = 1;
 }
 
-static void read_cpus(cpu_t max)
+static void read_cpus(void)
 {
 	struct cpu_desc *list;
 	struct acpi_madt info;
@@ -104,14 +104,15 @@ static void read_cpus(cpu_t max)
 		boot = cpus_described ? list[0].apic_id : 0;
 	cpus_described = acpi_machine_boot_cpu_first(list, cpus_described, boot);
 	cpu_descs = list;
-	cpu_count = (cpu_t)MIN(cpus_described, (size_t)max);
+	cpu_count = (cpu_t)cpus_described;
 }
 
 void replay_firmware(cpu_t max)
 {
 	read_tables();
-	read_cpus(max);
+	read_cpus();
 	acpi_machine_nodes(srat.data ? &srat : NULL, slit.data ? &slit : NULL);
+	acpi_machine_order_cpus(replay_cpuid, &text, max);
 }
 
 void replay_describe(char *line, size_t size)

@@ -1,6 +1,7 @@
 /*
  * The ACPI parsers for roots, table headers and CPUs. acpi_nodes_test.c covers nodes and devices.
  */
+#include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
 #include "kernel/lib/string.h"
@@ -336,4 +337,67 @@ TEST(acpi_madt, boot_cpu_becomes_number_0)
 	EXPECT(!cpu_list_boot_first(list, 4, 5));
 	EXPECT_EQ(list[0].apic_id, 4);
 	EXPECT(!cpu_list_boot_first(list, 0, 4));
+}
+
+/*
+ * Order CPUs with these IDs, the boot CPU first, and compare. CPUs with `node_bit` in their ID are
+ * on node 1. A core has two IDs.
+ */
+static bool ordered(const u32 *ids, const u32 *wanted, size_t count, u32 node_bit, bool hybrid)
+{
+	size_t right = 0;
+
+	for (size_t i = 0; i < count; i++)
+		cpus[i] = (struct cpu_desc){
+			.apic_id = ids[i], .node = (ids[i] & node_bit) != 0, .enabled = true};
+	acpi_order_cpus(cpus, count, 1, hybrid);
+	for (size_t i = 0; i < count; i++)
+		right += cpus[i].apic_id == wanted[i];
+	return right == count;
+}
+
+TEST(acpi_cpus, one_thread_of_each_core_comes_first)
+{
+	static const u32 ids[] = {0, 1, 2, 3, 4, 5, 6, 7}, wanted[] = {0, 2, 4, 6, 1, 3, 5, 7};
+	/* booted on a second thread: its sibling waits */
+	static const u32 odd[] = {3, 0, 1, 2, 4, 5}, odd_wanted[] = {3, 0, 4, 1, 2, 5};
+
+	EXPECT(ordered(ids, wanted, 8, 0, false));
+	EXPECT(ordered(odd, odd_wanted, 6, 0, false));
+	EXPECT(ordered(ids, wanted, 1, 0, false));
+	EXPECT(ordered(ids, wanted, 0, 0, false));
+}
+
+TEST(acpi_cpus, performance_cores_come_before_efficient_ones)
+{
+	/* two cores of two threads between four of one */
+	static const u32 ids[] = {0, 1, 4, 6, 8, 9, 16, 18}, wanted[] = {0, 8, 4, 6, 16, 18, 1, 9};
+	static const u32 plain[] = {0, 4, 6, 8, 16, 18, 1, 9}, single[] = {0, 4, 6, 8};
+
+	EXPECT(ordered(ids, wanted, 8, 0, true));
+	EXPECT(ordered(ids, plain, 8, 0, false));
+	EXPECT(ordered(single, single, 4, 0, true));
+}
+
+TEST(acpi_cpus, nodes_take_turns)
+{
+	static const u32 ids[] = {0, 1, 2, 3, 8, 9, 10, 11}, wanted[] = {0, 8, 2, 10, 1, 9, 3, 11};
+	/* booted on node 1, which has more cores */
+	static const u32 upper[] = {8, 0, 10, 12, 14}, upper_wanted[] = {8, 0, 10, 12, 14};
+
+	EXPECT(ordered(ids, wanted, 8, 8, false));
+	EXPECT(ordered(upper, upper_wanted, 5, 8, false));
+}
+
+TEST(acpi_cpus, those_that_will_not_start_come_last)
+{
+	struct cpu_desc list[4] = {{.apic_id = 0, .enabled = true},
+				   {.apic_id = 1, .enabled = true},
+				   {.apic_id = 2},
+				   {.apic_id = 4, .enabled = true}};
+
+	acpi_order_cpus(list, 4, 1, false);
+	EXPECT_EQ(list[1].apic_id, 4);
+	EXPECT_EQ(list[2].apic_id, 1);
+	EXPECT_EQ(list[3].apic_id, 2);
 }

@@ -46,6 +46,21 @@ def test_the_boot_cpu_is_number_0_wherever_it_is_listed(build, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("laptop", [0, 2, 4, 6, 8, 10, 12, 14]),
+        ("hybrid-laptop", [16, 0, 8, 18, 20, 22, 1, 9]),
+        ("two-sockets", [0, 128, 2, 130, 4, 132, 6, 134]),
+    ],
+)
+def test_the_first_eight_cpus_are_cores_of_all_nodes(name, ids, build, tmp_path):
+    machine = next(m for m in MACHINES if m.name == name)
+    done = boot(build, machine.text(), tmp_path, "run=cpus", cpus=8)
+    rows = re.findall(r"^ +(\d+) +\d+ (?:this one|idle|busy) .* (\d+)$", done.stdout, re.M)
+    assert [int(apic) for _, apic in rows] == ids, done.stdout
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("", "has no line that describes memory"),

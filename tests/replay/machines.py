@@ -84,10 +84,11 @@ def striped(count, size, start=4 * GIB):
     return [(0 if n == 0 else start + n * size, start + (n + 1) * size, n) for n in range(count)]
 
 
-def intel(threads_shift, package_shift, boot_id=0):
+def intel(threads_shift, package_shift, boot_id=0, hybrid=False):
     leaf = "   0x{:08x} 0x{:02x}: eax=0x{:08x} ebx=0x{:08x} ecx=0x{:08x} edx=0x{:08x}"
     rows = [(0, 0, 0x1F, 0x756E6547, 0x6C65746E, 0x49656E69), (1, 0, 0x806F8, boot_id << 24 & 0xFFFFFFFF, 0, 1 << 28)]
     rows += [(0xB, 0, threads_shift, 1 << threads_shift, 0x100, boot_id), (0xB, 1, package_shift, 1 << package_shift, 0x201, boot_id)]
+    rows += [(7, 0, 0, 0, 0, 1 << 15)] if hybrid else []
     return "CPU:\n" + "\n".join(leaf.format(*row) for row in rows)
 
 
@@ -108,6 +109,7 @@ EIGHT = [[10 if a == b else 16 if a // 4 == b // 4 else 32 for b in range(8)] fo
 
 MACHINES = (
     Machine("laptop", plain(18 * GIB), list(range(0, 16, 2)) + [1, 3, 5, 7], cpuid=intel(1, 4)),
+    Machine("hybrid-laptop", plain(18 * GIB), [0, 1, 8, 9, 16, 18, 20, 22], cpuid=intel(1, 6, boot_id=16, hybrid=True)),
     Machine("boot-cpu-in-the-middle", plain(8 * GIB), [0, 2, 4, 6, 8], cpuid=intel(1, 4, boot_id=4)),
     Machine("boot-cpu-not-listed", plain(8 * GIB), [2, 4], cpuid=intel(1, 4, boot_id=64), expect_cpus=3),
     Machine("no-tables", plain(6 * GIB), tables=False, expect_cpus=1),

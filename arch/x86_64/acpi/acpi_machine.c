@@ -4,6 +4,7 @@
 #include "arch/x86_64/acpi/acpi_machine.h"
 
 #include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
 #include "kernel/core/percpu.h"
@@ -79,6 +80,13 @@ void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_t
 	if (slit_table)
 		acpi_slit_parse(slit_table, &slit);
 	pr_info("ACPI: SRAT describes %u nodes", node_count);
+}
+
+void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max)
+{
+	acpi_order_cpus(cpu_descs, cpu_count, topology_read(leaf, ctx).core_shift,
+			topology_is_hybrid(leaf, ctx));
+	cpu_count = (cpu_t)MIN(cpu_count, max);
 }
 
 unsigned acpi_machine_distance(node_t from, node_t to)

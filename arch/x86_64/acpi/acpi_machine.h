@@ -9,6 +9,7 @@
 #pragma once
 
 #include "arch/x86_64/acpi/acpi_tables.h"
+#include "arch/x86_64/cpu/topology.h"
 #include "kernel/lib/types.h"
 
 /* The enabled CPUs, sorted by APIC ID, with room for one more. *count gets their number. */
@@ -26,6 +27,12 @@ size_t acpi_machine_boot_cpu_first(struct cpu_desc *list, size_t count, u32 boot
  * A NULL table is absent. Without an SRAT that is sound there is one node.
  */
 void acpi_machine_nodes(const struct acpi_table *srat, const struct acpi_table *slit);
+
+/*
+ * Put the cpu_count CPUs of cpu_descs into the order of acpi_cpu_order.h, and keep at most `max`.
+ * Their nodes are known. `leaf` answers for the boot CPU.
+ */
+void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max);
 
 /* The distance in SLIT's units. Nodes that do not exist are remote from every other. */
 unsigned acpi_machine_distance(node_t from, node_t to);

@@ -65,6 +65,9 @@ struct cpu_desc {
 	u32 apic_id;
 	node_t node;
 	bool enabled; /* will be started; cleared for a CPU whose ID the APIC mode cannot address */
+	/* For acpi_cpu_order.c: numbers within the core, and within class and node. */
+	bool efficient;
+	u32 thread, turn;
 };
 
 struct acpi_io_apic {

@@ -35,12 +35,6 @@ enum {
 static const u32 fixed_mtrrs[] = {0x250, 0x258, 0x259, 0x268, 0x269, 0x26a,
 				  0x26b, 0x26c, 0x26d, 0x26e, 0x26f};
 
-static struct cpuid own_leaf(u32 leaf, u32 subleaf, const void *ctx)
-{
-	(void)ctx;
-	return cpuid(leaf, subleaf);
-}
-
 /* FNV-1a, by words. */
 static void add(u64 *sum, u32 msr)
 {
@@ -90,7 +84,7 @@ struct cpu_picture cpu_picture_take(void)
 {
 	return (struct cpu_picture){.memory_types = sum_memory_types(),
 				    .microcode = microcode_revision(),
-				    .kind = (u8)topology_core_kind(own_leaf, NULL),
+				    .kind = (u8)topology_core_kind(cpuid_own, NULL),
 				    .taken = true};
 }
 

@@ -31,6 +31,13 @@ static inline struct cpuid cpuid(u32 leaf, u32 subleaf)
 	return cpuid_raw(leaf, subleaf);
 }
 
+/* cpuid() for readers that take a function (cpuid_fn); `ctx` is not used. */
+static inline struct cpuid cpuid_own(u32 leaf, u32 subleaf, const void *ctx)
+{
+	(void)ctx;
+	return cpuid(leaf, subleaf);
+}
+
 /* True if this runs under a hypervisor that identifies itself. */
 static inline bool cpuid_hypervisor(void)
 {

@@ -18,6 +18,7 @@
 #include "arch/x86_64/consoles/console_screen.h"
 #include "arch/x86_64/consoles/consoles.h"
 #include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/paging/uncached_ram.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"
@@ -89,6 +90,7 @@ void arch_reserve_memory(void)
 	memblock_reserve((phys_t)(virt_t)__image_phys_start, image_phys(__image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
 	console_screen_reserve();
+	uncached_ram_drop();
 }
 
 bool arch_image_range(phys_t *start, phys_t *end_readonly)

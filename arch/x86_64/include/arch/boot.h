@@ -9,7 +9,10 @@ struct boot_info;
 void arch_early_init(void);
 /* start consoles; each prints the log so far first */
 void arch_console_init(const struct boot_info *);
-/* memblock_reserve() the image, the trampoline page and the kernel's other memory */
+/*
+ * memblock_reserve() the image, the trampoline page and the kernel's other memory, and remove RAM
+ * that is not cached
+ */
 void arch_reserve_memory(void);
 /* make a root table that maps the image W^X; it is not loaded yet */
 void arch_page_tables_init(void);

@@ -1,0 +1,166 @@
+/*
+ * Memory types by address; see mtrr.h. Pure, except for the log.
+ *
+ *   register 0   [======== write-back =======]
+ *   register 1                      [uncached]      uncached wins over all others
+ *   RAM          [==================|........]      dots: dropped
+ */
+#include "arch/x86_64/cpu/mtrr.h"
+
+#include "kernel/core/printk.h"
+#include "mm/map/memblock.h"
+
+enum {
+	DEF_TYPE_ENABLED = 1 << 11,
+	MASK_VALID = 1 << 11,
+	TYPE_MASK = 0xff,
+	TYPE_UNCACHED = 0,
+	TYPE_NONE = 0x100
+};
+
+#define ADDRESS_BITS 0x000ffffffffff000ULL
+
+/*
+ * The range of a register. False if it is not in use, or if its mask has gaps: such a register
+ * covers many ranges, which the SDM advises against and no firmware does.
+ */
+static bool range_of(const struct mtrr *r, phys_t *start, phys_t *end)
+{
+	const u64 mask = r->mask & ADDRESS_BITS, size = mask & -mask;
+	const u64 above = mask + size; /* one bit, if the mask has no gap */
+
+	if (!(r->mask & MASK_VALID) || mask == 0 || (above & (above - 1)) != 0)
+		return false;
+	*start = r->base & mask;
+	*end = *start + size;
+	return true;
+}
+
+/*
+ * Two registers with different types over one address: uncached wins. The other mixtures are
+ * write-through or undefined, and count as uncached because they are not write-back.
+ */
+static unsigned mix(unsigned type, unsigned other)
+{
+	return type == TYPE_NONE || type == other ? other : TYPE_UNCACHED;
+}
+
+unsigned mtrr_type(const struct mtrrs *m, phys_t addr, phys_t *until)
+{
+	const bool amd = addr >= GIB(4) && addr < m->top_mem2;
+	unsigned type = TYPE_NONE;
+
+	*until = amd ? m->top_mem2 : addr < GIB(4) && m->top_mem2 ? GIB(4) : ~0ULL;
+	for (u32 i = 0; i < m->count; i++) {
+		phys_t start, end;
+
+		if (!range_of(&m->variable[i], &start, &end) || end <= addr)
+			continue;
+		if (start > addr) {
+			*until = MIN(*until, start);
+			continue;
+		}
+		*until = MIN(*until, end);
+		type = mix(type, m->variable[i].base & TYPE_MASK);
+	}
+	if (type != TYPE_NONE)
+		return type;
+	return amd ? MTRR_WRITE_BACK : m->def_type & TYPE_MASK;
+}
+
+/* The next piece at or after *start and below `end` that is not write-back. */
+static bool next_uncached(const struct mtrrs *m, phys_t *start, phys_t end, phys_t *piece_end)
+{
+	for (phys_t until; *start < end; *start = until)
+		if (mtrr_type(m, *start, &until) != MTRR_WRITE_BACK) {
+			*piece_end = MIN(until, end);
+			return true;
+		}
+	return false;
+}
+
+/* The part of [*start, end) that comes first and that nobody has reserved. */
+static bool next_unreserved(const struct memblock_list *reserved, phys_t *start, phys_t end,
+			    phys_t *piece_end)
+{
+	*piece_end = end;
+	for (size_t i = 0; i < reserved->count; i++) {
+		const struct memblock_range *range = &reserved->range[i];
+
+		if (range->end <= *start)
+			continue;
+		if (range->start > *start) {
+			*piece_end = MIN(end, range->start);
+			break;
+		}
+		*start = range->end;
+	}
+	return *start < *piece_end;
+}
+
+static u64 uncached_bytes(const struct mtrrs *m, const struct memblock_list *memory, u64 *ram)
+{
+	u64 bytes = 0;
+
+	*ram = 0;
+	for (size_t i = 0; i < memory->count; i++) {
+		phys_t start = MAX(memory->range[i].start, MIB(1)), end = memory->range[i].end, to;
+
+		*ram += end > start ? end - start : 0;
+		for (; next_uncached(m, &start, end, &to); start = to)
+			bytes += to - start;
+	}
+	return bytes;
+}
+
+static u64 drop(struct memblock_list *memory, const struct memblock_list *reserved, phys_t start,
+		phys_t end)
+{
+	u64 bytes = 0;
+	phys_t to;
+
+	for (; next_unreserved(reserved, &start, end, &to); start = to) {
+		if (!memblock_list_subtract(memory, start, to))
+			return bytes;
+		bytes += to - start;
+	}
+	return bytes;
+}
+
+/*
+ * The first uncached piece of RAM at or after `from`. It is looked up again after each one that was
+ * removed, because removing changes the list.
+ */
+static bool first_piece(const struct mtrrs *m, const struct memblock_list *memory, phys_t from,
+			phys_t *start, phys_t *end)
+{
+	for (size_t i = 0; i < memory->count; i++) {
+		*start = MAX(memory->range[i].start, from);
+		if (next_uncached(m, start, memory->range[i].end, end))
+			return true;
+	}
+	return false;
+}
+
+u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
+		       const struct memblock_list *reserved)
+{
+	u64 dropped = 0, ram, bytes;
+	phys_t start, end, from = MIB(1), until;
+
+	if (!(m->def_type & DEF_TYPE_ENABLED))
+		return 0;
+	bytes = uncached_bytes(m, memory, &ram);
+	if (bytes > ram / 2) {
+		pr_warn("memory: MTRRs leave %llu of %llu MiB uncached, which is used as it is",
+			bytes >> 20, ram >> 20);
+		return 0;
+	}
+	for (; first_piece(m, memory, from, &start, &end); from = end) {
+		pr_warn("memory: RAM %llx-%llx is not cached (MTRR type %u) and not used: "
+			"firmware's error",
+			start, end, mtrr_type(m, start, &until));
+		dropped += drop(memory, reserved, start, end);
+	}
+	return dropped;
+}
