@@ -128,13 +128,12 @@ static u32 places_count;
 
 int virtio_mmio_parse(const char *text, struct virtio_mmio_place *place)
 {
-	u64 interrupt;
 	int err = parse_u64(&text, &place->bytes);
 
 	if (!err)
 		err = *text++ == '@' ? parse_u64(&text, &place->start) : -EINVAL;
 	if (!err)
-		err = *text++ == ':' ? parse_u64(&text, &interrupt) : -EINVAL;
+		err = *text++ == ':' ? parse_u64(&text, &place->interrupt) : -EINVAL;
 	if (err)
 		return err;
 	if (*text)
@@ -145,13 +144,27 @@ int virtio_mmio_parse(const char *text, struct virtio_mmio_place *place)
 	return 0;
 }
 
+static bool is_named(const struct virtio_mmio_place *place)
+{
+	for (u32 i = 0; i < places_count; i++)
+		if (places[i].start == place->start)
+			return true;
+	return false;
+}
+
+/* Each word names one more place; without a value it takes back all that were named before. */
 static int parse_place(const struct option *opt, const char *value)
 {
 	struct virtio_mmio_place place;
-	const int err = virtio_mmio_parse(value, &place);
+	int err;
 
 	(void)opt;
-	if (err)
+	if (!*value) {
+		places_count = 0;
+		return 0;
+	}
+	err = virtio_mmio_parse(value, &place);
+	if (err || is_named(&place))
 		return err;
 	if (places_count == PLACES_MOST)
 		return -ERANGE;
@@ -159,11 +172,24 @@ static int parse_place(const struct option *opt, const char *value)
 	return 0;
 }
 
+/* The place that was named last. */
+static void show_place(const struct option *opt, char *buf, size_t size)
+{
+	const struct virtio_mmio_place *last = places_count ? &places[places_count - 1] : NULL;
+
+	(void)opt;
+	if (last)
+		format(buf, size, "%llu@0x%llx:%llu", last->bytes, last->start, last->interrupt);
+	else
+		buf[0] = '\0';
+}
+
 static const struct option option_virtio_mmio TABLE_ENTRY(option_table) = {
 	.name = "virtio_mmio.device",
 	.values = "bytes@address:interrupt",
 	.help = "registers of a virtio device, e.g. virtio_mmio.device=512@0xfeb00000:5",
 	.parse = parse_place,
+	.show = show_place,
 	.boot_only = true};
 
 static bool take_device(const struct virtio_mmio_place *place, u16 kind, struct virtio_device *dev)

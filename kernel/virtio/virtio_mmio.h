@@ -13,12 +13,12 @@
 
 struct virtio_mmio_place {
 	phys_t start;
-	u64 bytes;
+	u64 bytes, interrupt; /* interrupt: not used, because devices are polled */
 };
 
 /*
- * Parse the value of such a word. The interrupt must be a number and is not used, because devices
- * are polled. Returns 0; -EINVAL if it is malformed; -ERANGE if registers cannot be there.
+ * Parse the value of such a word. The interrupt must be a number. Returns 0; -EINVAL if it is
+ * malformed; -ERANGE if registers cannot be there.
  */
 int virtio_mmio_parse(const char *text, struct virtio_mmio_place *place);
 

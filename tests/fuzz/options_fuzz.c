@@ -30,7 +30,7 @@
 #include "tests/fuzz/hosted.h"
 #include "tests/host/host.h"
 
-enum { OPTIONS_MAX = 128, SHOWN_MAX = 4096, TARGET_MAX = 8 };
+enum { OPTIONS_MAX = 256, SHOWN_MAX = 4096, TARGET_MAX = 8 };
 
 static struct {
 	int argc;

@@ -336,23 +336,28 @@ TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
 
 /* ---- races ---- */
 
-enum { TURNS = 40, PAGES = 24 };
+enum { TURNS = 40, TURNS_MAX = 4000, PAGES = 24 };
 
 struct visitors {
 	struct arena *a;
 	const struct hvo_mode *mode;
 	cpu_t resizer;
-	u32 stop, visits;
+	u32 stop, visits, wanted; /* visits: of other CPUs so far, and at least */
 };
 
-/* One CPU resizes a pool; the others are quiet, for a short time each, and use memory between. */
+/*
+ * One CPU resizes a pool; the others are quiet, for a short time each, and use memory between. A
+ * host with few CPUs may let the others begin late, so the pool is resized until one has come.
+ */
 static void come_and_go(void *arg)
 {
 	struct visitors *v = arg;
 	u64 state = 88172645463325252ULL + cpu_id();
 
 	if (cpu_id() == v->resizer) {
-		for (unsigned i = 0; i < TURNS; i++)
+		for (unsigned i = 0;
+		     i < TURNS || (i < TURNS_MAX && atomic_load_relaxed(&v->visits) < v->wanted);
+		     i++)
 			pool_resize(&v->a->pool, v->mode, i % 2 ? 0 : PAGES);
 		atomic_store_release(&v->stop, 1);
 		return;
@@ -373,7 +378,10 @@ static void come_and_go(void *arg)
 
 static void check_visitors(const char *mode, struct arena *a)
 {
-	struct visitors v = {.a = a, .mode = hvo_mode_find(mode), .resizer = cpu_id()};
+	struct visitors v = {.a = a,
+			     .mode = hvo_mode_find(mode),
+			     .resizer = cpu_id(),
+			     .wanted = cpumask_weight(&cpus_online) > 1};
 	cpu_t cpus;
 
 	if (!a)

@@ -22,6 +22,7 @@ COMMANDS = (
     ("get hvo", r"hvo +on "),
     ("set hvo=batched; get hvo", r"hvo +batched "),
     ("set hvo=on", r"^$"),
+    ("balloon", r"there is no balloon"),
     ("pool 2M 64", r"64 pages, 64 free, 0 in use"),
     ("pool 2M grow 6 node=0", r"grow 2M: 6 pages"),
     ("pool 2M take 70; pool 2M shrink 1", r"refused: 1 pages fewer than asked for: 70 pages are in use"),

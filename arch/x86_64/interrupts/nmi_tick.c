@@ -33,7 +33,7 @@ enum {
 };
 
 enum { RTC_INDEX = 0x70, RTC_DATA = 0x71, RTC_PIN = 8 };
-enum { RTC_A = 0x0a, RTC_B = 0x0b, RTC_C = 0x0c, RATE_MASK = 0x0f, RATE_1024_HZ = 6 };
+enum { RTC_A = 0x0a, RTC_B = 0x0b, RTC_C = 0x0c, RATE_MASK = 0x0f, RATE_8192_HZ = 3 };
 enum {
 	RTC_UPDATE = 1 << 4, /* in B: raise it once a second; in C: raised */
 	RTC_ALARM = 1 << 5,
@@ -132,14 +132,14 @@ static void rtc_interrupts(u8 which)
 	rtc_write(RTC_B, (u8)((rtc_read(RTC_B) & ~RTC_ALL) | which));
 }
 
-/* The first tick comes from the periodic interrupt, within 1 ms. */
+/* The first tick comes from the periodic interrupt, within 0.13 ms. */
 static bool start_rtc(void)
 {
 	if (rtc_read(RTC_B) == 0xff || !io_apic_route_nmi(RTC_PIN))
 		return false;
 	source = TICK_RTC;
 	rtc_interrupts(0);
-	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_1024_HZ));
+	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
 	rtc_interrupts(RTC_PERIODIC);
 	rtc_read(RTC_C); /* whatever was raised before no longer keeps the line busy */
 	return true;
