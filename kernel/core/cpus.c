@@ -37,12 +37,6 @@ void call_others(call_fn *fn, void *arg)
 	call_cpus(&cpus_online, fn, arg);
 }
 
-/* The timer's interrupt ends the halt; there is nothing else to do. */
-static void time_came(void *arg)
-{
-	(void)arg;
-}
-
 static bool must_wait(const u32 *flag, u64 until_ns)
 {
 	return atomic_load_acquire(flag) == 0 && (until_ns == 0 || clock_ns() < until_ns);
@@ -61,13 +55,11 @@ bool cpu_wait(const u32 *flag, u64 until_ns)
 {
 	context_assert(CONTEXT_ORDINARY);
 	while (must_wait(flag, until_ns)) {
-		const u64 now = clock_ns();
-
 		if (until_ns == 0) {
 			halt_unless_come(flag, until_ns);
-		} else if (timer_once(until_ns > now ? until_ns - now : 0, time_came, NULL) == 0) {
+		} else if (timer_set(TIMER_WAIT, until_ns, timer_ends_halt, NULL) == 0) {
 			halt_unless_come(flag, until_ns);
-			timer_cancel();
+			timer_clear(TIMER_WAIT);
 		} else {
 			call_serve();
 			cpu_relax();

@@ -38,8 +38,8 @@ void call_others(call_fn *fn, void *arg);
  *	cpu_wait(&queue->filled, 0);                  one CPU
  *	queue->filled = 1; cpu_wake(one);             another CPU, or an interrupt handler
  *
- * A limit takes this CPU's timer (timer_once()). If the program has set it, or there is none, the
- * CPU does not halt: it looks at the clock until the time has come. Context: ordinary.
+ * A limit does not disturb timer_once(). Without a timer the CPU does not halt: it looks at the
+ * clock until the time has come. Context: ordinary.
  */
 bool cpu_wait(const u32 *flag, u64 until_ns);
 

@@ -18,7 +18,6 @@
 #include "kernel/program/futex.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
-#include "kernel/program/timers.h"
 #include "mm/mm.h"
 
 /* One record per CPU that ever ran a thread, a page each. */
@@ -347,7 +346,7 @@ static void halt_for_wake(struct thread *self, u64 until_ns)
 	bool timed = true;
 
 	if (until_ns != 0 && clock_ns() < until_ns)
-		timed = timers_sleep_until(until_ns) == 0;
+		timed = timer_set(TIMER_WAIT, until_ns, timer_ends_halt, NULL) == 0;
 	irq_disable();
 	atomic_store_relaxed(&self->halts, 1);
 	fence_full(); /* pairs with thread_wake(): it sees `halts`, or this CPU `woken` */
@@ -356,7 +355,7 @@ static void halt_for_wake(struct thread *self, u64 until_ns)
 	atomic_store_relaxed(&self->halts, 0);
 	irq_enable();
 	if (until_ns != 0)
-		timers_sleep_end();
+		timer_clear(TIMER_WAIT);
 	if (!timed) {
 		call_serve();
 		cpu_relax();

@@ -23,8 +23,9 @@ struct user_itimer {
 static s64 call_alarm(const struct call_args *args)
 {
 	const struct interval_timer timer = {.left_ns = (u32)args->arg[0] * NS_PER_S};
-	const struct interval_timer old = interval_timer_set(INTERVAL_TIMER_REAL, &timer);
+	struct interval_timer old;
 
+	interval_timer_set(INTERVAL_TIMER_REAL, &timer, &old);
 	return (s64)DIV_ROUND_UP(old.left_ns, NS_PER_S);
 }
 CALL(alarm, 37);
@@ -66,7 +67,7 @@ static s64 call_setitimer(const struct call_args *args)
 		return -EFAULT;
 	if (as_ns(&in.interval, &timer.interval_ns) || as_ns(&in.left, &timer.left_ns))
 		return -EINVAL;
-	old = interval_timer_set(INTERVAL_TIMER_REAL, &timer);
+	interval_timer_set(INTERVAL_TIMER_REAL, &timer, &old);
 	out = as_user(&old);
 	return args->arg[2] ? user_write(args->arg[2], &out, sizeof(out)) : 0;
 }
@@ -176,7 +177,8 @@ static s64 call_timer_settime(const struct call_args *args)
 		return -EINVAL;
 	if (args->arg[1] & TIMER_ABSTIME && timer.left_ns)
 		timer.left_ns = left_until(timer.left_ns, event->calendar);
-	old = interval_timer_set(id, &timer);
+	if (interval_timer_set(id, &timer, &old))
+		return -EINVAL;
 	out = as_user_timer(&old);
 	return args->arg[3] ? user_write(args->arg[3], &out, sizeof(out)) : 0;
 }

@@ -2,6 +2,7 @@
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
+#include <arch/cpu.h>
 #include <arch/irq.h>
 
 #include "kernel/core/call.h"
@@ -41,7 +42,7 @@ static struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
 /* An interval that is shorter counts several expiries at once. */
 #define SHORTEST_NS (50 * NS_PER_US)
 
-static int arm(u64 until_ns);
+static int arm(void);
 
 /* ---- expiry ---- */
 
@@ -131,13 +132,12 @@ static void look_if_due(void)
 	looks.look();
 }
 
-/* A thread that sleeps on this CPU looks at the clock, because the interrupt ends its halt. */
 static void fired(void *arg)
 {
 	(void)arg;
 	timers_look();
 	look_if_due();
-	arm(0);
+	arm();
 }
 
 /* ---- the CPU's timer ---- */
@@ -149,14 +149,15 @@ static u64 earlier(u64 a, u64 b)
 }
 
 /*
- * Set this CPU's timer for the earliest of `until_ns` (0: none), the timers that are here, and the
- * next look. `looks` may change under this only by an interrupt, which arms the timer itself.
+ * Set this CPU's deadline for the earliest of the timers that are here and the next look. Interrupts
+ * are off, because the deadline's interrupt does this, too.
  */
-static int arm(u64 until_ns)
+static int arm(void)
 {
+	const irq_flags_t flags = irq_save();
 	const u32 count = atomic_load_acquire(&used);
-	const u64 now = clock_ns();
-	u64 first = until_ns;
+	u64 first = 0;
+	int err = 0;
 
 	for (u32 i = 0; i < count; i++) {
 		if (atomic_load_relaxed(&slots[i].cpu) == cpu_id())
@@ -164,10 +165,12 @@ static int arm(u64 until_ns)
 	}
 	if (atomic_load_relaxed(&looks.cpu) == cpu_id())
 		first = earlier(first, atomic_load_relaxed(&looks.at_ns));
-	timer_cancel();
-	if (!first)
-		return 0;
-	return timer_once(first > now ? first - now : 0, fired, NULL);
+	if (first)
+		err = timer_set(TIMER_PROGRAM, first, fired, NULL);
+	else
+		timer_clear(TIMER_PROGRAM);
+	irq_restore(flags);
+	return err;
 }
 
 void timers_call_every(u64 interval_ns, void (*fn)(void))
@@ -176,17 +179,7 @@ void timers_call_every(u64 interval_ns, void (*fn)(void))
 	looks.interval_ns = interval_ns;
 	atomic_store_relaxed(&looks.cpu, cpu_id());
 	atomic_store_relaxed(&looks.at_ns, clock_ns() + interval_ns);
-	arm(0);
-}
-
-int timers_sleep_until(u64 until_ns)
-{
-	return arm(MAX(until_ns, 1ULL));
-}
-
-void timers_sleep_end(void)
-{
-	arm(0);
+	arm();
 }
 
 /* ---- timers ---- */
@@ -258,30 +251,33 @@ struct interval_timer interval_timer_of(int id)
 static void arm_here(void *arg)
 {
 	(void)arg;
-	arm(0);
+	arm();
 }
 
-struct interval_timer interval_timer_set(int id, const struct interval_timer *timer)
+int interval_timer_set(int id, const struct interval_timer *timer, struct interval_timer *old)
 {
 	struct slot *slot = &slots[id];
-	struct interval_timer old;
 	cpu_t before;
 	int err;
 
 	spin_lock(&lock);
-	old = state_of(slot);
+	if (id != INTERVAL_TIMER_REAL && !slot_of(id)) {
+		spin_unlock(&lock);
+		return -EINVAL;
+	}
+	*old = state_of(slot);
 	before = atomic_load_relaxed(&slot->cpu);
 	atomic_exchange(&slot->at_ns, 0); /* no expiry of the old one from here on */
 	atomic_store_relaxed(&slot->cpu, cpu_id());
 	atomic_store_relaxed(&slot->interval_ns, timer->left_ns ? timer->interval_ns : 0);
 	atomic_store_release(&slot->at_ns, timer->left_ns ? clock_ns() + timer->left_ns : 0);
-	err = arm(0);
+	err = arm();
 	spin_unlock(&lock);
 	if (err)
 		pr_warn("program: timers never expire: this machine has no timer");
-	if (before != cpu_id() && old.left_ns)
+	if (before != cpu_id() && old->left_ns)
 		call_cpu(before, arm_here, NULL);
-	return old;
+	return 0;
 }
 
 u32 interval_timer_overruns(int id)
@@ -303,7 +299,7 @@ void interval_timer_signal_taken(struct signal_info *info)
 static void cancel_here(void *arg)
 {
 	(void)arg;
-	timer_cancel();
+	timer_clear(TIMER_PROGRAM);
 }
 
 void timers_end(void)
@@ -314,5 +310,5 @@ void timers_end(void)
 		atomic_store_release(&slots[id].made, 0);
 	}
 	call_cpus(&cpus_online, cancel_here, NULL);
-	timer_cancel();
+	timer_clear(TIMER_PROGRAM);
 }

@@ -1,13 +1,11 @@
 /*
- * The timer of a CPU, shared by a thread's sleep and by the timers of the program: ITIMER_REAL and
- * those of timer_create().
+ * The timers of the program: ITIMER_REAL and those of timer_create().
  *
- * A CPU has one timer (arch/irq.h). A timer of the program belongs to the CPU that set it, even
- * when the thread there ends. The timer of a CPU is set to the earliest of all these times. Its
- * interrupt ends a halt, after which the thread looks at the clock itself, and sends the signals
- * that are due.
+ * A timer of the program belongs to the CPU that set it, even when the thread there ends. Each CPU
+ * has one deadline for them (arch/irq.h), the earliest. Its interrupt sends the signals that are
+ * due. A sleeping thread has a deadline of its own.
  *
- * A third use is the look for Ctrl-C, on the CPU that asked for it (timers_call_every()).
+ * A second use is the look for Ctrl-C, on the CPU that asked for it (timers_call_every()).
  *
  * Locks: calls that make, set and drop timers take turns at a lock. The interrupt takes none; it
  * claims each expiry by compare-and-swap.
@@ -20,14 +18,6 @@
 
 #include "kernel/lib/types.h"
 #include "kernel/program/signal_abi.h"
-
-/*
- * Have this CPU interrupted at `until_ns` (clock_ns()) or earlier. For thread_sleep(), which calls
- * it again if the time has not come, and timers_sleep_end() when it halts no longer. Returns 0, or
- * -ENODEV if the CPU has no timer. Context: handler.
- */
-int timers_sleep_until(u64 until_ns);
-void timers_sleep_end(void);
 
 /* ITIMER_REAL is always there. timer_create() makes the others, with the numbers that follow. */
 enum { INTERVAL_TIMER_REAL = 0, INTERVAL_TIMERS = 128 };
@@ -57,8 +47,11 @@ struct interval_timer {
 };
 struct interval_timer interval_timer_of(int id);
 
-/* Set it. Returns what it was. Context: ordinary. */
-struct interval_timer interval_timer_set(int id, const struct interval_timer *timer);
+/*
+ * Set a timer; *old is what it was. Returns 0, or -EINVAL if another thread has dropped it.
+ * Context: ordinary.
+ */
+int interval_timer_set(int id, const struct interval_timer *timer, struct interval_timer *old);
 
 /* Expiries that were counted with the signal that was delivered last. */
 u32 interval_timer_overruns(int id);

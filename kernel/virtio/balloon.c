@@ -435,20 +435,16 @@ OPTION_CHOICE(balloon, choice, "off|on|zero",
 static struct virtio_device device;
 static struct balloon machine = {.mm = &mm_kernel, .dev = &device};
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 /* Halt as an idle CPU until an interrupt, or until it is time to look again. */
 static bool nap(void)
 {
 	bool napped = false;
 
 	irq_disable();
-	if (!work_waits() && timer_once(BALLOON_PERIOD, nothing, NULL) == 0) {
+	if (!work_waits() &&
+	    timer_set(TIMER_WAIT, clock_ns() + BALLOON_PERIOD, timer_ends_halt, NULL) == 0) {
 		cpu_halt_idle();
-		timer_cancel();
+		timer_clear(TIMER_WAIT);
 		napped = true;
 	}
 	irq_enable();

@@ -143,12 +143,28 @@ void irq_unregister(u32 gsi)
 	(void)gsi;
 }
 
-int timer_once(u64 ns, irq_fn *fn, void *arg)
+int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg)
 {
-	(void)ns;
+	(void)owner;
+	(void)at;
 	(void)fn;
 	(void)arg;
 	return -ENODEV;
+}
+
+void timer_clear(enum timer_owner owner)
+{
+	(void)owner;
+}
+
+void timer_ends_halt(void *nothing)
+{
+	(void)nothing;
+}
+
+int timer_once(u64 ns, irq_fn *fn, void *arg)
+{
+	return timer_set(TIMER_ONCE, ns, fn, arg);
 }
 
 void timer_cancel(void)

@@ -9,6 +9,7 @@
 #include <arch/irq.h>
 
 #include "kernel/core/call.h"
+#include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 
@@ -85,6 +86,62 @@ TEST(kernel_irq, every_cpu_has_its_own)
 		SKIP("needs a timer");
 	EXPECT_EQ(err, 0);
 	EXPECT(timer_comes());
+}
+
+static u32 fired[TIMER_OWNERS];
+
+static void count(void *arg)
+{
+	atomic_fetch_add((u32 *)arg, 1);
+}
+
+/*
+ * Deadlines of one CPU do not know each other. The one that is cleared never comes, and all others
+ * do, in whichever order they are set and whichever is the earliest. Interrupts are off until all
+ * are set, and each deadline has passed by then or passes later, as the host pleases.
+ */
+TEST(kernel_irq, a_deadline_is_its_owners_alone)
+{
+	for (unsigned order = 0; order < 36; order++) {
+		const unsigned cleared = order % 4; /* 3: none */
+		const irq_flags_t flags = irq_save();
+		const u64 now = clock_ns();
+		int err = 0;
+
+		for (unsigned i = 0; i < TIMER_OWNERS; i++) {
+			const unsigned owner = (i * (1 + order % 2) + order / 2) % TIMER_OWNERS;
+
+			fired[owner] = 0;
+			err |= timer_set(owner, now + (owner + order / 4) % 3 * NS_PER_MS, count,
+					 &fired[owner]);
+		}
+		if (cleared < TIMER_OWNERS)
+			timer_clear(cleared);
+		irq_restore(flags);
+		if (err == -ENODEV)
+			SKIP("needs a timer");
+		for (unsigned owner = 0; owner < TIMER_OWNERS; owner++)
+			while (owner != cleared && !atomic_load_acquire(&fired[owner]))
+				cpu_nap(1);
+		clock_delay_ns(3 * NS_PER_MS);
+		for (unsigned owner = 0; owner < TIMER_OWNERS; owner++)
+			EXPECT_EQ(fired[owner], owner != cleared);
+	}
+}
+
+/* A wait with a limit leaves timer_once() alone, and so does one that a wake ends early. */
+TEST(kernel_irq, a_wait_leaves_the_timer_alone)
+{
+	u32 flag = 0, come = 1;
+
+	for (unsigned i = 0; i < 20; i++) {
+		came_at = 0;
+		if (timer_once((1 + i % 4) * NS_PER_MS, note, NULL) == -ENODEV)
+			SKIP("needs a timer");
+		EXPECT(!cpu_wait(&flag, clock_ns() + 2 * NS_PER_MS));
+		EXPECT(cpu_wait(&come, clock_ns() + 2 * NS_PER_MS));
+		EXPECT(timer_comes());
+	}
 }
 
 TEST(kernel_irq, lines_that_do_not_exist_are_refused)

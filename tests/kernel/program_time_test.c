@@ -408,6 +408,7 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 
 TEST(program_time, timers_are_made_and_dropped)
 {
+	struct interval_timer timer = {.left_ns = NS_PER_S};
 	s64 id, last = 0;
 	unsigned made = 0;
 
@@ -431,6 +432,9 @@ TEST(program_time, timers_are_made_and_dropped)
 	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), -EINVAL);
 	EXPECT_EQ(start_timer(id, 0, 0, 1), -EINVAL);
+	/* another thread has dropped it since this one looked */
+	EXPECT_EQ(interval_timer_set((int)id, &timer, &timer), -EINVAL);
+	EXPECT_EQ(interval_timer_of((int)id).left_ns, 0);
 	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, 0), -EINVAL); /* ITIMER_REAL */
 	EXPECT_EQ(make_timer(12345, SIGUSR1, SENDS_SIGNAL, 0, 0), -EINVAL);
 	EXPECT_EQ(make_timer(PROCESS_CPUTIME, SIGUSR1, SENDS_SIGNAL, 0, 0), -ENOTSUP);

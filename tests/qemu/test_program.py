@@ -176,6 +176,10 @@ def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "fuzz.c", f"{seed} 4 {cpus}", cpus, mem, "hugepages=8" if seed > 2 else "")
 
 
+def test_no_sleep_loses_its_end(built, kernel, tmp_path):
+    ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2)
+
+
 def test_tricks_of_the_processor(built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "tricks.c", "", cpus=2)
 

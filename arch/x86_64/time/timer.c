@@ -1,9 +1,9 @@
 /*
- * One timer per CPU, the local APIC's, for timer_once() and for naps (cpu_nap()).
+ * One timer per CPU, the local APIC's, for the deadlines of its owners and for naps (cpu_nap()).
  *
- * Both share the APIC's timer. A nap sets it to the earlier of the two times, and the interrupt
- * handler reads the clock to see which of them it was. The length of the APIC's tick differs
- * between machines and is measured once against the clock.
+ * The APIC is set to the earliest of these times, and the interrupt handler reads the clock to see
+ * which of them have come. Only the CPU itself touches its deadlines, with interrupts off. The
+ * length of the APIC's tick differs between machines and is measured once against the clock.
  *
  * Source: Intel SDM vol. 3A, 11.5.4 "APIC timer".
  */
@@ -15,6 +15,8 @@
 #include "arch/x86_64/time/timer.h"
 #include "arch/x86_64/traps/apic.h"
 #include "kernel/core/percpu.h"
+
+_Static_assert(ARRAY_LEN(((struct percpu *)NULL)->arch.timer) == TIMER_OWNERS, "one each");
 
 enum { TICKS_MAX = 0xffffffff };
 #define MEASURE_NS NS_PER_MS
@@ -48,61 +50,85 @@ static u32 ticks_until(u64 at, u64 now)
 {
 	const u64 ns = at > now ? at - now : 0;
 
-	return (u32)MIN(MIN(ns, NS_PER_S) * tick_rate() / NS_PER_MS + 1, (u64)TICKS_MAX);
+	return (u32)MIN(MIN(ns, NS_PER_S) * tick_rate() / NS_PER_MS + 1, TICKS_MAX - 1ULL);
 }
 
+/* Set the APIC's timer to the earliest deadline, or to `ticks` if they are fewer. */
+static void set_earliest(u32 ticks)
+{
+	const struct timer *timer = this_cpu()->arch.timer;
+	u64 first = 0;
+
+	for (unsigned owner = 0; owner < TIMER_OWNERS; owner++)
+		if (timer[owner].at && (!first || timer[owner].at < first))
+			first = timer[owner].at;
+	if (first)
+		ticks = MIN(ticks, ticks_until(first, clock_ns()));
+	if (ticks < TICKS_MAX)
+		apic_timer_once(ticks);
+}
+
+/* The interrupt may also be for a nap, which it has ended. */
 void timer_interrupt(void)
 {
-	struct timer *timer = &this_cpu()->arch.timer;
+	struct timer *timer = this_cpu()->arch.timer;
 	const u64 now = clock_ns();
-	irq_fn *fn = timer->fn;
 
-	if (!fn)
-		return; /* the interrupt was for a nap, which it has ended */
-	if (now < timer->at) {
-		apic_timer_once(ticks_until(timer->at, now));
-		return;
+	for (unsigned owner = 0; owner < TIMER_OWNERS; owner++) {
+		if (timer[owner].at && timer[owner].at <= now) {
+			timer[owner].at = 0; /* fn() may set it again */
+			timer[owner].fn(timer[owner].arg);
+		}
 	}
-	timer->fn = NULL;
-	fn(timer->arg);
+	set_earliest(TICKS_MAX);
 }
 
 void timer_nap(u32 ticks)
 {
-	const struct timer *timer = &this_cpu()->arch.timer;
-
-	apic_timer_once(timer->fn ? MIN(ticks, ticks_until(timer->at, clock_ns())) : ticks);
+	set_earliest(ticks);
 }
 
-int timer_once(u64 ns, irq_fn *fn, void *arg)
+int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg)
 {
-	struct timer *timer = &this_cpu()->arch.timer;
+	struct timer *timer = &this_cpu()->arch.timer[owner];
 	irq_flags_t flags;
-	int err = 0;
 
 	if (apic_mode() == APIC_NONE)
 		return -ENODEV;
 	tick_rate();
 	flags = irq_save();
-	if (timer->fn) {
-		err = -EBUSY;
-	} else {
-		const u64 now = clock_ns();
+	*timer = (struct timer){.at = MAX(at, 1ULL), .fn = fn, .arg = arg};
+	set_earliest(TICKS_MAX);
+	irq_restore(flags);
+	return 0;
+}
 
-		timer->at = now + ns;
-		timer->arg = arg;
-		timer->fn = fn;
-		apic_timer_once(ticks_until(timer->at, now));
-	}
+/* The APIC's timer goes on; its interrupt finds nothing to call. */
+void timer_clear(enum timer_owner owner)
+{
+	const irq_flags_t flags = irq_save();
+
+	this_cpu()->arch.timer[owner].at = 0;
+	irq_restore(flags);
+}
+
+void timer_ends_halt(void *nothing)
+{
+	(void)nothing;
+}
+
+int timer_once(u64 ns, irq_fn *fn, void *arg)
+{
+	const irq_flags_t flags = irq_save();
+	int err = -EBUSY;
+
+	if (!this_cpu()->arch.timer[TIMER_ONCE].at)
+		err = timer_set(TIMER_ONCE, clock_ns() + ns, fn, arg);
 	irq_restore(flags);
 	return err;
 }
 
-/* The APIC's timer goes on; its interrupt finds nothing to call. */
 void timer_cancel(void)
 {
-	const irq_flags_t flags = irq_save();
-
-	this_cpu()->arch.timer.fn = NULL;
-	irq_restore(flags);
+	timer_clear(TIMER_ONCE);
 }

@@ -5,11 +5,11 @@
 
 struct trap_frame;
 
-/* timer_once() of this CPU: arch/x86_64/time/timer.c. */
+/* One deadline of this CPU's timer: arch/x86_64/time/timer.c. */
 struct timer {
-	void (*fn)(void *arg); /* NULL: none */
+	u64 at; /* clock_ns(); 0: not set */
+	void (*fn)(void *arg);
 	void *arg;
-	u64 at; /* clock_ns() */
 };
 
 /* This CPU's own findings about itself: arch/x86_64/cpu/cpu_check.c. */
@@ -24,7 +24,7 @@ struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
 	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
-	struct timer timer;
+	struct timer timer[3]; /* one for each owner (TIMER_OWNERS) */
 	struct cpu_picture picture;
 	/* innermost exception or NMI being handled, for panics; NULL if none */
 	struct trap_frame *trap;
