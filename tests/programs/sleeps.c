@@ -1,38 +1,46 @@
 /*
- * Sleeps, while an interval timer whose signal is ignored expires before, in and after each of
- * them. Its next expiry is an hour away, so a sleep that loses its end lasts until then.
+ * Sleeps, while a timer that sends nothing expires a little later in each of them than in the one
+ * before. Its next expiry is an hour away, so a sleep that loses its end lasts until then. Where
+ * the clock counts instructions (-icount), the steps are shorter than the way into a sleep.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/time.h>
 #include <time.h>
 
-enum { SLEEPS = 400, SLEEP_US = 200 };
+enum { SLEEP_NS = 100000, STEP_NS = 5, LAST_NS = 15000, HOUR = 3600 };
 
-static void *sleep_often(void *nothing)
+static void *sleep_often(void *lost)
 {
-	const struct timespec sleep = {.tv_nsec = SLEEP_US * 1000};
+	const struct timespec sleep = {.tv_nsec = SLEEP_NS};
+	struct sigevent event = {.sigev_notify = SIGEV_NONE};
+	struct timespec before, after;
+	timer_t timer;
 
-	for (int i = 0; i < SLEEPS; i++) {
-		const struct itimerval timer = {.it_value = {.tv_usec = 1 + i % (SLEEP_US + 30)},
-						.it_interval = {.tv_sec = 3600}};
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	for (int ns = STEP_NS; ns < LAST_NS; ns += STEP_NS) {
+		const struct itimerspec once = {.it_value = {.tv_nsec = ns},
+						.it_interval = {.tv_sec = HOUR}};
 
-		setitimer(ITIMER_REAL, &timer, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &before);
+		timer_settime(timer, 0, &once, NULL);
 		nanosleep(&sleep, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &after);
+		*(int *)lost += after.tv_sec - before.tv_sec > HOUR / 2;
 	}
-	return nothing;
+	timer_delete(timer);
+	return NULL;
 }
 
 int main(void)
 {
 	pthread_t thread;
+	int lost = 0;
 
-	signal(SIGALRM, SIG_IGN);
-	sleep_often(NULL);
-	if (pthread_create(&thread, NULL, sleep_often, NULL))
-		return 1;
+	sleep_often(&lost);
+	if (pthread_create(&thread, NULL, sleep_often, &lost))
+		return 2;
 	pthread_join(thread, NULL);
-	puts("every sleep ended");
-	return 0;
+	printf("%d sleeps without an end\n", lost);
+	return lost > 0;
 }

@@ -137,12 +137,13 @@ def test_hello(kind, built, kernel, tmp_path):
     assert f"PROGRAM name={path.name} status=7" in outcome.lines and outcome.verdict == "fail", outcome.report()
 
 
-def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0):
+def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0, accel="auto"):
     """Run a program of tests/programs: it ends with that status, and nothing is lost."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs" / source)
     program = Program(str(path), args)
     module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", cpus, mem, module=str(module), cmdline=f"{program.words} {cmdline}"), kernel, SECONDS)
+    machine = Machine("pvh", cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}")
+    outcome = run(machine, kernel, SECONDS)
     assert f"PROGRAM name={path.name} status={status}" in outcome.lines, outcome.report()
     assert outcome.verdict == ("pass" if status == 0 else "fail") and "leaks:" not in outcome.text, outcome.report()
 
@@ -177,7 +178,7 @@ def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
 
 
 def test_no_sleep_loses_its_end(built, kernel, tmp_path):
-    ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2)
+    ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2, accel="icount")
 
 
 def test_tricks_of_the_processor(built, kernel, tmp_path):
