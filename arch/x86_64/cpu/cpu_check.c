@@ -88,11 +88,19 @@ struct cpu_picture cpu_picture_take(void)
 				    .taken = true};
 }
 
+/*
+ * QEMU's INIT clears the MTRRs, and nothing depends on MTRRs there. Its emulator has this signature
+ * even where the hypervisor bit is off; a real CPU answers with other words.
+ */
+static bool init_clears_mtrrs(void)
+{
+	return cpu_features.hypervisor || cpuid_raw(0x40000000, 0).ebx == 0x54474354; /* "TCGT" */
+}
+
 cpu_t cpu_pictures_compare(void)
 {
 	const struct cpu_picture *first = &cpu_data(0)->arch.picture;
-	/* Under emulators INIT clears the MTRRs, and nothing depends on MTRRs there. */
-	const enum log_level level = cpu_features.hypervisor ? LOG_DEBUG : LOG_WARN;
+	const enum log_level level = init_clears_mtrrs() ? LOG_DEBUG : LOG_WARN;
 	cpu_t cpu, types = 0, code = 0;
 
 	cpumask_foreach(cpu, &cpus_online) {

@@ -1,8 +1,8 @@
 /*
  * The watchdog's tick; see nmi_tick.h.
  *
- * The boot CPU writes the state before the first tick can come; from then on `ticks` and `last`
- * belong to the handler on that CPU.
+ * The boot CPU writes the state before the pin of the source is opened; from then on `ticks` and
+ * `last` belong to the handler on that CPU.
  */
 #include "arch/x86_64/interrupts/nmi_tick.h"
 
@@ -41,6 +41,8 @@ enum {
 	RTC_ALL = RTC_UPDATE | RTC_ALARM | RTC_PERIODIC
 };
 
+enum { TRIES = 10 };
+
 #define FS_PER_S   1000000000000000ULL
 #define FIRST_PART 5000 /* the HPET's first tick comes after this part of a second: 0.2 ms */
 #define CONFIRM_NS (20 * NS_PER_MS)
@@ -70,38 +72,47 @@ static unsigned read_timers(const volatile void __iomem *hpet, struct hpet_timer
 
 /*
  * The first write after TIMER_SET_VALUE is the first event, which comes soon as a proof; the second
- * is the period.
+ * is the period. The timer is enabled last: with the comparator that was there before, an emulator's
+ * fires at once. An event that has passed by then was perhaps lost, so it is set again.
  */
-static void run_timer(volatile void __iomem *hpet, unsigned timer, u32 route, u32 second)
+static void run_timer(volatile void __iomem *hpet, unsigned timer, u32 config, u32 second)
 {
-	const u32 kept = mmio_read32(hpet, timer + TIMER_CONFIG) &
-			 ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE);
+	unsigned tries = 0;
+	u32 first;
 
-	mmio_write32(hpet, timer + TIMER_CONFIG,
-		     kept | route << TIMER_ROUTE_SHIFT | TIMER_ENABLE | TIMER_PERIODIC |
-			     TIMER_SET_VALUE | TIMER_32BIT);
-	mmio_write32(hpet, timer + TIMER_COMPARATOR,
-		     mmio_read32(hpet, HPET_COUNTER) + second / FIRST_PART);
-	mmio_write32(hpet, timer + TIMER_COMPARATOR, second);
+	do {
+		mmio_write32(hpet, timer + TIMER_CONFIG, config | TIMER_SET_VALUE);
+		first = mmio_read32(hpet, HPET_COUNTER) + second / FIRST_PART;
+		mmio_write32(hpet, timer + TIMER_COMPARATOR, first);
+		mmio_write32(hpet, timer + TIMER_COMPARATOR, second);
+		mmio_write32(hpet, timer + TIMER_CONFIG, config | TIMER_ENABLE);
+	} while ((s32)(mmio_read32(hpet, HPET_COUNTER) - first) >= 0 && ++tries < TRIES);
 }
 
 static bool start_hpet(volatile void __iomem *hpet)
 {
 	const u32 fs = hpet ? mmio_read32(hpet, HPET_PERIOD) : 0;
 	struct hpet_timer timers[HPET_TIMERS_MAX];
+	u32 config;
 	int n;
 
 	if (!hpet || !hpet_is_there(mmio_read32(hpet, HPET_CAPS), fs) || FS_PER_S / fs > ~0U)
 		return false;
 	n = hpet_tick_choose(timers, read_timers(hpet, timers), io_apic_lines(), &hpet_pin);
-	if (n < 0 || !io_apic_route_nmi(hpet_pin))
+	if (n < 0)
 		return false;
-	source = TICK_HPET;
 	hpet_regs = hpet;
 	hpet_timer = HPET_TIMER0 + (unsigned)n * TIMER_SIZE;
+	config = timers[n].config &
+		 ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE | TIMER_ENABLE);
+	config |= hpet_pin << TIMER_ROUTE_SHIFT | TIMER_PERIODIC | TIMER_32BIT;
+	mmio_write32(hpet, hpet_timer + TIMER_CONFIG, config); /* quiet until the pin is open */
+	if (!io_apic_route_nmi(hpet_pin))
+		return false;
+	source = TICK_HPET;
 	mmio_write32(hpet, HPET_CONFIG,
 		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
-	run_timer(hpet, hpet_timer, hpet_pin, (u32)(FS_PER_S / fs));
+	run_timer(hpet, hpet_timer, config, (u32)(FS_PER_S / fs));
 	return true;
 }
 
@@ -114,16 +125,28 @@ static void stop_hpet(void)
 
 /* ---- RTC ---- */
 
-/* Bit 7 of the index stays 0: it would switch the board's NMIs off. */
+/*
+ * The boot CPU alone uses the RTC: start-up does, and the handler of NMIs between any two
+ * instructions. The index cannot be read back, so start-up notes it first, and the handler selects
+ * it again. Bit 7 of the index stays 0: it would switch the board's NMIs off.
+ */
+static u8 rtc_index;
+
+static void rtc_select(u8 reg)
+{
+	atomic_store_relaxed(&rtc_index, reg);
+	outb(RTC_INDEX, reg);
+}
+
 static u8 rtc_read(u8 reg)
 {
-	outb(RTC_INDEX, reg);
+	rtc_select(reg);
 	return inb(RTC_DATA);
 }
 
 static void rtc_write(u8 reg, u8 value)
 {
-	outb(RTC_INDEX, reg);
+	rtc_select(reg);
 	outb(RTC_DATA, value);
 }
 
@@ -132,16 +155,21 @@ static void rtc_interrupts(u8 which)
 	rtc_write(RTC_B, (u8)((rtc_read(RTC_B) & ~RTC_ALL) | which));
 }
 
-/* The first tick comes from the periodic interrupt, within 0.13 ms. */
+/*
+ * The first tick comes from the periodic interrupt, within 0.13 ms. What was raised before is
+ * cleared while nothing can be raised, because reading C afterwards could take a tick's reason away.
+ */
 static bool start_rtc(void)
 {
-	if (rtc_read(RTC_B) == 0xff || !io_apic_route_nmi(RTC_PIN))
+	if (rtc_read(RTC_B) == 0xff)
+		return false;
+	rtc_interrupts(0);
+	rtc_read(RTC_C);
+	if (!io_apic_route_nmi(RTC_PIN))
 		return false;
 	source = TICK_RTC;
-	rtc_interrupts(0);
 	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
 	rtc_interrupts(RTC_PERIODIC);
-	rtc_read(RTC_C); /* whatever was raised before no longer keeps the line busy */
 	return true;
 }
 
@@ -155,15 +183,15 @@ static void stop_rtc(void)
 /* Reading C acknowledges. The proof has been given by the first tick: once a second from now on. */
 static bool take_rtc(void)
 {
-	const u8 raised = rtc_read(RTC_C);
+	const u8 index = atomic_load_relaxed(&rtc_index);
+	const bool raised = rtc_read(RTC_C) & (RTC_UPDATE | RTC_PERIODIC);
 
-	if (!(raised & (RTC_UPDATE | RTC_PERIODIC)))
-		return false;
-	if (atomic_load_relaxed(&ticks) == 0) {
+	if (raised && ticks == 0) {
 		rtc_interrupts(RTC_UPDATE);
 		rtc_read(RTC_C);
 	}
-	return true;
+	rtc_select(index);
+	return raised;
 }
 
 /* ---- either ---- */
@@ -213,16 +241,24 @@ static bool take_hpet(u64 now)
 	return ticks == 0 || now - last >= EARLY_NS;
 }
 
+/*
+ * The first tick may have an echo: a period of the RTC that ended before the first NMI was handled,
+ * or an emulated HPET that fires twice at the moment it was set for.
+ */
+static bool may_be_echo(u64 now)
+{
+	return (ticks == 1 && now - last < CONFIRM_NS) ||
+	       (source == TICK_HPET && cpu_deadline_scale() != 1);
+}
+
 enum nmi_tick nmi_tick_take(bool answered)
 {
 	const u64 now = clock_ns();
 
 	if (source == TICK_NONE || (source == TICK_HPET && answered))
 		return NMI_NO_TICK;
-	if (source == TICK_RTC && !take_rtc())
-		return NMI_NO_TICK;
-	if (source == TICK_HPET && !take_hpet(now))
-		return cpu_deadline_scale() == 1 ? NMI_NO_TICK : NMI_PERHAPS_TICK;
+	if (source == TICK_RTC ? !take_rtc() : !take_hpet(now))
+		return may_be_echo(now) ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 	last = now;
 	atomic_store_release(&ticks, ticks + 1);
 	return NMI_TICK;
