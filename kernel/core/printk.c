@@ -9,8 +9,9 @@
  *
  * One lock covers the ring and the consoles. It is not a struct spinlock, because a CPU must be
  * able to print from interrupt handlers, inside lock checks, and before there is per-CPU data worth
- * checking. It must not serve its mailbox while it waits either, because a served call may print
- * too.
+ * checking. While a CPU waits for the lock or for a device it answers rounds and calls
+ * (output_relax()), because a serial line's reader may hold it up longer than a round may take. A
+ * function that is called meanwhile and prints goes ahead as below.
  *
  * So the lock is one word that names the CPU inside. If that CPU itself is nested by an NMI or a
  * fault, it goes ahead without waiting. Every other CPU waits a bounded time and then goes ahead as
@@ -25,7 +26,9 @@
 #include <arch/console.h>
 #include <arch/cpu.h>
 
+#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
+#include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/upward.h"
@@ -53,6 +56,13 @@ OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
 #define OUTPUT_WAIT_PANIC_NS (50 * NS_PER_MS)
 #define OUTPUT_WAIT_SPINS    (1U << 28)
 
+void output_relax(void)
+{
+	if (!context_in(CONTEXT_NMIS) && !atomic_load_relaxed(&panic_in_progress))
+		call_serve();
+	cpu_relax();
+}
+
 struct output {
 	irq_flags_t flags;
 	bool owned; /* this caller took the lock and must release it */
@@ -74,7 +84,7 @@ static struct output output_begin(void) __acquires(irq)
 	for (u32 spins = 0; spins < OUTPUT_WAIT_SPINS; spins++) {
 		bool panicking = atomic_load_relaxed(&panic_in_progress);
 
-		cpu_relax();
+		output_relax();
 		if (atomic_load_relaxed(&output_owner) == 0 && atomic_cas(&output_owner, 0, me)) {
 			out.owned = true;
 			break;

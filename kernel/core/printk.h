@@ -36,6 +36,12 @@ void print(const char *fmt, ...) __printf(1, 2);
 void vprint(const char *fmt, va_list args);
 
 /*
+ * Spin once while a device is full or another CPU prints. Interrupts are off then, so this answers
+ * the rounds and calls of other CPUs, except in an NMI and in a panic. Any context.
+ */
+void output_relax(void);
+
+/*
  * echo() writes to the consoles only: the output of the line editor. log_line() writes a line to
  * the log only: the finished line that the user typed.
  */

@@ -5,6 +5,9 @@
  * This file plays the devices: a UART is an array of registers behind two functions, and a
  * framebuffer is memory.
  */
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+
 #include "boot/boot_info.h"
 #include "kernel/console/console.h"
 #include "kernel/console/console_fb.h"
@@ -13,8 +16,11 @@
 #include "kernel/console/console_screen.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
+#include "kernel/core/call.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 
 /* ---- console= ---- */
 
@@ -191,6 +197,41 @@ TEST(kernel_console, a_uart_that_stays_full_fails_after_its_bound)
 	REQUIRE(uart_start(&uart));
 	EXPECT(!uart.console.write(&uart.console, "0123456789012345678901234567890123456789", 40));
 	EXPECT(toy.sent >= 20 && toy.sent < 42);
+}
+
+/* A full device that takes bytes again once a round has ended. */
+static u32 round_ended;
+
+static u8 slow_in(const struct uart *uart, unsigned reg)
+{
+	return (u8)(toy_in(uart, reg) & (reg == 5 && !atomic_load_acquire(&round_ended) ? ~0x20 : ~0));
+}
+
+static void start_round(void *arg)
+{
+	(void)arg;
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	atomic_store_release(&round_ended, 1);
+}
+
+TEST(kernel_console, a_cpu_that_waits_for_a_uart_answers_rounds)
+{
+	const cpu_t other = cpus_find_other();
+	struct uart uart = toy_uart();
+	irq_flags_t flags;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	toy = (struct toy){0};
+	REQUIRE(uart_start(&uart));
+	uart.in = slow_in;
+	uart.limit_ns = 60 * NS_PER_S;
+	round_ended = 0;
+	flags = irq_save(); /* as for everything that is printed */
+	EXPECT(work_start(other, start_round, NULL) == 0);
+	EXPECT(uart.console.write(&uart.console, "a", 1));
+	irq_restore(flags);
+	work_wait(other, 0);
 }
 
 /* ---- the text screen ---- */
