@@ -184,12 +184,13 @@ STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000"
 def usb(tmp_path):
     """Run mkusb.sh on a system with simulated disks: (exit status, output, bytes written to the stick)."""
 
-    def write(answer, stick="", parts="disk\npart", mounts="", **changes):
+    def write(answer, stick=None, parts="disk\npart", mounts="", disks="", **changes):
         disk = STICK | changes
         cases = "".join(f'    *" -bdno {key} "*) echo "{value}" ;;\n' for key, value in disk.items())
         tools = {
             "lsblk": f'case " $* " in\n{cases}    *" -no MOUNTPOINTS "*) printf "{mounts}\\n" ;;\n'
-            f'    *" -no TYPE "*) printf "{parts}\\n" ;;\nesac\n',
+            f'    *" -no TYPE "*) printf "{parts}\\n" ;;\n    *" -sno NAME "*) printf "sda2\\n└─sda\\n" ;;\n'
+            f'    *" -drno "*) echo "{disks}" ;;\nesac\n',
             "findmnt": "echo none\n",
         }
         for name, text in tools.items():
@@ -199,7 +200,7 @@ def usb(tmp_path):
         image.write_bytes(b"image" * 1000)
         device.write_bytes(b"\0" * 8000)
         done = subprocess.run(
-            [str(ROOT / "boot/mkusb.sh"), str(image), stick or str(device)],
+            [str(ROOT / "boot/mkusb.sh"), str(image), str(device) if stick is None else stick],
             input=(answer or str(device)) + "\n",
             env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
             capture_output=True,
@@ -230,11 +231,28 @@ def test_usb_writes_a_stick_after_its_name_was_typed(usb):
         ({"parts": "disk\\ncrypt"}, "part of something else"),
         ({"SIZE": "100"}, "has 100 bytes"),
         ({"answer": "yes"}, "nothing was written"),
+        ({"stick": "/dev/sda"}, "holds the running system"),
     ],
 )
 def test_usb_refuses(usb, changes, words):
     status, text, written = usb(**({"answer": ""} | changes))
     assert status == 1 and words in text and not written.strip(b"\0"), text
+
+
+DISKS = """\
+zram0 disk 0 4G  zram
+sda disk 0 238G sata Some\\x20SSD
+sr0 rom 1 1024M sata DVD
+loop0 loop 0 64M  loop
+sdc disk 1 0B usb Card\\x20Reader"""  # which has no card
+
+
+@pytest.mark.parametrize("stick", ["", "sdb disk 0 14G usb Cruzer"])
+def test_usb_without_a_name_lists_the_disks(usb, stick):
+    status, text, _ = usb("", stick="", disks=f"{DISKS}\n{stick}")
+    assert status == 1 and re.search(r"^ +/dev/sda +238G +sata +Some SSD +holds the running system$", text, re.M), text
+    assert re.findall(r"/dev/\w+(?= +\d)", text) == ["/dev/sda"] + ["/dev/sdb"] * bool(stick), text
+    assert ("None of these is a USB stick" in text) == (not stick), text
 
 
 @pytest.fixture
