@@ -25,7 +25,7 @@ MEM ?= 12G
 NODES ?= 1
 #: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
-#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where CPU and /dev/kvm allow it [auto]
+#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where it can run the guest [auto]
 ACCEL ?= auto
 #: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
