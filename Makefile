@@ -25,7 +25,7 @@ MEM ?= 12G
 NODES ?= 1
 #: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
-#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where CPU and /dev/kvm allow it [auto]
+#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where it can run the guest [auto]
 ACCEL ?= auto
 #: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
@@ -107,6 +107,8 @@ OBJ := $(BUILD)/kernel
 OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
+# A text as one word of the shell.
+quote = '$(subst ','\'',$(1))'
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
 cxx_in = $(sort $(wildcard $(1)/*.cpp $(1)/*.cc))
 # A folder and its rooms, which lie one level below it.
@@ -221,6 +223,12 @@ needs := $(sort $(if $(and $(filter %.cpp %.cc,$(PROGRAM_SOURCES)),$(filter g++,
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
+endif
+# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, with KEY=a,b,c among them.
+checked := $(filter run monitor debug test test-% bench bench-linux bench-programs sweep,$(goals))
+WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T M BENCH,$(call quote,$(key)=$($(key))))
+ifneq ($(if $(checked),$(shell tests/qemu/typed.py $(checked) -- $(if $(filter sweep,$(checked)),$(MAKEOVERRIDES),$(WORDS)) >&2; echo $$?),0),0)
+$(error A word cannot be used: see above)
 endif
 endif
 
@@ -362,8 +370,6 @@ deps: ## install everything that any target needs; after this no network is need
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
-# A text as one word of the shell.
-quote = '$(subst ','\'',$(1))'
 WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --args $(call quote,$(ARGS)) --files $(call quote,$(FILES)) --env $(call quote,$(ENV))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
 	--nodes $(NODES) $(if $(filter 1,$(BALLOON)),--balloon) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
@@ -375,8 +381,8 @@ $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmd
 	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
 		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
-usb: $(OUT)/ashlar.iso ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
-	@boot/mkusb.sh $< '$(DEV)'
+usb: $(if $(DEV),$(OUT)/ashlar.iso) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
+	@boot/mkusb.sh '$<' '$(DEV)'
 
 $(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)
@@ -460,7 +466,6 @@ native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(C
 bench: $(KERNEL) host-native host-fast ## run the benchmarks, or those of BENCH, in QEMU and natively, and write $(BUILD)/bench/report.html
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
 
-# MAKEOVERRIDES has the words that were typed, with KEY=a,b,c among them.
 sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plot it: make sweep CPUS=2,8,32 BENCH=hvo
 	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(BENCH)' -- $(MAKEOVERRIDES)
 

@@ -13,8 +13,28 @@ die() {
 
 [ $# -eq 2 ] || die "usage: $0 IMAGE DEVICE    (as in: make usb DEV=/dev/sdX)"
 image=$1 device=$2
+
+# Names of what the running system is on: partition, disk, and what lies between.
+of_system() {
+	lsblk -sno NAME "$(findmnt -no SOURCE / 2>/dev/null | sed 's/\[.*//')" 2>/dev/null | tr -cd 'A-Za-z0-9\n'
+}
+
+# Disks with a medium. Compressed RAM and RAM disks call themselves disks, too.
+list_disks() {
+	lsblk -drno NAME,TYPE,RM,SIZE,TRAN,MODEL 2>/dev/null | awk -F '[ ]' -v system_disks=" $(of_system | tr '\n' ' ')" '
+	$2 != "disk" || $1 ~ /^z?ram/ || $4 ~ /^0B?$/ { next }
+	{
+		stick = ($3 == 1 || $5 == "usb")
+		what = index(system_disks, " " $1 " ") ? "holds the running system" : stick ? "may be the stick" : "no stick"
+		sticks += what ~ /^may/
+		gsub(/\\x20/, " ", $6)
+		printf "       %-14s %7s  %-6s %-24s %s\n", "/dev/" $1, $4, $5, $6, what
+	}
+	END { if (!sticks) print "     None of these is a USB stick." }'
+}
+
 [ -n "$device" ] || die "say which: make usb DEV=/dev/sdX; these are the disks here:
-$(lsblk -dno NAME,SIZE,TRAN,RM,MODEL 2>/dev/null | sed 's/^/       /')"
+$(list_disks)"
 
 # One property of the disk itself, then of all its parts.
 of_disk() {
@@ -33,12 +53,9 @@ type=$(of_disk TYPE)
 
 mounted=$(of_parts MOUNTPOINTS)
 [ -z "$mounted" ] || die "$device is in use: $mounted(unmount it first)"
-root=$(findmnt -no SOURCE / 2>/dev/null | sed 's/\[.*//' || true)
-if [ -b "$root" ]; then
-	for disk in $(lsblk -sno NAME "$root" 2>/dev/null | tr -cd 'A-Za-z0-9\n'); do
-		[ "/dev/$disk" != "$device" ] || die "$device holds the running system: not touched"
-	done
-fi
+for disk in $(of_system); do
+	[ "/dev/$disk" != "$device" ] || die "$device holds the running system: not touched"
+done
 used=$(lsblk -no TYPE "$device" | grep -Ev '^(disk|part) *$' | sort -u | tr '\n' ' ' || true)
 [ -z "$used" ] || die "$device is part of something else: $used"
 

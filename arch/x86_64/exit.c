@@ -109,12 +109,17 @@ static __noreturn void poweroff_or_halt(void)
 	cpu_halt_forever();
 }
 
+bool machine_end_pages(void)
+{
+	return on_end == END_PAGE || (on_end == END_AUTO && !cpuid_hypervisor());
+}
+
 void machine_end(unsigned code)
 {
 	irq_disable();
 	if (on_end == END_REBOOT)
 		machine_reset();
-	if (on_end == END_PAGE || (on_end == END_AUTO && !cpuid_hypervisor()))
+	if (machine_end_pages())
 		pager_run();
 	if (on_end == END_HALT || on_end == END_PAGE || !cpuid_hypervisor())
 		cpu_halt_forever();

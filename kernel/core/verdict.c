@@ -69,6 +69,8 @@ static __noreturn void print_and_end(enum verdict verdict)
 		verdict = VERDICT_CRASH;
 	}
 	run_record_end((u16)verdict, status);
+	if (machine_end_pages())
+		print("# keys page through the log: Space, b, Enter, k, g, G\n");
 	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass),
 	      atomic_load_relaxed(&total_fail), atomic_load_relaxed(&total_skip));
 	if (status == RUN_NO_STATUS)

@@ -182,10 +182,7 @@ static bool run_demotion(const struct hvo_mode *mode, struct leg *demote)
 	       pool_shrink(hvo_pool(), mode, grown - demote->done) == 0 && grown > 0;
 }
 
-/*
- * Results of one mode in one run. Records are printed after the table, so that people can read the
- * table.
- */
+/* Results of one mode in one run. */
 struct mode_result {
 	struct leg grow, shrink, demote;
 	bool ran;
@@ -334,36 +331,34 @@ static void print_costs(void)
 	}
 }
 
-static void record_all(void)
+static void record_mode(const struct mode_result *result, u64 run)
 {
-	for (unsigned i = 0; hvo_modes[i].name; i++) {
-		for (u64 run = 0; run < hvo_runs; run++) {
-			if (!results[i][run].ran)
-				continue;
-			hvo_record_leg(&results[i][run].grow, "alloc", run + 1);
-			hvo_record_leg(&results[i][run].shrink, "free", run + 1);
-			if (results[i][run].demote.done > 0)
-				hvo_record_leg(&results[i][run].demote, "demote", run + 1);
-		}
-	}
+	if (!result->ran)
+		return;
+	hvo_record_leg(&result->grow, "alloc", run);
+	hvo_record_leg(&result->shrink, "free", run);
+	if (result->demote.done > 0)
+		hvo_record_leg(&result->demote, "demote", run);
 }
 
+/* The tables come after the records of all runs, so that they are what stays on the screen. */
 static bool run_source(unsigned source)
 {
 	struct reference off = {0};
 	bool ok = true;
 
 	memset(results, 0, sizeof(results));
-	hvo_print_head(hvo_source_names[source]);
 	for (u64 run = 0; run < hvo_runs; run++) {
 		for (unsigned i = 0; hvo_modes[i].name && !input_stop_asked(); i++) {
 			if (!mode_applies(&hvo_modes[i], source))
 				continue;
 			ok &= run_mode(&hvo_modes[i], source, run == 0, &results[i][run]);
-			if (run == hvo_runs - 1)
-				print_mode(&hvo_modes[i], source, results[i], &off);
+			record_mode(&results[i][run], run + 1);
 		}
 	}
+	hvo_print_head(hvo_source_names[source]);
+	for (unsigned i = 0; hvo_modes[i].name; i++)
+		print_mode(&hvo_modes[i], source, results[i], &off);
 	print_costs();
 	for (unsigned i = 0; hvo_modes[i].name && hvo_pages_wanted() && !input_stop_asked(); i++)
 		if (mode_applies(&hvo_modes[i], source))
@@ -373,7 +368,6 @@ static bool run_source(unsigned source)
 		print("\n  every frame accounted for, owner by owner\n\n");
 	else
 		ok = false;
-	record_all();
 	return ok;
 }
 

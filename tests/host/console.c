@@ -202,6 +202,11 @@ void host_run_by_hand(void)
 	by_hand = true;
 }
 
+bool machine_end_pages(void)
+{
+	return false;
+}
+
 /*
  * The verdict is the exit status, which the runner reads. Run by hand, the status is 0 for a pass
  * and 1 for all else, as with any program.

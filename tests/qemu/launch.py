@@ -6,12 +6,19 @@ than 0, that status. Else 1, or 2 if the machine cannot be made.
 """
 
 import argparse
+import contextlib
+import fcntl
 import os
+import re
+import select
 import shlex
+import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import program
@@ -38,35 +45,77 @@ def arguments():
     return parser.parse_args()
 
 
+NO_WRAP = b"\x1b[?7l"  # SeaBIOS and GRUB switch the terminal's line wrap off and leave it off
+# What QEMU says when KVM cannot run the guest: it then ends, or pauses the guest for ever.
+KVM_FAILS = re.compile(rb"KVM internal error|kvm run failed|KVM: (entry failed|unknown exit)|failed to initialize kvm", re.I)
+
+
+@contextlib.contextmanager
+def terminal_kept():
+    """A QEMU that is killed leaves the terminal raw and non-blocking, so its modes are put back here."""
+    if not os.isatty(0):
+        yield
+        return
+    modes, flags = termios.tcgetattr(0), fcntl.fcntl(0, fcntl.F_GETFL)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(0, fcntl.F_SETFL, flags)
+        termios.tcsetattr(0, termios.TCSADRAIN, modes)
+
+
+def show(fd, data):
+    """Write all of it, although QEMU makes the terminal that it reads from non-blocking."""
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
 def pump(child, lines):
-    """Shows the console while it is printed, and keeps its lines for the verdict."""
-    rest = b""
+    """Shows the console while it is printed, without NO_WRAP, and keeps its lines for the verdict."""
+    held = rest = b""  # what may be the beginning of NO_WRAP; a line that has not ended
     while chunk := os.read(child.stdout.fileno(), 65536):
-        sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+        chunk = (held + chunk).replace(NO_WRAP, b"")
+        held = next(NO_WRAP[:n] for n in range(len(NO_WRAP) - 1, -1, -1) if chunk.endswith(NO_WRAP[:n]))
+        chunk = chunk.removesuffix(held)
+        show(1, chunk)
         *whole, rest = (rest + chunk).split(b"\n")
         lines += [clean(line.decode("utf-8", "replace")) for line in whole]
-    lines.append(clean(rest.decode("utf-8", "replace")))
+    show(1, held)
+    lines.append(clean((rest + held).decode("utf-8", "replace")))
+
+
+def watch(child, faults):
+    """Shows QEMU's own messages. If KVM cannot run the guest, ends QEMU and keeps the message."""
+    for line in child.stderr:
+        if KVM_FAILS.search(line):
+            faults.append(line.decode("utf-8", "replace").strip())
+            child.kill()
+            break
+        show(2, line)
 
 
 def run(argv, timeout):
-    """Run the machine to its end: (console lines, exit status, seconds). The terminal stays the keyboard of the guest."""
-    lines, started = [], time.monotonic()
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE)
-    killer = threading.Timer(timeout, child.kill) if timeout else None
-    if killer:
+    """Run the machine to its end: (console lines, exit status, what KVM cannot). The terminal stays the keyboard of the guest."""
+    lines, faults = [], []
+    with terminal_kept(), subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        killer = threading.Timer(timeout or threading.TIMEOUT_MAX, child.kill)
+        watcher = threading.Thread(target=watch, args=(child, faults), daemon=True)
         killer.daemon = True
         killer.start()
-    try:
-        pump(child, lines)
-        child.wait()
-    except KeyboardInterrupt:
-        child.terminate()
-        child.wait()
-    finally:
-        if killer:
+        watcher.start()
+        try:
+            pump(child, lines)
+            watcher.join()
+            child.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            child.kill()
             killer.cancel()
-    return lines, child.returncode, time.monotonic() - started
+    return lines, child.returncode, faults[0] if faults else ""
 
 
 def debug(argv, kernel, build):
@@ -110,6 +159,8 @@ def machine_of(args, build):
 
 def main():
     args = arguments()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     build = Path(args.build).resolve()
     kernel, iso = build / "ashlar.elf", build / "run.iso"
     try:
@@ -125,12 +176,22 @@ def main():
         return 2
     if args.debug:
         return debug(argv, kernel, build)
-    accel = argv[argv.index("-accel") + 1]
-    print(f"QEMU {version_of(argv[0])[0]}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
-    lines, status, seconds = run(argv, args.timeout)
+    started = time.monotonic()
+    for again in (False, True):
+        accel = argv[argv.index("-accel") + 1]
+        print(f"QEMU {version_of(argv[0])[0]}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
+        lines, status, fault = run(argv, args.timeout)
+        if not fault:
+            break
+        emulated = args.accel == "auto" and not again
+        instead = "so QEMU emulates the CPUs" if emulated else "and ACCEL=tcg emulates the CPUs"
+        print(f"\nKVM on this host cannot run the guest ({fault}), {instead}.", file=sys.stderr, flush=True)
+        if not emulated:
+            return 2
+        argv = command(replace(machine, accel="tcg"), kernel, iso)
     verdict, problem = judge(lines, status)
     if problem:
-        print(f"\nNot a verdict after {seconds:.1f} s: {problem}", file=sys.stderr)
+        print(f"\nNot a verdict after {time.monotonic() - started:.1f} s: {problem}", file=sys.stderr)
     if problem or verdict not in ("pass", "fail"):
         return 1
     return 0 if verdict == "pass" else program_status(lines) or 1

@@ -38,6 +38,18 @@ def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
     assert not any("\0" in line for line in lines), "something on the screen is no glyph:\n" + "\n".join(lines)
 
 
+PAGED = "# keys page through the log: Space, b, Enter, k, g, G"
+
+
+def test_the_tables_of_make_run_stay_on_the_screen(kernel):
+    """The records do not push them off, and a line says how to read them."""
+    machine = Machine("bios", 2, "1G", display="std", serial=("-serial", "none"), cmdline="onend=page pages=64")
+    with Shown(machine, kernel) as guest:
+        lines = guest.wait("ASHLAR-END", SECONDS, lambda: guest.picture().text())
+    rows = [line.split()[:2] for line in lines]
+    assert ["mode", "op"] in rows and ["on", "shrink"] in rows and ["mode", "open"] in rows and PAGED in lines, "\n".join(lines)
+
+
 def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
     """The verdict stays on the screen until a key is pressed. Then the first page has the first line, and the last page has the verdict
     again."""
@@ -48,7 +60,7 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
 
     with Shown(machine, kernel) as guest:
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
-        assert "ASHLAR-END verdict=pass code=0x10" in lines and "ok 1 kernel.string" in lines, "\n".join(lines)
+        assert {"ASHLAR-END verdict=pass code=0x10", "ok 1 kernel.string", PAGED} <= set(lines), "\n".join(lines)
         press("home")
         lines = guest.wait("q leaves", SECONDS, guest.vga_text)
         assert lines[0] == "ASHLAR-BEGIN" and not any("ASHLAR-END" in line for line in lines), "\n".join(lines)
@@ -194,12 +206,13 @@ STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000"
 def usb(tmp_path):
     """Run mkusb.sh on a system with simulated disks: (exit status, output, bytes written to the stick)."""
 
-    def write(answer, stick="", parts="disk\npart", mounts="", **changes):
+    def write(answer, stick=None, parts="disk\npart", mounts="", disks="", **changes):
         disk = STICK | changes
         cases = "".join(f'    *" -bdno {key} "*) echo "{value}" ;;\n' for key, value in disk.items())
         tools = {
             "lsblk": f'case " $* " in\n{cases}    *" -no MOUNTPOINTS "*) printf "{mounts}\\n" ;;\n'
-            f'    *" -no TYPE "*) printf "{parts}\\n" ;;\nesac\n',
+            f'    *" -no TYPE "*) printf "{parts}\\n" ;;\n    *" -sno NAME "*) printf "sda2\\n└─sda\\n" ;;\n'
+            f'    *" -drno "*) echo "{disks}" ;;\nesac\n',
             "findmnt": "echo none\n",
         }
         for name, text in tools.items():
@@ -209,7 +222,7 @@ def usb(tmp_path):
         image.write_bytes(b"image" * 1000)
         device.write_bytes(b"\0" * 8000)
         done = subprocess.run(
-            [str(ROOT / "boot/mkusb.sh"), str(image), stick or str(device)],
+            [str(ROOT / "boot/mkusb.sh"), str(image), str(device) if stick is None else stick],
             input=(answer or str(device)) + "\n",
             env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
             capture_output=True,
@@ -240,11 +253,28 @@ def test_usb_writes_a_stick_after_its_name_was_typed(usb):
         ({"parts": "disk\\ncrypt"}, "part of something else"),
         ({"SIZE": "100"}, "has 100 bytes"),
         ({"answer": "yes"}, "nothing was written"),
+        ({"stick": "/dev/sda"}, "holds the running system"),
     ],
 )
 def test_usb_refuses(usb, changes, words):
     status, text, written = usb(**({"answer": ""} | changes))
     assert status == 1 and words in text and not written.strip(b"\0"), text
+
+
+DISKS = """\
+zram0 disk 0 4G  zram
+sda disk 0 238G sata Some\\x20SSD
+sr0 rom 1 1024M sata DVD
+loop0 loop 0 64M  loop
+sdc disk 1 0B usb Card\\x20Reader"""  # which has no card
+
+
+@pytest.mark.parametrize("stick", ["", "sdb disk 0 14G usb Cruzer"])
+def test_usb_without_a_name_lists_the_disks(usb, stick):
+    status, text, _ = usb("", stick="", disks=f"{DISKS}\n{stick}")
+    assert status == 1 and re.search(r"^ +/dev/sda +238G +sata +Some SSD +holds the running system$", text, re.M), text
+    assert re.findall(r"/dev/\w+(?= +\d)", text) == ["/dev/sda"] + ["/dev/sdb"] * bool(stick), text
+    assert ("None of these is a USB stick" in text) == (not stick), text
 
 
 @pytest.fixture
@@ -402,7 +432,7 @@ def test_machine_page(kernel):
 
 def test_machine_checks_are_named_and_counted(kernel):
     """A corrected error is found at the next look. An uncorrected error that names a page is survived, and the page is taken out of use."""
-    words = "page=on onend=halt test=mm.random.giga* soak=400000"  # takes seconds, so both errors come in time
+    words = "page=on onend=page test=mm.random.giga* soak=400000"  # takes seconds, so both errors come in time
     machine = Machine("pvh", 2, "256M", cpu="max,vendor=GenuineIntel", cmdline=words, display="std", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:  # on AMD no page is withdrawn
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)

@@ -6,16 +6,10 @@ import re
 
 import pytest
 from machine import ROOT
+from typed import case_names
 
 PAGE = (ROOT / "tests/PROMISES.md").read_text(encoding="utf-8")
 ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", PAGE, re.M) if row[1] != "would fail"]
-
-
-@functools.cache
-def case_names():
-    """All TEST()s of the tree, as the runner names them."""
-    texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
-    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)\)", text, re.M)}
 
 
 @functools.cache

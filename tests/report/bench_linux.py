@@ -188,9 +188,6 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     wanted = [name for name in args.only.split(",") if name]
     tables = [table for table in TABLES if not wanted or any(table == name or table.startswith(f"{name}-") for name in wanted)]
-    if not tables:
-        print(f"make bench-linux: no such table: {args.only}; there are {', '.join(TABLES)}", file=sys.stderr)
-        return 2
     folder = args.build / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     had = kernels(args.tools)

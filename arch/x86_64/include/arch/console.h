@@ -30,6 +30,9 @@ void panic_arch(void);
  */
 __noreturn void machine_end(unsigned code);
 
+/* True if machine_end() lets people page through the log with keys. */
+bool machine_end_pages(void);
+
 /*
  * Reset the machine as its reset button would, or halt if no method of reset works. No verdict is
  * reported. Any context.

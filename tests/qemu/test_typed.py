@@ -1,0 +1,58 @@
+"""Words of make's command line that cannot be used are refused before anything is built, and those of the pages can be used."""
+
+import os
+import shlex
+import subprocess
+
+import pytest
+import typed
+from machine import ROOT
+from test_docs import PAGES, commands
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("run CPUS=0", "CPUS=0 cannot be used: CPUS is a whole number, 1 or more"),
+        ("run CPUS=x", "CPUS=x cannot"),
+        ("monitor MEM=0", "MEM=0 cannot be used: MEM is a size of 16M or more, such as 512M or 12G"),
+        ("run MEM=12Q", "MEM=12Q cannot"),
+        ("debug NODES=0", "NODES=0 cannot be used: NODES is a whole number, 1 to 128"),
+        ("run FIRMWARE=bois", "FIRMWARE is one of bios, uefi, pvh, microvm"),
+        ("run ACCEL=kmv", "ACCEL is one of auto, kvm, tcg, icount"),
+        ("run TIMEOUT=soon", "TIMEOUT is a number of seconds, or 0"),
+        ("test T=typo", "T: no case matches 'typo'; did you mean: "),
+        ("test T='mm.hvo.*,mm.hov.*'", "T: no case matches 'mm.hov.*'; did you mean: mm.hvo.*, "),
+        ("test-matrix T='test'\"'\"'s'", "T: no case matches 'test's'"),
+        ("test-msan T='build.*'", "T: no case matches 'build.*'"),  # a test of these files, which runs nothing hosted
+        ("test-machines M='cpu-EPIC'", "M: no row of boot/metal.md matches 'cpu-EPIC'; did you mean: cpu-EPYC, "),
+        ("bench BENCH=hov", "BENCH: no benchmark matches 'hov'; did you mean: hvo, "),
+        ("bench BENCH=hvo,cleer", "BENCH: no benchmark matches 'cleer'; did you mean: clear, "),
+        ("bench-linux BENCH=faults", "BENCH: no table matches 'faults'; did you mean: fault, "),
+        ("bench-programs BENCH=larsen", "BENCH: no program matches 'larsen'; did you mean: larson, "),
+        ("sweep BENCH=hvo CPUS=2,0", "CPUS=0 cannot"),
+        ("sweep BENCH=hov CPUS=2,8", "make sweep: BENCH=hov: one of alloc, "),
+    ],
+)
+def test_what_is_mistyped_is_refused(tmp_path, line, says):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
+    argv = ["make", *shlex.split(line), f"BUILD={tmp_path}/build"]
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2 and says in done.stderr, done
+    assert not done.stdout and not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize("pattern", ["*", "mm.hvo", "mm.*,kernel.words.*", "typed.*", "metal.usb_refuses[*", "host.sanitizers.address", ""])
+def test_patterns_of_cases_and_of_tests(pattern):
+    typed.check_cases({"T": pattern}, typed.test_names())
+
+
+def test_what_the_pages_show_can_be_used():
+    seen = 0
+    for page in PAGES:
+        for _, goal, *rest in map(shlex.split, commands(page, "make [a-z]")):
+            given = dict(word.split("=", 1) for word in rest if "=" in word)
+            defaults = {} if goal == "sweep" else {"T": "", "M": "", "BENCH": ""}
+            typed.CHECKS.get(goal, lambda values: None)(defaults | given)
+            seen += goal in typed.CHECKS and bool(given)
+    assert seen > 20
