@@ -5,7 +5,7 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
+#include <arch/timer.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/context.h"

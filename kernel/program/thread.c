@@ -6,8 +6,8 @@
 #include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
 #include <arch/memory.h>
+#include <arch/timer.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"

@@ -3,7 +3,7 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
+#include <arch/timer.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/lock.h"

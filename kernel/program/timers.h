@@ -2,7 +2,7 @@
  * The timers of the program: ITIMER_REAL and those of timer_create().
  *
  * A timer of the program belongs to the CPU that set it, even when the thread there ends. Each CPU
- * has one deadline for them (arch/irq.h), the earliest. Its interrupt sends the signals that are
+ * has one deadline for them (arch/timer.h), the earliest. Its interrupt sends the signals that are
  * due. A sleeping thread has a deadline of its own.
  *
  * A second use is the look for Ctrl-C, on the CPU that asked for it (timers_call_every()).

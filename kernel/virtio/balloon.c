@@ -6,8 +6,8 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
 #include <arch/pgtable.h>
+#include <arch/timer.h>
 
 #include "kernel/console/command.h"
 #include "kernel/core/call.h"

@@ -12,7 +12,7 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
+#include <arch/timer.h>
 
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"

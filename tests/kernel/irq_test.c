@@ -6,10 +6,9 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
+#include <arch/timer.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 
@@ -126,21 +125,6 @@ TEST(kernel_irq, a_deadline_is_its_owners_alone)
 		clock_delay_ns(3 * NS_PER_MS);
 		for (unsigned owner = 0; owner < TIMER_OWNERS; owner++)
 			EXPECT_EQ(fired[owner], owner != cleared);
-	}
-}
-
-/* A wait with a limit leaves timer_once() alone, and so does one that a wake ends early. */
-TEST(kernel_irq, a_wait_leaves_the_timer_alone)
-{
-	u32 flag = 0, come = 1;
-
-	for (unsigned i = 0; i < 20; i++) {
-		came_at = 0;
-		if (timer_once((1 + i % 4) * NS_PER_MS, note, NULL) == -ENODEV)
-			SKIP("needs a timer");
-		EXPECT(!cpu_wait(&flag, clock_ns() + 2 * NS_PER_MS));
-		EXPECT(cpu_wait(&come, clock_ns() + 2 * NS_PER_MS));
-		EXPECT(timer_comes());
 	}
 }
 

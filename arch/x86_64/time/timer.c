@@ -10,7 +10,7 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/irq.h>
+#include <arch/timer.h>
 
 #include "arch/x86_64/time/timer.h"
 #include "arch/x86_64/traps/apic.h"

@@ -47,27 +47,3 @@ int timer_once(u64 ns, irq_fn *fn, void *arg);
 
 /* Forget this CPU's timer_once(), if it has not fired. Context: handler. */
 void timer_cancel(void);
-
-/*
- * The deadlines of a CPU. Each has one owner on that CPU, and nobody else sets or clears it. A CPU
- * waits for one thing at a time, so all waits share one.
- */
-enum timer_owner {
-	TIMER_ONCE,    /* timer_once() */
-	TIMER_WAIT,    /* the end of a halt: cpu_wait(), sleeping threads, the balloon's nap */
-	TIMER_PROGRAM, /* timers of a program (kernel/program/timers.c) */
-	TIMER_OWNERS
-};
-
-/*
- * Have this CPU interrupted at `at` (clock_ns()) or a little later, and fn(arg) called in the
- * interrupt, once. Replaces the owner's deadline if there is one. Returns 0, or -ENODEV without a
- * timer. Context: handler.
- */
-int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg);
-
-/* Forget the owner's deadline on this CPU. Context: handler. */
-void timer_clear(enum timer_owner owner);
-
-/* For timer_set(): the interrupt alone is wanted, because it ends a halt. */
-void timer_ends_halt(void *nothing);
