@@ -32,6 +32,7 @@ class Machine:
     nodes: int = 1
     cmdline: str = ""
     accel: str = "auto"
+    shift: int = 0  # accel icount: an instruction takes 2^shift ns of the guest's clock
     cpu: str = "max"
     qemu: str = "auto"
     board: str = ""  # "": q35, or microvm
@@ -246,7 +247,8 @@ def command(machine, kernel, iso=None):
     # To count instructions, QEMU runs one CPU at a time, and each instruction takes a nanosecond of the guest's clock, which does not wait
     # for the host's while all CPUs are halted.
     accel_args = ["-accel", {"tcg": "tcg,thread=multi", "icount": "tcg,thread=single"}.get(accel, accel)]
-    accel_args += ["-icount", "shift=0,sleep=off"] if accel == "icount" else []
+    if accel == "icount":
+        accel_args += ["-icount", f"shift={machine.shift},sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:
         backend += ",kernel-irqchip=split"
     return (
