@@ -151,6 +151,16 @@ bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level
 	}
 }
 
+bool areas_try_pin(struct areas *areas, struct thread *self, u64 addr, struct area *area)
+{
+	pin_page(self, addr, PT_PAGE);
+	if (area_tree_from_again(&areas->tree, addr, &self->found, area) && area->start <= addr &&
+	    !(area->flags & AREA_BUSY))
+		return true;
+	pin_drop(self);
+	return false;
+}
+
 /* ---- steps under the lock ---- */
 
 /* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
@@ -535,8 +545,10 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 			claim_part(areas, &own, placed);
 		area_tree_changed(&areas->tree);
 		spin_unlock(&areas->lock);
-		if (file)
+		if (file) {
+			wait_unpinned(own.start, own.end); /* a touch may be reading it */
 			file_put(file);
+		}
 		if (last)
 			break;
 	}

@@ -14,7 +14,7 @@
  * the store-buffering pattern: either the thread sees BUSY, or the call sees the pin. From then on
  * nobody but the call uses entries of the range, so it needs no lock while it changes them, starts
  * its one round, and frees pages. `lock` is held for steps that take no longer than a change of the
- * tree.
+ * tree. A pin also keeps the file of the area, whose reference is dropped only after that wait.
  *
  * No area, claim or hull has a part of the hole (<arch/user.h>). Its borders are those of entries
  * of the root table, up to which a hull extends at most.
@@ -49,7 +49,7 @@ void areas_init(struct areas *areas, u64 top);
 
 /*
  * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and
- * tables. No thread is left. Context: ordinary.
+ * tables. No thread is left, and no page is being moved (movable_end()). Context: ordinary.
  */
 struct hull;
 void areas_forget(struct areas *areas, struct hull *hull);
@@ -66,6 +66,11 @@ void areas_free(struct areas *areas);
  */
 bool areas_pin(struct areas *areas, struct thread *self, u64 addr, enum pt_level level,
 	       struct area *area);
+/*
+ * Pin the 4 KiB page of `addr` if it lies in an area that is not busy, and copy the area. Waits for
+ * nothing. Returns false, with no pin, otherwise. For reports and holders of a lock.
+ */
+bool areas_try_pin(struct areas *areas, struct thread *self, u64 addr, struct area *area);
 void pin_page(struct thread *self, u64 addr, enum pt_level level);
 void pin_drop(struct thread *self);
 

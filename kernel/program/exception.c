@@ -8,7 +8,6 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/signal.h"
-#include "mm/mm.h"
 
 enum vector {
 	VECTOR_DIVIDE = 0,
@@ -65,22 +64,12 @@ static u32 unmasked(const u8 *area, bool x87)
 	return x87 ? status & ~(u32)control : mxcsr & ~(mxcsr >> MXCSR_MASKS_SHIFT);
 }
 
-/* Without memory for a look at the registers the code says nothing. */
 static int float_code_of(bool x87)
 {
-	unsigned order = 0;
-	struct page *page;
-	int code;
+	u8 *area = thread_current()->vectors;
 
-	while (PAGE_SIZE << order < user_vectors_size())
-		order++;
-	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
-	if (!page)
-		return SI_KERNEL;
-	user_vectors_save(page_address(page));
-	code = float_code(unmasked(page_address(page), x87));
-	page_free(page);
-	return code;
+	user_vectors_save(area);
+	return float_code(unmasked(area, x87));
 }
 
 void program_exception(struct user_regs *regs)

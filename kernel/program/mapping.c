@@ -173,6 +173,7 @@ void mapping_remove_all(void)
 	struct pages_taken taken = {.tables = NULL};
 	struct hull all;
 
+	movable_end();
 	areas_forget(&program_areas, &all);
 	pages_take(USER_START, USER_HOLE_START, &all, &taken);
 	empty_claim(USER_HOLE_END, USER_END, &all, &taken);

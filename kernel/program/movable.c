@@ -7,11 +7,19 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/touch.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
+
+/*
+ * Whoever wants contiguous memory runs a mover: a thread, or any CPU, for the kernel. The latter
+ * may do so while the program ends. One word counts the movers and says whether more may begin.
+ */
+#define MAY_BEGIN (1u << 31)
+static u32 movers; /* atomic */
 
 /* Is this the entry that maps the page, and is the page the area's own? */
 static bool maps(pte_t pte, enum pt_level level, const struct page *page)
@@ -35,7 +43,7 @@ static void move_entry(pte_t *entry, u64 virt, enum pt_level level, struct page 
 	pte_store(entry, virt, level, (pte & ~PTE_PFN_MASK) | page_pfn(to) << PAGE_SHIFT);
 }
 
-static int move(struct page *from, struct page *to)
+static int move_now(struct page *from, struct page *to)
 {
 	const u64 virt = atomic_load_relaxed(&from->private[PAGE_VIRT]);
 	const enum pt_level level = page_order(to) == BLOCK_ORDER ? PT_PMD : PT_PAGE;
@@ -53,6 +61,15 @@ static int move(struct page *from, struct page *to)
 	return mine ? 0 : -EBUSY;
 }
 
+static int move(struct page *from, struct page *to)
+{
+	const bool may = atomic_fetch_add(&movers, 1) & MAY_BEGIN;
+	const int err = may ? move_now(from, to) : -EBUSY;
+
+	atomic_fetch_sub(&movers, 1);
+	return err;
+}
+
 static const struct page_mover mover = {.name = "program", .move = move};
 
 static bool can_move(const struct area *area)
@@ -65,10 +82,21 @@ void movable_announce(void)
 	struct area area;
 	u64 at = USER_START;
 
+	atomic_fetch_or(&movers, MAY_BEGIN);
 	/* without memory to take an area, the rest stays where it is */
 	while (areas_take(&program_areas, &at, USER_END, &area) > 0) {
 		if (can_move(&area))
 			pages_make_movable(area.start, area.end, &mover);
 		areas_put_back(&program_areas, &area);
 	}
+}
+
+void movable_end(void)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "a page of the program that is being moved");
+
+	wait.soft = true; /* a mover lasts as long as copying a huge page takes */
+	atomic_fetch_and(&movers, ~MAY_BEGIN);
+	while (atomic_load_acquire(&movers) != 0)
+		wait_spin(&wait, CPU_NONE);
 }

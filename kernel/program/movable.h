@@ -15,3 +15,9 @@
 
 /* Mark all pages of the program that can move. The caller has no pin and no busy range. */
 void movable_announce(void);
+
+/*
+ * No thread of the program is left: no page of it moves from here on, and no mover, on whatever
+ * CPU, uses its areas, page tables and threads any more. Context: ordinary.
+ */
+void movable_end(void);

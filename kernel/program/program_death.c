@@ -2,6 +2,7 @@
 #include "kernel/program/program_death.h"
 
 #include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"
@@ -15,6 +16,7 @@ enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
 /* Place of a fault: the area there, or the nearest below. */
 static void say_area(u64 addr)
 {
+	struct thread *self = thread_current();
 	char name[64] = "anonymous memory";
 	struct area area;
 
@@ -29,8 +31,14 @@ static void say_area(u64 addr)
 	if (addr >= STACK_TOP - STACK_BYTES - STACK_GAP && addr < STACK_TOP - STACK_BYTES)
 		print("  %llx is in the gap below the first thread's stack: stack overflow\n",
 		      addr);
+	/* a report waits for no call; the pin keeps the file */
+	if (!areas_try_pin(&program_areas, self, MIN(addr, area.end - 1), &area)) {
+		print("  another thread is changing the memory at %llx\n", addr);
+		return;
+	}
 	if (area.file)
 		file_name(area.file, name, sizeof(name));
+	pin_drop(self);
 	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
 	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
 	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',
@@ -49,6 +57,18 @@ static void say_registers(const struct user_regs *regs)
 	      regs->r14, regs->r15);
 }
 
+/* Two words of the stack, if they are there. A report brings no page. */
+static bool peek(u64 at, u64 word[2])
+{
+	u32 half[4];
+
+	for (unsigned i = 0; i < ARRAY_LEN(half); i++)
+		if (!user_peek_u32(at + i * sizeof(u32), &half[i]))
+			return false;
+	memcpy(word, half, sizeof(half));
+	return true;
+}
+
 /* Callers, by the chain of frame pointers, as far as it makes sense. */
 static void say_callers(const struct user_regs *regs)
 {
@@ -60,8 +80,8 @@ static void say_callers(const struct user_regs *regs)
 		program_symbol(frame[1], name, sizeof(name));
 		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
 		at = frame[0];
-		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) ||
-		    user_read(frame, at, sizeof(frame)) < 0 || frame[0] <= at)
+		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) || !peek(at, frame) ||
+		    frame[0] <= at)
 			break;
 	}
 }

@@ -1,13 +1,12 @@
 /*
- * The vector registers go through a page of the kernel's, because only the checked copy
- * (user_copy.h) writes to the program's stack. The page is allocated for each frame: a frame costs
- * some microseconds anyway, and no thread holds memory for signals that it may never receive.
+ * The vector registers go through the thread's own area (thread->vectors), because only the checked
+ * copy (user_copy.h) writes to the program's stack. So neither a handler nor its return needs
+ * memory, if the pages of the stack are there.
  */
 #include "kernel/program/signal_frame.h"
 
 #include "kernel/lib/string.h"
 #include "kernel/program/user_copy.h"
-#include "mm/mm.h"
 
 enum { RED_ZONE = 128, VECTORS_ALIGN = 64, STACK_ALIGN = 16 };
 
@@ -20,27 +19,10 @@ enum { RED_ZONE = 128, VECTORS_ALIGN = 64, STACK_ALIGN = 16 };
 /* Values after a reset (Intel SDM vol. 1, 8.1.5 and 11.6.4); the features of the same two. */
 enum { FCW_RESET = 0x37f, MXCSR_RESET = 0x1f80, FEATURES_X87_SSE = 3 };
 
-/* An area for vector registers in kernel memory. */
-struct vectors_area {
-	struct page *page;
-	u8 *bytes;
-	u64 size;  /* of the registers */
-	u64 extra; /* of the magic number behind them; 0 without XSAVE */
-};
-
-static int area_get(struct vectors_area *area)
+/* Bytes behind the registers for the second magic number. Without XSAVE there is none. */
+static u64 magic2_bytes(void)
 {
-	unsigned order = 0;
-
-	area->size = user_vectors_size();
-	area->extra = area->size > FXSAVE_BYTES ? sizeof(u32) : 0;
-	while (PAGE_SIZE << order < area->size + area->extra)
-		order++;
-	area->page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	if (!area->page)
-		return -ENOMEM;
-	area->bytes = page_address(area->page);
-	return 0;
+	return user_vectors_size() > FXSAVE_BYTES ? sizeof(u32) : 0;
 }
 
 bool signal_on_alt_stack(const struct thread *thread, u64 sp)
@@ -95,13 +77,13 @@ struct place {
 };
 
 static int place_find(struct place *place, const struct thread *thread, u64 rsp,
-		      const struct signal_action *action, const struct vectors_area *area)
+		      const struct signal_action *action)
 {
 	const bool stays = signal_on_alt_stack(thread, rsp);
 	const bool enters = action->flags & SA_ONSTACK && thread->alt_stack_size && !stays;
 	const u64 top = enters ? thread->alt_stack + thread->alt_stack_size : rsp - RED_ZONE;
 
-	place->vectors = ALIGN_DOWN(top - area->size - area->extra, VECTORS_ALIGN);
+	place->vectors = ALIGN_DOWN(top - user_vectors_size() - magic2_bytes(), VECTORS_ALIGN);
 	place->frame = ALIGN_DOWN(place->vectors - sizeof(struct signal_frame), STACK_ALIGN) - 8;
 	if (place->frame > top) /* there are no addresses left */
 		return -EFAULT;
@@ -110,22 +92,22 @@ static int place_find(struct place *place, const struct thread *thread, u64 rsp,
 	return 0;
 }
 
-static int push_vectors(struct vectors_area *area, user_t to)
+static int push_vectors(u8 *area, user_t to)
 {
+	const u64 size = user_vectors_size(), extra = magic2_bytes();
 	const u32 magic2 = FP_XSTATE_MAGIC2;
-	struct vectors_note note = {.magic = FP_XSTATE_MAGIC1,
-				    .extended_size = (u32)(area->size + area->extra),
-				    .features = user_vectors_features(),
-				    .size = (u32)area->size};
+	struct vectors_note note = {.magic = 0};
+	int err;
 
-	user_vectors_save(area->bytes);
-	if (area->extra) {
-		memcpy(area->bytes + FXSAVE_NOTE, &note, sizeof(note));
-		memcpy(area->bytes + area->size, &magic2, sizeof(magic2));
-	} else {
-		memset(area->bytes + FXSAVE_NOTE, 0, sizeof(note));
-	}
-	return user_write(to, area->bytes, area->size + area->extra);
+	if (extra)
+		note = (struct vectors_note){.magic = FP_XSTATE_MAGIC1,
+					     .extended_size = (u32)(size + extra),
+					     .features = user_vectors_features(),
+					     .size = (u32)size};
+	user_vectors_save(area);
+	memcpy(area + FXSAVE_NOTE, &note, sizeof(note));
+	err = user_write(to, area, size);
+	return err ? err : user_write(to + size, &magic2, extra);
 }
 
 static void fill_registers(struct signal_registers *to, const struct user_regs *regs)
@@ -173,31 +155,27 @@ int signal_frame_push(struct user_regs *regs, struct thread *thread, const struc
 {
 	struct signal_frame frame = {.restorer = call->action->restorer, .info = *call->info};
 	struct place place;
-	struct vectors_area area;
 	int err;
 
 	if (!(call->action->flags & SA_RESTORER))
 		return -EFAULT;
-	err = area_get(&area);
+	err = place_find(&place, thread, regs->rsp, call->action);
+	if (!err)
+		err = push_vectors(thread->vectors, place.vectors);
 	if (err)
 		return err;
-	err = place_find(&place, thread, regs->rsp, call->action, &area);
-	if (!err)
-		err = push_vectors(&area, place.vectors);
 	fill_registers(&frame.context.registers, regs);
 	frame.context.registers.oldmask = call->mask;
 	frame.context.registers.cr2 = call->cr2;
 	frame.context.registers.vectors = place.vectors;
 	frame.context.flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
-	if (area.extra)
+	if (magic2_bytes())
 		frame.context.flags |= UC_FP_XSTATE;
 	frame.context.stack = (struct signal_stack){.sp = thread->alt_stack,
 						    .flags = thread->alt_stack_flags,
 						    .size = thread->alt_stack_size};
 	frame.context.mask = call->mask;
-	page_free(area.page);
-	if (!err)
-		err = user_write(place.frame, &frame, sizeof(frame));
+	err = user_write(place.frame, &frame, sizeof(frame));
 	if (err)
 		return err;
 	if (thread->alt_stack_flags & SS_AUTODISARM)
@@ -244,43 +222,37 @@ static void area_reset(u8 *bytes)
  * area that has the first 512 bytes only; the registers beyond x87 and SSE are then as after a
  * reset.
  */
-static int read_vectors(const struct vectors_area *area, user_t from)
+static int read_vectors(u8 *area, user_t from)
 {
-	const u64 features = FEATURES_X87_SSE;
+	const u64 features = FEATURES_X87_SSE, size = user_vectors_size();
 	struct vectors_note note;
 	u32 magic2 = 0;
-	int err = user_read(area->bytes, from, FXSAVE_BYTES);
+	int err = user_read(area, from, FXSAVE_BYTES);
 
-	if (err || !area->extra)
+	if (err || !magic2_bytes())
 		return err;
-	memcpy(&note, area->bytes + FXSAVE_NOTE, sizeof(note));
-	if (note.magic == FP_XSTATE_MAGIC1 && note.size == area->size &&
-	    note.extended_size >= area->size + area->extra)
-		err = user_read(&magic2, from + area->size, sizeof(magic2));
+	memcpy(&note, area + FXSAVE_NOTE, sizeof(note));
+	if (note.magic == FP_XSTATE_MAGIC1 && note.size == size &&
+	    note.extended_size >= size + magic2_bytes())
+		err = user_read(&magic2, from + size, sizeof(magic2));
 	if (err)
 		return err;
 	if (magic2 == FP_XSTATE_MAGIC2)
-		return user_read(area->bytes + FXSAVE_BYTES, from + FXSAVE_BYTES,
-				 area->size - FXSAVE_BYTES);
-	memcpy(area->bytes + FXSAVE_BYTES, &features, sizeof(features));
+		return user_read(area + FXSAVE_BYTES, from + FXSAVE_BYTES, size - FXSAVE_BYTES);
+	memcpy(area + FXSAVE_BYTES, &features, sizeof(features));
 	return 0;
 }
 
-static int take_vectors(user_t from)
+static int take_vectors(u8 *area, user_t from)
 {
-	struct vectors_area area;
-	int err = area_get(&area);
+	int err = 0;
 
-	if (err)
-		return err;
+	memset(area, 0, user_vectors_size());
 	if (from)
-		err = read_vectors(&area, from);
+		err = read_vectors(area, from);
 	else
-		area_reset(area.bytes);
-	if (!err && !user_vectors_load(area.bytes))
-		err = -EFAULT;
-	page_free(area.page);
-	return err;
+		area_reset(area);
+	return !err && !user_vectors_load(area) ? -EFAULT : err;
 }
 
 int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask)
@@ -291,7 +263,7 @@ int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask)
 
 	if (err)
 		return err;
-	err = take_vectors(context.registers.vectors);
+	err = take_vectors(thread->vectors, context.registers.vectors);
 	if (err)
 		return err;
 	take_registers(regs, &context.registers);

@@ -19,16 +19,17 @@ struct signal_call {
 
 /*
  * Push a frame and make `regs` the beginning of the handler. Goes to the alternate stack with
- * SA_ONSTACK. Returns 0, -EFAULT if the frame does not fit where it should go, or -ENOMEM; `regs`
- * and the thread are then unchanged. Context: ordinary, the calling thread.
+ * SA_ONSTACK. Takes no memory where the pages of the stack are there. Returns 0, or -EFAULT if the
+ * frame does not fit where it should go; `regs` and the thread are then unchanged. Context:
+ * ordinary, the calling thread.
  */
 int signal_frame_push(struct user_regs *regs, struct thread *thread,
 		      const struct signal_call *call);
 
 /*
  * Undo it: registers, vector registers and alternate stack become those of the frame below `rsp`.
- * *mask receives its signal mask. Returns 0, -EFAULT if there is no such frame, or -ENOMEM; some
- * registers may have changed. Context: ordinary, the calling thread.
+ * *mask receives its signal mask. Returns 0, or -EFAULT if there is no such frame; some registers
+ * may have changed. Context: ordinary, the calling thread.
  */
 int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask);
 

@@ -20,8 +20,11 @@
 #include "kernel/program/signal_pending.h"
 #include "mm/mm.h"
 
-/* One record per CPU that ever ran a thread, a page each. */
-static struct thread **records;
+/*
+ * One record per CPU that ever ran a thread, a page each. Only threads, their timers and movers of
+ * pages look here from other CPUs, and all of these have ended before threads_end().
+ */
+static struct thread **records; /* NULL: no program; atomic */
 static struct page *records_page;
 static cpu_t first_cpu; /* of the first thread; it is never idle */
 static u32 last_id;
@@ -30,7 +33,9 @@ static u32 started; /* threads that others have started and that have not ended;
 
 struct thread *thread_on(cpu_t cpu)
 {
-	return records ? atomic_load_acquire(&records[cpu]) : NULL;
+	struct thread **all = atomic_load_acquire(&records);
+
+	return all ? atomic_load_acquire(&all[cpu]) : NULL;
 }
 
 struct thread *thread_current(void)
@@ -138,7 +143,7 @@ struct thread *threads_begin(void)
 				  NODE_NONE);
 	if (!records_page)
 		return NULL;
-	records = page_address(records_page);
+	atomic_store_release(&records, page_address(records_page));
 	all_end = false;
 	last_id = THREAD_FIRST_ID;
 	first_cpu = cpu_id();
@@ -154,11 +159,13 @@ struct thread *threads_begin(void)
 
 void threads_end(void)
 {
+	struct thread **all = records;
+
+	atomic_store_release(&records, NULL);
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-		if (records[cpu])
-			free_record(records[cpu]);
+		if (all[cpu])
+			free_record(all[cpu]);
 	}
-	records = NULL;
 	page_free(records_page);
 }
 

@@ -47,7 +47,11 @@ struct thread {
 	/* how it starts */
 	struct user_regs start;
 	u64 fs_base;
-	void *vectors;               /* user_vectors_save() */
+	/*
+	 * user_vectors_save(): registers that the thread starts with. From then on the thread's
+	 * own, for the copy between its registers and a frame (signal_frame.c)
+	 */
+	void *vectors;
 	struct memory_policy policy; /* for areas without one: set_mempolicy() */
 	/*
 	 * pages.c: leaves that this CPU brought less those that it took, by level. The sum over all

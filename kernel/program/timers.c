@@ -149,8 +149,8 @@ static u64 earlier(u64 a, u64 b)
 }
 
 /*
- * Set this CPU's deadline for the earliest of the timers that are here and the next look. Interrupts
- * are off, because the deadline's interrupt does this, too.
+ * Set this CPU's deadline for the earliest of the timers that are here and the next look.
+ * Interrupts are off, because the deadline's interrupt does this, too.
  */
 static int arm(void)
 {

@@ -144,10 +144,9 @@ bool user_peek_u32(user_t from, u32 *value)
 
 	if (!is_possible(from, sizeof(u32)) || !IS_ALIGNED(from, sizeof(u32)))
 		return false;
-	pin_page(self, from, PT_PAGE);
-	found = area_tree_from(&program_areas.tree, from, &area) && area.start <= from &&
-		!(area.flags & AREA_BUSY) && area.rights & area_rights_for(USER_READ) &&
-		pages_find(from, &pte, &level);
+	if (!areas_try_pin(&program_areas, self, from, &area))
+		return false;
+	found = area.rights & area_rights_for(USER_READ) && pages_find(from, &pte, &level);
 	if (found)
 		*value = atomic_load_acquire((const u32 *)bytes_at(pte, level, from));
 	pin_drop(self);

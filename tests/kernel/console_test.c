@@ -204,7 +204,8 @@ static u32 round_ended;
 
 static u8 slow_in(const struct uart *uart, unsigned reg)
 {
-	return (u8)(toy_in(uart, reg) & (reg == 5 && !atomic_load_acquire(&round_ended) ? ~0x20 : ~0));
+	return (u8)(toy_in(uart, reg) &
+		    (reg == 5 && !atomic_load_acquire(&round_ended) ? ~0x20 : ~0));
 }
 
 static void start_round(void *arg)

@@ -4,12 +4,14 @@
  */
 #include <arch/atomic.h>
 #include <arch/cpu.h>
+#include <arch/irq.h>
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
+#include "kernel/program/mapping.h"
 #include "kernel/program/movable.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/touch.h"
@@ -18,6 +20,7 @@
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
+#include "mm/page/migrate.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
 
@@ -310,6 +313,56 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
+	program_box_end();
+}
+
+/* ---- the program ends while another CPU moves its page ---- */
+
+struct late_move {
+	struct page *from, *to;
+	int result;
+};
+
+static void move_late(void *arg)
+{
+	struct late_move *m = arg;
+
+	m->result = page_move(&mm_kernel, m->from, m->to);
+}
+
+static bool is_busy(u64 at)
+{
+	struct area area;
+
+	return area_tree_from(&program_areas.tree, at, &area) && area.start <= at &&
+	       area.flags & AREA_BUSY;
+}
+
+/* The mover has made the area busy, and waits for this CPU's flush, when the end begins. */
+TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
+{
+	const cpu_t other = cpus_find_other();
+	struct late_move m;
+	irq_flags_t flags;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	REQUIRE(program_box_begin());
+	REQUIRE(map_small(SIZE) && put(AT, 1) == 0);
+	movable_announce();
+	m = (struct late_move){.from = pfn_to_page(frame_at(AT)),
+			       .to = page_alloc(0, USE_MOVABLE, 0, NODE_NONE)};
+	REQUIRE(m.to && page_get_movable(m.from));
+	flags = irq_save();
+	EXPECT_EQ(work_start(other, move_late, &m), 0);
+	while (!is_busy(AT))
+		cpu_relax();
+	mapping_remove_all();
+	irq_restore(flags);
+	work_wait(other, 0);
+	EXPECT_EQ(m.result, 0);
+	page_put(m.from); /* the holder's reference, handed over */
+	page_put(m.from);
 	program_box_end();
 }
 

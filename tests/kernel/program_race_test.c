@@ -10,10 +10,16 @@
 #include "kernel/core/call.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
+#include "kernel/lib/format.h"
 #include "kernel/program/areas.h"
+#include "kernel/program/file.h"
+#include "kernel/program/mapping.h"
+#include "kernel/program/names.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/pipe.h"
 #include "kernel/program/program.h"
+#include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"
@@ -23,6 +29,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/said.h"
 
 enum {
 	NR_READ = 0,
@@ -447,6 +454,133 @@ TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
 			nth++;
 		program_box_end();
 	}
+}
+
+/* ---- a mapping goes while the report of a death names its file ---- */
+
+/* A step of another CPU. */
+struct step {
+	u32 begin, done;
+};
+
+static u32 released;
+
+static void note_release(struct file *file)
+{
+	(void)file;
+	atomic_store_release(&released, 1);
+}
+
+/* Map a file at AT. The mapping has the only reference. */
+static bool map_noted(void)
+{
+	static const struct file_ops ops = {.release = note_release};
+	struct inode *inode = inode_new(INODE_STREAM, 0600);
+	struct area area = {.start = AT,
+			    .end = AT + MIB(1),
+			    .file = inode ? file_new(inode, &ops, OPEN_BOTH) : NULL,
+			    .rights = USER_RIGHT_READ};
+
+	if (!area.file)
+		return false;
+	format(inode->label, sizeof(inode->label), "noted");
+	atomic_store_relaxed(&released, 0);
+	return mapping_make(&area, MAPPING_FIXED) == (s64)AT;
+}
+
+static void die(void)
+{
+	struct user_regs regs = {.rip = AT};
+
+	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, AT + PAGE_SIZE);
+}
+
+static void begin_step(struct step *step)
+{
+	while (atomic_load_acquire(&step->begin) == 0)
+		cpu_relax();
+}
+
+static void die_elsewhere(void *arg)
+{
+	begin_step(arg);
+	die();
+}
+
+static void unmap_noted(void *arg)
+{
+	struct step *step = arg;
+
+	begin_step(step);
+	program_box_call(NR_MUNMAP, AT, MIB(1));
+	atomic_store_release(&step->done, 1);
+}
+
+static u32 waits_begun(cpu_t cpu, enum wait_level level)
+{
+	return atomic_load_relaxed(&cpu_data(cpu)->waits.begun[level]);
+}
+
+/*
+ * The first CPU dies and waits for the lock of the names, which this CPU holds. Only then does the
+ * second CPU unmap the file. It must wait in turn.
+ */
+TEST(program_race, a_file_stays_while_a_report_names_it)
+{
+	const cpu_t first = cpus_find_other();
+	struct step death = {.begin = 0}, unmapping = {.begin = 0};
+	u32 before;
+	bool kept;
+	cpu_t second;
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	second = cpumask_next(&cpus_online, first + 1);
+	if (second == cpu_id())
+		second = cpumask_next(&cpus_online, second + 1);
+	test_option("wait_ms", "600000"); /* the lock is held for as long as the host likes */
+	REQUIRE(program_box_begin());
+	REQUIRE(map_noted() && thread_record(first) && thread_record(second));
+	REQUIRE(work_start(first, die_elsewhere, &death) == 0);
+	REQUIRE(work_start(second, unmap_noted, &unmapping) == 0);
+	said_begin();
+	names_lock();
+	before = waits_begun(first, WAIT_LOCK);
+	atomic_store_release(&death.begin, 1);
+	while (waits_begun(first, WAIT_LOCK) == before)
+		cpu_relax();
+	before = waits_begun(second, WAIT_TOUCH);
+	atomic_store_release(&unmapping.begin, 1);
+	while (waits_begun(second, WAIT_TOUCH) == before && !atomic_load_acquire(&unmapping.done))
+		cpu_relax();
+	kept = !atomic_load_acquire(&released);
+	names_unlock();
+	work_wait(first, 0);
+	work_wait(second, 0);
+	said_end();
+	EXPECT(kept);
+	EXPECT(atomic_load_acquire(&released));
+	EXPECT(said_says(" r--, noted"));
+	program_box_end();
+}
+
+/* The call may wait for anything, and the area and its file are its own until then. */
+TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
+{
+	struct area area;
+	u64 from = AT;
+
+	REQUIRE(program_box_begin());
+	REQUIRE(map_noted());
+	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(1), &area), 1);
+	said_begin();
+	die();
+	said_end();
+	areas_put_back(&program_areas, &area);
+	EXPECT(said_says("another thread is changing the memory at") && !said_says("noted"));
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	EXPECT_EQ(thread_current()->pin, 0);
+	program_box_end();
 }
 
 /* ---- the end ---- */

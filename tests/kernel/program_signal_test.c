@@ -5,16 +5,21 @@
  */
 #include <arch/atomic.h>
 
+#include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/exception.h"
+#include "kernel/program/pages_count.h"
 #include "kernel/program/program.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
+#include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
+#include "mm/memmap/zone.h"
+#include "mm/page/pcp_drain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
@@ -617,6 +622,105 @@ TEST(program_signal, floating_point_exceptions_have_their_codes)
 	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8), FPE_FLTOVF);
 	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10), FPE_FLTUND);
 	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20), FPE_FLTRES);
+}
+
+/* ---- no memory ---- */
+
+static void no_memory_begin(void)
+{
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_disable(&mm_kernel.zone[i]);
+	fail_arm(&mm_kernel.fail, FAIL_ALLOC, 1, FAIL_AGAIN);
+}
+
+static void no_memory_end(void)
+{
+	fail_disarm(&mm_kernel.fail);
+	for (unsigned i = 0; i < mm_kernel.zones; i++)
+		pcp_enable(&mm_kernel.zone[i]);
+}
+
+/* A page of the memory that nothing has touched, and the registers of a touch of it in vain. */
+#define UNTOUCHED (PROGRAM_BOX_MEMORY + KIB(60))
+
+static struct user_regs touch_in_vain(u64 rsp)
+{
+	struct user_regs regs = some_registers();
+
+	regs.rsp = rsp;
+	EXPECT_EQ(program_touch(thread_current(), UNTOUCHED, USER_WRITE), TOUCH_NO_MEMORY);
+	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, UNTOUCHED);
+	return regs;
+}
+
+/*
+ * A handler runs on a stack whose pages are there, and its return loads what it left in its frame:
+ * it changes a bit of MXCSR, and the handler after it finds that bit, and changes it back.
+ */
+static void survive(u64 flags, u64 rsp)
+{
+	u32 mxcsr[2];
+
+	for (unsigned i = 0; i < ARRAY_LEN(mxcsr); i++) {
+		struct user_regs regs = touch_in_vain(rsp);
+		user_t at;
+
+		REQUIRE(regs.rip == HANDLER);
+		EXPECT_EQ(load_u32(regs.rsi), SIGBUS);
+		EXPECT_EQ(load_u64(regs.rsi + 16), UNTOUCHED);
+		EXPECT_EQ(regs.rsp - ALT_STACK < KIB(8), flags == SA_ONSTACK);
+		at = load_u64(regs.rdx + 40 + 8 * 23) + 24;
+		mxcsr[i] = load_u32(at);
+		store_u64(at, load_u64(at) ^ 0x8000);
+		sigreturn(&regs);
+		EXPECT_EQ(regs.rip, 0x400123);
+		EXPECT_EQ(regs.rsp, rsp);
+	}
+	EXPECT_EQ(mxcsr[1], mxcsr[0] ^ 0x8000);
+}
+
+TEST(program_signal, handlers_run_and_return_without_memory)
+{
+	struct user_regs regs = some_registers();
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
+	for (u64 at = ALT_STACK; at < ALT_STACK + KIB(8); at += PAGE_SIZE)
+		store_u64(at, 1);
+	for (u64 at = STACK - KIB(8); at <= STACK; at += PAGE_SIZE)
+		store_u64(at, 1);
+	EXPECT_EQ(set_action(SIGFPE, HANDLER, 0, 0), 0);
+	no_memory_begin();
+	EXPECT_EQ(set_action(SIGBUS, HANDLER, SA_ONSTACK, 0), 0);
+	survive(SA_ONSTACK, UNTOUCHED + 8);
+	EXPECT_EQ(set_action(SIGBUS, HANDLER, 0, 0), 0);
+	survive(0, STACK);
+	/* an exception whose code is looked for among the vector registers */
+	regs.vector = 16;
+	program_exception(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(program_box_died(), 0);
+	/* a stack that would need a page */
+	regs = touch_in_vain(UNTOUCHED + KIB(4));
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	no_memory_end();
+	program_box_end();
+}
+
+/* The report of a death shows callers as far as their frames are there. */
+TEST(program_signal, a_report_takes_no_memory)
+{
+	struct user_regs regs = some_registers();
+	struct pages_count before, after;
+
+	REQUIRE(program_box_begin());
+	regs.rsp = regs.rbp = UNTOUCHED;
+	pages_count(&before);
+	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
+	pages_count(&after);
+	EXPECT_EQ(program_box_died(), SIGSEGV);
+	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
+	program_box_end();
 }
 
 /* ---- interrupted calls ---- */

@@ -267,6 +267,52 @@ static void part_in_need(void)
 	_exit(0);
 }
 
+/* Store at an address. Returns what a vector register, which had `value` before, has then. */
+static size_t store(char *at, size_t value)
+{
+	size_t after;
+
+	__asm__ volatile("movq %1, %%xmm15\n"
+			 "movb $1, (%2)\n"
+			 "movq %%xmm15, %0"
+			 : "=&r"(after)
+			 : "r"(value), "r"(at)
+			 : "xmm15", "memory");
+	return after;
+}
+
+static char *spare;
+
+/* Give memory back, and have the store made again. Without any left, jump out. */
+static void give_back(int signal)
+{
+	char *last = spare;
+
+	(void)signal;
+	__asm__ volatile("pcmpeqd %%xmm15, %%xmm15" ::: "xmm15");
+	spare = NULL;
+	if (!last || munmap(last, 4 * MIB) != 0)
+		siglongjmp(after_fault, 1);
+}
+
+/* Handlers of SIGBUS run when no page is left, and the program goes on. */
+static void full(void)
+{
+	const stack_t stack = {.ss_sp = map(NULL, MIB, RW, MAP_POPULATE), .ss_size = MIB};
+	const struct sigaction action = {.sa_handler = give_back, .sa_flags = SA_ONSTACK};
+	char *p = map(NULL, 64 * GIB, RW, MAP_NORESERVE);
+
+	spare = map(NULL, 4 * MIB, RW, MAP_POPULATE);
+	CHECK(p != MAP_FAILED && spare != MAP_FAILED && sigaltstack(&stack, NULL) == 0);
+	sigaction(SIGBUS, &action, NULL);
+	if (!sigsetjmp(after_fault, 1))
+		for (size_t at = 0; at < 64 * GIB; at += PAGE)
+			CHECK(store(p + at, at) == at);
+	CHECK(!spare);
+	CHECK(munmap(p, 64 * GIB) == 0);
+	memset(map(NULL, 8 * MIB, RW, 0), 1, 8 * MIB);
+}
+
 /* ---- reservations ---- */
 
 static void sparse_move(void)
@@ -473,6 +519,7 @@ static const struct {
 	{"status", status},
 	{"areas_in_need", areas_in_need},
 	{"part_in_need", part_in_need},
+	{"full", full},
 	{"sparse_move", sparse_move},
 	{"long_look", long_look},
 	{"moves", moves},

@@ -1,8 +1,8 @@
 /*
  * Sleeps, while a timer that sends nothing expires a little later in each of them than in the one
- * before. Its next expiry is an hour away, so a sleep that loses its end lasts until the CPU's timer
- * has run down once, a second. The clock must count instructions (-icount): the steps are shorter
- * than the way into a sleep, and no sleep is late because the host is busy.
+ * before. Its next expiry is an hour away, so a sleep that loses its end lasts until the CPU's
+ * timer has run down once, a second. The clock must count instructions (-icount): the steps are
+ * shorter than the way into a sleep, and no sleep is late because the host is busy.
  */
 #include <pthread.h>
 #include <signal.h>

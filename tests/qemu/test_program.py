@@ -159,6 +159,7 @@ HOSTILE = {
     "status": {"status": 3},
     "areas_in_need": {"mem": "128M"},
     "part_in_need": {"mem": "128M"},
+    "full": {"mem": "128M"},
     "sparse_move": {},
     "long_look": {"mem": "1G"},
     "moves": {},

@@ -72,8 +72,8 @@ static unsigned read_timers(const volatile void __iomem *hpet, struct hpet_timer
 
 /*
  * The first write after TIMER_SET_VALUE is the first event, which comes soon as a proof; the second
- * is the period. The timer is enabled last: with the comparator that was there before, an emulator's
- * fires at once. An event that has passed by then was perhaps lost, so it is set again.
+ * is the period. The timer is enabled last: with the comparator that was there before, an
+ * emulator's fires at once. An event that has passed by then was perhaps lost, so it is set again.
  */
 static void run_timer(volatile void __iomem *hpet, unsigned timer, u32 config, u32 second)
 {
@@ -157,7 +157,7 @@ static void rtc_interrupts(u8 which)
 
 /*
  * The first tick comes from the periodic interrupt, within 0.13 ms. What was raised before is
- * cleared while nothing can be raised, because reading C afterwards could take a tick's reason away.
+ * cleared while nothing can be raised: reading C afterwards could take a tick's reason away.
  */
 static bool start_rtc(void)
 {

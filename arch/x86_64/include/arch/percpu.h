@@ -22,8 +22,8 @@ struct cpu_picture {
 
 struct arch_percpu {
 	u32 apic_id;
-	void *stack_top; /* of the normal stack */
-	void *tables;    /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
+	void *stack_top;       /* of the normal stack */
+	void *tables;          /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[3]; /* one for each owner (TIMER_OWNERS) */
 	struct cpu_picture picture;
 	/* innermost exception or NMI being handled, for panics; NULL if none */
