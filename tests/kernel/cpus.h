@@ -31,10 +31,10 @@ void cpus_note_met(u64 times, const char *event);
  * Spin, and answer nothing, until another CPU has done what it does in every schedule. If it never
  * does, hang= ends the run.
  */
-#define CPUS_AWAIT(condition)        \
-	do {                         \
-		while (!(condition)) \
-			cpu_relax(); \
+#define CPUS_AWAIT(condition)                                                                      \
+	do {                                                                                       \
+		while (!(condition))                                                               \
+			cpu_relax();                                                               \
 	} while (0)
 
 /*

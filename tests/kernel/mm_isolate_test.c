@@ -259,7 +259,7 @@ static void publish_when_isolated(void *arg)
 	const struct block *block = block_at(&p->a->mm, p->list.head);
 
 	while (!block_is_isolated(block) && !atomic_load_acquire(&p->stop))
-		;
+		cpu_relax();
 	block_list_publish_free(&p->a->mm, &p->list);
 }
 

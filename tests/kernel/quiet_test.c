@@ -373,9 +373,7 @@ static void come_and_go(void *arg)
 
 static void check_visitors(const char *mode, struct arena *a)
 {
-	struct visitors v = {.a = a,
-			     .mode = hvo_mode_find(mode),
-			     .resizer = cpu_id()};
+	struct visitors v = {.a = a, .mode = hvo_mode_find(mode), .resizer = cpu_id()};
 
 	if (!a)
 		return;

@@ -238,7 +238,7 @@ def block_from(text, at, step):
 
 
 LOOKS = re.compile(r"\b(atomic_load_\w+|spin_trylock|work_done)\(")
-WORKS = re.compile(r"\b(?!atomic_|if\b|for\b|while\b|sizeof\b)\w+\(")
+WORKS = re.compile(r"\b(?!atomic_load|if\b|for\b|while\b|sizeof\b)\w+\(|\+\+")
 
 
 def starving(name):
@@ -247,8 +247,8 @@ def starving(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), text)
     found = []
-    for word in re.finditer(r"\b(while|for) ?(?=\()", text):
-        condition = ";".join(parts(text, word.end()))
+    for word in re.finditer(r"\bwhile ?(?=\()", text):
+        condition = parts(text, word.end())[0]
         after = word.end() + len(condition) + 2
         before, behind = text[: word.start()].rstrip(), text[after:].lstrip()
         if behind.startswith("{"):
@@ -256,7 +256,7 @@ def starving(name):
         elif behind.startswith(";") and before.endswith("}"):
             body = block_from(before, len(before) - 1, -1)
         else:
-            body = behind.partition(";")[0]
+            body = re.match(r"(?:(?:for|if) .*\n)*.*", behind)[0]
         if LOOKS.search(condition) and not WORKS.search(body):
             line = text.count("\n", 0, word.start()) + 1
             found.append(f"{name}:{line}: error: a loop waits for another CPU without cpu_relax() or wait_spin()")
