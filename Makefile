@@ -25,7 +25,7 @@ MEM ?= 12G
 NODES ?= 1
 #: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
-#: ACCEL      kvm, tcg, icount (the clock counts instructions), or auto: KVM where it can run the guest [auto]
+#: ACCEL      kvm, tcg, icount (the clock counts instructions; icount-5: 32 ns each), or auto: KVM where it can run the guest [auto]
 ACCEL ?= auto
 #: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
@@ -75,7 +75,7 @@ CALLS ?= 10000000
 HOSTED ?= native
 #: REASON     make counts-accept: why the figures change, for CHANGELOG.md []
 REASON ?=
-#: N          make mutants-random: mutants that it draws [400]
+#: N          make mutants-random: mutants that it draws [400]; make test-again: runs
 N ?= 400
 #: SHARD      make mutants-random: i/n tries every n-th of them, from the i-th [1/1]
 SHARD ?= 1/1
@@ -203,6 +203,7 @@ NEEDS_fuzz-calls := host
 NEEDS_run := run
 NEEDS_debug := debug
 NEEDS_test := test
+NEEDS_test-again := test
 NEEDS_monitor := run
 NEEDS_test-matrix := test
 NEEDS_test-huge := test
@@ -403,9 +404,12 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: check test test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
+.PHONY: check test test-again test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
 test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
+
+test-again: ## run make test on a busy host until N runs of this commit in a row were green [20]; build/again has a row for each; hours
+	@tests/again.sh $(BUILD)/again $(if $(filter command,$(firstword $(origin N))),$(N),20)
 
 test-matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix

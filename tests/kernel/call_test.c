@@ -261,14 +261,11 @@ static void outlast(void *arg)
 {
 	struct latecomer *l = arg;
 	const struct percpu *self = this_cpu();
-	const u64 until = clock_ns() + wait_deadline_cpus();
 
 	atomic_store_release(&l->go, 1);
-	while (!l->seen && clock_ns() < until) {
-		l->seen = cpumask_test(&self->call_from, l->late) &&
-			  atomic_load_acquire(&self->call_words);
-		cpu_relax();
-	}
+	CPUS_AWAIT(cpumask_test(&self->call_from, l->late) &&
+		   atomic_load_acquire(&self->call_words));
+	l->seen = true;
 	atomic_fetch_add(&l->calls, 1);
 }
 
@@ -294,7 +291,6 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 	struct latecomer l = {.callee = cpu_id()};
 	irq_flags_t flags;
 	cpu_t first;
-	u64 until;
 
 	if (cpumask_weight(&cpus_online) < 3)
 		SKIP("needs three CPUs");
@@ -304,9 +300,10 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 	REQUIRE(work_start(l.late, call_late, &l) == 0);
 	first = other_cpu();
 	EXPECT_EQ(work_start(first, call_first, &l), 0);
-	until = clock_ns() + wait_deadline_cpus();
-	while (atomic_load_acquire(&l.calls) == 0 && clock_ns() < until)
+	while (atomic_load_acquire(&l.calls) == 0) {
 		call_serve();
+		cpu_relax();
+	}
 	EXPECT(l.seen);
 	/* The turn that came too early for this call did not forget it. */
 	EXPECT(atomic_load_relaxed(&this_cpu()->call_words) != 0);

@@ -1,6 +1,8 @@
 /* Cases that need several CPUs at once. */
 #pragma once
 
+#include <arch/barrier.h>
+
 #include "kernel/core/call.h"
 #include "kernel/core/wait.h"
 
@@ -20,11 +22,20 @@ enum { CPUS_TOGETHER = 4 }; /* unless together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /*
- * For cases that need several CPUs to take part in something short, and make it happen again and
- * again because the host may run some of them too late: is there time for one more attempt? The
- * first call starts the clock; `since` is 0 before. False after 20 s, or when the case has failed.
+ * Say how often the event came that a case is about, where the schedule decides that. No case may
+ * expect a number: a host may run each CPU to its end before the next one.
  */
-bool cpus_try_again(u64 *since);
+void cpus_note_met(u64 times, const char *event);
+
+/*
+ * Spin, and answer nothing, until another CPU has done what it does in every schedule. If it never
+ * does, hang= ends the run.
+ */
+#define CPUS_AWAIT(condition)                                                                      \
+	do {                                                                                       \
+		while (!(condition))                                                               \
+			cpu_relax();                                                               \
+	} while (0)
 
 /*
  * Work for one CPU, with interrupts on, that serves no mailbox by itself. It sets `running` and

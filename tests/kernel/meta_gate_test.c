@@ -233,26 +233,13 @@ static u64 full_rounds(void)
 	return stats.full;
 }
 
-/*
- * Check, without serving the mailbox, whether this many rounds have been started. Gives up after
- * `ns`.
- */
-static bool rounds_reach(u64 rounds, u64 ns)
+/* Give CPUs that would start more rounds than this time for it, without serving the mailbox. */
+static void let_rounds_reach(u64 rounds, u64 ns)
 {
 	const u64 until = clock_ns() + ns;
 
 	while (full_rounds() < rounds && clock_ns() < until)
 		cpu_relax();
-	return full_rounds() >= rounds;
-}
-
-static void wait_for_gaters(struct finishing *s, u32 count)
-{
-	const u64 until = clock_ns() + wait_deadline_cpus();
-
-	while (atomic_load_acquire(&s->gated) < count && clock_ns() < until)
-		cpu_relax();
-	EXPECT_EQ(atomic_load_acquire(&s->gated), count);
 }
 
 /* Let up to `count` idle CPUs end a batch. Returns the number of CPUs. */
@@ -294,12 +281,12 @@ TEST(mm_gate, cpus_that_end_a_batch_at_once_share_a_round)
 
 	flags = irq_save();
 	EXPECT_EQ(start_finishers(&first, 1), 1);
-	EXPECT(rounds_reach(before + 1, wait_deadline_cpus()));
+	CPUS_AWAIT(full_rounds() > before);
 	finishers = start_finishers(&s, FINISHERS_MAX - 1);
-	wait_for_gaters(&s, finishers);
+	CPUS_AWAIT(atomic_load_acquire(&s.gated) == finishers);
 	atomic_store_release(&s.go, 1);
 	/* This is the number of rounds if each CPU started its own. */
-	rounds_reach(before + 1 + finishers, PATIENCE_MS * NS_PER_MS);
+	let_rounds_reach(before + 1 + finishers, PATIENCE_MS * NS_PER_MS);
 	irq_restore(flags);
 
 	cpumask_foreach(cpu, &cpus_online) {

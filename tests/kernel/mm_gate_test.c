@@ -21,8 +21,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-enum { PATIENCE_MS = 3000 };
-
 struct conversion {
 	struct arena *a;
 	struct block_list list; /* one full block, in transit */
@@ -103,22 +101,11 @@ static u64 gated_frames(struct arena *a)
 	return gated;
 }
 
-static bool wait_for_gated(struct arena *a, u64 frames)
-{
-	const u64 until = clock_ns() + PATIENCE_MS * NS_PER_MS;
-
-	while (gated_frames(a) != frames)
-		if (clock_ns() > until)
-			return false;
-	return true;
-}
-
 TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
 {
 	struct conversion c = {.a = NULL};
 	const cpu_t other = cpus_find_other();
 	irq_flags_t flags;
-	bool gated;
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
@@ -130,8 +117,7 @@ TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
 
 	flags = irq_save(); /* from here on this CPU answers nothing */
 	EXPECT(work_start(other, convert, &c) == 0);
-	gated = wait_for_gated(c.a, MEMMAP_FRAMES_PER_BLOCK - 1);
-	EXPECT(gated);
+	CPUS_AWAIT(gated_frames(c.a) == MEMMAP_FRAMES_PER_BLOCK - 1);
 	EXPECT_EQ(reusable(&c), 0);
 	EXPECT(shootdown_done() < c.a->mm.node[0].meta.gate_first->tag);
 	EXPECT(!atomic_load_acquire(&c.returned)); /* the page is not handed out, either */

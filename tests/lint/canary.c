@@ -2,6 +2,8 @@
  * One mistake for each tool of `make lint`: it must be reported, or the tool looks at nothing and
  * its silence means nothing. Compiled by nothing else.
  */
+#include <arch/atomic.h>
+
 #include "kernel/core/lock.h"
 
 struct thing {
@@ -75,6 +77,13 @@ int assigned(int *at)
 	while ((next = *at++) != 0)
 		sum += next;
 	return sum;
+}
+
+/* style: where one CPU runs at a time, the one that is waited for gets no turn. */
+void starved(u32 *word)
+{
+	while (atomic_load_acquire(word) == 0)
+		;
 }
 
 /* style: a line that is broken otherwise than .clang-format says, and one that is too long, as this one is. */

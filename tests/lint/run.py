@@ -227,20 +227,59 @@ def assigned(name):
     return found
 
 
+def block_from(text, at, step):
+    """The block in braces that begins (step 1) or ends (step -1) at text[at]."""
+    depth, begin = 0, at
+    while True:
+        depth += {"{": 1, "}": -1}.get(text[at], 0) * step
+        if depth == 0:
+            return text[min(at, begin) : max(at, begin) + 1]
+        at += step
+
+
+LOOKS = re.compile(r"\b(atomic_load_\w+|spin_trylock|work_done)\(")
+WORKS = re.compile(r"\b(?!atomic_load|if\b|for\b|while\b|sizeof\b)\w+\(|\+\+")
+
+
+def starving(name):
+    """Loops that wait for another CPU and do nothing else, not even cpu_relax() or wait_spin(). Where QEMU runs one CPU at a time, such a
+    loop uses up its turn."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), text)
+    found = []
+    for word in re.finditer(r"\bwhile ?(?=\()", text):
+        condition = parts(text, word.end())[0]
+        after = word.end() + len(condition) + 2
+        before, behind = text[: word.start()].rstrip(), text[after:].lstrip()
+        if behind.startswith("{"):
+            body = block_from(text, text.index("{", after), 1)
+        elif behind.startswith(";") and before.endswith("}"):
+            body = block_from(before, len(before) - 1, -1)
+        else:
+            body = re.match(r"(?:(?:for|if) .*\n)*.*", behind)[0]
+        if LOOKS.search(condition) and not WORKS.search(body):
+            line = text.count("\n", 0, word.start()) + 1
+            found.append(f"{name}:{line}: error: a loop waits for another CPU without cpu_relax() or wait_spin()")
+    return found
+
+
 def style(files, folder):
-    """Checks every C file: lines are broken as .clang-format says, no line is too long, and no condition of the kernel assigns."""
+    """Checks every C file: lines are broken as .clang-format says, no line is too long, no condition of the kernel assigns, and no loop
+    waits without a pause."""
     del folder
     names = [name for name, _ in files]
-    kernel = names
+    kernel = waiting = names
     if names != [CANARY]:
         names = run(["git", "ls-files", "*.c", "*.h"])[1].split()
         names.remove(CANARY)
         kernel = [name for name in names if name.startswith(("mm/", "kernel/", "arch/", "boot/"))]
+        waiting = kernel + [name for name in names if name.startswith(("tests/kernel/", "tests/bench/"))]
 
     def one(name):
         return run(["clang-format", "--dry-run", name])[1].replace(f"{ROOT}/", "")
 
     own = [line for name in names for line in too_long(name)] + [line for name in kernel for line in assigned(name)]
+    own += [line for name in waiting for line in starving(name)]
     return reports(in_parallel(one, names)) + own
 
 
@@ -248,7 +287,7 @@ TOOLS = {"style": style, "gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": c
 
 # The reports on the canary that each tool with several checks must make.
 CANARIES = {
-    "style": ("clang-formatted", "columns, more than", "a condition assigns"),
+    "style": ("clang-formatted", "columns, more than", "a condition assigns", "a loop waits"),
     "gcc": ("-Wanalyzer-",),
     "stack": ("is larger than", "a chain of calls", "endless: error: its frame has no bound"),
     "sparse": ("'left_locked'", "different address spaces", "dereference of noderef"),

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
 UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
+ICOUNT = r"icount(?:-(\d))?"
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
 MMIO_WORD = "virtio_mmio.device=512@0xfeb00000:5"
 CMDLINE_MOST = 4095  # characters that the kernel reads (kernel/core/cmdline.h)
@@ -124,7 +125,7 @@ def qemu_path(machine, accel):
         if not found:
             raise Unavailable(f"no emulator {machine.qemu}")
         return found
-    if machine.qemu == "10" or machine.cpus >= X2APIC_FROM and accel == "tcg":
+    if machine.qemu == "10" or machine.cpus >= X2APIC_FROM and accel != "kvm":
         return qemu10()
     found = shutil.which("qemu-system-x86_64")
     if not found:
@@ -224,6 +225,16 @@ def boot_args(machine, kernel, iso):
     return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
 
 
+def icount_args(accel):
+    """With icount the run is a function of the image, the command line and QEMU's version. QEMU runs one CPU at a time, and each
+    instruction takes a nanosecond of the guest's clock (icount-5: 2^5 ns), which does not wait for the host's while all CPUs are halted."""
+    match = re.fullmatch(ICOUNT, accel)
+    if not match:
+        return []
+    shift = f"shift={match[1] or 0},sleep=off"
+    return ["-accel", "tcg,thread=single", "-icount", shift, "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+
+
 def balloon_args(machine):
     """microvm has no PCI. Its first place for a device is at MMIO_WORD's address, and the kernel drives modern devices only."""
     if machine.firmware != "microvm":
@@ -243,10 +254,7 @@ def command(machine, kernel, iso=None):
     if machine.ram_bytes >= 1 << 39 and cpu == "max":
         cpu = "max,phys-bits=46"
     memory, backend = memory_args(machine)
-    # To count instructions, QEMU runs one CPU at a time, and each instruction takes a nanosecond of the guest's clock, which does not wait
-    # for the host's while all CPUs are halted.
-    accel_args = ["-accel", {"tcg": "tcg,thread=multi", "icount": "tcg,thread=single"}.get(accel, accel)]
-    accel_args += ["-icount", "shift=0,sleep=off"] if accel == "icount" else []
+    accel_args = icount_args(accel) or ["-accel", {"tcg": "tcg,thread=multi"}.get(accel, accel)]
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:
         backend += ",kernel-irqchip=split"
     return (

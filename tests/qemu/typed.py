@@ -48,7 +48,7 @@ MACHINE = {
     "MEM": (is_size, f"a size of {LEAST_MEM} or more, such as 512M or 12G"),
     "NODES": whole(1, NODES_MOST),
     "FIRMWARE": one_of(*FIRMWARES),
-    "ACCEL": one_of("auto", "kvm", "tcg", "icount"),
+    "ACCEL": one_of("auto", "kvm", "tcg", "icount", *(f"icount-{shift}" for shift in range(8))),
     "TIMEOUT": (lambda value: re.fullmatch(r"[0-9]+(\.[0-9]+)?", value), "a number of seconds, or 0 for no limit"),
 }
 
