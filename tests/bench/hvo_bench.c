@@ -377,9 +377,27 @@ static bool run_source(unsigned source)
 	return ok;
 }
 
+/* Does modes= name modes only? */
+static bool modes_known(void)
+{
+	unsigned named = *hvo_modes_wanted != 0, known = 0;
+	char all[128];
+
+	for (const char *at = hvo_modes_wanted; *at; at++)
+		named += *at == ',';
+	for (unsigned i = 0; hvo_modes[i].name && named; i++)
+		known += mode_wanted(&hvo_modes[i]);
+	if (known == named)
+		return true;
+	option_values(option_find("hvo"), all, sizeof(all));
+	pr_err("hvo: modes=%s names a mode twice, or one that is none (there are %s)",
+	       hvo_modes_wanted, all);
+	return false;
+}
+
 static bool bench_hvo(void)
 {
-	bool ok = true;
+	bool ok = modes_known();
 
 	pool_make_all_deferred(hvo_pool());
 	for (unsigned source = 0; source < SOURCES; source++)

@@ -162,7 +162,7 @@ def argv_of(leg, build):
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
     extra = ("-initrd", leg.initrd) if leg.initrd else ()
-    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra)
+    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
     shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
