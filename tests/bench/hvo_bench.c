@@ -51,7 +51,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 
-enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21, WARM_ROUNDS = 16 };
+enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
 u64 hvo_pages = 4096, hvo_runs = 2, hvo_busy;
 static u64 hvo_pages_off, hvo_pages_unbatched;

@@ -186,6 +186,8 @@ static bool warm_up(const struct hvo_mode *mode, unsigned source)
 {
 	struct turn turn = turn_of(mode, false);
 
+	if (mode->page_rounds)
+		turn.leg.pages = MIN(turn.leg.pages, WARM_ROUNDS);
 	return !hvo_leg_begin(&turn.leg, source) || resize(&turn);
 }
 
