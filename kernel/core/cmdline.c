@@ -6,16 +6,25 @@
  * The text comes from a loader and may be anything. It is copied once into a bounded buffer that
  * lives for ever (text options point into it), and nothing beyond its length is read. A word that
  * is refused changes nothing; it is named on the console, with bytes that could upset a terminal
- * shown as '?'. In names, - and _ are the same, as in Linux.
+ * shown as '?'. With strict=on it also fails the run. If a word is given twice, the last one
+ * counts. In names, - and _ are the same, as in Linux.
  */
 #include "kernel/core/cmdline.h"
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
-enum { CHOICE_MAX = 64, VALUES_MAX = 160 };
+enum { CHOICE_MAX = 64, VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
 
 static struct cmdline machine; /* of the real machine */
+
+static bool strict;
+OPTION_BOOL(strict, strict, "a word of the command line that is refused fails the run",
+	    .boot_only = true);
+
+/* Words that loaders add for Linux. They mean nothing here and are passed over silently. */
+static const char *const of_loaders[] = {"BOOT_IMAGE", "BOOTIF", "initrd", "root",
+					 "ro",         "rw",     "splash"};
 
 const char *cmdline_text(void)
 {
@@ -185,7 +194,7 @@ int option_parse_choice(const struct option *opt, const char *value)
 
 int option_parse_bool(const struct option *opt, const char *value)
 {
-	if (strcmp(value, "on") == 0 || strcmp(value, "1") == 0 || !*value)
+	if (strcmp(value, "on") == 0 || strcmp(value, "1") == 0)
 		*(bool *)opt->target = true;
 	else if (strcmp(value, "off") == 0 || strcmp(value, "0") == 0)
 		*(bool *)opt->target = false;
@@ -219,6 +228,53 @@ const struct option *option_find(const char *name)
 			return opt;
 	}
 	return NULL;
+}
+
+/*
+ * Edits that turn one name into the other: a character more, less or changed, or two neighbours
+ * exchanged. A name longer than NAME_MAX is like no other.
+ */
+static unsigned edits(const char *a, const char *b)
+{
+	const size_t la = strlen(a), lb = strlen(b);
+	u8 d[NAME_MAX + 1][NAME_MAX + 1]; /* between the first i and the first j characters */
+
+	if (la > NAME_MAX || lb > NAME_MAX)
+		return NAME_MAX;
+	for (size_t i = 0; i <= la; i++) {
+		for (size_t j = 0; j <= lb; j++) {
+			if (i == 0 || j == 0) {
+				d[i][j] = (u8)(i + j);
+				continue;
+			}
+			d[i][j] = MIN(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+				      MIN(d[i - 1][j], d[i][j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	}
+	return d[la][lb];
+}
+
+void option_suggest(const char *name, char *buf, size_t size)
+{
+	unsigned least = MAX((unsigned)strlen(name) / 3, 1), found = 0;
+	const struct option *opt;
+	size_t at = 0;
+
+	*buf = '\0';
+	TABLE_FOREACH(opt, option_table)
+	least = MIN(least, edits(opt->name, name));
+	TABLE_FOREACH(opt, option_table)
+	{
+		if (edits(opt->name, name) != least || found == NEAREST_MAX || at >= size)
+			continue;
+		at += (size_t)format(buf + at, size - at, "%s%s=", found ? " or " : "; did you mean ",
+				     opt->name);
+		found++;
+	}
+	if (found && at < size)
+		format(buf + at, size - at, "?");
 }
 
 /* For a number out of range the limits are printed, because nobody knows them by heart. */
@@ -278,30 +334,48 @@ void option_put_back(const struct option_saved *saved, unsigned count)
 		option_set(saved[count].opt, saved[count].value);
 }
 
-/* Apply one terminated word. Returns true if it was taken. */
-static bool apply_word(char *word)
+static bool is_loaders(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(of_loaders); i++)
+		if (strcmp(of_loaders[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void refuse(struct cmdline *cmdline, const char *why)
+{
+	pr_err("command line: ignored: %s", why);
+	if (cmdline->refused++ == 0)
+		format(cmdline->first_refused, sizeof(cmdline->first_refused), "%s", why);
+}
+
+/* Apply one terminated word. A flag may stand without a value. */
+static void apply_word(struct cmdline *cmdline, char *word)
 {
 	char *equals = strchr(word, '=');
 	const struct option *opt;
-	const char *value = "";
-	char why[1024];
+	const char *value;
+	char why[1024], nearest[VALUES_MAX];
 	int ret;
 
-	if (equals) {
+	if (equals)
 		*equals = '\0';
-		value = equals + 1;
-	}
 	opt = option_find(word);
+	if (!opt && is_loaders(word))
+		return;
 	if (!opt) {
-		pr_err("command line: unknown option \"%s\": ignored", word);
-		return false;
+		option_suggest(word, nearest, sizeof(nearest));
+		format(why, sizeof(why), "%s%s%s is not known%s", word, equals ? "=" : "",
+		       equals ? equals + 1 : "", nearest);
+		refuse(cmdline, why);
+		return;
 	}
+	value = equals ? equals + 1 : opt->parse == option_parse_bool ? "on" : "";
 	ret = opt->parse(opt, value);
 	if (ret < 0) {
 		option_explain(opt, value, ret, why, sizeof(why));
-		pr_err("command line: %s: ignored", why);
+		refuse(cmdline, why);
 	}
-	return ret == 0;
 }
 
 static bool is_space(char c)
@@ -334,9 +408,9 @@ static char *cut_word(char *p, bool *closed)
 	return p;
 }
 
-static unsigned apply_words(char *p)
+static void apply_words(struct cmdline *cmdline)
 {
-	unsigned refused = 0;
+	char *p = cmdline->words, why[1024];
 
 	for (;;) {
 		char *word;
@@ -345,15 +419,15 @@ static unsigned apply_words(char *p)
 		while (is_space(*p))
 			p++;
 		if (!*p)
-			return refused;
+			return;
 		word = p;
 		p = cut_word(p, &closed);
-		if (!closed) {
-			pr_err("command line: unfinished quote in \"%s\": ignored", word);
-			refused++;
-		} else if (!apply_word(word)) {
-			refused++;
+		if (closed) {
+			apply_word(cmdline, word);
+			continue;
 		}
+		format(why, sizeof(why), "unfinished quote in \"%s\"", word);
+		refuse(cmdline, why);
 	}
 }
 
@@ -379,12 +453,35 @@ unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
 {
 	size_t n = copy_text(cmdline, text, len);
 
-	if (n < len && text[n])
-		pr_err("command line: longer than %u bytes: the rest is ignored", CMDLINE_MAX - 1);
-	return apply_words(cmdline->words);
+	char why[64];
+
+	cmdline->refused = 0;
+	apply_words(cmdline);
+	if (n < len && text[n]) {
+		format(why, sizeof(why), "the rest of a text longer than %u bytes",
+		       CMDLINE_MAX - 1);
+		refuse(cmdline, why);
+	}
+	return cmdline->refused;
 }
 
 unsigned cmdline_apply(const char *text, size_t len)
 {
 	return cmdline_apply_in(&machine, text, len);
+}
+
+void cmdline_refuse(const char *why)
+{
+	refuse(&machine, why);
+}
+
+bool cmdline_passes(void)
+{
+	if (!strict || machine.refused == 0)
+		return true;
+	print("# FAILED: command line: %s", machine.first_refused);
+	if (machine.refused > 1)
+		print(", and %u more", machine.refused - 1);
+	print(" (strict=off allows it)\n");
+	return false;
 }

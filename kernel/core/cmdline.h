@@ -10,8 +10,9 @@
 
 /*
  * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a
- * private copy of at most CMDLINE_MAX bytes. Text beyond that is cut, with a message. Returns the
- * number of words refused.
+ * private copy of at most CMDLINE_MAX bytes. Returns the number of words refused; text beyond that
+ * length is refused as one. Words that loaders add for Linux (BOOT_IMAGE=, root=, ro ...) are
+ * passed over silently.
  */
 enum { CMDLINE_MAX = 4096 };
 unsigned cmdline_apply(const char *text, size_t len);
@@ -23,6 +24,8 @@ unsigned cmdline_apply(const char *text, size_t len);
 struct cmdline {
 	char text[CMDLINE_MAX];  /* as given, for people; unprintable bytes are '?' */
 	char words[CMDLINE_MAX]; /* cut into terminated words */
+	unsigned refused;
+	char first_refused[256]; /* which word, and why */
 };
 unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len);
 
@@ -42,6 +45,17 @@ void option_values(const struct option *opt, char *buf, size_t size);
 
 /* The text of the command line that was applied, for the machine page. */
 const char *cmdline_text(void);
+
+/* Refuse a word later than cmdline_apply() can. `why` names it. */
+void cmdline_refuse(const char *why);
+
+/*
+ * For the verdict: false if a word was refused and strict=on. The first such word is then printed.
+ */
+bool cmdline_passes(void);
+
+/* Append to a message the options whose names are nearest to `name`, "" if none is near. */
+void option_suggest(const char *name, char *buf, size_t size);
 
 /* Explain an error that option_set() returned for this value, as a sentence for users. */
 void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);

@@ -3,7 +3,7 @@
  *
  * An option is declared beside the code that it steers, and the linker gathers all of them. An
  * unknown name, or a value that the option refuses, is reported by name and ignored; the default
- * stays.
+ * stays. With strict=on it fails the run. A word without = sets a flag to on.
  *
  *	static u64 table_mib = 256;
  *	OPTION_U64(table_mib, table_mib, 2, 1024, "size of the table");
@@ -46,8 +46,7 @@ TABLE_DECLARE(const struct option, option_table);
 int option_parse_u64(const struct option *opt, const char *value);
 /* target: unsigned, index into values, then rows */
 int option_parse_choice(const struct option *opt, const char *value);
-int option_parse_bool(const struct option *opt,
-		      const char *value); /* target: bool; on|off|1|0|"" */
+int option_parse_bool(const struct option *opt, const char *value); /* target: bool; on|off|1|0 */
 int option_parse_text(const struct option *opt, const char *value); /* target: const char * */
 
 #define OPTION(ident, ...)                                                                         \

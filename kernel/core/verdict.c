@@ -7,6 +7,7 @@
 #include <arch/atomic.h>
 #include <arch/console.h>
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
 #include "kernel/core/watchdog.h"
@@ -26,9 +27,12 @@ void verdict_check(verdict_check_fn *check)
 static bool check_passes(void)
 {
 	verdict_check_fn *check = last_check;
+	const bool passes = cmdline_passes();
 
+	if (!passes)
+		verdict_count(0, 1, 0);
 	last_check = NULL;
-	return !check || check();
+	return (!check || check()) && passes;
 }
 
 void verdict_count(unsigned pass, unsigned fail, unsigned skip)

@@ -67,8 +67,10 @@ static int set_for_now(const struct words *words, const char *word, struct optio
 
 	format(name, sizeof(name), "%.*s", (int)(value - 1 - word), word);
 	opt = option_find(name);
-	if (!opt)
-		return cmd_error(words, "there is no switch \"%s\"", name);
+	if (!opt) {
+		option_suggest(name, why, sizeof(why));
+		return cmd_error(words, "there is no switch \"%s\"%s", name, why);
+	}
 	err = option_set_for_now(opt, value, saved);
 	if (err == -ENOTSUP)
 		return cmd_error(words, "%s cannot be restored after the run; use set", name);

@@ -92,6 +92,14 @@ static const struct option *option_after(const struct option *after)
 	return best;
 }
 
+static int no_switch(const struct words *words, const char *name)
+{
+	char nearest[VALUES_MAX];
+
+	option_suggest(name, nearest, sizeof(nearest));
+	return cmd_error(words, "there is no switch \"%s\"%s", name, nearest);
+}
+
 static int cmd_get(const struct words *words)
 {
 	const char *name = words_plain(words, 1);
@@ -100,7 +108,7 @@ static int cmd_get(const struct words *words)
 	if (name) {
 		opt = option_find(name);
 		if (!opt)
-			return cmd_error(words, "there is no switch \"%s\"", name);
+			return no_switch(words, name);
 		print_option(opt);
 		return 0;
 	}
@@ -120,7 +128,7 @@ static int set_word(const struct words *words, const char *word)
 	format(name, sizeof(name), "%.*s", (int)(equals - word), word);
 	opt = option_find(name);
 	if (!opt)
-		return cmd_error(words, "there is no switch \"%s\"", name);
+		return no_switch(words, name);
 	err = option_set(opt, equals + 1);
 	if (err == 0)
 		return 0;

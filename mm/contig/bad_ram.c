@@ -42,8 +42,11 @@ static void reserve(phys_t start, phys_t end, void *ctx)
 
 void bad_ram_reserve(void)
 {
-	if (bad_ram && bad_ram_parse(bad_ram, reserve, NULL) < 0)
-		pr_err("command line: badram=%s is malformed (expected START[+SIZE],...): ignored "
-		       "from the mistake on",
-		       bad_ram);
+	char why[256];
+
+	if (!bad_ram || bad_ram_parse(bad_ram, reserve, NULL) == 0)
+		return;
+	format(why, sizeof(why),
+	       "badram=%s, from its mistake on, is malformed (expected START[+SIZE],...)", bad_ram);
+	cmdline_refuse(why);
 }

@@ -23,9 +23,10 @@ void hvo_print_head(const char *source)
 {
 	print("Growing and shrinking a pool of %s pages (Kravetz, \"Batch hugetlb vmemmap "
 	      "modification operations\", 2023-09)\n"
-	      "%u CPUs, %llu busy, memory %s\n\n",
+	      "%u CPUs, %llu busy, memory %s; the fastest of %llu runs in turn, after one that "
+	      "does not count\n\n",
 	      hvo_pool()->order == GIGA_ORDER ? "1 GiB" : "2 MiB", cpumask_weight(&cpus_online),
-	      hvo_busy, source);
+	      hvo_busy, source, hvo_runs);
 	print("  flushes: rounds; ipis: messages; stops: CPUs interrupted; splits: PMDs; saved: "
 	      "frames of struct pages;\n"
 	      "  : off: time per page against off; debt: opening the sections before, splitting "

@@ -95,7 +95,7 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT_EQ(a_number, 7);
 	EXPECT_EQ(apply("selftest_choice=gree selftest_choice= selftest_choice=red|green"), 3);
 	EXPECT_EQ(a_choice, 1);
-	EXPECT_EQ(apply("selftest_flag=maybe"), 1);
+	EXPECT_EQ(apply("selftest_flag=maybe selftest_flag="), 2);
 	EXPECT(a_flag);
 }
 
@@ -186,9 +186,44 @@ TEST(kernel_cmdline, unknown_and_impossible_are_named)
 	u64 start = log_end_now();
 
 	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue"), 3);
-	EXPECT(log_says(start, "unknown option \"selftest_nonsense\""));
+	EXPECT(log_says(start, "ignored: selftest_nonsense=1 is not known"));
 	EXPECT(log_says(start, "selftest_number=3 is out of range (5 to 1048576)"));
 	EXPECT(log_says(start, "selftest_choice=blue is malformed (expected red|green|greener)"));
+	EXPECT(strcmp(own.first_refused, "selftest_nonsense=1 is not known") == 0);
+}
+
+/* Letters exchanged, missing, too many or wrong; - for _; and names that are like no other. */
+TEST(kernel_cmdline, unknown_names_are_told_the_nearest)
+{
+	static const char *const names[][2] = {
+		{"hov", "; did you mean hvo=?"},
+		{"selftest_flga", "; did you mean selftest_flag=?"},
+		{"selftest_choces", "; did you mean selftest_choice=?"},
+		{"selftest_rox", "; did you mean selftest_row=?"},
+		{"hangg", "; did you mean hang=?"},
+		{"nosuch", ""},
+		{"", ""},
+		{"a_name_that_is_longer_than_any_option_of_the_kernel", ""}};
+	char text[160], small[8];
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		option_suggest(names[i][0], text, sizeof(text));
+		if (strcmp(text, names[i][1]) != 0)
+			test_fail(__FILE__, __LINE__, "%s%s", names[i][0], text);
+	}
+	option_suggest("hov", small, sizeof(small));
+	EXPECT(strlen(small) < sizeof(small));
+}
+
+TEST(kernel_cmdline, words_of_loaders_are_passed_over)
+{
+	u64 start = log_end_now();
+
+	EXPECT_EQ(apply("BOOT_IMAGE=/boot/ashlar root=/dev/sda1 ro rw splash BOOTIF=01-02 "
+			"initrd=x selftest_number=9"),
+		  0);
+	EXPECT_EQ(a_number, 9);
+	EXPECT(!log_says(start, "command line"));
 }
 
 TEST(kernel_cmdline, length_is_believed_not_terminators)
@@ -222,7 +257,7 @@ TEST(kernel_cmdline, too_long_is_cut_and_said)
 	memset(text, ' ', sizeof(text));
 	memcpy(text + CMDLINE_MAX + 10, "selftest_text=lost", 18);
 	a_text = "kept";
-	EXPECT_EQ(cmdline_apply_in(&own, text, sizeof(text)), 0);
+	EXPECT_EQ(cmdline_apply_in(&own, text, sizeof(text)), 1);
 	EXPECT(strcmp(a_text, "kept") == 0);
 	EXPECT(log_says(start, "longer than 4095 bytes"));
 }

@@ -24,21 +24,40 @@ def ends(outcome, verdict):
     assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
 
 
-def test_bad_words_are_named_and_ignored(kernel):
-    words = "nosuch=3 loglevel=banana fail=ap:0 test=kernel.string.*"
+@pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("strict=off", "pass", 33)])
+def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
+    """The run goes on to its end either way. A machine that a loader booted has no strict=on."""
+    words = f"hov=on loglevel=banana fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words)
-    ends(outcome, "pass")
-    says(outcome, r'unknown option "nosuch"')
+    ends(outcome, verdict)
+    assert outcome.status == status, outcome.report()
+    says(outcome, r"ignored: hov=on is not known; did you mean hvo=\?")
     says(outcome, r"loglevel=banana is malformed")
     says(outcome, r"fail=ap:0 is impossible")
+    says(outcome, r"(?m)^ok 1 kernel\.string")
+    end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
+    assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
+
+
+@pytest.mark.parametrize("words, why", [
+    ("bench=hvo page=512", r"page=512 is malformed \(expected auto\|on\|off\)"),
+    ("bench=hvo modes=off,onn pages=32", r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
+    ("bench=hov", r"there is no bench hov"),
+    ("hvo= test=kernel.string.*", r"hvo= is malformed"),
+    ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
+])
+def test_a_wrong_value_fails_the_run(kernel, words, why):
+    outcome = boot(kernel, mem="512M", cmdline=words)
+    ends(outcome, "fail")
+    says(outcome, why)
 
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_grub_hands_over_every_character(kernel, firmware):
     """Characters that have a meaning in GRUB's own script language arrive unchanged."""
-    outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' test=kernel.string.*")
+    outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' strict=off test=kernel.string.*")
     ends(outcome, "pass")
-    says(outcome, r'unknown option "no\$such"')
+    says(outcome, r"no\$such=a\\b;\{c\}'d' is not known")
 
 
 def test_selecting_no_test_is_a_failure(kernel):
@@ -195,4 +214,4 @@ def test_more_huge_pages_than_fit(kernel):
     ends(outcome, "pass")
     says(outcome, r"4096 pages were asked for, \d+ fit")
     done = [int(n) for n in re.findall(r"^BENCH hvo .*\bop=alloc\b.* done=(\d+)", outcome.text, re.M)]
-    assert len(done) == 4 and all(0 < n < 512 for n in done), outcome.report()
+    assert len(done) == 8 and all(0 < n < 512 for n in done), outcome.report()

@@ -114,14 +114,14 @@ LEGS = (
 # Legs that run only if BENCH= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
 # pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
 ON_REQUEST = (
-    Leg("s0-rows-252", "bench=hvo pages=524288 pages_unbatched=256", 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-252-1", "bench=hvo pages=524288 modes=off,batched,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-32", "bench=hvo pages=500000 pages_unbatched=512", 32, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-252", "bench=hvo runs=1 pages=524288 pages_unbatched=256", 252, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-252-1", "bench=hvo runs=1 pages=524288 modes=off,batched,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-32", "bench=hvo runs=1 pages=500000 pages_unbatched=512", 32, "2T", seconds=900, group="s0-rows"),
     Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
     Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
     Leg("fill-32", "bench=fill runs=5", 32, "4T", seconds=900, group="pools"),
     Leg("fill-32-giga", "bench=fill runs=5 size=1G", 32, "4T", seconds=900, group="pools"),
-    Leg("s0-rows-32-1", "bench=hvo pages=500000 modes=off,batched,on hvo_threads=1", 32, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-32-1", "bench=hvo runs=1 pages=500000 modes=off,batched,on hvo_threads=1", 32, "2T", seconds=900, group="s0-rows"),
 )
 
 
@@ -162,7 +162,7 @@ def argv_of(leg, build):
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
     extra = ("-initrd", leg.initrd) if leg.initrd else ()
-    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra)
+    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
     shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
