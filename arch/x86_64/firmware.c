@@ -91,8 +91,8 @@ static void read_clocks(void)
 		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
+	nmi_tick_start(regs); /* halts the HPET's counter for a moment */
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
-	nmi_tick_start(regs);
 }
 
 void arch_firmware_init(const struct boot_info *info)

@@ -1,8 +1,10 @@
 /*
  * The watchdog's tick; see nmi_tick.h.
  *
- * The boot CPU writes the state before the first tick can come; from then on `ticks` and `last`
- * belong to the handler on that CPU.
+ * The boot CPU sets a source up in this order: the source is silent and has nothing raised, `source`
+ * names it, its pin is opened, and only then may it tick. From then on `ticks`, `last` and the RTC
+ * belong to the handler on that CPU. A handler that interrupts an access of the RTC puts the index
+ * back.
  */
 #include "arch/x86_64/interrupts/nmi_tick.h"
 
@@ -38,7 +40,8 @@ enum {
 	RTC_UPDATE = 1 << 4, /* in B: raise it once a second; in C: raised */
 	RTC_ALARM = 1 << 5,
 	RTC_PERIODIC = 1 << 6,
-	RTC_ALL = RTC_UPDATE | RTC_ALARM | RTC_PERIODIC
+	RTC_ALL = RTC_UPDATE | RTC_ALARM | RTC_PERIODIC,
+	RTC_RAISED = 1 << 7 /* in C: one that B allows was raised */
 };
 
 #define FS_PER_S   1000000000000000ULL
@@ -52,6 +55,8 @@ static unsigned hpet_timer; /* offset of its registers */
 static volatile void __iomem *hpet_regs;
 static u32 ticks;
 static u64 last; /* when the last tick came */
+static u8 rtc_index;   /* what the interrupted code has in RTC_INDEX, or is about to write there */
+static bool rtc_taken; /* C was read, and the NMI for what it said may still come */
 
 /* ---- HPET ---- */
 
@@ -70,7 +75,8 @@ static unsigned read_timers(const volatile void __iomem *hpet, struct hpet_timer
 
 /*
  * The first write after TIMER_SET_VALUE is the first event, which comes soon as a proof; the second
- * is the period.
+ * is the period. The counter stands still: a timer that is enabled beside a counter that runs may
+ * tick for the comparator that it had before, and once more between the two writes.
  */
 static void run_timer(volatile void __iomem *hpet, unsigned timer, u32 route, u32 second)
 {
@@ -89,20 +95,25 @@ static bool start_hpet(volatile void __iomem *hpet)
 {
 	const u32 fs = hpet ? mmio_read32(hpet, HPET_PERIOD) : 0;
 	struct hpet_timer timers[HPET_TIMERS_MAX];
+	u32 config;
 	int n;
 
 	if (!hpet || !hpet_is_there(mmio_read32(hpet, HPET_CAPS), fs) || FS_PER_S / fs > ~0U)
 		return false;
 	n = hpet_tick_choose(timers, read_timers(hpet, timers), io_apic_lines(), &hpet_pin);
-	if (n < 0 || !io_apic_route_nmi(hpet_pin))
+	if (n < 0)
 		return false;
-	source = TICK_HPET;
 	hpet_regs = hpet;
 	hpet_timer = HPET_TIMER0 + (unsigned)n * TIMER_SIZE;
-	mmio_write32(hpet, HPET_CONFIG,
-		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
-	run_timer(hpet, hpet_timer, hpet_pin, (u32)(FS_PER_S / fs));
-	return true;
+	config = mmio_read32(hpet, HPET_CONFIG) & ~(u32)(HPET_ENABLE | CONFIG_LEGACY);
+	mmio_write32(hpet, HPET_CONFIG, config);
+	source = TICK_HPET;
+	if (io_apic_route_nmi(hpet_pin))
+		run_timer(hpet, hpet_timer, hpet_pin, (u32)(FS_PER_S / fs));
+	else
+		source = TICK_NONE;
+	mmio_write32(hpet, HPET_CONFIG, config | HPET_ENABLE);
+	return source == TICK_HPET;
 }
 
 static void stop_hpet(void)
@@ -115,15 +126,21 @@ static void stop_hpet(void)
 /* ---- RTC ---- */
 
 /* Bit 7 of the index stays 0: it would switch the board's NMIs off. */
+static void rtc_select(u8 reg)
+{
+	atomic_store_relaxed(&rtc_index, reg);
+	outb(RTC_INDEX, reg);
+}
+
 static u8 rtc_read(u8 reg)
 {
-	outb(RTC_INDEX, reg);
+	rtc_select(reg);
 	return inb(RTC_DATA);
 }
 
 static void rtc_write(u8 reg, u8 value)
 {
-	outb(RTC_INDEX, reg);
+	rtc_select(reg);
 	outb(RTC_DATA, value);
 }
 
@@ -135,14 +152,17 @@ static void rtc_interrupts(u8 which)
 /* The first tick comes from the periodic interrupt, within 0.13 ms. */
 static bool start_rtc(void)
 {
-	if (rtc_read(RTC_B) == 0xff || !io_apic_route_nmi(RTC_PIN))
+	if (rtc_read(RTC_B) == 0xff)
 		return false;
-	source = TICK_RTC;
 	rtc_interrupts(0);
 	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
-	rtc_interrupts(RTC_PERIODIC);
-	rtc_read(RTC_C); /* whatever was raised before no longer keeps the line busy */
-	return true;
+	rtc_read(RTC_C); /* what was raised before keeps the line busy no longer */
+	source = TICK_RTC;
+	if (io_apic_route_nmi(RTC_PIN))
+		rtc_interrupts(RTC_PERIODIC);
+	else
+		source = TICK_NONE;
+	return source == TICK_RTC;
 }
 
 static void stop_rtc(void)
@@ -152,18 +172,25 @@ static void stop_rtc(void)
 	rtc_read(RTC_C);
 }
 
-/* Reading C acknowledges. The proof has been given by the first tick: once a second from now on. */
-static bool take_rtc(void)
+/*
+ * Reading C acknowledges. The proof has been given by the first tick: once a second from now on. The
+ * periodic interrupt may have come again before that, and its NMI then finds nothing in C.
+ */
+static enum nmi_tick take_rtc(void)
 {
-	const u8 raised = rtc_read(RTC_C);
+	const u8 index = atomic_load_relaxed(&rtc_index);
+	const bool raised = rtc_read(RTC_C) & RTC_RAISED, taken = rtc_taken;
 
-	if (!(raised & (RTC_UPDATE | RTC_PERIODIC)))
-		return false;
-	if (atomic_load_relaxed(&ticks) == 0) {
+	rtc_taken = false;
+	if (raised && ticks == 0) {
 		rtc_interrupts(RTC_UPDATE);
 		rtc_read(RTC_C);
+		rtc_taken = true;
 	}
-	return true;
+	rtc_select(index);
+	if (raised)
+		return NMI_TICK;
+	return taken ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 }
 
 /* ---- either ---- */
@@ -208,21 +235,23 @@ void nmi_tick_confirm(void)
 }
 
 /* Ticks come late and then early where a host does not let this CPU run. */
-static bool take_hpet(u64 now)
+static enum nmi_tick take_hpet(u64 now)
 {
-	return ticks == 0 || now - last >= EARLY_NS;
+	if (ticks == 0 || now - last >= EARLY_NS)
+		return NMI_TICK;
+	return cpu_deadline_scale() == 1 ? NMI_NO_TICK : NMI_PERHAPS_TICK;
 }
 
 enum nmi_tick nmi_tick_take(bool answered)
 {
 	const u64 now = clock_ns();
+	enum nmi_tick tick;
 
 	if (source == TICK_NONE || (source == TICK_HPET && answered))
 		return NMI_NO_TICK;
-	if (source == TICK_RTC && !take_rtc())
-		return NMI_NO_TICK;
-	if (source == TICK_HPET && !take_hpet(now))
-		return cpu_deadline_scale() == 1 ? NMI_NO_TICK : NMI_PERHAPS_TICK;
+	tick = source == TICK_RTC ? take_rtc() : take_hpet(now);
+	if (tick != NMI_TICK)
+		return tick;
 	last = now;
 	atomic_store_release(&ticks, ticks + 1);
 	return NMI_TICK;
@@ -230,8 +259,8 @@ enum nmi_tick nmi_tick_take(bool answered)
 
 void nmi_tick_acknowledge(void)
 {
-	if (source == TICK_RTC)
-		rtc_read(RTC_C);
+	if (source == TICK_RTC && rtc_read(RTC_C) & RTC_RAISED)
+		rtc_taken = true;
 }
 
 u32 nmi_ticks(void)
