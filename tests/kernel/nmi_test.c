@@ -8,11 +8,16 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
+#include <arch/mmio.h>
 #include <arch/peek.h>
 
+#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/interrupts/nmi.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
+#include "arch/x86_64/time/clock_sources.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
@@ -243,6 +248,72 @@ TEST(arch_nmi, the_watchdog_ticks_once_a_second_and_nothing_else_does)
 	clock_delay_ns(NS_PER_S * 3 / 4);
 	nmi_init();
 	EXPECT(calls <= 1);
+}
+
+/* A timer of the HPET that is enabled and whose comparator is not yet written. */
+static bool half_set_up(const volatile void __iomem *hpet)
+{
+	enum { TIMER0 = 0x100, SIZE = 0x20, ENABLE_SET_VALUE = 1 << 2 | 1 << 6 };
+	const unsigned timers = (mmio_read32(hpet, HPET_CAPS) >> 8 & 0x1f) + 1;
+	bool found = false;
+
+	for (unsigned n = 0; n < timers; n++)
+		found |= (~mmio_read32(hpet, TIMER0 + n * SIZE) & ENABLE_SET_VALUE) == 0;
+	return found;
+}
+
+static volatile void __iomem *hpet;
+static bool early;
+static enum nmi_tick again;
+
+/* An NMI that follows the first tick at once finds the tick acknowledged. */
+static void take_tick(struct trap_frame *frame)
+{
+	const u32 before = nmi_ticks();
+
+	(void)frame;
+	early |= hpet && half_set_up(hpet);
+	if (nmi_tick_take(false) == NMI_TICK && before == 0)
+		again = nmi_tick_take(false);
+}
+
+static bool ticks_before_limit(void)
+{
+	const u64 start = clock_ns();
+
+	while (nmi_ticks() == 0 && clock_ns() - start < LIMIT)
+		cpu_relax();
+	return nmi_ticks() != 0;
+}
+
+TEST(arch_nmi, each_tick_has_a_reason_and_comes_when_its_source_is_set_up)
+{
+	const struct acpi_table *table = acpi_get(ACPI_HPET);
+	const u64 start = clock_ns();
+	phys_t base;
+
+	if (!nmi_tick_is_on())
+		SKIP("needs an HPET or an RTC that ticks");
+	if (table && acpi_hpet_parse(table, &base) == 0)
+		hpet = mmio_map(base, KIB(1));
+	early = false;
+	nmi_tick_stop();
+	trap_set_handler(TRAP_NMI, take_tick);
+	nmi_tick_start(NULL); /* the RTC */
+	EXPECT(ticks_before_limit());
+	EXPECT(again == NMI_PERHAPS_TICK);
+	calls = 0;
+	trap_set_handler(TRAP_NMI, count_calls);
+	while (atomic_load_relaxed(&calls) == 0 && clock_ns() - start < LIMIT)
+		cpu_relax();
+	nmi_tick_acknowledge();
+	EXPECT(nmi_tick_take(false) != NMI_NO_TICK);
+	nmi_tick_stop();
+	trap_set_handler(TRAP_NMI, take_tick);
+	nmi_tick_start(hpet);
+	EXPECT(ticks_before_limit());
+	EXPECT(!early);
+	nmi_init();
 }
 
 static bool says(u8 status, u8 stuck, const char *begin)

@@ -197,6 +197,7 @@ static enum nmi_tick take_rtc(void)
 
 void nmi_tick_start(volatile void __iomem *hpet)
 {
+	ticks = 0;
 	if (watchdog_wanted() && !start_hpet(hpet))
 		start_rtc();
 }
@@ -213,20 +214,26 @@ static bool has_ticked(void)
 	return true;
 }
 
+void nmi_tick_stop(void)
+{
+	if (source == TICK_HPET)
+		stop_hpet();
+	else if (source == TICK_RTC)
+		stop_rtc();
+	source = TICK_NONE;
+}
+
 void nmi_tick_confirm(void)
 {
 	if (!watchdog_wanted())
 		return;
 	if (source == TICK_HPET && !has_ticked()) {
 		pr_info("watchdog: the HPET does not tick at pin %u; the RTC is tried", hpet_pin);
-		stop_hpet();
-		source = TICK_NONE;
+		nmi_tick_stop();
 		start_rtc();
 	}
-	if (source == TICK_RTC && !has_ticked()) {
-		stop_rtc();
-		source = TICK_NONE;
-	}
+	if (source == TICK_RTC && !has_ticked())
+		nmi_tick_stop();
 	if (source == TICK_NONE)
 		pr_info("watchdog: off, because neither an HPET nor an RTC sends NMIs through an "
 			"I/O APIC");

@@ -19,6 +19,9 @@
  */
 void nmi_tick_start(volatile void __iomem *hpet);
 
+/* End the ticks, if there are any. Boot CPU. */
+void nmi_tick_stop(void);
+
 /*
  * Wait for the first tick, for a bounded time. A source that does not tick is switched off, and the
  * next one gets its chance. Boot CPU, once the clock's rate is settled.
@@ -26,7 +29,8 @@ void nmi_tick_start(volatile void __iomem *hpet);
 void nmi_tick_confirm(void);
 
 /*
- * In an NMI on the boot CPU: was it a tick? Acknowledges a tick. The RTC tells. An HPET's tick is
+ * In an NMI on the boot CPU: was it a tick? Acknowledges a tick. The RTC tells, unless its word was
+ * read for an earlier NMI or by nmi_tick_acknowledge(): then the NMI perhaps was one. An HPET's tick is
  * an NMI with no other reason that comes half a second after the one before or later. Under a
  * hypervisor, which may deliver a tick late and the next one in time, an earlier one may be, too.
  * `answered`: the NMI has a reason already, cpu_where().
@@ -40,7 +44,7 @@ enum nmi_tick nmi_tick_take(bool answered);
  */
 void nmi_tick_acknowledge(void);
 
-/* Ticks until now. Any context. */
+/* Ticks since the last start. Any context. */
 u32 nmi_ticks(void);
 
 /* Does the watchdog tick on this machine? */
