@@ -8,8 +8,9 @@
  */
 #include "kernel/console/console_uart.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
+
+#include "kernel/core/printk.h"
 
 enum { REG_DATA = 0, REG_IRQ = 1, REG_FIFO = 2, REG_LINE = 3, REG_MODEM = 4, REG_STATUS = 5 };
 enum { LINE_8N1 = 0x03, LINE_DIVISOR = 0x80, FIFO_ON_CLEARED = 0x07, FIFO_WORKS = 0xc0 };
@@ -31,7 +32,7 @@ static bool wait_empty(const struct uart *uart)
 	for (u64 polls = 0; start ? clock_ns() - start <= limit : polls < UART_POLLS; polls++) {
 		if (uart->in(uart, REG_STATUS) & STATUS_EMPTY)
 			return true;
-		cpu_relax();
+		print_wait();
 	}
 	return false;
 }

@@ -50,6 +50,12 @@ void log_line(const char *fmt, ...) __printf(1, 2);
 size_t log_read(u64 *pos, char *buf, size_t size);
 
 /*
+ * One turn of a wait for a console: relax, and serve other CPUs as far as the context allows. Waits
+ * for this CPU count the turn as movement. Any context.
+ */
+void print_wait(void);
+
+/*
  * A count that changes with every piece of text printed, except complaints: lines a CPU prints
  * between log_complaint_begin() and log_complaint_end(), which only say that something does not go
  * on. The two calls nest. Any context.
