@@ -32,7 +32,7 @@ static bool wait_empty(const struct uart *uart)
 	for (u64 polls = 0; start ? clock_ns() - start <= limit : polls < UART_POLLS; polls++) {
 		if (uart->in(uart, REG_STATUS) & STATUS_EMPTY)
 			return true;
-		output_relax();
+		print_wait();
 	}
 	return false;
 }

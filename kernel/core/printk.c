@@ -9,9 +9,12 @@
  *
  * One lock covers the ring and the consoles. It is not a struct spinlock, because a CPU must be
  * able to print from interrupt handlers, inside lock checks, and before there is per-CPU data worth
- * checking. While a CPU waits for the lock or for a device it answers rounds and calls
- * (output_relax()), because a serial line's reader may hold it up longer than a round may take. A
- * function that is called meanwhile and prints goes ahead as below.
+ * checking.
+ *
+ * A reader at the other end of a line may hold the consoles up for seconds, with interrupts off
+ * here. So a CPU that waits for a console, or for the lock, does what others wait for from it
+ * (print_wait()). A call that is served then may print, too: inside of the holder's line, or before
+ * the line of a CPU that waits for the lock. It serves no calls itself, so this ends.
  *
  * So the lock is one word that names the CPU inside. If that CPU itself is nested by an NMI or a
  * fault, it goes ahead without waiting. Every other CPU waits a bounded time and then goes ahead as
@@ -31,7 +34,9 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/core/upward.h"
+#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 
 enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
@@ -56,17 +61,27 @@ OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
 #define OUTPUT_WAIT_PANIC_NS (50 * NS_PER_MS)
 #define OUTPUT_WAIT_SPINS    (1U << 28)
 
-void output_relax(void)
-{
-	if (!context_in(CONTEXT_NMIS) && !atomic_load_relaxed(&panic_in_progress))
-		call_serve();
-	cpu_relax();
-}
-
 struct output {
 	irq_flags_t flags;
 	bool owned; /* this caller took the lock and must release it */
 };
+
+/*
+ * Calls are served where any other wait serves them. A handler and a called function only flush,
+ * and an NMI, which may have interrupted that, only says that it goes on.
+ */
+void print_wait(void)
+{
+	cpu_relax();
+	wait_printing();
+	if (atomic_load_relaxed(&panic_in_progress) || context_in(CONTEXT_NMIS) ||
+	    !cpu_online(cpu_id()))
+		return;
+	if (context_may(CONTEXT_LOCKED))
+		call_serve();
+	else
+		shootdown_serve();
+}
 
 static struct output output_begin(void) __acquires(irq)
 {
@@ -84,7 +99,7 @@ static struct output output_begin(void) __acquires(irq)
 	for (u32 spins = 0; spins < OUTPUT_WAIT_SPINS; spins++) {
 		bool panicking = atomic_load_relaxed(&panic_in_progress);
 
-		output_relax();
+		print_wait();
 		if (atomic_load_relaxed(&output_owner) == 0 && atomic_cas(&output_owner, 0, me)) {
 			out.owned = true;
 			break;

@@ -36,12 +36,6 @@ void print(const char *fmt, ...) __printf(1, 2);
 void vprint(const char *fmt, va_list args);
 
 /*
- * Spin once while a device is full or another CPU prints. Interrupts are off then, so this answers
- * the rounds and calls of other CPUs, except in an NMI and in a panic. Any context.
- */
-void output_relax(void);
-
-/*
  * echo() writes to the consoles only: the output of the line editor. log_line() writes a line to
  * the log only: the finished line that the user typed.
  */
@@ -54,6 +48,12 @@ void log_line(const char *fmt, ...) __printf(1, 2);
  * kept.
  */
 size_t log_read(u64 *pos, char *buf, size_t size);
+
+/*
+ * One turn of a wait for a console: relax, and serve other CPUs as far as the context allows. Waits
+ * for this CPU count the turn as movement. Any context.
+ */
+void print_wait(void);
 
 /*
  * A count that changes with every piece of text printed, except complaints: lines a CPU prints

@@ -75,6 +75,11 @@ void wait_moved(enum wait_level level)
 	count_one(&this_cpu()->waits.moved[level]);
 }
 
+void wait_printing(void)
+{
+	count_one(&this_cpu()->waits.printing);
+}
+
 /*
  * Number of waits that this CPU has begun at `level` and above. Read at every turn of a wait, and
  * therefore kept as one word.
@@ -91,11 +96,11 @@ static void count_begun(enum wait_level level)
 	wait_moved(level);
 }
 
-/* Number of movements that `cpu` has counted below `level`. */
+/* Number of movements that `cpu` has counted below `level`, or in waits for consoles. */
 static u32 moved_below(enum wait_level level, cpu_t cpu)
 {
 	const struct wait_counts *counts = &cpu_data(cpu)->waits;
-	u32 sum = 0;
+	u32 sum = atomic_load_relaxed(&counts->printing);
 
 	for (unsigned l = 0; l < level; l++)
 		sum += atomic_load_relaxed(&counts->moved[l]);
@@ -121,9 +126,9 @@ static u32 moved_for(const struct wait *wait, cpu_t culprit)
 static bool has_moved(struct wait *wait, cpu_t culprit)
 {
 	const u32 moved = moved_for(wait, culprit);
-	const bool any =
-		wait->ahead < wait->queue ||
-		(wait->level > WAIT_LOCK && (moved != wait->moved || culprit != wait->whose));
+	const bool same = culprit == wait->whose;
+	const bool any = wait->ahead < wait->queue || (same && moved != wait->moved) ||
+			 (!same && wait->level > WAIT_LOCK);
 
 	wait->moved = moved;
 	wait->whose = culprit;

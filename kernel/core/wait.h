@@ -30,6 +30,7 @@
  *     (wait_moved()), or goes on with a wait of a lower level because something moved for that
  *     wait. If the CPU waited for is known, only its events count, else those of all other CPUs.
  *   - The queue of a lock moves on.
+ *   - A CPU waits for a console, which has a bound of its own (wait_printing()).
  *   - A wait for one CPU after the other turns to the next CPU.
  *
  * So a wait lasts as long as the work below it goes on, and a wait that hangs ends before the waits
@@ -81,6 +82,7 @@ struct wait_counts {
 	u32 begun[WAIT_LEVELS]; /* waits of this level and above */
 	/* what waits of higher levels count as progress: waits begun, work finished */
 	u32 moved[WAIT_LEVELS];
+	u32 printing; /* turns of waits for consoles: progress for all levels */
 };
 
 /*
@@ -127,6 +129,9 @@ u32 wait_bound(enum wait_level level);
 
 /* This CPU has finished a piece of work that others may wait for at `level`. Any context. */
 void wait_moved(enum wait_level level);
+
+/* This CPU waits for a console, perhaps with a lock held. Any context. */
+void wait_printing(void);
 
 /*
  * The latest report of a late wait, for people and tests: what was waited for, from which CPU

@@ -5,8 +5,7 @@
  * This file plays the devices: a UART is an array of registers behind two functions, and a
  * framebuffer is memory.
  */
-#include <arch/atomic.h>
-#include <arch/cpu.h>
+#include <arch/memory.h>
 
 #include "boot/boot_info.h"
 #include "kernel/console/console.h"
@@ -16,7 +15,8 @@
 #include "kernel/console/console_screen.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
-#include "kernel/core/call.h"
+#include "kernel/core/context.h"
+#include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
@@ -199,40 +199,88 @@ TEST(kernel_console, a_uart_that_stays_full_fails_after_its_bound)
 	EXPECT(toy.sent >= 20 && toy.sent < 42);
 }
 
-/* A full device that takes bytes again once a round has ended. */
-static u32 round_ended;
+/* ---- a line that its reader holds up ---- */
+
+static u32 line_free;    /* may the port take bytes? */
+static cpu_t never_held; /* it frees the line, and may have to report or panic before */
+static struct uart slow_port;
 
 static u8 slow_in(const struct uart *uart, unsigned reg)
 {
-	return (u8)(toy_in(uart, reg) &
-		    (reg == 5 && !atomic_load_acquire(&round_ended) ? ~0x20 : ~0));
+	(void)uart;
+	if (reg != 5)
+		return 0;
+	return atomic_load_acquire(&line_free) || cpu_id() == never_held ? 0x20 : 0;
 }
 
-static void start_round(void *arg)
+static void slow_out(const struct uart *uart, unsigned reg, u8 value)
 {
-	(void)arg;
+	(void)uart;
+	(void)reg;
+	(void)value;
+}
+
+/* Print as code in that context does. */
+static void print_in(void *context)
+{
+	const u32 word = *(const u32 *)context;
+
+	context_enter(word);
+	echo("\n", 1);
+	context_leave(word);
+}
+
+/* Start a CPU that prints, and return when it waits: for the port, or for the output's lock. */
+static void printer_start(cpu_t cpu, u32 *context)
+{
+	const u32 before = atomic_load_relaxed(&cpu_data(cpu)->waits.printing);
+	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to print");
+
+	EXPECT_EQ(work_start(cpu, print_in, context), 0);
+	while (atomic_load_relaxed(&cpu_data(cpu)->waits.printing) == before)
+		wait_spin(&wait, cpu);
+}
+
+/* The line is free only after the rounds: a round that waits for the printer never ends. */
+static void rounds_while_printing(u32 *context)
+{
+	const cpu_t one = cpus_find_other();
+	struct shootdown_batch batch = {0};
+	u32 plain = 0;
+	cpu_t two;
+
+	atomic_store_release(&line_free, 0);
+	printer_start(one, context);
+	two = cpus_find_other();
+	if (two != CPU_NONE)
+		printer_start(two, &plain);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	atomic_store_release(&round_ended, 1);
+	shootdown_batch_add(&batch, VMEMMAP_BASE, 1);
+	if (*context <= CONTEXT_LOCKS)
+		shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
+	EXPECT(!work_done(one));
+	atomic_store_release(&line_free, 1);
+	work_wait(one, 0);
+	if (two != CPU_NONE)
+		work_wait(two, 0);
 }
 
-TEST(kernel_console, a_cpu_that_waits_for_a_uart_answers_rounds)
+TEST(kernel_console, rounds_end_while_a_cpu_waits_for_its_line)
 {
-	const cpu_t other = cpus_find_other();
-	struct uart uart = toy_uart();
-	irq_flags_t flags;
+	static u32 contexts[] = {0, CONTEXT_LOCK, CONTEXT_CALL, CONTEXT_INTERRUPT};
+	struct console *const others = consoles.first;
 
-	if (other == CPU_NONE)
+	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");
-	toy = (struct toy){0};
-	REQUIRE(uart_start(&uart));
-	uart.in = slow_in;
-	uart.limit_ns = 60 * NS_PER_S;
-	round_ended = 0;
-	flags = irq_save(); /* as for everything that is printed */
-	EXPECT(work_start(other, start_round, NULL) == 0);
-	EXPECT(uart.console.write(&uart.console, "a", 1));
-	irq_restore(flags);
-	work_wait(other, 0);
+	never_held = cpu_id();
+	slow_port = (struct uart){
+		.in = slow_in, .out = slow_out, .trusted = true, .limit_ns = 3600 * NS_PER_S};
+	REQUIRE(uart_start(&slow_port));
+	slow_port.console.next = others;
+	consoles.first = &slow_port.console;
+	for (size_t i = 0; i < ARRAY_LEN(contexts); i++)
+		rounds_while_printing(&contexts[i]);
+	consoles.first = others;
 }
 
 /* ---- the text screen ---- */

@@ -148,6 +148,19 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_queue_moves)
 	EXPECT(wait.extended);
 }
 
+/* The holder may print with the lock held, and its console be held up for seconds. */
+TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_console)
+{
+	struct wait wait = wait_begin(WAIT_LOCK, "a holder that prints");
+
+	wait.deadline_ns = NS_PER_MS;
+	while (wait.late < 3 * wait.bound) {
+		wait_printing();
+		wait_spin(&wait, cpu_id());
+	}
+	EXPECT(wait.extended);
+}
+
 /*
  * A request for memory that found none looks again between two turns, and may then wait for ranges
  * or memory.

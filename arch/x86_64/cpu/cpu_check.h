@@ -1,6 +1,6 @@
 /*
- * Check that all CPUs are alike where they must be: memory types (MTRRs, PAT) and microcode. Each
- * CPU takes its own picture as it starts; the boot CPU compares them.
+ * Check that all CPUs are alike where they must be: memory types (MTRRs) and microcode. Each CPU
+ * takes its own picture as it starts; the boot CPU, whose picture is the first, compares them.
  */
 #pragma once
 
@@ -8,11 +8,13 @@
 
 #include "kernel/lib/types.h"
 
-/* Take this CPU's picture. On the CPU itself, once its traps are set up. */
+/*
+ * Take this CPU's picture, and the memory types of the boot CPU. On the CPU itself with interrupts
+ * off, once its traps are set up.
+ */
 struct cpu_picture cpu_picture_take(void);
 
 /*
- * Warn about CPUs that differ from the boot CPU. Returns how many differ in their memory types.
- * Boot CPU, when all CPUs are started.
+ * Warn about CPUs that differ from the boot CPU, or did so. Boot CPU, when all CPUs are started.
  */
-cpu_t cpu_pictures_compare(void);
+void cpu_pictures_compare(void);

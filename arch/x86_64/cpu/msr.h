@@ -24,6 +24,8 @@
 
 #define MISC_ENABLE_FAST_STRINGS (1ULL << 0)
 
+#define CR0_CD (1ULL << 30)
+
 #define CR4_PAE        (1ULL << 5)
 #define CR4_MCE        (1ULL << 6)
 #define CR4_PGE        (1ULL << 7)
@@ -79,6 +81,16 @@ static inline u64 read_cr0(void)
 
 	__asm__ volatile("mov %%cr0, %0" : "=r"(value)::"memory");
 	return value;
+}
+
+static inline void write_cr0(u64 value)
+{
+	__asm__ volatile("mov %0, %%cr0" ::"r"(value) : "memory");
+}
+
+static inline void wbinvd(void)
+{
+	__asm__ volatile("wbinvd" ::: "memory");
 }
 
 static inline u64 read_cr4(void)

@@ -249,6 +249,7 @@ static void start_all(void)
 void arch_cpus_start(void)
 {
 	ipi_init();
+	cpu_data(0)->arch.picture = cpu_picture_take();
 	if (cpu_count == 1) {
 		clock_refine_end();
 		cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
@@ -264,7 +265,6 @@ void arch_cpus_start(void)
 			       cpu_count);
 		}
 	}
-	cpu_data(0)->arch.picture = cpu_picture_take();
 	cpu_pictures_compare();
 	nmi_tick_confirm();
 	clock_stop_pit();

@@ -12,9 +12,12 @@ struct timer {
 	void *arg;
 };
 
+/* MTRRs of a CPU that starts, beside CPU 0's; only TYPES_DIFFER stays so (cpu_check.c). */
+enum memory_types_found { TYPES_SAME, TYPES_WERE_OFF, TYPES_DIFFERED, TYPES_DIFFER };
+
 /* This CPU's own findings about itself: arch/x86_64/cpu/cpu_check.c. */
 struct cpu_picture {
-	u64 memory_types; /* a sum over MTRRs and PAT; equal sums, equal types */
+	u8 memory_types;  /* enum memory_types_found */
 	u32 microcode;    /* revision; 0: unknown */
 	u8 kind;          /* enum core_kind */
 	bool taken;
