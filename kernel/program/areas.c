@@ -287,17 +287,11 @@ static bool cuts_page(const struct area *area, u64 start, u64 end)
 
 /* ---- making areas ---- */
 
-static bool meets_hole(u64 start, u64 end)
-{
-	return start < USER_HOLE_END && end > USER_HOLE_START;
-}
-
 static bool is_free(const struct areas *areas, u64 start, u64 end)
 {
 	struct area area;
 
-	return !meets_hole(start, end) &&
-	       (!area_tree_own_from(&areas->tree, start, &area) || area.start >= end);
+	return !area_tree_own_from(&areas->tree, start, &area) || area.start >= end;
 }
 
 /* The highest area that begins below `top`. The hole is in the way of others as an area is. */
@@ -372,7 +366,7 @@ s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 		return -ENOMEM;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
-	else if (area->start < USER_START || area->end > USER_END || area->end <= area->start ||
+	else if (!area_is_possible(area->start, area->end) ||
 		 !is_free(areas, area->start, area->end))
 		placed.start = find_room(areas, size, align);
 	if (placed.start != 0) {
@@ -387,7 +381,7 @@ int areas_add(struct areas *areas, const struct area *area)
 {
 	int err = 0;
 
-	if (meets_hole(area->start, area->end) || !lock_ready(areas, READY_TO_INSERT))
+	if (!area_is_possible(area->start, area->end) || !lock_ready(areas, READY_TO_INSERT))
 		return -ENOMEM;
 	if (areas->tree.count >= AREA_TREE_COUNT_MAX || !is_free(areas, area->start, area->end))
 		err = -EEXIST;
@@ -506,9 +500,9 @@ int areas_claim(struct areas *areas, u64 start, u64 end, enum areas_claim how, s
 	struct area own = {.start = start, .end = start, .flags = AREA_BUSY};
 	int err = 0;
 
-	ASSERT(!meets_hole(start, end), "a program's claim of %llx to %llx, which it does not own",
-	       start, end);
-	*hull = (struct hull){.start = start};
+	*hull = (struct hull){.start = start, .end = start};
+	if (!area_is_possible(start, end))
+		return -ENOMEM;
 	for (;;) {
 		struct area area;
 		struct file *file = NULL;

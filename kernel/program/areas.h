@@ -16,8 +16,8 @@
  * its one round, and frees pages. `lock` is held for steps that take no longer than a change of the
  * tree. A pin also keeps the file of the area, whose reference is dropped only after that wait.
  *
- * No area, claim or hull has a part of the hole (<arch/user.h>). Its borders are those of entries
- * of the root table, up to which a hull extends at most.
+ * Areas and claims lie where area_is_possible() says. A hull has no part of the hole, whose borders
+ * are those of entries of the root table. A hull extends at most up to these.
  *
  * Neighbours with equal attributes become one area as soon as neither is busy. If they show a file,
  * it must be the same, and the higher one must go on where the lower one ends.
@@ -76,30 +76,37 @@ void pin_drop(struct thread *self);
 
 /* ---- making areas ---- */
 
+/* Is all of [start, end) the program's: inside [USER_START, USER_END) and outside the hole? */
+static inline bool area_is_possible(u64 start, u64 end)
+{
+	return start >= USER_START && start < end && end <= USER_END &&
+	       (end <= USER_HOLE_START || start >= USER_HOLE_END);
+}
+
 /*
  * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area
- * there: at area->start if that is not 0 and the range is free, else as high as possible. Returns
- * the start, or -ENOMEM. The area keeps the caller's reference to its file.
+ * there: at area->start if the range is possible and free, else as high as possible. Returns the
+ * start, or -ENOMEM. The area keeps the caller's reference to its file.
  */
 s64 areas_place(struct areas *areas, const struct area *area, u64 align);
 
 /*
- * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if a part of it lies in
- * the hole of <arch/user.h>; or -EEXIST if the range is not free, even if only for as long as a
- * claim lasts; areas_claim() waits for that.
+ * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if the range is not
+ * possible; or -EEXIST if the range is not free, even if only for as long as a claim lasts;
+ * areas_claim() waits for that.
  */
 int areas_add(struct areas *areas, const struct area *area);
 
 /*
- * Make [start, end), which has no part of the hole, one busy area without contents, so that the
- * range is the caller's. Areas that were there are removed (their pages stay mapped), and busy ones
- * are waited for. No thread has a pin in the range afterwards.
+ * Make [start, end) one busy area without contents, so that the range is the caller's. Areas that
+ * were there are removed (their pages stay mapped), and busy ones are waited for. No thread has a
+ * pin in the range afterwards.
  *
  *   0         success
  *   -EEXIST   AREAS_MUST_BE_FREE, and there is an area; nothing was changed
  *   -EINVAL   the range would cut a page of a pool
- *   -ENOMEM   no memory; here and for -EINVAL *hull is the part that was claimed until then. The
- *             caller unmaps and releases it, unless it is empty
+ *   -ENOMEM   no memory, or the range is not possible; here and for -EINVAL *hull is the part that
+ *             was claimed until then. The caller unmaps and releases it, unless it is empty
  *
  * The claim extends over the free space around the range as far as page tables reach that then
  * serve nobody: *hull receives it. The caller may free those tables.

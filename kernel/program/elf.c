@@ -58,8 +58,6 @@ enum {
 	STT_GNU_IFUNC = 10,
 };
 
-/* A larger one is a mistake: the largest page of the machine. */
-#define ALIGN_MAX GIB(1)
 /* A symbol without a size names addresses up to this distance. */
 #define SYMBOL_REACH KIB(64)
 
@@ -167,7 +165,7 @@ static bool check_load(const struct program_header *load, u64 size, struct elf_l
 			      load->virt);
 	if (load->align > 1 && (load->align & (load->align - 1)) != 0)
 		return refuse(refusal, "a segment's alignment is not a power of two", load->align);
-	if (load->align > ALIGN_MAX)
+	if (load->align > ELF_ALIGN_MAX)
 		return refuse(refusal, "a segment's alignment is over 1 GiB", load->align);
 	return true;
 }
@@ -232,7 +230,7 @@ static bool add_load(struct elf_image *elf, const struct program_header *load, u
 {
 	const struct elf_segment segment = {.virt = load->virt,
 					    .memory_bytes = load->memory_bytes,
-					    .file_offset = load->offset,
+					    .file_offset = load->file_bytes ? load->offset : 0,
 					    .file_bytes = load->file_bytes,
 					    .rights = rights_of(load->flags)};
 
@@ -308,8 +306,10 @@ static bool parse(const void *image, u64 size, struct elf_limits limits, struct 
 	elf->entry = header.entry;
 	elf->phdr_size = header.phdr_size;
 	elf->phdr_count = header.phdr_count;
-	if (elf->pie) /* it may be put anywhere, so only its extent counts */
-		limits = (struct elf_limits){0, limits.end - limits.start};
+	if (elf->pie) { /* its bias is known when all segments are */
+		limits.start = 0;
+		limits.end -= limits.pie_base + ELF_ALIGN_MAX;
+	}
 	if (!add_headers(elf, image, size, header.phdrs, limits, refusal))
 		return false;
 	if (elf->segments == 0)
@@ -319,6 +319,7 @@ static bool parse(const void *image, u64 size, struct elf_limits limits, struct 
 
 	elf->low = page_start(elf->segment[0].virt);
 	elf->high = page_end(segment_end(&elf->segment[elf->segments - 1]));
+	elf->bias = elf->pie ? ALIGN_UP(limits.pie_base, elf->align) : 0;
 	holder = segment_with(elf, header.phdrs, (u64)elf->phdr_count * elf->phdr_size);
 	if (holder)
 		elf->phdr_virt = holder->virt + (header.phdrs - holder->file_offset);

@@ -10,8 +10,10 @@
  *
  * - The segments are in ascending order, none is empty, and no page belongs to two of them.
  * - Address and file offset of a segment agree within a page, if it has bytes in the file.
- * - Rounded to whole pages, all lie within the allowed addresses, so no sum of these wraps.
- * - The bytes in the file exist, and are no more than the bytes in memory. The rest is zero.
+ * - Rounded to whole pages, all lie within the allowed addresses, with the bias of a pie program
+ *   added. No sum of these wraps.
+ * - The bytes in the file exist, and are no more than the bytes in memory. The rest is zero. The
+ *   offset of a segment without bytes in the file is 0.
  * - The entry lies in an executable segment.
  *
  * Linkers give each segment pages of its own. Linux also takes files in which neighbours share a
@@ -30,7 +32,7 @@
 enum { ELF_SEGMENTS_MAX = 32, ELF_HEADERS_MAX = 128 };
 enum { ELF_R = 1, ELF_W = 2, ELF_X = 4 };
 
-/* Addresses of a pie program are relative to the address where the loader puts it. */
+/* Addresses of a pie program are relative to its bias. */
 struct elf_segment {
 	u64 virt, memory_bytes;
 	u64 file_offset, file_bytes;
@@ -42,7 +44,8 @@ struct elf_image {
 	bool stack_exec; /* the program asks for an executable stack */
 	u64 entry;
 	u64 low, high; /* of all segments, rounded outwards to pages */
-	u64 align; /* of the address where a pie program is put: a power of two, at least 4096 */
+	u64 align;     /* of the bias: a power of two, at least 4096 */
+	u64 bias;      /* the address where a pie program is put; 0 for others */
 	/*
 	 * The program headers in the program's memory, for AT_PHDR. phdr_virt is 0 if no segment
 	 * contains them.
@@ -53,9 +56,13 @@ struct elf_image {
 	struct elf_segment segment[ELF_SEGMENTS_MAX];
 };
 
-/* Addresses that a program may have: [start, end), whole pages. */
+/*
+ * Addresses that a program may have: [start, end), whole pages. A pie program is put at the first
+ * address from pie_base on that its alignment, at most ELF_ALIGN_MAX, allows.
+ */
+#define ELF_ALIGN_MAX GIB(1)
 struct elf_limits {
-	u64 start, end;
+	u64 start, end, pie_base;
 };
 
 /* Does the image begin like an ELF of any kind? */

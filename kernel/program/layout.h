@@ -13,9 +13,10 @@
  *	STACK_TOP    the first thread's stack, above a gap
  *	VDSO_BASE    the vDSO and its data
  *
- * The addresses are the same in every run, so that runs can be compared.
+ * The addresses are the same in every run, so that runs can be compared. PIE_BASE is where Linux
+ * without randomization has it (ELF_ET_DYN_BASE).
  */
-#define PIE_BASE     0x555555554000ULL
+#define PIE_BASE     ALIGN_DOWN(USER_END / 3 * 2, PAGE_SIZE)
 #define STACK_TOP    (USER_END - MIB(16))
 #define VDSO_BASE    (USER_END - MIB(8))
 #define STACK_BYTES  MIB(8)

@@ -32,6 +32,13 @@ static pte_t *root_table(void)
 	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
 }
 
+/* All other entries of the root table are the kernel's, and their tables, too. */
+static pte_t *root_entry(u64 addr)
+{
+	ASSERT(area_is_possible(addr, addr + 1), "no program has a page at %llx", addr);
+	return &root_table()[pt_index(addr, PT_PGD)];
+}
+
 static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
 {
 	struct wait wait =
@@ -54,21 +61,22 @@ static pte_t unclaimed(const pte_t *entry)
 
 bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
 {
-	const pte_t *table = root_table();
+	const pte_t *entry = root_entry(addr);
 
-	for (*level = PT_PGD;; (*level)--) {
-		*pte = pte_load(&table[pt_index(addr, *level)]);
+	for (*level = PT_PGD;;) {
+		*pte = pte_load(entry);
 		if (!pte_present(*pte))
 			return false;
 		if (*level != PT_PGD && pte_is_leaf(*pte, *level))
 			return true;
-		table = pte_table(*pte);
+		(*level)--;
+		entry = &pte_table(*pte)[pt_index(addr, *level)];
 	}
 }
 
 pte_t *pages_entry(u64 addr, enum pt_level want)
 {
-	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
+	pte_t *entry = root_entry(addr);
 
 	for (enum pt_level level = PT_PGD; level > want; level--) {
 		const pte_t pte = pte_load(entry);
@@ -263,7 +271,7 @@ static bool bring_table(pte_t *entry)
 int pages_touch(const struct area *area, u64 addr)
 {
 	enum pt_level want = pages_level(area, addr), level = PT_PGD;
-	pte_t *entry = &root_table()[pt_index(addr, level)];
+	pte_t *entry = root_entry(addr);
 
 	for (;;) {
 		const pte_t pte = unclaimed(entry);
@@ -408,6 +416,8 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 
 static int visit(struct visit *v)
 {
+	ASSERT(area_is_possible(v->start, v->end), "no program has pages from %llx to %llx",
+	       v->start, v->end);
 	visit_table(v, root_table(), PT_PGD, 0);
 	return v->err;
 }
@@ -512,7 +522,7 @@ int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
 static pte_t *entry_for(u64 addr, enum pt_level want)
 {
 	enum pt_level level = PT_PGD;
-	pte_t *entry = &root_table()[pt_index(addr, level)];
+	pte_t *entry = root_entry(addr);
 
 	while (level > want) {
 		const pte_t pte = pte_load(entry);

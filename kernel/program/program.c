@@ -36,7 +36,7 @@ enum { START_BYTES = 32 << 10 }; /* of the first stack's texts and pairs */
 
 static struct program {
 	const void *image;
-	u64 size, bias;
+	u64 size;
 	struct elf_image elf;
 	u32 end;    /* PROGRAM_ENDED and the status of the end of all; 0: not ended. Atomic */
 	int exited; /* the status of the first thread, if it ended alone */
@@ -80,7 +80,7 @@ void program_symbol(u64 addr, char *buf, size_t size)
 
 	buf[0] = '\0';
 	if (program.image &&
-	    elf_symbol(program.image, program.size, addr - program.bias, &name, &offset))
+	    elf_symbol(program.image, program.size, addr - program.elf.bias, &name, &offset))
 		format(buf, size, "%s+0x%llx", name, offset);
 }
 
@@ -89,7 +89,7 @@ void program_symbol(u64 addr, char *buf, size_t size)
 /* Map a segment, fill it in, and give it its rights. */
 static s64 load_segment(const struct elf_segment *segment)
 {
-	const u64 at = segment->virt + program.bias;
+	const u64 at = segment->virt + program.elf.bias;
 	struct area area = {.start = ALIGN_DOWN(at, PAGE_SIZE),
 			    .end = ALIGN_UP(at + segment->memory_bytes, PAGE_SIZE),
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
@@ -106,27 +106,30 @@ static s64 load_segment(const struct elf_segment *segment)
 	return err;
 }
 
-static s64 load_image(void)
+static s64 load_image(const char *name)
 {
-	const struct elf_limits limits = {USER_START, MAPPINGS_TOP - GIB(1)};
+	const struct elf_limits limits = {USER_START, MAPPINGS_TOP - GIB(1), PIE_BASE};
 	u64 value;
 	const char *why = elf_parse(program.image, program.size, limits, &program.elf, &value);
 
 	if (why) {
-		pr_err("program: %s (%llx)", why, value);
+		pr_err("program: %s: %s (%llx)", name, why, value);
 		return -ENOEXEC;
 	}
-	program.bias = program.elf.pie ? ALIGN_UP(PIE_BASE, program.elf.align) : 0;
 	for (size_t i = 0; i < program.elf.segments; i++) {
-		const s64 err = load_segment(&program.elf.segment[i]);
+		const struct elf_segment *segment = &program.elf.segment[i];
+		const u64 at = segment->virt + program.elf.bias;
+		const s64 err = load_segment(segment);
 
 		if (err < 0) {
-			pr_err("program: no memory for the segment at %llx",
-			       program.elf.segment[i].virt);
+			why = area_is_possible(at, at + segment->memory_bytes)
+				      ? "there is no memory for a segment"
+				      : "a segment has addresses of the kernel";
+			pr_err("program: %s: %s (%llx)", name, why, at);
 			return err;
 		}
 	}
-	heap_begin(ALIGN_UP(program.elf.high + program.bias, PAGE_SIZE));
+	heap_begin(ALIGN_UP(program.elf.high + program.elf.bias, PAGE_SIZE));
 	return 0;
 }
 
@@ -138,8 +141,8 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 	struct start_stack start = {.args = request->args,
 				    .environment = request->environment,
-				    .entry = program.elf.entry + program.bias,
-				    .phdr = program.elf.phdr_virt + program.bias,
+				    .entry = program.elf.entry + program.elf.bias,
+				    .phdr = program.elf.phdr_virt + program.elf.bias,
 				    .phdr_count = program.elf.phdr_count,
 				    .phdr_size = program.elf.phdr_size,
 				    .hwcap = user_hwcap(),
@@ -225,7 +228,7 @@ static const struct user_ops ops = {.call = calls_serve,
 
 static s64 load(const struct program_request *request, struct user_regs *regs)
 {
-	s64 err = load_image(), rsp;
+	s64 err = load_image(arguments_word(request->args, 0)), rsp;
 	u64 vdso = 0;
 
 	if (err == 0)
@@ -235,7 +238,7 @@ static s64 load(const struct program_request *request, struct user_regs *regs)
 	rsp = load_stack(request, vdso);
 	if (rsp < 0)
 		return rsp;
-	*regs = (struct user_regs){.rip = program.elf.entry + program.bias, .rsp = (u64)rsp};
+	*regs = (struct user_regs){.rip = program.elf.entry + program.elf.bias, .rsp = (u64)rsp};
 	return 0;
 }
 

@@ -51,7 +51,7 @@ static struct {
 	struct image_section section[SECTIONS];
 } image __attribute__((aligned(8)));
 
-static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
 static struct elf_image elf;
 
 static void good(void)
@@ -133,13 +133,18 @@ TEST(program_elf, a_good_program_is_described)
 	EXPECT_EQ(elf.segment[DATA].memory_bytes, 0x2000);
 }
 
-TEST(program_elf, a_pie_program_may_begin_at_zero)
+static void good_pie(void)
 {
 	good();
 	image.header.type = 3;
 	image.header.entry -= 0x400000;
 	for (unsigned i = 0; i < 3; i++)
 		image.phdr[i].virt -= 0x400000;
+}
+
+TEST(program_elf, a_pie_program_may_begin_at_zero)
+{
+	good_pie();
 	image.phdr[DATA].align = MIB(2);
 	taken();
 	EXPECT(elf.pie);
@@ -147,7 +152,24 @@ TEST(program_elf, a_pie_program_may_begin_at_zero)
 	EXPECT_EQ(elf.high, 0x5000);
 	EXPECT_EQ(elf.phdr_virt, 0x40);
 	EXPECT_EQ(elf.align, MIB(2));
-	image.phdr[DATA].memory_bytes = limits.end - limits.start;
+	EXPECT_EQ(elf.bias, 0x555555600000);
+}
+
+/* Where its bias puts it. The alignment, which moves the bias, is known only at the end. */
+TEST(program_elf, a_pie_program_ends_below_the_limit)
+{
+	const u64 most = limits.end - limits.pie_base - ELF_ALIGN_MAX - 0x2080;
+
+	good_pie();
+	image.phdr[DATA].memory_bytes = most;
+	image.phdr[READ].align = ELF_ALIGN_MAX;
+	taken();
+	EXPECT_EQ(elf.bias, ALIGN_UP(limits.pie_base, ELF_ALIGN_MAX));
+	EXPECT(elf.bias + elf.high <= limits.end);
+	image.phdr[DATA].memory_bytes = most + 1;
+	refused("above the addresses", 0x2080);
+	good_pie();
+	image.phdr[DATA].memory_bytes = -limits.pie_base - 0x2080; /* round the end, to 0 */
 	refused("above the addresses", 0x2080);
 }
 
@@ -340,6 +362,10 @@ TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
 	REQUIRE(elf.segments == 3);
 	EXPECT_EQ(elf.segment[DATA].memory_bytes, 0x3000);
 	EXPECT_EQ(elf.high, 0x406000);
+	image.phdr[3].virt = 0x405000; /* a segment of its own, whose offset means nothing */
+	taken();
+	REQUIRE(elf.segments == 4);
+	EXPECT_EQ(elf.segment[3].file_offset, 0);
 }
 
 TEST(program_elf, an_executable_stack_is_told)
@@ -362,11 +388,10 @@ TEST(program_elf, lying_words_are_harmless)
 			memcpy((u8 *)&image + at, &lies[i], 4);
 			if (elf_parse(&image, sizeof(image), limits, &elf, &value))
 				continue;
-			EXPECT(elf.low < elf.high && elf.high <= limits.end);
+			EXPECT(elf.low < elf.high && elf.high <= limits.end - elf.bias);
 			for (size_t s = 0; s < elf.segments; s++)
 				EXPECT(elf.segment[s].file_offset + elf.segment[s].file_bytes <=
-					       sizeof(image) ||
-				       elf.segment[s].file_bytes == 0);
+				       sizeof(image));
 		}
 	}
 }

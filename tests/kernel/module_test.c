@@ -155,7 +155,7 @@ static void print_files(const struct program_source *source)
 /* tests/qemu/test_program.py reads these lines. Without a module the case has nothing to check. */
 TEST(program_module, the_machines_own_program_is_whole)
 {
-	static const struct elf_limits limits = {0x10000, 0x7ffffffff000};
+	static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
 	static struct arguments args, environment;
 	static struct elf_image elf;
 	struct program_source source;

@@ -308,6 +308,70 @@ TEST(program_area, impossible_requests_are_refused)
 	program_box_end();
 }
 
+/* Ranges that begin or end where nothing is a program's, or go round the end of all addresses. */
+static const struct {
+	u64 start, end;
+} beyond[] = {
+	{USER_END - PAGE_SIZE, USER_END + PAGE_SIZE},
+	{USER_END, USER_END + PAGE_SIZE},
+	{USER_END - PAGE_SIZE, TIB(192)},
+	{USER_END - PAGE_SIZE, -PAGE_SIZE},
+	{USER_END - PAGE_SIZE, 0},
+	{USER_END - PAGE_SIZE, PROGRAM_BOX_MEMORY},
+	{TIB(128), TIB(128) + PAGE_SIZE},
+	{DIRECT_MAP_BASE, DIRECT_MAP_BASE + GIB(1)},
+	{-PAGE_SIZE, PROGRAM_BOX_MEMORY},
+	{USER_HOLE_START - PAGE_SIZE, USER_END + PAGE_SIZE},
+	{0, -PAGE_SIZE},
+};
+
+TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
+{
+	enum { NR_MSYNC = 26, NR_MLOCK = 149, NR_MBIND = 237 };
+	static const unsigned advice[] = {0, DONTNEED, HUGEPAGE, 22, 23, COLLAPSE};
+	const u64 here = PROGRAM_BOX_MEMORY, last = USER_END - PAGE_SIZE;
+
+	REQUIRE(program_box_begin());
+	EXPECT_EQ(map_at(last, PAGE_SIZE, RW, FIXED), last);
+	EXPECT(put(here, 5) == 0 && put(last, 6) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
+		const u64 at = beyond[i].start, size = beyond[i].end - at;
+
+		EXPECT(map_at(at, size, RW, FIXED | NORESERVE) < 0);
+		EXPECT(unmap(at, size) < 0);
+		EXPECT(program_box_call(NR_MPROTECT, at, size, R) < 0);
+		EXPECT(program_box_call(NR_MINCORE, at, size, here + PAGE_SIZE) < 0);
+		EXPECT(program_box_call(NR_MSYNC, at, size, 0) < 0);
+		EXPECT(program_box_call(NR_MLOCK, at, size) < 0);
+		EXPECT(program_box_call(NR_MBIND, at, size, 0, 0, 0) < 0);
+		EXPECT(program_box_call(NR_MREMAP, at, size, PAGE_SIZE, MAYMOVE) < 0);
+		EXPECT(program_box_call(NR_MREMAP, at, PAGE_SIZE, size, 0) < 0);
+		EXPECT(program_box_call(NR_MREMAP, here, PAGE_SIZE, size, MOVE_FIXED, at) < 0);
+		for (unsigned a = 0; a < ARRAY_LEN(advice); a++)
+			EXPECT(program_box_call(NR_MADVISE, at, size, advice[a]) < 0);
+	}
+	EXPECT(get(here) == 5 && get(last) == 6);
+	program_box_end();
+}
+
+/* The loader comes here, too, with ranges from a file. */
+TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
+{
+	struct hull hull;
+
+	REQUIRE(program_box_begin());
+	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
+		const u64 start = beyond[i].start, end = beyond[i].end;
+		struct area area = {.start = start, .end = end, .rights = RW};
+
+		REQUIRE(areas_add(&program_areas, &area) == -ENOMEM);
+		REQUIRE(areas_claim(&program_areas, start, end, AREAS_REPLACE, &hull) == -ENOMEM);
+		EXPECT_EQ(hull.start, hull.end);
+		EXPECT_EQ(mapping_make(&area, MAPPING_FIXED), -ENOMEM);
+	}
+	program_box_end();
+}
+
 TEST(program_area, terabytes_can_be_reserved)
 {
 	s64 at;

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import time
@@ -171,6 +172,53 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile(case, built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "hostile.c", f"{case} 2", **HOSTILE[case])
+
+
+PIE_BASE, HOLE, USER_END = 0x555555554000, 0x558000000000, 0x7FFFFFFFF000
+ABOVE, IN_HOLE = "a segment ends above the addresses of programs", "a segment has addresses of the kernel"
+# Type of file (2: fixed, 3: pie); address, size and rights (4: read) of a segment besides the one with code; and what the kernel says.
+HOSTILE_FILES = {
+    "straddles": (3, USER_END - PIE_BASE - 0x1000, 0x100000002000, 4, ABOVE),
+    "beyond": (3, 0x600000000000, 0x1000, 4, ABOVE),
+    "wraps": (3, 0x10000, 2**64 - 0x10000 - PIE_BASE, 4, ABOVE),
+    "not_canonical": (3, 0x800000000000, 0x1000, 4, ABOVE),
+    "kernel": (2, 0xFFFF888000000000, 0x1000, 4, ABOVE),
+    "fixed_in_hole": (2, HOLE, 0x1000, 4, IN_HOLE),
+    "pie_in_hole": (3, HOLE - PIE_BASE - 0x1000, 0x2000, 4, IN_HOLE),
+    "all": (3, 0x10000, USER_END, 6, ABOVE),
+}
+
+
+def hostile_elf(kind, at, size, rights):
+    """A program of 16 bytes of code, which ends with status 7, and one segment more."""
+    base = 0 if kind == 3 else 0x400000
+    code = bytes.fromhex("bf07000000 b8e7000000 0f05 ebfe 9090")
+    fields = (kind, 62, 1, base + 176, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", *fields)
+    loads = ((5, base, 192, 192), (rights, at, 0, size))
+    return header + b"".join(struct.pack("<IIQQQQQQ", 1, flags, 0, virt, 0, used, memory, 4096) for flags, virt, used, memory in loads) + code
+
+
+def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
+    """The kernel names the file and the address, loses nothing, and runs the next program."""
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, (*load, _) in HOSTILE_FILES.items():
+        (files / name).write_bytes(hostile_elf(*load))
+    (files / "good").write_bytes(hostile_elf(3, 0x10000, 2**36, 4))
+    for path in files.iterdir():
+        path.chmod(0o755)
+    program = Program(str(built("-static")), files=str(files))
+    machine = Machine("pvh", 2, "256M", module=str(program.write(tmp_path / "program.cpio")), cmdline=f"{program.words} monitor")
+    with Session(machine, kernel) as session:
+        for name, (kind, at, _, _, says) in HOSTILE_FILES.items():
+            said = session.command(f"program {name}")
+            where = at + (PIE_BASE if kind == 3 and says == IN_HOLE else 0)
+            assert f"program: {name}: {says} ({where:x})" in said and f"program: {name} was not started" in said, said
+            assert "every frame accounted for" in session.command("mem check")
+            assert "PROGRAM name=good status=7" in session.command("program good")
+        outcome = session.poweroff()
+        assert (outcome.verdict, outcome.problem) == ("pass", "") and "leaks:" not in outcome.text, outcome.report()
 
 
 @pytest.mark.parametrize(("seed", "cpus", "mem"), [(1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M"), (4, 8, "256M")])

@@ -1,0 +1,166 @@
+/*
+ * Programs that the parser takes are mapped by the real loader: the inputs of elf_fuzz
+ * (tests/fuzz/corpus), and these with one lying word in a program header. None of them is executed.
+ */
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/arguments.h"
+#include "kernel/program/layout.h"
+#include "kernel/program/program.h"
+#include "kernel/program/thread.h"
+#include "kernel/program/touch.h"
+#include "kernel/run/test.h"
+
+/* Each input: its size and its bytes. */
+#define INPUT(name) ".quad 2f - 1f\n1: .incbin \"tests/fuzz/corpus/elf_fuzz/" #name "\"\n2:\n"
+#define INPUTS                                                                                     \
+	INPUT(static)                                                                              \
+	INPUT(pie)                                                                                 \
+	INPUT(shared_page)                                                                         \
+	INPUT(symbols)                                                                             \
+	INPUT(interp)                                                                              \
+	INPUT(pie_straddles)                                                                       \
+	INPUT(pie_beyond)                                                                          \
+	INPUT(pie_wraps)                                                                           \
+	INPUT(pie_aligned)                                                                         \
+	INPUT(pie_without_bytes)                                                                   \
+	INPUT(static_in_hole)
+__asm__(".pushsection .rodata\nload_inputs:\n" INPUTS "load_inputs_end:\n.popsection\n");
+extern const u8 load_inputs[], load_inputs_end[];
+
+/* Of the file and of its program headers. */
+enum { HEADER = 64, TYPE_AT = 16, COUNT_AT = 56, PHDR = 56, VIRT_AT = 16, MEMORY_AT = 40 };
+enum { ALIGN_AT = 48, EXEC = 2, DYN = 3, IMAGE_MAX = 4096 };
+
+static const u64 lies[] = {
+	0,
+	PAGE_SIZE - 1,
+	GIB(1),
+	USER_START,
+	PIE_BASE,
+	USER_HOLE_START - PAGE_SIZE,
+	USER_HOLE_START - PAGE_SIZE - PIE_BASE,
+	USER_HOLE_START - PIE_BASE,
+	USER_HOLE_END - PIE_BASE,
+	USER_END - PAGE_SIZE,
+	USER_END - PAGE_SIZE - PIE_BASE,
+	USER_END - PIE_BASE,
+	MAPPINGS_TOP - GIB(2) - PIE_BASE - PAGE_SIZE, /* the last that is taken */
+	STACK_TOP - PIE_BASE,
+	TIB(128) - PIE_BASE,
+	TIB(256) - PIE_BASE - PAGE_SIZE,
+	DIRECT_MAP_BASE,
+	-PIE_BASE,
+	-PAGE_SIZE,
+	-1ULL,
+};
+
+static unsigned loaded;
+
+static bool is_programs(u64 start, u64 end)
+{
+	return start >= USER_START && end <= USER_END &&
+	       !(start < USER_HOLE_END && end > USER_HOLE_START);
+}
+
+/* In place of the program: touch the ends of all areas. */
+static void look_around(struct user_regs *regs)
+{
+	struct area area = {.end = 0};
+
+	while (area_tree_from(&program_areas.tree, area.end, &area)) {
+		EXPECT(area.start < area.end && is_programs(area.start, area.end));
+		program_touch(thread_current(), area.start, USER_READ);
+		program_touch(thread_current(), area.end - 1, USER_READ);
+	}
+	EXPECT(is_programs(regs->rip, regs->rip + 1));
+	loaded++;
+}
+
+/* Every mapping of the kernel is global, and no program may use it (<arch/pgtable.h>). */
+static bool is_kernels(const pte_t *table, enum pt_level level)
+{
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&table[i]);
+
+		if (!pte_present(pte))
+			continue;
+		if (level != PT_PGD && pte_is_leaf(pte, level)) {
+			if (pte_user(pte) || !(pte & PTE_GLOBAL))
+				return false;
+		} else if (!is_kernels(pte_table(pte), level - 1)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void load(const u8 *image, u64 size)
+{
+	static struct arguments args, none;
+	static pte_t before[PTRS_PER_TABLE];
+	const pte_t *root = phys_to_virt(pgtable_root() << PAGE_SHIFT);
+	const unsigned loaded_before = loaded;
+	int status;
+
+	if (args.count == 0)
+		arguments_add(&args, "hostile");
+	memcpy(before, root, sizeof(before));
+	status = program_run(&(struct program_request){
+		.image = image, .size = size, .args = &args, .environment = &none});
+	EXPECT(status == (loaded > loaded_before ? 0 : -ENOEXEC) || status == -ENOMEM);
+	EXPECT(memcmp(before, root, sizeof(before)) == 0);
+}
+
+/* The word of a program header, in all ways. */
+static void load_with_lies(u8 *image, u64 size, size_t at)
+{
+	u64 truth;
+
+	memcpy(&truth, image + at, sizeof(truth));
+	for (unsigned i = 0; i < ARRAY_LEN(lies); i++) {
+		const u64 lie = lies[i] + truth % PAGE_SIZE;
+
+		memcpy(image + at, &lie, sizeof(lie));
+		load(image, size);
+	}
+	memcpy(image + at, &truth, sizeof(truth));
+}
+
+static void load_in_all_ways(u8 *image, u64 size)
+{
+	static const size_t words[] = {VIRT_AT, MEMORY_AT, ALIGN_AT};
+
+	for (u8 type = EXEC; type <= DYN; type++) {
+		image[TYPE_AT] = type;
+		load(image, size);
+		for (unsigned i = 0; i < image[COUNT_AT]; i++)
+			for (unsigned w = 0; w < ARRAY_LEN(words); w++)
+				load_with_lies(image, size, HEADER + i * PHDR + words[w]);
+	}
+}
+
+TEST(host_load, hostile_programs_change_no_table_of_the_kernel)
+{
+	static u8 image[IMAGE_MAX];
+	unsigned inputs = 0;
+	u64 size;
+
+	loaded = 0;
+	host_user_program = look_around;
+	for (const u8 *at = load_inputs; at < load_inputs_end; at += size) {
+		memcpy(&size, at, sizeof(size));
+		at += sizeof(size);
+		REQUIRE(size <= sizeof(image) && HEADER + (at + COUNT_AT)[0] * PHDR <= (int)size);
+		memcpy(image, at, size);
+		load_in_all_ways(image, size);
+		inputs++;
+	}
+	host_user_program = NULL;
+	EXPECT(is_kernels(phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD));
+	print("  # %u variants of %u inputs were loaded\n", loaded, inputs);
+	EXPECT(loaded > inputs);
+}
