@@ -264,13 +264,15 @@ void option_suggest(const char *name, char *buf, size_t size)
 
 	*buf = '\0';
 	TABLE_FOREACH(opt, option_table)
-	least = MIN(least, edits(opt->name, name));
+	{
+		least = MIN(least, edits(opt->name, name));
+	}
 	TABLE_FOREACH(opt, option_table)
 	{
 		if (edits(opt->name, name) != least || found == NEAREST_MAX || at >= size)
 			continue;
-		at += (size_t)format(buf + at, size - at, "%s%s=", found ? " or " : "; did you mean ",
-				     opt->name);
+		at += (size_t)format(buf + at, size - at,
+				     "%s%s=", found ? " or " : "; did you mean ", opt->name);
 		found++;
 	}
 	if (found && at < size)

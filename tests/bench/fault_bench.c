@@ -24,8 +24,8 @@
  *
  * The pool is grown before the clock starts, as hugetlb's is, and touched once before all runs so
  * that the host has backed it. Each way then brings one page that does not count, so that an
- * emulator has translated the code; a pool of one page is too slow for that. A leg fails if it does not fault in each page exactly once, or needs
- * more than one round to unmap them all.
+ * emulator has translated the code; a pool of one page is too slow for that. A leg fails if it does
+ * not fault in each page exactly once, or needs more than one round to unmap them all.
  */
 #include <arch/clock.h>
 #include <arch/cpu.h>

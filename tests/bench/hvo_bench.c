@@ -61,7 +61,7 @@ OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30,
 OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
 	   "pages for the modes with a round for each page; 0: a sixteenth of the others");
 OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX,
-	   "times each mode of the hvo benchmark is measured, in turns; the table shows the fastest");
+	   "times each mode of the hvo benchmark is measured, in turns; the fastest is shown");
 OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
 
 static const char *hvo_modes_wanted = "";

@@ -40,7 +40,7 @@ struct reference {
 	u64 grow_net_ps, shrink_net_ps;
 };
 
-enum { WARM_ROUNDS = 16 }; /* pages that warm up a mode with a round for each page */
+enum { WARM_ROUNDS = 16 };                /* pages that warm up a mode with a round for each page */
 extern u64 hvo_pages, hvo_runs, hvo_busy; /* pages=, runs=, busy= */
 struct pool *hvo_pool(void);
 const char *hvo_size_name(void);
