@@ -71,6 +71,7 @@ TEST(mm_command, a_check_of_memory_lets_clearing_go_on_afterwards)
 	EXPECT_EQ(said_run("mem check"), 0);
 	EXPECT(said_says("every frame accounted for"));
 	EXPECT_EQ(prezero_set(before), 3);
+	EXPECT_EQ(pool_2m.holds + pool_1g.holds, 0);
 }
 
 TEST(mm_command, so_many_mappings_and_no_more)

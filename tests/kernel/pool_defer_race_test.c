@@ -195,7 +195,7 @@ TEST(mm_defer, frames_in_a_gib_can_not_be_had_by_others)
 			pool_page_give(&pool_2m, block_page(&mm_kernel, index + n));
 	}
 	EXPECT_EQ(pool_resize(&pool_2m, on(), pages), pages);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }
 
 /* Take all frames of kind LASTING, and give every second one back. Returns how many were taken. */
