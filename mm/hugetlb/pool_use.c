@@ -334,7 +334,8 @@ bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 				  pool->free <= pool->reserved ||
 				  pool->zeroed + pool->clearing + pool->opening >= limit))
 		near = NODE_NONE;
-	pool->clearing += near != NODE_NONE;
+	if (near != NODE_NONE)
+		pool->clearing++;
 	spin_unlock(&pool->lock);
 	if (near == NODE_NONE)
 		return false;

@@ -188,6 +188,7 @@ TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
 
 TEST(mm_pcp, each_page_freed_is_looked_up_once)
 {
+	test_option("pcp_type_cache", "off"); /* `first` looks twice in bulk, and has its own case */
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	static struct page *pages[BLOCK_FRAMES];
 	u64 before;
@@ -613,7 +614,7 @@ static void hold_until_queued(void *arg)
 	do {
 		wait_spin(&wait, CPU_NONE);
 		h->queued = (u16)(atomic_load_relaxed(&zone->lock.next) - zone->lock.owner) > 1;
-	} while (!h->queued && wait.late < 3);
+	} while (!h->queued);
 	zone_unlock(zone);
 }
 
