@@ -75,7 +75,7 @@ struct pool {
 	 */
 	u64 clearing, opening;
 	u64 holds; /* (pa) requests during which no page is cleared (prezero.h) */
-	u64 turn; /* (a) pages asked for so far; shows where equal shares begin */
+	u64 turn;  /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */

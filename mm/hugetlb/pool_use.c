@@ -330,9 +330,9 @@ bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	near = nearest_free(pool, node);
-	if (near != NODE_NONE && (pool->holds > 0 || pool->node[near].free.count > 0 ||
-				  pool->free <= pool->reserved ||
-				  pool->zeroed + pool->clearing + pool->opening >= limit))
+	if (near != NODE_NONE &&
+	    (pool->holds > 0 || pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
+	     pool->zeroed + pool->clearing + pool->opening >= limit))
 		near = NODE_NONE;
 	if (near != NODE_NONE)
 		pool->clearing++;

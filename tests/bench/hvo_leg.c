@@ -174,8 +174,8 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 	}
 	leg_prepare(leg, source);
 	/*
-	 * Where memory was short, some pages came from mapped sections that no leg can close, because
-	 * metadata memory lies in them. Those do not stay huge.
+	 * Where memory was short, some pages came from mapped sections that no leg can close,
+	 * because metadata memory lies in them. Those do not stay huge.
 	 */
 	if (source == SOURCE_AGAIN && !leg->mode->mapped && leg->pages < asked)
 		leg->pages = MIN(leg->pages, free_of_class(FREE_HUGE));
