@@ -3,9 +3,10 @@
  *
  * Different memory types on two CPUs break coherence silently ("MTRRs of all processors must be the
  * same", Intel SDM vol. 3A, 12.11.8), and a CPU whose MTRRs are off has no caches. Firmware has got
- * both wrong after hot-plug and resume, and QEMU clears the MTRRs of a CPU that is started. So a CPU
- * that differs takes the MTRRs of the boot CPU over, as it starts. CPUs of one core that share the
- * registers write the same values. Under a hypervisor nothing depends on them and nothing is written.
+ * both wrong after hot-plug and resume, and QEMU clears the MTRRs of a CPU that is started. So a
+ * CPU that differs takes the MTRRs of the boot CPU over, as it starts. CPUs of one core that share
+ * the registers write the same values. Under a hypervisor nothing depends on them and nothing is
+ * written. On hardware this is untested.
  *
  * Sources: Intel SDM vol. 3A, 12.11 "Memory type range registers", 9.11.7 "Update signature and
  * verification"; AMD APM vol. 2, 7.7 and 7.8, MSR 0000_008Bh "Patch level".
@@ -65,7 +66,8 @@ static void types_read(struct memory_types *types)
 
 /*
  * SDM vol. 3A, 12.11.7.2 "MemTypeSet() Function": without caches, and with the MTRRs off meanwhile.
- * Only what differs is written, so registers that this CPU lacks are left alone. Interrupts are off.
+ * Only what differs is written, so registers that this CPU lacks are left alone. Interrupts are
+ * off.
  */
 static void types_write(const struct memory_types *types, const struct memory_types *old)
 {
@@ -137,8 +139,8 @@ struct cpu_picture cpu_picture_take(void)
 void cpu_pictures_compare(void)
 {
 	static const char *const words[] = {
-		[TYPES_DIFFER] = "keeps other memory types (MTRRs) than CPU 0's, results may be wrong",
-		[TYPES_DIFFERED] = "had other memory types (MTRRs) than CPU 0 and got those of CPU 0",
+		[TYPES_DIFFER] = "keeps other memory types (MTRRs), results may be wrong",
+		[TYPES_DIFFERED] = "had other memory types (MTRRs) and got those of CPU 0",
 	};
 	const struct cpu_picture *first = &cpu_data(0)->arch.picture;
 	cpu_t cpu, types = 0, code = 0, off = 0;

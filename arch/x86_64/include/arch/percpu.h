@@ -17,9 +17,9 @@ enum memory_types_found { TYPES_SAME, TYPES_WERE_OFF, TYPES_DIFFERED, TYPES_DIFF
 
 /* This CPU's own findings about itself: arch/x86_64/cpu/cpu_check.c. */
 struct cpu_picture {
-	u8 memory_types;  /* enum memory_types_found */
-	u32 microcode;    /* revision; 0: unknown */
-	u8 kind;          /* enum core_kind */
+	u8 memory_types; /* enum memory_types_found */
+	u32 microcode;   /* revision; 0: unknown */
+	u8 kind;         /* enum core_kind */
 	bool taken;
 };
 
