@@ -137,6 +137,8 @@ void fuzz_fail(struct fuzz_worker *w, const char *fmt, ...)
 	char text[200];
 	va_list list;
 
+	if (w->astray)
+		return;
 	va_start(list, fmt);
 	vformat(text, sizeof(text), fmt, list);
 	va_end(list);
@@ -207,6 +209,7 @@ static bool settle(struct fuzz_worker *w)
 			regs->rip = CODE;
 			regs->rsp = stack_top(w);
 			regs->rax = ~0ULL;
+			w->astray = true;
 			return false;
 		}
 	}

@@ -49,6 +49,8 @@ struct fuzz_logged {
 
 struct fuzz_worker {
 	u32 used; /* a thread has it; atomic */
+	/* a frame led elsewhere, so what the last call returned is not known */
+	bool astray;
 	unsigned slot, depth, since_upkeep;
 	struct user_regs *regs;
 	struct random_source random;

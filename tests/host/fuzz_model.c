@@ -248,10 +248,16 @@ static void write_file(struct fuzz_worker *w)
 		  value = next_random(&w->random.state),
 		  buffer = FUZZ_PRIVATE(w->slot) + FUZZ_BUFFER;
 
+	s64 written;
+
 	if (user_write(buffer, &value, sizeof(value)) < 0)
 		return;
-	if (fuzz_call(w, NR_PWRITE, FUZZ_DESCRIPTOR + w->slot, buffer, sizeof(value),
-		      page * PAGE_SIZE + which * (PAGE_SIZE - sizeof(value))) == (s64)sizeof(value))
+	do {
+		w->astray = false;
+		written = fuzz_call(w, NR_PWRITE, FUZZ_DESCRIPTOR + w->slot, buffer, sizeof(value),
+				    page * PAGE_SIZE + which * (PAGE_SIZE - sizeof(value)));
+	} while (w->astray);
+	if (written == (s64)sizeof(value))
 		w->file[page][which] = value;
 }
 
@@ -423,6 +429,7 @@ void fuzz_model_step(struct fuzz_worker *w)
 				  ? fuzz_below(w, FUZZ_WINDOW_PAGES - count + 1)
 				  : fuzz_below(w, (FUZZ_WINDOW_PAGES - count) / 512 + 1) * 512;
 
+	w->astray = false;
 	switch (fuzz_below(w, 14)) {
 	case 0:
 	case 1:
@@ -456,6 +463,10 @@ void fuzz_model_step(struct fuzz_worker *w)
 		break;
 	default:
 		break;
+	}
+	if (w->astray) {
+		w->astray = false;
+		anew(w, 0, FUZZ_WINDOW_PAGES);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		look(w, fuzz_below(w, FUZZ_WINDOW_PAGES));

@@ -29,16 +29,17 @@ static u64 ticks_per_ms; /* 0: not measured yet; CPUs that race measure the same
  */
 static u64 tick_rate(void)
 {
-	u64 rate = atomic_load_relaxed(&ticks_per_ms), start;
+	u64 rate = atomic_load_relaxed(&ticks_per_ms), start, ticks;
 	irq_flags_t flags;
 
 	if (rate)
 		return rate;
 	flags = irq_save();
+	start = clock_ns(); /* a rate that is too low makes an interrupt early, which sets another */
 	apic_timer_once(TICKS_MAX);
-	start = clock_ns();
 	clock_delay_ns(MEASURE_NS);
-	rate = (u64)(TICKS_MAX - apic_timer_left()) * NS_PER_MS / MAX(clock_ns() - start, 1);
+	ticks = TICKS_MAX - apic_timer_left();
+	rate = ticks * NS_PER_MS / MAX(clock_ns() - start, 1);
 	apic_timer_once(0); /* stops it */
 	irq_restore(flags);
 	rate = MAX(rate, 1);
