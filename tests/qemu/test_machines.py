@@ -86,9 +86,6 @@ def test_no_hypervisor_bit(kernel):
     with Guest(machine, kernel) as guest:
         assert guest.wait_for(END.pattern, SECONDS), "no end"
     assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(failures(guest.lines))
-    text = "\n".join(guest.lines)
-    assert "NMI without" not in text and "other memory types" not in text, text
-    assert "1 CPUs had no memory types (MTRRs off) and got those of CPU 0" in text, text
 
 
 @pytest.mark.metal
