@@ -526,7 +526,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuz
 $(BUILD)/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	@echo '  FUZZER  $<'
-	@clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -MMD -MP $< -o $@
+	@clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(INCLUDES) -MMD -MP $< -o $@
 
 # A run starts from the committed inputs and from those that earlier runs found, and keeps new ones under $(BUILD)/fuzz. A crash is named
 # and ends the goal.

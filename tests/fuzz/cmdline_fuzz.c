@@ -2,7 +2,7 @@
  * libFuzzer harness for the command line. It can be built alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
- *		-I. tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
+ *		-I. -Iarch/x86_64/include tests/fuzz/cmdline_fuzz.c -o cmdline_fuzz
  *
  * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies
  * in a block of its exact size, so that a read of one byte too many is detected.

@@ -3,7 +3,7 @@
  * files and name the inputs. It is meant for debuggers, and for compilers without libFuzzer.
  *
  *	gcc -g -fsanitize=address,undefined \
- *		-I. tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
+ *		-I. -Iarch/x86_64/include tests/fuzz/cmdline_fuzz.c tests/fuzz/replay.c -o replay
  *	./replay crash-*
  */
 #include <stdint.h>

@@ -17,7 +17,7 @@ def replay_program(harness, build, tmp_path):
         program = build / "host/asan" / harness.replace("_fuzz", "_replay")
         assert program.exists(), f"{program} is not built: run make host-replay"
         return program
-    argv = ["gcc", *FLAGS, "-I.", f"tests/fuzz/{harness}.c", "tests/fuzz/replay.c", "-o", str(tmp_path / harness)]
+    argv = ["gcc", *FLAGS, "-I.", "-Iarch/x86_64/include", f"tests/fuzz/{harness}.c", "tests/fuzz/replay.c", "-o", str(tmp_path / harness)]
     made = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr[-2000:]
     return tmp_path / harness
