@@ -139,10 +139,11 @@ int contig_alloc_range(pfn_t first, u64 frames);
 void contig_free_range(pfn_t first, u64 frames);
 
 /*
- * Allocate 2^order frames, order 10..17, wherever room can be made. Returns the first of them; they
- * are single pages as above and are freed as such a range. For other orders the result is a
- * compound page, as from page_alloc() with USE_MOVABLE; for orders 9 and 18 room is made, too, if
- * there is none. Returns NULL if there is no such memory. Context: ordinary.
+ * Allocate 2^order frames, order 10..17, wherever room can be made, on the node nearest to `node`
+ * that has any (NODE_NONE: to this CPU). Returns the first of them; they are single pages as above
+ * and are freed as such a range. For other orders the result is a compound page, as from
+ * page_alloc() with USE_MOVABLE; for orders 9 and 18 room is made, too, if there is none. Returns
+ * NULL if there is no such memory. Context: ordinary.
  */
 struct page *contig_alloc(unsigned order, node_t node);
 

@@ -7,6 +7,7 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
+#include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/init.h"
@@ -249,6 +250,34 @@ TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
 	}
 	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest node comes last */
 	chain_give(&chain, &a->mm);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+/* The same order for ranges that are larger than a page can be. */
+TEST(mm_watermark, ranges_fall_back_to_the_nearest_node_first)
+{
+	static const node_t order[4] = {3, 0, 2, 1};
+	struct arena *a = arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance);
+	struct page *page[16];
+	unsigned count = 0, from[4] = {0};
+
+	if (!a)
+		return;
+	test_option("contig", "index"); /* the other searches read mapped sections only */
+	for (unsigned i = 0; count < ARRAY_LEN(page); count++) {
+		page[count] = mm_contig_alloc(&a->mm, BLOCK_ORDER + 1, 3);
+		if (!page[count])
+			break;
+		while (i < 4 && a->mm.zone[page[count]->zone].node != order[i])
+			i++;
+		REQUIRE(i < 4);
+		from[i]++;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT(from[i] > 0);
+	while (count-- > 0)
+		mm_contig_free_range(&a->mm, page_to_pfn(page[count]), 2 * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
