@@ -10,6 +10,8 @@
  */
 #include "kernel/core/cmdline.h"
 
+#include <arch/atomic.h>
+
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
@@ -100,7 +102,7 @@ int option_parse_u64(const struct option *opt, const char *value)
 		return -EINVAL;
 	if (number < opt->min || number > opt->max)
 		return -ERANGE;
-	*(u64 *)opt->target = number;
+	atomic_store_relaxed((u64 *)opt->target, number); /* another CPU may be reading it */
 	return 0;
 }
 

@@ -17,12 +17,14 @@
 #include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool_defer.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/report.h"
 #include "mm/zone/section.h"
 
 /* Frames of one zone, by owner, as the walk found them. */
@@ -409,6 +411,18 @@ bool mm_account(struct mm *mm, const struct pool *const pools[])
 	ok &= account_tables(mm);
 	ok &= account_refs(mm);
 	ok &= account_watermarks(mm);
+	return ok;
+}
+
+bool account_machine(void)
+{
+	bool ok;
+
+	prezero_pause();
+	report_pause();
+	ok = mm_account(&mm_kernel, machine_pools);
+	report_resume();
+	prezero_resume();
 	return ok;
 }
 

@@ -172,7 +172,7 @@ bool leaks_check(void)
 	report_pause();
 	idle = others_are_idle();
 	/* no other CPU may change what mm_account() walks */
-	accounted = !idle || mm_account(&mm_kernel, machine_pools);
+	accounted = !idle || account_machine();
 	nothing = nothing_is_left();
 
 	/* only the kernel's own pages are left, and nobody shares those */

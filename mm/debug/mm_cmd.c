@@ -12,14 +12,12 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
-#include "mm/zone/report.h"
 #include "mm/zone/section.h"
 #include "mm/zone/watermark.h"
 
@@ -33,19 +31,6 @@ static void print_frames(const char *what, u64 frames)
 	print("  %-10s %12llu frames %10llu.%llu MiB\n", what, frames, tenths / 10, tenths % 10);
 }
 
-/* Pages that idle CPUs clear, or show to the host, are nobody's for a moment. */
-static bool account_at_rest(void)
-{
-	const u64 before = prezero_pause();
-	bool ok;
-
-	report_pause();
-	ok = mm_account(&mm_kernel, machine_pools);
-	report_resume();
-	prezero_set(before);
-	return ok;
-}
-
 static int cmd_mem(const struct words *words)
 {
 	struct mm_usage u;
@@ -53,7 +38,7 @@ static int cmd_mem(const struct words *words)
 	if (words_plain_count(words) > 1) {
 		if (cmd_choice(words, 1, "kind of output", "check") < 0)
 			return -EINVAL;
-		if (!account_at_rest())
+		if (!account_machine())
 			return -EIO;
 		print("  every frame accounted for, owner by owner\n");
 		return 0;

@@ -541,18 +541,24 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
-	const u64 given = pool_undefer(pool, node, count);
+	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
+	prezero_hold(pool);
+	given = pool_undefer(pool, node, count);
 	pool_dequeue(pool, node, count - given, &list);
-	return given + pool_release(pool, mode, &list);
+	given += pool_release(pool, mode, &list);
+	prezero_release(pool);
+	return given;
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
-	u64 shed = pool_undefer_surplus(pool, count), tried = shed, taken;
+	u64 shed, tried, taken;
 
 	context_assert(CONTEXT_ORDINARY);
+	prezero_hold(pool);
+	shed = tried = pool_undefer_surplus(pool, count);
 	list_surplus(pool, count - shed);
 	do {
 		struct block_list list = BLOCK_LIST_INIT;
@@ -563,6 +569,7 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 		shed += taken ? pool_release(pool, mode, &list) : 0;
 	} while (taken == LOCK_SLICE &&
 		 tried < count); /* limits attempts: pages not restored came back */
+	prezero_release(pool);
 	return shed;
 }
 
@@ -658,6 +665,7 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	u64 persistent, shrunk = 1, surplus;
 
 	context_assert(CONTEXT_ORDINARY);
+	prezero_hold(pool);
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
@@ -671,7 +679,9 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	if (surplus > 0)
 		pool_shed_surplus(pool, mode, surplus);
 	/* pages in use, promised or not restorable leave the pool when they come back */
-	return mark_surplus(pool, target);
+	persistent = mark_surplus(pool, target);
+	prezero_release(pool);
+	return persistent;
 }
 
 void pool_set_overcommit(struct pool *pool, u64 count)
@@ -722,7 +732,9 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
+	prezero_hold(from);
 	pool_dequeue(from, NODE_NONE, count, &list);
+	prezero_release(from);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	block_list_drain(mm, index, &list)
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,

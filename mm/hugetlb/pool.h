@@ -69,9 +69,13 @@ struct pool {
 	/* (pa) free pages known to be zero: marked in their records, first in their lists */
 	u64 zeroed;
 	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
-	/* (p) pages in use because a CPU clears them, or makes deferred ones; back in a moment */
+	/*
+	 * (p) pages in use because a CPU clears them, or makes deferred ones; back in a moment. An
+	 * idle CPU that makes some to clear counts as clearing one.
+	 */
 	u64 clearing, opening;
-	u64 turn; /* (a) pages asked for so far; shows where equal shares begin */
+	u64 holds; /* (pa) requests during which no page is cleared (prezero.h) */
+	u64 turn;  /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */

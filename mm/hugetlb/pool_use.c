@@ -304,7 +304,8 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
 		struct block_list *free = &pool->node[node_near(from, i)->id].free;
 
-		if (pool->free <= pool->reserved || pool->zeroed + pool->clearing >= limit)
+		if (pool->holds > 0 || pool->free <= pool->reserved ||
+		    pool->zeroed + pool->clearing >= limit)
 			break;
 		index = free->tail;
 		if (index != BLOCK_NONE && block_is_zero(pool->mm, index))
@@ -324,15 +325,25 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 {
 	node_t near;
+	bool made;
 
 	context_assert(CONTEXT_ORDINARY);
 	spin_lock(&pool->lock);
 	near = nearest_free(pool, node);
-	if (near != NODE_NONE && (pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
-				  pool->zeroed + pool->clearing + pool->opening >= limit))
+	if (near != NODE_NONE &&
+	    (pool->holds > 0 || pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
+	     pool->zeroed + pool->clearing + pool->opening >= limit))
 		near = NODE_NONE;
+	if (near != NODE_NONE)
+		pool->clearing++;
 	spin_unlock(&pool->lock);
-	return near != NODE_NONE && pool_make_deferred(pool, near, GIB_ANY);
+	if (near == NODE_NONE)
+		return false;
+	made = pool_make_deferred(pool, near, GIB_ANY);
+	spin_lock(&pool->lock);
+	pool->clearing--;
+	spin_unlock(&pool->lock);
+	return made;
 }
 
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)

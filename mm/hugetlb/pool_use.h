@@ -21,14 +21,14 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state);
 /*
  * For prezero.c. Take a free page, nearest to `node`, that is promised to nobody and not known to
  * be zero, if fewer than `limit` are zero or being cleared. It counts as in use until it is given
- * back, cleared or not. Returns BLOCK_NONE if there is none to clear.
+ * back, cleared or not. Returns BLOCK_NONE if there is none to clear or the pool is held.
  */
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
 
 /*
  * For prezero.c, where pool_take_to_clear() found none: make deferred pages of the nearest node
- * that has free ones, if those are not made yet and the limit leaves room. Returns true if pages
- * were made.
+ * that has free ones, if those are not made yet, the limit leaves room and the pool is not held.
+ * Returns true if pages were made.
  */
 bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit);
 

@@ -29,36 +29,60 @@ u64 prezero_set(u64 pages)
 	return before;
 }
 
-static bool is_clearing(struct pool *pool)
+/* Returns true if an idle CPU is clearing a page of the pool. */
+static bool change_holds(struct pool *pool, u64 added)
 {
 	bool clearing;
 
 	spin_lock(&pool->lock);
+	counter_add(&pool->holds, added);
 	clearing = pool->clearing > 0;
 	spin_unlock(&pool->lock);
 	return clearing;
 }
 
-u64 prezero_pause(void)
+void prezero_hold(struct pool *pool)
 {
-	const u64 before = prezero_set(0);
-	struct wait wait = wait_begin(WAIT_TRANSIT, "idle CPUs that clear pages ahead of need");
+	struct wait wait;
 
 	context_assert(CONTEXT_ORDINARY);
+	if (!change_holds(pool, 1))
+		return;
+	wait = wait_begin(WAIT_TRANSIT, "idle CPUs that clear pages ahead of need");
 	wait.soft = true;
-	while (is_clearing(&pool_2m) || is_clearing(&pool_1g))
+	do
 		wait_spin(&wait, CPU_NONE);
-	return before;
+	while (change_holds(pool, 0));
 }
 
-/* Returns false if work for this CPU arrived before the page was clear. */
-static bool clear_unless_work_waits(void *addr, u64 bytes, node_t node)
+void prezero_release(struct pool *pool)
+{
+	change_holds(pool, -1ULL);
+	prezero_wake(pool);
+}
+
+u64 prezero_pause(void)
+{
+	context_assert(CONTEXT_ORDINARY);
+	prezero_hold(&pool_2m);
+	prezero_hold(&pool_1g);
+	return atomic_load_relaxed(&prezero);
+}
+
+void prezero_resume(void)
+{
+	prezero_release(&pool_2m);
+	prezero_release(&pool_1g);
+}
+
+/* Returns false if work for this CPU arrived, or the page is wanted, before the page was clear. */
+static bool clear_unless_wanted(struct pool *pool, void *addr, u64 bytes, node_t node)
 {
 	struct clear_how how = clear_how_selected();
 
 	how.threads = 1;
 	for (u64 at = 0; at < bytes; at += CLEAR_EXTENT) {
-		if (work_waits())
+		if (work_waits() || atomic_load_relaxed(&pool->holds) > 0)
 			return false;
 		clear_huge(&how, (char *)addr + at, MIN(bytes - at, CLEAR_EXTENT), CLEAR_NO_HINT,
 			   node);
@@ -79,8 +103,8 @@ static bool clear_one(struct pool *pool)
 	if (index == BLOCK_NONE)
 		return pool_make_to_clear(pool, node, atomic_load_relaxed(&prezero));
 	start = clock_ns();
-	done = clear_unless_work_waits(phys_to_virt(block_pfn(index) << PAGE_SHIFT),
-				       PAGE_SIZE << pool->order, node);
+	done = clear_unless_wanted(pool, phys_to_virt(block_pfn(index) << PAGE_SHIFT),
+				   PAGE_SIZE << pool->order, node);
 	pool_give_cleared(pool, index, done, clock_ns() - start);
 	return true;
 }

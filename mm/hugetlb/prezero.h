@@ -13,7 +13,7 @@
  *
  * The bound also limits waste, because a user who does not want zeros gets them all the same. Pages
  * that enter the pool as zero may exceed it. When work arrives for a CPU that is clearing a 1 GiB
- * page, the CPU gives the page back half cleared, not known to be zero.
+ * page, or the pool is held, the CPU gives the page back half cleared, not known to be zero.
  */
 #pragma once
 
@@ -41,7 +41,16 @@ void prezero_wake(struct pool *pool);
 u64 prezero_set(u64 pages);
 
 /*
- * Let idle CPUs clear nothing more, and wait until those at work have given their pages back: for
- * audits. Returns the bound before, for prezero_set(). Context: ordinary.
+ * Hold the pool for a request that must not miss a page: idle CPUs clear no page of it until
+ * prezero_release(), and those that clear one now have given it back when prezero_hold() returns.
+ * Holds nest. Context: ordinary.
+ */
+void prezero_hold(struct pool *pool);
+void prezero_release(struct pool *pool);
+
+/*
+ * Hold the machine's pools until prezero_resume(): for audits. Returns the bound. Context:
+ * ordinary.
  */
 u64 prezero_pause(void);
+void prezero_resume(void);

@@ -215,7 +215,7 @@ static bool run_leg(struct leg *leg)
 		leg->ns_system += leg->ns[i];
 	sort_batches(leg);
 	put_back();
-	return mm_account(&mm_kernel, machine_pools) && ok;
+	return account_machine() && ok;
 }
 
 /* ---- printing ---- */

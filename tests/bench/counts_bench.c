@@ -178,7 +178,7 @@ static bool bench_counts(void)
 	ok &= run_table(counts_blocks);
 	ok &= run_table(counts_maps);
 	ok &= run_table(counts_calls);
-	return mm_account(&mm_kernel, machine_pools) && ok;
+	return account_machine() && ok;
 }
 
 BENCH(counts,

@@ -47,13 +47,13 @@ static u64 faults_so_far(const struct pool *pool)
 }
 
 /* Let idle CPUs clear pages until `count` are zero, or they make no progress. */
-static void clear_ahead(struct pool *pool, u64 count, u64 bound)
+static void clear_ahead(struct pool *pool, u64 count)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "pages that idle CPUs clear for the benchmark");
 	u64 seen = 0;
 
 	wait.soft = true;
-	prezero_set(bound);
+	prezero_resume();
 	while (atomic_load_acquire(&pool->zeroed) < count && wait.late < LATE_MAX) {
 		if (atomic_load_relaxed(&pool->zeroed) > seen) {
 			seen = atomic_load_relaxed(&pool->zeroed);
@@ -115,7 +115,7 @@ static bool run_once(struct pool *pool, u64 bound, struct ahead *run)
 	char *addr;
 
 	run->idle_ns = atomic_load_relaxed(&pool->cleared_ns);
-	clear_ahead(pool, MIN(bound, cleared), bound);
+	clear_ahead(pool, MIN(bound, cleared));
 	run->idle_ns = atomic_load_relaxed(&pool->cleared_ns) - run->idle_ns;
 	if (!prepare(pool, run))
 		return false;

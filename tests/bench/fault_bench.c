@@ -483,12 +483,12 @@ static bool bench_fault(void)
 		ok &= run_size(GIB(1), ahead);
 	if (counters_turns() == 0)
 		print("  counters: %s\n", counters_missing());
-	ok &= mm_account(&mm_kernel, machine_pools);
+	ok &= account_machine();
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)
 		record(&legs[i]);
 	fault_ahead_record();
-	prezero_set(ahead);
+	prezero_resume();
 	return ok;
 }
 

@@ -146,7 +146,7 @@ static bool bench_fill(void)
 	print("\n");
 	for (unsigned i = 0; i < row_count && rows[i].runs > 0; i++)
 		record_row(&rows[i]);
-	return ok && mm_account(&mm_kernel, machine_pools);
+	return ok && account_machine();
 }
 
 BENCH(fill,

@@ -201,7 +201,7 @@ static void run_leg(struct leg *leg, bool on)
 	leg->ok &= age_verify();
 	age_end();
 	gigablock_end(&mm_kernel);
-	leg->ok &= mm_account(&mm_kernel, machine_pools);
+	leg->ok &= account_machine();
 }
 
 /* ---- printing ---- */

@@ -369,7 +369,7 @@ static bool run_source(unsigned source)
 		if (mode_applies(&hvo_modes[i], source))
 			ok &= hvo_pages_run(&hvo_modes[i], source, pages_for(&hvo_modes[i]));
 	sections_close_all(&mm_kernel);
-	if (mm_account(&mm_kernel, machine_pools))
+	if (account_machine())
 		print("\n  every frame accounted for, owner by owner\n\n");
 	else
 		ok = false;

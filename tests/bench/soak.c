@@ -298,7 +298,7 @@ static bool run_round(u64 round, u64 end)
 	run_workers();
 	fail_disarm(&mm_kernel.fail);
 	sums = sums_now();
-	sound = cpus_wait_idle() && mm_account(&mm_kernel, machine_pools) && sums.wrong == 0;
+	sound = cpus_wait_idle() && account_machine() && sums.wrong == 0;
 	print("BENCH soak round=%llu cpus=%u ops=%llu refused=%llu held=%llu pool=%llu "
 	      "ballast=%llu injected=%llu wrong=%llu seed=%llu sound=%d\n",
 	      round, cpumask_weight(&cpus_online), sums.done, sums.refused, sums.held,
@@ -371,7 +371,7 @@ static bool run_soak(void)
 	for (u64 round = 0; sound && clock_ns() < end; round++)
 		sound = run_round(round, end);
 	end_all();
-	return mm_account(&mm_kernel, machine_pools) && sound;
+	return account_machine() && sound;
 }
 
 BENCH(soak,

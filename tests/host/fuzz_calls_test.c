@@ -85,7 +85,7 @@ TEST(program_fuzz, random_calls_leave_the_areas_as_the_model_says)
 		for (unsigned i = 1; i < FUZZ_WORKERS; i++)
 			done += fuzz_workers[i].calls;
 		if (rounds % ACCOUNT_EVERY == 0)
-			EXPECT(mm_account(&mm_kernel, machine_pools));
+			EXPECT(account_machine());
 	}
 	host_user_program = NULL;
 	pool_shrink(&pool_2m, hvo_mode_selected(), grown);

@@ -22,11 +22,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-static bool machine_accounted(void)
-{
-	return mm_account(&mm_kernel, machine_pools);
-}
-
 /* Make `value` one more and then one less than it was. `accounted` must notice both. */
 static void expect_watched(u64 *value, const char *what, bool (*accounted)(void))
 {
@@ -65,23 +60,23 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	mapped_at(start + size, &entry[1], level);
 	second = pte_load(entry[1]);
 	map = huge_map_at((virt_t)start);
-	EXPECT(cpus_wait_idle() && machine_accounted());
-	expect_watched(&huge_counts.mapped[level], "pages mapped", machine_accounted);
+	EXPECT(cpus_wait_idle() && account_machine());
+	expect_watched(&huge_counts.mapped[level], "pages mapped", account_machine);
 	page_get(page);
-	if (machine_accounted())
+	if (account_machine())
 		test_fail(__FILE__, __LINE__,
 			  "a mapped page has two references, and nobody notices");
 	page_put(page);
 	store(entry[1], start + size, level, pte_load(entry[0]));
-	if (machine_accounted())
+	if (account_machine())
 		test_fail(__FILE__, __LINE__, "a page is mapped twice, and nobody notices");
 	store(entry[1], start + size, level, second);
 	map->size -= 2 * size;
-	if (machine_accounted())
+	if (account_machine())
 		test_fail(__FILE__, __LINE__,
 			  "an entry maps a page beyond the mapping, and nobody notices");
 	map->size += 2 * size;
-	EXPECT(machine_accounted());
+	EXPECT(account_machine());
 out:
 	if (start)
 		huge_unmap(start);
@@ -105,11 +100,11 @@ TEST(mm_account, what_a_pool_does_not_know_of_is_noticed)
 	}
 	start = huge_map(MIB(6), MIB(2), HUGE_RESERVE);
 	REQUIRE(start && huge_populate(start, MIB(2)) == 0);
-	EXPECT(cpus_wait_idle() && machine_accounted());
+	EXPECT(cpus_wait_idle() && account_machine());
 	pool_2m.reserved--;
-	EXPECT(!machine_accounted());
+	EXPECT(!account_machine());
 	pool_2m.reserved++;
-	EXPECT(machine_accounted());
+	EXPECT(account_machine());
 	huge_unmap(start);
 	EXPECT_EQ(pool_resize(&pool_2m, hvo_mode_selected(), pages), pages);
 }
@@ -230,6 +225,6 @@ TEST(mm_account, what_a_zone_keeps_back_is_recounted)
 /* Check the machine's own reserve, which is known from reserve=. */
 TEST(mm_account, a_reserve_that_was_not_asked_for_is_noticed)
 {
-	EXPECT(cpus_wait_idle() && machine_accounted());
-	expect_watched(&mm_kernel.zone[0].reserve, "reserve", machine_accounted);
+	EXPECT(cpus_wait_idle() && account_machine());
+	expect_watched(&mm_kernel.zone[0].reserve, "reserve", account_machine);
 }

@@ -82,7 +82,7 @@ bool test_after_case(void)
 	}
 	ok &= pool_is_as_at_boot(&pool_2m);
 	ok &= pool_is_as_at_boot(&pool_1g);
-	if (idle && (!mm_account(&mm_kernel, machine_pools) || !account_unshared(&mm_kernel)))
+	if (idle && (!account_machine() || !account_unshared(&mm_kernel)))
 		ok = false;
 	return nothing_was_kept() && ok;
 }

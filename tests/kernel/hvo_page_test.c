@@ -269,10 +269,10 @@ static void giga_as_mode_has_it(const struct hvo_mode *mode)
 	REQUIRE(page);
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	expect_as_mode_has_it(&mm_kernel, mode, page, GIGA_ORDER);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 	page_free(page);
 	EXPECT_EQ(block_look_at(&mm_kernel, index).state, mode->mapped ? BLOCK_FULL : BLOCK_HUGE);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }
 
 TEST(mm_giga, one_is_allocated_as_its_mode_has_it)
@@ -295,5 +295,5 @@ TEST(mm_giga, one_is_allocated_as_its_mode_has_it)
 			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
 	}
 	sections_close_all(&mm_kernel);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }

@@ -132,5 +132,5 @@ TEST(mm_machine, every_cpu_is_on_a_node)
 
 TEST(mm_machine, every_frame_is_accounted_for)
 {
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }

@@ -416,19 +416,19 @@ TEST(mm_defer, the_machines_gib_brings_its_own_metadata_memory)
 	if (!pool_may_spoil_a_gib() || pool_defer(&pool_2m, 0, GIB_PAGES) == 0)
 		SKIP("needs a GiB that was never opened");
 	EXPECT_EQ(pool_2m.pages, pages + GIB_PAGES);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
 		page[i] = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);
 		REQUIRE(page[i]);
 		*(u64 *)page_address(page[i]) = i;
 	}
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
 		EXPECT_EQ(*(u64 *)page_address(page[i]), i);
 		pool_page_give(&pool_2m, page[i]);
 	}
 	EXPECT_EQ(pool_resize(&pool_2m, on(), pages), pages);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }
 
 TEST(mm_defer, boot_pools_defer_whole_gib_and_make_the_rest)
@@ -455,6 +455,7 @@ TEST(mm_defer, idle_cpus_make_pages_to_clear)
 
 	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");
+	test_option("prezero", "0"); /* until the case sets it */
 	if (!pool_may_spoil_a_gib() || pool_2m.free > 0 || pool_defer(&pool_2m, 0, GIB_PAGES) == 0)
 		SKIP("needs a GiB that was never opened");
 	prezero_set(WANTED);
@@ -466,5 +467,5 @@ TEST(mm_defer, idle_cpus_make_pages_to_clear)
 	EXPECT_EQ(atomic_load_acquire(&pool_2m.zeroed), WANTED);
 	EXPECT_EQ(pool_2m.pages, pages + GIB_PAGES);
 	EXPECT_EQ(pool_resize(&pool_2m, on(), pages), pages);
-	EXPECT(mm_account(&mm_kernel, machine_pools));
+	EXPECT(account_machine());
 }

@@ -1,6 +1,7 @@
 /*
  * An idle CPU is clearing the last free page of a pool. A CPU that wants the page must wait for it
- * instead of being refused. The case plays the CPU that clears.
+ * instead of being refused, and one that shrinks the pool must not miss it. The case plays the CPU
+ * that clears.
  */
 #include <arch/clock.h>
 
@@ -8,6 +9,7 @@
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
@@ -17,6 +19,7 @@ static struct {
 	struct pool *pool;
 	struct page *page;
 	int err;
+	u64 gone;
 	u32 began, done;
 } want;
 
@@ -33,6 +36,22 @@ static void reserve_page(void *unused)
 	(void)unused;
 	atomic_store_release(&want.began, 1);
 	want.err = pool_reserve(want.pool, 1);
+	atomic_store_release(&want.done, 1);
+}
+
+static void shrink(void *unused)
+{
+	(void)unused;
+	atomic_store_release(&want.began, 1);
+	want.gone = pool_shrink(want.pool, hvo_mode_find("on"), 1);
+	atomic_store_release(&want.done, 1);
+}
+
+static void resize(void *unused)
+{
+	(void)unused;
+	atomic_store_release(&want.began, 1);
+	want.gone = 1 - pool_resize(want.pool, hvo_mode_find("on"), 0);
 	atomic_store_release(&want.done, 1);
 }
 
@@ -106,6 +125,45 @@ TEST(mm_pool, a_promise_waits_for_the_page_that_is_being_cleared)
 	EXPECT_EQ(a->pool.reserved, 1);
 	EXPECT_EQ(a->pool.zeroed, 1);
 	pool_unreserve(&a->pool, 1);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_pool, a_pool_that_shrinks_misses_no_page_that_is_being_cleared)
+{
+	static call_fn *const ways[] = {shrink, resize};
+
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(ways); i++) {
+		struct arena *a = want_while_it_is_cleared(ways[i / 2], i % 2);
+
+		if (!a)
+			return;
+		EXPECT_EQ(want.gone, 1);
+		EXPECT_EQ(a->pool.pages, 0);
+		EXPECT_EQ(a->pool.surplus, 0);
+		EXPECT_EQ(a->pool.holds, 0);
+		EXPECT(arena_accounted(a));
+		arena_return(a);
+	}
+}
+
+/* Holds nest: idle CPUs take a page again when the last one ends. */
+TEST(mm_pool, no_page_of_a_held_pool_is_cleared)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u32 index;
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	prezero_hold(&a->pool);
+	prezero_hold(&a->pool);
+	prezero_release(&a->pool);
+	EXPECT_EQ(pool_take_to_clear(&a->pool, 0, 1), BLOCK_NONE);
+	prezero_release(&a->pool);
+	index = pool_take_to_clear(&a->pool, 0, 1);
+	REQUIRE(index != BLOCK_NONE);
+	pool_give_cleared(&a->pool, index, false, 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

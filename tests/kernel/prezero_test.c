@@ -28,6 +28,7 @@ static bool poisoned_pool(void)
 {
 	struct page *page[PAGES];
 
+	test_option("prezero", "0"); /* until the case sets it */
 	if (!pool_borrow(&pool_2m, PAGES))
 		return false;
 	for (unsigned i = 0; i < PAGES; i++)

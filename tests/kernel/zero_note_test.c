@@ -656,6 +656,7 @@ static bool borrow_used_pages(void)
 		return false;
 	}
 	pool_makes_on_demand();
+	test_option("prezero", "0"); /* notes come from mappings alone */
 	if (!pool_borrow(&pool_2m, POOLED))
 		return false;
 	for (unsigned i = 0; i < POOLED; i++) {
