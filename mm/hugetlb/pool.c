@@ -541,23 +541,26 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
+	bool held;
 	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
-	prezero_hold(pool);
+	held = prezero_hold_if_on(pool);
 	given = pool_undefer(pool, node, count);
 	pool_dequeue(pool, node, count - given, &list);
 	given += pool_release(pool, mode, &list);
-	prezero_release(pool);
+	if (held)
+		prezero_release(pool);
 	return given;
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
 	u64 shed, tried, taken;
+	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	prezero_hold(pool);
+	held = prezero_hold_if_on(pool);
 	shed = tried = pool_undefer_surplus(pool, count);
 	list_surplus(pool, count - shed);
 	do {
@@ -569,7 +572,8 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 		shed += taken ? pool_release(pool, mode, &list) : 0;
 	} while (taken == LOCK_SLICE &&
 		 tried < count); /* limits attempts: pages not restored came back */
-	prezero_release(pool);
+	if (held)
+		prezero_release(pool);
 	return shed;
 }
 
@@ -663,9 +667,10 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
 	u64 persistent, shrunk = 1, surplus;
+	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	prezero_hold(pool);
+	held = prezero_hold_if_on(pool);
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
@@ -680,7 +685,8 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 		pool_shed_surplus(pool, mode, surplus);
 	/* pages in use, promised or not restorable leave the pool when they come back */
 	persistent = mark_surplus(pool, target);
-	prezero_release(pool);
+	if (held)
+		prezero_release(pool);
 	return persistent;
 }
 
@@ -727,14 +733,16 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
+	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
-	prezero_hold(from);
+	held = prezero_hold_if_on(from);
 	pool_dequeue(from, NODE_NONE, count, &list);
-	prezero_release(from);
+	if (held)
+		prezero_release(from);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	block_list_drain(mm, index, &list)
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,

@@ -70,8 +70,8 @@ struct pool {
 	u64 zeroed;
 	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
 	/*
-	 * (p) pages in use because a CPU clears them, or makes deferred ones; back in a moment. An
-	 * idle CPU that makes some to clear counts as clearing one.
+	 * (pa) pages in use because a CPU clears them, and (p) because it makes deferred ones; back
+	 * in a moment. An idle CPU that makes some to clear counts as clearing one.
 	 */
 	u64 clearing, opening;
 	u64 holds; /* (pa) requests during which no page is cleared (prezero.h) */

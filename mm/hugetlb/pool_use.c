@@ -316,7 +316,7 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 		block_clear_pool_free(pool->mm, index, 0);
 		counter_sub(&pool->free, 1);
 		counter_add(&pool->in_use, 1);
-		pool->clearing++;
+		counter_add(&pool->clearing, 1);
 	}
 	spin_unlock(&pool->lock);
 	return index;
@@ -335,13 +335,13 @@ bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
 	     pool->zeroed + pool->clearing + pool->opening >= limit))
 		near = NODE_NONE;
 	if (near != NODE_NONE)
-		pool->clearing++;
+		counter_add(&pool->clearing, 1);
 	spin_unlock(&pool->lock);
 	if (near == NODE_NONE)
 		return false;
 	made = pool_make_deferred(pool, near, GIB_ANY);
 	spin_lock(&pool->lock);
-	pool->clearing--;
+	counter_add(&pool->clearing, -1ULL);
 	spin_unlock(&pool->lock);
 	return made;
 }
@@ -356,7 +356,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 	counter_add(&pool->cleared_ns, ns);
 	counter_sub(&pool->in_use, 1);
 	counter_add(&pool->free, 1);
-	pool->clearing--;
+	counter_add(&pool->clearing, -1ULL);
 	spin_unlock(&pool->lock);
 }
 

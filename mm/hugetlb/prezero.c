@@ -55,6 +55,16 @@ void prezero_hold(struct pool *pool)
 	while (change_holds(pool, 0));
 }
 
+bool prezero_hold_if_on(struct pool *pool)
+{
+	const bool on = atomic_load_relaxed(&prezero) > 0 ||
+			atomic_load_relaxed(&pool->clearing) > 0;
+
+	if (on)
+		prezero_hold(pool);
+	return on;
+}
+
 void prezero_release(struct pool *pool)
 {
 	change_holds(pool, -1ULL);

@@ -49,6 +49,12 @@ void prezero_hold(struct pool *pool);
 void prezero_release(struct pool *pool);
 
 /*
+ * Hold the pool if idle CPUs may be clearing pages of it. Returns false if they are not. A bound
+ * that is raised after that counts from the next request on. Context: ordinary.
+ */
+bool prezero_hold_if_on(struct pool *pool);
+
+/*
  * Hold the machine's pools until prezero_resume(): for audits. Returns the bound. Context:
  * ordinary.
  */
