@@ -590,6 +590,7 @@ static void clear_extents_until_told(void *arg)
 		write_samples();
 		irq_restore(flags);
 		clear_huge(&how, middle.page, MIB(2), CLEAR_NO_HINT, NODE_NONE);
+		cpu_relax();
 	}
 }
 

@@ -40,6 +40,7 @@ static void read_on(void *arg)
 			r->torn++;
 		atomic_store_release(&r->reads, r->reads + 1);
 		fence_full(); /* the next read begins when this one is seen to have ended */
+		cpu_relax();
 	}
 }
 

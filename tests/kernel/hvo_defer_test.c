@@ -180,6 +180,7 @@ static void watch(void *arg)
 			    copy.head_mask != head_mask_of(BLOCK_ORDER) || copy.flags != PAGE_TAIL)
 				atomic_fetch_add(&w->wrong, 1);
 		atomic_fetch_add(&w->passes, 1);
+		cpu_relax();
 	}
 }
 

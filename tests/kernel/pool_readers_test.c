@@ -101,6 +101,7 @@ static void read_tails(void *arg)
 			read_any(r, &state);
 			read_held(r, &state);
 		}
+		cpu_relax(); /* where one CPU runs at a time, this one's turn ends */
 	}
 }
 

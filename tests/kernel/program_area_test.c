@@ -208,6 +208,7 @@ static void watch_border(void *arg)
 		if (!area_tree_from(&border->m->tree, at, &area) || area.start > at ||
 		    area.end <= at || area.rights != 1)
 			atomic_fetch_add(&border->wrong, 1);
+		cpu_relax();
 	}
 }
 

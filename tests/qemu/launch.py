@@ -159,7 +159,7 @@ def machine_of(args, build):
 
 def main():
     args = arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a shell has its background jobs ignore SIGINT
         signal.signal(number, signal.default_int_handler)
     build = Path(args.build).resolve()
     kernel, iso = build / "ashlar.elf", build / "run.iso"
