@@ -57,8 +57,8 @@ void prezero_hold(struct pool *pool)
 
 bool prezero_hold_if_on(struct pool *pool)
 {
-	const bool on = atomic_load_relaxed(&prezero) > 0 ||
-			atomic_load_relaxed(&pool->clearing) > 0;
+	const bool on =
+		atomic_load_relaxed(&prezero) > 0 || atomic_load_relaxed(&pool->clearing) > 0;
 
 	if (on)
 		prezero_hold(pool);

@@ -385,7 +385,7 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	due = clock_ns() + 12 * NS_PER_MS;
 	while (clock_ns() < due)
 		timers_look();
-	timers_look(); /* perhaps the first look */
+	timers_look();                          /* perhaps the first look */
 	EXPECT_EQ(start_timer(id, 0, 0, 0), 0); /* no more of them */
 	info = timer_signal(SIGUSR1);
 	EXPECT(info.uid >= 4);

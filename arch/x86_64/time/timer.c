@@ -35,7 +35,7 @@ static u64 tick_rate(void)
 	if (rate)
 		return rate;
 	flags = irq_save();
-	start = clock_ns(); /* a rate that is too low makes an interrupt early, which sets another */
+	start = clock_ns(); /* a rate that is too low only makes an interrupt come early */
 	apic_timer_once(TICKS_MAX);
 	clock_delay_ns(MEASURE_NS);
 	ticks = TICKS_MAX - apic_timer_left();
