@@ -405,10 +405,10 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 .PHONY: check test test-again test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 12 machines, the hosted build under sanitizers, the models, the build itself
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
-test-again: ## run make test on a busy host until N runs of this commit in a row were green [20]; build/again has a row for each; hours
+test-again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours
 	@tests/again.sh $(BUILD)/again $(if $(filter command,$(firstword $(origin N))),$(N),20)
 
 test-matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
@@ -456,9 +456,10 @@ check: $(KERNEL) host-asan ## check before a commit, in three minutes: the order
 	@/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/qemu --build $(BUILD) --select '' \
 		-k 'host-asan-4cpu or pvh-3cpu or test_context or test_promises or test_steps or test_run or (test_docs and not writes)'
 
-lint: $(KERNEL) ## check the order of rooms; gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack over all but the tests; minutes
+lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer, clang-tidy, cppcheck, sparse and the depth of the stack over all but the tests; minutes
 	@tests/lint/rooms.py --build $(BUILD)
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) -O1 -DASHLAR_DEBUG' tests/lint/run.py
+	@$(MAKE) --no-print-directory kernel CC=clang BUILD=$(BUILD)/clang >/dev/null
 
 # ---- measure ----------------------------------------------------------------------------------------------------
 

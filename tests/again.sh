@@ -1,26 +1,26 @@
 #!/bin/sh
-# Runs make test again and again on a host that two other processes keep busy, until N runs of this commit in a row had no failure:
-# again.sh ROWS N. ROWS keeps a row for each run, so an interrupted count goes on. A red run ends it, and the next count begins anew.
+# Runs make test again and again on a host that two other processes keep busy, until N runs in a row had no failure: again.sh ROWS N.
+# ROWS keeps a row for each run with its commit, so an interrupted count goes on. A red run ends it, and the next count begins anew.
 rows=$1 wanted=$2
-commit=$(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo +)
 trap 'kill $busy 2>/dev/null' EXIT
 for _ in 1 2; do
 	while :; do :; done &
 	busy="$busy $!"
 done
 
-# Runs of this commit since the last red one.
+# Runs since the last red one.
 green() {
-	awk -v commit="$commit" '$1 == commit { n = $2 == "green" ? n + 1 : 0 } END { print n + 0 }' "$rows"
+	awk '{ n = $2 == "green" ? n + 1 : 0 } END { print n + 0 }' "$rows"
 }
 
 mkdir -p "$(dirname "$rows")"
 touch "$rows"
 while [ "$(green)" -lt "$wanted" ]; do
 	began=$(date +%s) result=green
+	commit=$(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo +)
 	make --no-print-directory test >"$rows.log" 2>&1 || result=red
-	echo "$commit $result $(($(date +%s) - began)) s, load $(cut -d ' ' -f 1-3 /proc/loadavg | tr ' ' /), $(tail -n 20 "$rows.log" |
+	echo "$commit $result $(date +%F) $(($(date +%s) - began)) s, load $(cut -d ' ' -f 1-3 /proc/loadavg | tr ' ' /), $(tail -n 20 "$rows.log" |
 		grep -E '^[0-9]+ passed')" | tee -a "$rows"
 	[ $result = green ] || { echo "The run is in $rows.log."; exit 1; }
 done
-echo "$(green) runs of $commit in a row without a failure"
+echo "$(green) runs in a row without a failure"

@@ -83,6 +83,10 @@ int memcmp(const void *a, const void *b, size_t n)
 {
 	const u8 *x = a, *y = b;
 
+	for (; n >= 8 && ((const struct word *)x)->v == ((const struct word *)y)->v; n -= 8) {
+		x += 8;
+		y += 8;
+	}
 	for (; n; n--, x++, y++) {
 		if (*x != *y)
 			return *x - *y;

@@ -78,23 +78,30 @@ void test_case_name(const struct test_case *tc, char *buf, size_t size)
 	format(buf + n, size - n, ".%s", tc->name);
 }
 
-/* True if one of the comma-separated globs matches the case's full name, or its whole suite. */
+/*
+ * True if one of the comma-separated globs matches the case's full name, or its whole suite, and
+ * none of the globs that follow a minus sign does.
+ */
 static bool selected(const struct test_case *tc, const char *patterns)
 {
 	char name[TEST_NAME_MAX], suite[TEST_NAME_MAX], glob[TEST_NAME_MAX];
+	bool found = false;
 
 	test_case_name(tc, name, sizeof(name));
 	test_suite_name(tc, suite, sizeof(suite));
 	for (const char *p = patterns; *p;) {
 		const char *comma = strchr(p, ',');
-		int n = comma ? (int)(comma - p) : (int)strlen(p);
+		const int n = comma ? (int)(comma - p) : (int)strlen(p), minus = *p == '-';
 
-		format(glob, sizeof(glob), "%.*s", n, p);
-		if (glob_match(glob, name) || glob_match(glob, suite))
-			return true;
+		format(glob, sizeof(glob), "%.*s", n - minus, p + minus);
+		if (glob_match(glob, name) || glob_match(glob, suite)) {
+			if (minus)
+				return false;
+			found = true;
+		}
 		p += n + (comma ? 1 : 0);
 	}
-	return false;
+	return found;
 }
 
 /*

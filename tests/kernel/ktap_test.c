@@ -142,6 +142,17 @@ TEST(kernel_ktap, a_suite_of_skips_is_a_skip)
 			"ok 1 nn.none # SKIP every case was skipped\n");
 }
 
+TEST(kernel_ktap, what_follows_a_minus_is_left_out)
+{
+	static struct transcript t;
+	struct test_run run = run_cases("-aa.first_of.two,*,-mm.mid,-nn.none", &t);
+
+	EXPECT_EQ(run.pass, 2);
+	EXPECT_EQ(run.fail + run.skip, 0);
+	run = run_cases("-aa.*", &t);
+	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
+}
+
 TEST(kernel_ktap, nothing_selected_is_an_empty_plan)
 {
 	static struct transcript t;

@@ -29,7 +29,7 @@ from matrix import deadline
 def pytest_addoption(parser):
     parser.addoption("--build", default="build", help="the build folder, with ashlar.elf")
     parser.addoption("--select", default="", help="only cases that match these globs (commas between)")
-    parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of twelve machines")
+    parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of eleven machines")
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
     parser.addoption("--machines", action="store_true", help="the rows of boot/metal.md instead")
     parser.addoption("--san", action="store_true", help="the kernel was built with SAN=1: every case in it, and what must report")
@@ -111,6 +111,11 @@ def copy(tmp_path_factory):
     return folder
 
 
+def every_case(without):
+    """The value of test= for all cases but those that match."""
+    return ",".join(["*"] + [f"-{glob}" for glob in without.split(",") if glob])
+
+
 SAN_SLOWER = 5  # a kernel that checks every access
 
 
@@ -121,7 +126,7 @@ def start_of(request):
     slower = SAN_SLOWER if option("--san") else 1
 
     def start(machine, on_line):
-        chosen = replace(machine, cmdline=f"test={option('--select') or '*'}")
+        chosen = replace(machine, cmdline=f"test={option('--select') or every_case(machine.without)}")
         return run(chosen, Path(option("--build")).resolve() / "ashlar.elf", slower * deadline(machine), on_line)
 
     return lambda machine: partial(start, machine)
@@ -138,6 +143,7 @@ def guests(request, build, start_of):
             background.add(item.callspec.params["machine"].name, start_of(item.callspec.params["machine"]))
         elif (hosted := item.callspec.params["hosted"]).program(build).exists():
             background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))))
+    request.config.run_seconds = background.seconds
     yield background
     background.close()
 
@@ -145,9 +151,9 @@ def guests(request, build, start_of):
 class Cases:
     """Turns KTAP cases into reports beside the running test's own."""
 
-    def __init__(self, item, machine, how):
+    def __init__(self, item, machine, how, without=""):
         self.item, self.machine, self.how = item, machine, how
-        self.pins = pins.load()
+        self.pins = [pin for pin in pins.load() if not pin.case_matches(without)]
         self.skips, self.failed = [], []
         self.capture = item.config.pluginmanager.getplugin("capturemanager")
 
@@ -188,7 +194,7 @@ class Cases:
 @pytest.fixture
 def cases(request):
     """Makes the reporter of a machine: cases(name, the command line that runs one {case} of the machine alone)."""
-    return lambda machine, how: Cases(request.node, machine, how)
+    return lambda *args: Cases(request.node, *args)
 
 
 def skip_machine(machine, reason):
@@ -208,6 +214,19 @@ def name_and_place(nodeid):
     return (case[2], case[1]) if case else (re.sub(r"^.*?test_(\w+)\.py::test_", r"\1.", nodeid), "")
 
 
+def print_parts(config, reporter):
+    """Print the seconds of the host that each run in the background took, and each file of tests in front."""
+    files = {}
+    for report in (report for key in ("", "passed", "failed") for report in reporter.stats.get(key, [])):
+        if "ktap" not in report.keywords and "::" in report.nodeid and not re.search(r"\]::", report.nodeid):
+            name = report.nodeid.split("::")[0].rpartition("/")[2]
+            files[name] = files.get(name, 0) + report.duration
+    for title, parts in (("in the background:", getattr(config, "run_seconds", {})), ("in front:", files)):
+        print(title)
+        for name in sorted(parts, key=parts.get, reverse=True):
+            print(f"{parts[name]:8.1f} s  {name}")
+
+
 def print_slowest(reporter):
     """Print the slowest cases and tests, their fixtures included. The time of a whole run is left out, because its cases have it."""
     seconds = {}
@@ -223,6 +242,7 @@ def pytest_unconfigure(config):
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
+    print_parts(config, reporter)
     print_slowest(reporter)
     count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
     print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")

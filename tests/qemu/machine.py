@@ -49,6 +49,7 @@ class Machine:
     exit_port: bool = True  # the port by which a run ends QEMU
     strict: bool = True  # a word that the kernel does not know fails the run; strict=off among the words allows it
     balloon: bool = False  # a virtio-balloon device that wants reports of free pages
+    without: str = ""  # globs of cases that a run of all cases leaves out here
     extra: tuple = ()
 
     @property

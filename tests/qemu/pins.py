@@ -19,6 +19,10 @@ class Pin:
     case: str
     reason: str
 
+    def case_matches(self, globs):
+        """Is each case of this pin among those that match one of the globs?"""
+        return any(glob and (fnmatchcase(self.case, glob) or fnmatchcase(self.case, glob + ".*")) for glob in globs.split(","))
+
     def covers(self, machine, case, reason):
         return (
             fnmatchcase(machine, self.machine) and fnmatchcase(case, self.case) and fnmatchcase(reason, self.reason)

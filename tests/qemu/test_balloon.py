@@ -56,7 +56,8 @@ def test_what_a_pool_touched_goes_back(kernel, firmware, switch):
         session.command("balloon report")
         before = resident(session)
         most = grow_touch_shrink(session, PAGES)
-        assert most > before + GROWN * 9 // 10, (before, most)
+        if switch != "zero":  # pages known to be zero are not cleared, and a touch takes as much as the host gives at once
+            assert most > before + GROWN * 9 // 10, (before, most)
         ms = falls_to(session, before + GROWN // 100)
         time.sleep(0.5)  # the rest
         now = resident(session)

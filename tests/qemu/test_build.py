@@ -1,4 +1,4 @@
-"""The build itself: it is reproducible and incremental, works with another compiler, and asks before it installs packages."""
+"""The build itself: it is reproducible and incremental, and asks before it installs packages."""
 
 import os
 import re
@@ -35,12 +35,6 @@ def test_incremental(copy):
     users = sum("kernel/core/padata.h" in d.read_text() for d in (copy / "build/kernel").rglob("*.d"))
     (copy / "kernel/core/padata.h").touch()
     assert make(copy, "kernel").count("  CC ") == users > 0
-
-
-def test_clang(copy):
-    """Another compiler compiles the code without a warning."""
-    make(copy, "kernel", "CC=clang", "BUILD=build-clang")
-    assert (copy / "build-clang/ashlar.elf").exists()
 
 
 def test_help_names_everything():

@@ -26,6 +26,7 @@ def just_one(machine):
     how = f"make run FIRMWARE={machine.firmware} CPUS={machine.cpus} MEM={machine.mem}"
     how += f" NODES={machine.nodes}" if machine.nodes > 1 else ""
     how += f" ACCEL={machine.accel}" if machine.accel != "auto" else ""
+    how += f" CPU={machine.cpu}" if machine.cpu != "max" else ""
     return f"{how} CMDLINE='{(machine.words + ' ').lstrip()}test={{case}}'"
 
 
@@ -33,7 +34,7 @@ def just_one(machine):
 @pytest.mark.machine
 @pytest.mark.ktap
 def test_guest(machine, guests, start_of, cases):
-    ktap, reporter = Ktap(), cases(machine.name, just_one(machine))
+    ktap, reporter = Ktap(), cases(machine.name, just_one(machine), machine.without)
 
     def on_line(line):
         case = ktap.feed(line)

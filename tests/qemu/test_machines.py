@@ -1,4 +1,4 @@
-"""make test-machines: boards, CPU models and shapes that the twelve machines of make test do not have.
+"""make test-machines: boards, CPU models and shapes that the eleven machines of make test do not have.
 
 Each machine is a row of boot/metal.md and runs the cases that depend on the machine. The matrix tests mm/.
 """
