@@ -206,18 +206,20 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 /* ---- metadata memory and shared tails ---- */
 
 /* Returns false if no node has a metadata block because there is too little memory. */
-static bool meta_init(struct mm *mm, const phys_t *first_meta)
+static bool meta_init(struct mm *mm, const phys_t *first_meta, const u64 *lasting)
 {
 	bool any = false;
 
 	for (node_t n = 0; n < mm->nodes; n++) {
-		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n])) {
+		const u64 frames = lasting ? lasting[n] : 0;
+
+		if (first_meta[n] && meta_init_node(&mm->node[n], first_meta[n], frames)) {
 			struct zone *zone =
 				&mm->zone[block_look(block_of(mm, first_meta[n] >> PAGE_SHIFT))
 						  .zone];
 
-			zone->boot -=
-				BLOCK_FRAMES; /* counted as metadata memory, no longer as in use */
+			/* counted as metadata memory, no longer as in use */
+			zone->boot -= meta_blocks_at_boot(frames) * BLOCK_FRAMES;
 			any = true;
 		}
 	}
@@ -359,7 +361,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 		section_place_memmaps(&mm->zone[z], 0);
 	if (plan->gigablock)
 		gigablock_begin(mm);
-	if (!meta_init(mm, plan->first_meta) || shared_tails_init(mm) < 0)
+	if (!meta_init(mm, plan->first_meta, plan->lasting) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);
 	mm->ready = true;
@@ -400,13 +402,16 @@ void mm_init(void)
 {
 	phys_t *first_meta = memblock_alloc_or_die(node_count * sizeof(*first_meta), NODE_NONE,
 						   "metadata memory");
-	const u64 size = 1ULL << BLOCK_SHIFT;
+	u64 *lasting =
+		memblock_alloc_or_die(node_count * sizeof(*lasting), NODE_NONE, "metadata memory");
+	const u64 align = 1ULL << BLOCK_SHIFT;
 	struct mm_plan plan = {.memory = &memblock_memory,
 			       .reserved = &memblock_reserved,
 			       .nodes = node_count,
 			       .root = pgtable_root(),
 			       .vmemmap = VMEMMAP_BASE,
 			       .first_meta = first_meta,
+			       .lasting = lasting,
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
@@ -415,9 +420,13 @@ void mm_init(void)
 			       .zalloc = boot_zalloc};
 
 	for (node_t n = 0; n < node_count; n++) {
+		u64 size;
+
 		if (memblock_node_bytes(n) < MIB(16))
 			continue; /* served by the metadata memory of another node */
-		first_meta[n] = memblock_alloc_raw(size, size, 0, n);
+		lasting[n] = memblock_node_bytes(n) / GIB(1) * META_LASTING_PER_GIB;
+		size = meta_blocks_at_boot(lasting[n]) << BLOCK_SHIFT;
+		first_meta[n] = memblock_alloc_raw(size, align, 0, n);
 		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
 			memblock_free(first_meta[n], size);
 			first_meta[n] = 0;

@@ -17,8 +17,9 @@ void mm_init(void);
 
 /*
  * Build any struct mm. The caller sets the ranges, the number of nodes, the root and the vmemmap
- * window. `first_meta` gives each node's first metadata block (2 MiB aligned, zeroed, in
- * `reserved`; 0 if the node has none). Descriptors come from `zalloc`. Returns 0 or -ENOMEM.
+ * window. `first_meta` gives each node's first metadata blocks (2 MiB aligned, in `reserved`; 0 if
+ * the node has none), and `lasting` the frames that they are for (meta_grow.h; NULL: one block for
+ * each). Descriptors come from `zalloc`. Returns 0 or -ENOMEM.
  */
 typedef unsigned node_distance_fn(node_t from, node_t to);
 
@@ -28,6 +29,7 @@ struct mm_plan {
 	pfn_t root;
 	virt_t vmemmap;
 	const phys_t *first_meta;
+	const u64 *lasting;
 	enum section_style style; /* of sections opened at start-up and by the allocator */
 	u32 watch;                /* enum mm_watch */
 	/* frames to keep back in each zone, or RESERVE_DEFAULT (watermark.h) */

@@ -15,7 +15,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/memmap_open.h"
-#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "mm/zone/watermark.h"
 
@@ -358,9 +358,16 @@ static struct page *take_block(struct mm *mm, node_t node)
 
 struct page *mm_contig_alloc(struct mm *mm, unsigned order, node_t node)
 {
+	struct page *page;
+
 	if (order == BLOCK_ORDER)
 		return take_block(mm, node);
 	if (order < BLOCK_ORDER || order >= GIGA_ORDER)
 		return mm_page_alloc(mm, order, USE_MOVABLE, 0, node);
-	return take_range_near(mm, order, node);
+	page = take_range_near(mm, order, node);
+	if (!page) {
+		sections_give_back(mm, mm->style);
+		page = take_range_near(mm, order, node);
+	}
+	return page;
 }

@@ -11,6 +11,7 @@
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
+#include "mm/zone/section_close.h"
 #include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
@@ -168,11 +169,23 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 	return list->count;
 }
 
+/* True once, until that has helped: what is held back has come back. */
+static bool give_back_once(const struct pool *pool, const struct hvo_mode *mode, bool *asked)
+{
+	if (*asked)
+		return false;
+	*asked = true;
+	sections_give_back(pool->mm, hvo_style(mode));
+	return true;
+}
+
 u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	u64 grown = 0, before;
+	bool asked = false;
 
 	context_assert(CONTEXT_ORDINARY);
+	mode = hvo_mode_or_selected(mode);
 	if (node != NODE_NONE && node >= pool->mm->nodes) {
 		reason_set(REASON_BAD_NODE);
 		return 0;
@@ -184,7 +197,9 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		pool_make(pool, mode, node, count - grown, &list);
 		grown += pool_enqueue(pool, &list, POOL_KEPT);
 		meta_end_batch_all(pool->mm);
-	} while (grown < count && grown > before);
+		if (grown > before)
+			asked = false;
+	} while (grown < count && (grown > before || give_back_once(pool, mode, &asked)));
 	if (grown < count)
 		reason_set(REASON_NO_MEMORY);
 	return grown;

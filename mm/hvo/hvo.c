@@ -268,7 +268,8 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	make(mm, mode, mode->new_head, list, left);
 	if (mode->new_head)
 		block_list_foreach(mm, index, left)
-			meta_unreserve(block_meta_node(mm, index), META_LASTING, 1);
+			meta_unreserve(block_meta_node(mm, index),
+				       meta_kind_of_head(block_look_at(mm, index).order), 1);
 	return left->count;
 }
 

@@ -92,6 +92,12 @@ static inline const struct hvo_mode *hvo_mode_or_selected(const struct hvo_mode 
 	return mode ? mode : hvo_mode_selected();
 }
 
+/* The sections in which the mode finds most memory. */
+static inline enum section_style hvo_style(const struct hvo_mode *mode)
+{
+	return mode->mapped && !mode->born ? SECTION_MAPPED : SECTION_ON_DEMAND;
+}
+
 /* A mode by its name, or NULL if there is none. */
 const struct hvo_mode *hvo_mode_find(const char *name);
 

@@ -168,7 +168,8 @@ static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
 	if (stash->at == stash->count) {
 		stash->at = 0;
 		stash->count = heads_needed(mm, index);
-		meta_take_many(block_meta_node(mm, index), META_LASTING, stash->frame,
+		meta_take_many(block_meta_node(mm, index),
+			       meta_kind_of_head(block_look_at(mm, index).order), stash->frame,
 			       stash->count);
 	}
 	return stash->frame[stash->at++];

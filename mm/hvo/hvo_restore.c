@@ -224,8 +224,7 @@ static pfn_t next_head(struct mm *mm, struct head_stash *stash, u32 index, u32 l
 	if (stash->at == stash->count) {
 		stash->at = 0;
 		stash->count = MIN(left, HEADS_AT_ONCE);
-		meta_take_many(block_meta_node(mm, index), META_LASTING, stash->frame,
-			       stash->count);
+		meta_take_many(block_meta_node(mm, index), META_HEADS, stash->frame, stash->count);
 	}
 	return stash->frame[stash->at++];
 }
@@ -261,7 +260,7 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
 	u64 demoted;
 
 	block_list_drain(mm, index, list) {
-		if (meta_reserve(block_meta_node(mm, index), META_LASTING, GIB_BLOCKS - 1) < 0) {
+		if (meta_reserve(block_meta_node(mm, index), META_HEADS, GIB_BLOCKS - 1) < 0) {
 			block_list_push(mm, &kept, index);
 			continue;
 		}

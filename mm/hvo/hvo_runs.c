@@ -50,15 +50,16 @@ static u64 takeable(const struct zone *zone, enum free_class class, unsigned ord
 static u64 take_with_heads(struct zone *zone, enum free_class class, unsigned order,
 			   enum section_style style, u64 count, struct block_list *list)
 {
+	const enum meta_kind kind = meta_kind_of_head(order);
 	struct node *node = zone_meta_node(zone);
 	u64 total = 0, wanted, taken;
 
 	do {
 		wanted = MIN(MIN(count - total, HEADS_BATCH), takeable(zone, class, order));
-		while (wanted > 0 && meta_reserve(node, META_LASTING, wanted) < 0)
+		while (wanted > 0 && meta_reserve(node, kind, wanted) < 0)
 			wanted /= 2;
 		taken = wanted ? take_opening(zone, class, order, style, wanted, list) : 0;
-		meta_unreserve(node, META_LASTING, wanted - taken);
+		meta_unreserve(node, kind, wanted - taken);
 		total += taken;
 	} while (taken > 0 && taken == wanted && total < count);
 	return total;

@@ -23,10 +23,26 @@ static void map_set(u64 *map, unsigned bit)
 	map[bit / 64] |= 1ULL << (bit % 64);
 }
 
-/* Are `count` frames free, not counting reserved frames and `keep` others? */
+static u64 less(u64 a, u64 b)
+{
+	return a - MIN(a, b);
+}
+
+/*
+ * Are `count` frames free, not counting reserved frames and `keep` others? Heads for which their
+ * own blocks have no frames borrow from LASTING what the node's sections will never need.
+ */
 static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 count, u64 keep)
 {
-	return meta->free[kind] >= meta->reserved[kind] + keep + count;
+	const u64 borrowed = less(meta->reserved[META_HEADS], meta->free[META_HEADS]);
+	u64 free = meta->free[kind];
+
+	if (kind == META_LASTING)
+		free = less(free, borrowed);
+	if (kind == META_HEADS)
+		free += less(meta->free[META_LASTING],
+			     meta->reserved[META_LASTING] + META_EMERGENCY + meta->lasting_keep);
+	return free >= meta->reserved[kind] + keep + count;
 }
 
 /* Frames that stay for the code that makes metadata memory grow. */
@@ -99,6 +115,16 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	spin_unlock(&meta->lock);
 }
 
+void meta_keep_as_heads(struct node *node, u64 count)
+{
+	struct meta *meta = &node->meta;
+
+	spin_lock(&meta->lock);
+	meta->reserved[META_LASTING] -= count;
+	meta->reserved[META_HEADS] += count;
+	spin_unlock(&meta->lock);
+}
+
 /* Take up to `count` frames of a block that has some free. Returns how many. Metadata lock held. */
 static unsigned block_take_frames(struct meta *meta, struct meta_block *block, pfn_t *pfn,
 				  unsigned count)
@@ -144,12 +170,15 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 	unsigned taken = 0;
 
 	spin_lock(&meta->lock);
-	ASSERT(meta->reserved[kind] >= count && meta->free[kind] >= count,
+	ASSERT(meta->reserved[kind] >= count,
 	       "metadata frame of node %u taken without a reservation", node->id);
 	meta->reserved[kind] -= count;
 	while (taken < count) {
-		if (!gives(block, node, kind))
-			block = find_free_block(meta, kind);
+		const enum meta_kind of =
+			kind == META_HEADS && meta->free[META_HEADS] == 0 ? META_LASTING : kind;
+
+		if (!gives(block, node, of))
+			block = find_free_block(meta, of);
 		taken += block_take_frames(meta, block, pfn + taken, count - taken);
 	}
 	spin_unlock(&meta->lock);

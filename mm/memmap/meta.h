@@ -5,9 +5,14 @@
  *   metadata block   [frame 0][frame 1] ... [frame 511]
  *                    used map, gated map, lots of the gated frames by tag
  *
- * Kinds are never mixed in one block. LASTING is for frames with a long life: heads of huge pages,
- * tables, block records and metadata memory's own maps. TAILS is for the private struct pages of
- * split blocks. Both kinds use the lowest block first, so that high blocks empty out.
+ * LASTING is for frames that live as long as the machine or an open section: tables, block
+ * records, metadata memory's own maps, private struct pages of boot memory, and the few heads of 1
+ * GiB pages. Its blocks lie beside the node's boot memory, and are taken at boot for all sections
+ * that the node can have, so that no other GiB holds such a frame. HEADS is for the heads of 2 MiB
+ * pages, TAILS for the private struct pages of split blocks. Their blocks become empty when free
+ * pages give up their struct pages (section_close.h), and then go back. All kinds use the lowest
+ * block first, so that high blocks empty out. Heads also use what LASTING has to spare, so that a
+ * small machine needs no block for them.
  *
  * MEMMAP is a block that holds the struct pages of a mapped section. Frames that HVO frees in such
  * a block wait for the restore of that section. They serve as tails elsewhere only when nothing
@@ -47,6 +52,15 @@ int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count);
 int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
+
+/* The kind of the frame for the head of a page of this order. */
+static inline enum meta_kind meta_kind_of_head(unsigned order)
+{
+	return order == GIGA_ORDER ? META_LASTING : META_HEADS;
+}
+
+/* `count` frames that are reserved as LASTING are for heads from now on. */
+void meta_keep_as_heads(struct node *node, u64 count);
 
 /*
  * Could meta_reserve_now() reserve `count` frames at this moment? With 0 and kind LASTING: are the

@@ -136,7 +136,7 @@ struct zone {
 };
 
 /* Metadata memory: see meta.h. */
-enum meta_kind { META_LASTING, META_TAILS, META_MEMMAP, META_KINDS };
+enum meta_kind { META_LASTING, META_HEADS, META_TAILS, META_MEMMAP, META_KINDS };
 
 struct meta_block;
 
@@ -186,7 +186,9 @@ struct meta {
 	 * and which another CPU was growing
 	 */
 	struct node *met;
-	u64 near; /* (o) the same owner: the GiB, of mm->gib[], where it last found a block */
+	u64 near;      /* (o) the same owner: the GiB, of mm->gib[], where it last found a block */
+	u64 first_gib; /* (c) the GiB, of mm->gib[], of the node's first metadata block */
+	u64 lasting_keep; /* (c) frames of kind LASTING that heads do not use */
 };
 
 /* A node. Keys: see struct zone. */

@@ -27,7 +27,7 @@
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
+#include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "mm/zone/watermark.h"
 
@@ -310,8 +310,11 @@ static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, n
 		wait_spin(&wait, CPU_NONE);
 		page = alloc_from_nodes(mm, first, order, type, request);
 	}
-	if (!page && held_by_cpus(mm) > 0) {
-		pcp_drain_all(mm);
+	if (!page && (held_by_cpus(mm) > 0 || order == GIGA_ORDER)) {
+		if (order == GIGA_ORDER)
+			sections_give_back(mm, hvo_style(hvo_mode_selected()));
+		else
+			pcp_drain_all(mm);
 		page = alloc_from_nodes(mm, first, order, type, request);
 	}
 	return page;

@@ -179,7 +179,7 @@ int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve)
 
 	if (!new)
 		return -ENOMEM;
-	add_block(node, new, index, META_LASTING, 0, reserve);
+	add_block(node, new, index, META_HEADS, 0, reserve);
 	return 0;
 }
 
@@ -459,12 +459,14 @@ void meta_top_up(struct node *node)
 		grow_claimed(node, META_LASTING, 1, &met);
 }
 
-/* An unused block that metadata memory does not need, or NULL. */
-static struct meta_block *find_unused(struct meta *meta)
+/* An unused block that metadata memory can do without, with `keep` frames to spare, or NULL. */
+static struct meta_block *find_unused(struct meta *meta, u64 keep)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
+		const u64 stays = kind == META_LASTING ? MAX(keep, meta->lasting_keep) : keep;
+
 		if (meta->unused[kind] == 0 ||
-		    meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + TRIM_KEEP)
+		    meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + stays)
 			continue;
 		for (struct meta_block *block = meta->list[kind]; block; block = block->next)
 			if (block->used == 0)
@@ -473,7 +475,7 @@ static struct meta_block *find_unused(struct meta *meta)
 	return NULL;
 }
 
-void meta_trim(struct node *node)
+static void trim(struct node *node, u64 keep)
 {
 	struct meta *meta = &node->meta;
 	struct mm *mm = node->mm;
@@ -485,7 +487,7 @@ void meta_trim(struct node *node)
 		u32 index;
 
 		spin_lock(&meta->lock);
-		unused = find_unused(meta);
+		unused = find_unused(meta, keep);
 		index = unused ? unused->block : BLOCK_NONE;
 		if (index != BLOCK_NONE) {
 			unlink_block(meta, unused);
@@ -498,25 +500,48 @@ void meta_trim(struct node *node)
 	}
 }
 
-bool meta_init_node(struct node *node, phys_t phys)
+void meta_trim(struct node *node)
+{
+	trim(node, TRIM_KEEP);
+}
+
+void meta_trim_all(struct node *node)
+{
+	trim(node, 0);
+	node->meta.near = node->meta.first_gib;
+}
+
+static bool init_block(struct node *node, u32 index)
 {
 	struct mm *mm = node->mm;
-	const u32 index = (u32)(phys >> BLOCK_SHIFT);
 	const pfn_t pfn = block_pfn(index);
 	struct gib *gib = &mm->gib[index / GIB_BLOCKS - mm->first_gib];
-	unsigned used = 1;
+	const bool first = !node->meta.list[META_LASTING];
+	unsigned used = first ? 1 : 0;
 
 	if (!gib->blocks)
 		used += SECTION_RECORD_FRAMES;
-	memset(phys_to_virt(phys), 0, used * PAGE_SIZE);
-	add_spares(&node->meta, pfn);
+	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, used * PAGE_SIZE);
+	if (first)
+		add_spares(&node->meta, pfn);
 	if (!gib->blocks)
-		gib->blocks = phys_to_virt((pfn + 1) << PAGE_SHIFT);
+		gib->blocks = phys_to_virt((pfn + first) << PAGE_SHIFT);
 	/* metadata memory grows beside this block first, without a look at the GiB below */
-	node->meta.near = (u64)(gib - mm->gib);
+	if (first)
+		node->meta.near = node->meta.first_gib = (u64)(gib - mm->gib);
 	block_put_states(mm, index, 1,
 			 BLOCK_WORD(.state = BLOCK_META, .type = MIGRATE_MOVABLE,
 				    .zone = memmap_zone_of(mm, pfn, node->id)),
 			 NULL);
 	return meta_add_block(node, index, META_LASTING, used) == 0;
+}
+
+bool meta_init_node(struct node *node, phys_t phys, u64 lasting)
+{
+	bool ok = true;
+
+	for (u64 i = 0; i < meta_blocks_at_boot(lasting) && ok; i++)
+		ok = init_block(node, (u32)((phys >> BLOCK_SHIFT) + i));
+	node->meta.lasting_keep = lasting;
+	return ok;
 }

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "mm/memmap/zone.h"
+#include "mm/memmap/meta.h"
 
 /*
  * Bring metadata memory nearer to `count` available frames: by releasing gated frames that are
@@ -32,6 +32,9 @@ void meta_leave_block(struct zone *zone, u32 index);
 /* Give back blocks of which no frame is used, keeping some frames free. No lock held. */
 void meta_trim(struct node *node);
 
+/* The same without keeping any, and the next block comes from beside the node's boot memory. */
+void meta_trim_all(struct node *node);
+
 /*
  * Add a block that the caller owns, already in state META, to the node's metadata memory with its
  * first `used` frames in use. A block of kind MEMMAP is marked BLOCK_MEMMAP as long as it belongs
@@ -40,7 +43,7 @@ void meta_trim(struct node *node);
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used);
 
 /*
- * Add such a block as one of kind LASTING, none of it in use, and reserve `reserve` of its frames
+ * Add such a block as one of kind HEADS, none of it in use, and reserve `reserve` of its frames
  * for the caller at the same time. 0 or -ENOMEM.
  */
 int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve);
@@ -54,9 +57,26 @@ int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve);
 int meta_remove_block(struct node *node, u32 index, unsigned own);
 
 /*
- * Start-up: the 2 MiB at `phys`, reserved by the caller, become the node's first metadata block.
- * Its first frames hold its own maps and, if its GiB has none yet, the block records; they are
- * cleared here. The others are cleared by the code that takes them. False only if the block could
- * not be added.
+ * Frames of kind LASTING that all sections of a GiB, and the blocks of metadata memory for it, may
+ * ever need: 8 for block records, 8 for tables, the head of a page, and maps.
  */
-bool meta_init_node(struct node *node, phys_t phys);
+enum { META_LASTING_PER_GIB = 20, META_BLOCKS_AT_BOOT_MAX = 6 };
+
+/*
+ * Blocks that hold `lasting` such frames, and some for other uses. Start-up must not take longer
+ * with more RAM, so nodes of more than 150 GiB get the others when they need them, beside these as
+ * long as there is room.
+ */
+static inline u64 meta_blocks_at_boot(u64 lasting)
+{
+	return MIN(DIV_ROUND_UP(lasting + 2 * META_EMERGENCY, BLOCK_FRAMES),
+		   META_BLOCKS_AT_BOOT_MAX);
+}
+
+/*
+ * Start-up: the blocks from `phys` on, as many as meta_blocks_at_boot(lasting) says, reserved by
+ * the caller, become the node's first metadata blocks. The first frames of a block hold the maps
+ * of all and, if its GiB has none yet, the block records; they are cleared here. The others are
+ * cleared by the code that takes them. False only if a block could not be added.
+ */
+bool meta_init_node(struct node *node, phys_t phys, u64 lasting);

@@ -193,12 +193,16 @@ static void free_special_pages(struct mm *mm, u32 index)
 }
 
 /*
- * Reserve frames for private struct pages: TAILS of this node, or else LASTING ones of the nearest
- * node that has any. A block that got none would be lost for good. So if a node's metadata memory
- * is short, or cannot be waited for (meta_grow.c), other nodes help out. NULL: no node has any.
+ * Reserve frames for private struct pages that may stay for ever: LASTING ones of this node if it
+ * has more than it keeps for its sections, else TAILS, or else LASTING ones of the nearest node
+ * that has any. A block that got none would be lost for good. So if a node's metadata memory is
+ * short, or cannot be waited for (meta_grow.c), other nodes help out. NULL: no node has any.
  */
 static struct node *reserve_private(struct node *node, enum meta_kind *kind)
 {
+	*kind = META_LASTING;
+	if (meta_reserve_now(node, META_LASTING, MEMMAP_FRAMES_PER_BLOCK) == 0)
+		return node;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, kind) == 0)
 		return node;
 	*kind = META_LASTING;

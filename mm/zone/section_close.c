@@ -20,6 +20,7 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/buddy_small.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
@@ -223,6 +224,38 @@ int section_close(struct mm *mm, u64 section)
 }
 
 /*
+ * A block that was split ahead of its use (page_split.h) is in pieces although all of it is free.
+ * When a piece is taken and given back, all become one again.
+ */
+static void merge_pieces(struct mm *mm, u32 index)
+{
+	struct zone *zone = block_zone(mm, index);
+	struct block_word word;
+
+	zone_lock(zone);
+	word = block_look_at(mm, index);
+	if (word.state == BLOCK_FULL && word.free_pages == BLOCK_FRAMES &&
+	    !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) &&
+	    buddy_find_run(mm, index) == BLOCK_NONE &&
+	    buddy_take_frame(zone, block_page(mm, index)))
+		buddy_free_pages(zone, block_page(mm, index), 0);
+	zone_unlock(zone);
+}
+
+static void merge_all_pieces(struct mm *mm)
+{
+	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+		const u32 first = (u32)(section * SECTION_BLOCKS);
+
+		for (u32 index = first;
+		     section_state(mm, section) == SECTION_OPEN && index < first + SECTION_BLOCKS;
+		     index++)
+			if (block_look_at(mm, index).free_pages == BLOCK_FRAMES)
+				merge_pieces(mm, index);
+	}
+}
+
+/*
  * Make free blocks give up their struct pages, so that metadata memory shrinks to the frames in use
  * and keeps as few sections open as possible.
  */
@@ -232,22 +265,47 @@ static void bare_all_free(struct mm *mm)
 		mm_upward.huge_free_full(&mm->zone[z], ~0ULL);
 		mm_upward.bare_free_huge(&mm->zone[z], ~0ULL);
 	}
-	for (node_t n = 0; n < mm->nodes; n++)
+	for (node_t n = 0; n < mm->nodes; n++) {
 		meta_flush_gated(&mm->node[n]);
-	meta_end_batch_all(mm);
+		meta_trim_all(&mm->node[n]);
+	}
+}
+
+enum { KEEP_NONE = -1 };
+
+/*
+ * Close the free sections but those of style `keep`. A section that holds the struct pages of
+ * others can close only after them.
+ */
+static u64 close_all(struct mm *mm, int keep)
+{
+	u64 closed = 0, before;
+
+	do {
+		before = closed;
+		for (u64 section = section_first(mm); section < section_end(mm); section++)
+			if ((int)section_style(mm, section) != keep)
+				closed += section_close(mm, section) == 0;
+	} while (closed > before);
+	return closed;
 }
 
 u64 sections_close_all(struct mm *mm)
 {
-	u64 closed = 0, before;
+	u64 closed;
 
 	mm_upward.drain_all(mm);
 	bare_all_free(mm);
-	do { /* a section that holds the struct pages of others can close only after them */
-		before = closed;
-		for (u64 section = section_first(mm); section < section_end(mm); section++)
-			closed += section_close(mm, section) == 0;
-	} while (closed > before);
+	closed = close_all(mm, KEEP_NONE);
 	meta_end_batch_all(mm);
 	return closed;
+}
+
+void sections_give_back(struct mm *mm, enum section_style wanted)
+{
+	mm_upward.drain_all(mm);
+	merge_all_pieces(mm);
+	bare_all_free(mm);
+	if (close_all(mm, (int)wanted) > 0)
+		bare_all_free(mm);
 }

@@ -50,12 +50,12 @@ static void move_frames(struct zone *zone, u64 *from, u64 *to, u64 frames)
 /* ---- frames that are kept ---- */
 
 /*
- * Frames reserved as long as a GiB is deferred. If blocks of it become metadata memory, all but the
- * first table come from there.
+ * Frames reserved as long as a GiB is deferred. If blocks of it become metadata memory, the heads
+ * come from there.
  */
 static u64 reserved_for(const struct gib_use *use)
 {
-	return OTHERS + (use->meta ? 1 : GIB_SECTIONS + use->heads);
+	return OTHERS + GIB_SECTIONS + (use->meta ? 0 : use->heads);
 }
 
 /* Count frames as kept, or no longer if `gibs` is negative. */
@@ -242,15 +242,16 @@ u64 section_undefer_gibs(struct zone *zone, u64 count, const struct gib_use *use
 struct gib_opening {
 	struct zone *zone;
 	const struct gib_use *use;
-	u64 reserved; /* frames that the opener has reserved: for tables, and then for heads */
+	u64 reserved; /* LASTING frames that the opener has reserved: for tables, then for heads */
+	u64 heads;    /* HEADS frames of its own blocks that are reserved */
 	struct block_list blocks;
 };
 
-/* Give the section's first blocks to metadata memory, with what the GiB still needs reserved. */
+/* Give the section's first blocks to metadata memory, for heads, and reserve these. */
 static void give_to_meta(struct gib_opening *g, struct opening *o)
 {
 	const unsigned meta = g->use->meta;
-	const unsigned each = (g->use->heads + GIB_SECTIONS - 1 + meta - 1) / meta;
+	const unsigned each = DIV_ROUND_UP(g->use->heads, meta);
 
 	section_publish_records(o, o->first, meta, BLOCK_META);
 	zone_lock(g->zone);
@@ -260,7 +261,7 @@ static void give_to_meta(struct gib_opening *g, struct opening *o)
 		if (meta_add_block_reserving(o->node, index, each) < 0)
 			meta_leave_block(g->zone, index);
 		else
-			g->reserved += each;
+			g->heads += each;
 	}
 }
 
@@ -331,16 +332,21 @@ static void join_blocks(struct gib_opening *g)
 /* Let the list have as many runs as there are heads reserved for, at most use->heads. */
 static void match_heads(struct gib_opening *g)
 {
+	const enum meta_kind kind = g->use->join ? META_LASTING : META_HEADS;
 	struct node *node = zone_meta_node(g->zone);
 	struct block_list without = BLOCK_LIST_INIT;
-	const u64 lacking = g->use->heads - MIN(g->use->heads, g->reserved);
+	const u64 lacking = g->use->heads - MIN(g->use->heads, g->heads);
+	u64 heads = g->heads + MIN(g->reserved, lacking);
 
-	if (lacking > 0 && meta_reserve(node, META_LASTING, lacking) == 0)
-		g->reserved += lacking;
-	while (g->blocks.count > MIN(g->reserved, g->use->heads))
+	if (!g->use->join)
+		meta_keep_as_heads(node, heads - g->heads);
+	meta_unreserve(node, META_LASTING, g->reserved - (heads - g->heads));
+	if (heads < g->use->heads && meta_reserve(node, kind, g->use->heads - heads) == 0)
+		heads = g->use->heads;
+	while (g->blocks.count > heads)
 		block_list_push(g->zone->mm, &without, block_list_pop(g->zone->mm, &g->blocks));
 	block_list_publish_free(g->zone->mm, &without);
-	meta_unreserve(node, META_LASTING, g->reserved - g->blocks.count);
+	meta_unreserve(node, kind, heads - g->blocks.count);
 }
 
 bool section_open_deferred(struct zone *zone, u64 wanted, const struct gib_use *use,

@@ -29,8 +29,8 @@
 struct gib_use {
 	unsigned heads; /* frames for heads that its pages need */
 	/*
-	 * blocks that become metadata memory and hold these frames and the tables; 0: all frames
-	 * are reserved as long as the GiB is deferred
+	 * blocks that become metadata memory and hold these frames; 0: they are reserved as long as
+	 * the GiB is deferred
 	 */
 	unsigned meta;
 	bool join; /* its blocks become one run of GIGA_ORDER */
@@ -49,7 +49,7 @@ u64 section_undefer_gibs(struct zone *zone, u64 count, const struct gib_use *use
 /*
  * Open the deferred GiB number `gib` (physical address / 1 GiB) or the zone's first one, and append
  * its blocks, or the run that they are joined to, to `list`, bare and in transit to pages. A frame
- * of kind LASTING is reserved for the head of each.
+ * is reserved for the head of each.
  *
  * Returns false if the zone has no such GiB. Blocks without tables or head, for lack of frames, are
  * unopened or free memory then, and missing in the list. No lock held.

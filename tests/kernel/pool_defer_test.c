@@ -317,8 +317,10 @@ static void take_many(void *arg)
 
 		if (!page) {
 			/* none was free and none was coming, so it stays so: nobody gives one */
-			EXPECT_EQ(atomic_load_relaxed(&takers->pool->free), 0);
-			EXPECT_EQ(atomic_load_relaxed(&takers->pool->opening), 0);
+			spin_lock(&takers->pool->lock);
+			EXPECT_EQ(takers->pool->free, 0);
+			EXPECT_EQ(takers->pool->opening, 0);
+			spin_unlock(&takers->pool->lock);
 			return;
 		}
 		/* one reference, so nobody else has taken it */

@@ -1,0 +1,177 @@
+/*
+ * After a history, when everything has been given back, whatever could be had before can be had
+ * again: as many pages of 1 GiB and of 2 MiB, in each mode.
+ *
+ * The machine is measured before and after, with the pools themselves, and that is a part of the
+ * history. The histories of the first cases are fixed. In those of the last one, pools grow and
+ * shrink at random, pages of any order are allocated and freed, movable or not, and ranges are
+ * emptied. Such a history may still cost one 1 GiB page, or a block or two of metadata memory.
+ */
+#include "kernel/core/printk.h"
+#include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hvo/hvo.h"
+#include "mm/page/page_alloc.h"
+#include "mm/pools.h"
+#include "mm/zone/section_close.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/random.h"
+
+enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
+
+struct history {
+	const struct hvo_mode *mode;
+	u64 state;
+	struct page *chain[CHAINS];
+};
+
+struct measure {
+	u64 large, small; /* pages of 1 GiB, of 2 MiB */
+};
+
+static u64 most(struct pool *pool, const struct hvo_mode *mode)
+{
+	const u64 pages = pool_grow(pool, mode, MANY);
+
+	EXPECT_EQ(pool_shrink(pool, mode, pages), pages);
+	return pages;
+}
+
+static struct measure measure(const struct hvo_mode *mode)
+{
+	struct measure m;
+
+	m.large = most(&pool_1g, mode);
+	m.small = most(&pool_2m, mode);
+	return m;
+}
+
+static void change_pool(struct history *h, struct pool *pool, u64 below)
+{
+	const u64 have = pool->pages, wanted = next_random(&h->state) % below;
+
+	if (have < wanted)
+		pool_grow(pool, h->mode, wanted - have);
+	else
+		pool_shrink(pool, h->mode, have - wanted);
+}
+
+static void take_pages(struct history *h)
+{
+	const enum page_use use = next_random(&h->state) % 3 ? USE_MOVABLE : USE_UNMOVABLE;
+	const unsigned order = (unsigned)(next_random(&h->state) % (BLOCK_ORDER + 1));
+	const u64 most = next_random(&h->state) % 1024 << (BLOCK_ORDER - order) / 2;
+	struct page **chain = &h->chain[next_random(&h->state) % CHAINS];
+
+	for (u64 i = 0; i < most; i++) {
+		struct page *page = mm_page_alloc(&mm_kernel, order, use, 0, NODE_NONE);
+
+		if (!page)
+			return;
+		page_chain_push(chain, page);
+	}
+}
+
+static void give_pages(struct history *h, unsigned chain)
+{
+	struct page *page;
+
+	while ((page = page_chain_pop(&h->chain[chain])))
+		mm_page_free(&mm_kernel, page);
+}
+
+static void step(struct history *h, const struct measure *fresh)
+{
+	struct page *range;
+
+	switch (next_random(&h->state) % 6) {
+	case 0:
+		change_pool(h, &pool_1g, fresh->large + 2);
+		break;
+	case 1:
+		change_pool(h, &pool_2m, fresh->small + 2);
+		break;
+	case 2:
+	case 3:
+		take_pages(h);
+		break;
+	case 4:
+		give_pages(h, (unsigned)(next_random(&h->state) % CHAINS));
+		break;
+	default:
+		range = mm_contig_alloc(&mm_kernel, BLOCK_ORDER + 2, NODE_NONE);
+		if (range)
+			mm_contig_free_range(&mm_kernel, page_to_pfn(range), 4 * BLOCK_FRAMES);
+	}
+}
+
+typedef void history_fn(struct history *h, const struct measure *fresh);
+
+/* `large` and `small`: pages that the history may cost. */
+static void expect_as_before(const char *mode, u64 seed, history_fn *history, u64 large, u64 small)
+{
+	struct history h = {.mode = hvo_mode_find(mode), .state = seed};
+	struct measure fresh, now;
+
+	sections_close_all(&mm_kernel);
+	fresh = measure(h.mode);
+	history(&h, &fresh);
+	for (unsigned i = 0; i < CHAINS; i++)
+		give_pages(&h, i);
+	pool_shrink(&pool_1g, h.mode, pool_1g.pages);
+	pool_shrink(&pool_2m, h.mode, pool_2m.pages);
+	now = measure(h.mode);
+	EXPECT(now.large + large >= fresh.large);
+	EXPECT(now.small + small >= fresh.small);
+	print("  # hvo=%s: 1 GiB pages %llu before, %llu after; 2 MiB pages %llu, %llu\n", mode,
+	      fresh.large, now.large, fresh.small, now.small);
+	sections_close_all(&mm_kernel);
+}
+
+static void in_each_mode(history_fn *history, u64 large, u64 small)
+{
+	static const char *const modes[] = {"on", "off", "batched"};
+
+	if (pool_1g.pages + pool_2m.pages > 0)
+		SKIP("pools have pages already");
+	for (unsigned i = 0; i < ARRAY_LEN(modes) && !test_failed(); i++)
+		expect_as_before(modes[i], 0x9e3779b97f4a7c15ULL * (i + 1), history, large, small);
+}
+
+/* The heads of 2 MiB pages must not stay where no 1 GiB page can be then. */
+static void pages_of_both_sizes(struct history *h, const struct measure *fresh)
+{
+	most(&pool_1g, h->mode);
+	pool_grow(&pool_2m, h->mode, fresh->small / 4 * 3);
+}
+
+TEST(mm_history, pools_of_both_sizes_leave_no_trace)
+{
+	in_each_mode(pages_of_both_sizes, 0, 0);
+}
+
+/* Private struct pages of all memory take a GiB in 64, and go away again. */
+static void small_pages_everywhere(struct history *h, const struct measure *fresh)
+{
+	struct page *page;
+
+	(void)fresh;
+	while ((page = mm_page_alloc(&mm_kernel, FILL_ORDER, USE_UNMOVABLE, 0, NODE_NONE)))
+		page_chain_push(&h->chain[0], page);
+}
+
+TEST(mm_history, pages_that_cannot_move_leave_no_trace)
+{
+	in_each_mode(small_pages_everywhere, 0, 2);
+}
+
+static void random_steps(struct history *h, const struct measure *fresh)
+{
+	for (unsigned i = 0; i < STEPS; i++)
+		step(h, fresh);
+}
+
+TEST(mm_history, random_steps_leave_next_to_no_trace)
+{
+	in_each_mode(random_steps, 1, 2);
+}
