@@ -1,7 +1,7 @@
 """Long runs, of machines of the matrix and of hosted ones, that go on while other tests do.
 
-Most cases keep one CPU busy, and a host has several. So two of these runs go on in the background, while other tests go on in front, which
-often wait. Their own tests come last. The longest begin first, so the last are short.
+Most cases keep one CPU busy, and a host has several. So these runs go on in the background, one at a time, while other tests go on in front.
+Their own tests come last. From then on the front only waits, and two of them run at a time. The longest begin first, so the last are short.
 """
 
 import queue
@@ -16,7 +16,7 @@ class Background:
 
     def __init__(self):
         self.pool, self.waiting, self.order = ThreadPoolExecutor(2), {}, deque()
-        self.closed = False
+        self.room, self.front_waits, self.closed = threading.Semaphore(1), False, False
         self.seconds = {}  # by the host's clock, by name
 
     def add(self, name, start):
@@ -27,23 +27,27 @@ class Background:
 
     def _next(self):
         """Run the first that has not begun."""
-        if self.closed:
-            return
-        name, start, lines, future = self.order.popleft()
-        began = time.monotonic()
-        try:
-            future.set_result(start(lines.put))
-        except Exception as why:  # its test says so
-            future.set_exception(why)
-        finally:
-            self.seconds[name] = time.monotonic() - began
-            lines.put(None)
+        with self.room:
+            if self.closed:
+                return
+            name, start, lines, future = self.order.popleft()
+            began = time.monotonic()
+            try:
+                future.set_result(start(lines.put))
+            except Exception as why:  # its test says so
+                future.set_exception(why)
+            finally:
+                self.seconds[name] = time.monotonic() - began
+                lines.put(None)
 
     def take(self, name, start, on_line):
         """The outcome of a run, after its lines. A run that was never added is run here and now."""
         lines, future = self.waiting.pop(name, (None, None))
         if future is None:
             return start(on_line)
+        if not self.front_waits:
+            self.front_waits = True
+            self.room.release()
         for line in iter(lines.get, None):
             on_line(line)
         return future.result()
