@@ -169,7 +169,10 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 	return list->count;
 }
 
-/* True once, until that has helped: what is held back has come back. */
+/*
+ * Call sections_give_back(), unless that was done since the pool last grew. Returns whether it was
+ * called.
+ */
 static bool give_back_once(const struct pool *pool, const struct hvo_mode *mode, bool *asked)
 {
 	if (*asked)

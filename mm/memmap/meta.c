@@ -28,17 +28,21 @@ static u64 less(u64 a, u64 b)
 	return a - MIN(a, b);
 }
 
+u64 meta_borrowed(const struct meta *meta)
+{
+	return less(meta->reserved[META_HEADS], meta->free[META_HEADS]);
+}
+
 /*
  * Are `count` frames free, not counting reserved frames and `keep` others? Heads for which their
  * own blocks have no frames borrow from LASTING what the node's sections will never need.
  */
 static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 count, u64 keep)
 {
-	const u64 borrowed = less(meta->reserved[META_HEADS], meta->free[META_HEADS]);
 	u64 free = meta->free[kind];
 
 	if (kind == META_LASTING)
-		free = less(free, borrowed);
+		free = less(free, meta_borrowed(meta));
 	if (kind == META_HEADS)
 		free += less(meta->free[META_LASTING],
 			     meta->reserved[META_LASTING] + META_EMERGENCY + meta->lasting_keep);
@@ -162,6 +166,12 @@ static bool gives(const struct meta_block *block, const struct node *node, enum 
 	return block && block->used < BLOCK_FRAMES && block->node == node && block->kind == kind;
 }
 
+/* Free frames that serve as this kind; metadata lock held. */
+static u64 frames_for(const struct meta *meta, enum meta_kind kind)
+{
+	return meta->free[kind] + (kind == META_HEADS ? meta->free[META_LASTING] : 0);
+}
+
 void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
 			 unsigned count)
 {
@@ -170,7 +180,7 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 	unsigned taken = 0;
 
 	spin_lock(&meta->lock);
-	ASSERT(meta->reserved[kind] >= count,
+	ASSERT(meta->reserved[kind] >= count && frames_for(meta, kind) >= count,
 	       "metadata frame of node %u taken without a reservation", node->id);
 	meta->reserved[kind] -= count;
 	while (taken < count) {

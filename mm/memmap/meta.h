@@ -53,6 +53,9 @@ int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
 
+/* Reserved heads for which only LASTING frames are left. Metadata lock held. */
+u64 meta_borrowed(const struct meta *meta);
+
 /* The kind of the frame for the head of a page of this order. */
 static inline enum meta_kind meta_kind_of_head(unsigned order)
 {

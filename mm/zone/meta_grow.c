@@ -463,8 +463,10 @@ void meta_top_up(struct node *node)
 static struct meta_block *find_unused(struct meta *meta, u64 keep)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {
-		const u64 stays = kind == META_LASTING ? MAX(keep, meta->lasting_keep) : keep;
+		u64 stays = keep;
 
+		if (kind == META_LASTING)
+			stays = MAX(keep, meta->lasting_keep) + meta_borrowed(meta);
 		if (meta->unused[kind] == 0 ||
 		    meta->free[kind] < meta->reserved[kind] + BLOCK_FRAMES + stays)
 			continue;

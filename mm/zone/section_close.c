@@ -230,13 +230,9 @@ int section_close(struct mm *mm, u64 section)
 static void merge_pieces(struct mm *mm, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	struct block_word word;
 
 	zone_lock(zone);
-	word = block_look_at(mm, index);
-	if (word.state == BLOCK_FULL && word.free_pages == BLOCK_FRAMES &&
-	    !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) &&
-	    buddy_find_run(mm, index) == BLOCK_NONE &&
+	if (block_look_at(mm, index).free_pages == BLOCK_FRAMES &&
 	    buddy_take_frame(zone, block_page(mm, index)))
 		buddy_free_pages(zone, block_page(mm, index), 0);
 	zone_unlock(zone);

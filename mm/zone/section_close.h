@@ -12,9 +12,10 @@
 int section_close(struct mm *mm, u64 section);
 
 /*
- * What is held back comes back: frames on per-CPU lists, metadata memory of free blocks, and free
- * sections that are open in another style than the wanted one. For a request that found nothing: it
- * costs a round or two, and one for each section that is closed. No lock held.
+ * Make memory available that is free but not at hand: frames on per-CPU lists, metadata memory that
+ * only free blocks use, blocks that were split ahead, and free sections that are open in another
+ * style than `wanted`. For a request that found nothing: it costs a round or two, and one for each
+ * section that is closed. No lock held.
  */
 void sections_give_back(struct mm *mm, enum section_style wanted);
 

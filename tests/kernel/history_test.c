@@ -11,10 +11,14 @@
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
+#include "mm/memmap/block_state.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/page_split.h"
 #include "mm/pools.h"
+#include "mm/zone/buddy.h"
 #include "mm/zone/section_close.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/random.h"
 
 enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
@@ -60,24 +64,16 @@ static void take_pages(struct history *h)
 {
 	const enum page_use use = next_random(&h->state) % 3 ? USE_MOVABLE : USE_UNMOVABLE;
 	const unsigned order = (unsigned)(next_random(&h->state) % (BLOCK_ORDER + 1));
-	const u64 most = next_random(&h->state) % 1024 << (BLOCK_ORDER - order) / 2;
+	const u64 count = next_random(&h->state) % 1024 << (BLOCK_ORDER - order) / 2;
 	struct page **chain = &h->chain[next_random(&h->state) % CHAINS];
 
-	for (u64 i = 0; i < most; i++) {
+	for (u64 i = 0; i < count; i++) {
 		struct page *page = mm_page_alloc(&mm_kernel, order, use, 0, NODE_NONE);
 
 		if (!page)
 			return;
 		page_chain_push(chain, page);
 	}
-}
-
-static void give_pages(struct history *h, unsigned chain)
-{
-	struct page *page;
-
-	while ((page = page_chain_pop(&h->chain[chain])))
-		mm_page_free(&mm_kernel, page);
 }
 
 static void step(struct history *h, const struct measure *fresh)
@@ -96,7 +92,7 @@ static void step(struct history *h, const struct measure *fresh)
 		take_pages(h);
 		break;
 	case 4:
-		give_pages(h, (unsigned)(next_random(&h->state) % CHAINS));
+		chain_give(&h->chain[next_random(&h->state) % CHAINS], &mm_kernel);
 		break;
 	default:
 		range = mm_contig_alloc(&mm_kernel, BLOCK_ORDER + 2, NODE_NONE);
@@ -117,7 +113,7 @@ static void expect_as_before(const char *mode, u64 seed, history_fn *history, u6
 	fresh = measure(h.mode);
 	history(&h, &fresh);
 	for (unsigned i = 0; i < CHAINS; i++)
-		give_pages(&h, i);
+		chain_give(&h.chain[i], &mm_kernel);
 	pool_shrink(&pool_1g, h.mode, pool_1g.pages);
 	pool_shrink(&pool_2m, h.mode, pool_2m.pages);
 	now = measure(h.mode);
@@ -180,4 +176,23 @@ static void random_steps(struct history *h, const struct measure *fresh)
 TEST(mm_history, random_steps_leave_next_to_no_trace)
 {
 	in_each_mode(random_steps);
+}
+
+/* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */
+TEST(mm_history, a_block_that_was_split_ahead_becomes_whole_again)
+{
+	struct arena *a = arena_borrow(MIB(16));
+	u32 index;
+
+	if (!a)
+		return;
+	index = arena_block(a) + (u32)(a->options.bytes >> BLOCK_SHIFT) - 1;
+	REQUIRE(page_split_block(arena_zone(a, 0), index, block_look_at(&a->mm, index).state));
+	EXPECT_EQ(block_look_at(&a->mm, index).free_pages, BLOCK_FRAMES);
+	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
+	sections_give_back(&a->mm, SECTION_ON_DEMAND);
+	EXPECT(buddy_find_run(&a->mm, index) != BLOCK_NONE);
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_BARE);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

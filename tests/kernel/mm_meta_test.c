@@ -195,6 +195,30 @@ TEST(mm_meta, it_grows_by_a_block_and_gives_it_back)
 	arena_return(a);
 }
 
+/* Heads have reserved frames of a block of the other kind, so that block is not given back. */
+TEST(mm_meta, a_block_that_heads_have_reserved_stays)
+{
+	enum { HEADS = 600 };
+	static pfn_t pfn[HEADS];
+	struct arena *a = arena_borrow(MIB(16));
+	struct node *node;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	REQUIRE(meta_reserve(node, META_LASTING, 700) == 0);
+	meta_unreserve(node, META_LASTING, 700);
+	REQUIRE(meta_reserve_now(node, META_HEADS, HEADS) == 0);
+	meta_end_batch(node);
+	EXPECT(node->meta.free[META_HEADS] + node->meta.free[META_LASTING] >= HEADS);
+	if (!test_failed()) {
+		meta_take_many(node, META_HEADS, pfn, HEADS);
+		meta_give_many(&a->mm, pfn, HEADS, 0);
+	}
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* Kinds never share a block, so that long-lived frames do not pin blocks of tails. */
 TEST(mm_meta, kinds_do_not_mix)
 {

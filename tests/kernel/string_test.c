@@ -75,6 +75,24 @@ TEST(kernel_string, compare)
 	EXPECT(strncmp("ab", "ab", 9) == 0);
 }
 
+/* Bytes are compared as words where possible, and none beyond the length counts. */
+TEST(kernel_string, compare_finds_each_byte_and_none_beyond)
+{
+	enum { MOST = 40 };
+	u8 a[MOST + 9], b[MOST + 9];
+
+	for (size_t n = 0; n <= MOST; n++) {
+		for (size_t at = 0; at < MOST + 8; at++) {
+			for (size_t i = 0; i < sizeof(a); i++)
+				a[i] = b[i] = (u8)(i * 37);
+			a[1 + at] = 200;
+			b[1 + at] = 100;
+			EXPECT(at < n ? memcmp(a + 1, b + 1, n) > 0 && memcmp(b + 1, a + 1, n) < 0
+				      : memcmp(a + 1, b + 1, n) == 0);
+		}
+	}
+}
+
 TEST(kernel_string, lengths_and_search)
 {
 	char text[64] = "abcabc";

@@ -23,7 +23,7 @@ PAYLOAD = Machine("bios", 32, "12G")
 
 BY_INSTRUCTIONS = "icount-5"  # with a nanosecond for an instruction, waits of seconds take minutes
 NO_ERMS = "max,-erms"
-TEXT = "acpi.*,boot.*,kernel.cmdline,kernel.command,kernel.console,kernel.format,kernel.ktap,kernel.line,kernel.pager,kernel.reason,kernel.string"
+TEXT = "acpi.*,boot.*,kernel.cmdline,kernel.command,kernel.format,kernel.ktap,kernel.line,kernel.pager,kernel.reason,kernel.string"
 PROGRAMS = "program.*"
 
 
