@@ -28,6 +28,7 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/map.h"
@@ -53,6 +54,7 @@ const struct mm_upward mm_upward = {
 	.drain_all = pcp_drain_all,
 	.bare_free_huge = hvo_bare_free_huge,
 	.huge_free_full = hvo_huge_free_full,
+	.bring_home = hvo_bring_home,
 	.open_deferred = pools_open_deferred,
 	.take_giga = contig_take_giga,
 	.evacuate = evacuate,

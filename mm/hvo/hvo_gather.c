@@ -4,7 +4,8 @@
  *
  *   bare   nothing -> [shared tail x8]         not present -> present: no flush
  *   full   [8 private] -> [shared tail x8]     frames gated, one round for all of them at the end
- *   first  its head frame: a new one if it was bare, else the one in place
+ *   first  its head frame: a new one, where frames live for ever, because the block of the one in
+ *          place should not stay as long as the page
  *
  * All tails of order 18 are alike, so it does not matter what a block was before. No other code
  * uses the struct pages meanwhile, because the blocks are in transit.
@@ -44,23 +45,19 @@ static bool gather_tail(struct mm *mm, u32 index, pfn_t tail)
 	return full;
 }
 
-/*
- * Convert the first block. If it is bare, a frame is reserved for its head. True as gather_tail().
- */
+/* Convert the first block, with a reserved frame for its head. True as gather_tail(). */
 static bool gather_head(struct mm *mm, struct node *node, u32 index, pfn_t tail)
 {
 	const struct block_word word = block_look_at(mm, index);
 	const bool full = word.state == BLOCK_FULL;
+	const pfn_t head = meta_take(node, META_LASTING);
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
+	memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, word.zone);
 	if (full) {
-		memmap_init_head_frame(block_page(mm, index), GIGA_ORDER, word.zone);
-		vmemmap_share_tails(mm, index, PFN_NONE, tail, frames);
+		vmemmap_share_tails(mm, index, head, tail, frames);
 		gate(mm, frames);
 	} else {
-		const pfn_t head = meta_take(node, META_LASTING);
-
-		memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), GIGA_ORDER, word.zone);
 		vmemmap_set_huge(mm, index, head, tail);
 	}
 	block_set_state(mm, index, BLOCK_HUGE);
@@ -72,14 +69,13 @@ int hvo_gather(struct mm *mm, u32 first)
 	struct zone *zone = block_zone(mm, first);
 	struct node *node = zone_meta_node(zone);
 	const pfn_t tail = vmemmap_shared_tail(mm, zone, GIGA_ORDER);
-	const u64 heads = block_look_at(mm, first).state == BLOCK_BARE;
 	bool round_due;
 
-	if (heads && meta_reserve(node, META_LASTING, heads) < 0)
+	if (meta_reserve(node, META_LASTING, 1) < 0)
 		return -ENOMEM;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
 	if (block_join(zone, first) < 0) {
-		meta_unreserve(node, META_LASTING, heads);
+		meta_unreserve(node, META_LASTING, 1);
 		return -EBUSY;
 	}
 	block_join_zero(mm, first);

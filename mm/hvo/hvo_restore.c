@@ -48,28 +48,47 @@ static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_fro
 				     .write = mapped ? memmap_init_pages : memmap_form_free};
 }
 
+/* Nodes whose metadata memory had no frames for an earlier page of the batch. */
+struct short_of {
+	struct node *home;  /* none of a section's own, after a round for those that are gated */
+	struct node *tails; /* none at all, and it could not grow */
+};
+
+/*
+ * Frames of a section's memmap come first: if others took their place, the blocks that hold those
+ * could not go back (hvo_bring_home()). So gated ones are worth a round.
+ */
+static int reserve_home(struct node *node, u64 count, struct short_of *short_of)
+{
+	if (meta_reserve_now(node, META_MEMMAP, count) == 0)
+		return 0;
+	if (short_of->home == node)
+		return -ENOMEM;
+	short_of->home = node;
+	meta_flush_gated(node);
+	return meta_reserve_now(node, META_MEMMAP, count);
+}
+
 /*
  * Reserve all frames of a run: those in META_MEMMAP of the node that has its section's memmap, if
  * it has one, or else any that serve as tails. If a node's metadata memory could not grow for an
- * earlier page, the node is in *starved and is not asked again, because the frames that this batch
- * gives back come later.
+ * earlier page, it is not asked again, because the frames that this batch gives back come later.
  */
-static int reserve_tails(struct mm *mm, u32 index, struct node **starved)
+static int reserve_tails(struct mm *mm, u32 index, struct short_of *short_of)
 {
 	const u64 count =
 		(u64)order_blocks(block_look_at(mm, index).order) * MEMMAP_FRAMES_PER_BLOCK - 1;
 	struct node *node = block_meta_node(mm, index);
 	enum meta_kind kind;
 
-	if (is_mapped(mm, index) &&
-	    meta_reserve_now(home_of_run(mm, index), META_MEMMAP, count) == 0) {
+	if (is_mapped(mm, index) && reserve_home(home_of_run(mm, index), count, short_of) == 0) {
 		block_at(mm, index)->owner = FROM_HOME;
 		return 0;
 	}
-	if (node == *starved)
+	if (node == short_of->tails)
 		return -ENOMEM;
 	if (meta_reserve_tails(node, count, &kind) < 0) {
-		*starved = node;
+		short_of->tails = node;
 		return -ENOMEM;
 	}
 	block_at(mm, index)->owner = kind == META_TAILS ? FROM_TAILS : FROM_MEMMAP;
@@ -122,14 +141,14 @@ static bool is_optimised(const struct mm *mm, u32 index)
  */
 static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list *kept)
 {
-	struct node *starved = NULL;
+	struct short_of short_of = {.home = NULL};
 	u64 reserved = 0;
 
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
 		next = block_at(mm, index)->next;
 		if (!is_optimised(mm, index))
 			continue;
-		if (reserve_tails(mm, index, &starved) == 0) {
+		if (reserve_tails(mm, index, &short_of) == 0) {
 			reserved++;
 		} else {
 			block_list_remove(mm, list, index);
@@ -200,6 +219,84 @@ void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index
 		page_set_kind(block_page(mm, index), 0, 0);
 	block_list_publish_free(mm, &done);
 	block_list_publish_free(mm, &list);
+}
+
+/* ---- frames that are not of the section's own memmap ---- */
+
+/*
+ * The private frames of a block's line; those outside `memmap` are in `strays` too, with PFN_NONE
+ * for the others. Returns the number of strays.
+ */
+static unsigned find_strays(const struct mm *mm, u32 index, u32 memmap,
+			    pfn_t frames[MEMMAP_FRAMES_PER_BLOCK],
+			    pfn_t strays[MEMMAP_FRAMES_PER_BLOCK])
+{
+	const pte_t *line = vmemmap_line(mm, index);
+	unsigned count = 0;
+
+	for (unsigned i = 0; line && i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+		const pte_t pte = pte_load(&line[i]);
+		const bool stray = pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER != memmap;
+
+		frames[i] = pte_pfn(pte);
+		strays[i] = stray ? frames[i] : PFN_NONE;
+		count += stray;
+	}
+	return count;
+}
+
+/* The block is full and in transit. Its strays are gated; a round is due. False if it has none. */
+static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
+{
+	const u8 zone = block_look_at(mm, index).zone;
+	struct node *node = block_at(mm, memmap)->meta->node;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
+	const unsigned count = find_strays(mm, index, memmap, frames, strays);
+
+	if (count == 0 || meta_reserve_now(node, META_MEMMAP, count) < 0)
+		return false;
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+		if (strays[i] == PFN_NONE)
+			continue;
+		meta_take_many_from(node, META_MEMMAP, memmap, &frames[i], 1);
+		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
+	}
+	vmemmap_set_full(mm, index, frames);
+	meta_give_many(mm, strays, MEMMAP_FRAMES_PER_BLOCK, shootdown_tag());
+	return true;
+}
+
+/* The look at a block that may be in use is a guess: it is looked at again in transit. */
+static void take_with_strays(struct zone *zone, u64 section, struct block_list *list)
+{
+	struct mm *mm = zone->mm;
+	const u32 memmap = section_memmap(mm, section), first = (u32)(section * SECTION_BLOCKS);
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
+
+	for (u32 index = first; index < first + SECTION_BLOCKS; index++)
+		if (block_look_at(mm, index).state == BLOCK_FULL &&
+		    find_strays(mm, index, memmap, frames, strays) > 0 &&
+		    block_take_in(zone, index, 1, 1u << FREE_MAPPED, BLOCK_FULL) != BLOCK_NONE)
+			block_list_push(mm, list, index);
+}
+
+u64 hvo_bring_home(struct zone *zone)
+{
+	struct mm *mm = zone->mm;
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 changed = 0;
+
+	for (u64 section = zone->start_pfn / BLOCK_FRAMES / SECTION_BLOCKS;
+	     section * SECTION_BLOCKS * BLOCK_FRAMES < zone->end_pfn; section++)
+		if (section_state(mm, section) == SECTION_OPEN &&
+		    section_style(mm, section) == SECTION_MAPPED)
+			take_with_strays(zone, section, &list);
+	block_list_foreach(mm, index, &list)
+		changed += exchange_strays(mm, index, section_memmap(mm, index / SECTION_BLOCKS));
+	if (changed > 0)
+		shootdown_wait(shootdown_tag());
+	block_list_publish_free(mm, &list);
+	return changed;
 }
 
 /* ---- demotion ---- */

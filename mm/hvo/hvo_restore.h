@@ -39,6 +39,15 @@ void hvo_forget_heads(struct mm *mm, const struct block_list *list);
 void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index);
 
 /*
+ * Free full blocks of mapped sections may have struct pages outside their section's memmap: heads
+ * that a mode made anew, and tails from a time when the section's frames were gated. The section's
+ * frames take their place, with one round for all, so that the metadata blocks of the others can go
+ * back. Blocks for which the section has no frame stay as they are. Returns how many changed. No
+ * lock held.
+ */
+u64 hvo_bring_home(struct zone *zone);
+
+/*
  * Demote 1 GiB pages of `list` (in transit) to 512 pages of 2 MiB each, which go to `done`, in
  * transit. Two phases: all lines are cleared, one round covers all pages, then the lines are mapped
  * anew. 511 heads per page are reserved first; pages for which there are none stay in `list`,

@@ -35,10 +35,11 @@ struct mm_upward {
 
 	/*
 	 * zone/ to hvo/: free huge blocks give up their struct pages; full ones give up all but the
-	 * head's. hvo.h
+	 * head's, or in mapped sections those that lie elsewhere. hvo.h
 	 */
 	u64 (*bare_free_huge)(struct zone *zone, u64 count);
 	u64 (*huge_free_full)(struct zone *zone, u64 count);
+	u64 (*bring_home)(struct zone *zone);
 
 	/* zone/ to hugetlb/: a GiB that pools have deferred is wanted open. pool_defer.h */
 	void (*open_deferred)(struct mm *mm, u64 gib);

@@ -251,6 +251,12 @@ static void merge_all_pieces(struct mm *mm)
 	}
 }
 
+static void flush_all(struct mm *mm)
+{
+	for (node_t n = 0; n < mm->nodes; n++)
+		meta_flush_gated(&mm->node[n]);
+}
+
 /*
  * Make free blocks give up their struct pages, so that metadata memory shrinks to the frames in use
  * and keeps as few sections open as possible.
@@ -261,10 +267,12 @@ static void bare_all_free(struct mm *mm)
 		mm_upward.huge_free_full(&mm->zone[z], ~0ULL);
 		mm_upward.bare_free_huge(&mm->zone[z], ~0ULL);
 	}
-	for (node_t n = 0; n < mm->nodes; n++) {
-		meta_flush_gated(&mm->node[n]);
+	flush_all(mm);
+	for (unsigned z = 0; z < mm->zones; z++)
+		mm_upward.bring_home(&mm->zone[z]);
+	flush_all(mm);
+	for (node_t n = 0; n < mm->nodes; n++)
 		meta_trim_all(&mm->node[n]);
-	}
 }
 
 enum { KEEP_NONE = -1 };

@@ -7,6 +7,7 @@
 #include "kernel/run/test.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/contig.h"
+#include "mm/memmap/vmemmap.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
@@ -173,14 +174,15 @@ TEST(mm_contig, huge_memory_that_cannot_be_restored_stays_huge)
 }
 
 /*
- * The head's block is full, and all others are bare. The head's block keeps the first frame of its
- * struct pages and shares the rest.
+ * The head's block is full, and all others are bare. The frame of the head must lie where frames
+ * live for ever, because no other metadata block should stay as long as the page.
  */
 TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *giga;
 	u32 first;
+	pfn_t head;
 
 	if (!a)
 		return;
@@ -196,6 +198,8 @@ TEST(mm_contig, a_gigabyte_whose_first_block_was_split_becomes_one_page)
 	EXPECT(page_order(giga) == GIGA_ORDER && giga->refcount == 1);
 	EXPECT(huge_line_right(&a->mm, first, GIGA_ORDER) &&
 	       huge_tails_right(&a->mm, first, GIGA_ORDER, 37));
+	head = pte_pfn(pte_load(vmemmap_line(&a->mm, first)));
+	EXPECT_EQ(block_of(&a->mm, head)->meta->kind, META_LASTING);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
 	EXPECT(arena_accounted(a));
