@@ -227,14 +227,12 @@ void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index
  * The private frames of a block's line; those outside `memmap` are in `strays` too, with PFN_NONE
  * for the others. Returns the number of strays.
  */
-static unsigned find_strays(const struct mm *mm, u32 index, u32 memmap,
-			    pfn_t frames[MEMMAP_FRAMES_PER_BLOCK],
+static unsigned find_strays(const pte_t *line, u32 memmap, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK],
 			    pfn_t strays[MEMMAP_FRAMES_PER_BLOCK])
 {
-	const pte_t *line = vmemmap_line(mm, index);
 	unsigned count = 0;
 
-	for (unsigned i = 0; line && i < MEMMAP_FRAMES_PER_BLOCK; i++) {
+	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		const pte_t pte = pte_load(&line[i]);
 		const bool stray = pte_writable(pte) && pte_pfn(pte) >> BLOCK_ORDER != memmap;
 
@@ -251,7 +249,7 @@ static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 	const u8 zone = block_look_at(mm, index).zone;
 	struct node *node = block_at(mm, memmap)->meta->node;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
-	const unsigned count = find_strays(mm, index, memmap, frames, strays);
+	const unsigned count = find_strays(vmemmap_line(mm, index), memmap, frames, strays);
 
 	if (count == 0 || meta_reserve_now(node, META_MEMMAP, count) < 0)
 		return false;
@@ -271,11 +269,13 @@ static void take_with_strays(struct zone *zone, u64 section, struct block_list *
 {
 	struct mm *mm = zone->mm;
 	const u32 memmap = section_memmap(mm, section), first = (u32)(section * SECTION_BLOCKS);
+	const pte_t *line = vmemmap_line(mm, first); /* NULL: all is under a leaf */
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
 
-	for (u32 index = first; index < first + SECTION_BLOCKS; index++)
+	for (u32 index = first; line && index < first + SECTION_BLOCKS;
+	     index++, line += MEMMAP_FRAMES_PER_BLOCK)
 		if (block_look_at(mm, index).state == BLOCK_FULL &&
-		    find_strays(mm, index, memmap, frames, strays) > 0 &&
+		    find_strays(line, memmap, frames, strays) > 0 &&
 		    block_take_in(zone, index, 1, 1u << FREE_MAPPED, BLOCK_FULL) != BLOCK_NONE)
 			block_list_push(mm, list, index);
 }

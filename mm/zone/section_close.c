@@ -263,14 +263,17 @@ static void flush_all(struct mm *mm)
  */
 static void bare_all_free(struct mm *mm)
 {
+	u64 moved = 0;
+
 	for (unsigned z = 0; z < mm->zones; z++) {
 		mm_upward.huge_free_full(&mm->zone[z], ~0ULL);
 		mm_upward.bare_free_huge(&mm->zone[z], ~0ULL);
 	}
 	flush_all(mm);
 	for (unsigned z = 0; z < mm->zones; z++)
-		mm_upward.bring_home(&mm->zone[z]);
-	flush_all(mm);
+		moved += mm_upward.bring_home(&mm->zone[z]);
+	if (moved > 0)
+		flush_all(mm);
 	for (node_t n = 0; n < mm->nodes; n++)
 		meta_trim_all(&mm->node[n]);
 }
