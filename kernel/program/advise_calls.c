@@ -60,9 +60,10 @@ enum advice {
  */
 static s64 forget_contents(const struct area *area, struct pages_taken *taken)
 {
-	if (area_page_bytes(area) == PAGE_SIZE || (area->flags & AREA_NO_RESERVE))
-		return pages_take(area->start, area->end, NULL, taken);
-	return pages_clear(area->start, area->end);
+	if (area_page_bytes(area) > PAGE_SIZE && !(area->flags & AREA_NO_RESERVE))
+		return pages_clear(area->start, area->end);
+	pages_take(area->start, area->end, NULL, taken);
+	return 0;
 }
 
 static void advise_area(struct area *area, unsigned advice, struct pages_taken *taken, s64 *err)

@@ -354,8 +354,11 @@ static void insert(struct areas *areas, const struct area *area)
 	atomic_store_relaxed(&areas->bytes, areas->bytes + (area->end - area->start));
 }
 
-/* One insertion, and what a claim takes: a program without memory can still unmap. */
-enum { READY_TO_INSERT = 4 };
+/*
+ * One insertion, and what claims take: a program without memory can still unmap, some 2,000 parts
+ * in a row, each of which may fill up one of the 100 areas of a node.
+ */
+enum { READY_TO_INSERT = 12 };
 
 s64 areas_place(struct areas *areas, const struct area *area, u64 align)
 {

@@ -134,7 +134,7 @@ static void link_huge(struct gathered *g, struct pages_taken *taken)
 		taken_add_page(taken, pte);
 		taken->leaves[PT_PAGE]++;
 	}
-	taken_add_table(taken, pfn_to_page(pte_pfn(g->table)));
+	g->huge->private[PAGE_TABLE] = (virt_t)pfn_to_page(pte_pfn(g->table));
 	fence_store();
 	pte_store(g->entry, g->at, PT_PMD,
 		  pte_make_user(page_pfn(g->huge), PT_PMD, g->area.rights));

@@ -420,83 +420,84 @@ int contents_add(struct contents *c, const void *from, u64 size)
 
 /* ---- size ---- */
 
-/* Trees that a cut took off: at most one of each height. */
+/* Trees that a cut took off in one turn at the lock. */
+enum { CUT_AT_ONCE = 32 };
 struct cut_off {
-	struct page *tree[HEIGHT_MAX + 1];
+	unsigned count;
+	struct page *tree[CUT_AT_ONCE];
+	unsigned height[CUT_AT_ONCE];
 };
 
+static void add_cut(struct cut_off *off, struct page **tree, unsigned height)
+{
+	off->tree[off->count] = *tree;
+	off->height[off->count++] = height;
+	*tree = NULL;
+}
+
 /*
- * Take all pages from index `first` on off the tree. A node of which only a part goes gives this
- * part to a spare node. The spares must be enough for the height. Caller holds the lock.
+ * Take pages from index `first` on off the tree, in whole trees, as many as `off` has room for. It
+ * takes no memory. Caller holds the lock.
  */
-static void take_off(struct contents *c, u64 first, struct spares *spares, struct cut_off *off)
+static void take_off(struct contents *c, u64 first, struct cut_off *off)
 {
 	struct page *node = c->root;
 
-	if (first == 0) {
-		off->tree[c->height] = c->root;
-		c->root = NULL;
+	if (first == 0 && node) {
+		add_cut(off, &c->root, c->height);
 		c->height = 0;
-		return;
 	}
-	if (!covers(c->height, first - 1))
+	if (first == 0 || !covers(c->height, first - 1))
 		return;
 	for (unsigned height = c->height; height > 0 && node; height--) {
 		const unsigned last = slot_of(first - 1, height);
-		struct page **from = children(node);
+		struct page **child = children(node);
 
-		if (last + 1 < FANOUT) {
-			const size_t bytes = (FANOUT - last - 1) * sizeof(*from);
-
-			off->tree[height] = spares_take(spares);
-			memcpy(children(off->tree[height]), from + last + 1, bytes);
-			memset(from + last + 1, 0, bytes);
-		}
-		node = from[last];
+		for (unsigned i = last + 1; i < FANOUT && off->count < CUT_AT_ONCE; i++)
+			if (child[i])
+				add_cut(off, &child[i], height - 1);
+		node = child[last];
 	}
 }
 
-/* One attempt: false if `spares` is not enough for the tree as it is now. Any size is taken. */
-static bool try_resize(struct contents *c, u64 size, struct spares *spares, struct cut_off *off)
+/*
+ * One turn at the lock. The last one, when no page is left beyond the end, sets the size: until
+ * then, bytes that are cut off read as zeros, and none come back.
+ */
+static void cut(struct contents *c, u64 size, struct cut_off *off)
 {
-	const u64 first = DIV_ROUND_UP(size, PAGE_SIZE);
-	bool done = true;
-
-	spin_lock(&c->lock);
-	if (size >= c->size) {
-		atomic_store_relaxed(&c->size, size);
-	} else if (first > 0 && spares->count < c->height) {
-		done = false;
-	} else {
-		take_off(c, first, spares, off);
-		atomic_store_relaxed(&c->size, size);
-		c->source_size = MIN(c->source_size, size);
-		c->cuts++;
-		clear_tail(c, size);
-	}
-	spin_unlock(&c->lock);
-	return done;
+	take_off(c, DIV_ROUND_UP(size, PAGE_SIZE), off);
+	c->source_size = MIN(c->source_size, size);
+	c->cuts++;
+	if (off->count == CUT_AT_ONCE)
+		return;
+	atomic_store_relaxed(&c->size, size);
+	clear_tail(c, size);
 }
 
 int contents_resize(struct contents *c, u64 size)
 {
-	struct spares spares = {0};
-	struct cut_off off = {0};
-	u64 dropped = 0;
-	bool done;
+	struct cut_off off;
 
 	if (size > CONTENTS_MAX)
 		return -EFBIG;
-	do
-		done = try_resize(c, size, &spares, &off);
-	while (!done && spares_add(&spares));
-	for (unsigned height = 0; height <= HEIGHT_MAX; height++)
-		dropped += drop_tree(off.tree[height], height);
-	spares_end(&spares);
-	spin_lock(&c->lock);
-	c->pages -= dropped;
-	spin_unlock(&c->lock);
-	return done ? 0 : -ENOMEM;
+	do {
+		u64 dropped = 0;
+
+		off.count = 0;
+		spin_lock(&c->lock);
+		if (size >= c->size)
+			atomic_store_relaxed(&c->size, size);
+		else
+			cut(c, size, &off);
+		spin_unlock(&c->lock);
+		for (unsigned i = 0; i < off.count; i++)
+			dropped += drop_tree(off.tree[i], off.height[i]);
+		spin_lock(&c->lock);
+		c->pages -= dropped;
+		spin_unlock(&c->lock);
+	} while (off.count == CUT_AT_ONCE);
+	return 0;
 }
 
 int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)

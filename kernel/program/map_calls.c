@@ -160,12 +160,7 @@ static s64 move_pages(const struct area *old, const struct area *moved)
 		areas_put_back(&program_areas, old);
 		return err;
 	}
-	/* a large leaf across the end is split while nothing is moved yet: this may fail, and then
-	   everything stays */
-	if (!IS_ALIGNED(from + size, MIB(2)))
-		err = pages_split(from + size - PAGE_SIZE, &taken);
-	if (err == 0)
-		err = pages_move(from, moved->start, MIN(size, new_size), &taken);
+	err = pages_move(from, moved->start, MIN(size, new_size), &taken);
 	/* beyond the new size nothing was moved */
 	if (err == 0)
 		pages_take(from, from + size, &hull, &taken);

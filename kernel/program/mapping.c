@@ -70,77 +70,29 @@ static bool cuts_pool_page(u64 at)
 	       !IS_ALIGNED(at, area_page_bytes(&area));
 }
 
-/*
- * A border that is inside of a large leaf takes a frame for the pieces. It is brought before
- * anything is unmapped, so that without memory everything stays.
- */
-static s64 split_border(u64 at, struct pages_taken *taken)
+/* The claimed part is unmapped, in one round with what is taken already. The claim stays. */
+static void empty_claim(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
 {
-	struct thread *self = thread_current();
-	struct area area;
-	s64 err;
-
-	if (IS_ALIGNED(at, MIB(2)) || !areas_pin(&program_areas, self, at, PT_PAGE, &area))
-		return 0;
-	/* another thread may have mapped a pool's page there just now; the claim will refuse */
-	err = area_page_bytes(&area) == PAGE_SIZE ? pages_split(at, taken) : 0;
-	pin_drop(self);
-	return err;
-}
-
-/* The claimed part is unmapped, in one round. The claim stays. */
-static s64 empty_claim(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
-{
-	const int err = pages_take(start, end, hull, taken);
-
+	pages_take(start, end, hull, taken);
 	pages_finish(taken);
 	unpromise_untouched(hull, taken);
-	return err;
 }
 
-/*
- * There was no memory to split a large leaf that lies across a border of the claim. It has come
- * since split_border(), by a touch of another thread. The leaf stays, so the claim becomes an area
- * again: what is mapped always lies in an area.
- */
-static void keep_what_stays(u64 start, u64 end, const struct hull *hull)
-{
-	struct area area = {.start = start, .end = end};
-	enum pt_level level;
-	pte_t pte;
-
-	if (pages_find(start, &pte, &level) || pages_find(end - PAGE_SIZE, &pte, &level))
-		area.rights = (u8)pte_rights(pte);
-	areas_settle(&program_areas, hull, &area);
-}
-
+/* Without memory to claim all of the range, its first part may be claimed and emptied. */
 static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 {
 	struct pages_taken taken = {.tables = NULL};
-	s64 err = -EINVAL, emptied;
+	s64 err;
 
 	if (cuts_pool_page(start) || cuts_pool_page(end))
-		return err;
-	err = split_border(start, &taken);
-	if (err == 0)
-		err = split_border(end, &taken);
-	if (err < 0) {
-		pages_finish(&taken);
-		return err;
-	}
+		return -EINVAL;
 	err = areas_claim(&program_areas, start, end, AREAS_REPLACE, hull);
-	if (hull->end == hull->start) {
-		pages_finish(&taken);
+	if (hull->end == hull->start)
 		return err;
-	}
-	start = MAX(start, hull->start);
-	end = MIN(end, hull->end);
-	emptied = empty_claim(start, end, hull, &taken);
-	if (emptied < 0)
-		keep_what_stays(start, end, hull);
-	else if (err < 0)
+	empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull, &taken);
+	if (err < 0)
 		areas_release(&program_areas, hull);
-	return err < 0 ? err : emptied;
+	return err;
 }
 
 static s64 remove_owned(u64 start, u64 end)
@@ -252,19 +204,15 @@ void changes_add(struct changes *changes, const struct area *area)
 		changes_end(changes);
 }
 
-/* Without memory to split a leaf, all leaves keep the rights that the area has. */
 static int protect_area(struct area *area, u8 rights, struct pages_taken *taken)
 {
-	int err = may_have(area, rights);
+	const int err = may_have(area, rights);
 
 	if (err < 0)
 		return err;
-	err = pages_protect(area->start, area->end, rights, taken);
-	if (err == 0)
-		area->rights = rights;
-	else
-		pages_protect(area->start, area->end, area->rights, taken);
-	return err;
+	pages_protect(area->start, area->end, rights, taken);
+	area->rights = rights;
+	return 0;
 }
 
 s64 mapping_protect(u64 start, u64 end, u8 rights)

@@ -159,6 +159,18 @@ struct page *pages_alloc_huge(const struct area *area, u64 addr)
 	return page_alloc(BLOCK_ORDER, USE_MOVABLE, request_for(area), node_for(area, addr));
 }
 
+static struct page *alloc_huge_and_table(const struct area *area, u64 addr)
+{
+	struct page *table = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct page *page = table ? pages_alloc_huge(area, addr) : NULL;
+
+	if (page)
+		page->private[PAGE_TABLE] = (virt_t)table;
+	else if (table)
+		page_free(table);
+	return page;
+}
+
 /* A huge page with zeros in it, or NULL. */
 static struct page *huge_page(const struct area *area, u64 addr, enum pt_level level)
 {
@@ -171,7 +183,7 @@ static struct page *huge_page(const struct area *area, u64 addr, enum pt_level l
 		page = pool_page_take_zero(pool_of(level), node,
 					   is_promised(area) ? POOL_RESERVED : POOL_ANY, &zeroed);
 	else
-		page = pages_alloc_huge(area, addr);
+		page = alloc_huge_and_table(area, addr);
 	if (page && !zeroed)
 		clear_huge(&how, page_address(page), pt_level_size(level),
 			   addr % pt_level_size(level), node);
@@ -320,22 +332,19 @@ struct visit {
  * Two calls may cut one leaf at different places at the same time, and each owns only its range.
  * The one that claims the entry splits the leaf.
  */
-static int split_leaf(pte_t *entry, struct pages_taken *taken)
+static void split_leaf(pte_t *entry, struct pages_taken *taken)
 {
-	struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE), *head;
+	struct page *frame, *head;
 	pte_t *table, pte;
 
-	if (!frame)
-		return -ENOMEM;
 	taken->sizes_changed = true;
 	do {
 		pte = unclaimed(entry);
-		if (!pte_is_leaf(pte, PT_PMD)) {
-			page_free(frame);
-			return 0;
-		}
+		if (!pte_is_leaf(pte, PT_PMD))
+			return;
 	} while (!pte_claim(entry, pte));
 	head = pfn_to_page(pte_pfn(pte));
+	frame = (struct page *)head->private[PAGE_TABLE];
 	table = page_address(frame);
 	atomic_store_relaxed(&head->private[0], PTRS_PER_TABLE);
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
@@ -346,14 +355,6 @@ static int split_leaf(pte_t *entry, struct pages_taken *taken)
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
 	pages_count_leaves(PT_PMD, -1ULL);
 	pages_count_leaves(PT_PAGE, PTRS_PER_TABLE);
-	return 0;
-}
-
-int pages_split(u64 addr, struct pages_taken *taken)
-{
-	pte_t *entry = pages_entry(addr, PT_PMD);
-
-	return entry && pte_is_leaf(unclaimed(entry), PT_PMD) ? split_leaf(entry, taken) : 0;
 }
 
 /*
@@ -383,7 +384,6 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
 		pte_t pte = pte_load(entry);
-		int err;
 
 		if (pte_claimed(pte))
 			pte = unclaimed(entry);
@@ -398,11 +398,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 				v->leaf(v, entry, pte, virt, level);
 				continue;
 			}
-			err = split_leaf(entry, v->taken);
-			if (err < 0) {
-				v->err = err;
-				continue;
-			}
+			split_leaf(entry, v->taken);
 			pte = pte_load(entry);
 		}
 		visit_table(v, pte_table(pte), level - 1, virt);
@@ -430,12 +426,12 @@ static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 	v->taken->leaves[level]++;
 }
 
-int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
+void pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
 {
 	struct visit v = {
 		.start = start, .end = end, .hull = hull, .leaf = take_leaf, .taken = taken};
 
-	return visit(&v);
+	visit(&v);
 }
 
 /* A leaf may lie in several areas, of which each counts its part. */
@@ -508,12 +504,12 @@ static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 		shootdown_batch_add(&v->taken->batch, virt, 1);
 }
 
-int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
+void pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
 {
 	struct visit v = {
 		.start = start, .end = end, .rights = rights, .leaf = protect_leaf, .taken = taken};
 
-	return visit(&v);
+	visit(&v);
 }
 
 /* ---- moving ---- */
@@ -560,8 +556,8 @@ static bool leaf_fits(u64 addr)
 /* A leaf that fits at its new place moves whole; all others are split first. */
 static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	if (level == PT_PMD && !leaf_fits(virt + v->move_by) && split_leaf(entry, v->taken) < 0)
-		v->err = -ENOMEM;
+	if (level == PT_PMD && !leaf_fits(virt + v->move_by))
+		split_leaf(entry, v->taken);
 	(void)pte;
 }
 
@@ -582,8 +578,7 @@ int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
 			  .leaf = split_for_move,
 			  .taken = taken};
 
-	if (visit(&v) < 0)
-		return -ENOMEM;
+	visit(&v);
 	v.leaf = prepare_move;
 	if (visit(&v) < 0)
 		return -ENOMEM;

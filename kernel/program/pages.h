@@ -48,23 +48,15 @@ struct page *pages_alloc_huge(const struct area *area, u64 addr);
  * pool's, nor pieces. The word PAGE_VIRT of each then says where it is mapped. The range is busy.
  */
 enum { PAGE_VIRT = 1 };
+
 struct page_mover;
 void pages_make_movable(u64 start, u64 end, const struct page_mover *mover);
 
 /* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
 bool pages_find(u64 addr, pte_t *pte, enum pt_level *level);
 
-/*
- * Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). Returns 0, or
- * -ENOMEM if a large leaf could not be split; the rest is then unmapped, and that leaf is not.
- */
-int pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken);
-
-/*
- * Split the large leaf that contains `addr`, if there is one. The thread's pin covers `addr`, or
- * its page is in the caller's busy range. Returns 0 or -ENOMEM.
- */
-int pages_split(u64 addr, struct pages_taken *taken);
+/* Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). */
+void pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken);
 
 /*
  * Fill the leaves of [start, end) with zeros. Returns 0, or -EINTR if the thread must end; the rest
@@ -72,8 +64,8 @@ int pages_split(u64 addr, struct pages_taken *taken);
  */
 int pages_clear(u64 start, u64 end);
 
-/* Give the leaves of [start, end) these rights. Returns as pages_take(). */
-int pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);
+/* Give the leaves of [start, end) these rights. */
+void pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken);
 
 /* Count the leaves of [start, end); added to *count. Parts of large leaves count as 4 KiB pages. */
 void pages_count_range(u64 start, u64 end, struct pages_count *count);

@@ -110,6 +110,8 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 	}
 	check_frames_reused(page_pfn(page), 1);
 	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
+		if (!(page_kind(page).flags & PAGE_HUGETLB))
+			page_free((struct page *)page->private[PAGE_TABLE]);
 		page_put(page);
 		return;
 	}

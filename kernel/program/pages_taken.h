@@ -14,6 +14,13 @@ struct page;
 /* In an entry of level PT_PMD or PT_PUD: a page of a pool that was promised to its area. */
 #define PTE_PROMISED PTE_FILE
 
+/*
+ * A huge page that is not a pool's has a frame set aside for the table of its pieces, so that a
+ * part of it can be unmapped without memory: the word PAGE_TABLE of its head. The frame goes with
+ * the page, or becomes the table.
+ */
+enum { PAGE_TABLE = 2 };
+
 enum { PAGES_FEW = 64 };
 struct pages_taken {
 	struct shootdown_batch batch;

@@ -5,10 +5,11 @@
  */
 #include "kernel/program/path.h"
 
+#include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
-#include "kernel/program/store.h"
+#include "kernel/program/thread.h"
 #include "mm/mm.h"
 
 /* The rest of a text that a walk has to go along. */
@@ -172,24 +173,23 @@ static int find_start(int descriptor, const char *text, struct inode **start)
 
 int path_text_begin(struct path_text *text, int descriptor, user_t path)
 {
+	struct thread *self = thread_current();
 	s64 length;
 	int err;
 
-	text->page = store_page();
-	if (!text->page)
-		return -ENOMEM;
-	text->text = page_address(text->page);
-	length = user_read_text(page_address(text->page), path, PATH_TEXT_MAX);
+	ASSERT(self->texts_used < THREAD_TEXTS, "a call uses %u paths", self->texts_used + 1);
+	text->text = (char *)self->texts + self->texts_used++ * PATH_TEXT_MAX;
+	length = user_read_text(text->text, path, PATH_TEXT_MAX);
 	err = length < 0 ? (int)length : find_start(descriptor, text->text, &text->start);
 	if (err)
-		page_put(text->page);
+		self->texts_used--;
 	return err;
 }
 
 void path_text_end(struct path_text *text)
 {
 	inode_put(text->start);
-	page_put(text->page);
+	thread_current()->texts_used--;
 }
 
 int path_find(int descriptor, user_t user, enum path_link link, struct inode **inode)

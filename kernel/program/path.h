@@ -23,15 +23,15 @@ enum path_link { PATH_FOLLOW, PATH_NO_FOLLOW }; /* a symbolic link as the last p
 
 /* A path read from the program. */
 struct path_text {
-	struct page *page;
-	const char *text;
+	char *text;          /* PATH_TEXT_MAX bytes of the thread's own: reading takes no memory */
 	struct inode *start; /* of a relative path; one reference */
 };
 
 /*
  * Read the text at `path`, to be seen from the directory that `descriptor` refers to (PATH_CURRENT:
- * the current directory). Returns 0, -EFAULT, -ENAMETOOLONG, -ENOMEM, -EBADF or -ENOTDIR. After 0
- * the caller calls path_text_end(). No lock held. Context: ordinary.
+ * the current directory). Returns 0, -EFAULT, -ENAMETOOLONG, -EBADF or -ENOTDIR. After 0 the caller
+ * calls path_text_end(). A thread has at most THREAD_TEXTS at once, and ends the last one first. No
+ * lock held. Context: ordinary.
  */
 enum { PATH_CURRENT = -100 }; /* AT_FDCWD */
 int path_text_begin(struct path_text *text, int descriptor, user_t path);

@@ -105,7 +105,7 @@ static unsigned order_for(u64 bytes)
 
 static void free_record(struct thread *thread)
 {
-	page_free(pfn_to_page(virt_to_phys(thread->vectors) >> PAGE_SHIFT));
+	page_free(pfn_to_page(virt_to_phys(thread->texts) >> PAGE_SHIFT));
 	page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
 }
 
@@ -121,13 +121,14 @@ struct thread *thread_record(cpu_t cpu)
 		return NULL;
 	thread = page_address(page);
 	thread->cpu = cpu;
-	page = page_alloc(order_for(user_vectors_size()), USE_UNMOVABLE, PAGE_ZERO,
-			  arch_cpu_node(cpu));
+	page = page_alloc(order_for(user_vectors_size() + THREAD_TEXTS * PAGE_SIZE), USE_UNMOVABLE,
+			  PAGE_ZERO, arch_cpu_node(cpu));
 	if (!page) {
 		page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
 		return NULL;
 	}
-	thread->vectors = page_address(page);
+	thread->texts = page_address(page);
+	thread->vectors = (u8 *)thread->texts + THREAD_TEXTS * PAGE_SIZE;
 	if (!atomic_cas(&records[cpu], NULL, thread)) { /* another thread starts one there, too */
 		free_record(thread);
 		return thread_on(cpu);

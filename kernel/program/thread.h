@@ -10,6 +10,9 @@
 #include "kernel/program/area_tree.h"
 #include "kernel/program/user_copy.h"
 
+/* A call reads at most two paths. */
+enum { THREAD_TEXTS = 2 };
+
 struct thread {
 	u32 id; /* what gettid() returns; 0: no thread has this CPU */
 	cpu_t cpu;
@@ -52,6 +55,8 @@ struct thread {
 	 * own, for the copy between its registers and a frame (signal_frame.c)
 	 */
 	void *vectors;
+	void *texts;                 /* path.c: THREAD_TEXTS pages for paths that a call reads */
+	u32 texts_used;              /* of them, from the first on */
 	struct memory_policy policy; /* for areas without one: set_mempolicy() */
 	/*
 	 * pages.c: leaves that this CPU brought less those that it took, by level. The sum over all

@@ -138,8 +138,11 @@ static void leg_prepare(struct leg *leg, unsigned source)
 {
 	if (leg->source[0] != 'f')
 		return; /* could not be reset and stays as it is */
-	if (source == SOURCE_RECYCLED)
+	if (source == SOURCE_RECYCLED) {
+		/* room for a block with the heads: no other block will be bare */
+		open_for(leg->mode, leg->pages + 1);
 		recycle(leg->pages);
+	}
 	if (source == SOURCE_AGAIN) {
 		const u64 grown = pool_grow(hvo_pool(), leg->mode, leg->pages);
 

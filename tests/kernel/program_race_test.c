@@ -8,7 +8,6 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
 #include "kernel/program/areas.h"
@@ -25,7 +24,7 @@
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/pcp_drain.h"
+#include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
@@ -321,7 +320,7 @@ TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed
 	program_box_end();
 }
 
-/* ---- no memory where a huge page must be cut ---- */
+/* ---- no memory, and a huge page must be cut ---- */
 
 enum { UNMAPPED_BYTES = MIB(5), ALL_BYTES = MIB(8) };
 
@@ -335,11 +334,10 @@ static void unmap_elsewhere(void *arg)
 }
 
 /*
- * munmap() has looked at the borders of its range and waits for the first area, which is busy. A
- * huge page comes at its last border meanwhile, and there is no memory to cut it. It stays, in an
- * area, and nothing is lost.
+ * munmap() waits for the first area of its range, which is busy. A huge page comes at its last
+ * border meanwhile, and memory is gone. It is cut all the same, and nothing is lost.
  */
-TEST(program_race, a_huge_page_that_can_not_be_cut_stays_in_an_area)
+TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 {
 	const cpu_t other = cpus_find_other();
 	const u64 huge = AT + MIB(4);
@@ -360,23 +358,14 @@ TEST(program_race, a_huge_page_that_can_not_be_cut_stays_in_an_area)
 		cpu_relax();
 	clock_delay_ns(5 * NS_PER_MS);
 	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
-	if (pages_find(huge, &pte, &level) && level == PT_PMD) {
-		for (unsigned i = 0; i < mm_kernel.zones; i++)
-			pcp_disable(&mm_kernel.zone[i]);
-		fail_arm(&mm_kernel.fail, FAIL_ALLOC, 1, FAIL_AGAIN);
-	}
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	areas_put_back(&program_areas, &first);
 	work_wait(other, 0);
-	if (level == PT_PMD) {
-		fail_disarm(&mm_kernel.fail);
-		for (unsigned i = 0; i < mm_kernel.zones; i++)
-			pcp_enable(&mm_kernel.zone[i]);
-		EXPECT_EQ(w.result, -ENOMEM);
-		EXPECT(pages_find(huge, &pte, &level) &&
-		       areas_cover(&program_areas, huge, huge + MIB(2)));
-	} else {
-		EXPECT_EQ(w.result, 0); /* there was no huge page */
-	}
+	brim_end();
+	EXPECT_EQ(w.result, 0);
+	EXPECT(!pages_find(huge, &pte, &level));
+	EXPECT(!areas_cover(&program_areas, huge, huge + PAGE_SIZE) &&
+	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
 	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, 2 * ALL_BYTES), 0);
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
 	program_box_end(); /* and the case's account says that nothing was lost */
@@ -432,13 +421,9 @@ static bool fail_nth(unsigned which, u32 nth)
 	EXPECT_EQ(map_at(AT, MIB(4)), (s64)AT);
 	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
 		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
-	for (unsigned i = 0; i < mm_kernel.zones; i++)
-		pcp_disable(&mm_kernel.zone[i]);
-	fail_arm(&mm_kernel.fail, FAIL_ALLOC, nth, FAIL_ONCE);
+	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);
 	cut_two(which);
-	failed = fail_disarm(&mm_kernel.fail);
-	for (unsigned i = 0; i < mm_kernel.zones; i++)
-		pcp_enable(&mm_kernel.zone[i]);
+	failed = brim_end();
 	expect_leaves_in_areas(which, nth);
 	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, MIB(24)), 0);
 	return failed;

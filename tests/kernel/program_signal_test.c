@@ -5,7 +5,6 @@
  */
 #include <arch/atomic.h>
 
-#include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
@@ -19,7 +18,7 @@
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/pcp_drain.h"
+#include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
@@ -626,20 +625,6 @@ TEST(program_signal, floating_point_exceptions_have_their_codes)
 
 /* ---- no memory ---- */
 
-static void no_memory_begin(void)
-{
-	for (unsigned i = 0; i < mm_kernel.zones; i++)
-		pcp_disable(&mm_kernel.zone[i]);
-	fail_arm(&mm_kernel.fail, FAIL_ALLOC, 1, FAIL_AGAIN);
-}
-
-static void no_memory_end(void)
-{
-	fail_disarm(&mm_kernel.fail);
-	for (unsigned i = 0; i < mm_kernel.zones; i++)
-		pcp_enable(&mm_kernel.zone[i]);
-}
-
 /* A page of the memory that nothing has touched, and the registers of a touch of it in vain. */
 #define UNTOUCHED (PROGRAM_BOX_MEMORY + KIB(60))
 
@@ -690,7 +675,7 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 	for (u64 at = STACK - KIB(8); at <= STACK; at += PAGE_SIZE)
 		store_u64(at, 1);
 	EXPECT_EQ(set_action(SIGFPE, HANDLER, 0, 0), 0);
-	no_memory_begin();
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(set_action(SIGBUS, HANDLER, SA_ONSTACK, 0), 0);
 	survive(SA_ONSTACK, UNTOUCHED + 8);
 	EXPECT_EQ(set_action(SIGBUS, HANDLER, 0, 0), 0);
@@ -703,7 +688,7 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 	/* a stack that would need a page */
 	regs = touch_in_vain(UNTOUCHED + KIB(4));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	no_memory_end();
+	brim_end();
 	program_box_end();
 }
 

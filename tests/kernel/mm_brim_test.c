@@ -1,0 +1,70 @@
+/*
+ * Giving back never needs memory, in the kernel: what frees pages succeeds while everything that
+ * can fail does, and nothing is lost (each case's account). Programs: program_brim_test.c.
+ */
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
+#include "mm/mm.h"
+#include "mm/pools.h"
+#include "tests/kernel/brim.h"
+#include "tests/kernel/chain.h"
+
+enum { PAGES = 8, RANGE_ORDER = 11 };
+
+/* Whatever of it there was memory for. */
+struct held {
+	u64 pool;
+	struct page *chain, *range;
+	void *huge, *mapped, *stack;
+};
+
+static struct held hold(const struct hvo_mode *mode)
+{
+	struct held held = {.pool = pool_grow(&pool_2m, mode, PAGES)};
+
+	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
+		struct page *page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
+
+		if (page)
+			page_chain_push(&held.chain, page);
+	}
+	held.range = contig_alloc(RANGE_ORDER, NODE_NONE);
+	held.huge = huge_map(PAGES * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK);
+	held.mapped = held.chain ? page_map(held.chain, PAGE_SIZE) : NULL;
+	held.stack = stack_alloc(KIB(64));
+	return held;
+}
+
+static void give_back(struct held *held, const struct hvo_mode *mode)
+{
+	if (held->mapped)
+		page_unmap(held->mapped);
+	if (held->huge) {
+		EXPECT_EQ(huge_release(held->huge, MIB(2)), 0);
+		huge_unmap(held->huge);
+	}
+	if (held->stack)
+		stack_free(held->stack);
+	if (held->range)
+		contig_free_range(page_pfn(held->range), 1ULL << RANGE_ORDER);
+	chain_give(&held->chain, &mm_kernel);
+	EXPECT_EQ(pool_shrink(&pool_2m, mode, held->pool), held->pool);
+}
+
+/* The HVO series restores struct pages before a page is freed: without frames, it stays. */
+TEST(mm_brim, everything_can_be_given_back)
+{
+	static const char *const modes[] = {"on", "off"};
+
+	for (unsigned i = 0; i < ARRAY_LEN(modes); i++) {
+		const struct hvo_mode *mode = hvo_mode_find(modes[i]);
+		struct held held = hold(mode);
+
+		EXPECT(held.chain != NULL);
+		brim_begin(FAIL_ANY, 1, FAIL_AGAIN);
+		give_back(&held, mode);
+		brim_end();
+	}
+}
