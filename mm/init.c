@@ -63,6 +63,7 @@ const struct mm_upward mm_upward = {
 	.freed_near_bad = bad_frames_freed,
 	.pool_put_last = pool_put_last,
 	.pool_move_page = pool_move_page,
+	.pool_dissolve_page = pool_dissolve_page,
 	.map_find = map_find,
 };
 

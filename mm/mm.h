@@ -183,9 +183,9 @@ void pressure_unregister(pressure_fn *fn, void *ctx);
  * Report that a frame of RAM is faulty, to keep it out of use for good. May wait for other CPUs.
  *
  *   0                  the frame is out of use, now or already before
- *   -EBUSY             the frame is in use, or its block could not be split for lack of memory.
- *                      It is withdrawn once it is free and there is memory, and until then its
- *                      block is given to nobody else
+ *   -EBUSY             the frame is in use or in a page of a pool that is promised, or its block
+ *                      could not be split for lack of memory. It is withdrawn once it is free and
+ *                      there is memory, and until then its block is given to nobody else
  *   -EINVAL            the frame is not RAM, or belongs to firmware
  *   -ENOMEM, -EAGAIN   nothing was done
  *

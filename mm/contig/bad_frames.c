@@ -211,6 +211,16 @@ static int split_free_block(struct mm *mm, u32 index)
 	return -EBUSY;
 }
 
+/* The head of the pool's page with this block, if the page is free in its pool; else BLOCK_NONE. */
+static u32 free_in_pool(struct mm *mm, u32 index, unsigned *order)
+{
+	struct block_word head;
+	const u32 run = block_run_head(mm, index, &head);
+
+	*order = head.order;
+	return run != BLOCK_NONE && (head.flags & BLOCK_POOL_FREE) ? run : BLOCK_NONE;
+}
+
 /*
  * Returns 0 if the frame is out of use. -EBUSY means that it is in use or metadata memory's; its
  * block is isolated if that is possible. -ENOMEM means that the block is free and isolated, but
@@ -219,10 +229,15 @@ static int split_free_block(struct mm *mm, u32 index)
 static int take_out(struct mm *mm, struct bad_frame *bad)
 {
 	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	unsigned order;
+	u32 pooled;
 	int err;
 
 	if (!is_isolated(bad))
 		isolate(mm, bad);
+	pooled = free_in_pool(mm, index, &order);
+	if (pooled != BLOCK_NONE)
+		mm_upward.pool_dissolve_page(mm, pooled, order);
 	pcp_drain_all(mm);
 	err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
 	if (err && is_isolated(bad)) {
@@ -255,8 +270,10 @@ static bool looks_free(struct mm *mm, const struct bad_frame *bad)
 {
 	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
 	struct page page, head;
+	unsigned order;
 
-	if (buddy_find_run(mm, index) != BLOCK_NONE)
+	if (buddy_find_run(mm, index) != BLOCK_NONE ||
+	    free_in_pool(mm, index, &order) != BLOCK_NONE)
 		return true;
 	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
 		return false;

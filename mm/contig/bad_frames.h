@@ -9,6 +9,8 @@
  *
  *   where the frame is    what is done                                                    result
  *   in the buddy          its block is made full and split around it                      bad now
+ *   free in a pool        another page takes its page's place, or the pool becomes        bad now
+ *                         smaller; if all its free pages are promised, it stays pending
  *   in use                its block is isolated, so that the frame can only come back     pending
  *                         to a list that is never given out; it is taken from there
  *                         after it was freed (bad_frames_withdraw())

@@ -553,6 +553,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 		given += release_restored(pool, mode, &restore);
 	}
 	meta_end_batch_all(pool->mm);
+	pool_withdraw_bad(pool);
 	return given;
 }
 

@@ -32,6 +32,7 @@
  */
 #pragma once
 
+#include "mm/contig/bad_frames.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
 #include "mm/pools.h"
@@ -161,6 +162,13 @@ static inline void pool_unlist_free(struct pool *pool, u32 index)
 	counter_sub(&pool->zeroed, 1);
 	if (block_look_at(pool->mm, index).state != BLOCK_HUGE)
 		block_forget_zero(pool->mm, index);
+}
+
+/* After pages became free, in the pool or in the buddy: is a bad frame among them? */
+static inline void pool_withdraw_bad(const struct pool *pool)
+{
+	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD))
+		bad_frames_withdraw(pool->mm);
 }
 
 /*

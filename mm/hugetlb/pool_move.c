@@ -184,15 +184,59 @@ int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stat
 	return what;
 }
 
+/* The page for another one's place; BLOCK_NONE without memory. */
+static u32 make_other(struct pool *pool, u32 index)
+{
+	return fail_here(&pool->mm->fail, FAIL_MOVE)
+		       ? BLOCK_NONE
+		       : pool_make_near(pool, block_zone(pool->mm, index)->node);
+}
+
+/* Pool lock held. `index` is free in the pool, which becomes smaller. */
+static void drop_free(struct pool *pool, u32 index)
+{
+	struct pool_node *node = pool_node_of(pool, index);
+	const u64 surplus = pool_node_free_surplus(node);
+
+	block_list_remove(pool->mm, &node->free, index);
+	pool_unlist_free(pool, index);
+	counter_sub(&pool->free, 1);
+	node->pages--;
+	pool->pages--;
+	node->surplus -= MIN(surplus, 1);
+	pool->surplus -= MIN(surplus, 1);
+}
+
+int pool_dissolve_page(struct mm *mm, u32 index, unsigned order)
+{
+	struct pool *pool = pool_with_order(mm, order);
+	bool gone;
+	u32 new;
+
+	if (!pool || look_first(pool, index) != FREE_NOW)
+		return -EBUSY;
+	new = make_other(pool, index);
+	spin_lock(&pool->lock);
+	gone = page_standing(pool, index) == FREE_NOW &&
+	       (new != BLOCK_NONE || pool->free > pool->reserved);
+	if (gone && new != BLOCK_NONE)
+		replace_free(pool, index, new);
+	else if (gone)
+		drop_free(pool, index);
+	spin_unlock(&pool->lock);
+	if (!gone && new != BLOCK_NONE)
+		release(pool, new);
+	return gone ? release(pool, index) : -EBUSY;
+}
+
 int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)
 {
 	struct pool *pool = pool_with_order(mm, order);
 	const int what = pool ? look_first(pool, index) : -EBUSY;
-	u32 new = BLOCK_NONE;
+	u32 new;
 
 	if (what < 0)
 		return what; /* before a page is made for nothing */
-	if (!fail_here(&mm->fail, FAIL_MOVE))
-		new = pool_make_near(pool, block_zone(mm, index)->node);
+	new = make_other(pool, index);
 	return new == BLOCK_NONE ? -ENOMEM : pool_move_to(pool, index, new, stats);
 }

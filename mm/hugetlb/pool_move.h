@@ -10,8 +10,14 @@
 int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats);
 
 /*
- * The same, with a new page that the caller supplies and gives away. The new page is used by nobody
- * and in no count (pool_make_near()). It takes the place of block `old`, or is free when this call
- * returns. -EAGAIN is also returned if `old` is no longer a page of this pool.
+ * A free page of a pool goes back to the buddy, for a bad frame in it: another takes its place, or
+ * the pool becomes smaller, if no page is promised. Returns 0, or -EBUSY with the page in the pool.
+ */
+int pool_dissolve_page(struct mm *mm, u32 index, unsigned order);
+
+/*
+ * pool_move_page() with a new page that the caller supplies and gives away. The new page is used by
+ * nobody and in no count (pool_make_near()). It takes the place of block `old`, or is free when
+ * this call returns. -EAGAIN is also returned if `old` is no longer a page of this pool.
  */
 int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stats);

@@ -7,6 +7,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
+#include "mm/contig/bad_report.h"
 #include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
@@ -265,8 +266,13 @@ static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_ta
 static struct page *take_complete(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
 				  virt_t caller)
 {
+	enum pool_look look;
 	struct page *page;
-	const enum pool_look look = look_and_wait(pool, node, how, &page, zeroed);
+
+	/* withdraw reported bad frames before they can be given out */
+	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_REPORTED))
+		bad_frames_take_reported(pool->mm);
+	look = look_and_wait(pool, node, how, &page, zeroed);
 
 	if (look == LOOK_SURPLUS)
 		page = take_surplus(pool, node, zeroed);
@@ -401,8 +407,10 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 	       page_to_pfn(page), state_kind(state).order);
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
-	if (put_back(pool, index))
+	if (put_back(pool, index)) {
+		pool_withdraw_bad(pool);
 		return;
+	}
 	block_list_push(mm, &list, index);
 	pool_release(pool, hvo_mode_selected(), &list);
 }

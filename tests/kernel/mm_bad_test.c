@@ -8,6 +8,8 @@
 #include "kernel/run/test.h"
 #include "mm/contig/bad_ram.h"
 #include "mm/contig/bad_report.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -258,20 +260,105 @@ TEST(mm_bad, a_gigabyte_in_use_is_split_when_it_is_freed)
 	check_in_use(GIGA_ORDER, 100001);
 }
 
-TEST(mm_bad, a_pool_page_is_taken_out_when_it_leaves_the_pool)
+/* A pool of 4 pages; the first has the frame. */
+static struct arena *borrow_with_pool(pfn_t *pfn)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+
+	if (!a)
+		return NULL;
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, 4), 4);
+	*pfn = block_pfn(a->pool.node[1].free.head) + 77;
+	return a;
+}
+
+static void expect_pool_and_return(struct arena *a, u64 pages, pfn_t pfn)
+{
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT_EQ(a->pool.pages, pages);
+	EXPECT_EQ(a->pool.free, pages);
+	expect_out_of_use(a, 1, pfn, 1);
+	EXPECT_EQ(a->mm.watch & WATCH_BAD, 0);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), pages);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+TEST(mm_bad, another_page_takes_the_place_of_a_free_one_in_a_pool)
+{
 	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
 
 	if (!a)
 		return;
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, 4), 4);
-	pfn = block_pfn(a->pool.node[1].free.head) + 77;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	expect_pool_and_return(a, 4, pfn);
+}
+
+TEST(mm_bad, without_another_page_the_pool_becomes_smaller)
+{
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	fail_disarm(&a->mm.fail);
+	expect_pool_and_return(a, 3, pfn);
+}
+
+TEST(mm_bad, a_pool_gives_no_page_with_a_reported_frame)
+{
+	struct page *page[4];
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	mm_report_bad(&a->mm, pfn);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
+		page[i] = pool_page_take(&a->pool, 1, POOL_ANY);
+		REQUIRE(page[i]);
+		EXPECT(pfn - page_to_pfn(page[i]) >= BLOCK_FRAMES);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		pool_page_give(&a->pool, page[i]);
+	expect_pool_and_return(a, 4, pfn);
+}
+
+/* It stays as long as its page is promised, and is out of use once the page is shrunk away. */
+TEST(mm_bad, a_promise_is_kept_before_a_bad_frame_leaves_the_pool)
+{
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	EXPECT_EQ(pool_reserve(&a->pool, 4), 0);
+	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	EXPECT_EQ(a->pool.free, 4);
+	pool_unreserve(&a->pool, 4);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), 4);
-	expect_out_of_use(a, 1, pfn, 1);
-	arena_return(a);
+	fail_disarm(&a->mm.fail);
+	expect_pool_and_return(a, 0, pfn);
+}
+
+TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
+{
+	struct page *page;
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	page = pool_page_take(&a->pool, 1, POOL_ANY);
+	REQUIRE(page);
+	pfn = page_to_pfn(page) + 99;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	pool_page_give(&a->pool, page);
+	expect_pool_and_return(a, 4, pfn);
 }
 
 /*
