@@ -468,9 +468,9 @@ static void cut(struct contents *c, u64 size, struct cut_off *off)
 {
 	take_off(c, DIV_ROUND_UP(size, PAGE_SIZE), off);
 	c->source_size = MIN(c->source_size, size);
-	c->cuts++;
 	if (off->count == CUT_AT_ONCE)
 		return;
+	c->cuts++;
 	atomic_store_relaxed(&c->size, size);
 	clear_tail(c, size);
 }

@@ -61,8 +61,8 @@ s64 contents_append(struct contents *contents, struct span *from, u64 *at);
 int contents_add(struct contents *contents, const void *from, u64 size);
 
 /*
- * Set the size. Pages beyond the end are dropped; a mapping keeps its own references. Returns 0,
- * -EFBIG, or -ENOMEM, and then nothing has changed. Context: ordinary.
+ * Set the size; no memory is taken. Pages beyond the end are dropped before the size changes, and
+ * meanwhile read as zeros; a mapping keeps its own references. 0 or -EFBIG. Context: ordinary.
  */
 int contents_resize(struct contents *contents, u64 size);
 

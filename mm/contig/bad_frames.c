@@ -3,6 +3,8 @@
  */
 #include "mm/contig/bad_frames.h"
 
+#include <arch/barrier.h>
+
 #include "kernel/core/context.h"
 #include "kernel/core/printk.h"
 #include "mm/hvo/hvo.h"
@@ -263,6 +265,9 @@ static void withdrawing_ends(struct mm *mm)
 	if (mm->bad.count == 0)
 		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
 	atomic_store_release(&mm->bad.withdrawing, 0u);
+	fence_full(); /* with bad_frames_withdraw(): either it begins, or it is seen here */
+	if (atomic_exchange(&mm->bad.again, 0u))
+		bad_frames_withdraw(mm);
 }
 
 /* Does the frame look free? Only then is it worth asking all CPUs for what they hold. */
@@ -326,8 +331,12 @@ unsigned bad_frames_withdraw(struct mm *mm)
 	bool failed;
 	unsigned left;
 
-	if (!withdrawing_begins(mm))
-		return atomic_load_relaxed(&mm->bad.count);
+	if (!withdrawing_begins(mm)) {
+		atomic_store_relaxed(&mm->bad.again, 1u);
+		fence_full();
+		if (!withdrawing_begins(mm))
+			return atomic_load_relaxed(&mm->bad.count);
+	}
 	/* other frames of a block wait for the frame that isolated it */
 	while (withdraw_once(mm, &failed) > 0 && failed)
 		;
@@ -356,6 +365,14 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 		atomic_store_relaxed(&mm->bad.wait, wait - 1);
 	else
 		bad_frames_withdraw(mm);
+}
+
+void bad_frames_given_back(struct mm *mm, pfn_t pfn, unsigned order)
+{
+	if (bad_frames_pending(mm, pfn, order_pages(order)))
+		bad_frames_withdraw(mm);
+	else
+		bad_frames_freed(mm, pfn, order);
 }
 
 /* WATCH_BAD is set before the look at who has the frame, so that no free in between goes unseen. */

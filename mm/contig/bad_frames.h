@@ -55,3 +55,6 @@ unsigned bad_frames_withdraw(struct mm *mm);
  * tried less often after an attempt in vain.
  */
 void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order);
+
+/* The same, called after a page became free in a pool: if it has a pending frame, at once. */
+void bad_frames_given_back(struct mm *mm, pfn_t pfn, unsigned order);

@@ -164,11 +164,11 @@ static inline void pool_unlist_free(struct pool *pool, u32 index)
 		block_forget_zero(pool->mm, index);
 }
 
-/* After pages became free, in the pool or in the buddy: is a bad frame among them? */
-static inline void pool_withdraw_bad(const struct pool *pool)
+/* A page became free in the pool: has it a bad frame? No lock held. */
+static inline void pool_withdraw_bad(const struct pool *pool, u32 index)
 {
 	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD))
-		bad_frames_withdraw(pool->mm);
+		bad_frames_given_back(pool->mm, block_pfn(index), pool->order);
 }
 
 /*

@@ -364,6 +364,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 	counter_add(&pool->free, 1);
 	counter_add(&pool->clearing, -1ULL);
 	spin_unlock(&pool->lock);
+	pool_withdraw_bad(pool, index);
 }
 
 /*
@@ -408,7 +409,7 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
 	if (put_back(pool, index)) {
-		pool_withdraw_bad(pool);
+		pool_withdraw_bad(pool, index);
 		return;
 	}
 	block_list_push(mm, &list, index);

@@ -5,6 +5,7 @@
 #include "mm/hvo/hvo_restore.h"
 
 #include "kernel/core/panic.h"
+#include "kernel/lib/string.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_steps.h"
 #include "mm/memmap/block_state.h"
@@ -50,22 +51,24 @@ static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_fro
 
 /* Nodes whose metadata memory had no frames for an earlier page of the batch. */
 struct short_of {
-	struct node *home;  /* none of a section's own, after a round for those that are gated */
+	struct node *home;  /* few of a section's own, before a round for those that are gated */
 	struct node *tails; /* none at all, and it could not grow */
 };
 
 /*
- * Frames of a section's memmap come first: if others took their place, the blocks that hold those
- * could not go back (hvo_bring_home()). So gated ones are worth a round.
+ * Frames of a section's own memmap come first: if others took their place, the blocks that hold
+ * those could not go back (hvo_bring_home()). So gated ones are worth a round.
  */
-static int reserve_home(struct node *node, u64 count, struct short_of *short_of)
+static int reserve_home(struct mm *mm, u32 index, u64 count, struct short_of *short_of)
 {
-	if (meta_reserve_now(node, META_MEMMAP, count) == 0)
-		return 0;
-	if (short_of->home == node)
-		return -ENOMEM;
-	short_of->home = node;
-	meta_flush_gated(node);
+	const u32 memmap = section_memmap(mm, index / SECTION_BLOCKS);
+	struct node *node = block_at(mm, memmap)->meta->node;
+
+	if (short_of->home != node && count < BLOCK_FRAMES &&
+	    !meta_block_has(mm, memmap, (unsigned)count)) {
+		short_of->home = node;
+		meta_wait_gated(node);
+	}
 	return meta_reserve_now(node, META_MEMMAP, count);
 }
 
@@ -81,7 +84,7 @@ static int reserve_tails(struct mm *mm, u32 index, struct short_of *short_of)
 	struct node *node = block_meta_node(mm, index);
 	enum meta_kind kind;
 
-	if (is_mapped(mm, index) && reserve_home(home_of_run(mm, index), count, short_of) == 0) {
+	if (is_mapped(mm, index) && reserve_home(mm, index, count, short_of) == 0) {
 		block_at(mm, index)->owner = FROM_HOME;
 		return 0;
 	}
@@ -246,18 +249,20 @@ static unsigned find_strays(const pte_t *line, u32 memmap, pfn_t frames[MEMMAP_F
 /* The block is full and in transit. Its strays are gated; a round is due. False if it has none. */
 static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 {
-	const u8 zone = block_look_at(mm, index).zone;
 	struct node *node = block_at(mm, memmap)->meta->node;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
-	const unsigned count = find_strays(vmemmap_line(mm, index), memmap, frames, strays);
+	const pte_t *line = vmemmap_line(mm, index); /* NULL if the section was opened anew */
+	const unsigned count = line ? find_strays(line, memmap, frames, strays) : 0;
 
-	if (count == 0 || meta_reserve_now(node, META_MEMMAP, count) < 0)
+	if (count == 0 || !meta_block_has(mm, memmap, count) ||
+	    meta_reserve_now(node, META_MEMMAP, count) < 0)
 		return false;
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		if (strays[i] == PFN_NONE)
 			continue;
 		meta_take_many_from(node, META_MEMMAP, memmap, &frames[i], 1);
-		memmap_init_pages(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
+		memcpy(phys_to_virt(frames[i] << PAGE_SHIFT), phys_to_virt(strays[i] << PAGE_SHIFT),
+		       PAGE_SIZE);
 	}
 	vmemmap_set_full(mm, index, frames);
 	meta_give_many(mm, strays, MEMMAP_FRAMES_PER_BLOCK, shootdown_tag());

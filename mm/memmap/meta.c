@@ -86,6 +86,17 @@ bool meta_has(struct node *node, enum meta_kind kind, u64 count)
 	return has;
 }
 
+bool meta_block_has(struct mm *mm, u32 index, unsigned count)
+{
+	const struct meta_block *block = block_at(mm, index)->meta;
+	bool has;
+
+	spin_lock(&block->node->meta.lock);
+	has = (unsigned)(BLOCK_FRAMES - block->used) >= count;
+	spin_unlock(&block->node->meta.lock);
+	return has;
+}
+
 int meta_reserve_emergency(struct node *node, u64 count)
 {
 	return reserve_keeping(node, META_LASTING, count, 0);
@@ -390,16 +401,19 @@ void meta_release_done(struct node *node)
 	} while (more);
 }
 
-/*
- * Too many frames are gated: a round, unless there was one. Quiet CPUs may keep the frames for
- * another while, because nothing is short of them yet.
- */
-static void flush_above_bound(struct node *node)
+void meta_wait_gated(struct node *node)
 {
 	const u64 tag = last_tag(node);
 
 	if (tag)
 		shootdown_wait(tag);
+	meta_release_done(node);
+}
+
+/* Too many frames are gated. Quiet CPUs may keep them for another while: nothing is short yet. */
+static void flush_above_bound(struct node *node)
+{
+	meta_wait_gated(node);
 	shootdown_ask_quiet();
 	meta_release_done(node);
 }

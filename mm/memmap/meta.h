@@ -114,6 +114,12 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
 void meta_end_batch(struct node *node);
 void meta_end_batch_all(struct mm *mm); /* of all nodes */
 
+/* Has metadata block `index`, which the caller keeps from going back, `count` free frames now? */
+bool meta_block_has(struct mm *mm, u32 index, unsigned count);
+
+/* A round for all gated frames, unless there was one. Those that quiet CPUs hold back stay. */
+void meta_wait_gated(struct node *node);
+
 /* Release gated frames whose generation is done: no round, no wait. */
 void meta_release_done(struct node *node);
 

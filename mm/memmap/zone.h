@@ -255,6 +255,7 @@ struct bad_frame {
 };
 
 struct bad_frames {
+	u32 again;       /* atomic: somebody wanted a withdrawal while one was being made */
 	u32 withdrawing; /* 1: a CPU withdraws frames and owns the rest of this struct; atomic */
 	u32 count;
 	u32 wait; /* number of frees until the next attempt; atomic */

@@ -3,10 +3,12 @@
  * again: as many pages of 1 GiB and of 2 MiB, whichever hvo= mode had them and has them now.
  *
  * The machine is measured before and after, with the pools themselves, and that is a part of the
- * history. The histories of the first cases are fixed. In those of the last one, pools grow and
- * shrink at random, pages of any order are allocated and freed, movable or not, and ranges are
- * emptied.
+ * history. The histories of the first cases are fixed. In those of the last one, pools grow, shrink
+ * and are demoted at random, pages of any order are allocated and freed, movable or not, memory is
+ * mapped, ranges are emptied, and now and then something fails.
  */
+#include "kernel/core/cmdline.h"
+#include "kernel/core/fail.h"
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
@@ -14,6 +16,7 @@
 #include "mm/hvo/hvo_restore.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
+#include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_split.h"
 #include "mm/pools.h"
@@ -27,10 +30,15 @@
 
 enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
 
+static u64 histories;
+OPTION_U64(histories, histories, 0, 1ULL << 32,
+	   "random histories of mm.history.random_steps in each mode; 0: one");
+
 struct history {
 	const struct hvo_mode *mode;
 	u64 state;
 	struct page *chain[CHAINS];
+	void *mapping;
 };
 
 struct measure {
@@ -80,11 +88,21 @@ static void take_pages(struct history *h)
 	}
 }
 
+static void map_or_unmap(struct history *h)
+{
+	const u64 pages = 1 + next_random(&h->state) % 64;
+
+	if (h->mapping)
+		huge_unmap(h->mapping);
+	h->mapping =
+		h->mapping ? NULL : huge_map(pages * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK);
+}
+
 static void step(struct history *h, const struct measure *fresh)
 {
 	struct page *range;
 
-	switch (next_random(&h->state) % 6) {
+	switch (next_random(&h->state) % 9) {
 	case 0:
 		change_pool(h, &pool_1g, fresh->large + 2);
 		break;
@@ -97,6 +115,17 @@ static void step(struct history *h, const struct measure *fresh)
 		break;
 	case 4:
 		chain_give(&h->chain[next_random(&h->state) % CHAINS], &mm_kernel);
+		break;
+	case 5:
+		pool_demote(&pool_1g, &pool_2m, h->mode, 1);
+		break;
+	case 6:
+		map_or_unmap(h);
+		break;
+	case 7: /* a failure somewhere in the steps to come */
+		fail_disarm(&mm_kernel.fail);
+		fail_arm(&mm_kernel.fail, FAIL_ANY, 1 + (u32)(next_random(&h->state) % 500),
+			 FAIL_ONCE);
 		break;
 	default:
 		range = mm_contig_alloc(&mm_kernel, BLOCK_ORDER + 2, NODE_NONE);
@@ -114,9 +143,16 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	struct history h = {.mode = hvo_mode_find(used), .state = seed};
 	struct measure fresh, now;
 
+	/* the first mapping of 512 GiB of addresses keeps a table (tests/STATUS.md) */
+	map_or_unmap(&h);
+	if (h.mapping)
+		map_or_unmap(&h);
 	sections_close_all(&mm_kernel);
 	fresh = measure(measured);
 	history(&h, &fresh);
+	fail_disarm(&mm_kernel.fail);
+	if (h.mapping)
+		huge_unmap(h.mapping);
 	for (unsigned i = 0; i < CHAINS; i++)
 		chain_give(&h.chain[i], &mm_kernel);
 	pool_shrink(&pool_1g, h.mode, pool_1g.pages);
@@ -134,16 +170,18 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
  * After another mode, some 2 MiB pages are missing, because a pool takes blocks whose struct pages
  * lie elsewhere as they are. Where sections are mapped from the start, so may 1 GiB pages be.
  */
-static void in_every_mode(history_fn *history)
+static void in_every_mode(history_fn *history, u64 runs)
 {
 	if (pool_1g.pages + pool_2m.pages > 0)
 		SKIP("pools have pages already");
 	test_option("contig", "index"); /* the baselines give up earlier */
-	expect_as_before("on", "on", 1, history);
-	expect_as_before("off", "off", 2, history);
-	expect_as_before("batched", "batched", 3, history);
-	if (mm_kernel.style == SECTION_ON_DEMAND)
-		expect_as_before("off", "on", 4, history);
+	for (u64 seed = 1; seed <= 4 * runs && !test_failed(); seed += 4) {
+		expect_as_before("on", "on", seed, history);
+		expect_as_before("off", "off", seed + 1, history);
+		expect_as_before("batched", "batched", seed + 2, history);
+		if (mm_kernel.style == SECTION_ON_DEMAND)
+			expect_as_before("off", "on", seed + 3, history);
+	}
 }
 
 /* The heads of 2 MiB pages must not stay where no 1 GiB page can be then. */
@@ -155,7 +193,7 @@ static void pages_of_both_sizes(struct history *h, const struct measure *fresh)
 
 TEST(mm_history, pools_of_both_sizes_leave_no_trace)
 {
-	in_every_mode(pages_of_both_sizes);
+	in_every_mode(pages_of_both_sizes, 1);
 }
 
 /* Private struct pages of all memory take a GiB in 64, and go away again. */
@@ -170,7 +208,7 @@ static void small_pages_everywhere(struct history *h, const struct measure *fres
 
 TEST(mm_history, pages_that_cannot_move_leave_no_trace)
 {
-	in_every_mode(small_pages_everywhere);
+	in_every_mode(small_pages_everywhere, 1);
 }
 
 static void random_steps(struct history *h, const struct measure *fresh)
@@ -181,7 +219,7 @@ static void random_steps(struct history *h, const struct measure *fresh)
 
 TEST(mm_history, random_steps_leave_no_trace)
 {
-	in_every_mode(random_steps);
+	in_every_mode(random_steps, histories ? histories : 1);
 }
 
 /* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */
