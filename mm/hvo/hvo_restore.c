@@ -64,10 +64,13 @@ static int reserve_home(struct mm *mm, u32 index, u64 count, struct short_of *sh
 	const u32 memmap = section_memmap(mm, index / SECTION_BLOCKS);
 	struct node *node = block_at(mm, memmap)->meta->node;
 
-	if (short_of->home != node && count < BLOCK_FRAMES &&
-	    !meta_block_has(mm, memmap, (unsigned)count)) {
+	if (meta_reserve_in(mm, memmap, count) == 0)
+		return 0;
+	if (short_of->home != node && count < BLOCK_FRAMES) {
 		short_of->home = node;
 		meta_wait_gated(node);
+		if (meta_reserve_in(mm, memmap, count) == 0)
+			return 0;
 	}
 	return meta_reserve_now(node, META_MEMMAP, count);
 }
@@ -249,18 +252,17 @@ static unsigned find_strays(const pte_t *line, u32 memmap, pfn_t frames[MEMMAP_F
 /* The block is full and in transit. Its strays are gated; a round is due. False if it has none. */
 static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 {
-	struct node *node = block_at(mm, memmap)->meta->node;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
 	const pte_t *line = vmemmap_line(mm, index); /* NULL if the section was opened anew */
 	const unsigned count = line ? find_strays(line, memmap, frames, strays) : 0;
 
-	if (count == 0 || !meta_block_has(mm, memmap, count) ||
-	    meta_reserve_now(node, META_MEMMAP, count) < 0)
+	if (count == 0 || meta_reserve_in(mm, memmap, count) < 0)
 		return false;
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		if (strays[i] == PFN_NONE)
 			continue;
-		meta_take_many_from(node, META_MEMMAP, memmap, &frames[i], 1);
+		meta_take_many_from(block_at(mm, memmap)->meta->node, META_MEMMAP, memmap,
+				    &frames[i], 1);
 		memcpy(phys_to_virt(frames[i] << PAGE_SHIFT), phys_to_virt(strays[i] << PAGE_SHIFT),
 		       PAGE_SIZE);
 	}

@@ -86,15 +86,22 @@ bool meta_has(struct node *node, enum meta_kind kind, u64 count)
 	return has;
 }
 
-bool meta_block_has(struct mm *mm, u32 index, unsigned count)
+int meta_reserve_in(struct mm *mm, u32 index, u64 count)
 {
 	const struct meta_block *block = block_at(mm, index)->meta;
-	bool has;
+	struct meta *meta = &block->node->meta;
+	int err = -ENOMEM;
 
-	spin_lock(&block->node->meta.lock);
-	has = (unsigned)(BLOCK_FRAMES - block->used) >= count;
-	spin_unlock(&block->node->meta.lock);
-	return has;
+	if (fail_here(&mm->fail, FAIL_META))
+		return err;
+	spin_lock(&meta->lock);
+	if (BLOCK_FRAMES - (u64)block->used >= count &&
+	    meta_available(meta, META_MEMMAP, count, 0)) {
+		meta->reserved[META_MEMMAP] += count;
+		err = 0;
+	}
+	spin_unlock(&meta->lock);
+	return err;
 }
 
 int meta_reserve_emergency(struct node *node, u64 count)

@@ -48,7 +48,13 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count);
  */
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count);
 
-/* The same for code that makes metadata memory grow: it may use the emergency frames too. */
+/*
+ * The same of kind MEMMAP, if so many frames are free in metadata block `index`, which the caller
+ * keeps from going back. Others may take them first; it then gets frames of other blocks.
+ */
+int meta_reserve_in(struct mm *mm, u32 index, u64 count);
+
+/* meta_reserve_now() for code that makes metadata memory grow: it may use the emergency frames too. */
 int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
@@ -113,9 +119,6 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
  */
 void meta_end_batch(struct node *node);
 void meta_end_batch_all(struct mm *mm); /* of all nodes */
-
-/* Has metadata block `index`, which the caller keeps from going back, `count` free frames now? */
-bool meta_block_has(struct mm *mm, u32 index, unsigned count);
 
 /* A round for all gated frames, unless there was one. Those that quiet CPUs hold back stay. */
 void meta_wait_gated(struct node *node);
