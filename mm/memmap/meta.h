@@ -54,7 +54,7 @@ int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count);
  */
 int meta_reserve_in(struct mm *mm, u32 index, u64 count);
 
-/* meta_reserve_now() for code that makes metadata memory grow: it may use the emergency frames too. */
+/* meta_reserve_now() for code that makes metadata memory grow: emergency frames serve it, too. */
 int meta_reserve_emergency(struct node *node, u64 count);
 
 void meta_unreserve(struct node *node, enum meta_kind kind, u64 count);
