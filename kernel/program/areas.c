@@ -355,8 +355,8 @@ static void insert(struct areas *areas, const struct area *area)
 }
 
 /*
- * One insertion, and what claims take: a program without memory can still unmap, some 2,000 parts
- * in a row, each of which may fill up one of the 100 areas of a node.
+ * One insertion, and what claims take: a program without memory can still unmap some 2,000 parts in
+ * a row. Each makes an area more, and a node has room for 101.
  */
 enum { READY_TO_INSERT = 12 };
 

@@ -478,12 +478,11 @@ static void cut(struct contents *c, u64 size, struct cut_off *off)
 int contents_resize(struct contents *c, u64 size)
 {
 	struct cut_off off;
+	u64 dropped = 0;
 
 	if (size > CONTENTS_MAX)
 		return -EFBIG;
 	do {
-		u64 dropped = 0;
-
 		off.count = 0;
 		spin_lock(&c->lock);
 		if (size >= c->size)
@@ -493,10 +492,10 @@ int contents_resize(struct contents *c, u64 size)
 		spin_unlock(&c->lock);
 		for (unsigned i = 0; i < off.count; i++)
 			dropped += drop_tree(off.tree[i], off.height[i]);
-		spin_lock(&c->lock);
-		c->pages -= dropped;
-		spin_unlock(&c->lock);
 	} while (off.count == CUT_AT_ONCE);
+	spin_lock(&c->lock);
+	c->pages -= dropped;
+	spin_unlock(&c->lock);
 	return 0;
 }
 

@@ -78,7 +78,7 @@ static void empty_claim(u64 start, u64 end, const struct hull *hull, struct page
 	unpromise_untouched(hull, taken);
 }
 
-/* Without memory to claim all of the range, its first part may be claimed and emptied. */
+/* If memory ends before all of the range is claimed, the part that is claimed is emptied. */
 static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
 {
 	struct pages_taken taken = {.tables = NULL};

@@ -62,7 +62,7 @@ struct short_of {
 static int reserve_home(struct mm *mm, u32 index, u64 count, struct short_of *short_of)
 {
 	const u32 memmap = section_memmap(mm, index / SECTION_BLOCKS);
-	struct node *node = block_at(mm, memmap)->meta->node;
+	struct node *node = home_of_run(mm, index);
 
 	if (meta_reserve_in(mm, memmap, count) == 0)
 		return 0;
@@ -253,7 +253,7 @@ static unsigned find_strays(const pte_t *line, u32 memmap, pfn_t frames[MEMMAP_F
 static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], strays[MEMMAP_FRAMES_PER_BLOCK];
-	const pte_t *line = vmemmap_line(mm, index); /* NULL if the section was opened anew */
+	const pte_t *line = vmemmap_line(mm, index); /* NULL: under a leaf, opened anew */
 	const unsigned count = line ? find_strays(line, memmap, frames, strays) : 0;
 
 	if (count == 0 || meta_reserve_in(mm, memmap, count) < 0)
@@ -261,8 +261,7 @@ static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		if (strays[i] == PFN_NONE)
 			continue;
-		meta_take_many_from(block_at(mm, memmap)->meta->node, META_MEMMAP, memmap,
-				    &frames[i], 1);
+		meta_take_many_from(home_of_run(mm, index), META_MEMMAP, memmap, &frames[i], 1);
 		memcpy(phys_to_virt(frames[i] << PAGE_SHIFT), phys_to_virt(strays[i] << PAGE_SHIFT),
 		       PAGE_SIZE);
 	}
@@ -271,7 +270,10 @@ static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 	return true;
 }
 
-/* The look at a block that may be in use is a guess: it is looked at again in transit. */
+/*
+ * The look at a block that may be in use is a guess, because its section may be closed meanwhile.
+ * It is looked at again in transit, when the section stays.
+ */
 static void take_with_strays(struct zone *zone, u64 section, struct block_list *list)
 {
 	struct mm *mm = zone->mm;

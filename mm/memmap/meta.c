@@ -55,7 +55,9 @@ static u64 kept_back(enum meta_kind kind)
 	return kind == META_LASTING ? META_EMERGENCY : 0;
 }
 
-static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep)
+/* `in`: the frames must be free in this block now; NULL: in any of the kind. */
+static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u64 keep,
+			   const struct meta_block *in)
 {
 	struct meta *meta = &node->meta;
 	int err = -ENOMEM;
@@ -63,7 +65,8 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return err;
 	spin_lock(&meta->lock);
-	if (meta_available(meta, kind, count, keep)) {
+	if (meta_available(meta, kind, count, keep) &&
+	    (!in || BLOCK_FRAMES - (u64)in->used >= count)) {
 		meta->reserved[kind] += count;
 		err = 0;
 	}
@@ -73,7 +76,14 @@ static int reserve_keeping(struct node *node, enum meta_kind kind, u64 count, u6
 
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count)
 {
-	return reserve_keeping(node, kind, count, kept_back(kind));
+	return reserve_keeping(node, kind, count, kept_back(kind), NULL);
+}
+
+int meta_reserve_in(struct mm *mm, u32 index, u64 count)
+{
+	const struct meta_block *block = block_at(mm, index)->meta;
+
+	return reserve_keeping(block->node, META_MEMMAP, count, 0, block);
 }
 
 bool meta_has(struct node *node, enum meta_kind kind, u64 count)
@@ -86,27 +96,9 @@ bool meta_has(struct node *node, enum meta_kind kind, u64 count)
 	return has;
 }
 
-int meta_reserve_in(struct mm *mm, u32 index, u64 count)
-{
-	const struct meta_block *block = block_at(mm, index)->meta;
-	struct meta *meta = &block->node->meta;
-	int err = -ENOMEM;
-
-	if (fail_here(&mm->fail, FAIL_META))
-		return err;
-	spin_lock(&meta->lock);
-	if (BLOCK_FRAMES - (u64)block->used >= count &&
-	    meta_available(meta, META_MEMMAP, count, 0)) {
-		meta->reserved[META_MEMMAP] += count;
-		err = 0;
-	}
-	spin_unlock(&meta->lock);
-	return err;
-}
-
 int meta_reserve_emergency(struct node *node, u64 count)
 {
-	return reserve_keeping(node, META_LASTING, count, 0);
+	return reserve_keeping(node, META_LASTING, count, 0, NULL);
 }
 
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count)

@@ -361,6 +361,45 @@ TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
 	expect_pool_and_return(a, 4, pfn);
 }
 
+/* Zero pages stand first in a pool, so this one would be the next to be given out. */
+TEST(mm_bad, a_page_that_was_being_cleared_leaves_the_pool_at_once)
+{
+	u32 index;
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	index = pool_take_to_clear(&a->pool, 1, 4);
+	REQUIRE(index != BLOCK_NONE);
+	pfn = block_pfn(index) + 55;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	pool_give_cleared(&a->pool, index, false, 0);
+	expect_pool_and_return(a, 4, pfn);
+}
+
+/* The page is given back while another CPU withdraws, which has looked at its frame already. */
+TEST(mm_bad, a_withdrawal_that_came_too_early_is_made_again)
+{
+	struct page *page;
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	page = pool_page_take(&a->pool, 1, POOL_ANY);
+	REQUIRE(page);
+	pfn = page_to_pfn(page) + 99;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	a->mm.bad.withdrawing = 1;
+	pool_page_give(&a->pool, page);
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	a->mm.bad.withdrawing = 0;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn),
+		  -EBUSY); /* known; what follows is the other CPU's end */
+	expect_pool_and_return(a, 4, pfn);
+}
+
 /*
  * Metadata memory goes on using its block. Once metadata memory has released the block, nobody else
  * gets the bad frame.

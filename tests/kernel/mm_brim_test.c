@@ -1,6 +1,7 @@
 /*
- * Giving back never needs memory, in the kernel: what frees pages succeeds while everything that
- * can fail does, and nothing is lost (each case's account). Programs: program_brim_test.c.
+ * In the kernel, giving back needs no memory. While every site of fail= fails, each call that frees
+ * pages succeeds, and the account after the case says that nothing is lost. For the calls of
+ * programs see program_brim_test.c.
  */
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"

@@ -1,6 +1,6 @@
 /*
- * Giving back never needs memory: calls that free or remove something succeed a thousand times in a
- * row while every allocation fails, whatever is given back meanwhile.
+ * Calls that free or remove something need no memory. They succeed a thousand times in a row while
+ * every allocation fails, even if memory has become free meanwhile.
  */
 #include <arch/pgtable.h>
 
