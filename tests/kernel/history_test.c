@@ -250,6 +250,23 @@ TEST(mm_history, a_block_that_was_split_ahead_becomes_whole_again)
 	arena_return(a);
 }
 
+/* A sum over the struct pages of the full blocks of an arena. */
+static u64 sum_of_struct_pages(const struct arena *a)
+{
+	const u32 first = arena_block(a);
+	u64 sum = 0;
+
+	for (u32 index = first; index < first + (a->options.bytes >> BLOCK_SHIFT); index++) {
+		const u64 *word = (const u64 *)block_page(&a->mm, index);
+
+		if (block_look_at(&a->mm, index).state != BLOCK_FULL)
+			continue;
+		for (u64 i = 0; i < BLOCK_FRAMES * sizeof(struct page) / sizeof(*word); i++)
+			sum = sum * 31 + word[i];
+	}
+	return sum;
+}
+
 /*
  * batched makes heads anew, as its series does, and a page that is restored keeps its head. The
  * frame of such a head lies outside the section's own memmap.
@@ -260,6 +277,7 @@ TEST(mm_history, heads_of_mapped_sections_come_home)
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct arena *a = arena_borrow(MIB(256));
 	struct zone *zone;
+	u64 sum;
 
 	if (!a)
 		return;
@@ -270,10 +288,12 @@ TEST(mm_history, heads_of_mapped_sections_come_home)
 		EXPECT_EQ(pool_grow(&a->pool, batched, PAGES), PAGES);
 		EXPECT_EQ(pool_shrink(&a->pool, batched, PAGES), PAGES);
 		meta_flush_gated(zone_meta_node(zone));
+		sum = sum_of_struct_pages(a);
 		if (i == 0)
 			EXPECT_EQ(hvo_bring_home(zone), PAGES);
 		else
 			sections_give_back(&a->mm, SECTION_MAPPED);
+		EXPECT(i > 0 || sum_of_struct_pages(a) == sum);
 		EXPECT_EQ(hvo_bring_home(zone), 0);
 		EXPECT(arena_accounted(a));
 	}
