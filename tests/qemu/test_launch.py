@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -19,6 +20,8 @@ LAUNCH = [sys.executable, str(ROOT / "tests/qemu/launch.py")]
 # With a KVM that is there, as far as can be seen.
 WITH_KVM = "import sys, launch, machine; machine.kvm_usable = lambda: True; sys.exit(launch.main())"
 NO_WRAP = b"\x1b[?7l"
+# SeaBIOS moves the cursor, at any of its timer's ticks, between two letters: "Welcome to GRU^[[03;14H^[[03;15HB!".
+MOVE = re.compile(rb"\x1b\[[0-9;]*H")
 PASS = "\r\nASHLAR-BEGIN\r\nASHLAR-END verdict=pass code=0x10"
 SECONDS = 120
 
@@ -97,7 +100,7 @@ def test_the_terminal_wraps_lines_when_the_kernel_prints(kernel, tmp_path):
     argv = [*LAUNCH, "--build", str(tmp_path), "--cpus", "1", "--mem", "128M", "--accel", "tcg", "--cmdline", "monitor"]
     typed = b"test kernel.string.*\rpoweroff\r"
     status, printed = on_terminal(argv, b"ashlar> ", lambda child, terminal: os.write(terminal, typed) and b"")
-    assert status == 0 and b"GRUB" in printed and b"ok 1 kernel.string" in printed and NO_WRAP not in printed, printed[-2000:]
+    assert status == 0 and b"GRUB" in MOVE.sub(b"", printed) and b"ok 1 kernel.string" in printed and NO_WRAP not in printed, printed[-2000:]
 
 
 def test_what_is_left_out_may_come_in_pieces(monkeypatch, capfdbinary):
