@@ -445,7 +445,8 @@ mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (nee
 		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/mutants/SCORE.md
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
-proof: ## prove all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+	@$(PYTEST) --proof
 	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
 		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
 
