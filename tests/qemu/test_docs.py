@@ -1,4 +1,5 @@
-"""The pages are true: links lead somewhere, the commands that are shown work, and so do the examples of "Try your own".
+"""The pages are true: links lead somewhere, the functions that are named exist, the commands that are shown work, and so do the examples
+of "Try your own".
 
 Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. For other `make` lines, make itself checks that it knows the
 target and the variables; other tests of this suite run the long ones.
@@ -39,6 +40,28 @@ def commands(page, pattern):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
+
+
+# Functions of Linux that documents name.
+FOREIGN = set("""
+alloc_contig_pages deferred_init_memmap deferred_init_memmap_chunk free_unref_page_list get_pcppage_migratetype get_pfnblock_migratetype
+has_isolate_pageblock hugetlb_vmemmap_restore_folios padata_do_multithreaded page_count pfn_range_suitable_contig pfn_range_valid_contig
+remove_pool_hugetlb_folio rmqueue_buddy set_pcppage_migratetype unlink update_and_free_pages_bulk __rmqueue_smallest PageHuge
+""".split())
+
+
+def called():
+    """Functions and macros that the sources define or call."""
+    texts = [p.read_text(encoding="utf-8") for folder in ("boot", "arch", "kernel", "mm", "tests") for p in (ROOT / folder).rglob("*.[chS]")]
+    texts += [p.read_text(encoding="utf-8") for p in (ROOT / "tests/model").glob("*.pml")] + [(ROOT / "ashlar.h").read_text(encoding="utf-8")]
+    return set(re.findall(r"\b(\w+)\(", "\n".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S) for text in texts)))
+
+
+def test_functions_that_are_named_exist():
+    there = called() | FOREIGN
+    wrong = [(str(page.relative_to(ROOT)), name)
+             for page in PAGES for name in re.findall(r"\b(\w+)\(\)", page.read_text(encoding="utf-8")) if name not in there]
+    assert not wrong, wrong
 
 
 def cells(row):
