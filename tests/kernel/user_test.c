@@ -199,7 +199,7 @@ static void look(void)
 
 	__asm__ volatile("pushfq; pop %0" : "=r"(flags));
 	ring0_flags |= flags;
-	if (!irq_enabled() || this_cpu()->context != 0 || !user_is_running())
+	if (!irq_enabled() || this_cpu()->context != 0 || !this_cpu()->arch.user_stack)
 		atomic_fetch_add(&wrong, 1);
 }
 
@@ -289,7 +289,7 @@ static void run(const struct user_regs *regs)
 	wrong = attended = 0;
 	noting = cpu_id();
 	user_enter(regs, 0, NULL);
-	EXPECT(!user_is_running());
+	EXPECT(!this_cpu()->arch.user_stack);
 	EXPECT_EQ(wrong, 0);
 	EXPECT(irq_enabled() && this_cpu()->context == 0);
 }
