@@ -1,5 +1,5 @@
 /*
- * Performance counters; see arch/pmu.h. CPUID tells which of two kinds the CPU has:
+ * Performance counters; see pmu.h. CPUID tells which of two kinds the CPU has:
  *
  *   Intel   architectural monitoring version 2 and up (SDM vol. 3B, 20.2)
  *   AMD     core counters of PerfCtrExtCore (APM vol. 2, 13.2.1); PerfMonV2 (13.2.4) adds their
@@ -8,12 +8,14 @@
  * Any access may fault, because hypervisors promise counters that they do not have. Counters that
  * fault are not used.
  */
-#include <arch/pmu.h>
+#ifndef ASHLAR_HOSTED
+
+#include "tests/bench/pmu.h"
 
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
-#include "arch/x86_64/cpu/pmu_plan.h"
+#include "tests/bench/pmu_plan.h"
 
 #define MSR_PMC0               0xc1
 #define MSR_EVENT_SELECT0      0x186
@@ -152,3 +154,5 @@ void pmu_stop(unsigned turn, u64 values[PMU_EVENTS_MAX])
 			values[i] = 0;
 	}
 }
+
+#endif

@@ -13,7 +13,7 @@
  * perf prints these events under the same names in the tables of the clearing series
  * (Arora 2023). On AMD an L1 load is any access, and a TLB load is a miss of the first level.
  */
-#include "arch/x86_64/cpu/pmu_plan.h"
+#include "tests/bench/pmu_plan.h"
 
 enum { LLC_LOADS_BIT = 3, LLC_MISSES_BIT = 4, BRANCHES_BIT = 5, BRANCH_MISSES_BIT = 6 };
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include <arch/pmu.h>
+#include "tests/bench/pmu.h"
 
 struct pmu_cpu {
 	bool intel, amd;

@@ -1,6 +1,6 @@
 /*
  * Performance counters of this CPU: cycles, instructions, branches, and loads and misses of caches
- * and TLB, as far as this model's manual names events for them (arch/x86_64/cpu/pmu_plan.c).
+ * and TLB, as far as this model's manual names events for them (tests/bench/pmu_plan.c).
  *
  * A CPU has fewer counters than there are events, so the same work runs several times, in turns,
  * and each turn counts some of the events.
