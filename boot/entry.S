@@ -24,7 +24,6 @@
 #define PHYS(symbol) ((symbol) - IMAGE_BASE)
 
 #define MB2_HEADER_MAGIC 0xe85250d6
-#define MB2_BOOT_MAGIC 0x36d76289
 #define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
 #define PROTOCOL_PVH 1
 

@@ -11,7 +11,7 @@
  * except that all modules count.
  *
  * Memory: the EFI map is preferred to the BIOS-like one, because it distinguishes boot services
- * (now RAM) from runtime services. The two basic numbers are the last resort.
+ * (now RAM) from runtime services.
  */
 #include "boot/boot_info.h"
 
@@ -22,7 +22,6 @@ enum {
 	TAG_CMDLINE = 1,
 	TAG_LOADER = 2,
 	TAG_MODULE = 3,
-	TAG_BASIC_MEMORY = 4,
 	TAG_MEMORY_MAP = 6,
 	TAG_FRAMEBUFFER = 8,
 	TAG_EFI32_TABLE = 11,
@@ -218,17 +217,6 @@ static void add_efi(struct boot_info *info, const u8 *e)
 				    kind_of_efi(get_u32(e)));
 }
 
-static void parse_basic_memory(struct boot_info *info, struct span tag)
-{
-	if (tag.len < 8) {
-		fault(info, "basic memory tag too short", tag.len);
-		return;
-	}
-	fault(info, "no memory map, only lower and upper memory size", get_u32(tag.data + 4));
-	boot_info_add_range(info, 0, KIB(get_u32(tag.data)), MEM_RAM);
-	boot_info_add_range(info, MIB(1), KIB(get_u32(tag.data + 4)), MEM_RAM);
-}
-
 /* Find all tags: store the first of each type in `tags`, and parse modules on the way. */
 static void walk_tags(const u8 *block, size_t len, struct boot_info *info,
 		      struct span tags[TAG_COUNT])
@@ -275,8 +263,6 @@ static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUN
 	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
 		parse_entries(info, tags[TAG_MEMORY_MAP], "memory map tag too short",
 			      E820_ENTRY_MIN, add_e820);
-	if (!has_ram(info) && tags[TAG_BASIC_MEMORY].data)
-		parse_basic_memory(info, tags[TAG_BASIC_MEMORY]);
 	if (!has_ram(info))
 		fault(info, "no memory map with RAM in it", info->ranges);
 }

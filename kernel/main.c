@@ -20,7 +20,6 @@
 #include "kernel/run/monitor.h"
 #include "kernel/run/payload.h"
 #include "kernel/virtio/balloon.h"
-#include "mm/contig/bad_frames.h"
 #include "mm/contig/bad_ram.h"
 #include "mm/debug/leaks.h"
 #include "mm/init.h"

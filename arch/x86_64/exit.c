@@ -21,7 +21,6 @@
 #include <arch/cpu.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"

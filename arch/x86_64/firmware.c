@@ -12,14 +12,12 @@
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
-#include "arch/x86_64/consoles/consoles.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/time/clock.h"
-#include "arch/x86_64/time/clock_sources.h"
 #include "arch/x86_64/traps/apic.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
@@ -92,7 +90,7 @@ static void read_clocks(void)
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
-	nmi_tick_start(regs);
+	nmi_tick_start();
 }
 
 void arch_firmware_init(const struct boot_info *info)

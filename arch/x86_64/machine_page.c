@@ -1,23 +1,16 @@
 /* The architecture's lines of the machine page (kernel/run/machine_page.h). */
 #include <arch/boot.h>
-#include <arch/console.h>
 
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/cpu/caches.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpu_check.h"
 #include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/time/clock.h"
-#include "arch/x86_64/time/clock_skew.h"
-#include "arch/x86_64/time/clock_sources.h"
 #include "arch/x86_64/traps/mce.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "mm/contig/bad_frames.h"
 #include "mm/contig/bad_report.h"
-
-enum { PAGES_SHOWN = 3 };
 
 /* True if no CPU below `cpu` has the same APIC ID after the shift. */
 static bool is_first_of_group(cpu_t cpu, unsigned shift)
@@ -42,19 +35,9 @@ static u32 count_groups(unsigned shift)
 static void print_topology(sheet_line_fn *line)
 {
 	const struct topology t = topology_read(cpuid_own, NULL);
-	char hybrid[64] = "";
-	cpu_t cpu, big = 0, small = 0;
 
-	cpumask_foreach(cpu, &cpus_online) {
-		big += cpu_data(cpu)->arch.picture.kind == CORE_PERFORMANCE;
-		small += cpu_data(cpu)->arch.picture.kind == CORE_EFFICIENT;
-	}
-	if (small)
-		format(hybrid, sizeof(hybrid), "; hybrid: %u performance, %u efficient", big,
-		       small);
-	line("cpus", "%u in %u cores in %u packages (%s), microcode %x%s", cpu_count,
-	     count_groups(t.core_shift), count_groups(t.package_shift), t.source,
-	     cpu_data(0)->arch.picture.microcode, hybrid);
+	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
+	     count_groups(t.package_shift), t.source);
 }
 
 /* CPUs of this machine that have the boot CPU's cache, itself included. */
@@ -70,7 +53,6 @@ static cpu_t count_sharers(const struct cache_level *cache)
 
 static void print_caches(sheet_line_fn *line)
 {
-	const struct tlb_sizes tlb = tlb_read(cpuid_own, NULL);
 	struct cache_level cache[CACHES_MAX];
 	const unsigned n = caches_read(cpuid_own, NULL, cache);
 	char text[256] = "unknown";
@@ -90,35 +72,20 @@ static void print_caches(sheet_line_fn *line)
 		len = MIN(len, sizeof(text) - 1);
 	}
 	line("cache", "%s", text);
-	line("tlb", "4K %u, 2M %u, 1G %u entries (0: unknown)", tlb.small, tlb.large, tlb.huge);
 }
 
-static struct clock_skew worst;
-static cpu_t clocks_measured;
-
-static void print_clocks(sheet_line_fn *line)
+static void print_clock(sheet_line_fn *line)
 {
-	line("clocks", "TSC %llu kHz%s; worst of %u others: CPU %u, %lld ns +- %llu",
-	     clock_tsc_hz() / 1000, cpu_features.invariant_tsc ? "" : ", not invariant",
-	     clocks_measured, worst.cpu, worst.offset_ns, worst.within_ns);
-}
-
-static const char *page_fate(pfn_t pfn)
-{
-	if (bad_frame_is_out(&mm_kernel, pfn))
-		return "out of use";
-	return bad_frames_pending(&mm_kernel, pfn, 1) ? "to be withdrawn when it is free"
-						      : "not memory that the allocator gives out";
+	line("clock", "TSC at %llu kHz%s", clock_tsc_hz() / 1000,
+	     cpu_features.invariant_tsc ? "" : ", not invariant");
 }
 
 static void print_machine_checks(sheet_line_fn *line)
 {
 	const struct mce_totals totals = mce_totals();
 
-	line("errors", "%llu corrected, %llu uncorrected, %zu pages named by them",
+	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
 	     totals.corrected, totals.uncorrected, totals.pages);
-	for (size_t i = 0; i < PAGES_SHOWN && mce_page(i) != PFN_NONE; i++)
-		line("", "page at %llx: %s", mce_page(i) << PAGE_SHIFT, page_fate(mce_page(i)));
 }
 
 static void print_cpu(sheet_line_fn *line)
@@ -136,9 +103,6 @@ static void print_cpu(sheet_line_fn *line)
 
 void arch_machine_measure(void)
 {
-	clocks_measured = clock_skew_measure(&worst);
-	print("BENCH clocks tsc_hz=%llu measured=%u ns_skew=%lld ns_within=%llu\n", clock_tsc_hz(),
-	      clocks_measured, worst.offset_ns, worst.within_ns);
 	mce_poll(NULL);
 	call_cpus(&cpus_online, mce_poll, NULL);
 	bad_frames_take_reported(&mm_kernel);
@@ -146,24 +110,14 @@ void arch_machine_measure(void)
 
 void arch_machine_page(sheet_line_fn *line)
 {
-	print_cpu(line);
+	arch_machine_name(line);
 	print_topology(line);
 	print_caches(line);
-	print_clocks(line);
 	print_machine_checks(line);
 }
 
-void arch_machine_print(void)
+void arch_machine_name(sheet_line_fn *line)
 {
-	const struct cpu_features *f = &cpu_features;
-	const char *brand = f->brand;
-	char text[160];
-
-	while (*brand == ' ')
-		brand++;
-	print("  cpu      %s%s%s%s, %u physical address bits\n", *brand ? brand : f->vendor,
-	      *brand ? " (" : "", *brand ? f->vendor : "", *brand ? ")" : "", f->phys_bits);
-	cpu_features_text(text, sizeof(text));
-	print("  features %s\n", text);
-	print("  clock    TSC at %llu kHz\n", clock_tsc_hz() / 1000);
+	print_cpu(line);
+	print_clock(line);
 }

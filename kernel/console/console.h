@@ -72,7 +72,6 @@ int console_list_read(struct console_list *list);
 enum console_kind {
 	CON_AUTO,
 	CON_NONE,
-	CON_COM,
 	CON_PORT,
 	CON_MMIO,
 	CON_SPCR,
@@ -83,9 +82,10 @@ enum console_kind {
 
 struct console_wish {
 	enum console_kind kind;
-	u64 addr;        /* CON_PORT, CON_MMIO: address; CON_COM: 1..4 */
-	unsigned stride; /* CON_MMIO: 1, 2 or 4 */
-	u32 baud;        /* 0: 115200, or the speed that firmware set */
+	const char *name; /* of its console */
+	u64 addr;         /* CON_PORT, CON_MMIO */
+	unsigned stride;  /* CON_MMIO: 1, 2 or 4 */
+	u32 baud;         /* 0: 115200, or the speed that firmware set */
 };
 
 enum { CONSOLE_WISHES_MAX = 8 };

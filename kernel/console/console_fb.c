@@ -11,7 +11,6 @@
 
 #include "boot/boot_info.h"
 #include "kernel/console/console_screen.h"
-#include "kernel/lib/string.h"
 
 enum { SIDE_MAX = 32768, COLUMNS_ENOUGH = 100, INK_PERCENT = 80 };
 
@@ -58,9 +57,9 @@ static u8 *put_pixel(u8 *at, unsigned bytes, u32 value)
 static u8 *put_glyph_row(u8 *at, const struct fb_screen *fb, char c, unsigned y)
 {
 	const struct surface *surface = &fb->surface;
-	const u8 *bits = font_row(&fb->font, c, y);
+	const u8 *bits = font_row(fb->font, c, y);
 
-	for (unsigned x = 0; x < fb->font.width; x++) {
+	for (unsigned x = 0; x < fb->font->width; x++) {
 		const bool on = bits && bits[x / 8] >> (7 - x % 8) & 1;
 
 		at = put_pixel(at, surface->bytes, on ? surface->ink : surface->paper);
@@ -74,9 +73,9 @@ static void fb_draw(struct screen *screen, unsigned row, unsigned first, unsigne
 	const struct fb_screen *fb = container_of(screen, struct fb_screen, screen);
 	const struct surface *surface = &fb->surface;
 
-	for (unsigned y = 0; y < fb->font.height; y++) {
-		u8 *at = surface->pixels + (size_t)(row * fb->font.height + y) * surface->pitch +
-			 (size_t)first * fb->font.width * surface->bytes;
+	for (unsigned y = 0; y < fb->font->height; y++) {
+		u8 *at = surface->pixels + (size_t)(row * fb->font->height + y) * surface->pitch +
+			 (size_t)first * fb->font->width * surface->bytes;
 
 		for (unsigned column = first; column <= last; column++)
 			at = put_glyph_row(at, fb, text[column], y);
@@ -94,16 +93,14 @@ static void clear_surface(const struct surface *surface)
 	}
 }
 
-static bool choose_font(struct fb_screen *fb)
+static const struct font *choose_font(const struct surface *surface)
 {
-	struct font *font = &fb->font;
+	static const struct font small = {font_small_start + PSF1_HEADER, 8, 16, 1},
+				 large = {font_large_start + PSF2_HEADER, 16, 32, 2};
 
-	if (font_open(font_large_start, (size_t)(font_large_end - font_large_start), font) == 0 &&
-	    fb->surface.width / font->width >= COLUMNS_ENOUGH)
-		return true;
-	return font_open(font_small_start, (size_t)(font_small_end - font_small_start), font) ==
-		       0 &&
-	       fb->surface.width >= font->width && fb->surface.height >= font->height;
+	if (surface->width / large.width >= COLUMNS_ENOUGH)
+		return &large;
+	return surface->width >= small.width && surface->height >= small.height ? &small : NULL;
 }
 
 bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *pixels)
@@ -116,11 +113,12 @@ bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *p
 		.bytes = DIV_ROUND_UP(boot->bpp, 8u),
 		.ink = ink_of(boot),
 	};
-	if (fb_size(boot) == 0 || !choose_font(fb))
+	fb->font = choose_font(&fb->surface);
+	if (fb_size(boot) == 0 || !fb->font)
 		return false;
 	fb->screen.console.name = "screen";
 	fb->screen.draw = fb_draw;
 	clear_surface(&fb->surface);
-	screen_start(&fb->screen, boot->width / fb->font.width, boot->height / fb->font.height);
+	screen_start(&fb->screen, boot->width / fb->font->width, boot->height / fb->font->height);
 	return true;
 }

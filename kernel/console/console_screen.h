@@ -53,7 +53,7 @@ struct surface {
 struct fb_screen {
 	struct screen screen;
 	struct surface surface;
-	struct font font;
+	const struct font *font;
 };
 
 struct boot_framebuffer;

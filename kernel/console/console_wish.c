@@ -3,90 +3,79 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 
+enum { NUMBERS_MAX = 3, PORT_LAST = 0xfff8, BAUD_MAX = 115200 };
+
 static const struct {
-	const char *name;
+	const char *word, *name;
 	enum console_kind kind;
 	u64 addr;
 } words[] = {
-	{"auto", CON_AUTO, 0}, {"none", CON_NONE, 0},     {"com1", CON_COM, 1},
-	{"com2", CON_COM, 2},  {"com3", CON_COM, 3},      {"com4", CON_COM, 4},
-	{"port", CON_PORT, 0}, {"mmio", CON_MMIO, 0},     {"spcr", CON_SPCR, 0},
-	{"pci", CON_PCI, 0},   {"screen", CON_SCREEN, 0}, {"kbd", CON_KEYBOARD, 0},
+	{"auto", NULL, CON_AUTO, 0},       {"none", NULL, CON_NONE, 0},
+	{"com1", "COM1", CON_PORT, 0x3f8}, {"com2", "COM2", CON_PORT, 0x2f8},
+	{"com3", "COM3", CON_PORT, 0x3e8}, {"com4", "COM4", CON_PORT, 0x2e8},
+	{"port", "port", CON_PORT, 0},     {"mmio", "mmio", CON_MMIO, 0},
+	{"spcr", NULL, CON_SPCR, 0},       {"pci", NULL, CON_PCI, 0},
+	{"screen", NULL, CON_SCREEN, 0},   {"kbd", NULL, CON_KEYBOARD, 0},
 };
 
 /* Parse the word at *text, up to a colon, a comma or the end, and move *text past it. */
 static bool take_word(const char **text, struct console_wish *wish)
 {
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		const size_t len = strlen(words[i].name);
-		const char after = strncmp(*text, words[i].name, len) == 0 ? (*text)[len] : 'x';
+		const size_t len = strlen(words[i].word);
+		const char after = strncmp(*text, words[i].word, len) == 0 ? (*text)[len] : 'x';
 
 		if (after != '\0' && after != ',' && after != ':')
 			continue;
-		*wish = (struct console_wish){
-			.kind = words[i].kind, .addr = words[i].addr, .stride = 1};
+		*wish = (struct console_wish){.kind = words[i].kind,
+					      .name = words[i].name,
+					      .addr = words[i].addr,
+					      .stride = 1};
 		*text += len;
 		return true;
 	}
 	return false;
 }
 
-/*
- * Parse ":NUMBER" if there is one; *found says whether. False if the text after the colon is not a
- * number.
- */
-static bool take_number(const char **text, u64 *value, bool *found)
+/* Parse numbers, each after a colon. Returns how many there are, or -1 if one is malformed. */
+static int take_numbers(const char **text, u64 value[NUMBERS_MAX])
 {
-	*found = **text == ':';
-	if (!*found)
-		return true;
-	(*text)++;
-	return parse_u64(text, value) == 0;
+	int n = 0;
+
+	for (; **text == ':'; n++) {
+		(*text)++;
+		if (n == NUMBERS_MAX || parse_u64(text, &value[n]) != 0)
+			return -1;
+	}
+	return n;
 }
 
-static bool take_baud(const char **text, struct console_wish *wish)
-{
-	u64 baud = 0;
-	bool found;
-
-	if (!take_number(text, &baud, &found) ||
-	    (found && (baud == 0 || baud > 115200 || 115200 % baud)))
-		return false;
-	wish->baud = (u32)baud;
-	return true;
-}
-
-static bool take_address(const char **text, struct console_wish *wish, u64 last)
-{
-	bool found;
-
-	return take_number(text, &wish->addr, &found) && found && wish->addr && wish->addr <= last;
-}
-
-static bool take_stride(const char **text, struct console_wish *wish)
-{
-	u64 stride = 1;
-	bool found;
-
-	if (!take_number(text, &stride, &found) || (stride != 1 && stride != 2 && stride != 4))
-		return false;
-	wish->stride = (unsigned)stride;
-	return true;
-}
-
+/* Address, stride and speed, as far as the kind has them and none is known. */
 static bool take_rest(const char **text, struct console_wish *wish)
 {
-	switch (wish->kind) {
-	case CON_COM:
-		return take_baud(text, wish);
-	case CON_PORT:
-		return take_address(text, wish, 0xfff8) && take_baud(text, wish);
-	case CON_MMIO:
-		return take_address(text, wish, ~0ULL) && take_stride(text, wish) &&
-		       take_baud(text, wish);
-	default:
-		return true;
+	const bool port = wish->kind == CON_PORT, memory = wish->kind == CON_MMIO;
+	u64 value[NUMBERS_MAX];
+	const int n = take_numbers(text, value);
+	int used = 0;
+
+	if ((port || memory) && !wish->addr) {
+		if (n <= 0 || value[0] == 0 || (port && value[0] > PORT_LAST))
+			return false;
+		wish->addr = value[used++];
 	}
+	if (memory && used < n) {
+		wish->stride = (unsigned)value[used];
+		if (value[used] != 1 && value[used] != 2 && value[used] != 4)
+			return false;
+		used++;
+	}
+	if ((port || memory) && used < n) {
+		wish->baud = (u32)value[used];
+		if (value[used] == 0 || value[used] > BAUD_MAX || BAUD_MAX % value[used])
+			return false;
+		used++;
+	}
+	return used == n;
 }
 
 int console_wishes_parse(const char *text, struct console_wish wish[CONSOLE_WISHES_MAX])

@@ -1,49 +1,25 @@
 /* Keys: see keys.h. */
 #include "kernel/console/keys.h"
 
+#include "kernel/lib/string.h"
+
 enum { ESC = 0x1b, PARAM_MAX = 1000 };
 enum { STATE_TEXT, STATE_ESC, STATE_CSI, STATE_SS3 };
 
 /* ESC [ number ~ */
-static int numbered(unsigned number)
-{
-	switch (number) {
-	case 1:
-	case 7:
-		return KEY_HOME;
-	case 4:
-	case 8:
-		return KEY_END;
-	case 3:
-		return KEY_DELETE;
-	case 5:
-		return KEY_PAGE_UP;
-	case 6:
-		return KEY_PAGE_DOWN;
-	}
-	return KEY_NONE;
-}
+static const u16 numbered[] = {
+	[1] = KEY_HOME,      [3] = KEY_DELETE, [4] = KEY_END, [5] = KEY_PAGE_UP,
+	[6] = KEY_PAGE_DOWN, [7] = KEY_HOME,   [8] = KEY_END};
 
 /* The key of a sequence that ends in this byte. */
 static int final_byte(const struct keys *keys, u8 byte)
 {
-	switch (byte) {
-	case '~':
-		return numbered(keys->param);
-	case 'A':
-		return KEY_UP;
-	case 'B':
-		return KEY_DOWN;
-	case 'C':
-		return KEY_RIGHT;
-	case 'D':
-		return KEY_LEFT;
-	case 'H':
-		return KEY_HOME;
-	case 'F':
-		return KEY_END;
-	}
-	return KEY_NONE;
+	static const char letters[] = "ABCDHF"; /* from KEY_UP on */
+	const char *at = strchr(letters, byte);
+
+	if (byte == '~' && keys->param < ARRAY_LEN(numbered) && numbered[keys->param])
+		return numbered[keys->param];
+	return at ? KEY_UP + (int)(at - letters) : KEY_NONE;
 }
 
 int keys_feed(struct keys *keys, u8 byte)

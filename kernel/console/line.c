@@ -8,7 +8,7 @@
 
 #include "kernel/lib/string.h"
 
-enum { KEY_CTRL = 0x1f, BELL = 0x07 };
+#define CONTROL(letter) ((letter)&0x1f)
 
 static void emit(struct line *line, const char *text, size_t len)
 {
@@ -112,6 +112,7 @@ static void history_add(struct line *line)
 
 static void history_go(struct line *line, unsigned back)
 {
+	/* one newer than the line being typed is beyond all of them */
 	if (back > MIN(line->entered, (unsigned)LINE_HISTORY)) {
 		bell(line);
 		return;
@@ -122,65 +123,7 @@ static void history_go(struct line *line, unsigned back)
 	replace(line, back ? line->history[(line->entered - back) % LINE_HISTORY] : line->draft);
 }
 
-static void history_older(struct line *line)
-{
-	history_go(line, line->back + 1);
-}
-
-static void history_newer(struct line *line)
-{
-	if (line->back > 0)
-		history_go(line, line->back - 1);
-	else
-		bell(line);
-}
-
 /* ---- keys ---- */
-
-static void key_left(struct line *line)
-{
-	if (line->cursor > 0)
-		move_left(line, 1);
-}
-
-static void key_right(struct line *line)
-{
-	if (line->cursor < line->len)
-		move_right(line, 1);
-}
-
-static void key_delete(struct line *line)
-{
-	if (line->cursor < line->len)
-		delete_right(line, 1);
-}
-
-static void cursor_key(struct line *line, int key)
-{
-	switch (key) {
-	case KEY_UP:
-		history_older(line);
-		break;
-	case KEY_DOWN:
-		history_newer(line);
-		break;
-	case KEY_RIGHT:
-		key_right(line);
-		break;
-	case KEY_LEFT:
-		key_left(line);
-		break;
-	case KEY_HOME:
-		move_left(line, line->cursor);
-		break;
-	case KEY_END:
-		move_right(line, line->len - line->cursor);
-		break;
-	case KEY_DELETE:
-		key_delete(line);
-		break;
-	}
-}
 
 static enum line_event finish(struct line *line, enum line_event event)
 {
@@ -191,54 +134,57 @@ static enum line_event finish(struct line *line, enum line_event event)
 	return event;
 }
 
-static enum line_event control_key(struct line *line, u8 byte)
+/* A key that edits, as a control key or as a key of its own. */
+static enum line_event edit_key(struct line *line, int key)
 {
-	switch (byte) {
-	case '\r':
-	case '\n':
-		return finish(line, LINE_READY);
-	case '\t':
-		return LINE_TAB;
-	case 'C' & KEY_CTRL:
-		return finish(line, LINE_CANCELLED);
-	case 'D' & KEY_CTRL:
-		if (line->len == 0)
-			return LINE_END;
-		key_delete(line);
-		break;
-	case 'A' & KEY_CTRL:
+	const bool right = line->cursor < line->len;
+
+	switch (key) {
+	case KEY_HOME:
+	case CONTROL('A'):
 		move_left(line, line->cursor);
 		break;
-	case 'E' & KEY_CTRL:
+	case KEY_END:
+	case CONTROL('E'):
 		move_right(line, line->len - line->cursor);
 		break;
-	case 'B' & KEY_CTRL:
-		key_left(line);
+	case KEY_LEFT:
+	case CONTROL('B'):
+		move_left(line, line->cursor > 0);
 		break;
-	case 'F' & KEY_CTRL:
-		key_right(line);
+	case KEY_RIGHT:
+	case CONTROL('F'):
+		move_right(line, right);
 		break;
-	case 'H' & KEY_CTRL:
+	case KEY_DELETE:
+	case CONTROL('D'):
+		delete_right(line, right);
+		break;
+	case CONTROL('H'):
 	case BYTE_DEL:
-		if (line->cursor > 0)
-			delete_left(line, 1);
+		delete_left(line, line->cursor > 0);
 		break;
-	case 'K' & KEY_CTRL:
+	case CONTROL('K'):
 		delete_right(line, line->len - line->cursor);
 		break;
-	case 'U' & KEY_CTRL:
+	case CONTROL('U'):
 		delete_left(line, line->cursor);
 		break;
-	case 'W' & KEY_CTRL:
+	case CONTROL('W'):
 		delete_left(line, word_left(line));
 		break;
-	case 'P' & KEY_CTRL:
-		history_older(line);
+	case KEY_UP:
+	case CONTROL('P'):
+		history_go(line, line->back + 1);
 		break;
-	case 'N' & KEY_CTRL:
-		history_newer(line);
+	case KEY_DOWN:
+	case CONTROL('N'):
+		history_go(line, line->back - 1);
 		break;
 	case 0: /* line noise, or a break */
+	case KEY_NONE:
+	case KEY_PAGE_UP:
+	case KEY_PAGE_DOWN:
 		break;
 	default:
 		bell(line);
@@ -250,17 +196,21 @@ enum line_event line_key(struct line *line, u8 byte)
 {
 	const bool after_cr = line->after_cr;
 	const int key = keys_feed(&line->keys, byte);
-	char c = (char)byte;
+	const char c = (char)byte;
 
 	line->after_cr = key == '\r';
 	if (key == '\n' && after_cr)
 		return LINE_MORE;
-	if (key != byte) {
-		cursor_key(line, key);
-		return LINE_MORE;
-	}
-	if (byte < ' ' || byte >= BYTE_DEL)
-		return control_key(line, byte);
+	if (key == '\r' || key == '\n')
+		return finish(line, LINE_READY);
+	if (key == '\t')
+		return LINE_TAB;
+	if (key == CONTROL('C'))
+		return finish(line, LINE_CANCELLED);
+	if (key == CONTROL('D') && line->len == 0)
+		return LINE_END;
+	if (key < ' ' || key >= BYTE_DEL)
+		return edit_key(line, key);
 	line_insert(line, &c, 1);
 	return LINE_MORE;
 }

@@ -11,63 +11,41 @@
 
 enum { IPI_DELAY_MAX_US = 1000000 };
 
-static const char *const names[FAIL_SITES] = {"alloc", "meta", "open", "isolate",
-					      "take",  "move", "pte"};
+/* The sites, and what does not belong to a machine: a CPU that hangs, and a delay. */
+enum { WISH_AP = FAIL_SITES, WISH_IPI, WISHES };
+static const char *const names[WISHES] = {"alloc", "meta", "open", "isolate", "take",
+					  "move",  "pte",  "ap",   "ipi"};
 
 /* The failures that the command line asks for. Before fail_begin(), only the last two act. */
 struct wishes {
-	struct fail_count count[FAIL_SITES];
-	u64 ap, ipi_us; /* 0: none; CPU 0 starts the others */
+	struct fail_count of[WISHES]; /* left 0: none; WISH_AP: a CPU; WISH_IPI: microseconds */
 };
 
 static struct wishes wishes;
 static u64 ipis_delayed;
 
-static int site_of(const char *name, size_t len)
-{
-	for (unsigned i = 0; i < FAIL_SITES; i++)
-		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
-			return (int)i;
-	return -EINVAL;
-}
-
-static bool is_word(const char *word, const char *name, size_t len)
-{
-	return strlen(word) == len && memcmp(word, name, len) == 0;
-}
-
 /* Parse "site:number" or "site:number+" at *p, and move *p past it. */
 static int parse_wish(struct wishes *w, const char **p)
 {
-	const char *name = *p;
-	size_t len = 0;
+	const char *colon = strchr(*p, ':');
+	const size_t len = colon ? (size_t)(colon - *p) : 0;
+	unsigned i = 0;
 	u64 number;
-	int err, site;
+	int err;
 
-	while (name[len] && name[len] != ':')
-		len++;
-	if (!name[len])
+	while (i < WISHES && (strlen(names[i]) != len || strncmp(names[i], *p, len) != 0))
+		i++;
+	if (i == WISHES)
 		return -EINVAL;
-	*p = name + len + 1;
+	*p = colon + 1;
 	err = parse_u64(p, &number);
 	if (err)
 		return err;
-	if (number == 0 || number > 0xffffffff)
+	if (number == 0 || number > (i == WISH_IPI ? IPI_DELAY_MAX_US : 0xffffffff))
 		return -ERANGE;
-	if (is_word("ap", name, len)) {
-		w->ap = number;
-		return 0;
-	}
-	if (is_word("ipi", name, len)) {
-		w->ipi_us = number;
-		return number <= IPI_DELAY_MAX_US ? 0 : -ERANGE;
-	}
-	site = site_of(name, len);
-	if (site < 0)
-		return site;
-	w->count[site] =
-		(struct fail_count){.left = (u32)number, .every = **p == '+' ? (u32)number : 0};
-	*p += **p == '+';
+	w->of[i].left = (u32)number;
+	w->of[i].every = i < FAIL_SITES && **p == '+' ? (u32)number : 0;
+	*p += w->of[i].every > 0;
 	return 0;
 }
 
@@ -97,15 +75,11 @@ static void show_fail(const struct option *opt, char *buf, size_t size)
 
 	(void)opt;
 	*buf = '\0';
-	for (unsigned i = 0; i < FAIL_SITES && at < size; i++)
-		if (wishes.count[i].left)
+	for (unsigned i = 0; i < WISHES && at < size; i++)
+		if (wishes.of[i].left)
 			at += (size_t)format(buf + at, size - at, "%s%s:%u%s", at ? "," : "",
-					     names[i], wishes.count[i].left,
-					     wishes.count[i].every ? "+" : "");
-	if (wishes.ap && at < size)
-		at += (size_t)format(buf + at, size - at, "%sap:%llu", at ? "," : "", wishes.ap);
-	if (wishes.ipi_us && at < size)
-		format(buf + at, size - at, "%sipi:%llu", at ? "," : "", wishes.ipi_us);
+					     names[i], wishes.of[i].left,
+					     wishes.of[i].every ? "+" : "");
 }
 
 OPTION(fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
@@ -155,23 +129,23 @@ bool fail_passed(struct fail_plan *plan, enum fail_site site)
 
 bool fail_ap(cpu_t cpu)
 {
-	return wishes.ap && cpu == wishes.ap;
+	return cpu > 0 && cpu == wishes.of[WISH_AP].left;
 }
 
 void fail_delay_ipi(void)
 {
-	if (likely(!wishes.ipi_us))
+	if (likely(!wishes.of[WISH_IPI].left))
 		return;
 	atomic_add_relaxed(&ipis_delayed, 1);
-	clock_delay_ns(wishes.ipi_us * NS_PER_US);
+	clock_delay_ns((u64)wishes.of[WISH_IPI].left * NS_PER_US);
 }
 
 void fail_begin(struct fail_plan *plan)
 {
 	for (unsigned i = 0; i < FAIL_SITES; i++)
-		if (wishes.count[i].left)
-			fail_arm(plan, (enum fail_site)i, wishes.count[i].left,
-				 wishes.count[i].every ? FAIL_AGAIN : FAIL_ONCE);
+		if (wishes.of[i].left)
+			fail_arm(plan, (enum fail_site)i, wishes.of[i].left,
+				 wishes.of[i].every ? FAIL_AGAIN : FAIL_ONCE);
 }
 
 void fail_print(const struct fail_plan *plan)
@@ -181,6 +155,6 @@ void fail_print(const struct fail_plan *plan)
 			print("  fail     %-8s passed %llu times, failed %llu\n", names[i],
 			      plan->passed[i], plan->failed[i]);
 	if (ipis_delayed)
-		print("  fail     %-8s answered late %llu times, by %llu us\n", "ipi", ipis_delayed,
-		      wishes.ipi_us);
+		print("  fail     %-8s answered late %llu times, by %u us\n", "ipi", ipis_delayed,
+		      wishes.of[WISH_IPI].left);
 }

@@ -5,7 +5,6 @@
 
 #include <arch/atomic.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/lock.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"

@@ -26,7 +26,6 @@
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/call.h"

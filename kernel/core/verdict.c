@@ -47,24 +47,11 @@ void verdict_status(u8 status)
 	atomic_store_relaxed(&program_status, status);
 }
 
-static const char *verdict_name(enum verdict verdict)
-{
-	switch (verdict) {
-	case VERDICT_PASS:
-		return "pass";
-	case VERDICT_FAIL:
-		return "fail";
-	case VERDICT_SKIPPED:
-		return "skipped";
-	case VERDICT_CRASH:
-		break;
-	}
-	return "crash";
-}
-
 static __noreturn void print_and_end(enum verdict verdict)
 {
+	static const char *const names[] = {"pass", "fail", "skipped", "crash"};
 	const u16 status = atomic_load_relaxed(&program_status);
+	char ended[16] = "";
 
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
@@ -77,12 +64,10 @@ static __noreturn void print_and_end(enum verdict verdict)
 		print("# keys page through the log: Space, b, Enter, k, g, G\n");
 	print("# totals pass:%u fail:%u skip:%u\n", atomic_load_relaxed(&total_pass),
 	      atomic_load_relaxed(&total_fail), atomic_load_relaxed(&total_skip));
-	if (status == RUN_NO_STATUS)
-		print("ASHLAR-END verdict=%s code=0x%x\n", verdict_name(verdict),
-		      (unsigned)verdict);
-	else
-		print("ASHLAR-END verdict=%s code=0x%x status=%u\n", verdict_name(verdict),
-		      (unsigned)verdict, status);
+	if (status != RUN_NO_STATUS)
+		format(ended, sizeof(ended), " status=%u", status);
+	print("ASHLAR-END verdict=%s code=0x%x%s\n", names[verdict - VERDICT_PASS],
+	      (unsigned)verdict, ended);
 	machine_end(verdict);
 }
 

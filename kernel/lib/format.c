@@ -16,15 +16,18 @@ struct sink {
 	size_t len; /* of the whole text, including what did not fit the buffer */
 };
 
+enum flag { LEFT, PLUS, SPACE, ALT, ZERO, FLAGS };
+static const char flag_letters[FLAGS + 1] = "-+ #0";
+
 struct spec {
-	bool left, plus, space, alt, zero;
+	bool flag[FLAGS];
 	bool has_precision;
 	int width, precision;
 	unsigned bytes; /* size of an integer argument */
 };
 
 /* Digits of a 64-bit number in octal. */
-enum { DIGITS_MAX = 22 };
+enum { DIGITS_MAX = 22, COUNT_MAX = 4096 };
 
 static void put(struct sink *s, char c)
 {
@@ -43,11 +46,11 @@ static void put_text(struct sink *s, const struct spec *spec, const char *text, 
 {
 	int fill = spec->width > (int)len ? spec->width - (int)len : 0;
 
-	if (!spec->left)
+	if (!spec->flag[LEFT])
 		pad(s, ' ', fill);
 	for (size_t i = 0; i < len; i++)
 		put(s, text[i]);
-	if (spec->left)
+	if (spec->flag[LEFT])
 		pad(s, ' ', fill);
 }
 
@@ -79,93 +82,29 @@ static void put_number(struct sink *s, const struct spec *spec, u64 value, unsig
 
 	if (zeros < 0)
 		zeros = 0;
-	if (base == 8 && spec->alt && !zeros && (!n || digits[0] != '0'))
+	if (base == 8 && spec->flag[ALT] && !zeros && (!n || digits[0] != '0'))
 		zeros = 1;
 	fill = spec->width - prefix_len - zeros - n;
-	if (spec->zero && !spec->left && !spec->has_precision && fill > 0) {
+	if (spec->flag[ZERO] && !spec->flag[LEFT] && !spec->has_precision && fill > 0) {
 		zeros += fill;
 		fill = 0;
 	}
-	if (!spec->left)
+	if (!spec->flag[LEFT])
 		pad(s, ' ', fill);
 	for (int i = 0; i < prefix_len; i++)
 		put(s, prefix[i]);
 	pad(s, '0', zeros);
 	for (int i = 0; i < n; i++)
 		put(s, digits[i]);
-	if (spec->left)
+	if (spec->flag[LEFT])
 		pad(s, ' ', fill);
 }
 
 static void put_signed(struct sink *s, const struct spec *spec, s64 value)
 {
-	const char *sign = value < 0 ? "-" : spec->plus ? "+" : spec->space ? " " : "";
+	const char *sign = value < 0 ? "-" : spec->flag[PLUS] ? "+" : spec->flag[SPACE] ? " " : "";
 
 	put_number(s, spec, value < 0 ? 0 - (u64)value : (u64)value, 10, false, sign);
-}
-
-/* A decimal number within the format string. It is bounded, so that no width can run away. */
-static int parse_count(const char **p)
-{
-	int n = 0;
-
-	while (**p >= '0' && **p <= '9') {
-		n = MIN(n * 10 + (**p - '0'), 4096);
-		(*p)++;
-	}
-	return n;
-}
-
-static void parse_flags(const char **p, struct spec *spec)
-{
-	for (;; (*p)++) {
-		switch (**p) {
-		case '-':
-			spec->left = true;
-			continue;
-		case '+':
-			spec->plus = true;
-			continue;
-		case ' ':
-			spec->space = true;
-			continue;
-		case '#':
-			spec->alt = true;
-			continue;
-		case '0':
-			spec->zero = true;
-			continue;
-		default:
-			return;
-		}
-	}
-}
-
-/* h and l may occur once or twice; j, z and t mean 8 bytes here (LP64). */
-static void parse_length(const char **p, struct spec *spec)
-{
-	spec->bytes = 4;
-	switch (**p) {
-	case 'h':
-		(*p)++;
-		spec->bytes = 2;
-		if (**p == 'h') {
-			(*p)++;
-			spec->bytes = 1;
-		}
-		return;
-	case 'l':
-		(*p)++;
-		spec->bytes = 8;
-		if (**p == 'l')
-			(*p)++;
-		return;
-	case 'j':
-	case 'z':
-	case 't':
-		(*p)++;
-		spec->bytes = 8;
-	}
 }
 
 /* va_list may be an array type, so it is wrapped in a struct to be passed by address. */
@@ -173,53 +112,66 @@ struct args {
 	va_list list;
 };
 
-static void parse_width_and_precision(const char **p, struct spec *spec, struct args *args)
+static void parse_flags(const char **p, struct spec *spec)
 {
+	for (; **p && strchr(flag_letters, **p); (*p)++)
+		spec->flag[strchr(flag_letters, **p) - flag_letters] = true;
+}
+
+/* A decimal number, or * for an argument. It is bounded, so that no width can run away. */
+static int parse_count(const char **p, struct args *args)
+{
+	int n = 0;
+
 	if (**p == '*') {
 		(*p)++;
-		spec->width = va_arg(args->list, int);
-		if (spec->width < 0) {
-			spec->left = true;
-			spec->width = spec->width < -4096 ? 4096 : -spec->width;
-		}
-		spec->width = MIN(spec->width, 4096);
-	} else {
-		spec->width = parse_count(p);
+		n = va_arg(args->list, int);
+	}
+	for (; **p >= '0' && **p <= '9'; (*p)++)
+		n = MIN(n * 10 + (**p - '0'), COUNT_MAX);
+	return MAX(MIN(n, COUNT_MAX), -COUNT_MAX);
+}
+
+static void parse_width_and_precision(const char **p, struct spec *spec, struct args *args)
+{
+	spec->width = parse_count(p, args);
+	if (spec->width < 0) {
+		spec->flag[LEFT] = true;
+		spec->width = -spec->width;
 	}
 	if (**p != '.')
 		return;
 	(*p)++;
-	spec->has_precision = true;
-	if (**p == '*') {
-		(*p)++;
-		spec->precision = va_arg(args->list, int);
-		spec->has_precision = spec->precision >= 0; /* negative: as if omitted */
-		spec->precision = MIN(spec->precision, 4096);
-	} else {
-		spec->precision = parse_count(p);
-	}
+	spec->precision = parse_count(p, args);
+	spec->has_precision = spec->precision >= 0; /* negative: as if omitted */
+}
+
+/* h and l may occur once or twice; j, z and t mean 8 bytes here (LP64). */
+static void parse_length(const char **p, struct spec *spec)
+{
+	spec->bytes = 4;
+	for (; **p == 'h' && spec->bytes > 1; (*p)++)
+		spec->bytes /= 2;
+	for (; **p == 'l' || **p == 'j' || **p == 'z' || **p == 't'; (*p)++)
+		spec->bytes = 8;
+}
+
+/* Bits of a u64 that an argument does not have. */
+static unsigned bits_beyond(const struct spec *spec)
+{
+	return 64 - 8 * spec->bytes;
 }
 
 static u64 arg_unsigned(const struct spec *spec, struct args *args)
 {
-	u64 value = spec->bytes == 8 ? va_arg(args->list, u64) : va_arg(args->list, u32);
+	const u64 value = spec->bytes == 8 ? va_arg(args->list, u64) : va_arg(args->list, u32);
 
-	return spec->bytes >= 4 ? value : spec->bytes == 2 ? (u16)value : (u8)value;
+	return value << bits_beyond(spec) >> bits_beyond(spec);
 }
 
 static s64 arg_signed(const struct spec *spec, struct args *args)
 {
-	u64 value = arg_unsigned(spec, args);
-
-	switch (spec->bytes) {
-	case 1:
-		return (int8_t)value;
-	case 2:
-		return (int16_t)value;
-	case 4:
-		return (s32)value;
-	}
-	return (s64)value;
+	return (s64)(arg_unsigned(spec, args) << bits_beyond(spec)) >> bits_beyond(spec);
 }
 
 static void put_string(struct sink *s, const struct spec *spec, const char *text)
@@ -232,7 +184,8 @@ static void put_string(struct sink *s, const struct spec *spec, const char *text
 
 static void put_hex(struct sink *s, const struct spec *spec, u64 value, bool upper)
 {
-	put_number(s, spec, value, 16, upper, spec->alt && value ? (upper ? "0X" : "0x") : "");
+	put_number(s, spec, value, 16, upper,
+		   spec->flag[ALT] && value ? (upper ? "0X" : "0x") : "");
 }
 
 /* Print one conversion; false if it is not known. */

@@ -60,9 +60,6 @@ typedef u32 node_t; /* dense NUMA node index */
 #define __printf(fmt, args) __attribute__((format(printf, fmt, args)))
 #define __noreturn          __attribute__((noreturn))
 #define __packed            __attribute__((packed))
-#define __unused            __attribute__((unused))
-#define __used              __attribute__((used))
-#define __must_check        __attribute__((warn_unused_result))
 
 /*
  * Annotations for sparse (make lint). A pointer to device registers belongs to an address space of
@@ -121,7 +118,6 @@ enum {
 	EFAULT = 14,
 	EBUSY = 16,
 	EEXIST = 17,
-	EXDEV = 18,
 	ENODEV = 19,
 	ENOTDIR = 20,
 	EISDIR = 21,
@@ -131,14 +127,12 @@ enum {
 	EFBIG = 27,
 	ENOSPC = 28,
 	ESPIPE = 29,
-	EROFS = 30,
 	EPIPE = 32,
 	ERANGE = 34,
 	ENAMETOOLONG = 36,
 	ENOSYS = 38,
 	ENOTEMPTY = 39,
 	ELOOP = 40,
-	ENODATA = 61,
 	EOVERFLOW = 75,
 	ENOTSUP = 95,
 	ETIMEDOUT = 110,

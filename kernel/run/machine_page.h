@@ -1,11 +1,9 @@
 /*
  * The machine page: what this machine is, as measured, and what the techniques gained on it. The
  * text and the verdict below it fit one screen of 80 columns and 25 rows, and so one photograph.
- * The same data is printed as records before the page.
  *
  * The page is printed at the end of a run on real hardware, or with page=on. It shows CPUs, caches,
- * TLBs, clocks, counters, machine checks, the nodes' measured latencies and read rates, techniques
- * and their gains, and the oddities that were warned about.
+ * the clock, machine checks, gains of techniques, and the oddities that were warned about.
  */
 #pragma once
 

@@ -21,10 +21,7 @@ TABLE_DECLARE(const struct payload, payload_table);
 		.name = #ident, .wanted = (wanted_fn), .run = (run_fn)}
 
 /*
- * Run the payload that is wanted, and return true. False if none is. If several are wanted, the
- * first in the table runs and the others are named in the log. Boot CPU, once the machine is up.
+ * Run the first payload that is wanted, and return true. False if none is. Boot CPU, once the
+ * machine is up.
  */
 bool payload_run_wanted(void);
-
-/* payload_run_wanted() for the rows [first, end), for tests. */
-bool payload_run_wanted_of(const struct payload *first, const struct payload *end);

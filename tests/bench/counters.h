@@ -1,7 +1,7 @@
-/* The CPU's counters over a piece of work, in the form that benchmarks print (<arch/pmu.h>). */
+/* The CPU's counters over a piece of work, in the form that benchmarks print (pmu.h). */
 #pragma once
 
-#include <arch/pmu.h>
+#include "tests/bench/pmu.h"
 
 enum { COUNTERS_TEXT = 320 };
 

@@ -8,6 +8,7 @@
 #include "kernel/core/boot_stages.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/run/machine_page.h"
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
@@ -91,7 +92,7 @@ void machine_print(void)
 	      boot_info.loader[0] ? boot_info.loader : "unnamed");
 	print("  cpus     %u found, %u started, %u node%s\n", cpu_count,
 	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s");
-	arch_machine_print();
+	arch_machine_name(sheet_line);
 	print("  memory   %llu MiB RAM, span %llu MiB, holes %llu MiB, memmap in use %llu KiB\n",
 	      totals.ram_bytes >> 20, totals.span_bytes >> 20, totals.hole_bytes >> 20,
 	      usage.memmap_bytes >> 10);

@@ -1,20 +1,19 @@
 /*
- * Fuzzer for the inputs of consoles: fonts, the words of console=, text with escape sequences for
- * the screen, and scan codes. The first byte chooses the kind.
+ * Fuzzer for the inputs of consoles: the words of console=, text with escape sequences for the
+ * screen, and scan codes. The first byte chooses the kind.
  *
- * Beyond memory errors it checks that an accepted font has all its glyphs inside, that the screen
- * draws inside itself, and that in the end it shows what it wants to show.
+ * Beyond memory errors it checks that the screen draws inside itself, and that in the end it shows
+ * what it wants to show.
  */
 #include <stdlib.h>
 
-#include "kernel/console/console_font.c"
 #include "kernel/console/console_keyboard.c"
 #include "kernel/console/console_screen.c"
 #include "kernel/console/console_wish.c"
 #include "kernel/console/console_wish.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { KIND_FONT, KIND_WISH, KIND_SCREEN, KIND_KEYS, KINDS };
+enum { KIND_WISH, KIND_SCREEN, KIND_KEYS, KINDS };
 
 /* Stands in for the function in kernel/core/cmdline.c, for numbers without a suffix. */
 int parse_u64(const char **p, u64 *out)
@@ -26,20 +25,6 @@ int parse_u64(const char **p, u64 *out)
 	*out = strtoull(*p, &end, 0);
 	*p = end;
 	return 0;
-}
-
-static void fuzz_font(const u8 *data, size_t len)
-{
-	struct font font;
-
-	if (font_open(data, len, &font) < 0)
-		return;
-	for (unsigned c = 0; c < 256; c++) {
-		const u8 *first = font_row(&font, (char)c, 0),
-			 *last = font_row(&font, (char)c, font.height - 1);
-
-		require(!first || (first >= data && last + font.row_bytes <= data + len));
-	}
 }
 
 static void fuzz_wish(const u8 *data, size_t len)
@@ -92,8 +77,7 @@ static void fuzz_keys(const u8 *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	static void (*const fuzz[KINDS])(const u8 *, size_t) = {fuzz_font, fuzz_wish, fuzz_screen,
-								fuzz_keys};
+	static void (*const fuzz[KINDS])(const u8 *, size_t) = {fuzz_wish, fuzz_screen, fuzz_keys};
 	u8 *copy;
 
 	if (size < 1)

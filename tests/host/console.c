@@ -56,11 +56,9 @@ __attribute__((constructor)) static void attach_terminal(void)
 
 /* The kernel's fonts, for the tests that draw with them. */
 __asm__(".section .rodata\n"
-	".globl font_small_start, font_small_end, font_large_start, font_large_end\n"
+	".globl font_small_start, font_large_start\n"
 	"font_small_start: .incbin \"arch/x86_64/consoles/font/spleen-8x16.psfu\"\n"
-	"font_small_end:\n"
 	"font_large_start: .incbin \"arch/x86_64/consoles/font/spleen-16x32.psfu\"\n"
-	"font_large_end:\n"
 	".text");
 
 static u64 monotonic_ns(void)

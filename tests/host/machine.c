@@ -175,22 +175,22 @@ unsigned arch_node_distance(node_t from, node_t to)
 	return acpi_machine_distance(from, to);
 }
 
-void arch_machine_print(void)
-{
-	char line[REPLAY_LINE_MAX];
-
-	print("  cpu      simulated: %u threads, %s backend\n", cpu_count, HOST_BACKEND);
-	if (!host_config.replay)
-		return;
-	replay_describe(line, sizeof(line));
-	print("  replay   %s: %s\n", host_config.replay, line);
-}
-
 void arch_machine_measure(void)
 {
 }
 
 void arch_machine_page(sheet_line_fn *line)
 {
+	arch_machine_name(line);
+}
+
+void arch_machine_name(sheet_line_fn *line)
+{
+	char text[REPLAY_LINE_MAX];
+
 	line("cpu", "simulated: %u threads, %s backend", cpu_count, HOST_BACKEND);
+	if (!host_config.replay)
+		return;
+	replay_describe(text, sizeof(text));
+	line("replay", "%s: %s", host_config.replay, text);
 }

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <arch/pmu.h>
+#include "tests/bench/pmu.h"
 
 #include "kernel/core/printk.h"
 

@@ -84,11 +84,6 @@ void user_leave(void)
 	_longjmp(me.back, 1);
 }
 
-bool user_is_running(void)
-{
-	return me.running;
-}
-
 void user_attend(cpu_t cpu)
 {
 	atomic_store_release(&attends[cpu], 1);

@@ -1,5 +1,5 @@
 /*
- * The ACPI parsers for nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR, MCFG).
+ * The ACPI parsers for nodes (SRAT, SLIT) and devices (HPET, FADT, SPCR).
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
@@ -267,9 +267,8 @@ TEST(acpi_devices, dmar_says_whether_firmware_opts_out_of_x2apic)
 	EXPECT(!acpi_dmar_opts_out(&table));
 }
 
-TEST(acpi_devices, spcr_and_mcfg)
+TEST(acpi_devices, spcr)
 {
-	struct acpi_mcfg_entry entry;
 	struct acpi_table table;
 	struct acpi_spcr spcr;
 
@@ -289,20 +288,4 @@ TEST(acpi_devices, spcr_and_mcfg)
 	EXPECT_EQ(acpi_spcr_bits(&spcr), 0);
 	table = build_view(51);
 	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), -EINVAL);
-
-	build_begin("MCFG", 1);
-	build_zeros(8);
-	build_put(0xe0000000, 8), build_put(1, 2), build_put(2, 1), build_put(255, 1),
-		build_put(0, 4);
-	build_zeros(15); /* not an entry */
-	build_finish();
-	table = build_view(build.len);
-	EXPECT_EQ(acpi_mcfg_count(&table), 1);
-	EXPECT_EQ(acpi_mcfg_entry(&table, 0, &entry), 0);
-	EXPECT_EQ(entry.base, 0xe0000000);
-	EXPECT_EQ(entry.segment, 1);
-	EXPECT_EQ(entry.bus_last, 255);
-	EXPECT_EQ(acpi_mcfg_entry(&table, 1, &entry), -EINVAL);
-	table = build_view(43);
-	EXPECT_EQ(acpi_mcfg_count(&table), 0);
 }

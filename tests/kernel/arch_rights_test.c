@@ -8,7 +8,7 @@
 #include <arch/memory.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/paging/attempt.h"
+#include "tests/kernel/attempt.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"

@@ -172,22 +172,6 @@ TEST(boot_multiboot2, efi_map_is_preferred_and_its_descriptor_size_honoured)
 	EXPECT_EQ(info.range[4].kind, MEM_RESERVED);
 }
 
-TEST(boot_multiboot2, basic_sizes_are_the_last_resort)
-{
-	mb2_begin();
-	tag_begin(4);
-	put_u32(640);
-	put_u32(64 * 1024);
-	tag_end();
-	mb2_end();
-	reset(&info, QUIET);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	REQUIRE(info.ranges == 2);
-	EXPECT_EQ(info.range[0].end, KIB(640));
-	EXPECT_EQ(info.range[1].start, MIB(1));
-	EXPECT_EQ(info.range[1].end, MIB(65));
-}
-
 TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 {
 	mb2_good();

@@ -213,7 +213,7 @@ TEST(kernel_irq, lines_that_come_and_go_call_nobody_afterwards)
 
 /* ---- several CPUs at once ---- */
 
-enum { LINES = 2, ENTRY_MASKED = 1 << 16 };
+enum { LINES = 2, GSI_END = 24, ENTRY_MASKED = 1 << 16 };
 
 static struct {
 	struct provoke p;
@@ -248,7 +248,7 @@ static unsigned find_lines(void)
 {
 	unsigned n = 0;
 
-	for (u32 gsi = io_apic_lines(); gsi-- > 0 && n < LINES;) {
+	for (u32 gsi = GSI_END; gsi-- > 0 && n < LINES;) {
 		if (irq_register(gsi, IRQ_EDGE, nothing, NULL) != 0)
 			continue;
 		irq_unregister(gsi);

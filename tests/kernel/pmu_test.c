@@ -1,7 +1,7 @@
 /*
- * The choice of events and counters, for CPUs other than this one (arch/x86_64/cpu/pmu_plan.h).
+ * The choice of events and counters, for CPUs other than this one (tests/bench/pmu_plan.h).
  */
-#include "arch/x86_64/cpu/pmu_plan.h"
+#include "tests/bench/pmu_plan.h"
 
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"

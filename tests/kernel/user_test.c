@@ -38,7 +38,7 @@ TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/interrupts/nmi.h"
-#include "arch/x86_64/paging/attempt.h"
+#include "tests/kernel/attempt.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "arch/x86_64/user/user.h"
@@ -199,7 +199,7 @@ static void look(void)
 
 	__asm__ volatile("pushfq; pop %0" : "=r"(flags));
 	ring0_flags |= flags;
-	if (!irq_enabled() || this_cpu()->context != 0 || !user_is_running())
+	if (!irq_enabled() || this_cpu()->context != 0 || !this_cpu()->arch.user_stack)
 		atomic_fetch_add(&wrong, 1);
 }
 
@@ -289,7 +289,7 @@ static void run(const struct user_regs *regs)
 	wrong = attended = 0;
 	noting = cpu_id();
 	user_enter(regs, 0, NULL);
-	EXPECT(!user_is_running());
+	EXPECT(!this_cpu()->arch.user_stack);
 	EXPECT_EQ(wrong, 0);
 	EXPECT(irq_enabled() && this_cpu()->context == 0);
 }

@@ -32,10 +32,10 @@ def cpu_row(model, says="", **more):
 
 ROWS = [
     Row("board-pc-bios", Machine("bios", 4, "1G", board="pc", cmdline=CASES)),
-    Row("board-pc-pvh", Machine("pvh", 4, "1G", board="pc", cmdline=CASES), "watchdog: ticks by the RTC"),
+    Row("board-pc-pvh", Machine("pvh", 4, "1G", board="pc", cmdline=CASES)),
     Row("board-pc-uefi", Machine("uefi", 4, "1G", board="pc", cmdline=CASES)),
     Row("board-q35-bios", Machine("bios", 4, "1G", cmdline=CASES)),
-    Row("board-microvm", Machine("microvm", 4, "1G", cmdline=CASES), "watchdog: ticks by the RTC"),
+    Row("board-microvm", Machine("microvm", 4, "1G", cmdline=CASES)),
     Row("board-q35-no-hpet", Machine("pvh", 2, "1G", board="q35,hpet=off", cmdline=CASES), "ACPI PM timer agrees"),
     cpu_row("qemu64"),
     cpu_row("Nehalem"),

@@ -69,16 +69,14 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
         assert "ASHLAR-BEGIN" not in lines and "q leaves" in lines[-1], "\n".join(lines)
 
 
-@pytest.mark.parametrize("board", ["q35", "q35,hpet=off"])
-def test_nothing_is_said_on_a_machine_that_hides_its_emulator(kernel, board):
-    """The watchdog's tick, by the HPET and by the RTC, has a reason each time. QEMU's INIT clears MTRRs, so CPU 1 gets those of CPU 0."""
-    machine = Machine("pvh", 2, "256M", accel="icount", cpu="max,-hypervisor", board=board, cmdline=f"onend=page {WORDS}")
+def test_nothing_is_said_on_a_machine_that_hides_its_emulator(kernel):
+    """The watchdog's tick has a reason each time. QEMU's INIT clears MTRRs, so CPU 1 gets those of CPU 0."""
+    machine = Machine("pvh", 2, "256M", accel="icount", cpu="max,-hypervisor", cmdline=f"onend=page {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("^ASHLAR-END verdict=pass", SECONDS), guest.lines[-40:]
         text = "\n".join(guest.lines)
         assert "NMI" not in text and "other memory types" not in text, text
         assert "1 CPUs had no memory types (MTRRs off) and got those of CPU 0" in text, text
-        assert ("watchdog: ticks by the RTC" in text) == ("off" in board), text
 
 
 def test_pci_serial_only(kernel):
@@ -333,18 +331,17 @@ def test_a_hang_is_ended_and_says_where(kernel):
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
 
 
-@pytest.mark.parametrize("board", ["q35,hpet=off", "pc", "microvm"])
+@pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
-    """There is no HPET, or its only pin is one of ISA."""
     firmware = "microvm" if board == "microvm" else "pvh"
     outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang hang=2"), kernel, SECONDS)
     assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
-    assert "watchdog: ticks by the RTC" in outcome.text and "the run hangs" in outcome.text, outcome.report()
+    assert "watchdog: off" not in outcome.text and "the run hangs" in outcome.text, outcome.report()
 
 
 def test_a_watchdog_that_cannot_tick_says_so(kernel):
     machine = Machine("microvm", 1, "128M", board="microvm,rtc=off", cmdline=WORDS)
-    passes(run(machine, kernel, SECONDS), "watchdog: off, because neither an HPET nor an RTC")
+    passes(run(machine, kernel, SECONDS), "watchdog: off, because no RTC")
 
 
 def test_an_nmi_of_the_board_is_a_request(kernel):
@@ -424,14 +421,11 @@ def test_onend_reboot_goes_round_and_says_so(kernel):
 
 
 def test_machine_page(kernel):
-    """The page shows the topology of the CPUs, the comparison of clocks, a measurement for every pair of nodes, and all oddities again."""
-    machine = Machine("pvh", 8, "1G", nodes=2, cmdline=f"page=on strict=off nosuch=1 {WORDS}")
+    """The page shows the topology of the CPUs, their caches, the clock, and all oddities again."""
+    machine = Machine("pvh", 8, "1G", cmdline=f"page=on strict=off nosuch=1 {WORDS}")
     machine = machine.with_words(machine.cmdline, extra=("-smp", "8,sockets=2,cores=2,threads=2"))
     outcome = run(machine, kernel, SECONDS)
-    passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clocks   TSC", "counters none")
-    pairs = re.findall(r"^BENCH node from=(\d) to=(\d) distance=(\d+) loads=\d+ ns_loads=(\d+) bytes=\d+ ns_read=(\d+)", outcome.text, re.M)
-    assert [(a, b, d) for a, b, d, _, _ in pairs] == [("0", "0", "10"), ("1", "0", "20"), ("0", "1", "20"), ("1", "1", "10")]
-    assert all(int(loads) > 0 and int(read) > 0 for *_, loads, read in pairs), outcome.report()
+    passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clock    TSC at")
     assert re.search(r"oddities 1:\n +command line: ignored: nosuch=1 is not known", outcome.text), outcome.report()
 
 
@@ -445,6 +439,6 @@ def test_machine_checks_are_named_and_counted(kernel):
         guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c"})
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         text = "\n".join(lines)
-    assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "page at 9123000: out of use" in text, text
+    assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "frame 9123 failed: it is out of use" in text, text
     assert "verdict=pass" in text
     assert "This machine" in lines, "the page and the verdict do not fit 80 columns and 25 rows:\n" + text

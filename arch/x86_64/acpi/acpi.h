@@ -22,7 +22,6 @@ enum acpi_kind {
 	ACPI_HPET,
 	ACPI_FADT,
 	ACPI_SPCR,
-	ACPI_MCFG,
 	ACPI_DMAR,
 	ACPI_KINDS
 };

@@ -1,13 +1,12 @@
 /*
- * The small tables: HPET, FADT, SPCR, MCFG, DMAR. See acpi_tables.h.
+ * The small tables: HPET, FADT, SPCR, DMAR. See acpi_tables.h.
  *
  * Tables have grown over the years, so a field is read only if the table is long enough to contain
  * it.
  *
  * Source: ACPI 6.5, 5.2.9 "Fixed ACPI Description Table"; Intel, "IA-PC HPET Specification" 1.0a,
- * 2004-10, 3.2.4; Microsoft, "Serial Port Console Redirection Table" 1.08, 2021; PCI-SIG, "PCI
- * Firmware Specification" 3.2, 4.1.2; Intel, "Virtualization Technology for Directed I/O" 4.1, 8.1
- * "DMA Remapping Reporting Structure".
+ * 2004-10, 3.2.4; Microsoft, "Serial Port Console Redirection Table" 1.08, 2021; Intel,
+ * "Virtualization Technology for Directed I/O" 4.1, 8.1 "DMA Remapping Reporting Structure".
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 
@@ -26,7 +25,6 @@ enum {
 };
 enum { SPCR_INTERFACE = 36, SPCR_ADDRESS = 40, SPCR_BAUD = 58 };
 enum { DMAR_FLAGS = 37, DMAR_OPT_OUT = 1 << 1 };
-enum { MCFG_ENTRIES = 44, MCFG_ENTRY_SIZE = 16 };
 
 /* Copy a field. If the table is too short for it, zero *out and return false. */
 static bool field(const struct acpi_table *table, size_t at, void *out, size_t size)
@@ -99,24 +97,6 @@ u32 acpi_spcr_bits(const struct acpi_spcr *spcr)
 	static const u32 bits[] = {[3] = 9600, [4] = 19200, [6] = 57600, [7] = 115200};
 
 	return spcr->baud < ARRAY_LEN(bits) ? bits[spcr->baud] : 0;
-}
-
-size_t acpi_mcfg_count(const struct acpi_table *table)
-{
-	return table->len < MCFG_ENTRIES ? 0 : (table->len - MCFG_ENTRIES) / MCFG_ENTRY_SIZE;
-}
-
-int acpi_mcfg_entry(const struct acpi_table *table, size_t index, struct acpi_mcfg_entry *out)
-{
-	const size_t at = MCFG_ENTRIES + index * MCFG_ENTRY_SIZE;
-
-	if (index >= acpi_mcfg_count(table))
-		return -EINVAL;
-	field(table, at, &out->base, sizeof(out->base));
-	field(table, at + 8, &out->segment, sizeof(out->segment));
-	field(table, at + 10, &out->bus_first, sizeof(out->bus_first));
-	field(table, at + 11, &out->bus_last, sizeof(out->bus_last));
-	return 0;
 }
 
 bool acpi_dmar_opts_out(const struct acpi_table *table)

@@ -1,4 +1,4 @@
-/* ACPI tables that describe single devices: HPET, FADT, SPCR, MCFG, DMAR. Pure. */
+/* ACPI tables that describe single devices: HPET, FADT, SPCR, DMAR. Pure. */
 #pragma once
 
 #include "arch/x86_64/acpi/acpi_tables.h"

@@ -12,6 +12,10 @@
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
+/* Until the tables are read, only the boot CPU is known. */
+static struct cpu_desc boot_cpu_desc = {.enabled = true};
+struct cpu_desc *cpu_descs = &boot_cpu_desc;
+
 static struct acpi_srat srat;
 static struct acpi_slit slit;
 

@@ -15,6 +15,7 @@
  */
 #include "arch/x86_64/acpi/acpi_madt.h"
 
+#include "arch/x86_64/acpi/acpi_root.h"
 #include "arch/x86_64/acpi/acpi_sort.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -22,9 +23,7 @@
 enum madt_type {
 	MADT_LOCAL_APIC = 0,
 	MADT_IO_APIC = 1,
-	MADT_OVERRIDE = 2,
 	MADT_NMI = 4,
-	MADT_ADDRESS = 5,
 	MADT_X2APIC = 9,
 	MADT_X2APIC_NMI = 10,
 };
@@ -49,12 +48,6 @@ struct madt_nmi {
 	u8 lint;
 } __packed;
 
-struct madt_address {
-	u8 type, length;
-	u16 reserved;
-	u64 phys;
-} __packed;
-
 struct madt_x2apic {
 	u8 type, length;
 	u16 reserved;
@@ -68,49 +61,26 @@ struct madt_x2apic_nmi {
 	u8 lint, reserved[3];
 } __packed;
 
-/* Bytes of an entry that are read here; 0 for types that are not read. */
-static size_t entry_size(u8 type)
+static struct acpi_walk madt_entries(const struct acpi_table *madt)
 {
-	static const u8 size[] = {
+	static const u8 sizes[] = {
 		[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
 		[MADT_IO_APIC] = sizeof(struct madt_io_apic),
-		[MADT_OVERRIDE] = 10,
 		[MADT_NMI] = sizeof(struct madt_nmi),
-		[MADT_ADDRESS] = sizeof(struct madt_address),
 		[MADT_X2APIC] = sizeof(struct madt_x2apic),
 		[MADT_X2APIC_NMI] = sizeof(struct madt_x2apic_nmi),
 	};
 
-	return type < ARRAY_LEN(size) ? size[type] : 0;
-}
-
-/*
- * Next entry that is long enough for its type, or NULL at the end; *at advances past it. If `bad`
- * is given, *bad is set when the table ends in an impossible entry.
- */
-static const u8 *madt_next(const struct acpi_table *madt, size_t *at, bool *bad)
-{
-	while (*at + 2 <= madt->len) {
-		const u8 *entry = madt->data + *at;
-
-		if (entry[1] < 2 || entry[1] > madt->len - *at) {
-			if (bad)
-				*bad = true;
-			return NULL;
-		}
-		*at += entry[1];
-		if (entry[1] >= entry_size(entry[0]))
-			return entry;
-	}
-	return NULL;
+	return (struct acpi_walk){madt, MADT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
 }
 
 static size_t count_types(const struct acpi_table *madt, u8 type, u8 other)
 {
-	size_t at = MADT_ENTRIES, n = 0;
+	struct acpi_walk walk = madt_entries(madt);
 	const u8 *entry;
+	size_t n = 0;
 
-	for (entry = madt_next(madt, &at, NULL); entry; entry = madt_next(madt, &at, NULL))
+	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk))
 		n += entry[0] == type || entry[0] == other;
 	return n;
 }
@@ -161,13 +131,9 @@ static void note_nmi(struct acpi_madt *out, u8 lint, bool *seen)
 	*seen = true;
 }
 
-static void note_other(const u8 *entry, struct acpi_madt *out, bool *nmi_seen)
+static void note_nmi_of(const u8 *entry, struct acpi_madt *out, bool *nmi_seen)
 {
-	if (entry[0] == MADT_OVERRIDE)
-		out->overrides++;
-	else if (entry[0] == MADT_ADDRESS)
-		out->local_apic = ((const struct madt_address *)entry)->phys;
-	else if (entry[0] == MADT_NMI)
+	if (entry[0] == MADT_NMI)
 		note_nmi(out, ((const struct madt_nmi *)entry)->lint, nmi_seen);
 	else if (entry[0] == MADT_X2APIC_NMI)
 		note_nmi(out, ((const struct madt_x2apic_nmi *)entry)->lint, nmi_seen);
@@ -191,26 +157,23 @@ static size_t drop_duplicates(struct cpu_desc *cpus, size_t count)
 size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, size_t max,
 		       struct acpi_madt *out)
 {
-	size_t at = MADT_ENTRIES, count = 0, kept;
+	struct acpi_walk walk = madt_entries(madt);
+	size_t count = 0, kept;
 	bool nmi_seen = false;
 	const u8 *entry;
-	u32 apic_id, local_apic = 0;
+	u32 apic_id;
 
 	*out = (struct acpi_madt){.nmi_lint = -1};
-	if (madt->len < MADT_ENTRIES)
-		return 0;
-	memcpy(&local_apic, madt->data + ACPI_HEADER_SIZE, sizeof(local_apic));
-	out->local_apic = local_apic;
-	for (entry = madt_next(madt, &at, &out->truncated); entry;
-	     entry = madt_next(madt, &at, &out->truncated)) {
-		note_other(entry, out, &nmi_seen);
+	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
+		note_nmi_of(entry, out, &nmi_seen);
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
 	}
-	if (out->truncated)
+	out->truncated = walk.bad;
+	if (walk.bad)
 		pr_warn("ACPI: MADT entry at byte %zu states the impossible length %u, the rest is "
 			"not read",
-			at, madt->data[at + 1]);
+			walk.at, madt->data[walk.at + 1]);
 	acpi_sort(&(struct acpi_order){cpus, sizeof(*cpus), apic_id_key}, count);
 	kept = drop_duplicates(cpus, count);
 	out->ignored += count - kept;
@@ -219,11 +182,11 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 
 size_t acpi_madt_io_apics(const struct acpi_table *madt, struct acpi_io_apic *out, size_t max)
 {
-	size_t at = MADT_ENTRIES, n = 0;
+	struct acpi_walk walk = madt_entries(madt);
 	const u8 *entry;
+	size_t n = 0;
 
-	for (entry = madt_next(madt, &at, NULL); entry && n < max;
-	     entry = madt_next(madt, &at, NULL)) {
+	for (entry = acpi_walk_next(&walk); entry && n < max; entry = acpi_walk_next(&walk)) {
 		const struct madt_io_apic *io = (const void *)entry;
 
 		if (entry[0] == MADT_IO_APIC)

@@ -111,6 +111,24 @@ int acpi_table_open(const void *data, size_t len, const char *signature, struct 
 	return -EIO;
 }
 
+const u8 *acpi_walk_next(struct acpi_walk *walk)
+{
+	const struct acpi_table *table = walk->table;
+
+	while (walk->at + 2 <= table->len) {
+		const u8 *entry = table->data + walk->at;
+		const u8 size = entry[0] < walk->types ? walk->sizes[entry[0]] : 0;
+
+		walk->bad = entry[1] < 2 || entry[1] > table->len - walk->at;
+		if (walk->bad)
+			return NULL;
+		walk->at += entry[1];
+		if (size && entry[1] >= size)
+			return entry;
+	}
+	return NULL;
+}
+
 static size_t root_pointer_size(const struct acpi_table *root)
 {
 	return acpi_has_signature(root->data, root->len, "XSDT") ? 8 : 4;

@@ -22,6 +22,12 @@ bool acpi_has_signature(const void *data, size_t len, const char *signature);
 int acpi_table_open(const void *data, size_t len, const char *signature, struct acpi_table *out);
 
 /*
+ * Next entry (type, length, ...) of a type that is read and long enough for it; NULL at the end, or
+ * at an impossible length (walk->bad).
+ */
+const u8 *acpi_walk_next(struct acpi_walk *walk);
+
+/*
  * Number of pointers in an XSDT or RSDT (the signature says which), and one of them by index; 0
  * past the last.
  */

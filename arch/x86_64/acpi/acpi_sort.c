@@ -35,6 +35,21 @@ static void sort_sift_down(const struct acpi_order *order, size_t at, size_t cou
 	}
 }
 
+size_t acpi_search(const struct acpi_order *order, size_t count, u64 key)
+{
+	size_t low = 0, high = count;
+
+	while (low + 1 < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (sort_key(order, mid) <= key)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 void acpi_sort(const struct acpi_order *order, size_t count)
 {
 	for (size_t i = count / 2; i-- > 0;)

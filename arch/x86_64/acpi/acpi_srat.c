@@ -14,6 +14,7 @@
  */
 #include "arch/x86_64/acpi/acpi_srat.h"
 
+#include "arch/x86_64/acpi/acpi_root.h"
 #include "arch/x86_64/acpi/acpi_sort.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -43,37 +44,22 @@ struct srat_x2apic {
 	u32 domain, apic_id, flags, clock_domain, reserved2;
 } __packed;
 
-/*
- * Next entry that is long enough for its type, or NULL at the end or at an impossible length; in
- * the latter case *bad is set, if given.
- */
-static const u8 *srat_next(const struct acpi_table *table, size_t *at, bool *bad)
+static struct acpi_walk srat_entries(const struct acpi_table *srat)
 {
-	static const u8 size[] = {sizeof(struct srat_cpu), sizeof(struct srat_memory),
-				  sizeof(struct srat_x2apic)};
+	static const u8 sizes[] = {[SRAT_CPU] = sizeof(struct srat_cpu),
+				   [SRAT_MEMORY] = sizeof(struct srat_memory),
+				   [SRAT_X2APIC] = sizeof(struct srat_x2apic)};
 
-	while (*at + 2 <= table->len) {
-		const u8 *entry = table->data + *at;
-
-		if (entry[1] < 2 || entry[1] > table->len - *at) {
-			if (bad)
-				*bad = true;
-			return NULL;
-		}
-		*at += entry[1];
-		if (entry[0] < ARRAY_LEN(size) && entry[1] >= size[entry[0]])
-			return entry;
-	}
-	return NULL;
+	return (struct acpi_walk){srat, SRAT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
 }
 
 void acpi_srat_count(const struct acpi_table *srat, size_t *mem, size_t *cpu)
 {
-	size_t at = SRAT_ENTRIES;
+	struct acpi_walk walk = srat_entries(srat);
 	const u8 *entry;
 
 	*mem = *cpu = 0;
-	for (entry = srat_next(srat, &at, NULL); entry; entry = srat_next(srat, &at, NULL))
+	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk))
 		*(entry[0] == SRAT_MEMORY ? mem : cpu) += 1;
 }
 
@@ -169,17 +155,8 @@ static bool cpus_contradict(const struct acpi_srat *srat)
 
 static node_t node_of_domain(const struct acpi_srat *srat, u32 domain)
 {
-	size_t low = 0, high = srat->nodes;
-
-	while (low + 1 < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (srat->domain[mid] <= domain)
-			low = mid;
-		else
-			high = mid;
-	}
-	return (node_t)low;
+	return (node_t)acpi_search(&(struct acpi_order){srat->domain, sizeof(u32), domain_key},
+				   srat->nodes, domain);
 }
 
 static void number_domains(struct acpi_srat *srat)
@@ -204,24 +181,21 @@ static void number_domains(struct acpi_srat *srat)
 
 int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 {
-	size_t at = SRAT_ENTRIES;
-	bool bad = false;
+	struct acpi_walk walk = srat_entries(table);
 	const u8 *entry;
 
 	srat->mem_count = srat->cpu_count = 0;
 	srat->nodes = 0;
-	if (table->len < SRAT_ENTRIES)
-		return -EINVAL;
-	for (entry = srat_next(table, &at, &bad); entry; entry = srat_next(table, &at, &bad)) {
+	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
 		if (entry[0] == SRAT_MEMORY)
 			add_memory(table, entry, srat);
 		else
 			add_cpu(table, entry, srat);
 	}
-	if (bad)
+	if (walk.bad)
 		pr_warn("ACPI: SRAT entry at byte %zu states the impossible length %u, the rest is "
 			"not read",
-			at, table->data[at + 1]);
+			walk.at, table->data[walk.at + 1]);
 	acpi_sort(&(struct acpi_order){srat->mem, sizeof(*srat->mem), mem_key}, srat->mem_count);
 	acpi_sort(&(struct acpi_order){srat->cpu, sizeof(*srat->cpu), cpu_key}, srat->cpu_count);
 	if (memory_contradicts(srat) || cpus_contradict(srat))
@@ -232,19 +206,10 @@ int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 
 node_t acpi_srat_cpu_node(const struct acpi_srat *srat, u32 apic_id)
 {
-	size_t low = 0, high = srat->cpu_count;
+	const size_t i = acpi_search(&(struct acpi_order){srat->cpu, sizeof(*srat->cpu), cpu_key},
+				     srat->cpu_count, apic_id);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (srat->cpu[mid].apic_id == apic_id)
-			return srat->cpu[mid].node;
-		if (srat->cpu[mid].apic_id < apic_id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return 0;
+	return i < srat->cpu_count && srat->cpu[i].apic_id == apic_id ? srat->cpu[i].node : 0;
 }
 
 static bool slit_row_sane(const struct acpi_slit *slit, u64 row)

@@ -4,7 +4,7 @@
  *   RSDP -> XSDT (64-bit pointers) or RSDT (32-bit)
  *             MADT: CPUs and APICs      FADT: PM timer, reset
  *             SRAT: nodes of CPUs, RAM  HPET: timer block
- *             SLIT: distances           SPCR, MCFG: console, PCI
+ *             SLIT: distances           SPCR: console
  *
  * The parsers follow no pointer found in a table, allocate nothing, and do not read past the given
  * length. All of them compile hosted, where the tests and the fuzzer run. Lists have no upper
@@ -50,6 +50,15 @@ struct acpi_rsdp {
 	u8 revision;
 };
 
+/* A walk over the entries of a MADT or an SRAT, from byte `at` on. */
+struct acpi_walk {
+	const struct acpi_table *table;
+	size_t at;
+	const u8 *sizes; /* bytes of an entry of each type that are read; 0: it is passed over */
+	size_t types;
+	bool bad; /* the walk has ended at an entry of an impossible length, at byte `at` */
+};
+
 /* ---- sorting: acpi_sort.c ---- */
 
 /* Records of any kind, in rising order of a key. */
@@ -75,12 +84,10 @@ struct acpi_io_apic {
 };
 
 struct acpi_madt {
-	phys_t local_apic; /* address of the local APICs; a type 5 entry overrides the header's */
-	size_t disabled;   /* entries of CPUs that are absent or not to be used */
-	size_t ignored;    /* entries with impossible IDs, duplicates */
-	size_t overrides;  /* interrupt source overrides (type 2) */
-	int nmi_lint;      /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
-	bool truncated;    /* ended early by an impossible entry */
+	size_t disabled; /* entries of CPUs that are absent or not to be used */
+	size_t ignored;  /* entries with impossible IDs, duplicates */
+	int nmi_lint;    /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
+	bool truncated;  /* ended early by an impossible entry */
 };
 
 /* ---- SRAT, SLIT: acpi_srat.c ---- */
@@ -109,7 +116,7 @@ struct acpi_srat {
 	node_t nodes;
 };
 
-enum { ACPI_DISTANCE_LOCAL = 10, ACPI_DISTANCE_REMOTE = 20, ACPI_DISTANCE_UNREACHABLE = 255 };
+enum { ACPI_DISTANCE_LOCAL = 10, ACPI_DISTANCE_REMOTE = 20 };
 
 struct acpi_slit {
 	const u8 *matrix; /* NULL: none */
@@ -134,14 +141,6 @@ struct acpi_spcr {
 };
 int acpi_spcr_parse(const struct acpi_table *table, struct acpi_spcr *out);
 u32 acpi_spcr_bits(const struct acpi_spcr *spcr); /* a second; 0: as firmware set it */
-
-struct acpi_mcfg_entry {
-	u64 base;
-	u16 segment;
-	u8 bus_first, bus_last;
-};
-size_t acpi_mcfg_count(const struct acpi_table *table);
-int acpi_mcfg_entry(const struct acpi_table *table, size_t index, struct acpi_mcfg_entry *out);
 
 /* ---- text of acpidump: acpi_dump.c ---- */
 

@@ -13,13 +13,12 @@
 
 #include <arch/boot.h>
 #include <arch/mmio.h>
+#include <arch/pci.h>
 
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/consoles/console_screen.h"
-#include "arch/x86_64/consoles/consoles.h"
 #include "arch/x86_64/consoles/keyboard.h"
-#include "arch/x86_64/consoles/pci.h"
 #include "arch/x86_64/cpu/io.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
@@ -57,9 +56,8 @@ enum {
 	ACCESS_DWORD = 3,
 	UART_BYTES = 8
 };
-
-static const u16 com_port[] = {0x3f8, 0x2f8, 0x3e8, 0x2e8};
-static const char *const com_name[] = {"COM1", "COM2", "COM3", "COM4"};
+/* PCI-SIG, "PCI Code and ID Assignment Specification" 1.12, 2020, class 07h. */
+enum { CLASS_SERIAL = 0x0700, INTERFACE_16950 = 6 };
 
 static struct uart uarts[CONSOLE_WISHES_MAX + 1];
 static unsigned uart_count;
@@ -95,36 +93,22 @@ static void memory_out(const struct uart *uart, unsigned reg, u8 value)
 		mmio_write8(regs, at, value);
 }
 
-void uart_at_port(struct uart *uart, u16 port)
-{
-	uart->in = port_in;
-	uart->out = port_out;
-	uart->base = port;
-	uart->stride = uart->width = 1;
-}
-
-void uart_in_memory(struct uart *uart, volatile void __iomem *regs, unsigned stride, unsigned width)
-{
-	uart->in = memory_in;
-	uart->out = memory_out;
-	uart->base = (__force virt_t)regs;
-	uart->stride = stride;
-	uart->width = width;
-}
-
 /* ---- finding UARTs ---- */
 
-/* Start the next UART of the list. Its registers and speed are already set. */
-static bool take_uart(const char *name)
+/* Start a UART whose registers are known, as the next one of the list. baud 0: as it is. */
+static bool take_uart(const struct uart *found, u32 baud)
 {
 	struct uart *uart = &uarts[uart_count];
 
-	uart->console.name = name;
+	if (uart_count == ARRAY_LEN(uarts))
+		return false;
+	*uart = *found;
+	uart->divisor = (u16)(baud ? BAUD_MAX / baud : 0);
 	if (!uart_start(uart))
 		return false;
 	uart_count++;
 	console_register(&uart->console);
-	pr_info("console: %s", name);
+	pr_info("console: %s", uart->console.name);
 	return true;
 }
 
@@ -138,49 +122,48 @@ static struct uart *uart_of_port(u16 port)
 
 static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
 {
-	struct uart *uart = &uarts[uart_count];
+	const struct uart uart = {.console = {.name = name},
+				  .in = port_in,
+				  .out = port_out,
+				  .base = port,
+				  .trusted = trusted};
 
-	if (uart_count == ARRAY_LEN(uarts) || uart_of_port(port))
-		return false;
-	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
-	uart_at_port(uart, port);
-	return take_uart(name);
+	return !uart_of_port(port) && take_uart(&uart, baud);
 }
 
 static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud,
 			bool trusted)
 {
-	struct uart *uart = &uarts[uart_count];
-	volatile void __iomem *regs;
+	volatile void __iomem *regs = mmio_map(phys, (u64)UART_BYTES * stride);
+	const struct uart uart = {.console = {.name = name},
+				  .in = memory_in,
+				  .out = memory_out,
+				  .base = (__force virt_t)regs,
+				  .stride = stride,
+				  .width = width,
+				  .trusted = trusted};
 
-	if (uart_count == ARRAY_LEN(uarts))
-		return false;
-	regs = mmio_map(phys, (u64)UART_BYTES * stride);
-	if (!regs)
-		return false;
-	*uart = (struct uart){.divisor = (u16)(baud ? BAUD_MAX / baud : 0), .trusted = trusted};
-	uart_in_memory(uart, regs, stride, width);
-	return take_uart(name);
+	return regs && take_uart(&uart, baud);
 }
 
 /* A machine may have several ports, and the cable is in any of them. */
 static void take_all_coms(void)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(com_port); i++)
-		take_port(com_name[i], com_port[i], BAUD_MAX, false);
+	struct console_wish coms[CONSOLE_WISHES_MAX];
+	const int n = console_wishes_parse("com1,com2,com3,com4", coms);
+
+	for (int i = 0; i < n; i++)
+		take_port(coms[i].name, (u16)coms[i].addr, BAUD_MAX, false);
 }
 
 static void take_wished_ports(void)
 {
-	for (unsigned i = 0; i < wishes; i++) {
-		const u32 baud = wish[i].baud ? wish[i].baud : BAUD_MAX;
-
-		if (wish[i].kind == CON_COM &&
-		    !take_port(com_name[wish[i].addr - 1], com_port[wish[i].addr - 1], baud, false))
-			pr_warn("console: no UART answers at %s", com_name[wish[i].addr - 1]);
-		if (wish[i].kind == CON_PORT && !take_port("port", (u16)wish[i].addr, baud, false))
-			pr_warn("console: no UART answers at port %llx", wish[i].addr);
-	}
+	for (unsigned i = 0; i < wishes; i++)
+		if (wish[i].kind == CON_PORT &&
+		    !take_port(wish[i].name, (u16)wish[i].addr,
+			       wish[i].baud ? wish[i].baud : BAUD_MAX, false))
+			pr_warn("console: no UART answers at %s (%llx)", wish[i].name,
+				wish[i].addr);
 }
 
 static bool wished(enum console_kind kind)
@@ -248,16 +231,31 @@ static bool take_spcr(void)
 			   spcr.base.access == ACCESS_DWORD ? 4 : 1, 0, true);
 }
 
+/*
+ * The first serial port with a 16550's interface on any bus. Only one to which firmware gave an
+ * address can be used.
+ */
 static bool take_pci(void)
 {
-	struct pci_uart found;
+	struct pci_place at = PCI_FIRST;
 
-	if (!pci_find_uart(&found))
-		return false;
-	pr_info("console: PCI UART %02x:%02x.%u at %s %llx", found.bus, found.device,
-		found.function, found.in_memory ? "memory" : "port", found.base);
-	return found.in_memory ? take_memory("PCI", found.base, 1, 1, 0, true)
-			       : take_port("PCI", (u16)found.base, BAUD_MAX, false);
+	for (; pci_next(&at); at.next++) {
+		const u32 class = pci_read(&at, PCI_CLASS);
+		struct pci_bar bar;
+
+		if (class >> 16 != CLASS_SERIAL || (class >> 8 & 0xff) > INTERFACE_16950)
+			continue;
+		bar = pci_bar(&at, 0);
+		if (!bar.base)
+			continue;
+		pci_enable(&at, bar.in_memory ? PCI_ENABLE_MEMORY : PCI_ENABLE_IO);
+		pr_info("console: PCI UART %02x:%02x.%u at %s %llx", at.next >> 8,
+			at.next >> 3 & 31, at.next & 7, bar.in_memory ? "memory" : "port",
+			bar.base);
+		return bar.in_memory ? take_memory("PCI", bar.base, 1, 1, 0, true)
+				     : take_port("PCI", (u16)bar.base, BAUD_MAX, false);
+	}
+	return false;
 }
 
 void console_firmware_init(void)
@@ -270,8 +268,8 @@ void console_firmware_init(void)
 		pr_warn("console: no SPCR, or its UART does not answer");
 	for (unsigned i = 0; i < wishes; i++)
 		if (wish[i].kind == CON_MMIO &&
-		    !take_memory("mmio", wish[i].addr, wish[i].stride, wish[i].stride == 4 ? 4 : 1,
-				 wish[i].baud, false))
+		    !take_memory(wish[i].name, wish[i].addr, wish[i].stride,
+				 wish[i].stride == 4 ? 4 : 1, wish[i].baud, false))
 			pr_warn("console: no UART answers at %llx", wish[i].addr);
 	if (console_wished(wish, wishes, CON_PCI) || (automatic && uart_count == 0))
 		if (!take_pci() && !automatic)

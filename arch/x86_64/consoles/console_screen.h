@@ -1,7 +1,9 @@
 /* The screen as a console: a framebuffer or VGA text. */
 #pragma once
 
-#include "arch/x86_64/consoles/consoles.h"
+#include "kernel/lib/types.h"
+
+struct boot_info;
 
 /*
  * The screen is first written through the boot page tables (below 4 GiB). Once the kernel's tables

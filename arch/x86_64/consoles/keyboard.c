@@ -9,6 +9,7 @@
  */
 #include "arch/x86_64/consoles/keyboard.h"
 #include "arch/x86_64/cpu/io.h"
+#include "kernel/console/console.h"
 #include "kernel/console/console_keyboard.h"
 
 enum {

@@ -1,14 +1,7 @@
-/* Caches and TLBs by CPUID; see caches.h. Pure. */
+/* Caches by CPUID; see caches.h. Pure. */
 #include "arch/x86_64/cpu/caches.h"
 
-enum {
-	TYPE_NONE = 0,
-	TYPE_DATA = 1,
-	TYPE_CODE = 2,
-	CPUID_80000001_ECX_TOPOLOGY = 1 << 22,
-	TLB_LEAVES_MAX = 16
-};
-enum { TLB_4K = 1, TLB_2M = 2, TLB_1G = 8, TLB_TYPE_CODE = 2 };
+enum { TYPE_NONE = 0, TYPE_DATA = 1, TYPE_CODE = 2, CPUID_80000001_ECX_TOPOLOGY = 1 << 22 };
 
 /* AMD CPUs without leaf 8000_001Dh: sizes and lines are in 8000_0005h and 8000_0006h. */
 static unsigned from_sizes(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
@@ -61,37 +54,4 @@ bool cache_is_shared(u32 sharing, u32 id, u32 other)
 	while (shift < 31 && 1U << shift < sharing)
 		shift++;
 	return id >> shift == other >> shift;
-}
-
-/*
- * Leaf 18h lists TLBs; those for code alone are skipped. The largest TLB for a page size is the
- * last level's.
- */
-static bool from_list(cpuid_fn *leaf, const void *ctx, struct tlb_sizes *out)
-{
-	for (u32 i = 0; i < TLB_LEAVES_MAX; i++) {
-		const struct cpuid id = leaf(0x18, i, ctx);
-		const u32 type = id.edx & 0x1f, entries = (id.ebx >> 16) * id.ecx;
-
-		if (type == TYPE_NONE || type == TLB_TYPE_CODE)
-			continue;
-		if (id.ebx & TLB_4K)
-			out->small = MAX(out->small, entries);
-		if (id.ebx & TLB_2M)
-			out->large = MAX(out->large, entries);
-		if (id.ebx & TLB_1G)
-			out->huge = MAX(out->huge, entries);
-	}
-	return out->small || out->large || out->huge;
-}
-
-struct tlb_sizes tlb_read(cpuid_fn *leaf, const void *ctx)
-{
-	struct tlb_sizes sizes = {0};
-
-	if (from_list(leaf, ctx, &sizes))
-		return sizes;
-	return (struct tlb_sizes){.small = leaf(0x80000006, 0, ctx).ebx >> 16 & 0xfff,
-				  .large = leaf(0x80000006, 0, ctx).eax >> 16 & 0xfff,
-				  .huge = leaf(0x80000019, 0, ctx).ebx >> 16 & 0xfff};
 }

@@ -1,7 +1,7 @@
 /*
- * Caches and TLBs as CPUID describes them. Pure functions of CPUID's answers (topology.h).
+ * Caches as CPUID describes them. Pure functions of CPUID's answers (topology.h).
  *
- * Sources: Intel SDM vol. 2A, "CPUID", leaves 4 and 18h; AMD APM vol. 3, E.4.5, E.4.6, E.4.15
+ * Sources: Intel SDM vol. 2A, "CPUID", leaf 4; AMD APM vol. 3, E.4.5, E.4.6, E.4.15
  * (8000_0005h, 8000_0006h, 8000_001Dh).
  */
 #pragma once
@@ -26,9 +26,3 @@ unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CAC
  * many bits share it (SDM vol. 2A, CPUID, leaf 4, note on bits 25:14; APM vol. 3, E.4.15).
  */
 bool cache_is_shared(u32 sharing, u32 id, u32 other);
-
-/* Entries of the last-level data TLB for 4 KiB, 2 MiB and 1 GiB pages; 0: unknown. */
-struct tlb_sizes {
-	u32 small, large, huge;
-};
-struct tlb_sizes tlb_read(cpuid_fn *leaf, const void *ctx);

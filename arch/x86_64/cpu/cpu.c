@@ -33,25 +33,18 @@ static bool bit(u32 reg, unsigned n)
 	return reg >> n & 1;
 }
 
-static void put_u32(char *dst, u32 value)
-{
-	memcpy(dst, &value, sizeof(value));
-}
-
 static void detect_names(struct cpu_features *f)
 {
 	const struct cpuid id = cpuid_raw(0, 0);
+	const u32 vendor[] = {id.ebx, id.edx, id.ecx};
 
-	put_u32(f->vendor, id.ebx);
-	put_u32(f->vendor + 4, id.edx);
-	put_u32(f->vendor + 8, id.ecx);
+	memcpy(f->vendor, vendor, sizeof(vendor));
+	f->intel = strcmp(f->vendor, "GenuineIntel") == 0;
+	f->amd = strcmp(f->vendor, "AuthenticAMD") == 0 || strcmp(f->vendor, "HygonGenuine") == 0;
 	for (u32 i = 0; i < 3; i++) {
 		const struct cpuid part = cpuid(0x80000002 + i, 0);
 
-		put_u32(f->brand + 16 * i, part.eax);
-		put_u32(f->brand + 16 * i + 4, part.ebx);
-		put_u32(f->brand + 16 * i + 8, part.ecx);
-		put_u32(f->brand + 16 * i + 12, part.edx);
+		memcpy(f->brand + i * sizeof(part), &part, sizeof(part));
 	}
 }
 
@@ -63,8 +56,7 @@ static bool strings_are_slow(const struct cpu_features *f)
 {
 	u64 misc;
 
-	return strcmp(f->vendor, "AuthenticAMD") != 0 && rdmsr_safe(MSR_MISC_ENABLE, &misc) &&
-	       !(misc & MISC_ENABLE_FAST_STRINGS);
+	return !f->amd && rdmsr_safe(MSR_MISC_ENABLE, &misc) && !(misc & MISC_ENABLE_FAST_STRINGS);
 }
 
 void cpu_features_detect(void)
@@ -146,17 +138,13 @@ void cpu_halt_forever(void)
  */
 static unsigned find_scale(void)
 {
-	struct cpuid id;
-	char name[12];
+	/* the hypervisor leaves exist if the hypervisor bit is set */
+	const struct cpuid id = cpuid_raw(0x40000000, 0);
+	const u32 name[] = {id.ebx, id.ecx, id.edx};
 
 	if (!cpuid_hypervisor())
 		return SCALE_HARDWARE;
-	/* the hypervisor leaves exist if the hypervisor bit is set */
-	id = cpuid_raw(0x40000000, 0);
-	memcpy(name, &id.ebx, 4);
-	memcpy(name + 4, &id.ecx, 4);
-	memcpy(name + 8, &id.edx, 4);
-	return memcmp(name, "TCGTCGTCGTCG", 12) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
+	return memcmp(name, "TCGTCGTCGTCG", sizeof(name)) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
 }
 
 unsigned cpu_deadline_scale(void)

@@ -5,6 +5,7 @@
 
 struct cpu_features {
 	char vendor[13], brand[49];
+	bool intel, amd; /* amd: Hygon's CPUs, too */
 	bool hypervisor, pages_1g, smep, smap, umip, x2apic, erms, fsrm, clzero, invariant_tsc;
 	bool slow_strings; /* firmware has switched fast REP MOVS and STOS off */
 	unsigned phys_bits;

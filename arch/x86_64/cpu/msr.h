@@ -49,61 +49,28 @@ static inline void wrmsr(u32 msr, u64 value)
 	__asm__ volatile("wrmsr" ::"c"(msr), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
 }
 
-static inline u64 read_cr2(void)
-{
-	u64 value;
+/* read_cr0(), write_cr0() and so on. The register is part of the instruction. */
+#define CONTROL_REGISTER(name)                                                                     \
+	static inline u64 read_##name(void)                                                        \
+	{                                                                                          \
+		u64 value;                                                                         \
+                                                                                                   \
+		__asm__ volatile("mov %%" #name ", %0" : "=r"(value)::"memory");                   \
+		return value;                                                                      \
+	}                                                                                          \
+	static inline void write_##name(u64 value)                                                 \
+	{                                                                                          \
+		__asm__ volatile("mov %0, %%" #name ::"r"(value) : "memory");                      \
+	}
 
-	__asm__ volatile("mov %%cr2, %0" : "=r"(value)::"memory");
-	return value;
-}
-
-static inline void write_cr2(u64 value)
-{
-	__asm__ volatile("mov %0, %%cr2" ::"r"(value) : "memory");
-}
-
-static inline u64 read_cr3(void)
-{
-	u64 value;
-
-	__asm__ volatile("mov %%cr3, %0" : "=r"(value)::"memory");
-	return value;
-}
-
-static inline void write_cr3(u64 value)
-{
-	__asm__ volatile("mov %0, %%cr3" ::"r"(value) : "memory");
-}
-
-static inline u64 read_cr0(void)
-{
-	u64 value;
-
-	__asm__ volatile("mov %%cr0, %0" : "=r"(value)::"memory");
-	return value;
-}
-
-static inline void write_cr0(u64 value)
-{
-	__asm__ volatile("mov %0, %%cr0" ::"r"(value) : "memory");
-}
+CONTROL_REGISTER(cr0)
+CONTROL_REGISTER(cr2)
+CONTROL_REGISTER(cr3)
+CONTROL_REGISTER(cr4)
 
 static inline void wbinvd(void)
 {
 	__asm__ volatile("wbinvd" ::: "memory");
-}
-
-static inline u64 read_cr4(void)
-{
-	u64 value;
-
-	__asm__ volatile("mov %%cr4, %0" : "=r"(value)::"memory");
-	return value;
-}
-
-static inline void write_cr4(u64 value)
-{
-	__asm__ volatile("mov %0, %%cr4" ::"r"(value) : "memory");
 }
 
 static inline u64 rdtsc(void)

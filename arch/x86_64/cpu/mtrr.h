@@ -12,7 +12,7 @@
 
 struct memblock_list;
 
-enum { MTRR_VARIABLE_MAX = 32, MTRR_WRITE_BACK = 6 };
+enum { MTRR_VARIABLE_MAX = 32, MTRR_FIXED = 11, MTRR_WRITE_BACK = 6 };
 
 /* The registers of one CPU, as they are read. */
 struct mtrrs {
@@ -20,7 +20,8 @@ struct mtrrs {
 	struct mtrr {
 		u64 base, mask;
 	} variable[MTRR_VARIABLE_MAX];
-	u32 count;
+	u64 count;
+	u64 fixed[MTRR_FIXED]; /* of the first MiB */
 	/* AMD: RAM from 4 GiB to here is write-back unless a register says otherwise; 0: none */
 	phys_t top_mem2;
 };

@@ -12,9 +12,7 @@ enum { LEVELS_MAX = 8, LEVEL_NONE = 0, LEVEL_THREAD = 1, SHIFT_MASK = 0x1f };
 enum {
 	CPUID_1_EDX_HTT = 1 << 28,
 	CPUID_7_EDX_HYBRID = 1 << 15,
-	CPUID_80000001_ECX_TOPOLOGY = 1 << 22,
-	CORE_ATOM = 0x20,
-	CORE_CORE = 0x40
+	CPUID_80000001_ECX_TOPOLOGY = 1 << 22
 };
 
 /* Number of bits needed to number `count` things. */
@@ -56,7 +54,7 @@ static bool from_amd(cpuid_fn *leaf, const void *ctx, struct topology *out)
 	return out->core_shift <= out->package_shift;
 }
 
-static bool from_counts(cpuid_fn *leaf, const void *ctx, struct topology *out)
+static void from_counts(cpuid_fn *leaf, const void *ctx, struct topology *out)
 {
 	const struct cpuid basic = leaf(1, 0, ctx);
 	const unsigned logical = basic.edx & CPUID_1_EDX_HTT ? basic.ebx >> 16 & 0xff : 1;
@@ -64,7 +62,6 @@ static bool from_counts(cpuid_fn *leaf, const void *ctx, struct topology *out)
 
 	out->package_shift = bits_for(logical);
 	out->core_shift = logical > cores ? bits_for(logical) - bits_for(cores) : 0;
-	return true;
 }
 
 struct topology topology_read(cpuid_fn *leaf, const void *ctx)
@@ -88,16 +85,4 @@ struct topology topology_read(cpuid_fn *leaf, const void *ctx)
 bool topology_is_hybrid(cpuid_fn *leaf, const void *ctx)
 {
 	return leaf(7, 0, ctx).edx & CPUID_7_EDX_HYBRID;
-}
-
-enum core_kind topology_core_kind(cpuid_fn *leaf, const void *ctx)
-{
-	switch (leaf(0x1a, 0, ctx).eax >> 24) {
-	case CORE_CORE:
-		return CORE_PERFORMANCE;
-	case CORE_ATOM:
-		return CORE_EFFICIENT;
-	default:
-		return CORE_PLAIN;
-	}
 }

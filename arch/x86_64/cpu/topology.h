@@ -29,7 +29,3 @@ struct topology topology_read(cpuid_fn *leaf, const void *ctx);
 
 /* True in a hybrid processor, whose cores are of more than one kind (CPUID 7). */
 bool topology_is_hybrid(cpuid_fn *leaf, const void *ctx);
-
-/* Kinds of core in hybrid processors (CPUID 1Ah). */
-enum core_kind { CORE_PLAIN, CORE_PERFORMANCE, CORE_EFFICIENT };
-enum core_kind topology_core_kind(cpuid_fn *leaf, const void *ctx);

@@ -89,18 +89,12 @@ static void print_code(const char *prefix, virt_t addr, u64 back)
 
 static void print_registers(const struct trap_frame *f)
 {
-	typedef unsigned long long ull;
-
-	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", (ull)f->rax, (ull)f->rbx,
-	      (ull)f->rcx, (ull)f->rdx);
-	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", (ull)f->rsi, (ull)f->rdi,
-	      (ull)f->rbp, (ull)f->rsp);
-	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", (ull)f->r8, (ull)f->r9,
-	      (ull)f->r10, (ull)f->r11);
-	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", (ull)f->r12, (ull)f->r13,
-	      (ull)f->r14, (ull)f->r15);
-	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", (ull)f->rflags, (ull)f->cs,
-	      (ull)f->ss, (ull)f->vector, (ull)f->error);
+	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", f->rax, f->rbx, f->rcx, f->rdx);
+	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", f->rsi, f->rdi, f->rbp, f->rsp);
+	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", f->r8, f->r9, f->r10, f->r11);
+	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", f->r12, f->r13, f->r14, f->r15);
+	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", f->rflags, f->cs, f->ss,
+	      f->vector, f->error);
 }
 
 /*

@@ -35,7 +35,6 @@
 
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/traps/traps.h"
-#include "kernel/core/call.h"
 #include "kernel/core/context.h"
 #include "kernel/core/lock.h"
 #include "kernel/core/panic.h"
@@ -109,13 +108,6 @@ static const struct io_apic *io_apic_of(u32 gsi)
 		if (gsi >= io_apics[i].gsi_base && gsi - io_apics[i].gsi_base < io_apics[i].pins)
 			return &io_apics[i];
 	return NULL;
-}
-
-u32 io_apic_lines(void)
-{
-	const struct io_apic *io = io_apic_of(0);
-
-	return io ? io->pins : 0;
 }
 
 /* First register of the entry of `gsi`. */

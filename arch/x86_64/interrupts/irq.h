@@ -6,11 +6,8 @@
 /* Mask all pins of an I/O APIC until irq_register() opens one. Boot CPU. */
 void io_apic_add(phys_t phys, u32 gsi_base);
 
-/*
- * io_apic_lines(): number of lines of the first I/O APIC, 0 if there is none. io_apic_route_nmi():
- * let line `gsi` raise NMIs on this CPU; false if it cannot be routed.
- */
-u32 io_apic_lines(void);
 u32 io_apic_entry(u32 gsi); /* low half of the line's entry, as it is now; 0: no such line */
+
+/* Let line `gsi` raise NMIs on this CPU. False if it cannot be routed. */
 bool io_apic_route_nmi(u32 gsi);
 void io_apic_mask(u32 gsi); /* ends that; no effect if there is no such line */

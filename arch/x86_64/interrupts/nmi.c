@@ -24,7 +24,6 @@
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/interrupts/sample.h"
-#include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
@@ -100,7 +99,7 @@ static void handle_board_or_tick(bool answered)
 
 	if (words)
 		panic("NMI: %s; port 61h says %02x", words, status);
-	tick = cpu_id() == 0 ? nmi_tick_take(answered) : NMI_NO_TICK;
+	tick = cpu_id() == 0 ? nmi_tick_take() : NMI_NO_TICK;
 	if (tick == NMI_TICK)
 		watchdog_tick();
 	else if (tick == NMI_NO_TICK && !answered)

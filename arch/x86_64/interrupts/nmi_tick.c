@@ -1,8 +1,8 @@
 /*
  * The watchdog's tick; see nmi_tick.h.
  *
- * The boot CPU writes the state before the pin of the source is opened; from then on `ticks` and
- * `last` belong to the handler on that CPU.
+ * The boot CPU writes the state before the pin is opened; from then on `ticks` and `last` belong to
+ * the handler on that CPU.
  */
 #include "arch/x86_64/interrupts/nmi_tick.h"
 
@@ -10,27 +10,11 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/mmio.h>
 
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/interrupts/irq.h"
-#include "arch/x86_64/time/clock_sources.h"
-#include "arch/x86_64/time/hpet.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/watchdog.h"
-
-enum { HPET_TIMER0 = 0x100, TIMER_SIZE = 0x20, TIMERS_SHIFT = 8, TIMERS_MASK = 0x1f };
-enum { CONFIG_LEGACY = 2, TIMER_CONFIG = 0x00, TIMER_ROUTES = 0x04, TIMER_COMPARATOR = 0x08 };
-enum {
-	TIMER_LEVEL = 1 << 1,
-	TIMER_ENABLE = 1 << 2,
-	TIMER_PERIODIC = 1 << 3,
-	TIMER_SET_VALUE = 1 << 6,
-	TIMER_32BIT = 1 << 8,
-	TIMER_ROUTE_SHIFT = 9,
-	TIMER_ROUTE_MASK = 0x1f << 9,
-	TIMER_MESSAGE = 1 << 14
-};
 
 enum { RTC_INDEX = 0x70, RTC_DATA = 0x71, RTC_PIN = 8 };
 enum { RTC_A = 0x0a, RTC_B = 0x0b, RTC_C = 0x0c, RATE_MASK = 0x0f, RATE_8192_HZ = 3 };
@@ -41,89 +25,11 @@ enum {
 	RTC_ALL = RTC_UPDATE | RTC_ALARM | RTC_PERIODIC
 };
 
-enum { TRIES = 10 };
-
-#define FS_PER_S   1000000000000000ULL
-#define FIRST_PART 5000 /* the HPET's first tick comes after this part of a second: 0.2 ms */
 #define CONFIRM_NS (20 * NS_PER_MS)
-#define EARLY_NS   (NS_PER_S / 2) /* an NMI so soon after a tick is none */
 
-static enum { TICK_NONE, TICK_HPET, TICK_RTC } source;
-static u32 hpet_pin;
-static unsigned hpet_timer; /* offset of its registers */
-static volatile void __iomem *hpet_regs;
+static bool running;
 static u32 ticks;
 static u64 last; /* when the last tick came */
-
-/* ---- HPET ---- */
-
-static unsigned read_timers(const volatile void __iomem *hpet, struct hpet_timer *timers)
-{
-	const unsigned count = (mmio_read32(hpet, HPET_CAPS) >> TIMERS_SHIFT & TIMERS_MASK) + 1;
-
-	for (unsigned n = 0; n < count; n++) {
-		const unsigned timer = HPET_TIMER0 + n * TIMER_SIZE;
-
-		timers[n] = (struct hpet_timer){mmio_read32(hpet, timer + TIMER_CONFIG),
-						mmio_read32(hpet, timer + TIMER_ROUTES)};
-	}
-	return count;
-}
-
-/*
- * The first write after TIMER_SET_VALUE is the first event, which comes soon as a proof; the second
- * is the period. The timer is enabled last: with the comparator that was there before, an
- * emulator's fires at once. An event that has passed by then was perhaps lost, so it is set again.
- */
-static void run_timer(volatile void __iomem *hpet, unsigned timer, u32 config, u32 second)
-{
-	unsigned tries = 0;
-	u32 first;
-
-	do {
-		mmio_write32(hpet, timer + TIMER_CONFIG, config | TIMER_SET_VALUE);
-		first = mmio_read32(hpet, HPET_COUNTER) + second / FIRST_PART;
-		mmio_write32(hpet, timer + TIMER_COMPARATOR, first);
-		mmio_write32(hpet, timer + TIMER_COMPARATOR, second);
-		mmio_write32(hpet, timer + TIMER_CONFIG, config | TIMER_ENABLE);
-	} while ((s32)(mmio_read32(hpet, HPET_COUNTER) - first) >= 0 && ++tries < TRIES);
-}
-
-static bool start_hpet(volatile void __iomem *hpet)
-{
-	const u32 fs = hpet ? mmio_read32(hpet, HPET_PERIOD) : 0;
-	struct hpet_timer timers[HPET_TIMERS_MAX];
-	u32 config;
-	int n;
-
-	if (!hpet || !hpet_is_there(mmio_read32(hpet, HPET_CAPS), fs) || FS_PER_S / fs > ~0U)
-		return false;
-	n = hpet_tick_choose(timers, read_timers(hpet, timers), io_apic_lines(), &hpet_pin);
-	if (n < 0)
-		return false;
-	hpet_regs = hpet;
-	hpet_timer = HPET_TIMER0 + (unsigned)n * TIMER_SIZE;
-	config = timers[n].config &
-		 ~(u32)(TIMER_ROUTE_MASK | TIMER_LEVEL | TIMER_MESSAGE | TIMER_ENABLE);
-	config |= hpet_pin << TIMER_ROUTE_SHIFT | TIMER_PERIODIC | TIMER_32BIT;
-	mmio_write32(hpet, hpet_timer + TIMER_CONFIG, config); /* quiet until the pin is open */
-	if (!io_apic_route_nmi(hpet_pin))
-		return false;
-	source = TICK_HPET;
-	mmio_write32(hpet, HPET_CONFIG,
-		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)CONFIG_LEGACY);
-	run_timer(hpet, hpet_timer, config, (u32)(FS_PER_S / fs));
-	return true;
-}
-
-static void stop_hpet(void)
-{
-	mmio_write32(hpet_regs, hpet_timer + TIMER_CONFIG,
-		     mmio_read32(hpet_regs, hpet_timer + TIMER_CONFIG) & ~(u32)TIMER_ENABLE);
-	io_apic_mask(hpet_pin);
-}
-
-/* ---- RTC ---- */
 
 /*
  * The boot CPU alone uses the RTC: start-up does, and the handler of NMIs between any two
@@ -159,29 +65,29 @@ static void rtc_interrupts(u8 which)
  * The first tick comes from the periodic interrupt, within 0.13 ms. What was raised before is
  * cleared while nothing can be raised: reading C afterwards could take a tick's reason away.
  */
-static bool start_rtc(void)
+static void start(void)
 {
 	if (rtc_read(RTC_B) == 0xff)
-		return false;
+		return;
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
-	if (!io_apic_route_nmi(RTC_PIN))
-		return false;
-	source = TICK_RTC;
+	running = io_apic_route_nmi(RTC_PIN);
+	if (!running)
+		return;
 	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
 	rtc_interrupts(RTC_PERIODIC);
-	return true;
 }
 
-static void stop_rtc(void)
+static void stop(void)
 {
 	io_apic_mask(RTC_PIN);
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
+	running = false;
 }
 
 /* Reading C acknowledges. The proof has been given by the first tick: once a second from now on. */
-static bool take_rtc(void)
+static bool take(void)
 {
 	const u8 index = atomic_load_relaxed(&rtc_index);
 	const bool raised = rtc_read(RTC_C) & (RTC_UPDATE | RTC_PERIODIC);
@@ -194,20 +100,18 @@ static bool take_rtc(void)
 	return raised;
 }
 
-/* ---- either ---- */
-
-void nmi_tick_start(volatile void __iomem *hpet)
+void nmi_tick_start(void)
 {
-	if (watchdog_wanted() && !start_hpet(hpet))
-		start_rtc();
+	if (watchdog_wanted())
+		start();
 }
 
 static bool has_ticked(void)
 {
-	const u64 start = clock_ns(), limit = CONFIRM_NS * cpu_deadline_scale();
+	const u64 begin = clock_ns(), limit = CONFIRM_NS * cpu_deadline_scale();
 
 	while (atomic_load_acquire(&ticks) == 0) {
-		if (clock_ns() - start > limit)
+		if (clock_ns() - begin > limit)
 			return false;
 		cpu_relax();
 	}
@@ -216,48 +120,25 @@ static bool has_ticked(void)
 
 void nmi_tick_confirm(void)
 {
-	if (!watchdog_wanted())
-		return;
-	if (source == TICK_HPET && !has_ticked()) {
-		pr_info("watchdog: the HPET does not tick at pin %u; the RTC is tried", hpet_pin);
-		stop_hpet();
-		source = TICK_NONE;
-		start_rtc();
-	}
-	if (source == TICK_RTC && !has_ticked()) {
-		stop_rtc();
-		source = TICK_NONE;
-	}
-	if (source == TICK_NONE)
-		pr_info("watchdog: off, because neither an HPET nor an RTC sends NMIs through an "
-			"I/O APIC");
-	else if (source == TICK_RTC)
-		pr_info("watchdog: ticks by the RTC");
+	if (running && !has_ticked())
+		stop();
+	if (!running && watchdog_wanted())
+		pr_info("watchdog: off, because no RTC sends NMIs through an I/O APIC");
 }
 
-/* Ticks come late and then early where a host does not let this CPU run. */
-static bool take_hpet(u64 now)
-{
-	return ticks == 0 || now - last >= EARLY_NS;
-}
-
-/*
- * The first tick may have an echo: a period of the RTC that ended before the first NMI was handled,
- * or an emulated HPET that fires twice at the moment it was set for.
- */
+/* The first tick may have an echo: a period that ended before the first NMI was handled. */
 static bool may_be_echo(u64 now)
 {
-	return (ticks == 1 && now - last < CONFIRM_NS) ||
-	       (source == TICK_HPET && cpu_deadline_scale() != 1);
+	return ticks == 1 && now - last < CONFIRM_NS;
 }
 
-enum nmi_tick nmi_tick_take(bool answered)
+enum nmi_tick nmi_tick_take(void)
 {
 	const u64 now = clock_ns();
 
-	if (source == TICK_NONE || (source == TICK_HPET && answered))
+	if (!running)
 		return NMI_NO_TICK;
-	if (source == TICK_RTC ? !take_rtc() : !take_hpet(now))
+	if (!take())
 		return may_be_echo(now) ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 	last = now;
 	atomic_store_release(&ticks, ticks + 1);
@@ -266,7 +147,7 @@ enum nmi_tick nmi_tick_take(bool answered)
 
 void nmi_tick_acknowledge(void)
 {
-	if (source == TICK_RTC)
+	if (running)
 		rtc_read(RTC_C);
 }
 
@@ -277,5 +158,5 @@ u32 nmi_ticks(void)
 
 bool nmi_tick_is_on(void)
 {
-	return source != TICK_NONE;
+	return running;
 }

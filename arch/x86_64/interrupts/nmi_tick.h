@@ -1,11 +1,9 @@
 /*
- * The watchdog's tick: an NMI on the boot CPU once a second.
+ * The watchdog's tick: an NMI on the boot CPU once a second, which the update interrupt of the RTC
+ * raises at pin 8 of the first I/O APIC.
  *
- *   HPET   a timer that repeats, at a pin of the first I/O APIC above those of ISA (time/hpet.h)
- *   RTC    its update interrupt at pin 8, where no timer of an HPET can do it
- *
- * A source is used only if its first tick has come while other CPUs started. With neither, the log
- * says "watchdog: off".
+ * The RTC is used only if its first tick has come while other CPUs started. Otherwise the log says
+ * "watchdog: off".
  *
  * Source: Motorola, "MC146818A Real-Time Clock plus RAM", 1984, registers A, B and C.
  */
@@ -13,26 +11,18 @@
 
 #include "kernel/lib/types.h"
 
-/*
- * Start the first source that this machine may have, if the watchdog is wanted. `hpet`: mapped
- * registers or NULL. Boot CPU, after apic_init_cpu().
- */
-void nmi_tick_start(volatile void __iomem *hpet);
+/* Start the RTC, if the watchdog is wanted. Boot CPU, after apic_init_cpu(). */
+void nmi_tick_start(void);
 
 /*
- * Wait for the first tick, for a bounded time. A source that does not tick is switched off, and the
- * next one gets its chance. Boot CPU, once the clock's rate is settled.
+ * Wait for the first tick, for a bounded time. An RTC that does not tick is switched off. Boot CPU,
+ * once the clock's rate is settled.
  */
 void nmi_tick_confirm(void);
 
-/*
- * In an NMI on the boot CPU: was it a tick? Acknowledges a tick. The RTC tells. An HPET's tick is
- * an NMI with no other reason that comes half a second after the one before or later. Under a
- * hypervisor, which may deliver a tick late and the next one in time, an earlier one may be, too.
- * `answered`: the NMI has a reason already, cpu_where().
- */
+/* In an NMI on the boot CPU: was it a tick? Acknowledges a tick. */
 enum nmi_tick { NMI_NO_TICK, NMI_TICK, NMI_PERHAPS_TICK };
-enum nmi_tick nmi_tick_take(bool answered);
+enum nmi_tick nmi_tick_take(void);
 
 /*
  * A tick that another handler took, such as a test's, is acknowledged, and the next one can come.

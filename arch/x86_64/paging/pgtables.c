@@ -16,9 +16,8 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/consoles/console_screen.h"
-#include "arch/x86_64/consoles/consoles.h"
 #include "arch/x86_64/cpu/msr.h"
-#include "arch/x86_64/paging/uncached_ram.h"
+#include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"
@@ -83,14 +82,17 @@ void arch_page_tables_load(void)
 
 /*
  * Reserve the image, the first MiB (real-mode vectors, BIOS data, trampoline page, legacy devices)
- * and the screen.
+ * and the screen. Then drop the RAM that firmware's MTRRs leave uncached, before anything maps it.
  */
 void arch_reserve_memory(void)
 {
+	struct mtrrs mtrrs;
+
 	memblock_reserve((phys_t)(virt_t)__image_phys_start, image_phys(__image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
 	console_screen_reserve();
-	uncached_ram_drop();
+	if (mtrrs_read(&mtrrs))
+		mtrr_drop_uncached(&mtrrs, &memblock_memory, &memblock_reserved);
 }
 
 bool arch_image_range(phys_t *start, phys_t *end_readonly)

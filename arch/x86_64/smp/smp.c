@@ -34,8 +34,8 @@
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpu_check.h"
 #include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/interrupts/ipi.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/smp/smp_page.h"
@@ -109,7 +109,7 @@ void ap_start(cpu_t cpu)
 	cpu_features_init();
 	user_init_cpu();
 	mce_init_cpu();
-	cpu_data(cpu)->arch.picture = cpu_picture_take();
+	mtrrs_settle();
 	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);
 	apic_init_cpu();
 	reach(cpu, AP_FEATURES, AP_APIC);
@@ -249,7 +249,7 @@ static void start_all(void)
 void arch_cpus_start(void)
 {
 	ipi_init();
-	cpu_data(0)->arch.picture = cpu_picture_take();
+	mtrrs_settle();
 	if (cpu_count == 1) {
 		clock_refine_end();
 		cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
@@ -265,7 +265,7 @@ void arch_cpus_start(void)
 			       cpu_count);
 		}
 	}
-	cpu_pictures_compare();
+	mtrrs_report();
 	nmi_tick_confirm();
 	clock_stop_pit();
 	irq_enable();

@@ -25,7 +25,6 @@
 #include "arch/x86_64/smp/trampoline.h"
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
-#include "mm/map/vmap.h"
 
 enum { INT3 = 0xcc, LOW_END = 0xa0000 };
 

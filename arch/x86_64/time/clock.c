@@ -48,12 +48,10 @@ enum {
 	SAMPLE_TRIES = 8
 };
 
-enum trust { TRUST_NONE, TRUST_ASSUMED, TRUST_KNOWN };
-
 extern u64 boot_entry_tsc; /* boot/entry.S */
 
 static struct clock_rates rates = {.now = &rates.slot[0]};
-static enum trust trust;
+static bool rate_known;
 static struct tsc_facts facts; /* from CPUID */
 
 u64 clock_tsc_hz(void)
@@ -82,18 +80,12 @@ u64 clock_cpu_ns(void)
 
 void clock_delay_ns(u64 ns)
 {
-	const u64 hz = trust > TRUST_ASSUMED ? clock_tsc_hz() : FASTEST_HZ;
+	const u64 hz = rate_known ? clock_tsc_hz() : FASTEST_HZ;
 	const u64 start = rdtsc();
 	const u64 ticks = ns / NS_PER_S * hz + ns % NS_PER_S * (hz / 1000) / (NS_PER_S / 1000) + 1;
 
 	while (rdtsc() - start < ticks)
 		cpu_relax();
-}
-
-static void set_rate(u64 hz, enum trust how)
-{
-	clock_rate_change(&rates, rdtsc(), hz);
-	trust = how;
 }
 
 static struct tsc_facts facts_from_cpuid(void)
@@ -219,20 +211,16 @@ void clock_init(void)
 	rates.slot[0].base_tsc = boot_entry_tsc;
 	facts = facts_from_cpuid();
 	claim = tsc_claim_of(&facts);
-	if (claim.hz) {
-		set_rate(claim.hz, TRUST_KNOWN);
-		pr_info("clock: TSC at %llu kHz, by %s", claim.hz / 1000, claim.source);
-		return;
-	}
-	hz = hz_from_pit();
-	if (hz) {
-		set_rate(hz, TRUST_KNOWN);
-		pr_info("clock: TSC at %llu kHz, measured with the PIT", hz / 1000);
-		return;
-	}
-	set_rate(ASSUMED_HZ, TRUST_ASSUMED);
-	pr_warn("clock: CPUID does not tell the TSC's rate and no PIT answers: assuming 1 GHz, "
-		"times may be wrong");
+	if (!claim.hz)
+		claim.source = "the PIT";
+	hz = claim.hz ? claim.hz : hz_from_pit();
+	rate_known = hz != 0;
+	clock_rate_change(&rates, rdtsc(), rate_known ? hz : ASSUMED_HZ);
+	if (rate_known)
+		pr_info("clock: TSC at %llu kHz, by %s", hz / 1000, claim.source);
+	else
+		pr_warn("clock: CPUID does not tell the TSC's rate and no PIT answers: assuming 1 "
+			"GHz, times may be wrong");
 }
 
 /*
@@ -270,7 +258,8 @@ static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
 
 	if (!hpet_is_there(mmio_read32(hpet, HPET_CAPS), period))
 		return false;
-	mmio_write32(hpet, HPET_CONFIG, mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE);
+	mmio_write32(hpet, HPET_CONFIG,
+		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)HPET_LEGACY);
 	*c = (struct counter){.name = "HPET",
 			      .hz = FS_PER_S / period,
 			      .mask = 0xffffffff,
@@ -311,10 +300,11 @@ void clock_refine_end(void)
 		pr_warn("clock: two clocks agree against %s, which says %llu kHz", claim.source,
 			claim.hz / 1000);
 	if (hz && hz != clock_tsc_hz())
-		set_rate(hz, TRUST_KNOWN);
+		clock_rate_change(&rates, rdtsc(), hz);
+	rate_known |= hz != 0;
 	for (size_t i = 0; i < counter_count; i++)
 		report(&counters[i], &measures[i], clock_tsc_hz());
-	if (counter_count == 0 && trust == TRUST_ASSUMED)
+	if (!rate_known)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
 }
 

@@ -1,7 +1,7 @@
 /* The TSC as the machine's clock: its frequency, and the check against other clocks. */
 #pragma once
 
-#include "arch/x86_64/time/clock_sources.h"
+#include "kernel/lib/types.h"
 
 /*
  * Set the frequency from CPUID or, failing that, from the PIT. Nothing else need be initialised.

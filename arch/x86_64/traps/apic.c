@@ -23,7 +23,6 @@
 #include "arch/x86_64/traps/apic_setup.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 

@@ -19,7 +19,6 @@ struct trap_frame;
 struct mce_error {
 	unsigned bank;
 	u64 status, addr, misc;
-	u64 syndrome; /* AMD's; 0: none */
 	bool amd;     /* the layout is AMD's */
 	bool counted; /* the status has a count of corrected errors (Intel, MCG_CAP[10]) */
 };
@@ -38,13 +37,6 @@ void mce_poll(void *unused);
 
 struct mce_totals {
 	u64 corrected, uncorrected;
-	size_t pages; /* pages noted; see mce_page() */
+	u64 pages; /* that uncorrected errors named */
 };
 struct mce_totals mce_totals(void);
-
-/*
- * The n-th page that an uncorrected error named, or PFN_NONE. Pages beyond MCE_PAGES_MAX are only
- * counted.
- */
-enum { MCE_PAGES_MAX = 64 };
-pfn_t mce_page(size_t n);

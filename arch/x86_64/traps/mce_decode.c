@@ -9,11 +9,7 @@
 #define STATUS_ADDR_VALID  (1ULL << 58)
 #define STATUS_CONTEXT     (1ULL << 57) /* processor context corrupt */
 
-/* AMD: found, and not yet used by anybody. */
-#define STATUS_AMD_DEFERRED (1ULL << 44)
-
 enum { COUNT_SHIFT = 38, COUNT_MASK = 0x7fff };
-enum { AMD_EXTENDED_SHIFT = 16, AMD_EXTENDED_MASK = 0x3f };
 enum { MISC_PHYSICAL = 2, PAGE_BITS = 12 };
 
 bool mce_valid(u64 status)
@@ -75,28 +71,18 @@ u64 mce_corrected_count(const struct mce_error *error)
 	return error->counted && !error->amd && count > 1 ? count : 1;
 }
 
-static const char *severity_of(const struct mce_error *error)
-{
-	if (!mce_corrected(error->status))
-		return "uncorrected";
-	return error->amd && (error->status & STATUS_AMD_DEFERRED) ? "deferred" : "corrected";
-}
-
 void mce_describe(const struct mce_error *error, char *buf, size_t size)
 {
 	const u64 s = error->status, times = mce_corrected(s) ? mce_corrected_count(error) : 1;
-	char where[48] = "", more[64] = "";
+	char where[48] = "", more[32] = "";
 
 	if (s & STATUS_ADDR_VALID)
 		format(where, sizeof(where), ", %s %llx",
 		       error->amd ? "the unit's address" : "address", error->addr);
-	if (error->amd)
-		format(more, sizeof(more), ", extended code %x, syndrome %llx",
-		       (unsigned)(s >> AMD_EXTENDED_SHIFT & AMD_EXTENDED_MASK), error->syndrome);
-	else if (times > 1)
+	if (times > 1)
 		format(more, sizeof(more), ", %llu times", times);
-	format(buf, size, "%s error, %s, bank %u, code %04x%s%s%s%s", severity_of(error),
-	       kind_of((u16)s), error->bank, (unsigned)(s & 0xffff), where, more,
-	       s & STATUS_OVERFLOW ? ", others were lost" : "",
+	format(buf, size, "%s error, %s, bank %u, code %04x%s%s%s%s",
+	       mce_corrected(s) ? "corrected" : "uncorrected", kind_of((u16)s), error->bank,
+	       (unsigned)(s & 0xffff), where, more, s & STATUS_OVERFLOW ? ", others were lost" : "",
 	       s & STATUS_CONTEXT ? ", the CPU's state is corrupt" : "");
 }

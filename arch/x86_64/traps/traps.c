@@ -14,7 +14,6 @@
 #include "arch/x86_64/traps/traps.h"
 
 #include <arch/atomic.h>
-#include <arch/console.h>
 #include <arch/percpu.h>
 #include <arch/user.h>
 

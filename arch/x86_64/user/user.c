@@ -39,19 +39,16 @@
 enum {
 	FLAGS_FIXED = 1 << 1,
 	FLAGS_STATUS = 0x8d5, /* CF PF AF ZF SF OF */
-	FLAGS_TRAP = 1 << 8,
-	FLAGS_INTERRUPTS = 1 << 9,
 	FLAGS_DIRECTION = 1 << 10,
 	FLAGS_IOPL = 3 << 12,
 	FLAGS_NESTED = 1 << 14,
-	FLAGS_RESUME = 1 << 16,
 	FLAGS_ALIGNMENT = 1 << 18,
 	FLAGS_ID = 1 << 21,
 };
 
 /* The flags that POPF of ring 3 can set, and RF, which an exception may report. */
 #define FLAGS_FREE                                                                                 \
-	((u64)FLAGS_STATUS | FLAGS_TRAP | FLAGS_DIRECTION | FLAGS_NESTED | FLAGS_RESUME |          \
+	((u64)FLAGS_STATUS | RFLAGS_TRAP | FLAGS_DIRECTION | FLAGS_NESTED | RFLAGS_RESUME |        \
 	 FLAGS_ALIGNMENT | FLAGS_ID)
 
 _Static_assert(sizeof(struct user_regs) == sizeof(struct trap_frame) &&
@@ -137,7 +134,7 @@ void user_init_cpu(void)
 	wrmsr(MSR_STAR, (u64)SELECTOR_SYSRET << 48 | (u64)SELECTOR_CODE << 32);
 	wrmsr(MSR_LSTAR, (u64)trap_syscall);
 	wrmsr(MSR_CSTAR, 0); /* from 32-bit code, for which there is no descriptor */
-	wrmsr(MSR_SFMASK, FLAGS_FREE | FLAGS_INTERRUPTS | FLAGS_IOPL);
+	wrmsr(MSR_SFMASK, FLAGS_FREE | RFLAGS_INTERRUPTS | FLAGS_IOPL);
 	wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SCE);
 }
 
@@ -196,11 +193,6 @@ void user_leave(void)
 	user_unwind(stack);
 }
 
-bool user_is_running(void)
-{
-	return this_cpu()->arch.user_stack;
-}
-
 void user_attend(cpu_t cpu)
 {
 	atomic_store_release(&cpu_data(cpu)->arch.user_attends, 1);
@@ -244,7 +236,7 @@ void user_regs_make_safe(struct user_regs *regs)
 	regs->rip = MIN(regs->rip, USER_END);
 	regs->cs = SELECTOR_USER_CODE;
 	regs->ss = SELECTOR_USER_DATA;
-	regs->rflags = (regs->rflags & FLAGS_FREE) | FLAGS_FIXED | FLAGS_INTERRUPTS;
+	regs->rflags = (regs->rflags & FLAGS_FREE) | FLAGS_FIXED | RFLAGS_INTERRUPTS;
 }
 
 u64 user_hwcap(void)

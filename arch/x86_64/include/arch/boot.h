@@ -29,8 +29,6 @@ void arch_cpus_start(void);
 void arch_program_prepare(void);
 /* run the linked program's constructors */
 void arch_program_construct(void);
-/* print the CPU's name and the features in use, for people */
-void arch_machine_print(void);
 
 /*
  * Physical range of the image's read-only part (entry code, text, constants) in whole pages. The
@@ -39,13 +37,14 @@ void arch_machine_print(void);
 bool arch_image_range(phys_t *start, phys_t *end_readonly);
 
 /*
- * CPUs, caches, clocks and errors, for the sheet that kernel/run/machine_page.c prints, with all
- * other CPUs idle. arch_machine_measure() takes the measurements that this machine allows and
- * writes records; arch_machine_page() then calls `line` for each line of the sheet.
+ * For kernel/run/machine_page.c, with all other CPUs idle: arch_machine_measure() reads every CPU's
+ * errors, and arch_machine_page() calls `line` for each line about CPUs, caches, clock and errors.
+ * arch_machine_name() does so for the CPU's name, the features in use and the clock alone.
  */
 typedef void sheet_line_fn(const char *name, const char *fmt, ...) __printf(2, 3);
 void arch_machine_measure(void);
 void arch_machine_page(sheet_line_fn *line);
+void arch_machine_name(sheet_line_fn *line);
 
 /*
  * A few bytes of memory that survive a reset (kernel/core/run_record.c). The boot CPU loads them

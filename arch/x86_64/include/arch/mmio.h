@@ -13,59 +13,26 @@ static inline volatile void *mmio_at(const volatile void __iomem *regs, unsigned
 	return (volatile u8 *)(uintptr_t)(const volatile void __force *)regs + reg;
 }
 
-static inline u8 mmio_read8(const volatile void __iomem *regs, unsigned reg)
-{
-	u8 value;
+/* mmio_read8(), mmio_write8() and so on. The width is part of the instruction. */
+#define MMIO_ACCESS(bits, type, insn)                                                              \
+	static inline type mmio_read##bits(const volatile void __iomem *regs, unsigned reg)        \
+	{                                                                                          \
+		type value;                                                                        \
+                                                                                                   \
+		__asm__ volatile(insn " %1, %0"                                                    \
+				 : "=q"(value)                                                     \
+				 : "m"(*(const volatile type *)mmio_at(regs, reg))                 \
+				 : "memory");                                                      \
+		return value;                                                                      \
+	}                                                                                          \
+	static inline void mmio_write##bits(volatile void __iomem *regs, unsigned reg, type value) \
+	{                                                                                          \
+		__asm__ volatile(insn " %1, %0"                                                    \
+				 : "=m"(*(volatile type *)mmio_at(regs, reg))                      \
+				 : "q"(value)                                                      \
+				 : "memory");                                                      \
+	}
 
-	__asm__ volatile("movb %1, %0"
-			 : "=q"(value)
-			 : "m"(*(const volatile u8 *)mmio_at(regs, reg))
-			 : "memory");
-	return value;
-}
-
-static inline u16 mmio_read16(const volatile void __iomem *regs, unsigned reg)
-{
-	u16 value;
-
-	__asm__ volatile("movw %1, %0"
-			 : "=r"(value)
-			 : "m"(*(const volatile u16 *)mmio_at(regs, reg))
-			 : "memory");
-	return value;
-}
-
-static inline u32 mmio_read32(const volatile void __iomem *regs, unsigned reg)
-{
-	u32 value;
-
-	__asm__ volatile("movl %1, %0"
-			 : "=r"(value)
-			 : "m"(*(const volatile u32 *)mmio_at(regs, reg))
-			 : "memory");
-	return value;
-}
-
-static inline void mmio_write8(volatile void __iomem *regs, unsigned reg, u8 value)
-{
-	__asm__ volatile("movb %1, %0"
-			 : "=m"(*(volatile u8 *)mmio_at(regs, reg))
-			 : "q"(value)
-			 : "memory");
-}
-
-static inline void mmio_write16(volatile void __iomem *regs, unsigned reg, u16 value)
-{
-	__asm__ volatile("movw %1, %0"
-			 : "=m"(*(volatile u16 *)mmio_at(regs, reg))
-			 : "r"(value)
-			 : "memory");
-}
-
-static inline void mmio_write32(volatile void __iomem *regs, unsigned reg, u32 value)
-{
-	__asm__ volatile("movl %1, %0"
-			 : "=m"(*(volatile u32 *)mmio_at(regs, reg))
-			 : "r"(value)
-			 : "memory");
-}
+MMIO_ACCESS(8, u8, "movb")
+MMIO_ACCESS(16, u16, "movw")
+MMIO_ACCESS(32, u32, "movl")

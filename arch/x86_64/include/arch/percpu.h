@@ -12,23 +12,15 @@ struct timer {
 	void *arg;
 };
 
-/* MTRRs of a CPU that starts, beside CPU 0's; only TYPES_DIFFER stays so (cpu_check.c). */
-enum memory_types_found { TYPES_SAME, TYPES_WERE_OFF, TYPES_DIFFERED, TYPES_DIFFER };
-
-/* This CPU's own findings about itself: arch/x86_64/cpu/cpu_check.c. */
-struct cpu_picture {
-	u8 memory_types; /* enum memory_types_found */
-	u32 microcode;   /* revision; 0: unknown */
-	u8 kind;         /* enum core_kind */
-	bool taken;
-};
+/* MTRRs of a CPU that starts, beside CPU 0's; only MTRRS_DIFFER stays so (cpu/mtrr_cpu.c). */
+enum mtrrs_found { MTRRS_SAME, MTRRS_WERE_OFF, MTRRS_DIFFERED, MTRRS_DIFFER };
 
 struct arch_percpu {
 	u32 apic_id;
 	void *stack_top;       /* of the normal stack */
 	void *tables;          /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[3]; /* one for each owner (TIMER_OWNERS) */
-	struct cpu_picture picture;
+	u8 mtrrs;              /* enum mtrrs_found */
 	/* innermost exception or NMI being handled, for panics; NULL if none */
 	struct trap_frame *trap;
 	u32 stopped; /* stopped for good by a panic's NMI */

@@ -73,9 +73,6 @@ void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors);
 /* Return from user_enter(). Called in one of the four functions, on the same CPU, no lock held. */
 __noreturn void user_leave(void);
 
-/* Is this CPU inside user_enter()? */
-bool user_is_running(void);
-
 /* Have attend() called on a CPU soon: it is interrupted if it runs in ring 3. Context: handler. */
 void user_attend(cpu_t cpu);
 
