@@ -33,6 +33,16 @@
  */
 enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
 
+/*
+ * What a call tries to empty, chunks of an order below 9 or whole blocks, and how often it may
+ * still try.
+ */
+struct effort {
+	unsigned order;
+	enum migratetype type; /* that the block of the chunk gets */
+	unsigned tries, looks;
+};
+
 static struct evacuated totals; /* atomic */
 
 struct evacuated evacuated(void)
@@ -129,33 +139,6 @@ static bool would_move(struct zone *zone, u32 index)
 	return would;
 }
 
-/* What is left of a call. */
-struct effort {
-	unsigned tries, looks;
-};
-
-/* Try the blocks of a GiB, once round from the one that was looked at last. */
-static bool empty_one_of(struct zone *zone, u64 number, struct effort *left)
-{
-	const u32 first = (u32)number * GIB_BLOCKS;
-	const u32 start = atomic_load_relaxed(&zone->evacuated) + 1;
-
-	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
-		const u32 index = first + (start + i) % GIB_BLOCKS;
-
-		if (!is_candidate(zone, index))
-			continue;
-		left->looks--;
-		atomic_store_relaxed(&zone->evacuated, index);
-		if (!would_move(zone, index))
-			continue;
-		left->tries--;
-		if (empty(zone, index))
-			return true;
-	}
-	return false;
-}
-
 /* ---- a chunk ---- */
 
 /* Is each page of the chunk free in the buddy, or in use and movable? Zone lock held. */
@@ -235,47 +218,52 @@ static bool move_chunk(struct zone *zone, struct page *chunk, unsigned order)
 	return !err;
 }
 
-/* Try chunks of the GiB's blocks, once round from the one that was looked at last. */
-static bool empty_chunk_of(struct zone *zone, u64 number, unsigned order, enum migratetype type,
-			   struct effort *left)
+static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 {
-	const u32 first = (u32)number * GIB_BLOCKS;
-	const u32 start = atomic_load_relaxed(&zone->evacuated);
-	bool done = false;
+	struct isolation token;
+	struct page *chunk = isolate_chunk(zone, index, left->order, left->type, &token);
+	bool done;
 
-	for (u32 i = 0; i < GIB_BLOCKS && !done && left->tries > 0 && left->looks > 0; i++) {
+	if (!chunk)
+		return false;
+	left->tries--;
+	done = move_chunk(zone, chunk, left->order);
+	isolate_undo(zone, &token);
+	return done;
+}
+
+/* ---- either ---- */
+
+static bool try_block(struct zone *zone, u32 index, struct effort *left)
+{
+	if (!would_move(zone, index))
+		return false;
+	left->tries--;
+	return empty(zone, index);
+}
+
+/*
+ * Try the blocks of a GiB once round: chunks from the block that was looked at last on, whole
+ * blocks from the one after it.
+ */
+static bool try_gib(struct zone *zone, u64 number, struct effort *left)
+{
+	const bool whole = left->order == BLOCK_ORDER;
+	const u32 first = (u32)number * GIB_BLOCKS;
+	const u32 start = atomic_load_relaxed(&zone->evacuated) + whole;
+
+	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
 		const u32 index = first + (start + i) % GIB_BLOCKS;
-		struct isolation token;
-		struct page *chunk;
 
 		if (!is_candidate(zone, index))
 			continue;
 		left->looks--;
 		atomic_store_relaxed(&zone->evacuated, index);
-		chunk = isolate_chunk(zone, index, order, type, &token);
-		if (!chunk)
-			continue;
-		left->tries--;
-		done = move_chunk(zone, chunk, order);
-		isolate_undo(zone, &token);
+		if (whole ? try_block(zone, index, left) : try_chunk(zone, index, left))
+			return true;
 	}
-	return done;
+	return false;
 }
-
-static bool empty_chunk(struct zone *zone, unsigned order, enum migratetype type)
-{
-	struct effort left = {.tries = TRIES, .looks = LOOKS};
-	u64 before = ~0ULL, number = gigablock_next(zone, &before);
-	bool done = false;
-
-	while (!done && left.tries > 0 && left.looks > 0 && number != GIGABLOCK_NONE) {
-		done = empty_chunk_of(zone, number, order, type, &left);
-		number = gigablock_next(zone, &before);
-	}
-	return done;
-}
-
-/* ---- either ---- */
 
 /* Is there anywhere to move a block's pages to? */
 static bool has_room(const struct zone *zone)
@@ -289,20 +277,19 @@ static bool has_room(const struct zone *zone)
 	return frames >= 2 * BLOCK_FRAMES;
 }
 
-static bool empty_block(struct zone *zone)
+static bool empty_some(struct zone *zone, unsigned order, enum migratetype type)
 {
-	struct effort left = {.tries = TRIES, .looks = LOOKS};
+	struct effort left = {.order = order, .type = type, .tries = TRIES, .looks = LOOKS};
 	u64 before = ~0ULL, number;
-	bool done = false;
 
-	if (!has_room(zone))
+	if (order == BLOCK_ORDER && !has_room(zone))
 		return false;
-	number = gigablock_next(zone, &before);
-	while (!done && left.tries > 0 && left.looks > 0 && number != GIGABLOCK_NONE) {
-		done = empty_one_of(zone, number, &left);
-		number = gigablock_next(zone, &before);
-	}
-	return done;
+	for (number = gigablock_next(zone, &before);
+	     number != GIGABLOCK_NONE && left.tries > 0 && left.looks > 0;
+	     number = gigablock_next(zone, &before))
+		if (try_gib(zone, number, &left))
+			return true;
+	return false;
 }
 
 bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
@@ -313,8 +300,8 @@ bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
 	if (pcp->evacuating)
 		return false;
 	pcp->evacuating = 1;
-	done = (order < CHUNK_ORDER && empty_chunk(zone, CHUNK_ORDER, type)) ||
-	       empty_chunk(zone, order, type) || empty_block(zone);
+	done = (order < CHUNK_ORDER && empty_some(zone, CHUNK_ORDER, type)) ||
+	       empty_some(zone, order, type) || empty_some(zone, BLOCK_ORDER, type);
 	pcp->evacuating = 0;
 	return done;
 }

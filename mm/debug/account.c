@@ -408,7 +408,7 @@ bool mm_account(struct mm *mm, const struct pool *const pools[])
 	ok &= account_totals(mm, pools, walks);
 	ok &= account_meta(mm);
 	ok &= account_pools(mm, pools);
-	ok &= account_tables(mm);
+	ok &= account_idle(mm);
 	ok &= account_refs(mm);
 	ok &= account_watermarks(mm);
 	return ok;

@@ -1,28 +1,20 @@
 /*
- * Accounting, memory that is kept back: see account.h. Each term of the watermarks (watermark.h) is
- * counted again: frames that were never opened are counted from the boot ranges, free blocks from
- * their records. From these counts the answers of the zone are computed again, by the formulas in
- * watermark.h.
+ * Accounting, memory that is kept back: see account.h. Frames that were never opened are counted
+ * again from the boot ranges, and what a zone keeps back is computed again by the rules in
+ * watermark.h. The other terms of the watermarks are the counts that account_lists.c walks.
  */
 #include "mm/debug/account_marks.h"
 
 #include "kernel/core/printk.h"
 #include "mm/debug/account_lists.h"
 #include "mm/memmap/memmap.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/watermark.h"
 
-enum {
-	READY_MOST = 256,
-	RECORDS_OF_A_GIB = 4,
-	TABLE = 1,
-	STRUCTS_OF_A_BLOCK = 8,
-	STRUCTS_OF_A_SECTION = 512
-};
+enum { READY_MOST = 256 };
 
 struct terms {
-	u64 unopened, deferred, free[FREE_CLASSES];
+	u64 unopened, deferred;
 };
 
 /* Reserved frames of [start, end). */
@@ -63,42 +55,6 @@ static void count_unopened(const struct mm *mm, u64 section, struct terms *terms
 	}
 }
 
-static void count_free(const struct mm *mm, u64 section, struct terms *terms)
-{
-	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
-		const struct block_word word =
-			block_look_at(mm, (u32)(section * SECTION_BLOCKS) + i);
-
-		if (word.flags & BLOCK_FREE)
-			terms[word.zone].free[block_free_class(word)] += order_pages(word.order);
-	}
-}
-
-static u64 less(u64 frames, u64 others)
-{
-	return frames > others ? frames - others : 0;
-}
-
-/*
- * The formula of watermark.h: everything free or unopened, less the cost of opening it and of
- * describing it as pages of `order`.
- */
-static u64 net(const struct zone *zone, const struct terms *t, u64 ready, unsigned order)
-{
-	const bool small = order < BLOCK_ORDER, mapped = zone->mm->style == SECTION_MAPPED;
-	const u64 structs = small ? STRUCTS_OF_A_BLOCK : 1,
-		  sections = DIV_ROUND_UP(t->unopened, SECTION_FRAMES);
-	u64 cost = RECORDS_OF_A_GIB * DIV_ROUND_UP(t->unopened, order_pages(GIGA_ORDER));
-
-	if (mapped)
-		cost += STRUCTS_OF_A_SECTION * sections;
-	else
-		cost += TABLE * sections + structs * (t->unopened / BLOCK_FRAMES);
-	cost += structs * (t->free[FREE_BARE] / BLOCK_FRAMES);
-	cost += small ? structs * (t->free[FREE_HUGE] / BLOCK_FRAMES) : 0;
-	return less(ready + t->unopened + t->free[FREE_BARE] + t->free[FREE_HUGE], cost);
-}
-
 /* Is `reserve` the largest number whose square does not exceed `frames`, or a 64th of `frames`? */
 static bool is_default_reserve(u64 reserve, u64 frames)
 {
@@ -128,23 +84,6 @@ static bool account_reserve(const struct zone *zone)
 	return false;
 }
 
-static bool account_zone_marks(const struct zone *zone, const struct terms *t)
-{
-	/* checked by account_lists() */
-	const u64 aside = zone->free_type[MIGRATE_CMA] + zone->free_type[MIGRATE_ISOLATE];
-	const u64 ready = less(zone->free_small + t->free[FREE_FULL] + t->free[FREE_MAPPED], aside);
-	bool ok = account_reserve(zone);
-
-	ok &= account_agree("unopened", zone, zone->unopened, t->unopened);
-	ok &= account_agree("deferred", zone, zone->deferred, t->deferred);
-	ok &= account_agree("ready", zone, zone_ready(zone), ready);
-	ok &= account_agree("net of opening, as small pages,", zone, zone_net(zone, 0),
-			    net(zone, t, ready, 0));
-	ok &= account_agree("net of opening, as 2 MiB pages,", zone, zone_net(zone, BLOCK_ORDER),
-			    net(zone, t, ready, BLOCK_ORDER));
-	return ok;
-}
-
 bool account_watermarks(const struct mm *mm)
 {
 	static struct terms terms[ZONES_MAX];
@@ -157,10 +96,13 @@ bool account_watermarks(const struct mm *mm)
 			count_unopened(mm, section, terms);
 		else if (section_state(mm, section) == SECTION_DEFERRED)
 			count_deferred(mm, section, terms);
-		else if (section_state(mm, section) == SECTION_OPEN)
-			count_free(mm, section, terms);
 	}
-	for (unsigned z = 0; z < mm->zones; z++)
-		ok &= account_zone_marks(&mm->zone[z], &terms[z]);
+	for (unsigned z = 0; z < mm->zones; z++) {
+		const struct zone *zone = &mm->zone[z];
+
+		ok &= account_reserve(zone);
+		ok &= account_agree("unopened", zone, zone->unopened, terms[z].unopened);
+		ok &= account_agree("deferred", zone, zone->deferred, terms[z].deferred);
+	}
 	return ok;
 }

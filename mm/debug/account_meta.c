@@ -30,6 +30,7 @@ enum { LINES_MAX = 8 }; /* lines printed in all; further faults are only counted
 struct audit {
 	struct mm *mm;
 	unsigned faults;
+	u64 tables; /* of the vmemmap */
 };
 
 static void fault(struct audit *audit, const char *what, const char *user, pfn_t pfn)
@@ -117,6 +118,7 @@ static void walk_table(struct audit *audit, pfn_t table)
 	const pte_t *ptes = phys_to_virt(table << PAGE_SHIFT);
 
 	reach(audit, table, "a section's page table");
+	audit->tables++;
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
 		const pte_t pte = pte_load(&ptes[i]);
 
@@ -156,8 +158,10 @@ static void walk_upper_table(struct audit *audit, u64 section, enum pt_level lev
 		return;
 	*last = pte_pfn(pte_load(entry));
 	block = block_of(audit->mm, *last);
-	if (block && block_look(block).state == BLOCK_META)
-		reach(audit, *last, "an upper page table");
+	if (!block || block_look(block).state != BLOCK_META)
+		return;
+	reach(audit, *last, "an upper page table");
+	audit->tables++;
 }
 
 static void walk_users(struct audit *audit)
@@ -220,6 +224,8 @@ static bool account_users(struct mm *mm)
 	each_block(&audit, true);
 	ok = walk_descriptors(&audit);
 	walk_users(&audit);
+	ok &= account_said("page tables of the vmemmap", mm_counted(mm, COUNT_TABLES),
+			   audit.tables);
 	each_block(&audit, false);
 	if (audit.faults > LINES_MAX)
 		pr_err("accounting: %u more metadata frames are wrong and are not listed",

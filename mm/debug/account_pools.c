@@ -1,5 +1,5 @@
 /*
- * Accounting, pools and page tables: see account.h. A pool's counts must equal the sums over its
+ * Accounting, pools: see account.h. A pool's counts must equal the sums over its
  * nodes, and a node's free pages must lie on its list, each as the list says. Promises (`reserved`)
  * to huge mappings are checked in account_refs.c.
  */
@@ -7,8 +7,6 @@
 
 #include "kernel/core/printk.h"
 #include "mm/hugetlb/pool_defer.h"
-#include "mm/map/pgtable.h"
-#include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
@@ -112,39 +110,12 @@ bool account_pools(struct mm *mm, const struct pool *const pools[])
 	return ok;
 }
 
-/* ---- tables ---- */
+/* ---- at rest ---- */
 
-/*
- * Tables above those of the sections come from metadata memory or from other code that made the
- * window; the latter are not counted here.
- */
-static u64 upper_table(const struct mm *mm, u64 section, enum pt_level level, pfn_t *last)
+bool account_idle(const struct mm *mm)
 {
-	const pte_t *entry =
-		pgtable_entry(mm->root, vmemmap_of_block(mm, (u32)(section * SECTION_BLOCKS)),
-			      level, NULL, NULL, NULL);
-	const struct block *block;
+	bool ok = account_said("PMD splits that still need a flush round", mm->splits_unflushed, 0);
 
-	if (!entry || !pte_present(pte_load(entry)) || pte_pfn(pte_load(entry)) == *last)
-		return 0;
-	*last = pte_pfn(pte_load(entry));
-	block = block_of(mm, *last);
-	return block && block_look(block).state == BLOCK_META;
-}
-
-bool account_tables(const struct mm *mm)
-{
-	pfn_t pmd = PFN_NONE, pud = PFN_NONE;
-	u64 tables = 0;
-	bool ok;
-
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
-		tables += vmemmap_line(mm, (u32)(section * SECTION_BLOCKS)) != NULL;
-		tables += upper_table(mm, section, PT_PUD, &pmd) +
-			  upper_table(mm, section, PT_PGD, &pud);
-	}
-	ok = account_said("page tables of the vmemmap", mm_counted(mm, COUNT_TABLES), tables);
-	ok &= account_said("PMD splits that still need a flush round", mm->splits_unflushed, 0);
 	ok &= account_said("sections being opened or closed", sections_moving(mm), 0);
 	ok &= account_said("frames that CPUs keep in transit", mm->transit_kept, 0);
 	for (unsigned z = 0; z < mm->zones; z++)

@@ -1,6 +1,6 @@
 /*
- * The walk over the pools, their nodes and free lists, and over the page tables of the vmemmap.
- * Returns true if the counters agree; prints each difference.
+ * The walk over the pools, their nodes and free lists. Returns true if the counters agree; prints
+ * each difference.
  */
 #pragma once
 
@@ -11,5 +11,5 @@ bool account_said(const char *what, u64 counted, u64 walked);
 
 bool account_pools(struct mm *mm, const struct pool *const pools[]);
 
-/* Page tables, and counters that are nonzero only while an operation is in progress. */
-bool account_tables(const struct mm *mm);
+/* Counters that are nonzero only while an operation is in progress. */
+bool account_idle(const struct mm *mm);

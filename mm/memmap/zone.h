@@ -176,12 +176,7 @@ struct meta {
 	u64 free[META_KINDS], reserved[META_KINDS];
 	u64 unused[META_KINDS];                  /* (m) blocks none of whose frames is used */
 	struct gate_lot *gate_first, *gate_last; /* (m) gated frames, in order of tag */
-	u32 growing; /* (a) number + 1 of the one CPU that makes it grow; 0: none */
-	/*
-	 * (o) owner: the CPU in `growing`. A node whose metadata memory that CPU needed meanwhile,
-	 * and which another CPU was growing
-	 */
-	struct node *met;
+	bool growing;  /* (oa) owner: the CPU in mm->growing, which makes it grow */
 	u64 near;      /* (o) the same owner: the GiB, of mm->gib[], where it last found a block */
 	u64 first_gib; /* (c) the GiB, of mm->gib[], of the node's first metadata block */
 	u64 lasting_keep; /* (c) frames of kind LASTING that heads do not use */
@@ -281,6 +276,7 @@ struct mm {
 	 */
 	u64 drains, drains_done, drain_messages;
 	u32 drain_claim; /* (a) number + 1 of the one CPU that drains; 0: none */
+	u32 growing; /* (a) number + 1 of the one CPU that makes metadata memory grow; 0: none */
 	/* (a) how CPUs' lists know the types of their pages (pcp_types.c) */
 	const struct pcp_types *pcp_types;
 	struct pool *pools; /* (c) the pools over this mm */

@@ -1,12 +1,15 @@
 /*
- * Allocating pages: where memory is looked for when none is at hand (page_fast.h).
+ * Allocating pages: where memory is looked for.
  *
- *   per-CPU list -> small lists of the zone -> a whole block, split -> the next zone
- *                -> the next node
+ *   page_alloc()              the word at hand (page_fast.h)
+ *   page_alloc_slowly()       what else this CPU holds; then the phases[], until one finds a page
+ *     alloc_from_nodes()      the zones of the nodes whose turn it is, by
+ *       alloc_small()         the CPU's list, refilled from the zone's (pcp.c); a block, split
+ *                             (page_split.c); memory of another type
+ *       alloc_huge()          the CPU's list (pcp_huge.c); a page made as hvo= has it
  *
- * Splitting is in page_split.c, freeing in page_free.c. A zone that is short keeps its remaining
- * memory for callers that cannot wait (watermark.h). When nothing is left anywhere, the allocator
- * waits, once, for memory that other CPUs are changing or hold.
+ * Freeing is in page_free.c. A zone that is short keeps its remaining memory for callers that
+ * cannot wait (watermark.h); such callers have only the first two phases.
  */
 #include <arch/check.h>
 
@@ -37,102 +40,100 @@ static void page_prepare(struct page *page, unsigned order)
 	check_frames_reused(page_to_pfn(page), order_pages(order));
 }
 
-static struct page *take_from_others(struct zone *zone, unsigned order, enum migratetype type)
-{
-	struct page *page;
+/* A request, and how far the phases below have come with it. */
+struct request {
+	struct mm *mm;
+	unsigned order, flags;
+	enum migratetype type;
+	node_t near; /* its own node: the one that the others are near to */
+	node_t first,
+		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
+	bool apart;     /* gigablock=on: only memory of the request's own kind */
+	bool spare;     /* gigablock=on: also the part that is kept for others */
+	unsigned asked; /* functions that were asked for memory (pressure.h) */
+	bool freed;     /* the last of them has freed some */
+	struct wait wait;
+};
 
-	zone_lock(zone);
-	page = migratetype_take(zone, order, type);
-	zone_unlock(zone);
-	if (!page)
-		return NULL;
-	pcp_count_in_use(zone, (s64)order_pages(order));
-	if (gigablock_steers(zone->mm, type))
-		gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
-	return page;
+static bool may_wait(const struct request *r)
+{
+	return !(r->flags & PAGE_NOFLUSH);
 }
 
-static struct page *take_small(struct zone *zone, unsigned order, enum migratetype type)
+/* ---- small pages ---- */
+
+/* Take pages from the zone's lists by buddy_take_pages() or migratetype_take(). */
+static struct page *take_from_zone(struct zone *zone, unsigned order, enum migratetype type,
+				   struct page *(*take)(struct zone *, unsigned, enum migratetype))
 {
 	struct page *page;
-	struct pcp *pcp;
 
-	if (order < PCP_ORDERS) {
-		pcp = pcp_enter(zone->mm);
-		page = pcp_alloc(zone, order, type);
-		pcp_leave(zone->mm, pcp);
-		return page;
-	}
 	zone_lock(zone);
-	page = buddy_take_pages(zone, order, type);
+	page = take(zone, order, type);
 	zone_unlock(zone);
 	if (page)
 		pcp_count_in_use(zone, (s64)order_pages(order));
 	return page;
 }
 
-static struct page *take_or_split(struct zone *zone, unsigned order, enum migratetype type,
-				  bool may_wait)
+/* Take pages of this type, splitting blocks until there are some. */
+static struct page *take_or_split(struct zone *zone, const struct request *r, enum migratetype type)
 {
 	struct page *page;
 
 	do {
-		page = take_small(zone, order, type);
-	} while (!page && page_split_some(zone, order, type, may_wait));
+		page = r->order < PCP_ORDERS
+			       ? pcp_alloc(zone, r->order, type)
+			       : take_from_zone(zone, r->order, type, buddy_take_pages);
+	} while (!page && page_split_some(zone, r->order, type, may_wait(r)));
 	return page;
 }
 
-/*
- * Bits of a request, for this file only, with gigablock=on (zone/gigablock.h). PAGE_APART: all
- * zones of a node are asked first for memory of the request's own kind. Only then is a movable page
- * placed among those that cannot move, and only then do these spoil another GiB. PAGE_SPARE:
- * nothing was found on any node, so a movable page may have the part that is kept for the others.
- */
-enum { PAGE_APART = 1 << 15, PAGE_SPARE = 1 << 14, TAINTING_TRIES = 16 };
+enum { TAINTING_TRIES = 16 };
 
 /* The last way to find small pages in a zone: at the cost of other types, or of another GiB. */
-static struct page *take_at_a_cost(struct zone *zone, unsigned order, enum migratetype type,
-				   unsigned request)
+static struct page *steal(struct zone *zone, const struct request *r)
 {
-	const bool may_wait = !(request & PAGE_NOFLUSH);
-	const bool steers = gigablock_steers(zone->mm, type);
+	const bool steers = gigablock_steers(zone->mm, r->type);
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (!steers && !(request & PAGE_SPARE) && !gigablock_spares(zone))
+	if (!steers && !r->spare && !gigablock_spares(zone))
 		return NULL;
-	if ((request & PAGE_APART) && !(steers && migratetype_can_share(zone, order, type)))
+	if (r->apart && !(steers && migratetype_can_share(zone, r->order, r->type)))
 		return NULL;
-	while (!page && steers && !(request & PAGE_APART) && tries++ < TAINTING_TRIES &&
-	       page_split_tainting(zone, order, type, may_wait))
-		page = take_or_split(zone, order, type, may_wait);
-	if (!page)
-		page = take_from_others(zone, order, type);
-	if (!page && (request & PAGE_SPARE) && !(request & PAGE_APART) &&
-	    page_split_spare(zone, order, may_wait))
-		page = take_or_split(zone, order, type, may_wait);
+	while (!page && steers && !r->apart && tries++ < TAINTING_TRIES &&
+	       page_split_tainting(zone, r->order, r->type, may_wait(r)))
+		page = take_or_split(zone, r, r->type);
+	if (!page) {
+		page = take_from_zone(zone, r->order, r->type, migratetype_take);
+		if (page && steers)
+			gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+	}
+	if (!page && r->spare && page_split_spare(zone, r->order, may_wait(r)))
+		page = take_or_split(zone, r, r->type);
 	return page;
 }
 
-static struct page *alloc_small(struct zone *zone, unsigned order, enum migratetype type,
-				unsigned request)
+static struct page *alloc_small(struct zone *zone, const struct request *r)
 {
-	const bool may_wait = !(request & PAGE_NOFLUSH),
-		   admitted = zone_admits(zone, order, request);
-	struct page *page = admitted ? take_or_split(zone, order, type, may_wait) : NULL;
+	const bool admitted = zone_admits(zone, r->order, r->flags);
+	struct page *page = admitted ? take_or_split(zone, r, r->type) : NULL;
 
 	/* CMA blocks are kept for ranges, but movable pages may live there meanwhile. */
-	if (!page && type == MIGRATE_MOVABLE &&
+	if (!page && r->type == MIGRATE_MOVABLE &&
 	    atomic_load_relaxed(&zone->free_type[MIGRATE_CMA]) > 0)
-		page = take_or_split(zone, order, MIGRATE_CMA, may_wait);
-	if (may_wait && zone_ready(zone) < zone->ready)
-		page_split_ahead(zone, type);
+		page = take_or_split(zone, r, MIGRATE_CMA);
+	if (may_wait(r) && zone_ready(zone) < zone->ready)
+		page_split_ahead(zone, r->type);
 	if (!page && admitted)
-		page = take_at_a_cost(zone, order, type, request);
+		page = steal(zone, r);
 	if (page)
-		page_prepare(page, order);
+		page_prepare(page, r->order);
 	return page;
 }
+
+/* ---- huge pages ---- */
 
 /*
  * Change one run into a 2 MiB or 1 GiB page, from memory that `mode` accepts and with the rounds
@@ -152,96 +153,63 @@ static u32 make_huge(struct zone *zone, const struct hvo_mode *mode, unsigned or
 }
 
 /*
- * Take a block that is huge and free from this CPU's list, filling the list if it is empty and the
- * zone may give memory.
- */
-static u32 take_huge(struct zone *zone, bool admitted, bool may_wait)
-{
-	struct pcp *pcp = pcp_enter(zone->mm);
-	u32 index = BLOCK_NONE;
-
-	if (admitted || pcp->zone[zone->index]->huge_count > 0)
-		index = pcp_alloc_huge(zone, may_wait);
-	pcp_leave(zone->mm, pcp);
-	return index;
-}
-
-/*
  * Find a run for a page as a pool would have it with hvo=. The baselines make each page anew, in
  * mapped sections; a page that is free and already huge does not have the form they require. Memory
  * in any other state is free all the same, so if a baseline finds nothing the page is made as
  * hvo=on makes it, before the search moves to the next zone. A caller that cannot wait gets only
  * pages that need no making. A cleared page is wanted from the zone first, if zero ones are there.
  */
-static u32 find_huge(struct zone *zone, unsigned order, unsigned request)
+static u32 find_huge(struct zone *zone, const struct request *r)
 {
 	const struct hvo_mode *mode = hvo_mode_selected();
-	const bool admitted = zone_admits(zone, order, request),
-		   may_wait = !(request & PAGE_NOFLUSH);
+	const bool admitted = zone_admits(zone, r->order, r->flags),
+		   may_make = may_wait(r) && admitted;
 	u32 index = BLOCK_NONE;
 
-	if (mode->mapped && may_wait && admitted)
-		index = make_huge(zone, mode, order);
-	else if ((request & PAGE_ZERO) && may_wait && admitted && order == BLOCK_ORDER &&
+	if (mode->mapped && may_make)
+		index = make_huge(zone, mode, r->order);
+	else if ((r->flags & PAGE_ZERO) && may_make && r->order == BLOCK_ORDER &&
 		 atomic_load_relaxed(&zone->free_zero) > 0)
-		index = make_huge(zone, &hvo_modes[HVO_ON], order);
-	if (index == BLOCK_NONE && order == BLOCK_ORDER)
-		index = take_huge(zone, admitted, may_wait);
-	if (index == BLOCK_NONE && may_wait && admitted)
-		index = make_huge(zone, &hvo_modes[HVO_ON], order);
+		index = make_huge(zone, &hvo_modes[HVO_ON], r->order);
+	if (index == BLOCK_NONE && r->order == BLOCK_ORDER)
+		index = pcp_alloc_huge(zone, admitted, may_wait(r));
+	if (index == BLOCK_NONE && may_make)
+		index = make_huge(zone, &hvo_modes[HVO_ON], r->order);
 	return index;
 }
 
-static struct page *alloc_huge(struct zone *zone, unsigned order, unsigned request)
+static struct page *alloc_huge(struct zone *zone, const struct request *r)
 {
-	const u32 index = find_huge(zone, order, request);
+	const u32 index = find_huge(zone, r);
 	struct page *head;
 
 	if (index == BLOCK_NONE)
 		return NULL;
-	check_frames_reused(block_pfn(index), order_pages(order));
+	check_frames_reused(block_pfn(index), order_pages(r->order));
 	head = block_page(zone->mm, index);
-	page_set_kind(head, head->flags & (u16)~PAGE_HUGETLB, order);
+	page_set_kind(head, head->flags & (u16)~PAGE_HUGETLB, r->order);
 	atomic_store_release(&head->refcount, 1);
 	return head;
 }
 
-static struct page *alloc_from_zone(struct zone *zone, unsigned order, enum migratetype type,
-				    unsigned request)
-{
-	if (order < BLOCK_ORDER)
-		return alloc_small(zone, order, type, request);
-	return alloc_huge(zone, order, request);
-}
+/* ---- the phases ---- */
 
-static struct page *alloc_from_node(struct node *node, unsigned order, enum migratetype type,
-				    unsigned request)
+/* Ask the zones of the nodes whose turn it is. */
+static struct page *alloc_from_nodes(const struct request *r)
 {
-	unsigned apart = unlikely(node->mm->gigablock) && order < BLOCK_ORDER ? PAGE_APART : 0;
 	struct page *page = NULL;
-	int kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL;
 
-	while (!page && kind >= 0) {
-		if (node_zone(node, kind))
-			page = alloc_from_zone(node_zone(node, kind), order, type, request | apart);
-		kind--;
-		if (unlikely(apart) && kind < 0) {
-			kind = request & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL;
-			apart = 0;
+	for (node_t i = r->first; i < r->last && !page; i++) {
+		const struct node *node = node_near(&r->mm->node[r->near], i);
+		int kind = r->flags & PAGE_DMA32 ? ZONE_DMA32 : ZONE_NORMAL;
+
+		for (; kind >= 0 && !page; kind--) {
+			struct zone *zone = node_zone(node, kind);
+
+			if (zone)
+				page = r->order < BLOCK_ORDER ? alloc_small(zone, r)
+							      : alloc_huge(zone, r);
 		}
-	}
-	return page;
-}
-
-static struct page *alloc_from_nodes(struct mm *mm, node_t first, unsigned order,
-				     enum migratetype type, unsigned request)
-{
-	struct page *page = NULL;
-
-	for (node_t i = 0; i < mm->nodes && !page; i++) {
-		page = alloc_from_node(node_near(&mm->node[first], i), order, type, request);
-		if (request & PAGE_NODE)
-			break;
 	}
 	return page;
 }
@@ -292,32 +260,103 @@ static u64 held_by_cpus(const struct mm *mm)
 	return frames;
 }
 
-/* Nothing is free anywhere. Try again if other CPUs are changing memory just now, or hold some. */
-static __attribute__((noinline)) struct page *alloc_last_resort(struct mm *mm, node_t first,
-								unsigned order,
-								enum migratetype type,
-								unsigned request)
+/*
+ * With gigablock=on, all zones are asked first for memory of the request's own kind. Only then does
+ * a movable page become a guest among those that cannot move, and only then do these spoil another
+ * GiB.
+ */
+static bool is_apart_first(struct request *r, unsigned turn)
 {
-	struct page *page = NULL;
-	struct wait wait;
+	const bool by_gib = unlikely(r->mm->gigablock) && r->order < BLOCK_ORDER;
 
-	if (request & PAGE_NOFLUSH)
-		return NULL;
-	wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
-	wait.soft = true;
-	while (!page && memory_is_moving(mm) && wait.late == 0) {
-		wait_spin(&wait, CPU_NONE);
-		page = alloc_from_nodes(mm, first, order, type, request);
-	}
-	if (!page && (held_by_cpus(mm) > 0 || order == GIGA_ORDER)) {
-		if (order == GIGA_ORDER)
-			sections_give_back(mm, hvo_style(hvo_mode_selected()));
-		else
-			pcp_drain_all(mm);
-		page = alloc_from_nodes(mm, first, order, type, request);
-	}
-	return page;
+	r->apart = by_gib && turn == 0;
+	return turn < (by_gib ? 2 : 1);
 }
+
+static bool own_node(struct request *r, unsigned turn)
+{
+	return is_apart_first(r, turn);
+}
+
+static bool other_nodes(struct request *r, unsigned turn)
+{
+	r->first = 1;
+	r->last = r->flags & PAGE_NODE ? 1 : r->mm->nodes;
+	return r->first < r->last && is_apart_first(r, turn);
+}
+
+/* With gigablock=on, a movable page may have the part that is kept for others. */
+static bool spare_part(struct request *r, unsigned turn)
+{
+	r->first = 0; /* of all nodes, from here on */
+	r->apart = false;
+	r->spare =
+		unlikely(r->mm->gigablock) && r->type == MIGRATE_MOVABLE && r->order < BLOCK_ORDER;
+	return r->spare && turn == 0;
+}
+
+/* Other CPUs are changing memory just now: wait for as long as they are. */
+static bool transit(struct request *r, unsigned turn)
+{
+	if (!may_wait(r) || !memory_is_moving(r->mm))
+		return false;
+	if (turn == 0)
+		r->wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
+	r->wait.soft = true;
+	if (r->wait.late == 0)
+		wait_spin(&r->wait, CPU_NONE);
+	return r->wait.late == 0;
+}
+
+/* CPUs give back what they hold. */
+static bool drain(struct request *r, unsigned turn)
+{
+	if (!may_wait(r) || turn > 0 || r->order == GIGA_ORDER || held_by_cpus(r->mm) == 0)
+		return false;
+	pcp_drain_all(r->mm);
+	return true;
+}
+
+/* Everything that is free leaves the places where a whole GiB could be. */
+static bool give_back(struct request *r, unsigned turn)
+{
+	if (!may_wait(r) || turn > 0 || r->order != GIGA_ORDER)
+		return false;
+	sections_give_back(r->mm, hvo_style(hvo_mode_selected()));
+	return true;
+}
+
+/*
+ * Bit of a request, for this file only: it was made by a call of mm.h. Its context is checked, and
+ * programs are asked for memory before it fails.
+ */
+enum { PAGE_OUTERMOST = 1 << 15 };
+
+/*
+ * What a program has freed lies on this CPU's list at first, where no reserve is kept back. CPUs
+ * give it back only if that was not enough.
+ */
+static bool last_resort(struct request *r, unsigned turn)
+{
+	(void)turn;
+	if (!may_wait(r) || !(r->flags & PAGE_OUTERMOST))
+		return false;
+	if (r->freed) {
+		r->freed = false;
+		if (give_back(r, 0) || drain(r, 0))
+			return true;
+	}
+	r->freed = pressure_ask(&r->asked, r->order);
+	return r->freed;
+}
+
+/*
+ * Where memory is looked for, in this order. Each phase makes the zones of some nodes worth asking,
+ * as often as it likes, and says false when it has nothing more to offer.
+ */
+static bool (*const phases[])(struct request *r, unsigned turn) = {
+	own_node, other_nodes, spare_part, transit, drain, give_back, last_resort,
+};
 
 _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&
 		       (int)USE_MOVABLE == (int)MIGRATE_MOVABLE &&
@@ -380,7 +419,7 @@ static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum pag
 	return page;
 }
 
-/* Why a request was refused before any memory was looked for. */
+/* Why a request can never be served; REASON_NONE if it may be. */
 static enum reason why_refused(const struct mm *mm, unsigned order, enum page_use use,
 			       unsigned request, node_t node)
 {
@@ -388,53 +427,65 @@ static enum reason why_refused(const struct mm *mm, unsigned order, enum page_us
 		return REASON_BAD_ORDER;
 	if (use > USE_RECLAIMABLE)
 		return REASON_BAD_USE;
-	return page_node_is_missing(mm, request, node) ? REASON_BAD_NODE : REASON_NO_MEMORY;
+	return page_node_is_missing(mm, request, node) ? REASON_BAD_NODE : REASON_NONE;
 }
 
-struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request,
-			       node_t node, virt_t caller)
+/* Refuse a request that is impossible, or that is chosen to fail. */
+static bool is_refused(struct mm *mm, unsigned order, enum page_use use, unsigned request,
+		       node_t node)
 {
-	const node_t first = page_first_node(mm, node);
-	const enum migratetype type = (enum migratetype)use;
-	struct page *page;
-	bool zeroed;
+	const enum reason why = why_refused(mm, order, use, request, node);
 
-	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
-	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC)) {
-		reason_set(why_refused(mm, order, use, request, node));
-		return NULL;
-	}
-	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && !(request & PAGE_NOFLUSH))
-		/* withdraw reported bad frames before they can be given out */
-		mm_upward.take_reported(mm);
-	page = alloc_from_nodes(mm, first, order, type, request);
-	if (unlikely(mm->gigablock) && !page && type == MIGRATE_MOVABLE && order < BLOCK_ORDER) {
-		request |= PAGE_SPARE;
-		page = alloc_from_nodes(mm, first, order, type, request);
-	}
-	if (!page)
-		page = alloc_last_resort(mm, first, order, type, request);
-	zeroed = page && forget_zero(mm, page, order);
-	if (page && unlikely(atomic_load_relaxed(&mm->watch)))
-		page_watch_allocated(mm, page, order, caller);
-	if (page && (request & PAGE_ZERO) && !zeroed)
-		page_clear(mm, page, order);
-	if (!page)
-		reason_set(request & PAGE_NOFLUSH ? REASON_CONTEXT : REASON_NO_MEMORY);
-	return page;
+	if (why == REASON_NONE && !fail_here(&mm->fail, FAIL_ALLOC))
+		return false;
+	reason_set(why == REASON_NONE ? REASON_NO_MEMORY : why);
+	return true;
+}
+
+/* A page was found for the request. */
+static void page_finish(const struct request *r, struct page *page, virt_t caller)
+{
+	const bool zeroed = forget_zero(r->mm, page, r->order);
+
+	if (unlikely(atomic_load_relaxed(&r->mm->watch)))
+		page_watch_allocated(r->mm, page, r->order, caller);
+	if ((r->flags & PAGE_ZERO) && !zeroed)
+		page_clear(r->mm, page, r->order);
 }
 
 /* Any request that page_alloc_quickly() does not serve. */
-static inline __attribute__((always_inline)) struct page *
-alloc_otherwise(struct mm *mm, unsigned order, enum page_use use, unsigned request, node_t node,
-		virt_t caller)
+static __attribute__((noinline)) struct page *page_alloc_slowly(struct mm *mm, unsigned order,
+								enum page_use use, unsigned request,
+								node_t node, virt_t caller)
 {
 	struct page *page = NULL;
+	struct request r;
 
+	if (request & PAGE_OUTERMOST)
+		context_assert_for("page_alloc",
+				   request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
 	if (likely((order == BLOCK_ORDER || order < PCP_ORDERS) &&
 		   !has_more_to_do(mm, use, request)))
 		page = alloc_at_hand(mm, order, use, request, node);
-	return page ? page : page_alloc_slowly(mm, order, use, request, node, caller);
+	if (likely(page) || is_refused(mm, order, use, request, node))
+		return page;
+	r = (struct request){.mm = mm,
+			     .order = order,
+			     .flags = request,
+			     .type = (enum migratetype)use,
+			     .near = page_first_node(mm, node),
+			     .last = 1};
+	if (unlikely(atomic_load_relaxed(&mm->watch) & WATCH_REPORTED) && may_wait(&r))
+		/* withdraw reported bad frames before they can be given out */
+		mm_upward.take_reported(mm);
+	for (unsigned i = 0; i < ARRAY_LEN(phases) && !page; i++)
+		for (unsigned turn = 0; !page && phases[i](&r, turn); turn++)
+			page = alloc_from_nodes(&r);
+	if (page)
+		page_finish(&r, page, caller);
+	else
+		reason_set(may_wait(&r) ? REASON_NO_MEMORY : REASON_CONTEXT);
+	return page;
 }
 
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request,
@@ -442,49 +493,16 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 {
 	struct page *page = order == 0 ? page_alloc_quickly(mm, use, request, node) : NULL;
 
-	return likely(page) ? page : alloc_otherwise(mm, order, use, request, node, CALLER);
-}
-
-/* ---- mm.h ---- */
-
-/* Kept out of page_alloc(), which would otherwise need more registers. */
-static __attribute__((noinline)) struct page *
-alloc_in_context(unsigned order, enum page_use use, unsigned request, node_t node, virt_t caller)
-{
-	context_assert_for("page_alloc",
-			   request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
-	return page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
-}
-
-static bool is_possible(unsigned order, enum page_use use, unsigned request, node_t node)
-{
-	return (order <= BLOCK_ORDER || order == GIGA_ORDER) && use <= USE_RECLAIMABLE &&
-	       !page_node_is_missing(&mm_kernel, request, node);
-}
-
-/*
- * Any request that page_alloc_quickly() does not serve. Look everywhere, and if there is nothing,
- * ask programs for memory and look again.
- */
-static __attribute__((noinline)) struct page *
-alloc_or_ask(unsigned order, enum page_use use, unsigned request, node_t node, virt_t caller)
-{
-	struct page *page = alloc_otherwise(&mm_kernel, order, use, request, node, caller);
-	unsigned next = 0;
-
-	if (likely(page) || (request & PAGE_NOFLUSH) || !is_possible(order, use, request, node))
-		return page;
-	while (!page && pressure_ask(&next, order))
-		page = page_alloc_slowly(&mm_kernel, order, use, request, node, caller);
-	return page;
+	return likely(page) ? page : page_alloc_slowly(mm, order, use, request, node, CALLER);
 }
 
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node)
 {
-	struct page *page;
+	struct page *page = NULL;
 
-	if (unlikely(!context_may(CONTEXT_ORDINARY)))
-		return alloc_in_context(order, use, request, node, CALLER);
-	page = order == 0 ? page_alloc_quickly(&mm_kernel, use, request, node) : NULL;
-	return likely(page) ? page : alloc_or_ask(order, use, request, node, CALLER);
+	if (order == 0 && likely(context_may(CONTEXT_ORDINARY)))
+		page = page_alloc_quickly(&mm_kernel, use, request, node);
+	return likely(page) ? page
+			    : page_alloc_slowly(&mm_kernel, order, use, request | PAGE_OUTERMOST,
+						node, CALLER);
 }

@@ -138,14 +138,6 @@ bool page_order_fits(const struct page *page, unsigned order)
 	       page[1].head_mask == head_mask_of(order);
 }
 
-bool page_has_place(const struct mm *mm, const struct page *page)
-{
-	const u64 offset = (virt_t)page - mm->vmemmap;
-
-	return (offset >> (PAGE_STRUCT_SHIFT + GIGA_ORDER)) - mm->first_gib < mm->gibs &&
-	       IS_ALIGNED(offset, sizeof(*page));
-}
-
 void page_refuse_place(const struct page *page)
 {
 	address_misused("free of %p, which is no struct page", (const void *)page);

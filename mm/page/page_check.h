@@ -35,8 +35,19 @@ bool page_refuse_free(struct mm *mm, struct page *page);
 /* Is a compound page's order one that exists, and do its place and its first tail agree with it? */
 bool page_order_fits(const struct page *page, unsigned order);
 
+/* Does the address, aligned or not, lie where the mm has struct pages? */
+static inline bool page_is_of(const struct mm *mm, const struct page *page)
+{
+	const u64 offset = (virt_t)page - mm->vmemmap;
+
+	return (offset >> (PAGE_STRUCT_SHIFT + GIGA_ORDER)) - mm->first_gib < mm->gibs;
+}
+
 /* Does `page` lie where the mm has struct pages? If not, nothing may be read there. */
-bool page_has_place(const struct mm *mm, const struct page *page);
+static inline bool page_has_place(const struct mm *mm, const struct page *page)
+{
+	return page_is_of(mm, page) && IS_ALIGNED((virt_t)page - mm->vmemmap, sizeof(*page));
+}
 
 /* page_has_place(), which also reports a page that has none. */
 bool page_check_place(struct mm *mm, const struct page *page);
@@ -47,11 +58,9 @@ void page_refuse_place(const struct page *page);
 /* May this page be freed, as far as its struct page tells? The caller checks the references. */
 static inline bool page_check_free(struct mm *mm, struct page *page)
 {
-	const u64 offset = (virt_t)page - mm->vmemmap;
 	struct page_kind kind;
 
-	if (likely((offset >> (PAGE_STRUCT_SHIFT + GIGA_ORDER)) - mm->first_gib < mm->gibs &&
-		   IS_ALIGNED(offset, sizeof(*page)))) {
+	if (likely(page_has_place(mm, page))) {
 		kind = page_kind(page);
 		if (likely(!(kind.flags & PAGE_NEVER_FREED) && page_head(page) == page &&
 			   (!(kind.flags & PAGE_COMPOUND) || page_order_fits(page, kind.order))))

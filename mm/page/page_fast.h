@@ -17,9 +17,6 @@
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 
-struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use, unsigned request,
-			       node_t node, virt_t caller);
-
 /*
  * Drop a reference to a head: the one implementation of put, for all pages. The last reference
  * frees the page, or returns a pool's page to its pool. The caller holds a reference and no lock,
@@ -69,9 +66,7 @@ static inline struct pcp_zone *page_first_list(const struct mm *mm, const struct
 	return pcp->first[node];
 }
 
-/*
- * Take the hot page, or one from the word at hand. NULL if there is neither. Entered.
- */
+/* Take the hot page, or one from the word at hand. NULL if there is neither. Entered. */
 static inline struct page *page_take_quickly(struct pcp_zone *mine, enum page_use use)
 {
 	struct page *page = pcp_take_hot(mine, (enum migratetype)use);
@@ -129,13 +124,6 @@ static inline bool page_is_plain(const struct mm *mm, const struct page *page, u
 	       IS_ALIGNED(offset, sizeof(*page)) && page->head_mask == head_mask_of(0);
 }
 
-static inline bool page_is_of(const struct mm *mm, const struct page *page)
-{
-	const u64 offset = (virt_t)page - mm->vmemmap;
-
-	return (offset >> (PAGE_STRUCT_SHIFT + GIGA_ORDER)) - mm->first_gib < mm->gibs;
-}
-
 /*
  * The number of frames from one struct page to another, if both are equally aligned; otherwise, and
  * if the second is the lower one, a number of at least 2^58.
@@ -153,19 +141,18 @@ static inline u64 frame_after(virt_t first, const struct page *page)
  */
 static inline bool page_keep_quickly(struct pcp_zone *mine, struct page *page, u64 frame)
 {
-	struct page **hot = &mine->hot[mine->recent.type];
 	u64 *word;
 
-	if (unlikely(mine->held >= mine->high - MIGRATE_TYPES))
+	if (unlikely(!pcp_has_room(mine)))
 		return false;
-	if (*hot) {
+	if (mine->recent.hot) {
 		word = &mine->recent.map[frame / 64];
 		if (unlikely(!*word))
 			return false;
 		*word |= 1ULL << frame % 64;
 		pcp_add_held(mine, 1);
 	} else {
-		atomic_store_relaxed(hot, page);
+		atomic_store_relaxed(&mine->recent.hot, page);
 	}
 	atomic_store_relaxed(&page->state, mine->on_list);
 	counter_add(&mine->lookups_fast, 1);

@@ -231,8 +231,8 @@ static inline bool keep_in_word(struct zone *zone, struct pcp_zone *mine, const 
 	const unsigned w = pfn % BLOCK_FRAMES / 64;
 	u64 *word = &mine->map[slot % PCP_SLOTS][w];
 
-	if (unlikely(slot == PCP_SLOTS || !*word || mine->held >= mine->high - MIGRATE_TYPES ||
-		     block_look(block).type != mine->type[slot] || mine->hot[mine->type[slot]]))
+	if (unlikely(slot == PCP_SLOTS || !*word || !pcp_has_room(mine) ||
+		     block_look(block).type != mine->type[slot] || mine->recent.hot))
 		return false;
 	*word |= pcp_run_mask(pfn, 0);
 	pcp_add_held(mine, 1);

@@ -7,7 +7,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/page/pcp_slot.h"
 #include "mm/page/pcp_types.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
@@ -109,21 +108,20 @@ static void slot_add(struct pcp_zone *mine, u32 slot, unsigned w, u64 bits)
 	mine->map[slot][w] |= bits;
 }
 
-static void fold_one(struct pcp_zone *mine, enum migratetype type)
-{
-	const pfn_t pfn = page_to_pfn(pcp_take_hot(mine, type));
-	const u32 slot = pcp_slot_of(mine, (u32)(pfn >> BLOCK_ORDER));
-
-	ASSERT(slot < PCP_SLOTS, "frame %llx is held, but its block has no slot", pfn);
-	slot_add(mine, slot, pfn % BLOCK_FRAMES / 64, pcp_run_mask(pfn, 0));
-	pcp_add_held(mine, 1);
-}
-
 void pcp_fold_hot(struct pcp_zone *mine)
 {
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-		if (mine->hot[type])
-			fold_one(mine, type);
+	const struct page *hot = mine->recent.hot;
+	pfn_t pfn;
+	u32 slot;
+
+	if (!hot)
+		return;
+	pfn = page_to_pfn(hot);
+	slot = pcp_slot_of(mine, (u32)(pfn >> BLOCK_ORDER));
+	ASSERT(slot < PCP_SLOTS, "frame %llx is held, but its block has no slot", pfn);
+	slot_add(mine, slot, pfn % BLOCK_FRAMES / 64, pcp_run_mask(pfn, 0));
+	atomic_store_relaxed(&mine->recent.hot, NULL);
+	pcp_add_held(mine, 1);
 }
 
 /*
@@ -399,36 +397,34 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 	return count > 0;
 }
 
-struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
-{
-	struct pcp_zone *mine = pcp_mine(zone);
-	struct page *page, *direct = NULL;
-
-	if (order == 0 && mine->hot[type])
-		return pcp_take_hot(mine, type);
-	pcp_fold_hot(mine); /* so that a hot page completes a larger one */
-	do {
-		page = take_run(mine, order, type);
-		if (page)
-			return page;
-	} while (find_word(zone, mine, order, type) || fetch(zone, mine, order, type, &direct));
-	if (direct)
-		atomic_store_relaxed(&mine->moved, mine->moved + (s64)order_pages(order));
-	return direct;
-}
-
 struct page *pcp_alloc_held(struct zone *zone, struct pcp_zone *mine, unsigned order,
 			    enum migratetype type)
 {
-	struct page *page;
+	struct page *page = order == 0 ? pcp_take_hot(mine, type) : NULL;
 
-	if (order == 0 && mine->hot[type])
-		return pcp_take_hot(mine, type);
-	if (mine->hot[type])
-		fold_one(mine, type); /* so that it completes a larger one */
+	if (page)
+		return page;
+	pcp_fold_hot(mine); /* so that it completes a larger one */
 	do
 		page = take_run(mine, order, type);
 	while (!page && find_word(zone, mine, order, type));
+	return page;
+}
+
+struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type)
+{
+	struct pcp *pcp = pcp_enter(zone->mm);
+	struct pcp_zone *mine = pcp->zone[zone->index];
+	struct page *page, *direct = NULL;
+
+	do {
+		page = pcp_alloc_held(zone, mine, order, type);
+	} while (!page && fetch(zone, mine, order, type, &direct));
+	if (direct) {
+		page = direct;
+		pcp_add_in_use(zone, (s64)order_pages(order));
+	}
+	pcp_leave(zone->mm, pcp);
 	return page;
 }
 
@@ -484,7 +480,7 @@ static __attribute__((noinline)) void held_too_much(struct zone *zone, struct pc
 {
 	u32 victims[PCP_EVICT];
 
-	while (pcp_is_above(mine))
+	while (mine->held >= mine->high)
 		pcp_evict(zone, mine, victims, choose_victims(mine, slot, victims));
 }
 
@@ -507,13 +503,13 @@ void pcp_free(struct zone *zone, struct pcp_zone *mine, const struct block *bloc
 		slot = slot_claim(zone, mine, index, type);
 	if (unlikely(mine->type[slot] != type))
 		slot_retype(mine, slot, type);
-	if (mine->hot[type])
-		fold_one(mine, type); /* the hottest page is given out first */
+	if (mine->recent.hot)
+		pcp_fold_hot(mine); /* the hottest page is given out first */
 	slot_add(mine, slot, w, pcp_run_mask(pfn, order));
 	pcp_freed_to(zone, mine, block, slot, w);
 	if (unlikely(zone->mm->pcp_types->by_page))
 		pcp_note_freed(zone, mine, pfn_page(zone->mm, pfn), order, type);
 	pcp_add_held(mine, (s64)order_pages(order));
-	if (unlikely(pcp_is_above(mine)))
+	if (unlikely(mine->held >= mine->high))
 		held_too_much(zone, mine, slot);
 }

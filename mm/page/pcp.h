@@ -6,15 +6,17 @@
  *   slot   tag: block 4712   [64 bits][64 bits] ...   32 sets of 4 slots, found by block number
  *     :
  *   word[type] -> the word the next page of this type comes from, lowest frame first
- *   hot[type]  -> the single page of this type that is given out before those, if there is one
+ *   recent     -> the block that a page was freed to last, and its hot page: one that is given out
+ *                 before the word's, if there is one
  *
  * Orders 0..3 are all runs of bits in one word. Freeing sets the bits, so neighbours merge simply
  * by being neighbours; allocating clears them. The struct page of a free page is not touched in
  * between, because no list goes through it.
  *
- * A page that is freed where none is hot becomes the hot one of its type. A CPU that alternates
- * allocating and freeing then works on one pointer. With the bits alone, the address of each store
- * would depend on the bits read before it, and the next load would have to wait for that.
+ * A page that is freed to the same block as the one before becomes the hot page if there is none. A
+ * CPU that allocates and frees in turn then works on one pointer. With the bits alone, the address
+ * of each store would depend on the bits read before it, and the next load would have to wait for
+ * that.
  *
  * A CPU that holds too much gives frames back a few blocks at a time, cut into the largest runs; a
  * drain gives back many blocks in one turn. A CPU that lacks frames fetches one large run or, from
@@ -101,6 +103,7 @@ struct pcp_recent {
 	virt_t pages;              /* its first struct page; PCP_NO_PAGES: no block */
 	const struct block *block; /* its record */
 	u64 *map;                  /* its words, in its slot */
+	struct page *hot;          /* (oa) a page of it that is held beside its words, or NULL */
 	u8 type;                   /* of its slot */
 };
 
@@ -114,10 +117,9 @@ struct pcp_recent {
  * Accounting (pcp_held()) reads the slots and the huge entries of all CPUs while they are parked.
  */
 struct pcp_zone {
-	struct page *hot[MIGRATE_TYPES];       /* (oa) single pages beside the slots, or NULL */
 	u64 *word[MIGRATE_TYPES];              /* (o) a word of a slot, or `none` */
 	struct page *word_page[MIGRATE_TYPES]; /* (o) page of bit 0 of that word */
-	struct pcp_recent recent;              /* (o) */
+	struct pcp_recent recent;              /* (o), but for `hot` */
 	u32 last_tag, last_slot;               /* (o) of the slot found or claimed last */
 	u64 in_use, on_list; /* (c) the state of a single page in use, and of one that is held */
 	unsigned zone;       /* (c) index of the zone */
@@ -175,15 +177,12 @@ void pcp_place(struct mm *mm, cpu_t cpu);
 
 /*
  * Take 2^order frames (0..3) of `type` that this CPU holds or can fetch from the zone's small
- * lists. NULL if there are none. The struct page is as its last user left it, not prepared.
- * Entered.
+ * lists. NULL if there are none. The struct page is as its last user left it, not prepared. Not
+ * entered.
  */
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type);
 
-/*
- * Take 2^order frames of `type` that this CPU holds: NULL where the zone would have to be asked.
- * Entered.
- */
+/* Take such frames of what this CPU holds. NULL if it holds none. Entered. */
 struct page *pcp_alloc_held(struct zone *zone, struct pcp_zone *mine, unsigned order,
 			    enum migratetype type);
 
@@ -224,13 +223,14 @@ static inline void pcp_add_held(struct pcp_zone *mine, s64 frames)
 	atomic_store_relaxed(&mine->held, mine->held + frames);
 }
 
-/* Take the hot page of a type. NULL if there is none. Entered. */
+/* Take the hot page, if it is of this type; else NULL. Entered. */
 static inline struct page *pcp_take_hot(struct pcp_zone *mine, enum migratetype type)
 {
-	struct page *page = mine->hot[type];
+	struct page *page = mine->recent.hot;
 
-	if (page)
-		atomic_store_relaxed(&mine->hot[type], NULL);
+	if (!page || mine->recent.type != type)
+		return NULL;
+	atomic_store_relaxed(&mine->recent.hot, NULL);
 	return page;
 }
 
@@ -264,12 +264,10 @@ static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
 	return slot;
 }
 
-/*
- * Does this CPU hold more in slots than it may? One frame of each type may be held beside them.
- */
-static inline bool pcp_is_above(const struct pcp_zone *mine)
+/* May this CPU hold one frame more in slots? The hot page is held beside them. */
+static inline bool pcp_has_room(const struct pcp_zone *mine)
 {
-	return mine->held > mine->high - MIGRATE_TYPES;
+	return mine->held + 1 < mine->high;
 }
 
 /* Does the block owe a round that is not done yet? */
@@ -328,14 +326,14 @@ static inline u64 pcp_run_mask(pfn_t pfn, unsigned order)
 }
 
 /*
- * Add the hot pages to the slots of their blocks. A block with a hot page has a slot of its type:
- * this is called before a slot gets another block or type. Entered, or in the drain handler.
+ * Add the hot page to the slot of its block. Called before another block becomes the recent one,
+ * and before a slot gets another block or type. Entered, or in the drain handler.
  */
 void pcp_fold_hot(struct pcp_zone *mine);
 
 /*
  * A page was freed to word `w` of this slot: the next page of its type is taken from there, and the
- * next one to be freed may go there inline.
+ * next one to be freed may go there inline. No page is hot.
  */
 static inline void pcp_freed_to(struct zone *zone, struct pcp_zone *mine, const struct block *block,
 				u32 slot, unsigned w)

@@ -10,7 +10,6 @@
 #include "kernel/core/wait.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_huge.h"
-#include "mm/page/pcp_slot.h"
 #include "mm/page/pcp_types.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
@@ -369,11 +368,8 @@ void pcp_enable(struct zone *zone)
 /* The frames that are held beside the slots. */
 static s64 beside_slots(const struct pcp_zone *z)
 {
-	s64 frames = (s64)(atomic_load_relaxed(&z->huge_count) * order_pages(BLOCK_ORDER));
-
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++)
-		frames += atomic_load_relaxed(&z->hot[type]) != NULL;
-	return frames;
+	return (s64)(atomic_load_relaxed(&z->huge_count) * order_pages(BLOCK_ORDER)) +
+	       (atomic_load_relaxed(&z->recent.hot) != NULL);
 }
 
 u64 pcp_count(const struct mm *mm, const struct zone *zone)
@@ -427,11 +423,9 @@ static u64 held_in(const struct pcp_zone *z, u32 index, u64 map[PCP_WORDS])
 			frames += (u64)__builtin_popcountll(z->map[slot][w]);
 		}
 	}
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
-		const pfn_t pfn = z->hot[type] ? page_to_pfn(z->hot[type]) : PFN_NONE;
+	if (z->recent.hot && page_to_pfn(z->recent.hot) >> BLOCK_ORDER == index) {
+		const pfn_t pfn = page_to_pfn(z->recent.hot);
 
-		if (pfn >> BLOCK_ORDER != index)
-			continue;
 		map[pfn % BLOCK_FRAMES / 64] |= 1ULL << pfn % 64;
 		frames++;
 	}

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "mm/page/pcp.h"
-#include "mm/page/pcp_slot.h"
 
 /* Give 2^order frames (0..8), refcount 0 already, straight to the zone. Entered. */
 void pcp_give_back(struct zone *zone, struct page *page, unsigned order);

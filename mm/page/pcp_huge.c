@@ -16,7 +16,6 @@
 #include "mm/hvo/hvo.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/page/pcp_slot.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/transit.h"
@@ -61,19 +60,26 @@ void pcp_huge_evict(struct zone *zone, struct pcp_zone *mine, u32 count)
 		mine->huge[i] = mine->huge[i + count];
 }
 
-u32 pcp_alloc_huge(struct zone *zone, bool may_wait)
+/* Take an entry of the list, whose round may be due. BLOCK_NONE if the list is empty. */
+static u32 take_entry(struct pcp_zone *mine)
 {
-	struct pcp_zone *mine = pcp_mine(zone);
-	u32 index = pcp_pop_huge(zone->mm, mine);
+	const u32 count = mine->huge_count;
 
-	if (likely(index != BLOCK_NONE))
-		return index;
-	if (mine->huge_count > 0) {
-		index = mine->huge[mine->huge_count - 1];
-		atomic_store_relaxed(&mine->huge_count, mine->huge_count - 1);
-	} else {
+	if (count == 0)
+		return BLOCK_NONE;
+	atomic_store_relaxed(&mine->huge_count, count - 1);
+	return mine->huge[count - 1];
+}
+
+u32 pcp_alloc_huge(struct zone *zone, bool admitted, bool may_wait)
+{
+	struct pcp *pcp = pcp_enter(zone->mm);
+	struct pcp_zone *mine = pcp->zone[zone->index];
+	u32 index = take_entry(mine);
+
+	if (index == BLOCK_NONE && admitted)
 		index = refill(zone, mine, MIN(huge_high(zone, mine), PCP_HUGE_BATCH - 1));
-	}
+	pcp_leave(zone->mm, pcp);
 	if (index == BLOCK_NONE || likely(!pcp_huge_is_due(zone->mm, index)))
 		return index;
 	if (may_wait) {
@@ -81,7 +87,7 @@ u32 pcp_alloc_huge(struct zone *zone, bool may_wait)
 		return index;
 	}
 	block_free(zone, index, BLOCK_ORDER); /* a caller that can wait will find it */
-	pcp_add_in_use(zone, -(s64)BLOCK_FRAMES);
+	pcp_count_in_use(zone, -(s64)BLOCK_FRAMES);
 	return BLOCK_NONE;
 }
 

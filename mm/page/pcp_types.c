@@ -24,7 +24,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/page/pcp_slot.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mm/page/pcp.h"
-#include "mm/page/pcp_slot.h"
 
 /*
  * The row chosen with pcp_type_cache=, off by default; and the row with a name, NULL if there is

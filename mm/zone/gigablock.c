@@ -282,14 +282,12 @@ static bool claim_in(struct zone *zone, u64 number, unsigned order, enum migrate
 bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type)
 {
 	u64 before = ~0ULL, number;
-	bool found = false;
 
-	number = gigablock_next(zone, &before);
-	while (!found && number != GIGABLOCK_NONE) {
-		found = claim_in(zone, number, order, type);
-		number = gigablock_next(zone, &before);
-	}
-	return found;
+	for (number = gigablock_next(zone, &before); number != GIGABLOCK_NONE;
+	     number = gigablock_next(zone, &before))
+		if (claim_in(zone, number, order, type))
+			return true;
+	return false;
 }
 
 /* An unopened section of the GiB with RAM of the zone; section_end() if there is none. */

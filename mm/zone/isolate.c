@@ -184,15 +184,6 @@ static bool is_not_free(struct mm *mm, u32 index)
 	return buddy_find_run(mm, index) == BLOCK_NONE;
 }
 
-static struct wait wait_for_transit(void)
-{
-	struct wait wait =
-		wait_begin(WAIT_TRANSIT, "blocks in transit to be published before isolation");
-
-	wait.soft = true;
-	return wait;
-}
-
 /*
  * Put the token on the zone's list. From here on the range is the token's: no other CPU isolates a
  * part of it or closes one of its sections, even before the bits are set.
@@ -210,10 +201,12 @@ static bool claim(struct zone *zone, u32 first, u32 count, struct isolation *tok
 int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *token)
 {
 	const u32 end = first + count;
-	struct wait wait = wait_for_transit();
+	struct wait wait =
+		wait_begin(WAIT_TRANSIT, "blocks in transit to be published before isolation");
 	u32 index = first;
 	int done = 0;
 
+	wait.soft = true;
 	if (!claim(zone, first, count, token))
 		return -EBUSY;
 	while (index < end && wait.late == 0) {

@@ -171,19 +171,6 @@ static void open_chunk(u64 start, u64 end, void *arg)
 }
 
 /*
- * Before the memmap series (Jordan 2020): one CPU goes from the node's first section to
- * its last.
- */
-static void open_in_order(struct open_job *job)
-{
-	struct section_walk walk = walk_begin(job->mm, job->result->node);
-
-	for (; walk_run(&walk) != 0; walk.next++)
-		section_open_by(job->mm, walk.next, job->way->style, job->way->make);
-	job->result->threads = 1;
-}
-
-/*
  * The memmap series, as its review asks: one job over all of the node's sections, whose
  * chunks share nothing.
  */
@@ -212,10 +199,11 @@ static void open_node(void *arg)
 	if (sections == 0)
 		return; /* a node without memory */
 	began = clock_ns();
+	job->result->threads = 1;
 	if (job->way->job)
 		open_by_chunks(job, sections);
-	else
-		open_in_order(job);
+	else /* before the series: one CPU goes from the node's first section to its last */
+		open_chunk(0, sections, job);
 	job->result->ns = clock_ns() - began;
 	count_sections(job->mm, job->result->node, &after);
 	job->result->sections = after - before;

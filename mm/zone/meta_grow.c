@@ -15,14 +15,10 @@
  * So a split succeeds while a node has two free blocks in any state.
  *
  * A section that is opened for one node may take its frames from another node's metadata memory,
- * where borders of nodes lie inside sections. So a CPU that grows one node's metadata memory may
- * need the metadata memory of a second node while another CPU grows that. With three stretches of
- * memory that belong to nodes A, B, A, each node can need the other.
- *
- * The rule against deadlock: a CPU that grows metadata memory of any node never waits for growth of
- * another. It goes without that section and remembers the node that it needed. If its own growth
- * then came to nothing, it gives up its claim, waits without any claim until the other CPU's growth
- * has ended, and tries again.
+ * where borders of nodes lie inside sections. With three stretches of memory that belong to nodes
+ * A, B, A, each node can need the other. So one CPU at a time makes metadata memory grow, whichever
+ * node's it is, and that CPU may make another node's grow on the way. If it comes back to a node
+ * that it is growing already, it goes without that section.
  *
  * A descriptor (maps and lots) costs 608 bytes in a metadata frame. Spare ones are kept, so a block
  * of tails can always be added.
@@ -47,8 +43,7 @@
 enum {
 	DESCRIPTORS_PER_FRAME = PAGE_SIZE / sizeof(struct meta_block),
 	TRIM_KEEP = 128,
-	FLUSHES_MAX = 8,
-	MEETINGS_MAX = 8
+	FLUSHES_MAX = 8
 };
 
 static void add_spares(struct meta *meta, pfn_t pfn)
@@ -347,7 +342,7 @@ static int grow(struct node *node, enum meta_kind kind)
 	return 0;
 }
 
-/* The caller holds the claim `growing`. */
+/* The caller holds the claim mm->growing. */
 static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 {
 	int err = 0;
@@ -367,96 +362,62 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	return err;
 }
 
-static bool grows(const struct node *node)
-{
-	return atomic_load_relaxed(&node->meta.growing) == cpu_id() + 1;
-}
-
+/* Does this CPU make the metadata memory of any node grow? */
 static bool grows_any(const struct mm *mm)
 {
-	for (node_t n = 0; n < mm->nodes; n++)
-		if (grows(&mm->node[n]))
-			return true;
-	return false;
+	return atomic_load_relaxed(&mm->growing) == cpu_id() + 1;
 }
 
-static bool claim(struct node *node)
+static bool claim(struct mm *mm)
 {
-	return atomic_load_relaxed(&node->meta.growing) == 0 &&
-	       atomic_cas(&node->meta.growing, 0, cpu_id() + 1);
+	return atomic_load_relaxed(&mm->growing) == 0 && atomic_cas(&mm->growing, 0, cpu_id() + 1);
 }
 
-/*
- * The caller holds the claim; this function gives it up. *met: a node that growth needed and could
- * not wait for; NULL: none.
- */
-static int grow_claimed(struct node *node, enum meta_kind kind, u64 count, struct node **met)
+/* -EAGAIN: another CPU makes some node's metadata memory grow at this moment. */
+static int try_grow(struct node *node, enum meta_kind kind, u64 count)
 {
-	struct meta *meta = &node->meta;
+	struct mm *mm = node->mm;
+	const bool inside = grows_any(mm);
 	int err;
 
-	meta->met = NULL;
+	if (inside && atomic_load_relaxed(&node->meta.growing))
+		return -ENOMEM;
+	if (!inside && !claim(mm))
+		return -EAGAIN;
+	atomic_store_relaxed(&node->meta.growing, true);
 	err = grow_to(node, kind, count);
-	*met = meta->met;
-	atomic_store_release(&meta->growing, 0);
-	wait_moved(WAIT_GROWTH);
+	atomic_store_relaxed(&node->meta.growing, false);
+	if (!inside) {
+		atomic_store_release(&mm->growing, 0);
+		wait_moved(WAIT_GROWTH);
+	}
 	return err;
 }
 
-/* Note, for every node that this CPU grows, that it needs `node`, which another CPU grows. */
-static void note_meeting(struct node *node)
-{
-	struct mm *mm = node->mm;
-
-	for (node_t n = 0; n < mm->nodes; n++)
-		if (grows(&mm->node[n]))
-			mm->node[n].meta.met = node;
-}
-
-/* Wait until the CPU that grows the node has finished. This CPU must not be growing any node. */
-static void wait_for_growth(const struct node *node)
+/* Wait until the CPU that makes metadata memory grow has finished. */
+static void wait_for_growth(const struct mm *mm)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "the growth of metadata memory");
-	const u32 growing = atomic_load_acquire(&node->meta.growing);
+	const u32 growing = atomic_load_acquire(&mm->growing);
 
-	while (growing && atomic_load_acquire(&node->meta.growing) == growing)
+	while (growing && atomic_load_acquire(&mm->growing) == growing)
 		wait_spin(&wait, growing - 1);
 }
 
 int meta_grow(struct node *node, enum meta_kind kind, u64 count)
 {
-	const bool inside = grows_any(node->mm);
-	struct node *met = node;
-	int err = -ENOMEM;
+	const int err = try_grow(node, kind, count);
 
-	if (grows(node))
-		return -ENOMEM;
-	for (unsigned turn = 0; turn < MEETINGS_MAX && err && met; turn++) {
-		if (!claim(node)) {
-			if (inside) {
-				note_meeting(node);
-				return -ENOMEM;
-			}
-			wait_for_growth(node);
-			return 0;
-		}
-		err = grow_claimed(node, kind, count, &met);
-		if (inside)
-			return err;
-		if (err && met)
-			wait_for_growth(met);
-	}
-	/* the node that was met has grown since, so the caller should look again */
-	return err && met ? 0 : err;
+	if (err != -EAGAIN)
+		return err;
+	wait_for_growth(node->mm);
+	return 0;
 }
 
 void meta_top_up(struct node *node)
 {
-	struct node *met;
-
-	/* otherwise the CPU that grows it restores them */
-	if (!meta_has(node, META_LASTING, 0) && claim(node))
-		grow_claimed(node, META_LASTING, 1, &met);
+	if (!meta_has(node, META_LASTING, 0))
+		try_grow(node, META_LASTING, 1);
 }
 
 /* An unused block that metadata memory can give back and keep `keep` free frames, or NULL. */

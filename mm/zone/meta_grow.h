@@ -11,15 +11,15 @@
  * done, by adding one block (free, or of a section opened for it), or, when no block is left, by a
  * round that frees the gated frames.
  *
- * One CPU grows a node's metadata memory at a time. Others wait for it, except CPUs that are
- * growing another node's metadata memory. Returns 0 if the caller should look again, or -ENOMEM if
- * nothing is left or this CPU is growing metadata memory at this moment. No lock held.
+ * One CPU at a time makes metadata memory grow, of any node. Others wait for it. Returns 0 if the
+ * caller should look again, or -ENOMEM if nothing is left or this CPU is growing this node's
+ * metadata memory at this moment. No lock held.
  */
 int meta_grow(struct node *node, enum meta_kind kind, u64 count);
 
 /*
- * Restore the emergency frames after some were used, unless another CPU is growing this metadata
- * memory. No lock held.
+ * Restore the emergency frames after some were used, unless another CPU is growing metadata memory.
+ * No lock held.
  */
 void meta_top_up(struct node *node);
 

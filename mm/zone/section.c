@@ -123,21 +123,14 @@ static void plan_blocks(struct opening *o)
 
 static void init_special_page(struct page *page, enum frame_kind kind, u8 zone)
 {
-	switch (kind) {
-	case FRAME_HOLE:
-	case FRAME_RESERVED:
-		page->flags = PAGE_RESERVED;
-		break;
-	case FRAME_BAD:
-		page->flags = PAGE_RESERVED | PAGE_BAD;
-		break;
-	case FRAME_BOOT:
-		page->flags = PAGE_BOOT;
-		page->refcount = 1;
-		break;
-	case FRAME_FREE:
-		break;
-	}
+	static const u16 flags[] = {[FRAME_HOLE] = PAGE_RESERVED,
+				    [FRAME_RESERVED] = PAGE_RESERVED,
+				    [FRAME_BAD] = PAGE_RESERVED | PAGE_BAD,
+				    [FRAME_BOOT] = PAGE_BOOT,
+				    [FRAME_FREE] = 0};
+
+	page->flags = flags[kind];
+	page->refcount = kind == FRAME_BOOT;
 	page->zone = zone;
 }
 

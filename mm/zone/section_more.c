@@ -38,6 +38,15 @@ static bool gib_is_unopened(const struct mm *mm, u64 gib)
 	return unopened == GIB_SECTIONS;
 }
 
+static u64 first_unopened_gib(const struct zone *zone)
+{
+	u64 gib = zone_first_gib(zone);
+
+	while (gib < zone_end_gib(zone) && !gib_is_unopened(zone->mm, gib))
+		gib++;
+	return gib;
+}
+
 /* Open an unused GiB, whose blocks then merge into one run. */
 static int open_unopened_gib(struct zone *zone, enum section_style style)
 {
@@ -79,42 +88,26 @@ static void open_gibs(u64 start, u64 end, void *arg)
 			open_gib(ahead->zone->mm, gib * GIB_SECTIONS, ahead->style);
 }
 
-/* Plan the next sections that section_open_next() would open, in its order. */
-static void plan_sections(const struct zone *zone, struct padata_mt_job *job)
-{
-	job->thread_fn = open_sections;
-	job->start = MAX(atomic_load_relaxed(&zone->open_cursor),
-			 DIV_ROUND_UP(zone->start_pfn, SECTION_FRAMES));
-	job->size = MIN(job->size, zone->end_pfn / SECTION_FRAMES -
-					   MIN(job->start, zone->end_pfn / SECTION_FRAMES));
-}
-
-static void plan_gibs(const struct zone *zone, struct padata_mt_job *job)
-{
-	job->thread_fn = open_gibs;
-	job->start = zone_first_gib(zone);
-	while (job->start < zone_end_gib(zone) && !gib_is_unopened(zone->mm, job->start))
-		job->start++;
-	job->size = MIN(job->size, zone_end_gib(zone) - MIN(job->start, zone_end_gib(zone)));
-}
-
+/* The next sections that section_open_next() would open, in its order, or the next unused GiB. */
 void sections_open_ahead(struct zone *zone, unsigned order, enum section_style style, u64 runs,
 			 unsigned threads)
 {
+	const bool giga = order == GIGA_ORDER;
+	const u64 end = giga ? zone_end_gib(zone) : zone->end_pfn / SECTION_FRAMES;
+	const u64 first = giga ? first_unopened_gib(zone)
+			       : MAX(atomic_load_relaxed(&zone->open_cursor),
+				     DIV_ROUND_UP(zone->start_pfn, SECTION_FRAMES));
+	const u64 wanted = giga ? runs : runs / (SECTION_FRAMES / order_pages(order));
 	struct ahead ahead = {.zone = zone, .style = style};
-	struct padata_mt_job job = {.arg = &ahead,
+	struct padata_mt_job job = {.thread_fn = giga ? open_gibs : open_sections,
+				    .arg = &ahead,
+				    .start = first,
+				    .size = MIN(wanted, end - MIN(first, end)),
 				    .min_chunk = UNITS_PER_CHUNK,
 				    .max_threads = threads,
 				    .node = NODE_NONE};
 
-	if (order == GIGA_ORDER) {
-		job.size = runs;
-		plan_gibs(zone, &job);
-	} else {
-		job.size = runs / (SECTION_FRAMES / order_pages(order));
-		plan_sections(zone, &job);
-	}
 	padata_run(&job);
-	if (order != GIGA_ORDER && job.size > 0)
-		atomic_store_relaxed(&zone->open_cursor, job.start + job.size);
+	if (!giga && job.size > 0)
+		atomic_store_relaxed(&zone->open_cursor, first + job.size);
 }

@@ -279,16 +279,24 @@ static void grow_one(void *arg)
 	g->err = meta_grow(g->node, META_LASTING, 1);
 }
 
+static void await_wait(u32 begun, cpu_t cpu)
+{
+	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to wait for growth");
+
+	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun &&
+	       !work_done(cpu))
+		wait_spin(&wait, cpu);
+}
+
 /*
- * This CPU is growing B. The other CPU grows A and needs B. While it waits it must not be growing
- * A, and afterwards it must get what B has.
+ * This CPU is growing metadata memory. The other CPU wants to grow A. While it waits it must not be
+ * growing A. Whoever grows A needs B, which has nothing left, so B grows on the way.
  */
 TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 {
 	static struct needy n;
 	static struct grower g;
 	const cpu_t cpu = cpus_find_other();
-	struct wait wait;
 	u32 begun;
 
 	if (cpu == CPU_NONE)
@@ -297,18 +305,16 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 		return;
 	g = (struct grower){.node = n.node[0]};
 	begun = atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]);
-	atomic_store_release(&n.node[1]->meta.growing, cpu_id() + 1);
+	atomic_store_release(&n.a->mm.growing, cpu_id() + 1);
 	REQUIRE(work_start(cpu, grow_one, &g) == 0);
-	wait = wait_begin(WAIT_OPENING, "a CPU to wait for growth");
-	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun &&
-	       !work_done(cpu))
-		wait_spin(&wait, cpu);
+	await_wait(begun, cpu);
 	EXPECT_EQ(atomic_load_relaxed(&n.node[0]->meta.growing), 0);
 	EXPECT(!work_done(cpu));
-	relieve(&n, 1);
-	atomic_store_release(&n.node[1]->meta.growing, 0);
+	atomic_store_release(&n.a->mm.growing, 0);
 	work_wait(cpu, 0);
-	EXPECT_EQ(g.err, 0);
+	EXPECT_EQ(g.err, 0); /* look again */
+	relieve(&n, 0);      /* A can pay for B's section then, and B for A's after that */
+	EXPECT_EQ(meta_grow(n.node[0], META_LASTING, BLOCK_FRAMES), 0);
 	EXPECT_EQ(section_state(&n.a->mm, n.straddling[0]), SECTION_OPEN);
 	return_needy(&n);
 }
@@ -322,13 +328,15 @@ static void await_growth(const struct node *node, cpu_t cpu)
 }
 
 /*
- * A's grower is stopped at A's lock until another CPU grows B, too. Then each node needs the other.
+ * A's grower is stopped at A's lock until another CPU waits to grow B. Then each node needs the
+ * other.
  */
 TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 {
 	static struct needy n;
 	static struct grower g[2];
 	cpu_t cpu[2];
+	u32 begun;
 
 	cpu[0] = cpus_find_other();
 	for (cpu[1] = cpu[0] + 1; cpu[0] != CPU_NONE && cpu[1] < cpu_count &&
@@ -341,10 +349,11 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
 	for (node_t i = 0; i < 2; i++)
 		g[i] = (struct grower){.node = n.node[i]};
 	spin_lock(&n.node[0]->meta.lock);
-	for (node_t i = 0; i < 2; i++) {
-		REQUIRE(work_start(cpu[i], grow_one, &g[i]) == 0);
-		await_growth(n.node[i], cpu[i]);
-	}
+	REQUIRE(work_start(cpu[0], grow_one, &g[0]) == 0);
+	await_growth(n.node[0], cpu[0]);
+	begun = atomic_load_relaxed(&cpu_data(cpu[1])->waits.begun[WAIT_GROWTH]);
+	REQUIRE(work_start(cpu[1], grow_one, &g[1]) == 0);
+	await_wait(begun, cpu[1]);
 	spin_unlock(&n.node[0]->meta.lock);
 	for (node_t i = 0; i < 2; i++)
 		work_wait(cpu[i], 0);

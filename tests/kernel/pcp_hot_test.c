@@ -56,7 +56,7 @@ static void make_hot(struct arena *a, struct page *page)
 	mm_page_free(&a->mm, page);
 	EXPECT(alloc_one(a) == page);
 	mm_page_free(&a->mm, page);
-	EXPECT(pcp_mine(arena_phantom_zone(a))->hot[MIGRATE_MOVABLE] == page);
+	EXPECT(pcp_mine(arena_phantom_zone(a))->recent.hot == page);
 }
 
 TEST(mm_pcp, a_hot_page_is_drained)
@@ -157,7 +157,7 @@ TEST(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block)
 	if (!a)
 		return;
 	REQUIRE(hold_of_two_blocks(a, &page));
-	EXPECT(!pcp_mine(arena_phantom_zone(a))->hot[MIGRATE_MOVABLE]);
+	EXPECT(!pcp_mine(arena_phantom_zone(a))->recent.hot);
 	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_RECLAIMABLE);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(block_of_page(alloc_on_phantom(a, 0, USE_RECLAIMABLE)), block_of_page(page));
