@@ -355,6 +355,9 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	meta_release_done(node);
 	if (!meta_has(node, kind, count)) /* else another CPU's round, or growth, was enough */
 		err = grow(node, kind);
+	/* the new block's descriptor may have taken an emergency frame */
+	if (kind != META_LASTING && !meta_has(node, META_LASTING, 0))
+		grow(node, META_LASTING);
 	/*
 	 * No block is left, so complete a round to get back the gated frames. Repeat while other
 	 * CPUs take and gate them again before this one gets any.
