@@ -22,7 +22,7 @@ enum {
 };
 
 struct terms {
-	u64 unopened, deferred, free[FREE_CLASSES];
+	u64 unopened, free[FREE_CLASSES];
 };
 
 /* Reserved frames of [start, end). */
@@ -37,15 +37,6 @@ static u64 reserved_within(const struct mm *mm, phys_t start, phys_t end)
 		frames += low < high ? (high - low) >> PAGE_SHIFT : 0;
 	}
 	return frames;
-}
-
-/* A deferred section is RAM of one zone, all of it free. */
-static void count_deferred(const struct mm *mm, u64 section, struct terms *terms)
-{
-	u8 zone;
-
-	memmap_block_plan(mm, (u32)(section * SECTION_BLOCKS), &zone);
-	terms[zone].deferred += SECTION_FRAMES;
 }
 
 static void count_unopened(const struct mm *mm, u64 section, struct terms *terms)
@@ -136,7 +127,6 @@ static bool account_zone_marks(const struct zone *zone, const struct terms *t)
 	bool ok = account_reserve(zone);
 
 	ok &= account_agree("unopened", zone, zone->unopened, t->unopened);
-	ok &= account_agree("deferred", zone, zone->deferred, t->deferred);
 	ok &= account_agree("ready", zone, zone_ready(zone), ready);
 	ok &= account_agree("net of opening, as small pages,", zone, zone_net(zone, 0),
 			    net(zone, t, ready, 0));
@@ -155,8 +145,6 @@ bool account_watermarks(const struct mm *mm)
 	for (u64 section = section_first(mm); section < section_end(mm); section++) {
 		if (section_state(mm, section) == SECTION_UNOPENED)
 			count_unopened(mm, section, terms);
-		else if (section_state(mm, section) == SECTION_DEFERRED)
-			count_deferred(mm, section, terms);
 		else if (section_state(mm, section) == SECTION_OPEN)
 			count_free(mm, section, terms);
 	}

@@ -222,6 +222,17 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = NULL},
 };
 
+static void make_nothing(struct hvo_batch *batch)
+{
+	(void)batch;
+}
+
+const struct hvo_mode hvo_leave_bare = {.name = "bare",
+					.take = hvo_take_bare,
+					.join = hvo_join_any,
+					.make = make_nothing,
+					.optimise = true};
+
 unsigned hvo_selected = HVO_ON;
 
 /*

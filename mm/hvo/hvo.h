@@ -98,6 +98,9 @@ static inline enum section_style hvo_style(const struct hvo_mode *mode)
 	return mode->mapped && !mode->born ? SECTION_MAPPED : SECTION_ON_DEMAND;
 }
 
+/* For pools at boot: as hvo=on, but only bare runs are taken, and they stay bare (pool.h). */
+extern const struct hvo_mode hvo_leave_bare;
+
 /* A mode by its name, or NULL if there is none. */
 const struct hvo_mode *hvo_mode_find(const char *name);
 
