@@ -34,15 +34,10 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 	return pool;
 }
 
-static struct pool_node *node_of_block(struct pool *pool, u32 index)
-{
-	return &pool->node[block_zone(pool->mm, index)->node];
-}
-
 /* Pool lock held. Zero pages stand first in the list of their node. */
 static void push_free(struct pool *pool, u32 index, bool zeroed)
 {
-	struct block_list *free = &node_of_block(pool, index)->free;
+	struct block_list *free = &pool_node_of(pool, index)->free;
 
 	if (zeroed)
 		block_list_push_front(pool->mm, free, index);
@@ -67,8 +62,8 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count;
-	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	const s64 count = (s64)list->count;
 	bool zeroed = false;
 
 	spin_lock(&pool->lock);
@@ -76,22 +71,18 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		zeroed |= block_set_pool_free(pool->mm, index);
 	if (pool->mm->nodes == 1 && !zeroed) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
-		pool->node[0].pages += count;
-		pool->node[0].surplus += surplus * count;
+		pool_count(pool, &pool->node[0],
+			   (struct pool_delta){
+				   .pages = count, .free = count, .surplus = surplus * count});
 	}
 	block_list_drain(pool->mm, index, list) {
-		struct pool_node *node = node_of_block(pool, index);
-
 		push_free(pool, index, block_is_zero(pool->mm, index));
-		node->pages++;
-		node->surplus += surplus;
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.pages = 1, .free = 1, .surplus = surplus});
 	}
-	pool->surplus += surplus * count;
-	pool->pages += count;
-	counter_add(&pool->free, count);
 	if (kept == POOL_PROMISED) {
-		pool->reserved += count;
-		pool->making -= count;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = count});
+		pool->making -= (u64)count;
 	}
 	spin_unlock(&pool->lock);
 }
@@ -254,25 +245,23 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 			      struct block_list *list)
 {
 	const u64 surplus = pool_node_free_surplus(node), before = list->count;
-	u64 taken;
+	s64 taken;
 
 	if (node->free.count <= count)
 		block_list_splice(pool->mm, list, &node->free);
 	while (list->count - before < count && node->free.count > 0)
 		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-	taken = list->count - before;
-	node->pages -= taken;
-	node->surplus -= MIN(taken, surplus);
-	pool->surplus -= MIN(taken, surplus);
+	taken = (s64)(list->count - before);
+	pool_count(pool, node,
+		   (struct pool_delta){
+			   .pages = -taken, .free = -taken, .surplus = -MIN(taken, (s64)surplus)});
 }
 
-/* Pool lock held. Account for pages that are already off the free lists. */
+/* Pool lock held. The pages are off the free lists already. */
 static void leave_pool(struct pool *pool, const struct block_list *list)
 {
 	block_list_foreach(pool->mm, index, list)
 		pool_unlist_free(pool, index);
-	pool->pages -= list->count;
-	counter_sub(&pool->free, list->count);
 }
 
 /*
@@ -312,13 +301,13 @@ static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *lis
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		struct pool_node *node = &pool->node[n];
-		const u64 most = MIN(count - list->count, MIN(node->surplus, node->free.count));
+		const s64 most =
+			(s64)MIN(count - list->count, MIN(node->surplus, node->free.count));
 
-		for (u64 i = 0; i < most; i++)
+		for (s64 i = 0; i < most; i++)
 			block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-		node->pages -= most;
-		node->surplus -= most;
-		pool->surplus -= most;
+		pool_count(pool, node,
+			   (struct pool_delta){.pages = -most, .free = -most, .surplus = -most});
 	}
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
@@ -472,8 +461,7 @@ static u64 adopt_surplus(struct pool *pool, u64 target)
 	for (node_t n = 0; n < pool->mm->nodes && persistent < target; n++) {
 		const u64 adopted = MIN(target - persistent, pool->node[n].surplus);
 
-		pool->node[n].surplus -= adopted;
-		pool->surplus -= adopted;
+		pool_count(pool, &pool->node[n], (struct pool_delta){.surplus = -(s64)adopted});
 		persistent += adopted;
 	}
 	spin_unlock(&pool->lock);
@@ -513,8 +501,7 @@ static u64 add_surplus(struct pool *pool, struct pool_node *node, u64 pages, u64
 {
 	const u64 added = MIN(count, pages - MIN(pages, node->surplus));
 
-	node->surplus += added;
-	pool->surplus += added;
+	pool_count(pool, node, (struct pool_delta){.surplus = (s64)added});
 	return added;
 }
 

@@ -36,6 +36,7 @@
  */
 #pragma once
 
+#include "kernel/core/panic.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
@@ -90,6 +91,42 @@ static inline u64 pool_node_in_use(const struct pool_node *node)
 static inline u64 pool_node_free_surplus(const struct pool_node *node)
 {
 	return node->surplus - MIN(node->surplus, pool_node_in_use(node));
+}
+
+/* The node in which a page of the pool lies. */
+static inline struct pool_node *pool_node_of(struct pool *pool, u32 index)
+{
+	return &pool->node[block_zone(pool->mm, index)->node];
+}
+
+/* What an event adds to the counts of a pool, and to those of the node in which its pages lie. */
+struct pool_delta {
+	s64 pages, free, surplus, reserved, in_use;
+};
+
+/*
+ * Pool lock held. All changes of a pool's counts come through here, each with all that it changes.
+ * `node` may be NULL if only `reserved` changes. The caller puts free pages onto the node's list,
+ * or takes them off it, under the same hold of the lock.
+ */
+static inline __attribute__((always_inline)) void
+pool_count(struct pool *pool, struct pool_node *node, struct pool_delta by)
+{
+	pool->reserved += (u64)by.reserved;
+	if (!node)
+		return;
+	node->pages += (u64)by.pages;
+	node->surplus += (u64)by.surplus;
+	pool->pages += (u64)by.pages;
+	pool->surplus += (u64)by.surplus;
+	if (by.free != 0)
+		counter_add(&pool->free, (u64)by.free);
+	if (by.in_use != 0)
+		counter_add(&pool->in_use, (u64)by.in_use);
+	ASSERT(pool->pages == pool->free + pool->in_use && node->surplus <= node->pages,
+	       "a pool of order %u has %llu pages, %llu free and %llu in use; a node %llu, %llu "
+	       "surplus",
+	       pool->order, pool->pages, pool->free, pool->in_use, node->pages, node->surplus);
 }
 
 /* Equal shares, rounded up without a sum that could overflow: a user may ask for any count. */

@@ -46,13 +46,13 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 	there -= MIN(there, pool->reserved);
 	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
-		pool->reserved += count;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)count});
 		err = 0;
 	} else if (there >= count) {
 		err = -EAGAIN;
 	} else if (count - there <= room) {
 		*missing = count - there;
-		pool->reserved += there;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)there});
 		pool->making += *missing;
 	}
 	spin_unlock(&pool->lock);
@@ -95,7 +95,7 @@ void pool_unreserve(struct pool *pool, u64 count)
 	spin_lock(&pool->lock);
 	ASSERT(pool->reserved >= count, "%llu pages are unreserved, but only %llu are reserved",
 	       count, pool->reserved);
-	pool->reserved -= count;
+	pool_count(pool, NULL, (struct pool_delta){.reserved = -(s64)count});
 	surplus = pool->surplus;
 	spin_unlock(&pool->lock);
 	if (surplus > 0)
@@ -136,8 +136,7 @@ static u32 take_free(struct pool *pool, node_t node, bool *zeroed)
 	block_list_remove(pool->mm, free, index);
 	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
 	counter_sub(&pool->zeroed, *zeroed);
-	counter_sub(&pool->free, 1);
-	counter_add(&pool->in_use, 1);
+	pool_count(pool, &pool->node[near], (struct pool_delta){.free = -1, .in_use = 1});
 	return index;
 }
 
@@ -150,7 +149,8 @@ static u32 take_if_allowed(struct pool *pool, node_t node, enum pool_take how, b
 		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : BLOCK_NONE;
 	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
 	index = take_free(pool, node, zeroed);
-	pool->reserved -= index != BLOCK_NONE;
+	if (index != BLOCK_NONE)
+		pool_count(pool, NULL, (struct pool_delta){.reserved = -1});
 	return index;
 }
 
@@ -213,15 +213,9 @@ static u32 take_surplus(struct pool *pool, node_t near, bool *zeroed)
 	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
 	spin_lock(&pool->lock);
 	pool->making--;
-	if (index != BLOCK_NONE) {
-		struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
-
-		node->pages++;
-		node->surplus++;
-		pool->pages++;
-		pool->surplus++;
-		counter_add(&pool->in_use, 1);
-	}
+	if (index != BLOCK_NONE)
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.pages = 1, .surplus = 1, .in_use = 1});
 	spin_unlock(&pool->lock);
 	meta_end_batch_all(pool->mm);
 	return index;
@@ -311,8 +305,8 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 			continue;
 		block_list_remove(pool->mm, free, index);
 		block_clear_pool_free(pool->mm, index, 0);
-		counter_sub(&pool->free, 1);
-		counter_add(&pool->in_use, 1);
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.free = -1, .in_use = 1});
 		counter_add(&pool->clearing, 1);
 	}
 	spin_unlock(&pool->lock);
@@ -327,8 +321,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 		block_set_flags(block_at(pool->mm, index), BLOCK_ZERO);
 	pool_list_free(pool, index);
 	counter_add(&pool->cleared_ns, ns);
-	counter_sub(&pool->in_use, 1);
-	counter_add(&pool->free, 1);
+	pool_count(pool, pool_node_of(pool, index), (struct pool_delta){.free = 1, .in_use = -1});
 	counter_add(&pool->clearing, -1ULL);
 	spin_unlock(&pool->lock);
 	pool_withdraw_bad(pool, index);
@@ -340,23 +333,20 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
  */
 static bool put_back(struct pool *pool, u32 index)
 {
-	struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
+	struct pool_node *node = pool_node_of(pool, index);
 	bool surplus;
 
 	spin_lock(&pool->lock);
 	surplus = node->surplus > 0;
-	counter_sub(&pool->in_use, 1);
 	if (surplus) {
-		node->pages--;
-		node->surplus--;
-		pool->pages--;
-		pool->surplus--;
+		pool_count(pool, node,
+			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});
 	} else {
 		if (likely(!block_set_pool_free(pool->mm, index)))
 			block_list_push(pool->mm, &node->free, index);
 		else
 			pool_list_free(pool, index);
-		counter_add(&pool->free, 1);
+		pool_count(pool, node, (struct pool_delta){.free = 1, .in_use = -1});
 	}
 	spin_unlock(&pool->lock);
 	if (!surplus)
