@@ -3,7 +3,7 @@
  */
 #include "mm/hvo/hvo_runs.h"
 
-#include "mm/hvo/hvo_gather.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
