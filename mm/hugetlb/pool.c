@@ -199,6 +199,8 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		reason_set(REASON_BAD_NODE);
 		return 0;
 	}
+	if (mode == &hvo_leave_bare)
+		atomic_store_relaxed(&pool->has_bare, true);
 	do { /* repeat while it helps: frames freed by one batch may serve the next */
 		struct block_list list = BLOCK_LIST_INIT;
 

@@ -70,6 +70,7 @@ struct pool {
 	u64 making; /* (p) surplus pages being made, claimed against overcommit */
 	/* (c) pages that boot added (pool_boot.h); those of them that were bare; the ns it took */
 	u64 boot, boot_bare, boot_ns;
+	bool has_bare; /* (a) set before the first bare page is listed, and stays */
 	/* (pa) free pages known to be zero: marked in their records, first in their lists */
 	u64 zeroed;
 	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */

@@ -131,7 +131,7 @@ static u32 take_free(struct pool *pool, node_t node, bool *zeroed)
 		return BLOCK_NONE;
 	free = &pool->node[near].free;
 	index = free->head;
-	if (unlikely(block_look_at(pool->mm, index).state == BLOCK_BARE))
+	if (unlikely(pool->has_bare) && block_look_at(pool->mm, index).state == BLOCK_BARE)
 		index = free->tail;
 	block_list_remove(pool->mm, free, index);
 	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
@@ -245,7 +245,8 @@ static struct page *give_out(struct pool *pool, u32 index, virt_t caller)
 {
 	struct page *page = block_page(pool->mm, index);
 
-	pool_page_make(pool, index);
+	if (unlikely(atomic_load_relaxed(&pool->has_bare)))
+		pool_page_make(pool, index);
 	hvo_complete_round(pool->mm, index);
 	atomic_store_release(&page->refcount, 1);
 	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
