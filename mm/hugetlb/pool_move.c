@@ -114,14 +114,15 @@ static int replace_or_hold(struct pool *pool, u32 old, u32 new)
  */
 static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 {
+	struct pool_node *node = pool_node_of(pool, index);
 	bool last;
 
 	spin_lock(&pool->lock);
 	last = state_references(page_drop(page)) == 1;
 	if (last)
 		count_out(pool, index, stays, (struct pool_delta){.pages = -1, .in_use = -1});
-	else
-		pool_count(pool, pool_node_of(pool, index), (struct pool_delta){.surplus = 1});
+	else if (node->surplus < node->pages)
+		pool_count(pool, node, (struct pool_delta){.surplus = 1});
 	spin_unlock(&pool->lock);
 	if (!last)
 		return -EBUSY;
