@@ -55,7 +55,6 @@ const struct mm_upward mm_upward = {
 	.bare_free_huge = hvo_bare_free_huge,
 	.huge_free_full = hvo_huge_free_full,
 	.bring_home = hvo_bring_home,
-	.open_deferred = pools_open_deferred,
 	.take_giga = contig_take_giga,
 	.evacuate = evacuate,
 	.mark_bad = mm_mark_bad,

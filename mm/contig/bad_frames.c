@@ -410,8 +410,6 @@ int mm_mark_bad(struct mm *mm, pfn_t pfn)
 		return 0;
 	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
 		return -EINVAL;
-	if (section_state(mm, section) == SECTION_DEFERRED)
-		mm_upward.open_deferred(mm, section / GIB_SECTIONS);
 	if (section_state(mm, section) == SECTION_UNOPENED) {
 		err = section_open(mm, section, mm->style);
 		if (err == -ENOMEM)

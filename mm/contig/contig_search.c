@@ -8,6 +8,7 @@
 #include "kernel/lib/string.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
+#include "mm/hvo/hvo_runs.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
@@ -199,7 +200,7 @@ const struct contig_search *contig_search_find(const char *name)
 static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first,
 		     struct block_list *pieces)
 {
-	return contig_unhuge(zone->mm, pieces) < 0 ? -ENOMEM : mode->join(zone, first);
+	return contig_unhuge(zone->mm, pieces) < 0 ? -ENOMEM : hvo_join(zone, mode, first);
 }
 
 /*

@@ -16,7 +16,6 @@
 #include "mm/debug/account_meta.h"
 #include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
-#include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
@@ -363,8 +362,7 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 	ok &= account_agree("bad frames", zone, zone->bad, walk->bad);
 	ok &= account_agree("in transit", zone, zone->transit, walk->transit);
 	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use +
-	      walk->meta + walk->reserved + walk->boot + walk->transit + walk->bad +
-	      zone->unopened + zone->deferred;
+	      walk->meta + walk->reserved + walk->boot + walk->transit + walk->bad + zone->unopened;
 	ok &= account_agree("all owners together", zone, zone->ram, sum);
 	return ok;
 }
@@ -379,11 +377,7 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[],
 	for (unsigned z = 0; z < mm->zones; z++) {
 		in_use += walks[z].in_use + mm->zone[z].boot;
 		pool_free += walks[z].pool_free;
-		meta += walks[z].meta + mm->zone[z].deferred;
-	}
-	for (const struct pool *const *pool = pools; pool && *pool; pool++) {
-		pool_free += pool_deferred_frames(*pool);
-		meta -= pool_deferred_frames(*pool);
+		meta += walks[z].meta;
 	}
 	if (usage.in_use == in_use && usage.pool_free == pool_free &&
 	    usage.meta + usage.gated == meta)
@@ -452,11 +446,6 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 		usage->memmap_bytes += (atomic_load_relaxed(&meta->used) - gated) * PAGE_SIZE;
 	}
 	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
-	/* the part of deferred GiB that becomes metadata memory */
-	for (unsigned z = 0; z < mm->zones; z++)
-		usage->meta += atomic_load_relaxed(&mm->zone[z].deferred);
-	for (const struct pool *const *pool = pools; pool && *pool; pool++)
-		usage->meta -= pool_deferred_frames(*pool);
 	for (; pools && *pools; pools++) {
 		usage->pool_free +=
 			atomic_load_relaxed(&(*pools)->free) * order_pages((*pools)->order);

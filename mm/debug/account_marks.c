@@ -14,7 +14,7 @@
 enum { READY_MOST = 256 };
 
 struct terms {
-	u64 unopened, deferred;
+	u64 unopened;
 };
 
 /* Reserved frames of [start, end). */
@@ -29,15 +29,6 @@ static u64 reserved_within(const struct mm *mm, phys_t start, phys_t end)
 		frames += low < high ? (high - low) >> PAGE_SHIFT : 0;
 	}
 	return frames;
-}
-
-/* A deferred section is RAM of one zone, all of it free. */
-static void count_deferred(const struct mm *mm, u64 section, struct terms *terms)
-{
-	u8 zone;
-
-	memmap_block_plan(mm, (u32)(section * SECTION_BLOCKS), &zone);
-	terms[zone].deferred += SECTION_FRAMES;
 }
 
 static void count_unopened(const struct mm *mm, u64 section, struct terms *terms)
@@ -91,18 +82,14 @@ bool account_watermarks(const struct mm *mm)
 
 	for (unsigned z = 0; z < mm->zones; z++)
 		terms[z] = (struct terms){0};
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+	for (u64 section = section_first(mm); section < section_end(mm); section++)
 		if (section_state(mm, section) == SECTION_UNOPENED)
 			count_unopened(mm, section, terms);
-		else if (section_state(mm, section) == SECTION_DEFERRED)
-			count_deferred(mm, section, terms);
-	}
 	for (unsigned z = 0; z < mm->zones; z++) {
 		const struct zone *zone = &mm->zone[z];
 
 		ok &= account_reserve(zone);
 		ok &= account_agree("unopened", zone, zone->unopened, terms[z].unopened);
-		ok &= account_agree("deferred", zone, zone->deferred, terms[z].deferred);
 	}
 	return ok;
 }

@@ -20,6 +20,7 @@
 
 #include "kernel/core/printk.h"
 #include "mm/debug/account_pools.h"
+#include "mm/hugetlb/pool.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -97,14 +98,10 @@ static void walk_records(struct audit *audit)
 
 	const u64 frames = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
 
-	for (u64 gib = 0; gib < mm->gibs; gib++) {
+	for (u64 gib = 0; gib < mm->gibs; gib++)
 		if (mm->gib[gib].blocks)
 			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT, frames,
 				    "block records");
-		if (mm->gib[gib].kept)
-			reach_range(audit, mm->gib[gib].kept, frames,
-				    "block records of a deferred GiB");
-	}
 }
 
 static void walk_shared_tails(struct audit *audit)
@@ -235,15 +232,17 @@ static bool account_users(struct mm *mm)
 
 /* ---- counters ---- */
 
-/* Frames reserved in the node's metadata memory to open deferred GiB. */
-static u64 kept_to_open(const struct node *node)
+/* Frames reserved in the node's metadata memory for the heads of bare pages of pools. */
+static u64 kept_for_heads(const struct node *node, enum meta_kind kind)
 {
 	struct mm *mm = node->mm;
 	u64 frames = 0;
 
-	for (unsigned z = 0; z < mm->zones; z++)
-		if (zone_meta_node(&mm->zone[z]) == node)
-			frames += mm->zone[z].kept_to_open;
+	for (const struct pool *pool = mm->pools; pool; pool = pool->next)
+		for (node_t n = 0; n < mm->nodes && meta_kind_of_head(pool->order) == kind; n++)
+			block_list_foreach(mm, index, &pool->node[n].free)
+				frames += block_look_at(mm, index).state == BLOCK_BARE &&
+					  block_meta_node(mm, index) == node;
 	return frames;
 }
 
@@ -253,7 +252,7 @@ static bool account_kinds(const struct node *node, const struct meta *walked)
 	bool ok = true;
 
 	for (unsigned kind = 0; kind < META_KINDS; kind++) {
-		const u64 reserved = kind == META_LASTING ? kept_to_open(node) : 0;
+		const u64 reserved = kept_for_heads(node, kind);
 
 		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == reserved)
 			continue;

@@ -6,7 +6,7 @@
 #include "mm/debug/account_pools.h"
 
 #include "kernel/core/printk.h"
-#include "mm/hugetlb/pool_defer.h"
+#include "mm/hugetlb/pool.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
@@ -63,12 +63,10 @@ static bool account_pool(struct mm *mm, const struct pool *pool)
 		ok &= walk_free(mm, pool, n, &sums);
 		sums.pages += node->pages;
 		sums.surplus += node->surplus;
-		sums.free += node->deferred;
-		if (node->surplus > node->pages || node->free.count + node->deferred > node->pages)
+		if (node->surplus > node->pages || node->free.count > node->pages)
 			ok &= account_said(
 				"pages of a pool's node, too few for those free or surplus",
-				node->pages, MAX(node->surplus, node->free.count + node->deferred));
-		ok &= account_said("nodes whose deferred pages are being made", node->opening, 0);
+				node->pages, MAX(node->surplus, node->free.count));
 	}
 	ok &= account_said("pages of a pool, and of its nodes", pool->pages, sums.pages);
 	ok &= account_said("pages of a pool, and those free and in use", pool->pages,
@@ -78,33 +76,13 @@ static bool account_pool(struct mm *mm, const struct pool *pool)
 	ok &= account_said("free pages of a pool known to be zero", pool->zeroed, sums.zeroed);
 	ok &= account_said("surplus pages being made", pool->making, 0);
 	ok &= account_said("pages of a pool being cleared ahead of need", pool->clearing, 0);
-	ok &= account_said("deferred pages of a pool being made", pool->opening, 0);
 	return ok;
-}
-
-/* GiB that pools have deferred on a node. */
-static u64 deferred_gibs(const struct pool *const pools[], node_t n)
-{
-	u64 gibs = 0;
-
-	for (; pools && *pools; pools++)
-		gibs += (*pools)->node[n].deferred / pool_gib_pages(*pools);
-	return gibs;
 }
 
 bool account_pools(struct mm *mm, const struct pool *const pools[])
 {
 	bool ok = true;
 
-	for (node_t n = 0; n < mm->nodes; n++) {
-		u64 frames = 0;
-
-		for (int kind = 0; kind < ZONE_KINDS; kind++)
-			if (node_zone(&mm->node[n], kind))
-				frames += node_zone(&mm->node[n], kind)->deferred;
-		ok &= account_said("frames deferred on a node, and those of pools", frames,
-				   deferred_gibs(pools, n) * order_pages(GIGA_ORDER));
-	}
 	for (; pools && *pools; pools++)
 		ok &= account_pool(mm, *pools);
 	return ok;

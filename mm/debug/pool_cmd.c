@@ -77,14 +77,11 @@ static void show_pool(const struct pool *pool)
 	      size_name(pool), atomic_load_relaxed(&pool->pages), atomic_load_relaxed(&pool->free),
 	      atomic_load_relaxed(&pool->in_use), atomic_load_relaxed(&pool->reserved),
 	      atomic_load_relaxed(&pool->surplus), atomic_load_relaxed(&pool->overcommit));
-	for (node_t n = 0; n < pool->mm->nodes; n++) {
+	for (node_t n = 0; n < pool->mm->nodes && pool->mm->nodes > 1; n++) {
 		const struct pool_node *node = &pool->node[n];
-		const u64 made = atomic_load_relaxed(&node->free.count),
-			  deferred = atomic_load_relaxed(&node->deferred);
 
-		if (pool->mm->nodes > 1 || deferred > 0)
-			print("    node %u: %llu pages, %llu free, %llu of them deferred\n", n,
-			      atomic_load_relaxed(&node->pages), made + deferred, deferred);
+		print("    node %u: %llu pages, %llu free\n", n, atomic_load_relaxed(&node->pages),
+		      atomic_load_relaxed(&node->free.count));
 	}
 }
 

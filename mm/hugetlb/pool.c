@@ -6,13 +6,11 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
-#include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/zone/section_close.h"
-#include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
 struct pool pool_2m, pool_1g;
@@ -36,15 +34,10 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 	return pool;
 }
 
-static struct pool_node *node_of_block(struct pool *pool, u32 index)
-{
-	return &pool->node[block_zone(pool->mm, index)->node];
-}
-
 /* Pool lock held. Zero pages stand first in the list of their node. */
 static void push_free(struct pool *pool, u32 index, bool zeroed)
 {
-	struct block_list *free = &node_of_block(pool, index)->free;
+	struct block_list *free = &pool_node_of(pool, index)->free;
 
 	if (zeroed)
 		block_list_push_front(pool->mm, free, index);
@@ -60,11 +53,8 @@ void pool_list_free(struct pool *pool, u32 index)
 
 /* ---- into the pool ---- */
 
-/*
- * New persistent pages; surplus; surplus and promised the moment they can be found; or pages that
- * were deferred, and are counted as pages already.
- */
-enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERRED };
+/* New persistent pages; surplus; or surplus and promised the moment they can be found. */
+enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 
 /*
  * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands,
@@ -72,8 +62,8 @@ enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERR
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const u64 count = list->count, added = kept == POOL_WAS_DEFERRED ? 0 : 1;
-	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	const s64 count = (s64)list->count;
 	bool zeroed = false;
 
 	spin_lock(&pool->lock);
@@ -81,26 +71,18 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		zeroed |= block_set_pool_free(pool->mm, index);
 	if (pool->mm->nodes == 1 && !zeroed) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
-		pool->node[0].pages += added * count;
-		pool->node[0].surplus += surplus * count;
+		pool_count(pool, &pool->node[0],
+			   (struct pool_delta){
+				   .pages = count, .free = count, .surplus = surplus * count});
 	}
 	block_list_drain(pool->mm, index, list) {
-		struct pool_node *node = node_of_block(pool, index);
-
 		push_free(pool, index, block_is_zero(pool->mm, index));
-		node->pages += added;
-		node->surplus += surplus;
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.pages = 1, .free = 1, .surplus = surplus});
 	}
-	pool->surplus += surplus * count;
-	pool->pages += added * count;
-	counter_add(&pool->free, count);
 	if (kept == POOL_PROMISED) {
-		pool->reserved += count;
-		pool->making -= count;
-	}
-	if (kept == POOL_WAS_DEFERRED) {
-		counter_sub(&pool->in_use, count);
-		pool->opening -= count;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = count});
+		pool->making -= (u64)count;
 	}
 	spin_unlock(&pool->lock);
 }
@@ -196,6 +178,16 @@ static bool give_back_once(const struct pool *pool, const struct hvo_mode *mode,
 	return true;
 }
 
+void pool_page_make(struct pool *pool, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	if (likely(block_look_at(pool->mm, index).state != BLOCK_BARE))
+		return;
+	block_list_push(pool->mm, &list, index);
+	hvo_make_all(pool->mm, &hvo_modes[HVO_ON], &list);
+}
+
 u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	u64 grown = 0, before;
@@ -207,6 +199,8 @@ u64 pool_grow_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u6
 		reason_set(REASON_BAD_NODE);
 		return 0;
 	}
+	if (mode == &hvo_leave_bare)
+		atomic_store_relaxed(&pool->has_bare, true);
 	do { /* repeat while it helps: frames freed by one batch may serve the next */
 		struct block_list list = BLOCK_LIST_INIT;
 
@@ -243,155 +237,6 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 	return made;
 }
 
-/* ---- deferred pages ---- */
-
-/* Claim the pages of one GiB. While they are made they are in use. */
-static bool claim_deferred(struct pool *pool, struct pool_node *node)
-{
-	const u64 count = pool_gib_pages(pool);
-	bool claimed;
-
-	spin_lock(&pool->lock);
-	claimed = !node->opening && node->deferred > 0;
-	if (claimed) {
-		node->opening = true;
-		node->deferred -= count;
-		counter_sub(&pool->free, count);
-		counter_add(&pool->in_use, count);
-		pool->opening += count;
-	}
-	spin_unlock(&pool->lock);
-	return claimed;
-}
-
-/* Of the pages claimed, those not enqueued are deferred again, or leave the pool. */
-static void end_claim(struct pool *pool, struct pool_node *node, u64 count, bool deferred)
-{
-	spin_lock(&pool->lock);
-	node->opening = false;
-	pool->opening -= count;
-	counter_sub(&pool->in_use, count);
-	if (deferred) {
-		node->deferred += count;
-		counter_add(&pool->free, count);
-	} else {
-		node->pages -= count;
-		pool->pages -= count;
-		pool->surplus -= node->surplus - MIN(node->surplus, node->pages);
-		node->surplus = MIN(node->surplus, node->pages);
-	}
-	spin_unlock(&pool->lock);
-}
-
-bool pool_make_deferred(struct pool *pool, node_t n, u64 gib)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-	struct pool_node *node = &pool->node[n];
-	u64 missing = pool_gib_pages(pool);
-	bool opened;
-
-	context_assert(CONTEXT_ORDINARY);
-	if (!claim_deferred(pool, node))
-		return false;
-	opened = pool_open_gib(pool, n, gib, &list);
-	missing -= pool_enqueue(pool, &list, POOL_WAS_DEFERRED);
-	if (opened && missing > 0)
-		pr_warn("pool: %llu deferred pages of order %u on node %u could not be made",
-			missing, pool->order, n);
-	end_claim(pool, node, missing, !opened);
-	return opened;
-}
-
-void pool_make_all_deferred(struct pool *pool)
-{
-	context_assert(CONTEXT_ORDINARY);
-	for (node_t n = 0; n < pool->mm->nodes; n++)
-		while (pool_make_deferred(pool, n, GIB_ANY))
-			;
-}
-
-/* The pool of small pages first: its pages can be moved. */
-void pools_open_deferred(struct mm *mm, u64 gib)
-{
-	static const unsigned orders[] = {BLOCK_ORDER, GIGA_ORDER};
-
-	context_assert(CONTEXT_ORDINARY);
-	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
-		struct pool *pool = pool_with_order(mm, orders[i]);
-
-		for (node_t n = 0; pool && n < mm->nodes; n++)
-			if (pool_make_deferred(pool, n, gib))
-				return;
-	}
-}
-
-/*
- * Has the node deferred pages to make, and fewer than `count` pages are listed: on the node, or on
- * all nodes?
- */
-static bool wants_deferred(struct pool *pool, const struct pool_node *node, bool all, u64 count)
-{
-	u64 listed = 0;
-	bool wants;
-
-	spin_lock(&pool->lock);
-	for (node_t n = 0; n < pool->mm->nodes; n++)
-		if (all || &pool->node[n] == node)
-			listed += pool->node[n].free.count;
-	wants = listed < count && (node->deferred > 0 || node->opening);
-	spin_unlock(&pool->lock);
-	return wants;
-}
-
-static void make_listed_on(struct pool *pool, node_t n, bool all, u64 count)
-{
-	struct wait wait = wait_begin(WAIT_TRANSIT, "deferred pages that another CPU makes");
-
-	wait.soft = true;
-	while (wants_deferred(pool, &pool->node[n], all, count))
-		if (!pool_make_deferred(pool, n, GIB_ANY))
-			wait_spin(&wait, CPU_NONE);
-}
-
-/*
- * How many of `count` pages may leave: none that is reserved. The node in *first gives the first
- * page of the remainder.
- */
-static u64 may_leave(struct pool *pool, u64 count, node_t *first)
-{
-	spin_lock(&pool->lock);
-	*first = (node_t)(pool->free_turn % pool->mm->nodes);
-	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
-	spin_unlock(&pool->lock);
-	return count;
-}
-
-/*
- * Make deferred pages until as many are listed as dequeue_slice() will find for this count: on one
- * node, or on each its share, and in all as many as may leave.
- */
-static void make_listed(struct pool *pool, node_t only, u64 count)
-{
-	const node_t nodes = pool->mm->nodes;
-	node_t first;
-	u64 left = may_leave(pool, count, &first);
-
-	if (only != NODE_NONE) {
-		if (only < nodes)
-			make_listed_on(pool, only, false, left);
-		return;
-	}
-	count = left;
-	for (node_t i = 0; i < nodes; i++) {
-		const u64 share = pool_share_of(left, nodes - i);
-
-		make_listed_on(pool, (first + i) % nodes, false, share);
-		left -= share;
-	}
-	for (node_t n = 0; n < nodes; n++)
-		make_listed_on(pool, n, true, count);
-}
-
 /* ---- out of the pool ---- */
 
 /*
@@ -402,25 +247,23 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 			      struct block_list *list)
 {
 	const u64 surplus = pool_node_free_surplus(node), before = list->count;
-	u64 taken;
+	s64 taken;
 
 	if (node->free.count <= count)
 		block_list_splice(pool->mm, list, &node->free);
 	while (list->count - before < count && node->free.count > 0)
 		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-	taken = list->count - before;
-	node->pages -= taken;
-	node->surplus -= MIN(taken, surplus);
-	pool->surplus -= MIN(taken, surplus);
+	taken = (s64)(list->count - before);
+	pool_count(pool, node,
+		   (struct pool_delta){
+			   .pages = -taken, .free = -taken, .surplus = -MIN(taken, (s64)surplus)});
 }
 
-/* Pool lock held. Account for pages that are already off the free lists. */
+/* Pool lock held. The pages are off the free lists already. */
 static void leave_pool(struct pool *pool, const struct block_list *list)
 {
 	block_list_foreach(pool->mm, index, list)
 		pool_unlist_free(pool, index);
-	pool->pages -= list->count;
-	counter_sub(&pool->free, list->count);
 }
 
 /*
@@ -460,30 +303,16 @@ static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *lis
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		struct pool_node *node = &pool->node[n];
-		const u64 most = MIN(count - list->count, MIN(node->surplus, node->free.count));
+		const s64 most =
+			(s64)MIN(count - list->count, MIN(node->surplus, node->free.count));
 
-		for (u64 i = 0; i < most; i++)
+		for (s64 i = 0; i < most; i++)
 			block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-		node->pages -= most;
-		node->surplus -= most;
-		pool->surplus -= most;
+		pool_count(pool, node,
+			   (struct pool_delta){.pages = -most, .free = -most, .surplus = -most});
 	}
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
-}
-
-/* Make deferred pages where surplus ones are free and not made. */
-static void list_surplus(struct pool *pool, u64 count)
-{
-	for (node_t n = 0; n < pool->mm->nodes; n++) {
-		u64 surplus;
-
-		spin_lock(&pool->lock);
-		surplus = MIN(pool_node_free_surplus(&pool->node[n]),
-			      pool->free - MIN(pool->free, pool->reserved));
-		spin_unlock(&pool->lock);
-		make_listed_on(pool, n, false, MIN(count, surplus));
-	}
 }
 
 /*
@@ -495,7 +324,6 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
 	u64 wanted, taken;
 
-	make_listed(pool, only, count);
 	do {
 		struct block_list slice = BLOCK_LIST_INIT;
 
@@ -536,7 +364,10 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 	return given;
 }
 
-/* Move the huge pages of mapped sections from `list` to `restore`. */
+/*
+ * Move the huge pages of mapped sections from `list` to `restore`. Bare pages need the frames that
+ * were reserved for their heads no more.
+ */
 static void take_restorable(struct mm *mm, struct block_list *list, struct block_list *restore)
 {
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
@@ -547,6 +378,9 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 		if (word.state == BLOCK_HUGE && (word.flags & BLOCK_MAPPED)) {
 			block_list_remove(mm, list, index);
 			block_list_push(mm, restore, index);
+		} else if (word.state == BLOCK_BARE) {
+			meta_unreserve(block_meta_node(mm, index), meta_kind_of_head(word.order),
+				       1);
 		}
 	}
 }
@@ -582,9 +416,8 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 
 	context_assert(CONTEXT_ORDINARY);
 	held = prezero_hold_if_on(pool);
-	given = pool_undefer(pool, node, count);
-	pool_dequeue(pool, node, count - given, &list);
-	given += pool_release(pool, mode, &list);
+	pool_dequeue(pool, node, count, &list);
+	given = pool_release(pool, mode, &list);
 	if (held)
 		prezero_release(pool);
 	return given;
@@ -592,13 +425,11 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
-	u64 shed, tried, taken;
+	u64 shed = 0, tried = 0, taken;
 	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
 	held = prezero_hold_if_on(pool);
-	shed = tried = pool_undefer_surplus(pool, count);
-	list_surplus(pool, count - shed);
 	do {
 		struct block_list list = BLOCK_LIST_INIT;
 
@@ -632,8 +463,7 @@ static u64 adopt_surplus(struct pool *pool, u64 target)
 	for (node_t n = 0; n < pool->mm->nodes && persistent < target; n++) {
 		const u64 adopted = MIN(target - persistent, pool->node[n].surplus);
 
-		pool->node[n].surplus -= adopted;
-		pool->surplus -= adopted;
+		pool_count(pool, &pool->node[n], (struct pool_delta){.surplus = -(s64)adopted});
 		persistent += adopted;
 	}
 	spin_unlock(&pool->lock);
@@ -673,8 +503,7 @@ static u64 add_surplus(struct pool *pool, struct pool_node *node, u64 pages, u64
 {
 	const u64 added = MIN(count, pages - MIN(pages, node->surplus));
 
-	node->surplus += added;
-	pool->surplus += added;
+	pool_count(pool, node, (struct pool_delta){.surplus = (s64)added});
 	return added;
 }
 
@@ -780,9 +609,11 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	if (held)
 		prezero_release(from);
 	block_list_begin(mm, &list, BLOCK_HUGE);
-	block_list_drain(mm, index, &list)
+	block_list_drain(mm, index, &list) {
+		pool_page_make(from, index);
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,
 				index);
+	}
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;

@@ -9,7 +9,6 @@
  * Counts, in pages, per node and in all, as Linux has them:
  *
  *   pages       free + in use
- *   deferred    free pages that are not made yet: pool_defer.h
  *   surplus     pages beyond the number asked for: a surplus page goes to the buddy instead of
  *               the pool when its user gives it back
  *   reserved    free pages promised to somebody; nobody else gets them
@@ -27,11 +26,17 @@
  * 0) and marked PAGE_HUGETLB before anybody can find them. Making a run a huge page, and the
  * reverse, is the business of hvo.h and happens outside the pool's lock.
  *
+ * A free page may be BARE: it has no struct pages yet, and a frame in metadata memory is reserved
+ * for its head. It is counted, listed and promised like any other, and it gets its struct pages
+ * when it is taken, which cannot fail. Only hugepages= (pool_boot.h) adds bare pages. Other pages
+ * are taken before them.
+ *
  * The calls for programs are in mm/pools.h. Context: ordinary (mm.h), for each call that does not
  * name another. Any CPU; rounds may be started.
  */
 #pragma once
 
+#include "kernel/core/panic.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
@@ -53,8 +58,6 @@ struct migrate_stats;
 struct pool_node {
 	struct block_list free; /* (ph) free pages of the node; hint: the count only */
 	u64 pages, surplus;     /* (ph, p) pages: free and in use */
-	u64 deferred;           /* (ph) free pages that are not made yet (pool_defer.h) */
-	bool opening;           /* (p) a CPU opens a deferred GiB of the node */
 };
 
 struct pool {
@@ -65,33 +68,66 @@ struct pool {
 	/* (ph) */
 	u64 pages, free, in_use, surplus, reserved, overcommit;
 	u64 making; /* (p) surplus pages being made, claimed against overcommit */
-	/* (c) pages made or deferred at boot (pool_boot.h); the latter; the ns it took */
-	u64 boot, boot_deferred, boot_ns;
+	/* (c) pages that boot added (pool_boot.h); those of them that were bare; the ns it took */
+	u64 boot, boot_bare, boot_ns;
+	bool has_bare; /* (a) set before the first bare page is listed, and stays */
 	/* (pa) free pages known to be zero: marked in their records, first in their lists */
 	u64 zeroed;
 	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
-	/*
-	 * (pa) pages in use because a CPU clears them, and (p) because it makes deferred ones; back
-	 * in a moment. An idle CPU that makes some to clear counts as clearing one.
-	 */
-	u64 clearing, opening;
-	u64 holds; /* (pa) requests during which no page is cleared (prezero.h) */
-	u64 turn;  /* (a) pages asked for so far; shows where equal shares begin */
+	u64 clearing;   /* (pa) pages in use because a CPU clears them; back in a moment */
+	u64 holds;      /* (pa) requests during which no page is cleared (prezero.h) */
+	u64 turn;       /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
 };
 
-/* Pool lock held. Pages of a node in use, with those that are being cleared or made. */
+/* Pool lock held. Pages of a node in use, with those that are being cleared. */
 static inline u64 pool_node_in_use(const struct pool_node *node)
 {
-	return node->pages - node->free.count - node->deferred;
+	return node->pages - node->free.count;
 }
 
 /* Pool lock held. Pages of a node that are surplus and free. */
 static inline u64 pool_node_free_surplus(const struct pool_node *node)
 {
 	return node->surplus - MIN(node->surplus, pool_node_in_use(node));
+}
+
+/* The node in which a page of the pool lies. */
+static inline struct pool_node *pool_node_of(struct pool *pool, u32 index)
+{
+	return &pool->node[block_zone(pool->mm, index)->node];
+}
+
+/* What an event adds to the counts of a pool, and to those of the node in which its pages lie. */
+struct pool_delta {
+	s64 pages, free, surplus, reserved, in_use;
+};
+
+/*
+ * Pool lock held. All changes of a pool's counts come through here, each with all that it changes.
+ * `node` may be NULL if only `reserved` changes. The caller puts free pages onto the node's list,
+ * or takes them off it, under the same hold of the lock.
+ */
+static inline __attribute__((always_inline)) void
+pool_count(struct pool *pool, struct pool_node *node, struct pool_delta by)
+{
+	pool->reserved += (u64)by.reserved;
+	if (!node)
+		return;
+	node->pages += (u64)by.pages;
+	node->surplus += (u64)by.surplus;
+	pool->pages += (u64)by.pages;
+	pool->surplus += (u64)by.surplus;
+	if (by.free != 0)
+		counter_add(&pool->free, (u64)by.free);
+	if (by.in_use != 0)
+		counter_add(&pool->in_use, (u64)by.in_use);
+	ASSERT(pool->pages == pool->free + pool->in_use && node->surplus <= node->pages,
+	       "a pool of order %u has %llu pages, %llu free and %llu in use; a node %llu, %llu "
+	       "surplus",
+	       pool->order, pool->pages, pool->free, pool->in_use, node->pages, node->surplus);
 }
 
 /* Equal shares, rounded up without a sum that could overflow: a user may ask for any count. */
@@ -128,20 +164,10 @@ u64 pool_add_promised(struct pool *pool, u64 count);
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count);
 
 /*
- * Make the pages of one deferred GiB of the node (number `gib`, or GIB_ANY) and put them onto its
- * free list. False if another CPU is doing that for this node now, the node has no deferred pages,
- * or none in that GiB. Pages for which metadata memory has no frames leave the pool.
+ * Give a page that is off the pool's lists its struct pages, if it is bare. The caller owns it. No
+ * lock held.
  */
-bool pool_make_deferred(struct pool *pool, node_t node, u64 gib);
-
-/* Make all deferred pages: for benchmarks, which are not to time that. */
-void pool_make_all_deferred(struct pool *pool);
-
-/*
- * Let pools of `mm` make the pages of GiB `gib`, if it is deferred. It may still be deferred, or be
- * under way on another CPU, when this returns.
- */
-void pools_open_deferred(struct mm *mm, u64 gib);
+void pool_page_make(struct pool *pool, u32 index);
 
 /*
  * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node, first

@@ -10,7 +10,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "mm/hugetlb/pool_defer.h"
 
 static const unsigned orders[POOL_BOOT_SIZES] = {BLOCK_ORDER, GIGA_ORDER};
 
@@ -108,14 +107,13 @@ int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value)
 
 /* ---- making the pages ---- */
 
-static void report(const struct pool *pool, const char *where, u64 asked, u64 made, u64 deferred)
+static void report(const struct pool *pool, const char *where, u64 asked, u64 made, u64 bare)
 {
 	const unsigned long long mib = order_pages(pool->order) * PAGE_SIZE / MIB(1);
 
-	if (made == asked && deferred > 0)
-		pr_info("pool: %llu pages of %llu MiB%s, %llu of them deferred: made when first "
-			"wanted",
-			made, mib, where, deferred);
+	if (made == asked && bare > 0)
+		pr_info("pool: %llu pages of %llu MiB%s, %llu of them bare: made when taken", made,
+			mib, where, bare);
 	else if (made == asked)
 		pr_info("pool: %llu pages of %llu MiB%s", made, mib, where);
 	else
@@ -123,15 +121,15 @@ static void report(const struct pool *pool, const char *where, u64 asked, u64 ma
 			mib, where, asked);
 }
 
-/* Defer what may be deferred, and make the rest. */
+/* Leave bare what may stay so, and make the rest. */
 static u64 make_pages(const struct pool_boot_request *request, struct pool *pool,
 		      const struct hvo_mode *mode, node_t node, u64 count, const char *where)
 {
-	const u64 deferred = request->defer ? pool_defer(pool, node, count) : 0;
-	const u64 made = deferred + pool_grow_on(pool, mode, node, count - deferred);
+	const u64 bare = request->bare ? pool_grow_on(pool, &hvo_leave_bare, node, count) : 0;
+	const u64 made = bare + pool_grow_on(pool, mode, node, count - bare);
 
-	report(pool, where, count, made, deferred);
-	pool->boot_deferred += deferred;
+	report(pool, where, count, made, bare);
+	pool->boot_bare += bare;
 	return made;
 }
 
@@ -224,17 +222,6 @@ OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that ex
        .help = "huge pages to make at boot, in all or per node", .parse = parse_count,
        .show = show_count, .boot_only = true);
 
-static unsigned defer = 1;
-OPTION_CHOICE(hugepages_defer, defer, "off|on",
-	      "with hvo=on, pages made at boot are made when they are first wanted",
-	      .boot_only = true);
-
-static void make_machine_pool(unsigned size, struct pool *pool, const struct hvo_mode *mode)
-{
-	machine.request[size].defer = defer && mode == &hvo_modes[HVO_ON];
-	pool_boot_make(&machine.request[size], pool, mode);
-}
-
 void pools_init(void)
 {
 	static struct pool_node nodes_2m[ZONES_MAX], nodes_1g[ZONES_MAX];
@@ -249,7 +236,11 @@ void pools_init(void)
 
 void pools_make_at_boot(void)
 {
-	if (!hvo_mode_selected()->born)
-		make_machine_pool(POOL_BOOT_1G, &pool_1g, hvo_mode_selected());
-	make_machine_pool(POOL_BOOT_2M, &pool_2m, hvo_mode_selected());
+	const struct hvo_mode *mode = hvo_mode_selected();
+
+	for (unsigned size = 0; size < POOL_BOOT_SIZES; size++)
+		machine.request[size].bare = mode == &hvo_modes[HVO_ON];
+	if (!mode->born)
+		pool_boot_make(&machine.request[POOL_BOOT_1G], &pool_1g, mode);
+	pool_boot_make(&machine.request[POOL_BOOT_2M], &pool_2m, mode);
 }

@@ -5,7 +5,7 @@
  *   hugepages=0:100,1:50                       so many from each node
  *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100 overcommit=16
  *
- * With hvo=on the pages of whole GiB are deferred: hugepages_defer=off makes all of them at boot.
+ * With hvo=on, pages of free blocks without struct pages stay bare until they are taken (pool.h).
  *
  * As in Linux ("HugeTLB Pages", Documentation/admin-guide/mm/hugetlbpage), hugepages= and
  * overcommit= belong to the hugepagesz= before them, and to 2 MiB if there is none. If that size
@@ -24,7 +24,7 @@ enum { POOL_BOOT_2M, POOL_BOOT_1G, POOL_BOOT_SIZES, POOL_BOOT_NODES = 64 };
  */
 struct pool_boot_request {
 	u64 total;
-	bool defer; /* whole GiB are deferred (pool_defer.h) as far as memory was never opened */
+	bool bare; /* its pages stay bare as far as there are bare blocks */
 	unsigned nodes;
 	struct {
 		u64 node, count;
@@ -46,7 +46,7 @@ int pool_boot_parse_count(struct pool_boot *boot, const char *value);
 int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value);
 
 /*
- * Make or defer the pages requested, as far as the nodes exist and memory suffices; the log says
+ * Make the pages requested, as far as the nodes exist and memory suffices; the log says
  * which could not be had. Returns how many pages the pool got.
  */
 u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool,

@@ -15,31 +15,19 @@
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 
-static struct pool_node *pool_node_of(struct pool *pool, u32 index)
-{
-	return &pool->node[block_zone(pool->mm, index)->node];
-}
-
 /*
- * Pool lock held. One page joins the pool and another leaves. If a node has more surplus than pages
- * after that, the excess moves to the node of the page that stays.
+ * Pool lock held. A page leaves, and takes `by` from the counts. If its node would then have more
+ * surplus than pages, the excess moves to the node of the page that stays.
  */
-static void count_in(struct pool *pool, u32 index)
+static void count_out(struct pool *pool, u32 index, u32 stays, struct pool_delta by)
 {
-	pool_node_of(pool, index)->pages++;
-	pool->pages++;
-}
+	struct pool_node *node = pool_node_of(pool, index), *other = pool_node_of(pool, stays);
+	const bool excess = node->surplus == node->pages;
 
-static void count_out(struct pool *pool, u32 index, u32 stays)
-{
-	struct pool_node *node = pool_node_of(pool, index);
-
-	node->pages--;
-	pool->pages--;
-	if (node->surplus > node->pages) {
-		node->surplus--;
-		pool_node_of(pool, stays)->surplus++;
-	}
+	by.surplus = excess ? -1 : 0;
+	pool_count(pool, node, by);
+	if (excess && other->surplus < other->pages)
+		pool_count(pool, other, (struct pool_delta){.surplus = 1});
 }
 
 /*
@@ -59,8 +47,8 @@ static void replace_free(struct pool *pool, u32 old, u32 new)
 {
 	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
 	pool_unlist_free(pool, old);
-	count_in(pool, new);
-	count_out(pool, old, new);
+	pool_count(pool, pool_node_of(pool, new), (struct pool_delta){.pages = 1, .free = 1});
+	count_out(pool, old, new, (struct pool_delta){.pages = -1, .free = -1});
 	pool_list_free(pool, new);
 }
 
@@ -126,17 +114,15 @@ static int replace_or_hold(struct pool *pool, u32 old, u32 new)
  */
 static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 {
+	struct pool_node *node = pool_node_of(pool, index);
 	bool last;
 
 	spin_lock(&pool->lock);
 	last = state_references(page_drop(page)) == 1;
-	if (last) {
-		counter_sub(&pool->in_use, 1);
-		count_out(pool, index, stays);
-	} else {
-		pool_node_of(pool, index)->surplus++;
-		pool->surplus++;
-	}
+	if (last)
+		count_out(pool, index, stays, (struct pool_delta){.pages = -1, .in_use = -1});
+	else if (node->surplus < node->pages)
+		pool_count(pool, node, (struct pool_delta){.surplus = 1});
 	spin_unlock(&pool->lock);
 	if (!last)
 		return -EBUSY;
@@ -152,8 +138,7 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 
 	block_forget_zero(pool->mm, new); /* it receives a copy */
 	spin_lock(&pool->lock);
-	count_in(pool, new);
-	counter_add(&pool->in_use, 1);
+	pool_count(pool, pool_node_of(pool, new), (struct pool_delta){.pages = 1, .in_use = 1});
 	spin_unlock(&pool->lock);
 	hvo_complete_round(pool->mm, new);
 	atomic_store_release(&to->refcount, 1);
@@ -196,15 +181,11 @@ static u32 make_other(struct pool *pool, u32 index)
 static void drop_free(struct pool *pool, u32 index)
 {
 	struct pool_node *node = pool_node_of(pool, index);
-	const u64 surplus = pool_node_free_surplus(node);
+	const s64 surplus = pool_node_free_surplus(node) > 0;
 
 	block_list_remove(pool->mm, &node->free, index);
 	pool_unlist_free(pool, index);
-	counter_sub(&pool->free, 1);
-	node->pages--;
-	pool->pages--;
-	node->surplus -= MIN(surplus, 1);
-	pool->surplus -= MIN(surplus, 1);
+	pool_count(pool, node, (struct pool_delta){.pages = -1, .free = -1, .surplus = -surplus});
 }
 
 int pool_dissolve_page(struct mm *mm, u32 index, unsigned order)

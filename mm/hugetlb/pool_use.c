@@ -8,7 +8,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/contig/bad_report.h"
-#include "mm/hugetlb/pool_defer.h"
 #include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
@@ -19,16 +18,12 @@
 #include "mm/page/page_fast.h"
 #include "mm/page/page_owner.h"
 #include "mm/zone/section.h"
-#include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
-/*
- * A page that another CPU is clearing or making comes back in a moment; no request fails because of
- * it.
- */
+/* A page that another CPU is clearing comes back in a moment; no request fails because of it. */
 static struct wait wait_for_page(void)
 {
-	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU clears or makes");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU clears");
 
 	wait.soft = true;
 	return wait;
@@ -36,7 +31,7 @@ static struct wait wait_for_page(void)
 
 /*
  * Look once at the free pages, the pages that will come back and the surplus that is allowed.
- * -EAGAIN means that there will be enough when the pages being cleared or made are back. -ENOMEM
+ * -EAGAIN means that there will be enough when the pages being cleared are back. -ENOMEM
  * with *missing not 0 means that the other pages are promised and room for *missing surplus pages
  * is claimed; the caller is to make them.
  */
@@ -47,17 +42,17 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free + pool->clearing + pool->opening;
+	there = pool->free + pool->clearing;
 	there -= MIN(there, pool->reserved);
 	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
-		pool->reserved += count;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)count});
 		err = 0;
 	} else if (there >= count) {
 		err = -EAGAIN;
 	} else if (count - there <= room) {
 		*missing = count - there;
-		pool->reserved += there;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)there});
 		pool->making += *missing;
 	}
 	spin_unlock(&pool->lock);
@@ -100,16 +95,14 @@ void pool_unreserve(struct pool *pool, u64 count)
 	spin_lock(&pool->lock);
 	ASSERT(pool->reserved >= count, "%llu pages are unreserved, but only %llu are reserved",
 	       count, pool->reserved);
-	pool->reserved -= count;
+	pool_count(pool, NULL, (struct pool_delta){.reserved = -(s64)count});
 	surplus = pool->surplus;
 	spin_unlock(&pool->lock);
 	if (surplus > 0)
 		pool_shed_surplus(pool, hvo_mode_selected(), count);
 }
 
-/*
- * Pool lock held. The nearest node that has free pages, made or deferred; NODE_NONE if none has.
- */
+/* Pool lock held. The nearest node that has free pages; NODE_NONE if none has. */
 static node_t nearest_free(const struct pool *pool, node_t node)
 {
 	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
@@ -117,7 +110,7 @@ static node_t nearest_free(const struct pool *pool, node_t node)
 	for (node_t i = 0; i < pool->mm->nodes; i++) {
 		const node_t n = node_near(from, i)->id;
 
-		if (pool->node[n].free.count > 0 || pool->node[n].deferred > 0)
+		if (pool->node[n].free.count > 0)
 			return n;
 	}
 	return NODE_NONE;
@@ -125,73 +118,67 @@ static node_t nearest_free(const struct pool *pool, node_t node)
 
 /*
  * Pool lock held. Take the first page of the nearest node that has any. Zero pages stand first. If
- * the pages of that node must be made first, return NULL and the node in *deferred.
+ * the first page is bare, so are all but those that were given back since, which stand last.
+ * BLOCK_NONE if no page is free.
  */
-static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node_t *deferred)
+static u32 take_free(struct pool *pool, node_t node, bool *zeroed)
 {
 	const node_t near = nearest_free(pool, node);
-	struct page *page;
+	struct block_list *free;
 	u32 index;
 
 	if (near == NODE_NONE)
-		return NULL;
-	index = block_list_pop(pool->mm, &pool->node[near].free);
-	if (index == BLOCK_NONE) {
-		*deferred = near;
-		return NULL;
-	}
+		return BLOCK_NONE;
+	free = &pool->node[near].free;
+	index = free->head;
+	if (unlikely(pool->has_bare) && block_look_at(pool->mm, index).state == BLOCK_BARE)
+		index = free->tail;
+	block_list_remove(pool->mm, free, index);
 	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
 	counter_sub(&pool->zeroed, *zeroed);
-	counter_sub(&pool->free, 1);
-	counter_add(&pool->in_use, 1);
-	page = block_page(pool->mm, index);
-	atomic_store_release(&page->refcount, 1);
-	return page;
+	pool_count(pool, &pool->node[near], (struct pool_delta){.free = -1, .in_use = 1});
+	return index;
 }
 
 /* Pool lock held. Take a promised page, or one that is promised to nobody, as `how` says. */
-static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how,
-				    bool *zeroed, node_t *deferred)
+static u32 take_if_allowed(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
 {
-	struct page *page;
+	u32 index;
 
-	*deferred = NODE_NONE;
 	if (how != POOL_RESERVED)
-		return pool->free > pool->reserved ? take_free(pool, node, zeroed, deferred) : NULL;
+		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : BLOCK_NONE;
 	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
-	page = take_free(pool, node, zeroed, deferred);
-	pool->reserved -= page != NULL;
-	return page;
+	index = take_free(pool, node, zeroed);
+	if (index != BLOCK_NONE)
+		pool_count(pool, NULL, (struct pool_delta){.reserved = -1});
+	return index;
 }
 
 /* Pool lock held. Will pages come back that the caller may have? */
 static bool comes_back(const struct pool *pool, enum pool_take how)
 {
-	const u64 coming = pool->clearing + pool->opening;
+	const u64 coming = pool->clearing;
 
 	return coming > 0 && (how == POOL_RESERVED || pool->free + coming > pool->reserved);
 }
 
-enum pool_look { LOOK_TAKEN, LOOK_DEFERRED, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTHING };
+enum pool_look { LOOK_TAKEN, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTHING };
 
 /*
  * Look under one hold of the lock at free pages, pages that come back and allowed surplus; between
- * two separate looks a page could come back and be missed. LOOK_TAKEN means that *page belongs to
- * the caller. LOOK_DEFERRED means that the caller is to make deferred pages of node *deferred.
- * LOOK_COMING means that a page will come back. LOOK_SURPLUS means that room for one more surplus
- * page is claimed (`making`) and the caller is to make it.
+ * two separate looks a page could come back and be missed. LOOK_TAKEN means that the page of block
+ * *index belongs to the caller. LOOK_COMING means that a page will come back. LOOK_SURPLUS means
+ * that room for one more surplus page is claimed (`making`) and the caller is to make it.
  */
-static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how,
-				    struct page **page, bool *zeroed, node_t *deferred)
+static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how, u32 *index,
+				    bool *zeroed)
 {
 	enum pool_look look = LOOK_NOTHING;
 
 	spin_lock(&pool->lock);
-	*page = take_if_allowed(pool, node, how, zeroed, deferred);
-	if (*page) {
+	*index = take_if_allowed(pool, node, how, zeroed);
+	if (*index != BLOCK_NONE) {
 		look = LOOK_TAKEN;
-	} else if (*deferred != NODE_NONE) {
-		look = pool->node[*deferred].opening ? LOOK_COMING : LOOK_DEFERRED;
 	} else if (comes_back(pool, how)) {
 		look = LOOK_COMING;
 	} else if (how != POOL_RESERVED && pool->surplus + pool->making < pool->overcommit) {
@@ -219,71 +206,70 @@ u32 pool_make_near(struct pool *pool, node_t near)
 }
 
 /* Make a page that has been claimed. It is never free in the pool, so nobody else can take it. */
-static struct page *take_surplus(struct pool *pool, node_t near, bool *zeroed)
+static u32 take_surplus(struct pool *pool, node_t near, bool *zeroed)
 {
 	const u32 index = pool_make_near(pool, near);
-	struct page *page = NULL;
 
 	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
 	spin_lock(&pool->lock);
 	pool->making--;
-	if (index != BLOCK_NONE) {
-		struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
-
-		node->pages++;
-		node->surplus++;
-		pool->pages++;
-		pool->surplus++;
-		counter_add(&pool->in_use, 1);
-		page = block_page(pool->mm, index);
-		atomic_store_release(&page->refcount, 1);
-	}
+	if (index != BLOCK_NONE)
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.pages = 1, .surplus = 1, .in_use = 1});
 	spin_unlock(&pool->lock);
 	meta_end_batch_all(pool->mm);
-	return page;
+	return index;
 }
 
-static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how,
-				    struct page **page, bool *zeroed)
+static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how, u32 *index,
+				    bool *zeroed)
 {
-	node_t deferred;
-	enum pool_look look = look_for_page(pool, node, how, page, zeroed, &deferred);
+	enum pool_look look = look_for_page(pool, node, how, index, zeroed);
 	struct wait wait;
 
-	while (look == LOOK_DEFERRED && pool_make_deferred(pool, deferred, GIB_ANY))
-		look = look_for_page(pool, node, how, page, zeroed, &deferred);
-	if (look != LOOK_DEFERRED && look != LOOK_COMING)
+	if (look != LOOK_COMING)
 		return look;
 	wait = wait_for_page();
-	do { /* another CPU clears or makes pages; if that is not enough, this one makes some */
-		if (look == LOOK_COMING || !pool_make_deferred(pool, deferred, GIB_ANY))
-			wait_spin(&wait, CPU_NONE);
-		look = look_for_page(pool, node, how, page, zeroed, &deferred);
-	} while (look == LOOK_DEFERRED || look == LOOK_COMING);
+	do {
+		wait_spin(&wait, CPU_NONE);
+		look = look_for_page(pool, node, how, index, zeroed);
+	} while (look == LOOK_COMING);
 	return look;
+}
+
+/*
+ * The page is the caller's already, so nobody changes it while its struct pages are made, or during
+ * the wait for a round.
+ */
+static struct page *give_out(struct pool *pool, u32 index, virt_t caller)
+{
+	struct page *page = block_page(pool->mm, index);
+
+	if (unlikely(atomic_load_relaxed(&pool->has_bare)))
+		pool_page_make(pool, index);
+	hvo_complete_round(pool->mm, index);
+	atomic_store_release(&page->refcount, 1);
+	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
+		page_owner_allocated(page, caller);
+	return page;
 }
 
 static struct page *take_complete(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
 				  virt_t caller)
 {
 	enum pool_look look;
-	struct page *page;
+	u32 index;
 
 	/* withdraw reported bad frames before they can be given out */
 	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_REPORTED))
 		bad_frames_take_reported(pool->mm);
-	look = look_and_wait(pool, node, how, &page, zeroed);
-
+	look = look_and_wait(pool, node, how, &index, zeroed);
 	if (look == LOOK_SURPLUS)
-		page = take_surplus(pool, node, zeroed);
-	if (unlikely(!page))
-		reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
-	/* the page is already this caller's, so nobody changes it during the wait for a round */
-	if (page)
-		hvo_complete_round(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
-	if (page && unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
-		page_owner_allocated(page, caller);
-	return page;
+		index = take_surplus(pool, node, zeroed);
+	if (likely(index != BLOCK_NONE))
+		return give_out(pool, index, caller);
+	reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
+	return NULL;
 }
 
 struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
@@ -320,36 +306,12 @@ u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
 			continue;
 		block_list_remove(pool->mm, free, index);
 		block_clear_pool_free(pool->mm, index, 0);
-		counter_sub(&pool->free, 1);
-		counter_add(&pool->in_use, 1);
+		pool_count(pool, pool_node_of(pool, index),
+			   (struct pool_delta){.free = -1, .in_use = 1});
 		counter_add(&pool->clearing, 1);
 	}
 	spin_unlock(&pool->lock);
 	return index;
-}
-
-bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
-{
-	node_t near;
-	bool made;
-
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	near = nearest_free(pool, node);
-	if (near != NODE_NONE &&
-	    (pool->holds > 0 || pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
-	     pool->zeroed + pool->clearing + pool->opening >= limit))
-		near = NODE_NONE;
-	if (near != NODE_NONE)
-		counter_add(&pool->clearing, 1);
-	spin_unlock(&pool->lock);
-	if (near == NODE_NONE)
-		return false;
-	made = pool_make_deferred(pool, near, GIB_ANY);
-	spin_lock(&pool->lock);
-	counter_add(&pool->clearing, -1ULL);
-	spin_unlock(&pool->lock);
-	return made;
 }
 
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
@@ -360,8 +322,7 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
 		block_set_flags(block_at(pool->mm, index), BLOCK_ZERO);
 	pool_list_free(pool, index);
 	counter_add(&pool->cleared_ns, ns);
-	counter_sub(&pool->in_use, 1);
-	counter_add(&pool->free, 1);
+	pool_count(pool, pool_node_of(pool, index), (struct pool_delta){.free = 1, .in_use = -1});
 	counter_add(&pool->clearing, -1ULL);
 	spin_unlock(&pool->lock);
 	pool_withdraw_bad(pool, index);
@@ -373,23 +334,20 @@ void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
  */
 static bool put_back(struct pool *pool, u32 index)
 {
-	struct pool_node *node = &pool->node[block_zone(pool->mm, index)->node];
+	struct pool_node *node = pool_node_of(pool, index);
 	bool surplus;
 
 	spin_lock(&pool->lock);
 	surplus = node->surplus > 0;
-	counter_sub(&pool->in_use, 1);
 	if (surplus) {
-		node->pages--;
-		node->surplus--;
-		pool->pages--;
-		pool->surplus--;
+		pool_count(pool, node,
+			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});
 	} else {
 		if (likely(!block_set_pool_free(pool->mm, index)))
 			block_list_push(pool->mm, &node->free, index);
 		else
 			pool_list_free(pool, index);
-		counter_add(&pool->free, 1);
+		pool_count(pool, node, (struct pool_delta){.free = 1, .in_use = -1});
 	}
 	spin_unlock(&pool->lock);
 	if (!surplus)
@@ -513,8 +471,7 @@ static s64 section_saved(struct pool *pool, u64 section)
 
 s64 pool_frames_saved(struct pool *pool)
 {
-	/* deferred pages have no struct pages at all yet */
-	s64 saved = (s64)(pool_deferred_frames(pool) / BLOCK_FRAMES * MEMMAP_FRAMES_PER_BLOCK);
+	s64 saved = 0;
 
 	context_assert(CONTEXT_ORDINARY);
 	for (u64 section = section_first(pool->mm); section < section_end(pool->mm); section++)

@@ -25,13 +25,6 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state);
  */
 u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
 
-/*
- * For prezero.c, where pool_take_to_clear() found none: make deferred pages of the nearest node
- * that has free ones, if those are not made yet, the limit leaves room and the pool is not held.
- * Returns true if pages were made.
- */
-bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit);
-
 /* Give it back. `zeroed`: all of it is zero; `ns`: time that this CPU spent on clearing it. */
 void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns);
 

@@ -111,7 +111,7 @@ static bool clear_one(struct pool *pool)
 		return false;
 	index = pool_take_to_clear(pool, node, atomic_load_relaxed(&prezero));
 	if (index == BLOCK_NONE)
-		return pool_make_to_clear(pool, node, atomic_load_relaxed(&prezero));
+		return false;
 	start = clock_ns();
 	done = clear_unless_wanted(pool, phys_to_virt(block_pfn(index) << PAGE_SHIFT),
 				   PAGE_SIZE << pool->order, node);

@@ -150,14 +150,12 @@ static void restore_on(struct hvo_batch *batch)
 const struct hvo_mode hvo_modes[] = {
 	{.name = "off",
 	 .take = hvo_take_mapped,
-	 .join = hvo_join_mapped,
 	 .make = hvo_form,
 	 .restore = restore_batched,
 	 .forget = hvo_forget_heads,
 	 .mapped = true},
 	{.name = "unbatched",
 	 .take = hvo_take_mapped_and_heads,
-	 .join = hvo_join_mapped_and_head,
 	 .make = make_unbatched,
 	 .restore = hvo_restore_tails_each,
 	 .forget = hvo_forget_heads,
@@ -167,7 +165,6 @@ const struct hvo_mode hvo_modes[] = {
 	 .page_rounds = true},
 	{.name = "batched",
 	 .take = hvo_take_mapped_and_heads,
-	 .join = hvo_join_mapped_and_head,
 	 .make = make_batched,
 	 .restore = restore_batched,
 	 .forget = hvo_forget_heads,
@@ -176,14 +173,12 @@ const struct hvo_mode hvo_modes[] = {
 	 .new_head = true},
 	[HVO_ON] = {.name = "on",
 		    .take = take_on,
-		    .join = hvo_join_any,
 		    .make = make_on,
 		    .restore = restore_on,
 		    .forget = hvo_forget_heads,
 		    .optimise = true},
 	{.name = "split-only",
 	 .take = hvo_take_mapped_and_heads,
-	 .join = hvo_join_mapped_and_head,
 	 .make = make_split_only,
 	 .restore = hvo_restore_tails_each,
 	 .forget = hvo_forget_heads,
@@ -194,7 +189,6 @@ const struct hvo_mode hvo_modes[] = {
 	 .page_rounds = true},
 	{.name = "remap-only",
 	 .take = hvo_take_mapped_and_heads,
-	 .join = hvo_join_mapped_and_head,
 	 .make = make_remap_only,
 	 .restore = restore_batched,
 	 .forget = hvo_forget_heads,
@@ -204,7 +198,6 @@ const struct hvo_mode hvo_modes[] = {
 	 .part = true},
 	{.name = "preinit",
 	 .take = take_preinit,
-	 .join = hvo_join_mapped_and_head,
 	 .make = make_batched,
 	 .restore = restore_batched,
 	 .forget = hvo_forget_heads,
@@ -215,12 +208,19 @@ const struct hvo_mode hvo_modes[] = {
 	 .part = true},
 	{.name = "off-keep",
 	 .take = hvo_take_mapped,
-	 .join = hvo_join_mapped,
 	 .make = hvo_form_missing,
 	 .restore = restore_batched,
 	 .mapped = true},
 	{.name = NULL},
 };
+
+static void make_nothing(struct hvo_batch *batch)
+{
+	(void)batch;
+}
+
+const struct hvo_mode hvo_leave_bare = {
+	.name = "bare", .take = hvo_take_bare, .make = make_nothing, .optimise = true};
 
 unsigned hvo_selected = HVO_ON;
 

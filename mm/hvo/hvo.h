@@ -37,11 +37,6 @@ struct hvo_mode {
 	 * many.
 	 */
 	u64 (*take)(struct zone *zone, unsigned order, u64 count, struct block_list *list);
-	/*
-	 * Join the 512 blocks from `first`, in transit, to a run of GIGA_ORDER. 0, -EBUSY or
-	 * -ENOMEM; the blocks are separate after an error.
-	 */
-	int (*join)(struct zone *zone, u32 first);
 	/* make every run of the batch a page: hvo_make.h */
 	void (*make)(struct hvo_batch *batch);
 	/* build the tails again of every page of the batch: hvo_restore.h */
@@ -97,6 +92,9 @@ static inline enum section_style hvo_style(const struct hvo_mode *mode)
 {
 	return mode->mapped && !mode->born ? SECTION_MAPPED : SECTION_ON_DEMAND;
 }
+
+/* For pools at boot: as hvo=on, but only bare runs are taken, and they stay bare (pool.h). */
+extern const struct hvo_mode hvo_leave_bare;
 
 /* A mode by its name, or NULL if there is none. */
 const struct hvo_mode *hvo_mode_find(const char *name);

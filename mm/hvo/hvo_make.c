@@ -9,6 +9,7 @@
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
+#include "mm/zone/transit.h"
 
 /* ---- pass 1 and 2: split ---- */
 
@@ -162,8 +163,7 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	return count;
 }
 
-/* Take a reserved frame for the head of block `index`. If the stash is empty, fill it. */
-static pfn_t stash_take(struct mm *mm, struct head_stash *stash, u32 index)
+pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index)
 {
 	if (stash->at == stash->count) {
 		stash->at = 0;
@@ -187,8 +187,8 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, index, form_head_frame(mm, index, order, stash_take(mm, stash, index)),
-			 tail);
+	vmemmap_set_huge(mm, index,
+			 form_head_frame(mm, index, order, hvo_head_frame(mm, stash, index)), tail);
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
@@ -215,7 +215,8 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 	pfn_t head = PFN_NONE;
 
 	if (s->new_head)
-		head = form_head_frame(s->mm, index, word.order, stash_take(s->mm, stash, index));
+		head = form_head_frame(s->mm, index, word.order,
+				       hvo_head_frame(s->mm, stash, index));
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
 	vmemmap_share_tails(s->mm, index, head, tail, frames);
@@ -263,6 +264,38 @@ static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 i
 	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
 	block_at(mm, index)->tag = 0;
 	block_set_state(mm, index, BLOCK_HUGE);
+}
+
+/*
+ * All tails of an order are alike, so it does not matter what a block was before. The head gets a
+ * new frame, where frames live for ever, because the block of the one in place should not stay as
+ * long as the page.
+ */
+int hvo_gather(struct mm *mm, u32 first)
+{
+	struct zone *zone = block_zone(mm, first);
+	struct node *node = zone_meta_node(zone);
+	struct hvo_batch batch = {.mm = mm, .new_head = true};
+	struct head_stash stash = {.count = 1};
+	u32 index = first;
+
+	if (meta_reserve(node, META_LASTING, 1) < 0)
+		return -ENOMEM;
+	/* before all else: from here on, other CPUs can cut or isolate only the whole */
+	if (block_join(zone, first) < 0) {
+		meta_unreserve(node, META_LASTING, 1);
+		return -EBUSY;
+	}
+	block_join_zero(mm, first);
+	stash.frame[0] = meta_take(node, META_LASTING);
+	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
+		index++;
+	if (index == first + GIB_BLOCKS)
+		huge_from_bare(mm, &stash, first);
+	else
+		remap_and_gate(&batch, &stash, first); /* a bare block has no frames to gate */
+	hvo_join_round(&batch);
+	return 0;
 }
 
 typedef void remap_fn(struct hvo_batch *s, struct head_stash *stash, u32 index);

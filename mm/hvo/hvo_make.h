@@ -23,6 +23,13 @@ void hvo_remap(struct hvo_batch *batch);
 void hvo_remap_each(struct hvo_batch *batch);
 
 /*
+ * Turn the 512 blocks from `first` on into one huge page in transit. Each is a piece in transit,
+ * bare or full, of an on-demand section. One round if any was full. 0; -ENOMEM, or -EBUSY as
+ * block_join() returns it, with nothing changed.
+ */
+int hvo_gather(struct mm *mm, u32 first);
+
+/*
  * Make FULL runs huge pages with all their struct pages: write every tail, or only those of pages
  * that are not formed any more.
  */

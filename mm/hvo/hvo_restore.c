@@ -212,21 +212,6 @@ void hvo_forget_heads(struct mm *mm, const struct block_list *list)
 			page_set_kind(block_page(mm, index), 0, 0);
 }
 
-void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index)
-{
-	struct mm *mm = zone->mm;
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	u64 restored;
-
-	block_list_push(mm, &list, index);
-	block_list_begin(mm, &list, BLOCK_FULL);
-	hvo_restore(mm, mode, &list, &done, &restored);
-	if (restored > 0)
-		page_set_kind(block_page(mm, index), 0, 0);
-	block_list_publish_free(mm, &done);
-	block_list_publish_free(mm, &list);
-}
-
 /* ---- frames that are not of the section's own memmap ---- */
 
 /*
@@ -311,31 +296,8 @@ u64 hvo_bring_home(struct zone *zone)
 /* ---- demotion ---- */
 
 /*
- * Phase 1: clear all lines. The head's frame is kept for the first of the new pages and returned.
+ * After the round: map 512 heads with tails of order 9. The first of them keeps the page's frame.
  */
-static pfn_t demote_clear(struct mm *mm, u32 index)
-{
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
-
-	vmemmap_clear(mm, index, frames);
-	head = frames[0];
-	for (u32 i = 1; i < GIB_BLOCKS; i++)
-		vmemmap_clear(mm, index + i, frames);
-	return head;
-}
-
-/* Take a reserved frame for one of the `left` heads that the page still needs. */
-static pfn_t next_head(struct mm *mm, struct head_stash *stash, u32 index, u32 left)
-{
-	if (stash->at == stash->count) {
-		stash->at = 0;
-		stash->count = MIN(left, HEADS_AT_ONCE);
-		meta_take_many(block_meta_node(mm, index), META_HEADS, stash->frame, stash->count);
-	}
-	return stash->frame[stash->at++];
-}
-
-/* Phase 2, after the round: map 512 heads with tails of order 9. */
 static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 {
 	struct zone *zone = block_zone(mm, index);
@@ -346,17 +308,12 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 	block_at(mm, index)->owner = 0;
 	block_divide_zero(mm, index);
 	block_cut(zone, index, done);
-	for (u32 i = 0; i < GIB_BLOCKS; i++) {
-		if (i == 0) {
-			vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first),
-					 tail);
-		} else {
-			const pfn_t head = next_head(mm, &stash, index, GIB_BLOCKS - i);
+	vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first), tail);
+	for (u32 piece = index + 1; piece < index + GIB_BLOCKS; piece++) {
+		const pfn_t head = hvo_head_frame(mm, &stash, piece);
 
-			vmemmap_set_huge(mm, index + i,
-					 form_head_frame(mm, index, BLOCK_ORDER, head), tail);
-			block_set_state(mm, index + i, BLOCK_HUGE);
-		}
+		vmemmap_set_huge(mm, piece, form_head_frame(mm, piece, BLOCK_ORDER, head), tail);
+		block_set_state(mm, piece, BLOCK_HUGE);
 	}
 }
 
@@ -370,7 +327,7 @@ u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
 			block_list_push(mm, &kept, index);
 			continue;
 		}
-		block_at(mm, index)->owner = demote_clear(mm, index);
+		hvo_clear_run(mm, index);
 		block_list_push(mm, &cleared, index);
 	}
 	*list = kept;

@@ -32,13 +32,6 @@ void hvo_restore_tails_each(struct hvo_batch *batch);
 void hvo_forget_heads(struct mm *mm, const struct block_list *list);
 
 /*
- * Free one huge page of a mapped section that is not in use. When this returns it is free with all
- * its struct pages, or still huge if there are no frames for them. At the call the page must be
- * counted nowhere in its zone: no longer as in use, not yet as free or in transit. No lock held.
- */
-void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index);
-
-/*
  * Free full blocks of mapped sections may have struct pages outside their section's memmap: heads
  * that a mode made anew, and tails from a time when the section's frames were gated. The section's
  * frames take their place, with one round for all, so that the metadata blocks of the others can go

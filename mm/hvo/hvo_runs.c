@@ -3,7 +3,7 @@
  */
 #include "mm/hvo/hvo_runs.h"
 
-#include "mm/hvo/hvo_gather.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
@@ -92,28 +92,33 @@ u64 hvo_take_huge(struct zone *zone, unsigned order, u64 count, struct block_lis
 	return block_take(zone, FREE_HUGE, order, count, BLOCK_HUGE, list);
 }
 
-u64 hvo_take_mapped(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+typedef u64 take_fn(struct zone *zone, enum free_class class, unsigned order,
+		    enum section_style style, u64 count, struct block_list *list);
+
+static u64 take_or_open(struct zone *zone, enum free_class class, unsigned order, u64 count,
+			struct block_list *list, take_fn *take)
 {
+	const enum section_style style = class == FREE_MAPPED ? SECTION_MAPPED : SECTION_ON_DEMAND;
+
 	if (!may_exist(zone, order))
 		return 0;
-	open_ahead(zone, FREE_MAPPED, order, SECTION_MAPPED, count);
-	return take_opening(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+	open_ahead(zone, class, order, style, count);
+	return take(zone, class, order, style, count, list);
+}
+
+u64 hvo_take_mapped(struct zone *zone, unsigned order, u64 count, struct block_list *list)
+{
+	return take_or_open(zone, FREE_MAPPED, order, count, list, take_opening);
 }
 
 u64 hvo_take_mapped_and_heads(struct zone *zone, unsigned order, u64 count, struct block_list *list)
 {
-	if (!may_exist(zone, order))
-		return 0;
-	open_ahead(zone, FREE_MAPPED, order, SECTION_MAPPED, count);
-	return take_with_heads(zone, FREE_MAPPED, order, SECTION_MAPPED, count, list);
+	return take_or_open(zone, FREE_MAPPED, order, count, list, take_with_heads);
 }
 
 u64 hvo_take_bare(struct zone *zone, unsigned order, u64 count, struct block_list *list)
 {
-	if (!may_exist(zone, order))
-		return 0;
-	open_ahead(zone, FREE_BARE, order, SECTION_ON_DEMAND, count);
-	return take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, count, list);
+	return take_or_open(zone, FREE_BARE, order, count, list, take_with_heads);
 }
 
 u64 hvo_take_bare_there(struct zone *zone, unsigned order, u64 count, struct block_list *list)
@@ -137,32 +142,17 @@ u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_lis
 
 /* ---- runs of 1 GiB that were emptied for the purpose ---- */
 
-static bool is_mapped(const struct zone *zone, u32 index)
-{
-	return block_look_at(zone->mm, index).flags & BLOCK_MAPPED;
-}
-
-int hvo_join_mapped(struct zone *zone, u32 first)
-{
-	return is_mapped(zone, first) ? block_join(zone, first) : -EBUSY;
-}
-
-int hvo_join_mapped_and_head(struct zone *zone, u32 first)
+int hvo_join(struct zone *zone, const struct hvo_mode *mode, u32 first)
 {
 	struct node *node = zone_meta_node(zone);
 	int err;
 
-	if (!is_mapped(zone, first))
-		return -EBUSY;
-	if (meta_reserve(node, META_LASTING, 1) < 0)
+	if (!(block_look_at(zone->mm, first).flags & BLOCK_MAPPED))
+		return mode->mapped ? -EBUSY : hvo_gather(zone->mm, first);
+	if (mode->new_head && meta_reserve(node, META_LASTING, 1) < 0)
 		return -ENOMEM;
 	err = block_join(zone, first);
-	if (err)
+	if (err && mode->new_head)
 		meta_unreserve(node, META_LASTING, 1);
 	return err;
-}
-
-int hvo_join_any(struct zone *zone, u32 first)
-{
-	return is_mapped(zone, first) ? block_join(zone, first) : hvo_gather(zone->mm, first);
 }

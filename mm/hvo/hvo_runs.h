@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "mm/memmap/zone.h"
+#include "mm/hvo/hvo.h"
 
 u64 hvo_take_huge(struct zone *zone, unsigned order, u64 count, struct block_list *list);
 
@@ -28,10 +28,9 @@ u64 hvo_take_bare_there(struct zone *zone, unsigned order, u64 count, struct blo
 u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_list *list);
 
 /*
- * Join 512 blocks in transit, from `first`, to a run of GIGA_ORDER: in mapped sections
- * only, the same with a head frame reserved, or wherever they are. The run is HUGE, or FULL in
- * mapped sections. 0, -EBUSY or -ENOMEM; after an error they are still pieces.
+ * Join 512 blocks in transit, from `first`, to a run of GIGA_ORDER for the mode. In mapped sections
+ * it is FULL, with a head frame reserved if the mode wants one. Elsewhere it is HUGE, and modes
+ * that work on mapped sections have no use for it. 0, -EBUSY or -ENOMEM; after an error they are
+ * still pieces.
  */
-int hvo_join_mapped(struct zone *zone, u32 first);
-int hvo_join_mapped_and_head(struct zone *zone, u32 first);
-int hvo_join_any(struct zone *zone, u32 first);
+int hvo_join(struct zone *zone, const struct hvo_mode *mode, u32 first);

@@ -4,6 +4,7 @@
 #include "mm/hvo/hvo_take.h"
 
 #include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_steps.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
@@ -36,8 +37,7 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 
 /* ---- free blocks between classes ---- */
 
-/* Clear every line of a huge run. The record remembers its head frame until the tag is known. */
-static void clear_run(struct mm *mm, u32 index)
+void hvo_clear_run(struct mm *mm, u32 index)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
@@ -87,7 +87,7 @@ void hvo_make_bare(struct mm *mm, struct block_list *list)
 	if (list->count == 0)
 		return;
 	block_list_foreach(mm, index, list)
-		clear_run(mm, index);
+		hvo_clear_run(mm, index);
 	tag = shootdown_tag();
 	give_heads(mm, list, tag);
 	block_list_foreach(mm, index, list)
@@ -109,16 +109,15 @@ static u64 bare_list(struct mm *mm, struct block_list *list)
  * Runs get all their struct pages back: those of mapped sections, where bare never occurs, and
  * those that become small pages. Runs that cannot be restored stay huge.
  */
-static u64 restore_list(struct mm *mm, struct block_list *list)
+static u64 restore_list(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
 	struct block_list done = BLOCK_LIST_INIT;
 	u64 restored;
 
 	if (list->count == 0)
 		return 0;
-	hvo_restore(mm, &hvo_modes[HVO_ON], list, &done, &restored);
-	block_list_foreach(mm, index, &done)
-		page_set_kind(block_page(mm, index), 0, 0);
+	hvo_restore(mm, mode, list, &done, &restored);
+	hvo_forget_heads(mm, &done);
 	block_list_publish_free(mm, &done);
 	block_list_publish_free(mm, list);
 	return restored;
@@ -136,7 +135,7 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count)
 		block_list_push(mm,
 				block_look_at(mm, index).flags & BLOCK_MAPPED ? &restore : &bare,
 				index);
-	return bare_list(mm, &bare) + restore_list(mm, &restore);
+	return bare_list(mm, &bare) + restore_list(mm, &hvo_modes[HVO_ON], &restore);
 }
 
 u64 hvo_full_free_huge(struct zone *zone, u64 count)
@@ -144,7 +143,7 @@ u64 hvo_full_free_huge(struct zone *zone, u64 count)
 	struct block_list list = BLOCK_LIST_INIT;
 
 	block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_FULL, &list);
-	return restore_list(zone->mm, &list);
+	return restore_list(zone->mm, &hvo_modes[HVO_ON], &list);
 }
 
 void hvo_bare_run(struct zone *zone, u32 index)
@@ -153,9 +152,18 @@ void hvo_bare_run(struct zone *zone, u32 index)
 
 	block_list_push(zone->mm, &list, index);
 	if (block_look_at(zone->mm, index).flags & BLOCK_MAPPED)
-		restore_list(zone->mm, &list);
+		restore_list(zone->mm, &hvo_modes[HVO_ON], &list);
 	else
 		bare_list(zone->mm, &list);
+}
+
+void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(zone->mm, &list, index);
+	block_list_begin(zone->mm, &list, BLOCK_FULL);
+	restore_list(zone->mm, mode, &list);
 }
 
 u64 hvo_huge_free_full(struct zone *zone, u64 count)

@@ -40,6 +40,13 @@ u64 hvo_full_free_huge(struct zone *zone, u64 count);
 void hvo_bare_run(struct zone *zone, u32 index);
 
 /*
+ * Free one huge page of a mapped section that is not in use. When this returns it is free with all
+ * its struct pages, or still huge if there are no frames for them. At the call the page must be
+ * counted nowhere in its zone: no longer as in use, not yet as free or in transit. No lock held.
+ */
+void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index);
+
+/*
  * Make up to `count` free full blocks of on-demand sections free huge ones, with one round. Returns
  * the number of blocks. No lock held.
  */

@@ -32,7 +32,7 @@ enum block_state {
 	BLOCK_ABSENT,   /* no RAM */
 	/* contains non-RAM, the image or firmware ranges, or straddles nodes or zones */
 	BLOCK_RESERVED,
-	BLOCK_BARE,   /* wholly free, no struct pages */
+	BLOCK_BARE,   /* no struct pages: wholly free, or a free page of a pool */
 	BLOCK_HUGE,   /* head of a 2 MiB or 1 GiB page: in use, in a pool, or free */
 	BLOCK_NOHEAD, /* blocks 1..511 of a 1 GiB page */
 	/*
@@ -164,8 +164,7 @@ enum section_state {
 	SECTION_UNOPENED,
 	SECTION_OPENING,
 	SECTION_OPEN,
-	SECTION_CLOSING,
-	SECTION_DEFERRED
+	SECTION_CLOSING
 };
 enum section_style { SECTION_ON_DEMAND = 0, SECTION_MAPPED = 0x80 }; /* a bit beside the state */
 enum { SECTION_STATE_MASK = 0x7f };
@@ -174,11 +173,6 @@ enum { SECTION_STATE_MASK = 0x7f };
 struct gib {
 	/* GIB_BLOCKS records, or NULL; set once, with release, under mm->table_lock */
 	struct block *blocks;
-	/*
-	 * first of the frames kept for them, or 0; owned by the CPU that defers the GiB, or has
-	 * claimed it (section_defer.c)
-	 */
-	pfn_t kept;
 	u8 section[GIB_SECTIONS];
 	/* mapped sections: the block that holds the section's struct pages */
 	u32 memmap[GIB_SECTIONS];

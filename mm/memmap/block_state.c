@@ -8,7 +8,7 @@
  *   ABSENT    none            no RAM
  *   RESERVED  8 private       contains non-RAM, image or firmware; free memory in it goes to the
  *                             buddy up to order 8
- *   BARE      none present    wholly free
+ *   BARE      none present    wholly free, or a page of a pool that was never taken
  *   HUGE      [head RW][shared tail RO x7]
  *                             the head frame holds the head and 63 preformatted tails
  *   NOHEAD    [shared tail RO x8]

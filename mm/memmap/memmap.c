@@ -237,10 +237,3 @@ enum block_plan memmap_block_plan(const struct mm *mm, u32 index, u8 *zone)
 			return PLAN_MIXED;
 	return PLAN_BOOT;
 }
-
-bool memmap_was_free(const struct mm *mm, phys_t start, phys_t end)
-{
-	const struct memblock_range *reserved = range_after(mm->reserved, start);
-
-	return !reserved || reserved->start >= end;
-}

@@ -86,11 +86,5 @@ pfn_t memmap_frames_alike(const struct mm *mm, pfn_t pfn, pfn_t end);
 enum block_plan { PLAN_ABSENT, PLAN_FREE, PLAN_BOOT, PLAN_MIXED };
 enum block_plan memmap_block_plan(const struct mm *mm, u32 index, u8 *zone);
 
-/*
- * True if no byte of [start, end) was reserved or given out when the boot ranges were frozen. The
- * caller knows that the range is RAM.
- */
-bool memmap_was_free(const struct mm *mm, phys_t start, phys_t end);
-
 /* The zone that owns a frame of RAM of this node. */
 u8 memmap_zone_of(const struct mm *mm, pfn_t pfn, node_t node);

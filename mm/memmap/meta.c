@@ -129,16 +129,6 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	spin_unlock(&meta->lock);
 }
 
-void meta_keep_as_heads(struct node *node, u64 count)
-{
-	struct meta *meta = &node->meta;
-
-	spin_lock(&meta->lock);
-	meta->reserved[META_LASTING] -= count;
-	meta->reserved[META_HEADS] += count;
-	spin_unlock(&meta->lock);
-}
-
 /* Take up to `count` frames of a block that has some free. Returns how many. Metadata lock held. */
 static unsigned block_take_frames(struct meta *meta, struct meta_block *block, pfn_t *pfn,
 				  unsigned count)

@@ -70,9 +70,6 @@ static inline enum meta_kind meta_kind_of_head(unsigned order)
 	return order == GIGA_ORDER ? META_LASTING : META_HEADS;
 }
 
-/* `count` frames that are reserved as LASTING are for heads from now on. */
-void meta_keep_as_heads(struct node *node, u64 count);
-
 /*
  * Could meta_reserve_now() reserve `count` frames at this moment? With 0 and kind LASTING: are the
  * emergency frames complete? Any lock of lower rank may be held.

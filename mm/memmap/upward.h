@@ -41,9 +41,6 @@ struct mm_upward {
 	u64 (*huge_free_full)(struct zone *zone, u64 count);
 	u64 (*bring_home)(struct zone *zone);
 
-	/* zone/ to hugetlb/: a GiB that pools have deferred is wanted open. pool_defer.h */
-	void (*open_deferred)(struct mm *mm, u64 gib);
-
 	/* hvo/ to contig/: empty a GiB for a 1 GiB page. contig.h */
 	u64 (*take_giga)(struct zone *zone, const struct hvo_mode *mode, u64 count,
 			 struct block_list *list);

@@ -115,8 +115,6 @@ struct zone {
 	u64 transit;                  /* (za) in transit (transit.h) */
 	u64 bad;                      /* (za) withheld as bad (bad_frames.h) */
 	u64 unopened;                 /* (za) that opening sections would bring */
-	u64 deferred;                 /* (za) kept unopened for pools (section_defer.h) */
-	u64 kept_to_open;             /* (za) reserved in metadata memory for opening them */
 
 	struct isolation *isolations; /* (z) those under way; no two overlap */
 	u64 isolations_begun;         /* (z) ever */

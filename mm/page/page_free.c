@@ -17,7 +17,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/page/migrate.h"

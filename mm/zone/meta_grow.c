@@ -150,7 +150,7 @@ static void give_spare(struct meta *meta, struct meta_block *spare)
 }
 
 static void add_block(struct node *node, struct meta_block *new, u32 index, enum meta_kind kind,
-		      unsigned used, unsigned reserve)
+		      unsigned used)
 {
 	struct meta *meta = &node->meta;
 
@@ -163,19 +163,8 @@ static void add_block(struct node *node, struct meta_block *new, u32 index, enum
 	if (kind == META_MEMMAP)
 		block_set_flags(block_at(node->mm, index), BLOCK_MEMMAP);
 	insert_block(meta, new);
-	meta->reserved[kind] += reserve;
 	spin_unlock(&meta->lock);
 	gigablock_taint(block_zone(node->mm, index), index);
-}
-
-int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve)
-{
-	struct meta_block *new = take_spare(node);
-
-	if (!new)
-		return -ENOMEM;
-	add_block(node, new, index, META_HEADS, 0, reserve);
-	return 0;
 }
 
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used)
@@ -184,7 +173,7 @@ int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned u
 
 	if (!new)
 		return -ENOMEM;
-	add_block(node, new, index, kind, used, 0);
+	add_block(node, new, index, kind, used);
 	return 0;
 }
 
@@ -338,7 +327,7 @@ static int grow(struct node *node, enum meta_kind kind)
 	block_set_state(node->mm, index, BLOCK_META);
 	block_publish_used(block_zone(node->mm, index), index, BLOCK_ORDER);
 	/* not earlier: other CPUs may use up the block, or trim it, at once */
-	add_block(node, new, index, kind, 0, 0);
+	add_block(node, new, index, kind, 0);
 	return 0;
 }
 
@@ -350,6 +339,9 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	meta_release_done(node);
 	if (!meta_has(node, kind, count)) /* else another CPU's round, or growth, was enough */
 		err = grow(node, kind);
+	/* the new block's descriptor may have taken an emergency frame */
+	if (kind != META_LASTING && !meta_has(node, META_LASTING, 0))
+		grow(node, META_LASTING);
 	/*
 	 * No block is left, so complete a round to get back the gated frames. Repeat while other
 	 * CPUs take and gate them again before this one gets any.

@@ -46,12 +46,6 @@ void meta_trim_all(struct node *node);
 int meta_add_block(struct node *node, u32 index, enum meta_kind kind, unsigned used);
 
 /*
- * Add such a block as one of kind HEADS, none of it in use, and reserve `reserve` of its frames
- * for the caller at the same time. 0 or -ENOMEM.
- */
-int meta_add_block_reserving(struct node *node, u32 index, unsigned reserve);
-
-/*
  * Take a block of any kind out of metadata memory again. 0 if exactly `own` of its frames are in
  * use besides gated ones, and metadata memory's reservations can do without it; else -EBUSY with
  * nothing changed. Frames that are still gated go with the block, so the caller completes a round

@@ -74,13 +74,21 @@ u64 section_end(const struct mm *mm)
 	return (mm->first_gib + mm->gibs) * GIB_SECTIONS;
 }
 
-void section_set_records(struct mm *mm, u64 number, pfn_t pfn)
+/* Open the block records of the section's GiB. A CPU that loses the race gives its table back. */
+static int open_records(struct mm *mm, struct node *node, u64 section)
 {
-	struct gib *gib = &mm->gib[number - mm->first_gib];
-	struct block *blocks = phys_to_virt(pfn << PAGE_SHIFT);
-	struct spinlock *lock = &mm->table_lock[number % TABLE_LOCKS];
+	struct gib *gib = &mm->gib[section / GIB_SECTIONS - mm->first_gib];
+	struct spinlock *lock = &mm->table_lock[section / GIB_SECTIONS % TABLE_LOCKS];
+	struct block *blocks;
+	pfn_t pfn;
 	bool late;
 
+	if (atomic_load_acquire(&gib->blocks))
+		return 0;
+	pfn = meta_take_run(node, SECTION_RECORD_FRAMES);
+	if (pfn == PFN_NONE)
+		return -ENOMEM;
+	blocks = phys_to_virt(pfn << PAGE_SHIFT);
 	_Static_assert(BLOCK_UNOPENED == 0, "a zeroed table says unopened");
 	memset(blocks, 0, SECTION_RECORD_FRAMES * PAGE_SIZE);
 	spin_lock(lock);
@@ -90,20 +98,6 @@ void section_set_records(struct mm *mm, u64 number, pfn_t pfn)
 	spin_unlock(lock);
 	for (unsigned i = 0; late && i < SECTION_RECORD_FRAMES; i++)
 		meta_give(mm, pfn + i, 0);
-}
-
-/* Open the block records of the section's GiB. A CPU that loses the race gives its table back. */
-static int open_records(struct mm *mm, struct node *node, u64 section)
-{
-	const u64 gib = section / GIB_SECTIONS;
-	pfn_t pfn;
-
-	if (atomic_load_acquire(&mm->gib[gib - mm->first_gib].blocks))
-		return 0;
-	pfn = meta_take_run(node, SECTION_RECORD_FRAMES);
-	if (pfn == PFN_NONE)
-		return -ENOMEM;
-	section_set_records(mm, gib, pfn);
 	return 0;
 }
 
@@ -329,13 +323,15 @@ static void publish_free(struct opening *o)
 	}
 }
 
-int section_open_on_demand(struct opening *o)
+/*
+ * Install the page table of a section that is OPENING. 0, or -ENOMEM with nothing lost.
+ */
+static int open_on_demand(struct opening *o)
 {
 	pfn_t table;
 
-	if (!o->reserved && meta_reserve_emergency(o->node, 1) < 0)
+	if (meta_reserve_emergency(o->node, 1) < 0)
 		return -ENOMEM;
-	o->reserved = false;
 	table = meta_take(o->node, META_LASTING);
 	memset(phys_to_virt(table << PAGE_SHIFT), 0, PAGE_SIZE);
 	if (vmemmap_install_table(o->mm, o->node, o->section, table) < 0) {
@@ -356,7 +352,7 @@ static int open_claimed(struct opening *o)
 	/* a record published by section_choose_memmap() says whether it is mapped */
 	o->mapped = o->style == SECTION_MAPPED;
 	o->mapped = o->mapped && section_choose_memmap(o);
-	err = o->mapped ? section_open_mapped(o) : section_open_on_demand(o);
+	err = o->mapped ? section_open_mapped(o) : open_on_demand(o);
 	if (err)
 		return err;
 	publish_free(o);
@@ -377,8 +373,6 @@ static int unopened_or_why(u8 was)
 		return -EEXIST;
 	case SECTION_UNOPENED:
 		return 0;
-	case SECTION_DEFERRED:
-		return -EBUSY;
 	default:
 		return -EAGAIN;
 	}
@@ -406,14 +400,14 @@ static int open_once(struct opening *o)
  * frames before one of them has restored them. The record table of a GiB needs contiguous frames;
  * if metadata memory has only scattered ones, one more block provides them.
  */
-int section_open_trying(struct opening *o, int (*once)(struct opening *o))
+static int open_trying(struct opening *o)
 {
 	int err = -ENOMEM;
 
 	for (unsigned turn = 0; turn < OPEN_TURNS; turn++) {
 		u64 all;
 
-		err = once(o);
+		err = open_once(o);
 		if (err != -ENOMEM)
 			break;
 		all = atomic_load_relaxed(&o->node->meta.free[META_LASTING]);
@@ -444,7 +438,7 @@ int section_open_alone(struct mm *mm, u64 section, enum section_style style,
 	struct opening o;
 	const int err = plan(&o, mm, section, style, make);
 
-	return err ? err : section_open_trying(&o, open_once);
+	return err ? err : open_trying(&o);
 }
 
 int section_open_by(struct mm *mm, u64 section, enum section_style style,
@@ -457,7 +451,7 @@ int section_open_by(struct mm *mm, u64 section, enum section_style style,
 		return err;
 	if (style == SECTION_MAPPED && section_zone(&o))
 		section_open_home(section_zone(&o), section, make);
-	return section_open_trying(&o, open_once);
+	return open_trying(&o);
 }
 
 int section_open(struct mm *mm, u64 section, enum section_style style)
@@ -465,10 +459,7 @@ int section_open(struct mm *mm, u64 section, enum section_style style)
 	return section_open_by(mm, section, style, &memmap_makes[MAKE_STREAM]);
 }
 
-/*
- * Open a section, or wait while another CPU opens or closes it. The pages of a deferred one are
- * made, so that they can be moved. Returns 0 once it is open.
- */
+/* Open a section, or wait while another CPU opens or closes it. Returns 0 once it is open. */
 static int open_or_wait(struct mm *mm, u64 section, enum section_style style, struct wait *wait)
 {
 	while (section_state(mm, section) != SECTION_OPEN) {
@@ -476,10 +467,6 @@ static int open_or_wait(struct mm *mm, u64 section, enum section_style style, st
 
 		if (err == -EEXIST)
 			return 0;
-		if (err == -EBUSY) {
-			mm_upward.open_deferred(mm, section / GIB_SECTIONS);
-			err = section_state(mm, section) == SECTION_DEFERRED ? -EAGAIN : 0;
-		}
 		if (err == 0)
 			continue;
 		if (err != -EAGAIN || wait->late > 0)

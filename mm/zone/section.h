@@ -3,8 +3,6 @@
  * be closed again.
  *
  *   UNOPENED --CAS--> OPENING --> OPEN --> CLOSING --> UNOPENED
- *       |                ^
- *       +--> DEFERRED ---+   a pool's, which opens it itself (section_defer.h)
  *
  *   on demand   table of PTEs; whole free blocks become BARE: no struct page is written
  *   mapped      a metadata block holds all 32768 struct pages, written now, under one 2 MiB leaf;
@@ -23,8 +21,8 @@ enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
 
 /*
  * Open one section. 0; -EEXIST if it is open; -EAGAIN if another CPU is opening or closing it;
- * -EBUSY if it is deferred; -ENODEV if it has no RAM; -ENOMEM if there are no frames for its tables
- * (it is unopened again). The caller holds no lock.
+ * -ENODEV if it has no RAM; -ENOMEM if there are no frames for its tables (it is unopened again).
+ * The caller holds no lock.
  */
 int section_open(struct mm *mm, u64 section, enum section_style style);
 
@@ -44,10 +42,9 @@ int section_open_next(struct zone *zone, enum section_style style);
 
 /*
  * Open every section that `count` blocks from `first` on lie in, waiting for other CPUs that open
- * or close one. A section that is open already keeps its style, and deferred ones are opened on
- * demand, by their pools. 0; -EINVAL: no RAM in one; -ENOMEM; -EAGAIN: another CPU has been opening
- * or closing one for longer than a deadline. After an error, sections opened so far stay open. No
- * lock held.
+ * or close one. A section that is open already keeps its style. 0; -EINVAL: no RAM in one; -ENOMEM;
+ * -EAGAIN: another CPU has been opening or closing one for longer than a deadline. After an error,
+ * sections opened so far stay open. No lock held.
  */
 int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style style);
 

@@ -1,6 +1,6 @@
 /*
- * Opening a section, in parts: declarations that section.c, section_memmap.c and section_defer.c
- * share. Other code uses only section_home() and section_place_memmaps() from here.
+ * Opening a section, in parts: declarations that section.c and section_memmap.c share. Other code
+ * uses only section_home() and section_place_memmaps() from here.
  */
 #pragma once
 
@@ -20,30 +20,11 @@ struct opening {
 	u32 first;         /* the section's first block */
 	u8 plan[SECTION_BLOCKS], zone[SECTION_BLOCKS];
 	bool mapped;
-	bool reserved; /* on demand: the frame for the page table is reserved already */
-	u32 memmap;    /* mapped: the block that holds the struct pages; else BLOCK_NONE */
+	u32 memmap; /* mapped: the block that holds the struct pages; else BLOCK_NONE */
 };
 
 /* Frames, all contiguous, of the block records of a GiB. */
 enum { SECTION_RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
-
-/*
- * Make those frames, from `pfn` on, the records of GiB number `gib`, or give them back if another
- * CPU was faster.
- */
-void section_set_records(struct mm *mm, u64 gib, pfn_t pfn);
-
-/*
- * Install the page table of a section that is OPENING. 0, or -ENOMEM with nothing lost; a frame
- * that was reserved for it (o->reserved) is then no longer reserved.
- */
-int section_open_on_demand(struct opening *o);
-
-/*
- * Call once(o), which opens a section or a part of it, and try again with more metadata memory if
- * it fails for lack of frames. Returns the last result. No lock held.
- */
-int section_open_trying(struct opening *o, int (*once)(struct opening *o));
 
 /* Set the records of `count` > 0 neighbours, all UNOPENED until now, as opening leaves them. */
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state);

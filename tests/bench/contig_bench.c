@@ -476,8 +476,6 @@ static bool bench_contig(void)
 {
 	bool ok = true;
 
-	pool_make_all_deferred(&pool_2m);
-	pool_make_all_deferred(&pool_1g);
 	for (unsigned memory = 0; memory < MEMORIES; memory++)
 		if ((contig_memory == memory || contig_memory == MEMORY_ALL) && !input_stop_asked())
 			ok &= run_memory(memory);

@@ -452,7 +452,6 @@ static bool run_size(u64 page, u64 ahead)
 	bool ok = true;
 	void *once;
 
-	pool_make_all_deferred(pool_for(page));
 	if (grown == 0) {
 		print("  %s   left out: no free memory for one page\n",
 		      page == GIB(1) ? "1G" : "2M");

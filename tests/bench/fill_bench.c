@@ -130,7 +130,6 @@ static bool bench_fill(void)
 {
 	bool ok;
 
-	pool_make_all_deferred(hvo_pool());
 	choose_rows();
 	print("A pool of %s pages over %llu%% of the memory, made from sections that are not open\n"
 	      "%u CPUs, hvo=%s; rows in turn, medians of %llu\n\n  threads     pages   "

@@ -298,8 +298,6 @@ static bool bench_gigablock(void)
 	}
 	off = (struct leg){.name = "off"};
 	on = (struct leg){.name = "on"};
-	pool_make_all_deferred(&pool_2m);
-	pool_make_all_deferred(&pool_1g);
 	print("Contiguity that lasts (van Riel, \"1GB superpageblock memory allocation\" RFC, "
 	      "2026)\n"
 	      "%llu operations on %llu whole GiB, then half of the page cache dropped\n",

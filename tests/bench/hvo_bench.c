@@ -389,7 +389,6 @@ static bool bench_hvo(void)
 {
 	bool ok = modes_known();
 
-	pool_make_all_deferred(hvo_pool());
 	for (unsigned source = 0; source < SOURCES; source++)
 		if (hvo_source == source || hvo_source == SOURCE_ALL)
 			ok &= run_source(source);

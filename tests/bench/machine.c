@@ -109,13 +109,13 @@ void machine_print(void)
 	      " memmap_bytes=%llu memmap=%s memmap_asked=%u%s memmap_threads=%u memmap_pages=%llu "
 	      "memmap_ns=%llu"
 	      " hvo=%s pool_pages=%llu pool_ns=%llu pool_1g_pages=%llu pool_1g_ns=%llu "
-	      "pool_deferred=%llu",
+	      "pool_bare=%llu",
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
 	      totals.ram_bytes, boot_stages_ns(), usage.memmap_bytes, made.way->name,
 	      made.asked.value, made.asked.percent ? "%" : "", made.slowest.threads,
 	      made.slowest.sections * SECTION_FRAMES, made.slowest.ns, hvo_mode_selected()->name,
 	      pool_2m.boot, pool_2m.boot_ns, pool_1g.boot, pool_1g.boot_ns,
-	      pool_2m.boot_deferred + pool_1g.boot_deferred);
+	      pool_2m.boot_bare + pool_1g.boot_bare);
 	print_stage_keys();
 	print("\n");
 }

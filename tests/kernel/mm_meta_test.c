@@ -286,6 +286,29 @@ TEST(mm_meta, a_reservation_ends_whichever_tries_fail)
 	arena_return(a);
 }
 
+/* Each block needs a descriptor, and these come in frames that only growth may use. */
+TEST(mm_meta, growing_for_heads_restores_the_frames_that_growing_needs)
+{
+	enum { BLOCKS = 14 };
+	struct arena *a = arena_borrow(MIB(64));
+	struct node *node;
+	u64 held = 0;
+
+	if (!a)
+		return;
+	node = &a->mm.node[0];
+	while (meta_reserve_now(node, META_LASTING, 1) == 0)
+		held++;
+	for (unsigned i = 0; i < META_EMERGENCY - 1; i++, held++)
+		EXPECT_EQ(meta_reserve_emergency(node, 1), 0);
+	EXPECT_EQ(meta_reserve(node, META_HEADS, BLOCKS * BLOCK_FRAMES), 0);
+	EXPECT(meta_has(node, META_LASTING, 0));
+	meta_unreserve(node, META_HEADS, BLOCKS * BLOCK_FRAMES);
+	meta_unreserve(node, META_LASTING, held);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /* ---- all CPUs ---- */
 
 enum { TURNS = 40, HELD = 4 };

@@ -8,7 +8,7 @@
 
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo_gather.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"

@@ -29,12 +29,6 @@ void pool_makes_on_demand(void);
 bool pool_borrow(struct pool *pool, u64 count);
 void pool_return(struct pool *pool, u64 count);
 
-/*
- * May a case leave a GiB of the machine in pieces? Other cases of the same boot need GiB in one
- * piece. In the hosted runner each case has a machine of its own.
- */
-bool pool_may_spoil_a_gib(void);
-
 /* Does every frame have one owner (mm_account), with a second pool beside the arena's own? */
 bool arena_accounted_with(struct arena *a, const struct pool *other);
 

@@ -144,17 +144,16 @@ def test_pages_born_optimised_come_before_the_memmap(kernel):
     assert made["off"]["memmap_pages"] - made["preinit"]["memmap_pages"] >= 2 << 18, made
 
 
-def test_a_boot_pool_is_deferred_until_it_is_used(kernel):
-    """Four GiB of pages: none is made at boot, 510 with the first one taken, and the memory is the pool's all the time."""
-    words = "hugepages=2048"
+def test_a_boot_pool_is_bare_until_it_is_used(kernel):
+    """Four GiB of pages: with hvo=on none is made at boot, and the memory is the pool's all the time."""
     commands = "machine; pool 2M; mem check; pool 2M take 1; pool 2M; mem check; pool 2M give 1; pool 2M 0; mem check"
-    for defer, there in (("on", 8), ("off", 2048)):
-        outcome = boot(kernel, cpus=2, mem="8G", cmdline=f'{words} hugepages_defer={defer} run="{commands}"')
+    for mode, bare in (("on", 2048), ("batched", 0)):
+        outcome = boot(kernel, cpus=2, mem="8G", cmdline=f'hugepages=2048 hvo={mode} run="{commands}"')
         ends(outcome, "pass")
         record = next(line for line in outcome.text.splitlines() if line.startswith("BENCH boot"))
         made = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", record)}
-        assert (made["pool_pages"], made["pool_deferred"]) == (2048, 2048 - there), record
-        assert made["memmap_bytes"] < 4 << 20 if defer == "on" else made["memmap_bytes"] > 8 << 20, record
+        assert (made["pool_pages"], made["pool_bare"]) == (2048, bare), record
+        assert made["memmap_bytes"] < 4 << 20 if bare else made["memmap_bytes"] > 8 << 20, record
         says(outcome, r"2M: 2048 pages, 2048 free, 0 in use")
         says(outcome, r"2M: 2048 pages, 2047 free, 1 in use")
         says(outcome, r"2M: 0 pages, 0 free, 0 in use")
@@ -162,7 +161,7 @@ def test_a_boot_pool_is_deferred_until_it_is_used(kernel):
 
 
 def test_memory_is_counted_while_idle_cpus_clear_ahead(kernel):
-    words = "hugepages=700 prezero=700 hugepages_defer=off"
+    words = "hugepages=700 prezero=700"
     outcome = boot(kernel, cpus=4, mem="3G", cmdline=f'{words} run="{"; ".join(["mem check"] * 10)}"')
     ends(outcome, "pass")
     assert outcome.text.count("every frame accounted for, owner by owner") == 10, outcome.report()

@@ -625,8 +625,8 @@ def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
     end = "ASHLAR-END verdict=pass code=0x10\n"
     boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
     boots += [made_at_boot("parallel", 40, ready=300000000, hvo="batched", pool_1g_pages=4, pool_1g_ns=200000000) for _ in range(3)]
-    for deferred, ms in ((0, 250), (4, 120)):  # made, and then not made yet
-        pool = {"hvo": "on", "pool_1g_pages": 4, "pool_1g_ns": (ms - 100) * 1000000, "pool_deferred": deferred}
+    for bare, ms in ((0, 250), (4, 120)):  # made, and then not made yet
+        pool = {"hvo": "on", "pool_1g_pages": 4, "pool_1g_ns": (ms - 100) * 1000000, "pool_bare": bare}
         boots += [made_at_boot("parallel", 40, ready=ms * 1000000, **pool) for _ in range(3)]
     console = "# capture boots 12\n# capture where tcg\n" + end.join(boots) + end
     fill = "".join(
@@ -638,7 +638,7 @@ def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
         ["memmap=parallel", "-", "none", "3", "-", "100 (90.0 to 110)", "-"],
         ["memmap=parallel", "hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
         ["memmap=parallel", "hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x"],
-        ["memmap=parallel", "hvo=on, deferred", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
+        ["memmap=parallel", "hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
     ]
     assert [row[5:] for row in cells(text, r"\| 2M \| 1,000 \|")] == [
         ["1", "3", "4.00 (4.00 to 4.00)", "4.00", "1.00x"],

@@ -26,9 +26,8 @@ TRIES, SECONDS, RUNS, TURNS = 3, 900, 3, 3
 MANY, FEW = 4096, 128  # pages of 2 MiB; the second for unbatched shootdowns of many CPUs
 TOUCHED = 64  # pages of 2 MiB
 FAULT1_MS = 100  # the least time of a sample of page_fault1; one region takes longer under emulation
-BOOT_MODES = ("off", "unbatched", "batched", "on")  # Ashlar's hvo= for pools made at boot
+BOOT_MODES = ("off", "unbatched", "batched", "on")  # Ashlar's hvo= for pools at boot; with `on` pages stay bare until they are taken
 GIGA_BOOT_MODES = (*BOOT_MODES, "preinit")  # hvo= for pools of 1 GiB pages made at boot: born optimised, as in Linux since 6.15
-MADE = "hugepages_defer=off"  # pages are made at boot, as Linux makes them
 READY_MEM, GIGA_POOL = "64G", 56
 FULL_POOL = 31_600  # pages of 2 MiB: over 98% of the memory that Linux counts in 64 GiB, which does not include its struct pages
 
@@ -86,7 +85,7 @@ def pools():
     return [
         Side("linux-off", linux=lambda series: f"{linux} hugetlb_free_vmemmap=off"),
         Side("linux-on", linux=lambda series: f"{linux} hugetlb_free_vmemmap=on"),
-        *(Side(f"pool-{mode}", f"hugepages={MANY} {MADE} hvo={mode} run=machine") for mode in BOOT_MODES),
+        *(Side(f"pool-{mode}", f"hugepages={MANY} hvo={mode} run=machine") for mode in BOOT_MODES),
     ]
 
 
@@ -118,8 +117,7 @@ def ready():
         for state in ("off", "on"):
             words = f"{linux} hugetlb_free_vmemmap={state} {pool}"
             sides.append(Side(f"linux-{name}-{state}", linux=lambda series, words=words: words, early_clock=True))
-        sides += [Side(f"{name}-{mode}", f"{pool} {MADE} hvo={mode} run=machine") for mode in modes]
-        sides.append(Side(f"{name}-deferred", f"{pool} hvo=on run=machine"))
+        sides += [Side(f"{name}-{mode}", f"{pool} hvo={mode} run=machine") for mode in modes]
     return sides
 
 

@@ -79,8 +79,8 @@ def section(paper, captures):
     paper.add(
         Text(
             "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
-            " since 6.15; van der Linden, 2025-02). deferred: the pages belong to the pool and their memory is kept for it, but they are"
-            " made when they are first taken, which the second table times. The second table marks the fastest number of CPUs. " + words.EMULATED
+            " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
+            " struct pages are made when they are taken, which the second table times. The second table marks the fastest number of CPUs. " + words.EMULATED
         )
     )
     paper.add(*tables)

@@ -72,11 +72,11 @@ POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
 POOLS_64G = tuple(
     f"memmap={memmap} {words} run=machine"
     for memmap in ("parallel", "lazy")
-    for words in ("hvo=on", *(f"{way} hugepages_defer=off hugepagesz=1G hugepages=56" for way in POOL_WAYS))
+    for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
 )
 POOLS_4T = tuple(
     f"{words} run=machine"
-    for words in ("hvo=on", *(f"hugepages_defer={defer} {pool}" for defer in ("off", "on") for pool in ("hugepagesz=1G hugepages=4014", "hugepages=2055208")))
+    for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208")
 )
 
 

@@ -526,8 +526,8 @@ READY_NOTE = (
     " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
     " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
     " free (born optimised; Ashlar's `hvo=preinit`). The pool of 2 MiB pages is over 98% of what Linux counts as memory;"
-    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started. deferred: the pool has the memory, its"
-    " pages are made when they are first taken; Linux has nothing alike, so no ratio is to that row."
+    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started. bare: the pool has the memory, and the"
+    " struct pages of its pages are made when they are taken; Linux has nothing alike, so no ratio is to that row."
 )
 
 

@@ -63,7 +63,7 @@ NEEDED = {
 # Keys that are counts in every record.
 NUMBERS = (
     *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched", "day", "large", "small"),
-    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_deferred", "hugetlb_ns"),
+    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_bare", "hugetlb_ns"),
 )
 
 
@@ -212,8 +212,8 @@ def parse(data, name="console"):
 
 
 def mode_at_boot(boot):
-    """hvo= of a boot's pools. Pages that are deferred are not made, which is no other mode but other work."""
-    return f"{boot.get('hvo')}, deferred" if boot.get("pool_deferred") else str(boot.get("hvo"))
+    """hvo= of a boot's pools. Pages that stay bare are not made, which is no other mode but other work."""
+    return f"{boot.get('hvo')}, bare" if boot.get("pool_bare") else str(boot.get("hvo"))
 
 
 def of_kind(captures, kind, **wanted):
