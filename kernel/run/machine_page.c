@@ -28,7 +28,7 @@ enum { CHAIN_STEPS = 1 << 20, CHAIN_STEPS_EMULATED = 1 << 12 };
 #define HUGE_BYTES (PAGE_SIZE << HUGE_ORDER)
 
 static unsigned choice;
-OPTION_CHOICE(page, choice, "auto|on|off",
+OPTION_CHOICE(console.page, choice, "auto|on|off",
 	      "print the machine page at the end; auto: on real hardware");
 
 struct area {

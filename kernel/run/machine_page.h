@@ -3,16 +3,16 @@
  * text and the verdict below it fit one screen of 80 columns and 25 rows, and so one photograph.
  * The same data is printed as records before the page.
  *
- * The page is printed at the end of a run on real hardware, or with page=on. It shows CPUs, caches,
- * TLBs, clocks, counters, machine checks, the nodes' measured latencies and read rates, techniques
- * and their gains, and the oddities that were warned about.
+ * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs,
+ * caches, TLBs, clocks, counters, machine checks, the nodes' measured latencies and read rates,
+ * techniques and their gains, and the oddities that were warned about.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
 
 /*
- * Print the page, unless page= says no. The run is over, CPUs are idle, and memory can be
+ * Print the page, unless console.page= says no. The run is over, CPUs are idle, and memory can be
  * allocated.
  */
 void machine_page(void);
