@@ -5,17 +5,15 @@
 # Before anything else runs, tests/setup/deps.sh looks for everything that a goal needs and installs missing packages after asking.
 
 #: Variables
-#: BUILD      folder for everything that is built [build; build/san with SAN=1, build/cov with COV=1]
-#: SAN        1: build the kernel with UBSan and a checker of frames and stacks; make test SAN=1 runs every case in it [0]
-SAN ?= 0
-#: COV        1: the kernel counts which lines of mm/ and kernel/ run; make coverage builds and reads it [0]
+#: BUILD      folder for everything that is built [build; build/san with DEBUG=san]
 COV ?= 0
+SAN := $(if $(filter san,$(DEBUG)),1,0)
 BUILD ?= build$(if $(filter 1,$(SAN)),/san)$(if $(filter 1,$(COV)),/cov)
 #: CC         compiler of the kernel: gcc or clang [gcc]
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-#: DEBUG      1: compile in the check of the lock order and other expensive checks [0]
+#: DEBUG      1: compile in the check of the lock order and other expensive checks; san: UBSan and a checker of frames and stacks [0]
 DEBUG ?= 0
 #: CPUS       CPUs of the guest [32]
 CPUS ?= 32
@@ -29,58 +27,32 @@ FIRMWARE ?= bios
 ACCEL ?= auto
 #: CPU        CPU model and flags in QEMU's words [max]
 CPU ?= max
-#: BALLOON    1: the guest has a virtio-balloon device, which the kernel uses with CMDLINE=balloon=on []
-BALLOON ?=
-#: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*" []
+#: CMDLINE    the kernel's command line, e.g. CMDLINE="test=mm.*"; make help-options lists its words []
 CMDLINE ?=
-#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, e.g. PROGRAM=./a.out []
-PROGRAM ?=
-#: ARGS       its arguments, quoted as for a shell, e.g. ARGS="-v 'a b'" []
-ARGS ?=
-#: FILES      a folder with files that it can open []
-FILES ?=
-#: ENV        its environment, on make's command line only, e.g. ENV="HOME=/ LANG=C" []
-ifneq ($(origin ENV),command line)
-override ENV :=
-endif
-#: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
-DEV ?=
-#: QEMU       emulator: a path, 10 (QEMU 10, unpacked under TOOLS if need be), or auto [auto]
-QEMU ?= auto
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0; each test has its own]
 TIMEOUT ?= 0
+#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'" []
+PROGRAM ?=
+#: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines []
+FILES ?=
 #: PAYLOAD    folder with your own program in C or C++, linked instead of tests and benchmarks, e.g. tests/payload/gups []
 PAYLOAD ?=
-#: T          make test: run only cases that match, e.g. T='mm.hvo.*' []
+#: WHAT       make test, make bench: what to run; see below []
+ifneq ($(origin WHAT),command line)
+override WHAT :=
+endif
+#: T          make test, make bench: run only what matches, e.g. T='mm.hvo.*', WHAT=machines T='cpu-*', make bench T=hvo,clear []
 T ?=
-#: M          make test-machines: run only rows of boot/metal.md whose names match, e.g. M='cpu-*' []
-M ?=
-#: DIR        make test-replay: folder of texts that describe machines (tests/host/replay.h) []
-DIR ?=
-#: BENCH      make bench: run only these, e.g. BENCH=hvo,clear; make sweep: the benchmark to run []
-BENCH ?=
-#: YES        1: install missing packages without asking (CI=true does the same) []
-YES ?=
-#: TOOLS      folder for QEMU 10 if the distribution's own QEMU is older; make clean keeps it [build/tools]
-TOOLS ?= build/tools
-#: FUZZ_SECONDS  make fuzz: seconds that each fuzzer runs [600]
-FUZZ_SECONDS ?= 600
-#: HOURS      make soak: hours that it runs; fractions are allowed [0.1]
-HOURS ?= 0.1
-#: SOAK       make soak-alloc: operations of each case [100000000]
-SOAK ?= 100000000
-#: CALLS      make fuzz-calls: random calls that it makes [10000000]
-CALLS ?= 10000000
-#: HOSTED     make fuzz-calls: the hosted build that makes them: native, asan or tsan [native]
-HOSTED ?= native
-#: REASON     make counts-accept: why the figures change, for CHANGELOG.md []
-REASON ?=
-#: N          make mutants-random: mutants that it draws [400]; make test-again: runs
-N ?= 400
-#: SHARD      make mutants-random: i/n tries every n-th of them, from the i-th [1/1]
-SHARD ?= 1/1
-#: SEED       make mutants-random, make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
+#: N          make test: how much: hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs []
+N ?=
+#: SEED       make test: seed of random numbers [1]
 SEED ?= 1
+#: REASON     make counts: accept the new counts, and say why they change in CHANGELOG.md []
+REASON ?=
+#: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
+DEV ?=
+# Folder for what is fetched: QEMU 10, Linux, programs of others. make clean keeps it.
+TOOLS ?= build/tools
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
@@ -107,6 +79,7 @@ OBJ := $(BUILD)/kernel
 OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
 KERNEL := $(OUT)/ashlar.elf
 
+comma := ,
 # A text as one word of the shell.
 quote = '$(subst ','\'',$(1))'
 sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
@@ -176,13 +149,11 @@ KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fata
 # ---- missing packages are installed before any rule runs ---------------------------------------------------------
 
 NEEDS_clean :=
-NEEDS_proof :=
 NEEDS_help :=
 NEEDS_deps := all
 NEEDS_iso := iso
 NEEDS_usb := iso
 NEEDS_host := host
-NEEDS_test-replay := host
 NEEDS_host-asan := host
 NEEDS_host-tsan := host
 NEEDS_host-msan := msan
@@ -190,45 +161,50 @@ NEEDS_host-fast := host
 NEEDS_host-native := host
 NEEDS_host-peer := host
 NEEDS_host-replay := host
-NEEDS_bench := host run bench
-NEEDS_sweep := host run bench
-NEEDS_bench-linux := run bench
-NEEDS_bench-native := host
-NEEDS_bench-hvo-native := host run bench
-NEEDS_bench-icount := run
-NEEDS_counts := test
-NEEDS_counts-accept := test
-NEEDS_soak-alloc := host
-NEEDS_fuzz-calls := host
 NEEDS_run := run
-NEEDS_debug := debug
-NEEDS_test := test
-NEEDS_test-again := test
+NEEDS_help-options := run
 NEEDS_monitor := run
-NEEDS_test-matrix := test
-NEEDS_test-huge := test
-NEEDS_test-machines := test
-NEEDS_test-bare := bare
-NEEDS_test-msan := msan
-NEEDS_soak := host run
-NEEDS_mutants := test
-NEEDS_mutants-random := test
-NEEDS_models := test
-NEEDS_fuzz := fuzz
+NEEDS_debug := debug
 NEEDS_lint := lint
 NEEDS_check := test lint
-NEEDS_fuzz-keep := fuzz
-NEEDS_coverage := coverage
-goals := $(or $(MAKECMDGOALS),all)
+NEEDS_counts := test
+NEEDS_test := test
+NEEDS_test/again := test
+NEEDS_test/matrix := test
+NEEDS_test/huge := test
+NEEDS_test/machines := test
+NEEDS_test/bare := bare
+NEEDS_test/msan := msan
+NEEDS_test/replay := host
+NEEDS_test/soak := host run
+NEEDS_test/soak-alloc := host
+NEEDS_test/mutants := test
+NEEDS_test/mutants-random := test
+NEEDS_test/models := test
+NEEDS_test/fuzz := fuzz
+NEEDS_test/fuzz-keep := fuzz
+NEEDS_test/fuzz-calls := host
+NEEDS_test/coverage := coverage
+NEEDS_test/proof := test
+NEEDS_bench := host run bench
+NEEDS_bench/sweep := host run bench
+NEEDS_bench/linux := run bench
+NEEDS_bench/native := host
+NEEDS_bench/hvo := host run bench
+NEEDS_bench/icount := run
+# make test WHAT=matrix makes the target test/matrix.
+goals := $(foreach goal,$(or $(MAKECMDGOALS),all),$(goal)$(if $(WHAT),$(if $(filter test bench,$(goal)),/$(WHAT))))
 needs := $(sort $(if $(and $(filter %.cpp %.cc,$(PROGRAM_SOURCES)),$(filter g++,$(CXX))),cxx) $(foreach goal,$(goals),$(if $(filter undefined,$(origin NEEDS_$(goal))),build,$(NEEDS_$(goal)))))
 ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,run)),)
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
 endif
 # A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, with KEY=a,b,c among them.
-checked := $(filter run monitor debug test test-% bench bench-linux bench-programs sweep,$(goals))
-WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T M BENCH,$(call quote,$(key)=$($(key))))
-ifneq ($(if $(checked),$(shell tests/qemu/typed.py $(checked) -- $(if $(filter sweep,$(checked)),$(MAKEOVERRIDES),$(WORDS)) >&2; echo $$?),0),0)
+WORDS = $(if $(filter bench/sweep,$(goals)),$(MAKEOVERRIDES),$(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key)))))
+# Blanks in values are escaped in MAKEOVERRIDES; only the names are wanted.
+space := $() $()
+TYPED = $(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(call quote,$(word)))
+ifneq ($(if $(MAKEOVERRIDES)$(WHAT),$(shell tests/qemu/typed.py $(goals) -- $(WORDS) -- $(TYPED) >&2; echo $$?),0),0)
 $(error A word cannot be used: see above)
 endif
 endif
@@ -366,14 +342,14 @@ $(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) Ma
 -include tests/model/model.mk
 
 .PHONY: deps
-deps: ## install everything that any target needs; after this no network is needed
+deps: ## install everything that any target needs (CI=true: without asking); after this no network is needed
 	@tests/setup/qemu10.sh $(TOOLS) || echo 'Targets that need QEMU 10 will be skipped.'
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
-WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --args $(call quote,$(ARGS)) --files $(call quote,$(FILES)) --env $(call quote,$(ENV))
+WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --files $(call quote,$(FILES))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
-	--nodes $(NODES) $(if $(filter 1,$(BALLOON)),--balloon) --accel $(ACCEL) --cpu '$(CPU)' --qemu '$(QEMU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
+	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
 
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
@@ -404,51 +380,57 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
-.PHONY: check test test-again test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself
+# Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
+.PHONY: check test lint $(addprefix test/,all again matrix machines huge bare msan replay programs soak soak-alloc mutants mutants-random \
+	models fuzz fuzz-keep fuzz-calls coverage proof)
+test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
+test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay)
 	@$(PYTEST)
 
-test-again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours
-	@tests/again.sh $(BUILD)/again $(if $(filter command,$(firstword $(origin N))),$(N),20)
+test/again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours
+	@tests/again.sh $(BUILD)/again $(or $(N),20)
 
-test-matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
+test/matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix
 
-test-machines: $(KERNEL) ## run the cases on the boards, CPU models, screens and shapes of boot/metal.md
-	@$(PYTEST) --machines --machine '$(M)'
+test/machines: $(KERNEL) ## run the cases on the boards, CPU models, screens and shapes of boot/metal.md, or those of T
+	@$(PYTEST) --machines --machine '$(T)'
 
-test-huge: $(KERNEL) ## run the cases with 1024 CPUs and with 4 TiB of RAM (needs QEMU 10)
+test/huge: $(KERNEL) ## run the cases with 1024 CPUs and with 4 TiB of RAM (needs QEMU 10)
 	@$(PYTEST) --huge
 
-test-bare: ## run make test inside a fresh Debian 12 and 13 (needs root and network; an hour)
+test/bare: ## run make test inside a fresh Debian 12 and 13 (needs root and network; an hour)
 	@tests/bare/run.sh
 
-test-msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
+test/msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
-test-replay: host-asan ## boot the hosted kernel as each machine that a text in DIR describes (tests/host/replay.h)
-	@tests/replay/run.py --build $(OUT) --dir '$(DIR)'
+test/replay: host-asan ## boot the hosted kernel as each machine that a text in FILES describes (tests/host/replay.h)
+	@tests/replay/run.py --build $(OUT) --dir '$(FILES)'
 
-test-programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
+test/programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
 	@/usr/bin/env python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
 
-soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for HOURS, with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
-	@tests/soak.sh $(BUILD) $(HOURS) $(ACCEL) $(SEED)
+test/soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for N hours [0.1], with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
+	@tests/soak.sh $(BUILD) $(or $(N),0.1) $(ACCEL) $(SEED)
 
-mutants: ## break promises on purpose and require the tests to notice
+test/soak-alloc: host-native ## compare random allocator work with a model, natively: N operations [100000000]
+	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'test.soak=$(or $(N),100000000) test.seed=$(SEED)' 'mm.random.*'
+
+test/mutants: ## break promises on purpose, or those of T, and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
 # The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
-mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours
+test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
-		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/report/measurements/mutants-random.txt
+		--number $(or $(N),400) --seed $(SEED) --shard $(or $(T),1/1) --score tests/report/measurements/mutants-random.txt
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
-proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+test/proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, DEBUG=san, msan, lint, models, mutants, coverage, fuzz; hours
 	@$(PYTEST) --proof
-	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
-		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
+	@for goal in test 'test DEBUG=san' 'test WHAT=msan' lint 'test WHAT=models' 'test WHAT=mutants' 'test WHAT=coverage' 'test WHAT=fuzz'; do \
+		echo "== make $$goal" && $(MAKE) --no-print-directory WHAT= $$goal || exit 1; done
 
 # Run this before a commit: it contains the checks that fail most often.
 check: $(KERNEL) host-asan ## check before a commit, in three minutes: the order of rooms, style, every case hosted under asan and in one guest, docs, promises
@@ -468,37 +450,38 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench sweep bench-linux bench-programs bench-native bench-hvo-native bench-icount
-bench: $(KERNEL) host-native host-fast ## run the benchmarks, or those of BENCH, in QEMU and natively, and write $(BUILD)/bench/report.html
-	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(BENCH)'
+.PHONY: bench $(addprefix bench/,all sweep linux programs native hvo icount)
+bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
+bench/all: $(KERNEL) host-native host-fast
+	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
 
-sweep: $(KERNEL) host-native host-fast ## vary one switch of a benchmark and plot it: make sweep CPUS=2,8,32 BENCH=hvo
-	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(BENCH)' -- $(MAKEOVERRIDES)
+bench/sweep: $(KERNEL) host-native host-fast ## vary one word of a benchmark and plot it: make bench WHAT=sweep CPUS=2,8,32 T=hvo
+	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(T)' -- $(MAKEOVERRIDES)
 
-bench-linux: $(KERNEL) ## unpack the distribution's kernels under TOOLS, measure them in the same QEMU and add them to that report
-	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(BENCH)'
+bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
+	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'
 
-bench-programs: $(KERNEL) ## run the programs of tests/programs/bench, or those of BENCH, on those kernels and on Ashlar, in turn, and add them to that report
-	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(BENCH)' \
+bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, or those of T, on those kernels and on Ashlar, in turn, and add them to that report
+	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(T)' \
 		--cpus '$(if $(filter command,$(firstword $(origin CPUS))),$(CPUS))'
 
-bench-native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
+bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap'
-	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=hvo,clear,fault clear_gate=5'
+	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench="hvo; clear gate=5; fault"'
 	@$(BUILD)/host/fast/ashlar-host -x -c 5 -m 2G -k bench=alloc
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
 
-bench-hvo-native: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
+bench/hvo: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
 	@/usr/bin/env python3 tests/report/hvo_ways.py --build $(BUILD)
 
-bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
+bench/icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
 		--cmdline bench=memmap | tee $(BUILD)/icount.console
 	@grep -m 1 '^BENCH memmap mode=serial' $(BUILD)/icount.console | tr ' ' '\n' | awk -F = '$$1 == "pages" { pages = $$2 } \
 		$$1 == "ns" && pages { printf "%.2f instructions per struct page\n", $$2 / pages; found = 1; exit } \
 		END { exit !found }'
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
-		--cmdline 'bench=fault fault_bytes=64M fault_runs=1' | tee $(BUILD)/icount.console
+		--cmdline 'bench="fault bytes=64M runs=1"' | tee $(BUILD)/icount.console
 	@sed -n 's/^BENCH fault mode=multi insn=default size=2M .* besides_ns=\([0-9]*\) .*/\1 instructions per 2 MiB fault besides the clear/p' \
 		$(BUILD)/icount.console | grep .
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
@@ -507,20 +490,15 @@ bench-icount: $(KERNEL) ## count instructions per struct page, per huge fault an
 		$(BUILD)/icount.console | grep .
 
 # The figures are counts, so a busy host measures as well as a quiet one.
-.PHONY: counts counts-accept
-counts: $(KERNEL) host-native ## count what each operation costs (instructions, rounds, messages, misses, locked instructions) and compare with tests/bench/counts
-	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD)
+.PHONY: counts
+counts: $(KERNEL) host-native ## count what each operation costs (instructions, rounds, messages, misses, locked instructions) and compare with tests/bench/counts, or replace it for a REASON
+	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD) $(if $(REASON),--accept --reason $(call quote,$(REASON)))
 
-counts-accept: $(KERNEL) host-native ## write those counts to tests/bench/counts, and REASON to CHANGELOG.md
-	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD) --accept --reason $(call quote,$(REASON))
+# ---- fuzz -------------------------------------------------------------------------------------------------------
 
-.PHONY: soak-alloc
-soak-alloc: host-native ## compare random allocator work with a model, natively: SOAK operations from SEED
-	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'soak=$(SOAK) seed=$(SEED)' 'mm.random.*'
-
-.PHONY: fuzz-calls
-fuzz-calls: $(BUILD)/host/$(HOSTED)/ashlar-host ## make random calls as threads of a program and compare with a model of its areas, hosted: CALLS calls from SEED
-	@$< -x -c 4 -m 1G -k 'hang=600 test=program.fuzz.* fuzz_calls=$(CALLS) seed=$(SEED)' >$(BUILD)/fuzz-calls.console 2>&1; \
+hosted_fuzzed := $(BUILD)/host/$(if $(filter 1,$(DEBUG)),asan,native)/ashlar-host
+test/fuzz-calls: $(hosted_fuzzed) ## make N random calls [10000000] as threads of a program and compare with a model of its areas, hosted; DEBUG=1: under asan
+	@$< -x -c 4 -m 1G -k 'end.hang=600 test=program.fuzz.* test.fuzz_calls=$(or $(N),10000000) test.seed=$(SEED)' >$(BUILD)/fuzz-calls.console 2>&1; \
 		status=$$?; grep -aE '^ *# fuzz:' $(BUILD)/fuzz-calls.console; \
 		[ $$status -eq 0 ] || { tail -n 60 $(BUILD)/fuzz-calls.console; exit 1; }
 
@@ -532,16 +510,17 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c
 
 # A run starts from the committed inputs and from those that earlier runs found, and keeps new ones under $(BUILD)/fuzz. A crash is named
 # and ends the goal.
-fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for FUZZ_SECONDS each
+fuzz_seconds = $(or $(N),600)
+test/fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for N seconds each [600]
 	@for fuzzer in $(FUZZERS); do \
-		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(FUZZ_SECONDS) s" && \
-		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+		mkdir -p $$fuzzer.corpus && echo "  FUZZ    $$fuzzer, $(fuzz_seconds) s" && \
+		$$fuzzer -max_total_time=$(fuzz_seconds) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 			-artifact_prefix=$$fuzzer. $$fuzzer.corpus tests/fuzz/corpus/$$(basename $$fuzzer) >$$fuzzer.log 2>&1 || \
 			{ tail -n 40 $$fuzzer.log; exit 1; }; \
 		sed -n 's/^stat::number_of_executed_units:/         inputs tried:/p' $$fuzzer.log; \
 	done
 
-fuzz-keep: $(FUZZERS) ## copy to tests/fuzz/corpus the fewest of the inputs found that reach the same code as all of them
+test/fuzz-keep: $(FUZZERS) ## copy to tests/fuzz/corpus the fewest of the inputs found that reach the same code as all of them
 	@for fuzzer in $(FUZZERS); do \
 		mkdir -p $$fuzzer.corpus && echo "  KEEP    $$fuzzer" && \
 		$$fuzzer -set_cover_merge=1 -use_counters=0 -max_len=1500 tests/fuzz/corpus/$$(basename $$fuzzer) $$fuzzer.corpus \
@@ -552,21 +531,41 @@ fuzz-keep: $(FUZZERS) ## copy to tests/fuzz/corpus the fewest of the inputs foun
 
 # ---- the rest ----------------------------------------------------------------------------------------------------
 
-.PHONY: clean help FORCE
-compile_commands.json: FORCE ## write the compilation database for editors and clang tools
+.PHONY: clean help help-options FORCE
+# The compilation database for editors and clang tools.
+compile_commands.json: FORCE
 	@{ echo '['; sep=''; for f in $(filter %.c,$(SOURCES)); do \
 		printf '%s{ "directory": "%s", "file": "%s", "command": "%s" }' "$$sep" '$(CURDIR)' "$$f" \
 			"$(CC) $(KERNEL_CFLAGS) -c $$f"; sep=",\n"; \
 	done | sed 's/,\\n/,\n/g'; echo; echo ']'; } > $@
 
-clean: ## remove everything that was built, except TOOLS
+clean: ## remove everything that was built, except build/tools
 	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -path '$(TOOLS)' -exec rm -rf {} +
 	@rm -f compile_commands.json
 
 help: ## print this list
 	@sed -n -e 's/^#: \([A-Z][a-z]*\)$$/\n\1:/p' -e 's/^#: \([A-Z_]\{1,\} .*\)/  \1/p' \
-		-e 's/^\([a-z._-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk tests/model/model.mk | \
+		-e 's/^\([a-z./-]\{1,\}\):.*## \(.*\)/\1\t\2/p' Makefile tests/host/host.mk tests/model/model.mk | \
 		sed 's/$$(BUILD)/$(subst /,\/,$(BUILD))/' | \
-		awk -F '\t' 'NF == 2 { printf "  %-22s %s\n", $$1, $$2; next } { print }'
+		awk -F '\t' 'split($$1, part, "/") == 2 && NF == 2 { more[part[1]] = more[part[1]] sprintf("  %-15s %s\n", part[2], $$2); next } \
+			NF == 2 { printf "  %-15s %s\n", $$1, $$2; next } { print } \
+			END { printf "\nmake test WHAT=\n%s\nmake bench WHAT=\n%s", more["test"], more["bench"] }'
+
+help-options: $(KERNEL) ## print all words of the kernel's command line, each with its default, its values and a test that uses it
+	@/usr/bin/env python3 tests/qemu/options.py --build $(BUILD)
+
+# ---- targets of old ----------------------------------------------------------------------------------------------
+
+old_test := again matrix machines huge bare msan replay programs
+old_alone := soak soak-alloc mutants mutants-random models fuzz fuzz-keep fuzz-calls coverage proof
+old_bench := linux programs native icount
+is_now = $(error make $@ is now: make $(1))
+.PHONY: sweep bench-hvo-native counts-accept $(old_test:%=test-%) $(old_alone) $(old_bench:%=bench-%)
+$(old_test:%=test-%): ; $(call is_now,test WHAT=$(@:test-%=%))
+$(old_alone): ; $(call is_now,test WHAT=$@)
+$(old_bench:%=bench-%): ; $(call is_now,bench WHAT=$(@:bench-%=%))
+sweep: ; $(call is_now,bench WHAT=sweep T=hvo CPUS=2$(comma)8)
+bench-hvo-native: ; $(call is_now,bench WHAT=hvo)
+counts-accept: ; $(call is_now,counts REASON="why they change")
 
 FORCE:

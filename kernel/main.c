@@ -74,7 +74,7 @@ void kernel_main(const struct boot_info *info)
 	 * then.
 	 */
 	leaks_begin();
-	fail_begin(&mm_kernel.fail); /* failures from now on are those that fail= asks for */
+	fail_begin(&mm_kernel.fail); /* failures from now on are those that debug.fail= asks for */
 	arch_program_construct();
 	/* Commands, if the command line asks for them; a room's payload, if one is wanted. */
 	if (!monitor_run() && !payload_run_wanted())

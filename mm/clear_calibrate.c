@@ -82,7 +82,7 @@ static void calibrate_class(enum clear_class class, const struct series *s)
 	print("  clear    %s: %s is fastest, CPUID's %s takes %llu%% of its time%s\n", names[class],
 	      clear_insns[fastest].name, clear_insns[cpuid].name, best[cpuid] * 100 / best[fastest],
 	      clear_insn_choose(class, &clear_insns[fastest]) ? ""
-							      : "; clear_insn= overrides this");
+							      : "; clear.insn= overrides this");
 }
 
 /* Measure one extent of 32 MiB, part of a 1 GiB page, if there is one. */

@@ -51,8 +51,8 @@ struct page *page_alloc(unsigned order, enum page_use use, unsigned request, nod
  * Free a page. `page` is the head, its refcount is 1, and nobody else can obtain a reference;
  * callers that share a page use page_put() instead. It is a caught bug to free a page that is not
  * allocated, is a tail, is mapped by page_map() or has other references. The machine then panics
- * (with bad_free=keep it goes on, and nothing is freed), and the message names the page. Context:
- * ordinary.
+ * (with debug.bad_free=keep it goes on, and nothing is freed), and the message names the page.
+ * Context: ordinary.
  */
 void page_free(struct page *page);
 

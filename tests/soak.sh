@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make soak`: tests/soak.sh BUILD HOURS ACCEL SEED. Everything at once for HOURS on three machines at the same time: the hosted one with 8
+# `make test WHAT=soak`: tests/soak.sh BUILD HOURS ACCEL SEED. Everything at once for HOURS on three machines at the same time: the hosted one with 8
 # CPUs as threads, a guest with 64 CPUs, and one with 2 CPUs and little memory, whose messages are answered late besides.
 # Each first does a million random operations on huge mappings (tests/kernel/huge_map_random_test.c), then bench=soak
 # (tests/bench/soak.c), audited once a minute. Their consoles stay in BUILD/soak. Fails if one of them does not end as passed.
@@ -7,9 +7,9 @@ set -u
 
 build=$1 hours=$2 accel=$3 seed=$4
 seconds=$(awk -v hours="$hours" 'BEGIN { print int(hours * 3600 + 0.5) }')
-[ "$seconds" -gt 0 ] || { echo "soak: HOURS=$hours is no time at all" >&2; exit 2; }
+[ "$seconds" -gt 0 ] || { echo "soak: N=$hours is no time at all" >&2; exit 2; }
 limit=$((seconds * 2 + 3600))
-words="hang=1800 seed=$seed soak_seconds=$seconds soak_ops=1000000 together=8"
+words="end.hang=1800 bench.soak.seed=$seed bench.soak.seconds=$seconds test.soak_ops=1000000 test.together=8"
 commands='run="test mm.huge_map.random*; bench soak"'
 mkdir -p "$build/soak"
 
@@ -19,7 +19,7 @@ guest() { # name, CPUs, memory, further words
 }
 
 hosted() {
-	"$build/host/native/ashlar-host" -c 8 -m 2G -t "$limit" -k 'soak_ops=1000000 together=8' 'mm.huge_map.random*' &&
+	"$build/host/native/ashlar-host" -c 8 -m 2G -t "$limit" -k 'test.soak_ops=1000000 test.together=8' 'mm.huge_map.random*' &&
 		"$build/host/native/ashlar-host" -x -c 8 -m 2G -t "$limit" -k "bench=soak $words"
 } >"$build/soak/hosted" 2>&1
 
@@ -27,7 +27,7 @@ hosted &
 pids=$!
 guest large 64 8G '' &
 pids="$pids $!"
-guest small 2 384M 'fail=ipi:20' &
+guest small 2 384M 'debug.fail=ipi:20' &
 pids="$pids $!"
 
 bad=0

@@ -1,5 +1,5 @@
 /*
- * The end of a run, as onend= says.
+ * The end of a run, as end= says.
  *
  *   auto      Report the verdict to QEMU's isa-debug-exit device. An emulator without it is powered
  *             off through the ports its chipset is known for. A real machine does as for page.
@@ -43,7 +43,7 @@ enum {
 enum end { END_AUTO, END_HALT, END_PAGE, END_REBOOT, END_POWEROFF };
 
 static unsigned on_end;
-OPTION_CHOICE(onend, on_end, "auto|halt|page|reboot|poweroff",
+OPTION_CHOICE(end, on_end, "auto|halt|page|reboot|poweroff",
 	      "what the machine does when the run is over");
 
 /*

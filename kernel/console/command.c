@@ -26,13 +26,23 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-const struct command *command_after(const char *name)
+/* Is this a command of one word (first NULL), or one of two whose first is `first`? */
+static bool is_of(const struct command *cmd, const char *first)
+{
+	const char *blank = strchr(cmd->name, ' ');
+	const size_t length = first ? strlen(first) : 0;
+
+	return first ? blank == cmd->name + length && strncmp(cmd->name, first, length) == 0
+		     : !blank;
+}
+
+const struct command *command_of(const char *name, const struct command *after)
 {
 	const struct command *cmd, *best = NULL;
 
 	TABLE_FOREACH(cmd, command_table)
 	{
-		if (name && strcmp(cmd->name, name) <= 0)
+		if (!is_of(cmd, name) || (after && strcmp(cmd->name, after->name) <= 0))
 			continue;
 		/* every entry of the table has a name */
 		/* NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg) */
@@ -100,7 +110,92 @@ int cmd_choice(const struct words *words, unsigned which, const char *what, cons
 			  : cmd_error(words, "\"%s\" is no %s (expected %s)", word, what, choices);
 }
 
+/* ---- options for one run ---- */
+
+static int set_for_now(const struct words *words, const char *word, const char *space,
+		       struct option_saved *saved)
+{
+	const char *value = strchr(word, '=') + 1;
+	const int length = (int)(value - 1 - word);
+	char name[CANDIDATE_MAX], why[256];
+	const struct option *opt;
+	int err;
+
+	format(name, sizeof(name), "%s.%.*s", space, length, word);
+	opt = option_find(name);
+	if (!opt)
+		opt = option_find(name + strlen(space) + 1);
+	if (!opt) {
+		option_suggest(name, why, sizeof(why));
+		return cmd_error(words, "there is no option \"%.*s\"%s", length, word, why);
+	}
+	err = option_set_for_now(opt, value, saved);
+	if (err == -ENOTSUP)
+		return cmd_error(words, "%s cannot be restored after the run; use set", opt->name);
+	if (err == 0)
+		return 0;
+	option_explain(opt, value, err, why, sizeof(why));
+	return cmd_error(words, "%s", why);
+}
+
+int cmd_options(const struct words *words, const char *space, struct option_saved saved[WORDS_MAX])
+{
+	int kept = 0, err = 0;
+
+	for (unsigned i = 1; i < words->count && !err; i++) {
+		if (!strchr(words->word[i], '='))
+			continue;
+		err = set_for_now(words, words->word[i], space, &saved[kept]);
+		kept += !err;
+	}
+	if (err)
+		option_put_back(saved, (unsigned)kept);
+	return err ? err : kept;
+}
+
 /* ---- running ---- */
+
+/* Commands that became commands of another one. */
+static const char *const old_names[][2] = {
+	{"alloc", "page alloc"}, {"buddy", "mem buddy"}, {"contig", "page contig"},
+	{"free", "page free"},   {"get", "set"},         {"hvo", "mem hvo"},
+	{"nodes", "mem nodes"},  {"peek", "page peek"},  {"stats", "mem stats"},
+	{"touch", "map touch"},  {"unmap", "map unmap"}, {"walk", "page walk"},
+	{"zones", "mem zones"},
+};
+
+static int no_command(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(old_names); i++) {
+		if (strcmp(old_names[i][0], name) != 0)
+			continue;
+		print("monitor: %s is now: %s\n", name, old_names[i][1]);
+		return -ENOENT;
+	}
+	print("monitor: there is no command \"%s\"; help lists them\n", name);
+	return -ENOENT;
+}
+
+/*
+ * The command that the first words name. The first word of a name of two is dropped, so that the
+ * command finds its own words at the same places.
+ */
+static const struct command *find_words(struct words *words)
+{
+	char name[CANDIDATE_MAX];
+	const struct command *cmd = NULL;
+
+	if (words->count > 1) {
+		format(name, sizeof(name), "%s %s", words->word[0], words->word[1]);
+		cmd = command_find(name);
+	}
+	if (!cmd)
+		return command_find(words->word[0]);
+	words->count--;
+	memmove(words->word, words->word + 1, words->count * sizeof(words->word[0]));
+	words->word[0] = cmd->name;
+	return cmd;
+}
 
 /* The first word KEY=VALUE whose key the command does not take, or NULL. */
 static const char *unknown_key(const struct command *cmd, const struct words *words)
@@ -129,17 +224,15 @@ static int usage_error(const struct command *cmd, const struct words *words, con
 			 cmd->usage ? cmd->usage : "");
 }
 
-static int run_words(const struct words *words, const struct command **found)
+static int run_words(struct words *words, const struct command **found)
 {
-	const struct command *cmd = command_find(words->word[0]);
+	const struct command *cmd = find_words(words);
 	const unsigned plain = words_plain_count(words);
 	const char *unknown;
 
 	*found = cmd;
-	if (!cmd) {
-		print("monitor: there is no command \"%s\"; help lists them\n", words->word[0]);
-		return -ENOENT;
-	}
+	if (!cmd)
+		return no_command(words->word[0]);
 	unknown = unknown_key(cmd, words);
 	if (unknown)
 		return usage_error(cmd, words, "does not take", unknown);
@@ -204,22 +297,27 @@ unsigned commands_run(const char *text, size_t len, unsigned *good)
 
 /* ---- completion ---- */
 
-static bool command_candidate(unsigned n, char *buf, size_t size)
+/* The names of commands, or the second words of those of the command `name`. */
+static bool command_candidate(const char *name, unsigned *n, char *buf, size_t size)
 {
-	const struct command *cmd = command_after(NULL);
+	const struct command *cmd = command_of(name, NULL);
 
-	while (cmd && n-- > 0)
-		cmd = command_after(cmd->name);
+	for (; cmd && *n > 0; (*n)--)
+		cmd = command_of(name, cmd);
 	if (cmd)
-		format(buf, size, "%s", cmd->name);
+		format(buf, size, "%s", cmd->name + (name ? strlen(name) + 1 : 0));
 	return cmd;
 }
 
-static bool candidate(const struct command *cmd, const struct words *words, unsigned at, unsigned n,
-		      char *buf, size_t size)
+/* `first`: the first word typed, which the command's own words may lack (find_words()). */
+static bool candidate(const struct command *cmd, const char *first, const struct words *words,
+		      unsigned at, unsigned n, char *buf, size_t size)
 {
 	if (at == 0)
-		return command_candidate(n, buf, size);
+		return command_candidate(NULL, &n, buf, size);
+	if (cmd && at == 1 && strcmp(cmd->name, first) == 0 &&
+	    command_candidate(first, &n, buf, size))
+		return true;
 	return cmd && cmd->candidate && cmd->candidate(words, at, n, buf, size);
 }
 
@@ -260,8 +358,8 @@ unsigned command_complete(const char *text, size_t len, char *found, size_t size
 	char word[CANDIDATE_MAX], shared[CANDIDATE_MAX] = "";
 	struct words words = {.count = 0};
 	const struct command *cmd;
-	const char *typed = "";
-	unsigned at, count = 0;
+	const char *typed = "", *first;
+	unsigned at, dropped, count = 0;
 	size_t column = 0;
 
 	last_command(text, len, &words);
@@ -270,8 +368,11 @@ unsigned command_complete(const char *text, size_t len, char *found, size_t size
 	at = words.count > 0 && words.open_end ? words.count - 1 : words.count;
 	if (at < words.count)
 		typed = words.word[at];
-	cmd = at > 0 ? command_find(words.word[0]) : NULL;
-	for (unsigned n = 0; candidate(cmd, &words, at, n, word, sizeof(word)); n++) {
+	first = words.word[0];
+	dropped = words.count;
+	cmd = at > 1 ? find_words(&words) : at > 0 ? command_find(first) : NULL;
+	at -= dropped - words.count;
+	for (unsigned n = 0; candidate(cmd, first, &words, at, n, word, sizeof(word)); n++) {
 		if (strncmp(word, typed, strlen(typed)) != 0)
 			continue;
 		if (count++ == 0)

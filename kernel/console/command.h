@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "kernel/core/cmdline.h"
 #include "kernel/lib/types.h"
 #include "kernel/lib/words.h"
 
@@ -40,16 +41,18 @@ struct command {
 
 TABLE_DECLARE(const struct command, command_table);
 
-#define COMMAND(ident, ...)                                                                        \
-	static const struct command command_##ident TABLE_ENTRY(command_table) = {.name = #ident,  \
-										  __VA_ARGS__}
+/* `words` are the name, one word or two: `COMMAND(page alloc, ...)` is a command of `page`. */
+#define COMMAND(words, ...)                                                                        \
+	static const struct command TABLE_ENTRY_NAME(__COUNTER__)                                  \
+		TABLE_ENTRY(command_table) = {.name = #words, __VA_ARGS__}
 
 /*
- * command_find(): the command of that name, or NULL. command_after(): in the order of names, the
- * first one after `name` (NULL: the very first), or NULL at the end.
+ * command_find(): the command of that name, or NULL. command_of(): of those with one word, or of
+ * those whose first word is `name`, the first one after `after` in the order of names (NULL: the
+ * very first), or NULL at the end.
  */
 const struct command *command_find(const char *name);
-const struct command *command_after(const char *name);
+const struct command *command_of(const char *name, const struct command *after);
 
 /*
  * Run every command of [text, text + len), in order. An error is printed and does not stop the
@@ -78,6 +81,13 @@ int cmd_key_u64(const struct words *words, const char *key, u64 min, u64 max, u6
  * Index of plain word `which` among the choices "a|b|c". On error, prints it and returns -EINVAL.
  */
 int cmd_choice(const struct words *words, unsigned which, const char *what, const char *choices);
+
+/*
+ * Set the options that the words KEY=VALUE name, for now: SPACE.KEY= if there is one, else KEY=.
+ * Returns how many were set; saved[] has as many values for option_put_back(). On an error, prints
+ * it, sets none and returns -EINVAL.
+ */
+int cmd_options(const struct words *words, const char *space, struct option_saved saved[WORDS_MAX]);
 
 /*
  * Completion of the word at the end of [text, text + len). `found` receives the text to insert

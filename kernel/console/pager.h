@@ -1,5 +1,5 @@
 /*
- * The log on the screen, page by page, after the run: with onend=page, and with onend=auto on
+ * The log on the screen, page by page, after the run: with end=page, and with end=auto on
  * hardware.
  *
  *   first row     [    0.012345] clock: ...            Space b    a page forward, back

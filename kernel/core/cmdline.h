@@ -50,7 +50,8 @@ const char *cmdline_text(void);
 void cmdline_refuse(const char *why);
 
 /*
- * For the verdict: false if a word was refused and strict=on. The first such word is then printed.
+ * For the verdict: false if a word was refused and end.strict=on. The first such word is then
+ * printed.
  */
 bool cmdline_passes(void);
 
@@ -62,13 +63,14 @@ void option_explain(const struct option *opt, const char *value, int err, char *
 
 /*
  * Set a value temporarily. Returns as option_set(), or -ENOTSUP if the option cannot show its old
- * value. *saved receives the old value. option_put_back() restores `count` saved values, the last
- * one first.
+ * value. *saved receives the old value. The text of `value` must stay until option_put_back(),
+ * which restores `count` saved values, the last one first.
  */
 enum { OPTION_VALUE_MAX = 64 };
 struct option_saved {
 	const struct option *opt;
 	char value[OPTION_VALUE_MAX];
+	const char *text; /* of an option of kind text */
 };
 int option_set_for_now(const struct option *opt, const char *value, struct option_saved *saved);
 void option_put_back(const struct option_saved *saved, unsigned count);

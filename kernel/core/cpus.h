@@ -49,11 +49,11 @@ void cpu_wake(cpu_t cpu);
 /*
  * Between these calls the program on this CPU is quiet. It promises to read no struct page and to
  * make no call but those whose context is "any"; other calls refuse. Its own memory, huge mappings
- * included, it uses as before. With quiet=on, changes of struct pages (pools that grow or shrink)
- * then do not interrupt this CPU. The frames that they free are kept until it enters the kernel, or
- * until the kernel asks it to: quiet_ask_ms= after the first change, or at once if frames are
- * short. Interrupts are handled as always and must be on. Context: ordinary; cpu_quiet_end():
- * quiet.
+ * included, it uses as before. With tlb.quiet=on, changes of struct pages (pools that grow or
+ * shrink) then do not interrupt this CPU. The frames that they free are kept until it enters the
+ * kernel, or until the kernel asks it to: tlb.quiet_ask_ms= after the first change, or at once if
+ * frames are short. Interrupts are handled as always and must be on. Context: ordinary;
+ * cpu_quiet_end(): quiet.
  *
  *	cpu_quiet_begin();
  *	while (!stop)
@@ -70,7 +70,7 @@ void cpu_quiet_end(void);
  *
  * work_wait() waits for the end of that work. With a `limit_ns`, the wait is reported late after
  * that time and given up after ten times that time. With 0, it is reported late from time to time
- * and given up after hang= seconds. With WORK_ENDLESS, it lasts as long as the work does.
+ * and given up after end.hang= seconds. With WORK_ENDLESS, it lasts as long as the work does.
  */
 #define WORK_ENDLESS ((u64)-1)
 int work_start(cpu_t cpu, call_fn *fn, void *arg);

@@ -82,7 +82,7 @@ static void show_fail(const struct option *opt, char *buf, size_t size)
 					     wishes.of[i].every ? "+" : "");
 }
 
-OPTION(fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
+OPTION(debug.fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
        .help = "test: the N-th pass of a site fails (N+: each N-th), a CPU does not start, "
 	       "messages are answered late",
        .parse = parse_fail, .show = show_fail, .boot_only = true);

@@ -3,10 +3,14 @@
  *
  * An option is declared beside the code that it steers, and the linker gathers all of them. An
  * unknown name, or a value that the option refuses, is reported by name and ignored; the default
- * stays. With strict=on it fails the run. A word without = sets a flag to on.
+ * stays. With end.strict=on it fails the run. A word without = sets a flag to on.
  *
  *	static u64 table_mib = 256;
  *	OPTION_U64(table_mib, table_mib, 2, 1024, "size of the table");
+ *
+ * Options that steer one thing have its name and a dot before their own, as the parameters of
+ * Linux's modules have: hvo=, hvo.threads=. The words of a benchmark or of the test cases begin
+ * with `bench.NAME.` or `test.`; `bench="NAME word=value"` sets them for that run.
  */
 #pragma once
 
@@ -51,26 +55,26 @@ int option_parse_choice(const struct option *opt, const char *value);
 int option_parse_bool(const struct option *opt, const char *value); /* target: bool; on|off|1|0 */
 int option_parse_text(const struct option *opt, const char *value); /* target: const char * */
 
-#define OPTION(ident, ...)                                                                         \
-	static const struct option option_##ident TABLE_ENTRY(option_table) = {.name = #ident,     \
-									       __VA_ARGS__}
+#define OPTION(word, ...)                                                                          \
+	static const struct option TABLE_ENTRY_NAME(__COUNTER__)                                   \
+		TABLE_ENTRY(option_table) = {.name = #word, __VA_ARGS__}
 
 /* Arguments after the help text are further fields, e.g. `.boot_only = true`. */
-#define OPTION_U64(ident, var, lo, hi, what, ...)                                                  \
-	OPTION(ident, .values = "number", .help = what, .parse = option_parse_u64,                 \
+#define OPTION_U64(word, var, lo, hi, what, ...)                                                   \
+	OPTION(word, .values = "number", .help = what, .parse = option_parse_u64,                  \
 	       .target = &(var), .min = (lo), .max = (hi), ##__VA_ARGS__)
-#define OPTION_CHOICE(ident, var, choices, what, ...)                                              \
-	OPTION(ident, .values = choices, .help = what, .parse = option_parse_choice,               \
+#define OPTION_CHOICE(word, var, choices, what, ...)                                               \
+	OPTION(word, .values = choices, .help = what, .parse = option_parse_choice,                \
 	       .target = &(var), ##__VA_ARGS__)
-#define OPTION_ROW(ident, var, table, what, ...)                                                   \
-	OPTION(ident, .help = what, .parse = option_parse_choice, .target = &(var),                \
+#define OPTION_ROW(word, var, table, what, ...)                                                    \
+	OPTION(word, .help = what, .parse = option_parse_choice, .target = &(var),                 \
 	       .rows = (table), .row_bytes = sizeof((table)[0]), ##__VA_ARGS__)
-#define OPTION_BOOL(ident, var, what, ...)                                                         \
-	OPTION(ident, .values = "on|off", .help = what, .parse = option_parse_bool,                \
+#define OPTION_BOOL(word, var, what, ...)                                                          \
+	OPTION(word, .values = "on|off", .help = what, .parse = option_parse_bool,                 \
 	       .target = &(var), ##__VA_ARGS__)
-#define OPTION_TEXT(ident, var, what)                                                              \
-	OPTION(ident, .values = "text", .help = what, .parse = option_parse_text,                  \
-	       .target = &(var), .boot_only = true)
+#define OPTION_TEXT(word, var, what)                                                               \
+	OPTION(word, .values = "text", .help = what, .parse = option_parse_text, .target = &(var), \
+	       .boot_only = true)
 
 /* The option of that name (- and _ are the same), or NULL. */
 const struct option *option_find(const char *name);

@@ -1,8 +1,8 @@
 /*
  * Entries into the kernel of a CPU that runs a quiet program (cpu_quiet_begin(), cpus.h).
  *
- * A program is quiet by its promise, which holds with quiet=off as well: CONTEXT_QUIET is set, and
- * the calls that may read a struct page refuse. With quiet=on, rounds leave the CPU alone
+ * A program is quiet by its promise, which holds with tlb.quiet=off as well: CONTEXT_QUIET is set,
+ * and the calls that may read a struct page refuse. With tlb.quiet=on, rounds leave the CPU alone
  * (shootdown.h). Every entry into the kernel then ends that state, flushes, and restores the state
  * when the kernel is left:
  *

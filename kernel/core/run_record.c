@@ -11,7 +11,7 @@
 enum { UNFINISHED_FAILS, UNFINISHED_OK };
 
 static unsigned unfinished_choice;
-OPTION_CHOICE(unfinished, unfinished_choice, "fails|ok",
+OPTION_CHOICE(end.unfinished, unfinished_choice, "fails|ok",
 	      "whether a run may pass after one that ended in a reset", .boot_only = true);
 
 static struct run_record ours;

@@ -7,7 +7,7 @@
  * The record lies in memory that a reset leaves alone and loaders do not use. If that memory is
  * cleared (power off, careful firmware), the next run counts as the first. A run after one that
  * never ended says so and cannot end as a pass, because people may see only its last lines.
- * unfinished=ok says that the reset was on purpose.
+ * end.unfinished=ok says that the reset was on purpose.
  */
 #pragma once
 
@@ -43,5 +43,5 @@ void run_record_begin(void);
  */
 void run_record_end(u16 verdict, u16 status);
 
-/* True if the previous run never ended, and unfinished=ok was not given. */
+/* True if the previous run never ended, and end.unfinished=ok was not given. */
 bool run_record_unfinished(void);

@@ -76,24 +76,25 @@ static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last 
 static struct cpumask quiet_cpus;       /* each CPU sets and clears its own bit */
 
 bool quiet_on;
-OPTION_BOOL(quiet, quiet_on, "rounds for struct pages leave CPUs alone that run a quiet program");
+OPTION_BOOL(tlb.quiet, quiet_on,
+	    "rounds for struct pages leave CPUs alone that run a quiet program");
 
 static u64 quiet_ask_ms = 1000;
-OPTION_U64(quiet_ask_ms, quiet_ask_ms, 0, 1000000,
+OPTION_U64(tlb.quiet_ask_ms, quiet_ask_ms, 0, 1000000,
 	   "a quiet CPU is asked to flush this long after the first round it missed, if frames "
 	   "above META's bound wait for it");
 
 bool tlb_skip_idle = true;
-OPTION_BOOL(tlb_skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
+OPTION_BOOL(tlb.skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
 
 /*
- * invlpgb=on: one instruction flushes every CPU, sleeping ones too. No CPU is interrupted or waited
- * for, and only the initiator publishes. `done` may rise because the instruction follows the
+ * tlb.invlpgb=on: one instruction flushes every CPU, sleeping ones too. No CPU is interrupted or
+ * waited for, and only the initiator publishes. `done` may rise because the instruction follows the
  * increment of G. A sleeper that wakes flushes once more than it needs to.
  */
 bool tlb_broadcast;
 static bool want_broadcast;
-OPTION_BOOL(invlpgb, want_broadcast,
+OPTION_BOOL(tlb.invlpgb, want_broadcast,
 	    "flush all CPUs with INVLPGB and TLBSYNC where the CPU has them: UNTESTED",
 	    .boot_only = true);
 
@@ -175,7 +176,7 @@ void shootdown_leave_quiet(void)
 	struct percpu *self = this_cpu();
 
 	if (!self->quiet)
-		return; /* quiet=off when it became quiet */
+		return; /* tlb.quiet=off when it became quiet */
 	atomic_store_relaxed(&self->quiet, 0);
 	fence_full(); /* pairs with the initiator's: it sees quiet = 0, or this CPU its G */
 	check_event(CHECK_AWAKE, 0, 0);
@@ -185,8 +186,8 @@ void shootdown_leave_quiet(void)
 }
 
 /*
- * The parts of `skip` that the options allow. With quiet=off no CPU is marked quiet, but for one
- * that has not entered the kernel since it was switched off.
+ * The parts of `skip` that the options allow. With tlb.quiet=off no CPU is marked quiet, but for
+ * one that has not entered the kernel since it was switched off.
  */
 static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 {
@@ -482,12 +483,13 @@ void shootdown_init(void)
 	interrupted_cpus.words = words;
 	quiet_cpus.words = words + cpu_mask_words();
 	if (quiet_on)
-		pr_info("quiet=on: rounds for struct pages leave quiet CPUs alone; one that holds "
+		pr_info("tlb.quiet=on: rounds for struct pages leave quiet CPUs alone; one that "
+			"holds "
 			"back frames is asked to flush after %llu ms",
 			quiet_ask_ms);
 	tlb_broadcast = want_broadcast && tlb_can_broadcast();
 	if (want_broadcast && !tlb_broadcast)
-		pr_warn("invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted instead");
+		pr_warn("tlb.invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted instead");
 	if (tlb_broadcast)
 		pr_info("TLB shootdowns by INVLPGB and TLBSYNC: UNTESTED");
 }

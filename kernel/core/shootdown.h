@@ -12,8 +12,8 @@
  * The memory that the PTE mapped may be reused once shootdown_reusable() >= tag; no other code
  * scans the CPUs.
  *
- * Quiet CPUs (quiet=on; cpu_quiet_begin(), kernel/core/cpus.h) run a program that reads no struct
- * page. The rule for them:
+ * Quiet CPUs (tlb.quiet=on; cpu_quiet_begin(), kernel/core/cpus.h) run a program that reads no
+ * struct page. The rule for them:
  *
  * 1. Rounds for struct pages (SHOOTDOWN_SKIP_QUIET) do not interrupt a quiet CPU. All other rounds
  *    do, among them those for page-table pages, for mappings of another size and for huge mappings.
@@ -35,8 +35,8 @@
 enum shootdown_skip {
 	/* page-table pages freed, mapping size changed, or a baseline: every CPU is interrupted */
 	SHOOTDOWN_ALL_CPUS = 0,
-	SHOOTDOWN_SKIP_IDLE = 1, /* idle CPUs flush when they wake (if tlb_skip_idle=on) */
-	/* quiet CPUs flush when they enter the kernel (if quiet=on); for struct pages only */
+	SHOOTDOWN_SKIP_IDLE = 1, /* idle CPUs flush when they wake (if tlb.skip_idle=on) */
+	/* quiet CPUs flush when they enter the kernel (if tlb.quiet=on); for struct pages only */
 	SHOOTDOWN_SKIP_QUIET = 1 << 8,
 	SHOOTDOWN_SKIP_BOTH = SHOOTDOWN_SKIP_IDLE | SHOOTDOWN_SKIP_QUIET,
 };
@@ -45,12 +45,12 @@ enum shootdown_skip {
 u64 shootdown_tag(void);
 
 /*
- * The options tlb_skip_idle= and, where the CPU has the instruction, invlpgb=. Test cases set them
- * and restore them.
+ * The options tlb.skip_idle= and, where the CPU has the instruction, tlb.invlpgb=. Test cases set
+ * them and restore them.
  */
 extern bool tlb_skip_idle, tlb_broadcast;
 
-/* The option quiet=: rounds for struct pages leave quiet CPUs alone. */
+/* The option tlb.quiet=: rounds for struct pages leave quiet CPUs alone. */
 extern bool quiet_on;
 
 /* `done`; a cache line of its own. Only the CPU that completes a full round raises it. */
@@ -94,8 +94,8 @@ void shootdown_wait(u64 tag);
 void shootdown_settle(u64 tag);
 
 /*
- * Interrupt the quiet CPUs that missed a round quiet_ask_ms= ago or earlier, and do not wait for
- * them. A CPU that stays quiet is asked once in that time. Context as shootdown_wait().
+ * Interrupt the quiet CPUs that missed a round tlb.quiet_ask_ms= ago or earlier, and do not wait
+ * for them. A CPU that stays quiet is asked once in that time. Context as shootdown_wait().
  */
 void shootdown_ask_quiet(void);
 

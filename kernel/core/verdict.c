@@ -56,7 +56,7 @@ static __noreturn void print_and_end(enum verdict verdict)
 	watchdog_stop();
 	if (verdict == VERDICT_PASS && run_record_unfinished()) {
 		print("# the run before this one ended in a reset, so this run cannot pass "
-		      "(unfinished=ok allows it)\n");
+		      "(end.unfinished=ok allows it)\n");
 		verdict = VERDICT_CRASH;
 	}
 	run_record_end((u16)verdict, status);

@@ -7,7 +7,7 @@
  *
  * A wait past its deadline reports once per period what is late and which CPU (CPU_NONE if none in
  * particular), and keeps waiting. It panics after wait_bound() periods in a row in which nothing
- * moved. A soft wait, for work without a known duration, panics after hang= seconds instead
+ * moved. A soft wait, for work without a known duration, panics after end.hang= seconds instead
  * (kernel/core/watchdog.h). wait_spin() relaxes the CPU and serves its mailbox.
  *
  * Levels
@@ -39,7 +39,7 @@
  *
  * No wait is extended for ever. CPUs that wait in a circle, or for a CPU that hangs, begin nothing
  * and finish nothing, and waits of one level do not count for each other. If other CPUs go on,
- * hang= seconds end any wait that was ever extended.
+ * end.hang= seconds end any wait that was ever extended.
  */
 #pragma once
 
@@ -100,9 +100,9 @@ struct wait {
 	u32 late;               /* periods missed so far */
 	/* periods since something last moved; number of these that makes the wait hopeless */
 	u32 still, bound;
-	/* bounded by hang= only, or by a caller that reads `late` and gives up earlier */
+	/* bounded by end.hang= only, or by a caller that reads `late` and gives up earlier */
 	bool soft;
-	bool endless;  /* not bounded by hang= either: for the end of a program's own work */
+	bool endless;  /* not bounded by end.hang= either: for the end of a program's own work */
 	bool extended; /* something has moved, so that a period did not count */
 	u64 spins;     /* number of checks; measures time before the clock runs */
 	/* in a queue: number of tickets ahead; 0: no queue, or not known */

@@ -38,13 +38,13 @@ static void show_hang(const struct option *opt, char *buf, size_t size)
 		format(buf, size, "%llu", hang_seconds);
 }
 
-OPTION(hang, .values = "seconds or off", .parse = parse_hang, .show = show_hang,
+OPTION(end.hang, .values = "seconds or off", .parse = parse_hang, .show = show_hang,
        .target = &hang_seconds, .max = 1000000, .boot_only = true,
        .help = "seconds without a line or a request for input after which a run counts as hung; "
 	       "off or 0: never, for programs that are quiet on purpose");
 
 static unsigned on_hang;
-OPTION_CHOICE(onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
+OPTION_CHOICE(end.onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
 
 static u64 touches;
 static bool stopped;

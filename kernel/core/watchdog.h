@@ -2,28 +2,28 @@
  * A run that hangs must say where, and end.
  *
  * Progress means that something is printed other than a report of a late wait, or that the program
- * asks for input. After hang= seconds without progress, the watchdog prints where every busy CPU
- * is. onhang= chooses the consequence: crash (a panic with its verdict, the default), reboot, halt,
- * or go (report again after as long).
+ * asks for input. After end.hang= seconds without progress, the watchdog prints where every busy
+ * CPU is. end.onhang= chooses the consequence: crash (a panic with its verdict, the default),
+ * reboot, halt, or go (report again after as long).
  *
  * CPUs that wait for each other rarely end here, because those waits are bounded and name the
  * culprit (kernel/core/wait.h). A soft wait, for work without a known duration, ends the machine by
- * itself after hang= seconds, whatever else is printed meanwhile.
+ * itself after end.hang= seconds, whatever else is printed meanwhile.
  *
- * With hang=off nothing of this happens, so a program may wait as long as it likes.
+ * With end.hang=off nothing of this happens, so a program may wait as long as it likes.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
 
-extern u64 hang_seconds; /* hang=; 0 (off): never */
+extern u64 hang_seconds; /* end.hang=; 0 (off): never */
 
 /* Report progress that is not printed. Any context. */
 void watchdog_touch(void);
 
 /*
  * Called about once a second on the boot CPU, in an NMI. The CPU may be anywhere, with locks held
- * and interrupts off. Ends the run if it hangs and onhang= says so.
+ * and interrupts off. Ends the run if it hangs and end.onhang= says so.
  */
 void watchdog_tick(void);
 

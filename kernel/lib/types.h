@@ -96,6 +96,9 @@ typedef u32 node_t; /* dense NUMA node index */
  * Put an object into a table that the linker gathers: tests, options, commands. TABLE_FOREACH walks
  * a table. The order is link order and means nothing.
  */
+/* A name for an entry that nothing refers to. */
+#define TABLE_ENTRY_NAME(number)    TABLE_ENTRY_NAME_(number)
+#define TABLE_ENTRY_NAME_(number)   table_entry_##number
 #define TABLE_ENTRY(table)          __attribute__((used, section(#table), aligned(8)))
 #define TABLE_DECLARE(type, table)  extern type __start_##table[], __stop_##table[]
 #define TABLE_FOREACH(entry, table) for (entry = __start_##table; entry < __stop_##table; entry++)

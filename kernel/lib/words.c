@@ -1,7 +1,50 @@
-/* Words of a typed line: see words.h. The line comes from a serial port and may hold anything. */
+/* Words of a text: see words.h. Lines come from a serial port or a loader and may hold anything. */
 #include "kernel/lib/words.h"
 
 #include "kernel/lib/string.h"
+
+const struct word_rules words_typed = {
+	.ends = " \t\r\n;", .quotes = "\"", .escaped = "\\\"'", .escaped_in_quotes = "\\\"'"};
+
+static bool is_one_of(char c, const char *chars)
+{
+	return c != '\0' && strchr(chars, c) != NULL;
+}
+
+/* Does a backslash before `c` lose its meaning as a character? `quote`: the quotes it stands in. */
+static bool is_escaped(const struct word_rules *rules, char quote, char c)
+{
+	if (quote)
+		return quote != '\'' && is_one_of(c, rules->escaped_in_quotes);
+	return !rules->escaped || is_one_of(c, rules->escaped);
+}
+
+int word_cut(const char **text, const char *end, const struct word_rules *rules, char *out,
+	     size_t size)
+{
+	const char *p = *text;
+	char quote = '\0';
+	int err = 0;
+
+	for (; p < end && (quote || (*p && !is_one_of(*p, rules->ends))); p++) {
+		const bool backslash = *p == '\\' && p + 1 < end && is_escaped(rules, quote, p[1]);
+
+		if (*p == '\\' && p + 1 == end && !quote && !rules->escaped)
+			err = -EINVAL;
+		p += backslash;
+		if (!backslash && (quote ? *p == quote : is_one_of(*p, rules->quotes)))
+			quote = quote ? '\0' : *p;
+		else if (size <= 1)
+			err = -E2BIG;
+		else if (!backslash || *p != '\n') /* else a line that goes on */
+			*out++ = *p, size--;
+		if (err)
+			break;
+	}
+	*out = '\0';
+	*text = p;
+	return err ? err : quote ? -EINVAL : 0;
+}
 
 static bool is_blank(char c)
 {
@@ -13,50 +56,39 @@ static bool is_separator(char c)
 	return c == ';' || c == '\n';
 }
 
-static char printable(char c)
+/* Cut one word from *at and copy it to *fill. Returns 0, -EINVAL (open quote) or -E2BIG. */
+static int take_word(struct words *words, const char **at, const char *end, size_t *fill)
 {
-	return c >= ' ' && c < 0x7f ? c : '?';
-}
-
-/* Cut one word from text[*at] and copy it to *fill. Returns 0, -EINVAL (open quote) or -E2BIG. */
-static int cut_word(struct words *words, const char *text, size_t len, size_t *at, size_t *fill)
-{
-	bool quoted = false;
+	char *word = &words->text[*fill];
+	int err;
 
 	if (words->count == WORDS_MAX || *fill == WORDS_TEXT)
 		return -E2BIG;
-	words->word[words->count++] = &words->text[*fill];
-	for (; *at < len && (quoted || (!is_blank(text[*at]) && !is_separator(text[*at])));
-	     (*at)++) {
-		if (text[*at] == '"') {
-			quoted = !quoted;
-			continue;
-		}
-		if (*fill + 1 >= WORDS_TEXT) {
-			words->text[*fill] = '\0';
-			return -E2BIG;
-		}
-		words->text[(*fill)++] = printable(text[*at]);
-	}
-	words->text[(*fill)++] = '\0';
-	words->open_end = *at == len;
-	return quoted ? -EINVAL : 0;
+	words->word[words->count++] = word;
+	err = word_cut(at, end, &words_typed, word, WORDS_TEXT - *fill);
+	for (char *p = word; *p; p++)
+		if (*p < ' ' || *p >= 0x7f)
+			*p = '?';
+	*fill += strlen(word) + 1;
+	words->open_end = *at == end;
+	return err;
 }
 
 int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 {
-	size_t at = 0, fill = 0;
+	const char *at = text, *end = text + len;
+	size_t fill = 0;
 	int err = 0;
 
 	words->count = 0;
 	words->open_end = false;
-	while (at < len && !is_separator(text[at]) && !err) {
-		if (is_blank(text[at]))
+	while (at < end && !is_separator(*at) && !err) {
+		if (is_blank(*at))
 			at++;
 		else
-			err = cut_word(words, text, len, &at, &fill);
+			err = take_word(words, &at, end, &fill);
 	}
-	*used = err ? len : MIN(at + 1, len);
+	*used = err ? len : MIN((size_t)(at - text) + 1, len);
 	return err;
 }
 

@@ -1,15 +1,34 @@
 /*
- * Words of a typed line. Pure: text in, words out, nothing printed, nothing kept.
+ * Words of the command line, of a typed line, and of a program's arguments. Pure: text in, words
+ * out, nothing printed, nothing kept.
  *
  *	pool 2M grow 100 node=1; bench hvo pages=64
  *	^0   ^1 ^2   ^3  ^4    ^ the first command ends here
  *
  * Commands are separated by ; or a newline, and words by blanks. "..." keeps blanks and ; together.
- * Bytes that could upset a terminal become '?'.
+ * A backslash before ", ' or \ makes it an ordinary character. Bytes that could upset a terminal
+ * become '?'.
  */
 #pragma once
 
 #include "kernel/lib/types.h"
+
+/* How a text is cut into words. */
+struct word_rules {
+	const char *ends;   /* characters that end a word, besides NUL */
+	const char *quotes; /* characters that begin and end a quotation */
+	/* what a backslash makes ordinary, outside quotes (NULL: anything) and inside "..." */
+	const char *escaped, *escaped_in_quotes;
+};
+extern const struct word_rules words_typed; /* words_cut()'s and the command line's */
+
+/*
+ * Cut the word at *text, which ends at `end` at the latest, without its quotes. Copy it to `out`,
+ * terminated, and move *text past it. Returns 0, -EINVAL if a quote or a backslash is left open, or
+ * -E2BIG if `size` bytes (at least 1) are too few.
+ */
+int word_cut(const char **text, const char *end, const struct word_rules *rules, char *out,
+	     size_t size);
 
 enum { WORDS_MAX = 24, WORDS_TEXT = 512 };
 

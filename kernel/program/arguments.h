@@ -1,5 +1,6 @@
 /*
- * The words of args= and env=, split as a shell splits them. Pure: text in, words out.
+ * The words of program.args= and program.env=, split as a shell splits them. Pure: text in, words
+ * out.
  *
  *	-c 'a b' "say \"x\""  two\ words     the words  -c | a b | say "x" | two words
  *

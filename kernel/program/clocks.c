@@ -10,7 +10,7 @@
 static u64 date_s = 1767225600;
 #define DATE_MAX 8000000000ULL /* in the year 2223 */
 
-OPTION_U64(date, date_s, 0, DATE_MAX,
+OPTION_U64(program.date, date_s, 0, DATE_MAX,
 	   "seconds since 1970 at the kernel's entry, for the clock of programs",
 	   .boot_only = true);
 

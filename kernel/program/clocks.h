@@ -2,9 +2,9 @@
  * The clocks of programs.
  *
  * There is no clock of the calendar. CLOCK_REALTIME is the time since the kernel's entry plus
- * date=, in seconds since 1970. All other clocks count from the kernel's entry; the coarse ones are
- * as fine as the others. CPU time of a thread is the time that it had its CPU: all of it since it
- * began, except in thread_sleep().
+ * program.date=, in seconds since 1970. All other clocks count from the kernel's entry; the coarse
+ * ones are as fine as the others. CPU time of a thread is the time that it had its CPU: all of it
+ * since it began, except in thread_sleep().
  */
 #pragma once
 

@@ -11,10 +11,10 @@
 #include "kernel/lib/types.h"
 
 /*
- * Collapse the 2 MiB ranges that lie whole in [start, end), whatever thp= says. Ranges that are
- * huge already stay. Returns 0 if all are huge now; -EINVAL if one cannot be (not private anonymous
- * memory of one area, forbidden by MADV_NOHUGEPAGE, or nothing is there); -ENOMEM if no huge page
- * could be had; the others are collapsed nevertheless. Context: ordinary, with no pin and no busy
- * range.
+ * Collapse the 2 MiB ranges that lie whole in [start, end), whatever program.thp= says. Ranges that
+ * are huge already stay. Returns 0 if all are huge now; -EINVAL if one cannot be (not private
+ * anonymous memory of one area, forbidden by MADV_NOHUGEPAGE, or nothing is there); -ENOMEM if no
+ * huge page could be had; the others are collapsed nevertheless. Context: ordinary, with no pin and
+ * no busy range.
  */
 s64 collapse_range(u64 start, u64 end);

@@ -18,8 +18,9 @@
 
 static const char *program_name, *program_args, *program_env;
 OPTION_TEXT(program, program_name, "run this program of the files that the loader passed");
-OPTION_TEXT(args, program_args, "the program's arguments, quoted as for a shell");
-OPTION_TEXT(env, program_env, "the program's environment, e.g. env=\"HOME=/ LANG=C\"");
+OPTION_TEXT(program.args, program_args, "the program's arguments, quoted as for a shell");
+OPTION_TEXT(program.env, program_env,
+	    "the program's environment, e.g. program.env=\"HOME=/ LANG=C\"");
 
 static bool is_space(char c)
 {
@@ -257,10 +258,10 @@ int module_arguments(const struct program_source *source, struct arguments *args
 	arguments_clear(environment);
 	err = arguments_add(args, source->name);
 	if (!err && program_args)
-		err = split(args, "args=", program_args);
+		err = split(args, "program.args=", program_args);
 	else if (!err)
 		err = split(args, "the module's text", source->text);
 	if (!err && program_env)
-		err = split(environment, "env=", program_env);
+		err = split(environment, "program.env=", program_env);
 	return err;
 }

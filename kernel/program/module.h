@@ -55,8 +55,9 @@ int module_named(const char *name, struct program_source *source);
 bool module_wanted(void);
 
 /*
- * The program's arguments, its name first, and its environment, from args= and env=, or from the
- * module's text if args= is not given. Returns 0, or -EINVAL or -E2BIG after a message.
+ * The program's arguments, its name first, and its environment, from program.args= and
+ * program.env=, or from the module's text if program.args= is not given. Returns 0, or -EINVAL or
+ * -E2BIG after a message.
  */
 int module_arguments(const struct program_source *source, struct arguments *args,
 		     struct arguments *environment);

@@ -22,7 +22,7 @@
 enum thp { THP_ALWAYS, THP_MADVISE, THP_NEVER };
 static unsigned thp;
 OPTION_CHOICE(
-	thp, thp, "always|madvise|never",
+	program.thp, thp, "always|madvise|never",
 	"2 MiB pages for programs: wherever an area has room, where madvise() asks, or never");
 
 /* ---- tables ---- */

@@ -3,9 +3,9 @@
  *
  * An entry of a program is absent, a table, a leaf, or claimed (the CPU that claimed it brings a
  * huge page). Leaves of 2 MiB and 1 GiB stand where an area has pages from a pool; leaves of 2 MiB
- * also where an anonymous area has room for one and thp= allows it. A 2 MiB leaf that a call covers
- * in part becomes 512 entries of the same page. Each of these pieces is counted in the page, and
- * the page is freed with its last piece.
+ * also where an anonymous area has room for one and program.thp= allows it. A 2 MiB leaf that a
+ * call covers in part becomes 512 entries of the same page. Each of these pieces is counted in the
+ * page, and the page is freed with its last piece.
  *
  * Concurrency: a touch works under its thread's pin, and puts an entry in place by
  * compare-and-swap. All other functions belong to a call that has made the range busy (areas.h).

@@ -26,7 +26,7 @@ static void look_for_ctrl_c(void)
 	program_interrupt();
 }
 
-/* The words behind the name instead of args=, if there are any. */
+/* The words behind the name instead of program.args=, if there are any. */
 static int take_words(struct arguments *args, const struct words *words)
 {
 	int err;
@@ -93,6 +93,7 @@ static bool program_candidate(const struct words *words, unsigned at, unsigned n
 
 COMMAND(program, .usage = "[NAME [ARG ...]]",
 	.help = "run a program in ring 3, or list those that the loader passed",
-	.more = "  Without an ARG it gets those of args=. Ctrl-C is SIGINT for it, twice within a "
+	.more = "  Without an ARG it gets those of program.args=. Ctrl-C is SIGINT for it, twice "
+		"within a "
 		"second SIGKILL.\n",
 	.max = WORDS_MAX, .keys = "*", .run = cmd_program, .candidate = program_candidate);

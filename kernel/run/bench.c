@@ -1,9 +1,7 @@
 /*
- * Running benchmarks by name, from the command line and from the monitor.
- *
- * `bench NAME key=value` sets the switches for this run only. They are restored afterwards, so that
- * one run of a session does not change the next. A switch that cannot show its present value is
- * refused, because it could not be restored.
+ * Running benchmarks by name, from the command line and from the monitor, with options that are set
+ * for this run only. They are restored afterwards, so that one run does not change the next. An
+ * option that cannot show its present value is refused, because it could not be restored.
  */
 #include "kernel/run/bench.h"
 
@@ -39,7 +37,8 @@ static bool run_one(const char *name, size_t len)
 	return ok;
 }
 
-bool bench_run(const char *names)
+/* Run the benchmarks of a list with commas. */
+static bool run_all(const char *names)
 {
 	bool ok = true;
 
@@ -53,52 +52,58 @@ bool bench_run(const char *names)
 	return ok;
 }
 
-/* ---- the command ---- */
-
 /*
- * Save the old value of one KEY=VALUE in *saved, then set it. Returns 0, or prints an error (< 0).
+ * Run the benchmarks that plain word `which` names, with the options of the other words. Returns 0
+ * if they ran (*ok: none failed), or prints an error (< 0).
  */
-static int set_for_now(const struct words *words, const char *word, struct option_saved *saved)
+static int bench_words(const struct words *words, unsigned which, bool *ok)
 {
-	const char *value = strchr(word, '=') + 1;
-	char name[OPTION_VALUE_MAX], why[256];
-	const struct option *opt;
+	static struct option_saved saved[WORDS_MAX]; /* benchmarks run on the boot CPU only */
+	const char *names = words_plain(words, which);
+	char space[OPTION_VALUE_MAX];
+	int count;
+
+	if (!names || words_plain(words, which + 1))
+		return cmd_error(words, "NAME or NAME,NAME is expected, then KEY=VALUE");
+	format(space, sizeof(space), "bench.%s", names);
+	count = cmd_options(words, space, saved);
+	if (count < 0)
+		return count;
+	*ok &= run_all(names);
+	option_put_back(saved, (unsigned)count);
+	return 0;
+}
+
+bool bench_run(const char *text)
+{
+	size_t len = strlen(text), used;
+	struct words words;
+	bool ok = true;
 	int err;
 
-	format(name, sizeof(name), "%.*s", (int)(value - 1 - word), word);
-	opt = option_find(name);
-	if (!opt) {
-		option_suggest(name, why, sizeof(why));
-		return cmd_error(words, "there is no switch \"%s\"%s", name, why);
+	for (; len > 0 && !input_stop_asked(); text += used, len -= used) {
+		err = words_cut(&words, text, len, &used);
+		if (words.count == 0)
+			continue;
+		err = err ? cmd_error(&words, "\"%s\" is too long, or a quote is open", text)
+			  : bench_words(&words, 0, &ok);
+		if (err)
+			verdict_count(0, 1, 0);
+		ok &= !err;
 	}
-	err = option_set_for_now(opt, value, saved);
-	if (err == -ENOTSUP)
-		return cmd_error(words, "%s cannot be restored after the run; use set", name);
-	if (err == 0)
-		return 0;
-	option_explain(opt, value, err, why, sizeof(why));
-	return cmd_error(words, "%s", why);
+	return ok;
 }
+
+/* ---- the command ---- */
 
 static int cmd_bench(const struct words *words)
 {
-	static struct option_saved saved[WORDS_MAX]; /* commands run on the boot CPU only */
 	const char *name = words_plain(words, 1);
-	unsigned kept = 0;
-	int err = 0;
+	bool ok = true;
 
 	if (!bench_find(name, strlen(name)))
 		return cmd_error(words, "there is no bench \"%s\"", name);
-	for (unsigned i = 1; i < words->count && !err; i++) {
-		if (!strchr(words->word[i], '='))
-			continue;
-		err = set_for_now(words, words->word[i], &saved[kept]);
-		kept += !err;
-	}
-	if (!err)
-		bench_run(name);
-	option_put_back(saved, kept);
-	return err;
+	return bench_words(words, 1, &ok);
 }
 
 static bool bench_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
@@ -112,6 +117,8 @@ static bool bench_candidate(const struct words *words, unsigned at, unsigned n, 
 }
 
 COMMAND(bench, .usage = "NAME [KEY=VALUE ...]",
-	.help = "run a benchmark, with these switches for this run only",
-	.more = "  get lists the switches; e.g. bench hvo pages=1024 source=all\n", .min = 1,
-	.max = 1, .keys = "*", .run = cmd_bench, .candidate = bench_candidate, .counts = true);
+	.help = "run a benchmark, with these options for this run only",
+	.more = "  KEY is a word of the benchmark (help options: bench.NAME.KEY) or any option;\n"
+		"  e.g. bench hvo pages=1024 source=all\n",
+	.min = 1, .max = 1, .keys = "*", .run = cmd_bench, .candidate = bench_candidate,
+	.counts = true);

@@ -18,7 +18,8 @@ TABLE_DECLARE(const struct bench, bench_table);
 		.name = #ident, .help = what, .run = fn}
 
 /*
- * Run the named benchmarks (commas between the names), in order. Each counts as a pass or a failure
- * of the run. False if one failed.
+ * Run benchmarks, in order: "hvo,contig" or "hvo pages=4096 runs=7; contig". The words of a
+ * benchmark hold for its run only. Each benchmark counts as a pass or a failure of the run, and so
+ * does a wrong word. False if one failed.
  */
-bool bench_run(const char *names);
+bool bench_run(const char *text);

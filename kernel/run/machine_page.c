@@ -12,7 +12,7 @@ enum { PAGE_AUTO, PAGE_ON, PAGE_OFF };
 enum { COLUMNS = 79, INDENT = 11, ROWS = 20, GAINS_MAX = 8, GAIN_SIZE = COLUMNS - INDENT + 1 };
 
 static unsigned choice;
-OPTION_CHOICE(page, choice, "auto|on|off",
+OPTION_CHOICE(console.page, choice, "auto|on|off",
 	      "print the machine page at the end; auto: on real hardware");
 
 static struct gain {

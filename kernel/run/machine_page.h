@@ -2,7 +2,7 @@
  * The machine page: what this machine is, as measured, and what the techniques gained on it. The
  * text and the verdict below it fit one screen of 80 columns and 25 rows, and so one photograph.
  *
- * The page is printed at the end of a run on real hardware, or with page=on. It shows CPUs, caches,
+ * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs, caches,
  * the clock, machine checks, gains of techniques, and the oddities that were warned about.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include "kernel/lib/types.h"
 
 /*
- * Print the page, unless page= says no. The run is over, CPUs are idle, and memory can be
+ * Print the page, unless console.page= says no. The run is over, CPUs are idle, and memory can be
  * allocated.
  */
 void machine_page(void);

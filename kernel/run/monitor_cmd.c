@@ -22,50 +22,64 @@ enum { VALUE_MAX = 64, VALUES_MAX = 160, LOG_CHUNK = 512 };
 
 /* ---- help ---- */
 
+static void print_help(const struct command *cmd)
+{
+	print("%s%s%s\n  %s\n", cmd->name, cmd->usage ? " " : "", cmd->usage ? cmd->usage : "",
+	      cmd->help);
+	if (cmd->more)
+		print("%s", cmd->more);
+}
+
 static int help_one(const struct words *words, const char *name)
 {
 	const struct command *cmd = command_find(name);
 
 	if (!cmd)
 		return cmd_error(words, "there is no command \"%s\"", name);
-	print("%s%s%s\n  %s\n", cmd->name, cmd->usage ? " " : "", cmd->usage ? cmd->usage : "",
-	      cmd->help);
-	if (cmd->more)
-		print("%s", cmd->more);
+	print_help(cmd);
+	for (cmd = command_of(name, NULL); cmd; cmd = command_of(name, cmd))
+		print_help(cmd);
 	return 0;
 }
+
+static void print_options(const char *begin);
 
 static int cmd_help(const struct words *words)
 {
 	const char *name = words_plain(words, 1);
 
-	if (name)
+	if (name && strcmp(name, "options") != 0)
 		return help_one(words, name);
-	for (const struct command *cmd = command_after(NULL); cmd; cmd = command_after(cmd->name))
+	if (name) {
+		print_options("");
+		return 0;
+	}
+	for (const struct command *cmd = command_of(NULL, NULL); cmd; cmd = command_of(NULL, cmd))
 		print("  %-9s %s\n", cmd->name, cmd->help);
-	print("help NAME says more about a command. A ; separates commands, \"...\" keeps blanks "
-	      "in a word.\n");
+	print("help NAME says more about a command, help options lists the options. A ; separates "
+	      "commands, \"...\" keeps blanks in a word.\n");
 	return 0;
 }
 
 static bool help_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
 			   size_t size)
 {
-	const struct command *cmd = command_after(NULL);
+	const struct command *cmd = command_of(NULL, NULL);
 
 	(void)words;
 	while (cmd && n-- > 0)
-		cmd = command_after(cmd->name);
+		cmd = command_of(NULL, cmd);
 	if (!cmd || at != 1)
 		return false;
 	format(buf, size, "%s", cmd->name);
 	return true;
 }
 
-COMMAND(help, .usage = "[NAME]", .help = "this list, or more about one command", .max = 1,
+COMMAND(help, .usage = "[NAME | options]",
+	.help = "this list, more about one command, or all options of the command line", .max = 1,
 	.run = cmd_help, .candidate = help_candidate);
 
-/* ---- switches ---- */
+/* ---- options ---- */
 
 static void print_option(const struct option *opt)
 {
@@ -73,8 +87,8 @@ static void print_option(const struct option *opt)
 
 	option_show(opt, value, sizeof(value));
 	option_values(opt, values, sizeof(values));
-	print("  %-16s %-10s %s%s: %s\n", opt->name, value, opt->boot_only ? "(boot) " : "", values,
-	      opt->help);
+	print("  %-24s %-10s %s%s: %s\n", opt->name, *value ? value : "-",
+	      opt->boot_only ? "(boot) " : "", values, opt->help);
 }
 
 /* Options in the order of their names: the first one after `after`. */
@@ -92,32 +106,36 @@ static const struct option *option_after(const struct option *after)
 	return best;
 }
 
-static int no_switch(const struct words *words, const char *name)
+static void print_options(const char *begin)
+{
+	for (const struct option *opt = option_after(NULL); opt; opt = option_after(opt))
+		if (strncmp(opt->name, begin, strlen(begin)) == 0)
+			print_option(opt);
+}
+
+static int no_option(const struct words *words, const char *name)
 {
 	char nearest[VALUES_MAX];
 
 	option_suggest(name, nearest, sizeof(nearest));
-	return cmd_error(words, "there is no switch \"%s\"%s", name, nearest);
+	return cmd_error(words, "there is no option \"%s\"%s", name, nearest);
 }
 
-static int cmd_get(const struct words *words)
+/* Print the option of that name and those that begin with it and a dot. */
+static int show_option(const struct words *words, const char *name)
 {
-	const char *name = words_plain(words, 1);
-	const struct option *opt;
+	const struct option *opt = option_find(name);
+	char begin[VALUE_MAX];
 
-	if (name) {
-		opt = option_find(name);
-		if (!opt)
-			return no_switch(words, name);
-		print_option(opt);
-		return 0;
-	}
-	for (opt = option_after(NULL); opt; opt = option_after(opt))
-		print_option(opt);
+	if (!opt)
+		return no_option(words, name);
+	print_option(opt);
+	format(begin, sizeof(begin), "%s.", opt->name);
+	print_options(begin);
 	return 0;
 }
 
-/* Set the switch of a word NAME=VALUE. */
+/* Set the option of a word NAME=VALUE. */
 static int set_word(const struct words *words, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -128,7 +146,7 @@ static int set_word(const struct words *words, const char *word)
 	format(name, sizeof(name), "%.*s", (int)(equals - word), word);
 	opt = option_find(name);
 	if (!opt)
-		return no_switch(words, name);
+		return no_option(words, name);
 	err = option_set(opt, equals + 1);
 	if (err == 0 && opt->was_set)
 		opt->was_set();
@@ -144,28 +162,14 @@ static int cmd_set(const struct words *words)
 	int err = 0;
 
 	if (words->count < 2)
-		return cmd_error(words,
-				 "nothing to set: set NAME=VALUE ...; get lists the switches");
+		print_options("");
 	for (unsigned i = 1; i < words->count && !err; i++)
-		err = set_word(words, words->word[i]);
+		err = strchr(words->word[i], '=') ? set_word(words, words->word[i])
+						  : show_option(words, words->word[i]);
 	return err;
 }
 
-static bool get_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			  size_t size)
-{
-	const struct option *opt = option_after(NULL);
-
-	(void)words;
-	while (opt && n-- > 0)
-		opt = option_after(opt);
-	if (!opt || at != 1)
-		return false;
-	format(buf, size, "%s", opt->name);
-	return true;
-}
-
-/* NAME= of every switch that can be set now; once a name is typed, NAME=VALUE of its choices. */
+/* NAME= of every option that can be set now; once a name is typed, NAME=VALUE of its choices. */
 static bool set_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
 			  size_t size)
 {
@@ -188,12 +192,9 @@ static bool set_candidate(const struct words *words, unsigned at, unsigned n, ch
 	return false;
 }
 
-COMMAND(get, .usage = "[NAME]",
-	.help = "switches and their values; (boot): only on the command line", .max = 1,
-	.run = cmd_get, .candidate = get_candidate);
-COMMAND(set, .usage = "NAME=VALUE ...",
-	.help = "change switches that can change while the machine runs", .keys = "*",
-	.run = cmd_set, .candidate = set_candidate);
+COMMAND(set, .usage = "[NAME | NAME=VALUE ...]", .max = WORDS_MAX,
+	.help = "options and their values, or change them; (boot): only on the command line",
+	.keys = "*", .run = cmd_set, .candidate = set_candidate);
 
 /* ---- log ---- */
 

@@ -319,7 +319,13 @@ unsigned tests_run(const char *patterns)
 
 static int cmd_test(const struct words *words)
 {
+	static struct option_saved typed[WORDS_MAX]; /* commands run on the boot CPU only */
+	const int count = cmd_options(words, "test", typed);
+
+	if (count < 0)
+		return count;
 	tests_run(words_plain(words, 1));
+	option_put_back(typed, (unsigned)count);
 	return 0;
 }
 
@@ -350,6 +356,7 @@ static bool test_candidate(const struct words *words, unsigned at, unsigned n, c
 	return false;
 }
 
-COMMAND(test, .usage = "PATTERN",
+COMMAND(test, .usage = "PATTERN [KEY=VALUE ...]",
 	.help = "run the test cases that match, e.g. test mm.buddy.*; Ctrl-C stops after a case",
-	.min = 1, .max = 1, .run = cmd_test, .candidate = test_candidate, .counts = true);
+	.min = 1, .max = 1, .keys = "*", .run = cmd_test, .candidate = test_candidate,
+	.counts = true);

@@ -129,7 +129,7 @@ static void clear_extent_show(const struct option *opt, char *buf, size_t size)
 	clear_extent_name(clear_extent, buf, size);
 }
 
-OPTION(clear_extent, .values = "4K..1G|whole", .parse = clear_extent_parse,
+OPTION(clear.extent, .values = "4K..1G|whole", .parse = clear_extent_parse,
        .show = clear_extent_show,
        .help = "largest part of a huge page that one instruction clears, a power of two; whole: "
 	       "all of it");

@@ -8,7 +8,7 @@
  *           Linux does it
  *
  * A 1 GiB page has no neighbourhood worth keeping in the cache. It is cleared in extents of
- * clear_extent=, which idle CPUs share in slices of one extent, and of 32 MiB at least. With
+ * clear.extent=, which idle CPUs share in slices of one extent, and of 32 MiB at least. With
  * `whole` it is cleared by one instruction of one CPU.
  *
  * An extent can be interrupted. A rep instruction is interrupted between two of its stores, with
@@ -27,7 +27,7 @@
 #include "kernel/lib/types.h"
 
 /*
- * The most that one instruction is given unless clear_extent= says otherwise: about 3 ms at 10
+ * The most that one instruction is given unless clear.extent= says otherwise: about 3 ms at 10
  * GB/s, and long enough for a CPU to recognise a large clear. Also the least that is worth a
  * helper.
  */
@@ -46,7 +46,7 @@ struct clear_mode {
 	const char *name;
 	/* clears a page of up to 32 MiB */
 	void (*huge)(const struct clear_how *how, char *page, u64 bytes, u64 hint);
-	bool by_page;  /* 4 KiB at a time, whatever clear_extent= says */
+	bool by_page;  /* 4 KiB at a time, whatever clear.extent= says */
 	bool parallel; /* larger pages are shared among idle CPUs */
 };
 extern const struct clear_mode clear_modes[]; /* page, multi; ends with a NULL name */
@@ -63,7 +63,7 @@ struct clear_how {
 	unsigned threads; /* CPUs for a page beyond 32 MiB, the caller included */
 };
 
-/* The text of an extent in the form of clear_extent=: "64K", "32M", "1G", "whole". */
+/* The text of an extent in the form of clear.extent=: "64K", "32M", "1G", "whole". */
 void clear_extent_name(u64 extent, char *buf, size_t size);
 
 /*

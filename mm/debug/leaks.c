@@ -24,7 +24,7 @@ enum { HOLDER_LINES = 24 };
 
 enum { LEAKS_FAIL, LEAKS_OK };
 static unsigned choice;
-OPTION_CHOICE(leaks, choice, "fail|ok",
+OPTION_CHOICE(end.leaks, choice, "fail|ok",
 	      "whether a run may pass although its program still holds pages at the end");
 
 static u64 kept; /* frames that stay in use for good; atomic */
@@ -160,7 +160,7 @@ static void print_holders(bool leaked)
 		if (page_owner_summary(&mm_kernel, before.ns, HOLDER_LINES) == 0)
 			print("  # none\n");
 	} else if (leaked) {
-		print("# page_owner=on would name the holders\n");
+		print("# debug.page_owner=on would name the holders\n");
 	}
 }
 
@@ -183,8 +183,9 @@ bool leaks_check(void)
 	if (idle && nothing)
 		return accounted;
 	if (choice == LEAKS_OK)
-		print("# leaks=ok: what the program left behind does not fail the run\n");
+		print("# end.leaks=ok: what the program left behind does not fail the run\n");
 	else
-		pr_err("leaks: the run fails; leaks=ok would accept what the program left behind");
+		pr_err("leaks: the run fails; end.leaks=ok would accept what the program left "
+		       "behind");
 	return accounted && choice == LEAKS_OK;
 }

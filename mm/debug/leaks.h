@@ -6,7 +6,7 @@
  * At the end of a run only the kernel may hold memory that was not in use before it. The kernel
  * itself keeps some page tables for good (of device mappings and of huge mappings); these do not
  * count. Free pages of pools do not count either, because a program that grows a pool and leaves it
- * grown means to. Everything else fails the run, unless leaks=ok is on the command line.
+ * grown means to. Everything else fails the run, unless end.leaks=ok is on the command line.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ void leaks_begin(void);
 /*
  * Wait a bounded time until the other CPUs are idle, account for all frames (mm_account()), and
  * compare what is in use with what leaks_begin() noted. Prints each difference, and with
- * page_owner=on the holders of all pages given out since. Returns false if the run must fail.
+ * debug.page_owner=on the holders of all pages given out since. Returns false if the run must fail.
  * Ordinary code, no lock held.
  */
 bool leaks_check(void);

@@ -205,10 +205,10 @@ COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool] [reserve] [fallback] [low]]] [node
 		"  low: in the lower half of the addresses, where programs have theirs;\n"
 		"  node=N: pages of this node only.\n",
 	.keys = "node", .max = 6, .run = cmd_map, .candidate = map_candidate);
-COMMAND(touch, .usage = "ADDRESS [BYTES]",
+COMMAND(map touch, .usage = "ADDRESS [BYTES]",
 	.help = "bring in the pages of a mapping now, from ADDRESS on", .min = 1, .max = 2,
 	.run = cmd_touch, .candidate = address_candidate);
-COMMAND(unmap, .usage = "ADDRESS | all", .help = "give a mapping back, in one flush round",
+COMMAND(map unmap, .usage = "ADDRESS | all", .help = "give a mapping back, in one flush round",
 	.min = 1, .max = 1, .run = cmd_unmap, .candidate = address_candidate);
 
 /* ---- contiguous ranges ---- */
@@ -253,7 +253,7 @@ static int cmd_contig(const struct words *words)
 	return 0;
 }
 
-COMMAND(contig, .usage = "ORDER [node=N]",
+COMMAND(page contig, .usage = "ORDER [node=N]",
 	.help = "make room for 2^ORDER frames in one piece, with the search of contig=, and give "
 		"them back",
 	.min = 1, .max = 1, .keys = "node", .run = cmd_contig);

@@ -150,7 +150,7 @@ static int cmd_nodes(const struct words *words)
 	return 0;
 }
 
-COMMAND(nodes, .help = "NUMA nodes: RAM, CPUs, metadata memory, distances", .run = cmd_nodes);
+COMMAND(mem nodes, .help = "NUMA nodes: RAM, CPUs, metadata memory, distances", .run = cmd_nodes);
 
 /* ---- zones and free lists ---- */
 
@@ -179,7 +179,7 @@ static int cmd_zones(const struct words *words)
 	return 0;
 }
 
-COMMAND(zones, .help = "zones: what is free by type, net of opening, what is kept back",
+COMMAND(mem zones, .help = "zones: what is free by type, net of opening, what is kept back",
 	.run = cmd_zones);
 
 /* Count free runs of `order`, all types together. Takes the zone's lock. */
@@ -222,7 +222,7 @@ static int cmd_buddy(const struct words *words)
 	return 0;
 }
 
-COMMAND(buddy, .help = "free runs of every order, zone by zone", .run = cmd_buddy);
+COMMAND(mem buddy, .help = "free runs of every order, zone by zone", .run = cmd_buddy);
 
 /* ---- work done since boot ---- */
 
@@ -259,5 +259,5 @@ static int cmd_stats(const struct words *words)
 	return 0;
 }
 
-COMMAND(stats, .help = "work done since boot: flushes, splits, changes of block states",
+COMMAND(mem stats, .help = "work done since boot: flushes, splits, changes of block states",
 	.run = cmd_stats);

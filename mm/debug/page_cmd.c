@@ -188,8 +188,8 @@ static int cmd_walk(const struct words *words)
 	return 0;
 }
 
-COMMAND(walk, .usage = "ADDRESS", .help = "page tables on the way to a kernel address", .min = 1,
-	.max = 1, .run = cmd_walk);
+COMMAND(page walk, .usage = "ADDRESS", .help = "page tables on the way to a kernel address",
+	.min = 1, .max = 1, .run = cmd_walk);
 
 /* ---- peek ---- */
 
@@ -234,7 +234,7 @@ static int cmd_peek(const struct words *words)
 	return err;
 }
 
-COMMAND(peek, .usage = "ADDRESS [COUNT]", .help = "8-byte words of memory at a kernel address",
+COMMAND(page peek, .usage = "ADDRESS [COUNT]", .help = "8-byte words of memory at a kernel address",
 	.min = 1, .max = 2, .run = cmd_peek);
 
 /* ---- alloc and free ---- */
@@ -344,8 +344,8 @@ static bool free_candidate(const struct words *words, unsigned at, unsigned n, c
 	return at == 1 && choice_name("all", n, buf, size);
 }
 
-COMMAND(alloc, .usage = "ORDER [unmovable|movable|reclaimable] [count=N] [node=N]",
+COMMAND(page alloc, .usage = "ORDER [unmovable|movable|reclaimable] [count=N] [node=N]",
 	.help = "allocate pages of 2^ORDER frames, to look at with `page`", .min = 1, .max = 2,
 	.keys = "count|node", .run = cmd_alloc, .candidate = alloc_candidate);
-COMMAND(free, .usage = "PFN | ADDRESS | all", .help = "free pages that alloc allocated", .min = 0,
-	.max = 1, .keys = "phys", .run = cmd_free, .candidate = free_candidate);
+COMMAND(page free, .usage = "PFN | ADDRESS | all", .help = "free pages that alloc allocated",
+	.min = 0, .max = 1, .keys = "phys", .run = cmd_free, .candidate = free_candidate);

@@ -293,5 +293,5 @@ static int cmd_hvo(const struct words *words)
 	return 0;
 }
 
-COMMAND(hvo, .help = "HVO modes, frames saved, blocks by state; set hvo=MODE changes it",
+COMMAND(mem hvo, .help = "HVO modes, frames saved, blocks by state; set hvo=MODE changes it",
 	.run = cmd_hvo);

@@ -215,7 +215,7 @@ static void show_overcommit(const struct option *opt, char *buf, size_t size)
 
 OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot",
        .parse = parse_size, .show = show_size, .boot_only = true);
-OPTION(overcommit, .values = "COUNT after a size that exists",
+OPTION(hugepages.overcommit, .values = "COUNT after a size that exists",
        .help = "surplus huge pages of that size that may be made when none is free",
        .parse = parse_overcommit, .show = show_overcommit, .boot_only = true);
 OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",

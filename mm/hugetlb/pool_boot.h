@@ -3,14 +3,14 @@
  *
  *   hugepages=100                              100 pages of 2 MiB, in equal shares from all nodes
  *   hugepages=0:100,1:50                       so many from each node
- *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100 overcommit=16
+ *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100 hugepages.overcommit=16
  *
  * With hvo=on, pages of free blocks without struct pages stay bare until they are taken (pool.h).
  *
  * As in Linux ("HugeTLB Pages", Documentation/admin-guide/mm/hugetlbpage), hugepages= and
- * overcommit= belong to the hugepagesz= before them, and to 2 MiB if there is none. If that size
- * does not exist, the counts that follow it are refused, not given to another size. The last value
- * for a size wins.
+ * hugepages.overcommit= belong to the hugepagesz= before them, and to 2 MiB if there is none. If
+ * that size does not exist, the counts that follow it are refused, not given to another size. The
+ * last value for a size wins.
  */
 #pragma once
 

@@ -24,7 +24,7 @@
  * other frames reads old struct pages of the same run. No other code may use those while the run is
  * in transit, and their frames are not reused before round 4.
  *
- * Why round 4 may be deferred (hvo=on, hvo_defer=on): until it is done, a CPU may read the old
+ * Why round 4 may be deferred (hvo=on, hvo.defer=on): until it is done, a CPU may read the old
  * struct pages instead of the shared tails. This is safe for three reasons:
  *
  * 1. No code relies on the struct pages of a page that is in a pool or free, because the page's
@@ -64,7 +64,7 @@
 
 static bool hvo_defer = true;
 OPTION_BOOL(
-	hvo_defer, hvo_defer,
+	hvo.defer, hvo_defer,
 	"hvo=on: put off the round after a remap until a page is given out or frames are short");
 
 /* ---- batched: the HVO series ---- */

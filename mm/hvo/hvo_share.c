@@ -17,12 +17,12 @@
 enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 32 };
 
 static u64 hvo_threads;
-OPTION_U64(hvo_threads, hvo_threads, 0, 64,
+OPTION_U64(hvo.threads, hvo_threads, 0, 64,
 	   "CPUs that make or restore the huge pages of one request, in every mode; 0: as many as "
 	   "pay off");
 
 static u64 hvo_threads_pages = 1024;
-OPTION_U64(hvo_threads_pages, hvo_threads_pages, 1, 1ULL << 20,
+OPTION_U64(hvo.threads_pages, hvo_threads_pages, 1, 1ULL << 20,
 	   "huge pages of one request for which one more CPU pays off");
 
 static u32 cpus_most; /* the most CPUs that one batch was divided among; atomic */

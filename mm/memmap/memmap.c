@@ -4,8 +4,8 @@
  * Each struct page is one cache line, written once, whole, in its final state. A section's worth of
  * them is streamed past the caches. At 3 ns a struct page that is as fast as a non-temporal clear
  * and twice as fast as plain stores, rep movsq or rep stosb, which all read the line first or keep
- * it (`make bench-native`: BENCH probe name=clear, memmap_ns beside ns). A few frames at a time are
- * written with plain stores, because they are about to be used.
+ * it (`make bench WHAT=native`: BENCH probe name=clear, memmap_ns beside ns). A few frames at a
+ * time are written with plain stores, because they are about to be used.
  */
 #include "mm/memmap/memmap.h"
 

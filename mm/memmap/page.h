@@ -70,12 +70,12 @@ struct page {
 	};
 	union {
 		struct page *prev;
-		u64 held_since; /* while allocated, page_owner=on: ns since start */
+		u64 held_since; /* while allocated, debug.page_owner=on: ns since start */
 	};
-	u64 owner; /* page_owner=on: the present holder, or the last one (page_owner.h) */
+	u64 owner; /* debug.page_owner=on: the present holder, or the last one (page_owner.h) */
 	/*
-	 * the holder's, undefined until it writes them; while the page is free and page_owner=on,
-	 * the last word says which code freed it
+	 * the holder's, undefined until it writes them; while the page is free and
+	 * debug.page_owner=on, the last word says which code freed it
 	 */
 	u64 private[3];
 };

@@ -10,7 +10,7 @@
  * All memory that is described hangs from a struct mm. Tests build private machines over borrowed
  * blocks, each in a vmemmap window of its own, and run them beside the real one. Global are only
  * the machine's own (mm_kernel, its pools, its huge mappings and mapped pages, the owners table of
- * page_owner=on), the choices of options, and counters for reports.
+ * debug.page_owner=on), the choices of options, and counters for reports.
  *
  * Lock order: zone -> metadata memory -> table (one per section group). No round, no waiting and no
  * allocation while any of them is held.
@@ -225,8 +225,8 @@ enum mm_count {
  * (page_check.h).
  */
 enum mm_watch {
-	WATCH_OWNERS = 1 << 0, /* page_owner=on */
-	WATCH_POISON = 1 << 1, /* poison=on */
+	WATCH_OWNERS = 1 << 0, /* debug.page_owner=on */
+	WATCH_POISON = 1 << 1, /* debug.poison=on */
 	WATCH_BAD = 1 << 2,    /* some frames in use must be withheld when they are freed */
 	/* frames were reported as bad and the report has not been handled yet */
 	WATCH_REPORTED = 1 << 3,

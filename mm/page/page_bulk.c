@@ -71,7 +71,7 @@ size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, no
 }
 
 /*
- * pcp_type_cache=first: read each page's type before any page is freed, to see whether it is
+ * pcp.type_cache=first: read each page's type before any page is freed, to see whether it is
  * isolated. Freeing the page reads the type again.
  */
 static void look_first(struct mm *mm, struct page *const *pages, size_t count)

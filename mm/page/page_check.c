@@ -17,13 +17,13 @@ enum { REASON_MAX = 200, NAME_MAX = 96, BACKTRACE_MAX = 16 };
 
 enum { BAD_FREE_PANIC, BAD_FREE_KEEP };
 static unsigned bad_free = BAD_FREE_PANIC;
-OPTION_CHOICE(bad_free, bad_free, "panic|keep",
+OPTION_CHOICE(debug.bad_free, bad_free, "panic|keep",
 	      "a misused page ends the run, or is reported and kept out of use");
 
 static bool owners_at_boot, poison_at_boot;
-OPTION_BOOL(page_owner, owners_at_boot,
+OPTION_BOOL(debug.page_owner, owners_at_boot,
 	    "record the holder of each page, and print the holders at the end", .boot_only = true);
-OPTION_BOOL(poison, poison_at_boot,
+OPTION_BOOL(debug.poison, poison_at_boot,
 	    "fill free pages with a pattern and check later that nothing wrote to them",
 	    .boot_only = true);
 
@@ -59,7 +59,7 @@ static void print_owners(const struct page *page)
 	if (kind.flags & PAGE_BOOT)
 		pr_err("page: given out at boot, before the allocator existed");
 	else if (!page->owner)
-		pr_err("page: its last owner is not known (page_owner=on records owners)");
+		pr_err("page: its last owner is not known (debug.page_owner=on records owners)");
 	else if (page->refcount > 0)
 		pr_err("page: held by %s since %llu us after boot", held,
 		       page->held_since / NS_PER_US);

@@ -6,9 +6,9 @@
  * and its flags. Everything else happens only when mm->watch says so, or when something is wrong.
  *
  * A failed check is a caught bug: the report names the frame, its last owner and a backtrace. With
- * bad_free=panic (the default) the run ends there. With bad_free=keep nothing is freed, the frame
- * is kept out of use where that is possible, and the machine goes on. In both cases no list and no
- * count is touched, so the damage does not spread.
+ * debug.bad_free=panic (the default) the run ends there. With debug.bad_free=keep nothing is freed,
+ * the frame is kept out of use where that is possible, and the machine goes on. In both cases no
+ * list and no count is touched, so the damage does not spread.
  *
  * Source: Linux documentation, "Page owner: tracking about who allocated each page", 2014-12; the
  * checks are those that bad_page() is known for.
@@ -28,7 +28,7 @@ enum {
 
 /*
  * Slow half of page_check_free(): report what is wrong. Returns false; does not return with
- * bad_free=panic.
+ * debug.bad_free=panic.
  */
 bool page_refuse_free(struct mm *mm, struct page *page);
 
@@ -71,8 +71,8 @@ static inline bool page_check_free(struct mm *mm, struct page *page)
 
 /*
  * Report that a frame was misused, with what is known of it; `fmt` says how. Then panic, or return
- * with bad_free=keep. Nothing is freed; page_refuse_free() takes the frame of a double free out of
- * use. No lock held.
+ * with debug.bad_free=keep. Nothing is freed; page_refuse_free() takes the frame of a double free
+ * out of use. No lock held.
  */
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
 
@@ -82,13 +82,13 @@ void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __prin
  */
 void address_misused(const char *fmt, ...) __printf(1, 2);
 
-/* The initial mm->watch of the machine's memory, as page_owner= and poison= ask. */
+/* The initial mm->watch of the machine's memory, as debug.page_owner= and debug.poison= ask. */
 u32 page_watch_at_boot(void);
 
 /* How many misuses were reported. */
 u64 page_misuses(void);
 
-/* Set bad_free=; returns the previous setting. For tests. */
+/* Set debug.bad_free=; returns the previous setting. For tests. */
 bool page_misuse_panics(bool panics);
 
 /*

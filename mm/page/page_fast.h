@@ -7,7 +7,7 @@
  * debugging) and to pcp.c (another block than last time, too many frames held). Such a call is
  * always the last thing they do, so that no register has to survive a call.
  *
- * Cost: `make bench-native`.
+ * Cost: `make bench WHAT=native`.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * Page owner: who holds which pages, for people who look for a leak (page_owner=on; always on while
- * test cases run).
+ * Page owner: who holds which pages, for people who look for a leak (debug.page_owner=on; always on
+ * while test cases run).
  *
  * The head's struct page records who allocated the page (code address and CPU) and when. After the
  * page is freed it keeps that record, with the code that freed it, until the page is handed out

@@ -1,6 +1,7 @@
 /*
  * Poison: free memory is filled with a pattern, and a page whose pattern was changed while it was
- * free is caught when it is handed out (poison=on). For debugging; it touches every byte twice.
+ * free is caught when it is handed out (debug.poison=on). For debugging; it touches every byte
+ * twice.
  *
  *   on the small lists and per-CPU lists   always poisoned: on freeing, and when a block is split
  *   a free huge or full block              poisoned if BLOCK_POISONED: freed by page_free(), or

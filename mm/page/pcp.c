@@ -15,7 +15,7 @@
 enum { SEARCH_SLOTS = 8 }; /* slots searched for a run of order 1..3 before one is fetched */
 
 static u64 high_max = PCP_HIGH_MAX;
-OPTION_U64(pcp_high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
+OPTION_U64(pcp.high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
 	   "the most frames of a zone that a CPU may hold");
 
 u64 pcp_set_high(u64 frames)

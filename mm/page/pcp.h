@@ -29,7 +29,7 @@
  * No type is cached with a page. Freeing reads the block's type once, to choose where the next page
  * of that type comes from. Returning frames to the buddy reads it again under zone->lock, once per
  * block, so pages of a block that was retyped meanwhile get to the right list (Weiner, "mm:
- * page_alloc: remove pcppage migratetype caching", 2023-09). pcp_type_cache=on|first|each selects
+ * page_alloc: remove pcppage migratetype caching", 2023-09). pcp.type_cache=on|first|each selects
  * the state before the per-CPU list series, its first patch, and all of it: pcp_types.c. Pages
  * of isolated blocks never enter a list.
  *
@@ -208,7 +208,7 @@ struct pcp_stats {
 struct pcp_stats pcp_stats(const struct mm *mm);
 
 /*
- * Set pcp_high=; returns the previous value. For the benchmark. Nothing may be held when it
+ * Set pcp.high=; returns the previous value. For the benchmark. Nothing may be held when it
  * changes.
  */
 u64 pcp_set_high(u64 frames);

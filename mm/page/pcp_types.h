@@ -1,5 +1,5 @@
 /*
- * How the migratetype of a page on a per-CPU list is known: the baselines of pcp_type_cache=, which
+ * How the migratetype of a page on a per-CPU list is known: the baselines of pcp.type_cache=, which
  * look it up page by page, and the calls in which they differ.
  */
 #pragma once
@@ -7,7 +7,7 @@
 #include "mm/page/pcp.h"
 
 /*
- * The row chosen with pcp_type_cache=, off by default; and the row with a name, NULL if there is
+ * The row chosen with pcp.type_cache=, off by default; and the row with a name, NULL if there is
  * none.
  */
 const struct pcp_types *pcp_types_selected(void);

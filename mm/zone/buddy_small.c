@@ -19,7 +19,7 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 
 	page_set_kind(page, PAGE_BUDDY, order);
 	/*
-	 * type of the list; equal to the block's unless pcp_type_cache=on put the chunk elsewhere
+	 * type of the list; equal to the block's unless pcp.type_cache=on put the chunk elsewhere
 	 */
 	page->private[0] = type;
 	page->prev = NULL;

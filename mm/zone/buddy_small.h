@@ -17,7 +17,7 @@ void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
 
 /*
  * buddy_free_pages() onto the list of `type`, which need not be the block's. The caller has looked
- * it up, or took it from a cache with pcp_type_cache=on.
+ * it up, or took it from a cache with pcp.type_cache=on.
  */
 void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type);
 

@@ -60,7 +60,7 @@ static void show_threads(const struct option *opt, char *buf, size_t size)
 	format(buf, size, "%u%s", threads->value, threads->percent ? "%" : "");
 }
 
-OPTION(memmap_threads, .values = "count or percentage", .parse = parse_threads,
+OPTION(memmap.threads, .values = "count or percentage", .parse = parse_threads,
        .show = show_threads, .target = &boot_threads,
        .help = "threads per node for memmap=parallel and eager; 0: one CPU alone",
        .boot_only = true);

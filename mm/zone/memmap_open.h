@@ -37,7 +37,7 @@ extern const struct memmap_way memmap_ways[]; /* ends with a name of NULL */
 /* Style of newly opened sections: on demand with memmap=lazy, else mapped. */
 enum section_style memmap_style(void);
 
-/* memmap_threads=: a number of threads per node, or a share of the node's CPUs. */
+/* memmap.threads=: a number of threads per node, or a share of the node's CPUs. */
 struct memmap_threads {
 	unsigned value;
 	bool percent;

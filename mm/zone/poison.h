@@ -1,6 +1,6 @@
 /*
- * The pattern that fills free memory under poison=on, and the mark of blocks that are known to be
- * filled with it (BLOCK_POISONED). page/page_poison.h says when memory is filled and checked.
+ * The pattern that fills free memory under debug.poison=on, and the mark of blocks that are known
+ * to be filled with it (BLOCK_POISONED). page/page_poison.h says when memory is filled and checked.
  */
 #pragma once
 

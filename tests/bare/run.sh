@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make test-bare`: a green run on a machine that has the tools proves nothing about setting them up. This makes fresh
+# `make test WHAT=bare`: a green run on a machine that has the tools proves nothing about setting them up. This makes fresh
 # Debian systems with debootstrap, puts a clean clone of HEAD into each, and runs .ci/run there, which starts with
 # nothing but apt. Mounts and processes live in namespaces of their own and vanish with them.
 #

@@ -13,12 +13,12 @@
  * a way of its own beside the others. It changes extent and instruction together, so it is compared
  * with other ways only as a share of the best.
  *
- * Ways take turns for clear_ms=. The fastest time of each page counts, because disturbances only
+ * Ways take turns for ms=. The fastest time of each page counts, because disturbances only
  * ever add time. Hosted, turns and 1 GiB pages are timed by the CPU time of this process
  * (clock_cpu_ns()). The limit beside them is a plain non-temporal fill with no other code around
  * it.
  *
- * clear_gate=PERCENT: the benchmark fails if the default takes that much longer than the best way
+ * gate=PERCENT: the benchmark fails if the default takes that much longer than the best way
  * of one CPU. It must do so in two measurements one after the other, each both by its fastest turns
  * and by the median of pairs of turns (turns.h).
  */
@@ -51,12 +51,12 @@ enum {
 #define SLOWER_MAX 4
 
 static u64 gate;
-OPTION_U64(clear_gate, gate, 0, 1000,
+OPTION_U64(bench.clear.gate, gate, 0, 1000,
 	   "percent that the default way of clearing may take longer than the best; 0: any");
 
 static u64 budget_ms = 3000;
-OPTION_U64(clear_ms, budget_ms, 1, 600000,
-	   "CPU time for each size of the clear benchmark; a third of it for each instruction by "
+OPTION_U64(bench.clear.ms, budget_ms, 1, 600000,
+	   "CPU time for each size; a third of it for each instruction by "
 	   "extent");
 
 /* One way of clearing, which is one figure of a row. */
@@ -412,7 +412,7 @@ static bool passes_gate(struct series *s)
 			return true; /* stopped */
 	}
 	print("       # FAILED: clearing %s by default takes at least %llu.%llu%% longer than by "
-	      "%s, clear_gate=%llu\n",
+	      "%s, gate=%llu\n",
 	      s->size, behind / 10, behind % 10, best->insn, gate);
 	return false;
 }

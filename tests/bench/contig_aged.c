@@ -25,7 +25,7 @@
 enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };
 
 static u64 touch_bytes;
-OPTION_U64(aged_touch, touch_bytes, 0, TIB(1),
+OPTION_U64(bench.contig.aged_touch, touch_bytes, 0, TIB(1),
 	   "bytes of aged memory to write first, as all memory is after long use; else an emulated "
 	   "machine must still get much of it from its host");
 

@@ -55,16 +55,16 @@ enum { STEP = 10, PAGES_MAX = 4096, BATCHES = PAGES_MAX / STEP + 1, SEARCHES_MAX
 enum { MEMORY_FRESH, MEMORY_AGED, MEMORIES, MEMORY_ALL = MEMORIES };
 static const char *const memory_names[] = {"fresh", "aged"};
 static unsigned contig_memory = MEMORY_ALL;
-OPTION_CHOICE(memory, contig_memory, "fresh|aged|all",
-	      "state of the memory that the contig benchmark searches");
+OPTION_CHOICE(bench.contig.memory, contig_memory, "fresh|aged|all",
+	      "state of the memory that is searched");
 
 enum { SEARCHES_ALL }; /* further values are the rows of the table of searches */
 static unsigned contig_which = SEARCHES_ALL;
-OPTION_ROW(searches, contig_which, contig_searches, "searches that the contig benchmark measures",
+OPTION_ROW(bench.contig.searches, contig_which, contig_searches, "searches that are measured",
 	   .values = "all");
 
 static u64 contig_pages = PAGES_MAX;
-OPTION_U64(total, contig_pages, 1, PAGES_MAX, "1 GiB pages of the contig benchmark, at most");
+OPTION_U64(bench.contig.total, contig_pages, 1, PAGES_MAX, "1 GiB pages, at most");
 
 /* Results of one search in one state of memory. */
 struct leg {

@@ -2,7 +2,7 @@
  * The cost of each operation of the memory subsystem, in counts that every run repeats to the
  * digit.
  *
- *   begin -> [first step] -> [second step] -> end      1 + counts_turns= times; [ ]: counted
+ *   begin -> [first step] -> [second step] -> end      1 + turns= times; [ ]: counted
  *
  * With one CPU and -icount shift=0 a nanosecond is an instruction. With more CPUs it is an
  * instruction of any of them, because QEMU runs one at a time. The first turn opens sections and
@@ -32,8 +32,8 @@
 enum { TURNS_MAX = 16 };
 
 static u64 counts_turns = 3;
-OPTION_U64(counts_turns, counts_turns, 1, TURNS_MAX,
-	   "turns of the counts benchmark, of which the one with the fewest instructions counts");
+OPTION_U64(bench.counts.turns, counts_turns, 1, TURNS_MAX,
+	   "turns, of which the one with the fewest instructions counts");
 
 struct page *counts_held[COUNTS_HELD];
 
@@ -172,7 +172,7 @@ static bool bench_counts(void)
 {
 	bool ok = true;
 
-	print("Instructions, rounds and messages of each operation; clear_insn=rep is "
+	print("Instructions, rounds and messages of each operation; clear.insn=rep is "
 	      "expected\n\n");
 	ok &= run_table(counts_pages);
 	ok &= run_table(counts_blocks);

@@ -1,6 +1,6 @@
 /*
  * Rows of the counts benchmark: mappings, their faults, and clearing. A row uses `bytes`, the size
- * of a page, and `mode`, a row of clear=. clear_insn=rep makes the stores of a clear known: they
+ * of a page, and `mode`, a row of clear=. clear.insn=rep makes the stores of a clear known: they
  * are eight bytes each.
  */
 #include "kernel/lib/string.h"

@@ -1,7 +1,7 @@
 /*
  * Demand faults over a large region of huge pages, the test of the clearing series
  * (Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04). There it is mmap(MAP_HUGETLB) of
- * 64 GiB, touched page by page by one task (here fault_bytes=64G). It runs with 1, 2, 4 ... all
+ * 64 GiB, touched page by page by one task (here bytes=64G). It runs with 1, 2, 4 ... all
  * CPUs.
  *
  *   pieces   4K: steps of 4 KiB, as Linux before the series; extents: of 32 MiB at most; whole: a 1
@@ -12,9 +12,9 @@
  *            with anything
  *   besides  cost of a fault besides clearing: the first run's time less that of clearing as many
  *            pages of the pool, alone; with one CPU and -icount shift=0 a nanosecond is an
- *            instruction: `make bench-icount`
+ *            instruction: `make bench WHAT=icount`
  *
- * Ways take turns, fault_runs= times, with another one first each time. The median counts, and the
+ * Ways take turns, runs= times, with another one first each time. The median counts, and the
  * lowest and the highest are shown. With one CPU the time is that CPU's own, as the series'
  * task-clock is (clock_cpu_ns(); in a kernel that is the clock). With several CPUs it is the
  * clock's.
@@ -58,20 +58,17 @@ enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RE
 static u64 fault_bytes = GIB(1), fault_runs;
 static unsigned fault_size, fault_pieces, fault_insn;
 static bool fault_warm = true;
-OPTION_U64(fault_bytes, fault_bytes, MIB(2), TIB(16),
-	   "region of the fault benchmark, as far as it fits (64G in the original)");
-OPTION_U64(
-	fault_runs, fault_runs, 0, RUNS_MAX,
-	"times each way of the fault benchmark is measured, in turns; 0: three to seven, by time");
-OPTION_CHOICE(fault_size, fault_size, "all|2M|1G", "pages that the fault benchmark touches");
-OPTION_CHOICE(fault_pieces, fault_pieces, "all|4K|extents|whole",
-	      "in which pieces pages of the fault benchmark are cleared");
-OPTION(fault_insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
-       .parse = option_parse_choice, .target = &fault_insn,
-       .help = "which instruction the fault benchmark measures");
-OPTION_BOOL(
-	fault_warm, fault_warm,
-	"make the host provide all memory before the fault benchmark, and measure clearing alone");
+OPTION_U64(bench.fault.bytes, fault_bytes, MIB(2), TIB(16),
+	   "region, as far as it fits (64G in the original)");
+OPTION_U64(bench.fault.runs, fault_runs, 0, RUNS_MAX,
+	   "times each way is measured, in turns; 0: three to seven, by time");
+OPTION_CHOICE(bench.fault.size, fault_size, "all|2M|1G", "pages that are touched");
+OPTION_CHOICE(bench.fault.pieces, fault_pieces, "all|4K|extents|whole",
+	      "in which pieces pages are cleared");
+OPTION(bench.fault.insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
+       .parse = option_parse_choice, .target = &fault_insn, .help = "instruction that is measured");
+OPTION_BOOL(bench.fault.warm, fault_warm,
+	    "make the host provide all memory first, and measure clearing alone");
 
 /* One way of clearing, for one size and number of CPUs. */
 struct way {

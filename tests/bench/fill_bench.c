@@ -5,9 +5,7 @@
  * Each measurement first gives the pool back and closes every section that can be closed, untimed.
  * Then, timed, sections are opened, metadata memory grows for the heads, and pages are made. One
  * unmeasured run comes first, so that the host behind a virtual machine has backed the memory.
- * Rows, hvo_threads= of 1, 2, 4, up to all CPUs, take turns, runs= times.
- *
- * size=, runs=: those of bench=hvo.
+ * Rows, hvo.threads= of 1, 2, 4, up to all CPUs, take turns, runs= times.
  */
 #include <arch/clock.h>
 
@@ -23,11 +21,7 @@
 #include "tests/bench/hvo_bench.h"
 #include "tests/bench/spread.h"
 
-enum { ROWS_MAX = 7, RUNS_MAX = 21, PERCENT_MAX = 100 };
-
-static u64 fill = 98;
-OPTION_U64(fill, fill, 1, PERCENT_MAX,
-	   "share of the memory, in percent, that the pool of bench=fill takes");
+enum { ROWS_MAX = 7, RUNS_MAX = 21, FILL_PERCENT = 98 };
 
 struct row {
 	u64 threads, pages, ns[RUNS_MAX];
@@ -46,7 +40,7 @@ static u64 pages_wanted(void)
 
 	for (unsigned z = 0; z < mm_kernel.zones; z++)
 		frames += mm_kernel.zone[z].ram;
-	return frames / 100 * fill / order_pages(hvo_pool()->order);
+	return frames / 100 * FILL_PERCENT / order_pages(hvo_pool()->order);
 }
 
 /*
@@ -75,7 +69,7 @@ static bool measure(struct row *row)
 	u64 ns;
 
 	format(text, sizeof(text), "%llu", row->threads);
-	if (option_set_for_now(option_find("hvo_threads"), text, &saved) != 0)
+	if (option_set_for_now(option_find("hvo.threads"), text, &saved) != 0)
 		return false;
 	ns = fill_once(&row->pages);
 	option_put_back(&saved, 1);
@@ -120,10 +114,10 @@ static void print_row(const struct row *row, u64 one)
 static void record_row(const struct row *row)
 {
 	for (unsigned run = 0; run < row->runs; run++)
-		print("BENCH fill mode=%s size=%s cpus=%u threads=%llu pages=%llu percent=%llu "
+		print("BENCH fill mode=%s size=%s cpus=%u threads=%llu pages=%llu percent=%u "
 		      "run=%u ns=%llu\n",
 		      hvo_mode_selected()->name, hvo_size_name(), cpumask_weight(&cpus_online),
-		      row->threads, row->pages, fill, run + 1, row->ns[run]);
+		      row->threads, row->pages, FILL_PERCENT, run + 1, row->ns[run]);
 }
 
 static bool bench_fill(void)
@@ -131,11 +125,11 @@ static bool bench_fill(void)
 	bool ok;
 
 	choose_rows();
-	print("A pool of %s pages over %llu%% of the memory, made from sections that are not open\n"
+	print("A pool of %s pages over %u%% of the memory, made from sections that are not open\n"
 	      "%u CPUs, hvo=%s; rows in turn, medians of %llu\n\n  threads     pages   "
 	      "microseconds    (sd)   ns/page : one thread\n",
-	      hvo_size_name(), fill, cpumask_weight(&cpus_online), hvo_mode_selected()->name,
-	      hvo_runs);
+	      hvo_size_name(), FILL_PERCENT, cpumask_weight(&cpus_online),
+	      hvo_mode_selected()->name, hvo_runs);
 	ok = measure_in_turn();
 	for (unsigned i = 0; i < row_count && rows[i].runs > 0; i++) {
 		/* sorts them, so a record's run number is a rank */

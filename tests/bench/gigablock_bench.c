@@ -31,11 +31,11 @@
 enum { TRIES = 100, RELEASED = 50, GIBS_LEAST = 4, HUGE_MOST = 256 };
 
 static u64 gigablock_ops = 1000000;
-OPTION_U64(gigablock_ops, gigablock_ops, 1000, 1000000000,
-	   "operations of the trace that ages memory for the gigablock benchmark");
+OPTION_U64(bench.gigablock.ops, gigablock_ops, 1000, 1000000000,
+	   "operations of the trace that ages memory");
 
 static u64 gigablock_seed = 21;
-OPTION_U64(gigablock_seed, gigablock_seed, 1, ~0ULL, "seed of that trace");
+OPTION_U64(bench.gigablock.seed, gigablock_seed, 1, ~0ULL, "seed of that trace");
 
 struct leg {
 	const char *name;

@@ -4,7 +4,7 @@
  * (tests/kernel/huge_records.h), so that a TiB of them fits everywhere.
  *
  *	make host-native && build/host/native/ashlar-host -x -m 1G \
- *		-k 'bench=holds pages=500000 runs=5'
+ *		-k 'bench="holds pages=500000 runs=5"'
  *
  *	BENCH holds op=grow|shrink pages=N done=N run=R ns=T zone_ns=T zone_records=N
  *	      zone_in=FUNCTION pool_ns=T pool_records=N pool_in=FUNCTION

@@ -54,28 +54,31 @@
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
 u64 hvo_pages = 4096, hvo_runs = 2, hvo_busy;
-static u64 hvo_pages_off, hvo_pages_unbatched;
-OPTION_U64(pages, hvo_pages, 1, 1ULL << 30, "huge pages of the hvo benchmark");
-OPTION_U64(pages_off, hvo_pages_off, 0, 1ULL << 30,
-	   "pages for the modes that need a whole memmap; 0: as pages=");
-OPTION_U64(pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
+static u64 hvo_pages_unbatched;
+OPTION_U64(bench.hvo.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
+OPTION_U64(bench.hvo.pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
 	   "pages for the modes with a round for each page; 0: a sixteenth of the others");
-OPTION_U64(runs, hvo_runs, 1, HVO_RUNS_MAX,
-	   "times each mode of the hvo benchmark is measured, in turns; the fastest is shown");
-OPTION_U64(busy, hvo_busy, 0, 65535, "CPUs kept running other work during the hvo benchmark");
+OPTION_U64(bench.hvo.runs, hvo_runs, 1, HVO_RUNS_MAX,
+	   "times each mode is measured, in turns; the fastest is shown");
+OPTION_U64(bench.quiet.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
+OPTION_U64(bench.holds.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
+OPTION_U64(bench.holds.runs, hvo_runs, 1, HVO_RUNS_MAX, "times it grows and shrinks");
+OPTION_U64(bench.fill.runs, hvo_runs, 1, HVO_RUNS_MAX, "times each row is measured, in turns");
+OPTION_U64(bench.hvo.busy, hvo_busy, 0, 65535, "CPUs kept running other work");
 
 static const char *hvo_modes_wanted = "";
-OPTION_TEXT(modes, hvo_modes_wanted,
-	    "modes of the hvo benchmark, commas between; none: all but parts of the series");
+OPTION(bench.hvo.modes, .values = "text", .parse = option_parse_text, .target = &hvo_modes_wanted,
+       .help = "modes to measure, commas between; none: all but parts of the series");
 
 const char *const hvo_source_names[] = {"fresh", "recycled", "again"};
 static unsigned hvo_source = SOURCE_FRESH;
-OPTION_CHOICE(source, hvo_source, "fresh|recycled|again|all",
-	      "state of the memory that the hvo benchmark's pool takes");
+OPTION_CHOICE(bench.hvo.source, hvo_source, "fresh|recycled|again|all",
+	      "state of the memory that the pool takes");
 
 enum { SIZE_2M, SIZE_1G };
 static unsigned hvo_size = SIZE_2M;
-OPTION_CHOICE(size, hvo_size, "2M|1G", "page size of the hvo benchmark");
+OPTION_CHOICE(bench.hvo.size, hvo_size, "2M|1G", "page size of the pool");
+OPTION_CHOICE(bench.fill.size, hvo_size, "2M|1G", "page size of the pool");
 
 struct pool *hvo_pool(void)
 {
@@ -194,11 +197,9 @@ static struct mode_result results[MODES_MAX][HVO_RUNS_MAX];
 
 static u64 pages_for(const struct hvo_mode *mode)
 {
-	const u64 pages = mode->mapped && hvo_pages_off ? hvo_pages_off : hvo_pages;
-
-	if (mode->page_rounds)
-		return hvo_pages_unbatched ? hvo_pages_unbatched : MAX(pages / UNBATCHED_SHARE, 1);
-	return pages;
+	if (!mode->page_rounds)
+		return hvo_pages;
+	return hvo_pages_unbatched ? hvo_pages_unbatched : MAX(hvo_pages / UNBATCHED_SHARE, 1);
 }
 
 /* Is the mode named in modes=? */

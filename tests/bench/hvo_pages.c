@@ -24,9 +24,8 @@
 enum { PAGES_MAX = 4096, BUCKETS = 40, BAR_MAX = 40 };
 
 static bool want_hist, want_csv;
-OPTION_BOOL(hist, want_hist, "hvo benchmark: a histogram of the time of single pages");
-OPTION_BOOL(csv, want_csv,
-	    "hvo benchmark: the time of every single page, as comma-separated values");
+OPTION_BOOL(bench.hvo.hist, want_hist, "a histogram of the time of single pages");
+OPTION_BOOL(bench.hvo.csv, want_csv, "the time of every single page, as comma-separated values");
 
 enum op { OP_GROW, OP_TAKE, OP_SHRINK, OPS };
 static const char *const op_names[] = {"alloc", "take", "free"};

@@ -19,7 +19,7 @@ enum { PAGES = 4, MAPPED = 3, TAKEN = 2, PROMISED = 3, POOL = 8 };
 
 static struct page *pages[PAGES];
 
-/* Not inlined, so that page_owner=on can name it. */
+/* Not inlined, so that debug.page_owner=on can name it. */
 static __attribute__((noinline)) void take_pages(void)
 {
 	for (unsigned i = 0; i < PAGES; i++)

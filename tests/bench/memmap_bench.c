@@ -16,7 +16,7 @@
  * is touched, a boot meets that state.
  *
  * The original's other columns, "kernel boot", come from machines that are booted as many times:
- * `make bench BENCH=memmap`.
+ * `make bench T=memmap`.
  */
 #include "tests/bench/memmap_bench.h"
 

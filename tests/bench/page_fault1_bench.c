@@ -28,18 +28,15 @@
 #include "mm/page/pcp_types.h"
 #include "tests/bench/sort.h"
 
+#define REGION_BYTES MIB(128) /* of each CPU */
+
 enum { SAMPLES_MAX = 5, WAYS_MAX = 6, CPUS_ROWS = 12 };
 
-static u64 region_bytes = MIB(128);
-OPTION_U64(fault1_bytes, region_bytes, MIB(1), GIB(64),
-	   "region of each CPU in the page_fault1 benchmark");
-
 static u64 sample_ms = 100;
-OPTION_U64(fault1_ms, sample_ms, 1, 60000, "milliseconds of a sample of the page_fault1 benchmark");
+OPTION_U64(bench.page_fault1.ms, sample_ms, 1, 60000, "milliseconds of a sample");
 
 static u64 sample_count = SAMPLES_MAX;
-OPTION_U64(fault1_samples, sample_count, 1, SAMPLES_MAX,
-	   "samples of each row and way of the page_fault1 benchmark");
+OPTION_U64(bench.page_fault1.samples, sample_count, 1, SAMPLES_MAX, "samples of each row and way");
 
 struct sample {
 	u64 touched, ns;
@@ -194,7 +191,7 @@ static u64 region_for(unsigned cpus)
 
 	mm_usage(&usage);
 	share = (usage.free + usage.unopened) / 4 / cpus * PAGE_SIZE;
-	return MAX(ALIGN_DOWN(MIN(region_bytes, share), MIB(1)), MIB(1));
+	return MAX(ALIGN_DOWN(MIN(REGION_BYTES, share), MIB(1)), MIB(1));
 }
 
 static bool rows(void)

@@ -6,9 +6,9 @@
  *
  * CPU 0 makes pages= huge pages and returns them. Every other CPU runs a program that reads the
  * clock in a loop, between cpu_quiet_begin() and cpu_quiet_end(). Each mode is measured with
- * quiet=off and with quiet=on, from fresh and recycled memory, and from memory that was in the pool
- * before (hvo_bench.c). The baselines split leaves of the memory map when memory is in a pool for
- * the first time; that round stops quiet CPUs, too, because the size of a mapping changes.
+ * tlb.quiet=off and with tlb.quiet=on, from fresh and recycled memory, and from memory that was in
+ * the pool before (hvo_bench.c). The baselines split leaves of the memory map when memory is in a
+ * pool for the first time; that round stops quiet CPUs, too, because the size of a mapping changes.
  *
  *	stops    interrupts that these CPUs took from other CPUs: while the pool grew, and shrank
  *	gaps     times between two looks at the clock that were longer than 1 us: how many, by

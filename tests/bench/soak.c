@@ -1,7 +1,7 @@
 /*
  * Everything at once, for a long time. Each CPU does random operations on the machine's own memory.
  * Once a minute all stop, every frame is accounted for by counters and by walking, and a summary of
- * the round is printed. `make soak HOURS=n` runs it on 64 CPUs and on 2.
+ * the round is printed. `make test WHAT=soak N=n` runs it on 64 CPUs and on 2.
  *
  *   pages      of orders 0 to 9 and ranges of orders 10 to 12, marked at both ends and held for a
  *              while; a changed mark reveals a foreign write
@@ -37,12 +37,12 @@ enum {
 	FAIL_EACH = 50,
 	KEPT_SHARE = 16,
 	POOL_STEP = 8,
-	STALL_MAX_US = 20000
+	STALL_MAX_US = 20000,
+	ROUND_SECONDS = 60 /* between two audits */
 };
 
-static u64 soak_seconds = 60, soak_round = 60;
-OPTION_U64(soak_seconds, soak_seconds, 1, 1ULL << 32, "seconds that bench=soak works");
-OPTION_U64(soak_round, soak_round, 1, 3600, "seconds between two audits of bench=soak");
+static u64 soak_seconds = 60;
+OPTION_U64(bench.soak.seconds, soak_seconds, 1, 1ULL << 32, "seconds that it works");
 
 enum held_as { HELD_PAGE, HELD_RANGE, HELD_POOL };
 
@@ -294,7 +294,7 @@ static bool run_round(u64 round, u64 end)
 		fill_memory();
 	if (site != FAIL_ANY)
 		fail_arm(&mm_kernel.fail, site, FAIL_EACH, FAIL_AGAIN);
-	soak.until = MIN(clock_ns() + soak_round * NS_PER_S, end);
+	soak.until = MIN(clock_ns() + ROUND_SECONDS * NS_PER_S, end);
 	run_workers();
 	fail_disarm(&mm_kernel.fail);
 	sums = sums_now();
@@ -375,6 +375,6 @@ static bool run_soak(void)
 }
 
 BENCH(soak,
-      "random operations on pages, ranges, mappings and pools on all CPUs, audited (soak_seconds=, "
-      "soak_round=, seed=)",
+      "random operations on pages, ranges, mappings and pools on all CPUs, audited (seconds=, "
+      "seed=)",
       run_soak);

@@ -1,7 +1,7 @@
 /*
- * Takes the compiler's counts of executed lines out of the guest. `make coverage` links it: the
- * command `coverage` writes them to QEMU's debug console, whose bytes land in a file, and run.py
- * makes of that the files that gcov reads.
+ * Takes the compiler's counts of executed lines out of the guest. `make test WHAT=coverage` links
+ * it: the command `coverage` writes them to QEMU's debug console, whose bytes land in a file, and
+ * run.py makes of that the files that gcov reads.
  *
  * The stream: for every translation unit the name of its file and a zero byte; then pieces, each a
  * length (u32) and that many bytes, until one of length 0. What is in them only the compiler's own

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Part of `make coverage`: boots a kernel that counts its lines (COV=1), runs cases, and writes the sums to the files that gcov reads."""
+"""Part of `make test WHAT=coverage`: boots a kernel that counts its lines (COV=1), runs cases, and writes the sums to the files that gcov reads."""
 
 import argparse
 import shutil
@@ -44,8 +44,8 @@ MACHINES = [
         "pvh",
         2,
         "1G",
-        cmdline="memmap=parallel hugepagesz=2M hugepages=8 pcp_high=64 pcp_type_cache=on page_owner=on poison=on"
-        ' clear_calibrate=on invlpgb=on run="test mm.p*,mm.clear*; coverage"',
+        cmdline="memmap=parallel hugepagesz=2M hugepages=8 pcp.high=64 pcp.type_cache=on debug.page_owner=on debug.poison=on"
+        ' clear_calibrate=on tlb.invlpgb=on run="test mm.p*,mm.clear*; coverage"',
     ),
 ]
 

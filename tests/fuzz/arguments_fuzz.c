@@ -1,5 +1,6 @@
 /*
- * libFuzzer harness for the words of args= and the stack made of them. It can be built alone:
+ * libFuzzer harness for the words of program.args= and the stack made of them. It can be built
+ * alone:
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
  *		-I. tests/fuzz/arguments_fuzz.c -o arguments_fuzz
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/lib/words.c"
 #include "kernel/program/arguments.c"
 #include "kernel/program/start_stack.c"
 #include "tests/fuzz/fuzz.h"

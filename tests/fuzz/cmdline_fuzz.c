@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernel/core/cmdline.c"
+#include "kernel/lib/words.c"
 #include "tests/fuzz/fuzz.h"
 
 enum { CHOICES = 3, LOW = 5 };

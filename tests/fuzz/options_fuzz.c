@@ -78,15 +78,16 @@ static void put_back_values(void)
 			       target_bytes(&__start_option_table[i]));
 	require(option_find("hugepagesz")->parse(option_find("hugepagesz"), "2M") == 0);
 	require(option_find("hugepages")->parse(option_find("hugepages"), "0") == 0);
-	require(option_find("overcommit")->parse(option_find("overcommit"), "0") == 0);
-	require(option_find("memmap_threads")->parse(option_find("memmap_threads"), "100%") == 0);
-	require(option_find("clear_insn")->parse(option_find("clear_insn"), "auto") == 0);
+	require(option_find("hugepages.overcommit")
+			->parse(option_find("hugepages.overcommit"), "0") == 0);
+	require(option_find("memmap.threads")->parse(option_find("memmap.threads"), "100%") == 0);
+	require(option_find("clear.insn")->parse(option_find("clear.insn"), "auto") == 0);
 }
 
 /* Does the option's value belong to the size that hugepagesz= chose last? */
 static bool belongs_to_a_size(const struct option *opt)
 {
-	return strcmp(opt->name, "overcommit") == 0 || strncmp(opt->name, "hugepages", 9) == 0;
+	return strncmp(opt->name, "hugepages", 9) == 0;
 }
 
 /* ---- checks of an accepted value ---- */

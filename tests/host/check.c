@@ -314,7 +314,7 @@ void tlb_flush_local_all(void)
 
 bool tlb_can_broadcast(void)
 {
-	return true; /* used only with invlpgb=on */
+	return true; /* used only with tlb.invlpgb=on */
 }
 
 void tlb_broadcast_flush_all(void)

@@ -1,7 +1,7 @@
 /*
  * Clearing memory, hosted: the kernel's own choice and instructions (arch/x86_64/clear/clear.c,
- * clear_insns.S) with the features of this process's CPU. `make bench-native` therefore measures
- * them.
+ * clear_insns.S) with the features of this process's CPU. `make bench WHAT=native` therefore
+ * measures them.
  *
  * The sanitizers cannot see into assembly. Under them each variant is a plain C access to its whole
  * extent, so that a clear beyond it, or in a race, is reported.

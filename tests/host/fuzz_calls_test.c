@@ -2,12 +2,13 @@
  * Random calls of all numbers, from several threads at once, with a model of areas as oracle
  * (fuzz_calls.h, fuzz_model.h). Hosted, where a call costs no emulation.
  *
- *	make fuzz-calls CALLS=10000000 SEED=1
+ *	make test WHAT=fuzz-calls N=10000000 SEED=1
  *
- * A round is a program with a seed of its own: seed=N is round 0, N + 1 is round 1, and so on. What
- * fails is printed with the seed of its round and the thread's last calls. That round alone is made
- * again by seed=THAT fuzz_calls=1; with two CPUs there is one thread besides the watcher, and the
- * calls are the same each time. fuzz_print=on prints every call before it is made.
+ * A round is a program with a seed of its own: test.seed=N is round 0, N + 1 is round 1, and so on.
+ * What fails is printed with the seed of its round and the thread's last calls. That round alone is
+ * made again by test.seed=THAT test.fuzz_calls=1; with two CPUs there is one thread besides the
+ * watcher, and the calls are the same each time. test.fuzz_print=on prints every call before it is
+ * made.
  */
 #include <arch/clock.h>
 #include <arch/pgtable.h>
@@ -28,9 +29,9 @@
 #include "tests/host/fuzz_model.h"
 
 static u64 fuzz_calls;
-OPTION_U64(fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case program.fuzz");
+OPTION_U64(test.fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case program.fuzz");
 static bool fuzz_print;
-OPTION_BOOL(fuzz_print, fuzz_print, "print each random call before it is made");
+OPTION_BOOL(test.fuzz_print, fuzz_print, "print each random call before it is made");
 
 #ifdef __SANITIZE_THREAD__
 enum { CALLS = 20000 }; /* minutes would pass on a busy host */
@@ -66,7 +67,8 @@ static void run_round(u64 seed, u64 calls)
 	EXPECT_EQ(leaks_in_use(), before);
 	EXPECT(!fuzz_round.failed);
 	if (test_failed())
-		print("  # fuzz: seed %llu failed; again: seed=%llu fuzz_calls=1\n", seed, seed);
+		print("  # fuzz: seed %llu failed; again: test.seed=%llu test.fuzz_calls=1\n", seed,
+		      seed);
 }
 
 TEST(program_fuzz, random_calls_leave_the_areas_as_the_model_says)

@@ -80,12 +80,12 @@ $(HOST_REPLAYS): $(BUILD)/host/asan/%_replay: $(HOST_FUZZED:%.c=$(BUILD)/host/as
 	@$(HOST_CC) $(HOST_CFLAGS_asan) -pthread $^ -o $@
 
 .PHONY: host-peer
-host-peer: $(BUILD)/host/fast/ashlar-peer.o ## the allocator as one object with the symbols of allocbench's peer.h
+# The allocator as one object with the symbols of peer.h.
+host-peer: $(BUILD)/host/fast/ashlar-peer.o
 
 # Cases count into one set of files, one after the other: each machine is a process of its own, which adds to them when it ends. The
 # kernel in QEMU counts into files of its own; a line is reached if it was in either.
-.PHONY: coverage
-coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the cases reach, hosted and in QEMU, by file, BUILD/coverage.html; mm/ must have 95% of its lines
+test/coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the cases reach, hosted and in QEMU, by file, BUILD/coverage.html; mm/ must have 95% of its lines
 	@$(MAKE) --no-print-directory COV=1 BUILD=$(BUILD)/cov kernel
 	@find $(BUILD)/host/cov -name '*.gcda' -exec rm {} +
 	@$(BUILD)/host/cov/ashlar-host -c 4 -m 3G > $(BUILD)/coverage.console 2>&1 || { echo 'Not every case passed: $(BUILD)/coverage.console'; exit 1; }
@@ -100,10 +100,8 @@ coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/
 		$(BUILD)/coverage.txt $(BUILD)/coverage.branches.txt
 
 .PHONY: host host-asan host-tsan host-msan host-fast host-native host-replay
-host-asan: $(BUILD)/host/asan/ashlar-host ## hosted build with real mappings, under address and undefined-behaviour sanitizers
-host-tsan: $(BUILD)/host/tsan/ashlar-host ## hosted build with real mappings, under the thread sanitizer
-host-msan: $(BUILD)/host/msan/ashlar-host ## hosted build with real mappings, under clang's memory sanitizer: reads of what nobody wrote
-host-fast: $(BUILD)/host/fast/ashlar-host ## hosted build at native speed, for benchmarks
-host-native: $(BUILD)/host/native/ashlar-host ## hosted build with real mappings at native speed, without sanitizers
-host-replay: $(HOST_REPLAYS) ## harnesses for saved inputs (tests/fuzz/corpus), which are their arguments: sequences of operations, options, a virtio device
-host: host-asan host-tsan host-fast host-native ## all hosted builds
+# Real mappings under address and undefined-behaviour, thread, and memory sanitizers (clang's: reads of what nobody wrote); the same at
+# native speed; no mappings, for benchmarks; and harnesses for saved inputs (tests/fuzz/corpus), which are their arguments.
+host-asan host-tsan host-msan host-native host-fast: host-%: $(BUILD)/host/%/ashlar-host
+host-replay: $(HOST_REPLAYS)
+host: host-asan host-tsan host-fast host-native ## the hosted builds under sanitizers and at native speed; host-asan, -tsan, -msan, -fast, -native, -replay, -peer: one

@@ -78,8 +78,8 @@ void host_machine_run(const char *cmdline)
 	boot_info.protocol = BOOT_HOSTED;
 	boot_info.firmware = FIRMWARE_NONE;
 	format(boot_info.loader, sizeof(boot_info.loader), "hosted runner");
-	format(boot_info.cmdline, sizeof(boot_info.cmdline), "strict=on %s %s", host_config.extra,
-	       cmdline);
+	format(boot_info.cmdline, sizeof(boot_info.cmdline), "end.strict=on %s %s",
+	       host_config.extra, cmdline);
 	boot_info.cmdline_len = strlen(boot_info.cmdline);
 	kernel_main(&boot_info);
 }

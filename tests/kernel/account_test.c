@@ -231,7 +231,7 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 }
 
 /*
- * If no cached type was ever believed (pcp_type_cache=), each free page lies on the list of its
+ * If no cached type was ever believed (pcp.type_cache=), each free page lies on the list of its
  * block's type.
  */
 TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)

@@ -1,4 +1,4 @@
-/* Words of args= and env=: split as a shell splits them, or refused whole. */
+/* Words of program.args= and program.env=: split as a shell splits them, or refused whole. */
 #include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
 #include "kernel/run/test.h"

@@ -311,16 +311,16 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	} extents[] = {{"4K", KIB(4)},     {"64K", KIB(64)}, {"2M", MIB(2)},   {"32M", MIB(32)},
 		       {"256M", MIB(256)}, {"1G", GIB(1)},   {"whole", GIB(1)}};
 
-	REQUIRE(option_find("clear_extent"));
-	test_option("clear_extent", "32M"); /* the old value returns when the case ends */
+	REQUIRE(option_find("clear.extent"));
+	test_option("clear.extent", "32M"); /* the old value returns when the case ends */
 	for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
-		REQUIRE(option_set(option_find("clear_extent"), extents[i].value) == 0);
+		REQUIRE(option_set(option_find("clear.extent"), extents[i].value) == 0);
 		expect_extents(MIB(2), MIN(extents[i].extent, MIB(2)));
 		/* smaller extents would need more events than can be noted */
 		if (extents[i].extent >= MIB(2))
 			expect_extents(GIB(1), extents[i].extent);
 	}
-	REQUIRE(option_set(option_find("clear_extent"), "whole") == 0);
+	REQUIRE(option_set(option_find("clear.extent"), "whole") == 0);
 	watch_clear("page", MIB(2), 0, 1); /* this mode always works in steps of 4 KiB */
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
 }
@@ -330,7 +330,7 @@ TEST(mm_clear, an_extent_that_is_none_is_refused)
 	static const char *const refused[] = {"",   "0",  "1",   "2K",       "5K", "48K",
 					      "3G", "2G", "-4K", "4K whole", "all"};
 	char before[OPTION_VALUE_MAX], after[OPTION_VALUE_MAX];
-	const struct option *opt = option_find("clear_extent");
+	const struct option *opt = option_find("clear.extent");
 
 	REQUIRE(opt);
 	REQUIRE(option_show(opt, before, sizeof(before)));
@@ -398,7 +398,7 @@ static void expect_cleared(const struct clear_how *how, char *page, u64 bytes, u
 	EXPECT_PATTERN(from, LINE, (virt_t)from, use);
 	EXPECT_PATTERN(page + bytes, LINE, (virt_t)page + bytes, use);
 	if (test_failed())
-		print("  # clear=%s clear_insn=%s, %llu bytes, wanted first %llx, extents of "
+		print("  # clear=%s clear.insn=%s, %llu bytes, wanted first %llx, extents of "
 		      "%llx\n",
 		      how->mode->name, how->insn[0]->name, bytes, hint, how->extent);
 }
@@ -596,7 +596,7 @@ static void clear_extents_until_told(void *arg)
 }
 
 /*
- * clear.h promises that an extent can be interrupted, even with clear_extent=whole: with interrupts
+ * clear.h promises that an extent can be interrupted, even with clear.extent=whole: with interrupts
  * on, its length then delays no other CPU.
  */
 TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)

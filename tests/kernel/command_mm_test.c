@@ -46,20 +46,21 @@ TEST(mm_command, memory_is_mapped_touched_and_given_back)
 	EXPECT_EQ(said_run("map 32K 4K"), 0);
 	addr = number_after("mapped at ");
 	REQUIRE(addr);
-	EXPECT_EQ(run_at("touch 0x%llx 8K", addr + 100), 0);
+	EXPECT_EQ(run_at("map touch 0x%llx 8K", addr + 100), 0);
 	EXPECT(said_says("2 pages of 4 KiB are there and zero"));
 	huge_usage(&after);
 	EXPECT_EQ(after.mapped[0], before.mapped[0] + 2);
-	EXPECT_EQ(run_at("touch 0x%llx", addr + KIB(28)), 0);
+	EXPECT_EQ(run_at("map touch 0x%llx", addr + KIB(28)), 0);
 	EXPECT(said_says("1 pages of 4 KiB"));
-	EXPECT_EQ(run_at("touch 0x%llx", addr + KIB(32)), 1); /* beyond the end of the mapping */
+	EXPECT_EQ(run_at("map touch 0x%llx", addr + KIB(32)),
+		  1); /* beyond the end of the mapping */
 	EXPECT(said_says("refused"));
 	EXPECT_EQ(said_run("map"), 0);
 	EXPECT(said_says("0 MiB in pages of 4 KiB"));
-	EXPECT_EQ(run_at("unmap 0x%llx", addr + KIB(4)), 1);
+	EXPECT_EQ(run_at("map unmap 0x%llx", addr + KIB(4)), 1);
 	EXPECT(said_says("refused*no mapping of the monitor begins at"));
-	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
-	EXPECT_EQ(run_at("unmap 0x%llx", addr), 1);
+	EXPECT_EQ(run_at("map unmap 0x%llx", addr), 0);
+	EXPECT_EQ(run_at("map unmap 0x%llx", addr), 1);
 	huge_usage(&after);
 	EXPECT_EQ(after.mapped[0], before.mapped[0]);
 }
@@ -84,12 +85,12 @@ TEST(mm_command, so_many_mappings_and_no_more)
 	}
 	EXPECT_REFUSED("map 4K 4K", "refused*at most 8 mappings");
 	for (unsigned i = 0; i < MAPS / 2; i++)
-		EXPECT_EQ(run_at("unmap 0x%llx", addr[i]), 0);
-	EXPECT_EQ(said_run("unmap all"), 0);
+		EXPECT_EQ(run_at("map unmap 0x%llx", addr[i]), 0);
+	EXPECT_EQ(said_run("map unmap all"), 0);
 	EXPECT(said_says("4 mappings given back"));
 	EXPECT_EQ(said_run("map 4K 4K low"), 0);
 	EXPECT(number_after("mapped at ") - HUGE_LOW_BASE < HUGE_LOW_SIZE);
-	EXPECT_EQ(said_run("unmap all"), 0);
+	EXPECT_EQ(said_run("map unmap all"), 0);
 	if (pool_2m.free == 0)
 		EXPECT_REFUSED("map 2M 2M reserve", "too few pages to promise");
 }
@@ -113,7 +114,7 @@ TEST(mm_command, a_pool_says_why_it_stops_short)
 	addr = number_after("mapped at ");
 	EXPECT_REFUSED("pool 2M shrink 1",
 		       "1 pages fewer than asked for: the 1 free pages are promised");
-	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
+	EXPECT_EQ(run_at("map unmap 0x%llx", addr), 0);
 	EXPECT_EQ(said_run("pool 2M take 1"), 0);
 	EXPECT_REFUSED("pool 2M shrink 1", "pages are in use, none is free");
 	EXPECT_REFUSED("pool 2M take 1", "the pool has no free page");
@@ -139,9 +140,9 @@ TEST(mm_command, a_pool_of_a_baseline_says_why_it_stops_short)
 
 TEST(mm_command, a_range_is_made_or_said_to_be_impossible)
 {
-	EXPECT_EQ(said_run("contig 3"), 0);
+	EXPECT_EQ(said_run("page contig 3"), 0);
 	EXPECT(said_says("search *: *given back again"));
-	EXPECT_EQ(said_run("contig 10") == 0, said_says("given back again"));
+	EXPECT_EQ(said_run("page contig 10") == 0, said_says("given back again"));
 	EXPECT(said_says("given back again") || said_says("no range of 2^10"));
 }
 
@@ -160,33 +161,33 @@ TEST(mm_command, a_frame_is_found_by_any_of_its_addresses)
 	EXPECT(said_says(frame));
 	EXPECT_EQ(run_at("page phys=0x%llx", (page_pfn(page) + 1) << PAGE_SHIFT), 0);
 	EXPECT(said_says(frame));
-	EXPECT_EQ(run_at("free 0x%llx", page_pfn(page) + 1), 1);
+	EXPECT_EQ(run_at("page free 0x%llx", page_pfn(page) + 1), 1);
 	EXPECT(said_says("a tail of a larger page"));
-	EXPECT_EQ(run_at("walk 0x%llx", (virt_t)page), 0);
+	EXPECT_EQ(run_at("page walk 0x%llx", (virt_t)page), 0);
 	EXPECT(said_says("512G*1G*2M*maps frame*rw"));
 	page->private[1] = 0xabcdef0123456789ULL;
-	EXPECT_EQ(run_at("peek 0x%llx 2", (virt_t)&page->private[1]), 0);
+	EXPECT_EQ(run_at("page peek 0x%llx 2", (virt_t)&page->private[1]), 0);
 	EXPECT(said_says("abcdef0123456789"));
-	EXPECT_EQ(run_at("peek 0x%llx", (virt_t)page + 4), 1);
+	EXPECT_EQ(run_at("page peek 0x%llx", (virt_t)page + 4), 1);
 	EXPECT(said_says("no multiple of 8"));
 	page_free(page);
 	EXPECT_REFUSED("page 0xffffffffffff0000", "neither a frame number nor a mapped address");
-	EXPECT_REFUSED("peek 0x8", "is not mapped");
+	EXPECT_REFUSED("page peek 0x8", "is not mapped");
 }
 
 TEST(mm_command, what_alloc_gave_free_takes)
 {
 	u64 pfn;
 
-	EXPECT_EQ(said_run("alloc 1 unmovable"), 0);
+	EXPECT_EQ(said_run("page alloc 1 unmovable"), 0);
 	pfn = number_after("frame ");
 	REQUIRE(pfn);
-	EXPECT_EQ(said_run("alloc 0 count=6"), 0);
+	EXPECT_EQ(said_run("page alloc 0 count=6"), 0);
 	EXPECT(said_says("and 2 more"));
-	EXPECT_EQ(run_at("free 0x%llx", pfn), 0); /* the oldest page */
-	EXPECT_EQ(run_at("free 0x%llx", pfn), 1);
+	EXPECT_EQ(run_at("page free 0x%llx", pfn), 0); /* the oldest page */
+	EXPECT_EQ(run_at("page free 0x%llx", pfn), 1);
 	EXPECT(said_says("refused"));
-	EXPECT_EQ(said_run("free all"), 0);
+	EXPECT_EQ(said_run("page free all"), 0);
 	EXPECT(said_says("6 pages freed"));
 }
 
@@ -201,19 +202,19 @@ TEST(mm_command, what_can_follow_is_offered)
 {
 	u64 addr;
 
-	EXPECT_EQ(complete("mem "), 1);
+	EXPECT_EQ(complete("mem "), 6);
 	EXPECT_EQ(complete("map 4K "), 3);
 	EXPECT_EQ(complete("map 4K 2M "), 4);
 	EXPECT_EQ(complete("clear "), 2);
-	EXPECT_EQ(complete("alloc 0 "), 3);
-	EXPECT_EQ(complete("alloc 0 movable "), 2);
-	EXPECT_EQ(complete("free "), 1);
+	EXPECT_EQ(complete("page alloc 0 "), 3);
+	EXPECT_EQ(complete("page alloc 0 movable "), 2);
+	EXPECT_EQ(complete("page free "), 1);
 	EXPECT_EQ(complete("pool 2M grow 3 "), 1);
-	EXPECT_EQ(complete("unmap "), 0);
+	EXPECT_EQ(complete("map unmap "), 0);
 	EXPECT_EQ(said_run("map 4K 4K"), 0);
 	addr = number_after("mapped at ");
-	EXPECT_EQ(complete("unmap "), 1); /* the one mapping that exists */
-	EXPECT_EQ(run_at("unmap 0x%llx", addr), 0);
+	EXPECT_EQ(complete("map unmap "), 1); /* the one mapping that exists */
+	EXPECT_EQ(run_at("map unmap 0x%llx", addr), 0);
 }
 
 /* This clears 20 MiB with every variant, which takes long where CPUs are emulated. */

@@ -17,7 +17,7 @@
 enum { LATE_LIMIT = 8, DEAF_S = 30 };
 
 static u64 together = CPUS_TOGETHER;
-OPTION_U64(together, together, 1, 65535, "CPUs that run a test case together, at most");
+OPTION_U64(test.together, together, 1, 65535, "CPUs that run a test case together, at most");
 
 struct gathering {
 	call_fn *fn;

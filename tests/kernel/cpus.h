@@ -18,7 +18,7 @@ cpu_t cpus_find_other(void);
  * contended lock changes hands once per time slice of the host. If 252 CPUs spin for one lock, a
  * case takes hours without testing more.
  */
-enum { CPUS_TOGETHER = 4 }; /* unless together= says otherwise */
+enum { CPUS_TOGETHER = 4 }; /* unless test.together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
 /*
@@ -29,7 +29,7 @@ void cpus_note_met(u64 times, const char *event);
 
 /*
  * Spin, and answer nothing, until another CPU has done what it does in every schedule. If it never
- * does, hang= ends the run.
+ * does, end.hang= ends the run.
  */
 #define CPUS_AWAIT(condition)                                                                      \
 	do {                                                                                       \

@@ -67,7 +67,7 @@ TEST(kernel_fail, a_sweep_fails_whatever_comes)
  */
 TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 {
-	const struct option *opt = option_find("fail");
+	const struct option *opt = option_find("debug.fail");
 
 	REQUIRE(opt);
 	REQUIRE(opt->parse(opt, "meta:2+,open:3") == 0);
@@ -85,12 +85,12 @@ TEST(kernel_fail, words_that_make_no_sense_are_refused)
 	static const char *const bad[] = {
 		"",         "alloc",           "alloc:",      "nowhere:3", "alloc:0", "alloc:3;",
 		"alloc:3,", "meta:5000000000", "ipi:2000000", ":3",        "alloc:+"};
-	const struct option *opt = option_find("fail");
+	const struct option *opt = option_find("debug.fail");
 
 	REQUIRE(opt);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		if (opt->parse(opt, bad[i]) >= 0)
-			test_fail(__FILE__, __LINE__, "fail=%s was taken", bad[i]);
+			test_fail(__FILE__, __LINE__, "debug.fail=%s was taken", bad[i]);
 }
 
 /*

@@ -32,7 +32,7 @@
 enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
 
 static u64 histories;
-OPTION_U64(histories, histories, 0, 1ULL << 32,
+OPTION_U64(test.histories, histories, 0, 1ULL << 32,
 	   "random histories of mm.history.random_steps in each mode; 0: one");
 
 struct history {

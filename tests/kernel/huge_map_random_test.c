@@ -5,7 +5,7 @@
  * Each CPU has mappings of its own and knows the state of each page: a first touch shows zero, and
  * a later touch shows what was written. All CPUs share one mapping, where each has its own word in
  * every page and releases pages that others use. The word is therefore zero or what the CPU wrote.
- * `make soak` does a million operations.
+ * `make test WHAT=soak` does a million operations.
  *
  * A fuzzer (tests/fuzz/ops_fuzz.c) chooses from more operations: mappings with promised pages,
  * growing them, making them read-only for a while, and failures of every call that may be refused.
@@ -31,7 +31,7 @@ enum {
 };
 
 static u64 soak_ops = 600;
-OPTION_U64(soak_ops, soak_ops, 1, 1ULL << 40,
+OPTION_U64(test.soak_ops, soak_ops, 1, 1ULL << 40,
 	   "operations of mm.huge_map.random_operations, by all CPUs together");
 
 struct mapping {

@@ -51,7 +51,7 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 
 	if (!a)
 		return;
-	EXPECT_EQ(option_set_for_now(option_find("hvo_defer"), "off", &saved), 0);
+	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
 	option_put_back(&saved, 1);
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
@@ -73,7 +73,7 @@ TEST(mm_hvo, the_round_waits_until_a_page_is_wanted_and_serves_the_whole_batch)
 
 	if (!a)
 		return;
-	test_option("hvo_defer", "on");
+	test_option("hvo.defer", "on");
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 0);
 	before = rounds_so_far();
 	block_list_foreach(&a->mm, index, &list) {
@@ -102,7 +102,7 @@ TEST(mm_hvo, a_page_is_given_out_after_its_round)
 
 	if (!a)
 		return;
-	test_option("hvo_defer", "on");
+	test_option("hvo.defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
 	/* The pool takes the full blocks last, and they are huge now. */
@@ -129,7 +129,7 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 
 	if (!a)
 		return;
-	test_option("hvo_defer", "on");
+	test_option("hvo.defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
@@ -255,7 +255,7 @@ TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
 	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
-	EXPECT_EQ(option_set_for_now(option_find("hvo_defer"), "off", &saved), 0);
+	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
 	tlb_broadcast = true;
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
 	option_put_back(&saved, 1);
@@ -373,13 +373,13 @@ TEST(mm_hvo, a_batch_divided_among_cpus_is_complete_and_in_order)
 	static const char *const threads[] = {"4", "8"};
 	unsigned cpus;
 
-	test_option("hvo_threads", "1");
+	test_option("hvo.threads", "1");
 	cpus = make_shared(alone, false);
 	if (cpus == 0)
 		return;
 	EXPECT_EQ(cpus, 1);
 	for (unsigned i = 0; i < ARRAY_LEN(threads); i++) {
-		test_option("hvo_threads", threads[i]);
+		test_option("hvo.threads", threads[i]);
 		cpus = make_shared(shared, true);
 		EXPECT_EQ(memcmp(alone, shared, shared_pages() * sizeof(alone[0])), 0);
 		EXPECT(several || cpus == 1);

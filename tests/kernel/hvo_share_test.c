@@ -177,8 +177,8 @@ TEST(mm_hvo, every_mode_makes_the_same_with_any_number_of_cpus)
 	static struct outcome alone[8];
 	static const char *const threads[] = {"2", "4"};
 
-	test_option("hvo_threads_pages", "1");
-	test_option("hvo_threads", "1");
+	test_option("hvo.threads_pages", "1");
+	test_option("hvo.threads", "1");
 	for (unsigned m = 0; hvo_modes[m].name && !test_failed(); m++) {
 		alone[m] = grow_and_shrink(&hvo_modes[m]);
 		if (!alone[m].made)
@@ -187,7 +187,7 @@ TEST(mm_hvo, every_mode_makes_the_same_with_any_number_of_cpus)
 		expect_rounds(&hvo_modes[m], &alone[m]);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(threads); i++) {
-		test_option("hvo_threads", threads[i]);
+		test_option("hvo.threads", threads[i]);
 		for (unsigned m = 0; hvo_modes[m].name && !test_failed(); m++) {
 			hvo_cpus_forget();
 			expect_the_same(&hvo_modes[m], &alone[m], i == 0 ? 2 : 4);
@@ -259,12 +259,12 @@ TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
 	static const char *const names[] = {"batched", "unbatched"};
 	u64 alone[ARRAY_LEN(names)];
 
-	test_option("hvo_threads_pages", "1");
-	test_option("hvo_threads", "1");
+	test_option("hvo.threads_pages", "1");
+	test_option("hvo.threads", "1");
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 		if (!(alone[i] = restore_in_two(hvo_mode_find(names[i]))))
 			return;
-	test_option("hvo_threads", "4");
+	test_option("hvo.threads", "4");
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 		EXPECT_EQ(restore_in_two(hvo_mode_find(names[i])), alone[i]);
 }

@@ -22,7 +22,7 @@
 enum { TURNS = 200 };
 
 static u64 map_turns;
-OPTION_U64(map_turns, map_turns, 0, 1ULL << 32,
+OPTION_U64(test.map_turns, map_turns, 0, 1ULL << 32,
 	   "mappings that mm.map.addresses_are_used_again makes and removes; 0: some hundreds");
 
 /* Begin shortly before the end of the addresses, so that they are used again soon. */

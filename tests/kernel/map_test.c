@@ -64,7 +64,7 @@ TEST(mm_map, impossible_leaves_are_refused)
 
 /*
  * From now on a misuse is only refused, and the machine goes on. Returns the previous value of
- * bad_free=.
+ * debug.bad_free=.
  */
 static u64 refused;
 

@@ -1,6 +1,6 @@
 /*
- * In the kernel, giving back needs no memory. While every site of fail= fails, each call that frees
- * pages succeeds, and the account after the case says that nothing is lost. For the calls of
+ * In the kernel, giving back needs no memory. While every site of debug.fail= fails, each call that
+ * frees pages succeeds, and the account after the case says that nothing is lost. For the calls of
  * programs see program_brim_test.c.
  */
 #include "kernel/core/percpu.h"

@@ -87,7 +87,7 @@ TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 {
 	struct whole w;
 
-	test_option("pcp_type_cache", "off");
+	test_option("pcp.type_cache", "off");
 	if (!borrow_whole_block(&w))
 		return;
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
@@ -109,12 +109,12 @@ TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
 	arena_return(w.a);
 }
 
-/* pcp_type_cache=on restores the old rule: draining believes the type that was found on freeing. */
+/* pcp.type_cache=on restores the old rule: draining believes the type that was found on freeing. */
 TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
 {
 	struct whole w;
 
-	test_option("pcp_type_cache", "on");
+	test_option("pcp.type_cache", "on");
 	if (!borrow_whole_block(&w))
 		return;
 	free_singles(&w);
@@ -142,7 +142,7 @@ TEST(mm_pcp, a_cached_type_is_that_of_each_page)
 {
 	struct whole w;
 
-	test_option("pcp_type_cache", "on");
+	test_option("pcp.type_cache", "on");
 	if (!borrow_whole_block(&w))
 		return;
 	free_singles(&w);
@@ -172,7 +172,7 @@ TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
 	struct isolation token;
 	struct whole w;
 
-	test_option("pcp_type_cache", "on");
+	test_option("pcp.type_cache", "on");
 	if (!borrow_whole_block(&w))
 		return;
 	free_singles(&w);
@@ -192,7 +192,7 @@ TEST(mm_pcp, each_page_freed_is_looked_up_once)
 	struct arena *a;
 	u64 before;
 
-	test_option("pcp_type_cache", "off"); /* `first` looks twice in bulk */
+	test_option("pcp.type_cache", "off"); /* `first` looks twice in bulk */
 	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return;
@@ -221,7 +221,7 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 	struct pcp_stats stats = {0};
 	struct arena *a;
 
-	test_option("pcp_type_cache", types);
+	test_option("pcp.type_cache", types);
 	a = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!a)
 		return stats;
@@ -275,7 +275,7 @@ TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 	struct whole w;
 	struct page *huge;
 
-	test_option("pcp_type_cache", "off");
+	test_option("pcp.type_cache", "off");
 	if (!borrow_whole_block(&w))
 		return;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)

@@ -10,8 +10,8 @@
  * A fuzzer (tests/fuzz/ops_fuzz.c) chooses from more operations: any mode and search, a pool of 1
  * GiB pages, CMA, bad frames, and failures.
  *
- * `make soak-alloc` runs 10^8 of these operations natively and walks everything after every 10^5.
- * Test runs do fewer.
+ * `make test WHAT=soak-alloc` runs 10^8 of these operations natively and walks everything after
+ * every 10^5. Test runs do fewer.
  */
 #include <arch/clock.h>
 
@@ -46,9 +46,10 @@ enum { OPERATIONS = 30000, OPERATIONS_OF_MANY = 10000, MANY_CPUS = 64 };
 
 static u64 soak_operations;
 u64 soak_seed = 1;
-OPTION_U64(soak, soak_operations, 0, 1000000000000ULL,
+OPTION_U64(test.soak, soak_operations, 0, 1000000000000ULL,
 	   "operations of each case in mm.random; 0: 30000, a third with many CPUs");
-OPTION_U64(seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random and bench=soak begin");
+OPTION_U64(test.seed, soak_seed, 0, ~0ULL, "where the random numbers of mm.random begin");
+OPTION_U64(bench.soak.seed, soak_seed, 0, ~0ULL, "where the random numbers begin");
 
 struct hold {
 	struct page *page;

@@ -15,10 +15,10 @@ static struct page *alloc_one(struct arena *a)
 	return alloc_on_phantom(a, 0, USE_MOVABLE);
 }
 
-/* An arena for pages that are freed as pcp_type_cache=off frees them. */
+/* An arena for pages that are freed as pcp.type_cache=off frees them. */
 static struct arena *borrow(void)
 {
-	test_option("pcp_type_cache", "off");
+	test_option("pcp.type_cache", "off");
 	return arena_borrow(MIB(16), .phantom = GIB(1));
 }
 

@@ -8,7 +8,7 @@
 #include "kernel/core/cmdline.h"
 
 static u64 provoke_ms = 200;
-OPTION_U64(provoke_ms, provoke_ms, 1, 3600000,
+OPTION_U64(test.provoke_ms, provoke_ms, 1, 3600000,
 	   "milliseconds for which each case that provokes a race goes on");
 
 struct provoke provoke_begin(void)

@@ -1,7 +1,7 @@
 /*
  * Provokers: cases in which several CPUs try to make a race happen until their time is up. Each run
- * of the suite gives them a little (provoke_ms=); a soak gives them a minute each
- * (provoke_ms=60000).
+ * of the suite gives them a little (test.provoke_ms=); a soak gives them a minute each
+ * (test.provoke_ms=60000).
  *
  *	const struct provoke p = provoke_begin();
  *	while (provoke_goes_on(&p) && !test_failed())

@@ -106,7 +106,7 @@ TEST(kernel_quiet, rounds_for_struct_pages_leave_a_quiet_cpu_alone)
 	struct shootdown_stats before;
 	u64 flushes, messages;
 
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	before = stats_now();
@@ -131,7 +131,7 @@ TEST(kernel_quiet, other_rounds_interrupt_it_and_leave_it_quiet)
 	struct program p;
 	u64 flushes;
 
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	flushes = flushes_of(&p);
@@ -157,7 +157,7 @@ TEST(kernel_quiet, with_quiet_off_every_round_interrupts_it)
 	struct program p;
 	u64 flushes;
 
-	test_option("quiet", "off");
+	test_option("tlb.quiet", "off");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	flushes = flushes_of(&p);
@@ -173,7 +173,7 @@ TEST(kernel_quiet, an_entry_flushes_although_no_round_was_missed)
 	struct percpu *self = this_cpu();
 	u64 flushes;
 
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	cpu_quiet_begin();
 	flushes = self->flushes_full;
@@ -199,7 +199,7 @@ TEST(kernel_quiet, a_handler_runs_after_the_flush_and_the_cpu_is_quiet_again_aft
 {
 	struct program p;
 
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	for (unsigned i = 0; i < 10; i++) {
@@ -219,7 +219,7 @@ TEST(kernel_quiet, a_tag_is_done_without_it_but_its_frames_wait)
 	struct program p;
 	u64 tag;
 
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	tag = shootdown_tag();
@@ -241,8 +241,8 @@ TEST(kernel_quiet, it_is_asked_after_a_time_and_once_in_that_time)
 	struct shootdown_stats before;
 	struct program p;
 
-	test_option("quiet", "on");
-	test_option("quiet_ask_ms", "1000000");
+	test_option("tlb.quiet", "on");
+	test_option("tlb.quiet_ask_ms", "1000000");
 	if (!program_start(&p))
 		SKIP("needs two CPUs");
 	before = stats_now();
@@ -250,7 +250,7 @@ TEST(kernel_quiet, it_is_asked_after_a_time_and_once_in_that_time)
 	shootdown_full(SHOOTDOWN_SKIP_BOTH);
 	shootdown_ask_quiet();
 	EXPECT_EQ(stats_now().asked, before.asked);
-	test_option("quiet_ask_ms", "0");
+	test_option("tlb.quiet_ask_ms", "0");
 	shootdown_ask_quiet();
 	EXPECT_EQ(stats_now().asked, before.asked + 1);
 	wait_quiet(&p);
@@ -262,7 +262,7 @@ TEST(kernel_quiet, calls_that_may_read_struct_pages_are_refused)
 	char reason[CONTEXT_REASON_MAX];
 	bool ordinary, locked;
 
-	test_option("quiet", "off"); /* the promise is the same */
+	test_option("tlb.quiet", "off"); /* the promise is the same */
 	cpu_quiet_begin();
 	ordinary = context_may(CONTEXT_ORDINARY);
 	locked = context_may(CONTEXT_LOCKED);
@@ -283,7 +283,7 @@ TEST(kernel_quiet, a_page_fault_is_an_entry)
 	u64 flushes;
 
 	REQUIRE(page);
-	test_option("quiet", "on");
+	test_option("tlb.quiet", "on");
 	cpu_quiet_begin();
 	flushes = self->flushes_full;
 	result = fault_resolve((virt_t)page_address(page), false, false, true);
@@ -307,9 +307,9 @@ TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
 
 	if (!a)
 		return;
-	test_option("hvo_defer", "off");
-	test_option("quiet", "on");
-	test_option("quiet_ask_ms", "1000000");
+	test_option("hvo.defer", "off");
+	test_option("tlb.quiet", "on");
+	test_option("tlb.quiet_ask_ms", "1000000");
 	REQUIRE(full_blocks_make(a, FULL_BLOCKS));
 	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, FULL_BLOCKS, BLOCK_HUGE,
 			     &list),
@@ -377,8 +377,8 @@ static void check_visitors(const char *mode, struct arena *a)
 
 	if (!a)
 		return;
-	test_option("quiet", "on");
-	test_option("quiet_ask_ms", "0");
+	test_option("tlb.quiet", "on");
+	test_option("tlb.quiet_ask_ms", "0");
 	cpus_run_together(come_and_go, &v);
 	cpus_note_met(v.visits, "visits of other CPUs");
 	EXPECT_EQ(pool_resize(&a->pool, v.mode, 0), 0);

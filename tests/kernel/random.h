@@ -34,7 +34,7 @@ static inline u64 random_below(struct random_source *r, u64 below)
 	return value % below;
 }
 
-extern u64 soak_seed; /* the option seed= */
+extern u64 soak_seed; /* the option test.seed= */
 
 static inline bool random_is_used_up(const struct random_source *r)
 {

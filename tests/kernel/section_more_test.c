@@ -146,8 +146,8 @@ TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
 
 	if (!a)
 		return;
-	test_option("hvo_threads", "4");
-	test_option("hvo_threads_pages", "64");
+	test_option("hvo.threads", "4");
+	test_option("hvo.threads_pages", "64");
 	for (unsigned i = 0; i < OPEN; i++)
 		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, PAGES), PAGES);

@@ -148,7 +148,7 @@ TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
 
 	if (others == 0)
 		SKIP("needs two CPUs");
-	test_option("tlb_skip_idle", "on");
+	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
 	before = stats_now();
@@ -174,7 +174,7 @@ TEST(kernel_shootdown, an_idle_cpu_that_missed_a_ranged_round_flushes_all)
 
 	if (one == CPU_NONE)
 		SKIP("needs two CPUs");
-	test_option("tlb_skip_idle", "on");
+	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
 	pages = cpu_data(one)->flushes_page;

@@ -630,7 +630,7 @@ TEST(mm_zero, nothing_that_was_written_is_called_zero)
 	arena_return(a);
 }
 
-/* poison=on writes to free pages: see page_poison.h. */
+/* debug.poison=on writes to free pages: see page_poison.h. */
 TEST(mm_zero, what_poison_filled_is_not_called_zero)
 {
 	struct arena *a = borrow_dirty(MIB(32));

@@ -1,4 +1,4 @@
-"""The mutants that `make mutants-random` may draw: lines of code, the rules that leave lines out, and the draw.
+"""The mutants that `make test WHAT=mutants-random` may draw: lines of code, the rules that leave lines out, and the draw.
 
 The mutants come from universalmutator, a tool of others that rewrites single lines by its rules for C. Nothing here chooses among them but
 the rules below and the seed. A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by

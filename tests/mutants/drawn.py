@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make mutants-random`: breaks lines that a seed draws, in ways that a tool of others chooses, and counts how many the tests notice.
+"""`make test WHAT=mutants-random`: breaks lines that a seed draws, in ways that a tool of others chooses, and counts how many the tests notice.
 
 candidates.py draws the mutants. Each goes through these stages, in a copy of the tree, until something notices it:
 
@@ -52,7 +52,7 @@ HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS, NEAR_SECONDS = 45, 1800, 15
 SLOWER = 5  # a case times out only after so many times what its whole suite takes in the unbroken tree, because the host may be busy
-GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="hang=30 test=*"), 60
+GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
 
@@ -443,7 +443,7 @@ def section(args, rows, words, marks):
     lines = [
         f"## Seed {args.seed}",
         "",
-        f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make mutants-random N={args.number} SEED={args.seed}`: "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.",
         "",

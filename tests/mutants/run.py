@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make mutants`: breaks promises on purpose and requires the named test to notice.
+"""`make test WHAT=mutants`: breaks promises on purpose and requires the named test to notice.
 
 A mutant is a file in this folder, with a header of `Name: value` lines above what it changes (change.py):
 
@@ -142,7 +142,7 @@ def guest_lines(tree, described, case):
     from guest import run  # only these need pexpect
 
     firmware, cpus, mem, *nodes = described.split()
-    machine = Machine(firmware, int(cpus), mem, int(nodes[0]) if nodes else 1, cmdline=f"hang={RUN_SECONDS // 3} test={case}")
+    machine = Machine(firmware, int(cpus), mem, int(nodes[0]) if nodes else 1, cmdline=f"end.hang={RUN_SECONDS // 3} test={case}")
     return run(machine, tree.folder / "build/ashlar.elf", RUN_SECONDS).lines
 
 

@@ -2,7 +2,7 @@
  * Random calls with random arguments from several threads, and a model of some of the memory.
  *
  *	gcc -static -O2 -pthread tests/programs/fuzz.c -o fuzz
- *	make run PROGRAM=./fuzz ARGS="SEED SECONDS THREADS"
+ *	make run PROGRAM="./fuzz SEED SECONDS THREADS"
  *
  * Every thread owns a range of addresses. There it maps, unmaps, protects, moves and forgets pages,
  * and knows of each page what it contains and what it allows. Now and then it looks, with a handler

@@ -2,7 +2,7 @@
  * The smallest program of a user: it says with what it was started, and ends with status 7.
  *
  *	gcc -static tests/programs/hello.c -o a.out
- *	make run PROGRAM=./a.out ARGS="one 'two three'"
+ *	make run PROGRAM="./a.out one 'two three'"
  */
 #include <stdio.h>
 

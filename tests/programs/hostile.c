@@ -2,7 +2,7 @@
  * Things that a program should not do, one by one. Each must leave the kernel as it was.
  *
  *	gcc -static -O2 -pthread tests/programs/hostile.c -o hostile
- *	make run PROGRAM=./hostile ARGS="hint"
+ *	make run PROGRAM="./hostile hint"
  *
  * A case that returns has found what it expects, and the status is 0; `crash` ends by SIGSEGV.
  */

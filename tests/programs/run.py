@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`make test-programs`: programs that people already have, built as static ELFs for Linux, run here and on Ashlar.
+"""`make test WHAT=programs`: programs that people already have, built as static ELFs for Linux, run here and on Ashlar.
 
 Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
 print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
 What cannot be fetched or built is skipped with a message.
 
-    make test-programs                 run everything: about 40 minutes
-    make test-programs T='lua*'        run what matches
+    make test WHAT=programs                 run everything: about 40 minutes
+    make test WHAT=programs T='lua*'        run what matches
 """
 
 import argparse
@@ -225,8 +225,7 @@ def on_host(case, seconds=HOST_SECONDS):
 def on_ashlar(case, build):
     """(status, text, console) by `make run`. The status is None if there is none."""
     argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
-            "--mem", "1G", "--timeout", str(case.seconds), "--program", str(case.path), "--args", quoted(case.args),
-            "--env", quoted(case.env), "--files", case.files]  # fmt: skip
+            "--mem", "1G", "--timeout", str(case.seconds), "--program", quoted([*case.env, case.path, *case.args]), "--files", case.files]  # fmt: skip
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=case.seconds + 60, check=False)  # fmt: skip
     console = done.stdout.decode("utf-8", "replace").replace("\r", "")

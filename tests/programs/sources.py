@@ -1,4 +1,4 @@
-"""Sources of programs of others, and how static programs are built of them: for `make test-programs` and `make bench-programs`."""
+"""Sources of programs of others, and how static programs are built of them: for `make test WHAT=programs` and `make bench WHAT=programs`."""
 
 import shutil
 from pathlib import Path

@@ -33,7 +33,7 @@ def pytest_addoption(parser):
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
     parser.addoption("--machines", action="store_true", help="the rows of boot/metal.md instead")
     parser.addoption("--proof", action="store_true", help="the tests that take long and seldom tell anything new, instead of the others")
-    parser.addoption("--san", action="store_true", help="the kernel was built with SAN=1: every case in it, and what must report")
+    parser.addoption("--san", action="store_true", help="the kernel was built with DEBUG=san: every case in it, and what must report")
     parser.addoption("--machine", default="", help="only machines whose name matches this glob")
 
 
@@ -84,7 +84,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "aside: the run of this test begins in the background, before the test's turn")
     config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "san: only with --san")
-    config.addinivalue_line("markers", "proof: only with --proof (make proof)")
+    config.addinivalue_line("markers", "proof: only with --proof (make test WHAT=proof)")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
 
 

@@ -37,7 +37,6 @@ def arguments():
     parser.add_argument("--cpu", default="max")
     parser.add_argument("--qemu", default="auto")
     parser.add_argument("--cmdline", default="")
-    parser.add_argument("--balloon", action="store_true", help="with a virtio-balloon device")
     program.add_arguments(parser)
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")
     parser.add_argument("--debug", action="store_true", help="halted, with gdb attached")
@@ -147,7 +146,8 @@ def debug(argv, kernel, build):
 
 def machine_of(args, build):
     """The machine, with the module of the program if there is one."""
-    machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu, balloon=args.balloon)
+    machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
+    machine = replace(machine, balloon=re.search(r"\bballoon=", args.cmdline) is not None)
     chosen = program.program_of(args)
     if chosen:
         words = f"{chosen.words} {args.cmdline}".strip()

@@ -47,7 +47,7 @@ class Machine:
     layout: tuple = ()  # RAM and number of CPUs of each node, ("256M", 3); (): even shares
     host: str = ""  # memory of the host that QEMU itself needs
     exit_port: bool = True  # the port by which a run ends QEMU
-    strict: bool = True  # a word that the kernel does not know fails the run; strict=off among the words allows it
+    strict: bool = True  # a word that the kernel does not know fails the run; end.strict=off among the words allows it
     balloon: bool = False  # a virtio-balloon device that wants reports of free pages
     without: str = ""  # globs of cases that a run of all cases leaves out here
     extra: tuple = ()
@@ -68,7 +68,7 @@ class Machine:
     @property
     def kernel_words(self):
         place = MMIO_WORD if self.balloon and self.firmware == "microvm" else ""
-        return " ".join(filter(None, ("strict=on" if self.strict else "", self.words, place, self.cmdline))).strip()
+        return " ".join(filter(None, ("end.strict=on" if self.strict else "", self.words, place, self.cmdline))).strip()
 
     @property
     def ram_bytes(self):

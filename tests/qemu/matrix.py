@@ -8,7 +8,7 @@ only bytes (TEXT) or calls of programs (PROGRAMS), or in which one CPU works (ON
 runs them.
 
 Eight of them run by instructions (machine.py), so what they print does not depend on how busy the host is. CPUs without ERMS among these
-clear 8 bytes with each instruction instead of one. The two with the most CPUs run really parallel. `make test-matrix` boots all pairs: every
+clear 8 bytes with each instruction instead of one. The two with the most CPUs run really parallel. `make test WHAT=matrix` boots all pairs: every
 two values of different columns meet in some machine. Only impossible machines are left out: OVMF does not reach GRUB with many CPUs in
 64 MiB.
 """
@@ -45,18 +45,18 @@ CHOSEN = (
     counted("bios", 1, "64M"),
     Machine("bios", 252, "5G", without=f"{TEXT},{ONE_WORKS}"),
     counted("uefi", 2, "64M", without=f"{TEXT},{PROGRAMS}", cpu=NO_ERMS),
-    counted("uefi", 8, "5G", nodes=2, cpu=NO_ERMS, words="memmap=parallel contig=vanilla pcp_type_cache=on"),
+    counted("uefi", 8, "5G", nodes=2, cpu=NO_ERMS, words="memmap=parallel contig=vanilla pcp.type_cache=on"),
     counted(
-        "uefi", 32, "3G", without=f"{TEXT},{PROGRAMS},{LARGE}", cpu=NO_ERMS, words="memmap=parallel memmap_threads=50% hvo=batched contig=step"
+        "uefi", 32, "3G", without=f"{TEXT},{PROGRAMS},{LARGE}", cpu=NO_ERMS, words="memmap=parallel memmap.threads=50% hvo=batched contig=step"
     ),
     counted("pvh", 3, "12G", without=f"{TEXT},{PROGRAMS},{LARGE}", cpu=NO_ERMS, words="memmap=serial hvo=unbatched contig=skip clear=page"),
     counted("pvh", 32, "12G", nodes=8, uneven=True, without=f"{TEXT},{LARGE}", cpu=NO_ERMS),
     Machine("pvh", 288, "3G", without=f"{TEXT},{ONE_WORKS}"),
-    counted("microvm", 1, "5G", cpu=NO_ERMS, without=f"{TEXT},{PROGRAMS},{LARGE}", words="memmap=parallel memmap_threads=1 hvo=off contig=revert"),
-    counted("microvm", 8, "128M", words="memmap=parallel memmap_threads=0 contig=strict"),
+    counted("microvm", 1, "5G", cpu=NO_ERMS, without=f"{TEXT},{PROGRAMS},{LARGE}", words="memmap=parallel memmap.threads=1 hvo=off contig=revert"),
+    counted("microvm", 8, "128M", words="memmap=parallel memmap.threads=0 contig=strict"),
 )
 
-# Machines for a kernel built with SAN=1, which checks every access.
+# Machines for a kernel built with DEBUG=san, which checks every access.
 SANITIZED = (Machine("pvh", 2, "3G"), Machine("bios", 8, "5G"))
 
 HUGE = (

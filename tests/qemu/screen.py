@@ -143,7 +143,7 @@ class Shown:
         return [cells[at : at + 80].rstrip() for at in range(0, len(cells), 80)]
 
     def wait_halted(self, seconds):
-        """Wait until the first CPU has halted with interrupts off, at the end of a run with onend=halt or of a panic."""
+        """Wait until the first CPU has halted with interrupts off, at the end of a run with end=halt or of a panic."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             registers = self.ask("human-monitor-command", **{"command-line": "info registers"})

@@ -24,24 +24,26 @@ def ends(outcome, verdict):
     assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
 
 
-@pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("strict=off", "pass", 33)])
+@pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])
 def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
-    """The run goes on to its end either way. A machine that a loader booted has no strict=on."""
-    words = f"hov=on loglevel=banana fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
+    """The run goes on to its end either way. A machine that a loader booted has no end.strict=on."""
+    words = f"hov=on loglevel=banana debug.fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words)
     ends(outcome, verdict)
     assert outcome.status == status, outcome.report()
     says(outcome, r"ignored: hov=on is not known; did you mean hvo=\?")
     says(outcome, r"loglevel=banana is malformed")
-    says(outcome, r"fail=ap:0 is impossible")
+    says(outcome, r"debug.fail=ap:0 is impossible")
     says(outcome, r"(?m)^ok 1 kernel\.string")
-    end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
+    end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
 
 
 @pytest.mark.parametrize("words, why", [
-    ("bench=hvo page=512", r"page=512 is malformed \(expected auto\|on\|off\)"),
-    ("bench=hvo modes=off,onn pages=32", r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
+    ("pages=512 test=kernel.string.*", r"pages=512 is not known; it is now bench\.\w+\.pages= or .*bench\.hvo\.pages="),
+    ("onend=halt test=kernel.string.*", r"onend=halt is not known; it is now end="),
+    ('bench="hvo pagse=512"', r'hvo: there is no option "pagse"; did you mean bench.hvo.pages=\?'),
+    ('bench="hvo modes=off,onn pages=32"', r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
     ("bench=hov", r"there is no bench hov"),
     ("hvo= test=kernel.string.*", r"hvo= is malformed"),
     ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
@@ -55,7 +57,7 @@ def test_a_wrong_value_fails_the_run(kernel, words, why):
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_grub_hands_over_every_character(kernel, firmware):
     """Characters that have a meaning in GRUB's own script language arrive unchanged."""
-    outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' strict=off test=kernel.string.*")
+    outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*")
     ends(outcome, "pass")
     says(outcome, r"no\$such=a\\b;\{c\}'d' is not known")
 
@@ -97,7 +99,7 @@ def test_without_acpi_one_cpu(kernel):
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="fail=ap:2,ipi:50 test=kernel.call.*")
+    outcome = boot(kernel, cpus=4, cmdline="debug.fail=ap:2,ipi:50 test=kernel.call.*")
     ends(outcome, "pass")
     says(outcome, r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing")
     says(outcome, r"started 3 of 4 CPUs")
@@ -105,7 +107,7 @@ def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
 
 
 # Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
-FAILING = "fail=alloc:2+,meta:5+,take:1 hvo=batched"
+FAILING = "debug.fail=alloc:2+,meta:5+,take:1 hvo=batched"
 COMMANDS = "alloc 3; alloc 3; free all; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; contig 12; contig 12; mem check; pool 2M"
 
 
@@ -202,9 +204,9 @@ def test_only_boot_memory_breaks_up_a_gib(kernel):
 
 def test_invlpgb_asked_for_where_there_is_none(kernel):
     """The instruction is not used, and the rounds are the same as without it."""
-    outcome = boot(kernel, mem="256M", cpus=2, cmdline="invlpgb=on test=kernel.shootdown.*")
+    outcome = boot(kernel, mem="256M", cpus=2, cmdline="tlb.invlpgb=on test=kernel.shootdown.*")
     ends(outcome, "pass")
-    says(outcome, r"invlpgb=on: this CPU has no INVLPGB")
+    says(outcome, r"tlb.invlpgb=on: this CPU has no INVLPGB")
 
 
 def test_more_huge_pages_than_fit(kernel):

@@ -22,11 +22,11 @@ CHOICES = (
     ("max,-erms,-fsrm", "", "rep", "nt"),
     ("max,-pdpe1gb", "", "erms", "erms"),
     ("qemu64", "", "rep", "nt"),
-    ("max,-erms", "strict=off clear_insn=erms", "rep", "nt"),  # refused
-    ("max", "strict=off clear_insn=clzero", "erms", "erms"),  # refused
-    ("max", "clear_insn=orig", "orig", "orig"),
-    ("max", "clear_insn=rep", "rep", "rep"),
-    ("max", "clear_insn=nt", "nt", "nt"),
+    ("max,-erms", "end.strict=off clear.insn=erms", "rep", "nt"),  # refused
+    ("max", "end.strict=off clear.insn=clzero", "erms", "erms"),  # refused
+    ("max", "clear.insn=orig", "orig", "orig"),
+    ("max", "clear.insn=rep", "rep", "rep"),
+    ("max", "clear.insn=nt", "nt", "nt"),
 )
 
 
@@ -48,7 +48,7 @@ def test_calibration(kernel):
 @pytest.mark.parametrize("insn,verdict", [("nt", "pass"), pytest.param("erms", "fail", marks=pytest.mark.proof)])
 def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict):
     """QEMU stores the bytes of a rep stosb one by one, which is always several times slower than storing words."""
-    words = f"bench=clear clear_ms=60 clear_gate=250 clear_insn={insn}"
+    words = f'bench="clear ms=60 gate=250" clear.insn={insn}'
     outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
     assert ("# FAILED: clearing 2M by default takes at least" in outcome.text) == (verdict == "fail"), outcome.report()
@@ -56,7 +56,7 @@ def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict)
 
 def test_what_is_cleared_ahead_is_shown_with_its_cost(kernel):
     """The rows before it run while nothing is cleared ahead; each page of the row `ahead` was cleared by an idle CPU, for a time."""
-    words = "bench=fault fault_bytes=16M fault_size=2M fault_insn=erms fault_pieces=extents fault_runs=1 prezero=8"
+    words = 'bench="fault bytes=16M size=2M insn=erms pieces=extents runs=1" prezero=8'
     outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     ahead = records(outcome.text, "fault_ahead")
@@ -69,7 +69,7 @@ def test_what_is_cleared_ahead_is_shown_with_its_cost(kernel):
 
 def test_extents_are_varied_with_one_instruction(kernel):
     """Each pair of columns uses the same instruction, and every record says what was varied."""
-    outcome = run(replace(BASE, cmdline="bench=clear clear_ms=60"), kernel, SECONDS)
+    outcome = run(replace(BASE, cmdline='bench="clear ms=60"'), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
     seen = {(r["mode"], r["insn"], r["extent"]) for r in records(outcome.text, "clear") if r["size"] == "2M"}
     assert {("page", insn, "4K") for insn in INSNS} | {("multi", insn, "32M") for insn in INSNS} <= seen

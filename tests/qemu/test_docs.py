@@ -149,10 +149,10 @@ def test_what_the_reader_writes_works(copy):
     written((ROOT / "tests/README.md").read_text(encoding="utf-8"), copy)
     make(copy, "kernel")
     kernel = copy / "build/ashlar.elf"
-    words = "clear_insn=words contig=blind"
+    words = "clear.insn=words contig=blind"
     outcome = run(Machine("pvh", 2, "4G", cmdline=f"test=mm.example.*,mm.clear.*,mm.contig.a_gigabyte* {words}"), kernel, SECONDS)
     assert "mm.example" in outcome.text and outcome.verdict == "pass", outcome.report()
-    words += " bench=hvo,contig hvo=inplace modes=inplace pages=256 memory=fresh searches=blind total=1"
+    words += ' bench="hvo modes=inplace pages=256; contig memory=fresh searches=blind total=1" hvo=inplace'
     outcome = run(Machine("pvh", 2, "4G", cmdline=words), kernel, SECONDS)
     assert outcome.verdict == "pass" and re.search(r"BENCH hvo mode=inplace .*op=free .*done=256", outcome.text), outcome.report()
     assert re.search(r"BENCH contig mode=blind .*total=1 ", outcome.text), outcome.report()

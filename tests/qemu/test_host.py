@@ -83,7 +83,7 @@ def test_many_threads_are_judged_by_the_limit_of_their_run(build):
 
 def hvo_legs(build, words):
     """{(mode, op): record} of one run of bench=hvo."""
-    argv = [str(build / "host/native/ashlar-host"), "-x", "-c", "2", "-m", "8G", "-k", f"bench=hvo {words}"]
+    argv = [str(build / "host/native/ashlar-host"), "-x", "-c", "2", "-m", "8G", "-k", f'bench="hvo {words}"']
     done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]
     return {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}

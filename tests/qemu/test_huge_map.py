@@ -7,7 +7,7 @@ from machine import Machine
 from test_payload import records
 
 SECONDS = 90
-COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline="bench=fault fault_bytes=16M fault_runs=3")
+COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline='bench="fault bytes=16M runs=3"')
 FAULT_INSTRUCTIONS = 4000  # instructions of a 2 MiB fault, besides clearing
 
 

@@ -9,7 +9,7 @@ from machine import Machine
 
 SECONDS = 60
 
-# Program, the words that the kernel must print about it, and the functions that page_owner=on must name.
+# Program, the words that the kernel must print about it, and the functions that debug.page_owner=on must name.
 LEFT = (
     ("leak-page", [r"11 frames are in use"], {"take_pages"}),
     ("leak-huge", [r"1538 frames are in use", r"huge mappings hold 0 pages of 4 KiB, 3 of 2 MiB"], {"huge_touch", "huge_map_with"}),
@@ -41,45 +41,45 @@ def judge(verdict, text, said, named):
     assert verdict == "fail" and "# totals pass:1 fail:0" in text, text
     assert not [pattern for pattern in said if not re.search(pattern, text)], text
     assert named <= holders(text), text
-    assert "leaks=ok would accept what the program" in text and "backtrace" not in text, text
+    assert "end.leaks=ok would accept what the program" in text and "backtrace" not in text, text
 
 
 @pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
-    judge(*boot(kernel, f"payload={name} page_owner=on wait_ms=300"), said, named)
+    judge(*boot(kernel, f"payload={name} debug.page_owner=on wait_ms=300"), said, named)
 
 
 @pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_hosted_too(build, name, said, named):
-    judge(*hosted(build, f"payload={name} page_owner=on wait_ms=300"), said, named)
+    judge(*hosted(build, f"payload={name} debug.page_owner=on wait_ms=300"), said, named)
 
 
 def test_without_page_owner_the_way_to_the_holders_is_named(build):
     verdict, text = hosted(build, "payload=leak-page")
-    assert verdict == "fail" and "page_owner=on would name the holders" in text and not holders(text), text
+    assert verdict == "fail" and "debug.page_owner=on would name the holders" in text and not holders(text), text
 
 
 def test_a_program_that_means_it_passes(kernel):
-    verdict, text = boot(kernel, "payload=leak-pool page_owner=on leaks=ok")
+    verdict, text = boot(kernel, "payload=leak-pool debug.page_owner=on end.leaks=ok")
     assert verdict == "pass" and holders(text) == {"take_from_pool"}, text
-    verdict, text = boot(kernel, "payload=leak-work leaks=ok wait_ms=300")
+    verdict, text = boot(kernel, "payload=leak-work end.leaks=ok wait_ms=300")
     assert verdict == "pass" and "CPU 1 still runs serve_for_ever()" in text, text
 
 
 def test_a_program_that_gives_all_back_passes(kernel):
     """Free pages of a pool that the program leaves grown do not count as its pages, and the page tables of its mappings belong to the
     kernel."""
-    verdict, text = boot(kernel, "payload=leak-none page_owner=on")
+    verdict, text = boot(kernel, "payload=leak-none debug.page_owner=on")
     assert verdict == "pass" and "leaks:" not in text, text
 
 
 def test_hosted_too_it_passes(build):
-    verdict, text = hosted(build, "payload=leak-none page_owner=on")
+    verdict, text = hosted(build, "payload=leak-none debug.page_owner=on")
     assert verdict == "pass" and "leaks:" not in text, text
 
 
 def test_what_the_monitor_still_has_fails_its_session(kernel):
-    verdict, text = boot(kernel, 'run="alloc 3 count=2; map 4M 2M; pool 2M 8"')
+    verdict, text = boot(kernel, 'run="page alloc 3 count=2; map 4M 2M; pool 2M 8"')
     assert verdict == "fail" and re.search(r"leaks: 17 frames are in use", text), text
-    verdict, text = boot(kernel, 'run="alloc 3 count=2; free all; map 4M 2M; unmap all; pool 2M 8"')
+    verdict, text = boot(kernel, 'run="page alloc 3 count=2; page free all; map 4M 2M; map unmap all; pool 2M 8"')
     assert verdict == "pass", text

@@ -1,4 +1,4 @@
-"""make test-machines: boards, CPU models and shapes that the eleven machines of make test do not have.
+"""make test WHAT=machines: boards, CPU models and shapes that the eleven machines of make test do not have.
 
 Each machine is a row of boot/metal.md and runs the cases that depend on the machine. The matrix tests mm/.
 """
@@ -82,7 +82,7 @@ def test_row(row, kernel):
 @pytest.mark.metal
 def test_no_hypervisor_bit(kernel):
     """The machine behaves as on hardware: deadlines are short, no port of an emulator is touched, and the run ends in a halt."""
-    machine = Machine("pvh", 2, "1G", cpu="max,hypervisor=off", cmdline=f"wait_ms=2000 page=on {CASES}")
+    machine = Machine("pvh", 2, "1G", cpu="max,hypervisor=off", cmdline=f"wait_ms=2000 console.page=on {CASES}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for(END.pattern, SECONDS), "no end"
     assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(failures(guest.lines))
@@ -92,7 +92,7 @@ def test_no_hypervisor_bit(kernel):
 @pytest.mark.parametrize("display", ["std", "ramfb", "cirrus", "vmware"])
 def test_uefi_screens(kernel, display):
     """Whatever framebuffer OVMF finds, the verdict can be read from it."""
-    machine = Machine("uefi", 2, "256M", display=display, serial=("-serial", "none"), cmdline="onend=halt test=kernel.string.*")
+    machine = Machine("uefi", 2, "256M", display=display, serial=("-serial", "none"), cmdline="end=halt test=kernel.string.*")
     with Shown(machine, kernel) as guest:
         guest.wait_halted(SECONDS)
         lines = guest.picture().text()

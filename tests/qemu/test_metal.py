@@ -30,7 +30,7 @@ def passes(outcome, *texts):
 def test_framebuffer_is_read_glyph_by_glyph(kernel, machine):
     """Without a serial port, all output is on the screen, down to the verdict. The machine has memory beyond the reach of the boot
     tables."""
-    machine = machine.with_words(f"onend=halt {WORDS}", serial=("-serial", "none"))
+    machine = machine.with_words(f"end=halt {WORDS}", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:
         guest.wait_halted(SECONDS)
         lines = guest.picture().text()
@@ -43,7 +43,7 @@ PAGED = "# keys page through the log: Space, b, Enter, k, g, G"
 
 def test_the_tables_of_make_run_stay_on_the_screen(kernel):
     """The records do not push them off, and a line says how to read them."""
-    machine = Machine("bios", 2, "1G", display="std", serial=("-serial", "none"), cmdline="onend=page pages=64")
+    machine = Machine("bios", 2, "1G", display="std", serial=("-serial", "none"), cmdline='end=page bench="hvo pages=64"')
     with Shown(machine, kernel) as guest:
         lines = guest.wait("ASHLAR-END", SECONDS, lambda: guest.picture().text())
     rows = [line.split()[:2] for line in lines]
@@ -53,7 +53,7 @@ def test_the_tables_of_make_run_stay_on_the_screen(kernel):
 def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
     """The verdict stays on the screen until a key is pressed. Then the first page has the first line, and the last page has the verdict
     again."""
-    machine = Machine("pvh", 1, "5G", display="std", serial=("-serial", "none"), cmdline=f"onend=page {WORDS}")
+    machine = Machine("pvh", 1, "5G", display="std", serial=("-serial", "none"), cmdline=f"end=page {WORDS}")
 
     def press(name):
         guest.ask("send-key", keys=[{"type": "qcode", "data": name}])
@@ -71,7 +71,7 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
 
 def test_nothing_is_said_on_a_machine_that_hides_its_emulator(kernel):
     """The watchdog's tick has a reason each time. QEMU's INIT clears MTRRs, so CPU 1 gets those of CPU 0."""
-    machine = Machine("pvh", 2, "256M", accel="icount", cpu="max,-hypervisor", cmdline=f"onend=page {WORDS}")
+    machine = Machine("pvh", 2, "256M", accel="icount", cpu="max,-hypervisor", cmdline=f"end=page {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("^ASHLAR-END verdict=pass", SECONDS), guest.lines[-40:]
         text = "\n".join(guest.lines)
@@ -129,7 +129,7 @@ MENU = {  # each entry of boot/grub.cfg without a program, in order: what is typ
     "Benchmarks: memmap, hvo": ("", "BENCH memmap "),
     "Monitor": ("", "Commands: help."),
     SAFE_MODE: ("", "# Subtest: "),
-    "Type a command line": ("onend=halt test=kernel.string.*\n", "ASHLAR-END verdict=pass code=0x10"),
+    "Type a command line": ("end=halt test=kernel.string.*\n", "ASHLAR-END verdict=pass code=0x10"),
     "Restart the machine": ("", ""),
 }
 
@@ -325,7 +325,7 @@ def test_damaged_tables(replay, tmp_path):
 
 def test_a_hang_is_ended_and_says_where(kernel):
     """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
-    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient wait_ms=300 hang=2"), kernel, SECONDS)
+    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient wait_ms=300 end.hang=2"), kernel, SECONDS)
     assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
     assert "still waiting for work on another CPU from CPU 1" in outcome.text, outcome.report()
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
@@ -334,7 +334,7 @@ def test_a_hang_is_ended_and_says_where(kernel):
 @pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
     firmware = "microvm" if board == "microvm" else "pvh"
-    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang hang=2"), kernel, SECONDS)
+    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel, SECONDS)
     assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
     assert "watchdog: off" not in outcome.text and "the run hangs" in outcome.text, outcome.report()
 
@@ -346,7 +346,7 @@ def test_a_watchdog_that_cannot_tick_says_so(kernel):
 
 def test_an_nmi_of_the_board_is_a_request(kernel):
     """As a management controller or a button sends it, to all CPUs. One of them answers, and the run goes on."""
-    machine = Machine("pvh", 3, "256M", display="std", serial=("-serial", "none"), cmdline="onend=halt monitor")
+    machine = Machine("pvh", 3, "256M", display="std", serial=("-serial", "none"), cmdline="end=halt monitor")
     with Shown(machine, kernel) as guest:
         guest.wait("Commands: help.", SECONDS / 4, guest.vga_text)
         guest.ask("inject-nmi")
@@ -374,7 +374,7 @@ def test_an_idle_machine_gets_no_interrupts_of_the_pit(kernel):
 
 def test_a_run_that_is_over_does_not_hang(kernel):
     """The machine halts for longer than the watchdog waits, and its last line stays the last one."""
-    machine = Machine("pvh", 1, "128M", cmdline=f"onend=halt hang=1 {WORDS}")
+    machine = Machine("pvh", 1, "128M", cmdline=f"end=halt end.hang=1 {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS)
         assert not guest.wait_for("watchdog", 4), "\n".join(guest.lines[-8:])
@@ -396,14 +396,14 @@ def test_an_nmi_does_not_stop_a_panic(kernel):
 
 def test_a_reset_never_looks_like_a_pass(kernel):
     """The first run hangs and is reset by the watchdog. The second run, with the same kernel, must know this."""
-    machine = Machine("pvh", 2, "256M", cmdline="payload=hang hang=2 onhang=reboot", reboots=True)
+    machine = Machine("pvh", 2, "256M", cmdline="payload=hang end.hang=2 end.onhang=reboot", reboots=True)
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("run 2 since memory was last cleared; the run before it ended in a reset", SECONDS)
 
 
 def test_a_pass_after_a_reset_is_no_pass(kernel):
     """The machine is reset while the tests run. The tests of the next run pass, but its verdict must not be a pass."""
-    words = "onend=halt test=mm.random.giga* soak=400000"  # takes seconds, so the reset comes in time
+    words = "end=halt test=mm.random.giga* test.soak=400000"  # takes seconds, so the reset comes in time
     machine = Machine("pvh", 2, "1G", cmdline=words, display="std", serial=("-serial", "none"), reboots=True)
     with Shown(machine, kernel) as guest:
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
@@ -415,14 +415,14 @@ def test_a_pass_after_a_reset_is_no_pass(kernel):
 
 
 def test_onend_reboot_goes_round_and_says_so(kernel):
-    machine = Machine("pvh", 1, "128M", cmdline=f"onend=reboot {WORDS}", reboots=True)
+    machine = Machine("pvh", 1, "128M", cmdline=f"end=reboot {WORDS}", reboots=True)
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("run 2 since memory was last cleared; the run before it ended with code 0x10", SECONDS)
 
 
 def test_machine_page(kernel):
     """The page shows the topology of the CPUs, their caches, the clock, and all oddities again."""
-    machine = Machine("pvh", 8, "1G", cmdline=f"page=on strict=off nosuch=1 {WORDS}")
+    machine = Machine("pvh", 8, "1G", cmdline=f"console.page=on end.strict=off nosuch=1 {WORDS}")
     machine = machine.with_words(machine.cmdline, extra=("-smp", "8,sockets=2,cores=2,threads=2"))
     outcome = run(machine, kernel, SECONDS)
     passes(outcome, "8 in 4 cores in 2 packages", "cache    L1 data", "errors   0 corrected, 0 uncorrected", "clock    TSC at")
@@ -431,7 +431,7 @@ def test_machine_page(kernel):
 
 def test_machine_checks_are_named_and_counted(kernel):
     """A corrected error is found at the next look. An uncorrected error that names a page is survived, and the page is taken out of use."""
-    words = "page=on onend=page test=mm.random.giga* soak=400000"  # takes seconds, so both errors come in time
+    words = "console.page=on end=page test=mm.random.giga* test.soak=400000"  # takes seconds, so both errors come in time
     machine = Machine("pvh", 2, "256M", cpu="max,vendor=GenuineIntel", cmdline=words, display="std", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:  # on AMD no page is withdrawn
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)

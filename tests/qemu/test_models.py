@@ -25,7 +25,7 @@ TRACED = {
 }
 
 # Rounds that may wait serve many turns at once. Without waiting, each turn has its own round.
-OPTIONS = {"mm.hvo.all_cpus_split_and_share_at_once": "hvo_defer=off"}
+OPTIONS = {"mm.hvo.all_cpus_split_and_share_at_once": "hvo.defer=off"}
 
 # Broken builds (tests/mutants) whose traces must be rejected, and the rule that rejects them.
 REJECTED = {
@@ -43,7 +43,7 @@ NATIVE = "host-native", "HOST_CFLAGS_native=-O0"  # what is recorded is the orde
 
 
 def test_spin(tmp_path):
-    """Search the correct models exhaustively, but for those with millions of states, and find a bug planted in each (make models does all)."""
+    """Search the correct models exhaustively, but for those with millions of states, and find a bug planted in each (make test WHAT=models does all)."""
     argv = [sys.executable, str(MODELS / "run.py"), "--build", str(tmp_path), "--quick"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
@@ -77,7 +77,7 @@ def test_replay(case, build, tmp_path):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of the sources to break, made in the same way as for make mutants."""
+    """A copy of the sources to break, made in the same way as for make test WHAT=mutants."""
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
     mutants = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mutants)

@@ -15,12 +15,12 @@ COMMANDS = (
     ("help pool", r"grow, shrink"),
     ("machine", r"4 found, 4 started"),
     ("mem", r"= RAM"),
-    ("zones", r"node 0 +NORMAL +4096"),
-    ("nodes", r"4 CPUs \(0 to 3\)"),
+    ("mem zones", r"node 0 +NORMAL +4096"),
+    ("mem nodes", r"4 CPUs \(0 to 3\)"),
     ("cpus", r"3 +0 idle"),
-    ("buddy", r"NORMAL( +\d+){19}"),
-    ("get hvo", r"hvo +on "),
-    ("set hvo=batched; get hvo", r"hvo +batched "),
+    ("mem buddy", r"NORMAL( +\d+){19}"),
+    ("set hvo", r"hvo +on "),
+    ("set hvo=batched; set hvo", r"hvo +batched "),
     ("set hvo=on", r"^$"),
     ("balloon", r"there is no balloon"),
     ("pool 2M 64", r"64 pages, 64 free, 0 in use"),
@@ -31,25 +31,25 @@ COMMANDS = (
     ("pool 2M overcommit 3; pool 2M take 4", r"(?s)of at most 3.*3 pages of 2M taken into use.*refused: 1 more"),
     ("pool 2M give 3; pool 2M overcommit 0", r"0 pages, 0 free.*of at most 0"),
     ("pool 1G 2; pool 1G demote 1; pool", r"(?s)2M: 512 pages.*1G: 1 pages"),
-    ("hvo", r"(?m)saved: \d{4} by the 2M pool, 4087 by the 1G pool$"),
+    ("mem hvo", r"(?m)saved: \d{4} by the 2M pool, 4087 by the 1G pool$"),
     ("pool 1G 0; pool 2M 0", r"0 pages, 0 free"),
     ("page 0x200", r"reserved for firmware|frame 0x200: reserved"),
-    ("walk 0xffff888000200000", r"512G +\[273\]"),
-    ("peek 0xffff888000200000 2", r"(0x[0-9a-f]{16}  [0-9a-f]{16}\n.*){2}"),
-    ("peek 0xffffc90000000000", r"not mapped"),
-    ("alloc 3 count=5", r"and 1 more"),
-    ("free 0x200", r"refused: frame 0x200 did not come from alloc"),
-    ("free all", r"5 pages freed"),
+    ("page walk 0xffff888000200000", r"512G +\[273\]"),
+    ("page peek 0xffff888000200000 2", r"(0x[0-9a-f]{16}  [0-9a-f]{16}\n.*){2}"),
+    ("page peek 0xffffc90000000000", r"not mapped"),
+    ("page alloc 3 count=5", r"and 1 more"),
+    ("page free 0x200", r"refused: frame 0x200 did not come from alloc"),
+    ("page free all", r"5 pages freed"),
     ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
     ("map 64M 2M; map", r"(?s)mapped at 0x\w+000; its pages appear.*64 MiB in pages of 2048 KiB"),
-    ("unmap all", r"1 mappings given back"),
-    ("map 4M 2M node=0; unmap all; map 4M 2M node=7", r"(?s)mapped at 0x.*node .7. is out of range"),
-    ("touch 0xffff888000200000", r"refused: no mapping of the monitor contains 0xffff888000200000"),
-    ("unmap 5", r"refused"),
-    ("contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
+    ("map unmap all", r"1 mappings given back"),
+    ("map 4M 2M node=0; map unmap all; map 4M 2M node=7", r"(?s)mapped at 0x.*node .7. is out of range"),
+    ("map touch 0xffff888000200000", r"refused: no mapping of the monitor contains 0xffff888000200000"),
+    ("map unmap 5", r"refused"),
+    ("page contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
     ("clear", r"(?m)^  \* multi +\w+ +\d+\.\d+ us +\d+ MB/s$"),
     ("set lock_holds=on; pool 2M 8; locks; pool 2M 0; set lock_holds=off", r"longest hold of a lock: pool .* 8 records in \w+"),
-    ("stats", r"unopened  -> bare"),
+    ("mem stats", r"unopened  -> bare"),
     ("log 100", r"unopened|->|ashlar>"),
     ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),
     ("test kernel.words.*", r"# kernel.words: pass:\d+ fail:0 skip:0"),
@@ -58,6 +58,8 @@ COMMANDS = (
     ("start", r"BENCH hvo mode=on source=\w+ op=free"),
     ("mem check", r"every frame accounted for"),
     ("frobnicate", r'no command "frobnicate"'),
+    ("get; unmap all", r"(?s)get is now: set.*unmap is now: map unmap"),
+    ("help options", r"(?m)^  bench\.hvo\.pages +4096 .*\n(.*\n)*  tlb\.skip_idle +on "),
     ("pool 5M", r'"5M"'),
 )
 WAYS_OUT = {"poweroff", "reboot"}
@@ -81,7 +83,7 @@ def test_every_command_answers(session):
 
 
 def test_editing_history_and_completion(session):
-    session.send("zone\x1b[D\x1b[D\x1b[Dx\x1b[D\x1b[3~\x1b[H\x05s\r")  # an x typed and deleted, start, end
+    session.send("mem zone\x1b[D\x1b[D\x1b[Dx\x1b[D\x1b[3~\x1b[H\x05s\r")  # an x typed and deleted, start, end
     assert "zone 0: frames" in session.prompt()
     session.send("\x1b[A\x15me\x1b[B\x15\x1b[A\r")  # up, killed, typed, down, killed, up again
     assert "zone 0: frames" in session.prompt()
@@ -92,7 +94,7 @@ def test_editing_history_and_completion(session):
     session.prompt()
     session.send("o\t\r")  # "po" stands there again: now only pool is possible
     assert "2M: 0 pages" in session.prompt()
-    session.send("set hvo=b\t; get hvo\r")
+    session.send("set hvo=b\t; set hvo\r")
     assert re.search(r"hvo +batched ", session.prompt())
     session.send("mem and much more\x03")
     session.prompt()
@@ -103,9 +105,9 @@ def test_editing_history_and_completion(session):
 def test_map_touch_unmap(session):
     """Use an address from the output of the first command, and let Tab complete it."""
     address = re.search(r"mapped at (0x\w+)", session.command("map 64M 2M"))[1]
-    assert "32 pages of 2048 KiB are there and zero" in session.command(f"touch {address} 64M")
+    assert "32 pages of 2048 KiB are there and zero" in session.command(f"map touch {address} 64M")
     assert "32 of 2M" in session.command("map")
-    session.send("unmap \t\r")
+    session.send("map unmap \t\r")
     assert "refused" not in session.prompt()
     assert "0 of 2M" in session.command("map") and "every frame accounted for" in session.command("mem check")
 
@@ -115,7 +117,7 @@ def test_ctrl_c_stops_what_runs(session):
     session.expect(r"  ok 3 ")
     session.send("\x03")
     assert "Bail out! stopped by Ctrl-C" in session.prompt(120)
-    session.send("pool 2M 8; bench hvo pages=64 source=all; hvo\r")
+    session.send("pool 2M 8; bench hvo pages=64 source=all; mem hvo\r")
     session.expect(r"off +grow")
     session.send("\x03")
     assert "the remaining commands were stopped by Ctrl-C" in session.prompt(120)
@@ -127,7 +129,7 @@ STOPPED = [
     ("bench memmap", r"ways in turn", r"beside a plain clear|what=all"),
     ("bench clear", r"size insn", r"size=1G"),
     ("bench pcp", r"Batches of", r"ours : before"),
-    ("bench fault fault_bytes=64M", r" 2M +erms +4K +1 ", r"cpus=[248] .* run=[2-7] "),
+    ("bench fault bytes=64M", r" 2M +erms +4K +1 ", r"cpus=[248] .* run=[2-7] "),
     ("bench contig memory=fresh", r"memory fresh", r"mode=index"),
 ]
 

@@ -61,7 +61,7 @@ def ranges(nodes):
 
 @pytest.mark.parametrize("machine", MACHINES, ids=name)
 def test_cpus_and_memory_belong_to_the_nodes_they_were_given_to(machine, kernel):
-    machine = machine.with_words('run="cpus; nodes"')
+    machine = machine.with_words('run="cpus; mem nodes"')
     nodes = numa(command(machine, kernel, "none.iso"))
     assert len(nodes) == machine.nodes and sum(len(cpus) for cpus, _ in nodes.values()) == machine.cpus
     outcome = run(machine, kernel, SECONDS)

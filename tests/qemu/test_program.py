@@ -95,7 +95,7 @@ def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
 
 
 def test_a_bare_elf_is_a_module_too(built, kernel):
-    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline='args=x run="test program.module.the_machines_*"'), kernel, SECONDS)
+    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline='program.args=x run="test program.module.the_machines_*"'), kernel, SECONDS)
     assert outcome.verdict == "pass" and numbered(outcome.text, "argument") == ["program", "x"], outcome.report()
 
 
@@ -108,11 +108,12 @@ def test_make_run_names_what_it_cannot_pass(tmp_path, built):
     for args, says in (
         (["--program", "/no/such"], "PROGRAM=/no/such: no such file"),
         (["--program", str(tmp_path)], "no such file"),
-        (["--args", "x"], "ARGS is given without PROGRAM"),
+        (["--files", "x"], "FILES is given without PROGRAM"),
+        (["--program", "HOME=/"], "PROGRAM=HOME=/: it names no program"),
         (["--program", str(SOURCE), "--files", "/no/such"], "FILES=/no/such: no such folder"),
-        (["--program", str(SOURCE), "--args", "it's"], "ARGS=it's: No closing quotation"),
-        (["--program", str(SOURCE), "--args", "\u00e4"], "only printable ASCII"),
-        (["--program", str(SOURCE), "--args", "x" * 5000], "the kernel reads 4095"),
+        (["--program", f"{SOURCE} it's"], f"PROGRAM={SOURCE} it's: No closing quotation"),
+        (["--program", f"{SOURCE} \u00e4"], "only printable ASCII"),
+        (["--program", f"{SOURCE} {'x' * 5000}"], "the kernel reads 4095"),
     ):
         done = launch("--build", str(tmp_path), *args)
         assert done.returncode == 2 and says in done.stderr, done
@@ -123,7 +124,7 @@ def test_make_run_names_what_it_cannot_pass(tmp_path, built):
 
 def test_words_of_the_command_line():
     assert Program("./a.out").words == "program=a.out"
-    assert Program("a b", "x 'y'", env="A=1").words == """program="a b" args="x 'y'" env="A=1\""""
+    assert Program("a b", "x 'y'", env="A=1").words == """program="a b" program.args="x 'y'" program.env="A=1\""""
     assert word("args", r"\"") == r'args="\\\""'
 
 
@@ -297,12 +298,12 @@ def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
     program = Program(str(path), "nap 5")
     module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=f"{program.words} hang=1 hang={hang}"), kernel, SECONDS)
+    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=f"{program.words} end.hang=1 end.hang={hang}"), kernel, SECONDS)
     assert outcome.verdict == verdict and ("watchdog: no progress" in outcome.text) == (verdict == "crash"), outcome.report()
 
 
 def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
-    """`make bench-programs` builds, passes and reads programs in this way."""
+    """`make bench WHAT=programs` builds, passes and reads programs in this way."""
     program = Program(str(build_benchmarks(Builder(tmp_path, None), ["page_fault1"])["page_fault1"].path), "2 100")
     module = program.write(tmp_path / "program.cpio")
     outcome = run(Machine("pvh", 2, "1G", module=str(module), cmdline=program.words), kernel, SECONDS)

@@ -730,7 +730,7 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("words, names", [
-    (["CPUS=2,8", "BENCH=hvo"], ["hvo-CPUS-2", "hvo-CPUS-8"]),
+    (["CPUS=2,8", "T=hvo"], ["hvo-CPUS-2", "hvo-CPUS-8"]),
     (["pages=64,256", "CPUS=4", "MEM=4G", "runs=1"], ["hvo-pages-64", "hvo-pages-256"]),
 ])  # fmt: skip
 def test_sweep(words, names):
@@ -738,7 +738,7 @@ def test_sweep(words, names):
     assert [leg.name for leg in made] == names
     assert [leg.cpus for leg in made] == ([2, 8] if words[0].startswith("CPUS") else [4, 4])
     if len(words) == 4:
-        assert [leg.cmdline for leg in made] == ["bench=hvo runs=1 pages=64", "bench=hvo runs=1 pages=256"] and made[0].mem == "4G"
+        assert [leg.cmdline for leg in made] == ['bench="hvo runs=1 pages=64"', 'bench="hvo runs=1 pages=256"'] and made[0].mem == "4G"
 
 
 @pytest.mark.parametrize("words", [[], ["CPUS=2"], ["CPUS=2,4", "MEM=1G,2G"], ["T=a,b"], ["FOO=1", "CPUS=2,4"], ["CPUS=a,b"], ["pages=,"]])

@@ -8,7 +8,7 @@ from test_payload import records
 
 SECONDS = 120
 CPUS = (1, 2, 8, 32)
-WORDS = "bench=hvo pages=128 runs=1 source=all"
+WORDS = 'bench="hvo pages=128 runs=1 source=all"'
 # Keys that depend on the number of CPUs by their nature, and times.
 OF_CPUS = {"cpus", "cpus_found", "cpus_started", "ipis", "interrupted", "skipped"}
 

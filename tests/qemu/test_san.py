@@ -1,4 +1,4 @@
-"""The kernel's sanitizers can report: each is given one mistake of its kind and must name it. This test runs with make test SAN=1 only."""
+"""The kernel's sanitizers can report: each is given one mistake of its kind and must name it. This test runs with make test DEBUG=san only."""
 
 import re
 

@@ -23,15 +23,21 @@ from test_docs import PAGES, commands
         ("run TIMEOUT=soon", "TIMEOUT is a number of seconds, or 0"),
         ("test T=typo", "T: no case matches 'typo'; did you mean: "),
         ("test T='mm.hvo.*,mm.hov.*'", "T: no case matches 'mm.hov.*'; did you mean: mm.hvo.*, "),
-        ("test-matrix T='test'\"'\"'s'", "T: no case matches 'test's'"),
-        ("test-msan T='build.*'", "T: no case matches 'build.*'"),  # a test of these files, which runs nothing hosted
-        ("test-machines M='cpu-EPIC'", "M: no row of boot/metal.md matches 'cpu-EPIC'; did you mean: cpu-EPYC, "),
-        ("bench BENCH=hov", "BENCH: no benchmark matches 'hov'; did you mean: hvo, "),
-        ("bench BENCH=hvo,cleer", "BENCH: no benchmark matches 'cleer'; did you mean: clear, "),
-        ("bench-linux BENCH=faults", "BENCH: no table matches 'faults'; did you mean: fault, "),
-        ("bench-programs BENCH=larsen", "BENCH: no program matches 'larsen'; did you mean: larson, "),
-        ("sweep BENCH=hvo CPUS=2,0", "CPUS=0 cannot"),
-        ("sweep BENCH=hov CPUS=2,8", "make sweep: BENCH=hov: one of alloc, "),
+        ("test WHAT=matrix T='test'\"'\"'s'", "T: no case matches 'test's'"),
+        ("test WHAT=msan T='build.*'", "T: no case matches 'build.*'"),  # a test of these files, which runs nothing hosted
+        ("test WHAT=machines T='cpu-EPIC'", "T: no row of boot/metal.md matches 'cpu-EPIC'; did you mean: cpu-EPYC, "),
+        ("bench T=hov", "T: no benchmark matches 'hov'; did you mean: hvo, "),
+        ("bench T=hvo,cleer", "T: no benchmark matches 'cleer'; did you mean: clear, "),
+        ("bench WHAT=linux T=faults", "T: no table matches 'faults'; did you mean: fault, "),
+        ("bench WHAT=programs T=larsen", "T: no program matches 'larsen'; did you mean: larson, "),
+        ("bench WHAT=sweep T=hvo CPUS=2,0", "CPUS=0 cannot"),
+        ("bench WHAT=sweep T=hov CPUS=2,8", "make bench WHAT=sweep: T=hov: one of alloc, "),
+        ("test WHAT=matrx", "WHAT=matrx: make test has again, bare, "),
+        ("run FIRMWRE=pvh", "FIRMWRE= is read by nobody; did you mean FIRMWARE=?"),
+        ("bench 'BENCH=hvo' 'CMDLINE=a b=c'", "BENCH= is now T"),
+        ("test-matrix", "make test-matrix is now: make test WHAT=matrix."),
+        ("soak", "make soak is now: make test WHAT=soak."),
+        ("bench-hvo-native", "make bench-hvo-native is now: make bench WHAT=hvo."),
     ],
 )
 def test_what_is_mistyped_is_refused(tmp_path, line, says):
@@ -52,7 +58,9 @@ def test_what_the_pages_show_can_be_used():
     for page in PAGES:
         for _, goal, *rest in map(shlex.split, commands(page, "make [a-z]")):
             given = dict(word.split("=", 1) for word in rest if "=" in word)
-            defaults = {} if goal == "sweep" else {"T": "", "M": "", "BENCH": ""}
-            typed.CHECKS.get(goal, lambda values: None)(defaults | given)
+            goal = "/".join(filter(None, (goal, given.get("WHAT") if goal in ("test", "bench") else "")))
+            typed.check_goal(goal)
+            typed.check_typed([goal], given)
+            typed.CHECKS.get(goal, lambda values: None)(({} if goal == "bench/sweep" else {"T": ""}) | given)
             seen += goal in typed.CHECKS and bool(given)
     assert seen > 20

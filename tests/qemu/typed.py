@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the words of make's command line before anything is built: typed.py GOAL... -- KEY=VALUE...
+"""Checks the words of make's command line before anything is built: typed.py GOAL... -- KEY=VALUE... -- KEY=TYPED...
 
-Names of cases, machines and benchmarks are read from the sources. A wrong word is named with what is allowed in its place, or with the names
-that are nearest to it, and the exit status is 2.
+Names of cases, machines and benchmarks are read from the sources, and those of variables and of the goals test/WHAT from the Makefile. A wrong
+word is named with what is allowed in its place, or with the names that are nearest to it, and the exit status is 2.
 """
 
 import ast
 import difflib
 import functools
+import itertools
 import operator
 import re
 import sys
@@ -106,49 +107,92 @@ def check_cases(values, others=frozenset()):
 def check_bench(values):
     from legs import LEGS, ON_REQUEST, group_of
 
-    check_names("BENCH", values["BENCH"].split(","), "benchmark", {group_of(leg) for leg in LEGS + ON_REQUEST}, operator.eq)
+    check_names("T", values["T"].split(","), "benchmark", {group_of(leg) for leg in LEGS + ON_REQUEST}, operator.eq)
 
 
 def check_sweep(values):
     import sweep
 
     try:
-        for leg, _ in sweep.legs_of(values.get("BENCH", ""), [f"{key}={value}" for key, value in values.items()]):
+        for leg, _ in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
             check_machine({key: str(getattr(leg, name)) for key, name in sweep.MACHINE.items()})
     except (sweep.Wrong, ValueError) as why:
-        raise Wrong(f"make sweep: {why}") from why
+        raise Wrong(f"make bench WHAT=sweep: {why}") from why
 
 
 def check_bench_linux(values):
     from bench_linux import TABLES
 
     parts = {table.rsplit("-", n)[0] for table in TABLES for n in range(table.count("-") + 1)}
-    check_names("BENCH", values["BENCH"].split(","), "table", parts, operator.eq)
+    check_names("T", values["T"].split(","), "table", parts, operator.eq)
 
 
 def check_bench_programs(values):
     from bench_programs import OTHERS, own_names
 
-    check_names("BENCH", values["BENCH"].split(","), "program", {*own_names(), *OTHERS}, operator.eq)
+    check_names("T", values["T"].split(","), "program", {*own_names(), *OTHERS}, operator.eq)
 
 
 CHECKS = {
     **dict.fromkeys(("run", "monitor", "debug"), check_machine),
-    **dict.fromkeys(("test", "test-matrix", "test-huge"), lambda values: check_cases(values, test_names())),
-    "test-msan": check_cases,
-    "test-machines": lambda values: check_names("M", [values["M"]], "row of boot/metal.md", machine_names()),
+    **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
+    "test/msan": check_cases,
+    "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
     "bench": check_bench,
-    "bench-linux": check_bench_linux,
-    "bench-programs": check_bench_programs,
-    "sweep": check_sweep,
+    "bench/linux": check_bench_linux,
+    "bench/programs": check_bench_programs,
+    "bench/sweep": check_sweep,
 }
+
+# ---- goals and variables -------------------------------------------------------------------------------------------
+
+MAKEFILES = ("Makefile", "tests/host/host.mk", "tests/model/model.mk")
+# Variables that make help does not list: where things lie, and tools.
+UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
+# Variables of old, and what replaces them.
+OLD = {
+    "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
+    "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
+    "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "QEMU": "a qemu-system-x86_64 that PATH finds first",
+}  # fmt: skip
+
+
+def makefiles():
+    return "".join((ROOT / name).read_text(encoding="utf-8") for name in MAKEFILES)
+
+
+def variables():
+    return {*re.findall(r"^#: ([A-Z]+) ", makefiles(), re.M)}
+
+
+def check_goal(goal):
+    """test/WHAT and bench/WHAT are targets."""
+    first, _, what = goal.partition("/")
+    names = {*re.findall(rf"^{first}/([\w-]+):", makefiles(), re.M)}
+    if what and what not in names:
+        near = difflib.get_close_matches(what, sorted(names), 1, 0)[0]
+        raise Wrong(f"WHAT={what}: make {first} has {', '.join(sorted(names - {'all'}))}; did you mean {near}?")
+
+
+def check_typed(goals, names):
+    """Somebody reads each variable that was typed. A sweep has words of the benchmark among them."""
+    for name in names:
+        if name in variables() | UNLISTED or (name.islower() and "bench/sweep" in goals):
+            continue
+        if name in OLD:
+            raise Wrong(f"{name}= is now {OLD[name]}")
+        near = difflib.get_close_matches(name, sorted(variables()), 1, 0)[0]
+        raise Wrong(f"{name}= is read by nobody; did you mean {near}=?")
 
 
 def main():
-    at = sys.argv.index("--")
-    values = dict(word.split("=", 1) for word in sys.argv[at + 1 :])
+    parts = [list(part) for is_end, part in itertools.groupby(sys.argv[1:], "--".__eq__) if not is_end]
+    goals, words, typed = (parts + [[], []])[:3]
+    values = dict(word.split("=", 1) for word in words)
     try:
-        for goal in sys.argv[1:at]:
+        check_typed(goals, [word.split("=", 1)[0].rstrip(":+?!") for word in typed])
+        for goal in goals:
+            check_goal(goal)
             CHECKS.get(goal, lambda values: None)(values)
     except Wrong as why:
         print(why, file=sys.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make bench-linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report.
+"""`make bench WHAT=linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report.
 
 fetch.sh unpacks the kernels: 6.1 is from before the batching of the HVO series, 6.12 has the batching, and the newest has the clearing
 series and a new solution for contiguous ranges. In them only linux/init and the programs beside it run. A table is measured in turns. Each
@@ -7,7 +7,7 @@ turn boots every kernel once, and Ashlar once for each of its rows in the table,
 pages where each page costs a shootdown of many CPUs. A kernel that is not available or does not start is named, and the measurement goes
 on. Linux under emulation sometimes stops while it starts, because its timer came late, so each leg is tried three times.
 
-    make bench-linux BENCH=fault,pools        measure these tables; the others keep what they measured before
+    make bench WHAT=linux T=fault,pools        measure these tables; the others keep what they measured before
 """
 
 import argparse
@@ -57,7 +57,7 @@ def hvo(cpus):
     """The HVO series, and in the same boots the memmap series: all struct pages at start, by as many threads as the node has CPUs."""
     return [
         Side("linux", linux=hvo_words(cpus)),
-        Side("hvo", f"bench=hvo runs={RUNS} pages={MANY}"),
+        Side("hvo", f'bench="hvo runs={RUNS} pages={MANY}"'),
         *(Side(f"boot-{way}", f"memmap={way} run=machine") for way in ("parallel", "eager", "lazy")),
     ]
 
@@ -66,7 +66,7 @@ def giga():
     """The contiguous-range series: pages of 1 GiB at run time, ten more at a time."""
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_giga=60"),
-        *(Side(f"contig-{search}", f"bench=contig memory=fresh total=60 searches={search}") for search in ("skip", "step", "index")),
+        *(Side(f"contig-{search}", f'bench="contig memory=fresh total=60 searches={search}"') for search in ("skip", "step", "index")),
     ]
 
 
@@ -74,8 +74,8 @@ def fault():
     """The clearing series: one task touches a region of huge pages. Linux clears with `rep stosb` here, and so does Ashlar's first side."""
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_touch={TOUCHED} bench_runs=1"),
-        Side("fault-erms", f"bench=fault fault_bytes={TOUCHED * 2}M clear_insn=erms"),
-        Side("fault-own", f"bench=fault fault_bytes={TOUCHED * 2}M"),
+        Side("fault-erms", f'bench="fault bytes={TOUCHED * 2}M" clear.insn=erms'),
+        Side("fault-own", f'bench="fault bytes={TOUCHED * 2}M"'),
     ]
 
 
@@ -91,10 +91,10 @@ def pools():
 
 def page_fault1():
     """The per-CPU list series: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as above."""
-    ours = f"bench=page_fault1 fault1_ms={FAULT1_MS} fault1_samples=1"
+    ours = f'bench="page_fault1 ms={FAULT1_MS} samples=1"'
     return [
         Side("linux", linux=lambda series: f"{OFF} bench_page_fault1={FAULT1_MS} bench_runs=1"),
-        Side("fault1-erms", f"{ours} clear_insn=erms"),
+        Side("fault1-erms", f"{ours} clear.insn=erms"),
         Side("fault1-own", ours),
     ]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make bench-programs` runs the same static ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
+"""`make bench WHAT=programs` runs the same static ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
 
 The programs are tests/programs/bench and some of others (Lua, SQLite, mimalloc, glibc), which foreign/foreign.c runs. Each prints its records
 itself, so that both sides are measured and read in the same way. A boot of
@@ -7,8 +7,8 @@ Linux runs all programs one after the other (linux/init), and a boot of Ashlar r
 mitigations. Then every program runs once more with instructions counted (QEMU -icount, where an instruction of any CPU takes a nanosecond
 of the guest). These counts do not depend on other work of the host.
 
-    make bench-programs BENCH=null,larson      run these programs only
-    make bench-programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
+    make bench WHAT=programs T=null,larson      run these programs only
+    make bench WHAT=programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
 """
 
 import argparse
@@ -146,7 +146,7 @@ def on_linux(base, series, kernel, initrd, argument):
 def on_ashlar(base, name, bench, argument):
     program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files)
     module = program.write(bench.path.with_suffix(f".{base.cpus}.{argument}.cpio"))
-    shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM={bench.path.name} ARGS='{program.args}'"
+    shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM='{bench.path.name} {program.args}'"
     return replace(base, name=f"{base.name}-ashlar-{name}", cmdline=program.words, initrd=str(module), shown=shown)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The events that a fault on a huge page costs in a model, not on this machine: valgrind's cachegrind over the hosted machine.
 
-    tests/report/cachegrind.py                run it after make host-native; it is part of make bench BENCH=fault
+    tests/report/cachegrind.py                run it after make host-native; it is part of make bench T=fault
 
 bench=fault touches a region twice, once of a few pages and once of more. The difference, divided by the number of pages, is the cost of one
 page, and start-up cancels out. There is one CPU, with caches of Milan's sizes. Each way differs from the way before it in one thing: the
@@ -87,8 +87,7 @@ def events_of(way, few, many):
 
 def argv_of(way, pages, machine, out):
     cmdline = (
-        f"bench=fault fault_bytes={way.bytes * pages} fault_size={way.size} fault_pieces={way.pieces} fault_insn={way.insn}"
-        f" fault_runs=1 fault_warm=off"
+        f'bench="fault bytes={way.bytes * pages} size={way.size} pieces={way.pieces} insn={way.insn} runs=1 warm=off"'
     )
     memory = "512M" if way.size == "2M" else "5G"
     return [*VALGRIND.split(), *CACHES.split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]

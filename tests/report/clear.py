@@ -301,7 +301,7 @@ def section(paper, captures):
         paper.add(Heading("Faults: the series' own test", 3), faults)
         paper.add(
             Text(
-                "Published: 64 GiB by one task of Linux, boost off. Here: the region that the records say (`fault_bytes=64G` is the"
+                "Published: 64 GiB by one task of Linux, boost off. Here: the region that the records say (`bytes=64G` is the"
                 " series'), medians of runs in turns. Natively the host's signals and mappings are in it; with one CPU the time is what"
                 " the host gave the thread. " + words.EMULATED,
                 "note",

@@ -2,7 +2,7 @@
 """Counts what each operation costs, and compares with the figures in tests/bench/counts.
 
     make counts                           measure, compare and print; fails if a figure rose by more than 2%
-    make counts-accept REASON="..."       write the new figures to the file, and the reason to CHANGELOG.md
+    make counts REASON="..."       write the new figures to the file, and the reason to CHANGELOG.md
 
 Nothing here is a time. QEMU counts the instructions, rounds and messages of bench=counts with 4 CPUs (-icount). valgrind counts, for the same
 operations hosted with one CPU, misses of the level-1 data cache in a model, locked instructions, and all of these by function. Two runs
@@ -26,7 +26,7 @@ from figures import Cost, Figures  # noqa: E402
 from machine import ROOT, Machine, command, version_of  # noqa: E402
 
 FILE, CHANGES = ROOT / "tests/bench/counts", ROOT / "CHANGELOG.md"
-WORDS = "bench=counts clear_insn=rep"
+WORDS = "bench=counts clear.insn=rep"
 SECONDS = 400
 SHOWN = 4  # operations that an entry of the change log names at most
 CPUS, MORE_CPUS, GIB, MORE_GIB = 4, 8, 4, 516
@@ -40,7 +40,7 @@ OURS = ("mm/", "kernel/", "arch/", "tests/host/include/")
 CLEARS = {"clear_orig", "clear_rep", "clear_erms", "clear_clzero", "clear_nt"}  # their stores are not counted
 HEAD = (
     "# What each operation costs, in counts; tests/report/figures.py says what the columns mean, tests/README.md how to read them.",
-    "# Written by make counts-accept. make test fails if a figure rises by more than 2%.",
+    "# Written by make counts. make test fails if a figure rises by more than 2%.",
 )
 
 
@@ -177,7 +177,7 @@ def measure_hosted(build):
     locked, known = locked_addresses(folder / "ashlar-host"), {}
     with tempfile.TemporaryDirectory() as scratch:
         argv = [*VALGRIND.split(), *CACHES.split(), *PROFILE.split(), f"--callgrind-out-file={scratch}/out"]
-        argv += ["./ashlar-host", "-x", "-u", "-c", "1", "-m", "5G", "-k", f"{WORDS} counts_turns=1"]
+        argv += ["./ashlar-host", "-x", "-u", "-c", "1", "-m", "5G", "-k", f"{WORDS} bench.counts.turns=1"]
         done = records(run(argv, folder, {"PATH": "/usr/bin:/bin"}), "counts")
         parts = sorted(Path(scratch).glob("out.*"), key=part_number)
         if len(parts) != len(done) or not done:
@@ -260,7 +260,7 @@ def main():
     parser.add_argument("--reason", default="", help="why they changed, for CHANGELOG.md")
     args = parser.parse_args()
     if args.accept and not args.reason.strip():
-        print('counts: say why the figures change: make counts-accept REASON="..."', file=sys.stderr)
+        print('counts: say why the figures change: make counts REASON="..."', file=sys.stderr)
         return 2
     accepted_tools, accepted = load()
     build = args.build.resolve()

@@ -89,7 +89,7 @@ SEED = {"unbatched": "before", "batched": "after", "on": "ours"}
 
 
 def of_seed(capture):
-    """Whether the capture is from `make bench BENCH=s0-rows`, the published rows of this series. Some of these differ in threads only."""
+    """Whether the capture is from `make bench T=s0-rows`, the published rows of this series. Some of these differ in threads only."""
     return capture.name.startswith("s0-rows")
 
 
@@ -356,7 +356,7 @@ def section(paper, captures):
             " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
             " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
             " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host,"
-            " for which every mode that remaps pays. *Net* is without the time of these calls; `make bench-hvo-native` counts the same"
+            " for which every mode that remaps pays. *Net* is without the time of these calls; `make bench WHAT=hvo` counts the same"
             " work in three ways. "
             + words.EMULATED,
             "note",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What HVO costs when a pool grows, on : off and batched : off, counted in three ways that leave out different things: `make bench-hvo-native`.
+"""What HVO costs when a pool grows, on : off and batched : off, counted in three ways that leave out different things: `make bench WHAT=hvo`.
 
     net time      natively, hosted, on one CPU, the lowest of seven runs in turn. The hosted machine makes every entry of a page table real with a system call; the time of these
                   calls and of its checks is measured (tests/host/simulate.c) and taken off. Left in: each call empties the host's caches and
@@ -69,7 +69,7 @@ def per_page(records, value):
 
 
 def hosted(machine, source, modes, pages, mem, runs=1):
-    words = f"bench=hvo source={source} modes={modes} pages={pages} runs={runs}"
+    words = f'bench="hvo source={source} modes={modes} pages={pages} runs={runs}"'
     return [machine, "-x", "-c", "1", "-m", mem, "-k", words]
 
 
@@ -80,7 +80,7 @@ def net_times(machine):
 
 def instructions(kernel):
     """In QEMU with -icount, one ns of the guest is one instruction."""
-    words = f"bench=hvo source=all modes={','.join(MODES)} pages={PAGES}"
+    words = f'bench="hvo source=all modes={",".join(MODES)} pages={PAGES}"'
     records = legs_of(command(Machine("pvh", 1, MEM, 1, cmdline=words, accel="icount"), kernel))
     return {key: {"icount": count} for key, count in per_page(records, lambda r: r["ns"]).items()}
 

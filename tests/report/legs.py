@@ -1,4 +1,4 @@
-"""Runs benchmarks and keeps their consoles: `make bench` and `make sweep`.
+"""Runs benchmarks and keeps their consoles: `make bench` and `make bench WHAT=sweep`.
 
 A leg is one machine with one command line: a guest in QEMU, or the hosted machine at native speed. The console of a leg is kept under
 BUILD/bench with a head that says how it was made (lines `# capture KEY TEXT`), and the report is made of all consoles. A leg that fails,
@@ -46,7 +46,7 @@ class Leg:
     boots: tuple = ()  # if given, the machine is booted with each of these command lines in turn, `turns` times, instead of once with `cmdline`
     turns: int = 1
     shown: str = ""  # the command that a user types for this run; "": it follows from the rest
-    group: str = ""  # the name of the leg in BENCH=; "": its name up to the first dash
+    group: str = ""  # the name of the leg in T=; "": its name up to the first dash
 
     def machines(self):
         """One leg for each boot, in order."""
@@ -58,12 +58,12 @@ BOOTS = 7  # boots of each row
 
 def memmap_boots(cpus):
     """The rows of the memmap series for so many CPUs. A share is left out if it gives as many threads as the row before."""
-    rows, threads = ["memmap=serial", "memmap=parallel memmap_threads=1"], 1
+    rows, threads = ["memmap=serial", "memmap=parallel memmap.threads=1"], 1
     for percent in (12, 25, 37, 50, 75, 100):
         if max(cpus * percent // 100, 1) > threads:
             threads = cpus * percent // 100
-            rows.append(f"memmap=parallel memmap_threads={percent}%")
-    rows += ["memmap=template", "memmap=eager memmap_threads=1", "memmap=eager memmap_threads=100%", "memmap=lazy"]
+            rows.append(f"memmap=parallel memmap.threads={percent}%")
+    rows += ["memmap=template", "memmap=eager memmap.threads=1", "memmap=eager memmap.threads=100%", "memmap=lazy"]
     return tuple(f"{row} run=machine" for row in rows)
 
 
@@ -86,43 +86,43 @@ def native_cpus():
 
 # The legs that `make bench` runs, on the machines where the table means something. The names are those of the consoles.
 LEGS = (
-    Leg("hvo-2", "bench=hvo runs=5", 2, "12G"),
-    Leg("hvo-8", "bench=hvo runs=5", 8, "12G"),
-    Leg("hvo-32", "bench=hvo runs=5", 32, "12G"),
-    Leg("hvo-32-512", "bench=hvo runs=5 pages=512", 32, "12G"),
-    Leg("hvo-32-1024", "bench=hvo runs=5 pages=1024", 32, "12G"),
-    Leg("hvo-native", "bench=hvo runs=5 pages=1024", 2, "4G", "native"),
+    Leg("hvo-2", 'bench="hvo runs=5"', 2, "12G"),
+    Leg("hvo-8", 'bench="hvo runs=5"', 8, "12G"),
+    Leg("hvo-32", 'bench="hvo runs=5"', 32, "12G"),
+    Leg("hvo-32-512", 'bench="hvo runs=5 pages=512"', 32, "12G"),
+    Leg("hvo-32-1024", 'bench="hvo runs=5 pages=1024"', 32, "12G"),
+    Leg("hvo-native", 'bench="hvo runs=5 pages=1024"', 2, "4G", "native"),
     Leg("memmap-8", "bench=memmap", 8, "12G", seconds=300),
     Leg("memmap-boots-8", "rows of the memmap series, each booted", 8, "12G", boots=memmap_boots(8), turns=BOOTS),
     Leg("memmap-native", "bench=memmap", 0, "16G", "native", seconds=300),
     Leg("memmap-boots-native", "rows of the memmap series, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
     Leg("fault-native", "bench=fault", 2, "5G", "native"),
-    Leg("fault-4", "bench=fault fault_bytes=256M fault_size=2M", 4, "4G"),
+    Leg("fault-4", 'bench="fault bytes=256M size=2M"', 4, "4G"),
     Leg("fault-model", "faults under cachegrind", 1, build="model", seconds=300),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
     Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
     Leg("page-fault1", "bench=page_fault1", 4, "8G", seconds=300),
-    Leg("contig-fresh", "bench=contig memory=fresh total=60", 2, "64G", seconds=600),
-    Leg("contig-aged", "bench=contig memory=aged total=20", 2, "24G", seconds=600),
-    Leg("contig-native", "bench=contig aged_touch=8G", 2, "8G", "fast", seconds=300),
+    Leg("contig-fresh", 'bench="contig memory=fresh total=60"', 2, "64G", seconds=600),
+    Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
+    Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
     Leg("history", "bench=history", 2, "16G", seconds=600),
     Leg("alloc-native", "bench=alloc", 5, "2G", "fast"),
 )
 
 
-# Legs that run only if BENCH= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
+# Legs that run only if T= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
 # pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
 ON_REQUEST = (
-    Leg("s0-rows-252", "bench=hvo runs=1 pages=524288 pages_unbatched=256", 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-252-1", "bench=hvo runs=1 pages=524288 modes=off,batched,on hvo_threads=1", 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-32", "bench=hvo runs=1 pages=500000 pages_unbatched=512", 32, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-252", 'bench="hvo runs=1 pages=524288 pages_unbatched=256"', 252, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-252-1", 'bench="hvo runs=1 pages=524288 modes=off,batched,on" hvo.threads=1', 252, "2T", seconds=900, group="s0-rows"),
+    Leg("s0-rows-32", 'bench="hvo runs=1 pages=500000 pages_unbatched=512"', 32, "2T", seconds=900, group="s0-rows"),
     Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
     Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
-    Leg("fill-32", "bench=fill runs=5", 32, "4T", seconds=900, group="pools"),
-    Leg("fill-32-giga", "bench=fill runs=5 size=1G", 32, "4T", seconds=900, group="pools"),
-    Leg("s0-rows-32-1", "bench=hvo runs=1 pages=500000 modes=off,batched,on hvo_threads=1", 32, "2T", seconds=900, group="s0-rows"),
+    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900, group="pools"),
+    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900, group="pools"),
+    Leg("s0-rows-32-1", 'bench="hvo runs=1 pages=500000 modes=off,batched,on" hvo.threads=1', 32, "2T", seconds=900, group="s0-rows"),
 )
 
 
@@ -169,7 +169,7 @@ def argv_of(leg, build):
     shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
     shown = leg.shown or shown
     if leg.kernel:
-        shown = f"make bench-linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
+        shown = f"make bench WHAT=linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
 
 

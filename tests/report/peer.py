@@ -1,4 +1,4 @@
-"""Linux beside Ashlar: the measurements of `make bench-linux` as ratios. A ratio above 1 means that Linux takes longer.
+"""Linux beside Ashlar: the measurements of `make bench WHAT=linux` as ratios. A ratio above 1 means that Linux takes longer.
 
 Ashlar's side comes from the same session, in turn with Linux (consoles peer-*), if there are any such consoles. Otherwise it comes from the
 measurements of `make bench` in the same emulator. Each kernel has a row. Beside the kernel stand Ashlar with the technique that this kernel

@@ -1,4 +1,4 @@
-"""The same programs on Linux and on Ashlar: the measurements of `make bench-programs` (consoles programs-*)."""
+"""The same programs on Linux and on Ashlar: the measurements of `make bench WHAT=programs` (consoles programs-*)."""
 
 import math
 import re

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""`make sweep KEY=a,b,c BENCH=name` runs one benchmark with one switch varied, and reports time against the switch.
+"""`make bench WHAT=sweep KEY=a,b,c T=name` runs one benchmark with one switch varied, and reports time against the switch.
 
 The words come from make's command line. The word whose value has commas is varied. CPUS, MEM, NODES, FIRMWARE and ACCEL describe the
-machine. All other words are switches of the kernel's command line and hold for every run:
+machine. All other words are words of the benchmark, or of the kernel's command line, and hold for every run:
 
-    make sweep CPUS=2,8,32 BENCH=hvo
-    make sweep pages=256,1024,4096 BENCH=hvo CPUS=8 runs=5
+    make bench WHAT=sweep CPUS=2,8,32 T=hvo
+    make bench WHAT=sweep pages=256,1024,4096 T=hvo CPUS=8 runs=5
 
 The consoles and the report are in BUILD/bench/sweep.
 """
 
 import argparse
 import re
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from legs import LEGS, report, run_all
 
+ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"CPUS": "cpus", "MEM": "mem", "NODES": "nodes", "FIRMWARE": "firmware", "ACCEL": "accel"}
-OURS = {"BENCH", "BUILD", "TOOLS", "YES", "CI", "CC"}
+OURS = {"WHAT", "T", "BUILD", "TOOLS", "YES", "CI", "CC"}
 VALUES_MAX = 32
 
 
@@ -41,12 +43,12 @@ def split(words):
         elif key.islower():
             fixed.append(word)
         else:
-            raise Wrong(f"{key} is not for make sweep")
+            raise Wrong(f"{key} is not for a sweep")
     if len(varied) != 1:
         raise Wrong(f"one switch with commas is needed, e.g. CPUS=2,8,32; there are {len(varied)}")
     key, values = varied[0]
-    if key not in MACHINE and not re.fullmatch(r"[a-z][a-z0-9_]*", key) or not 1 < len(values) <= VALUES_MAX:
-        raise Wrong(f"{key} with {len(values)} values is not for make sweep")
+    if key not in MACHINE and not re.fullmatch(r"[a-z][a-z0-9_.]*", key) or not 1 < len(values) <= VALUES_MAX:
+        raise Wrong(f"{key} with {len(values)} values is not for a sweep")
     return key, values, machine, fixed
 
 
@@ -55,21 +57,41 @@ def on_machine(leg, key, value):
     return replace(leg, **{MACHINE[key]: int(value) if key in ("CPUS", "NODES") else value})
 
 
+def with_words(leg, words):
+    """The same leg with the benchmark's and the kernel's words instead of those that have the same names."""
+    bench, *words = [*leg_words(leg), *words]
+    own = own_words(bench)
+    by_name = {word.partition("=")[0]: word for word in words}
+    inside = " ".join([bench, *(word for name, word in by_name.items() if name in own)])
+    outside = (word for name, word in by_name.items() if name not in own)
+    return replace(leg, cmdline=" ".join([f'bench="{inside}"' if " " in inside else f"bench={bench}", *outside]))
+
+
+def leg_words(leg):
+    """The name of the leg's benchmark, then all other words."""
+    first, *others = shlex.split(leg.cmdline)
+    return [*first.removeprefix("bench=").split(), *others]
+
+
+def own_words(bench):
+    """The words that belong to this benchmark, as the sources declare them."""
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests/bench").rglob("*.c"))
+    return {word for text in texts for word in re.findall(rf"\bOPTION\w*\(\s*bench\.{bench}\.(\w+)", text)}
+
+
 def legs_of(bench, words):
     """The legs of the sweep: like the first leg of `make bench` with this benchmark, except for the words that were typed."""
     key, values, machine, fixed = split(words)
     first = next((leg for leg in LEGS if leg.name.partition("-")[0] == bench), None)
     if not first:
         raise Wrong(
-            f"BENCH={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed"
+            f"T={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed"
         )
-    named = {word.partition("=")[0] for word in fixed} | {key}
-    kept = [word for word in first.cmdline.split() if word.partition("=")[0] not in named]
-    leg = replace(first, seconds=600, cmdline=" ".join(kept + fixed))
+    leg = with_words(replace(first, seconds=600), fixed)
     for name, value in machine.items():
         leg = on_machine(leg, name, value)
     for value in values:
-        one = on_machine(leg, key, value) if key in MACHINE else replace(leg, cmdline=f"{leg.cmdline} {key}={value}")
+        one = on_machine(leg, key, value) if key in MACHINE else with_words(leg, [f"{key}={value}"])
         yield replace(one, name=f"{bench}-{key}-{value}"), f"{key}={value}"
 
 
@@ -82,7 +104,7 @@ def main():
     try:
         legs = list(legs_of(args.bench, args.words))
     except (Wrong, ValueError) as why:
-        print(f"make sweep: {why}", file=sys.stderr)
+        print(f"make bench WHAT=sweep: {why}", file=sys.stderr)
         return 2
     folder = args.build / "bench/sweep"
     folder.mkdir(parents=True, exist_ok=True)

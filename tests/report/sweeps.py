@@ -1,4 +1,4 @@
-"""The measurements of `make sweep`: the figure of each benchmark against the switch that was varied."""
+"""The measurements of `make bench WHAT=sweep`: the figure of each benchmark against the switch that was varied."""
 
 import re
 

@@ -1,7 +1,7 @@
 /*
  * Functions that gcc calls before each load and store (-fsanitize=kernel-address, outlined), and
  * that clear_with() calls before it clears. They check that no code touches a free frame through
- * the direct map, or the stack below the running function. `make SAN=1` links this file.
+ * the direct map, or the stack below the running function. `make DEBUG=san` links this file.
  *
  *   direct map    blocks      under a record that heads a run on a zone's list, or a page that
  *                             lies free in a pool

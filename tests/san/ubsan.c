@@ -1,7 +1,7 @@
 /*
  * Functions that gcc calls where a program does something that C does not define
  * (-fsanitize=undefined). Each report describes it in words, with file, line, kind and values, and
- * ends the run. `make SAN=1` links this file.
+ * ends the run. `make DEBUG=san` links this file.
  *
  * The compiler passes a description of the place. The layout of the description is the compiler's
  * interface: LLVM, "compiler-rt/lib/ubsan/ubsan_handlers.h" and "ubsan_value.h"; gcc has the same.

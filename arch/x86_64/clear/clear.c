@@ -1,5 +1,5 @@
 /*
- * Choice of the clearing instruction for each class of sizes, by CPUID, by clear_insn=, or by a
+ * Choice of the clearing instruction for each class of sizes, by CPUID, by clear.insn=, or by a
  * calibration (mm/clear_calibrate.c).
  *
  *   small   Memory that its user reads next. It comes from lists on which the last page in is the
@@ -16,7 +16,7 @@
  * touches it next.
  *
  * Measured, hosted, on AMD EPYC family 1Ah model 2 (Zen 5), GB/s of clzero : nt : rep stosb for 2
- * MiB: 56-72 : 38-47 : 35-40 (`make bench-native`). On Milan clzero was not measured. `make
+ * MiB: 56-72 : 38-47 : 35-40 (`make bench WHAT=native`). On Milan clzero was not measured. `make
  * bench-native` fails where the rule's choice is more than 5% slower than the best.
  */
 #include <arch/atomic.h>
@@ -86,7 +86,7 @@ static void clear_insn_show(const struct option *opt, char *buf, size_t size)
 	format(buf, size, "%s", forced ? forced->name : "auto");
 }
 
-OPTION(clear_insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
+OPTION(clear.insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
        .parse = clear_insn_parse, .show = clear_insn_show,
        .help = "how memory is cleared (auto: by CPUID and size)");
 

@@ -43,11 +43,9 @@ enum {
 	BULK9 = 512,
 	EXIT_PAGES = 1000000,
 	THREADS = ALLOC_THREADS,
-	ROW_MS = 500
+	ROW_MS = 500,
+	GIB_OF_FRAMES = 8
 };
-
-static u64 gib = 8;
-OPTION_U64(alloc_gib, gib, 4, 64, "GiB of frames that bench=alloc allocates from");
 
 static const struct alloc_row rows[] = {
 	{"pair0", PAIR, 0, PAIRS, .aged = false},
@@ -161,7 +159,7 @@ static u64 real_memory(u64 bytes)
 
 static bool run_subject(unsigned s)
 {
-	const u64 bytes = gib * GIB(1), frames = bytes >> PAGE_SHIFT;
+	const u64 bytes = GIB(GIB_OF_FRAMES), frames = bytes >> PAGE_SHIFT;
 
 	subject = &subjects[s];
 	arena = NULL;
@@ -273,8 +271,8 @@ static void print_table(void)
 
 static bool alloc_bench(void)
 {
-	print("\nThe page allocator, %llu GiB of frames: allocate / free, medians of %u rounds\n",
-	      gib, ROUNDS);
+	print("\nThe page allocator, %u GiB of frames: allocate / free, medians of %u rounds\n",
+	      GIB_OF_FRAMES, ROUNDS);
 	for (unsigned s = 0; s < SUBJECTS && !input_stop_asked(); s++)
 		if (!run_subject(s))
 			return false;

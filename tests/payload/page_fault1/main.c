@@ -3,10 +3,10 @@
  * file runs it on 1, 2, 4 ... all CPUs and gives it memory, a huge mapping of 4 KiB pages.
  *
  *	make run PAYLOAD=tests/payload/page_fault1
- *	make run PAYLOAD=tests/payload/page_fault1 CMDLINE='page_fault1_ms=1000 pcp_type_cache=on'
+ *	make run PAYLOAD=tests/payload/page_fault1 CMDLINE='page_fault1_ms=1000 pcp.type_cache=on'
  *
  * The figure is pages per second of all CPUs together. Each CPU has a region of its own, as each
- * process has in will-it-scale. bench=page_fault1 compares the settings of pcp_type_cache=, which
+ * process has in will-it-scale. bench=page_fault1 compares the settings of pcp.type_cache=, which
  * take turns there.
  */
 #include <ashlar.h>

@@ -13,7 +13,7 @@
 #include "kernel/lib/types.h"
 
 struct clear_insn {
-	const char *name; /* name in clear_insn= and in records: orig, rep, erms, clzero, nt */
+	const char *name; /* name in clear.insn= and in records: orig, rep, erms, clzero, nt */
 	void (*clear)(void *addr, size_t bytes); /* addr and bytes: multiples of 64 */
 	bool (*supported)(void);
 };
@@ -37,7 +37,7 @@ enum clear_class { CLEAR_SMALL, CLEAR_LARGE, CLEAR_GIANT, CLEAR_CLASSES };
 #define CLEAR_GIANT_ABOVE MIB(32)
 enum clear_class clear_class_of(u64 bytes);
 
-/* The variant in use for a class, chosen by CPUID, by clear_insn= or by a calibration. */
+/* The variant in use for a class, chosen by CPUID, by clear.insn= or by a calibration. */
 const struct clear_insn *clear_insn_selected(enum clear_class class);
 
 /* The variant that CPUID alone selects. */
@@ -45,7 +45,7 @@ const struct clear_insn *clear_insn_by_cpuid(enum clear_class class);
 
 /*
  * Use a calibration's result for this class; NULL restores the choice by CPUID. Returns false if
- * clear_insn= forces a variant, which then stays in use.
+ * clear.insn= forces a variant, which then stays in use.
  */
 bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn);
 

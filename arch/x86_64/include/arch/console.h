@@ -25,7 +25,7 @@ size_t backtrace_capture(virt_t *out, size_t max);
 void panic_arch(void);
 
 /*
- * End the run as onend= says: report `code` to the host if there is one (isa-debug-exit), then
+ * End the run as end= says: report `code` to the host if there is one (isa-debug-exit), then
  * power off, halt for good, or reset.
  */
 __noreturn void machine_end(unsigned code);
