@@ -23,6 +23,12 @@ void hvo_remap(struct hvo_batch *batch);
 void hvo_remap_each(struct hvo_batch *batch);
 
 /*
+ * Take a reserved frame for the head of block `index`. An empty stash is filled for it and the
+ * blocks after it in its list.
+ */
+pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index);
+
+/*
  * Turn the 512 blocks from `first` on into one huge page in transit. Each is a piece in transit,
  * bare or full, of an on-demand section. One round if any was full. 0; -ENOMEM, or -EBUSY as
  * block_join() returns it, with nothing changed.

@@ -6,8 +6,10 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_steps.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section.h"

@@ -82,15 +82,6 @@ struct head_stash {
 };
 
 /*
- * Take a reserved frame for the head of block `index`. An empty stash is filled for it and the
- * blocks after it in its list. (hvo_make.c)
- */
-pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index);
-
-/* Clear every line of a huge run. Its record's `owner` keeps the head frame. (hvo_take.c) */
-void hvo_clear_run(struct mm *mm, u32 index);
-
-/*
  * Write the head of block `index`, a page of `order`, and 63 tails into `frame`. Returns `frame`.
  */
 static inline pfn_t form_head_frame(struct mm *mm, u32 index, unsigned order, pfn_t frame)

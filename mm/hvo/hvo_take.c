@@ -4,7 +4,6 @@
 #include "mm/hvo/hvo_take.h"
 
 #include "mm/hvo/hvo_restore.h"
-#include "mm/hvo/hvo_steps.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"

@@ -13,6 +13,9 @@
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count,
 		    struct block_list *list);
 
+/* Clear every line of a huge run. Its record's `owner` keeps the head frame. */
+void hvo_clear_run(struct mm *mm, u32 index);
+
 /*
  * Huge runs of `list`, of on-demand sections, in transit, lose their struct pages: they are BARE
  * and still in transit afterwards. One round.
