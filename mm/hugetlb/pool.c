@@ -7,7 +7,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool_defer.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
@@ -41,21 +40,10 @@ static struct pool_node *node_of_block(struct pool *pool, u32 index)
 	return &pool->node[block_zone(pool->mm, index)->node];
 }
 
-/* Pool lock held. Zero pages stand first in the list of their node. */
-static void push_free(struct pool *pool, u32 index, bool zeroed)
-{
-	struct block_list *free = &node_of_block(pool, index)->free;
-
-	if (zeroed)
-		block_list_push_front(pool->mm, free, index);
-	else
-		block_list_push(pool->mm, free, index);
-	counter_add(&pool->zeroed, zeroed);
-}
-
 void pool_list_free(struct pool *pool, u32 index)
 {
-	push_free(pool, index, block_set_pool_free(pool->mm, index));
+	block_set_pool_free(pool->mm, index);
+	block_list_push(pool->mm, &node_of_block(pool, index)->free, index);
 }
 
 /* ---- into the pool ---- */
@@ -67,19 +55,17 @@ void pool_list_free(struct pool *pool, u32 index)
 enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED, POOL_WAS_DEFERRED };
 
 /*
- * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands,
- * unless zero pages are among its pages.
+ * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count, added = kept == POOL_WAS_DEFERRED ? 0 : 1;
 	const u64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
-	bool zeroed = false;
 
 	spin_lock(&pool->lock);
 	block_list_foreach(pool->mm, index, list)
-		zeroed |= block_set_pool_free(pool->mm, index);
-	if (pool->mm->nodes == 1 && !zeroed) {
+		block_set_pool_free(pool->mm, index);
+	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool->node[0].pages += added * count;
 		pool->node[0].surplus += surplus * count;
@@ -87,7 +73,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	block_list_drain(pool->mm, index, list) {
 		struct pool_node *node = node_of_block(pool, index);
 
-		push_free(pool, index, block_is_zero(pool->mm, index));
+		block_list_push(pool->mm, &node->free, index);
 		node->pages += added;
 		node->surplus += surplus;
 	}
@@ -132,7 +118,6 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
 		enqueue_slice(pool, &slice, kept);
 	}
-	prezero_wake(pool);
 	if (bad)
 		bad_frames_withdraw(pool->mm);
 	return count;
@@ -418,7 +403,7 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 static void leave_pool(struct pool *pool, const struct block_list *list)
 {
 	block_list_foreach(pool->mm, index, list)
-		pool_unlist_free(pool, index);
+		block_clear_pool_free(pool->mm, index);
 	pool->pages -= list->count;
 	counter_sub(&pool->free, list->count);
 }
@@ -577,26 +562,20 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
-	bool held;
 	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	given = pool_undefer(pool, node, count);
 	pool_dequeue(pool, node, count - given, &list);
 	given += pool_release(pool, mode, &list);
-	if (held)
-		prezero_release(pool);
 	return given;
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
 	u64 shed, tried, taken;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	shed = tried = pool_undefer_surplus(pool, count);
 	list_surplus(pool, count - shed);
 	do {
@@ -608,8 +587,6 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 		shed += taken ? pool_release(pool, mode, &list) : 0;
 	} while (taken == LOCK_SLICE &&
 		 tried < count); /* limits attempts: pages not restored came back */
-	if (held)
-		prezero_release(pool);
 	return shed;
 }
 
@@ -703,10 +680,8 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
 	u64 persistent, shrunk = 1, surplus;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
@@ -720,10 +695,7 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	if (surplus > 0)
 		pool_shed_surplus(pool, mode, surplus);
 	/* pages in use, promised or not restorable leave the pool when they come back */
-	persistent = mark_surplus(pool, target);
-	if (held)
-		prezero_release(pool);
-	return persistent;
+	return mark_surplus(pool, target);
 }
 
 void pool_set_overcommit(struct pool *pool, u64 count)
@@ -769,16 +741,12 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
-	held = prezero_hold_if_on(from);
 	pool_dequeue(from, NODE_NONE, count, &list);
-	if (held)
-		prezero_release(from);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	block_list_drain(mm, index, &list)
 		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,

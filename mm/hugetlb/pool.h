@@ -67,22 +67,14 @@ struct pool {
 	u64 making; /* (p) surplus pages being made, claimed against overcommit */
 	/* (c) pages made or deferred at boot (pool_boot.h); the latter; the ns it took */
 	u64 boot, boot_deferred, boot_ns;
-	/* (pa) free pages known to be zero: marked in their records, first in their lists */
-	u64 zeroed;
-	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
-	/*
-	 * (pa) pages in use because a CPU clears them, and (p) because it makes deferred ones; back
-	 * in a moment. An idle CPU that makes some to clear counts as clearing one.
-	 */
-	u64 clearing, opening;
-	u64 holds; /* (pa) requests during which no page is cleared (prezero.h) */
-	u64 turn;  /* (a) pages asked for so far; shows where equal shares begin */
+	u64 opening; /* (p) deferred pages that a CPU makes: in use, and back in a moment */
+	u64 turn;    /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
 };
 
-/* Pool lock held. Pages of a node in use, with those that are being cleared or made. */
+/* Pool lock held. Pages of a node in use, with those that are being made. */
 static inline u64 pool_node_in_use(const struct pool_node *node)
 {
 	return node->pages - node->free.count - node->deferred;
@@ -144,25 +136,10 @@ void pool_make_all_deferred(struct pool *pool);
 void pools_open_deferred(struct mm *mm, u64 gib);
 
 /*
- * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node, first
- * if it is known to be zero. The caller counts it as one of the pool's pages and as free. Context:
- * handler.
+ * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node. The
+ * caller counts it as one of the pool's pages and as free. Context: handler.
  */
 void pool_list_free(struct pool *pool, u32 index);
-
-/*
- * The same for a page that is off the list already and leaves the pool as it is. It stays known to
- * be zero, unless it has all its struct pages: it may then become small pages without a change of
- * state, which would drop the note (block.h).
- */
-static inline void pool_unlist_free(struct pool *pool, u32 index)
-{
-	if (likely(!block_clear_pool_free(pool->mm, index, 0)))
-		return;
-	counter_sub(&pool->zeroed, 1);
-	if (block_look_at(pool->mm, index).state != BLOCK_HUGE)
-		block_forget_zero(pool->mm, index);
-}
 
 /* A page became free in the pool: has it a bad frame? No lock held. */
 static inline void pool_withdraw_bad(const struct pool *pool, u32 index)

@@ -5,8 +5,7 @@
  *
  *   pool_defer()           whole GiB that were never opened belong to the pool (section_defer.h)
  *   pool_make_deferred()   one of them is opened and all its pages are made: when the pool's list
- *                          is empty and a page is taken, given back to the machine, demoted, or
- *                          wanted for clearing
+ *                          is empty and a page is taken, given back to the machine or demoted
  *   pool_undefer()         shrinking gives whole GiB back as they are
  *
  * A deferred page is a page of the pool in every count: free, and promised like any other. A GiB

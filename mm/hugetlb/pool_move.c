@@ -58,7 +58,7 @@ static int release(struct pool *pool, u32 index)
 static void replace_free(struct pool *pool, u32 old, u32 new)
 {
 	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
-	pool_unlist_free(pool, old);
+	block_clear_pool_free(pool->mm, old);
 	count_in(pool, new);
 	count_out(pool, old, new);
 	pool_list_free(pool, new);
@@ -150,7 +150,6 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 	struct page *from = block_page(pool->mm, old), *to = block_page(pool->mm, new);
 	int err;
 
-	block_forget_zero(pool->mm, new); /* it receives a copy */
 	spin_lock(&pool->lock);
 	count_in(pool, new);
 	counter_add(&pool->in_use, 1);
@@ -199,7 +198,7 @@ static void drop_free(struct pool *pool, u32 index)
 	const u64 surplus = pool_node_free_surplus(node);
 
 	block_list_remove(pool->mm, &node->free, index);
-	pool_unlist_free(pool, index);
+	block_clear_pool_free(pool->mm, index);
 	counter_sub(&pool->free, 1);
 	node->pages--;
 	pool->pages--;

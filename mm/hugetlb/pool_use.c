@@ -9,7 +9,6 @@
 #include "kernel/core/wait.h"
 #include "mm/contig/bad_report.h"
 #include "mm/hugetlb/pool_defer.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -22,13 +21,10 @@
 #include "mm/zone/section_defer.h"
 #include "mm/zone/transit.h"
 
-/*
- * A page that another CPU is clearing or making comes back in a moment; no request fails because of
- * it.
- */
+/* A page that another CPU is making comes back in a moment; no request fails because of it. */
 static struct wait wait_for_page(void)
 {
-	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU clears or makes");
+	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU makes");
 
 	wait.soft = true;
 	return wait;
@@ -36,7 +32,7 @@ static struct wait wait_for_page(void)
 
 /*
  * Look once at the free pages, the pages that will come back and the surplus that is allowed.
- * -EAGAIN means that there will be enough when the pages being cleared or made are back. -ENOMEM
+ * -EAGAIN means that there will be enough when the pages being made are back. -ENOMEM
  * with *missing not 0 means that the other pages are promised and room for *missing surplus pages
  * is claimed; the caller is to make them.
  */
@@ -47,7 +43,7 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free + pool->clearing + pool->opening;
+	there = pool->free + pool->opening;
 	there -= MIN(there, pool->reserved);
 	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
@@ -124,10 +120,10 @@ static node_t nearest_free(const struct pool *pool, node_t node)
 }
 
 /*
- * Pool lock held. Take the first page of the nearest node that has any. Zero pages stand first. If
- * the pages of that node must be made first, return NULL and the node in *deferred.
+ * Pool lock held. Take the first page of the nearest node that has any. If the pages of that node
+ * must be made first, return NULL and the node in *deferred.
  */
-static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node_t *deferred)
+static struct page *take_free(struct pool *pool, node_t node, node_t *deferred)
 {
 	const node_t near = nearest_free(pool, node);
 	struct page *page;
@@ -140,8 +136,7 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node
 		*deferred = near;
 		return NULL;
 	}
-	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
-	counter_sub(&pool->zeroed, *zeroed);
+	block_clear_pool_free(pool->mm, index);
 	counter_sub(&pool->free, 1);
 	counter_add(&pool->in_use, 1);
 	page = block_page(pool->mm, index);
@@ -151,15 +146,15 @@ static struct page *take_free(struct pool *pool, node_t node, bool *zeroed, node
 
 /* Pool lock held. Take a promised page, or one that is promised to nobody, as `how` says. */
 static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_take how,
-				    bool *zeroed, node_t *deferred)
+				    node_t *deferred)
 {
 	struct page *page;
 
 	*deferred = NODE_NONE;
 	if (how != POOL_RESERVED)
-		return pool->free > pool->reserved ? take_free(pool, node, zeroed, deferred) : NULL;
+		return pool->free > pool->reserved ? take_free(pool, node, deferred) : NULL;
 	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
-	page = take_free(pool, node, zeroed, deferred);
+	page = take_free(pool, node, deferred);
 	pool->reserved -= page != NULL;
 	return page;
 }
@@ -167,9 +162,8 @@ static struct page *take_if_allowed(struct pool *pool, node_t node, enum pool_ta
 /* Pool lock held. Will pages come back that the caller may have? */
 static bool comes_back(const struct pool *pool, enum pool_take how)
 {
-	const u64 coming = pool->clearing + pool->opening;
-
-	return coming > 0 && (how == POOL_RESERVED || pool->free + coming > pool->reserved);
+	return pool->opening > 0 &&
+	       (how == POOL_RESERVED || pool->free + pool->opening > pool->reserved);
 }
 
 enum pool_look { LOOK_TAKEN, LOOK_DEFERRED, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTHING };
@@ -182,12 +176,12 @@ enum pool_look { LOOK_TAKEN, LOOK_DEFERRED, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTH
  * page is claimed (`making`) and the caller is to make it.
  */
 static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how,
-				    struct page **page, bool *zeroed, node_t *deferred)
+				    struct page **page, node_t *deferred)
 {
 	enum pool_look look = LOOK_NOTHING;
 
 	spin_lock(&pool->lock);
-	*page = take_if_allowed(pool, node, how, zeroed, deferred);
+	*page = take_if_allowed(pool, node, how, deferred);
 	if (*page) {
 		look = LOOK_TAKEN;
 	} else if (*deferred != NODE_NONE) {
@@ -219,12 +213,11 @@ u32 pool_make_near(struct pool *pool, node_t near)
 }
 
 /* Make a page that has been claimed. It is never free in the pool, so nobody else can take it. */
-static struct page *take_surplus(struct pool *pool, node_t near, bool *zeroed)
+static struct page *take_surplus(struct pool *pool, node_t near)
 {
 	const u32 index = pool_make_near(pool, near);
 	struct page *page = NULL;
 
-	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
 	spin_lock(&pool->lock);
 	pool->making--;
 	if (index != BLOCK_NONE) {
@@ -244,127 +237,45 @@ static struct page *take_surplus(struct pool *pool, node_t near, bool *zeroed)
 }
 
 static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how,
-				    struct page **page, bool *zeroed)
+				    struct page **page)
 {
 	node_t deferred;
-	enum pool_look look = look_for_page(pool, node, how, page, zeroed, &deferred);
+	enum pool_look look = look_for_page(pool, node, how, page, &deferred);
 	struct wait wait;
 
 	while (look == LOOK_DEFERRED && pool_make_deferred(pool, deferred, GIB_ANY))
-		look = look_for_page(pool, node, how, page, zeroed, &deferred);
+		look = look_for_page(pool, node, how, page, &deferred);
 	if (look != LOOK_DEFERRED && look != LOOK_COMING)
 		return look;
 	wait = wait_for_page();
-	do { /* another CPU clears or makes pages; if that is not enough, this one makes some */
+	do { /* another CPU makes pages; if that is not enough, this one makes some */
 		if (look == LOOK_COMING || !pool_make_deferred(pool, deferred, GIB_ANY))
 			wait_spin(&wait, CPU_NONE);
-		look = look_for_page(pool, node, how, page, zeroed, &deferred);
+		look = look_for_page(pool, node, how, page, &deferred);
 	} while (look == LOOK_DEFERRED || look == LOOK_COMING);
 	return look;
 }
 
-static struct page *take_complete(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
-				  virt_t caller)
+struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 {
 	enum pool_look look;
 	struct page *page;
 
+	context_assert(CONTEXT_ORDINARY);
 	/* withdraw reported bad frames before they can be given out */
 	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_REPORTED))
 		bad_frames_take_reported(pool->mm);
-	look = look_and_wait(pool, node, how, &page, zeroed);
-
+	look = look_and_wait(pool, node, how, &page);
 	if (look == LOOK_SURPLUS)
-		page = take_surplus(pool, node, zeroed);
+		page = take_surplus(pool, node);
 	if (unlikely(!page))
 		reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
 	/* the page is already this caller's, so nobody changes it during the wait for a round */
 	if (page)
 		hvo_complete_round(pool->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	if (page && unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_OWNERS))
-		page_owner_allocated(page, caller);
+		page_owner_allocated(page, CALLER);
 	return page;
-}
-
-struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
-{
-	context_assert(CONTEXT_ORDINARY);
-	return take_complete(pool, node, how, zeroed, CALLER);
-}
-
-struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
-{
-	bool zeroed;
-
-	context_assert(CONTEXT_ORDINARY);
-	return take_complete(pool, node, how, &zeroed, CALLER);
-}
-
-u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
-{
-	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
-	u32 index = BLOCK_NONE;
-
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
-		struct block_list *free = &pool->node[node_near(from, i)->id].free;
-
-		if (pool->holds > 0 || pool->free <= pool->reserved ||
-		    pool->zeroed + pool->clearing >= limit)
-			break;
-		index = free->tail;
-		if (index != BLOCK_NONE && block_is_zero(pool->mm, index))
-			index = BLOCK_NONE;
-		if (index == BLOCK_NONE)
-			continue;
-		block_list_remove(pool->mm, free, index);
-		block_clear_pool_free(pool->mm, index, 0);
-		counter_sub(&pool->free, 1);
-		counter_add(&pool->in_use, 1);
-		counter_add(&pool->clearing, 1);
-	}
-	spin_unlock(&pool->lock);
-	return index;
-}
-
-bool pool_make_to_clear(struct pool *pool, node_t node, u64 limit)
-{
-	node_t near;
-	bool made;
-
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	near = nearest_free(pool, node);
-	if (near != NODE_NONE &&
-	    (pool->holds > 0 || pool->node[near].free.count > 0 || pool->free <= pool->reserved ||
-	     pool->zeroed + pool->clearing + pool->opening >= limit))
-		near = NODE_NONE;
-	if (near != NODE_NONE)
-		counter_add(&pool->clearing, 1);
-	spin_unlock(&pool->lock);
-	if (near == NODE_NONE)
-		return false;
-	made = pool_make_deferred(pool, near, GIB_ANY);
-	spin_lock(&pool->lock);
-	counter_add(&pool->clearing, -1ULL);
-	spin_unlock(&pool->lock);
-	return made;
-}
-
-void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
-{
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	if (zeroed)
-		block_set_flags(block_at(pool->mm, index), BLOCK_ZERO);
-	pool_list_free(pool, index);
-	counter_add(&pool->cleared_ns, ns);
-	counter_sub(&pool->in_use, 1);
-	counter_add(&pool->free, 1);
-	counter_add(&pool->clearing, -1ULL);
-	spin_unlock(&pool->lock);
-	pool_withdraw_bad(pool, index);
 }
 
 /*
@@ -385,15 +296,11 @@ static bool put_back(struct pool *pool, u32 index)
 		pool->pages--;
 		pool->surplus--;
 	} else {
-		if (likely(!block_set_pool_free(pool->mm, index)))
-			block_list_push(pool->mm, &node->free, index);
-		else
-			pool_list_free(pool, index);
+		block_set_pool_free(pool->mm, index);
+		block_list_push(pool->mm, &node->free, index);
 		counter_add(&pool->free, 1);
 	}
 	spin_unlock(&pool->lock);
-	if (!surplus)
-		prezero_wake(pool);
 	return !surplus;
 }
 

@@ -78,7 +78,6 @@ int hvo_gather(struct mm *mm, u32 first)
 		meta_unreserve(node, META_LASTING, 1);
 		return -EBUSY;
 	}
-	block_join_zero(mm, first);
 	round_due = gather_head(mm, node, first, tail);
 	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++)
 		round_due |= gather_tail(mm, index, tail);

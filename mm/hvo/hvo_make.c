@@ -181,8 +181,6 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 	const unsigned order = block_look_at(mm, index).order;
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
-	if (order == GIGA_ORDER)
-		block_join_zero(mm, index);
 	for (u32 i = 1; i < order_blocks(order); i++) {
 		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);

@@ -344,7 +344,6 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 	struct head_stash stash = {.count = 0};
 
 	block_at(mm, index)->owner = 0;
-	block_divide_zero(mm, index);
 	block_cut(zone, index, done);
 	for (u32 i = 0; i < GIB_BLOCKS; i++) {
 		if (i == 0) {

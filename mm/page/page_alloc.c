@@ -172,7 +172,7 @@ static u32 take_huge(struct zone *zone, bool admitted, bool may_wait)
  * mapped sections; a page that is free and already huge does not have the form they require. Memory
  * in any other state is free all the same, so if a baseline finds nothing the page is made as
  * hvo=on makes it, before the search moves to the next zone. A caller that cannot wait gets only
- * pages that need no making. A cleared page is wanted from the zone first, if zero ones are there.
+ * pages that need no making.
  */
 static u32 find_huge(struct zone *zone, unsigned order, unsigned request)
 {
@@ -183,9 +183,6 @@ static u32 find_huge(struct zone *zone, unsigned order, unsigned request)
 
 	if (mode->mapped && may_wait && admitted)
 		index = make_huge(zone, mode, order);
-	else if ((request & PAGE_ZERO) && may_wait && admitted && order == BLOCK_ORDER &&
-		 atomic_load_relaxed(&zone->free_zero) > 0)
-		index = make_huge(zone, &hvo_modes[HVO_ON], order);
 	if (index == BLOCK_NONE && order == BLOCK_ORDER)
 		index = take_huge(zone, admitted, may_wait);
 	if (index == BLOCK_NONE && may_wait && admitted)
@@ -272,16 +269,6 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 	how = clear_how_selected();
 	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
 		   mm->zone[page->zone].node);
-}
-
-/*
- * A huge page taken from the zone may be known to be zero (block.h). Its user may write to it, so
- * that is forgotten here. Returns true if it was.
- */
-static bool forget_zero(struct mm *mm, const struct page *page, unsigned order)
-{
-	return order >= BLOCK_ORDER &&
-	       block_forget_zero(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 }
 
 static u64 held_by_cpus(const struct mm *mm)
@@ -398,7 +385,6 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	const node_t first = page_first_node(mm, node);
 	const enum migratetype type = (enum migratetype)use;
 	struct page *page;
-	bool zeroed;
 
 	if ((order > BLOCK_ORDER && order != GIGA_ORDER) || use > USE_RECLAIMABLE ||
 	    page_node_is_missing(mm, request, node) || fail_here(&mm->fail, FAIL_ALLOC)) {
@@ -415,10 +401,9 @@ struct page *page_alloc_slowly(struct mm *mm, unsigned order, enum page_use use,
 	}
 	if (!page)
 		page = alloc_last_resort(mm, first, order, type, request);
-	zeroed = page && forget_zero(mm, page, order);
 	if (page && unlikely(atomic_load_relaxed(&mm->watch)))
 		page_watch_allocated(mm, page, order, caller);
-	if (page && (request & PAGE_ZERO) && !zeroed)
+	if (page && (request & PAGE_ZERO))
 		page_clear(mm, page, order);
 	if (!page)
 		reason_set(request & PAGE_NOFLUSH ? REASON_CONTEXT : REASON_NO_MEMORY);

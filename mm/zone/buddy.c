@@ -21,12 +21,9 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
-	const unsigned list = buddy_list_of(class, index, order, word.flags),
-		       type = type_list(word.type);
+	const unsigned list = buddy_list_of(class, index, order), type = type_list(word.type);
 	u32 *head = &zone->block_list[class][type][list];
 
-	if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
-		counter_add(&zone->free_zero, BLOCK_FRAMES);
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
@@ -45,13 +42,10 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
-	const unsigned list = buddy_list_of(class, index, word.order, word.flags),
-		       type = type_list(word.type);
+	const unsigned list = buddy_list_of(class, index, word.order), type = type_list(word.type);
 	const u64 pages = order_pages(word.order);
 	u32 *head = &zone->block_list[class][type][list];
 
-	if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
-		counter_sub(&zone->free_zero, BLOCK_FRAMES);
 	if (block->prev == BLOCK_NONE)
 		*head = block->next;
 	else
@@ -154,7 +148,7 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 	u32 index;
 
 	if (class == FREE_HUGE)
-		return buddy_take_huge(zone, order, type, 0, &index, 1) ? index : BLOCK_NONE;
+		return buddy_take_huge(zone, order, type, &index, 1) ? index : BLOCK_NONE;
 	if (!orders)
 		return BLOCK_NONE;
 	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);
@@ -224,7 +218,6 @@ static void place_runs(struct zone *zone, u32 first, unsigned old)
 		const bool is_run =
 			(word.flags & BLOCK_FREE) && word.zone == zone->index && class != FREE_HUGE;
 
-		lock_work(1);
 		blocks = is_run ? order_blocks(word.order) : 1;
 		if (!is_run || (word.order <= zone->max_order && word.order != old))
 			continue;

@@ -33,7 +33,6 @@
 #include "kernel/console/input.h"
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
@@ -91,7 +90,6 @@ const char *hvo_size_name(void)
 
 static void leg_begin(struct leg *leg)
 {
-	lock_holds_forget();
 	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
 	hvo_cpus_forget();
@@ -110,8 +108,6 @@ static void leg_end(struct leg *leg)
 	leg->spent.ns = spent.ns - leg->spent.ns;
 	leg->spent.host_faults = spent.host_faults - leg->spent.host_faults;
 	shootdown_stats_read(&now);
-	leg->zone = lock_holds_read(LOCK_ZONE);
-	leg->pool = lock_holds_read(LOCK_POOL);
 	leg->threads = hvo_cpus_most();
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;

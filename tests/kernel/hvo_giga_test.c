@@ -275,7 +275,6 @@ static u32 machine_grow(const struct hvo_mode *mode)
 		test_skip("the machine's pools have boot pages");
 		return BLOCK_NONE;
 	}
-	test_option("prezero", "0"); /* the page stays in its list */
 	sections_close_all(&mm_kernel);
 	if (pool_grow(&pool_1g, mode, 1) == 0)
 		test_skip("needs 1024 MiB of free memory in one piece");

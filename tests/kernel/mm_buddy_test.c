@@ -260,10 +260,9 @@ TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), MANY), MANY);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), MANY), MANY);
 	spin_lock(&zone->lock);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages, MANY - 1),
-		  MANY - 1);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages + MANY - 1, 2), 1);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages, 1), 0);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, MANY - 1), MANY - 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages + MANY - 1, 2), 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, 1), 0);
 	EXPECT_EQ(zone->free_class[FREE_HUGE], 0);
 	for (unsigned i = 1; i < MANY; i += 2)
 		migratetype_set_one(zone, pages[i], MIGRATE_UNMOVABLE);

@@ -174,7 +174,6 @@ TEST(mm_defer, frames_in_a_gib_can_not_be_had_by_others)
 
 	if (cpus_find_other() == CPU_NONE)
 		SKIP("needs two CPUs");
-	test_option("prezero", "0"); /* all pages but the one that is taken stay in the list */
 	if (!pool_may_spoil_a_gib() || pool_2m.free > 0 || pool_defer(&pool_2m, 0, GIB_PAGES) == 0)
 		SKIP("needs a GiB that was never opened");
 	EXPECT_EQ(pool_reserve(&pool_2m, 2), 0);

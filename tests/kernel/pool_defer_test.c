@@ -11,7 +11,6 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"
@@ -446,28 +445,4 @@ TEST(mm_defer, boot_pools_defer_whole_gib_and_make_the_rest)
 	EXPECT_EQ(a->pool.free, request.total);
 	expect_sound(a);
 	arena_return(a);
-}
-
-/* Idle CPUs clear pages ahead of need, and make deferred ones for that. */
-TEST(mm_defer, idle_cpus_make_pages_to_clear)
-{
-	enum { WANTED = 3 };
-	const u64 pages = pool_2m.pages;
-	struct wait wait = wait_begin(WAIT_GROWTH, "pages to be cleared ahead");
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	test_option("prezero", "0"); /* until the case sets it */
-	if (!pool_may_spoil_a_gib() || pool_2m.free > 0 || pool_defer(&pool_2m, 0, GIB_PAGES) == 0)
-		SKIP("needs a GiB that was never opened");
-	prezero_set(WANTED);
-	wait.soft = true;
-	while (atomic_load_acquire(&pool_2m.zeroed) < WANTED && wait.late < 4)
-		wait_spin(&wait, CPU_NONE);
-	prezero_set(0);
-	EXPECT(cpus_wait_idle());
-	EXPECT_EQ(atomic_load_acquire(&pool_2m.zeroed), WANTED);
-	EXPECT_EQ(pool_2m.pages, pages + GIB_PAGES);
-	EXPECT_EQ(pool_resize(&pool_2m, on(), pages), pages);
-	EXPECT(account_machine());
 }

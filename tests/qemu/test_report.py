@@ -228,13 +228,6 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
     assert cells_of(text, "| Clearing series, ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
 
 
-def test_what_was_cleared_ahead_is_shown_with_its_cost(without_pictures):
-    """A touch of 2 us after 100 us of an idle CPU's time costs 102 us. Four of eight pages were cleared ahead."""
-    line = "BENCH fault_ahead size=2M then=regrown pages=8 zeroed=4 run=1 faults=8 ns=16000 most_ns=9000 idle_ns=400000\n"
-    text = to_markdown(make([parse((CONSOLE + line + "# capture where native\n").encode())]))
-    assert ["hosted, native", "2M", "shrunk, grown, touched", "4", "2.00", "9.00", "100", "102"] in cells_of(text, "| hosted, native | 2M")
-
-
 def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
     text = to_markdown(make([parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode())]))
     assert "Clearing alone" in text and "12.2" not in text and "Clearing series, fault" not in text
