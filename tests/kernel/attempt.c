@@ -3,7 +3,9 @@
  * target, with the address of the instruction after the call on the stack. extable_fixup() looks
  * that address up, and the fixup code removes it from the stack.
  */
-#include "arch/x86_64/paging/attempt.h"
+#ifndef ASHLAR_HOSTED
+
+#include "tests/kernel/attempt.h"
 
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
@@ -77,3 +79,4 @@ void attempt_give_to(void *page, enum attempt_owner owner)
 	}
 	tlb_flush_local_all();
 }
+#endif
