@@ -317,7 +317,6 @@ static inline pfn_t block_pfn(u32 index)
 }
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index);
-void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index);
 u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE when empty */
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index);
 

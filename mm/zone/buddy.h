@@ -86,10 +86,3 @@ static inline enum free_class block_free_class(struct block_word word)
 		return FREE_CLASSES;
 	}
 }
-
-/*
- * Lower or raise max_order. Free runs are split or merged again, in the block table only, in turns
- * at the zone's lock. Until this returns, runs of the old and the new limit exist side by side. No
- * lock held.
- */
-void buddy_set_max_order(struct mm *mm, unsigned order);

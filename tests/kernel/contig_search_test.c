@@ -23,6 +23,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/max_order.h"
 
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 

@@ -111,26 +111,3 @@ TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
-
-TEST(mm_turns, runs_follow_max_order_slice_by_slice)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(RUNS_GIB));
-	const u64 blocks = RUNS_GIB * GIB_BLOCKS;
-	struct zone *zone;
-	u16 seen = 0;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	arena_open_all(a);
-	turns_at(&zone->lock, &seen);
-	buddy_set_max_order(&a->mm, BLOCK_ORDER);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, BLOCK_ORDER),
-		  RUNS_GIB * GIB_BLOCKS);
-	expect_slices("lowering", turns_at(&zone->lock, &seen), 1, blocks);
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), RUNS_GIB);
-	expect_slices("raising", turns_at(&zone->lock, &seen), 1, blocks);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
