@@ -491,13 +491,6 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	} while (taken == wanted && list->count < count);
 }
 
-/* Before pages of `list` are freed. */
-static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
-{
-	if (mode->forget)
-		mode->forget(mm, list);
-}
-
 /*
  * Release runs in transit that need restoring. The contract is that of the HVO series (Kravetz
  * 2023): restore the runs there are frames for, free those runs, which brings frames, and try the
@@ -514,7 +507,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 		hvo_restore(mm, mode, list, &done, &restored);
 		given += done.count;
-		forget_heads(mm, mode, &done);
+		hvo_forget_heads(mm, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
 	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
@@ -547,7 +540,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	bad = has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
-	forget_heads(pool->mm, mode, list);
+	hvo_forget_heads(pool->mm, list);
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
@@ -754,7 +747,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;
-	forget_heads(mm, mode, &restorable);
+	hvo_forget_heads(mm, &restorable);
 	demote_full(from, mode, &restorable, &done);
 
 	pool_enqueue(to, &done, POOL_KEPT);

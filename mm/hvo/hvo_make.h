@@ -22,9 +22,5 @@ void hvo_split_each(struct hvo_batch *batch);
 void hvo_remap(struct hvo_batch *batch);
 void hvo_remap_each(struct hvo_batch *batch);
 
-/*
- * Make FULL runs huge pages with all their struct pages: write every tail, or only those of pages
- * that are not formed any more.
- */
+/* Make FULL runs huge pages with all their struct pages: write every tail. */
 void hvo_form(struct hvo_batch *batch);
-void hvo_form_missing(struct hvo_batch *batch);

@@ -217,14 +217,12 @@ static bool mode_wanted(const struct hvo_mode *mode)
 
 /*
  * Does the mode take part? Modes with a round for each page run only once, from fresh memory and
- * with idle CPUs. Modes that keep pages formed run only on `again`, because only then are there
- * such pages.
+ * with idle CPUs.
  */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	if (!mode_wanted(mode) || (mode->page_rounds && (hvo_busy > 0 || source != SOURCE_FRESH)))
-		return false;
-	return mode->forget || source == SOURCE_AGAIN;
+	return mode_wanted(mode) &&
+	       (!mode->page_rounds || (hvo_busy == 0 && source == SOURCE_FRESH));
 }
 
 /*

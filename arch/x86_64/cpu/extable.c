@@ -35,7 +35,7 @@ bool extable_fixup(struct trap_frame *frame)
 {
 	virt_t fixup = fixup_of(frame->rip);
 
-	/* A call to a non-executable address: its return address has the entry (tests/kernel/attempt.c). */
+	/* A call to a non-executable address: its return address has the entry (attempt.c). */
 	if (!fixup && frame->vector == TRAP_PAGE_FAULT && frame->error & PF_EXEC &&
 	    frame->rip == read_cr2())
 		fixup = fixup_of(*(const u64 *)frame->rsp);
