@@ -26,6 +26,8 @@ void buddy_set_max_order(struct mm *mm, unsigned order)
 		struct zone *zone = &mm->zone[z];
 		const u32 first = (u32)(zone->start_pfn >> GIGA_ORDER) * GIB_BLOCKS;
 
+		if (zone->max_order == order)
+			continue;
 		zone_lock(zone);
 		zone->max_order = order;
 		for (u32 index = first; block_pfn(index) < zone->end_pfn; index += GIB_BLOCKS)
