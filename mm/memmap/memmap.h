@@ -10,8 +10,9 @@
 void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 
 /*
- * The same, but the links and private words keep whatever the frame held before; nobody reads them
- * before somebody has written them. For ours: blocks of on-demand sections that become small.
+ * memmap_init_pages() without the links and private words, which keep whatever the frame held
+ * before: no code reads them before it has written them. For blocks of on-demand sections that
+ * become small.
  */
 void memmap_form_free(struct page *pages, u64 count, u8 zone);
 
@@ -57,8 +58,8 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
 void memmap_form_compound(struct page *page, unsigned order);
 
 /*
- * The same for a single page; `in_use` is its state (page_state()). It takes two stores to one
- * cache line, which need not have arrived yet.
+ * Turn `page` into a single page in use; `in_use` is its state (page_state()). It takes two stores
+ * to one cache line, which need not have arrived yet.
  */
 static inline void memmap_form_single(struct page *page, u64 in_use)
 {

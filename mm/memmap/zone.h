@@ -41,7 +41,7 @@ enum free_class {
 	FREE_HUGE,
 	FREE_BARE,   /* no struct pages */
 	FREE_FULL,   /* all struct pages exist, in an on-demand section */
-	FREE_MAPPED, /* the same, in a mapped section */
+	FREE_MAPPED, /* all struct pages exist, in a mapped section */
 	FREE_CLASSES
 };
 
@@ -58,11 +58,7 @@ struct page_list {
 struct isolation {
 	struct isolation *next;
 	u32 first, count; /* blocks; count 0: the token holds no isolation */
-	/*
-	 * number of the isolation in its zone, which tells apart two isolations that used the same
-	 * token
-	 */
-	u64 generation;
+	u64 generation;   /* number in its zone: two isolations that used one token differ in it */
 };
 
 /* Bounds of zone->split_batch. */
@@ -463,7 +459,7 @@ static inline struct node *zone_meta_node(struct zone *zone)
 	return &zone->mm->node[zone_node(zone)->meta_node];
 }
 
-/* The same for an opened block. */
+/* The node whose metadata memory supplies frames for the struct pages of an opened block. */
 static inline struct node *block_meta_node(struct mm *mm, u32 index)
 {
 	return zone_meta_node(block_zone(mm, index));

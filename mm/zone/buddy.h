@@ -19,7 +19,7 @@
  */
 void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class);
 
-/* The same for any number of blocks, cut into the largest aligned runs. */
+/* Put any number of wholly free blocks on the lists, cut into the largest aligned runs. */
 void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class);
 
 /*
@@ -33,9 +33,9 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 void buddy_unlink_blocks(struct zone *zone, u32 index);
 
 /*
- * The same for a run that reaches into [first, end); the parts outside go back to the lists.
- * Returns the first block after the part that was taken. A free huge page cannot be cut: it must
- * lie inside.
+ * Take a free run that reaches into [first, end) off its list; the parts outside go back. Returns
+ * the first block after the part that was taken. A free huge page cannot be cut: it must lie
+ * inside.
  */
 u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end);
 

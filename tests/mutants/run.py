@@ -3,10 +3,12 @@
 
 A mutant is a file in this folder, with a header of `Name: value` lines above what it changes (change.py):
 
-    Promise: no frame is reused before every CPU has passed its generation
+    Promise: flush.reuse
     Break: the allocator no longer looks at the tag
     Case: mm.hvo.frame_is_gated_until_every_cpu_passed
     Build: host-asan
+
+`Promise` is a key of tests/PROMISES.md, or several, separated by commas.
 
 `Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`.
 
