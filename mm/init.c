@@ -16,7 +16,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
-#include "mm/clear_calibrate.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/bad_report.h"
 #include "mm/contig/contig.h"
@@ -26,7 +25,6 @@
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
@@ -440,8 +438,6 @@ void mm_init(void)
 	vmap_tables_from(vmap_table_alloc, NULL);
 	pools_init();
 	memmap_open_at_boot(&mm_kernel);
-	clear_calibrate();
-	prezero_init();
 	pools_make_at_boot();
 	/* frames that machine checks have reported until now */
 	bad_frames_take_reported(&mm_kernel);

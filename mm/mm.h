@@ -348,7 +348,6 @@ int huge_grow(void *addr, u64 size);
 struct huge_usage {
 	u64 mapped[3];   /* pages mapped now */
 	u64 faults[3];   /* touches and populate calls that brought a page */
-	u64 zeroed;      /* of those, pages known to be zero that were not cleared again */
 	u64 waited;      /* touches that found another CPU already making the page */
 	u64 exhausted;   /* touches that found no page */
 	u64 tables_kept; /* frames of upper page tables that are kept for later mappings */

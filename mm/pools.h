@@ -79,9 +79,6 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
 
 void pool_page_give(struct pool *pool, struct page *page);
 
-/* pool_page_take() for a caller that wants a zero page. *zeroed: the page is zero already. */
-struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed);
-
 /* A pool's counts, in pages, of one moment. */
 struct pool_usage {
 	u64 page_bytes;

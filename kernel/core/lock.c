@@ -60,21 +60,6 @@ static inline void lock_order_pop(struct spinlock *lock)
 }
 #endif
 
-#define CALLED_FROM ((virt_t)__builtin_return_address(0))
-
-/* lock_holds=on: kernel/core/lock_holds.c. */
-static inline void hold_begin(struct spinlock *lock, virt_t from)
-{
-	if (unlikely(lock_holds_wanted()))
-		lock_hold_begin(lock, from);
-}
-
-static inline void hold_end(struct spinlock *lock)
-{
-	if (unlikely(lock->taken_at))
-		lock_hold_end(lock);
-}
-
 /*
  * Waits outside of the queue. In a virtual machine a CPU that waits naps (kernel/core/wait.h). A
  * queue of CPUs that nap would pass the lock on at the rate of their naps, to CPUs that are not
@@ -122,7 +107,6 @@ void spin_lock(struct spinlock *lock) __acquires(lock)
 		spin_lock_slow(lock, ticket);
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, true);
-	hold_begin(lock, CALLED_FROM);
 	__counts_as(lock, 1);
 }
 
@@ -146,7 +130,6 @@ bool spin_try_seen(struct spinlock *lock, u32 seen)
 	(void)atomic_load_acquire(&lock->owner);
 	atomic_store_relaxed(&lock->holder, this_cpu()->id);
 	lock_order_push(lock, false); /* a lock that is only tried cannot close a cycle */
-	hold_begin(lock, CALLED_FROM);
 	return true;
 }
 
@@ -157,7 +140,6 @@ bool spin_try(struct spinlock *lock)
 
 void spin_unlock(struct spinlock *lock) __releases(lock)
 {
-	hold_end(lock);
 	lock_order_pop(lock);
 	atomic_store_relaxed(&lock->holder, CPU_NONE);
 	atomic_store_release(&lock->owner, (u16)(atomic_load_relaxed(&lock->owner) + 1));

@@ -10,8 +10,7 @@
  * in every build (kernel/core/context.h).
  *
  * Every lock has a rank. Debug builds assert that locks are taken in rising rank, which makes the
- * documented lock order the real one. lock_holds=on keeps the longest hold of each rank, in every
- * build; off, the default, costs a branch that is never taken.
+ * documented lock order the real one.
  */
 #pragma once
 
@@ -46,9 +45,6 @@ struct spinlock {
 	};
 	u8 rank;
 	cpu_t holder; /* for debugging, and for reports of late waits */
-	/* lock_holds=on; written by the holder. */
-	virt_t taken_at; /* address in the function that took it; 0: not measured */
-	u64 since, work; /* when it was taken, and lock_work() of the CPU until then */
 };
 
 #define SPINLOCK_INIT(r) ((struct spinlock){.rank = (r), .holder = CPU_NONE})
@@ -67,37 +63,3 @@ bool spin_held(const struct spinlock *lock); /* by any CPU; for assertions */
  * queue can go on.
  */
 bool locks_none(void);
-
-/*
- * lock_holds=on: the longest holds of the locks of a rank by any CPU since lock_holds_forget(),
- * both in time and in records handled (lock_work()). Each comes with an address in the function
- * that took the lock; 0 if there was no hold. Time is CPU time that the holder was given
- * (clock_cpu_ns()). Any context. The figures may change while they are read if other CPUs hold
- * locks.
- */
-struct lock_longest {
-	u64 most;
-	virt_t taken_at;
-};
-
-struct lock_holds {
-	struct lock_longest ns, work;
-};
-
-/* For lock.c and lock_work() only. */
-extern bool lock_holds_measured; /* atomic */
-void lock_hold_begin(struct spinlock *lock, virt_t from);
-void lock_hold_end(struct spinlock *lock);
-void lock_work_count(u64 records);
-
-static inline bool lock_holds_wanted(void)
-{
-	return atomic_load_relaxed(&lock_holds_measured);
-}
-
-/* Count `records` more as handled by this CPU, under the locks that it holds. */
-static inline void lock_work(u64 records)
-{
-	if (unlikely(lock_holds_wanted()))
-		lock_work_count(records);
-}

@@ -73,11 +73,6 @@ struct percpu {
 	unsigned locks_held;
 	const void *lock_stack[LOCKS_HELD_MAX];
 
-	/* lock_holds=on: kernel/core/lock.h. Read by other CPUs. */
-	u32 lock_holds_forgotten; /* count of lock_holds_forget() when the holds below began */
-	u64 lock_work;            /* records handled so far */
-	struct lock_holds lock_holds[LOCK_RANKS];
-
 	struct arch_percpu arch;
 };
 

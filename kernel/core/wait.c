@@ -37,9 +37,7 @@ enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
 
 struct wait_report wait_last_report;
 
-u64 wait_ms;
-OPTION_U64(wait_ms, wait_ms, 0, 3600000,
-	   "milliseconds until a wait for other CPUs is reported as late; 0: by their number");
+u64 wait_period_ms;
 
 /* How long one CPU may take to answer: less than for all CPUs. */
 static u64 patience_ns(void)
@@ -49,8 +47,8 @@ static u64 patience_ns(void)
 
 u64 wait_deadline_cpus(void)
 {
-	if (wait_ms)
-		return wait_ms * NS_PER_MS;
+	if (wait_period_ms)
+		return wait_period_ms * NS_PER_MS;
 	return (DEADLINE_BASE_NS + cpu_count * DEADLINE_PER_CPU_NS) * cpu_deadline_scale();
 }
 

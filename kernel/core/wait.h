@@ -90,7 +90,7 @@ struct wait_counts {
  * grows with the number of CPUs.
  */
 u64 wait_deadline_cpus(void);
-extern u64 wait_ms; /* wait_ms= */
+extern u64 wait_period_ms; /* 0: by the number of CPUs; a test may set another length */
 
 struct wait {
 	const char *what;

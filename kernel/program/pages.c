@@ -177,14 +177,13 @@ static struct page *huge_page(const struct area *area, u64 addr, enum pt_level l
 	const node_t node = node_for(area, addr);
 	const struct clear_how how = clear_how_selected();
 	struct page *page;
-	bool zeroed = false;
 
 	if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
-		page = pool_page_take_zero(pool_of(level), node,
-					   is_promised(area) ? POOL_RESERVED : POOL_ANY, &zeroed);
+		page = pool_page_take(pool_of(level), node,
+				      is_promised(area) ? POOL_RESERVED : POOL_ANY);
 	else
 		page = alloc_huge_and_table(area, addr);
-	if (page && !zeroed)
+	if (page)
 		clear_huge(&how, page_address(page), pt_level_size(level),
 			   addr % pt_level_size(level), node);
 	return page;

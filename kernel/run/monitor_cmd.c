@@ -10,7 +10,6 @@
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/lock.h"
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
@@ -293,17 +292,3 @@ static int cmd_reboot(const struct words *words)
 
 COMMAND(poweroff, .help = "end the run: totals, verdict, power off or halt", .run = cmd_poweroff);
 COMMAND(reboot, .help = "start over, without a verdict", .run = cmd_reboot);
-
-static int cmd_locks(const struct words *words)
-{
-	(void)words;
-	if (!lock_holds_wanted())
-		print("  lock_holds=on measures how long locks are held (`set lock_holds=on`)\n");
-	lock_holds_print();
-	return 0;
-}
-
-COMMAND(locks,
-	.help = "the longest time each kind of lock was held, and by which function "
-		"(lock_holds=on)",
-	.run = cmd_locks);

@@ -17,7 +17,6 @@
 #include "kernel/virtio/virtio_mmio.h"
 #include "kernel/virtio/virtio_pci.h"
 #include "mm/debug/leaks.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/page.h"
@@ -193,7 +192,7 @@ static bool report_round(struct balloon *b)
 		return false;
 	frames = frames_of(&b->out);
 	if (show_runs(b) == 0) {
-		report_give(&b->out, b->host_zeroes ? REPORT_ZERO : REPORT_TAKEN);
+		report_give(&b->out, REPORT_TAKEN);
 		b->reported_frames += frames;
 		b->report_ns += clock_ns() - start;
 		return true;
@@ -426,11 +425,9 @@ bool balloon_round(struct balloon *b)
 
 /* ---- the machine's own ---- */
 
-enum { BALLOON_OFF, BALLOON_ON, BALLOON_ZERO };
-static unsigned choice = BALLOON_OFF;
-OPTION_CHOICE(balloon, choice, "off|on|zero",
-	      "give free memory back to the host (virtio-balloon); zero: the host gives zeros",
-	      .boot_only = true);
+static bool balloon;
+OPTION_BOOL(balloon, balloon, "give free memory back to the host (virtio-balloon)",
+	    .boot_only = true);
 
 static struct virtio_device device;
 static struct balloon machine = {.mm = &mm_kernel, .dev = &device};
@@ -490,8 +487,6 @@ static bool balloon_idle(void)
 {
 	bool again;
 
-	if (prezero_idle())
-		return true;
 	if (cpu_count == 1)
 		return round_of_one_cpu();
 	if (!atomic_cas(&keeper, 0, 1))
@@ -505,16 +500,14 @@ static bool balloon_idle(void)
 
 void balloon_init(void)
 {
-	if (choice == BALLOON_OFF)
+	if (!balloon)
 		return;
 	if (!virtio_pci_find(KIND_BALLOON, &device) && !virtio_mmio_find(KIND_BALLOON, &device)) {
-		pr_warn("balloon: balloon=%s was asked for, but this machine has no modern "
+		pr_warn("balloon: balloon=on was asked for, but this machine has no modern "
 			"virtio-balloon device on PCI or where virtio_mmio.device= says; nothing "
-			"goes back to the host",
-			choice == BALLOON_ZERO ? "zero" : "on");
+			"goes back to the host");
 		return;
 	}
-	machine.host_zeroes = choice == BALLOON_ZERO;
 	if (balloon_begin(&machine) < 0)
 		return;
 	pr_info("balloon: %s, %s", device.name,

@@ -13,11 +13,6 @@
  * which is the only interrupt that balloon=on adds. With balloon=off, the default, no device is
  * looked for and no code runs.
  *
- * Zero pages: virtio 1.2 does not say that the host's memory reads as zero after a report, and a
- * host may ignore one. balloon=on therefore leaves the zero note (mm/memmap/block.h) alone.
- * balloon=zero vouches for the host, and pools made of reported memory need no clearing. QEMU keeps
- * that promise for private anonymous memory if its discarding is not inhibited.
- *
  * What a bad device can do: nothing but be slow, keep memory that it was shown, or destroy the
  * contents of what it was shown. It cannot end a request that was not made, and a device that is
  * given up and does not reset keeps what it has: those frames are nobody's, and stay counted.
@@ -45,7 +40,6 @@ struct balloon {
 	struct mm *mm;
 	struct virtio_device *dev;
 	struct virtq inflate, deflate, stats, shown;
-	bool host_zeroes; /* memory that the host took reads as zero */
 	bool started;
 	struct report out;
 	struct page *message; /* frame for the numbers of frames */
@@ -61,8 +55,8 @@ struct balloon {
 };
 
 /*
- * Set the device up. `balloon` is all zeros except `mm`, `dev` and `host_zeroes`. Returns 0;
- * -ENODEV if the device lacks what is needed or misbehaves; -ENOMEM. Context: ordinary.
+ * Set the device up. `balloon` is all zeros except `mm` and `dev`. Returns 0; -ENODEV if the device
+ * lacks what is needed or misbehaves; -ENOMEM. Context: ordinary.
  */
 int balloon_begin(struct balloon *balloon);
 

@@ -16,7 +16,6 @@
 #include "mm/debug/account_meta.h"
 #include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
@@ -169,23 +168,6 @@ static bool is_one_page(const struct mm *mm, struct block_word word, u32 index)
 	return word.state == BLOCK_HUGE;
 }
 
-/*
- * Is the block known to be zero though somebody may write to it? Bare blocks are free, and the only
- * ones with struct pages of their own that may have the note are pages free in a pool.
- */
-static bool check_zero(const struct mm *mm, u32 index)
-{
-	const struct block_word word = block_look_at(mm, index);
-	const bool huge = word.state == BLOCK_HUGE;
-
-	if (!(word.flags & BLOCK_ZERO) || word.state == BLOCK_BARE ||
-	    (word.flags & BLOCK_POOL_FREE) || (huge && (word.flags & (BLOCK_FREE | BLOCK_TRANSIT))))
-		return true;
-	pr_err("accounting: block %u is %s with flags %x, and is said to be zero", index,
-	       block_state_name(word.state), word.flags);
-	return false;
-}
-
 /* Was the block reported to the host though somebody may have written to it since? */
 static bool check_reported(struct mm *mm, u32 index)
 {
@@ -221,7 +203,7 @@ static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 	else if (word.state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
 		walk->per_cpu += BLOCK_FRAMES;
 	else if (word.flags & BLOCK_POOL)
-		walk->in_use += BLOCK_FRAMES; /* without references while it is cleared or moved */
+		walk->in_use += BLOCK_FRAMES; /* without references while it is moved */
 	else if (is_one_page(mm, word, index)) {
 		walk->in_use += BLOCK_FRAMES;
 		return has_references(head_of(mm, word, index));
@@ -323,7 +305,6 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 			continue;
 		ok &= walk_block(mm, index, walks);
 		ok &= check_line(mm, index);
-		ok &= check_zero(mm, index);
 		ok &= check_reported(mm, index);
 	}
 	return ok;
@@ -412,11 +393,9 @@ bool account_machine(void)
 {
 	bool ok;
 
-	prezero_pause();
 	report_pause();
 	ok = mm_account(&mm_kernel, machine_pools);
 	report_resume();
-	prezero_resume();
 	return ok;
 }
 

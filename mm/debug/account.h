@@ -24,8 +24,8 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 bool mm_account(struct mm *mm, const struct pool *const pools[]);
 
 /*
- * Account for the machine and its pools. Other CPUs may be clearing pages ahead of need, or showing
- * free memory to the host: both stop for as long as this takes. Context: ordinary.
+ * Account for the machine and its pools. No CPU shows free memory to the host for as long as this
+ * takes. Context: ordinary.
  */
 bool account_machine(void);
 

@@ -30,8 +30,7 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 
 		if (!(word.flags & BLOCK_FREE) || word.order != order || block->prev != prev ||
 		    type_list(word.type) != type || block_free_class(word) != class ||
-		    word.zone != zone->index ||
-		    buddy_list_of(class, index, order, word.flags) != list) {
+		    word.zone != zone->index || buddy_list_of(class, index, order) != list) {
 			pr_err("accounting: block %u on the free list of order %u does not match "
 			       "that list",
 			       index, order);
@@ -93,7 +92,6 @@ static const char *const free_of_type[MIGRATE_LISTS] = {
 bool account_lists(struct zone *zone)
 {
 	u64 class_frames[FREE_CLASSES] = {0}, type_frames[MIGRATE_LISTS] = {0}, small = 0;
-	u64 zero = 0;
 	bool ok = true;
 
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++) {
@@ -101,11 +99,7 @@ bool account_lists(struct zone *zone)
 			u64 frames = 0;
 
 			for (unsigned list = 0; list < BLOCK_ORDERS; list++) {
-				const u64 before = frames;
-
 				ok &= walk_block_list(zone, class, type, list, &frames);
-				if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
-					zero += frames - before;
 				ok &= bit_agrees(zone, zone->block_lists[class][type], list,
 						 zone->block_list[class][type][list] != BLOCK_NONE);
 			}
@@ -128,7 +122,6 @@ bool account_lists(struct zone *zone)
 	for (unsigned type = 0; type < MIGRATE_LISTS; type++)
 		ok &= account_agree(free_of_type[type], zone, zone->free_type[type],
 				    type_frames[type]);
-	ok &= account_agree("free 2 MiB pages known to be zero", zone, zone->free_zero, zero);
 	return account_agree("free small pages", zone, zone->free_small, small) && ok;
 }
 

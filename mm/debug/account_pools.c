@@ -22,7 +22,7 @@ bool account_said(const char *what, u64 counted, u64 walked)
 /* ---- pools ---- */
 
 struct sums {
-	u64 pages, free, surplus, zeroed;
+	u64 pages, free, surplus;
 };
 
 static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct sums *sums)
@@ -45,7 +45,6 @@ static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct s
 			       index, pool->order);
 			return false;
 		}
-		sums->zeroed += (word.flags & BLOCK_ZERO) != 0;
 	}
 	sums->free += count;
 	ok = account_said("the last page of a pool's list", list->tail, prev);
@@ -73,9 +72,7 @@ static bool account_pool(struct mm *mm, const struct pool *pool)
 			   pool->free + pool->in_use);
 	ok &= account_said("free pages of a pool", pool->free, sums.free);
 	ok &= account_said("surplus pages of a pool", pool->surplus, sums.surplus);
-	ok &= account_said("free pages of a pool known to be zero", pool->zeroed, sums.zeroed);
 	ok &= account_said("surplus pages being made", pool->making, 0);
-	ok &= account_said("pages of a pool being cleared ahead of need", pool->clearing, 0);
 	return ok;
 }
 

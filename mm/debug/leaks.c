@@ -14,7 +14,6 @@
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/zone/report.h"
 #include "mm/map/vmap.h"
 #include "mm/page/page_check.h"
@@ -168,7 +167,6 @@ bool leaks_check(void)
 {
 	bool idle, accounted, nothing;
 
-	prezero_pause(); /* clearing ahead is no work of the run */
 	report_pause();
 	idle = others_are_idle();
 	/* no other CPU may change what mm_account() walks */

@@ -34,10 +34,9 @@ static int show_maps(void)
 	struct huge_usage usage;
 
 	huge_usage(&usage);
-	print("  pages mapped: %llu of 4K, %llu of 2M, %llu of 1G; faults: %llu, %llu, %llu; known "
-	      "to be zero: %llu\n",
+	print("  pages mapped: %llu of 4K, %llu of 2M, %llu of 1G; faults: %llu, %llu, %llu\n",
 	      usage.mapped[0], usage.mapped[1], usage.mapped[2], usage.faults[0], usage.faults[1],
-	      usage.faults[2], usage.zeroed);
+	      usage.faults[2]);
 	for (unsigned i = 0; i < MAPS_MAX; i++)
 		if (maps[i].start)
 			print("  0x%llx: %llu MiB in pages of %llu KiB\n", (virt_t)maps[i].start,

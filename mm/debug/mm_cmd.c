@@ -7,7 +7,6 @@
  */
 #include "kernel/console/command.h"
 #include "kernel/core/lock.h"
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
@@ -253,7 +252,6 @@ static int cmd_stats(const struct words *words)
 	      mm_counted(&mm_kernel, COUNT_SECTIONS_OPENED),
 	      mm_counted(&mm_kernel, COUNT_SECTIONS_CLOSED),
 	      mm_counted(&mm_kernel, COUNT_PMD_SPLITS));
-	lock_holds_print();
 	print("  blocks of 2 MiB that changed their state:\n");
 	print_changes(&mm_kernel);
 	return 0;

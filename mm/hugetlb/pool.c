@@ -6,7 +6,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
@@ -34,21 +33,10 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 	return pool;
 }
 
-/* Pool lock held. Zero pages stand first in the list of their node. */
-static void push_free(struct pool *pool, u32 index, bool zeroed)
-{
-	struct block_list *free = &pool_node_of(pool, index)->free;
-
-	if (zeroed)
-		block_list_push_front(pool->mm, free, index);
-	else
-		block_list_push(pool->mm, free, index);
-	counter_add(&pool->zeroed, zeroed);
-}
-
 void pool_list_free(struct pool *pool, u32 index)
 {
-	push_free(pool, index, block_set_pool_free(pool->mm, index));
+	block_set_pool_free(pool->mm, index);
+	block_list_push(pool->mm, &pool_node_of(pool, index)->free, index);
 }
 
 /* ---- into the pool ---- */
@@ -57,26 +45,24 @@ void pool_list_free(struct pool *pool, u32 index)
 enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 
 /*
- * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands,
- * unless zero pages are among its pages.
+ * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
 	const s64 count = (s64)list->count;
-	bool zeroed = false;
 
 	spin_lock(&pool->lock);
 	block_list_foreach(pool->mm, index, list)
-		zeroed |= block_set_pool_free(pool->mm, index);
-	if (pool->mm->nodes == 1 && !zeroed) {
+		block_set_pool_free(pool->mm, index);
+	if (pool->mm->nodes == 1) {
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool_count(pool, &pool->node[0],
 			   (struct pool_delta){
 				   .pages = count, .free = count, .surplus = surplus * count});
 	}
 	block_list_drain(pool->mm, index, list) {
-		push_free(pool, index, block_is_zero(pool->mm, index));
+		block_list_push(pool->mm, &pool_node_of(pool, index)->free, index);
 		pool_count(pool, pool_node_of(pool, index),
 			   (struct pool_delta){.pages = 1, .free = 1, .surplus = surplus});
 	}
@@ -114,7 +100,6 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
 		enqueue_slice(pool, &slice, kept);
 	}
-	prezero_wake(pool);
 	if (bad)
 		bad_frames_withdraw(pool->mm);
 	return count;
@@ -263,7 +248,7 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 static void leave_pool(struct pool *pool, const struct block_list *list)
 {
 	block_list_foreach(pool->mm, index, list)
-		pool_unlist_free(pool, index);
+		block_clear_pool_free(pool->mm, index);
 }
 
 /*
@@ -334,13 +319,6 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 	} while (taken == wanted && list->count < count);
 }
 
-/* Before pages of `list` are freed. */
-static void forget_heads(struct mm *mm, const struct hvo_mode *mode, const struct block_list *list)
-{
-	if (mode->forget)
-		mode->forget(mm, list);
-}
-
 /*
  * Release runs in transit that need restoring. The contract is that of the HVO series (Kravetz
  * 2023): restore the runs there are frames for, free those runs, which brings frames, and try the
@@ -357,7 +335,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 		hvo_restore(mm, mode, list, &done, &restored);
 		given += done.count;
-		forget_heads(mm, mode, &done);
+		hvo_forget_heads(mm, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
 	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
@@ -396,7 +374,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	bad = has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
-	forget_heads(pool->mm, mode, list);
+	hvo_forget_heads(pool->mm, list);
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);
@@ -411,25 +389,19 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
-	bool held;
 	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	pool_dequeue(pool, node, count, &list);
 	given = pool_release(pool, mode, &list);
-	if (held)
-		prezero_release(pool);
 	return given;
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
 	u64 shed = 0, tried = 0, taken;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	do {
 		struct block_list list = BLOCK_LIST_INIT;
 
@@ -439,8 +411,6 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 		shed += taken ? pool_release(pool, mode, &list) : 0;
 	} while (taken == LOCK_SLICE &&
 		 tried < count); /* limits attempts: pages not restored came back */
-	if (held)
-		prezero_release(pool);
 	return shed;
 }
 
@@ -532,10 +502,8 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 {
 	u64 persistent, shrunk = 1, surplus;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
-	held = prezero_hold_if_on(pool);
 	persistent = adopt_surplus(pool, target);
 	if (target > persistent)
 		pool_grow(pool, mode, target - persistent);
@@ -549,10 +517,7 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	if (surplus > 0)
 		pool_shed_surplus(pool, mode, surplus);
 	/* pages in use, promised or not restorable leave the pool when they come back */
-	persistent = mark_surplus(pool, target);
-	if (held)
-		prezero_release(pool);
-	return persistent;
+	return mark_surplus(pool, target);
 }
 
 void pool_set_overcommit(struct pool *pool, u64 count)
@@ -598,16 +563,12 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	struct block_list done = BLOCK_LIST_INIT;
 	struct block_list restorable = BLOCK_LIST_INIT;
 	u64 restored, demoted;
-	bool held;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
-	held = prezero_hold_if_on(from);
 	pool_dequeue(from, NODE_NONE, count, &list);
-	if (held)
-		prezero_release(from);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	block_list_drain(mm, index, &list) {
 		pool_page_make(from, index);
@@ -617,7 +578,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	demoted = hvo_demote(mm, &huge, &done);
 	hvo_restore(mm, mode, &full, &restorable, &restored);
 	demoted += restorable.count;
-	forget_heads(mm, mode, &restorable);
+	hvo_forget_heads(mm, &restorable);
 	demote_full(from, mode, &restorable, &done);
 
 	pool_enqueue(to, &done, POOL_KEPT);

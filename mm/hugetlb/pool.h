@@ -71,18 +71,13 @@ struct pool {
 	/* (c) pages that boot added (pool_boot.h); those of them that were bare; the ns it took */
 	u64 boot, boot_bare, boot_ns;
 	bool has_bare; /* (a) set before the first bare page is listed, and stays */
-	/* (pa) free pages known to be zero: marked in their records, first in their lists */
-	u64 zeroed;
-	u64 cleared_ns; /* (pa) time that all idle CPUs spent clearing pages ahead of need */
-	u64 clearing;   /* (pa) pages in use because a CPU clears them; back in a moment */
-	u64 holds;      /* (pa) requests during which no page is cleared (prezero.h) */
-	u64 turn;       /* (a) pages asked for so far; shows where equal shares begin */
+	u64 turn;      /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
 	u64 free_turn;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
 };
 
-/* Pool lock held. Pages of a node in use, with those that are being cleared. */
+/* Pool lock held. Pages of a node in use. */
 static inline u64 pool_node_in_use(const struct pool_node *node)
 {
 	return node->pages - node->free.count;
@@ -170,25 +165,10 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 void pool_page_make(struct pool *pool, u32 index);
 
 /*
- * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node, first
- * if it is known to be zero. The caller counts it as one of the pool's pages and as free. Context:
- * handler.
+ * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node. The
+ * caller counts it as one of the pool's pages and as free. Context: handler.
  */
 void pool_list_free(struct pool *pool, u32 index);
-
-/*
- * The page is off the list already and leaves the pool as it is. It stays known to be zero, unless
- * it has all its struct pages: it may then become small pages without a change of state, which
- * would drop the note (block.h). Pool lock held.
- */
-static inline void pool_unlist_free(struct pool *pool, u32 index)
-{
-	if (likely(!block_clear_pool_free(pool->mm, index, 0)))
-		return;
-	counter_sub(&pool->zeroed, 1);
-	if (block_look_at(pool->mm, index).state != BLOCK_HUGE)
-		block_forget_zero(pool->mm, index);
-}
 
 /* A page became free in the pool: has it a bad frame? No lock held. */
 static inline void pool_withdraw_bad(const struct pool *pool, u32 index)

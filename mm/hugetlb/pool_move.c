@@ -46,7 +46,7 @@ static int release(struct pool *pool, u32 index)
 static void replace_free(struct pool *pool, u32 old, u32 new)
 {
 	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
-	pool_unlist_free(pool, old);
+	block_clear_pool_free(pool->mm, old);
 	pool_count(pool, pool_node_of(pool, new), (struct pool_delta){.pages = 1, .free = 1});
 	count_out(pool, old, new, (struct pool_delta){.pages = -1, .free = -1});
 	pool_list_free(pool, new);
@@ -136,7 +136,6 @@ static int move_used(struct pool *pool, u32 old, u32 new, struct migrate_stats *
 	struct page *from = block_page(pool->mm, old), *to = block_page(pool->mm, new);
 	int err;
 
-	block_forget_zero(pool->mm, new); /* it receives a copy */
 	spin_lock(&pool->lock);
 	pool_count(pool, pool_node_of(pool, new), (struct pool_delta){.pages = 1, .in_use = 1});
 	spin_unlock(&pool->lock);
@@ -184,7 +183,7 @@ static void drop_free(struct pool *pool, u32 index)
 	const s64 surplus = pool_node_free_surplus(node) > 0;
 
 	block_list_remove(pool->mm, &node->free, index);
-	pool_unlist_free(pool, index);
+	block_clear_pool_free(pool->mm, index);
 	pool_count(pool, node, (struct pool_delta){.pages = -1, .free = -1, .surplus = -surplus});
 }
 

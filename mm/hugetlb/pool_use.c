@@ -8,7 +8,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/contig/bad_report.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -20,20 +19,10 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-/* A page that another CPU is clearing comes back in a moment; no request fails because of it. */
-static struct wait wait_for_page(void)
-{
-	struct wait wait = wait_begin(WAIT_TRANSIT, "a pool page that another CPU clears");
-
-	wait.soft = true;
-	return wait;
-}
-
 /*
- * Look once at the free pages, the pages that will come back and the surplus that is allowed.
- * -EAGAIN means that there will be enough when the pages being cleared are back. -ENOMEM
- * with *missing not 0 means that the other pages are promised and room for *missing surplus pages
- * is claimed; the caller is to make them.
+ * Look once at the free pages and the surplus that is allowed. -ENOMEM with *missing not 0 means
+ * that the free pages are promised and room for *missing surplus pages is claimed; the caller is to
+ * make them.
  */
 static int reserve(struct pool *pool, u64 count, u64 *missing)
 {
@@ -42,15 +31,12 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free + pool->clearing;
-	there -= MIN(there, pool->reserved);
+	there = pool->free - MIN(pool->free, pool->reserved);
 	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
-	if (pool->free >= pool->reserved && pool->free - pool->reserved >= count) {
+	if (pool->free >= pool->reserved && there >= count) {
 		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)count});
 		err = 0;
-	} else if (there >= count) {
-		err = -EAGAIN;
-	} else if (count - there <= room) {
+	} else if (there < count && count - there <= room) {
 		*missing = count - there;
 		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)there});
 		pool->making += *missing;
@@ -61,19 +47,11 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 int pool_reserve(struct pool *pool, u64 count)
 {
-	struct wait wait;
 	u64 missing, made;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
 	err = reserve(pool, count, &missing);
-	if (err == -EAGAIN) {
-		wait = wait_for_page();
-		do {
-			wait_spin(&wait, CPU_NONE);
-			err = reserve(pool, count, &missing);
-		} while (err == -EAGAIN);
-	}
 	if (missing == 0) {
 		if (err)
 			reason_set(REASON_NO_POOL_PAGE);
@@ -117,11 +95,10 @@ static node_t nearest_free(const struct pool *pool, node_t node)
 }
 
 /*
- * Pool lock held. Take the first page of the nearest node that has any. Zero pages stand first. If
- * the first page is bare, so are all but those that were given back since, which stand last.
- * BLOCK_NONE if no page is free.
+ * Pool lock held. Take the first page of the nearest node that has any. If the first page is bare,
+ * so are all but those that were given back since, which stand last. BLOCK_NONE if no page is free.
  */
-static u32 take_free(struct pool *pool, node_t node, bool *zeroed)
+static u32 take_free(struct pool *pool, node_t node)
 {
 	const node_t near = nearest_free(pool, node);
 	struct block_list *free;
@@ -134,59 +111,41 @@ static u32 take_free(struct pool *pool, node_t node, bool *zeroed)
 	if (unlikely(pool->has_bare) && block_look_at(pool->mm, index).state == BLOCK_BARE)
 		index = free->tail;
 	block_list_remove(pool->mm, free, index);
-	*zeroed = block_clear_pool_free(pool->mm, index, BLOCK_ZERO);
-	counter_sub(&pool->zeroed, *zeroed);
+	block_clear_pool_free(pool->mm, index);
 	pool_count(pool, &pool->node[near], (struct pool_delta){.free = -1, .in_use = 1});
 	return index;
 }
 
 /* Pool lock held. Take a promised page, or one that is promised to nobody, as `how` says. */
-static u32 take_if_allowed(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
+static u32 take_if_allowed(struct pool *pool, node_t node, enum pool_take how)
 {
 	u32 index;
 
 	if (how != POOL_RESERVED)
-		return pool->free > pool->reserved ? take_free(pool, node, zeroed) : BLOCK_NONE;
+		return pool->free > pool->reserved ? take_free(pool, node) : BLOCK_NONE;
 	ASSERT(pool->reserved > 0, "a reserved page is taken, but the pool has none reserved");
-	index = take_free(pool, node, zeroed);
+	index = take_free(pool, node);
 	if (index != BLOCK_NONE)
 		pool_count(pool, NULL, (struct pool_delta){.reserved = -1});
 	return index;
 }
 
-/* Pool lock held. Will pages come back that the caller may have? */
-static bool comes_back(const struct pool *pool, enum pool_take how)
-{
-	const u64 coming = pool->clearing;
-
-	return coming > 0 && (how == POOL_RESERVED || pool->free + coming > pool->reserved);
-}
-
-enum pool_look { LOOK_TAKEN, LOOK_COMING, LOOK_SURPLUS, LOOK_NOTHING };
-
 /*
- * Look under one hold of the lock at free pages, pages that come back and allowed surplus; between
- * two separate looks a page could come back and be missed. LOOK_TAKEN means that the page of block
- * *index belongs to the caller. LOOK_COMING means that a page will come back. LOOK_SURPLUS means
- * that room for one more surplus page is claimed (`making`) and the caller is to make it.
+ * Look under one hold of the lock at free pages and allowed surplus. Returns the block of a page
+ * that belongs to the caller, or BLOCK_NONE. *claimed: room for one more surplus page is claimed
+ * (`making`), and the caller is to make it.
  */
-static enum pool_look look_for_page(struct pool *pool, node_t node, enum pool_take how, u32 *index,
-				    bool *zeroed)
+static u32 look_for_page(struct pool *pool, node_t node, enum pool_take how, bool *claimed)
 {
-	enum pool_look look = LOOK_NOTHING;
+	u32 index;
 
 	spin_lock(&pool->lock);
-	*index = take_if_allowed(pool, node, how, zeroed);
-	if (*index != BLOCK_NONE) {
-		look = LOOK_TAKEN;
-	} else if (comes_back(pool, how)) {
-		look = LOOK_COMING;
-	} else if (how != POOL_RESERVED && pool->surplus + pool->making < pool->overcommit) {
-		pool->making++;
-		look = LOOK_SURPLUS;
-	}
+	index = take_if_allowed(pool, node, how);
+	*claimed = index == BLOCK_NONE && how != POOL_RESERVED &&
+		   pool->surplus + pool->making < pool->overcommit;
+	pool->making += *claimed;
 	spin_unlock(&pool->lock);
-	return look;
+	return index;
 }
 
 /* ---- surplus ---- */
@@ -206,11 +165,10 @@ u32 pool_make_near(struct pool *pool, node_t near)
 }
 
 /* Make a page that has been claimed. It is never free in the pool, so nobody else can take it. */
-static u32 take_surplus(struct pool *pool, node_t near, bool *zeroed)
+static u32 take_surplus(struct pool *pool, node_t near)
 {
 	const u32 index = pool_make_near(pool, near);
 
-	*zeroed = index != BLOCK_NONE && block_forget_zero(pool->mm, index);
 	spin_lock(&pool->lock);
 	pool->making--;
 	if (index != BLOCK_NONE)
@@ -219,22 +177,6 @@ static u32 take_surplus(struct pool *pool, node_t near, bool *zeroed)
 	spin_unlock(&pool->lock);
 	meta_end_batch_all(pool->mm);
 	return index;
-}
-
-static enum pool_look look_and_wait(struct pool *pool, node_t node, enum pool_take how, u32 *index,
-				    bool *zeroed)
-{
-	enum pool_look look = look_for_page(pool, node, how, index, zeroed);
-	struct wait wait;
-
-	if (look != LOOK_COMING)
-		return look;
-	wait = wait_for_page();
-	do {
-		wait_spin(&wait, CPU_NONE);
-		look = look_for_page(pool, node, how, index, zeroed);
-	} while (look == LOOK_COMING);
-	return look;
 }
 
 /*
@@ -254,78 +196,22 @@ static struct page *give_out(struct pool *pool, u32 index, virt_t caller)
 	return page;
 }
 
-static struct page *take_complete(struct pool *pool, node_t node, enum pool_take how, bool *zeroed,
-				  virt_t caller)
+struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 {
-	enum pool_look look;
+	bool claimed;
 	u32 index;
 
+	context_assert(CONTEXT_ORDINARY);
 	/* withdraw reported bad frames before they can be given out */
 	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_REPORTED))
 		bad_frames_take_reported(pool->mm);
-	look = look_and_wait(pool, node, how, &index, zeroed);
-	if (look == LOOK_SURPLUS)
-		index = take_surplus(pool, node, zeroed);
+	index = look_for_page(pool, node, how, &claimed);
+	if (claimed)
+		index = take_surplus(pool, node);
 	if (likely(index != BLOCK_NONE))
-		return give_out(pool, index, caller);
-	reason_set(look == LOOK_SURPLUS ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
+		return give_out(pool, index, CALLER);
+	reason_set(claimed ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
 	return NULL;
-}
-
-struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed)
-{
-	context_assert(CONTEXT_ORDINARY);
-	return take_complete(pool, node, how, zeroed, CALLER);
-}
-
-struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
-{
-	bool zeroed;
-
-	context_assert(CONTEXT_ORDINARY);
-	return take_complete(pool, node, how, &zeroed, CALLER);
-}
-
-u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit)
-{
-	const struct node *from = &pool->mm->node[node < pool->mm->nodes ? node : 0];
-	u32 index = BLOCK_NONE;
-
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	for (node_t i = 0; i < pool->mm->nodes && index == BLOCK_NONE; i++) {
-		struct block_list *free = &pool->node[node_near(from, i)->id].free;
-
-		if (pool->holds > 0 || pool->free <= pool->reserved ||
-		    pool->zeroed + pool->clearing >= limit)
-			break;
-		index = free->tail;
-		if (index != BLOCK_NONE && block_is_zero(pool->mm, index))
-			index = BLOCK_NONE;
-		if (index == BLOCK_NONE)
-			continue;
-		block_list_remove(pool->mm, free, index);
-		block_clear_pool_free(pool->mm, index, 0);
-		pool_count(pool, pool_node_of(pool, index),
-			   (struct pool_delta){.free = -1, .in_use = 1});
-		counter_add(&pool->clearing, 1);
-	}
-	spin_unlock(&pool->lock);
-	return index;
-}
-
-void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns)
-{
-	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	if (zeroed)
-		block_set_flags(block_at(pool->mm, index), BLOCK_ZERO);
-	pool_list_free(pool, index);
-	counter_add(&pool->cleared_ns, ns);
-	pool_count(pool, pool_node_of(pool, index), (struct pool_delta){.free = 1, .in_use = -1});
-	counter_add(&pool->clearing, -1ULL);
-	spin_unlock(&pool->lock);
-	pool_withdraw_bad(pool, index);
 }
 
 /*
@@ -343,15 +229,11 @@ static bool put_back(struct pool *pool, u32 index)
 		pool_count(pool, node,
 			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});
 	} else {
-		if (likely(!block_set_pool_free(pool->mm, index)))
-			block_list_push(pool->mm, &node->free, index);
-		else
-			pool_list_free(pool, index);
+		block_set_pool_free(pool->mm, index);
+		block_list_push(pool->mm, &node->free, index);
 		pool_count(pool, node, (struct pool_delta){.free = 1, .in_use = -1});
 	}
 	spin_unlock(&pool->lock);
-	if (!surplus)
-		prezero_wake(pool);
 	return !surplus;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Using a pool: taking its pages and giving them back, promising and clearing them. The calls for
- * programs are in mm/pools.h. Context: ordinary (mm.h). Any CPU; rounds may be started.
+ * Using a pool: taking its pages, giving them back and promising them. The calls for programs are
+ * in mm/pools.h. Context: ordinary (mm.h). Any CPU; rounds may be started.
  */
 #pragma once
 
@@ -17,16 +17,6 @@ u32 pool_make_near(struct pool *pool, node_t near);
  * lock held.
  */
 void pool_put_last(struct mm *mm, struct page *page, u64 state);
-
-/*
- * For prezero.c. Take a free page, nearest to `node`, that is promised to nobody and not known to
- * be zero, if fewer than `limit` are zero or being cleared. It counts as in use until it is given
- * back, cleared or not. Returns BLOCK_NONE if there is none to clear or the pool is held.
- */
-u32 pool_take_to_clear(struct pool *pool, node_t node, u64 limit);
-
-/* Give it back. `zeroed`: all of it is zero; `ns`: time that this CPU spent on clearing it. */
-void pool_give_cleared(struct pool *pool, u32 index, bool zeroed, u64 ns);
 
 /*
  * Frames that a full memmap of the pool's pages would use, less the frames that describe them now,

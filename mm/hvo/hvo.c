@@ -90,21 +90,6 @@ static void make_unbatched(struct hvo_batch *batch)
 	hvo_remap_each(batch);
 }
 
-/* ---- split-only and remap-only: one half of the series each ---- */
-
-static void make_split_only(struct hvo_batch *batch)
-{
-	hvo_split(batch);
-	hvo_remap_each(batch);
-}
-
-static void make_remap_only(struct hvo_batch *batch)
-{
-	hvo_split_each(batch);
-	hvo_remap(batch);
-	hvo_round(batch);
-}
-
 /* ---- preinit: batched, and pages that were born at boot are taken again ---- */
 
 static u64 take_preinit(struct zone *zone, unsigned order, u64 count, struct block_list *list)
@@ -140,25 +125,18 @@ static void restore_on(struct hvo_batch *batch)
 	hvo_join_round(batch);
 }
 
-/*
- * ---- the table ----
- *
- * off writes every tail, and off-keep only those of pages that are not formed any more. Where a
- * sequence is one step, its row names the step.
- */
+/* ---- the table: where a sequence is one step, its row names the step ---- */
 
 const struct hvo_mode hvo_modes[] = {
 	{.name = "off",
 	 .take = hvo_take_mapped,
 	 .make = hvo_form,
 	 .restore = restore_batched,
-	 .forget = hvo_forget_heads,
 	 .mapped = true},
 	{.name = "unbatched",
 	 .take = hvo_take_mapped_and_heads,
 	 .make = make_unbatched,
 	 .restore = hvo_restore_tails_each,
-	 .forget = hvo_forget_heads,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true,
@@ -167,7 +145,6 @@ const struct hvo_mode hvo_modes[] = {
 	 .take = hvo_take_mapped_and_heads,
 	 .make = make_batched,
 	 .restore = restore_batched,
-	 .forget = hvo_forget_heads,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true},
@@ -175,42 +152,16 @@ const struct hvo_mode hvo_modes[] = {
 		    .take = take_on,
 		    .make = make_on,
 		    .restore = restore_on,
-		    .forget = hvo_forget_heads,
 		    .optimise = true},
-	{.name = "split-only",
-	 .take = hvo_take_mapped_and_heads,
-	 .make = make_split_only,
-	 .restore = hvo_restore_tails_each,
-	 .forget = hvo_forget_heads,
-	 .optimise = true,
-	 .mapped = true,
-	 .new_head = true,
-	 .part = true,
-	 .page_rounds = true},
-	{.name = "remap-only",
-	 .take = hvo_take_mapped_and_heads,
-	 .make = make_remap_only,
-	 .restore = restore_batched,
-	 .forget = hvo_forget_heads,
-	 .optimise = true,
-	 .mapped = true,
-	 .new_head = true,
-	 .part = true},
 	{.name = "preinit",
 	 .take = take_preinit,
 	 .make = make_batched,
 	 .restore = restore_batched,
-	 .forget = hvo_forget_heads,
 	 .optimise = true,
 	 .mapped = true,
 	 .born = true,
 	 .new_head = true,
 	 .part = true},
-	{.name = "off-keep",
-	 .take = hvo_take_mapped,
-	 .make = hvo_form_missing,
-	 .restore = restore_batched,
-	 .mapped = true},
 	{.name = NULL},
 };
 

@@ -6,15 +6,12 @@
  *               unbatched   flush all CPUs after each PMD split and after each page's remap
  *   the HVO series
  *               batched     split all, one flush, remap all, one flush; restore with one flush
- *     in part   split-only  splits share a flush, each remap has its own: the 10th patch alone
- *               remap-only  each split has its own, remaps share one: the 11th and 12th alone
  *   2025-26     preinit     the HVO series, and 1 GiB pages made at boot are born without tails,
  *                           before all other struct pages are made
  *   ours        on          tails that were never needed are never built: bare -> huge is not
  *                           present -> present, no flush; freed huge blocks stay huge; only
  *                           blocks that were split before are remapped
  *               off         struct pages as they are, all tails written
- *               off-keep    as off, and freed pages stay formed for the next use
  *
  * The modes are rows of one table. hvo.c shows each of them from top to bottom, as a sequence of
  * steps that all modes share. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
@@ -41,11 +38,6 @@ struct hvo_mode {
 	void (*make)(struct hvo_batch *batch);
 	/* build the tails again of every page of the batch: hvo_restore.h */
 	void (*restore)(struct hvo_batch *batch);
-	/*
-	 * Before pages that have all their struct pages are freed: their heads are heads no more.
-	 * NULL if freed pages stay formed, for the next time a pool grows.
-	 */
-	void (*forget)(struct mm *mm, const struct block_list *list);
 
 	/* ---- facts about it ---- */
 
@@ -61,10 +53,7 @@ struct hvo_mode {
 	 * in the HVO series. Otherwise only a bare run has one, and other heads stay in place.
 	 */
 	bool new_head;
-	/*
-	 * some patches of a series without the others, or another series' boot; benchmarks run it
-	 * only when it is named
-	 */
+	/* another series' boot; benchmarks run it only when it is named */
 	bool part;
 	/* it has a round or more for each page, so benchmarks give it fewer pages */
 	bool page_rounds;

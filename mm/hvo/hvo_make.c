@@ -181,8 +181,6 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 	const unsigned order = block_look_at(mm, index).order;
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
-	if (order == GIGA_ORDER)
-		block_join_zero(mm, index);
 	for (u32 i = 1; i < order_blocks(order); i++) {
 		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
@@ -286,7 +284,6 @@ int hvo_gather(struct mm *mm, u32 first)
 		meta_unreserve(node, META_LASTING, 1);
 		return -EBUSY;
 	}
-	block_join_zero(mm, first);
 	stash.frame[0] = meta_take(node, META_LASTING);
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
@@ -347,24 +344,6 @@ void hvo_remap_each(struct hvo_batch *batch)
 
 /* ---- pages with all their struct pages ---- */
 
-/*
- * Is the page still formed as an earlier page of the same kind left it (hvo=off-keep)?
- * Blocks of a 1 GiB page may have been used otherwise in between. Any user of a block writes all
- * its struct pages, so checking the first one of each block is enough.
- */
-static bool is_formed(const struct page *head, unsigned order)
-{
-	const struct page_kind kind = page_kind(head);
-
-	if (kind.flags != (PAGE_COMPOUND | PAGE_HUGETLB) || kind.order != order)
-		return false;
-	for (u64 i = BLOCK_FRAMES; i < order_pages(order); i += BLOCK_FRAMES)
-		if (!(page_kind(&head[i]).flags & PAGE_TAIL) ||
-		    head[i].head_mask != head_mask_of(order))
-			return false;
-	return true;
-}
-
 static void form(struct mm *mm, u32 index)
 {
 	struct page *head = block_page(mm, index);
@@ -381,19 +360,7 @@ static void form_stretch(struct hvo_batch *s)
 		form(s->mm, index);
 }
 
-static void form_missing_stretch(struct hvo_batch *s)
-{
-	block_list_foreach(s->mm, index, &s->list)
-		if (!is_formed(block_page(s->mm, index), block_look_at(s->mm, index).order))
-			form(s->mm, index);
-}
-
 void hvo_form(struct hvo_batch *batch)
 {
 	hvo_share(batch, batch->list.count, form_stretch);
-}
-
-void hvo_form_missing(struct hvo_batch *batch)
-{
-	hvo_share(batch, batch->list.count, form_missing_stretch);
 }

@@ -35,9 +35,5 @@ pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index);
  */
 int hvo_gather(struct mm *mm, u32 first);
 
-/*
- * Make FULL runs huge pages with all their struct pages: write every tail, or only those of pages
- * that are not formed any more.
- */
+/* Make FULL runs huge pages with all their struct pages: write every tail. */
 void hvo_form(struct hvo_batch *batch);
-void hvo_form_missing(struct hvo_batch *batch);

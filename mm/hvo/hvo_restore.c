@@ -308,7 +308,6 @@ static void demote_map(struct mm *mm, u32 index, struct block_list *done)
 	struct head_stash stash = {.count = 0};
 
 	block_at(mm, index)->owner = 0;
-	block_divide_zero(mm, index);
 	block_cut(zone, index, done);
 	vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first), tail);
 	for (u32 piece = index + 1; piece < index + GIB_BLOCKS; piece++) {

@@ -70,8 +70,6 @@ static void bare_run(struct mm *mm, u32 index, u64 tag)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
 
-	if (blocks > 1)
-		block_divide_zero(mm, index);
 	for (u32 i = 0; i < blocks; i++) {
 		block_at(mm, index + i)->tag = tag;
 		block_set_state(mm, index + i, BLOCK_BARE);

@@ -13,10 +13,6 @@
  * A split entry is claimed like a leaf, and whoever has claimed it owns the table below, with all
  * pieces and tables of pieces. All pieces are there or none. The first piece stands for the page;
  * the others have PTE_PIECE, so that the page is found once.
- *
- * A large page comes zero, and its entry is made clean and marked ENTRY_AS_BROUGHT. If it is still
- * clean when the page is taken away, nobody wrote to the page: the entry is the only way to it that
- * a user has. Any change of rights makes the entry anew, without the mark.
  */
 #pragma once
 
@@ -27,8 +23,6 @@
 /* Bits that the processor ignores, present or not: 0, or 1 + enum huge_access. */
 #define ENTRY_ACCESS_SHIFT 52
 #define ENTRY_ACCESS       (3ULL << ENTRY_ACCESS_SHIFT)
-
-#define ENTRY_AS_BROUGHT (1ULL << 54)
 
 static inline pte_t entry_recorded(enum huge_access access)
 {
@@ -72,21 +66,6 @@ static inline pte_t entry_make(pfn_t pfn, enum pt_level level, enum huge_access 
 	if (access == HUGE_NONE)
 		return pfn << PAGE_SHIFT | bits;
 	return pte_make(pfn, level, access == HUGE_READ_ONLY ? PT_RO : PT_RW) | bits;
-}
-
-/*
- * The entry for a page that was brought zero. Small pages have the dirty bit set in advance,
- * because nothing keeps the knowledge that one of them is zero.
- */
-static inline pte_t entry_as_brought(pte_t pte, enum pt_level level)
-{
-	return pte_notes_writes() && level > PT_PAGE ? pte_make_clean(pte) | ENTRY_AS_BROUGHT : pte;
-}
-
-/* Is the page still zero? `pte` is what the entry was when it ceased to be present. */
-static inline bool entry_was_never_written(pte_t pte)
-{
-	return (pte & ENTRY_AS_BROUGHT) && !pte_dirty(pte);
 }
 
 /* The entry that stands for the page of a split entry: its first piece. */

@@ -109,10 +109,9 @@ static bool use_promise(struct huge_map *map)
 }
 
 /* A page of a pool that is promised to nobody. Where the mapping binds, from its node only. */
-static struct page *take_from_pool(const struct huge_map *map, enum pt_level level, node_t node,
-				   bool *zeroed)
+static struct page *take_from_pool(const struct huge_map *map, enum pt_level level, node_t node)
 {
-	struct page *page = pool_page_take_zero(huge_pool(level), node, POOL_ANY, zeroed);
+	struct page *page = pool_page_take(huge_pool(level), node, POOL_ANY);
 
 	if (!page || !(map->flags & HUGE_BIND) || mm_kernel.zone[page->zone].node == node)
 		return page;
@@ -125,25 +124,23 @@ static struct page *take_from_pool(const struct huge_map *map, enum pt_level lev
  * The CPU has claimed the entry and pinned the mapping, so no program is asked for memory here
  * (mm/page/pressure.h). huge_fault() and huge_populate() ask when they have let go of both.
  */
-static struct page *find_page(struct huge_map *map, enum pt_level level, bool *zeroed)
+static struct page *find_page(struct huge_map *map, enum pt_level level)
 {
 	const node_t node = map->flags & (HUGE_NODE | HUGE_BIND) ? map->node : this_cpu()->node;
 	const unsigned request = map->flags & HUGE_BIND ? PAGE_NODE : 0;
 	struct page *page;
 
-	*zeroed = false;
 	if (level == PT_PAGE)
 		return mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, request, node);
 	if (level == map->level && use_promise(map)) {
-		page = pool_page_take_zero(huge_pool(level), node, POOL_RESERVED, zeroed);
+		page = pool_page_take(huge_pool(level), node, POOL_RESERVED);
 		if (!page) /* the promised page is still the pool's */
 			atomic_fetch_add(&map->promised, 1);
 		return page;
 	}
-	page = take_from_pool(map, level, node, zeroed);
+	page = take_from_pool(map, level, node);
 	if (page || (map->flags & HUGE_POOL))
 		return page;
-	*zeroed = false;
 	return mm_page_alloc(&mm_kernel, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE,
 			     request, node);
 }
@@ -184,16 +181,11 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 		       pte_t old, bool is_hint)
 {
 	const virt_t virt = ALIGN_DOWN(addr, pt_level_size(level));
-	bool zeroed;
-	struct page *page = find_page(map, level, &zeroed);
-	pte_t made;
+	struct page *page = find_page(map, level);
 
 	if (!page)
 		return false;
-	if (zeroed)
-		atomic_add_relaxed(&huge_counts.zeroed, 1);
-	else
-		clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
+	clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	if (entry_is_split(old, level)) {
@@ -201,8 +193,8 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 		pte_store(entry, virt, level, old);
 		return true;
 	}
-	made = entry_make(page_to_pfn(page), level, entry_access(map, old), old);
-	pte_store(entry, virt, level, entry_as_brought(made, level));
+	pte_store(entry, virt, level,
+		  entry_make(page_to_pfn(page), level, entry_access(map, old), old));
 	return true;
 }
 

@@ -51,7 +51,6 @@ void huge_usage(struct huge_usage *usage)
 		usage->mapped[i] = atomic_load_relaxed(&huge_counts.mapped[i]);
 		usage->faults[i] = atomic_load_relaxed(&huge_counts.faults[i]);
 	}
-	usage->zeroed = atomic_load_relaxed(&huge_counts.zeroed);
 	usage->waited = atomic_load_relaxed(&huge_counts.waited);
 	usage->exhausted = atomic_load_relaxed(&huge_counts.exhausted);
 	usage->tables_kept = atomic_load_relaxed(&huge_counts.tables_kept);

@@ -76,7 +76,6 @@ void huge_unpin(struct huge_pin pin);
 struct huge_taken {
 	struct shootdown_batch batch;
 	struct page *pages, *tables; /* chains (page_chain_push()) */
-	struct page *zero;           /* a chain of pages to which nobody wrote */
 	/*
 	 * by size; only pages of the mapping's own size were promised before, not smaller
 	 * substitutes

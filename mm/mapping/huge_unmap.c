@@ -151,7 +151,7 @@ static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
 	const pte_t pte = claim_leaf(entry, level);
 	struct huge_taken *taken = arg;
-	pte_t left = pte & ENTRY_ACCESS, page, was;
+	pte_t left = pte & ENTRY_ACCESS, page;
 
 	if (!pte)
 		return;
@@ -160,11 +160,10 @@ static void take_leaf(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 		left = take_split(taken, pte, level, virt);
 	else if (pte_is_leaf(pte, level))
 		shootdown_batch_add(&taken->batch, virt, 1);
-	was = pte_exchange(entry, virt, level, left);
+	pte_store(entry, virt, level, left);
 	if (pte_pfn(page) == 0 || (!pte_present(page) && !entry_is_hidden(page)))
 		return;
-	page_chain_push(entry_was_never_written(was) ? &taken->zero : &taken->pages,
-			pfn_to_page(pte_pfn(page)));
+	page_chain_push(&taken->pages, pfn_to_page(pte_pfn(page)));
 	atomic_add_relaxed(&huge_counts.mapped[level], -1ULL);
 }
 
@@ -206,24 +205,6 @@ static void give_page(struct page *page, struct huge_taken *taken, struct single
 	pool_page_give(page_order(page) == GIGA_ORDER ? &pool_1g : &pool_2m, page);
 }
 
-/*
- * Pages of a pool to which nobody wrote go back as zero. Nobody else has a reference to one: it
- * cannot be moved, and no call gives out the pages of a mapping. Other pages go to CPUs' lists,
- * which know of no zero pages. After the round.
- */
-static void note_zero_pages(struct huge_taken *taken)
-{
-	while (taken->zero) {
-		struct page *page = page_chain_pop(&taken->zero);
-		struct block *block = block_of_used(&mm_kernel, page_to_pfn(page));
-
-		if ((page->flags & PAGE_HUGETLB) && block_look(block).state == BLOCK_HUGE &&
-		    atomic_load_relaxed(&page->refcount) == 1)
-			block_set_flags(block, BLOCK_ZERO);
-		page_chain_push(&taken->pages, page);
-	}
-}
-
 void huge_flush_and_give(struct huge_taken *taken)
 {
 	struct singles singles = {.count = 0};
@@ -232,7 +213,6 @@ void huge_flush_and_give(struct huge_taken *taken)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 	else
 		shootdown_batch_flush(&taken->batch, SHOOTDOWN_SKIP_IDLE);
-	note_zero_pages(taken);
 	while (taken->pages)
 		give_page(page_chain_pop(&taken->pages), taken, &singles);
 	give_singles(&singles);

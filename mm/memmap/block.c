@@ -53,20 +53,6 @@ void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 	list->count++;
 }
 
-void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index)
-{
-	struct block *block = listed(mm, index);
-
-	block->prev = BLOCK_NONE;
-	block->next = list->head;
-	if (list->head == BLOCK_NONE)
-		list->tail = index;
-	else
-		listed(mm, list->head)->prev = index;
-	list->head = index;
-	list->count++;
-}
-
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
 {
 	struct block *block = listed(mm, index);

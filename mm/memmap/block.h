@@ -84,26 +84,7 @@ enum block_flags {
 	 * (page_poison.h)
 	 */
 	BLOCK_POISONED = 1 << 6,
-	/* known to be zero, all of it: see "Zero blocks" below */
-	BLOCK_ZERO = 1 << 7,
 };
-
-/*
- * Zero blocks: a note that nobody has written to the block since it was cleared. The note of a huge
- * page's head covers the page, and blocks 1..511 of a 1 GiB page have none; any other note is the
- * block's own. Only memory that nobody may write has a note: free in a pool or in the buddy, or in
- * transit between the two. Idle CPUs that clear pages set it (prezero.h), and mappings that give
- * back a page to which nobody wrote (huge_unmap.c).
- *
- *   split, merged in the buddy    interior records keep their notes, so nothing is done
- *   1 GiB page <-> its blocks     block_join_zero(): the page has a note if all its blocks had
- *                                 one; block_divide_zero(): each block has the note of the page
- *   -> FULL, META, UNOPENED       block_set_state() drops it: small pages, metadata, closing
- *   given to a user               dropped by the pool (pool_use.c), by page_alloc() of order 9 and
- *                                 18, and as pages enter the per-CPU lists (pcp_huge.c)
- *
- * mm_account() fails on a note anywhere else.
- */
 
 struct meta_block;
 
@@ -334,7 +315,6 @@ static inline pfn_t block_pfn(u32 index)
 }
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index);
-void block_list_push_front(const struct mm *mm, struct block_list *list, u32 index);
 u32 block_list_pop(const struct mm *mm, struct block_list *list); /* BLOCK_NONE when empty */
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index);
 

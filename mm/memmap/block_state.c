@@ -130,57 +130,18 @@ static void count_changes(struct mm *mm, enum block_state from, enum block_state
 	counter_add(&pcp_of_this_cpu(mm)->counts->change[from][to], count);
 }
 
-void block_join_zero(struct mm *mm, u32 first)
-{
-	u32 index = first;
-
-	while (index < first + GIB_BLOCKS && block_is_zero(mm, index))
-		index++;
-	if (index < first + GIB_BLOCKS)
-		block_forget_zero(mm, first);
-}
-
-void block_divide_zero(struct mm *mm, u32 first)
-{
-	if (!block_is_zero(mm, first))
-		return;
-	for (u32 index = first + 1; index < first + GIB_BLOCKS; index++)
-		block_set_flags(block_at(mm, index), BLOCK_ZERO);
-}
-
 _Static_assert(__builtin_offsetof(struct block_word, state) == 0, "a state alone is a word");
 
-/* `drop`: flags that do not outlive the change. */
-static inline __attribute__((always_inline)) void set_state(struct mm *mm, u32 index,
-							    struct block *block,
-							    enum block_state from,
-							    enum block_state to, u8 drop)
+void block_set_state(struct mm *mm, u32 index, enum block_state to)
 {
-	const struct block_word clear = {.state = 0xff, .target = BLOCK_REPORTED, .flags = drop};
+	const struct block_word clear = {
+		.state = 0xff, .target = BLOCK_REPORTED, .flags = BLOCK_POISONED};
+	struct block *block = block_at(mm, index);
+	const enum block_state from = block_look(block).state;
 
 	check_change(mm, index, from, to);
 	block_change(block, clear, block_word_of(to));
 	count_changes(mm, from, to, 1);
-}
-
-/* A block that is known to be zero stays so if nobody can write to it in its new state. */
-static __attribute__((noinline)) void set_state_of_zero(struct mm *mm, u32 index,
-							enum block_state from, enum block_state to)
-{
-	const u8 drop = to == BLOCK_BARE || to == BLOCK_HUGE ? 0 : BLOCK_ZERO;
-
-	set_state(mm, index, block_at(mm, index), from, to, BLOCK_POISONED | drop);
-}
-
-void block_set_state(struct mm *mm, u32 index, enum block_state to)
-{
-	struct block *block = block_at(mm, index);
-	const struct block_word was = block_look(block);
-
-	if (unlikely(was.flags & BLOCK_ZERO))
-		set_state_of_zero(mm, index, was.state, to);
-	else
-		set_state(mm, index, block, was.state, to, BLOCK_POISONED);
 }
 
 void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones)

@@ -5,23 +5,10 @@
 
 /*
  * Change a record's state. A change of state may use the block's contents, so POISONED is cleared
- * too, and ZERO as block.h says. Asserts that the pair of states is in the table of block_state.c,
+ * too. Asserts that the pair of states is in the table of block_state.c,
  * and counts the change. The caller owns the record (block_state.c).
  */
 void block_set_state(struct mm *mm, u32 index, enum block_state to);
-
-/*
- * Before the 512 blocks from `first` on become a 1 GiB page: the first forgets that it is zero if
- * any of the others is not known to be. The caller owns the records. Costs one look at a record
- * where the first block is not known to be zero.
- */
-void block_join_zero(struct mm *mm, u32 first);
-
-/*
- * Before a 1 GiB page becomes 512 blocks or pages: they are all known to be zero if the page is.
- * The same owner and cost.
- */
-void block_divide_zero(struct mm *mm, u32 first);
 
 /*
  * Publish the whole word of `count` > 0 neighbours that are all in one state. Each gets its zone

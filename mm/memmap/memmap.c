@@ -61,34 +61,10 @@ void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
 		stream_line(&pages[i], start.word[0], start.word[1]);
 }
 
-void memmap_copy_pages(struct page *pages, u64 count, u8 zone)
-{
-	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
-	struct page template;
-
-	page_write(&template, start.word[0], start.word[1]);
-	for (u64 i = 0; i < count; i++) {
-		const u64 *from = (const u64 *)&template;
-		u64 *to = (u64 *)&pages[i];
-
-		/*
-		 * without this the compiler knows the template's contents and would not read it for
-		 * each copy
-		 */
-		fence_compiler();
-#pragma GCC unroll 8
-		for (unsigned word = 0; word < sizeof(template) / sizeof(*to); word++)
-			to[word] = from[word];
-	}
-}
-
 const struct memmap_make memmap_makes[] = {
 	[MAKE_PLAIN] = {.name = "plain",
 			.write = memmap_init_pages,
 			.step = 1u << (MAKE_STEP_ORDER - BLOCK_ORDER)},
-	[MAKE_TEMPLATE] = {.name = "template",
-			   .write = memmap_copy_pages,
-			   .step = 1u << (MAKE_STEP_ORDER - BLOCK_ORDER)},
 	[MAKE_STREAM] = {.name = "stream", .write = memmap_stream_pages, .step = SECTION_BLOCKS},
 	{.name = NULL},
 };

@@ -22,17 +22,12 @@ void memmap_form_free(struct page *pages, u64 count, u8 zone);
  */
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone);
 
-/* memmap_init_pages() by preparing one struct page and copying it `count` times. */
-void memmap_copy_pages(struct page *pages, u64 count, u8 zone);
-
 /*
  * How the struct pages of a mapped section are written and its free blocks given to the buddy:
  *
  *   plain      Linux's deferred_init_memmap(), before and after the memmap series (Jordan
  *              2020): each struct page by itself, in the cache; memory is freed in pieces of
  *              MAX_ORDER, 4 MiB, each with a turn at the zone's lock
- *   template   as plain, with one struct page copied (Li, "mm: device memmap by template copying",
- *              2026-06)
  *   stream     ours: past the caches, and all neighbouring blocks of the section in one turn
  *
  * write() fills `count` struct pages of free frames. The CPU that opens the section executes
@@ -44,7 +39,7 @@ struct memmap_make {
 	u32 step; /* blocks freed in one turn, at multiples of this number */
 };
 
-enum { MAKE_PLAIN, MAKE_TEMPLATE, MAKE_STREAM, MAKE_STEP_ORDER = 10 };
+enum { MAKE_PLAIN, MAKE_STREAM, MAKE_STEP_ORDER = 10 };
 extern const struct memmap_make memmap_makes[]; /* ends with a name of NULL */
 
 /*

@@ -110,7 +110,6 @@ struct zone {
 	/* In 4 KiB frames. */
 	u64 free_class[FREE_CLASSES]; /* (za) in whole blocks */
 	u64 free_small;               /* (za) in orders 0..8 */
-	u64 free_zero;                /* (za) in 2 MiB pages known to be zero */
 	u64 free_type[MIGRATE_LISTS]; /* (za) the same frames again, by the type of their list */
 	u64 transit;                  /* (za) in transit (transit.h) */
 	u64 bad;                      /* (za) withheld as bad (bad_frames.h) */
@@ -386,56 +385,28 @@ static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
 /*
  * A pool page becomes free in its pool, or stops being so. Free 2 MiB pages count as movable,
  * because a pool can take another in exchange. Free 1 GiB pages make no room for others of their
- * size. Both return true if the page was known to be zero. Pool lock held.
+ * size. Pool lock held.
  */
-static inline bool block_set_pool_free(const struct mm *mm, u32 index)
+static inline void block_set_pool_free(const struct mm *mm, u32 index)
 {
 	struct block *block = block_at(mm, index);
 	const struct block_word word = block_look(block);
 
-	lock_work(1);
 	if (word.flags & BLOCK_POOL_FREE)
-		return word.flags & BLOCK_ZERO;
+		return;
 	if (word.order == BLOCK_ORDER)
 		gib_count_movable(mm, index, BLOCK_FRAMES);
 	block_set_flags(block, BLOCK_POOL_FREE);
-	return word.flags & BLOCK_ZERO;
 }
 
-/* `forget` is BLOCK_ZERO if the page is for a user, and 0 if its contents stay as they are. */
-static inline bool block_clear_pool_free(const struct mm *mm, u32 index, u8 forget)
+static inline void block_clear_pool_free(const struct mm *mm, u32 index)
 {
 	struct block *block = block_at(mm, index);
 	const struct block_word word = block_look(block);
 
-	lock_work(1);
 	if (word.order == BLOCK_ORDER && (word.flags & BLOCK_POOL_FREE))
 		gib_count_movable(mm, index, -BLOCK_FRAMES);
-	block_clear_flags(block, BLOCK_POOL_FREE | forget);
-	return word.flags & BLOCK_ZERO;
-}
-
-/*
- * Is the block, or the huge page that it heads, known to be zero? The caller owns the record, or
- * holds the lock of the list that it is on.
- */
-static inline bool block_is_zero(const struct mm *mm, u32 index)
-{
-	return block_look_at(mm, index).flags & BLOCK_ZERO;
-}
-
-/*
- * Is the block known to be zero? Forget it as well, because the page is about to be given to a user
- * that may write to it. The caller owns the record.
- */
-static inline bool block_forget_zero(const struct mm *mm, u32 index)
-{
-	struct block *block = block_at(mm, index);
-	const bool was = block_look(block).flags & BLOCK_ZERO;
-
-	if (was)
-		block_clear_flags(block, BLOCK_ZERO);
-	return was;
+	block_clear_flags(block, BLOCK_POOL_FREE);
 }
 
 /* Record of the block of a frame in use; such a block always has one. */

@@ -157,7 +157,7 @@ static u32 make_huge(struct zone *zone, const struct hvo_mode *mode, unsigned or
  * mapped sections; a page that is free and already huge does not have the form they require. Memory
  * in any other state is free all the same, so if a baseline finds nothing the page is made as
  * hvo=on makes it, before the search moves to the next zone. A caller that cannot wait gets only
- * pages that need no making. A cleared page is wanted from the zone first, if zero ones are there.
+ * pages that need no making.
  */
 static u32 find_huge(struct zone *zone, const struct request *r)
 {
@@ -168,9 +168,6 @@ static u32 find_huge(struct zone *zone, const struct request *r)
 
 	if (mode->mapped && may_make)
 		index = make_huge(zone, mode, r->order);
-	else if ((r->flags & PAGE_ZERO) && may_make && r->order == BLOCK_ORDER &&
-		 atomic_load_relaxed(&zone->free_zero) > 0)
-		index = make_huge(zone, &hvo_modes[HVO_ON], r->order);
 	if (index == BLOCK_NONE && r->order == BLOCK_ORDER)
 		index = pcp_alloc_huge(zone, admitted, may_wait(r));
 	if (index == BLOCK_NONE && may_make)
@@ -239,16 +236,6 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 	how = clear_how_selected();
 	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
 		   mm->zone[page->zone].node);
-}
-
-/*
- * A huge page taken from the zone may be known to be zero (block.h). Its user may write to it, so
- * that is forgotten here. Returns true if it was.
- */
-static bool forget_zero(struct mm *mm, const struct page *page, unsigned order)
-{
-	return order >= BLOCK_ORDER &&
-	       block_forget_zero(mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 }
 
 static u64 held_by_cpus(const struct mm *mm)
@@ -445,11 +432,9 @@ static bool is_refused(struct mm *mm, unsigned order, enum page_use use, unsigne
 /* A page was found for the request. */
 static void page_finish(const struct request *r, struct page *page, virt_t caller)
 {
-	const bool zeroed = forget_zero(r->mm, page, r->order);
-
 	if (unlikely(atomic_load_relaxed(&r->mm->watch)))
 		page_watch_allocated(r->mm, page, r->order, caller);
-	if ((r->flags & PAGE_ZERO) && !zeroed)
+	if (r->flags & PAGE_ZERO)
 		page_clear(r->mm, page, r->order);
 }
 

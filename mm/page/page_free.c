@@ -25,14 +25,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/transit.h"
 
-/* The flags of a free page's head. hvo=off-keep leaves the head formed. */
-static u16 free_huge_flags(struct block_word word)
-{
-	if (word.state == BLOCK_HUGE)
-		return PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB;
-	return hvo_mode_selected()->forget ? 0 : PAGE_COMPOUND | PAGE_HUGETLB;
-}
-
 static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *page)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
@@ -42,7 +34,9 @@ static void free_huge(struct zone *zone, struct pcp_zone *mine, struct page *pag
 	ASSERT(word.state == BLOCK_HUGE || word.state == BLOCK_FULL,
 	       "huge page at frame %llx in a block that is %s", page_to_pfn(page),
 	       block_state_name(word.state));
-	page_set_kind(page, free_huge_flags(word), order);
+	page_set_kind(page,
+		      word.state == BLOCK_HUGE ? PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB : 0,
+		      order);
 	if (order == BLOCK_ORDER && word.state == BLOCK_HUGE && !hvo_mode_selected()->mapped &&
 	    pcp_free_huge(zone, mine, index, word))
 		return;

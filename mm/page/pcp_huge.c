@@ -31,7 +31,7 @@ static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
 /*
  * Take one block for the caller and up to `count` for the list, and prefetch their heads together.
  * CMA blocks are kept for ranges and not given to any request for a huge page, so they stay with
- * the buddy. Nothing on the list is known to be zero, so the fast paths need not look.
+ * the buddy.
  */
 static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
@@ -39,8 +39,7 @@ static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 
 	zone_lock(zone);
 	for (unsigned type = 0; type < MIGRATE_CMA && taken <= count; type++)
-		taken += buddy_take_huge(zone, BLOCK_ORDER, type, BLOCK_ZERO, pages + taken,
-					 count + 1 - taken);
+		taken += buddy_take_huge(zone, BLOCK_ORDER, type, pages + taken, count + 1 - taken);
 	zone_unlock(zone);
 	if (taken == 0)
 		return BLOCK_NONE;

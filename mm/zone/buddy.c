@@ -21,12 +21,9 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
-	const unsigned list = buddy_list_of(class, index, order, word.flags),
-		       type = type_list(word.type);
+	const unsigned list = buddy_list_of(class, index, order), type = type_list(word.type);
 	u32 *head = &zone->block_list[class][type][list];
 
-	if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
-		counter_add(&zone->free_zero, BLOCK_FRAMES);
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
@@ -45,13 +42,10 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
-	const unsigned list = buddy_list_of(class, index, word.order, word.flags),
-		       type = type_list(word.type);
+	const unsigned list = buddy_list_of(class, index, word.order), type = type_list(word.type);
 	const u64 pages = order_pages(word.order);
 	u32 *head = &zone->block_list[class][type][list];
 
-	if (class == FREE_HUGE && list == HUGE_ZERO_LIST)
-		counter_sub(&zone->free_zero, BLOCK_FRAMES);
 	if (block->prev == BLOCK_NONE)
 		*head = block->next;
 	else
@@ -154,7 +148,7 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 	u32 index;
 
 	if (class == FREE_HUGE)
-		return buddy_take_huge(zone, order, type, 0, &index, 1) ? index : BLOCK_NONE;
+		return buddy_take_huge(zone, order, type, &index, 1) ? index : BLOCK_NONE;
 	if (!orders)
 		return BLOCK_NONE;
 	found = BLOCK_ORDER + (unsigned)__builtin_ctz(orders);
@@ -208,54 +202,4 @@ u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
 	/* cannot merge with the part that was taken, because that is not free now */
 	put_back_outside(zone, head, count, first, end, class);
 	return MIN(head + count, end);
-}
-
-/*
- * Adapt the free runs in one slice of a GiB, in one turn at the lock. Runs above max_order are cut.
- * Runs of `old`, the highest order until now, merge as far as they may now. Huge pages stay as they
- * are.
- */
-static void place_runs(struct zone *zone, u32 first, unsigned old)
-{
-	zone_lock(zone);
-	for (u32 index = first, blocks; index < first + LOCK_SLICE; index += blocks) {
-		const struct block_word word = block_look_at(zone->mm, index);
-		const enum free_class class = block_free_class(word);
-		const bool is_run =
-			(word.flags & BLOCK_FREE) && word.zone == zone->index && class != FREE_HUGE;
-
-		lock_work(1);
-		blocks = is_run ? order_blocks(word.order) : 1;
-		if (!is_run || (word.order <= zone->max_order && word.order != old))
-			continue;
-		list_remove(zone, index, class);
-		buddy_free_blocks(zone, index, word.order, class);
-	}
-	zone_unlock(zone);
-}
-
-/*
- * Set the limit up to which runs merge from now on. Runs that exist already are adapted a slice in
- * each turn at the lock.
- */
-static void zone_set_max_order(struct zone *zone, unsigned order)
-{
-	const u32 first = (u32)(zone->start_pfn >> GIGA_ORDER) * GIB_BLOCKS;
-	unsigned old;
-
-	zone_lock(zone);
-	old = zone->max_order;
-	zone->max_order = order;
-	zone_unlock(zone);
-	for (u32 index = first; order != old && block_pfn(index) < zone->end_pfn;
-	     index += LOCK_SLICE)
-		if (block_at(zone->mm, index))
-			place_runs(zone, index, old);
-}
-
-void buddy_set_max_order(struct mm *mm, unsigned order)
-{
-	ASSERT(order >= BLOCK_ORDER && order <= GIGA_ORDER, "max_order %u is out of range", order);
-	for (unsigned z = 0; z < mm->zones; z++)
-		zone_set_max_order(&mm->zone[z], order);
 }

@@ -45,26 +45,23 @@ u32 buddy_find_run(struct mm *mm, u32 index);
 /*
  * The list of its class that a run is on, and the order of the runs on a list. List k usually holds
  * the runs of order 9 + k. Huge runs exist in orders 9 and 18 only, so eight of their lists hold 2
- * MiB pages by place: those of every eighth GiB. One more holds the 2 MiB pages of all places that
- * are known to be zero (block.h).
+ * MiB pages by place: those of every eighth GiB.
  *
  * A CPU takes from the list of its own place first, and a freed page goes to the list of its own
- * GiB. So CPUs meet less often on records, list heads and counts. Zero pages are taken first for
- * pools and where a cleared page is wanted, and last for all others.
+ * GiB. So CPUs meet less often on records, list heads and counts.
  */
-enum { HUGE_PLACES = 8, HUGE_ZERO_LIST = HUGE_PLACES };
+enum { HUGE_PLACES = 8 };
 
-/* `flags` are those of the record. */
-static inline unsigned buddy_list_of(enum free_class class, u32 index, unsigned order, u8 flags)
+static inline unsigned buddy_list_of(enum free_class class, u32 index, unsigned order)
 {
 	if (class != FREE_HUGE || order != BLOCK_ORDER)
 		return order - BLOCK_ORDER;
-	return unlikely(flags & BLOCK_ZERO) ? HUGE_ZERO_LIST : index / GIB_BLOCKS % HUGE_PLACES;
+	return index / GIB_BLOCKS % HUGE_PLACES;
 }
 
 static inline unsigned buddy_list_order(enum free_class class, unsigned list)
 {
-	return class == FREE_HUGE && list <= HUGE_ZERO_LIST ? BLOCK_ORDER : BLOCK_ORDER + list;
+	return class == FREE_HUGE && list < HUGE_PLACES ? BLOCK_ORDER : BLOCK_ORDER + list;
 }
 
 /*
@@ -89,10 +86,3 @@ static inline enum free_class block_free_class(struct block_word word)
 		return FREE_CLASSES;
 	}
 }
-
-/*
- * Lower or raise max_order. Free runs are split or merged again, in the block table only, slice by
- * slice under the zone's lock. Until this returns, runs of the old and the new limit exist side by
- * side. No lock held.
- */
-void buddy_set_max_order(struct mm *mm, unsigned order);

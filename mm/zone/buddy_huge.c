@@ -16,23 +16,22 @@
 
 /*
  * The list to take from: that of this CPU's place, or the next one that is not empty. CPUs with
- * consecutive numbers start at places that lie far apart. Zero pages come last.
+ * consecutive numbers start at places that lie far apart.
  */
 static unsigned choose_list(const struct zone *zone, unsigned order, enum migratetype type)
 {
 	static const u8 place_of_cpu[HUGE_PLACES] = {0, 4, 2, 6, 1, 5, 3, 7};
 	const unsigned places = (1u << HUGE_PLACES) - 1,
-		       all = order == BLOCK_ORDER ? places | 1u << HUGE_ZERO_LIST
-						  : 1u << (order - BLOCK_ORDER);
+		       all = order == BLOCK_ORDER ? places : 1u << (order - BLOCK_ORDER);
 	const unsigned lists = zone->block_lists[FREE_HUGE][type] & all;
-	const unsigned mine = lists & places & ~0u << place_of_cpu[cpu_id() % HUGE_PLACES];
+	const unsigned mine = lists & ~0u << place_of_cpu[cpu_id() % HUGE_PLACES];
 
 	return lists ? (unsigned)__builtin_ctz(mine ? mine : lists) : BLOCK_ORDERS;
 }
 
-/* Take the first pages of one list, in its order. `forget` as buddy_take_huge(). */
-static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u8 forget,
-		      u32 *pages, u32 count)
+/* Take the first pages of one list, in its order. */
+static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u32 *pages,
+		      u32 count)
 {
 	u32 *head = &zone->block_list[FREE_HUGE][type][list];
 	u32 index = *head, taken = 0;
@@ -49,13 +48,11 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 		gib_count_free(zone->mm, index, -(s64)order_pages(word.order));
 		index = block->next;
 		block->next = block->prev = BLOCK_NONE;
-		word.flags &= (u8) ~(BLOCK_FREE | forget);
+		word.flags &= (u8)~BLOCK_FREE;
 		word.target = 0; /* BLOCK_REPORTED */
 		block_put(block, word);
 	}
 	*head = index;
-	if (unlikely(list == HUGE_ZERO_LIST))
-		counter_sub(&zone->free_zero, taken * BLOCK_FRAMES);
 	if (index == BLOCK_NONE)
 		zone->block_lists[FREE_HUGE][type] &= (u16) ~(1u << list);
 	else
@@ -63,8 +60,7 @@ static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u
 	return taken;
 }
 
-u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u8 forget, u32 *pages,
-		    u32 count)
+u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages, u32 count)
 {
 	u32 taken = 0;
 
@@ -73,20 +69,11 @@ u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u8
 
 		if (list >= BLOCK_ORDERS)
 			break;
-		taken += take_first(zone, type, list, forget, pages + taken, count - taken);
+		taken += take_first(zone, type, list, pages + taken, count - taken);
 	}
 	counter_sub(&zone->free_class[FREE_HUGE], taken * order_pages(order));
 	counter_sub(&zone->free_type[type], taken * order_pages(order));
 	return taken;
-}
-
-u32 buddy_take_zero(struct zone *zone, enum migratetype type)
-{
-	const u32 index = zone->block_list[FREE_HUGE][type][HUGE_ZERO_LIST];
-
-	if (index != BLOCK_NONE)
-		buddy_unlink_blocks(zone, index);
-	return index;
 }
 
 /* Note a page that comes back. Returns the one HUGE_AHEAD before it, as a record names it. */
@@ -106,12 +93,11 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 		struct block *block = block_of_used(zone->mm, block_pfn(pages[i]));
 		struct block_word word = block_look(block);
 		const unsigned type = type_list(word.type),
-			       list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER, 0);
+			       list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER);
 		u32 *head = &zone->block_list[FREE_HUGE][type][list];
 
 		ASSERT(word.state == BLOCK_HUGE && word.order == BLOCK_ORDER &&
-			       !(word.flags &
-				 (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL | BLOCK_ZERO)),
+			       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
 		       "block %u freed as a huge page while its flags are %x", pages[i],
 		       word.flags);
 		block->ahead = note_given(zone, pages[i]);
@@ -127,5 +113,4 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 		gib_count_free(zone->mm, pages[i], BLOCK_FRAMES);
 	}
 	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
-	lock_work(count);
 }

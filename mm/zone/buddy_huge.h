@@ -4,16 +4,10 @@
 #include "mm/zone/buddy.h"
 
 /*
- * Many huge pages at once. buddy_take_huge() takes up to `count` of exactly `order` (9 or 18),
- * those known to be zero last, and returns how many there were. buddy_free_huge() puts 2 MiB pages
- * (BLOCK_HUGE) back, each on the list of its type. Their records keep the order.
- *
- * `forget` is BLOCK_ZERO where the pages are for users: then they are no longer known to be zero.
- * It is 0 where their contents stay as they are.
+ * Many huge pages at once. buddy_take_huge() takes up to `count` of exactly `order` (9 or 18)
+ * and returns how many there were. buddy_free_huge() puts 2 MiB pages (BLOCK_HUGE) back, each on
+ * the list of its type. Their records keep the order.
  */
-u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u8 forget, u32 *pages,
+u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages,
 		    u32 count);
 void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count);
-
-/* Take one 2 MiB page that is known to be zero, and stays so. BLOCK_NONE if there is none. */
-u32 buddy_take_zero(struct zone *zone, enum migratetype type);

@@ -166,7 +166,7 @@ void buddy_split_block(struct zone *zone, u32 index)
 	ASSERT(word.state == BLOCK_FULL && !(word.flags & BLOCK_FREE),
 	       "block %u is %s, not a taken full one", index, block_state_name(word.state));
 	if (page_kind(first).flags & (PAGE_COMPOUND | PAGE_TAIL))
-		/* left formed as a huge page by hvo=off-keep */
+		/* a tail of a 1 GiB page that had all its struct pages */
 		memmap_init_pages(first, BLOCK_FRAMES, zone->index);
 	/*
 	 * Two halves of order 8. They do not merge, because merging happens only when a chunk is

@@ -48,7 +48,6 @@ static void retype_slice(struct zone *zone, u32 first, enum migratetype from, en
 		const u32 head = buddy_find_run(zone->mm, index);
 		int done = 1;
 
-		lock_work(1);
 		if (head != BLOCK_NONE && word.zone == zone->index && word.type == from)
 			done = migratetype_change(zone, index, first + LOCK_SLICE, BLOCK_TYPE_MASK,
 						  (u8)to);
@@ -252,7 +251,6 @@ static bool claim_slice(struct zone *zone, u32 first, unsigned order, enum migra
 	for (u32 index = first; index < first + LOCK_SLICE && !found; index++) {
 		const struct block_word word = block_look_at(zone->mm, index);
 
-		lock_work(1);
 		if (word.zone != zone->index || word.state != BLOCK_FULL || word.order != 0 ||
 		    word.type != MIGRATE_MOVABLE || word.free_pages < order_pages(order) ||
 		    (word.flags & (BLOCK_FREE | BLOCK_TRANSIT)) ||

@@ -160,7 +160,6 @@ static bool any_block(struct zone *zone, u32 first, u32 end,
 		zone_lock(zone);
 		for (; index < stop && !any; index++) {
 			any = is_so(zone->mm, index);
-			lock_work(1);
 		}
 		zone_unlock(zone);
 	}

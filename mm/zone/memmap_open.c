@@ -19,9 +19,6 @@ const struct memmap_way memmap_ways[] = {
 			  .style = SECTION_MAPPED,
 			  .make = &memmap_makes[MAKE_PLAIN],
 			  .job = true},
-	[WAY_TEMPLATE] = {.name = "template",
-			  .style = SECTION_MAPPED,
-			  .make = &memmap_makes[MAKE_TEMPLATE]},
 	[WAY_EAGER] = {.name = "eager",
 		       .style = SECTION_MAPPED,
 		       .make = &memmap_makes[MAKE_STREAM],
@@ -34,8 +31,8 @@ const struct memmap_way memmap_ways[] = {
 };
 
 static unsigned memmap_way = WAY_LAZY;
-OPTION_CHOICE(memmap, memmap_way, "serial|parallel|template|eager|lazy",
-	      "when struct pages are made: all at boot in one of four ways, or on demand",
+OPTION_CHOICE(memmap, memmap_way, "serial|parallel|eager|lazy",
+	      "when struct pages are made: all at boot in one of three ways, or on demand",
 	      .boot_only = true);
 
 static struct memmap_threads boot_threads = {.value = 100, .percent = true};

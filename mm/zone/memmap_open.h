@@ -5,16 +5,14 @@
  *              its sections; no job, no chunks
  *   parallel   that series: a job per node whose chunks all CPUs of the node take, by default;
  *              struct pages made as before
- *   template   as serial, with one struct page copied, as Linux's series of 2026 does it for
- *              devices
  *   eager      ours, at boot: the job of the memmap series, struct pages streamed past
  *              the caches, memory freed a section at a time
  *   lazy       ours: nothing at boot; the allocator opens sections on demand
  *
  * One difference from Linux: there the vmemmap is mapped long before, and pieces of 4 MiB are made
  * and freed one by one. Here all struct pages of a section are made first, then one mapping shows
- * all of them, then the section's memory is freed (in serial, parallel and template in pieces of 4
- * MiB, as there).
+ * all of them, then the section's memory is freed (in serial and parallel in pieces of 4 MiB, as
+ * there).
  *
  * Source: Jordan, "mm: parallelize deferred_init_memmap()" v2, 2020-05, with Duyck's review: one
  * job per range, no shared page counter.
@@ -31,7 +29,7 @@ struct memmap_way {
 	bool job; /* CPUs of the node take chunks of one job; else one of them does everything */
 };
 
-enum { WAY_SERIAL, WAY_PARALLEL, WAY_TEMPLATE, WAY_EAGER, WAY_LAZY };
+enum { WAY_SERIAL, WAY_PARALLEL, WAY_EAGER, WAY_LAZY };
 extern const struct memmap_way memmap_ways[]; /* ends with a name of NULL */
 
 /* Style of newly opened sections: on demand with memmap=lazy, else mapped. */

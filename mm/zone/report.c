@@ -158,25 +158,15 @@ u32 report_take(struct report *report, u64 most)
 
 /* ---- giving back ---- */
 
-/*
- * The owner of a run in transit notes what the host did with it. A host that refused may have begun
- * all the same, so blocks that were known to be zero are so no more.
- */
-static void note_run(struct mm *mm, const struct report_run *run, enum report_result result)
+/* The owner of a run in transit notes that the host took it. */
+static void note_run(struct mm *mm, const struct report_run *run)
 {
 	const struct block_word head = block_look_at(mm, run->index);
 	const u32 noted = head.state == BLOCK_HUGE ? 1 : order_blocks(run->order);
 
 	for (u32 index = run->index; index < run->index + noted; index++) {
-		struct block *block = block_at(mm, index);
-
-		if (result == REPORT_ZERO)
-			block_set_flags(block, BLOCK_ZERO);
-		else
-			block_forget_zero(mm, index);
-		if (result != REPORT_REFUSED)
-			block_change(block, BLOCK_WORD(.target = 0xff),
-				     BLOCK_WORD(.target = BLOCK_REPORTED));
+		block_change(block_at(mm, index), BLOCK_WORD(.target = 0xff),
+			     BLOCK_WORD(.target = BLOCK_REPORTED));
 	}
 }
 
@@ -187,7 +177,8 @@ void report_give(struct report *report, enum report_result result)
 	for (u32 i = 0; i < report->count; i++) {
 		const struct report_run *run = &report->run[i];
 
-		note_run(mm, run, result);
+		if (result == REPORT_TAKEN)
+			note_run(mm, run);
 		block_publish_free(block_zone(mm, run->index), run->index, run->order);
 	}
 	report->count = 0;

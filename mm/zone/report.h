@@ -39,7 +39,6 @@ struct report {
 enum report_result {
 	REPORT_REFUSED, /* the host did not say that it took the runs: they are shown again */
 	REPORT_TAKEN,   /* as after REPORT_REFUSED, contents are unknown from now on */
-	REPORT_ZERO,    /* the host reads as zero, too: the blocks have the zero note */
 };
 
 /*

@@ -29,28 +29,21 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
 		poison_forget(zone->mm, index, order_blocks(order));
 	counter_add(&zone->transit, order_pages(order));
-	lock_work(1);
 }
 
 /*
  * Take a run that supplies up to `count` pieces of `order`: the smallest run that there is, and all
  * of it unless it is too large, so that taking many pieces splits few runs. *taken_order receives
- * its order. Huge runs are never split, so they have exactly `order`; those that stay huge are
- * zero pages first, because a pool need not clear these again.
+ * its order. Huge runs are never split, so they have exactly `order`.
  */
 static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order,
-		    u64 count, enum block_state to, unsigned *taken_order)
+		    u64 count, unsigned *taken_order)
 {
 	const unsigned orders = zone->block_lists[class][type] & (~0u << (order - BLOCK_ORDER));
 	unsigned wanted = order;
 
 	if (!orders)
 		return BLOCK_NONE;
-	if (class == FREE_HUGE && order == BLOCK_ORDER && to == BLOCK_HUGE &&
-	    (orders >> HUGE_ZERO_LIST & 1)) {
-		*taken_order = order;
-		return buddy_take_zero(zone, type);
-	}
 	while (class != FREE_HUGE && wanted < GIGA_ORDER &&
 	       order_pages(wanted + 1 - order) <= count &&
 	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) &&
@@ -100,7 +93,7 @@ static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u
 
 		while (taken < count) {
 			const u32 index =
-				take_run(zone, class, type, order, count - taken, to, &run_order);
+				take_run(zone, class, type, order, count - taken, &run_order);
 
 			if (index == BLOCK_NONE)
 				break;
@@ -223,7 +216,6 @@ int block_join(struct zone *zone, u32 first)
 		if (index > first)
 			word.flags &= (u8)~BLOCK_TRANSIT; /* the head's mark covers it */
 		block_put(block, word);
-		lock_work(1);
 	}
 	zone_unlock(zone);
 	return err;
@@ -244,7 +236,6 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 		word.order = BLOCK_ORDER;
 		block_put(block, word);
 		block_list_push(zone->mm, pieces, index);
-		lock_work(1);
 	}
 	zone_unlock(zone);
 }
@@ -266,7 +257,6 @@ static struct block_word transit_end(struct zone *zone, u32 index, unsigned orde
 	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
 	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
-	lock_work(1);
 	return word;
 }
 
@@ -351,7 +341,6 @@ static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
 	} else {
 		word.flags &= (u8)~BLOCK_POOL;
 		block_put(block, word);
-		lock_work(1);
 	}
 	buddy_free_blocks(zone, index, order, block_free_class(word));
 }

@@ -16,6 +16,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
+#include "tests/kernel/max_order.h"
 
 enum { BLOCKS = 64, SECTIONS = 3, EVERY = 1 << 20, LINUX_MAX_ORDER = 10 };
 
@@ -253,7 +254,6 @@ static void as_before(const struct counts_op *op)
 
 const struct counts_op counts_blocks[] = {
 	POOL(BLOCK_ORDER, "pool-2M-off", fresh, "off", BLOCKS),
-	POOL(BLOCK_ORDER, "pool-2M-off-keep", grown_before, "off-keep", BLOCKS),
 	POOL(BLOCK_ORDER, "pool-2M-unbatched", fresh, "unbatched", BLOCKS),
 	POOL(BLOCK_ORDER, "pool-2M-batched", fresh, "batched", BLOCKS),
 	POOL(BLOCK_ORDER, "pool-2M-on", fresh, "on", BLOCKS),

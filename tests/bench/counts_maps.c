@@ -37,24 +37,6 @@ static bool map_empty(const struct counts_op *op)
 	return mapping != NULL;
 }
 
-/*
- * The pages of the pool count as zero, so that the fault clears none: 2^27 stores of a GiB would
- * take most of the benchmark's time. Nobody reads them.
- */
-static bool map_zeroed(const struct counts_op *op)
-{
-	if (!map_empty(op))
-		return false;
-	for (u64 i = 0; i < op->times; i++) {
-		const u32 index = pool_take_to_clear(pool_of(op), NODE_NONE, op->times);
-
-		if (index == BLOCK_NONE)
-			return false;
-		pool_give_cleared(pool_of(op), index, true, 0);
-	}
-	return true;
-}
-
 static void shrink_after(const struct counts_op *op)
 {
 	pool_shrink(pool_of(op), hvo_mode_find("on"), pool_pages(op));
@@ -211,13 +193,6 @@ static u64 clear(const struct counts_op *op)
 const struct counts_op counts_maps[] = {
 	FAULT(PAGE_SIZE, "map-4K", 512),
 	FAULT(MIB(2), "map-2M", 4),
-	{.name = "map-1G-zeroed",
-	 .step = {"fault", "unmap"},
-	 .begin = map_zeroed,
-	 .run = {touch, unmap},
-	 .end = shrink_after,
-	 .bytes = GIB(1),
-	 .times = 1},
 	{.name = "map-2M",
 	 .step = {"populate", "release"},
 	 .begin = map_empty,

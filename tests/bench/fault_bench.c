@@ -19,9 +19,6 @@
  * task-clock is (clock_cpu_ns(); in a kernel that is the clock). With several CPUs it is the
  * clock's.
  *
- * With prezero= the ways above run while nothing is cleared ahead, and the rows of pages
- * that were follow (fault_ahead.c).
- *
  * The pool is grown before the clock starts, as hugetlb's is, and touched once before all runs so
  * that the host has backed it. Each way then brings one page that does not count, so that an
  * emulator has translated the code; a pool of one page is too slow for that. A leg fails if it does
@@ -42,11 +39,9 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "tests/bench/counters.h"
-#include "tests/bench/fault_ahead.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/sort.h"
 
@@ -440,8 +435,7 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 	return ok;
 }
 
-/* `ahead`: pages that idle CPUs clear ahead of need (prezero=), in rows of their own. */
-static bool run_size(u64 page, u64 ahead)
+static bool run_size(u64 page)
 {
 	const unsigned all = cpumask_weight(&cpus_online);
 	const u64 grown =
@@ -461,14 +455,11 @@ static bool run_size(u64 page, u64 ahead)
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
 		ok &= run_cpus(page, grown, cpus);
 	ok &= run_cpus(page, grown, all);
-	if (ahead > 0)
-		ok &= fault_ahead_run(pool_for(page), grown, ahead);
 	return pool_shrink(pool_for(page), hvo_mode_selected(), grown) == grown && ok;
 }
 
 static bool bench_fault(void)
 {
-	const u64 ahead = prezero_pause();
 	bool ok = true;
 
 	leg_count = 0;
@@ -478,17 +469,15 @@ static bool bench_fault(void)
 	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), "
 	      "change against 4K\n");
 	if (fault_size != 2)
-		ok &= run_size(MIB(2), ahead);
+		ok &= run_size(MIB(2));
 	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
-		ok &= run_size(GIB(1), ahead);
+		ok &= run_size(GIB(1));
 	if (counters_turns() == 0)
 		print("  counters: %s\n", counters_missing());
 	ok &= account_machine();
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)
 		record(&legs[i]);
-	fault_ahead_record();
-	prezero_resume();
 	return ok;
 }
 

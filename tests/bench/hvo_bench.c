@@ -33,7 +33,6 @@
 #include "kernel/console/input.h"
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
@@ -94,7 +93,6 @@ const char *hvo_size_name(void)
 
 static void leg_begin(struct leg *leg)
 {
-	lock_holds_forget();
 	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
 	hvo_cpus_forget();
@@ -113,8 +111,6 @@ static void leg_end(struct leg *leg)
 	leg->spent.ns = spent.ns - leg->spent.ns;
 	leg->spent.host_faults = spent.host_faults - leg->spent.host_faults;
 	shootdown_stats_read(&now);
-	leg->zone = lock_holds_read(LOCK_ZONE);
-	leg->pool = lock_holds_read(LOCK_POOL);
 	leg->threads = hvo_cpus_most();
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
@@ -222,14 +218,12 @@ static bool mode_wanted(const struct hvo_mode *mode)
 
 /*
  * Does the mode take part? Modes with a round for each page run only once, from fresh memory and
- * with idle CPUs. Modes that keep pages formed run only on `again`, because only then are there
- * such pages.
+ * with idle CPUs.
  */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	if (!mode_wanted(mode) || (mode->page_rounds && (hvo_busy > 0 || source != SOURCE_FRESH)))
-		return false;
-	return mode->forget || source == SOURCE_AGAIN;
+	return mode_wanted(mode) &&
+	       (!mode->page_rounds || (hvo_busy == 0 && source == SOURCE_FRESH));
 }
 
 /*

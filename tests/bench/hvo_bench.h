@@ -32,7 +32,6 @@ struct leg {
 	u64 splits;
 	unsigned threads; /* CPUs that made or restored pages */
 	s64 saved;
-	struct lock_holds zone, pool; /* longest holds of their locks; with lock_holds=on */
 };
 
 struct reference {

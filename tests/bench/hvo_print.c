@@ -2,7 +2,6 @@
  * Output of the benchmark of the HVO series (Kravetz 2023): a table for people, and records for
  * programs (kernel/run/bench.h).
  */
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -88,18 +87,7 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns,
 	      leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99,
 	      leg->split.ns_max, leg->use_flushes);
-	if (lock_holds_wanted())
-		print(" hold_zone_ns=%llu hold_pool_ns=%llu", leg->zone.ns.most, leg->pool.ns.most);
 	print("\n");
-}
-
-/* Longest holds of the zones' locks and the pool's, with lock_holds=on. */
-static void print_holds(const struct leg *leg, const char *op)
-{
-	if (lock_holds_wanted())
-		print("  # %s: %s: longest hold: zone %llu ns in %s, pool %llu ns in %s\n",
-		      leg->mode->name, op, leg->zone.ns.most, lock_function(leg->zone.ns.taken_at),
-		      leg->pool.ns.most, lock_function(leg->pool.ns.taken_at));
 }
 
 void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted,
@@ -113,8 +101,6 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 	print_leg(shrink, "shrink", off->shrink_ps);
 	print_net(grow, "grow", off->grow_net_ps);
 	print_net(shrink, "shrink", off->shrink_net_ps);
-	print_holds(grow, "grow");
-	print_holds(shrink, "shrink");
 	if (grow->pages < wanted)
 		print("  # %s: %llu pages were asked for, %llu fit\n", grow->mode->name, wanted,
 		      grow->pages);
@@ -133,5 +119,4 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 void hvo_print_demotion(const struct leg *demote, const struct reference *off)
 {
 	print_leg(demote, "demote", off->demote_ps);
-	print_holds(demote, "demote");
 }

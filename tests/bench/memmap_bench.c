@@ -4,7 +4,6 @@
  *
  *   (   0)     before the series: one CPU of each node, no job
  *   (   1) ..  the series, with this many threads on each node
- *   template   before the series, with one struct page copied
  *   ours       the series' job, struct pages streamed past the caches, memory freed a section at a
  *              time
  *
@@ -142,7 +141,6 @@ static void choose_rows(void)
 			add_row(WAY_PARALLEL, percent[i], true);
 		threads = threads_of(percent[i]);
 	}
-	add_row(WAY_TEMPLATE, 0, false);
 	add_row(WAY_EAGER, 1, false);
 	if (threads > 1)
 		add_row(WAY_EAGER, 100, true);

@@ -181,8 +181,7 @@ TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 	EXPECT_EQ(pool->surplus, 1);
 	EXPECT(arena_accounted(a));
 	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use),
-		       COUNTER(pool->surplus), COUNTER(pool->making), COUNTER(pool->zeroed),
-		       COUNTER(pool->clearing), COUNTER(pool->node->pages),
+		       COUNTER(pool->surplus), COUNTER(pool->making), COUNTER(pool->node->pages),
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
 	pool_page_give(pool, page);

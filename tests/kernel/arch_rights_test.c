@@ -8,7 +8,6 @@
 #include <arch/memory.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "tests/kernel/attempt.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
@@ -16,6 +15,7 @@
 #include "mm/map/vmap.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
+#include "tests/kernel/attempt.h"
 
 enum { STACK_PAGES_MOST = 16 };
 

@@ -40,7 +40,6 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 		block_begin(zone, index, order, block_look_at(zone->mm, index).state);
 		poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 		for (u32 i = index; i < index + order_blocks(order); i++) {
-			block_forget_zero(zone->mm, i);
 			if (i > index) /* block_begin() has dropped the note of the first */
 				block_change(block_at(zone->mm, i), BLOCK_WORD(.target = 0xff),
 					     BLOCK_WORD(.target = 0));

@@ -79,5 +79,4 @@ void attempt_give_to(void *page, enum attempt_owner owner)
 	}
 	tlb_flush_local_all();
 }
-
 #endif

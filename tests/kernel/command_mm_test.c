@@ -9,7 +9,6 @@
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/page.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 
@@ -65,16 +64,6 @@ TEST(mm_command, memory_is_mapped_touched_and_given_back)
 	EXPECT_EQ(after.mapped[0], before.mapped[0]);
 }
 
-TEST(mm_command, a_check_of_memory_lets_clearing_go_on_afterwards)
-{
-	const u64 before = prezero_set(3);
-
-	EXPECT_EQ(said_run("mem check"), 0);
-	EXPECT(said_says("every frame accounted for"));
-	EXPECT_EQ(prezero_set(before), 3);
-	EXPECT_EQ(pool_2m.holds + pool_1g.holds, 0);
-}
-
 TEST(mm_command, so_many_mappings_and_no_more)
 {
 	u64 addr[MAPS];
@@ -104,7 +93,6 @@ TEST(mm_command, a_pool_says_why_it_stops_short)
 	u64 others, addr;
 
 	test_option("hvo", "on");
-	test_option("prezero", "0"); /* a page being cleared is not free */
 	if (said_run("pool 2M grow 1") != 0)
 		SKIP("needs a free page of 2 MiB");
 	others = pool_2m.free - 1;

@@ -23,6 +23,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/max_order.h"
 
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 
@@ -541,7 +542,6 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 
 	if (pool_1g.boot + pool_2m.boot > 0)
 		SKIP("the machine's pools have boot pages");
-	test_option("prezero", "0"); /* the page stays in its list */
 	sections_close_all(&mm_kernel);
 	if (pool_grow(&pool_1g, hvo_mode_find("off"), 1) == 0)
 		SKIP("needs 1024 MiB of free memory in one piece");

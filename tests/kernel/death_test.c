@@ -208,7 +208,7 @@ TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
 	cpus_deaf_start(&deaf, other);
-	wait_ms = 20;
+	wait_period_ms = 20;
 	MUST_END_SAYING("gave up waiting for a TLB shootdown from CPU");
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	STILL_THERE();

@@ -345,7 +345,6 @@ TEST(mm_fault, mapping_promised_pages)
 		 .run = grow},
 	};
 
-	test_option("prezero", "0"); /* a page being cleared is in use */
 	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
 		sweep(&steps[i], i == 2 ? 0 : 1);
 }

@@ -106,7 +106,6 @@ TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
 
-	test_option("prezero", "0"); /* a page being cleared is not free */
 	for (node_t node = 0; node < mm_kernel.nodes; node++) {
 		const u64 grown = pool_grow_on(&pool_2m, on, node, 2);
 		const u64 free = pool_2m.free;

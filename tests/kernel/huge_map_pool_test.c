@@ -19,7 +19,6 @@ TEST(mm_huge_map, pages_of_the_pool_go_back_to_it)
 {
 	void *addr;
 
-	test_option("prezero", "0"); /* a page being cleared is not free */
 	if (!pool_borrow(&pool_2m, 2))
 		return;
 	addr = huge_map(3 * SIZE, SIZE, 0);
@@ -153,8 +152,7 @@ TEST(mm_giga, a_mapping_of_a_1_gib_page)
 		SKIP("this CPU maps no 1 GiB pages");
 	if (!pool_borrow(&pool_1g, 1))
 		return;
-	/* An emulated rep stosb takes seconds. */
-	clear_insn_choose(CLEAR_GIANT, clear_insn_by_cpuid(CLEAR_LARGE));
+	test_option("clear_insn", "nt"); /* an emulated rep stosb takes seconds */
 	huge_count_from_here();
 	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);
 	REQUIRE(addr);
@@ -170,7 +168,6 @@ TEST(mm_giga, a_mapping_of_a_1_gib_page)
 	huge_unmap(addr);
 	EXPECT_EQ(huge_rounds(), 1);
 	EXPECT_EQ(huge_mapped(PT_PUD), 0);
-	clear_insn_choose(CLEAR_GIANT, NULL);
 	pool_return(&pool_1g, 1);
 }
 #endif

@@ -168,7 +168,6 @@ TEST(mm_fault_giga, growing_mapped_in_every_mode)
 {
 	static const struct giga_operation op = {.name = "grow 1G", .run = grow};
 
-	test_option("prezero", "0"); /* the page stays in its list */
 	sweep(&op, 9, 1);
 }
 

@@ -275,7 +275,6 @@ static u32 machine_grow(const struct hvo_mode *mode)
 		test_skip("the machine's pools have boot pages");
 		return BLOCK_NONE;
 	}
-	test_option("prezero", "0"); /* the page stays in its list */
 	sections_close_all(&mm_kernel);
 	if (pool_grow(&pool_1g, mode, 1) == 0)
 		test_skip("needs 1024 MiB of free memory in one piece");
@@ -373,31 +372,6 @@ TEST(mm_giga, demotion_batched)
 TEST(mm_giga, demotion_without_hvo)
 {
 	check_mapped_demotion("off", 0, 0);
-}
-
-/*
- * A page that was kept formed may have been taken apart in the middle and be one free GiB again. It
- * must then be formed anew.
- */
-TEST(mm_giga, kept_formed_is_only_what_nobody_used_in_between)
-{
-	const struct hvo_mode *keep = hvo_mode_find("off-keep");
-	const u32 index = machine_grow(keep);
-	const pfn_t middle = block_pfn(index) + 3 * order_pages(GIGA_ORDER) / 8;
-
-	if (index == BLOCK_NONE)
-		return;
-	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
-	EXPECT_EQ(contig_alloc_range(middle, BLOCK_FRAMES), 0);
-	contig_free_range(middle, BLOCK_FRAMES);
-	pcp_drain_all(&mm_kernel); /* with debugging on, pages are freed singly */
-	REQUIRE(pool_grow_on(&pool_1g, keep,
-			     mm_kernel.zone[block_look_at(&mm_kernel, index).zone].node, 1) == 1);
-	EXPECT_EQ(first_free(&pool_1g), index);
-	EXPECT(huge_tails_right(&mm_kernel, first_free(&pool_1g), GIGA_ORDER, STEP));
-	EXPECT_EQ(pool_shrink(&pool_1g, keep, 1), 1);
-	EXPECT(machine_accounted());
-	sections_close_all(&mm_kernel);
 }
 
 /*

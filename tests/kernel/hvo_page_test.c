@@ -2,7 +2,7 @@
  * page_alloc() of order 9 and 18 in every mode of hvo_modes[]: the page is made as hvo= says, is
  * freed as that mode does it, and can be had in whatever state free memory is.
  *
- *   off, off-keep   FULL, formed to its last tail       no round
+ *   off             FULL, formed to its last tail       no round
  *   the others      HUGE, shared tails, mapped section  a round each; restored when it is freed,
  *                   with one more
  *   on              HUGE, as it is found                no round where it was bare; stays HUGE
@@ -120,31 +120,6 @@ TEST(mm_hvo, a_page_is_allocated_as_its_mode_has_it)
 			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
 		arena_return(a);
 	}
-}
-
-/*
- * off-keep finds the page formed, as a pool does. off forms it again, so a word that the last
- * holder left in a tail does not matter.
- */
-TEST(mm_hvo, a_page_freed_formed_is_not_formed_again)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	struct page *page, *again;
-
-	if (!a)
-		return;
-	test_option("hvo", "off-keep");
-	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-	REQUIRE(page);
-	page[100].order = 77; /* forming would overwrite this */
-	mm_page_free(&a->mm, page);
-	again = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-	EXPECT(again == page);
-	EXPECT_EQ(page[100].order, 77);
-	page[100].order = BLOCK_ORDER;
-	mm_page_free(&a->mm, page);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*

@@ -125,17 +125,6 @@ static struct outcome grow_and_shrink(const struct hvo_mode *mode)
 	return o;
 }
 
-/* The modes with a round for each split, or for each page. All others have one for a batch. */
-static bool splits_alone(const struct hvo_mode *mode)
-{
-	return strcmp(mode->name, "unbatched") == 0 || strcmp(mode->name, "remap-only") == 0;
-}
-
-static bool remaps_alone(const struct hvo_mode *mode)
-{
-	return strcmp(mode->name, "unbatched") == 0 || strcmp(mode->name, "split-only") == 0;
-}
-
 static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
 {
 	u64 grow = 0, shrink = 0;
@@ -143,9 +132,8 @@ static void expect_rounds(const struct hvo_mode *mode, const struct outcome *o)
 	if (!mode->mapped)
 		return; /* rounds are deferred, and only pages in mapped sections need one */
 	if (mode->optimise) {
-		grow = (splits_alone(mode) ? o->splits : 1) +
-		       (remaps_alone(mode) ? MAPPED_PAGES : 1);
-		shrink = remaps_alone(mode) ? MAPPED_PAGES : 1;
+		grow = mode->page_rounds ? o->splits + MAPPED_PAGES : 2;
+		shrink = mode->page_rounds ? MAPPED_PAGES : 1;
 	}
 	EXPECT_EQ(o->rounds[0], grow);
 	EXPECT_EQ(o->rounds[1], shrink);
@@ -237,7 +225,7 @@ static u64 restore_in_two(const struct hvo_mode *mode)
 	famine_begin(&famine, a, META_MEMMAP, RESTORED * (MEMMAP_FRAMES_PER_BLOCK - 1) + 3);
 	before = rounds_so_far();
 	EXPECT_EQ(hvo_restore(&a->mm, mode, &list, &done, &restored), -ENOMEM);
-	EXPECT_EQ(rounds_so_far() - before, remaps_alone(mode) ? RESTORED : 1);
+	EXPECT_EQ(rounds_so_far() - before, mode->page_rounds ? RESTORED : 1);
 	EXPECT_EQ(restored, RESTORED);
 	EXPECT_EQ(done.count, RESTORED);
 	EXPECT_EQ(list.count, STARVED_PAGES - RESTORED);
@@ -267,49 +255,6 @@ TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
 	test_option("hvo.threads", "4");
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 		EXPECT_EQ(restore_in_two(hvo_mode_find(names[i])), alone[i]);
-}
-
-/*
- * Two pages in two sections: two splits have a round each or share one, and so do two pages. Few
- * pages are enough, and many CPUs take long for a round.
- */
-static void expect_rounds_of_two(const struct hvo_mode *mode)
-{
-	struct arena *a = arena_borrow(MIB(512));
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	u64 section, before, restored;
-
-	if (!a)
-		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1; /* metadata memory is in the first */
-	for (u64 end = section + 2; section < end; section++) {
-		EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
-		block_list_push(&a->mm, &list,
-				block_take_in(arena_zone(a, 0), (u32)(section * SECTION_BLOCKS),
-					      SECTION_BLOCKS, 1u << FREE_MAPPED, BLOCK_HUGE));
-	}
-	before = rounds_so_far();
-	hvo_make_in_place(&a->mm, mode, &list);
-	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 2);
-	EXPECT_EQ(rounds_so_far() - before,
-		  (splits_alone(mode) ? 2 : 1) + (remaps_alone(mode) ? 2 : 1));
-	EXPECT(all_are(a, &list, BLOCK_HUGE));
-	before = rounds_so_far();
-	EXPECT_EQ(hvo_restore(&a->mm, mode, &list, &done, &restored), 0);
-	EXPECT_EQ(rounds_so_far() - before, remaps_alone(mode) ? 2 : 1);
-	hvo_forget_heads(&a->mm, &done);
-	block_list_publish_free(&a->mm, &done);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-	if (test_failed())
-		test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
-}
-
-TEST(mm_hvo, each_half_of_the_series_batches_what_it_says)
-{
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++)
-		if (mode->mapped && mode->optimise)
-			expect_rounds_of_two(mode);
 }
 
 /* The rounds of 2 MiB pages are ranged, those of 1 GiB pages are full: hvo_to_do_each(). */

@@ -9,7 +9,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/prezero.h"
 #include "tests/kernel/cpus.h"
 
 enum { LATE_LIMIT = 8 }; /* periods without any progress after which a case gives up */
@@ -75,7 +74,7 @@ TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 	atomic_store_release(&task.go_on, 1);
 	EXPECT(wait_set(&task.seen));
 	cpus_wait_idle();
-	prezero_init();
+	idle_task_set(NULL);
 }
 
 static bool look(void)
@@ -114,5 +113,5 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	atomic_store_release(&waiter.flag, 1);
 	cpu_wake(cpu);
 	work_wait(cpu, 0);
-	prezero_init();
+	idle_task_set(NULL);
 }

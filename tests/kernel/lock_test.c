@@ -7,7 +7,6 @@
 #include <arch/cpu.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/lock_holds.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -143,57 +142,4 @@ TEST(kernel_lock, first_come_first_served)
 	EXPECT_EQ(queue.count, queued);
 	for (u32 i = 0; i < queued; i++)
 		EXPECT_EQ(queue.served[i], order[i]);
-}
-
-static __attribute__((noinline)) void hold_a_while(struct spinlock *lock, u64 ns, u64 records)
-{
-	u64 start;
-
-	spin_lock(lock);
-	start = clock_cpu_ns();
-	while (clock_cpu_ns() - start < ns)
-		cpu_relax();
-	lock_work(records);
-	spin_unlock(lock);
-}
-
-static struct lock_holds hold_long_and_short(struct spinlock *lock, u64 ns)
-{
-	hold_a_while(lock, ns, 7);
-	spin_lock(lock);
-	lock_work(3);
-	spin_unlock(lock);
-	return lock_holds_read(LOCK_POOL);
-}
-
-TEST(kernel_lock, the_longest_hold_is_kept_with_who_held_it)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
-	struct lock_holds holds;
-	u64 ns = 3 * NS_PER_MS;
-
-	test_option("lock_holds", "on");
-	/*
-	 * A busy host may stop this CPU during the short hold, which then lasts longer than the
-	 * other.
-	 */
-	do {
-		lock_holds_forget();
-		holds = hold_long_and_short(&lock, ns);
-		EXPECT(holds.ns.most >= ns);
-		ns *= 3;
-	} while (ns < NS_PER_S && strcmp(lock_function(holds.ns.taken_at), "hold_a_while") != 0);
-	EXPECT_EQ(holds.work.most, 7);
-	EXPECT(strcmp(lock_function(holds.ns.taken_at), "hold_a_while") == 0);
-	EXPECT(strcmp(lock_function(holds.work.taken_at), "hold_a_while") == 0);
-	lock_holds_forget();
-	EXPECT_EQ(lock_holds_read(LOCK_POOL).ns.taken_at, 0);
-	spin_lock(&lock);
-	/* a hold that was being measured still counts when it ends */
-	test_option("lock_holds", "off");
-	spin_unlock(&lock);
-	EXPECT(lock_holds_read(LOCK_POOL).ns.taken_at);
-	lock_holds_forget();
-	hold_a_while(&lock, 0, 1);
-	EXPECT_EQ(lock_holds_read(LOCK_POOL).ns.taken_at, 0);
 }

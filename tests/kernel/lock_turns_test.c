@@ -1,13 +1,10 @@
 /*
  * Turns at the locks of zones and pools. However many blocks a call handles, no turn handles more
  * records than a slice has (LOCK_SLICE, mm/memmap/zone.h), so a larger call does not make other
- * CPUs wait longer. The cases check the numbers of records. They only print the times, which depend
- * on the machine.
+ * CPUs wait longer. The cases count the turns by the tickets that were drawn: a pass over so many
+ * records has at least one turn for each slice of them.
  */
-#include <arch/clock.h>
-
-#include "kernel/core/lock_holds.h"
-#include "kernel/core/printk.h"
+#include "kernel/core/lock.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_use.h"
@@ -19,43 +16,46 @@
 
 enum { PAGES = 16 * GIB_BLOCKS, RUNS_GIB = 4 };
 
-/* Check the turns since lock_holds_forget() or the last call. */
-static void expect_slices(const char *what, enum lock_rank rank)
+/* Turns at the lock since the last call with the same `seen`. */
+static u32 turns_at(const struct spinlock *lock, u16 *seen)
 {
-	const struct lock_holds holds = lock_holds_read(rank);
+	const u16 next = atomic_load_relaxed(&lock->next), turns = (u16)(next - *seen);
 
-	print("  # %s: %s lock: %llu us at most, %llu records\n", what, lock_rank_name(rank),
-	      holds.ns.most / NS_PER_US, holds.work.most);
-	if (holds.work.most == 0 || holds.work.most > LOCK_SLICE)
-		test_fail(__FILE__, __LINE__,
-			  "%s: a turn at the %s lock handled %llu records, a slice has %u (%s)",
-			  what, lock_rank_name(rank), holds.work.most, LOCK_SLICE,
-			  lock_function(holds.work.taken_at));
+	*seen = next;
+	return turns;
+}
+
+/* `passes` over so many records had a turn for each slice of them. */
+static void expect_slices(const char *what, u32 turns, u32 passes, u64 records)
+{
+	if (turns < passes * DIV_ROUND_UP(records, LOCK_SLICE))
+		test_fail(__FILE__, __LINE__, "%s: %u turns for %u passes over %llu records", what,
+			  turns, passes, records);
 }
 
 TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a;
+	struct arena *a = huge_records_borrow(PAGES);
+	const struct spinlock *zone, *pool;
+	u16 at_zone = 0, at_pool = 0;
 
-	test_option("lock_holds", "on");
-	a = huge_records_borrow(PAGES);
 	if (!a)
 		return;
-	lock_holds_forget();
+	zone = &arena_phantom_zone(a)->lock;
+	pool = &a->pool.lock;
+	turns_at(zone, &at_zone);
+	turns_at(pool, &at_pool);
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, PAGES), PAGES);
-	expect_slices("growing", LOCK_ZONE);
-	expect_slices("growing", LOCK_POOL);
+	expect_slices("growing, taken and published", turns_at(zone, &at_zone), 2, PAGES);
+	expect_slices("growing", turns_at(pool, &at_pool), 1, PAGES);
 	EXPECT_EQ(a->pool.free, PAGES);
 	EXPECT_EQ(a->pool.node[1].free.count, PAGES);
-	lock_holds_forget();
 	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, PAGES), PAGES);
-	expect_slices("shrinking", LOCK_ZONE);
-	expect_slices("shrinking", LOCK_POOL);
+	expect_slices("shrinking", turns_at(zone, &at_zone), 1, PAGES);
+	expect_slices("shrinking", turns_at(pool, &at_pool), 1, PAGES);
 	EXPECT_EQ(a->pool.free, 0);
-	lock_holds_forget();
 	huge_records_return(a);
-	expect_slices("taking all there is", LOCK_ZONE);
 }
 
 /*
@@ -88,46 +88,26 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 /* The range begins and ends inside free runs of a gigabyte and has more blocks than a slice. */
 TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
 {
-	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF };
+	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF, RANGE_PASSES = 2 };
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(3));
 	struct zone *zone;
+	u16 seen = 0;
 
 	if (!a)
 		return;
 	zone = arena_phantom_zone(a);
 	arena_open_all(a);
-	test_option("lock_holds", "on");
+	turns_at(&zone->lock, &seen);
 	EXPECT_EQ(contig_take(zone, arena_phantom_block(a) + OFF, COUNT, &how, &list, &stats), 0);
-	expect_slices("taking a range", LOCK_ZONE);
+	expect_slices("taking a range", turns_at(&zone->lock, &seen), RANGE_PASSES, COUNT);
 	EXPECT_EQ(list.count, COUNT);
 	EXPECT_EQ(list.head, arena_phantom_block(a) + OFF);
 	EXPECT(!zone->isolations);
 	block_list_publish_free(&a->mm, &list);
 	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), 3);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_turns, runs_follow_max_order_slice_by_slice)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(RUNS_GIB));
-	struct zone *zone;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	arena_open_all(a);
-	test_option("lock_holds", "on");
-	buddy_set_max_order(&a->mm, BLOCK_ORDER);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, BLOCK_ORDER),
-		  RUNS_GIB * GIB_BLOCKS);
-	expect_slices("lowering", LOCK_ZONE);
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), RUNS_GIB);
-	expect_slices("raising", LOCK_ZONE);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -176,7 +176,6 @@ TEST(mm_map, a_mapping_keeps_a_page_of_a_pool)
 	struct page *page;
 	void *mapping;
 
-	test_option("prezero", "0"); /* a page being cleared is in use */
 	if (!pool_borrow(&pool_2m, 1))
 		goto out;
 	page = pool_page_take(&pool_2m, NODE_NONE, POOL_ANY);

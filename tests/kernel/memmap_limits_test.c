@@ -199,7 +199,7 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
 	struct block_list taken = BLOCK_LIST_INIT;
 	u64 reserved[META_KINDS];
-	const u64 patience_ms = wait_ms;
+	const u64 patience_ms = wait_period_ms;
 	struct page *page;
 
 	if (!a)
@@ -208,9 +208,9 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	exhaust(&a->mm.node[0], reserved);
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
-	wait_ms = PATIENCE_MS; /* this test holds the block, so waiting for it is useless */
+	wait_period_ms = PATIENCE_MS; /* this test holds the block, so waiting for it is useless */
 	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1));
-	wait_ms = patience_ms;
+	wait_period_ms = patience_ms;
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	block_list_publish_free(&a->mm, &taken);
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);

@@ -337,7 +337,6 @@ static void check_any_number(node_t nodes)
 	for (unsigned threads = 1; threads < MIN(online, 8); threads++)
 		check_same(&serial, WAY_PARALLEL, threads, nodes);
 	check_same(&serial, WAY_PARALLEL, online, nodes);
-	check_same(&serial, WAY_TEMPLATE, 1, nodes);
 	check_same(&serial, WAY_EAGER, online, nodes);
 	picture_drop(&serial);
 }

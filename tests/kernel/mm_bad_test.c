@@ -361,23 +361,6 @@ TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
 	expect_pool_and_return(a, 4, pfn);
 }
 
-/* Zero pages stand first in a pool, so this one would be the next to be given out. */
-TEST(mm_bad, a_page_that_was_being_cleared_leaves_the_pool_at_once)
-{
-	u32 index;
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
-
-	if (!a)
-		return;
-	index = pool_take_to_clear(&a->pool, 1, 4);
-	REQUIRE(index != BLOCK_NONE);
-	pfn = block_pfn(index) + 55;
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
-	pool_give_cleared(&a->pool, index, false, 0);
-	expect_pool_and_return(a, 4, pfn);
-}
-
 /* The page is given back while another CPU withdraws, which has looked at its frame already. */
 TEST(mm_bad, a_withdrawal_that_came_too_early_is_made_again)
 {

@@ -13,6 +13,7 @@
 #include "mm/zone/migratetype.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
+#include "tests/kernel/max_order.h"
 
 /* The number of free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)
@@ -260,10 +261,9 @@ TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), MANY), MANY);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), MANY), MANY);
 	spin_lock(&zone->lock);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages, MANY - 1),
-		  MANY - 1);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages + MANY - 1, 2), 1);
-	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, 0, pages, 1), 0);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, MANY - 1), MANY - 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages + MANY - 1, 2), 1);
+	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, 1), 0);
 	EXPECT_EQ(zone->free_class[FREE_HUGE], 0);
 	for (unsigned i = 1; i < MANY; i += 2)
 		migratetype_set_one(zone, pages[i], MIGRATE_UNMOVABLE);

@@ -228,49 +228,6 @@ TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
 }
 
 /*
- * off-keep is the reference for pages that are grown again. Formed pages stay formed until small
- * pages are wanted.
- */
-TEST(mm_hvo, pages_left_formed_are_found_formed_or_taken_apart)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	const struct hvo_mode *keep = hvo_mode_find("off-keep");
-	struct page *page;
-	u32 index;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
-	index = pool_block(a, 0);
-	/* A holder's word in a tail survives unless the page is formed again. */
-	pfn_page(&a->mm, block_pfn(index) + 100)->private[1] = 42;
-	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
-	EXPECT(all_tails_find_their_head(a, index));
-	EXPECT_EQ(pool_grow(&a->pool, keep, 40), 40);
-	EXPECT_EQ(pfn_page(&a->mm, block_pfn(index) + 100)->private[1], 42);
-	EXPECT(all_tails_find_their_head(a, index));
-	EXPECT_EQ(pool_shrink(&a->pool, keep, 40), 40);
-	/* Take halves until one belongs to this block. */
-	while (block_look_at(&a->mm, index).free_pages == 0) {
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
-		REQUIRE(page);
-		EXPECT(page_head(page + 255) == page);
-	}
-	page = block_page(&a->mm, index);
-	/* One half is in use and the other is free. Nothing of the huge page is left. */
-	for (unsigned i = 1; i < BLOCK_FRAMES / 2; i++) {
-		const struct page *half =
-			page[0].flags & PAGE_BUDDY ? page : page + BLOCK_FRAMES / 2;
-
-		if (half[i].flags != 0 || half[i].head_mask != head_mask_of(0))
-			test_fail(__FILE__, __LINE__, "free struct page %u is still that of a tail",
-				  i);
-	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/*
  * Restored blocks are ordinary memory: every frame can be allocated, and its struct page is private
  * again.
  */

@@ -32,6 +32,7 @@
 #include "tests/kernel/alloc_model.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/max_order.h"
 
 enum {
 	HOLDERS = 4096,

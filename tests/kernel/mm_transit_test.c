@@ -17,6 +17,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/max_order.h"
 
 enum { PIECE = 5, BUILDS = 2 };
 

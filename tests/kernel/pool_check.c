@@ -7,7 +7,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/prezero.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -38,7 +37,6 @@ void pool_expect_consistent(struct pool *pool)
 {
 	u64 pages = 0, surplus = 0, free = 0;
 
-	prezero_hold(pool); /* idle CPUs clear pages of the machine's pools */
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		const struct pool_node *node = &pool->node[n];
 		u64 listed = 0;
@@ -60,7 +58,6 @@ void pool_expect_consistent(struct pool *pool)
 	EXPECT_EQ(pool->pages, pool->free + pool->in_use);
 	EXPECT(pool->reserved <= pool->free);
 	EXPECT_EQ(pool->making, 0);
-	prezero_release(pool);
 }
 
 void pool_makes_on_demand(void)

@@ -382,3 +382,14 @@ TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
 	pool_page_give(&a->pool, used);
 	arena_return(a);
 }
+
+TEST(mm_pool, an_empty_pool_refuses_without_waiting)
+{
+	struct arena *a = arena_borrow(MIB(4));
+
+	if (!a)
+		return;
+	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
+	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
+	arena_return(a);
+}

@@ -22,6 +22,7 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"
+#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
@@ -523,7 +524,7 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	second = cpumask_next(&cpus_online, first + 1);
 	if (second == cpu_id())
 		second = cpumask_next(&cpus_online, second + 1);
-	test_option("wait_ms", "600000"); /* the lock is held for as long as the host likes */
+	wait_period_ms = 600000; /* the lock is held for as long as the host likes */
 	REQUIRE(program_box_begin());
 	REQUIRE(map_noted() && thread_record(first) && thread_record(second));
 	REQUIRE(work_start(first, die_elsewhere, &death) == 0);
@@ -542,6 +543,7 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	names_unlock();
 	work_wait(first, 0);
 	work_wait(second, 0);
+	wait_period_ms = 0;
 	said_end();
 	EXPECT(kept);
 	EXPECT(atomic_load_acquire(&released));

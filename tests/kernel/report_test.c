@@ -199,66 +199,6 @@ TEST(mm_report, what_the_host_refused_is_shown_again)
 	arena_return(a);
 }
 
-/* Phantom memory is never read, so it may be said to be zero. */
-TEST(mm_report, only_a_host_that_gives_zeros_makes_zero_blocks)
-{
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow();
-	u32 page;
-
-	if (!a)
-		return;
-	show_all(a, REPORT_TAKEN);
-	for (unsigned z = 0; z < a->mm.zones; z++)
-		EXPECT_EQ(a->mm.zone[z].free_zero, 0);
-	EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
-	EXPECT_EQ(a->pool.zeroed, 0);
-	page = a->pool.node[0].free.head != BLOCK_NONE ? a->pool.node[0].free.head
-						       : a->pool.node[1].free.head;
-	EXPECT_EQ(pool_shrink(&a->pool, on, 1), 1);
-	EXPECT_EQ(show_all(a, REPORT_ZERO), BLOCK_FRAMES);
-	EXPECT(block_is_zero(&a->mm, page));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/* A page that an idle CPU cleared is free again, and nothing else is to be shown. */
-static u32 free_zero_page(struct arena *a)
-{
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u32 index;
-
-	show_all(a, REPORT_TAKEN);
-	EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
-	index = pool_take_to_clear(&a->pool, 0, 1);
-	EXPECT(index != BLOCK_NONE);
-	pool_give_cleared(&a->pool, index, true, 0);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 1), 1);
-	EXPECT(block_is_zero(&a->mm, index));
-	return index;
-}
-
-/* The host may put anything into memory that it was shown, whether it said so or not. */
-TEST(mm_report, zero_pages_that_were_shown_are_not_known_to_be_zero)
-{
-	static const enum report_result results[] = {REPORT_TAKEN, REPORT_REFUSED};
-	struct arena *a = borrow();
-
-	if (!a)
-		return;
-	for (unsigned i = 0; i < ARRAY_LEN(results); i++) {
-		struct report report = {.mm = &a->mm};
-		const u32 index = free_zero_page(a);
-
-		EXPECT_EQ(report_take(&report, ALL), 1);
-		EXPECT_EQ(report.run[0].index, index);
-		report_give(&report, results[i]);
-		EXPECT(!block_is_zero(&a->mm, index));
-	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_report, isolated_memory_is_not_shown)
 {
 	struct isolation token;

@@ -38,7 +38,6 @@ TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/interrupts/nmi.h"
-#include "tests/kernel/attempt.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "arch/x86_64/user/user.h"
@@ -52,6 +51,7 @@ TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/user_test.h"
+#include "tests/kernel/attempt.h"
 
 #define LIMIT       (10 * NS_PER_S)
 #define HAMMER_TIME (700 * NS_PER_MS)

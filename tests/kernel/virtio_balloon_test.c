@@ -5,6 +5,7 @@
  */
 #include "kernel/virtio/balloon.h"
 
+#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/memmap/block_state.h"
@@ -47,6 +48,7 @@ static struct arena *borrow(enum soft_manner manner)
 /* The device ends well, whatever it was like. Everything is free again afterwards. */
 static void give_back(struct arena *a)
 {
+	wait_period_ms = 0;
 	soft.stubborn = soft.wild = false;
 	EXPECT(balloon_end(&balloon));
 	EXPECT_EQ(balloon.held_count, 0);
@@ -167,7 +169,7 @@ TEST(virtio_balloon, a_host_that_wants_everything_leaves_a_part)
 /* The kernel waits for a bad device for some periods. Their usual length is for busy machines. */
 static void wait_shortly(void)
 {
-	test_option("wait_ms", "20");
+	wait_period_ms = 20;
 }
 
 /* The device is given up in the first round that shows something; all it was shown comes back. */
@@ -379,9 +381,9 @@ void random_balloon(const u8 *data, size_t len)
 {
 	struct random_source random = {.data = data, .len = len};
 
-	test_option("wait_ms",
-		    "2"); /* the fuzzer's machine has one CPU, which waits for no other */
+	wait_period_ms = 2; /* the fuzzer's machine has one CPU, which waits for no other */
 	random_rounds(&random, 1000);
+	wait_period_ms = 0;
 }
 
 TEST(virtio_balloon, any_bytes_from_the_device_lose_no_frame)

@@ -43,9 +43,9 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 	cpus_wait_idle();
 	before = atomic_load_acquire(&report->reports);
 	cpus_deaf_start(&deaf, other);
-	wait_ms = PERIOD_MS;
+	wait_period_ms = PERIOD_MS;
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	wait_ms = 0;
+	wait_period_ms = 0;
 	work_wait(other, 0);
 	EXPECT(atomic_load_acquire(&report->reports) > before);
 	EXPECT_EQ(report->culprit, other);

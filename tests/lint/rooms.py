@@ -47,7 +47,6 @@ ELSEWHERE = {
     "mm/contig/contig.h": "the calls of mm.h for any struct mm, in one place",
     "mm/zone/section.h": "a look at a section, beside the others",
     "mm/zone/section_memmap.h": "steps of opening that both styles share",
-    "kernel/core/lock.h": "what its inline calls leave to others",
     "arch/x86_64/acpi/acpi_tables.h": "a structure and the parser that fills it in",
 }
 

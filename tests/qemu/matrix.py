@@ -29,7 +29,7 @@ PROGRAMS = "program.*"
 # Cases that write or compare a GiB, or all struct pages: three machines and the hosted runs have them.
 LARGE = (
     "mm.api.a_gigabyte*,mm.clear.all_bytes*,mm.fault_giga.growing*,mm.hvo.every_mode*,"
-    "mm.memmap_open.any_number*,mm.memmap_open.lazy_ends*,mm.memmap_open.poisoned*,mm.zero.small_pages*"
+    "mm.memmap_open.any_number*,mm.memmap_open.lazy_ends*,mm.memmap_open.poisoned*"
 )
 
 

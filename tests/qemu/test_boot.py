@@ -162,13 +162,6 @@ def test_a_boot_pool_is_bare_until_it_is_used(kernel):
         assert outcome.text.count("every frame accounted for, owner by owner") == 3, outcome.report()
 
 
-def test_memory_is_counted_while_idle_cpus_clear_ahead(kernel):
-    words = "hugepages=700 prezero=700"
-    outcome = boot(kernel, cpus=4, mem="3G", cmdline=f'{words} run="{"; ".join(["mem check"] * 10)}"')
-    ends(outcome, "pass")
-    assert outcome.text.count("every frame accounted for, owner by owner") == 10, outcome.report()
-
-
 def test_panic_names_the_reason_and_the_callers(kernel):
     outcome = boot(kernel, cpus=4, cmdline="payload=panic")
     ends(outcome, "crash")

@@ -38,13 +38,6 @@ def test_choice(kernel, cpu, word, small, giant):
     assert f": {small} below 256 KiB," in line and line.endswith(f", {giant} beyond"), line
 
 
-def test_calibration(kernel):
-    outcome = run(replace(BASE, cmdline="clear_calibrate=on test=mm.clear.*"), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
-    for size in ("small", "large"):
-        assert any(line.startswith(f"  clear    {size}: ") for line in outcome.lines), outcome.report()
-
-
 @pytest.mark.parametrize("insn,verdict", [("nt", "pass"), pytest.param("erms", "fail", marks=pytest.mark.proof)])
 def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict):
     """QEMU stores the bytes of a rep stosb one by one, which is always several times slower than storing words."""
@@ -52,19 +45,6 @@ def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict)
     outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
     assert ("# FAILED: clearing 2M by default takes at least" in outcome.text) == (verdict == "fail"), outcome.report()
-
-
-def test_what_is_cleared_ahead_is_shown_with_its_cost(kernel):
-    """The rows before it run while nothing is cleared ahead; each page of the row `ahead` was cleared by an idle CPU, for a time."""
-    words = 'bench="fault bytes=16M size=2M insn=erms pieces=extents runs=1" prezero=8'
-    outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
-    ahead = records(outcome.text, "fault_ahead")
-    assert [r["then"] for r in ahead] == ["nothing"] * 3 + ["regrown"] * 3, outcome.report()
-    assert [(r["pages"], r["zeroed"], r["faults"]) for r in ahead] == [(8, 8, 8)] * 6, outcome.report()
-    assert all(r["idle_ns"] > r["ns"] > 0 for r in ahead), "clearing takes longer than a touch that clears nothing"
-    at_touch = min(r["ns"] for r in records(outcome.text, "fault") if r["cpus"] == 1)
-    assert min(r["ns"] for r in ahead) < at_touch, outcome.report()
 
 
 def test_extents_are_varied_with_one_instruction(kernel):

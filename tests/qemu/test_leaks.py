@@ -46,12 +46,12 @@ def judge(verdict, text, said, named):
 
 @pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
-    judge(*boot(kernel, f"payload={name} debug.page_owner=on wait_ms=300"), said, named)
+    judge(*boot(kernel, f"payload={name} debug.page_owner=on"), said, named)
 
 
 @pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_hosted_too(build, name, said, named):
-    judge(*hosted(build, f"payload={name} debug.page_owner=on wait_ms=300"), said, named)
+    judge(*hosted(build, f"payload={name} debug.page_owner=on"), said, named)
 
 
 def test_without_page_owner_the_way_to_the_holders_is_named(build):
@@ -62,7 +62,7 @@ def test_without_page_owner_the_way_to_the_holders_is_named(build):
 def test_a_program_that_means_it_passes(kernel):
     verdict, text = boot(kernel, "payload=leak-pool debug.page_owner=on end.leaks=ok")
     assert verdict == "pass" and holders(text) == {"take_from_pool"}, text
-    verdict, text = boot(kernel, "payload=leak-work end.leaks=ok wait_ms=300")
+    verdict, text = boot(kernel, "payload=leak-work end.leaks=ok")
     assert verdict == "pass" and "CPU 1 still runs serve_for_ever()" in text, text
 
 

@@ -82,7 +82,7 @@ def test_row(row, kernel):
 @pytest.mark.metal
 def test_no_hypervisor_bit(kernel):
     """The machine behaves as on hardware: deadlines are short, no port of an emulator is touched, and the run ends in a halt."""
-    machine = Machine("pvh", 2, "1G", cpu="max,hypervisor=off", cmdline=f"wait_ms=2000 console.page=on {CASES}")
+    machine = Machine("pvh", 2, "1G", accel="icount-5", cpu="max,hypervisor=off", cmdline=f"console.page=on {CASES}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for(END.pattern, SECONDS), "no end"
     assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(failures(guest.lines))

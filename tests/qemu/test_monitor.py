@@ -48,7 +48,6 @@ COMMANDS = (
     ("map unmap 5", r"refused"),
     ("page contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
     ("clear", r"(?m)^  \* multi +\w+ +\d+\.\d+ us +\d+ MB/s$"),
-    ("set lock_holds=on; pool 2M 8; locks; pool 2M 0; set lock_holds=off", r"longest hold of a lock: pool .* 8 records in \w+"),
     ("mem stats", r"unopened  -> bare"),
     ("log 100", r"unopened|->|ashlar>"),
     ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),

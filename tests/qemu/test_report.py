@@ -34,7 +34,6 @@ CONSOLE = (
     + "BENCH memmap mode=serial node=0 threads=1 pages=1000 ns=18000 ns_sd=1000 chunks_min=0 chunks_max=0 asked=0 runs=7 ns_first=180000\n"
     "BENCH memmap mode=parallel node=0 threads=1 pages=1000 ns=17000 ns_sd=500 chunks_min=4 chunks_max=4 asked=1 runs=7 ns_first=0\n"
     "BENCH memmap mode=parallel node=0 threads=2 pages=1000 ns=9000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
-    "BENCH memmap mode=template node=0 threads=1 pages=1000 ns=16000 ns_sd=10 chunks_min=0 chunks_max=0 asked=0 runs=7 ns_first=0\n"
     "BENCH memmap mode=eager node=0 threads=2 pages=1000 ns=6000 ns_sd=10 chunks_min=1 chunks_max=1 asked=100% runs=7 ns_first=0\n"
     "BENCH memmap_limit threads=2 run=1 turns=5 gain=1.850 limit=1.990 good=1\n"
     "BENCH memmap_limit threads=2 run=2 turns=5 gain=1.200 limit=1.250 good=1\n"
@@ -226,13 +225,6 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
     assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in [row[:5] for row in rows]
     assert cells_of(text, "| model (cachegrind)")[0][1:7] == ["`erms`, 4K", "2M", "-", "10,000", "2,000", "1.00"]
     assert cells_of(text, "| Clearing series, ")[0][1:6] == ["12.2", "17.5", "4.00", "8.00", "16.0"]
-
-
-def test_what_was_cleared_ahead_is_shown_with_its_cost(without_pictures):
-    """A touch of 2 us after 100 us of an idle CPU's time costs 102 us. Four of eight pages were cleared ahead."""
-    line = "BENCH fault_ahead size=2M then=regrown pages=8 zeroed=4 run=1 faults=8 ns=16000 most_ns=9000 idle_ns=400000\n"
-    text = to_markdown(make([parse((CONSOLE + line + "# capture where native\n").encode())]))
-    assert ["hosted, native", "2M", "shrunk, grown, touched", "4", "2.00", "9.00", "100", "102"] in cells_of(text, "| hosted, native | 2M")
 
 
 def test_published_rates_of_faults_stand_beside_faults_only(without_pictures):
@@ -516,11 +508,11 @@ def test_the_seeds_columns_of_s1(without_pictures):
         made_at_boot("serial", 30 + n, ready=200000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n"
         + made_at_boot("parallel", 10 + n, ready=100000000 + n * 1000000) + "ASHLAR-END verdict=pass code=0x10\n" for n in range(3))  # fmt: skip
     text = to_markdown(make([parse(CONSOLE.encode(), "memmap-8"), parse((boots + "# capture where tcg\n").encode(), "memmap-boots-8")]))
-    serial, one, both, template, eager = cells(text, r"^\| (serial|parallel|template|eager): ")
+    serial, one, both, eager = cells(text, r"^\| (serial|parallel|eager): ")
     assert serial[3:5] + serial[6:7] + serial[9:] == ["--", "201 (1.00)", "--", "18.0", "31,000 (1,000)", "3 / 7"]
     assert one[6] == "noise" and one[3] == "-" and one[5] == "-3.3 to 1.4 %"
     assert both[3:5] == ["49.8 %", "101 (1.00)"] and both[6] == "50.0 %" and both[8] == "55.9 to 91.9 %" and both[11] == "3 / 7"
-    assert (template[6], eager[6], eager[9]) == ("11.1 %", "66.7 %", "6.00")
+    assert (eager[6], eager[9]) == ("66.7 %", "6.00")
 
 
 def test_a_rep_instruction_is_one_to_the_model():

@@ -237,22 +237,6 @@ def counted_table(captures):
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
-THEN = {"nothing": "touched", "regrown": "shrunk, grown, touched", "demoted": "demoted, touched"}
-
-
-def ahead_table(captures):
-    """Pages that idle CPUs cleared before: the latency of a touch, the time that those CPUs spent, and both."""
-    rows = []
-    for (where, size, then), records in grouped(of_kind(captures, "fault_ahead"), "size", "then").items():
-        touch = Spread([r["ns"] / r["pages"] / 1000 for r in records])
-        idle = Spread([r["idle_ns"] / max(r["zeroed"], 1) / 1000 for r in records])
-        both = words.figure(touch.median + idle.median)
-        most = words.figure(max(r["most_ns"] for r in records) / 1000)
-        rows.append([words.WHERE.get(where, where), size, THEN[then], records[0]["zeroed"], words.spread(touch), most, words.spread(idle), both])
-    head = ["machine", "size", "then", "cleared ahead", "touch us/page", "the longest us", "idle CPUs us/page", "together"]
-    return Table(head, rows, "Pages that idle CPUs cleared ahead of need: nothing is saved, it is spent before", left=3) if rows else None
-
-
 COUNTED = (
     "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits. The model has every load and store that the"
     " hosted machine's thread makes, with a first-level cache of 32 KiB and a last level of 32 MiB, of 64-byte lines (Milan's); a rep"
@@ -307,7 +291,7 @@ def section(paper, captures):
                 "note",
             )
         )
-        paper.add(fault_costs(captures), fault_picture(captures), ahead_table(captures))
+        paper.add(fault_costs(captures), fault_picture(captures))
     if counted:
         paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
     if found:

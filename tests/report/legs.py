@@ -63,7 +63,7 @@ def memmap_boots(cpus):
         if max(cpus * percent // 100, 1) > threads:
             threads = cpus * percent // 100
             rows.append(f"memmap=parallel memmap.threads={percent}%")
-    rows += ["memmap=template", "memmap=eager memmap.threads=1", "memmap=eager memmap.threads=100%", "memmap=lazy"]
+    rows += ["memmap=eager memmap.threads=1", "memmap=eager memmap.threads=100%", "memmap=lazy"]
     return tuple(f"{row} run=machine" for row in rows)
 
 

@@ -14,11 +14,10 @@ from pictures import Series
 from records import Spread, grouped, of_kind
 
 INIT = 6  # index in a published row: ms of deferred init
-WAYS = ("serial", "parallel", "template", "eager")
+WAYS = ("serial", "parallel", "eager")
 MEANS = {
     "serial": "before",
     "parallel": "after",
-    "template": "before, a template copied",
     "eager": "ours, all at boot",
     "lazy": "ours",
 }

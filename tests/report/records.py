@@ -49,7 +49,6 @@ NEEDED = {
     "clear_extent": "insn:w size:w extent:w bytes:t ns:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
     "hvo_ways": "source:w mode:w pages:t net_ns:n instructions:t d1_misses:n ll_misses:n icount:t",
-    "fault_ahead": "size:w then:w pages:t zeroed:n run:t faults:t ns:t most_ns:n idle_ns:n",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "history": "mode:w day:n large:n small:n ns:t",
     "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",

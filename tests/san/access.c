@@ -21,8 +21,7 @@
  * - Accesses by assembly, except for clearing, and by C in arch/, boot/ and tests/san.
  * - Accesses by mm/page/page_poison.c, which fills free frames on purpose.
  * - Free memory of an arena, because it is in use for the machine.
- * - Memory in transit, and memory of sections that were never opened. prezero= takes a page out of
- *   its pool while it clears it, so that is no error.
+ * - Memory in transit, and memory of sections that were never opened.
  * - Arrays on the stack, which the stack protector and UBSan check.
  *
  * There is no shadow memory. The owner of a frame is known from block records, struct pages and the

@@ -1,6 +1,5 @@
 /*
- * Choice of the clearing instruction for each class of sizes, by CPUID, by clear.insn=, or by a
- * calibration (mm/clear_calibrate.c).
+ * Choice of the clearing instruction for each class of sizes, by CPUID or by clear.insn=.
  *
  *   small   Memory that its user reads next. It comes from lists on which the last page in is the
  *           first out, so it is often in the cache already. rep stosb where it is fast, else rep
@@ -19,7 +18,6 @@
  * MiB: 56-72 : 38-47 : 35-40 (`make bench WHAT=native`). On Milan clzero was not measured. `make
  * bench-native` fails where the rule's choice is more than 5% slower than the best.
  */
-#include <arch/atomic.h>
 #include <arch/clear.h>
 
 #include "arch/x86_64/clear/clear.h"
@@ -60,7 +58,7 @@ const struct clear_insn clear_insns[] = {
 	{NULL, NULL, NULL},
 };
 
-static const struct clear_insn *forced, *calibrated[CLEAR_CLASSES];
+static const struct clear_insn *forced;
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
@@ -117,15 +115,7 @@ const struct clear_insn *clear_insn_by_cpuid(enum clear_class class)
 
 const struct clear_insn *clear_insn_selected(enum clear_class class)
 {
-	const struct clear_insn *insn = forced ? forced : atomic_load_relaxed(&calibrated[class]);
-
-	return insn ? insn : clear_insn_by_cpuid(class);
-}
-
-bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn)
-{
-	atomic_store_relaxed(&calibrated[class], insn);
-	return !forced;
+	return forced ? forced : clear_insn_by_cpuid(class);
 }
 
 void clear_pages(void *addr, size_t count)

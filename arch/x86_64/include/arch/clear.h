@@ -37,17 +37,11 @@ enum clear_class { CLEAR_SMALL, CLEAR_LARGE, CLEAR_GIANT, CLEAR_CLASSES };
 #define CLEAR_GIANT_ABOVE MIB(32)
 enum clear_class clear_class_of(u64 bytes);
 
-/* The variant in use for a class, chosen by CPUID, by clear.insn= or by a calibration. */
+/* The variant in use for a class, chosen by CPUID or by clear.insn=. */
 const struct clear_insn *clear_insn_selected(enum clear_class class);
 
 /* The variant that CPUID alone selects. */
 const struct clear_insn *clear_insn_by_cpuid(enum clear_class class);
-
-/*
- * Use a calibration's result for this class; NULL restores the choice by CPUID. Returns false if
- * clear.insn= forces a variant, which then stays in use.
- */
-bool clear_insn_choose(enum clear_class class, const struct clear_insn *insn);
 
 /*
  * Clear `count` 4 KiB pages at `addr` (page-aligned, mapped) with one instruction, however many

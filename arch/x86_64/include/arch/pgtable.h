@@ -197,31 +197,6 @@ static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte
 }
 
 /*
- * Does the processor note in an entry that the page was written to? With a clean entry the first
- * write through each CPU's translation walks the tables, sets PTE_DIRTY in one atomic step, and
- * faults if the entry is not present any more (Intel SDM vol. 3A, 4.8; AMD APM vol. 2, 5.4.2).
- * pte_exchange() therefore returns the whole truth.
- */
-static inline bool pte_notes_writes(void)
-{
-	return true;
-}
-
-/* A leaf to which nobody has written through this entry. */
-static inline pte_t pte_make_clean(pte_t leaf)
-{
-	return leaf & ~PTE_DIRTY;
-}
-
-/* As pte_store(), in one atomic step with reading what was there. */
-static inline pte_t pte_exchange(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
-{
-	(void)virt;
-	(void)level;
-	return atomic_exchange(entry, value);
-}
-
-/*
  * Claim an entry. Of several CPUs that read it as `old`, one succeeds and may change the entry; its
  * pte_store() ends the claim. The translation is unchanged while the claim lasts.
  */

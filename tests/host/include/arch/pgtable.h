@@ -11,15 +11,11 @@
 
 #include <arch/memory.h>
 
-#define pte_load         x86_pte_load
-#define pte_store        x86_pte_store
-#define pte_exchange     x86_pte_exchange
-#define pte_notes_writes x86_pte_notes_writes
+#define pte_load  x86_pte_load
+#define pte_store x86_pte_store
 #include "arch/x86_64/include/arch/pgtable.h"
 #undef pte_load
 #undef pte_store
-#undef pte_exchange
-#undef pte_notes_writes
 
 static inline pte_t pte_load(const pte_t *entry)
 {
@@ -35,18 +31,4 @@ static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte
 	 * miss of its cache line to the code that stores.
 	 */
 	host_pte_store(entry, virt, level, pte_load(entry), value);
-}
-
-static inline pte_t pte_exchange(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
-{
-	const pte_t old = pte_load(entry);
-
-	host_pte_store(entry, virt, level, old, value);
-	return old;
-}
-
-/* The host's processor sets dirty bits in the tables of the host. */
-static inline bool pte_notes_writes(void)
-{
-	return false;
 }
