@@ -2,8 +2,8 @@
  * The machine page: what this machine is, as measured, and what the techniques gained on it. The
  * text and the verdict below it fit one screen of 80 columns and 25 rows, and so one photograph.
  *
- * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs, caches,
- * the clock, machine checks, gains of techniques, and the oddities that were warned about.
+ * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs,
+ * caches, the clock, machine checks, gains of techniques, and the oddities that were warned about.
  */
 #pragma once
 

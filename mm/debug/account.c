@@ -16,6 +16,7 @@
 #include "mm/debug/account_meta.h"
 #include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
+#include "mm/hugetlb/pool.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
