@@ -410,8 +410,10 @@ static void store_real(pte_t *entry, virt_t virt, enum pt_level level, pte_t old
 
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
-	const u64 began = host_simulate_begin();
+	u64 began;
 
+	host_point(HOST_PTE);
+	began = host_simulate_begin();
 	store_real(entry, virt, level, old, value, __builtin_return_address(0));
 	host_simulate_end(began);
 }
