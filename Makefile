@@ -79,8 +79,13 @@ REASON ?=
 N ?= 400
 #: SHARD      make mutants-random: i/n tries every n-th of them, from the i-th [1/1]
 SHARD ?= 1/1
-#: SEED       make mutants-random, make soak, make soak-alloc, make fuzz-calls: seed of the random numbers [1]
+#: SEED       make mutants-random, make soak, make soak-alloc, make fuzz-calls, make explore: seed of the random numbers [1]
 SEED ?= 1
+#: SCHEDULES  make explore: schedules of each case [1000]
+SCHEDULES ?= 1000
+#: STRATEGY   make explore: who draws them: random, pct, all in turn, or default, which draws nothing [all]
+STRATEGY ?= all
+#: SCHEDULE   make explore: replay this one, as a finding printed it, instead of drawing []
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)

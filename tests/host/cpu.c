@@ -31,7 +31,7 @@
 struct host_cpu host_cpus[HOST_CPUS_MAX];
 _Thread_local struct host_cpu *host_me;
 _Thread_local struct percpu *host_this_cpu;
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) && !defined(HOST_EXPLORE)
 _Thread_local unsigned host_fence_dummy;
 #endif
 
@@ -181,7 +181,6 @@ void host_cpu_enter(cpu_t id)
 	host_me->thread = pthread_self();
 	host_this_cpu = cpu_data(id);
 	host_me->irq_on = false;
-	host_fault_stack();
 	atomic_store_release(&host_me->started, true);
 }
 

@@ -79,6 +79,11 @@ extern int host_memory_fd;
 void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
 bool host_is_window(virt_t virt); /* true inside a vmemmap window */
+/*
+ * The place in the direct map of what page tables map at `addr`; `addr` itself if that is memory of
+ * the process; NULL if nothing is mapped there.
+ */
+void *host_alias(void *addr);
 
 /* shadow.c: what the memory sanitizer knows of physical memory; empty without it */
 void host_shadow_init(u64 bytes);
@@ -101,7 +106,7 @@ void host_irq_restore_quiet(u64 flags);
  */
 void host_deliver(void);
 
-/* thread.c or explore/schedule.c: how CPUs run */
+/* thread.c or explore/schedule.c: how CPUs run, and by which clock */
 typedef void host_cpu_fn(cpu_t id); /* never returns */
 void host_signals_init(void);
 void host_cpu_begin(cpu_t id, host_cpu_fn *fn); /* run fn(id) as that CPU from now on */
@@ -122,6 +127,7 @@ enum host_point {
 	HOST_HALT
 };
 void host_point(enum host_point kind);
+void host_clock_start(void); /* make this moment time 0 */
 
 /* fault.c */
 void host_fault_init(void);
@@ -165,6 +171,5 @@ void host_features_init(void);
 void host_symbols_init(void);
 
 /* console.c */
-void host_clock_start(void); /* make this moment time 0 */
 /* end the process because the hosted machine itself cannot go on: exit status 2 */
 __noreturn void host_die(const char *fmt, ...) __printf(1, 2);

@@ -1,5 +1,5 @@
 /*
- * CPUs as threads, which run at the same time whenever the host likes.
+ * CPUs as threads, which run at the same time whenever the host likes, and by its clock.
  *
  *   sender                               target
  *   pending = 1 (exchange)               interrupts on:  the signal handler finds pending and
@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <arch/atomic.h>
@@ -166,6 +167,7 @@ void host_signals_init(void)
 	sigaction(STOP_SIGNAL, &action, NULL);
 	action.sa_handler = on_where_signal;
 	sigaction(WHERE_SIGNAL, &action, NULL);
+	host_fault_stack();
 }
 
 static struct start {
@@ -177,6 +179,7 @@ static void *thread_main(void *arg)
 {
 	const struct start *start = arg;
 
+	host_fault_stack();
 	start->fn(start->id);
 	return NULL;
 }
@@ -188,4 +191,34 @@ void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
 	starts[id] = (struct start){.id = id, .fn = fn};
 	if (pthread_create(&thread, NULL, thread_main, &starts[id]) != 0)
 		host_die("no thread for CPU %u", id);
+}
+
+/* ---- time: the host's ---- */
+
+static u64 monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
+}
+
+static u64 clock_start;
+
+void host_clock_start(void)
+{
+	clock_start = monotonic_ns() - 1;
+}
+
+u64 clock_ns(void)
+{
+	return monotonic_ns() - clock_start;
+}
+
+u64 clock_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
 }
