@@ -34,6 +34,8 @@ static struct stored {
 	u8 was[PIECE_MAX]; /* running: before the store; stopped: after it */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
 static u32 counts[EXPLORE_CPUS_MAX];
+/* Atomic accesses since everything was final: 0: none; a store; a store and then a load. */
+static enum { NO_STORE, STORE_WAITS, STORE_OVERTAKEN } overtaking[EXPLORE_CPUS_MAX];
 static bool buffering;
 
 void buffer_enable(bool on)
@@ -44,6 +46,11 @@ void buffer_enable(bool on)
 u32 buffer_count(cpu_t cpu)
 {
 	return counts[cpu];
+}
+
+bool buffer_overtaken(cpu_t cpu)
+{
+	return overtaking[cpu] == STORE_OVERTAKEN;
 }
 
 static void swap_bytes(struct stored *s)
@@ -66,6 +73,7 @@ void buffer_drain(cpu_t cpu)
 	if (cpu != explore_here())
 		buffer_lay_over(cpu);
 	counts[cpu] = 0;
+	overtaking[cpu] = NO_STORE;
 }
 
 static void forget_oldest(cpu_t cpu, u32 n)
@@ -79,6 +87,8 @@ void buffer_take_back(cpu_t cpu, u32 keep)
 	forget_oldest(cpu, counts[cpu] - keep);
 	for (u32 i = counts[cpu]; i-- > 0;)
 		swap_bytes(&logs[cpu][i]);
+	if (keep == 0)
+		overtaking[cpu] = NO_STORE;
 }
 
 static void log_piece(u8 *at, size_t bytes)
@@ -195,7 +205,9 @@ PLAIN(1)
 PLAIN(2)
 PLAIN(4)
 PLAIN(8)
-PLAIN(16) UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
+PLAIN(16)
+UNALIGNED(2)
+UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
 
 	/* A locked instruction: everything before it is final, and so is its own store. */
 	static void locked(void)
@@ -205,12 +217,29 @@ PLAIN(16) UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
 		explore_stored();
 }
 
+static void stored_atomically(void)
+{
+	const cpu_t cpu = explore_here();
+
+	if (counts[cpu] > 0 && overtaking[cpu] == NO_STORE)
+		overtaking[cpu] = STORE_WAITS;
+}
+
+static void loaded_atomically(void)
+{
+	const cpu_t cpu = explore_here();
+
+	if (overtaking[cpu] == STORE_WAITS)
+		overtaking[cpu] = STORE_OVERTAKEN;
+}
+
 /* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */
 #define STORE(bits, type)                                                                          \
 	DECLARED(void, __tsan_atomic##bits##_store, type *p, type v, int order)                    \
 	{                                                                                          \
 		explore_point(HOST_STORE, HERE);                                                   \
 		storing(p, sizeof(*p));                                                            \
+		stored_atomically();                                                               \
 		__atomic_store_n(p, v, __ATOMIC_RELEASE);                                          \
 		if (order == __ATOMIC_SEQ_CST)                                                     \
 			locked();                                                                  \
@@ -230,6 +259,7 @@ PLAIN(16) UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
 	{                                                                                          \
 		(void)order;                                                                       \
 		explore_point(HOST_LOAD, HERE);                                                    \
+		loaded_atomically();                                                               \
 		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \
 	}                                                                                          \
 	STORE(bits, type)                                                                          \

@@ -11,7 +11,9 @@
  * Replay        The choices are those of a list. Strict: the first that does not fit ends the
  *               machine. Else it is left out, for the runner that looks for a shorter list.
  *
- * All strategies but replay draw alike how many stores stay back and how long interrupts wait.
+ * All strategies but replay draw alike how many stores stay back and how long interrupts wait. A
+ * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with this
+ * store kept back. There all strategies stop it more often, at a rate that each machine draws.
  */
 #include <string.h>
 #include <unistd.h>
@@ -20,10 +22,10 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { RATES = 8, HOLD_BITS = 6, DEPTH_MAX = 8, EXIT_MISFIT = 3 };
+enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, DEPTH_MAX = 8, EXIT_MISFIT = 3 };
 
 static u64 random_state;
-static u32 rate;
+static u32 rate, rate_overtaken;
 static s64 priority[EXPLORE_CPUS_MAX], lowest;
 static u64 change[DEPTH_MAX];
 static u32 cursor[EXPLORE_CPUS_MAX]; /* first choice of a replay that each CPU has not passed */
@@ -49,6 +51,7 @@ void choose_begin(void)
 
 	random_state = r->seed;
 	rate = 1U << (1 + draw_below(RATES));
+	rate_overtaken = 1U << (1 + draw_below(RATES_OVERTAKEN));
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 		priority[i] = (s64)(draw() >> 2);
 	for (unsigned i = 0; i + 1 < r->depth && i < DEPTH_MAX; i++)
@@ -152,22 +155,29 @@ static cpu_t highest_of(u64 set)
 	return best;
 }
 
+static bool stops_overtaken(void)
+{
+	return buffer_overtaken(explore_here()) && draw_below(rate_overtaken) == 0;
+}
+
 static cpu_t draw_cpu(u64 ready, cpu_t usual)
 {
 	const u64 others = ready & ~(1ULL << usual);
 
 	if (usual != explore_here()) /* this CPU cannot go on */
 		return nth_of(ready, draw_below((u64)__builtin_popcountll(ready)));
-	if (draw_below(rate) != 0)
+	if (draw_below(stops_overtaken() ? 1 : rate) != 0)
 		return usual;
 	return nth_of(others, draw_below((u64)__builtin_popcountll(others)));
 }
 
-static cpu_t draw_by_priority(u64 ready)
+static cpu_t draw_by_priority(u64 ready, cpu_t usual)
 {
 	for (unsigned i = 0; i + 1 < explore_request.depth && i < DEPTH_MAX; i++)
 		if (change[i] == explore_result->decisions)
 			choose_relaxed(explore_here());
+	if (usual != explore_here() || stops_overtaken())
+		choose_relaxed(explore_here());
 	return highest_of(ready);
 }
 
@@ -178,7 +188,9 @@ void choose_relaxed(cpu_t cpu)
 
 static u32 draw_keep(u32 buffered)
 {
-	return buffered && draw_below(2) ? (u32)draw_below(buffered + 1) : 0;
+	if (!buffered || draw_below(2))
+		return buffer_overtaken(explore_here()) ? buffered : 0;
+	return (u32)draw_below(buffered + 1);
 }
 
 static cpu_t replay_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
@@ -200,7 +212,7 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 	if (explore_request.strategy == STRATEGY_REPLAY)
 		return replay_cpu(ready, usual, buffered, keep);
 	if (ready & (ready - 1))
-		to = explore_request.strategy == STRATEGY_PCT ? draw_by_priority(ready)
+		to = explore_request.strategy == STRATEGY_PCT ? draw_by_priority(ready, usual)
 							      : draw_cpu(ready, usual);
 	*keep = to == explore_here() ? 0 : draw_keep(buffered);
 	return to;

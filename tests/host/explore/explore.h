@@ -102,6 +102,8 @@ const void *explore_place(cpu_t cpu);
 /* buffer.c */
 void buffer_enable(bool on);
 u32 buffer_count(cpu_t cpu);
+/* An atomic store of this CPU is buffered, and it has loaded something atomic since. */
+bool buffer_overtaken(cpu_t cpu);
 void buffer_drain(cpu_t cpu);               /* all stores of that CPU are final now */
 void buffer_take_back(cpu_t cpu, u32 keep); /* it stops: all but the newest `keep` are final */
 void buffer_lay_over(cpu_t cpu);            /* it goes on */

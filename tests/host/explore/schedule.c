@@ -26,7 +26,12 @@
 #include "kernel/core/printk.h"
 #include "tests/host/explore/explore.h"
 
-enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, POINTS_MAX = 20000000 };
+enum {
+	STACK_BYTES = 1 << 20,
+	FIRST_STACK_BYTES = 8 << 20,
+	POINTS_MAX = 20000000,
+	ALONE_MAX = 5000
+};
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024, TEXT_MAX = 512 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
@@ -42,6 +47,7 @@ static struct explored {
 	bool waits;
 	u64 seen, stores;  /* of others when it began to wait; its own */
 	u32 points;        /* since the case began */
+	u32 alone;         /* of these, while it ran on and others could have */
 	bool held;         /* how long its interrupt waits has been chosen */
 	u32 hold;          /* points that are left */
 	const void *place; /* of its latest point */
@@ -171,10 +177,14 @@ static u64 ready_set(void)
 	return set;
 }
 
-/* The one that runs by default: this CPU as long as it can, then the next in turn. */
+/*
+ * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
+ * waits, though others could run, gives way after ALONE_MAX points: it may loop until they have done
+ * something, without a cpu_relax().
+ */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = cpus[here].waits; i <= EXPLORE_CPUS_MAX; i++)
+	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= EXPLORE_CPUS_MAX; i++)
 		if (ready >> (here + i) % EXPLORE_CPUS_MAX & 1)
 			return (here + i) % EXPLORE_CPUS_MAX;
 	return here;
@@ -241,6 +251,7 @@ static bool choose_and_run(void)
 		to = choose_cpu(ready, to, buffer_count(self), &keep);
 		choose_passed();
 	}
+	me->alone = to == self && ready & (ready - 1) ? me->alone + 1 : 0;
 	if (to != self)
 		run(to, keep);
 	me->waits = false;
