@@ -14,8 +14,12 @@
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
  * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none is
- * invented: stores to the CPU's own stack, page-table stores (and all stores before them), clears of
- * a page and more, and what assembly writes are final at once; streaming stores are ordinary ones.
+ * invented: page-table stores, copies of more than RANGE_MAX bytes and what assembly writes are final
+ * at once, after all stores before them; streaming stores are ordinary ones.
+ *
+ * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
+ * the functions here. In a frame that is there, a slot may have got another use since, of which no
+ * call tells. Exchanging bytes leaves that use as it was when the CPU goes on.
  *
  * Struct pages are logged by their place in the direct map, because their mapping may change while
  * the CPU is stopped.
@@ -82,11 +86,16 @@ static void forget_oldest(cpu_t cpu, u32 n)
 	memmove(&logs[cpu][0], &logs[cpu][n], counts[cpu] * sizeof(logs[0][0]));
 }
 
-void buffer_take_back(cpu_t cpu, u32 keep)
+void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 {
 	forget_oldest(cpu, counts[cpu] - keep);
-	for (u32 i = counts[cpu]; i-- > 0;)
-		swap_bytes(&logs[cpu][i]);
+	for (u32 i = counts[cpu]; i-- > 0;) {
+		struct stored *s = &logs[cpu][i];
+
+		if (explore_own_stack(s->at) && (virt_t)s->at < (virt_t)live)
+			s->bytes = 0;
+		swap_bytes(s);
+	}
 	if (keep == 0)
 		overtaking[cpu] = NO_STORE;
 }
@@ -109,9 +118,10 @@ static void storing(void *addr, size_t bytes)
 {
 	u8 *at;
 
-	if (!exploring || explore_own_stack(addr))
+	if (!exploring)
 		return;
-	explore_stored();
+	if (!explore_own_stack(addr))
+		explore_stored();
 	if (!buffering)
 		return;
 	at = host_alias(addr);
@@ -207,7 +217,8 @@ PLAIN(4)
 PLAIN(8)
 PLAIN(16)
 UNALIGNED(2)
-UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
+UNALIGNED(4)
+UNALIGNED(8) UNALIGNED(16)
 
 	/* A locked instruction: everything before it is final, and so is its own store. */
 	static void locked(void)
@@ -221,6 +232,8 @@ static void stored_atomically(void)
 {
 	const cpu_t cpu = explore_here();
 
+	if (exploring)
+		explore_stored(); /* perhaps on this CPU's stack, where others wait for it */
 	if (counts[cpu] > 0 && overtaking[cpu] == NO_STORE)
 		overtaking[cpu] = STORE_WAITS;
 }

@@ -104,9 +104,10 @@ void buffer_enable(bool on);
 u32 buffer_count(cpu_t cpu);
 /* An atomic store of this CPU is buffered, and it has loaded something atomic since. */
 bool buffer_overtaken(cpu_t cpu);
-void buffer_drain(cpu_t cpu);               /* all stores of that CPU are final now */
-void buffer_take_back(cpu_t cpu, u32 keep); /* it stops: all but the newest `keep` are final */
-void buffer_lay_over(cpu_t cpu);            /* it goes on */
+void buffer_drain(cpu_t cpu); /* all stores of that CPU are final now */
+/* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
+void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
+void buffer_lay_over(cpu_t cpu); /* it goes on */
 
 /* text.c: "CPU.POINT:FUNCTION>TO~KEEP" or "CPU.POINT:FUNCTION!HOLD", separated by commas */
 void schedule_print(const struct choice *choice, u32 count);

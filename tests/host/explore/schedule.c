@@ -221,7 +221,7 @@ static void run(cpu_t to, u32 keep)
 {
 	const cpu_t from = here;
 
-	buffer_take_back(from, keep);
+	buffer_take_back(from, keep, cpus[from].frame);
 	if (exploring) {
 		explore_result->switches++;
 		explore_result->kept += keep;
