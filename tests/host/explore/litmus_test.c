@@ -31,6 +31,9 @@ static u32 arrived, left;
 #define SET(variable, value)  atomic_store_relaxed(&it->variable, value)
 #define GET(number, variable) (it->read[number] = atomic_load_relaxed(&it->variable))
 
+/* On the stack of CPU 0, where others see it. */
+static u32 *on_stack;
+
 /* All CPUs begin each turn together. Drawing a number is a fence, so no store outlives its turn. */
 static void take_turns(void *unused)
 {
@@ -38,6 +41,10 @@ static void take_turns(void *unused)
 
 	(void)unused;
 	for (u32 turn = 0; turn < TURNS; turn++) {
+		u32 mine = 0;
+
+		if (cpu_id() == 0)
+			on_stack = &mine;
 		it = &turns[turn];
 		if (atomic_fetch_add(&arrived, 1) < turn * cpus)
 			test_fail(__FILE__, __LINE__, "a CPU began turn %u too early", turn);
@@ -195,6 +202,23 @@ static void mp(unsigned cpu)
 TEST(host_litmus, mp)
 {
 	run(mp, 2, 2, NULL, 0xf & ~OUTCOME(2));
+}
+
+/* The order holds for a store to the CPU's own stack, too. */
+static void mp_stack(unsigned cpu)
+{
+	if (cpu == 0) {
+		SET(x, 1);
+		atomic_store_relaxed(on_stack, 1);
+	} else if (cpu == 1) {
+		it->read[0] = atomic_load_relaxed(on_stack);
+		GET(1, x);
+	}
+}
+
+TEST(host_litmus, mp_stack)
+{
+	run(mp_stack, 2, 2, NULL, 0xf & ~OUTCOME(2));
 }
 
 static void lb(unsigned cpu)
