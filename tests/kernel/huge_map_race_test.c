@@ -63,21 +63,21 @@ enum { LOOKS = 4 };
 
 static struct {
 	char *addr;
-	u32 part, gone, pinned;
+	cpu_t unmaps, pins;
+	u32 gone, pinned;
 } leave;
 
 /* A mapping is not gone while a CPU has it pinned, however late the pin came. */
 static void pin_or_unmap(void *unused)
 {
-	const u32 part = atomic_fetch_add(&leave.part, 1);
 	struct huge_pin pin;
 
 	(void)unused;
-	if (part == 0) {
+	if (cpu_id() == leave.unmaps) {
 		huge_unmap(leave.addr);
 		atomic_store_release(&leave.gone, 1);
 	}
-	if (part != 1)
+	if (cpu_id() != leave.pins)
 		return;
 	pin = huge_pin((virt_t)leave.addr);
 	for (unsigned i = 0; pin.map && i < LOOKS; i++) {
@@ -90,11 +90,15 @@ static void pin_or_unmap(void *unused)
 
 TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
 {
-	if (cpus_find_other() == CPU_NONE)
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
 	leave.pinned = 0;
 	for (unsigned i = 0; i < ROUNDS && !test_failed(); i++) {
-		leave.part = leave.gone = 0;
+		leave.pins = i % 2 ? other : cpu_id();
+		leave.unmaps = i % 2 ? cpu_id() : other;
+		leave.gone = 0;
 		leave.addr = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
 		REQUIRE(leave.addr);
 		cpus_run_together(pin_or_unmap, NULL);

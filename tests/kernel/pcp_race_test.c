@@ -348,7 +348,8 @@ enum { MEETINGS = 4 };
 
 static struct meeting {
 	struct arena *a;
-	u32 one, freed;
+	cpu_t holds, disables;
+	u32 freed;
 } meeting;
 
 /*
@@ -359,14 +360,13 @@ static void hold_or_disable_once(void *arg)
 {
 	struct meeting *m = arg;
 	struct zone *zone = arena_phantom_zone(m->a);
-	const u32 part = atomic_fetch_add(&m->one, 1);
 
-	if (part == 0) {
+	if (cpu_id() == m->disables) {
 		pcp_disable(zone);
 		CPUS_AWAIT(atomic_load_acquire(&m->freed));
 		EXPECT_EQ(pcp_count(&m->a->mm, zone), 0);
 		pcp_enable(zone);
-	} else if (part == 1) {
+	} else if (cpu_id() == m->holds) {
 		struct page *page = alloc_order(m->a, 0);
 
 		if (page)
@@ -377,16 +377,25 @@ static void hold_or_disable_once(void *arg)
 
 TEST(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not)
 {
-	if (cpus_find_other() == CPU_NONE)
+	const cpu_t other = cpus_find_other();
+	struct page *kept;
+
+	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
 	meeting = (struct meeting){.a = arena_borrow(MIB(16), .phantom = GIB(1))};
 	if (!meeting.a)
 		return;
+	/* The rest of this page's block is free, so no CPU splits one and looks again after that. */
+	kept = alloc_order(meeting.a, 0);
+	REQUIRE(kept);
 	for (unsigned i = 0; i < MEETINGS; i++) {
-		meeting.one = meeting.freed = 0;
+		meeting.holds = i % 2 ? other : cpu_id();
+		meeting.disables = i % 2 ? cpu_id() : other;
+		meeting.freed = 0;
 		pcp_drain_all(&meeting.a->mm);
 		cpus_run_together(hold_or_disable_once, &meeting);
 	}
+	mm_page_free(&meeting.a->mm, kept);
 	EXPECT(arena_accounted(meeting.a));
 	arena_return(meeting.a);
 }

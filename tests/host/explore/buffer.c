@@ -30,16 +30,16 @@
 
 #include "tests/host/explore/explore.h"
 
-enum { LOG_MAX = 64, PIECE_MAX = 16, RANGE_MAX = 512 };
+enum { LOG_MAX = 64, PIECE_MAX = 16, RANGE_MAX = 512, JUST_NOW = 8 };
 
 static struct stored {
 	u8 *at;
 	u32 bytes;
+	bool is_atomic;
 	u8 was[PIECE_MAX]; /* running: before the store; stopped: after it */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
 static u32 counts[EXPLORE_CPUS_MAX];
-/* Atomic accesses since everything was final: 0: none; a store; a store and then a load. */
-static enum { NO_STORE, STORE_WAITS, STORE_OVERTAKEN } overtaking[EXPLORE_CPUS_MAX];
+static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
 static bool buffering;
 
 void buffer_enable(bool on)
@@ -54,7 +54,15 @@ u32 buffer_count(cpu_t cpu)
 
 bool buffer_overtaken(cpu_t cpu)
 {
-	return overtaking[cpu] == STORE_OVERTAKEN;
+	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && counts[cpu] > 0;
+}
+
+u32 buffer_atomic(cpu_t cpu, u32 n)
+{
+	for (u32 i = counts[cpu]; i-- > 0;)
+		if (logs[cpu][i].is_atomic && n-- == 0)
+			return counts[cpu] - i;
+	return counts[cpu];
 }
 
 static void swap_bytes(struct stored *s)
@@ -77,7 +85,7 @@ void buffer_drain(cpu_t cpu)
 	if (cpu != explore_here())
 		buffer_lay_over(cpu);
 	counts[cpu] = 0;
-	overtaking[cpu] = NO_STORE;
+	loads[cpu] = 0;
 }
 
 static void forget_oldest(cpu_t cpu, u32 n)
@@ -96,8 +104,6 @@ void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 			s->bytes = 0;
 		swap_bytes(s);
 	}
-	if (keep == 0)
-		overtaking[cpu] = NO_STORE;
 }
 
 static void log_piece(u8 *at, size_t bytes)
@@ -108,6 +114,7 @@ static void log_piece(u8 *at, size_t bytes)
 	if (counts[cpu] == LOG_MAX)
 		forget_oldest(cpu, 1);
 	s = &logs[cpu][counts[cpu]++];
+	s->is_atomic = false;
 	s->at = at;
 	s->bytes = (u32)bytes;
 	memcpy(s->was, at, bytes);
@@ -218,10 +225,11 @@ PLAIN(8)
 PLAIN(16)
 UNALIGNED(2)
 UNALIGNED(4)
-UNALIGNED(8) UNALIGNED(16)
+UNALIGNED(8)
+UNALIGNED(16)
 
-	/* A locked instruction: everything before it is final, and so is its own store. */
-	static void locked(void)
+/* A locked instruction: everything before it is final, and so is its own store. */
+static void locked(void)
 {
 	buffer_drain(explore_here());
 	if (exploring)
@@ -234,16 +242,14 @@ static void stored_atomically(void)
 
 	if (exploring)
 		explore_stored(); /* perhaps on this CPU's stack, where others wait for it */
-	if (counts[cpu] > 0 && overtaking[cpu] == NO_STORE)
-		overtaking[cpu] = STORE_WAITS;
+	if (counts[cpu] > 0)
+		logs[cpu][counts[cpu] - 1].is_atomic = true;
+	loads[cpu] = 0;
 }
 
 static void loaded_atomically(void)
 {
-	const cpu_t cpu = explore_here();
-
-	if (overtaking[cpu] == STORE_WAITS)
-		overtaking[cpu] = STORE_OVERTAKEN;
+	loads[explore_here()]++;
 }
 
 /* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */

@@ -188,8 +188,10 @@ void choose_relaxed(cpu_t cpu)
 
 static u32 draw_keep(u32 buffered)
 {
-	if (!buffered || draw_below(2))
-		return buffer_overtaken(explore_here()) ? buffered : 0;
+	if (buffered == 0 || draw_below(4) == 0)
+		return 0;
+	if (buffer_overtaken(explore_here()) && draw_below(4) != 0)
+		return buffer_atomic(explore_here(), (u32)draw_below(4));
 	return (u32)draw_below(buffered + 1);
 }
 

@@ -102,8 +102,10 @@ const void *explore_place(cpu_t cpu);
 /* buffer.c */
 void buffer_enable(bool on);
 u32 buffer_count(cpu_t cpu);
-/* An atomic store of this CPU is buffered, and it has loaded something atomic since. */
+/* The CPU has loaded something atomic while an atomic store of its own, not old yet, is buffered. */
 bool buffer_overtaken(cpu_t cpu);
+/* The number of stores from the n-th newest atomic one on; all if there are not so many. */
+u32 buffer_atomic(cpu_t cpu, u32 n);
 void buffer_drain(cpu_t cpu); /* all stores of that CPU are final now */
 /* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live);

@@ -3,10 +3,11 @@
  * which boots in the same way every time.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p default|random|pct|all] [-R schedule] [-l] pattern
+ *	            [-p default|random|pct|all] [-R schedule] [-l] [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy; `all`
  *	             takes turns, PCT with depths 1 to 4. The first schedule draws nothing
+ *	-q           do not minimise what fails
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
  *
  * Every CHECK_EVERY-th schedule runs twice, and so does each that fails: if the two differ by a
@@ -38,6 +39,7 @@ static struct {
 	u32 schedules;
 	u64 seed;
 	const char *strategy, *replay;
+	bool quick;
 } options = {.schedules = 100, .seed = 1, .strategy = "all"};
 
 /* What is known of the case that is explored. */
@@ -168,7 +170,7 @@ static void report(const char *reason)
 
 	it.findings++;
 	child_say("# FINDING %s: schedule %u: %s\n", it.name, it.runs, reason);
-	if (!best)
+	if (!best || options.quick)
 		return;
 	memcpy(best, explore_result->choice, count * sizeof(*best));
 	if (drawn > CHOICES_MAX || !fails_with(best, count, reason)) {
@@ -382,7 +384,7 @@ int main(int argc, char **argv)
 	without_random_addresses(argv);
 	host_config.cpus = 3;
 	host_config.ram = MIB(128);
-	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:l")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:lq")) != -1) {
 		switch (option) {
 		case 'c':
 			host_config.cpus = (cpu_t)host_number(optarg, 1, EXPLORE_CPUS_MAX, "-c");
@@ -411,6 +413,9 @@ int main(int argc, char **argv)
 			break;
 		case 'l':
 			list = true;
+			break;
+		case 'q':
+			options.quick = true;
 			break;
 		default:
 			return 2;

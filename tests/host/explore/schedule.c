@@ -383,6 +383,7 @@ __attribute__((noinline)) void host_cpu_sleep(void)
 	struct explored *me = &cpus[here];
 	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
 
+	explore_point(HOST_HALT, (const void *)frame[1], frame); /* not halted yet */
 	buffer_drain(here);
 	me->asleep = true;
 	while (!host_me->pending) {
