@@ -96,10 +96,20 @@ static const struct choice *next_choice(cpu_t cpu)
 	const struct explore_request *r = &explore_request;
 	u32 *at = &cursor[cpu];
 
-	while (*at < r->choices && (r->replay[*at].cpu != cpu ||
-				    (!r->strict && r->replay[*at].point < explore_points(cpu))))
+	while (*at < r->choices &&
+	       (r->replay[*at].cpu != cpu ||
+		(!r->strict && r->replay[*at].point + r->slack < explore_points(cpu))))
 		++*at;
 	return *at < r->choices ? &r->replay[*at] : NULL;
+}
+
+/* Is this the point of the choice, or, with slack, one like it that is near? */
+static bool fits(const struct choice *want, const struct choice *is)
+{
+	const u32 slack = explore_request.slack;
+
+	return want->point == is->point ||
+	       (slack > 0 && want->place == is->place && want->point <= is->point + slack);
 }
 
 /* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
@@ -107,7 +117,7 @@ static const struct choice *replayed(bool hold)
 {
 	const struct choice is = choice_here(), *want = next_choice(is.cpu);
 
-	if (!want || want->point != is.point || !want->hold == hold)
+	if (!want || !fits(want, &is) || !want->hold == hold)
 		return NULL;
 	if (explore_request.strict && want->name &&
 	    strcmp(want->name, schedule_function(is.place)) != 0)
@@ -198,13 +208,13 @@ static u32 draw_keep(u32 buffered)
 static cpu_t replay_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
 	const struct choice *want = replayed(false);
-	const bool fits = want && ready >> want->to & 1 && want->keep <= buffered;
+	const bool can = want && ready >> want->to & 1 && want->keep <= buffered;
 
-	if (want && !fits && explore_request.strict)
+	if (want && !can && explore_request.strict)
 		misfit(want, ready >> want->to & 1 ? "fewer stores are buffered"
 						   : "the CPU to run cannot run");
-	*keep = fits ? want->keep : 0;
-	return fits ? want->to : usual;
+	*keep = can ? want->keep : 0;
+	return can ? want->to : usual;
 }
 
 static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)

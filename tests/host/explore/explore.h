@@ -51,6 +51,7 @@ struct explore_request {
 	bool stores;    /* keep stores back, too */
 	const struct choice *replay;
 	u32 choices; /* of `replay` */
+	u32 slack;   /* not strict: a choice fits its place so many points off, too */
 	bool strict; /* a choice that does not fit ends the machine; else it is left out */
 };
 extern struct explore_request explore_request;

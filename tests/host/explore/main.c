@@ -32,15 +32,22 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { CHECK_EVERY = 64, DEPTHS = 4, MINIMISE_S = 30, WORDS_MAX = 512, HASHES_MAX = 1 << 20 };
+enum {
+	CHECK_EVERY = 64,
+	DEPTHS = 4,
+	MINIMISE_S = 30,
+	SLACK = 40,
+	WORDS_MAX = 512,
+	HASHES_MAX = 1 << 20
+};
 enum { DECISIONS_FIRST = 1000 };
 
 static struct {
 	u32 schedules;
 	u64 seed;
-	const char *strategy, *replay;
+	const char *strategy, *replay, *words;
 	bool quick;
-} options = {.schedules = 100, .seed = 1, .strategy = "all"};
+} options = {.schedules = 100, .seed = 1, .strategy = "all", .words = ""};
 
 /* What is known of the case that is explored. */
 static struct {
@@ -107,13 +114,16 @@ static bool same_failure(const char *a, const char *b)
 	return n == strcspn(b, ":") && strncmp(a, b, n) == 0;
 }
 
-/* Does it fail in this way if exactly these choices are made, as far as they fit? */
-static bool fails_with(const struct choice *choices, u32 count, const char *how)
+/* Does it fail in this way if these choices are made, as far as they fit? */
+static bool fails_with(const struct choice *choices, u32 count, u32 slack, const char *how)
 {
 	char reason[REASON_MAX];
 
-	explore_request = (struct explore_request){
-		.strategy = STRATEGY_REPLAY, .stores = true, .replay = choices, .choices = count};
+	explore_request = (struct explore_request){.strategy = STRATEGY_REPLAY,
+						   .stores = true,
+						   .slack = slack,
+						   .replay = choices,
+						   .choices = count};
 	return run_once(reason, false) == OUTCOME_FAIL && same_failure(reason, how);
 }
 
@@ -126,37 +136,51 @@ static u32 copy_without(struct choice *to, const struct choice *all, u32 count, 
 	return count - n;
 }
 
-/* Leave out what is not needed. Returns the number of choices that are left in `best`. */
-static u32 minimise(struct choice *best, u32 count, const char *how)
+/*
+ * Leave out what is not needed: parts, from half of all down to single choices. Returns the number
+ * of choices that are left in `best`, which are those that were made.
+ */
+static u32 leave_out(struct choice *best, u32 count, u32 slack, u64 until, const char *how)
 {
-	const u64 until = clock_ns() + MINIMISE_S * NS_PER_S;
-	struct choice *fewer = calloc(CHOICES_MAX, sizeof(*fewer));
+	static struct choice fewer[CHOICES_MAX];
 
-	for (u32 part = count; fewer && part > 0 && clock_ns() < until;) {
-		bool any = false;
-
+	for (u32 part = (count + 1) / 2; part > 0 && clock_ns() < until; part /= 2) {
 		for (u32 at = 0; at < count && clock_ns() < until;) {
 			const u32 left = copy_without(fewer, best, count, at, part);
 
-			if (!fails_with(fewer, left, how)) {
+			if (!fails_with(fewer, left, slack, how) ||
+			    explore_result->choices >= count) {
 				at += part;
 				continue;
 			}
-			/* as they were made, which may be fewer than were asked for */
-			count = MIN(explore_result->choices, left);
+			count = explore_result->choices;
 			memcpy(best, explore_result->choice, count * sizeof(*best));
-			any = true;
 		}
-		part = any && part <= count ? part : part / 2;
 	}
-	free(fewer);
+	return count;
+}
+
+/* Again and again, since a choice may be needed only because of another. */
+static u32 minimise(struct choice *best, u32 count, const char *how)
+{
+	const u64 until = clock_ns() + MINIMISE_S * NS_PER_S;
+	u32 before;
+
+	do {
+		before = count;
+		count = leave_out(best, count, 0, until, how);
+		count = leave_out(best, count, SLACK, until, how);
+	} while (count < before);
 	return count;
 }
 
 static void print_replay(const struct choice *choices, u32 count)
 {
-	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM SCHEDULE='", it.name,
-		  host_config.cpus, host_config.ram >> 20);
+	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM", it.name, host_config.cpus,
+		  host_config.ram >> 20);
+	if (options.words[0])
+		child_say(" CMDLINE='%s'", options.words);
+	child_say(" SCHEDULE='");
 	schedule_print(choices, count);
 	child_say("'\n");
 }
@@ -173,7 +197,7 @@ static void report(const char *reason)
 	if (!best || options.quick)
 		return;
 	memcpy(best, explore_result->choice, count * sizeof(*best));
-	if (drawn > CHOICES_MAX || !fails_with(best, count, reason)) {
+	if (drawn > CHOICES_MAX || !fails_with(best, count, 0, reason)) {
 		child_say(
 			"# its %u choices, replayed, do not fail: SEED=%llu SCHEDULES=%u finds it "
 			"again\n",
@@ -182,7 +206,7 @@ static void report(const char *reason)
 		return;
 	}
 	count = minimise(best, count, reason);
-	fails_with(best, count, reason);
+	fails_with(best, count, 0, reason);
 	count = MIN(explore_result->choices, (u32)CHOICES_MAX);
 	memcpy(best, explore_result->choice, count * sizeof(*best));
 	explore_request.choices = count;
@@ -394,7 +418,7 @@ int main(int argc, char **argv)
 				host_number(optarg, MIB(8), GIB(128), "-m") & ~(PAGE_SIZE - 1);
 			break;
 		case 'k':
-			host_config.extra = optarg;
+			options.words = optarg;
 			break;
 		case 't':
 			host_config.limit_s = (unsigned)host_number(optarg, 1, 86400, "-t");
@@ -424,7 +448,7 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		run.patterns = argv[optind];
 	check_strategy();
-	host_config.extra = with_short_races(host_config.extra);
+	host_config.extra = with_short_races(options.words);
 	host_symbols_init();
 	it.hash = calloc(HASHES_MAX, sizeof(*it.hash));
 	explore_result = mmap(NULL, sizeof(*explore_result), PROT_READ | PROT_WRITE,
