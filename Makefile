@@ -410,7 +410,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 .PHONY: check test test-again test-matrix test-machines test-huge test-bare test-msan test-replay test-programs soak mutants mutants-random proof fuzz fuzz-keep lint
-test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself
+test: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself
 	@$(PYTEST)
 
 test-again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours

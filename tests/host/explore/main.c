@@ -305,6 +305,8 @@ static void explore_case(const struct test_case *tc)
 			break;
 		}
 	}
+	if (it.allowed)
+		child_say("# %s: outcomes 0x%llx\n", it.name, it.outcomes);
 	if (it.allowed & ~it.outcomes && it.findings == 0) {
 		it.findings++;
 		child_say("# FINDING %s: outcomes that are allowed and were not seen: 0x%llx\n",
