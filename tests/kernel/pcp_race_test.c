@@ -385,7 +385,7 @@ TEST(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not)
 	meeting = (struct meeting){.a = arena_borrow(MIB(16), .phantom = GIB(1))};
 	if (!meeting.a)
 		return;
-	/* The rest of this page's block is free, so no CPU splits one and looks again after that. */
+	/* The rest of its block is free, so no CPU splits a block and looks again after that. */
 	kept = alloc_order(meeting.a, 0);
 	REQUIRE(kept);
 	for (unsigned i = 0; i < MEETINGS; i++) {

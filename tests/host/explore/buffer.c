@@ -4,8 +4,8 @@
  *
  * A CPU writes to memory at once, and its log keeps what was there before. While it runs it is
  * alone, so this is the same as a buffer whose stores its own loads see. When it stops, a choice
- * decides how many of the oldest stores are final. The others are taken back, newest first, and laid
- * over again when the CPU goes on:
+ * decides how many of the oldest stores are final. The others are taken back, newest first, and
+ * laid over again when the CPU goes on:
  *
  *   running   memory [old old NEW]   log {place, old}
  *   stopped   memory [old old old]   log {place, new}     other CPUs see none of these stores
@@ -13,9 +13,9 @@
  *
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
- * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none is
- * invented: page-table stores, copies of more than RANGE_MAX bytes and what assembly writes are final
- * at once, after all stores before them; streaming stores are ordinary ones.
+ * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none
+ * is invented: page-table stores and copies of more than RANGE_MAX bytes are final at once, after
+ * all stores before them; streaming stores are ordinary ones.
  *
  * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
  * the functions here. In a frame that is there, a slot may have got another use since, of which no

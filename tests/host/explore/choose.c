@@ -12,8 +12,8 @@
  *               machine. Else it is left out, for the runner that looks for a shorter list.
  *
  * All strategies but replay draw alike how many stores stay back and how long interrupts wait. A
- * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with this
- * store kept back. There all strategies stop it more often, at a rate that each machine draws.
+ * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with
+ * this store kept back. There all strategies stop it more often, at a rate that each machine draws.
  */
 #include <string.h>
 #include <unistd.h>

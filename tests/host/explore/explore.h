@@ -103,7 +103,7 @@ const void *explore_place(cpu_t cpu);
 /* buffer.c */
 void buffer_enable(bool on);
 u32 buffer_count(cpu_t cpu);
-/* The CPU has loaded something atomic while an atomic store of its own, not old yet, is buffered. */
+/* The CPU has just loaded something atomic, and stores of its own are buffered. */
 bool buffer_overtaken(cpu_t cpu);
 /* The number of stores from the n-th newest atomic one on; all if there are not so many. */
 u32 buffer_atomic(cpu_t cpu, u32 n);

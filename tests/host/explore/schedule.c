@@ -7,9 +7,9 @@
  *
  * A CPU that relaxes waits until another CPU has stored something, because until then its next look
  * would show what the last one did. If all CPUs wait or are halted, time passes: the clock is a
- * count of points, and jumps by 1 us, 2 us, 4 us ... up to a second. Then those that wait look again.
- * If all are halted and no interrupt is on its way, that is a deadlock. A case that takes an hour by
- * this clock, or POINTS_MAX points, is a livelock.
+ * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second. Then those that
+ * wait look again. If all are halted and no interrupt is on its way, that is a deadlock. A case
+ * that takes an hour by this clock, or POINTS_MAX points, is a livelock.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -179,8 +179,8 @@ static u64 ready_set(void)
 
 /*
  * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
- * waits, though others could run, gives way after ALONE_MAX points: it may loop until they have done
- * something, without a cpu_relax().
+ * waits, though others could run, gives way after ALONE_MAX points, since it may loop without a
+ * cpu_relax() until they have done something.
  */
 static cpu_t usual_of(u64 ready)
 {
