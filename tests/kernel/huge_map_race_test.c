@@ -59,7 +59,7 @@ TEST(mm_huge_map, of_two_who_protect_at_once_one_is_obeyed_everywhere)
 
 /* ---- pins ---- */
 
-enum { LOOKS = 4 };
+enum { LOOKS = 64 };
 
 static struct {
 	char *addr;

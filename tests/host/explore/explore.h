@@ -28,7 +28,7 @@
 #include "kernel/lib/types.h"
 #include "tests/host/host.h"
 
-enum { EXPLORE_CPUS_MAX = 16, CHOICES_MAX = 1 << 16, FINDING_MAX = 256 };
+enum { EXPLORE_CPUS_MAX = 16, CHOICES_MAX = 1 << 16, FINDING_MAX = 256, POINTS_MAX = 20000000 };
 
 /* One choice that differs from the default. Exactly one of the two kinds. */
 struct choice {
@@ -48,6 +48,7 @@ struct explore_request {
 	u64 seed;
 	unsigned depth; /* PCT: of the bugs to be found, 1 or more */
 	u64 decisions;  /* PCT: about how many the case has */
+	u64 points_max; /* a case that has more does not end */
 	bool stores;    /* keep stores back, too */
 	const struct choice *replay;
 	u32 choices; /* of `replay` */

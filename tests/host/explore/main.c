@@ -37,6 +37,7 @@ enum {
 	DEPTHS = 4,
 	MINIMISE_S = 30,
 	SLACK = 40,
+	LONGER = 30,
 	WORDS_MAX = 512,
 	HASHES_MAX = 1 << 20
 };
@@ -55,7 +56,7 @@ static struct {
 	u64 *hash; /* of the schedules so far, sorted at the end */
 	u32 runs, findings;
 	u64 outcomes, allowed; /* of a litmus test */
-	u64 points, kept, decisions_most, began;
+	u64 points, points_max, kept, decisions_most, began;
 } it;
 
 /* What was printed since the case began: the boot is the same every time. */
@@ -100,6 +101,7 @@ static struct explore_request request_of(u32 index)
 		r.strategy = STRATEGY_RANDOM;
 	r.depth = 1 + index / 2 % DEPTHS;
 	r.stores = index / 2 % 2 == 0;
+	r.points_max = it.points_max;
 	r.decisions = it.decisions_most ? it.decisions_most : DECISIONS_FIRST;
 	return r;
 }
@@ -122,6 +124,7 @@ static bool fails_with(const struct choice *choices, u32 count, u32 slack, const
 	explore_request = (struct explore_request){.strategy = STRATEGY_REPLAY,
 						   .stores = true,
 						   .slack = slack,
+						   .points_max = it.points_max,
 						   .replay = choices,
 						   .choices = count};
 	return run_once(reason, false) == OUTCOME_FAIL && same_failure(reason, how);
@@ -273,6 +276,7 @@ static void explore_case(const struct test_case *tc)
 	memset(&it, 0, sizeof(it));
 	it.hash = hash;
 	it.began = clock_ns();
+	it.points_max = POINTS_MAX;
 	test_case_name(tc, it.name, sizeof(it.name));
 	format(it.cmdline, sizeof(it.cmdline), "test=%s", it.name);
 	while (it.runs < options.schedules) {
@@ -290,7 +294,10 @@ static void explore_case(const struct test_case *tc)
 			note = "  skipped";
 			break;
 		}
-		if (outcome == OUTCOME_FAIL && it.runs == 1 && same_failure(reason, "livelock")) {
+		if (it.runs == 1)
+			it.points_max = MAX(LONGER * explore_result->points, (u64)POINTS_MAX / 4);
+		if (outcome == OUTCOME_FAIL && it.runs == 1 &&
+		    (same_failure(reason, "livelock") || strncmp(reason, "no verdict", 10) == 0)) {
 			note = "  too long";
 			break;
 		}
@@ -345,8 +352,10 @@ static int replay(const struct test_run *run)
 		host_die("a schedule is for one case, and \"%s\" matches several", run->patterns);
 	test_case_name(tc, it.name, sizeof(it.name));
 	format(it.cmdline, sizeof(it.cmdline), "test=%s", it.name);
-	explore_request = (struct explore_request){
-		.strategy = STRATEGY_REPLAY, .strict = true, .stores = true};
+	explore_request = (struct explore_request){.strategy = STRATEGY_REPLAY,
+						   .strict = true,
+						   .stores = true,
+						   .points_max = 10ULL * POINTS_MAX};
 	explore_request.replay = schedule_parse(options.replay, &count);
 	explore_request.choices = count;
 	outcome = run_once(reason, true);

@@ -9,7 +9,7 @@
  * would show what the last one did. If all CPUs wait or are halted, time passes: the clock is a
  * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second. Then those that
  * wait look again. If all are halted and no interrupt is on its way, that is a deadlock. A case
- * that takes an hour by this clock, or POINTS_MAX points, is a livelock.
+ * that takes an hour by this clock, or many times as many points as by default, is a livelock.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -26,12 +26,7 @@
 #include "kernel/core/printk.h"
 #include "tests/host/explore/explore.h"
 
-enum {
-	STACK_BYTES = 1 << 20,
-	FIRST_STACK_BYTES = 8 << 20,
-	POINTS_MAX = 20000000,
-	ALONE_MAX = 5000
-};
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024, TEXT_MAX = 512 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
@@ -269,7 +264,7 @@ static void count_point(struct explored *me, enum host_point kind)
 	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)kind << 48) *
 		0x9e3779b97f4a7c15ULL;
 	*hash ^= *hash >> 29;
-	if (++explore_result->points > POINTS_MAX || now - case_began > CASE_NS_MAX)
+	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
 		explore_found("livelock: no end after %llu points and %llu s of the machine's time",
 			      explore_result->points, (now - case_began) / NS_PER_S);
 }
